@@ -1,0 +1,49 @@
+package manifest
+
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// advise warns of what is valid and hardly meant.
+func (n *notes) advise(p *Pod) {
+	spec := &p.Spec.Spec
+	if l := len(p.Key.Name); l > validation.DNS1123LabelMaxLength && l <= validation.DNS1123SubdomainMaxLength && spec.Hostname == "" && !spec.HostNetwork {
+		n.warn("metadata.name", "with the node's name is longer than a hostname can be, %d, so that is cut; set spec.hostname", validation.DNS1123LabelMaxLength)
+	}
+	path := field.NewPath("spec")
+	for i := range spec.InitContainers {
+		n.adviseContainer(&spec.InitContainers[i], path.Child("initContainers").Index(i))
+	}
+	for i := range spec.Containers {
+		n.adviseContainer(&spec.Containers[i], path.Child("containers").Index(i))
+	}
+}
+
+func (n *notes) adviseContainer(c *v1.Container, path *field.Path) {
+	last := map[string]int{}
+	for i := range c.Env {
+		name := c.Env[i].Name
+		if first, twice := last[name]; twice && name != "" {
+			n.warn(path.Child("env").Index(i).Child("name").String(), "%q is set by env[%d] too, and the last one counts; remove one", clip(name, 80), first)
+		}
+		last[name] = i
+	}
+	n.adviseMemory(c.Resources.Limits, path.Child("resources", "limits"))
+	n.adviseMemory(c.Resources.Requests, path.Child("resources", "requests"))
+}
+
+// adviseMemory: "m" is a thousandth, of a byte as well.
+func (n *notes) adviseMemory(list v1.ResourceList, path *field.Path) {
+	q, ok := list[v1.ResourceMemory]
+	if at := path.Key("memory").String(); ok && q.MilliValue()%1000 != 0 && n.written(at) {
+		n.warn(at, "%q is a fraction of a byte; write Mi for mebibytes", q.String())
+	}
+}
+
+// written says that a field stands in the text, and was not filled in.
+func (n *notes) written(path string) bool {
+	_, ok := n.fields[path]
+	return ok
+}

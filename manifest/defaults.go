@@ -1,0 +1,81 @@
+package manifest
+
+import (
+	v1 "k8s.io/api/core/v1"
+)
+
+// setDefaults fills in what Kubernetes 1.34 fills in for a Pod with its feature
+// gates as they come. Facts: k8s.io/kubernetes v1.34.4, pkg/apis/core/v1.
+func setDefaults(pod *v1.Pod) {
+	spec := &pod.Spec
+	for i := range spec.InitContainers {
+		requestLimits(&spec.InitContainers[i].Resources)
+	}
+	for i := range spec.Containers {
+		requestLimits(&spec.Containers[i].Resources)
+	}
+	if spec.Resources != nil {
+		setPodResources(spec)
+	}
+	if spec.HostNetwork {
+		publishPorts(spec.Containers)
+		publishPorts(spec.InitContainers)
+	}
+	setSpecDefaults(spec)
+	for i := range spec.Volumes {
+		setVolumeDefaults(&spec.Volumes[i])
+	}
+	for i := range spec.InitContainers {
+		setContainerDefaults(&spec.InitContainers[i])
+	}
+	for i := range spec.Containers {
+		setContainerDefaults(&spec.Containers[i])
+	}
+	for i := range spec.EphemeralContainers {
+		setContainerDefaults((*v1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon))
+	}
+	roundUp(spec.Overhead)
+	if spec.Resources != nil {
+		roundUp(spec.Resources.Limits)
+		roundUp(spec.Resources.Requests)
+	}
+}
+
+func setSpecDefaults(spec *v1.PodSpec) {
+	fill(&spec.EnableServiceLinks, v1.DefaultEnableServiceLinks)
+	orElse(&spec.DNSPolicy, v1.DNSClusterFirst)
+	orElse(&spec.RestartPolicy, v1.RestartPolicyAlways)
+	orElse(&spec.SchedulerName, v1.DefaultSchedulerName)
+	fill(&spec.TerminationGracePeriodSeconds, v1.DefaultTerminationGracePeriodSeconds)
+	if spec.SecurityContext == nil {
+		spec.SecurityContext = &v1.PodSecurityContext{}
+	}
+	// The old name and the new one mean the same; conversion keeps both.
+	orElse(&spec.ServiceAccountName, spec.DeprecatedServiceAccount)
+	spec.DeprecatedServiceAccount = spec.ServiceAccountName
+}
+
+// publishPorts: on the host's network a container port is a host port.
+func publishPorts(containers []v1.Container) {
+	for i := range containers {
+		for j := range containers[i].Ports {
+			port := &containers[i].Ports[j]
+			orElse(&port.HostPort, port.ContainerPort)
+		}
+	}
+}
+
+// orElse sets what is zero.
+func orElse[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}
+
+// fill sets what is nil.
+func fill[T any](p **T, v T) {
+	if *p == nil {
+		*p = &v
+	}
+}

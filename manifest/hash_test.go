@@ -1,0 +1,76 @@
+package manifest_test
+
+import (
+	"strings"
+	"testing"
+
+	"podd/manifest"
+)
+
+const hashed = `apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: shop}
+spec:
+  terminationGracePeriodSeconds: 5
+  initContainers:
+  - {name: init, image: "i:1"}
+  containers:
+  - {name: main, image: "i:1", args: [a], resources: {limits: {cpu: 1}}, ports: [{containerPort: 1}]}
+  - {name: side, image: "i:1"}
+`
+
+// TestHashes: which hashes an edit changes. "start" and "resize" are those of
+// container main; no edit touches another container's.
+func TestHashes(t *testing.T) {
+	tests := map[string]struct{ old, new, changes string }{
+		"nothing":     {"", "", ""},
+		"args":        {"args: [a]", "args: [b]", "start"},
+		"image":       {`main, image: "i:1"`, `main, image: "i:2"`, "start"},
+		"cpu":         {"cpu: 1", "cpu: 2", "resize"},
+		"no limits":   {"resources: {limits: {cpu: 1}}, ", "", "resize"},
+		"port":        {"containerPort: 1", "containerPort: 1, hostPort: 5", "sandbox start"},
+		"privileged":  {"args: [a]", "securityContext: {privileged: true}", "sandbox start"},
+		"user":        {"args: [a]", "securityContext: {runAsUser: 5}", "start"},
+		"network":     {"spec:\n", "spec:\n  hostNetwork: true\n", "sandbox"},
+		"dns":         {"spec:\n", "spec:\n  dnsPolicy: Default\n", "sandbox"},
+		"hostname":    {"spec:\n", "spec:\n  hostname: x\n", "sandbox"},
+		"label":       {"name: web,", "name: web, labels: {a: b},", ""},
+		"annotation":  {"name: web,", "name: web, annotations: {a: b},", ""},
+		"grace":       {"Seconds: 5", "Seconds: 6", ""},
+		"namespace":   {"shop", "shoq", "sandbox"},
+		"volume":      {"spec:\n", "spec:\n  volumes: [{name: a}]\n", ""},
+		"a note":      {"spec:\n", "spec: # note\n", ""},
+		"unknown one": {"args: [a]", "args: [a], argz: []", "start"},
+	}
+	before := one(t, hashed, manifest.Options{Node: "n"})
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(hashed, tt.old, tt.new, 1)
+			after := one(t, text, manifest.Options{Node: "n"})
+			var got []string
+			if before.SandboxHash != after.SandboxHash {
+				got = append(got, "sandbox")
+			}
+			if before.Containers["main"].Start != after.Containers["main"].Start {
+				got = append(got, "start")
+			}
+			if before.Containers["main"].Resize != after.Containers["main"].Resize {
+				got = append(got, "resize")
+			}
+			if s := strings.Join(got, " "); s != tt.changes {
+				t.Errorf("changed: %q, want %q", s, tt.changes)
+			}
+			for _, other := range []string{"init", "side"} {
+				if before.Containers[other] != after.Containers[other] {
+					t.Errorf("hashes of %s changed, too", other)
+				}
+			}
+			if comment := name == "nothing" || name == "a note"; (before.Hash == after.Hash) != comment {
+				t.Errorf("Hash before %s, after %s", before.Hash, after.Hash)
+			}
+			if !strings.HasPrefix(after.Hash, "v1:") || len(after.Hash) != 35 || len(after.UID) != 32 {
+				t.Errorf("Hash %q, UID %q", after.Hash, after.UID)
+			}
+		})
+	}
+}

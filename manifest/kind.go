@@ -1,0 +1,106 @@
+package manifest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// templated are the kinds that make pods, and where the pod is in them.
+var templated = map[string]string{
+	"CronJob":               "spec.jobTemplate.spec.template",
+	"DaemonSet":             "spec.template",
+	"Deployment":            "spec.template",
+	"Job":                   "spec.template",
+	"PodTemplate":           "template",
+	"ReplicaSet":            "spec.template",
+	"ReplicationController": "spec.template",
+	"StatefulSet":           "spec.template",
+}
+
+// item decodes one object of any kind. The kind is assumed where a typed list
+// leaves it out; at is the path of the item in its document.
+func (d *decoder) item(v value, assumed, at string) {
+	m, ok := v.tree.(map[string]any)
+	if !ok {
+		d.refuse(v.position(), at, fmt.Sprintf("a document must be an object with apiVersion and kind, not %s", found(v.tree)))
+		return
+	}
+	kind, _ := m["kind"].(string)
+	version, _ := m["apiVersion"].(string)
+	if kind == "" && m["kind"] == nil {
+		kind = assumed
+	}
+	if version == "" && m["apiVersion"] == nil && assumed != "" {
+		version = "v1"
+	}
+	switch {
+	case kind == "":
+		d.wrong(v, at, "kind", "required; podd reads Pod, ConfigMap, Secret, PersistentVolumeClaim and lists of them")
+	case version == "v1" && d.known(v, kind, at):
+	case isKnown(kind) && version == "":
+		d.wrong(v, at, "apiVersion", "required; write v1")
+	case isKnown(kind):
+		d.wrong(v, at, "apiVersion", fmt.Sprintf("%q has no %s; write v1", clip(version, 80), kind))
+	default:
+		d.wrong(v, at, "kind", foreign(kind))
+	}
+}
+
+// known decodes the kinds that podd reads and says whether it was one.
+func (d *decoder) known(v value, kind, at string) bool {
+	switch kind {
+	case "Pod":
+		d.pod(v)
+	case "ConfigMap":
+		d.configMap(v)
+	case "Secret":
+		d.secret(v)
+	case "PersistentVolumeClaim":
+		d.claim(v)
+	default:
+		if !isKnown(kind) {
+			return false
+		}
+		d.file.Listed = true
+		items, ok := v.tree.(map[string]any)["items"]
+		if _, isList := items.([]any); !ok || !isList && items != nil {
+			d.wrong(v, at, "items", "must be a list; write [] for an empty one")
+		}
+		if at != "" {
+			at += "."
+		}
+		for i, item := range v.items("items") {
+			d.item(item, strings.TrimSuffix(kind, "List"), at+"items["+strconv.Itoa(i)+"]")
+		}
+	}
+	return true
+}
+
+func isKnown(kind string) bool {
+	switch strings.TrimSuffix(kind, "List") {
+	case "", "Pod", "ConfigMap", "Secret", "PersistentVolumeClaim":
+		return true
+	}
+	return false
+}
+
+// foreign is what to do about a kind that podd does not read.
+func foreign(kind string) string {
+	if where, ok := templated[kind]; ok {
+		return kind + ": podd runs pods; write its " + where + " as a Pod"
+	}
+	return clip(kind, 80) + ": podd runs pods; take this document out of the file"
+}
+
+// wrong refuses an item for one of its fields.
+func (d *decoder) wrong(v value, at, field, message string) {
+	n := d.notes(v)
+	envelope := &shape{kind: object, fields: map[string]*shape{}}
+	v.index(envelope, n)
+	where := n.at(field)
+	if at != "" {
+		field = at + "." + field
+	}
+	d.refuse(where, field, message)
+}

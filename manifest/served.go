@@ -1,0 +1,149 @@
+package manifest
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// checkServed refuses what the user wrote and podd does not serve, so that
+// nothing is dropped in silence. Which fields those are stands in servedFields.
+func checkServed(user any, n *notes) {
+	servedRules().walk(user, podShape(), "", n)
+}
+
+// verdict is what happens to a field that the user wrote.
+type verdict int
+
+const (
+	// unserved refuses the pod; it is also the verdict on every field that the
+	// table does not name.
+	unserved verdict = iota
+	served
+	// noted is accepted with a warning, the row's note.
+	noted
+	// only is unserved but for one value, the row's note as JSON; that is the
+	// value Kubernetes defaults to.
+	only
+	// refused is unserved with a reason of its own, the row's note.
+	refused
+)
+
+// row is a line of the table. A path ends at the topmost field that is decided
+// as a whole; "[]" stands for every item of a list.
+type row struct {
+	path    string
+	verdict verdict
+	note    string
+}
+
+// rule is the table as a tree of fields.
+type rule struct {
+	row
+	fields map[string]*rule // nil: the row decides; items of a list under "[]"
+}
+
+var servedRules = sync.OnceValue(func() *rule {
+	root := &rule{}
+	for _, r := range servedFields {
+		root.add(r)
+	}
+	for _, list := range []string{"spec.containers[].", "spec.initContainers[]."} {
+		for _, r := range servedContainerFields {
+			r.path = list + r.path
+			root.add(r)
+		}
+	}
+	return root
+})
+
+func (r *rule) add(rw row) {
+	for _, step := range strings.Split(strings.ReplaceAll(rw.path, "[]", ".[]"), ".") {
+		if r.fields == nil {
+			r.fields = map[string]*rule{}
+		}
+		if r.fields[step] == nil {
+			r.fields[step] = &rule{}
+		}
+		r = r.fields[step]
+	}
+	if rw.verdict == only && !json.Valid([]byte(rw.note)) {
+		panic("manifest: served table: " + rw.path + ": " + rw.note + " is not JSON")
+	}
+	r.row = rw
+}
+
+// walk judges a tree that shape.check has cleaned.
+func (r *rule) walk(v any, s *shape, path string, n *notes) {
+	if r.fields == nil || v == nil {
+		r.judge(v, path, n)
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			r.member(key).walk(v[key], s.member(key), s.step(path, key), n)
+		}
+	case []any:
+		for i := range v {
+			r.member("[]").walk(v[i], s.elem, path+"["+strconv.Itoa(i)+"]", n)
+		}
+	}
+}
+
+var unservedRule = &rule{}
+
+func (r *rule) member(key string) *rule {
+	if m := r.fields[key]; m != nil {
+		return m
+	}
+	return unservedRule
+}
+
+// judge decides about one field. Nothing, "" and [] are as if not written.
+func (r *rule) judge(v any, path string, n *notes) {
+	if empty(v) {
+		return
+	}
+	switch r.verdict {
+	case unserved:
+		n.fail(path, "not served by podd yet; remove it")
+	case only:
+		var accepted any
+		if err := utiljson.Unmarshal([]byte(r.note), &accepted); err != nil || !reflect.DeepEqual(v, accepted) {
+			n.fail(path, "not served by podd yet%s; remove it", r.exception())
+		}
+	case refused:
+		n.fail(path, "%s", r.note)
+	case noted:
+		if m, ok := v.(map[string]any); !ok || len(m) > 0 {
+			n.warn(path, "%s", r.note)
+		}
+	}
+}
+
+// exception names the one value that is accepted, where that helps.
+func (r *rule) exception() string {
+	if r.note == "{}" {
+		return ""
+	}
+	return " (only " + r.note + " is)"
+}
+
+func empty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case string:
+		return v == ""
+	case []any:
+		return len(v) == 0
+	}
+	return false
+}

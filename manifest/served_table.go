@@ -1,0 +1,115 @@
+package manifest
+
+// unscheduled is said of what only a scheduler reads.
+const unscheduled = "has no effect; a pod here runs on this node and nowhere else"
+
+// serverFields are the metadata that an API server puts into a manifest when it
+// is exported; like status they are ignored, whatever they hold.
+var serverFields = []string{
+	"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation",
+	"managedFields", "ownerReferences", "resourceVersion", "selfLink",
+}
+
+// servedFields says for every field of a pod whether podd serves it. To serve
+// another one, add its row here, its validation, and its golden.
+var servedFields = []row{
+	{"apiVersion", served, ""},
+	{"kind", served, ""},
+
+	{"metadata.name", served, ""},
+	{"metadata.namespace", served, ""},
+	{"metadata.uid", served, ""},
+	{"metadata.labels", served, ""},
+	{"metadata.annotations", served, ""},
+	{"metadata.finalizers", noted, "has no effect; podd ends a pod when its manifest goes"},
+	{"metadata.generateName", noted, "has no effect; metadata.name counts"},
+
+	{"spec.restartPolicy", served, ""},
+	{"spec.terminationGracePeriodSeconds", served, ""},
+	{"spec.hostNetwork", served, ""},
+	{"spec.hostPID", served, ""},
+	{"spec.hostIPC", served, ""},
+	{"spec.hostname", served, ""},
+	{"spec.dnsPolicy", served, ""},
+	{"spec.dnsConfig", served, ""},
+	{"spec.nodeName", served, ""},
+	{"spec.priority", served, ""},
+	{"spec.priorityClassName", served, ""},
+	{"spec.enableServiceLinks", served, ""},
+	{"spec.schedulerName", served, ""},
+	{"spec.tolerations", served, ""},
+	{"spec.automountServiceAccountToken", served, ""},
+	{"spec.serviceAccountName", noted, "mounts no token; there is no API server to issue one"},
+	{"spec.serviceAccount", noted, "mounts no token; there is no API server to issue one"},
+	{"spec.affinity", noted, unscheduled},
+	{"spec.nodeSelector", noted, unscheduled},
+	{"spec.topologySpreadConstraints", noted, unscheduled},
+	{"spec.shareProcessNamespace", only, `false`},
+	{"spec.setHostnameAsFQDN", only, `false`},
+	{"spec.hostUsers", only, `true`},
+	{"spec.preemptionPolicy", only, `"PreemptLowerPriority"`},
+	{"spec.os.name", only, `"linux"`},
+	{"spec.overhead", only, `{}`},
+	{"spec.resources", only, `{}`},
+	{"spec.ephemeralContainers", refused, "cannot be part of a manifest; write a container"},
+
+	{"spec.securityContext.runAsUser", served, ""},
+	{"spec.securityContext.runAsGroup", served, ""},
+	{"spec.securityContext.runAsNonRoot", only, `false`},
+	{"spec.securityContext.supplementalGroups", served, ""},
+	{"spec.securityContext.supplementalGroupsPolicy", only, `"Merge"`},
+	{"spec.securityContext.seccompProfile", served, ""},
+
+	{"spec.volumes[].name", served, ""},
+	{"spec.volumes[].emptyDir", served, ""},
+	{"spec.volumes[].hostPath", served, ""},
+	{"spec.volumes[].gitRepo", refused, "refused, CVE-2024-10220; use an init container that clones"},
+
+	{"spec.initContainers[].restartPolicy", served, ""},
+	{"spec.containers[].restartPolicy", served, ""}, // only so that validation says why not
+}
+
+// servedContainerFields are the fields of regular and init containers alike.
+var servedContainerFields = []row{
+	{"name", served, ""},
+	{"image", served, ""},
+	{"imagePullPolicy", served, ""},
+	{"command", served, ""},
+	{"args", served, ""},
+	{"workingDir", served, ""},
+	{"stdin", served, ""},
+	{"stdinOnce", served, ""},
+	{"tty", served, ""},
+	{"ports", served, ""},
+	{"lifecycle", only, `{}`},
+	{"terminationMessagePath", only, `"/dev/termination-log"`},
+	{"terminationMessagePolicy", only, `"File"`},
+
+	{"env[].name", served, ""},
+	{"env[].value", served, ""},
+	{"env[].valueFrom.fieldRef", served, ""},
+	{"env[].valueFrom.resourceFieldRef", served, ""},
+
+	{"resources.limits.cpu", served, ""},
+	{"resources.limits.memory", served, ""},
+	{"resources.requests.cpu", served, ""},
+	{"resources.requests.memory", served, ""},
+	{"resizePolicy[].resourceName", served, ""},
+	{"resizePolicy[].restartPolicy", only, `"NotRequired"`},
+
+	{"volumeMounts[].name", served, ""},
+	{"volumeMounts[].mountPath", served, ""},
+	{"volumeMounts[].readOnly", served, ""},
+	{"volumeMounts[].mountPropagation", only, `"None"`},
+	{"volumeMounts[].recursiveReadOnly", only, `"Disabled"`},
+
+	{"securityContext.runAsUser", served, ""},
+	{"securityContext.runAsGroup", served, ""},
+	{"securityContext.runAsNonRoot", only, `false`},
+	{"securityContext.privileged", served, ""},
+	{"securityContext.capabilities", served, ""},
+	{"securityContext.readOnlyRootFilesystem", served, ""},
+	{"securityContext.allowPrivilegeEscalation", served, ""},
+	{"securityContext.seccompProfile", served, ""},
+	{"securityContext.procMount", only, `"Default"`},
+}

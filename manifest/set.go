@@ -1,0 +1,97 @@
+package manifest
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Set is everything that should run now, the merge of all sources. Immutable.
+type Set struct {
+	Pods map[types.NamespacedName]*Pod
+	// Objects by source: they serve only pods of their own source, whose
+	// Origin.Source is the key here, and of their own namespace.
+	Objects  map[string]Objects
+	Problems []Problem
+	// Complete has true for a source whose full listing was seen at least once
+	// in this process, from the source itself or from its cache on disk. Only
+	// then does the absence of a pod mean anything.
+	Complete map[string]bool
+	// Files has one entry for every file and URL, sorted by path.
+	Files []FileState
+}
+
+// Batch is the whole current content of one source. Immutable.
+type Batch struct {
+	Source   string // unique name of the source: its path or its URL
+	Kind     string // KindFile, KindURL or KindAPI
+	Pods     []*Pod // in the source's order; of two with one key the first wins
+	Objects  Objects
+	Problems []Problem
+	Complete bool // see Set.Complete
+	// Files has one entry for every file, or the one URL, sorted by path.
+	Files []FileState
+}
+
+// Objects are the documents beside the pods, by kind and name.
+type Objects struct {
+	ConfigMaps map[types.NamespacedName]*v1.ConfigMap
+	Secrets    map[types.NamespacedName]*v1.Secret
+	Claims     map[types.NamespacedName]*v1.PersistentVolumeClaim
+	// Origins tells of each of them where it was written; no Fields.
+	Origins map[ObjectRef]Origin
+}
+
+// ObjectRef names an object: "ConfigMap", "Secret" or "PersistentVolumeClaim".
+type ObjectRef struct {
+	Kind string
+	types.NamespacedName
+}
+
+// Severity of a Problem.
+type Severity string
+
+// An error keeps something from running as written; a warning does not.
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+)
+
+// Problem is something a user should mend, placed where they wrote it. Equal
+// Problems are one; the value carries no time, its owner remembers since when.
+type Problem struct {
+	Severity Severity
+	Path     string // file or URL, as in Origin.Path; "" when there is none
+	Position Position
+	// Pod is the full key of the pod concerned; zero when unknown.
+	Pod types.NamespacedName
+	// Field is a field path ("spec.containers[0].image"), or "".
+	Field string
+	// Message says what is wrong and, after a semicolon, what to do.
+	// It never holds values of env, headers or secrets.
+	Message string
+	// Refused says that a document was not taken for this; where an earlier
+	// version of it was good, that version stays wanted.
+	Refused bool
+}
+
+// String is "path:line:col: severity: field: message", the form editors parse.
+func (p Problem) String() string {
+	s := ""
+	if p.Path != "" {
+		s = p.Path + ":"
+		if p.Position.Line > 0 {
+			s += fmt.Sprintf("%d:", p.Position.Line)
+			if p.Position.Column > 0 {
+				s += fmt.Sprintf("%d:", p.Position.Column)
+			}
+		}
+		s += " "
+	}
+	s += string(p.Severity) + ": "
+	if p.Field != "" {
+		s += p.Field + ": "
+	}
+	return s + p.Message
+}

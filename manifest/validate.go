@@ -1,0 +1,139 @@
+package manifest
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// validatePod checks a defaulted pod that still has the user's own name. It
+// covers what podd serves; what it does not serve is refused before it matters.
+// Rules are those of Kubernetes 1.34 and, where said, of a node that is alone.
+func validatePod(pod *v1.Pod, o Options) field.ErrorList {
+	errs := validateMeta(&pod.ObjectMeta)
+	errs = append(errs, validateStaticMeta(pod, o)...)
+	return append(errs, validateSpec(&pod.Spec, o.Node, field.NewPath("spec"))...)
+}
+
+// validateMeta checks what every object has.
+func validateMeta(meta *metav1.ObjectMeta) field.ErrorList {
+	path := field.NewPath("metadata")
+	var errs field.ErrorList
+	switch {
+	case meta.Name == "" && meta.GenerateName != "":
+		errs = append(errs, field.Required(path.Child("name"), "podd makes up no names as generateName asks"))
+	case meta.Name == "":
+		errs = append(errs, field.Required(path.Child("name"), ""))
+	default:
+		errs = append(errs, invalid(path.Child("name"), meta.Name, apivalidation.NameIsDNSSubdomain(meta.Name, false))...)
+	}
+	if meta.Namespace != "" {
+		errs = append(errs, invalid(path.Child("namespace"), meta.Namespace, apivalidation.NameIsDNSLabel(meta.Namespace, false))...)
+	}
+	errs = append(errs, validateLabels(meta.Labels, path.Child("labels"))...)
+	return append(errs, validateAnnotations(meta.Annotations, path.Child("annotations"))...)
+}
+
+// validateLabels is apimachinery's ValidateLabels with the key in the path.
+func validateLabels(labels map[string]string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		errs = append(errs, invalid(path.Key(key), key, validation.IsQualifiedName(key))...)
+		errs = append(errs, invalid(path.Key(key), labels[key], validation.IsValidLabelValue(labels[key]))...)
+	}
+	return errs
+}
+
+// validateAnnotations likewise; an annotation's key may have capitals.
+func validateAnnotations(annotations map[string]string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		errs = append(errs, invalid(path.Key(key), key, validation.IsQualifiedName(strings.ToLower(key)))...)
+	}
+	if err := apivalidation.ValidateAnnotationsSize(annotations); err != nil {
+		errs = append(errs, field.Forbidden(path, err.Error()))
+	}
+	return errs
+}
+
+// validateStaticMeta checks what a pod's identity on this node is made of.
+func validateStaticMeta(pod *v1.Pod, o Options) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("metadata")
+	if pod.UID != "" && !SafeUID(pod.UID) {
+		errs = append(errs, field.Invalid(path.Child("uid"), string(pod.UID), "must be 1 to 63 letters, digits and dashes, since it names a directory"))
+	}
+	if o.Kind == KindAPI {
+		return errs
+	}
+	full := pod.Name + o.suffix()
+	if len(pod.Name) <= validation.DNS1123SubdomainMaxLength && len(full) > validation.DNS1123SubdomainMaxLength {
+		errs = append(errs, field.Invalid(path.Child("name"), pod.Name, fmt.Sprintf("is %d characters long with the node's name behind it; at most %d", len(full), validation.DNS1123SubdomainMaxLength)))
+	}
+	if _, ok := pod.Annotations[AnnotationConfigMirror]; ok {
+		errs = append(errs, field.Forbidden(path.Child("annotations").Key(AnnotationConfigMirror), "marks an API server's mirror of a static pod, which is not run; remove it"))
+	}
+	return errs
+}
+
+// validateSpec checks what all containers share, then each of them.
+func validateSpec(spec *v1.PodSpec, node string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	errs = append(errs, oneOf(path.Child("restartPolicy"), spec.RestartPolicy, v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever)...)
+	if *spec.TerminationGracePeriodSeconds < 0 {
+		errs = append(errs, field.Invalid(path.Child("terminationGracePeriodSeconds"), *spec.TerminationGracePeriodSeconds, "must not be negative"))
+	}
+	if d := spec.ActiveDeadlineSeconds; d != nil && (*d < 1 || *d > math.MaxInt32) {
+		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *d, validation.InclusiveRangeError(1, math.MaxInt32)))
+	}
+	if spec.NodeName != "" && node != "" && spec.NodeName != node {
+		errs = append(errs, field.Invalid(path.Child("nodeName"), spec.NodeName, fmt.Sprintf("is another node, this is %q; remove it", node)))
+	}
+	if spec.Hostname != "" {
+		errs = append(errs, invalid(path.Child("hostname"), spec.Hostname, validation.IsDNS1123Label(spec.Hostname))...)
+	}
+	if name := spec.ServiceAccountName; name != "" {
+		errs = append(errs, invalid(path.Child("serviceAccountName"), name, apivalidation.ValidateServiceAccountName(name, false))...)
+	}
+	errs = append(errs, validateLabels(spec.NodeSelector, path.Child("nodeSelector"))...)
+	errs = append(errs, validateTolerations(spec.Tolerations, path.Child("tolerations"))...)
+	errs = append(errs, validateDNS(spec, path)...)
+	errs = append(errs, validatePodSecurity(spec.SecurityContext, path.Child("securityContext"))...)
+	errs = append(errs, validateVolumes(spec.Volumes, path.Child("volumes"))...)
+	return append(errs, validateContainers(spec, path)...)
+}
+
+// invalid makes an error of each of apimachinery's messages.
+func invalid(path *field.Path, value any, messages []string) field.ErrorList {
+	var errs field.ErrorList
+	for _, m := range messages {
+		errs = append(errs, field.Invalid(path, value, m))
+	}
+	return errs
+}
+
+// oneOf checks an enumeration.
+func oneOf[T ~string](path *field.Path, value T, valid ...T) field.ErrorList {
+	for _, v := range valid {
+		if value == v {
+			return nil
+		}
+	}
+	return field.ErrorList{field.NotSupported(path, value, valid)}
+}
+
+// noNUL checks a text that becomes a C string.
+func noNUL(path *field.Path, s string) field.ErrorList {
+	if !strings.Contains(s, "\x00") {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, "", "holds a NUL byte, which no process can be given")}
+}

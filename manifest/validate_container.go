@@ -1,0 +1,76 @@
+package manifest
+
+import (
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// validateContainers checks regular and init containers; their names are one
+// set, since they name log directories.
+func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(spec.Containers) == 0 {
+		errs = append(errs, field.Required(path.Child("containers"), "a pod needs one at least"))
+	}
+	names := map[string]bool{}
+	volumes := volumeNames(spec.Volumes)
+	regular := hostPorts{}
+	for i := range spec.Containers {
+		c, at := &spec.Containers[i], path.Child("containers").Index(i)
+		errs = append(errs, validateContainer(c, volumes, names, at)...)
+		errs = append(errs, regular.add(c.Ports, spec.HostNetwork, at.Child("ports"))...)
+		if c.RestartPolicy != nil {
+			errs = append(errs, field.Forbidden(at.Child("restartPolicy"), "only init containers have one; set spec.restartPolicy"))
+		}
+	}
+	for i := range spec.InitContainers {
+		c, at := &spec.InitContainers[i], path.Child("initContainers").Index(i)
+		errs = append(errs, validateContainer(c, volumes, names, at)...)
+		// Init containers run one by one, so each has the ports for itself.
+		errs = append(errs, hostPorts{}.add(c.Ports, false, at.Child("ports"))...)
+		if c.RestartPolicy != nil {
+			errs = append(errs, oneOf(at.Child("restartPolicy"), *c.RestartPolicy, v1.ContainerRestartPolicyAlways)...)
+		}
+	}
+	return errs
+}
+
+func validateContainer(c *v1.Container, volumes, names map[string]bool, path *field.Path) field.ErrorList {
+	errs := validateName(c.Name, names, path.Child("name"))
+	switch {
+	case c.Image == "":
+		errs = append(errs, field.Required(path.Child("image"), ""))
+	case strings.TrimSpace(c.Image) != c.Image:
+		errs = append(errs, field.Invalid(path.Child("image"), c.Image, "must not begin or end with a blank"))
+	}
+	errs = append(errs, oneOf(path.Child("imagePullPolicy"), c.ImagePullPolicy, v1.PullAlways, v1.PullIfNotPresent, v1.PullNever)...)
+	errs = append(errs, oneOf(path.Child("terminationMessagePolicy"), c.TerminationMessagePolicy, v1.TerminationMessageReadFile, v1.TerminationMessageFallbackToLogsOnError)...)
+	for i, s := range c.Command {
+		errs = append(errs, noNUL(path.Child("command").Index(i), s)...)
+	}
+	for i, s := range c.Args {
+		errs = append(errs, noNUL(path.Child("args").Index(i), s)...)
+	}
+	errs = append(errs, noNUL(path.Child("workingDir"), c.WorkingDir)...)
+	errs = append(errs, validatePorts(c.Ports, path.Child("ports"))...)
+	errs = append(errs, validateEnv(c.Env, path.Child("env"))...)
+	errs = append(errs, validateResources(&c.Resources, path.Child("resources"))...)
+	errs = append(errs, validateMounts(c.VolumeMounts, volumes, path.Child("volumeMounts"))...)
+	return append(errs, validateSecurity(c.SecurityContext, path.Child("securityContext"))...)
+}
+
+// validateName checks a label-shaped name that must differ from those in taken,
+// and takes it.
+func validateName(name string, taken map[string]bool, path *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	if taken[name] {
+		return field.ErrorList{field.Duplicate(path, name)}
+	}
+	taken[name] = true
+	return invalid(path, name, validation.IsDNS1123Label(name))
+}

@@ -1,0 +1,63 @@
+package manifest
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func validatePodSecurity(sc *v1.PodSecurityContext, path *field.Path) field.ErrorList {
+	errs := validateID(path.Child("runAsUser"), sc.RunAsUser, validation.IsValidUserID)
+	errs = append(errs, validateID(path.Child("runAsGroup"), sc.RunAsGroup, validation.IsValidGroupID)...)
+	for i := range sc.SupplementalGroups {
+		errs = append(errs, validateID(path.Child("supplementalGroups").Index(i), &sc.SupplementalGroups[i], validation.IsValidGroupID)...)
+	}
+	errs = append(errs, validateID(path.Child("fsGroup"), sc.FSGroup, validation.IsValidGroupID)...)
+	return append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)
+}
+
+func validateSecurity(sc *v1.SecurityContext, path *field.Path) field.ErrorList {
+	if sc == nil {
+		return nil
+	}
+	errs := validateID(path.Child("runAsUser"), sc.RunAsUser, validation.IsValidUserID)
+	errs = append(errs, validateID(path.Child("runAsGroup"), sc.RunAsGroup, validation.IsValidGroupID)...)
+	errs = append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)
+	if sc.AllowPrivilegeEscalation == nil || *sc.AllowPrivilegeEscalation {
+		return errs
+	}
+	at := path.Child("allowPrivilegeEscalation")
+	if sc.Privileged != nil && *sc.Privileged {
+		errs = append(errs, field.Forbidden(at, "cannot be false beside privileged: true"))
+	}
+	if sc.Capabilities != nil && slices.Contains(sc.Capabilities.Add, "CAP_SYS_ADMIN") {
+		errs = append(errs, field.Forbidden(at, "cannot be false beside the capability CAP_SYS_ADMIN"))
+	}
+	return errs
+}
+
+func validateID(path *field.Path, id *int64, check func(int64) []string) field.ErrorList {
+	if id == nil {
+		return nil
+	}
+	return invalid(path, *id, check(*id))
+}
+
+func validateSeccomp(p *v1.SeccompProfile, path *field.Path) field.ErrorList {
+	if p == nil {
+		return nil
+	}
+	local := p.Type == v1.SeccompProfileTypeLocalhost
+	errs := oneOf(path.Child("type"), p.Type, v1.SeccompProfileTypeRuntimeDefault, v1.SeccompProfileTypeUnconfined, v1.SeccompProfileTypeLocalhost)
+	switch {
+	case local && p.LocalhostProfile == nil:
+		errs = append(errs, field.Required(path.Child("localhostProfile"), "type Localhost needs one"))
+	case !local && p.LocalhostProfile != nil:
+		errs = append(errs, field.Forbidden(path.Child("localhostProfile"), "only type Localhost has one"))
+	case local:
+		errs = append(errs, field.Forbidden(path.Child("type"), "Localhost is not served by podd yet; use RuntimeDefault or Unconfined"))
+	}
+	return errs
+}

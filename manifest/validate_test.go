@@ -1,0 +1,99 @@
+package manifest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"podd/manifest"
+)
+
+// TestValidation: the edges of what is valid, each in a pod that is so else.
+// The golden of invalid.yaml has every message with its place.
+func TestValidation(t *testing.T) {
+	tests := []struct{ meta, spec, container, want string }{
+		{want: ""},
+		{meta: "namespace: " + strings.Repeat("a", 63)},
+		{meta: "namespace: " + strings.Repeat("a", 64), want: "metadata.namespace"},
+		{meta: "uid: " + strings.Repeat("a", 63)},
+		{meta: "uid: " + strings.Repeat("a", 64), want: "metadata.uid"},
+		{meta: `uid: "a/b"`, want: "metadata.uid"},
+		{meta: `uid: ".."`, want: "metadata.uid"},
+		{meta: `uid: ""`},
+		{meta: "labels: {a: " + strings.Repeat("a", 63) + "}"},
+		{meta: "labels: {a: " + strings.Repeat("a", 64) + "}", want: "metadata.labels[a]"},
+		{meta: "annotations: {Example.COM/a: b}"},
+		{meta: "annotations: {a: " + strings.Repeat("a", 1<<18) + "}", want: "metadata.annotations"},
+
+		{spec: "terminationGracePeriodSeconds: 0"},
+		{spec: "terminationGracePeriodSeconds: -1", want: "spec.terminationGracePeriodSeconds"},
+		{spec: "restartPolicy: always", want: "spec.restartPolicy"},
+		{spec: "nodeName: node"},
+		{spec: "nodeName: m", want: "spec.nodeName"},
+		{spec: "hostname: " + strings.Repeat("a", 63)},
+		{spec: "hostname: " + strings.Repeat("a", 64), want: "spec.hostname"},
+		{spec: "dnsPolicy: None, dnsConfig: {nameservers: [192.0.2.1]}"},
+		{spec: "dnsPolicy: None", want: "spec.dnsConfig.nameservers"},
+		{spec: "dnsConfig: {nameservers: [192.0.2.1, '2001:db8::1', 192.0.2.3]}"},
+		{spec: "dnsConfig: {nameservers: ['fe80::1%eth0']}", want: "spec.dnsConfig.nameservers[0]"},
+		{spec: "dnsConfig: {searches: [" + strings.Repeat("a,", 31) + "a]}"},
+		{spec: "dnsConfig: {searches: [" + strings.Repeat("a,", 32) + "a]}", want: "spec.dnsConfig.searches"},
+		{spec: "securityContext: {runAsUser: 2147483647}"},
+		{spec: "securityContext: {runAsUser: 2147483648}", want: "spec.securityContext.runAsUser"},
+		{spec: "volumes: [{name: a, emptyDir: {sizeLimit: 0}}, {name: b}]"},
+		{spec: "volumes: [{name: a, hostPath: {path: /}}]"},
+		{spec: "volumes: [{name: a, hostPath: {path: /a/..b}}]"},
+		{spec: "volumes: [{name: a, hostPath: {path: /a/..}}]", want: "spec.volumes[0].hostPath.path"},
+		{spec: "volumes: [{name: a, hostPath: {path: \"/a\\0\"}}]", want: "spec.volumes[0].hostPath.path"},
+		{spec: "initContainers: [{name: i, image: i, restartPolicy: Always}]"},
+		{spec: "initContainers: [{name: i, image: i, restartPolicy: OnFailure}]", want: "spec.initContainers[0].restartPolicy"},
+		{spec: "initContainers: [{name: main, image: i}]", want: "spec.initContainers[0].name"},
+		{spec: "initContainers: [{name: i, image: i, ports: [{containerPort: 1, hostPort: 5}]}]", container: "ports: [{containerPort: 1, hostPort: 5}]"},
+
+		{container: "ports: [{containerPort: 65535}]"},
+		{container: "ports: [{containerPort: 65536}]", want: "spec.containers[0].ports[0].containerPort"},
+		{container: "ports: [{containerPort: 1, hostPort: 5}, {containerPort: 2, hostPort: 5, protocol: UDP}]"},
+		{container: "ports: [{containerPort: 1, hostPort: 5}, {containerPort: 2, hostPort: 5, hostIP: 0.0.0.0}]", want: "spec.containers[0].ports[1].hostPort"},
+		{container: "ports: [{containerPort: 1, name: a}, {containerPort: 2, name: a}]", want: "spec.containers[0].ports[1].name"},
+		{spec: "hostNetwork: true", container: "ports: [{containerPort: 1, hostPort: 1}]"},
+		{spec: "hostNetwork: true", container: "ports: [{containerPort: 1, hostPort: 2}]", want: "spec.containers[0].ports[0].hostPort"},
+		{container: `env: [{name: "a b.c-d"}]`},
+		{container: `env: [{name: "a=b"}]`, want: "spec.containers[0].env[0].name"},
+		{container: `env: [{name: A, valueFrom: {fieldRef: {fieldPath: "metadata.annotations['Example.COM/a']"}}}]`},
+		{container: `env: [{name: A, valueFrom: {fieldRef: {fieldPath: "metadata.annotations"}}}]`, want: "spec.containers[0].env[0].valueFrom.fieldRef.fieldPath"},
+		{container: `env: [{name: A, valueFrom: {fieldRef: {fieldPath: "spec.host"}}}]`},
+		{container: `env: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.memory, divisor: 1Mi}}}]`},
+		{container: `env: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.memory, divisor: 2Mi}}}]`, want: "spec.containers[0].env[0].valueFrom.resourceFieldRef.divisor"},
+		{container: "resources: {requests: {cpu: 1}, limits: {cpu: 1000m}}"},
+		{container: "resources: {requests: {cpu: 1001m}, limits: {cpu: 1}}", want: "spec.containers[0].resources.requests[cpu]"},
+		{container: "resources: {limits: {cpu: -1}}", want: "spec.containers[0].resources.limits[cpu]"},
+		{spec: "volumes: [{name: a}]", container: "volumeMounts: [{name: a, mountPath: /a}, {name: a, mountPath: /b}]"},
+		{spec: "volumes: [{name: a}]", container: "volumeMounts: [{name: a, mountPath: /a}, {name: a, mountPath: //a/.}]", want: "spec.containers[0].volumeMounts[1].mountPath"},
+		{container: "volumeMounts: [{name: a, mountPath: /a}]", want: "spec.containers[0].volumeMounts[0].name"},
+		{container: "securityContext: {privileged: true, allowPrivilegeEscalation: true}"},
+		{container: "securityContext: {privileged: true, allowPrivilegeEscalation: false}", want: "spec.containers[0].securityContext.allowPrivilegeEscalation"},
+		{container: `command: ["a\0"]`, want: "spec.containers[0].command[0]"},
+		{container: `env: [{name: A, value: "\0"}]`, want: "spec.containers[0].env[0].value"},
+	}
+	for _, tt := range tests {
+		comma := func(s string) string {
+			if s == "" {
+				return ""
+			}
+			return ", " + s
+		}
+		text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: web%s}\nspec: {containers: [{name: main, image: i%s}]%s}\n",
+			comma(tt.meta), comma(tt.container), comma(tt.spec))
+		f := manifest.Decode([]byte(text), manifest.Options{Node: "node"})
+		var fields []string
+		for _, p := range f.Problems {
+			fields = append(fields, p.Field)
+			if p.Position.Line < 3 {
+				t.Errorf("%s\n%s is placed at %v", text, p.Field, p.Position)
+			}
+		}
+		if got := strings.Join(fields, " "); got != tt.want {
+			t.Errorf("%.300s\nproblems are about %q, want %q: %v", text, got, tt.want, f.Problems)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package manifest
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func volumeNames(volumes []v1.Volume) map[string]bool {
+	names := map[string]bool{}
+	for i := range volumes {
+		names[volumes[i].Name] = true
+	}
+	return names
+}
+
+func validateVolumes(volumes []v1.Volume, fields *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	names := map[string]bool{}
+	for i := range volumes {
+		v, at := &volumes[i], fields.Index(i)
+		errs = append(errs, validateName(v.Name, names, at.Child("name"))...)
+		if sources(&v.VolumeSource) > 1 {
+			errs = append(errs, field.Forbidden(at, "has several sources; leave one"))
+		}
+		if v.EmptyDir != nil {
+			errs = append(errs, validateEmptyDir(v.EmptyDir, at.Child("emptyDir"))...)
+		}
+		if v.HostPath != nil {
+			errs = append(errs, validateHostPath(v.HostPath, at.Child("hostPath"))...)
+		}
+	}
+	return errs
+}
+
+// sources counts the sources of a volume.
+func sources(s *v1.VolumeSource) int {
+	count := 0
+	v := reflect.ValueOf(s).Elem()
+	for i := range v.NumField() {
+		if !v.Field(i).IsNil() {
+			count++
+		}
+	}
+	return count
+}
+
+func validateEmptyDir(e *v1.EmptyDirVolumeSource, fields *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	at := fields.Child("medium")
+	if strings.HasPrefix(string(e.Medium), string(v1.StorageMediumHugePages)) {
+		errs = append(errs, field.Forbidden(at, string(e.Medium)+" is not served by podd yet; use Memory"))
+	} else {
+		errs = append(errs, oneOf(at, e.Medium, v1.StorageMediumDefault, v1.StorageMediumMemory)...)
+	}
+	if e.SizeLimit != nil && e.SizeLimit.Sign() < 0 {
+		errs = append(errs, field.Invalid(fields.Child("sizeLimit"), e.SizeLimit.String(), "must not be negative"))
+	}
+	return errs
+}
+
+func validateHostPath(h *v1.HostPathVolumeSource, fields *field.Path) field.ErrorList {
+	at := fields.Child("path")
+	errs := noNUL(at, h.Path)
+	switch {
+	case h.Path == "":
+		errs = append(errs, field.Required(at, ""))
+	case !path.IsAbs(h.Path):
+		errs = append(errs, field.Invalid(at, h.Path, "must begin with /"))
+	case slices.Contains(strings.Split(h.Path, "/"), ".."):
+		errs = append(errs, field.Invalid(at, h.Path, "must not have a .. in it"))
+	}
+	return append(errs, oneOf(fields.Child("type"), *h.Type,
+		v1.HostPathUnset, v1.HostPathDirectoryOrCreate, v1.HostPathDirectory, v1.HostPathFileOrCreate, v1.HostPathFile,
+		v1.HostPathSocket, v1.HostPathCharDev, v1.HostPathBlockDev)...)
+}
+
+func validateMounts(mounts []v1.VolumeMount, volumes map[string]bool, fields *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	taken := map[string]bool{}
+	for i := range mounts {
+		m, at := &mounts[i], fields.Index(i)
+		switch {
+		case m.Name == "":
+			errs = append(errs, field.Required(at.Child("name"), ""))
+		case !volumes[m.Name]:
+			errs = append(errs, field.Invalid(at.Child("name"), m.Name, "is none of spec.volumes"))
+		}
+		where := at.Child("mountPath")
+		errs = append(errs, noNUL(where, m.MountPath)...)
+		switch {
+		case m.MountPath == "":
+			errs = append(errs, field.Required(where, ""))
+		case strings.Contains(m.MountPath, ":"):
+			errs = append(errs, field.Invalid(where, m.MountPath, "must not have a colon in it"))
+		case taken[path.Clean("/"+m.MountPath)]:
+			errs = append(errs, field.Duplicate(where, m.MountPath))
+		}
+		taken[path.Clean("/"+m.MountPath)] = true
+	}
+	return errs
+}
+
+// checkSources refuses a volume whose only source is a field that nobody knows:
+// Kubernetes would make it an empty directory, and the data would be lost.
+func checkSources(written map[string]any, known any, n *notes) {
+	list := func(pod any) []any {
+		top, _ := pod.(map[string]any)
+		spec, _ := top["spec"].(map[string]any)
+		volumes, _ := spec["volumes"].([]any)
+		return volumes
+	}
+	clean := list(known)
+	for i, volume := range list(written) {
+		w, _ := volume.(map[string]any)
+		k, _ := clean[i].(map[string]any)
+		_, named := k["name"]
+		if len(k) > 1 || len(k) == 1 && !named {
+			continue
+		}
+		for _, key := range slices.Sorted(maps.Keys(w)) {
+			if podShape().fields["spec"].fields["volumes"].elem.fields[key] == nil {
+				n.fail(fmt.Sprintf("spec.volumes[%d]", i), "names no source that is known and would be an emptyDir; mend %q", clip(key, 80))
+			}
+		}
+	}
+}
