@@ -1,0 +1,349 @@
+package source
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// reopen closes a cache and opens it again, as a restart does.
+func reopen(t *testing.T, c *cache) *cache {
+	t.Helper()
+	c.close()
+	n := openCache(c.dir, c.source)
+	if len(n.problems()) != 0 {
+		t.Fatalf("problems of a cache that was closed: %v", n.problems())
+	}
+	return n
+}
+
+func put(c *cache, path, content string) {
+	c.put(path, record{Digest: digestOf([]byte(content)), Version: time.Unix(7, 0).UTC(), ETag: `"e"`}, []byte(content))
+}
+
+func TestCacheKeepsOverRestarts(t *testing.T) {
+	c := openCache(filepath.Join(t.TempDir(), "root", "sources"), "/m")
+	put(c, "/m/a", "one")
+	put(c, "/m/\xff", "two")
+	put(c, "/m/gone", "three")
+	if data, r, ok := c.load("/m/a"); !ok || string(data) != "one" || r.ETag != `"e"` {
+		t.Errorf("before it is written: got %q %+v %v", data, r, ok)
+	}
+	c = reopen(t, c)
+	c.drop("/m/gone")
+	put(c, "/m/a", "one, edited")
+	if _, _, ok := c.load("/m/gone"); ok {
+		t.Error("a dropped entry can be loaded")
+	}
+	c = reopen(t, c)
+	defer c.close()
+	if got := c.paths(); !cmp.Equal(got, []string{"/m/a", "/m/\xff"}) {
+		t.Errorf("paths: got %q", got)
+	}
+	data, r, ok := c.load("/m/a")
+	want := record{Path: []byte("/m/a"), Digest: digestOf([]byte("one, edited")), Version: time.Unix(7, 0).UTC(), ETag: `"e"`}
+	if !ok || string(data) != "one, edited" || !cmp.Equal(r, want) {
+		t.Errorf("load: got %q %v %s", data, ok, cmp.Diff(want, r))
+	}
+	if n := len(files(t, c.dir)); n != 3 {
+		t.Errorf("got %d files, want an index and two contents", n)
+	}
+}
+
+// files are all of a directory with their content, and who may read them.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if info.IsDir() {
+			if info.Mode().Perm() != 0o700 {
+				t.Errorf("%s: mode %v, want 0700", path, info.Mode())
+			}
+			return nil
+		}
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, want 0600", path, info.Mode())
+		}
+		data, err := os.ReadFile(path)
+		all[path] = fmt.Sprint(stampOf(info), string(data))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestCacheWritesOnlyWhatChanges(t *testing.T) {
+	c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
+	put(c, "/m/a", "one")
+	c.listed()
+	c = reopen(t, c)
+	before := files(t, c.dir)
+	put(c, "/m/a", "one")
+	c.drop("/m/never")
+	c.listed()
+	c.retry()
+	c.close()
+	if diff := cmp.Diff(before, files(t, c.dir)); diff != "" {
+		t.Errorf("what is known was written again:\n%s", diff)
+	}
+}
+
+func TestCacheOfNothingIsKnown(t *testing.T) {
+	c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
+	if c.known {
+		t.Error("known before anything was listed")
+	}
+	c.listed()
+	c = reopen(t, c)
+	defer c.close()
+	if !c.known || len(c.paths()) != 0 {
+		t.Errorf("after an empty listing: known %v with %q", c.known, c.paths())
+	}
+}
+
+func TestCacheIgnoresDamage(t *testing.T) {
+	for name, damage := range map[string]func(path string) error{
+		"cut": func(path string) error {
+			info, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			return os.Truncate(path, info.Size()-1)
+		},
+		"empty":  func(path string) error { return os.Truncate(path, 0) },
+		"longer": func(path string) error { return appendTo(path, "x") },
+		"huge":   func(path string) error { return os.Truncate(path, 3*MaxSize) },
+		"other":  func(path string) error { return os.WriteFile(path, seal([]byte("other")), 0o600) },
+		"link": func(path string) error {
+			if err := os.Rename(path, path+"~"); err != nil {
+				return err
+			}
+			return os.Symlink(filepath.Base(path)+"~", path)
+		},
+		"directory": func(path string) error {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+			return os.Mkdir(path, 0o700)
+		},
+	} {
+		for _, victim := range []string{"index", "content"} {
+			t.Run(name+"/"+victim, func(t *testing.T) {
+				c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
+				put(c, "/m/a", "one")
+				c.close()
+				for path := range files(t, c.dir) {
+					if (filepath.Base(path) == indexName) == (victim == "index") {
+						if err := damage(path); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				c = openCache(c.dir, "/m")
+				_, _, ok := c.load("/m/a")
+				if problems := fmt.Sprint(c.problems()); ok || !strings.Contains(problems, "damaged and ignored") {
+					t.Errorf("got ok %v with %s, want a problem", ok, problems)
+				}
+				put(c, "/m/a", "one, again")
+				c = reopen(t, c)
+				defer c.close()
+				if data, _, _ := c.load("/m/a"); string(data) != "one, again" {
+					t.Errorf("after a new content: got %q", data)
+				}
+			})
+		}
+	}
+}
+
+func appendTo(path, text string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(data, text...), 0o600)
+}
+
+// A cache that cannot be written is a Problem, and works once it can be.
+func TestCacheWithoutADirectory(t *testing.T) {
+	root := t.TempDir()
+	dir := filepath.Join(root, "sources")
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := openCache(dir, "/m")
+	put(c, "/m/a", "one")
+	if got := fmt.Sprint(c.problems()); !strings.Contains(got, "keeping its last good content") {
+		t.Errorf("problems: got %s", got)
+	}
+	if data, _, ok := c.load("/m/a"); !ok || string(data) != "one" {
+		t.Errorf("load of what cannot be written: got %q %v", data, ok)
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	c.retry()
+	c = reopen(t, c)
+	defer c.close()
+	if data, _, ok := c.load("/m/a"); !ok || string(data) != "one" {
+		t.Errorf("after the directory could be made: got %q %v", data, ok)
+	}
+}
+
+func TestCacheTellsWhenWritingFailsAndWorks(t *testing.T) {
+	c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
+	defer c.close()
+	blocker := filepath.Join(c.store.root.Name(), c.bodyName("/m/a", digestOf([]byte("one")))+tempSuffix)
+	if err := os.MkdirAll(filepath.Join(blocker, "full"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	put(c, "/m/a", "one")
+	<-c.told
+	if got := fmt.Sprint(c.problems()); !strings.Contains(got, "keeping its last good content") {
+		t.Errorf("problems: got %s", got)
+	}
+	if err := os.RemoveAll(blocker); err != nil {
+		t.Fatal(err)
+	}
+	c.retry()
+	<-c.told
+	if got := c.problems(); len(got) != 0 {
+		t.Errorf("problems after mending: got %v", got)
+	}
+}
+
+func TestCacheNamesComeFromHashes(t *testing.T) {
+	for _, source := range []string{"../../etc", "/m", "https://h/\x00/..", strings.Repeat("x", 5000)} {
+		c := openCache(filepath.Join(t.TempDir(), "sources"), source)
+		put(c, "../../../etc/passwd", "one")
+		put(c, "/"+strings.Repeat("y", 5000), "two")
+		c.close()
+		for path := range files(t, c.dir) {
+			rel, err := filepath.Rel(c.dir, path)
+			name := filepath.Base(path)
+			if err != nil || strings.Count(rel, "/") != 1 || !isHash(filepath.Dir(rel)) || name != indexName && (len(name) != 65 || !isHash(name[:32])) {
+				t.Errorf("source %.20q: got %s", source, rel)
+			}
+		}
+	}
+}
+
+func TestPrune(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sources")
+	if err := Prune(dir); err != nil {
+		t.Errorf("without a directory: %v", err)
+	}
+	for _, source := range []string{"/stays", "/goes"} {
+		c := openCache(dir, source)
+		put(c, source+"/a", "one")
+		c.close()
+	}
+	if err := os.WriteFile(filepath.Join(dir, "mine"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Prune(dir, NewDir("/stays", Options{})); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for path := range files(t, dir) {
+		rel, _ := filepath.Rel(dir, path)
+		left = append(left, strings.Split(rel, "/")[0])
+	}
+	for _, name := range left {
+		if name != "mine" && name != hashOf("/stays") {
+			t.Errorf("left: %s", name)
+		}
+	}
+	if len(left) != 3 {
+		t.Errorf("left: %q, want a foreign file, an index and a content", left)
+	}
+}
+
+// Whatever is put and dropped, with restarts in between, the last of it is
+// there.
+func TestCacheHasTheLast(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
+		defer func() { c.close() }()
+		model := map[string]string{}
+		paths, contents := rapid.SampledFrom([]string{"/m/a", "/m/b"}), rapid.StringN(0, 9, 20)
+		rt.Repeat(map[string]func(*rapid.T){
+			"put": func(rt *rapid.T) {
+				path, content := paths.Draw(rt, "path"), contents.Draw(rt, "content")
+				put(c, path, content)
+				model[path] = content
+			},
+			"drop": func(rt *rapid.T) {
+				path := paths.Draw(rt, "path")
+				c.drop(path)
+				delete(model, path)
+			},
+			"restart": func(*rapid.T) { c = reopen(t, c) },
+			"": func(rt *rapid.T) {
+				got := map[string]string{}
+				for _, path := range []string{"/m/a", "/m/b"} {
+					if data, _, ok := c.load(path); ok {
+						got[path] = string(data)
+					}
+				}
+				if diff := cmp.Diff(model, got); diff != "" {
+					rt.Fatalf("want - got +\n%s", diff)
+				}
+			},
+		})
+	})
+}
+
+func FuzzUnseal(f *testing.F) {
+	f.Add([]byte(""))
+	f.Add(seal(nil))
+	f.Add(seal([]byte("kind: Pod\n")))
+	f.Add([]byte(sealMark + digestOf(nil) + " 00\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		payload, digest, err := unseal(data)
+		if err != nil {
+			return
+		}
+		if digest != digestOf(payload) || !bytes.Equal(seal(payload), data) {
+			t.Errorf("unseal(%q): got %q %s, which seals to something else", data, payload, digest)
+		}
+	})
+}
+
+func FuzzIndex(f *testing.F) {
+	good, err := json.Marshal(index{Source: []byte("/m"), Entries: []record{{Path: []byte("/m/a"), Digest: digestOf(nil)}}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add([]byte(`{"source":"L20=","entries":[{"path":"Lg==","digest":"sha256:../../etc"}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		records, err := parseIndex(data, "/m")
+		if err != nil {
+			return
+		}
+		c := cache{source: "/m"}
+		for path, r := range records {
+			if name := c.bodyName(path, r.Digest); len(name) != 65 || strings.ContainsAny(name, "/.") {
+				t.Errorf("an entry of %q is at %q", data, name)
+			}
+		}
+	})
+}

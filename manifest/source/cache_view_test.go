@@ -1,0 +1,45 @@
+package source
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What an earlier podd kept is seen, and nothing is written beside or over it.
+func TestDirReadsTheCacheOfAnother(t *testing.T) {
+	d, o := newTree(t), testOptions(t)
+	d.write("a.yaml", yaml("a"))
+	d.write("b.yaml", yaml("b"))
+	r := run(t, NewDir(d.path, o))
+	r.untilPods("a", "b")
+	r.stop()
+	before := files(t, o.Cache)
+	d.write("a.yaml", broken)
+	d.write("b.yaml", yaml("b=2"))
+	d.write("c.yaml", yaml("c"))
+	o.CacheReadOnly = true
+	r = run(t, NewDir(d.path, o))
+	r.untilPods("a", "b=2", "c")
+	d.remove("c.yaml")
+	r.untilPods("a", "b=2")
+	r.stop()
+	if diff := cmp.Diff(before, files(t, o.Cache)); diff != "" {
+		t.Errorf("the cache was written:\n%s", diff)
+	}
+}
+
+func TestDirMakesNoCacheForReading(t *testing.T) {
+	d, o := newTree(t), testOptions(t)
+	d.write("a.yaml", yaml("a"))
+	o.CacheReadOnly = true
+	r := run(t, NewDir(d.path, o))
+	if b := r.untilPods("a"); len(b.Problems) > 0 {
+		t.Errorf("got %s, want no problem", show(b))
+	}
+	r.stop()
+	if all, err := filepath.Glob(o.Cache + "*"); err != nil || len(all) > 0 {
+		t.Errorf("made %q, %v", all, err)
+	}
+}

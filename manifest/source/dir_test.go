@@ -1,0 +1,363 @@
+package source
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
+
+	"podd/manifest"
+)
+
+func TestDirPollsWithoutInotify(t *testing.T) {
+	for name, watcher := range map[string]func() (*fsnotify.Watcher, error){
+		"no instance": func() (*fsnotify.Watcher, error) { return nil, fmt.Errorf("making inotify: %w", unix.EMFILE) },
+		"closed": func() (*fsnotify.Watcher, error) {
+			w, err := fsnotify.NewWatcher()
+			if err == nil {
+				err = w.Close()
+			}
+			return w, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newTree(t)
+			d.write("a.yaml", yaml("a"))
+			s := NewDir(d.path, testOptions(t))
+			s.watcher = watcher
+			r := run(t, s)
+			r.untilProblem("podd looks every 1s instead", "a")
+			d.write("a.yaml", yaml("a=2"))
+			r.untilPods("a=2")
+			d.remove("a.yaml")
+			r.untilPods()
+		})
+	}
+}
+
+func TestDirSaysWhichInotifyLimit(t *testing.T) {
+	for err, want := range map[error]string{unix.EMFILE: "max_user_instances", unix.ENOSPC: "max_user_watches"} {
+		if got := inotifyError(os.NewSyscallError("inotify", err)).Error(); !strings.Contains(got, want) {
+			t.Errorf("inotifyError(%v): got %q, want it to name %s", err, got, want)
+		}
+	}
+}
+
+func TestDirReadsTwiceWithoutLeases(t *testing.T) {
+	t.Parallel()
+	d := newTree(t)
+	d.write("a.yaml", yaml("a"))
+	s := NewDir(d.path, testOptions(t))
+	var reads atomic.Int32
+	s.reader.lease = func(*os.File) openness {
+		reads.Add(1)
+		return unknown
+	}
+	r := run(t, s)
+	r.untilPods("a")
+	if n := reads.Load(); n < 2 {
+		t.Errorf("read %d times, want at least two equal readings", n)
+	}
+	d.write("a.yaml", yaml("a=2"))
+	r.untilPods("a=2")
+}
+
+// The reading rules of a file that the kernel tells nothing about.
+func TestDraftsMustBeEqual(t *testing.T) {
+	now := time.Now()
+	one, two := text{digest: "1", stamp: stamp{size: 1}}, text{digest: "2", stamp: stamp{size: 1}}
+	touched := text{digest: "1", stamp: stamp{size: 1, mtime: 9}}
+	var d draft
+	for i, step := range []struct {
+		text
+		after    time.Duration
+		complete bool
+	}{
+		{one, 0, false}, {one, draftsApart - 1, false}, {two, draftsApart, false}, {one, 2 * draftsApart, false},
+		{touched, 3 * draftsApart, false}, {touched, 4 * draftsApart, true},
+	} {
+		if err := d.equal(step.text, now.Add(step.after)); (err == nil) != step.complete {
+			t.Errorf("step %d: got %v, want complete %v", i, err, step.complete)
+		}
+	}
+}
+
+// An idle source opens no manifest and emits nothing, however often it looks.
+func TestDirIdles(t *testing.T) {
+	d, o := newTree(t), testOptions(t)
+	d.write("a.yaml", yaml("a"))
+	d.write("b.yaml", broken)
+	now := time.Now().Add(time.Hour) // every stamp is old enough to be trusted
+	s := NewDir(d.path, o)
+	opened, emitted := 0, 0
+	s.reader.lease = func(f *os.File) openness { opened++; return askLease(f) }
+	f := newFollower(s, func(manifest.Batch) { emitted++ })
+	defer f.close()
+	for i := range 10 {
+		f.scanAt = time.Time{}
+		f.look(now)
+		if i == 0 {
+			opened = 0
+		}
+	}
+	if opened != 0 || emitted != 1 {
+		t.Errorf("nine idle looks: opened files %d times and emitted %d batches, want 0 and 1", opened, emitted)
+	}
+}
+
+// The directory of a sticky, untrusted place must not be left by a link.
+func TestDirFollowsNoLinkOutOfAnUntrustedPlace(t *testing.T) {
+	d := newTree(t)
+	outside := filepath.Join(filepath.Dir(d.path), "secret.yaml")
+	if err := os.WriteFile(outside, []byte(yaml("secret")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.write("inside.yaml", yaml("inside"))
+	if err := os.Symlink("../secret.yaml", d.in("a.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Chmod(d.path, 0o1777); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, NewDir(d.in("a.yaml"), testOptions(t)))
+	r.untilProblem("escapes")
+	if err := os.Symlink("inside.yaml", d.in("b.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	d.rename("b.yaml", "a.yaml")
+	r.untilPods("inside")
+}
+
+// Another, empty filesystem at the place of one with manifests looks like an
+// unmounted one.
+func TestDirKeepsWhatWasUnmounted(t *testing.T) {
+	d := newTree(t)
+	d.write("a.yaml", yaml("a"))
+	var last manifest.Batch
+	f := newFollower(NewDir(d.path, testOptions(t)), func(b manifest.Batch) { last = b })
+	defer f.close()
+	f.look(time.Now())
+	f.dev++ // what was listed was on another device
+	d.remove("a.yaml")
+	f.scanAt = time.Time{}
+	f.look(time.Now())
+	if podsOf(last) != "a" || !strings.Contains(problemsOf(last), "unmounted") {
+		t.Errorf("got %s, want the pod and a problem", show(last))
+	}
+	d.write("b.yaml", yaml("b"))
+	f.scanAt = time.Time{}
+	f.look(time.Now())
+	if got := podsOf(last); got != "b a" && got != "b" {
+		t.Errorf("with a manifest there: got %s, want b", show(last))
+	}
+}
+
+func TestDirRefusesCrowds(t *testing.T) {
+	d := newTree(t)
+	d.write("a.yaml", yaml("a"))
+	r := run(t, NewDir(d.path, testOptions(t)))
+	r.untilPods("a")
+	d.write(".0", "")
+	for i := range maxNames {
+		if err := os.Link(d.in(".0"), d.in(fmt.Sprintf(".0.%d", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.write("a.yaml", yaml("evil"))
+	b := r.until("too many entries", func(b manifest.Batch) bool { return strings.Contains(problemsOf(b), "more entries than podd reads") })
+	if podsOf(b) != "a" {
+		t.Errorf("got %s, want what ran before", show(b))
+	}
+}
+
+func TestNames(t *testing.T) {
+	for name, want := range map[string]nameKind{
+		"a.yaml": nameManifest, "a.yml": nameManifest, "a.json": nameManifest, "a.b.yaml": nameManifest,
+		"4913.yaml": nameManifest, "\xff.yaml": nameManifest,
+		".a.yaml": nameHidden, ".yaml": nameHidden, ".git": nameHidden, ".a.yaml.swp": nameHidden, ".#a.yaml": nameHidden,
+		"..data": namePlumbing, "..2026_11_21": namePlumbing,
+		"a.yaml~": nameBackup, "#a.yaml#": nameBackup, "4913": nameBackup, "a.yaml.bak": nameBackup,
+		"a.yaml.rpmsave": nameBackup, "a.yaml.dpkg-old": nameBackup, "a.yaml.orig": nameBackup,
+		"a": nameOther, "README.md": nameOther, "a.YAML": nameOther, "yaml": nameOther, "a.yaml.txt": nameOther,
+	} {
+		if got := kindOf(name); got != want {
+			t.Errorf("kindOf(%q): got %d, want %d", name, got, want)
+		}
+	}
+}
+
+func TestDirSaysOnceWhatItSkips(t *testing.T) {
+	d, o := newTree(t), testOptions(t)
+	d.write("README", "")
+	d.write("a.yaml~", "")
+	old := func() time.Time { return time.Now().Add(time.Minute) }
+	o.Now = old
+	var log syncBuilder
+	o.Log = log.logger()
+	r := run(t, NewDir(d.path, o))
+	r.untilProblem("README: warning: not read: its name does not end in .yaml, .yml, .json")
+	d.write("b.yaml", yaml("b"))
+	r.untilPods("b")
+	if got := strings.Count(log.String(), "README"); got != 1 {
+		t.Errorf("README is logged %d times, want once:\n%s", got, log.String())
+	}
+	if got := strings.Count(log.String(), "a.yaml~"); got != 1 {
+		t.Errorf("a.yaml~ is logged %d times, want once:\n%s", got, log.String())
+	}
+}
+
+// Whatever is done to a directory in whatever order, once it is quiet exactly
+// the pods of the files that are there are wanted.
+func TestDirEndsWithWhatIsThere(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		d := tree{t, filepath.Join(t.TempDir(), "m")}.mkdir()
+		r := run(t, NewDir(d.path, testOptions(t)))
+		defer r.stop()
+		names := rapid.SampledFrom([]string{"a.yaml", "b.yaml", "c.json", "d.yml"})
+		n := 0
+		rt.Repeat(map[string]func(*rapid.T){
+			"write": func(rt *rapid.T) {
+				n++
+				d.write(names.Draw(rt, "name"), yaml(fmt.Sprint("pod", n%5, "=", n)))
+			},
+			"replace": func(rt *rapid.T) {
+				n++
+				d.write(".tmp", yaml(fmt.Sprint("pod", n%5, "=", n)))
+				d.rename(".tmp", names.Draw(rt, "name"))
+			},
+			"rename": func(rt *rapid.T) {
+				err := os.Rename(d.in(names.Draw(rt, "from")), d.in(names.Draw(rt, "to")))
+				if err != nil && !os.IsNotExist(err) {
+					rt.Fatal(err)
+				}
+			},
+			"remove": func(rt *rapid.T) { d.remove(names.Draw(rt, "name")) },
+			"observe": func(rt *rapid.T) {
+				if _, instead := r.await(func(b manifest.Batch) bool { return podsOf(b) == d.pods(rt) }); instead != "" {
+					rt.Fatalf("want %s, got %s", d.pods(rt), instead)
+				}
+			},
+		})
+		if _, instead := r.await(func(b manifest.Batch) bool { return podsOf(b) == d.pods(rt) }); instead != "" {
+			rt.Fatalf("want %s, got %s", d.pods(rt), instead)
+		}
+	})
+}
+
+// pods are those of the files that are there now.
+func (d tree) pods(rt *rapid.T) string {
+	var b manifest.Batch
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	for _, e := range entries {
+		data, err := fs.ReadFile(os.DirFS(d.path), e.Name())
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if kindOf(e.Name()) == nameManifest {
+			b.Pods = append(b.Pods, manifest.Decode(data, manifest.Options{Node: "node"}).Pods...)
+		}
+	}
+	return podsOf(b)
+}
+
+// known is what the model of a file knows: the pods of its last good content,
+// and whether that is what is there.
+type known struct {
+	pods  string
+	there bool
+}
+
+// Whatever is done to good and broken files, one thing after the other and with
+// restarts in between, the last good content of each file runs.
+func TestDirRunsLastGoodContents(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		d, o := tree{t, filepath.Join(t.TempDir(), "m")}.mkdir(), testOptions(t)
+		o.Cache = filepath.Join(filepath.Dir(d.path), "sources")
+		r := run(t, NewDir(d.path, o))
+		defer func() { r.stop() }()
+		model, n := map[string]known{}, 0
+		names := rapid.SampledFrom([]string{"a.yaml", "b.yaml", "c.yaml"})
+		rt.Repeat(map[string]func(*rapid.T){
+			"write": func(rt *rapid.T) {
+				name := names.Draw(rt, "name")
+				n++
+				pod := fmt.Sprint("pod", n)
+				d.write(name, yaml(pod))
+				model[name] = known{pod, true}
+			},
+			"break": func(rt *rapid.T) {
+				name := names.Draw(rt, "name")
+				d.write(name, broken)
+				model[name] = known{model[name].pods, false}
+			},
+			"rename": func(rt *rapid.T) {
+				from, to := names.Draw(rt, "from"), names.Draw(rt, "to")
+				moved, ok := model[from]
+				if !ok || from == to {
+					rt.Skip("nothing to rename")
+				}
+				d.rename(from, to)
+				if old := model[to].pods; !moved.there && old != "" {
+					moved.pods = old
+				}
+				delete(model, from)
+				model[to] = moved
+			},
+			"remove": func(rt *rapid.T) {
+				name := names.Draw(rt, "name")
+				d.remove(name)
+				delete(model, name)
+			},
+			"restart": func(*rapid.T) {
+				r.stop()
+				r = run(t, NewDir(d.path, o))
+			},
+			"": func(rt *rapid.T) {
+				want := expected(d, model)
+				if _, instead := r.await(func(b manifest.Batch) bool { return observed(b) == want }); instead != "" {
+					rt.Fatalf("want %s, got %s", want, instead)
+				}
+			},
+		})
+	})
+}
+
+func expected(d tree, model map[string]known) string {
+	var lines []string
+	for name, k := range model {
+		lines = append(lines, fmt.Sprintf("%s runs=%v there=%v", d.in(name), k.pods != "", k.there))
+		if k.pods != "" {
+			lines = append(lines, k.pods+" from "+d.in(name))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+func observed(b manifest.Batch) string {
+	var lines []string
+	for _, f := range b.Files {
+		broken := f.Behind != "" || f.Digest == ""
+		lines = append(lines, fmt.Sprintf("%s runs=%v there=%v", f.Path, f.Digest != "", !broken))
+	}
+	for _, p := range b.Pods {
+		lines = append(lines, strings.TrimSuffix(p.Key.Name, "-node")+" from "+p.Origin.Path)
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,218 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"podd/manifest"
+)
+
+// yaml is a manifest with these pods.
+func yaml(names ...string) string {
+	var docs []string
+	for _, n := range names {
+		name, arg, _ := strings.Cut(n, "=")
+		docs = append(docs, fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec:\n  containers:\n  - {name: c, image: i, args: [%q]}\n", name, arg))
+	}
+	return strings.Join(docs, "---\n")
+}
+
+const broken = "apiVersion: v1\nkind: Pod\nmetadata: {name: broken}\nspec: {containers: []}\n"
+
+// tree is a directory of manifests under test.
+type tree struct {
+	t    *testing.T
+	path string
+}
+
+func newTree(t *testing.T) tree {
+	t.Helper()
+	return tree{t, filepath.Join(t.TempDir(), "m")}.mkdir()
+}
+
+func (d tree) mkdir() tree {
+	d.t.Helper()
+	if err := os.Mkdir(d.path, 0o755); err != nil {
+		d.t.Fatal(err)
+	}
+	return d
+}
+
+func (d tree) in(name string) string { return filepath.Join(d.path, name) }
+
+// write writes a file at once and in place.
+func (d tree) write(name, content string) {
+	d.t.Helper()
+	if err := os.WriteFile(d.in(name), []byte(content), 0o644); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d tree) rename(from, to string) {
+	d.t.Helper()
+	if err := os.Rename(d.in(from), d.in(to)); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d tree) remove(name string) {
+	d.t.Helper()
+	if err := os.RemoveAll(d.in(name)); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func testOptions(t *testing.T) Options {
+	return Options{Node: "node", Cache: filepath.Join(t.TempDir(), "sources"), CheckFrequency: time.Hour}
+}
+
+// running is a source that runs in the background and what it emitted.
+type running struct {
+	t      *testing.T
+	limit  time.Duration
+	stop   func()
+	mu     sync.Mutex // guards all following fields
+	all    []manifest.Batch
+	update chan struct{} // closed at every emission
+}
+
+// run starts a source; it ends with the test, or by stop.
+func run(t *testing.T, s Source) *running {
+	t.Helper()
+	return runWithin(t, s, 10*time.Second)
+}
+
+// runWithin is run with the time in which all that a test waits for must come.
+func runWithin(t *testing.T, s Source, limit time.Duration) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{t: t, limit: limit, update: make(chan struct{})}
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx, r.emit) }()
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run of %s: %v", s.Name(), err)
+		}
+	})
+	t.Cleanup(r.stop)
+	return r
+}
+
+func (r *running) emit(b manifest.Batch) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, b)
+	close(r.update)
+	r.update = make(chan struct{})
+}
+
+// batches are all that were emitted.
+func (r *running) batches() ([]manifest.Batch, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.all), r.update
+}
+
+// await waits for a Batch that ok accepts as the newest, and returns it. The
+// text is empty, or what was there instead.
+func (r *running) await(ok func(manifest.Batch) bool) (manifest.Batch, string) {
+	timeout := time.After(r.limit)
+	for {
+		all, update := r.batches()
+		if len(all) > 0 && ok(all[len(all)-1]) {
+			return all[len(all)-1], ""
+		}
+		select {
+		case <-update:
+		case <-timeout:
+			if len(all) == 0 {
+				return manifest.Batch{}, "nothing"
+			}
+			return manifest.Batch{}, show(all[len(all)-1])
+		}
+	}
+}
+
+// until is await, or the end of the test.
+func (r *running) until(what string, ok func(manifest.Batch) bool) manifest.Batch {
+	r.t.Helper()
+	b, instead := r.await(ok)
+	if instead != "" {
+		r.t.Fatalf("waiting for %s: got %s", what, instead)
+	}
+	return b
+}
+
+// untilPods waits for exactly these pods.
+func (r *running) untilPods(names ...string) manifest.Batch {
+	r.t.Helper()
+	want := strings.Join(names, " ")
+	return r.until("pods "+want, func(b manifest.Batch) bool { return podsOf(b) == want })
+}
+
+// untilProblem waits for these pods and a Problem with this text in it.
+func (r *running) untilProblem(text string, names ...string) manifest.Batch {
+	r.t.Helper()
+	want := strings.Join(names, " ")
+	return r.until(fmt.Sprintf("problem %q with pods %q", text, want), func(b manifest.Batch) bool {
+		return podsOf(b) == want && strings.Contains(problemsOf(b), text)
+	})
+}
+
+// podsOf lists a Batch's pods as "name" or "name=arg", in its order.
+func podsOf(b manifest.Batch) string {
+	var names []string
+	for _, p := range b.Pods {
+		name := strings.TrimSuffix(p.Key.Name, "-node")
+		if args := p.Spec.Spec.Containers[0].Args; len(args) > 0 && args[0] != "" {
+			name += "=" + args[0]
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, " ")
+}
+
+func problemsOf(b manifest.Batch) string {
+	var lines []string
+	for _, p := range b.Problems {
+		lines = append(lines, p.String())
+	}
+	return strings.Join(lines, "\n")
+}
+
+func show(b manifest.Batch) string {
+	s := fmt.Sprintf("pods %q complete %v", podsOf(b), b.Complete)
+	for _, f := range b.Files {
+		s += fmt.Sprintf("\n\t%s digest %.12s behind %q", f.Path, f.Digest, f.Behind)
+	}
+	return s + "\n" + problemsOf(b)
+}
+
+// syncBuilder collects a log.
+type syncBuilder struct {
+	mu   sync.Mutex // guards text
+	text strings.Builder
+}
+
+func (b *syncBuilder) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *syncBuilder) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func (b *syncBuilder) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }

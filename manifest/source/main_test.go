@@ -1,0 +1,18 @@
+package source
+
+import (
+	"flag"
+	"os"
+	"testing"
+)
+
+// TestMain makes fewer of the properties that wait for a real directory, unless
+// the command line says how many.
+func TestMain(m *testing.M) {
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set("25"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}

@@ -1,0 +1,60 @@
+package source
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestPace(t *testing.T) {
+	const frequency = 20 * time.Second
+	for _, c := range []struct {
+		failures int
+		silent   bool
+		after    time.Duration
+		want     time.Duration
+	}{
+		{0, false, 0, 20 * time.Second},
+		{1, false, 0, 20 * time.Second},
+		{2, false, 0, 40 * time.Second},
+		{5, false, 0, 320 * time.Second},
+		{6, false, 0, maxWait},
+		{1 << 40, false, 0, maxWait},
+		{1, true, 0, time.Second},
+		{4, true, 0, 8 * time.Second},
+		{99, true, 0, maxWait},
+		{1, false, 5 * time.Minute, 5 * time.Minute},
+		{9, false, time.Second, maxWait},
+	} {
+		p := pace{frequency, func() float64 { return 0.5 }}
+		if got := p.wait(c.failures, c.silent, c.after); got != c.want {
+			t.Errorf("%d failures, silent %v, after %v: got %v, want %v", c.failures, c.silent, c.after, got, c.want)
+		}
+	}
+}
+
+// No wait is shorter than asked for, or longer than the longest.
+func TestPaceBounds(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		frequency := time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(rt, "frequency"))
+		after := time.Duration(rapid.Int64Range(0, int64(maxWait)).Draw(rt, "after"))
+		p := pace{frequency, func() float64 { return rapid.Float64Range(0, 0.999).Draw(rt, "random") }}
+		got := p.wait(rapid.IntRange(0, 100).Draw(rt, "failures"), rapid.Bool().Draw(rt, "silent"), after)
+		if got < after || got <= 0 && frequency > 10 || got > max(maxWait, frequency, after) {
+			rt.Fatalf("frequency %v, after %v: got %v", frequency, after, got)
+		}
+	})
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 11, 21, 2, 40, 0, 0, time.UTC)
+	for value, want := range map[string]time.Duration{
+		"": 0, "30": 30 * time.Second, "0": 0, "-5": 0, "soon": 0, "99999999999999999999": 0, "999999999": maxWait, "700": maxWait,
+		"Sat, 21 Nov 2026 02:41:00 GMT": time.Minute, "Sat, 21 Nov 2026 02:39:00 GMT": 0, "Sat, 21 Nov 2027 02:40:00 GMT": maxWait,
+	} {
+		if got := retryAfter(value, now); got != want {
+			t.Errorf("retryAfter(%q): got %v, want %v", value, got, want)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// place is the directory in which manifests are, opened for one look. The
+// caller closes it.
+type place struct {
+	path string // of the directory
+	only string // the one name that counts, for a single file; "" for all
+	root *os.Root
+	dir  fs.FileInfo
+	// remote: other machines can write here unseen.
+	remote bool
+	// trusted: only root (or podd's own user) can put something here, so its
+	// symlinks are followed wherever they lead. Others' must stay inside.
+	trusted bool
+}
+
+// Why a place, or a file in it, is not taken.
+var (
+	errNeither  = errors.New("it is neither a directory nor a regular file")
+	errAnyone   = errors.New("everyone can write it, and so run anything as root; take that right away (chmod o-w)")
+	errAstray   = errors.New("it is a link into a directory that everyone can write, and so run anything as root; take that right away (chmod o-w)")
+	errUnlisted = errors.New("it has more entries than podd reads; move what is no manifest away")
+)
+
+// openPlace opens a directory, or the directory of a single file. With single
+// a missing file is no error while its directory can be read.
+func openPlace(path string, single bool) (*place, error) {
+	p := &place{path: path}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.Mode().IsRegular(), errors.Is(err, fs.ErrNotExist) && single:
+		p.path, p.only = filepath.Split(path)
+		p.path = filepath.Clean(p.path)
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, errNeither
+	}
+	if p.root, err = os.OpenRoot(p.path); err != nil {
+		return nil, err
+	}
+	if err := p.judge(); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// judge finds out who can write in the place.
+func (p *place) judge() error {
+	dir, err := p.root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if p.dir, err = dir.Stat(); err != nil {
+		return err
+	}
+	p.remote = isRemote(dir)
+	p.trusted = !othersWrite(p.dir)
+	mode := p.dir.Mode()
+	if mode&0o002 == 0 {
+		return nil
+	}
+	// In a sticky directory (/tmp) nobody can replace another's file; a single
+	// file of root's is as safe there as anywhere.
+	if p.only != "" && mode&fs.ModeSticky != 0 && p.ownFile() {
+		return nil
+	}
+	return errAnyone
+}
+
+// ownFile says that the single file is there and belongs to root or podd.
+func (p *place) ownFile() bool {
+	info, err := p.root.Lstat(p.only)
+	return err == nil && ours(info)
+}
+
+// Close releases the directory.
+func (p *place) Close() { p.root.Close() }
+
+// ours says that a file belongs to root or to podd's own user.
+func ours(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && (st.Uid == 0 || int(st.Uid) == os.Geteuid())
+}
+
+// othersWrite says that somebody beside root and podd's user can write a file.
+// The group root is root's.
+func othersWrite(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || !ours(info) || info.Mode()&0o002 != 0 || info.Mode()&0o020 != 0 && st.Gid != 0
+}
+
+// stat follows symlinks as far as the place's trust goes.
+func (p *place) stat(name string, link bool) (fs.FileInfo, error) {
+	if link && p.trusted {
+		return os.Stat(filepath.Join(p.path, name))
+	}
+	return p.root.Stat(name)
+}
+
+// open opens a regular file for reading, without waiting for the other end of
+// a FIFO and without making a terminal podd's own.
+func (p *place) open(name string, link bool) (*os.File, fs.FileInfo, error) {
+	const flags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
+	var f *os.File
+	var err error
+	if link && p.trusted {
+		f, err = os.OpenFile(filepath.Join(p.path, name), flags, 0)
+	} else {
+		f, err = p.root.OpenFile(name, flags, 0)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = notRegular(info.Mode())
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+// notRegular says what a file is that podd does not read.
+func notRegular(mode fs.FileMode) error {
+	kind := "something else"
+	switch {
+	case mode&fs.ModeSymlink != 0:
+		kind = "a link"
+	case mode.IsDir():
+		kind = "a directory"
+	case mode&fs.ModeNamedPipe != 0:
+		kind = "a FIFO"
+	case mode&fs.ModeSocket != 0:
+		kind = "a socket"
+	case mode&fs.ModeDevice != 0:
+		kind = "a device"
+	}
+	return fmt.Errorf("%w: it is %s", errIrregular, kind)
+}
+
+var errIrregular = errors.New("podd reads regular files only")

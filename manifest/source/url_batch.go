@@ -1,0 +1,62 @@
+package source
+
+import (
+	"fmt"
+
+	"podd/manifest"
+)
+
+// publish emits the Batch if it is another one than the last; none before there
+// is an answer, or it takes too long.
+func (f *urlFollower) publish() {
+	if f.last == nil && !f.waiting && f.failed == nil && f.there == "" {
+		return
+	}
+	b := f.batch()
+	if f.last != nil && sameBatch(*f.last, b) {
+		return
+	}
+	f.last = &b
+	f.emit(b)
+}
+
+// batch is everything that is known now.
+func (f *urlFollower) batch() manifest.Batch {
+	b := manifest.Batch{
+		Source: f.name, Kind: manifest.KindURL,
+		Files: []manifest.FileState{f.state()}, Problems: append(f.tell(), f.problems...),
+		Complete: f.listed || f.failed != nil && f.cache.known && f.runs != nil,
+	}
+	if f.last != nil && f.last.Complete {
+		b.Complete = true
+	}
+	if f.runs != nil {
+		gather(&b, []*manifest.File{f.runs}, nil)
+	}
+	return b
+}
+
+// tell returns the Problems of the source as a whole.
+func (f *urlFollower) tell() []manifest.Problem {
+	var problems []manifest.Problem
+	problem := func(s manifest.Severity, format string, args ...any) {
+		problems = append(problems, manifest.Problem{Severity: s, Path: f.name, Message: fmt.Sprintf(format, args...)})
+	}
+	rest := "nothing of it runs"
+	switch {
+	case f.runs != nil && f.fromDisk:
+		rest = "its last good content, kept on disk, runs on"
+	case f.runs != nil:
+		rest = "its last good content runs on"
+	}
+	switch {
+	case f.failed != nil:
+		problem(manifest.Error, "fetching manifests: %v; %s, and podd asks again, at least every %v", f.failed, rest, max(maxWait, f.opts.CheckFrequency))
+	case f.waiting:
+		problem(manifest.Warning, "fetching manifests: no answer yet; %s", rest)
+	}
+	if f.exposed {
+		problem(manifest.Warning, "everyone can read its header file %q; take that right away (chmod o-r)", f.opts.HeaderFile)
+	}
+	return append(problems, f.cache.problems()...)
+}

@@ -1,0 +1,130 @@
+package source
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+)
+
+// client is the connection of one Run of a URL to its server. It is made anew
+// when a certificate file has changed. HTTP/1.1 only: a connection that died
+// unseen is given up with the first request that times out on it.
+type client struct {
+	*URL
+	http  *http.Client // nil before the first request
+	files [3]stamp     // of CAFile, CertFile and KeyFile when http was made
+}
+
+// get returns the client for a request now.
+func (c *client) get() (*http.Client, error) {
+	var files [3]stamp
+	for i, path := range []string{c.opts.CAFile, c.opts.CertFile, c.opts.KeyFile} {
+		if path == "" {
+			continue
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, fmt.Errorf("reading %q: %w", path, cause(err))
+		}
+		files[i] = stampOf(info)
+	}
+	if c.http != nil && files == c.files {
+		return c.http, nil
+	}
+	trust, err := c.trust()
+	if err != nil {
+		return nil, err
+	}
+	c.close()
+	c.files, c.http = files, &http.Client{
+		CheckRedirect: checkRedirect,
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, DialContext: c.dialer(),
+			TLSClientConfig: trust, MaxIdleConns: 1, IdleConnTimeout: 90 * time.Second,
+		},
+	}
+	return c.http, nil
+}
+
+// close ends the connection, if one is open.
+func (c *client) close() {
+	if c.http != nil {
+		c.http.CloseIdleConnections()
+		c.http = nil
+	}
+}
+
+func (c *client) dialer() func(context.Context, string, string) (net.Conn, error) {
+	if c.dial != nil {
+		return c.dial
+	}
+	return (&net.Dialer{}).DialContext // the request's context bounds it
+}
+
+// trust reads the certificate files.
+func (c *client) trust() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.opts.CAFile != "" {
+		data, _, err := readSmall(c.opts.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading the CA file %q: %w", c.opts.CAFile, cause(err))
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(data) {
+			return nil, fmt.Errorf("reading the CA file %q: it holds no certificate in PEM", c.opts.CAFile)
+		}
+	}
+	if c.opts.CertFile == "" {
+		return config, nil
+	}
+	cert, _, err := readSmall(c.opts.CertFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading the client certificate %q: %w", c.opts.CertFile, cause(err))
+	}
+	key, _, err := readSmall(c.opts.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading the client key %q: %w", c.opts.KeyFile, cause(err))
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("reading the client certificate %q and key %q: %w", c.opts.CertFile, c.opts.KeyFile, err)
+	}
+	config.Certificates = []tls.Certificate{pair}
+	return config, nil
+}
+
+const maxRedirects = 5
+
+// checkRedirect keeps a request, its headers and its answer with the host that
+// root named, and inside TLS once it is there.
+func checkRedirect(to *http.Request, via []*http.Request) error {
+	from := via[len(via)-1].URL
+	secured := from.Scheme == "http" && to.URL.Scheme == "https"
+	switch {
+	case len(via) > maxRedirects:
+		return errors.New("it redirects too often")
+	case from.Scheme == "https" && to.URL.Scheme != "https":
+		return fmt.Errorf("it redirects to %s, from https to %s; podd does not follow", shown(to.URL), to.URL.Scheme)
+	case to.URL.Hostname() != from.Hostname(), !secured && port(to.URL) != port(from):
+		return fmt.Errorf("it redirects to %s, on another host; podd does not follow, name that URL if it is right", shown(to.URL))
+	}
+	return nil
+}
+
+// port is the port that a URL means.
+func port(u *url.URL) string {
+	switch p := u.Port(); {
+	case p != "":
+		return p
+	case u.Scheme == "https":
+		return "443"
+	}
+	return "80"
+}

@@ -1,0 +1,167 @@
+package source
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// validators are what a server sends to recognize its content by.
+type validators struct{ etag, modified string }
+
+// answer is the result of one request: content, not modified, or an error.
+type answer struct {
+	data []byte
+	validators
+	notModified bool
+	err         error
+	// silent: no HTTP answer came at all. after is the server's Retry-After.
+	silent bool
+	after  time.Duration
+	// exposed: others can read the file of headers.
+	exposed bool
+}
+
+// fetch asks once. Errors hold neither headers nor userinfo nor query.
+func (c *client) fetch(ctx context.Context, have validators) answer {
+	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
+	defer cancel()
+	var a answer
+	request, exposed, err := c.request(ctx, have)
+	a.exposed = exposed
+	if err != nil {
+		a.err = err
+		return a
+	}
+	web, err := c.get()
+	if err != nil {
+		a.err = err
+		return a
+	}
+	response, err := web.Do(request)
+	if err != nil {
+		a.err, a.silent = c.bare(err), true
+		return a
+	}
+	defer response.Body.Close()
+	a.after = retryAfter(response.Header.Get("Retry-After"), c.opts.Now())
+	a.validators = validators{response.Header.Get("ETag"), response.Header.Get("Last-Modified")}
+	switch {
+	case response.StatusCode == http.StatusNotModified && have != validators{}:
+		a.notModified = true
+	case response.StatusCode != http.StatusOK:
+		a.err = fmt.Errorf("it answers %d %s", response.StatusCode, http.StatusText(response.StatusCode))
+	default:
+		a.data, a.err = body(response)
+		a.err = c.bare(a.err)
+	}
+	return a
+}
+
+// request makes the request; exposed says that others can read its headers.
+func (c *client) request(ctx context.Context, have validators) (r *http.Request, exposed bool, err error) {
+	target, err := c.target()
+	if err != nil {
+		return nil, false, err
+	}
+	if r, err = http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil); err != nil {
+		return nil, false, errors.New("its URL cannot be asked")
+	}
+	r.Header.Set("User-Agent", "podd")
+	r.Header.Set("Accept", "application/yaml, application/json;q=0.9, */*;q=0.1")
+	setHeader(r, c.opts.Header)
+	if c.opts.HeaderFile != "" {
+		data, info, err := readSmall(c.opts.HeaderFile)
+		if err != nil {
+			return nil, false, fmt.Errorf("reading the header file %q: %w", c.opts.HeaderFile, cause(err))
+		}
+		more, err := parseHeaders(data)
+		if err != nil {
+			return nil, false, fmt.Errorf("reading the header file %q: %w", c.opts.HeaderFile, err)
+		}
+		exposed = info.Mode()&0o004 != 0
+		setHeader(r, more)
+	}
+	setHeader(r, http.Header{"If-None-Match": one(have.etag), "If-Modified-Since": one(have.modified)})
+	return r, exposed, nil
+}
+
+// setHeader sets all of more; Host is the one that net/http keeps elsewhere.
+func setHeader(r *http.Request, more http.Header) {
+	for name, values := range more {
+		name = http.CanonicalHeaderKey(name)
+		switch {
+		case len(values) == 0:
+		case name == "Host":
+			r.Host = values[0]
+		default:
+			r.Header[name] = values
+		}
+	}
+}
+
+// one is a header's values, none for "".
+func one(value string) []string {
+	if value == "" {
+		return nil
+	}
+	return []string{value}
+}
+
+// body reads a whole answer.
+func body(r *http.Response) ([]byte, error) {
+	if r.ContentLength > MaxSize {
+		return nil, errTooBig
+	}
+	data, err := io.ReadAll(io.LimitReader(r.Body, MaxSize+1))
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, fmt.Errorf("its answer ended early, after %d bytes", len(data))
+	case err != nil:
+		return nil, err
+	case len(data) > MaxSize:
+		return nil, errTooBig
+	}
+	framed := r.ContentLength >= 0 || len(r.TransferEncoding) > 0 || r.Uncompressed || r.ProtoMajor > 1
+	if !framed && len(data) > 0 && !json.Valid(data) {
+		return nil, errors.New("it gives no length, so that an answer cut short would look whole; let it send Content-Length, or JSON")
+	}
+	return data, nil
+}
+
+// bare takes the URL, with its query, out of an error of net/http.
+func (c *client) bare(err error) error {
+	var whole *url.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.DeadlineExceeded), os.IsTimeout(err):
+		return fmt.Errorf("no whole answer within %v", c.opts.Timeout)
+	case errors.As(err, &whole):
+		err = whole.Err
+	}
+	const most = 300
+	if text := err.Error(); len(text) > most {
+		return errors.New(strings.ToValidUTF8(text[:most], "") + "…")
+	}
+	return err
+}
+
+// retryAfter reads the header: seconds or a date; zero for none or nonsense.
+func retryAfter(value string, now time.Time) time.Duration {
+	if n, err := strconv.Atoi(value); err == nil && n > 0 {
+		return min(time.Duration(min(n, 1<<20))*time.Second, maxWait)
+	}
+	if t, err := http.ParseTime(value); err == nil && t.After(now) {
+		return min(t.Sub(now), maxWait)
+	}
+	return 0
+}

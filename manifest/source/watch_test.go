@@ -1,0 +1,217 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"podd/manifest"
+)
+
+// scripted is a source that does what a test says.
+type scripted struct {
+	name string
+	kind string
+	run  func(ctx context.Context, emit func(manifest.Batch)) error
+}
+
+func (s scripted) Name() string { return s.name }
+func (s scripted) Kind() string { return s.kind }
+func (s scripted) Run(ctx context.Context, emit func(manifest.Batch)) error {
+	return s.run(ctx, emit)
+}
+
+// says emits the batches and then only waits.
+func says(name, kind string, batches ...manifest.Batch) scripted {
+	return scripted{name, kind, func(ctx context.Context, emit func(manifest.Batch)) error {
+		for _, b := range batches {
+			emit(b)
+		}
+		<-ctx.Done()
+		return nil
+	}}
+}
+
+// holding is a Batch with these pods, each from the source it names.
+func holding(from string, names ...string) manifest.Batch {
+	b := manifest.Batch{Complete: true}
+	for _, n := range names {
+		b.Pods = append(b.Pods, &manifest.Pod{
+			Key: types.NamespacedName{Namespace: "default", Name: n}, UID: types.UID(from + n),
+			Origin: manifest.Origin{Path: from}, Spec: &v1.Pod{},
+		})
+	}
+	return b
+}
+
+func problemsIn(s *manifest.Set) string {
+	return problemsOf(manifest.Batch{Problems: s.Problems})
+}
+
+func key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "default", Name: name}
+}
+
+func TestWatchMergesByPrecedence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		sets := Watch(ctx,
+			says("https://u", manifest.KindURL, holding("https://u", "both", "url")),
+			says("/d", manifest.KindFile, holding("/d", "both", "file")),
+			scripted{"/late", manifest.KindFile, func(ctx context.Context, _ func(manifest.Batch)) error {
+				<-ctx.Done()
+				return nil
+			}},
+		)
+		synctest.Wait()
+		set := <-sets
+		for name, want := range map[string]string{"both": "/d", "file": "/d", "url": "https://u"} {
+			if p := set.Pods[key(name)]; p == nil || p.Origin.Path != want {
+				t.Errorf("pod %s: got %+v, want it from %s", name, p, want)
+			}
+		}
+		if got := fmt.Sprint(set.Complete); got != "map[/d:true /late:false https://u:true]" {
+			t.Errorf("complete: got %s", got)
+		}
+		cancel()
+		if _, open := <-sets; open {
+			t.Error("the channel is open after all sources have ended")
+		}
+	})
+}
+
+func TestWatchGivesASlowReaderTheNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var batches []manifest.Batch
+		for i := range 100 {
+			batches = append(batches, holding("/d", fmt.Sprint("pod", i)))
+		}
+		sets := Watch(t.Context(), says("/d", manifest.KindFile, batches...))
+		synctest.Wait()
+		set := <-sets
+		if len(set.Pods) != 1 || set.Pods[key("pod99")] == nil {
+			t.Errorf("got %v, want only the newest", set.Pods)
+		}
+		synctest.Wait()
+		select {
+		case set := <-sets:
+			t.Errorf("got %v, want no backlog", set.Pods)
+		default:
+		}
+	})
+}
+
+func TestWatchWithoutSourcesSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		sets := Watch(ctx)
+		if set := <-sets; len(set.Pods) != 0 || len(set.Complete) != 0 {
+			t.Errorf("got %+v, want an empty set", set)
+		}
+		cancel()
+		if _, open := <-sets; open {
+			t.Error("the channel is open after ctx is done")
+		}
+	})
+}
+
+func TestWatchRunsAFailedSourceAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		flaky := scripted{"/d", manifest.KindFile, func(ctx context.Context, emit func(manifest.Batch)) error {
+			if runs++; runs == 1 {
+				emit(holding("/d", "one"))
+				return errors.New("out of luck")
+			}
+			emit(holding("/d", "one", "two"))
+			<-ctx.Done()
+			return nil
+		}}
+		sets := Watch(t.Context(), flaky)
+		synctest.Wait()
+		set := <-sets
+		if set.Pods[key("one")] == nil || !strings.Contains(problemsIn(set), "out of luck") {
+			t.Errorf("after a failure: got %v with %q, want the pod and a problem", set.Pods, problemsIn(set))
+		}
+		began := time.Now()
+		set = <-sets
+		if len(set.Pods) != 2 || len(set.Problems) != 0 {
+			t.Errorf("after the next run: got %v with %q, want two pods and no problem", set.Pods, problemsIn(set))
+		}
+		if waited := time.Since(began); waited != firstRerun {
+			t.Errorf("ran again after %v, want %v", waited, firstRerun)
+		}
+	})
+}
+
+func TestWatchRunsOneSourceOfAName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sets := Watch(t.Context(),
+			says("/d", manifest.KindFile, holding("/d", "one")),
+			says("/d", manifest.KindFile, holding("/d", "two")))
+		synctest.Wait()
+		set := <-sets
+		if set.Pods[key("one")] == nil || set.Pods[key("two")] != nil || !strings.Contains(problemsIn(set), "named twice") {
+			t.Errorf("got %v with %q, want the first source alone and a problem", set.Pods, problemsIn(set))
+		}
+	})
+}
+
+// However sources and a reader take turns, the reader ends with the last batch
+// of every source, and never sees a source go back.
+func TestWatchLosesNothing(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		counts := rapid.SliceOfN(rapid.IntRange(1, 20), 1, 5).Draw(rt, "batches")
+		pause := rapid.SliceOfN(rapid.IntRange(0, 3), 5, 5).Draw(rt, "pause")
+		var wrong []string
+		synctest.Test(t, func(t *testing.T) { wrong = watchLosses(t, counts, pause) })
+		if len(wrong) > 0 {
+			rt.Fatal(strings.Join(wrong, "\n"))
+		}
+	})
+}
+
+// watchLosses tells what a reader of sources with so many batches each missed.
+func watchLosses(t *testing.T, counts, pause []int) (wrong []string) {
+	var sources []Source
+	for i, n := range counts {
+		name := fmt.Sprint("/", i)
+		sources = append(sources, scripted{name, manifest.KindFile, func(ctx context.Context, emit func(manifest.Batch)) error {
+			for k := range n {
+				emit(holding(name, fmt.Sprintf("s%d-%d", i, k)))
+				<-time.After(time.Duration(pause[i]) * time.Second)
+			}
+			<-ctx.Done()
+			return nil
+		}})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	newest := make([]int, len(counts))
+	for set := range Watch(ctx, sources...) {
+		for name := range set.Pods {
+			var i, k int
+			if _, err := fmt.Sscanf(name.Name, "s%d-%d", &i, &k); err != nil {
+				t.Fatal(err)
+			}
+			if k < newest[i] {
+				wrong = append(wrong, fmt.Sprintf("source %d went back from %d to %d", i, newest[i], k))
+			}
+			newest[i] = k
+		}
+	}
+	for i, n := range counts {
+		if newest[i] != n-1 {
+			wrong = append(wrong, fmt.Sprintf("source %d: the last batch seen is %d, want %d", i, newest[i], n-1))
+		}
+	}
+	return wrong
+}
