@@ -1,0 +1,280 @@
+package beneath
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func open(t *testing.T, path string) *Dir {
+	t.Helper()
+	d, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mount puts a mount on a path and takes it away when the test ends.
+func mount(t *testing.T, source, target, kind string, flags uintptr) {
+	t.Helper()
+	must(t, unix.Mount(source, target, kind, flags, ""))
+	t.Cleanup(func() { unix.Unmount(target, unix.MNT_DETACH) })
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, []byte(text), 0o644))
+}
+
+func TestFileRefusesWhatIsNotARegularFileBelow(t *testing.T) {
+	top := t.TempDir()
+	secret := filepath.Join(t.TempDir(), "secret")
+	write(t, secret, "secret")
+	write(t, filepath.Join(top, "in", "good"), "good")
+	must(t, os.Symlink(secret, filepath.Join(top, "absolute")))
+	must(t, os.Symlink("in/good", filepath.Join(top, "inside")))
+	must(t, os.Symlink("in", filepath.Join(top, "dirlink")))
+	must(t, os.Symlink("/proc/self/root", filepath.Join(top, "magic")))
+	must(t, unix.Mkfifo(filepath.Join(top, "fifo"), 0o644))
+	must(t, unix.Mknod(filepath.Join(top, "device"), unix.S_IFCHR|0o644, int(unix.Mkdev(1, 3))))
+	d := open(t, top)
+	for _, test := range []struct {
+		name string
+		want error
+	}{
+		{"in/good", nil},
+		{"absolute", ErrLink},
+		{"inside", ErrLink},
+		{"dirlink/good", ErrLink},
+		{"magic/etc/passwd", ErrLink},
+		{"fifo", ErrNotRegular},
+		{"device", ErrNotRegular},
+		{"in", ErrNotRegular},
+		{"missing", fs.ErrNotExist},
+		{"../" + filepath.Base(top) + "/in/good", fs.ErrInvalid},
+		{secret, fs.ErrInvalid},
+	} {
+		f, err := d.File(test.name)
+		if !errors.Is(err, test.want) {
+			t.Errorf("File(%q): got error %v, want %v", test.name, err, test.want)
+		}
+		if f != nil {
+			text, _ := io.ReadAll(f)
+			if string(text) != "good" {
+				t.Errorf("File(%q): read %q", test.name, text)
+			}
+			f.Close()
+		}
+	}
+}
+
+func TestMkdirGivesTheModeAndLeavesWhatIsThere(t *testing.T) {
+	defer unix.Umask(unix.Umask(0o077))
+	d := open(t, t.TempDir())
+	for i, want := range []bool{true, false} {
+		made, err := d.Mkdir("vol", 0o2777, 1234)
+		must(t, err)
+		if made != want {
+			t.Errorf("call %d: made = %v, want %v", i, made, want)
+		}
+	}
+	var st unix.Stat_t
+	must(t, unix.Stat(filepath.Join(d.Path(), "vol"), &st))
+	if st.Mode&0o7777 != 0o2777 || st.Gid != 1234 {
+		t.Errorf("mode %o gid %d, want 2777 and 1234", st.Mode&0o7777, st.Gid)
+	}
+	must(t, os.Mkdir(filepath.Join(d.Path(), ".new.half"), 0o700)) // left by a crash
+	made, err := d.Mkdir("half", 0o755, -1)
+	if err != nil || !made {
+		t.Errorf("Mkdir over a half-made directory: made %v, error %v", made, err)
+	}
+	must(t, os.Symlink("/etc", filepath.Join(d.Path(), "link")))
+	if _, err := d.Mkdir("link", 0o755, -1); !errors.Is(err, ErrLink) {
+		t.Errorf("Mkdir over a link: got %v, want ErrLink", err)
+	}
+	if _, err := d.Create("link", 0o644); !errors.Is(err, fs.ErrExist) && !errors.Is(err, ErrLink) {
+		t.Errorf("Create over a link: got %v, want ErrExist or ErrLink", err)
+	}
+}
+
+func TestRemoveAllFollowsNoLink(t *testing.T) {
+	outside := t.TempDir()
+	write(t, filepath.Join(outside, "kept"), "x")
+	d := open(t, t.TempDir())
+	top := filepath.Join(d.Path(), "pod")
+	write(t, filepath.Join(top, "a/b/c"), "x")
+	must(t, os.Symlink(outside, filepath.Join(top, "a/link")))
+	must(t, unix.Mkfifo(filepath.Join(top, "a/fifo"), 0))
+	must(t, os.Chmod(filepath.Join(top, "a/b"), 0))
+	must(t, d.RemoveAll(t.Context(), "pod"))
+	must(t, d.RemoveAll(t.Context(), "pod"))
+	if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
+		t.Errorf("removed through a link: %v", err)
+	}
+	if names, _ := d.Names(); len(names) != 0 {
+		t.Errorf("left behind: %q", names)
+	}
+	must(t, os.Symlink(outside, top))
+	must(t, d.RemoveAll(t.Context(), "pod")) // the link itself
+	if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
+		t.Errorf("removed through a link at the top: %v", err)
+	}
+}
+
+func TestRemoveAllStopsAtMounts(t *testing.T) {
+	outside := t.TempDir()
+	write(t, filepath.Join(outside, "kept"), "x")
+	for _, kind := range []string{"tmpfs", "bind", "file"} {
+		t.Run(kind, func(t *testing.T) {
+			d := open(t, t.TempDir())
+			at := filepath.Join(d.Path(), "pod/deep/mnt")
+			must(t, os.MkdirAll(filepath.Dir(at), 0o755))
+			switch kind {
+			case "tmpfs":
+				must(t, os.Mkdir(at, 0o755))
+				mount(t, "tmpfs", at, "tmpfs", 0)
+				write(t, filepath.Join(at, "kept"), "x")
+			case "bind":
+				must(t, os.Mkdir(at, 0o755))
+				mount(t, outside, at, "", unix.MS_BIND)
+			case "file":
+				write(t, at, "")
+				mount(t, filepath.Join(outside, "kept"), at, "", unix.MS_BIND)
+			}
+			if err := d.RemoveAll(t.Context(), "pod"); !errors.Is(err, ErrMount) {
+				t.Errorf("got %v, want ErrMount", err)
+			}
+			if _, err := os.Stat(at); err != nil {
+				t.Errorf("the mount point is gone: %v", err)
+			}
+			must(t, unix.Unmount(at, 0))
+			must(t, d.RemoveAll(t.Context(), "pod"))
+			if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
+				t.Errorf("removed across a mount: %v", err)
+			}
+		})
+	}
+}
+
+// chain makes directories one in another, deeper than any path may be.
+func chain(t *testing.T, top string, depth int) {
+	t.Helper()
+	fd, err := unix.Open(top, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	must(t, err)
+	for range depth {
+		must(t, unix.Mkdirat(fd, "d", 0o755))
+		next, err := unix.Openat(fd, "d", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+		must(t, err)
+		unix.Close(fd)
+		fd = next
+	}
+	unix.Close(fd)
+}
+
+func TestRemoveAllOfADeepAndAWideTree(t *testing.T) {
+	d := open(t, t.TempDir())
+	must(t, os.Mkdir(filepath.Join(d.Path(), "pod"), 0o755))
+	chain(t, filepath.Join(d.Path(), "pod"), 3*maxDepth+7)
+	for i := range 3 * readNames {
+		must(t, os.MkdirAll(filepath.Join(d.Path(), "pod", fmt.Sprint(i), "sub"), 0o755))
+	}
+	u, err := open(t, filepath.Join(d.Path(), "pod")).Usage(t.Context(), 1<<20)
+	must(t, err)
+	if !u.Partial || u.Inodes < 6*readNames {
+		t.Errorf("usage of a too deep tree: got %+v, want it partial", u)
+	}
+	must(t, d.RemoveAll(t.Context(), "pod"))
+	if names, _ := d.Names(); len(names) != 0 {
+		t.Errorf("left behind: %q", names)
+	}
+}
+
+func TestEmptyKeepsWhatItIsTold(t *testing.T) {
+	d := open(t, t.TempDir())
+	write(t, filepath.Join(d.Path(), "journal.json"), "{}")
+	write(t, filepath.Join(d.Path(), "a/journal.json"), "{}")
+	must(t, d.Empty(t.Context(), "journal.json"))
+	names, err := d.Names()
+	if err != nil || len(names) != 1 || names[0] != "journal.json" {
+		t.Errorf("left %q, error %v; want journal.json alone", names, err)
+	}
+}
+
+func TestRemoveAllEndsWithItsContext(t *testing.T) {
+	d := open(t, t.TempDir())
+	write(t, filepath.Join(d.Path(), "pod/a/b"), "")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := d.RemoveAll(ctx, "pod"); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want Canceled", err)
+	}
+}
+
+// A process that swaps a directory for a link, again and again, must not lead
+// removal out of the tree.
+func TestRemoveAllAgainstSwappedLinks(t *testing.T) {
+	outside := t.TempDir()
+	write(t, filepath.Join(outside, "deep/kept"), "x")
+	d := open(t, t.TempDir())
+	top := filepath.Join(d.Path(), "pod")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			os.MkdirAll(filepath.Join(top, "x/deep"), 0o755)
+			os.WriteFile(filepath.Join(top, "x/deep/f"), nil, 0o644)
+			os.Symlink(outside, filepath.Join(top, "y"))
+			unix.Renameat2(unix.AT_FDCWD, filepath.Join(top, "x"), unix.AT_FDCWD, filepath.Join(top, "y"), unix.RENAME_EXCHANGE)
+		}
+	}()
+	for range 300 {
+		d.RemoveAll(t.Context(), "pod") // may fail; may not follow
+	}
+	cancel()
+	<-done
+	if _, err := os.Stat(filepath.Join(outside, "deep/kept")); err != nil {
+		t.Fatalf("removed through a swapped link: %v", err)
+	}
+	must(t, d.RemoveAll(t.Context(), "pod"))
+}
+
+func TestUsageCountsOnceAndStaysInside(t *testing.T) {
+	d := open(t, t.TempDir())
+	big := make([]byte, 1<<20)
+	must(t, os.MkdirAll(filepath.Join(d.Path(), "a/mnt"), 0o755))
+	must(t, os.WriteFile(filepath.Join(d.Path(), "a/one"), big, 0o644))
+	must(t, os.Link(filepath.Join(d.Path(), "a/one"), filepath.Join(d.Path(), "a/two")))
+	outside := filepath.Join(t.TempDir(), "big")
+	must(t, os.WriteFile(outside, big, 0o644))
+	must(t, os.Symlink(outside, filepath.Join(d.Path(), "link")))
+	mount(t, "tmpfs", filepath.Join(d.Path(), "a/mnt"), "tmpfs", 0)
+	must(t, os.WriteFile(filepath.Join(d.Path(), "a/mnt/other"), big, 0o644))
+	write(t, filepath.Join(d.Path(), "file"), "")
+	mount(t, outside, filepath.Join(d.Path(), "file"), "", unix.MS_BIND)
+	u, err := d.Usage(t.Context(), 1000)
+	must(t, err)
+	if u.Partial || u.Bytes < 1<<20 || u.Bytes > 1<<20+64<<10 {
+		t.Errorf("got %+v, want a little over 1 MiB", u)
+	}
+	if u, err = d.Usage(t.Context(), 2); err != nil || !u.Partial {
+		t.Errorf("with a limit of 2: %+v, %v; want it partial", u, err)
+	}
+}
