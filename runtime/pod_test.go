@@ -1,0 +1,24 @@
+package runtime
+
+import (
+	"testing"
+	"time"
+)
+
+func TestCutShort(t *testing.T) {
+	cancelled := "failed to create containerd task: failed to create shim task: context canceled"
+	for name, test := range map[string]struct {
+		c    Container
+		want bool
+	}{
+		"killed in the middle":   {Container{State: Exited, ExitCode: 128, Reason: "StartError", Message: cancelled}, true},
+		"killed on 1.6":          {Container{State: Exited, ExitCode: 128, Reason: "StartError", Message: "failed to create containerd task: failed to start shim: start failed: : signal: killed: unknown"}, true},
+		"no such command":        {Container{State: Exited, ExitCode: 128, Reason: "StartError", Message: "exec: \"nope\": executable file not found in $PATH"}, false},
+		"ran and said so":        {Container{State: Exited, ExitCode: 1, StartedAt: time.Unix(1, 0), Message: "context canceled"}, false},
+		"is still being started": {Container{State: Created, Message: cancelled}, false},
+	} {
+		if got := test.c.CutShort(); got != test.want {
+			t.Errorf("%s: got %v, want %v", name, got, test.want)
+		}
+	}
+}
