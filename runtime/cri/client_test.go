@@ -1,0 +1,154 @@
+package cri_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/runtime"
+	"podd/runtime/cri"
+	"podd/runtime/runtimetest"
+)
+
+// TestDeadlines: a call that hangs ends when its own time is over.
+func TestDeadlines(t *testing.T) {
+	const T = time.Minute
+	for _, test := range []struct {
+		method string
+		limit  time.Duration
+		call   func(context.Context, *runtimetest.Runtime) error
+	}{
+		{"RunPodSandbox", 2 * T, func(ctx context.Context, r *runtimetest.Runtime) error {
+			_, err := r.RunPodSandbox(ctx, sandboxOf("web", 0), "")
+			return err
+		}},
+		{"StopPodSandbox", T, func(ctx context.Context, r *runtimetest.Runtime) error { return r.StopPodSandbox(ctx, "x") }},
+		{"StopContainer", 31*time.Second + T, func(ctx context.Context, r *runtimetest.Runtime) error {
+			return r.StopContainer(ctx, "x", 31*time.Second)
+		}},
+		{"ExecSync", 5*time.Second + T, func(ctx context.Context, r *runtimetest.Runtime) error {
+			_, err := r.ExecSync(ctx, "x", nil, 5*time.Second, 10)
+			return err
+		}},
+		{"ImageStatus", T, func(ctx context.Context, r *runtimetest.Runtime) error {
+			_, _, err := r.ImageStatus(ctx, "x")
+			return err
+		}},
+	} {
+		t.Run(test.method, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := runtimetest.New(t, runtimetest.Options{Timeout: T})
+				r.Inject(runtimetest.Fault{Method: test.method, Hang: true})
+				began := time.Now()
+				err := test.call(t.Context(), r)
+				if !errors.Is(err, runtime.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("got %v, want that the runtime is not available", err)
+				}
+				if took := time.Since(began); took != test.limit {
+					t.Errorf("it took %v, want %v", took, test.limit)
+				}
+			})
+		})
+	}
+}
+
+// TestPullHasNoDeadline: it ends when nobody wants the image any more.
+func TestPullHasNoDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := runtimetest.New(t, runtimetest.Options{})
+		r.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "big:1"}, Takes: 24 * time.Hour})
+		began := time.Now()
+		ref, err := r.PullImage(t.Context(), "big:1", nil, nil)
+		if err != nil || ref == "" || time.Since(began) != 24*time.Hour {
+			t.Errorf("got %q, %v after %v", ref, err, time.Since(began))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if _, err := r.PullImage(ctx, "big:1", nil, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("given up: got %v", err)
+		}
+		var pull *runtime.PullError
+		if _, err := r.PullImage(t.Context(), "none:1", nil, nil); !errors.As(err, &pull) || pull.Status != 404 {
+			t.Errorf("got %v, want 404", err)
+		}
+		r.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "secret:1"}, Username: "ann", Password: "x"})
+		if _, err := r.PullImage(t.Context(), "secret:1", nil, nil); !errors.As(err, &pull) || pull.Status != 401 {
+			t.Errorf("got %v, want 401", err)
+		}
+		if _, err := r.PullImage(t.Context(), "secret:1", &api.AuthConfig{Username: "ann", Password: "x"}, nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestGoneIsStopped: CRI-O and old containerds say that it is not there.
+func TestGoneIsStopped(t *testing.T) {
+	r := runtimetest.New(t, runtimetest.Options{})
+	r.Inject(runtimetest.Fault{Err: status.Error(codes.NotFound, "no such thing")})
+	for name, err := range map[string]error{
+		"StopPodSandbox":   r.StopPodSandbox(t.Context(), "x"),
+		"RemovePodSandbox": r.RemovePodSandbox(t.Context(), "x"),
+		"StopContainer":    r.StopContainer(t.Context(), "x", 0),
+		"RemoveContainer":  r.RemoveContainer(t.Context(), "x"),
+		"RemoveImage":      r.RemoveImage(t.Context(), "x"),
+	} {
+		if err != nil {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if _, present, err := r.ImageStatus(t.Context(), "x"); present || err != nil {
+		t.Errorf("ImageStatus: got %v, %v", present, err)
+	}
+	if err := r.StartContainer(t.Context(), "x"); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("StartContainer: got %v", err)
+	}
+}
+
+// TestRedial: a client that was there before its runtime finds it, and again
+// after each of its ends.
+func TestRedial(t *testing.T) {
+	c, err := cri.Dial(cri.Options{Endpoint: filepath.Join(t.TempDir(), "none.sock")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Node(t.Context()); !errors.Is(err, runtime.ErrUnavailable) {
+		t.Errorf("got %v, want %v", err, runtime.ErrUnavailable)
+	}
+	for range 2 {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := runtimetest.New(t, runtimetest.Options{})
+		c := r.Dial(t)
+		r.Down()
+		if _, err := c.Node(t.Context()); !errors.Is(err, runtime.ErrUnavailable) {
+			t.Errorf("got %v, want %v", err, runtime.ErrUnavailable)
+		}
+		r.Up()
+		if node, err := c.Node(t.Context()); err != nil || !node.Ready {
+			t.Errorf("got %+v, %v", node, err)
+		}
+	})
+}
+
+// TestNothingIsKnownOfTheEffect: a connection that breaks after the effect is
+// an error, and the effect is there.
+func TestNothingIsKnownOfTheEffect(t *testing.T) {
+	r := runtimetest.New(t, runtimetest.Options{})
+	r.Inject(runtimetest.Fault{Method: "RunPodSandbox", After: true, Nth: 1})
+	if _, err := r.RunPodSandbox(t.Context(), sandboxOf("web", 0), ""); !errors.Is(err, runtime.ErrUnavailable) {
+		t.Errorf("got %v, want %v", err, runtime.ErrUnavailable)
+	}
+	if _, err := r.RunPodSandbox(t.Context(), sandboxOf("web", 0), ""); !errors.Is(err, runtime.ErrNameReserved) {
+		t.Errorf("got %v, want %v", err, runtime.ErrNameReserved)
+	}
+}

@@ -1,0 +1,144 @@
+package cri
+
+import (
+	"time"
+
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/runtime"
+)
+
+// moment is CRI's nanoseconds since 1970; zero and less is the zero Time.
+func moment(nanoseconds int64) time.Time {
+	if nanoseconds <= 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, nanoseconds)
+}
+
+func containerState(s api.ContainerState) runtime.ContainerState {
+	switch s {
+	case api.ContainerState_CONTAINER_CREATED:
+		return runtime.Created
+	case api.ContainerState_CONTAINER_RUNNING:
+		return runtime.Running
+	case api.ContainerState_CONTAINER_EXITED:
+		return runtime.Exited
+	}
+	return runtime.Unknown
+}
+
+func ready(s api.PodSandboxState) bool { return s == api.PodSandboxState_SANDBOX_READY }
+
+// listedSandbox is what a list tells: everything but the addresses.
+func listedSandbox(s *api.PodSandbox) runtime.Sandbox {
+	return runtime.Sandbox{
+		ID:             s.GetId(),
+		UID:            types.UID(s.GetMetadata().GetUid()),
+		Attempt:        s.GetMetadata().GetAttempt(),
+		Ready:          ready(s.GetState()),
+		CreatedAt:      moment(s.GetCreatedAt()),
+		RuntimeHandler: s.GetRuntimeHandler(),
+		Labels:         s.GetLabels(),
+		Annotations:    s.GetAnnotations(),
+	}
+}
+
+func sandboxFromStatus(s *api.PodSandboxStatus) runtime.Sandbox {
+	return runtime.Sandbox{
+		ID:             s.GetId(),
+		UID:            types.UID(s.GetMetadata().GetUid()),
+		Attempt:        s.GetMetadata().GetAttempt(),
+		Ready:          ready(s.GetState()),
+		CreatedAt:      moment(s.GetCreatedAt()),
+		IPs:            addresses(s.GetNetwork()),
+		RuntimeHandler: s.GetRuntimeHandler(),
+		Labels:         s.GetLabels(),
+		Annotations:    s.GetAnnotations(),
+	}
+}
+
+// addresses of a pod, the primary one first; nil for the host's network.
+func addresses(n *api.PodSandboxNetworkStatus) []string {
+	if n.GetIp() == "" {
+		return nil
+	}
+	ips := []string{n.GetIp()}
+	for _, ip := range n.GetAdditionalIps() {
+		if ip.GetIp() != "" {
+			ips = append(ips, ip.GetIp())
+		}
+	}
+	return ips
+}
+
+// listedContainer is what a list tells: no times but the first, no exit.
+func listedContainer(c *api.Container) runtime.Container {
+	return runtime.Container{
+		ID:          c.GetId(),
+		SandboxID:   c.GetPodSandboxId(),
+		Name:        c.GetMetadata().GetName(),
+		Attempt:     c.GetMetadata().GetAttempt(),
+		State:       containerState(c.GetState()),
+		CreatedAt:   moment(c.GetCreatedAt()),
+		Image:       imageName(c.GetImage()),
+		ImageRef:    c.GetImageRef(),
+		Labels:      c.GetLabels(),
+		Annotations: c.GetAnnotations(),
+	}
+}
+
+// containerFromStatus is what a status tells: all but the sandbox.
+func containerFromStatus(s *api.ContainerStatus) runtime.Container {
+	c := runtime.Container{
+		ID:          s.GetId(),
+		Name:        s.GetMetadata().GetName(),
+		Attempt:     s.GetMetadata().GetAttempt(),
+		State:       containerState(s.GetState()),
+		CreatedAt:   moment(s.GetCreatedAt()),
+		StartedAt:   moment(s.GetStartedAt()),
+		Image:       imageName(s.GetImage()),
+		ImageRef:    s.GetImageRef(),
+		LogPath:     s.GetLogPath(),
+		Labels:      s.GetLabels(),
+		Annotations: s.GetAnnotations(),
+	}
+	if c.State != runtime.Exited {
+		return c
+	}
+	c.FinishedAt, c.ExitCode = moment(s.GetFinishedAt()), s.GetExitCode()
+	c.Reason, c.Message = s.GetReason(), printable(s.GetMessage())
+	if c.Reason == "" {
+		c.Reason = "Completed"
+		if c.ExitCode != 0 {
+			c.Reason = "Error"
+		}
+	}
+	return c
+}
+
+// imageName is the image as the user wrote it, where the runtime kept that.
+func imageName(spec *api.ImageSpec) string {
+	if name := spec.GetUserSpecifiedImage(); name != "" {
+		return name
+	}
+	return spec.GetImage()
+}
+
+func imageFromCRI(i *api.Image) runtime.Image {
+	image := runtime.Image{
+		ID:       i.GetId(),
+		Tags:     i.GetRepoTags(),
+		Digests:  i.GetRepoDigests(),
+		Size:     i.GetSize(),
+		Username: i.GetUsername(),
+		Pinned:   i.GetPinned(),
+	}
+	if i.GetUid() != nil {
+		uid := i.GetUid().GetValue()
+		image.UID = &uid
+	}
+	return image
+}

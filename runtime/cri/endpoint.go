@@ -1,0 +1,64 @@
+package cri
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// wellKnown sockets in the order in which Discover tries them.
+var wellKnown = []string{
+	"/run/containerd/containerd.sock",
+	"/run/crio/crio.sock",
+	"/run/cri-dockerd.sock",
+	"/var/run/containerd/containerd.sock",
+	"/var/run/crio/crio.sock",
+	"/var/run/cri-dockerd.sock",
+	"/run/k3s/containerd/containerd.sock",
+}
+
+// Discover returns the first well-known runtime socket that exists on this
+// machine. Its error names every path that was tried.
+func Discover() (string, error) { return discover(wellKnown) }
+
+func discover(paths []string) (string, error) {
+	var denied error
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		switch {
+		case err == nil && info.Mode()&fs.ModeSocket != 0:
+			return path, nil
+		case errors.Is(err, fs.ErrPermission) && denied == nil:
+			denied = err
+		}
+	}
+	if denied != nil {
+		return "", fmt.Errorf("looking for a container runtime: %w; run podd as root", denied)
+	}
+	return "", fmt.Errorf("looking for a container runtime: no socket at %s; "+
+		"install and start containerd or CRI-O, or name its socket with --container-runtime-endpoint",
+		strings.Join(paths, ", "))
+}
+
+// socketPath takes "unix:///path", "unix:/path" or "/path".
+func socketPath(endpoint string) (string, error) {
+	path := endpoint
+	if rest, ok := strings.CutPrefix(endpoint, "unix:"); ok {
+		path = rest
+		if after, ok := strings.CutPrefix(rest, "//"); ok {
+			path = after
+		}
+	}
+	switch {
+	case endpoint == "":
+		return "", errors.New("dialing the container runtime: no endpoint given")
+	case strings.Contains(path, "://"):
+		return "", fmt.Errorf("dialing the container runtime: endpoint %q: only unix sockets are served; write unix:///path/to.sock", endpoint)
+	case !filepath.IsAbs(path):
+		return "", fmt.Errorf("dialing the container runtime: endpoint %q: the path must be absolute; write unix:///path/to.sock", endpoint)
+	}
+	return filepath.Clean(path), nil
+}

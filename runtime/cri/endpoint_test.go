@@ -1,0 +1,93 @@
+package cri
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestSocketPath(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		"unix:///run/containerd/containerd.sock": "/run/containerd/containerd.sock",
+		"unix:/run/x.sock":                       "/run/x.sock",
+		"/run//x.sock":                           "/run/x.sock",
+	} {
+		if got, err := socketPath(endpoint); err != nil || got != want {
+			t.Errorf("%q: got %q, %v, want %q", endpoint, got, err, want)
+		}
+	}
+	for _, endpoint := range []string{"", "run/x.sock", "unix://run/x.sock", "tcp://127.0.0.1:1234", "npipe:////./pipe/x"} {
+		if got, err := socketPath(endpoint); err == nil || !strings.Contains(err.Error(), "endpoint") {
+			t.Errorf("%q: got %q, %v, want an error", endpoint, got, err)
+		}
+	}
+}
+
+func TestDiscover(t *testing.T) {
+	dir, err := os.MkdirTemp("", "discover")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	plain, socket := filepath.Join(dir, "file.sock"), filepath.Join(dir, "real.sock")
+	if err := os.WriteFile(plain, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	if got, err := discover([]string{filepath.Join(dir, "none.sock"), plain, socket}); err != nil || got != socket {
+		t.Errorf("got %q, %v, want %q", got, err, socket)
+	}
+	if got, err := discover([]string{plain}); err == nil || !strings.Contains(err.Error(), plain) {
+		t.Errorf("got %q, %v, want an error that names %s", got, err, plain)
+	}
+}
+
+func TestDisabledCRI(t *testing.T) {
+	for config, want := range map[string]string{
+		`disabled_plugins = ["cri"]`:                                                        "cri",
+		"#   Copyright\ndisabled_plugins = [\"cri\"] # Docker":                              "cri",
+		"disabled_plugins = [\n  'aufs',\n  'io.containerd.grpc.v1.cri',\n]\n":              "io.containerd.grpc.v1.cri",
+		"version = 3\ndisabled_plugins = []\n[plugins.\"cri\"]\n":                           "",
+		"# disabled_plugins = [\"cri\"]\n":                                                  "",
+		"":                                                                                  "",
+		"disabled_plugins = ['io.containerd.cri.v1.runtime']":                               "io.containerd.cri.v1.runtime",
+		"disabled_plugins = [\"aufs\"]\n[plugins]\n  other = [\"cri\"]\n":                   "",
+		"disabled_plugins = [\"aufs\",\n# \"cri\"\n]\nrequired_plugins = [\"cri\"]\n":       "",
+		"disabled_plugins = " + strings.Repeat("x", 1<<17) + "\ndisabled_plugins=[\"cri\"]": "",
+	} {
+		if got := disabledIn(strings.NewReader(config)); got != want {
+			t.Errorf("%.60q: got %q, want %q", config, got, want)
+		}
+	}
+	const want = `"cri" is in disabled_plugins of `
+	path := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(path, []byte(`disabled_plugins = ["cri"]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := disabledCRI(path); !strings.HasPrefix(got, want+path) {
+		t.Errorf("got %q", got)
+	}
+	if got := disabledCRI(path + ".none"); strings.HasPrefix(got, want) {
+		t.Errorf("of a file that cannot be read: got %q", got)
+	}
+}
+
+func TestDriverFromInfo(t *testing.T) {
+	const runc = `{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{"runtimeType":"io.containerd.runc.v2","options":{"SystemdCgroup":%}}}}}`
+	for config, want := range map[string]string{
+		strings.Replace(runc, "%", "true", 1):                        "systemd",
+		strings.Replace(runc, "%", "false", 1):                       "cgroupfs",
+		strings.Replace(runc, "io.containerd.runc.v2", "kata.v2", 1): "",
+		"": "", "null": "", "[]": "", `{"containerd":{}}`: "",
+	} {
+		if got := driverFromInfo(config); got != want {
+			t.Errorf("%s: got %q, want %q", config, got, want)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"pgregory.net/rapid"
+
+	"podd/runtime"
+)
+
+const id64 = "c4d69b71d588c4d69b71d588c4d69b71d588c4d69b71d588c4d69b71d5881234"
+
+// TestClean holds what containerd 1.6 and 2.4, CRI-O and gRPC say against what
+// podd makes of it.
+func TestClean(t *testing.T) {
+	c := &Client{endpoint: "/run/x.sock"}
+	for _, test := range []struct {
+		name string
+		code codes.Code
+		say  string
+		want string
+		is   []error
+	}{
+		{
+			"no socket", codes.Unavailable,
+			`connection error: desc = "transport: Error while dialing: dial unix /run/x.sock: connect: no such file or directory"`,
+			"/run/x.sock: no container runtime there (no such socket); start it, or name another with --container-runtime-endpoint",
+			[]error{runtime.ErrUnavailable},
+		},
+		{
+			"dead socket", codes.Unavailable,
+			`connection error: desc = "transport: Error while dialing: dial unix /run/x.sock: connect: connection refused"`,
+			"/run/x.sock: no container runtime answers there (connection refused); start it",
+			[]error{runtime.ErrUnavailable},
+		},
+		{
+			"not root", codes.Unavailable,
+			`connection error: desc = "transport: Error while dialing: dial unix /run/x.sock: connect: permission denied"`,
+			"/run/x.sock: permission denied; run podd as root",
+			[]error{runtime.ErrUnavailable},
+		},
+		{
+			"runtime killed", codes.Unavailable, "error reading from server: EOF",
+			"/run/x.sock: the container runtime closed the connection", []error{runtime.ErrUnavailable},
+		},
+		{
+			"containerd starting", codes.Unavailable, "server is not initialized yet",
+			"/run/x.sock: the container runtime is still starting", []error{runtime.ErrUnavailable},
+		},
+		{
+			"hung", codes.DeadlineExceeded, "context deadline exceeded",
+			"/run/x.sock: the runtime did not answer in time", []error{runtime.ErrUnavailable, context.DeadlineExceeded},
+		},
+		{
+			"runtime shuts down", codes.Canceled, "context canceled", "context canceled", []error{runtime.ErrUnavailable},
+		},
+		{
+			"answer too large", codes.ResourceExhausted, "grpc: received message larger than max (17000000 vs. 16777216)",
+			"the runtime's answer is larger than 16 MiB", nil,
+		},
+		{
+			"containerd, sandbox name", codes.Unknown,
+			`failed to reserve sandbox name "a_b_c_0": name "a_b_c_0" is reserved for "` + id64 + `"`,
+			`failed to reserve sandbox name "a_b_c_0": name "a_b_c_0" is reserved`, []error{runtime.ErrNameReserved},
+		},
+		{
+			"CRI-O, container name", codes.Unknown,
+			"error reserving ctr name k8s_app_web_default_1_0 for id " + id64 + ": name is reserved",
+			"error reserving ctr name k8s_app_web_default_1_0 for id c4d69b71d588: name is reserved", []error{runtime.ErrNameReserved},
+		},
+		{
+			"containerd, no container", codes.NotFound, `an error occurred when try to find container "` + id64 + `": not found`,
+			"an error occurred when try to find container: not found", []error{runtime.ErrNotFound},
+		},
+		{
+			"CRI-O, no container", codes.NotFound, `could not find container "` + id64 + `": container with ID starting with ` + id64 + ` not found: ID does not exist`,
+			"could not find container: container with ID starting with c4d69b71d588 not found: ID does not exist", []error{runtime.ErrNotFound},
+		},
+		{
+			"no CRI", codes.Unimplemented, "unknown service runtime.v1.RuntimeService",
+			"unknown service runtime.v1.RuntimeService", []error{runtime.ErrUnimplemented},
+		},
+		{
+			"runc, no program", codes.Unknown,
+			`failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: exec: "nope": executable file not found in $PATH: unknown`,
+			`exec: "nope": executable file not found in $PATH`, nil,
+		},
+		{
+			"crun, no program", codes.Unknown,
+			"container create failed: executable file `nope` not found in $PATH: No such file or directory\n",
+			"executable file `nope` not found in $PATH: No such file or directory", nil,
+		},
+		{
+			"a wrapper inside", codes.Unknown,
+			"failed to stop container: rpc error: code = Unknown desc = kill failed: rpc error: code = Internal desc = ttrpc: closed: unknown",
+			"failed to stop container: kill failed: ttrpc: closed", nil,
+		},
+		{
+			"no CNI", codes.Unknown, `failed to setup network for sandbox "` + id64 + `": cni plugin not initialized`,
+			"failed to setup network for sandbox: cni plugin not initialized", nil,
+		},
+		{
+			"a digest stays", codes.Unknown, "failed to get image sha256:" + id64, "failed to get image sha256:" + id64, nil,
+		},
+		{
+			"secrets in a URL", codes.Unknown, `Get "https://user:pw@cdn.example/blob?X-Amz-Signature=abc&token=def": EOF`,
+			`Get "https://cdn.example/blob": EOF`, nil,
+		},
+		{
+			"a container's words", codes.Unknown, "boom\x1b[31m\n\tsecond\xff line", "boom [31m  second\uFFFD line", nil,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			err := c.clean(t.Context(), status.Error(test.code, test.say))
+			if err.Error() != test.want {
+				t.Errorf("got  %q\nwant %q", err, test.want)
+			}
+			for _, kind := range []error{runtime.ErrNotFound, runtime.ErrNameReserved, runtime.ErrUnavailable, runtime.ErrUnimplemented, context.DeadlineExceeded} {
+				if got, want := errors.Is(err, kind), contains(test.is, kind); got != want {
+					t.Errorf("is %v: got %v, want %v", kind, got, want)
+				}
+			}
+		})
+	}
+	if err := c.clean(t.Context(), nil); err != nil {
+		t.Errorf("no error: got %v", err)
+	}
+}
+
+func contains(all []error, one error) bool {
+	for _, e := range all {
+		if e == one {
+			return true
+		}
+	}
+	return false
+}
+
+// TestCleanGivenUp: whatever the runtime says then, the caller's own end is why.
+func TestCleanGivenUp(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, code := range []codes.Code{codes.Canceled, codes.Unavailable, codes.Unknown} {
+		err := (&Client{}).clean(ctx, status.Error(code, "context canceled"))
+		if !errors.Is(err, context.Canceled) || errors.Is(err, runtime.ErrUnavailable) {
+			t.Errorf("%v: got %#v, want only %v", code, err, context.Canceled)
+		}
+	}
+}
+
+// TestReadable: no text that a runtime may say makes an error that cannot be
+// shown.
+func TestReadable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		say := rapid.SampledFrom(wrappers).Draw(t, "wrapper") + rapid.StringN(0, 3000, 9000).Draw(t, "text")
+		say += "rpc error: code = Unknown desc = " + string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))
+		got := readable(say)
+		switch {
+		case len(got) > maxText+len("…"):
+			t.Errorf("%d bytes are too many", len(got))
+		case strings.ContainsAny(got, "\n\r\t\x00\x1b"):
+			t.Errorf("%q has control characters", got)
+		case strings.Contains(got, "rpc error: code = Unknown"):
+			t.Errorf("%q has a wrapper", got)
+		}
+	})
+}
+
+func FuzzPullFailure(f *testing.F) {
+	for _, test := range pullMessages {
+		f.Add(test.image, test.say)
+	}
+	f.Fuzz(func(t *testing.T, image, say string) {
+		why := whyPull(image, say, true)
+		if why.reason == "" || len(why.text) > 3*maxText || strings.ContainsAny(why.text, "\n\x1b\x00") {
+			t.Errorf("got %+v", why)
+		}
+	})
+}

@@ -1,0 +1,31 @@
+package cri
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// ImageCreated returns when a present image was built, zero when the runtime or
+// the image does not say. CRI has no field for it: containerd and CRI-O tell it
+// in what they answer to whoever asks for more.
+func (c *Client) ImageCreated(ctx context.Context, image string) (time.Time, error) {
+	r, err := invoke(ctx, c, c.timeout, c.images.ImageStatus, &api.ImageStatusRequest{Image: named(image), Verbose: true})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("looking when %s was built: %w", image, err)
+	}
+	var info struct {
+		ImageSpec struct {
+			Created time.Time `json:"created"`
+		} `json:"imageSpec"`
+	}
+	if text := r.GetInfo()["info"]; text != "" {
+		if err := json.Unmarshal([]byte(text), &info); err != nil {
+			return time.Time{}, fmt.Errorf("looking when %s was built: the runtime's answer is not understood", image)
+		}
+	}
+	return info.ImageSpec.Created, nil
+}

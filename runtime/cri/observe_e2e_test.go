@@ -1,0 +1,181 @@
+//go:build e2e
+
+package cri_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/runtime"
+	"podd/runtime/cri"
+	"podd/runtime/runtimetest/stack"
+	"podd/runtime/runtimetest/stack/tools"
+)
+
+// TestObserverOutlivesContainerd: containerd is killed, a container exits while
+// it is away, and it comes back.
+func TestObserverOutlivesContainerd(t *testing.T) {
+	for _, flavor := range []tools.Flavor{tools.Pinned, tools.Debian} {
+		t.Run(string(flavor), func(t *testing.T) {
+			s := stack.ForTest(t, stack.Options{Flavor: flavor})
+			c, err := cri.Dial(cri.Options{Endpoint: s.Endpoint()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = c.Close() }()
+			snapshots, observer := observeReal(t, c)
+			_, short := realPod(t, s, c, "short", "sleep 3; exit 5")
+			realPod(t, s, c, "long", "sleep 1000")
+			awaitState(t, snapshots, "short", runtime.Running)
+			if err := s.Kill(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.StopContainer(t.Context(), short, time.Second); err == nil {
+				t.Error("a stop succeeds without a runtime")
+			}
+			elapse(t, 4*time.Second)
+			if h := observer.Health(); h.Err == nil {
+				t.Errorf("got health %+v without a runtime", h)
+			}
+			if err := s.Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if c := awaitState(t, snapshots, "short", runtime.Exited); c.FinishedAt.IsZero() {
+				t.Errorf("got %+v", c)
+			}
+			realPod(t, s, c, "next", "sleep 1000")
+			awaitState(t, snapshots, "next", runtime.Running)
+			awaitState(t, snapshots, "long", runtime.Running)
+			for _, name := range []string{"short", "long", "next"} {
+				for _, in := range snapshots.pod(name).Incarnations {
+					if err := c.RemovePodSandbox(t.Context(), in.ID); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			snapshots.await(t, "no pods are left", func(pods map[types.NamespacedName]*runtime.Pod) bool { return len(pods) == 0 })
+		})
+	}
+}
+
+// seen is what an observer has told so far.
+type seen struct {
+	mu   sync.Mutex // guards all following fields
+	pods map[types.NamespacedName]*runtime.Pod
+	news chan struct{}
+}
+
+func (s *seen) take(snapshot runtime.Snapshot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if snapshot.Whole {
+		clear(s.pods)
+	}
+	for key, pod := range snapshot.Pods {
+		if pod == nil {
+			delete(s.pods, key)
+		} else {
+			s.pods[key] = pod
+		}
+	}
+	select {
+	case s.news <- struct{}{}:
+	default:
+	}
+}
+
+func (s *seen) pod(name string) runtime.Pod {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if pod := s.pods[key(name)]; pod != nil {
+		return *pod
+	}
+	return runtime.Pod{}
+}
+
+// await waits until the pods are as wanted.
+func (s *seen) await(t *testing.T, what string, is func(map[types.NamespacedName]*runtime.Pod) bool) {
+	t.Helper()
+	limit := time.NewTimer(time.Minute)
+	defer limit.Stop()
+	for {
+		s.mu.Lock()
+		good := is(s.pods)
+		s.mu.Unlock()
+		if good {
+			return
+		}
+		select {
+		case <-s.news:
+		case <-limit.C:
+			t.Fatalf("the observer does not see that %s", what)
+		}
+	}
+}
+
+func observeReal(t *testing.T, c *cri.Client) (*seen, *cri.Observer) {
+	s := &seen{pods: map[types.NamespacedName]*runtime.Pod{}, news: make(chan struct{}, 1)}
+	o := c.NewObserver(cri.ObserverOptions{Instance: instance, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = o.Run(ctx, s.take) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return s, o
+}
+
+// realPod runs a pod of one container.
+func realPod(t *testing.T, s *stack.Stack, c *cri.Client, name, script string) (sandbox, container string) {
+	t.Helper()
+	config := sandboxOf(name, 0)
+	config.Linux = &api.LinuxPodSandboxConfig{CgroupParent: s.CgroupParent()}
+	sandbox, err := c.RunPodSandbox(t.Context(), config, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	container, err = c.CreateContainer(t.Context(), sandbox, &api.ContainerConfig{
+		Metadata: &api.ContainerMetadata{Name: "app"}, Image: &api.ImageSpec{Image: stack.BusyboxImage},
+		Command: []string{"/bin/sh", "-c", script}, Labels: config.Labels, Linux: &api.LinuxContainerConfig{},
+	}, config)
+	if err == nil {
+		err = c.StartContainer(t.Context(), container)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sandbox, container
+}
+
+func awaitState(t *testing.T, s *seen, name string, state runtime.ContainerState) runtime.Container {
+	t.Helper()
+	var found runtime.Container
+	s.await(t, name+" is "+string(state), func(pods map[types.NamespacedName]*runtime.Pod) bool {
+		pod := pods[key(name)]
+		if pod == nil || len(pod.Incarnations[0].Containers) == 0 {
+			return false
+		}
+		found = pod.Incarnations[0].Containers[0]
+		return found.State == state
+	})
+	return found
+}
+
+// elapse lets time pass on a machine that has no clock to turn.
+func elapse(t *testing.T, d time.Duration) {
+	t.Helper()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.Context().Done():
+	}
+}

@@ -1,0 +1,65 @@
+package cri
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc"
+	"k8s.io/apimachinery/pkg/types"
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/runtime"
+)
+
+// listing is what the runtime has, of all pods or of some.
+type listing struct{ sandboxes, containers []wireItem }
+
+// list asks for containers before sandboxes: a pod made in between then shows
+// as a sandbox without containers, which its maker's barrier covers, and never
+// as containers without a sandbox.
+func (o *Observer) list(ctx context.Context, whole bool, keys map[types.NamespacedName]struct{}) (listing, error) {
+	var all listing
+	if whole {
+		err := o.client.list(ctx, &all, nil)
+		return all, err
+	}
+	for key := range keys {
+		labels := map[string]string{runtime.LabelPodName: key.Name, runtime.LabelPodNamespace: key.Namespace}
+		if err := o.client.list(ctx, &all, labels); err != nil {
+			return listing{}, err
+		}
+	}
+	return all, nil
+}
+
+// list adds what carries the labels; nil labels are on everything.
+func (c *Client) list(ctx context.Context, l *listing, labels map[string]string) error {
+	containers, err := c.listWire(ctx, api.RuntimeService_ListContainers_FullMethodName,
+		&api.ListContainersRequest{Filter: &api.ContainerFilter{LabelSelector: labels}}, (*wireItem).readContainer)
+	if err != nil {
+		return err
+	}
+	sandboxes, err := c.listWire(ctx, api.RuntimeService_ListPodSandbox_FullMethodName,
+		&api.ListPodSandboxRequest{Filter: &api.PodSandboxFilter{LabelSelector: labels}}, (*wireItem).readSandbox)
+	if err != nil {
+		return err
+	}
+	l.containers, l.sandboxes = append(l.containers, containers...), append(l.sandboxes, sandboxes...)
+	return nil
+}
+
+// listWire makes one list call and reads each item as far as read goes.
+func (c *Client) listWire(ctx context.Context, method string, request any, read func(*wireItem) error) ([]wireItem, error) {
+	bounded, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	var l wireList
+	if err := c.conn.Invoke(bounded, method, request, &l, grpc.ForceCodecV2(codec{})); err != nil {
+		return nil, c.clean(ctx, err)
+	}
+	for i := range l.items {
+		if err := read(&l.items[i]); err != nil {
+			return nil, fmt.Errorf("reading the runtime's list: %w", err)
+		}
+	}
+	return l.items, nil
+}

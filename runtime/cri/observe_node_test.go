@@ -1,0 +1,130 @@
+package cri_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"podd/runtime"
+	"podd/runtime/cri"
+	"podd/runtime/runtimetest"
+)
+
+// TestNodeObserverLogs: what changes is said once.
+func TestNodeObserverLogs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := runtimetest.New(t, runtimetest.Options{})
+		r.SetNetwork("cni plugin not initialized")
+		var said strings.Builder
+		n := r.NewNodeObserver(cri.NodeObserverOptions{Logger: slog.New(slog.NewTextHandler(&said, nil))})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		time.AfterFunc(time.Minute, func() { r.SetNetwork("") })
+		time.AfterFunc(2*time.Minute, r.Restart)
+		_ = n.Run(ctx, func(runtime.Node) {})
+		if got := said.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, `"pod network not ready" why="no CNI`) || !strings.Contains(got, `"pod network ready"`) {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+// nodeScene runs a test in a bubble with a runtime and an observer of its node.
+func nodeScene(t *testing.T, o runtimetest.Options, test func(t *testing.T, r *runtimetest.Runtime, refresh func(), nodes func() []runtime.Node)) {
+	synctest.Test(t, func(t *testing.T) {
+		r := runtimetest.New(t, o)
+		n := r.NewNodeObserver(cri.NodeObserverOptions{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		var mu sync.Mutex
+		var all []runtime.Node
+		ctx, cancel := context.WithCancel(context.Background())
+		var running sync.WaitGroup
+		running.Go(func() {
+			_ = n.Run(ctx, func(node runtime.Node) {
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, node)
+			})
+		})
+		test(t, r, n.Refresh, func() []runtime.Node {
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			taken := all
+			all = nil
+			return taken
+		})
+		cancel()
+		running.Wait()
+	})
+}
+
+func TestNodeObserver(t *testing.T) {
+	nodeScene(t, runtimetest.Options{Handlers: []string{"kata"}}, func(t *testing.T, r *runtimetest.Runtime, refresh func(), nodes func() []runtime.Node) {
+		got := nodes()
+		if len(got) != 1 || !got[0].Ready || !got[0].NetworkReady || got[0].CgroupDriver != "cgroupfs" || !got[0].Handlers["kata"].UserNamespaces {
+			t.Fatalf("got %+v", got)
+		}
+		r.Forget()
+		<-time.After(time.Hour)
+		if got := nodes(); len(got) != 0 {
+			t.Errorf("%d nodes in an idle hour", len(got))
+		}
+		if n := len(r.Calls()); n < 700 || n > 730 {
+			t.Errorf("%d calls in an idle hour, want one every 5 s", n)
+		}
+		r.SetNetwork("cni plugin not initialized")
+		refresh()
+		<-time.After(time.Second)
+		if got = nodes(); len(got) != 1 || got[0].NetworkReady || got[0].NetworkMessage != "no CNI configuration in /etc/cni/net.d; install one, pods of the host's network start without it" {
+			t.Fatalf("without network: got %+v", got)
+		}
+		r.SetNetwork("")
+		<-time.After(time.Second)
+		if got = nodes(); len(got) != 1 || !got[0].NetworkReady || got[0].NetworkMessage != "" {
+			t.Errorf("with the network: got %+v", got)
+		}
+		r.Down()
+		<-time.After(10 * time.Second)
+		if got = nodes(); len(got) != 1 || got[0].Reachable || got[0].Name != "containerd" || !strings.Contains(got[0].Message, "runtimetest.sock") {
+			t.Errorf("away: got %+v", got)
+		}
+		r.Up()
+		<-time.After(time.Second)
+		if got = nodes(); len(got) != 1 || !got[0].Reachable || !got[0].Ready {
+			t.Errorf("back: got %+v", got)
+		}
+	})
+}
+
+// TestNodeObserverHung: a runtime that does not answer is not reachable.
+func TestNodeObserverHung(t *testing.T) {
+	nodeScene(t, runtimetest.Options{}, func(t *testing.T, r *runtimetest.Runtime, _ func(), nodes func() []runtime.Node) {
+		nodes()
+		heal := r.Inject(runtimetest.Fault{Method: "Status", Hang: true})
+		<-time.After(16 * time.Second)
+		if got := nodes(); len(got) != 1 || got[0].Reachable || !strings.Contains(got[0].Message, "did not answer") {
+			t.Errorf("got %+v", got)
+		}
+		heal()
+		<-time.After(11 * time.Second)
+		if got := nodes(); len(got) != 1 || !got[0].Reachable {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+func TestNodeOfOldRuntime(t *testing.T) {
+	for _, driver := range []string{"cgroupfs", "systemd"} {
+		synctest.Test(t, func(t *testing.T) {
+			r := runtimetest.New(t, runtimetest.Options{NoRuntimeConfig: true, NoEvents: true, Driver: driver, Version: "1.6.20"})
+			node, err := r.Node(t.Context())
+			if err != nil || node.CgroupDriver != driver || node.Version != "1.6.20" || len(node.Handlers) != 0 {
+				t.Errorf("got %+v, %v", node, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,156 @@
+package cri
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/types"
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"pgregory.net/rapid"
+
+	"podd/runtime"
+)
+
+func listed(id, name string, attempt uint32, ours bool) *api.PodSandbox {
+	labels := map[string]string{runtime.LabelPodName: name, runtime.LabelPodNamespace: "default"}
+	if ours {
+		labels[runtime.LabelInstance] = "ours"
+	}
+	return &api.PodSandbox{
+		Id: id, Metadata: &api.PodSandboxMetadata{Name: name, Namespace: "default", Uid: "u", Attempt: attempt},
+		CreatedAt: int64(attempt) + 1, Labels: labels,
+	}
+}
+
+func listedIn(id, sandbox, pod string, labels map[string]string) *api.Container {
+	all := map[string]string{runtime.LabelPodName: pod, runtime.LabelPodNamespace: "default", runtime.LabelPodUID: "u"}
+	for k, v := range labels {
+		all[k] = v
+	}
+	return &api.Container{
+		Id: id, PodSandboxId: sandbox, Metadata: &api.ContainerMetadata{Name: id},
+		State: api.ContainerState_CONTAINER_CREATED, CreatedAt: 7, Labels: all,
+	}
+}
+
+// wired is a listing as it comes from a runtime.
+func wired(t *testing.T, sandboxes []*api.PodSandbox, containers []*api.Container) listing {
+	t.Helper()
+	var l listing
+	for _, s := range sandboxes {
+		i := wireItem{raw: encoded(t, s)}
+		if err := i.readSandbox(); err != nil {
+			t.Fatal(err)
+		}
+		l.sandboxes = append(l.sandboxes, i)
+	}
+	for _, c := range containers {
+		i := wireItem{raw: encoded(t, c)}
+		if err := i.readContainer(); err != nil {
+			t.Fatal(err)
+		}
+		l.containers = append(l.containers, i)
+	}
+	return l
+}
+
+func encoded(t *testing.T, m proto.Message) []byte {
+	t.Helper()
+	b, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// take adds a listing to a draft.
+func (d *draft) take(t *testing.T, sandboxes []*api.PodSandbox, containers []*api.Container) {
+	t.Helper()
+	if err := d.add(wired(t, sandboxes, containers)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var web = types.NamespacedName{Namespace: "default", Name: "web"}
+
+// TestOrphans: containers whose sandbox is gone make an incarnation without an
+// id, last, when they are known to be ours.
+func TestOrphans(t *testing.T) {
+	d := newDraft("ours", nil, nil)
+	d.take(t, []*api.PodSandbox{listed("s2", "web", 2, true), listed("x", "web", 9, false)}, []*api.Container{
+		listedIn("labelled", "s1", "web", map[string]string{runtime.LabelInstance: "ours"}),
+		listedIn("not-known", "s1", "web", nil),
+		listedIn("home", "s2", "web", nil),
+		listedIn("theirs", "x", "web", nil),
+	})
+	pods := d.finish()
+	all := pods[web].Incarnations
+	if len(all) != 3 || all[0].ID != "x" || !all[0].Foreign || len(all[0].Containers) != 0 ||
+		all[1].ID != "s2" || len(all[1].Containers) != 1 || all[1].Containers[0].ID != "home" ||
+		all[2].ID != "" || all[2].UID != "u" || len(all[2].Containers) != 1 || all[2].Containers[0].ID != "labelled" {
+		t.Fatalf("got %+v", all)
+	}
+	// Then s2 vanishes from under its container, which was seen in it.
+	d = newDraft("ours", pods, nil)
+	d.take(t, nil, []*api.Container{listedIn("home", "s2", "web", nil)})
+	all = d.finish()[web].Incarnations
+	if len(all) != 1 || all[0].ID != "" || len(all[0].Containers) != 1 || all[0].Containers[0].ID != "home" {
+		t.Errorf("got %+v", all)
+	}
+}
+
+func TestContainersInOrderOfCreation(t *testing.T) {
+	d := newDraft("ours", nil, nil)
+	late, early := listedIn("a", "s", "web", nil), listedIn("b", "s", "web", nil)
+	late.CreatedAt, early.CreatedAt = 9, 3
+	d.take(t, []*api.PodSandbox{listed("s", "web", 0, true)}, []*api.Container{late, early})
+	got := d.finish()[web].Incarnations[0].Containers
+	if len(got) != 2 || got[0].ID != "b" || got[1].ID != "a" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestGoneBetweenTheCalls: what a status call no longer finds is not there.
+func TestGoneBetweenTheCalls(t *testing.T) {
+	d := newDraft("ours", nil, nil)
+	running := listedIn("c", "s", "web", nil)
+	running.State = api.ContainerState_CONTAINER_RUNNING
+	d.take(t, []*api.PodSandbox{listed("s", "web", 0, true)}, []*api.Container{running})
+	d.containers[0].answer = isGone
+	if got := d.finish()[web].Incarnations[0].Containers; len(got) != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestNewestFirst(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) runtime.Incarnation {
+			return runtime.Incarnation{Sandbox: runtime.Sandbox{
+				ID:        rapid.SampledFrom([]string{"", "a", "b", "c", "d"}).Draw(t, "id"),
+				UID:       types.UID(rapid.SampledFrom([]string{"u", "v"}).Draw(t, "uid")),
+				Attempt:   rapid.Uint32Range(0, 5).Draw(t, "attempt"),
+				CreatedAt: time.Unix(rapid.Int64Range(0, 5).Draw(t, "created"), 0),
+			}}
+		}), 0, 8).Draw(t, "incarnations")
+		shuffled := slices.Clone(all)
+		slices.Reverse(shuffled)
+		newestFirst(all)
+		newestFirst(shuffled)
+		for i := range all {
+			if all[i].ID != shuffled[i].ID || all[i].UID != shuffled[i].UID || all[i].Attempt != shuffled[i].Attempt {
+				t.Fatalf("the order depends on the order: %v, %v", all, shuffled)
+			}
+			for j := range all[:i] {
+				a, b := all[j], all[i]
+				if a.ID == "" && b.ID != "" {
+					t.Fatalf("an orphan is before a sandbox: %v", all)
+				}
+				if a.ID != "" && b.ID != "" && a.UID == b.UID && a.Attempt < b.Attempt {
+					t.Fatalf("attempt %d is before %d: %v", a.Attempt, b.Attempt, all)
+				}
+			}
+		}
+	})
+}

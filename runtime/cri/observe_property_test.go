@@ -1,0 +1,106 @@
+package cri_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"podd/runtime"
+	"podd/runtime/cri"
+	"podd/runtime/runtimetest"
+)
+
+// TestObserverConverges: whatever happens to pods, events and the runtime, a
+// while later the observer's snapshots add up to what a fresh observer sees.
+func TestObserverConverges(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		steps := rapid.SliceOfN(rapid.IntRange(0, 99), 1, 60).Draw(rt, "steps")
+		var got, want map[string]string
+		inScene(t, runtimetest.Options{NoEvents: rapid.Bool().Draw(rt, "no events")}, func(s *scene) {
+			for i, step := range steps {
+				s.happen(i, step)
+			}
+			s.Up()
+			s.MuteEvents(false)
+			s.sleep(2 * time.Minute)
+			got, want = outline(s.view), s.fresh()
+		})
+		if !maps.Equal(got, want) {
+			rt.Fatalf("got  %v\nwant %v", got, want)
+		}
+	})
+}
+
+// happen lets one thing happen; errors are part of it.
+func (s *scene) happen(i, step int) {
+	name := fmt.Sprintf("p%d", step%4)
+	config := sandboxOf(name, uint32(i))
+	ctx := s.Context()
+	newest := func() string {
+		if pod := s.seen(name); pod != nil {
+			return pod.Incarnations[0].ID
+		}
+		return ""
+	}
+	switch step / 4 % 12 {
+	case 0, 1, 2:
+		id, err := s.RunPodSandbox(ctx, config, "")
+		if err == nil {
+			s.start(id, config, 0)
+		}
+	case 3:
+		s.Exit("default/"+name+"/app", int32(i))
+	case 4:
+		_ = s.StopPodSandbox(ctx, newest())
+	case 5:
+		_ = s.RemovePodSandbox(ctx, newest())
+	case 6:
+		s.KillSandbox(newest())
+	case 7:
+		s.MuteEvents(step%2 == 0)
+	case 8:
+		s.Down()
+	case 9:
+		s.Up()
+	case 10:
+		s.observer.Refresh(key(name))
+		s.sleep(time.Duration(step) * time.Millisecond)
+	default:
+		s.sleep(time.Duration(step) * 100 * time.Millisecond)
+	}
+}
+
+// fresh is what an observer sees that was not there before.
+func (s *scene) fresh() map[string]string {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var first map[string]string
+	_ = s.Client.NewObserver(cri.ObserverOptions{Instance: instance}).Run(ctx, func(snapshot runtime.Snapshot) {
+		first = outline(snapshot.Pods)
+		cancel()
+	})
+	return first
+}
+
+// outline is what matters of pods, by their name.
+func outline(pods map[types.NamespacedName]*runtime.Pod) map[string]string {
+	lines := map[string]string{}
+	for key, pod := range pods {
+		var line []string
+		for _, in := range pod.Incarnations {
+			one := fmt.Sprint(in.ID[:4], " ", in.Ready)
+			for _, c := range in.Containers {
+				one += fmt.Sprint(" ", c.ID[:4], " ", c.State, " ", c.ExitCode, " ", c.StartedAt.IsZero(), " ", c.FinishedAt.IsZero())
+			}
+			line = append(line, one)
+		}
+		lines[key.String()] = fmt.Sprint(slices.Sorted(slices.Values(line)))
+	}
+	return lines
+}

@@ -1,0 +1,404 @@
+package cri_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/runtime"
+	"podd/runtime/cri"
+	"podd/runtime/runtimetest"
+)
+
+// sleep lets time pass in the bubble.
+func (s *scene) sleep(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func TestObserverSeesExitAtOnce(t *testing.T) {
+	inScene(t, runtimetest.Options{}, func(s *scene) {
+		s.pod("web")
+		s.sleep(time.Minute)
+		s.Exit("default/web/app", 3)
+		s.sleep(time.Millisecond)
+		if c := s.container("web"); c.State != runtime.Exited || c.ExitCode != 3 || c.Reason != "Error" || c.FinishedAt.IsZero() {
+			s.Errorf("got %+v", c)
+		}
+	})
+}
+
+// TestObserverAsksOnce: what did not change is neither asked about again nor
+// given another pointer.
+func TestObserverAsksOnce(t *testing.T) {
+	inScene(t, runtimetest.Options{}, func(s *scene) {
+		s.pods(20)
+		s.sleep(5 * time.Second)
+		before := s.seen("p07")
+		s.Forget()
+		s.taken()
+		s.sleep(time.Hour)
+		if n := len(s.Calls("ContainerStatus", "PodSandboxStatus")); n != 0 {
+			s.Errorf("%d status calls in an idle hour, want none", n)
+		}
+		if n := len(s.Calls("ListContainers")); n < 120 || n > 130 {
+			s.Errorf("%d relists in an idle hour, want one every 30 s", n)
+		}
+		if s.seen("p07") != before {
+			s.Error("an unchanged pod has a new pointer")
+		}
+		snapshots := s.taken()
+		first, last := snapshots[0], snapshots[len(snapshots)-1]
+		if !last.Whole || len(last.Pods) != 20 || !last.AsOf.After(first.AsOf) {
+			s.Errorf("got a last snapshot of %d pods, whole %v, as of %v", len(last.Pods), last.Whole, last.AsOf)
+		}
+		s.Exit("default/p03/app", 0)
+		s.sleep(time.Second)
+		if n := len(s.Calls("ContainerStatus", "PodSandboxStatus")); n != 1 {
+			s.Errorf("%d status calls for one exit, want 1", n)
+		}
+		if s.seen("p07") != before {
+			s.Error("another pod's exit gave this one a new pointer")
+		}
+	})
+}
+
+// TestObserverAsOf: a snapshot is as old as its first list call's beginning.
+func TestObserverAsOf(t *testing.T) {
+	inScene(t, runtimetest.Options{}, func(s *scene) {
+		s.pod("web")
+		s.sleep(10 * time.Second)
+		s.taken()
+		s.Inject(runtimetest.Fault{Method: "ListContainers", After: true, Delay: 3 * time.Second})
+		asked := time.Now()
+		s.observer.Refresh(key("web"))
+		s.sleep(time.Second)
+		s.Exit("default/web/app", 1) // after the list was made
+		s.sleep(2500 * time.Millisecond)
+		snapshots := s.taken()
+		if len(snapshots) != 1 || snapshots[0].AsOf.Sub(asked) > time.Millisecond {
+			s.Fatalf("got %+v, asked at %v", snapshots, asked)
+		}
+		if c := snapshots[0].Pods[key("web")].Incarnations[0].Containers[0]; c.State != runtime.Running {
+			s.Errorf("got %v of a list made before the exit", c.State)
+		}
+		s.sleep(5 * time.Second)
+		if c := s.container("web"); c.State != runtime.Exited {
+			s.Errorf("in the end: got %v, want it exited", c.State)
+		}
+	})
+}
+
+// TestObserverCoalesces: marks made during a pass become one more pass.
+func TestObserverCoalesces(t *testing.T) {
+	inScene(t, runtimetest.Options{}, func(s *scene) {
+		s.pods(30)
+		s.sleep(40 * time.Second) // relists are at 1, 3, 7, 15, 31, 61 s
+		// meanwhile marks pods while a pass of one pod is under way.
+		meanwhile := func(n, of int) []runtime.Snapshot {
+			remove := s.Inject(runtimetest.Fault{Method: "ListContainers", Nth: 1, Delay: 500 * time.Millisecond})
+			defer remove()
+			s.taken()
+			s.observer.Refresh(key("p00"))
+			s.sleep(100 * time.Millisecond)
+			for i := range n {
+				s.observer.Refresh(key(fmt.Sprintf("p%02d", i%of)))
+			}
+			s.sleep(2 * time.Second)
+			return s.taken()
+		}
+		if got := meanwhile(100, 5); len(got) != 2 || len(got[0].Pods) != 1 || len(got[1].Pods) != 5 || got[1].Whole {
+			s.Errorf("got %d snapshots, want one of 1 pod and one of 5: %+v", len(got), got)
+		}
+		if got := meanwhile(20, 20); len(got) != 2 || len(got[0].Pods) != 1 || !got[1].Whole {
+			s.Errorf("of many pods: got %d snapshots, want one of 1 pod and a whole one", len(got))
+		}
+	})
+}
+
+func TestObserverTellsOfGonePods(t *testing.T) {
+	inScene(t, runtimetest.Options{}, func(s *scene) {
+		sandbox, _ := s.pod("web")
+		s.taken()
+		if err := s.RemovePodSandbox(s.Context(), sandbox); err != nil {
+			s.Fatal(err)
+		}
+		s.sleep(time.Second)
+		if s.seen("web") != nil {
+			s.Error("a removed pod is still seen")
+		}
+		s.taken()
+		s.observer.Refresh(key("never"))
+		s.sleep(time.Millisecond)
+		snapshots := s.taken()
+		if len(snapshots) != 1 {
+			s.Fatalf("got %d snapshots, want 1", len(snapshots))
+		}
+		if pod, told := snapshots[0].Pods[key("never")]; pod != nil || !told || snapshots[0].Whole {
+			s.Errorf("of a pod that never was: got %+v", snapshots[0])
+		}
+	})
+}
+
+func TestObserverWithoutEvents(t *testing.T) {
+	inScene(t, runtimetest.Options{NoEvents: true}, func(s *scene) {
+		s.pod("web")
+		s.sleep(time.Minute)
+		s.Forget()
+		s.sleep(time.Minute)
+		if n := len(s.Calls("ListContainers")); n < 58 || n > 61 {
+			s.Errorf("%d relists in a minute, want one a second", n)
+		}
+		s.Exit("default/web/app", 3)
+		s.sleep(time.Second + 10*time.Millisecond)
+		if c := s.container("web"); c.State != runtime.Exited || c.ExitCode != 3 {
+			s.Errorf("got %+v", c)
+		}
+		if s.observer.Health().Events {
+			s.Error("events are relied on")
+		}
+	})
+}
+
+// TestObserverLosesEvents: a lost event costs time, and makes the observer look
+// more often.
+func TestObserverLosesEvents(t *testing.T) {
+	inScene(t, runtimetest.Options{}, func(s *scene) {
+		s.pod("web")
+		s.pod("db")
+		s.sleep(10 * time.Minute)
+		s.MuteEvents(true)
+		s.Exit("default/web/app", 3)
+		s.untilExited("web", 31*time.Second)
+		s.Exit("default/db/app", 4)
+		s.untilExited("db", 1100*time.Millisecond)
+	})
+}
+
+// untilExited lets time pass until a pod's container has exited.
+func (s *scene) untilExited(name string, limit time.Duration) {
+	s.Helper()
+	for began := time.Now(); s.container(name).State != runtime.Exited; s.sleep(100 * time.Millisecond) {
+		if time.Since(began) > limit {
+			s.Fatalf("the exit of %s is not known after %v", name, limit)
+		}
+	}
+}
+
+// TestObserverResubscribes: a new stream may have begun after the relist that
+// it caused, so there are more.
+func TestObserverResubscribes(t *testing.T) {
+	inScene(t, runtimetest.Options{}, func(s *scene) {
+		s.pod("web")
+		s.sleep(10 * time.Minute)
+		s.Forget()
+		s.BreakEvents()
+		s.sleep(4 * time.Second)
+		if n := len(s.Calls("ListContainers")); n < 3 {
+			s.Errorf("%d relists after the stream broke, want 3", n)
+		}
+		if s.Subscribers() != 1 {
+			s.Errorf("%d streams are open, want 1", s.Subscribers())
+		}
+		s.Exit("default/web/app", 3)
+		s.sleep(time.Millisecond)
+		if c := s.container("web"); c.State != runtime.Exited {
+			s.Errorf("got %+v", c)
+		}
+	})
+}
+
+func TestObserverOutlivesTheRuntime(t *testing.T) {
+	inScene(t, runtimetest.Options{}, func(s *scene) {
+		s.pod("web")
+		s.sleep(time.Minute)
+		before := s.seen("web")
+		s.Down()
+		s.taken()
+		s.sleep(10 * time.Millisecond)
+		if h := s.observer.Health(); h.Err == nil {
+			s.Errorf("at once: got health %+v", h)
+		}
+		s.sleep(10 * time.Minute)
+		if n := len(s.taken()); n != 0 {
+			s.Errorf("%d snapshots of a runtime that is away", n)
+		}
+		if h := s.observer.Health(); h.Err == nil || h.Events || time.Since(h.LastRelist) < 10*time.Minute {
+			s.Errorf("got health %+v", h)
+		}
+		s.Up()
+		s.sleep(1100 * time.Millisecond)
+		snapshots := s.taken()
+		if len(snapshots) == 0 || !snapshots[0].Whole || s.seen("web") != before {
+			s.Fatalf("after its return: got %+v", snapshots)
+		}
+		s.sleep(2 * time.Second)
+		if h := s.observer.Health(); h.Err != nil || !h.Events {
+			s.Errorf("got health %+v", h)
+		}
+		s.sleep(time.Minute)
+		s.Exit("default/web/app", 3)
+		s.sleep(time.Millisecond)
+		if c := s.container("web"); c.State != runtime.Exited {
+			s.Error("after the return events are not heard")
+		}
+	})
+}
+
+// TestObserverStatusFails: one container's silence hides nobody, and an exit
+// without its code is not told.
+func TestObserverStatusFails(t *testing.T) {
+	for name, fault := range map[string]runtimetest.Fault{
+		"fails": {Err: status.Error(codes.Unknown, "failed to get image: boom")},
+		"hangs": {Hang: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inScene(t, runtimetest.Options{}, func(s *scene) {
+				_, bad := s.pod("bad")
+				s.pod("good")
+				s.sleep(10 * time.Second)
+				fault.Method = "ContainerStatus"
+				fault.Match = func(q any) bool { return q.(*api.ContainerStatusRequest).ContainerId == bad }
+				heal := s.Inject(fault)
+				s.Exit("default/bad/app", 3)
+				s.Exit("default/good/app", 4)
+				s.sleep(3 * time.Second)
+				if c := s.container("good"); c.State != runtime.Exited || c.ExitCode != 4 {
+					s.Errorf("the good one: got %+v", c)
+				}
+				if c := s.container("bad"); c.State != runtime.Running {
+					s.Errorf("the bad one: got %+v, want it as it was", c)
+				}
+				// A new one, of which nothing is known before.
+				s.sleep(time.Hour)
+				s.Forget()
+				s.sleep(10 * time.Minute)
+				if n := len(s.Calls("ContainerStatus")); n < 10 || n > 25 {
+					s.Errorf("asked %d times in 10 minutes, want it about every 30 s", n)
+				}
+				heal()
+				s.sleep(40 * time.Second)
+				if c := s.container("bad"); c.State != runtime.Exited || c.ExitCode != 3 {
+					s.Errorf("in the end: got %+v", c)
+				}
+			})
+		})
+	}
+}
+
+func TestObserverUnknownExit(t *testing.T) {
+	inScene(t, runtimetest.Options{}, func(s *scene) {
+		heal := s.Inject(runtimetest.Fault{Method: "ContainerStatus", Err: status.Error(codes.Unknown, "boom")})
+		config := sandboxOf("web", 0)
+		s.start(s.sandbox(config), config, 0)
+		s.Exit("default/web/app", 0)
+		s.sleep(time.Second)
+		if c := s.container("web"); c.State != runtime.Unknown {
+			s.Errorf("got %+v, want it unknown", c)
+		}
+		heal()
+		s.sleep(5 * time.Second)
+		if c := s.container("web"); c.State != runtime.Exited || c.Reason != "Completed" {
+			s.Errorf("in the end: got %+v", c)
+		}
+	})
+}
+
+func TestObserverAttempts(t *testing.T) {
+	inScene(t, runtimetest.Options{}, func(s *scene) {
+		first := s.sandbox(sandboxOf("web", 0))
+		s.sleep(time.Second)
+		if err := s.StopPodSandbox(s.Context(), first); err != nil {
+			s.Fatal(err)
+		}
+		second := s.sandbox(sandboxOf("web", 1))
+		s.sleep(time.Second)
+		pod := s.seen("web")
+		if len(pod.Incarnations) != 2 || pod.Incarnations[0].ID != second || pod.Incarnations[1].ID != first {
+			s.Fatalf("got %+v, want the second before the first", pod)
+		}
+		if !pod.Incarnations[0].Ready || len(pod.Incarnations[0].IPs) != 1 || pod.Incarnations[1].Ready {
+			s.Errorf("got %+v", pod)
+		}
+	})
+}
+
+// TestObserverOnPipe: the same through real gRPC.
+func TestObserverOnPipe(t *testing.T) {
+	pipe := func(t *testing.T, r *runtimetest.Runtime) *cri.Client { return r.Dial(t) }
+	inSceneOver(t, runtimetest.Options{}, pipe, func(s *scene) {
+		s.pod("web")
+		s.sleep(time.Minute)
+		s.Exit("default/web/app", 3)
+		s.sleep(100 * time.Millisecond)
+		if c := s.container("web"); c.State != runtime.Exited || c.ExitCode != 3 {
+			s.Errorf("got %+v", c)
+		}
+	})
+}
+
+// TestObserverListsContainersFirst: a pod made between the two lists is never
+// taken for containers without a sandbox.
+func TestObserverListsContainersFirst(t *testing.T) {
+	inScene(t, runtimetest.Options{}, func(s *scene) {
+		made := 0
+		make := func() {
+			made++
+			config := sandboxOf(fmt.Sprint("mid", made), 0)
+			s.start(s.sandbox(config), config, 0)
+		}
+		for _, second := range []string{"ListPodSandbox", "ListContainers"} {
+			remove := s.Inject(runtimetest.Fault{Method: second, Nth: 1, Do: make})
+			s.sleep(time.Minute)
+			remove()
+		}
+		if made != 2 {
+			s.Fatalf("%d pods were made between lists, want 2", made)
+		}
+		for _, snapshot := range s.taken() {
+			for key, pod := range snapshot.Pods {
+				if pod != nil && pod.Incarnations[0].ID == "" {
+					s.Errorf("%s has lost its sandbox: %+v", key, pod)
+				}
+			}
+		}
+	})
+}
+
+// TestObserverSeesUnlabelled: a sandbox of somebody else cannot be asked for by
+// our labels and is not lost when its name is.
+func TestObserverSeesUnlabelled(t *testing.T) {
+	inScene(t, runtimetest.Options{}, func(s *scene) {
+		config := sandboxOf("web", 0)
+		config.Labels = nil
+		s.sandbox(config)
+		s.sleep(time.Minute)
+		s.observer.Refresh(key("web"))
+		s.sleep(time.Second)
+		if pod := s.seen("web"); pod == nil || !pod.Incarnations[0].Foreign {
+			s.Errorf("got %+v, want it there and foreign", pod)
+		}
+	})
+}
+
+// TestObserverAddresses: what could not be had at first is asked for again.
+func TestObserverAddresses(t *testing.T) {
+	inScene(t, runtimetest.Options{}, func(s *scene) {
+		heal := s.Inject(runtimetest.Fault{Method: "PodSandboxStatus", Err: status.Error(codes.Unknown, "boom")})
+		s.sandbox(sandboxOf("web", 0))
+		s.sleep(3 * time.Second)
+		if in := s.seen("web").Incarnations[0]; !in.Ready || len(in.IPs) != 0 {
+			s.Errorf("got %+v", in)
+		}
+		heal()
+		s.sleep(5 * time.Second)
+		if in := s.seen("web").Incarnations[0]; len(in.IPs) != 1 {
+			s.Errorf("in the end: got %+v", in)
+		}
+	})
+}

@@ -1,0 +1,99 @@
+//go:build e2e
+
+package cri_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/runtime"
+	"podd/runtime/cri"
+	"podd/runtime/runtimetest/stack"
+	"podd/runtime/runtimetest/stack/registry"
+	"podd/runtime/runtimetest/stack/tools"
+)
+
+// TestPullErrors reads what real runtimes say of a registry's trouble.
+func TestPullErrors(t *testing.T) {
+	for _, flavor := range []tools.Flavor{tools.Pinned, tools.Debian} {
+		t.Run(string(flavor), func(t *testing.T) {
+			s := stack.ForTest(t, stack.Options{Flavor: flavor})
+			c, err := cri.Dial(cri.Options{Endpoint: s.Endpoint()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = c.Close() }()
+			open, ref := serveImage(t, s, registry.Options{})
+			for _, code := range []int{401, 403, 404, 429, 500, 503} {
+				open.Inject(registry.Fault{In: "/manifests/", Status: code})
+				wantPull(t, c, ref, nil, func(e *runtime.PullError) bool { return e.Status == code && !e.Unreachable })
+				open.Heal()
+			}
+			wantPull(t, c, open.Host()+"/team/none:1", nil, func(e *runtime.PullError) bool { return e.Status == 404 })
+			wantPull(t, c, "127.0.0.1:1/x:1", nil, func(e *runtime.PullError) bool {
+				return e.Unreachable && e.Registry == "127.0.0.1:1" && strings.HasSuffix(e.Error(), "cannot be reached (connection refused)")
+			})
+			wantPull(t, c, "a b", nil, func(e *runtime.PullError) bool { return e.Reason == "InvalidImageName" })
+			_, locked := serveImage(t, s, registry.Options{User: "ann", Password: "secret"})
+			wantPull(t, c, locked, nil, func(e *runtime.PullError) bool { return e.Status == 401 })
+			wantPull(t, c, locked, &api.AuthConfig{Username: "ann", Password: "hunter2"}, func(e *runtime.PullError) bool {
+				return e.Status == 401 && !strings.Contains(e.Error(), "hunter2")
+			})
+			// Base64 of "hunter2", which is no user and password.
+			wantPull(t, c, locked, &api.AuthConfig{Auth: "aHVudGVyMg=="}, func(e *runtime.PullError) bool {
+				return !strings.Contains(e.Error(), "hunter2")
+			})
+			open.Inject(registry.Fault{In: "/manifests/"})
+			short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			if _, err := c.PullImage(short, ref, nil, nil); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("given up: got %v", err)
+			}
+			open.Heal()
+			if id, err := c.PullImage(t.Context(), locked, &api.AuthConfig{Username: "ann", Password: "secret"}, nil); err != nil || id == "" {
+				t.Errorf("with the right password: got %q, %v", id, err)
+			}
+			if i, present, err := c.ImageStatus(t.Context(), locked); err != nil || !present || i.Size == 0 {
+				t.Errorf("got %+v, %v, %v", i, present, err)
+			}
+		})
+	}
+}
+
+// serveImage serves an image from a registry of its own until the test ends.
+func serveImage(t *testing.T, s *stack.Stack, o registry.Options) (*registry.Registry, string) {
+	t.Helper()
+	r, err := registry.Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	image, err := registry.FromTarball(s.Tools.Images, stack.BusyboxImage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, err := r.Push(image, "team/busybox:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, ref
+}
+
+// wantPull pulls and wants it to fail as is says.
+func wantPull(t *testing.T, c *cri.Client, image string, auth *api.AuthConfig, is func(*runtime.PullError) bool) {
+	t.Helper()
+	_, err := c.PullImage(t.Context(), image, auth, nil)
+	var pull *runtime.PullError
+	if !errors.As(err, &pull) || pull.Image != image || !is(pull) {
+		t.Errorf("pulling %s: got %+v: %v", image, pull, err)
+	}
+}

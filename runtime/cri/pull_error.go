@@ -1,0 +1,183 @@
+package cri
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"podd/runtime"
+)
+
+// The waiting reasons of a failed pull, as the kubelet has them.
+const (
+	reasonPull        = "ErrImagePull"
+	reasonName        = "InvalidImageName"
+	reasonUnavailable = "RegistryUnavailable"
+	reasonSignature   = "SignatureValidationFailed"
+)
+
+// pullError makes a *runtime.PullError of what a runtime says about a pull.
+// Errors of the connection to the runtime itself stay what they are.
+//
+// anonymous says that the pull carried no credentials.
+func (c *Client) pullError(ctx context.Context, image string, anonymous bool, err error) error {
+	s, _ := status.FromError(err)
+	ours := s.Code() == codes.Unavailable && !aboutRegistry(s.Message())
+	if ctx.Err() != nil || ours || s.Code() == codes.Unimplemented {
+		return c.clean(ctx, err)
+	}
+	why := whyPull(image, s.Message(), anonymous)
+	return &runtime.PullError{
+		Image:       image,
+		Registry:    registryOf(image),
+		Reason:      why.reason,
+		Status:      why.status,
+		Unreachable: why.unreachable,
+		Err:         &callError{text: "pulling " + printable(image) + ": " + why.text},
+	}
+}
+
+// aboutRegistry tells an error that came back from a pull from one of the
+// connection: both can be Unavailable.
+func aboutRegistry(text string) bool {
+	return strings.Contains(text, "pull") || strings.Contains(text, "registry") || strings.Contains(text, "://")
+}
+
+// pullFailure is what is known of a failed pull.
+type pullFailure struct {
+	reason      string
+	status      int
+	unreachable bool
+	text        string
+}
+
+// whyPull reads the message of containerd or CRI-O. It is an ordered table:
+// first match wins.
+func whyPull(image, message string, anonymous bool) pullFailure {
+	registry := registryOf(image)
+	f := pullFailure{reason: reasonPull, text: trimPull(readable(message))}
+	switch code := httpStatus(message); {
+	// containerd quotes credentials that it cannot parse.
+	case containsAny(message, "invalid decoded auth", "illegal base64"):
+		f.text = "the credentials for " + registry + " are not of the form user:password"
+	case containsAny(message, "failed to parse image reference", "invalid reference format", "invalid image reference", "couldn't parse image"):
+		f.reason, f.text = reasonName, "not a valid image name"
+	case containsAny(message, reasonSignature, "Source image rejected", "image verifier"):
+		f.reason = reasonSignature
+	case containsAny(message, "no match for platform", "no image found in manifest list", "no image found in image index"):
+		f.text = registry + " has it, but not for this machine's platform"
+	case strings.Contains(message, "HTTP response to HTTPS client"):
+		f.text = registry + " speaks plain HTTP; allow that in the runtime's configuration of the registry"
+	case containsAny(message, "x509:", "tls: "):
+		f.text = "the certificate of " + registry + " is not accepted (" + after(f.text, "x509: ", "tls: ") + ")"
+	case code != 0:
+		f.status, f.text = code, statusText(code, registry, anonymous)
+	case unreachable(message) != "":
+		f.unreachable, f.text = true, registry+" cannot be reached ("+unreachable(message)+")"
+	}
+	if strings.HasPrefix(message, reasonUnavailable) {
+		f.reason = reasonUnavailable
+	}
+	return f
+}
+
+// statusText says in words what a registry's status means for a pull.
+func statusText(code int, registry string, anonymous bool) string {
+	switch code {
+	case http.StatusUnauthorized:
+		if anonymous {
+			return "401 from " + registry + ", without credentials: no such image, or they are needed"
+		}
+		return "401 from " + registry + ": no such image, or the credentials are not taken"
+	case http.StatusForbidden:
+		return "403 from " + registry + ": it may not be pulled with these credentials"
+	case http.StatusNotFound:
+		return "404 from " + registry + ": no such image"
+	case http.StatusTooManyRequests:
+		return "429 from " + registry + ": too many pulls for now"
+	}
+	return strings.TrimSpace(strconv.Itoa(code) + " from " + registry + ": " + http.StatusText(code))
+}
+
+var (
+	statusWords = regexp.MustCompile(`\b([45]\d\d) ([A-Z][A-Za-z]+)`)
+	statusBare  = regexp.MustCompile(`(?:unexpected|invalid) (?:HTTP )?status(?: code)?\b[^"]*?:? ([45]\d\d)\b`)
+)
+
+// httpStatus finds the status that a registry answered with, 0 for none: by its
+// number, else by the words of the registry API.
+func httpStatus(message string) int {
+	for _, m := range statusWords.FindAllStringSubmatch(message, -1) {
+		code, _ := strconv.Atoi(m[1])
+		if strings.HasPrefix(http.StatusText(code), m[2]) {
+			return code
+		}
+	}
+	if m := statusBare.FindStringSubmatch(message); m != nil {
+		code, _ := strconv.Atoi(m[1])
+		return code
+	}
+	for _, w := range statusPhrases {
+		if strings.Contains(message, w.has) {
+			return w.code
+		}
+	}
+	if strings.HasSuffix(message, ": not found") {
+		return http.StatusNotFound
+	}
+	return 0
+}
+
+// statusPhrases in order: a registry that denies and names authentication too
+// wants credentials.
+var statusPhrases = []struct {
+	has  string
+	code int
+}{
+	{"toomanyrequests", http.StatusTooManyRequests},
+	{"insufficient_scope", http.StatusUnauthorized},
+	{"pull access denied", http.StatusUnauthorized},
+	{"no basic auth credentials", http.StatusUnauthorized},
+	{"authorization failed", http.StatusUnauthorized},
+	{"authentication required", http.StatusUnauthorized},
+	{"invalid username/password", http.StatusUnauthorized},
+	{"unauthorized:", http.StatusUnauthorized},
+	{"access to the resource is denied", http.StatusForbidden},
+	{"denied:", http.StatusForbidden},
+	{"manifest unknown", http.StatusNotFound},
+	{"name unknown", http.StatusNotFound},
+	{"repository name not known", http.StatusNotFound},
+}
+
+// unreachable says why no registry answered, "" when one did.
+func unreachable(message string) string {
+	for _, w := range unreachablePhrases {
+		if strings.Contains(message, w.has) {
+			return w.say
+		}
+	}
+	return ""
+}
+
+var unreachablePhrases = []struct{ has, say string }{
+	{"no such host", "no such host"},
+	{"name resolution", "its name does not resolve for now"},
+	{"server misbehaving", "the name server fails"},
+	{"connection refused", "connection refused"},
+	{"no route to host", "no route to host"},
+	{"network is unreachable", "no network"},
+	{"TLS handshake timeout", "no answer in time"},
+	{"i/o timeout", "no answer in time"},
+	{"Client.Timeout exceeded", "no answer in time"},
+	{"timeout awaiting", "no answer in time"},
+	{"deadline exceeded", "no answer in time"},
+	{"connection reset by peer", "connection reset"},
+	{"unexpected EOF", "connection cut"},
+	{": EOF", "connection cut"},
+	{reasonUnavailable, "the runtime says so"},
+}

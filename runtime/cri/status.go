@@ -1,0 +1,96 @@
+package cri
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/runtime"
+)
+
+// nodeStatus is node with what a Status call says now: one cheap call while the
+// network is ready, two while it is not.
+func (c *Client) nodeStatus(ctx context.Context, node runtime.Node) (runtime.Node, error) {
+	r, err := invoke(ctx, c, c.timeout, c.runtime.Status, &api.StatusRequest{})
+	if err != nil {
+		return runtime.Node{}, asking("status", err)
+	}
+	node.Reachable = true
+	node.Events = c.events.Load() == eventsServed
+	node.Handlers = handlers(r.GetRuntimeHandlers())
+	node.SupplementalGroupsPolicy = r.GetFeatures().GetSupplementalGroupsPolicy()
+	node.Ready, node.Message = condition(r, api.RuntimeReady)
+	node.NetworkReady, node.NetworkMessage = condition(r, api.NetworkReady)
+	if !node.NetworkReady {
+		node.NetworkMessage = c.whyNoNetwork(ctx, node.NetworkMessage)
+	}
+	return node, nil
+}
+
+func handlers(all []*api.RuntimeHandler) map[string]runtime.Handler {
+	if len(all) == 0 {
+		return nil
+	}
+	m := make(map[string]runtime.Handler, len(all))
+	for _, h := range all {
+		m[h.GetName()] = runtime.Handler{
+			UserNamespaces:          h.GetFeatures().GetUserNamespaces(),
+			RecursiveReadOnlyMounts: h.GetFeatures().GetRecursiveReadOnlyMounts(),
+		}
+	}
+	return m
+}
+
+// condition returns a condition's value and, where it is false, why. One that
+// the runtime does not name is false.
+func condition(r *api.StatusResponse, kind string) (bool, string) {
+	for _, c := range r.GetStatus().GetConditions() {
+		if c.GetType() != kind {
+			continue
+		}
+		if c.GetStatus() {
+			return true, ""
+		}
+		return false, readable(c.GetMessage())
+	}
+	return false, "the runtime does not report " + kind
+}
+
+// whyNoNetwork makes the runtime's word for "no network" one that can be acted
+// on: containerd's verbose Status knows the directory it looks into.
+func (c *Client) whyNoNetwork(ctx context.Context, message string) string {
+	r, err := invoke(ctx, c, c.timeout, c.runtime.Status, &api.StatusRequest{Verbose: true})
+	if err != nil {
+		return message
+	}
+	last := readable(r.GetInfo()["lastCNILoadStatus"])
+	dir := cniDir(r.GetInfo()["config"])
+	switch {
+	case dir == "" && (last == "" || last == "OK"):
+		return message
+	case strings.Contains(last, "no network config found") || strings.Contains(message, "not initialized"):
+		if dir == "" {
+			dir = "the CNI directory"
+		}
+		return "no CNI configuration in " + dir + "; install one, pods of the host's network start without it"
+	case last != "" && last != "OK":
+		return "CNI configuration is not usable: " + last
+	}
+	return message
+}
+
+// cniDir is the directory that containerd says it reads CNI configurations
+// from; "" when it does not say.
+func cniDir(config string) string {
+	var parsed struct {
+		CNI struct {
+			ConfDir string `json:"confDir"`
+		} `json:"cni"`
+	}
+	if json.Unmarshal([]byte(config), &parsed) != nil {
+		return ""
+	}
+	return printable(parsed.CNI.ConfDir)
+}

@@ -1,0 +1,164 @@
+package cri_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"k8s.io/apimachinery/pkg/types"
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/runtime"
+	"podd/runtime/cri"
+	"podd/runtime/runtimetest"
+)
+
+const instance = "ours"
+
+// scene is a runtime in memory with an observer at it, inside a bubble.
+type scene struct {
+	*testing.T
+	*runtimetest.Runtime
+	observer *cri.Observer
+
+	mu        sync.Mutex // guards all following fields
+	snapshots []runtime.Snapshot
+	view      map[types.NamespacedName]*runtime.Pod // what the snapshots add up to
+}
+
+// inScene runs a test in a bubble; the observer has made its first pass when it
+// begins.
+func inScene(t *testing.T, o runtimetest.Options, test func(*scene)) {
+	inSceneOver(t, o, func(_ *testing.T, r *runtimetest.Runtime) *cri.Client { return r.Client }, test)
+}
+
+// inSceneOver is inScene with a client of its own for the observer.
+func inSceneOver(t *testing.T, o runtimetest.Options, client func(*testing.T, *runtimetest.Runtime) *cri.Client, test func(*scene)) {
+	synctest.Test(t, func(t *testing.T) {
+		r := runtimetest.New(t, o)
+		r.AddImages("app", "busybox")
+		s := &scene{T: t, Runtime: r, view: map[types.NamespacedName]*runtime.Pod{}}
+		s.observe(client(t, r))
+		synctest.Wait()
+		test(s)
+	})
+}
+
+// observe runs an observer until the test ends.
+func (s *scene) observe(c *cri.Client) {
+	s.observer = c.NewObserver(cri.ObserverOptions{Instance: instance, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := s.observer.Run(ctx, s.take); err != context.Canceled {
+			s.Errorf("Run returned %v", err)
+		}
+	})
+	s.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+}
+
+func (s *scene) take(snapshot runtime.Snapshot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.snapshots = append(s.snapshots, snapshot)
+	if snapshot.Whole {
+		clear(s.view)
+	}
+	for key, pod := range snapshot.Pods {
+		if pod == nil {
+			delete(s.view, key)
+		} else {
+			s.view[key] = pod
+		}
+	}
+}
+
+// taken returns the snapshots since the last call.
+func (s *scene) taken() []runtime.Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.snapshots
+	s.snapshots = nil
+	return all
+}
+
+// seen is the pod as the observer has told it, nil for none.
+func (s *scene) seen(name string) *runtime.Pod {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.view[key(name)]
+}
+
+// container is the first container of a pod's newest incarnation.
+func (s *scene) container(name string) runtime.Container {
+	pod := s.seen(name)
+	if pod == nil || len(pod.Incarnations[0].Containers) == 0 {
+		return runtime.Container{}
+	}
+	return pod.Incarnations[0].Containers[0]
+}
+
+func key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "default", Name: name}
+}
+
+func sandboxOf(name string, attempt uint32) *api.PodSandboxConfig {
+	return &api.PodSandboxConfig{
+		Metadata: &api.PodSandboxMetadata{Name: name, Namespace: "default", Uid: "uid-" + name, Attempt: attempt},
+		Labels: map[string]string{
+			runtime.LabelPodName: name, runtime.LabelPodNamespace: "default", runtime.LabelPodUID: "uid-" + name,
+			runtime.LabelInstance: instance,
+		},
+	}
+}
+
+// sandbox runs a sandbox.
+func (s *scene) sandbox(config *api.PodSandboxConfig) string {
+	s.Helper()
+	id, err := s.RunPodSandbox(s.Context(), config, "")
+	if err != nil {
+		s.Fatal(err)
+	}
+	return id
+}
+
+// start makes and starts a container named app.
+func (s *scene) start(sandbox string, config *api.PodSandboxConfig, attempt uint32) string {
+	s.Helper()
+	id, err := s.CreateContainer(s.Context(), sandbox, &api.ContainerConfig{
+		Metadata: &api.ContainerMetadata{Name: "app", Attempt: attempt}, Image: &api.ImageSpec{Image: "app"},
+		Labels: config.Labels,
+	}, config)
+	if err == nil {
+		err = s.StartContainer(s.Context(), id)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	return id
+}
+
+// pod runs a pod of one container and lets the observer see it.
+func (s *scene) pod(name string) (sandbox, container string) {
+	s.Helper()
+	config := sandboxOf(name, 0)
+	sandbox = s.sandbox(config)
+	container = s.start(sandbox, config, 0)
+	s.observer.Refresh(key(name))
+	synctest.Wait()
+	return sandbox, container
+}
+
+func (s *scene) pods(n int) {
+	s.Helper()
+	for i := range n {
+		s.pod(fmt.Sprintf("p%02d", i))
+	}
+}

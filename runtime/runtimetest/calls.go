@@ -1,0 +1,91 @@
+package runtimetest
+
+import (
+	"slices"
+	"time"
+
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Call is one call that the runtime answered.
+type Call struct {
+	Method string
+	// Subject is "namespace/pod", "namespace/pod/container", an image, or "".
+	Subject string
+	At      time.Time
+	Err     error
+}
+
+// String is "StartContainer default/web/app".
+func (c Call) String() string {
+	if c.Subject == "" {
+		return c.Method
+	}
+	return c.Method + " " + c.Subject
+}
+
+// Calls returns what was called so far, of the methods named or of all, in the
+// order of the answers.
+func (r *Runtime) Calls(methods ...string) []Call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var calls []Call
+	for _, c := range r.calls {
+		if len(methods) == 0 || slices.Contains(methods, c.Method) {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
+
+// Effects returns, as strings, the calls that changed something and succeeded.
+func (r *Runtime) Effects() []string {
+	var all []string
+	for _, c := range r.Calls("RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "CreateContainer", "StartContainer",
+		"StopContainer", "RemoveContainer", "PullImage", "RemoveImage", "UpdateContainerResources") {
+		if c.Err == nil {
+			all = append(all, c.String())
+		}
+	}
+	return all
+}
+
+// Forget empties the log of calls.
+func (r *Runtime) Forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = nil
+}
+
+func (r *Runtime) record(c Call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = append(r.calls, c)
+}
+
+// subjectLocked names what a request is about.
+func (r *Runtime) subjectLocked(request any) string {
+	switch q := request.(type) {
+	case *api.RunPodSandboxRequest:
+		return podSubject(q.GetConfig())
+	case *api.CreateContainerRequest:
+		return podSubject(q.GetSandboxConfig()) + "/" + q.GetConfig().GetMetadata().GetName()
+	case interface{ GetPodSandboxId() string }:
+		if sb := r.sandboxes[q.GetPodSandboxId()]; sb != nil {
+			return podSubject(sb.config)
+		}
+		return q.GetPodSandboxId()
+	case interface{ GetContainerId() string }:
+		if c := r.containers[q.GetContainerId()]; c != nil {
+			return c.subject()
+		}
+		return q.GetContainerId()
+	case interface{ GetImage() *api.ImageSpec }:
+		return q.GetImage().GetImage()
+	}
+	return ""
+}
+
+func podSubject(c *api.PodSandboxConfig) string {
+	return c.GetMetadata().GetNamespace() + "/" + c.GetMetadata().GetName()
+}

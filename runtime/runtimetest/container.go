@@ -1,0 +1,222 @@
+package runtimetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// container follows CRI's states.
+//
+//	CreateContainer ──▶ created ──StartContainer──▶ running ──exit, stop, kill──▶ exited
+//	                       └──────start fails (128, StartError)──────────────────────┘
+type container struct {
+	id, name  string
+	config    *api.ContainerConfig // never written
+	sandbox   *sandbox
+	imageID   string
+	imageRef  string
+	program   Program
+	resources *api.LinuxContainerResources
+	created   time.Time
+	started   time.Time
+	finished  time.Time
+	code      int32
+	reason    string
+	message   string
+	state     api.ContainerState
+	signaled  bool // a stop signal was sent
+	timers    []*time.Timer
+	done      chan struct{} // closed at the exit
+}
+
+func (s *service) CreateContainer(ctx context.Context, q *api.CreateContainerRequest) (*api.CreateContainerResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sb := s.sandboxes[q.GetPodSandboxId()]
+	switch {
+	case sb == nil:
+		return nil, missing("sandbox", q.GetPodSandboxId())
+	case !sb.ready:
+		return nil, fmt.Errorf("sandbox container %q is not running", sb.id)
+	case q.GetConfig().GetMetadata() == nil || q.GetSandboxConfig().GetMetadata() == nil:
+		return nil, errors.New("container config must include metadata")
+	}
+	m := q.Config.Metadata
+	image := s.findLocked(q.Config.GetImage().GetImage())
+	if image == nil {
+		return nil, missing("image", q.Config.GetImage().GetImage())
+	}
+	c := &container{
+		id: s.newIDLocked(), name: fmt.Sprintf("%s_%s_%d", m.GetName(), sb.name, m.GetAttempt()),
+		config: q.Config, sandbox: sb, imageID: image.ID, imageRef: image.ref(), program: image.program(q.Config),
+		created: time.Now(), done: make(chan struct{}), resources: q.Config.GetLinux().GetResources(),
+	}
+	if err := s.reserveLocked("container", c.name, c.id); err != nil {
+		return nil, err
+	}
+	if err := s.lingerLocked(ctx); err != nil {
+		s.freeLocked("container", c.name)
+		return nil, err
+	}
+	s.containers[c.id] = c
+	s.announceLocked(api.ContainerEventType_CONTAINER_CREATED_EVENT, c.id, sb)
+	return &api.CreateContainerResponse{ContainerId: c.id}, nil
+}
+
+func (s *service) StartContainer(_ context.Context, q *api.StartContainerRequest) (*api.StartContainerResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.containers[q.GetContainerId()]
+	switch {
+	case c == nil:
+		return nil, missing("container", q.GetContainerId())
+	case c.state != api.ContainerState_CONTAINER_CREATED:
+		return nil, fmt.Errorf("failed to set starting state for container %q: container is in %s state", c.id, c.state)
+	case !c.sandbox.ready:
+		return nil, s.startFailedLocked(c, fmt.Errorf("sandbox container %q is not running", c.sandbox.id))
+	case c.program.StartError != "":
+		return nil, s.startFailedLocked(c, fmt.Errorf("failed to create containerd task: failed to create shim task: "+
+			"OCI runtime create failed: runc create failed: unable to start container process: %s: unknown", c.program.StartError))
+	}
+	if err := c.writeLog(); err != nil {
+		return nil, s.startFailedLocked(c, err)
+	}
+	c.state, c.started = api.ContainerState_CONTAINER_RUNNING, time.Now()
+	s.announceLocked(api.ContainerEventType_CONTAINER_STARTED_EVENT, c.id, c.sandbox)
+	if c.program.Ends {
+		s.exitLaterLocked(c, c.program.Run, c.program.Code, c.program.Reason)
+	}
+	return &api.StartContainerResponse{}, nil
+}
+
+func (r *Runtime) startFailedLocked(c *container, err error) error {
+	c.state, c.finished = api.ContainerState_CONTAINER_EXITED, time.Now()
+	c.code, c.reason, c.message = 128, "StartError", err.Error()
+	close(c.done)
+	return err
+}
+
+// exitLaterLocked ends a container after a while, unless it ends before.
+func (r *Runtime) exitLaterLocked(c *container, after time.Duration, code int32, reason string) {
+	c.timers = append(c.timers, time.AfterFunc(after, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.exitLocked(c, code, reason)
+	}))
+}
+
+// exitLocked ends a running container; one that does not run is left alone.
+func (r *Runtime) exitLocked(c *container, code int32, reason string) {
+	if c.state != api.ContainerState_CONTAINER_RUNNING {
+		return
+	}
+	if reason == "" {
+		reason = "Completed"
+		if code != 0 {
+			reason = "Error"
+		}
+	}
+	c.state, c.finished, c.code, c.reason = api.ContainerState_CONTAINER_EXITED, time.Now(), code, reason
+	for _, timer := range c.timers {
+		timer.Stop()
+	}
+	close(c.done)
+	r.announceLocked(api.ContainerEventType_CONTAINER_STOPPED_EVENT, c.id, c.sandbox)
+}
+
+func (s *service) StopContainer(ctx context.Context, q *api.StopContainerRequest) (*api.StopContainerResponse, error) {
+	s.mu.Lock()
+	c := s.containers[q.GetContainerId()]
+	if c == nil || c.state != api.ContainerState_CONTAINER_RUNNING {
+		s.mu.Unlock()
+		return &api.StopContainerResponse{}, nil
+	}
+	if q.GetTimeout() > 0 && !c.signaled {
+		c.signaled = true
+		if !c.program.IgnoresTerm {
+			s.exitLaterLocked(c, c.program.Term, c.program.termCode(), "")
+		}
+	}
+	s.mu.Unlock()
+	if q.GetTimeout() > 0 {
+		timer := time.NewTimer(time.Duration(q.GetTimeout()) * time.Second)
+		defer timer.Stop()
+		select {
+		case <-c.done:
+			return &api.StopContainerResponse{}, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-timer.C:
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.exitLocked(c, 137, "")
+	return &api.StopContainerResponse{}, nil
+}
+
+func (s *service) RemoveContainer(_ context.Context, q *api.RemoveContainerRequest) (*api.RemoveContainerResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.containers[q.GetContainerId()]; c != nil {
+		s.exitLocked(c, 137, "")
+		s.removeLocked(c)
+	}
+	return &api.RemoveContainerResponse{}, nil
+}
+
+func (r *Runtime) removeLocked(c *container) {
+	delete(r.containers, c.id)
+	r.freeLocked("container", c.name)
+	r.announceLocked(api.ContainerEventType_CONTAINER_DELETED_EVENT, c.id, c.sandbox)
+}
+
+// inSandboxLocked returns a sandbox's containers in order of creation.
+func (r *Runtime) inSandboxLocked(id string) []*container {
+	var all []*container
+	for c := range maps.Values(r.containers) {
+		if c.sandbox.id == id {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b *container) int { return a.created.Compare(b.created) })
+	return all
+}
+
+// stopPrograms ends what still runs, so that no timer outlives the test.
+func (r *Runtime) stopPrograms() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.containers {
+		r.exitLocked(c, 137, "")
+	}
+}
+
+// Exit ends a running container with a code, as its own process would. name is
+// its id or "namespace/pod/container". It reports whether one ran.
+func (r *Runtime) Exit(name string, code int32) bool { return r.ExitFor(name, code, "") }
+
+// ExitFor is Exit with a reason of the runtime's, "OOMKilled" say.
+func (r *Runtime) ExitFor(name string, code int32, reason string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.containers {
+		if c.state == api.ContainerState_CONTAINER_RUNNING && (c.id == name || c.subject() == name) {
+			r.exitLocked(c, code, reason)
+			return true
+		}
+	}
+	return false
+}
+
+// subject is "namespace/pod/container".
+func (c *container) subject() string {
+	m := c.sandbox.config.GetMetadata()
+	return m.GetNamespace() + "/" + m.GetName() + "/" + c.config.GetMetadata().GetName()
+}

@@ -1,0 +1,115 @@
+package runtimetest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+func (s *service) ListContainers(_ context.Context, q *api.ListContainersRequest) (*api.ListContainersResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	response := &api.ListContainersResponse{}
+	f := q.GetFilter()
+	for _, c := range s.containers {
+		if f.GetId() != "" && f.GetId() != c.id || f.GetState() != nil && f.State.State != c.state ||
+			f.GetPodSandboxId() != "" && f.GetPodSandboxId() != c.sandbox.id ||
+			!selected(f.GetLabelSelector(), c.config.GetLabels()) {
+			continue
+		}
+		response.Containers = append(response.Containers, &api.Container{
+			Id: c.id, PodSandboxId: c.sandbox.id, Metadata: c.config.GetMetadata(), Image: c.config.GetImage(),
+			ImageRef: c.imageID, ImageId: c.imageID, State: c.state, CreatedAt: c.created.UnixNano(),
+			Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(),
+		})
+	}
+	return response, nil
+}
+
+func (s *service) ContainerStatus(_ context.Context, q *api.ContainerStatusRequest) (*api.ContainerStatusResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.containers[q.GetContainerId()]
+	if c == nil {
+		return nil, missing("container", q.GetContainerId())
+	}
+	return &api.ContainerStatusResponse{Status: c.status()}, nil
+}
+
+func (c *container) status() *api.ContainerStatus {
+	st := &api.ContainerStatus{
+		Id: c.id, Metadata: c.config.GetMetadata(), State: c.state, CreatedAt: c.created.UnixNano(),
+		Image: &api.ImageSpec{Image: c.config.GetImage().GetImage()}, ImageRef: c.imageRef, ImageId: c.imageID,
+		Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(), LogPath: c.logFile(),
+		Resources: &api.ContainerResources{Linux: c.resources},
+	}
+	if !c.started.IsZero() {
+		st.StartedAt = c.started.UnixNano()
+	}
+	if c.state == api.ContainerState_CONTAINER_EXITED {
+		st.FinishedAt, st.ExitCode, st.Reason, st.Message = c.finished.UnixNano(), c.code, c.reason, c.message
+	}
+	return st
+}
+
+func (s *service) UpdateContainerResources(_ context.Context, q *api.UpdateContainerResourcesRequest) (*api.UpdateContainerResourcesResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.containers[q.GetContainerId()]
+	if c == nil {
+		return nil, missing("container", q.GetContainerId())
+	}
+	c.resources = q.GetLinux()
+	return &api.UpdateContainerResourcesResponse{}, nil
+}
+
+func (s *service) ReopenContainerLog(_ context.Context, q *api.ReopenContainerLogRequest) (*api.ReopenContainerLogResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.containers[q.GetContainerId()]
+	if c == nil {
+		return nil, missing("container", q.GetContainerId())
+	}
+	if c.state != api.ContainerState_CONTAINER_RUNNING {
+		return nil, fmt.Errorf("container is not running")
+	}
+	return &api.ReopenContainerLogResponse{}, c.appendLog("")
+}
+
+// logFile is "" for a container without a log.
+func (c *container) logFile() string {
+	dir, path := c.sandbox.config.GetLogDirectory(), c.config.GetLogPath()
+	if dir == "" || path == "" {
+		return ""
+	}
+	return filepath.Join(dir, path)
+}
+
+// writeLog writes what the program says, in CRI's format.
+func (c *container) writeLog() error { return c.appendLog(c.program.Output) }
+
+func (c *container) appendLog(output string) error {
+	path := c.logFile()
+	if path == "" {
+		return nil
+	}
+	var lines strings.Builder
+	now := time.Now().Format(time.RFC3339Nano)
+	for line := range strings.Lines(output) {
+		fmt.Fprintf(&lines, "%s stdout F %s\n", now, strings.TrimSuffix(line, "\n"))
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640)
+	if err != nil {
+		return fmt.Errorf("failed to create containerd task: failed to create container loggers: %w", err)
+	}
+	_, err = f.WriteString(lines.String())
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}

@@ -1,0 +1,275 @@
+package runtimetest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/runtime"
+)
+
+func testContainer(t *testing.T, b *bench) {
+	config := b.sandboxConfig("one", 0)
+	sandbox := b.run(config)
+	id := b.create(sandbox, config, "app", "sleep 0.2; exit 3")
+	c := b.status(id)
+	if c.State != runtime.Created || !c.StartedAt.IsZero() || !c.FinishedAt.IsZero() || c.Name != "app" {
+		t.Errorf("created: got %+v", c)
+	}
+	if err := b.Client.StartContainer(b.ctx(), id); err != nil {
+		t.Fatal(err)
+	}
+	c = b.exited(id)
+	if c.ExitCode != 3 || c.Reason != "Error" || c.StartedAt.IsZero() || c.FinishedAt.Before(c.StartedAt) {
+		t.Errorf("exited: got %+v", c)
+	}
+	if c.Labels[runtime.LabelContainerName] != "app" || c.Annotations[runtime.AnnotationContainerHash] != "v1:app" {
+		t.Errorf("labels or annotations are lost: %v %v", c.Labels, c.Annotations)
+	}
+	if want := filepath.Join(config.LogDirectory, "app.log"); c.LogPath != want {
+		t.Errorf("got log path %q, want %q", c.LogPath, want)
+	}
+	if err := b.Client.StartContainer(b.ctx(), id); err == nil {
+		t.Error("a container starts twice")
+	}
+	if c = b.exited(b.start(sandbox, config, "good", "exit 0")); c.ExitCode != 0 || c.Reason != "Completed" {
+		t.Errorf("a good end: got %d, %q", c.ExitCode, c.Reason)
+	}
+	for range 2 {
+		if err := b.Client.RemoveContainer(b.ctx(), id); err != nil {
+			t.Fatalf("removing: %v", err)
+		}
+	}
+	if _, err := b.Client.ContainerStatus(b.ctx(), id); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("status of a removed container: got %v, want %v", err, runtime.ErrNotFound)
+	}
+	if err := b.Client.StartContainer(b.ctx(), id); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("starting a removed container: got %v, want %v", err, runtime.ErrNotFound)
+	}
+}
+
+func testContainerName(t *testing.T, b *bench) {
+	config := b.sandboxConfig("names", 0)
+	sandbox := b.run(config)
+	id := b.start(sandbox, config, "app", "exit 0")
+	b.exited(id)
+	_, err := b.Client.CreateContainer(b.ctx(), sandbox, b.containerConfig(config, "app", "exit 0"), config)
+	if !errors.Is(err, runtime.ErrNameReserved) {
+		t.Errorf("the name of a dead container: got %v, want %v", err, runtime.ErrNameReserved)
+	}
+	next := b.containerConfig(config, "app", "exit 0")
+	next.Metadata.Attempt = 1
+	if _, err := b.Client.CreateContainer(b.ctx(), sandbox, next, config); err != nil {
+		t.Errorf("the next attempt: %v", err)
+	}
+	if err := b.Client.RemoveContainer(b.ctx(), id); err != nil {
+		t.Fatal(err)
+	}
+	b.create(sandbox, config, "app", "exit 0")
+}
+
+func testCreateFails(t *testing.T, b *bench) {
+	config := b.sandboxConfig("none", 0)
+	sandbox := b.run(config)
+	absent := b.containerConfig(config, "app", "exit 0")
+	absent.Image = &api.ImageSpec{Image: "podd.test/absent:1"}
+	if _, err := b.Client.CreateContainer(b.ctx(), sandbox, absent, config); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("of an absent image: got %v, want %v", err, runtime.ErrNotFound)
+	}
+	good := b.containerConfig(config, "app", "exit 0")
+	if _, err := b.Client.CreateContainer(b.ctx(), strings.Repeat("f", 64), good, config); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("in no sandbox: got %v, want %v", err, runtime.ErrNotFound)
+	}
+	if err := b.Client.StopPodSandbox(b.ctx(), sandbox); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Client.CreateContainer(b.ctx(), sandbox, good, config); err == nil {
+		t.Error("a container is made in a sandbox that is stopped")
+	}
+}
+
+func testStartFails(t *testing.T, b *bench) {
+	config := b.sandboxConfig("bad", 0)
+	sandbox := b.run(config)
+	c := b.containerConfig(config, "app", "")
+	c.Command = []string{"/no/such/program"}
+	id, err := b.Client.CreateContainer(b.ctx(), sandbox, c, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = b.Client.StartContainer(b.ctx(), id)
+	if err == nil || !strings.Contains(err.Error(), "/no/such/program") || strings.Contains(err.Error(), "shim") {
+		t.Errorf("got error %v, want one that names the program and no layers", err)
+	}
+	if got := b.exited(id); got.ExitCode != 128 || got.Reason != "StartError" || !got.StartedAt.Before(time.Unix(1, 0)) {
+		t.Errorf("got %+v, want it exited with 128, StartError, never started", got)
+	}
+}
+
+func testStop(t *testing.T, b *bench) {
+	config := b.sandboxConfig("polite", 0)
+	sandbox := b.run(config)
+	id := b.start(sandbox, config, "app", "trap 'exit 0' TERM; echo up; sleep 1000 & wait")
+	b.logged(config, "app", "up")
+	began := time.Now()
+	if err := b.Client.StopContainer(b.ctx(), id, 50*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 40*time.Second {
+		t.Errorf("the stop took %v: the container was not told", took)
+	}
+	if c := b.status(id); c.State != runtime.Exited || c.ExitCode != 0 {
+		t.Errorf("got %+v, want it exited with 0", c)
+	}
+	if err := b.Client.StopContainer(b.ctx(), id, time.Second); err != nil {
+		t.Errorf("stopping it again: %v", err)
+	}
+	if err := b.Client.StopContainer(b.ctx(), b.create(sandbox, config, "idle", "exit 0"), time.Second); err != nil {
+		t.Errorf("stopping one that never ran: %v", err)
+	}
+	if err := b.Client.StopContainer(b.ctx(), strings.Repeat("f", 64), 0); err != nil {
+		t.Errorf("stopping one that does not exist: %v", err)
+	}
+}
+
+func testStopKills(t *testing.T, b *bench) {
+	config := b.sandboxConfig("stubborn", 0)
+	sandbox := b.run(config)
+	id := b.start(sandbox, config, "app", "trap '' TERM; echo up; sleep 1000")
+	b.logged(config, "app", "up")
+	began := time.Now()
+	if err := b.Client.StopContainer(b.ctx(), id, 900*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < 900*time.Millisecond {
+		t.Errorf("killed after %v, before its grace was over", took)
+	}
+	if c := b.status(id); c.State != runtime.Exited || c.ExitCode != 137 {
+		t.Errorf("got %+v, want it exited with 137", c)
+	}
+	id = b.start(sandbox, config, "now", "trap '' TERM; sleep 1000")
+	if err := b.Client.StopContainer(b.ctx(), id, 0); err != nil {
+		t.Fatal(err)
+	}
+	if c := b.status(id); c.State != runtime.Exited || c.ExitCode != 137 {
+		t.Errorf("without grace: got %+v, want it exited with 137", c)
+	}
+}
+
+// testStopShorter: a stop under way is overtaken by one with less grace.
+func testStopShorter(t *testing.T, b *bench) {
+	config := b.sandboxConfig("late", 0)
+	id := b.start(b.run(config), config, "app", "trap '' TERM; echo up; sleep 1000")
+	b.logged(config, "app", "up")
+	first := make(chan error, 1)
+	go func() { first <- b.Client.StopContainer(b.ctx(), id, 500*time.Second) }()
+	b.wait(200 * time.Millisecond)
+	if err := b.Client.StopContainer(b.ctx(), id, time.Second); err != nil {
+		t.Errorf("the shorter stop: %v", err)
+	}
+	if err := <-first; err != nil {
+		t.Errorf("the longer stop: %v", err)
+	}
+	if c := b.status(id); c.State != runtime.Exited || c.ExitCode != 137 {
+		t.Errorf("got %+v, want it exited with 137", c)
+	}
+}
+
+func testLog(t *testing.T, b *bench) {
+	config := b.sandboxConfig("loud", 0)
+	id := b.start(b.run(config), config, "app", "echo hello; sleep 1000")
+	b.logged(config, "app", "hello")
+	path := filepath.Join(config.LogDirectory, "app.log")
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Client.ReopenContainerLog(b.ctx(), id); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Errorf("after the log was reopened: %v", err)
+	}
+}
+
+// logged waits until a container has written a line to its log.
+func (b *bench) logged(sandbox *api.PodSandboxConfig, container, line string) {
+	b.t.Helper()
+	path := filepath.Join(sandbox.LogDirectory, container+".log")
+	var last string
+	for range 1000 {
+		content, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			b.t.Fatal(err)
+		}
+		for l := range strings.Lines(string(content)) {
+			last = l
+			// <RFC3339Nano> stdout F <text>
+			if fields := strings.SplitN(strings.TrimSuffix(l, "\n"), " ", 4); len(fields) == 4 && fields[1] == "stdout" && fields[2] == "F" && fields[3] == line {
+				if _, err := time.Parse(time.RFC3339Nano, fields[0]); err != nil {
+					b.t.Errorf("the log's time: %v", err)
+				}
+				return
+			}
+		}
+		b.wait(10 * time.Millisecond)
+	}
+	b.t.Fatalf("%q is not in the log; its last line is %q", line, last)
+}
+
+func testExec(t *testing.T, b *bench) {
+	config := b.sandboxConfig("exec", 0)
+	id := b.start(b.run(config), config, "app", "sleep 1000")
+	got, err := b.Client.ExecSync(b.ctx(), id, []string{"/bin/sh", "-c", "echo twelve bytes; exit 4"}, 10*time.Second, 6)
+	if err != nil || got.ExitCode != 4 || string(got.Stdout) != "twelve" || !got.Truncated {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if got, err = b.Client.ExecSync(b.ctx(), id, []string{"/bin/sh", "-c", "echo all"}, 0, 100); err != nil || string(got.Stdout) != "all\n" || got.Truncated {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	_, err = b.Client.ExecSync(b.ctx(), id, []string{"/bin/sleep", "100"}, time.Second, 10)
+	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, runtime.ErrUnavailable) {
+		t.Errorf("a slow command: got %v, want %v and nothing else", err, context.DeadlineExceeded)
+	}
+	if err := b.Client.UpdateContainerResources(b.ctx(), id, &api.LinuxContainerResources{CpuShares: 256}); err != nil {
+		t.Errorf("changing its resources: %v", err)
+	}
+	if _, err := b.Client.ExecSync(b.ctx(), strings.Repeat("f", 64), []string{"true"}, 0, 10); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("in no container: got %v, want %v", err, runtime.ErrNotFound)
+	}
+}
+
+func testImages(t *testing.T, b *bench) {
+	i, present, err := b.Client.ImageStatus(b.ctx(), b.Image)
+	if err != nil || !present || i.ID == "" {
+		t.Fatalf("got %+v, %v, %v", i, present, err)
+	}
+	if byID, present, err := b.Client.ImageStatus(b.ctx(), i.ID); err != nil || !present || byID.ID != i.ID {
+		t.Errorf("by its id: got %+v, %v, %v", byID, present, err)
+	}
+	if i, present, err := b.Client.ImageStatus(b.ctx(), "podd.test/absent:1"); err != nil || present {
+		t.Errorf("an absent one: got %+v, %v, %v", i, present, err)
+	}
+	all, err := b.Client.ListImages(b.ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, one := range all {
+		found = found || one.ID == i.ID
+	}
+	if !found {
+		t.Errorf("%s is not among %d images", i.ID, len(all))
+	}
+	if err := b.Client.RemoveImage(b.ctx(), "podd.test/absent:1"); err != nil {
+		t.Errorf("removing an absent one: %v", err)
+	}
+	if images, _, err := b.Client.ImageFsInfo(b.ctx()); err != nil || len(images) == 0 || images[0].Mountpoint == "" {
+		t.Errorf("got filesystems %+v, %v", images, err)
+	}
+}

@@ -1,0 +1,46 @@
+package runtimetest
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// ExecSync runs a command as Parse reads it.
+func (s *service) ExecSync(ctx context.Context, q *api.ExecSyncRequest) (*api.ExecSyncResponse, error) {
+	s.mu.Lock()
+	c := s.containers[q.GetContainerId()]
+	running := c != nil && c.state == api.ContainerState_CONTAINER_RUNNING
+	s.mu.Unlock()
+	switch {
+	case c == nil:
+		return nil, status.Errorf(codes.NotFound, "failed to exec in container: failed to find container %q in store: not found", q.GetContainerId())
+	case !running:
+		return nil, status.Errorf(codes.Unknown, "failed to exec in container: container is in %s state", c.status().State)
+	}
+	p := Parse(q.GetCmd())
+	if !p.Ends {
+		p.Run = time.Duration(1<<63 - 1)
+	}
+	limit := time.Duration(q.GetTimeout()) * time.Second
+	slow := limit > 0 && p.Run > limit
+	if slow {
+		p.Run = limit
+	}
+	timer := time.NewTimer(p.Run)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-c.done:
+		return &api.ExecSyncResponse{ExitCode: 137}, nil
+	case <-timer.C:
+	}
+	if slow {
+		return nil, status.Errorf(codes.DeadlineExceeded, "failed to exec in container: timeout %s exceeded: context deadline exceeded", limit)
+	}
+	return &api.ExecSyncResponse{Stdout: []byte(p.Output), ExitCode: p.Code}, nil
+}

@@ -1,0 +1,210 @@
+package runtimetest
+
+import (
+	"context"
+	"path"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Fault says what goes wrong with a call. With neither Delay, Hang nor Err the
+// connection breaks: the caller learns nothing of the effect.
+type Fault struct {
+	// Method is the call's name, "StartContainer"; "" is any.
+	Method string
+	// Match narrows the calls down by their request; nil takes all.
+	Match func(request any) bool
+	// Nth is which of the calls from now on is hit; 0: every one.
+	Nth int
+	// After lets the call have its effect first.
+	After bool
+	// Do is called when the fault strikes; nil: nothing. It may call the Runtime.
+	Do func()
+	// Delay makes the call slow and then succeed, or fail with Err.
+	Delay time.Duration
+	// Alone makes the call go on without a caller who gave up, so that its
+	// effect comes later; otherwise it ends without one. The Delay is then in
+	// its midst: the name that RunPodSandbox or CreateContainer takes is held,
+	// and nothing is listed.
+	Alone bool
+	// Hang keeps the call until the caller gives up, the runtime goes Down or
+	// the test ends.
+	Hang bool
+	// Err is what the call fails with, a status error or any other.
+	Err error
+}
+
+type fault struct {
+	Fault
+	seen int
+}
+
+// Inject adds a fault and returns what takes it away again. Of several that
+// match, the first added strikes.
+func (r *Runtime) Inject(f Fault) (remove func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	injected := &fault{Fault: f}
+	r.faults = append(r.faults, injected)
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.faults = slices.DeleteFunc(r.faults, func(f *fault) bool { return f == injected })
+	}
+}
+
+// strikeLocked returns the fault that hits this call, nil for none. Every fault
+// counts every call that it matches.
+func (r *Runtime) strikeLocked(method string, request any) *fault {
+	var hit *fault
+	for _, f := range r.faults {
+		if f.Method != "" && f.Method != method || f.Match != nil && !f.Match(request) {
+			continue
+		}
+		f.seen++
+		if hit == nil && (f.Nth == 0 || f.Nth == f.seen) {
+			hit = f
+		}
+	}
+	return hit
+}
+
+// intercept is around every call of both faces: it logs, and makes faults.
+func (r *Runtime) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	method := path.Base(info.FullMethod)
+	r.mu.Lock()
+	subject := r.subjectLocked(request)
+	down, isDown := r.down, r.isDown
+	var f *fault
+	if !isDown {
+		f = r.strikeLocked(method, request)
+	}
+	r.mu.Unlock()
+	if isDown {
+		return nil, errDown
+	}
+	began := time.Now()
+	response, err := r.answer(ctx, method, f, down, func(ctx context.Context) (any, error) { return handler(ctx, request) })
+	r.record(Call{Method: method, Subject: subject, At: began, Err: err})
+	return response, err
+}
+
+// errDown is what a client sees of a socket that nobody listens to.
+var errDown = status.Error(codes.Unavailable,
+	`connection error: desc = "transport: Error while dialing: dial unix /run/runtimetest.sock: connect: connection refused"`)
+
+// answer makes the call, with what goes wrong.
+func (r *Runtime) answer(ctx context.Context, method string, f *fault, down chan struct{}, call func(context.Context) (any, error)) (any, error) {
+	if f == nil {
+		return r.make(ctx, down, call)
+	}
+	if f.Do != nil && !f.After {
+		f.Do()
+	}
+	if f.Alone {
+		return r.make(ctx, down, func(ctx context.Context) (any, error) {
+			ctx = context.WithoutCancel(ctx)
+			if method == "RunPodSandbox" || method == "CreateContainer" {
+				return call(context.WithValue(ctx, midst{}, f.Delay))
+			}
+			if err := r.sleep(ctx, nil, f.Delay); err != nil {
+				return nil, err
+			}
+			return call(ctx)
+		})
+	}
+	if !f.After {
+		if err := r.suffer(ctx, f, down); err != nil {
+			return nil, err
+		}
+	}
+	response, err := r.make(ctx, down, call)
+	if err != nil || !f.After {
+		return response, err
+	}
+	if f.Do != nil {
+		f.Do()
+	}
+	if err := r.suffer(ctx, f, down); err != nil {
+		return nil, err
+	}
+	return response, nil
+}
+
+// suffer returns the error that the fault is, nil for a mere delay.
+func (r *Runtime) suffer(ctx context.Context, f *fault, down chan struct{}) error {
+	if f.Hang {
+		return r.sleep(ctx, down, 1<<62)
+	}
+	if f.Delay > 0 {
+		if err := r.sleep(ctx, down, f.Delay); err != nil {
+			return err
+		}
+	}
+	switch {
+	case f.Err != nil:
+		return f.Err
+	case f.Delay > 0, f.Do != nil:
+		return nil
+	}
+	return errLost
+}
+
+// midst is the context's key of a delay in the midst of a call.
+type midst struct{}
+
+// lingerLocked lets such a delay pass, without the lock.
+func (r *Runtime) lingerLocked(ctx context.Context) error {
+	delay, ok := ctx.Value(midst{}).(time.Duration)
+	if !ok {
+		return nil
+	}
+	r.mu.Unlock()
+	defer r.mu.Lock()
+	return r.sleep(ctx, nil, delay)
+}
+
+// sleep waits, unless the caller, the runtime or the test is gone before.
+func (r *Runtime) sleep(ctx context.Context, down chan struct{}, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-down:
+		return errLost
+	case <-r.ended.Done():
+		return errLost
+	case <-timer.C:
+		return nil
+	}
+}
+
+// make runs a call in its own goroutine, since a caller who gives up or loses
+// the connection does not end what the runtime has begun. Only calls that wait
+// look at their context.
+func (r *Runtime) make(ctx context.Context, down chan struct{}, call func(context.Context) (any, error)) (any, error) {
+	type outcome struct {
+		response any
+		err      error
+	}
+	done := make(chan outcome, 1)
+	r.going.Go(func() {
+		response, err := call(ctx)
+		done <- outcome{response, err}
+	})
+	select {
+	case o := <-done:
+		return o.response, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-down:
+		return nil, errLost
+	case <-r.ended.Done():
+		return nil, errLost
+	}
+}

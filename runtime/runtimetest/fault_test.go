@@ -1,0 +1,139 @@
+package runtimetest_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/runtime"
+	"podd/runtime/runtimetest"
+)
+
+func config(name string) *api.PodSandboxConfig {
+	return &api.PodSandboxConfig{Metadata: &api.PodSandboxMetadata{Name: name, Namespace: "default", Uid: "u"}}
+}
+
+// inBubble runs a test with an empty runtime.
+func inBubble(t *testing.T, test func(t *testing.T, r *runtimetest.Runtime)) {
+	synctest.Test(t, func(t *testing.T) {
+		r := runtimetest.New(t, runtimetest.Options{Timeout: time.Minute})
+		r.AddImages("app")
+		test(t, r)
+	})
+}
+
+func sandboxes(t *testing.T, r *runtimetest.Runtime) int {
+	t.Helper()
+	n := 0
+	for _, name := range []string{"a", "b", "c"} {
+		_, err := r.RunPodSandbox(t.Context(), config(name), "")
+		if errors.Is(err, runtime.ErrNameReserved) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestFaultBefore(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *runtimetest.Runtime) {
+		r.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: 2, Err: errors.New("boom")})
+		for i, name := range []string{"a", "b", "c"} {
+			_, err := r.RunPodSandbox(t.Context(), config(name), "")
+			if failed := err != nil; failed != (i == 1) {
+				t.Errorf("%s: got %v", name, err)
+			}
+		}
+		if n := sandboxes(t, r); n != 2 {
+			t.Errorf("%d sandboxes, want 2: a fault before the call has no effect", n)
+		}
+	})
+}
+
+func TestFaultAfter(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *runtimetest.Runtime) {
+		killed := false
+		remove := r.Inject(runtimetest.Fault{Method: "RunPodSandbox", After: true, Do: func() { killed = true }, Err: errors.New("boom")})
+		if _, err := r.RunPodSandbox(t.Context(), config("a"), ""); err == nil || !killed {
+			t.Errorf("got %v, killed %v", err, killed)
+		}
+		remove()
+		if n := sandboxes(t, r); n != 1 {
+			t.Errorf("%d sandboxes, want 1: a fault after the call leaves its effect", n)
+		}
+	})
+}
+
+func TestFaultHangs(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *runtimetest.Runtime) {
+		r.Inject(runtimetest.Fault{Method: "StopPodSandbox", Hang: true})
+		began := time.Now()
+		if err := r.StopPodSandbox(t.Context(), "x"); !errors.Is(err, runtime.ErrUnavailable) || time.Since(began) != time.Minute {
+			t.Errorf("got %v after %v", err, time.Since(began))
+		}
+		time.AfterFunc(time.Second, r.Down)
+		began = time.Now()
+		if err := r.StopPodSandbox(t.Context(), "x"); !errors.Is(err, runtime.ErrUnavailable) || time.Since(began) != time.Second {
+			t.Errorf("down: got %v after %v", err, time.Since(began))
+		}
+	})
+}
+
+// TestFaultAlone: a call whose client went away still holds its name, unseen,
+// and has its effect in the end.
+func TestFaultAlone(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *runtimetest.Runtime) {
+		remove := r.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: 1, Alone: true, Delay: 10 * time.Second})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := r.RunPodSandbox(ctx, config("a"), ""); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		remove()
+		if _, err := r.RunPodSandbox(t.Context(), config("a"), ""); !errors.Is(err, runtime.ErrNameReserved) {
+			t.Errorf("meanwhile: got %v, want %v", err, runtime.ErrNameReserved)
+		}
+		if n := r.Sandboxes(); len(n) != 0 {
+			t.Errorf("meanwhile %v is there", n)
+		}
+		<-time.After(10 * time.Second)
+		synctest.Wait()
+		if got := r.Sandboxes(); !slices.Equal(got, []string{"default/a 0 ready"}) {
+			t.Errorf("in the end: got %q", got)
+		}
+	})
+}
+
+func TestCalls(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *runtimetest.Runtime) {
+		id, err := r.RunPodSandbox(t.Context(), config("web"), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := r.CreateContainer(t.Context(), id, &api.ContainerConfig{
+			Metadata: &api.ContainerMetadata{Name: "app"}, Image: &api.ImageSpec{Image: "app"},
+		}, config("web"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range []error{
+			r.StartContainer(t.Context(), c), r.StopContainer(t.Context(), c, time.Second), r.RemoveContainer(t.Context(), c),
+			r.StopPodSandbox(t.Context(), id), r.RemovePodSandbox(t.Context(), id),
+		} {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		want := []string{
+			"RunPodSandbox default/web", "CreateContainer default/web/app", "StartContainer default/web/app",
+			"StopContainer default/web/app", "RemoveContainer default/web/app", "StopPodSandbox default/web", "RemovePodSandbox default/web",
+		}
+		if got := r.Effects(); !slices.Equal(got, want) {
+			t.Errorf("got %q\nwant %q", got, want)
+		}
+	})
+}

@@ -1,0 +1,193 @@
+package runtimetest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Image is an image that is present.
+type Image struct {
+	// Name is its tag, "registry.example/web:1". Required.
+	Name string
+	// ID is made of Name when empty.
+	ID       string
+	Size     uint64
+	UID      *int64
+	Username string
+	Pinned   bool
+	// Program is what a container of it without a command does. Where it is
+	// zero, a tag such as "exit:3" or "sleep:2" says so.
+	Program Program
+	names   []string
+}
+
+// Remote is an image that a registry has.
+type Remote struct {
+	Image
+	// Username and Password that a pull needs; "": none.
+	Username, Password string
+	// Takes is how long the pull lasts.
+	Takes time.Duration
+	// Err is how every pull fails; nil: it does not.
+	Err error
+}
+
+// AddImage makes an image present.
+func (r *Runtime) AddImage(i Image) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.addLocked(i)
+}
+
+// AddImages makes images present that have a name only.
+func (r *Runtime) AddImages(names ...string) {
+	for _, name := range names {
+		r.AddImage(Image{Name: name})
+	}
+}
+
+// AddRemote makes an image available to pulls.
+func (r *Runtime) AddRemote(i Remote) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.remote[i.Name] = &i
+}
+
+func (r *Runtime) addLocked(i Image) *Image {
+	if i.ID == "" {
+		i.ID = digest(i.Name)
+	}
+	if present := r.images[i.ID]; present != nil {
+		i.names = present.names
+	}
+	if !slices.Contains(i.names, i.Name) {
+		i.names = append(slices.Clone(i.names), i.Name)
+	}
+	r.images[i.ID] = &i
+	return &i
+}
+
+func digest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// ref is the image's digest with its repository.
+func (i *Image) ref() string {
+	repository, _, _ := strings.Cut(i.Name, "@")
+	if colon := strings.LastIndex(repository, ":"); colon > strings.LastIndex(repository, "/") {
+		repository = repository[:colon]
+	}
+	return repository + "@" + i.ID
+}
+
+// program is what a container of this image does.
+func (i *Image) program(c *api.ContainerConfig) Program {
+	if command := slices.Concat(c.GetCommand(), c.GetArgs()); len(command) > 0 {
+		return Parse(command)
+	}
+	if i.Program != (Program{}) {
+		return i.Program
+	}
+	name := i.Name[strings.LastIndex(i.Name, "/")+1:]
+	return Parse(strings.Split(name, ":"))
+}
+
+func (r *Runtime) findLocked(name string) *Image {
+	for _, i := range r.images {
+		if i.ID == name || slices.Contains(i.names, name) || i.ref() == name {
+			return i
+		}
+	}
+	return nil
+}
+
+func (i *Image) message() *api.Image {
+	m := &api.Image{
+		Id: i.ID, RepoTags: slices.Clone(i.names), RepoDigests: []string{i.ref()}, Size: i.Size, Username: i.Username, Pinned: i.Pinned,
+		Spec: &api.ImageSpec{Image: i.ID},
+	}
+	if i.UID != nil {
+		m.Uid = &api.Int64Value{Value: *i.UID}
+	}
+	return m
+}
+
+func (s *service) ImageStatus(_ context.Context, q *api.ImageStatusRequest) (*api.ImageStatusResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.findLocked(q.GetImage().GetImage())
+	if i == nil {
+		return &api.ImageStatusResponse{}, nil
+	}
+	return &api.ImageStatusResponse{Image: i.message()}, nil
+}
+
+func (s *service) ListImages(context.Context, *api.ListImagesRequest) (*api.ListImagesResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	response := &api.ListImagesResponse{}
+	for _, i := range s.images {
+		response.Images = append(response.Images, i.message())
+	}
+	return response, nil
+}
+
+func (s *service) RemoveImage(_ context.Context, q *api.RemoveImageRequest) (*api.RemoveImageResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := s.findLocked(q.GetImage().GetImage()); i != nil {
+		delete(s.images, i.ID)
+	}
+	return &api.RemoveImageResponse{}, nil
+}
+
+func (s *service) ImageFsInfo(context.Context, *api.ImageFsInfoRequest) (*api.ImageFsInfoResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	usage := &api.FilesystemUsage{
+		FsId:       &api.FilesystemIdentifier{Mountpoint: "/var/lib/runtimetest"},
+		UsedBytes:  &api.UInt64Value{},
+		InodesUsed: &api.UInt64Value{Value: uint64(len(s.images))},
+	}
+	for _, i := range s.images {
+		usage.UsedBytes.Value += i.Size
+	}
+	return &api.ImageFsInfoResponse{ImageFilesystems: []*api.FilesystemUsage{usage}}, nil
+}
+
+func (s *service) PullImage(ctx context.Context, q *api.PullImageRequest) (*api.PullImageResponse, error) {
+	name := q.GetImage().GetImage()
+	s.mu.Lock()
+	remote := s.remote[name]
+	s.mu.Unlock()
+	if remote == nil {
+		return nil, status.Errorf(codes.NotFound, "failed to pull and unpack image %q: failed to resolve image: %s: not found", name, name)
+	}
+	timer := time.NewTimer(remote.Takes)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-timer.C:
+	}
+	if remote.Err != nil {
+		return nil, remote.Err
+	}
+	if remote.Username != "" && (q.GetAuth().GetUsername() != remote.Username || q.GetAuth().GetPassword() != remote.Password) {
+		return nil, fmt.Errorf("failed to pull and unpack image %q: failed to resolve image: "+
+			"unexpected status from HEAD request to https://registry.example/v2/manifests: 401 Unauthorized", name)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &api.PullImageResponse{ImageRef: s.addLocked(remote.Image).ID}, nil
+}

@@ -1,0 +1,56 @@
+package runtimetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Sandboxes returns every sandbox as "namespace/name attempt ready", sorted;
+// "dead" is one that is not ready.
+func (r *Runtime) Sandboxes() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []string
+	for _, sb := range r.sandboxes {
+		state := "dead"
+		if sb.ready {
+			state = "ready"
+		}
+		all = append(all, fmt.Sprintf("%s %d %s", podSubject(sb.config), sb.config.GetMetadata().GetAttempt(), state))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Containers returns every container as "namespace/name/container attempt
+// state", sorted; an exited one has its code behind it.
+func (r *Runtime) Containers() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []string
+	for _, c := range r.containers {
+		line := fmt.Sprintf("%s %d %s", c.subject(), c.config.GetMetadata().GetAttempt(),
+			strings.ToLower(strings.TrimPrefix(c.state.String(), "CONTAINER_")))
+		if c.state == api.ContainerState_CONTAINER_EXITED {
+			line += fmt.Sprint(" ", c.code)
+		}
+		all = append(all, line)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Images returns the names of the images that are present, sorted.
+func (r *Runtime) Images() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []string
+	for _, i := range r.images {
+		all = append(all, i.names...)
+	}
+	slices.Sort(all)
+	return all
+}

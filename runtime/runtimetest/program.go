@@ -1,0 +1,144 @@
+package runtimetest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Program is what the process of a container does. The zero Program runs until
+// it is told to stop and then ends at once with 143.
+type Program struct {
+	// Output is written to the log when the program starts.
+	Output string
+	// Ends says that it ends by itself after Run, with Code and Reason.
+	Ends bool
+	Run  time.Duration
+	Code int32
+	// Reason is the exit's; "": Completed or Error by the code.
+	Reason string
+	// StartError makes the start fail with this message.
+	StartError string
+	// IgnoresTerm says that only a kill ends it before its time.
+	IgnoresTerm bool
+	// Term is how long it takes to end when it is told to stop, and TermCode
+	// with what; TermCode 0 is 143 unless TermClean.
+	Term      time.Duration
+	TermCode  int32
+	TermClean bool
+}
+
+func (p Program) termCode() int32 {
+	if p.TermCode == 0 && !p.TermClean {
+		return 143
+	}
+	return p.TermCode
+}
+
+// Parse reads a command line as a shell would, as far as tests need:
+//
+//	sh -c "trap 'exit 0' TERM; echo hi; sleep 2; exit 3"
+//	sleep 1h · exit 3 · true · false
+//
+// Several sleeps add up; one of "inf" or "infinity" never ends. As with a real
+// process 1, what is not trapped ignores the stop signal. A command without any
+// of these words runs until it is told to stop; one below /no/ does not start.
+func Parse(command []string) Program {
+	if len(command) > 0 && strings.HasPrefix(command[0], "/no/") {
+		return Program{StartError: fmt.Sprintf("exec: %q: stat %s: no such file or directory", command[0], command[0])}
+	}
+	script := strings.Join(command, " ")
+	if len(command) == 3 && strings.HasSuffix(command[0], "sh") && command[1] == "-c" {
+		script = command[2]
+	}
+	p := Program{IgnoresTerm: true}
+	known := false
+	for _, statement := range strings.FieldsFunc(untrap(script, &p), func(r rune) bool { return r == ';' || r == '&' || r == '\n' }) {
+		words := strings.Fields(statement)
+		for len(words) > 0 && (words[0] == "exec" || words[0] == "wait") {
+			words = words[1:]
+		}
+		if len(words) > 0 && p.run(words) {
+			known = true
+		}
+		if p.Ends && len(words) > 0 && words[0] == "exit" {
+			break
+		}
+	}
+	if !known {
+		return Program{}
+	}
+	return p
+}
+
+// untrap takes "trap 'exit N' TERM" out of a script and notes what it means.
+func untrap(script string, p *Program) string {
+	before, rest, ok := strings.Cut(script, "trap '")
+	if !ok {
+		return script
+	}
+	action, rest, _ := strings.Cut(rest, "'")
+	_, rest, _ = strings.Cut(rest, "TERM")
+	if code, ok := strings.CutPrefix(action, "exit "); ok {
+		p.IgnoresTerm, p.TermClean = false, true
+		p.TermCode = number(code)
+	}
+	return before + rest
+}
+
+// run notes one statement; false when it is none that Parse knows.
+func (p *Program) run(words []string) bool {
+	argument := ""
+	if len(words) > 1 {
+		argument = words[1]
+	}
+	switch name := words[0][strings.LastIndex(words[0], "/")+1:]; name {
+	case "exit":
+		p.Ends, p.Code = !p.endless(), number(argument)
+	case "true", "false":
+		p.Ends = !p.endless()
+		if name == "false" {
+			p.Code = 1
+		}
+	case "echo":
+		p.Output += strings.Trim(strings.Join(words[1:], " "), `"'`) + "\n"
+		p.Ends = !p.endless()
+	case "sleep":
+		if argument == "inf" || argument == "infinity" {
+			p.Run, p.Ends = -1, false
+			return true
+		}
+		if !p.endless() {
+			p.Run, p.Ends = p.Run+duration(argument), true
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func (p *Program) endless() bool { return p.Run < 0 }
+
+func number(s string) int32 {
+	n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int32(n)
+}
+
+// duration takes seconds, as sleep does, and what time.ParseDuration takes.
+func duration(s string) time.Duration {
+	if seconds, err := strconv.ParseFloat(s, 64); err == nil {
+		return time.Duration(seconds * float64(time.Second))
+	}
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		return 24 * duration(days+"h")
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return 0
+	}
+	return d
+}

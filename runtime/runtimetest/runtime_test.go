@@ -1,0 +1,54 @@
+package runtimetest_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"podd/runtime/cri"
+	"podd/runtime/runtimetest"
+)
+
+// subject is a fresh runtime in memory as the contract wants it.
+func subject(t *testing.T, client func(*runtimetest.Runtime) *cri.Client) runtimetest.Subject {
+	r := runtimetest.New(t, runtimetest.Options{})
+	r.AddImages("busybox")
+	return runtimetest.Subject{Client: client(r), Image: "busybox", Events: true}
+}
+
+func TestContractDirect(t *testing.T) {
+	runtimetest.TestRuntime(t, func(t *testing.T) runtimetest.Subject {
+		return subject(t, func(r *runtimetest.Runtime) *cri.Client { return r.Client })
+	})
+}
+
+func TestContractPipe(t *testing.T) {
+	runtimetest.TestRuntime(t, func(t *testing.T) runtimetest.Subject {
+		return subject(t, func(r *runtimetest.Runtime) *cri.Client { return r.Dial(t) })
+	})
+}
+
+func TestContractSocket(t *testing.T) {
+	runtimetest.TestRuntime(t, func(t *testing.T) runtimetest.Subject {
+		return subject(t, func(r *runtimetest.Runtime) *cri.Client {
+			c, err := cri.Dial(cri.Options{Endpoint: r.Serve(t)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			return c
+		})
+	})
+}
+
+func TestPipeInBubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := runtimetest.New(t, runtimetest.Options{})
+		if n, err := r.Dial(t).Node(t.Context()); err != nil || !n.Ready {
+			t.Errorf("got %+v, %v", n, err)
+		}
+	})
+}

@@ -1,0 +1,171 @@
+package runtimetest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// sandbox is ready until it is stopped or dies.
+//
+//	RunPodSandbox ──▶ ready ──StopPodSandbox, KillSandbox──▶ not ready ──RemovePodSandbox──▶ gone
+type sandbox struct {
+	id, name string
+	config   *api.PodSandboxConfig // never written
+	handler  string
+	created  time.Time
+	ready    bool
+	ip       string
+}
+
+func sandboxName(m *api.PodSandboxMetadata) string {
+	return fmt.Sprintf("%s_%s_%s_%d", m.GetName(), m.GetNamespace(), m.GetUid(), m.GetAttempt())
+}
+
+func hostNetwork(c *api.PodSandboxConfig) bool {
+	return c.GetLinux().GetSecurityContext().GetNamespaceOptions().GetNetwork() == api.NamespaceMode_NODE
+}
+
+func (s *service) RunPodSandbox(ctx context.Context, q *api.RunPodSandboxRequest) (*api.RunPodSandboxResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q.GetConfig().GetMetadata() == nil {
+		return nil, errors.New("sandbox config must include metadata")
+	}
+	sb := &sandbox{id: s.newIDLocked(), name: sandboxName(q.Config.Metadata), config: q.Config, handler: q.RuntimeHandler, created: time.Now(), ready: true}
+	if err := s.reserveLocked("sandbox", sb.name, sb.id); err != nil {
+		return nil, err
+	}
+	if err := cmp.Or(s.lingerLocked(ctx), s.networkLocked(sb)); err != nil {
+		s.freeLocked("sandbox", sb.name)
+		return nil, err
+	}
+	s.sandboxes[sb.id] = sb
+	s.announceLocked(api.ContainerEventType_CONTAINER_CREATED_EVENT, sb.id, sb)
+	s.announceLocked(api.ContainerEventType_CONTAINER_STARTED_EVENT, sb.id, sb)
+	return &api.RunPodSandboxResponse{PodSandboxId: sb.id}, nil
+}
+
+func (r *Runtime) networkLocked(sb *sandbox) error {
+	if !r.handlerKnown(sb.handler) {
+		return fmt.Errorf("unable to get OCI runtime for sandbox %q: no runtime for %q is configured", sb.id, sb.handler)
+	}
+	if hostNetwork(sb.config) {
+		return nil
+	}
+	if r.noNetwork != "" {
+		return fmt.Errorf("failed to setup network for sandbox %q: cni plugin not initialized", sb.id)
+	}
+	sb.ip = fmt.Sprintf("10.88.%d.%d", r.sequence>>8&0xff, r.sequence&0xff)
+	return nil
+}
+
+func (s *service) StopPodSandbox(_ context.Context, q *api.StopPodSandboxRequest) (*api.StopPodSandboxResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sb := s.sandboxes[q.GetPodSandboxId()]; sb != nil {
+		s.stopSandboxLocked(sb)
+	}
+	return &api.StopPodSandboxResponse{}, nil
+}
+
+func (r *Runtime) stopSandboxLocked(sb *sandbox) {
+	for _, c := range r.inSandboxLocked(sb.id) {
+		r.exitLocked(c, 137, "")
+	}
+	if sb.ready {
+		sb.ready = false
+		r.announceLocked(api.ContainerEventType_CONTAINER_STOPPED_EVENT, sb.id, sb)
+	}
+	sb.ip = ""
+}
+
+func (s *service) RemovePodSandbox(_ context.Context, q *api.RemovePodSandboxRequest) (*api.RemovePodSandboxResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sb := s.sandboxes[q.GetPodSandboxId()]
+	if sb == nil {
+		return &api.RemovePodSandboxResponse{}, nil
+	}
+	s.stopSandboxLocked(sb)
+	for _, c := range s.inSandboxLocked(sb.id) {
+		s.removeLocked(c)
+	}
+	s.announceLocked(api.ContainerEventType_CONTAINER_DELETED_EVENT, sb.id, sb)
+	delete(s.sandboxes, sb.id)
+	s.freeLocked("sandbox", sb.name)
+	return &api.RemovePodSandboxResponse{}, nil
+}
+
+func (s *service) PodSandboxStatus(_ context.Context, q *api.PodSandboxStatusRequest) (*api.PodSandboxStatusResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sb := s.sandboxes[q.GetPodSandboxId()]
+	if sb == nil {
+		return nil, status.Errorf(codes.NotFound, "an error occurred when try to find sandbox: not found")
+	}
+	return &api.PodSandboxStatusResponse{Status: sb.status()}, nil
+}
+
+func (s *service) ListPodSandbox(_ context.Context, q *api.ListPodSandboxRequest) (*api.ListPodSandboxResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	response := &api.ListPodSandboxResponse{}
+	f := q.GetFilter()
+	for _, sb := range s.sandboxes {
+		if f.GetId() != "" && f.GetId() != sb.id || f.GetState() != nil && f.State.State != sb.state() ||
+			!selected(f.GetLabelSelector(), sb.config.GetLabels()) {
+			continue
+		}
+		response.Items = append(response.Items, &api.PodSandbox{
+			Id: sb.id, Metadata: sb.config.GetMetadata(), State: sb.state(), CreatedAt: sb.created.UnixNano(),
+			Labels: sb.config.GetLabels(), Annotations: sb.config.GetAnnotations(), RuntimeHandler: sb.handler,
+		})
+	}
+	return response, nil
+}
+
+func (sb *sandbox) state() api.PodSandboxState {
+	if sb.ready {
+		return api.PodSandboxState_SANDBOX_READY
+	}
+	return api.PodSandboxState_SANDBOX_NOTREADY
+}
+
+func (sb *sandbox) status() *api.PodSandboxStatus {
+	return &api.PodSandboxStatus{
+		Id: sb.id, Metadata: sb.config.GetMetadata(), State: sb.state(), CreatedAt: sb.created.UnixNano(),
+		Network: &api.PodSandboxNetworkStatus{Ip: sb.ip}, Labels: sb.config.GetLabels(),
+		Annotations: sb.config.GetAnnotations(), RuntimeHandler: sb.handler,
+	}
+}
+
+func selected(selector, labels map[string]string) bool {
+	for k, v := range selector {
+		if got, ok := labels[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// KillSandbox ends a sandbox and all in it from outside, as a power cut or the
+// death of its first process does. It reports whether the sandbox was ready.
+func (r *Runtime) KillSandbox(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sb := r.sandboxes[id]
+	if sb == nil || !sb.ready {
+		return false
+	}
+	ip := sb.ip
+	r.stopSandboxLocked(sb)
+	sb.ip = ip // its address is held until StopPodSandbox
+	return true
+}
