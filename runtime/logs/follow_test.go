@@ -1,0 +1,343 @@
+package logs
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// runtimeLog writes a container's log as a runtime and a rotator do.
+type runtimeLog struct {
+	dir     string // the container's
+	f       *os.File
+	attempt int
+	rotated []string // names, oldest first
+}
+
+func (l *runtimeLog) path(suffix string) string {
+	return filepath.Join(l.dir, fmt.Sprintf("%d.log%s", l.attempt, suffix))
+}
+
+// open begins to write a new file, and gives the one written to before.
+func (l *runtimeLog) open() (old *os.File, err error) {
+	old = l.f
+	l.f, err = os.OpenFile(l.path(""), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	return old, err
+}
+
+func (l *runtimeLog) write(text string) error {
+	_, err := l.f.WriteString(text)
+	return err
+}
+
+// rotate renames the file; late is still written to it by the runtime, after
+// there is a new one.
+func (l *runtimeLog) rotate(late string) error {
+	name := l.path(fmt.Sprintf(".20250101-%06d", len(l.rotated)))
+	if err := os.Rename(l.path(""), name); err != nil {
+		return err
+	}
+	l.rotated = append(l.rotated, name)
+	old, err := l.open()
+	if err != nil {
+		return err
+	}
+	_, err = old.WriteString(late)
+	return errors.Join(err, old.Close())
+}
+
+// compress replaces all rotated files but the newest.
+func (l *runtimeLog) compress() error {
+	for _, name := range l.rotated[:max(len(l.rotated)-1, 0)] {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue // compressed already
+		}
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		z.Write(text)
+		z.Close()
+		if err := errors.Join(
+			os.WriteFile(name+".tmp", b.Bytes(), 0o644),
+			os.Rename(name+".tmp", name+".gz"),
+			os.Remove(name),
+		); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *runtimeLog) restart() error {
+	l.attempt++
+	old, err := l.open()
+	if old != nil {
+		old.Close()
+	}
+	return err
+}
+
+// following runs Read beside the test.
+type following struct {
+	t     *testing.T
+	got   chan string
+	idle  chan struct{} // closed when Read has nothing to do for the first time
+	done  chan struct{}
+	ended chan error
+}
+
+func follow(t *testing.T, o Options) *following {
+	t.Helper()
+	f := &following{t: t, got: make(chan string), idle: make(chan struct{}), done: make(chan struct{}), ended: make(chan error, 1)}
+	o.Container, o.Follow, o.Done = "c", true, f.done
+	o.Idle = sync.OnceValue(func() error { close(f.idle); return nil })
+	ctx, cancel := context.WithCancel(context.Background())
+	finished := make(chan struct{})
+	t.Cleanup(func() { cancel(); <-finished })
+	go func() {
+		defer close(finished)
+		var out output
+		f.ended <- Read(ctx, o, func(e Entry) error {
+			out.emit(e)
+			select {
+			case f.got <- out.lines[len(out.lines)-1]:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}()
+	return f
+}
+
+func (f *following) want(lines ...string) {
+	f.t.Helper()
+	for _, want := range lines {
+		select {
+		case got := <-f.got:
+			if got != want {
+				f.t.Fatalf("got %q, want %q", got, want)
+			}
+		case err := <-f.ended:
+			f.t.Fatalf("ended with %v, want %q", err, want)
+		}
+	}
+}
+
+func (f *following) end(lines ...string) {
+	f.t.Helper()
+	close(f.done)
+	f.want(lines...)
+	select {
+	case got := <-f.got:
+		f.t.Fatalf("got %q, want the end", got)
+	case err := <-f.ended:
+		if err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+func ok(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newLog(t *testing.T) (dir string, l *runtimeLog) {
+	t.Helper()
+	dir = logDir(t, nil)
+	l = &runtimeLog{dir: filepath.Join(dir, "c")}
+	t.Cleanup(func() {
+		if l.f != nil {
+			l.f.Close()
+		}
+	})
+	return dir, l
+}
+
+func (l *runtimeLog) start() error {
+	_, err := l.open()
+	return err
+}
+
+func TestFollowALogThatIsStillToCome(t *testing.T) {
+	dir, l := newLog(t)
+	ok(t, os.RemoveAll(dir))
+	f := follow(t, Options{Dir: dir, Tail: -1}) // none of what was there: nothing was
+	<-f.idle
+	ok(t, os.MkdirAll(l.dir, 0o755), l.start(), l.write(cri(Stdout, false, "one")))
+	f.want("0 stdout one")
+	two := cri(Stderr, false, "two")
+	ok(t, l.write(two[:10]), l.write(two[10:30]))
+	ok(t, l.write(two[30:]), l.write(cri(Stdout, true, "thr")))
+	f.want("0 stderr two", "0 stdout thr+")
+	ok(t, l.write(cri(Stdout, false, "ee")+"2025-01-02T15:04:05Z stdout F cut"))
+	f.want("0 stdout ee")
+	f.end("0 stdout cut+")
+}
+
+func TestFollowNothing(t *testing.T) {
+	dir, _ := newLog(t)
+	follow(t, Options{Dir: dir}).end()
+}
+
+func TestFollowFromTheTail(t *testing.T) {
+	dir, l := newLog(t)
+	half := cri(Stdout, false, "three")
+	ok(t, l.start(), l.write(cri(Stdout, false, "one")+cri(Stdout, false, "two")+half[:len(half)/2]))
+	f := follow(t, Options{Dir: dir, Tail: 1})
+	f.want("0 stdout two")
+	ok(t, l.write(half[len(half)/2:]), l.write(cri(Stderr, false, "four")))
+	f.want("0 stdout three", "0 stderr four")
+	f.end()
+}
+
+func TestFollowThroughRotation(t *testing.T) {
+	dir, l := newLog(t)
+	ok(t, l.start(), l.write(cri(Stdout, false, "one")))
+	f := follow(t, Options{Dir: dir})
+	f.want("0 stdout one")
+	ok(t, l.rotate(cri(Stdout, false, "two")), l.write(cri(Stdout, false, "three")))
+	f.want("0 stdout two", "0 stdout three")
+	ok(t, l.rotate(""), l.compress(), l.write(cri(Stdout, false, "four")))
+	f.want("0 stdout four")
+	f.end()
+}
+
+// A reader held up for longer than a file keeps its name.
+func TestFollowFarBehind(t *testing.T) {
+	dir, l := newLog(t)
+	ok(t, l.start(), l.write(cri(Stdout, false, "0")))
+	f := follow(t, Options{Dir: dir}) // its emit waits
+	var want []string
+	want = append(want, "0 stdout 0")
+	for i := range 5 {
+		text := fmt.Sprint(i + 1)
+		ok(t, l.write(cri(Stdout, false, text)), l.rotate(cri(Stderr, false, text)), l.compress())
+		want = append(want, "0 stdout "+text, "0 stderr "+text)
+	}
+	f.want(want...)
+	f.end()
+}
+
+func TestFollowAFileThatWasRemoved(t *testing.T) {
+	dir, l := newLog(t)
+	ok(t, l.start(), l.write(cri(Stdout, false, "one")))
+	f := follow(t, Options{Dir: dir})
+	f.want("0 stdout one")
+	ok(t, os.Remove(l.path("")), l.write(cri(Stdout, false, "unseen by others")))
+	f.want("0 stdout unseen by others")
+	old, err := l.open()
+	ok(t, err, old.Close(), l.write(cri(Stdout, false, "two")))
+	f.want("0 stdout two")
+	f.end()
+}
+
+func TestFollowATruncatedFile(t *testing.T) {
+	dir, l := newLog(t)
+	ok(t, l.start(), l.write(cri(Stdout, false, "a long line to begin with")))
+	f := follow(t, Options{Dir: dir})
+	f.want("0 stdout a long line to begin with")
+	ok(t, os.Truncate(l.path(""), 0), l.write(cri(Stdout, false, "anew")))
+	f.want("0 stdout anew")
+	f.end()
+}
+
+func TestFollowRestarts(t *testing.T) {
+	dir, l := newLog(t)
+	ok(t, l.start(), l.write(cri(Stdout, true, "no newline")))
+	all, one := follow(t, Options{Dir: dir, Restarts: true}), follow(t, Options{Dir: dir})
+	for _, f := range []*following{all, one} {
+		f.want("0 stdout no newline+")
+	}
+	ok(t, l.restart(), l.write(cri(Stdout, false, "again")))
+	all.want("1 stdout again")
+	ok(t, l.restart(), l.restart(), l.write(cri(Stdout, false, "and again")))
+	all.want("3 stdout and again")
+	all.end()
+	one.end()
+}
+
+func TestFollowEndsWithItsContext(t *testing.T) {
+	dir, l := newLog(t)
+	ok(t, l.start(), l.write(cri(Stdout, false, "one")))
+	ctx, cancel := context.WithCancel(t.Context())
+	idle := 0
+	err := Read(ctx, Options{Dir: dir, Container: "c", Follow: true, Idle: func() error {
+		idle++
+		cancel()
+		return nil
+	}}, func(Entry) error { return nil })
+	if !errors.Is(err, context.Canceled) || idle == 0 {
+		t.Errorf("got %v after %d idle calls, want Canceled", err, idle)
+	}
+}
+
+// Whatever a runtime and a rotator do, every byte arrives, once.
+func TestFollowLosesNothing(t *testing.T) {
+	dir := logDir(t, nil)
+	rapid.Check(t, func(t *rapid.T) {
+		l := &runtimeLog{dir: filepath.Join(dir, "c")}
+		if err := errors.Join(os.RemoveAll(l.dir), os.MkdirAll(l.dir, 0o755), l.start()); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { l.f.Close() }()
+		var out output
+		done, ended := make(chan struct{}), make(chan error, 1)
+		go func() {
+			ended <- Read(context.Background(), Options{Dir: dir, Container: "c", Follow: true, Restarts: true, Attempt: number(0), Done: done}, out.emit)
+		}()
+		var wrote strings.Builder
+		line := func() string {
+			text := fmt.Sprintf("%d ", wrote.Len()) + strings.Repeat("y", rapid.IntRange(0, 2000).Draw(t, "length"))
+			wrote.WriteString(text + "\n")
+			return cri(Stdout, false, text)
+		}
+		var err error
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			switch rapid.SampledFrom([]string{"write", "write", "write", "rotate", "compress", "restart"}).Draw(t, "step") {
+			case "write":
+				err = l.write(line())
+			case "rotate":
+				err = l.rotate(line())
+			case "compress":
+				err = l.compress()
+			case "restart":
+				err = l.restart()
+				l.rotated = nil
+			}
+			if err != nil {
+				break
+			}
+		}
+		close(done)
+		if err := errors.Join(err, <-ended); err != nil {
+			t.Fatal(err)
+		}
+		if out.bytes == nil {
+			out.emit(Entry{Stream: Stdout, Partial: true})
+		}
+		// Sorted: the last lines of a rotated file may come a little late.
+		got, want := strings.Split(out.bytes[Stdout].String(), "\n"), strings.Split(wrote.String(), "\n")
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Fatalf("got %d lines, wrote %d, or others", len(got), len(want))
+		}
+		if n := out.bytes[""].Len(); n > 0 {
+			t.Fatalf("malformed: %q", out.bytes[""].String())
+		}
+	})
+}

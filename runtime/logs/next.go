@@ -1,0 +1,82 @@
+package logs
+
+import (
+	"bytes"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// next opens the file that follows the current one; nil when there is none.
+func (r *reader) next() (next *scanner, err error) {
+	if len(r.queue) > 0 {
+		next, r.queue = r.queue[0], r.queue[1:]
+		return next, nil
+	}
+	return next, races(func() error {
+		files, err := r.list(r.o.Restarts)
+		if err != nil {
+			return err
+		}
+		at, err := r.place(files)
+		if err != nil {
+			return err
+		}
+		for i, f := range files {
+			if f.compare(at) > 0 {
+				next, err = r.openNth(files, i)
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// place finds the current file among the files: it may have been renamed, then
+// compressed, then removed since it was opened.
+func (r *reader) place(files []file) (file, error) {
+	cur := r.cur
+	if cur.file.rotated != "" {
+		return cur.file, nil // such names stay
+	}
+	mine, err := cur.f.Stat()
+	if err != nil {
+		return file{}, err
+	}
+	for _, f := range files {
+		if f.attempt != cur.file.attempt || f.rotated != "" && f.rotated <= cur.after {
+			continue
+		}
+		other, err := r.openFile(f)
+		if err != nil {
+			return file{}, err
+		}
+		same := other.is(mine) || f.gz && bytes.Equal(cur.head(), other.head())
+		other.f.Close()
+		if same {
+			cur.file, r.lost = f, 0
+			return f, nil
+		}
+	}
+	if r.lost++; links(mine) > 0 && r.lost < 3 { // renamed while they were listed
+		return file{}, errRace
+	}
+	// Gone, or named as podd names no log: everything that is left is newer.
+	return file{attempt: cur.file.attempt, rotated: max(cur.after, "0")}, nil
+}
+
+func (s *scanner) is(info fs.FileInfo) bool {
+	mine, err := s.f.Stat()
+	return err == nil && os.SameFile(mine, info)
+}
+
+// head is how the text of a file begins; the first stamp tells it from others.
+func (s *scanner) head() []byte {
+	var from io.Reader = io.NewSectionReader(s.f, 0, maxHeader)
+	if s.file.gz {
+		from = s.src
+	}
+	head := make([]byte, maxHeader)
+	n, _ := io.ReadFull(from, head)
+	return head[:n]
+}

@@ -1,0 +1,162 @@
+package logs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"podd/runtime/beneath"
+)
+
+// maxRaces bounds how often a listing is made again because files were renamed
+// meanwhile.
+const maxRaces = 100
+
+// errRace: the directory changed while it was looked at.
+var errRace = errors.New("the log files keep changing their names")
+
+// begin opens the first file to read, and with Tail those that follow.
+func (r *reader) begin() error {
+	if err := r.open(); err != nil {
+		return err
+	}
+	return races(func() error {
+		r.attempt = 0
+		files, err := r.list(true)
+		if err != nil {
+			return err
+		}
+		if r.attempt, err = r.choose(files); err != nil {
+			return err
+		}
+		if files, err = r.list(r.o.Restarts); err != nil {
+			return err
+		}
+		if len(files) == 0 {
+			return r.noLog("")
+		}
+		r.look = true
+		if r.o.Tail != 0 {
+			return r.openTail(files)
+		}
+		r.cur, err = r.openNth(files, 0)
+		return err
+	})
+}
+
+func (r *reader) open() error {
+	if r.dir != nil {
+		return nil
+	}
+	all, err := beneath.Open(filepath.Dir(r.o.Dir))
+	if err == nil {
+		defer all.Close()
+		r.dir, err = all.Sub(filepath.Join(filepath.Base(r.o.Dir), r.o.Container))
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return r.noLog("")
+	}
+	if err != nil {
+		return fmt.Errorf("reading the log of container %s: %w", r.o.Container, err)
+	}
+	return nil
+}
+
+func (r *reader) noLog(which string) error {
+	return fmt.Errorf("container %s has no %slog in %s: %w", r.o.Container, which, r.o.Dir, fs.ErrNotExist)
+}
+
+// choose tells which attempt the options mean.
+func (r *reader) choose(files []file) (uint32, error) {
+	if r.o.Attempt != nil && !r.o.Previous {
+		return *r.o.Attempt, nil
+	}
+	if len(files) == 0 {
+		return 0, r.noLog("")
+	}
+	newest := files[len(files)-1].attempt
+	if !r.o.Previous {
+		return newest, nil
+	}
+	if r.o.Attempt != nil {
+		newest = *r.o.Attempt
+	}
+	for _, f := range slices.Backward(files) {
+		if f.attempt < newest {
+			return f.attempt, nil
+		}
+	}
+	return 0, r.noLog("previous ")
+}
+
+// list gives the files of the attempt, and of later ones too, in order.
+func (r *reader) list(later bool) ([]file, error) {
+	names, err := r.dir.Names()
+	if err != nil {
+		return nil, fmt.Errorf("reading the log of container %s: %w", r.o.Container, err)
+	}
+	var files []file
+	for _, name := range names {
+		f, ok := parseName(name)
+		if ok && (f.attempt == r.attempt || later && f.attempt > r.attempt) {
+			files = append(files, f)
+		}
+	}
+	slices.SortFunc(files, func(a, b file) int { // of two, the plain file first
+		return cmp.Or(a.compare(b), cmp.Compare(len(a.name()), len(b.name())))
+	})
+	return slices.CompactFunc(files, func(a, b file) bool { return a.compare(b) == 0 }), nil
+}
+
+// openFile opens a file; errRace when it has that name no more.
+func (r *reader) openFile(name file) (*scanner, error) {
+	f, err := r.dir.File(name.name())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errRace
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the log of container %s: %w", r.o.Container, err)
+	}
+	return newScanner(f, name), nil
+}
+
+// openNth opens the i-th of the files as one to read. Only the name of the one
+// that is written to can come to mean another file: were it rotated between
+// the listing and the opening, a file would be left out.
+func (r *reader) openNth(files []file, i int) (*scanner, error) {
+	s, err := r.openFile(files[i])
+	if err != nil || files[i].rotated != "" {
+		return s, err
+	}
+	now, err := r.list(true)
+	if err == nil && newestRotated(now, s.file.attempt) != newestRotated(files, s.file.attempt) {
+		err = errRace
+	}
+	if err != nil {
+		s.f.Close()
+		return nil, err
+	}
+	s.after = newestRotated(now, s.file.attempt)
+	return s, nil
+}
+
+func newestRotated(files []file, attempt uint32) (rotated string) {
+	for _, f := range files {
+		if f.attempt == attempt {
+			rotated = max(rotated, f.rotated)
+		}
+	}
+	return rotated
+}
+
+func races(try func() error) error {
+	for range maxRaces {
+		if err := try(); !errors.Is(err, errRace) {
+			return err
+		}
+	}
+	return errRace
+}
