@@ -1,0 +1,46 @@
+package stack
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// removeBridge takes a bridge down and deletes it. Without one it does nothing.
+func removeBridge(name string) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("removing bridge %s: %w", name, err)
+	}
+	defer unix.Close(fd)
+	ifreq, err := unix.NewIfreq(name)
+	if err != nil {
+		return fmt.Errorf("removing bridge %s: %w", name, err)
+	}
+	ifreq.SetUint16(0) // flags: not IFF_UP
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifreq); err != nil {
+		if errors.Is(err, unix.ENODEV) {
+			return nil
+		}
+		return fmt.Errorf("taking bridge %s down: %w", name, err)
+	}
+	if err := brDel(fd, name); err != nil && !errors.Is(err, unix.ENXIO) {
+		return fmt.Errorf("removing bridge %s: %w", name, err)
+	}
+	return nil
+}
+
+// brDel is the ioctl SIOCBRDELBR. It takes a name, not an ifreq, which is why
+// unix.IoctlIfreq does not do; ENXIO says there is no such bridge.
+func brDel(fd int, name string) error {
+	text, err := unix.BytePtrFromString(name)
+	if err != nil {
+		return err
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCBRDELBR, uintptr(unsafe.Pointer(text))); errno != 0 {
+		return errno
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+package claim
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// lock makes this process the only one to use the table until unlock is
+// called. It is held for file operations only, so it is waited for.
+func (t *Table) lock() (unlock func(), err error) {
+	if err := os.MkdirAll(t.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making the directory of claims: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(t.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("opening the lock of claims: %w", err)
+	}
+	for {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
+		if err == nil {
+			return func() { _ = f.Close() }, nil // closing releases the lock
+		}
+		if err != unix.EINTR {
+			_ = f.Close()
+			return nil, fmt.Errorf("locking %s: %w", f.Name(), err)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package claim
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Owner is a process. The start time tells it from a later one with its pid.
+type Owner struct {
+	PID     int
+	Started string // field 22 of /proc/<pid>/stat
+}
+
+// started is the place of the start time, field 22, in what statFields returns.
+const started = 22 - 3
+
+// Self is the calling process.
+func Self() (Owner, error) { return Process(os.Getpid()) }
+
+// Process is the process with a pid.
+func Process(pid int) (Owner, error) {
+	fields, err := statFields(pid)
+	if err != nil {
+		return Owner{}, err
+	}
+	return Owner{PID: pid, Started: fields[started]}, nil
+}
+
+// Alive reports whether the process still runs; a zombie does not.
+func (o Owner) Alive() bool {
+	fields, err := statFields(o.PID)
+	return err == nil && fields[0] != "Z" && fields[started] == o.Started
+}
+
+// Parent is the pid of the process's parent now; 0 when it has ended.
+func (o Owner) Parent() int {
+	fields, err := statFields(o.PID)
+	if err != nil || fields[started] != o.Started {
+		return 0
+	}
+	parent, err := strconv.Atoi(fields[1])
+	if err != nil {
+		return 0
+	}
+	return parent
+}
+
+// statFields are the fields of /proc/<pid>/stat after the command name, which
+// may itself contain spaces and parentheses: the first is the state, field 3.
+func statFields(pid int) ([]string, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil, fmt.Errorf("reading about process %d: %w", pid, err)
+	}
+	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
+	if len(fields) < 20 {
+		return nil, fmt.Errorf("reading about process %d: unexpected stat %q", pid, data)
+	}
+	return fields, nil
+}

@@ -1,0 +1,170 @@
+package claim
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+)
+
+// Table is where claims are kept. The zero value is not useful: see Host.
+type Table struct {
+	Dir string // made when it is first used
+	// InUse returns the subnets that something other than a stack uses.
+	InUse func() ([]netip.Prefix, error)
+	// First runs before a claim is taken from an empty table and Last after
+	// the last one was released, both with the table locked. Nil does nothing.
+	First, Last func() error
+}
+
+// Take claims a free number and subnet for a stack in dir, with its state in
+// the file state.
+func (t *Table) Take(dir, state string, owner Owner) (Claim, error) {
+	unlock, err := t.lock()
+	if err != nil {
+		return Claim{}, err
+	}
+	defer unlock()
+	taken, err := t.read()
+	if err != nil {
+		return Claim{}, err
+	}
+	if len(taken) == 0 && t.First != nil {
+		if err := t.First(); err != nil {
+			return Claim{}, err
+		}
+	}
+	used, err := t.InUse()
+	if err != nil {
+		return Claim{}, err
+	}
+	c, err := pick(dir, taken, used)
+	if err != nil {
+		return Claim{}, err
+	}
+	c.Dir, c.State, c.Owner = dir, state, owner
+	return c, t.write(c)
+}
+
+// Release gives a claim back. Releasing one twice is fine.
+func (t *Table) Release(c Claim) error {
+	unlock, err := t.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	held, err := t.readOne(t.file(c.Number))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && held.Dir != c.Dir {
+		return nil
+	}
+	if err := os.Remove(t.file(c.Number)); err != nil {
+		return fmt.Errorf("releasing subnet %s: %w", c.Subnet, err)
+	}
+	left, err := t.read()
+	if err == nil && len(left) == 0 && t.Last != nil {
+		err = t.Last()
+	}
+	return err
+}
+
+// SetOwner gives a claim to another owner; the zero one detaches it, and its
+// state file exists by then. It is false if the claim was released meanwhile.
+func (t *Table) SetOwner(c Claim, owner Owner) (bool, error) {
+	unlock, err := t.lock()
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	held, err := t.readOne(t.file(c.Number))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && held.Dir != c.Dir {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	held.Owner = owner
+	return true, t.write(held)
+}
+
+// TakeOver makes owner the owner of a stale claim. It is false if the claim
+// is not stale any more: another process took it over, or released it.
+func (t *Table) TakeOver(c Claim, owner Owner) (bool, error) {
+	unlock, err := t.lock()
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	held, err := t.readOne(t.file(c.Number))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil || held != c || !held.Stale() {
+		return false, err
+	}
+	c.Owner = owner
+	return true, t.write(c)
+}
+
+// Holds reports whether a claim is still there, whoever its owner is.
+func (t *Table) Holds(c Claim) (bool, error) {
+	all, err := t.All()
+	for _, held := range all {
+		if held.Number == c.Number && held.Dir == c.Dir {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// All returns every claim, in the order of their numbers.
+func (t *Table) All() ([]Claim, error) {
+	unlock, err := t.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	return t.read()
+}
+
+func (t *Table) file(number int) string { return filepath.Join(t.Dir, fmt.Sprintf("%d.json", number)) }
+
+func (t *Table) write(c Claim) error {
+	data, err := json.Marshal(c)
+	if err == nil {
+		err = os.WriteFile(t.file(c.Number), data, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the claim of subnet %s: %w", c.Subnet, err)
+	}
+	return nil
+}
+
+func (t *Table) read() ([]Claim, error) {
+	var all []Claim
+	for n := range Numbers {
+		c, err := t.readOne(t.file(n))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+func (t *Table) readOne(file string) (Claim, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return Claim{}, fmt.Errorf("reading a claim: %w", err)
+	}
+	var c Claim
+	if err := json.Unmarshal(data, &c); err != nil {
+		return Claim{}, fmt.Errorf("decoding claim %s: %w", file, err)
+	}
+	return c, nil
+}

@@ -1,0 +1,55 @@
+package stack
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"podd/runtime/runtimetest/stack/claim"
+)
+
+// descendants are the children of the given processes, their children and so
+// on. A container's processes are those of its shim, which adopts orphans.
+func descendants(of []claim.Owner) ([]claim.Owner, error) {
+	children, err := processTree()
+	if err != nil {
+		return nil, err
+	}
+	known := map[int]bool{}
+	for _, o := range of {
+		known[o.PID] = true
+	}
+	var found []claim.Owner
+	for queue := of; len(queue) > 0; queue = queue[1:] {
+		for _, child := range children[queue[0].PID] {
+			if known[child.PID] {
+				continue
+			}
+			known[child.PID] = true
+			found = append(found, child)
+			queue = append(queue, child)
+		}
+	}
+	return found, nil
+}
+
+// processTree lists the children of every process that has some.
+func processTree() (map[int][]claim.Owner, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("listing processes: %w", err)
+	}
+	children := map[int][]claim.Owner{}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		owner, err := claim.Process(pid)
+		if err != nil { // it has ended meanwhile
+			continue
+		}
+		children[owner.Parent()] = append(children[owner.Parent()], owner)
+	}
+	return children, nil
+}

@@ -1,0 +1,66 @@
+package stack
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+)
+
+// mountsBelow lists what is mounted below dir, the deepest and latest first.
+func mountsBelow(dir string) ([]string, error) {
+	// What the kernel lists has no symbolic links in it.
+	real, err := filepath.EvalSymlinks(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing mounts below %s: %w", dir, err)
+	}
+	infos, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
+		return !inside(m.Mountpoint, real), false
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing mounts below %s: %w", dir, err)
+	}
+	var paths []string
+	for _, m := range slices.Backward(infos) {
+		paths = append(paths, m.Mountpoint)
+	}
+	return paths, nil
+}
+
+// inside reports whether path lies below dir and is not dir itself.
+func inside(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != "." && filepath.IsLocal(rel)
+}
+
+// unmountBelow unmounts all that is mounted below dir. Something busy is
+// detached: its processes are dead or not the stack's.
+func unmountBelow(dir string) error {
+	deadline := time.Now().Add(5 * time.Second)
+	for {
+		paths, err := mountsBelow(dir)
+		if err != nil || len(paths) == 0 {
+			return err
+		}
+		var errs []error
+		for _, p := range paths {
+			if err := unix.Unmount(p, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) {
+				errs = append(errs, fmt.Errorf("unmounting %s: %w", p, err))
+			}
+		}
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("unmounting what is below %s: more is mounted again and again, last %s", dir, paths)
+		}
+	}
+}

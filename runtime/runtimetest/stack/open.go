@@ -1,0 +1,78 @@
+package stack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+)
+
+// Open takes over the stack in dir that another process started; log may be
+// nil. The error is fs.ErrNotExist if there is none, or only the files of one
+// that ended with the machine, which Start removes.
+func Open(dir string, log *slog.Logger) (*Stack, error) {
+	if err := needRoot(); err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening stack: %w", err)
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s := &Stack{log: log}
+	if s.state, err = readState(dir); err != nil {
+		return nil, err
+	}
+	held, err := claims().Holds(s.Claim)
+	if err != nil {
+		return nil, err
+	}
+	if !held {
+		return nil, fmt.Errorf("opening the stack in %s: the machine was started anew since: %w", dir, fs.ErrNotExist)
+	}
+	if s.Containerd.Alive() {
+		s.process, err = adopt(s.Containerd)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func readState(dir string) (state, error) {
+	data, err := os.ReadFile(stateFile(dir))
+	if err != nil {
+		return state{}, fmt.Errorf("reading about the stack in %s: %w", dir, err)
+	}
+	var s state
+	if err := json.Unmarshal(data, &s); err != nil {
+		return state{}, fmt.Errorf("decoding %s: %w", stateFile(dir), err)
+	}
+	if s.Dir != dir {
+		return state{}, fmt.Errorf("reading about the stack in %s: it was started in %s and cannot be moved", dir, s.Dir)
+	}
+	return s, nil
+}
+
+// clear removes the files of a stack in dir that ended with the machine. A
+// stack that is not over is an error.
+func clear(ctx context.Context, dir string, log *slog.Logger) error {
+	_, err := Open(dir, log)
+	if err == nil {
+		return fmt.Errorf("starting a stack in %s: there is one; open or destroy it", dir)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	// The claim of its number, if there is one, is another's by now.
+	return (&Stack{state: state{Dir: dir}, log: log}).Destroy(ctx)
+}
+
+// Running reports whether containerd runs.
+func (s *Stack) Running() bool { return s.process != nil && s.Containerd.Alive() }

@@ -1,0 +1,124 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"podd/runtime/runtimetest/stack/claim"
+)
+
+// process is a running process that is signalled and waited for by a pidfd,
+// so that it is never mistaken for a later one with the same pid.
+type process struct {
+	fd     *os.File
+	reaped chan struct{} // closed when a child was waited for; nil: not a child
+}
+
+// launch starts containerd in a session of its own, so that it gets no ^C of
+// this process's terminal, and starts the goroutine that reaps it, which ends
+// with it.
+func (s *Stack) launch() error {
+	log, err := os.OpenFile(s.LogFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening containerd's log: %w", err)
+	}
+	defer log.Close()
+	cmd := exec.Command(s.Tools.Containerd, "--config", configIn(s.Dir))
+	// The shim is found by PATH, beside containerd.
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(s.Tools.Containerd)+":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting containerd: %w", err)
+	}
+	reaped := make(chan struct{})
+	go func() {
+		defer close(reaped)
+		_ = cmd.Wait() // how it ended is seen by who waits for it
+	}()
+	owner, err := claim.Process(cmd.Process.Pid)
+	if err == nil {
+		s.Containerd = owner
+		s.process, err = adopt(owner)
+	}
+	if err != nil {
+		return fmt.Errorf("starting containerd: %w; the end of %s: %s", err, s.LogFile(), s.logTail())
+	}
+	s.process.reaped = reaped
+	return s.save()
+}
+
+// adopt gets hold of a process. The error is fs.ErrNotExist if it is gone.
+func adopt(owner claim.Owner) (*process, error) {
+	fd, err := unix.PidfdOpen(owner.PID, unix.PIDFD_NONBLOCK)
+	if errors.Is(err, unix.ESRCH) {
+		return nil, fmt.Errorf("finding process %d: %w", owner.PID, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening process %d: %w", owner.PID, err)
+	}
+	p := &process{fd: os.NewFile(uintptr(fd), "pidfd")}
+	if !owner.Alive() { // it died before the pidfd was opened, which may be another's
+		p.close()
+		return nil, fmt.Errorf("finding process %d: %w", owner.PID, fs.ErrNotExist)
+	}
+	return p, nil
+}
+
+// signal sends a signal; a process that has ended is success.
+func (p *process) signal(sig unix.Signal) error {
+	err := unix.PidfdSendSignal(int(p.fd.Fd()), sig, nil, 0)
+	if err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("sending %s: %w", unix.SignalName(sig), err)
+	}
+	return nil
+}
+
+// wait returns when the process has ended, and been reaped if it is a child.
+func (p *process) wait(ctx context.Context) error {
+	for {
+		// The poll has a limit only to notice the end of ctx.
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.fd.Fd()), Events: unix.POLLIN}}, int((50 * time.Millisecond).Milliseconds()))
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("waiting for a process to end: %w", err)
+		}
+		if n > 0 {
+			break
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("waiting for a process to end: %w", ctx.Err())
+		}
+	}
+	if p.reaped != nil {
+		<-p.reaped
+	}
+	return nil
+}
+
+// end kills after sig did not end the process within grace.
+func (p *process) end(ctx context.Context, sig unix.Signal, grace time.Duration) error {
+	if err := p.signal(sig); err != nil {
+		return err
+	}
+	patient, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	if p.wait(patient) == nil {
+		return nil
+	}
+	if err := p.signal(unix.SIGKILL); err != nil {
+		return err
+	}
+	return p.wait(ctx)
+}
+
+// close lets go of the process; there is nothing to do about an error.
+func (p *process) close() { _ = p.fd.Close() }

@@ -1,0 +1,61 @@
+//go:build e2e
+
+package stack_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/runtime/runtimetest/stack"
+	"podd/runtime/runtimetest/stack/registry"
+)
+
+func TestPullFromLoopbackRegistry(t *testing.T) {
+	both(t, func(t *testing.T, s *stack.Stack) {
+		r, err := registry.Start(registry.Options{User: "ann", Password: "secret"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		image, err := registry.FromTarball(s.Tools.Images, stack.BusyboxImage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ref, err := r.Push(image, "team/busybox:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := runtimev1.NewImageServiceClient(dial(t, s))
+		pull := func(ctx context.Context, password string) error {
+			_, err := client.PullImage(ctx, &runtimev1.PullImageRequest{
+				Image: &runtimev1.ImageSpec{Image: ref},
+				Auth:  &runtimev1.AuthConfig{Username: "ann", Password: password},
+			})
+			return err
+		}
+		if err := pull(t.Context(), "wrong"); err == nil || !strings.Contains(err.Error(), "401") {
+			t.Errorf("with a wrong password: got %v, want 401", err)
+		}
+		r.Inject(registry.Fault{In: "/manifests/", Status: 503})
+		if err := pull(t.Context(), "secret"); err == nil || !strings.Contains(err.Error(), "503") {
+			t.Errorf("from a registry that is down: got %v, want 503", err)
+		}
+		r.Heal()
+		r.Inject(registry.Fault{In: "/manifests/"})
+		short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		if err := pull(short, "secret"); status.Code(err) != codes.DeadlineExceeded {
+			t.Errorf("from a registry that hangs: got %v, want the deadline", err)
+		}
+		r.Heal()
+		if err := pull(t.Context(), "secret"); err != nil {
+			t.Errorf("at last: %v", err)
+		}
+	})
+}

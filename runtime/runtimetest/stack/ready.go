@@ -1,0 +1,77 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// poll is how often a condition is asked again where nothing announces it.
+const poll = 10 * time.Millisecond
+
+// dial connects to the CRI of the stack. Calls fail at once while it does not
+// listen, and it is tried again within a moment.
+func (s *Stack) dial() (*grpc.ClientConn, error) {
+	conn, err := grpc.NewClient(s.Endpoint(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: poll, Multiplier: 1, MaxDelay: poll},
+			MinConnectTimeout: time.Second,
+		}))
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", s.Endpoint(), err)
+	}
+	return conn, nil
+}
+
+// errExited is why waiting for containerd is over before its context.
+var errExited = errors.New("containerd exited")
+
+// until asks again and again whether something is the case, and gives up when
+// containerd exits or ctx ends.
+func (s *Stack) until(ctx context.Context, what string, is func(context.Context) (bool, error)) error {
+	again := time.NewTicker(poll)
+	defer again.Stop()
+	for {
+		ok, err := is(ctx)
+		if ok {
+			return nil
+		}
+		if !s.Running() {
+			return fmt.Errorf("waiting until %s: %w", what, errExited)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting until %s: %w (last: %v)", what, ctx.Err(), err)
+		case <-again.C:
+		}
+	}
+}
+
+// ready waits until CRI answers that the runtime and its network are ready.
+func (s *Stack) ready(ctx context.Context) error {
+	conn, err := s.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	client := runtimev1.NewRuntimeServiceClient(conn)
+	return s.until(ctx, "the runtime is ready", func(ctx context.Context) (bool, error) {
+		reply, err := client.Status(ctx, &runtimev1.StatusRequest{})
+		if err != nil {
+			return false, err
+		}
+		for _, c := range reply.GetStatus().GetConditions() {
+			if !c.GetStatus() && (c.GetType() == runtimev1.RuntimeReady || c.GetType() == runtimev1.NetworkReady) {
+				return false, fmt.Errorf("%s: %s", c.GetType(), c.GetMessage())
+			}
+		}
+		return true, nil
+	})
+}

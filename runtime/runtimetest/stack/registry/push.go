@@ -1,0 +1,90 @@
+package registry
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// Push puts an image under repository, as in "team/web:1", and returns its
+// full name. It asks the registry's handler itself: no password is needed, no
+// fault is met and nothing is counted.
+func (r *Registry) Push(image v1.Image, repository string) (string, error) {
+	ref, err := name.ParseReference(r.Host() + "/" + repository)
+	if err == nil {
+		err = r.push(image, ref)
+	}
+	if err != nil {
+		return "", fmt.Errorf("pushing %s: %w", repository, err)
+	}
+	return ref.String(), nil
+}
+
+func (r *Registry) push(image v1.Image, ref name.Reference) error {
+	layers, err := image.Layers()
+	if err != nil {
+		return fmt.Errorf("listing layers: %w", err)
+	}
+	base := "/v2/" + ref.Context().RepositoryStr()
+	for _, layer := range layers {
+		digest, err := layer.Digest()
+		if err != nil {
+			return fmt.Errorf("digesting a layer: %w", err)
+		}
+		content, err := layer.Compressed()
+		if err != nil {
+			return fmt.Errorf("reading layer %s: %w", digest, err)
+		}
+		err = r.upload(base, digest, content)
+		_ = content.Close() // it was read to its end or not at all
+		if err != nil {
+			return err
+		}
+	}
+	return r.describe(image, base, ref.Identifier())
+}
+
+// describe uploads the configuration and then, naming the rest, the manifest.
+func (r *Registry) describe(image v1.Image, base, tag string) error {
+	digest, err := image.ConfigName()
+	if err != nil {
+		return fmt.Errorf("digesting the configuration: %w", err)
+	}
+	config, err := image.RawConfigFile()
+	if err != nil {
+		return fmt.Errorf("reading the configuration: %w", err)
+	}
+	if err := r.upload(base, digest, bytes.NewReader(config)); err != nil {
+		return err
+	}
+	manifest, err := image.RawManifest()
+	if err != nil {
+		return fmt.Errorf("reading the manifest: %w", err)
+	}
+	media, err := image.MediaType()
+	if err != nil {
+		return fmt.Errorf("reading the manifest: %w", err)
+	}
+	return r.send(http.MethodPut, base+"/manifests/"+tag, media, bytes.NewReader(manifest))
+}
+
+func (r *Registry) upload(base string, digest v1.Hash, content io.Reader) error {
+	return r.send(http.MethodPost, base+"/blobs/uploads/?digest="+digest.String(), "application/octet-stream", content)
+}
+
+func (r *Registry) send(method, path string, media types.MediaType, body io.Reader) error {
+	request := httptest.NewRequest(method, path, body)
+	request.Header.Set("Content-Type", string(media))
+	reply := httptest.NewRecorder()
+	r.images.ServeHTTP(reply, request)
+	if reply.Code != http.StatusCreated {
+		return fmt.Errorf("%s %s: %d %s", method, path, reply.Code, reply.Body)
+	}
+	return nil
+}

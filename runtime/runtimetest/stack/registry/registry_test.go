@@ -1,0 +1,121 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/v1/random"
+)
+
+func start(t *testing.T, o Options) *Registry {
+	t.Helper()
+	r, err := Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// push puts an image in and returns the URL of its manifest.
+func push(t *testing.T, r *Registry) string {
+	t.Helper()
+	image, err := random.Image(64, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, err := r.Push(image, "team/web:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := r.Host() + "/team/web:1"; ref != want {
+		t.Errorf("pushed as %s, want %s", ref, want)
+	}
+	return "http://" + r.Host() + "/v2/team/web/manifests/1"
+}
+
+func status(t *testing.T, ctx context.Context, url, user, password string) (int, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if user != "" {
+		req.SetBasicAuth(user, password)
+	}
+	reply, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	return reply.StatusCode, reply.Body.Close()
+}
+
+func TestPasswordIsAskedFor(t *testing.T) {
+	r := start(t, Options{User: "ann", Password: "secret"})
+	url := push(t, r)
+	for _, test := range []struct {
+		user, password string
+		want           int
+	}{{"", "", 401}, {"ann", "wrong", 401}, {"ann", "secret", 200}} {
+		if got, err := status(t, t.Context(), url, test.user, test.password); got != test.want || err != nil {
+			t.Errorf("as %s:%s: got %d, %v; want %d", test.user, test.password, got, err, test.want)
+		}
+	}
+}
+
+func TestFaultsApplyWhereAndAsOftenAsSaid(t *testing.T) {
+	r := start(t, Options{})
+	url := push(t, r)
+	before := r.Requests("/manifests/")
+	r.Inject(Fault{In: "/blobs/", Status: 500})
+	r.Inject(Fault{In: "/manifests/", Status: 429, Times: 2})
+	for i, want := range []int{429, 429, 200} {
+		if got, err := status(t, t.Context(), url, "", ""); got != want || err != nil {
+			t.Errorf("request %d: got %d, %v; want %d", i, got, err, want)
+		}
+	}
+	if got := r.Requests("/manifests/") - before; got != 3 {
+		t.Errorf("counted %d requests, want 3", got)
+	}
+}
+
+func TestHangEndsWithTheClientAndWithClose(t *testing.T) {
+	r := start(t, Options{})
+	url := push(t, r)
+	r.Inject(Fault{})
+	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := status(t, short, url, "", ""); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want the client's deadline", err)
+	}
+	r.Heal()
+	if got, err := status(t, t.Context(), url, "", ""); got != 200 || err != nil {
+		t.Errorf("after Heal: got %d, %v; want 200", got, err)
+	}
+	r.Inject(Fault{Times: 1})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := status(t, t.Context(), url, "", "")
+		ended <- err
+	}()
+	for r.Hanging() == 0 {
+		select {
+		case err := <-ended:
+			t.Fatalf("the request should hang, and ended: %v", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if err := r.server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("a hanging request was answered when the registry was closed")
+	}
+}

@@ -1,0 +1,57 @@
+package stack
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	// oldShimSockets is where the shims of containerd 1.6 listen.
+	oldShimSockets = "/run/containerd/s"
+	// cniResults is where libcni keeps what attaching a network gave.
+	cniResults = "/var/lib/cni/results"
+)
+
+// removeShared removes the stack's files from the directories that all
+// runtimes of a host share, which containerd cannot be told to leave. It has
+// done so itself for pods that it removed.
+func (s *Stack) removeShared() error {
+	errs := []error{s.removeCNIResults()}
+	for id := range s.containerIDs() {
+		err := os.Remove(s.oldShimSocket(id))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("removing the socket of a shim: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// oldShimSocket is where the shim of a sandbox listens: containerd's
+// SocketAddress gives it a name that no other containerd's has.
+func (s *Stack) oldShimSocket(id string) string {
+	return filepath.Join(oldShimSockets, fmt.Sprintf("%x", sha256.Sum256([]byte(filepath.Join(s.Socket(), "k8s.io", id)))))
+}
+
+// removeCNIResults removes what is kept under the name of the stack's network
+// or, for the loopback network that all stacks have, of its sandboxes.
+func (s *Stack) removeCNIResults() error {
+	results, err := filepath.Glob(filepath.Join(cniResults, "*"))
+	errs := []error{err}
+	ids := s.containerIDs()
+	for _, path := range results {
+		rest, own := strings.CutPrefix(filepath.Base(path), s.Claim.Bridge()+"-")
+		if !own {
+			id, _, _ := strings.Cut(strings.TrimPrefix(rest, "cni-loopback-"), "-")
+			own = ids[id]
+		}
+		if own {
+			errs = append(errs, os.Remove(path))
+		}
+	}
+	return errors.Join(errs...)
+}

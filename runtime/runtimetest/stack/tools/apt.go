@@ -1,0 +1,64 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// apt runs apt-get in dir. A machine that never updated its package lists, or
+// did so long ago, fails the first time: then the lists are updated and it is
+// tried once more.
+func apt(ctx context.Context, dir string, args ...string) error {
+	first := aptGet(ctx, dir, args...)
+	if first == nil || ctx.Err() != nil {
+		return first
+	}
+	if err := aptGet(ctx, dir, "update"); err != nil {
+		return errors.Join(first, err)
+	}
+	return aptGet(ctx, dir, args...)
+}
+
+func aptGet(ctx context.Context, dir string, args ...string) error {
+	// Another apt on the machine may hold its lock for a while.
+	args = append([]string{"-q", "-o", "DPkg::Lock::Timeout=120"}, args...)
+	_, err := run(ctx, dir, []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C"}, "apt-get", args...)
+	return err
+}
+
+// unpack downloads Debian packages and lays their files out below dir, without
+// installing them: nothing of the system changes and no service starts.
+func unpack(ctx context.Context, dir string, packages ...string) ([]debFile, error) {
+	if err := apt(ctx, dir, append([]string{"download"}, packages...)...); err != nil {
+		return nil, err
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, "*.deb"))
+	if err != nil {
+		return nil, fmt.Errorf("finding the downloaded packages: %w", err)
+	}
+	var files []debFile
+	for _, p := range paths {
+		if _, err := run(ctx, dir, nil, "dpkg-deb", "-x", p, dir); err != nil {
+			return nil, err
+		}
+		files = append(files, parseDebFile(p))
+	}
+	return files, nil
+}
+
+// debFile is what the name of a package file says.
+type debFile struct{ pkg, version string }
+
+// parseDebFile reads a name as in "runc_1.1.5+ds1-1+deb12u1_amd64.deb". The
+// version is cut down to upstream's number, 1.1.5.
+func parseDebFile(path string) debFile {
+	pkg, rest, _ := strings.Cut(filepath.Base(path), "_")
+	version, _, _ := strings.Cut(rest, "_")
+	if _, after, ok := strings.Cut(version, "%3a"); ok { // behind an epoch
+		version = after
+	}
+	return debFile{pkg, version[:len(version)-len(strings.TrimLeft(version, "0123456789."))]}
+}

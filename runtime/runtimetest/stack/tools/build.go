@@ -1,0 +1,115 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	containerdModule = "github.com/containerd/containerd/v2"
+	runcModule       = "github.com/opencontainers/runc"
+	pluginsModule    = "github.com/containernetworking/plugins"
+)
+
+// recipe is part of the hash of what is built: change it with the flags below.
+const recipe = "1"
+
+// staticPackages are built without cgo, runcModule with it.
+var staticPackages = []string{
+	containerdModule + "/cmd/containerd",
+	containerdModule + "/cmd/containerd-shim-runc-v2",
+	containerdModule + "/cmd/ctr",
+	pluginsModule + "/plugins/main/bridge",
+	pluginsModule + "/plugins/main/loopback",
+	pluginsModule + "/plugins/ipam/host-local",
+	pluginsModule + "/plugins/meta/portmap",
+}
+
+// buildPinned builds the programs that the module in dir pins.
+func buildPinned(ctx context.Context, c *cache, module string) (Set, error) {
+	hash, err := moduleHash(ctx, module)
+	if err != nil {
+		return Set{}, err
+	}
+	dir, err := c.entry("containerd-"+hash, func(dir string) error {
+		c.log.Info("building containerd, runc and the CNI plugins; this takes a minute or two", "into", c.dir)
+		if err := prepareHost(ctx, c.log, toBuild); err != nil {
+			return err
+		}
+		v, err := pinnedVersions(ctx, module)
+		if err != nil {
+			return err
+		}
+		if err := buildAll(ctx, module, filepath.Join(dir, "bin"), v); err != nil {
+			return fmt.Errorf("building the stack: %w", err)
+		}
+		return writeVersions(dir, v)
+	})
+	if err != nil {
+		return Set{}, err
+	}
+	bin := filepath.Join(dir, "bin")
+	set := Set{
+		Flavor:     Pinned,
+		Containerd: filepath.Join(bin, "containerd"),
+		Ctr:        filepath.Join(bin, "ctr"),
+		Runc:       filepath.Join(bin, "runc"),
+		CNI:        bin,
+	}
+	set.Versions, err = readVersions(dir)
+	return set, err
+}
+
+func buildAll(ctx context.Context, module, bin string, v Versions) error {
+	// btrfs, zfs and device mapper snapshots and tracing are weight without use.
+	static := append([]string{"build", "-o", bin + "/",
+		"-tags", "no_btrfs,no_zfs,no_devmapper,no_tracing",
+		"-ldflags", "-s -w -X " + containerdModule + "/version.Version=" + v.Containerd +
+			" -X " + pluginsModule + "/pkg/utils/buildversion.BuildVersion=v" + v.CNI,
+	}, staticPackages...)
+	if _, err := run(ctx, module, goEnv("0"), "go", static...); err != nil {
+		return err
+	}
+	_, err := run(ctx, module, goEnv("1"), "go", "build", "-o", bin+"/",
+		"-tags", "seccomp,netgo,osusergo,runc_nocriu", "-ldflags", "-s -w -extldflags -static", runcModule)
+	return err
+}
+
+func goEnv(cgo string) []string {
+	return []string{"CGO_ENABLED=" + cgo, "GOWORK=off", "GOFLAGS=-buildvcs=false"}
+}
+
+// moduleHash covers everything that decides what a build gives.
+func moduleHash(ctx context.Context, module string) (string, error) {
+	mod, err := os.ReadFile(filepath.Join(module, "go.mod"))
+	if err != nil {
+		return "", fmt.Errorf("hashing the stack: %w", err)
+	}
+	sum, err := os.ReadFile(filepath.Join(module, "go.sum"))
+	if err != nil {
+		return "", fmt.Errorf("hashing the stack: %w", err)
+	}
+	version, err := run(ctx, module, nil, "go", "env", "GOVERSION", "GOARCH")
+	if err != nil {
+		return "", err
+	}
+	return digest([]byte(recipe), mod, sum, version), nil
+}
+
+func pinnedVersions(ctx context.Context, module string) (Versions, error) {
+	out, err := run(ctx, module, goEnv("0"), "go", "list", "-m", "-f", "{{.Version}}", containerdModule, runcModule, pluginsModule)
+	if err != nil {
+		return Versions{}, err
+	}
+	v := strings.Fields(string(out))
+	if len(v) != 3 {
+		return Versions{}, fmt.Errorf("reading the versions in %s/go.mod: got %q, want three", module, v)
+	}
+	for i := range v {
+		v[i] = strings.TrimPrefix(v[i], "v")
+	}
+	return Versions{Containerd: v[0], Runc: v[1], CNI: v[2]}, nil
+}

@@ -1,0 +1,55 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// debianBusybox is the path of the static busybox of Debian's package. It is
+// unpacked, never installed: the plain busybox of a host stays as it is.
+func debianBusybox(ctx context.Context, c *cache) (string, error) {
+	codename, err := codename()
+	if err != nil {
+		return "", err
+	}
+	dir, err := c.entry("busybox-"+codename, func(dir string) error {
+		if _, err := unpack(ctx, dir, "busybox-static"); err != nil {
+			return fmt.Errorf("fetching Debian's busybox-static: %w", err)
+		}
+		return nil
+	})
+	return filepath.Join(dir, "bin", "busybox"), err
+}
+
+// busyboxImage is a root file system with busybox and a link for each of its
+// commands in /bin, and the little of /etc that programs look for.
+func busyboxImage(ctx context.Context, busybox string) (v1.Image, error) {
+	data, err := os.ReadFile(busybox)
+	if err != nil {
+		return nil, fmt.Errorf("reading busybox: %w", err)
+	}
+	commands, err := run(ctx, "/", nil, busybox, "--list")
+	if err != nil {
+		return nil, err
+	}
+	files := []file{
+		{name: "bin/", mode: 0o755},
+		{name: "bin/busybox", mode: 0o755, data: data},
+		{name: "etc/", mode: 0o755},
+		{name: "etc/passwd", mode: 0o644, data: []byte("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n")},
+		{name: "etc/group", mode: 0o644, data: []byte("root:x:0:\nnobody:x:65534:\n")},
+		{name: "root/", mode: 0o700},
+		{name: "tmp/", mode: 0o1777},
+	}
+	for _, command := range strings.Fields(string(commands)) {
+		if command != "busybox" {
+			files = append(files, file{name: "bin/" + command, mode: 0o777, link: "busybox"})
+		}
+	}
+	return newImage(files, v1.Config{Env: []string{"PATH=/bin"}, Cmd: []string{"sh"}})
+}

@@ -1,0 +1,58 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// need is something of the host that the stack cannot do without.
+type need struct {
+	packages []string // the Debian packages that bring it
+	there    func(context.Context) bool
+}
+
+// toRun and toBuild are the only packages ever installed into the system. None
+// of them starts a service.
+var toRun = []need{
+	// The CNI plugins masquerade and forward host ports with nft.
+	{[]string{"nftables"}, onPath("nft")},
+}
+
+var toBuild = []need{
+	// runc sets up namespaces in C before Go's runtime starts.
+	{[]string{"gcc", "libc6-dev"}, onPath("gcc")},
+	// runc compiles seccomp profiles with libseccomp.
+	{[]string{"pkg-config"}, onPath("pkg-config")},
+	{[]string{"libseccomp-dev"}, func(ctx context.Context) bool {
+		return exec.CommandContext(ctx, "pkg-config", "--exists", "libseccomp").Run() == nil
+	}},
+}
+
+func onPath(program string) func(context.Context) bool {
+	return func(context.Context) bool {
+		_, err := exec.LookPath(program)
+		return err == nil
+	}
+}
+
+// prepareHost installs the Debian packages that are needed and missing, if any.
+func prepareHost(ctx context.Context, log *slog.Logger, needs []need) error {
+	var missing []string
+	for _, n := range needs {
+		if !n.there(ctx) {
+			missing = append(missing, n.packages...)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("preparing the host: Debian packages %s are missing and only root can install them", strings.Join(missing, ", "))
+	}
+	log.Info("installing Debian packages", "packages", strings.Join(missing, " "))
+	return apt(ctx, "/", append([]string{"install", "-y", "--no-install-recommends"}, missing...)...)
+}

@@ -1,0 +1,107 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// The names of the test images.
+const (
+	PauseImage   = "podd.test/pause:1"   // a sandbox's process
+	BusyboxImage = "podd.test/busybox:1" // a shell and the usual commands in /bin
+	WebImage     = "podd.test/web:1"     // answers HTTP on $PORT, 8080 when unset
+)
+
+const imagesTar = "images.tar"
+
+// imageRecipe is part of the hash of the images: change it with how they are made.
+const imageRecipe = "1"
+
+// images makes the tarball of all images and returns its directory.
+func images(ctx context.Context, c *cache, root string) (string, error) {
+	busybox, err := debianBusybox(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	sources := filepath.Join(root, "testdata", "images")
+	hash, err := imagesHash(ctx, sources, busybox)
+	if err != nil {
+		return "", err
+	}
+	return c.entry("images-"+hash, func(dir string) error {
+		all, err := makeImages(ctx, dir, sources, busybox)
+		if err != nil {
+			return fmt.Errorf("making the test images: %w", err)
+		}
+		if err := tarball.MultiRefWriteToFile(filepath.Join(dir, imagesTar), all); err != nil {
+			return fmt.Errorf("writing the test images: %w", err)
+		}
+		return nil
+	})
+}
+
+func makeImages(ctx context.Context, dir, sources, busybox string) (map[name.Reference]v1.Image, error) {
+	all := map[name.Reference]v1.Image{}
+	for ref, make := range map[string]func() (v1.Image, error){
+		PauseImage:   func() (v1.Image, error) { return programImage(ctx, dir, sources, "pause") },
+		WebImage:     func() (v1.Image, error) { return programImage(ctx, dir, sources, "web") },
+		BusyboxImage: func() (v1.Image, error) { return busyboxImage(ctx, busybox) },
+	} {
+		parsed, err := name.ParseReference(ref)
+		if err != nil {
+			return nil, fmt.Errorf("naming image %s: %w", ref, err)
+		}
+		if all[parsed], err = make(); err != nil {
+			return nil, fmt.Errorf("making image %s: %w", ref, err)
+		}
+	}
+	return all, nil
+}
+
+// programImage is an image of one static Go program at /<program>.
+func programImage(ctx context.Context, dir, sources, program string) (v1.Image, error) {
+	binary := filepath.Join(dir, program)
+	if _, err := run(ctx, filepath.Join(sources, program), goEnv("0"),
+		"go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "."); err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(binary)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", binary, err)
+	}
+	files := []file{{name: program, mode: 0o755, data: data}}
+	return newImage(files, v1.Config{Entrypoint: []string{"/" + program}})
+}
+
+func imagesHash(ctx context.Context, sources, busybox string) (string, error) {
+	parts := [][]byte{[]byte(imageRecipe)}
+	add := func(path string) error {
+		data, err := os.ReadFile(path)
+		parts = append(parts, []byte(filepath.Base(path)), data)
+		return err
+	}
+	err := filepath.WalkDir(sources, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		return add(path)
+	})
+	if err == nil {
+		err = add(busybox)
+	}
+	if err != nil {
+		return "", fmt.Errorf("hashing the sources of the test images: %w", err)
+	}
+	version, err := run(ctx, sources, nil, "go", "env", "GOVERSION", "GOARCH")
+	if err != nil {
+		return "", err
+	}
+	return digest(append(parts, version)...), nil
+}

@@ -1,0 +1,86 @@
+package tools
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// file is one entry of a layer: a directory if its name ends in a slash, a
+// symbolic link if link is set, else a regular file. All belong to root.
+type file struct {
+	name string
+	mode int64
+	data []byte
+	link string
+}
+
+// newImage makes an image of one layer. The same files and config always give
+// the same digest: no time and no owner of the building machine gets in.
+func newImage(files []file, config v1.Config) (v1.Image, error) {
+	content, err := archive(files)
+	if err != nil {
+		return nil, err
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(content)), nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making a layer: %w", err)
+	}
+	image, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return nil, fmt.Errorf("adding a layer: %w", err)
+	}
+	described, err := image.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("reading the image config: %w", err)
+	}
+	described = described.DeepCopy()
+	described.OS, described.Architecture = "linux", runtime.GOARCH
+	described.Created = v1.Time{Time: time.Unix(0, 0).UTC()}
+	described.Config = config
+	image, err = mutate.ConfigFile(image, described)
+	if err != nil {
+		return nil, fmt.Errorf("setting the image config: %w", err)
+	}
+	return image, nil
+}
+
+func archive(files []file) ([]byte, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for _, f := range files {
+		if err := w.WriteHeader(f.header()); err != nil {
+			return nil, fmt.Errorf("archiving %s: %w", f.name, err)
+		}
+		if _, err := w.Write(f.data); err != nil {
+			return nil, fmt.Errorf("archiving %s: %w", f.name, err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("ending the archive: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+func (f file) header() *tar.Header {
+	h := &tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.data)), Linkname: f.link,
+		Typeflag: tar.TypeReg, ModTime: time.Unix(0, 0)}
+	switch {
+	case f.link != "":
+		h.Typeflag = tar.TypeSymlink
+	case strings.HasSuffix(f.name, "/"):
+		h.Typeflag = tar.TypeDir
+	}
+	return h
+}

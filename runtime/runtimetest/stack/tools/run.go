@@ -1,0 +1,33 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// run runs a program in dir with env added to the environment and returns its
+// standard output. The error of a failure ends with what the program wrote.
+func run(ctx context.Context, dir string, env []string, name string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), env...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("running %s: %w: %s", strings.Join(cmd.Args, " "), err, tail(stderr.String()+stdout.String(), 2000))
+	}
+	return stdout.Bytes(), nil
+}
+
+// tail is the end of s, where programs say what went wrong.
+func tail(s string, most int) string {
+	s = strings.TrimSpace(s)
+	if len(s) <= most {
+		return s
+	}
+	return "…" + s[len(s)-most:]
+}

@@ -1,0 +1,67 @@
+package tools
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+func TestParseDebFile(t *testing.T) {
+	for path, want := range map[string]debFile{
+		"/x/containerd_1.6.20~ds1-1+deb12u3_amd64.deb":        {"containerd", "1.6.20"},
+		"/x/runc_1.1.5+ds1-1+deb12u1_amd64.deb":               {"runc", "1.1.5"},
+		"/x/busybox-static_1%3a1.35.0-4+deb12u1+b1_amd64.deb": {"busybox-static", "1.35.0"},
+		"/x/without.deb": {"without.deb", ""},
+	} {
+		if got := parseDebFile(path); got != want {
+			t.Errorf("%s: got %v, want %v", path, got, want)
+		}
+	}
+}
+
+func TestEntryIsFilledOnceAndOnlyWhole(t *testing.T) {
+	c := &cache{dir: t.TempDir(), log: slog.New(slog.DiscardHandler)}
+	failure := errors.New("broken")
+	calls := 0
+	for _, result := range []error{failure, nil, nil} {
+		dir, err := c.entry("x", func(dir string) error {
+			calls++
+			if err := os.WriteFile(filepath.Join(dir, "part"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return result
+		})
+		if !errors.Is(err, result) {
+			t.Fatalf("got %v, want %v", err, result)
+		}
+		if result == nil {
+			if _, err := os.Stat(filepath.Join(dir, "part")); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if left, err := os.ReadDir(c.dir); err != nil || len(left) != 1 || calls != 2 {
+		t.Errorf("filled %d times, want 2; directory %v, %v", calls, left, err)
+	}
+}
+
+func TestImagesAreReproducible(t *testing.T) {
+	files := []file{{name: "bin/", mode: 0o755}, {name: "bin/x", mode: 0o755, data: []byte("x")}, {name: "bin/y", mode: 0o777, link: "x"}}
+	var digests [2]v1.Hash
+	for i := range digests {
+		image, err := newImage(files, v1.Config{Cmd: []string{"x"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if digests[i], err = image.Digest(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if digests[0] != digests[1] {
+		t.Errorf("the same files gave %s and %s", digests[0], digests[1])
+	}
+}
