@@ -1,0 +1,164 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Action describes one effect. At most one action of a subject is under way.
+// String is for users and logs; it never prints env, headers or credentials.
+type Action interface {
+	Subject() string
+	Verb() string
+	String() string
+	sealed()
+}
+
+// EnsureImage makes a container's image present by its pull policy.
+type EnsureImage struct {
+	Container string
+	Image     string
+	Policy    string
+	// Successor says that it is for the version that waits to take over.
+	Successor bool
+}
+
+// PrepareVolumes makes the pod's directory and volumes; doing it twice is
+// harmless.
+type PrepareVolumes struct{ UID types.UID }
+
+// RunSandbox makes and starts the pod's sandbox.
+type RunSandbox struct{ Attempt uint32 }
+
+// StartContainer creates and starts a container, or starts the one of
+// CreatedID that an interrupted start left behind.
+type StartContainer struct {
+	Container string
+	SandboxID string
+	Attempt   uint32
+	Backoff   int
+	// ImageRef is what the container is created from.
+	ImageRef string
+	// CreatedID is the container an interrupted start left; "" for none.
+	CreatedID string
+	Why       string
+}
+
+// StopContainer ends a container, with TERM first unless Grace is zero.
+type StopContainer struct {
+	Container string
+	ID        string
+	Grace     time.Duration
+	Why       string
+}
+
+// RemoveContainer forgets a dead container.
+type RemoveContainer struct{ Container, ID string }
+
+// StopSandbox ends whatever still runs in a sandbox and frees its network.
+type StopSandbox struct{ ID, Why string }
+
+// EndForeign ends and removes a sandbox that podd did not make, its containers
+// first, each with the grace it was made with.
+type EndForeign struct{ ID string }
+
+// RemoveSandbox forgets a stopped sandbox with its containers.
+type RemoveSandbox struct {
+	ID string
+	// Released says that podd stopped it itself, so that it need not be stopped
+	// again: each time, containerd 2.x runs the network plugins.
+	Released bool
+}
+
+// ReleaseVolumes unmounts and removes the volumes of a pod at rest.
+type ReleaseVolumes struct{ UID types.UID }
+
+// RemoveDir removes everything a gone pod left on disk: volumes, logs, memory.
+type RemoveDir struct{ UID types.UID }
+
+// Subjects: what an action is about.
+func (a EnsureImage) Subject() string {
+	if a.Successor {
+		return "next image/" + a.Container
+	}
+	return "image/" + a.Container
+}
+func (a PrepareVolumes) Subject() string  { return "dir/" + string(a.UID) }
+func (a RunSandbox) Subject() string      { return "sandbox" }
+func (a StartContainer) Subject() string  { return "container/" + a.Container }
+func (a StopContainer) Subject() string   { return "stop/" + a.ID }
+func (a RemoveContainer) Subject() string { return "remove/" + a.ID }
+func (a StopSandbox) Subject() string     { return "sandbox/" + a.ID }
+func (a RemoveSandbox) Subject() string   { return "sandbox/" + a.ID }
+func (a ReleaseVolumes) Subject() string  { return "dir/" + string(a.UID) }
+func (a RemoveDir) Subject() string       { return "dir/" + string(a.UID) }
+
+// Verbs: two actions of one subject and verb are the same undertaking.
+func (EnsureImage) Verb() string     { return "pull" }
+func (PrepareVolumes) Verb() string  { return "prepare" }
+func (RunSandbox) Verb() string      { return "run" }
+func (StartContainer) Verb() string  { return "start" }
+func (StopContainer) Verb() string   { return "stop" }
+func (RemoveContainer) Verb() string { return "remove" }
+func (StopSandbox) Verb() string     { return "stop" }
+func (RemoveSandbox) Verb() string   { return "remove" }
+func (ReleaseVolumes) Verb() string  { return "release" }
+func (RemoveDir) Verb() string       { return "remove" }
+
+func (a EnsureImage) String() string {
+	return fmt.Sprintf("get image %s for %s (%s)", a.Image, a.Container, a.Policy)
+}
+func (a PrepareVolumes) String() string { return "prepare volumes" }
+func (a RunSandbox) String() string     { return fmt.Sprintf("run sandbox, attempt %d", a.Attempt) }
+func (a StartContainer) String() string {
+	return fmt.Sprintf("start %s, attempt %d (%s)", a.Container, a.Attempt, a.Why)
+}
+func (a StopContainer) String() string {
+	return fmt.Sprintf("stop %s within %s (%s)", a.Container, a.Grace.Round(time.Second), a.Why)
+}
+func (a RemoveContainer) String() string { return "remove dead container of " + a.Container }
+func (a StopSandbox) String() string     { return "stop sandbox (" + a.Why + ")" }
+func (a RemoveSandbox) String() string   { return "remove stopped sandbox" }
+func (a ReleaseVolumes) String() string  { return "release volumes" }
+func (a RemoveDir) String() string       { return "remove the pod's directory and logs" }
+
+func (a EndForeign) Subject() string { return "sandbox/" + a.ID }
+
+// Verb implements Action.
+func (EndForeign) Verb() string { return "end" }
+
+func (EndForeign) String() string { return "end the foreign pod, with its own grace" }
+
+func (EndForeign) sealed()      {}
+func (EnsureImage) sealed()     {}
+func (PrepareVolumes) sealed()  {}
+func (RunSandbox) sealed()      {}
+func (StartContainer) sealed()  {}
+func (StopContainer) sealed()   {}
+func (RemoveContainer) sealed() {}
+func (StopSandbox) sealed()     {}
+func (RemoveSandbox) sealed()   {}
+func (ReleaseVolumes) sealed()  {}
+func (RemoveDir) sealed()       {}
+
+// SameUndertaking says that one action is the other with newer reasons: what is
+// under way for it serves.
+func SameUndertaking(a, b Action) bool {
+	if a.Subject() != b.Subject() || a.Verb() != b.Verb() {
+		return false
+	}
+	pull, ok := a.(EnsureImage)
+	return !ok || pull == b
+}
+
+// Cancellable says that an action may be given up half-way when no decision
+// names it any more. The others are short or must come to their end.
+func Cancellable(a Action) bool {
+	switch a.(type) {
+	case EnsureImage, PrepareVolumes, RunSandbox:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,208 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+)
+
+// Claimant is one pod name's claims on what the node has once.
+type Claimant struct {
+	Key types.NamespacedName
+	// Wants is the newest wanted version; nil when the name is going.
+	Wants *manifest.Pod
+	// Holds are the versions of which something may still run, also those that
+	// were admitted and are being started.
+	Holds []*manifest.Pod
+	// UIDs of which the name has anything on this machine: directories are
+	// named after them.
+	UIDs []types.UID
+	// Yields says that what is held and not wanted any more is being given up;
+	// otherwise a version that runs keeps it for as long as it runs.
+	Yields bool
+	// Rests says that what is wanted ran to its end: it claims nothing any more.
+	Rests bool
+	// Present says that the name takes one of the node's places for pods.
+	Present bool
+}
+
+// Limits are the node's.
+type Limits struct {
+	MaxPods int // 0: no limit
+}
+
+// binding is who has a host port, and what it wants to have.
+type binding struct {
+	manifest.HostClaim
+	key   types.NamespacedName
+	pod   *manifest.Pod
+	keeps []manifest.HostClaim
+}
+
+// kept says that who has the port wants it, or what excludes claim as well.
+func (b *binding) kept(claim manifest.HostClaim) bool {
+	return slices.ContainsFunc(b.keeps, claim.Meets)
+}
+
+// Admission answers for every claimant that wants something. Who is present comes
+// first, then the names in order. A claim is free once its holder is gone;
+// while the holder is on its way out the answer is Wait. A holder whose edit is
+// rejected is on no way out, and that may reject others: so it is asked again
+// until nothing changes, at most once for each claimant.
+func Admission(claimants []Claimant, limits Limits) map[types.NamespacedName]Verdict {
+	ordered := slices.Clone(claimants)
+	slices.SortStableFunc(ordered, func(a, b Claimant) int {
+		if a.Present != b.Present {
+			if a.Present {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
+	})
+	for {
+		verdicts, again := admission(ordered, limits), false
+		for i := range ordered {
+			if c := &ordered[i]; c.Yields && c.Wants != nil && verdicts[c.Key].Answer == Reject {
+				c.Yields, again = false, true
+			}
+		}
+		if !again {
+			return verdicts
+		}
+	}
+}
+
+func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]Verdict {
+	ports := heldPorts(ordered)
+	places := countPlaces(ordered, limits)
+	uids := heldUIDs(ordered)
+	verdicts := map[types.NamespacedName]Verdict{}
+	for _, c := range ordered {
+		if c.Wants == nil {
+			continue
+		}
+		if c.Rests {
+			verdicts[c.Key] = Verdict{}
+			continue
+		}
+		v := places.admit(c)
+		if v.Answer == Admit {
+			v = ports.admit(c)
+		}
+		if v.Answer == Admit {
+			v = uids.admit(c)
+		}
+		verdicts[c.Key] = v
+	}
+	return verdicts
+}
+
+// uidTable has who holds a UID.
+type uidTable map[types.UID]types.NamespacedName
+
+func heldUIDs(claimants []Claimant) uidTable {
+	t := uidTable{}
+	for _, c := range claimants {
+		for _, uid := range c.UIDs {
+			if c.Wants == nil || c.Wants.UID != uid {
+				t[uid] = c.Key
+			}
+		}
+	}
+	return t
+}
+
+// admit: a uid that a user moved from one name to another is free once nothing
+// of the first is left.
+func (t uidTable) admit(c Claimant) Verdict {
+	holder, held := t[c.Wants.UID]
+	if !held || holder == c.Key {
+		return Verdict{}
+	}
+	return Verdict{Answer: Wait, Reason: "UIDInUse", Message: fmt.Sprintf("metadata.uid %s is still that of %s, which is ending", c.Wants.UID, holder)}
+}
+
+type portTable map[int32][]binding
+
+func heldPorts(claimants []Claimant) portTable {
+	t := portTable{}
+	for _, c := range claimants {
+		keeps := manifest.HostClaims(c.Wants)
+		for _, held := range c.Holds {
+			if !c.Yields {
+				keeps = append(keeps, manifest.HostClaims(held)...)
+			}
+			t.add(c.Key, held, keeps)
+		}
+	}
+	return t
+}
+
+func (t portTable) add(key types.NamespacedName, p *manifest.Pod, keeps []manifest.HostClaim) {
+	for _, claim := range manifest.HostClaims(p) {
+		t[claim.Number] = append(t[claim.Number], binding{HostClaim: claim, key: key, pod: p, keeps: keeps})
+	}
+}
+
+func (t portTable) admit(c Claimant) Verdict {
+	wanted := manifest.HostClaims(c.Wants)
+	answer := Verdict{}
+	for _, claim := range wanted {
+		for _, b := range t[claim.Number] {
+			if b.key == c.Key || !claim.Meets(b.HostClaim) {
+				continue
+			}
+			v := Verdict{Answer: Reject, Reason: "HostPortConflict"}
+			v.Message = fmt.Sprintf("host port %d/%s is taken by %s (%s)", claim.Number, claim.Protocol, b.key, b.pod.Origin)
+			if !b.kept(claim) {
+				v.Answer = Wait
+				v.Message = fmt.Sprintf("host port %d/%s is still held by %s, which is ending", claim.Number, claim.Protocol, b.key)
+			}
+			if v.Answer > answer.Answer || v.Answer == answer.Answer && v.Message < answer.Message {
+				answer = v
+			}
+		}
+	}
+	if answer.Answer == Admit {
+		t.add(c.Key, c.Wants, wanted)
+	}
+	return answer
+}
+
+type places struct{ max, taken, leaving int }
+
+func countPlaces(claimants []Claimant, limits Limits) *places {
+	p := &places{max: limits.MaxPods}
+	for _, c := range claimants {
+		if c.Present {
+			p.taken++
+			if c.Wants == nil {
+				p.leaving++
+			}
+		}
+	}
+	return p
+}
+
+func (p *places) admit(c Claimant) Verdict {
+	if c.Present || p.max <= 0 {
+		return Verdict{}
+	}
+	if p.taken < p.max {
+		p.taken++
+		return Verdict{}
+	}
+	v := Verdict{Answer: Reject, Reason: "OutOfpods"}
+	v.Message = fmt.Sprintf("the node is full: %d of %d pods (--max-pods)", p.taken, p.max)
+	if p.leaving > 0 {
+		p.leaving--
+		v.Answer = Wait
+		v.Message += ", one is ending"
+	}
+	return v
+}

@@ -1,0 +1,56 @@
+package plan
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+)
+
+// TestHostPorts: who wants the host port of a pod that runs.
+func TestHostPorts(t *testing.T) {
+	one := func(spec string) *manifest.Pod {
+		text := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {" + spec + "}\n"
+		f := manifest.Decode([]byte(text), manifest.Options{Path: "f", Node: "n"})
+		if f.Refused() || len(f.Pods) != 1 {
+			t.Fatalf("%s: %v", text, f.Problems)
+		}
+		return f.Pods[0]
+	}
+	ports := func(s string) string { return "containers: [{name: c, image: i, ports: [" + s + "]}]" }
+	init := func(s string) string {
+		return ports("") + ", initContainers: [{name: i, image: i, " + s + "ports: [{containerPort: 80, hostPort: 80}]}]"
+	}
+	const local, other = "{containerPort: 80, hostPort: 80, hostIP: 127.0.0.1}", "{containerPort: 80, hostPort: 80, hostIP: 10.0.0.1}"
+	const every = "{containerPort: 80, hostPort: 80}"
+	tests := map[string]struct {
+		holds, keeps, wants string
+		want                Answer
+	}{
+		"first of two addresses":   {ports(local + "," + other), ports(local + "," + other), ports(local), Reject},
+		"second of two addresses":  {ports(local + "," + other), ports(local + "," + other), ports(other), Reject},
+		"another address":          {ports(local), ports(local), ports(other), Admit},
+		"every address":            {ports(local), ports(local), ports(every), Reject},
+		"moves away":               {ports(local), ports(other), ports(local), Wait},
+		"keeps a part":             {ports(every), ports(local), ports(other), Wait},
+		"keeps the part asked":     {ports(every), ports(local), ports(local), Reject},
+		"init container that ends": {init(""), init(""), ports(every), Admit},
+		"asks for one that ends":   {ports(every), ports(every), init(""), Admit},
+		"sidecar":                  {init("restartPolicy: Always, "), init("restartPolicy: Always, "), ports(every), Reject},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			a, b := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "b"}
+			kept, wanted := one(tt.keeps), one(tt.wants)
+			kept.UID, wanted.UID = "a", "b"
+			got := Admission([]Claimant{
+				{Key: a, Wants: kept, Holds: []*manifest.Pod{one(tt.holds)}, Present: true, Yields: true},
+				{Key: b, Wants: wanted},
+			}, Limits{})[b]
+			if got.Answer != tt.want {
+				t.Errorf("%v, want %v", got, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,213 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/runtime"
+)
+
+type containerRule struct {
+	name string
+	when func(*facts, *member) bool
+	then func(*facts, *member, *Decision, *Step)
+}
+
+// containerRules see every container of a pod whose sandbox is ready; the
+// first match wins.
+var containerRules []containerRule
+
+func init() {
+	containerRules = []containerRule{
+		// Asked by a user: the one running at that moment ends, once.
+		{"restart asked -> stop", func(f *facts, m *member) bool { return m.restartAsked() && m.is(runtime.Running) }, stopAsked},
+		{"running -> leave", func(f *facts, m *member) bool { return m.is(runtime.Running) }, leave},
+		// The runtime lost track of it; ending it makes its state known.
+		{"state unknown -> stop", func(f *facts, m *member) bool { return m.is(runtime.Unknown) }, stopUnknown},
+		{"completed -> leave", (*facts).completed, leave},
+		{"init done -> leave", func(f *facts, m *member) bool { return m.kind == Init && f.initSatisfied(m) }, leave},
+		// Its image can be fetched while others are still in its way.
+		{"not its turn -> wait", func(f *facts, m *member) bool { return !f.turn(m) }, waitTurn},
+		// An interrupted start left it made and never run.
+		{"created -> start", func(f *facts, m *member) bool { return m.is(runtime.Created) && !f.starting(m) }, startCreated},
+		{"crashed -> back off (10s, doubling to 5m at most; forgiven after 10m)", (*facts).backsOff, backOff},
+		{"start failed -> wait", func(f *facts, m *member) bool { return f.in.Now.Before(m.hist.Start.Until) }, waitStart},
+		{"image missing -> get it", func(f *facts, m *member) bool { return !f.starting(m) && !m.imagePresent() }, getImage},
+		{"volumes missing -> prepare", func(f *facts, m *member) bool { return !f.in.History.VolumesReady }, waitVolumes},
+		{"start", func(*facts, *member) bool { return true }, start},
+	}
+}
+
+func (f *facts) steps(d *Decision) {
+	f.keepPreparing(d)
+	for i := range f.members {
+		m := &f.members[i]
+		for _, r := range containerRules {
+			if !r.when(f, m) {
+				continue
+			}
+			s := Step{Container: m.spec.Name, Rule: r.name}
+			r.then(f, m, d, &s)
+			d.Steps = append(d.Steps, s)
+			break
+		}
+	}
+}
+
+// keepPreparing names what is under way to make the pod's ground, though no
+// container may be waiting for it right now.
+func (f *facts) keepPreparing(d *Decision) {
+	prepare := PrepareVolumes{UID: f.in.Desired.UID}
+	if f.in.InFlight[prepare.Subject()] == Action(prepare) {
+		d.do(prepare)
+	}
+	// Runtimes list a sandbox a moment before the call that made it returns;
+	// giving that call up could undo it.
+	if run, ok := f.in.InFlight[RunSandbox{}.Subject()].(RunSandbox); ok && run.Attempt == f.cur.Attempt {
+		d.do(run)
+	}
+}
+
+// starting: a start of it is under way; what is seen of it meanwhile is the
+// start's own business.
+func (f *facts) starting(m *member) bool {
+	a, ok := f.in.InFlight[StartContainer{Container: m.spec.Name}.Subject()]
+	if !ok {
+		return false
+	}
+	_, ok = a.(StartContainer)
+	return ok
+}
+
+func leave(_ *facts, m *member, _ *Decision, s *Step) {
+	s.Why, s.Problem = m.hist.Image.Warning, m.hist.Image.Warning != ""
+}
+
+func stopAsked(f *facts, m *member, d *Decision, s *Step) {
+	s.Why = "restart asked"
+	f.clean(d, StopContainer{Container: m.spec.Name, ID: m.last.ID, Grace: graceOf(f.cur), Why: s.Why})
+}
+
+func stopUnknown(f *facts, m *member, d *Decision, s *Step) {
+	s.Why = "the runtime does not know its state"
+	f.clean(d, StopContainer{Container: m.spec.Name, ID: m.last.ID, Grace: graceOf(f.cur), Why: s.Why})
+}
+
+func waitTurn(f *facts, m *member, d *Decision, s *Step) {
+	s.Reason = "PodInitializing"
+	if m.last == nil && !m.imagePresent() {
+		d.tryImage(f.in, m.spec, m.hist.Image, false)
+	}
+}
+
+func startCreated(f *facts, m *member, d *Decision, s *Step) {
+	if f.in.Now.Before(m.hist.Start.Until) {
+		waitStart(f, m, d, s)
+		return
+	}
+	d.do(StartContainer{
+		Container: m.spec.Name, SandboxID: f.cur.ID, Attempt: m.last.Attempt,
+		CreatedID: m.last.ID, Why: "its start was interrupted",
+	})
+}
+
+func (f *facts) backsOff(m *member) bool {
+	return m.is(runtime.Exited) && !m.restartAsked() && f.in.Now.Before(f.restartAt(m))
+}
+
+func (f *facts) restartAt(m *member) time.Time {
+	seen, ok := f.in.History.SeenExit[m.last.ID]
+	if !ok {
+		seen = f.in.Now
+	}
+	return restartAt(m.last, seen, f.in.Node.MaxBackoff)
+}
+
+func backOff(f *facts, m *member, d *Decision, s *Step) {
+	n := crashes(m.last)
+	limit := f.in.Node.MaxBackoff
+	s.Until = f.restartAt(m)
+	s.Reason = "CrashLoopBackOff"
+	s.Why = fmt.Sprintf("back-off %s restarting failed container=%s pod=%s: crashed %d times in a row, last exit %d",
+		Backoff(n, limit), m.spec.Name, f.in.Desired.Key, n+1, m.last.ExitCode)
+	s.Problem = true
+	d.wakeAt(s.Until)
+}
+
+func waitStart(f *facts, m *member, d *Decision, s *Step) {
+	fail := m.hist.Start
+	s.Reason, s.Why, s.Until, s.Problem, s.Failure = fail.Reason, fail.Message, fail.Until, true, fail
+	d.wakeAt(fail.Until)
+}
+
+func getImage(f *facts, m *member, d *Decision, s *Step) {
+	img := m.hist.Image
+	if img.Name == m.spec.Image && img.Failure.Message != "" {
+		s.Reason, s.Why, s.Problem = img.Failure.Reason, img.Failure.Message, true
+		s.Until, s.Failure = img.Failure.Until, img.Failure
+	}
+	d.tryImage(f.in, m.spec, img, false)
+}
+
+// tryImage names the pull unless it failed and its time has not come.
+func (d *Decision) tryImage(in *Input, c *v1.Container, img Image, successor bool) {
+	if img.Name == c.Image {
+		if img.Failure.Final {
+			return
+		}
+		if in.Now.Before(img.Failure.Until) {
+			d.wakeAt(img.Failure.Until)
+			return
+		}
+	}
+	d.do(EnsureImage{Container: c.Name, Image: c.Image, Policy: string(c.ImagePullPolicy), Successor: successor})
+}
+
+// imagePresent: the image was found or pulled for the start to come.
+func (m *member) imagePresent() bool {
+	img := m.hist.Image
+	stale := img.Used && m.spec.ImagePullPolicy == v1.PullAlways
+	return img.Ref != "" && img.Name == m.spec.Image && !stale
+}
+
+// prefetch gets every image while the sandbox is made, or waited for.
+func (f *facts) prefetch(d *Decision) {
+	for i := range f.members {
+		m := &f.members[i]
+		s := Step{Container: m.spec.Name, Rule: "not its turn -> wait", Reason: "ContainerCreating"}
+		switch {
+		case f.completed(m):
+			s.Rule, s.Reason = "completed -> leave", ""
+		case !m.imagePresent():
+			getImage(f, m, d, &s)
+			s.Rule = "image missing -> get it"
+		}
+		d.Steps = append(d.Steps, s)
+	}
+}
+
+func waitVolumes(f *facts, m *member, d *Decision, s *Step) {
+	s.Reason = "ContainerCreating"
+	for _, a := range d.Actions {
+		if _, ok := a.(PrepareVolumes); ok {
+			return
+		}
+	}
+	f.prepareVolumes(d)
+	s.Why = d.Why
+}
+
+func start(f *facts, m *member, d *Decision, s *Step) {
+	s.Reason = "ContainerCreating"
+	a := StartContainer{Container: m.spec.Name, SandboxID: f.cur.ID, Attempt: m.attempt, ImageRef: m.hist.Image.Ref, Why: "wanted"}
+	if m.is(runtime.Exited) {
+		a.Backoff = crashes(m.last) + 1
+		a.Why = fmt.Sprintf("exited with %d", m.last.ExitCode)
+		if m.restartAsked() {
+			a.Backoff, a.Why = 0, "restart asked"
+		}
+	}
+	d.do(a)
+}

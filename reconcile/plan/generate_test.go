@@ -1,0 +1,79 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"podd/manifest"
+)
+
+// genPods draws versions of one pod name, each with another hash.
+func genPods(t *rapid.T) []*manifest.Pod {
+	var pods []*manifest.Pod
+	for i := range rapid.IntRange(1, 3).Draw(t, "versions") {
+		pods = append(pods, genPod(t, fmt.Sprintf("v1:%d", i)))
+	}
+	return pods
+}
+
+func genPod(t *rapid.T, hash string) *manifest.Pod {
+	p := &manifest.Pod{
+		Key: types.NamespacedName{Namespace: "default", Name: "web"}, UID: types.UID("made-" + hash[3:]), Hash: hash,
+		Origin: manifest.Origin{Path: "web.yaml", Line: 1}, Spec: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}},
+	}
+	if rapid.IntRange(0, 3).Draw(t, "fixed") == 0 {
+		p.UID, p.FixedUID = "fixed", true
+	}
+	spec := &p.Spec.Spec
+	spec.RestartPolicy = rapid.SampledFrom([]v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever}).Draw(t, "policy")
+	spec.HostNetwork = rapid.Bool().Draw(t, "host")
+	if g := rapid.SampledFrom([]int64{-1, 0, 1, 30}).Draw(t, "grace"); g >= 0 {
+		spec.TerminationGracePeriodSeconds = &g
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "inits") {
+		c := genContainer(t, fmt.Sprintf("i%d", i))
+		if rapid.Bool().Draw(t, "sidecar") {
+			always := v1.ContainerRestartPolicyAlways
+			c.RestartPolicy = &always
+		}
+		spec.InitContainers = append(spec.InitContainers, c)
+	}
+	for i := range rapid.IntRange(1, 3).Draw(t, "containers") {
+		spec.Containers = append(spec.Containers, genContainer(t, fmt.Sprintf("c%d", i)))
+	}
+	return p
+}
+
+var imageNames = []string{"a:1", "b:1", "c:1"}
+
+func genContainer(t *rapid.T, name string) v1.Container {
+	return v1.Container{
+		Name:            name,
+		Image:           rapid.SampledFrom(imageNames).Draw(t, "image"),
+		ImagePullPolicy: rapid.SampledFrom([]v1.PullPolicy{v1.PullAlways, v1.PullIfNotPresent}).Draw(t, "pull"),
+	}
+}
+
+// op is one thing that happens to a world; n and m choose among what there is.
+type op struct {
+	kind string
+	n, m int
+	d    time.Duration
+}
+
+func (o op) String() string { return fmt.Sprintf("%s(%d,%d,%s)", o.kind, o.n, o.m, o.d) }
+
+func genOp(t *rapid.T, kinds []string) op {
+	return op{
+		kind: rapid.SampledFrom(kinds).Draw(t, "kind"),
+		n:    rapid.IntRange(0, 7).Draw(t, "n"), m: rapid.IntRange(0, 3).Draw(t, "m"),
+		d: rapid.SampledFrom([]time.Duration{0, time.Second, 9 * time.Second, time.Minute, 11 * time.Minute}).Draw(t, "d"),
+	}
+}
+
+const years = 10 * 365 * 24 * time.Hour

@@ -1,0 +1,136 @@
+package plan
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"podd/manifest"
+	"podd/runtime"
+)
+
+// happenings are what can befall a world, by name.
+var happenings = map[string]func(*world, op, []*manifest.Pod){
+	"land":    func(w *world, o op, _ []*manifest.Pod) { w.landNth(o.n, nil) },
+	"fail":    func(w *world, o op, _ []*manifest.Pod) { w.landNth(o.n, errors.New("it failed")) },
+	"lose":    func(w *world, o op, _ []*manifest.Pod) { w.landNth(o.n, errLost) },
+	"observe": func(w *world, _ op, _ []*manifest.Pod) { w.observe() },
+	"want": func(w *world, o op, pods []*manifest.Pod) {
+		w.in.Certain = true
+		w.want(pods[o.n%len(pods)])
+	},
+	"remove": func(w *world, _ op, _ []*manifest.Pod) { w.in.Certain = true; w.want(nil) },
+	"vanish": func(w *world, _ op, _ []*manifest.Pod) { w.in.Certain = false; w.want(nil) },
+	"exit": func(w *world, o op, _ []*manifest.Pod) {
+		if c := w.nth(o.n, func(c *runtime.Container) bool { return c.State == runtime.Running }); c != nil {
+			w.end(c, int32(o.m), "")
+		}
+	},
+	"unknown": func(w *world, o op, _ []*manifest.Pod) {
+		if c := w.nth(o.n, func(c *runtime.Container) bool { return c.State == runtime.Running }); c != nil {
+			c.State = runtime.Unknown
+		}
+	},
+	"created": func(w *world, o op, _ []*manifest.Pod) {
+		if c := w.nth(o.n, func(c *runtime.Container) bool { return c.State == runtime.Running }); c != nil {
+			c.State = runtime.Created
+		}
+	},
+	"drop": func(w *world, o op, _ []*manifest.Pod) {
+		if c := w.nth(o.n, func(c *runtime.Container) bool { return c.State != runtime.Running }); c != nil {
+			w.remove(c.ID)
+		}
+	},
+	"die": func(w *world, o op, _ []*manifest.Pod) {
+		if len(w.machine) > 0 {
+			w.stopSandbox(w.machine[o.n%len(w.machine)].ID)
+		}
+	},
+	"orphan": (*world).orphan,
+	"double": (*world).double,
+	"foreign": func(w *world, o op, _ []*manifest.Pod) {
+		w.machine = append(slices.Clone(w.machine), runtime.Incarnation{
+			Sandbox:    runtime.Sandbox{ID: w.id("f"), UID: "theirs", Ready: true, Foreign: true},
+			Containers: []runtime.Container{{ID: w.id("fc"), Name: "c0", State: runtime.Running}},
+		})
+	},
+	"unforeign": func(w *world, _ op, _ []*manifest.Pod) {
+		w.machine = slices.DeleteFunc(slices.Clone(w.machine), func(i runtime.Incarnation) bool { return i.Foreign })
+	},
+	"image": func(w *world, o op, _ []*manifest.Pod) {
+		name := imageNames[o.n%len(imageNames)]
+		if delete(w.images, name); o.m == 0 {
+			w.images[name] = errors.New("it is not there")
+		}
+	},
+	"node": func(w *world, o op, _ []*manifest.Pod) {
+		w.in.Node.Reachable, w.in.Node.Ready, w.in.Node.NetworkReady = o.n != 0, o.n != 1, o.n != 2
+	},
+	"adopt": func(w *world, o op, _ []*manifest.Pod) { w.in.Node.Adopt = o.m == 0 },
+	"verdict": func(w *world, o op, _ []*manifest.Pod) {
+		w.in.Verdict = Verdict{Answer: Answer(o.m % 3), Message: "because"}
+	},
+	"hurry": func(w *world, o op, _ []*manifest.Pod) { w.in.Hurry = o.m == 0 },
+	"restart": func(w *world, o op, _ []*manifest.Pod) {
+		if c := w.nth(o.n, func(c *runtime.Container) bool { return c.State == runtime.Running }); c != nil {
+			w.container(c.Name, func(h *ContainerHistory) { h.RestartID = c.ID })
+		}
+	},
+	"pass":     func(w *world, o op, _ []*manifest.Pod) { w.in.Now = w.in.Now.Add(o.d) },
+	"jump":     func(w *world, o op, _ []*manifest.Pod) { w.skew = []time.Duration{0, years, -years, 3 * years}[o.m] },
+	"restarts": func(w *world, _ op, _ []*manifest.Pod) { w.poddRestarts() },
+}
+
+func (w *world) landNth(n int, err error) {
+	if flights := w.flights(); len(flights) > 0 {
+		w.land(flights[n%len(flights)], err)
+	}
+}
+
+// nth is one of our containers of a kind, nil when there is none; it may be
+// written.
+func (w *world) nth(n int, is func(*runtime.Container) bool) *runtime.Container {
+	var found []*runtime.Container
+	for i := range w.machine {
+		if w.machine[i].Foreign {
+			continue
+		}
+		w.machine[i].Containers = slices.Clone(w.machine[i].Containers)
+		for j := range w.machine[i].Containers {
+			if c := &w.machine[i].Containers[j]; is(c) {
+				found = append(found, c)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return found[n%len(found)]
+}
+
+// orphan removes a dead sandbox behind podd's back, its containers stay listed.
+func (w *world) orphan(o op, _ []*manifest.Pod) {
+	if len(w.machine) == 0 {
+		return
+	}
+	i := o.n % len(w.machine)
+	inc := w.machine[i]
+	if inc.Foreign || live(&inc) || slices.ContainsFunc(w.machine, func(i runtime.Incarnation) bool { return i.ID == "" }) {
+		return
+	}
+	inc.ID, inc.Attempt, inc.Annotations = "", 0, nil
+	w.machine = slices.Delete(slices.Clone(w.machine), i, i+1)
+	if len(inc.Containers) > 0 {
+		w.machine = slices.Insert(w.machine, o.m%(len(w.machine)+1), inc)
+	}
+}
+
+// double makes a second sandbox of the newest version that has one.
+func (w *world) double(_ op, _ []*manifest.Pod) {
+	if len(w.machine) == 0 || w.machine[0].ID == "" || w.machine[0].Foreign {
+		return
+	}
+	twin := runtime.Incarnation{Sandbox: w.machine[0].Sandbox}
+	twin.ID, twin.Attempt, twin.Ready = w.id("s"), twin.Attempt+1, true
+	w.machine = append([]runtime.Incarnation{twin}, w.machine...)
+}

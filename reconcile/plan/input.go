@@ -1,0 +1,188 @@
+package plan
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/runtime"
+)
+
+// Input is all that a decision rests on. Next never writes to it.
+type Input struct {
+	// Desired is the wanted pod; nil means that nothing of this name should
+	// exist, once Certain says so.
+	Desired *manifest.Pod
+	// Successor is a newer version that takes Desired's place as soon as it can
+	// start; until then Desired is cared for as if there were none. Often nil.
+	Successor *manifest.Pod
+	// Certain says that a nil Desired was seen in a complete listing of the
+	// sources. Without it nothing is removed.
+	Certain bool
+	// Observed is every sandbox of this name, newest first.
+	Observed []runtime.Incarnation
+	// Dirs are the pod directories of this name found on disk.
+	Dirs []Dir
+	// Unseen says that a sandbox or container may have been made of which
+	// nothing was seen yet: an effect ended without telling.
+	Unseen bool
+	Node   Node
+	// Verdict is the node's admission of the newest wanted version.
+	Verdict Verdict
+	History History
+	// Evict ends the wanted version for good; nil: no reason to.
+	Evict    *Evict
+	InFlight map[string]Action // by subject
+	// Hurry ends without grace whatever is being ended.
+	Hurry bool
+	// Now carries a monotonic reading: waits are measured with it.
+	Now time.Time
+}
+
+// Dir is a pod directory on disk.
+type Dir struct {
+	UID types.UID
+	// Hash is of the version it was made for; "" when unknown, which may be any.
+	Hash string
+	// Volumes says that something may be mounted or kept in it.
+	Volumes bool
+}
+
+// Node is what decisions need to know of the machine.
+type Node struct {
+	Reachable      bool // the runtime answers
+	Ready          bool
+	NetworkReady   bool
+	Message        string // why not ready
+	NetworkMessage string
+	// Adopt ends foreign pods of a wanted name instead of waiting for them.
+	Adopt bool
+	// MaxBackoff caps the crash back-off; zero means 5 minutes.
+	MaxBackoff time.Duration
+}
+
+// Evict is why the node does not go on running a pod.
+type Evict struct {
+	UID     types.UID
+	Message string
+}
+
+// Answer is what admission says of a wanted pod.
+type Answer int
+
+// Admit starts it. Wait keeps it back while a claim is on its way to being
+// freed. Reject keeps it back for as long as something else holds the claim:
+// an earlier version of the pod runs on.
+const (
+	Admit Answer = iota
+	Wait
+	Reject
+)
+
+// Verdict is an Answer with its reason ("OutOfpods", "HostPortConflict") and a
+// text for the user.
+type Verdict struct {
+	Answer  Answer
+	Reason  string
+	Message string
+}
+
+// History is what one worker remembers of its pod name. The zero value knows
+// nothing and is always safe: facts of the runtime win over it.
+type History struct {
+	// Finished is set once the pod of this UID and hash ran to its end.
+	Finished *Finished
+	// Stopping is set while an incarnation is being ended.
+	Stopping *Stopping
+	// StartTime is when the present version was first acted upon.
+	StartTime time.Time
+	// Containers by name, of the present version.
+	Containers map[string]ContainerHistory
+	// Sandbox remembers failures to make the sandbox.
+	Sandbox Failure
+	// Volumes remembers failures to prepare the volumes.
+	Volumes Failure
+	// VolumesReady says that the volumes of the present version are prepared.
+	VolumesReady bool
+	// SeenExit is when an exit was first seen, by container ID: the anchor of
+	// its back-off, monotonic.
+	SeenExit map[string]time.Time
+	// Next has what is known of the images of Successor, by container.
+	Next map[string]Image
+	// Released lists sandboxes whose network was torn down, by ID.
+	Released map[string]bool
+	// Cleanup remembers failures to remove things, by subject.
+	Cleanup map[string]Failure
+}
+
+// Finished is the end of a pod whose policy is Never or OnFailure.
+type Finished struct {
+	UID     types.UID
+	Hash    string
+	Failed  bool
+	Reason  string
+	Message string
+	At      time.Time
+}
+
+// Stopping is a termination under way.
+type Stopping struct {
+	// SandboxID is the incarnation; everything in it is ended.
+	SandboxID string
+	Since     time.Time
+	Grace     time.Duration
+	// Why is for users: "manifest removed", "changed", "restart asked".
+	Why string
+	// Restart keeps the pod's directory for the next incarnation.
+	Restart bool
+}
+
+// ContainerHistory is what is remembered of one container name.
+type ContainerHistory struct {
+	// Attempt is the lowest attempt number not yet used, when the runtime does
+	// not know better.
+	Attempt uint32
+	// Image is the last answer about its image.
+	Image Image
+	// Start remembers failures to create or start it.
+	Start Failure
+	// LastExit survives the loss of the runtime's record; nil: never exited.
+	LastExit *Exit
+	// RestartID is the container a user asked to restart.
+	RestartID string
+}
+
+// Image is what came of making a container's image present.
+type Image struct {
+	Name    string // as in the spec
+	Ref     string // "" until it is present
+	Warning string // what is not as the policy asked, or ""
+	Failure Failure
+	// Used says that a container was started from this answer; the policy
+	// Always then asks again.
+	Used bool
+}
+
+// Failure is a thing that did not work, and when it may be tried again.
+type Failure struct {
+	Count   int
+	Reason  string // container waiting reason, or ""
+	Message string
+	Until   time.Time // not before; zero: at once
+	// Final says that trying again does not help until something changes.
+	Final bool
+	// Status is the registry's HTTP status of a failed pull; 0: none is known.
+	Status int
+}
+
+// Exit is a container's end.
+type Exit struct {
+	ID         string
+	Code       int32
+	Reason     string
+	Message    string
+	StartedAt  time.Time
+	FinishedAt time.Time
+	Attempt    uint32
+}

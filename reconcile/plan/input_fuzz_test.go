@@ -1,0 +1,204 @@
+package plan
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/runtime"
+)
+
+// FuzzInput decides on anything that bytes can say, also what no worker would
+// ever hand over: no panic, and the laws hold.
+func FuzzInput(f *testing.F) {
+	f.Add([]byte{})
+	for i := range 8 {
+		seed := make([]byte, 200)
+		for j := range seed {
+			seed[j] = byte(i*37 + j*j*(i+1))
+		}
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in := (&choices{data: data, start: time.Now()}).input()
+		before := deepCopy(in)
+		d := Next(in)
+		if diff := cmp.Diff(before, in); diff != "" {
+			t.Fatalf("Next wrote to its input (-before +after)\n%s", diff)
+		}
+		if diff := cmp.Diff(d, Next(in)); diff != "" {
+			t.Fatalf("Next decides otherwise the second time (-first +second)\n%s", diff)
+		}
+		if d.Succeed {
+			return
+		}
+		if err := broken(in, d); err != nil {
+			t.Fatalf("%v\n%s", err, d)
+		}
+	})
+}
+
+// choices make a value of bytes; when they are used up everything is zero.
+type choices struct {
+	data  []byte
+	start time.Time
+	ids   int
+}
+
+// n is a number below limit.
+func (c *choices) n(limit int) int {
+	if len(c.data) == 0 {
+		return 0
+	}
+	b := c.data[0]
+	c.data = c.data[1:]
+	return int(b) % limit
+}
+
+func (c *choices) is() bool { return c.n(2) == 1 }
+
+// near is a moment within the longest wait, on either side.
+func (c *choices) near() time.Time {
+	return c.start.Add(time.Duration(c.n(120)-60) * 5 * time.Second)
+}
+
+// wall is any moment of a wall clock.
+func (c *choices) wall() time.Time {
+	return []time.Time{{}, c.start.Round(0), c.near().Round(0), c.start.Round(0).Add(years), c.start.Round(0).Add(-years)}[c.n(5)]
+}
+
+var fuzzUIDs, fuzzHashes = []types.UID{"u1", "u2", ""}, []string{"v1:1", "v1:2", ""}
+
+func (c *choices) input() Input {
+	in := Input{
+		Now: c.start, Certain: c.is(), Unseen: c.is(), Hurry: c.is(), InFlight: map[string]Action{},
+		Node:    Node{Reachable: c.n(8) > 0, Ready: c.n(8) > 0, NetworkReady: c.n(8) > 0, Adopt: c.is()},
+		Verdict: Verdict{Answer: Answer(c.n(3)), Message: "because"},
+	}
+	if c.n(8) > 0 {
+		in.Desired = c.pod()
+		if c.is() {
+			in.Successor = c.pod()
+		}
+	}
+	for range c.n(4) {
+		in.Observed = append(in.Observed, c.incarnation())
+	}
+	for i := range c.n(3) {
+		in.Dirs = append(in.Dirs, Dir{UID: fuzzUIDs[i], Hash: fuzzHashes[c.n(3)], Volumes: c.is()})
+	}
+	in.History = c.history(in.Observed)
+	for _, a := range []Action{
+		RunSandbox{Attempt: uint32(c.n(3))}, StartContainer{Container: "c0", SandboxID: "s1"}, StopContainer{ID: "c2", Container: "c0"},
+		EnsureImage{Container: "c0", Image: "a:1"}, PrepareVolumes{UID: "u1"}, RemoveDir{UID: "u2"}, StopSandbox{ID: "s1"}, RemoveSandbox{ID: "s4"},
+	} {
+		if c.n(6) == 1 {
+			in.InFlight[a.Subject()] = a
+		}
+	}
+	return in
+}
+
+func (c *choices) pod() *manifest.Pod {
+	p := &manifest.Pod{UID: fuzzUIDs[c.n(2)], FixedUID: c.is(), Hash: fuzzHashes[c.n(2)], Spec: &v1.Pod{}}
+	s := &p.Spec.Spec
+	s.RestartPolicy = []v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever, ""}[c.n(4)]
+	s.HostNetwork = c.is()
+	for i := range c.n(3) {
+		init := v1.Container{Name: fmt.Sprint("i", i), Image: imageNames[c.n(3)]}
+		if c.is() {
+			always := v1.ContainerRestartPolicyAlways
+			init.RestartPolicy = &always
+		}
+		s.InitContainers = append(s.InitContainers, init)
+	}
+	for i := range c.n(4) {
+		s.Containers = append(s.Containers, v1.Container{Name: fmt.Sprint("c", i), Image: imageNames[c.n(3)], ImagePullPolicy: []v1.PullPolicy{v1.PullAlways, v1.PullNever, ""}[c.n(3)]})
+	}
+	return p
+}
+
+func (c *choices) id(prefix string) string {
+	c.ids++
+	return prefix + strconv.Itoa(c.ids)
+}
+
+func (c *choices) incarnation() runtime.Incarnation {
+	inc := runtime.Incarnation{Sandbox: runtime.Sandbox{
+		ID: c.id("s"), UID: fuzzUIDs[c.n(3)], Attempt: uint32(c.n(3)), Ready: c.is(), Foreign: c.n(6) == 1,
+		Annotations: map[string]string{
+			runtime.AnnotationHash:  fuzzHashes[c.n(3)],
+			runtime.AnnotationGrace: []string{"", "0", "1", "30", "-1", "99999999999999999999", "x"}[c.n(7)],
+		},
+	}}
+	if c.n(8) == 1 {
+		inc.ID, inc.Ready, inc.Annotations = "", false, nil
+	}
+	for range c.n(4) {
+		inc.Containers = append(inc.Containers, runtime.Container{
+			ID: c.id("c"), SandboxID: inc.ID, Name: []string{"c0", "c1", "i0", "i1", "x"}[c.n(5)], Attempt: uint32(c.n(4)),
+			State:     []runtime.ContainerState{runtime.Created, runtime.Running, runtime.Exited, runtime.Unknown, ""}[c.n(5)],
+			StartedAt: c.wall(), FinishedAt: c.wall(), ExitCode: int32(c.n(3)),
+			Annotations: map[string]string{
+				runtime.AnnotationBackoff: []string{"", "0", "3", "-4", "2147483647", "y"}[c.n(6)],
+				runtime.AnnotationKind:    []string{"", "init:0", "sidecar:1", "sidecar:0", "container:0", ":", "z:9"}[c.n(7)],
+			},
+		})
+	}
+	return inc
+}
+
+func (c *choices) history(observed []runtime.Incarnation) History {
+	h := History{
+		VolumesReady: c.is(), Containers: map[string]ContainerHistory{}, SeenExit: map[string]time.Time{},
+		Released: map[string]bool{}, Cleanup: map[string]Failure{}, Next: map[string]Image{},
+		Sandbox: c.failure(), Volumes: c.failure(),
+	}
+	for _, name := range []string{"c0", "c1", "i0", "i1"} {
+		ch := ContainerHistory{Attempt: uint32(c.n(4)), Image: c.image(), Start: c.failure()}
+		if c.is() {
+			ch.LastExit = &Exit{Code: int32(c.n(2))}
+		}
+		if c.n(5) == 1 {
+			ch.RestartID = fmt.Sprint("c", c.n(12))
+		}
+		h.Containers[name], h.Next[name] = ch, c.image()
+	}
+	for _, inc := range observed {
+		h.Released[inc.ID] = c.is()
+		h.Cleanup["sandbox/"+inc.ID] = c.failure()
+		for _, container := range inc.Containers {
+			if c.is() {
+				h.SeenExit[container.ID] = c.start.Add(-time.Duration(c.n(200)) * time.Second)
+			}
+		}
+		if c.n(4) == 1 {
+			h.Stopping = &Stopping{SandboxID: inc.ID, Since: c.wall(), Grace: graceOf(&inc)}
+		}
+	}
+	if c.n(4) == 1 {
+		h.Finished = &Finished{UID: fuzzUIDs[c.n(2)], Hash: fuzzHashes[c.n(2)], Failed: c.is()}
+	}
+	return h
+}
+
+func (c *choices) image() Image {
+	i := Image{Name: imageNames[c.n(3)], Failure: c.failure(), Used: c.is()}
+	if c.is() {
+		i.Ref = "sha256:1"
+	}
+	return i
+}
+
+func (c *choices) failure() Failure {
+	if c.n(3) > 0 {
+		return Failure{}
+	}
+	return Failure{Count: c.n(9), Message: "it failed", Until: c.near(), Final: c.n(5) == 1}
+}

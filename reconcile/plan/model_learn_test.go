@@ -1,0 +1,148 @@
+package plan
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"podd/manifest"
+)
+
+// learn takes what came of an action into the history, as a worker does. What
+// an action changed is seen at once, unless nobody heard of it.
+func (w *world) learn(a Action, p *manifest.Pod, err error) {
+	if err == nil {
+		w.in.Observed = cloneAll(w.machine)
+	}
+	switch a := a.(type) {
+	case EnsureImage:
+		if p == w.in.Desired && !a.Successor || p == w.in.Successor && a.Successor {
+			w.learnImage(a, err)
+		}
+		return
+	case PrepareVolumes:
+		if p != w.in.Desired {
+			return
+		}
+		if err != nil {
+			w.in.History.Volumes = w.failure(w.in.History.Volumes, err)
+			return
+		}
+		w.in.History.Volumes, w.in.History.VolumesReady = Failure{}, true
+		return
+	case RunSandbox:
+		if err != nil {
+			w.in.History.Sandbox, w.in.Unseen = w.failure(w.in.History.Sandbox, err), true
+			return
+		}
+		w.in.History.Sandbox = Failure{}
+		return
+	case StartContainer:
+		w.in.Unseen = w.in.Unseen || err != nil
+		if p == w.in.Desired {
+			w.learnStart(a, err)
+		}
+		return
+	case StopSandbox:
+		if err == nil {
+			w.in.History.Released = with(w.in.History.Released, a.ID, true)
+			w.in.History.VolumesReady = false
+		}
+	case ReleaseVolumes:
+		if err == nil {
+			w.releaseDir(a)
+		}
+	case RemoveDir:
+		if err == nil {
+			w.in.Dirs = slices.DeleteFunc(slices.Clone(w.in.Dirs), func(d Dir) bool { return d.UID == a.UID })
+			w.in.History.VolumesReady = false
+			delete(w.past, a.UID)
+		}
+	}
+	w.learnCleanup(a, err)
+}
+
+func (w *world) releaseDir(a ReleaseVolumes) {
+	for _, d := range w.in.Dirs {
+		if d.UID == a.UID {
+			d.Volumes = false
+			w.setDir(d)
+		}
+	}
+	w.in.History.VolumesReady = false
+}
+
+func (w *world) learnCleanup(a Action, err error) {
+	if err != nil && !errors.Is(err, errLost) {
+		w.in.History.Cleanup = with(w.in.History.Cleanup, a.Subject(), w.failure(w.in.History.Cleanup[a.Subject()], err))
+		return
+	}
+	w.in.History.Cleanup = maps.Clone(w.in.History.Cleanup)
+	delete(w.in.History.Cleanup, a.Subject())
+}
+
+func (w *world) learnImage(a EnsureImage, err error) {
+	img := Image{Name: a.Image, Ref: "sha256:" + a.Image}
+	before := w.in.History.Containers[a.Container].Image.Failure
+	if a.Successor {
+		before = w.in.History.Next[a.Container].Failure
+	}
+	if err != nil {
+		img.Ref = ""
+		img.Failure = w.failure(before, err)
+		img.Failure.Reason = "ErrImagePull"
+		img.Failure.Until = w.in.Now.Add(Backoff(img.Failure.Count, 0))
+	}
+	if a.Successor {
+		w.in.History.Next = with(w.in.History.Next, a.Container, img)
+		return
+	}
+	w.container(a.Container, func(h *ContainerHistory) { h.Image = img })
+}
+
+func (w *world) learnStart(a StartContainer, err error) {
+	w.container(a.Container, func(h *ContainerHistory) {
+		h.Attempt = max(h.Attempt, a.Attempt)
+		h.Image.Used = true
+		if err == nil {
+			h.Attempt = max(h.Attempt, a.Attempt+1)
+			h.Start, h.RestartID = Failure{}, ""
+			return
+		}
+		h.Start = w.failure(h.Start, err)
+		h.Start.Reason = "RunContainerError"
+	})
+}
+
+func (w *world) failure(before Failure, err error) Failure {
+	n := before.Count + 1
+	return Failure{Count: n, Message: err.Error(), Until: w.in.Now.Add(RetryDelay(n))}
+}
+
+// settle decides and lets everything work until nothing is left to do or to
+// wait for within patience, and returns the last decision. It tells each
+// decision and action; false means that there is no end to it.
+func (w *world) settle(patience time.Duration, decided func(Decision), did func(Action)) (Decision, bool) {
+	until := w.in.Now.Add(patience)
+	for range 1000 {
+		d := w.decide()
+		decided(d)
+		if flights := w.flights(); len(flights) > 0 {
+			if !w.given[flights[0]] {
+				did(w.in.InFlight[flights[0]])
+			}
+			w.land(flights[0], nil)
+			continue
+		}
+		if w.in.Unseen {
+			w.observe()
+			continue
+		}
+		if d.Wake.IsZero() || d.Wake.After(until) {
+			return d, true
+		}
+		w.in.Now = d.Wake
+	}
+	return Decision{}, false
+}

@@ -1,0 +1,370 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/runtime"
+)
+
+// world is a machine and the worker of one pod name, in memory: it does what
+// decisions say and remembers what came of it, one step at a time.
+type world struct {
+	in Input
+	// given says of an action under way that no decision names it any more.
+	given map[string]bool
+	// scene is the version that an action under way is for.
+	scene   map[string]*manifest.Pod
+	machine []runtime.Incarnation // what really is, newest first
+	images  map[string]error      // why an image cannot be had; missing: it can
+	past    map[types.UID]*Finished
+	start   time.Time
+	// skew is what the machine's wall clock is off by.
+	skew time.Duration
+	ids  int
+	// termCode is what containers end with when they are told to stop.
+	termCode int32
+	starts   map[string]int // of each container name, ever
+}
+
+func newWorld() *world {
+	w := &world{
+		images: map[string]error{}, past: map[types.UID]*Finished{}, given: map[string]bool{}, scene: map[string]*manifest.Pod{},
+		start: time.Now(), termCode: 143, starts: map[string]int{},
+	}
+	w.in = Input{
+		Certain: true, Now: w.start, InFlight: map[string]Action{},
+		Node: Node{Reachable: true, Ready: true, NetworkReady: true},
+	}
+	return w
+}
+
+// wall is what the machine's wall clock shows; it has no monotonic reading.
+func (w *world) wall() time.Time { return w.in.Now.Round(0).Add(w.skew) }
+
+func (w *world) id(prefix string) string {
+	w.ids++
+	return prefix + strconv.Itoa(w.ids)
+}
+
+// want is what a worker does with a new order.
+func (w *world) want(p *manifest.Pod) {
+	switch {
+	case p == nil:
+		w.in.Desired, w.in.Successor = nil, nil
+	case w.in.Desired == nil:
+		w.begin(p)
+	case p.UID == w.in.Desired.UID && p.Hash == w.in.Desired.Hash:
+		w.in.Desired, w.in.Successor = p, nil
+	default:
+		w.in.Successor = p
+	}
+}
+
+func (w *world) begin(p *manifest.Pod) {
+	old := w.in.History
+	h := History{Stopping: old.Stopping, Released: old.Released, Cleanup: old.Cleanup, Containers: map[string]ContainerHistory{}}
+	for name, img := range old.Next {
+		h.Containers[name] = ContainerHistory{Image: img}
+	}
+	if fin := w.past[p.UID]; fin != nil && fin.Hash == p.Hash {
+		h.Finished = fin
+	}
+	w.in.Desired, w.in.Successor, w.in.History = p, nil, h
+}
+
+// poddRestarts forgets what only a running podd knows.
+func (w *world) poddRestarts() {
+	stopping := w.in.History.Stopping
+	if stopping != nil {
+		kept := *stopping
+		kept.Since = kept.Since.Round(0) // a journal has no monotonic time
+		stopping = &kept
+	}
+	p := w.in.Desired
+	if w.in.Successor != nil {
+		p = w.in.Successor
+	}
+	w.in.InFlight, w.given = map[string]Action{}, map[string]bool{}
+	w.in.History = History{Stopping: stopping}
+	w.in.Desired, w.in.Successor = nil, nil
+	if p != nil {
+		w.begin(p)
+	}
+	w.observe()
+}
+
+func (w *world) observe() {
+	w.in.Observed = cloneAll(w.machine)
+	w.in.Unseen = false
+}
+
+func cloneAll(all []runtime.Incarnation) []runtime.Incarnation {
+	out := slices.Clone(all)
+	for i := range out {
+		out[i].Containers = slices.Clone(out[i].Containers)
+	}
+	return out
+}
+
+// decide plans and begins what the plan names.
+func (w *world) decide() Decision {
+	w.note()
+	d := Next(w.in)
+	if d.Succeed {
+		w.begin(w.in.Successor)
+		d = Next(w.in)
+	}
+	if d.Stopping != nil {
+		w.in.History.Stopping = d.Stopping
+	}
+	if d.Finished != nil {
+		w.in.History.Finished = d.Finished
+		w.past[d.Finished.UID] = d.Finished
+	}
+	w.in.InFlight = maps.Clone(w.in.InFlight)
+	for subject, a := range w.in.InFlight {
+		if Cancellable(a) && !slices.ContainsFunc(d.Actions, func(b Action) bool { return SameUndertaking(a, b) }) {
+			w.given[subject] = true
+		}
+	}
+	for _, a := range d.Actions {
+		if _, busy := w.in.InFlight[a.Subject()]; busy {
+			continue
+		}
+		if _, ok := a.(PrepareVolumes); ok {
+			w.setDir(Dir{UID: w.in.Desired.UID, Hash: w.in.Desired.Hash, Volumes: true})
+		}
+		w.in.InFlight[a.Subject()] = a
+		w.scene[a.Subject()] = w.in.Desired
+		if pull, ok := a.(EnsureImage); ok && pull.Successor {
+			w.scene[a.Subject()] = w.in.Successor
+		}
+	}
+	return d
+}
+
+// note is what a worker takes from an observation before it plans.
+func (w *world) note() {
+	h := &w.in.History
+	if s := h.Stopping; s != nil && !slices.ContainsFunc(w.in.Observed, func(i runtime.Incarnation) bool { return i.ID == s.SandboxID }) {
+		h.Stopping = nil
+	}
+	for _, inc := range w.in.Observed {
+		if w.in.Desired == nil || !Runs(w.in.Desired, &inc) {
+			continue
+		}
+		for _, c := range inc.Containers {
+			if c.State != runtime.Exited {
+				continue
+			}
+			if _, seen := h.SeenExit[c.ID]; !seen {
+				h.SeenExit = with(h.SeenExit, c.ID, w.in.Now)
+			}
+			if last := h.Containers[c.Name].LastExit; last == nil || last.Attempt <= c.Attempt {
+				w.container(c.Name, func(ch *ContainerHistory) { ch.LastExit = exitOf(&c) })
+			}
+		}
+	}
+}
+
+func (w *world) container(name string, change func(*ContainerHistory)) {
+	h := w.in.History.Containers[name]
+	change(&h)
+	w.in.History.Containers = with(w.in.History.Containers, name, h)
+}
+
+func with[K comparable, V any](m map[K]V, k K, v V) map[K]V {
+	out := maps.Clone(m)
+	if out == nil {
+		out = map[K]V{}
+	}
+	out[k] = v
+	return out
+}
+
+// flights are the subjects under way, in an order that does not change.
+func (w *world) flights() []string { return slices.Sorted(maps.Keys(w.in.InFlight)) }
+
+var (
+	errLost     = errors.New("the answer was lost")
+	errReserved = errors.New("the name is reserved")
+)
+
+// land ends an action: with err nil it works, with errLost it works and nobody
+// hears of it, else it has no effect. One that was given up has none either,
+// or an unheard one.
+func (w *world) land(subject string, err error) {
+	a, given, p := w.in.InFlight[subject], w.given[subject], w.scene[subject]
+	w.in.InFlight = maps.Clone(w.in.InFlight)
+	delete(w.in.InFlight, subject)
+	delete(w.given, subject)
+	if given {
+		if errors.Is(err, errLost) {
+			_ = w.do(a, p) // nobody hears of an error either
+		}
+		if _, ok := a.(RunSandbox); ok {
+			w.in.Unseen = true
+		}
+		return
+	}
+	if err == nil || errors.Is(err, errLost) {
+		if failed := w.do(a, p); failed != nil {
+			err = failed
+		}
+	}
+	w.learn(a, p, err)
+}
+
+// do has the effect of a on the machine.
+func (w *world) do(a Action, p *manifest.Pod) error {
+	switch a := a.(type) {
+	case EnsureImage:
+		return w.images[a.Image]
+	case RunSandbox:
+		return w.runSandbox(a, p)
+	case StartContainer:
+		return w.startContainer(a, p)
+	case StopContainer:
+		w.each(a.ID, func(c *runtime.Container) { w.end(c, w.termCode, "") })
+	case RemoveContainer:
+		w.remove(a.ID)
+	case StopSandbox:
+		w.stopSandbox(a.ID)
+	case EndForeign:
+		w.machine = slices.DeleteFunc(w.machine, func(i runtime.Incarnation) bool { return i.ID == a.ID })
+	case RemoveSandbox:
+		w.stopSandbox(a.ID)
+		w.machine = slices.DeleteFunc(w.machine, func(i runtime.Incarnation) bool { return i.ID == a.ID })
+	}
+	return nil
+}
+
+func (w *world) runSandbox(a RunSandbox, p *manifest.Pod) error {
+	for _, inc := range w.machine {
+		if inc.UID == p.UID && inc.Attempt == a.Attempt {
+			return errReserved
+		}
+	}
+	inc := runtime.Incarnation{Sandbox: runtime.Sandbox{
+		ID: w.id("s"), UID: p.UID, Attempt: a.Attempt, Ready: true, CreatedAt: w.wall(),
+		Annotations: map[string]string{runtime.AnnotationHash: p.Hash},
+	}}
+	if g := p.Spec.Spec.TerminationGracePeriodSeconds; g != nil {
+		inc.Annotations[runtime.AnnotationGrace] = strconv.FormatInt(*g, 10)
+	}
+	w.machine = append([]runtime.Incarnation{inc}, w.machine...)
+	return nil
+}
+
+func (w *world) startContainer(a StartContainer, p *manifest.Pod) error {
+	for i := range w.machine {
+		inc := &w.machine[i]
+		if inc.ID != a.SandboxID {
+			continue
+		}
+		if !inc.Ready {
+			return errors.New("the sandbox is not ready")
+		}
+		for _, c := range inc.Containers {
+			if c.Name == a.Container && c.Attempt == a.Attempt && c.ID != a.CreatedID {
+				return errReserved
+			}
+		}
+		w.starts[a.Container]++
+		if a.CreatedID != "" {
+			w.each(a.CreatedID, func(c *runtime.Container) { c.State, c.StartedAt = runtime.Running, w.wall() })
+			return nil
+		}
+		kind, index := kindOf(p, a.Container)
+		inc.Containers = append(slices.Clone(inc.Containers), runtime.Container{
+			ID: w.id("c"), SandboxID: inc.ID, Name: a.Container, Attempt: a.Attempt,
+			State: runtime.Running, CreatedAt: w.wall(), StartedAt: w.wall(),
+			Annotations: map[string]string{
+				runtime.AnnotationBackoff: strconv.Itoa(a.Backoff),
+				runtime.AnnotationKind:    fmt.Sprintf("%s:%d", kind, index),
+			},
+		})
+		return nil
+	}
+	return errors.New("there is no such sandbox")
+}
+
+func kindOf(p *manifest.Pod, name string) (Kind, int) {
+	for i := range p.Spec.Spec.InitContainers {
+		if c := &p.Spec.Spec.InitContainers[i]; c.Name == name {
+			return KindOf(c, true), i
+		}
+	}
+	return Regular, slices.IndexFunc(containersOf(&p.Spec.Spec), func(c *v1.Container) bool { return c.Name == name }) - len(p.Spec.Spec.InitContainers)
+}
+
+func (w *world) each(id string, change func(*runtime.Container)) {
+	for i := range w.machine {
+		w.machine[i].Containers = slices.Clone(w.machine[i].Containers)
+		for j := range w.machine[i].Containers {
+			if c := &w.machine[i].Containers[j]; c.ID == id {
+				change(c)
+			}
+		}
+	}
+}
+
+func (w *world) end(c *runtime.Container, code int32, reason string) {
+	if c.State == runtime.Exited {
+		return
+	}
+	c.State, c.ExitCode, c.Reason, c.FinishedAt = runtime.Exited, code, reason, w.wall()
+}
+
+func (w *world) remove(id string) {
+	for i := range w.machine {
+		w.machine[i].Containers = slices.DeleteFunc(slices.Clone(w.machine[i].Containers), func(c runtime.Container) bool { return c.ID == id })
+	}
+	w.machine = slices.DeleteFunc(w.machine, func(i runtime.Incarnation) bool { return i.ID == "" && len(i.Containers) == 0 })
+}
+
+// stopSandbox ends a sandbox, as the runtime or a power cut does.
+func (w *world) stopSandbox(id string) {
+	for i := range w.machine {
+		inc := &w.machine[i]
+		if inc.ID != id {
+			continue
+		}
+		inc.Ready = false
+		inc.Containers = slices.Clone(inc.Containers)
+		for j := range inc.Containers {
+			if c := &inc.Containers[j]; c.State != runtime.Created {
+				w.end(c, 137, "")
+			}
+		}
+	}
+}
+
+// exit ends the newest running container of a name by itself.
+func (w *world) exit(name string, code int32, reason string) bool {
+	for i := range w.machine {
+		inc := &w.machine[i]
+		for _, c := range slices.Backward(inc.Containers) {
+			if !inc.Foreign && c.Name == name && c.State == runtime.Running {
+				w.each(c.ID, func(c *runtime.Container) { w.end(c, code, reason) })
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (w *world) setDir(d Dir) {
+	w.in.Dirs = append(slices.DeleteFunc(slices.Clone(w.in.Dirs), func(have Dir) bool { return have.UID == d.UID }), d)
+	slices.SortFunc(w.in.Dirs, func(a, b Dir) int { return cmp.Compare(a.UID, b.UID) })
+}

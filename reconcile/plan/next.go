@@ -1,0 +1,108 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"podd/manifest"
+	"podd/runtime"
+)
+
+// Next decides what to do now. It terminates, never fails and never writes to
+// in; equal inputs give equal decisions.
+func Next(in Input) Decision {
+	f := sortFacts(&in)
+	var d Decision
+	for _, r := range podRules {
+		if !r.when(f) {
+			continue
+		}
+		d.Rule, d.Phase = r.name, r.phase
+		r.then(f, &d)
+		break
+	}
+	f.prepareSuccessor(&d)
+	f.tidy(&d)
+	d.Yields = d.Yields || d.Phase == PhaseStop || f.in.Desired == nil && f.in.Certain
+	return d
+}
+
+// prepareSuccessor gets the newer version's images while the present one runs,
+// and lets it take over once nothing keeps it from starting.
+func (f *facts) prepareSuccessor(d *Decision) {
+	if f.in.Successor == nil || !f.in.Node.Reachable {
+		return
+	}
+	wait, problem := f.successorWaits(d)
+	wait, problem = f.letGo(d, wait, problem)
+	if wait == "" || !f.caredFor(d) {
+		d.Succeed = true
+		d.Actions = nil
+		return
+	}
+	d.Why = "the edit waits: " + wait + "; the earlier version runs on"
+	d.Problem = problem
+}
+
+// caredFor tells whether the present version is worth keeping until its
+// successor can start: it ran, and runs or will again.
+func (f *facts) caredFor(d *Decision) bool {
+	if d.Phase == PhaseRest || d.Phase == PhaseWindDown {
+		return false
+	}
+	if f.cur != nil && slices.ContainsFunc(f.cur.Containers, ran) {
+		return true
+	}
+	// Its sandbox was lost: what ran in it is remembered.
+	for i := range f.members {
+		if f.members[i].hist.LastExit != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func ran(c runtime.Container) bool { return c.State != runtime.Created }
+
+// nodeWaits names what of the node keeps a version from starting; "" is nothing.
+func (f *facts) nodeWaits(p *manifest.Pod) string {
+	switch n := &f.in.Node; {
+	case !n.Ready:
+		return cmp.Or(n.Message, "the runtime is not ready")
+	case !n.NetworkReady && !p.Spec.Spec.HostNetwork:
+		return cmp.Or(n.NetworkMessage, "the pod network is not ready")
+	}
+	return ""
+}
+
+// letGo names what keeps the version that runs from being ended for the newer
+// one; "" means nothing. waits is what that one lacks on its own account.
+func (f *facts) letGo(d *Decision, waits string, problem bool) (string, bool) {
+	d.Yields = waits == ""
+	if f.in.Verdict.Answer == Reject {
+		return f.in.Verdict.Message, true
+	}
+	return waits, problem
+}
+
+// successorWaits names what the newer version lacks; "" means nothing. Its
+// missing images become actions.
+func (f *facts) successorWaits(d *Decision) (why string, problem bool) {
+	spec := &f.in.Successor.Spec.Spec
+	for _, cs := range containersOf(spec) {
+		img := f.in.History.Next[cs.Name]
+		switch {
+		case img.Name == cs.Image && img.Ref != "":
+			continue
+		case img.Name == cs.Image && img.Failure.Message != "":
+			why, problem = img.Failure.Message, true
+		case why == "":
+			why = "getting image " + cs.Image
+		}
+		d.tryImage(f.in, cs, img, true)
+	}
+	if node := f.nodeWaits(f.in.Successor); node != "" {
+		return node, true
+	}
+	return why, problem
+}

@@ -1,0 +1,375 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/runtime"
+)
+
+type podRule struct {
+	name  string
+	phase Phase
+	when  func(*facts) bool
+	then  func(*facts, *Decision)
+}
+
+// podRules choose the phase; the first match wins, so the order is the policy.
+var podRules []podRule
+
+func init() {
+	podRules = []podRule{
+		// Absence means nothing until every source of the pod's kind was seen
+		// whole: a slow directory must not cost a running pod.
+		{"sources not seen yet", PhaseHold, func(f *facts) bool { return f.in.Desired == nil && !f.in.Certain }, (*facts).hold},
+		// Nothing is known and nothing can be done; containers run on.
+		{"runtime does not answer", PhaseWait, func(f *facts) bool { return !f.in.Node.Reachable }, (*facts).waitRuntime},
+		// Foreign pods are looked at and never touched, unless asked to adopt.
+		{"end a foreign pod", PhaseStop, (*facts).adopts, (*facts).endForeign},
+		{"a foreign pod has the name", PhaseWait, (*facts).foreignHolds, (*facts).waitForeign},
+		// An edit that cannot start must not stop what runs.
+		{"keep the earlier version", PhaseWait, (*facts).keepsEarlier, (*facts).keepEarlier},
+		// Old and new version never run side by side: ports and host paths.
+		{"stop", PhaseStop, (*facts).mustStop, (*facts).stopStale},
+		{"gone", PhaseRest, func(f *facts) bool { return f.in.Desired == nil }, (*facts).gone},
+		// The directory of an earlier version with the same UID goes first.
+		{"clear the earlier version", PhaseWait, (*facts).sameUIDLeft, func(*facts, *Decision) {}},
+		{"finished", PhaseWindDown, (*facts).finished, (*facts).windDown},
+		// A dead sandbox still holds its addresses and maybe processes.
+		{"sandbox lost", PhasePrepare, func(f *facts) bool { return f.cur != nil && !f.cur.Ready && !f.in.History.Released[f.cur.ID] }, (*facts).endLost},
+		{"not admitted", PhaseWait, (*facts).notAdmitted, (*facts).waitAdmission},
+		{"runtime not ready", PhaseWait, (*facts).runtimeNotReady, (*facts).waitReady},
+		{"network not ready", PhaseWait, (*facts).networkNotReady, (*facts).waitNetwork},
+		{"no sandbox", PhasePrepare, func(f *facts) bool { return f.cur == nil || !f.cur.Ready }, (*facts).prepare},
+		{"init", PhaseInit, (*facts).initPending, (*facts).steps},
+		{"run", PhaseRun, func(*facts) bool { return true }, (*facts).steps},
+	}
+}
+
+func (f *facts) hold(*Decision) {}
+
+// waitRuntime begins nothing, and gives nothing up that may yet come right: a
+// list that took too long is no reason to pull an image anew.
+func (f *facts) waitRuntime(d *Decision) {
+	d.Why = f.in.Node.Message
+	if f.in.Desired == nil {
+		return
+	}
+	for _, subject := range slices.Sorted(maps.Keys(f.in.InFlight)) {
+		d.do(f.in.InFlight[subject])
+	}
+}
+
+func (f *facts) liveForeign() *runtime.Incarnation {
+	for i := range f.foreign {
+		if live(&f.foreign[i]) {
+			return &f.foreign[i]
+		}
+	}
+	return nil
+}
+
+func (f *facts) adopts() bool {
+	inc := f.liveForeign()
+	// What another podd made is that podd's, adopt or not.
+	return f.in.Desired != nil && f.in.Node.Adopt && inc != nil && inc.Labels[runtime.LabelInstance] == ""
+}
+
+func (f *facts) endForeign(d *Decision) {
+	d.Why = "adopted"
+	f.clean(d, EndForeign{ID: f.liveForeign().ID})
+}
+
+func (f *facts) foreignHolds() bool {
+	return f.in.Desired != nil && f.liveForeign() != nil && (f.cur == nil || !live(f.cur))
+}
+
+func (f *facts) waitForeign(d *Decision) {
+	d.Why = "a pod of this name that podd did not make runs on this runtime; remove it, or start podd with --adopt"
+	d.Problem = true
+	d.Reason = "NameInUse"
+}
+
+// liveStale is the incarnation to stop next: the one already being stopped,
+// else the newest. One that died by itself counts until its network is freed:
+// a successor may want its ports and addresses.
+func (f *facts) liveStale() *runtime.Incarnation {
+	var found *runtime.Incarnation
+	for i := range f.stale {
+		inc := &f.stale[i]
+		if !live(inc) && (inc.ID == "" || f.in.History.Released[inc.ID]) {
+			continue
+		}
+		if f.in.ending(inc.ID) {
+			return inc
+		}
+		if found == nil {
+			found = inc
+		}
+	}
+	return found
+}
+
+// keepsEarlier: a version that podd has no manifest for any more runs, and the
+// wanted one cannot start yet.
+func (f *facts) keepsEarlier() bool {
+	inc := f.liveStale()
+	if f.in.Desired == nil || inc == nil || !live(inc) || f.in.ending(inc.ID) || Runs(f.in.Desired, inc) {
+		return false
+	}
+	if f.in.Verdict.Answer == Reject || f.nodeWaits(f.in.Desired) != "" {
+		return true
+	}
+	for i := range f.members {
+		if !f.members[i].imagePresent() {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *facts) keepEarlier(d *Decision) {
+	why := ""
+	for i := range f.members {
+		m := &f.members[i]
+		step := Step{Container: m.spec.Name, Rule: "wait for its image"}
+		if !m.imagePresent() {
+			why = cmp.Or(why, "getting its images")
+			if msg := m.hist.Image.Failure.Message; msg != "" {
+				why, d.Problem = msg, true
+				step.Why = msg
+			}
+			d.tryImage(f.in, m.spec, m.hist.Image, false)
+		}
+		d.Steps = append(d.Steps, step)
+	}
+	if node := f.nodeWaits(f.in.Desired); node != "" {
+		why, d.Problem = node, true
+	}
+	why, d.Problem = f.letGo(d, why, d.Problem)
+	d.Why = "the edit waits: " + why + "; the earlier version runs on"
+}
+
+func (f *facts) mustStop() bool { return f.liveStale() != nil }
+
+func (f *facts) stopStale(d *Decision) {
+	inc, why := f.liveStale(), "changed"
+	switch {
+	case f.in.Desired == nil:
+		why = "manifest removed"
+	case f.in.ending(inc.ID):
+		why = f.in.History.Stopping.Why
+	case Runs(f.in.Desired, inc):
+		why = "made twice"
+	}
+	f.stop(d, inc, why)
+}
+
+// gone says done when nothing of this name is left; tidy removes what is.
+func (f *facts) gone(d *Decision) {
+	d.Done = len(f.stale)+len(f.mine)+len(f.in.Dirs)+len(f.in.InFlight) == 0 && !f.in.Unseen
+}
+
+func (f *facts) sameUIDLeft() bool {
+	remove := RemoveDir{UID: f.in.Desired.UID}
+	if f.in.InFlight[remove.Subject()] == Action(remove) {
+		return true // it takes logs and cgroups with it
+	}
+	for _, dir := range f.in.Dirs {
+		if dir.UID == f.in.Desired.UID && !dir.of(f.in.Desired) {
+			return true
+		}
+	}
+	return false
+}
+
+// notAdmitted: the verdict is on the newest version; an earlier one in force was
+// admitted before.
+func (f *facts) notAdmitted() bool {
+	return f.in.Successor == nil && f.in.Verdict.Answer != Admit && (f.cur == nil || !f.cur.Ready)
+}
+
+func (f *facts) waitAdmission(d *Decision) {
+	d.Why, d.Reason = f.in.Verdict.Message, f.in.Verdict.Reason
+	d.Problem = f.in.Verdict.Answer == Reject
+}
+
+func (f *facts) runtimeNotReady() bool {
+	return !f.in.Node.Ready && (f.cur == nil || !f.cur.Ready)
+}
+
+func (f *facts) waitReady(d *Decision) {
+	d.Why, d.Problem = f.in.Node.Message, true
+	f.prefetch(d)
+}
+
+func (f *facts) networkNotReady() bool {
+	return !f.in.Node.NetworkReady && !f.in.Desired.Spec.Spec.HostNetwork && (f.cur == nil || !f.cur.Ready)
+}
+
+func (f *facts) waitNetwork(d *Decision) {
+	d.Why, d.Problem, d.Reason = f.in.Node.NetworkMessage, true, "NetworkNotReady"
+	f.prefetch(d)
+}
+
+func (f *facts) endLost(d *Decision) {
+	d.Why = "the sandbox is not ready"
+	if len(f.cur.ID) > 0 {
+		f.clean(d, StopSandbox{ID: f.cur.ID, Why: "sandbox lost"})
+	} else {
+		f.removeRecords(d, f.cur)
+	}
+}
+
+func (f *facts) prepare(d *Decision) {
+	f.prepareVolumes(d)
+	fail := f.in.History.Sandbox
+	switch {
+	case f.in.Now.Before(fail.Until):
+		d.Why, d.Problem, d.Reason, d.Failure = fail.Message, true, fail.Reason, fail
+		d.wakeAt(fail.Until)
+	case f.in.Unseen:
+		d.Why = "looking what became of the last try"
+	default:
+		d.do(RunSandbox{Attempt: f.nextAttempt()})
+	}
+	f.prefetch(d)
+}
+
+func (f *facts) prepareVolumes(d *Decision) {
+	if f.in.History.VolumesReady {
+		return
+	}
+	fail := f.in.History.Volumes
+	if f.in.Now.Before(fail.Until) {
+		d.Why, d.Problem, d.Failure = fail.Message, true, fail
+		d.wakeAt(fail.Until)
+		return
+	}
+	d.do(PrepareVolumes{UID: f.in.Desired.UID})
+}
+
+// nextAttempt is above that of every sandbox seen with the UID.
+func (f *facts) nextAttempt() uint32 {
+	var n uint32
+	for _, inc := range f.in.Observed {
+		if inc.UID == f.in.Desired.UID && inc.ID != "" {
+			n = max(n, inc.Attempt+1)
+		}
+	}
+	return n
+}
+
+func (f *facts) initPending() bool {
+	for i := range f.members {
+		if m := &f.members[i]; m.kind != Regular && !f.initSatisfied(m) {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *facts) finished() bool {
+	if fin := f.in.History.Finished; fin != nil && fin.UID == f.in.Desired.UID && fin.Hash == f.in.Desired.Hash {
+		return true
+	}
+	return f.outcome() != nil
+}
+
+// outcome is how the pod ended, nil while it has not.
+func (f *facts) outcome() *Finished {
+	fin := &Finished{UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, At: f.in.Now}
+	if e := f.in.Evict; e != nil && e.UID == fin.UID {
+		fin.Failed, fin.Reason, fin.Message = true, "Evicted", e.Message
+		return fin
+	}
+	if f.policy() == v1.RestartPolicyAlways {
+		return nil
+	}
+	if m := f.failedInit(); m != nil {
+		fin.Failed = true
+		fin.Message = fmt.Sprintf("init container %s exited with %d", m.spec.Name, m.last.ExitCode)
+		return fin
+	}
+	lost := f.lostForGood()
+	for i := range f.members {
+		m := &f.members[i]
+		if m.kind != Regular {
+			continue
+		}
+		if !f.completed(m) {
+			if !lost {
+				return nil
+			}
+			fin.Failed = true
+			fin.Message = "the sandbox was lost before " + m.spec.Name + " ended"
+			continue
+		}
+		fin.Failed = fin.Failed || m.exit().Code != 0
+	}
+	return fin
+}
+
+// failedInit is the init container whose failure ends a Never pod.
+func (f *facts) failedInit() *member {
+	if f.policy() != v1.RestartPolicyNever || f.regularMade() {
+		return nil
+	}
+	for i := range f.members {
+		m := &f.members[i]
+		if m.kind == Init && m.is(runtime.Exited) && m.last.ExitCode != 0 && !m.restartAsked() {
+			return m
+		}
+	}
+	return nil
+}
+
+// lostForGood: a Never pod whose containers ran once is not run again in a new
+// sandbox.
+func (f *facts) lostForGood() bool {
+	if f.policy() != v1.RestartPolicyNever || f.cur == nil || f.cur.Ready || !f.in.History.Released[f.cur.ID] {
+		return false
+	}
+	for i := range f.members {
+		if m := &f.members[i]; m.kind == Regular && m.started {
+			return true
+		}
+	}
+	return false
+}
+
+// windDown ends sidecars and the sandbox of a finished pod and releases its
+// volumes; then the pod rests, its records and logs kept.
+func (f *facts) windDown(d *Decision) {
+	if fin := f.in.History.Finished; fin == nil || fin.UID != f.in.Desired.UID || fin.Hash != f.in.Desired.Hash {
+		d.Finished = f.outcome()
+	}
+	if fin := cmp.Or(d.Finished, f.in.History.Finished); fin != nil && fin.Reason != "" {
+		d.Why, d.Reason, d.Problem = fin.Message, fin.Reason, true
+	}
+	if f.startsInFlight() {
+		return
+	}
+	if f.cur != nil && (live(f.cur) || f.volumesHeld() && !f.in.History.Released[f.cur.ID]) {
+		f.stopMembers(d, f.cur, f.hurried(graceOf(f.cur)), "the pod has finished")
+		return
+	}
+	if f.volumesHeld() {
+		f.clean(d, ReleaseVolumes{UID: f.in.Desired.UID})
+		return
+	}
+	d.Phase = PhaseRest
+}
+
+func (f *facts) volumesHeld() bool {
+	for _, dir := range f.in.Dirs {
+		if dir.UID == f.in.Desired.UID && dir.Volumes {
+			return true
+		}
+	}
+	return false
+}

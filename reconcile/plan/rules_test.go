@@ -1,0 +1,264 @@
+package plan
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/runtime"
+)
+
+// versioned is a pod with one container, app, whose image is present.
+func versioned(uid types.UID) *manifest.Pod {
+	return &manifest.Pod{UID: uid, Hash: "v1:" + string(uid), Spec: &v1.Pod{Spec: v1.PodSpec{
+		RestartPolicy: v1.RestartPolicyAlways,
+		Containers:    []v1.Container{{Name: "app", Image: "a:1", ImagePullPolicy: v1.PullIfNotPresent}},
+	}}}
+}
+
+// sandboxOf is a sandbox of a version with a container app for each state.
+func sandboxOf(p *manifest.Pod, ready bool, states ...runtime.ContainerState) runtime.Incarnation {
+	inc := runtime.Incarnation{Sandbox: runtime.Sandbox{
+		ID: "s-" + string(p.UID), UID: p.UID, Ready: ready, Annotations: map[string]string{runtime.AnnotationHash: p.Hash},
+	}}
+	for i, state := range states {
+		inc.Containers = append(inc.Containers, runtime.Container{ID: "c", SandboxID: inc.ID, Name: "app", Attempt: uint32(i), State: state, Annotations: map[string]string{}})
+	}
+	return inc
+}
+
+// fresh is an input in which a pod is wanted, nothing is there and nothing is
+// in its way.
+func fresh() Input {
+	return Input{
+		Desired: versioned("u"), Certain: true, Now: time.Now(), Node: Node{Reachable: true, Ready: true, NetworkReady: true},
+		InFlight: map[string]Action{},
+		History: History{VolumesReady: true, Released: map[string]bool{}, SeenExit: map[string]time.Time{},
+			Containers: map[string]ContainerHistory{"app": {Image: Image{Name: "a:1", Ref: "sha256:a"}}}},
+	}
+}
+
+// runs is fresh with the pod running.
+func runs() Input {
+	in := fresh()
+	in.Observed = []runtime.Incarnation{sandboxOf(in.Desired, true, runtime.Running)}
+	return in
+}
+
+// TestPodRules: what each rule is for. A change is made to an input in which the
+// pod runs; the rule is the one that then matches.
+func TestPodRules(t *testing.T) {
+	tests := map[string]struct {
+		change func(*Input)
+		rule   string
+		phase  Phase
+	}{
+		"nothing":                   {func(*Input) {}, "run", PhaseRun},
+		"not wanted, perhaps":       {func(in *Input) { in.Desired, in.Certain = nil, false }, "sources not seen yet", PhaseHold},
+		"not wanted, runtime away":  {func(in *Input) { in.Desired, in.Certain, in.Node.Reachable = nil, false, false }, "sources not seen yet", PhaseHold},
+		"runtime away":              {func(in *Input) { in.Node.Reachable = false }, "runtime does not answer", PhaseWait},
+		"not wanted":                {func(in *Input) { in.Desired = nil }, "stop", PhaseStop},
+		"not wanted, nothing there": {func(in *Input) { in.Desired, in.Observed = nil, nil }, "gone", PhaseRest},
+		"not wanted, others' there": {func(in *Input) { in.Desired = nil; in.Observed = []runtime.Incarnation{theirs()} }, "gone", PhaseRest},
+		"others' beside it":         {func(in *Input) { in.Observed = append(in.Observed, theirs()) }, "run", PhaseRun},
+		"others' in its place":      {func(in *Input) { in.Observed = []runtime.Incarnation{theirs()} }, "a foreign pod has the name", PhaseWait},
+		"others' dead":              {func(in *Input) { dead := theirs(); dead.Ready = false; in.Observed = []runtime.Incarnation{dead} }, "no sandbox", PhasePrepare},
+		"others' to adopt":          {func(in *Input) { in.Observed, in.Node.Adopt = []runtime.Incarnation{theirs()}, true }, "end a foreign pod", PhaseStop},
+		"another version":           {func(in *Input) { in.Desired = versioned("next") }, "stop", PhaseStop},
+		"another version, rejected": {func(in *Input) { in.Desired = versioned("next"); in.Verdict.Answer = Reject }, "keep the earlier version", PhaseWait},
+		"another version, waits":    {func(in *Input) { in.Desired = versioned("next"); in.Verdict.Answer = Wait }, "stop", PhaseStop},
+		"another version, no image": {func(in *Input) { in.Desired, in.History.Containers = versioned("next"), nil }, "keep the earlier version", PhaseWait},
+		"another version, dead":     {func(in *Input) { in.Desired = versioned("next"); in.Observed[0] = sandboxOf(versioned("u"), false) }, "stop", PhaseStop},
+		"another version, released": {func(in *Input) {
+			in.Desired = versioned("next")
+			in.Observed[0] = sandboxOf(versioned("u"), false)
+			in.History.Released["s-u"] = true
+		}, "no sandbox", PhasePrepare},
+		"being stopped":                {func(in *Input) { in.History.Stopping = &Stopping{SandboxID: "s-u"} }, "stop", PhaseStop},
+		"its uid's other directory":    {func(in *Input) { in.Observed, in.Dirs = nil, []Dir{{UID: "u", Hash: "v1:other"}} }, "clear the earlier version", PhaseWait},
+		"its directory of any version": {func(in *Input) { in.Observed, in.Dirs = nil, []Dir{{UID: "u"}} }, "no sandbox", PhasePrepare},
+		"its directory under removal":  {func(in *Input) { in.Observed, in.InFlight["dir/u"] = nil, RemoveDir{UID: "u"} }, "clear the earlier version", PhaseWait},
+		"finished before":              {func(in *Input) { in.History.Finished = &Finished{UID: "u", Hash: "v1:u"} }, "finished", PhaseWindDown},
+		"finished, another version":    {func(in *Input) { in.History.Finished = &Finished{UID: "u", Hash: "v1:other"} }, "run", PhaseRun},
+		"finished and at rest":         {func(in *Input) { in.Observed, in.History.Finished = nil, &Finished{UID: "u", Hash: "v1:u"} }, "finished", PhaseRest},
+		"runs out of policy": {func(in *Input) {
+			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Observed[0].Containers[0].State = runtime.Exited
+		}, "finished", PhaseWindDown},
+		"rejected":                    {func(in *Input) { in.Observed, in.Verdict.Answer = nil, Reject }, "not admitted", PhaseWait},
+		"rejected, and runs":          {func(in *Input) { in.Verdict.Answer = Reject }, "run", PhaseRun},
+		"runtime not ready":           {func(in *Input) { in.Observed, in.Node.Ready = nil, false }, "runtime not ready", PhaseWait},
+		"runtime not ready, and runs": {func(in *Input) { in.Node.Ready = false }, "run", PhaseRun},
+		"network not ready":           {func(in *Input) { in.Observed, in.Node.NetworkReady = nil, false }, "network not ready", PhaseWait},
+		"network not ready, host's": {func(in *Input) {
+			in.Observed, in.Node.NetworkReady = nil, false
+			in.Desired.Spec.Spec.HostNetwork = true
+		}, "no sandbox", PhasePrepare},
+		"network not ready, and runs": {func(in *Input) { in.Node.NetworkReady = false }, "run", PhaseRun},
+		"sandbox lost":                {func(in *Input) { in.Observed[0].Ready = false }, "sandbox lost", PhasePrepare},
+		"sandbox lost, rejected":      {func(in *Input) { in.Observed[0].Ready = false; in.Verdict.Answer = Reject }, "sandbox lost", PhasePrepare},
+		"sandbox lost and released": {func(in *Input) {
+			in.Observed[0] = sandboxOf(in.Desired, false, runtime.Exited)
+			in.History.Released["s-u"] = true
+		}, "no sandbox", PhasePrepare},
+		"no sandbox": {func(in *Input) { in.Observed = nil }, "no sandbox", PhasePrepare},
+		"init to do": {func(in *Input) {
+			in.Desired.Spec.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}}
+			in.Observed[0].Containers = nil
+		}, "init", PhaseInit},
+		"init done, by what comes behind": {func(in *Input) { in.Desired.Spec.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}} }, "run", PhaseRun},
+	}
+	hit := map[string]bool{}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := runs()
+			test.change(&in)
+			d := Next(in)
+			if d.Rule != test.rule || d.Phase != test.phase {
+				t.Errorf("want %s -> %s\n%s", test.rule, test.phase, d)
+			}
+			hit[d.Rule] = true
+		})
+	}
+	for _, r := range podRules {
+		if !hit[r.name] {
+			t.Errorf("no case for rule %q", r.name)
+		}
+	}
+}
+
+func theirs() runtime.Incarnation {
+	return runtime.Incarnation{Sandbox: runtime.Sandbox{ID: "f", UID: "f", Ready: true, Foreign: true}}
+}
+
+// TestContainerRules: the same for a container of a pod that runs.
+func TestContainerRules(t *testing.T) {
+	last := func(in *Input) *runtime.Container { return &in.Observed[0].Containers[0] }
+	history := func(in *Input, change func(*ContainerHistory)) {
+		h := in.History.Containers["app"]
+		change(&h)
+		in.History.Containers["app"] = h
+	}
+	ended := func(in *Input, step string) {
+		c := last(in)
+		c.State, c.ExitCode, c.Annotations[runtime.AnnotationBackoff] = runtime.Exited, 1, step
+		c.StartedAt, c.FinishedAt = in.Now, in.Now
+		in.History.SeenExit["c"] = in.Now
+	}
+	tests := map[string]struct {
+		change func(*Input)
+		rule   string
+		action string // the first one's verb, "" for none
+	}{
+		"runs":                     {func(*Input) {}, "running -> leave", ""},
+		"restart asked":            {func(in *Input) { history(in, func(h *ContainerHistory) { h.RestartID = "c" }) }, "restart asked -> stop", "stop"},
+		"restart asked of another": {func(in *Input) { history(in, func(h *ContainerHistory) { h.RestartID = "b" }) }, "running -> leave", ""},
+		"restart asked, ended":     {func(in *Input) { ended(in, "5"); history(in, func(h *ContainerHistory) { h.RestartID = "c" }) }, "start", "start"},
+		"unknown":                  {func(in *Input) { last(in).State = runtime.Unknown }, "state unknown -> stop", "stop"},
+		"made, not started":        {func(in *Input) { last(in).State = runtime.Created }, "created -> start", "start"},
+		"being started": {func(in *Input) {
+			last(in).State = runtime.Created
+			in.InFlight["container/app"] = StartContainer{Container: "app"}
+		}, "start", "start"},
+		"ended the first time": {func(in *Input) { ended(in, "0") }, "start", "start"},
+		"ended again":          {func(in *Input) { ended(in, "1") }, "crashed -> back off", ""},
+		"ended, waited":        {func(in *Input) { ended(in, "1"); in.Now = in.Now.Add(10 * time.Second) }, "start", "start"},
+		"ended, a lower limit": {func(in *Input) { ended(in, "9"); in.Node.MaxBackoff = time.Second; in.Now = in.Now.Add(time.Second) }, "start", "start"},
+		"completed": {func(in *Input) {
+			ended(in, "0")
+			last(in).ExitCode = 0
+			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyOnFailure
+			add(in, "too")
+		}, "completed -> leave", "pull"},
+		"failed, on failure": {func(in *Input) {
+			ended(in, "0")
+			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyOnFailure
+			add(in, "too")
+		}, "start", "start"},
+		"failed, never": {func(in *Input) {
+			ended(in, "0")
+			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			add(in, "too")
+		}, "completed -> leave", "pull"},
+		"not there": {func(in *Input) { in.Observed[0].Containers = nil }, "start", "start"},
+		"not there, start failed": {func(in *Input) {
+			in.Observed[0].Containers = nil
+			history(in, func(h *ContainerHistory) { h.Start.Until = in.Now.Add(1) })
+		}, "start failed -> wait", ""},
+		"not there, no image": {func(in *Input) { in.Observed[0].Containers, in.History.Containers = nil, nil }, "image missing -> get it", "pull"},
+		"not there, another image": {func(in *Input) {
+			in.Observed[0].Containers = nil
+			history(in, func(h *ContainerHistory) { h.Image.Name = "a:2" })
+		}, "image missing -> get it", "pull"},
+		"not there, image used": {func(in *Input) {
+			in.Observed[0].Containers = nil
+			history(in, func(h *ContainerHistory) { h.Image.Used = true })
+		}, "start", "start"},
+		"image used, policy always": {func(in *Input) {
+			in.Observed[0].Containers = nil
+			always(in)
+			history(in, func(h *ContainerHistory) { h.Image.Used = true })
+		}, "image missing -> get it", "pull"},
+		"image failed": {func(in *Input) {
+			in.Observed[0].Containers = nil
+			noImage(in, Failure{Message: "no", Until: in.Now.Add(1)})
+		}, "image missing -> get it", ""},
+		"image failed for good":         {func(in *Input) { in.Observed[0].Containers = nil; noImage(in, Failure{Message: "no", Final: true}) }, "image missing -> get it", ""},
+		"image failed, its time is now": {func(in *Input) { in.Observed[0].Containers = nil; noImage(in, Failure{Message: "no", Until: in.Now}) }, "image missing -> get it", "pull"},
+		"no volumes":                    {func(in *Input) { in.Observed[0].Containers, in.History.VolumesReady = nil, false }, "volumes missing -> prepare", "prepare"},
+		"behind an init container": {func(in *Input) {
+			in.Observed[0].Containers = nil
+			in.Desired.Spec.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}}
+		}, "not its turn -> wait", "pull"},
+	}
+	hit := map[string]bool{"init done -> leave": true} // its own container's rule; see the transcripts
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := runs()
+			test.change(&in)
+			d := Next(in)
+			i := slices.IndexFunc(d.Steps, func(s Step) bool { return s.Container == "app" })
+			if i < 0 {
+				t.Fatalf("no step\n%s", d)
+			}
+			rule := ruleName(d.Steps[i].Rule)
+			hit[rule] = true
+			verb := ""
+			if len(d.Actions) > 0 {
+				verb = d.Actions[0].Verb()
+			}
+			if rule != test.rule || verb != test.action {
+				t.Errorf("want %s, %q\n%s", test.rule, test.action, d)
+			}
+		})
+	}
+	for _, r := range containerRules {
+		if !hit[ruleName(r.name)] {
+			t.Errorf("no case for rule %q", r.name)
+		}
+	}
+}
+
+// ruleName leaves out what a rule tells of its numbers.
+func ruleName(name string) string {
+	if i := slices.Index([]byte(name), '('); i > 0 {
+		return name[:i-1]
+	}
+	return name
+}
+
+func add(in *Input, name string) {
+	in.Desired.Spec.Spec.Containers = append(in.Desired.Spec.Spec.Containers, v1.Container{Name: name, Image: "b:1"})
+}
+
+func always(in *Input) {
+	in.Desired.Spec.Spec.Containers[0].ImagePullPolicy = v1.PullAlways
+}
+
+func noImage(in *Input, f Failure) {
+	in.History.Containers["app"] = ContainerHistory{Image: Image{Name: "a:1", Failure: f}}
+}

@@ -1,0 +1,140 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/runtime"
+)
+
+func decodePod(text string) (*manifest.Pod, error) {
+	file := manifest.Decode([]byte(text), manifest.Options{Path: "test.yaml"})
+	if len(file.Pods) != 1 {
+		return nil, fmt.Errorf("no pod: %v", file.Problems)
+	}
+	return file.Pods[0], nil
+}
+
+func code(text string) int32 {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		panic(err)
+	}
+	return int32(n)
+}
+
+func (s *stage) exits(args []string) error {
+	reason := ""
+	if len(args) > 2 {
+		reason = args[2]
+	}
+	if !s.exit(args[0], code(args[1]), reason) {
+		return fmt.Errorf("no container %s runs", args[0])
+	}
+	return nil
+}
+
+// newest is the id of the newest container of a name.
+func (s *stage) newest(name string) string {
+	for i := range s.machine {
+		for _, c := range slices.Backward(s.machine[i].Containers) {
+			if c.Name == name {
+				return c.ID
+			}
+		}
+	}
+	return ""
+}
+
+func (s *stage) change(name string, state runtime.ContainerState) error {
+	s.each(s.newest(name), func(c *runtime.Container) { c.State = state })
+	return nil
+}
+
+func (s *stage) drop(args []string) error {
+	s.remove(s.newest(args[0]))
+	return nil
+}
+
+func (s *stage) sandbox(args []string) error {
+	if len(s.machine) == 0 {
+		return errors.New("there is no sandbox")
+	}
+	switch inc := &s.machine[0]; args[0] {
+	case "dies":
+		s.stopSandbox(inc.ID)
+	case "gone":
+		inc.ID, inc.Ready, inc.Annotations, inc.Attempt = "", false, nil, 0
+		if len(inc.Containers) == 0 {
+			s.machine = s.machine[1:]
+		}
+	case "doubled":
+		twin := runtime.Incarnation{Sandbox: inc.Sandbox}
+		twin.ID, twin.Attempt = s.id("s"), inc.Attempt+1
+		s.machine = append([]runtime.Incarnation{twin}, s.machine...)
+	default:
+		return fmt.Errorf("unknown fate %s", args[0])
+	}
+	return nil
+}
+
+func (s *stage) foreign(args []string) error {
+	if args[0] == "ends" {
+		s.machine = slices.DeleteFunc(slices.Clone(s.machine), func(i runtime.Incarnation) bool { return i.Foreign })
+		return nil
+	}
+	s.machine = append(slices.Clone(s.machine), runtime.Incarnation{
+		Sandbox: runtime.Sandbox{ID: s.id("s"), UID: types.UID(args[0]), Ready: true, Foreign: true},
+		Containers: []runtime.Container{{ID: s.id("c"), Name: "app", State: runtime.Running,
+			Annotations: map[string]string{runtime.AnnotationPodTerminationGracePeriod: "7"}}},
+	})
+	return nil
+}
+
+func (s *stage) image(args []string) error {
+	s.images[args[0]] = errors.New(strings.Join(args[1:], " "))
+	if args[1] == "ok" {
+		delete(s.images, args[0])
+	}
+	return nil
+}
+
+func (s *stage) node(args []string) error {
+	n := &s.in.Node
+	switch args[0] {
+	case "up":
+		n.Reachable, n.Message = true, ""
+	case "down":
+		n.Reachable, n.Message = false, "the runtime does not answer"
+	case "unready":
+		n.Ready, n.Message = false, "the runtime is not ready"
+	case "ready":
+		n.Ready, n.Message = true, ""
+	case "nonetwork":
+		n.NetworkReady, n.NetworkMessage = false, "cni plugin not initialized"
+	case "network":
+		n.NetworkReady, n.NetworkMessage = true, ""
+	case "adopt":
+		n.Adopt = true
+	default:
+		return fmt.Errorf("unknown word %s", args[0])
+	}
+	return nil
+}
+
+func (s *stage) verdict(args []string) error {
+	s.in.Verdict = Verdict{Message: strings.Join(args[1:], " ")}
+	switch args[0] {
+	case "wait":
+		s.in.Verdict.Answer = Wait
+	case "reject":
+		s.in.Verdict.Answer = Reject
+	}
+	return nil
+}

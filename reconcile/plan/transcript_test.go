@@ -1,0 +1,230 @@
+package plan
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podd/manifest"
+	"podd/runtime"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/plan/*.txt")
+
+// TestTranscripts plays testdata/plan/*.txt. A file is blocks with an empty line
+// between them: a command, with its input in the lines below, a line ----, and
+// what came of it. A line that begins with # is a comment. The commands:
+//
+//	pod NAME              the input is a manifest; apply names it
+//	apply NAME            NAME is wanted; remove: nothing is, for certain;
+//	                      lose: nothing is, but no source was seen whole
+//	effect ok [SUBJECT]   the first action under way of that subject works, or
+//	                      fail SUBJECT TEXT, or lost SUBJECT: it works unheard
+//	settle [PATIENCE]     everything works, until nothing is left to do or to
+//	                      wait for so long
+//	observe               what really is, is seen; the commands that change it
+//	                      see it at once, with a last word "unseen" they do not
+//	exit C CODE [REASON]  a container ends; unknown C; created C; drop C
+//	sandbox dies|gone     also: doubled, with nothing in it
+//	foreign UID           a sandbox that others made; foreign ends
+//	image NAME TEXT       it cannot be had, because; TEXT "ok": it can
+//	node WORD             up, down, unready, ready, nonetwork, network, adopt
+//	verdict ANSWER TEXT   admit, wait or reject
+//	restart C             a user asks for it
+//	advance 10s           time passes
+//	term CODE             what containers end with when told to
+//	podd restarts         and knows what the runtime, disk and journal tell
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("../../testdata/plan/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := play(t, string(text))
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(text), got); diff != "" {
+				t.Errorf("%s (-want +got; -update rewrites it)\n%s", file, diff)
+			}
+		})
+	}
+}
+
+// play returns the text with what came of each command.
+func play(t *testing.T, text string) string {
+	s := &stage{world: newWorld(), pods: map[string]*manifest.Pod{}}
+	var out strings.Builder
+	for i, block := range strings.Split(strings.Trim(text, "\n"), "\n\n") {
+		command, _, _ := strings.Cut(block+"\n", "----\n")
+		lines := slices.DeleteFunc(strings.Split(strings.TrimRight(command, "\n"), "\n"), func(l string) bool { return strings.HasPrefix(l, "#") })
+		if i > 0 {
+			out.WriteString("\n")
+		}
+		out.WriteString(strings.TrimRight(command, "\n") + "\n")
+		if len(lines) == 0 {
+			continue
+		}
+		before := s.in.Now
+		got, err := s.command(strings.Fields(lines[0]), strings.Join(lines[1:], "\n"))
+		if err != nil {
+			t.Fatalf("%s: %v", lines[0], err)
+		}
+		if got != "" {
+			out.WriteString("----\n" + got)
+		}
+		if lasted := s.in.Now.Sub(before); lasted > 0 && lines[0] != "advance" && strings.HasPrefix(lines[0], "settle") {
+			fmt.Fprintf(&out, "it took %s\n", lasted)
+		}
+	}
+	return out.String()
+}
+
+// stage is a world with its script's pods.
+type stage struct {
+	*world
+	pods map[string]*manifest.Pod
+}
+
+func (s *stage) command(words []string, input string) (string, error) {
+	name, args := words[0], words[1:]
+	if name == "pod" {
+		p, err := decodePod(input)
+		s.pods[args[0]] = p
+		return "", err
+	}
+	unseen := len(args) > 0 && args[len(args)-1] == "unseen"
+	if unseen {
+		args = args[:len(args)-1]
+	}
+	done, ok := commands[name]
+	if !ok {
+		return "", fmt.Errorf("unknown command")
+	}
+	if err := done(s, args); err != nil {
+		return "", err
+	}
+	switch {
+	case name == "settle":
+		return s.settled(args)
+	case unseen:
+		return "", nil
+	case seesAtOnce[name]:
+		s.observe()
+	}
+	return s.show(s.decide()), nil
+}
+
+var seesAtOnce = map[string]bool{"exit": true, "unknown": true, "created": true, "drop": true, "sandbox": true, "foreign": true, "observe": true}
+
+var commands = map[string]func(*stage, []string) error{
+	"apply":   func(s *stage, a []string) error { s.want(s.pods[a[0]]); s.in.Certain = true; return nil },
+	"remove":  func(s *stage, _ []string) error { s.want(nil); s.in.Certain = true; return nil },
+	"lose":    func(s *stage, _ []string) error { s.want(nil); s.in.Certain = false; return nil },
+	"observe": func(*stage, []string) error { return nil },
+	"settle":  func(*stage, []string) error { return nil },
+	"effect":  (*stage).effect,
+	"exit":    (*stage).exits,
+	"unknown": func(s *stage, a []string) error { return s.change(a[0], runtime.Unknown) },
+	"created": func(s *stage, a []string) error { return s.change(a[0], runtime.Created) },
+	"drop":    (*stage).drop,
+	"sandbox": (*stage).sandbox,
+	"foreign": (*stage).foreign,
+	"image":   (*stage).image,
+	"node":    (*stage).node,
+	"verdict": (*stage).verdict,
+	"restart": (*stage).restart,
+	"advance": (*stage).advance,
+	"term":    func(s *stage, a []string) error { s.termCode = code(a[0]); return nil },
+	"podd":    func(s *stage, _ []string) error { s.poddRestarts(); return nil },
+}
+
+func (s *stage) effect(args []string) error {
+	subject := ""
+	if len(args) > 1 {
+		subject = args[1]
+	}
+	for _, flight := range s.flights() {
+		if !strings.HasPrefix(flight, subject) {
+			continue
+		}
+		switch args[0] {
+		case "ok":
+			s.land(flight, nil)
+		case "lost":
+			s.land(flight, errLost)
+		default:
+			s.land(flight, errors.New(strings.Join(args[2:], " ")))
+		}
+		return nil
+	}
+	return fmt.Errorf("nothing of %q is under way, only %v", subject, s.flights())
+}
+
+func (s *stage) advance(args []string) error {
+	d, err := time.ParseDuration(args[0])
+	s.in.Now = s.in.Now.Add(d)
+	return err
+}
+
+func (s *stage) restart(args []string) error {
+	for i := range s.in.Observed {
+		for _, c := range s.in.Observed[i].Containers {
+			if c.Name == args[0] && c.State == runtime.Running {
+				s.container(c.Name, func(h *ContainerHistory) { h.RestartID = c.ID })
+			}
+		}
+	}
+	return nil
+}
+
+func (s *stage) settled(args []string) (string, error) {
+	patience := time.Duration(0)
+	if len(args) > 0 {
+		var err error
+		if patience, err = time.ParseDuration(args[0]); err != nil {
+			return "", err
+		}
+	}
+	var out strings.Builder
+	last, quiet := s.settle(patience, func(d Decision) { out.WriteString(remembered(d)) }, func(a Action) { out.WriteString("did " + a.String() + "\n") })
+	if !quiet {
+		return out.String(), errors.New("there is no end to it")
+	}
+	return out.String() + s.show(last), nil
+}
+
+// show is a decision with what its String leaves out.
+func (s *stage) show(d Decision) string {
+	text := d.String() + remembered(d)
+	if !d.Wake.IsZero() {
+		text += fmt.Sprintf("  wake in %s\n", d.Wake.Sub(s.in.Now))
+	}
+	return text
+}
+
+func remembered(d Decision) (text string) {
+	if d.Stopping != nil {
+		text += "  remember that it is being stopped\n"
+	}
+	if f := d.Finished; f != nil {
+		text += fmt.Sprintf("  remember that it finished, failed %v%s\n", f.Failed, because(f.Message))
+	}
+	return text
+}
