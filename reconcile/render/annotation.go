@@ -1,0 +1,58 @@
+package render
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"podd/runtime"
+)
+
+func containerLabels(in *ContainerInput) map[string]string {
+	return identify(map[string]string{runtime.LabelContainerName: in.Container.Name}, in.Pod, in.Node)
+}
+
+// containerAnnotations hold what must be known of a container when its manifest
+// is gone: enough to stop it properly and to tell whether it is the wanted one.
+func containerAnnotations(in *ContainerInput) map[string]string {
+	c, spec := in.Container, in.Pod.Spec
+	a := map[string]string{
+		runtime.AnnotationContainerHash:            hashDigits(in.Pod.Containers[c.Name].Start),
+		runtime.AnnotationRestartCount:             strconv.FormatUint(uint64(in.Attempt), 10),
+		runtime.AnnotationTerminationMessagePath:   c.TerminationMessagePath,
+		runtime.AnnotationTerminationMessagePolicy: string(c.TerminationMessagePolicy),
+		runtime.AnnotationBackoff:                  strconv.Itoa(in.BackoffStep),
+		runtime.AnnotationKind:                     in.Kind + ":" + strconv.Itoa(in.Index),
+	}
+	if s := spec.DeletionGracePeriodSeconds; s != nil {
+		a[runtime.AnnotationPodDeletionGracePeriod] = strconv.FormatInt(*s, 10)
+	}
+	if s := spec.Spec.TerminationGracePeriodSeconds; s != nil {
+		a[runtime.AnnotationPodTerminationGracePeriod] = strconv.FormatInt(*s, 10)
+	}
+	if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
+		a[runtime.AnnotationPreStopHandler] = jsonText(c.Lifecycle.PreStop)
+	}
+	if len(c.Ports) > 0 {
+		a[runtime.AnnotationContainerPorts] = jsonText(c.Ports)
+	}
+	return a
+}
+
+// hashDigits is the first 64 bits of a hash, without the version in front of
+// it: readers of this annotation expect hexadecimal digits of a uint64.
+func hashDigits(hash string) string {
+	if _, digits, ok := strings.Cut(hash, ":"); ok {
+		hash = digits
+	}
+	return hash[:min(len(hash), 16)]
+}
+
+// jsonText is for API types, which always marshal.
+func jsonText(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}

@@ -1,0 +1,226 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/manifest"
+	"podd/runtime"
+)
+
+func TestContainerAnnotations(t *testing.T) {
+	grace, deletion := int64(45), int64(7)
+	in := inputOf(v1.Container{
+		TerminationMessagePath:   "/dev/termination-log",
+		TerminationMessagePolicy: v1.TerminationMessageReadFile,
+		Ports:                    []v1.ContainerPort{{ContainerPort: 80, Protocol: v1.ProtocolTCP}},
+		Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{
+			Exec: &v1.ExecAction{Command: []string{"/bin/drain", "<&>"}},
+		}},
+	})
+	in.Pod.Spec.Spec.TerminationGracePeriodSeconds = &grace
+	in.Pod.Spec.DeletionGracePeriodSeconds = &deletion
+	in.Pod.Containers = map[string]manifest.ContainerHash{"main": {Start: "v1:00c0ffee00c0ffee00c0ffee00c0ffee"}}
+	in.Attempt, in.BackoffStep = 4, 2
+	want := map[string]string{
+		"io.kubernetes.container.hash":                     "00c0ffee00c0ffee",
+		"io.kubernetes.container.restartCount":             "4",
+		"io.kubernetes.container.terminationMessagePath":   "/dev/termination-log",
+		"io.kubernetes.container.terminationMessagePolicy": "File",
+		"io.kubernetes.container.preStopHandler":           `{"exec":{"command":["/bin/drain","\u003c\u0026\u003e"]}}`,
+		"io.kubernetes.container.ports":                    `[{"containerPort":80,"protocol":"TCP"}]`,
+		"io.kubernetes.pod.deletionGracePeriod":            "7",
+		"io.kubernetes.pod.terminationGracePeriod":         "45",
+		"podd/backoff-step":                                "2",
+		"podd/kind":                                        "container:0",
+	}
+	c, err := Container(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, c.Annotations); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if c.LogPath != "main/4.log" || c.Metadata.Attempt != 4 {
+		t.Errorf("got log path %s of attempt %d, want main/4.log of 4", c.LogPath, c.Metadata.Attempt)
+	}
+}
+
+func TestKindOf(t *testing.T) {
+	pod := podOf(v1.PodSpec{
+		InitContainers: []v1.Container{{Name: "i"}, {Name: "s", RestartPolicy: &always}},
+		Containers:     []v1.Container{{Name: "a"}, {Name: "b"}},
+	}).Spec
+	for name, want := range map[string]string{"i": "init 0", "s": "sidecar 1", "a": "container 0", "b": "container 1", "x": " -1"} {
+		kind, index := KindOf(pod, name)
+		if got := fmt.Sprintf("%s %d", kind, index); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestImage(t *testing.T) {
+	in := inputOf(v1.Container{Image: "busybox"})
+	for ref, want := range map[string]string{"sha256:1": "sha256:1", "": "busybox"} {
+		in.Image = ref
+		c, err := Container(in)
+		if err != nil || c.Image.Image != want || c.Image.UserSpecifiedImage != "busybox" {
+			t.Errorf("image %q: got %v, %v", ref, c.GetImage(), err)
+		}
+	}
+}
+
+func TestImageUser(t *testing.T) {
+	uid := int64(1000)
+	own := &v1.SecurityContext{RunAsUser: &uid}
+	for _, tt := range []struct {
+		name string
+		sc   *v1.SecurityContext
+		user *ImageUser
+		uid  *cri.Int64Value
+		text string
+	}{
+		{"nobody looked", nil, nil, nil, ""},
+		{"root", nil, &ImageUser{}, &cri.Int64Value{}, ""},
+		{"a number", nil, &ImageUser{UID: &uid}, &cri.Int64Value{Value: 1000}, ""},
+		{"a name", nil, &ImageUser{Name: "web"}, nil, "web"},
+		{"the manifest's goes first", own, &ImageUser{Name: "web"}, &cri.Int64Value{Value: 1000}, ""},
+	} {
+		in := inputOf(v1.Container{SecurityContext: tt.sc})
+		in.ImageUser = tt.user
+		s := containerSecurity(&in)
+		if s.RunAsUser.String() != tt.uid.String() || (s.RunAsUser == nil) != (tt.uid == nil) || s.RunAsUsername != tt.text {
+			t.Errorf("%s: got %v %q, want %v %q", tt.name, s.RunAsUser, s.RunAsUsername, tt.uid, tt.text)
+		}
+	}
+}
+
+func TestRunAsNonRoot(t *testing.T) {
+	zero, uid, yes := int64(0), int64(7), true
+	for _, tt := range []struct {
+		name  string
+		asked *int64
+		user  *ImageUser
+		want  string // part of the error
+	}{
+		{"the manifest's number", &uid, &ImageUser{}, ""},
+		{"the manifest says root", &zero, &ImageUser{UID: &uid}, "runAsUser is 0"},
+		{"the image's number", nil, &ImageUser{UID: &uid}, ""},
+		{"the image is root", nil, &ImageUser{}, "runs as root"},
+		{"the image is 0", nil, &ImageUser{UID: &zero}, "runs as root"},
+		{"the image's name", nil, &ImageUser{Name: "web"}, "not a number"},
+		{"nobody looked", nil, nil, "not known"},
+	} {
+		in := inputOf(v1.Container{SecurityContext: &v1.SecurityContext{RunAsUser: tt.asked}})
+		in.Pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{RunAsNonRoot: &yes}
+		in.ImageUser = tt.user
+		_, err := Container(in)
+		switch {
+		case tt.want == "" && err != nil:
+			t.Errorf("%s: %v", tt.name, err)
+		case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), `"main"`)):
+			t.Errorf("%s: got %v, want %q", tt.name, err, tt.want)
+		}
+	}
+}
+
+func TestSecurityOfPodAndContainer(t *testing.T) {
+	one, two, three, no, yes := int64(1), int64(2), int64(3), false, true
+	strict, unmasked := v1.SupplementalGroupsPolicyStrict, v1.UnmaskedProcMount
+	in := inputOf(v1.Container{SecurityContext: &v1.SecurityContext{
+		RunAsUser: &two, AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
+		Capabilities: &v1.Capabilities{Add: []v1.Capability{"NET_ADMIN"}, Drop: []v1.Capability{"ALL"}},
+	}})
+	in.Pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{
+		RunAsUser: &one, RunAsGroup: &one, FSGroup: &three, SupplementalGroups: []int64{4, 5},
+		SupplementalGroupsPolicy: &strict, SELinuxOptions: &v1.SELinuxOptions{Level: "s0"},
+		SeccompProfile: &v1.SeccompProfile{Type: v1.SeccompProfileTypeRuntimeDefault},
+	}
+	s := containerSecurity(&in)
+	if s.RunAsUser.Value != 2 || s.RunAsGroup.Value != 1 || !s.NoNewPrivs || !s.ReadonlyRootfs ||
+		!cmp.Equal(s.SupplementalGroups, []int64{3, 4, 5}) || s.SupplementalGroupsPolicy != cri.SupplementalGroupsPolicy_Strict ||
+		s.SelinuxOptions.Level != "s0" || s.Seccomp.ProfileType != cri.SecurityProfile_RuntimeDefault ||
+		s.Capabilities.AddCapabilities[0] != "NET_ADMIN" || s.Capabilities.DropCapabilities[0] != "ALL" ||
+		len(s.MaskedPaths) != 12 || len(s.ReadonlyPaths) != 5 {
+		t.Errorf("got %v", s)
+	}
+	in.Container.SecurityContext = &v1.SecurityContext{ProcMount: &unmasked, Privileged: &yes}
+	if s = containerSecurity(&in); len(s.MaskedPaths)+len(s.ReadonlyPaths) != 0 || !s.Privileged || s.NoNewPrivs {
+		t.Errorf("privileged, unmasked: got %v", s)
+	}
+	if b := sandboxSecurity(in.Pod.Spec); !b.Privileged || b.RunAsUser.Value != 1 || b.Seccomp.ProfileType != cri.SecurityProfile_RuntimeDefault {
+		t.Errorf("sandbox: got %v", b)
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	name := "audit.json"
+	local := &v1.SeccompProfile{Type: v1.SeccompProfileTypeLocalhost, LocalhostProfile: &name}
+	escape := "../../etc/shadow"
+	n := Node{SeccompDir: "/var/lib/podd/seccomp"}
+	strict := n
+	strict.SeccompDefault = true
+	for _, tt := range []struct {
+		name string
+		node Node
+		p    *v1.SeccompProfile
+		want string
+	}{
+		{"nothing", n, nil, "Unconfined"},
+		{"nothing, with a default", strict, nil, "RuntimeDefault"},
+		{"RuntimeDefault", n, &v1.SeccompProfile{Type: v1.SeccompProfileTypeRuntimeDefault}, "RuntimeDefault"},
+		{"Unconfined", strict, &v1.SeccompProfile{Type: v1.SeccompProfileTypeUnconfined}, "Unconfined"},
+		{"Localhost", n, local, "Localhost /var/lib/podd/seccomp/audit.json"},
+		{"Localhost outside", n, &v1.SeccompProfile{Type: v1.SeccompProfileTypeLocalhost, LocalhostProfile: &escape}, "Localhost /var/lib/podd/seccomp/etc/shadow"},
+	} {
+		p := seccomp(tt.node, tt.p)
+		if got := strings.TrimSpace(p.ProfileType.String() + " " + p.LocalhostRef); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestAppArmor(t *testing.T) {
+	profile := "mine"
+	fieldOf := func(t v1.AppArmorProfileType) *v1.AppArmorProfile {
+		return &v1.AppArmorProfile{Type: t, LocalhostProfile: &profile}
+	}
+	for _, tt := range []struct {
+		name           string
+		container, pod *v1.AppArmorProfile
+		annotation     string
+		want           string
+	}{
+		{"nothing", nil, nil, "", ""},
+		{"container", fieldOf(v1.AppArmorProfileTypeLocalhost), fieldOf(v1.AppArmorProfileTypeUnconfined), "", "localhost/mine"},
+		{"pod", nil, fieldOf(v1.AppArmorProfileTypeRuntimeDefault), "", "runtime/default"},
+		{"annotation before pod", nil, fieldOf(v1.AppArmorProfileTypeRuntimeDefault), "localhost/old", "localhost/old"},
+		{"annotation default", nil, nil, "runtime/default", "runtime/default"},
+		{"annotation unconfined", nil, nil, "unconfined", "unconfined"},
+		{"annotation unknown", nil, nil, "???", ""},
+	} {
+		in := inputOf(v1.Container{SecurityContext: &v1.SecurityContext{AppArmorProfile: tt.container}})
+		in.Pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{AppArmorProfile: tt.pod}
+		if tt.annotation != "" {
+			in.Pod.Spec.Annotations[v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+"main"] = tt.annotation
+		}
+		p, got := apparmor(in.Pod.Spec, in.Container)
+		if got != tt.want || (p == nil) != (tt.want == "") {
+			t.Errorf("%s: got %q and %v, want %q", tt.name, got, p, tt.want)
+		}
+	}
+}
+
+func TestInstanceLabel(t *testing.T) {
+	in := inputOf(v1.Container{})
+	in.Node.Instance = "i1"
+	c, err := Container(in)
+	if err != nil || c.Labels[runtime.LabelInstance] != "i1" || Sandbox(in.Pod, in.Node, 0).Labels[runtime.LabelInstance] != "i1" {
+		t.Errorf("got %v, %v; want the instance on container and sandbox", c.GetLabels(), err)
+	}
+}

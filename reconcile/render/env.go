@@ -1,0 +1,65 @@
+package render
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// environment is a container's variables in the order of the manifest, each
+// name once. Index finds a name; a later variable of the same name takes the
+// place and the value.
+type environment struct {
+	vars  []*cri.KeyValue
+	index map[string]int
+}
+
+// newEnvironment resolves the container's variables one after the other, so
+// that $(NAME) sees only what stands before it.
+func newEnvironment(in *ContainerInput) (*environment, error) {
+	e := &environment{index: map[string]int{}}
+	if len(in.Container.EnvFrom) > 0 {
+		return nil, fmt.Errorf("making the environment of container %q: envFrom: not served", in.Container.Name)
+	}
+	for i := range in.Container.Env {
+		v := &in.Container.Env[i]
+		value, err := e.value(in, v)
+		if err != nil {
+			return nil, fmt.Errorf("making variable %q of container %q: %w", v.Name, in.Container.Name, err)
+		}
+		e.set(v.Name, value)
+	}
+	return e, nil
+}
+
+func (e *environment) set(name, value string) {
+	if i, ok := e.index[name]; ok {
+		e.vars[i].Value = []byte(value)
+		return
+	}
+	e.index[name] = len(e.vars)
+	e.vars = append(e.vars, &cri.KeyValue{Key: name, Value: []byte(value)})
+}
+
+func (e *environment) lookup(name string) (string, bool) {
+	i, ok := e.index[name]
+	if !ok {
+		return "", false
+	}
+	return string(e.vars[i].Value), true
+}
+
+// value is one variable's value; the errors of it never hold one.
+func (e *environment) value(in *ContainerInput, v *v1.EnvVar) (string, error) {
+	from := v.ValueFrom
+	switch {
+	case v.Value != "" || from == nil:
+		return Expand(v.Value, e.lookup), nil
+	case from.FieldRef != nil:
+		return fieldValue(in, from.FieldRef)
+	case from.ResourceFieldRef != nil:
+		return resourceValue(in, from.ResourceFieldRef)
+	}
+	return "", fmt.Errorf("valueFrom: only fieldRef and resourceFieldRef are served; write the value in the manifest")
+}

@@ -1,0 +1,178 @@
+package render
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// inputOf is an input for the only container of a small pod.
+func inputOf(c v1.Container) ContainerInput {
+	if c.Name == "" {
+		c.Name = "main"
+	}
+	p := podOf(v1.PodSpec{Containers: []v1.Container{c}})
+	p.Spec.Labels = map[string]string{"app": "web"}
+	p.Spec.Annotations = map[string]string{"example.com/note": "hi"}
+	p.Spec.Spec.ServiceAccountName = "robot"
+	return ContainerInput{
+		Pod: p, Container: &p.Spec.Spec.Containers[0],
+		Node: Node{
+			Name: "node1", HostIPs: []string{"192.0.2.1", "2001:db8::1"},
+			Capacity:    Resources{MilliCPU: 4000, Memory: 8 << 30, EphemeralStorage: 100 << 30},
+			Allocatable: Resources{MilliCPU: 3500},
+		},
+		PodIPs: []string{"10.88.0.3", "fd00::3"},
+	}
+}
+
+func field(path string) *v1.EnvVarSource {
+	return &v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}
+}
+
+func TestFields(t *testing.T) {
+	for path, want := range map[string]string{
+		"metadata.name":                              "pod",
+		"metadata.namespace":                         "ns",
+		"metadata.uid":                               "u1",
+		"metadata.labels['app']":                     "web",
+		"metadata.labels['none']":                    "",
+		"metadata.annotations['example.com/note']":   "hi",
+		"spec.nodeName":                              "node1",
+		"spec.serviceAccountName":                    "robot",
+		"status.hostIP":                              "192.0.2.1",
+		"status.hostIPs":                             "192.0.2.1,2001:db8::1",
+		"status.podIP":                               "10.88.0.3",
+		"status.podIPs":                              "10.88.0.3,fd00::3",
+		"metadata.annotations['with']bracket']":      "",
+		"metadata.labels['']":                        "",
+		"metadata.annotations['example.com/absent']": "",
+	} {
+		got, err := oneVar(inputOf(v1.Container{}), v1.EnvVar{ValueFrom: field(path)})
+		if err != nil || got != want {
+			t.Errorf("%s: got %q, %v; want %q", path, got, err, want)
+		}
+	}
+}
+
+// oneVar is the value that a container's only variable gets.
+func oneVar(in ContainerInput, v v1.EnvVar) (string, error) {
+	c := *in.Container
+	v.Name = "X"
+	c.Env = []v1.EnvVar{v}
+	in.Container = &c
+	e, err := newEnvironment(&in)
+	if err != nil {
+		return "", err
+	}
+	value, _ := e.lookup("X")
+	return value, nil
+}
+
+func TestFieldsOnTheHostNetwork(t *testing.T) {
+	in := inputOf(v1.Container{})
+	in.Pod.Spec.Spec.HostNetwork = true
+	in.PodIPs = nil
+	if got, err := oneVar(in, v1.EnvVar{ValueFrom: field("status.podIPs")}); err != nil || got != "192.0.2.1,2001:db8::1" {
+		t.Errorf("podIPs: got %q, %v; want the node's", got, err)
+	}
+}
+
+func TestResourceFields(t *testing.T) {
+	in := inputOf(v1.Container{Resources: amounts("250m", "1500m", "100Mi", "")})
+	in.Pod.Spec.Spec.InitContainers = []v1.Container{{Name: "init", Resources: amounts("2", "", "", "3Gi")}}
+	for _, tt := range []struct{ container, field, divisor, want string }{
+		{"", "requests.cpu", "", "1"},
+		{"", "requests.cpu", "1m", "250"},
+		{"", "limits.cpu", "", "2"},
+		{"", "limits.cpu", "1m", "1500"},
+		{"", "requests.memory", "1Mi", "100"},
+		{"", "requests.memory", "", "104857600"},
+		{"", "limits.memory", "1Gi", "8"}, // the node's
+		{"", "requests.ephemeral-storage", "", "0"},
+		{"", "limits.ephemeral-storage", "1Gi", "100"},
+		{"", "limits.hugepages-2Mi", "1Mi", "0"},
+		{"init", "requests.cpu", "", "2"},
+		{"init", "limits.memory", "1Mi", "3072"},
+		{"init", "limits.cpu", "1m", "3500"}, // allocatable goes before capacity
+	} {
+		ref := &v1.ResourceFieldSelector{ContainerName: tt.container, Resource: tt.field}
+		if tt.divisor != "" {
+			ref.Divisor = resource.MustParse(tt.divisor)
+		}
+		got, err := oneVar(in, v1.EnvVar{ValueFrom: &v1.EnvVarSource{ResourceFieldRef: ref}})
+		if err != nil || got != tt.want {
+			t.Errorf("%s %s / %s: got %q, %v; want %q", tt.container, tt.field, tt.divisor, got, err, tt.want)
+		}
+	}
+}
+
+func TestEnvironmentOrder(t *testing.T) {
+	in := inputOf(v1.Container{
+		Env: []v1.EnvVar{
+			{Name: "EARLY", Value: "$(LATE)"}, // not known yet
+			{Name: "HOST", ValueFrom: field("spec.nodeName")},
+			{Name: "URL", Value: "http://$(HOST):$(PORT)"},
+			{Name: "PORT", Value: "80"},
+			{Name: "LATE", Value: "$(URL)$(PORT)"},
+			{Name: "PORT", Value: "8$(PORT)"}, // again: the last value, the first place
+			{Name: "EMPTY"},
+		},
+		Command: []string{"$(HOST)", "$$(HOST)", "$(NOPE)"},
+		Args:    []string{"--port=$(PORT)", "$(EMPTY)"},
+	})
+	c, err := Container(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, v := range c.Envs {
+		got = append(got, v.Key+"="+string(v.Value))
+	}
+	want := []string{"EARLY=$(LATE)", "HOST=node1", "URL=http://node1:$(PORT)", "PORT=880", "LATE=http://node1:$(PORT)80", "EMPTY="}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("variables: (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"node1", "$(HOST)", "$(NOPE)"}, c.Command); diff != "" {
+		t.Errorf("command: (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"--port=880", ""}, c.Args); diff != "" {
+		t.Errorf("args: (-want +got)\n%s", diff)
+	}
+}
+
+// TestErrorsNameAndHide: errors name container and variable, and no value.
+func TestErrorsNameAndHide(t *testing.T) {
+	const secret = "hunter2"
+	resourceRef := func(container, field string) *v1.EnvVarSource {
+		return &v1.EnvVarSource{ResourceFieldRef: &v1.ResourceFieldSelector{ContainerName: container, Resource: field}}
+	}
+	for name, from := range map[string]*v1.EnvVarSource{
+		"no such field":     field("spec.containers"),
+		"no subscript":      field("spec.nodeName['x']"),
+		"no such container": resourceRef("ghost", "limits.cpu"),
+		"no such resource":  resourceRef("", "limits.gpu"),
+		"no such kind":      resourceRef("", "capacity.cpu"),
+		"a secret":          {SecretKeyRef: &v1.SecretKeySelector{Key: "k"}},
+		"a config map":      {ConfigMapKeyRef: &v1.ConfigMapKeySelector{Key: "k"}},
+		"nothing":           {},
+	} {
+		_, err := Container(inputOf(v1.Container{Env: []v1.EnvVar{
+			{Name: "PASSWORD", Value: secret}, {Name: "BROKEN", ValueFrom: from},
+		}}))
+		if err == nil {
+			t.Errorf("%s: got no error", name)
+			continue
+		}
+		text := err.Error()
+		if !strings.Contains(text, `"BROKEN"`) || !strings.Contains(text, `"main"`) || strings.Contains(text, secret) {
+			t.Errorf("%s: got %q", name, text)
+		}
+	}
+	if _, err := Container(inputOf(v1.Container{EnvFrom: []v1.EnvFromSource{{}}})); err == nil {
+		t.Error("envFrom: got no error")
+	}
+}

@@ -1,0 +1,48 @@
+package render
+
+import "strings"
+
+// Expand replaces each $(NAME) in text by what lookup knows for NAME and leaves
+// one that it does not know as it is. $$ is a dollar sign, so $$(NAME) is
+// literally $(NAME). A dollar sign before anything else, and a $( that is never
+// closed, stay. Values are not expanded again.
+func Expand(text string, lookup func(name string) (value string, ok bool)) string {
+	var out strings.Builder
+	for {
+		plain, rest, found := strings.Cut(text, "$")
+		out.WriteString(plain)
+		if !found {
+			return out.String()
+		}
+		text = expandOne(&out, rest, lookup)
+	}
+}
+
+// expandOne writes what stands for a dollar sign followed by rest, and returns
+// what of rest is still to do.
+func expandOne(out *strings.Builder, rest string, lookup func(string) (string, bool)) string {
+	if after, ok := strings.CutPrefix(rest, "$"); ok {
+		out.WriteByte('$')
+		return after
+	}
+	if open, ok := strings.CutPrefix(rest, "("); ok {
+		if name, after, closed := strings.Cut(open, ")"); closed {
+			if value, known := lookup(name); known {
+				out.WriteString(value)
+			} else {
+				out.WriteString("$(" + name + ")")
+			}
+			return after
+		}
+	}
+	out.WriteByte('$')
+	return rest
+}
+
+func expandAll(texts []string, lookup func(string) (string, bool)) []string {
+	var all []string
+	for _, t := range texts {
+		all = append(all, Expand(t, lookup))
+	}
+	return all
+}

@@ -1,0 +1,61 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// fieldValue is what the downward API says for a field of the pod. A label or
+// annotation that the pod does not have is "".
+func fieldValue(in *ContainerInput, ref *v1.ObjectFieldSelector) (string, error) {
+	p := in.Pod
+	if path, key, ok := subscript(ref.FieldPath); ok {
+		switch path {
+		case "metadata.labels":
+			return p.Spec.Labels[key], nil
+		case "metadata.annotations":
+			return p.Spec.Annotations[key], nil
+		}
+		return "", fmt.Errorf("fieldRef: %s takes no ['key']", path)
+	}
+	switch ref.FieldPath {
+	case "metadata.name":
+		return p.Key.Name, nil
+	case "metadata.namespace":
+		return p.Key.Namespace, nil
+	case "metadata.uid":
+		return string(p.UID), nil
+	case "spec.nodeName", "spec.host":
+		return in.Node.Name, nil
+	case "spec.serviceAccountName":
+		return p.Spec.Spec.ServiceAccountName, nil
+	case "status.hostIP":
+		return firstOf(in.Node.HostIPs), nil
+	case "status.hostIPs":
+		return strings.Join(in.Node.HostIPs, ","), nil
+	case "status.podIP":
+		return firstOf(in.podIPs()), nil
+	case "status.podIPs":
+		return strings.Join(in.podIPs(), ","), nil
+	}
+	return "", fmt.Errorf("fieldRef: %s is no field of the downward API", ref.FieldPath)
+}
+
+// subscript splits metadata.labels['key'].
+func subscript(fieldPath string) (path, key string, ok bool) {
+	inside, ok := strings.CutSuffix(fieldPath, "']")
+	if !ok {
+		return "", "", false
+	}
+	path, key, ok = strings.Cut(inside, "['")
+	return path, key, ok && path != ""
+}
+
+func firstOf(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}

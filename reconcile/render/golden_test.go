@@ -1,0 +1,205 @@
+package render
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/render/*.golden")
+
+const dir = "../../testdata/render"
+
+// TestGolden renders every pod of testdata/render: its sandbox and, in the
+// order of the manifest, its containers.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob(dir + "/*.yaml")
+	if err != nil || len(files) < 12 {
+		t.Fatalf("%d manifests in %s, %v", len(files), dir, err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		t.Run(name, func(t *testing.T) {
+			got := renderAll(t, decode(t, file), goldenNode(name))
+			golden := strings.TrimSuffix(file, ".yaml") + ".golden"
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("%s (-want +got; -update rewrites it)\n%s", golden, diff)
+			}
+		})
+	}
+}
+
+// TestInputsStay: rendering, and scribbling on what was rendered, leaves the
+// pod and the node as they were.
+func TestInputsStay(t *testing.T) {
+	files, _ := filepath.Glob(dir + "/*.yaml")
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		p, n := decode(t, file), goldenNode(name)
+		first := renderAll(t, p, n)
+		for _, message := range messages(t, p, n) {
+			scribble(message)
+		}
+		if diff := cmp.Diff(decode(t, file), p); diff != "" {
+			t.Errorf("%s: the pod changed:\n%s", name, diff)
+		}
+		if diff := cmp.Diff(goldenNode(name), n); diff != "" {
+			t.Errorf("%s: the node changed:\n%s", name, diff)
+		}
+		if second := renderAll(t, p, n); first != second {
+			t.Errorf("%s: the second time differs:\n%s", name, cmp.Diff(first, second))
+		}
+	}
+}
+
+func decode(t *testing.T, file string) *manifest.Pod {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := manifest.Decode(text, manifest.Options{Path: "/etc/podd/" + filepath.Base(file), Node: "node1"})
+	if len(f.Pods) != 1 {
+		t.Fatalf("%s: got %d pods and %v, want one pod", file, len(f.Pods), f.Problems)
+	}
+	return f.Pods[0]
+}
+
+// goldenNode is an edge machine, or for kubeadm's pods a control-plane node.
+func goldenNode(name string) Node {
+	n := Node{
+		Name:     "node1",
+		HostIPs:  []string{"192.0.2.10", "2001:db8::10"},
+		Capacity: Resources{MilliCPU: 4000, Memory: 4 << 30, EphemeralStorage: 64 << 30},
+		Instance: "0123456789abcdef",
+		DNS: DNS{
+			Servers: []string{"192.0.2.53"}, Searches: []string{"lan.example"}, Options: []string{"rotate"},
+		},
+		SeccompDir: "/var/lib/podd/seccomp",
+	}
+	if strings.HasPrefix(name, "kubeadm-") {
+		n.CgroupDriver, n.CgroupV2, n.SwapLimits = "systemd", true, true
+		n.ClusterDNS, n.ClusterDomain = []string{"10.96.0.10"}, "cluster.local"
+		n.HugePageSizes = []string{"2MB", "1GB"}
+	}
+	return n
+}
+
+func messages(t *testing.T, p *manifest.Pod, n Node) []proto.Message {
+	t.Helper()
+	all := []proto.Message{Sandbox(p, n, 1)}
+	spec := &p.Spec.Spec
+	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			c, err := Container(inputFor(p, n, &list[i]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func inputFor(p *manifest.Pod, n Node, c *v1.Container) ContainerInput {
+	in := ContainerInput{
+		Pod: p, Container: c, Node: n, Attempt: 2, Image: "sha256:feed", BackoffStep: 1,
+		ImageUser: &ImageUser{}, Volumes: map[string]string{},
+	}
+	if !p.Spec.Spec.HostNetwork {
+		in.PodIPs = []string{"10.88.0.3", "fd00::3"}
+	}
+	for _, v := range p.Spec.Spec.Volumes {
+		in.Volumes[v.Name] = "/var/lib/podd/pods/" + string(p.UID) + "/volumes/kubernetes.io~empty-dir/" + v.Name
+		if v.HostPath != nil {
+			in.Volumes[v.Name] = v.HostPath.Path
+		}
+	}
+	return in
+}
+
+func renderAll(t *testing.T, p *manifest.Pod, n Node) string {
+	t.Helper()
+	var out strings.Builder
+	for _, m := range messages(t, p, n) {
+		fmt.Fprintf(&out, "# %s\n%s\n", m.ProtoReflect().Descriptor().Name(), readable(t, m))
+	}
+	return placeholders(p).Replace(out.String())
+}
+
+// placeholders stand for what package manifest makes of a pod's content.
+func placeholders(p *manifest.Pod) *strings.Replacer {
+	pairs := []string{p.Hash, "HASH"}
+	if !p.FixedUID {
+		pairs = append(pairs, string(p.UID), "UID")
+	}
+	for name, h := range p.Containers {
+		pairs = append(pairs, hashDigits(h.Start), "START-"+name)
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// readable is a message as indented JSON, with the values of variables as text
+// and the long lists that hardly ever differ in a word.
+func readable(t *testing.T, m proto.Message) string {
+	t.Helper()
+	raw, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		t.Fatal(err)
+	}
+	envs, _ := tree["envs"].([]any)
+	for _, e := range envs {
+		pair := e.(map[string]any)
+		text, _ := pair["value"].(string)
+		value, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pair["value"] = string(value)
+	}
+	shorten(tree, "masked_paths", maskedPaths)
+	shorten(tree, "readonly_paths", readonlyPaths)
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(tree); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// shorten replaces a list of a container's security context that is as usual.
+func shorten(tree map[string]any, key string, usual []string) {
+	linux, _ := tree["linux"].(map[string]any)
+	security, _ := linux["security_context"].(map[string]any)
+	if fmt.Sprint(security[key]) == fmt.Sprint(usual) {
+		security[key] = "the usual"
+	}
+}

@@ -1,0 +1,45 @@
+package render
+
+import (
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// hugePages limits every page size that the machine has, to 0 where nothing
+// is asked for.
+func hugePages(sizes []string, limits v1.ResourceList) []*cri.HugepageLimit {
+	asked := map[string]uint64{}
+	for name, q := range limits {
+		if size, ok := pageSize(name); ok {
+			asked[size] = uint64(max(q.Value(), 0))
+		}
+	}
+	var all []*cri.HugepageLimit
+	for _, size := range sizes {
+		all = append(all, &cri.HugepageLimit{PageSize: size, Limit: asked[size]})
+	}
+	return all
+}
+
+// pageSize is the kernel's word for the size in a resource name: "2MB" for
+// hugepages-2Mi.
+func pageSize(name v1.ResourceName) (string, bool) {
+	text, ok := strings.CutPrefix(string(name), v1.ResourceHugePagesPrefix)
+	if !ok {
+		return "", false
+	}
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return "", false
+	}
+	units := []string{"B", "KB", "MB", "GB", "TB", "PB"}
+	size, i := q.Value(), 0
+	for size > 0 && size%1024 == 0 && i < len(units)-1 {
+		size, i = size/1024, i+1
+	}
+	return strconv.FormatInt(size, 10) + units[i], true
+}

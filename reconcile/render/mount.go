@@ -1,0 +1,134 @@
+package render
+
+import (
+	"fmt"
+	"path"
+
+	v1 "k8s.io/api/core/v1"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+const etcHosts = "/etc/hosts"
+
+// mounts are the container's volumes in the manifest's order, then /etc/hosts
+// unless the container mounts its own there, then the termination message.
+func mounts(in *ContainerInput) ([]*cri.Mount, error) {
+	var all []*cri.Mount
+	labelled, ownHosts := map[string]bool{}, false
+	for i := range in.Container.VolumeMounts {
+		m := &in.Container.VolumeMounts[i]
+		mount, err := volumeMount(in, i)
+		if err != nil {
+			return nil, fmt.Errorf("mounting volume %q into container %q at %q: %w",
+				m.Name, in.Container.Name, m.MountPath, err)
+		}
+		mount.SelinuxRelabel = in.Node.SELinux && !labelled[m.Name] && isMade(findVolume(in, m.Name))
+		labelled[m.Name] = true
+		ownHosts = ownHosts || m.MountPath == etcHosts
+		all = append(all, mount)
+	}
+	if in.HostsFile != "" && !ownHosts {
+		all = append(all, &cri.Mount{
+			ContainerPath: etcHosts, HostPath: in.HostsFile, SelinuxRelabel: in.Node.SELinux,
+		})
+	}
+	if in.TerminationLog != "" && in.Container.TerminationMessagePath != "" {
+		all = append(all, &cri.Mount{
+			ContainerPath:  absolute(in.Container.TerminationMessagePath),
+			HostPath:       in.TerminationLog,
+			SelinuxRelabel: in.Node.SELinux,
+		})
+	}
+	return all, nil
+}
+
+// volumeMount is the container's volume mount number i.
+func volumeMount(in *ContainerInput, i int) (*cri.Mount, error) {
+	m := &in.Container.VolumeMounts[i]
+	host, ok := in.Volumes[m.Name]
+	if m.SubPath != "" || m.SubPathExpr != "" {
+		host, ok = in.SubPaths[i]
+	}
+	if !ok || host == "" {
+		return nil, fmt.Errorf("the volume is not ready")
+	}
+	spread, err := propagation(m.MountPropagation)
+	if err != nil {
+		return nil, err
+	}
+	recursive, err := recursiveReadOnly(m, in.RecursiveReadOnly)
+	if err != nil {
+		return nil, err
+	}
+	return &cri.Mount{
+		ContainerPath:     absolute(m.MountPath),
+		HostPath:          host,
+		Readonly:          m.ReadOnly || isReadOnly(findVolume(in, m.Name)),
+		RecursiveReadOnly: recursive,
+		Propagation:       spread,
+	}, nil
+}
+
+// absolute joins a relative path to the root and leaves an absolute one alone.
+func absolute(p string) string {
+	if path.IsAbs(p) {
+		return p
+	}
+	return path.Join("/", p)
+}
+
+func propagation(mode *v1.MountPropagationMode) (cri.MountPropagation, error) {
+	if mode == nil {
+		return cri.MountPropagation_PROPAGATION_PRIVATE, nil
+	}
+	switch *mode {
+	case v1.MountPropagationNone:
+		return cri.MountPropagation_PROPAGATION_PRIVATE, nil
+	case v1.MountPropagationHostToContainer:
+		return cri.MountPropagation_PROPAGATION_HOST_TO_CONTAINER, nil
+	case v1.MountPropagationBidirectional:
+		return cri.MountPropagation_PROPAGATION_BIDIRECTIONAL, nil
+	}
+	return 0, fmt.Errorf("mountPropagation: %q is not one of None, HostToContainer, Bidirectional", *mode)
+}
+
+// recursiveReadOnly says whether mounts below the mount are read-only too. What
+// the runtime does not serve is an error where it is demanded, not dropped.
+func recursiveReadOnly(m *v1.VolumeMount, served bool) (bool, error) {
+	if m.RecursiveReadOnly == nil {
+		return false, nil
+	}
+	switch *m.RecursiveReadOnly {
+	case v1.RecursiveReadOnlyDisabled:
+		return false, nil
+	case v1.RecursiveReadOnlyIfPossible:
+		return served, nil
+	}
+	if !served {
+		return false, fmt.Errorf("recursiveReadOnly: the runtime does not serve it; use IfPossible")
+	}
+	return true, nil
+}
+
+func findVolume(in *ContainerInput, name string) *v1.VolumeSource {
+	for i := range in.Pod.Spec.Spec.Volumes {
+		if v := &in.Pod.Spec.Spec.Volumes[i]; v.Name == name {
+			return &v.VolumeSource
+		}
+	}
+	return &v1.VolumeSource{}
+}
+
+// isMade says that the volume's files are podd's and may be relabelled.
+func isMade(v *v1.VolumeSource) bool {
+	return v.EmptyDir != nil || isProjected(v)
+}
+
+// isReadOnly says that nobody may write to the volume, whatever a mount says.
+func isReadOnly(v *v1.VolumeSource) bool {
+	return isProjected(v) || v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
+}
+
+func isProjected(v *v1.VolumeSource) bool {
+	return v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil
+}

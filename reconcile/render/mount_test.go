@@ -1,0 +1,107 @@
+package render
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+)
+
+// mountLines renders the mounts of an input, one a line.
+func mountLines(t *testing.T, in ContainerInput) []string {
+	t.Helper()
+	c, err := Container(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, m := range c.Mounts {
+		line := m.HostPath + " -> " + m.ContainerPath
+		if m.Readonly {
+			line += " ro"
+		}
+		if m.RecursiveReadOnly {
+			line += " recursive"
+		}
+		if m.SelinuxRelabel {
+			line += " relabel"
+		}
+		if m.Propagation != 0 {
+			line += " " + m.Propagation.String()
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func TestMounts(t *testing.T) {
+	host, both := v1.MountPropagationHostToContainer, v1.MountPropagationBidirectional
+	possible := v1.RecursiveReadOnlyIfPossible
+	in := inputOf(v1.Container{
+		TerminationMessagePath: "dev/end",
+		VolumeMounts: []v1.VolumeMount{
+			{Name: "empty", MountPath: "data"},
+			{Name: "empty", MountPath: "/sub", SubPath: "a/b", ReadOnly: true, RecursiveReadOnly: &possible},
+			{Name: "host", MountPath: "/host", MountPropagation: &host},
+			{Name: "host", MountPath: "/both", MountPropagation: &both},
+			{Name: "info", MountPath: "/info"},
+		},
+	})
+	in.Pod.Spec.Spec.Volumes = []v1.Volume{
+		{Name: "empty", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
+		{Name: "host", VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/srv"}}},
+		{Name: "info", VolumeSource: v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{}}},
+	}
+	in.Volumes = map[string]string{"empty": "/v/empty", "host": "/srv", "info": "/v/info"}
+	in.SubPaths = map[int]string{1: "/v/empty/a/b"}
+	in.HostsFile, in.TerminationLog = "/p/etc-hosts", "/p/end"
+	want := []string{
+		"/v/empty -> /data",
+		"/v/empty/a/b -> /sub ro",
+		"/srv -> /host PROPAGATION_HOST_TO_CONTAINER",
+		"/srv -> /both PROPAGATION_BIDIRECTIONAL",
+		"/v/info -> /info ro",
+		"/p/etc-hosts -> /etc/hosts",
+		"/p/end -> /dev/end",
+	}
+	if diff := cmp.Diff(want, mountLines(t, in)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	in.Node.SELinux, in.RecursiveReadOnly = true, true
+	want[0] += " relabel" // each of podd's volumes once
+	want[1] += " recursive"
+	for _, i := range []int{4, 5, 6} {
+		want[i] += " relabel"
+	}
+	if diff := cmp.Diff(want, mountLines(t, in)); diff != "" {
+		t.Errorf("with SELinux: (-want +got)\n%s", diff)
+	}
+}
+
+func TestMountOfOwnHosts(t *testing.T) {
+	in := inputOf(v1.Container{VolumeMounts: []v1.VolumeMount{{Name: "h", MountPath: "/etc/hosts"}}})
+	in.Volumes = map[string]string{"h": "/own"}
+	in.HostsFile, in.TerminationLog = "/p/etc-hosts", "/p/end" // no path: no message
+	if diff := cmp.Diff([]string{"/own -> /etc/hosts"}, mountLines(t, in)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestMountErrors(t *testing.T) {
+	strange, must := v1.MountPropagationMode("Sideways"), v1.RecursiveReadOnlyEnabled
+	for name, m := range map[string]v1.VolumeMount{
+		"no such volume":        {Name: "ghost", MountPath: "/x"},
+		"subPath not opened":    {Name: "v", MountPath: "/x", SubPath: "a"},
+		"subPathExpr likewise":  {Name: "v", MountPath: "/x", SubPathExpr: "$(A)"},
+		"propagation":           {Name: "v", MountPath: "/x", MountPropagation: &strange},
+		"recursively read-only": {Name: "v", MountPath: "/x", ReadOnly: true, RecursiveReadOnly: &must},
+	} {
+		in := inputOf(v1.Container{VolumeMounts: []v1.VolumeMount{m}})
+		in.Volumes = map[string]string{"v": "/v"}
+		_, err := Container(in)
+		if err == nil || !strings.Contains(err.Error(), `"main"`) || !strings.Contains(err.Error(), m.Name) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+// Package render makes CRI configs: a wanted pod plus values about the node in,
+// the message for RunPodSandbox or CreateContainer out.
+//
+//	manifest.Pod + Node ────────────────▶ Sandbox   ▶ PodSandboxConfig
+//	ContainerInput (pod, container, …) ─▶ Container ▶ ContainerConfig
+//
+// Every function is pure: the same input gives the same message, no input is
+// written to, and the messages share no memory with it that a caller could
+// change by accident. Field values are those that a kubelet of Kubernetes 1.34
+// sends, so that runtimes, log agents and crictl see what they know; podd's own
+// labels and annotations come on top.
+//
+// Errors name the container and the variable, volume or field, never a value.
+package render
+
+// Node is what rendering needs to know of the machine and of podd's settings.
+// The zero value of each field is usable as its comment says.
+type Node struct {
+	// Name is the node's name, as in spec.nodeName.
+	Name string
+	// HostIPs of the node, the primary first: status.hostIPs, and the pod's own
+	// addresses for host-network pods. At most one a family.
+	HostIPs []string
+	// Capacity is the whole machine; its Memory scales oom_score_adj. With zero
+	// memory a Burstable container counts as one that asked for none.
+	Capacity Resources
+	// Allocatable is what pods may share; it stands in for limits nobody wrote
+	// in resourceFieldRef. Zero fields mean those of Capacity.
+	Allocatable Resources
+	// Instance is the id of this podd, for runtime.LabelInstance; "" writes no
+	// such label.
+	Instance string
+	// LogsDir holds the pods' log directories; "" means /var/log/pods.
+	LogsDir string
+
+	// CgroupRoot is the cgroup above kubepods, in cgroupfs form; "" means /.
+	CgroupRoot string
+	// CgroupDriver is "systemd" or "cgroupfs"; anything else means cgroupfs.
+	CgroupDriver string
+	// CgroupV2 says that the machine has the unified hierarchy only.
+	CgroupV2 bool
+	// SingleProcessOOMKill leaves the other processes of a container alive when
+	// the kernel kills one for memory; only with CgroupV2.
+	SingleProcessOOMKill bool
+	// SwapLimits says that the kernel can limit swap; containers then get none.
+	SwapLimits bool
+	// NoCPUQuota leaves cpu limits unenforced.
+	NoCPUQuota bool
+	// HugePageSizes of the machine ("2MB", "1GB"); each is limited, to 0 unless
+	// the container asks.
+	HugePageSizes []string
+
+	// DNS is the node's resolv.conf.
+	DNS DNS
+	// ClusterDNS are the name servers of ClusterFirst pods; empty: such pods
+	// use DNS.
+	ClusterDNS []string
+	// ClusterDomain is the DNS domain of services ("cluster.local"), or "".
+	ClusterDomain string
+
+	// SeccompDefault gives RuntimeDefault to containers that say nothing.
+	SeccompDefault bool
+	// SeccompDir is where Localhost seccomp profiles are.
+	SeccompDir string
+	// SELinux says that it is enabled: volumes podd makes are relabelled.
+	SELinux bool
+	// MaskedPaths are masked in addition to the usual ones of /proc and /sys:
+	// those that exist on this machine only, like the cpus' thermal_throttle.
+	MaskedPaths []string
+}
+
+// Resources are amounts of a machine; 0 is unknown.
+type Resources struct {
+	MilliCPU         int64
+	Memory           int64 // bytes
+	EphemeralStorage int64 // bytes
+}
+
+func (n Node) logsDir() string {
+	if n.LogsDir == "" {
+		return "/var/log/pods"
+	}
+	return n.LogsDir
+}
+
+func (n Node) allocatable() Resources {
+	r := n.Allocatable
+	if r.MilliCPU == 0 {
+		r.MilliCPU = n.Capacity.MilliCPU
+	}
+	if r.Memory == 0 {
+		r.Memory = n.Capacity.Memory
+	}
+	if r.EphemeralStorage == 0 {
+		r.EphemeralStorage = n.Capacity.EphemeralStorage
+	}
+	return r
+}

@@ -1,0 +1,91 @@
+package render
+
+import (
+	"path"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Parts of /proc and /sys that tell of the host or change it; the same list as
+// of other container engines. A runtime ignores both for privileged containers.
+var (
+	maskedPaths = []string{
+		"/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore",
+		"/proc/keys", "/proc/latency_stats", "/proc/timer_list",
+		"/proc/timer_stats", "/proc/sched_debug", "/proc/scsi",
+		"/sys/firmware", "/sys/devices/virtual/powercap",
+	}
+	readonlyPaths = []string{
+		"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger",
+	}
+)
+
+// seccomp is the CRI's form of a profile; nil is the node's default. The
+// localhost profile of a manifest is a path below the node's directory, which
+// validation has shown to stay there.
+func seccomp(n Node, p *v1.SeccompProfile) *cri.SecurityProfile {
+	switch {
+	case p == nil && n.SeccompDefault,
+		p != nil && p.Type == v1.SeccompProfileTypeRuntimeDefault:
+		return &cri.SecurityProfile{ProfileType: cri.SecurityProfile_RuntimeDefault}
+	case p != nil && p.Type == v1.SeccompProfileTypeLocalhost:
+		name := ""
+		if p.LocalhostProfile != nil {
+			name = *p.LocalhostProfile
+		}
+		return &cri.SecurityProfile{
+			ProfileType:  cri.SecurityProfile_Localhost,
+			LocalhostRef: path.Join(n.SeccompDir, path.Join("/", name)),
+		}
+	}
+	return &cri.SecurityProfile{ProfileType: cri.SecurityProfile_Unconfined}
+}
+
+// apparmor is the container's profile and its older text form; nil and "" leave
+// the choice to the runtime. The annotation of before 1.30 still counts, after
+// the container's field and before the pod's.
+func apparmor(pod *v1.Pod, c *v1.Container) (*cri.SecurityProfile, string) {
+	var p *v1.AppArmorProfile
+	if c.SecurityContext != nil {
+		p = c.SecurityContext.AppArmorProfile
+	}
+	if p == nil {
+		p = annotatedProfile(pod.Annotations[v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+c.Name])
+	}
+	if p == nil && pod.Spec.SecurityContext != nil {
+		p = pod.Spec.SecurityContext.AppArmorProfile
+	}
+	if p == nil {
+		return nil, ""
+	}
+	switch p.Type {
+	case v1.AppArmorProfileTypeRuntimeDefault:
+		return &cri.SecurityProfile{ProfileType: cri.SecurityProfile_RuntimeDefault},
+			v1.DeprecatedAppArmorBetaProfileRuntimeDefault
+	case v1.AppArmorProfileTypeLocalhost:
+		name := ""
+		if p.LocalhostProfile != nil {
+			name = *p.LocalhostProfile
+		}
+		return &cri.SecurityProfile{ProfileType: cri.SecurityProfile_Localhost, LocalhostRef: name},
+			v1.DeprecatedAppArmorBetaProfileNamePrefix + name
+	}
+	return &cri.SecurityProfile{ProfileType: cri.SecurityProfile_Unconfined},
+		v1.DeprecatedAppArmorBetaProfileNameUnconfined
+}
+
+func annotatedProfile(text string) *v1.AppArmorProfile {
+	switch text {
+	case v1.DeprecatedAppArmorBetaProfileRuntimeDefault:
+		return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeRuntimeDefault}
+	case v1.DeprecatedAppArmorBetaProfileNameUnconfined:
+		return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeUnconfined}
+	}
+	name, ok := strings.CutPrefix(text, v1.DeprecatedAppArmorBetaProfileNamePrefix)
+	if !ok {
+		return nil
+	}
+	return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeLocalhost, LocalhostProfile: &name}
+}

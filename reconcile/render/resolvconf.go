@@ -1,0 +1,86 @@
+package render
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// What resolvers take: glibc reads three name servers, and versions before
+// 2.26 cut longer search lists.
+const (
+	maxNameservers   = 3
+	maxSearches      = 32
+	maxSearchChars   = 2048
+	maxSearchPath    = 253 // a longer name makes some resolvers abort
+	maxResolvConfLen = 10 << 20
+)
+
+// DNS is a resolver configuration, the content of a resolv.conf. The zero value
+// names no server: the resolver then asks the local host.
+type DNS struct {
+	Servers  []string
+	Searches []string
+	Options  []string
+}
+
+// ParseResolvConf reads the text of a resolv.conf(5): nameserver lines add up,
+// of search and domain lines the last one counts, of an option given twice the
+// last value. Comments, unknown keywords and addresses that are none are
+// skipped, so there is no error. The limits of resolvers are applied to pods
+// and not here, as a pod's own servers come first.
+func ParseResolvConf(text string) DNS {
+	var d DNS
+	if len(text) > maxResolvConfLen {
+		text = text[:maxResolvConfLen]
+	}
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) < 2 {
+			continue
+		}
+		switch words[0] {
+		case "nameserver":
+			if _, err := netip.ParseAddr(words[1]); err == nil {
+				d.Servers = append(d.Servers, words[1])
+			}
+		case "domain":
+			d.Searches = searchPaths(words[1:2])
+		case "search":
+			d.Searches = searchPaths(words[1:])
+		case "options":
+			for _, o := range words[1:] {
+				d.Options = setOption(d.Options, o)
+			}
+		}
+	}
+	return d
+}
+
+// searchPaths drops the root, which every resolver tries anyway, and trailing
+// dots, so that one domain written in two ways is one.
+func searchPaths(words []string) []string {
+	var paths []string
+	for _, w := range words {
+		if w = strings.TrimRight(w, "."); w != "" {
+			paths = append(paths, w)
+		}
+	}
+	return paths
+}
+
+// setOption replaces the option of the same name or appends.
+func setOption(options []string, option string) []string {
+	name := optionName(option)
+	i := slices.IndexFunc(options, func(o string) bool { return optionName(o) == name })
+	if i < 0 {
+		return append(options, option)
+	}
+	options[i] = option
+	return options
+}
+
+func optionName(option string) string {
+	name, _, _ := strings.Cut(option, ":")
+	return name
+}

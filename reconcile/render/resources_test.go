@@ -1,0 +1,208 @@
+package render
+
+import (
+	"math"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"pgregory.net/rapid"
+)
+
+var always = v1.ContainerRestartPolicyAlways
+
+// amounts makes requirements of "cpu request/limit, memory request/limit"; ""
+// is not written.
+func amounts(cpuRequest, cpuLimit, memRequest, memLimit string) v1.ResourceRequirements {
+	r := v1.ResourceRequirements{Requests: v1.ResourceList{}, Limits: v1.ResourceList{}}
+	put := func(list v1.ResourceList, name v1.ResourceName, text string) {
+		if text != "" {
+			list[name] = resource.MustParse(text)
+		}
+	}
+	put(r.Requests, v1.ResourceCPU, cpuRequest)
+	put(r.Limits, v1.ResourceCPU, cpuLimit)
+	put(r.Requests, v1.ResourceMemory, memRequest)
+	put(r.Limits, v1.ResourceMemory, memLimit)
+	return r
+}
+
+func TestShares(t *testing.T) {
+	for _, tt := range []struct{ milli, want int64 }{
+		{0, 2}, {1, 2}, {2, 2}, {100, 102}, {250, 256}, {1000, 1024}, {256000, 262144}, {999999, 262144}, {math.MaxInt64, 262144},
+	} {
+		if got := shares(tt.milli); got != tt.want {
+			t.Errorf("shares(%d): got %d, want %d", tt.milli, got, tt.want)
+		}
+	}
+}
+
+func TestQuota(t *testing.T) {
+	for _, tt := range []struct{ milli, want int64 }{
+		{0, 0}, {1, 1000}, {10, 1000}, {11, 1100}, {100, 10000}, {1500, 150000},
+	} {
+		if got := quota(tt.milli); got != tt.want {
+			t.Errorf("quota(%d): got %d, want %d", tt.milli, got, tt.want)
+		}
+	}
+	if got := quota(math.MaxInt64); got < minQuota {
+		t.Errorf("quota of an absurd limit: got %d", got)
+	}
+}
+
+func TestSumContainers(t *testing.T) {
+	c := func(name, cpu string, sidecar bool) v1.Container {
+		c := v1.Container{Name: name, Resources: amounts(cpu, "", "", "")}
+		if sidecar {
+			c.RestartPolicy = &always
+		}
+		return c
+	}
+	tests := []struct {
+		name string
+		init []v1.Container
+		want string
+	}{
+		{"regular only", nil, "300m"},
+		{"a small init container hides", []v1.Container{c("i", "200m", false)}, "300m"},
+		{"a big one counts", []v1.Container{c("i", "1", false)}, "1"},
+		{"the biggest, not the sum", []v1.Container{c("i", "1", false), c("j", "2", false)}, "2"},
+		{"sidecars add to the regular", []v1.Container{c("s", "500m", true)}, "800m"},
+		{"and to init containers after them", []v1.Container{c("s", "500m", true), c("i", "1", false)}, "1500m"},
+		{"not to those before", []v1.Container{c("i", "1", false), c("s", "500m", true)}, "1"},
+	}
+	for _, tt := range tests {
+		pod := &v1.Pod{Spec: v1.PodSpec{
+			InitContainers: tt.init,
+			Containers:     []v1.Container{c("a", "100m", false), c("b", "200m", false)},
+		}}
+		want := resource.MustParse(tt.want)
+		if got := sumContainers(pod, requests)[v1.ResourceCPU]; got.Cmp(want) != 0 {
+			t.Errorf("%s: got %s, want %s", tt.name, got.String(), tt.want)
+		}
+	}
+}
+
+func TestOOMScoreAdj(t *testing.T) {
+	const memory = 4 << 30
+	burst := amounts("", "", "1Gi", "")
+	pod := func(r ...v1.ResourceRequirements) *v1.Pod {
+		p := &v1.Pod{}
+		for _, r := range r {
+			p.Spec.Containers = append(p.Spec.Containers, v1.Container{Name: "c", Resources: r})
+		}
+		return p
+	}
+	critical := pod(v1.ResourceRequirements{})
+	critical.Spec.PriorityClassName = "system-node-critical"
+	cluster := pod(v1.ResourceRequirements{})
+	cluster.Spec.PriorityClassName = "system-cluster-critical"
+	tests := []struct {
+		name   string
+		pod    *v1.Pod
+		memory int64
+		want   int64
+	}{
+		{"best effort", pod(v1.ResourceRequirements{}), memory, 1000},
+		{"guaranteed", pod(amounts("1", "1", "1Gi", "1Gi")), memory, -997},
+		{"node critical", critical, memory, -997},
+		{"cluster critical", cluster, memory, 1000},
+		{"a quarter of the machine", pod(burst), memory, 750},
+		{"no memory asked for", pod(amounts("1", "", "", "")), memory, 999},
+		{"all of it", pod(amounts("", "", "4Gi", "")), memory, 3},
+		{"more than all", pod(amounts("", "", "40Gi", "")), memory, 3},
+		{"absurdly more", pod(amounts("", "", "8Ei", "")), memory, 3},
+		{"a huge machine", pod(amounts("", "", "2Ei", "")), 4 << 60, 500},
+		{"memory unknown", pod(burst), 0, 999},
+	}
+	for _, tt := range tests {
+		if got := OOMScoreAdj(tt.pod, &tt.pod.Spec.Containers[0], tt.memory); got != tt.want {
+			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestOOMScoreAdjOfSidecars(t *testing.T) {
+	pod := &v1.Pod{Spec: v1.PodSpec{
+		InitContainers: []v1.Container{
+			{Name: "small", RestartPolicy: &always, Resources: amounts("", "", "1Mi", "")},
+			{Name: "big", RestartPolicy: &always, Resources: amounts("", "", "3Gi", "")},
+			{Name: "init", Resources: amounts("", "", "1Mi", "")},
+		},
+		Containers: []v1.Container{
+			{Name: "a", Resources: amounts("", "", "1Gi", "")},
+			{Name: "b", Resources: amounts("", "", "2Gi", "")},
+		},
+	}}
+	for name, want := range map[string]int64{"small": 750, "big": 250, "init": 1000 - 0, "a": 750, "b": 500} {
+		if name == "init" {
+			want = 999 // 1Mi is less than a thousandth
+		}
+		if got := OOMScoreAdj(pod, findContainer(&pod.Spec, name), 4<<30); got != want {
+			t.Errorf("%s: got %d, want %d", name, got, want)
+		}
+	}
+}
+
+func TestOOMScoreAdjBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{
+			Requests: v1.ResourceList{v1.ResourceMemory: *resource.NewQuantity(rapid.Int64Min(1).Draw(t, "request"), resource.BinarySI)},
+		}}}}}
+		got := OOMScoreAdj(pod, &pod.Spec.Containers[0], rapid.Int64().Draw(t, "memory"))
+		if got < 3 || got > 999 {
+			t.Fatalf("got %d, want 3..999", got)
+		}
+	})
+}
+
+func TestHugePages(t *testing.T) {
+	limits := v1.ResourceList{
+		"hugepages-2Mi":   resource.MustParse("64Mi"),
+		"hugepages-bogus": resource.MustParse("1Mi"),
+		"memory":          resource.MustParse("1Gi"),
+	}
+	got := hugePages([]string{"2MB", "1GB"}, limits)
+	if len(got) != 2 || got[0].PageSize != "2MB" || got[0].Limit != 64<<20 || got[1].PageSize != "1GB" || got[1].Limit != 0 {
+		t.Errorf("got %v, want 2MB=64Mi and 1GB=0", got)
+	}
+}
+
+func TestContainerResourcesVariants(t *testing.T) {
+	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Resources: amounts("", "500m", "", "64Mi")}}}}
+	c := &pod.Spec.Containers[0]
+	r := containerResources(Node{CgroupV2: true, SwapLimits: true}, pod, c)
+	if r.CpuShares != 512 || r.CpuQuota != 50000 || r.CpuPeriod != 100000 || r.MemoryLimitInBytes != 64<<20 {
+		t.Errorf("a limit alone: got %v", r)
+	}
+	if r.Unified["memory.oom.group"] != "1" || r.Unified["memory.swap.max"] != "0" || r.MemorySwapLimitInBytes != 0 {
+		t.Errorf("cgroup v2: got %v", r)
+	}
+	r = containerResources(Node{SwapLimits: true, NoCPUQuota: true}, pod, c)
+	if r.CpuQuota != 0 || r.CpuPeriod != 0 || len(r.Unified) != 0 || r.MemorySwapLimitInBytes != 64<<20 {
+		t.Errorf("cgroup v1 without quota: got %v", r)
+	}
+	r = containerResources(Node{CgroupV2: true, SingleProcessOOMKill: true}, pod, c)
+	if len(r.Unified) != 0 {
+		t.Errorf("single process OOM kill: got %v", r.Unified)
+	}
+}
+
+func TestPodLevelLimitsStandIn(t *testing.T) {
+	whole := amounts("1", "2", "1Gi", "2Gi")
+	pod := &v1.Pod{Spec: v1.PodSpec{Resources: &whole, Containers: []v1.Container{
+		{Name: "bare"}, {Name: "own", Resources: amounts("", "500m", "256Mi", "")},
+	}}}
+	r := containerResources(Node{Capacity: Resources{Memory: 4 << 30}}, pod, &pod.Spec.Containers[0])
+	// Of 1Gi, 768Mi are nobody's own: 384Mi each.
+	if r.CpuQuota != 200000 || r.MemoryLimitInBytes != 2<<30 || r.OomScoreAdj != 1000-1000*384/4096 {
+		t.Errorf("bare: got %v", r)
+	}
+	r = containerResources(Node{Capacity: Resources{Memory: 4 << 30}}, pod, &pod.Spec.Containers[1])
+	if r.CpuQuota != 50000 || r.MemoryLimitInBytes != 2<<30 || r.OomScoreAdj != 1000-1000*640/4096 {
+		t.Errorf("own: got %v", r)
+	}
+	if s := sandboxResources(Node{}, pod); s.CpuShares != 1024 || s.CpuQuota != 200000 || s.MemoryLimitInBytes != 2<<30 {
+		t.Errorf("sandbox: got %v", s)
+	}
+}

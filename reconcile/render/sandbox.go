@@ -1,0 +1,141 @@
+package render
+
+import (
+	"maps"
+	"path"
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/manifest"
+	"podd/runtime"
+)
+
+// Sandbox is the config of the pod's sandbox number attempt, from 0. The same
+// config goes with every later call about that sandbox and its containers.
+func Sandbox(p *manifest.Pod, n Node, attempt uint32) *cri.PodSandboxConfig {
+	return &cri.PodSandboxConfig{
+		Metadata: &cri.PodSandboxMetadata{
+			Name:      p.Key.Name,
+			Namespace: p.Key.Namespace,
+			Uid:       string(p.UID),
+			Attempt:   attempt,
+		},
+		Hostname:     kernelHostname(p, n),
+		LogDirectory: LogDirectory(p, n),
+		DnsConfig:    podDNS(p, n),
+		PortMappings: portMappings(&p.Spec.Spec),
+		Labels:       sandboxLabels(p, n),
+		Annotations:  sandboxAnnotations(p),
+		Linux: &cri.LinuxPodSandboxConfig{
+			CgroupParent:    CgroupParent(p, n),
+			SecurityContext: sandboxSecurity(p.Spec),
+			Sysctls:         sysctls(p.Spec),
+			Resources:       sandboxResources(n, p.Spec),
+			Overhead:        overheadResources(n, p.Spec),
+		},
+	}
+}
+
+// LogDirectory is where the runtime writes the pod's logs.
+func LogDirectory(p *manifest.Pod, n Node) string {
+	return path.Join(n.logsDir(), p.Key.Namespace+"_"+p.Key.Name+"_"+string(p.UID))
+}
+
+func sandboxLabels(p *manifest.Pod, n Node) map[string]string {
+	labels := maps.Clone(p.Spec.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	return identify(labels, p, n)
+}
+
+// identify adds the labels that say whose a sandbox or container is; they win
+// over the user's.
+func identify(labels map[string]string, p *manifest.Pod, n Node) map[string]string {
+	labels[runtime.LabelPodName] = p.Key.Name
+	labels[runtime.LabelPodNamespace] = p.Key.Namespace
+	labels[runtime.LabelPodUID] = string(p.UID)
+	delete(labels, runtime.LabelInstance)
+	if n.Instance != "" {
+		labels[runtime.LabelInstance] = n.Instance
+	}
+	return labels
+}
+
+func sandboxAnnotations(p *manifest.Pod) map[string]string {
+	annotations := maps.Clone(p.Spec.Annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[runtime.AnnotationHash] = p.Hash
+	delete(annotations, runtime.AnnotationGrace)
+	if grace := p.Spec.Spec.TerminationGracePeriodSeconds; grace != nil {
+		annotations[runtime.AnnotationGrace] = strconv.FormatInt(*grace, 10)
+	}
+	return annotations
+}
+
+// portMappings has every declared port of the regular containers, then of the
+// sidecars, which the kubelet forgets; without a host port it maps nothing, and
+// runtimes skip it. Equal ones within one container are one mapping.
+func portMappings(spec *v1.PodSpec) []*cri.PortMapping {
+	var all []*cri.PortMapping
+	for i := range spec.Containers {
+		all = append(all, containerPorts(&spec.Containers[i])...)
+	}
+	for i := range spec.InitContainers {
+		if c := &spec.InitContainers[i]; manifest.IsSidecar(c) {
+			all = append(all, containerPorts(c)...)
+		}
+	}
+	return all
+}
+
+func containerPorts(c *v1.Container) []*cri.PortMapping {
+	type nameless struct {
+		ip              string
+		container, host int32
+		protocol        v1.Protocol
+	}
+	seen := map[any]bool{}
+	var all []*cri.PortMapping
+	for _, port := range c.Ports {
+		var key any = port.Name
+		if port.Name == "" {
+			key = nameless{port.HostIP, port.ContainerPort, port.HostPort, port.Protocol}
+		}
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		all = append(all, &cri.PortMapping{
+			Protocol:      protocol(port.Protocol),
+			ContainerPort: port.ContainerPort,
+			HostPort:      port.HostPort,
+			HostIp:        port.HostIP,
+		})
+	}
+	return all
+}
+
+func protocol(p v1.Protocol) cri.Protocol {
+	switch p {
+	case v1.ProtocolUDP:
+		return cri.Protocol_UDP
+	case v1.ProtocolSCTP:
+		return cri.Protocol_SCTP
+	}
+	return cri.Protocol_TCP
+}
+
+func sysctls(pod *v1.Pod) map[string]string {
+	all := map[string]string{}
+	if sc := pod.Spec.SecurityContext; sc != nil {
+		for _, s := range sc.Sysctls {
+			all[s.Name] = s.Value
+		}
+	}
+	return all
+}

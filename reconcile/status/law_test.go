@@ -1,0 +1,228 @@
+package status
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"podd/manifest"
+	"podd/runtime"
+)
+
+// drawPod has up to two init containers, a sidecar and two regular ones.
+func drawPod(t *rapid.T) *manifest.Pod {
+	p := &manifest.Pod{UID: "u1", Hash: "v1:h", Spec: &v1.Pod{}}
+	spec := &p.Spec.Spec
+	spec.RestartPolicy = rapid.SampledFrom([]v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever}).Draw(t, "policy")
+	spec.HostNetwork = rapid.Bool().Draw(t, "hostNetwork")
+	for _, name := range []string{"i", "s", "j"} {
+		if rapid.Bool().Draw(t, name) {
+			c := v1.Container{Name: name}
+			if name == "s" {
+				c.RestartPolicy = &sidecarPolicy
+			}
+			spec.InitContainers = append(spec.InitContainers, c)
+		}
+	}
+	spec.Containers = []v1.Container{{Name: "b"}, {Name: "a"}}[:rapid.IntRange(1, 2).Draw(t, "containers")]
+	return p
+}
+
+// drawTime is near the epoch, a third of them in the future.
+func drawTime(t *rapid.T) time.Time {
+	return epoch.Add(time.Duration(rapid.Int64Range(-20e9, 10e9).Draw(t, "time")))
+}
+
+func drawRecord(t *rapid.T, name, id string) runtime.Container {
+	c := runtime.Container{
+		Name: name, ID: id, Attempt: uint32(rapid.IntRange(0, 2).Draw(t, "attempt")), CreatedAt: drawTime(t),
+		State: rapid.SampledFrom([]runtime.ContainerState{runtime.Created, runtime.Running, runtime.Exited, runtime.Unknown}).Draw(t, "state"),
+	}
+	if c.State != runtime.Created {
+		c.StartedAt = drawTime(t)
+	}
+	if c.State == runtime.Exited {
+		c.FinishedAt = drawTime(t)
+		c.ExitCode = rapid.SampledFrom([]int32{0, 1, 137}).Draw(t, "code")
+		c.Message = rapid.SampledFrom([]string{"", "why", strings.Repeat("ü", 10000)}).Draw(t, "message")
+	}
+	return c
+}
+
+func containerNames(p *manifest.Pod) []string {
+	var all []string
+	for _, c := range append(append([]v1.Container{}, p.Spec.Spec.InitContainers...), p.Spec.Spec.Containers...) {
+		all = append(all, c.Name)
+	}
+	return all
+}
+
+func drawFacts(t *rapid.T, p *manifest.Pod) Facts {
+	f := Facts{
+		Pod: p, RuntimeName: "cri", Now: drawTime(t), HostIPs: []string{"192.0.2.1"},
+		Containers:  map[string]ContainerFacts{},
+		Terminating: rapid.IntRange(0, 5).Draw(t, "terminating") == 0,
+		StartTime:   rapid.SampledFrom([]time.Time{{}, epoch}).Draw(t, "start"),
+	}
+	if rapid.IntRange(0, 5).Draw(t, "failed") == 0 {
+		f.Failed = &Reason{"Evicted", "pressure"}
+	}
+	for attempt := range rapid.IntRange(0, 2).Draw(t, "sandboxes") {
+		inc := runtime.Incarnation{Sandbox: runtime.Sandbox{
+			ID: fmt.Sprint("sandbox", attempt), UID: "u1", Attempt: uint32(attempt),
+			Ready: rapid.Bool().Draw(t, "ready"), IPs: []string{"10.88.0.3"}[:rapid.IntRange(0, 1).Draw(t, "ips")],
+		}}
+		for _, name := range containerNames(p) {
+			for i := range rapid.IntRange(0, 2).Draw(t, "records") {
+				inc.Containers = append(inc.Containers, drawRecord(t, name, fmt.Sprint(name, attempt, i)))
+			}
+		}
+		f.Observed = append([]runtime.Incarnation{inc}, f.Observed...)
+	}
+	for _, name := range containerNames(p) {
+		var c ContainerFacts
+		if rapid.Bool().Draw(t, "waits") {
+			c.Waiting = Reason{"CrashLoopBackOff", "back-off"}
+		}
+		if rapid.IntRange(0, 3).Draw(t, "remembered") == 0 {
+			c.Restarts = 1
+			c.LastExit = &v1.ContainerStateTerminated{
+				ExitCode: rapid.SampledFrom([]int32{0, 1}).Draw(t, "code"), ContainerID: name + rapid.SampledFrom([]string{"00", "01", "x"}).Draw(t, "id"),
+				FinishedAt: metav1.NewTime(drawTime(t)),
+			}
+		}
+		f.Containers[name] = c
+	}
+	return f
+}
+
+// TestLaws draws lives of pods and holds each status against the laws.
+func TestLaws(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPod(t)
+		var previous *v1.PodStatus
+		for range rapid.IntRange(1, 5).Draw(t, "steps") {
+			f := drawFacts(t, p)
+			f.Previous = previous
+			before := snapshot(f)
+			s := Of(f)
+			if diff := cmp.Diff(before, snapshot(f)); diff != "" {
+				t.Fatalf("the facts changed:\n%s", diff)
+			}
+			checkStatus(t, f, s)
+			f.Previous = s.DeepCopy()
+			if diff := cmp.Diff(s, Of(f)); diff != "" {
+				t.Fatalf("not idempotent:\n%s", diff)
+			}
+			f.Now = f.Now.Add(time.Hour)
+			checkQuiet(t, f, s)
+			pod := p.Spec.DeepCopy()
+			pod.Status = s
+			if r := Row(pod, f.Now); r.Status == "" || !strings.Contains(r.Ready, "/") {
+				t.Fatalf("row %+v", r)
+			}
+			previous = &s
+		}
+	})
+}
+
+// checkQuiet: time alone changes nothing, except for what was in the future.
+func checkQuiet(t *rapid.T, f Facts, s v1.PodStatus) {
+	for _, inc := range f.Observed {
+		for _, c := range inc.Containers {
+			if c.StartedAt.After(f.Now.Add(-time.Hour)) || c.FinishedAt.After(f.Now.Add(-time.Hour)) {
+				return
+			}
+		}
+	}
+	if diff := cmp.Diff(s, Of(f)); diff != "" {
+		t.Fatalf("an hour changed:\n%s", diff)
+	}
+}
+
+func checkStatus(t *rapid.T, f Facts, s v1.PodStatus) {
+	wholeSeconds(t, reflect.ValueOf(s))
+	types := []v1.PodConditionType{}
+	for _, c := range s.Conditions {
+		types = append(types, c.Type)
+	}
+	want := []v1.PodConditionType{v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled}
+	if diff := cmp.Diff(want, types); diff != "" {
+		t.Fatalf("conditions:\n%s", diff)
+	}
+	var order []string
+	running := false
+	for _, c := range append(append([]v1.ContainerStatus{}, s.InitContainerStatuses...), s.ContainerStatuses...) {
+		order = append(order, c.Name)
+		running = running || c.State.Running != nil
+		if c.Ready && c.State.Waiting != nil || c.Started == nil {
+			t.Fatalf("container %+v", c)
+		}
+	}
+	if len(order) > 0 && fmt.Sprint(order) != fmt.Sprint(containerNames(f.Pod)) {
+		t.Fatalf("statuses of %v, want the order of the manifest %v", order, containerNames(f.Pod))
+	}
+	if f.Previous == nil && running && (s.Phase == v1.PodFailed || s.Phase == v1.PodSucceeded) {
+		t.Fatalf("%s while a container runs", s.Phase)
+	}
+	checkPhase(t, f, s)
+}
+
+// checkPhase: the end of a pod sticks unless a regular container runs anew.
+func checkPhase(t *rapid.T, f Facts, s v1.PodStatus) {
+	if f.Failed == nil && sticks(f.Previous) && s.Phase != f.Previous.Phase && !observe(&f).regularRuns() {
+		t.Fatalf("%s after %s", s.Phase, f.Previous.Phase)
+	}
+	ready := map[v1.PodConditionType]v1.ConditionStatus{}
+	for _, c := range s.Conditions {
+		ready[c.Type] = c.Status
+	}
+	if (s.Phase == v1.PodFailed || s.Phase == v1.PodSucceeded) && ready[v1.PodReady] == v1.ConditionTrue {
+		t.Fatalf("%s and ready", s.Phase)
+	}
+}
+
+// wholeSeconds walks v and looks at every metav1.Time in it.
+func wholeSeconds(t *rapid.T, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			wholeSeconds(t, v.Elem())
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			wholeSeconds(t, v.Index(i))
+		}
+	case reflect.Struct:
+		if at, ok := v.Interface().(metav1.Time); ok {
+			if at.Nanosecond() != 0 || at.Location() != time.UTC {
+				t.Fatalf("time %v", at)
+			}
+			return
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				wholeSeconds(t, v.Field(i))
+			}
+		}
+	}
+}
+
+// TestFinishedSticks: whatever the runtime says.
+func TestFinishedSticks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFacts(t, drawPod(t))
+		f.Failed = nil
+		f.Finished = rapid.SampledFrom([]v1.PodPhase{v1.PodSucceeded, v1.PodFailed}).Draw(t, "finished")
+		if s := Of(f); s.Phase != f.Finished {
+			t.Fatalf("got %s, want %s", s.Phase, f.Finished)
+		}
+	})
+}

@@ -1,0 +1,174 @@
+package status
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"podd/manifest"
+)
+
+// Columns are a pod's cells in a listing, in kubectl's words.
+type Columns struct {
+	Ready    string // "1/2": of the regular containers and sidecars
+	Status   string // "Running", "Init:0/1", "CrashLoopBackOff", …
+	Restarts string // "4 (12s ago)"
+	Age      string // "6m"; since its creation, else since its start
+}
+
+// Row is what `kubectl get pods` prints for the pod at this time. A pod that is
+// being ended has a DeletionTimestamp.
+func Row(pod *v1.Pod, now time.Time) Columns {
+	r := row{pod: pod, status: string(pod.Status.Phase), total: len(pod.Spec.Containers)}
+	if pod.Status.Reason != "" {
+		r.status = pod.Status.Reason
+	}
+	r.readInit()
+	if !r.initializing || isConditionTrue(pod, v1.PodInitialized) {
+		r.readContainers()
+	}
+	r.ending()
+	return Columns{
+		Ready:    fmt.Sprintf("%d/%d", r.ready, r.total),
+		Status:   r.status,
+		Restarts: r.restartsText(now),
+		Age:      age(pod, now),
+	}
+}
+
+// row gathers the cells of one pod.
+type row struct {
+	pod          *v1.Pod
+	status       string
+	ready, total int
+	initializing bool
+	// All restarts so far, and of them the sidecars': those of init containers
+	// are not counted once initialization is over.
+	restarts, sidecars restarts
+}
+
+type restarts struct {
+	n    int
+	last time.Time
+}
+
+func (r *restarts) add(c *v1.ContainerStatus) {
+	r.n += int(c.RestartCount)
+	if t := c.LastTerminationState.Terminated; t != nil && t.FinishedAt.After(r.last) {
+		r.last = t.FinishedAt.Time
+	}
+}
+
+// readInit goes through the init containers up to the first that is not done,
+// which gives the status its word.
+func (r *row) readInit() {
+	sidecar := map[string]bool{}
+	for i := range r.pod.Spec.InitContainers {
+		if c := &r.pod.Spec.InitContainers[i]; manifest.IsSidecar(c) {
+			sidecar[c.Name] = true
+			r.total++
+		}
+	}
+	for i := range r.pod.Status.InitContainerStatuses {
+		c := &r.pod.Status.InitContainerStatuses[i]
+		r.restarts.add(c)
+		if sidecar[c.Name] {
+			r.sidecars.add(c)
+		}
+		switch t, w := c.State.Terminated, c.State.Waiting; {
+		case t != nil && t.ExitCode == 0:
+			continue
+		case sidecar[c.Name] && c.Started != nil && *c.Started:
+			if c.Ready {
+				r.ready++
+			}
+			continue
+		case t != nil:
+			r.status = "Init:" + endWord(t)
+		case w != nil && w.Reason != "" && w.Reason != PodInitializing:
+			r.status = "Init:" + w.Reason
+		default:
+			r.status = fmt.Sprintf("Init:%d/%d", i, len(r.pod.Spec.InitContainers))
+		}
+		r.initializing = true
+		return
+	}
+}
+
+// readContainers goes through the regular containers from the last to the
+// first, so that the first with something to say gives the status its word.
+func (r *row) readContainers() {
+	r.restarts = r.sidecars
+	running := false
+	for i := len(r.pod.Status.ContainerStatuses) - 1; i >= 0; i-- {
+		c := &r.pod.Status.ContainerStatuses[i]
+		r.restarts.add(c)
+		switch t, w := c.State.Terminated, c.State.Waiting; {
+		case w != nil && w.Reason != "":
+			r.status = w.Reason
+		case t != nil:
+			r.status = endWord(t)
+		case c.Ready && c.State.Running != nil:
+			running = true
+			r.ready++
+		}
+	}
+	if r.status == Completed && running {
+		r.status = "NotReady"
+		if isConditionTrue(r.pod, v1.PodReady) {
+			r.status = "Running"
+		}
+	}
+}
+
+func endWord(t *v1.ContainerStateTerminated) string {
+	switch {
+	case t.Reason != "":
+		return t.Reason
+	case t.Signal != 0:
+		return fmt.Sprintf("Signal:%d", t.Signal)
+	}
+	return fmt.Sprintf("ExitCode:%d", t.ExitCode)
+}
+
+func (r *row) ending() {
+	if r.pod.DeletionTimestamp == nil {
+		return
+	}
+	switch phase := r.pod.Status.Phase; {
+	case r.pod.Status.Reason == "NodeLost":
+		r.status = "Unknown"
+	case phase != v1.PodSucceeded && phase != v1.PodFailed:
+		r.status = "Terminating"
+	}
+}
+
+func (r *row) restartsText(now time.Time) string {
+	if r.restarts.n == 0 || r.restarts.last.IsZero() {
+		return strconv.Itoa(r.restarts.n)
+	}
+	return fmt.Sprintf("%d (%s ago)", r.restarts.n, duration.HumanDuration(now.Sub(r.restarts.last)))
+}
+
+func age(pod *v1.Pod, now time.Time) string {
+	since := pod.CreationTimestamp.Time
+	if since.IsZero() && pod.Status.StartTime != nil {
+		since = pod.Status.StartTime.Time
+	}
+	if since.IsZero() {
+		return "<unknown>"
+	}
+	return duration.HumanDuration(now.Sub(since))
+}
+
+func isConditionTrue(pod *v1.Pod, t v1.PodConditionType) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == t {
+			return c.Status == v1.ConditionTrue
+		}
+	}
+	return false
+}
