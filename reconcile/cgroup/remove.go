@@ -1,0 +1,182 @@
+package cgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// BusyError is a cgroup that processes are still in, or are only just leaving;
+// trying again helps once they are gone.
+type BusyError struct {
+	UID  types.UID
+	Path string // of the cgroup, on the file system
+	// Processes is how many there are in it and below; zero: they left since.
+	Processes int
+}
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("removing the cgroup of pod %s: %d processes are left in %s; podd tries again", e.UID, e.Processes, e.Path)
+}
+
+// maxDepth bounds how deep containers may have nested cgroups of their own;
+// the kernel's own bound (cgroup.max.depth) is none by default.
+const maxDepth = 512
+
+// Remove removes a pod's cgroup, with the empty ones below it, from every
+// hierarchy. parent is what the runtime was given as cgroup parent: a path, for
+// the driver Systemd that of a slice or its name alone. Already gone is nil. A
+// cgroup that still has processes is a *BusyError; the other hierarchies are
+// cleared all the same.
+func Remove(ctx context.Context, parent, driver string, uid types.UID) error {
+	points, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	return remove(ctx, points, parent, driver, uid)
+}
+
+// RemovePod is Remove for a pod whose QoS class and driver are not known any
+// more: it looks in all the places where its cgroup may be. root is as for List.
+func RemovePod(ctx context.Context, root string, uid types.UID) error {
+	points, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, dir := range classes(root) {
+		parent, driver := inClass(dir, uid)
+		failed = append(failed, remove(ctx, points, parent, driver, uid))
+	}
+	return errors.Join(failed...)
+}
+
+func remove(ctx context.Context, points []string, parent, driver string, uid types.UID) error {
+	at, err := podPath(parent, driver, uid)
+	if err != nil {
+		return fmt.Errorf("removing the cgroup of pod %s: %w", uid, err)
+	}
+	var failed []error
+	for _, point := range points {
+		err := removeTree(ctx, filepath.Join(point, at), 0)
+		if errors.Is(err, syscall.EBUSY) {
+			var p *fs.PathError
+			errors.As(err, &p)
+			err = &BusyError{UID: uid, Path: p.Path, Processes: processes(p.Path, 0)}
+		} else if err != nil {
+			err = fmt.Errorf("removing the cgroup of pod %s: %w", uid, err)
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+// removeTree removes empty cgroups, deepest first. Most often there is one and
+// it is empty.
+func removeTree(ctx context.Context, dir string, depth int) error {
+	err := rmdir(dir)
+	if err == nil {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	subs, lerr := children(dir)
+	if lerr != nil || len(subs) == 0 || depth >= maxDepth {
+		return errors.Join(err, lerr)
+	}
+	for _, sub := range subs {
+		if err := removeTree(ctx, sub, depth+1); err != nil {
+			return err
+		}
+	}
+	return rmdir(dir)
+}
+
+// rmdir takes a cgroup that is gone for removed. It never unlinks: the files
+// of a cgroup go with it.
+func rmdir(dir string) error {
+	for {
+		err := syscall.Rmdir(dir)
+		switch err {
+		case nil, syscall.ENOENT:
+			return nil
+		case syscall.EINTR:
+			continue
+		case syscall.EROFS: // said of what does not exist, too
+			if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+		}
+		return &fs.PathError{Op: "rmdir", Path: dir, Err: err}
+	}
+}
+
+func children(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var subs []string
+	for _, e := range entries {
+		if e.IsDir() {
+			subs = append(subs, filepath.Join(dir, e.Name()))
+		}
+	}
+	return subs, nil
+}
+
+// processes counts what is in a cgroup and below it; what cannot be read
+// counts as none.
+func processes(dir string, depth int) int {
+	text, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	n := strings.Count(string(text), "\n")
+	if depth < maxDepth {
+		subs, _ := children(dir)
+		for _, sub := range subs {
+			n += processes(sub, depth+1)
+		}
+	}
+	return n
+}
+
+// RemoveEmptyParents removes the cgroups above a pod's that hold nothing any
+// more, up to and with kubepods: for whoever shares them with nobody. What is
+// in use stays, without an error.
+func RemoveEmptyParents(parent, driver string) error {
+	points, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	at, err := place(parent, driver)
+	if err != nil {
+		return fmt.Errorf("removing the parents of a pod cgroup: %w", err)
+	}
+	for _, point := range points {
+		for dir := path.Dir(at); isParent(path.Base(dir)); dir = path.Dir(dir) {
+			if rmdir(filepath.Join(point, dir)) != nil {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// isParent knows the cgroups that lie between the cgroup root and a pod.
+func isParent(base string) bool {
+	if name, ok := strings.CutSuffix(base, slice); ok {
+		base = name[strings.LastIndex(name, "-")+1:]
+	}
+	return base == "kubepods" || base == "burstable" || base == "besteffort"
+}

@@ -1,0 +1,272 @@
+package collect
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"pgregory.net/rapid"
+
+	"podd/manifest"
+	"podd/runtime/beneath"
+)
+
+var web = types.NamespacedName{Namespace: "default", Name: "web-node1"}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newLogs has log files, by path below Dir.
+func newLogs(t *testing.T, files ...string) Logs {
+	t.Helper()
+	l := Logs{Dir: filepath.Join(t.TempDir(), "pods"), Links: filepath.Join(t.TempDir(), "containers")}
+	must(t, os.MkdirAll(l.Dir, 0o755))
+	for _, name := range files {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(l.Dir, name)), 0o755))
+		must(t, os.WriteFile(filepath.Join(l.Dir, name), nil, 0o644))
+	}
+	return l
+}
+
+func itoa(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+func TestSweep(t *testing.T) {
+	l := newLogs(t,
+		"default_gone_u1/c/0.log", "default_live_u2/c/3.log", "default_foreign_u3/c/0.log",
+		"default_u1/c/0.log", "a_b_c_u1/c/0.log", "__u1/c/0.log", "u1/c/0.log")
+	must(t, os.MkdirAll(l.Links, 0o755))
+	for name, to := range map[string]string{
+		"gone.log":      l.Dir + "/default_gone_u1/c/0.log",
+		"gone-dead.log": l.Dir + "/default_gone_u1/c/7.log",
+		"live.log":      l.Dir + "/default_live_u2/c/3.log",
+		"live-old.log":  l.Dir + "/default_live_u2/c/1.log",     // superseded
+		"live-turn.log": l.Dir + "/default_live_u2/other/0.log", // being rotated
+		"foreign.log":   l.Dir + "/default_foreign_u3/c/9.log",
+		"elsewhere.log": "/var/lib/docker/containers/default_gone_u1/c/0.log",
+		"relative.log":  "default_gone_u1/c/0.log",
+		"up.log":        l.Dir + "/../default_gone_u1/c/0.log",
+		"gone.txt":      l.Dir + "/default_gone_u1/c/0.log",
+		"deeper.log":    l.Dir + "/default_gone_u1/c/d/0.log",
+	} {
+		must(t, os.Symlink(to, filepath.Join(l.Links, name)))
+	}
+	must(t, os.WriteFile(filepath.Join(l.Links, "file.log"), nil, 0o644))
+	for range 2 {
+		must(t, l.Sweep(t.Context(), sets.New[types.UID]("u1", "u2"), sets.New[types.UID]("u2", "u3")))
+		want := []string{"__u1", "a_b_c_u1", "default_foreign_u3", "default_live_u2", "default_u1", "u1"}
+		if diff := cmp.Diff(want, names(t, l.Dir)); diff != "" {
+			t.Errorf("log directories (-want +got):\n%s", diff)
+		}
+		want = []string{"deeper.log", "elsewhere.log", "file.log", "foreign.log", "gone.txt", "live-turn.log", "live.log", "relative.log", "up.log"}
+		if diff := cmp.Diff(want, names(t, l.Links)); diff != "" {
+			t.Errorf("links (-want +got):\n%s", diff)
+		}
+	}
+	must(t, os.RemoveAll(l.Dir))
+	must(t, l.Remove(t.Context(), "u2"))
+	if left := names(t, l.Links); slices.Contains(left, "live.log") {
+		t.Errorf("links %q are left, though their logs are gone", left)
+	}
+}
+
+func TestRemoveFollowsNoLinkAndCrossesNoMount(t *testing.T) {
+	l := newLogs(t, "default_web_u1/c/0.log", "default_web2_u1/c/0.log")
+	outside := t.TempDir()
+	kept := filepath.Join(outside, "kept")
+	must(t, os.WriteFile(kept, nil, 0o644))
+	must(t, os.Symlink(outside, filepath.Join(l.Dir, "default_web_u1/c/link")))
+	must(t, os.Symlink(outside, filepath.Join(l.Dir, "default_link_u1")))
+	at := filepath.Join(l.Dir, "default_web2_u1/c/mnt")
+	must(t, os.Mkdir(at, 0o755))
+	must(t, unix.Mount(outside, at, "", unix.MS_BIND, ""))
+	t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
+	if err := l.Remove(t.Context(), "u1"); !errors.Is(err, beneath.ErrMount) || !strings.Contains(err.Error(), at) {
+		t.Errorf("got %v, want it to name the mount %s", err, at)
+	}
+	if diff := cmp.Diff([]string{"default_web2_u1"}, names(t, l.Dir)); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+	must(t, unix.Unmount(at, 0))
+	must(t, l.Remove(t.Context(), "u1"))
+	if _, err := os.Stat(kept); err != nil {
+		t.Errorf("removed outside: %v", err)
+	}
+}
+
+func TestLink(t *testing.T) {
+	l := newLogs(t)
+	path := filepath.Join(l.Dir, "default_web-node1_u1/c/0.log")
+	made, err := l.Link(path, web, "c", "abc")
+	if made || err != nil || len(names(t, l.Links)) > 0 {
+		t.Fatalf("without a log: made %v, error %v", made, err)
+	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, nil, 0o644))
+	link := filepath.Join(l.Links, "web-node1_default_c-abc.log")
+	for range 2 {
+		made, err := l.Link(path, web, "c", "abc")
+		if got, _ := os.Readlink(link); !made || err != nil || got != path {
+			t.Fatalf("made %v, error %v, link to %q", made, err, got)
+		}
+	}
+	must(t, l.Unlink(path+"x", web, "c", "abc"))
+	if len(names(t, l.Links)) != 1 {
+		t.Error("Unlink removed a link to another log")
+	}
+	for range 2 {
+		must(t, l.Unlink(path, web, "c", "abc"))
+	}
+	if left := names(t, l.Links); len(left) > 0 {
+		t.Errorf("left %q", left)
+	}
+	must(t, os.WriteFile(link, []byte("not podd's"), 0o644))
+	if made, err := l.Link(path, web, "c", "abc"); made || err == nil {
+		t.Error("linked over a file")
+	}
+	must(t, l.Unlink(path, web, "c", "abc"))
+	if text, _ := os.ReadFile(link); string(text) != "not podd's" {
+		t.Error("a file was replaced or removed")
+	}
+	if made, err := (Logs{Dir: l.Dir}).Link(path, web, "c", "abc"); made || err != nil {
+		t.Errorf("without a directory of links: made %v, error %v", made, err)
+	}
+	for _, bad := range []string{"/etc/passwd", l.Dir, l.Dir + "/../x", "c/0.log", ""} {
+		if made, err := l.Link(bad, web, "c", "abc"); made || err == nil {
+			t.Errorf("linked to %q", bad)
+		}
+	}
+	must(t, os.Remove(path))
+	must(t, os.Symlink("/etc/passwd", path))
+	if made, err := l.Link(path, web, "c", "x"); made || !errors.Is(err, beneath.ErrNotRegular) {
+		t.Errorf("a link in place of the log: made %v, error %v", made, err)
+	}
+}
+
+func TestLongLinkNames(t *testing.T) {
+	pod := types.NamespacedName{Namespace: "default", Name: strings.Repeat("p", 253)}
+	l := newLogs(t, "a/b/0.log", "a/b/1.log")
+	for _, name := range []string{"0.log", "1.log"} { // the names are cut to the same
+		path := filepath.Join(l.Dir, "a/b", name)
+		made, err := l.Link(path, pod, "c", name)
+		if !made || err != nil {
+			t.Fatalf("made %v, error %v", made, err)
+		}
+		got := names(t, l.Links)
+		if len(got) != 1 || len(got[0]) != 255 || !strings.HasSuffix(got[0], ".log") {
+			t.Errorf("links %q", got)
+		}
+		if to, _ := os.Readlink(filepath.Join(l.Links, got[0])); to != path {
+			t.Errorf("links to %q, want %q", to, path)
+		}
+	}
+}
+
+func TestNextAttempt(t *testing.T) {
+	l := newLogs(t, "p/c/0.log", "p/c/2.log.20250102-150405.gz", "p/c/1.log", "p/c/99.txt", "p/c/4294967295.log", "p/d/x")
+	must(t, os.Symlink("c", filepath.Join(l.Dir, "p/link")))
+	for container, want := range map[string]uint32{"c": 3, "d": 0, "none": 0} {
+		got, err := NextAttempt(filepath.Join(l.Dir, "p"), container)
+		if got != want || err != nil {
+			t.Errorf("%s: got %d, %v; want %d", container, got, err, want)
+		}
+	}
+	for _, bad := range []string{"", ".", "..", "../p/c", "/c", "link"} {
+		if n, err := NextAttempt(filepath.Join(l.Dir, "p"), bad); err == nil {
+			t.Errorf("%q: got %d, want an error", bad, n)
+		}
+	}
+	if n, err := NextAttempt(filepath.Join(l.Dir, "none/p"), "c"); n != 0 || err != nil {
+		t.Errorf("without any logs: %d, %v", n, err)
+	}
+}
+
+func FuzzNextAttempt(f *testing.F) {
+	f.Add("0.log\n1.log.20250102-150405.gz")
+	f.Add("4294967295.log\n-1.log")
+	f.Fuzz(func(t *testing.T, text string) {
+		files := strings.Split(text, "\n")
+		next := nextAttempt(files)
+		if next > maxAttempt+1 {
+			t.Errorf("%q: %d ran over", files, next)
+		}
+		if slices.Contains(files, "7.log") && next < 8 {
+			t.Errorf("%q: %d is taken", files, next)
+		}
+	})
+}
+
+// The next attempt is above all, and the least such.
+func TestNextAttemptProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var files []string
+		want := uint32(0)
+		for _, n := range rapid.SliceOf(rapid.Uint32Range(0, maxAttempt)).Draw(t, "attempts") {
+			suffix := rapid.SampledFrom([]string{".log", ".log.20250102-150405", ".log.20250102-150405.gz", ".txt"}).Draw(t, "suffix")
+			files = append(files, itoa(n)+suffix)
+			if suffix != ".txt" {
+				want = max(want, n+1)
+			}
+		}
+		if got := nextAttempt(files); got != want {
+			t.Fatalf("%q: got %d, want %d", files, got, want)
+		}
+	})
+}
+
+func TestLeftovers(t *testing.T) {
+	l := Leftovers{CgroupRoot: "/podd-test-none"}
+	l.Logs = newLogs(t, "default_web-node1_u1/c/0.log", "default_web-node1_u1/c/1.log", "default_web-node1_u1/c/1.log.20250102-150405",
+		"default_web-node1_u1/i/0.log", "default_web-node1_u1/stranger/0.log")
+	pod := &manifest.Pod{Key: web, UID: "u1", Spec: &v1.Pod{Spec: v1.PodSpec{
+		InitContainers: []v1.Container{{Name: "i"}},
+		Containers:     []v1.Container{{Name: "c"}, {Name: "new"}},
+	}}}
+	next, err := l.NextAttempts(pod)
+	must(t, err)
+	if diff := cmp.Diff(map[string]uint32{"c": 2, "i": 1}, next); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for attempt := range uint32(4) {
+		path := filepath.Join(l.Logs.Dir, "default_web-node1_u1/c", itoa(attempt)+".log")
+		must(t, os.WriteFile(path, nil, 0o644))
+		must(t, l.Started(pod, "c", "id"+itoa(attempt), attempt))
+	}
+	if diff := cmp.Diff([]string{"2.log", "3.log"}, names(t, l.Logs.Dir+"/default_web-node1_u1/c")); diff != "" {
+		t.Errorf("logs (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"web-node1_default_c-id2.log", "web-node1_default_c-id3.log"}, names(t, l.Logs.Links)); diff != "" {
+		t.Errorf("links (-want +got):\n%s", diff)
+	}
+	for range 2 {
+		must(t, l.Remove(t.Context(), web, "u1"))
+		if left := append(names(t, l.Logs.Dir), names(t, l.Logs.Links)...); len(left) > 0 {
+			t.Errorf("left %q", left)
+		}
+	}
+}

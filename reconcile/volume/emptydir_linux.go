@@ -1,0 +1,117 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+
+	"podd/runtime/beneath"
+)
+
+const emptyDirPlugin = "kubernetes.io~empty-dir"
+
+// emptyDir is a directory that lives as long as its pod, on the disk of the
+// root dir or in memory.
+type emptyDir struct{}
+
+func (emptyDir) source() string { return "emptyDir" }
+
+func (emptyDir) serves(v *v1.Volume) bool { return v.EmptyDir != nil }
+
+func (emptyDir) prepare(_ context.Context, p *place, v *v1.Volume) (string, error) {
+	path := filepath.Join(p.path, volumesDir, emptyDirPlugin, v.Name)
+	dir, err := p.under(emptyDirPlugin)
+	if err != nil {
+		return path, err
+	}
+	defer dir.Close()
+	mode, gid := emptyDirMode(p.pod.Spec)
+	switch v.EmptyDir.Medium {
+	case v1.StorageMediumDefault:
+		return path, onDisk(dir, v.Name, mode, gid)
+	case v1.StorageMediumMemory:
+		size := memorySize(p.pod.Spec, v.EmptyDir.SizeLimit, p.node)
+		return path, inMemory(dir, v.Name, tmpfsOptions(mode, gid, size))
+	}
+	return path, fmt.Errorf("podd does not serve the medium %q; leave it out or use %q",
+		v.EmptyDir.Medium, v1.StorageMediumMemory)
+}
+
+// emptyDirMode lets every user of the pod write, and with fsGroup gives what
+// they make to that group, as the kubelet does.
+func emptyDirMode(pod *v1.Pod) (mode uint32, gid int) {
+	if s := pod.Spec.SecurityContext; s != nil && s.FSGroup != nil {
+		return 0o2777, int(*s.FSGroup)
+	}
+	return 0o777, -1
+}
+
+func onDisk(dir *beneath.Dir, name string, mode uint32, gid int) error {
+	if _, err := dir.Mkdir(name, mode, gid); err != nil {
+		return err
+	}
+	vol, err := dir.SubSameMount(name)
+	if errors.Is(err, beneath.ErrMount) {
+		return errors.New("something is mounted where a volume on disk belongs; unmount it")
+	}
+	if err != nil {
+		return err
+	}
+	return vol.Close()
+}
+
+// inMemory mounts a tmpfs, unless one is mounted there.
+func inMemory(dir *beneath.Dir, name, options string) error {
+	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // seen only without the mount
+		return err
+	}
+	vol, err := dir.SubSameMount(name)
+	if errors.Is(err, beneath.ErrMount) {
+		return expectTmpfs(dir, name)
+	}
+	if err != nil {
+		return err
+	}
+	defer vol.Close()
+	// The descriptor, not the path, says where: no link can come between.
+	target := fmt.Sprintf("/proc/self/fd/%d", vol.Fd())
+	err = unix.Mount("tmpfs", target, "tmpfs", 0, options+",noswap")
+	if err == unix.EINVAL { // before Linux 6.4
+		err = unix.Mount("tmpfs", target, "tmpfs", 0, options)
+	}
+	if err != nil {
+		return fmt.Errorf("mounting a tmpfs: %w", err)
+	}
+	return nil
+}
+
+func tmpfsOptions(mode uint32, gid int, size int64) string {
+	options := fmt.Sprintf("mode=%o", mode)
+	if gid >= 0 {
+		options += fmt.Sprintf(",gid=%d", gid)
+	}
+	if size > 0 {
+		options += fmt.Sprintf(",size=%d", size)
+	}
+	return options
+}
+
+func expectTmpfs(dir *beneath.Dir, name string) error {
+	vol, err := dir.Sub(name)
+	if err != nil {
+		return err
+	}
+	defer vol.Close()
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(vol.Fd(), &st); err != nil {
+		return err
+	}
+	if int64(st.Type) != unix.TMPFS_MAGIC {
+		return errors.New("something other than a tmpfs is mounted where a memory volume belongs; unmount it")
+	}
+	return nil
+}

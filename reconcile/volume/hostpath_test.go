@@ -1,0 +1,90 @@
+package volume
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+)
+
+// things makes one of every type of file.
+func things(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	must(t, os.Mkdir(at("dir"), 0o700))
+	must(t, os.WriteFile(at("file"), nil, 0o600))
+	l, err := net.Listen("unix", at("socket"))
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	must(t, unix.Mknod(at("char"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))))
+	must(t, unix.Mknod(at("block"), unix.S_IFBLK|0o600, int(unix.Mkdev(7, 200))))
+	must(t, unix.Mkfifo(at("fifo"), 0o600))
+	must(t, os.Symlink("dir", at("dirlink")))
+	must(t, os.Symlink("file", at("filelink")))
+	must(t, os.Symlink(filepath.Join(dir, "nowhere"), at("dangling")))
+	return dir
+}
+
+func TestHostPathTypes(t *testing.T) {
+	all := "dir file socket char block fifo dirlink filelink dangling missing"
+	for kind, good := range map[v1.HostPathType]string{
+		v1.HostPathUnset:             all,
+		v1.HostPathDirectoryOrCreate: "dir dirlink missing",
+		v1.HostPathDirectory:         "dir dirlink",
+		v1.HostPathFileOrCreate:      "file filelink missing",
+		v1.HostPathFile:              "file filelink",
+		v1.HostPathSocket:            "socket",
+		v1.HostPathCharDev:           "char",
+		v1.HostPathBlockDev:          "block",
+		"Sock":                       "",
+	} {
+		dir := things(t)
+		for _, name := range strings.Fields(all) {
+			path := filepath.Join(dir, name)
+			got, err := newDir(t).Prepare(t.Context(), podOf(host("v", path, kind)))
+			want := strings.Contains(" "+good+" ", " "+name+" ")
+			if (err == nil) != want {
+				t.Errorf("type %q, path %s: error %v, want success %v", kind, name, err, want)
+			}
+			if err == nil && got["v"] != path {
+				t.Errorf("type %q: path %q, want %q", kind, got["v"], path)
+			}
+		}
+		if _, err := os.Lstat(filepath.Join(dir, "nowhere")); err == nil {
+			t.Errorf("type %q: created the target of a link", kind)
+		}
+	}
+}
+
+func TestHostPathCreatesWithItsMode(t *testing.T) {
+	defer unix.Umask(unix.Umask(0o077))
+	dir := t.TempDir()
+	for path, kind := range map[string]v1.HostPathType{"a/b/c": v1.HostPathDirectoryOrCreate, "f": v1.HostPathFileOrCreate} {
+		_, err := newDir(t).Prepare(t.Context(), podOf(host("v", filepath.Join(dir, path), kind)))
+		must(t, err)
+	}
+	for path, want := range map[string]os.FileMode{"a/b/c": os.ModeDir | 0o755, "f": 0o644} {
+		info, err := os.Stat(filepath.Join(dir, path))
+		must(t, err)
+		if info.Mode() != want {
+			t.Errorf("%s has mode %v, want %v", path, info.Mode(), want)
+		}
+	}
+	_, err := newDir(t).Prepare(t.Context(), podOf(host("v", filepath.Join(dir, "no/dir/file"), v1.HostPathFileOrCreate)))
+	if err == nil || !strings.Contains(err.Error(), "its directory is missing") {
+		t.Errorf("a file in a missing directory: got %v", err)
+	}
+}
+
+func TestHostPathMustBeCleanAndAbsolute(t *testing.T) {
+	for _, bad := range []string{"", "etc", "./etc", "/srv/../etc", ".."} {
+		if _, err := newDir(t).Prepare(t.Context(), podOf(host("v", bad, v1.HostPathUnset))); err == nil {
+			t.Errorf("took hostPath %q", bad)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package volume
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+)
+
+// mount is one line of the mount table below Root.
+type mount struct {
+	path  string // of the mount point
+	rel   string // the same, relative to Root
+	what  string // for messages: "tmpfs", "ext4 /dev/sda1"
+	whole bool   // a whole file system, not a bind mount of a part
+	fs    string
+	order int // in the table; of two with one path the later one is on top
+}
+
+// mountsBelow reads the mount table: everything at or below Root/under, deepest
+// first and what is on top before what it covers, the order to unmount in.
+func (d Dir) mountsBelow(under string) ([]mount, error) {
+	root, err := filepath.EvalSymlinks(d.Root) // the table has real paths
+	if err != nil {
+		return nil, err
+	}
+	table, err := mountinfo.GetMounts(mountinfo.PrefixFilter(filepath.Join(root, under)))
+	if err != nil {
+		return nil, err
+	}
+	var found []mount
+	for i, m := range table {
+		rel, err := filepath.Rel(root, m.Mountpoint)
+		if err != nil || rel == "." {
+			continue
+		}
+		found = append(found, mount{
+			path:  m.Mountpoint,
+			rel:   rel,
+			what:  strings.TrimSpace(m.FSType + " " + strings.TrimPrefix(m.Source, m.FSType)),
+			whole: m.Root == "/",
+			fs:    m.FSType,
+			order: i,
+		})
+	}
+	slices.SortFunc(found, func(a, b mount) int {
+		depth := func(m mount) int { return strings.Count(m.rel, "/") }
+		return cmp.Or(cmp.Compare(depth(b), depth(a)), cmp.Compare(a.rel, b.rel), cmp.Compare(b.order, a.order))
+	})
+	return found, nil
+}
+
+// ours says whether podd makes such mounts in such places, and which pod's
+// volume it is: a whole tmpfs at <uid>/volumes/kubernetes.io~empty-dir/<volume>.
+func (m mount) ours() (volume string, ok bool) {
+	parts := strings.Split(m.rel, "/")
+	if len(parts) != 4 || parts[1] != volumesDir || parts[2] != emptyDirPlugin {
+		return "", false
+	}
+	return parts[3], m.whole && m.fs == "tmpfs"
+}

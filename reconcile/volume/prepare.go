@@ -1,0 +1,127 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"podd/manifest"
+	"podd/runtime/beneath"
+)
+
+// kind is one kind of volume.
+type kind interface {
+	// serves says whether a volume is of this kind.
+	serves(v *v1.Volume) bool
+	// source is the name of the field it reads, "hostPath".
+	source() string
+	// prepare makes the volume, unless it is there already, and gives its path
+	// on the host. Its errors speak of that path and say what to do.
+	prepare(ctx context.Context, p *place, v *v1.Volume) (string, error)
+}
+
+// kinds in no particular order: a volume has one source.
+var kinds = []kind{emptyDir{}, hostPath{}}
+
+// place is where the volumes of one pod are prepared.
+type place struct {
+	pod  *manifest.Pod
+	dir  *beneath.Dir // of the pod
+	path string
+	node int64 // bytes of memory that pods may have
+}
+
+// Error is a volume that could not be prepared.
+type Error struct {
+	Pod    types.NamespacedName
+	Volume string
+	// Path is the host path concerned, or "".
+	Path string
+	// Field is the path of the field to look at: "spec.volumes[0].hostPath".
+	Field string
+	// Err says what is wrong and what to do.
+	Err error
+}
+
+func (e *Error) Error() string {
+	at := ""
+	if e.Path != "" {
+		at = e.Path + ": "
+	}
+	return fmt.Sprintf("preparing volume %q of pod %s: %s%v", e.Volume, e.Pod, at, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Prepare makes the directory of a pod and its volumes, and gives the host
+// path of each volume by its name. A pod prepared before is left as it is. The
+// error has an *Error for every volume that failed (errors.Join); what was
+// prepared stays until Remove.
+func (d Dir) Prepare(ctx context.Context, pod *manifest.Pod) (map[string]string, error) {
+	if err := checkUID(pod.UID); err != nil {
+		return nil, fmt.Errorf("preparing pod %s: %w", pod.Key, err)
+	}
+	dir, err := d.make(pod.UID)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the directory of pod %s: %w", pod.Key, err)
+	}
+	defer dir.Close()
+	p := &place{pod: pod, dir: dir, path: filepath.Join(d.Root, string(pod.UID)), node: d.Memory}
+	paths := make(map[string]string, len(pod.Spec.Spec.Volumes))
+	var failed []error
+	for i := range pod.Spec.Spec.Volumes {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		v := &pod.Spec.Spec.Volumes[i]
+		path, err := p.prepare(ctx, i, v)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		paths[v.Name] = path
+	}
+	if len(failed) > 0 {
+		return nil, errors.Join(failed...)
+	}
+	return paths, nil
+}
+
+func (p *place) prepare(ctx context.Context, i int, v *v1.Volume) (string, error) {
+	fault := &Error{Pod: p.pod.Key, Volume: v.Name, Field: fmt.Sprintf("spec.volumes[%d]", i)}
+	if len(validation.IsDNS1123Label(v.Name)) > 0 { // it becomes a path
+		fault.Field += ".name"
+		fault.Err = errors.New("the name must be a DNS label: lower case letters, digits and '-'")
+		return "", fault
+	}
+	for _, k := range kinds {
+		if !k.serves(v) {
+			continue
+		}
+		path, err := k.prepare(ctx, p, v)
+		if err == nil {
+			return path, nil
+		}
+		fault.Field += "." + k.source()
+		fault.Path, fault.Err = path, err
+		return "", fault
+	}
+	fault.Err = errors.New("podd does not serve this kind of volume; it serves emptyDir and hostPath")
+	return "", fault
+}
+
+// under opens volumes/<plugin> of the pod, making it when missing.
+func (p *place) under(plugin string) (*beneath.Dir, error) {
+	for _, name := range []string{volumesDir, filepath.Join(volumesDir, plugin)} {
+		if _, err := p.dir.Mkdir(name, dirMode, -1); err != nil {
+			return nil, err
+		}
+	}
+	return p.dir.Sub(filepath.Join(volumesDir, plugin))
+}

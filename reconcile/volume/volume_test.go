@@ -1,0 +1,100 @@
+package volume
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+)
+
+// newDir is a Dir of its own whose mounts go when the test ends, however it
+// ends.
+func newDir(t *testing.T) Dir {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), "pods")
+	t.Cleanup(func() {
+		left, err := mountinfo.GetMounts(mountinfo.PrefixFilter(root))
+		if err != nil {
+			t.Error(err)
+		}
+		for i := len(left) - 1; i >= 0; i-- {
+			if err := unix.Unmount(left[i].Mountpoint, unix.MNT_DETACH); err != nil {
+				t.Errorf("unmounting %s: %v", left[i].Mountpoint, err)
+			}
+		}
+	})
+	return Dir{Root: root}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const uid = "8f7b2c1e-0000-4000-8000-0123456789ab"
+
+func podOf(volumes ...v1.Volume) *manifest.Pod {
+	return &manifest.Pod{
+		Key:  types.NamespacedName{Namespace: "default", Name: "web-node1"},
+		UID:  uid,
+		Spec: &v1.Pod{Spec: v1.PodSpec{Volumes: volumes}},
+	}
+}
+
+func empty(name string, medium v1.StorageMedium, limit string) v1.Volume {
+	e := &v1.EmptyDirVolumeSource{Medium: medium}
+	if limit != "" {
+		q := resource.MustParse(limit)
+		e.SizeLimit = &q
+	}
+	return v1.Volume{Name: name, VolumeSource: v1.VolumeSource{EmptyDir: e}}
+}
+
+func host(name, path string, kind v1.HostPathType) v1.Volume {
+	return v1.Volume{Name: name, VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: path, Type: &kind}}}
+}
+
+// tree lists a directory with modes, owners and mount IDs, to compare by.
+func tree(t *testing.T, top string) string {
+	t.Helper()
+	var b strings.Builder
+	must(t, filepath.WalkDir(top, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		var st unix.Statx_t
+		if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS|unix.STATX_MNT_ID, &st); err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(top, path)
+		fmt.Fprintf(&b, "%s %o %d:%d inode %d mount %d ctime %d.%d\n",
+			rel, st.Mode, st.Uid, st.Gid, st.Ino, st.Mnt_id, st.Ctime.Sec, st.Ctime.Nsec)
+		return nil
+	}))
+	return b.String()
+}
+
+func mountCount(t *testing.T, below string) int {
+	t.Helper()
+	m, err := mountinfo.GetMounts(mountinfo.PrefixFilter(below))
+	must(t, err)
+	return len(m)
+}
+
+// bind plants a mount that podd did not make.
+func bind(t *testing.T, source, target string) {
+	t.Helper()
+	must(t, unix.Mount(source, target, "", unix.MS_BIND, ""))
+	t.Cleanup(func() { unix.Unmount(target, unix.MNT_DETACH) })
+}
