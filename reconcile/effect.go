@@ -1,0 +1,206 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+	"podd/reconcile/render"
+	"podd/runtime"
+)
+
+// Runtime is the part of a CRI runtime that effects use. Stopping and removing
+// what is already gone succeeds.
+type Runtime interface {
+	RunPodSandbox(ctx context.Context, config *cri.PodSandboxConfig, handler string) (string, error)
+	PodSandboxStatus(ctx context.Context, id string) (runtime.Sandbox, error)
+	StopPodSandbox(ctx context.Context, id string) error
+	RemovePodSandbox(ctx context.Context, id string) error
+	CreateContainer(ctx context.Context, sandboxID string, config *cri.ContainerConfig, sandbox *cri.PodSandboxConfig) (string, error)
+	StartContainer(ctx context.Context, id string) error
+	StopContainer(ctx context.Context, id string, grace time.Duration) error
+	RemoveContainer(ctx context.Context, id string) error
+	ContainerStatus(ctx context.Context, id string) (runtime.Container, error)
+	SandboxContainers(ctx context.Context, sandboxID string) ([]runtime.Container, error)
+}
+
+// Images makes images present. Ensure returns the reference to create a
+// container from, and a warning where that is not what the policy asked for. A
+// failed pull is a *runtime.PullError, within a *Later that says when another
+// try makes sense.
+type Images interface {
+	Ensure(ctx context.Context, image, policy string) (ref, warning string, err error)
+}
+
+// Disk is what podd keeps of pods on disk.
+type Disk interface {
+	// Prepare makes the pod's volumes and returns their host paths by name.
+	Prepare(ctx context.Context, pod *manifest.Pod) (map[string]string, error)
+	// Release removes the volumes and keeps the directory.
+	Release(ctx context.Context, uid types.UID) error
+	// Remove removes the directory with all that is in it.
+	Remove(ctx context.Context, uid types.UID) error
+}
+
+// Leftovers are what a gone or restarted pod leaves outside its directory.
+type Leftovers interface {
+	// NextAttempts has, for each container with logs, one more than the
+	// greatest attempt number among them.
+	NextAttempts(pod *manifest.Pod) (map[string]uint32, error)
+	// Started links the log of a started container where agents look for it
+	// and forgets logs older than that of the attempt before.
+	Started(pod *manifest.Pod, container, id string, attempt uint32) error
+	// Remove removes logs, links and cgroups of a pod that is gone.
+	Remove(ctx context.Context, key types.NamespacedName, uid types.UID) error
+}
+
+// Later is a failure with the moment of the next try.
+type Later struct {
+	Until time.Time
+	Err   error
+}
+
+func (e *Later) Error() string { return e.Err.Error() }
+
+// Unwrap returns the failure itself.
+func (e *Later) Unwrap() error { return e.Err }
+
+// Effects do what plans say, each call one action. Safe for concurrent use.
+type Effects struct {
+	Runtime   Runtime
+	Images    Images
+	Disk      Disk
+	Leftovers Leftovers
+	Gate      *Gate
+	// EndShim ends the runtime's own process beside a stopped sandbox that it
+	// cannot remove, and tells whether there was one; nil: nobody can.
+	EndShim func(sandboxID string) (bool, error)
+}
+
+// scene is what an effect may look at: immutable values of its worker.
+type scene struct {
+	key       types.NamespacedName
+	desired   *manifest.Pod
+	successor *manifest.Pod
+	observed  []runtime.Incarnation
+	node      *render.Node
+}
+
+// fact is what came of an action.
+type fact struct {
+	action plan.Action
+	err    error
+	ended  time.Time
+
+	version    *manifest.Pod       // the version the action was for, or nil
+	sandbox    *runtime.Sandbox    // as made
+	container  *runtime.Container  // as started or stopped
+	containers []runtime.Container // as their sandbox's end left them
+	ref        string              // of the image
+	warning    string              // what is not quite as it should be
+	attempts   map[string]uint32   // lowest free attempt numbers
+}
+
+// of tells whether the action was for a version; p may be nil.
+func (f fact) of(p *manifest.Pod) bool {
+	return p != nil && f.version != nil && sameVersion(f.version, p)
+}
+
+// do carries out one action. It returns when the action has ended one way or
+// the other, at the latest soon after ctx is done.
+func (e *Effects) do(ctx context.Context, a plan.Action, s scene) fact {
+	f := fact{action: a, version: s.desired}
+	switch a := a.(type) {
+	case plan.EnsureImage:
+		if a.Successor {
+			f.version = s.successor
+		}
+		f.ref, f.warning, f.err = e.Images.Ensure(ctx, a.Image, a.Policy)
+	case plan.PrepareVolumes:
+		f.attempts, f.err = e.prepare(ctx, s.desired)
+	case plan.RunSandbox:
+		f.sandbox, f.err = e.runSandbox(ctx, s, a)
+	case plan.StartContainer:
+		f.container, f.warning, f.err = e.start(ctx, s, a)
+	case plan.StopContainer:
+		f.container, f.err = e.stop(ctx, a)
+	case plan.RemoveContainer:
+		f.err = e.Runtime.RemoveContainer(ctx, a.ID)
+	case plan.StopSandbox:
+		f.containers, f.err = e.stopSandbox(ctx, s, a.ID)
+	case plan.EndForeign:
+		f.err = e.endForeign(ctx, a.ID)
+	case plan.RemoveSandbox:
+		f.err = e.removeSandbox(ctx, a.ID, a.Released)
+	case plan.ReleaseVolumes:
+		f.err = e.Disk.Release(ctx, a.UID)
+	case plan.RemoveDir:
+		// The directory goes last: its journal says whose the rest is.
+		if f.err = e.Leftovers.Remove(ctx, s.key, a.UID); f.err == nil {
+			f.err = e.Disk.Remove(ctx, a.UID)
+		}
+	}
+	f.ended = time.Now()
+	return f
+}
+
+func (e *Effects) prepare(ctx context.Context, pod *manifest.Pod) (map[string]uint32, error) {
+	if _, err := e.Disk.Prepare(ctx, pod); err != nil {
+		return nil, err
+	}
+	return e.Leftovers.NextAttempts(pod)
+}
+
+// stopSandbox ends a sandbox. How the containers of a wanted version ended is
+// looked up, since a pod that runs to completion may depend on it.
+func (e *Effects) stopSandbox(ctx context.Context, s scene, id string) ([]runtime.Container, error) {
+	if err := e.Runtime.StopPodSandbox(ctx, id); err != nil {
+		return nil, err
+	}
+	if s.desired == nil {
+		return nil, nil
+	}
+	var ended []runtime.Container
+	for i := range s.observed {
+		inc := &s.observed[i]
+		if inc.ID != id || inc.UID != s.desired.UID {
+			continue
+		}
+		for _, c := range inc.Containers {
+			if c.State == runtime.Exited {
+				continue
+			}
+			now, err := e.Runtime.ContainerStatus(ctx, c.ID)
+			switch {
+			case err == nil:
+				ended = append(ended, now)
+			case !errors.Is(err, runtime.ErrNotFound):
+				return nil, fmt.Errorf("looking how %s ended: %w", c.Name, err)
+			}
+		}
+	}
+	return ended, nil
+}
+
+// removeSandbox stops it first unless that was done: removing frees no address
+// of a sandbox that died by itself.
+func (e *Effects) removeSandbox(ctx context.Context, id string, released bool) error {
+	if !released {
+		if err := e.Runtime.StopPodSandbox(ctx, id); err != nil {
+			return err
+		}
+	}
+	err := e.Runtime.RemovePodSandbox(ctx, id)
+	if errors.Is(err, runtime.ErrTaskLost) && e.EndShim != nil {
+		// What the runtime then tidies up is removed the next time.
+		_, lost := e.EndShim(id)
+		err = errors.Join(err, lost)
+	}
+	return err
+}

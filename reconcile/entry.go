@@ -1,0 +1,135 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+	"podd/runtime"
+)
+
+// entry is the router's side of one worker.
+type entry struct {
+	worker *worker
+	cancel context.CancelFunc
+	ended  chan struct{}
+	order  order  // the last one posted
+	shown  uint64 // seq of the first order with an observation; 0: none yet
+	past   []journal
+	// admitted are versions that may hold what they claim: the wanted one, and
+	// earlier ones while something of them runs. A rejected one never does.
+	admitted []*manifest.Pod
+	holds    []*manifest.Pod // those of which something may run
+	report   *Report
+	kind     string // of the source that wanted it last
+	source   string
+}
+
+// admit notes that p may hold what it claims.
+func (e *entry) admit(p *manifest.Pod) {
+	if i := slices.IndexFunc(e.admitted, func(q *manifest.Pod) bool { return sameVersion(p, q) }); i >= 0 {
+		e.admitted[i] = p
+		return
+	}
+	e.admitted = append(e.admitted, p)
+}
+
+// claims are what the name claims now. Until the worker has told what it makes
+// of its first observation, the observation itself speaks: what runs had its
+// claims first.
+func (e *entry) claims(key types.NamespacedName, wants *manifest.Pod, last *runtime.Pod) plan.Claimant {
+	c := plan.Claimant{Key: key, Wants: wants, Holds: e.holds}
+	told := e.report != nil && e.shown > 0 && e.report.seq >= e.shown
+	if e.report != nil {
+		c.UIDs, c.Yields = e.report.UIDs, e.report.Decision.Yields
+		c.Rests = e.rests() && wants != nil && sameVersion(wants, e.report.Version)
+		c.Present = (len(e.admitted) > 0 || e.report.Exists) && !e.rests()
+	}
+	if told {
+		return c
+	}
+	for _, j := range e.past {
+		c.UIDs = append(slices.Clone(c.UIDs), j.UID)
+		c.Rests = c.Rests || wants != nil && j.Finished != nil && j.UID == wants.UID && j.Hash == wants.Hash
+	}
+	if last == nil {
+		return c
+	}
+	for i := range last.Incarnations {
+		if inc := &last.Incarnations[i]; !inc.Foreign {
+			c.UIDs = append(slices.Clone(c.UIDs), inc.UID)
+			c.Present = !c.Rests
+		}
+	}
+	c.Holds = append(slices.Clone(c.Holds), strangers(last.Incarnations, c.Holds)...)
+	return c
+}
+
+// rests says that the pod ran to its end and holds nothing but its records.
+func (e *entry) rests() bool {
+	return e.report.Finished != nil && e.report.Version != nil && e.report.Decision.Phase == plan.PhaseRest
+}
+
+// updateHolds keeps what the last report shows to be in force or to run, and
+// tells whether claims changed since the one before.
+func (e *entry) updateHolds(before *Report) (changed bool) {
+	var holds, admitted []*manifest.Pod
+	for _, p := range e.admitted {
+		inForce := e.report.Version != nil && sameVersion(p, e.report.Version)
+		holding := inForce && e.report.Exists && !e.rests() || listed(e.report.Observed, p)
+		if holding {
+			holds = append(holds, p)
+		}
+		if holding || inForce || e.order.desired != nil && sameVersion(p, e.order.desired) {
+			admitted = append(admitted, p)
+		}
+	}
+	holds = append(holds, strangers(e.report.Observed, append(slices.Clone(e.admitted), e.report.Version))...)
+	changed = !slices.EqualFunc(holds, e.holds, sameVersion) || len(admitted) != len(e.admitted) || before == nil ||
+		!slices.Equal(before.UIDs, e.report.UIDs) || before.Decision.Yields != e.report.Decision.Yields
+	e.holds, e.admitted = holds, admitted
+	return changed
+}
+
+// listed tells whether anything of a version runs.
+func listed(observed []runtime.Incarnation, p *manifest.Pod) bool {
+	return slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool { return plan.Runs(p, &inc) && runs(&inc) })
+}
+
+func runs(inc *runtime.Incarnation) bool {
+	return inc.Ready || slices.ContainsFunc(inc.Containers, func(c runtime.Container) bool { return c.State == runtime.Running })
+}
+
+// strangers are versions that run and are none of the known ones: podd has no
+// manifest of them since it was started anew. What they claim is on their
+// containers.
+func strangers(observed []runtime.Incarnation, known []*manifest.Pod) []*manifest.Pod {
+	var all []*manifest.Pod
+	for i := range observed {
+		inc := &observed[i]
+		if inc.Foreign || !runs(inc) || slices.ContainsFunc(known, func(p *manifest.Pod) bool { return p != nil && plan.Runs(p, inc) }) {
+			continue
+		}
+		all = append(all, stranger(inc))
+	}
+	return all
+}
+
+// stranger is as much of a version's manifest as its containers tell.
+func stranger(inc *runtime.Incarnation) *manifest.Pod {
+	p := &manifest.Pod{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationHash], Spec: &v1.Pod{}}
+	p.Origin.Path = "an earlier version"
+	for i := range inc.Containers {
+		c := v1.Container{Name: inc.Containers[i].Name}
+		// What does not decode was not written by podd and claims nothing.
+		if json.Unmarshal([]byte(inc.Containers[i].Annotations[runtime.AnnotationContainerPorts]), &c.Ports) == nil {
+			p.Spec.Spec.Containers = append(p.Spec.Spec.Containers, c)
+		}
+	}
+	return p
+}

@@ -1,0 +1,61 @@
+package reconcile_test
+
+import (
+	"context"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/runtime"
+)
+
+var reserved = status.Error(codes.Unknown, `failed to reserve sandbox name "x": name "x" is reserved for "y"`)
+
+// attempt is that of the sandbox or container a request would make.
+func attempt(request any) uint32 {
+	switch q := request.(type) {
+	case *cri.RunPodSandboxRequest:
+		return q.GetConfig().GetMetadata().GetAttempt()
+	case *cri.CreateContainerRequest:
+		return q.GetConfig().GetMetadata().GetAttempt()
+	}
+	return 0
+}
+
+// foreign makes a pod of that name that no podd made, with a container app.
+func (m *machine) foreign(name string) {
+	m.t.Helper()
+	config := &cri.PodSandboxConfig{
+		Metadata: &cri.PodSandboxMetadata{Name: name, Namespace: "default", Uid: "foreign-" + name},
+		Labels:   map[string]string{runtime.LabelPodName: name, runtime.LabelPodNamespace: "default", runtime.LabelPodUID: "foreign-" + name},
+	}
+	id, err := m.RunPodSandbox(context.Background(), config, "")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	c, err := m.CreateContainer(context.Background(), id, &cri.ContainerConfig{
+		Metadata: &cri.ContainerMetadata{Name: "app"}, Image: &cri.ImageSpec{Image: "web:1"},
+		Labels: map[string]string{
+			runtime.LabelPodName: name, runtime.LabelPodNamespace: "default", runtime.LabelPodUID: "foreign-" + name,
+			runtime.LabelContainerName: "app",
+		},
+	}, config)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if err := m.StartContainer(context.Background(), c); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// killSandbox ends the ready sandbox of a pod from outside.
+func (m *machine) killSandbox(name string) {
+	m.t.Helper()
+	for _, inc := range m.report(name).Observed {
+		if inc.Ready && !inc.Foreign && m.KillSandbox(inc.ID) {
+			return
+		}
+	}
+	m.t.Fatalf("no sandbox of %s is ready", name)
+}

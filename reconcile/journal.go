@@ -1,0 +1,166 @@
+package reconcile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+)
+
+// journal is what a worker remembers of one pod UID beyond the life of podd,
+// kept as <pods>/<uid>/journal.json. The runtime's word wins over it. Without
+// it a finished pod whose records the runtime lost too runs again, a
+// termination under way gets its whole grace once more, and restart counts
+// come from container annotations and logs.
+type journal struct {
+	Key        types.NamespacedName    `json:"key"`
+	UID        types.UID               `json:"uid"`
+	Hash       string                  `json:"hash"`
+	Volumes    bool                    `json:"volumes,omitempty"`
+	StartTime  time.Time               `json:"startTime,omitzero"`
+	Finished   *plan.Finished          `json:"finished,omitempty"`
+	Stopping   *plan.Stopping          `json:"stopping,omitempty"`
+	Containers map[string]journalEntry `json:"containers,omitempty"`
+}
+
+type journalEntry struct {
+	Attempt  uint32     `json:"attempt,omitempty"`
+	LastExit *plan.Exit `json:"lastExit,omitempty"`
+}
+
+// journalLimit bounds what is read back.
+const journalLimit = 1 << 20
+
+// Journals are the journals under one pods directory. Each file has one
+// writer, the worker of its pod.
+type Journals struct{ Root string }
+
+const journalName = "journal.json"
+
+// write stores j; with durable it has reached the disk when write returns.
+func (s Journals) write(j journal, durable bool) error {
+	if !manifest.SafeUID(j.UID) {
+		return fmt.Errorf("remembering pod %s: its uid %q cannot be a directory name", j.Key, j.UID)
+	}
+	dir := filepath.Join(s.Root, string(j.UID))
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return fmt.Errorf("remembering pod %s: %w", j.Key, err)
+	}
+	data, err := json.Marshal(j)
+	if err != nil {
+		return fmt.Errorf("remembering pod %s: %w", j.Key, err)
+	}
+	if err := replace(dir, data, durable); err != nil {
+		return fmt.Errorf("remembering pod %s: %w", j.Key, err)
+	}
+	return nil
+}
+
+// replace renames a temporary file over the journal.
+func replace(dir string, data []byte, durable bool) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	const temp = journalName + ".new"
+	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if durable {
+		err = errors.Join(err, f.Sync())
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := root.Rename(temp, journalName); err != nil {
+		return err
+	}
+	if !durable {
+		return nil
+	}
+	d, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// read returns the journal of a pod directory; fs.ErrNotExist when it has none.
+func (s Journals) read(uid types.UID) (journal, error) {
+	var j journal
+	root, err := os.OpenRoot(filepath.Join(s.Root, string(uid)))
+	if err != nil {
+		return j, err
+	}
+	defer root.Close()
+	f, err := root.OpenFile(journalName, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return j, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return j, fmt.Errorf("reading journal of %s: it is not a regular file", uid)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, journalLimit))
+	if err != nil {
+		return j, err
+	}
+	if err := json.Unmarshal(data, &j); err != nil {
+		return j, fmt.Errorf("reading journal of %s: %w", uid, err)
+	}
+	if j.UID != uid || j.Key.Name == "" {
+		return j, fmt.Errorf("reading journal of %s: it speaks of %q (%q)", uid, j.Key, j.UID)
+	}
+	return j, nil
+}
+
+// all returns the journals of every pod directory, by pod name, and the UIDs of
+// directories without a readable one: nobody knows whose they are.
+func (s Journals) all() (found map[types.NamespacedName][]journal, lost []types.UID, err error) {
+	entries, err := os.ReadDir(s.Root)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("looking for pod directories: %w", err)
+	}
+	found = map[types.NamespacedName][]journal{}
+	for _, e := range entries {
+		uid := types.UID(e.Name())
+		if !e.IsDir() || !manifest.SafeUID(types.UID(e.Name())) {
+			continue
+		}
+		j, err := s.read(uid)
+		if err != nil {
+			lost = append(lost, uid)
+			continue
+		}
+		found[j.Key] = append(found[j.Key], j)
+	}
+	return found, lost, nil
+}
+
+// has tells whether a pod has a directory.
+func (s Journals) has(uid types.UID) bool {
+	if !manifest.SafeUID(uid) {
+		return false
+	}
+	info, err := os.Lstat(filepath.Join(s.Root, string(uid)))
+	return err == nil && info.IsDir()
+}
+
+// nameOfLost is the name under which a directory is torn down that nobody can
+// tell the pod of.
+func nameOfLost(uid types.UID) types.NamespacedName { return types.NamespacedName{Name: string(uid)} }

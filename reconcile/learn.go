@@ -1,0 +1,373 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+	"podd/reconcile/status"
+	"podd/runtime"
+)
+
+// learn takes a fact into what the worker knows: observed state, directories
+// and history. It reports whether the runtime must be asked what became of it.
+func (w *worker) learn(f fact) (ask bool) {
+	if f.err != nil && makes(f.action) {
+		// Nobody knows whether it was made, whatever the error says.
+		w.in.Unseen, ask = true, true
+	}
+	if f.err != nil && errors.Is(f.err, context.Canceled) {
+		return ask
+	}
+	switch a := f.action.(type) {
+	case plan.EnsureImage:
+		w.learnImage(a, f)
+		return false
+	case plan.PrepareVolumes:
+		w.learnVolumes(f)
+		return false
+	case plan.RunSandbox:
+		w.learnSandbox(f)
+		return ask
+	case plan.StartContainer:
+		w.learnStart(a, f)
+		return ask
+	case plan.StopContainer:
+		switch {
+		case f.container != nil:
+			w.in.Observed = withContainer(w.in.Observed, *f.container)
+		case f.err == nil:
+			w.in.Observed = withoutContainer(w.in.Observed, a.ID)
+		}
+	case plan.RemoveContainer:
+		if f.err == nil {
+			w.in.Observed = withoutContainer(w.in.Observed, a.ID)
+		}
+	case plan.StopSandbox:
+		if f.err == nil {
+			w.learnStopped(a.ID, f.containers)
+		}
+	case plan.RemoveSandbox, plan.EndForeign:
+		if f.err == nil {
+			w.in.Observed = withoutSandbox(w.in.Observed, sandboxOf(a))
+		}
+	case plan.ReleaseVolumes:
+		if f.err == nil {
+			dir := plan.Dir{UID: a.UID, Hash: w.hashOf(a.UID)}
+			w.setDir(dir)
+			w.in.History.VolumesReady = false
+			w.rememberSoon(dir.UID, dir.Hash)
+		}
+	case plan.RemoveDir:
+		if f.err == nil {
+			w.dropDir(a)
+		}
+	}
+	w.learnCleanup(f)
+	return f.err != nil
+}
+
+// makes says that an action makes a sandbox or a container.
+func makes(a plan.Action) bool {
+	switch a.(type) {
+	case plan.RunSandbox, plan.StartContainer:
+		return true
+	}
+	return false
+}
+
+func sandboxOf(a plan.Action) string {
+	switch a := a.(type) {
+	case plan.RemoveSandbox:
+		return a.ID
+	case plan.EndForeign:
+		return a.ID
+	}
+	return ""
+}
+
+func (w *worker) learnImage(a plan.EnsureImage, f fact) {
+	img := plan.Image{Name: a.Image, Ref: f.ref, Warning: f.warning}
+	if f.err != nil {
+		before := w.imageOf(a).Failure
+		img.Failure = plan.Failure{Count: before.Count + 1, Reason: "ErrImagePull", Message: f.err.Error()}
+		img.Failure.Until = f.ended.Add(plan.RetryDelay(img.Failure.Count))
+		if pull, ok := errors.AsType[*runtime.PullError](f.err); ok {
+			img.Failure.Reason, img.Failure.Status = pull.Reason, pull.Status
+			img.Failure.Final = pull.Reason == "InvalidImageName"
+		}
+		if later, ok := errors.AsType[*Later](f.err); ok {
+			img.Failure.Until = later.Until
+		}
+		if img.Failure.Reason == "ErrImagePull" && img.Failure.Count > 1 {
+			img.Failure.Reason = "ImagePullBackOff"
+		}
+	}
+	switch {
+	case a.Successor && f.of(w.in.Successor):
+		w.in.History.Next = with(w.in.History.Next, a.Container, img)
+	case !a.Successor && f.of(w.in.Desired):
+		w.container(a.Container, func(h *plan.ContainerHistory) { h.Image = img })
+	}
+}
+
+func (w *worker) imageOf(a plan.EnsureImage) plan.Image {
+	if a.Successor {
+		return w.in.History.Next[a.Container]
+	}
+	return w.in.History.Containers[a.Container].Image
+}
+
+func (w *worker) learnVolumes(f fact) {
+	if !f.of(w.in.Desired) {
+		return
+	}
+	if f.err != nil {
+		w.in.History.Volumes = failed(w.in.History.Volumes, f, "")
+		return
+	}
+	w.in.History.Volumes = plan.Failure{}
+	w.in.History.VolumesReady = true
+	for name, n := range f.attempts {
+		w.container(name, func(h *plan.ContainerHistory) { h.Attempt = max(h.Attempt, n) })
+	}
+}
+
+// volumesFailed: a directory without a journal would be nobody's.
+func (w *worker) volumesFailed(err error) {
+	n := w.in.History.Volumes.Count + 1
+	w.in.History.Volumes = plan.Failure{Count: n, Message: err.Error(), Until: w.in.Now.Add(plan.RetryDelay(n))}
+}
+
+// learnSandbox takes a new sandbox. The runtime may have listed it before the
+// call returned, and containers of it may have been started since.
+func (w *worker) learnSandbox(f fact) {
+	if f.err != nil {
+		if f.of(w.in.Desired) {
+			w.in.History.Sandbox = failed(w.in.History.Sandbox, f, "")
+		}
+		return
+	}
+	w.in.History.Sandbox = plan.Failure{}
+	if findSandbox(w.in.Observed, f.sandbox.ID) != nil {
+		return
+	}
+	made := runtime.Incarnation{Sandbox: *f.sandbox}
+	w.in.Observed = append([]runtime.Incarnation{made}, w.in.Observed...)
+	w.ownDirs()
+}
+
+func (w *worker) learnStart(a plan.StartContainer, f fact) {
+	if f.container != nil {
+		w.in.Observed = withContainer(w.in.Observed, *f.container)
+	}
+	if !f.of(w.in.Desired) {
+		return
+	}
+	w.container(a.Container, func(h *plan.ContainerHistory) {
+		h.Attempt = max(h.Attempt, a.Attempt)
+		h.Image.Used = true
+		if f.err == nil {
+			h.Attempt = max(h.Attempt, a.Attempt+1)
+			h.Start = plan.Failure{}
+			h.RestartID = ""
+			return
+		}
+		reason := "CreateContainerError"
+		if e, ok := errors.AsType[*startError](f.err); ok {
+			reason = e.reason
+		}
+		h.Start = failed(h.Start, f, reason)
+		// What failed to start may be a container without its image.
+		if f.container == nil {
+			h.Image = plan.Image{}
+		}
+	})
+}
+
+// learnStopped marks a sandbox as ended with all that was in it.
+func (w *worker) learnStopped(id string, ended []runtime.Container) {
+	for _, c := range ended {
+		w.in.Observed = withContainer(w.in.Observed, c)
+	}
+	released := maps.Clone(w.in.History.Released)
+	if released == nil {
+		released = map[string]bool{}
+	}
+	released[id] = true
+	w.in.History.Released = released
+	w.in.Observed = slices.Clone(w.in.Observed)
+	for i := range w.in.Observed {
+		if inc := &w.in.Observed[i]; inc.ID == id {
+			inc.Ready = false
+			inc.Containers = allExited(inc.Containers)
+			if w.in.Desired != nil && inc.UID == w.in.Desired.UID {
+				w.in.History.VolumesReady = false
+			}
+		}
+	}
+}
+
+// allExited: stopping a sandbox ends its containers; how the ones ended that
+// nobody looked at, the next observation tells.
+func allExited(cs []runtime.Container) []runtime.Container {
+	cs = slices.Clone(cs)
+	for i := range cs {
+		if cs[i].State == runtime.Running || cs[i].State == runtime.Unknown {
+			cs[i].State = runtime.Exited
+			cs[i].FinishedAt = time.Now()
+			cs[i].ExitCode = 137
+			cs[i].Reason = status.ContainerStatusUnknown
+		}
+	}
+	return cs
+}
+
+func (w *worker) learnCleanup(f fact) {
+	subject := f.action.Subject()
+	before, known := w.in.History.Cleanup[subject]
+	if f.err == nil {
+		if known {
+			w.in.History.Cleanup = maps.Clone(w.in.History.Cleanup)
+			delete(w.in.History.Cleanup, subject)
+		}
+		return
+	}
+	w.in.History.Cleanup = with(w.in.History.Cleanup, subject, failed(before, f, ""))
+}
+
+func failed(before plan.Failure, f fact, reason string) plan.Failure {
+	n := before.Count + 1
+	return plan.Failure{Count: n, Reason: reason, Message: f.err.Error(), Until: f.ended.Add(plan.RetryDelay(n))}
+}
+
+// note takes what the newest observation says of Desired's containers into the
+// history: attempt numbers in use, and exits with the moment they were seen.
+func (w *worker) note(now time.Time) (exited bool) {
+	for i := range w.in.Observed {
+		inc := &w.in.Observed[i]
+		if !plan.Runs(w.in.Desired, inc) {
+			continue
+		}
+		for j := range inc.Containers {
+			exited = w.noteContainer(&inc.Containers[j], now) || exited
+		}
+	}
+	w.forgetGone()
+	return exited
+}
+
+// forgetGone drops what is remembered of sandboxes, containers and directories
+// that are not there any more.
+func (w *worker) forgetGone() {
+	there := map[string]bool{}
+	for _, d := range w.in.Dirs {
+		there["dir/"+string(d.UID)] = true
+	}
+	for i := range w.in.Observed {
+		id := w.in.Observed[i].ID
+		there[id], there["sandbox/"+id] = true, true
+		for _, c := range w.in.Observed[i].Containers {
+			there[c.ID], there["stop/"+c.ID], there["remove/"+c.ID] = true, true, true
+		}
+	}
+	h := &w.in.History
+	h.SeenExit, h.Released, h.Cleanup = only(h.SeenExit, there), only(h.Released, there), only(h.Cleanup, there)
+}
+
+// only returns m without what is not there; m itself when that is nothing.
+func only[V any](m map[string]V, there map[string]bool) map[string]V {
+	kept := m
+	for k := range m {
+		if !there[k] {
+			kept = maps.Clone(kept)
+			delete(kept, k)
+		}
+	}
+	return kept
+}
+
+func (w *worker) noteContainer(c *runtime.Container, now time.Time) (exited bool) {
+	h := w.in.History.Containers[c.Name]
+	if c.Attempt+1 > h.Attempt && c.State != runtime.Created {
+		w.container(c.Name, func(h *plan.ContainerHistory) { h.Attempt = c.Attempt + 1 })
+	}
+	if c.State != runtime.Exited || c.CutShort() {
+		return false
+	}
+	if _, seen := w.in.History.SeenExit[c.ID]; !seen {
+		w.in.History.SeenExit = with(w.in.History.SeenExit, c.ID, now)
+	}
+	if h.LastExit != nil && (h.LastExit.Attempt > c.Attempt || h.LastExit.ID == c.ID && h.LastExit.Code == c.ExitCode) {
+		return false
+	}
+	w.container(c.Name, func(h *plan.ContainerHistory) {
+		h.LastExit = &plan.Exit{
+			ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message,
+			StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, Attempt: c.Attempt,
+		}
+	})
+	return true
+}
+
+func (w *worker) container(name string, change func(*plan.ContainerHistory)) {
+	h := w.in.History.Containers[name]
+	change(&h)
+	w.in.History.Containers = with(w.in.History.Containers, name, h)
+}
+
+// with returns a copy of m that has v at k: a map handed to a decision or an
+// effect is never written again.
+func with[K comparable, V any](m map[K]V, k K, v V) map[K]V {
+	out := make(map[K]V, len(m)+1)
+	maps.Copy(out, m)
+	out[k] = v
+	return out
+}
+
+// withContainer puts c in place of the one with its ID, else into its sandbox.
+// What was seen to have ended does not run again, however late c comes.
+func withContainer(observed []runtime.Incarnation, c runtime.Container) []runtime.Incarnation {
+	out := slices.Clone(observed)
+	for i := range out {
+		at := slices.IndexFunc(out[i].Containers, func(have runtime.Container) bool { return have.ID == c.ID })
+		if at < 0 && (c.SandboxID == "" || out[i].ID != c.SandboxID) {
+			continue
+		}
+		cs := slices.Clone(out[i].Containers)
+		if at < 0 {
+			cs = append(cs, c)
+		} else {
+			if cs[at].State == runtime.Exited && c.State != runtime.Exited {
+				continue
+			}
+			c.SandboxID = cs[at].SandboxID
+			cs[at] = c
+		}
+		out[i].Containers = cs
+	}
+	return out
+}
+
+func withoutContainer(observed []runtime.Incarnation, id string) []runtime.Incarnation {
+	out := slices.Clone(observed)
+	for i := range out {
+		out[i].Containers = slices.DeleteFunc(slices.Clone(out[i].Containers), func(c runtime.Container) bool { return c.ID == id })
+	}
+	return slices.DeleteFunc(out, func(inc runtime.Incarnation) bool { return inc.ID == "" && len(inc.Containers) == 0 })
+}
+
+func withoutSandbox(observed []runtime.Incarnation, id string) []runtime.Incarnation {
+	return slices.DeleteFunc(slices.Clone(observed), func(inc runtime.Incarnation) bool { return inc.ID == id })
+}
+
+// runsToEnd tells whether a pod's exits must outlive the runtime's records.
+func runsToEnd(p *manifest.Pod) bool {
+	return p != nil && p.Spec.Spec.RestartPolicy != v1.RestartPolicyAlways
+}

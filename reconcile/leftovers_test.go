@@ -1,0 +1,79 @@
+package reconcile_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile"
+	"podd/reconcile/render"
+)
+
+// leftovers are the log directories of pods, and what was started in each.
+type leftovers struct {
+	logs string
+
+	mu       sync.Mutex // guards all following fields
+	attempts map[types.UID]map[string]uint32
+	removed  []types.UID
+}
+
+var _ reconcile.Leftovers = (*leftovers)(nil)
+
+func newLeftovers(logs string) *leftovers {
+	return &leftovers{logs: logs, attempts: map[types.UID]map[string]uint32{}}
+}
+
+func (l *leftovers) NextAttempts(p *manifest.Pod) (map[string]uint32, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := map[string]uint32{}
+	for name, n := range l.attempts[p.UID] {
+		out[name] = n
+	}
+	// The runtime makes these; the one in memory does not.
+	dir := render.LogDirectory(p, render.Node{LogsDir: l.logs})
+	for _, c := range p.Spec.Spec.Containers {
+		if err := os.MkdirAll(filepath.Join(dir, c.Name), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range p.Spec.Spec.InitContainers {
+		if err := os.MkdirAll(filepath.Join(dir, c.Name), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (l *leftovers) Started(p *manifest.Pod, container, _ string, attempt uint32) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.attempts[p.UID] == nil {
+		l.attempts[p.UID] = map[string]uint32{}
+	}
+	l.attempts[p.UID][container] = attempt + 1
+	return nil
+}
+
+func (l *leftovers) Remove(_ context.Context, _ types.NamespacedName, uid types.UID) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.attempts, uid)
+	l.removed = append(l.removed, uid)
+	entries, err := os.ReadDir(l.logs)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), "_"+string(uid)) {
+			err = os.RemoveAll(filepath.Join(l.logs, e.Name()))
+		}
+	}
+	return err
+}

@@ -1,0 +1,108 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/reconcile/plan"
+)
+
+// said is what the log heard of a pod last, so that it hears a thing once.
+type said struct {
+	decision string
+	ready    bool
+	any      bool      // an action was begun
+	ran      bool      // it was ready once
+	down     time.Time // since when it is not
+}
+
+// logDecision says a decision once: when its rule or its reason is not the one
+// said before, and each container's trouble.
+func (w *worker) logDecision(d plan.Decision) {
+	text := d.Rule + "\x00" + d.Why
+	for _, s := range d.Steps {
+		if s.Problem {
+			text += "\x00" + s.Container + s.Rule + s.Why
+		}
+	}
+	if text == w.said.decision {
+		return
+	}
+	w.said.decision = text
+	w.log.Log(context.Background(), decisionLevel(d), words[d.Phase], "rule", d.Rule, "why", d.Why)
+	for _, s := range d.Steps {
+		if s.Problem {
+			w.log.Warn("waits", "container", s.Container, "rule", s.Rule, "why", s.Why)
+		}
+	}
+}
+
+var words = map[plan.Phase]string{
+	plan.PhaseHold: "holds", plan.PhaseWait: "waits", plan.PhaseStop: "stopping",
+	plan.PhasePrepare: "preparing", plan.PhaseInit: "initializing", plan.PhaseRun: "runs",
+	plan.PhaseWindDown: "finished", plan.PhaseRest: "rests",
+}
+
+// decisionLevel: what goes as planned is told by its outcome.
+func decisionLevel(d plan.Decision) slog.Level {
+	switch {
+	case d.Problem:
+		return slog.LevelWarn
+	case d.Phase == plan.PhaseStop, d.Phase == plan.PhaseWindDown:
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
+}
+
+// logOutcome says that the pod runs, was found running, or is gone.
+func (w *worker) logOutcome(d plan.Decision, pod *v1.Pod) {
+	if d.Done {
+		w.log.Info("removed")
+		return
+	}
+	ready := pod != nil && isReady(pod)
+	switch {
+	case ready && !w.said.ready && !w.said.any:
+		w.log.Info("adopted", "age", since(w.in.Now, w.in.History.StartTime))
+	case ready && !w.said.ready && w.said.ran:
+		w.log.Info("running again", "down", since(w.in.Now, w.said.down))
+	case ready && !w.said.ready:
+		w.log.Info("running", "took", since(w.in.Now, w.in.History.StartTime))
+	case !ready && w.said.ready:
+		w.said.down = w.in.Now
+	}
+	w.said.ready, w.said.ran = ready, w.said.ran || ready
+	w.said.any = w.said.any || len(d.Actions) > 0
+}
+
+func isReady(p *v1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == v1.PodReady {
+			return c.Status == v1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func since(now, then time.Time) time.Duration {
+	return max(now.Sub(then), 0).Round(10 * time.Millisecond)
+}
+
+// logFact says each failure, and at debug level what went well.
+func (w *worker) logFact(f fact, took time.Duration) {
+	what := f.action.String()
+	switch {
+	case errors.Is(f.err, context.Canceled):
+		w.log.Debug("gave up", "action", what)
+	case f.err != nil:
+		w.log.Warn("failed", "action", what, "err", f.err, "took", took.Round(time.Millisecond))
+	case f.warning != "":
+		w.log.Warn("did", "action", what, "but", f.warning)
+	default:
+		w.log.Debug("did", "action", what, "took", took.Round(time.Millisecond))
+	}
+}

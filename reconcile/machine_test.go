@@ -1,0 +1,319 @@
+package reconcile_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile"
+	"podd/reconcile/pull"
+	"podd/reconcile/render"
+	"podd/reconcile/volume"
+	"podd/runtime"
+	"podd/runtime/cri"
+	"podd/runtime/runtimetest"
+)
+
+// machine is a node inside a synctest bubble: a runtime in memory, a real root
+// directory, and a podd on both that can be started and killed.
+type machine struct {
+	*runtimetest.Runtime
+	t    *testing.T
+	root string
+	// disk and leftovers are what effects use; tests may change them while no
+	// podd runs.
+	disk      reconcile.Disk
+	leftovers *leftovers
+	options   func(*reconcile.Options) // before each start; may be nil
+	log       slog.Handler
+
+	given map[*manifest.Pod]*v1.Pod // every pod given, and a copy of it
+
+	mu      sync.Mutex // guards all following fields
+	set     *manifest.Set
+	podd    *podd // nil before the first start
+	reports map[types.NamespacedName]*reconcile.Report
+	gone    []types.NamespacedName
+	seen    []runtime.Snapshot // every one the observer made, when keep is set
+	keep    bool
+}
+
+// podd is one life of it.
+type podd struct {
+	ctx       context.Context
+	cancel    context.CancelFunc
+	router    *reconcile.Router
+	snapshots chan runtime.Snapshot // tests may send their own
+	sets      chan *manifest.Set
+	nodes     chan runtime.Node
+	parts     sync.WaitGroup
+}
+
+const listTime = time.Millisecond
+
+func newMachine(t *testing.T) *machine {
+	root := t.TempDir()
+	m := &machine{
+		Runtime: runtimetest.New(t, runtimetest.Options{}), t: t, root: root,
+		disk:      volume.Dir{Root: filepath.Join(root, "pods")},
+		leftovers: newLeftovers(filepath.Join(root, "logs")),
+		log:       slog.DiscardHandler,
+		set:       &manifest.Set{},
+		given:     map[*manifest.Pod]*v1.Pod{},
+	}
+	// No call is as quick as none: an observation begins after what it shows.
+	m.Inject(runtimetest.Fault{Method: "ListContainers", Delay: listTime})
+	m.AddImages("web:1", "web:2", "job:1", "init:1", "side:1")
+	return m
+}
+
+// start starts podd. The sources say again what they said before.
+func (m *machine) start() {
+	d := &podd{snapshots: make(chan runtime.Snapshot), sets: make(chan *manifest.Set), nodes: make(chan runtime.Node)}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	observer := m.NewObserver(cri.ObserverOptions{Instance: instance, Logger: slog.New(m.log)})
+	node := m.NewNodeObserver(cri.NodeObserverOptions{Logger: slog.New(m.log)})
+	d.router = m.newRouter(observer.Refresh)
+	d.parts.Go(func() {
+		if err := d.router.Run(d.ctx, reconcile.Inputs{Sets: d.sets, Snapshots: d.snapshots, Nodes: d.nodes}); err != nil {
+			m.t.Errorf("the router ended: %v", err)
+		}
+	})
+	d.parts.Go(func() { observer.Run(d.ctx, func(s runtime.Snapshot) { m.note(s); send(d.ctx, d.snapshots, s) }) })
+	d.parts.Go(func() { node.Run(d.ctx, func(n runtime.Node) { send(d.ctx, d.nodes, n) }) })
+	m.mu.Lock()
+	m.podd, m.reports = d, map[types.NamespacedName]*reconcile.Report{}
+	set := m.set
+	m.mu.Unlock()
+	if set.Complete != nil {
+		send(d.ctx, d.sets, set)
+	}
+}
+
+func (m *machine) newRouter(refresh func(types.NamespacedName)) *reconcile.Router {
+	o := reconcile.Options{
+		Effects: &reconcile.Effects{
+			Runtime: m.Client, Images: pull.New(pull.Options{Runtime: m.Client}),
+			Disk: m.disk, Leftovers: m.leftovers, Gate: reconcile.NewGate(4),
+		},
+		Journals: reconcile.Journals{Root: filepath.Join(m.root, "pods")},
+		Log:      slog.New(m.log), Refresh: refresh, Publish: m.publish,
+		SourceKinds: map[string]string{source: manifest.KindFile},
+		Render:      render.Node{Name: "node", Instance: instance, HostIPs: []string{"192.0.2.1"}, LogsDir: filepath.Join(m.root, "logs")},
+	}
+	if m.options != nil {
+		m.options(&o)
+	}
+	return reconcile.NewRouter(o)
+}
+
+// life is the podd that runs, or the last that did; nil before the first.
+func (m *machine) life() *podd {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.podd
+}
+
+// kill ends podd, when one runs.
+func (m *machine) kill() {
+	if d := m.life(); d != nil {
+		d.cancel()
+		d.parts.Wait()
+	}
+}
+
+const (
+	instance = "0123456789abcdef"
+	source   = "/manifests"
+)
+
+func send[T any](ctx context.Context, c chan<- T, v T) {
+	select {
+	case c <- v:
+	case <-ctx.Done():
+	}
+}
+
+func (m *machine) note(s runtime.Snapshot) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.keep {
+		m.seen = append(m.seen, s)
+	}
+}
+
+func (m *machine) publish(c reconcile.Change) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range c.Reports {
+		m.reports[r.Key] = r
+	}
+	for _, key := range c.Gone {
+		delete(m.reports, key)
+		m.gone = append(m.gone, key)
+	}
+}
+
+// report is what is published of a pod, nil when there is none.
+func (m *machine) report(name string) *reconcile.Report {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.reports[key(name)]
+}
+
+// rule is the last rule of a pod's decision, "" when it is not cared for.
+func (m *machine) rule(name string) string {
+	if r := m.report(name); r != nil {
+		return r.Decision.Rule
+	}
+	return ""
+}
+
+func key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "default", Name: name}
+}
+
+// want makes exactly these pods wanted.
+func (m *machine) want(pods ...*manifest.Pod) {
+	set := &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{}, Complete: map[string]bool{source: true}}
+	for _, p := range pods {
+		set.Pods[p.Key] = p
+		if m.given[p] == nil {
+			m.given[p] = p.Spec.DeepCopy()
+		}
+	}
+	m.mu.Lock()
+	m.set = set
+	d := m.podd
+	m.mu.Unlock()
+	if d != nil {
+		send(d.ctx, d.sets, set)
+	}
+}
+
+// pass lets time go by, and what it brings come to rest.
+func (m *machine) pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// settle is time enough for everything that does not wait for minutes.
+func (m *machine) settle() { m.pass(20 * time.Second) }
+
+// is fails the test unless sandboxes and containers are these, written as
+// Runtime.Sandboxes and Runtime.Containers do without the namespace.
+func (m *machine) is(want ...string) {
+	m.t.Helper()
+	var got []string
+	for _, line := range slices.Concat(m.Sandboxes(), m.Containers()) {
+		got = append(got, strings.TrimPrefix(line, "default/"))
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		m.t.Fatalf("there is\n  %s\nwant\n  %s\n%s", strings.Join(got, "\n  "), strings.Join(want, "\n  "), m.story())
+	}
+}
+
+// did fails the test unless these calls changed something since Forget.
+func (m *machine) did(want ...string) {
+	m.t.Helper()
+	m.didBeside("", want...)
+}
+
+// didBeside is did where one more effect was under way side by side with others.
+func (m *machine) didBeside(aside string, want ...string) {
+	m.t.Helper()
+	var got []string
+	for _, e := range m.Effects() {
+		got = append(got, strings.ReplaceAll(e, "default/", ""))
+	}
+	if at := slices.Index(got, aside); at >= 0 {
+		got = slices.Delete(got, at, at+1)
+	} else if aside != "" {
+		m.t.Fatalf("podd did not %s", aside)
+	}
+	if !slices.Equal(got, want) {
+		m.t.Fatalf("podd did\n  %s\nwant\n  %s\n%s", strings.Join(got, "\n  "), strings.Join(want, "\n  "), m.story())
+	}
+}
+
+// story is what is known of every pod, for failures.
+func (m *machine) story() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var b strings.Builder
+	for _, key := range slices.SortedFunc(maps.Keys(m.reports), func(a, b types.NamespacedName) int { return strings.Compare(a.Name, b.Name) }) {
+		fmt.Fprintf(&b, "%s\n%s", key, m.reports[key].Decision)
+	}
+	return b.String()
+}
+
+// dirs are the pod directories that are left.
+func (m *machine) dirs() []string {
+	entries, err := os.ReadDir(filepath.Join(m.root, "pods"))
+	if err != nil && !os.IsNotExist(err) {
+		m.t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// pod decodes one pod named name from the fields of its spec.
+func pod(t *testing.T, name, spec string) *manifest.Pod {
+	t.Helper()
+	return podOf(t, fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec:\n  %s\n", name, strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  ")))
+}
+
+func podOf(t *testing.T, text string) *manifest.Pod {
+	t.Helper()
+	file := manifest.Decode([]byte(text), manifest.Options{Source: source, Path: source + "/a.yaml"})
+	if len(file.Pods) != 1 {
+		t.Fatalf("no pod: %v", file.Problems)
+	}
+	return file.Pods[0]
+}
+
+// run is a test of a machine on which podd runs, and which ends without podd.
+func run(t *testing.T, test func(t *testing.T, m *machine)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t)
+		defer m.end()
+		test(t, m)
+	})
+}
+
+// end kills podd, if it runs, and checks that nobody wrote to a shared pod.
+func (m *machine) end() {
+	m.kill()
+	for p, copy := range m.given {
+		if diff := cmp.Diff(copy, p.Spec); diff != "" {
+			m.t.Errorf("somebody wrote to the shared %s (-before +after)\n%s", p.Key, diff)
+		}
+	}
+}
+
+// restart kills podd and starts another one on the same machine.
+func (m *machine) restart() {
+	m.kill()
+	m.start()
+	m.settle()
+}

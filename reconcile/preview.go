@@ -1,0 +1,123 @@
+package reconcile
+
+import (
+	"cmp"
+	"log/slog"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+	"podd/runtime"
+)
+
+// PreviewInput is a machine at one moment.
+type PreviewInput struct {
+	Set      *manifest.Set // required
+	Seen     runtime.Snapshot
+	Node     runtime.Node
+	Journals Journals
+	Limits   plan.Limits
+	Adopt    bool
+	// SourceKinds is that of Options.
+	SourceKinds map[string]string
+}
+
+// Planned is what would be done about one pod name.
+type Planned struct {
+	Key      types.NamespacedName
+	Pod      *manifest.Pod // nil: nothing wants it
+	Decision plan.Decision
+}
+
+// Preview plans for every pod name without doing anything: the same decisions
+// that workers would take first.
+func Preview(in PreviewInput) ([]Planned, error) {
+	past, lost, err := in.Journals.all()
+	if err != nil {
+		return nil, err
+	}
+	keys := map[types.NamespacedName]bool{}
+	for key := range in.Set.Pods {
+		keys[key] = true
+	}
+	for key := range past {
+		keys[key] = true
+	}
+	for key, p := range in.Seen.Pods {
+		if p != nil && ours(p) {
+			keys[key] = true
+		}
+	}
+	for _, uid := range lost {
+		if ownerOf(uid, in.Set.Pods, in.Seen.Pods) == nobody {
+			key := nameOfLost(uid)
+			past[key], keys[key] = []journal{{Key: key, UID: uid, Volumes: true}}, true
+		}
+	}
+	verdicts := previewAdmission(in, past, keys)
+	var out []Planned
+	for key := range keys {
+		w := &worker{key: key, refresh: func(types.NamespacedName) {}, log: slog.New(slog.DiscardHandler)}
+		w.recall(past[key])
+		w.obey(order{
+			desired: in.Set.Pods[key], certain: in.certain(key), verdict: verdicts[key],
+			node: planNode(in.Node, in.Adopt), seen: true, pod: in.Seen.Pods[key], asOf: time.Now(),
+		})
+		w.in.Now = time.Now()
+		w.note(w.in.Now)
+		out = append(out, Planned{Key: key, Pod: in.Set.Pods[key], Decision: plan.Next(w.in)})
+	}
+	slices.SortFunc(out, func(a, b Planned) int {
+		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
+	})
+	return out, nil
+}
+
+// certain is Router.certain for a podd that has just started and wanted nothing
+// yet: the absence of a pod is a fact when every source of its kind was seen
+// whole, or every source when nothing tells the kind.
+func (in PreviewInput) certain(key types.NamespacedName) bool {
+	if in.Set.Pods[key] != nil {
+		return false
+	}
+	kind := ""
+	if p := in.Seen.Pods[key]; p != nil {
+		kind = kindOf(p.Incarnations)
+	}
+	for name, k := range in.SourceKinds {
+		if (kind == "" || k == kind) && !in.Set.Complete[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// kindOf is what sandboxes say of where their pod came from, "" when they do not.
+func kindOf(incarnations []runtime.Incarnation) string {
+	for _, inc := range incarnations {
+		if kind := inc.Annotations["kubernetes.io/config.source"]; kind != "" {
+			return kind
+		}
+	}
+	return ""
+}
+
+func previewAdmission(in PreviewInput, past map[types.NamespacedName][]journal, keys map[types.NamespacedName]bool) map[types.NamespacedName]plan.Verdict {
+	var claimants []plan.Claimant
+	for key := range keys {
+		e := &entry{past: past[key]}
+		claimants = append(claimants, e.claims(key, in.Set.Pods[key], in.Seen.Pods[key]))
+	}
+	return plan.Admission(claimants, in.Limits)
+}
+
+// planNode is what decisions need to know of a runtime.
+func planNode(n runtime.Node, adopt bool) plan.Node {
+	return plan.Node{
+		Reachable: n.Reachable, Ready: n.Ready, NetworkReady: n.NetworkReady,
+		Message: n.Message, NetworkMessage: n.NetworkMessage, Adopt: adopt,
+	}
+}

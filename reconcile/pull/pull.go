@@ -1,0 +1,278 @@
+// Package pull makes images present by their pull policy. Pods that want the
+// same image share one pull, one back-off and its result; pulls of different
+// images run side by side up to a bound, so a registry that hangs holds one
+// place and no more. A pull that no pod waits for any longer is cancelled.
+package pull
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/reconcile"
+	"podd/runtime"
+)
+
+// Back-off of a failed pull, Kubernetes' numbers.
+const (
+	firstDelay = 10 * time.Second
+	maxDelay   = 5 * time.Minute
+	// forgetAfter is how long after the end of a wait a failure counts on.
+	forgetAfter = 2 * maxDelay
+)
+
+// Runtime is the part of a CRI runtime that pulls.
+type Runtime interface {
+	ImageStatus(ctx context.Context, image string) (runtime.Image, bool, error)
+	// ImageCreated is when a present image was built; zero when nobody knows.
+	ImageCreated(ctx context.Context, image string) (time.Time, error)
+	PullImage(ctx context.Context, image string, auth *cri.AuthConfig, sandbox *cri.PodSandboxConfig) (string, error)
+}
+
+// Options are what a Puller works with. Runtime is required.
+type Options struct {
+	Runtime Runtime
+	// Credentials for an image, to be tried in order; nil: none are known.
+	Credentials func(image string) ([]*cri.AuthConfig, error)
+	// CredentialsIn names the file they are read from, for messages; once it
+	// changes, no failure from before keeps anybody waiting. "": none.
+	CredentialsIn string
+	// Parallel bounds the pulls at once; 0: no bound.
+	Parallel int
+	// QPS and Burst limit how often pulls begin; QPS 0: no limit.
+	QPS, Burst int
+	// UsePresent lets policy Always start from a present image when no
+	// registry answers.
+	UsePresent bool
+}
+
+// Puller pulls images. Safe for concurrent use.
+type Puller struct {
+	o      Options
+	places chan struct{} // nil: no bound
+	rate   *rate.Limiter // nil: no limit
+
+	mu       sync.Mutex // guards all following fields
+	flights  map[string]*flight
+	failures map[string]failure
+}
+
+var _ reconcile.Images = (*Puller)(nil)
+
+// flight is one pull under way.
+type flight struct {
+	waiters int
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when ref and err are set
+	ref     string
+	err     error
+}
+
+type failure struct {
+	count int
+	until time.Time
+	err   error
+	stamp stamp // of the credentials' file when the pull began
+}
+
+// New returns a Puller.
+func New(o Options) *Puller {
+	p := &Puller{o: o, flights: map[string]*flight{}, failures: map[string]failure{}}
+	if o.Parallel > 0 {
+		p.places = make(chan struct{}, o.Parallel)
+	}
+	if o.QPS > 0 {
+		p.rate = rate.NewLimiter(rate.Limit(o.QPS), max(o.Burst, 1))
+	}
+	return p
+}
+
+// Ensure makes image present and returns what to create containers from. A
+// warning says that it is not what the policy asked for.
+func (p *Puller) Ensure(ctx context.Context, image, policy string) (ref, warning string, err error) {
+	have, present, err := p.o.Runtime.ImageStatus(ctx, image)
+	if err != nil {
+		return "", "", imageError(image, "ImageInspectError", fmt.Errorf("looking for image %s: %w", image, err))
+	}
+	switch {
+	case present && policy != string(v1.PullAlways):
+		return have.ID, "", nil
+	case policy == string(v1.PullNever):
+		return "", "", imageError(image, "ErrImageNeverPull", fmt.Errorf("image %s is not present and its pull policy is Never; load it, or change imagePullPolicy", image))
+	}
+	ref, err = p.shared(ctx, image)
+	pull, failed := errors.AsType[*runtime.PullError](err)
+	if failed && pull.Unreachable && present && p.o.UsePresent {
+		return have.ID, fmt.Sprintf("no registry answers for %s; the present image%s is used (%v)", image, p.age(ctx, image), err), nil
+	}
+	return ref, "", err
+}
+
+// age is ", built 12d ago,", or that it is not known.
+func (p *Puller) age(ctx context.Context, image string) string {
+	built, err := p.o.Runtime.ImageCreated(ctx, image)
+	if err != nil || built.IsZero() {
+		return ", of unknown age,"
+	}
+	return ", built " + duration.HumanDuration(max(time.Since(built), 0)) + " ago,"
+}
+
+func imageError(image, reason string, err error) error {
+	return &runtime.PullError{Image: image, Reason: reason, Err: err}
+}
+
+// shared joins the pull of image, or begins it.
+func (p *Puller) shared(ctx context.Context, image string) (string, error) {
+	f, err := p.join(ctx, image)
+	if err != nil {
+		return "", err
+	}
+	defer p.leave(image, f)
+	select {
+	case <-f.done:
+		return f.ref, f.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+func (p *Puller) join(ctx context.Context, image string) (*flight, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f, ok := p.flights[image]; ok {
+		f.waiters++
+		return f, nil
+	}
+	if f, ok := p.failures[image]; ok && time.Now().Before(f.until) && f.stamp == stampOf(p.o.CredentialsIn) {
+		return nil, &reconcile.Later{Until: f.until, Err: f.err}
+	}
+	// The pull outlives the one who began it while others wait for it.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	f := &flight{waiters: 1, cancel: cancel, done: make(chan struct{})}
+	p.flights[image] = f
+	go p.fly(ctx, image, f)
+	return f, nil
+}
+
+// leave gives up one's place; the last one to leave waits until the pull has
+// ended, cancelled if need be.
+func (p *Puller) leave(image string, f *flight) {
+	p.mu.Lock()
+	f.waiters--
+	last := f.waiters == 0
+	if last && p.flights[image] == f {
+		delete(p.flights, image)
+	}
+	p.mu.Unlock()
+	if last {
+		f.cancel()
+		<-f.done
+	}
+}
+
+func (p *Puller) fly(ctx context.Context, image string, f *flight) {
+	defer close(f.done)
+	stamp := stampOf(p.o.CredentialsIn) // before it is read
+	f.ref, f.err = p.pull(ctx, image)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.flights[image] == f {
+		delete(p.flights, image)
+	}
+	if f.err == nil {
+		delete(p.failures, image)
+		return
+	}
+	// That nobody waited any more, or that the runtime went away, says nothing of
+	// the image.
+	if ctx.Err() != nil || errors.Is(f.err, runtime.ErrUnavailable) {
+		return
+	}
+	p.forgiveLocked()
+	n := p.failures[image].count + 1
+	failed := failure{n, time.Now().Add(delay(n)), f.err, stamp}
+	p.failures[image] = failed
+	f.err = &reconcile.Later{Until: failed.until, Err: f.err}
+}
+
+// forgiveLocked forgets failures that nobody repeated for long.
+func (p *Puller) forgiveLocked() {
+	for image, f := range p.failures {
+		if time.Since(f.until) > forgetAfter {
+			delete(p.failures, image)
+		}
+	}
+}
+
+func delay(n int) time.Duration {
+	d := firstDelay
+	for ; n > 1 && d < maxDelay; n-- {
+		d *= 2
+	}
+	return min(d, maxDelay)
+}
+
+// pull waits for a place and tries each credential until one works.
+func (p *Puller) pull(ctx context.Context, image string) (string, error) {
+	if p.places != nil {
+		select {
+		case p.places <- struct{}{}:
+			defer func() { <-p.places }()
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+	if p.rate != nil {
+		if err := p.rate.Wait(ctx); err != nil {
+			return "", err
+		}
+	}
+	auths := []*cri.AuthConfig{nil}
+	if p.o.Credentials != nil {
+		found, err := p.o.Credentials(image)
+		if err != nil {
+			return "", imageError(image, "ErrImagePull", fmt.Errorf("pulling %s: %w", image, err))
+		}
+		if len(found) > 0 {
+			auths = found
+		}
+	}
+	var err error
+	for _, auth := range auths {
+		var ref string
+		if ref, err = p.o.Runtime.PullImage(ctx, image, auth, nil); err == nil {
+			return ref, nil
+		}
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		// Other credentials make no difference to who does not answer.
+		if failed, ok := errors.AsType[*runtime.PullError](err); !ok || failed.Unreachable {
+			break
+		}
+	}
+	if auths[0] == nil {
+		err = p.wantsCredentials(err)
+	}
+	return "", err
+}
+
+// wantsCredentials tells where credentials can be given, if a pull without any
+// was refused for that.
+func (p *Puller) wantsCredentials(err error) error {
+	pull, ok := errors.AsType[*runtime.PullError](err)
+	if !ok || pull.Status != http.StatusUnauthorized || p.o.CredentialsIn == "" {
+		return err
+	}
+	told := *pull
+	told.Err = fmt.Errorf("%w; %s has none for %s", pull.Err, p.o.CredentialsIn, pull.Registry)
+	return &told
+}

@@ -1,0 +1,389 @@
+package pull_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/reconcile"
+	"podd/reconcile/pull"
+	"podd/runtime"
+	"podd/runtime/runtimetest"
+)
+
+// bench is a puller on a runtime in memory, inside a bubble.
+type bench struct {
+	*runtimetest.Runtime
+	*pull.Puller
+	t *testing.T
+}
+
+func bubble(t *testing.T, o pull.Options, test func(b *bench)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := runtimetest.New(t, runtimetest.Options{})
+		o.Runtime = r.Client
+		test(&bench{r, pull.New(o), t})
+	})
+}
+
+// remote is an image that takes a second to pull, or fails with err.
+func (b *bench) remote(name string, err error) {
+	b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: name}, Takes: time.Second, Err: err})
+}
+
+func (b *bench) pulls() int { return len(b.Calls("PullImage")) }
+
+// ensure is Ensure with what matters to most tests.
+func (b *bench) ensure(image, policy string) error {
+	_, _, err := b.Ensure(b.t.Context(), image, policy)
+	return err
+}
+
+func pass(d time.Duration) { <-time.After(d); synctest.Wait() }
+
+var errAway = errors.New(`failed to do request: Head "https://registry.example/v2/": dial tcp: lookup registry.example: no such host`)
+
+// TestPolicies: which policy pulls what, and what it starts from.
+func TestPolicies(t *testing.T) {
+	tests := map[string]struct {
+		policy          string
+		present, remote bool
+		usePresent      bool
+		pulls           int
+		reason          string // of the error; "" when there is none
+		warns           bool
+	}{
+		"always":                        {policy: "Always", present: true, remote: true, pulls: 1},
+		"always, away":                  {policy: "Always", present: true, pulls: 1, reason: "ErrImagePull"},
+		"always, away, use it":          {policy: "Always", present: true, usePresent: true, pulls: 1, warns: true},
+		"always, away, nothing to use":  {policy: "Always", usePresent: true, pulls: 1, reason: "ErrImagePull"},
+		"if not present":                {policy: "IfNotPresent", present: true, remote: true},
+		"if not present, missing":       {policy: "IfNotPresent", remote: true, pulls: 1},
+		"if not present, missing, away": {policy: "IfNotPresent", pulls: 1, reason: "ErrImagePull"},
+		"never":                         {policy: "Never", present: true},
+		"never, missing":                {policy: "Never", remote: true, reason: "ErrImageNeverPull"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, pull.Options{UsePresent: test.usePresent}, func(b *bench) {
+				if test.present {
+					b.AddImages("web:1")
+				}
+				b.remote("web:1", errAway)
+				if test.remote {
+					b.remote("web:1", nil)
+				}
+				ref, warning, err := b.Ensure(b.t.Context(), "web:1", test.policy)
+				reason := ""
+				if e, ok := errors.AsType[*runtime.PullError](err); ok {
+					reason = e.Reason
+				}
+				if b.pulls() != test.pulls || reason != test.reason || (warning != "") != test.warns || (ref == "") != (err != nil) {
+					b.t.Errorf("%d pulls, ref %q, warning %q, %v", b.pulls(), ref, warning, err)
+				}
+			})
+		})
+	}
+}
+
+// dated is a runtime that tells when images were built.
+type dated struct {
+	pull.Runtime
+	built time.Time
+}
+
+func (d dated) ImageCreated(context.Context, string) (time.Time, error) { return d.built, nil }
+
+// TestAge: who starts from an old image is told how old it is.
+func TestAge(t *testing.T) {
+	bubble(t, pull.Options{}, func(b *bench) {
+		b.AddImages("web:1")
+		b.remote("web:1", errAway)
+		p := pull.New(pull.Options{Runtime: dated{b.Client, time.Now().Add(-12 * 24 * time.Hour)}, UsePresent: true})
+		_, warning, err := p.Ensure(b.t.Context(), "web:1", "Always")
+		if err != nil || !strings.Contains(warning, "built 12d ago") {
+			b.t.Errorf("%q %v", warning, err)
+		}
+	})
+}
+
+// TestUnknownAge: that nobody knows the age is told too.
+func TestUnknownAge(t *testing.T) {
+	bubble(t, pull.Options{}, func(b *bench) {
+		b.AddImages("web:1")
+		b.remote("web:1", errAway)
+		p := pull.New(pull.Options{Runtime: dated{b.Client, time.Time{}}, UsePresent: true})
+		if _, warning, err := p.Ensure(b.t.Context(), "web:1", "Always"); err != nil || !strings.Contains(warning, "of unknown age") {
+			b.t.Errorf("%q %v", warning, err)
+		}
+	})
+}
+
+// TestCredentialsChanged: who asks after the file changed does not wait.
+func TestCredentialsChanged(t *testing.T) {
+	file := write(t, `{"auths": {"registry.example": {"username": "b", "password": "old"}}}`)
+	bubble(t, pull.Options{Credentials: pull.File(file), CredentialsIn: file}, func(b *bench) {
+		b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "newer"})
+		for range 2 {
+			if b.ensure("registry.example/web:1", "Always") == nil || b.pulls() != 1 {
+				b.t.Fatalf("%d pulls", b.pulls())
+			}
+		}
+		if err := os.WriteFile(file, []byte(`{"auths": {"registry.example": {"username": "b", "password": "newer"}}}`), 0o600); err != nil {
+			b.t.Fatal(err)
+		}
+		if err := b.ensure("registry.example/web:1", "Always"); err != nil {
+			b.t.Error(err)
+		}
+	})
+}
+
+// TestShared: pods that want one image share one pull and what comes of it.
+func TestShared(t *testing.T) {
+	for _, err := range []error{nil, errAway} {
+		bubble(t, pull.Options{}, func(b *bench) {
+			b.remote("web:1", err)
+			var all sync.WaitGroup
+			for range 10 {
+				all.Go(func() {
+					if got := b.ensure("web:1", "IfNotPresent"); (got == nil) != (err == nil) {
+						b.t.Errorf("got %v", got)
+					}
+				})
+			}
+			all.Wait()
+			if b.pulls() != 1 {
+				b.t.Errorf("%d pulls", b.pulls())
+			}
+		})
+	}
+}
+
+// TestCancel: a pull goes on while anybody waits for it, and no longer.
+func TestCancel(t *testing.T) {
+	bubble(t, pull.Options{}, func(b *bench) {
+		b.Inject(runtimetest.Fault{Method: "PullImage", Hang: true})
+		first, leaveFirst := context.WithCancel(b.t.Context())
+		second, leaveSecond := context.WithCancel(b.t.Context())
+		var all sync.WaitGroup
+		for _, ctx := range []context.Context{first, second} {
+			all.Go(func() {
+				if _, _, err := b.Ensure(ctx, "web:1", "Always"); !errors.Is(err, context.Canceled) {
+					b.t.Errorf("got %v", err)
+				}
+			})
+		}
+		pass(time.Minute)
+		leaveFirst()
+		pass(time.Minute)
+		if b.pulls() != 0 { // logged when they are answered
+			b.t.Fatal("the pull ended while somebody waited")
+		}
+		leaveSecond()
+		all.Wait()
+		if b.pulls() != 1 {
+			b.t.Fatalf("%d pulls ended", b.pulls())
+		}
+	})
+}
+
+// TestCancelIsNoFailure: a pull that nobody wanted any more is no reason to wait.
+func TestCancelIsNoFailure(t *testing.T) {
+	bubble(t, pull.Options{}, func(b *bench) {
+		b.remote("web:1", nil)
+		remove := b.Inject(runtimetest.Fault{Method: "PullImage", Hang: true})
+		ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
+		defer cancel()
+		if _, _, err := b.Ensure(ctx, "web:1", "Always"); err == nil {
+			b.t.Fatal("pulled")
+		}
+		remove()
+		if err := b.ensure("web:1", "Always"); err != nil {
+			b.t.Error(err)
+		}
+	})
+}
+
+// TestBackOff: 10s doubling to 5m, shared by all; a success forgives, and so
+// does being left alone for long.
+func TestBackOff(t *testing.T) {
+	bubble(t, pull.Options{}, func(b *bench) {
+		b.remote("web:1", errAway)
+		var waits []time.Duration
+		fails := func() time.Duration {
+			err := b.ensure("web:1", "Always")
+			later, ok := errors.AsType[*reconcile.Later](err)
+			if !ok {
+				b.t.Fatalf("got %v", err)
+			}
+			return time.Until(later.Until)
+		}
+		for range 7 {
+			wait := fails()
+			waits = append(waits, wait)
+			before := b.pulls()
+			if again := fails(); again != wait || b.pulls() != before {
+				b.t.Fatalf("asked at once: wait %s of %s, %d pulls more", again, wait, b.pulls()-before)
+			}
+			pass(wait)
+		}
+		s := time.Second
+		for i, want := range []time.Duration{10 * s, 20 * s, 40 * s, 80 * s, 160 * s, 300 * s, 300 * s} {
+			if waits[i] != want {
+				b.t.Errorf("wait %d is %s, want %s", i, waits[i], want)
+			}
+		}
+		b.remote("web:1", nil)
+		if err := b.ensure("web:1", "Always"); err != nil {
+			b.t.Fatal(err)
+		}
+		b.remote("web:1", errAway)
+		if wait := fails(); wait != 10*s {
+			b.t.Errorf("after a success the first wait is %s", wait)
+		}
+		pass(10 * s)
+		if wait := fails(); wait != 20*s {
+			b.t.Errorf("then %s", wait)
+		}
+		pass(time.Hour)
+		if wait := fails(); wait != 10*s {
+			b.t.Errorf("an hour later the first wait is %s", wait)
+		}
+	})
+}
+
+// TestRuntimeAway: that the runtime went away says nothing of the image.
+func TestRuntimeAway(t *testing.T) {
+	bubble(t, pull.Options{}, func(b *bench) {
+		b.remote("web:1", nil)
+		b.Inject(runtimetest.Fault{Method: "PullImage", Nth: 1})
+		err := b.ensure("web:1", "Always")
+		if _, waits := errors.AsType[*reconcile.Later](err); err == nil || waits || !errors.Is(err, runtime.ErrUnavailable) {
+			b.t.Fatalf("got %v", err)
+		}
+		if err := b.ensure("web:1", "Always"); err != nil {
+			b.t.Error(err)
+		}
+	})
+}
+
+// TestParallel: pulls run side by side up to the bound; one that hangs holds one
+// place.
+func TestParallel(t *testing.T) {
+	bubble(t, pull.Options{Parallel: 2}, func(b *bench) {
+		b.Inject(runtimetest.Fault{Method: "PullImage", Hang: true, Match: func(q any) bool {
+			return strings.HasPrefix(q.(*cri.PullImageRequest).GetImage().GetImage(), "hung")
+		}})
+		ctx, cancel := context.WithCancel(b.t.Context())
+		var all sync.WaitGroup
+		all.Go(func() { _, _, _ = b.Ensure(ctx, "hung:1", "Always") })
+		pass(time.Second)
+		began := time.Now()
+		for _, name := range []string{"a:1", "b:1", "c:1"} {
+			b.remote(name, nil)
+			all.Go(func() {
+				if err := b.ensure(name, "Always"); err != nil {
+					b.t.Error(err)
+				}
+			})
+		}
+		pass(3 * time.Second)
+		if b.pulls() != 3 || time.Since(began) > 3*time.Second {
+			b.t.Errorf("%d pulls after %s", b.pulls(), time.Since(began))
+		}
+		cancel()
+		all.Wait()
+	})
+}
+
+// TestRate: no more pulls begin in a time than allowed.
+func TestRate(t *testing.T) {
+	bubble(t, pull.Options{QPS: 1, Burst: 2}, func(b *bench) {
+		var all sync.WaitGroup
+		for _, name := range []string{"a:1", "b:1", "c:1", "d:1"} {
+			b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: name}})
+			all.Go(func() {
+				if err := b.ensure(name, "Always"); err != nil {
+					b.t.Error(err)
+				}
+			})
+		}
+		pass(time.Millisecond)
+		if b.pulls() != 2 {
+			b.t.Errorf("%d pulls at once", b.pulls())
+		}
+		all.Wait()
+	})
+}
+
+// TestCredentialsTried: each that fits, the most specific first, until one works;
+// none when no registry answers.
+func TestCredentialsTried(t *testing.T) {
+	auths := []*cri.AuthConfig{{Username: "a", Password: "secret-a"}, {Username: "b", Password: "secret-b"}}
+	find := func(string) ([]*cri.AuthConfig, error) { return auths, nil }
+	bubble(t, pull.Options{Credentials: find}, func(b *bench) {
+		b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "web:1"}, Username: "b", Password: "secret-b"})
+		if err := b.ensure("web:1", "Always"); err != nil || b.pulls() != 2 {
+			b.t.Errorf("%d pulls, %v", b.pulls(), err)
+		}
+		b.Forget()
+		b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "web:2"}, Username: "c", Password: "x"})
+		err := b.ensure("web:2", "Always")
+		if err == nil || strings.Contains(err.Error(), "secret") {
+			b.t.Errorf("got %v", err)
+		}
+		b.Forget()
+		b.remote("web:3", errAway)
+		if err := b.ensure("web:3", "Always"); err == nil || b.pulls() != 1 {
+			b.t.Errorf("%d pulls, %v", b.pulls(), err)
+		}
+	})
+}
+
+// TestCredentialsMissing: who is refused is told where credentials can be given.
+func TestCredentialsMissing(t *testing.T) {
+	bubble(t, pull.Options{CredentialsIn: "/root/config.json"}, func(b *bench) {
+		b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "x"})
+		err := b.ensure("registry.example/web:1", "Always")
+		if err == nil || !strings.Contains(err.Error(), "/root/config.json has none for registry.example") {
+			b.t.Errorf("got %v", err)
+		}
+	})
+}
+
+// TestCredentialsBroken: a file that cannot be read keeps no image that needs
+// none from being present, and is told.
+func TestCredentialsBroken(t *testing.T) {
+	find := func(string) ([]*cri.AuthConfig, error) { return nil, errors.New("it is not a Docker config.json") }
+	bubble(t, pull.Options{Credentials: find}, func(b *bench) {
+		b.remote("web:1", nil)
+		if err := b.ensure("web:1", "Always"); err == nil || !strings.Contains(err.Error(), "Docker config.json") {
+			b.t.Errorf("got %v", err)
+		}
+		b.AddImages("web:2")
+		if err := b.ensure("web:2", "IfNotPresent"); err != nil {
+			b.t.Error(err)
+		}
+	})
+}
+
+// TestInspectFails: a runtime that cannot tell what is present.
+func TestInspectFails(t *testing.T) {
+	bubble(t, pull.Options{}, func(b *bench) {
+		b.Inject(runtimetest.Fault{Method: "ImageStatus", Err: status.Error(codes.Unknown, "disk I/O error")})
+		err := b.ensure("web:1", "IfNotPresent")
+		if e, ok := errors.AsType[*runtime.PullError](err); !ok || e.Reason != "ImageInspectError" {
+			b.t.Errorf("got %v", err)
+		}
+	})
+}

@@ -1,0 +1,164 @@
+package reconcile
+
+import (
+	"maps"
+	"reflect"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+	"podd/reconcile/status"
+	"podd/runtime"
+)
+
+// Report is what a worker publishes of its pod after each decision. Immutable.
+type Report struct {
+	Key types.NamespacedName
+	// Pod is the version in force, with its status; nil while something that
+	// nothing wants is being removed.
+	Pod *v1.Pod
+	// Version is the manifest of Pod, Successor the one that waits to take
+	// over; both may be nil.
+	Version, Successor *manifest.Pod
+	// Decision is the last one; Since is when its rule began to match.
+	Decision plan.Decision
+	Since    time.Time
+	// Finished is how Version ran to its end; nil while it has not.
+	Finished *plan.Finished
+	// Last has each container's last exit, by name.
+	Last map[string]plan.Exit
+	// Exists says that anything of the pod is on this machine.
+	Exists bool
+	// Observed as the decision saw it.
+	Observed []runtime.Incarnation
+	// UIDs of which this name has anything on this machine.
+	UIDs []types.UID
+
+	worker *worker
+	seq    uint64
+}
+
+// says tells whether a later report has nothing to add for those who watch.
+func (r *Report) says(later *Report) bool {
+	return r.Pod == later.Pod && r.Version == later.Version && r.Successor == later.Successor &&
+		r.Finished == later.Finished && r.Exists == later.Exists && r.Since.Equal(later.Since) &&
+		maps.Equal(r.Last, later.Last) && reflect.DeepEqual(r.Decision, later.Decision)
+}
+
+func terminated(e *plan.Exit) *v1.ContainerStateTerminated {
+	return &v1.ContainerStateTerminated{
+		ExitCode: e.Code, Reason: e.Reason, Message: e.Message, ContainerID: e.ID,
+		StartedAt: metav1.NewTime(e.StartedAt), FinishedAt: metav1.NewTime(e.FinishedAt),
+	}
+}
+
+func (w *worker) reportOf(d plan.Decision) Report {
+	if d.Rule != w.rule {
+		w.rule, w.ruleSince = d.Rule, w.in.Now
+	}
+	r := Report{
+		Key: w.key, Version: w.in.Desired, Successor: w.in.Successor,
+		Decision: d, Since: w.ruleSince, Observed: w.in.Observed, worker: w, seq: w.seq,
+		UIDs:   w.uids(),
+		Exists: len(w.in.Observed)+len(w.in.Dirs)+len(w.flights) > 0,
+	}
+	if w.in.Desired == nil {
+		r.Pod = w.leaving()
+		return r
+	}
+	r.Finished = w.in.History.Finished
+	r.Last = map[string]plan.Exit{}
+	for name, h := range w.in.History.Containers {
+		if h.LastExit != nil {
+			r.Last[name] = *h.LastExit
+		}
+	}
+	r.Pod = w.pod(d)
+	return r
+}
+
+// uids are those of pods of ours, and of their directories.
+func (w *worker) uids() []types.UID {
+	uids := make([]types.UID, 0, len(w.in.Dirs))
+	for _, dir := range w.in.Dirs {
+		uids = append(uids, dir.UID) // every incarnation of ours has one
+	}
+	return uids
+}
+
+// pod is the version in force with its status. The object is made anew only
+// when the status changed.
+func (w *worker) pod(d plan.Decision) *v1.Pod {
+	st := status.Of(w.statusFacts(d))
+	if w.published != nil && w.publishedFrom == w.in.Desired && equality.Semantic.DeepEqual(w.published.Status, st) {
+		return w.published
+	}
+	p := *w.in.Desired.Spec
+	p.Status = st
+	w.published, w.publishedFrom = &p, w.in.Desired
+	return w.published
+}
+
+// leaving is the last version with the status of its end; nil when podd never
+// had its manifest.
+func (w *worker) leaving() *v1.Pod {
+	if w.published == nil {
+		return nil
+	}
+	p := *w.published
+	if p.DeletionTimestamp == nil {
+		now := metav1.NewTime(w.in.Now)
+		p.DeletionTimestamp = &now
+	}
+	p.Status = status.Of(status.Facts{
+		Pod: w.publishedFrom, Observed: w.in.Observed, StartTime: w.in.History.StartTime,
+		HostIPs: w.hostIPs, RuntimeName: w.runtimeName, Previous: &w.published.Status,
+		Now: w.in.Now, Terminating: true,
+	})
+	w.published = &p
+	return w.published
+}
+
+func (w *worker) statusFacts(d plan.Decision) status.Facts {
+	f := status.Facts{
+		Pod: w.in.Desired, Observed: w.in.Observed,
+		Containers:  map[string]status.ContainerFacts{},
+		StartTime:   w.in.History.StartTime,
+		HostIPs:     w.hostIPs,
+		RuntimeName: w.runtimeName,
+		Now:         w.in.Now,
+	}
+	if w.published != nil && w.publishedFrom != nil && sameVersion(w.publishedFrom, w.in.Desired) {
+		f.Previous = &w.published.Status
+	}
+	if d.Phase == plan.PhaseWait {
+		f.Waiting = status.Reason{Reason: d.Reason, Message: d.Why}
+	}
+	if fin := w.in.History.Finished; fin != nil {
+		f.Finished = v1.PodSucceeded
+		if fin.Failed {
+			f.Finished = v1.PodFailed
+		}
+		if fin.Reason != "" {
+			f.Failed = &status.Reason{Reason: fin.Reason, Message: fin.Message}
+		}
+	}
+	for _, s := range d.Steps {
+		f.Containers[s.Container] = status.ContainerFacts{Waiting: status.Reason{Reason: s.Reason, Message: s.Why}}
+	}
+	for name, h := range w.in.History.Containers {
+		c := f.Containers[name]
+		c.Restarts = int32(h.Attempt)
+		if h.LastExit != nil {
+			c.LastExit = terminated(h.LastExit)
+			c.Restarts = int32(h.LastExit.Attempt)
+		}
+		f.Containers[name] = c
+	}
+	return f
+}

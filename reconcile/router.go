@@ -1,0 +1,364 @@
+package reconcile
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+	"podd/reconcile/render"
+	"podd/runtime"
+)
+
+// Options are what a Router works with. Effects, Log, Refresh and Publish are
+// required.
+type Options struct {
+	Effects  *Effects
+	Journals Journals
+	Log      *slog.Logger
+	// Refresh asks for a new observation of a pod; it must not block.
+	Refresh func(types.NamespacedName)
+	// Publish is told of every change, by the router's goroutine; it must not
+	// block.
+	Publish func(Change)
+	// SourceKinds has the kind of every configured source, by name.
+	SourceKinds map[string]string
+	Limits      plan.Limits
+	// Render is the node as pods see it; its cgroup driver is that of the runtime
+	// where the runtime says.
+	Render render.Node
+	Adopt  bool
+	// MaxBackoff caps the crash back-off; zero means 5 minutes.
+	MaxBackoff time.Duration
+	// Beat is called every BeatEvery by the router's own goroutine, to feed a
+	// watchdog; zero BeatEvery: never.
+	Beat      func()
+	BeatEvery time.Duration
+}
+
+// Change is what differs since the last one.
+type Change struct {
+	Reports []*Report // changed or new
+	Gone    []types.NamespacedName
+	Set     *manifest.Set // the present one; nil before the first
+	// SetChanged says that Set is not that of the Change before.
+	SetChanged bool
+	Node       runtime.Node
+	// Down says that every pod was asked to end and none is started any more.
+	Down bool
+}
+
+// Router hands wanted and seen pods to their workers and owns what spans pods.
+// All its state belongs to the goroutine in Run; the other methods may be
+// called from anywhere while Run runs.
+type Router struct {
+	o       Options
+	reports chan Report
+	asks    chan ask
+	ended   chan struct{} // closed when Run returns
+
+	entries map[types.NamespacedName]*entry
+	set     *manifest.Set
+	node    runtime.Node
+	render  *render.Node
+	seen    bool                                  // a whole snapshot came
+	asOf    time.Time                             // of the newest snapshot taken
+	lost    []types.UID                           // directories without a journal
+	last    map[types.NamespacedName]*runtime.Pod // as last seen
+	// buried has when the last effect of a retired name ended: an observation
+	// from before says nothing of the name.
+	buried     map[types.NamespacedName]time.Time
+	down       bool
+	hurry      bool
+	downed     []chan error
+	changed    map[types.NamespacedName]bool
+	gone       []types.NamespacedName
+	dirty      bool
+	setChanged bool
+	workers    sync.WaitGroup
+}
+
+type ask struct {
+	do    func() error
+	reply chan error
+}
+
+// NewRouter returns a router that does nothing until Run.
+func NewRouter(o Options) *Router {
+	return &Router{
+		o:       o,
+		render:  &o.Render,
+		reports: make(chan Report),
+		asks:    make(chan ask),
+		entries: map[types.NamespacedName]*entry{},
+		buried:  map[types.NamespacedName]time.Time{},
+		ended:   make(chan struct{}),
+		changed: map[types.NamespacedName]bool{},
+	}
+}
+
+// Inputs are the streams a Router reads. A closed one is an end of news.
+type Inputs struct {
+	Sets      <-chan *manifest.Set
+	Snapshots <-chan runtime.Snapshot
+	Nodes     <-chan runtime.Node
+}
+
+// Run routes until ctx is done, and returns when every worker has ended. No
+// container is stopped by that.
+func (r *Router) Run(ctx context.Context, in Inputs) error {
+	defer close(r.ended)
+	past, lost, err := r.o.Journals.all()
+	if err != nil {
+		return err
+	}
+	r.lost = lost
+	ctx, cancel := context.WithCancel(ctx)
+	defer r.workers.Wait()
+	defer cancel()
+	for key, js := range past {
+		r.entry(ctx, key, js)
+	}
+	beat, stop := r.beats()
+	defer stop()
+	for {
+		// A burst of changes is published once, but published.
+		for n := 0; r.dirty && n < len(r.entries) && r.pending(); n++ {
+		}
+		if r.dirty {
+			r.publish()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case s, ok := <-in.Sets:
+			if !ok {
+				in.Sets = nil
+				continue
+			}
+			r.takeSet(ctx, s)
+		case s := <-in.Snapshots:
+			r.takeSnapshot(ctx, s)
+		case n := <-in.Nodes:
+			r.takeNode(n)
+		case rep := <-r.reports:
+			r.takeReport(rep)
+		case a := <-r.asks:
+			a.reply <- a.do()
+		case <-beat:
+			r.o.Beat()
+		}
+	}
+}
+
+func (r *Router) beats() (<-chan time.Time, func()) {
+	if r.o.BeatEvery <= 0 {
+		return nil, func() {}
+	}
+	t := time.NewTicker(r.o.BeatEvery)
+	return t.C, t.Stop
+}
+
+// pending takes one report that is already there.
+func (r *Router) pending() bool {
+	select {
+	case rep := <-r.reports:
+		r.takeReport(rep)
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *Router) takeSet(ctx context.Context, s *manifest.Set) {
+	r.set, r.dirty, r.setChanged = s, true, true
+	for key := range s.Pods {
+		r.entry(ctx, key, nil)
+	}
+	r.takeLost(ctx)
+	r.orderAll()
+}
+
+func (r *Router) takeNode(n runtime.Node) {
+	r.node, r.dirty = n, true
+	if n.CgroupDriver != "" && n.CgroupDriver != r.render.CgroupDriver {
+		render := *r.render
+		render.CgroupDriver = n.CgroupDriver
+		r.render = &render
+	}
+	r.orderAll()
+}
+
+// takeSnapshot passes on what was seen. With the first whole snapshot the
+// workers learn in one order that the runtime is known and what is in it.
+func (r *Router) takeSnapshot(ctx context.Context, s runtime.Snapshot) {
+	if s.AsOf.Before(r.asOf) {
+		return // newer ones were taken already
+	}
+	r.asOf = s.AsOf
+	r.keepLast(s)
+	for key, p := range s.Pods {
+		if p != nil && ours(p) && s.AsOf.After(r.buried[key]) {
+			r.entry(ctx, key, nil)
+		}
+	}
+	first := s.Whole && !r.seen
+	r.seen = r.seen || s.Whole
+	r.takeLost(ctx)
+	var verdicts map[types.NamespacedName]plan.Verdict
+	if first {
+		verdicts = r.admit()
+	}
+	for key, e := range r.entries {
+		p, listed := s.Pods[key]
+		if !listed && !s.Whole {
+			continue
+		}
+		o := e.order
+		if first {
+			o = r.compose(key, e, verdicts[key])
+		}
+		o.seen, o.pod, o.asOf, o.restart, o.evict = true, p, s.AsOf, nil, nil
+		r.post(e, o)
+	}
+}
+
+// keepLast keeps what was seen last of every name; what is older than the end of
+// a name is not news of it.
+func (r *Router) keepLast(s runtime.Snapshot) {
+	last := maps.Clone(r.last)
+	if s.Whole {
+		last = maps.Clone(s.Pods)
+	}
+	if last == nil {
+		last = map[types.NamespacedName]*runtime.Pod{}
+	}
+	for key, p := range s.Pods {
+		last[key] = p
+	}
+	for key, end := range r.buried {
+		if _, listed := s.Pods[key]; !listed && !s.Whole {
+			continue
+		}
+		if s.AsOf.After(end) {
+			delete(r.buried, key)
+		} else {
+			last[key] = r.last[key]
+		}
+	}
+	r.last = last
+}
+
+func ours(p *runtime.Pod) bool {
+	for _, inc := range p.Incarnations {
+		if !inc.Foreign {
+			return true
+		}
+	}
+	return false
+}
+
+// entry returns the entry of a name, with a worker that runs.
+func (r *Router) entry(ctx context.Context, key types.NamespacedName, past []journal) *entry {
+	if e, ok := r.entries[key]; ok {
+		return e
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	w := &worker{
+		key: key, effects: r.o.Effects, journals: r.o.Journals, refresh: r.o.Refresh,
+		log:     r.o.Log.With("pod", r.short(key)),
+		hostIPs: r.o.Render.HostIPs,
+		orders:  make(chan order, 1), facts: make(chan fact),
+		flights: map[string]flight{}, effectEnd: r.buried[key],
+	}
+	w.report = func(rep Report) {
+		select {
+		case r.reports <- rep:
+		case <-ctx.Done():
+		}
+	}
+	w.recall(past)
+	e := &entry{worker: w, cancel: cancel, ended: make(chan struct{}), past: past}
+	r.entries[key] = e
+	r.workers.Go(func() {
+		defer close(e.ended)
+		w.run(ctx)
+	})
+	return e
+}
+
+func (r *Router) takeReport(rep Report) {
+	e := r.entries[rep.Key]
+	if e == nil || e.worker != rep.worker {
+		return
+	}
+	before := e.report
+	first := before == nil || before.seq < e.shown && rep.seq >= e.shown
+	if first || !before.says(&rep) {
+		r.changed[rep.Key], r.dirty = true, true
+	}
+	e.report = &rep
+	if rep.Decision.Done && e.order.desired == nil && rep.seq == e.order.seq {
+		r.retire(rep.Key, e)
+		return
+	}
+	if e.updateHolds(before) || first {
+		r.orderAll()
+	}
+}
+
+// short is the name users gave: without the node's.
+func (r *Router) short(key types.NamespacedName) string {
+	return key.Namespace + "/" + strings.TrimSuffix(key.Name, "-"+r.o.Render.Name)
+}
+
+// retire ends a worker that has nothing left to do.
+func (r *Router) retire(key types.NamespacedName, e *entry) {
+	e.cancel()
+	<-e.ended
+	r.bury(key, e)
+	delete(r.entries, key)
+	delete(r.changed, key)
+	r.gone = append(r.gone, key)
+	r.orderAll()
+	r.tellDown()
+}
+
+// bury remembers of a name that is gone that it is, newer than any observation
+// so far; what others have of that name stays known.
+func (r *Router) bury(key types.NamespacedName, e *entry) {
+	r.buried[key] = e.worker.effectEnd
+	r.last = maps.Clone(r.last)
+	delete(r.last, key)
+	if len(e.report.Observed) > 0 {
+		r.last = with(r.last, key, &runtime.Pod{Key: key, Incarnations: e.report.Observed})
+	}
+}
+
+func (r *Router) tellDown() {
+	if !r.down || len(r.entries) > 0 {
+		return
+	}
+	for _, c := range r.downed {
+		c <- nil
+	}
+	r.downed = nil
+}
+
+func (r *Router) publish() {
+	c := Change{Set: r.set, SetChanged: r.setChanged, Node: r.node, Gone: r.gone, Down: r.down}
+	for key := range r.changed {
+		if e := r.entries[key]; e != nil {
+			c.Reports = append(c.Reports, e.report)
+		}
+	}
+	r.changed, r.gone = map[types.NamespacedName]bool{}, nil
+	r.dirty, r.setChanged = false, false
+	r.o.Publish(c)
+}

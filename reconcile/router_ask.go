@@ -1,0 +1,89 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/reconcile/plan"
+)
+
+// call runs f on the router's goroutine.
+func (r *Router) call(ctx context.Context, f func() error) error {
+	a := ask{f, make(chan error, 1)}
+	select {
+	case r.asks <- a:
+		return <-a.reply
+	case <-r.ended:
+		return errors.New("asking the router: podd is stopping")
+	case <-ctx.Done():
+		return fmt.Errorf("asking the router: %w", ctx.Err())
+	}
+}
+
+// Ping returns nil once the router has taken a turn.
+func (r *Router) Ping(ctx context.Context) error { return r.call(ctx, func() error { return nil }) }
+
+// Restart has a pod's running containers started again, or the named one.
+func (r *Router) Restart(ctx context.Context, key types.NamespacedName, container string) error {
+	return r.call(ctx, func() error {
+		e := r.entries[key]
+		if e == nil || e.order.desired == nil {
+			return fmt.Errorf("restarting %s: there is no such pod", key)
+		}
+		o := e.order
+		o.seen, o.pod, o.restart, o.evict = false, nil, []string{container}, nil
+		r.post(e, o)
+		return nil
+	})
+}
+
+// Evict ends the version of a pod that has this UID for good: it is Failed
+// until it is edited. A pod that is not wanted any more needs none.
+func (r *Router) Evict(ctx context.Context, key types.NamespacedName, evict plan.Evict) error {
+	return r.call(ctx, func() error {
+		e := r.entries[key]
+		if e == nil || e.order.desired == nil {
+			return nil
+		}
+		o := e.order
+		o.seen, o.pod, o.restart, o.evict = false, nil, nil, &evict
+		r.post(e, o)
+		return nil
+	})
+}
+
+// Down ends every pod with its own grace and returns when none is left, or
+// when ctx is done. No pod is started any more.
+func (r *Router) Down(ctx context.Context) error {
+	done := make(chan error, 1)
+	err := r.call(ctx, func() error {
+		r.down, r.dirty = true, true
+		r.downed = append(r.downed, done)
+		r.orderAll()
+		r.tellDown()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-r.ended:
+		return errors.New("ending every pod: podd is stopping; they run on")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Hurry ends without grace whatever is being ended, and all that will be.
+func (r *Router) Hurry(ctx context.Context) error {
+	return r.call(ctx, func() error {
+		r.hurry = true
+		r.orderAll()
+		return nil
+	})
+}

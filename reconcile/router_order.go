@@ -1,0 +1,118 @@
+package reconcile
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+)
+
+// orderAll gives every worker whose order changed its new one.
+func (r *Router) orderAll() {
+	verdicts := r.admit()
+	for key, e := range r.entries {
+		r.order(key, e, verdicts[key])
+	}
+}
+
+func (r *Router) order(key types.NamespacedName, e *entry, v plan.Verdict) {
+	o, was := r.compose(key, e, v), e.order
+	if was.seq > 0 && was.desired == o.desired && was.certain == o.certain && was.verdict == o.verdict &&
+		was.node == o.node && was.runtime == o.runtime && was.render == o.render && was.hurry == o.hurry {
+		return
+	}
+	if was.seq == 0 && r.seen {
+		// The newest look at the runtime counts for a name that is new.
+		o.seen, o.pod, o.asOf = true, r.last[key], r.asOf
+	}
+	r.post(e, o)
+}
+
+// compose is the order for one name as things stand, without an observation.
+func (r *Router) compose(key types.NamespacedName, e *entry, v plan.Verdict) order {
+	o := order{
+		seq: e.order.seq, desired: r.wanted(key), verdict: v,
+		node: r.planNode(), runtime: r.node.Name, render: r.render, hurry: r.hurry,
+	}
+	if o.desired != nil {
+		e.kind, e.source = o.desired.Origin.Kind, o.desired.Origin.Source
+		// Who holds what is not known before the runtime was seen.
+		if v.Answer == plan.Admit && r.seen {
+			e.admit(o.desired)
+		}
+	}
+	o.certain = o.desired == nil && r.certain(e)
+	return o
+}
+
+func (r *Router) post(e *entry, o order) {
+	o.seq = e.order.seq + 1
+	if o.seen && e.shown == 0 {
+		e.shown = o.seq
+	}
+	e.order = o
+	e.worker.post(o)
+}
+
+func (r *Router) wanted(key types.NamespacedName) *manifest.Pod {
+	if r.set == nil || r.down {
+		return nil
+	}
+	return r.set.Pods[key]
+}
+
+// certain tells whether the absence of a pod from the set is a fact: the
+// source that had it was seen whole or, when nobody knows which that was,
+// every source of its kind.
+func (r *Router) certain(e *entry) bool {
+	if r.down {
+		return true
+	}
+	if r.set == nil || !r.seen {
+		return false
+	}
+	if kind, configured := r.o.SourceKinds[e.source]; configured && kind == e.kind {
+		return r.set.Complete[e.source]
+	}
+	kind := e.kind
+	if kind == "" {
+		kind = sourceKind(e)
+	}
+	for name, k := range r.o.SourceKinds {
+		if (kind == "" || k == kind) && !r.set.Complete[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// sourceKind is what a sandbox says of where its pod came from.
+func sourceKind(e *entry) string {
+	if e.report == nil {
+		return ""
+	}
+	for _, inc := range e.report.Observed {
+		if kind := inc.Annotations["kubernetes.io/config.source"]; kind != "" {
+			return kind
+		}
+	}
+	return ""
+}
+
+func (r *Router) planNode() plan.Node {
+	n := planNode(r.node, r.o.Adopt)
+	n.Reachable = n.Reachable && r.seen
+	n.MaxBackoff = r.o.MaxBackoff
+	if n.Message == "" && !n.Reachable {
+		n.Message = "the runtime was not reached yet"
+	}
+	return n
+}
+
+func (r *Router) admit() map[types.NamespacedName]plan.Verdict {
+	claimants := make([]plan.Claimant, 0, len(r.entries))
+	for key, e := range r.entries {
+		claimants = append(claimants, e.claims(key, r.wanted(key), r.last[key]))
+	}
+	return plan.Admission(claimants, r.o.Limits)
+}

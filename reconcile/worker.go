@@ -1,0 +1,135 @@
+package reconcile
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+	"podd/reconcile/render"
+	"podd/runtime"
+)
+
+// order is what the router tells a worker: always the whole of what it wants,
+// so that a newer one can replace one not yet read.
+type order struct {
+	seq     uint64
+	desired *manifest.Pod
+	certain bool
+	verdict plan.Verdict
+	node    plan.Node
+	runtime string // its name
+	render  *render.Node
+	evict   *plan.Evict
+	restart []string // container names to restart once; "" is all
+	hurry   bool     // see plan.Input
+	seen    bool     // pod and asOf are an observation
+	pod     *runtime.Pod
+	asOf    time.Time
+}
+
+// after merges an order that was not read into the one that replaces it.
+func (o order) after(unread order) order {
+	o.restart = append(slices.Clone(unread.restart), o.restart...)
+	if o.evict == nil {
+		o.evict = unread.evict
+	}
+	if !o.seen && unread.seen {
+		o.seen, o.pod, o.asOf = true, unread.pod, unread.asOf
+	}
+	return o
+}
+
+// worker cares for one pod name. All fields below orders belong to the
+// goroutine in run.
+type worker struct {
+	key      types.NamespacedName
+	effects  *Effects
+	journals Journals
+	refresh  func(types.NamespacedName)
+	report   func(Report)
+	hostIPs  []string
+	log      *slog.Logger
+
+	orders chan order // capacity 1, see post
+	facts  chan fact
+
+	in          plan.Input
+	seq         uint64
+	runtimeName string
+	render      *render.Node
+	flights     map[string]flight
+	effectEnd   time.Time // of the newest effect: the barrier
+	looked      bool      // the runtime was seen at least once
+	past        map[types.UID]journal
+	said        said
+	rule        string // of the last decision, and since when
+	ruleSince   time.Time
+	// published is the last object reported, made from publishedFrom.
+	published     *v1.Pod
+	publishedFrom *manifest.Pod
+	running       sync.WaitGroup
+}
+
+// flight is an action under way.
+type flight struct {
+	action plan.Action
+	since  time.Time
+	cancel context.CancelFunc
+}
+
+// post gives an order without ever waiting. Only the router calls it.
+func (w *worker) post(o order) {
+	select {
+	case unread := <-w.orders:
+		o = o.after(unread)
+	default:
+	}
+	w.orders <- o
+}
+
+// run works until ctx is done and every effect has ended.
+func (w *worker) run(ctx context.Context) {
+	wake := time.NewTimer(0)
+	defer wake.Stop()
+	<-wake.C
+	for {
+		select {
+		case <-ctx.Done():
+			w.land()
+			return
+		case o := <-w.orders:
+			w.obey(o)
+		case f := <-w.facts:
+			w.take(f)
+		case <-wake.C:
+		}
+		if at := w.decide(ctx); at.IsZero() {
+			wake.Stop()
+		} else {
+			wake.Reset(max(time.Until(at), 0))
+		}
+	}
+}
+
+// land cancels what is under way and waits for it.
+func (w *worker) land() {
+	for _, fl := range w.flights {
+		fl.cancel()
+	}
+	done := make(chan struct{})
+	go func() { w.running.Wait(); close(done) }()
+	for {
+		select {
+		case <-w.facts:
+		case <-done:
+			return
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package reconcile
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"podd/reconcile/plan"
+)
+
+// decide plans until the plan stands, starts what it names, and returns when
+// to plan again.
+func (w *worker) decide(ctx context.Context) time.Time {
+	now := time.Now()
+	if w.note(now) && runsToEnd(w.in.Desired) {
+		w.rememberSoon(w.in.Desired.UID, w.in.Desired.Hash)
+	}
+	w.forgetStopped()
+	w.in.Now = now
+	w.in.InFlight = w.inFlight()
+	d := plan.Next(w.in)
+	if d.Succeed {
+		w.begin(w.in.Successor)
+		d = plan.Next(w.in)
+	}
+	if err := w.commit(&d); err != nil {
+		// Without the memory of its end the pod might run again: hold still.
+		d.Actions, d.Problem, d.Why = nil, true, err.Error()
+		d.Wake = now.Add(plan.RetryDelay(1))
+	}
+	w.cancelUnnamed(d)
+	for _, a := range d.Actions {
+		w.start(ctx, a)
+	}
+	if at := w.in.History.Volumes.Until; at.After(now) && (d.Wake.IsZero() || at.Before(d.Wake)) {
+		d.Wake = at
+	}
+	w.logDecision(d)
+	r := w.reportOf(d)
+	w.logOutcome(d, r.Pod)
+	w.report(r)
+	return d.Wake
+}
+
+func (w *worker) inFlight() map[string]plan.Action {
+	out := make(map[string]plan.Action, len(w.flights))
+	for subject, fl := range w.flights {
+		out[subject] = fl.action
+	}
+	return out
+}
+
+// cancelUnnamed gives up what the decision no longer asks for.
+func (w *worker) cancelUnnamed(d plan.Decision) {
+	for _, fl := range w.flights {
+		if plan.Cancellable(fl.action) && !named(d.Actions, fl.action) {
+			fl.cancel()
+		}
+	}
+}
+
+func named(actions []plan.Action, a plan.Action) bool {
+	return slices.ContainsFunc(actions, func(b plan.Action) bool { return plan.SameUndertaking(a, b) })
+}
+
+// start begins an action unless one of its subject is under way.
+func (w *worker) start(ctx context.Context, a plan.Action) {
+	subject := a.Subject()
+	if _, busy := w.flights[subject]; busy {
+		return
+	}
+	if _, ok := a.(plan.PrepareVolumes); ok {
+		w.setDir(plan.Dir{UID: w.in.Desired.UID, Hash: w.in.Desired.Hash, Volumes: true})
+		if err := w.remember(w.in.Desired.UID, w.in.Desired.Hash, false); err != nil {
+			w.volumesFailed(err)
+			return
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	w.flights[subject] = flight{a, time.Now(), cancel}
+	s := scene{w.key, w.in.Desired, w.in.Successor, w.in.Observed, w.render}
+	w.running.Go(func() { w.facts <- w.effects.do(ctx, a, s) })
+}

@@ -1,0 +1,117 @@
+package reconcile
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/reconcile/plan"
+	"podd/runtime"
+)
+
+// commit remembers what a decision wants remembered before its effects.
+func (w *worker) commit(d *plan.Decision) error {
+	if d.Stopping != nil {
+		w.in.History.Stopping = d.Stopping
+		if inc := findSandbox(w.in.Observed, d.Stopping.SandboxID); inc != nil && inc.ID != "" && d.Stopping.Grace > 0 {
+			w.rememberSoon(inc.UID, inc.Annotations[runtime.AnnotationHash])
+		}
+	}
+	if d.Finished != nil {
+		w.in.History.Finished = d.Finished
+		if err := w.remember(w.in.Desired.UID, w.in.Desired.Hash, true); err != nil {
+			w.in.History.Finished = nil
+			return err
+		}
+	}
+	return nil
+}
+
+// rememberSoon is for what costs little when it is lost: a failure is logged,
+// and mended by the next thing to remember.
+func (w *worker) rememberSoon(uid types.UID, hash string) {
+	if err := w.remember(uid, hash, false); err != nil {
+		w.log.Warn("not remembered", "err", err)
+	}
+}
+
+// remember writes the journal of one UID.
+func (w *worker) remember(uid types.UID, hash string, durable bool) error {
+	j := w.past[uid]
+	if j.Hash != hash {
+		j = journal{}
+	}
+	j.Key, j.UID, j.Hash = w.key, uid, hash
+	j.Stopping = nil
+	if s := w.in.History.Stopping; s != nil {
+		if inc := findSandbox(w.in.Observed, s.SandboxID); inc != nil && inc.UID == uid {
+			j.Stopping = s
+		}
+	}
+	if p := w.in.Desired; p != nil && p.UID == uid && p.Hash == hash {
+		j.StartTime, j.Finished = w.in.History.StartTime, w.in.History.Finished
+		j.Containers = map[string]journalEntry{}
+		for name, h := range w.in.History.Containers {
+			j.Containers[name] = journalEntry{Attempt: h.Attempt, LastExit: h.LastExit}
+		}
+	}
+	dir := w.dir(uid)
+	j.Volumes = dir.Volumes
+	dir.Hash = hash
+	w.setDir(dir)
+	w.past = with(w.past, uid, j)
+	return w.journals.write(j, durable)
+}
+
+// forgetStopped ends a termination once nothing of its sandbox is left, which
+// nobody knows before the runtime was seen: one taken over from an earlier life
+// of podd goes on with the rest of its grace.
+func (w *worker) forgetStopped() {
+	s := w.in.History.Stopping
+	if s == nil || !w.looked {
+		return
+	}
+	for i := range w.in.Observed {
+		if w.in.Observed[i].ID == s.SandboxID {
+			return
+		}
+	}
+	w.in.History.Stopping = nil
+}
+
+func (w *worker) dir(uid types.UID) plan.Dir {
+	for _, d := range w.in.Dirs {
+		if d.UID == uid {
+			return d
+		}
+	}
+	return plan.Dir{UID: uid}
+}
+
+func (w *worker) hashOf(uid types.UID) string { return w.dir(uid).Hash }
+
+func (w *worker) setDir(d plan.Dir) {
+	w.in.Dirs = append(slices.DeleteFunc(slices.Clone(w.in.Dirs), func(have plan.Dir) bool { return have.UID == d.UID }), d)
+}
+
+func (w *worker) dropDir(a plan.RemoveDir) {
+	w.in.Dirs = slices.DeleteFunc(slices.Clone(w.in.Dirs), func(have plan.Dir) bool { return have.UID == a.UID })
+	w.past = maps.Clone(w.past)
+	delete(w.past, a.UID)
+	if w.in.Desired != nil && w.in.Desired.UID == a.UID {
+		w.in.History.VolumesReady = false
+	}
+}
+
+// recall takes over what earlier lives of podd left about this name.
+func (w *worker) recall(past []journal) {
+	w.past = map[types.UID]journal{}
+	for _, j := range past {
+		w.past[j.UID] = j
+		w.in.Dirs = append(w.in.Dirs, plan.Dir{UID: j.UID, Hash: j.Hash, Volumes: j.Volumes})
+		if j.Stopping != nil {
+			w.in.History.Stopping = j.Stopping
+		}
+	}
+}

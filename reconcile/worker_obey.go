@@ -1,0 +1,124 @@
+package reconcile
+
+import (
+	"slices"
+	"time"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+	"podd/runtime"
+)
+
+func (w *worker) obey(o order) {
+	w.seq, w.runtimeName, w.render = o.seq, o.runtime, o.render
+	w.want(o.desired)
+	if o.seen {
+		w.observe(o.pod, o.asOf)
+	}
+	w.in.Certain, w.in.Verdict, w.in.Node, w.in.Hurry = o.certain, o.verdict, o.node, o.hurry
+	w.in.Node.Reachable = o.node.Reachable && w.looked
+	if o.evict != nil {
+		w.in.Evict = o.evict
+	}
+	for _, name := range o.restart {
+		w.askRestart(name)
+	}
+}
+
+// want takes a wanted version: the same, the next one, or none.
+func (w *worker) want(p *manifest.Pod) {
+	switch {
+	case p == nil:
+		w.in.Desired, w.in.Successor = nil, nil
+	case w.in.Desired == nil:
+		w.begin(p)
+	case sameVersion(p, w.in.Desired):
+		w.in.Desired, w.in.Successor = p, nil
+	default:
+		w.in.Successor = p
+	}
+}
+
+func sameVersion(a, b *manifest.Pod) bool { return a.UID == b.UID && a.Hash == b.Hash }
+
+// begin makes p the version in force, with what is remembered of it.
+func (w *worker) begin(p *manifest.Pod) {
+	old := w.in.History
+	h := plan.History{Stopping: old.Stopping, Released: old.Released, Cleanup: old.Cleanup, StartTime: time.Now()}
+	h.Containers = map[string]plan.ContainerHistory{}
+	for name, img := range old.Next {
+		h.Containers[name] = plan.ContainerHistory{Image: img}
+	}
+	if j, ok := w.past[p.UID]; ok && j.Hash == p.Hash {
+		h.Finished = j.Finished
+		if !j.StartTime.IsZero() {
+			h.StartTime = j.StartTime
+		}
+		for name, e := range j.Containers {
+			c := h.Containers[name]
+			c.Attempt, c.LastExit = e.Attempt, e.LastExit
+			h.Containers[name] = c
+		}
+	}
+	w.in.Desired, w.in.Successor, w.in.History, w.in.Evict = p, nil, h, nil
+	if w.dir(p.UID).Hash == "" && w.journals.has(p.UID) {
+		// Its journal is lost, or was never written.
+		w.setDir(plan.Dir{UID: p.UID, Hash: w.dir(p.UID).Hash, Volumes: true})
+	}
+}
+
+// observe takes what the runtime says, unless it was asked before the newest
+// effect ended: then it is asked again.
+func (w *worker) observe(p *runtime.Pod, asOf time.Time) {
+	if !asOf.After(w.effectEnd) {
+		w.refresh(w.key)
+		return
+	}
+	w.looked, w.in.Unseen = true, false
+	var seen []runtime.Incarnation
+	if p != nil {
+		seen = withExits(p.Incarnations, w.in.Observed)
+	}
+	w.in.Observed = seen
+	w.ownDirs()
+}
+
+// ownDirs takes every pod of ours that is seen to have a directory: its journal
+// may be lost, or podd may have been killed between the two.
+func (w *worker) ownDirs() {
+	for i := range w.in.Observed {
+		inc := &w.in.Observed[i]
+		if !inc.Foreign && !slices.ContainsFunc(w.in.Dirs, func(d plan.Dir) bool { return d.UID == inc.UID }) {
+			w.setDir(plan.Dir{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationHash], Volumes: true})
+		}
+	}
+}
+
+// askRestart remembers which running containers a user wants restarted.
+func (w *worker) askRestart(name string) {
+	for i := range w.in.Observed {
+		if !plan.Runs(w.in.Desired, &w.in.Observed[i]) {
+			continue
+		}
+		for _, c := range w.in.Observed[i].Containers {
+			if c.State == runtime.Running && (name == "" || name == c.Name) {
+				w.container(c.Name, func(h *plan.ContainerHistory) { h.RestartID = c.ID })
+			}
+		}
+	}
+}
+
+func (w *worker) take(f fact) {
+	fl := w.flights[f.action.Subject()]
+	fl.cancel()
+	delete(w.flights, f.action.Subject())
+	// Facts can come in another order than their effects ended in.
+	if f.ended.After(w.effectEnd) {
+		w.effectEnd = f.ended
+	}
+	ask := w.learn(f)
+	w.logFact(f, f.ended.Sub(fl.since))
+	if ask {
+		w.refresh(w.key)
+	}
+}
