@@ -1,0 +1,113 @@
+package server
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// ErrorTrailer names the trailer that holds the error which ended a text.
+const ErrorTrailer = "Podd-Error"
+
+func (a *API) logs(w http.ResponseWriter, r *http.Request) {
+	req, err := logRequest(r.URL.Query())
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	text := &textWriter{w: w, each: req.Follow, flush: http.NewResponseController(w).Flush}
+	if req.Follow {
+		err = a.Logs.Logs(r.Context(), req, text)
+	} else {
+		out := bufio.NewWriterSize(text, 32<<10)
+		err = a.Logs.Logs(r.Context(), req, out)
+		out.Flush() // fails only for a client that went away
+	}
+	switch {
+	case err == nil:
+		text.begin()
+	case text.begun:
+		text.flush() // an answer that went out whole would have no trailer
+		w.Header().Set(http.TrailerPrefix+ErrorTrailer, oneLine(err.Error()))
+	default:
+		fail(w, err)
+	}
+}
+
+// textWriter sends a text; its header goes with the first byte, so that until
+// then an error can still be the answer.
+type textWriter struct {
+	w     http.ResponseWriter
+	begun bool
+	each  bool // flush after every write
+	flush func() error
+}
+
+func (t *textWriter) begin() {
+	if !t.begun {
+		t.begun = true
+		t.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		t.w.Header().Set("X-Content-Type-Options", "nosniff")
+	}
+}
+
+func (t *textWriter) Write(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	t.begin()
+	n, err := t.w.Write(p)
+	if err == nil && t.each {
+		err = t.flush()
+	}
+	return n, err
+}
+
+// logRequest reads the query of /v1/logs.
+func logRequest(q url.Values) (req LogRequest, err error) {
+	if req.Container = q.Get("container"); req.Container == "" {
+		return req, &Error{http.StatusBadRequest, "parameter container is missing"}
+	}
+	req.Pod, err = Target{q.Get("namespace"), q.Get("pod"), req.Container}.key()
+	if err != nil {
+		return req, err
+	}
+	for name, to := range map[string]*bool{"previous": &req.Previous, "follow": &req.Follow, "timestamps": &req.Timestamps} {
+		if *to, err = boolean(q, name); err != nil {
+			return req, err
+		}
+	}
+	req.Tail = -1
+	for name, to := range map[string]*int64{"tail": &req.Tail, "limit": &req.Limit} {
+		if s := q.Get(name); s != "" {
+			if *to, err = strconv.ParseInt(s, 10, 64); err != nil {
+				return req, badParameter(name, s, "a number")
+			}
+		}
+	}
+	if s := q.Get("since"); s != "" {
+		if req.Since, err = time.Parse(time.RFC3339, s); err != nil {
+			return req, badParameter("since", s, "a time as 2006-01-02T15:04:05Z")
+		}
+	}
+	return req, nil
+}
+
+func boolean(q url.Values, name string) (bool, error) {
+	s := q.Get(name)
+	if s == "" {
+		return false, nil
+	}
+	b, err := strconv.ParseBool(s)
+	if err != nil {
+		return false, badParameter(name, s, "true or false")
+	}
+	return b, nil
+}
+
+func badParameter(name, value, want string) error {
+	return &Error{http.StatusBadRequest, fmt.Sprintf("parameter %s: %.80q is not %s", name, value, want)}
+}

@@ -1,0 +1,136 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// TestChangesLeadToTheView: whatever happens and however many states a watcher
+// misses, applying what it is sent gives the newest View.
+func TestChangesLeadToTheView(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		names := []string{"a-n1", "b-n1", "c-n1", "d-n1"}
+		pods := map[string]*PodView{}
+		var published, seen *View
+		for rev := range uint64(rapid.IntRange(1, 12).Draw(t, "changes")) {
+			name := rapid.SampledFrom(names).Draw(t, "name")
+			if rapid.Bool().Draw(t, "gone") {
+				delete(pods, name)
+			} else {
+				pods[name] = pod(name)
+			}
+			published = &View{Revision: rev}
+			for _, n := range names {
+				if pods[n] != nil {
+					published.Pods = append(published.Pods, pods[n])
+				}
+			}
+			if rapid.Bool().Draw(t, "missed") {
+				continue
+			}
+			change := Between(seen, published)
+			seen = change.Apply(seen)
+			if diff := cmp.Diff(published, seen, cmp.Transformer("nil", nonNil)); diff != "" {
+				t.Fatalf("after revision %d (-published +seen):\n%s", rev, diff)
+			}
+		}
+	})
+}
+
+func nonNil(pods []*PodView) []PodView {
+	out := []PodView{}
+	for _, p := range pods {
+		out = append(out, *p)
+	}
+	return out
+}
+
+func TestChangeHoldsOnlyWhatDiffers(t *testing.T) {
+	a, b, c := pod("a"), pod("b"), pod("c")
+	before := &View{Revision: 1, Pods: []*PodView{a, b}}
+	after := &View{Revision: 2, Pods: []*PodView{a, c}}
+	got := Between(before, after)
+	want := &Change{View: View{Revision: 2, Pods: []*PodView{c}}, Gone: keys("b")}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Between (-want +got):\n%s", diff)
+	}
+	text, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := &Change{}
+	if err := json.Unmarshal(text, back); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(got, back); diff != "" {
+		t.Errorf("through JSON (-sent +received):\n%s", diff)
+	}
+}
+
+// TestWatchCoalesces: a slow reader gets what it missed in one piece, a quick
+// one everything, and nobody anything twice.
+func TestWatchCoalesces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		state := NewLatest(&View{Revision: 1, Pods: []*PodView{pod("a")}})
+		ctx, cancel := context.WithCancel(t.Context())
+		changes, busy := make(chan *Change), make(chan struct{})
+		ended := make(chan error)
+		go func() {
+			ended <- watchViews(ctx, state, 0, func(c any) error {
+				changes <- c.(*Change)
+				<-busy
+				return nil
+			})
+		}()
+
+		if c := <-changes; !c.Whole || c.Revision != 1 {
+			t.Errorf("first change: whole %v, revision %d, want true, 1", c.Whole, c.Revision)
+		}
+		for rev := uint64(2); rev <= 5; rev++ { // while it is busy
+			state.Publish(&View{Revision: rev, Pods: []*PodView{pod("a")}})
+		}
+		busy <- struct{}{}
+		if c := <-changes; c.Whole || c.Revision != 5 || len(c.Pods) != 1 {
+			t.Errorf("after four changes: whole %v, revision %d, %d pods, want false, 5, 1", c.Whole, c.Revision, len(c.Pods))
+		}
+		busy <- struct{}{}
+		synctest.Wait()
+		select {
+		case c := <-changes:
+			t.Errorf("sent revision %d without a change", c.Revision)
+		default:
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("watch ended with %v", err)
+		}
+	})
+}
+
+func TestWatchFromKnownRevision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		state := NewLatest(&View{Revision: 3, Pods: []*PodView{pod("a"), pod("b")}})
+		stop := errors.New("enough")
+		ended, got := make(chan error), (*Change)(nil)
+		go func() {
+			ended <- watchViews(t.Context(), state, 3, func(c any) error { got = c.(*Change); return stop })
+		}()
+		synctest.Wait()
+		if got != nil {
+			t.Fatalf("sent revision %d to one who has it", got.Revision)
+		}
+		state.Publish(&View{Revision: 4, Pods: state.View().Pods[:1]})
+		if err := <-ended; err != stop {
+			t.Fatalf("watch ended with %v, want the error of send", err)
+		}
+		if got.Whole || len(got.Pods) != 0 || len(got.Gone) != 1 {
+			t.Errorf("whole %v, %d pods, %d gone, want false, 0, 1", got.Whole, len(got.Pods), len(got.Gone))
+		}
+	})
+}

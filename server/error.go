@@ -1,0 +1,42 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+)
+
+// Error is an answer of the API that is not the wanted one, at both ends of
+// the socket.
+type Error struct {
+	Status  int    `json:"-"` // the HTTP status; 0 stands for 500
+	Message string `json:"error"`
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// NotFound is an *Error for something that does not exist.
+func NotFound(message string) *Error { return &Error{http.StatusNotFound, message} }
+
+// fail answers with err.
+func fail(w http.ResponseWriter, err error) {
+	answer := Error{http.StatusInternalServerError, err.Error()}
+	if e := (*Error)(nil); errors.As(err, &e) && e.Status != 0 {
+		answer.Status = e.Status
+	}
+	reply(w, answer.Status, answer)
+}
+
+// reply answers with v as JSON.
+func reply(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, "encoding the answer: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	w.Write(body) // a client that went away needs no answer
+}

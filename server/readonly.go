@@ -1,0 +1,58 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ReadOnly is what the kubelet serves on its read-only port, as far as it is
+// safe to show to everyone who can connect:
+//
+//	/pods      a v1.PodList of all pods with their status, without env values
+//	/healthz   as Health
+//
+// A web page in a browser on this machine can make it send requests here, to a
+// name of the page's own that resolves to this machine; an unknown name in the
+// Host header is therefore answered 421.
+type ReadOnly struct {
+	State interface{ View() *View } // required
+	// Health serves /healthz and below; required.
+	Health *Health
+	// Node is allowed as Host beside localhost, loopback addresses and the
+	// address that the client connected to.
+	Node string
+}
+
+// ServeHTTP implements http.Handler.
+func (s *ReadOnly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !knownHost(r, s.Node) {
+		http.Error(w, "this is podd; ask for it as localhost, its address or the node's name", http.StatusMisdirectedRequest)
+		return
+	}
+	if !readOnlyMethod(w, r) {
+		return
+	}
+	switch path := r.URL.Path; {
+	case path == "/pods", path == "/pods/": // agents ask in both ways
+		reply(w, http.StatusOK, podList(s.State.View()))
+	case path == "/healthz", strings.HasPrefix(path, "/healthz/"):
+		s.Health.ServeHTTP(w, r)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// podList is v as the kubelet encodes it: the type is told once, at the top.
+func podList(v *View) *v1.PodList {
+	list := &v1.PodList{
+		TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"},
+		Items:    make([]v1.Pod, 0, len(v.Pods)),
+	}
+	for _, p := range v.Pods {
+		list.Items = append(list.Items, withoutEnvValues(p.Pod))
+	}
+	return list
+}

@@ -1,0 +1,150 @@
+package server
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func readOnly(views ...*PodView) *ReadOnly {
+	return &ReadOnly{State: NewLatest(&View{Pods: views}), Health: &Health{}, Node: "Node1"}
+}
+
+func TestReadOnlyHosts(t *testing.T) {
+	for host, want := range map[string]int{
+		"localhost":          200,
+		"localhost:10255":    200,
+		"LOCALHOST.":         200,
+		"127.0.0.1:10255":    200,
+		"127.9.9.9":          200,
+		"[::1]:10255":        200,
+		"[::1]":              200,
+		"[::ffff:127.0.0.1]": 200,
+		"10.1.2.3:10255":     200, // where the client connected to
+		"node1":              200,
+		"node1:10255":        200,
+		"":                   200,
+		"10.1.2.4":           421,
+		"example.org":        421,
+		"example.org:10255":  421,
+		"localhost.evil.org": 421,
+		"127.0.0.1.nip.io":   421,
+		"[":                  421,
+	} {
+		if got := ask(readOnly(), "GET", "/pods", host); got.Code != want {
+			t.Errorf("Host %q: %d %q, want %d", host, got.Code, got.Body, want)
+		}
+	}
+}
+
+func TestReadOnlyRoutes(t *testing.T) {
+	tests := []struct {
+		method, path string
+		status       int
+	}{
+		{"GET", "/pods", 200},
+		{"GET", "/pods/", 200},
+		{"HEAD", "/pods", 200},
+		{"GET", "/healthz", 200},
+		{"GET", "/healthz/ping", 200},
+		{"POST", "/pods", 405},
+		{"DELETE", "/nothing", 405},
+		{"GET", "/readyz", 404},
+		{"GET", "/pods/web", 404},
+		{"GET", "/exec/default/web/app", 404},
+		{"GET", "/", 404},
+	}
+	for _, tt := range tests {
+		if got := ask(readOnly(), tt.method, tt.path, "localhost"); got.Code != tt.status {
+			t.Errorf("%s %s: %d, want %d", tt.method, tt.path, got.Code, tt.status)
+		}
+	}
+}
+
+func TestPodsShowNoEnvValues(t *testing.T) {
+	const secret = "s3cret"
+	env := []v1.EnvVar{{Name: "TOKEN", Value: secret}, {Name: "NODE", ValueFrom: &v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}}}
+	p := pod("web-node1")
+	p.Pod.Annotations = map[string]string{v1.LastAppliedConfigAnnotation: `{"value":"` + secret + `"}`, "kept": "yes"}
+	p.Pod.Spec = v1.PodSpec{
+		InitContainers:      []v1.Container{{Name: "init", Env: env}},
+		Containers:          []v1.Container{{Name: "app", Args: []string{"-v"}, Env: env}},
+		EphemeralContainers: []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Env: env}}},
+	}
+	p.Pod.Status = v1.PodStatus{Phase: v1.PodRunning, PodIP: "10.88.0.3"}
+	before := p.Pod.DeepCopy()
+
+	got := ask(readOnly(p), "GET", "/pods", "localhost")
+	if strings.Contains(got.Body.String(), secret) {
+		t.Errorf("the answer holds an env value: %s", got.Body)
+	}
+	if diff := cmp.Diff(before, p.Pod); diff != "" {
+		t.Errorf("the shared pod was written to (-before +after):\n%s", diff)
+	}
+	var list v1.PodList
+	if err := json.Unmarshal(got.Body.Bytes(), &list); err != nil {
+		t.Fatal(err)
+	}
+	env[0].Value = ""
+	want := v1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: []v1.Pod{*before.DeepCopy()}}
+	want.Items[0].TypeMeta = metav1.TypeMeta{}
+	want.Items[0].Annotations = map[string]string{"kept": "yes"}
+	want.Items[0].Spec.InitContainers[0].Env = env
+	want.Items[0].Spec.Containers[0].Env = env
+	want.Items[0].Spec.EphemeralContainers[0].Env = env
+	if diff := cmp.Diff(want, list); diff != "" {
+		t.Errorf("/pods (-want +got):\n%s", diff)
+	}
+	if ct := got.Header().Get("Content-Type"); ct != "application/json" {
+		t.Errorf("Content-Type is %q", ct)
+	}
+}
+
+func TestPodsOfNothing(t *testing.T) {
+	const want = `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[]}`
+	if got := ask(readOnly(), "GET", "/pods", "localhost").Body.String(); got != want {
+		t.Errorf("/pods is %s, want %s", got, want)
+	}
+}
+
+// TestBodyStaysUnread sends a request that announces a body and never sends
+// it: the answer comes all the same and the connection is closed.
+func TestBodyStaysUnread(t *testing.T) {
+	addr := serve(t, &Server{Handler: readOnly()})
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	io.WriteString(c, "GET /pods HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != 200 || !resp.Close {
+		t.Errorf("status %d, Close %v, want 200, true", resp.StatusCode, resp.Close)
+	}
+}
+
+func TestHeadersAreBounded(t *testing.T) {
+	addr := serve(t, &Server{Handler: readOnly()})
+	r, _ := http.NewRequest("GET", "http://"+addr+"/pods", nil)
+	r.Header.Set("X-Long", strings.Repeat("x", 2*maxHeader))
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("status %d, want 431", resp.StatusCode)
+	}
+}

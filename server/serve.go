@@ -1,0 +1,116 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Bounds on what a client can make a face keep. Requests are small and have no
+// body, but for a few bytes of JSON on the socket.
+const (
+	headerTimeout = 5 * time.Second
+	answerTimeout = 30 * time.Second
+	idleTimeout   = time.Minute
+	maxHeader     = 16 << 10
+	defaultConns  = 64
+	// endTimeout is how long handlers may take to notice that they should end
+	// before their connections are cut.
+	endTimeout = time.Second
+)
+
+// Server runs a handler on a listener.
+type Server struct {
+	Handler http.Handler // required
+	// MaxConns is how many connections are open at a time, further ones wait
+	// in the kernel's queue; 0 stands for 64.
+	MaxConns int
+	// Streams says that answers may last: they have no time limit.
+	Streams bool
+	// Log is told of handlers that panicked; nil for slog.Default.
+	Log *slog.Logger
+}
+
+// Listen opens a TCP listener for Serve. face names it in errors: "health".
+func Listen(ctx context.Context, face, addr string) (net.Listener, error) {
+	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listening on %s for the %s port: %w", addr, face, cause(err))
+	}
+	return ln, nil
+}
+
+// Serve answers on ln until ctx is done, which also ends the contexts of all
+// requests, and returns when every handler has returned. It closes ln. The
+// error is nil unless ln failed.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var conns sync.WaitGroup
+	hs := s.httpServer(ctx, &conns)
+
+	served := make(chan error, 1)
+	go func() { served <- hs.Serve(limited(ln, s.MaxConns)) }()
+	var failed error
+	select {
+	case <-ctx.Done():
+	case failed = <-served:
+		cancel()
+	}
+
+	end, stop := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer stop()
+	if hs.Shutdown(end) != nil {
+		hs.Close()
+	}
+	if failed == nil {
+		failed = <-served
+	}
+	conns.Wait()
+	if errors.Is(failed, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("accepting on %s: %w", ln.Addr(), cause(failed))
+}
+
+func (s *Server) httpServer(ctx context.Context, conns *sync.WaitGroup) *http.Server {
+	log := s.Log
+	if log == nil {
+		log = slog.Default()
+	}
+	hs := &http.Server{
+		Handler:           s.Handler,
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		// A connection is new before Serve can return, and closed after its
+		// last handler returned.
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				conns.Add(1)
+			case http.StateClosed, http.StateHijacked:
+				conns.Done()
+			}
+		},
+	}
+	if !s.Streams {
+		hs.ReadTimeout, hs.WriteTimeout = answerTimeout, answerTimeout
+	}
+	return hs
+}
+
+// cause is what the system said, without the layers that repeat the address.
+func cause(err error) error {
+	if op := (*net.OpError)(nil); errors.As(err, &op) {
+		err = op.Err
+	}
+	return err
+}

@@ -1,0 +1,189 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// pod is a ready, existing pod in namespace default.
+func pod(name string) *PodView {
+	return &PodView{
+		Pod: &v1.Pod{
+			TypeMeta:   metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		},
+		Exists: true,
+		Ready:  true,
+	}
+}
+
+// keys are those of pods in namespace default.
+func keys(names ...string) []Key {
+	var out []Key
+	for _, n := range names {
+		out = append(out, Key{"default", n})
+	}
+	return out
+}
+
+// machine is a podd in memory: a published state and what was asked of it.
+type machine struct {
+	*Latest
+	restarted []string
+	down      func(ctx context.Context) error
+	log       func(ctx context.Context, req LogRequest, w io.Writer) error
+}
+
+func (m *machine) Restart(_ context.Context, key types.NamespacedName, container string) error {
+	if key.Name == "absent-n1" {
+		return NotFound("no pod " + key.String())
+	}
+	m.restarted = append(m.restarted, key.String()+" "+container)
+	return nil
+}
+
+func (m *machine) Down(ctx context.Context) error { return m.down(ctx) }
+
+func (m *machine) Logs(ctx context.Context, req LogRequest, w io.Writer) error {
+	return m.log(ctx, req, w)
+}
+
+func (m *machine) handler() http.Handler {
+	return (&API{State: m, Command: m, Logs: m}).Handler()
+}
+
+func newMachine(names ...string) *machine {
+	v := &View{Revision: 7, Node: "n1", Version: "v0.1.0", Runtime: "containerd 2.4.2", Problems: []ProblemView{}}
+	for _, n := range names {
+		v.Pods = append(v.Pods, pod(n))
+	}
+	return &machine{Latest: NewLatest(v)}
+}
+
+// ask sends a request to h as the address 127.0.0.1:10255 would get it.
+func ask(h http.Handler, method, target, host string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, nil)
+	r.Host = host
+	local := &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 10255}
+	r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, local))
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// serve runs h until the test ends and returns its address.
+func serve(t *testing.T, s *Server) string {
+	t.Helper()
+	ln, err := Listen(t.Context(), "test", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(t.Context(), ln) }()
+	t.Cleanup(func() {
+		if err := <-done; err != nil {
+			t.Errorf("Serve returned %v", err)
+		}
+	})
+	return ln.Addr().String()
+}
+
+func TestServeEndsHandlersAndReturns(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ln, err := Listen(ctx, "test", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	entered, ended := make(chan struct{}), false
+	s := &Server{Streams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.(http.Flusher).Flush()
+		close(entered)
+		<-r.Context().Done()
+		ended = true
+	})}
+	client := make(chan error, 1)
+	go func() {
+		resp, err := http.Get("http://" + ln.Addr().String())
+		if err == nil {
+			_, err = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+		}
+		client <- err
+	}()
+	go func() { <-entered; cancel() }()
+	if err := s.Serve(ctx, ln); err != nil {
+		t.Errorf("Serve returned %v", err)
+	}
+	if !ended {
+		t.Error("Serve returned before the handler did")
+	}
+	if err := <-client; err != nil {
+		t.Errorf("the client saw %v, want a whole answer", err)
+	}
+}
+
+func TestServeSaysWhyItCannot(t *testing.T) {
+	ln, err := Listen(t.Context(), "test", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Listen(t.Context(), "health", ln.Addr().String())
+	want := "listening on " + ln.Addr().String() + " for the health port: bind: address already in use"
+	if err == nil || err.Error() != want {
+		t.Errorf("second Listen: %v, want %s", err, want)
+	}
+	ln.Close()
+	if err := (&Server{Handler: http.NotFoundHandler()}).Serve(t.Context(), ln); err == nil || !strings.HasPrefix(err.Error(), "accepting on ") {
+		t.Errorf("Serve on a closed listener: %v", err)
+	}
+}
+
+// TestConnectionLimit holds as many connections as are allowed and sees that
+// a further one is served only when one of them is given up.
+func TestConnectionLimit(t *testing.T) {
+	inner, outer := net.Pipe()
+	defer outer.Close()
+	ln := limited(&onceListener{conns: []net.Conn{inner, inner}}, 1)
+	first, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := make(chan error, 1)
+	go func() { _, err := ln.Accept(); second <- err }()
+	select {
+	case <-second:
+		t.Fatal("accepted beyond the limit")
+	default:
+	}
+	first.Close()
+	first.Close() // gives up its slot only once
+	if err := <-second; err != nil {
+		t.Fatalf("accepting after a slot was freed: %v", err)
+	}
+	go func() { _, err := ln.Accept(); second <- err }()
+	ln.Close()
+	if err := <-second; !errors.Is(err, net.ErrClosed) {
+		t.Fatalf("accepting after Close: %v, want net.ErrClosed", err)
+	}
+}
+
+// onceListener accepts what it was given.
+type onceListener struct{ conns []net.Conn }
+
+func (l *onceListener) Accept() (net.Conn, error) {
+	c := l.conns[0]
+	l.conns = l.conns[1:]
+	return c, nil
+}
+func (l *onceListener) Close() error   { return nil }
+func (l *onceListener) Addr() net.Addr { return &net.TCPAddr{} }

@@ -1,0 +1,70 @@
+package server
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// PodView is one pod and what podd last decided on it. Only Pod is required.
+type PodView struct {
+	// Pod is the object in force with its status; never nil. While it is being
+	// ended its deletionTimestamp is set. Of a pod that no manifest wants any
+	// more it has at least the names and the deletionTimestamp.
+	Pod *v1.Pod `json:"pod"`
+	// Path is the file, absolute, or the URL without userinfo and query, that
+	// the object was written in; Line is where in it, from 1, 0 when unknown.
+	Path string `json:"path,omitempty"`
+	Line int    `json:"line,omitempty"`
+	// Current says that the object in force is that of the wanted content of
+	// Path: no newer one waits to take over.
+	Current bool `json:"current"`
+	// Exists says that something of it is on this machine: a sandbox, a
+	// container, a mount, a directory, a start under way.
+	Exists bool `json:"exists"`
+	// Ready says that it does what its manifest asks: condition Ready, or, for
+	// a pod that runs to completion, succeeded.
+	Ready bool `json:"ready"`
+
+	// Phase and Rule are the plan's: where the pod stands and the row that
+	// matched; Why says it with this pod's facts. Problem says that a user has
+	// something to mend. Since is when the rule began to match.
+	Phase   string    `json:"phase,omitempty"`
+	Rule    string    `json:"rule,omitempty"`
+	Why     string    `json:"why,omitempty"`
+	Problem bool      `json:"problem,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
+	// Steps are the decisions on the containers, in the manifest's order.
+	Steps []StepView `json:"steps,omitempty"`
+	// Wake is when podd looks again by itself; zero for never.
+	Wake time.Time `json:"wake,omitzero"`
+	// Next are the planned actions, those under way included: "start pg".
+	Next []string `json:"next,omitempty"`
+	// Last are the containers' last exits, in the manifest's order.
+	Last []ExitView `json:"last,omitempty"`
+}
+
+// StepView is the plan's decision on one container.
+type StepView struct {
+	Container string `json:"container"`
+	// Rule is the row that matched: "crashed -> back off".
+	Rule string `json:"rule"`
+	Why  string `json:"why,omitempty"`
+	// Reason is a waiting reason ("CrashLoopBackOff"), or "".
+	Reason string `json:"reason,omitempty"`
+	// Until is when the wait ends by itself; zero for not by time.
+	Until   time.Time `json:"until,omitzero"`
+	Problem bool      `json:"problem,omitempty"`
+}
+
+// ExitView is how a container ended the last time.
+type ExitView struct {
+	Container string    `json:"container"`
+	ExitCode  int32     `json:"exitCode"`
+	Reason    string    `json:"reason,omitempty"` // the runtime's: Completed, Error, OOMKilled
+	Started   time.Time `json:"started,omitzero"`
+	Finished  time.Time `json:"finished,omitzero"`
+}
+
+// Key is the namespace and full name of the pod.
+func (p *PodView) Key() Key { return Key{p.Pod.Namespace, p.Pod.Name} }

@@ -1,0 +1,37 @@
+package server
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+func TestProblemString(t *testing.T) {
+	for want, p := range map[string]ProblemView{
+		"manifests/clock.yaml:4:21: error: spec.containers[0].image: required": {Path: "manifests/clock.yaml", Line: 4, Column: 21, Severity: SeverityError, Field: "spec.containers[0].image", Message: "required"},
+		"db.yaml:3: warning: waits":      {Path: "db.yaml", Line: 3, Severity: SeverityWarning, Message: "waits"},
+		"db.yaml: error: unreadable":     {Path: "db.yaml", Column: 7, Severity: SeverityError, Message: "unreadable"},
+		"error: no runtime was reached":  {Severity: SeverityError, Message: "no runtime was reached"},
+		"error: spec: is not served yet": {Severity: SeverityError, Field: "spec", Message: "is not served yet"},
+	} {
+		if got := p.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestKeyInJSON(t *testing.T) {
+	for text, key := range map[string]Key{`"default/web-n1"`: {"default", "web-n1"}, `""`: {}} {
+		got, err := json.Marshal(key)
+		if err != nil || string(got) != text {
+			t.Errorf("%+v is %s, %v, want %s", key, got, err, text)
+		}
+		var back Key
+		if err := json.Unmarshal([]byte(text), &back); err != nil || back != key {
+			t.Errorf("%s is %+v, %v, want %+v", text, back, err, key)
+		}
+	}
+	var k Key
+	if err := json.Unmarshal([]byte(`"web"`), &k); err == nil {
+		t.Errorf("a name without a namespace became %+v", k)
+	}
+}
