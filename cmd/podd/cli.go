@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"podd/cmd/podd/internal/config"
+)
+
+// verbs is the grammar: one line a verb, in the order of podd help. Each verb
+// has a Run method that takes what execute binds.
+type verbs struct {
+	Run      RunCmd      `cmd:"" help:"Run the pods of the sources, and follow them."`
+	Ps       PsCmd       `cmd:"" help:"List the pods and what is to be mended."`
+	Why      WhyCmd      `cmd:"" help:"Tell what a pod does and why."`
+	Wait     WaitCmd     `cmd:"" help:"Wait until pods are ready, or a file's content is."`
+	Logs     LogsCmd     `cmd:"" help:"Print what a container wrote."`
+	Restart  RestartCmd  `cmd:"" help:"Start a pod's containers again."`
+	Down     DownCmd     `cmd:"" help:"End all pods, with their grace."`
+	Plan     PlanCmd     `cmd:"" help:"Tell what would be done now, and do nothing."`
+	Validate ValidateCmd `cmd:"" help:"Check manifests without running anything."`
+	Version  VersionCmd  `cmd:"" help:"Tell the version."`
+}
+
+// execute understands a command line, args[0] being the program, and runs its
+// verb. Help and versions go to s.Out.
+func execute(ctx context.Context, args []string, s Streams) error {
+	program, words := filepath.Base(args[0]), args[1:]
+	k, err := newParser(ctx, &verbs{}, s)
+	if err != nil {
+		return err
+	}
+	words = helpFirst(words)
+	switch {
+	case len(words) == 0:
+	case words[0] == "--help", words[0] == "-h":
+		return printUsage(s.Out, k.Model)
+	case strings.HasPrefix(words[0], "--version"):
+		return printVersion(s.Out, program, words[0])
+	}
+	parsed, err := parse(k, words)
+	if err != nil {
+		return exitWith(usageCode(words), err)
+	}
+	return parsed.Run()
+}
+
+// newParser makes the parser of a grammar. It binds what Run methods may take:
+// a context and the Streams.
+func newParser(ctx context.Context, grammar any, s Streams) (*kong.Kong, error) {
+	k, err := kong.New(grammar, kong.Name("podd"), kong.Writers(s.Out, s.Err),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}))
+	if err != nil {
+		return nil, fmt.Errorf("building the command line's grammar: %w", err)
+	}
+	return k, nil
+}
+
+// helpFirst makes "help" and "help VERB" of what git and kubectl users type.
+func helpFirst(words []string) []string {
+	if len(words) == 0 || words[0] != "help" {
+		return words
+	}
+	if len(words) == 1 {
+		return []string{"--help"}
+	}
+	return []string{words[1], "--help"}
+}
+
+// parse finds the verb, lets package config ready its flags, and leaves the
+// rest to kong. The kubelet's flags are for the verbs that run or plan.
+func parse(k *kong.Kong, words []string) (*kong.Context, error) {
+	if len(words) == 0 || strings.HasPrefix(words[0], "-") {
+		words = append([]string{"run"}, words...)
+	}
+	verb := findVerb(k.Model, words[0])
+	if verb == nil {
+		return nil, unknownVerb(k.Model, words[0])
+	}
+	alone, names := map[string]bool{}, []string(nil)
+	for _, group := range verb.AllFlags(false) {
+		for _, f := range group {
+			alone[f.Name] = f.IsBool()
+			names = append(names, f.Name)
+		}
+	}
+	served := func(name string) (bool, bool) { a, ok := alone[name]; return a, ok }
+	rest, known, err := config.Args(words[1:], served, names)
+	if err != nil {
+		return nil, err
+	}
+	cmd, ok := verb.Target.Addr().Interface().(interface{ kubelet() *config.Flags })
+	if !ok && len(known) > 0 {
+		return nil, fmt.Errorf("--%s is no flag of podd %s, only of podd run", known[0].Name, verb.Name)
+	}
+	parsed, err := k.Parse(append(words[:1:1], rest...))
+	if ok {
+		cmd.kubelet().Known = known
+	}
+	return parsed, err
+}
+
+func findVerb(app *kong.Application, name string) *kong.Node {
+	i := slices.IndexFunc(app.Children, func(n *kong.Node) bool { return n.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return app.Children[i]
+}
+
+func unknownVerb(app *kong.Application, word string) error {
+	var names []string
+	for _, n := range app.Children {
+		names = append(names, n.Name)
+	}
+	if _, err := os.Stat(word); err == nil {
+		return fmt.Errorf("%q is a file, not a verb; podd run --runonce %s runs it once", word, word)
+	}
+	if near := config.Nearest(word, names); near != "" {
+		return fmt.Errorf("unknown verb %q; did you mean %q?", word, near)
+	}
+	return fmt.Errorf("unknown verb %q; podd help lists them", word)
+}
+
+// usageCode keeps a mistyped --runonce from looking like a container's code.
+func usageCode(words []string) int {
+	for _, w := range words {
+		if name, _, _ := strings.Cut(w, "="); name == "--runonce" {
+			return codeOwn
+		}
+	}
+	return codeUsage
+}
+
+// printUsage is podd help: what podd is, the verbs, two ways to begin.
+func printUsage(w io.Writer, app *kong.Application) error {
+	var b strings.Builder
+	b.WriteString("podd runs Kubernetes pods from manifest files and URLs on a CRI runtime.\n\n")
+	b.WriteString("  podd --pod-manifest-path DIR       run the pods in DIR and follow its changes\n")
+	b.WriteString("  podd run --runonce FILE            run pods to completion, exit with their code\n\n")
+	for _, n := range app.Children {
+		fmt.Fprintf(&b, "  %-10s %s\n", n.Name, n.Help)
+	}
+	b.WriteString("\npodd VERB --help tells its flags. podd alone is podd run.\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}

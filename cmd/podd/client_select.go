@@ -1,0 +1,137 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"podd/cmd/podd/internal/config"
+	"podd/server"
+)
+
+// Select narrows pods to namespaces.
+type Select struct {
+	Namespace     string `short:"n" placeholder:"NS" xor:"namespace" help:"Pods of this namespace only."`
+	AllNamespaces bool   `short:"A" xor:"namespace" help:"Pods of all namespaces; so it is without -n."`
+}
+
+// keeps says whether pods of a namespace are meant.
+func (s Select) keeps(namespace string) bool { return s.Namespace == "" || s.Namespace == namespace }
+
+// shortName is a pod's name as its author knows it: without the node's.
+func shortName(v *server.View, name string) string {
+	if short := strings.TrimSuffix(name, "-"+v.Node); short != "" {
+		return short
+	}
+	return name
+}
+
+// title is a pod's namespace and short name.
+func title(v *server.View, k server.Key) string { return k.Namespace + "/" + shortName(v, k.Name) }
+
+// find returns the one key that a user means by "web", "web-node" or
+// "namespace/web".
+func (s Select) find(v *server.View, keys []server.Key, word string) (server.Key, error) {
+	namespace, name, given := strings.Cut(word, "/")
+	switch {
+	case !given:
+		namespace, name = s.Namespace, word
+	case !s.keeps(namespace):
+		return server.Key{}, fmt.Errorf("%q is not in namespace %s, which -n asks for", word, s.Namespace)
+	}
+	meant := func(k server.Key) bool { return names(v, k, name) }
+	found := filter(keys, func(k server.Key) bool {
+		return meant(k) && (namespace == "" || k.Namespace == namespace)
+	})
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return server.Key{}, fmt.Errorf("%q is %s: say which, as NAMESPACE/NAME", word, joined(found))
+	}
+	if elsewhere := filter(keys, meant); len(elsewhere) > 0 {
+		return server.Key{}, fmt.Errorf("no pod %q in namespace %s; there is %s", name, namespace, joined(elsewhere))
+	}
+	return server.Key{}, unknownPodError(v, keys, word, name)
+}
+
+// unknownPodError suggests what is near.
+func unknownPodError(v *server.View, keys []server.Key, word, name string) error {
+	if len(keys) == 0 {
+		return fmt.Errorf("no pod %q; podd runs none", word)
+	}
+	var names []string
+	for _, k := range keys {
+		names = append(names, shortName(v, k.Name))
+	}
+	if near := config.Nearest(name, names); near != "" {
+		return fmt.Errorf("no pod %q; did you mean %q?", word, near)
+	}
+	return fmt.Errorf("no pod %q; podd ps lists them", word)
+}
+
+// names says whether a user may mean k by name.
+func names(v *server.View, k server.Key, name string) bool {
+	return k.Name == name || shortName(v, k.Name) == name
+}
+
+// findPod returns the pod that a user means.
+func (s Select) findPod(v *server.View, word string) (*server.PodView, error) {
+	key, err := s.find(v, podKeys(v), word)
+	if err != nil {
+		return nil, err
+	}
+	return podOf(v, key), nil
+}
+
+// podKeys are the keys of all pods shown.
+func podKeys(v *server.View) []server.Key {
+	keys := make([]server.Key, 0, len(v.Pods))
+	for _, p := range v.Pods {
+		keys = append(keys, p.Key())
+	}
+	return keys
+}
+
+// knownKeys are those of all pods and of those that only a problem speaks of.
+func knownKeys(v *server.View) []server.Key {
+	keys := podKeys(v)
+	for _, q := range v.Problems {
+		if q.Pod != (server.Key{}) && !slices.Contains(keys, q.Pod) {
+			keys = append(keys, q.Pod)
+		}
+	}
+	return keys
+}
+
+// podOf is the pod of a key, nil when there is none.
+func podOf(v *server.View, key server.Key) *server.PodView {
+	i := slices.IndexFunc(v.Pods, func(p *server.PodView) bool { return p.Key() == key })
+	if i < 0 {
+		return nil
+	}
+	return v.Pods[i]
+}
+
+func filter[T any](all []T, keep func(T) bool) []T {
+	var out []T
+	for _, x := range all {
+		if keep(x) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// joined lists keys as a sentence does.
+func joined(keys []server.Key) string {
+	var words []string
+	for _, k := range keys {
+		words = append(words, k.String())
+	}
+	if len(words) == 1 {
+		return words[0]
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}

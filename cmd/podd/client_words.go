@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"podd/server"
+)
+
+// lasted is a duration as people say it: "0.8s", "31s", "6m".
+func lasted(d time.Duration) string {
+	if d < 0 {
+		d = 0
+	}
+	if d < 10*time.Second {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return duration.HumanDuration(d)
+}
+
+// since is how long ago t was, in whole seconds.
+func since(t, now time.Time) string { return duration.HumanDuration(max(now.Sub(t), 0)) }
+
+// clock is a time of day, with the day where that is not today's.
+func clock(t, now time.Time) string {
+	t = t.In(now.Location())
+	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateTime)
+}
+
+// exitText says how a container ended: "exit 1 after 0.8s".
+func exitText(e server.ExitView) string {
+	what := fmt.Sprintf("exit %d", e.ExitCode)
+	if e.Reason == "OOMKilled" {
+		what = fmt.Sprintf("OOMKilled (%d)", e.ExitCode)
+	} else if name := unix.SignalName(unix.Signal(e.ExitCode - 128)); e.ExitCode > 128 && name != "" {
+		what = fmt.Sprintf("%s (%d)", name, e.ExitCode)
+	}
+	if e.Started.IsZero() || e.Finished.IsZero() {
+		return what
+	}
+	return what + " after " + lasted(e.Finished.Sub(e.Started))
+}
+
+// behindText says which content of a file runs when it is not the present one;
+// "" when it is.
+func behindText(f server.FileView, now time.Time) string {
+	if f.Behind == "" {
+		return ""
+	}
+	text := f.Behind
+	if !f.Since.IsZero() {
+		text += " " + since(f.Since, now) + " ago"
+	}
+	if f.Version.IsZero() {
+		return text
+	}
+	return text + "; version of " + clock(f.Version, now) + " runs"
+}
+
+// problemText is a problem on one line, its path as short as can be from dir.
+func problemText(p server.ProblemView, dir string) string {
+	p.Path = shortPath(p.Path, dir)
+	return plain(p.String())
+}
+
+// shortPath is path seen from dir, where it is below that; URLs stay.
+func shortPath(path, dir string) string {
+	if below, err := filepath.Rel(dir, path); err == nil && dir != "" && filepath.IsLocal(below) && filepath.IsAbs(path) {
+		return below
+	}
+	return path
+}
+
+// isURL tells URLs from files among the paths of a View.
+func isURL(path string) bool { return strings.Contains(path, "://") }
+
+// plain replaces what a terminal would act upon: names and messages come from
+// manifests, registries and containers.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, s)
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"podd/runtime/cri"
+	"podd/server"
+)
+
+// A part that took no turn for stuckAfter is stuck; the router takes one every
+// pulseEvery even when there is nothing to do.
+const (
+	pulseEvery = 10 * time.Second
+	stuckAfter = 2 * time.Minute
+)
+
+// pulse remembers the router's last turn. Safe for concurrent use.
+type pulse struct {
+	began time.Time // when podd started
+	last  atomic.Pointer[time.Time]
+}
+
+func (p *pulse) beat() {
+	now := time.Now()
+	p.last.Store(&now)
+}
+
+// stuck returns since when there was no beat, if that is too long; before the
+// first one, since podd's start.
+func (p *pulse) stuck() error {
+	last := p.last.Load()
+	switch {
+	case last == nil && time.Since(p.began) >= stuckAfter:
+		return fmt.Errorf("the sync loop has not taken its first turn, %s after podd's start", sinceAbout(p.began))
+	case last != nil && time.Since(*last) >= stuckAfter:
+		return fmt.Errorf("the sync loop took its last turn %s ago", sinceAbout(*last))
+	}
+	return nil
+}
+
+func sinceAbout(t time.Time) time.Duration { return time.Since(t).Round(time.Second) }
+
+func (d *podd) health() *server.Health {
+	return &server.Health{Checks: []server.Check{
+		{Name: "syncloop", Func: d.pulse.stuck},
+		{Name: "runtime", Func: d.runtimeStuck},
+	}}
+}
+
+func (d *podd) runtimeStuck() error { return runtimeStuck(d.pods.Health(), d.pulse.began) }
+
+// runtimeStuck: a runtime that was not there when podd began has that long too.
+func runtimeStuck(h cri.Health, began time.Time) error {
+	switch {
+	case h.Err == nil:
+		return nil
+	case h.LastRelist.IsZero() && time.Since(began) >= stuckAfter:
+		return fmt.Errorf("the runtime has not answered yet, %s after podd's start: %w", sinceAbout(began), h.Err)
+	case !h.LastRelist.IsZero() && time.Since(h.LastRelist) >= stuckAfter:
+		return fmt.Errorf("the runtime last answered %s ago: %w", sinceAbout(h.LastRelist), h.Err)
+	}
+	return nil
+}
+
+// face answers others until ctx is done.
+type face func(ctx context.Context) error
+
+// faces opens every configured one, so that a taken port is told at once.
+func (d *podd) faces(ctx context.Context) ([]face, error) {
+	socket, err := d.openSocket(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := []face{socket}
+	if addr := d.cfg.HealthzListen; addr != "" {
+		f, err := d.openTCP(ctx, "health", addr, d.health())
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, f)
+	}
+	if addr := d.cfg.ReadOnlyListen; addr != "" {
+		h := &server.ReadOnly{State: d.view.latest, Health: d.health(), Node: d.cfg.NodeName}
+		f, err := d.openTCP(ctx, "read-only", addr, h)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+func (d *podd) openTCP(ctx context.Context, name, addr string, h http.Handler) (face, error) {
+	ln, err := server.Listen(ctx, name, addr)
+	if err != nil {
+		return nil, err
+	}
+	s := &server.Server{Handler: h, Log: d.log}
+	return func(ctx context.Context) error { return s.Serve(ctx, ln) }, nil
+}

@@ -1,0 +1,163 @@
+package config
+
+import (
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	kubelet "k8s.io/kubelet/config/v1beta1"
+)
+
+func TestArgs(t *testing.T) {
+	alone := map[string]bool{"strict": true, "max-pods": false, "pod-max-pids": false}
+	tests := []struct {
+		args  string
+		rest  string
+		known string
+		err   string
+	}{
+		{args: "--max_pods 3 --strict", rest: "--max-pods=3 --strict"},
+		{args: "--strict=false", rest: "--strict=false"},
+		{args: "--strict file.yaml", rest: "--strict file.yaml"},
+		{args: "--pod-max-pids -1 -", rest: "--pod-max-pids=-1 -"},
+		{args: "-v 3 -e A=--x", rest: "-v 3 -e A=--x"},
+		{args: "-v=3 -e=A=b -v= -=x", rest: "-v3 -eA=b -v= -=x"},
+		{args: "--strict -- --max_pods --nonsense", rest: "--strict -- --max_pods --nonsense"},
+		{args: "--event_qps=3 --cert-dir /pki x", rest: "x", known: "event-qps cert-dir"},
+		{args: "--anonymous-auth --max-pods=1", rest: "--max-pods=1", known: "anonymous-auth"},
+		{args: "--feature-gates=A=true --feature-gates B=false", known: "feature-gates"},
+		{args: "--oom-score-adj -999", known: "oom-score-adj"},
+		{args: "--max-pod 3", err: "unknown flag --max-pod; did you mean --max-pods?"},
+		{args: "--eviction-hart=x", err: "unknown flag --eviction-hart; did you mean --eviction-hard?"},
+		{args: "--zzzzzz", err: "unknown flag --zzzzzz"},
+		{args: "--max-pods", err: "--max-pods: a value is missing"},
+		{args: "--cert-dir", err: "--cert-dir: a value is missing"},
+		{args: "--anonymous-auth=maybe", err: "--anonymous-auth: want true or false"},
+		{args: "--event-qps=many --zzzzzz=1", err: "--event-qps: want a whole number\nunknown flag --zzzzzz"},
+		{args: "--eviction-hard memory.available=1Gi", err: "--eviction-hard: want NAME<VALUE[,NAME<VALUE]"},
+		{args: "--feature-gates A=sure", err: "--feature-gates: want NAME=true or NAME=false for A"},
+		{args: "--cpu-cfs-quota-period=soon", err: "--cpu-cfs-quota-period: want a duration such as 10s or 5m"},
+	}
+	for _, tt := range tests {
+		rest, known, err := Args(strings.Fields(tt.args), func(name string) (bool, bool) {
+			a, ok := alone[name]
+			return a, ok
+		}, []string{"strict", "max-pods", "pod-max-pids"})
+		var names []string
+		for _, k := range known {
+			names = append(names, k.Name)
+		}
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		if text != tt.err {
+			t.Errorf("Args(%s): error %q, want %q", tt.args, text, tt.err)
+		}
+		if err != nil {
+			continue
+		}
+		if got := strings.Join(rest, " "); got != tt.rest {
+			t.Errorf("Args(%s): rest %q, want %q", tt.args, got, tt.rest)
+		}
+		if got := strings.Join(names, " "); got != tt.known {
+			t.Errorf("Args(%s): known %q, want %q", tt.args, got, tt.known)
+		}
+	}
+}
+
+// Every flag of the kubelet 1.34.4 on Linux is either served or known, and
+// none is both.
+func TestKubeletFlags(t *testing.T) {
+	text, err := os.ReadFile("testdata/kubelet-flags.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := map[string]bool{"help": true, "version": true} // of podd itself
+	for f := range reflect.TypeFor[Flags]().Fields() {
+		served[flagName(f)] = true
+	}
+	theirs := map[string]bool{}
+	for _, name := range strings.Fields(string(text)) {
+		theirs[name] = true
+		if _, known := findKnown(name); known == served[name] {
+			t.Errorf("--%s: known %v, served %v; want exactly one", name, known, served[name])
+		}
+	}
+	for _, f := range knownFlags {
+		if !theirs[f.name] {
+			t.Errorf("--%s is in the table, but no flag of the kubelet", f.name)
+		}
+	}
+}
+
+// Every field that the tables name exists, and takes what its flag gives.
+func TestTablesNameFields(t *testing.T) {
+	fields := map[string]reflect.Type{}
+	k := reflect.ValueOf(&kubelet.KubeletConfiguration{}).Elem()
+	leaves(k, k, "", func(path string, v, _ reflect.Value) { fields[path] = v.Type() })
+	for path := range served {
+		if fields[path] == nil {
+			t.Errorf("served: no field %q", path)
+		}
+	}
+	for path := range agrees {
+		if fields[path] == nil {
+			t.Errorf("agrees: no field %q", path)
+		}
+	}
+	for path := range insists {
+		if fields[path] == nil {
+			t.Errorf("insists: no field %q", path)
+		}
+	}
+	for f := range reflect.TypeFor[Flags]().Fields() {
+		if path, ok := f.Tag.Lookup("field"); ok && !served[path] {
+			t.Errorf("Flags.%s stands for %q, which is not served", f.Name, path)
+		}
+	}
+	sample := map[shape]string{text: "x", boolean: "true", number: "1", duration: "1s", list: "a,b", pairs: "a=b", below: "a<b", gates: "A=true"}
+	for _, f := range knownFlags {
+		if f.field == "" {
+			continue
+		}
+		k, err := f.take(sample[f.shape])
+		if err != nil {
+			t.Errorf("--%s=%s: %v", f.name, sample[f.shape], err)
+			continue
+		}
+		if _, problems := (&Flags{Known: []Known{k}}).checkedLayer(); len(problems) > 0 {
+			t.Errorf("--%s=%s as %s: %v", f.name, sample[f.shape], f.field, problems)
+		}
+	}
+}
+
+func TestArgsKeepsNoValueInErrors(t *testing.T) {
+	_, _, err := tryArgs("--storage-driver-secure=hunter2", "--feature-gates=hunter2", "--event-qps=hunter2")
+	if err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("error %v; want one without the value", err)
+	}
+}
+
+func tryArgs(args ...string) ([]string, []Known, error) {
+	return Args(args, func(string) (bool, bool) { return false, false }, nil)
+}
+
+func FuzzArgs(f *testing.F) {
+	f.Add("--max_pods 3 --event-qps=1 -- x")
+	f.Add("--feature-gates A=true --feature-gates=B=false --eviction-hard a<b,c<d")
+	f.Fuzz(func(t *testing.T, line string) {
+		rest, known, err := tryArgs(strings.Fields(line)...)
+		if err != nil {
+			return
+		}
+		flags := Flags{Known: known}
+		m := newMerged()
+		l, _ := flags.checkedLayer()
+		m.apply(l)
+		if _, err := m.decode(); err != nil {
+			t.Errorf("Args(%q) = %q, %v: cannot be decoded: %v", line, rest, known, err)
+		}
+	})
+}

@@ -1,0 +1,143 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"podd/manifest"
+)
+
+// checking collects what is wrong with a merged configuration. k is what the
+// user wrote, without defaults.
+type checking struct {
+	k        *kubelet.KubeletConfiguration
+	m        *merged
+	machine  Machine
+	problems []manifest.Problem
+}
+
+func (c *checking) errorf(field, format string, args ...any) {
+	o := c.m.origin(field)
+	c.problems = append(c.problems, o.problem(manifest.Error, field, fmt.Sprintf(format, args...)))
+}
+
+// all runs every check; order is the order of the messages.
+func (c *checking) all() []manifest.Problem {
+	c.sources()
+	c.ranges()
+	c.durations()
+	c.oneOf()
+	c.addresses()
+	c.paths()
+	c.together()
+	c.refusals()
+	return c.problems
+}
+
+func (c *checking) sources() {
+	if c.k.StaticPodURL != "" {
+		if why := checkURL(c.k.StaticPodURL); why != "" {
+			c.errorf("staticPodURL", "%s", why)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.k.StaticPodURLHeader)) {
+		if why := checkHeader(name, c.k.StaticPodURLHeader[name]); why != "" {
+			c.errorf(join("staticPodURLHeader", name), "%s", why)
+		}
+	}
+}
+
+// checkURL says what is wrong with a manifest URL, or "". It shows only host
+// and path: the rest may be a password.
+func checkURL(text string) string {
+	u, err := url.Parse(strings.NewReplacer("{node}", "node", "{machineID}", "id").Replace(text))
+	switch {
+	case err != nil:
+		return "not a URL; want http://… or https://…"
+	case u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Sprintf("scheme %q is not served; want http or https", u.Scheme)
+	case u.Host == "":
+		return "the host is missing"
+	}
+	return ""
+}
+
+func (c *checking) ranges() {
+	k := c.k
+	const none = math.MaxInt64
+	for _, r := range []struct {
+		field         string
+		value, lo, hi int64
+	}{
+		{"healthzPort", deref32(k.HealthzPort), 0, 65535},
+		{"readOnlyPort", int64(k.ReadOnlyPort), 0, 65535},
+		{"port", int64(k.Port), 0, 65535},
+		{"maxPods", int64(k.MaxPods), 0, none},
+		{"podsPerCore", int64(k.PodsPerCore), 0, none},
+		{"registryPullQPS", deref32(k.RegistryPullQPS), 0, none},
+		{"registryBurst", int64(k.RegistryBurst), 0, none},
+		{"eventRecordQPS", deref32(k.EventRecordQPS), 0, none},
+		{"eventBurst", int64(k.EventBurst), 0, none},
+		{"kubeAPIQPS", deref32(k.KubeAPIQPS), 0, none},
+		{"kubeAPIBurst", int64(k.KubeAPIBurst), 0, none},
+		{"nodeLeaseDurationSeconds", int64(k.NodeLeaseDurationSeconds), 0, none},
+		{"nodeStatusMaxImages", deref32(k.NodeStatusMaxImages), -1, none},
+		{"oomScoreAdj", deref32(k.OOMScoreAdj), -1000, 1000},
+		{"maxOpenFiles", k.MaxOpenFiles, 0, none},
+		{"iptablesMasqueradeBit", deref32(k.IPTablesMasqueradeBit), 0, 31},
+		{"iptablesDropBit", deref32(k.IPTablesDropBit), 0, 31},
+		{"imageGCHighThresholdPercent", deref32(k.ImageGCHighThresholdPercent), 0, 100},
+		{"imageGCLowThresholdPercent", deref32(k.ImageGCLowThresholdPercent), 0, 100},
+	} {
+		switch {
+		case r.lo <= r.value && r.value <= r.hi:
+		case r.hi == none:
+			c.errorf(r.field, "%d is too small; want at least %d", r.value, r.lo)
+		default:
+			c.errorf(r.field, "%d is out of range; want %d to %d", r.value, r.lo, r.hi)
+		}
+	}
+	if p := k.MaxParallelImagePulls; p != nil && *p < 1 {
+		c.errorf("maxParallelImagePulls", "%d is too small; want at least 1", *p)
+	}
+}
+
+func deref32(p *int32) int64 {
+	if p == nil {
+		return 0
+	}
+	return int64(*p)
+}
+
+func (c *checking) durations() {
+	k := c.k
+	for _, d := range []struct {
+		field string
+		value metav1.Duration
+	}{
+		{"fileCheckFrequency", k.FileCheckFrequency},
+		{"httpCheckFrequency", k.HTTPCheckFrequency},
+		{"syncFrequency", k.SyncFrequency},
+		{"runtimeRequestTimeout", k.RuntimeRequestTimeout},
+		{"imageMinimumGCAge", k.ImageMinimumGCAge},
+		{"imageMaximumGCAge", k.ImageMaximumGCAge},
+		{"shutdownGracePeriod", k.ShutdownGracePeriod},
+		{"shutdownGracePeriodCriticalPods", k.ShutdownGracePeriodCriticalPods},
+	} {
+		if d.value.Duration < 0 {
+			c.errorf(d.field, "%s is negative", d.value.Duration)
+		}
+	}
+	if p := k.CrashLoopBackOff.MaxContainerRestartPeriod; p != nil && p.Duration != 0 &&
+		(p.Duration < time.Second || p.Duration > 300*time.Second) {
+		c.errorf("crashLoopBackOff.maxContainerRestartPeriod", "%s is out of range; want 1s to 300s", p.Duration)
+	}
+}

@@ -1,0 +1,79 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+func (c *checking) oneOf() {
+	k := c.k
+	for _, e := range []struct {
+		field, value string
+		want         []string
+	}{
+		{"cgroupDriver", k.CgroupDriver, []string{"cgroupfs", "systemd"}},
+		{"logging.format", k.Logging.Format, []string{"text", "json"}},
+		{"authorization.mode", string(k.Authorization.Mode), []string{"AlwaysAllow", "Webhook"}},
+		{"hairpinMode", k.HairpinMode, []string{"promiscuous-bridge", "hairpin-veth", "none"}},
+		{"topologyManagerScope", k.TopologyManagerScope, []string{"container", "pod"}},
+		{"memorySwap.swapBehavior", k.MemorySwap.SwapBehavior, []string{"NoSwap", "LimitedSwap"}},
+	} {
+		if e.value != "" && !slices.Contains(e.want, e.value) {
+			c.errorf(e.field, "%q is not known; want %s", e.value, strings.Join(e.want, " or "))
+		}
+	}
+}
+
+func (c *checking) addresses() {
+	for _, a := range []struct{ field, value string }{
+		{"healthzBindAddress", c.k.HealthzBindAddress},
+		{"address", c.k.Address},
+	} {
+		if _, err := netip.ParseAddr(a.value); a.value != "" && err != nil {
+			c.errorf(a.field, "%q is no IP address", a.value)
+		}
+	}
+	for i, dns := range c.k.ClusterDNS {
+		if _, err := netip.ParseAddr(dns); err != nil {
+			c.errorf(index("clusterDNS", i), "%q is no IP address", dns)
+		}
+	}
+	if strings.ContainsAny(c.k.ClusterDomain, " \t\r\n/") {
+		c.errorf("clusterDomain", "%q is no domain", c.k.ClusterDomain)
+	}
+	for _, field := range []string{"containerRuntimeEndpoint", "imageServiceEndpoint"} {
+		value := c.k.ContainerRuntimeEndpoint
+		if field == "imageServiceEndpoint" {
+			value = c.k.ImageServiceEndpoint
+		}
+		if _, err := endpoint(value); err != nil {
+			c.errorf(field, "%v", err)
+		}
+	}
+}
+
+// endpoint writes a CRI socket as "unix:///path"; a bare path is taken as one.
+func endpoint(text string) (string, error) {
+	path, ok := strings.CutPrefix(text, "unix://")
+	switch {
+	case text == "":
+		return "", nil
+	case !ok && strings.Contains(text, "://"):
+		return "", fmt.Errorf("%q is no unix socket; want unix:///run/containerd/containerd.sock or the like", text)
+	case !filepath.IsAbs(path):
+		return "", fmt.Errorf("%q is not absolute; want unix:///path", text)
+	}
+	return "unix://" + filepath.Clean(path), nil
+}
+
+func (c *checking) paths() {
+	if p := c.k.PodLogsDir; p != "" && (!filepath.IsAbs(p) || filepath.Clean(p) == "/") {
+		c.errorf("podLogsDir", "%q cannot be used; want an absolute path below /", p)
+	}
+	if slices.Contains(strings.Split(c.k.CgroupRoot, "/"), "..") {
+		c.errorf("cgroupRoot", "%q leaves the cgroup tree", c.k.CgroupRoot)
+	}
+}

@@ -1,0 +1,122 @@
+package config
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Config is how podd runs, complete and checked. Every field holds its final
+// value: no later default applies unless the field says so. It is a plain
+// value; whoever gets it must not write to its slices and maps.
+type Config struct {
+	// ManifestPaths are directories or single files, as the user wrote them
+	// and cleaned. Empty: no file source.
+	ManifestPaths []string
+	// ManifestURLs are http or https URLs; {node} and {machineID} in them are
+	// still to be replaced. Empty: no URL source.
+	ManifestURLs []string
+	// URLHeader goes with every request to every one of ManifestURLs.
+	URLHeader Header
+	// URLHeaderFile holds more headers, one "Name: value" a line, read anew
+	// before each poll so that tokens can rotate; "" for none.
+	URLHeaderFile string
+	// URLCAFile replaces the system's roots for ManifestURLs; "" keeps them.
+	URLCAFile string
+	// URLCertFile and URLKeyFile are the client certificate; both or neither.
+	URLCertFile, URLKeyFile string
+	// FileCheckFrequency is the rescan of ManifestPaths beside their watch.
+	FileCheckFrequency time.Duration
+	// HTTPCheckFrequency is the poll of ManifestURLs.
+	HTTPCheckFrequency time.Duration
+	// SyncFrequency is the longest a pod goes without being looked at again.
+	SyncFrequency time.Duration
+	// Strict makes unknown and repeated manifest fields errors.
+	Strict bool
+
+	// NodeName is lower case and a DNS-1123 subdomain.
+	NodeName string
+	// NodeIPs are the addresses pods see as the host's, the primary first;
+	// empty: find them.
+	NodeIPs []netip.Addr
+	// RootDir holds podd's state and the pods' volumes; absolute.
+	RootDir string
+	// RunDir holds the control socket; absolute.
+	RunDir string
+	// PodLogsDir holds the pods' logs; absolute.
+	PodLogsDir string
+	// MaxPods that run at once; at least 1.
+	MaxPods int
+	// Adopt ends foreign sandboxes that hold a wanted pod's name.
+	Adopt bool
+	// RunOnce runs what the sources hold once, to completion.
+	RunOnce bool
+
+	// RuntimeEndpoint is the CRI socket as "unix:///path"; "" looks for one at
+	// the well-known places.
+	RuntimeEndpoint string
+	// ImageEndpoint is like RuntimeEndpoint; "" means the same as that.
+	ImageEndpoint string
+	// RuntimeRequestTimeout bounds each CRI call but the long ones.
+	RuntimeRequestTimeout time.Duration
+	// CgroupDriver, "cgroupfs" or "systemd", counts only where the runtime
+	// does not say what it uses itself.
+	CgroupDriver string
+	// CgroupRoot is the cgroup pods are placed under; "" is the root.
+	CgroupRoot string
+	// SandboxImage is never collected; "" when not told.
+	SandboxImage string
+	// SeccompDefault gives RuntimeDefault to whatever names no profile.
+	SeccompDefault bool
+	// MaxRestartPeriod caps the crash back-off; 1s to 5m.
+	MaxRestartPeriod time.Duration
+	// ParallelStarts bounds the pods being started at once; 0 lets podd choose.
+	ParallelStarts int
+
+	// ParallelPulls bounds the images being pulled at once; 0 for no bound.
+	ParallelPulls int
+	// PullQPS and PullBurst limit the rate of pulls; QPS 0 for no limit.
+	PullQPS, PullBurst int
+	// PullOffline says what policy Always does when no registry answers.
+	PullOffline PullOffline
+
+	// ClusterDNS are the name servers of pods with dnsPolicy ClusterFirst.
+	ClusterDNS []string
+	// ClusterDomain is searched by those pods; may be "".
+	ClusterDomain string
+	// ResolvConf is the file the pods' DNS is made from; "" for none at all.
+	ResolvConf string
+
+	// HealthzListen is the address of /healthz as "host:port"; "" is off.
+	HealthzListen string
+	// ReadOnlyListen is the address of /pods as "host:port"; "" is off.
+	ReadOnlyListen string
+
+	// LogFormat is "text" or "json".
+	LogFormat string
+	// Verbosity is klog's: 0 says what matters, 4 and above is for debugging.
+	Verbosity int
+}
+
+// PullOffline is what an image of pull policy Always does without a registry.
+type PullOffline string
+
+// The values of --pull-offline.
+const (
+	// PullStrict waits for the registry, as the kubelet does.
+	PullStrict PullOffline = "strict"
+	// PullUsePresent starts from an image that is present, with a Problem.
+	PullUsePresent PullOffline = "use-present"
+)
+
+// What v1beta1 does not say or podd does otherwise than the kubelet.
+const (
+	// DefaultRootDir keeps podd clear of a kubelet on the same machine.
+	DefaultRootDir = "/var/lib/podd"
+	// KubeletRootDir is the default when called as "kubelet".
+	KubeletRootDir = "/var/lib/kubelet"
+	// DefaultRunDir has the control socket.
+	DefaultRunDir = "/run/podd"
+	// DefaultParallelPulls applies when the user said nothing: the kubelet
+	// pulls one image at a time, so one hung registry stops every other pull.
+	DefaultParallelPulls = 5
+)

@@ -1,0 +1,52 @@
+package config
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+)
+
+// nested reports whether typ is a struct whose fields are walked one by one.
+func nested(typ reflect.Type) bool {
+	typ = deref(typ)
+	return typ.Kind() == reflect.Struct && !reflect.PointerTo(typ).Implements(reflect.TypeFor[json.Unmarshaler]())
+}
+
+func deref(typ reflect.Type) reflect.Type {
+	if typ.Kind() == reflect.Pointer {
+		return typ.Elem()
+	}
+	return typ
+}
+
+// jsonFields are the fields of a struct by their JSON names, inlined structs
+// included.
+func jsonFields(typ reflect.Type) map[string]reflect.Type {
+	fields := map[string]reflect.Type{}
+	for f := range eachField(typ) {
+		fields[f.name] = f.typ
+	}
+	return fields
+}
+
+type jsonField struct {
+	name  string
+	typ   reflect.Type
+	index []int
+}
+
+// eachField yields the fields of a struct in their order, inlined structs'
+// own in the place of those.
+func eachField(typ reflect.Type) func(yield func(jsonField) bool) {
+	return func(yield func(jsonField) bool) {
+		for _, f := range reflect.VisibleFields(typ) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if f.Anonymous || name == "" || name == "-" {
+				continue
+			}
+			if !yield(jsonField{name, f.Type, f.Index}) {
+				return
+			}
+		}
+	}
+}

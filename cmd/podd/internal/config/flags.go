@@ -1,0 +1,142 @@
+package config
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"time"
+
+	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"podd/manifest"
+)
+
+// Flags are the flags of podd run, with the kubelet's names where it has one.
+// A nil pointer or slice was not given. The tag "field" names the v1beta1 field
+// a flag stands for; the others are podd's own or have no field. The remaining
+// tags are kong's.
+type Flags struct {
+	PodManifestPath       []string       `group:"Sources" sep:"none" placeholder:"PATH" help:"Directory or file with manifests; repeatable."`
+	ManifestURL           []string       `group:"Sources" name:"manifest-url" sep:"none" placeholder:"URL" help:"URL with manifests, {node} and {machineID} are replaced; repeatable."`
+	ManifestURLHeader     []string       `group:"Sources" name:"manifest-url-header" sep:"none" placeholder:"NAME:VALUE" help:"Header for every manifest URL; visible in ps, prefer the file."`
+	ManifestURLHeaderFile string         `group:"Sources" name:"manifest-url-header-file" placeholder:"FILE" help:"Headers for every manifest URL, one \"Name: value\" a line."`
+	ManifestURLCA         string         `group:"Sources" name:"manifest-url-ca" placeholder:"FILE" help:"CA certificates for manifest URLs instead of the system's."`
+	ManifestURLCert       string         `group:"Sources" name:"manifest-url-cert" placeholder:"FILE" help:"Client certificate for manifest URLs."`
+	ManifestURLKey        string         `group:"Sources" name:"manifest-url-key" placeholder:"FILE" help:"Key of that certificate."`
+	FileCheckFrequency    *time.Duration `group:"Sources" field:"fileCheckFrequency" placeholder:"20s" help:"How often files are looked at again beside watching them."`
+	HTTPCheckFrequency    *time.Duration `group:"Sources" name:"http-check-frequency" field:"httpCheckFrequency" placeholder:"20s" help:"How often manifest URLs are asked."`
+	SyncFrequency         *time.Duration `group:"Sources" field:"syncFrequency" placeholder:"1m" help:"How often every pod is looked at anew at least."`
+	Strict                bool           `group:"Sources" help:"Refuse manifests with unknown or repeated fields instead of warning."`
+
+	Config           string  `group:"Node" placeholder:"FILE" help:"KubeletConfiguration (kubelet.config.k8s.io/v1beta1); flags win."`
+	ConfigDir        string  `group:"Node" placeholder:"DIR" help:"Drop-ins (*.conf) merged over the configuration."`
+	HostnameOverride string  `group:"Node" placeholder:"NAME" help:"Name of the node instead of the hostname."`
+	NodeIP           string  `group:"Node" name:"node-ip" placeholder:"IP[,IP]" help:"Addresses of the node; found when not given."`
+	RootDir          string  `group:"Node" placeholder:"DIR" help:"State and volumes (/var/lib/podd)."`
+	RunDir           string  `group:"Node" placeholder:"DIR" help:"Control socket (/run/podd)."`
+	PodLogsDir       *string `group:"Node" field:"podLogsDir" placeholder:"DIR" help:"Logs of the pods (/var/log/pods)."`
+	MaxPods          *int32  `group:"Node" field:"maxPods" placeholder:"110" help:"Pods that run at once."`
+	Adopt            *bool   `group:"Node" help:"End pods of others that hold a wanted pod's name."`
+	RunOnce          *bool   `group:"Node" name:"runonce" field:"runOnce" help:"Run the pods once, to completion, and exit with their code."`
+
+	ContainerRuntimeEndpoint *string        `group:"Runtime" field:"containerRuntimeEndpoint" placeholder:"SOCKET" help:"CRI socket; containerd's and CRI-O's are found."`
+	ImageServiceEndpoint     *string        `group:"Runtime" field:"imageServiceEndpoint" placeholder:"SOCKET" help:"CRI socket for images, if another."`
+	RuntimeRequestTimeout    *time.Duration `group:"Runtime" field:"runtimeRequestTimeout" placeholder:"2m" help:"Limit for each call of the runtime."`
+	CgroupDriver             *string        `group:"Runtime" field:"cgroupDriver" placeholder:"cgroupfs" help:"cgroupfs or systemd, where the runtime does not say."`
+	CgroupRoot               *string        `group:"Runtime" field:"cgroupRoot" placeholder:"CGROUP" help:"Cgroup to put pods under."`
+	SeccompDefault           *bool          `group:"Runtime" field:"seccompDefault" help:"Use the runtime's seccomp profile where none is named."`
+	PodMaxPids               *int64         `group:"Runtime" field:"podPidsLimit" placeholder:"-1" help:"Processes in one pod; only -1, no limit, is served yet."`
+	PodInfraContainerImage   string         `group:"Runtime" placeholder:"IMAGE" help:"Sandbox image that is never collected."`
+	ParallelStarts           int            `group:"Runtime" placeholder:"N" help:"Pods being started at once; 0 lets podd choose."`
+	FailSwapOn               *bool          `group:"Runtime" hidden:"" field:"failSwapOn"`
+	FailCgroupV1             *bool          `group:"Runtime" hidden:"" name:"fail-cgroupv1" field:"failCgroupV1"`
+
+	SerializeImagePulls   *bool       `group:"Images" field:"serializeImagePulls" help:"Pull one image at a time."`
+	MaxParallelImagePulls *int32      `group:"Images" field:"maxParallelImagePulls" placeholder:"5" help:"Images being pulled at once."`
+	RegistryQPS           *int32      `group:"Images" name:"registry-qps" field:"registryPullQPS" placeholder:"5" help:"Pulls a second; 0 for no limit."`
+	RegistryBurst         *int32      `group:"Images" field:"registryBurst" placeholder:"10" help:"Pulls at once above that rate."`
+	PullOffline           PullOffline `group:"Images" enum:"strict,use-present" default:"strict" help:"What policy Always does when no registry answers: strict waits, use-present starts the image that is there."`
+
+	ClusterDNS    []string `group:"DNS" name:"cluster-dns" field:"clusterDNS" placeholder:"IP" help:"Name servers of pods; repeatable."`
+	ClusterDomain *string  `group:"DNS" field:"clusterDomain" placeholder:"DOMAIN" help:"Domain that pods search."`
+	ResolvConf    *string  `group:"DNS" field:"resolvConf" placeholder:"FILE" help:"What the pods' DNS is made from (/etc/resolv.conf)."`
+
+	HealthzPort        *int32  `group:"Health and logs" field:"healthzPort" placeholder:"10248" help:"Port of /healthz; 0 is off."`
+	HealthzBindAddress *string `group:"Health and logs" field:"healthzBindAddress" placeholder:"127.0.0.1" help:"Address of /healthz."`
+	ReadOnlyPort       *int32  `group:"Health and logs" field:"readOnlyPort" placeholder:"0" help:"Port of /pods, for reading; 0 is off."`
+	Address            *string `group:"Health and logs" field:"address" placeholder:"127.0.0.1" help:"Address of /pods."`
+	LoggingFormat      *string `group:"Health and logs" field:"logging.format" placeholder:"text" help:"text or json."`
+	Verbosity          *uint32 `group:"Health and logs" name:"v" short:"v" field:"logging.verbosity" placeholder:"0" help:"How much to log; 4 is for debugging."`
+
+	// Known are the kubelet's flags that were given and have no place above;
+	// Args finds them.
+	Known []Known `kong:"-"`
+}
+
+// layer is the command line as the last, strongest layer.
+func (f *Flags) layer() *layer {
+	l := &layer{tree: map[string]any{}, flag: map[string]string{}}
+	v := reflect.ValueOf(f).Elem()
+	for i := range v.NumField() {
+		tag := v.Type().Field(i).Tag
+		path, ok := tag.Lookup("field")
+		if !ok || v.Field(i).IsZero() {
+			continue
+		}
+		l.set(path, "--"+flagName(v.Type().Field(i)), plain(v.Field(i)))
+	}
+	for _, k := range f.Known {
+		if k.value != nil {
+			l.set(k.field, "--"+k.Name, k.value)
+		}
+	}
+	return l
+}
+
+// checkedLayer is layer without values that do not fit their fields, such as
+// numbers too large; those are errors.
+func (f *Flags) checkedLayer() (*layer, []manifest.Problem) {
+	t := typing{layer: f.layer()}
+	t.object(t.layer.tree, reflect.TypeFor[kubelet.KubeletConfiguration](), "")
+	return t.layer, t.problems
+}
+
+// plain is v as JSON would hold it.
+func plain(v reflect.Value) any {
+	for v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	switch x := v.Interface().(type) {
+	case time.Duration:
+		return x.String()
+	case []string:
+		list := make([]any, len(x))
+		for i := range x {
+			list[i] = x[i]
+		}
+		return list
+	case bool, string:
+		return x
+	default:
+		b, _ := json.Marshal(x) // an integer
+		return json.Number(b)
+	}
+}
+
+// flagName is the name kong gives to a field.
+func flagName(f reflect.StructField) string {
+	if name := f.Tag.Get("name"); name != "" {
+		return name
+	}
+	var b strings.Builder
+	for i, r := range f.Name {
+		if 'A' <= r && r <= 'Z' {
+			if i > 0 {
+				b.WriteByte('-')
+			}
+			r += 'a' - 'A'
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}

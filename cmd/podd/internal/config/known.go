@@ -1,0 +1,162 @@
+package config
+
+// Known is a flag of the kubelet that was given and that podd does not serve.
+type Known struct {
+	Name  string // without dashes
+	field string // the v1beta1 field it stands for; "" for none
+	value any    // for that field, as JSON holds it; nil without a field
+	empty bool   // given as "" or false, which asks for nothing
+}
+
+// shape is how a flag's value is written.
+type shape int
+
+const (
+	text shape = iota
+	boolean
+	number
+	duration
+	list  // a,b
+	pairs // a=b,c=d
+	below // a<b,c<d
+	gates // A=true,B=false
+)
+
+// knownFlag is a row of the table of the kubelet's flags.
+type knownFlag struct {
+	name  string
+	shape shape
+	field string
+}
+
+// knownFlags are the flags of the kubelet 1.34 that Flags has no place for
+// (cmd/kubelet/app/options and what its libraries register). With a field, a
+// value is checked and refused like the field; without one it is only named.
+var knownFlags = []knownFlag{
+	{"allowed-unsafe-sysctls", list, "allowedUnsafeSysctls"},
+	{"anonymous-auth", boolean, "authentication.anonymous.enabled"},
+	{"authentication-token-webhook", boolean, "authentication.webhook.enabled"},
+	{"authentication-token-webhook-cache-ttl", duration, "authentication.webhook.cacheTTL"},
+	{"authorization-mode", text, "authorization.mode"},
+	{"authorization-webhook-cache-authorized-ttl", duration, "authorization.webhook.cacheAuthorizedTTL"},
+	{"authorization-webhook-cache-unauthorized-ttl", duration, "authorization.webhook.cacheUnauthorizedTTL"},
+	{"cgroups-per-qos", boolean, "cgroupsPerQOS"},
+	{"client-ca-file", text, "authentication.x509.clientCAFile"},
+	{"container-log-max-files", number, "containerLogMaxFiles"},
+	{"container-log-max-size", text, "containerLogMaxSize"},
+	{"contention-profiling", boolean, "enableContentionProfiling"},
+	{"cpu-cfs-quota", boolean, "cpuCFSQuota"},
+	{"cpu-cfs-quota-period", duration, "cpuCFSQuotaPeriod"},
+	{"cpu-manager-policy", text, "cpuManagerPolicy"},
+	{"cpu-manager-policy-options", pairs, "cpuManagerPolicyOptions"},
+	{"cpu-manager-reconcile-period", duration, "cpuManagerReconcilePeriod"},
+	{"enable-controller-attach-detach", boolean, "enableControllerAttachDetach"},
+	{"enable-debugging-handlers", boolean, "enableDebuggingHandlers"},
+	{"enable-server", boolean, "enableServer"},
+	{"enforce-node-allocatable", list, "enforceNodeAllocatable"},
+	{"event-burst", number, "eventBurst"},
+	{"event-qps", number, "eventRecordQPS"},
+	{"eviction-hard", below, "evictionHard"},
+	{"eviction-max-pod-grace-period", number, "evictionMaxPodGracePeriod"},
+	{"eviction-minimum-reclaim", pairs, "evictionMinimumReclaim"},
+	{"eviction-pressure-transition-period", duration, "evictionPressureTransitionPeriod"},
+	{"eviction-soft", below, "evictionSoft"},
+	{"eviction-soft-grace-period", pairs, "evictionSoftGracePeriod"},
+	{"feature-gates", gates, "featureGates"},
+	{"hairpin-mode", text, "hairpinMode"},
+	{"image-gc-high-threshold", number, "imageGCHighThresholdPercent"},
+	{"image-gc-low-threshold", number, "imageGCLowThresholdPercent"},
+	{"kernel-memcg-notification", boolean, "kernelMemcgNotification"},
+	{"kube-api-burst", number, "kubeAPIBurst"},
+	{"kube-api-content-type", text, "contentType"},
+	{"kube-api-qps", number, "kubeAPIQPS"},
+	{"kube-reserved", pairs, "kubeReserved"},
+	{"kube-reserved-cgroup", text, "kubeReservedCgroup"},
+	{"kubelet-cgroups", text, "kubeletCgroups"},
+	{"local-storage-capacity-isolation", boolean, "localStorageCapacityIsolation"},
+	{"log-flush-frequency", duration, "logging.flushFrequency"},
+	{"make-iptables-util-chains", boolean, "makeIPTablesUtilChains"},
+	{"max-open-files", number, "maxOpenFiles"},
+	{"memory-manager-policy", text, "memoryManagerPolicy"},
+	{"minimum-image-ttl-duration", duration, "imageMinimumGCAge"},
+	{"node-status-max-images", number, "nodeStatusMaxImages"},
+	{"node-status-update-frequency", duration, "nodeStatusUpdateFrequency"},
+	{"oom-score-adj", number, "oomScoreAdj"},
+	{"pod-cidr", text, "podCIDR"},
+	{"pods-per-core", number, "podsPerCore"},
+	{"port", number, "port"},
+	{"protect-kernel-defaults", boolean, "protectKernelDefaults"},
+	{"provider-id", text, "providerID"},
+	{"qos-reserved", pairs, "qosReserved"},
+	{"register-node", boolean, "registerNode"},
+	{"reserved-cpus", text, "reservedSystemCPUs"},
+	{"rotate-certificates", boolean, "rotateCertificates"},
+	{"rotate-server-certificates", boolean, "serverTLSBootstrap"},
+	{"streaming-connection-idle-timeout", duration, "streamingConnectionIdleTimeout"},
+	{"system-cgroups", text, "systemCgroups"},
+	{"system-reserved", pairs, "systemReserved"},
+	{"system-reserved-cgroup", text, "systemReservedCgroup"},
+	{"tls-cert-file", text, "tlsCertFile"},
+	{"tls-cipher-suites", list, "tlsCipherSuites"},
+	{"tls-min-version", text, "tlsMinVersion"},
+	{"tls-private-key-file", text, "tlsPrivateKeyFile"},
+	{"topology-manager-policy", text, "topologyManagerPolicy"},
+	{"topology-manager-policy-options", pairs, "topologyManagerPolicyOptions"},
+	{"topology-manager-scope", text, "topologyManagerScope"},
+	{"volume-plugin-dir", text, "volumePluginDir"},
+	{"volume-stats-agg-period", duration, "volumeStatsAggPeriod"},
+
+	// No field in the file, or one too rich for a patch.
+	{"bootstrap-kubeconfig", text, ""},
+	{"cert-dir", text, ""},
+	{"cloud-provider", text, ""},
+	{"exit-on-lock-contention", boolean, ""},
+	{"experimental-allocatable-ignore-eviction", boolean, ""},
+	{"experimental-mounter-path", text, ""},
+	{"image-credential-provider-bin-dir", text, ""},
+	{"image-credential-provider-config", text, ""},
+	{"kubeconfig", text, ""},
+	{"lock-file", text, ""},
+	{"log-json-info-buffer-size", text, ""},
+	{"log-json-split-stream", boolean, ""},
+	{"log-text-info-buffer-size", text, ""},
+	{"log-text-split-stream", boolean, ""},
+	{"maximum-dead-containers", text, ""},
+	{"maximum-dead-containers-per-container", text, ""},
+	{"minimum-container-ttl-duration", text, ""},
+	{"node-labels", text, ""},
+	{"register-with-taints", text, ""},
+	{"reserved-memory", text, ""},
+	{"runtime-cgroups", text, ""},
+	{"vmodule", text, ""},
+
+	// cAdvisor's, which the kubelet inherited.
+	{"application-metrics-count-limit", text, ""},
+	{"boot-id-file", text, ""},
+	{"container-hints", text, ""},
+	{"containerd", text, ""},
+	{"containerd-namespace", text, ""},
+	{"enable-load-reader", boolean, ""},
+	{"event-storage-age-limit", text, ""},
+	{"event-storage-event-limit", text, ""},
+	{"global-housekeeping-interval", text, ""},
+	{"housekeeping-interval", text, ""},
+	{"log-cadvisor-usage", boolean, ""},
+	{"machine-id-file", text, ""},
+	{"storage-driver-buffer-duration", text, ""},
+	{"storage-driver-db", text, ""},
+	{"storage-driver-host", text, ""},
+	{"storage-driver-password", text, ""},
+	{"storage-driver-secure", boolean, ""},
+	{"storage-driver-table", text, ""},
+	{"storage-driver-user", text, ""},
+}
+
+func findKnown(name string) (knownFlag, bool) {
+	for _, f := range knownFlags {
+		if f.name == name {
+			return f, true
+		}
+	}
+	return knownFlag{}, false
+}

@@ -1,0 +1,200 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
+)
+
+// machine is what most tests run on.
+var machine = Machine{Program: "podd", Hostname: "Node-1", CgroupV2: true}
+
+// base is the Config of no flags and no files on machine.
+func base() Config {
+	return Config{
+		FileCheckFrequency:    20 * time.Second,
+		HTTPCheckFrequency:    20 * time.Second,
+		SyncFrequency:         time.Minute,
+		NodeName:              "node-1",
+		RootDir:               "/var/lib/podd",
+		RunDir:                "/run/podd",
+		PodLogsDir:            "/var/log/pods",
+		MaxPods:               110,
+		RuntimeRequestTimeout: 2 * time.Minute,
+		CgroupDriver:          "cgroupfs",
+		MaxRestartPeriod:      5 * time.Minute,
+		ParallelPulls:         5,
+		PullQPS:               5,
+		PullBurst:             10,
+		PullOffline:           PullStrict,
+		ResolvConf:            "/etc/resolv.conf",
+		HealthzListen:         "127.0.0.1:10248",
+		LogFormat:             "text",
+	}
+}
+
+// write puts text into a file of dir and returns its path.
+func write(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// lines are the warnings as a user reads them, with dir cut off.
+func lines(ws []Warning, dir string) []string {
+	var out []string
+	for _, w := range ws {
+		out = append(out, strings.ReplaceAll(w.String(), dir+"/", ""))
+	}
+	return out
+}
+
+func TestLoadNothing(t *testing.T) {
+	got, warnings, err := Load(Flags{}, machine)
+	if err != nil || len(warnings) > 0 {
+		t.Fatalf("Load() = %v, %v; want no warning and no error", warnings, err)
+	}
+	if diff := cmp.Diff(base(), got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("config without flags and files (-want +got):\n%s", diff)
+	}
+}
+
+func TestLoadKubeadm(t *testing.T) {
+	env, err := os.ReadFile("testdata/kubeadm-flags.env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, args, _ := strings.Cut(strings.TrimSpace(string(env)), "=")
+	flags := parse(t, append(strings.Fields(strings.Trim(args, `"`)), "--config=testdata/kubelet-config.yaml")...)
+	got, warnings, err := Load(flags, machine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := base()
+	want.NodeName = "cp-0"
+	want.ManifestPaths = []string{"/etc/kubernetes/manifests"}
+	want.RuntimeEndpoint = "unix:///run/containerd/containerd.sock"
+	want.SandboxImage = "registry.k8s.io/pause:3.10.1"
+	want.CgroupDriver = "systemd"
+	want.ClusterDNS = []string{"10.96.0.10"}
+	want.ClusterDomain = "cluster.local"
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("config of kubeadm's files (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{
+		"warning: rotateCertificates (testdata/kubelet-config.yaml:41), " +
+			"authentication.x509.clientCAFile (testdata/kubelet-config.yaml:9), " +
+			"authentication.webhook.enabled (testdata/kubelet-config.yaml:7), " +
+			"authorization.mode (testdata/kubelet-config.yaml:11): " +
+			"known, but not served by podd yet, and have no effect",
+	}, lines(warnings, "/")); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// A header's value is in the Config and nowhere else: not in warnings, not in
+// errors, not in what a Config prints, logs or marshals to.
+func TestHeaderStaysSecret(t *testing.T) {
+	for _, args := range [][]string{
+		{"--manifest-url-header=Authorization:hunter2"},
+		{"--manifest-url-header=Bad Name:hunter2"},
+		{"--manifest-url-header=hunter2"},
+		{"--manifest-url-header=A:hunter2\x01"},
+		{"--manifest-url=http://u:hunter2@ [/"},
+		{"--manifest-url=ftp://u:hunter2@x/?t=hunter2"},
+	} {
+		cfg, warnings, err := Load(parse(t, args...), machine)
+		asJSON, jsonErr := json.Marshal(cfg.URLHeader)
+		if jsonErr != nil {
+			t.Fatal(jsonErr)
+		}
+		var log strings.Builder
+		slog.New(slog.NewTextHandler(&log, nil)).Info("x", "header", cfg.URLHeader)
+		all := fmt.Sprintln(warnings, err, log.String(), string(asJSON)) + fmt.Sprintf("%v %+v %#v", cfg.URLHeader, cfg.URLHeader, cfg.URLHeader)
+		if strings.Contains(all, "hunter2") {
+			t.Errorf("%q: the value shows in %s", args, all)
+		}
+		if err == nil && cfg.URLHeader["Authorization"][0] != "hunter2" {
+			t.Errorf("%q: the value is lost: %#v", args, map[string][]string(cfg.URLHeader))
+		}
+	}
+}
+
+func TestReadFile(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "huge", strings.Repeat("#", maxFile+1))
+	write(t, dir, "full", strings.Repeat("#", maxFile))
+	for name, want := range map[string]string{
+		"fifo": "not a regular file",
+		".":    "not a regular file",
+		"huge": "larger than 1048576 bytes",
+		"none": "no such file",
+		"full": "",
+	} {
+		_, err := readFile(filepath.Join(dir, name))
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("reading %s: %v; want no error", name, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("reading %s: error %v; want one with %q", name, err, want)
+		}
+	}
+}
+
+func TestNodeName(t *testing.T) {
+	for host, want := range map[string]string{
+		"Node-1": "node-1", " a.b \n": "a.b", "": "", "a_b": "", "-a": "", "a/../b": "",
+	} {
+		got, err := NodeName(host)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("NodeName(%q) = %q, %v; want %q", host, got, err, want)
+		}
+	}
+}
+
+// Whatever a file says, it is read without panic, and what is left of it
+// decodes.
+func FuzzParseLayer(f *testing.F) {
+	seed, err := os.ReadFile("testdata/kubelet-config.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(seed)
+	f.Add([]byte("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n" +
+		"a: &a [1]\n<<: {b: *a}\nmaxPods: 1e3\nclusterDNS: [~, {}]\nlogging: {vmodule: [{verbosity: -1}]}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		l, problems := parseLayer("f.yaml", data)
+		if l == nil {
+			if len(problems) == 0 {
+				t.Error("nothing read and nothing said")
+			}
+			return
+		}
+		m := newMerged()
+		m.apply(l)
+		user, err := m.decode()
+		if err != nil {
+			t.Fatalf("what was checked does not decode: %v", err)
+		}
+		unserved(user, m, nil)
+		(&checking{k: user, m: m}).all()
+	})
+}

@@ -1,0 +1,105 @@
+package config
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// The objects among the cases of RFC 7386, appendix A.
+func TestMerge(t *testing.T) {
+	tests := []struct{ original, patch, want string }{
+		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`},
+		{`{"a":"b"}`, `{"b":"c"}`, `{"a":"b","b":"c"}`},
+		{`{"a":"b"}`, `{"a":null}`, `{}`},
+		{`{"a":"b","b":"c"}`, `{"a":null}`, `{"b":"c"}`},
+		{`{"a":["b"]}`, `{"a":"c"}`, `{"a":"c"}`},
+		{`{"a":"c"}`, `{"a":["b"]}`, `{"a":["b"]}`},
+		{`{"a":{"b":"c"}}`, `{"a":{"b":"d","c":null}}`, `{"a":{"b":"d"}}`},
+		{`{"a":[{"b":"c"}]}`, `{"a":[1]}`, `{"a":[1]}`},
+		{`{"e":null}`, `{"a":1}`, `{"a":1}`}, // a null in the first layer means nothing either
+		{`{}`, `{"a":{"bb":{"ccc":null}}}`, `{"a":{"bb":{}}}`},
+	}
+	for _, tt := range tests {
+		m := newMerged()
+		m.apply(jsonLayer(t, "1", tt.original))
+		m.apply(jsonLayer(t, "2", tt.patch))
+		if diff := cmp.Diff(jsonLayer(t, "", tt.want).tree, m.tree); diff != "" {
+			t.Errorf("%s patched with %s (-want +got):\n%s", tt.original, tt.patch, diff)
+		}
+	}
+}
+
+func jsonLayer(t *testing.T, path, text string) *layer {
+	t.Helper()
+	l := &layer{path: path}
+	if err := json.Unmarshal([]byte(text), &l.tree); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// Whatever is merged, every value knows the last layer that wrote it, and
+// nothing is known of what is gone.
+func TestMergeOrigins(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newMerged()
+		for _, name := range []string{"1", "2", "3"} {
+			m.apply(&layer{path: name, tree: drawObject(t, 3)})
+		}
+		count := 0
+		eachNode(m.tree, "", func(path string, value any) {
+			count++
+			l := m.from[path]
+			if l == nil {
+				t.Fatalf("%s = %v is of no layer", path, value)
+			}
+			wrote := lookup(l.tree, path)
+			if _, isObject := value.(map[string]any); !isObject && !cmp.Equal(wrote, value) {
+				t.Fatalf("%s = %v is said to be of layer %s, which has %v", path, value, l.path, wrote)
+			}
+		})
+		if count != len(m.from) {
+			t.Fatalf("%d values, %d origins: %v of %v", count, len(m.from), m.from, m.tree)
+		}
+	})
+}
+
+func drawObject(t *rapid.T, depth int) map[string]any {
+	o := map[string]any{}
+	for _, key := range []string{"a", "b", "c.d"} {
+		switch rapid.SampledFrom([]string{"none", "null", "leaf", "list", "object"}).Draw(t, "kind") {
+		case "null":
+			o[key] = nil
+		case "leaf":
+			o[key] = rapid.IntRange(0, 3).Draw(t, "leaf")
+		case "list":
+			o[key] = []any{1}
+		case "object":
+			if depth > 0 {
+				o[key] = drawObject(t, depth-1)
+			}
+		}
+	}
+	return o
+}
+
+func lookup(tree map[string]any, path string) (found any) {
+	eachNode(tree, "", func(p string, v any) {
+		if p == path {
+			found = v
+		}
+	})
+	return found
+}
+
+func eachNode(tree map[string]any, at string, visit func(string, any)) {
+	for key, value := range tree {
+		visit(join(at, key), value)
+		if child, ok := value.(map[string]any); ok {
+			eachNode(child, join(at, key), visit)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+
+	kubelet "k8s.io/kubelet/config/v1beta1"
+	"sigs.k8s.io/yaml"
+
+	"podd/manifest"
+)
+
+// parseLayer reads one KubeletConfiguration. It returns nil when nothing of
+// the file can be used; otherwise bad fields are left out of the layer and
+// named in the problems.
+func parseLayer(path string, data []byte) (*layer, []manifest.Problem) {
+	l := &layer{path: path}
+	refuse := func(pos manifest.Position, format string, args ...any) (*layer, []manifest.Problem) {
+		return nil, []manifest.Problem{origin{path: path, pos: pos}.problem(manifest.Error, "", fmt.Sprintf(format, args...))}
+	}
+	asJSON, err := yaml.YAMLToJSON(data)
+	if err != nil {
+		return refuse(yamlError(err))
+	}
+	d := json.NewDecoder(bytes.NewReader(asJSON))
+	d.UseNumber()
+	if err := d.Decode(&l.tree); err != nil || l.tree == nil {
+		return refuse(manifest.Position{Line: 1}, "not a mapping; want apiVersion: %s, kind: %s and fields", apiVersion, kind)
+	}
+	w := &places{at: map[string]manifest.Position{}, path: path}
+	w.document(data)
+	l.at = w.at
+	if p, ok := checkKind(l); !ok {
+		return nil, []manifest.Problem{p}
+	}
+	t := typing{layer: l}
+	t.object(l.tree, reflect.TypeFor[kubelet.KubeletConfiguration](), "")
+	resolvePaths(l)
+	return l, append(w.problems, t.problems...)
+}
+
+const (
+	apiVersion = "kubelet.config.k8s.io/v1beta1"
+	kind       = "KubeletConfiguration"
+)
+
+func checkKind(l *layer) (manifest.Problem, bool) {
+	for _, f := range []struct{ field, want string }{{"apiVersion", apiVersion}, {"kind", kind}} {
+		switch got := l.tree[f.field]; got {
+		case f.want:
+		case nil:
+			return origin{path: l.path, pos: manifest.Position{Line: 1}}.problem(manifest.Error, f.field,
+				fmt.Sprintf("required; write %s: %s", f.field, f.want)), false
+		default:
+			return l.origin(f.field).problem(manifest.Error, f.field,
+				fmt.Sprintf("%v is not known; podd reads %s", got, f.want)), false
+		}
+	}
+	return manifest.Problem{}, true
+}
+
+// yamlError takes the line out of a YAML error's text.
+func yamlError(err error) (manifest.Position, string, string) {
+	text := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
+	text = strings.TrimPrefix(text, "yaml: ")
+	m := yamlLine.FindStringSubmatch(text)
+	if m == nil {
+		return manifest.Position{}, "not YAML: %s", text
+	}
+	line, _ := strconv.ParseUint(m[1], 10, 32)
+	return manifest.Position{Line: uint32(line)}, "not YAML: %s", m[2]
+}
+
+var yamlLine = regexp.MustCompile(`^line (\d+): (.*)`)
+
+// resolvePaths makes the paths of a file absolute, from the file's directory;
+// those of the command line are the shell's and stay.
+func resolvePaths(l *layer) {
+	dir, err := filepath.Abs(filepath.Dir(l.path))
+	if err != nil {
+		return // no working directory; only absolute paths will do
+	}
+	for _, field := range []string{"staticPodPath", "resolvConf", "podLogsDir"} {
+		if p, ok := l.tree[field].(string); ok && p != "" && !filepath.IsAbs(p) {
+			l.tree[field] = filepath.Join(dir, p)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package config
+
+import "slices"
+
+// together checks fields that must fit each other.
+func (c *checking) together() {
+	k, d := c.k, defaults()
+	if p := k.MaxParallelImagePulls; p != nil && *p > 1 && k.SerializeImagePulls != nil && *k.SerializeImagePulls {
+		c.errorf("maxParallelImagePulls", "%d contradicts serializeImagePulls: true; drop one of them", *p)
+	}
+	low, high := k.ImageGCLowThresholdPercent, k.ImageGCHighThresholdPercent
+	if low == nil {
+		low = d.ImageGCLowThresholdPercent
+	}
+	if high == nil {
+		high = d.ImageGCHighThresholdPercent
+	}
+	switch {
+	case *low < *high:
+	case k.ImageGCLowThresholdPercent == nil:
+		c.errorf("imageGCHighThresholdPercent", "%d is not above imageGCLowThresholdPercent %d", *high, *low)
+	default:
+		c.errorf("imageGCLowThresholdPercent", "%d is not below imageGCHighThresholdPercent %d", *low, *high)
+	}
+	if k.ShutdownGracePeriodCriticalPods.Duration > k.ShutdownGracePeriod.Duration {
+		c.errorf("shutdownGracePeriodCriticalPods", "%s is longer than shutdownGracePeriod %s",
+			k.ShutdownGracePeriodCriticalPods.Duration, k.ShutdownGracePeriod.Duration)
+	}
+	if len(k.ShutdownGracePeriodByPodPriority) > 0 && k.ShutdownGracePeriod.Duration > 0 {
+		c.errorf("shutdownGracePeriodByPodPriority", "contradicts shutdownGracePeriod; drop one of them")
+	}
+	if k.SystemCgroups != "" && k.CgroupRoot == "" {
+		c.errorf("systemCgroups", "needs cgroupRoot")
+	}
+	c.allocatable()
+}
+
+func (c *checking) allocatable() {
+	k := c.k
+	list := k.EnforceNodeAllocatable
+	for i, what := range list {
+		at := index("enforceNodeAllocatable", i)
+		switch what {
+		case "pods":
+		case "none":
+			if len(list) > 1 {
+				c.errorf(at, "none excludes the others")
+			}
+		case "system-reserved", "system-reserved-compressible":
+			if k.SystemReservedCgroup == "" {
+				c.errorf(at, "%s needs systemReservedCgroup", what)
+			}
+		case "kube-reserved", "kube-reserved-compressible":
+			if k.KubeReservedCgroup == "" {
+				c.errorf(at, "%s needs kubeReservedCgroup", what)
+			}
+		default:
+			c.errorf(at, "%q is not known", what)
+		}
+		if slices.Contains(list[:i], what) {
+			c.errorf(at, "%s is there twice", what)
+		}
+	}
+}
+
+// refusals are settings that change how a pod's process runs, or whether the
+// node may run pods at all. To go on without them would be wrong.
+func (c *checking) refusals() {
+	k := c.k
+	for _, r := range []struct {
+		field, value string
+		fine         []string
+		why          string
+	}{
+		{"cpuManagerPolicy", k.CPUManagerPolicy, []string{"", "none"}, "podd pins no CPUs yet; only none is served"},
+		{"memoryManagerPolicy", k.MemoryManagerPolicy, []string{"", "None"}, "podd pins no memory yet; only None is served"},
+		{"topologyManagerPolicy", k.TopologyManagerPolicy, []string{"", "none"}, "podd aligns nothing to NUMA nodes yet; only none is served"},
+		{"reservedSystemCPUs", k.ReservedSystemCPUs, []string{""}, "podd keeps no CPUs free yet; leave it out"},
+		{"memorySwap.swapBehavior", k.MemorySwap.SwapBehavior, []string{"", "NoSwap"}, "podd gives pods no swap yet; only NoSwap is served"},
+	} {
+		if slices.Contains(r.fine, r.value) || c.named(r.field) {
+			continue
+		}
+		c.errorf(r.field, "%s: %s", r.value, r.why)
+	}
+	// 0 and less are no limit, to the kubelet too.
+	if p := k.PodPidsLimit; p != nil && *p > 0 && !c.named("podPidsLimit") {
+		c.errorf("podPidsLimit", "%d: not served by podd yet, pods would have no limit; leave it out or set -1", *p)
+	}
+	if k.FailCgroupV1 != nil && *k.FailCgroupV1 && !c.machine.CgroupV2 {
+		c.errorf("failCgroupV1", "this machine has cgroup v1; boot it with systemd.unified_cgroup_hierarchy=1 or set false")
+	}
+	// The kubelet fails on swap unless told otherwise; podd, whose pods get no
+	// swap either way, only where the user asked for it.
+	if k.FailSwapOn != nil && *k.FailSwapOn && c.machine.Swap {
+		c.errorf("failSwapOn", "swap is on; turn it off or set false")
+	}
+}
+
+// named reports whether a field has an error already.
+func (c *checking) named(field string) bool {
+	o := c.m.origin(field)
+	for _, p := range c.problems {
+		if p.Field == field || o.flag != "" && p.Field == o.flag {
+			return true
+		}
+	}
+	return false
+}

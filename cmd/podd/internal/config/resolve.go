@@ -1,0 +1,114 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"podd/manifest"
+)
+
+// resolving turns a checked configuration and the flags that have no field
+// into the Config, and finds what is wrong with those flags.
+type resolving struct {
+	flags    *Flags
+	machine  Machine
+	k        *kubelet.KubeletConfiguration
+	problems []manifest.Problem
+}
+
+func (r *resolving) add(sev manifest.Severity, flag, format string, args ...any) {
+	r.problems = append(r.problems, origin{flag: flag}.problem(sev, "", fmt.Sprintf(format, args...)))
+}
+
+func (r *resolving) config() Config {
+	var c Config
+	r.sources(&c)
+	r.node(&c)
+	r.runtime(&c)
+	r.images(&c)
+	r.faces(&c)
+	r.cluster()
+	return c
+}
+
+func (r *resolving) sources(c *Config) {
+	f, k, d := r.flags, r.k, defaults()
+	c.ManifestPaths = clean(f.PodManifestPath)
+	if len(c.ManifestPaths) == 0 && k.StaticPodPath != "" {
+		c.ManifestPaths = clean([]string{k.StaticPodPath})
+	}
+	c.ManifestURLs = f.ManifestURL
+	for _, u := range f.ManifestURL {
+		if why := checkURL(u); why != "" {
+			r.add(manifest.Error, "--manifest-url", "%s", why)
+		}
+	}
+	if len(c.ManifestURLs) == 0 && k.StaticPodURL != "" {
+		c.ManifestURLs = []string{k.StaticPodURL}
+	}
+	c.URLHeader = r.header()
+	c.URLHeaderFile, c.URLCAFile = f.ManifestURLHeaderFile, f.ManifestURLCA
+	c.URLCertFile, c.URLKeyFile = f.ManifestURLCert, f.ManifestURLKey
+	if (c.URLCertFile == "") != (c.URLKeyFile == "") {
+		r.add(manifest.Error, "--manifest-url-cert", "a certificate needs its key and a key its certificate; give --manifest-url-key too")
+	}
+	c.FileCheckFrequency = or(k.FileCheckFrequency, d.FileCheckFrequency)
+	c.HTTPCheckFrequency = or(k.HTTPCheckFrequency, d.HTTPCheckFrequency)
+	c.SyncFrequency = or(k.SyncFrequency, d.SyncFrequency)
+	c.Strict = f.Strict
+	c.RunOnce = k.RunOnce
+}
+
+// header is the flags' or else the file's.
+func (r *resolving) header() Header {
+	if len(r.flags.ManifestURLHeader) == 0 {
+		return Header(r.k.StaticPodURLHeader)
+	}
+	h := Header{}
+	for _, text := range r.flags.ManifestURLHeader {
+		if err := parseHeader(h, text); err != nil {
+			r.add(manifest.Error, "--manifest-url-header", "%v", err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		if why := checkHeader(name, h[name]); why != "" {
+			r.add(manifest.Error, "--manifest-url-header", "%s", why)
+		}
+	}
+	r.add(manifest.Warning, "--manifest-url-header",
+		"every user of this machine can read its value in ps; use --manifest-url-header-file, or staticPodURLHeader in a file of mode 0600")
+	return h
+}
+
+func clean(paths []string) []string {
+	var out []string
+	for _, p := range paths {
+		out = append(out, filepath.Clean(p))
+	}
+	return out
+}
+
+// or is d unless it is zero: the configuration files that kubeadm writes are
+// full of "0s" that stand for the default.
+func or(d, otherwise metav1.Duration) time.Duration { return orZero(d, otherwise).Duration }
+
+func orZero[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}
+
+func orNil[T any](v, otherwise *T) T {
+	if v == nil {
+		v = otherwise
+	}
+	return *v
+}

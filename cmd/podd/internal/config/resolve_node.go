@@ -1,0 +1,94 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"podd/manifest"
+)
+
+func (r *resolving) node(c *Config) {
+	f, k, d := r.flags, r.k, defaults()
+	c.NodeName = r.nodeName()
+	for text := range strings.SplitSeq(f.NodeIP, ",") {
+		text = strings.TrimSpace(text)
+		if text == "" {
+			continue
+		}
+		ip, err := netip.ParseAddr(text)
+		if err != nil {
+			r.add(manifest.Error, "--node-ip", "%q is no IP address", text)
+			continue
+		}
+		c.NodeIPs = append(c.NodeIPs, ip)
+	}
+	root := DefaultRootDir
+	if r.machine.AsKubelet() {
+		root = KubeletRootDir
+	}
+	c.RootDir = r.dir("--root-dir", f.RootDir, root)
+	c.RunDir = r.dir("--run-dir", f.RunDir, DefaultRunDir)
+	c.PodLogsDir = filepath.Clean(orZero(k.PodLogsDir, d.PodLogsDir))
+	c.MaxPods = int(orZero(k.MaxPods, d.MaxPods))
+	c.Adopt = r.machine.AsKubelet()
+	if f.Adopt != nil {
+		c.Adopt = *f.Adopt
+	}
+}
+
+// nodeName is that of the flag or else the hostname.
+func (r *resolving) nodeName() string {
+	name, from := r.machine.Hostname, "hostname"
+	if r.flags.HostnameOverride != "" {
+		name, from = r.flags.HostnameOverride, "--hostname-override"
+	}
+	node, err := NodeName(name)
+	if err != nil {
+		r.add(manifest.Error, from, "%v", err)
+	}
+	return node
+}
+
+// NodeName makes a node's name of a hostname as the kubelet does: trimmed,
+// lower case, and then a DNS-1123 subdomain.
+func NodeName(host string) (string, error) {
+	name := strings.ToLower(strings.TrimSpace(host))
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return "", fmt.Errorf("%q cannot name a node; want letters, digits, - and ., as --hostname-override=node1", host)
+	}
+	return name, nil
+}
+
+// dir makes a directory given on the command line absolute: it is handed to
+// the runtime, which has another working directory.
+func (r *resolving) dir(flag, given, otherwise string) string {
+	if given == "" {
+		return otherwise
+	}
+	abs, err := filepath.Abs(given)
+	if err != nil {
+		r.add(manifest.Error, flag, "%v", err)
+		return otherwise
+	}
+	if abs == "/" {
+		r.add(manifest.Error, flag, "/ cannot be used; want a directory of its own")
+	}
+	return abs
+}
+
+// cluster refuses to be a cluster's node without being one: its pods would
+// silently not run.
+func (r *resolving) cluster() {
+	for _, known := range r.flags.Known {
+		if joins[known.Name] && !known.empty {
+			r.add(manifest.Error, "--"+known.Name, "podd joins no cluster yet; leave it out to run manifests only")
+		}
+	}
+}
+
+// joins are the flags that make a machine the node of a cluster.
+var joins = set("kubeconfig", "bootstrap-kubeconfig")

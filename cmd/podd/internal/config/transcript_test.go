@@ -1,0 +1,107 @@
+package config
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/load")
+
+// TestTranscripts loads what each of testdata/load describes. The comment has
+// lines "args: …" and, for another machine than usual, "machine: …"; the files
+// stand beside each other in the working directory; "want" is everything that
+// comes of it: warnings, errors and the fields that differ from the defaults.
+func TestTranscripts(t *testing.T) {
+	paths, err := filepath.Glob("testdata/load/*.txtar")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, path := range paths {
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) { transcript(t, abs) })
+	}
+}
+
+func transcript(t *testing.T, path string) {
+	a, err := txtar.ParseFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	t.Chdir(dir)
+	want := ""
+	for i, f := range a.Files {
+		if f.Name == "want" {
+			want = string(f.Data)
+			a.Files = append(a.Files[:i:i], a.Files[i+1:]...)
+			break
+		}
+	}
+	for _, f := range a.Files {
+		write(t, dir, f.Name, string(f.Data))
+	}
+	got := strings.ReplaceAll(load(string(a.Comment)), dir, "$WORK")
+	if *update {
+		a.Files = append(a.Files, txtar.File{Name: "want", Data: []byte(got)})
+		if err := os.WriteFile(path, txtar.Format(a), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// load does what the comment of a transcript says and tells what happened.
+func load(comment string) string {
+	var args []string
+	m := machine
+	for line := range strings.Lines(comment) {
+		key, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch key {
+		case "args":
+			args = append(args, strings.Fields(rest)...)
+		case "machine":
+			m.CgroupV2 = !strings.Contains(rest, "cgroupv1")
+			m.Swap = strings.Contains(rest, "swap")
+			if strings.Contains(rest, "kubelet") {
+				m.Program = "kubelet"
+			}
+			if _, host, ok := strings.Cut(rest, "hostname="); ok {
+				m.Hostname = host
+			}
+		}
+	}
+	flags, err := tryParse(args...)
+	if err != nil {
+		return "usage: " + err.Error() + "\n"
+	}
+	got, warnings, err := Load(flags, m)
+	var b strings.Builder
+	for _, w := range warnings {
+		fmt.Fprintln(&b, w)
+	}
+	if err != nil {
+		fmt.Fprintln(&b, err)
+		return b.String()
+	}
+	v, d := reflect.ValueOf(got), reflect.ValueOf(base())
+	for i := range v.NumField() {
+		if field := v.Type().Field(i).Name; fmt.Sprint(v.Field(i)) != fmt.Sprint(d.Field(i)) {
+			fmt.Fprintf(&b, "%s = %v\n", field, v.Field(i))
+		}
+	}
+	return b.String()
+}

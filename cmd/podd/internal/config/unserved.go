@@ -1,0 +1,164 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"podd/manifest"
+)
+
+// served are the fields that Config is made from. address is that of the
+// read-only port and served only with it.
+var served = set(
+	"kind", "apiVersion", "staticPodPath", "staticPodURL", "staticPodURLHeader",
+	"fileCheckFrequency", "httpCheckFrequency", "syncFrequency",
+	"containerRuntimeEndpoint", "imageServiceEndpoint", "runtimeRequestTimeout",
+	"podLogsDir", "maxPods", "cgroupDriver", "cgroupRoot",
+	"seccompDefault", "failCgroupV1", "failSwapOn", "memorySwap.swapBehavior",
+	"crashLoopBackOff.maxContainerRestartPeriod", "runOnce",
+	"serializeImagePulls", "maxParallelImagePulls", "registryPullQPS", "registryBurst",
+	"clusterDNS", "clusterDomain", "resolvConf",
+	"healthzPort", "healthzBindAddress", "readOnlyPort", "address",
+	"logging.format", "logging.verbosity",
+	// Refused unless they ask for nothing; see refusals.
+	"cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy", "reservedSystemCPUs", "podPidsLimit",
+)
+
+// agrees has, for fields that are not served, the value by which a user asks
+// for just what podd does; nil for every value.
+var agrees = map[string]any{
+	"enableServer":                   false, // no port 10250
+	"enableDebuggingHandlers":        false,
+	"enableSystemLogHandler":         false,
+	"enableProfilingHandler":         false,
+	"enableDebugFlagsHandler":        false,
+	"registerNode":                   false,
+	"makeIPTablesUtilChains":         false,
+	"enableControllerAttachDetach":   false,
+	"authentication.webhook.enabled": false,
+	"logging.flushFrequency":         nil, // nothing is buffered
+}
+
+// insists are fields whose default a user is told of as well when they wrote
+// it: who writes "mode: Webhook" counts on an authorized port 10250.
+var insists = set("authorization.mode", "authentication.webhook.enabled")
+
+// unserved names, in one warning, what was set, is known to Kubernetes 1.34
+// and has no effect.
+func unserved(user *kubelet.KubeletConfiguration, m *merged, known []Known) []manifest.Problem {
+	var names []string
+	note := func(path string, o origin) {
+		if o.flag != "" {
+			path = o.flag
+		} else if at := o.String(); at != "" {
+			path += " (" + at + ")"
+		}
+		if !slices.Contains(names, path) {
+			names = append(names, path)
+		}
+	}
+	leaves(reflect.ValueOf(user).Elem(), reflect.ValueOf(defaults()).Elem(), "", func(path string, v, def reflect.Value) {
+		if !m.set(path) || served[path] && (path != "address" || user.ReadOnlyPort > 0) {
+			return
+		}
+		if path == "featureGates" {
+			noteGates(user.FeatureGates, m, note)
+			return
+		}
+		o := m.origin(path)
+		if want, ok := agrees[path]; ok && (want == nil || same(v, want)) {
+			return
+		}
+		if o.flag == "" && !insists[path] && (zero(v) || reflect.DeepEqual(indirect(v), indirect(def))) {
+			return
+		}
+		note(path, o)
+	})
+	for _, k := range known {
+		if k.field == "" && !k.empty && !joins[k.Name] {
+			note("", origin{flag: "--" + k.Name})
+		}
+	}
+	return oneWarning(names)
+}
+
+// noteGates names every feature gate but those for what podd serves anyway.
+func noteGates(gates map[string]bool, m *merged, note func(string, origin)) {
+	for _, name := range slices.Sorted(maps.Keys(gates)) {
+		path := join("featureGates", name)
+		if name == "KubeletCrashLoopBackOffMax" && gates[name] {
+			continue
+		}
+		o := m.origin(path)
+		if o.flag != "" {
+			path, o = o.flag+"="+name, origin{}
+		}
+		note(path, o)
+	}
+}
+
+func oneWarning(names []string) []manifest.Problem {
+	if len(names) == 0 {
+		return nil
+	}
+	verb := "has"
+	if len(names) > 1 {
+		verb = "have"
+	}
+	return []manifest.Problem{{
+		Severity: manifest.Warning,
+		Message:  fmt.Sprintf("%s: known, but not served by podd yet, and %s no effect", strings.Join(names, ", "), verb),
+	}}
+}
+
+// leaves visits the fields of two equal structs in parallel, down to those
+// that are no structs themselves.
+func leaves(v, def reflect.Value, at string, visit func(path string, v, def reflect.Value)) {
+	for f := range eachField(v.Type()) {
+		path := join(at, f.name)
+		value, other := v.FieldByIndex(f.index), def.FieldByIndex(f.index)
+		if f.typ.Kind() == reflect.Struct && nested(f.typ) {
+			leaves(value, other, path, visit)
+			continue
+		}
+		visit(path, value, other)
+	}
+}
+
+// indirect is the value behind a pointer, nil behind a nil one.
+func indirect(v reflect.Value) any {
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return nil
+		}
+		v = v.Elem()
+	}
+	return v.Interface()
+}
+
+// zero takes what is empty for zero, and quantities however they are written.
+func zero(v reflect.Value) bool {
+	if z, ok := v.Addr().Interface().(interface{ IsZero() bool }); ok {
+		return z.IsZero()
+	}
+	switch v.Kind() {
+	case reflect.Map, reflect.Slice:
+		return v.Len() == 0
+	}
+	return v.IsZero()
+}
+
+func same(v reflect.Value, want any) bool { return indirect(v) == want }
+
+func set(names ...string) map[string]bool {
+	s := make(map[string]bool, len(names))
+	for _, n := range names {
+		s[n] = true
+	}
+	return s
+}

@@ -1,0 +1,135 @@
+package once
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+)
+
+// envLimit bounds a file of variables.
+const envLimit = 1 << 20
+
+// Env reads variables for every container: files first, each a "K=V" a line
+// with # for comments, then the words; what comes later wins. A K alone takes
+// its value from lookup, or is left out when that has none. Errors never have a
+// value in them.
+func Env(files, words []string, lookup func(string) (string, bool)) ([]v1.EnvVar, error) {
+	var all []v1.EnvVar
+	for _, name := range files {
+		if err := envFile(name, lookup, &all); err != nil {
+			return nil, fmt.Errorf("reading --env-file %s: %w", name, err)
+		}
+	}
+	for _, word := range words {
+		if err := addEnv(word, lookup, &all); err != nil {
+			return nil, fmt.Errorf("reading -e: %w", err)
+		}
+	}
+	return all, nil
+}
+
+// envFile may be a pipe, as shells make of <(…).
+func envFile(name string, lookup func(string) (string, bool), all *[]v1.EnvVar) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return bare(err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, envLimit+1))
+	if err != nil {
+		return bare(err)
+	}
+	if len(text) > envLimit {
+		return errors.New("it is larger than 1 MiB")
+	}
+	lines := bufio.NewScanner(strings.NewReader(strings.TrimPrefix(string(text), "\ufeff")))
+	lines.Buffer(nil, envLimit+1)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimLeft(lines.Text(), " \t")
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if err := addEnv(line, lookup, all); err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	return lines.Err()
+}
+
+// bare leaves out the file's name, which the caller tells.
+func bare(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}
+
+func addEnv(word string, lookup func(string) (string, bool), all *[]v1.EnvVar) error {
+	name, value, given := strings.Cut(word, "=")
+	if !nameOK(name) {
+		if !given {
+			return errors.New("want K=V, or the name of a variable that podd has")
+		}
+		return errors.New("what stands before = is no variable's name; want K=V")
+	}
+	if strings.ContainsRune(value, 0) {
+		return fmt.Errorf("the value of %s has a zero byte in it", name)
+	}
+	if !given {
+		if value, given = lookup(name); !given {
+			return nil
+		}
+	}
+	*all = slices.DeleteFunc(*all, func(e v1.EnvVar) bool { return e.Name == name })
+	*all = append(*all, v1.EnvVar{Name: name, Value: value})
+	return nil
+}
+
+// nameOK has Kubernetes' rule: printable ASCII.
+func nameOK(name string) bool {
+	return name != "" && strings.IndexFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
+}
+
+// WithEnv is p with the variables in every container, as they are: nothing in
+// their values is expanded. They win over the manifest's, in its order; new ones
+// come before those, which can refer to them. p is not written.
+func WithEnv(p *manifest.Pod, env []v1.EnvVar) *manifest.Pod {
+	if len(env) == 0 {
+		return p
+	}
+	copied := *p
+	copied.Spec = p.Spec.DeepCopy()
+	for _, list := range [][]v1.Container{copied.Spec.Spec.InitContainers, copied.Spec.Spec.Containers} {
+		for i := range list {
+			list[i].Env = mergeEnv(list[i].Env, env)
+		}
+	}
+	return &copied
+}
+
+func mergeEnv(have, env []v1.EnvVar) []v1.EnvVar {
+	var added []v1.EnvVar
+	have = slices.Clone(have)
+	for _, e := range env {
+		e.Value = strings.ReplaceAll(e.Value, "$", "$$")
+		known := false
+		for i := range have {
+			if have[i].Name == e.Name {
+				have[i], known = e, true
+			}
+		}
+		if !known {
+			added = append(added, e)
+		}
+	}
+	return append(added, have...)
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+
+	"podd/cmd/podd/internal/config"
+)
+
+// newLog says what is configured to be said, from level on when nothing is.
+func newLog(w io.Writer, cfg *config.Config, level slog.Level) *slog.Logger {
+	switch {
+	case cfg.Verbosity >= 4:
+		level = slog.LevelDebug
+	case cfg.Verbosity > 0:
+		level = slog.LevelInfo
+	}
+	if cfg.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
+	}
+	return slog.New(newLineHandler(w, level))
+}
+
+// lineHandler writes "14:02:11 stopping pod=default/web why=changed": the time
+// and the word first, then the attributes as slog's text handler has them.
+type lineHandler struct {
+	attrs slog.Handler // writes into out.buf
+	out   *lineWriter
+}
+
+type lineWriter struct {
+	mu  sync.Mutex // guards all following fields
+	w   io.Writer
+	buf bytes.Buffer
+}
+
+func newLineHandler(w io.Writer, level slog.Level) lineHandler {
+	out := &lineWriter{w: w}
+	attrs := slog.NewTextHandler(&out.buf, &slog.HandlerOptions{
+		Level: level,
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			builtin := a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey
+			if len(groups) == 0 && builtin || a.Value.String() == "" {
+				return slog.Attr{}
+			}
+			return a
+		},
+	})
+	return lineHandler{attrs, out}
+}
+
+// Enabled implements slog.Handler.
+func (h lineHandler) Enabled(ctx context.Context, l slog.Level) bool { return h.attrs.Enabled(ctx, l) }
+
+// WithAttrs implements slog.Handler.
+func (h lineHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return lineHandler{h.attrs.WithAttrs(attrs), h.out}
+}
+
+// WithGroup implements slog.Handler.
+func (h lineHandler) WithGroup(name string) slog.Handler {
+	return lineHandler{h.attrs.WithGroup(name), h.out}
+}
+
+// Handle implements slog.Handler.
+func (h lineHandler) Handle(ctx context.Context, r slog.Record) error {
+	h.out.mu.Lock()
+	defer h.out.mu.Unlock()
+	h.out.buf.Reset()
+	h.out.buf.WriteString(r.Time.Format("15:04:05 "))
+	if r.Level >= slog.LevelWarn {
+		h.out.buf.WriteString(r.Level.String() + " ")
+	}
+	h.out.buf.WriteString(r.Message + " ")
+	if err := h.attrs.Handle(ctx, r); err != nil {
+		return err
+	}
+	_, err := h.out.w.Write(h.out.buf.Bytes())
+	return err
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"runtime/debug"
+	"time"
+)
+
+// A burst of pods makes garbage that nothing needs afterwards, and a quiet
+// daemon gives the collector no reason to run again. Most of its program is
+// not needed either until the next burst.
+const (
+	gcPercent  = 50
+	quietAfter = 3 * time.Second
+)
+
+// trimmer gives memory back to the machine once podd has been quiet.
+type trimmer struct{ busy chan struct{} } // capacity 1
+
+func newTrimmer() trimmer { return trimmer{make(chan struct{}, 1)} }
+
+// touch says that podd has done something. It never waits.
+func (t trimmer) touch() {
+	select {
+	case t.busy <- struct{}{}:
+	default:
+	}
+}
+
+// run works until ctx is done.
+func (t trimmer) run(ctx context.Context) error {
+	debug.SetGCPercent(gcPercent)
+	quiet := time.NewTimer(quietAfter)
+	defer quiet.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.busy:
+			quiet.Reset(quietAfter)
+		case <-quiet.C:
+			debug.FreeOSMemory()
+			_ = releaseProgram() // without it podd is as good, and larger
+		}
+	}
+}

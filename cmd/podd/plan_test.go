@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"podd/cmd/podd/internal/config"
+	"podd/manifest"
+	"podd/manifest/source"
+)
+
+// planOf runs podd plan on a machine without a runtime.
+func planOf(ctx context.Context, t *testing.T, root, path, url string) (out, errs string) {
+	t.Helper()
+	endpoint := "unix://" + filepath.Join(root, "no.sock")
+	flags := config.Flags{RootDir: root, HostnameOverride: "n1", ContainerRuntimeEndpoint: &endpoint, PodManifestPath: []string{path}}
+	if url != "" {
+		flags.ManifestURL = []string{url}
+	}
+	var o, e bytes.Buffer
+	if err := (&PlanCmd{Flags: flags}).Run(ctx, Streams{In: strings.NewReader(""), Out: &o, Err: &e}); err != nil {
+		e.WriteString(err.Error())
+	}
+	return o.String(), e.String()
+}
+
+// rememberPod makes podd remember a pod that some source wanted.
+func rememberPod(t *testing.T, root string) {
+	t.Helper()
+	dir := filepath.Join(root, "pods", "11111111-1111-1111-1111-111111111111")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := `{"key":{"Namespace":"default","Name":"old-n1"},"uid":"11111111-1111-1111-1111-111111111111","hash":"h","volumes":true}`
+	if err := os.WriteFile(filepath.Join(dir, "journal.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const planWeb = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: c, image: i}]}\n"
+
+// What podd run falls back to, podd plan plans for.
+func TestPlanKeepsTheLastGoodContent(t *testing.T) {
+	root, dir := t.TempDir(), t.TempDir()
+	file := filepath.Join(dir, "web.yaml")
+	if err := os.WriteFile(file, []byte(planWeb), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	s := source.NewDir(dir, source.Options{Node: "n1", Cache: filepath.Join(root, "sources")})
+	if err := s.Run(ctx, func(manifest.Batch) { cancel() }); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(planWeb, "image: i", "imag: i", 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs := planOf(t.Context(), t, root, dir, ""); !strings.Contains(out, "\ndefault/web-n1\n") {
+		t.Errorf("got %s%s, want the pod", out, errs)
+	}
+}
+
+// A source that does not answer takes no pod away, and is named.
+func TestPlanTellsWhatItDidNotSee(t *testing.T) {
+	root := t.TempDir()
+	rememberPod(t, root)
+	const unseen = "sources not seen yet"
+	if out, errs := planOf(t.Context(), t, root, t.TempDir(), ""); !strings.Contains(out, "default/old-n1") || strings.Contains(out, unseen) {
+		t.Errorf("all seen: got %s%s, want that the pod goes", out, errs)
+	}
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // less than podd's own patience
+	defer cancel()
+	out, errs := planOf(ctx, t, root, t.TempDir(), web.URL+"/m")
+	if !strings.Contains(out, unseen) || !strings.Contains(errs, web.URL+"/m was not seen in time") {
+		t.Errorf("a silent URL: got %s%s, want %q and its name", out, errs, unseen)
+	}
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"path"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"podd/reconcile/status"
+	"podd/server"
+)
+
+// heads are the column heads.
+func heads(wide bool) []string {
+	h := []string{"NAMESPACE", "NAME", "READY", "STATUS", "RESTARTS", "AGE"}
+	if wide {
+		h = append(h, "IP", "RULE")
+	}
+	return append(h, "FROM")
+}
+
+// cells are a pod's row.
+func (l *listing) cells(v *server.View, p *server.PodView) []string {
+	now := l.now()
+	c := status.Row(p.Pod, now)
+	row := []string{p.Pod.Namespace, shortName(v, p.Pod.Name), c.Ready, c.Status, c.Restarts, c.Age}
+	if l.Output == "wide" {
+		row = append(row, orNone(p.Pod.Status.PodIP), orNone(p.Rule))
+	}
+	row = append(row, l.from(v, p, now))
+	for i := range row {
+		row[i] = plain(row[i])
+	}
+	return row
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "<none>"
+	}
+	return s
+}
+
+// from is where a pod was written, and which version of that runs when it is
+// not the present one. Wide gives the whole place.
+func (l *listing) from(v *server.View, p *server.PodView, now time.Time) string {
+	place := orNone(p.Path)
+	switch {
+	case isURL(p.Path):
+	case l.Output == "wide":
+		place = shortPath(place, l.dir)
+	default:
+		place = path.Base(place)
+	}
+	if l.Output == "wide" && p.Line > 0 {
+		place += ":" + strconv.Itoa(p.Line)
+	}
+	if text := behindText(fileOf(v, p.Path), now); text != "" {
+		return place + " (" + text + ")"
+	}
+	return place
+}
+
+// fileOf is the file of a path; the zero FileView when it is not known.
+func fileOf(v *server.View, path string) server.FileView {
+	for _, f := range v.Files {
+		if f.Path == path {
+			return f
+		}
+	}
+	return server.FileView{}
+}
+
+// table pads cells to columns. Its zero value is empty; columns only grow, so
+// that rows that follow later still stand below the first.
+type table struct{ widths []int }
+
+func (t *table) fit(lines [][]string) {
+	for _, line := range lines {
+		for i, cell := range line {
+			if i == len(t.widths) {
+				t.widths = append(t.widths, 0)
+			}
+			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+}
+
+// line is one row with its end; two spaces stand between columns.
+func (t *table) line(cells []string) string {
+	var b strings.Builder
+	for i, cell := range cells {
+		b.WriteString(cell)
+		if i < len(cells)-1 {
+			b.WriteString(strings.Repeat(" ", max(t.widths[i]-utf8.RuneCountInString(cell), 0)+2))
+		}
+	}
+	return b.String() + "\n"
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"podd/cmd/podd/internal/config"
+)
+
+// Run runs pods until ctx ends: then podd stops, and no pod with it.
+func (c *RunCmd) Run(ctx context.Context, s Streams) error {
+	cfg, err := loadConfig(c.Flags, s)
+	switch {
+	case err != nil && c.RunOnce != nil && *c.RunOnce:
+		return exitWith(codeOwn, err)
+	case err != nil:
+		return err
+	case cfg.RunOnce:
+		return c.runOnce(ctx, &cfg, s)
+	}
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("podd runs pods as root; start it with sudo")
+	}
+	log := newLog(s.Err, &cfg, slog.LevelInfo)
+	d, err := newPodd(&cfg, log)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.run(ctx)
+}
+
+// loadConfig makes one configuration of flags and files, and says its warnings.
+func loadConfig(flags config.Flags, s Streams) (config.Config, error) {
+	machine, err := config.ThisMachine()
+	if err != nil {
+		return config.Config{}, err
+	}
+	cfg, warnings, err := config.Load(flags, machine)
+	for _, w := range warnings {
+		fmt.Fprintln(s.Err, w)
+	}
+	return cfg, err
+}

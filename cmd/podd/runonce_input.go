@@ -1,0 +1,125 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/cmd/podd/internal/once"
+	"podd/manifest"
+)
+
+// sourcePatience is how long the sources may take to be read.
+const sourcePatience = 30 * time.Second
+
+// onceInput are the pods of a run.
+type onceInput struct {
+	set   *manifest.Set
+	order []types.NamespacedName // as they were written
+}
+
+// input reads the named manifests or the sources, with the variables of the
+// command line in every container. Problems go to talk; an error among them
+// keeps the run from beginning.
+func (r *onceRun) input(ctx context.Context, talk io.Writer) (*onceInput, error) {
+	env, err := r.env()
+	if err != nil {
+		return nil, err
+	}
+	in, problems, err := r.read(ctx)
+	errs := 0
+	for _, p := range problems {
+		fmt.Fprintln(talk, printable(p.String()))
+		if p.Severity == manifest.Error || p.Refused {
+			errs++
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case errs > 0:
+		return nil, fmt.Errorf("%s in the manifests; nothing was started", plural(errs, "error"))
+	case len(in.order) == 0:
+		return nil, errors.New("there is no pod to run; name manifests, or - for stdin, or give --pod-manifest-path or --manifest-url")
+	}
+	for key, p := range in.set.Pods {
+		in.set.Pods[key] = once.WithEnv(p, env)
+	}
+	return in, nil
+}
+
+func (r *onceRun) read(ctx context.Context) (*onceInput, []manifest.Problem, error) {
+	if len(r.cmd.Files) > 0 {
+		texts, err := r.texts(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		c := check(texts, manifest.Options{Node: r.cfg.NodeName, Suffix: r.suffix, Strict: r.cfg.Strict})
+		in := &onceInput{set: c.set}
+		for _, p := range c.pods {
+			in.order = append(in.order, p.Key)
+		}
+		return in, c.problems, nil
+	}
+	return r.readSources(ctx)
+}
+
+// texts reads the named manifests. A signal ends that, although the reading of
+// a stdin that nobody writes to goes on until podd has left.
+func (r *onceRun) texts(ctx context.Context) ([]textFile, error) {
+	done := make(chan []textFile, 1)
+	go func() { done <- readTexts(ctx, r.cmd.Files, r.streams.In) }()
+	select {
+	case texts := <-done:
+		return texts, ctx.Err()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// readSources reads each source once.
+func (r *onceRun) readSources(ctx context.Context) (*onceInput, []manifest.Problem, error) {
+	in := &onceInput{set: &manifest.Set{}}
+	if len(r.cfg.ManifestPaths)+len(r.cfg.ManifestURLs) == 0 {
+		return in, nil, nil
+	}
+	for _, path := range r.cfg.ManifestPaths {
+		if _, err := os.Stat(path); err != nil { // a daemon would wait for it
+			return nil, nil, fmt.Errorf("%s: %w; nothing was started", path, because(err))
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, sourcePatience)
+	defer cancel()
+	set, err := readSources(limited, r.cfg, r.suffix)
+	if ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	in.set = set
+	pods := make([]*manifest.Pod, 0, len(set.Pods))
+	for _, p := range set.Pods {
+		pods = append(pods, p)
+	}
+	slices.SortFunc(pods, func(a, b *manifest.Pod) int {
+		return cmp.Or(cmp.Compare(a.Origin.Path, b.Origin.Path), cmp.Compare(a.Origin.Line, b.Origin.Line), cmp.Compare(a.Key.Name, b.Key.Name))
+	})
+	for _, p := range pods {
+		in.order = append(in.order, p.Key)
+	}
+	problems := slices.Concat(set.Problems, manifest.Conflicts(pods))
+	for name, complete := range set.Complete {
+		if !complete {
+			return in, problems, fmt.Errorf("reading %s: not done within %s; nothing was started", name, sourcePatience)
+		}
+	}
+	return in, problems, nil
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"podd/cmd/podd/internal/config"
+)
+
+var update = flag.Bool("update", false, "rewrite the cmp files of testdata/script")
+
+// TestMain lets scripts call podd by its names. "podd-config" understands the
+// command line as podd run does and prints the Config instead of running.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"podd":        main,
+		"kubelet":     main,
+		"podd-config": func() { os.Exit(report(printConfig(os.Args[1:]), streams())) },
+	})
+}
+
+func streams() Streams { return Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr} }
+
+// TestScripts runs testdata/script of the repository. A script that asks $WEB
+// gets the files of its own directory over HTTP.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "../../testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			web := httptest.NewServer(http.FileServer(http.Dir(e.WorkDir)))
+			e.Defer(web.Close)
+			e.Setenv("WEB", web.URL)
+			return nil
+		},
+	})
+}
+
+// configVerbs is a grammar with run's flags and another effect.
+type configVerbs struct {
+	Run configCmd `cmd:""`
+}
+
+type configCmd struct{ RunCmd }
+
+// Run prints what the command line comes to.
+func (c *configCmd) Run(s Streams) error {
+	cfg, warnings, err := config.Load(c.Flags, config.Machine{Program: "podd", Hostname: "node-1", CgroupV2: true})
+	for _, w := range warnings {
+		fmt.Fprintln(s.Err, w)
+	}
+	if err != nil {
+		return err
+	}
+	e := json.NewEncoder(s.Out)
+	e.SetIndent("", " ")
+	return e.Encode(struct {
+		config.Config
+		Files, Env, EnvFile []string
+		Timeout, Report     string
+	}{cfg, c.Files, c.Env, c.EnvFile, c.Timeout.String(), c.Report})
+}
+
+func printConfig(args []string) error {
+	k, err := newParser(context.Background(), &configVerbs{}, streams())
+	if err != nil {
+		return err
+	}
+	parsed, err := parse(k, args)
+	if err != nil {
+		return exitWith(usageCode(args), err)
+	}
+	return parsed.Run()
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile/render"
+	"podd/runtime/logs"
+	"podd/server"
+)
+
+// openSocket opens the root-only socket that the verbs talk to.
+func (d *podd) openSocket(ctx context.Context) (face, error) {
+	ln, err := server.ListenSocket(ctx, d.cfg.RunDir)
+	if err != nil {
+		return nil, err
+	}
+	api := &server.API{
+		State: d.view.latest, Command: commander{d},
+		Logs: logReader{d.view.latest, render.Node{LogsDir: d.cfg.PodLogsDir}},
+	}
+	s := &server.Server{Handler: api.Handler(), Streams: true, Log: d.log}
+	return func(ctx context.Context) error { return s.Serve(ctx, ln) }, nil
+}
+
+// commander does what the verbs ask.
+type commander struct{ d *podd }
+
+// Restart implements server.Commander.
+func (c commander) Restart(ctx context.Context, pod types.NamespacedName, container string) error {
+	p := findPod(c.d.view.latest.View(), pod)
+	if p == nil {
+		return server.NotFound(fmt.Sprintf("there is no pod %s", pod))
+	}
+	if container != "" {
+		if err := checkContainer(p, container); err != nil {
+			return server.NotFound(err.Error())
+		}
+	}
+	return c.d.router.Restart(ctx, pod, container)
+}
+
+// Down implements server.Commander. podd itself goes on: a service manager
+// would only start it again, and the pods with it.
+func (c commander) Down(ctx context.Context) error { return c.d.router.Down(ctx) }
+
+// logReader finds the log of a pod's container.
+type logReader struct {
+	state server.Viewer
+	node  render.Node
+}
+
+// Logs implements server.LogReader.
+func (l logReader) Logs(ctx context.Context, req server.LogRequest, w io.Writer) error {
+	p := findPod(l.state.View(), req.Pod)
+	if p == nil {
+		return server.NotFound(fmt.Sprintf("there is no pod %s", req.Pod))
+	}
+	if err := checkContainer(p, req.Container); err != nil {
+		return server.NotFound(err.Error())
+	}
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	pod := &manifest.Pod{Key: req.Pod, UID: p.Pod.UID}
+	_, runs := runningID(p, req.Container)
+	o := logs.Options{
+		Dir: render.LogDirectory(pod, l.node), Container: req.Container,
+		// The newest run that has ended is the newest of all in a back-off.
+		Previous: req.Previous && runs, Follow: req.Follow, Tail: tail(req.Tail),
+		Since: req.Since, Limit: req.Limit,
+	}
+	if req.Follow {
+		done := make(chan struct{})
+		o.Done = done
+		watching.Go(func() {
+			defer close(done)
+			l.awaitEnd(ctx, req)
+		})
+	}
+	out := logs.Joiner{To: func(e logs.Entry) error { return writeEntry(w, e, req.Timestamps) }}
+	err := logs.Read(ctx, o, out.Emit)
+	err = errors.Join(err, out.Flush())
+	if errors.Is(err, fs.ErrNotExist) {
+		return server.NotFound(noLog(req))
+	}
+	return err
+}
+
+func noLog(req server.LogRequest) string {
+	if req.Previous {
+		return fmt.Sprintf("container %s of pod %s has no log of an earlier run", req.Container, req.Pod)
+	}
+	return fmt.Sprintf("container %s of pod %s has no log yet", req.Container, req.Pod)
+}
+
+// tail: the reader takes 0 for all, the request a negative number.
+func tail(n int64) int {
+	switch {
+	case n < 0:
+		return 0
+	case n == 0:
+		return -1
+	}
+	return int(min(n, 1<<30))
+}
+
+func writeEntry(w io.Writer, e logs.Entry, stamp bool) error {
+	line := e.Text
+	if stamp && len(e.Stamp) > 0 {
+		line = slices.Concat(e.Stamp, []byte(" "), line)
+	}
+	if !e.Partial {
+		line = append(slices.Clip(line), '\n')
+	}
+	_, err := w.Write(line)
+	return err
+}
+
+// awaitEnd returns once the container that runs now has ended, or ctx.
+func (l logReader) awaitEnd(ctx context.Context, req server.LogRequest) {
+	first := ""
+	for {
+		view := l.state.View()
+		id, runs := runningID(findPod(view, req.Pod), req.Container)
+		if first == "" {
+			first = id
+		}
+		if !runs && first != "" || first != id {
+			return
+		}
+		select {
+		case <-l.state.Changed(view.Revision):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func runningID(p *server.PodView, container string) (id string, runs bool) {
+	if p == nil {
+		return "", false
+	}
+	for _, c := range slices.Concat(p.Pod.Status.InitContainerStatuses, p.Pod.Status.ContainerStatuses) {
+		if c.Name == container {
+			return c.ContainerID, c.State.Running != nil
+		}
+	}
+	return "", false
+}
+
+func findPod(v *server.View, key types.NamespacedName) *server.PodView {
+	for _, p := range v.Pods {
+		if p.Key() == server.Key(key) {
+			return p
+		}
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"podd/cmd/podd/internal/config"
+	"podd/manifest/source"
+)
+
+// sources are the configured places, each once. o has where last good contents
+// are kept, and who is told what.
+func sources(cfg *config.Config, o source.Options) ([]source.Source, error) {
+	o.Node, o.Strict = cfg.NodeName, cfg.Strict
+	var all []source.Source
+	o.CheckFrequency = cfg.FileCheckFrequency
+	for _, path := range unique(cfg.ManifestPaths) {
+		all = append(all, source.NewDir(path, o))
+	}
+	o.CheckFrequency = cfg.HTTPCheckFrequency
+	for _, raw := range unique(cfg.ManifestURLs) {
+		u, err := newURL(raw, cfg, o, all)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, u)
+	}
+	return all, nil
+}
+
+// newURL labels a URL that differs from an earlier one only in what its name
+// does not show.
+func newURL(raw string, cfg *config.Config, o source.Options, earlier []source.Source) (*source.URL, error) {
+	options := source.URLOptions{
+		Options: o, Header: http.Header(cfg.URLHeader), HeaderFile: cfg.URLHeaderFile,
+		CAFile: cfg.URLCAFile, CertFile: cfg.URLCertFile, KeyFile: cfg.URLKeyFile,
+	}
+	for n := 2; ; n++ {
+		u, err := source.NewURL(raw, options)
+		if err != nil {
+			return nil, fmt.Errorf("setting up the sources: %w", err)
+		}
+		taken := func(s source.Source) bool { return s.Name() == u.Name() }
+		if !slices.ContainsFunc(earlier, taken) {
+			return u, nil
+		}
+		options.Label = strconv.Itoa(n)
+	}
+}
+
+// unique keeps the first of equal texts.
+func unique(all []string) []string {
+	var out []string
+	for _, s := range all {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func sourceNames(all []source.Source) []string {
+	var names []string
+	for _, s := range all {
+		names = append(names, s.Name())
+	}
+	return names
+}
+
+func sourceKinds(all []source.Source) map[string]string {
+	kinds := map[string]string{}
+	for _, s := range all {
+		kinds[s.Name()] = s.Kind()
+	}
+	return kinds
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"podd/manifest"
+)
+
+// fetchTimeout bounds the reading of one URL.
+const fetchTimeout = 30 * time.Second
+
+// fetchText asks a URL once. Redirects stay on the host and never leave https.
+func fetchText(ctx context.Context, name string) textFile {
+	t := textFile{path: name, kind: manifest.KindURL}
+	u, err := url.Parse(name)
+	if err != nil || u.Host == "" {
+		t.err = errors.New("not a URL")
+		return t
+	}
+	shown := *u
+	shown.User, shown.RawQuery, shown.Fragment = nil, "", ""
+	t.path = shown.String()
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, name, nil)
+	if err != nil {
+		t.err = errors.New("not a URL")
+		return t
+	}
+	client := &http.Client{CheckRedirect: sameHost}
+	resp, err := client.Do(req)
+	if err != nil {
+		var u *url.Error
+		if errors.As(err, &u) {
+			err = u.Err // url.Error shows the query, which may be a password
+		}
+		t.err = fmt.Errorf("cannot be fetched: %w", err)
+		return t
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.err = fmt.Errorf("cannot be fetched: the server answers %s", resp.Status)
+		return t
+	}
+	t.data, t.err = readCapped(resp.Body)
+	return t
+}
+
+func sameHost(req *http.Request, via []*http.Request) error {
+	first := via[0].URL
+	switch {
+	case len(via) >= 10:
+		return errors.New("more than 10 redirects")
+	case req.URL.Host != first.Host:
+		return fmt.Errorf("redirected to another host, %s", req.URL.Host)
+	case first.Scheme == "https" && req.URL.Scheme != "https":
+		return errors.New("redirected from https to http")
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile"
+	"podd/server"
+)
+
+// viewer turns what the router publishes into what the faces show. publish is
+// called by one goroutine, the router's; latest is read by any.
+type viewer struct {
+	latest  *server.Latest
+	reports map[types.NamespacedName]*reconcile.Report // the last of each worker
+	pods    map[types.NamespacedName]*server.PodView
+	since   map[manifest.Problem]time.Time // when each problem came up
+}
+
+func newViewer(node, version string, sources []string) *viewer {
+	first := &server.View{
+		// Later than any revision of an earlier life of podd.
+		Revision: uint64(time.Now().UnixMicro()),
+		Node:     node, Version: version, Sources: sources,
+	}
+	return &viewer{
+		latest:  server.NewLatest(first),
+		reports: map[types.NamespacedName]*reconcile.Report{},
+		pods:    map[types.NamespacedName]*server.PodView{},
+		since:   map[manifest.Problem]time.Time{},
+	}
+}
+
+func (v *viewer) publish(c reconcile.Change) {
+	for _, key := range c.Gone {
+		delete(v.pods, key)
+		delete(v.reports, key)
+	}
+	for _, r := range c.Reports {
+		v.reports[r.Key] = r
+		v.pods[r.Key] = podView(r, wanted(c.Set, r.Key))
+	}
+	old := v.latest.View()
+	next := *old
+	next.Revision, next.Down = old.Revision+1, c.Down
+	if c.Node.Name != "" {
+		next.Runtime = c.Node.Name + " " + c.Node.Version
+	}
+	if c.SetChanged {
+		v.want(c.Set)
+		next.Problems = v.problems(c.Set.Problems, time.Now())
+		next.Files = fileViews(c.Set.Files)
+	}
+	next.Pods = v.sortedPods()
+	v.latest.Publish(&next)
+}
+
+// want shows a new set together with its files: a pod of which another version
+// is wanted now is no longer current, and a new one is there, though neither's
+// worker has spoken yet.
+func (v *viewer) want(set *manifest.Set) {
+	for key, p := range set.Pods {
+		r, known := v.reports[key]
+		switch {
+		case !known:
+			v.pods[key] = podView(&reconcile.Report{Key: key, Version: p, Pod: p.Spec}, p)
+		case v.pods[key].Current != current(r, p):
+			v.pods[key] = podView(r, p)
+		}
+	}
+}
+
+func wanted(set *manifest.Set, key types.NamespacedName) *manifest.Pod {
+	if set == nil {
+		return nil
+	}
+	return set.Pods[key]
+}
+
+// current says that what a worker reported on is what is wanted.
+func current(r *reconcile.Report, wanted *manifest.Pod) bool {
+	v := r.Version
+	return v != nil && r.Successor == nil && wanted != nil && v.UID == wanted.UID && v.Hash == wanted.Hash
+}
+
+func (v *viewer) sortedPods() []*server.PodView {
+	out := make([]*server.PodView, 0, len(v.pods))
+	for _, p := range v.pods {
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(a, b *server.PodView) int {
+		return cmp.Or(cmp.Compare(a.Pod.Namespace, b.Pod.Namespace), cmp.Compare(a.Pod.Name, b.Pod.Name))
+	})
+	return out
+}
+
+// problems remembers since when each of them is there.
+func (v *viewer) problems(all []manifest.Problem, now time.Time) []server.ProblemView {
+	since := make(map[manifest.Problem]time.Time, len(all))
+	out := make([]server.ProblemView, 0, len(all))
+	for _, p := range all {
+		began, known := v.since[p]
+		if !known {
+			began = now
+		}
+		since[p] = began
+		out = append(out, server.ProblemView{
+			Path: p.Path, Line: int(p.Position.Line), Column: int(p.Position.Column),
+			Severity: string(p.Severity), Field: p.Field, Message: p.Message,
+			Pod: server.Key(p.Pod), Since: began,
+		})
+	}
+	v.since = since
+	slices.SortStableFunc(out, func(a, b server.ProblemView) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return out
+}
+
+func fileViews(files []manifest.FileState) []server.FileView {
+	out := make([]server.FileView, 0, len(files))
+	for _, f := range files {
+		out = append(out, server.FileView(f))
+	}
+	return out
+}
+
+func podView(r *reconcile.Report, wanted *manifest.Pod) *server.PodView {
+	d := r.Decision
+	p := &server.PodView{
+		Pod: r.Pod, Exists: r.Exists, Current: current(r, wanted),
+		Phase: string(d.Phase), Rule: d.Rule, Why: d.Why, Problem: d.Problem,
+		Since: r.Since, Wake: d.Wake,
+	}
+	if p.Pod == nil {
+		p.Pod = unknownPod(r.Key)
+	}
+	p.Ready = ready(p.Pod)
+	for _, s := range d.Steps {
+		p.Steps = append(p.Steps, server.StepView{
+			Container: s.Container, Rule: s.Rule, Why: s.Why, Reason: s.Reason, Problem: s.Problem, Until: s.Until,
+		})
+	}
+	for _, a := range d.Actions {
+		p.Next = append(p.Next, a.String())
+	}
+	if r.Version != nil {
+		p.Path, p.Line = r.Version.Origin.Path, r.Version.Origin.Line
+		p.Last = exits(r)
+	}
+	return p
+}
+
+// exits are in the manifest's order.
+func exits(r *reconcile.Report) []server.ExitView {
+	var out []server.ExitView
+	spec := &r.Version.Spec.Spec
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		if e, ok := r.Last[c.Name]; ok {
+			out = append(out, server.ExitView{
+				Container: c.Name, ExitCode: e.Code, Reason: e.Reason, Started: e.StartedAt, Finished: e.FinishedAt,
+			})
+		}
+	}
+	return out
+}
+
+// unknownPod stands for something of ours that no manifest speaks of any more.
+func unknownPod(key types.NamespacedName) *v1.Pod {
+	now := metav1.Now()
+	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, DeletionTimestamp: &now}}
+}
+
+func ready(p *v1.Pod) bool {
+	if p.Status.Phase == v1.PodSucceeded {
+		return true
+	}
+	return slices.ContainsFunc(p.Status.Conditions, func(c v1.PodCondition) bool {
+		return c.Type == v1.PodReady && c.Status == v1.ConditionTrue
+	})
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	goruntime "runtime"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"golang.org/x/sync/errgroup"
+
+	"podd/cmd/podd/internal/config"
+	"podd/manifest/source"
+	"podd/reconcile"
+	"podd/reconcile/collect"
+	"podd/reconcile/plan"
+	"podd/reconcile/pull"
+	"podd/reconcile/render"
+	"podd/reconcile/volume"
+	"podd/runtime"
+	"podd/runtime/cri"
+	"podd/runtime/shim"
+)
+
+// podd is the daemon wired together: the only place that names concrete types.
+type podd struct {
+	cfg      *config.Config
+	log      *slog.Logger
+	instance *reconcile.Instance
+	client   *cri.Client
+	pods     *cri.Observer
+	node     *cri.NodeObserver
+	router   *reconcile.Router
+	sources  []source.Source
+	view     *viewer
+	trimmer  trimmer
+	pulse    pulse
+	told     string // the status line systemd heard last
+}
+
+// newPodd takes the root directory over and connects nothing yet. Close
+// gives the directory up.
+func newPodd(cfg *config.Config, log *slog.Logger) (*podd, error) {
+	instance, err := reconcile.Own(cfg.RootDir)
+	if err != nil {
+		return nil, err
+	}
+	d := &podd{cfg: cfg, log: log, instance: instance, trimmer: newTrimmer()}
+	d.pulse.began = time.Now()
+	if err := d.wire(); err != nil {
+		instance.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// Close gives up the root directory and the connection to the runtime.
+func (d *podd) Close() error {
+	d.client.Close()
+	return d.instance.Close()
+}
+
+func (d *podd) wire() error {
+	cfg := d.cfg
+	node, err := renderNode(cfg, d.instance.ID)
+	if err != nil {
+		return err
+	}
+	if d.client, err = dial(cfg, d.log); err != nil {
+		return err
+	}
+	cache := cacheDir(cfg)
+	if d.sources, err = sources(cfg, source.Options{Log: d.log, Cache: cache}); err != nil {
+		return err
+	}
+	if err := source.Prune(cache, d.sources...); err != nil {
+		return err
+	}
+	d.view = newViewer(cfg.NodeName, thisVersion().Version, sourceNames(d.sources))
+	d.pods = d.client.NewObserver(cri.ObserverOptions{Instance: d.instance.ID, Slow: cfg.SyncFrequency, Logger: d.log})
+	d.node = d.client.NewNodeObserver(cri.NodeObserverOptions{Logger: d.log})
+	d.router = reconcile.NewRouter(reconcile.Options{
+		Effects:  newEffects(cfg, cfg.RootDir, d.client, node),
+		Journals: journals(cfg.RootDir),
+		Log:      d.log, Refresh: d.pods.Refresh, Publish: d.publish,
+		SourceKinds: sourceKinds(d.sources), Limits: plan.Limits{MaxPods: cfg.MaxPods},
+		Render: node, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
+		Beat: d.beat, BeatEvery: beatEvery(d.log),
+	})
+	return nil
+}
+
+// newEffects does what plans say with the pods of one root directory.
+func newEffects(cfg *config.Config, root string, client *cri.Client, node render.Node) *reconcile.Effects {
+	credentials := filepath.Join(cfg.RootDir, "config.json")
+	return &reconcile.Effects{
+		Runtime: client,
+		Images: pull.New(pull.Options{
+			Runtime: client, Credentials: pull.File(credentials), CredentialsIn: credentials,
+			Parallel: cfg.ParallelPulls, QPS: cfg.PullQPS, Burst: cfg.PullBurst,
+			UsePresent: cfg.PullOffline == config.PullUsePresent,
+		}),
+		Disk: volume.Dir{Root: podsDir(root), Memory: node.Capacity.Memory},
+		Leftovers: collect.Leftovers{
+			Logs:       collect.Logs{Dir: cfg.PodLogsDir, Links: filepath.Join(filepath.Dir(cfg.PodLogsDir), "containers")},
+			CgroupRoot: cfg.CgroupRoot,
+		},
+		EndShim: shim.End,
+		Gate:    reconcile.NewGate(parallelStarts(cfg)),
+	}
+}
+
+// cacheDir keeps the last good contents of the sources.
+func cacheDir(cfg *config.Config) string { return filepath.Join(cfg.RootDir, "sources") }
+
+func podsDir(root string) string { return filepath.Join(root, "pods") }
+
+func journals(root string) reconcile.Journals { return reconcile.Journals{Root: podsDir(root)} }
+
+// defaultEndpoint is waited for where no runtime is found.
+const defaultEndpoint = "/run/containerd/containerd.sock"
+
+func dial(cfg *config.Config, log *slog.Logger) (*cri.Client, error) {
+	endpoint := cfg.RuntimeEndpoint
+	if endpoint == "" {
+		found, err := cri.Discover()
+		if err != nil {
+			log.Warn("no runtime yet", "err", err, "waiting", defaultEndpoint)
+			found = defaultEndpoint
+		}
+		endpoint = found
+	}
+	return cri.Dial(cri.Options{Endpoint: endpoint, ImageEndpoint: cfg.ImageEndpoint, Timeout: cfg.RuntimeRequestTimeout})
+}
+
+// mostStarts is where more at once only wait for the kernel's own locks.
+const mostStarts = 64
+
+// parallelStarts: a start is in part waiting, for the runtime's programs and
+// the disk. On two cores eight at once are 8 % faster than four, and beside busy
+// pods they get more of the processor.
+func parallelStarts(cfg *config.Config) int {
+	if cfg.ParallelStarts > 0 {
+		return cfg.ParallelStarts
+	}
+	return min(4*goruntime.NumCPU(), mostStarts)
+}
+
+// run works until ctx is done or a part fails, and returns when every part has
+// ended. Pods run on.
+func (d *podd) run(ctx context.Context) error {
+	faces, err := d.faces(ctx)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	snapshots := make(chan runtime.Snapshot)
+	nodes := make(chan runtime.Node)
+	sets := source.Watch(ctx, d.sources...)
+	in := reconcile.Inputs{Sets: sets, Snapshots: snapshots, Nodes: nodes}
+	group.Go(func() error { return d.trimmer.run(ctx) })
+	group.Go(func() error { return d.sweep(ctx) })
+	group.Go(func() error { return d.keepLimits(ctx) })
+	group.Go(func() error { return d.router.Run(ctx, in) })
+	group.Go(func() error { return ended(d.pods.Run(ctx, send(ctx, snapshots))) })
+	group.Go(func() error { return ended(d.node.Run(ctx, send(ctx, nodes))) })
+	for _, face := range faces {
+		group.Go(func() error { return face(ctx) })
+	}
+	group.Go(func() error {
+		if d.router.Ping(ctx) == nil {
+			notify(d.log, daemon.SdNotifyReady)
+		}
+		return nil // why there was no turn is told by the router's own end
+	})
+	err = group.Wait()
+	for range sets { // the sources write their caches; Close gives these up
+	}
+	notify(d.log, daemon.SdNotifyStopping)
+	return err
+}
+
+func (d *podd) publish(c reconcile.Change) {
+	d.view.publish(c)
+	d.trimmer.touch()
+}
+
+// ended makes nothing of the end that was asked for.
+func ended(err error) error {
+	if err == context.Canceled {
+		return nil
+	}
+	return err
+}
+
+// send makes an emit of a channel; it gives up when ctx is done.
+func send[T any](ctx context.Context, c chan<- T) func(T) {
+	return func(v T) {
+		select {
+		case c <- v:
+		case <-ctx.Done():
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"podd/cmd/podd/internal/config"
+	"podd/manifest"
+	"podd/manifest/source"
+)
+
+// lateSource ends some time after it was asked to, as one does that writes its
+// cache.
+type lateSource struct {
+	begun chan struct{}
+	ended chan struct{}
+}
+
+func (lateSource) Name() string { return "/late" }
+func (lateSource) Kind() string { return manifest.KindFile }
+
+func (s lateSource) Run(ctx context.Context, emit func(manifest.Batch)) error {
+	emit(manifest.Batch{Complete: true})
+	close(s.begun)
+	<-ctx.Done()
+	<-time.After(200 * time.Millisecond)
+	emit(manifest.Batch{Complete: true})
+	close(s.ended)
+	return nil
+}
+
+// The root directory is given up only after run, so no source may outlive it.
+func TestRunOutlivesItsSources(t *testing.T) {
+	root := t.TempDir()
+	endpoint, off := "unix://"+filepath.Join(root, "no.sock"), int32(0)
+	cfg, _, err := config.Load(
+		config.Flags{RootDir: root, ContainerRuntimeEndpoint: &endpoint, HealthzPort: &off, PodManifestPath: []string{root}},
+		config.Machine{Program: "podd", Hostname: "n1", CgroupV2: true},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := newPodd(&cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	late := lateSource{make(chan struct{}), make(chan struct{})}
+	d.sources = []source.Source{late}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { <-late.begun; cancel() }() // run waits for late, and so for this
+	if err := d.run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-late.ended:
+	default:
+		t.Error("run returned while a source was still at work")
+	}
+}
