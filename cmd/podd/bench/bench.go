@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"podd/runtime/runtimetest/stack"
+)
+
+// bench is everything that the parts share. It is used by one goroutine.
+type bench struct {
+	options
+	dir     string
+	stack   *stack.Stack
+	floor   *floor
+	daemon  *daemon
+	started *starts
+	tasks   *tasks
+	calls   *calls
+	table   table
+	serial  int // of the pods, whose names are never used twice
+}
+
+// newBench brings the runtime and both sides up; close takes all of it away.
+func newBench(ctx context.Context, o options) (b *bench, err error) {
+	b = &bench{options: o, dir: o.Keep}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.close())
+		}
+	}()
+	if b.dir == "" {
+		if b.dir, err = os.MkdirTemp("", "podd-"); err != nil {
+			return b, err
+		}
+	}
+	if b.calls, err = newCalls(); err != nil {
+		return b, err
+	}
+	say("stack", "containerd and images")
+	b.stack, err = stack.Start(ctx, stack.Options{
+		Dir: filepath.Join(b.dir, "s"), Config: b.calls.config(), Log: slog.Default(),
+	})
+	if err != nil {
+		return b, err
+	}
+	if b.started, err = newStarts(filepath.Join(b.dir, "started")); err != nil {
+		return b, err
+	}
+	if b.tasks, err = newTasks(filepath.Join(b.stack.Dir, taskDirectories)); err != nil {
+		return b, err
+	}
+	if b.floor, err = newFloor(ctx, b); err != nil {
+		return b, err
+	}
+	if b.Podd == "" {
+		say("podd", "built for the bench")
+		if b.Podd, err = build(ctx, b.dir); err != nil {
+			return b, err
+		}
+	}
+	if b.daemon, err = newDaemon(b); err != nil {
+		return b, err
+	}
+	info, err := os.Stat(b.Podd)
+	if err != nil {
+		return b, err
+	}
+	b.table.add(row{name: "binary", unit: megabytes, podd: samples{float64(info.Size())}})
+	return b, nil
+}
+
+// close ends what newBench began. It works also on a half-made bench.
+func (b *bench) close() error {
+	var errs []error
+	if b.daemon != nil {
+		errs = append(errs, b.daemon.end())
+	}
+	if b.floor != nil {
+		errs = append(errs, b.floor.client.Close())
+	}
+	if b.tasks != nil {
+		errs = append(errs, b.tasks.close())
+	}
+	if b.started != nil {
+		errs = append(errs, b.started.close())
+	}
+	if b.stack != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		errs = append(errs, b.stack.Destroy(ctx))
+	}
+	if b.Keep == "" && b.dir != "" {
+		errs = append(errs, os.RemoveAll(b.dir))
+	}
+	return errors.Join(errs...)
+}
+
+// build makes podd as a release has it.
+func build(ctx context.Context, dir string) (string, error) {
+	file := filepath.Join(dir, "podd")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", file, "podd/cmd/podd")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building podd: %w: %s", err, out)
+	}
+	return file, nil
+}
+
+// say tells on standard error how far the bench is.
+func say(what, text string) { fmt.Fprintf(os.Stderr, "%-8s%s\n", what, text) }
+
+// rest lets the machine finish what the round before left behind.
+func rest(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

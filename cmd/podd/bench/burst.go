@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// burst is what one round of many pods took, in seconds.
+type burst struct {
+	run, tasks, all  float64 // until all run; after removal until no task, nothing is left
+	runCPU, allCPU   float64 // of containerd meanwhile
+	poddRun, poddAll float64 // of podd meanwhile
+}
+
+func (b burst) String() string {
+	return fmt.Sprintf("run %.2f s, tasks gone %.2f s, all gone %.2f s, containerd's CPU %.2f s and %.2f s", b.run, b.tasks, b.all, b.runCPU, b.allCPU)
+}
+
+// bursts measures many pods at once, all of them started and all removed.
+func (b *bench) bursts(ctx context.Context) error {
+	for _, n := range b.Sizes {
+		if err := b.size(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// size measures one size of burst.
+func (b *bench) size(ctx context.Context, n int) error {
+	floors := map[int][]burst{} // by width
+	var podds []burst
+	widths := b.Widths
+	for round := range b.Rounds {
+		for _, width := range widths {
+			f, err := b.burstBare(ctx, n, width, round == 0 && width == widths[0])
+			if err != nil {
+				return err
+			}
+			floors[width] = append(floors[width], f)
+		}
+		last := round == b.Rounds-1
+		p, err := b.burstPodd(ctx, n, round == 0, last && n == b.Sizes[len(b.Sizes)-1])
+		if err != nil {
+			return err
+		}
+		podds = append(podds, p)
+		if round == 0 {
+			widths = []int{fastest(floors, runs), fastest(floors, taskless)}
+			if widths[0] == widths[1] {
+				widths = widths[:1]
+			}
+		}
+	}
+	b.addBurst(n, "all run", runs, floors, podds, 1.15)
+	b.addBurst(n, "removed, all tasks gone", taskless, floors, podds, 1.1)
+	b.addBurst(n, "removed, nothing left", empty, floors, podds, 0)
+	b.addBurst(n, "all run, containerd's CPU", runWork, floors, podds, 0)
+	b.addBurst(n, "removed, containerd's CPU", allWork, floors, podds, 0)
+	b.table.add(row{name: fmt.Sprintf("%d all run, podd's CPU", n), unit: seconds, podd: of(podds, func(b burst) float64 { return b.poddRun })})
+	b.table.add(row{name: fmt.Sprintf("%d removed, podd's CPU", n), unit: seconds, podd: of(podds, func(b burst) float64 { return b.poddAll })})
+	return nil
+}
+
+func runs(b burst) float64     { return b.run }
+func taskless(b burst) float64 { return b.tasks }
+func empty(b burst) float64    { return b.all }
+func runWork(b burst) float64  { return b.runCPU }
+func allWork(b burst) float64  { return b.allCPU }
+
+func of(all []burst, what func(burst) float64) samples {
+	var s samples
+	for _, b := range all {
+		s = append(s, what(b))
+	}
+	return s
+}
+
+// fastest is the width whose median is the least.
+func fastest(floors map[int][]burst, what func(burst) float64) int {
+	best := 0
+	for width, all := range floors {
+		if best == 0 || of(all, what).median() < of(floors[best], what).median() {
+			best = width
+		}
+	}
+	return best
+}
+
+func (b *bench) addBurst(n int, name string, what func(burst) float64, floors map[int][]burst, podds []burst, factor float64) {
+	// Only widths that were measured in every round can be compared.
+	whole := map[int][]burst{}
+	for width, all := range floors {
+		if len(all) == b.Rounds {
+			whole[width] = all
+		}
+	}
+	width := fastest(whole, what)
+	b.table.add(row{
+		name: fmt.Sprintf("%d %s (bare: %d wide)", n, name, width), unit: seconds,
+		bare: of(whole[width], what), podd: of(podds, what), goal: goal{factor: factor},
+	})
+}
+
+// burstBare starts n pods by bare calls, so many side by side, and removes
+// them; noted tells what calls that took.
+func (b *bench) burstBare(ctx context.Context, n, width int, noted bool) (burst, error) {
+	var f burst
+	pods := b.pods(n)
+	bares, err := b.floor.ready(pods)
+	if err != nil {
+		return f, err
+	}
+	count := b.counts(ctx, n, noted)
+	work := cpuSince(b.stack.Containerd.PID)
+	begin := time.Now()
+	if err := b.floor.run(ctx, bares, width); err != nil {
+		return f, err
+	}
+	at, err := b.started.all(ctx, names(pods), begin)
+	if err != nil {
+		return f, err
+	}
+	f.run, f.runCPU = at.Sub(begin).Seconds(), work()
+	if err := count(fmt.Sprintf("bare, %d start", n)); err != nil {
+		return f, err
+	}
+	if err := rest(ctx, breath); err != nil {
+		return f, err
+	}
+	work = cpuSince(b.stack.Containerd.PID)
+	begin = time.Now()
+	if err := b.floor.stop(ctx, bares, width); err != nil {
+		return f, err
+	}
+	if at, err = b.tasks.wait(ctx); err != nil {
+		return f, err
+	}
+	f.tasks = at.Sub(begin).Seconds()
+	if err := b.floor.remove(ctx, bares, width); err != nil {
+		return f, err
+	}
+	f.all, f.allCPU = time.Since(begin).Seconds(), work()
+	say("round", fmt.Sprintf("bare %d, %d wide: %s", n, width, f))
+	return f, rest(ctx, breath)
+}
+
+// burstPodd has podd, freshly started, run n pods and remove them; watched is
+// a look at what it takes to keep them.
+func (b *bench) burstPodd(ctx context.Context, n int, noted, watched bool) (burst, error) {
+	var p burst
+	if err := b.daemon.begin(ctx); err != nil {
+		return p, err
+	}
+	pods := b.pods(n)
+	count := b.counts(ctx, n, noted)
+	work, own := cpuSince(b.stack.Containerd.PID), cpuSince(b.daemon.cmd.Process.Pid)
+	began, at, err := b.apply(ctx, pods)
+	if err != nil {
+		return p, err
+	}
+	p.run, p.runCPU, p.poddRun = at.Sub(began).Seconds(), work(), own()
+	if err := count(fmt.Sprintf("podd, %d start", n)); err != nil {
+		return p, err
+	}
+	if watched && b.wants("idle") {
+		if err := b.watchIdle(ctx, n); err != nil {
+			return p, err
+		}
+	} else if err := rest(ctx, breath); err != nil {
+		return p, err
+	}
+	count = b.counts(ctx, n, noted)
+	work, own = cpuSince(b.stack.Containerd.PID), cpuSince(b.daemon.cmd.Process.Pid)
+	tasks, all, err := b.end(ctx, pods)
+	if err != nil {
+		return p, err
+	}
+	p.tasks, p.all, p.allCPU, p.poddAll = tasks.Seconds(), all.Seconds(), work(), own()
+	if err := count(fmt.Sprintf("podd, %d removed", n)); err != nil {
+		return p, err
+	}
+	say("round", fmt.Sprintf("podd %d: %s, podd's CPU %.2f s and %.2f s", n, p, p.poddRun, p.poddAll))
+	if err := b.daemon.end(); err != nil {
+		return p, err
+	}
+	return p, rest(ctx, breath)
+}
+
+// counts begins to count calls and returns what ends it with a note; without
+// noted both do nothing.
+func (b *bench) counts(ctx context.Context, pods int, noted bool) func(what string) error {
+	if !noted {
+		return func(string) error { return nil }
+	}
+	before, err := b.calls.made(ctx)
+	return func(what string) error {
+		if err != nil {
+			return err
+		}
+		after, err := b.calls.made(ctx)
+		if err != nil {
+			return err
+		}
+		b.table.note(what, less(after, before), pods)
+		return nil
+	}
+}

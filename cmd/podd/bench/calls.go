@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// calls counts what containerd was asked, by containerd's own metrics.
+type calls struct{ address string }
+
+// newCalls finds a free port for them.
+func newCalls() (*calls, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("finding a port for containerd's metrics: %w", err)
+	}
+	return &calls{l.Addr().String()}, l.Close()
+}
+
+func (c *calls) config() string {
+	return "version = 3\n[metrics]\naddress = \"" + c.address + "\"\n"
+}
+
+// made are the CRI calls that containerd has answered so far, by name.
+func (c *calls) made(ctx context.Context) (map[string]float64, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.address+"/v1/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("reading containerd's metrics: %w", err)
+	}
+	defer reply.Body.Close()
+	made := map[string]float64{}
+	lines := bufio.NewScanner(reply.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if labels, n, ok := counter(lines.Text()); ok {
+			made[label(labels, "grpc_method")] += n
+		}
+	}
+	return made, lines.Err()
+}
+
+// counter reads a line of a finished CRI call's counter.
+func counter(line string) (labels string, n float64, ok bool) {
+	rest, ok := strings.CutPrefix(line, "grpc_server_handled_total{")
+	if !ok || !strings.Contains(rest, `grpc_service="runtime.v1.`) {
+		return "", 0, false
+	}
+	labels, number, ok := strings.Cut(rest, "} ")
+	if !ok {
+		return "", 0, false
+	}
+	n, err := strconv.ParseFloat(number, 64)
+	return labels, n, err == nil
+}
+
+func label(labels, name string) string {
+	_, rest, _ := strings.Cut(labels, name+`="`)
+	value, _, _ := strings.Cut(rest, `"`)
+	return value
+}
+
+// less is what after has more than before.
+func less(after, before map[string]float64) map[string]float64 {
+	d := map[string]float64{}
+	for name, n := range after {
+		if n -= before[name]; n > 0 {
+			d[name] = n
+		}
+	}
+	return d
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	goruntime "runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"podd/server"
+)
+
+// nodeName is the suffix of podd's pods.
+const nodeName = "bench"
+
+// daemon is the podd that is measured.
+type daemon struct {
+	b     *bench
+	dir   string
+	cmd   *exec.Cmd     // nil: it does not run
+	ended chan struct{} // closed when it was waited for
+}
+
+func newDaemon(b *bench) (*daemon, error) {
+	d := &daemon{b: b, dir: filepath.Join(b.dir, "podd.d")}
+	for _, dir := range []string{d.manifests(), d.staged(), d.pods()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+func (d *daemon) manifests() string { return filepath.Join(d.dir, "manifests") }
+func (d *daemon) staged() string    { return filepath.Join(d.dir, "staged") }
+
+// pods has a directory for each pod of which podd has not removed all.
+func (d *daemon) pods() string   { return filepath.Join(d.dir, "root/pods") }
+func (d *daemon) socket() string { return filepath.Join(d.dir, "run", server.SocketName) }
+
+func (d *daemon) flags() []string {
+	return append([]string{
+		"--root-dir", filepath.Join(d.dir, "root"), "--run-dir", filepath.Join(d.dir, "run"),
+		"--pod-logs-dir", filepath.Join(d.dir, "logs"), "--pod-manifest-path", d.manifests(),
+		"--hostname-override", nodeName, "--container-runtime-endpoint", d.b.stack.Endpoint(),
+		"--cgroup-root", d.b.stack.CgroupParent() + "/" + nodeName, "--healthz-port", "0", "--max-pods", "1000",
+	}, d.b.Flags...)
+}
+
+// launch starts podd and returns the moment before.
+func (d *daemon) launch() (time.Time, error) {
+	log, err := os.OpenFile(filepath.Join(d.dir, "podd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer log.Close() // podd has its own
+	cmd := exec.Command(d.b.Podd, d.flags()...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	began, started, ended := make(chan time.Time, 1), make(chan error, 1), make(chan struct{})
+	go func() {
+		// The kernel sends the signal when the thread ends that started it.
+		goruntime.LockOSThread()
+		defer close(ended)
+		began <- time.Now()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // end tells it to
+		}
+	}()
+	at := <-began
+	if err := <-started; err != nil {
+		return at, fmt.Errorf("starting podd: %w", err)
+	}
+	d.cmd, d.ended = cmd, ended
+	return at, nil
+}
+
+// settled is how long podd is left alone before a clock runs: until it has given
+// back the memory that starting took, as one that runs for long has.
+const settled = 4 * time.Second
+
+// begin starts podd and returns when it has been ready for a moment.
+func (d *daemon) begin(ctx context.Context) error {
+	if _, err := d.launch(); err != nil {
+		return err
+	}
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for !d.ready(ctx) {
+		select {
+		case <-again.C:
+		case <-d.ended:
+			return fmt.Errorf("podd ended: %s; see %s", d.cmd.ProcessState, d.dir)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return rest(ctx, settled)
+}
+
+// ready says that podd has reached the runtime.
+func (d *daemon) ready(ctx context.Context) bool {
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", d.socket())
+		},
+	}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://podd/v1/state", nil)
+	if err != nil {
+		return false
+	}
+	reply, err := client.Do(r)
+	if err != nil {
+		return false
+	}
+	defer reply.Body.Close()
+	var v server.View
+	return json.NewDecoder(reply.Body).Decode(&v) == nil && v.Runtime != ""
+}
+
+// end stops podd; its pods run on.
+func (d *daemon) end() error {
+	if d.cmd == nil {
+		return nil
+	}
+	err := d.cmd.Process.Signal(unix.SIGTERM)
+	<-d.ended
+	if state := d.cmd.ProcessState; err == nil && !state.Success() {
+		err = fmt.Errorf("podd ended: %s; see %s", state, d.dir)
+	}
+	d.cmd = nil
+	return err
+}
+
+// stage writes manifests where podd does not see them.
+func (d *daemon) stage(pods []pod) error {
+	for _, p := range pods {
+		if err := os.WriteFile(filepath.Join(d.staged(), p.name+".yaml"), []byte(p.text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write puts staged manifests where podd sees them.
+func (d *daemon) write(pods []pod) error {
+	for _, p := range pods {
+		name := p.name + ".yaml"
+		if err := os.Rename(filepath.Join(d.staged(), name), filepath.Join(d.manifests(), name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *daemon) remove(pods []pod) error {
+	var errs []error
+	for _, p := range pods {
+		errs = append(errs, os.Remove(filepath.Join(d.manifests(), p.name+".yaml")))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/manifest"
+	"podd/reconcile/render"
+	"podd/runtime"
+	"podd/runtime/cri"
+	"podd/runtime/runtimetest/stack"
+)
+
+// floor makes pods by the calls that cannot be spared, and no others.
+type floor struct {
+	client  *cri.Client
+	runtime api.RuntimeServiceClient // for looking around while no clock runs
+	node    render.Node
+	image   string
+	volumes map[string]string
+}
+
+func newFloor(ctx context.Context, b *bench) (*floor, error) {
+	client, err := cri.Dial(cri.Options{Endpoint: b.stack.Endpoint()})
+	if err != nil {
+		return nil, err
+	}
+	conn, err := grpc.NewClient(b.stack.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, err
+	}
+	dns, err := os.ReadFile("/etc/resolv.conf")
+	if err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	image, present, err := client.ImageStatus(ctx, stack.BusyboxImage)
+	if err != nil || !present {
+		return nil, fmt.Errorf("looking for image %s: present %v: %w", stack.BusyboxImage, present, err)
+	}
+	return &floor{
+		client: client, runtime: api.NewRuntimeServiceClient(conn), image: image.ID,
+		volumes: map[string]string{"bench": filepath.Dir(b.started.path)},
+		node: render.Node{
+			Name: "floor", HostIPs: []string{"127.0.0.1"}, Instance: "floor",
+			Capacity: render.Resources{MilliCPU: 2000, Memory: 8 << 30},
+			LogsDir:  filepath.Join(b.dir, "floor"), CgroupDriver: "cgroupfs",
+			CgroupRoot: b.stack.CgroupParent() + "/floor", DNS: render.ParseResolvConf(string(dns)),
+		},
+	}, nil
+}
+
+// bare is a pod of the floor.
+type bare struct {
+	pod     *manifest.Pod
+	config  *api.PodSandboxConfig
+	sandbox string
+	attempt uint32 // of the next container
+}
+
+// ready decodes and renders what needs no call.
+func (f *floor) ready(pods []pod) ([]*bare, error) {
+	all := make([]*bare, len(pods))
+	for i, p := range pods {
+		decoded, err := p.decode(f.node.Name)
+		if err != nil {
+			return nil, err
+		}
+		all[i] = &bare{pod: decoded, config: render.Sandbox(decoded, f.node, 0)}
+	}
+	return all, nil
+}
+
+// run starts pods, so many side by side.
+func (f *floor) run(ctx context.Context, pods []*bare, width int) error {
+	return each(ctx, pods, width, func(ctx context.Context, p *bare) (err error) {
+		if p.sandbox, err = f.client.RunPodSandbox(ctx, p.config, ""); err != nil {
+			return err
+		}
+		return f.container(ctx, p)
+	})
+}
+
+// container starts the next one of a pod.
+func (f *floor) container(ctx context.Context, p *bare) error {
+	config, err := render.Container(render.ContainerInput{
+		Pod: p.pod, Container: &p.pod.Spec.Spec.Containers[0], Node: f.node, Attempt: p.attempt,
+		Image: f.image, Volumes: f.volumes,
+	})
+	if err != nil {
+		return err
+	}
+	p.attempt++
+	id, err := f.client.CreateContainer(ctx, p.sandbox, config, p.config)
+	if err != nil {
+		return err
+	}
+	return f.client.StartContainer(ctx, id)
+}
+
+// stop ends pods without any grace.
+func (f *floor) stop(ctx context.Context, pods []*bare, width int) error {
+	return each(ctx, pods, width, func(ctx context.Context, p *bare) error { return f.client.StopPodSandbox(ctx, p.sandbox) })
+}
+
+func (f *floor) remove(ctx context.Context, pods []*bare, width int) error {
+	return each(ctx, pods, width, func(ctx context.Context, p *bare) error { return f.client.RemovePodSandbox(ctx, p.sandbox) })
+}
+
+func each(ctx context.Context, pods []*bare, width int, do func(context.Context, *bare) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(width)
+	for _, p := range pods {
+		group.Go(func() error { return do(ctx, p) })
+	}
+	return group.Wait()
+}
+
+// containerOf is the id of a pod's newest container.
+func (f *floor) containerOf(ctx context.Context, pod string) (string, error) {
+	found, err := f.runtime.ListContainers(ctx, &api.ListContainersRequest{Filter: &api.ContainerFilter{
+		LabelSelector: map[string]string{runtime.LabelPodName: pod},
+		State:         &api.ContainerStateValue{State: api.ContainerState_CONTAINER_RUNNING},
+	}})
+	if err != nil || len(found.GetContainers()) != 1 {
+		return "", fmt.Errorf("looking for the container of %s: %d are there: %w", pod, len(found.GetContainers()), err)
+	}
+	return found.GetContainers()[0].GetId(), nil
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"podd/manifest"
+	"podd/runtime/runtimetest/stack"
+)
+
+// container is the name of every pod's one container.
+const container = "main"
+
+// text is the manifest of a pod. Its process writes the pod's name into the
+// FIFO first of all, and ends on TERM.
+const text = `apiVersion: v1
+kind: Pod
+metadata:
+  name: %[1]s
+spec:
+  containers:
+  - name: ` + container + `
+    image: ` + stack.BusyboxImage + `
+    imagePullPolicy: IfNotPresent
+    command: [sh, -c, "trap 'exit 0' TERM; echo %[1]s >/bench/%[2]s; sleep 100000 & wait"]
+    volumeMounts:
+    - {name: bench, mountPath: /bench}
+  volumes:
+  - name: bench
+    hostPath: {path: %[3]s, type: Directory}
+`
+
+// pod is one pod to be started, by either side.
+type pod struct {
+	name string
+	text string
+}
+
+// pods makes n new pods.
+func (b *bench) pods(n int) []pod {
+	all := make([]pod, n)
+	for i := range all {
+		b.serial++
+		name := fmt.Sprintf("p%d", b.serial)
+		dir, fifo := filepath.Split(b.started.path)
+		all[i] = pod{name, fmt.Sprintf(text, name, fifo, filepath.Clean(dir))}
+	}
+	return all
+}
+
+// decode is what podd makes of the manifest on a node.
+func (p pod) decode(node string) (*manifest.Pod, error) {
+	f := manifest.Decode([]byte(p.text), manifest.Options{Kind: manifest.KindFile, Path: p.name + ".yaml", Node: node})
+	if len(f.Problems) > 0 || len(f.Pods) != 1 {
+		return nil, fmt.Errorf("reading the manifest of %s: %d pods, %v", p.name, len(f.Pods), f.Problems)
+	}
+	return f.Pods[0], nil
+}
+
+func names(pods []pod) []string {
+	all := make([]string, len(pods))
+	for i := range pods {
+		all[i] = pods[i].name
+	}
+	return all
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// memory is what a process has in memory, in bytes.
+type memory struct{ resident, anonymous float64 }
+
+func memoryOf(pid int) (memory, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return memory{}, err
+	}
+	var m memory
+	for line := range strings.Lines(string(text)) {
+		for name, to := range map[string]*float64{"VmRSS:": &m.resident, "RssAnon:": &m.anonymous} {
+			rest, ok := strings.CutPrefix(line, name)
+			if !ok {
+				continue
+			}
+			kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			if err != nil {
+				return m, fmt.Errorf("reading the memory of process %d: %w", pid, err)
+			}
+			*to = kib * 1024
+		}
+	}
+	return m, nil
+}
+
+// cpu is the time that all threads of a process have had a processor. Its
+// kernel clock counts in nanoseconds, where /proc counts in ticks of 10 ms.
+func cpu(pid int) (time.Duration, error) {
+	const scheduled = 2 // CPUCLOCK_SCHED, and a whole process
+	var t unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|scheduled), &t); err != nil {
+		return 0, fmt.Errorf("reading the processor time of process %d: %w", pid, err)
+	}
+	return time.Duration(t.Nano()), nil
+}
+
+// cpuSince returns what tells the processor time of a process, in seconds,
+// since this call; 0 when the process is gone.
+func cpuSince(pid int) func() float64 {
+	before, _ := cpu(pid)
+	return func() float64 {
+		after, err := cpu(pid)
+		if err != nil {
+			return 0
+		}
+		return (after - before).Seconds()
+	}
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// samples are measurements of one thing: seconds, bytes or percents.
+type samples []float64
+
+func (s samples) median() float64 {
+	if len(s) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(s))
+	half := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[half]
+	}
+	return (sorted[half-1] + sorted[half]) / 2
+}
+
+// unit is how a number is shown.
+type unit struct {
+	scale  float64
+	format string
+}
+
+var (
+	seconds   = unit{1, "%.3f s"}
+	megabytes = unit{1e-6, "%.1f MB"}
+	percent   = unit{1, "%.2f %%"}
+)
+
+func (u unit) show(v float64) string { return fmt.Sprintf(u.format, v*u.scale) }
+
+// median and spread, "0.171 s (0.160-0.190)".
+func (u unit) shows(s samples) string {
+	if len(s) == 0 {
+		return "-"
+	}
+	text := u.show(s.median())
+	if len(s) > 1 {
+		bare, _, _ := strings.Cut(u.format, " ")
+		text += fmt.Sprintf(" ("+bare+"-"+bare+")", slices.Min(s)*u.scale, slices.Max(s)*u.scale)
+	}
+	return text
+}
+
+// goal is the most that podd may take; the zero one is none.
+type goal struct {
+	factor float64 // times the floor's median
+	plus   float64 // more than that, or than nothing
+}
+
+func (g goal) limit(bare samples) float64 { return g.factor*bare.median() + g.plus }
+
+func (g goal) text(u unit) string {
+	switch {
+	case g == goal{}:
+		return ""
+	case g.plus == 0:
+		return fmt.Sprintf("<= %.2fx", g.factor)
+	case g.factor == 0:
+		return "<= " + u.show(g.plus)
+	}
+	return "<= bare + " + u.show(g.plus)
+}
+
+// row is one line of the table.
+type row struct {
+	name       string
+	bare, podd samples
+	unit       unit
+	goal       goal
+}
+
+func (r row) String() string {
+	ratio, missed := "", ""
+	if len(r.bare) > 0 && len(r.podd) > 0 {
+		ratio = fmt.Sprintf("%.2f", r.podd.median()/r.bare.median())
+	}
+	if (r.goal != goal{}) && len(r.podd) > 0 && r.podd.median() > r.goal.limit(r.bare) {
+		missed = "missed"
+	}
+	return strings.Join([]string{r.name, r.unit.shows(r.bare), r.unit.shows(r.podd), ratio, r.goal.text(r.unit), missed}, "\t")
+}
+
+// table is what the bench found out.
+type table struct {
+	rows  []row
+	notes []string
+}
+
+func (t *table) add(r row) {
+	say("did", strings.ReplaceAll(r.String(), "\t", "  "))
+	t.rows = append(t.rows, r)
+}
+
+// note adds a line below the table: calls by name, for so many pods.
+func (t *table) note(what string, calls map[string]float64, pods int) {
+	total, parts := 0.0, []string(nil)
+	for _, name := range slices.SortedFunc(maps.Keys(calls), func(a, b string) int {
+		return cmp.Or(cmp.Compare(calls[b], calls[a]), cmp.Compare(a, b))
+	}) {
+		total += calls[name]
+		parts = append(parts, fmt.Sprintf("%s %.2f", name, calls[name]/float64(pods)))
+	}
+	t.notes = append(t.notes, fmt.Sprintf("calls a pod, %s: %.2f (%s)", what, total/float64(pods), strings.Join(parts, ", ")))
+}
+
+func (t *table) print(w io.Writer) {
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tab, "median (spread)\tbare\tpodd\tratio\tgoal\t")
+	for _, r := range t.rows {
+		fmt.Fprintln(tab, r.String())
+	}
+	tab.Flush()
+	for _, n := range t.notes {
+		fmt.Fprintln(w, n)
+	}
+}

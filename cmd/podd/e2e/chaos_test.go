@@ -1,0 +1,293 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/runtime"
+	"podd/server"
+)
+
+const (
+	edits = 200
+	// names is how many files and pods there are.
+	names = 6
+)
+
+// chaos edits manifests at random and knows what is wanted in the end.
+type chaos struct {
+	d      *daemon
+	random *rand.Rand
+	serial int
+	files  map[string]string  // by file: the name of the pod in it, "" for none
+	wanted map[string]*v1.Pod // by pod name: the last good version
+	broken map[string]bool    // by file
+}
+
+func TestManyRandomEdits(t *testing.T) {
+	t.Parallel()
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("PODD_E2E_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("PODD_E2E_SEED=%d makes the same edits again", seed)
+	d := begin(t)
+	d.warmUp()
+	first := d.measure()
+	c := &chaos{
+		d: d, random: rand.New(rand.NewPCG(seed, 0)),
+		files: map[string]string{}, wanted: map[string]*v1.Pod{}, broken: map[string]bool{},
+	}
+	for range edits {
+		c.step()
+	}
+	c.check()
+	for _, file := range slices.Collect(maps.Keys(c.files)) {
+		d.remove(file)
+	}
+	d.nothingLeft()
+	d.eventually("podd has no more open files than at first", func() error {
+		if now := d.measure(); now.files > first.files {
+			return fmt.Errorf("%d, at first %d", now.files, first.files)
+		}
+		return nil
+	})
+	if now := d.measure(); now.memory > first.memory+16<<10 {
+		t.Errorf("podd has grown from %d to %d kB", first.memory, now.memory)
+	}
+	many := d.goroutines()
+	d.start()
+	d.warmUp()
+	if few := d.goroutines(); many > few {
+		t.Errorf("%d goroutines after %d edits, %d without any", many, edits, few)
+	}
+	d.start()
+}
+
+// warmUp has podd run a pod once, so that all it keeps open is open.
+func (d *daemon) warmUp() {
+	d.t.Helper()
+	d.apply(d.pod("warm", shell("main", serve("warm"))))
+	d.untilApplied("warm")
+	d.remove("warm")
+	d.untilGone("warm")
+	d.nothingLeft()
+}
+
+type measures struct{ files, memory int }
+
+func (d *daemon) measure() measures {
+	d.t.Helper()
+	files, err := openFiles(d.proc.pid())
+	memory, err2 := residentKB(d.proc.pid())
+	if err := errors.Join(err, err2); err != nil {
+		d.t.Fatal(err)
+	}
+	return measures{files, memory}
+}
+
+var goroutine = regexp.MustCompile(`(?m)^goroutine \d+ .*\[`)
+
+// goroutines ends podd with SIGQUIT and counts those that it tells of.
+func (d *daemon) goroutines() int {
+	d.t.Helper()
+	before, err := os.ReadFile(d.output())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.proc.signal(syscall.SIGQUIT)
+	after, err := os.ReadFile(d.output())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	n := len(goroutine.FindAll(after[len(before):], -1))
+	if n == 0 {
+		d.t.Errorf("podd tells of no goroutines: %s", after[len(before):])
+	}
+	if err := os.WriteFile(d.output(), before, 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	return n
+}
+
+// step makes one edit and gives podd some time, or none.
+func (c *chaos) step() {
+	file := "f" + strconv.Itoa(c.random.IntN(names))
+	_, there := c.files[file]
+	switch dice := c.random.IntN(20); {
+	case there && dice < 4:
+		c.remove(file)
+	case there && dice < 6 && !c.broken[file]:
+		c.rename(file)
+	case there && dice < 9:
+		c.spoil(file)
+	default:
+		c.put(file)
+	}
+	if c.random.IntN(2) == 0 {
+		ctx, cancel := context.WithTimeout(c.d.t.Context(), time.Duration(c.random.IntN(300))*time.Millisecond)
+		defer cancel()
+		// The end of its time is the point of it.
+		_ = c.d.watch(ctx, func(*server.View) bool { return false })
+	}
+}
+
+// put writes a new version of the pod of a file.
+func (c *chaos) put(file string) {
+	name := c.files[file]
+	if name == "" {
+		if name = c.freeName(); name == "" {
+			return
+		}
+	}
+	c.serial++
+	p := c.version(name)
+	c.files[file], c.wanted[name] = name, p
+	c.broken[file] = false
+	if c.random.IntN(3) > 0 {
+		c.d.write(file, text(c.d, p))
+		return
+	}
+	// As a shell's redirection does.
+	if err := os.WriteFile(c.d.file(file), []byte(text(c.d, p)), 0o600); err != nil {
+		c.d.t.Fatal(err)
+	}
+}
+
+// freeName is a pod name that no file has, "" when there is none.
+func (c *chaos) freeName() string {
+	used := slices.Collect(maps.Values(c.files))
+	for _, i := range c.random.Perm(names) {
+		if name := "p" + strconv.Itoa(i); !slices.Contains(used, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// version is one of many kinds of pod.
+func (c *chaos) version(name string) *v1.Pod {
+	p := c.d.pod(name)
+	for i := range 1 + c.random.IntN(2) {
+		script := "trap 'exit 0' TERM; sleep 3600 & wait"
+		if c.random.IntN(6) == 0 {
+			script = "trap : TERM; while :; do sleep 3600 & wait; done"
+		}
+		p.Spec.Containers = append(p.Spec.Containers, shell("c"+strconv.Itoa(i), script))
+	}
+	p.Labels = map[string]string{"serial": strconv.Itoa(c.serial)}
+	p.Spec.TerminationGracePeriodSeconds = new(int64(c.random.IntN(2)))
+	p.Spec.HostNetwork = c.random.IntN(2) == 0
+	if c.random.IntN(4) == 0 {
+		p.UID = types.UID("fixed-" + c.d.node + name)
+	}
+	if c.random.IntN(3) == 0 {
+		p.Spec.InitContainers = []v1.Container{shell("init", "true"), sidecar("side", "trap 'exit 0' TERM; sleep 3600 & wait")}
+	}
+	if c.random.IntN(3) == 0 {
+		withVolume(p, "memory", "/memory", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory}})
+	}
+	return p
+}
+
+func (c *chaos) remove(file string) {
+	c.d.remove(file)
+	delete(c.wanted, c.files[file])
+	delete(c.files, file)
+	delete(c.broken, file)
+}
+
+// rename moves a file; the pod in it stays what it is.
+func (c *chaos) rename(file string) {
+	to := "g" + file
+	if _, taken := c.files[to]; taken {
+		return
+	}
+	if err := os.Rename(c.d.file(file), c.d.file(to)); err != nil {
+		c.d.t.Fatal(err)
+	}
+	c.files[to] = c.files[file]
+	delete(c.files, file)
+}
+
+// spoil makes a good file a bad one, after podd has seen the good one: it
+// knows no other.
+func (c *chaos) spoil(file string) {
+	if !c.broken[file] {
+		c.d.until(file+" is taken", c.d.taken(file))
+	}
+	c.broken[file] = true
+	bad := []string{"", "{", "kind: Pod\n", broken, "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: 3}\n"}
+	c.d.write(file, bad[c.random.IntN(len(bad))])
+}
+
+// check waits until exactly what is wanted runs.
+func (c *chaos) check() {
+	c.d.t.Helper()
+	c.d.eventually("exactly what is wanted runs", func() error {
+		now, err := c.d.look(c.d.t.Context())
+		if err != nil {
+			return err
+		}
+		return c.compare(now)
+	})
+	c.d.until("podd shows what is wanted", func(v *server.View) error {
+		for name := range c.wanted {
+			if p := c.d.find(v, name); p == nil || !p.Ready || !p.Current {
+				return fmt.Errorf("%s is %+v", name, p)
+			}
+		}
+		if len(v.Pods) != len(c.wanted) {
+			return fmt.Errorf("%d pods, want %d", len(v.Pods), len(c.wanted))
+		}
+		return nil
+	})
+}
+
+// compare tells how the runtime's pods differ from the wanted ones.
+func (c *chaos) compare(now seen) error {
+	var got, want []string
+	for _, s := range now.sandboxes {
+		got = append(got, s.GetMetadata().GetName()+" "+s.GetLabels()["serial"]+" "+s.GetState().String())
+	}
+	for _, k := range now.containers {
+		if k.GetState() == cri.ContainerState_CONTAINER_RUNNING {
+			got = append(got, k.GetLabels()[runtime.LabelPodName]+"/"+k.GetMetadata().GetName())
+		}
+	}
+	for name, p := range c.wanted {
+		full := c.d.full(name)
+		want = append(want, full+" "+p.Labels["serial"]+" "+cri.PodSandboxState_SANDBOX_READY.String())
+		for _, k := range p.Spec.Containers {
+			want = append(want, full+"/"+k.Name)
+		}
+		if len(p.Spec.InitContainers) > 0 {
+			want = append(want, full+"/side")
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("got %q, want %q", got, want)
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/server"
+)
+
+// once makes a pod that runs to its end.
+func once(p *v1.Pod, policy v1.RestartPolicy) *v1.Pod {
+	p.Spec.RestartPolicy = policy
+	return p
+}
+
+// secondTime fails at first.
+func secondTime(name string) string {
+	return note(name+" tries") + "if mkdir /trace/" + name + " 2>/dev/null; then exit 1; fi; "
+}
+
+func TestInitContainersRunInOrder(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	p := d.pod("web", shell("main", serve("main")))
+	p.Spec.InitContainers = []v1.Container{shell("a", "sleep 0.2; "+note("a")), shell("b", secondTime("b")), shell("c", note("c"))}
+	d.apply(p)
+	d.untilApplied("web")
+	d.untilNoted("a", "b tries", "b tries", "c", "main runs")
+	was := d.runs("web", "main")
+	d.crash()
+	d.untilApplied("web")
+	if now := d.runs("web", "main"); now != was {
+		t.Errorf("it is now %+v, was %+v", now, was)
+	}
+	d.untilNoted("a", "b tries", "b tries", "c", "main runs")
+}
+
+func TestFailedInitEndsNeverPod(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	p := once(d.pod("job", shell("main", note("main"))), v1.RestartPolicyNever)
+	p.Spec.InitContainers = []v1.Container{shell("a", note("a")+"exit 4"), shell("b", note("b"))}
+	d.apply(p)
+	d.untilPod("failed", "job", inPhase(v1.PodFailed))
+	d.untilNoted("a")
+	d.untilWoundDown("job")
+}
+
+func TestSidecarsStartAndStopInOrder(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	slow := "trap '" + note("main TERM") + "sleep 0.5; " + note("main ends") + "exit 0' TERM; " + note("main runs") + "sleep 3600 & wait"
+	p := d.pod("web", shell("main", slow))
+	p.Spec.TerminationGracePeriodSeconds = new(int64(10))
+	p.Spec.InitContainers = []v1.Container{
+		shell("a", "sleep 0.1"), sidecar("s1", serve("s1")), shell("b", "sleep 0.1"), sidecar("s2", serve("s2")),
+	}
+	d.apply(p)
+	d.untilApplied("web")
+	d.eventually("all have noted that they run", func() error {
+		if n := len(d.journal()); n != 3 {
+			return fmt.Errorf("%q", d.journal())
+		}
+		return nil
+	})
+	var order []*cri.ContainerStatus
+	for _, name := range []string{"a", "s1", "b", "s2", "main"} {
+		order = append(order, d.record("web", name, 0))
+	}
+	if !slices.IsSortedFunc(order, func(a, b *cri.ContainerStatus) int { return cmp.Compare(a.GetStartedAt(), b.GetStartedAt()) }) {
+		t.Errorf("started in another order: %v", order)
+	}
+	d.remove("web")
+	d.untilGone("web")
+	if got, want := strings.Join(d.journal()[3:], ", "), "main TERM, main ends, s2 TERM, s1 TERM"; got != want {
+		t.Errorf("stopped as %s, want %s", got, want)
+	}
+}
+
+// untilWoundDown waits until nothing of a finished pod works any more, and
+// checks that its records are kept.
+func (d *daemon) untilWoundDown(pod string) {
+	d.t.Helper()
+	p := d.untilPod("rests", pod, func(p *server.PodView) error {
+		if p.Phase != "rest" {
+			return fmt.Errorf("it is in phase %q, %s: %s", p.Phase, p.Rule, p.Why)
+		}
+		return nil
+	})
+	now, err := d.look(d.t.Context())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for _, s := range now.sandboxes {
+		if s.GetMetadata().GetName() == d.full(pod) && s.GetState() == cri.PodSandboxState_SANDBOX_READY {
+			d.t.Errorf("the sandbox of %s is ready", pod)
+		}
+	}
+	if left, err := below(d.root() + "/pods/" + string(p.Pod.UID) + "/volumes"); err != nil || len(left) > 0 {
+		d.t.Errorf("volumes of %s are left: %q, %v", pod, left, err)
+	}
+}
+
+func TestFinishedPodsStayFinished(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	done := once(d.pod("done", shell("main", note("done")+"echo said >/data/x")), v1.RestartPolicyNever)
+	done.Spec.Volumes = append(done.Spec.Volumes, v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}})
+	done.Spec.Containers[0].VolumeMounts = append(done.Spec.Containers[0].VolumeMounts, v1.VolumeMount{Name: "data", MountPath: "/data"})
+	done.Spec.InitContainers = []v1.Container{sidecar("side", serve("side"))}
+	failed := once(d.pod("failed", shell("main", note("failed")+"exit 7")), v1.RestartPolicyNever)
+	retried := once(d.pod("retried", shell("main", secondTime("retried"))), v1.RestartPolicyOnFailure)
+	d.apply(done, failed, retried)
+	names := []string{"done", "failed", "retried"}
+	check := func() {
+		t.Helper()
+		d.untilPod("succeeded", "done", inPhase(v1.PodSucceeded))
+		d.untilPod("failed", "failed", inPhase(v1.PodFailed))
+		d.untilPod("succeeded", "retried", inPhase(v1.PodSucceeded))
+		for _, name := range names {
+			d.untilWoundDown(name)
+		}
+		got := d.journal()
+		slices.Sort(got)
+		if want := "done failed retried tries retried tries side TERM side runs"; strings.Join(got, " ") != want {
+			t.Errorf("the pods noted %q, want %q", got, want)
+		}
+	}
+	check()
+	if p := d.untilPod("was retried once", "retried", inPhase(v1.PodSucceeded)); restarts(p, "main") != 1 {
+		t.Errorf("%d restarts, want 1", restarts(p, "main"))
+	}
+	d.crash()
+	check()
+
+	// The runtime forgets them while podd is not there.
+	d.kill()
+	d.sweep(t.Context())
+	d.start()
+	check()
+	if now, err := d.look(t.Context()); err != nil || len(now.sandboxes) > 0 {
+		t.Errorf("%d sandboxes were made again, %v", len(now.sandboxes), err)
+	}
+	p := d.untilPod("failed", "failed", inPhase(v1.PodFailed))
+	if s := p.Pod.Status.ContainerStatuses[0].State.Terminated; s == nil || s.ExitCode != 7 {
+		t.Errorf("its state is %+v, want exit code 7", p.Pod.Status.ContainerStatuses[0].State)
+	}
+
+	// An edit is another pod.
+	d.apply(once(d.pod("done", shell("main", note("again"))), v1.RestartPolicyNever))
+	d.eventually("the edited one runs", func() error {
+		if !slices.Contains(d.journal(), "again") {
+			return fmt.Errorf("%q", d.journal())
+		}
+		return nil
+	})
+	d.untilPod("succeeded", "done", inPhase(v1.PodSucceeded))
+}

@@ -1,0 +1,305 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"podd/runtime/runtimetest/stack"
+	"podd/server"
+)
+
+// withVolume mounts what source describes into all containers.
+func withVolume(p *v1.Pod, name, path string, source v1.VolumeSource) {
+	p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: name, VolumeSource: source})
+	for i := range p.Spec.Containers {
+		c := &p.Spec.Containers[i]
+		c.VolumeMounts = append(c.VolumeMounts, v1.VolumeMount{Name: name, MountPath: path})
+	}
+}
+
+// told reads what a pod wrote to a file in /trace, once it is there.
+func (d *daemon) told(name string) string {
+	d.t.Helper()
+	var text []byte
+	d.eventually("a pod tells "+name, func() (err error) {
+		text, err = os.ReadFile(filepath.Join(d.shared(), name))
+		return err
+	})
+	return strings.TrimSpace(string(text))
+}
+
+// tell writes the output of commands to a file in /trace, at once.
+func tell(name, commands string) string {
+	return "{ " + commands + "; } >/trace/." + name + " 2>&1; mv /trace/." + name + " /trace/" + name + "; "
+}
+
+func TestEmptyDirs(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	p := d.pod("web",
+		shell("main", "echo hello >/disk/x; "+tell("mount", "grep ' /memory ' /proc/mounts")+tell("size", "df -k /memory | tail -1")+serve("main")),
+		shell("other", "while ! [ -e /disk/x ]; do sleep 0.05; done; "+tell("read", "cat /disk/x")+serve("other")))
+	withVolume(p, "disk", "/disk", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
+	withVolume(p, "memory", "/memory", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{
+		Medium: v1.StorageMediumMemory, SizeLimit: new(resource.MustParse("8Mi")),
+	}})
+	d.apply(p)
+	view := d.untilApplied("web")
+	if got := d.told("read"); got != "hello" {
+		t.Errorf("the other container reads %q", got)
+	}
+	if got := d.told("mount"); !strings.Contains(got, " tmpfs ") {
+		t.Errorf("the volume in memory is %q", got)
+	}
+	if got := strings.Fields(d.told("size")); len(got) < 2 || got[1] != "8192" {
+		t.Errorf("the volume in memory has %q, want 8192 kB", got)
+	}
+	disk := filepath.Join(d.root(), "pods", string(view.Pod.UID), "volumes/kubernetes.io~empty-dir/disk")
+	if text, err := os.ReadFile(filepath.Join(disk, "x")); string(text) != "hello\n" {
+		t.Errorf("on the host there is %q, %v", text, err)
+	}
+	// They live as long as the pod, not as a container or podd.
+	d.crash()
+	d.untilApplied("web")
+	if _, err := os.Stat(filepath.Join(disk, "x")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHostPaths(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	host := filepath.Join(d.dir, "host")
+	if err := os.MkdirAll(host, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	socket, err := net.Listen("unix", filepath.Join(host, "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	if err := os.WriteFile(filepath.Join(host, "file"), []byte("here\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := d.pod("web", shell("main", tell("file", "cat /v/file")+tell("kinds", "stat -c %F /v/dir /v/made /v/new /v/socket /v/null")+serve("main")))
+	for name, kind := range map[string]v1.HostPathType{
+		"made": v1.HostPathDirectoryOrCreate, "new": v1.HostPathFileOrCreate, "file": v1.HostPathFile,
+		"socket": v1.HostPathSocket,
+	} {
+		withVolume(p, name, "/v/"+name, v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: filepath.Join(host, name), Type: &kind}})
+	}
+	withVolume(p, "dir", "/v/dir", v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: host, Type: new(v1.HostPathDirectory)}})
+	withVolume(p, "null", "/v/null", v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/dev/null", Type: new(v1.HostPathCharDev)}})
+	d.apply(p)
+	d.untilApplied("web")
+	if got, want := d.told("kinds"), "directory\ndirectory\nregular empty file\nsocket\ncharacter special file"; got != want || d.told("file") != "here" {
+		t.Errorf("inside there are %q and %q, want %q", got, d.told("file"), want)
+	}
+
+	// What must be there and is not is waited for.
+	late := d.pod("late", shell("main", serve("late")))
+	withVolume(late, "dir", "/v", v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: filepath.Join(host, "late"), Type: new(v1.HostPathDirectory)}})
+	odd := d.pod("odd", shell("main", serve("odd")))
+	withVolume(odd, "dir", "/v", v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/dev/null", Type: new(v1.HostPathBlockDev)}})
+	d.apply(late, odd)
+	d.untilProblem("late", filepath.Join(host, "late"))
+	d.untilProblem("odd", "/dev/null")
+	if err := os.Mkdir(filepath.Join(host, "late"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d.untilApplied("late")
+}
+
+func TestEnvFromInside(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	c := shell("main", tell("env", `set | grep -E "^(A|B|C|NAME|NS|UID|IP|HOST|NODE|LABEL|CPU|MEM)="; hostname`)+serve("main"))
+	field := func(name, path string) v1.EnvVar {
+		return v1.EnvVar{Name: name, ValueFrom: &v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{FieldPath: path}}}
+	}
+	amount := func(name, what, divisor string) v1.EnvVar {
+		return v1.EnvVar{Name: name, ValueFrom: &v1.EnvVarSource{ResourceFieldRef: &v1.ResourceFieldSelector{Resource: what, Divisor: resource.MustParse(divisor)}}}
+	}
+	c.Env = []v1.EnvVar{
+		{Name: "A", Value: "one"}, {Name: "B", Value: "$(A) two"}, {Name: "C", Value: "$$(A) $(NONE)"},
+		field("NAME", "metadata.name"), field("NS", "metadata.namespace"), field("UID", "metadata.uid"),
+		field("IP", "status.podIP"), field("HOST", "status.hostIP"), field("NODE", "spec.nodeName"), field("LABEL", "metadata.labels['app']"),
+		amount("CPU", "limits.cpu", "1m"), amount("MEM", "requests.memory", "1Ki"),
+	}
+	c.Resources = v1.ResourceRequirements{
+		Limits:   v1.ResourceList{"cpu": resource.MustParse("200m"), "memory": resource.MustParse("64Mi")},
+		Requests: v1.ResourceList{"memory": resource.MustParse("32Mi")},
+	}
+	p := d.pod("web", c)
+	p.Labels = map[string]string{"app": "demo"}
+	d.apply(p)
+	view := d.untilApplied("web")
+	st := view.Pod.Status
+	want := strings.Join([]string{ // as the shell sorts and quotes them
+		"A='one'", "B='one two'", "C='$(A) $(NONE)'", "CPU='200'", "HOST='" + st.HostIP + "'", "IP='" + st.PodIP + "'",
+		"LABEL='demo'", "MEM='32768'", "NAME='" + d.full("web") + "'", "NODE='" + d.node + "'", "NS='default'",
+		"UID='" + string(view.Pod.UID) + "'", d.full("web"),
+	}, "\n")
+	if got := d.told("env"); got != want || st.PodIP == "" || st.HostIP == "" {
+		t.Errorf("inside there is %q, want %q", got, want)
+	}
+	pid := d.runs("web", "main").PID
+	if got := cgroupValue(t, pid, "memory", "memory.limit_in_bytes", "memory.max"); got != strconv.Itoa(64<<20) {
+		t.Errorf("the memory limit is %s", got)
+	}
+	if got := cgroupValue(t, pid, "cpu", "cpu.cfs_quota_us", "cpu.max"); got != "20000" && got != "20000 100000" {
+		t.Errorf("the cpu quota is %s", got)
+	}
+}
+
+// cgroupValue reads a file of a process's cgroup: of v1's controller, or of v2.
+func cgroupValue(t testing.TB, pid int, controller, v1File, v2File string) string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		file := filepath.Join("/sys/fs/cgroup", controller, parts[2], v1File)
+		if parts[1] == "" {
+			file = filepath.Join("/sys/fs/cgroup", parts[2], v2File)
+		}
+		value, err := os.ReadFile(file)
+		if err == nil && (parts[1] == "" || strings.Contains(","+parts[1]+",", ","+controller+",")) {
+			return strings.TrimSpace(string(value))
+		}
+	}
+	t.Fatalf("process %d has no cgroup for %s: %s", pid, controller, text)
+	return ""
+}
+
+func TestNamespacesAndSeccomp(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	namespaces := func(name string) string {
+		return tell(name, "for n in net pid ipc; do readlink /proc/self/ns/$n; done") + serve(name)
+	}
+	host := d.pod("host", shell("main", namespaces("host")))
+	host.Spec.HostNetwork, host.Spec.HostPID, host.Spec.HostIPC = true, true, true
+	host.Spec.SecurityContext = &v1.PodSecurityContext{SeccompProfile: &v1.SeccompProfile{Type: v1.SeccompProfileTypeUnconfined}}
+	own := d.pod("own", shell("main", namespaces("own")))
+	own.Spec.SecurityContext = &v1.PodSecurityContext{SeccompProfile: &v1.SeccompProfile{Type: v1.SeccompProfileTypeRuntimeDefault}}
+	d.apply(host, own)
+	d.untilApplied("host")
+	d.untilApplied("own")
+	inHost, inOwn := strings.Split(d.told("host"), "\n"), strings.Split(d.told("own"), "\n")
+	for i, kind := range []string{"net", "pid", "ipc"} {
+		here, err := os.Readlink("/proc/self/ns/" + kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if inHost[i] != here || inOwn[i] == here {
+			t.Errorf("namespace %s is %s on the host, %s with its, %s without", kind, here, inHost[i], inOwn[i])
+		}
+	}
+	for name, want := range map[string]string{"host": "0", "own": "2"} {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.runs(name, "main").PID))
+		if err != nil || !strings.Contains(string(text), "\nSeccomp:\t"+want+"\n") {
+			t.Errorf("%s: %s, %v; want Seccomp %s", name, text, err, want)
+		}
+	}
+}
+
+var ports atomic.Int32
+
+// hostPort is a port that no other test uses.
+func hostPort() int32 { return 21000 + ports.Add(1) }
+
+// web is a container that answers on a port of the host.
+func web(port int32) v1.Container {
+	return v1.Container{Name: "web", Image: stack.WebImage, Ports: []v1.ContainerPort{{ContainerPort: 8080, HostPort: port}}}
+}
+
+// answers waits until the host's port is answered by a pod.
+func (d *daemon) answers(port int32, pod string) {
+	d.t.Helper()
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	d.eventually(fmt.Sprintf("%s answers on port %d", pod, port), func() error {
+		reply, err := client.Get(fmt.Sprintf("http://%s:%d/", hostAddress(d.t), port))
+		if err != nil {
+			return err
+		}
+		defer reply.Body.Close()
+		text, err := io.ReadAll(reply.Body)
+		if err == nil && string(text) != "hello from "+d.full(pod)+"\n" {
+			err = fmt.Errorf("it says %q", text)
+		}
+		return err
+	})
+}
+
+// hostAddress is an address of the host that is no pod network's.
+func hostAddress(t testing.TB) string {
+	t.Helper()
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addrs {
+		ip, _, err := net.ParseCIDR(a.String())
+		if err == nil && ip.To4() != nil && !ip.IsLoopback() && !strings.HasPrefix(ip.String(), "10.88.") && !strings.HasPrefix(ip.String(), "10.188.") {
+			return ip.String()
+		}
+	}
+	t.Fatal("the host has no address of its own")
+	return ""
+}
+
+func TestHostPorts(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	one, two := hostPort(), hostPort()
+	d.apply(d.pod("a", web(one)))
+	d.untilApplied("a")
+	d.answers(one, "a")
+
+	// Taken: the second waits, and starts when the first goes.
+	d.apply(d.pod("b", web(one)))
+	d.untilProblem("b", strconv.Itoa(int(one)), "a-"+d.node, "a.yaml")
+	d.remove("a")
+	d.untilGone("a")
+	d.untilApplied("b")
+	d.answers(one, "b")
+
+	// The port moves to a pod of another name, in one file.
+	d.write("b", text(d, d.pod("c", web(one))))
+	d.until("c has the port", func(v *server.View) error {
+		if p := d.find(v, "c"); p == nil || !p.Ready || d.find(v, "b") != nil {
+			return fmt.Errorf("there is %+v", p)
+		}
+		return nil
+	})
+	d.answers(one, "c")
+
+	// Two pods swap theirs.
+	d.remove("b")
+	d.untilGone("c")
+	d.apply(d.pod("x", web(one)), d.pod("y", web(two)))
+	d.untilApplied("x")
+	d.untilApplied("y")
+	d.apply(d.pod("x", web(two)), d.pod("y", web(one)))
+	d.untilApplied("x")
+	d.untilApplied("y")
+	d.answers(two, "x")
+	d.answers(one, "y")
+}

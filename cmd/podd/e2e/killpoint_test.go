@@ -1,0 +1,222 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/server"
+)
+
+// story is something podd does in several calls. However often it is killed
+// in between, what comes of it is the same.
+type story struct {
+	name  string
+	first func(*daemon) // brings about where it begins; podd is not killed
+	act   func(*daemon) // changes what is wanted
+	ends  func(*daemon) // waits for the end
+	noted []string      // by the pods, in the end, in order
+}
+
+var stories = []story{
+	{
+		name: "start",
+		act:  func(d *daemon) { d.apply(d.storyPod("one")) },
+		ends: func(d *daemon) { d.untilApplied("web") },
+		noted: []string{
+			"one init", "one runs",
+		},
+	},
+	{
+		name:  "stop",
+		first: func(d *daemon) { d.apply(d.storyPod("one")); d.untilApplied("web"); d.untilJournal("one runs") },
+		act:   func(d *daemon) { d.remove("web") },
+		ends:  func(d *daemon) { d.untilGone("web") },
+		noted: []string{"one init", "one runs", "one TERM"},
+	},
+	{
+		name:  "replace",
+		first: func(d *daemon) { d.apply(d.storyPod("one")); d.untilApplied("web"); d.untilJournal("one runs") },
+		act:   func(d *daemon) { d.apply(d.storyPod("two")) },
+		ends:  func(d *daemon) { d.untilApplied("web") },
+		noted: []string{"one init", "one runs", "one TERM", "two init", "two runs"},
+	},
+	{
+		name: "finish",
+		act: func(d *daemon) {
+			p := once(d.pod("web", shell("main", note("one runs"))), v1.RestartPolicyNever)
+			withVolume(p, "data", "/data", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
+			d.apply(p)
+		},
+		ends: func(d *daemon) {
+			d.untilPod("succeeded", "web", inPhase(v1.PodSucceeded))
+			d.untilWoundDown("web")
+		},
+		noted: []string{"one runs"},
+	},
+}
+
+// storyPod has an init container, a volume and a container that serves.
+func (d *daemon) storyPod(version string) *v1.Pod {
+	p := d.pod("web", shell("main", serve(version)))
+	p.Spec.TerminationGracePeriodSeconds = new(int64(5))
+	p.Spec.InitContainers = []v1.Container{shell("init", note(version+" init"))}
+	withVolume(p, "data", "/data", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
+	return p
+}
+
+func TestKillAtEveryCall(t *testing.T) {
+	t.Parallel()
+	for _, s := range stories {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			calls := s.calls(t)
+			if len(calls) == 0 {
+				t.Fatal("the story makes no calls")
+			}
+			for _, c := range calls {
+				for _, m := range moments(c) {
+					t.Run(fmt.Sprintf("%s %s", m, c), func(t *testing.T) {
+						t.Parallel()
+						s.tell(t, m, c)
+					})
+				}
+			}
+		})
+	}
+}
+
+// effects are the calls that change something.
+var effects = []string{
+	"RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "CreateContainer", "StartContainer", "StopContainer", "RemoveContainer",
+}
+
+// looks are those that a pod needs; the others ask for the node.
+var looks = []string{"ImageStatus", "PodSandboxStatus", "ContainerStatus", "ListPodSandbox", "ListContainers"}
+
+func moments(c call) []moment {
+	if c.Method == "RunPodSandbox" || c.Method == "StartContainer" {
+		return []moment{before, amid, after, asked}
+	}
+	if slices.Contains(effects, c.Method) {
+		return []moment{before, amid, after}
+	}
+	return []moment{before, after}
+}
+
+// calls tells the story undisturbed and returns the calls that it takes. Those
+// that only look come as they please: of a kind, the first will come again.
+func (s story) calls(t *testing.T) []call {
+	d := newDaemon(t, shared)
+	p := d.throughProxy()
+	d.start()
+	s.begin(d)
+	p.onCall(nil)
+	s.act(d)
+	s.ends(d)
+	s.check(d, mercy{})
+	var calls []call
+	for _, c := range p.record() {
+		if slices.Contains(effects, c.Method) || slices.Contains(looks, c.Method) && c.Nth == 1 {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
+
+func (s story) begin(d *daemon) {
+	if s.first != nil {
+		s.first(d)
+	}
+}
+
+// tell tells the story and kills podd at one moment of one call.
+func (s story) tell(t *testing.T, m moment, at call) {
+	d := newDaemon(t, shared)
+	p := d.throughProxy()
+	d.start()
+	s.begin(d)
+	killed := make(chan bool, 1)
+	podd := d.proc
+	p.onCall(func(now moment, c call) bool {
+		if c.String() != at.String() {
+			return false
+		}
+		switch {
+		case now == amid && m == asked:
+			// Asked, it lets the runtime finish.
+			podd.signal(syscall.SIGTERM)
+			killed <- false
+		case now == m:
+			cut := p.starting()
+			podd.signal(syscall.SIGKILL)
+			killed <- cut
+		}
+		return now == m
+	})
+	s.act(d)
+	cut := false
+	d.eventually("podd is killed", func() error {
+		select {
+		case cut = <-killed:
+			return nil
+		default:
+			return fmt.Errorf("it makes no call %s", at)
+		}
+	})
+	d.start()
+	s.ends(d)
+	s.check(d, mercy{twice: cut, unasked: m == amid && at.Method == "StopContainer"})
+}
+
+// mercy is what containerd may make of a call whose caller is gone.
+type mercy struct {
+	// twice: a start that was cut short may have begun to run.
+	twice bool
+	// unasked: it may count TERM as sent that was not, and never sends it again.
+	unasked bool
+}
+
+// check sees what has come of the story.
+func (s story) check(d *daemon, m mercy) {
+	d.t.Helper()
+	isTERM := func(line string) bool { return strings.HasSuffix(line, " TERM") }
+	d.eventually("the pods have noted everything once", func() error {
+		got, want := d.journal(), slices.Clone(s.noted)
+		if m.twice {
+			got = slices.Compact(got)
+		}
+		if m.unasked && !slices.ContainsFunc(got, isTERM) {
+			want = slices.DeleteFunc(want, isTERM)
+		}
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("got %q, want %q", d.journal(), s.noted)
+		}
+		return nil
+	})
+	if s.name == "stop" || s.name == "finish" {
+		// A podd that has only just begun shows no pod yet.
+		d.eventually("nothing runs", func() error {
+			if all := d.allRunning("web", ""); len(all) > 0 {
+				return fmt.Errorf("%+v runs", all)
+			}
+			return nil
+		})
+		return
+	}
+	if all := d.allRunning("web", ""); len(all) != 1 {
+		d.t.Errorf("%+v runs, want one container", all)
+	}
+	d.until("podd is content", func(v *server.View) error {
+		if all := problems(v); len(all) > 0 {
+			return fmt.Errorf("%q", all)
+		}
+		return nil
+	})
+}

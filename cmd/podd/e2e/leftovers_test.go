@@ -1,0 +1,213 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// leftovers lists, in words, everything that pods of the daemon have on the
+// machine.
+func (d *daemon) leftovers(ctx context.Context) ([]string, error) {
+	now, err := d.look(ctx)
+	errs := []error{err}
+	var all []string
+	for _, s := range now.sandboxes {
+		all = append(all, "sandbox of "+s.GetMetadata().GetName())
+	}
+	for _, c := range now.containers {
+		all = append(all, "container "+c.GetMetadata().GetName())
+	}
+	add := func(paths []string, err error) {
+		all, errs = append(all, paths...), append(errs, err)
+	}
+	add(below(filepath.Join(d.root(), "pods")))
+	add(below(d.logs()))
+	add(below(filepath.Join(d.dir, "containers"))) // where log agents look
+	add(d.mounts())
+	cgroups, err := d.podCgroups()
+	if len(cgroups) > 0 {
+		all = append(all, fmt.Sprintf("%d cgroups, one is %s", len(cgroups), cgroups[0]))
+	}
+	errs = append(errs, err)
+	return all, errors.Join(errs...)
+}
+
+func below(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var paths []string
+	for _, e := range entries {
+		paths = append(paths, filepath.Join(dir, e.Name()))
+	}
+	return paths, err
+}
+
+// mounts are the mount points below the daemon's directory.
+func (d *daemon) mounts() ([]string, error) {
+	infos, err := mountinfo.GetMounts(mountinfo.PrefixFilter(d.dir))
+	var paths []string
+	for _, m := range infos {
+		paths = append(paths, "mount "+m.Mountpoint)
+	}
+	return paths, err
+}
+
+// podCgroups are the cgroups of pods in every hierarchy. The classes above
+// them, as kubepods/burstable, stay.
+func (d *daemon) podCgroups() ([]string, error) {
+	infos, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, m := range infos {
+		err := filepath.WalkDir(filepath.Join(m.Mountpoint, d.cgroup()), func(path string, e fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err == nil && strings.HasPrefix(e.Name(), "pod") && e.IsDir() {
+				paths = append(paths, path)
+				return fs.SkipDir
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return paths, nil
+}
+
+// removeClasses removes the cgroups at and below parent that podd leaves in
+// place, those of its classes of pods: one that cannot be removed is in use.
+func removeClasses(parent string) error {
+	infos, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
+	errs := []error{err}
+	for _, m := range infos {
+		var dirs []string
+		err := filepath.WalkDir(filepath.Join(m.Mountpoint, parent), func(path string, e fs.DirEntry, err error) error {
+			if err == nil && e.IsDir() {
+				dirs = append(dirs, path)
+			}
+			return err
+		})
+		if !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+		for _, dir := range slices.Backward(dirs) {
+			errs = append(errs, unix.Rmdir(dir))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// end removes the manifests, waits until nothing is left of the pods, and
+// ends podd. After a failure it removes the pods itself.
+func (d *daemon) end() {
+	defer func() {
+		for _, c := range d.closers {
+			c()
+		}
+	}()
+	if d.proc == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if !d.t.Failed() && d.sources && d.proc.running() {
+		d.leaveNothing(ctx)
+	}
+	if d.proc.running() {
+		d.kill()
+	}
+	if d.t.Failed() {
+		// What it took to find out is not for this.
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if log, err := os.ReadFile(d.output()); err == nil {
+			d.t.Logf("what podd on %s said:\n%s", d.node, log)
+		}
+		d.sweep(ctx)
+	}
+}
+
+// leaveNothing has podd remove all its pods.
+func (d *daemon) leaveNothing(ctx context.Context) {
+	files, err := below(d.manifests())
+	for _, f := range files {
+		err = errors.Join(err, os.RemoveAll(f))
+	}
+	if err != nil {
+		d.t.Error(err)
+		return
+	}
+	if err := d.untilNothing(ctx); err != nil {
+		d.t.Error(err)
+	}
+}
+
+// nothingLeft waits until nothing is left of the daemon's pods.
+func (d *daemon) nothingLeft() {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
+	defer cancel()
+	if err := d.untilNothing(ctx); err != nil {
+		d.t.Error(err)
+	}
+}
+
+func (d *daemon) untilNothing(ctx context.Context) error {
+	again := time.NewTicker(poll)
+	defer again.Stop()
+	for last := []string(nil); ; {
+		left, err := d.leftovers(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("left over: %v\n%s", err, strings.Join(last, "\n"))
+		case err == nil && len(left) == 0:
+			return nil
+		}
+		last = left
+		<-again.C
+	}
+}
+
+// sweep removes the sandboxes of the daemon, so that the other tests can go on.
+func (d *daemon) sweep(ctx context.Context) {
+	now, err := d.look(ctx)
+	if err != nil {
+		d.t.Log(err)
+		return
+	}
+	conn, err := connect(d.on)
+	if err != nil {
+		d.t.Log(err)
+		return
+	}
+	defer conn.Close()
+	client := cri.NewRuntimeServiceClient(conn)
+	for _, s := range now.sandboxes {
+		_, err := client.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: s.GetId()})
+		if err == nil {
+			_, err = client.RemovePodSandbox(ctx, &cri.RemovePodSandboxRequest{PodSandboxId: s.GetId()})
+		}
+		if err != nil {
+			d.t.Log(fmt.Errorf("removing sandbox %s: %w", s.GetId(), err))
+		}
+	}
+}

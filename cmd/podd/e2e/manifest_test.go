@@ -1,0 +1,136 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"podd/runtime/runtimetest/stack"
+)
+
+// pod is a wanted pod of busybox containers that all have the test's shared
+// directory as /trace. It has a grace of a second.
+func (d *daemon) pod(name string, containers ...v1.Container) *v1.Pod {
+	p := &v1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1.PodSpec{
+			TerminationGracePeriodSeconds: new(int64(1)),
+			Containers:                    containers,
+		},
+	}
+	p.Spec.Volumes = []v1.Volume{{Name: "trace", VolumeSource: v1.VolumeSource{
+		HostPath: &v1.HostPathVolumeSource{Path: d.shared()},
+	}}}
+	return p
+}
+
+// shell is a container that runs a script.
+func shell(name, script string) v1.Container {
+	return v1.Container{
+		Name: name, Image: stack.BusyboxImage, Command: []string{"sh", "-c", script},
+		VolumeMounts: []v1.VolumeMount{{Name: "trace", MountPath: "/trace"}},
+	}
+}
+
+// sidecar is a restartable init container.
+func sidecar(name, script string) v1.Container {
+	c := shell(name, script)
+	c.RestartPolicy = new(v1.ContainerRestartPolicyAlways)
+	return c
+}
+
+// note is a command that writes a line of its own to the test's journal.
+func note(line string) string { return fmt.Sprintf("echo %q >>/trace/journal; ", line) }
+
+// serve runs until TERM and notes its beginning and its end.
+func serve(name string) string {
+	return "trap '" + note(name+" TERM") + "exit 0' TERM; " + note(name+" runs") + "sleep 3600 & wait"
+}
+
+// stubborn does not end on TERM.
+func stubborn(name string) string {
+	return "trap '" + note(name+" TERM") + "' TERM; " + note(name+" runs") + "while :; do sleep 3600 & wait; done"
+}
+
+// journal is what the pods of the test noted, in order.
+func (d *daemon) journal() []string {
+	d.t.Helper()
+	text, err := os.ReadFile(filepath.Join(d.shared(), "journal"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		d.t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+}
+
+// untilNoted waits until the pods have noted exactly want.
+func (d *daemon) untilNoted(want ...string) {
+	d.t.Helper()
+	d.eventually("the pods note what they should", func() error {
+		if got := d.journal(); strings.Join(got, "\n") != strings.Join(want, "\n") {
+			return fmt.Errorf("got %q, want %q", got, want)
+		}
+		return nil
+	})
+}
+
+func (d *daemon) file(name string) string { return filepath.Join(d.manifests(), name+".yaml") }
+
+// apply writes a pod's manifest, whole, under its name.
+func (d *daemon) apply(pods ...*v1.Pod) {
+	d.t.Helper()
+	for _, p := range pods {
+		d.write(p.Name, text(d, p))
+	}
+}
+
+func text(d *daemon, objects ...any) string {
+	d.t.Helper()
+	var all []string
+	for _, o := range objects {
+		t, err := yaml.Marshal(o)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		all = append(all, string(t))
+	}
+	return strings.Join(all, "---\n")
+}
+
+// write puts text into place at once, as good editors do.
+func (d *daemon) write(name, text string) {
+	d.t.Helper()
+	temp := filepath.Join(d.dir, "next")
+	if err := os.WriteFile(temp, []byte(text), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := os.Rename(temp, d.file(name)); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *daemon) remove(names ...string) {
+	d.t.Helper()
+	for _, name := range names {
+		if err := os.Remove(d.file(name)); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+}
+
+// tellPods makes an empty file in /trace.
+func (d *daemon) tellPods(name string) {
+	d.t.Helper()
+	if err := os.WriteFile(filepath.Join(d.shared(), name), nil, 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+}

@@ -1,0 +1,86 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	goruntime "runtime"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// process is a program started by a test. It dies with the test binary.
+type process struct {
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when it was waited for
+}
+
+// launch starts cmd and the goroutine that waits for it.
+func launch(cmd *exec.Cmd) (*process, error) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p := &process{cmd: cmd, ended: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		// The kernel sends the signal when the thread ends that started it.
+		goruntime.LockOSThread()
+		defer close(p.ended)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // the tests end it in many ways
+		}
+	}()
+	return p, <-started
+}
+
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
+// signal sends sig and waits for the end.
+func (p *process) signal(sig syscall.Signal) {
+	_ = p.cmd.Process.Signal(sig) // it may have ended
+	<-p.ended
+}
+
+func (p *process) running() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// openFiles counts the file descriptors of a process.
+func openFiles(pid int) (int, error) {
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	return len(entries), err
+}
+
+// residentKB is the memory of a process that is its own, in kB.
+func residentKB(pid int) (int, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "RssAnon:"); ok {
+			return strconv.Atoi(strings.Fields(rest)[0])
+		}
+	}
+	return 0, fmt.Errorf("process %d: no RssAnon", pid)
+}
+
+// alive reports whether a process is there and no zombie.
+func alive(pid int) bool {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return false
+	}
+	// "pid (name) state …": the name may hold anything.
+	_, rest, _ := strings.Cut(string(text[strings.LastIndexByte(string(text), ')'):]), " ")
+	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
+}

@@ -1,0 +1,194 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/runtime/runtimetest/stack"
+	"podd/runtime/runtimetest/stack/registry"
+	"podd/server"
+)
+
+// hub is a registry that may be closed before the test ends.
+type hub struct {
+	*registry.Registry
+	close func() error // any number of times
+}
+
+// withRegistry starts a registry that has busybox as team/busybox:1, the name
+// of which it returns.
+func withRegistry(d *daemon, o registry.Options) (r hub, ref string) {
+	d.t.Helper()
+	started, err := registry.Start(o)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	r = hub{started, sync.OnceValue(started.Close)}
+	d.t.Cleanup(func() { _ = r.close() })
+	image, err := registry.FromTarball(d.on.Tools.Images, stack.BusyboxImage)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if ref, err = r.Push(image, "team/busybox:1"); err != nil {
+		d.t.Fatal(err)
+	}
+	return r, ref
+}
+
+func from(image string, c v1.Container) v1.Container {
+	c.Image = image
+	return c
+}
+
+func TestEditWithImageThatCannotBePulled(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	r, ref := withRegistry(d, registry.Options{})
+	d.apply(d.pod("web", shell("main", serve("one"))))
+	d.untilApplied("web")
+	was := d.runs("web", "main")
+	d.apply(d.pod("web", from(r.Host()+"/team/none:1", shell("main", serve("two")))))
+	d.untilProblem("web", r.Host(), "team/none:1", "runs on")
+	d.untilPod("runs on in its earlier version", "web", func(p *server.PodView) error {
+		if !p.Ready || p.Current {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+	if now := d.runs("web", "main"); now != was {
+		t.Errorf("it is now %+v, was %+v", now, was)
+	}
+	// podd may be killed now: of the earlier version it has no manifest then.
+	d.crash()
+	d.untilProblem("web", r.Host(), "team/none:1", "runs on")
+	if now := d.runs("web", "main"); now != was {
+		t.Errorf("after kill -9 it is now %+v, was %+v", now, was)
+	}
+	d.apply(d.pod("web", from(ref, shell("main", serve("three")))))
+	d.untilApplied("web")
+	d.untilNoted("one runs", "one TERM", "three runs")
+}
+
+func TestPullWithCredentials(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	r, ref := withRegistry(d, registry.Options{User: "ann", Password: "secret"})
+	d.apply(d.pod("web", from(ref, shell("main", serve("web")))))
+	said := d.untilProblem("web", "401", r.Host(), "config.json")
+	if strings.Contains(said, "rpc error") {
+		t.Errorf("it says %q: that is no way to speak to people", said)
+	}
+	auth := base64.StdEncoding.EncodeToString([]byte("ann:secret"))
+	config := fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, r.Host(), auth)
+	if err := os.WriteFile(filepath.Join(d.root(), "config.json"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.untilApplied("web")
+	log, err := os.ReadFile(d.output())
+	if err != nil || strings.Contains(string(log), "secret") || strings.Contains(string(log), auth) {
+		t.Errorf("the log tells the password: %v", err)
+	}
+}
+
+func TestPullBacksOff(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	r, ref := withRegistry(d, registry.Options{})
+	r.Inject(registry.Fault{In: "/manifests/", Status: 503})
+	d.apply(d.pod("web", from(ref, shell("main", serve("web")))), d.pod("more", from(ref, shell("main", serve("more")))))
+	d.untilProblem("web", "503", r.Host())
+	d.untilProblem("more", "503", r.Host())
+	// Two pods, one pull; and no more for a while.
+	asked := r.Requests("/manifests/")
+	d.stays(2, "the pull is not tried again", func(*server.View) error {
+		if now := r.Requests("/manifests/"); now != asked {
+			return fmt.Errorf("%d requests, then %d", asked, now)
+		}
+		return nil
+	})
+	d.untilPod("waits as kubectl shows it", "web", func(p *server.PodView) error {
+		for _, c := range p.Pod.Status.ContainerStatuses {
+			if c.State.Waiting == nil || c.State.Waiting.Reason != "ErrImagePull" && c.State.Waiting.Reason != "ImagePullBackOff" && c.State.Waiting.Reason != "RegistryUnavailable" {
+				return fmt.Errorf("its state is %+v", c.State)
+			}
+		}
+		return nil
+	})
+	r.Heal()
+	d.untilApplied("web")
+	d.untilApplied("more")
+}
+
+func TestPullOfflineUsesWhatIsPresent(t *testing.T) {
+	t.Parallel()
+	d := begin(t, "--pull-offline", "use-present")
+	r, ref := withRegistry(d, registry.Options{})
+	always := func(name string) *v1.Pod {
+		c := from(ref, shell("main", serve(name)))
+		c.ImagePullPolicy = v1.PullAlways
+		return d.pod(name, c)
+	}
+	d.apply(always("first"))
+	d.untilApplied("first")
+	if err := r.close(); err != nil {
+		t.Fatal(err)
+	}
+	d.apply(always("second"))
+	d.untilApplied("second")
+	d.untilProblem("second", ref)
+}
+
+func TestPullStrictWaitsForTheRegistry(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	r, ref := withRegistry(d, registry.Options{})
+	c := from(ref, shell("main", serve("web")))
+	c.ImagePullPolicy = v1.PullAlways
+	d.apply(d.pod("web", c))
+	d.untilApplied("web")
+	d.remove("web")
+	d.untilGone("web")
+	if err := r.close(); err != nil {
+		t.Fatal(err)
+	}
+	d.apply(d.pod("web", c))
+	d.untilProblem("web", r.Host())
+	if all := d.allRunning("web", ""); len(all) > 0 {
+		t.Errorf("%+v runs without its registry's word", all)
+	}
+}
+
+func TestRemovalWhileItsImageIsPulled(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	r, ref := withRegistry(d, registry.Options{})
+	r.Inject(registry.Fault{In: "/manifests/"})
+	d.apply(d.pod("web", from(ref, shell("main", serve("web")))))
+	d.eventually("the pull hangs", func() error {
+		if r.Hanging() == 0 {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+	// Others are not kept waiting.
+	d.apply(d.pod("other", shell("main", serve("other"))))
+	d.untilApplied("other")
+	d.remove("web")
+	d.untilGone("web")
+	d.eventually("the pull is given up", func() error {
+		if n := r.Hanging(); n > 0 {
+			return fmt.Errorf("%d requests hang", n)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,147 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/server"
+)
+
+// site serves manifests in many ways; the handler may be changed at any time.
+type site struct {
+	*httptest.Server
+	answer   atomic.Pointer[http.HandlerFunc]
+	requests atomic.Int64
+}
+
+func newSite(d *daemon) *site {
+	s := &site{}
+	s.serve(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.requests.Add(1)
+		(*s.answer.Load())(w, r)
+	}))
+	d.t.Cleanup(s.Close)
+	return s
+}
+
+func (s *site) serve(h http.HandlerFunc) { s.answer.Store(&h) }
+
+// content serves text, and 304 to who has it.
+func content(text, tag string, not304 *atomic.Int64) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", tag)
+		if r.Header.Get("If-None-Match") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		not304.Add(1)
+		fmt.Fprint(w, text)
+	}
+}
+
+// asked waits until the site was asked so many more times.
+func (d *daemon) asked(s *site, more int64) {
+	d.t.Helper()
+	goal := s.requests.Load() + more
+	d.eventually("the URL is asked", func() error {
+		if n := s.requests.Load(); n < goal {
+			return fmt.Errorf("%d of %d times", n, goal)
+		}
+		return nil
+	})
+}
+
+func podList(pods ...*v1.Pod) *v1.PodList {
+	list := &v1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []v1.Pod{}}
+	for _, p := range pods {
+		list.Items = append(list.Items, *p)
+	}
+	return list
+}
+
+func TestURL(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t, shared)
+	s := newSite(d)
+	d.sources = false
+	d.args = []string{"--manifest-url", s.URL + "/pods?token=hidden", "--http-check-frequency", "200ms"}
+	var sent atomic.Int64
+	one := text(d, podList(d.pod("web", shell("main", serve("one")))))
+	s.serve(content(one, `"1"`, &sent))
+	d.start()
+	ready := func(v *server.View) error {
+		if p := d.find(v, "web"); p == nil || !p.Ready || !p.Current {
+			return fmt.Errorf("there is %+v", p)
+		}
+		return nil
+	}
+	d.until("the pod of the URL runs", ready)
+	was := d.runs("web", "main")
+	d.asked(s, 2)
+	if n := sent.Load(); n != 1 {
+		t.Errorf("the content was sent %d times, want 1 and then 304", n)
+	}
+
+	// Nothing that can go wrong with an answer ends a pod.
+	for name, wrong := range map[string]http.HandlerFunc{
+		"500":     func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
+		"garbage": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>log in: {{") },
+		"truncated": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "9999")
+			fmt.Fprint(w, one)
+		},
+		"empty": func(w http.ResponseWriter, _ *http.Request) {},
+		"half":  func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, one[:len(one)/2]) },
+	} {
+		s.serve(wrong)
+		d.untilProblem(s.URL)
+		if now := d.runs("web", "main"); now != was {
+			t.Errorf("after %s it is %+v, was %+v", name, now, was)
+		}
+		s.serve(content(one, fmt.Sprintf("%q", name), &sent))
+		d.until("nothing is wrong after "+name, func(v *server.View) error {
+			if all := problems(v); len(all) > 0 {
+				return fmt.Errorf("%q", all)
+			}
+			return ready(v)
+		})
+	}
+	if now := d.runs("web", "main"); now != was {
+		t.Errorf("it is now %+v, was %+v", now, was)
+	}
+
+	// Without network podd starts from what it had: adopts, and after a reboot
+	// of the machine runs it again.
+	s.serve(func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) })
+	d.crash()
+	d.until("it runs without network", ready)
+	d.untilProblem(s.URL)
+	if now := d.runs("web", "main"); now != was {
+		t.Errorf("it is now %+v, was %+v", now, was)
+	}
+	d.kill()
+	d.sweep(t.Context())
+	d.start()
+	d.until("it runs after a reboot", ready)
+
+	// An edit, and the explicit end.
+	s.serve(content(text(d, podList(d.pod("web", shell("main", serve("two"))))), `"2"`, &sent))
+	d.untilJournal("two runs")
+	d.until("the edit is applied", ready)
+	s.serve(content(text(d, podList()), `"3"`, &sent))
+	d.untilGone("web")
+	if out, talk := d.verb("ps"); strings.Contains(out+talk, "hidden") {
+		t.Errorf("podd ps tells the query: %q %q", out, talk)
+	}
+	d.nothingLeft()
+}
