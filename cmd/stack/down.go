@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"podd/runtime/runtimetest/stack"
+)
+
+type down struct {
+	Dir string `default:".run" help:"Where the runtime lives."`
+}
+
+// Run removes the stack. None is success.
+func (d down) Run(ctx context.Context) error {
+	begin := time.Now()
+	s, err := stack.Open(d.Dir, slog.Default())
+	if errors.Is(err, fs.ErrNotExist) {
+		line("down", "nothing runs in "+d.Dir, 0)
+		return stack.Reap(ctx, slog.Default())
+	}
+	if err != nil {
+		return err
+	}
+	p, err := newPlace(d.Dir)
+	if err != nil {
+		return err
+	}
+	if err := s.Restart(ctx); err != nil {
+		return err
+	}
+	if err := p.removePods(ctx); err != nil {
+		return err
+	}
+	if err := s.Destroy(ctx); err != nil {
+		return err
+	}
+	if err := p.removeState(); err != nil {
+		return err
+	}
+	line("down", fmt.Sprintf("pods, containerd and network of %s removed; %s stays", show(s.Dir), show(p.manifests())), time.Since(begin))
+	return nil
+}

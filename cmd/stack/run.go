@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+)
+
+// run is what `make run` shows a newcomer.
+type run struct {
+	up
+	Version string `help:"Version to stamp."`
+	Demo    string `default:"testdata/demo" help:"Manifests to start with."`
+}
+
+// Run builds podd, brings the runtime up and runs podd on copies of the demo's
+// manifests until ctx ends. The pods stay.
+func (r run) Run(ctx context.Context) error {
+	if os.Geteuid() != 0 {
+		return errors.New("starting a runtime needs root; run it with sudo")
+	}
+	if err := buildPodd(ctx, r.Version); err != nil {
+		return err
+	}
+	if err := r.up.Run(ctx); err != nil {
+		return err
+	}
+	p, err := newPlace(r.Dir)
+	if err != nil {
+		return err
+	}
+	if err := p.copyDemo(r.Demo); err != nil {
+		return err
+	}
+	return p.try(ctx)
+}
+
+const binary = "bin/podd"
+
+func buildPodd(ctx context.Context, version string) error {
+	begin := time.Now()
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w -X main.version="+version, "-o", binary, "./cmd/podd")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("building podd: %w", err)
+	}
+	info, err := os.Stat(binary)
+	if err != nil {
+		return fmt.Errorf("building podd: %w", err)
+	}
+	line("podd", fmt.Sprintf("%s, %d MB", binary, info.Size()/1e6), time.Since(begin))
+	return nil
+}
+
+// place is the directory podd is tried in.
+type place struct{ dir string }
+
+func newPlace(dir string) (place, error) {
+	abs, err := filepath.Abs(dir)
+	return place{abs}, err
+}
+
+func (p place) manifests() string { return filepath.Join(p.dir, "manifests") }
+func (p place) socketDir() string { return filepath.Join(p.dir, "run") }
+func (p place) log() string       { return filepath.Join(p.dir, "podd.log") }
+
+// copyDemo fills the manifest directory once; what a user made of it stays.
+func (p place) copyDemo(from string) error {
+	if _, err := os.Stat(p.manifests()); err == nil {
+		return nil
+	}
+	if err := os.CopyFS(p.manifests(), os.DirFS(from)); err != nil {
+		return fmt.Errorf("copying the demo's manifests: %w", err)
+	}
+	return nil
+}
+
+// podd is the command that runs podd here, as a child that ends with us.
+func (p place) podd(ctx context.Context, out io.Writer) *exec.Cmd {
+	c := exec.CommandContext(ctx, binary, "run",
+		"--pod-manifest-path="+p.manifests(), "--root-dir="+filepath.Join(p.dir, "root"),
+		"--run-dir="+p.socketDir(), "--pod-logs-dir="+filepath.Join(p.dir, "logs"),
+		"--container-runtime-endpoint="+filepath.Join(p.dir, "containerd.sock"), "--read-only-port=10255")
+	c.Stdout, c.Stderr = out, out
+	c.Cancel = func() error { return c.Process.Signal(unix.SIGTERM) }
+	// A group of its own: ^C is ours to pass on.
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGTERM}
+	return c
+}
+
+// try runs podd and tells what becomes of its pods until ctx ends.
+func (p place) try(ctx context.Context) error {
+	out, err := os.OpenFile(p.log(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening podd's log: %w", err)
+	}
+	defer out.Close()
+	child, stop := context.WithCancel(ctx)
+	defer stop()
+	podd := p.podd(child, out)
+	if err := podd.Start(); err != nil {
+		return fmt.Errorf("starting podd: %w", err)
+	}
+	var group errgroup.Group
+	group.Go(func() error {
+		defer stop()
+		return podd.Wait()
+	})
+	group.Go(func() error { return p.follow(child) })
+	err = group.Wait()
+	if ctx.Err() != nil {
+		fmt.Println("\npodd has ended, its pods run on; make run finds them again, make stop removes all")
+		return nil
+	}
+	text, readErr := os.ReadFile(p.log())
+	return errors.Join(fmt.Errorf("podd ended (%w); start it again with make run\n%s", err, text), readErr)
+}
+
+// removePods has podd itself end what an earlier run left.
+func (p place) removePods(ctx context.Context) error {
+	left, err := os.ReadDir(filepath.Join(p.dir, "root", "pods"))
+	if errors.Is(err, fs.ErrNotExist) || len(left) == 0 {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("looking for pods: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	podd := p.podd(ctx, io.Discard)
+	if err := podd.Start(); err != nil {
+		return fmt.Errorf("starting podd to remove its pods: %w", err)
+	}
+	down := exec.CommandContext(ctx, binary, "down", "--run-dir="+p.socketDir())
+	err = p.whenUp(ctx, down.Run)
+	cancel()
+	podd.Wait() // ended by cancel
+	if err != nil {
+		return fmt.Errorf("removing the pods: %w", err)
+	}
+	return nil
+}
+
+// removeState removes all that podd kept, once its pods are gone. The manifests
+// are the user's.
+func (p place) removeState() error {
+	for _, name := range []string{"root", "run", "logs", "containers", "podd.log"} {
+		if err := os.RemoveAll(filepath.Join(p.dir, name)); err != nil {
+			return fmt.Errorf("removing podd's state: %w", err)
+		}
+	}
+	return nil
+}

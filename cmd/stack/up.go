@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"podd/runtime/runtimetest/stack"
+	"podd/runtime/runtimetest/stack/tools"
+)
+
+type up struct {
+	Dir     string       `default:".run" help:"Where the runtime lives."`
+	Runtime tools.Flavor `env:"RUNTIME" default:"containerd" enum:"containerd,debian" help:"containerd (the pinned one) or debian (Debian's 1.6)."`
+}
+
+// Run starts the stack, or says that it is up already.
+func (u up) Run(ctx context.Context) error {
+	s, err := stack.Open(u.Dir, slog.Default())
+	if errors.Is(err, fs.ErrNotExist) {
+		return u.start(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if s.Tools.Flavor != u.Runtime {
+		return fmt.Errorf("starting runtime %s in %s: there is %s with its pods; run stack down first", u.Runtime, u.Dir, s.Tools.Flavor)
+	}
+	if err := s.Restart(ctx); err != nil {
+		return err
+	}
+	line("up", upText(s), 0)
+	return nil
+}
+
+func (u up) start(ctx context.Context) error {
+	s, err := stack.Start(ctx, stack.Options{Dir: u.Dir, Flavor: u.Runtime, Detach: true, Log: slog.Default()})
+	if err != nil {
+		return err
+	}
+	report(s.Tools, s.Took)
+	line("up", upText(s), 0)
+	return nil
+}
+
+// upText says where the runtime is, and what of it is not in its directory.
+func upText(s *stack.Stack) string {
+	return fmt.Sprintf("containerd on %s; outside %s only bridge %s, %s", show(s.Socket()), show(s.Dir), s.Claim.Bridge(), s.Claim.Subnet)
+}
+
+type build struct {
+	Runtime tools.Flavor `env:"RUNTIME" default:"containerd" enum:"containerd,debian" help:"containerd (the pinned one) or debian (Debian's 1.6)."`
+}
+
+// Run builds what is missing.
+func (b build) Run(ctx context.Context) error {
+	set, err := tools.Ensure(ctx, tools.Options{Flavor: b.Runtime, Log: slog.Default()})
+	if err != nil {
+		return err
+	}
+	report(set, stack.Took{})
+	return nil
+}
+
+func report(set tools.Set, took stack.Took) {
+	line("stack", fmt.Sprintf("containerd %s, runc %s, CNI plugins", set.Versions.Containerd, set.Versions.Runc), set.ProgramsTook+took.Ready)
+	what := "busybox, web, pause built"
+	if took.Images > 0 {
+		what += " and loaded"
+	}
+	line("images", what, set.ImagesTook+took.Images)
+}
+
+// line prints a step and, right-aligned, the time it took; none if zero.
+func line(step, what string, took time.Duration) {
+	if took == 0 {
+		fmt.Printf("%-8s%s\n", step, what)
+		return
+	}
+	fmt.Printf("%-8s%-60s%7s\n", step, what, round(took))
+}
+
+// round keeps tenths of the first ten seconds and whole seconds above.
+func round(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return fmt.Sprintf("%.0fs", d.Seconds())
+}
+
+// show shortens a path to one below the working directory, if it is there.
+func show(path string) string {
+	wd, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	if rel, err := filepath.Rel(wd, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
