@@ -180,6 +180,23 @@ func TestRestartAskedBesideForeign(t *testing.T) {
 	})
 }
 
+// TestForeignSinceTheLastLook: somebody else's pod that no observation has shown
+// yet holds its name all the same.
+func TestForeignSinceTheLastLook(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.MuteEvents(true)
+		m.start()
+		m.want(pod(t, "b", web))
+		m.settle()
+		m.foreign("web")
+		m.want(pod(t, "b", web), pod(t, "web", web))
+		m.settle()
+		if got := m.rule("web"); got != "a foreign pod has the name" {
+			t.Errorf("rule %q\n%s", got, m.story())
+		}
+	})
+}
+
 // TestHungPull holds nothing but its own pod, and ends when nobody wants it.
 func TestHungPull(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {

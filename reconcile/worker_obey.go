@@ -10,10 +10,14 @@ import (
 )
 
 func (w *worker) obey(o order) {
+	first := w.seq == 0
 	w.seq, w.runtimeName, w.render = o.seq, o.runtime, o.render
 	w.want(o.desired)
 	if o.seen {
 		w.observe(o.pod, o.asOf)
+		if first && o.desired != nil {
+			w.lookAgain()
+		}
 	}
 	w.in.Certain, w.in.Verdict, w.in.Node, w.in.Hurry = o.certain, o.verdict, o.node, o.hurry
 	w.in.Node.Reachable = o.node.Reachable && w.looked
@@ -81,6 +85,13 @@ func (w *worker) observe(p *runtime.Pod, asOf time.Time) {
 	}
 	w.in.Observed = seen
 	w.ownDirs()
+}
+
+// lookAgain has nothing made under a new name on the word of a look at the
+// runtime that is older than the wish: somebody else may have taken it since.
+func (w *worker) lookAgain() {
+	w.in.Unseen, w.effectEnd = true, time.Now()
+	w.refresh(w.key)
 }
 
 // ownDirs takes every pod of ours that is seen to have a directory: its journal

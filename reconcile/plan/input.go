@@ -24,8 +24,9 @@ type Input struct {
 	Observed []runtime.Incarnation
 	// Dirs are the pod directories of this name found on disk.
 	Dirs []Dir
-	// Unseen says that a sandbox or container may have been made of which
-	// nothing was seen yet: an effect ended without telling.
+	// Unseen says that a sandbox or container may be there of which nothing was
+	// seen yet: an effect ended without telling, or the last look at the runtime
+	// is older than the wish for the pod.
 	Unseen bool
 	Node   Node
 	// Verdict is the node's admission of the newest wanted version.

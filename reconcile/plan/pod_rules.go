@@ -233,7 +233,7 @@ func (f *facts) prepare(d *Decision) {
 		d.Why, d.Problem, d.Reason, d.Failure = fail.Message, true, fail.Reason, fail
 		d.wakeAt(fail.Until)
 	case f.in.Unseen:
-		d.Why = "looking what became of the last try"
+		d.Why = "looking at what the runtime has of this name"
 	default:
 		d.do(RunSandbox{Attempt: f.nextAttempt()})
 	}
