@@ -42,6 +42,8 @@ type Images interface {
 type Disk interface {
 	// Prepare makes the pod's volumes and returns their host paths by name.
 	Prepare(ctx context.Context, pod *manifest.Pod) (map[string]string, error)
+	// Check makes nothing and tells what would keep Prepare from succeeding.
+	Check(ctx context.Context, pod *manifest.Pod) error
 	// Release removes the volumes and keeps the directory.
 	Release(ctx context.Context, uid types.UID) error
 	// Remove removes the directory with all that is in it.
@@ -92,6 +94,14 @@ type scene struct {
 	node      *render.Node
 }
 
+// version is the one of the scene whose volumes are asked about.
+func (s scene) version(a plan.CheckVolumes) *manifest.Pod {
+	if p := s.successor; p != nil && p.UID == a.UID && p.Hash == a.Hash {
+		return p
+	}
+	return s.desired
+}
+
 // fact is what came of an action.
 type fact struct {
 	action plan.Action
@@ -124,6 +134,8 @@ func (e *Effects) do(ctx context.Context, a plan.Action, s scene) fact {
 		f.ref, f.warning, f.err = e.Images.Ensure(ctx, a.Image, a.Policy)
 	case plan.PrepareVolumes:
 		f.attempts, f.err = e.prepare(ctx, s.desired)
+	case plan.CheckVolumes:
+		f.err = e.Disk.Check(ctx, s.version(a))
 	case plan.RunSandbox:
 		f.sandbox, f.err = e.runSandbox(ctx, s, a)
 	case plan.StartContainer:

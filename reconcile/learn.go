@@ -32,6 +32,9 @@ func (w *worker) learn(f fact) (ask bool) {
 	case plan.PrepareVolumes:
 		w.learnVolumes(f)
 		return false
+	case plan.CheckVolumes:
+		w.learnCheck(a, f)
+		return false
 	case plan.RunSandbox:
 		w.learnSandbox(f)
 		return ask
@@ -137,6 +140,17 @@ func (w *worker) learnVolumes(f fact) {
 	for name, n := range f.attempts {
 		w.container(name, func(h *plan.ContainerHistory) { h.Attempt = max(h.Attempt, n) })
 	}
+}
+
+func (w *worker) learnCheck(a plan.CheckVolumes, f fact) {
+	c := plan.Checked{UID: a.UID, Hash: a.Hash}
+	if f.err != nil {
+		if before := w.in.History.Checked; before.UID == a.UID && before.Hash == a.Hash {
+			c.Failure = before.Failure
+		}
+		c.Failure = failed(c.Failure, f, "")
+	}
+	w.in.History.Checked = c
 }
 
 // volumesFailed: a directory without a journal would be nobody's.

@@ -23,7 +23,7 @@ func (r *Router) order(key types.NamespacedName, e *entry, v plan.Verdict) {
 	}
 	if was.seq == 0 && r.seen {
 		// The newest look at the runtime counts for a name that is new.
-		o.seen, o.pod, o.asOf = true, r.last[key], r.asOf
+		o.seen, o.stale, o.pod, o.asOf = true, o.desired != nil, r.last[key], r.asOf
 	}
 	r.post(e, o)
 }

@@ -3,6 +3,8 @@ package reconcile_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -419,6 +421,32 @@ func TestBrokenEditKeepsPort(t *testing.T) {
 			if r := m.report(p.Key.Name); r.Version.Hash != p.Hash {
 				t.Errorf("%s is not edited: %s", p.Key, r.Decision)
 			}
+		}
+	})
+}
+
+// TestEditWithoutItsVolumes: an edit that mounts what is not there leaves the
+// earlier version running, and takes over once it is.
+func TestEditWithoutItsVolumes(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		data := filepath.Join(m.root, "data")
+		edit := "volumes: [{name: data, hostPath: {path: " + data + ", type: Directory}}]\n" + web
+		m.start()
+		m.want(pod(t, "web", web))
+		m.settle()
+		m.want(pod(t, "web", edit))
+		m.settle()
+		m.is("web 0 ready", "web/app 0 running")
+		if d := m.report("web").Decision; !d.Problem || !strings.Contains(d.Why, data) {
+			t.Errorf("the decision is\n%s", d)
+		}
+		if err := os.Mkdir(data, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		m.pass(time.Minute)
+		m.is("web 0 ready", "web/app 0 running")
+		if d := m.report("web").Decision; d.Problem || d.Why != "" {
+			t.Errorf("the decision is\n%s", d)
 		}
 	})
 }

@@ -30,6 +30,7 @@ type order struct {
 	restart []string // container names to restart once; "" is all
 	hurry   bool     // see plan.Input
 	seen    bool     // pod and asOf are an observation
+	stale   bool     // which is older than the wish for the pod
 	pod     *runtime.Pod
 	asOf    time.Time
 }
@@ -43,6 +44,7 @@ func (o order) after(unread order) order {
 	if !o.seen && unread.seen {
 		o.seen, o.pod, o.asOf = true, unread.pod, unread.asOf
 	}
+	o.stale = o.stale || unread.stale
 	return o
 }
 

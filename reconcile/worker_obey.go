@@ -10,12 +10,11 @@ import (
 )
 
 func (w *worker) obey(o order) {
-	first := w.seq == 0
 	w.seq, w.runtimeName, w.render = o.seq, o.runtime, o.render
 	w.want(o.desired)
 	if o.seen {
 		w.observe(o.pod, o.asOf)
-		if first && o.desired != nil {
+		if o.stale {
 			w.lookAgain()
 		}
 	}
@@ -48,7 +47,7 @@ func sameVersion(a, b *manifest.Pod) bool { return a.UID == b.UID && a.Hash == b
 // begin makes p the version in force, with what is remembered of it.
 func (w *worker) begin(p *manifest.Pod) {
 	old := w.in.History
-	h := plan.History{Stopping: old.Stopping, Released: old.Released, Cleanup: old.Cleanup, StartTime: time.Now()}
+	h := plan.History{Stopping: old.Stopping, Released: old.Released, Cleanup: old.Cleanup, Checked: old.Checked, StartTime: time.Now()}
 	h.Containers = map[string]plan.ContainerHistory{}
 	for name, img := range old.Next {
 		h.Containers[name] = plan.ContainerHistory{Image: img}

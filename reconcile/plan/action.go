@@ -29,6 +29,13 @@ type EnsureImage struct {
 // harmless.
 type PrepareVolumes struct{ UID types.UID }
 
+// CheckVolumes looks, making nothing, whether a version that is to take over
+// could have its volumes.
+type CheckVolumes struct {
+	UID  types.UID
+	Hash string
+}
+
 // RunSandbox makes and starts the pod's sandbox.
 type RunSandbox struct{ Attempt uint32 }
 
@@ -86,6 +93,7 @@ func (a EnsureImage) Subject() string {
 	return "image/" + a.Container
 }
 func (a PrepareVolumes) Subject() string  { return "dir/" + string(a.UID) }
+func (CheckVolumes) Subject() string      { return "next volumes" }
 func (a RunSandbox) Subject() string      { return "sandbox" }
 func (a StartContainer) Subject() string  { return "container/" + a.Container }
 func (a StopContainer) Subject() string   { return "stop/" + a.ID }
@@ -98,6 +106,7 @@ func (a RemoveDir) Subject() string       { return "dir/" + string(a.UID) }
 // Verbs: two actions of one subject and verb are the same undertaking.
 func (EnsureImage) Verb() string     { return "pull" }
 func (PrepareVolumes) Verb() string  { return "prepare" }
+func (CheckVolumes) Verb() string    { return "check" }
 func (RunSandbox) Verb() string      { return "run" }
 func (StartContainer) Verb() string  { return "start" }
 func (StopContainer) Verb() string   { return "stop" }
@@ -111,6 +120,7 @@ func (a EnsureImage) String() string {
 	return fmt.Sprintf("get image %s for %s (%s)", a.Image, a.Container, a.Policy)
 }
 func (a PrepareVolumes) String() string { return "prepare volumes" }
+func (CheckVolumes) String() string     { return "check the volumes of the edit" }
 func (a RunSandbox) String() string     { return fmt.Sprintf("run sandbox, attempt %d", a.Attempt) }
 func (a StartContainer) String() string {
 	return fmt.Sprintf("start %s, attempt %d (%s)", a.Container, a.Attempt, a.Why)
@@ -134,6 +144,7 @@ func (EndForeign) String() string { return "end the foreign pod, with its own gr
 func (EndForeign) sealed()      {}
 func (EnsureImage) sealed()     {}
 func (PrepareVolumes) sealed()  {}
+func (CheckVolumes) sealed()    {}
 func (RunSandbox) sealed()      {}
 func (StartContainer) sealed()  {}
 func (StopContainer) sealed()   {}
@@ -149,15 +160,18 @@ func SameUndertaking(a, b Action) bool {
 	if a.Subject() != b.Subject() || a.Verb() != b.Verb() {
 		return false
 	}
-	pull, ok := a.(EnsureImage)
-	return !ok || pull == b
+	switch a.(type) {
+	case EnsureImage, CheckVolumes:
+		return a == b
+	}
+	return true
 }
 
 // Cancellable says that an action may be given up half-way when no decision
 // names it any more. The others are short or must come to their end.
 func Cancellable(a Action) bool {
 	switch a.(type) {
-	case EnsureImage, PrepareVolumes, RunSandbox:
+	case EnsureImage, PrepareVolumes, CheckVolumes, RunSandbox:
 		return true
 	}
 	return false

@@ -63,6 +63,11 @@ var happenings = map[string]func(*world, op, []*manifest.Pod){
 			w.images[name] = errors.New("it is not there")
 		}
 	},
+	"volumes": func(w *world, o op, _ []*manifest.Pod) {
+		if w.volumes = nil; o.m == 0 {
+			w.volumes = errors.New("there is no such path")
+		}
+	},
 	"node": func(w *world, o op, _ []*manifest.Pod) {
 		w.in.Node.Reachable, w.in.Node.Ready, w.in.Node.NetworkReady = o.n != 0, o.n != 1, o.n != 2
 	},

@@ -106,6 +106,8 @@ type History struct {
 	Volumes Failure
 	// VolumesReady says that the volumes of the present version are prepared.
 	VolumesReady bool
+	// Checked is the last answer about the volumes of a version to come.
+	Checked Checked
 	// SeenExit is when an exit was first seen, by container ID: the anchor of
 	// its back-off, monotonic.
 	SeenExit map[string]time.Time
@@ -164,6 +166,16 @@ type Image struct {
 	// Always then asks again.
 	Used bool
 }
+
+// Checked is what came of looking whether a version could have its volumes.
+type Checked struct {
+	UID     types.UID
+	Hash    string
+	Failure Failure // zero: it could
+}
+
+// Of tells whether the answer is about p.
+func (c *Checked) Of(p *manifest.Pod) bool { return c.UID == p.UID && c.Hash == p.Hash }
 
 // Failure is a thing that did not work, and when it may be tried again.
 type Failure struct {

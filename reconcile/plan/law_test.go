@@ -295,7 +295,7 @@ func FuzzNext(f *testing.F) { f.Fuzz(rapid.MakeFuzz(laws())) }
 // calm lets everything go well from now on.
 func (w *world) calm(t *rapid.T, wanted *manifest.Pod) {
 	happenings["unforeign"](w, op{}, nil)
-	w.images = map[string]error{}
+	w.images, w.volumes = map[string]error{}, nil
 	w.in.Node = Node{Reachable: true, Ready: true, NetworkReady: true}
 	w.in.Verdict, w.in.Certain, w.in.Hurry = Verdict{}, true, false
 	w.want(wanted)

@@ -31,6 +31,13 @@ func (w *world) learn(a Action, p *manifest.Pod, err error) {
 		}
 		w.in.History.Volumes, w.in.History.VolumesReady = Failure{}, true
 		return
+	case CheckVolumes:
+		c := Checked{UID: a.UID, Hash: a.Hash}
+		if err != nil {
+			c.Failure = w.failure(w.in.History.Checked.Failure, err)
+		}
+		w.in.History.Checked = c
+		return
 	case RunSandbox:
 		if err != nil {
 			w.in.History.Sandbox, w.in.Unseen = w.failure(w.in.History.Sandbox, err), true

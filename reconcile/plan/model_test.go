@@ -26,6 +26,7 @@ type world struct {
 	scene   map[string]*manifest.Pod
 	machine []runtime.Incarnation // what really is, newest first
 	images  map[string]error      // why an image cannot be had; missing: it can
+	volumes error                 // why they cannot be had; nil: they can
 	past    map[types.UID]*Finished
 	start   time.Time
 	// skew is what the machine's wall clock is off by.
@@ -72,7 +73,7 @@ func (w *world) want(p *manifest.Pod) {
 
 func (w *world) begin(p *manifest.Pod) {
 	old := w.in.History
-	h := History{Stopping: old.Stopping, Released: old.Released, Cleanup: old.Cleanup, Containers: map[string]ContainerHistory{}}
+	h := History{Stopping: old.Stopping, Released: old.Released, Cleanup: old.Cleanup, Checked: old.Checked, Containers: map[string]ContainerHistory{}}
 	for name, img := range old.Next {
 		h.Containers[name] = ContainerHistory{Image: img}
 	}
@@ -147,6 +148,9 @@ func (w *world) decide() Decision {
 		w.in.InFlight[a.Subject()] = a
 		w.scene[a.Subject()] = w.in.Desired
 		if pull, ok := a.(EnsureImage); ok && pull.Successor {
+			w.scene[a.Subject()] = w.in.Successor
+		}
+		if check, ok := a.(CheckVolumes); ok && w.in.Successor != nil && check.Hash == w.in.Successor.Hash {
 			w.scene[a.Subject()] = w.in.Successor
 		}
 	}
@@ -230,6 +234,8 @@ func (w *world) do(a Action, p *manifest.Pod) error {
 	switch a := a.(type) {
 	case EnsureImage:
 		return w.images[a.Image]
+	case PrepareVolumes, CheckVolumes:
+		return w.volumes
 	case RunSandbox:
 		return w.runSandbox(a, p)
 	case StartContainer:

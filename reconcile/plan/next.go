@@ -101,8 +101,31 @@ func (f *facts) successorWaits(d *Decision) (why string, problem bool) {
 		}
 		d.tryImage(f.in, cs, img, true)
 	}
+	if vol, bad := f.volumesWait(d, f.in.Successor); vol != "" {
+		why, problem = cmp.Or(why, vol), problem || bad
+	}
 	if node := f.nodeWaits(f.in.Successor); node != "" {
 		return node, true
 	}
 	return why, problem
+}
+
+// volumesWait names what keeps a version to come from having its volumes; ""
+// means nothing.
+func (f *facts) volumesWait(d *Decision, p *manifest.Pod) (why string, problem bool) {
+	if len(p.Spec.Spec.Volumes) == 0 {
+		return "", false
+	}
+	var fail Failure
+	if c := &f.in.History.Checked; c.Of(p) {
+		if fail = c.Failure; fail.Message == "" {
+			return "", false
+		}
+	}
+	if f.in.Now.Before(fail.Until) {
+		d.wakeAt(fail.Until)
+	} else {
+		d.do(CheckVolumes{UID: p.UID, Hash: p.Hash})
+	}
+	return cmp.Or(fail.Message, "looking at its volumes"), fail.Message != ""
 }

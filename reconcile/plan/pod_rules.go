@@ -129,15 +129,17 @@ func (f *facts) keepsEarlier() bool {
 			return true
 		}
 	}
-	return false
+	why, _ := f.volumesWait(&Decision{}, f.in.Desired)
+	return why != ""
 }
 
 func (f *facts) keepEarlier(d *Decision) {
 	why := ""
 	for i := range f.members {
 		m := &f.members[i]
-		step := Step{Container: m.spec.Name, Rule: "wait for its image"}
+		step := Step{Container: m.spec.Name, Rule: "wait"}
 		if !m.imagePresent() {
+			step.Rule = "wait for its image"
 			why = cmp.Or(why, "getting its images")
 			if msg := m.hist.Image.Failure.Message; msg != "" {
 				why, d.Problem = msg, true
@@ -146,6 +148,9 @@ func (f *facts) keepEarlier(d *Decision) {
 			d.tryImage(f.in, m.spec, m.hist.Image, false)
 		}
 		d.Steps = append(d.Steps, step)
+	}
+	if vol, bad := f.volumesWait(d, f.in.Desired); vol != "" {
+		why, d.Problem = cmp.Or(why, vol), d.Problem || bad
 	}
 	if node := f.nodeWaits(f.in.Desired); node != "" {
 		why, d.Problem = node, true

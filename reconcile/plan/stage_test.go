@@ -105,6 +105,14 @@ func (s *stage) image(args []string) error {
 	return nil
 }
 
+func (s *stage) volume(args []string) error {
+	s.volumes = errors.New(strings.Join(args, " "))
+	if args[0] == "ok" {
+		s.volumes = nil
+	}
+	return nil
+}
+
 func (s *stage) node(args []string) error {
 	n := &s.in.Node
 	switch args[0] {

@@ -35,6 +35,7 @@ var update = flag.Bool("update", false, "rewrite testdata/plan/*.txt")
 //	exit C CODE [REASON]  a container ends; unknown C; created C; drop C
 //	sandbox dies|gone     also: doubled, with nothing in it
 //	foreign UID           a sandbox that others made; foreign ends
+//	volumes TEXT          they cannot be had, because; "ok": they can
 //	image NAME TEXT       it cannot be had, because; TEXT "ok": it can
 //	node WORD             up, down, unready, ready, nonetwork, network, adopt
 //	verdict ANSWER TEXT   admit, wait or reject
@@ -147,6 +148,7 @@ var commands = map[string]func(*stage, []string) error{
 	"sandbox": (*stage).sandbox,
 	"foreign": (*stage).foreign,
 	"image":   (*stage).image,
+	"volumes": (*stage).volume,
 	"node":    (*stage).node,
 	"verdict": (*stage).verdict,
 	"restart": (*stage).restart,

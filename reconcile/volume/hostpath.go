@@ -24,19 +24,26 @@ func (hostPath) source() string { return "hostPath" }
 func (hostPath) serves(v *v1.Volume) bool { return v.HostPath != nil }
 
 func (hostPath) prepare(_ context.Context, _ *place, v *v1.Volume) (string, error) {
-	path := v.HostPath.Path
+	return checkHostPath(v.HostPath, true)
+}
+
+// check counts a path that would be made as good.
+func (hostPath) check(v *v1.Volume) (string, error) { return checkHostPath(v.HostPath, false) }
+
+func checkHostPath(v *v1.HostPathVolumeSource, create bool) (string, error) {
+	path := v.Path
 	if !filepath.IsAbs(path) || slices.Contains(strings.Split(path, "/"), "..") {
 		return path, errors.New("hostPath must be an absolute path without \"..\"")
 	}
 	path = filepath.Clean(path)
-	if v.HostPath.Type == nil || *v.HostPath.Type == v1.HostPathUnset {
+	if v.Type == nil || *v.Type == v1.HostPathUnset {
 		return path, nil
 	}
-	rule, ok := hostPathTypes[*v.HostPath.Type]
+	rule, ok := hostPathTypes[*v.Type]
 	if !ok {
-		return path, fmt.Errorf("hostPath has no type %q; see spec.volumes.hostPath.type", *v.HostPath.Type)
+		return path, fmt.Errorf("hostPath has no type %q; see spec.volumes.hostPath.type", *v.Type)
 	}
-	return path, rule.check(path)
+	return path, rule.check(path, create)
 }
 
 // hostPathType is what a type demands of a path.
@@ -61,9 +68,12 @@ func ofType(want fs.FileMode) func(fs.FileMode) bool {
 	return func(m fs.FileMode) bool { return m.Type() == want }
 }
 
-func (t hostPathType) check(path string) error {
+func (t hostPathType) check(path string, create bool) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) && t.create != nil {
+		if !create {
+			return unlessLink(path, fs.ErrExist)
+		}
 		if err := t.create(path); err != nil {
 			return fmt.Errorf("creating %s: %w", t.noun, bare(err))
 		}

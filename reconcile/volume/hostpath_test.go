@@ -30,6 +30,13 @@ func things(t *testing.T) string {
 	return dir
 }
 
+func files(t *testing.T, dir string) []os.DirEntry {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	return entries
+}
+
 func TestHostPathTypes(t *testing.T) {
 	all := "dir file socket char block fifo dirlink filelink dangling missing"
 	for kind, good := range map[v1.HostPathType]string{
@@ -46,7 +53,15 @@ func TestHostPathTypes(t *testing.T) {
 		dir := things(t)
 		for _, name := range strings.Fields(all) {
 			path := filepath.Join(dir, name)
-			got, err := newDir(t).Prepare(t.Context(), podOf(host("v", path, kind)))
+			before, pod := len(files(t, dir)), podOf(host("v", path, kind))
+			checked := newDir(t).Check(t.Context(), pod)
+			if after := len(files(t, dir)); after != before {
+				t.Errorf("type %q, path %s: checking made something", kind, name)
+			}
+			got, err := newDir(t).Prepare(t.Context(), pod)
+			if (checked == nil) != (err == nil) {
+				t.Errorf("type %q, path %s: checked %v, prepared %v", kind, name, checked, err)
+			}
 			want := strings.Contains(" "+good+" ", " "+name+" ")
 			if (err == nil) != want {
 				t.Errorf("type %q, path %s: error %v, want success %v", kind, name, err, want)

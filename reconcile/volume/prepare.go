@@ -23,6 +23,9 @@ type kind interface {
 	// prepare makes the volume, unless it is there already, and gives its path
 	// on the host. Its errors speak of that path and say what to do.
 	prepare(ctx context.Context, p *place, v *v1.Volume) (string, error)
+	// check makes nothing; its error is that of a prepare that cannot succeed,
+	// as far as can be seen.
+	check(v *v1.Volume) (string, error)
 }
 
 // kinds in no particular order: a volume has one source.
@@ -73,6 +76,18 @@ func (d Dir) Prepare(ctx context.Context, pod *manifest.Pod) (map[string]string,
 	}
 	defer dir.Close()
 	p := &place{pod: pod, dir: dir, path: filepath.Join(d.Root, string(pod.UID)), node: d.Memory}
+	return each(ctx, pod, func(k kind, v *v1.Volume) (string, error) { return k.prepare(ctx, p, v) })
+}
+
+// Check makes nothing and tells, with the errors of Prepare, what would keep the
+// volumes of a pod from being made.
+func (d Dir) Check(ctx context.Context, pod *manifest.Pod) error {
+	_, err := each(ctx, pod, func(k kind, v *v1.Volume) (string, error) { return k.check(v) })
+	return err
+}
+
+// each has do give the host path of each volume of a pod, by name.
+func each(ctx context.Context, pod *manifest.Pod, do func(kind, *v1.Volume) (string, error)) (map[string]string, error) {
 	paths := make(map[string]string, len(pod.Spec.Spec.Volumes))
 	var failed []error
 	for i := range pod.Spec.Spec.Volumes {
@@ -80,7 +95,7 @@ func (d Dir) Prepare(ctx context.Context, pod *manifest.Pod) (map[string]string,
 			return nil, err
 		}
 		v := &pod.Spec.Spec.Volumes[i]
-		path, err := p.prepare(ctx, i, v)
+		path, err := one(pod, i, v, do)
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -93,8 +108,8 @@ func (d Dir) Prepare(ctx context.Context, pod *manifest.Pod) (map[string]string,
 	return paths, nil
 }
 
-func (p *place) prepare(ctx context.Context, i int, v *v1.Volume) (string, error) {
-	fault := &Error{Pod: p.pod.Key, Volume: v.Name, Field: fmt.Sprintf("spec.volumes[%d]", i)}
+func one(pod *manifest.Pod, i int, v *v1.Volume, do func(kind, *v1.Volume) (string, error)) (string, error) {
+	fault := &Error{Pod: pod.Key, Volume: v.Name, Field: fmt.Sprintf("spec.volumes[%d]", i)}
 	if len(validation.IsDNS1123Label(v.Name)) > 0 { // it becomes a path
 		fault.Field += ".name"
 		fault.Err = errors.New("the name must be a DNS label: lower case letters, digits and '-'")
@@ -104,7 +119,7 @@ func (p *place) prepare(ctx context.Context, i int, v *v1.Volume) (string, error
 		if !k.serves(v) {
 			continue
 		}
-		path, err := k.prepare(ctx, p, v)
+		path, err := do(k, v)
 		if err == nil {
 			return path, nil
 		}
