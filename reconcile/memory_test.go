@@ -176,6 +176,28 @@ func TestLostDirectories(t *testing.T) {
 	})
 }
 
+// TestLateCall: a call of a podd that was killed may still make a sandbox, and
+// cgroups of its pod; the way to them stays until that is over.
+func TestLateCall(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.start()
+		m.Inject(runtimetest.Fault{Method: "RunPodSandbox"})
+		m.want(pod(t, "web", web))
+		m.settle()
+		m.kill()
+		m.want()
+		m.start()
+		m.pass(5 * time.Second)
+		if len(m.dirs()) != 1 {
+			t.Errorf("directories %v", m.dirs())
+		}
+		m.settle()
+		if len(m.dirs()) != 0 {
+			t.Errorf("left: %v", m.dirs())
+		}
+	})
+}
+
 // TestJournalNotWritten: a pod is not given up before its end is remembered.
 func TestJournalNotWritten(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {

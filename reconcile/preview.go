@@ -61,7 +61,7 @@ func Preview(in PreviewInput) ([]Planned, error) {
 	var out []Planned
 	for key := range keys {
 		w := &worker{key: key, refresh: func(types.NamespacedName) {}, log: slog.New(slog.DiscardHandler)}
-		w.recall(past[key])
+		w.recall(past[key], time.Time{})
 		w.obey(order{
 			desired: in.Set.Pods[key], certain: in.certain(key), verdict: verdicts[key],
 			node: planNode(in.Node, in.Adopt), seen: true, pod: in.Seen.Pods[key], asOf: time.Now(),

@@ -67,10 +67,12 @@ type Router struct {
 	set     *manifest.Set
 	node    runtime.Node
 	render  *render.Node
-	seen    bool                                  // a whole snapshot came
-	asOf    time.Time                             // of the newest snapshot taken
-	lost    []types.UID                           // directories without a journal
-	last    map[types.NamespacedName]*runtime.Pod // as last seen
+	seen    bool        // a whole snapshot came
+	asOf    time.Time   // of the newest snapshot taken
+	lost    []types.UID // directories without a journal
+	// lateUntil is until when calls of an earlier life may still have effects.
+	lateUntil time.Time
+	last      map[types.NamespacedName]*runtime.Pod // as last seen
 	// buried has when the last effect of a retired name ended: an observation
 	// from before says nothing of the name.
 	buried     map[types.NamespacedName]time.Time
@@ -83,6 +85,10 @@ type Router struct {
 	setChanged bool
 	workers    sync.WaitGroup
 }
+
+// lateCalls is how long a runtime may go on with a call whose caller died: it
+// notices, but under load only seconds later.
+const lateCalls = 10 * time.Second
 
 type ask struct {
 	do    func() error
@@ -118,7 +124,7 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 	if err != nil {
 		return err
 	}
-	r.lost = lost
+	r.lost, r.lateUntil = lost, time.Now().Add(lateCalls)
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.workers.Wait()
 	defer cancel()
@@ -283,7 +289,7 @@ func (r *Router) entry(ctx context.Context, key types.NamespacedName, past []jou
 		case <-ctx.Done():
 		}
 	}
-	w.recall(past)
+	w.recall(past, r.lateUntil)
 	e := &entry{worker: w, cancel: cancel, ended: make(chan struct{}), past: past}
 	r.entries[key] = e
 	r.workers.Go(func() {

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -104,14 +105,20 @@ func (w *worker) dropDir(a plan.RemoveDir) {
 	}
 }
 
-// recall takes over what earlier lives of podd left about this name.
-func (w *worker) recall(past []journal) {
+// recall takes over what earlier lives of podd left about this name; late is
+// until when a call of the last one may still have an effect: not on what had
+// ended, or was being stopped.
+func (w *worker) recall(past []journal, late time.Time) {
 	w.past = map[types.UID]journal{}
 	for _, j := range past {
 		w.past[j.UID] = j
-		w.in.Dirs = append(w.in.Dirs, plan.Dir{UID: j.UID, Hash: j.Hash, Volumes: j.Volumes})
+		dir := plan.Dir{UID: j.UID, Hash: j.Hash, Volumes: j.Volumes, Keep: late}
 		if j.Stopping != nil {
 			w.in.History.Stopping = j.Stopping
 		}
+		if j.Stopping != nil || j.Finished != nil {
+			dir.Keep = time.Time{}
+		}
+		w.in.Dirs = append(w.in.Dirs, dir)
 	}
 }

@@ -94,12 +94,22 @@ func (w *worker) lookAgain() {
 }
 
 // ownDirs takes every pod of ours that is seen to have a directory: its journal
-// may be lost, or podd may have been killed between the two.
+// may be lost, or podd may have been killed between the two. What an earlier
+// call was to make is there.
 func (w *worker) ownDirs() {
 	for i := range w.in.Observed {
 		inc := &w.in.Observed[i]
-		if !inc.Foreign && !slices.ContainsFunc(w.in.Dirs, func(d plan.Dir) bool { return d.UID == inc.UID }) {
+		if inc.Foreign {
+			continue
+		}
+		at := slices.IndexFunc(w.in.Dirs, func(d plan.Dir) bool { return d.UID == inc.UID })
+		switch {
+		case at < 0:
 			w.setDir(plan.Dir{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationHash], Volumes: true})
+		case !w.in.Dirs[at].Keep.IsZero():
+			dir := w.in.Dirs[at]
+			dir.Keep = time.Time{}
+			w.setDir(dir)
 		}
 	}
 }

@@ -48,6 +48,10 @@ type Dir struct {
 	Hash string
 	// Volumes says that something may be mounted or kept in it.
 	Volumes bool
+	// Keep is when it may be removed at the earliest; zero: at once. A call of a
+	// podd that was killed may still make a sandbox, and cgroups that nothing
+	// but this directory's name leads to.
+	Keep time.Time
 }
 
 // Node is what decisions need to know of the machine.

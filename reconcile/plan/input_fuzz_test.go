@@ -91,7 +91,7 @@ func (c *choices) input() Input {
 		in.Observed = append(in.Observed, c.incarnation())
 	}
 	for i := range c.n(3) {
-		in.Dirs = append(in.Dirs, Dir{UID: fuzzUIDs[i], Hash: fuzzHashes[c.n(3)], Volumes: c.is()})
+		in.Dirs = append(in.Dirs, Dir{UID: fuzzUIDs[i], Hash: fuzzHashes[c.n(3)], Volumes: c.is(), Keep: c.near()})
 	}
 	in.History = c.history(in.Observed)
 	for _, a := range []Action{

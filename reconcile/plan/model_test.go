@@ -97,6 +97,12 @@ func (w *world) poddRestarts() {
 	}
 	w.in.InFlight, w.given = map[string]Action{}, map[string]bool{}
 	w.in.History = History{Stopping: stopping}
+	for _, d := range w.in.Dirs {
+		if stopping == nil && w.past[d.UID] == nil {
+			d.Keep = w.in.Now.Add(10 * time.Second)
+			w.setDir(d)
+		}
+	}
 	w.in.Desired, w.in.Successor = nil, nil
 	if p != nil {
 		w.begin(p)
@@ -107,6 +113,12 @@ func (w *world) poddRestarts() {
 func (w *world) observe() {
 	w.in.Observed = cloneAll(w.machine)
 	w.in.Unseen = false
+	for _, d := range w.in.Dirs {
+		if slices.ContainsFunc(w.machine, func(i runtime.Incarnation) bool { return i.UID == d.UID }) {
+			d.Keep = time.Time{}
+			w.setDir(d)
+		}
+	}
 }
 
 func cloneAll(all []runtime.Incarnation) []runtime.Incarnation {

@@ -118,7 +118,11 @@ func (f *facts) tidy(d *Decision) {
 		f.removeOlderDead(d)
 	}
 	for _, dir := range f.in.Dirs {
-		if f.staleDir(dir) && !f.mayAppear() {
+		switch {
+		case !f.staleDir(dir) || f.mayAppear():
+		case f.in.Now.Before(dir.Keep):
+			d.wakeAt(dir.Keep)
+		default:
 			f.clean(d, RemoveDir{UID: dir.UID})
 		}
 	}

@@ -129,8 +129,12 @@ func (d *daemon) goroutines() int {
 	return n
 }
 
-// step makes one edit and gives podd some time, or none.
+// step makes one edit and gives podd some time, or none; now and then podd is
+// killed.
 func (c *chaos) step() {
+	if c.random.IntN(20) == 0 {
+		c.d.crash()
+	}
 	file := "f" + strconv.Itoa(c.random.IntN(names))
 	_, there := c.files[file]
 	switch dice := c.random.IntN(20); {
