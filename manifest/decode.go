@@ -35,9 +35,6 @@ type File struct {
 	Pods     []*Pod // in the text's order; two may have one key
 	Objects  Objects
 	Problems []Problem // document by document, each in the order of its lines
-	// Listed says that some document was a list, which says by itself that
-	// nothing should run when it is empty.
-	Listed bool
 }
 
 // Refused says that some document was not taken, so that the text as a whole

@@ -147,15 +147,6 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestListed: an empty list says something, an empty text does not.
-func TestListed(t *testing.T) {
-	for text, want := range map[string]bool{"": false, web: false, "{apiVersion: v1, kind: List, items: []}": true, web + "---\n{apiVersion: v1, kind: PodList, items: []}": true} {
-		if got := manifest.Decode([]byte(text), manifest.Options{}).Listed; got != want {
-			t.Errorf("Decode(%q).Listed = %t, want %t", text, got, want)
-		}
-	}
-}
-
 // TestSecretsStaySecret: no Problem repeats a value of a Secret or of env.
 func TestSecretsStaySecret(t *testing.T) {
 	for _, text := range []string{

@@ -62,7 +62,6 @@ func (d *decoder) known(v value, kind, at string) bool {
 		if !isKnown(kind) {
 			return false
 		}
-		d.file.Listed = true
 		items, ok := v.tree.(map[string]any)["items"]
 		if _, isList := items.([]any); !ok || !isList && items != nil {
 			d.wrong(v, at, "items", "must be a list; write [] for an empty one")

@@ -15,6 +15,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends what hangs, at once
 	streams := Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	err := execute(ctx, os.Args, streams)
 	stop()

@@ -156,19 +156,20 @@ func TestRemovePodWhereverItIs(t *testing.T) {
 		mkdir(t, points, at+"/container")
 		mkdir(t, points, other)
 	}
-	if got, err := List(root); err != nil || len(got) != 12 {
-		t.Fatalf("List: %v, %v; want 2 pods in 6 places", got, err)
-	}
 	if err := RemovePod(t.Context(), root, uid); err != nil {
 		t.Fatal(err)
 	}
-	got, err := List(root)
-	if err != nil || len(got) != 6 {
-		t.Errorf("left %v, %v; want the other pod's 6", got, err)
-	}
-	for _, f := range got {
-		if err := Remove(t.Context(), f.Parent, f.Driver, f.UID); err != nil {
-			t.Errorf("Remove does not take what List gave: %v", err)
+	for _, dir := range classes(root) {
+		at, _ := inClass(dir, uid)
+		if dirs := left(points, at); len(dirs) > 0 {
+			t.Errorf("left: %v", dirs)
+		}
+		other, driver := inClass(dir, "other")
+		if dirs := left(points, other); len(dirs) != len(points) {
+			t.Errorf("left of the other pod: %v", dirs)
+		}
+		if err := Remove(t.Context(), other, driver, "other"); err != nil {
+			t.Errorf("Remove does not take what inClass gave: %v", err)
 		}
 	}
 }
@@ -192,55 +193,6 @@ func TestRemoveKillsNothing(t *testing.T) {
 	end()
 	if err := Remove(t.Context(), parent, Cgroupfs, uid); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestRemoveEmptyParents(t *testing.T) {
-	root, points := newRoot(t)
-	gone, kept := root+"/kubepods/burstable/pod"+uid, root+"/kubepods/besteffort/podother"
-	mkdir(t, points, root+"/kubepods/burstable")
-	mkdir(t, points, kept)
-	if err := RemoveEmptyParents(gone, Cgroupfs); err != nil {
-		t.Fatal(err)
-	}
-	if dirs := left(points, root+"/kubepods/burstable"); len(dirs) > 0 {
-		t.Errorf("left: %v", dirs)
-	}
-	if dirs := left(points, kept); len(dirs) != len(points) {
-		t.Errorf("removed what another pod is in; left %v", dirs)
-	}
-	if err := Remove(t.Context(), kept, Cgroupfs, "other"); err != nil {
-		t.Fatal(err)
-	}
-	if err := RemoveEmptyParents(kept, Cgroupfs); err != nil {
-		t.Fatal(err)
-	}
-	if dirs := left(points, root+"/kubepods"); len(dirs) > 0 {
-		t.Errorf("left: %v", dirs)
-	}
-	if dirs := left(points, root); len(dirs) != len(points) {
-		t.Errorf("went above kubepods; left %v", dirs)
-	}
-}
-
-func TestList(t *testing.T) {
-	root, points := newRoot(t)
-	for _, at := range []string{"/kubepods/pod" + uid + "/container", "/kubepods/besteffort/podabc", "/kubepods/burstable/notapod"} {
-		mkdir(t, points, root+at)
-	}
-	want := []Found{
-		{UID: uid, Parent: root + "/kubepods/pod" + uid, Driver: Cgroupfs},
-		{UID: "abc", Parent: root + "/kubepods/besteffort/podabc", Driver: Cgroupfs},
-	}
-	got, err := List(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if got, err := List(root + "/none"); err != nil || len(got) > 0 {
-		t.Errorf("below nothing: %v, %v", got, err)
 	}
 }
 

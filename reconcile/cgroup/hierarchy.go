@@ -1,5 +1,4 @@
-// Package cgroup removes the cgroups that pods leave behind, and tells which
-// are there. The runtime makes the pod's cgroup with its first sandbox, podd
+// Package cgroup removes the cgroups that pods leave behind. The runtime makes the pod's cgroup with its first sandbox, podd
 // only names it; nobody but podd takes it away again.
 //
 //	cgroupfs   /kubepods[/burstable|/besteffort]/pod<uid>

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -45,7 +44,9 @@ func Remove(ctx context.Context, parent, driver string, uid types.UID) error {
 }
 
 // RemovePod is Remove for a pod whose QoS class and driver are not known any
-// more: it looks in all the places where its cgroup may be. root is as for List.
+// more: it looks in all the places where its cgroup may be. root is the
+// cgroup that kubepods lies in, as configured for either driver: "" and "/" are
+// the top.
 func RemovePod(ctx context.Context, root string, uid types.UID) error {
 	points, err := hierarchies()
 	if err != nil {
@@ -149,34 +150,4 @@ func processes(dir string, depth int) int {
 		}
 	}
 	return n
-}
-
-// RemoveEmptyParents removes the cgroups above a pod's that hold nothing any
-// more, up to and with kubepods: for whoever shares them with nobody. What is
-// in use stays, without an error.
-func RemoveEmptyParents(parent, driver string) error {
-	points, err := hierarchies()
-	if err != nil {
-		return err
-	}
-	at, err := place(parent, driver)
-	if err != nil {
-		return fmt.Errorf("removing the parents of a pod cgroup: %w", err)
-	}
-	for _, point := range points {
-		for dir := path.Dir(at); isParent(path.Base(dir)); dir = path.Dir(dir) {
-			if rmdir(filepath.Join(point, dir)) != nil {
-				break
-			}
-		}
-	}
-	return nil
-}
-
-// isParent knows the cgroups that lie between the cgroup root and a pod.
-func isParent(base string) bool {
-	if name, ok := strings.CutSuffix(base, slice); ok {
-		base = name[strings.LastIndex(name, "-")+1:]
-	}
-	return base == "kubepods" || base == "burstable" || base == "besteffort"
 }

@@ -141,8 +141,6 @@ type Stopping struct {
 	Grace     time.Duration
 	// Why is for users: "manifest removed", "changed", "restart asked".
 	Why string
-	// Restart keeps the pod's directory for the next incarnation.
-	Restart bool
 }
 
 // ContainerHistory is what is remembered of one container name.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 )
@@ -138,23 +137,6 @@ func TestRemoveWhenRootIsAMountPoint(t *testing.T) {
 	must(t, d.Remove(t.Context(), uid))
 	if names, _ := os.ReadDir(d.Root); len(names) > 0 || mountCount(t, d.Root) != 1 {
 		t.Errorf("left: %v, %d mounts; want the one of Root", names, mountCount(t, d.Root))
-	}
-}
-
-func TestList(t *testing.T) {
-	d, paths := prepared(t)
-	must(t, os.MkdirAll(filepath.Join(d.Root, "not_a_uid"), 0o750))
-	must(t, os.MkdirAll(filepath.Join(d.Root, "another"), 0o750))
-	must(t, os.WriteFile(filepath.Join(d.Root, "file"), nil, 0o600))
-	must(t, os.Symlink("/etc", filepath.Join(d.Root, "link")))
-	got, err := d.List()
-	must(t, err)
-	want := []Found{{UID: uid, Mounts: []string{paths["mem"], paths["mem2"]}}, {UID: "another"}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if got, err := (Dir{Root: filepath.Join(d.Root, "none")}).List(); err != nil || got != nil {
-		t.Errorf("without a root: %v, %v", got, err)
 	}
 }
 

@@ -16,8 +16,8 @@ type NodeObserverOptions struct {
 	// are ready. Zero is 5 s. A call was measured at 0.2 ms of containerd's time
 	// and 0.1 ms of podd's.
 	Every time.Duration
-	// Eager is the same while either is not ready, or the runtime is away, and
-	// the least time between two calls that Refresh asks for. Zero is 500 ms.
+	// Eager is the same while either is not ready, or the runtime is away. Zero is
+	// 500 ms.
 	Eager time.Duration
 	// Logger is told when the runtime or its network becomes ready or stops
 	// being so; that it is lost or found is the Observer's to say. Nil:
@@ -29,7 +29,6 @@ type NodeObserverOptions struct {
 type NodeObserver struct {
 	client *Client
 	opts   NodeObserverOptions
-	wake   chan struct{} // holds one token
 
 	// The following fields belong to Run's goroutine.
 	node  runtime.Node
@@ -47,15 +46,7 @@ func (c *Client) NewNodeObserver(o NodeObserverOptions) *NodeObserver {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	return &NodeObserver{client: c, opts: o, wake: make(chan struct{}, 1)}
-}
-
-// Refresh asks for a look soon. It never waits; any goroutine may call it.
-func (n *NodeObserver) Refresh() {
-	select {
-	case n.wake <- struct{}{}:
-	default:
-	}
+	return &NodeObserver{client: c, opts: o}
 }
 
 // Run emits the first Node it can tell and then every one that differs, until
@@ -127,19 +118,12 @@ func (n *NodeObserver) ask(ctx context.Context) runtime.Node {
 
 // wait returns when it is time to ask again.
 func (n *NodeObserver) wait(ctx context.Context) error {
-	if !pause(ctx, n.opts.Eager) {
-		return ctx.Err()
-	}
+	every := n.opts.Every
 	if !n.node.Ready || !n.node.NetworkReady {
-		return nil
+		every = n.opts.Eager
 	}
-	timer := time.NewTimer(n.opts.Every - n.opts.Eager)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
+	if !pause(ctx, every) {
 		return ctx.Err()
-	case <-n.wake:
-	case <-timer.C:
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func TestNodeObserverLogs(t *testing.T) {
 }
 
 // nodeScene runs a test in a bubble with a runtime and an observer of its node.
-func nodeScene(t *testing.T, o runtimetest.Options, test func(t *testing.T, r *runtimetest.Runtime, refresh func(), nodes func() []runtime.Node)) {
+func nodeScene(t *testing.T, o runtimetest.Options, test func(t *testing.T, r *runtimetest.Runtime, nodes func() []runtime.Node)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, o)
 		n := r.NewNodeObserver(cri.NodeObserverOptions{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
@@ -49,7 +49,7 @@ func nodeScene(t *testing.T, o runtimetest.Options, test func(t *testing.T, r *r
 				all = append(all, node)
 			})
 		})
-		test(t, r, n.Refresh, func() []runtime.Node {
+		test(t, r, func() []runtime.Node {
 			synctest.Wait()
 			mu.Lock()
 			defer mu.Unlock()
@@ -63,7 +63,7 @@ func nodeScene(t *testing.T, o runtimetest.Options, test func(t *testing.T, r *r
 }
 
 func TestNodeObserver(t *testing.T) {
-	nodeScene(t, runtimetest.Options{Handlers: []string{"kata"}}, func(t *testing.T, r *runtimetest.Runtime, refresh func(), nodes func() []runtime.Node) {
+	nodeScene(t, runtimetest.Options{Handlers: []string{"kata"}}, func(t *testing.T, r *runtimetest.Runtime, nodes func() []runtime.Node) {
 		got := nodes()
 		if len(got) != 1 || !got[0].Ready || !got[0].NetworkReady || got[0].CgroupDriver != "cgroupfs" || !got[0].Handlers["kata"].UserNamespaces {
 			t.Fatalf("got %+v", got)
@@ -77,8 +77,7 @@ func TestNodeObserver(t *testing.T) {
 			t.Errorf("%d calls in an idle hour, want one every 5 s", n)
 		}
 		r.SetNetwork("cni plugin not initialized")
-		refresh()
-		<-time.After(time.Second)
+		<-time.After(6 * time.Second)
 		if got = nodes(); len(got) != 1 || got[0].NetworkReady || got[0].NetworkMessage != "no CNI configuration in /etc/cni/net.d; install one, pods of the host's network start without it" {
 			t.Fatalf("without network: got %+v", got)
 		}
@@ -102,7 +101,7 @@ func TestNodeObserver(t *testing.T) {
 
 // TestNodeObserverHung: a runtime that does not answer is not reachable.
 func TestNodeObserverHung(t *testing.T) {
-	nodeScene(t, runtimetest.Options{}, func(t *testing.T, r *runtimetest.Runtime, _ func(), nodes func() []runtime.Node) {
+	nodeScene(t, runtimetest.Options{}, func(t *testing.T, r *runtimetest.Runtime, nodes func() []runtime.Node) {
 		nodes()
 		heal := r.Inject(runtimetest.Fault{Method: "Status", Hang: true})
 		<-time.After(16 * time.Second)

@@ -36,6 +36,7 @@ type daemon struct {
 	dir      string
 	endpoint string
 	args     []string // beyond those that all have
+	env      []string // beyond the test's own
 	sources  bool     // that it has no other source than manifests()
 	proc     *process // nil: never started
 	closers  []func() // called when podd has ended
@@ -122,6 +123,7 @@ func (d *daemon) launch() {
 	defer log.Close() // podd has its own
 	cmd := exec.Command(binary, d.flags()...)
 	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = append(os.Environ(), d.env...)
 	if d.proc, err = launch(cmd); err != nil {
 		d.t.Fatal(err)
 	}
