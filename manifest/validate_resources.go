@@ -50,7 +50,7 @@ func validateAmounts(list, known v1.ResourceList, path *field.Path) field.ErrorL
 // and those of somebody's domain.
 func validateResourceName(name v1.ResourceName, path *field.Path) field.ErrorList {
 	if !strings.Contains(string(name), "/") {
-		if podLevel(name) || name == v1.ResourceEphemeralStorage {
+		if IsPodLevel(name) || name == v1.ResourceEphemeralStorage {
 			return nil
 		}
 		return field.ErrorList{field.NotSupported(path, name, []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, "hugepages-<size>", "<domain>/<name>"})}

@@ -65,7 +65,7 @@ func spareMemory(pod *v1.Pod) int64 {
 	if whole == 0 {
 		return 0
 	}
-	own := sumContainers(pod, requests)
+	own := manifest.Total(&pod.Spec, manifest.Requests)
 	n := int64(len(pod.Spec.Containers) + len(pod.Spec.InitContainers))
 	return (whole - own.Memory().Value()) / max(n, 1)
 }

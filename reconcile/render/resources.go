@@ -5,6 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/manifest"
 )
 
 // The kernel's bounds and units of cpu control.
@@ -57,7 +59,7 @@ func linuxResources(n Node, requests, limits v1.ResourceList) *cri.LinuxContaine
 func containerResources(n Node, pod *v1.Pod, c *v1.Container) *cri.LinuxContainerResources {
 	limits := v1.ResourceList{}
 	if pod.Spec.Resources != nil {
-		keep(limits, pod.Spec.Resources.Limits, isPodLevel)
+		keep(limits, pod.Spec.Resources.Limits, manifest.IsPodLevel)
 	}
 	keep(limits, c.Resources.Limits, func(name v1.ResourceName) bool {
 		q := c.Resources.Limits[name]
@@ -88,7 +90,7 @@ func forbidSwap(n Node, r *cri.LinuxContainerResources) {
 // sandboxResources are what all of the pod's containers together ask for,
 // without its overhead; overheadResources are those of the overhead.
 func sandboxResources(n Node, pod *v1.Pod) *cri.LinuxContainerResources {
-	return linuxResources(n, sumPod(pod, requests), sumPod(pod, limits))
+	return linuxResources(n, sumPod(pod, manifest.Requests), sumPod(pod, manifest.Limits))
 }
 
 func overheadResources(n Node, pod *v1.Pod) *cri.LinuxContainerResources {

@@ -7,6 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
+
+	"podd/manifest"
 )
 
 var always = v1.ContainerRestartPolicyAlways
@@ -77,7 +79,7 @@ func TestSumContainers(t *testing.T) {
 			Containers:     []v1.Container{c("a", "100m", false), c("b", "200m", false)},
 		}}
 		want := resource.MustParse(tt.want)
-		if got := sumContainers(pod, requests)[v1.ResourceCPU]; got.Cmp(want) != 0 {
+		if got := manifest.Total(&pod.Spec, manifest.Requests)[v1.ResourceCPU]; got.Cmp(want) != 0 {
 			t.Errorf("%s: got %s, want %s", tt.name, got.String(), tt.want)
 		}
 	}

@@ -1,8 +1,12 @@
 package volume
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"podd/manifest"
 )
 
 // memorySize is the size of a memory-backed volume in bytes: the least of its
@@ -43,26 +47,7 @@ func podMemory(spec *v1.PodSpec) int64 {
 }
 
 func containersMemory(spec *v1.PodSpec) (total int64, limited bool) {
-	limited = true
-	of := func(c *v1.Container) int64 {
-		n := c.Resources.Limits.Memory().Value()
-		limited = limited && n > 0
-		return n
-	}
-	for i := range spec.Containers {
-		total += of(&spec.Containers[i])
-	}
-	// Sidecars run on beside the init containers that follow, and beside the
-	// regular ones.
-	var sidecars, most int64
-	for i := range spec.InitContainers {
-		c := &spec.InitContainers[i]
-		n := of(c)
-		if c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
-			sidecars += n
-			n = 0
-		}
-		most = max(most, sidecars+n)
-	}
-	return max(total+sidecars, most), limited
+	unlimited := func(c v1.Container) bool { return c.Resources.Limits.Memory().Sign() <= 0 }
+	most := manifest.Total(spec, manifest.Limits)
+	return most.Memory().Value(), !slices.ContainsFunc(spec.Containers, unlimited) && !slices.ContainsFunc(spec.InitContainers, unlimited)
 }

@@ -1,0 +1,62 @@
+package manifest
+
+import (
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// Requests and Limits are what Total can sum.
+func Requests(r v1.ResourceRequirements) v1.ResourceList { return r.Requests }
+
+// Limits is the other one.
+func Limits(r v1.ResourceRequirements) v1.ResourceList { return r.Limits }
+
+// Total is the most that the containers of a pod ask for at any one time: the
+// regular ones and the sidecars together, or an init container with the
+// sidecars before it where that is more. The result is the caller's.
+func Total(spec *v1.PodSpec, of func(v1.ResourceRequirements) v1.ResourceList) v1.ResourceList {
+	sum, sidecars, peak := v1.ResourceList{}, v1.ResourceList{}, v1.ResourceList{}
+	for i := range spec.Containers {
+		plus(sum, of(spec.Containers[i].Resources))
+	}
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		if IsSidecar(c) {
+			plus(sum, of(c.Resources))
+			plus(sidecars, of(c.Resources))
+			atLeast(peak, sidecars)
+			continue
+		}
+		now := sidecars.DeepCopy()
+		plus(now, of(c.Resources))
+		atLeast(peak, now)
+	}
+	atLeast(sum, peak)
+	return sum
+}
+
+func plus(sum, list v1.ResourceList) {
+	for name, q := range list {
+		q = q.DeepCopy()
+		q.Add(sum[name])
+		sum[name] = q
+	}
+}
+
+func atLeast(sum, list v1.ResourceList) {
+	for name, q := range list {
+		if have, ok := sum[name]; !ok || q.Cmp(have) > 0 {
+			sum[name] = q.DeepCopy()
+		}
+	}
+}
+
+// IsPodLevel says that spec.resources may speak of a resource (KEP-2837).
+func IsPodLevel(name v1.ResourceName) bool {
+	return name == v1.ResourceCPU || name == v1.ResourceMemory || hugePages(name)
+}
+
+func hugePages(name v1.ResourceName) bool {
+	return strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
+}
