@@ -201,6 +201,7 @@ func (f *facts) notAdmitted() bool {
 func (f *facts) waitAdmission(d *Decision) {
 	d.Why, d.Reason = f.in.Verdict.Message, f.in.Verdict.Reason
 	d.Problem = f.in.Verdict.Answer == Reject
+	d.Failure = Failure{Reason: d.Reason, Message: d.Why, Final: d.Problem}
 }
 
 func (f *facts) runtimeNotReady() bool {

@@ -15,9 +15,6 @@ const (
 	oomHighest    = oomBestEffort - 1
 )
 
-// QoS is manifest.QoS; cgroup names and oom_score_adj follow from it.
-func QoS(pod *v1.Pod) v1.PodQOSClass { return manifest.QoS(pod) }
-
 // OOMScoreAdj is the oom_score_adj of a container's processes on a machine with
 // that many bytes of memory. A Burstable container is safer the more of the
 // machine's memory it requested; a sidecar is at least as safe as the pod's

@@ -69,7 +69,7 @@ func TestJudge(t *testing.T) {
 		{name: "start fails", pods: []Pod{heard(job, 1, step("main", plan.Failure{Count: 4, Reason: "CreateContainerError"}))}, start: 1},
 		{name: "start fails again", pods: []Pod{heard(job, 1, step("main", plan.Failure{Count: 5, Reason: "CreateContainerError"}))}, start: 1, outcome: Hopeless, code: CodeOwn},
 		{name: "no sandbox", pods: []Pod{heard(job, 1, func(r *reconcile.Report) { r.Decision.Failure.Count = 5 })}, start: 1, outcome: Hopeless, code: CodeOwn},
-		{name: "rejected", pods: []Pod{heard(job, 1, waitsFor("not admitted", "host port 80 is taken", 1))}, start: 1, outcome: Hopeless, code: CodeOwn},
+		{name: "rejected", pods: []Pod{heard(job, 1, waitsFor("not admitted", "host port 80 is taken", 1), isFinal)}, start: 1, outcome: Hopeless, code: CodeOwn},
 		{name: "waits for a network", pods: []Pod{heard(job, 1, waitsFor("network not ready", "no CNI", 1))}, start: 1},
 		{name: "waits too long", pods: []Pod{heard(job, 1, waitsFor("network not ready", "no CNI", -20))}, start: 1, outcome: Hopeless, code: CodeOwn},
 		{name: "waits under a pod that runs", pods: []Pod{heard(job, 1, waitsFor("runtime does not answer", "", -20), observed(true))}, start: 1},

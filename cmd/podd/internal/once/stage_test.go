@@ -134,6 +134,8 @@ func waitsFor(rule, why string, since float64) func(*reconcile.Report) {
 	}
 }
 
+func isFinal(r *reconcile.Report) { r.Decision.Failure.Final = true }
+
 // observed lists containers of the pod's sandbox.
 func observed(ready bool, containers ...runtime.Container) func(*reconcile.Report) {
 	return func(r *reconcile.Report) {

@@ -47,7 +47,7 @@ func (p *Pod) trouble(now time.Time) (t Trouble, wake time.Time, found bool) {
 	}
 	d := &p.Report.Decision
 	own := Trouble{Pod: p, Code: CodeOwn, Why: d.Why + tried(d.Failure.Count)}
-	if d.Rule == "not admitted" && d.Problem || d.Failure.Count >= maxFailures {
+	if d.Failure.Final || d.Failure.Count >= maxFailures {
 		return own, time.Time{}, true
 	}
 	for _, s := range d.Steps {
