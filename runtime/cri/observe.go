@@ -15,7 +15,8 @@ import (
 // ObserverOptions say what to look at and how often. The zero value but for
 // Instance is what a daemon wants.
 type ObserverOptions struct {
-	// Instance is the value of runtime.LabelInstance on our sandboxes. Required.
+	// Instance is the value of runtime.LabelInstance on our sandboxes; "" is that
+	// of nobody, and nothing is ours.
 	Instance string
 	// Fast is the time between relists while events cannot be relied on: none
 	// are served, the stream is new, or a relist found what none announced.

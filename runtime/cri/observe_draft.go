@@ -121,7 +121,7 @@ func (d *draft) addSandbox(item *wireItem) error {
 func (d *draft) newSandbox(sd *sandboxDraft, s *api.PodSandbox, known *runtime.Sandbox) {
 	sd.key = types.NamespacedName{Namespace: s.GetMetadata().GetNamespace(), Name: s.GetMetadata().GetName()}
 	sd.sandbox = listedSandbox(s)
-	sd.sandbox.Foreign = s.GetLabels()[runtime.LabelInstance] != d.instance
+	sd.sandbox.Foreign = !d.ours(s.GetLabels())
 	if known != nil {
 		sd.sandbox.IPs = known.IPs
 	}
@@ -132,6 +132,10 @@ func (d *draft) newSandbox(sd *sandboxDraft, s *api.PodSandbox, known *runtime.S
 	default:
 		d.sandboxes = append(d.sandboxes, sd)
 	}
+}
+
+func (d *draft) ours(labels map[string]string) bool {
+	return d.instance != "" && labels[runtime.LabelInstance] == d.instance
 }
 
 // holds says that an id is not to be asked about in this pass.
@@ -182,7 +186,7 @@ func (d *draft) addContainer(item *wireItem) error {
 // known to be ours.
 func (d *draft) orphanage(c *api.Container, wasOurs bool) *sandboxDraft {
 	labels := c.GetLabels()
-	if labels[runtime.LabelInstance] != d.instance && !wasOurs {
+	if !d.ours(labels) && !wasOurs {
 		return nil
 	}
 	key := orphanKey{

@@ -1,6 +1,7 @@
 package cri_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -30,6 +31,30 @@ func TestObserverSeesExitAtOnce(t *testing.T) {
 		if c := s.container("web"); c.State != runtime.Exited || c.ExitCode != 3 || c.Reason != "Error" || c.FinishedAt.IsZero() {
 			s.Errorf("got %+v", c)
 		}
+	})
+}
+
+// TestObserverOfNobody: without an instance nothing is ours, be it labelled or
+// not.
+func TestObserverOfNobody(t *testing.T) {
+	inScene(t, runtimetest.Options{}, func(s *scene) {
+		s.pod("web")
+		config := sandboxOf("other", 0)
+		config.Labels = nil
+		s.sandbox(config)
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		_ = s.NewObserver(cri.ObserverOptions{}).Run(ctx, func(all runtime.Snapshot) {
+			cancel()
+			if len(all.Pods) != 2 {
+				s.Errorf("%d pods are seen", len(all.Pods))
+			}
+			for key, p := range all.Pods {
+				if !p.Incarnations[0].Foreign {
+					s.Errorf("%s is ours", key)
+				}
+			}
+		})
 	})
 }
 
