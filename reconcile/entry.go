@@ -98,11 +98,7 @@ func (e *entry) updateHolds(before *Report) (changed bool) {
 
 // listed tells whether anything of a version runs.
 func listed(observed []runtime.Incarnation, p *manifest.Pod) bool {
-	return slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool { return plan.Runs(p, &inc) && runs(&inc) })
-}
-
-func runs(inc *runtime.Incarnation) bool {
-	return inc.Ready || slices.ContainsFunc(inc.Containers, func(c runtime.Container) bool { return c.State == runtime.Running })
+	return slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool { return plan.Runs(p, &inc) && plan.Live(&inc) })
 }
 
 // strangers are versions that run and are none of the known ones: podd has no
@@ -112,7 +108,7 @@ func strangers(observed []runtime.Incarnation, known []*manifest.Pod) []*manifes
 	var all []*manifest.Pod
 	for i := range observed {
 		inc := &observed[i]
-		if inc.Foreign || !runs(inc) || slices.ContainsFunc(known, func(p *manifest.Pod) bool { return p != nil && plan.Runs(p, inc) }) {
+		if inc.Foreign || !plan.Live(inc) || slices.ContainsFunc(known, func(p *manifest.Pod) bool { return p != nil && plan.Runs(p, inc) }) {
 			continue
 		}
 		all = append(all, stranger(inc))

@@ -39,6 +39,9 @@ func Own(root string) (*Instance, error) {
 	}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		lock.Close()
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("locking root directory %s: %w", root, err)
+		}
 		return nil, fmt.Errorf("root directory %s is in use by another podd; stop that one, or give this one its own --root-dir", root)
 	}
 	id, err := readID(dir)

@@ -98,8 +98,11 @@ func sandboxOf(a plan.Action) string {
 func (w *worker) learnImage(a plan.EnsureImage, f fact) {
 	img := plan.Image{Name: a.Image, Ref: f.ref, Warning: f.warning}
 	if f.err != nil {
-		before := w.imageOf(a).Failure
-		img.Failure = plan.Failure{Count: before.Count + 1, Reason: "ErrImagePull", Message: f.err.Error()}
+		before := w.imageOf(a)
+		if before.Name != a.Image {
+			before = plan.Image{}
+		}
+		img.Failure = plan.Failure{Count: before.Failure.Count + 1, Reason: "ErrImagePull", Message: f.err.Error()}
 		img.Failure.Until = f.ended.Add(plan.RetryDelay(img.Failure.Count))
 		if pull, ok := errors.AsType[*runtime.PullError](f.err); ok {
 			img.Failure.Reason, img.Failure.Status = pull.Reason, pull.Status

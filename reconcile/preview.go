@@ -21,7 +21,8 @@ type PreviewInput struct {
 	Journals Journals
 	Limits   plan.Limits
 	Adopt    bool
-	// SourceKinds is that of Options.
+	// MaxBackoff and SourceKinds are those of Options.
+	MaxBackoff  time.Duration
 	SourceKinds map[string]string
 }
 
@@ -60,11 +61,11 @@ func Preview(in PreviewInput) ([]Planned, error) {
 	verdicts := previewAdmission(in, past, keys)
 	var out []Planned
 	for key := range keys {
-		w := &worker{key: key, refresh: func(types.NamespacedName) {}, log: slog.New(slog.DiscardHandler)}
+		w := &worker{key: key, journals: in.Journals, refresh: func(types.NamespacedName) {}, log: slog.New(slog.DiscardHandler)}
 		w.recall(past[key], time.Time{})
 		w.obey(order{
 			desired: in.Set.Pods[key], certain: in.certain(key), verdict: verdicts[key],
-			node: planNode(in.Node, in.Adopt), seen: true, pod: in.Seen.Pods[key], asOf: time.Now(),
+			node: planNode(in.Node, in.Adopt, in.MaxBackoff), seen: true, pod: in.Seen.Pods[key], asOf: time.Now(),
 		})
 		w.in.Now = time.Now()
 		w.note(w.in.Now)
@@ -87,8 +88,14 @@ func (in PreviewInput) certain(key types.NamespacedName) bool {
 	if p := in.Seen.Pods[key]; p != nil {
 		kind = kindOf(p.Incarnations)
 	}
-	for name, k := range in.SourceKinds {
-		if (kind == "" || k == kind) && !in.Set.Complete[name] {
+	return complete(in.Set, in.SourceKinds, kind)
+}
+
+// complete tells whether every source of a kind was seen whole, or every source
+// when the kind is "".
+func complete(set *manifest.Set, kinds map[string]string, kind string) bool {
+	for name, k := range kinds {
+		if (kind == "" || k == kind) && !set.Complete[name] {
 			return false
 		}
 	}
@@ -98,7 +105,7 @@ func (in PreviewInput) certain(key types.NamespacedName) bool {
 // kindOf is what sandboxes say of where their pod came from, "" when they do not.
 func kindOf(incarnations []runtime.Incarnation) string {
 	for _, inc := range incarnations {
-		if kind := inc.Annotations["kubernetes.io/config.source"]; kind != "" {
+		if kind := inc.Annotations[manifest.AnnotationConfigSource]; kind != "" {
 			return kind
 		}
 	}
@@ -115,9 +122,9 @@ func previewAdmission(in PreviewInput, past map[types.NamespacedName][]journal, 
 }
 
 // planNode is what decisions need to know of a runtime.
-func planNode(n runtime.Node, adopt bool) plan.Node {
+func planNode(n runtime.Node, adopt bool, maxBackoff time.Duration) plan.Node {
 	return plan.Node{
 		Reachable: n.Reachable, Ready: n.Ready, NetworkReady: n.NetworkReady,
-		Message: n.Message, NetworkMessage: n.NetworkMessage, Adopt: adopt,
+		Message: n.Message, NetworkMessage: n.NetworkMessage, Adopt: adopt, MaxBackoff: maxBackoff,
 	}
 }

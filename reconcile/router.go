@@ -109,7 +109,8 @@ func NewRouter(o Options) *Router {
 	}
 }
 
-// Inputs are the streams a Router reads. A closed one is an end of news.
+// Inputs are the streams a Router reads. Sets may be closed, which is the end of
+// news; the others are not.
 type Inputs struct {
 	Sets      <-chan *manifest.Set
 	Snapshots <-chan runtime.Snapshot

@@ -78,12 +78,7 @@ func (r *Router) certain(e *entry) bool {
 	if kind == "" {
 		kind = sourceKind(e)
 	}
-	for name, k := range r.o.SourceKinds {
-		if (kind == "" || k == kind) && !r.set.Complete[name] {
-			return false
-		}
-	}
-	return true
+	return complete(r.set, r.o.SourceKinds, kind)
 }
 
 // sourceKind is what a sandbox says of where its pod came from.
@@ -91,18 +86,12 @@ func sourceKind(e *entry) string {
 	if e.report == nil {
 		return ""
 	}
-	for _, inc := range e.report.Observed {
-		if kind := inc.Annotations["kubernetes.io/config.source"]; kind != "" {
-			return kind
-		}
-	}
-	return ""
+	return kindOf(e.report.Observed)
 }
 
 func (r *Router) planNode() plan.Node {
-	n := planNode(r.node, r.o.Adopt)
+	n := planNode(r.node, r.o.Adopt, r.o.MaxBackoff)
 	n.Reachable = n.Reachable && r.seen
-	n.MaxBackoff = r.o.MaxBackoff
 	if n.Message == "" && !n.Reachable {
 		n.Message = "the runtime was not reached yet"
 	}

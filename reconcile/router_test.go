@@ -451,6 +451,27 @@ func TestEditWithoutItsVolumes(t *testing.T) {
 	})
 }
 
+// TestAnotherImage: what an image failed of is not held against the next one.
+func TestAnotherImage(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		image := func(name string) *manifest.Pod { return pod(t, "web", strings.Replace(web, "web:1", name, 1)) }
+		reason := func() string {
+			return m.report("web").Pod.Status.ContainerStatuses[0].State.Waiting.Reason
+		}
+		m.start()
+		m.want(image("missing:1"))
+		m.pass(time.Minute)
+		if got := reason(); got != "ImagePullBackOff" {
+			t.Errorf("after a minute: %s", got)
+		}
+		m.want(image("missing:2"))
+		m.pass(time.Second)
+		if got := reason(); got != "ErrImagePull" {
+			t.Errorf("at first: %s", got)
+		}
+	})
+}
+
 // TestMovedUID: a fixed uid moves to another name: its directory is not taken
 // from under the new one, also when it moved while no podd ran.
 func TestMovedUID(t *testing.T) {

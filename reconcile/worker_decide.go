@@ -23,7 +23,7 @@ func (w *worker) decide(ctx context.Context) time.Time {
 		w.begin(w.in.Successor)
 		d = plan.Next(w.in)
 	}
-	if err := w.commit(&d); err != nil {
+	if err := w.commit(d); err != nil {
 		// Without the memory of its end the pod might run again: hold still.
 		d.Actions, d.Problem, d.Why = nil, true, err.Error()
 		d.Wake = now.Add(plan.RetryDelay(1))

@@ -12,7 +12,7 @@ import (
 )
 
 // commit remembers what a decision wants remembered before its effects.
-func (w *worker) commit(d *plan.Decision) error {
+func (w *worker) commit(d plan.Decision) error {
 	if d.Stopping != nil {
 		w.in.History.Stopping = d.Stopping
 		if inc := findSandbox(w.in.Observed, d.Stopping.SandboxID); inc != nil && inc.ID != "" && d.Stopping.Grace > 0 {

@@ -86,22 +86,6 @@ func (l Logs) exists(path string) (bool, error) {
 	return err == nil, err
 }
 
-// Unlink removes what Link made, if it still is what Link made.
-func (l Logs) Unlink(path string, pod types.NamespacedName, container, id string) error {
-	links, err := l.openLinks(false)
-	if links != nil {
-		defer links.Close()
-		name := linkName(pod, container, id)
-		if target, rerr := readlink(links, name); rerr == nil && target == path {
-			err = links.Remove(name)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("removing the link to the log of container %s of pod %s: %w", container, pod, err)
-	}
-	return nil
-}
-
 func readlink(dir *beneath.Dir, name string) (string, error) {
 	buf := make([]byte, unix.PathMax)
 	n, err := unix.Readlinkat(dir.Fd(), name, buf)

@@ -129,7 +129,7 @@ func backOff(f *facts, m *member, d *Decision, s *Step) {
 	n := crashes(m.last)
 	limit := f.in.Node.MaxBackoff
 	s.Until = f.restartAt(m)
-	s.Reason = "CrashLoopBackOff"
+	s.Reason, s.Crashes = "CrashLoopBackOff", n+1
 	s.Why = fmt.Sprintf("back-off %s restarting failed container=%s pod=%s: crashed %d times in a row, last exit %d",
 		Backoff(n, limit), m.spec.Name, f.in.Desired.Key, n+1, m.last.ExitCode)
 	s.Problem = true

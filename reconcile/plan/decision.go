@@ -44,8 +44,8 @@ type Decision struct {
 	Succeed bool
 	// Done says that nothing of this name is left to care for.
 	Done bool
-	// Finished and Stopping are to be remembered, durably, before the actions
-	// are started; nil: nothing new.
+	// Finished and Stopping are to be remembered before the actions are started,
+	// Finished durably; nil: nothing new.
 	Finished *Finished
 	Stopping *Stopping
 }
@@ -59,6 +59,8 @@ type Step struct {
 	Reason string
 	// Problem says that a user has something to mend.
 	Problem bool
+	// Crashes is how many ends in a row made it back off; 0: it does not.
+	Crashes int
 	// Until is when the wait ends by itself; zero: not by time.
 	Until time.Time
 	// Failure is the pull or start that is to be tried again; zero: none.

@@ -55,7 +55,7 @@ func KindOf(c *v1.Container, init bool) Kind {
 	switch {
 	case !init:
 		return Regular
-	case c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways:
+	case manifest.IsSidecar(c):
 		return Sidecar
 	}
 	return Init
@@ -99,7 +99,7 @@ func newestFirst(a, b runtime.Incarnation) int {
 func (f *facts) supersede() {
 	var kept []runtime.Incarnation
 	for i, inc := range f.mine {
-		if i > 0 && live(&inc) {
+		if i > 0 && Live(&inc) {
 			f.stale = append(f.stale, inc)
 			continue
 		}
@@ -237,8 +237,8 @@ func (f *facts) turn(m *member) bool {
 	return true
 }
 
-// live tells whether anything of an incarnation may still run.
-func live(inc *runtime.Incarnation) bool {
+// Live tells whether anything of an incarnation may still run.
+func Live(inc *runtime.Incarnation) bool {
 	return inc.Ready || len(running(inc)) > 0
 }
 

@@ -115,7 +115,7 @@ func unfounded(in Input, a Action) error {
 		}
 	case ReleaseVolumes:
 		for _, inc := range in.Observed {
-			if inc.UID == a.UID && live(&inc) {
+			if inc.UID == a.UID && Live(&inc) {
 				return fmt.Errorf("something that runs uses them")
 			}
 		}
@@ -128,7 +128,7 @@ func alone(in Input) error {
 	n := 0
 	for _, inc := range in.Observed {
 		switch {
-		case inc.Foreign || !live(&inc):
+		case inc.Foreign || !Live(&inc):
 		case !Runs(in.Desired, &inc):
 			return fmt.Errorf("another version runs")
 		default:
@@ -189,7 +189,7 @@ func measured(in Input, a StopContainer) error {
 
 func dead(in Input, id string) error {
 	for _, inc := range in.Observed {
-		if inc.ID == id && (live(&inc) || inc.Foreign) {
+		if inc.ID == id && (Live(&inc) || inc.Foreign) {
 			return fmt.Errorf("it lives, or is not ours")
 		}
 	}
@@ -343,7 +343,7 @@ func (w *world) checkEnd(t *rapid.T, wanted *manifest.Pod) {
 			t.Fatalf("directory %s is left", dir.UID)
 		}
 	}
-	lives := slices.DeleteFunc(cloneAll(w.machine), func(i runtime.Incarnation) bool { return !live(&i) })
+	lives := slices.DeleteFunc(cloneAll(w.machine), func(i runtime.Incarnation) bool { return !Live(&i) })
 	if d.Phase == PhaseRest {
 		if len(lives) > 0 || wanted.Spec.Spec.RestartPolicy == v1.RestartPolicyAlways {
 			t.Fatalf("rests, and %v runs\n%s", lives, d)

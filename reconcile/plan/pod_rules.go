@@ -66,7 +66,7 @@ func (f *facts) waitRuntime(d *Decision) {
 
 func (f *facts) liveForeign() *runtime.Incarnation {
 	for i := range f.foreign {
-		if live(&f.foreign[i]) {
+		if Live(&f.foreign[i]) {
 			return &f.foreign[i]
 		}
 	}
@@ -85,7 +85,7 @@ func (f *facts) endForeign(d *Decision) {
 }
 
 func (f *facts) foreignHolds() bool {
-	return f.in.Desired != nil && f.liveForeign() != nil && (f.cur == nil || !live(f.cur))
+	return f.in.Desired != nil && f.liveForeign() != nil && (f.cur == nil || !Live(f.cur))
 }
 
 func (f *facts) waitForeign(d *Decision) {
@@ -101,7 +101,7 @@ func (f *facts) liveStale() *runtime.Incarnation {
 	var found *runtime.Incarnation
 	for i := range f.stale {
 		inc := &f.stale[i]
-		if !live(inc) && (inc.ID == "" || f.in.History.Released[inc.ID]) {
+		if !Live(inc) && (inc.ID == "" || f.in.History.Released[inc.ID]) {
 			continue
 		}
 		if f.in.ending(inc.ID) {
@@ -114,11 +114,11 @@ func (f *facts) liveStale() *runtime.Incarnation {
 	return found
 }
 
-// keepsEarlier: a version that podd has no manifest for any more runs, and the
+// keepsEarlier: a version that podd has no manifest for any more ran, and the
 // wanted one cannot start yet.
 func (f *facts) keepsEarlier() bool {
 	inc := f.liveStale()
-	if f.in.Desired == nil || inc == nil || !live(inc) || f.in.ending(inc.ID) || Runs(f.in.Desired, inc) {
+	if f.in.Desired == nil || inc == nil || !Live(inc) || f.in.ending(inc.ID) || Runs(f.in.Desired, inc) || !slices.ContainsFunc(inc.Containers, ran) {
 		return false
 	}
 	if f.in.Verdict.Answer == Reject || f.nodeWaits(f.in.Desired) != "" {
@@ -141,11 +141,10 @@ func (f *facts) keepEarlier(d *Decision) {
 		if !m.imagePresent() {
 			step.Rule = "wait for its image"
 			why = cmp.Or(why, "getting its images")
-			if msg := m.hist.Image.Failure.Message; msg != "" {
-				why, d.Problem = msg, true
-				step.Why = msg
+			getImage(f, m, d, &step)
+			if step.Problem {
+				why, d.Problem = step.Why, true
 			}
-			d.tryImage(f.in, m.spec, m.hist.Image, false)
 		}
 		d.Steps = append(d.Steps, step)
 	}
@@ -360,7 +359,7 @@ func (f *facts) windDown(d *Decision) {
 	if f.startsInFlight() {
 		return
 	}
-	if f.cur != nil && (live(f.cur) || f.volumesHeld() && !f.in.History.Released[f.cur.ID]) {
+	if f.cur != nil && (Live(f.cur) || f.volumesHeld() && !f.in.History.Released[f.cur.ID]) {
 		f.stopMembers(d, f.cur, f.hurried(graceOf(f.cur)), "the pod has finished")
 		return
 	}

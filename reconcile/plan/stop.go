@@ -129,7 +129,7 @@ func (f *facts) tidy(d *Decision) {
 }
 
 func (f *facts) removeDead(d *Decision, inc *runtime.Incarnation) {
-	if live(inc) || inc.ID != "" && f.in.ending(inc.ID) && !f.in.History.Released[inc.ID] {
+	if Live(inc) || inc.ID != "" && f.in.ending(inc.ID) && !f.in.History.Released[inc.ID] {
 		return
 	}
 	if inc.ID == "" {
