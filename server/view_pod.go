@@ -52,6 +52,8 @@ type StepView struct {
 	Why  string `json:"why,omitempty"`
 	// Reason is a waiting reason ("CrashLoopBackOff"), or "".
 	Reason string `json:"reason,omitempty"`
+	// Crashes is how many ends in a row made the container back off.
+	Crashes int `json:"crashes,omitempty"`
 	// Until is when the wait ends by itself; zero for not by time.
 	Until   time.Time `json:"until,omitzero"`
 	Problem bool      `json:"problem,omitempty"`

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -83,13 +84,16 @@ func shortPath(path, dir string) string {
 // isURL tells URLs from files among the paths of a View.
 func isURL(path string) bool { return strings.Contains(path, "://") }
 
-// plain replaces what a terminal would act upon: names and messages come from
-// manifests, registries and containers.
+// plain escapes what would start another line or steer a terminal: names and
+// messages come from manifests, registries and containers.
 func plain(s string) string {
-	return strings.Map(func(r rune) rune {
+	var b strings.Builder
+	for _, r := range s {
 		if unicode.IsPrint(r) {
-			return r
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
 		}
-		return '?'
-	}, s)
+	}
+	return b.String()
 }

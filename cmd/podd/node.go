@@ -39,6 +39,8 @@ func renderNode(cfg *config.Config, instance string) (render.Node, error) {
 		CgroupRoot:   cfg.CgroupRoot,
 		CgroupDriver: cfg.CgroupDriver,
 		CgroupV2:     machine.CgroupV2,
+		SwapLimits:   machine.SwapLimits,
+		SELinux:      machine.SELinux,
 		DNS:          dns, ClusterDNS: cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain,
 		SeccompDefault: cfg.SeccompDefault,
 	}, nil

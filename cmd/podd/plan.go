@@ -39,8 +39,8 @@ func (c *PlanCmd) Run(ctx context.Context, s Streams) error {
 	}
 	sayUnseen(s.Err, set, all)
 	in := reconcile.PreviewInput{
-		Set: set, Journals: reconcile.Journals{Root: filepath.Join(cfg.RootDir, "pods")},
-		Limits: plan.Limits{MaxPods: cfg.MaxPods}, Adopt: cfg.Adopt,
+		Set: set, Journals: journals(cfg.RootDir),
+		Limits: plan.Limits{MaxPods: cfg.MaxPods}, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
 		SourceKinds: sourceKinds(all),
 	}
 	looking, cancel := context.WithTimeout(ctx, planPatience)
@@ -188,13 +188,13 @@ func choose(planned []reconcile.Planned, names []string) []reconcile.Planned {
 func printPlan(w io.Writer, set *manifest.Set, planned []reconcile.Planned) error {
 	failed := false
 	for _, p := range set.Problems {
-		fmt.Fprintln(w, p)
+		fmt.Fprintln(w, plain(p.String()))
 		failed = failed || p.Severity == manifest.Error
 	}
 	for _, p := range planned {
 		fmt.Fprintf(w, "%s\n", p.Key)
 		for line := range strings.Lines(p.Decision.String()) {
-			fmt.Fprintf(w, "  %s", line)
+			fmt.Fprintf(w, "  %s\n", plain(strings.TrimSuffix(line, "\n")))
 		}
 	}
 	if len(planned) == 0 {

@@ -36,7 +36,7 @@ func (r *onceRun) input(ctx context.Context, talk io.Writer) (*onceInput, error)
 	in, problems, err := r.read(ctx)
 	errs := 0
 	for _, p := range problems {
-		fmt.Fprintln(talk, printable(p.String()))
+		fmt.Fprintln(talk, plain(p.String()))
 		if p.Severity == manifest.Error || p.Refused {
 			errs++
 		}

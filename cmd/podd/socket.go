@@ -36,7 +36,7 @@ type commander struct{ d *podd }
 
 // Restart implements server.Commander.
 func (c commander) Restart(ctx context.Context, pod types.NamespacedName, container string) error {
-	p := findPod(c.d.view.latest.View(), pod)
+	p := podOf(c.d.view.latest.View(), server.Key(pod))
 	if p == nil {
 		return server.NotFound(fmt.Sprintf("there is no pod %s", pod))
 	}
@@ -60,7 +60,7 @@ type logReader struct {
 
 // Logs implements server.LogReader.
 func (l logReader) Logs(ctx context.Context, req server.LogRequest, w io.Writer) error {
-	p := findPod(l.state.View(), req.Pod)
+	p := podOf(l.state.View(), server.Key(req.Pod))
 	if p == nil {
 		return server.NotFound(fmt.Sprintf("there is no pod %s", req.Pod))
 	}
@@ -131,7 +131,7 @@ func (l logReader) awaitEnd(ctx context.Context, req server.LogRequest) {
 	first := ""
 	for {
 		view := l.state.View()
-		id, runs := runningID(findPod(view, req.Pod), req.Container)
+		id, runs := runningID(podOf(view, server.Key(req.Pod)), req.Container)
 		if first == "" {
 			first = id
 		}
@@ -156,13 +156,4 @@ func runningID(p *server.PodView, container string) (id string, runs bool) {
 		}
 	}
 	return "", false
-}
-
-func findPod(v *server.View, key types.NamespacedName) *server.PodView {
-	for _, p := range v.Pods {
-		if p.Key() == server.Key(key) {
-			return p
-		}
-	}
-	return nil
 }

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"podd/manifest"
+	"podd/manifest/source"
 )
 
 // fetchTimeout bounds the reading of one URL.
 const fetchTimeout = 30 * time.Second
 
-// fetchText asks a URL once. Redirects stay on the host and never leave https.
+// fetchText asks a URL once.
 func fetchText(ctx context.Context, name string) textFile {
 	t := textFile{path: name, kind: manifest.KindURL}
 	u, err := url.Parse(name)
@@ -32,7 +33,7 @@ func fetchText(ctx context.Context, name string) textFile {
 		t.err = errors.New("not a URL")
 		return t
 	}
-	client := &http.Client{CheckRedirect: sameHost}
+	client := &http.Client{CheckRedirect: source.CheckRedirect}
 	resp, err := client.Do(req)
 	if err != nil {
 		var u *url.Error
@@ -49,17 +50,4 @@ func fetchText(ctx context.Context, name string) textFile {
 	}
 	t.data, t.err = readCapped(resp.Body)
 	return t
-}
-
-func sameHost(req *http.Request, via []*http.Request) error {
-	first := via[0].URL
-	switch {
-	case len(via) >= 10:
-		return errors.New("more than 10 redirects")
-	case req.URL.Host != first.Host:
-		return fmt.Errorf("redirected to another host, %s", req.URL.Host)
-	case first.Scheme == "https" && req.URL.Scheme != "https":
-		return errors.New("redirected from https to http")
-	}
-	return nil
 }

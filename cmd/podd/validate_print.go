@@ -3,9 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
-	"unicode"
 
 	"podd/manifest"
 )
@@ -70,22 +68,8 @@ func (r *checked) print(format string, s Streams) error {
 func (r *checked) lines() string {
 	var b strings.Builder
 	for _, p := range r.problems {
-		b.WriteString(printable(p.String()) + "\n")
+		b.WriteString(plain(p.String()) + "\n")
 	}
 	b.WriteString(r.summary() + "\n")
-	return b.String()
-}
-
-// printable escapes what would start another line or steer the terminal: names
-// in a manifest may be anyone's.
-func printable(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-		} else {
-			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-		}
-	}
 	return b.String()
 }

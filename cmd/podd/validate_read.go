@@ -12,10 +12,8 @@ import (
 	"syscall"
 
 	"podd/manifest"
+	"podd/manifest/source"
 )
-
-// maxManifest is the largest text that a source takes.
-const maxManifest = 10 << 20
 
 // textFile is one text to check, or why it could not be read.
 type textFile struct {
@@ -58,7 +56,7 @@ func readPath(path string) []textFile {
 	var texts []textFile
 	for _, e := range entries { // sorted by name
 		file := filepath.Join(path, e.Name())
-		if isManifestName(e.Name()) && !isDir(file) {
+		if source.IsManifest(e.Name()) && !isDir(file) {
 			texts = append(texts, readRegular(file))
 		}
 	}
@@ -66,16 +64,6 @@ func readPath(path string) []textFile {
 		return []textFile{{path: path, err: errors.New("no manifests here; want names that end in .yaml, .yml or .json")}}
 	}
 	return texts
-}
-
-// isManifestName has the rule of the directory source: no dot-files, no
-// backups.
-func isManifestName(name string) bool {
-	switch filepath.Ext(name) {
-	case ".yaml", ".yml", ".json":
-		return !strings.HasPrefix(name, ".")
-	}
-	return false
 }
 
 func isDir(path string) bool {
@@ -101,12 +89,12 @@ func readRegular(path string) textFile {
 }
 
 func readCapped(r io.Reader) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxManifest+1))
+	data, err := io.ReadAll(io.LimitReader(r, source.MaxSize+1))
 	if err != nil {
 		return nil, because(err)
 	}
-	if len(data) > maxManifest {
-		return nil, fmt.Errorf("larger than %d MiB; split it", maxManifest>>20)
+	if len(data) > source.MaxSize {
+		return nil, fmt.Errorf("larger than %d MiB; split it", source.MaxSize>>20)
 	}
 	return data, nil
 }

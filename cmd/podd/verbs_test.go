@@ -69,7 +69,7 @@ func crashed(p *server.PodView) *server.PodView {
 	}}
 	p.Phase, p.Rule = "run", "run"
 	p.Steps = []server.StepView{{
-		Container: name, Rule: "crashed -> back off", Reason: "CrashLoopBackOff", Problem: true,
+		Container: name, Rule: "crashed -> back off", Reason: "CrashLoopBackOff", Problem: true, Crashes: 4,
 		Why: "back-off 40s restarting failed container=" + name, Until: at.Add(28 * time.Second),
 	}}
 	p.Wake = at.Add(28 * time.Second)

@@ -144,7 +144,7 @@ func podView(r *reconcile.Report, wanted *manifest.Pod) *server.PodView {
 	p.Ready = ready(p.Pod)
 	for _, s := range d.Steps {
 		p.Steps = append(p.Steps, server.StepView{
-			Container: s.Container, Rule: s.Rule, Why: s.Why, Reason: s.Reason, Problem: s.Problem, Until: s.Until,
+			Container: s.Container, Rule: s.Rule, Why: s.Why, Reason: s.Reason, Problem: s.Problem, Crashes: s.Crashes, Until: s.Until,
 		})
 	}
 	for _, a := range d.Actions {

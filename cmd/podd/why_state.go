@@ -33,7 +33,7 @@ func decisive(p *server.PodView) *server.StepView {
 func (w *reasons) state(p *server.PodView, step *server.StepView) string {
 	why, until := p.Why, p.Wake
 	if step != nil {
-		why, until = w.because(p, step), step.Until
+		why, until = whyOf(step), step.Until
 	}
 	word := status.Row(p.Pod, w.now)
 	phase := p.Pod.Status.Phase
@@ -57,9 +57,9 @@ func (w *reasons) state(p *server.PodView, step *server.StepView) string {
 }
 
 // because is why a step waits. Of crashes it tells how many there were.
-func (w *reasons) because(p *server.PodView, step *server.StepView) string {
+func whyOf(step *server.StepView) string {
 	if step.Reason == "CrashLoopBackOff" {
-		return w.crashes(p, step)
+		return crashes(step)
 	}
 	if step.Why == "" {
 		return ""
@@ -67,24 +67,12 @@ func (w *reasons) because(p *server.PodView, step *server.StepView) string {
 	return "container " + step.Container + ": " + step.Why
 }
 
-// crashes counts the ends of a container since its pod began.
-func (w *reasons) crashes(p *server.PodView, step *server.StepView) string {
-	text := "container " + step.Container + " crashed"
-	all := slices.Concat(p.Pod.Status.InitContainerStatuses, p.Pod.Status.ContainerStatuses)
-	i := slices.IndexFunc(all, func(c v1.ContainerStatus) bool { return c.Name == step.Container })
-	if i < 0 {
-		return text
+// crashes says how often a container ended before it was held back.
+func crashes(step *server.StepView) string {
+	if step.Crashes < 2 {
+		return "container " + step.Container + " crashed"
 	}
-	switch n := all[i].RestartCount + 1; n {
-	case 1:
-		text += " once"
-	default:
-		text += fmt.Sprintf(" %d times", n)
-	}
-	if start := p.Pod.Status.StartTime; start != nil {
-		text += " in " + since(start.Time, w.now)
-	}
-	return text
+	return fmt.Sprintf("container %s crashed %d times in a row", step.Container, step.Crashes)
 }
 
 // rule is the row of the plan that decided.

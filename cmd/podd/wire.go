@@ -75,7 +75,7 @@ func (d *podd) wire() error {
 		return err
 	}
 	if err := source.Prune(cache, d.sources...); err != nil {
-		return err
+		d.log.Warn("content of sources that are no longer configured stays", "err", err)
 	}
 	d.view = newViewer(cfg.NodeName, thisVersion().Version, sourceNames(d.sources))
 	d.pods = d.client.NewObserver(cri.ObserverOptions{Instance: d.instance.ID, Slow: cfg.SyncFrequency, Logger: d.log})

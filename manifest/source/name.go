@@ -26,6 +26,9 @@ var (
 	}
 )
 
+// IsManifest tells whether a directory's entry of this name is read.
+func IsManifest(name string) bool { return kindOf(name) == nameManifest }
+
 // kindOf classifies a name. "4913" is the file by which vim tries out whether
 // it may write in a directory.
 func kindOf(name string) nameKind {

@@ -44,7 +44,7 @@ func (c *client) get() (*http.Client, error) {
 	}
 	c.close()
 	c.files, c.http = files, &http.Client{
-		CheckRedirect: checkRedirect,
+		CheckRedirect: CheckRedirect,
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, DialContext: c.dialer(),
 			TLSClientConfig: trust, MaxIdleConns: 1, IdleConnTimeout: 90 * time.Second,
@@ -102,9 +102,9 @@ func (c *client) trust() (*tls.Config, error) {
 
 const maxRedirects = 5
 
-// checkRedirect keeps a request, its headers and its answer with the host that
-// root named, and inside TLS once it is there.
-func checkRedirect(to *http.Request, via []*http.Request) error {
+// CheckRedirect, of an http.Client, keeps a request, its headers and its answer
+// with the host that root named, and inside TLS once it is there.
+func CheckRedirect(to *http.Request, via []*http.Request) error {
 	from := via[len(via)-1].URL
 	secured := from.Scheme == "http" && to.URL.Scheme == "https"
 	switch {

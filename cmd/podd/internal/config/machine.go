@@ -20,6 +20,10 @@ type Machine struct {
 	CgroupV2 bool
 	// Swap says that some swap is on.
 	Swap bool
+	// SwapLimits says that the kernel can limit the swap of a cgroup.
+	SwapLimits bool
+	// SELinux says that SELinux is on.
+	SELinux bool
 	// Checkout is the .run directory beside the bin/ that podd was started
 	// from, "" outside a checkout. It holds a private runtime for trying out.
 	Checkout string
@@ -32,12 +36,37 @@ func ThisMachine() (Machine, error) {
 		return Machine{}, fmt.Errorf("reading the hostname: %w", err)
 	}
 	return Machine{
-		Program:  filepath.Base(os.Args[0]),
-		Hostname: host,
-		CgroupV2: unified("/sys/fs/cgroup"),
-		Swap:     swapOn("/proc/swaps"),
-		Checkout: checkout(),
+		Program:    filepath.Base(os.Args[0]),
+		Hostname:   host,
+		CgroupV2:   unified("/sys/fs/cgroup"),
+		Swap:       swapOn("/proc/swaps"),
+		SwapLimits: swapLimits("/sys/fs/cgroup", "/proc/self/cgroup"),
+		SELinux:    exists("/sys/fs/selinux/enforce"),
+		Checkout:   checkout(),
 	}, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// swapLimits looks for the file that limits swap: on cgroup v2 it is in every
+// cgroup but the root, so in podd's own, which self names.
+func swapLimits(cgroups, self string) bool {
+	if exists(filepath.Join(cgroups, "memory/memory.memsw.limit_in_bytes")) {
+		return true
+	}
+	text, err := os.ReadFile(self)
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(text)) {
+		if own, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
+			return exists(filepath.Join(cgroups, own, "memory.swap.max"))
+		}
+	}
+	return false
 }
 
 // AsKubelet reports whether podd was called by the kubelet's name.

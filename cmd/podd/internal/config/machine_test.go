@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -81,5 +82,27 @@ func TestThisMachine(t *testing.T) {
 	m, err := ThisMachine()
 	if err != nil || m.Hostname == "" || m.AsKubelet() {
 		t.Errorf("ThisMachine() = %+v, %v", m, err)
+	}
+}
+
+func TestSwapLimits(t *testing.T) {
+	for name, test := range map[string]struct {
+		file, self string
+		want       bool
+	}{
+		"v1":                {"memory/memory.memsw.limit_in_bytes", "5:memory:/\n", true},
+		"v1, not accounted": {"memory/memory.limit_in_bytes", "5:memory:/\n", false},
+		"v2":                {"system.slice/podd.service/memory.swap.max", "0::/system.slice/podd.service\n", true},
+		"v2, no controller": {"system.slice/podd.service/memory.max", "0::/system.slice/podd.service\n", false},
+		"v2, at the top":    {"memory.stat", "0::/\n", false},
+	} {
+		dir := t.TempDir()
+		file, self := filepath.Join(dir, test.file), filepath.Join(dir, "self")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600), os.WriteFile(self, []byte(test.self), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if got := swapLimits(dir, self); got != test.want {
+			t.Errorf("%s: got %v", name, got)
+		}
 	}
 }
