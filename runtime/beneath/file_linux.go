@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -58,6 +59,35 @@ func (d *Dir) regular(name string, flags int) (*os.File, error) {
 		return nil, d.pathError("open", name, err)
 	}
 	return os.NewFile(uintptr(fd), filepath.Join(d.Path(), name)), nil
+}
+
+// Stat tells of a regular file without opening it; anything else is refused.
+func (d *Dir) Stat(name string) (size int64, modified time.Time, err error) {
+	held, err := openat(d.Fd(), name, unix.O_PATH|unix.O_NOFOLLOW, 0, 0)
+	if err != nil {
+		return 0, time.Time{}, d.pathError("stat", name, err)
+	}
+	defer unix.Close(held)
+	var st unix.Stat_t
+	if err := unix.Fstat(held, &st); err != nil {
+		return 0, time.Time{}, d.pathError("stat", name, err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return 0, time.Time{}, d.pathError("stat", name, ErrNotRegular)
+	}
+	return st.Size, time.Unix(st.Mtim.Unix()), nil
+}
+
+// Rename gives what is called from, right in d, another name there; what had
+// that name is gone.
+func (d *Dir) Rename(from, to string) error {
+	if filepath.Base(from) != from || filepath.Base(to) != to || !filepath.IsLocal(from) || !filepath.IsLocal(to) {
+		return d.pathError("rename", from, fs.ErrInvalid)
+	}
+	if err := unix.Renameat(d.Fd(), from, d.Fd(), to); err != nil {
+		return d.pathError("rename", from, err)
+	}
+	return nil
 }
 
 // Remove unlinks one name that is not a directory; already gone is nil.

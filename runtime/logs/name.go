@@ -18,52 +18,59 @@ func AttemptOf(name string) (attempt uint32, ok bool) {
 	return uint32(n), err == nil
 }
 
-// file is a log file, by its name.
-type file struct {
-	attempt uint32
-	rotated string // when; "" for the one that is written to
-	gz      bool
+// File is a log file, by its name.
+type File struct {
+	Attempt uint32
+	// Rotated is when the file was put aside, as RotatedLayout has it; "" for the
+	// one that is written to.
+	Rotated string
+	// Compressed says that it is a gzip file.
+	Compressed bool
 }
+
+// RotatedLayout is how the time of a rotation stands in a name.
+const RotatedLayout = "20060102-150405"
 
 var rotatedName = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}$`)
 
-// parseName knows the files that Read reads. Half-made ones (".tmp") and what
+// ParseName knows the files that Read reads. Half-made ones (".tmp") and what
 // is not spelled as podd and runtimes spell it are none.
-func parseName(name string) (file, bool) {
+func ParseName(name string) (File, bool) {
 	attempt, ok := AttemptOf(name)
 	if !ok {
-		return file{}, false
+		return File{}, false
 	}
-	f := file{attempt: attempt}
+	f := File{Attempt: attempt}
 	_, rest, _ := strings.Cut(name, ".log")
 	if rest != "" {
-		f.rotated, f.gz = strings.CutSuffix(rest[1:], ".gz")
-		if !rotatedName.MatchString(f.rotated) {
-			return file{}, false
+		f.Rotated, f.Compressed = strings.CutSuffix(rest[1:], ".gz")
+		if !rotatedName.MatchString(f.Rotated) {
+			return File{}, false
 		}
 	}
-	return f, f.name() == name
+	return f, f.Name() == name
 }
 
-func (f file) name() string {
-	name := strconv.FormatUint(uint64(f.attempt), 10) + ".log"
-	if f.rotated != "" {
-		name += "." + f.rotated
+// Name is the file's name.
+func (f File) Name() string {
+	name := strconv.FormatUint(uint64(f.Attempt), 10) + ".log"
+	if f.Rotated != "" {
+		name += "." + f.Rotated
 	}
-	if f.gz {
+	if f.Compressed {
 		name += ".gz"
 	}
 	return name
 }
 
-// compare orders files as they were written. A compressed file has the place
+// Compare orders files as they were written. A compressed file has the place
 // of the one it was made from.
-func (f file) compare(g file) int {
-	if f.attempt == g.attempt && (f.rotated == "") != (g.rotated == "") {
-		if f.rotated == "" {
+func (f File) Compare(g File) int {
+	if f.Attempt == g.Attempt && (f.Rotated == "") != (g.Rotated == "") {
+		if f.Rotated == "" {
 			return 1
 		}
 		return -1
 	}
-	return cmp.Or(cmp.Compare(f.attempt, g.attempt), cmp.Compare(f.rotated, g.rotated))
+	return cmp.Or(cmp.Compare(f.Attempt, g.Attempt), cmp.Compare(f.Rotated, g.Rotated))
 }

@@ -24,16 +24,16 @@ func TestFilesInOrder(t *testing.T) {
 	}
 	names := append(slices.Clone(want), "007.log", "1.log.tmp", "1.log.20250102-150405.tmp", "1.log.gz", "x.log")
 	slices.Sort(names)
-	var files []file
+	var files []File
 	for _, name := range names {
-		if f, ok := parseName(name); ok {
+		if f, ok := ParseName(name); ok {
 			files = append(files, f)
 		}
 	}
-	slices.SortFunc(files, file.compare)
+	slices.SortFunc(files, File.Compare)
 	var got []string
 	for _, f := range files {
-		got = append(got, f.name())
+		got = append(got, f.Name())
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

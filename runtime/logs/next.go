@@ -23,7 +23,7 @@ func (r *reader) next() (next *scanner, err error) {
 			return err
 		}
 		for i, f := range files {
-			if f.compare(at) > 0 {
+			if f.Compare(at) > 0 {
 				next, err = r.openNth(files, i)
 				return err
 			}
@@ -34,24 +34,24 @@ func (r *reader) next() (next *scanner, err error) {
 
 // place finds the current file among the files: it may have been renamed, then
 // compressed, then removed since it was opened.
-func (r *reader) place(files []file) (file, error) {
+func (r *reader) place(files []File) (File, error) {
 	cur := r.cur
-	if cur.file.rotated != "" {
+	if cur.file.Rotated != "" {
 		return cur.file, nil // such names stay
 	}
 	mine, err := cur.f.Stat()
 	if err != nil {
-		return file{}, err
+		return File{}, err
 	}
 	for _, f := range files {
-		if f.attempt != cur.file.attempt || f.rotated != "" && f.rotated <= cur.after {
+		if f.Attempt != cur.file.Attempt || f.Rotated != "" && f.Rotated <= cur.after {
 			continue
 		}
 		other, err := r.openFile(f)
 		if err != nil {
-			return file{}, err
+			return File{}, err
 		}
-		same := other.is(mine) || f.gz && bytes.Equal(cur.head(), other.head())
+		same := other.is(mine) || f.Compressed && bytes.Equal(cur.head(), other.head())
 		other.f.Close()
 		if same {
 			cur.file, r.lost = f, 0
@@ -59,10 +59,10 @@ func (r *reader) place(files []file) (file, error) {
 		}
 	}
 	if r.lost++; links(mine) > 0 && r.lost < 3 { // renamed while they were listed
-		return file{}, errRace
+		return File{}, errRace
 	}
 	// Gone, or named as podd names no log: everything that is left is newer.
-	return file{attempt: cur.file.attempt, rotated: max(cur.after, "0")}, nil
+	return File{Attempt: cur.file.Attempt, Rotated: max(cur.after, "0")}, nil
 }
 
 func (s *scanner) is(info fs.FileInfo) bool {
@@ -73,7 +73,7 @@ func (s *scanner) is(info fs.FileInfo) bool {
 // head is how the text of a file begins; the first stamp tells it from others.
 func (s *scanner) head() []byte {
 	var from io.Reader = io.NewSectionReader(s.f, 0, maxHeader)
-	if s.file.gz {
+	if s.file.Compressed {
 		from = s.src
 	}
 	head := make([]byte, maxHeader)

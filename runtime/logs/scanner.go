@@ -16,7 +16,7 @@ const bufferSize = 256 << 10
 // scanner cuts one file into entries, in a buffer of fixed size. At the end of
 // the file it may be asked again later: the file may have grown.
 type scanner struct {
-	file file
+	file File
 	f    *os.File
 	src  io.Reader // f, or what f decompresses to
 
@@ -32,9 +32,9 @@ type scanner struct {
 	after string
 }
 
-func newScanner(f *os.File, name file) *scanner {
+func newScanner(f *os.File, name File) *scanner {
 	s := &scanner{file: name, f: f, src: f}
-	if name.gz {
+	if name.Compressed {
 		s.src = &unzip{f: f}
 	}
 	return s
@@ -119,7 +119,7 @@ func (s *scanner) line(line []byte) Entry {
 		e = *s.long
 		e.Text, s.long = line, nil
 	}
-	e.Attempt = s.file.attempt
+	e.Attempt = s.file.Attempt
 	return e
 }
 
@@ -133,7 +133,7 @@ func (s *scanner) piece(text []byte) Entry {
 		text = e.Text
 	}
 	e := *s.long
-	e.Attempt, e.Text, e.Partial = s.file.attempt, text, true
+	e.Attempt, e.Text, e.Partial = s.file.Attempt, text, true
 	return e
 }
 
@@ -164,7 +164,7 @@ func (s *scanner) wanted(e Entry, at int64) bool {
 // startOver begins again when the file was cut to less than what was read of
 // it, as somebody short of space may do.
 func (s *scanner) startOver() (bool, error) {
-	if s.file.gz {
+	if s.file.Compressed {
 		return false, nil
 	}
 	info, err := s.f.Stat()

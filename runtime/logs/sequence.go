@@ -70,14 +70,14 @@ func (r *reader) noLog(which string) error {
 }
 
 // choose tells which attempt the options mean.
-func (r *reader) choose(files []file) (uint32, error) {
+func (r *reader) choose(files []File) (uint32, error) {
 	if r.o.Attempt != nil && !r.o.Previous {
 		return *r.o.Attempt, nil
 	}
 	if len(files) == 0 {
 		return 0, r.noLog("")
 	}
-	newest := files[len(files)-1].attempt
+	newest := files[len(files)-1].Attempt
 	if !r.o.Previous {
 		return newest, nil
 	}
@@ -85,35 +85,35 @@ func (r *reader) choose(files []file) (uint32, error) {
 		newest = *r.o.Attempt
 	}
 	for _, f := range slices.Backward(files) {
-		if f.attempt < newest {
-			return f.attempt, nil
+		if f.Attempt < newest {
+			return f.Attempt, nil
 		}
 	}
 	return 0, r.noLog("previous ")
 }
 
 // list gives the files of the attempt, and of later ones too, in order.
-func (r *reader) list(later bool) ([]file, error) {
+func (r *reader) list(later bool) ([]File, error) {
 	names, err := r.dir.Names()
 	if err != nil {
 		return nil, fmt.Errorf("reading the log of container %s: %w", r.o.Container, err)
 	}
-	var files []file
+	var files []File
 	for _, name := range names {
-		f, ok := parseName(name)
-		if ok && (f.attempt == r.attempt || later && f.attempt > r.attempt) {
+		f, ok := ParseName(name)
+		if ok && (f.Attempt == r.attempt || later && f.Attempt > r.attempt) {
 			files = append(files, f)
 		}
 	}
-	slices.SortFunc(files, func(a, b file) int { // of two, the plain file first
-		return cmp.Or(a.compare(b), cmp.Compare(len(a.name()), len(b.name())))
+	slices.SortFunc(files, func(a, b File) int { // of two, the plain file first
+		return cmp.Or(a.Compare(b), cmp.Compare(len(a.Name()), len(b.Name())))
 	})
-	return slices.CompactFunc(files, func(a, b file) bool { return a.compare(b) == 0 }), nil
+	return slices.CompactFunc(files, func(a, b File) bool { return a.Compare(b) == 0 }), nil
 }
 
 // openFile opens a file; errRace when it has that name no more.
-func (r *reader) openFile(name file) (*scanner, error) {
-	f, err := r.dir.File(name.name())
+func (r *reader) openFile(name File) (*scanner, error) {
+	f, err := r.dir.File(name.Name())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errRace
 	}
@@ -126,27 +126,27 @@ func (r *reader) openFile(name file) (*scanner, error) {
 // openNth opens the i-th of the files as one to read. Only the name of the one
 // that is written to can come to mean another file: were it rotated between
 // the listing and the opening, a file would be left out.
-func (r *reader) openNth(files []file, i int) (*scanner, error) {
+func (r *reader) openNth(files []File, i int) (*scanner, error) {
 	s, err := r.openFile(files[i])
-	if err != nil || files[i].rotated != "" {
+	if err != nil || files[i].Rotated != "" {
 		return s, err
 	}
 	now, err := r.list(true)
-	if err == nil && newestRotated(now, s.file.attempt) != newestRotated(files, s.file.attempt) {
+	if err == nil && newestRotated(now, s.file.Attempt) != newestRotated(files, s.file.Attempt) {
 		err = errRace
 	}
 	if err != nil {
 		s.f.Close()
 		return nil, err
 	}
-	s.after = newestRotated(now, s.file.attempt)
+	s.after = newestRotated(now, s.file.Attempt)
 	return s, nil
 }
 
-func newestRotated(files []file, attempt uint32) (rotated string) {
+func newestRotated(files []File, attempt uint32) (rotated string) {
 	for _, f := range files {
-		if f.attempt == attempt {
-			rotated = max(rotated, f.rotated)
+		if f.Attempt == attempt {
+			rotated = max(rotated, f.Rotated)
 		}
 	}
 	return rotated

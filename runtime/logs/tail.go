@@ -140,7 +140,7 @@ func head(text []byte, length int64) []byte {
 }
 
 // openTail opens the files that hold the last lines, with their beginnings.
-func (r *reader) openTail(files []file) error {
+func (r *reader) openTail(files []File) error {
 	t := &tail{want: max(r.o.Tail, 0), only: r.o.Stream}
 	var opened []*scanner
 	fail := func(err error) error {
@@ -150,7 +150,7 @@ func (r *reader) openTail(files []file) error {
 		return err
 	}
 	for i := len(files) - 1; i >= 0; i-- {
-		if files[i].gz && len(opened) > 0 {
+		if files[i].Compressed && len(opened) > 0 {
 			break
 		}
 		s, err := r.openNth(files, i)
@@ -158,7 +158,7 @@ func (r *reader) openTail(files []file) error {
 			return fail(err)
 		}
 		opened = append([]*scanner{s}, opened...)
-		if files[i].gz { // nothing newer: all of it is better than nothing
+		if files[i].Compressed { // nothing newer: all of it is better than nothing
 			break
 		}
 		from, enough, err := t.find(s.f)
