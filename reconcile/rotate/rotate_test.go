@@ -1,0 +1,308 @@
+package rotate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"podd/runtime/logs"
+)
+
+const (
+	maxSize  = 1000
+	maxFiles = 3
+)
+
+// bench is one container's logs, with a runtime that writes them.
+type bench struct {
+	t    testing.TB
+	r    *Rotator
+	dir  string
+	log  Log
+	out  *os.File
+	line int
+	// reopened counts the calls; broken makes them fail.
+	reopened int
+	broken   error
+}
+
+func newBench(t testing.TB) *bench {
+	root, err := os.MkdirTemp(t.TempDir(), "logs")
+	must(t, err)
+	b := &bench{t: t, dir: filepath.Join(root, "pod", "c"), log: Log{Dir: "pod/c", ID: "id-0"}}
+	must(t, os.MkdirAll(b.dir, 0o755))
+	b.r = New(Options{Root: root, MaxSize: maxSize, MaxFiles: maxFiles, Reopen: b.reopen, Logs: func() []Log { return []Log{b.log} }})
+	b.open()
+	return b
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b *bench) open() {
+	if b.out != nil {
+		b.out.Close()
+	}
+	var err error
+	b.out, err = os.OpenFile(filepath.Join(b.dir, logs.File{Attempt: b.log.Attempt}.Name()), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
+	must(b.t, err)
+}
+
+func (b *bench) reopen(_ context.Context, id string) error {
+	b.reopened++
+	if b.broken != nil {
+		return b.broken
+	}
+	if id != b.log.ID {
+		b.t.Errorf("reopened %q, want %q", id, b.log.ID)
+	}
+	b.open()
+	return nil
+}
+
+// write writes lines that can be told apart, at least n bytes of them.
+func (b *bench) write(n int) {
+	for size := 0; size < n; {
+		text := fmt.Sprintf("2025-01-02T15:04:05Z stdout F line %06d\n", b.line)
+		b.line++
+		size += len(text)
+		_, err := b.out.WriteString(text)
+		must(b.t, err)
+	}
+}
+
+// crash ends the container and starts the next attempt.
+func (b *bench) crash() {
+	b.log.Attempt++
+	b.log.ID = fmt.Sprintf("id-%d", b.log.Attempt)
+	b.open()
+}
+
+// tend is one look, some time after the last write.
+func (b *bench) tend() {
+	b.t.Helper()
+	for _, name := range b.names() {
+		past := time.Now().Add(-time.Minute)
+		must(b.t, os.Chtimes(filepath.Join(b.dir, name), past, past))
+	}
+	again, err := b.r.tend(b.t.Context(), b.log)
+	must(b.t, err)
+	if again {
+		b.t.Error("something counts as incomplete")
+	}
+}
+
+func (b *bench) names() []string {
+	entries, err := os.ReadDir(b.dir)
+	must(b.t, err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func (b *bench) total() (total int64) {
+	for _, name := range b.names() {
+		info, err := os.Stat(filepath.Join(b.dir, name))
+		must(b.t, err)
+		total += info.Size()
+	}
+	return total
+}
+
+// lines are the numbers that are left, of one attempt.
+func (b *bench) lines(previous bool) (all []int) {
+	b.t.Helper()
+	err := logs.Read(b.t.Context(), logs.Options{Dir: filepath.Dir(b.dir), Container: "c", Previous: previous}, func(e logs.Entry) error {
+		var n int
+		if _, err := fmt.Sscanf(string(e.Text), "line %d", &n); err != nil || e.Malformed {
+			b.t.Errorf("a broken line: %q", e.Text)
+		}
+		all = append(all, n)
+		return nil
+	})
+	must(b.t, err)
+	return all
+}
+
+func TestPutAside(t *testing.T) {
+	b := newBench(t)
+	b.write(maxSize - 100)
+	b.tend()
+	if b.reopened != 0 || len(b.names()) != 1 {
+		t.Fatalf("below the limit: reopened %d times, files %v", b.reopened, b.names())
+	}
+	b.write(100)
+	b.tend()
+	if names := b.names(); b.reopened != 1 || len(names) != 2 || strings.HasSuffix(names[1], ".gz") {
+		t.Fatalf("at the limit: reopened %d times, files %v", b.reopened, names)
+	}
+	b.write(maxSize)
+	b.tend()
+	if names := b.names(); len(names) != 3 || !strings.HasSuffix(names[1], ".gz") || strings.HasSuffix(names[2], ".gz") {
+		t.Fatalf("the second time: files %v", names)
+	}
+	if got := b.lines(false); len(got) != b.line || !slices.IsSorted(got) {
+		t.Errorf("%d lines of %d are left", len(got), b.line)
+	}
+	for range 5 {
+		b.write(maxSize)
+		b.tend()
+	}
+	got := b.lines(false)
+	if names := b.names(); len(names) != maxFiles || got[len(got)-1] != b.line-1 || got[0] == 0 {
+		t.Errorf("files %v, lines %d to %d of %d", names, got[0], got[len(got)-1], b.line)
+	}
+}
+
+// TestLookAgain: what was too fresh to be cut is looked at again, though nothing
+// is written any more.
+func TestLookAgain(t *testing.T) {
+	b := newBench(t)
+	b.write(10 * maxSize)
+	b.r.round(t.Context())
+	if names := b.names(); len(names) != 2 || b.total() < 10*maxSize {
+		t.Fatalf("at first: %d bytes in %v", b.total(), names)
+	}
+	for _, name := range b.names() {
+		past := time.Now().Add(-time.Minute)
+		must(t, os.Chtimes(filepath.Join(b.dir, name), past, past))
+	}
+	b.r.seen[b.log.Dir].due = time.Time{}
+	b.r.round(t.Context())
+	if total := b.total(); total > maxSize {
+		t.Errorf("later: %d bytes in %v", total, b.names())
+	}
+}
+
+// TestReopenFails: the runtime writes on where it wrote.
+func TestReopenFails(t *testing.T) {
+	b := newBench(t)
+	b.write(maxSize)
+	b.broken = errors.New("no such container")
+	if _, err := b.r.tend(t.Context(), b.log); !errors.Is(err, b.broken) {
+		t.Errorf("got %v", err)
+	}
+	if names := b.names(); !slices.Equal(names, []string{"0.log"}) {
+		t.Errorf("files %v", names)
+	}
+	b.broken = nil
+	b.tend()
+	if got := b.lines(false); len(got) != b.line || len(b.names()) != 2 {
+		t.Errorf("%d lines of %d, files %v", len(got), b.line, b.names())
+	}
+}
+
+// TestInterrupted: a podd that died between the rename and the runtime's new
+// file, or while it compressed.
+func TestInterrupted(t *testing.T) {
+	b := newBench(t)
+	b.write(maxSize)
+	must(t, os.Rename(filepath.Join(b.dir, "0.log"), filepath.Join(b.dir, "0.log.20250102-150405")))
+	must(t, os.WriteFile(filepath.Join(b.dir, "0.log.20250101-000000.gz.tmp"), []byte("half"), 0o600))
+	if _, cause := b.r.cause(b.log); !cause {
+		t.Error("no cause to look")
+	}
+	b.tend()
+	if names := b.names(); b.reopened != 1 || !slices.Equal(names, []string{"0.log", "0.log.20250102-150405"}) {
+		t.Errorf("reopened %d times, files %v", b.reopened, names)
+	}
+}
+
+// TestEarlierAttempts: what a crash loop leaves is bounded as well, and the end
+// of the previous attempt is kept.
+func TestEarlierAttempts(t *testing.T) {
+	b := newBench(t)
+	b.write(20 * maxSize)
+	last := b.line - 1
+	b.crash()
+	b.write(100)
+	b.tend()
+	if total := b.total(); total > maxSize+200 {
+		t.Errorf("%d bytes are left: %v", total, b.names())
+	}
+	if got := b.lines(true); len(got) == 0 || got[len(got)-1] != last || !slices.IsSorted(got) {
+		t.Errorf("of the previous attempt: %v, want the last lines up to %d", got, last)
+	}
+}
+
+// TestHostile: links and directories in the place of logs are left alone.
+func TestHostile(t *testing.T) {
+	b := newBench(t)
+	secret := filepath.Join(t.TempDir(), "secret")
+	must(t, os.WriteFile(secret, bytes.Repeat([]byte("x"), 10*maxSize), 0o600))
+	must(t, os.Symlink(secret, filepath.Join(b.dir, "0.log.20250102-150405")))
+	must(t, os.Mkdir(filepath.Join(b.dir, "0.log.20250102-150406"), 0o755))
+	must(t, os.Remove(filepath.Join(b.dir, "0.log")))
+	must(t, os.Symlink(secret, filepath.Join(b.dir, "0.log")))
+	b.log.Attempt = 3
+	_, _ = b.r.tend(t.Context(), b.log) // the link may be told
+	if info, err := os.Stat(secret); err != nil || info.Size() != 10*maxSize {
+		t.Errorf("%v, %v", info, err)
+	}
+	outside := Log{Dir: "../../etc", Attempt: 1}
+	if _, err := b.r.tend(t.Context(), outside); err == nil {
+		t.Error("went above the root")
+	}
+}
+
+// TestBounds: whatever is written and whenever it crashes, what is left is
+// within the bounds, whole lines, and the newest of them.
+func TestBounds(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		b := newBench(t)
+		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
+			b.write(rapid.IntRange(0, 4*maxSize).Draw(rt, "bytes"))
+			if rapid.IntRange(0, 3).Draw(rt, "crash") == 0 {
+				b.crash()
+			}
+			b.tend()
+			if n := len(b.names()); n > maxFiles {
+				rt.Fatalf("%d files: %v", n, b.names())
+			}
+			if total := b.total(); total > maxFiles*maxSize {
+				rt.Fatalf("%d bytes: %v", total, b.names())
+			}
+		}
+		b.write(1)
+		got := b.lines(false)
+		if !slices.IsSorted(got) || got[len(got)-1] != b.line-1 {
+			rt.Fatalf("lines %v of %d", got, b.line)
+		}
+	})
+}
+
+func TestDue(t *testing.T) {
+	now := time.Now()
+	o := Options{MaxSize: 100, Every: 10 * time.Second}
+	for name, test := range map[string]struct {
+		size, grown int64
+		took, want  time.Duration
+	}{
+		"nothing written":  {50, 0, time.Second, 10 * time.Second},
+		"slowly":           {50, 1, time.Second, 10 * time.Second},
+		"it comes near":    {50, 10, time.Second, 2500 * time.Millisecond},
+		"fast":             {50, 50, time.Second, 500 * time.Millisecond},
+		"very fast":        {99, 99, time.Millisecond, quickest},
+		"never looked at":  {50, 50, 0, 10 * time.Second},
+		"beyond the limit": {150, 10, time.Second, quickest},
+	} {
+		if got := due(now, test.size, test.grown, test.took, o).Sub(now); got != test.want {
+			t.Errorf("%s: in %v, want %v", name, got, test.want)
+		}
+	}
+}
