@@ -237,8 +237,7 @@ func (f *facts) prepare(d *Decision) {
 	case f.in.Now.Before(fail.Until):
 		d.Why, d.Problem, d.Reason, d.Failure = fail.Message, true, fail.Reason, fail
 		d.wakeAt(fail.Until)
-	case f.in.Unseen:
-		d.Why = "looking at what the runtime has of this name"
+	case f.in.Unseen: // what the runtime has of this name is being looked at
 	default:
 		d.do(RunSandbox{Attempt: f.nextAttempt()})
 	}
