@@ -162,6 +162,7 @@ func (d *podd) run(ctx context.Context) error {
 	group.Go(func() error { return d.trimmer.run(ctx) })
 	group.Go(func() error { return d.sweep(ctx) })
 	group.Go(func() error { return d.keepLimits(ctx) })
+	group.Go(func() error { return d.rotateLogs(ctx) })
 	group.Go(func() error { return d.router.Run(ctx, in) })
 	group.Go(func() error { return ended(d.pods.Run(ctx, send(ctx, snapshots))) })
 	group.Go(func() error { return ended(d.node.Run(ctx, send(ctx, nodes))) })

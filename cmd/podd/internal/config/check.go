@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
@@ -105,6 +107,9 @@ func (c *checking) ranges() {
 			c.errorf(r.field, "%d is out of range; want %d to %d", r.value, r.lo, r.hi)
 		}
 	}
+	if p := k.ContainerLogMaxFiles; p != nil && *p < 2 {
+		c.errorf("containerLogMaxFiles", "%d is too small; want at least 2", *p)
+	}
 	if p := k.MaxParallelImagePulls; p != nil && *p < 1 {
 		c.errorf("maxParallelImagePulls", "%d is too small; want at least 1", *p)
 	}
@@ -115,6 +120,15 @@ func deref32(p *int32) int64 {
 		return 0
 	}
 	return int64(*p)
+}
+
+// logSize is the size at which a log is put aside, in bytes.
+func logSize(text string) (int64, error) {
+	q, err := resource.ParseQuantity(text)
+	if err == nil && q.Sign() == 0 {
+		err = errors.New("must not be 0")
+	}
+	return q.Value(), err
 }
 
 func (c *checking) durations() {
@@ -135,6 +149,12 @@ func (c *checking) durations() {
 		if d.value.Duration < 0 {
 			c.errorf(d.field, "%s is negative", d.value.Duration)
 		}
+	}
+	if p := k.ContainerLogMonitorInterval; p != nil && p.Duration != 0 && p.Duration < 3*time.Second {
+		c.errorf("containerLogMonitorInterval", "%s is too short; want at least 3s", p.Duration)
+	}
+	if _, err := logSize(k.ContainerLogMaxSize); k.ContainerLogMaxSize != "" && err != nil {
+		c.errorf("containerLogMaxSize", "%q is not a size such as 10Mi", k.ContainerLogMaxSize)
 	}
 	if p := k.CrashLoopBackOff.MaxContainerRestartPeriod; p != nil && p.Duration != 0 &&
 		(p.Duration < time.Second || p.Duration > 300*time.Second) {

@@ -44,6 +44,12 @@ type Config struct {
 	RunDir string
 	// PodLogsDir holds the pods' logs; absolute.
 	PodLogsDir string
+	// LogMaxSize is how many bytes a container's log file may have before it is
+	// put aside; less than 0 lets it grow. LogMaxFiles is how many a container
+	// may have, LogEvery the longest time between two looks at one.
+	LogMaxSize  int64
+	LogMaxFiles int
+	LogEvery    time.Duration
 	// MaxPods that run at once; at least 1.
 	MaxPods int
 	// Adopt ends foreign sandboxes that hold a wanted pod's name.

@@ -48,6 +48,8 @@ type Flags struct {
 	PodMaxPids               *int64         `group:"Runtime" field:"podPidsLimit" placeholder:"-1" help:"Processes in one pod; only -1, no limit, is served yet."`
 	PodInfraContainerImage   string         `group:"Runtime" placeholder:"IMAGE" help:"Sandbox image that is never collected."`
 	ParallelStarts           int            `group:"Runtime" placeholder:"N" help:"Pods being started at once; 0 lets podd choose."`
+	ContainerLogMaxSize      *string        `group:"Runtime" field:"containerLogMaxSize" placeholder:"10Mi" help:"Size at which a log file is put aside; -1 for none."`
+	ContainerLogMaxFiles     *int32         `group:"Runtime" field:"containerLogMaxFiles" placeholder:"5" help:"Log files kept of a container."`
 	FailSwapOn               *bool          `group:"Runtime" hidden:"" field:"failSwapOn"`
 	FailCgroupV1             *bool          `group:"Runtime" hidden:"" name:"fail-cgroupv1" field:"failCgroupV1"`
 

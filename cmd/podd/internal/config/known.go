@@ -42,8 +42,6 @@ var knownFlags = []knownFlag{
 	{"authorization-webhook-cache-unauthorized-ttl", duration, "authorization.webhook.cacheUnauthorizedTTL"},
 	{"cgroups-per-qos", boolean, "cgroupsPerQOS"},
 	{"client-ca-file", text, "authentication.x509.clientCAFile"},
-	{"container-log-max-files", number, "containerLogMaxFiles"},
-	{"container-log-max-size", text, "containerLogMaxSize"},
 	{"contention-profiling", boolean, "enableContentionProfiling"},
 	{"cpu-cfs-quota", boolean, "cpuCFSQuota"},
 	{"cpu-cfs-quota-period", duration, "cpuCFSQuotaPeriod"},

@@ -29,6 +29,9 @@ func (r *resolving) runtime(c *Config) {
 	if p := k.CrashLoopBackOff.MaxContainerRestartPeriod; p != nil && p.Duration != 0 {
 		c.MaxRestartPeriod = p.Duration
 	}
+	c.LogMaxSize, _ = logSize(orZero(k.ContainerLogMaxSize, d.ContainerLogMaxSize))
+	c.LogMaxFiles = int(orNil(k.ContainerLogMaxFiles, d.ContainerLogMaxFiles))
+	c.LogEvery = or(orNil(k.ContainerLogMonitorInterval, d.ContainerLogMonitorInterval), *d.ContainerLogMonitorInterval)
 	c.ParallelStarts = f.ParallelStarts
 	if f.ParallelStarts < 0 {
 		r.add(manifest.Error, "--parallel-starts", "%d is negative; 0 lets podd choose", f.ParallelStarts)

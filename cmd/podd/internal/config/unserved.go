@@ -18,7 +18,7 @@ var served = set(
 	"kind", "apiVersion", "staticPodPath", "staticPodURL", "staticPodURLHeader",
 	"fileCheckFrequency", "httpCheckFrequency", "syncFrequency",
 	"containerRuntimeEndpoint", "imageServiceEndpoint", "runtimeRequestTimeout",
-	"podLogsDir", "maxPods", "cgroupDriver", "cgroupRoot",
+	"podLogsDir", "containerLogMaxSize", "containerLogMaxFiles", "containerLogMonitorInterval", "maxPods", "cgroupDriver", "cgroupRoot",
 	"seccompDefault", "failCgroupV1", "failSwapOn", "memorySwap.swapBehavior",
 	"crashLoopBackOff.maxContainerRestartPeriod", "runOnce",
 	"serializeImagePulls", "maxParallelImagePulls", "registryPullQPS", "registryBurst",
