@@ -1,0 +1,55 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+)
+
+// hostsBegin is what every pod's own hosts file begins with, the kubelet's
+// letter for letter: programs look for its first line.
+const hostsBegin = `# Kubernetes-managed hosts file.
+127.0.0.1	localhost
+::1	localhost ip6-localhost ip6-loopback
+fe00::0	ip6-localnet
+fe00::0	ip6-mcastprefix
+fe00::1	ip6-allnodes
+fe00::2	ip6-allrouters
+`
+
+// HostsFile is the text of a pod's /etc/hosts: its own name under each of its
+// addresses, or the node's file for a host-network pod, then spec.hostAliases.
+// "" without an address: such a pod keeps the image's file.
+func HostsFile(p *manifest.Pod, n Node, ips []string, node string) string {
+	var b strings.Builder
+	switch host, domain := Hostname(p, n); {
+	case p.Spec.Spec.HostNetwork:
+		b.WriteString("# Kubernetes-managed hosts file (host network).\n" + node)
+	case len(ips) == 0:
+		return ""
+	default:
+		b.WriteString(hostsBegin)
+		for _, ip := range ips {
+			if domain != "" {
+				fmt.Fprintf(&b, "%s\t%s.%s\t%s\n", ip, host, domain, host)
+			} else {
+				fmt.Fprintf(&b, "%s\t%s\n", ip, host)
+			}
+		}
+	}
+	writeAliases(&b, p.Spec.Spec.HostAliases)
+	return b.String()
+}
+
+func writeAliases(b *strings.Builder, aliases []v1.HostAlias) {
+	if len(aliases) == 0 {
+		return
+	}
+	b.WriteString("\n# Entries added by HostAliases.\n")
+	for _, a := range aliases {
+		fmt.Fprintf(b, "%s\t%s\n", a.IP, strings.Join(a.Hostnames, "\t"))
+	}
+}
