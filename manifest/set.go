@@ -78,20 +78,28 @@ type Problem struct {
 
 // String is "path:line:col: severity: field: message", the form editors parse.
 func (p Problem) String() string {
-	s := ""
-	if p.Path != "" {
-		s = p.Path + ":"
-		if p.Position.Line > 0 {
-			s += fmt.Sprintf("%d:", p.Position.Line)
-			if p.Position.Column > 0 {
-				s += fmt.Sprintf("%d:", p.Position.Column)
-			}
-		}
-		s += " "
+	s := string(p.Severity) + ": " + p.What()
+	if place := p.Place(); place != "" {
+		s = place + ": " + s
 	}
-	s += string(p.Severity) + ": "
-	if p.Field != "" {
-		s += p.Field + ": "
+	return s
+}
+
+// Place is "path:line:col", as far as it is known.
+func (p Problem) Place() string {
+	switch {
+	case p.Path == "" || p.Position.Line == 0:
+		return p.Path
+	case p.Position.Column == 0:
+		return fmt.Sprintf("%s:%d", p.Path, p.Position.Line)
 	}
-	return s + p.Message
+	return fmt.Sprintf("%s:%d:%d", p.Path, p.Position.Line, p.Position.Column)
+}
+
+// What is "field: message".
+func (p Problem) What() string {
+	if p.Field == "" {
+		return p.Message
+	}
+	return p.Field + ": " + p.Message
 }

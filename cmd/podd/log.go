@@ -5,9 +5,11 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"podd/cmd/podd/internal/config"
+	"podd/manifest"
 )
 
 // newLog says what is configured to be said, from level on when nothing is.
@@ -22,6 +24,22 @@ func newLog(w io.Writer, cfg *config.Config, level slog.Level) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
 	}
 	return slog.New(newLineHandler(w, level))
+}
+
+// logNew says each problem of the manifests once, when it comes up, and returns
+// them for the next time.
+func logNew(log *slog.Logger, now, before []manifest.Problem) []manifest.Problem {
+	for _, p := range now {
+		if slices.Contains(before, p) {
+			continue
+		}
+		level := slog.LevelWarn
+		if p.Severity == manifest.Error {
+			level = slog.LevelError
+		}
+		log.Log(context.Background(), level, "manifest", "at", p.Place(), "why", p.What())
+	}
+	return now
 }
 
 // lineHandler writes "14:02:11 stopping pod=default/web why=changed": the time

@@ -11,6 +11,7 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile"
+	"podd/runtime"
 	"podd/server"
 )
 
@@ -21,6 +22,7 @@ type viewer struct {
 	reports map[types.NamespacedName]*reconcile.Report // the last of each worker
 	pods    map[types.NamespacedName]*server.PodView
 	since   map[manifest.Problem]time.Time // when each problem came up
+	node    []manifest.Problem             // what is wrong with no single pod
 }
 
 func newViewer(node, version string, sources []string) *viewer {
@@ -54,8 +56,11 @@ func (v *viewer) publish(c reconcile.Change) {
 	}
 	if c.SetChanged {
 		v.want(c.Set)
-		next.Problems = v.problems(c.Set.Problems, time.Now())
 		next.Files = fileViews(c.Set.Files)
+	}
+	if trouble := nodeProblems(c.Node); c.SetChanged || !slices.Equal(trouble, v.node) {
+		v.node = trouble
+		next.Problems = v.problems(slices.Concat(trouble, problemsOf(c.Set)), time.Now())
 	}
 	next.Pods = v.sortedPods()
 	v.latest.Publish(&next)
@@ -74,6 +79,26 @@ func (v *viewer) want(set *manifest.Set) {
 			v.pods[key] = podView(r, p)
 		}
 	}
+}
+
+// nodeProblems is what keeps every pod from being cared for, or from starting.
+func nodeProblems(n runtime.Node) []manifest.Problem {
+	var all []manifest.Problem
+	note := func(ready bool, message string) {
+		if !ready && message != "" {
+			all = append(all, manifest.Problem{Severity: manifest.Error, Message: message})
+		}
+	}
+	note(n.Ready, n.Message)
+	note(n.NetworkReady, n.NetworkMessage)
+	return all
+}
+
+func problemsOf(set *manifest.Set) []manifest.Problem {
+	if set == nil {
+		return nil
+	}
+	return set.Problems
 }
 
 func wanted(set *manifest.Set, key types.NamespacedName) *manifest.Pod {

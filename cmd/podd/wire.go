@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"podd/cmd/podd/internal/config"
+	"podd/manifest"
 	"podd/manifest/source"
 	"podd/reconcile"
 	"podd/reconcile/collect"
@@ -36,7 +37,8 @@ type podd struct {
 	view     *viewer
 	trimmer  trimmer
 	pulse    pulse
-	told     string // the status line systemd heard last
+	told     string             // the status line systemd heard last
+	problems []manifest.Problem // of the manifests, as logged; the router's
 }
 
 // newPodd takes the root directory over and connects nothing yet. Close
@@ -184,6 +186,9 @@ func (d *podd) run(ctx context.Context) error {
 
 func (d *podd) publish(c reconcile.Change) {
 	d.view.publish(c)
+	if c.SetChanged {
+		d.problems = logNew(d.log, c.Set.Problems, d.problems)
+	}
 	d.trimmer.touch()
 }
 

@@ -37,7 +37,7 @@ func TestRunOutlivesItsSources(t *testing.T) {
 	root := t.TempDir()
 	endpoint, off := "unix://"+filepath.Join(root, "no.sock"), int32(0)
 	cfg, _, err := config.Load(
-		config.Flags{RootDir: root, RunDir: root, ContainerRuntimeEndpoint: &endpoint, HealthzPort: &off, PodManifestPath: []string{root}},
+		config.Flags{RootDir: root, RunDir: filepath.Join(root, "run"), ContainerRuntimeEndpoint: &endpoint, HealthzPort: &off, PodManifestPath: []string{root}},
 		config.Machine{Program: "podd", Hostname: "n1", CgroupV2: true},
 	)
 	if err != nil {
