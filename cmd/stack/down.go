@@ -30,6 +30,12 @@ func (d down) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.cgroup = s.CgroupParent()
+	turn, err := p.takeOver(ctx)
+	if err != nil {
+		return err
+	}
+	defer turn.Close()
 	if err := s.Restart(ctx); err != nil {
 		return err
 	}

@@ -4,48 +4,62 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/server"
 )
 
-// follow prints a line for every pod that runs, ends or has a problem.
+// follow prints a line for every pod that runs, is replaced, ends or has a
+// problem, and for every problem of the manifests and the runtime.
 func (p place) follow(ctx context.Context) error {
-	t := teller{place: p, told: map[server.Key]string{}, seen: map[server.Key]time.Time{}}
+	t := teller{place: p, pods: map[server.Key]*told{}}
 	return p.whenUp(ctx, func() error { return p.watch(ctx, t.tell) })
 }
 
 // teller remembers what it told.
 type teller struct {
 	place
-	told   map[server.Key]string
-	seen   map[server.Key]time.Time // when each pod was first seen
-	hinted bool
+	pods     map[server.Key]*told
+	problems []string
+	hinted   bool
+}
+
+// told is what was told of a pod.
+type told struct {
+	text  string
+	since time.Time // when this version was first seen
+	uid   types.UID
+	runs  bool // some version of it was told to run
 }
 
 func (t *teller) tell(c *server.Change) {
 	for _, pod := range c.Pods {
-		key := pod.Key()
-		if _, known := t.seen[key]; !known {
-			t.seen[key] = time.Now()
-		}
-		if text := t.describe(pod); text != "" && text != t.told[key] {
-			t.told[key] = text
+		if text := t.describe(pod); text != "" {
 			fmt.Println(text)
 		}
 	}
 	for _, key := range c.Gone {
-		delete(t.told, key)
-		delete(t.seen, key)
+		delete(t.pods, key)
 		fmt.Printf("- %s  removed\n", strings.TrimSuffix(key.String(), "-"+c.Node))
 	}
-	if !t.hinted && len(t.told) > 0 && len(t.told) == len(t.seen) {
+	var now []string
+	for i := range c.Problems {
+		text := "! " + c.Problems[i].String()
+		if now = append(now, text); !slices.Contains(t.problems, text) {
+			fmt.Println(text)
+		}
+	}
+	t.problems = now
+	if !t.hinted && len(t.pods) > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(t.pods)), func(p *told) bool { return p.text == "" }) {
 		t.hinted = true
 		t.hint()
 	}
@@ -56,30 +70,53 @@ func (p place) hint() {
 	fmt.Printf("  list    %-32s end     ^C leaves pods running; make stop removes all\n", "http://127.0.0.1:10255/pods")
 }
 
-// describe is "" while there is nothing to tell yet.
+// describe is "" when there is nothing new to tell.
 func (t *teller) describe(pod *server.PodView) string {
+	p := t.pods[pod.Key()]
+	if p == nil || p.uid != pod.Pod.UID {
+		next := &told{since: time.Now(), uid: pod.Pod.UID, runs: p != nil && p.runs}
+		t.pods[pod.Key()], p = next, next
+	}
+	text := p.line(pod)
+	if text == "" || text == p.text {
+		return ""
+	}
+	p.text = text
+	return text
+}
+
+func (p *told) line(pod *server.PodView) string {
 	name := pod.Pod.Namespace + "/" + strings.TrimSuffix(pod.Pod.Name, "-"+pod.Pod.Spec.NodeName)
-	switch {
+	switch why := trouble(pod); {
 	case pod.Pod.DeletionTimestamp != nil:
 		return ""
-	case pod.Problem || anyProblem(pod):
-		return fmt.Sprintf("! %-14s podd why %s", name, strings.TrimPrefix(name, "default/"))
-	case pod.Ready && t.told[pod.Key()] == "":
-		took := time.Since(t.seen[pod.Key()])
-		return fmt.Sprintf("+ %-14s running  %.2fs  %s%s", name, took.Seconds(), show(pod.Path), address(pod.Pod))
-	case pod.Ready && strings.HasPrefix(t.told[pod.Key()], "!"):
+	case why != "":
+		return fmt.Sprintf("! %-14s %s; podd why %s", name, why, strings.TrimPrefix(name, "default/"))
+	case !pod.Ready:
+		return ""
+	case p.text == "" && p.runs:
+		return fmt.Sprintf("+ %-14s replaced %.2fs  %s", name, time.Since(p.since).Seconds(), show(pod.Path))
+	case p.text == "":
+		p.runs = true
+		return fmt.Sprintf("+ %-14s running  %.2fs  %s%s", name, time.Since(p.since).Seconds(), show(pod.Path), address(pod.Pod))
+	case strings.HasPrefix(p.text, "!"):
+		p.runs = true
 		return fmt.Sprintf("+ %-14s running", name)
 	}
 	return ""
 }
 
-func anyProblem(pod *server.PodView) bool {
+// trouble is what a user has to mend; "" is nothing.
+func trouble(pod *server.PodView) string {
+	if pod.Problem {
+		return pod.Why
+	}
 	for _, s := range pod.Steps {
 		if s.Problem {
-			return true
+			return s.Container + ": " + s.Why
 		}
 	}
-	return false
+	return ""
 }
 
 // address is where a pod that names a port answers.

@@ -6,14 +6,18 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"podd/runtime/runtimetest/stack"
 )
 
 // run is what `make run` shows a newcomer.
@@ -29,16 +33,29 @@ func (r run) Run(ctx context.Context) error {
 	if os.Geteuid() != 0 {
 		return errors.New("starting a runtime needs root; run it with sudo")
 	}
+	p, err := newPlace(r.Dir)
+	if err != nil {
+		return err
+	}
+	turn, err := p.take()
+	if errors.Is(err, errTaken) {
+		return fmt.Errorf("podd runs in %s already; see bin/podd ps, or end it with make stop", show(p.dir))
+	}
+	if err != nil {
+		return err
+	}
+	defer turn.Close()
 	if err := buildPodd(ctx, r.Version); err != nil {
 		return err
 	}
 	if err := r.up.Run(ctx); err != nil {
 		return err
 	}
-	p, err := newPlace(r.Dir)
+	s, err := stack.Open(r.Dir, slog.Default())
 	if err != nil {
 		return err
 	}
+	p.cgroup = s.CgroupParent()
 	if err := p.copyDemo(r.Demo); err != nil {
 		return err
 	}
@@ -64,11 +81,14 @@ func buildPodd(ctx context.Context, version string) error {
 }
 
 // place is the directory podd is tried in.
-type place struct{ dir string }
+type place struct {
+	dir    string
+	cgroup string // that its pods lie below
+}
 
 func newPlace(dir string) (place, error) {
 	abs, err := filepath.Abs(dir)
-	return place{abs}, err
+	return place{dir: abs}, err
 }
 
 func (p place) manifests() string { return filepath.Join(p.dir, "manifests") }
@@ -91,7 +111,7 @@ func (p place) podd(ctx context.Context, out io.Writer) *exec.Cmd {
 	c := exec.CommandContext(ctx, binary, "run",
 		"--pod-manifest-path="+p.manifests(), "--root-dir="+filepath.Join(p.dir, "root"),
 		"--run-dir="+p.socketDir(), "--pod-logs-dir="+filepath.Join(p.dir, "logs"),
-		"--container-runtime-endpoint="+filepath.Join(p.dir, "containerd.sock"), "--read-only-port=10255")
+		"--container-runtime-endpoint="+filepath.Join(p.dir, "containerd.sock"), "--cgroup-root="+p.cgroup, "--read-only-port=10255")
 	c.Stdout, c.Stderr = out, out
 	c.Cancel = func() error { return c.Process.Signal(unix.SIGTERM) }
 	// A group of its own: ^C is ours to pass on.
@@ -101,7 +121,7 @@ func (p place) podd(ctx context.Context, out io.Writer) *exec.Cmd {
 
 // try runs podd and tells what becomes of its pods until ctx ends.
 func (p place) try(ctx context.Context) error {
-	out, err := os.OpenFile(p.log(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	out, err := os.OpenFile(p.log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("opening podd's log: %w", err)
 	}
@@ -124,7 +144,13 @@ func (p place) try(ctx context.Context) error {
 		return nil
 	}
 	text, readErr := os.ReadFile(p.log())
-	return errors.Join(fmt.Errorf("podd ended (%w); start it again with make run\n%s", err, text), readErr)
+	return errors.Join(fmt.Errorf("podd ended (%w); %s ends with\n%s", err, show(p.log()), lastLines(text, 5)), readErr)
+}
+
+// lastLines are the last so many lines of a text.
+func lastLines(text []byte, n int) string {
+	lines := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+	return strings.Join(lines[max(len(lines)-n, 0):], "\n")
 }
 
 // removePods has podd itself end what an earlier run left.
@@ -155,7 +181,7 @@ func (p place) removePods(ctx context.Context) error {
 // removeState removes all that podd kept, once its pods are gone. The manifests
 // are the user's.
 func (p place) removeState() error {
-	for _, name := range []string{"root", "run", "logs", "containers", "podd.log"} {
+	for _, name := range []string{"root", "run", "logs", "containers", "podd.log", "turn"} {
 		if err := os.RemoveAll(filepath.Join(p.dir, name)); err != nil {
 			return fmt.Errorf("removing podd's state: %w", err)
 		}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// turn is held by the one command that works on a place; its file has the
+// holder's pid. It ends with the process.
+type turn struct{ f *os.File }
+
+// errTaken says that another command has the turn.
+var errTaken = errors.New("another make run works here")
+
+// take takes the turn; errTaken when another process has it.
+func (p place) take() (*turn, error) {
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making %s: %w", p.dir, err)
+	}
+	f, err := os.OpenFile(p.turnFile(), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("taking the turn: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errTaken
+		}
+		return nil, fmt.Errorf("taking the turn: %w", err)
+	}
+	if err := errors.Join(f.Truncate(0), write(f, strconv.Itoa(os.Getpid()))); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("taking the turn: %w", err)
+	}
+	return &turn{f}, nil
+}
+
+func write(w io.Writer, text string) error {
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+func (t *turn) Close() error { return t.f.Close() }
+
+func (p place) turnFile() string { return filepath.Join(p.dir, "turn") }
+
+// holder is the pid of the command that has the turn.
+func (p place) holder() (int, error) {
+	text, err := os.ReadFile(p.turnFile())
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
+}
+
+// takeOver ends the command that has the turn and takes it.
+func (p place) takeOver(ctx context.Context) (*turn, error) {
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for asked := false; ; {
+		t, err := p.take()
+		if !errors.Is(err, errTaken) {
+			return t, err
+		}
+		if !asked {
+			pid, err := p.holder()
+			if err != nil {
+				return nil, fmt.Errorf("ending the make run that works here: %w", err)
+			}
+			// It holds the lock, so the pid is still its own.
+			if err := unix.Kill(pid, unix.SIGTERM); err != nil {
+				return nil, fmt.Errorf("ending process %d, the make run that works here: %w", pid, err)
+			}
+			asked = true
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-again.C:
+		}
+	}
+}
