@@ -14,6 +14,7 @@ import (
 // said is what the log heard of a pod last, so that it hears a thing once.
 type said struct {
 	decision string
+	troubles map[string]string // by container
 	ready    bool
 	any      bool      // an action was begun
 	ran      bool      // it was ready once
@@ -21,24 +22,23 @@ type said struct {
 }
 
 // logDecision says a decision once: when its rule or its reason is not the one
-// said before, and each container's trouble.
+// said before; and so each container's trouble.
 func (w *worker) logDecision(d plan.Decision) {
-	text := d.Rule + "\x00" + d.Why
+	if text := d.Rule + "\x00" + d.Why; text != w.said.decision {
+		w.said.decision = text
+		w.log.Log(context.Background(), decisionLevel(d), words[d.Phase], "rule", d.Rule, "why", d.Why)
+	}
+	troubles := map[string]string{}
 	for _, s := range d.Steps {
-		if s.Problem {
-			text += "\x00" + s.Container + s.Rule + s.Why
+		if !s.Problem {
+			continue
 		}
-	}
-	if text == w.said.decision {
-		return
-	}
-	w.said.decision = text
-	w.log.Log(context.Background(), decisionLevel(d), words[d.Phase], "rule", d.Rule, "why", d.Why)
-	for _, s := range d.Steps {
-		if s.Problem {
+		text := s.Rule + "\x00" + s.Why
+		if troubles[s.Container] = text; text != w.said.troubles[s.Container] {
 			w.log.Warn("waits", "container", s.Container, "rule", s.Rule, "why", s.Why)
 		}
 	}
+	w.said.troubles = troubles
 }
 
 var words = map[plan.Phase]string{

@@ -165,6 +165,26 @@ func TestRestartAsked(t *testing.T) {
 	})
 }
 
+// TestRestartInsteadOfWaiting: a container that is held back after a crash starts
+// at once when a user asks for it.
+func TestRestartInsteadOfWaiting(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.start()
+		m.want(pod(t, "web", web))
+		m.settle()
+		for range 3 {
+			m.Exit("default/web/app", 1)
+			m.pass(time.Second)
+		}
+		m.is("web 0 ready", "web/app 1 exited 1")
+		if err := m.life().router.Restart(t.Context(), key("web"), ""); err != nil {
+			t.Fatal(err)
+		}
+		m.pass(time.Second)
+		m.is("web 0 ready", "web/app 1 exited 1", "web/app 2 running")
+	})
+}
+
 // TestRestartAskedBesideForeign: containers of others with the same name are not
 // meant.
 func TestRestartAskedBesideForeign(t *testing.T) {

@@ -72,6 +72,7 @@ type worker struct {
 	past        map[types.UID]journal
 	said        said
 	rule        string // of the last decision, and since when
+	steps       []plan.Step
 	ruleSince   time.Time
 	// published is the last object reported, made from publishedFrom.
 	published     *v1.Pod

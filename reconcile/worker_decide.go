@@ -28,6 +28,7 @@ func (w *worker) decide(ctx context.Context) time.Time {
 		d.Actions, d.Problem, d.Why = nil, true, err.Error()
 		d.Wake = now.Add(plan.RetryDelay(1))
 	}
+	w.steps = d.Steps
 	w.cancelUnnamed(d)
 	for _, a := range d.Actions {
 		w.start(ctx, a)

@@ -114,18 +114,30 @@ func (w *worker) ownDirs() {
 	}
 }
 
-// askRestart remembers which running containers a user wants restarted.
+// askRestart remembers which containers a user wants started again: those that
+// run, or are held back after a crash; "" is all.
 func (w *worker) askRestart(name string) {
 	for i := range w.in.Observed {
 		if !plan.Runs(w.in.Desired, &w.in.Observed[i]) {
 			continue
 		}
+		newest := map[string]runtime.Container{}
 		for _, c := range w.in.Observed[i].Containers {
-			if c.State == runtime.Running && (name == "" || name == c.Name) {
+			if last, ok := newest[c.Name]; !ok || c.Attempt > last.Attempt {
+				newest[c.Name] = c
+			}
+		}
+		for _, c := range newest {
+			if (c.State == runtime.Running || w.backsOff(c.Name)) && (name == "" || name == c.Name) {
 				w.container(c.Name, func(h *plan.ContainerHistory) { h.RestartID = c.ID })
 			}
 		}
 	}
+}
+
+// backsOff tells whether the last decision held a container back.
+func (w *worker) backsOff(container string) bool {
+	return slices.ContainsFunc(w.steps, func(s plan.Step) bool { return s.Container == container && s.Crashes > 0 })
 }
 
 func (w *worker) take(f fact) {

@@ -36,11 +36,12 @@ type Server struct {
 	Log *slog.Logger
 }
 
-// Listen opens a TCP listener for Serve. face names it in errors: "health".
-func Listen(ctx context.Context, face, addr string) (net.Listener, error) {
+// Listen opens a TCP listener for Serve. flag names it in errors:
+// "--healthz-port".
+func Listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("listening on %s for the %s port: %w", addr, face, cause(err))
+		return nil, fmt.Errorf("listening on %s, %s: %w; end what listens there, or give another port", addr, flag, cause(err))
 	}
 	return ln, nil
 }

@@ -137,8 +137,8 @@ func TestServeSaysWhyItCannot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Listen(t.Context(), "health", ln.Addr().String())
-	want := "listening on " + ln.Addr().String() + " for the health port: bind: address already in use"
+	_, err = Listen(t.Context(), "--healthz-port", ln.Addr().String())
+	want := "listening on " + ln.Addr().String() + ", --healthz-port: bind: address already in use; end what listens there, or give another port"
 	if err == nil || err.Error() != want {
 		t.Errorf("second Listen: %v, want %s", err, want)
 	}

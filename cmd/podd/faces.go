@@ -77,7 +77,7 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 	}
 	all := []face{socket}
 	if addr := d.cfg.HealthzListen; addr != "" {
-		f, err := d.openTCP(ctx, "health", addr, d.health())
+		f, err := d.openTCP(ctx, "--healthz-port", addr, d.health())
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +85,7 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 	}
 	if addr := d.cfg.ReadOnlyListen; addr != "" {
 		h := &server.ReadOnly{State: d.view.latest, Health: d.health(), Node: d.cfg.NodeName}
-		f, err := d.openTCP(ctx, "read-only", addr, h)
+		f, err := d.openTCP(ctx, "--read-only-port", addr, h)
 		if err != nil {
 			return nil, err
 		}
@@ -94,8 +94,8 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 	return all, nil
 }
 
-func (d *podd) openTCP(ctx context.Context, name, addr string, h http.Handler) (face, error) {
-	ln, err := server.Listen(ctx, name, addr)
+func (d *podd) openTCP(ctx context.Context, flag, addr string, h http.Handler) (face, error) {
+	ln, err := server.Listen(ctx, flag, addr)
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,9 @@ func (c *PlanCmd) Run(ctx context.Context, s Streams) error {
 	if len(files) > 0 {
 		cfg.ManifestPaths, cfg.ManifestURLs = files, nil
 	}
+	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 {
+		return exitWith(codeUsage, errors.New("planning: no source of pods; name manifests, or give --pod-manifest-path or --manifest-url"))
+	}
 	all, set, err := planSources(ctx, &cfg)
 	if err != nil {
 		return err

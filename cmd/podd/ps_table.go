@@ -59,6 +59,9 @@ func (l *listing) from(v *server.View, p *server.PodView, now time.Time) string 
 	if text := behindText(fileOf(v, p.Path), now); text != "" {
 		return place + " (" + text + ")"
 	}
+	if !p.Current && p.Ready {
+		return place + " (edit waits)"
+	}
 	return place
 }
 

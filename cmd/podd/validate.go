@@ -10,6 +10,7 @@ import (
 
 	"podd/cmd/podd/internal/config"
 	"podd/manifest"
+	"podd/manifest/source"
 )
 
 // ValidateCmd is podd validate.
@@ -78,7 +79,7 @@ func check(texts []textFile, o manifest.Options) *checked {
 			continue
 		}
 		o.Kind, o.Path, o.Now = t.kind, t.path, time.Now()
-		files = append(files, manifest.Decode(t.data, o))
+		files = append(files, source.NotEmpty(manifest.Decode(t.data, o), t.data, t.path))
 	}
 	r.files = len(files)
 	r.set = manifest.Merge([]manifest.Batch{manifest.Collect("", manifest.KindFile, files...)})

@@ -19,7 +19,7 @@ type WaitCmd struct {
 	Client
 	Select
 	Targets []string      `arg:"" name:"pod|file" help:"Pods, with or without the node's name, or manifests, which stand for all pods in them."`
-	For     string        `enum:"ready,applied" default:"ready" placeholder:"WHAT" help:"ready, or applied: what the file holds now is what is ready."`
+	For     string        `enum:",ready,applied" default:"" placeholder:"WHAT" help:"ready: the pod, in whatever version runs; applied: what its file holds now. A file is waited for until applied, a pod until ready, when not told."`
 	Timeout time.Duration `default:"30s" placeholder:"DURATION" help:"Give up after this long (30s); 0 waits for ever."`
 }
 
@@ -81,6 +81,7 @@ func (c *WaitCmd) goals() ([]goal, error) {
 		g := goal{Select: c.Select, word: word, applied: c.For == "applied", digests: map[string]string{}}
 		if looksLikeFile(word) && !isURL(word) {
 			g.file = true
+			g.applied = c.For != "ready"
 			digest, err := digestOf(word)
 			if err != nil {
 				return nil, err

@@ -7,11 +7,15 @@ import (
 	"podd/manifest"
 )
 
-// decode makes pods of data. A content with nothing in it is refused here
-// unless it says in so many words that it is an empty list: a truncated write
-// or answer, a disk that was full and a template that failed look the same.
+// decode makes pods of data.
 func (o Options) decode(data []byte, path string) *manifest.File {
-	f := o.Decode(data, path)
+	return NotEmpty(o.Decode(data, path), data, path)
+}
+
+// NotEmpty is what data was decoded to, and refuses a content with nothing in
+// it unless it says in so many words that it is an empty list: a truncated write
+// or answer, a disk that was full and a template that failed look the same.
+func NotEmpty(f *manifest.File, data []byte, path string) *manifest.File {
 	if holds(f) || f.Refused() || emptyList(data) {
 		return f
 	}

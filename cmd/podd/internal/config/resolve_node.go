@@ -26,13 +26,16 @@ func (r *resolving) node(c *Config) {
 		}
 		c.NodeIPs = append(c.NodeIPs, ip)
 	}
-	root := DefaultRootDir
-	if r.machine.AsKubelet() {
+	root, logs := DefaultRootDir, d.PodLogsDir
+	switch {
+	case r.machine.AsKubelet():
 		root = KubeletRootDir
+	case k.ContainerRuntimeEndpoint == "" && r.checkoutRuntime() != "":
+		root, logs = filepath.Join(r.machine.Checkout, "root"), filepath.Join(r.machine.Checkout, "logs")
 	}
 	c.RootDir = r.dir("--root-dir", f.RootDir, root)
 	c.RunDir = r.dir("--run-dir", f.RunDir, DefaultRunDir)
-	c.PodLogsDir = filepath.Clean(orZero(k.PodLogsDir, d.PodLogsDir))
+	c.PodLogsDir = filepath.Clean(orZero(k.PodLogsDir, logs))
 	c.MaxPods = int(orZero(k.MaxPods, d.MaxPods))
 	c.Adopt = r.machine.AsKubelet()
 	if f.Adopt != nil {

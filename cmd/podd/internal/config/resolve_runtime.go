@@ -14,11 +14,8 @@ func (r *resolving) runtime(c *Config) {
 	f, k, d := r.flags, r.k, defaults()
 	c.RuntimeEndpoint, _ = endpoint(k.ContainerRuntimeEndpoint)
 	c.ImageEndpoint, _ = endpoint(k.ImageServiceEndpoint)
-	if c.RuntimeEndpoint == "" && r.machine.Checkout != "" {
-		socket := filepath.Join(r.machine.Checkout, "containerd.sock")
-		if info, err := os.Lstat(socket); err == nil && info.Mode().Type() == os.ModeSocket {
-			c.RuntimeEndpoint = "unix://" + socket
-		}
+	if c.RuntimeEndpoint == "" {
+		c.RuntimeEndpoint = r.checkoutRuntime()
 	}
 	c.RuntimeRequestTimeout = or(k.RuntimeRequestTimeout, d.RuntimeRequestTimeout)
 	c.CgroupDriver = orZero(k.CgroupDriver, d.CgroupDriver)
@@ -36,6 +33,19 @@ func (r *resolving) runtime(c *Config) {
 	if f.ParallelStarts < 0 {
 		r.add(manifest.Error, "--parallel-starts", "%d is negative; 0 lets podd choose", f.ParallelStarts)
 	}
+}
+
+// checkoutRuntime is the private runtime of the checkout that podd was built in;
+// "" where there is none. Who uses it has its state there as well.
+func (r *resolving) checkoutRuntime() string {
+	if r.machine.Checkout == "" {
+		return ""
+	}
+	socket := filepath.Join(r.machine.Checkout, "containerd.sock")
+	if info, err := os.Lstat(socket); err != nil || info.Mode().Type() != os.ModeSocket {
+		return ""
+	}
+	return "unix://" + socket
 }
 
 func (r *resolving) images(c *Config) {

@@ -38,7 +38,7 @@ func TestJUnit(t *testing.T) {
     <testcase classname="default.db" name="db" file="ci/test.yaml:1" time="1.200">
       <system-out>ready in 1.2s, stopped</system-out>
     </testcase>
-    <testcase classname="default.test" name="test/unit" file="ci/test.yaml:1" time="3.000">
+    <testcase classname="default.test" name="test" file="ci/test.yaml:1" time="3.000">
       <failure message="OOMKilled (137) after 3.0s: limit 256Mi, ci/test.yaml:10">OOMKilled (137) after 3.0s: limit 256Mi, ci/test.yaml:10</failure>
       <system-out>one &lt;&#xA;two</system-out>
     </testcase>
