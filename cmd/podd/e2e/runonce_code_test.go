@@ -79,6 +79,7 @@ func TestOnceOwnFailures(t *testing.T) {
 	d.writePods("slow", slow)
 	d.writePods("conflict", conflict...)
 	d.write("empty", "")
+	d.write("none-wanted", "{apiVersion: v1, kind: List, items: []}")
 	tests := []struct {
 		name string
 		args []string
@@ -88,7 +89,8 @@ func TestOnceOwnFailures(t *testing.T) {
 		{"bad manifest", []string{"bad.yaml"}, 125, []string{"bad.yaml:", "spec.containers[0].image: required", "nothing was started"}},
 		{"a good one beside it", []string{"slow.yaml", "bad.yaml"}, 125, []string{"nothing was started"}},
 		{"no file", []string{"absent.yaml"}, 125, []string{"absent.yaml: error: cannot be read"}},
-		{"no pod", []string{"empty.yaml"}, 125, []string{"there is no pod to run"}},
+		{"no pod", []string{"none-wanted.yaml"}, 125, []string{"there is no pod to run"}},
+		{"empty file", []string{"empty.yaml"}, 125, []string{"empty.yaml: error: holds no pod", "nothing was started"}},
 		{"nothing named", nil, 125, []string{"there is no pod to run"}},
 		{"one pod twice", []string{"slow.yaml", "slow.yaml"}, 125, []string{"already at slow.yaml:1"}},
 		{"one host port twice", []string{"conflict.yaml"}, 125, []string{"8123 is taken by default/a"}},
@@ -157,7 +159,7 @@ func TestOnceReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := suites.Suite
-	if s.Tests != 2 || s.Failures != 1 || s.Cases[0].Name != "good" || s.Cases[1].Name != "bad/c" || !strings.Contains(s.Cases[1].Out, "odd ") {
+	if s.Tests != 2 || s.Failures != 1 || s.Cases[0].Name != "good" || s.Cases[1].Name != "bad" || !strings.Contains(s.Cases[1].Out, "odd ") {
 		t.Errorf("the report is %s", d.read("r.xml"))
 	}
 	d.run("--report", d.path("r.json"), "absent.yaml").ends(125)
