@@ -1,0 +1,28 @@
+package probe
+
+import (
+	"context"
+	"net"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// connect passes when something accepts.
+func (t Target) connect(ctx context.Context, a *v1.TCPSocketAction) (Result, error) {
+	host, err := t.host(a.Host)
+	if err != nil {
+		return Result{}, err
+	}
+	port, err := t.port(a.Port)
+	if err != nil {
+		return Result{}, err
+	}
+	d := dialer()
+	d.Timeout = t.Timeout
+	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return failed(err.Error())
+	}
+	conn.Close()
+	return Result{Passed: true}, nil
+}
