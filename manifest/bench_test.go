@@ -15,11 +15,10 @@ import (
 // BenchmarkDecode: one file of one pod each, as kubeadm's and as small as can
 // be, and a list of 100 pods in YAML and JSON.
 func BenchmarkDecode(b *testing.B) {
-	data, err := os.ReadFile(filepath.Join(manifests, "kubeadm", "kube-apiserver.yaml"))
+	apiserver, err := os.ReadFile(filepath.Join(manifests, "kubeadm", "kube-apiserver.yaml"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	apiserver := withoutProbes(data)
 	var pod any
 	if err := yaml.Unmarshal(apiserver, &pod); err != nil {
 		b.Fatal(err)
@@ -41,7 +40,7 @@ func BenchmarkDecode(b *testing.B) {
 		"kube-apiserver":    {apiserver, 1},
 		"100 in a list":     {list, 100},
 		"100 as documents":  {documents, 100},
-		"with its problems": {data, 0},
+		"with its problems": {bytes.ReplaceAll(apiserver, []byte("failureThreshold: "), []byte("failureThreshold: -")), 0},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

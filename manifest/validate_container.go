@@ -21,6 +21,7 @@ func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	for i := range spec.Containers {
 		c, at := &spec.Containers[i], path.Child("containers").Index(i)
 		errs = append(errs, validateContainer(c, volumes, names, at)...)
+		errs = append(errs, validateProbes(c, at)...)
 		errs = append(errs, regular.add(c.Ports, spec.HostNetwork, at.Child("ports"))...)
 		if c.RestartPolicy != nil {
 			errs = append(errs, field.Forbidden(at.Child("restartPolicy"), "only init containers have one; set spec.restartPolicy"))
@@ -31,6 +32,11 @@ func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 		errs = append(errs, validateContainer(c, volumes, names, at)...)
 		// Init containers run one by one, so each has the ports for itself.
 		errs = append(errs, hostPorts{}.add(c.Ports, false, at.Child("ports"))...)
+		if IsSidecar(c) {
+			errs = append(errs, validateProbes(c, at)...)
+		} else {
+			errs = append(errs, forbidProbes(c, at)...)
+		}
 		if c.RestartPolicy != nil {
 			errs = append(errs, oneOf(at.Child("restartPolicy"), *c.RestartPolicy, v1.ContainerRestartPolicyAlways)...)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile/plan"
+	"podd/reconcile/probe"
 	"podd/reconcile/render"
 	"podd/runtime"
 )
@@ -28,6 +29,7 @@ type Runtime interface {
 	RemoveContainer(ctx context.Context, id string) error
 	ContainerStatus(ctx context.Context, id string) (runtime.Container, error)
 	SandboxContainers(ctx context.Context, sandboxID string) ([]runtime.Container, error)
+	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration, limit int) (runtime.ExecResult, error)
 }
 
 // Images makes images present. Ensure returns the reference to create a
@@ -106,6 +108,7 @@ func (s scene) version(a plan.CheckVolumes) *manifest.Pod {
 type fact struct {
 	action plan.Action
 	err    error
+	began  time.Time
 	ended  time.Time
 
 	version    *manifest.Pod       // the version the action was for, or nil
@@ -115,6 +118,7 @@ type fact struct {
 	ref        string              // of the image
 	warning    string              // what is not quite as it should be
 	attempts   map[string]uint32   // lowest free attempt numbers
+	probe      probe.Result
 }
 
 // of tells whether the action was for a version; p may be nil.
@@ -125,7 +129,7 @@ func (f fact) of(p *manifest.Pod) bool {
 // do carries out one action. It returns when the action has ended one way or
 // the other, at the latest soon after ctx is done.
 func (e *Effects) do(ctx context.Context, a plan.Action, s scene) fact {
-	f := fact{action: a, version: s.desired}
+	f := fact{action: a, version: s.desired, began: time.Now()}
 	switch a := a.(type) {
 	case plan.EnsureImage:
 		if a.Successor {
@@ -142,6 +146,8 @@ func (e *Effects) do(ctx context.Context, a plan.Action, s scene) fact {
 		f.container, f.warning, f.err = e.start(ctx, s, a)
 	case plan.StopContainer:
 		f.container, f.err = e.stop(ctx, a)
+	case plan.Probe:
+		f.probe, f.err = e.probe(ctx, s, a)
 	case plan.RemoveContainer:
 		f.err = e.Runtime.RemoveContainer(ctx, a.ID)
 	case plan.StopSandbox:

@@ -20,7 +20,8 @@ import (
 // kept as <pods>/<uid>/journal.json. The runtime's word wins over it. Without
 // it a finished pod whose records the runtime lost too runs again, a
 // termination under way gets its whole grace once more, and restart counts
-// come from container annotations and logs.
+// come from container annotations and logs, and what has a probe is not ready,
+// or not started, before the probe passes anew.
 type journal struct {
 	Key        types.NamespacedName    `json:"key"`
 	UID        types.UID               `json:"uid"`
@@ -30,6 +31,7 @@ type journal struct {
 	Finished   *plan.Finished          `json:"finished,omitempty"`
 	Stopping   *plan.Stopping          `json:"stopping,omitempty"`
 	Containers map[string]journalEntry `json:"containers,omitempty"`
+	Probed     map[string]plan.Probed  `json:"probed,omitempty"` // by container ID
 }
 
 type journalEntry struct {

@@ -17,6 +17,7 @@ import (
 
 // learn takes a fact into what the worker knows: observed state, directories
 // and history. It reports whether the runtime must be asked what became of it.
+// Attempts of probes are learnProbe's.
 func (w *worker) learn(f fact) (ask bool) {
 	if f.err != nil && makes(f.action) {
 		// Nobody knows whether it was made, whatever the error says.
@@ -187,6 +188,9 @@ func (w *worker) learnStart(a plan.StartContainer, f fact) {
 	if !f.of(w.in.Desired) {
 		return
 	}
+	if f.container != nil {
+		w.noteRunning(f.container, false, f.ended)
+	}
 	w.container(a.Container, func(h *plan.ContainerHistory) {
 		h.Attempt = max(h.Attempt, a.Attempt)
 		h.Image.Used = true
@@ -296,6 +300,9 @@ func (w *worker) forgetGone() {
 	}
 	h := &w.in.History
 	h.SeenExit, h.Released, h.Cleanup = only(h.SeenExit, there), only(h.Released, there), only(h.Cleanup, there)
+	if w.looked { // before, nobody knows which of the remembered ones are
+		h.Probed = only(h.Probed, there)
+	}
 }
 
 // only returns m without what is not there; m itself when that is nothing.
@@ -311,6 +318,8 @@ func only[V any](m map[string]V, there map[string]bool) map[string]V {
 }
 
 func (w *worker) noteContainer(c *runtime.Container, now time.Time) (exited bool) {
+	_, starting := w.flights[plan.StartContainer{Container: c.Name}.Subject()]
+	w.noteRunning(c, !starting, now)
 	h := w.in.History.Containers[c.Name]
 	if c.Attempt+1 > h.Attempt && c.State != runtime.Created {
 		w.container(c.Name, func(h *plan.ContainerHistory) { h.Attempt = c.Attempt + 1 })

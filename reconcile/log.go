@@ -35,7 +35,11 @@ func (w *worker) logDecision(d plan.Decision) {
 		}
 		text := s.Rule + "\x00" + s.Why
 		if troubles[s.Container] = text; text != w.said.troubles[s.Container] {
-			w.log.Warn("waits", "container", s.Container, "rule", s.Rule, "why", s.Why)
+			word := "waits"
+			if s.Probe != "" {
+				word = "unhealthy"
+			}
+			w.log.Warn(word, "container", s.Container, "rule", s.Rule, "why", s.Why)
 		}
 	}
 	w.said.troubles = troubles

@@ -69,7 +69,7 @@ func Preview(in PreviewInput) ([]Planned, error) {
 		})
 		w.in.Now = time.Now()
 		w.note(w.in.Now)
-		out = append(out, Planned{Key: key, Pod: in.Set.Pods[key], Decision: plan.Next(w.in)})
+		out = append(out, Planned{Key: key, Pod: in.Set.Pods[key], Decision: plan.Next(w.in).Told()})
 	}
 	slices.SortFunc(out, func(a, b Planned) int {
 		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))

@@ -115,11 +115,13 @@ func (w *worker) leaving() *v1.Pod {
 		now := metav1.NewTime(w.in.Now)
 		p.DeletionTimestamp = &now
 	}
-	p.Status = status.Of(status.Facts{
+	facts := status.Facts{
 		Pod: w.publishedFrom, Observed: w.in.Observed, StartTime: w.in.History.StartTime,
 		HostIPs: w.hostIPs, RuntimeName: w.runtimeName, Previous: &w.published.Status,
-		Now: w.in.Now, Terminating: true,
-	})
+		Now: w.in.Now, Terminating: true, Containers: map[string]status.ContainerFacts{},
+	}
+	w.tellProbes(&facts) // none is made any more; the last word stands
+	p.Status = status.Of(facts)
 	w.published = &p
 	return w.published
 }
@@ -160,5 +162,6 @@ func (w *worker) statusFacts(d plan.Decision) status.Facts {
 		}
 		f.Containers[name] = c
 	}
+	w.tellProbes(&f)
 	return f
 }

@@ -71,8 +71,8 @@ type worker struct {
 	looked      bool      // the runtime was seen at least once
 	past        map[types.UID]journal
 	said        said
-	rule        string // of the last decision, and since when
-	steps       []plan.Step
+	told        plan.Decision // the last one reported
+	rule        string        // of the last decision, and since when
 	ruleSince   time.Time
 	// published is the last object reported, made from publishedFrom.
 	published     *v1.Pod
@@ -103,17 +103,19 @@ func (w *worker) run(ctx context.Context) {
 	defer wake.Stop()
 	<-wake.C
 	for {
+		news := false
 		select {
 		case <-ctx.Done():
 			w.land()
 			return
 		case o := <-w.orders:
 			w.obey(o)
+			news = true
 		case f := <-w.facts:
-			w.take(f)
+			news = w.take(f)
 		case <-wake.C:
 		}
-		if at := w.decide(ctx); at.IsZero() {
+		if at := w.decide(ctx, news); at.IsZero() {
 			wake.Stop()
 		} else {
 			wake.Reset(max(time.Until(at), 0))

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"time"
 
@@ -9,8 +10,10 @@ import (
 )
 
 // decide plans until the plan stands, starts what it names, and returns when
-// to plan again.
-func (w *worker) decide(ctx context.Context) time.Time {
+// to plan again. Without news since the last time, a decision that is the same
+// but for attempts of probes is told to nobody: a hundred pods are probed
+// without a status being made.
+func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	now := time.Now()
 	if w.note(now) && runsToEnd(w.in.Desired) {
 		w.rememberSoon(w.in.Desired.UID, w.in.Desired.Hash)
@@ -19,6 +22,7 @@ func (w *worker) decide(ctx context.Context) time.Time {
 	w.in.Now = now
 	w.in.InFlight = w.inFlight()
 	d := plan.Next(w.in)
+	news = news || d.Succeed || d.Finished != nil || d.Stopping != nil
 	if d.Succeed {
 		w.begin(w.in.Successor)
 		d = plan.Next(w.in)
@@ -28,7 +32,6 @@ func (w *worker) decide(ctx context.Context) time.Time {
 		d.Actions, d.Problem, d.Why = nil, true, err.Error()
 		d.Wake = now.Add(plan.RetryDelay(1))
 	}
-	w.steps = d.Steps
 	w.cancelUnnamed(d)
 	for _, a := range d.Actions {
 		w.start(ctx, a)
@@ -36,11 +39,20 @@ func (w *worker) decide(ctx context.Context) time.Time {
 	if at := w.in.History.Volumes.Until; at.After(now) && (d.Wake.IsZero() || at.Before(d.Wake)) {
 		d.Wake = at
 	}
+	next := d.Next()
+	if d = d.Told(); news || !reflect.DeepEqual(d, w.told) {
+		w.tell(d)
+	}
+	return next
+}
+
+// tell logs and reports a decision.
+func (w *worker) tell(d plan.Decision) {
+	w.told = d
 	w.logDecision(d)
 	r := w.reportOf(d)
 	w.logOutcome(d, r.Pod)
 	w.report(r)
-	return d.Wake
 }
 
 func (w *worker) inFlight() map[string]plan.Action {

@@ -1,6 +1,8 @@
 package reconcile
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -53,7 +55,7 @@ func (w *worker) begin(p *manifest.Pod) {
 		h.Containers[name] = plan.ContainerHistory{Image: img}
 	}
 	if j, ok := w.past[p.UID]; ok && j.Hash == p.Hash {
-		h.Finished = j.Finished
+		h.Finished, h.Probed = j.Finished, j.Probed
 		if !j.StartTime.IsZero() {
 			h.StartTime = j.StartTime
 		}
@@ -137,13 +139,19 @@ func (w *worker) askRestart(name string) {
 
 // backsOff tells whether the last decision held a container back.
 func (w *worker) backsOff(container string) bool {
-	return slices.ContainsFunc(w.steps, func(s plan.Step) bool { return s.Container == container && s.Crashes > 0 })
+	return slices.ContainsFunc(w.told.Steps, func(s plan.Step) bool { return s.Container == container && s.Crashes > 0 })
 }
 
-func (w *worker) take(f fact) {
+// take learns what came of an action, and tells whether it is news: what a
+// probe says seldom is.
+func (w *worker) take(f fact) (news bool) {
 	fl := w.flights[f.action.Subject()]
 	fl.cancel()
 	delete(w.flights, f.action.Subject())
+	if a, ok := f.action.(plan.Probe); ok {
+		// It changes nothing that can be observed: no barrier.
+		return !errors.Is(f.err, context.Canceled) && w.learnProbe(a, f)
+	}
 	// Facts can come in another order than their effects ended in.
 	if f.ended.After(w.effectEnd) {
 		w.effectEnd = f.ended
@@ -153,4 +161,5 @@ func (w *worker) take(f fact) {
 	if ask {
 		w.refresh(w.key)
 	}
+	return true
 }

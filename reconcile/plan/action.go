@@ -161,7 +161,7 @@ func SameUndertaking(a, b Action) bool {
 		return false
 	}
 	switch a.(type) {
-	case EnsureImage, CheckVolumes:
+	case EnsureImage, CheckVolumes, Probe:
 		return a == b
 	}
 	return true
@@ -171,7 +171,7 @@ func SameUndertaking(a, b Action) bool {
 // names it any more. The others are short or must come to their end.
 func Cancellable(a Action) bool {
 	switch a.(type) {
-	case EnsureImage, PrepareVolumes, CheckVolumes, RunSandbox:
+	case EnsureImage, PrepareVolumes, CheckVolumes, RunSandbox, Probe:
 		return true
 	}
 	return false

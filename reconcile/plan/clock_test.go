@@ -14,6 +14,9 @@ import (
 	"podd/runtime"
 )
 
+// probePatience is what the probes of a pod may take to pass, one after the other.
+const probePatience = 20 * time.Minute
+
 // TestClockJumps: the same story, once by a clock that is right and once by one
 // that jumps by ten years back and forth between any two steps, ends the same:
 // as many starts, the same containers, no wait longer.
@@ -45,7 +48,7 @@ func relive(t *rapid.T, pods []*manifest.Pod, ops []op, jumps []int) (end, story
 		before := w.in.Now
 		fmt.Fprintf(&told, "%s\n", o)
 		_, quiet := w.settle(time.Hour, func(d Decision) { fmt.Fprint(&told, d) }, func(Action) {})
-		if waited := w.in.Now.Sub(before); !quiet || waited > longestWait {
+		if waited := w.in.Now.Sub(before); !quiet || waited > longestWait+probePatience {
 			t.Fatalf("waited %s\n%s", waited, told.String())
 		}
 	}

@@ -23,6 +23,12 @@ func init() {
 	containerRules = []containerRule{
 		// Asked by a user: the one running at that moment ends, once.
 		{"restart asked -> stop", func(f *facts, m *member) bool { return m.restartAsked() && m.is(runtime.Running) }, stopAsked},
+		// A probe's verdict ends it; only a new container is asked again.
+		{"startup probe failed -> stop", failing(Startup), stopUnhealthy(Startup)},
+		{"liveness probe failed -> stop", failing(Liveness), stopUnhealthy(Liveness)},
+		// Until it has started it is neither alive nor ready, whatever it says.
+		{"not started -> probe", unstarted, waitStarted},
+		{"not ready -> probe", unready, waitReadiness},
 		{"running -> leave", func(f *facts, m *member) bool { return m.is(runtime.Running) }, leave},
 		// The runtime lost track of it; ending it makes its state known.
 		{"state unknown -> stop", func(f *facts, m *member) bool { return m.is(runtime.Unknown) }, stopUnknown},
@@ -81,7 +87,8 @@ func (f *facts) starting(m *member) bool {
 	return ok
 }
 
-func leave(_ *facts, m *member, _ *Decision, s *Step) {
+func leave(f *facts, m *member, d *Decision, s *Step) {
+	f.watch(m, d)
 	s.Why, s.Problem = m.hist.Image.Warning, m.hist.Image.Warning != ""
 }
 

@@ -36,6 +36,9 @@ type Decision struct {
 	Steps []Step
 	// Wake is when to decide again if nothing happens; zero: no need.
 	Wake time.Time
+	// ProbeAt is when the next attempt of a probe is due; zero: none is. It is
+	// apart from Wake since nothing else waits for it.
+	ProbeAt time.Time
 	// Yields says that what an earlier version claims is being given up, or would
 	// be if the newer one were admitted.
 	Yields bool
@@ -65,6 +68,30 @@ type Step struct {
 	Until time.Time
 	// Failure is the pull or start that is to be tried again; zero: none.
 	Failure Failure
+	// Probe is the kind of the probe that is the Problem; "" for none.
+	Probe ProbeKind
+}
+
+// Told is the decision as others hear of it: without the attempts of probes,
+// of which only the verdicts are news.
+func (d Decision) Told() Decision {
+	d.ProbeAt = time.Time{}
+	var rest []Action
+	for _, a := range d.Actions {
+		if _, ok := a.(Probe); !ok {
+			rest = append(rest, a)
+		}
+	}
+	d.Actions = rest
+	return d
+}
+
+// Next is when to decide again if nothing happens; zero: no need.
+func (d Decision) Next() time.Time {
+	if d.Wake.IsZero() || !d.ProbeAt.IsZero() && d.ProbeAt.Before(d.Wake) {
+		return d.ProbeAt
+	}
+	return d.Wake
 }
 
 // do names an action, unless one of its subject is named: that goes first.
@@ -81,6 +108,13 @@ func (d *Decision) do(a Action) {
 func (d *Decision) wakeAt(t time.Time) {
 	if !t.IsZero() && (d.Wake.IsZero() || t.Before(d.Wake)) {
 		d.Wake = t
+	}
+}
+
+// probeAt keeps the earliest attempt of all.
+func (d *Decision) probeAt(t time.Time) {
+	if d.ProbeAt.IsZero() || t.Before(d.ProbeAt) {
+		d.ProbeAt = t
 	}
 }
 

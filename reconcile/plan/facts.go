@@ -209,7 +209,7 @@ func (f *facts) initSatisfied(m *member) bool {
 		// though its record may be gone (k/k#86531).
 		return m.is(runtime.Exited) && m.last.ExitCode == 0 || f.regularMade()
 	case Sidecar:
-		return m.started || f.regularMade()
+		return m.started && (m.spec.StartupProbe == nil || f.passed(m, Startup)) || f.regularMade()
 	}
 	return true
 }

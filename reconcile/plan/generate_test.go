@@ -40,11 +40,14 @@ func genPod(t *rapid.T, hash string) *manifest.Pod {
 		if rapid.Bool().Draw(t, "sidecar") {
 			always := v1.ContainerRestartPolicyAlways
 			c.RestartPolicy = &always
+			genProbes(t, &c)
 		}
 		spec.InitContainers = append(spec.InitContainers, c)
 	}
 	for i := range rapid.IntRange(1, 3).Draw(t, "containers") {
-		spec.Containers = append(spec.Containers, genContainer(t, fmt.Sprintf("c%d", i)))
+		c := genContainer(t, fmt.Sprintf("c%d", i))
+		genProbes(t, &c)
+		spec.Containers = append(spec.Containers, c)
 	}
 	return p
 }
@@ -57,6 +60,28 @@ func genContainer(t *rapid.T, name string) v1.Container {
 		Image:           rapid.SampledFrom(imageNames).Draw(t, "image"),
 		ImagePullPolicy: rapid.SampledFrom([]v1.PullPolicy{v1.PullAlways, v1.PullIfNotPresent}).Draw(t, "pull"),
 	}
+}
+
+// genProbes gives a container some probes, defaulted.
+func genProbes(t *rapid.T, c *v1.Container) {
+	gen := func(kind ProbeKind) *v1.Probe {
+		if rapid.IntRange(0, 2).Draw(t, string(kind)) > 0 {
+			return nil
+		}
+		p := &v1.Probe{
+			InitialDelaySeconds: rapid.SampledFrom([]int32{0, 0, 5, 90}).Draw(t, "delay"),
+			PeriodSeconds:       rapid.SampledFrom([]int32{20, 30, 60}).Draw(t, "period"),
+			TimeoutSeconds:      1, SuccessThreshold: 1, FailureThreshold: rapid.Int32Range(1, 3).Draw(t, "failures"),
+		}
+		if kind == Readiness {
+			p.SuccessThreshold = rapid.Int32Range(1, 3).Draw(t, "successes")
+		} else if rapid.Bool().Draw(t, "own grace") {
+			grace := rapid.Int64Range(1, 60).Draw(t, "grace")
+			p.TerminationGracePeriodSeconds = &grace
+		}
+		return p
+	}
+	c.StartupProbe, c.LivenessProbe, c.ReadinessProbe = gen(Startup), gen(Liveness), gen(Readiness)
 }
 
 // op is one thing that happens to a world; n and m choose among what there is.

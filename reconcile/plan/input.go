@@ -115,6 +115,8 @@ type History struct {
 	// SeenExit is when an exit was first seen, by container ID: the anchor of
 	// its back-off, monotonic.
 	SeenExit map[string]time.Time
+	// Probed is what is remembered of probes, by container ID.
+	Probed map[string]Probed
 	// Next has what is known of the images of Successor, by container.
 	Next map[string]Image
 	// Released lists sandboxes whose network was torn down, by ID.

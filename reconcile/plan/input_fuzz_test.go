@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,7 +122,27 @@ func (c *choices) pod() *manifest.Pod {
 	for i := range c.n(4) {
 		s.Containers = append(s.Containers, v1.Container{Name: fmt.Sprint("c", i), Image: imageNames[c.n(3)], ImagePullPolicy: []v1.PullPolicy{v1.PullAlways, v1.PullNever, ""}[c.n(3)]})
 	}
+	for _, container := range containersOf(s) {
+		if container.RestartPolicy != nil || strings.HasPrefix(container.Name, "c") {
+			container.StartupProbe, container.LivenessProbe, container.ReadinessProbe = c.probe(), c.probe(), c.probe()
+		}
+	}
 	return p
+}
+
+func (c *choices) probe() *v1.Probe {
+	if c.n(3) > 0 {
+		return nil
+	}
+	return &v1.Probe{InitialDelaySeconds: int32(c.n(9)), PeriodSeconds: int32(c.n(9)), FailureThreshold: int32(c.n(4)), SuccessThreshold: int32(c.n(4))}
+}
+
+func (c *choices) trial() Trial {
+	t := Trial{Health: []Health{"", Passed, Failed}[c.n(3)], InRow: c.n(4), Passing: c.is(), Errors: c.n(5)}
+	if c.is() {
+		t.Began = c.start.Add(-time.Duration(c.n(20)) * time.Second)
+	}
+	return t
 }
 
 func (c *choices) id(prefix string) string {
@@ -157,7 +178,7 @@ func (c *choices) incarnation() runtime.Incarnation {
 func (c *choices) history(observed []runtime.Incarnation) History {
 	h := History{
 		VolumesReady: c.is(), Containers: map[string]ContainerHistory{}, SeenExit: map[string]time.Time{},
-		Released: map[string]bool{}, Cleanup: map[string]Failure{}, Next: map[string]Image{},
+		Released: map[string]bool{}, Cleanup: map[string]Failure{}, Next: map[string]Image{}, Probed: map[string]Probed{},
 		Sandbox: c.failure(), Volumes: c.failure(),
 	}
 	for _, name := range []string{"c0", "c1", "i0", "i1"} {
@@ -174,6 +195,9 @@ func (c *choices) history(observed []runtime.Incarnation) History {
 		h.Released[inc.ID] = c.is()
 		h.Cleanup["sandbox/"+inc.ID] = c.failure()
 		for _, container := range inc.Containers {
+			if c.is() {
+				h.Probed[container.ID] = Probed{Since: c.start.Add(-time.Duration(c.n(20)) * time.Second), Adopted: c.is(), Startup: c.trial(), Liveness: c.trial(), Readiness: c.trial()}
+			}
 			if c.is() {
 				h.SeenExit[container.ID] = c.start.Add(-time.Duration(c.n(200)) * time.Second)
 			}

@@ -27,6 +27,12 @@ func broken(in Input, d Decision) error {
 			return fmt.Errorf("two actions of %s", a.Subject())
 		}
 		subjects[a.Subject()] = true
+		if a, ok := a.(Probe); ok {
+			if err := probing(in, d, a); err != nil {
+				return fmt.Errorf("%s: %w", a, err)
+			}
+			continue
+		}
 		if err := unfounded(in, a); err != nil {
 			return fmt.Errorf("%s: %w", a, err)
 		}
@@ -44,6 +50,8 @@ func broken(in Input, d Decision) error {
 		return fmt.Errorf("wakes at once, for ever")
 	case d.Wake.Sub(in.Now) > longestWait && !d.Wake.IsZero():
 		return fmt.Errorf("waits for %s", d.Wake.Sub(in.Now))
+	case !d.ProbeAt.IsZero() && (!d.ProbeAt.After(in.Now) || d.ProbeAt.Sub(in.Now) > longestProbe(in)):
+		return fmt.Errorf("probes in %s", d.ProbeAt.Sub(in.Now))
 	}
 	return patient(in, d)
 }
@@ -151,7 +159,8 @@ func inTurn(in Input, a StartContainer) error {
 		case m.spec.Name == a.Container || f.regularMade():
 			return nil
 		case m.kind == Init && !(m.is(runtime.Exited) && m.last.ExitCode == 0),
-			m.kind == Sidecar && !m.started:
+			m.kind == Sidecar && !m.started,
+			m.kind == Sidecar && m.spec.StartupProbe != nil && f.trial(m, Startup).Health != Passed:
 			return fmt.Errorf("before %s", m.spec.Name)
 		}
 	}
@@ -179,6 +188,12 @@ func handsOver(in Input) error {
 func measured(in Input, a StopContainer) error {
 	for _, inc := range in.Observed {
 		for _, c := range inc.Containers {
+			if own, failed := ownGrace(in, &c); failed && strings.Contains(a.Why, "probe failed") && c.ID == a.ID {
+				if a.Grace != own {
+					return fmt.Errorf("of the probe's own %s", own)
+				}
+				continue
+			}
 			if c.ID == a.ID && (a.Grace > graceOf(&inc) || a.Grace < min(minGrace, graceOf(&inc))) {
 				return fmt.Errorf("of %s", graceOf(&inc))
 			}
@@ -256,6 +271,7 @@ func deepCopy(in Input) Input {
 	h := &in.History
 	h.Containers, h.SeenExit, h.Next = maps.Clone(h.Containers), maps.Clone(h.SeenExit), maps.Clone(h.Next)
 	h.Released, h.Cleanup = maps.Clone(h.Released), maps.Clone(h.Cleanup)
+	h.Probed = maps.Clone(h.Probed)
 	if h.Stopping != nil {
 		s := *h.Stopping
 		h.Stopping = &s
@@ -371,6 +387,11 @@ func (w *world) checkRunning(t *rapid.T, d Decision, inc *runtime.Incarnation) {
 		}
 		if runs[m.spec.Name] != want {
 			t.Fatalf("%s runs %d times, not %d\n%s", m.spec.Name, runs[m.spec.Name], want, d)
+		}
+		for _, kind := range probeKinds {
+			if want == 1 && !f.passed(m, kind) {
+				t.Fatalf("the %s probe of %s has not passed: %+v\n%s", kind, m.spec.Name, f.trial(m, kind), d)
+			}
 		}
 	}
 }

@@ -139,17 +139,21 @@ func (w *world) settle(patience time.Duration, decided func(Decision), did func(
 			if !w.given[flights[0]] {
 				did(w.in.InFlight[flights[0]])
 			}
-			w.land(flights[0], nil)
+			w.land(flights[0], w.ailing(flights[0]))
 			continue
 		}
 		if w.in.Unseen {
 			w.observe()
 			continue
 		}
-		if d.Wake.IsZero() || d.Wake.After(until) {
+		next := d.Wake
+		if w.unsettled() {
+			next = d.Next()
+		}
+		if next.IsZero() || next.After(until) {
 			return d, true
 		}
-		w.in.Now = d.Wake
+		w.in.Now = next
 	}
 	return Decision{}, false
 }

@@ -22,11 +22,17 @@ type world struct {
 	in Input
 	// given says of an action under way that no decision names it any more.
 	given map[string]bool
+	// began is when an action under way did.
+	began map[string]time.Time
+	// made are the containers that this life of podd started.
+	made map[string]bool
 	// scene is the version that an action under way is for.
 	scene   map[string]*manifest.Pod
 	machine []runtime.Incarnation // what really is, newest first
 	images  map[string]error      // why an image cannot be had; missing: it can
 	volumes error                 // why they cannot be had; nil: they can
+	ails    map[string]string     // what a probe's attempts fail with, by subject; missing: they pass
+	told    map[string]Probed     // verdicts of probes, as a journal has them
 	past    map[types.UID]*Finished
 	start   time.Time
 	// skew is what the machine's wall clock is off by.
@@ -39,7 +45,7 @@ type world struct {
 
 func newWorld() *world {
 	w := &world{
-		images: map[string]error{}, past: map[types.UID]*Finished{}, given: map[string]bool{}, scene: map[string]*manifest.Pod{},
+		images: map[string]error{}, ails: map[string]string{}, past: map[types.UID]*Finished{}, given: map[string]bool{}, began: map[string]time.Time{}, made: map[string]bool{}, scene: map[string]*manifest.Pod{},
 		start: time.Now(), termCode: 143, starts: map[string]int{},
 	}
 	w.in = Input{
@@ -80,6 +86,9 @@ func (w *world) begin(p *manifest.Pod) {
 	if fin := w.past[p.UID]; fin != nil && fin.Hash == p.Hash {
 		h.Finished = fin
 	}
+	if h.Probed = nil; w.told != nil {
+		h.Probed, w.told = w.told, nil
+	}
 	w.in.Desired, w.in.Successor, w.in.History = p, nil, h
 }
 
@@ -96,6 +105,15 @@ func (w *world) poddRestarts() {
 		p = w.in.Successor
 	}
 	w.in.InFlight, w.given = map[string]Action{}, map[string]bool{}
+	w.told, w.made = map[string]Probed{}, map[string]bool{}
+	for id, probed := range w.in.History.Probed {
+		kept := Probed{}
+		for _, kind := range probeKinds {
+			t := probed.Of(kind)
+			kept = kept.With(kind, Trial{Health: t.Health, Message: t.Message})
+		}
+		w.told[id] = kept
+	}
 	w.in.History = History{Stopping: stopping}
 	for _, d := range w.in.Dirs {
 		if stopping == nil && w.past[d.UID] == nil {
@@ -157,7 +175,7 @@ func (w *world) decide() Decision {
 		if _, ok := a.(PrepareVolumes); ok {
 			w.setDir(Dir{UID: w.in.Desired.UID, Hash: w.in.Desired.Hash, Volumes: true})
 		}
-		w.in.InFlight[a.Subject()] = a
+		w.in.InFlight[a.Subject()], w.began[a.Subject()] = a, w.in.Now
 		w.scene[a.Subject()] = w.in.Desired
 		if pull, ok := a.(EnsureImage); ok && pull.Successor {
 			w.scene[a.Subject()] = w.in.Successor
@@ -180,6 +198,7 @@ func (w *world) note() {
 			continue
 		}
 		for _, c := range inc.Containers {
+			w.noteRunning(&c)
 			if c.State != runtime.Exited {
 				continue
 			}
@@ -221,6 +240,7 @@ var (
 // or an unheard one.
 func (w *world) land(subject string, err error) {
 	a, given, p := w.in.InFlight[subject], w.given[subject], w.scene[subject]
+	began := w.began[subject]
 	w.in.InFlight = maps.Clone(w.in.InFlight)
 	delete(w.in.InFlight, subject)
 	delete(w.given, subject)
@@ -231,6 +251,10 @@ func (w *world) land(subject string, err error) {
 		if _, ok := a.(RunSandbox); ok {
 			w.in.Unseen = true
 		}
+		return
+	}
+	if probe, ok := a.(Probe); ok {
+		w.learnProbe(probe, p, began, err)
 		return
 	}
 	if err == nil || errors.Is(err, errLost) {
@@ -300,12 +324,15 @@ func (w *world) startContainer(a StartContainer, p *manifest.Pod) error {
 		}
 		w.starts[a.Container]++
 		if a.CreatedID != "" {
+			w.made[a.CreatedID] = true
 			w.each(a.CreatedID, func(c *runtime.Container) { c.State, c.StartedAt = runtime.Running, w.wall() })
 			return nil
 		}
 		kind, index := kindOf(p, a.Container)
+		id := w.id("c")
+		w.made[id] = true
 		inc.Containers = append(slices.Clone(inc.Containers), runtime.Container{
-			ID: w.id("c"), SandboxID: inc.ID, Name: a.Container, Attempt: a.Attempt,
+			ID: id, SandboxID: inc.ID, Name: a.Container, Attempt: a.Attempt,
 			State: runtime.Running, CreatedAt: w.wall(), StartedAt: w.wall(),
 			Annotations: map[string]string{
 				runtime.AnnotationBackoff: strconv.Itoa(a.Backoff),

@@ -158,8 +158,26 @@ func TestContainerRules(t *testing.T) {
 		"restart asked":            {func(in *Input) { history(in, func(h *ContainerHistory) { h.RestartID = "c" }) }, "restart asked -> stop", "stop"},
 		"restart asked of another": {func(in *Input) { history(in, func(h *ContainerHistory) { h.RestartID = "b" }) }, "running -> leave", ""},
 		"restart asked, ended":     {func(in *Input) { ended(in, "5"); history(in, func(h *ContainerHistory) { h.RestartID = "c" }) }, "start", "start"},
-		"unknown":                  {func(in *Input) { last(in).State = runtime.Unknown }, "state unknown -> stop", "stop"},
-		"made, not started":        {func(in *Input) { last(in).State = runtime.Created }, "created -> start", "start"},
+		"startup undecided":        {func(in *Input) { probes(in, Startup, Trial{}) }, "not started -> probe", "probe"},
+		"startup failing":          {func(in *Input) { probes(in, Startup, Trial{InRow: 2, Began: in.Now}) }, "not started -> probe", ""},
+		"startup failed":           {func(in *Input) { probes(in, Startup, Trial{Health: Failed}) }, "startup probe failed -> stop", "stop"},
+		"startup passed":           {func(in *Input) { probes(in, Startup, Trial{Health: Passed}) }, "running -> leave", ""},
+		"startup undecided, alive not asked": {func(in *Input) {
+			probes(in, Startup, Trial{Began: in.Now})
+			probes(in, Liveness, Trial{})
+			probes(in, Readiness, Trial{})
+		}, "not started -> probe", ""},
+		"alive undecided":              {func(in *Input) { probes(in, Liveness, Trial{}) }, "running -> leave", "probe"},
+		"alive not due":                {func(in *Input) { probes(in, Liveness, Trial{Began: in.Now}) }, "running -> leave", ""},
+		"alive failed":                 {func(in *Input) { probes(in, Liveness, Trial{Health: Failed}) }, "liveness probe failed -> stop", "stop"},
+		"alive failed, ended":          {func(in *Input) { ended(in, "0"); probes(in, Liveness, Trial{Health: Failed}) }, "start", "start"},
+		"alive failed, the one before": {func(in *Input) { probes(in, Liveness, Trial{Health: Failed}); last(in).ID = "b" }, "running -> leave", "probe"},
+		"ready undecided":              {func(in *Input) { probes(in, Readiness, Trial{}) }, "not ready -> probe", "probe"},
+		"ready failed":                 {func(in *Input) { probes(in, Readiness, Trial{Health: Failed, Began: in.Now}) }, "not ready -> probe", ""},
+		"ready passed":                 {func(in *Input) { probes(in, Readiness, Trial{Health: Passed, Began: in.Now}) }, "running -> leave", ""},
+		"ready passed, due":            {func(in *Input) { probes(in, Readiness, Trial{Health: Passed, Began: in.Now.Add(-10 * time.Second)}) }, "running -> leave", "probe"},
+		"unknown":                      {func(in *Input) { last(in).State = runtime.Unknown }, "state unknown -> stop", "stop"},
+		"made, not started":            {func(in *Input) { last(in).State = runtime.Created }, "created -> start", "start"},
 		"being started": {func(in *Input) {
 			last(in).State = runtime.Created
 			in.InFlight["container/app"] = StartContainer{Container: "app"}
@@ -249,6 +267,22 @@ func ruleName(name string) string {
 		return name[:i-1]
 	}
 	return name
+}
+
+// probes gives the container a probe of which so much is known.
+func probes(in *Input, kind ProbeKind, t Trial) {
+	p := &v1.Probe{PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3}
+	switch c := &in.Desired.Spec.Spec.Containers[0]; kind {
+	case Startup:
+		c.StartupProbe = p
+	case Liveness:
+		c.LivenessProbe = p
+	case Readiness:
+		c.ReadinessProbe = p
+	}
+	probed := in.History.Probed["c"]
+	probed.Since = in.Now
+	in.History.Probed = map[string]Probed{"c": probed.With(kind, t)}
 }
 
 func add(in *Input, name string) {

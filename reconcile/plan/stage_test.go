@@ -105,6 +105,14 @@ func (s *stage) image(args []string) error {
 	return nil
 }
 
+func (s *stage) health(args []string) error {
+	subject := Probe{Container: args[0], Kind: ProbeKind(args[1])}.Subject()
+	if s.ails[subject] = strings.Join(args[2:], " "); s.ails[subject] == "ok" {
+		delete(s.ails, subject)
+	}
+	return nil
+}
+
 func (s *stage) volume(args []string) error {
 	s.volumes = errors.New(strings.Join(args, " "))
 	if args[0] == "ok" {

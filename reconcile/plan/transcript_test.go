@@ -27,7 +27,8 @@ var update = flag.Bool("update", false, "rewrite testdata/plan/*.txt")
 //	apply NAME            NAME is wanted; remove: nothing is, for certain;
 //	                      lose: nothing is, but no source was seen whole
 //	effect ok [SUBJECT]   the first action under way of that subject works, or
-//	                      fail SUBJECT TEXT, or lost SUBJECT: it works unheard
+//	                      fail SUBJECT TEXT, or lost SUBJECT: it works unheard,
+//	                      as a probe it could not be made
 //	settle [PATIENCE]     everything works, until nothing is left to do or to
 //	                      wait for so long
 //	observe               what really is, is seen; the commands that change it
@@ -36,6 +37,7 @@ var update = flag.Bool("update", false, "rewrite testdata/plan/*.txt")
 //	sandbox dies|gone     also: doubled, with nothing in it
 //	foreign UID           a sandbox that others made; foreign ends
 //	volumes TEXT          they cannot be had, because; "ok": they can
+//	health C KIND TEXT    attempts of that probe fail with it; "ok": they pass
 //	image NAME TEXT       it cannot be had, because; TEXT "ok": it can
 //	node WORD             up, down, unready, ready, nonetwork, network, adopt
 //	verdict ANSWER TEXT   admit, wait or reject
@@ -148,6 +150,7 @@ var commands = map[string]func(*stage, []string) error{
 	"sandbox": (*stage).sandbox,
 	"foreign": (*stage).foreign,
 	"image":   (*stage).image,
+	"health":  (*stage).health,
 	"volumes": (*stage).volume,
 	"node":    (*stage).node,
 	"verdict": (*stage).verdict,
@@ -217,6 +220,9 @@ func (s *stage) show(d Decision) string {
 	text := d.String() + remembered(d)
 	if !d.Wake.IsZero() {
 		text += fmt.Sprintf("  wake in %s\n", d.Wake.Sub(s.in.Now))
+	}
+	if !d.ProbeAt.IsZero() {
+		text += fmt.Sprintf("  probe in %s\n", d.ProbeAt.Sub(s.in.Now).Round(time.Millisecond))
 	}
 	return text
 }
