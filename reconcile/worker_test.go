@@ -146,3 +146,39 @@ func TestEqualVersion(t *testing.T) {
 		t.Errorf("forgot what came of it: %+v", h)
 	}
 }
+
+// TestQuietAttempt: an attempt that says what is known makes no report and moves
+// no barrier; one that changes a verdict does the first.
+func TestQuietAttempt(t *testing.T) {
+	p := barePod("a")
+	p.Spec.Spec.Containers[0].ReadinessProbe = &v1.Probe{PeriodSeconds: 10, SuccessThreshold: 1, FailureThreshold: 2}
+	w, _ := bare(p)
+	w.journals = Journals{Root: t.TempDir()}
+	w.in.Node = plan.Node{Reachable: true, Ready: true, NetworkReady: true}
+	reports := 0
+	w.report = func(Report) { reports++ }
+	now := time.Now()
+	w.observe(seen(true, runtime.Container{ID: "a", SandboxID: "s", Name: "a", State: runtime.Running}), now)
+	probe := plan.Probe{Container: "a", ID: "a", Kind: plan.Readiness}
+	attempt := func(passed bool) {
+		f := fact{action: probe, version: p, began: time.Now(), ended: time.Now()}
+		f.probe.Passed, f.probe.Message = passed, time.Now().String()
+		w.flights[probe.Subject()] = flight{probe, now, func() {}}
+		w.decide(t.Context(), false)
+		w.decide(t.Context(), w.take(f))
+	}
+	w.flights[probe.Subject()] = flight{probe, now, func() {}}
+	w.decide(t.Context(), true)
+	for i, step := range []struct {
+		passed  bool
+		reports int
+	}{{true, 2}, {true, 2}, {false, 2}, {true, 2}, {false, 2}, {false, 3}, {false, 3}, {true, 4}, {true, 4}} {
+		attempt(step.passed)
+		if reports != step.reports {
+			t.Errorf("after attempt %d there are %d reports, want %d", i, reports, step.reports)
+		}
+	}
+	if !w.effectEnd.IsZero() {
+		t.Error("an attempt moved the barrier")
+	}
+}

@@ -71,6 +71,7 @@ type Runtime struct {
 	images     map[string]*Image // present, by id
 	remote     map[string]*Remote
 	faults     []*fault
+	onExec     func(container string, command []string) Program // nil: Parse
 	calls      []Call
 	feed       feed
 }

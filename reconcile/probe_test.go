@@ -1,0 +1,339 @@
+package reconcile_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/reconcile"
+	"podd/runtime/runtimetest"
+)
+
+const probed = `containers:
+- name: app
+  image: "web:1"
+  env: [{name: WORD, value: hello}]
+  startupProbe: {exec: {command: [started, $(WORD), $(OTHER)]}, periodSeconds: 1}
+  livenessProbe: {exec: {command: [alive]}, periodSeconds: 5, terminationGracePeriodSeconds: 3}
+  readinessProbe: {exec: {command: [ready]}, periodSeconds: 10}`
+
+// clinic says how containers do when they are asked.
+type clinic struct {
+	mu    sync.Mutex                     // guards all following fields
+	ill   map[string]runtimetest.Program // what a command does, by its first word; missing: it ends well
+	asked []string
+}
+
+func newClinic(m *machine) *clinic {
+	c := &clinic{ill: map[string]runtimetest.Program{}}
+	m.OnExec(func(_ string, command []string) runtimetest.Program {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.asked = append(c.asked, strings.Join(command, " "))
+		if p, ill := c.ill[command[0]]; ill {
+			return p
+		}
+		return runtimetest.Program{Ends: true}
+	})
+	return c
+}
+
+func (c *clinic) falls(command string, p runtimetest.Program) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ill[command] = p
+}
+
+func (c *clinic) heals(command string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.ill, command)
+}
+
+// times is how often a command was run since the last time.
+func (c *clinic) times(command string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := len(c.asked)
+	c.asked = slices.DeleteFunc(c.asked, func(asked string) bool { return strings.HasPrefix(asked, command) })
+	return n - len(c.asked)
+}
+
+var bad = runtimetest.Program{Ends: true, Code: 1, Output: "\x1b[1mno disk\nmore\n"}
+
+// health is "started ready condition" of the pod's container as published.
+func (m *machine) health(name string) string {
+	r := m.report(name)
+	if r == nil || r.Pod == nil || len(r.Pod.Status.ContainerStatuses) == 0 {
+		return "unknown"
+	}
+	c := r.Pod.Status.ContainerStatuses[0]
+	condition := v1.ConditionUnknown
+	for _, one := range r.Pod.Status.Conditions {
+		if one.Type == v1.PodReady {
+			condition = one.Status
+		}
+	}
+	return fmt.Sprintf("%v %v %s", *c.Started, c.Ready, condition)
+}
+
+func (m *machine) isHealth(name, want string) {
+	m.t.Helper()
+	if got := m.health(name); got != want {
+		m.t.Fatalf("started, ready, Ready are %s, want %s\n%s", got, want, m.story())
+	}
+}
+
+// TestProbesLife: a container starts up, becomes ready, is unready for a while,
+// and is started again when it is no longer alive.
+func TestProbesLife(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		var log bytes.Buffer
+		m.log = slog.NewTextHandler(&log, nil)
+		c := newClinic(m)
+		c.falls("started", bad)
+		c.falls("ready", bad)
+		m.start()
+		m.want(pod(t, "web", probed))
+		m.pass(1500 * time.Millisecond)
+		m.isHealth("web", "false false False")
+		if got := c.asked[0]; got != "started hello $(OTHER)" {
+			t.Errorf("ran %q", got)
+		}
+		c.heals("started")
+		m.pass(2 * time.Second)
+		m.isHealth("web", "true false False")
+		if got := m.report("web").Decision.Steps[0].Why; got != "readiness probe failed: exit 1: [1mno disk" {
+			t.Errorf("says %q", got)
+		}
+		c.heals("ready")
+		m.pass(10 * time.Second)
+		m.isHealth("web", "true true True")
+		if c.times("started"); c.times("alive") < 2 {
+			t.Error("nobody asked whether it is alive")
+		}
+
+		c.falls("ready", bad)
+		m.pass(21 * time.Second)
+		m.isHealth("web", "true true True")
+		m.pass(10 * time.Second)
+		m.isHealth("web", "true false False")
+		c.heals("ready")
+		m.pass(11 * time.Second)
+		m.isHealth("web", "true true True")
+		if n := c.times("started"); n > 0 {
+			t.Errorf("asked %d times more whether it has started", n)
+		}
+
+		m.Forget()
+		c.falls("alive", runtimetest.Program{Ends: true, Run: 5 * time.Second}) // too slow
+		m.pass(20 * time.Second)
+		c.heals("alive")
+		m.did("StopContainer web/app", "CreateContainer web/app", "StartContainer web/app")
+		m.settle()
+		m.isHealth("web", "true true True")
+		m.kill()
+		for _, want := range []string{
+			`msg=unhealthy pod=default/web container=app rule="not ready -> probe" why="readiness probe failed: exit 1: [1mno disk"`,
+			`msg="healthy again" pod=default/web container=app probe=readiness`,
+			`why="liveness probe failed: the command took longer than 1s"`,
+		} {
+			if strings.Count(log.String(), want) != 1 {
+				t.Errorf("the log says %d times, want once:\n%s\n%s", strings.Count(log.String(), want), want, log.String())
+			}
+		}
+	})
+}
+
+// TestProbesAfterRestart: a podd that was away flips nothing and restarts nothing,
+// with its journal and without.
+func TestProbesAfterRestart(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		newClinic(m)
+		web := pod(t, "web", probed)
+		m.start()
+		m.want(web)
+		m.settle()
+		m.isHealth("web", "true true True")
+		m.kill()
+		m.pass(time.Hour)
+		m.Forget()
+		first := atomic.Pointer[string]{}
+		m.options = func(o *reconcile.Options) {
+			publish := o.Publish
+			o.Publish = func(c reconcile.Change) {
+				publish(c)
+				if r := m.report("web"); r != nil && len(r.Observed) > 0 {
+					health := m.health("web")
+					first.CompareAndSwap(nil, &health)
+				}
+			}
+		}
+		m.start()
+		m.settle()
+		if got := *first.Load(); got != "true true True" {
+			t.Errorf("the first word of it was %s", got)
+		}
+		m.isHealth("web", "true true True")
+		m.did()
+
+		m.kill()
+		if err := os.Remove(m.journal(web)); err != nil {
+			t.Fatal(err)
+		}
+		m.start()
+		m.pass(100 * time.Millisecond)
+		if got := m.health("web"); got != "false false False" {
+			t.Errorf("without a journal it is %s at first", got)
+		}
+		m.settle()
+		m.isHealth("web", "true true True")
+		m.did()
+	})
+}
+
+// TestFailedVerdictSurvives: what was found dead is ended, though podd was killed
+// before it could.
+func TestFailedVerdictSurvives(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		c := newClinic(m)
+		m.start()
+		m.want(pod(t, "web", probed))
+		m.settle()
+		m.Forget()
+		remove := m.Inject(runtimetest.Fault{Method: "StopContainer", Hang: true})
+		c.falls("alive", bad)
+		m.pass(16 * time.Second)
+		m.kill()
+		remove()
+		c.heals("alive")
+		m.start()
+		m.pass(5 * time.Second)
+		m.did("StopContainer web/app", "CreateContainer web/app", "StartContainer web/app")
+	})
+}
+
+// TestNoProbeOfWhatEnds: a pod that is being stopped is not asked any more, keeps
+// the last word while it runs, and an attempt under way keeps nobody waiting.
+func TestNoProbeOfWhatEnds(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		c := newClinic(m)
+		m.start()
+		m.want(pod(t, "web", strings.ReplaceAll(probed, `image: "web:1"`, `image: "web:1"
+  command: [sleep, inf]`)))
+		m.settle()
+		m.isHealth("web", "true true True")
+		hang := m.Inject(runtimetest.Fault{Method: "ExecSync", Hang: true})
+		m.pass(10 * time.Second)
+		m.want()
+		m.pass(time.Second)
+		hang()
+		c.times("")
+		m.pass(25 * time.Second)
+		m.isHealth("web", "true true True")
+		if n := c.times(""); n > 0 {
+			t.Errorf("asked %d times after its end began", n)
+		}
+		m.pass(10 * time.Second)
+		m.is()
+	})
+}
+
+// TestQuietProbes: attempts that say what is known are told to nobody: nothing is
+// published, logged, written or looked at again.
+func TestQuietProbes(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		lines := &lineCount{}
+		m.log = slog.NewTextHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug})
+		published := atomic.Int64{}
+		m.options = func(o *reconcile.Options) {
+			publish := o.Publish
+			o.Publish = func(c reconcile.Change) { published.Add(int64(len(c.Reports))); publish(c) }
+		}
+		c := newClinic(m)
+		m.start()
+		var pods []*manifest.Pod
+		for i := range 20 {
+			pods = append(pods, pod(t, fmt.Sprintf("p%02d", i), probed))
+		}
+		m.want(pods...)
+		m.settle()
+		m.settle()
+		c.times("")
+		published.Store(0)
+		before, journal := lines.n.Load(), modified(t, m.journal(pods[0]))
+		m.pass(time.Minute)
+		if n := c.times(""); n < 20*(12+6)-40 {
+			t.Errorf("%d attempts in a minute", n)
+		}
+		if n := published.Load(); n > 0 {
+			t.Errorf("published %d times", n)
+		}
+		if n := lines.n.Load() - before; n > 0 {
+			t.Errorf("logged %d lines:\n%s", n, lines.last())
+		}
+		if !modified(t, m.journal(pods[0])).Equal(journal) {
+			t.Error("the journal was written")
+		}
+	})
+}
+
+// lineCount counts what is written to it.
+type lineCount struct {
+	n    atomic.Int64
+	text atomic.Pointer[string]
+}
+
+func (l *lineCount) Write(p []byte) (int, error) {
+	text := string(p)
+	l.n.Add(1)
+	l.text.Store(&text)
+	return len(p), nil
+}
+
+func (l *lineCount) last() string { return *l.text.Load() }
+
+func modified(t *testing.T, path string) time.Time {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.ModTime()
+}
+
+// TestSpreadAfterStart: a podd that finds many pods asks them one after the other.
+func TestSpreadAfterStart(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		c := newClinic(m)
+		m.start()
+		var pods []*manifest.Pod
+		for i := range 40 {
+			pods = append(pods, pod(t, fmt.Sprintf("p%02d", i), `containers: [{name: app, image: "web:1", readinessProbe: {exec: {command: [ready]}}}]`))
+		}
+		m.want(pods...)
+		m.settle()
+		m.kill()
+		m.start()
+		c.times("")
+		most, all := 0, 0
+		for range 100 {
+			m.pass(100 * time.Millisecond)
+			n := c.times("ready")
+			most, all = max(most, n), all+n
+		}
+		if all != 40 || most > 5 {
+			t.Errorf("%d attempts in the first period, %d in one tenth of a second", all, most)
+		}
+	})
+}
