@@ -1,7 +1,10 @@
 package manifest
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -30,8 +33,30 @@ func (n *notes) adviseContainer(c *v1.Container, path *field.Path) {
 		}
 		last[name] = i
 	}
+	n.adviseProbe(c, c.StartupProbe, path.Child("startupProbe"))
+	n.adviseProbe(c, c.LivenessProbe, path.Child("livenessProbe"))
+	n.adviseProbe(c, c.ReadinessProbe, path.Child("readinessProbe"))
 	n.adviseMemory(c.Resources.Limits, path.Child("resources", "limits"))
 	n.adviseMemory(c.Resources.Requests, path.Child("resources", "requests"))
+}
+
+// adviseProbe: a port that the container does not have is found out only when it
+// is asked, and what cannot be asked is never ready.
+func (n *notes) adviseProbe(c *v1.Container, p *v1.Probe, path *field.Path) {
+	var port intstr.IntOrString
+	switch {
+	case p == nil:
+		return
+	case p.HTTPGet != nil:
+		port, path = p.HTTPGet.Port, path.Child("httpGet", "port")
+	case p.TCPSocket != nil:
+		port, path = p.TCPSocket.Port, path.Child("tcpSocket", "port")
+	}
+	if port.Type == intstr.Int || len(validation.IsValidPortName(port.StrVal)) > 0 ||
+		slices.ContainsFunc(c.Ports, func(has v1.ContainerPort) bool { return has.Name == port.StrVal }) {
+		return
+	}
+	n.warn(path.String(), "%q is no port of this container, so that it can never be asked; name one in ports, or write a number", clip(port.StrVal, 80))
 }
 
 // adviseMemory: "m" is a thousandth, of a byte as well.
