@@ -60,6 +60,9 @@ func TestWhyStates(t *testing.T) {
 	edited.Current, edited.Why = false, "the edit waits: getting image b; the earlier version runs on"
 	unready := up(podAt("a.yaml", 1, "a", "app"))
 	unready.Ready, unready.Pod.Status.ContainerStatuses[0].Ready = false, false
+	ill := up(podAt("a.yaml", 1, "a", "app"))
+	ill.Ready, ill.Pod.Status.ContainerStatuses[0].Ready = false, false
+	ill.Steps = []server.StepView{{Container: "app", Rule: "not ready -> probe", Why: "readiness probe failed: exit 1: no disk", Problem: true}}
 	many := podAt("a.yaml", 1, "a", "app")
 	many.Next = strings.Split("a b c d e f", " ")
 	killed := crashed(podAt("a.yaml", 1, "a", "app", "other"))
@@ -70,7 +73,7 @@ func TestWhyStates(t *testing.T) {
 	}
 	var b strings.Builder
 	for _, p := range []*server.PodView{
-		podAt("a.yaml", 1, "a", "app"), up(podAt("a.yaml", 1, "a", "app")), unready, edited, many, killed,
+		podAt("a.yaml", 1, "a", "app"), up(podAt("a.yaml", 1, "a", "app")), unready, ill, edited, many, killed,
 		done(v1.PodSucceeded, ""), done(v1.PodFailed, "init container setup exited with 3"),
 		waits(`port 80 is taken by default/proxy (proxy.yaml:9)`, 0), waits("the runtime does not answer", 5*time.Second),
 		waits("", 90*time.Second),
