@@ -39,6 +39,7 @@ func churn(t *testing.T, m *machine, random *rand.Rand) {
 			web, "terminationGracePeriodSeconds: 3\n" + web, "terminationGracePeriodSeconds: 0\n" + web,
 			`volumes: [{name: v, emptyDir: {}}]
 containers: [{name: app, image: "web:2", volumeMounts: [{name: v, mountPath: /v}]}, {name: too, image: "web:1"}]`,
+			`containers: [{name: app, image: "web:1", startupProbe: {exec: {command: [sleep, "1"]}, timeoutSeconds: 2}, livenessProbe: {exec: {command: ["true"]}, periodSeconds: 1}}]`,
 			fmt.Sprintf(`containers: [{name: app, image: "web:1", ports: [{containerPort: 80, hostPort: %d}]}]`, 8000+i/2),
 		} {
 			versions[i] = append(versions[i], pod(t, fmt.Sprintf("p%02d", i), spec))

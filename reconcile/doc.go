@@ -12,5 +12,7 @@
 //
 // The barrier: a fact is itself an observation, so nothing waits for a relist.
 // In return an observation that was sent before the newest effect ended is
-// dropped and asked for again, or a container would be started twice.
+// dropped and asked for again, or a container would be started twice. An attempt
+// of a probe changes nothing that can be observed: it is outside the barrier, and
+// what only says again what is known goes no further than its worker.
 package reconcile

@@ -17,4 +17,11 @@
 // names every action that should be under way, also those that already are:
 // the worker starts the ones whose subject is free and cancels what a Decision
 // no longer names.
+//
+// A probe (probe.go, probe_rules.go) is attempts, which are actions, and a
+// verdict, which is history by container ID:
+//
+//	runs ─▶ startup passed ─▶ liveness passed ─▶ …   readiness: in the status
+//	 ▲          │ failed         │ failed
+//	 └── stop ◀─┴────────────────┘
 package plan
