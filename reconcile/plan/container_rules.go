@@ -88,8 +88,15 @@ func (f *facts) starting(m *member) bool {
 }
 
 func leave(f *facts, m *member, d *Decision, s *Step) {
-	f.watch(m, d)
 	s.Why, s.Problem = m.hist.Image.Warning, m.hist.Image.Warning != ""
+	if !m.is(runtime.Running) {
+		return
+	}
+	// Nobody would notice that it is never asked whether it is alive.
+	if f.trial(m, Liveness).hopeless() {
+		f.explain(m, Liveness, s)
+	}
+	f.watch(m, d)
 }
 
 func stopAsked(f *facts, m *member, d *Decision, s *Step) {

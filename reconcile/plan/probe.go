@@ -156,6 +156,10 @@ func (t *Trial) remark(message string) {
 	}
 }
 
+// hopeless says that somebody has something to mend: it failed, or was never
+// made for all that was tried.
+func (t Trial) hopeless() bool { return t.Health == Failed || t.Health == "" && t.Errors >= probeTries }
+
 // why is what there is to say of a probe that has not passed.
 func (t Trial) why(kind ProbeKind) string {
 	if t.Message == "" {

@@ -46,27 +46,30 @@ func unstarted(f *facts, m *member) bool { return m.is(runtime.Running) && !f.pa
 
 // waitStarted: a failure before the last one allowed is what starting is like.
 func waitStarted(f *facts, m *member, d *Decision, s *Step) {
-	s.Why = f.trial(m, Startup).why(Startup)
+	f.explain(m, Startup, s)
 	f.attempt(m, d, Startup)
+}
+
+// explain tells of a probe that has not passed.
+func (f *facts) explain(m *member, kind ProbeKind, s *Step) {
+	t := f.trial(m, kind)
+	s.Why = t.why(kind)
+	if t.hopeless() {
+		s.Problem, s.Probe = true, kind
+	}
 }
 
 func unready(f *facts, m *member) bool { return m.is(runtime.Running) && !f.passed(m, Readiness) }
 
 func waitReadiness(f *facts, m *member, d *Decision, s *Step) {
-	t := f.trial(m, Readiness)
-	s.Why = t.why(Readiness)
-	if t.Health == Failed {
-		s.Problem, s.Probe = true, Readiness
-	}
+	f.explain(m, Readiness, s)
 	f.watch(m, d)
 }
 
 // watch makes the attempts of a container that has started.
 func (f *facts) watch(m *member, d *Decision) {
-	if m.is(runtime.Running) {
-		f.attempt(m, d, Liveness)
-		f.attempt(m, d, Readiness)
-	}
+	f.attempt(m, d, Liveness)
+	f.attempt(m, d, Readiness)
 }
 
 // attempt names an attempt that is due or under way, else when it will be.
