@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
+	"time"
 )
 
 // process is a program started by a test. It dies with the test binary.
@@ -72,6 +74,27 @@ func residentKB(pid int) (int, error) {
 		}
 	}
 	return 0, fmt.Errorf("process %d: no RssAnon", pid)
+}
+
+// processorTime is what a process has used so far.
+func processorTime(t testing.TB, pid int) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// "pid (name) state …": the name may hold anything. utime and stime follow
+	// as the 12th and 13th, in hundredths of a second.
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	var ticks int64
+	for _, f := range fields[11:13] {
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
 // alive reports whether a process is there and no zombie.
