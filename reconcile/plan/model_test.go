@@ -199,6 +199,9 @@ func (w *world) note() {
 		}
 		for _, c := range inc.Containers {
 			w.noteRunning(&c)
+			if c.State != runtime.Created && c.Attempt+1 > h.Containers[c.Name].Attempt {
+				w.container(c.Name, func(ch *ContainerHistory) { ch.Attempt = c.Attempt + 1 })
+			}
 			if c.State != runtime.Exited {
 				continue
 			}
