@@ -50,7 +50,7 @@ func (d *decoder) secret(v value) {
 		if s.Type == "" {
 			s.Type = v1.SecretTypeOpaque
 		}
-		return validateData(nil, s.Data, "data")
+		return append(validateData(nil, s.Data, "data"), validateSecretType(s)...)
 	})
 	if ok {
 		put(&d.file.Objects.Secrets, ref.NamespacedName, s)

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -9,21 +10,27 @@ import (
 // suggest is what to do about an unknown field: the known one that was likely
 // meant, as the rest of a sentence.
 func suggest(key string, fields map[string]*shape) string {
-	best, least := "", 4
-	for _, known := range slices.Sorted(maps.Keys(fields)) {
-		if strings.EqualFold(key, known) {
-			best = known
-			break
-		}
-		// A third of the letters wrong is a typo, more is another word.
-		if d := distance(key, known, least); d < least && 3*d <= max(len(known), 3) {
-			best, least = known, d
-		}
-	}
+	best := closest(key, slices.Values(slices.Sorted(maps.Keys(fields))))
 	if best == "" {
 		return "; remove it"
 	}
 	return `; did you mean "` + best + `"?`
+}
+
+// closest is the first of the sorted words that is most like a misspelt one, ""
+// when none is like it.
+func closest(word string, sorted iter.Seq[string]) string {
+	best, least := "", 4
+	for known := range sorted {
+		if strings.EqualFold(word, known) {
+			return known
+		}
+		// A third of the letters wrong is a typo, more is another word.
+		if d := distance(word, known, least); d < least && 3*d <= max(len(known), 3) {
+			best, least = known, d
+		}
+	}
+	return best
 }
 
 // distance counts the insertions, deletions and replacements between two words

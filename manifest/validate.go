@@ -71,6 +71,10 @@ func validateStaticMeta(pod *v1.Pod, o Options) field.ErrorList {
 	if pod.UID != "" && !SafeUID(pod.UID) {
 		errs = append(errs, field.Invalid(path.Child("uid"), string(pod.UID), "must be 1 to 63 letters, digits and dashes, since it names a directory"))
 	}
+	at := path.Child("annotations").Key(AnnotationRestartOnChange)
+	if v, ok := pod.Annotations[AnnotationRestartOnChange]; ok && v != "true" && v != "false" {
+		errs = append(errs, field.Invalid(at, v, `must be "true" or "false"`))
+	}
 	if o.Kind == KindAPI {
 		return errs
 	}
@@ -107,6 +111,9 @@ func validateSpec(spec *v1.PodSpec, node string, path *field.Path) field.ErrorLi
 	errs = append(errs, validateTolerations(spec.Tolerations, path.Child("tolerations"))...)
 	errs = append(errs, validateDNS(spec, path)...)
 	errs = append(errs, validatePodSecurity(spec.SecurityContext, path.Child("securityContext"))...)
+	for i, ref := range spec.ImagePullSecrets {
+		errs = append(errs, validateObjectName(ref.Name, path.Child("imagePullSecrets").Index(i).Child("name"))...)
+	}
 	errs = append(errs, validateVolumes(spec.Volumes, path.Child("volumes"))...)
 	return append(errs, validateContainers(spec, path)...)
 }

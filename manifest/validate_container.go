@@ -62,6 +62,7 @@ func validateContainer(c *v1.Container, volumes, names map[string]bool, path *fi
 	}
 	errs = append(errs, noNUL(path.Child("workingDir"), c.WorkingDir)...)
 	errs = append(errs, validatePorts(c.Ports, path.Child("ports"))...)
+	errs = append(errs, validateEnvFrom(c.EnvFrom, path.Child("envFrom"))...)
 	errs = append(errs, validateEnv(c.Env, path.Child("env"))...)
 	errs = append(errs, validateResources(&c.Resources, path.Child("resources"))...)
 	errs = append(errs, validateMounts(c.VolumeMounts, volumes, path.Child("volumeMounts"))...)

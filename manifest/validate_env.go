@@ -19,6 +19,12 @@ var envFieldPaths = []string{
 	"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
 }
 
+// downwardFieldPaths are what a fieldRef of a file may name, beside one label or
+// annotation.
+var downwardFieldPaths = []string{
+	"metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid",
+}
+
 // resourcePaths are what a resourceFieldRef may name, beside huge pages.
 var resourcePaths = []string{
 	"limits.cpu", "limits.ephemeral-storage", "limits.memory",
@@ -66,15 +72,51 @@ func validateEnvSource(v *v1.EnvVar, path *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(path, "", "names several sources; leave one"))
 	}
 	if from.FieldRef != nil {
-		errs = append(errs, validateFieldRef(from.FieldRef, path.Child("fieldRef"))...)
+		errs = append(errs, validateFieldRef(from.FieldRef, envFieldPaths, path.Child("fieldRef"))...)
 	}
 	if from.ResourceFieldRef != nil {
 		errs = append(errs, validateResourceRef(from.ResourceFieldRef, path.Child("resourceFieldRef"))...)
 	}
+	if ref := from.ConfigMapKeyRef; ref != nil {
+		errs = append(errs, validateKeyRef(ref.Name, ref.Key, path.Child("configMapKeyRef"))...)
+	}
+	if ref := from.SecretKeyRef; ref != nil {
+		errs = append(errs, validateKeyRef(ref.Name, ref.Key, path.Child("secretKeyRef"))...)
+	}
 	return errs
 }
 
-func validateFieldRef(ref *v1.ObjectFieldSelector, path *field.Path) field.ErrorList {
+func validateKeyRef(name, key string, path *field.Path) field.ErrorList {
+	errs := validateObjectName(name, path.Child("name"))
+	if key == "" {
+		return append(errs, field.Required(path.Child("key"), ""))
+	}
+	return append(errs, invalid(path.Child("key"), key, validation.IsConfigMapKey(key))...)
+}
+
+// validateEnvFrom checks the objects all of whose keys become variables.
+func validateEnvFrom(list []v1.EnvFromSource, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range list {
+		e, at := &list[i], path.Index(i)
+		if e.Prefix != "" {
+			errs = append(errs, invalid(at.Child("prefix"), e.Prefix, validation.IsRelaxedEnvVarName(e.Prefix))...)
+		}
+		switch {
+		case e.ConfigMapRef == nil && e.SecretRef == nil:
+			errs = append(errs, field.Forbidden(at, "names no source; give configMapRef or secretRef"))
+		case e.ConfigMapRef != nil && e.SecretRef != nil:
+			errs = append(errs, field.Forbidden(at, "names several sources; leave one"))
+		case e.ConfigMapRef != nil:
+			errs = append(errs, validateObjectName(e.ConfigMapRef.Name, at.Child("configMapRef", "name"))...)
+		default:
+			errs = append(errs, validateObjectName(e.SecretRef.Name, at.Child("secretRef", "name"))...)
+		}
+	}
+	return errs
+}
+
+func validateFieldRef(ref *v1.ObjectFieldSelector, known []string, path *field.Path) field.ErrorList {
 	at := path.Child("fieldPath")
 	if ref.APIVersion != "v1" {
 		return field.ErrorList{field.NotSupported(path.Child("apiVersion"), ref.APIVersion, []string{"v1"})}
@@ -89,10 +131,10 @@ func validateFieldRef(ref *v1.ObjectFieldSelector, path *field.Path) field.Error
 		}
 		return invalid(at, ref.FieldPath, validation.IsQualifiedName(key))
 	}
-	if ref.FieldPath == "spec.host" { // the old name of spec.nodeName
+	if ref.FieldPath == "spec.host" && slices.Contains(known, "spec.nodeName") { // its old name
 		return nil
 	}
-	return oneOf(at, ref.FieldPath, envFieldPaths...)
+	return oneOf(at, ref.FieldPath, known...)
 }
 
 func validateResourceRef(ref *v1.ResourceFieldSelector, path *field.Path) field.ErrorList {

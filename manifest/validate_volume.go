@@ -35,8 +35,24 @@ func validateVolumes(volumes []v1.Volume, fields *field.Path) field.ErrorList {
 		if v.HostPath != nil {
 			errs = append(errs, validateHostPath(v.HostPath, at.Child("hostPath"))...)
 		}
+		errs = append(errs, validateFilesOf(v, at)...)
 	}
 	return errs
+}
+
+// validateFilesOf checks a volume whose files podd writes.
+func validateFilesOf(v *v1.Volume, at *field.Path) field.ErrorList {
+	switch {
+	case v.ConfigMap != nil:
+		return validateConfigMapVolume(v.ConfigMap, at.Child("configMap"))
+	case v.Secret != nil:
+		return validateSecretVolume(v.Secret, at.Child("secret"))
+	case v.DownwardAPI != nil:
+		return validateDownwardVolume(v.DownwardAPI, at.Child("downwardAPI"))
+	case v.Projected != nil:
+		return validateProjected(v.Projected, at.Child("projected"))
+	}
+	return nil
 }
 
 // sources counts the sources of a volume.

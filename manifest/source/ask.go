@@ -41,7 +41,8 @@ func (f *follower) take(it *file, t text, now time.Time) {
 		return
 	}
 	decoded := f.opts.decode(t.data, it.path)
-	if decoded.Refused() {
+	// What was immutable in the content of before is so although podd was away.
+	if decoded.Refused() || len(decoded.Objects.Origins) > 0 {
 		f.fallBack(it)
 	}
 	version := t.stamp.version(now)

@@ -48,6 +48,7 @@ const (
 // offer takes a content that was read whole. It says whether the bytes are now
 // what runs and were not before, and so belong into the cache.
 func (c *content) offer(f *manifest.File, digest string, version, since time.Time) bool {
+	f = f.Keeping(c.runs)
 	c.there, c.problems = digest, f.Problems
 	if !c.takes(f) {
 		c.fallBehind(behindRefused, since)

@@ -155,7 +155,8 @@ func (s *stage) throughout(names []string) error {
 	return nil
 }
 
-// draftOf is a manifest: of pods, of none (empty), or of something refused.
+// draftOf is a manifest: of pods, of none (empty), or of something refused; or
+// of pods and an immutable object.
 func draftOf(args []string) string {
 	switch strings.Join(args, " ") {
 	case "nothing":
@@ -167,8 +168,13 @@ func draftOf(args []string) string {
 	case "broken":
 		return broken
 	}
-	if args[len(args)-1] == "broken" {
+	last := args[len(args)-1]
+	if last == "broken" {
 		return yaml(args[:len(args)-1]...) + "---\n" + broken
+	}
+	if data, ok := strings.CutPrefix(last, "frozen="); ok {
+		return yaml(args[:len(args)-1]...) + "---\n" +
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: frozen}\nimmutable: true\ndata: {a: " + data + "}\n"
 	}
 	return yaml(args...)
 }

@@ -1,0 +1,169 @@
+package manifest
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"hash"
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Supply is what the objects beside a pod hold for it: those it refers to, of
+// its own source and namespace. Immutable. A nil Supply holds nothing.
+type Supply struct {
+	ConfigMaps map[string]*v1.ConfigMap // by name
+	Secrets    map[string]*v1.Secret
+	// Missing says what is not there that the pod cannot start without, and
+	// where that was looked for; "" for nothing.
+	Missing string
+	// Files, Env and Pull tell one content of what is read for each role from
+	// another, also in another life of podd. Without the salt they were made
+	// with they tell nothing of the content.
+	Files, Env, Pull string
+}
+
+// ConfigMap is the object of a name; nil when there is none.
+func (s *Supply) ConfigMap(name string) *v1.ConfigMap {
+	if s == nil {
+		return nil
+	}
+	return s.ConfigMaps[name]
+}
+
+// Secret likewise.
+func (s *Supply) Secret(name string) *v1.Secret {
+	if s == nil {
+		return nil
+	}
+	return s.Secrets[name]
+}
+
+// SupplyOf looks up what a pod refers to; nil when it refers to nothing. Where
+// it comes to the same as before, before itself is the answer.
+func SupplyOf(p *Pod, objects map[string]Objects, salt string, before *Supply) *Supply {
+	used := Uses(p)
+	if len(used) == 0 {
+		return nil
+	}
+	own := objects[p.Origin.Source]
+	s := &Supply{Missing: missing(p, used, objects)}
+	for _, u := range used {
+		if c := own.ConfigMaps[u.Object.NamespacedName]; c != nil && u.Object.Kind == "ConfigMap" {
+			put(&s.ConfigMaps, c.Name, c)
+		}
+		if c := own.Secrets[u.Object.NamespacedName]; c != nil && u.Object.Kind == "Secret" {
+			put(&s.Secrets, c.Name, c)
+		}
+	}
+	if before != nil && s.Missing == before.Missing && maps.Equal(s.ConfigMaps, before.ConfigMaps) && maps.Equal(s.Secrets, before.Secrets) {
+		return before
+	}
+	s.Files, s.Env, s.Pull = s.version(salt, used, ForFiles), s.version(salt, used, ForEnv), s.version(salt, used, ForPull)
+	if before != nil && s.Missing == before.Missing && s.Files == before.Files && s.Env == before.Env && s.Pull == before.Pull {
+		return before
+	}
+	return s
+}
+
+// version digests the objects of one role, "" for none. What is missing counts.
+func (s *Supply) version(salt string, used []Use, role Role) string {
+	mac := hmac.New(sha256.New, []byte(salt))
+	var done []ObjectRef
+	for _, u := range used {
+		if u.Role != role || slices.Contains(done, u.Object) {
+			continue
+		}
+		done = append(done, u.Object)
+		write(mac, []byte(u.Object.Kind), []byte(u.Object.Name))
+		if c := s.ConfigMap(u.Object.Name); c != nil && u.Object.Kind == "ConfigMap" {
+			writeMap(mac, c.Data)
+			writeMap(mac, c.BinaryData)
+		}
+		if c := s.Secret(u.Object.Name); c != nil && u.Object.Kind == "Secret" {
+			writeMap(mac, c.Data)
+		}
+	}
+	if len(done) == 0 {
+		return ""
+	}
+	return hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// write adds texts so that no two lists of them come to the same.
+func write(h hash.Hash, texts ...[]byte) {
+	for _, text := range texts {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(text))))
+		h.Write(text)
+	}
+}
+
+func writeMap[V string | []byte](h hash.Hash, m map[string]V) {
+	h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(m))))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		write(h, []byte(key), []byte(m[key]))
+	}
+}
+
+// Bound is a Set whose pods have their objects. Immutable.
+type Bound struct {
+	// Set is the one that was bound, but a pod that is to restart when its
+	// objects change is another version for each content of them.
+	Set *Set
+	// Supplies has one for every pod that refers to objects.
+	Supplies map[types.NamespacedName]*Supply
+	written  map[types.NamespacedName]*Pod // the pods as they stand in the manifests
+}
+
+// Bind looks up the objects of a set's pods. What is as it was in before, which
+// may be nil, keeps its pointer. The salt must outlive podd and be known to
+// nobody who may not read Secrets.
+func Bind(s *Set, salt string, before *Bound) *Bound {
+	if before == nil {
+		before = &Bound{Set: &Set{}}
+	}
+	b := &Bound{Supplies: map[types.NamespacedName]*Supply{}, written: s.Pods}
+	bound := *s
+	bound.Pods = make(map[types.NamespacedName]*Pod, len(s.Pods))
+	for key, p := range s.Pods {
+		supply := SupplyOf(p, s.Objects, salt, before.Supplies[key])
+		if supply != nil {
+			b.Supplies[key] = supply
+		}
+		switch was := before.Supplies[key]; {
+		case !RestartsOnChange(p) || supply == nil:
+			bound.Pods[key] = p
+		case before.written[key] == p && was != nil && was.Files == supply.Files && was.Env == supply.Env:
+			bound.Pods[key] = before.Set.Pods[key]
+		default:
+			bound.Pods[key] = p.holding(supply)
+		}
+	}
+	b.Set = &bound
+	return b
+}
+
+// AnnotationRestartOnChange, when "true", has a pod replaced as an edit of it
+// would once an object changes that its variables or files are made of.
+const AnnotationRestartOnChange = "podd/restart-on-change"
+
+// RestartsOnChange tells whether a pod has that annotation.
+func RestartsOnChange(p *Pod) bool { return p.Spec.Annotations[AnnotationRestartOnChange] == "true" }
+
+// holding is the version of p for one content of its objects.
+func (p *Pod) holding(s *Supply) *Pod {
+	v := *p
+	v.Spec = p.Spec.DeepCopy()
+	v.Hash = hashVersion + digest("holding", p.Hash, s.Files, s.Env)
+	if p.FixedUID {
+		v.Spec.Annotations[AnnotationConfigHash] = v.Hash
+		return &v
+	}
+	v.UID = types.UID(digest("holding", string(p.UID), s.Files, s.Env))
+	v.Spec.UID, v.Spec.Annotations[AnnotationConfigHash] = v.UID, string(v.UID)
+	return &v
+}

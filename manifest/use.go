@@ -1,0 +1,124 @@
+package manifest
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Use is one place in a pod that reads an object beside it.
+type Use struct {
+	Object ObjectRef
+	Role   Role
+	// Keys must be there, beside the object; often none in particular.
+	Keys []string
+	// Optional says that the pod starts without the object or its keys.
+	Optional bool
+	// Field is where the object is named ("spec.volumes[0].configMap.name").
+	Field string
+}
+
+// Role is what an object is read for.
+type Role int
+
+// A mounted object's files follow it while the pod runs, variables are read
+// when their container starts, credentials when an image is pulled.
+const (
+	ForFiles Role = iota
+	ForEnv
+	ForPull
+)
+
+// Uses are the places where a pod reads objects beside it, in the order of its
+// fields. Pods of an API server read none.
+func Uses(p *Pod) []Use {
+	if p == nil || p.Origin.Kind == KindAPI {
+		return nil
+	}
+	u := &uses{namespace: p.Key.Namespace}
+	spec := &p.Spec.Spec
+	for i := range spec.Volumes {
+		u.volume(&spec.Volumes[i], fmt.Sprintf("spec.volumes[%d]", i))
+	}
+	for i, ref := range spec.ImagePullSecrets {
+		u.add("Secret", ref.Name, ForPull, ptrTo(true), fmt.Sprintf("spec.imagePullSecrets[%d].name", i))
+	}
+	for i := range spec.InitContainers {
+		u.container(&spec.InitContainers[i], fmt.Sprintf("spec.initContainers[%d]", i))
+	}
+	for i := range spec.Containers {
+		u.container(&spec.Containers[i], fmt.Sprintf("spec.containers[%d]", i))
+	}
+	return u.all
+}
+
+type uses struct {
+	namespace string
+	all       []Use
+}
+
+func (u *uses) add(kind, name string, role Role, optional *bool, field string, keys ...string) {
+	if name == "" {
+		return
+	}
+	u.all = append(u.all, Use{
+		Object: ObjectRef{kind, types.NamespacedName{Namespace: u.namespace, Name: name}},
+		Role:   role, Keys: keys, Optional: isTrue(optional), Field: field,
+	})
+}
+
+func (u *uses) volume(v *v1.Volume, at string) {
+	switch {
+	case v.ConfigMap != nil:
+		u.add("ConfigMap", v.ConfigMap.Name, ForFiles, v.ConfigMap.Optional, at+".configMap.name", keysOf(v.ConfigMap.Items)...)
+	case v.Secret != nil:
+		u.add("Secret", v.Secret.SecretName, ForFiles, v.Secret.Optional, at+".secret.secretName", keysOf(v.Secret.Items)...)
+	case v.Projected != nil:
+		for i := range v.Projected.Sources {
+			s, at := &v.Projected.Sources[i], fmt.Sprintf("%s.projected.sources[%d]", at, i)
+			if s.ConfigMap != nil {
+				u.add("ConfigMap", s.ConfigMap.Name, ForFiles, s.ConfigMap.Optional, at+".configMap.name", keysOf(s.ConfigMap.Items)...)
+			}
+			if s.Secret != nil {
+				u.add("Secret", s.Secret.Name, ForFiles, s.Secret.Optional, at+".secret.name", keysOf(s.Secret.Items)...)
+			}
+		}
+	}
+}
+
+func (u *uses) container(c *v1.Container, at string) {
+	for i := range c.EnvFrom {
+		e, at := &c.EnvFrom[i], fmt.Sprintf("%s.envFrom[%d]", at, i)
+		if e.ConfigMapRef != nil {
+			u.add("ConfigMap", e.ConfigMapRef.Name, ForEnv, e.ConfigMapRef.Optional, at+".configMapRef.name")
+		}
+		if e.SecretRef != nil {
+			u.add("Secret", e.SecretRef.Name, ForEnv, e.SecretRef.Optional, at+".secretRef.name")
+		}
+	}
+	for i := range c.Env {
+		from, at := c.Env[i].ValueFrom, fmt.Sprintf("%s.env[%d].valueFrom", at, i)
+		if from == nil {
+			continue
+		}
+		if ref := from.ConfigMapKeyRef; ref != nil {
+			u.add("ConfigMap", ref.Name, ForEnv, ref.Optional, at+".configMapKeyRef.name", ref.Key)
+		}
+		if ref := from.SecretKeyRef; ref != nil {
+			u.add("Secret", ref.Name, ForEnv, ref.Optional, at+".secretKeyRef.name", ref.Key)
+		}
+	}
+}
+
+func keysOf(items []v1.KeyToPath) []string {
+	var keys []string
+	for _, item := range items {
+		keys = append(keys, item.Key)
+	}
+	return keys
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+func ptrTo[T any](v T) *T { return &v }
