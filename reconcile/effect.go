@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -32,20 +33,22 @@ type Runtime interface {
 	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration, limit int) (runtime.ExecResult, error)
 }
 
-// Images makes images present. Ensure returns the reference to create a
+// Images makes images present, with secrets as further credentials of the
+// registry. Ensure returns the reference to create a
 // container from, and a warning where that is not what the policy asked for. A
 // failed pull is a *runtime.PullError, within a *Later that says when another
 // try makes sense.
 type Images interface {
-	Ensure(ctx context.Context, image, policy string) (ref, warning string, err error)
+	Ensure(ctx context.Context, image, policy string, secrets []*v1.Secret) (ref, warning string, err error)
 }
 
 // Disk is what podd keeps of pods on disk.
 type Disk interface {
-	// Prepare makes the pod's volumes and returns their host paths by name.
-	Prepare(ctx context.Context, pod *manifest.Pod) (map[string]string, error)
+	// Prepare makes the pod's volumes, brings those with files to what files says
+	// of them, and returns their host paths by name.
+	Prepare(ctx context.Context, pod *manifest.Pod, files func(*v1.Volume) (map[string]render.File, error)) (map[string]string, error)
 	// Check makes nothing and tells what would keep Prepare from succeeding.
-	Check(ctx context.Context, pod *manifest.Pod) error
+	Check(ctx context.Context, pod *manifest.Pod, files func(*v1.Volume) (map[string]render.File, error)) error
 	// Release removes the volumes and keeps the directory.
 	Release(ctx context.Context, uid types.UID) error
 	// Remove removes the directory with all that is in it.
@@ -89,11 +92,13 @@ type Effects struct {
 
 // scene is what an effect may look at: immutable values of its worker.
 type scene struct {
-	key       types.NamespacedName
-	desired   *manifest.Pod
-	successor *manifest.Pod
-	observed  []runtime.Incarnation
-	node      *render.Node
+	key        types.NamespacedName
+	desired    *manifest.Pod
+	successor  *manifest.Pod
+	supply     *manifest.Supply // of desired
+	nextSupply *manifest.Supply
+	observed   []runtime.Incarnation
+	node       *render.Node
 }
 
 // version is the one of the scene whose volumes are asked about.
@@ -119,6 +124,7 @@ type fact struct {
 	warning    string              // what is not quite as it should be
 	attempts   map[string]uint32   // lowest free attempt numbers
 	probe      probe.Result
+	written    string // the plan.Objects.Files of volumes as written
 }
 
 // of tells whether the action was for a version; p may be nil.
@@ -135,11 +141,16 @@ func (e *Effects) do(ctx context.Context, a plan.Action, s scene) fact {
 		if a.Successor {
 			f.version = s.successor
 		}
-		f.ref, f.warning, f.err = e.Images.Ensure(ctx, a.Image, a.Policy)
+		f.ref, f.warning, f.err = e.ensure(ctx, s, f.version, a)
 	case plan.PrepareVolumes:
-		f.attempts, f.err = e.prepare(ctx, s.desired)
+		f.written = s.written()
+		f.attempts, f.err = e.prepare(ctx, s)
+	case plan.UpdateVolumes:
+		f.written = s.written()
+		_, f.err = e.Disk.Prepare(ctx, s.desired, s.files(s.desired))
 	case plan.CheckVolumes:
-		f.err = e.Disk.Check(ctx, s.version(a))
+		p := s.version(a)
+		f.err = e.Disk.Check(ctx, p, s.files(p))
 	case plan.RunSandbox:
 		f.sandbox, f.err = e.runSandbox(ctx, s, a)
 	case plan.StartContainer:
@@ -168,11 +179,21 @@ func (e *Effects) do(ctx context.Context, a plan.Action, s scene) fact {
 	return f
 }
 
-func (e *Effects) prepare(ctx context.Context, pod *manifest.Pod) (map[string]uint32, error) {
-	if _, err := e.Disk.Prepare(ctx, pod); err != nil {
+// ensure gets an image with the credentials of a version.
+func (e *Effects) ensure(ctx context.Context, s scene, p *manifest.Pod, a plan.EnsureImage) (ref, warning string, err error) {
+	secrets, without := s.pullSecrets(p)
+	ref, warning, err = e.Images.Ensure(ctx, a.Image, a.Policy, secrets)
+	if err != nil && without != "" {
+		err = fmt.Errorf("%w%s", err, without)
+	}
+	return ref, warning, err
+}
+
+func (e *Effects) prepare(ctx context.Context, s scene) (map[string]uint32, error) {
+	if _, err := e.Disk.Prepare(ctx, s.desired, s.files(s.desired)); err != nil {
 		return nil, err
 	}
-	return e.Leftovers.NextAttempts(pod)
+	return e.Leftovers.NextAttempts(s.desired)
 }
 
 // stopSandbox ends a sandbox. How the containers of a wanted version ended is

@@ -84,13 +84,13 @@ func (e *Effects) containerInput(ctx context.Context, s scene, a plan.StartConta
 	if sandbox == nil {
 		return nil, in, fmt.Errorf("creating container %s: %w", a.Container, errSandboxGone)
 	}
-	volumes, err := e.Disk.Prepare(ctx, s.desired)
+	volumes, err := e.Disk.Prepare(ctx, s.desired, s.files(s.desired))
 	if err != nil {
 		return nil, in, err
 	}
 	c, kind, index := findContainer(s.desired.Spec, a.Container)
 	in = render.ContainerInput{
-		Pod: s.desired, Container: c, Node: *s.node, Attempt: a.Attempt,
+		Pod: s.desired, Container: c, Node: *s.node, Supply: s.supply, Attempt: a.Attempt,
 		Image: a.ImageRef, PodIPs: status.OnePerFamily(sandbox.IPs, s.node.HostIPs), Volumes: volumes,
 		BackoffStep: a.Backoff, Kind: string(kind), Index: index,
 	}

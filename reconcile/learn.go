@@ -33,6 +33,9 @@ func (w *worker) learn(f fact) (ask bool) {
 	case plan.PrepareVolumes:
 		w.learnVolumes(f)
 		return false
+	case plan.UpdateVolumes:
+		w.learnUpdate(f)
+		return false
 	case plan.CheckVolumes:
 		w.learnCheck(a, f)
 		return false
@@ -140,9 +143,19 @@ func (w *worker) learnVolumes(f fact) {
 		return
 	}
 	w.in.History.Volumes = plan.Failure{}
-	w.in.History.VolumesReady = true
+	w.in.History.VolumesReady, w.in.History.Written = true, f.written
 	for name, n := range f.attempts {
 		w.container(name, func(h *plan.ContainerHistory) { h.Attempt = max(h.Attempt, n) })
+	}
+}
+
+func (w *worker) learnUpdate(f fact) {
+	switch {
+	case !f.of(w.in.Desired):
+	case f.err != nil:
+		w.in.History.Update = failed(w.in.History.Update, f, "")
+	default:
+		w.in.History.Update, w.in.History.Written = plan.Failure{}, f.written
 	}
 }
 

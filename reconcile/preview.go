@@ -24,6 +24,8 @@ type PreviewInput struct {
 	// MaxBackoff and SourceKinds are those of Options.
 	MaxBackoff  time.Duration
 	SourceKinds map[string]string
+	// Instance is the id of the podd that owns the root; "" for none.
+	Instance string
 }
 
 // Planned is what would be done about one pod name.
@@ -40,6 +42,8 @@ func Preview(in PreviewInput) ([]Planned, error) {
 	if err != nil {
 		return nil, err
 	}
+	bound := manifest.Bind(in.Set, in.Instance, nil)
+	in.Set = bound.Set
 	keys := map[types.NamespacedName]bool{}
 	for key := range in.Set.Pods {
 		keys[key] = true
@@ -64,7 +68,7 @@ func Preview(in PreviewInput) ([]Planned, error) {
 		w := &worker{key: key, journals: in.Journals, refresh: func(types.NamespacedName) {}, log: slog.New(slog.DiscardHandler)}
 		w.recall(past[key], time.Time{})
 		w.obey(order{
-			desired: in.Set.Pods[key], certain: in.certain(key), verdict: verdicts[key],
+			desired: in.Set.Pods[key], supply: bound.Supplies[key], certain: in.certain(key), verdict: verdicts[key],
 			node: planNode(in.Node, in.Adopt, in.MaxBackoff), seen: true, pod: in.Seen.Pods[key], asOf: time.Now(),
 		})
 		w.in.Now = time.Now()

@@ -64,7 +64,8 @@ type Router struct {
 	ended   chan struct{} // closed when Run returns
 
 	entries map[types.NamespacedName]*entry
-	set     *manifest.Set
+	bound   *manifest.Bound // the newest set with its objects; nil before the first
+	set     *manifest.Set   // that of bound
 	node    runtime.Node
 	render  *render.Node
 	seen    bool        // a whole snapshot came
@@ -184,6 +185,8 @@ func (r *Router) pending() bool {
 }
 
 func (r *Router) takeSet(ctx context.Context, s *manifest.Set) {
+	r.bound = manifest.Bind(s, r.o.Render.Instance, r.bound)
+	s = r.bound.Set
 	r.set, r.dirty, r.setChanged = s, true, true
 	for key := range s.Pods {
 		r.entry(ctx, key, nil)

@@ -18,7 +18,7 @@ func (r *Router) orderAll() {
 func (r *Router) order(key types.NamespacedName, e *entry, v plan.Verdict) {
 	o, was := r.compose(key, e, v), e.order
 	if was.seq > 0 && was.desired == o.desired && was.certain == o.certain && was.verdict == o.verdict &&
-		was.node == o.node && was.runtime == o.runtime && was.render == o.render && was.hurry == o.hurry {
+		was.supply == o.supply && was.earlier == o.earlier && was.earlierSupply == o.earlierSupply && was.node == o.node && was.runtime == o.runtime && was.render == o.render && was.hurry == o.hurry {
 		return
 	}
 	if was.seq == 0 && r.seen {
@@ -41,8 +41,28 @@ func (r *Router) compose(key types.NamespacedName, e *entry, v plan.Verdict) ord
 			e.admit(o.desired)
 		}
 	}
+	r.supply(key, e, &o)
 	o.certain = o.desired == nil && r.certain(e)
 	return o
+}
+
+// supply adds what the objects beside a pod hold for the wanted version, and for
+// an earlier one that is still in force: its files follow them, too, unless a
+// change of them is what it is to be replaced for.
+func (r *Router) supply(key types.NamespacedName, e *entry, o *order) {
+	if r.bound == nil || o.desired == nil {
+		return
+	}
+	o.supply = r.bound.Supplies[key]
+	if e.report == nil || e.report.Version == nil || sameVersion(e.report.Version, o.desired) {
+		return
+	}
+	o.earlier = e.report.Version
+	if manifest.RestartsOnChange(o.earlier) {
+		o.earlier = nil
+		return
+	}
+	o.earlierSupply = manifest.SupplyOf(o.earlier, r.set.Objects, r.o.Render.Instance, e.order.earlierSupply)
 }
 
 func (r *Router) post(e *entry, o order) {

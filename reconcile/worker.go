@@ -21,6 +21,12 @@ import (
 type order struct {
 	seq     uint64
 	desired *manifest.Pod
+	// supply is what the objects beside desired hold for it, earlierSupply for
+	// the version that the worker had in force, where that is another.
+	supply        *manifest.Supply
+	earlier       *manifest.Pod
+	earlierSupply *manifest.Supply
+
 	certain bool
 	verdict plan.Verdict
 	node    plan.Node
@@ -64,6 +70,9 @@ type worker struct {
 
 	in          plan.Input
 	seq         uint64
+	order       order // the newest
+	supply      *manifest.Supply
+	nextSupply  *manifest.Supply
 	runtimeName string
 	render      *render.Node
 	flights     map[string]flight

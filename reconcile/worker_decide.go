@@ -25,6 +25,7 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	news = news || d.Succeed || d.Finished != nil || d.Stopping != nil
 	if d.Succeed {
 		w.begin(w.in.Successor)
+		w.look()
 		d = plan.Next(w.in)
 	}
 	if err := w.commit(d); err != nil {
@@ -91,6 +92,6 @@ func (w *worker) start(ctx context.Context, a plan.Action) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	w.flights[subject] = flight{a, time.Now(), cancel}
-	s := scene{w.key, w.in.Desired, w.in.Successor, w.in.Observed, w.render}
+	s := scene{w.key, w.in.Desired, w.in.Successor, w.supply, w.nextSupply, w.in.Observed, w.render}
 	w.running.Go(func() { w.facts <- w.effects.do(ctx, a, s) })
 }

@@ -13,7 +13,9 @@ import (
 
 func (w *worker) obey(o order) {
 	w.seq, w.runtimeName, w.render = o.seq, o.runtime, o.render
+	w.order = o
 	w.want(o.desired)
+	w.look()
 	if o.seen {
 		w.observe(o.pod, o.asOf)
 		if o.stale {

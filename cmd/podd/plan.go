@@ -46,6 +46,9 @@ func (c *PlanCmd) Run(ctx context.Context, s Streams) error {
 		Limits: plan.Limits{MaxPods: cfg.MaxPods}, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
 		SourceKinds: sourceKinds(all),
 	}
+	if in.Instance, err = reconcile.PeekID(cfg.RootDir); err != nil {
+		return err
+	}
 	looking, cancel := context.WithTimeout(ctx, planPatience)
 	defer cancel()
 	if in.Seen, in.Node, err = lookOnce(looking, &cfg); err != nil {

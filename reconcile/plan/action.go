@@ -29,6 +29,13 @@ type EnsureImage struct {
 // harmless.
 type PrepareVolumes struct{ UID types.UID }
 
+// UpdateVolumes brings the files of a running pod's volumes to what its objects
+// now hold; doing it twice is harmless.
+type UpdateVolumes struct {
+	UID   types.UID
+	Files string // as in Objects
+}
+
 // CheckVolumes looks, making nothing, whether a version that is to take over
 // could have its volumes.
 type CheckVolumes struct {
@@ -93,6 +100,7 @@ func (a EnsureImage) Subject() string {
 	return "image/" + a.Container
 }
 func (a PrepareVolumes) Subject() string  { return "dir/" + string(a.UID) }
+func (a UpdateVolumes) Subject() string   { return "dir/" + string(a.UID) }
 func (CheckVolumes) Subject() string      { return "next volumes" }
 func (a RunSandbox) Subject() string      { return "sandbox" }
 func (a StartContainer) Subject() string  { return "container/" + a.Container }
@@ -106,6 +114,7 @@ func (a RemoveDir) Subject() string       { return "dir/" + string(a.UID) }
 // Verbs: two actions of one subject and verb are the same undertaking.
 func (EnsureImage) Verb() string     { return "pull" }
 func (PrepareVolumes) Verb() string  { return "prepare" }
+func (UpdateVolumes) Verb() string   { return "update" }
 func (CheckVolumes) Verb() string    { return "check" }
 func (RunSandbox) Verb() string      { return "run" }
 func (StartContainer) Verb() string  { return "start" }
@@ -120,6 +129,7 @@ func (a EnsureImage) String() string {
 	return fmt.Sprintf("get image %s for %s (%s)", a.Image, a.Container, a.Policy)
 }
 func (a PrepareVolumes) String() string { return "prepare volumes" }
+func (UpdateVolumes) String() string    { return "update the files of volumes" }
 func (CheckVolumes) String() string     { return "check the volumes of the edit" }
 func (a RunSandbox) String() string     { return fmt.Sprintf("run sandbox, attempt %d", a.Attempt) }
 func (a StartContainer) String() string {
@@ -145,6 +155,7 @@ func (EndForeign) sealed()      {}
 func (EnsureImage) sealed()     {}
 func (PrepareVolumes) sealed()  {}
 func (CheckVolumes) sealed()    {}
+func (UpdateVolumes) sealed()   {}
 func (RunSandbox) sealed()      {}
 func (StartContainer) sealed()  {}
 func (StopContainer) sealed()   {}

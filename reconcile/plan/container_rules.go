@@ -60,6 +60,8 @@ func (f *facts) steps(d *Decision) {
 			break
 		}
 	}
+	f.tellMissing(d)
+	f.updateVolumes(d)
 }
 
 // keepPreparing names what is under way to make the pod's ground, though no

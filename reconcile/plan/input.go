@@ -31,7 +31,9 @@ type Input struct {
 	Node   Node
 	// Verdict is the node's admission of the newest wanted version.
 	Verdict Verdict
-	History History
+	// Objects is what Desired's references come to, NextObjects what Successor's.
+	Objects, NextObjects Objects
+	History              History
 	// Evict ends the wanted version for good; nil: no reason to.
 	Evict    *Evict
 	InFlight map[string]Action // by subject
@@ -52,6 +54,17 @@ type Dir struct {
 	// podd that was killed may still make a sandbox, and cgroups that nothing
 	// but this directory's name leads to.
 	Keep time.Time
+}
+
+// Objects is what a pod's references to ConfigMaps and Secrets come to. The zero
+// value is that of a pod without any.
+type Objects struct {
+	// Missing says what is not there that the pod cannot start without, and where
+	// it was looked for; "" for nothing.
+	Missing string
+	// Files tells one content of what its volumes are written from from another;
+	// "" when none is.
+	Files string
 }
 
 // Node is what decisions need to know of the machine.
@@ -110,6 +123,11 @@ type History struct {
 	Volumes Failure
 	// VolumesReady says that the volumes of the present version are prepared.
 	VolumesReady bool
+	// Written is the Objects.Files that the volumes of the present version have;
+	// "" when nobody looked yet.
+	Written string
+	// Update remembers failures to write a newer one.
+	Update Failure
 	// Checked is the last answer about the volumes of a version to come.
 	Checked Checked
 	// SeenExit is when an exit was first seen, by container ID: the anchor of

@@ -81,6 +81,7 @@ func (c *choices) input() Input {
 		Now: c.start, Certain: c.is(), Unseen: c.is(), Hurry: c.is(), InFlight: map[string]Action{},
 		Node:    Node{Reachable: c.n(8) > 0, Ready: c.n(8) > 0, NetworkReady: c.n(8) > 0, Adopt: c.is()},
 		Verdict: Verdict{Answer: Answer(c.n(3)), Message: "because"},
+		Objects: c.objects(), NextObjects: c.objects(),
 	}
 	if c.n(8) > 0 {
 		in.Desired = c.pod()
@@ -97,13 +98,17 @@ func (c *choices) input() Input {
 	in.History = c.history(in.Observed)
 	for _, a := range []Action{
 		RunSandbox{Attempt: uint32(c.n(3))}, StartContainer{Container: "c0", SandboxID: "s1"}, StopContainer{ID: "c2", Container: "c0"},
-		EnsureImage{Container: "c0", Image: "a:1"}, PrepareVolumes{UID: "u1"}, RemoveDir{UID: "u2"}, StopSandbox{ID: "s1"}, RemoveSandbox{ID: "s4"},
+		EnsureImage{Container: "c0", Image: "a:1"}, PrepareVolumes{UID: "u1"}, UpdateVolumes{UID: "u2", Files: "1"}, RemoveDir{UID: "u2"}, StopSandbox{ID: "s1"}, RemoveSandbox{ID: "s4"},
 	} {
 		if c.n(6) == 1 {
 			in.InFlight[a.Subject()] = a
 		}
 	}
 	return in
+}
+
+func (c *choices) objects() Objects {
+	return Objects{Missing: []string{"", "", "a Secret"}[c.n(3)], Files: []string{"", "1", "2"}[c.n(3)]}
 }
 
 func (c *choices) pod() *manifest.Pod {
@@ -179,7 +184,7 @@ func (c *choices) history(observed []runtime.Incarnation) History {
 	h := History{
 		VolumesReady: c.is(), Containers: map[string]ContainerHistory{}, SeenExit: map[string]time.Time{},
 		Released: map[string]bool{}, Cleanup: map[string]Failure{}, Next: map[string]Image{}, Probed: map[string]Probed{},
-		Sandbox: c.failure(), Volumes: c.failure(),
+		Sandbox: c.failure(), Volumes: c.failure(), Update: c.failure(), Written: []string{"", "1"}[c.n(2)],
 	}
 	for _, name := range []string{"c0", "c1", "i0", "i1"} {
 		ch := ContainerHistory{Attempt: uint32(c.n(4)), Image: c.image(), Start: c.failure()}

@@ -97,6 +97,9 @@ func unfounded(in Input, a Action) error {
 		if in.Unseen {
 			return fmt.Errorf("the last try was not looked at")
 		}
+		if in.Objects.Missing != "" && (sortFacts(&in).cur == nil || !sortFacts(&in).cur.Ready) {
+			return fmt.Errorf("without what it needs")
+		}
 		return alone(in)
 	case StopContainer:
 		return measured(in, a)
@@ -175,6 +178,9 @@ func handsOver(in Input) error {
 	}
 	if in.Verdict.Answer == Reject {
 		return fmt.Errorf("a version that runs is given up for one that is rejected")
+	}
+	if in.NextObjects.Missing != "" {
+		return fmt.Errorf("a version that runs is given up for one that lacks something")
 	}
 	for _, c := range containersOf(&in.Successor.Spec.Spec) {
 		if img := in.History.Next[c.Name]; img.Name != c.Image || img.Ref == "" {
@@ -312,6 +318,10 @@ func FuzzNext(f *testing.F) { f.Fuzz(rapid.MakeFuzz(laws())) }
 func (w *world) calm(t *rapid.T, wanted *manifest.Pod) {
 	happenings["unforeign"](w, op{}, nil)
 	w.images, w.volumes = map[string]error{}, nil
+	for hash, o := range w.objects {
+		o.Missing = ""
+		w.objects[hash] = o
+	}
 	w.in.Node = Node{Reachable: true, Ready: true, NetworkReady: true}
 	w.in.Verdict, w.in.Certain, w.in.Hurry = Verdict{}, true, false
 	w.want(wanted)
@@ -372,8 +382,12 @@ func (w *world) checkEnd(t *rapid.T, wanted *manifest.Pod) {
 	w.checkRunning(t, d, &lives[0])
 }
 
-// checkRunning: each container that should runs exactly once.
+// checkRunning: each container that should runs exactly once, and the files are
+// those of the newest objects.
 func (w *world) checkRunning(t *rapid.T, d Decision, inc *runtime.Incarnation) {
+	if want := w.objects[w.in.Desired.Hash].Files; want != "" && w.written[inc.UID] != want {
+		t.Fatalf("the files are those of %q, not %q\n%s", w.written[inc.UID], want, d)
+	}
 	runs := map[string]int{}
 	for _, c := range running(inc) {
 		runs[c.Name]++

@@ -30,6 +30,17 @@ func (w *world) learn(a Action, p *manifest.Pod, err error) {
 			return
 		}
 		w.in.History.Volumes, w.in.History.VolumesReady = Failure{}, true
+		w.in.History.Written = w.written[p.UID]
+		return
+	case UpdateVolumes:
+		if p != w.in.Desired {
+			return
+		}
+		if err != nil {
+			w.in.History.Update = w.failure(w.in.History.Update, err)
+			return
+		}
+		w.in.History.Update, w.in.History.Written = Failure{}, w.written[p.UID]
 		return
 	case CheckVolumes:
 		c := Checked{UID: a.UID, Hash: a.Hash}

@@ -33,6 +33,8 @@ type world struct {
 	volumes error                 // why they cannot be had; nil: they can
 	ails    map[string]string     // what a probe's attempts fail with, by subject; missing: they pass
 	told    map[string]Probed     // verdicts of probes, as a journal has them
+	objects map[string]Objects    // of versions, by hash
+	written map[types.UID]string  // the Objects.Files on disk
 	past    map[types.UID]*Finished
 	start   time.Time
 	// skew is what the machine's wall clock is off by.
@@ -47,6 +49,7 @@ func newWorld() *world {
 	w := &world{
 		images: map[string]error{}, ails: map[string]string{}, past: map[types.UID]*Finished{}, given: map[string]bool{}, began: map[string]time.Time{}, made: map[string]bool{}, scene: map[string]*manifest.Pod{},
 		start: time.Now(), termCode: 143, starts: map[string]int{},
+		objects: map[string]Objects{}, written: map[types.UID]string{},
 	}
 	w.in = Input{
 		Certain: true, Now: w.start, InFlight: map[string]Action{},
@@ -150,9 +153,11 @@ func cloneAll(all []runtime.Incarnation) []runtime.Incarnation {
 // decide plans and begins what the plan names.
 func (w *world) decide() Decision {
 	w.note()
+	w.lookUp()
 	d := Next(w.in)
 	if d.Succeed {
 		w.begin(w.in.Successor)
+		w.lookUp()
 		d = Next(w.in)
 	}
 	if d.Stopping != nil {
@@ -185,6 +190,17 @@ func (w *world) decide() Decision {
 		}
 	}
 	return d
+}
+
+// lookUp has the objects of what is wanted, as a router does.
+func (w *world) lookUp() {
+	of := func(p *manifest.Pod) Objects {
+		if p == nil {
+			return Objects{}
+		}
+		return w.objects[p.Hash]
+	}
+	w.in.Objects, w.in.NextObjects = of(w.in.Desired), of(w.in.Successor)
 }
 
 // note is what a worker takes from an observation before it plans.
@@ -273,7 +289,17 @@ func (w *world) do(a Action, p *manifest.Pod) error {
 	switch a := a.(type) {
 	case EnsureImage:
 		return w.images[a.Image]
-	case PrepareVolumes, CheckVolumes:
+	case PrepareVolumes:
+		if w.volumes == nil {
+			w.written[a.UID] = w.objects[p.Hash].Files
+		}
+		return w.volumes
+	case UpdateVolumes:
+		if w.volumes == nil {
+			w.written[a.UID] = a.Files
+		}
+		return w.volumes
+	case CheckVolumes:
 		return w.volumes
 	case RunSandbox:
 		return w.runSandbox(a, p)

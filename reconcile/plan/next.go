@@ -101,7 +101,9 @@ func (f *facts) successorWaits(d *Decision) (why string, problem bool) {
 		}
 		d.tryImage(f.in, cs, img, true)
 	}
-	if vol, bad := f.volumesWait(d, f.in.Successor); vol != "" {
+	if f.in.NextObjects.Missing != "" {
+		why, problem = f.in.NextObjects.Missing, true
+	} else if vol, bad := f.volumesWait(d, f.in.Successor); vol != "" {
 		why, problem = cmp.Or(why, vol), problem || bad
 	}
 	if node := f.nodeWaits(f.in.Successor); node != "" {

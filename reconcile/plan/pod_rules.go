@@ -44,6 +44,8 @@ func init() {
 		{"not admitted", PhaseWait, (*facts).notAdmitted, (*facts).waitAdmission},
 		{"runtime not ready", PhaseWait, (*facts).runtimeNotReady, (*facts).waitReady},
 		{"network not ready", PhaseWait, (*facts).networkNotReady, (*facts).waitNetwork},
+		// What it is to read may come later; half a pod helps nobody.
+		{"objects missing", PhaseWait, (*facts).objectsMissing, (*facts).waitObjects},
 		{"no sandbox", PhasePrepare, func(f *facts) bool { return f.cur == nil || !f.cur.Ready }, (*facts).prepare},
 		{"init", PhaseInit, (*facts).initPending, (*facts).steps},
 		{"run", PhaseRun, func(*facts) bool { return true }, (*facts).steps},
@@ -121,7 +123,7 @@ func (f *facts) keepsEarlier() bool {
 	if f.in.Desired == nil || inc == nil || !Live(inc) || f.in.ending(inc.ID) || Runs(f.in.Desired, inc) || !slices.ContainsFunc(inc.Containers, ran) {
 		return false
 	}
-	if f.in.Verdict.Answer == Reject || f.nodeWaits(f.in.Desired) != "" {
+	if f.in.Verdict.Answer == Reject || f.nodeWaits(f.in.Desired) != "" || f.in.Objects.Missing != "" {
 		return true
 	}
 	for i := range f.members {
@@ -148,7 +150,9 @@ func (f *facts) keepEarlier(d *Decision) {
 		}
 		d.Steps = append(d.Steps, step)
 	}
-	if vol, bad := f.volumesWait(d, f.in.Desired); vol != "" {
+	if f.in.Objects.Missing != "" {
+		why, d.Problem = f.in.Objects.Missing, true
+	} else if vol, bad := f.volumesWait(d, f.in.Desired); vol != "" {
 		why, d.Problem = cmp.Or(why, vol), d.Problem || bad
 	}
 	if node := f.nodeWaits(f.in.Desired); node != "" {

@@ -105,7 +105,10 @@ func TestPodRules(t *testing.T) {
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.Exited)
 			in.History.Released["s-u"] = true
 		}, "no sandbox", PhasePrepare},
-		"no sandbox": {func(in *Input) { in.Observed = nil }, "no sandbox", PhasePrepare},
+		"objects missing":                  {func(in *Input) { in.Observed, in.Objects.Missing = nil, "a Secret" }, "objects missing", PhaseWait},
+		"objects missing, and runs":        {func(in *Input) { in.Objects.Missing = "a Secret" }, "run", PhaseRun},
+		"objects missing, another version": {func(in *Input) { in.Desired = versioned("next"); in.Objects.Missing = "a Secret" }, "keep the earlier version", PhaseWait},
+		"no sandbox":                       {func(in *Input) { in.Observed = nil }, "no sandbox", PhasePrepare},
 		"init to do": {func(in *Input) {
 			in.Desired.Spec.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}}
 			in.Observed[0].Containers = nil

@@ -121,6 +121,27 @@ func (s *stage) volume(args []string) error {
 	return nil
 }
 
+// objects of a version: what is missing, or what the files are made from.
+func (s *stage) object(args []string) error {
+	p := s.pods[args[0]]
+	if p == nil {
+		return fmt.Errorf("no pod %s", args[0])
+	}
+	o := s.objects[p.Hash]
+	switch text := strings.Join(args[2:], " "); args[1] {
+	case "missing":
+		o.Missing = text
+	case "there":
+		o.Missing = ""
+	case "hold":
+		o.Files = text
+	default:
+		return fmt.Errorf("unknown word %s", args[1])
+	}
+	s.objects[p.Hash] = o
+	return nil
+}
+
 func (s *stage) node(args []string) error {
 	n := &s.in.Node
 	switch args[0] {

@@ -38,6 +38,7 @@ var update = flag.Bool("update", false, "rewrite testdata/plan/*.txt")
 //	foreign UID           a sandbox that others made; foreign ends
 //	volumes TEXT          they cannot be had, because; "ok": they can
 //	health C KIND TEXT    attempts of that probe fail with it; "ok": they pass
+//	objects NAME WORD     of a pod: missing TEXT, there, or hold CONTENT
 //	image NAME TEXT       it cannot be had, because; TEXT "ok": it can
 //	node WORD             up, down, unready, ready, nonetwork, network, adopt
 //	verdict ANSWER TEXT   admit, wait or reject
@@ -152,6 +153,7 @@ var commands = map[string]func(*stage, []string) error{
 	"image":   (*stage).image,
 	"health":  (*stage).health,
 	"volumes": (*stage).volume,
+	"objects": (*stage).object,
 	"node":    (*stage).node,
 	"verdict": (*stage).verdict,
 	"restart": (*stage).restart,

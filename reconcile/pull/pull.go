@@ -1,5 +1,5 @@
 // Package pull makes images present by their pull policy. Pods that want the
-// same image share one pull, one back-off and its result; pulls of different
+// same image with the same credentials share one pull, one back-off and its result; pulls of different
 // images run side by side up to a bound, so a registry that hangs holds one
 // place and no more. A pull that no pod waits for any longer is cancelled.
 package pull
@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,9 +61,9 @@ type Puller struct {
 	places chan struct{} // nil: no bound
 	rate   *rate.Limiter // nil: no limit
 
-	mu       sync.Mutex // guards all following fields
-	flights  map[string]*flight
-	failures map[string]failure
+	mu       sync.Mutex         // guards all following fields
+	flights  map[string]*flight // by order.key
+	failures map[string]failure // likewise
 }
 
 var _ reconcile.Images = (*Puller)(nil)
@@ -95,9 +96,10 @@ func New(o Options) *Puller {
 	return p
 }
 
-// Ensure makes image present and returns what to create containers from. A
-// warning says that it is not what the policy asked for.
-func (p *Puller) Ensure(ctx context.Context, image, policy string) (ref, warning string, err error) {
+// Ensure makes image present and returns what to create containers from, with
+// the credentials in secrets before those of Options. A warning says that it is
+// not what the policy asked for.
+func (p *Puller) Ensure(ctx context.Context, image, policy string, secrets []*v1.Secret) (ref, warning string, err error) {
 	have, present, err := p.o.Runtime.ImageStatus(ctx, image)
 	if err != nil {
 		return "", "", imageError(image, "ImageInspectError", fmt.Errorf("looking for image %s: %w", image, err))
@@ -108,7 +110,11 @@ func (p *Puller) Ensure(ctx context.Context, image, policy string) (ref, warning
 	case policy == string(v1.PullNever):
 		return "", "", imageError(image, "ErrImageNeverPull", fmt.Errorf("image %s is not present and its pull policy is Never; load it, or change imagePullPolicy", image))
 	}
-	ref, err = p.shared(ctx, image)
+	auths, err := fromSecrets(image, secrets)
+	if err != nil {
+		return "", "", imageError(image, "ErrImagePull", fmt.Errorf("pulling %s: %w", image, err))
+	}
+	ref, err = p.shared(ctx, order{image, auths, len(secrets) > 0})
 	pull, failed := errors.AsType[*runtime.PullError](err)
 	if failed && pull.Unreachable && present && p.o.UsePresent {
 		return have.ID, fmt.Sprintf("no registry answers for %s; the present image%s is used (%v)", image, p.age(ctx, image), err), nil
@@ -129,13 +135,14 @@ func imageError(image, reason string, err error) error {
 	return &runtime.PullError{Image: image, Reason: reason, Err: err}
 }
 
-// shared joins the pull of image, or begins it.
-func (p *Puller) shared(ctx context.Context, image string) (string, error) {
-	f, err := p.join(ctx, image)
+// shared joins the pull that o asks for, or begins it.
+func (p *Puller) shared(ctx context.Context, o order) (string, error) {
+	key := o.key()
+	f, err := p.join(ctx, key, o)
 	if err != nil {
 		return "", err
 	}
-	defer p.leave(image, f)
+	defer p.leave(key, f)
 	select {
 	case <-f.done:
 		return f.ref, f.err
@@ -144,32 +151,32 @@ func (p *Puller) shared(ctx context.Context, image string) (string, error) {
 	}
 }
 
-func (p *Puller) join(ctx context.Context, image string) (*flight, error) {
+func (p *Puller) join(ctx context.Context, key string, o order) (*flight, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if f, ok := p.flights[image]; ok {
+	if f, ok := p.flights[key]; ok {
 		f.waiters++
 		return f, nil
 	}
-	if f, ok := p.failures[image]; ok && time.Now().Before(f.until) && f.stamp == stampOf(p.o.CredentialsIn) {
+	if f, ok := p.failures[key]; ok && time.Now().Before(f.until) && f.stamp == stampOf(p.o.CredentialsIn) {
 		return nil, &reconcile.Later{Until: f.until, Err: f.err}
 	}
 	// The pull outlives the one who began it while others wait for it.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	f := &flight{waiters: 1, cancel: cancel, done: make(chan struct{})}
-	p.flights[image] = f
-	go p.fly(ctx, image, f)
+	p.flights[key] = f
+	go p.fly(ctx, key, o, f)
 	return f, nil
 }
 
 // leave gives up one's place; the last one to leave waits until the pull has
 // ended, cancelled if need be.
-func (p *Puller) leave(image string, f *flight) {
+func (p *Puller) leave(key string, f *flight) {
 	p.mu.Lock()
 	f.waiters--
 	last := f.waiters == 0
-	if last && p.flights[image] == f {
-		delete(p.flights, image)
+	if last && p.flights[key] == f {
+		delete(p.flights, key)
 	}
 	p.mu.Unlock()
 	if last {
@@ -178,17 +185,17 @@ func (p *Puller) leave(image string, f *flight) {
 	}
 }
 
-func (p *Puller) fly(ctx context.Context, image string, f *flight) {
+func (p *Puller) fly(ctx context.Context, key string, o order, f *flight) {
 	defer close(f.done)
 	stamp := stampOf(p.o.CredentialsIn) // before it is read
-	f.ref, f.err = p.pull(ctx, image)
+	f.ref, f.err = p.pull(ctx, o)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.flights[image] == f {
-		delete(p.flights, image)
+	if p.flights[key] == f {
+		delete(p.flights, key)
 	}
 	if f.err == nil {
-		delete(p.failures, image)
+		delete(p.failures, key)
 		return
 	}
 	// That nobody waited any more, or that the runtime went away, says nothing of
@@ -197,9 +204,9 @@ func (p *Puller) fly(ctx context.Context, image string, f *flight) {
 		return
 	}
 	p.forgiveLocked()
-	n := p.failures[image].count + 1
+	n := p.failures[key].count + 1
 	failed := failure{n, time.Now().Add(delay(n)), f.err, stamp}
-	p.failures[image] = failed
+	p.failures[key] = failed
 	f.err = &reconcile.Later{Until: failed.until, Err: f.err}
 }
 
@@ -221,7 +228,8 @@ func delay(n int) time.Duration {
 }
 
 // pull waits for a place and tries each credential until one works.
-func (p *Puller) pull(ctx context.Context, image string) (string, error) {
+func (p *Puller) pull(ctx context.Context, o order) (string, error) {
+	image := o.image
 	if p.places != nil {
 		select {
 		case p.places <- struct{}{}:
@@ -235,15 +243,16 @@ func (p *Puller) pull(ctx context.Context, image string) (string, error) {
 			return "", err
 		}
 	}
-	auths := []*cri.AuthConfig{nil}
+	auths := o.auths
 	if p.o.Credentials != nil {
 		found, err := p.o.Credentials(image)
 		if err != nil {
 			return "", imageError(image, "ErrImagePull", fmt.Errorf("pulling %s: %w", image, err))
 		}
-		if len(found) > 0 {
-			auths = found
-		}
+		auths = slices.Concat(auths, found)
+	}
+	if len(auths) == 0 {
+		auths = []*cri.AuthConfig{nil}
 	}
 	var err error
 	for _, auth := range auths {
@@ -260,19 +269,22 @@ func (p *Puller) pull(ctx context.Context, image string) (string, error) {
 		}
 	}
 	if auths[0] == nil {
-		err = p.wantsCredentials(err)
+		err = p.wantsCredentials(err, o)
 	}
 	return "", err
 }
 
 // wantsCredentials tells where credentials can be given, if a pull without any
 // was refused for that.
-func (p *Puller) wantsCredentials(err error) error {
+func (p *Puller) wantsCredentials(err error, o order) error {
 	pull, ok := errors.AsType[*runtime.PullError](err)
 	if !ok || pull.Status != http.StatusUnauthorized || p.o.CredentialsIn == "" {
 		return err
 	}
 	told := *pull
 	told.Err = fmt.Errorf("%w; %s has none for %s", pull.Err, p.o.CredentialsIn, pull.Registry)
+	if o.secrets {
+		told.Err = fmt.Errorf("%w; neither its imagePullSecrets nor %s have any for %s", pull.Err, p.o.CredentialsIn, pull.Registry)
+	}
 	return &told
 }

@@ -45,7 +45,7 @@ func (b *bench) pulls() int { return len(b.Calls("PullImage")) }
 
 // ensure is Ensure with what matters to most tests.
 func (b *bench) ensure(image, policy string) error {
-	_, _, err := b.Ensure(b.t.Context(), image, policy)
+	_, _, err := b.Ensure(b.t.Context(), image, policy, nil)
 	return err
 }
 
@@ -83,7 +83,7 @@ func TestPolicies(t *testing.T) {
 				if test.remote {
 					b.remote("web:1", nil)
 				}
-				ref, warning, err := b.Ensure(b.t.Context(), "web:1", test.policy)
+				ref, warning, err := b.Ensure(b.t.Context(), "web:1", test.policy, nil)
 				reason := ""
 				if e, ok := errors.AsType[*runtime.PullError](err); ok {
 					reason = e.Reason
@@ -110,7 +110,7 @@ func TestAge(t *testing.T) {
 		b.AddImages("web:1")
 		b.remote("web:1", errAway)
 		p := pull.New(pull.Options{Runtime: dated{b.Client, time.Now().Add(-12 * 24 * time.Hour)}, UsePresent: true})
-		_, warning, err := p.Ensure(b.t.Context(), "web:1", "Always")
+		_, warning, err := p.Ensure(b.t.Context(), "web:1", "Always", nil)
 		if err != nil || !strings.Contains(warning, "built 12d ago") {
 			b.t.Errorf("%q %v", warning, err)
 		}
@@ -123,7 +123,7 @@ func TestUnknownAge(t *testing.T) {
 		b.AddImages("web:1")
 		b.remote("web:1", errAway)
 		p := pull.New(pull.Options{Runtime: dated{b.Client, time.Time{}}, UsePresent: true})
-		if _, warning, err := p.Ensure(b.t.Context(), "web:1", "Always"); err != nil || !strings.Contains(warning, "of unknown age") {
+		if _, warning, err := p.Ensure(b.t.Context(), "web:1", "Always", nil); err != nil || !strings.Contains(warning, "of unknown age") {
 			b.t.Errorf("%q %v", warning, err)
 		}
 	})
@@ -178,7 +178,7 @@ func TestCancel(t *testing.T) {
 		var all sync.WaitGroup
 		for _, ctx := range []context.Context{first, second} {
 			all.Go(func() {
-				if _, _, err := b.Ensure(ctx, "web:1", "Always"); !errors.Is(err, context.Canceled) {
+				if _, _, err := b.Ensure(ctx, "web:1", "Always", nil); !errors.Is(err, context.Canceled) {
 					b.t.Errorf("got %v", err)
 				}
 			})
@@ -204,7 +204,7 @@ func TestCancelIsNoFailure(t *testing.T) {
 		remove := b.Inject(runtimetest.Fault{Method: "PullImage", Hang: true})
 		ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
 		defer cancel()
-		if _, _, err := b.Ensure(ctx, "web:1", "Always"); err == nil {
+		if _, _, err := b.Ensure(ctx, "web:1", "Always", nil); err == nil {
 			b.t.Fatal("pulled")
 		}
 		remove()
@@ -286,7 +286,7 @@ func TestParallel(t *testing.T) {
 		}})
 		ctx, cancel := context.WithCancel(b.t.Context())
 		var all sync.WaitGroup
-		all.Go(func() { _, _, _ = b.Ensure(ctx, "hung:1", "Always") })
+		all.Go(func() { _, _, _ = b.Ensure(ctx, "hung:1", "Always", nil) })
 		pass(time.Second)
 		began := time.Now()
 		for _, name := range []string{"a:1", "b:1", "c:1"} {

@@ -23,6 +23,8 @@ type ContainerInput struct {
 	// Container is the one of Pod's init or regular containers to make; required.
 	Container *v1.Container
 	Node      Node
+	// Supply has the objects that variables are read from; may be nil.
+	Supply *manifest.Supply
 	// Attempt is the container's restart count: its number among those of this
 	// name in this pod, from 0.
 	Attempt uint32

@@ -15,20 +15,23 @@ type environment struct {
 	index map[string]int
 }
 
-// newEnvironment resolves the container's variables one after the other, so
-// that $(NAME) sees only what stands before it.
+// newEnvironment takes whole objects first, and then resolves the container's
+// variables one after the other, so that $(NAME) sees only what stands before
+// it.
 func newEnvironment(in *ContainerInput) (*environment, error) {
 	e := &environment{index: map[string]int{}}
-	if len(in.Container.EnvFrom) > 0 {
-		return nil, fmt.Errorf("making the environment of container %q: envFrom: not served", in.Container.Name)
+	if err := e.addFrom(in); err != nil {
+		return nil, err
 	}
 	for i := range in.Container.Env {
 		v := &in.Container.Env[i]
-		value, err := e.value(in, v)
+		value, set, err := e.value(in, v)
 		if err != nil {
 			return nil, fmt.Errorf("making variable %q of container %q: %w", v.Name, in.Container.Name, err)
 		}
-		e.set(v.Name, value)
+		if set {
+			e.set(v.Name, value)
+		}
 	}
 	return e, nil
 }
@@ -50,16 +53,25 @@ func (e *environment) lookup(name string) (string, bool) {
 	return string(e.vars[i].Value), true
 }
 
-// value is one variable's value; the errors of it never hold one.
-func (e *environment) value(in *ContainerInput, v *v1.EnvVar) (string, error) {
+// value is one variable's value, and whether it has one; the errors never hold
+// it.
+func (e *environment) value(in *ContainerInput, v *v1.EnvVar) (value string, set bool, err error) {
 	from := v.ValueFrom
 	switch {
 	case v.Value != "" || from == nil:
-		return Expand(v.Value, e.lookup), nil
+		return Expand(v.Value, e.lookup), true, nil
 	case from.FieldRef != nil:
-		return fieldValue(in, from.FieldRef)
+		value, err = fieldValue(in, from.FieldRef)
+		return value, true, err
 	case from.ResourceFieldRef != nil:
-		return resourceValue(in, from.ResourceFieldRef)
+		value, err = resourceValue(in, from.ResourceFieldRef)
+		return value, true, err
+	case from.ConfigMapKeyRef != nil:
+		ref := from.ConfigMapKeyRef
+		return keyValue(in, "ConfigMap", ref.Name, ref.Key, ref.Optional)
+	case from.SecretKeyRef != nil:
+		ref := from.SecretKeyRef
+		return keyValue(in, "Secret", ref.Name, ref.Key, ref.Optional)
 	}
-	return "", fmt.Errorf("valueFrom: only fieldRef and resourceFieldRef are served; write the value in the manifest")
+	return "", false, fmt.Errorf("valueFrom: names no source that is served; write the value in the manifest")
 }

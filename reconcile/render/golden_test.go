@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +17,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
 )
@@ -84,8 +87,14 @@ func decode(t *testing.T, file string) *manifest.Pod {
 	if len(f.Pods) != 1 {
 		t.Fatalf("%s: got %d pods and %v, want one pod", file, len(f.Pods), f.Problems)
 	}
+	if len(f.Objects.Origins) > 0 {
+		supplies[f.Pods[0].Key] = manifest.SupplyOf(f.Pods[0], map[string]manifest.Objects{"": f.Objects}, "salt", nil)
+	}
 	return f.Pods[0]
 }
+
+// supplies are what stands beside the pods in their files.
+var supplies = map[types.NamespacedName]*manifest.Supply{}
 
 // goldenNode is an edge machine, or for kubeadm's pods a control-plane node.
 func goldenNode(name string) Node {
@@ -126,7 +135,7 @@ func messages(t *testing.T, p *manifest.Pod, n Node) []proto.Message {
 func inputFor(p *manifest.Pod, n Node, c *v1.Container) ContainerInput {
 	in := ContainerInput{
 		Pod: p, Container: c, Node: n, Attempt: 2, Image: "sha256:feed", BackoffStep: 1,
-		ImageUser: &ImageUser{}, Volumes: map[string]string{},
+		ImageUser: &ImageUser{}, Volumes: map[string]string{}, Supply: supplies[p.Key],
 	}
 	if !p.Spec.Spec.HostNetwork {
 		in.PodIPs = []string{"10.88.0.3", "fd00::3"}
@@ -146,7 +155,26 @@ func renderAll(t *testing.T, p *manifest.Pod, n Node) string {
 	for _, m := range messages(t, p, n) {
 		fmt.Fprintf(&out, "# %s\n%s\n", m.ProtoReflect().Descriptor().Name(), readable(t, m))
 	}
+	for i := range p.Spec.Spec.Volumes {
+		writeFiles(t, &out, Content{Pod: p, Supply: supplies[p.Key], Node: n}, &p.Spec.Spec.Volumes[i])
+	}
 	return placeholders(p).Replace(out.String())
+}
+
+// writeFiles shows what a volume holds that podd writes.
+func writeFiles(t *testing.T, out *strings.Builder, c Content, v *v1.Volume) {
+	t.Helper()
+	if !IsWritten(v) {
+		return
+	}
+	files, err := c.Files(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(out, "# volume %s\n", v.Name)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(out, "%04o %s %q\n", files[name].Mode, name, files[name].Data)
+	}
 }
 
 // placeholders stand for what package manifest makes of a pod's content.

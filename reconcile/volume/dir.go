@@ -2,6 +2,7 @@
 //
 //	<root-dir>/pods/<uid>/                          0750, everything podd keeps of a pod
 //	    volumes/kubernetes.io~empty-dir/<volume>/   emptyDir: a directory or a tmpfs
+//	    volumes/kubernetes.io~secret/<volume>/      0700 above it; a tmpfs: Secrets reach no disk
 //	    journal.json …                              other packages'; removed last
 //
 // The machine is the truth: what is prepared is read from the file system and
@@ -40,6 +41,8 @@ type Dir struct {
 
 const (
 	dirMode = 0o750
+	// privateMode is for what holds objects' data.
+	privateMode = 0o700
 	// volumesDir and what is below it are named as the kubelet names them:
 	// backup and monitoring tools look there.
 	volumesDir = "volumes"

@@ -54,11 +54,11 @@ func TestHostPathTypes(t *testing.T) {
 		for _, name := range strings.Fields(all) {
 			path := filepath.Join(dir, name)
 			before, pod := len(files(t, dir)), podOf(host("v", path, kind))
-			checked := newDir(t).Check(t.Context(), pod)
+			checked := newDir(t).Check(t.Context(), pod, nil)
 			if after := len(files(t, dir)); after != before {
 				t.Errorf("type %q, path %s: checking made something", kind, name)
 			}
-			got, err := newDir(t).Prepare(t.Context(), pod)
+			got, err := newDir(t).Prepare(t.Context(), pod, nil)
 			if (checked == nil) != (err == nil) {
 				t.Errorf("type %q, path %s: checked %v, prepared %v", kind, name, checked, err)
 			}
@@ -80,7 +80,7 @@ func TestHostPathCreatesWithItsMode(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o077))
 	dir := t.TempDir()
 	for path, kind := range map[string]v1.HostPathType{"a/b/c": v1.HostPathDirectoryOrCreate, "f": v1.HostPathFileOrCreate} {
-		_, err := newDir(t).Prepare(t.Context(), podOf(host("v", filepath.Join(dir, path), kind)))
+		_, err := newDir(t).Prepare(t.Context(), podOf(host("v", filepath.Join(dir, path), kind)), nil)
 		must(t, err)
 	}
 	for path, want := range map[string]os.FileMode{"a/b/c": os.ModeDir | 0o755, "f": 0o644} {
@@ -90,7 +90,7 @@ func TestHostPathCreatesWithItsMode(t *testing.T) {
 			t.Errorf("%s has mode %v, want %v", path, info.Mode(), want)
 		}
 	}
-	_, err := newDir(t).Prepare(t.Context(), podOf(host("v", filepath.Join(dir, "no/dir/file"), v1.HostPathFileOrCreate)))
+	_, err := newDir(t).Prepare(t.Context(), podOf(host("v", filepath.Join(dir, "no/dir/file"), v1.HostPathFileOrCreate)), nil)
 	if err == nil || !strings.Contains(err.Error(), "its directory is missing") {
 		t.Errorf("a file in a missing directory: got %v", err)
 	}
@@ -98,7 +98,7 @@ func TestHostPathCreatesWithItsMode(t *testing.T) {
 
 func TestHostPathMustBeCleanAndAbsolute(t *testing.T) {
 	for _, bad := range []string{"", "etc", "./etc", "/srv/../etc", ".."} {
-		if _, err := newDir(t).Prepare(t.Context(), podOf(host("v", bad, v1.HostPathUnset))); err == nil {
+		if _, err := newDir(t).Prepare(t.Context(), podOf(host("v", bad, v1.HostPathUnset)), nil); err == nil {
 			t.Errorf("took hostPath %q", bad)
 		}
 	}

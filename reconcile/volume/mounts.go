@@ -53,11 +53,15 @@ func (d Dir) mountsBelow(under string) ([]mount, error) {
 }
 
 // ours says whether podd makes such mounts in such places, and which pod's
-// volume it is: a whole tmpfs at <uid>/volumes/kubernetes.io~empty-dir/<volume>.
+// volume it is, "<plugin>/<volume>": a whole tmpfs at
+// <uid>/volumes/kubernetes.io~empty-dir/<volume>, say.
 func (m mount) ours() (volume string, ok bool) {
 	parts := strings.Split(m.rel, "/")
-	if len(parts) != 4 || parts[1] != volumesDir || parts[2] != emptyDirPlugin {
+	if len(parts) != 4 || parts[1] != volumesDir || !slices.Contains(memoryPlugins, parts[2]) {
 		return "", false
 	}
-	return parts[3], m.whole && m.fs == "tmpfs"
+	return parts[2] + "/" + parts[3], m.whole && m.fs == "tmpfs"
 }
+
+// memoryPlugins are the directories in which podd mounts.
+var memoryPlugins = []string{emptyDirPlugin, secret.plugin, downwardAPI.plugin, projected.plugin}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"podd/manifest"
+	"podd/reconcile/render"
 	"podd/runtime/beneath"
 )
 
@@ -25,18 +26,24 @@ type kind interface {
 	prepare(ctx context.Context, p *place, v *v1.Volume) (string, error)
 	// check makes nothing; its error is that of a prepare that cannot succeed,
 	// as far as can be seen.
-	check(v *v1.Volume) (string, error)
+	check(v *v1.Volume, files Files) (string, error)
 }
 
 // kinds in no particular order: a volume has one source.
-var kinds = []kind{emptyDir{}, hostPath{}}
+var kinds = []kind{emptyDir{}, hostPath{}, configMap, secret, downwardAPI, projected}
+
+// Files tells what is in a volume whose files podd writes, by their path in it;
+// an error with render.ErrMissing in it is about an object that is not there.
+// May be nil for a pod without such volumes.
+type Files = func(v *v1.Volume) (map[string]render.File, error)
 
 // place is where the volumes of one pod are prepared.
 type place struct {
-	pod  *manifest.Pod
-	dir  *beneath.Dir // of the pod
-	path string
-	node int64 // bytes of memory that pods may have
+	pod   *manifest.Pod
+	files Files
+	dir   *beneath.Dir // of the pod
+	path  string
+	node  int64 // bytes of memory that pods may have
 }
 
 // Error is a volume that could not be prepared.
@@ -63,10 +70,11 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Prepare makes the directory of a pod and its volumes, and gives the host
-// path of each volume by its name. A pod prepared before is left as it is. The
-// error has an *Error for every volume that failed (errors.Join); what was
+// path of each volume by its name. A pod prepared before is left as it is, but
+// for files that have changed: those of one volume change all at once. The error
+// has an *Error for every volume that failed (errors.Join); what was
 // prepared stays until Remove.
-func (d Dir) Prepare(ctx context.Context, pod *manifest.Pod) (map[string]string, error) {
+func (d Dir) Prepare(ctx context.Context, pod *manifest.Pod, files Files) (map[string]string, error) {
 	if err := checkUID(pod.UID); err != nil {
 		return nil, fmt.Errorf("preparing pod %s: %w", pod.Key, err)
 	}
@@ -75,14 +83,14 @@ func (d Dir) Prepare(ctx context.Context, pod *manifest.Pod) (map[string]string,
 		return nil, fmt.Errorf("preparing the directory of pod %s: %w", pod.Key, err)
 	}
 	defer dir.Close()
-	p := &place{pod: pod, dir: dir, path: filepath.Join(d.Root, string(pod.UID)), node: d.Memory}
+	p := &place{pod: pod, files: files, dir: dir, path: filepath.Join(d.Root, string(pod.UID)), node: d.Memory}
 	return each(ctx, pod, func(k kind, v *v1.Volume) (string, error) { return k.prepare(ctx, p, v) })
 }
 
 // Check makes nothing and tells, with the errors of Prepare, what would keep the
 // volumes of a pod from being made.
-func (d Dir) Check(ctx context.Context, pod *manifest.Pod) error {
-	_, err := each(ctx, pod, func(k kind, v *v1.Volume) (string, error) { return k.check(v) })
+func (d Dir) Check(ctx context.Context, pod *manifest.Pod, files Files) error {
+	_, err := each(ctx, pod, func(k kind, v *v1.Volume) (string, error) { return k.check(v, files) })
 	return err
 }
 
@@ -127,16 +135,17 @@ func one(pod *manifest.Pod, i int, v *v1.Volume, do func(kind, *v1.Volume) (stri
 		fault.Path, fault.Err = path, err
 		return "", fault
 	}
-	fault.Err = errors.New("podd does not serve this kind of volume; it serves emptyDir and hostPath")
+	fault.Err = errors.New("podd does not serve this kind of volume; it serves emptyDir, hostPath, configMap, secret, downwardAPI and projected")
 	return "", fault
 }
 
-// under opens volumes/<plugin> of the pod, making it when missing.
-func (p *place) under(plugin string) (*beneath.Dir, error) {
-	for _, name := range []string{volumesDir, filepath.Join(volumesDir, plugin)} {
-		if _, err := p.dir.Mkdir(name, dirMode, -1); err != nil {
-			return nil, err
-		}
+// under opens volumes/<plugin> of the pod, making it with mode when missing.
+func (p *place) under(plugin string, mode uint32) (*beneath.Dir, error) {
+	if _, err := p.dir.Mkdir(volumesDir, dirMode, -1); err != nil {
+		return nil, err
+	}
+	if _, err := p.dir.Mkdir(filepath.Join(volumesDir, plugin), mode, -1); err != nil {
+		return nil, err
 	}
 	return p.dir.Sub(filepath.Join(volumesDir, plugin))
 }

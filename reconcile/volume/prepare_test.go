@@ -21,7 +21,7 @@ func TestPrepareTwiceChangesNothing(t *testing.T) {
 	pod := podOf(empty("disk", "", ""), empty("mem", v1.StorageMediumMemory, "1Mi"), host("etc", "/etc", v1.HostPathDirectory))
 	pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &group}
 	before := pod.Spec.DeepCopy()
-	first, err := d.Prepare(t.Context(), pod)
+	first, err := d.Prepare(t.Context(), pod, nil)
 	must(t, err)
 	base := filepath.Join(d.Root, uid, "volumes/kubernetes.io~empty-dir")
 	want := map[string]string{"disk": filepath.Join(base, "disk"), "mem": filepath.Join(base, "mem"), "etc": "/etc"}
@@ -43,7 +43,7 @@ func TestPrepareTwiceChangesNothing(t *testing.T) {
 	must(t, os.Chmod(first["disk"], 0o700)) // as a container may
 	must(t, os.WriteFile(filepath.Join(first["mem"], "kept"), []byte("x"), 0o600))
 	was := tree(t, d.Root)
-	again, err := d.Prepare(t.Context(), pod)
+	again, err := d.Prepare(t.Context(), pod, nil)
 	must(t, err)
 	if diff := cmp.Diff(first, again); diff != "" {
 		t.Errorf("paths differ the second time:\n%s", diff)
@@ -59,7 +59,7 @@ func TestPrepareTwiceChangesNothing(t *testing.T) {
 func TestPrepareMemoryVolumeHasItsSize(t *testing.T) {
 	d := newDir(t)
 	pod := podOf(empty("mem", v1.StorageMediumMemory, "1Mi"))
-	paths, err := d.Prepare(t.Context(), pod)
+	paths, err := d.Prepare(t.Context(), pod, nil)
 	must(t, err)
 	file := filepath.Join(paths["mem"], "f")
 	if err := os.WriteFile(file, make([]byte, 2<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
@@ -76,7 +76,7 @@ func TestPrepareAfterACrash(t *testing.T) {
 	base := filepath.Join(d.Root, uid, "volumes/kubernetes.io~empty-dir")
 	must(t, os.MkdirAll(filepath.Join(base, "mem"), 0o750))
 	must(t, os.MkdirAll(filepath.Join(base, ".new.disk"), 0o700))
-	_, err := d.Prepare(t.Context(), podOf(empty("disk", "", ""), empty("mem", v1.StorageMediumMemory, "")))
+	_, err := d.Prepare(t.Context(), podOf(empty("disk", "", ""), empty("mem", v1.StorageMediumMemory, "")), nil)
 	must(t, err)
 	if n := mountCount(t, filepath.Join(base, "mem")); n != 1 {
 		t.Errorf("%d mounts at the memory volume, want 1", n)
@@ -92,12 +92,12 @@ func TestPrepareSaysWhatIsWrong(t *testing.T) {
 	dir := t.TempDir()
 	pod := podOf(
 		host("gone", filepath.Join(dir, "gone"), v1.HostPathDirectory),
-		v1.Volume{Name: "conf", VolumeSource: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{}}},
+		v1.Volume{Name: "conf", VolumeSource: v1.VolumeSource{NFS: &v1.NFSVolumeSource{}}},
 		empty("huge", v1.StorageMediumHugePages, ""),
 		v1.Volume{Name: "../up", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
 	)
 	d := newDir(t)
-	_, err := d.Prepare(t.Context(), pod)
+	_, err := d.Prepare(t.Context(), pod, nil)
 	var first *Error
 	if !errors.As(err, &first) || first.Volume != "gone" || first.Field != "spec.volumes[0].hostPath" || first.Pod != pod.Key {
 		t.Fatalf("got %#v", err)
@@ -123,7 +123,7 @@ func TestPrepareRefusesPlantedLinks(t *testing.T) {
 			d := newDir(t)
 			must(t, os.MkdirAll(filepath.Dir(filepath.Join(d.Root, at)), 0o750))
 			must(t, os.Symlink(outside, filepath.Join(d.Root, at)))
-			if _, err := d.Prepare(t.Context(), podOf(empty("data", medium, ""))); err == nil {
+			if _, err := d.Prepare(t.Context(), podOf(empty("data", medium, "")), nil); err == nil {
 				t.Errorf("%s, medium %q: prepared through a link", at, medium)
 			}
 			if names, _ := os.ReadDir(outside); len(names) > 0 || mountCount(t, outside) > 0 {
@@ -141,7 +141,7 @@ func TestPrepareRefusesForeignMounts(t *testing.T) {
 		bind(t, t.TempDir(), filepath.Join(base, name))
 	}
 	for _, v := range []v1.Volume{empty("disk", "", ""), empty("mem", v1.StorageMediumMemory, "")} {
-		if _, err := d.Prepare(t.Context(), podOf(v)); err == nil || !strings.Contains(err.Error(), "mounted") {
+		if _, err := d.Prepare(t.Context(), podOf(v), nil); err == nil || !strings.Contains(err.Error(), "mounted") {
 			t.Errorf("%s: got %v, want it to speak of the mount", v.Name, err)
 		}
 	}
@@ -152,7 +152,7 @@ func TestBadUIDs(t *testing.T) {
 	for _, bad := range []string{"", ".", "..", "a/b", "a_b", "../x", strings.Repeat("a", 64), "a\nb", "ü"} {
 		pod := podOf()
 		pod.UID = types.UID(bad)
-		if _, err := d.Prepare(t.Context(), pod); err == nil {
+		if _, err := d.Prepare(t.Context(), pod, nil); err == nil {
 			t.Errorf("Prepare took uid %q", bad)
 		}
 		if err := d.Remove(t.Context(), pod.UID); err == nil {
@@ -170,7 +170,7 @@ func TestBadUIDs(t *testing.T) {
 func TestPrepareEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := newDir(t).Prepare(ctx, podOf(empty("a", "", ""))); !errors.Is(err, context.Canceled) {
+	if _, err := newDir(t).Prepare(ctx, podOf(empty("a", "", "")), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want Canceled", err)
 	}
 }

@@ -155,13 +155,14 @@ func leftError(uid types.UID, left []mount) error {
 // unmountVolume names the mount point by the descriptor of its parent, so that
 // no link can lead elsewhere; a descriptor of itself would keep it busy.
 func unmountVolume(pods *beneath.Dir, uid types.UID, volume string) error {
-	if strings.Contains(volume, "/") {
+	plugin, name, ok := strings.Cut(volume, "/")
+	if !ok || strings.Contains(name, "/") {
 		return unix.EINVAL
 	}
-	parent, err := pods.SubSameMount(filepath.Join(string(uid), volumesDir, emptyDirPlugin))
+	parent, err := pods.SubSameMount(filepath.Join(string(uid), volumesDir, plugin))
 	if err != nil {
 		return err
 	}
 	defer parent.Close()
-	return unix.Unmount(fmt.Sprintf("/proc/self/fd/%d/%s", parent.Fd(), volume), unix.UMOUNT_NOFOLLOW)
+	return unix.Unmount(fmt.Sprintf("/proc/self/fd/%d/%s", parent.Fd(), name), unix.UMOUNT_NOFOLLOW)
 }

@@ -15,7 +15,7 @@ import (
 func prepared(t *testing.T) (Dir, map[string]string) {
 	t.Helper()
 	d := newDir(t)
-	paths, err := d.Prepare(t.Context(), podOf(empty("disk", "", ""), empty("mem", v1.StorageMediumMemory, "1Mi"), empty("mem2", v1.StorageMediumMemory, "1Mi")))
+	paths, err := d.Prepare(t.Context(), podOf(empty("disk", "", ""), empty("mem", v1.StorageMediumMemory, "1Mi"), empty("mem2", v1.StorageMediumMemory, "1Mi")), nil)
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(d.Root, uid, journal), []byte("{}"), 0o600))
 	for _, p := range paths {
@@ -120,7 +120,7 @@ func TestRemoveBelowALinkedRoot(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "pods")
 	must(t, os.Symlink(real.Root, link))
 	d := Dir{Root: link}
-	_, err := d.Prepare(t.Context(), podOf(empty("mem", v1.StorageMediumMemory, "")))
+	_, err := d.Prepare(t.Context(), podOf(empty("mem", v1.StorageMediumMemory, "")), nil)
 	must(t, err)
 	must(t, d.Remove(t.Context(), uid))
 	if mountCount(t, real.Root) > 0 {
@@ -132,7 +132,7 @@ func TestRemoveWhenRootIsAMountPoint(t *testing.T) {
 	d := newDir(t)
 	must(t, os.MkdirAll(d.Root, 0o750))
 	bind(t, d.Root, d.Root)
-	_, err := d.Prepare(t.Context(), podOf(empty("mem", v1.StorageMediumMemory, ""), empty("disk", "", "")))
+	_, err := d.Prepare(t.Context(), podOf(empty("mem", v1.StorageMediumMemory, ""), empty("disk", "", "")), nil)
 	must(t, err)
 	must(t, d.Remove(t.Context(), uid))
 	if names, _ := os.ReadDir(d.Root); len(names) > 0 || mountCount(t, d.Root) != 1 {
@@ -146,7 +146,7 @@ func TestEmptyDirUsage(t *testing.T) {
 	if got, err := d.EmptyDirUsage(t.Context(), pod); err != nil || len(got) > 0 {
 		t.Errorf("before it is prepared: %v, %v", got, err)
 	}
-	paths, err := d.Prepare(t.Context(), pod)
+	paths, err := d.Prepare(t.Context(), pod, nil)
 	must(t, err)
 	for _, p := range paths {
 		must(t, os.WriteFile(filepath.Join(p, "f"), make([]byte, 2<<20), 0o600))

@@ -1,0 +1,33 @@
+package plan
+
+// objectsMissing: what runs was started when it was all there, and runs on.
+func (f *facts) objectsMissing() bool {
+	return f.in.Objects.Missing != "" && (f.cur == nil || !f.cur.Ready)
+}
+
+func (f *facts) waitObjects(d *Decision) {
+	d.Why = f.in.Objects.Missing + "; the pod starts when it is there"
+	d.Problem, d.Reason = true, "CreateContainerConfigError"
+	f.prefetch(d)
+}
+
+// tellMissing shows what a running pod would not start without.
+func (f *facts) tellMissing(d *Decision) {
+	if f.in.Objects.Missing != "" {
+		d.Why, d.Problem = f.in.Objects.Missing+"; the pod runs on with what it has of it", true
+	}
+}
+
+// updateVolumes keeps the files of a running pod at what its objects hold. What
+// they have is on disk and nowhere else: a podd that starts anew looks once.
+func (f *facts) updateVolumes(d *Decision) {
+	if f.in.Objects.Files == "" || f.in.Objects.Files == f.in.History.Written {
+		return
+	}
+	if fail := f.in.History.Update; f.in.Now.Before(fail.Until) {
+		d.Why, d.Problem, d.Failure = fail.Message, true, fail
+		d.wakeAt(fail.Until)
+		return
+	}
+	d.do(UpdateVolumes{UID: f.in.Desired.UID, Files: f.in.Objects.Files})
+}

@@ -1,0 +1,51 @@
+package pull_test
+
+import (
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/reconcile/pull"
+	"podd/runtime/runtimetest"
+)
+
+func pullSecret(kind v1.SecretType, key, text string) *v1.Secret {
+	return &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "creds"}, Type: kind, Data: map[string][]byte{key: []byte(text)}}
+}
+
+// TestSecrets: the credentials of a pod's Secrets are tried before those of the
+// file, and no other pod waits for what came of them.
+func TestSecrets(t *testing.T) {
+	const auths = `{"registry.example": {"username": "b", "password": "hunter2"}}`
+	file := write(t, `{"auths": {"registry.example": {"username": "b", "password": "of the node"}}}`)
+	for name, test := range map[string]struct {
+		secrets []*v1.Secret
+		pulls   int
+		err     string
+	}{
+		"json":           {[]*v1.Secret{pullSecret(v1.SecretTypeDockerConfigJson, v1.DockerConfigJsonKey, `{"auths": `+auths+`}`)}, 1, ""},
+		"old form":       {[]*v1.Secret{pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, auths)}, 1, ""},
+		"the second":     {[]*v1.Secret{pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, strings.Replace(auths, "hunter2", "old", 1)), pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, auths)}, 2, ""},
+		"of a host else": {[]*v1.Secret{pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, strings.Replace(auths, "example", "else", 1))}, 1, "401"},
+		"another type":   {[]*v1.Secret{pullSecret(v1.SecretTypeOpaque, v1.DockerConfigKey, auths)}, 1, "401"},
+		"broken":         {[]*v1.Secret{pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `["hunter2"]`)}, 0, `the Secret "creds" of its imagePullSecrets is no Docker configuration`},
+		"none":           {nil, 1, "401"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, pull.Options{Credentials: pull.File(file), CredentialsIn: file}, func(b *bench) {
+				b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "hunter2"})
+				_, _, err := b.Ensure(b.t.Context(), "registry.example/web:1", "Always", test.secrets)
+				if (err == nil) != (test.err == "") || err != nil && (!strings.Contains(err.Error(), test.err) || strings.Contains(err.Error(), "hunter2")) || b.pulls() != test.pulls {
+					b.t.Errorf("%d pulls, want %d; %v, want %q", b.pulls(), test.pulls, err, test.err)
+				}
+				// Who has the right ones does not wait for who had not.
+				right := pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, auths)
+				if _, _, err := b.Ensure(b.t.Context(), "registry.example/web:1", "Always", []*v1.Secret{right}); err != nil {
+					b.t.Error(err)
+				}
+			})
+		})
+	}
+}

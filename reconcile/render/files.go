@@ -1,0 +1,194 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+)
+
+// File is one file of a volume that podd writes.
+type File struct {
+	Data []byte
+	Mode uint32 // permission bits
+}
+
+// ErrMissing is within the error of whatever needs an object, or a key of one,
+// that is not there.
+var ErrMissing = errors.New("is not there")
+
+// Content is what the files of a pod's volumes are made from. Nothing of it is
+// written to.
+type Content struct {
+	Pod    *manifest.Pod
+	Supply *manifest.Supply // may be nil
+	Node   Node
+}
+
+// IsWritten says that a volume's files are podd's to write.
+func IsWritten(v *v1.Volume) bool { return isProjected(&v.VolumeSource) }
+
+// Files are those of a volume, by their path in it. The error names the object,
+// key or field and never what is in it; ErrMissing is in it when an object or a
+// key lacks that is not optional.
+func (c Content) Files(v *v1.Volume) (map[string]File, error) {
+	f := &filler{Content: c, files: map[string]File{}}
+	var err error
+	switch {
+	case v.ConfigMap != nil:
+		f.mode = *v.ConfigMap.DefaultMode
+		err = f.object("ConfigMap", v.ConfigMap.Name, v.ConfigMap.Items, v.ConfigMap.Optional)
+	case v.Secret != nil:
+		f.mode = *v.Secret.DefaultMode
+		err = f.object("Secret", v.Secret.SecretName, v.Secret.Items, v.Secret.Optional)
+	case v.DownwardAPI != nil:
+		f.mode = *v.DownwardAPI.DefaultMode
+		err = f.downward(v.DownwardAPI.Items)
+	case v.Projected != nil:
+		f.mode = *v.Projected.DefaultMode
+		err = f.projected(v.Projected.Sources)
+	}
+	if err == nil {
+		err = f.clash()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f.files, nil
+}
+
+// filler gathers the files of one volume.
+type filler struct {
+	Content
+	mode  int32 // of files that name none
+	files map[string]File
+}
+
+func (f *filler) projected(sources []v1.VolumeProjection) error {
+	for i := range sources {
+		s := &sources[i]
+		var err error
+		switch {
+		case s.ConfigMap != nil:
+			err = f.object("ConfigMap", s.ConfigMap.Name, s.ConfigMap.Items, s.ConfigMap.Optional)
+		case s.Secret != nil:
+			err = f.object("Secret", s.Secret.Name, s.Secret.Items, s.Secret.Optional)
+		case s.DownwardAPI != nil:
+			err = f.downward(s.DownwardAPI.Items)
+		default:
+			err = errors.New("only configMap, secret and downwardAPI are served")
+		}
+		if err != nil {
+			return fmt.Errorf("sources[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// object adds every key of an object, or those that items name.
+func (f *filler) object(kind, name string, items []v1.KeyToPath, optional *bool) error {
+	data, there := dataOf(f.Supply, kind, name)
+	if !there && !isTrue(optional) {
+		return fmt.Errorf("%s %q %w", kind, name, ErrMissing)
+	}
+	if len(items) == 0 {
+		for key, bytes := range data {
+			f.add(key, bytes, nil)
+		}
+		return nil
+	}
+	for _, item := range items {
+		bytes, ok := data[item.Key]
+		switch {
+		case ok:
+			f.add(item.Path, bytes, item.Mode)
+		case !isTrue(optional):
+			return fmt.Errorf("key %q of %s %q %w", item.Key, kind, name, ErrMissing)
+		}
+	}
+	return nil
+}
+
+func (f *filler) add(name string, data []byte, mode *int32) {
+	file := File{Data: data, Mode: uint32(f.mode)}
+	if mode != nil {
+		file.Mode = uint32(*mode)
+	}
+	f.files[path.Clean(name)] = file
+}
+
+// dataOf is every key of an object as bytes.
+func dataOf(s *manifest.Supply, kind, name string) (data map[string][]byte, there bool) {
+	if kind == "Secret" {
+		secret := s.Secret(name)
+		if secret == nil {
+			return nil, false
+		}
+		return secret.Data, true
+	}
+	c := s.ConfigMap(name)
+	if c == nil {
+		return nil, false
+	}
+	data = make(map[string][]byte, len(c.Data)+len(c.BinaryData))
+	for key, text := range c.Data {
+		data[key] = []byte(text)
+	}
+	maps.Copy(data, c.BinaryData)
+	return data, true
+}
+
+func (f *filler) downward(items []v1.DownwardAPIVolumeFile) error {
+	for i := range items {
+		item := &items[i]
+		text, err := f.downwardValue(item)
+		if err != nil {
+			return fmt.Errorf("items[%d]: %w", i, err)
+		}
+		f.add(item.Path, []byte(text), item.Mode)
+	}
+	return nil
+}
+
+func (f *filler) downwardValue(item *v1.DownwardAPIVolumeFile) (string, error) {
+	in := &ContainerInput{Pod: f.Pod, Node: f.Node}
+	switch {
+	case item.FieldRef != nil && item.FieldRef.FieldPath == "metadata.labels":
+		return formatMap(f.Pod.Spec.Labels), nil
+	case item.FieldRef != nil && item.FieldRef.FieldPath == "metadata.annotations":
+		return formatMap(f.Pod.Spec.Annotations), nil
+	case item.FieldRef != nil:
+		return fieldValue(in, item.FieldRef)
+	case item.ResourceFieldRef != nil:
+		return resourceValue(in, item.ResourceFieldRef)
+	}
+	return "", errors.New("names neither fieldRef nor resourceFieldRef")
+}
+
+// formatMap is how the downward API writes labels and annotations: a line
+// key="value" each, sorted.
+func formatMap(m map[string]string) string {
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		lines = append(lines, fmt.Sprintf("%v=%q", key, m[key]))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// clash finds a file that would have to be a directory as well.
+func (f *filler) clash() error {
+	for _, name := range slices.Sorted(maps.Keys(f.files)) {
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			if _, isFile := f.files[dir]; isFile {
+				return fmt.Errorf("%q would be a file and the directory of %q; change one path", dir, name)
+			}
+		}
+	}
+	return nil
+}

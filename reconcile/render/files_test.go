@@ -1,0 +1,62 @@
+package render
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/manifest"
+)
+
+// TestMissingObjects: what is missing is named with its kind, and nothing of
+// what there is.
+func TestMissingObjects(t *testing.T) {
+	supply := &manifest.Supply{
+		ConfigMaps: map[string]*v1.ConfigMap{"c": {ObjectMeta: metav1.ObjectMeta{Name: "c"}, Data: map[string]string{"k": "hunter2"}, BinaryData: map[string][]byte{"b": {0}}}},
+		Secrets:    map[string]*v1.Secret{"s": {Data: map[string][]byte{"k": []byte("hunter2"), "nul": []byte("hunter2\x00")}}},
+	}
+	yes, mode := true, int32(0o644)
+	key := func(key string) []v1.KeyToPath { return []v1.KeyToPath{{Key: key, Path: "p"}} }
+	configMap := func(name string, items []v1.KeyToPath, optional *bool) v1.VolumeSource {
+		return v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: name}, Items: items, Optional: optional, DefaultMode: &mode}}
+	}
+	for name, test := range map[string]struct {
+		source v1.VolumeSource
+		want   string
+	}{
+		"there":              {configMap("c", key("k"), nil), ""},
+		"no object":          {configMap("d", nil, nil), `ConfigMap "d" is not there`},
+		"no object, may be":  {configMap("d", nil, &yes), ""},
+		"no key":             {configMap("c", key("l"), nil), `key "l" of ConfigMap "c" is not there`},
+		"no key, may be":     {configMap("c", key("l"), &yes), ""},
+		"a file that is dir": {configMap("c", []v1.KeyToPath{{Key: "k", Path: "p"}, {Key: "k", Path: "p/q"}}, nil), `"p" would be a file and the directory of "p/q"`},
+	} {
+		_, err := Content{Pod: inputOf(v1.Container{}).Pod, Supply: supply}.Files(&v1.Volume{VolumeSource: test.source})
+		if (err == nil) != (test.want == "") || err != nil && (!strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2")) {
+			t.Errorf("%s: got %v, want %q", name, err, test.want)
+		}
+		if missing := strings.HasSuffix(test.want, "is not there"); errors.Is(err, ErrMissing) != missing {
+			t.Errorf("%s: missing %v, want %v", name, !missing, missing)
+		}
+	}
+	local := func(name string) v1.LocalObjectReference { return v1.LocalObjectReference{Name: name} }
+	for name, test := range map[string]struct {
+		container v1.Container
+		want      string
+	}{
+		"bytes are no variable": {v1.Container{Env: []v1.EnvVar{{Name: "A", ValueFrom: &v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{LocalObjectReference: local("c"), Key: "b"}}}}}, `making variable "A" of container "main": key "b" of ConfigMap "c" is not there`},
+		"no secret":             {v1.Container{Env: []v1.EnvVar{{Name: "A", ValueFrom: &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: local("t"), Key: "b"}}}}}, `Secret "t" is not there`},
+		"a NUL":                 {v1.Container{Env: []v1.EnvVar{{Name: "A", ValueFrom: &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: local("s"), Key: "nul"}}}}}, `making variable "A" of container "main": it holds a NUL byte`},
+		"a whole object":        {v1.Container{EnvFrom: []v1.EnvFromSource{{SecretRef: &v1.SecretEnvSource{LocalObjectReference: local("t")}}}}, `envFrom[0]: Secret "t" is not there`},
+		"a NUL in a whole one":  {v1.Container{EnvFrom: []v1.EnvFromSource{{SecretRef: &v1.SecretEnvSource{LocalObjectReference: local("s")}}}}, `envFrom[0]: key "nul" of Secret "s": it holds a NUL byte`},
+	} {
+		in := inputOf(test.container)
+		in.Supply = supply
+		if _, err := Container(in); err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: got %v, want %q", name, err, test.want)
+		}
+	}
+}

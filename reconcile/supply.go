@@ -1,0 +1,89 @@
+package reconcile
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+	"podd/reconcile/render"
+)
+
+// look gives the versions in force and to come what the newest order says of
+// their objects. While that speaks of another version, what was known stays.
+func (w *worker) look() {
+	before := w.supply
+	switch p := w.in.Desired; {
+	case p == nil:
+		w.supply = nil
+	case w.order.desired != nil && sameVersion(p, w.order.desired):
+		w.supply = w.order.supply
+	case w.order.earlier != nil && sameVersion(p, w.order.earlier):
+		w.supply = w.order.earlierSupply
+	}
+	next := w.nextSupply
+	w.nextSupply = nil
+	if w.in.Successor != nil {
+		w.nextSupply = w.order.supply
+	}
+	w.in.Objects, w.in.NextObjects = objectsOf(w.supply), objectsOf(w.nextSupply)
+	if w.supply != before || w.nextSupply != next {
+		w.tryAnew()
+	}
+}
+
+func objectsOf(s *manifest.Supply) plan.Objects {
+	if s == nil {
+		return plan.Objects{}
+	}
+	return plan.Objects{Missing: s.Missing, Files: s.Files}
+}
+
+// tryAnew has nothing wait that may have failed for what the objects were.
+func (w *worker) tryAnew() {
+	h := &w.in.History
+	h.Volumes.Until, h.Update.Until, h.Checked.Failure.Until = time.Time{}, time.Time{}, time.Time{}
+	h.Containers, h.Next = maps.Clone(h.Containers), maps.Clone(h.Next)
+	for name, c := range h.Containers {
+		c.Image.Failure.Until, c.Start.Until = time.Time{}, time.Time{}
+		h.Containers[name] = c
+	}
+	for name, img := range h.Next {
+		img.Failure.Until = time.Time{}
+		h.Next[name] = img
+	}
+}
+
+// supplyFor is what the objects hold for one of the scene's versions.
+func (s scene) supplyFor(p *manifest.Pod) *manifest.Supply {
+	if p != nil && p == s.successor {
+		return s.nextSupply
+	}
+	return s.supply
+}
+
+// files tells what is in the volumes of a version.
+func (s scene) files(p *manifest.Pod) func(*v1.Volume) (map[string]render.File, error) {
+	return render.Content{Pod: p, Supply: s.supplyFor(p), Node: *s.node}.Files
+}
+
+// written is what tells the content of the volumes that an effect just wrote.
+func (s scene) written() string { return objectsOf(s.supply).Files }
+
+// pullSecrets are those of a version that are there, and for messages what is to
+// be said of those that are not.
+func (s scene) pullSecrets(p *manifest.Pod) (secrets []*v1.Secret, without string) {
+	supply := s.supplyFor(p)
+	for _, ref := range p.Spec.Spec.ImagePullSecrets {
+		switch secret := supply.Secret(ref.Name); {
+		case secret != nil:
+			secrets = append(secrets, secret)
+		case without == "":
+			without = fmt.Sprintf("; the Secret %q of its imagePullSecrets is not in %s", ref.Name, p.Origin.Source)
+		}
+	}
+	return secrets, without
+}
