@@ -35,6 +35,7 @@ var servedFields = []row{
 	{"spec.nodeName", served, ""},
 	{"spec.priority", served, ""},
 	{"spec.priorityClassName", served, ""},
+	{"spec.imagePullSecrets", served, ""},
 	{"spec.enableServiceLinks", served, ""},
 	{"spec.schedulerName", served, ""},
 	{"spec.tolerations", served, ""},
@@ -55,6 +56,8 @@ var servedFields = []row{
 
 	{"spec.securityContext.runAsUser", served, ""},
 	{"spec.securityContext.runAsGroup", served, ""},
+	{"spec.securityContext.fsGroup", served, ""},
+	{"spec.securityContext.fsGroupChangePolicy", noted, "has no effect; the volumes that podd makes are new with each pod"},
 	{"spec.securityContext.runAsNonRoot", only, `false`},
 	{"spec.securityContext.supplementalGroups", served, ""},
 	{"spec.securityContext.supplementalGroupsPolicy", only, `"Merge"`},
@@ -63,6 +66,16 @@ var servedFields = []row{
 	{"spec.volumes[].name", served, ""},
 	{"spec.volumes[].emptyDir", served, ""},
 	{"spec.volumes[].hostPath", served, ""},
+	{"spec.volumes[].configMap", served, ""},
+	{"spec.volumes[].secret", served, ""},
+	{"spec.volumes[].downwardAPI", served, ""},
+	{"spec.volumes[].projected.defaultMode", served, ""},
+	{"spec.volumes[].projected.sources[].configMap", served, ""},
+	{"spec.volumes[].projected.sources[].secret", served, ""},
+	{"spec.volumes[].projected.sources[].downwardAPI", served, ""},
+	{"spec.volumes[].projected.sources[].serviceAccountToken", refused, "there is no cluster to issue a token; remove it, or put one into a Secret beside the pod"},
+	{"spec.volumes[].projected.sources[].clusterTrustBundle", refused, "there is no cluster to have one; put the certificates into a ConfigMap beside the pod"},
+	{"spec.volumes[].projected.sources[].podCertificate", refused, "there is no cluster to issue one; put a certificate into a Secret beside the pod"},
 	{"spec.volumes[].gitRepo", refused, "refused, CVE-2024-10220; use an init container that clones"},
 
 	{"spec.initContainers[].restartPolicy", served, ""},
@@ -90,6 +103,9 @@ var servedContainerFields = []row{
 
 	{"env[].name", served, ""},
 	{"env[].value", served, ""},
+	{"envFrom", served, ""},
+	{"env[].valueFrom.configMapKeyRef", served, ""},
+	{"env[].valueFrom.secretKeyRef", served, ""},
 	{"env[].valueFrom.fieldRef", served, ""},
 	{"env[].valueFrom.resourceFieldRef", served, ""},
 

@@ -45,7 +45,8 @@ type machine struct {
 
 	mu      sync.Mutex // guards all following fields
 	set     *manifest.Set
-	podd    *podd // nil before the first start
+	objects map[string]manifest.Objects // for the next set
+	podd    *podd                       // nil before the first start
 	reports map[types.NamespacedName]*reconcile.Report
 	gone    []types.NamespacedName
 	seen    []runtime.Snapshot // every one the observer made, when keep is set
@@ -190,6 +191,7 @@ func key(name string) types.NamespacedName {
 // want makes exactly these pods wanted.
 func (m *machine) want(pods ...*manifest.Pod) {
 	set := &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{}, Complete: map[string]bool{source: true}}
+	set = m.withObjects(set)
 	for _, p := range pods {
 		set.Pods[p.Key] = p
 		if m.given[p] == nil {

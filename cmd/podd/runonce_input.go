@@ -61,7 +61,7 @@ func (r *onceRun) read(ctx context.Context) (*onceInput, []manifest.Problem, err
 		if err != nil {
 			return nil, nil, err
 		}
-		c := check(texts, manifest.Options{Node: r.cfg.NodeName, Suffix: r.suffix, Strict: r.cfg.Strict})
+		c := check(texts, manifest.Options{Node: r.cfg.NodeName, Suffix: r.suffix, Strict: r.cfg.Strict}, manifest.Error)
 		in := &onceInput{set: c.set}
 		for _, p := range c.pods {
 			in.order = append(in.order, p.Key)
@@ -115,7 +115,7 @@ func (r *onceRun) readSources(ctx context.Context) (*onceInput, []manifest.Probl
 	for _, p := range pods {
 		in.order = append(in.order, p.Key)
 	}
-	problems := slices.Concat(set.Problems, manifest.Conflicts(pods))
+	problems := slices.Concat(set.Problems, manifest.Conflicts(pods), manifest.Unsupplied(pods, set.Objects, manifest.Error))
 	for name, complete := range set.Complete {
 		if !complete {
 			return in, problems, fmt.Errorf("reading %s: not done within %s; nothing was started", name, sourcePatience)

@@ -36,7 +36,7 @@ func (c *ValidateCmd) Run(ctx context.Context, s Streams) error {
 	if err != nil {
 		return err
 	}
-	r := check(readTexts(ctx, c.Paths, s.In), manifest.Options{Node: node, Strict: c.Strict})
+	r := check(readTexts(ctx, c.Paths, s.In), manifest.Options{Node: node, Strict: c.Strict}, manifest.Warning)
 	if err := r.print(c.Output, s); err != nil {
 		return err
 	}
@@ -64,8 +64,9 @@ func (c *ValidateCmd) node() (string, error) {
 }
 
 // check takes the texts for one source: what is twice in it, or wants one host
-// port twice, is an error too.
-func check(texts []textFile, o manifest.Options) *checked {
+// port twice, is an error too;
+// severity is that of a reference to an object that is in none of the texts.
+func check(texts []textFile, o manifest.Options, severity manifest.Severity) *checked {
 	r := &checked{}
 	var files []*manifest.File
 	var unread []manifest.Problem
@@ -90,7 +91,7 @@ func check(texts []textFile, o manifest.Options) *checked {
 			}
 		}
 	}
-	r.problems = slices.Concat(unread, r.set.Problems, manifest.Conflicts(r.pods))
+	r.problems = slices.Concat(unread, r.set.Problems, manifest.Conflicts(r.pods), manifest.Unsupplied(r.pods, r.set.Objects, severity))
 	slices.SortStableFunc(r.problems, func(a, b manifest.Problem) int {
 		return cmp.Or(
 			cmp.Compare(order[a.Path], order[b.Path]),

@@ -1,0 +1,153 @@
+package manifest_test
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+)
+
+const reader = `
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: shop%s}
+spec:
+  imagePullSecrets: [{name: pull}]
+  volumes: [{name: conf, configMap: {name: conf, items: [{key: a, path: a}]}}]
+  containers:
+  - name: main
+    image: i:1
+    env: [{name: P, valueFrom: {secretKeyRef: {name: key, key: p}}}]
+---
+`
+
+func configOf(name, data string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", namespace: shop}\ndata: " + data + "\n---\n"
+}
+
+func secretOf(name, data string) string {
+	return strings.Replace(strings.Replace(configOf(name, data), "ConfigMap", "Secret", 1), "\ndata", "\nstringData", 1)
+}
+
+// setOf is what sources hold, each one text.
+func setOf(t *testing.T, texts map[string]string) *manifest.Set {
+	t.Helper()
+	var batches []manifest.Batch
+	for _, name := range []string{"/a", "/b"} {
+		f := manifest.Decode([]byte(texts[name]), manifest.Options{Source: name, Path: name + "/x.yaml", Node: "n"})
+		if len(f.Problems) > 0 {
+			t.Fatal(f.Problems)
+		}
+		batches = append(batches, manifest.Collect(name, manifest.KindFile, f))
+	}
+	return manifest.Merge(batches)
+}
+
+var webKey = types.NamespacedName{Namespace: "shop", Name: "web-n"}
+
+func TestSupplyNamesWhatIsMissing(t *testing.T) {
+	pod := strings.ReplaceAll(reader, "%s", "")
+	good := configOf("conf", "{a: x}") + secretOf("key", "{p: hunter2}")
+	for name, test := range map[string]struct{ a, b, want string }{
+		"all there":       {pod + good, "", ""},
+		"nothing there":   {pod, "", `ConfigMap "conf" (x.yaml:7) is not in /a (and 1 more like it)`},
+		"another source":  {pod + secretOf("key", "{p: x}"), configOf("conf", "{a: x}"), `ConfigMap "conf" (x.yaml:7) is not in /a (the one in /b serves pods from there alone)`},
+		"another name":    {pod + secretOf("key", "{p: x}") + configOf("config", "{a: x}"), "", `ConfigMap "conf" (x.yaml:7) is not in /a (did you mean "config"?)`},
+		"another space":   {pod + secretOf("key", "{p: x}") + strings.Replace(configOf("conf", "{a: x}"), "shop", "mall", 1), "", `ConfigMap "conf" (x.yaml:7) is not in /a in namespace shop (there is one in mall)`},
+		"no key of files": {pod + secretOf("key", "{p: x}") + configOf("conf", "{b: x}"), "", `ConfigMap "conf" (x.yaml:7) at x.yaml:18 has no key "a" (did you mean "b"?)`},
+		"no key of a var": {pod + secretOf("key", "{P: hunter2}") + configOf("conf", "{a: x}"), "", `Secret "key" (x.yaml:11) at x.yaml:13 has no key "p" (did you mean "P"?)`},
+		"of another kind": {pod + secretOf("key", "{p: x}") + secretOf("conf", "{a: x}"), "", `ConfigMap "conf" (x.yaml:7) is not in /a`},
+	} {
+		set := setOf(t, map[string]string{"/a": test.a, "/b": test.b})
+		s := manifest.Bind(set, "salt", nil).Supplies[webKey]
+		if s.Missing != test.want {
+			t.Errorf("%s: got %q, want %q", name, s.Missing, test.want)
+		}
+		if name == "all there" && (s.ConfigMap("conf") == nil || s.Secret("key") == nil || s.Secret("pull") != nil) {
+			t.Errorf("%s: got %+v", name, s)
+		}
+	}
+}
+
+// An edit of what a pod does not read keeps every pointer; an edit of what it
+// reads makes another supply, and another version only of a pod that asks for it.
+func TestBindChangesWhatChanged(t *testing.T) {
+	for _, note := range []string{"", `, annotations: {podd/restart-on-change: "true"}`, `, uid: fixed, annotations: {podd/restart-on-change: "true"}`} {
+		pod := strings.ReplaceAll(reader, "%s", note)
+		of := func(a, p, pull, other string) *manifest.Set {
+			return setOf(t, map[string]string{"/a": configOf("other", other) + configOf("conf", "{a: v"+a+"}") + secretOf("key", "{p: v"+p+"}") + secretOf("pull", "{x: v"+pull+"}") + pod})
+		}
+		first := of("1", "1", "1", "{}")
+		one := manifest.Bind(first, "salt", nil)
+		same := *first
+		same.Objects = of("1", "1", "1", "{b: new}").Objects
+		two := manifest.Bind(&same, "salt", one)
+		if two.Supplies[webKey] != one.Supplies[webKey] || two.Set.Pods[webKey] != one.Set.Pods[webKey] {
+			t.Errorf("%s: an unrelated edit is a change", note)
+		}
+		asked := note != ""
+		for name, next := range map[string]*manifest.Set{"files": of("2", "1", "1", "{}"), "env": of("1", "2", "1", "{}"), "pull": of("1", "1", "2", "{}")} {
+			edited := *first
+			edited.Objects = next.Objects
+			b := manifest.Bind(&edited, "salt", one)
+			if b.Supplies[webKey] == one.Supplies[webKey] {
+				t.Errorf("%s: the supply stayed after an edit of %s", note, name)
+			}
+			was, now := one.Set.Pods[webKey], b.Set.Pods[webKey]
+			if changed := was.Hash != now.Hash; changed != (asked && name != "pull") {
+				t.Errorf("%s: an edit of %s makes another version: %v", note, name, changed)
+			}
+			if now.FixedUID && now.UID != was.UID || !now.FixedUID && (now.UID != was.UID) != (now.Hash != was.Hash) || now.Spec.UID != now.UID {
+				t.Errorf("%s: uid %s (%s), was %s", note, now.UID, now.Spec.UID, was.UID)
+			}
+			again := manifest.Bind(&edited, "salt", nil).Set.Pods[webKey]
+			if again.Hash != now.Hash || again.UID != now.UID {
+				t.Errorf("%s: another podd makes another version of it", note)
+			}
+		}
+		if asked && manifest.Bind(first, "pepper", nil).Set.Pods[webKey].Hash == one.Set.Pods[webKey].Hash {
+			t.Errorf("%s: the content can be guessed", note)
+		}
+		if first.Pods[webKey].Spec.UID != first.Pods[webKey].UID {
+			t.Errorf("%s: the manifest's pod was written", note)
+		}
+	}
+}
+
+func TestPodsOfAnAPIServerReadNothingLocal(t *testing.T) {
+	f := manifest.Decode([]byte(strings.ReplaceAll(reader, "%s", "")), manifest.Options{Kind: manifest.KindAPI})
+	if uses := manifest.Uses(f.Pods[0]); len(uses) > 0 {
+		t.Errorf("got %+v", uses)
+	}
+}
+
+func TestImmutableStays(t *testing.T) {
+	frozen := strings.Replace(configOf("c", "{a: x}"), "\ndata:", "\nimmutable: true\ndata:", 1)
+	decode := func(text string) *manifest.File {
+		return manifest.Decode([]byte(text), manifest.Options{Path: "x.yaml"})
+	}
+	for name, test := range map[string]struct {
+		was, is string
+		refused bool
+	}{
+		"the same":     {frozen, frozen + configOf("d", "{}"), false},
+		"other data":   {frozen, strings.Replace(frozen, "x}", "y}", 1), true},
+		"thawed":       {frozen, configOf("c", "{a: x}"), true},
+		"removed":      {frozen, configOf("d", "{}"), false},
+		"frozen now":   {configOf("c", "{a: y}"), frozen, false},
+		"never frozen": {configOf("c", "{a: y}"), configOf("c", "{a: x}"), false},
+		"a secret's":   {strings.Replace(secretOf("c", "{a: x}"), "stringData", "immutable: true\nstringData", 1), secretOf("c", "{a: hunter2}"), true},
+	} {
+		f := decode(test.is).Keeping(decode(test.was))
+		if f.Refused() != test.refused {
+			t.Errorf("%s: refused %v, want %v: %v", name, f.Refused(), test.refused, f.Problems)
+		}
+		for _, p := range f.Problems {
+			if strings.Contains(p.String(), "hunter2") {
+				t.Errorf("%s: %s", name, p)
+			}
+		}
+	}
+}
