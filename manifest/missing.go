@@ -15,10 +15,13 @@ type lack struct {
 	text string // what of it is not there
 }
 
-// missing says what a pod cannot start without, "" for nothing.
-func missing(p *Pod, used []Use, objects map[string]Objects) string {
-	lacks := lacksOf(p, used, objects)
-	lacks = slices.DeleteFunc(lacks, func(l lack) bool { return l.Optional })
+// missing says what a pod cannot start without, "" for nothing. Until its source
+// was seen whole nobody knows what is not there, so what is optional counts too.
+func missing(p *Pod, used []Use, s *Set) string {
+	complete := s.Complete[p.Origin.Source]
+	lacks := slices.DeleteFunc(lacksOf(p, used, s.Objects), func(l lack) bool {
+		return l.Role == ForPull || l.Optional && complete
+	})
 	if len(lacks) == 0 {
 		return ""
 	}
@@ -26,6 +29,9 @@ func missing(p *Pod, used []Use, objects map[string]Objects) string {
 	text := fmt.Sprintf("%s (%s) %s", first.what, placeOf(p.Origin, first.Field), first.text)
 	if n := len(lacks) - 1; n > 0 {
 		text += fmt.Sprintf(" (and %d more like it)", n)
+	}
+	if !complete {
+		text += ", which was not read whole yet"
 	}
 	return text
 }

@@ -45,13 +45,13 @@ func (s *Supply) Secret(name string) *v1.Secret {
 
 // SupplyOf looks up what a pod refers to; nil when it refers to nothing. Where
 // it comes to the same as before, before itself is the answer.
-func SupplyOf(p *Pod, objects map[string]Objects, salt string, before *Supply) *Supply {
+func SupplyOf(p *Pod, set *Set, salt string, before *Supply) *Supply {
 	used := Uses(p)
 	if len(used) == 0 {
 		return nil
 	}
-	own := objects[p.Origin.Source]
-	s := &Supply{Missing: missing(p, used, objects)}
+	own := set.Objects[p.Origin.Source]
+	s := &Supply{Missing: missing(p, used, set)}
 	for _, u := range used {
 		if c := own.ConfigMaps[u.Object.NamespacedName]; c != nil && u.Object.Kind == "ConfigMap" {
 			put(&s.ConfigMaps, c.Name, c)
@@ -130,7 +130,7 @@ func Bind(s *Set, salt string, before *Bound) *Bound {
 	bound := *s
 	bound.Pods = make(map[types.NamespacedName]*Pod, len(s.Pods))
 	for key, p := range s.Pods {
-		supply := SupplyOf(p, s.Objects, salt, before.Supplies[key])
+		supply := SupplyOf(p, s, salt, before.Supplies[key])
 		if supply != nil {
 			b.Supplies[key] = supply
 		}

@@ -40,7 +40,9 @@ func setOf(t *testing.T, texts map[string]string) *manifest.Set {
 		if len(f.Problems) > 0 {
 			t.Fatal(f.Problems)
 		}
-		batches = append(batches, manifest.Collect(name, manifest.KindFile, f))
+		b := manifest.Collect(name, manifest.KindFile, f)
+		b.Complete = true
+		batches = append(batches, b)
 	}
 	return manifest.Merge(batches)
 }
@@ -68,6 +70,20 @@ func TestSupplyNamesWhatIsMissing(t *testing.T) {
 		if name == "all there" && (s.ConfigMap("conf") == nil || s.Secret("key") == nil || s.Secret("pull") != nil) {
 			t.Errorf("%s: got %+v", name, s)
 		}
+	}
+}
+
+// TestSupplyOfASourceNotSeenWhole: what is optional may yet come, so nobody
+// starts, or starts again, without it.
+func TestSupplyOfASourceNotSeenWhole(t *testing.T) {
+	pod := strings.Replace(strings.ReplaceAll(reader, "%s", ""), "{name: conf, items", "{name: conf, optional: true, items", 1)
+	set := setOf(t, map[string]string{"/a": pod + secretOf("key", "{p: x}")})
+	if s := manifest.Bind(set, "salt", nil).Supplies[webKey]; s.Missing != "" {
+		t.Errorf("got %q", s.Missing)
+	}
+	set.Complete["/a"] = false
+	if s := manifest.Bind(set, "salt", nil).Supplies[webKey]; s.Missing != `ConfigMap "conf" (x.yaml:7) is not in /a, which was not read whole yet` {
+		t.Errorf("got %q", s.Missing)
 	}
 }
 

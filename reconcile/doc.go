@@ -10,6 +10,11 @@
 // name: the wanted version, what was seen, what is remembered. An effect owns
 // nothing: it takes an action, does it, and returns a fact.
 //
+// Objects beside a pod, ConfigMaps and Secrets, come to its worker as a
+// manifest.Supply, and a new one only when what the pod reads of them differs:
+// plan sees what is missing and which content the files should have, effects
+// look values up. What the files have is read from disk, never remembered.
+//
 // The barrier: a fact is itself an observation, so nothing waits for a relist.
 // In return an observation that was sent before the newest effect ended is
 // dropped and asked for again, or a container would be started twice. An attempt

@@ -62,7 +62,7 @@ func (r *Router) supply(key types.NamespacedName, e *entry, o *order) {
 		o.earlier = nil
 		return
 	}
-	o.earlierSupply = manifest.SupplyOf(o.earlier, r.set.Objects, r.o.Render.Instance, e.order.earlierSupply)
+	o.earlierSupply = manifest.SupplyOf(o.earlier, r.set, r.o.Render.Instance, e.order.earlierSupply)
 }
 
 func (r *Router) post(e *entry, o order) {

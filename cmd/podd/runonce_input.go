@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/cmd/podd/internal/once"
@@ -34,6 +35,9 @@ func (r *onceRun) input(ctx context.Context, talk io.Writer) (*onceInput, error)
 		return nil, err
 	}
 	in, problems, err := r.read(ctx)
+	if err == nil {
+		problems = append(problems, manifest.Unsupplied(in.with(env), in.set.Objects, manifest.Error)...)
+	}
 	errs := 0
 	for _, p := range problems {
 		fmt.Fprintln(talk, plain(p.String()))
@@ -49,10 +53,18 @@ func (r *onceRun) input(ctx context.Context, talk io.Writer) (*onceInput, error)
 	case len(in.order) == 0:
 		return nil, errors.New("there is no pod to run; name manifests, or - for stdin, or give --pod-manifest-path or --manifest-url")
 	}
-	for key, p := range in.set.Pods {
-		in.set.Pods[key] = once.WithEnv(p, env)
-	}
 	return in, nil
+}
+
+// with gives every pod the variables and returns the pods in their order.
+func (in *onceInput) with(env []v1.EnvVar) []*manifest.Pod {
+	var pods []*manifest.Pod
+	for _, key := range in.order {
+		p := once.WithEnv(in.set.Pods[key], env)
+		in.set.Pods[key] = p
+		pods = append(pods, p)
+	}
+	return pods
 }
 
 func (r *onceRun) read(ctx context.Context) (*onceInput, []manifest.Problem, error) {
@@ -61,7 +73,7 @@ func (r *onceRun) read(ctx context.Context) (*onceInput, []manifest.Problem, err
 		if err != nil {
 			return nil, nil, err
 		}
-		c := check(texts, manifest.Options{Node: r.cfg.NodeName, Suffix: r.suffix, Strict: r.cfg.Strict}, manifest.Error)
+		c := check(texts, manifest.Options{Node: r.cfg.NodeName, Suffix: r.suffix, Strict: r.cfg.Strict})
 		in := &onceInput{set: c.set}
 		for _, p := range c.pods {
 			in.order = append(in.order, p.Key)
@@ -115,7 +127,7 @@ func (r *onceRun) readSources(ctx context.Context) (*onceInput, []manifest.Probl
 	for _, p := range pods {
 		in.order = append(in.order, p.Key)
 	}
-	problems := slices.Concat(set.Problems, manifest.Conflicts(pods), manifest.Unsupplied(pods, set.Objects, manifest.Error))
+	problems := slices.Concat(set.Problems, manifest.Conflicts(pods))
 	for name, complete := range set.Complete {
 		if !complete {
 			return in, problems, fmt.Errorf("reading %s: not done within %s; nothing was started", name, sourcePatience)

@@ -27,6 +27,7 @@ type checked struct {
 	set      *manifest.Set
 	pods     []*manifest.Pod // of set, in the order of the texts
 	problems []manifest.Problem
+	order    map[string]int // of the texts, by path
 }
 
 // Run checks every text and prints what is wrong; any error makes the code 1.
@@ -36,7 +37,8 @@ func (c *ValidateCmd) Run(ctx context.Context, s Streams) error {
 	if err != nil {
 		return err
 	}
-	r := check(readTexts(ctx, c.Paths, s.In), manifest.Options{Node: node, Strict: c.Strict}, manifest.Warning)
+	r := check(readTexts(ctx, c.Paths, s.In), manifest.Options{Node: node, Strict: c.Strict})
+	r.add(manifest.Unsupplied(r.pods, r.set.Objects, manifest.Warning)) // it may come later
 	if err := r.print(c.Output, s); err != nil {
 		return err
 	}
@@ -64,9 +66,8 @@ func (c *ValidateCmd) node() (string, error) {
 }
 
 // check takes the texts for one source: what is twice in it, or wants one host
-// port twice, is an error too;
-// severity is that of a reference to an object that is in none of the texts.
-func check(texts []textFile, o manifest.Options, severity manifest.Severity) *checked {
+// port twice, is an error too.
+func check(texts []textFile, o manifest.Options) *checked {
 	r := &checked{}
 	var files []*manifest.File
 	var unread []manifest.Problem
@@ -83,7 +84,9 @@ func check(texts []textFile, o manifest.Options, severity manifest.Severity) *ch
 		files = append(files, source.NotEmpty(manifest.Decode(t.data, o), t.data, t.path))
 	}
 	r.files = len(files)
-	r.set = manifest.Merge([]manifest.Batch{manifest.Collect("", manifest.KindFile, files...)})
+	all := manifest.Collect("", manifest.KindFile, files...)
+	all.Complete = true
+	r.set = manifest.Merge([]manifest.Batch{all})
 	for _, f := range files {
 		for _, p := range f.Pods {
 			if r.set.Pods[p.Key] == p {
@@ -91,12 +94,18 @@ func check(texts []textFile, o manifest.Options, severity manifest.Severity) *ch
 			}
 		}
 	}
-	r.problems = slices.Concat(unread, r.set.Problems, manifest.Conflicts(r.pods), manifest.Unsupplied(r.pods, r.set.Objects, severity))
+	r.order = order
+	r.add(slices.Concat(unread, r.set.Problems, manifest.Conflicts(r.pods)))
+	return r
+}
+
+// add keeps the problems in the order of texts and places.
+func (r *checked) add(problems []manifest.Problem) {
+	r.problems = append(r.problems, problems...)
 	slices.SortStableFunc(r.problems, func(a, b manifest.Problem) int {
 		return cmp.Or(
-			cmp.Compare(order[a.Path], order[b.Path]),
+			cmp.Compare(r.order[a.Path], r.order[b.Path]),
 			cmp.Compare(a.Position.Line, b.Position.Line),
 			cmp.Compare(a.Position.Column, b.Position.Column))
 	})
-	return r
 }

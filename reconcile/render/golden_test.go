@@ -88,7 +88,7 @@ func decode(t *testing.T, file string) *manifest.Pod {
 		t.Fatalf("%s: got %d pods and %v, want one pod", file, len(f.Pods), f.Problems)
 	}
 	if len(f.Objects.Origins) > 0 {
-		supplies[f.Pods[0].Key] = manifest.SupplyOf(f.Pods[0], map[string]manifest.Objects{"": f.Objects}, "salt", nil)
+		supplies[f.Pods[0].Key] = manifest.SupplyOf(f.Pods[0], &manifest.Set{Objects: map[string]manifest.Objects{"": f.Objects}, Complete: map[string]bool{"": true}}, "salt", nil)
 	}
 	return f.Pods[0]
 }
