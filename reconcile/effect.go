@@ -117,6 +117,7 @@ type fact struct {
 	ended  time.Time
 
 	version    *manifest.Pod       // the version the action was for, or nil
+	supply     *manifest.Supply    // of version, as the action had it
 	sandbox    *runtime.Sandbox    // as made
 	container  *runtime.Container  // as started or stopped
 	containers []runtime.Container // as their sandbox's end left them
@@ -175,7 +176,7 @@ func (e *Effects) do(ctx context.Context, a plan.Action, s scene) fact {
 			f.err = e.Disk.Remove(ctx, a.UID)
 		}
 	}
-	f.ended = time.Now()
+	f.supply, f.ended = s.supplyFor(f.version), time.Now()
 	return f
 }
 

@@ -214,7 +214,7 @@ func TestStartWaitsNoLonger(t *testing.T) {
 // as soon as the Secret is right.
 func TestPullSecrets(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "hunter2"})
+		m.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "hunter2", Takes: time.Second})
 		creds := func(password string) string {
 			return `{apiVersion: v1, kind: Secret, metadata: {name: pull}, type: kubernetes.io/dockerconfigjson, stringData: {.dockerconfigjson: '{"auths": {"registry.example": {"username": "b", "password": "` + password + `"}}}'}}`
 		}
@@ -230,8 +230,11 @@ func TestPullSecrets(t *testing.T) {
 		if story := m.story(); !strings.Contains(story, "401") || strings.Contains(story, "wrong") {
 			t.Errorf("%s", story)
 		}
+		// Also when it is mended while a pull with the wrong one is under way.
+		m.give(creds("wrong as well"), p)
+		m.pass(500 * time.Millisecond)
 		m.give(creds("hunter2"), p)
-		m.pass(time.Second)
+		m.pass(3 * time.Second)
 		m.is("web 0 ready", "web/app 0 running")
 	})
 }

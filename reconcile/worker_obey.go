@@ -159,6 +159,9 @@ func (w *worker) take(f fact) (news bool) {
 		w.effectEnd = f.ended
 	}
 	ask := w.learn(f)
+	if f.err != nil && f.supply != w.supply && f.supply != w.nextSupply {
+		w.tryAnew() // the objects changed meanwhile
+	}
 	w.logFact(f, f.ended.Sub(fl.since))
 	if ask {
 		w.refresh(w.key)
