@@ -25,6 +25,8 @@ type Supply struct {
 	// another, also in another life of podd. Without the salt they were made
 	// with they tell nothing of the content.
 	Files, Env, Pull string
+
+	pod *Pod // whose references they are
 }
 
 // ConfigMap is the object of a name; nil when there is none.
@@ -44,14 +46,14 @@ func (s *Supply) Secret(name string) *v1.Secret {
 }
 
 // SupplyOf looks up what a pod refers to; nil when it refers to nothing. Where
-// it comes to the same as before, before itself is the answer.
+// it comes to the same as before for this pod, before itself is the answer.
 func SupplyOf(p *Pod, set *Set, salt string, before *Supply) *Supply {
 	used := Uses(p)
 	if len(used) == 0 {
 		return nil
 	}
 	own := set.Objects[p.Origin.Source]
-	s := &Supply{Missing: missing(p, used, set)}
+	s := &Supply{Missing: missing(p, used, set), pod: p}
 	for _, u := range used {
 		if c := own.ConfigMaps[u.Object.NamespacedName]; c != nil && u.Object.Kind == "ConfigMap" {
 			put(&s.ConfigMaps, c.Name, c)
@@ -60,11 +62,12 @@ func SupplyOf(p *Pod, set *Set, salt string, before *Supply) *Supply {
 			put(&s.Secrets, c.Name, c)
 		}
 	}
-	if before != nil && s.Missing == before.Missing && maps.Equal(s.ConfigMaps, before.ConfigMaps) && maps.Equal(s.Secrets, before.Secrets) {
+	sameUse := before != nil && before.pod == p && s.Missing == before.Missing
+	if sameUse && maps.Equal(s.ConfigMaps, before.ConfigMaps) && maps.Equal(s.Secrets, before.Secrets) {
 		return before
 	}
 	s.Files, s.Env, s.Pull = s.version(salt, used, ForFiles), s.version(salt, used, ForEnv), s.version(salt, used, ForPull)
-	if before != nil && s.Missing == before.Missing && s.Files == before.Files && s.Env == before.Env && s.Pull == before.Pull {
+	if sameUse && s.Files == before.Files && s.Env == before.Env && s.Pull == before.Pull {
 		return before
 	}
 	return s

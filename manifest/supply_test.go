@@ -1,6 +1,7 @@
 package manifest_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -165,5 +166,18 @@ func TestImmutableStays(t *testing.T) {
 				t.Errorf("%s: %s", name, p)
 			}
 		}
+	}
+}
+
+// TestSupplyOfAnotherUse: an edit may read the same objects for another role.
+func TestSupplyOfAnotherUse(t *testing.T) {
+	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: shop}\nspec: {containers: [{name: main, image: 'i:1'%s}]%s}\n---\n"
+	objects := configOf("conf", "{a: x}")
+	one := manifest.Bind(setOf(t, map[string]string{"/a": fmt.Sprintf(pod, ", envFrom: [{configMapRef: {name: conf}}]", "") + objects}), "salt", nil)
+	edited := *one.Set
+	edited.Pods = setOf(t, map[string]string{"/a": fmt.Sprintf(pod, "", ", volumes: [{name: v, configMap: {name: conf}}]") + objects}).Pods
+	two := manifest.Bind(&edited, "salt", one)
+	if s := two.Supplies[webKey]; s.Files == "" || s.Env != "" {
+		t.Errorf("got %+v", s)
 	}
 }
