@@ -201,3 +201,23 @@ func TestPullSecrets(t *testing.T) {
 		t.Errorf("the log tells the password: %v", err)
 	}
 }
+
+// TestRunReadsObjects: for a run to completion objects stand beside the pods, and
+// what is in none of the files never comes.
+func TestRunReadsObjects(t *testing.T) {
+	t.Parallel()
+	d := withRuns(t)
+	c := shell("main", `echo "$PASS"; cat /key/pass`)
+	c.Env = []v1.EnvVar{{Name: "PASS", ValueFrom: &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "key"}, Key: "pass"}}}}
+	p := d.job("job", v1.RestartPolicyNever, c)
+	withVolume(p, "key", "/key", v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "key"}})
+	d.writePods("pods", p)
+	r := d.run("pods.yaml")
+	r.ends(125, `Secret "key" is in none of the files`, "nothing was started")
+	d.write("key", text(d, secret("key", "", map[string]string{"pass": password})))
+	r = d.run("pods.yaml", "key.yaml")
+	r.ends(0)
+	if out := r.out.String(); strings.Count(out, password) != 2 || strings.Contains(r.err.String(), password) {
+		t.Errorf("stdout %q, stderr %q", out, r.err.String())
+	}
+}
