@@ -52,6 +52,7 @@ var stories = []story{
 		act: func(d *daemon) {
 			p := once(d.pod("web", shell("main", note("one runs"))), v1.RestartPolicyNever)
 			withVolume(p, "data", "/data", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
+			d.withSecret(p)
 			d.apply(p)
 		},
 		ends: func(d *daemon) {
@@ -62,13 +63,21 @@ var stories = []story{
 	},
 }
 
-// storyPod has an init container, a volume and a container that serves.
+// storyPod has an init container, volumes and a container that serves.
 func (d *daemon) storyPod(version string) *v1.Pod {
 	p := d.pod("web", shell("main", serve(version)))
 	p.Spec.TerminationGracePeriodSeconds = new(int64(5))
 	p.Spec.InitContainers = []v1.Container{shell("init", note(version+" init"))}
 	withVolume(p, "data", "/data", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
+	d.withSecret(p)
 	return p
+}
+
+// withSecret mounts a Secret, and so a file system, and writes it beside p.
+func (d *daemon) withSecret(p *v1.Pod) {
+	d.t.Helper()
+	d.write("secret", text(d, secret("key", "", map[string]string{"pass": password})))
+	withVolume(p, "key", "/key", v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "key"}})
 }
 
 func TestKillAtEveryCall(t *testing.T) {
