@@ -247,3 +247,25 @@ func (m *machine) withObjects(s *manifest.Set) *manifest.Set {
 	m.objects = nil
 	return s
 }
+
+// TestRestartOnChangeWithFixedUID: the directory is the same then, and goes
+// between the two.
+func TestRestartOnChangeWithFixedUID(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		asks := podOf(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: web, uid: fixed, annotations: {podd/restart-on-change: \"true\"}}\nspec:\n  "+strings.ReplaceAll(readsConf, "\n", "\n  "))
+		m.start()
+		m.give(confAndKey("one", "hunter2"), asks)
+		m.settle()
+		m.restart()
+		m.Forget()
+		m.give(confAndKey("two", "hunter2"), asks)
+		m.settle()
+		m.is("web 0 ready", "web/app 0 running")
+		if got := m.file(asks); got != "two" || len(m.Calls("StopContainer")) != 1 {
+			t.Errorf("the file is %q after %d stops", got, len(m.Calls("StopContainer")))
+		}
+		m.Forget()
+		m.restart()
+		m.did()
+	})
+}
