@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -276,5 +277,33 @@ func TestUsageCountsOnceAndStaysInside(t *testing.T) {
 	}
 	if u, err = d.Usage(t.Context(), 2); err != nil || !u.Partial {
 		t.Errorf("with a limit of 2: %+v, %v; want it partial", u, err)
+	}
+}
+
+// TestMkdirSideBySide: whoever is slower finds the directory made, with its mode.
+func TestMkdirSideBySide(t *testing.T) {
+	for range 50 {
+		dir := t.TempDir()
+		d, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if _, err := d.Mkdir("made", 0o751, -1); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		d.Close()
+		entries, err := os.ReadDir(dir)
+		if err != nil || len(entries) != 1 {
+			t.Fatalf("%v, %v", entries, err)
+		}
+		if info, err := entries[0].Info(); err != nil || info.Mode().Perm() != 0o751 {
+			t.Errorf("%v, %v", info, err)
+		}
 	}
 }

@@ -121,7 +121,15 @@ func (d *Dir) Mkdir(name string, mode uint32, gid int) (made bool, err error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	return true, at.mkdir(base, mode, gid)
+	err = at.mkdir(base, mode, gid)
+	if err == nil {
+		return true, nil
+	}
+	// Somebody else may have been quicker.
+	if sub, there := at.Sub(base); there == nil {
+		return false, sub.Close()
+	}
+	return false, err
 }
 
 // mkdir prepares the directory under a name that no caller uses, so that a
@@ -144,6 +152,9 @@ func (d *Dir) mkdir(name string, mode uint32, gid int) error {
 	}
 	if err == nil {
 		err = unix.Renameat2(d.Fd(), temp, d.Fd(), name, unix.RENAME_NOREPLACE)
+	}
+	if err == unix.EEXIST {
+		_ = unix.Unlinkat(d.Fd(), temp, unix.AT_REMOVEDIR) // in nobody's way if it stays
 	}
 	if err != nil {
 		return d.pathError("make", name, err)
