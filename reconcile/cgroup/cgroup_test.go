@@ -156,7 +156,7 @@ func TestRemovePodWhereverItIs(t *testing.T) {
 		mkdir(t, points, at+"/container")
 		mkdir(t, points, other)
 	}
-	if err := RemovePod(t.Context(), root, uid); err != nil {
+	if err := RemovePod(t.Context(), root, uid, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range classes(root) {
@@ -193,6 +193,34 @@ func TestRemoveKillsNothing(t *testing.T) {
 	end()
 	if err := Remove(t.Context(), parent, Cgroupfs, uid); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRemovePodEndsWhatIsLeft: what the runtime lost track of goes with the pod.
+func TestRemovePodEndsWhatIsLeft(t *testing.T) {
+	root, points := newRoot(t)
+	parent := root + "/kubepods/pod" + uid
+	mkdir(t, points, parent+"/container")
+	_, end := blocked(t, points, parent+"/container")
+	defer end()
+	var ended []int
+	endProcess := func(pid int, still func() bool) error {
+		if !still() {
+			t.Errorf("process %d is not there", pid)
+		}
+		ended = append(ended, pid)
+		end()
+		return nil
+	}
+	var busy *BusyError
+	if err := RemovePod(t.Context(), root, uid, endProcess); !errors.As(err, &busy) {
+		t.Errorf("got %v, want a *BusyError", err)
+	}
+	if len(ended) != 1 {
+		t.Errorf("ended %v, want the one process", ended)
+	}
+	if err := RemovePod(t.Context(), root, uid, endProcess); err != nil || len(left(points, parent)) > 0 {
+		t.Errorf("then: %v, left %v", err, left(points, parent))
 	}
 }
 

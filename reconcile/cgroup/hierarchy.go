@@ -6,8 +6,8 @@
 //	           /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid>.slice
 //
 // A pod's cgroup exists in every v1 hierarchy and in v2; where these are
-// mounted is read from the mount table. Nothing is ever killed here: a cgroup
-// with processes in it stays, with a *BusyError.
+// mounted is read from the mount table. A cgroup with processes in it stays, with
+// a *BusyError; what the runtime has lost track of is ended by whoever removes.
 package cgroup
 
 import (

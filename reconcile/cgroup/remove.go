@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -40,14 +42,19 @@ func Remove(ctx context.Context, parent, driver string, uid types.UID) error {
 	if err != nil {
 		return err
 	}
-	return remove(ctx, points, parent, driver, uid)
+	return remove(ctx, points, parent, driver, uid, nil)
 }
 
+// End ends a process that was found in the cgroup of a pod which the runtime
+// knows nothing of any more. still tells whether it is there yet.
+type End func(pid int, still func() bool) error
+
 // RemovePod is Remove for a pod whose QoS class and driver are not known any
-// more: it looks in all the places where its cgroup may be. root is the
+// more: it looks in all the places where its cgroup may be, and has end end what
+// is left in them. root is the
 // cgroup that kubepods lies in, as configured for either driver: "" and "/" are
 // the top.
-func RemovePod(ctx context.Context, root string, uid types.UID) error {
+func RemovePod(ctx context.Context, root string, uid types.UID, end End) error {
 	points, err := hierarchies()
 	if err != nil {
 		return err
@@ -55,12 +62,12 @@ func RemovePod(ctx context.Context, root string, uid types.UID) error {
 	var failed []error
 	for _, dir := range classes(root) {
 		parent, driver := inClass(dir, uid)
-		failed = append(failed, remove(ctx, points, parent, driver, uid))
+		failed = append(failed, remove(ctx, points, parent, driver, uid, end))
 	}
 	return errors.Join(failed...)
 }
 
-func remove(ctx context.Context, points []string, parent, driver string, uid types.UID) error {
+func remove(ctx context.Context, points []string, parent, driver string, uid types.UID, end End) error {
 	at, err := podPath(parent, driver, uid)
 	if err != nil {
 		return fmt.Errorf("removing the cgroup of pod %s: %w", uid, err)
@@ -71,7 +78,10 @@ func remove(ctx context.Context, points []string, parent, driver string, uid typ
 		if errors.Is(err, syscall.EBUSY) {
 			var p *fs.PathError
 			errors.As(err, &p)
-			err = &BusyError{UID: uid, Path: p.Path, Processes: processes(p.Path, 0)}
+			err = &BusyError{UID: uid, Path: p.Path, Processes: len(processes(p.Path, 0))}
+			if end != nil {
+				err = errors.Join(err, endAll(filepath.Join(point, at), end))
+			}
 		} else if err != nil {
 			err = fmt.Errorf("removing the cgroup of pod %s: %w", uid, err)
 		}
@@ -138,16 +148,29 @@ func children(dir string) ([]string, error) {
 	return subs, nil
 }
 
-// processes counts what is in a cgroup and below it; what cannot be read
-// counts as none.
-func processes(dir string, depth int) int {
+// processes are those in a cgroup and below it; what cannot be read has none.
+func processes(dir string, depth int) []int {
 	text, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-	n := strings.Count(string(text), "\n")
+	var all []int
+	for line := range strings.Lines(string(text)) {
+		if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
+			all = append(all, pid)
+		}
+	}
 	if depth < maxDepth {
 		subs, _ := children(dir)
 		for _, sub := range subs {
-			n += processes(sub, depth+1)
+			all = append(all, processes(sub, depth+1)...)
 		}
 	}
-	return n
+	return all
+}
+
+// endAll ends what is in a cgroup and below it.
+func endAll(dir string, end End) error {
+	var failed []error
+	for _, pid := range processes(dir, 0) {
+		failed = append(failed, end(pid, func() bool { return slices.Contains(processes(dir, 0), pid) }))
+	}
+	return errors.Join(failed...)
 }

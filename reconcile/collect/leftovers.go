@@ -12,6 +12,7 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile/cgroup"
+	"podd/runtime/shim"
 )
 
 // Leftovers are what pods leave outside of their directories: logs, links to
@@ -59,9 +60,9 @@ func (l Leftovers) Started(pod *manifest.Pod, container, id string, attempt uint
 	return errors.Join(err, rerr)
 }
 
-// Remove removes the logs, links and cgroups of a pod that is gone; what is
-// gone already is nil. A *cgroup.BusyError passes when its processes have
+// Remove removes the logs, links and cgroups of a pod that is gone, and ends
+// what the runtime left running in them; what is gone already is nil. A *cgroup.BusyError passes when its processes have
 // ended.
 func (l Leftovers) Remove(ctx context.Context, _ types.NamespacedName, uid types.UID) error {
-	return errors.Join(l.Logs.Remove(ctx, uid), cgroup.RemovePod(ctx, l.CgroupRoot, uid))
+	return errors.Join(l.Logs.Remove(ctx, uid), cgroup.RemovePod(ctx, l.CgroupRoot, uid, shim.EndOrphan))
 }

@@ -71,7 +71,7 @@ func (r *Rotator) tend(ctx context.Context, l Log) (again bool, err error) {
 		}
 	}
 	again, err = r.shrink(ctx, d, l)
-	return again, errors.Join(err, r.drop(d, l))
+	return again, errors.Join(err, r.drop(d, l, again))
 }
 
 // read lists the log files, and removes what an interrupted rotation left.
@@ -152,8 +152,9 @@ func (d *directory) stamp(attempt uint32, now time.Time) string {
 }
 
 // drop removes the oldest files until the rest is within the bounds. The one
-// that is written to, or was last, stays.
-func (r *Rotator) drop(d *directory, l Log) error {
+// that is written to, or was last, stays; and none is too large before all are
+// as small as they will be.
+func (r *Rotator) drop(d *directory, l Log, again bool) error {
 	total := int64(0)
 	for i := range d.files {
 		total += d.files[i].size
@@ -162,7 +163,7 @@ func (r *Rotator) drop(d *directory, l Log) error {
 	var failed []error
 	for len(d.files) > 1 {
 		oldest := &d.files[0]
-		tooMuch := total > limit && time.Since(oldest.modified) >= quiet // else it may yet be cut
+		tooMuch := total > limit && !again
 		if oldest.File == (logs.File{Attempt: l.Attempt}) || len(d.files) <= r.o.MaxFiles && !tooMuch {
 			break
 		}

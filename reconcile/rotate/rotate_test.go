@@ -240,6 +240,28 @@ func TestEarlierAttempts(t *testing.T) {
 	}
 }
 
+// TestTooFreshToCut: an earlier attempt's log does not go for what a later one's
+// takes up only for the moment.
+func TestTooFreshToCut(t *testing.T) {
+	b := newBench(t)
+	b.write(2 * maxSize)
+	b.tend()
+	b.log.ID = ""
+	b.crash()
+	b.write(20 * maxSize)
+	b.log.ID = ""
+	if again, err := b.r.tend(t.Context(), b.log); !again || err != nil {
+		t.Fatalf("again %v, %v", again, err)
+	}
+	if got := b.lines(true); len(got) == 0 {
+		t.Errorf("nothing is left of the previous attempt: %v", b.names())
+	}
+	b.tend()
+	if got := b.lines(true); len(got) == 0 || b.total() > maxFiles*maxSize {
+		t.Errorf("%d bytes in %v", b.total(), b.names())
+	}
+}
+
 // TestHostile: links and directories in the place of logs are left alone.
 func TestHostile(t *testing.T) {
 	b := newBench(t)

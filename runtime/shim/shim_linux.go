@@ -72,27 +72,31 @@ func kill(proc string, pid int, sandboxID string) error {
 const maxArgs = 64 << 10
 
 // isShim tells whether the process of a proc directory is the shim of a sandbox.
-func isShim(dir, sandboxID string) bool {
+func isShim(dir, sandboxID string) bool { return shimID(dir) == sandboxID }
+
+// shimID is the sandbox that the process of a proc directory is the shim of; ""
+// when it is none.
+func shimID(dir string) string {
 	f, err := os.Open(filepath.Join(dir, "cmdline"))
 	if err != nil {
-		return false // it has ended
+		return "" // it has ended
 	}
 	defer f.Close()
 	line, err := io.ReadAll(io.LimitReader(f, maxArgs))
 	if err != nil {
-		return false
+		return ""
 	}
-	return isShimOf(strings.Split(string(bytes.TrimRight(line, "\x00")), "\x00"), sandboxID)
+	return idIn(strings.Split(string(bytes.TrimRight(line, "\x00")), "\x00"))
 }
 
-func isShimOf(args []string, sandboxID string) bool {
+func idIn(args []string) string {
 	if !strings.HasPrefix(path.Base(args[0]), program) {
-		return false
+		return ""
 	}
 	for i := range args[:len(args)-1] {
-		if args[i] == "-id" && args[i+1] == sandboxID {
-			return true
+		if args[i] == "-id" {
+			return args[i+1]
 		}
 	}
-	return false
+	return ""
 }

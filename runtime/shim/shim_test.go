@@ -1,14 +1,19 @@
 package shim
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
-func TestIsShimOf(t *testing.T) {
+func TestIDIn(t *testing.T) {
 	for name, test := range map[string]struct {
 		args []string
 		want bool
@@ -19,7 +24,7 @@ func TestIsShimOf(t *testing.T) {
 		"no value":       {[]string{"containerd-shim", "-id"}, false},
 		"nothing at all": {[]string{""}, false},
 	} {
-		if got := isShimOf(test.args, "abc"); got != test.want {
+		if got := idIn(test.args) == "abc"; got != test.want {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)
 		}
 	}
@@ -61,4 +66,71 @@ func TestEnd(t *testing.T) {
 	if !isShim(filepath.Join("/proc", strconv.Itoa(other.Process.Pid)), id+"-not") {
 		t.Error("another sandbox's shim was ended")
 	}
+}
+
+// TestEndOrphan: a process goes with the shim above it, and with nothing else;
+// one that is not what it was taken for stays.
+func TestEndOrphan(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		program string
+		still   bool
+		parent  bool // ends too
+	}{
+		"below a shim":   {"containerd-shim-runc-v2", true, true},
+		"below another":  {"bash", true, false},
+		"no longer that": {"containerd-shim-runc-v2", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			binary := filepath.Join(t.TempDir(), test.program)
+			if err := os.Symlink(shell, binary); err != nil {
+				t.Fatal(err)
+			}
+			parent := exec.Command(binary, "-c", "sleep 1000 & echo $!; read line; true", "-id", "the-sandbox")
+			in, err := parent.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := parent.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := parent.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var pid int
+			if _, err := fmt.Fscan(out, &pid); err != nil {
+				t.Fatal(err)
+			}
+			child, err := os.FindProcess(pid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer child.Kill()
+			if err := EndOrphan(pid, func() bool { return test.still }); err != nil {
+				t.Error(err)
+			}
+			in.Close() // one that was not killed ends by this
+			err = parent.Wait()
+			if killed := err != nil; killed != test.parent {
+				t.Errorf("the parent ended with %v", err)
+			}
+			runs := func() bool { return child.Signal(syscall.Signal(0)) == nil && !zombie(pid) }
+			for deadline := time.Now().Add(10 * time.Second); test.still && runs() && time.Now().Before(deadline); {
+				goruntime.Gosched()
+			}
+			if runs() == test.still {
+				t.Errorf("the process runs: %v", runs())
+			}
+		})
+	}
+}
+
+// zombie tells whether a process has ended and nobody asked how.
+func zombie(pid int) bool {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	return err != nil || strings.Contains(string(text), ") Z ")
 }
