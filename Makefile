@@ -28,8 +28,11 @@ stop: go ## remove all that make run made
 test: lint unit e2e ## everything, as CI does
 	RUNTIME=debian $(E2E)
 
+# Too many synctest bubbles in one process kill the race detector (go.dev/issue/78156),
+# so reconcile has several.
 unit: go ## unit, golden, property and fuzz tests; other platforms build
-	go test $(RACE) ./...
+	go test $(RACE) $$(go list ./... | grep -v /reconcile$$)
+	for only in '-skip=Churn|CallsFail' -run=Churn -run=CallsFail; do go test $(RACE) $$only ./reconcile || exit; done
 	go test -run - -fuzz FuzzDecode -fuzztime 30s -fuzzminimizetime 1s ./manifest
 	go test -run - -fuzz FuzzNext -fuzztime 30s -fuzzminimizetime 1s ./reconcile/plan
 	GOARCH=arm64 CGO_ENABLED=0 $(BUILD) -o /dev/null ./cmd/podd

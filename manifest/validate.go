@@ -104,6 +104,13 @@ func validateSpec(spec *v1.PodSpec, node string, path *field.Path) field.ErrorLi
 	if spec.Hostname != "" {
 		errs = append(errs, invalid(path.Child("hostname"), spec.Hostname, validation.IsDNS1123Label(spec.Hostname))...)
 	}
+	if spec.Subdomain != "" {
+		errs = append(errs, invalid(path.Child("subdomain"), spec.Subdomain, validation.IsDNS1123Label(spec.Subdomain))...)
+	}
+	if share := spec.ShareProcessNamespace; share != nil && *share && spec.HostPID {
+		errs = append(errs, field.Invalid(path.Child("shareProcessNamespace"), *share, "ShareProcessNamespace and HostPID cannot both be enabled"))
+	}
+	errs = append(errs, validateHostAliases(spec.HostAliases, path.Child("hostAliases"))...)
 	if name := spec.ServiceAccountName; name != "" {
 		errs = append(errs, invalid(path.Child("serviceAccountName"), name, apivalidation.ValidateServiceAccountName(name, false))...)
 	}

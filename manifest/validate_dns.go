@@ -51,3 +51,15 @@ func validateDNS(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	}
 	return errs
 }
+
+func validateHostAliases(aliases []v1.HostAlias, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range aliases {
+		at := path.Index(i)
+		errs = append(errs, validateIP(at.Child("ip"), aliases[i].IP)...)
+		for j, name := range aliases[i].Hostnames {
+			errs = append(errs, invalid(at.Child("hostnames").Index(j), name, validation.IsDNS1123Subdomain(name))...)
+		}
+	}
+	return errs
+}

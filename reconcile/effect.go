@@ -47,6 +47,8 @@ type Disk interface {
 	// Prepare makes the pod's volumes, brings those with files to what files says
 	// of them, and returns their host paths by name.
 	Prepare(ctx context.Context, pod *manifest.Pod, files func(*v1.Volume) (map[string]render.File, error)) (map[string]string, error)
+	// WriteFile puts a file into the pod's directory and returns its path.
+	WriteFile(uid types.UID, name, text string) (path string, err error)
 	// Check makes nothing and tells what would keep Prepare from succeeding.
 	Check(ctx context.Context, pod *manifest.Pod, files func(*v1.Volume) (map[string]render.File, error)) error
 	// Release removes the volumes and keeps the directory.

@@ -88,10 +88,15 @@ func (e *Effects) containerInput(ctx context.Context, s scene, a plan.StartConta
 	if err != nil {
 		return nil, in, err
 	}
+	ips := status.OnePerFamily(sandbox.IPs, s.node.HostIPs)
+	hosts, err := e.writeHosts(s, ips)
+	if err != nil {
+		return nil, in, err
+	}
 	c, kind, index := findContainer(s.desired.Spec, a.Container)
 	in = render.ContainerInput{
 		Pod: s.desired, Container: c, Node: *s.node, Supply: s.supply, Attempt: a.Attempt,
-		Image: a.ImageRef, PodIPs: status.OnePerFamily(sandbox.IPs, s.node.HostIPs), Volumes: volumes,
+		Image: a.ImageRef, PodIPs: ips, Volumes: volumes, HostsFile: hosts,
 		BackoffStep: a.Backoff, Kind: string(kind), Index: index,
 	}
 	return render.Sandbox(s.desired, *s.node, sandbox.Attempt), in, nil

@@ -98,3 +98,39 @@ func bind(t *testing.T, source, target string) {
 	must(t, unix.Mount(source, target, "", unix.MS_BIND, ""))
 	t.Cleanup(func() { unix.Unmount(target, unix.MNT_DETACH) })
 }
+
+func TestWriteFile(t *testing.T) {
+	d := newDir(t)
+	path, err := d.WriteFile(uid, "etc-hosts", "one")
+	must(t, err)
+	first, err := os.Stat(path)
+	must(t, err)
+	if path != filepath.Join(d.Root, uid, "etc-hosts") || first.Mode() != 0o644 {
+		t.Errorf("%s has mode %v", path, first.Mode())
+	}
+	_, err = d.WriteFile(uid, "etc-hosts", "one")
+	must(t, err)
+	if same, err := os.Stat(path); err != nil || !os.SameFile(first, same) {
+		t.Errorf("the same text made another file: %v", err)
+	}
+	outside := filepath.Join(t.TempDir(), "outside")
+	must(t, os.WriteFile(outside, []byte("one"), 0o600))
+	for _, prepare := range []func() error{
+		func() error { return os.WriteFile(path, []byte("a container wrote this"), 0o600) },
+		func() error { return os.WriteFile(path+newFile, []byte("half"), 0o600) },
+		func() error { return os.Symlink(outside, path) },
+	} {
+		must(t, os.RemoveAll(path))
+		must(t, prepare())
+		_, err := d.WriteFile(uid, "etc-hosts", "one")
+		must(t, err)
+		info, err := os.Lstat(path)
+		must(t, err)
+		if text, err := os.ReadFile(path); err != nil || string(text) != "one" || !info.Mode().IsRegular() {
+			t.Errorf("%v holds %q, %v", info.Mode(), text, err)
+		}
+	}
+	if _, err := d.WriteFile("../x", "etc-hosts", "one"); err == nil {
+		t.Error("wrote outside")
+	}
+}

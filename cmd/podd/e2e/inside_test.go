@@ -188,6 +188,47 @@ func cgroupValue(t testing.TB, pid int, controller, v1File, v2File string) strin
 	return ""
 }
 
+// TestHostsFile: a pod knows its own name and what its manifest adds.
+func TestHostsFile(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	aliases := []v1.HostAlias{{IP: "192.0.2.7", Hostnames: []string{"db", "db.example"}}}
+	own := d.pod("own", shell("main", tell("own", "cat /etc/hosts; hostname -f; hostname")+serve("own")))
+	own.Spec.Subdomain, own.Spec.SetHostnameAsFQDN, own.Spec.HostAliases = "sub", new(true), aliases
+	host := d.pod("host", shell("main", tell("host", "cat /etc/hosts")+serve("host")))
+	host.Spec.HostNetwork, host.Spec.HostAliases = true, aliases
+	d.apply(own, host)
+	view := d.untilApplied("own")
+	full := d.full("own") + ".sub.default.svc."
+	for _, want := range []string{
+		"# Kubernetes-managed hosts file.\n", view.Pod.Status.PodIP + "\t" + full, "\n192.0.2.7\tdb\tdb.example", "\n" + full,
+	} {
+		if got := d.told("own"); !strings.Contains(got, want) {
+			t.Errorf("inside there is %q, want %q", got, want)
+		}
+	}
+	d.untilApplied("host")
+	if got := d.told("host"); !strings.HasPrefix(got, "# Kubernetes-managed hosts file (host network).\n") || !strings.HasSuffix(got, "192.0.2.7\tdb\tdb.example") {
+		t.Errorf("on the host's network there is %q", got)
+	}
+}
+
+// TestSharedProcesses: containers of such a pod see each other's processes.
+func TestSharedProcesses(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	look := func(name string) string {
+		return "while ! grep -q 9876[5] /proc/[0-9]*/cmdline; do sleep 0.05; done; " + tell(name, "echo sees it") + serve(name)
+	}
+	p := d.pod("web", shell("main", look("main")), shell("other", "sleep 98765 & wait"))
+	p.Spec.ShareProcessNamespace = new(true)
+	d.apply(p)
+	d.untilApplied("web")
+	if got := d.told("main"); got != "sees it" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestNamespacesAndSeccomp(t *testing.T) {
 	t.Parallel()
 	d := begin(t)
