@@ -6,7 +6,8 @@
 //	                  ▲ reports ◀──┘
 //
 // The Router owns the map of workers, the node-wide claims and the published
-// state; it never blocks on a worker. A worker owns everything about one pod
+// state; it waits for no worker but for the end of one that has nothing left to
+// do. A worker owns everything about one pod
 // name: the wanted version, what was seen, what is remembered. An effect owns
 // nothing: it takes an action, does it, and returns a fact.
 //

@@ -281,80 +281,6 @@ func failed(before plan.Failure, f fact, reason string) plan.Failure {
 	return plan.Failure{Count: n, Reason: reason, Message: f.err.Error(), Until: f.ended.Add(plan.RetryDelay(n))}
 }
 
-// note takes what the newest observation says of Desired's containers into the
-// history: attempt numbers in use, and exits with the moment they were seen.
-func (w *worker) note(now time.Time) (exited bool) {
-	for i := range w.in.Observed {
-		inc := &w.in.Observed[i]
-		if !plan.Runs(w.in.Desired, inc) {
-			continue
-		}
-		for j := range inc.Containers {
-			exited = w.noteContainer(&inc.Containers[j], now) || exited
-		}
-	}
-	w.forgetGone()
-	return exited
-}
-
-// forgetGone drops what is remembered of sandboxes, containers and directories
-// that are not there any more.
-func (w *worker) forgetGone() {
-	there := map[string]bool{}
-	for _, d := range w.in.Dirs {
-		there["dir/"+string(d.UID)] = true
-	}
-	for i := range w.in.Observed {
-		id := w.in.Observed[i].ID
-		there[id], there["sandbox/"+id] = true, true
-		for _, c := range w.in.Observed[i].Containers {
-			there[c.ID], there["stop/"+c.ID], there["remove/"+c.ID] = true, true, true
-		}
-	}
-	h := &w.in.History
-	h.SeenExit, h.Released, h.Cleanup = only(h.SeenExit, there), only(h.Released, there), only(h.Cleanup, there)
-	if w.looked { // before, nobody knows which of the remembered ones are
-		h.Probed = only(h.Probed, there)
-	}
-}
-
-// only returns m without what is not there; m itself when that is nothing.
-func only[V any](m map[string]V, there map[string]bool) map[string]V {
-	kept := m
-	for k := range m {
-		if !there[k] {
-			kept = maps.Clone(kept)
-			delete(kept, k)
-		}
-	}
-	return kept
-}
-
-func (w *worker) noteContainer(c *runtime.Container, now time.Time) (exited bool) {
-	_, starting := w.flights[plan.StartContainer{Container: c.Name}.Subject()]
-	w.noteRunning(c, !starting, now)
-	h := w.in.History.Containers[c.Name]
-	if c.Attempt+1 > h.Attempt && c.State != runtime.Created {
-		w.container(c.Name, func(h *plan.ContainerHistory) { h.Attempt = c.Attempt + 1 })
-	}
-	if c.State != runtime.Exited || c.CutShort() {
-		return false
-	}
-	if _, seen := w.in.History.SeenExit[c.ID]; !seen {
-		w.in.History.SeenExit = with(w.in.History.SeenExit, c.ID, now)
-	}
-	if h.LastExit != nil && (h.LastExit.Attempt > c.Attempt || h.LastExit.ID == c.ID && h.LastExit.Code == c.ExitCode) {
-		return false
-	}
-	w.container(c.Name, func(h *plan.ContainerHistory) {
-		h.LastExit = &plan.Exit{
-			ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message,
-			StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, Attempt: c.Attempt,
-		}
-	})
-	return true
-}
-
 func (w *worker) container(name string, change func(*plan.ContainerHistory)) {
 	h := w.in.History.Containers[name]
 	change(&h)
@@ -368,42 +294,6 @@ func with[K comparable, V any](m map[K]V, k K, v V) map[K]V {
 	maps.Copy(out, m)
 	out[k] = v
 	return out
-}
-
-// withContainer puts c in place of the one with its ID, else into its sandbox.
-// What was seen to have ended does not run again, however late c comes.
-func withContainer(observed []runtime.Incarnation, c runtime.Container) []runtime.Incarnation {
-	out := slices.Clone(observed)
-	for i := range out {
-		at := slices.IndexFunc(out[i].Containers, func(have runtime.Container) bool { return have.ID == c.ID })
-		if at < 0 && (c.SandboxID == "" || out[i].ID != c.SandboxID) {
-			continue
-		}
-		cs := slices.Clone(out[i].Containers)
-		if at < 0 {
-			cs = append(cs, c)
-		} else {
-			if cs[at].State == runtime.Exited && c.State != runtime.Exited {
-				continue
-			}
-			c.SandboxID = cs[at].SandboxID
-			cs[at] = c
-		}
-		out[i].Containers = cs
-	}
-	return out
-}
-
-func withoutContainer(observed []runtime.Incarnation, id string) []runtime.Incarnation {
-	out := slices.Clone(observed)
-	for i := range out {
-		out[i].Containers = slices.DeleteFunc(slices.Clone(out[i].Containers), func(c runtime.Container) bool { return c.ID == id })
-	}
-	return slices.DeleteFunc(out, func(inc runtime.Incarnation) bool { return inc.ID == "" && len(inc.Containers) == 0 })
-}
-
-func withoutSandbox(observed []runtime.Incarnation, id string) []runtime.Incarnation {
-	return slices.DeleteFunc(slices.Clone(observed), func(inc runtime.Incarnation) bool { return inc.ID == id })
 }
 
 // runsToEnd tells whether a pod's exits must outlive the runtime's records.

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -205,75 +204,6 @@ func (r *Router) takeNode(n runtime.Node) {
 	r.orderAll()
 }
 
-// takeSnapshot passes on what was seen. With the first whole snapshot the
-// workers learn in one order that the runtime is known and what is in it.
-func (r *Router) takeSnapshot(ctx context.Context, s runtime.Snapshot) {
-	if s.AsOf.Before(r.asOf) {
-		return // newer ones were taken already
-	}
-	r.asOf = s.AsOf
-	r.keepLast(s)
-	for key, p := range s.Pods {
-		if p != nil && ours(p) && s.AsOf.After(r.buried[key]) {
-			r.entry(ctx, key, nil)
-		}
-	}
-	first := s.Whole && !r.seen
-	r.seen = r.seen || s.Whole
-	r.takeLost(ctx)
-	var verdicts map[types.NamespacedName]plan.Verdict
-	if first {
-		verdicts = r.admit()
-	}
-	for key, e := range r.entries {
-		p, listed := s.Pods[key]
-		if !listed && !s.Whole {
-			continue
-		}
-		o := e.order
-		if first {
-			o = r.compose(key, e, verdicts[key])
-		}
-		o.seen, o.stale, o.pod, o.asOf, o.restart, o.evict = true, false, p, s.AsOf, nil, nil
-		r.post(e, o)
-	}
-}
-
-// keepLast keeps what was seen last of every name; what is older than the end of
-// a name is not news of it.
-func (r *Router) keepLast(s runtime.Snapshot) {
-	last := maps.Clone(r.last)
-	if s.Whole {
-		last = maps.Clone(s.Pods)
-	}
-	if last == nil {
-		last = map[types.NamespacedName]*runtime.Pod{}
-	}
-	for key, p := range s.Pods {
-		last[key] = p
-	}
-	for key, end := range r.buried {
-		if _, listed := s.Pods[key]; !listed && !s.Whole {
-			continue
-		}
-		if s.AsOf.After(end) {
-			delete(r.buried, key)
-		} else {
-			last[key] = r.last[key]
-		}
-	}
-	r.last = last
-}
-
-func ours(p *runtime.Pod) bool {
-	for _, inc := range p.Incarnations {
-		if !inc.Foreign {
-			return true
-		}
-	}
-	return false
-}
-
 // entry returns the entry of a name, with a worker that runs.
 func (r *Router) entry(ctx context.Context, key types.NamespacedName, past []journal) *entry {
 	if e, ok := r.entries[key]; ok {
@@ -326,39 +256,6 @@ func (r *Router) takeReport(rep Report) {
 // short is the name users gave: without the node's.
 func (r *Router) short(key types.NamespacedName) string {
 	return key.Namespace + "/" + strings.TrimSuffix(key.Name, "-"+r.o.Render.Name)
-}
-
-// retire ends a worker that has nothing left to do.
-func (r *Router) retire(key types.NamespacedName, e *entry) {
-	e.cancel()
-	<-e.ended
-	r.bury(key, e)
-	delete(r.entries, key)
-	delete(r.changed, key)
-	r.gone = append(r.gone, key)
-	r.orderAll()
-	r.tellDown()
-}
-
-// bury remembers of a name that is gone that it is, newer than any observation
-// so far; what others have of that name stays known.
-func (r *Router) bury(key types.NamespacedName, e *entry) {
-	r.buried[key] = e.worker.effectEnd
-	r.last = maps.Clone(r.last)
-	delete(r.last, key)
-	if len(e.report.Observed) > 0 {
-		r.last = with(r.last, key, &runtime.Pod{Key: key, Incarnations: e.report.Observed})
-	}
-}
-
-func (r *Router) tellDown() {
-	if !r.down || len(r.entries) > 0 {
-		return
-	}
-	for _, c := range r.downed {
-		c <- nil
-	}
-	r.downed = nil
 }
 
 func (r *Router) publish() {
