@@ -32,12 +32,14 @@ func (r *repeated) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// writeBig writes 20 MB of lines to both streams at once.
+// writeBig writes 20 MB of lines to both streams at once. It lingers: what
+// containerd's shim holds 10 s after a container has ended, because the disk with
+// the log is busy, is lost, and this suite keeps it busy.
 func writeBig() string {
 	many := func(prefix string) string {
 		return "yes " + prefix + strings.Repeat("x", 60) + " | head -c 20000000"
 	}
-	return "{ " + many("O") + "; } & { " + many("E") + "; } >&2; wait"
+	return "{ " + many("O") + "; } & { " + many("E") + "; } >&2; wait; sleep 10"
 }
 
 // TestOnceOutput: every byte of a container arrives on its stream.
