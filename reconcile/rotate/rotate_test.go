@@ -240,6 +240,24 @@ func TestEarlierAttempts(t *testing.T) {
 	}
 }
 
+// TestEndOfThePrevious: the last lines of an attempt can be read though its log
+// was put aside just before it ended.
+func TestEndOfThePrevious(t *testing.T) {
+	b := newBench(t)
+	b.write(20 * maxSize)
+	b.tend()
+	last := b.line - 1
+	b.crash()
+	b.write(100)
+	b.tend()
+	var got []string
+	o := logs.Options{Dir: filepath.Dir(b.dir), Container: "c", Previous: true, Tail: 1}
+	must(t, logs.Read(t.Context(), o, func(e logs.Entry) error { got = append(got, string(e.Text)); return nil }))
+	if want := fmt.Sprintf("line %06d", last); len(got) != 1 || got[0] != want {
+		t.Errorf("got %q, want %q; files %v", got, want, b.names())
+	}
+}
+
 // TestTooFreshToCut: an earlier attempt's log does not go for what a later one's
 // takes up only for the moment.
 func TestTooFreshToCut(t *testing.T) {

@@ -17,9 +17,9 @@ func (r *Rotator) tooLarge(f *file) bool { return f.size > 2*r.o.MaxSize }
 // temporary ends the names of files that are not complete.
 const temporary = ".tmp"
 
-// shrink compresses what was put aside, but for the last of the newest attempt,
-// which readers may be at, unless it is far too large, and cuts what an earlier attempt left to its end.
-// again says that something is not complete yet.
+// shrink compresses what was put aside, but for the last file of each attempt,
+// which readers may be at or want the end of, and cuts to its end what is far too
+// large. again says that something is not complete yet.
 func (r *Rotator) shrink(ctx context.Context, d *directory, l Log) (again bool, err error) {
 	var failed []error
 	for i := range d.files {
@@ -28,7 +28,7 @@ func (r *Rotator) shrink(ctx context.Context, d *directory, l Log) (again bool, 
 		switch {
 		case f.Compressed, f.Rotated == "" && (!ended || !r.tooLarge(f)):
 			continue
-		case f.Rotated != "" && f.Attempt == l.Attempt && !r.tooLarge(f) && d.newestAside(i):
+		case d.newestAside(i) && !r.tooLarge(f):
 			continue
 		case time.Since(f.modified) < quiet:
 			again = true
@@ -38,19 +38,19 @@ func (r *Rotator) shrink(ctx context.Context, d *directory, l Log) (again bool, 
 		if r.tooLarge(f) {
 			skip = f.size - r.o.MaxSize
 		}
-		failed = append(failed, d.rewrite(ctx, f, skip))
+		failed = append(failed, d.rewrite(ctx, f, skip, f.Rotated != "" && !d.newestAside(i)))
 	}
 	return again, errors.Join(failed...)
 }
 
-// newestAside tells whether no later file of the attempt was put aside.
+// newestAside tells whether a file was put aside and no later one of its attempt.
 func (d *directory) newestAside(i int) bool {
-	return i+1 == len(d.files) || d.files[i+1].Attempt != d.files[i].Attempt || d.files[i+1].Rotated == ""
+	return d.files[i].Rotated != "" && (i+1 == len(d.files) || d.files[i+1].Attempt != d.files[i].Attempt || d.files[i+1].Rotated == "")
 }
 
 // rewrite puts what lies behind an offset of a file in its place, from a whole
-// line on; compressed when it was put aside.
-func (d *directory) rewrite(ctx context.Context, f *file, skip int64) error {
+// line on.
+func (d *directory) rewrite(ctx context.Context, f *file, skip int64, compress bool) error {
 	from, err := d.File(f.Name())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -60,7 +60,7 @@ func (d *directory) rewrite(ctx context.Context, f *file, skip int64) error {
 	}
 	defer from.Close()
 	to := f.File
-	to.Compressed = f.Rotated != ""
+	to.Compressed = compress
 	temp := to.Name() + temporary
 	size, err := d.write(ctx, temp, from, skip, to.Compressed)
 	if err == nil {

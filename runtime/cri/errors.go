@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -42,12 +43,21 @@ func (c *Client) clean(ctx context.Context, err error) error {
 	return &callError{text: readable(text), kinds: kinds}
 }
 
+// endsNow tells whether the deadline of a context is as good as over.
+func endsNow(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && time.Until(deadline) < 100*time.Millisecond
+}
+
 // classify is an ordered table: first match wins.
 func classify(ctx context.Context, code codes.Code, text string) []error {
 	switch {
 	// The caller gave up: its own doing, whatever the runtime says of it.
 	case ctx.Err() != nil:
 		return []error{ctx.Err()}
+	// The runtime keeps the caller's deadline too, and can be first.
+	case code == codes.Canceled && endsNow(ctx):
+		return []error{context.DeadlineExceeded}
 	// containerd: name "x" is reserved for "id"; CRI-O: name is reserved. Both
 	// send it with the code Unknown.
 	case isReserved(text):

@@ -3,8 +3,10 @@ package cri
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -181,4 +183,19 @@ func FuzzPullFailure(f *testing.F) {
 			t.Errorf("got %+v", why)
 		}
 	})
+}
+
+// TestDeadlineOfTheOther: the runtime can end a call by the caller's deadline a
+// moment before the caller does.
+func TestDeadlineOfTheOther(t *testing.T) {
+	soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	later, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	for ctx, want := range map[context.Context]bool{soon: true, later: false, t.Context(): false} {
+		kinds := classify(ctx, codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL")
+		if got := slices.Contains(kinds, context.DeadlineExceeded); got != want {
+			t.Errorf("got %v, want a deadline: %v", kinds, want)
+		}
+	}
 }
