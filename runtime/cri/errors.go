@@ -43,10 +43,11 @@ func (c *Client) clean(ctx context.Context, err error) error {
 	return &callError{text: readable(text), kinds: kinds}
 }
 
-// endsNow tells whether the deadline of a context is as good as over.
-func endsNow(ctx context.Context) bool {
+// ended tells whether a call was cut off by the deadline of its context, which
+// is as good as over.
+func ended(ctx context.Context, code codes.Code) bool {
 	deadline, ok := ctx.Deadline()
-	return ok && time.Until(deadline) < 100*time.Millisecond
+	return code == codes.Canceled && ok && time.Until(deadline) < 100*time.Millisecond
 }
 
 // classify is an ordered table: first match wins.
@@ -56,7 +57,7 @@ func classify(ctx context.Context, code codes.Code, text string) []error {
 	case ctx.Err() != nil:
 		return []error{ctx.Err()}
 	// The runtime keeps the caller's deadline too, and can be first.
-	case code == codes.Canceled && endsNow(ctx):
+	case ended(ctx, code):
 		return []error{context.DeadlineExceeded}
 	// containerd: name "x" is reserved for "id"; CRI-O: name is reserved. Both
 	// send it with the code Unknown.

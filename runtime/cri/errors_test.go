@@ -197,5 +197,9 @@ func TestDeadlineOfTheOther(t *testing.T) {
 		if got := slices.Contains(kinds, context.DeadlineExceeded); got != want {
 			t.Errorf("got %v, want a deadline: %v", kinds, want)
 		}
+		err := (&Client{}).pullError(ctx, "web:1", true, status.Error(codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL"))
+		if got := errors.Is(err, context.DeadlineExceeded); got != want {
+			t.Errorf("of a pull: got %v, want a deadline: %v", err, want)
+		}
 	}
 }

@@ -28,7 +28,7 @@ const (
 func (c *Client) pullError(ctx context.Context, image string, anonymous bool, err error) error {
 	s, _ := status.FromError(err)
 	ours := s.Code() == codes.Unavailable && !aboutRegistry(s.Message())
-	if ctx.Err() != nil || ours || s.Code() == codes.Unimplemented {
+	if ctx.Err() != nil || ended(ctx, s.Code()) || ours || s.Code() == codes.Unimplemented {
 		return c.clean(ctx, err)
 	}
 	why := whyPull(image, s.Message(), anonymous)
