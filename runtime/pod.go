@@ -84,7 +84,10 @@ func (c *Container) CutShort() bool {
 	}
 	// containerd 1.6 kills the program that starts its shim.
 	killed := strings.Contains(c.Message, "failed to start shim") && strings.Contains(c.Message, "signal: killed")
-	return killed || strings.Contains(c.Message, "context canceled")
+	// What containerd 1.6 was making when its caller was killed may not know its
+	// sandbox's process, and asks for the namespaces of process 0.
+	homeless := strings.Contains(c.Message, "/proc/0/ns/")
+	return killed || homeless || strings.Contains(c.Message, "context canceled")
 }
 
 // Snapshot is one observation of pods. A nil map entry means: seen, and gone.
