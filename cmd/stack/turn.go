@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -37,16 +36,15 @@ func (p place) take() (*turn, error) {
 		}
 		return nil, fmt.Errorf("taking the turn: %w", err)
 	}
-	if err := errors.Join(f.Truncate(0), write(f, strconv.Itoa(os.Getpid()))); err != nil {
+	err = f.Truncate(0)
+	if err == nil {
+		_, err = f.WriteString(strconv.Itoa(os.Getpid()))
+	}
+	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("taking the turn: %w", err)
 	}
 	return &turn{f}, nil
-}
-
-func write(w io.Writer, text string) error {
-	_, err := io.WriteString(w, text)
-	return err
 }
 
 func (t *turn) Close() error { return t.f.Close() }

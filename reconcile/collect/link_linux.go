@@ -49,7 +49,7 @@ func (l Logs) link(path, name string) (made bool, err error) {
 	if err != unix.EEXIST {
 		return err == nil, err
 	}
-	target, err := readlink(links, name)
+	target, err := links.Readlink(name)
 	if err != nil || target == path {
 		return err == nil, err
 	}
@@ -84,13 +84,4 @@ func (l Logs) exists(path string) (bool, error) {
 		err = fmt.Errorf("%s %w", path, beneath.ErrNotRegular)
 	}
 	return err == nil, err
-}
-
-func readlink(dir *beneath.Dir, name string) (string, error) {
-	buf := make([]byte, unix.PathMax)
-	n, err := unix.Readlinkat(dir.Fd(), name, buf)
-	if err != nil {
-		return "", err
-	}
-	return string(buf[:n]), nil
 }

@@ -56,7 +56,7 @@ type target struct {
 // logOf reads a link without following it; not ok for what is no link to a
 // container's log.
 func (l Logs) logOf(links *beneath.Dir, name string) (target, bool) {
-	path, err := readlink(links, name)
+	path, err := links.Readlink(name)
 	if err != nil {
 		return target{}, false
 	}

@@ -82,23 +82,14 @@ func checkFile(name string) error {
 
 // current is the name of the directory in use, "" for none.
 func (t *fileTree) current() string {
-	name := readLink(t.dir, dataLink)
-	if !strings.HasPrefix(name, "..") || name == ".." || strings.Contains(name, "/") {
+	name, err := t.dir.Readlink(dataLink)
+	if err != nil || !strings.HasPrefix(name, "..") || name == ".." || strings.Contains(name, "/") {
 		return ""
 	}
 	if sub, err := t.dir.SubSameMount(name); err != nil || sub.Close() != nil {
 		return ""
 	}
 	return name
-}
-
-func readLink(dir *beneath.Dir, name string) string {
-	buf := make([]byte, 4096)
-	n, err := unix.Readlinkat(dir.Fd(), name, buf)
-	if err != nil || n == len(buf) {
-		return ""
-	}
-	return string(buf[:n])
 }
 
 // holds tells whether a directory has exactly these files.
@@ -244,7 +235,7 @@ func tops(files map[string]render.File) map[string]bool {
 func (t *fileTree) link(files map[string]render.File) error {
 	for name := range tops(files) {
 		target := path.Join(dataLink, name)
-		if readLink(t.dir, name) == target {
+		if now, err := t.dir.Readlink(name); err == nil && now == target {
 			continue
 		}
 		if err := t.dir.RemoveAll(context.Background(), name); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -78,6 +78,16 @@ func (d *Dir) Stat(name string) (size int64, modified time.Time, err error) {
 	return st.Size, time.Unix(st.Mtim.Unix()), nil
 }
 
+// Readlink is what a link holds; an error for anything else.
+func (d *Dir) Readlink(name string) (string, error) {
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(d.Fd(), name, buf)
+	if err != nil {
+		return "", err
+	}
+	return string(buf[:n]), nil
+}
+
 // Rename gives what is called from, right in d, another name there; what had
 // that name is gone.
 func (d *Dir) Rename(from, to string) error {

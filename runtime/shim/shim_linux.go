@@ -40,10 +40,11 @@ func end(proc, sandboxID string) (found bool, err error) {
 	}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
-		if err != nil || !isShim(filepath.Join(proc, e.Name()), sandboxID) {
+		is := func() bool { return shimID(filepath.Join(proc, e.Name())) == sandboxID }
+		if err != nil || !is() {
 			continue
 		}
-		if err := kill(proc, pid, sandboxID); err != nil {
+		if err := endIf(pid, is); err != nil {
 			return true, fmt.Errorf("ending the shim of sandbox %s: %w", sandboxID, err)
 		}
 		found = true
@@ -51,13 +52,13 @@ func end(proc, sandboxID string) (found bool, err error) {
 	return found, nil
 }
 
-// kill ends a process through a descriptor of it, so that a later one with the
-// same pid is safe.
-func kill(proc string, pid int, sandboxID string) error {
+// endIf kills a process that is what it was taken for, through a descriptor of
+// it, so that a later one with the same pid is safe. One that has ended is nil.
+func endIf(pid int, is func() bool) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == nil {
 		defer unix.Close(fd)
-		if !isShim(filepath.Join(proc, strconv.Itoa(pid)), sandboxID) {
+		if !is() {
 			return nil
 		}
 		err = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
@@ -70,9 +71,6 @@ func kill(proc string, pid int, sandboxID string) error {
 
 // maxArgs bounds what is read of a command line: a shim's is short.
 const maxArgs = 64 << 10
-
-// isShim tells whether the process of a proc directory is the shim of a sandbox.
-func isShim(dir, sandboxID string) bool { return shimID(dir) == sandboxID }
 
 // shimID is the sandbox that the process of a proc directory is the shim of; ""
 // when it is none.

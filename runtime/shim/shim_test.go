@@ -63,7 +63,7 @@ func TestEnd(t *testing.T) {
 	if found, err := End(id); found || err != nil {
 		t.Errorf("got %v, %v; want no shim any more", found, err)
 	}
-	if !isShim(filepath.Join("/proc", strconv.Itoa(other.Process.Pid)), id+"-not") {
+	if shimID(filepath.Join("/proc", strconv.Itoa(other.Process.Pid))) != id+"-not" {
 		t.Error("another sandbox's shim was ended")
 	}
 }
