@@ -249,6 +249,30 @@ func TestNoProbeOfWhatEnds(t *testing.T) {
 	})
 }
 
+// TestEndLeavesAttempts: a command that is being started when the pod's end
+// begins is not given up; see plan.Cancellable.
+func TestEndLeavesAttempts(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		c := newClinic(m)
+		m.start()
+		m.want(pod(t, "web", strings.ReplaceAll(probed, `image: "web:1"`, `image: "web:1"
+  command: [sleep, inf]`)))
+		m.settle()
+		m.isHealth("web", "true true True")
+		var under atomic.Int32
+		m.Inject(runtimetest.Fault{Method: "ExecSync", Delay: time.Second, Do: func() { under.Add(1) }})
+		c.times("")
+		for under.Load() == 0 {
+			m.pass(100 * time.Millisecond)
+		}
+		m.want()
+		m.pass(5 * time.Second)
+		if n := c.times(""); n != int(under.Load()) {
+			t.Errorf("%d of %d attempts came to their end", n, under.Load())
+		}
+	})
+}
+
 // TestQuietProbes: attempts that say what is known are told to nobody: nothing is
 // published, logged, written or looked at again.
 func TestQuietProbes(t *testing.T) {

@@ -179,10 +179,13 @@ func SameUndertaking(a, b Action) bool {
 }
 
 // Cancellable says that an action may be given up half-way when no decision
-// names it any more. The others are short or must come to their end.
+// names it any more. The others are short or must come to their end. So must an
+// attempt of a probe: a client of containerd that leaves while its command is
+// being started takes the pipes away that the shim waits for, 30 s long, and no
+// exit of the container is told meanwhile.
 func Cancellable(a Action) bool {
 	switch a.(type) {
-	case EnsureImage, PrepareVolumes, CheckVolumes, RunSandbox, Probe:
+	case EnsureImage, PrepareVolumes, CheckVolumes, RunSandbox:
 		return true
 	}
 	return false

@@ -179,7 +179,18 @@ func (f *facts) stopStale(d *Decision) {
 
 // gone says done when nothing of this name is left; tidy removes what is.
 func (f *facts) gone(d *Decision) {
-	d.Done = len(f.stale)+len(f.mine)+len(f.in.Dirs)+len(f.in.InFlight) == 0 && !f.in.Unseen
+	d.Done = len(f.stale)+len(f.mine)+len(f.in.Dirs) == 0 && !f.in.Unseen && !f.busy()
+}
+
+// busy: something is under way whose outcome counts. What a probe says of a pod
+// that is gone does not.
+func (f *facts) busy() bool {
+	for _, a := range f.in.InFlight {
+		if _, ok := a.(Probe); !ok {
+			return true
+		}
+	}
+	return false
 }
 
 func (f *facts) sameUIDLeft() bool {

@@ -21,7 +21,7 @@ import (
 
 const (
 	// patience is how long a test waits for what must come.
-	patience = 30 * time.Second
+	patience = time.Minute
 	// poll is how often is asked where nothing is announced.
 	poll = 10 * time.Millisecond
 )
