@@ -90,6 +90,9 @@ type Effects struct {
 	// EndShim ends the runtime's own process beside a stopped sandbox that it
 	// cannot remove, and tells whether there was one; nil: nobody can.
 	EndShim func(sandboxID string) (bool, error)
+	// MakeCgroup makes and limits a pod's cgroup; nil: the runtime makes it, without
+	// limits.
+	MakeCgroup func(render.Cgroup) error
 }
 
 // scene is what an effect may look at: immutable values of its worker.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"podd/cmd/podd/internal/config"
+	"podd/reconcile/cgroup"
 	"podd/reconcile/render"
 )
 
@@ -40,6 +41,7 @@ func renderNode(cfg *config.Config, instance string) (render.Node, error) {
 		CgroupDriver: cfg.CgroupDriver,
 		CgroupV2:     machine.CgroupV2,
 		SwapLimits:   machine.SwapLimits,
+		PodPids:      cfg.PodPids, HugePageSizes: cgroup.HugePageSizes(),
 		SELinux:      machine.SELinux,
 		DNS:          dns, ClusterDNS: cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain,
 		SeccompDefault: cfg.SeccompDefault,

@@ -14,6 +14,7 @@ import (
 	"podd/manifest"
 	"podd/manifest/source"
 	"podd/reconcile"
+	"podd/reconcile/cgroup"
 	"podd/reconcile/collect"
 	"podd/reconcile/plan"
 	"podd/reconcile/pull"
@@ -108,7 +109,7 @@ func newEffects(cfg *config.Config, root string, client *cri.Client, node render
 			Logs:       collect.Logs{Dir: cfg.PodLogsDir, Links: filepath.Join(filepath.Dir(cfg.PodLogsDir), "containers")},
 			CgroupRoot: cfg.CgroupRoot,
 		},
-		EndShim: shim.End,
+		EndShim: shim.End, MakeCgroup: cgroup.Make,
 		Gate:    reconcile.NewGate(parallelStarts(cfg)),
 	}
 }

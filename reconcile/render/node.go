@@ -46,6 +46,8 @@ type Node struct {
 	SwapLimits bool
 	// NoCPUQuota leaves cpu limits unenforced.
 	NoCPUQuota bool
+	// PodPids is how many processes a pod may have; 0 or less: no limit.
+	PodPids int64
 	// HugePageSizes of the machine ("2MB", "1GB"); each is limited, to 0 unless
 	// the container asks.
 	HugePageSizes []string

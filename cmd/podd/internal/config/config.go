@@ -69,6 +69,8 @@ type Config struct {
 	CgroupDriver string
 	// CgroupRoot is the cgroup pods are placed under; "" is the root.
 	CgroupRoot string
+	// PodPids is how many processes a pod may have; 0 is no limit.
+	PodPids int64
 	// SandboxImage is never collected; "" when not told.
 	SandboxImage string
 	// SeccompDefault gives RuntimeDefault to whatever names no profile.

@@ -83,10 +83,6 @@ func (c *checking) refusals() {
 		}
 		c.errorf(r.field, "%s: %s", r.value, r.why)
 	}
-	// 0 and less are no limit, to the kubelet too.
-	if p := k.PodPidsLimit; p != nil && *p > 0 && !c.named("podPidsLimit") {
-		c.errorf("podPidsLimit", "%d: not served by podd yet, pods would have no limit; leave it out or set -1", *p)
-	}
 	if k.FailCgroupV1 != nil && *k.FailCgroupV1 && !c.machine.CgroupV2 {
 		c.errorf("failCgroupV1", "this machine has cgroup v1; boot it with systemd.unified_cgroup_hierarchy=1 or set false")
 	}

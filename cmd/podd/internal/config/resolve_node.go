@@ -37,6 +37,9 @@ func (r *resolving) node(c *Config) {
 	c.RunDir = r.dir("--run-dir", f.RunDir, DefaultRunDir)
 	c.PodLogsDir = filepath.Clean(orZero(k.PodLogsDir, logs))
 	c.MaxPods = int(orZero(k.MaxPods, d.MaxPods))
+	if k.PodPidsLimit != nil {
+		c.PodPids = max(*k.PodPidsLimit, 0) // less is no limit, to the kubelet too
+	}
 	c.Adopt = r.machine.AsKubelet()
 	if f.Adopt != nil {
 		c.Adopt = *f.Adopt

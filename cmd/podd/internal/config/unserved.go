@@ -25,8 +25,9 @@ var served = set(
 	"clusterDNS", "clusterDomain", "resolvConf",
 	"healthzPort", "healthzBindAddress", "readOnlyPort", "address",
 	"logging.format", "logging.verbosity",
+	"podPidsLimit",
 	// Refused unless they ask for nothing; see refusals.
-	"cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy", "reservedSystemCPUs", "podPidsLimit",
+	"cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy", "reservedSystemCPUs",
 )
 
 // agrees has, for fields that are not served, the value by which a user asks

@@ -1,0 +1,90 @@
+package render
+
+import (
+	v1 "k8s.io/api/core/v1"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/manifest"
+)
+
+// Cgroup is a cgroup that podd itself makes and limits: that of a pod, or one
+// that pods lie in. The zero value of a limit sets none.
+type Cgroup struct {
+	// Parent is its name for the cgroup driver, as CgroupParent gives it.
+	Parent string
+	// Systemd says that the driver is systemd's; else it is cgroupfs.
+	Systemd bool
+	// CPUShares are those of cgroup v1; v2 has a weight made of them.
+	CPUShares int64
+	CPUQuota  int64 // µs a period
+	CPUPeriod int64 // µs
+	Memory    int64 // bytes
+	Pids      int64
+	HugePages []*cri.HugepageLimit
+}
+
+// PodCgroup is what all of a pod's containers share. A limit holds for the pod
+// when every container has one, or the pod itself: the sum then bounds what
+// is not any container's own, like the pages of an emptyDir in memory.
+func PodCgroup(p *manifest.Pod, n Node) Cgroup {
+	requests, limits := podRequests(p.Spec), podLimits(p.Spec)
+	c := Cgroup{
+		Parent: CgroupParent(p, n), Systemd: n.CgroupDriver == "systemd",
+		CPUShares: minShares, Pids: max(n.PodPids, 0),
+		HugePages: hugePages(n.HugePageSizes, limits),
+	}
+	if manifest.QoS(p.Spec) == v1.PodQOSBestEffort {
+		return c
+	}
+	c.CPUShares = shares(requests.Cpu().MilliValue())
+	if !n.NoCPUQuota && limitsAll(p.Spec, v1.ResourceCPU) {
+		c.CPUQuota, c.CPUPeriod = quota(limits.Cpu().MilliValue()), quotaPeriod
+	}
+	if limitsAll(p.Spec, v1.ResourceMemory) {
+		c.Memory = limits.Memory().Value()
+	}
+	return c
+}
+
+// podRequests and podLimits are those of the containers together and the pod's
+// overhead, which is no limit of what has none.
+func podRequests(pod *v1.Pod) v1.ResourceList {
+	sum := sumPod(pod, manifest.Requests)
+	for name, more := range pod.Spec.Overhead {
+		more = more.DeepCopy()
+		more.Add(sum[name])
+		sum[name] = more
+	}
+	return sum
+}
+
+func podLimits(pod *v1.Pod) v1.ResourceList {
+	sum := sumPod(pod, manifest.Limits)
+	for name, more := range pod.Spec.Overhead {
+		if q := sum[name]; !q.IsZero() {
+			q.Add(more)
+			sum[name] = q
+		}
+	}
+	return sum
+}
+
+// limitsAll tells whether a resource is limited for the pod or each container.
+func limitsAll(pod *v1.Pod, name v1.ResourceName) bool {
+	if pod.Spec.Resources != nil && !none(pod.Spec.Resources.Limits, name) {
+		return true
+	}
+	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if none(list[i].Resources.Limits, name) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func none(list v1.ResourceList, name v1.ResourceName) bool {
+	q, ok := list[name]
+	return !ok || q.IsZero()
+}

@@ -1,0 +1,65 @@
+package render
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"podd/manifest"
+)
+
+func TestPodCgroup(t *testing.T) {
+	c := func(r v1.ResourceRequirements) v1.Container { return v1.Container{Resources: r} }
+	both := amounts("100m", "1", "64Mi", "128Mi")
+	whole := amounts("1", "1", "128Mi", "128Mi")
+	for name, tt := range map[string]struct {
+		spec v1.PodSpec
+		node Node
+		want Cgroup
+	}{
+		"best effort": {
+			v1.PodSpec{Containers: []v1.Container{c(v1.ResourceRequirements{})}}, Node{},
+			Cgroup{Parent: "/kubepods/besteffort/podu", CPUShares: 2},
+		},
+		"burstable, all limited": {
+			v1.PodSpec{Containers: []v1.Container{c(both), c(both)}}, Node{},
+			Cgroup{Parent: "/kubepods/burstable/podu", CPUShares: 204, CPUQuota: 200000, CPUPeriod: 100000, Memory: 256 << 20},
+		},
+		"burstable, one without limits": {
+			v1.PodSpec{Containers: []v1.Container{c(both), c(amounts("250m", "", "", ""))}}, Node{},
+			Cgroup{Parent: "/kubepods/burstable/podu", CPUShares: 358},
+		},
+		"burstable, an init container without a cpu limit": {
+			v1.PodSpec{InitContainers: []v1.Container{c(amounts("", "", "", "64Mi"))}, Containers: []v1.Container{c(both)}}, Node{},
+			Cgroup{Parent: "/kubepods/burstable/podu", CPUShares: 102, Memory: 128 << 20},
+		},
+		"guaranteed": {
+			v1.PodSpec{Containers: []v1.Container{c(whole)}}, Node{PodPids: 64},
+			Cgroup{Parent: "/kubepods/podu", CPUShares: 1024, CPUQuota: 100000, CPUPeriod: 100000, Memory: 128 << 20, Pids: 64},
+		},
+		"no quota": {
+			v1.PodSpec{Containers: []v1.Container{c(whole)}}, Node{NoCPUQuota: true, CgroupDriver: "systemd"},
+			Cgroup{Parent: "/kubepods.slice/kubepods-podu.slice", Systemd: true, CPUShares: 1024, Memory: 128 << 20},
+		},
+		"limits of the pod": {
+			v1.PodSpec{Resources: &both, Containers: []v1.Container{c(v1.ResourceRequirements{})}}, Node{},
+			Cgroup{Parent: "/kubepods/burstable/podu", CPUShares: 102, CPUQuota: 100000, CPUPeriod: 100000, Memory: 128 << 20},
+		},
+		"overhead": {
+			v1.PodSpec{
+				Overhead:   v1.ResourceList{v1.ResourceCPU: resource.MustParse("1"), v1.ResourceMemory: resource.MustParse("64Mi")},
+				Containers: []v1.Container{c(amounts("1", "1", "", ""))},
+			}, Node{},
+			Cgroup{Parent: "/kubepods/burstable/podu", CPUShares: 2048, CPUQuota: 200000, CPUPeriod: 100000},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := PodCgroup(&manifest.Pod{UID: "u", Spec: &v1.Pod{Spec: tt.spec}}, tt.node)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
