@@ -36,6 +36,39 @@ func Total(spec *v1.PodSpec, of func(v1.ResourceRequirements) v1.ResourceList) v
 	return sum
 }
 
+// PodRequests is what a pod takes of a node: PodTotal of its requests, and its
+// overhead. The result is the caller's.
+func PodRequests(spec *v1.PodSpec) v1.ResourceList {
+	sum := PodTotal(spec, Requests)
+	plus(sum, spec.Overhead)
+	return sum
+}
+
+// PodLimits is PodRequests for limits; an overhead is none of what has no limit.
+func PodLimits(spec *v1.PodSpec) v1.ResourceList {
+	sum := PodTotal(spec, Limits)
+	for name, more := range spec.Overhead {
+		if q := sum[name]; !q.IsZero() {
+			q.Add(more)
+			sum[name] = q
+		}
+	}
+	return sum
+}
+
+// PodTotal is Total, or what the pod itself asks for in its place.
+func PodTotal(spec *v1.PodSpec, of func(v1.ResourceRequirements) v1.ResourceList) v1.ResourceList {
+	sum := Total(spec, of)
+	if spec.Resources != nil {
+		for name, q := range of(*spec.Resources) {
+			if IsPodLevel(name) {
+				sum[name] = q.DeepCopy()
+			}
+		}
+	}
+	return sum
+}
+
 func plus(sum, list v1.ResourceList) {
 	for name, q := range list {
 		q = q.DeepCopy()

@@ -5,15 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
+
 	"podd/cmd/podd/internal/config"
 	"podd/reconcile/cgroup"
+	"podd/reconcile/plan"
 	"podd/reconcile/render"
 )
 
@@ -23,7 +28,7 @@ func renderNode(cfg *config.Config, instance string) (render.Node, error) {
 	if err != nil {
 		return render.Node{}, err
 	}
-	memory, err := totalMemory("/proc/meminfo")
+	capacity, allocatable, err := amounts(cfg)
 	if err != nil {
 		return render.Node{}, err
 	}
@@ -32,9 +37,10 @@ func renderNode(cfg *config.Config, instance string) (render.Node, error) {
 		return render.Node{}, err
 	}
 	return render.Node{
-		Name:         cfg.NodeName,
-		HostIPs:      hostIPs(cfg.NodeIPs),
-		Capacity:     render.Resources{MilliCPU: int64(runtime.NumCPU()) * 1000, Memory: memory},
+		Name:        cfg.NodeName,
+		HostIPs:     hostIPs(cfg.NodeIPs),
+		Capacity:    capacity,
+		Allocatable: allocatable, EnforceAllocatable: cfg.EnforceReserved,
 		Instance:     instance,
 		LogsDir:      cfg.PodLogsDir,
 		CgroupRoot:   cfg.CgroupRoot,
@@ -42,10 +48,41 @@ func renderNode(cfg *config.Config, instance string) (render.Node, error) {
 		CgroupV2:     machine.CgroupV2,
 		SwapLimits:   machine.SwapLimits,
 		PodPids:      cfg.PodPids, HugePageSizes: cgroup.HugePageSizes(),
-		SELinux:      machine.SELinux,
-		DNS:          dns, ClusterDNS: cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain,
+		SELinux: machine.SELinux,
+		DNS:     dns, ClusterDNS: cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain,
 		SeccompDefault: cfg.SeccompDefault,
 	}, nil
+}
+
+// amounts are what the machine has, and what of it is for pods.
+func amounts(cfg *config.Config) (capacity, allocatable render.Resources, err error) {
+	memory, err := totalMemory("/proc/meminfo")
+	if err != nil {
+		return capacity, allocatable, err
+	}
+	capacity = render.Resources{MilliCPU: int64(runtime.NumCPU()) * 1000, Memory: memory, Pids: mostPids("/proc/sys/kernel")}
+	allocatable, err = withoutReserved(capacity, cfg.Reserved)
+	return capacity, allocatable, err
+}
+
+// limitsOf are those that pods are admitted by.
+func limitsOf(cfg *config.Config, allocatable render.Resources) plan.Limits {
+	return plan.Limits{MaxPods: cfg.MaxPods, MilliCPU: allocatable.MilliCPU, Memory: allocatable.Memory}
+}
+
+// withoutReserved is what is left for pods; 0 of what is not known.
+func withoutReserved(capacity render.Resources, reserved v1.ResourceList) (render.Resources, error) {
+	left := capacity
+	left.MilliCPU -= reserved.Cpu().MilliValue()
+	left.Memory -= reserved.Memory().Value()
+	if left.MilliCPU <= 0 || left.Memory <= 0 {
+		return left, fmt.Errorf("kubeReserved and systemReserved, cpu %s and memory %s, leave nothing for pods on a machine of %d cpus and %d MiB",
+			reserved.Cpu(), reserved.Memory(), capacity.MilliCPU/1000, capacity.Memory>>20)
+	}
+	if pid, ok := reserved["pid"]; ok && capacity.Pids > 0 {
+		left.Pids = max(capacity.Pids-pid.Value(), 1)
+	}
+	return left, nil
 }
 
 // readDNS reads a resolv.conf; none at all is a machine without DNS.
@@ -78,6 +115,20 @@ func totalMemory(path string) (int64, error) {
 		return kib << 10, err
 	}
 	return 0, fmt.Errorf("reading the machine's memory: %s has no MemTotal", path)
+}
+
+// mostPids is how many processes the kernel lets be at once; 0: unknown.
+func mostPids(dir string) int64 {
+	most := int64(math.MaxInt64)
+	for _, name := range []string{"pid_max", "threads-max"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		n, perr := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		if err != nil || perr != nil {
+			return 0
+		}
+		most = min(most, n)
+	}
+	return most
 }
 
 // hostIPs are the given addresses, else the one a packet to the world would

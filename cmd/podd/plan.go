@@ -14,7 +14,6 @@ import (
 	"podd/manifest"
 	"podd/manifest/source"
 	"podd/reconcile"
-	"podd/reconcile/plan"
 	"podd/runtime"
 	"podd/runtime/cri"
 )
@@ -41,9 +40,13 @@ func (c *PlanCmd) Run(ctx context.Context, s Streams) error {
 		return err
 	}
 	sayUnseen(s.Err, set, all)
+	_, allocatable, err := amounts(&cfg)
+	if err != nil {
+		return err
+	}
 	in := reconcile.PreviewInput{
 		Set: set, Journals: journals(cfg.RootDir),
-		Limits: plan.Limits{MaxPods: cfg.MaxPods}, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
+		Limits: limitsOf(&cfg, allocatable), Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
 		SourceKinds: sourceKinds(all),
 	}
 	if in.Instance, err = reconcile.PeekID(cfg.RootDir); err != nil {

@@ -16,7 +16,6 @@ import (
 	"podd/reconcile"
 	"podd/reconcile/cgroup"
 	"podd/reconcile/collect"
-	"podd/reconcile/plan"
 	"podd/reconcile/pull"
 	"podd/reconcile/render"
 	"podd/reconcile/volume"
@@ -37,6 +36,7 @@ type podd struct {
 	sources  []source.Source
 	view     *viewer
 	trimmer  trimmer
+	classes  *classKeeper
 	pulse    pulse
 	told     string             // the status line systemd heard last
 	problems []manifest.Problem // of the manifests, as logged; the router's
@@ -81,13 +81,14 @@ func (d *podd) wire() error {
 		d.log.Warn("content of sources that are no longer configured stays", "err", err)
 	}
 	d.view = newViewer(cfg.NodeName, thisVersion().Version, sourceNames(d.sources))
+	d.classes = newClassKeeper(node, cgroup.Make, d.log)
 	d.pods = d.client.NewObserver(cri.ObserverOptions{Instance: d.instance.ID, Slow: cfg.SyncFrequency, Logger: d.log})
 	d.node = d.client.NewNodeObserver(cri.NodeObserverOptions{Logger: d.log})
 	d.router = reconcile.NewRouter(reconcile.Options{
 		Effects:  newEffects(cfg, cfg.RootDir, d.client, node),
 		Journals: journals(cfg.RootDir),
 		Log:      d.log, Refresh: d.pods.Refresh, Publish: d.publish,
-		SourceKinds: sourceKinds(d.sources), Limits: plan.Limits{MaxPods: cfg.MaxPods},
+		SourceKinds: sourceKinds(d.sources), Limits: limitsOf(cfg, node.Allocatable),
 		Render: node, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
 		Beat: d.beat, BeatEvery: beatEvery(d.log),
 	})
@@ -110,7 +111,7 @@ func newEffects(cfg *config.Config, root string, client *cri.Client, node render
 			CgroupRoot: cfg.CgroupRoot,
 		},
 		EndShim: shim.End, MakeCgroup: cgroup.Make,
-		Gate:    reconcile.NewGate(parallelStarts(cfg)),
+		Gate: reconcile.NewGate(parallelStarts(cfg)),
 	}
 }
 
@@ -165,6 +166,7 @@ func (d *podd) run(ctx context.Context) error {
 	group.Go(func() error { return d.trimmer.run(ctx) })
 	group.Go(func() error { return d.sweep(ctx) })
 	group.Go(func() error { return d.keepLimits(ctx) })
+	group.Go(func() error { return d.classes.run(ctx) })
 	group.Go(func() error { return d.rotateLogs(ctx) })
 	group.Go(func() error { return d.router.Run(ctx, in) })
 	group.Go(func() error { return ended(d.pods.Run(ctx, send(ctx, snapshots))) })
@@ -187,6 +189,7 @@ func (d *podd) run(ctx context.Context) error {
 
 func (d *podd) publish(c reconcile.Change) {
 	d.view.publish(c)
+	d.classes.take(c)
 	if c.SetChanged {
 		d.problems = logNew(d.log, c.Set.Problems, d.problems)
 	}

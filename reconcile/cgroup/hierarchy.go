@@ -1,5 +1,6 @@
-// Package cgroup removes the cgroups that pods leave behind. The runtime makes the pod's cgroup with its first sandbox, podd
-// only names it; nobody but podd takes it away again.
+// Package cgroup makes the cgroups of pods and of the classes they lie in, limits
+// them, and removes what pods leave behind. The containers' own cgroups are
+// the runtime's.
 //
 //	cgroupfs   /kubepods[/burstable|/besteffort]/pod<uid>
 //	systemd    kubepods-burstable-pod<uid, with _ for ->.slice, which is

@@ -58,9 +58,11 @@ func resources(c render.Cgroup) *cgroups.Resources {
 		CpuQuota: c.CPUQuota, CpuPeriod: uint64(c.CPUPeriod), Memory: c.Memory,
 		SkipDevices: true, SkipFreezeOnSet: true,
 	}
-	if cgroups.IsCgroup2UnifiedMode() {
+	switch {
+	case c.CPUShares == 0:
+	case cgroups.IsCgroup2UnifiedMode():
 		r.CpuWeight = weight(c.CPUShares)
-	} else {
+	default:
 		r.CpuShares = uint64(c.CPUShares)
 	}
 	if c.Pids > 0 {

@@ -32,7 +32,9 @@ type Claimant struct {
 
 // Limits are the node's.
 type Limits struct {
-	MaxPods int // 0: no limit
+	MaxPods  int   // 0: no limit
+	MilliCPU int64 // of all pods' requests; 0: no limit
+	Memory   int64 // bytes, likewise
 }
 
 // binding is who has a host port, and what it wants to have.
@@ -80,6 +82,7 @@ func Admission(claimants []Claimant, limits Limits) map[types.NamespacedName]Ver
 func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]Verdict {
 	ports := heldPorts(ordered)
 	places := countPlaces(ordered, limits)
+	amounts := heldAmounts(ordered, limits)
 	uids := heldUIDs(ordered)
 	verdicts := map[types.NamespacedName]Verdict{}
 	for _, c := range ordered {
@@ -91,6 +94,9 @@ func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]Verdi
 			continue
 		}
 		v := places.admit(c)
+		if v.Answer == Admit {
+			v = amounts.admit(c)
+		}
 		if v.Answer == Admit {
 			v = ports.admit(c)
 		}

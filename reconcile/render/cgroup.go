@@ -17,15 +17,19 @@ import (
 //
 // Guaranteed pods are right under kubepods.
 func CgroupParent(p *manifest.Pod, n Node) string {
-	parts := strings.FieldsFunc(n.CgroupRoot, func(r rune) bool { return r == '/' })
-	parts = append(parts, "kubepods")
+	pod := "pod" + string(p.UID)
 	switch manifest.QoS(p.Spec) {
 	case v1.PodQOSBurstable:
-		parts = append(parts, "burstable")
+		return cgroupName(n, "kubepods", "burstable", pod)
 	case v1.PodQOSBestEffort:
-		parts = append(parts, "besteffort")
+		return cgroupName(n, "kubepods", "besteffort", pod)
 	}
-	parts = append(parts, "pod"+string(p.UID))
+	return cgroupName(n, "kubepods", pod)
+}
+
+// cgroupName is the cgroup at a path below the root of pods.
+func cgroupName(n Node, levels ...string) string {
+	parts := append(strings.FieldsFunc(n.CgroupRoot, func(r rune) bool { return r == '/' }), levels...)
 	if n.CgroupDriver == "systemd" {
 		return slicePath(parts)
 	}

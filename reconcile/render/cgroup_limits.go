@@ -27,7 +27,7 @@ type Cgroup struct {
 // when every container has one, or the pod itself: the sum then bounds what
 // is not any container's own, like the pages of an emptyDir in memory.
 func PodCgroup(p *manifest.Pod, n Node) Cgroup {
-	requests, limits := podRequests(p.Spec), podLimits(p.Spec)
+	requests, limits := manifest.PodRequests(&p.Spec.Spec), manifest.PodLimits(&p.Spec.Spec)
 	c := Cgroup{
 		Parent: CgroupParent(p, n), Systemd: n.CgroupDriver == "systemd",
 		CPUShares: minShares, Pids: max(n.PodPids, 0),
@@ -44,29 +44,6 @@ func PodCgroup(p *manifest.Pod, n Node) Cgroup {
 		c.Memory = limits.Memory().Value()
 	}
 	return c
-}
-
-// podRequests and podLimits are those of the containers together and the pod's
-// overhead, which is no limit of what has none.
-func podRequests(pod *v1.Pod) v1.ResourceList {
-	sum := sumPod(pod, manifest.Requests)
-	for name, more := range pod.Spec.Overhead {
-		more = more.DeepCopy()
-		more.Add(sum[name])
-		sum[name] = more
-	}
-	return sum
-}
-
-func podLimits(pod *v1.Pod) v1.ResourceList {
-	sum := sumPod(pod, manifest.Limits)
-	for name, more := range pod.Spec.Overhead {
-		if q := sum[name]; !q.IsZero() {
-			q.Add(more)
-			sum[name] = q
-		}
-	}
-	return sum
 }
 
 // limitsAll tells whether a resource is limited for the pod or each container.
@@ -87,4 +64,30 @@ func limitsAll(pod *v1.Pod, name v1.ResourceName) bool {
 func none(list v1.ResourceList, name v1.ResourceName) bool {
 	q, ok := list[name]
 	return !ok || q.IsZero()
+}
+
+// ClassRequest is what a pod adds to the shares of the Burstable class, in
+// thousandths of a cpu.
+func ClassRequest(pod *v1.Pod) int64 {
+	if manifest.QoS(pod) != v1.PodQOSBurstable {
+		return 0
+	}
+	requests := manifest.PodRequests(&pod.Spec)
+	return requests.Cpu().MilliValue()
+}
+
+// ClassCgroups are those that pods lie in, parents first. burstable is the sum of
+// ClassRequest. What the node has for pods is the limit of all of them together.
+func ClassCgroups(n Node, burstable int64) []Cgroup {
+	systemd := n.CgroupDriver == "systemd"
+	all := Cgroup{Parent: cgroupName(n, "kubepods"), Systemd: systemd}
+	if n.EnforceAllocatable {
+		of := n.allocatable()
+		all.CPUShares, all.Memory, all.Pids = shares(of.MilliCPU), of.Memory, max(of.Pids, 0)
+	}
+	return []Cgroup{
+		all,
+		{Parent: cgroupName(n, "kubepods", "burstable"), Systemd: systemd, CPUShares: shares(burstable)},
+		{Parent: cgroupName(n, "kubepods", "besteffort"), Systemd: systemd, CPUShares: minShares},
+	}
 }

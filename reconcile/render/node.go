@@ -27,6 +27,8 @@ type Node struct {
 	// Allocatable is what pods may share; it stands in for limits nobody wrote
 	// in resourceFieldRef. Zero fields mean those of Capacity.
 	Allocatable Resources
+	// EnforceAllocatable makes Allocatable the limit of all pods together.
+	EnforceAllocatable bool
 	// Instance is the id of this podd, for runtime.LabelInstance; "" writes no
 	// such label.
 	Instance string
@@ -76,6 +78,7 @@ type Resources struct {
 	MilliCPU         int64
 	Memory           int64 // bytes
 	EphemeralStorage int64 // bytes
+	Pids             int64
 }
 
 func (n Node) logsDir() string {

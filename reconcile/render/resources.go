@@ -90,7 +90,7 @@ func forbidSwap(n Node, r *cri.LinuxContainerResources) {
 // sandboxResources are what all of the pod's containers together ask for,
 // without its overhead; overheadResources are those of the overhead.
 func sandboxResources(n Node, pod *v1.Pod) *cri.LinuxContainerResources {
-	return linuxResources(n, sumPod(pod, manifest.Requests), sumPod(pod, manifest.Limits))
+	return linuxResources(n, manifest.PodTotal(&pod.Spec, manifest.Requests), manifest.PodTotal(&pod.Spec, manifest.Limits))
 }
 
 func overheadResources(n Node, pod *v1.Pod) *cri.LinuxContainerResources {
@@ -98,4 +98,12 @@ func overheadResources(n Node, pod *v1.Pod) *cri.LinuxContainerResources {
 		return &cri.LinuxContainerResources{}
 	}
 	return linuxResources(n, pod.Spec.Overhead, pod.Spec.Overhead)
+}
+
+func keep(into, from v1.ResourceList, which func(v1.ResourceName) bool) {
+	for name, q := range from {
+		if which(name) {
+			into[name] = q.DeepCopy()
+		}
+	}
 }

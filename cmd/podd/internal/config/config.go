@@ -3,6 +3,8 @@ package config
 import (
 	"net/netip"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
 )
 
 // Config is how podd runs, complete and checked. Every field holds its final
@@ -71,6 +73,10 @@ type Config struct {
 	CgroupRoot string
 	// PodPids is how many processes a pod may have; 0 is no limit.
 	PodPids int64
+	// Reserved is kept from the pods: cpu, memory, ephemeral-storage and pid.
+	Reserved v1.ResourceList
+	// EnforceReserved limits all pods together to what is not Reserved.
+	EnforceReserved bool
 	// SandboxImage is never collected; "" when not told.
 	SandboxImage string
 	// SeccompDefault gives RuntimeDefault to whatever names no profile.

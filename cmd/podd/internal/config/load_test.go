@@ -1,6 +1,8 @@
 package config
 
 import (
+	v1 "k8s.io/api/core/v1"
+
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -32,6 +34,8 @@ func base() Config {
 		LogMaxFiles:           5,
 		LogEvery:              10 * time.Second,
 		MaxPods:               110,
+		Reserved:              v1.ResourceList{},
+		EnforceReserved:       true,
 		RuntimeRequestTimeout: 2 * time.Minute,
 		CgroupDriver:          "cgroupfs",
 		MaxRestartPeriod:      5 * time.Minute,

@@ -33,6 +33,7 @@ func (c *checking) together() {
 		c.errorf("systemCgroups", "needs cgroupRoot")
 	}
 	c.allocatable()
+	c.reserved()
 }
 
 func (c *checking) allocatable() {
@@ -46,14 +47,8 @@ func (c *checking) allocatable() {
 			if len(list) > 1 {
 				c.errorf(at, "none excludes the others")
 			}
-		case "system-reserved", "system-reserved-compressible":
-			if k.SystemReservedCgroup == "" {
-				c.errorf(at, "%s needs systemReservedCgroup", what)
-			}
-		case "kube-reserved", "kube-reserved-compressible":
-			if k.KubeReservedCgroup == "" {
-				c.errorf(at, "%s needs kubeReservedCgroup", what)
-			}
+		case "system-reserved", "system-reserved-compressible", "kube-reserved", "kube-reserved-compressible":
+			c.errorf(at, "%s: podd limits the cgroup of the pods only; leave it out", what)
 		default:
 			c.errorf(at, "%q is not known", what)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -40,6 +41,8 @@ func (r *resolving) node(c *Config) {
 	if k.PodPidsLimit != nil {
 		c.PodPids = max(*k.PodPidsLimit, 0) // less is no limit, to the kubelet too
 	}
+	c.Reserved = reserved(k)
+	c.EnforceReserved = k.EnforceNodeAllocatable == nil || slices.Contains(k.EnforceNodeAllocatable, "pods")
 	c.Adopt = r.machine.AsKubelet()
 	if f.Adopt != nil {
 		c.Adopt = *f.Adopt

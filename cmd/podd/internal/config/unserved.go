@@ -25,7 +25,7 @@ var served = set(
 	"clusterDNS", "clusterDomain", "resolvConf",
 	"healthzPort", "healthzBindAddress", "readOnlyPort", "address",
 	"logging.format", "logging.verbosity",
-	"podPidsLimit",
+	"podPidsLimit", "kubeReserved", "systemReserved", "enforceNodeAllocatable",
 	// Refused unless they ask for nothing; see refusals.
 	"cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy", "reservedSystemCPUs",
 )

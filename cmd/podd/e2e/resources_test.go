@@ -1,0 +1,115 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/cgroups"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"podd/server"
+)
+
+func needs(c v1.Container, cpuRequest, cpuLimit, memory string) v1.Container {
+	q := resource.MustParse
+	c.Resources = v1.ResourceRequirements{
+		Requests: v1.ResourceList{v1.ResourceCPU: q(cpuRequest), v1.ResourceMemory: q(memory)},
+		Limits:   v1.ResourceList{v1.ResourceCPU: q(cpuLimit), v1.ResourceMemory: q(memory)},
+	}
+	return c
+}
+
+// below reads a file of a cgroup under podd's own.
+func (d *daemon) below(at, controller, v1File, v2File string) string {
+	d.t.Helper()
+	file := filepath.Join("/sys/fs/cgroup", controller, d.cgroup(), at, v1File)
+	if cgroups.IsCgroup2UnifiedMode() {
+		file = filepath.Join("/sys/fs/cgroup", d.cgroup(), at, v2File)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+func wants(got, v1, v2 string) error {
+	want := v1
+	if cgroups.IsCgroup2UnifiedMode() {
+		want = v2
+	}
+	if got != want {
+		return fmt.Errorf("it is %s, want %s", got, want)
+	}
+	return nil
+}
+
+func machineMemory(t testing.TB) int64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kib int64
+	if _, err := fmt.Sscanf(string(text), "MemTotal: %d kB", &kib); err != nil {
+		t.Fatal(err)
+	}
+	return kib << 10
+}
+
+// TestCgroups: a pod is limited as a whole, a class has what its pods ask for,
+// and all together have what the node is not to keep.
+func TestCgroups(t *testing.T) {
+	t.Parallel()
+	d := begin(t, "--pod-max-pids=64", "--system-reserved=memory=1Gi")
+	d.apply(
+		d.pod("web", needs(shell("a", serve("a")), "100m", "200m", "32Mi"), needs(shell("b", serve("b")), "50m", "100m", "16Mi")),
+		d.pod("idle", shell("a", serve("idle"))),
+	)
+	web := d.untilApplied("web")
+	idle := d.untilApplied("idle")
+	pod := "kubepods/burstable/pod" + string(web.Pod.UID)
+	for _, tt := range []struct{ at, controller, v1File, v2File, want1, want2 string }{
+		{pod, "cpu", "cpu.shares", "cpu.weight", "153", "6"},
+		{pod, "cpu", "cpu.cfs_quota_us", "cpu.max", "30000", "30000 100000"},
+		{pod, "memory", "memory.limit_in_bytes", "memory.max", strconv.Itoa(48 << 20), strconv.Itoa(48 << 20)},
+		{pod, "pids", "pids.max", "pids.max", "64", "64"},
+		{"kubepods/besteffort/pod" + string(idle.Pod.UID), "cpu", "cpu.shares", "cpu.weight", "2", "1"},
+		{"kubepods/besteffort", "cpu", "cpu.shares", "cpu.weight", "2", "1"},
+	} {
+		if err := wants(d.below(tt.at, tt.controller, tt.v1File, tt.v2File), tt.want1, tt.want2); err != nil {
+			t.Errorf("%s of %s: %v", tt.v1File, tt.at, err)
+		}
+	}
+	weight := func() string { return d.below("kubepods/burstable", "cpu", "cpu.shares", "cpu.weight") }
+	d.eventually("the class has the shares of web", func() error { return wants(weight(), "153", "6") })
+	whole, err := strconv.ParseInt(d.below("kubepods", "memory", "memory.limit_in_bytes", "memory.max"), 10, 64)
+	if memory := machineMemory(t); err != nil || whole >= memory || whole < memory-2<<30 {
+		t.Errorf("all pods together have %d of %d bytes, %v", whole, memory, err)
+	}
+	d.remove("web")
+	d.untilGone("web")
+	d.eventually("the class has no shares", func() error { return wants(weight(), "2", "1") })
+}
+
+// TestFullNode: a pod that the node has no room for is rejected, and runs when
+// another one leaves.
+func TestFullNode(t *testing.T) {
+	t.Parallel()
+	d := begin(t, "--system-reserved=memory="+strconv.FormatInt(machineMemory(t)-256<<20, 10))
+	d.apply(d.pod("first", needs(shell("a", serve("first")), "1m", "1", "192Mi")))
+	d.untilApplied("first")
+	d.apply(d.pod("second", needs(shell("a", serve("second")), "1m", "1", "128Mi")))
+	d.untilPod("is rejected", "second", func(p *server.PodView) error {
+		return wants(p.Pod.Status.Reason, "OutOfmemory", "OutOfmemory")
+	})
+	d.remove("first")
+	d.untilApplied("second")
+}

@@ -1,0 +1,46 @@
+package config
+
+import (
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+)
+
+// reservable are the resources that can be kept from pods.
+var reservable = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, "pid"}
+
+func (c *checking) reserved() {
+	for _, r := range []struct {
+		field string
+		list  map[string]string
+	}{{"kubeReserved", c.k.KubeReserved}, {"systemReserved", c.k.SystemReserved}} {
+		for _, name := range slices.Sorted(maps.Keys(r.list)) {
+			q, err := resource.ParseQuantity(r.list[name])
+			switch {
+			case !slices.Contains(reservable, v1.ResourceName(name)):
+				c.errorf(r.field, "%s cannot be reserved; want cpu, memory, ephemeral-storage or pid", name)
+			case err != nil || q.Sign() < 0:
+				c.errorf(r.field, "%s: %q is no amount; want one like 500m or 1Gi", name, r.list[name])
+			}
+		}
+	}
+}
+
+// reserved is the sum of both reserves, which were checked.
+func reserved(k *kubelet.KubeletConfiguration) v1.ResourceList {
+	sum := v1.ResourceList{}
+	for _, list := range []map[string]string{k.KubeReserved, k.SystemReserved} {
+		for name, text := range list {
+			q, err := resource.ParseQuantity(text)
+			if err != nil {
+				continue
+			}
+			q.Add(sum[v1.ResourceName(name)])
+			sum[v1.ResourceName(name)] = q
+		}
+	}
+	return sum
+}

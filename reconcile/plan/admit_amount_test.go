@@ -1,0 +1,62 @@
+package plan
+
+import (
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+)
+
+// asking is a pod that asks for so much.
+func asking(t *testing.T, name, cpu, memory string) *manifest.Pod {
+	t.Helper()
+	text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: c, image: i, resources: {requests: {cpu: %q, memory: %q}}}]}\n", name, cpu, memory)
+	f := manifest.Decode([]byte(text), manifest.Options{Path: "f", Node: "n"})
+	if f.Refused() || len(f.Pods) != 1 {
+		t.Fatalf("%s: %v", text, f.Problems)
+	}
+	return f.Pods[0]
+}
+
+// TestAmounts: a node of 1 cpu and 1 GiB.
+func TestAmounts(t *testing.T) {
+	small, half, big, fat := asking(t, "s", "100m", "1Mi"), asking(t, "h", "500m", "1Mi"), asking(t, "b", "800m", "1Mi"), asking(t, "f", "1m", "1Gi")
+	a, b := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "b"}
+	claim := func(key types.NamespacedName, wants *manifest.Pod, holds ...*manifest.Pod) Claimant {
+		return Claimant{Key: key, Wants: wants, Holds: holds, Present: len(holds) > 0, UIDs: []types.UID{types.UID(key.Name)}}
+	}
+	yields := func(c Claimant) Claimant { c.Yields = true; return c }
+	tests := map[string]struct {
+		other, asks Claimant
+		want        Answer
+	}{
+		"both fit":                          {claim(a, half, half), claim(b, half), Admit},
+		"too much cpu":                      {claim(a, half, half), claim(b, big), Reject},
+		"too much memory":                   {claim(a, half, half), claim(b, fat), Reject},
+		"the first of two new ones":         {claim(a, big), claim(b, half), Reject},
+		"what is in the way ends":           {claim(a, nil, big), claim(b, half), Wait},
+		"what is in the way shrinks":        {yields(claim(a, small, big)), claim(b, half), Wait},
+		"its edit waits, so it runs on":     {claim(a, small, big), claim(b, half), Reject},
+		"more than there is, others ending": {claim(a, nil, big), claim(b, asking(t, "x", "2", "1Mi")), Reject},
+		"runs and stays":                    {claim(a, big, big), claim(b, half, half), Admit},
+		"runs and shrinks":                  {claim(a, big, big), claim(b, small, half), Admit},
+		"runs and grows":                    {claim(a, half, half), claim(b, big, half), Reject},
+		"ran before podd came":              {claim(a, big, big), Claimant{Key: b, Wants: half, Present: true}, Admit},
+		"finished":                          {Claimant{Key: a, Wants: big, Rests: true}, claim(b, half), Admit},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := Admission([]Claimant{tt.other, tt.asks}, Limits{MilliCPU: 1000, Memory: 1 << 30})[b]
+			if got.Answer != tt.want {
+				t.Errorf("%+v, want %v", got, tt.want)
+			}
+		})
+	}
+	got := Admission([]Claimant{claim(a, half, half), claim(b, big)}, Limits{MilliCPU: 1000})[b]
+	want := Verdict{Reject, "OutOfcpu", "it asks for 800m of cpu; the node has 1 for pods and others ask for 500m"}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
