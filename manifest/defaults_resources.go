@@ -34,7 +34,7 @@ func setPodResources(spec *v1.PodSpec) {
 	for name, q := range limits {
 		_, limited := r.Limits[name]
 		_, requested := r.Requests[name]
-		if hugePages(name) && !limited && !requested {
+		if IsHugePages(name) && !limited && !requested {
 			put(&r.Limits, name, q)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	v1 "k8s.io/api/core/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -34,6 +35,9 @@ const (
 	// refused is unserved with a reason of its own, the row's note.
 	refused
 )
+
+// hugePagesRow stands for every size.
+const hugePagesRow = v1.ResourceHugePagesPrefix + "*"
 
 // row is a line of the table. A path ends at the topmost field that is decided
 // as a whole; "[]" stands for every item of a list.
@@ -101,6 +105,9 @@ var unservedRule = &rule{}
 
 func (r *rule) member(key string) *rule {
 	if m := r.fields[key]; m != nil {
+		return m
+	}
+	if m := r.fields[hugePagesRow]; m != nil && IsHugePages(v1.ResourceName(key)) {
 		return m
 	}
 	return unservedRule

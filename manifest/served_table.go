@@ -53,7 +53,12 @@ var servedFields = []row{
 	{"spec.preemptionPolicy", only, `"PreemptLowerPriority"`},
 	{"spec.os.name", only, `"linux"`},
 	{"spec.overhead", only, `{}`},
-	{"spec.resources", only, `{}`},
+	{"spec.resources.limits.cpu", served, ""},
+	{"spec.resources.limits.memory", served, ""},
+	{"spec.resources.limits." + hugePagesRow, served, ""},
+	{"spec.resources.requests.cpu", served, ""},
+	{"spec.resources.requests.memory", served, ""},
+	{"spec.resources.requests." + hugePagesRow, served, ""},
 	{"spec.ephemeralContainers", refused, "cannot be part of a manifest; write a container"},
 
 	{"spec.securityContext.runAsUser", served, ""},
@@ -115,6 +120,8 @@ var servedContainerFields = []row{
 	{"resources.limits.memory", served, ""},
 	{"resources.requests.cpu", served, ""},
 	{"resources.requests.memory", served, ""},
+	{"resources.limits." + hugePagesRow, served, ""},
+	{"resources.requests." + hugePagesRow, served, ""},
 	{"resizePolicy[].resourceName", served, ""},
 	{"resizePolicy[].restartPolicy", only, `"NotRequired"`},
 

@@ -87,9 +87,10 @@ func atLeast(sum, list v1.ResourceList) {
 
 // IsPodLevel says that spec.resources may speak of a resource (KEP-2837).
 func IsPodLevel(name v1.ResourceName) bool {
-	return name == v1.ResourceCPU || name == v1.ResourceMemory || hugePages(name)
+	return name == v1.ResourceCPU || name == v1.ResourceMemory || IsHugePages(name)
 }
 
-func hugePages(name v1.ResourceName) bool {
+// IsHugePages says that a resource is pages of one size, "hugepages-2Mi".
+func IsHugePages(name v1.ResourceName) bool {
 	return strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
 }

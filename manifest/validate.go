@@ -122,6 +122,7 @@ func validateSpec(spec *v1.PodSpec, node string, path *field.Path) field.ErrorLi
 		errs = append(errs, validateObjectName(ref.Name, path.Child("imagePullSecrets").Index(i).Child("name"))...)
 	}
 	errs = append(errs, validateVolumes(spec.Volumes, path.Child("volumes"))...)
+	errs = append(errs, validatePodResources(spec, path.Child("resources"))...)
 	return append(errs, validateContainers(spec, path)...)
 }
 

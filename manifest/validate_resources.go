@@ -28,6 +28,67 @@ func validateResources(r *v1.ResourceRequirements, path *field.Path) field.Error
 			errs = append(errs, field.Invalid(at, request.String(), fmt.Sprintf("must not be more than the limit, %s", limit.String())))
 		}
 	}
+	return append(errs, validateHugePages(r, path)...)
+}
+
+// validateHugePages: only what is scheduled by cpu or memory may have them.
+func validateHugePages(r *v1.ResourceRequirements, path *field.Path) field.ErrorList {
+	compute, huge := false, false
+	for _, list := range []v1.ResourceList{r.Limits, r.Requests} {
+		for name := range list {
+			compute = compute || name == v1.ResourceCPU || name == v1.ResourceMemory
+			huge = huge || IsHugePages(name)
+		}
+	}
+	if huge && !compute {
+		return field.ErrorList{field.Forbidden(path, "huge pages need a request or limit of cpu or memory beside them")}
+	}
+	return nil
+}
+
+// validatePodResources checks what the pod itself asks for: what all of its
+// containers share must be enough for each and, where they request it, for all
+// (KEP-2837).
+func validatePodResources(spec *v1.PodSpec, path *field.Path) field.ErrorList {
+	r := spec.Resources
+	if r == nil {
+		return nil
+	}
+	errs := validateResources(r, path)
+	for _, list := range []struct {
+		of    v1.ResourceList
+		sum   v1.ResourceList
+		which func(v1.ResourceName) bool
+		path  *field.Path
+	}{
+		{r.Requests, Total(spec, Requests), IsPodLevel, path.Child("requests")},
+		{r.Limits, Total(spec, Limits), IsHugePages, path.Child("limits")},
+	} {
+		for _, name := range slices.Sorted(maps.Keys(list.of)) {
+			own, sum := list.of[name], list.sum[name]
+			if !IsPodLevel(name) {
+				errs = append(errs, field.NotSupported(list.path.Key(string(name)), name, []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, "hugepages-<size>"}))
+			} else if list.which(name) && sum.Cmp(own) > 0 {
+				errs = append(errs, field.Invalid(list.path.Key(string(name)), own.String(), "must not be less than what the containers ask for together, "+sum.String()))
+			}
+		}
+	}
+	return append(errs, validateWithinPod(spec)...)
+}
+
+// validateWithinPod: no container may have more than its pod.
+func validateWithinPod(spec *v1.PodSpec) field.ErrorList {
+	var errs field.ErrorList
+	for i := range spec.Containers {
+		limits := spec.Containers[i].Resources.Limits
+		for _, name := range slices.Sorted(maps.Keys(limits)) {
+			own, all := limits[name], spec.Resources.Limits[name]
+			if _, limited := spec.Resources.Limits[name]; limited && own.Cmp(all) > 0 {
+				at := field.NewPath("spec", "containers").Index(i).Child("resources", "limits").Key(string(name))
+				errs = append(errs, field.Invalid(at, own.String(), "must not be more than the limit of the pod, "+all.String()))
+			}
+		}
+	}
 	return errs
 }
 
@@ -65,11 +126,27 @@ func validateAmount(name v1.ResourceName, q resource.Quantity, path *field.Path)
 	if !overcommits(name) && q.MilliValue()%1000 != 0 {
 		return field.ErrorList{field.Invalid(path, q.String(), "must be a whole number")}
 	}
+	if size := pageSize(name); size > 0 && q.Value()%size != 0 {
+		return field.ErrorList{field.Invalid(path, q.String(), "must be a multiple of the page size")}
+	}
 	return nil
 }
 
 // overcommits says that more of a resource may be requested than there is;
 // what is not shared by time is counted in whole numbers and never lent.
 func overcommits(name v1.ResourceName) bool {
-	return !strings.Contains(string(name), "/") && !hugePages(name)
+	return !strings.Contains(string(name), "/") && !IsHugePages(name)
+}
+
+// pageSize is that of huge pages in bytes, 0 of other resources and of sizes
+// that are none.
+func pageSize(name v1.ResourceName) int64 {
+	if !IsHugePages(name) {
+		return 0
+	}
+	q, err := resource.ParseQuantity(strings.TrimPrefix(string(name), v1.ResourceHugePagesPrefix))
+	if err != nil || q.Sign() <= 0 {
+		return 0
+	}
+	return q.Value()
 }

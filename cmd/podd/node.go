@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"net"
 	"net/netip"
@@ -15,6 +16,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"podd/cmd/podd/internal/config"
 	"podd/reconcile/cgroup"
@@ -62,12 +64,34 @@ func amounts(cfg *config.Config) (capacity, allocatable render.Resources, err er
 	}
 	capacity = render.Resources{MilliCPU: int64(runtime.NumCPU()) * 1000, Memory: memory, Pids: mostPids("/proc/sys/kernel")}
 	allocatable, err = withoutReserved(capacity, cfg.Reserved)
+	for _, n := range hugePages("/sys/kernel/mm/hugepages") {
+		allocatable.Memory -= n
+	}
 	return capacity, allocatable, err
+}
+
+// hugePages are the machine's, in bytes of each size.
+func hugePages(dir string) plan.Amounts {
+	all := plan.Amounts{}
+	sizes, _ := os.ReadDir(dir) // no such directory, no such pages
+	for _, e := range sizes {
+		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(e.Name(), "hugepages-"), "kB"), 10, 64)
+		text, rerr := os.ReadFile(filepath.Join(dir, e.Name(), "nr_hugepages"))
+		n, perr := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		if err != nil || rerr != nil || perr != nil {
+			continue
+		}
+		size := resource.NewQuantity(kib<<10, resource.BinarySI)
+		all[v1.ResourceName(v1.ResourceHugePagesPrefix+size.String())] = n * size.Value()
+	}
+	return all
 }
 
 // limitsOf are those that pods are admitted by.
 func limitsOf(cfg *config.Config, allocatable render.Resources) plan.Limits {
-	return plan.Limits{MaxPods: cfg.MaxPods, MilliCPU: allocatable.MilliCPU, Memory: allocatable.Memory}
+	amounts := plan.Amounts{v1.ResourceCPU: allocatable.MilliCPU, v1.ResourceMemory: allocatable.Memory}
+	maps.Copy(amounts, hugePages("/sys/kernel/mm/hugepages"))
+	return plan.Limits{MaxPods: cfg.MaxPods, Amounts: amounts}
 }
 
 // withoutReserved is what is left for pods; 0 of what is not known.

@@ -32,9 +32,10 @@ type Claimant struct {
 
 // Limits are the node's.
 type Limits struct {
-	MaxPods  int   // 0: no limit
-	MilliCPU int64 // of all pods' requests; 0: no limit
-	Memory   int64 // bytes, likewise
+	MaxPods int // 0: no limit
+	// Amounts are what all pods together may request; what is not named has no
+	// limit.
+	Amounts Amounts
 }
 
 // binding is who has a host port, and what it wants to have.
@@ -82,7 +83,7 @@ func Admission(claimants []Claimant, limits Limits) map[types.NamespacedName]Ver
 func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]Verdict {
 	ports := heldPorts(ordered)
 	places := countPlaces(ordered, limits)
-	amounts := heldAmounts(ordered, limits)
+	shares := heldShares(ordered, limits.Amounts)
 	uids := heldUIDs(ordered)
 	verdicts := map[types.NamespacedName]Verdict{}
 	for _, c := range ordered {
@@ -95,7 +96,7 @@ func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]Verdi
 		}
 		v := places.admit(c)
 		if v.Answer == Admit {
-			v = amounts.admit(c)
+			v = shares.admit(c)
 		}
 		if v.Answer == Admit {
 			v = ports.admit(c)

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -9,102 +11,129 @@ import (
 	"podd/manifest"
 )
 
-// need is what pods ask for.
-type need struct{ milliCPU, memory int64 }
+// Amounts are quantities of resources: thousandths of a cpu, else bytes.
+type Amounts map[v1.ResourceName]int64
 
-func needOf(p *manifest.Pod) need {
-	requests := manifest.PodRequests(&p.Spec.Spec)
-	return need{requests.Cpu().MilliValue(), requests.Memory().Value()}
+// needOf is what a pod asks of a node that shares out the resources in limits. Of
+// huge pages a node has those that are named and no others.
+func needOf(p *manifest.Pod, limits Amounts) Amounts {
+	n := Amounts{}
+	if len(limits) == 0 {
+		return n
+	}
+	for name, q := range manifest.PodRequests(&p.Spec.Spec) {
+		if _, shared := limits[name]; shared || manifest.IsHugePages(name) {
+			n[name] = amountOf(name, q)
+		}
+	}
+	return n
 }
 
-func (n need) most(m need) need { return need{max(n.milliCPU, m.milliCPU), max(n.memory, m.memory)} }
-
-// amounts is what is taken of the node's cpu and memory. Versions of one name
-// never run side by side: of each it takes the greatest.
-type amounts struct {
-	limits  Limits
-	taken   need
-	leaving need // part of taken that is on its way out
+func amountOf(name v1.ResourceName, q resource.Quantity) int64 {
+	if name == v1.ResourceCPU {
+		return q.MilliValue()
+	}
+	return q.Value()
 }
 
-func heldAmounts(claimants []Claimant, limits Limits) *amounts {
-	a := &amounts{limits: limits}
-	if limits.MilliCPU <= 0 && limits.Memory <= 0 {
-		return a
+// most is the greater of both, of each resource.
+func (a Amounts) most(b Amounts) Amounts {
+	sum := maps.Clone(a)
+	for name, n := range b {
+		sum[name] = max(sum[name], n)
+	}
+	return sum
+}
+
+func (a Amounts) add(b Amounts) {
+	for name, n := range b {
+		a[name] += n
+	}
+}
+
+func (a Amounts) take(b Amounts) {
+	for name, n := range b {
+		a[name] -= n
+	}
+}
+
+// shares is what is taken of the node. Versions of one name never run side by
+// side: of each resource it takes the most that one of them asks for.
+type shares struct {
+	limits  Amounts
+	taken   Amounts
+	leaving Amounts // the part of taken that is being given up
+}
+
+func heldShares(claimants []Claimant, limits Amounts) *shares {
+	s := &shares{limits: limits, taken: Amounts{}, leaving: Amounts{}}
+	if len(limits) == 0 {
+		return s
 	}
 	for i := range claimants {
-		a.taken.add(claimants[i].held(), 1)
-		a.leaving.add(claimants[i].leaving(), 1)
+		s.taken.add(claimants[i].held(limits))
+		s.leaving.add(claimants[i].leaving(limits))
 	}
-	return a
-}
-
-func (n *need) add(m need, times int64) {
-	n.milliCPU += times * m.milliCPU
-	n.memory += times * m.memory
+	return s
 }
 
 // held is what the name has already. Of what ran before podd came, and is wanted,
 // it has all that it wants.
-func (c *Claimant) held() need {
+func (c *Claimant) held(limits Amounts) Amounts {
 	if c.Present && len(c.Holds) == 0 && c.Wants != nil {
-		return needOf(c.Wants)
+		return needOf(c.Wants, limits)
 	}
-	var n need
+	n := Amounts{}
 	for _, p := range c.Holds {
-		n = n.most(needOf(p))
+		n = n.most(needOf(p, limits))
 	}
 	return n
 }
 
 // leaving is the part of held that is being given up.
-func (c *Claimant) leaving() need {
-	held := c.held()
+func (c *Claimant) leaving(limits Amounts) Amounts {
+	n := c.held(limits)
 	switch {
 	case c.Wants == nil || c.Rests:
-		return held
+		return n
 	case !c.Yields:
-		return need{}
+		return nil
 	}
-	wants := needOf(c.Wants)
-	return need{max(held.milliCPU-wants.milliCPU, 0), max(held.memory-wants.memory, 0)}
+	for name, wants := range needOf(c.Wants, limits) {
+		n[name] = max(n[name]-wants, 0)
+	}
+	return n
 }
 
 // admit: what runs is never put out for what it asks.
-func (a *amounts) admit(c Claimant) Verdict {
-	if a.limits.MilliCPU <= 0 && a.limits.Memory <= 0 {
-		return Verdict{}
-	}
-	held, wants := c.held(), needOf(c.Wants)
-	others, leaving := a.taken, a.leaving
-	others.add(held, -1)
-	leaving.add(c.leaving(), -1)
-	for _, r := range []struct {
-		name                               v1.ResourceName
-		wants, held, others, leaving, most int64
-		scale                              resource.Scale
-		format                             resource.Format
-	}{
-		{v1.ResourceCPU, wants.milliCPU, held.milliCPU, others.milliCPU, leaving.milliCPU, a.limits.MilliCPU, resource.Milli, resource.DecimalSI},
-		{v1.ResourceMemory, wants.memory, held.memory, others.memory, leaving.memory, a.limits.Memory, 0, resource.BinarySI},
-	} {
-		if r.most <= 0 || r.wants <= r.held || r.others+r.wants <= r.most {
+func (s *shares) admit(c Claimant) Verdict {
+	held, wants := c.held(s.limits), needOf(c.Wants, s.limits)
+	others, leaving := maps.Clone(s.taken), maps.Clone(s.leaving)
+	others.take(held)
+	leaving.take(c.leaving(s.limits))
+	for _, name := range slices.Sorted(maps.Keys(wants)) {
+		limit := s.limits[name]
+		if wants[name] <= held[name] || others[name]+wants[name] <= limit {
 			continue
 		}
-		text := func(n int64) string {
-			q := resource.NewScaledQuantity(n, r.scale)
-			q.Format = r.format
-			return q.String()
-		}
-		v := Verdict{Answer: Reject, Reason: "OutOf" + string(r.name)}
-		v.Message = fmt.Sprintf("it asks for %s of %s; the node has %s for pods and others ask for %s", text(r.wants), r.name, text(r.most), text(r.others))
-		if r.others-r.leaving+r.wants <= r.most {
+		v := Verdict{Answer: Reject, Reason: "OutOf" + string(name)}
+		v.Message = fmt.Sprintf("it asks for %s of %s; the node has %s for pods and others ask for %s",
+			text(name, wants[name]), name, text(name, limit), text(name, others[name]))
+		if others[name]-leaving[name]+wants[name] <= limit {
 			v.Answer = Wait
 			v.Message += ", which are ending"
 		}
 		return v
 	}
-	a.taken = others
-	a.taken.add(held.most(wants), 1)
+	others.add(held.most(wants))
+	s.taken = others
 	return Verdict{}
+}
+
+// text is an amount as manifests write it.
+func text(name v1.ResourceName, n int64) string {
+	if name == v1.ResourceCPU {
+		return resource.NewMilliQuantity(n, resource.DecimalSI).String()
+	}
+	return resource.NewQuantity(n, resource.BinarySI).String()
 }

@@ -48,13 +48,13 @@ func TestAmounts(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := Admission([]Claimant{tt.other, tt.asks}, Limits{MilliCPU: 1000, Memory: 1 << 30})[b]
+			got := Admission([]Claimant{tt.other, tt.asks}, Limits{Amounts: Amounts{"cpu": 1000, "memory": 1 << 30}})[b]
 			if got.Answer != tt.want {
 				t.Errorf("%+v, want %v", got, tt.want)
 			}
 		})
 	}
-	got := Admission([]Claimant{claim(a, half, half), claim(b, big)}, Limits{MilliCPU: 1000})[b]
+	got := Admission([]Claimant{claim(a, half, half), claim(b, big)}, Limits{Amounts: Amounts{"cpu": 1000}})[b]
 	want := Verdict{Reject, "OutOfcpu", "it asks for 800m of cpu; the node has 1 for pods and others ask for 500m"}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)

@@ -113,3 +113,32 @@ func TestFullNode(t *testing.T) {
 	d.remove("first")
 	d.untilApplied("second")
 }
+
+// TestPodResources: what a pod has for all of its containers bounds each that has
+// nothing of its own; pages that the node has none of are asked for in vain.
+func TestPodResources(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	p := d.pod("web", shell("a", serve("web")))
+	p.Spec.Resources = &v1.ResourceRequirements{Limits: v1.ResourceList{
+		v1.ResourceCPU: resource.MustParse("300m"), v1.ResourceMemory: resource.MustParse("64Mi"),
+	}}
+	huge := d.pod("huge", needs(shell("a", serve("huge")), "1m", "1", "16Mi"))
+	pages := v1.ResourceName(v1.ResourceHugePagesPrefix + "64Ki") // a size of no amd64
+	for _, list := range []v1.ResourceList{huge.Spec.Containers[0].Resources.Limits, huge.Spec.Containers[0].Resources.Requests} {
+		list[pages] = resource.MustParse("64Ki")
+	}
+	d.apply(p, huge)
+	d.untilApplied("web")
+	pid := d.runs("web", "a").PID
+	if got := cgroupValue(t, pid, "memory", "memory.limit_in_bytes", "memory.max"); got != strconv.Itoa(64<<20) {
+		t.Errorf("the container's memory limit is %s", got)
+	}
+	if got := cgroupValue(t, pid, "cpu", "cpu.cfs_quota_us", "cpu.max"); got != "30000" && got != "30000 100000" {
+		t.Errorf("the container's cpu quota is %s", got)
+	}
+	d.untilPod("is rejected", "huge", func(p *server.PodView) error {
+		want := "OutOf" + string(pages)
+		return wants(p.Pod.Status.Reason, want, want)
+	})
+}
