@@ -24,6 +24,13 @@ func (n *notes) advise(p *Pod) {
 	}
 }
 
+// adviseGrace sees a pod before its defaults, which turn a negative grace to 1.
+func (n *notes) adviseGrace(pod *v1.Pod) {
+	if g := pod.Spec.TerminationGracePeriodSeconds; g != nil && *g < 0 {
+		n.warn("spec.terminationGracePeriodSeconds", "%d is taken as 1; write what you mean", *g)
+	}
+}
+
 func (n *notes) adviseContainer(c *v1.Container, path *field.Path) {
 	last := map[string]int{}
 	for i := range c.Env {

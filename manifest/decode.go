@@ -135,6 +135,7 @@ func (d *decoder) pod(v value) {
 	spec := &v1.Pod{}
 	n.unmarshal(known, spec)
 	p := &Pod{Spec: spec, Origin: d.origin(v, n)}
+	n.adviseGrace(spec)
 	setDefaults(spec)
 	n.invalid(validatePod(spec, d.Options))
 	checkServed(known, n)

@@ -47,6 +47,9 @@ func setSpecDefaults(spec *v1.PodSpec) {
 	orElse(&spec.RestartPolicy, v1.RestartPolicyAlways)
 	orElse(&spec.SchedulerName, v1.DefaultSchedulerName)
 	fill(&spec.TerminationGracePeriodSeconds, v1.DefaultTerminationGracePeriodSeconds)
+	if *spec.TerminationGracePeriodSeconds < 0 {
+		spec.TerminationGracePeriodSeconds = new(int64(1)) // as an API server takes it; adviseGrace warns
+	}
 	if spec.SecurityContext == nil {
 		spec.SecurityContext = &v1.PodSecurityContext{}
 	}

@@ -1,7 +1,7 @@
 package manifest
 
 import (
-	"strings"
+	"regexp"
 
 	v1 "k8s.io/api/core/v1"
 )
@@ -32,23 +32,30 @@ func setContainerDefaults(c *v1.Container) {
 	}
 }
 
+// The grammar of an image's name, as registries have it.
+var (
+	imageName = regexp.MustCompile(`^` +
+		`(?:((?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*(?::[0-9]+)?|\[[a-fA-F0-9:]+\](?::[0-9]+)?)/)?` +
+		`([a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*)` +
+		`(?::([\w][\w.-]{0,127}))?` +
+		`(?:@([A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}))?$`)
+	imageID = regexp.MustCompile(`^[a-f0-9]{64}$`)
+)
+
+// maxImagePath is the longest repository that registries take.
+const maxImagePath = 255
+
 // pullPolicy is Always for the tag latest and for no tag and digest at all; for
 // what cannot be a name it is IfNotPresent.
 func pullPolicy(image string) v1.PullPolicy {
-	name, digest, _ := strings.Cut(image, "@")
-	tag := ""
-	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
-		tag = name[i+1:]
+	m := imageName.FindStringSubmatch(image)
+	if m == nil || imageID.MatchString(image) || len(m[2]) > maxImagePath {
+		return v1.PullIfNotPresent
 	}
-	if tag == "latest" || tag == "" && digest == "" && image != "" && !imageID(image) {
+	if tag, digest := m[3], m[4]; tag == "latest" || tag == "" && digest == "" {
 		return v1.PullAlways
 	}
 	return v1.PullIfNotPresent
-}
-
-// imageID says that an image is named by its bare 64 hex digits.
-func imageID(image string) bool {
-	return len(image) == 64 && strings.Trim(image, "0123456789abcdef") == ""
 }
 
 func setProbeDefaults(p *v1.Probe) {

@@ -42,6 +42,9 @@ func Uses(p *Pod) []Use {
 		u.volume(&spec.Volumes[i], fmt.Sprintf("spec.volumes[%d]", i))
 	}
 	for i, ref := range spec.ImagePullSecrets {
+		if ref.Name == "" {
+			continue
+		}
 		u.add("Secret", ref.Name, ForPull, ptrTo(true), fmt.Sprintf("spec.imagePullSecrets[%d].name", i))
 	}
 	for i := range spec.InitContainers {

@@ -20,6 +20,7 @@ import (
 func validatePod(pod *v1.Pod, o Options) field.ErrorList {
 	errs := validateMeta(&pod.ObjectMeta)
 	errs = append(errs, validateStaticMeta(pod, o)...)
+	errs = append(errs, validatePodAnnotations(pod)...)
 	return append(errs, validateSpec(&pod.Spec, o.Node, field.NewPath("spec"))...)
 }
 
@@ -39,6 +40,7 @@ func validateMeta(meta *metav1.ObjectMeta) field.ErrorList {
 		errs = append(errs, invalid(path.Child("namespace"), meta.Namespace, apivalidation.NameIsDNSLabel(meta.Namespace, false))...)
 	}
 	errs = append(errs, validateLabels(meta.Labels, path.Child("labels"))...)
+	errs = append(errs, validateFinalizers(meta.Finalizers, path.Child("finalizers"))...)
 	return append(errs, validateAnnotations(meta.Annotations, path.Child("annotations"))...)
 }
 
@@ -92,13 +94,17 @@ func validateStaticMeta(pod *v1.Pod, o Options) field.ErrorList {
 func validateSpec(spec *v1.PodSpec, node string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, oneOf(path.Child("restartPolicy"), spec.RestartPolicy, v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever)...)
-	if *spec.TerminationGracePeriodSeconds < 0 {
-		errs = append(errs, field.Invalid(path.Child("terminationGracePeriodSeconds"), *spec.TerminationGracePeriodSeconds, "must not be negative"))
+	if spec.OS != nil && spec.OS.Name == "" {
+		errs = append(errs, field.Required(path.Child("os", "name"), "linux is the only one here; or remove os"))
 	}
 	if d := spec.ActiveDeadlineSeconds; d != nil && (*d < 1 || *d > math.MaxInt32) {
 		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *d, validation.InclusiveRangeError(1, math.MaxInt32)))
 	}
-	if spec.NodeName != "" && node != "" && spec.NodeName != node {
+	switch {
+	case spec.NodeName == "":
+	case node == "":
+		errs = append(errs, invalid(path.Child("nodeName"), spec.NodeName, apivalidation.NameIsDNSSubdomain(spec.NodeName, false))...)
+	case spec.NodeName != node:
 		errs = append(errs, field.Invalid(path.Child("nodeName"), spec.NodeName, fmt.Sprintf("is another node, this is %q; remove it", node)))
 	}
 	if spec.Hostname != "" {
@@ -119,7 +125,9 @@ func validateSpec(spec *v1.PodSpec, node string, path *field.Path) field.ErrorLi
 	errs = append(errs, validateDNS(spec, path)...)
 	errs = append(errs, validatePodSecurity(spec.SecurityContext, path.Child("securityContext"))...)
 	for i, ref := range spec.ImagePullSecrets {
-		errs = append(errs, validateObjectName(ref.Name, path.Child("imagePullSecrets").Index(i).Child("name"))...)
+		if ref.Name != "" { // templates leave it empty, and it means none
+			errs = append(errs, validateObjectName(ref.Name, path.Child("imagePullSecrets").Index(i).Child("name"))...)
+		}
 	}
 	errs = append(errs, validateVolumes(spec.Volumes, path.Child("volumes"))...)
 	errs = append(errs, validatePodResources(spec, path.Child("resources"))...)

@@ -65,6 +65,7 @@ func validateContainer(c *v1.Container, volumes, names map[string]bool, path *fi
 	errs = append(errs, validateEnvFrom(c.EnvFrom, path.Child("envFrom"))...)
 	errs = append(errs, validateEnv(c.Env, path.Child("env"))...)
 	errs = append(errs, validateResources(&c.Resources, path.Child("resources"))...)
+	errs = append(errs, validateResize(c.ResizePolicy, path.Child("resizePolicy"))...)
 	errs = append(errs, validateMounts(c.VolumeMounts, volumes, path.Child("volumeMounts"))...)
 	return append(errs, validateSecurity(c.SecurityContext, path.Child("securityContext"))...)
 }

@@ -107,9 +107,11 @@ func validateEnvFrom(list []v1.EnvFromSource, path *field.Path) field.ErrorList 
 			errs = append(errs, field.Forbidden(at, "names no source; give configMapRef or secretRef"))
 		case e.ConfigMapRef != nil && e.SecretRef != nil:
 			errs = append(errs, field.Forbidden(at, "names several sources; leave one"))
-		case e.ConfigMapRef != nil:
+		}
+		if e.ConfigMapRef != nil {
 			errs = append(errs, validateObjectName(e.ConfigMapRef.Name, at.Child("configMapRef", "name"))...)
-		default:
+		}
+		if e.SecretRef != nil {
 			errs = append(errs, validateObjectName(e.SecretRef.Name, at.Child("secretRef", "name"))...)
 		}
 	}

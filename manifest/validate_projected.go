@@ -103,17 +103,16 @@ func validateDownwardItems(items []v1.DownwardAPIVolumeFile, fields *field.Path)
 		item, at := &items[i], fields.Index(i)
 		errs = append(errs, validateFilePath(item.Path, at.Child("path"))...)
 		errs = append(errs, validateMode(item.Mode, at.Child("mode"))...)
-		switch {
-		case item.FieldRef != nil && item.ResourceFieldRef != nil:
+		if item.FieldRef != nil && item.ResourceFieldRef != nil {
 			errs = append(errs, field.Forbidden(at, "has fieldRef and resourceFieldRef; leave one"))
+		}
+		switch {
 		case item.FieldRef != nil:
 			errs = append(errs, validateFieldRef(item.FieldRef, downwardFieldPaths, at.Child("fieldRef"))...)
+		case item.ResourceFieldRef != nil && item.ResourceFieldRef.ContainerName == "":
+			errs = append(errs, field.Required(at.Child("resourceFieldRef", "containerName"), "a volume belongs to no container"))
 		case item.ResourceFieldRef != nil:
-			at := at.Child("resourceFieldRef")
-			if item.ResourceFieldRef.ContainerName == "" {
-				errs = append(errs, field.Required(at.Child("containerName"), "a volume belongs to no container"))
-			}
-			errs = append(errs, validateResourceRef(item.ResourceFieldRef, at)...)
+			errs = append(errs, validateResourceRef(item.ResourceFieldRef, at.Child("resourceFieldRef"))...)
 		default:
 			errs = append(errs, field.Required(at, "give fieldRef or resourceFieldRef"))
 		}

@@ -126,7 +126,13 @@ func validateAmount(name v1.ResourceName, q resource.Quantity, path *field.Path)
 	if !overcommits(name) && q.MilliValue()%1000 != 0 {
 		return field.ErrorList{field.Invalid(path, q.String(), "must be a whole number")}
 	}
-	if size := pageSize(name); size > 0 && q.Value()%size != 0 {
+	if !IsHugePages(name) {
+		return nil
+	}
+	switch size := pageSize(name); {
+	case size == 0:
+		return field.ErrorList{field.Invalid(path, name, "names no page size")}
+	case q.Value()%size != 0:
 		return field.ErrorList{field.Invalid(path, q.String(), "must be a multiple of the page size")}
 	}
 	return nil
@@ -135,15 +141,27 @@ func validateAmount(name v1.ResourceName, q resource.Quantity, path *field.Path)
 // overcommits says that more of a resource may be requested than there is;
 // what is not shared by time is counted in whole numbers and never lent.
 func overcommits(name v1.ResourceName) bool {
-	return !strings.Contains(string(name), "/") && !IsHugePages(name)
+	return (!strings.Contains(string(name), "/") || strings.Contains(string(name), v1.ResourceDefaultNamespacePrefix)) && !IsHugePages(name)
 }
 
-// pageSize is that of huge pages in bytes, 0 of other resources and of sizes
-// that are none.
-func pageSize(name v1.ResourceName) int64 {
-	if !IsHugePages(name) {
-		return 0
+// validateResize checks what an edited amount of a resource would do.
+func validateResize(list []v1.ContainerResizePolicy, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	taken := map[v1.ResourceName]bool{}
+	for i, p := range list {
+		at := path.Index(i)
+		errs = append(errs, oneOf(at.Child("resourceName"), p.ResourceName, v1.ResourceCPU, v1.ResourceMemory)...)
+		errs = append(errs, oneOf(at.Child("restartPolicy"), p.RestartPolicy, v1.NotRequired, v1.RestartContainer)...)
+		if taken[p.ResourceName] {
+			errs = append(errs, field.Duplicate(at, p.ResourceName))
+		}
+		taken[p.ResourceName] = true
 	}
+	return errs
+}
+
+// pageSize is that of huge pages in bytes; 0 for what is no size.
+func pageSize(name v1.ResourceName) int64 {
 	q, err := resource.ParseQuantity(strings.TrimPrefix(string(name), v1.ResourceHugePagesPrefix))
 	if err != nil || q.Sign() <= 0 {
 		return 0

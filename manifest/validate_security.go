@@ -15,6 +15,9 @@ func validatePodSecurity(sc *v1.PodSecurityContext, path *field.Path) field.Erro
 		errs = append(errs, validateID(path.Child("supplementalGroups").Index(i), &sc.SupplementalGroups[i], validation.IsValidGroupID)...)
 	}
 	errs = append(errs, validateID(path.Child("fsGroup"), sc.FSGroup, validation.IsValidGroupID)...)
+	if p := sc.FSGroupChangePolicy; p != nil {
+		errs = append(errs, oneOf(path.Child("fsGroupChangePolicy"), *p, v1.FSGroupChangeAlways, v1.FSGroupChangeOnRootMismatch)...)
+	}
 	return append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)
 }
 

@@ -113,8 +113,6 @@ func validateMounts(mounts []v1.VolumeMount, volumes map[string]bool, fields *fi
 		switch {
 		case m.MountPath == "":
 			errs = append(errs, field.Required(where, ""))
-		case strings.Contains(m.MountPath, ":"):
-			errs = append(errs, field.Invalid(where, m.MountPath, "must not have a colon in it"))
 		case taken[path.Clean("/"+m.MountPath)]:
 			errs = append(errs, field.Duplicate(where, m.MountPath))
 		}

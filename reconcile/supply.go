@@ -81,7 +81,7 @@ func (s scene) pullSecrets(p *manifest.Pod) (secrets []*v1.Secret, without strin
 		switch secret := supply.Secret(ref.Name); {
 		case secret != nil:
 			secrets = append(secrets, secret)
-		case without == "":
+		case without == "" && ref.Name != "":
 			without = fmt.Sprintf("; the Secret %q of its imagePullSecrets is not in %s", ref.Name, p.Origin.Source)
 		}
 	}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// base is a pod that cases are made of.
+type base struct {
+	name string
+	pod  any
+	// fixed bases are asked about as they are.
+	fixed bool
+}
+
+// readBases reads the bases of this program, and as fixed ones the manifests of
+// podd's own tests.
+func readBases() ([]base, error) {
+	var bases []base
+	for _, from := range []struct {
+		pattern string
+		fixed   bool
+	}{
+		{"validation/bases/*.yaml", false},
+		{"../demo/*.yaml", true},
+		{"../manifests/minimal.yaml", true},
+		{"../manifests/served.yaml", true},
+		{"../manifests/defaults/*.yaml", true},
+		{"../manifests/kubeadm/*.yaml", true},
+		{"../render/*.yaml", true},
+	} {
+		paths, err := filepath.Glob(from.pattern)
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
+			more, err := readBase(path, from.fixed)
+			if err != nil {
+				return nil, err
+			}
+			bases = append(bases, more...)
+		}
+	}
+	return bases, nil
+}
+
+// readBase reads the pods of a file; what else it holds is not the API's of a
+// pod.
+func readBase(path string, fixed bool) ([]base, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var bases []base
+	for _, text := range strings.Split("\n"+string(data), "\n---") {
+		var pod any
+		if err := yaml.Unmarshal([]byte(text), &pod); err != nil {
+			return nil, err
+		}
+		if m, ok := pod.(map[string]any); ok && m["kind"] == "Pod" {
+			name := strings.TrimPrefix(strings.TrimPrefix(path, "../"), "validation/bases/")
+			bases = append(bases, base{strings.TrimSuffix(name, ".yaml"), pod, fixed})
+		}
+	}
+	return bases, nil
+}

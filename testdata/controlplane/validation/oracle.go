@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	podutil "k8s.io/kubernetes/pkg/api/pod"
+	api "k8s.io/kubernetes/pkg/apis/core"
+	_ "k8s.io/kubernetes/pkg/apis/core/install"
+	corev1 "k8s.io/kubernetes/pkg/apis/core/v1"
+	"k8s.io/kubernetes/pkg/capabilities"
+	"k8s.io/kubernetes/pkg/registry/core/pod"
+)
+
+func init() {
+	capabilities.Setup(true, 0) // as the kubelet, and API servers with --allow-privileged
+}
+
+// ask decodes and defaults a pod as the kubelet does one of a file, and
+// validates it as an API server with its feature gates as they come; but unlike
+// that it drops no field whose gate is off, as no kubelet does. Of a valid pod
+// it also tells what defaulting made of it.
+func ask(text []byte) (verdict, map[string]any) {
+	obj, err := runtime.Decode(legacyscheme.Codecs.UniversalDecoder(), text)
+	p, ok := obj.(*api.Pod)
+	if err != nil || !ok {
+		return verdict{Undecodable: true}, nil
+	}
+	defaulted := &v1.Pod{}
+	if err := corev1.Convert_core_Pod_To_v1_Pod(p.DeepCopy(), defaulted, nil); err != nil {
+		return verdict{Undecodable: true}, nil
+	}
+	v := verdict{}
+	if _, v.Refers, err = podutil.HasAPIObjectReference(p); err != nil {
+		v.Refers = err.Error()
+	}
+	if p.Namespace == "" {
+		p.Namespace = metav1.NamespaceDefault // the kubelet; an API server has it from the URL
+	}
+	for _, e := range pod.Strategy.Validate(context.Background(), p) {
+		v.Errors = append(v.Errors, short(e))
+	}
+	slices.Sort(v.Errors)
+	v.Errors = slices.Compact(v.Errors)
+	if v.Errors != nil {
+		return v, nil
+	}
+	return v, difference(text, defaulted)
+}
+
+func short(e *field.Error) string {
+	return strings.TrimPrefix(string(e.Type), "FieldValue") + " " + e.Field
+}
+
+// difference is what of a pod is not as it was written.
+func difference(text []byte, pod *v1.Pod) map[string]any {
+	var before, after any
+	if err := json.Unmarshal(text, &before); err != nil {
+		panic(err)
+	}
+	if err := json.Unmarshal(encode(pod), &after); err != nil {
+		panic(err)
+	}
+	out := map[string]any{}
+	differ(before, after, "", out)
+	return out
+}
+
+// differ gathers the leaves that differ. The status says nothing yet, and kind
+// and version are not of the object.
+func differ(before, after any, path string, out map[string]any) {
+	if reflect.DeepEqual(before, after) || path == ".status" || path == ".kind" || path == ".apiVersion" {
+		return
+	}
+	b, isMap := before.(map[string]any)
+	if a, ok := after.(map[string]any); ok && (isMap || before == nil) {
+		if before == nil {
+			out[path] = map[string]any{}
+		}
+		for key := range a {
+			differ(b[key], a[key], path+"."+key, out)
+		}
+		for key := range b {
+			if _, kept := a[key]; !kept {
+				differ(b[key], nil, path+"."+key, out)
+			}
+		}
+		return
+	}
+	l, isList := before.([]any)
+	if a, ok := after.([]any); ok && isList && len(a) == len(l) {
+		for i := range a {
+			differ(l[i], a[i], path+"["+strconv.Itoa(i)+"]", out)
+		}
+		return
+	}
+	out[path] = after
+}
