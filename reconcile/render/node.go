@@ -8,7 +8,8 @@
 // written to, and the messages share no memory with it that a caller could
 // change by accident. Field values are those that a kubelet of Kubernetes 1.34
 // sends, so that runtimes, log agents and crictl see what they know; podd's own
-// labels and annotations come on top.
+// labels and annotations come on top. TestKubelet compares with what a kubelet
+// sent, and testdata/render/fields.txt has all fields of a pod with their tests.
 //
 // Errors name the container and the variable, volume or field, never a value.
 package render

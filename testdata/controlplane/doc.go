@@ -7,4 +7,13 @@
 // which podd/manifest's tests compare themselves:
 //
 //	cd testdata/controlplane && go run ./validation
+//
+// Program requests runs the kubelet itself, alone and on a runtime in memory,
+// and records what it asks of that for some hundred pods, in
+// testdata/render/kubelet.jsonl.gz. It needs root on a machine with cgroups,
+// builds the kubelet in some minutes, and takes a few more:
+//
+//	cd testdata/controlplane && go run ./requests
+//
+// Afterwards go test ./manifest -run TestFields -update counts anew.
 package controlplane

@@ -14,6 +14,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+
+	"podd/testdata/controlplane/change"
 )
 
 const output = "../manifests/kubernetes.jsonl.gz"
@@ -28,7 +30,7 @@ type line struct {
 	// one that vanishes.
 	Adds map[string]any `json:"adds,omitempty"`
 	// A case: the fields to set, one after the other.
-	Set []change `json:"set,omitempty"`
+	Set []change.Change `json:"set,omitempty"`
 	// What Kubernetes said of it.
 	verdict
 }
@@ -95,10 +97,10 @@ func newRecorder() *recorder {
 
 // judge asks Kubernetes about a base with changes; the zero line when the case
 // is known.
-func (r *recorder) judge(b base, set []change) line {
-	pod := clone(b.pod)
+func (r *recorder) judge(b base, set []change.Change) line {
+	pod := change.Clone(b.pod)
 	for _, c := range set {
-		pod = c.apply(pod)
+		pod = c.Apply(pod)
 	}
 	text := encode(pod)
 	if r.seen[string(text)] {

@@ -11,12 +11,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"podd/testdata/controlplane/change"
 )
 
 // mutator makes the cases of all bases. A field that many of them have is not
 // set to the same values in each: it would say nothing new.
 type mutator struct {
-	sets [][]change
+	sets [][]change.Change
 	seen map[string]int // by field, with "*" for indexes
 }
 
@@ -24,7 +26,7 @@ type mutator struct {
 const often = 2
 
 // cases are the changes that make cases of a base.
-func (m *mutator) cases(b base) [][]change {
+func (m *mutator) cases(b base) [][]change.Change {
 	if b.fixed {
 		return nil
 	}
@@ -54,12 +56,12 @@ func (m *mutator) enough(what string, path []string, places int) bool {
 // set adds a case that sets one field.
 func (m *mutator) set(path []string, values ...any) {
 	for _, v := range values {
-		m.sets = append(m.sets, []change{{Path: slices.Clone(path), Value: v}})
+		m.sets = append(m.sets, []change.Change{{Path: slices.Clone(path), Value: v}})
 	}
 }
 
 func (m *mutator) remove(path []string) {
-	m.sets = append(m.sets, []change{{Path: slices.Clone(path), Remove: true}})
+	m.sets = append(m.sets, []change.Change{{Path: slices.Clone(path), Remove: true}})
 }
 
 // walk mutates a value that a base has, and what is in it.
@@ -148,7 +150,7 @@ func (m *mutator) list(v any, t reflect.Type, path []string) {
 		m.set(end, has[i]) // a second one
 		m.walk(has[i], t.Elem(), at)
 		if item, ok := has[i].(map[string]any); ok && item["name"] != nil {
-			other := clone(item).(map[string]any)
+			other := change.Clone(item).(map[string]any)
 			other["name"] = "another"
 			m.set(end, other) // a second one of another name
 		}

@@ -1,8 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"strings"
+
+	"podd/testdata/controlplane/change"
 )
 
 // contradictions are, by base, lines of changes that are made together, two
@@ -187,32 +188,18 @@ spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution.0.label
 }
 
 // pairs are the contradictions of a base: each line alone, and each with each.
-func pairs(b base) [][]change {
-	var lines, sets [][]change
+func pairs(b base) [][]change.Change {
+	var lines, sets [][]change.Change
 	for _, text := range strings.Split(strings.TrimSpace(contradictions[b.name]), "\n") {
 		if text != "" {
-			lines = append(lines, parseChanges(text))
+			lines = append(lines, change.Parse(text))
 		}
 	}
 	for i := range lines {
 		sets = append(sets, lines[i])
 		for j := range i {
-			sets = append(sets, append(append([]change{}, lines[j]...), lines[i]...))
+			sets = append(sets, append(append([]change.Change{}, lines[j]...), lines[i]...))
 		}
 	}
 	return sets
-}
-
-// parseChanges reads one line. No JSON in it has a blank before a field's name.
-func parseChanges(text string) []change {
-	var set []change
-	for _, one := range strings.Split(strings.ReplaceAll(text, " spec.", "\nspec."), "\n") {
-		path, value, _ := strings.Cut(one, "=")
-		c := change{Path: strings.Split(path, ".")}
-		if err := json.Unmarshal([]byte(value), &c.Value); err != nil {
-			panic(one + ": " + err.Error())
-		}
-		set = append(set, c)
-	}
-	return set
 }

@@ -1,27 +1,29 @@
-package main
+// Package change makes a pod of another by setting fields of it.
+package change
 
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 )
 
-// change sets one field of a pod, or removes it. Path has the keys and, of a
+// Change sets one field of a pod, or removes it. Path has the keys and, of a
 // list, the indexes on the way to the field; an index that is the list's length
 // appends to it.
-type change struct {
+type Change struct {
 	Path   []string `json:"path"`
 	Value  any      `json:"value"`
 	Remove bool     `json:"remove,omitempty"`
 }
 
-// apply changes a tree and returns it.
-func (c change) apply(tree any) any {
+// Apply changes a tree and returns it.
+func (c Change) Apply(tree any) any {
 	return c.walk(tree, c.Path)
 }
 
-func (c change) walk(tree any, path []string) any {
+func (c Change) walk(tree any, path []string) any {
 	if len(path) == 0 {
-		return clone(c.Value)
+		return Clone(c.Value)
 	}
 	if list, ok := tree.([]any); ok {
 		i, _ := strconv.Atoi(path[0])
@@ -46,8 +48,8 @@ func (c change) walk(tree any, path []string) any {
 	return m
 }
 
-// clone copies a tree.
-func clone(v any) any {
+// Clone copies a tree.
+func Clone(v any) any {
 	data, err := json.Marshal(v)
 	if err != nil {
 		panic(err)
@@ -57,4 +59,18 @@ func clone(v any) any {
 		panic(err)
 	}
 	return out
+}
+
+// Parse reads changes of one line, each "field.path=JSON". No JSON in it has a blank before a field's name.
+func Parse(text string) []Change {
+	var set []Change
+	for _, one := range strings.Split(strings.NewReplacer(" spec.", "\nspec.", " metadata.", "\nmetadata.").Replace(text), "\n") {
+		path, value, _ := strings.Cut(one, "=")
+		c := Change{Path: strings.Split(path, ".")}
+		if err := json.Unmarshal([]byte(value), &c.Value); err != nil {
+			panic(one + ": " + err.Error())
+		}
+		set = append(set, c)
+	}
+	return set
 }

@@ -1,0 +1,66 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"podd/testdata/controlplane/change"
+)
+
+//go:embed pods.txt
+var singles string
+
+// podSecurity and containerSecurity are combined, each of the one with each of
+// the other.
+var (
+	podSecurity = []string{
+		``, `{}`, `{"runAsUser":1000}`, `{"runAsUser":1000,"runAsGroup":1001,"supplementalGroups":[7,8],"fsGroup":9}`,
+		`{"runAsGroup":0,"runAsUser":0}`, `{"seccompProfile":{"type":"RuntimeDefault"}}`, `{"seccompProfile":{"type":"Unconfined"}}`,
+		`{"runAsNonRoot":true,"runAsUser":5}`, `{"seccompProfile":{"type":"Localhost","localhostProfile":"a.json"}}`,
+	}
+	containerSecurity = []string{
+		``, `{}`, `{"runAsUser":2000}`, `{"runAsUser":0,"runAsGroup":0}`, `{"privileged":true}`,
+		`{"privileged":false,"readOnlyRootFilesystem":true}`, `{"allowPrivilegeEscalation":false}`, `{"allowPrivilegeEscalation":true}`,
+		`{"capabilities":{"add":["NET_ADMIN"],"drop":["ALL"]}}`, `{"capabilities":{"add":["CAP_SYS_ADMIN","all"]}}`,
+		`{"seccompProfile":{"type":"Unconfined"}}`, `{"seccompProfile":{"type":"RuntimeDefault"},"privileged":true}`,
+		`{"procMount":"Default"}`, `{"runAsNonRoot":true,"runAsUser":6}`, `{"seccompProfile":{"type":"Localhost","localhostProfile":"b.json"}}`,
+	}
+)
+
+// pods are all pods to ask about, each with a name of its own.
+func pods() []map[string]any {
+	var lines []string
+	for line := range strings.Lines(singles) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			lines = append(lines, line)
+		}
+	}
+	for _, p := range podSecurity {
+		for _, c := range containerSecurity {
+			var line []string
+			if p != "" {
+				line = append(line, "spec.securityContext="+p)
+			}
+			if c != "" {
+				line = append(line, "spec.containers.0.securityContext="+c)
+			}
+			lines = append(lines, strings.Join(line, " "))
+		}
+	}
+	var all []map[string]any
+	for i, line := range lines {
+		var pod any = map[string]any{
+			"apiVersion": "v1", "kind": "Pod",
+			"metadata": map[string]any{"name": fmt.Sprintf("p%03d", i)},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "main", "image": "registry.example/app:1"}}},
+		}
+		if line != "" {
+			for _, c := range change.Parse(line) {
+				pod = c.Apply(pod)
+			}
+		}
+		all = append(all, pod.(map[string]any))
+	}
+	return all
+}

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// memory is a container runtime in memory, just enough of one for a kubelet: it
+// has every image, every start works, init containers end at once and well. It
+// remembers what it was asked to make.
+type memory struct {
+	api.UnimplementedRuntimeServiceServer
+	api.UnimplementedImageServiceServer
+
+	mu         sync.Mutex // guards all following fields
+	next       int
+	sandboxes  map[string]*api.PodSandboxStatus
+	containers map[string]*api.ContainerStatus
+	of         map[string]string // sandbox by container
+	requests   map[string]*request
+}
+
+// request is what a kubelet asked for one pod, by the pod's name.
+type request struct {
+	Sandbox    *api.PodSandboxConfig
+	Containers []*api.ContainerConfig
+}
+
+func newMemory() *memory {
+	return &memory{
+		sandboxes: map[string]*api.PodSandboxStatus{}, containers: map[string]*api.ContainerStatus{},
+		of: map[string]string{}, requests: map[string]*request{},
+	}
+}
+
+// serve answers on a unix socket until the program ends.
+func (m *memory) serve(path string) error {
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return err
+	}
+	s := grpc.NewServer()
+	api.RegisterRuntimeServiceServer(s, m)
+	api.RegisterImageServiceServer(s, m)
+	go func() { _ = s.Serve(l) }()
+	return nil
+}
+
+func (m *memory) Version(context.Context, *api.VersionRequest) (*api.VersionResponse, error) {
+	return &api.VersionResponse{Version: "0.1.0", RuntimeName: "containerd", RuntimeVersion: "v2.1.0", RuntimeApiVersion: "v1"}, nil
+}
+
+func (m *memory) Status(context.Context, *api.StatusRequest) (*api.StatusResponse, error) {
+	return &api.StatusResponse{
+		Status: &api.RuntimeStatus{Conditions: []*api.RuntimeCondition{
+			{Type: api.RuntimeReady, Status: true}, {Type: api.NetworkReady, Status: true},
+		}},
+		RuntimeHandlers: []*api.RuntimeHandler{{Name: "", Features: &api.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: true, UserNamespaces: true}}},
+		Features:        &api.RuntimeFeatures{SupplementalGroupsPolicy: true},
+	}, nil
+}
+
+func (m *memory) RuntimeConfig(context.Context, *api.RuntimeConfigRequest) (*api.RuntimeConfigResponse, error) {
+	return &api.RuntimeConfigResponse{Linux: &api.LinuxRuntimeConfiguration{CgroupDriver: api.CgroupDriver_CGROUPFS}}, nil
+}
+
+func (m *memory) id(kind string) string {
+	m.next++
+	return fmt.Sprintf("%s%04d", kind, m.next)
+}
+
+func (m *memory) RunPodSandbox(_ context.Context, q *api.RunPodSandboxRequest) (*api.RunPodSandboxResponse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	id, c := m.id("sandbox"), q.Config
+	m.sandboxes[id] = &api.PodSandboxStatus{
+		Id: id, Metadata: c.Metadata, State: api.PodSandboxState_SANDBOX_READY, CreatedAt: time.Now().UnixNano(),
+		Network: &api.PodSandboxNetworkStatus{Ip: "10.88.0.3", AdditionalIps: []*api.PodIP{{Ip: "fd00::3"}}},
+		Linux:   &api.LinuxPodSandboxStatus{Namespaces: &api.Namespace{Options: c.GetLinux().GetSecurityContext().GetNamespaceOptions()}},
+		Labels:  c.Labels, Annotations: c.Annotations, RuntimeHandler: q.RuntimeHandler,
+	}
+	if m.requests[c.Metadata.Name] == nil {
+		m.requests[c.Metadata.Name] = &request{Sandbox: c}
+	}
+	return &api.RunPodSandboxResponse{PodSandboxId: id}, nil
+}
+
+func (m *memory) StopPodSandbox(_ context.Context, q *api.StopPodSandboxRequest) (*api.StopPodSandboxResponse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.sandboxes[q.PodSandboxId]; s != nil {
+		s.State = api.PodSandboxState_SANDBOX_NOTREADY
+	}
+	for id, c := range m.containers {
+		if m.of[id] == q.PodSandboxId {
+			end(c, 137)
+		}
+	}
+	return &api.StopPodSandboxResponse{}, nil
+}
+
+func (m *memory) RemovePodSandbox(_ context.Context, q *api.RemovePodSandboxRequest) (*api.RemovePodSandboxResponse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.sandboxes, q.PodSandboxId)
+	return &api.RemovePodSandboxResponse{}, nil
+}
+
+func (m *memory) PodSandboxStatus(_ context.Context, q *api.PodSandboxStatusRequest) (*api.PodSandboxStatusResponse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.sandboxes[q.PodSandboxId]
+	if s == nil {
+		return nil, fmt.Errorf("no sandbox %s", q.PodSandboxId)
+	}
+	out := proto.Clone(s).(*api.PodSandboxStatus)
+	return &api.PodSandboxStatusResponse{Status: out}, nil
+}
+
+func (m *memory) ListPodSandbox(_ context.Context, q *api.ListPodSandboxRequest) (*api.ListPodSandboxResponse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := &api.ListPodSandboxResponse{}
+	for id, s := range m.sandboxes {
+		if f := q.GetFilter(); f != nil && (f.Id != "" && f.Id != id || f.State != nil && f.State.State != s.State || !has(s.Labels, f.LabelSelector)) {
+			continue
+		}
+		out.Items = append(out.Items, &api.PodSandbox{
+			Id: id, Metadata: s.Metadata, State: s.State, CreatedAt: s.CreatedAt, Labels: s.Labels, Annotations: s.Annotations, RuntimeHandler: s.RuntimeHandler,
+		})
+	}
+	return out, nil
+}
+
+func (m *memory) CreateContainer(_ context.Context, q *api.CreateContainerRequest) (*api.CreateContainerResponse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	id, c := m.id("container"), q.Config
+	m.containers[id] = &api.ContainerStatus{
+		Id: id, Metadata: c.Metadata, State: api.ContainerState_CONTAINER_CREATED, CreatedAt: time.Now().UnixNano(),
+		Image: c.Image, ImageRef: c.Image.GetImage(), Labels: c.Labels, Annotations: c.Annotations, Mounts: c.Mounts, LogPath: c.LogPath,
+	}
+	m.of[id] = q.PodSandboxId
+	if r := m.requests[q.SandboxConfig.GetMetadata().GetName()]; r != nil && c.Metadata.Attempt == 0 {
+		r.Containers = append(r.Containers, c)
+	}
+	return &api.CreateContainerResponse{ContainerId: id}, nil
+}
+
+// StartContainer ends a container at once whose name begins with init.
+func (m *memory) StartContainer(_ context.Context, q *api.StartContainerRequest) (*api.StartContainerResponse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.containers[q.ContainerId]
+	if c == nil {
+		return nil, fmt.Errorf("no container %s", q.ContainerId)
+	}
+	c.State, c.StartedAt = api.ContainerState_CONTAINER_RUNNING, time.Now().UnixNano()
+	if strings.HasPrefix(c.Metadata.Name, "init") {
+		end(c, 0)
+	}
+	return &api.StartContainerResponse{}, nil
+}
+
+func end(c *api.ContainerStatus, code int32) {
+	if c.State != api.ContainerState_CONTAINER_EXITED {
+		c.State, c.FinishedAt, c.ExitCode = api.ContainerState_CONTAINER_EXITED, time.Now().UnixNano(), code
+	}
+}
+
+func (m *memory) StopContainer(_ context.Context, q *api.StopContainerRequest) (*api.StopContainerResponse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c := m.containers[q.ContainerId]; c != nil {
+		end(c, 137)
+	}
+	return &api.StopContainerResponse{}, nil
+}
+
+func (m *memory) RemoveContainer(_ context.Context, q *api.RemoveContainerRequest) (*api.RemoveContainerResponse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.containers, q.ContainerId)
+	return &api.RemoveContainerResponse{}, nil
+}
+
+func (m *memory) ContainerStatus(_ context.Context, q *api.ContainerStatusRequest) (*api.ContainerStatusResponse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.containers[q.ContainerId]
+	if c == nil {
+		return nil, fmt.Errorf("no container %s", q.ContainerId)
+	}
+	out := proto.Clone(c).(*api.ContainerStatus)
+	return &api.ContainerStatusResponse{Status: out}, nil
+}
+
+func (m *memory) ListContainers(_ context.Context, q *api.ListContainersRequest) (*api.ListContainersResponse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := &api.ListContainersResponse{}
+	for id, c := range m.containers {
+		if f := q.GetFilter(); f != nil && (f.Id != "" && f.Id != id || f.State != nil && f.State.State != c.State ||
+			f.PodSandboxId != "" && f.PodSandboxId != m.of[id] || !has(c.Labels, f.LabelSelector)) {
+			continue
+		}
+		out.Containers = append(out.Containers, &api.Container{
+			Id: id, PodSandboxId: m.of[id], Metadata: c.Metadata, Image: c.Image, ImageRef: c.ImageRef, State: c.State,
+			CreatedAt: c.CreatedAt, Labels: c.Labels, Annotations: c.Annotations,
+		})
+	}
+	return out, nil
+}
+
+func has(labels, selector map[string]string) bool {
+	for k, v := range selector {
+		if labels[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *memory) ExecSync(context.Context, *api.ExecSyncRequest) (*api.ExecSyncResponse, error) {
+	return &api.ExecSyncResponse{}, nil
+}
+
+func (m *memory) UpdateRuntimeConfig(context.Context, *api.UpdateRuntimeConfigRequest) (*api.UpdateRuntimeConfigResponse, error) {
+	return &api.UpdateRuntimeConfigResponse{}, nil
+}
+
+func (m *memory) ListContainerStats(context.Context, *api.ListContainerStatsRequest) (*api.ListContainerStatsResponse, error) {
+	return &api.ListContainerStatsResponse{}, nil
+}
+
+func (m *memory) ListPodSandboxStats(context.Context, *api.ListPodSandboxStatsRequest) (*api.ListPodSandboxStatsResponse, error) {
+	return &api.ListPodSandboxStatsResponse{}, nil
+}
+
+// imageID is that of every image.
+const imageID = "sha256:feed"
+
+func (m *memory) ImageStatus(_ context.Context, q *api.ImageStatusRequest) (*api.ImageStatusResponse, error) {
+	return &api.ImageStatusResponse{Image: &api.Image{Id: imageID, RepoTags: []string{q.GetImage().GetImage()}, Uid: &api.Int64Value{Value: 0}, Size: 1}}, nil
+}
+
+func (m *memory) ListImages(context.Context, *api.ListImagesRequest) (*api.ListImagesResponse, error) {
+	return &api.ListImagesResponse{}, nil
+}
+
+func (m *memory) PullImage(context.Context, *api.PullImageRequest) (*api.PullImageResponse, error) {
+	return &api.PullImageResponse{ImageRef: imageID}, nil
+}
+
+func (m *memory) ImageFsInfo(context.Context, *api.ImageFsInfoRequest) (*api.ImageFsInfoResponse, error) {
+	fs := []*api.FilesystemUsage{{Timestamp: time.Now().UnixNano(), FsId: &api.FilesystemIdentifier{Mountpoint: "/"}, UsedBytes: &api.UInt64Value{}, InodesUsed: &api.UInt64Value{}}}
+	return &api.ImageFsInfoResponse{ImageFilesystems: fs, ContainerFilesystems: fs}, nil
+}
