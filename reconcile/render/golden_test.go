@@ -113,6 +113,9 @@ func goldenNode(name string) Node {
 		n.ClusterDNS, n.ClusterDomain = []string{"10.96.0.10"}, "cluster.local"
 		n.HugePageSizes = []string{"2MB", "1GB"}
 	}
+	if name == "hugepages" {
+		n.HugePageSizes = []string{"2MB", "1GB"}
+	}
 	return n
 }
 
