@@ -43,22 +43,34 @@ func (n *notes) adviseContainer(c *v1.Container, path *field.Path) {
 	n.adviseProbe(c, c.StartupProbe, path.Child("startupProbe"))
 	n.adviseProbe(c, c.LivenessProbe, path.Child("livenessProbe"))
 	n.adviseProbe(c, c.ReadinessProbe, path.Child("readinessProbe"))
+	if l := c.Lifecycle; l != nil {
+		n.adviseHook(c, l.PostStart, path.Child("lifecycle", "postStart"))
+		n.adviseHook(c, l.PreStop, path.Child("lifecycle", "preStop"))
+	}
 	n.adviseMemory(c.Resources.Limits, path.Child("resources", "limits"))
 	n.adviseMemory(c.Resources.Requests, path.Child("resources", "requests"))
 }
 
-// adviseProbe: a port that the container does not have is found out only when it
-// is asked, and what cannot be asked is never ready.
+// adviseProbe: what cannot be asked is never ready.
 func (n *notes) adviseProbe(c *v1.Container, p *v1.Probe, path *field.Path) {
-	var port intstr.IntOrString
 	switch {
 	case p == nil:
-		return
 	case p.HTTPGet != nil:
-		port, path = p.HTTPGet.Port, path.Child("httpGet", "port")
+		n.advisePort(c, p.HTTPGet.Port, path.Child("httpGet", "port"))
 	case p.TCPSocket != nil:
-		port, path = p.TCPSocket.Port, path.Child("tcpSocket", "port")
+		n.advisePort(c, p.TCPSocket.Port, path.Child("tcpSocket", "port"))
 	}
+}
+
+func (n *notes) adviseHook(c *v1.Container, h *v1.LifecycleHandler, path *field.Path) {
+	if h != nil && h.HTTPGet != nil {
+		n.advisePort(c, h.HTTPGet.Port, path.Child("httpGet", "port"))
+	}
+}
+
+// advisePort: a port that the container does not have is found out only when it
+// is asked.
+func (n *notes) advisePort(c *v1.Container, port intstr.IntOrString, path *field.Path) {
 	if port.Type == intstr.Int || len(validation.IsValidPortName(port.StrVal)) > 0 ||
 		slices.ContainsFunc(c.Ports, func(has v1.ContainerPort) bool { return has.Name == port.StrVal }) {
 		return

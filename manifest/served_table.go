@@ -3,6 +3,9 @@ package manifest
 // unscheduled is said of what only a scheduler reads.
 const unscheduled = "has no effect; a pod here runs on this node and nowhere else"
 
+// unhooked is said of a hook that Kubernetes takes and that fails each time.
+const unhooked = "no node agent makes such a hook; write exec, httpGet or sleep"
+
 // serverFields are the metadata that an API server puts into a manifest when it
 // is exported; like status they are ignored, whatever they hold.
 var serverFields = []string{
@@ -104,7 +107,14 @@ var servedContainerFields = []row{
 	{"livenessProbe", served, ""},
 	{"readinessProbe", served, ""},
 	{"startupProbe", served, ""},
-	{"lifecycle", only, `{}`},
+	{"lifecycle.postStart.exec", served, ""},
+	{"lifecycle.postStart.httpGet", served, ""},
+	{"lifecycle.postStart.sleep", served, ""},
+	{"lifecycle.postStart.tcpSocket", refused, unhooked},
+	{"lifecycle.preStop.exec", served, ""},
+	{"lifecycle.preStop.httpGet", served, ""},
+	{"lifecycle.preStop.sleep", served, ""},
+	{"lifecycle.preStop.tcpSocket", refused, unhooked},
 	{"terminationMessagePath", only, `"/dev/termination-log"`},
 	{"terminationMessagePolicy", only, `"File"`},
 

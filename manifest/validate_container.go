@@ -22,6 +22,7 @@ func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 		c, at := &spec.Containers[i], path.Child("containers").Index(i)
 		errs = append(errs, validateContainer(c, volumes, names, at)...)
 		errs = append(errs, validateProbes(c, at)...)
+		errs = append(errs, validateLifecycle(c.Lifecycle, *spec.TerminationGracePeriodSeconds, at.Child("lifecycle"))...)
 		errs = append(errs, regular.add(c.Ports, spec.HostNetwork, at.Child("ports"))...)
 		if c.RestartPolicy != nil {
 			errs = append(errs, field.Forbidden(at.Child("restartPolicy"), "only init containers have one; set spec.restartPolicy"))
@@ -34,8 +35,10 @@ func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 		errs = append(errs, hostPorts{}.add(c.Ports, false, at.Child("ports"))...)
 		if IsSidecar(c) {
 			errs = append(errs, validateProbes(c, at)...)
+			errs = append(errs, validateLifecycle(c.Lifecycle, *spec.TerminationGracePeriodSeconds, at.Child("lifecycle"))...)
 		} else {
 			errs = append(errs, forbidProbes(c, at)...)
+			errs = append(errs, forbidLifecycle(c, at)...)
 		}
 		if c.RestartPolicy != nil {
 			errs = append(errs, oneOf(at.Child("restartPolicy"), *c.RestartPolicy, v1.ContainerRestartPolicyAlways)...)

@@ -69,26 +69,38 @@ func validateProbe(p *v1.Probe, path *field.Path) field.ErrorList {
 
 // validateHandler wants exactly one way to ask.
 func validateHandler(h *v1.ProbeHandler, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	handlers := 0
-	add := func(name string, set bool, check func(*field.Path) field.ErrorList) {
-		if !set {
-			return
-		}
-		if handlers++; handlers > 1 {
-			errs = append(errs, field.Forbidden(path.Child(name), "may not specify more than 1 handler type"))
-			return
-		}
-		errs = append(errs, check(path.Child(name))...)
+	one := oneHandler{path: path}
+	one.add("exec", h.Exec != nil, func(at *field.Path) field.ErrorList { return validateExec(h.Exec, at) })
+	one.add("httpGet", h.HTTPGet != nil, func(at *field.Path) field.ErrorList { return validateHTTPGet(h.HTTPGet, at) })
+	one.add("tcpSocket", h.TCPSocket != nil, func(at *field.Path) field.ErrorList { return validatePortOrName(h.TCPSocket.Port, at.Child("port")) })
+	one.add("grpc", h.GRPC != nil, func(at *field.Path) field.ErrorList { return validatePort(at.Child("port"), h.GRPC.Port) })
+	return one.check()
+}
+
+// oneHandler gathers the errors of the handlers of a probe or hook, of which
+// there must be one.
+type oneHandler struct {
+	path *field.Path
+	n    int
+	errs field.ErrorList
+}
+
+func (h *oneHandler) add(name string, set bool, check func(*field.Path) field.ErrorList) {
+	if !set {
+		return
 	}
-	add("exec", h.Exec != nil, func(at *field.Path) field.ErrorList { return validateExec(h.Exec, at) })
-	add("httpGet", h.HTTPGet != nil, func(at *field.Path) field.ErrorList { return validateHTTPGet(h.HTTPGet, at) })
-	add("tcpSocket", h.TCPSocket != nil, func(at *field.Path) field.ErrorList { return validatePortOrName(h.TCPSocket.Port, at.Child("port")) })
-	add("grpc", h.GRPC != nil, func(at *field.Path) field.ErrorList { return validatePort(at.Child("port"), h.GRPC.Port) })
-	if handlers == 0 {
-		errs = append(errs, field.Required(path, "must specify a handler type"))
+	if h.n++; h.n > 1 {
+		h.errs = append(h.errs, field.Forbidden(h.path.Child(name), "may not specify more than 1 handler type"))
+		return
 	}
-	return errs
+	h.errs = append(h.errs, check(h.path.Child(name))...)
+}
+
+func (h *oneHandler) check() field.ErrorList {
+	if h.n == 0 {
+		h.errs = append(h.errs, field.Required(h.path, "must specify a handler type"))
+	}
+	return h.errs
 }
 
 func validateExec(a *v1.ExecAction, path *field.Path) field.ErrorList {

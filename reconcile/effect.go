@@ -165,6 +165,10 @@ func (e *Effects) do(ctx context.Context, a plan.Action, s scene) fact {
 		f.container, f.err = e.stop(ctx, a)
 	case plan.Probe:
 		f.probe, f.err = e.probe(ctx, s, a)
+	case plan.PostStart:
+		f.err = e.postStart(ctx, s, a)
+	case plan.PreStop:
+		f.err = e.preStop(ctx, s, a)
 	case plan.RemoveContainer:
 		f.err = e.Runtime.RemoveContainer(ctx, a.ID)
 	case plan.StopSandbox:

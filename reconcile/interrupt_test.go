@@ -16,7 +16,7 @@ import (
 // calls are those that change something, and those that effects rest on.
 var calls = []string{
 	"RunPodSandbox", "PodSandboxStatus", "StopPodSandbox", "RemovePodSandbox", "CreateContainer", "StartContainer",
-	"StopContainer", "RemoveContainer", "ContainerStatus", "ImageStatus", "PullImage",
+	"StopContainer", "RemoveContainer", "ContainerStatus", "ImageStatus", "PullImage", "ExecSync",
 }
 
 // story is a life of a pod, and what is there at its end.
@@ -56,6 +56,16 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 3; exit 0"]}]`
 			m.want(job)
 			m.settle()
 		}, []string{"job dead", "job/app exited"}},
+		{"hooks", func(t *testing.T, m *machine) {
+			p := pod(t, "web", `terminationGracePeriodSeconds: 4
+containers: [{name: app, image: "web:1", lifecycle: {postStart: {exec: {command: [sleep, "1"]}}, preStop: {exec: {command: [sleep, "1"]}}}}]`)
+			m.want(p)
+			m.settle()
+			m.want()
+			m.settle()
+			m.want(p)
+			m.settle()
+		}, []string{"web ready", "web/app running"}},
 		{"crash", func(t *testing.T, m *machine) {
 			m.want(full("web:1"))
 			m.settle()
@@ -191,7 +201,7 @@ func dies(t *testing.T, m *machine, s story, nth int, after bool) bool {
 func changes(request any) bool {
 	switch request.(type) {
 	case *cri.RunPodSandboxRequest, *cri.StopPodSandboxRequest, *cri.RemovePodSandboxRequest, *cri.CreateContainerRequest,
-		*cri.StartContainerRequest, *cri.StopContainerRequest, *cri.RemoveContainerRequest, *cri.PullImageRequest:
+		*cri.StartContainerRequest, *cri.StopContainerRequest, *cri.RemoveContainerRequest, *cri.PullImageRequest, *cri.ExecSyncRequest:
 		return true
 	}
 	return false

@@ -19,7 +19,8 @@ import (
 // journal is what a worker remembers of one pod UID beyond the life of podd,
 // kept as <pods>/<uid>/journal.json. The runtime's word wins over it. Without
 // it a finished pod whose records the runtime lost too runs again, a
-// termination under way gets its whole grace once more, and restart counts
+// termination under way gets its whole grace once more, its preStop hooks are
+// made again, a postStart hook under way is taken for done, and restart counts
 // come from container annotations and logs, and what has a probe is not ready,
 // or not started, before the probe passes anew.
 type journal struct {
@@ -31,12 +32,16 @@ type journal struct {
 	Finished   *plan.Finished          `json:"finished,omitempty"`
 	Stopping   *plan.Stopping          `json:"stopping,omitempty"`
 	Containers map[string]journalEntry `json:"containers,omitempty"`
-	Probed     map[string]plan.Probed  `json:"probed,omitempty"` // by container ID
+	Probed     map[string]plan.Probed  `json:"probed,omitempty"`  // by container ID
+	Endings    map[string]plan.Ending  `json:"endings,omitempty"` // by container ID
 }
 
 type journalEntry struct {
 	Attempt  uint32     `json:"attempt,omitempty"`
 	LastExit *plan.Exit `json:"lastExit,omitempty"`
+	// RestartID and PostStart are those of plan.ContainerHistory.
+	RestartID string    `json:"restartID,omitempty"`
+	PostStart plan.Hook `json:"postStart,omitzero"`
 }
 
 // journalLimit bounds what is read back.

@@ -52,6 +52,8 @@ func (w *worker) learn(f fact) (ask bool) {
 		case f.err == nil:
 			w.in.Observed = withoutContainer(w.in.Observed, a.ID)
 		}
+	case plan.PostStart, plan.PreStop:
+		return w.learnHook(f)
 	case plan.RemoveContainer:
 		if f.err == nil {
 			w.in.Observed = withoutContainer(w.in.Observed, a.ID)

@@ -35,13 +35,15 @@ func (w *worker) forgetGone() {
 		id := w.in.Observed[i].ID
 		there[id], there["sandbox/"+id] = true, true
 		for _, c := range w.in.Observed[i].Containers {
-			there[c.ID], there["stop/"+c.ID], there["remove/"+c.ID] = true, true, true
+			for _, subject := range []string{"", "stop/", "remove/", "preStop/", "postStart/"} {
+				there[subject+c.ID] = true
+			}
 		}
 	}
 	h := &w.in.History
 	h.SeenExit, h.Released, h.Cleanup = only(h.SeenExit, there), only(h.Released, there), only(h.Cleanup, there)
 	if w.looked { // before, nobody knows which of the remembered ones are
-		h.Probed = only(h.Probed, there)
+		h.Probed, h.Endings = only(h.Probed, there), only(h.Endings, there)
 	}
 }
 
@@ -60,6 +62,7 @@ func only[V any](m map[string]V, there map[string]bool) map[string]V {
 func (w *worker) noteContainer(c *runtime.Container, now time.Time) (exited bool) {
 	_, starting := w.flights[plan.StartContainer{Container: c.Name}.Subject()]
 	w.noteRunning(c, !starting, now)
+	w.noteHook(c, now)
 	h := w.in.History.Containers[c.Name]
 	if c.Attempt+1 > h.Attempt && c.State != runtime.Created {
 		w.container(c.Name, func(h *plan.ContainerHistory) { h.Attempt = c.Attempt + 1 })
@@ -75,7 +78,7 @@ func (w *worker) noteContainer(c *runtime.Container, now time.Time) (exited bool
 	}
 	w.container(c.Name, func(h *plan.ContainerHistory) {
 		h.LastExit = &plan.Exit{
-			ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message,
+			ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message, Why: w.in.History.Endings[c.ID].Why,
 			StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, Attempt: c.Attempt,
 		}
 	})

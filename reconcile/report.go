@@ -121,6 +121,7 @@ func (w *worker) leaving() *v1.Pod {
 		Now: w.in.Now, Terminating: true, Containers: map[string]status.ContainerFacts{},
 	}
 	w.tellProbes(&facts) // none is made any more; the last word stands
+	w.tellHooks(&facts)
 	p.Status = status.Of(facts)
 	w.published = &p
 	return w.published
@@ -163,5 +164,6 @@ func (w *worker) statusFacts(d plan.Decision) status.Facts {
 		f.Containers[name] = c
 	}
 	w.tellProbes(&f)
+	w.tellHooks(&f)
 	return f
 }

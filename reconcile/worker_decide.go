@@ -90,6 +90,9 @@ func (w *worker) start(ctx context.Context, a plan.Action) {
 			return
 		}
 	}
+	if a, ok := a.(plan.StartContainer); ok && a.PostStart {
+		w.owe(a.Container, plan.Hook{Attempt: a.Attempt, Owed: true})
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	w.flights[subject] = flight{a, time.Now(), cancel}
 	s := scene{w.key, w.in.Desired, w.in.Successor, w.supply, w.nextSupply, w.in.Observed, w.render}

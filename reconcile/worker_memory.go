@@ -19,6 +19,9 @@ func (w *worker) commit(d plan.Decision) error {
 			w.rememberSoon(inc.UID, inc.Annotations[runtime.AnnotationHash])
 		}
 	}
+	for id, e := range d.Endings {
+		w.ending(id, e)
+	}
 	if d.Finished != nil {
 		w.in.History.Finished = d.Finished
 		if err := w.remember(w.in.Desired.UID, w.in.Desired.Hash, true); err != nil {
@@ -50,12 +53,13 @@ func (w *worker) remember(uid types.UID, hash string, durable bool) error {
 			j.Stopping = s
 		}
 	}
+	j.Endings = w.endingsOf(uid)
 	if p := w.in.Desired; p != nil && p.UID == uid && p.Hash == hash {
 		j.StartTime, j.Finished = w.in.History.StartTime, w.in.History.Finished
 		j.Containers = map[string]journalEntry{}
 		j.Probed = verdicts(w.in.History.Probed)
 		for name, h := range w.in.History.Containers {
-			j.Containers[name] = journalEntry{Attempt: h.Attempt, LastExit: h.LastExit}
+			j.Containers[name] = journalEntry{Attempt: h.Attempt, LastExit: h.LastExit, RestartID: h.RestartID, PostStart: h.PostStart}
 		}
 	}
 	dir := w.dir(uid)
@@ -64,6 +68,17 @@ func (w *worker) remember(uid types.UID, hash string, durable bool) error {
 	w.setDir(dir)
 	w.past = with(w.past, uid, j)
 	return w.journals.write(j, durable)
+}
+
+// endingsOf are those of containers of a UID; nil for none.
+func (w *worker) endingsOf(uid types.UID) map[string]plan.Ending {
+	var kept map[string]plan.Ending
+	for id, e := range w.in.History.Endings {
+		if inc, _ := findRecord(w.in.Observed, id); inc != nil && inc.UID == uid {
+			kept = with(kept, id, e)
+		}
+	}
+	return kept
 }
 
 // forgetStopped ends a termination once nothing of its sandbox is left, which
@@ -111,11 +126,18 @@ func (w *worker) dropDir(a plan.RemoveDir) {
 // ended, or was being stopped.
 func (w *worker) recall(past []journal, late time.Time) {
 	w.past = map[types.UID]journal{}
+	now := time.Now()
 	for _, j := range past {
 		w.past[j.UID] = j
 		dir := plan.Dir{UID: j.UID, Hash: j.Hash, Volumes: j.Volumes, Keep: late}
 		if j.Stopping != nil {
-			w.in.History.Stopping = j.Stopping
+			stopping := *j.Stopping
+			stopping.Since = anchored(stopping.Since, now)
+			w.in.History.Stopping = &stopping
+		}
+		for id, e := range j.Endings {
+			e.Since = anchored(e.Since, now)
+			w.in.History.Endings = with(w.in.History.Endings, id, e)
 		}
 		if j.Stopping != nil || j.Finished != nil {
 			dir.Keep = time.Time{}

@@ -51,7 +51,7 @@ func sameVersion(a, b *manifest.Pod) bool { return a.UID == b.UID && a.Hash == b
 // begin makes p the version in force, with what is remembered of it.
 func (w *worker) begin(p *manifest.Pod) {
 	old := w.in.History
-	h := plan.History{Stopping: old.Stopping, Released: old.Released, Cleanup: old.Cleanup, Checked: old.Checked, StartTime: time.Now()}
+	h := plan.History{Stopping: old.Stopping, Endings: old.Endings, Released: old.Released, Cleanup: old.Cleanup, Checked: old.Checked, StartTime: time.Now()}
 	h.Containers = map[string]plan.ContainerHistory{}
 	for name, img := range old.Next {
 		h.Containers[name] = plan.ContainerHistory{Image: img}
@@ -63,7 +63,7 @@ func (w *worker) begin(p *manifest.Pod) {
 		}
 		for name, e := range j.Containers {
 			c := h.Containers[name]
-			c.Attempt, c.LastExit = e.Attempt, e.LastExit
+			c.Attempt, c.LastExit, c.RestartID, c.PostStart = e.Attempt, e.LastExit, e.RestartID, e.PostStart
 			h.Containers[name] = c
 		}
 	}

@@ -61,11 +61,13 @@ type StepView struct {
 
 // ExitView is how a container ended the last time.
 type ExitView struct {
-	Container string    `json:"container"`
-	ExitCode  int32     `json:"exitCode"`
-	Reason    string    `json:"reason,omitempty"` // the runtime's: Completed, Error, OOMKilled
-	Started   time.Time `json:"started,omitzero"`
-	Finished  time.Time `json:"finished,omitzero"`
+	Container string `json:"container"`
+	ExitCode  int32  `json:"exitCode"`
+	Reason    string `json:"reason,omitempty"` // the runtime's: Completed, Error, OOMKilled
+	// Why is why podd ended it; "" when it ended by itself.
+	Why      string    `json:"why,omitempty"`
+	Started  time.Time `json:"started,omitzero"`
+	Finished time.Time `json:"finished,omitzero"`
 }
 
 // Key is the namespace and full name of the pod.

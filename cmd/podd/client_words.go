@@ -45,10 +45,13 @@ func exitText(e server.ExitView) string {
 	} else if name := unix.SignalName(unix.Signal(e.ExitCode - 128)); e.ExitCode > 128 && name != "" {
 		what = fmt.Sprintf("%s (%d)", name, e.ExitCode)
 	}
-	if e.Started.IsZero() || e.Finished.IsZero() {
-		return what
+	if !e.Started.IsZero() && !e.Finished.IsZero() {
+		what += " after " + lasted(e.Finished.Sub(e.Started))
 	}
-	return what + " after " + lasted(e.Finished.Sub(e.Started))
+	if e.Why != "" {
+		what += ", stopped: " + e.Why
+	}
+	return what
 }
 
 // behindText says which content of a file runs when it is not the present one;

@@ -67,7 +67,7 @@ func TestWhyStates(t *testing.T) {
 	many.Next = strings.Split("a b c d e f", " ")
 	killed := crashed(podAt("a.yaml", 1, "a", "app", "other"))
 	killed.Last = []server.ExitView{
-		{Container: "app", ExitCode: 137, Reason: "OOMKilled", Started: ago(time.Minute), Finished: ago(57 * time.Second)},
+		{Container: "app", ExitCode: 137, Reason: "OOMKilled", Why: "postStart hook failed: exit 1: no disk", Started: ago(time.Minute), Finished: ago(57 * time.Second)},
 		{Container: "other", ExitCode: 143, Started: ago(time.Hour), Finished: ago(5 * time.Minute)},
 		{Container: "other", ExitCode: 255},
 	}

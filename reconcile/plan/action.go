@@ -57,6 +57,8 @@ type StartContainer struct {
 	ImageRef string
 	// CreatedID is the container an interrupted start left; "" for none.
 	CreatedID string
+	// PostStart says that a hook is owed once it runs.
+	PostStart bool
 	Why       string
 }
 
@@ -182,10 +184,11 @@ func SameUndertaking(a, b Action) bool {
 // names it any more. The others are short or must come to their end. So must an
 // attempt of a probe: a client of containerd that leaves while its command is
 // being started takes the pipes away that the shim waits for, 30 s long, and no
-// exit of the container is told meanwhile.
+// exit of the container is told meanwhile. A hook may go on for ever, and is
+// given up all the same.
 func Cancellable(a Action) bool {
 	switch a.(type) {
-	case EnsureImage, PrepareVolumes, CheckVolumes, RunSandbox:
+	case EnsureImage, PrepareVolumes, CheckVolumes, RunSandbox, PostStart, PreStop:
 		return true
 	}
 	return false

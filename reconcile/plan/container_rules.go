@@ -26,6 +26,11 @@ func init() {
 		// A probe's verdict ends it; only a new container is asked again.
 		{"startup probe failed -> stop", failing(Startup), stopUnhealthy(Startup)},
 		{"liveness probe failed -> stop", failing(Liveness), stopUnhealthy(Liveness)},
+		{"postStart hook failed -> stop", hookFailed, stopFailedHook},
+		// What has begun is not taken back, whoever forgot why it began.
+		{"stop under way -> go on", beingEnded, goOnEnding},
+		// Nobody asks it, and nothing starts behind it, before that is over.
+		{"postStart hook not done -> make it", hookUnderWay, makePostStart},
 		// Until it has started it is neither alive nor ready, whatever it says.
 		{"not started -> probe", unstarted, waitStarted},
 		{"not ready -> probe", unready, waitReadiness},
@@ -103,16 +108,18 @@ func leave(f *facts, m *member, d *Decision, s *Step) {
 
 func stopAsked(f *facts, m *member, d *Decision, s *Step) {
 	s.Why = "restart asked"
-	f.clean(d, StopContainer{Container: m.spec.Name, ID: m.last.ID, Grace: graceOf(f.cur), Why: s.Why})
+	f.end(d, m, graceOf(f.cur), s.Why)
 }
 
 func stopUnknown(f *facts, m *member, d *Decision, s *Step) {
 	s.Why = "the runtime does not know its state"
-	f.clean(d, StopContainer{Container: m.spec.Name, ID: m.last.ID, Grace: graceOf(f.cur), Why: s.Why})
+	f.end(d, m, graceOf(f.cur), s.Why)
 }
 
 func waitTurn(f *facts, m *member, d *Decision, s *Step) {
-	s.Reason = "PodInitializing"
+	if s.Reason = "PodInitializing"; len(f.in.Desired.Spec.Spec.InitContainers) == 0 {
+		s.Reason = "ContainerCreating"
+	}
 	if m.last == nil && !m.imagePresent() {
 		d.tryImage(f.in, m.spec, m.hist.Image, false)
 	}
@@ -125,7 +132,7 @@ func startCreated(f *facts, m *member, d *Decision, s *Step) {
 	}
 	d.do(StartContainer{
 		Container: m.spec.Name, SandboxID: f.cur.ID, Attempt: m.last.Attempt,
-		CreatedID: m.last.ID, Why: "its start was interrupted",
+		CreatedID: m.last.ID, PostStart: HasPostStart(m.spec), Why: "its start was interrupted",
 	})
 }
 
@@ -148,6 +155,9 @@ func backOff(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason, s.Crashes = "CrashLoopBackOff", n+1
 	s.Why = fmt.Sprintf("back-off %s restarting failed container=%s pod=%s: crashed %d times in a row, last exit %d",
 		Backoff(n, limit), m.spec.Name, f.in.Desired.Key, n+1, m.last.ExitCode)
+	if h := m.postStart(); h.Failed {
+		s.Why += ", " + hookText(h)
+	}
 	s.Problem = true
 	d.wakeAt(s.Until)
 }
@@ -217,7 +227,7 @@ func waitVolumes(f *facts, m *member, d *Decision, s *Step) {
 
 func start(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason = "ContainerCreating"
-	a := StartContainer{Container: m.spec.Name, SandboxID: f.cur.ID, Attempt: m.attempt, ImageRef: m.hist.Image.Ref, Why: "wanted"}
+	a := StartContainer{Container: m.spec.Name, SandboxID: f.cur.ID, Attempt: m.attempt, ImageRef: m.hist.Image.Ref, PostStart: HasPostStart(m.spec), Why: "wanted"}
 	if m.is(runtime.Exited) {
 		a.Backoff = crashes(m.last) + 1
 		a.Why = fmt.Sprintf("exited with %d", m.last.ExitCode)

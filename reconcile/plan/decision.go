@@ -51,6 +51,8 @@ type Decision struct {
 	// Finished durably; nil: nothing new.
 	Finished *Finished
 	Stopping *Stopping
+	// Endings, by container ID, likewise; nil: nothing new.
+	Endings map[string]Ending
 }
 
 // Step is the decision on one container.
@@ -102,6 +104,14 @@ func (d *Decision) do(a Action) {
 		}
 	}
 	d.Actions = append(d.Actions, a)
+}
+
+// ending has the end of a container remembered.
+func (d *Decision) ending(id string, e Ending) {
+	if d.Endings == nil {
+		d.Endings = map[string]Ending{}
+	}
+	d.Endings[id] = e
 }
 
 // wakeAt keeps the earliest of all wakes.

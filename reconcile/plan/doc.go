@@ -24,4 +24,23 @@
 //	runs ─▶ startup passed ─▶ liveness passed ─▶ …   readiness: in the status
 //	 ▲          │ failed         │ failed
 //	 └── stop ◀─┴────────────────┘
+//
+// A hook (hook.go, hook_rules.go) is an action, and a sleep a wait. What runs and
+// owes its postStart hook has not started for others: no probe asks it, and what
+// stands behind it in the manifest is not started. What is to stop has its preStop
+// hook made first, and both share the grace:
+//
+//	start ─▶ postStart ─▶ runs      stop: preStop ─▶ TERM, with the rest ─▶ KILL
+//	             │ failed                      │ grace over ▲ two seconds
+//	             └─▶ stop                      └────────────┘
+//
+// Every stop goes this way: of a pod, of a sidecar, of one container that is ill
+// or asked to restart. A grace only shrinks, and without any there is no hook.
+//
+// A hook is made once, or again when podd was killed amid it. That a postStart
+// hook is owed is remembered before its container is started, that an end has
+// begun before anything is done for it, that a hook is over before what follows:
+// a podd that comes after makes again what was under way, within what is left of
+// the grace, and nothing that was over. A hook under way that no Decision names
+// any more, as when its container ended or the grace did, is cancelled.
 package plan

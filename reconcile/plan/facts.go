@@ -209,7 +209,7 @@ func (f *facts) initSatisfied(m *member) bool {
 		// though its record may be gone (k/k#86531).
 		return m.is(runtime.Exited) && m.last.ExitCode == 0 || f.regularMade()
 	case Sidecar:
-		return m.started && (m.spec.StartupProbe == nil || f.passed(m, Startup)) || f.regularMade()
+		return m.started && !f.hookPending(m) && (m.spec.StartupProbe == nil || f.passed(m, Startup)) || f.regularMade()
 	}
 	return true
 }
@@ -231,6 +231,9 @@ func (f *facts) turn(m *member) bool {
 			return true
 		}
 		if before.kind != Regular && !f.initSatisfied(before) {
+			return false
+		}
+		if before.kind == Regular && f.holdsUp(before) {
 			return false
 		}
 	}

@@ -41,12 +41,14 @@ func genPod(t *rapid.T, hash string) *manifest.Pod {
 			always := v1.ContainerRestartPolicyAlways
 			c.RestartPolicy = &always
 			genProbes(t, &c)
+			genHooks(t, &c)
 		}
 		spec.InitContainers = append(spec.InitContainers, c)
 	}
 	for i := range rapid.IntRange(1, 3).Draw(t, "containers") {
 		c := genContainer(t, fmt.Sprintf("c%d", i))
 		genProbes(t, &c)
+		genHooks(t, &c)
 		spec.Containers = append(spec.Containers, c)
 	}
 	return p
@@ -82,6 +84,22 @@ func genProbes(t *rapid.T, c *v1.Container) {
 		return p
 	}
 	c.StartupProbe, c.LivenessProbe, c.ReadinessProbe = gen(Startup), gen(Liveness), gen(Readiness)
+}
+
+// genHooks gives a container some hooks.
+func genHooks(t *rapid.T, c *v1.Container) {
+	gen := func(name string) *v1.LifecycleHandler {
+		switch rapid.IntRange(0, 5).Draw(t, name) {
+		case 0:
+			return exec()
+		case 1:
+			return sleeps(rapid.SampledFrom([]int64{0, 1, 7, 30}).Draw(t, "sleep"))
+		}
+		return nil
+	}
+	if l := (v1.Lifecycle{PostStart: gen("postStart"), PreStop: gen("preStop")}); l.PostStart != nil || l.PreStop != nil {
+		c.Lifecycle = &l
+	}
 }
 
 // op is one thing that happens to a world; n and m choose among what there is.

@@ -113,6 +113,8 @@ type History struct {
 	Finished *Finished
 	// Stopping is set while an incarnation is being ended.
 	Stopping *Stopping
+	// Endings are those of containers, by ID, of any version.
+	Endings map[string]Ending
 	// StartTime is when the present version was first acted upon.
 	StartTime time.Time
 	// Containers by name, of the present version.
@@ -176,6 +178,8 @@ type ContainerHistory struct {
 	LastExit *Exit
 	// RestartID is the container a user asked to restart.
 	RestartID string
+	// PostStart is the hook of the newest container.
+	PostStart Hook
 }
 
 // Image is what came of making a container's image present.
@@ -213,10 +217,12 @@ type Failure struct {
 
 // Exit is a container's end.
 type Exit struct {
-	ID         string
-	Code       int32
-	Reason     string
-	Message    string
+	ID      string
+	Code    int32
+	Reason  string
+	Message string
+	// Why is why podd ended it, "" when it ended by itself.
+	Why        string
 	StartedAt  time.Time
 	FinishedAt time.Time
 	Attempt    uint32

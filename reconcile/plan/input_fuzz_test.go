@@ -130,9 +130,16 @@ func (c *choices) pod() *manifest.Pod {
 	for _, container := range containersOf(s) {
 		if container.RestartPolicy != nil || strings.HasPrefix(container.Name, "c") {
 			container.StartupProbe, container.LivenessProbe, container.ReadinessProbe = c.probe(), c.probe(), c.probe()
+			if c.is() {
+				container.Lifecycle = &v1.Lifecycle{PostStart: c.hook()}
+			}
 		}
 	}
 	return p
+}
+
+func (c *choices) hook() *v1.LifecycleHandler {
+	return []*v1.LifecycleHandler{nil, exec(), sleeps(5), sleeps(-5), {}}[c.n(5)]
 }
 
 func (c *choices) probe() *v1.Probe {
@@ -172,8 +179,10 @@ func (c *choices) incarnation() runtime.Incarnation {
 			State:     []runtime.ContainerState{runtime.Created, runtime.Running, runtime.Exited, runtime.Unknown, ""}[c.n(5)],
 			StartedAt: c.wall(), FinishedAt: c.wall(), ExitCode: int32(c.n(3)),
 			Annotations: map[string]string{
-				runtime.AnnotationBackoff: []string{"", "0", "3", "-4", "2147483647", "y"}[c.n(6)],
-				runtime.AnnotationKind:    []string{"", "init:0", "sidecar:1", "sidecar:0", "container:0", ":", "z:9"}[c.n(7)],
+				runtime.AnnotationBackoff:        []string{"", "0", "3", "-4", "2147483647", "y"}[c.n(6)],
+				runtime.AnnotationPreStopHandler: []string{"", "{}", "null", "x", `{"exec":{"command":["a"]}}`, `{"sleep":{"seconds":7}}`, `{"sleep":{"seconds":-9223372036854775808}}`}[c.n(7)],
+
+				runtime.AnnotationKind: []string{"", "init:0", "sidecar:1", "sidecar:0", "container:0", ":", "z:9"}[c.n(7)],
 			},
 		})
 	}
@@ -184,12 +193,16 @@ func (c *choices) history(observed []runtime.Incarnation) History {
 	h := History{
 		VolumesReady: c.is(), Containers: map[string]ContainerHistory{}, SeenExit: map[string]time.Time{},
 		Released: map[string]bool{}, Cleanup: map[string]Failure{}, Next: map[string]Image{}, Probed: map[string]Probed{},
+		Endings: map[string]Ending{},
 		Sandbox: c.failure(), Volumes: c.failure(), Update: c.failure(), Written: []string{"", "1"}[c.n(2)],
 	}
 	for _, name := range []string{"c0", "c1", "i0", "i1"} {
 		ch := ContainerHistory{Attempt: uint32(c.n(4)), Image: c.image(), Start: c.failure()}
 		if c.is() {
 			ch.LastExit = &Exit{Code: int32(c.n(2))}
+		}
+		if c.is() {
+			ch.PostStart = Hook{Attempt: uint32(c.n(4)), Owed: c.is(), Failed: c.is(), Since: []time.Time{{}, c.start, c.start.Add(-3 * time.Second)}[c.n(3)]}
 		}
 		if c.n(5) == 1 {
 			ch.RestartID = fmt.Sprint("c", c.n(12))
@@ -202,6 +215,9 @@ func (c *choices) history(observed []runtime.Incarnation) History {
 		for _, container := range inc.Containers {
 			if c.is() {
 				h.Probed[container.ID] = Probed{Since: c.start.Add(-time.Duration(c.n(20)) * time.Second), Adopted: c.is(), Startup: c.trial(), Liveness: c.trial(), Readiness: c.trial()}
+			}
+			if c.is() {
+				h.Endings[container.ID] = Ending{Since: c.wall(), Grace: []time.Duration{0, time.Second, graceOf(&inc)}[c.n(3)], Hooked: c.is()}
 			}
 			if c.is() {
 				h.SeenExit[container.ID] = c.start.Add(-time.Duration(c.n(200)) * time.Second)

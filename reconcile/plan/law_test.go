@@ -102,7 +102,14 @@ func unfounded(in Input, a Action) error {
 		}
 		return alone(in)
 	case StopContainer:
+		if err := hooked(in, a); err != nil {
+			return err
+		}
 		return measured(in, a)
+	case PreStop:
+		return preStopped(in, a)
+	case PostStart:
+		return postStarted(in, a)
 	case StopSandbox:
 		for _, b := range in.InFlight {
 			if start, ok := b.(StartContainer); ok && start.SandboxID == a.ID && slices.ContainsFunc(in.Observed, func(inc runtime.Incarnation) bool {
@@ -159,10 +166,13 @@ func inTurn(in Input, a StartContainer) error {
 	for i := range f.members {
 		m := &f.members[i]
 		switch {
-		case m.spec.Name == a.Container || f.regularMade():
+		case m.spec.Name == a.Container:
 			return nil
+		case m.kind != Regular && f.regularMade():
 		case m.kind == Init && !(m.is(runtime.Exited) && m.last.ExitCode == 0),
 			m.kind == Sidecar && !m.started,
+			m.kind == Sidecar && f.hookPending(m),
+			m.kind == Regular && m.is(runtime.Running) && f.hookPending(m),
 			m.kind == Sidecar && m.spec.StartupProbe != nil && f.trial(m, Startup).Health != Passed:
 			return fmt.Errorf("before %s", m.spec.Name)
 		}
@@ -195,12 +205,12 @@ func measured(in Input, a StopContainer) error {
 	for _, inc := range in.Observed {
 		for _, c := range inc.Containers {
 			if own, failed := ownGrace(in, &c); failed && strings.Contains(a.Why, "probe failed") && c.ID == a.ID {
-				if a.Grace != own {
+				if a.Grace > max(own, minGrace) || own > 0 && a.Grace < minGrace {
 					return fmt.Errorf("of the probe's own %s", own)
 				}
 				continue
 			}
-			if c.ID == a.ID && (a.Grace > graceOf(&inc) || a.Grace < min(minGrace, graceOf(&inc))) {
+			if g := graceOf(&inc); c.ID == a.ID && (a.Grace > max(g, minGrace) || g > 0 && a.Grace < minGrace && in.History.Endings[a.ID].Since.IsZero()) {
 				return fmt.Errorf("of %s", graceOf(&inc))
 			}
 		}
@@ -224,7 +234,7 @@ func (w *world) lawful(t *rapid.T) Decision {
 	stopped := w.in.History.Stopping
 	d := w.decide()
 	w.check(t, w.in)
-	if d.Why == "changed" && w.in.History.Stopping != stopped && w.in.Verdict.Answer != Reject {
+	if strings.HasPrefix(d.Why, "changed") && w.in.History.Stopping != stopped && w.in.Verdict.Answer != Reject {
 		for _, c := range containersOf(&w.in.Desired.Spec.Spec) {
 			if inc := w.sandbox(w.in.History.Stopping.SandboxID); w.in.History.Containers[c.Name].Image.Ref == "" && len(running(inc)) > 0 {
 				t.Fatalf("a version that runs is stopped, though %s of the next has no image", c.Name)
@@ -277,7 +287,7 @@ func deepCopy(in Input) Input {
 	h := &in.History
 	h.Containers, h.SeenExit, h.Next = maps.Clone(h.Containers), maps.Clone(h.SeenExit), maps.Clone(h.Next)
 	h.Released, h.Cleanup = maps.Clone(h.Released), maps.Clone(h.Cleanup)
-	h.Probed = maps.Clone(h.Probed)
+	h.Probed, h.Endings = maps.Clone(h.Probed), maps.Clone(h.Endings)
 	if h.Stopping != nil {
 		s := *h.Stopping
 		h.Stopping = &s
@@ -401,6 +411,9 @@ func (w *world) checkRunning(t *rapid.T, d Decision, inc *runtime.Incarnation) {
 		}
 		if runs[m.spec.Name] != want {
 			t.Fatalf("%s runs %d times, not %d\n%s", m.spec.Name, runs[m.spec.Name], want, d)
+		}
+		if want == 1 && f.hookPending(m) {
+			t.Fatalf("the postStart hook of %s is not over\n%s", m.spec.Name, d)
 		}
 		for _, kind := range probeKinds {
 			if want == 1 && !f.passed(m, kind) {

@@ -62,6 +62,9 @@ func (w *world) learn(a Action, p *manifest.Pod, err error) {
 			w.learnStart(a, err)
 		}
 		return
+	case PostStart, PreStop:
+		w.learnHook(a, p, err)
+		return
 	case StopSandbox:
 		if err == nil {
 			w.in.History.Released = with(w.in.History.Released, a.ID, true)

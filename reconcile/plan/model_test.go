@@ -33,6 +33,7 @@ type world struct {
 	volumes error                 // why they cannot be had; nil: they can
 	ails    map[string]string     // what a probe's attempts fail with, by subject; missing: they pass
 	told    map[string]Probed     // verdicts of probes, as a journal has them
+	hooks   map[string]Hook       // postStart hooks likewise, by hash and container
 	objects map[string]Objects    // of versions, by hash
 	written map[types.UID]string  // the Objects.Files on disk
 	past    map[types.UID]*Finished
@@ -43,12 +44,13 @@ type world struct {
 	// termCode is what containers end with when they are told to stop.
 	termCode int32
 	starts   map[string]int // of each container name, ever
+	hookRuns map[string]int // by subject, ever
 }
 
 func newWorld() *world {
 	w := &world{
-		images: map[string]error{}, ails: map[string]string{}, past: map[types.UID]*Finished{}, given: map[string]bool{}, began: map[string]time.Time{}, made: map[string]bool{}, scene: map[string]*manifest.Pod{},
-		start: time.Now(), termCode: 143, starts: map[string]int{},
+		images: map[string]error{}, ails: map[string]string{}, hooks: map[string]Hook{}, past: map[types.UID]*Finished{}, given: map[string]bool{}, began: map[string]time.Time{}, made: map[string]bool{}, scene: map[string]*manifest.Pod{},
+		start: time.Now(), termCode: 143, starts: map[string]int{}, hookRuns: map[string]int{},
 		objects: map[string]Objects{}, written: map[types.UID]string{},
 	}
 	w.in = Input{
@@ -82,12 +84,19 @@ func (w *world) want(p *manifest.Pod) {
 
 func (w *world) begin(p *manifest.Pod) {
 	old := w.in.History
-	h := History{Stopping: old.Stopping, Released: old.Released, Cleanup: old.Cleanup, Checked: old.Checked, Containers: map[string]ContainerHistory{}}
+	h := History{Stopping: old.Stopping, Endings: old.Endings, Released: old.Released, Cleanup: old.Cleanup, Checked: old.Checked, Containers: map[string]ContainerHistory{}}
 	for name, img := range old.Next {
 		h.Containers[name] = ContainerHistory{Image: img}
 	}
 	if fin := w.past[p.UID]; fin != nil && fin.Hash == p.Hash {
 		h.Finished = fin
+	}
+	for _, c := range containersOf(&p.Spec.Spec) {
+		if hook, ok := w.hooks[p.Hash+c.Name]; ok {
+			ch := h.Containers[c.Name]
+			ch.PostStart = Hook{Attempt: hook.Attempt, Owed: hook.Owed, Failed: hook.Failed, Message: hook.Message}
+			h.Containers[c.Name] = ch
+		}
 	}
 	if h.Probed = nil; w.told != nil {
 		h.Probed, w.told = w.told, nil
@@ -117,7 +126,12 @@ func (w *world) poddRestarts() {
 		}
 		w.told[id] = kept
 	}
-	w.in.History = History{Stopping: stopping}
+	endings := map[string]Ending{}
+	for id, e := range w.in.History.Endings {
+		e.Since = e.Since.Round(0)
+		endings[id] = e
+	}
+	w.in.History = History{Stopping: stopping, Endings: endings}
 	for _, d := range w.in.Dirs {
 		if stopping == nil && w.past[d.UID] == nil {
 			d.Keep = w.in.Now.Add(10 * time.Second)
@@ -163,6 +177,9 @@ func (w *world) decide() Decision {
 	if d.Stopping != nil {
 		w.in.History.Stopping = d.Stopping
 	}
+	for id, e := range d.Endings {
+		w.in.History.Endings = with(w.in.History.Endings, id, e)
+	}
 	if d.Finished != nil {
 		w.in.History.Finished = d.Finished
 		w.past[d.Finished.UID] = d.Finished
@@ -179,6 +196,9 @@ func (w *world) decide() Decision {
 		}
 		if _, ok := a.(PrepareVolumes); ok {
 			w.setDir(Dir{UID: w.in.Desired.UID, Hash: w.in.Desired.Hash, Volumes: true})
+		}
+		if a, ok := a.(StartContainer); ok && a.PostStart {
+			w.owe(a.Container, Hook{Attempt: a.Attempt, Owed: true})
 		}
 		w.in.InFlight[a.Subject()], w.began[a.Subject()] = a, w.in.Now
 		w.scene[a.Subject()] = w.in.Desired
@@ -215,6 +235,7 @@ func (w *world) note() {
 		}
 		for _, c := range inc.Containers {
 			w.noteRunning(&c)
+			w.noteHook(&c)
 			if c.State != runtime.Created && c.Attempt+1 > h.Containers[c.Name].Attempt {
 				w.container(c.Name, func(ch *ContainerHistory) { ch.Attempt = c.Attempt + 1 })
 			}
@@ -307,6 +328,8 @@ func (w *world) do(a Action, p *manifest.Pod) error {
 		return w.startContainer(a, p)
 	case StopContainer:
 		w.each(a.ID, func(c *runtime.Container) { w.end(c, w.termCode, "") })
+	case PostStart, PreStop:
+		w.hooked(a)
 	case RemoveContainer:
 		w.remove(a.ID)
 	case StopSandbox:
@@ -366,6 +389,8 @@ func (w *world) startContainer(a StartContainer, p *manifest.Pod) error {
 			Annotations: map[string]string{
 				runtime.AnnotationBackoff: strconv.Itoa(a.Backoff),
 				runtime.AnnotationKind:    fmt.Sprintf("%s:%d", kind, index),
+
+				runtime.AnnotationPreStopHandler: preStopText(p, a.Container),
 			},
 		})
 		return nil

@@ -374,7 +374,8 @@ func (f *facts) windDown(d *Decision) {
 		return
 	}
 	if f.cur != nil && (Live(f.cur) || f.volumesHeld() && !f.in.History.Released[f.cur.ID]) {
-		f.stopMembers(d, f.cur, f.hurried(graceOf(f.cur)), "the pod has finished")
+		since := cmp.Or(d.Finished, f.in.History.Finished).At
+		f.stopMembers(d, f.cur, term{since, graceOf(f.cur), "the pod has finished"})
 		return
 	}
 	if f.volumesHeld() {

@@ -38,7 +38,7 @@ func stopUnhealthy(kind ProbeKind) func(*facts, *member, *Decision, *Step) {
 		if own := ProbeOf(m.spec, kind).TerminationGracePeriodSeconds; own != nil {
 			grace = Grace(*own)
 		}
-		f.clean(d, StopContainer{Container: m.spec.Name, ID: m.last.ID, Grace: grace, Why: s.Why})
+		f.end(d, m, grace, s.Why)
 	}
 }
 

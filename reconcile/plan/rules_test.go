@@ -231,6 +231,32 @@ func TestContainerRules(t *testing.T) {
 		"image failed for good":         {func(in *Input) { in.Observed[0].Containers = nil; noImage(in, Failure{Message: "no", Final: true}) }, "image missing -> get it", ""},
 		"image failed, its time is now": {func(in *Input) { in.Observed[0].Containers = nil; noImage(in, Failure{Message: "no", Until: in.Now}) }, "image missing -> get it", "pull"},
 		"no volumes":                    {func(in *Input) { in.Observed[0].Containers, in.History.VolumesReady = nil, false }, "volumes missing -> prepare", "prepare"},
+		"hook owed":                     {func(in *Input) { postStart(in, Hook{Owed: true}, exec()) }, "postStart hook not done -> make it", "make"},
+		"hook sleeps":                   {func(in *Input) { postStart(in, Hook{Owed: true, Since: in.Now.Add(-time.Second)}, sleeps(2)) }, "postStart hook not done -> make it", ""},
+		"hook has slept":                {func(in *Input) { postStart(in, Hook{Owed: true, Since: in.Now.Add(-2 * time.Second)}, sleeps(2)) }, "running -> leave", ""},
+		"hook done":                     {func(in *Input) { postStart(in, Hook{}, exec()) }, "running -> leave", ""},
+		"hook of another":               {func(in *Input) { postStart(in, Hook{Owed: true, Attempt: 1}, exec()) }, "running -> leave", ""},
+		"hook failed":                   {func(in *Input) { postStart(in, Hook{Failed: true, Message: "exit 1"}, exec()) }, "postStart hook failed -> stop", "stop"},
+		"hook failed, ended":            {func(in *Input) { postStart(in, Hook{Failed: true}, exec()); ended(in, "0") }, "start", "start"},
+		"hook owed, asked to restart": {func(in *Input) {
+			postStart(in, Hook{Owed: true}, exec())
+			history(in, func(h *ContainerHistory) { h.RestartID = "c" })
+		}, "restart asked -> stop", "stop"},
+		"hook owed, not asked whether it is well": {func(in *Input) {
+			postStart(in, Hook{Owed: true}, sleeps(2))
+			probes(in, Startup, Trial{})
+		}, "postStart hook not done -> make it", ""},
+		"stop under way": {func(in *Input) {
+			in.History.Endings = map[string]Ending{"c": {Since: in.Now, Grace: time.Minute}}
+		}, "stop under way -> go on", "stop"},
+		"stop under way, ended": {func(in *Input) {
+			ended(in, "0")
+			in.History.Endings = map[string]Ending{"c": {Since: in.Now, Grace: time.Minute}}
+		}, "start", "start"},
+		"restart asked, hooked": {func(in *Input) {
+			last(in).Annotations[runtime.AnnotationPreStopHandler] = `{"exec":{"command":["a"]}}`
+			history(in, func(h *ContainerHistory) { h.RestartID = "c" })
+		}, "restart asked -> stop", "make"},
 		"behind an init container": {func(in *Input) {
 			in.Observed[0].Containers = nil
 			in.Desired.Spec.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}}
@@ -270,6 +296,24 @@ func ruleName(name string) string {
 		return name[:i-1]
 	}
 	return name
+}
+
+func exec() *v1.LifecycleHandler {
+	return &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"a"}}}
+}
+
+func sleeps(seconds int64) *v1.LifecycleHandler {
+	return &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: seconds}}
+}
+
+// postStart gives the container a hook of which so much is known.
+func postStart(in *Input, known Hook, h *v1.LifecycleHandler) {
+	in.Desired.Spec.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: h}
+	c := &in.Observed[0].Containers[0]
+	c.StartedAt = in.Now
+	ch := in.History.Containers["app"]
+	ch.PostStart = known
+	in.History.Containers["app"] = ch
 }
 
 // probes gives the container a probe of which so much is known.

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -27,40 +28,45 @@ func (f *facts) stop(d *Decision, inc *runtime.Incarnation, why string) {
 	if f.startsInFlight() {
 		return
 	}
-	elapsed := min(max(f.in.Now.Sub(s.Since), 0), s.Grace)
-	left := max(s.Grace-elapsed, min(minGrace, s.Grace))
-	f.stopMembers(d, inc, f.hurried(left), why)
-}
-
-// hurried is what is left of a grace.
-func (f *facts) hurried(grace time.Duration) time.Duration {
-	if f.in.Hurry {
-		return 0
-	}
-	return grace
+	f.stopMembers(d, inc, term{s.Since, s.Grace, why})
 }
 
 // stopMembers ends regular and init containers side by side, then sidecars in
-// reverse order, then the sandbox. Without grace the sandbox's end is enough:
+// reverse order, then the sandbox. The preStop hooks of all are made at once, a
+// sidecar's too, as the kubelet does. Without grace the sandbox's end is enough:
 // the runtime kills what is in it.
-func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, grace time.Duration, why string) {
+func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t term) {
 	runs := running(inc)
 	if inc.ID == "" {
 		f.removeRecords(d, inc)
 		return
 	}
-	if len(runs) == 0 || grace == 0 {
-		f.clean(d, StopSandbox{ID: inc.ID, Why: why})
+	if len(runs) == 0 || t.grace == 0 || f.in.Hurry {
+		f.clean(d, StopSandbox{ID: inc.ID, Why: t.why})
 		return
 	}
 	slices.SortFunc(runs, byStopOrder)
+	var hooking []string
 	first, _ := kindOfRecord(&runs[0])
 	for i := range runs {
-		kind, _ := kindOfRecord(&runs[i])
-		if i > 0 && (first == Sidecar || kind == Sidecar) {
-			break
+		c := &runs[i]
+		if f.overstays(d, c, t) {
+			f.clean(d, StopSandbox{ID: inc.ID, Why: t.why})
+			return
 		}
-		f.clean(d, StopContainer{Container: runs[i].Name, ID: runs[i].ID, Grace: grace, Why: why})
+		kind, _ := kindOfRecord(c)
+		if i > 0 && (first == Sidecar || kind == Sidecar) {
+			if f.hooks(d, c, f.joined(c, t)) { // its turn to stop comes later
+				hooking = append(hooking, c.Name)
+			}
+			continue
+		}
+		if !f.endContainer(d, c, f.joined(c, t)) {
+			hooking = append(hooking, c.Name)
+		}
+	}
+	if len(hooking) > 0 && !d.Problem {
+		d.Why = t.why + "; waits for the preStop hook of " + strings.Join(hooking, ", ")
 	}
 }
 

@@ -27,7 +27,7 @@ func TestStopOrder(t *testing.T) {
 		"the rest of the grace":    {[]string{"a container:0 Running"}, "30", 12 * time.Second, false, "a 18s"},
 		"no less than two seconds": {[]string{"a container:0 Running"}, "30", 29 * time.Second, false, "a 2s"},
 		"also when it is over":     {[]string{"a container:0 Running"}, "30", time.Hour, false, "a 2s"},
-		"a grace of one":           {[]string{"a container:0 Running"}, "1", time.Hour, false, "a 1s"},
+		"a grace of one":           {[]string{"a container:0 Running"}, "1", time.Hour, false, "a 2s"},
 		"a clock that went back":   {[]string{"a container:0 Running"}, "30", -years, false, "a 30s"},
 		"no grace":                 {[]string{"a container:0 Running"}, "0", 0, false, "sandbox"},
 		"in a hurry":               {[]string{"a container:0 Running"}, "30", 0, true, "sandbox"},

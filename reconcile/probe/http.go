@@ -19,23 +19,11 @@ const bodyLimit = 10 << 10
 
 // get passes with a status of 200 to 399.
 func (t Target) get(ctx context.Context, a *v1.HTTPGetAction) (Result, error) {
-	req, err := t.request(ctx, a)
+	req, err := t.request(ctx, a, userAgent)
 	if err != nil {
 		return Result{}, err
 	}
-	client := &http.Client{
-		Timeout:       t.Timeout,
-		CheckRedirect: sameHost,
-		Transport: &http.Transport{
-			// A probe asks whether somebody is there, not who.
-			TLSClientConfig:    &tls.Config{InsecureSkipVerify: true},
-			DialContext:        dialer().DialContext,
-			DisableKeepAlives:  true,
-			DisableCompression: true,
-			Proxy:              nil,
-		},
-	}
-	res, err := client.Do(req)
+	res, err := t.client().Do(req)
 	if err != nil {
 		return failed(requestError(err))
 	}
@@ -53,7 +41,22 @@ func (t Target) get(ctx context.Context, a *v1.HTTPGetAction) (Result, error) {
 	return Result{Passed: true}, nil
 }
 
-func (t Target) request(ctx context.Context, a *v1.HTTPGetAction) (*http.Request, error) {
+func (t Target) client() *http.Client {
+	return &http.Client{
+		Timeout:       t.Timeout,
+		CheckRedirect: sameHost,
+		Transport: &http.Transport{
+			// It asks whether somebody is there, not who.
+			TLSClientConfig:    &tls.Config{InsecureSkipVerify: true},
+			DialContext:        dialer().DialContext,
+			DisableKeepAlives:  true,
+			DisableCompression: true,
+			Proxy:              nil,
+		},
+	}
+}
+
+func (t Target) request(ctx context.Context, a *v1.HTTPGetAction, agent string) (*http.Request, error) {
 	host, err := t.host(a.Host)
 	if err != nil {
 		return nil, err
@@ -71,19 +74,19 @@ func (t Target) request(ctx context.Context, a *v1.HTTPGetAction) (*http.Request
 	if err != nil {
 		return nil, errors.New("its path and host make no URL")
 	}
-	req.Header = header(a.HTTPHeaders)
+	req.Header = header(a.HTTPHeaders, agent)
 	req.Host = req.Header.Get("Host")
 	return req, nil
 }
 
 // header is the user's; an Accept that is set to nothing is not sent.
-func header(list []v1.HTTPHeader) http.Header {
+func header(list []v1.HTTPHeader, agent string) http.Header {
 	h := http.Header{}
 	for _, one := range list {
 		h.Add(one.Name, one.Value)
 	}
 	if _, set := h["User-Agent"]; !set {
-		h.Set("User-Agent", userAgent)
+		h.Set("User-Agent", agent)
 	}
 	if values, set := h["Accept"]; !set {
 		h.Set("Accept", "*/*")

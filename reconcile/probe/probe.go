@@ -1,6 +1,8 @@
-// Package probe makes one attempt of a container's probe over the network.
+// Package probe makes one attempt of a container's probe over the network, and
+// an httpGet hook of its life in the same way.
 //
 //	v1.ProbeHandler + Target ─▶ Attempt ─▶ Result | error
+//	v1.LifecycleHandler + Target ─▶ Call ─▶ error
 //
 // A Result is the container's answer or silence; an error says that there was
 // nobody to ask or no way to ask, and counts for nothing. When to try, and what
@@ -31,7 +33,8 @@ type Target struct {
 	// IP is the pod's first address, for handlers that name no host.
 	IP    string
 	Ports []v1.ContainerPort
-	// Timeout bounds the whole attempt; a slow answer is a failure.
+	// Timeout bounds the whole attempt; a slow answer is a failure. A hook may
+	// have none: 0.
 	Timeout time.Duration
 }
 

@@ -86,8 +86,10 @@ func (c *one) describe(s *v1.ContainerStatus) {
 
 // state is what a record says of its container.
 func (c *one) state(r *runtime.Container) v1.ContainerState {
-	switch r.State {
-	case runtime.Running:
+	switch {
+	case r.State == runtime.Running && c.facts.Starting:
+		return c.waiting()
+	case r.State == runtime.Running:
 		var before metav1.Time
 		if p := c.previous.State.Running; p != nil && sameID(c.previous.ContainerID, r.ID) {
 			before = p.StartedAt
@@ -95,9 +97,9 @@ func (c *one) state(r *runtime.Container) v1.ContainerState {
 		return v1.ContainerState{Running: &v1.ContainerStateRunning{
 			StartedAt: moment(r.StartedAt, c.f.Now, before),
 		}}
-	case runtime.Exited:
+	case r.State == runtime.Exited:
 		return v1.ContainerState{Terminated: c.exit(r)}
-	case runtime.Unknown:
+	case r.State == runtime.Unknown:
 		t := c.unknown("The container could not be located when the pod was terminated")
 		t.ContainerID = c.containerID(r.ID)
 		return v1.ContainerState{Terminated: t}

@@ -78,6 +78,9 @@ type ContainerFacts struct {
 	// for the running container; nil before the first one. Without such a probe
 	// a container is ready and started as soon as it runs.
 	Ready, Started *bool
+	// Starting says that its postStart hook is not over: it runs, and is waiting
+	// for all that others know.
+	Starting bool
 }
 
 // Reason is a word for programs and a text for people; both may be "".

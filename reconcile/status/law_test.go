@@ -91,6 +91,7 @@ func drawFacts(t *rapid.T, p *manifest.Pod) Facts {
 		if rapid.Bool().Draw(t, "waits") {
 			c.Waiting = Reason{"CrashLoopBackOff", "back-off"}
 		}
+		c.Starting = f.Failed == nil && rapid.IntRange(0, 3).Draw(t, "starting") == 0
 		if rapid.IntRange(0, 3).Draw(t, "remembered") == 0 {
 			c.Restarts = 1
 			c.LastExit = &v1.ContainerStateTerminated{

@@ -12,7 +12,9 @@ type Call struct {
 	Method string
 	// Subject is "namespace/pod", "namespace/pod/container", an image, or "".
 	Subject string
-	At      time.Time
+	At      time.Time // when it came
+	// Request is the CRI message; it must not be written.
+	Request any
 	Err     error
 }
 

@@ -89,7 +89,7 @@ func (r *Runtime) intercept(ctx context.Context, request any, info *grpc.UnarySe
 	}
 	began := time.Now()
 	response, err := r.answer(ctx, method, f, down, func(ctx context.Context) (any, error) { return handler(ctx, request) })
-	r.record(Call{Method: method, Subject: subject, At: began, Err: err})
+	r.record(Call{Method: method, Subject: subject, At: began, Request: request, Err: err})
 	return response, err
 }
 

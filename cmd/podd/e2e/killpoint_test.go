@@ -22,6 +22,8 @@ type story struct {
 	act   func(*daemon) // changes what is wanted
 	ends  func(*daemon) // waits for the end
 	noted []string      // by the pods, in the end, in order
+	// hooks says that it has some: one that podd was killed amid is made again.
+	hooks bool
 }
 
 var stories = []story{
@@ -48,6 +50,21 @@ var stories = []story{
 		noted: []string{"one init", "one runs", "one TERM", "two init", "two runs"},
 	},
 	{
+		name:  "start hook",
+		act:   func(d *daemon) { d.apply(d.hookedPod()) },
+		ends:  func(d *daemon) { d.untilApplied("web") },
+		noted: []string{"one runs", "one postStart"},
+		hooks: true,
+	},
+	{
+		name:  "stop hook",
+		first: func(d *daemon) { d.apply(d.hookedPod()); d.untilApplied("web") },
+		act:   func(d *daemon) { d.remove("web") },
+		ends:  func(d *daemon) { d.untilGone("web") },
+		noted: []string{"one runs", "one postStart", "one preStop", "one TERM"},
+		hooks: true,
+	},
+	{
 		name: "finish",
 		act: func(d *daemon) {
 			p := once(d.pod("web", shell("main", note("one runs"))), v1.RestartPolicyNever)
@@ -70,6 +87,13 @@ func (d *daemon) storyPod(version string) *v1.Pod {
 	p.Spec.InitContainers = []v1.Container{shell("init", note(version+" init"))}
 	withVolume(p, "data", "/data", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
 	d.withSecret(p)
+	return p
+}
+
+// hookedPod has a hook at either end.
+func (d *daemon) hookedPod() *v1.Pod {
+	p := d.pod("web", withHooks(shell("main", up("one")), onceUp(note("one postStart")), runsHook(note("one preStop"))))
+	p.Spec.TerminationGracePeriodSeconds = new(int64(20))
 	return p
 }
 
@@ -103,7 +127,7 @@ func TestKillAtEveryCall(t *testing.T) {
 
 // effects are the calls that change something.
 var effects = []string{
-	"RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "CreateContainer", "StartContainer", "StopContainer", "RemoveContainer",
+	"RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "ExecSync",
 }
 
 // looks are those that a pod needs; the others ask for the node.
@@ -181,12 +205,12 @@ func (s story) tell(t *testing.T, m moment, at call) {
 	})
 	d.start()
 	s.ends(d)
-	s.check(d, mercy{twice: cut, unasked: m == amid && at.Method == "StopContainer"})
+	s.check(d, mercy{twice: cut || s.hooks, unasked: m == amid && at.Method == "StopContainer"})
 }
 
 // mercy is what containerd may make of a call whose caller is gone.
 type mercy struct {
-	// twice: a start that was cut short may have begun to run.
+	// twice: a start or a hook that was cut short may have begun to run.
 	twice bool
 	// unasked: it may count TERM as sent that was not, and never sends it again.
 	unasked bool
@@ -209,7 +233,7 @@ func (s story) check(d *daemon, m mercy) {
 		}
 		return nil
 	})
-	if s.name == "stop" || s.name == "finish" {
+	if s.name == "stop" || s.name == "stop hook" || s.name == "finish" {
 		// A podd that has only just begun shows no pod yet.
 		d.eventually("nothing runs", func() error {
 			if all := d.allRunning("web", ""); len(all) > 0 {

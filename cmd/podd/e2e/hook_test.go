@@ -1,0 +1,168 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/server"
+)
+
+func runsHook(script string) *v1.LifecycleHandler {
+	return &v1.LifecycleHandler{Exec: executes(script).Exec}
+}
+
+// up is a container that serves and shows its hooks that it does.
+func up(name string) string {
+	return strings.Replace(serve(name), "sleep 3600", "touch /up; sleep 3600", 1)
+}
+
+// onceUp is a hook for such a container.
+func onceUp(script string) *v1.LifecycleHandler {
+	return runsHook("until [ -e /up ]; do sleep 0.1; done; " + script)
+}
+
+func withHooks(c v1.Container, postStart, preStop *v1.LifecycleHandler) v1.Container {
+	c.Lifecycle = &v1.Lifecycle{PostStart: postStart, PreStop: preStop}
+	return c
+}
+
+// TestHookOrder: a postStart hook holds up the containers behind its own, a
+// preStop hook the TERM, and the manifest may be gone by then.
+func TestHookOrder(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	web := withHooks(shell("main", up("main")), onceUp("until [ -e /trace/go ]; do sleep 0.1; done; "+note("postStart")), runsHook(note("preStop")))
+	p := d.pod("web", web, shell("behind", "trap 'exit 0' TERM; "+note("behind runs")+"sleep 3600 & wait"))
+	p.Spec.TerminationGracePeriodSeconds = new(int64(60))
+	d.apply(p)
+	d.untilPod("waits for its hook", "web", func(p *server.PodView) error {
+		for _, s := range p.Pod.Status.ContainerStatuses {
+			if s.Name == "main" && len(d.allRunning("web", "main")) == 1 && s.State.Waiting != nil && s.State.Waiting.Message == "its postStart hook is under way" {
+				return nil
+			}
+		}
+		return fmt.Errorf("%+v", p.Pod.Status.ContainerStatuses)
+	})
+	d.untilNoted("main runs")
+	d.tellPods("go")
+	d.untilApplied("web")
+	d.untilNoted("main runs", "postStart", "behind runs")
+	d.apply(d.pod("web", shell("main", serve("next"))))
+	d.untilApplied("web")
+	d.untilNoted("main runs", "postStart", "behind runs", "preStop", "main TERM", "next runs")
+}
+
+// TestHookOverHTTP: the container hears of its start and its end.
+func TestHookOverHTTP(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	call := func(path string) *v1.LifecycleHandler {
+		return &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/cgi-bin/" + path, Port: intstr.FromString("web")}}
+	}
+	script := func(name string) string {
+		return fmt.Sprintf("printf '#!/bin/sh\\necho %s >>/trace/journal\\necho\\n' >/tmp/www/cgi-bin/%s; chmod +x /tmp/www/cgi-bin/%s; ", name, name, name)
+	}
+	main := withHooks(shell("main", "mkdir -p /tmp/www/cgi-bin; "+script("hello")+script("bye")+"trap 'exit 0' TERM; httpd -f -p 8080 -h /tmp/www & wait"), nil, call("bye"))
+	main.Ports = []v1.ContainerPort{{Name: "web", ContainerPort: 8080}}
+	main.ReadinessProbe = every(v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromString("web")}})
+	side := withHooks(shell("side", "mkdir -p /tmp/www/cgi-bin; "+script("hello")+"trap 'exit 0' TERM; echo ok >/tmp/www/up; httpd -f -p 8081 -h /tmp/www & wait"),
+		runsHook("until wget -q -O /dev/null http://127.0.0.1:8081/up; do sleep 0.1; done"), nil)
+	last := withHooks(shell("last", "trap 'exit 0' TERM; sleep 3600 & wait"), call("hello"), nil)
+	last.Ports = []v1.ContainerPort{{Name: "web", ContainerPort: 8081}}
+	d.apply(d.pod("web", main, side, last))
+	d.untilApplied("web")
+	d.untilNoted("hello")
+	d.remove("web")
+	d.untilGone("web")
+	d.untilNoted("hello", "bye")
+}
+
+// TestHookFails: a container whose postStart hook fails is ended with its own
+// preStop hook and started again, and podd says why.
+func TestHookFails(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	d.apply(d.pod("web", withHooks(shell("main", up("main")), onceUp("test -e /trace/go || { echo no disk; exit 3; }"), runsHook(note("preStop")))))
+	p := d.untilPod("fails and backs off", "web", func(p *server.PodView) error {
+		if len(p.Steps) == 0 || p.Steps[0].Reason != "CrashLoopBackOff" {
+			return fmt.Errorf("%+v", p.Steps)
+		}
+		return nil
+	})
+	if why := p.Steps[0].Why; !strings.HasSuffix(why, "postStart hook failed: exit 3: no disk") {
+		t.Errorf("says %q", why)
+	}
+	if out, _ := d.verb("why", "web"); !strings.Contains(out, "postStart hook failed: exit 3: no disk") {
+		t.Errorf("podd why says\n%s", out)
+	}
+	d.tellPods("go")
+	d.untilApplied("web")
+	d.untilNoted("main runs", "preStop", "main TERM", "main runs", "preStop", "main TERM", "main runs")
+}
+
+// TestHookGraceAfterKill: what a hook has used up is not given again by a podd
+// that comes after a kill -9, and the hook is made again.
+func TestHookGraceAfterKill(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t, shared)
+	p := d.throughProxy()
+	d.start()
+	web := d.pod("web", withHooks(shell("main", stubborn("main")), nil, runsHook(note("preStop")+"sleep 3600")))
+	web.Spec.TerminationGracePeriodSeconds = new(int64(8))
+	d.apply(web)
+	d.untilApplied("web")
+	pid := d.runs("web", "main").PID
+	p.onCall(nil)
+	d.remove("web")
+	d.untilJournal("preStop")
+	d.crash()
+	d.untilGone("web")
+	if alive(pid) {
+		t.Error("it outlived its grace")
+	}
+	var commands int
+	var graces []int64
+	for _, c := range p.record() {
+		var stop cri.StopContainerRequest
+		switch c.Method {
+		case "ExecSync":
+			commands++
+		case "StopContainer":
+			if err := c.read(&stop); err != nil {
+				t.Fatal(err)
+			}
+			graces = append(graces, stop.GetTimeout())
+		}
+	}
+	if commands != 2 || !slices.Equal(graces, []int64{2}) {
+		t.Errorf("%d commands and graces of %v seconds, want 2 and one of 2", commands, graces)
+	}
+}
+
+// TestHookHidesItsHeaders: what podd says of a hook has no header's value.
+func TestHookHidesItsHeaders(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	h := &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/?t=" + password, Port: intstr.FromInt32(1), HTTPHeaders: []v1.HTTPHeader{{Name: "Authorization", Value: password}}}}
+	d.apply(d.pod("web", withHooks(shell("main", serve("main")), h, nil)))
+	d.untilPod("fails", "web", func(p *server.PodView) error {
+		if len(p.Steps) == 0 || !strings.Contains(p.Steps[0].Why, "postStart hook failed: ") {
+			return fmt.Errorf("%+v", p.Steps)
+		}
+		return nil
+	})
+	out, _ := d.verb("why", "web")
+	log, err := os.ReadFile(d.output())
+	if err != nil || strings.Contains(string(log), password) || strings.Contains(out, password) {
+		t.Errorf("it says %s\n%s (%v)", out, log, err)
+	}
+}

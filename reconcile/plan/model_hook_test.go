@@ -1,0 +1,64 @@
+package plan
+
+import (
+	"encoding/json"
+	"errors"
+
+	"podd/manifest"
+	"podd/runtime"
+)
+
+// preStopText is what a container is made with.
+func preStopText(p *manifest.Pod, container string) string {
+	for _, c := range containersOf(&p.Spec.Spec) {
+		if c.Name == container && c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
+			text, err := json.Marshal(c.Lifecycle.PreStop)
+			if err != nil {
+				panic(err)
+			}
+			return string(text)
+		}
+	}
+	return ""
+}
+
+// owe remembers a hook, in the journal too.
+func (w *world) owe(container string, h Hook) {
+	w.container(container, func(ch *ContainerHistory) { ch.PostStart = h })
+	w.hooks[w.in.Desired.Hash+container] = h
+}
+
+// noteHook is what a worker remembers of a container that owes a hook.
+func (w *world) noteHook(c *runtime.Container) {
+	h := w.in.History.Containers[c.Name].PostStart
+	if c.State == runtime.Running && h.Owed && h.Attempt == c.Attempt && h.Since.IsZero() {
+		h.Since = w.in.Now
+		w.container(c.Name, func(ch *ContainerHistory) { ch.PostStart = h })
+	}
+}
+
+func (w *world) hooked(a Action) { w.hookRuns[a.Subject()]++ }
+
+// learnHook takes what came of a hook; errLost is that the runtime did not answer.
+func (w *world) learnHook(a Action, p *manifest.Pod, err error) {
+	if errors.Is(err, errLost) {
+		w.in.History.Cleanup = with(w.in.History.Cleanup, a.Subject(), w.failure(w.in.History.Cleanup[a.Subject()], err))
+		return
+	}
+	switch a := a.(type) {
+	case PreStop:
+		e := w.in.History.Endings[a.ID]
+		e.Hooked = true
+		w.in.History.Endings = with(w.in.History.Endings, a.ID, e)
+	case PostStart:
+		h := w.in.History.Containers[a.Container].PostStart
+		if p != w.in.Desired || !h.Owed || h.Attempt != a.Attempt {
+			return
+		}
+		if h.Owed = false; err != nil {
+			h.Failed, h.Message = true, err.Error()
+		}
+		w.owe(a.Container, h)
+	}
+	w.learnCleanup(a, nil)
+}

@@ -1,0 +1,77 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+func hook(path string, scheme v1.URIScheme) *v1.LifecycleHandler {
+	h := get(path).HTTPGet
+	h.Scheme = scheme
+	h.HTTPHeaders = []v1.HTTPHeader{{Name: "Authorization", Value: "secret"}, {Name: "X-A", Value: "1"}}
+	return &v1.LifecycleHandler{HTTPGet: h}
+}
+
+// TestCall: any answer will do, and what the server is asked is what a kubelet
+// would ask.
+func TestCall(t *testing.T) {
+	var got *http.Request
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
+	defer s.Close()
+	to := target(t, s.Listener.Addr())
+	to.Timeout = 0
+	if err := Call(t.Context(), hook("/stop?now", v1.URISchemeHTTP), to); err != nil {
+		t.Error(err)
+	}
+	if got.RequestURI != "/stop?now" || got.UserAgent() != "kube-lifecycle/1.34" || got.Header.Get("Authorization") != "secret" || got.Header.Get("X-A") != "1" {
+		t.Errorf("asked %s with %v", got.RequestURI, got.Header)
+	}
+	// A server that knows no TLS is asked without, and told no secret.
+	if err := Call(t.Context(), hook("/stop", v1.URISchemeHTTPS), to); err != nil {
+		t.Error(err)
+	}
+	if got.RequestURI != "/stop" || got.Header.Get("Authorization") != "" || got.Header.Get("X-A") != "1" {
+		t.Errorf("asked %s with %v", got.RequestURI, got.Header)
+	}
+}
+
+func TestCallFails(t *testing.T) {
+	done := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+		case <-done:
+		}
+	}))
+	defer s.Close()
+	defer close(done)
+	to := target(t, s.Listener.Addr())
+	to.Timeout = 50 * time.Millisecond
+	err := Call(t.Context(), hook("/?token=secret", v1.URISchemeHTTP), to)
+	if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "deadline exceeded") {
+		t.Errorf("a slow server: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	to.Timeout = 0
+	if err := Call(ctx, hook("/", v1.URISchemeHTTP), to); !errors.Is(err, context.Canceled) {
+		t.Errorf("given up: %v", err)
+	}
+	to.Ports = nil
+	if err := Call(t.Context(), hook("/", v1.URISchemeHTTP), to); err == nil || !strings.Contains(err.Error(), `no port "web"`) {
+		t.Errorf("no such port: %v", err)
+	}
+	if err := Call(t.Context(), &v1.LifecycleHandler{TCPSocket: &v1.TCPSocketAction{}}, to); err == nil {
+		t.Error("a handler nobody knows")
+	}
+}
