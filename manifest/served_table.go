@@ -115,8 +115,8 @@ var servedContainerFields = []row{
 	{"lifecycle.preStop.httpGet", served, ""},
 	{"lifecycle.preStop.sleep", served, ""},
 	{"lifecycle.preStop.tcpSocket", refused, unhooked},
-	{"terminationMessagePath", only, `"/dev/termination-log"`},
-	{"terminationMessagePolicy", only, `"File"`},
+	{"terminationMessagePath", served, ""},
+	{"terminationMessagePolicy", served, ""},
 
 	{"env[].name", served, ""},
 	{"env[].value", served, ""},

@@ -49,6 +49,11 @@ type Disk interface {
 	Prepare(ctx context.Context, pod *manifest.Pod, files func(*v1.Volume) (map[string]render.File, error)) (map[string]string, error)
 	// WriteFile puts a file into the pod's directory and returns its path.
 	WriteFile(uid types.UID, name, text string) (path string, err error)
+	// MakeMessage makes the empty file that a start of a container may leave a
+	// termination message in, and returns its path; Message reads its end, and is
+	// fs.ErrNotExist when there is none.
+	MakeMessage(uid types.UID, container string, attempt uint32) (path string, err error)
+	Message(uid types.UID, container string, attempt uint32) (string, error)
 	// Check makes nothing and tells what would keep Prepare from succeeding.
 	Check(ctx context.Context, pod *manifest.Pod, files func(*v1.Volume) (map[string]render.File, error)) error
 	// Release removes the volumes and keeps the directory.
@@ -65,6 +70,8 @@ type Leftovers interface {
 	// Started links the log of a started container where agents look for it
 	// and forgets logs older than that of the attempt before.
 	Started(pod *manifest.Pod, container, id string, attempt uint32) error
+	// LastLines is the end of what a start of a container logged, "" for nothing.
+	LastLines(ctx context.Context, key types.NamespacedName, uid types.UID, container string, attempt uint32) (string, error)
 	// Remove removes logs, links and cgroups of a pod that is gone.
 	Remove(ctx context.Context, key types.NamespacedName, uid types.UID) error
 }
@@ -130,6 +137,7 @@ type fact struct {
 	warning    string              // what is not quite as it should be
 	attempts   map[string]uint32   // lowest free attempt numbers
 	probe      probe.Result
+	said       string // the termination message
 	written    string // the plan.Objects.Files of volumes as written
 }
 
@@ -169,6 +177,8 @@ func (e *Effects) do(ctx context.Context, a plan.Action, s scene) fact {
 		f.err = e.postStart(ctx, s, a)
 	case plan.PreStop:
 		f.err = e.preStop(ctx, s, a)
+	case plan.ReadMessage:
+		f.said = e.message(ctx, s, a)
 	case plan.RemoveContainer:
 		f.err = e.Runtime.RemoveContainer(ctx, a.ID)
 	case plan.StopSandbox:

@@ -94,9 +94,13 @@ func (e *Effects) containerInput(ctx context.Context, s scene, a plan.StartConta
 		return nil, in, err
 	}
 	c, kind, index := findContainer(s.desired.Spec, a.Container)
+	message, err := e.Disk.MakeMessage(s.desired.UID, a.Container, a.Attempt)
+	if err != nil {
+		return nil, in, fmt.Errorf("making the file for the termination message of container %s: %w", a.Container, err)
+	}
 	in = render.ContainerInput{
 		Pod: s.desired, Container: c, Node: *s.node, Supply: s.supply, Attempt: a.Attempt,
-		Image: a.ImageRef, PodIPs: ips, Volumes: volumes, HostsFile: hosts,
+		Image: a.ImageRef, PodIPs: ips, Volumes: volumes, HostsFile: hosts, TerminationLog: message,
 		BackoffStep: a.Backoff, Kind: string(kind), Index: index,
 	}
 	return render.Sandbox(s.desired, *s.node, sandbox.Attempt), in, nil

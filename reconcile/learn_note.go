@@ -43,7 +43,7 @@ func (w *worker) forgetGone() {
 	h := &w.in.History
 	h.SeenExit, h.Released, h.Cleanup = only(h.SeenExit, there), only(h.Released, there), only(h.Cleanup, there)
 	if w.looked { // before, nobody knows which of the remembered ones are
-		h.Probed, h.Endings = only(h.Probed, there), only(h.Endings, there)
+		h.Probed, h.Endings, h.Said = only(h.Probed, there), only(h.Endings, there), only(h.Said, there)
 	}
 }
 
@@ -73,12 +73,13 @@ func (w *worker) noteContainer(c *runtime.Container, now time.Time) (exited bool
 	if _, seen := w.in.History.SeenExit[c.ID]; !seen {
 		w.in.History.SeenExit = with(w.in.History.SeenExit, c.ID, now)
 	}
-	if h.LastExit != nil && (h.LastExit.Attempt > c.Attempt || h.LastExit.ID == c.ID && h.LastExit.Code == c.ExitCode) {
+	said, told := w.in.History.Said[c.ID]
+	if e := h.LastExit; e != nil && (e.Attempt > c.Attempt || e.ID == c.ID && e.Code == c.ExitCode && (e.Told || !told)) {
 		return false
 	}
 	w.container(c.Name, func(h *plan.ContainerHistory) {
 		h.LastExit = &plan.Exit{
-			ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message, Why: w.in.History.Endings[c.ID].Why,
+			ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message, Why: w.in.History.Endings[c.ID].Why, Said: said, Told: told,
 			StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, Attempt: c.Attempt,
 		}
 	})

@@ -52,7 +52,7 @@ func (r *Report) says(later *Report) bool {
 
 func terminated(e *plan.Exit) *v1.ContainerStateTerminated {
 	return &v1.ContainerStateTerminated{
-		ExitCode: e.Code, Reason: e.Reason, Message: e.Message, ContainerID: e.ID,
+		ExitCode: e.Code, Reason: e.Reason, Message: status.Message(e.Message, e.Said), ContainerID: e.ID,
 		StartedAt: metav1.NewTime(e.StartedAt), FinishedAt: metav1.NewTime(e.FinishedAt),
 	}
 }
@@ -117,7 +117,7 @@ func (w *worker) leaving() *v1.Pod {
 	}
 	facts := status.Facts{
 		Pod: w.publishedFrom, Observed: w.in.Observed, StartTime: w.in.History.StartTime,
-		HostIPs: w.hostIPs, RuntimeName: w.runtimeName, Previous: &w.published.Status,
+		HostIPs: w.hostIPs, RuntimeName: w.runtimeName, Said: w.in.History.Said, Previous: &w.published.Status,
 		Now: w.in.Now, Terminating: true, Containers: map[string]status.ContainerFacts{},
 	}
 	w.tellProbes(&facts) // none is made any more; the last word stands
@@ -133,6 +133,7 @@ func (w *worker) statusFacts(d plan.Decision) status.Facts {
 		Containers:  map[string]status.ContainerFacts{},
 		StartTime:   w.in.History.StartTime,
 		HostIPs:     w.hostIPs,
+		Said:        w.in.History.Said,
 		RuntimeName: w.runtimeName,
 		Now:         w.in.Now,
 	}

@@ -65,6 +65,9 @@ func (w *worker) begin(p *manifest.Pod) {
 			c := h.Containers[name]
 			c.Attempt, c.LastExit, c.RestartID, c.PostStart = e.Attempt, e.LastExit, e.RestartID, e.PostStart
 			h.Containers[name] = c
+			if e := e.LastExit; e != nil && e.Told {
+				h.Said = with(h.Said, e.ID, e.Said)
+			}
 		}
 	}
 	w.in.Desired, w.in.Successor, w.in.History, w.in.Evict = p, nil, h, nil
@@ -153,6 +156,10 @@ func (w *worker) take(f fact) (news bool) {
 	if a, ok := f.action.(plan.Probe); ok {
 		// It changes nothing that can be observed: no barrier.
 		return !errors.Is(f.err, context.Canceled) && w.learnProbe(a, f)
+	}
+	if a, ok := f.action.(plan.ReadMessage); ok { // nor does this
+		w.in.History.Said = with(w.in.History.Said, a.ID, f.said)
+		return true
 	}
 	// Facts can come in another order than their effects ended in.
 	if f.ended.After(w.effectEnd) {

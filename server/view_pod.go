@@ -64,6 +64,8 @@ type ExitView struct {
 	Container string `json:"container"`
 	ExitCode  int32  `json:"exitCode"`
 	Reason    string `json:"reason,omitempty"` // the runtime's: Completed, Error, OOMKilled
+	// Message is what the container left to say of its end.
+	Message string `json:"message,omitempty"`
 	// Why is why podd ended it; "" when it ended by itself.
 	Why      string    `json:"why,omitempty"`
 	Started  time.Time `json:"started,omitzero"`

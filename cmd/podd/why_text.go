@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"podd/reconcile/probe"
 	"podd/server"
 )
 
@@ -74,7 +75,11 @@ func (w *reasons) last(p *server.PodView, e server.ExitView) string {
 	if len(p.Pod.Spec.Containers)+len(p.Pod.Spec.InitContainers) > 1 {
 		text = e.Container + ": " + text
 	}
-	if said := w.lastLine(p.Key(), e.Container); said != "" {
+	said := probe.Line(e.Message)
+	if said == "" {
+		said = w.lastLine(p.Key(), e.Container)
+	}
+	if said != "" {
 		text += ": " + quoted(said)
 	}
 	return text

@@ -113,6 +113,8 @@ type History struct {
 	Finished *Finished
 	// Stopping is set while an incarnation is being ended.
 	Stopping *Stopping
+	// Said has the termination messages that were read, by container ID.
+	Said map[string]string
 	// Endings are those of containers, by ID, of any version.
 	Endings map[string]Ending
 	// StartTime is when the present version was first acted upon.
@@ -221,6 +223,9 @@ type Exit struct {
 	Code    int32
 	Reason  string
 	Message string
+	// Said is the container's termination message, and Told that it was read.
+	Said string
+	Told bool
 	// Why is why podd ended it, "" when it ended by itself.
 	Why        string
 	StartedAt  time.Time

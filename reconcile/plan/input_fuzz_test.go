@@ -179,8 +179,9 @@ func (c *choices) incarnation() runtime.Incarnation {
 			State:     []runtime.ContainerState{runtime.Created, runtime.Running, runtime.Exited, runtime.Unknown, ""}[c.n(5)],
 			StartedAt: c.wall(), FinishedAt: c.wall(), ExitCode: int32(c.n(3)),
 			Annotations: map[string]string{
-				runtime.AnnotationBackoff:        []string{"", "0", "3", "-4", "2147483647", "y"}[c.n(6)],
-				runtime.AnnotationPreStopHandler: []string{"", "{}", "null", "x", `{"exec":{"command":["a"]}}`, `{"sleep":{"seconds":7}}`, `{"sleep":{"seconds":-9223372036854775808}}`}[c.n(7)],
+				runtime.AnnotationBackoff:                []string{"", "0", "3", "-4", "2147483647", "y"}[c.n(6)],
+				runtime.AnnotationTerminationMessagePath: []string{"", "/m"}[c.n(2)],
+				runtime.AnnotationPreStopHandler:         []string{"", "{}", "null", "x", `{"exec":{"command":["a"]}}`, `{"sleep":{"seconds":7}}`, `{"sleep":{"seconds":-9223372036854775808}}`}[c.n(7)],
 
 				runtime.AnnotationKind: []string{"", "init:0", "sidecar:1", "sidecar:0", "container:0", ":", "z:9"}[c.n(7)],
 			},

@@ -287,7 +287,7 @@ func deepCopy(in Input) Input {
 	h := &in.History
 	h.Containers, h.SeenExit, h.Next = maps.Clone(h.Containers), maps.Clone(h.SeenExit), maps.Clone(h.Next)
 	h.Released, h.Cleanup = maps.Clone(h.Released), maps.Clone(h.Cleanup)
-	h.Probed, h.Endings = maps.Clone(h.Probed), maps.Clone(h.Endings)
+	h.Probed, h.Endings, h.Said = maps.Clone(h.Probed), maps.Clone(h.Endings), maps.Clone(h.Said)
 	if h.Stopping != nil {
 		s := *h.Stopping
 		h.Stopping = &s
@@ -305,6 +305,7 @@ func laws() func(*rapid.T) {
 	return func(t *rapid.T) {
 		pods := genPods(t)
 		w := newWorld()
+		w.messages = rapid.SampledFrom([]string{"", "/dev/termination-log"}).Draw(t, "messages")
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			o := genOp(t, kinds)
 			happenings[o.kind](w, o, pods)

@@ -62,6 +62,9 @@ func (w *world) learn(a Action, p *manifest.Pod, err error) {
 			w.learnStart(a, err)
 		}
 		return
+	case ReadMessage:
+		w.in.History.Said = with(w.in.History.Said, a.ID, "")
+		return
 	case PostStart, PreStop:
 		w.learnHook(a, p, err)
 		return

@@ -45,6 +45,7 @@ type world struct {
 	termCode int32
 	starts   map[string]int // of each container name, ever
 	hookRuns map[string]int // by subject, ever
+	messages string         // the path of containers' termination messages; "" for none
 }
 
 func newWorld() *world {
@@ -328,6 +329,7 @@ func (w *world) do(a Action, p *manifest.Pod) error {
 		return w.startContainer(a, p)
 	case StopContainer:
 		w.each(a.ID, func(c *runtime.Container) { w.end(c, w.termCode, "") })
+	case ReadMessage:
 	case PostStart, PreStop:
 		w.hooked(a)
 	case RemoveContainer:
@@ -390,7 +392,8 @@ func (w *world) startContainer(a StartContainer, p *manifest.Pod) error {
 				runtime.AnnotationBackoff: strconv.Itoa(a.Backoff),
 				runtime.AnnotationKind:    fmt.Sprintf("%s:%d", kind, index),
 
-				runtime.AnnotationPreStopHandler: preStopText(p, a.Container),
+				runtime.AnnotationPreStopHandler:         preStopText(p, a.Container),
+				runtime.AnnotationTerminationMessagePath: w.messages,
 			},
 		})
 		return nil

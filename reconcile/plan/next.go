@@ -22,6 +22,9 @@ func Next(in Input) Decision {
 		break
 	}
 	f.prepareSuccessor(&d)
+	if !d.Succeed {
+		f.readMessages(&d)
+	}
 	f.tidy(&d)
 	d.Yields = d.Yields || d.Phase == PhaseStop || f.in.Desired == nil && f.in.Certain
 	return d

@@ -365,6 +365,10 @@ func (f *facts) lostForGood() bool {
 // volumes; then the pod rests, its records and logs kept.
 func (f *facts) windDown(d *Decision) {
 	if fin := f.in.History.Finished; fin == nil || fin.UID != f.in.Desired.UID || fin.Hash != f.in.Desired.Hash {
+		// Whoever hears of the end hears why.
+		if f.readMessages(d) {
+			return
+		}
 		d.Finished = f.outcome()
 	}
 	if fin := cmp.Or(d.Finished, f.in.History.Finished); fin != nil && fin.Reason != "" {

@@ -44,6 +44,7 @@ var update = flag.Bool("update", false, "rewrite testdata/plan/*.txt")
 //	verdict ANSWER TEXT   admit, wait or reject
 //	restart C             a user asks for it
 //	advance 10s           time passes
+//	messages PATH         containers leave termination messages there
 //	term CODE             what containers end with when told to
 //	podd restarts         and knows what the runtime, disk and journal tell
 func TestTranscripts(t *testing.T) {
@@ -138,28 +139,29 @@ func (s *stage) command(words []string, input string) (string, error) {
 var seesAtOnce = map[string]bool{"exit": true, "unknown": true, "created": true, "drop": true, "sandbox": true, "foreign": true, "observe": true}
 
 var commands = map[string]func(*stage, []string) error{
-	"apply":   func(s *stage, a []string) error { s.want(s.pods[a[0]]); s.in.Certain = true; return nil },
-	"remove":  func(s *stage, _ []string) error { s.want(nil); s.in.Certain = true; return nil },
-	"lose":    func(s *stage, _ []string) error { s.want(nil); s.in.Certain = false; return nil },
-	"observe": func(*stage, []string) error { return nil },
-	"settle":  func(*stage, []string) error { return nil },
-	"effect":  (*stage).effect,
-	"exit":    (*stage).exits,
-	"unknown": func(s *stage, a []string) error { return s.change(a[0], runtime.Unknown) },
-	"created": func(s *stage, a []string) error { return s.change(a[0], runtime.Created) },
-	"drop":    (*stage).drop,
-	"sandbox": (*stage).sandbox,
-	"foreign": (*stage).foreign,
-	"image":   (*stage).image,
-	"health":  (*stage).health,
-	"volumes": (*stage).volume,
-	"objects": (*stage).object,
-	"node":    (*stage).node,
-	"verdict": (*stage).verdict,
-	"restart": (*stage).restart,
-	"advance": (*stage).advance,
-	"term":    func(s *stage, a []string) error { s.termCode = code(a[0]); return nil },
-	"podd":    func(s *stage, _ []string) error { s.poddRestarts(); return nil },
+	"apply":    func(s *stage, a []string) error { s.want(s.pods[a[0]]); s.in.Certain = true; return nil },
+	"remove":   func(s *stage, _ []string) error { s.want(nil); s.in.Certain = true; return nil },
+	"lose":     func(s *stage, _ []string) error { s.want(nil); s.in.Certain = false; return nil },
+	"observe":  func(*stage, []string) error { return nil },
+	"settle":   func(*stage, []string) error { return nil },
+	"effect":   (*stage).effect,
+	"exit":     (*stage).exits,
+	"unknown":  func(s *stage, a []string) error { return s.change(a[0], runtime.Unknown) },
+	"created":  func(s *stage, a []string) error { return s.change(a[0], runtime.Created) },
+	"drop":     (*stage).drop,
+	"sandbox":  (*stage).sandbox,
+	"foreign":  (*stage).foreign,
+	"image":    (*stage).image,
+	"health":   (*stage).health,
+	"volumes":  (*stage).volume,
+	"objects":  (*stage).object,
+	"node":     (*stage).node,
+	"verdict":  (*stage).verdict,
+	"restart":  (*stage).restart,
+	"advance":  (*stage).advance,
+	"messages": func(s *stage, a []string) error { s.messages = a[0]; return nil },
+	"term":     func(s *stage, a []string) error { s.termCode = code(a[0]); return nil },
+	"podd":     func(s *stage, _ []string) error { s.poddRestarts(); return nil },
 }
 
 func (s *stage) effect(args []string) error {

@@ -15,7 +15,7 @@ func (c *one) exit(r *runtime.Container) *v1.ContainerStateTerminated {
 	t := &v1.ContainerStateTerminated{
 		ExitCode:    r.ExitCode,
 		Reason:      r.Reason,
-		Message:     c.cut(r.Message),
+		Message:     c.cut(Message(r.Message, c.f.Said[r.ID])),
 		ContainerID: c.containerID(r.ID),
 	}
 	if t.Reason == "" {
@@ -33,6 +33,14 @@ func (c *one) exit(r *runtime.Container) *v1.ContainerStateTerminated {
 	t.StartedAt = moment(r.StartedAt, c.f.Now, before.StartedAt)
 	t.FinishedAt = moment(r.FinishedAt, c.f.Now, before.FinishedAt)
 	return t
+}
+
+// Message is what the runtime says of an end, then what the container said of it.
+func Message(runtime, container string) string {
+	if runtime == "" || container == "" {
+		return runtime + container
+	}
+	return runtime + ": " + container
 }
 
 // lastExit is the remembered end in a status's form; nil when there is none.

@@ -32,6 +32,8 @@ type Facts struct {
 	// Containers has what is known beside the runtime, by container name; a
 	// missing entry knows nothing.
 	Containers map[string]ContainerFacts
+	// Said has the termination messages of containers, by ID.
+	Said map[string]string
 	// Waiting says why the pod as a whole does not start, and is the reason and
 	// message of a Pending pod. Zero: nothing to say.
 	Waiting Reason

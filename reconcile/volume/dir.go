@@ -3,6 +3,7 @@
 //	<root-dir>/pods/<uid>/                          0750, everything podd keeps of a pod
 //	    volumes/kubernetes.io~empty-dir/<volume>/   emptyDir: a directory or a tmpfs
 //	    volumes/kubernetes.io~secret/<volume>/      0700 above it; a tmpfs: Secrets reach no disk
+//	    containers/<container>/<8 hex digits>       0666: termination messages
 //	    journal.json …                              other packages'; removed last
 //
 // The machine is the truth: what is prepared is read from the file system and

@@ -26,6 +26,7 @@ type jsonRow struct {
 	Seconds   float64    `json:"seconds"`
 	ExitCode  *int32     `json:"exitCode,omitempty"`
 	Reason    string     `json:"reason,omitempty"`
+	Message   string     `json:"message,omitempty"` // what the container left to say of its end
 	Started   *time.Time `json:"started,omitempty"`
 	Finished  *time.Time `json:"finished,omitempty"`
 	Place     string     `json:"place,omitempty"`
@@ -47,7 +48,7 @@ func writeJSON(w io.Writer, r *Result) error {
 			Place: row.Place, Last: row.Last,
 		}
 		if e := row.Exit; e != nil {
-			j.ExitCode, j.Reason = &e.Code, e.Reason
+			j.ExitCode, j.Reason, j.Message = &e.Code, e.Reason, e.Said
 			j.Started, j.Finished = &e.StartedAt, &e.FinishedAt
 		}
 		out.Results = append(out.Results, j)

@@ -62,6 +62,9 @@ func writeJUnit(w io.Writer, r *Result) error {
 			c.Class = row.Namespace + "." + row.Pod
 		}
 		message := &junitMessage{Message: row.Text, Text: row.Text}
+		if row.Exit != nil && row.Exit.Said != "" {
+			message.Text += "\n" + row.Exit.Said
+		}
 		switch {
 		case row.State == Failed && row.Exit != nil:
 			c.Failure = message

@@ -19,7 +19,7 @@ func reported(t *testing.T) Result {
 	build, db, test := podOf(t, "build", never, "main"), podOf(t, "db", always, "pg"), podOf(t, "test", never, "unit")
 	return resultOf(Verdict{Outcome: Ended, Code: 137}, 12.4, map[string][]string{"unit": {"one <", "two"}},
 		heard(build, 9, exited("main", 0, 1, 8.1), isFinished), heard(db, 1.2, isReady),
-		heard(test, 12, exited("unit", 137, 1, 3), exitReason("unit", "OOMKilled", ""), isFinished),
+		heard(test, 12, exited("unit", 137, 1, 3), exitReason("unit", "OOMKilled", ""), saying("unit", "no\nroom"), isFinished),
 		podOf(t, "late", never, "c"))
 }
 
@@ -39,7 +39,7 @@ func TestJUnit(t *testing.T) {
       <system-out>ready in 1.2s, stopped</system-out>
     </testcase>
     <testcase classname="default.test" name="test" file="ci/test.yaml:1" time="3.000">
-      <failure message="OOMKilled (137) after 3.0s: limit 256Mi, ci/test.yaml:10">OOMKilled (137) after 3.0s: limit 256Mi, ci/test.yaml:10</failure>
+      <failure message="OOMKilled (137) after 3.0s: limit 256Mi, ci/test.yaml:10">OOMKilled (137) after 3.0s: limit 256Mi, ci/test.yaml:10&#xA;no&#xA;room</failure>
       <system-out>one &lt;&#xA;two</system-out>
     </testcase>
     <testcase classname="default.late" name="late" file="ci/test.yaml:1" time="0.000">
@@ -86,7 +86,7 @@ func TestJSON(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	row := got.Results[2]
-	if row.State != "failed" || row.Container != "unit" || *row.ExitCode != 137 || row.Reason != "OOMKilled" || strings.Join(row.Last, ",") != "one <,two" {
+	if row.State != "failed" || row.Container != "unit" || *row.ExitCode != 137 || row.Reason != "OOMKilled" || strings.Join(row.Last, ",") != "one <,two" || row.Message != "no\nroom" {
 		t.Errorf("got %+v", row)
 	}
 }

@@ -110,6 +110,15 @@ func exitReason(container, reason, message string) func(*reconcile.Report) {
 	}
 }
 
+// saying is a termination message.
+func saying(container, message string) func(*reconcile.Report) {
+	return func(r *reconcile.Report) {
+		e := r.Last[container]
+		e.Said, e.Told = message, true
+		r.Last[container] = e
+	}
+}
+
 // isFinished is the end that the exits so far come to.
 func isFinished(r *reconcile.Report) {
 	f := &plan.Finished{UID: r.Version.UID, Hash: r.Version.Hash}

@@ -47,6 +47,11 @@ func TestSummary(t *testing.T) {
 		}, map[string][]string{"main": {"one", "two \"2\""}}, `podd: 1 pod, 1 failed, 12.4s
   FAIL  build/main exit 3 after 0.8s: "two \"2\""
 `},
+		{"a termination message", Verdict{Outcome: Ended, Code: 3}, []Pod{
+			heard(build, 9, exited("main", 3, 1, 0.84), saying("main", "\n\x1bno disk\nmore\n"), isFinished),
+		}, map[string][]string{"main": {"one"}}, `podd: 1 pod, 1 failed, 12.4s
+  FAIL  build/main exit 3 after 0.8s: "no disk"
+`},
 		{"several with their last lines", Verdict{Outcome: Ended, Code: 143}, []Pod{
 			heard(job, 9, exited("setup", 143, 1, 90), isFinished),
 		}, map[string][]string{"setup": {"1", "2", "3", "4", "5", "6"}}, `podd: 1 pod, 1 failed, 12.4s

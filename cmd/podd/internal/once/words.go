@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podd/reconcile/plan"
+	"podd/reconcile/probe"
 )
 
 // words is a duration as people say it: "0.8s", "31.0s", "6m2s".
@@ -53,6 +54,9 @@ func explain(p *Pod, m *member, last []string) string {
 		return "did not start: " + startError(e.Message)
 	case e.Reason == "OOMKilled":
 		return fmt.Sprintf("OOMKilled (%d) after %s: %s", e.Code, words(ran(e)), limit(p, m))
+	}
+	if line := probe.Line(e.Said); line != "" {
+		last = []string{line}
 	}
 	return exitWords(e.Code) + " after " + words(ran(e)) + quoteLast(last)
 }

@@ -1,0 +1,58 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/server"
+)
+
+// lastMessage is a condition on how the only container of a pod ended.
+func lastMessage(want func(string) bool) func(*server.PodView) error {
+	return func(p *server.PodView) error {
+		if len(p.Pod.Status.ContainerStatuses) == 0 {
+			return fmt.Errorf("no containers")
+		}
+		c := p.Pod.Status.ContainerStatuses[0]
+		for _, s := range []v1.ContainerState{c.State, c.LastTerminationState} {
+			if s.Terminated != nil && want(s.Terminated.Message) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%+v", c)
+	}
+}
+
+// TestTerminationMessages: what a container writes is what podd says of its end,
+// whoever it runs as and however much it writes.
+func TestTerminationMessages(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	own := shell("main", "echo 'no disk' >/tmp/why; exit 3")
+	own.TerminationMessagePath = "/tmp/why"
+	own.SecurityContext = &v1.SecurityContext{RunAsUser: new(int64(1234))}
+	huge := shell("main", "rm -f /dev/termination-log; head -c 300000 /dev/zero | tr '\\0' a >/dev/termination-log; echo end >>/dev/termination-log; exit 4")
+	log := shell("main", "echo first; echo 'last words'; exit 5")
+	log.TerminationMessagePolicy = v1.TerminationMessageFallbackToLogsOnError
+	for name, c := range map[string]struct {
+		container v1.Container
+		want      func(string) bool
+	}{
+		"own":  {own, func(s string) bool { return s == "no disk\n" }},
+		"huge": {huge, func(s string) bool { return len(s) == 4096 && strings.HasSuffix(s, "aaaend\n") }},
+		"log":  {log, func(s string) bool { return s == "first\nlast words\n" }},
+	} {
+		d.apply(once(d.pod(name, c.container), v1.RestartPolicyNever))
+		d.untilPod("has a message", name, lastMessage(c.want))
+	}
+	if out, _ := d.verb("why", "own"); !strings.Contains(out, `: "no disk"`) {
+		t.Errorf("podd why says\n%s", out)
+	}
+	d.crash()
+	d.untilPod("has its message still", "own", lastMessage(func(s string) bool { return s == "no disk\n" }))
+}

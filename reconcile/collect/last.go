@@ -1,0 +1,39 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/runtime/logs"
+)
+
+// What a container's log gives for a termination message.
+const (
+	lastLines = 80
+	lastBytes = 2048
+)
+
+// LastLines is the end of what a start of a container logged; "" when it logged
+// nothing, or the log is gone.
+func (l Leftovers) LastLines(ctx context.Context, key types.NamespacedName, uid types.UID, container string, attempt uint32) (string, error) {
+	var text []byte
+	err := logs.Read(ctx, logs.Options{
+		Dir:       filepath.Join(l.Logs.Dir, key.Namespace+"_"+key.Name+"_"+string(uid)),
+		Container: container, Attempt: &attempt, Tail: lastLines,
+	}, func(e logs.Entry) error {
+		text = append(text, e.Text...)
+		if !e.Partial {
+			text = append(text, '\n')
+		}
+		text = text[max(len(text)-lastBytes, 0):]
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return string(text), err
+}

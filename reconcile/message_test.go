@@ -1,0 +1,93 @@
+package reconcile_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+)
+
+// ended is how a container of a pod ended, as published.
+func (m *machine) ended(name string) *v1.ContainerStateTerminated {
+	m.t.Helper()
+	c := m.report(name).Pod.Status.ContainerStatuses[0]
+	for _, state := range []v1.ContainerState{c.State, c.LastTerminationState} {
+		if state.Terminated != nil {
+			return state.Terminated
+		}
+	}
+	m.t.Fatalf("%s has not ended\n%s", name, m.story())
+	return nil
+}
+
+func (m *machine) says(p *manifest.Pod, attempt, text string) {
+	m.t.Helper()
+	path := filepath.Join(m.root, "pods", string(p.UID), "containers/app", attempt)
+	if err := os.WriteFile(path, []byte(text), 0); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// TestMessages: what a container left is in its status, its journal and whatever
+// is made of them; the log stands in where the manifest asks for it.
+func TestMessages(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		job := pod(t, "job", `restartPolicy: Never
+containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 3; exit 3"]}]`)
+		web := pod(t, "web", `containers: [{name: app, image: "web:1"}]`)
+		talks := pod(t, "talks", `restartPolicy: Never
+containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 3; exit 3"], terminationMessagePolicy: FallbackToLogsOnError}]`)
+		well := pod(t, "well", `restartPolicy: Never
+containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 3; exit 0"], terminationMessagePolicy: FallbackToLogsOnError}]`)
+		m.start()
+		m.want(job, web, talks, well)
+		m.pass(1e9)
+		m.says(job, "00000000", "no disk\n")
+		m.says(web, "00000000", "first")
+		m.settle()
+		m.Exit("default/web/app", 1)
+		m.settle()
+		is := func(name, want string) {
+			t.Helper()
+			if got := m.ended(name).Message; got != want {
+				t.Errorf("%s says %q, want %q", name, got, want)
+			}
+		}
+		all := func() {
+			t.Helper()
+			is("job", "no disk\n")
+			is("web", "first")
+			is("talks", "last words")
+			is("well", "")
+		}
+		all()
+		m.restart()
+		all()
+
+		// With its file gone too, the journal knows.
+		m.kill()
+		if err := os.RemoveAll(filepath.Join(m.root, "pods", string(job.UID), "containers")); err != nil {
+			t.Fatal(err)
+		}
+		m.start()
+		m.settle()
+		is("job", "no disk\n")
+
+		// What stands in its place is not followed.
+		path := filepath.Join(m.root, "pods", string(web.UID), "containers/app/00000001")
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("/etc/passwd", path); err != nil {
+			t.Fatal(err)
+		}
+		m.Exit("default/web/app", 1)
+		m.pass(1e9)
+		if got := m.ended("web").Message; len(got) > 200 {
+			t.Errorf("it says %q", got)
+		}
+	})
+}
