@@ -29,6 +29,7 @@ var servedFields = []row{
 
 	{"spec.restartPolicy", served, ""},
 	{"spec.terminationGracePeriodSeconds", served, ""},
+	{"spec.activeDeadlineSeconds", served, ""},
 	{"spec.hostNetwork", served, ""},
 	{"spec.hostPID", served, ""},
 	{"spec.hostIPC", served, ""},

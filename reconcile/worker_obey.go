@@ -59,7 +59,7 @@ func (w *worker) begin(p *manifest.Pod) {
 	if j, ok := w.past[p.UID]; ok && j.Hash == p.Hash {
 		h.Finished, h.Probed = j.Finished, j.Probed
 		if !j.StartTime.IsZero() {
-			h.StartTime = j.StartTime
+			h.StartTime = anchored(j.StartTime, h.StartTime)
 		}
 		for name, e := range j.Containers {
 			c := h.Containers[name]

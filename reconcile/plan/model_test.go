@@ -43,15 +43,16 @@ type world struct {
 	ids  int
 	// termCode is what containers end with when they are told to stop.
 	termCode int32
-	starts   map[string]int // of each container name, ever
-	hookRuns map[string]int // by subject, ever
-	messages string         // the path of containers' termination messages; "" for none
+	starts   map[string]int       // of each container name, ever
+	hookRuns map[string]int       // by subject, ever
+	since    map[string]time.Time // when a version was first acted upon, by hash
+	messages string               // the path of containers' termination messages; "" for none
 }
 
 func newWorld() *world {
 	w := &world{
 		images: map[string]error{}, ails: map[string]string{}, hooks: map[string]Hook{}, past: map[types.UID]*Finished{}, given: map[string]bool{}, began: map[string]time.Time{}, made: map[string]bool{}, scene: map[string]*manifest.Pod{},
-		start: time.Now(), termCode: 143, starts: map[string]int{}, hookRuns: map[string]int{},
+		start: time.Now(), termCode: 143, starts: map[string]int{}, hookRuns: map[string]int{}, since: map[string]time.Time{},
 		objects: map[string]Objects{}, written: map[types.UID]string{},
 	}
 	w.in = Input{
@@ -99,6 +100,10 @@ func (w *world) begin(p *manifest.Pod) {
 			h.Containers[c.Name] = ch
 		}
 	}
+	if _, known := w.since[p.Hash]; !known {
+		w.since[p.Hash] = w.in.Now
+	}
+	h.StartTime = w.since[p.Hash]
 	if h.Probed = nil; w.told != nil {
 		h.Probed, w.told = w.told, nil
 	}

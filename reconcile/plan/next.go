@@ -24,6 +24,7 @@ func Next(in Input) Decision {
 	f.prepareSuccessor(&d)
 	if !d.Succeed {
 		f.readMessages(&d)
+		f.mindDeadline(&d)
 	}
 	f.tidy(&d)
 	d.Yields = d.Yields || d.Phase == PhaseStop || f.in.Desired == nil && f.in.Certain

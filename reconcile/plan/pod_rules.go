@@ -301,11 +301,29 @@ func (f *facts) finished() bool {
 
 // outcome is how the pod ended, nil while it has not.
 func (f *facts) outcome() *Finished {
-	fin := &Finished{UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, At: f.in.Now}
-	if e := f.in.Evict; e != nil && e.UID == fin.UID {
-		fin.Failed, fin.Reason, fin.Message = true, "Evicted", e.Message
+	if e := f.in.Evict; e != nil && e.UID == f.in.Desired.UID {
+		return f.failed("Evicted", e.Message)
+	}
+	if fin := f.ended(); fin != nil {
 		return fin
 	}
+	if at := f.deadline(); !at.IsZero() && !f.in.Now.Before(at) {
+		return f.failed(DeadlineExceeded, "Pod was active on the node longer than the specified deadline")
+	}
+	return nil
+}
+
+// failed is an end that no container is to blame for.
+func (f *facts) failed(reason, message string) *Finished {
+	return &Finished{
+		UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, At: f.in.Now,
+		Failed: true, Reason: reason, Message: message,
+	}
+}
+
+// ended is how the pod ended by itself, nil while it has not.
+func (f *facts) ended() *Finished {
+	fin := &Finished{UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, At: f.in.Now}
 	if f.policy() == v1.RestartPolicyAlways {
 		return nil
 	}

@@ -166,3 +166,26 @@ func TestHookHidesItsHeaders(t *testing.T) {
 		t.Errorf("it says %s\n%s (%v)", out, log, err)
 	}
 }
+
+// TestDeadline: a pod that takes too long is ended with its hooks, has failed, and
+// a run of it says so.
+func TestDeadline(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	p := d.pod("web", withHooks(shell("main", serve("main")), nil, runsHook(note("preStop"))))
+	p.Spec.ActiveDeadlineSeconds = new(int64(8))
+	p.Spec.TerminationGracePeriodSeconds = new(int64(60))
+	d.apply(p)
+	d.untilNoted("main runs", "preStop", "main TERM")
+	d.crash()
+	d.untilPod("has failed", "web", func(p *server.PodView) error {
+		if s := p.Pod.Status; s.Phase != v1.PodFailed || s.Reason != "DeadlineExceeded" || len(s.ContainerStatuses) == 0 || s.ContainerStatuses[0].State.Terminated == nil {
+			return fmt.Errorf("%+v", s)
+		}
+		return nil
+	})
+	if out, _ := d.verb("why", "web"); !strings.Contains(out, "failed: Pod was active on the node longer than the specified deadline") {
+		t.Errorf("podd why says\n%s", out)
+	}
+	d.untilNoted("main runs", "preStop", "main TERM")
+}

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"podd/reconcile/plan"
 )
 
 // Input is all that a Judgement rests on.
@@ -131,6 +133,11 @@ func (in *Input) code(t *Trouble) int {
 	for i := range in.Pods {
 		p := &in.Pods[i]
 		if !p.ended() || p.goesOn() || !p.Report.Finished.Failed {
+			continue
+		}
+		if p.Report.Finished.Reason == plan.DeadlineExceeded {
+			failed++
+			c = CodeTimeout
 			continue
 		}
 		blamed := p.failing()

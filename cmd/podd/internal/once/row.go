@@ -191,6 +191,9 @@ func (s *scene) succeeded(p *Pod) Row {
 // failures has a row for each container that failed.
 func (s *scene) failures(p *Pod) []Row {
 	var out []Row
+	if fin := p.Report.Finished; fin.Reason == plan.DeadlineExceeded {
+		return []Row{s.row(p, Failed, fin.Reason+": "+fin.Message)}
+	}
 	for _, m := range p.failing() {
 		out = append(out, s.failed(p, &m))
 	}

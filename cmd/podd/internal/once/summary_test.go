@@ -47,6 +47,13 @@ func TestSummary(t *testing.T) {
 		}, map[string][]string{"main": {"one", "two \"2\""}}, `podd: 1 pod, 1 failed, 12.4s
   FAIL  build/main exit 3 after 0.8s: "two \"2\""
 `},
+		{"too long by its own deadline", Verdict{Outcome: Ended, Code: 124}, []Pod{
+			heard(build, 9, exited("main", 143, 1, 8), func(r *reconcile.Report) {
+				r.Finished = &plan.Finished{Failed: true, Reason: plan.DeadlineExceeded, Message: "Pod was active"}
+			}),
+		}, nil, `podd: 1 pod, 1 failed, 12.4s
+  FAIL  build DeadlineExceeded: Pod was active
+`},
 		{"a termination message", Verdict{Outcome: Ended, Code: 3}, []Pod{
 			heard(build, 9, exited("main", 3, 1, 0.84), saying("main", "\n\x1bno disk\nmore\n"), isFinished),
 		}, map[string][]string{"main": {"one"}}, `podd: 1 pod, 1 failed, 12.4s
