@@ -16,6 +16,9 @@ func (n *notes) advise(p *Pod) {
 		n.warn("metadata.name", "with the node's name is longer than a hostname can be, %d, so that is cut; set spec.hostname", validation.DNS1123LabelMaxLength)
 	}
 	path := field.NewPath("spec")
+	if len(spec.ReadinessGates) > 0 {
+		n.warn(path.Child("readinessGates").String(), "keep the pod from ever being ready; without an API server nobody sets their conditions")
+	}
 	for i := range spec.InitContainers {
 		n.adviseContainer(&spec.InitContainers[i], path.Child("initContainers").Index(i))
 	}

@@ -116,6 +116,9 @@ func validateSpec(spec *v1.PodSpec, node string, path *field.Path) field.ErrorLi
 	if share := spec.ShareProcessNamespace; share != nil && *share && spec.HostPID {
 		errs = append(errs, field.Invalid(path.Child("shareProcessNamespace"), *share, "ShareProcessNamespace and HostPID cannot both be enabled"))
 	}
+	for i, gate := range spec.ReadinessGates {
+		errs = append(errs, invalid(path.Child("readinessGates").Index(i).Child("conditionType"), string(gate.ConditionType), validation.IsQualifiedName(string(gate.ConditionType)))...)
+	}
 	errs = append(errs, validateHostAliases(spec.HostAliases, path.Child("hostAliases"))...)
 	if name := spec.ServiceAccountName; name != "" {
 		errs = append(errs, invalid(path.Child("serviceAccountName"), name, apivalidation.ValidateServiceAccountName(name, false))...)
