@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -20,10 +21,10 @@ func (n *notes) advise(p *Pod) {
 		n.warn(path.Child("readinessGates").String(), "keep the pod from ever being ready; without an API server nobody sets their conditions")
 	}
 	for i := range spec.InitContainers {
-		n.adviseContainer(&spec.InitContainers[i], path.Child("initContainers").Index(i))
+		n.adviseContainer(spec, &spec.InitContainers[i], path.Child("initContainers").Index(i))
 	}
 	for i := range spec.Containers {
-		n.adviseContainer(&spec.Containers[i], path.Child("containers").Index(i))
+		n.adviseContainer(spec, &spec.Containers[i], path.Child("containers").Index(i))
 	}
 }
 
@@ -34,7 +35,7 @@ func (n *notes) adviseGrace(pod *v1.Pod) {
 	}
 }
 
-func (n *notes) adviseContainer(c *v1.Container, path *field.Path) {
+func (n *notes) adviseContainer(spec *v1.PodSpec, c *v1.Container, path *field.Path) {
 	last := map[string]int{}
 	for i := range c.Env {
 		name := c.Env[i].Name
@@ -43,6 +44,7 @@ func (n *notes) adviseContainer(c *v1.Container, path *field.Path) {
 		}
 		last[name] = i
 	}
+	n.adviseUser(spec, c, path.Child("securityContext"))
 	n.adviseProbe(c, c.StartupProbe, path.Child("startupProbe"))
 	n.adviseProbe(c, c.LivenessProbe, path.Child("livenessProbe"))
 	n.adviseProbe(c, c.ReadinessProbe, path.Child("readinessProbe"))
@@ -52,6 +54,17 @@ func (n *notes) adviseContainer(c *v1.Container, path *field.Path) {
 	}
 	n.adviseMemory(c.Resources.Limits, path.Child("resources", "limits"))
 	n.adviseMemory(c.Resources.Requests, path.Child("resources", "requests"))
+}
+
+// adviseUser: who must not be root and is told to be never starts.
+func (n *notes) adviseUser(spec *v1.PodSpec, c *v1.Container, path *field.Path) {
+	user, nonRoot := spec.SecurityContext.RunAsUser, spec.SecurityContext.RunAsNonRoot
+	if sc := c.SecurityContext; sc != nil {
+		user, nonRoot = cmp.Or(sc.RunAsUser, user), cmp.Or(sc.RunAsNonRoot, nonRoot)
+	}
+	if user != nil && *user == 0 && nonRoot != nil && *nonRoot {
+		n.warn(path.Child("runAsUser").String(), "0 is root and runAsNonRoot is true, so that container %q can never start; set another", clip(c.Name, 80))
+	}
 }
 
 // adviseProbe: what cannot be asked is never ready.

@@ -70,7 +70,7 @@ var servedFields = []row{
 	{"spec.securityContext.runAsGroup", served, ""},
 	{"spec.securityContext.fsGroup", served, ""},
 	{"spec.securityContext.fsGroupChangePolicy", noted, "has no effect; the volumes that podd makes are new with each pod"},
-	{"spec.securityContext.runAsNonRoot", only, `false`},
+	{"spec.securityContext.runAsNonRoot", served, ""},
 	{"spec.securityContext.supplementalGroups", served, ""},
 	{"spec.securityContext.supplementalGroupsPolicy", only, `"Merge"`},
 	{"spec.securityContext.seccompProfile", served, ""},
@@ -147,7 +147,7 @@ var servedContainerFields = []row{
 
 	{"securityContext.runAsUser", served, ""},
 	{"securityContext.runAsGroup", served, ""},
-	{"securityContext.runAsNonRoot", only, `false`},
+	{"securityContext.runAsNonRoot", served, ""},
 	{"securityContext.privileged", served, ""},
 	{"securityContext.capabilities", served, ""},
 	{"securityContext.readOnlyRootFilesystem", served, ""},

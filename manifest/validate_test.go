@@ -48,6 +48,8 @@ func TestValidation(t *testing.T) {
 		{spec: "dnsConfig: {searches: [" + strings.Repeat("a,", 32) + "a]}", want: "spec.dnsConfig.searches"},
 		{spec: "securityContext: {runAsUser: 2147483647}"},
 		{spec: "securityContext: {runAsUser: 2147483648}", want: "spec.securityContext.runAsUser"},
+		{spec: "securityContext: {runAsNonRoot: true, runAsUser: 1}"},
+		{spec: "securityContext: {runAsNonRoot: true}", container: "securityContext: {runAsUser: 0}", want: "spec.containers[0].securityContext.runAsUser"},
 		{spec: "volumes: [{name: a, emptyDir: {sizeLimit: 0}}, {name: b}]"},
 		{spec: "volumes: [{name: a, hostPath: {path: /}}]"},
 		{spec: "volumes: [{name: a, hostPath: {path: /a/..b}}]"},

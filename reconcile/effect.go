@@ -30,6 +30,7 @@ type Runtime interface {
 	RemoveContainer(ctx context.Context, id string) error
 	ContainerStatus(ctx context.Context, id string) (runtime.Container, error)
 	SandboxContainers(ctx context.Context, sandboxID string) ([]runtime.Container, error)
+	ImageStatus(ctx context.Context, image string) (runtime.Image, bool, error)
 	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration, limit int) (runtime.ExecResult, error)
 }
 

@@ -98,12 +98,30 @@ func (e *Effects) containerInput(ctx context.Context, s scene, a plan.StartConta
 	if err != nil {
 		return nil, in, fmt.Errorf("making the file for the termination message of container %s: %w", a.Container, err)
 	}
+	user, err := e.imageUser(ctx, a)
+	if err != nil {
+		return nil, in, err
+	}
 	in = render.ContainerInput{
 		Pod: s.desired, Container: c, Node: *s.node, Supply: s.supply, Attempt: a.Attempt,
-		Image: a.ImageRef, PodIPs: ips, Volumes: volumes, HostsFile: hosts, TerminationLog: message,
+		Image: a.ImageRef, ImageUser: user, PodIPs: ips, Volumes: volumes, HostsFile: hosts, TerminationLog: message,
 		BackoffStep: a.Backoff, Kind: string(kind), Index: index,
 	}
 	return render.Sandbox(s.desired, *s.node, sandbox.Attempt), in, nil
+}
+
+// imageUser is who the image runs as. It is asked for before every start and of
+// the very image that the container is made from: a later start must not run as
+// another user than the first (CVE-2019-11245).
+func (e *Effects) imageUser(ctx context.Context, a plan.StartContainer) (*render.ImageUser, error) {
+	image, present, err := e.Runtime.ImageStatus(ctx, a.ImageRef)
+	if err != nil {
+		return nil, fmt.Errorf("looking at the image of container %s: %w", a.Container, err)
+	}
+	if !present {
+		return nil, fmt.Errorf("creating container %s: its image is gone; it is fetched again", a.Container)
+	}
+	return render.UserOf(image), nil
 }
 
 func findSandbox(observed []runtime.Incarnation, id string) *runtime.Sandbox {

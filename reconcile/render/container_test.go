@@ -101,7 +101,7 @@ func TestImageUser(t *testing.T) {
 }
 
 func TestRunAsNonRoot(t *testing.T) {
-	zero, uid, yes := int64(0), int64(7), true
+	zero, uid, huge, below, yes := int64(0), int64(7), int64(1)<<32, int64(-1), true
 	for _, tt := range []struct {
 		name  string
 		asked *int64
@@ -109,11 +109,13 @@ func TestRunAsNonRoot(t *testing.T) {
 		want  string // part of the error
 	}{
 		{"the manifest's number", &uid, &ImageUser{}, ""},
-		{"the manifest says root", &zero, &ImageUser{UID: &uid}, "runAsUser is 0"},
+		{"the manifest says root", &zero, &ImageUser{UID: &uid}, "container's runAsUser breaks non-root policy"},
 		{"the image's number", nil, &ImageUser{UID: &uid}, ""},
-		{"the image is root", nil, &ImageUser{}, "runs as root"},
-		{"the image is 0", nil, &ImageUser{UID: &zero}, "runs as root"},
-		{"the image's name", nil, &ImageUser{Name: "web"}, "not a number"},
+		{"the image is root", nil, &ImageUser{}, "container has runAsNonRoot and image will run as root"},
+		{"the image is 0", nil, &ImageUser{UID: &zero}, "container has runAsNonRoot and image will run as root"},
+		{"the image's name", nil, &ImageUser{Name: "web"}, `image has non-numeric user ("web")`},
+		{"the image's number is 0 in 32 bits", nil, &ImageUser{UID: &huge}, "out of range"},
+		{"the image's number is below 0", nil, &ImageUser{UID: &below}, "out of range"},
 		{"nobody looked", nil, nil, "not known"},
 	} {
 		in := inputOf(v1.Container{SecurityContext: &v1.SecurityContext{RunAsUser: tt.asked}})

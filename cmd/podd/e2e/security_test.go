@@ -1,0 +1,104 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	v1 "k8s.io/api/core/v1"
+
+	"podd/runtime/runtimetest/stack"
+	"podd/runtime/runtimetest/stack/registry"
+	"podd/server"
+)
+
+// pushAs pushes busybox with another user in its config, and returns its name.
+func (h hub) pushAs(d *daemon, user, name string) string {
+	d.t.Helper()
+	image, err := registry.FromTarball(d.on.Tools.Images, stack.BusyboxImage)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	file, err := image.ConfigFile()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	config := file.Config
+	config.User = user
+	if image, err = mutate.Config(image, config); err != nil {
+		d.t.Fatal(err)
+	}
+	ref, err := h.Push(image, name)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return ref
+}
+
+// uid is the user that a process runs as.
+func uid(t testing.TB, pid int) string { return processStatus(t, pid, "Uid") }
+
+// processStatus is the first word of a line in a process's status.
+func processStatus(t testing.TB, pid int, key string) string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, key+":"); ok {
+			return strings.Fields(rest + " -")[0]
+		}
+	}
+	t.Fatalf("process %d: no %s", pid, key)
+	return ""
+}
+
+// TestRunAsNonRoot: the image's user is asked for at every start.
+func TestRunAsNonRoot(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	hub, root := withRegistry(d, registry.Options{})
+	number, named := hub.pushAs(d, "1234:5678", "team/number:1"), hub.pushAs(d, "nobody", "team/named:1")
+	idle := func(name, image string) v1.Container {
+		return v1.Container{Name: name, Image: image, Command: []string{"sh", "-c", "trap 'exit 0' TERM; sleep 3600 & wait"}}
+	}
+	p := d.pod("web", idle("number", number), idle("named", named), idle("root", root), idle("set", root))
+	p.Spec.SecurityContext = &v1.PodSecurityContext{RunAsNonRoot: new(true)}
+	p.Spec.Containers[3].SecurityContext = &v1.SecurityContext{RunAsUser: new(int64(77))}
+	d.apply(p)
+	d.untilProblem("web", "root: CreateContainerConfigError", "container has runAsNonRoot and image will run as root")
+	d.untilProblem("web", "named: CreateContainerConfigError", `non-numeric user ("nobody")`)
+	d.untilPod("has its others", "web", func(*server.PodView) error {
+		if len(d.allRunning("web", "")) != 2 {
+			return errors.New("they do not run")
+		}
+		return nil
+	})
+	was := d.runs("web", "number")
+	if got := uid(t, was.PID); got != "1234" {
+		t.Errorf("it runs as %s", got)
+	}
+	if got := uid(t, d.runs("web", "set").PID); got != "77" {
+		t.Errorf("with runAsUser it runs as %s", got)
+	}
+	// A restart is no way to become root (CVE-2019-11245).
+	if err := syscall.Kill(was.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	d.untilPod("is started again", "web", func(*server.PodView) error {
+		if all := d.allRunning("web", "number"); len(all) != 1 || all[0].ID == was.ID {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	if got := uid(t, d.runs("web", "number").PID); got != "1234" {
+		t.Errorf("after a restart it runs as %s", got)
+	}
+}

@@ -1,0 +1,80 @@
+package reconcile_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/runtime/runtimetest"
+)
+
+// created are the configs of a container, in the order of its starts.
+func (m *machine) created(container string) []*cri.ContainerConfig {
+	var all []*cri.ContainerConfig
+	for _, c := range m.Calls("CreateContainer") {
+		if q := c.Request.(*cri.CreateContainerRequest); q.GetConfig().GetMetadata().GetName() == container {
+			all = append(all, q.GetConfig())
+		}
+	}
+	return all
+}
+
+// TestImageUser: a container runs as the user of its image, each time it starts.
+func TestImageUser(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.AddImage(runtimetest.Image{Name: "named:1", Username: "web"})
+		m.AddImage(runtimetest.Image{Name: "number:1", UID: new(int64(1000))})
+		m.start()
+		m.want(pod(t, "web", `containers:
+- {name: named, image: "named:1"}
+- {name: number, image: "number:1", securityContext: {runAsNonRoot: true}}
+- {name: root, image: "web:1"}`))
+		m.settle()
+		for _, name := range []string{"named", "number", "root"} {
+			m.Exit("default/web/"+name, 1)
+		}
+		m.settle()
+		want := map[string]*cri.LinuxContainerSecurityContext{
+			"named":  {RunAsUsername: "web"},
+			"number": {RunAsUser: &cri.Int64Value{Value: 1000}},
+			"root":   {RunAsUser: &cri.Int64Value{}},
+		}
+		for name, want := range want {
+			starts := m.created(name)
+			if len(starts) != 2 {
+				t.Fatalf("%s: %d starts, want 2", name, len(starts))
+			}
+			for i, c := range starts {
+				got := c.GetLinux().GetSecurityContext()
+				if !proto.Equal(got.GetRunAsUser(), want.GetRunAsUser()) || got.GetRunAsUsername() != want.GetRunAsUsername() {
+					t.Errorf("%s, start %d: runs as %v %q, want %v", name, i, got.GetRunAsUser(), got.GetRunAsUsername(), want)
+				}
+			}
+		}
+	})
+}
+
+// TestRunAsNonRoot: root does not start, its neighbour does, and it does too
+// once its image names a user.
+func TestRunAsNonRoot(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.start()
+		m.want(pod(t, "web", `securityContext: {runAsNonRoot: true}
+containers:
+- {name: app, image: "web:1"}
+- {name: side, image: "web:1", securityContext: {runAsUser: 7}}`))
+		m.settle()
+		m.is("web 0 ready", "web/side 0 running")
+		step := m.report("web").Decision.Steps[0]
+		if !step.Problem || step.Reason != "CreateContainerConfigError" ||
+			!strings.Contains(step.Why, `"app": container has runAsNonRoot and image will run as root; set runAsUser`) {
+			t.Errorf("app: %+v", step)
+		}
+		m.AddImage(runtimetest.Image{Name: "web:1", UID: new(int64(1000))})
+		m.pass(2 * time.Minute)
+		m.is("web 0 ready", "web/side 0 running", "web/app 0 running")
+	})
+}
