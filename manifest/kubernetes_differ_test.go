@@ -141,6 +141,7 @@ var stricter = []exception{
 	{"spec.volumes[].projected.sources[]", "a source of nothing is a mistake", false},
 	{"spec.volumes[].hostPath.path", "it would be relative to where the runtime was started", false},
 	{"spec.volumes[].emptyDir.medium", "the kubelet finds out when it mounts it", false},
+	{"spec.securityContext.sysctls[].name", "two names can be one, with dots and with slashes", false},
 	{"spec.containers[].volumeMounts[].mountPath", "two paths can be one, /a and /a/", false},
 }
 

@@ -74,6 +74,7 @@ var servedFields = []row{
 	{"spec.securityContext.supplementalGroups", served, ""},
 	{"spec.securityContext.supplementalGroupsPolicy", only, `"Merge"`},
 	{"spec.securityContext.seccompProfile", served, ""},
+	{"spec.securityContext.sysctls", served, ""},
 
 	{"spec.volumes[].name", served, ""},
 	{"spec.volumes[].emptyDir", served, ""},

@@ -126,7 +126,7 @@ func validateSpec(spec *v1.PodSpec, node string, path *field.Path) field.ErrorLi
 	errs = append(errs, validateLabels(spec.NodeSelector, path.Child("nodeSelector"))...)
 	errs = append(errs, validateTolerations(spec.Tolerations, path.Child("tolerations"))...)
 	errs = append(errs, validateDNS(spec, path)...)
-	errs = append(errs, validatePodSecurity(spec.SecurityContext, path.Child("securityContext"))...)
+	errs = append(errs, validatePodSecurity(spec, path.Child("securityContext"))...)
 	for i, ref := range spec.ImagePullSecrets {
 		if ref.Name != "" { // templates leave it empty, and it means none
 			errs = append(errs, validateObjectName(ref.Name, path.Child("imagePullSecrets").Index(i).Child("name"))...)

@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func validatePodSecurity(sc *v1.PodSecurityContext, path *field.Path) field.ErrorList {
+func validatePodSecurity(spec *v1.PodSpec, path *field.Path) field.ErrorList {
+	sc := spec.SecurityContext
 	errs := validateID(path.Child("runAsUser"), sc.RunAsUser, validation.IsValidUserID)
 	errs = append(errs, validateID(path.Child("runAsGroup"), sc.RunAsGroup, validation.IsValidGroupID)...)
 	for i := range sc.SupplementalGroups {
@@ -18,6 +19,7 @@ func validatePodSecurity(sc *v1.PodSecurityContext, path *field.Path) field.Erro
 	if p := sc.FSGroupChangePolicy; p != nil {
 		errs = append(errs, oneOf(path.Child("fsGroupChangePolicy"), *p, v1.FSGroupChangeAlways, v1.FSGroupChangeOnRootMismatch)...)
 	}
+	errs = append(errs, validateSysctls(spec, path.Child("sysctls"))...)
 	return append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)
 }
 

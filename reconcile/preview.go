@@ -122,6 +122,7 @@ func previewAdmission(in PreviewInput, past map[types.NamespacedName][]journal, 
 		e := &entry{past: past[key]}
 		claimants = append(claimants, e.claims(key, in.Set.Pods[key], in.Seen.Pods[key]))
 	}
+	in.Limits.Machine.Runtime = in.Node
 	return plan.Admission(claimants, in.Limits)
 }
 

@@ -123,5 +123,7 @@ func (r *Router) admit() map[types.NamespacedName]plan.Verdict {
 	for key, e := range r.entries {
 		claimants = append(claimants, e.claims(key, r.wanted(key), r.last[key]))
 	}
-	return plan.Admission(claimants, r.o.Limits)
+	limits := r.o.Limits
+	limits.Machine.Runtime = r.node
+	return plan.Admission(claimants, limits)
 }

@@ -91,7 +91,7 @@ func hugePages(dir string) plan.Amounts {
 func limitsOf(cfg *config.Config, allocatable render.Resources) plan.Limits {
 	amounts := plan.Amounts{v1.ResourceCPU: allocatable.MilliCPU, v1.ResourceMemory: allocatable.Memory}
 	maps.Copy(amounts, hugePages("/sys/kernel/mm/hugepages"))
-	return plan.Limits{MaxPods: cfg.MaxPods, Amounts: amounts}
+	return plan.Limits{MaxPods: cfg.MaxPods, Amounts: amounts, Machine: machineOf(cfg)}
 }
 
 // withoutReserved is what is left for pods; 0 of what is not known.

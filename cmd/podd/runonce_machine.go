@@ -15,6 +15,7 @@ import (
 	"podd/cmd/podd/internal/once"
 	"podd/manifest"
 	"podd/reconcile"
+	"podd/reconcile/plan"
 	"podd/reconcile/render"
 	"podd/runtime"
 	"podd/runtime/beneath"
@@ -68,6 +69,7 @@ func (m *machine) begin(ctx context.Context, publish func(reconcile.Change), kee
 	m.router = reconcile.NewRouter(reconcile.Options{
 		Effects: effects, Journals: journals(m.dir), Log: m.log,
 		Refresh: observer.Refresh, Render: m.render, MaxBackoff: m.cfg.MaxRestartPeriod,
+		Limits: plan.Limits{Machine: machineOf(m.cfg)},
 		Publish: func(c reconcile.Change) {
 			pods.take(c)
 			publish(c)

@@ -16,6 +16,7 @@ import (
 	"podd/reconcile"
 	"podd/reconcile/cgroup"
 	"podd/reconcile/collect"
+	"podd/reconcile/plan"
 	"podd/reconcile/pull"
 	"podd/reconcile/render"
 	"podd/reconcile/volume"
@@ -113,6 +114,11 @@ func newEffects(cfg *config.Config, root string, client *cri.Client, node render
 		EndShim: shim.End, MakeCgroup: cgroup.Make,
 		Gate: reconcile.NewGate(parallelStarts(cfg)),
 	}
+}
+
+// machineOf is what the machine can give a pod, for all that podd knows itself.
+func machineOf(cfg *config.Config) plan.Machine {
+	return plan.Machine{UnsafeSysctls: cfg.UnsafeSysctls}
 }
 
 // cacheDir keeps the last good contents of the sources.

@@ -36,6 +36,7 @@ type Limits struct {
 	// Amounts are what all pods together may request; what is not named has no
 	// limit.
 	Amounts Amounts
+	Machine Machine
 }
 
 // binding is who has a host port, and what it wants to have.
@@ -94,7 +95,10 @@ func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]Verdi
 			verdicts[c.Key] = Verdict{}
 			continue
 		}
-		v := places.admit(c)
+		v := limits.Machine.admit(c.Wants)
+		if v.Answer == Admit {
+			v = places.admit(c)
+		}
 		if v.Answer == Admit {
 			v = shares.admit(c)
 		}

@@ -134,7 +134,7 @@ func sysctls(pod *v1.Pod) map[string]string {
 	all := map[string]string{}
 	if sc := pod.Spec.SecurityContext; sc != nil {
 		for _, s := range sc.Sysctls {
-			all[s.Name] = s.Value
+			all[manifest.SysctlName(s.Name)] = s.Value
 		}
 	}
 	return all

@@ -102,3 +102,36 @@ func TestRunAsNonRoot(t *testing.T) {
 		t.Errorf("after a restart it runs as %s", got)
 	}
 }
+
+// TestSysctls: the safe ones and the allowed ones are set in the pod, others
+// keep it from starting, and an edit to one of them keeps what runs.
+func TestSysctls(t *testing.T) {
+	t.Parallel()
+	d := begin(t, "--allowed-unsafe-sysctls", "net.ipv4.conf.*")
+	with := func(name string, sysctls ...v1.Sysctl) *v1.Pod {
+		p := d.pod(name, shell("main", tell(name, "cat /proc/sys/net/ipv4/ip_local_port_range /proc/sys/net/ipv4/conf/all/forwarding")+serve(name)))
+		p.Spec.SecurityContext = &v1.PodSecurityContext{Sysctls: sysctls}
+		return p
+	}
+	d.apply(
+		with("web", v1.Sysctl{Name: "net.ipv4.ip_local_port_range", Value: "20000 30000"}, v1.Sysctl{Name: "net/ipv4/conf/all/forwarding", Value: "0"}),
+		with("other", v1.Sysctl{Name: "kernel.msgmax", Value: "65536"}),
+	)
+	d.untilApplied("web")
+	if got := strings.Join(strings.Fields(d.told("web")), " "); got != "20000 30000 0" {
+		t.Errorf("inside there is %q", got)
+	}
+	d.untilProblem("other", "kernel.msgmax", "--allowed-unsafe-sysctls")
+	d.untilPod("is rejected", "other", func(p *server.PodView) error {
+		if got := p.Pod.Status.Reason; got != "SysctlForbidden" {
+			return fmt.Errorf("its reason is %q", got)
+		}
+		return nil
+	})
+	was := d.runs("web", "main")
+	d.apply(with("web", v1.Sysctl{Name: "net.core.somaxconn", Value: "1"}))
+	d.untilProblem("web", "net.core.somaxconn", "runs on")
+	if now := d.runs("web", "main"); now != was {
+		t.Errorf("it is now %+v, was %+v", now, was)
+	}
+}

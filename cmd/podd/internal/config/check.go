@@ -37,6 +37,7 @@ func (c *checking) all() []manifest.Problem {
 	c.ranges()
 	c.durations()
 	c.oneOf()
+	c.sysctls()
 	c.addresses()
 	c.paths()
 	c.together()

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"podd/manifest"
 )
 
 func (c *checking) oneOf() {
@@ -23,6 +25,15 @@ func (c *checking) oneOf() {
 	} {
 		if e.value != "" && !slices.Contains(e.want, e.value) {
 			c.errorf(e.field, "%q is not known; want %s", e.value, strings.Join(e.want, " or "))
+		}
+	}
+}
+
+// sysctls: one of no namespace would be set for the whole machine.
+func (c *checking) sysctls() {
+	for i, name := range c.k.AllowedUnsafeSysctls {
+		if manifest.SysctlNamespace(name) == "" {
+			c.errorf(index("allowedUnsafeSysctls", i), "%q belongs to the whole machine and not to a pod; want one of kernel.shm*, kernel.msg*, kernel.sem, fs.mqueue.* or net.*", name)
 		}
 	}
 }

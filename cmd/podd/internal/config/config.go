@@ -81,6 +81,8 @@ type Config struct {
 	SandboxImage string
 	// SeccompDefault gives RuntimeDefault to whatever names no profile.
 	SeccompDefault bool
+	// UnsafeSysctls may be set by pods beside the safe ones; a name may end in *.
+	UnsafeSysctls []string
 	// MaxRestartPeriod caps the crash back-off; 1s to 5m.
 	MaxRestartPeriod time.Duration
 	// ParallelStarts bounds the pods being started at once; 0 lets podd choose.

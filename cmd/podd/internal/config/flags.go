@@ -45,6 +45,7 @@ type Flags struct {
 	CgroupDriver             *string        `group:"Runtime" field:"cgroupDriver" placeholder:"cgroupfs" help:"cgroupfs or systemd, where the runtime does not say."`
 	CgroupRoot               *string        `group:"Runtime" field:"cgroupRoot" placeholder:"CGROUP" help:"Cgroup to put pods under."`
 	SeccompDefault           *bool          `group:"Runtime" field:"seccompDefault" help:"Use the runtime's seccomp profile where none is named."`
+	AllowedUnsafeSysctls     []string       `group:"Runtime" field:"allowedUnsafeSysctls" placeholder:"NAME" help:"Sysctls that pods may set beside the safe ones; a name may end in *."`
 	PodMaxPids               *int64         `group:"Runtime" field:"podPidsLimit" placeholder:"-1" help:"Processes in one pod; -1 is no limit."`
 	PodInfraContainerImage   string         `group:"Runtime" placeholder:"IMAGE" help:"Sandbox image that is never collected."`
 	ParallelStarts           int            `group:"Runtime" placeholder:"N" help:"Pods being started at once; 0 lets podd choose."`

@@ -33,7 +33,6 @@ type knownFlag struct {
 // (cmd/kubelet/app/options and what its libraries register). With a field, a
 // value is checked and refused like the field; without one it is only named.
 var knownFlags = []knownFlag{
-	{"allowed-unsafe-sysctls", list, "allowedUnsafeSysctls"},
 	{"anonymous-auth", boolean, "authentication.anonymous.enabled"},
 	{"authentication-token-webhook", boolean, "authentication.webhook.enabled"},
 	{"authentication-token-webhook-cache-ttl", duration, "authentication.webhook.cacheTTL"},

@@ -22,6 +22,7 @@ func (r *resolving) runtime(c *Config) {
 	c.CgroupRoot = k.CgroupRoot
 	c.SandboxImage = f.PodInfraContainerImage
 	c.SeccompDefault = orNil(k.SeccompDefault, d.SeccompDefault)
+	c.UnsafeSysctls = k.AllowedUnsafeSysctls
 	c.MaxRestartPeriod = d.CrashLoopBackOff.MaxContainerRestartPeriod.Duration
 	if p := k.CrashLoopBackOff.MaxContainerRestartPeriod; p != nil && p.Duration != 0 {
 		c.MaxRestartPeriod = p.Duration

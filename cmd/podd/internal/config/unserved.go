@@ -19,7 +19,7 @@ var served = set(
 	"fileCheckFrequency", "httpCheckFrequency", "syncFrequency",
 	"containerRuntimeEndpoint", "imageServiceEndpoint", "runtimeRequestTimeout",
 	"podLogsDir", "containerLogMaxSize", "containerLogMaxFiles", "containerLogMonitorInterval", "maxPods", "cgroupDriver", "cgroupRoot",
-	"seccompDefault", "failCgroupV1", "failSwapOn", "memorySwap.swapBehavior",
+	"seccompDefault", "allowedUnsafeSysctls", "failCgroupV1", "failSwapOn", "memorySwap.swapBehavior",
 	"crashLoopBackOff.maxContainerRestartPeriod", "runOnce",
 	"serializeImagePulls", "maxParallelImagePulls", "registryPullQPS", "registryBurst",
 	"clusterDNS", "clusterDomain", "resolvConf",

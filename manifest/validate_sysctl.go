@@ -1,0 +1,40 @@
+package manifest
+
+import (
+	"fmt"
+	"regexp"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// A name is parts with one dot or slash between them: it becomes a path below
+// /proc/sys, and cannot lead out of there.
+const (
+	sysctlPart      = `[a-z0-9]([-_a-z0-9]*[a-z0-9])?`
+	maxSysctlLetter = 253
+)
+
+var sysctlPattern = regexp.MustCompile(`^(` + sysctlPart + `[\./])*` + sysctlPart + `$`)
+
+func validateSysctls(spec *v1.PodSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	set := map[string]bool{}
+	for i, s := range spec.SecurityContext.Sysctls {
+		at := path.Index(i).Child("name")
+		name := SysctlName(s.Name)
+		errs = append(errs, noNUL(path.Index(i).Child("value"), s.Value)...)
+		switch host := ofHost(s.Name, spec); {
+		case s.Name == "":
+			errs = append(errs, field.Required(at, ""))
+		case len(s.Name) > maxSysctlLetter || !sysctlPattern.MatchString(s.Name):
+			errs = append(errs, field.Invalid(at, s.Name, "is not the name of a sysctl, such as net.ipv4.tcp_syncookies"))
+		case set[name]:
+			errs = append(errs, field.Duplicate(at, s.Name))
+		case host != "":
+			errs = append(errs, field.Invalid(at, s.Name, fmt.Sprintf("would be the node's own, since %s is true", host)))
+		}
+		set[name] = true
+	}
+	return errs
+}

@@ -1,0 +1,50 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"podd/manifest"
+)
+
+// TestMachine: what a machine is asked for and may not have. want is the reason
+// and a part of the message, "" is that the pod is admitted.
+func TestMachine(t *testing.T) {
+	const pod = "containers: [{name: c, image: i}]"
+	sysctl := func(name string) string {
+		return pod + ", securityContext: {sysctls: [{name: " + name + ", value: '1'}]}"
+	}
+	tests := map[string]struct {
+		machine      Machine
+		spec         string
+		reason, says string
+	}{
+		"nothing":               {spec: pod},
+		"a safe sysctl":         {spec: sysctl("net.ipv4.tcp_syncookies")},
+		"one with slashes":      {spec: sysctl("net/ipv4/tcp_syncookies")},
+		"an unsafe one":         {spec: sysctl("net.core.somaxconn"), reason: "SysctlForbidden", says: "net.core.somaxconn"},
+		"an allowed one":        {Machine{UnsafeSysctls: []string{"net.core.somaxconn"}}, sysctl("net.core.somaxconn"), "", ""},
+		"allowed with its like": {Machine{UnsafeSysctls: []string{"net.core.*"}}, sysctl("net/core/somaxconn"), "", ""},
+		"another than allowed":  {Machine{UnsafeSysctls: []string{"net.core.*"}}, sysctl("net.ipv4.ip_forward"), "SysctlForbidden", "--allowed-unsafe-sysctls"},
+		"longer than allowed":   {Machine{UnsafeSysctls: []string{"kernel.msg"}}, sysctl("kernel.msgmax"), "SysctlForbidden", "kernel.msgmax"},
+		"one of the machine":    {spec: sysctl("kernel.core_pattern"), reason: "SysctlForbidden", says: "kernel.core_pattern"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			text := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {" + tt.spec + "}\n"
+			f := manifest.Decode([]byte(text), manifest.Options{Path: "f", Node: "n"})
+			if f.Refused() || len(f.Pods) != 1 {
+				t.Fatalf("%s: %v", text, f.Problems)
+			}
+			p := f.Pods[0]
+			got := Admission([]Claimant{{Key: p.Key, Wants: p}}, Limits{Machine: tt.machine})[p.Key]
+			want := Verdict{}
+			if tt.reason != "" {
+				want = Verdict{Answer: Reject, Reason: tt.reason}
+			}
+			if got.Answer != want.Answer || got.Reason != want.Reason || !strings.Contains(got.Message, tt.says) {
+				t.Errorf("got %+v, want %+v with %q", got, want, tt.says)
+			}
+		})
+	}
+}
