@@ -142,6 +142,8 @@ var stricter = []exception{
 	{"spec.volumes[].hostPath.path", "it would be relative to where the runtime was started", false},
 	{"spec.volumes[].emptyDir.medium", "the kubelet finds out when it mounts it", false},
 	{"spec.securityContext.sysctls[].name", "two names can be one, with dots and with slashes", false},
+	{"spec.securityContext.seccompProfile.localhostProfile", "it must not name the directory of the profiles", false},
+	{"spec.containers[].securityContext.seccompProfile.localhostProfile", "it must not name the directory of the profiles", false},
 	{"spec.containers[].volumeMounts[].mountPath", "two paths can be one, /a and /a/", false},
 }
 

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -57,12 +58,23 @@ func validateSeccomp(p *v1.SeccompProfile, path *field.Path) field.ErrorList {
 	local := p.Type == v1.SeccompProfileTypeLocalhost
 	errs := oneOf(path.Child("type"), p.Type, v1.SeccompProfileTypeRuntimeDefault, v1.SeccompProfileTypeUnconfined, v1.SeccompProfileTypeLocalhost)
 	switch {
-	case local && p.LocalhostProfile == nil:
+	case local && (p.LocalhostProfile == nil || *p.LocalhostProfile == ""):
 		errs = append(errs, field.Required(path.Child("localhostProfile"), "type Localhost needs one"))
 	case !local && p.LocalhostProfile != nil:
 		errs = append(errs, field.Forbidden(path.Child("localhostProfile"), "only type Localhost has one"))
 	case local:
-		errs = append(errs, field.Forbidden(path.Child("type"), "Localhost is not served by podd yet; use RuntimeDefault or Unconfined"))
+		errs = append(errs, validateBelow(*p.LocalhostProfile, path.Child("localhostProfile"))...)
 	}
 	return errs
+}
+
+// validateBelow checks a path below a directory of the node's.
+func validateBelow(name string, path *field.Path) field.ErrorList {
+	switch {
+	case strings.HasPrefix(name, "/"):
+		return field.ErrorList{field.Invalid(path, name, "must not begin with /")}
+	case slices.Contains(strings.Split(name, "/"), ".."):
+		return field.ErrorList{field.Invalid(path, name, "must not have a .. in it")}
+	}
+	return noNUL(path, name)
 }

@@ -165,7 +165,9 @@ func (e *Effects) do(ctx context.Context, a plan.Action, s scene) fact {
 		_, f.err = e.Disk.Prepare(ctx, s.desired, s.files(s.desired))
 	case plan.CheckVolumes:
 		p := s.version(a)
-		f.err = e.Disk.Check(ctx, p, s.files(p))
+		if f.err = e.Disk.Check(ctx, p, s.files(p)); f.err == nil {
+			f.err = checkProfiles(p, s.node)
+		}
 	case plan.RunSandbox:
 		f.sandbox, f.err = e.runSandbox(ctx, s, a)
 	case plan.StartContainer:

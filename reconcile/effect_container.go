@@ -94,6 +94,9 @@ func (e *Effects) containerInput(ctx context.Context, s scene, a plan.StartConta
 		return nil, in, err
 	}
 	c, kind, index := findContainer(s.desired.Spec, a.Container)
+	if err := checkProfile(&s.desired.Spec.Spec, c, s.node); err != nil {
+		return nil, in, err
+	}
 	message, err := e.Disk.MakeMessage(s.desired.UID, a.Container, a.Attempt)
 	if err != nil {
 		return nil, in, fmt.Errorf("making the file for the termination message of container %s: %w", a.Container, err)

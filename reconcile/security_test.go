@@ -1,6 +1,8 @@
 package reconcile_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"podd/manifest"
+	"podd/reconcile"
 	"podd/runtime/runtimetest"
 )
 
@@ -76,5 +80,57 @@ containers:
 		m.AddImage(runtimetest.Image{Name: "web:1", UID: new(int64(1000))})
 		m.pass(2 * time.Minute)
 		m.is("web 0 ready", "web/side 0 running", "web/app 0 running")
+	})
+}
+
+// TestSeccompFile: a profile that is not there, or holds nothing, is waited for,
+// and keeps an edit from taking over.
+func TestSeccompFile(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		dir := filepath.Join(m.root, "seccomp")
+		m.options = func(o *reconcile.Options) { o.Render.SeccompDir = dir }
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		profiled := func(file string) *manifest.Pod {
+			return pod(t, "web", `containers: [{name: app, image: "web:1", securityContext: {seccompProfile: {type: Localhost, localhostProfile: `+file+`}}}]`)
+		}
+		write := func(file, text string) {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.start()
+		m.want(profiled("a.json"))
+		m.settle()
+		m.is("web 0 ready")
+		step := m.report("web").Decision.Steps[0]
+		if !step.Problem || step.Reason != "CreateContainerConfigError" || !strings.Contains(step.Why, filepath.Join(dir, "a.json")+", is not there") {
+			t.Errorf("without: %+v", step)
+		}
+		write("a.json", "")
+		m.pass(time.Minute)
+		if step = m.report("web").Decision.Steps[0]; !strings.Contains(step.Why, "is empty") {
+			t.Errorf("empty: %+v", step)
+		}
+		write("a.json", "{}")
+		m.pass(2 * time.Minute)
+		m.is("web 0 ready", "web/app 0 running")
+		if got := m.created("app")[0].GetLinux().GetSecurityContext().GetSeccomp().GetLocalhostRef(); got != filepath.Join(dir, "a.json") {
+			t.Errorf("the profile is %s", got)
+		}
+		m.Forget()
+		m.want(profiled("b.json"))
+		m.settle()
+		m.did()
+		if why := m.why("web"); !strings.Contains(why, "b.json, is not there") || !strings.Contains(why, "runs on") {
+			t.Errorf("why: %q", why)
+		}
+		write("b.json", "{}")
+		m.pass(2 * time.Minute)
+		m.is("web 0 ready", "web/app 0 running")
+		if got := len(m.created("app")); got != 1 {
+			t.Errorf("the edit started %d times", got)
+		}
 	})
 }

@@ -52,7 +52,7 @@ func renderNode(cfg *config.Config, instance string) (render.Node, error) {
 		PodPids:      cfg.PodPids, HugePageSizes: cgroup.HugePageSizes(),
 		SELinux: machine.SELinux,
 		DNS:     dns, ClusterDNS: cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain,
-		SeccompDefault: cfg.SeccompDefault,
+		SeccompDefault: cfg.SeccompDefault, SeccompDir: filepath.Join(cfg.RootDir, "seccomp"),
 	}, nil
 }
 

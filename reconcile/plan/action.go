@@ -37,7 +37,7 @@ type UpdateVolumes struct {
 }
 
 // CheckVolumes looks, making nothing, whether a version that is to take over
-// could have its volumes.
+// could have its volumes and the files of its profiles.
 type CheckVolumes struct {
 	UID  types.UID
 	Hash string

@@ -116,10 +116,10 @@ func (f *facts) successorWaits(d *Decision) (why string, problem bool) {
 	return why, problem
 }
 
-// volumesWait names what keeps a version to come from having its volumes; ""
-// means nothing.
+// volumesWait names what keeps a version to come from having its volumes and the
+// files of its profiles; "" means nothing.
 func (f *facts) volumesWait(d *Decision, p *manifest.Pod) (why string, problem bool) {
-	if len(p.Spec.Spec.Volumes) == 0 {
+	if !manifest.NeedsFiles(p) {
 		return "", false
 	}
 	var fail Failure

@@ -6,6 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/manifest"
 )
 
 // Parts of /proc and /sys that tell of the host or change it; the same list as
@@ -37,11 +39,23 @@ func seccomp(n Node, p *v1.SeccompProfile) *cri.SecurityProfile {
 		}
 		return &cri.SecurityProfile{
 			ProfileType:  cri.SecurityProfile_Localhost,
-			LocalhostRef: path.Join(n.SeccompDir, path.Join("/", name)),
+			LocalhostRef: seccompFile(n, name),
 		}
 	}
 	return &cri.SecurityProfile{ProfileType: cri.SecurityProfile_Unconfined}
 }
+
+// SeccompFile is the path of the file that a container's seccomp profile is in;
+// "" when it is in none.
+func SeccompFile(spec *v1.PodSpec, c *v1.Container, n Node) string {
+	name, ok := manifest.LocalSeccomp(spec, c)
+	if !ok {
+		return ""
+	}
+	return seccompFile(n, name)
+}
+
+func seccompFile(n Node, name string) string { return path.Join(n.SeccompDir, path.Join("/", name)) }
 
 // apparmor is the container's profile and its older text form; nil and "" leave
 // the choice to the runtime. The annotation of before 1.30 still counts, after

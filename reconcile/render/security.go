@@ -5,6 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/manifest"
 )
 
 // sandboxSecurity is the security context of the sandbox's own process. Its
@@ -72,7 +74,7 @@ func effective(spec *v1.PodSpec, c *v1.Container) v1.SecurityContext {
 	sc.RunAsUser = first(sc.RunAsUser, pod.RunAsUser)
 	sc.RunAsGroup = first(sc.RunAsGroup, pod.RunAsGroup)
 	sc.RunAsNonRoot = first(sc.RunAsNonRoot, pod.RunAsNonRoot)
-	sc.SeccompProfile = first(sc.SeccompProfile, pod.SeccompProfile)
+	sc.SeccompProfile = manifest.SeccompProfile(spec, c)
 	return sc
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -133,5 +134,32 @@ func TestSysctls(t *testing.T) {
 	d.untilProblem("web", "net.core.somaxconn", "runs on")
 	if now := d.runs("web", "main"); now != was {
 		t.Errorf("it is now %+v, was %+v", now, was)
+	}
+}
+
+// TestSeccompLocalhost: a profile from a file takes effect, and is waited for.
+func TestSeccompLocalhost(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	p := d.pod("web", shell("main", tell("web", "mkdir /tmp/x; echo $?")+serve("web")))
+	p.Spec.SecurityContext = &v1.PodSecurityContext{SeccompProfile: &v1.SeccompProfile{
+		Type: v1.SeccompProfileTypeLocalhost, LocalhostProfile: new("own/nomkdir.json"),
+	}}
+	d.apply(p)
+	file := filepath.Join(d.root(), "seccomp/own/nomkdir.json")
+	d.untilProblem("web", "CreateContainerConfigError", file)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const profile = `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["mkdir","mkdirat"],"action":"SCMP_ACT_ERRNO"}]}`
+	if err := os.WriteFile(file, []byte(profile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.untilApplied("web")
+	if got := d.told("web"); !strings.HasSuffix(got, "\n1") {
+		t.Errorf("inside, mkdir tells %q", got)
+	}
+	if got := processStatus(t, d.runs("web", "main").PID, "Seccomp"); got != "2" {
+		t.Errorf("its seccomp mode is %s", got)
 	}
 }
