@@ -22,6 +22,7 @@ var coarser = []struct {
 	{regexp.MustCompile(`^(spec\.dnsConfig)\.nameservers$`), "$1"},
 	{regexp.MustCompile(`^(spec\.dnsConfig\.options\[\d+\])\.name$`), "$1"},
 	{regexp.MustCompile(`^spec\.shareProcessNamespace$`), "spec.securityContext.shareProcessNamespace"},
+	{regexp.MustCompile(`^spec\.host(PID|IPC)$`), "spec.Host$1"},
 	{regexp.MustCompile(`^(spec\.tolerations\[\d+\])\.value$`), "$1.operator"},
 	{regexp.MustCompile(`^(spec\.tolerations\[\d+\])\.tolerationSeconds$`), "$1.effect"},
 	{regexp.MustCompile(`(\.downwardAPI)\.items\[\d+\]`), "$1"},
@@ -78,13 +79,9 @@ var consequences = []struct{ field, cause string }{
 	{"spec.volumes[].persistentDisk.pdName", "spec.volumes[].gcePersistentDisk"},
 	{"spec.volumes[].persistentDisk.partition", "spec.volumes[].gcePersistentDisk"},
 	{"spec.volumes[].name", "spec.volumes[].iscsi"},
-	{"spec.containers[].securityContext.appArmorProfile.type", "spec.securityContext.appArmorProfile"},
 	{"spec.nodeName", "spec.schedulingGates"},
-	{"spec.hostNetwork", "spec.hostUsers"},
 	{"spec.hostNetwork", "spec.securityContext.windowsOptions"},
 	{"spec.hostNetwork", "spec.containers[].securityContext.windowsOptions"},
-	{"spec.HostPID", "spec.hostUsers"},
-	{"spec.HostIPC", "spec.hostUsers"},
 	{"spec.", "spec.os.name"}, // what Windows has not
 }
 

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 )
@@ -37,4 +38,34 @@ func NeedsFiles(p *Pod) bool {
 	spec := &p.Spec.Spec
 	local := func(c v1.Container) bool { _, ok := LocalSeccomp(spec, &c); return ok }
 	return len(spec.Volumes) > 0 || slices.ContainsFunc(spec.InitContainers, local) || slices.ContainsFunc(spec.Containers, local)
+}
+
+// AppArmorProfile is a container's profile, nil for none. The annotation of
+// before 1.30 still counts, after the container's field and before the pod's.
+func AppArmorProfile(pod *v1.Pod, c *v1.Container) *v1.AppArmorProfile {
+	if sc := c.SecurityContext; sc != nil && sc.AppArmorProfile != nil {
+		return sc.AppArmorProfile
+	}
+	if p := annotatedProfile(pod.Annotations[v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+c.Name]); p != nil {
+		return p
+	}
+	if sc := pod.Spec.SecurityContext; sc != nil {
+		return sc.AppArmorProfile
+	}
+	return nil
+}
+
+// annotatedProfile is nil for what is no profile.
+func annotatedProfile(text string) *v1.AppArmorProfile {
+	switch text {
+	case v1.DeprecatedAppArmorBetaProfileRuntimeDefault:
+		return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeRuntimeDefault}
+	case v1.DeprecatedAppArmorBetaProfileNameUnconfined:
+		return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeUnconfined}
+	}
+	name, ok := strings.CutPrefix(text, v1.DeprecatedAppArmorBetaProfileNamePrefix)
+	if !ok {
+		return nil
+	}
+	return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeLocalhost, LocalhostProfile: &name}
 }

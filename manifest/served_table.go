@@ -6,6 +6,9 @@ const unscheduled = "has no effect; a pod here runs on this node and nowhere els
 // unhooked is said of a hook that Kubernetes takes and that fails each time.
 const unhooked = "no node agent makes such a hook; write exec, httpGet or sleep"
 
+// forWindows is said of what only a node of that system could serve.
+const forWindows = "is for Windows, and this node runs Linux; remove it"
+
 // serverFields are the metadata that an API server puts into a manifest when it
 // is exported; like status they are ignored, whatever they hold.
 var serverFields = []string{
@@ -54,7 +57,7 @@ var servedFields = []row{
 	{"spec.setHostnameAsFQDN", served, ""},
 	{"spec.subdomain", served, ""},
 	{"spec.hostAliases", served, ""},
-	{"spec.hostUsers", only, `true`},
+	{"spec.hostUsers", served, ""},
 	{"spec.preemptionPolicy", only, `"PreemptLowerPriority"`},
 	{"spec.os.name", only, `"linux"`},
 	{"spec.overhead", only, `{}`},
@@ -72,7 +75,10 @@ var servedFields = []row{
 	{"spec.securityContext.fsGroupChangePolicy", noted, "has no effect; the volumes that podd makes are new with each pod"},
 	{"spec.securityContext.runAsNonRoot", served, ""},
 	{"spec.securityContext.supplementalGroups", served, ""},
-	{"spec.securityContext.supplementalGroupsPolicy", only, `"Merge"`},
+	{"spec.securityContext.supplementalGroupsPolicy", served, ""},
+	{"spec.securityContext.seLinuxOptions", served, ""},
+	{"spec.securityContext.appArmorProfile", served, ""},
+	{"spec.securityContext.windowsOptions", refused, forWindows},
 	{"spec.securityContext.seccompProfile", served, ""},
 	{"spec.securityContext.sysctls", served, ""},
 
@@ -154,5 +160,8 @@ var servedContainerFields = []row{
 	{"securityContext.readOnlyRootFilesystem", served, ""},
 	{"securityContext.allowPrivilegeEscalation", served, ""},
 	{"securityContext.seccompProfile", served, ""},
-	{"securityContext.procMount", only, `"Default"`},
+	{"securityContext.procMount", served, ""},
+	{"securityContext.seLinuxOptions", served, ""},
+	{"securityContext.appArmorProfile", served, ""},
+	{"securityContext.windowsOptions", refused, forWindows},
 }

@@ -119,6 +119,7 @@ func validateSpec(spec *v1.PodSpec, node string, path *field.Path) field.ErrorLi
 	for i, gate := range spec.ReadinessGates {
 		errs = append(errs, invalid(path.Child("readinessGates").Index(i).Child("conditionType"), string(gate.ConditionType), validation.IsQualifiedName(string(gate.ConditionType)))...)
 	}
+	errs = append(errs, validateUserNamespace(spec, path)...)
 	errs = append(errs, validateHostAliases(spec.HostAliases, path.Child("hostAliases"))...)
 	if name := spec.ServiceAccountName; name != "" {
 		errs = append(errs, invalid(path.Child("serviceAccountName"), name, apivalidation.ValidateServiceAccountName(name, false))...)

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"path"
@@ -64,14 +65,11 @@ func deletionCost(text string) bool {
 
 // seccompOf is the profile of a container, and where it stands.
 func seccompOf(spec *v1.PodSpec, name string) (*v1.SeccompProfile, *field.Path) {
-	for _, l := range containerLists(spec) {
-		for i := range l.containers {
-			if c := &l.containers[i]; c.Name == name && c.SecurityContext != nil {
-				return c.SecurityContext.SeccompProfile, l.path.Index(i).Child("securityContext", "seccompProfile")
-			}
-		}
+	c, at := findContainer(spec, name)
+	if c == nil || c.SecurityContext == nil {
+		return nil, nil
 	}
-	return nil, nil
+	return c.SecurityContext.SeccompProfile, at.Child("securityContext", "seccompProfile")
 }
 
 // validateSeccompText checks an annotation of before 1.19, which says nothing
@@ -104,20 +102,40 @@ func validateSeccompText(text string, p *v1.SeccompProfile, at, where *field.Pat
 	return errs
 }
 
-// validateAppArmorText checks an annotation of before 1.30.
+// validateAppArmorText checks an annotation of before 1.30: a profile of a
+// container that there is, and the one that its field names, if it has one.
 func validateAppArmorText(spec *v1.PodSpec, container, text string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if !slices.ContainsFunc(containerLists(spec), func(l containerList) bool {
-		return slices.ContainsFunc(l.containers, func(c v1.Container) bool { return c.Name == container })
-	}) {
+	c, where := findContainer(spec, container)
+	p := annotatedProfile(text)
+	if c == nil {
 		errs = append(errs, field.Invalid(at, container, "is no container of this pod"))
+	} else {
+		fields := spec.SecurityContext.AppArmorProfile
+		if c.SecurityContext != nil {
+			fields = cmp.Or(c.SecurityContext.AppArmorProfile, fields)
+		}
+		errs = append(errs, agreeAppArmor(p, fields, where.Child("securityContext", "appArmorProfile"))...)
 	}
 	switch {
-	case text == "", text == v1.DeprecatedAppArmorBetaProfileRuntimeDefault, text == v1.DeprecatedAppArmorBetaProfileNameUnconfined:
-	case !strings.HasPrefix(text, v1.DeprecatedAppArmorBetaProfileNamePrefix):
+	case p == nil && text != "":
 		errs = append(errs, field.Invalid(at, text, "is no AppArmor profile; use the field appArmorProfile"))
+	case p != nil && p.LocalhostProfile != nil:
+		errs = append(errs, validateAppArmorName(*p.LocalhostProfile, at)...)
 	}
 	return errs
+}
+
+// findContainer is the container of a name, and where it stands.
+func findContainer(spec *v1.PodSpec, name string) (*v1.Container, *field.Path) {
+	for _, l := range containerLists(spec) {
+		for i := range l.containers {
+			if l.containers[i].Name == name {
+				return &l.containers[i], l.path.Index(i)
+			}
+		}
+	}
+	return nil, nil
 }
 
 // containerList is one of a pod's lists of containers.

@@ -20,7 +20,7 @@ func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	regular := hostPorts{}
 	for i := range spec.Containers {
 		c, at := &spec.Containers[i], path.Child("containers").Index(i)
-		errs = append(errs, validateContainer(c, volumes, names, at)...)
+		errs = append(errs, validateContainer(c, !HasUserNamespace(spec), volumes, names, at)...)
 		errs = append(errs, validateProbes(c, at)...)
 		errs = append(errs, validateLifecycle(c.Lifecycle, *spec.TerminationGracePeriodSeconds, at.Child("lifecycle"))...)
 		errs = append(errs, regular.add(c.Ports, spec.HostNetwork, at.Child("ports"))...)
@@ -30,7 +30,7 @@ func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	}
 	for i := range spec.InitContainers {
 		c, at := &spec.InitContainers[i], path.Child("initContainers").Index(i)
-		errs = append(errs, validateContainer(c, volumes, names, at)...)
+		errs = append(errs, validateContainer(c, !HasUserNamespace(spec), volumes, names, at)...)
 		// Init containers run one by one, so each has the ports for itself.
 		errs = append(errs, hostPorts{}.add(c.Ports, false, at.Child("ports"))...)
 		if IsSidecar(c) {
@@ -47,7 +47,7 @@ func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateContainer(c *v1.Container, volumes, names map[string]bool, path *field.Path) field.ErrorList {
+func validateContainer(c *v1.Container, hostUsers bool, volumes, names map[string]bool, path *field.Path) field.ErrorList {
 	errs := validateName(c.Name, names, path.Child("name"))
 	switch {
 	case c.Image == "":
@@ -70,7 +70,7 @@ func validateContainer(c *v1.Container, volumes, names map[string]bool, path *fi
 	errs = append(errs, validateResources(&c.Resources, path.Child("resources"))...)
 	errs = append(errs, validateResize(c.ResizePolicy, path.Child("resizePolicy"))...)
 	errs = append(errs, validateMounts(c.VolumeMounts, volumes, path.Child("volumeMounts"))...)
-	return append(errs, validateSecurity(c.SecurityContext, path.Child("securityContext"))...)
+	return append(errs, validateSecurity(c.SecurityContext, hostUsers, path.Child("securityContext"))...)
 }
 
 // validateName checks a label-shaped name that must differ from those in taken,

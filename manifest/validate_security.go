@@ -21,16 +21,45 @@ func validatePodSecurity(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 		errs = append(errs, oneOf(path.Child("fsGroupChangePolicy"), *p, v1.FSGroupChangeAlways, v1.FSGroupChangeOnRootMismatch)...)
 	}
 	errs = append(errs, validateSysctls(spec, path.Child("sysctls"))...)
+	if p := sc.SupplementalGroupsPolicy; p != nil {
+		errs = append(errs, oneOf(path.Child("supplementalGroupsPolicy"), *p, v1.SupplementalGroupsPolicyMerge, v1.SupplementalGroupsPolicyStrict)...)
+	}
+	errs = append(errs, validateAppArmor(sc.AppArmorProfile, path.Child("appArmorProfile"))...)
 	return append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)
 }
 
-func validateSecurity(sc *v1.SecurityContext, path *field.Path) field.ErrorList {
+// validateUserNamespace: what is the node's knows only the node's users.
+func validateUserNamespace(spec *v1.PodSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if !HasUserNamespace(spec) {
+		return nil
+	}
+	for _, host := range []struct {
+		field string
+		on    bool
+	}{{"hostNetwork", spec.HostNetwork}, {"hostPID", spec.HostPID}, {"hostIPC", spec.HostIPC}} {
+		if host.on {
+			errs = append(errs, field.Forbidden(path.Child(host.field), "cannot be true beside hostUsers: false"))
+		}
+	}
+	return errs
+}
+
+func validateSecurity(sc *v1.SecurityContext, hostUsers bool, path *field.Path) field.ErrorList {
 	if sc == nil {
 		return nil
 	}
 	errs := validateID(path.Child("runAsUser"), sc.RunAsUser, validation.IsValidUserID)
 	errs = append(errs, validateID(path.Child("runAsGroup"), sc.RunAsGroup, validation.IsValidGroupID)...)
 	errs = append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)
+	errs = append(errs, validateAppArmor(sc.AppArmorProfile, path.Child("appArmorProfile"))...)
+	if p := sc.ProcMount; p != nil {
+		at := path.Child("procMount")
+		errs = append(errs, oneOf(at, *p, v1.DefaultProcMount, v1.UnmaskedProcMount)...)
+		if *p == v1.UnmaskedProcMount && hostUsers {
+			errs = append(errs, field.Invalid(at, *p, "needs hostUsers: false, or the node's own settings could be written"))
+		}
+	}
 	if sc.AllowPrivilegeEscalation == nil || *sc.AllowPrivilegeEscalation {
 		return errs
 	}

@@ -112,6 +112,7 @@ type scene struct {
 	nextSupply *manifest.Supply
 	observed   []runtime.Incarnation
 	node       *render.Node
+	userIDs    uint32 // for a sandbox to be made, see render.SandboxInput
 }
 
 // version is the one of the scene whose volumes are asked about.

@@ -108,9 +108,10 @@ func (e *Effects) containerInput(ctx context.Context, s scene, a plan.StartConta
 	in = render.ContainerInput{
 		Pod: s.desired, Container: c, Node: *s.node, Supply: s.supply, Attempt: a.Attempt,
 		Image: a.ImageRef, ImageUser: user, PodIPs: ips, Volumes: volumes, HostsFile: hosts, TerminationLog: message,
-		BackoffStep: a.Backoff, Kind: string(kind), Index: index,
+		UserIDs: sandbox.UserIDs(), BackoffStep: a.Backoff, Kind: string(kind), Index: index,
 	}
-	return render.Sandbox(s.desired, *s.node, sandbox.Attempt), in, nil
+	config, err := render.Sandbox(render.SandboxInput{Pod: s.desired, Node: *s.node, Attempt: sandbox.Attempt, UserIDs: in.UserIDs})
+	return config, in, err
 }
 
 // imageUser is who the image runs as. It is asked for before every start and of

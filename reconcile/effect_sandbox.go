@@ -46,7 +46,10 @@ func (e *Effects) reserveSandbox(ctx context.Context, s scene, attempt uint32) (
 	retry := time.NewTicker(reservedRetry)
 	defer retry.Stop()
 	for since := time.Now(); ; {
-		config := render.Sandbox(s.desired, *s.node, attempt)
+		config, err := render.Sandbox(render.SandboxInput{Pod: s.desired, Node: *s.node, Attempt: attempt, UserIDs: s.userIDs})
+		if err != nil {
+			return "", err
+		}
 		made, done := whole(ctx)
 		id, err := e.Runtime.RunPodSandbox(made, config, "")
 		done()

@@ -18,7 +18,7 @@ func (r *Router) orderAll() {
 func (r *Router) order(key types.NamespacedName, e *entry, v plan.Verdict) {
 	o, was := r.compose(key, e, v), e.order
 	if was.seq > 0 && was.desired == o.desired && was.certain == o.certain && was.verdict == o.verdict &&
-		was.supply == o.supply && was.earlier == o.earlier && was.earlierSupply == o.earlierSupply && was.node == o.node && was.runtime == o.runtime && was.render == o.render && was.hurry == o.hurry {
+		was.supply == o.supply && was.earlier == o.earlier && was.earlierSupply == o.earlierSupply && was.node == o.node && was.runtime == o.runtime && was.render == o.render && was.hurry == o.hurry && was.userIDs == o.userIDs {
 		return
 	}
 	if was.seq == 0 && r.seen {
@@ -41,6 +41,7 @@ func (r *Router) compose(key types.NamespacedName, e *entry, v plan.Verdict) ord
 			e.admit(o.desired)
 		}
 	}
+	o.userIDs = r.userIDs(key, e, o.desired)
 	r.supply(key, e, &o)
 	o.certain = o.desired == nil && r.certain(e)
 	return o

@@ -134,3 +134,80 @@ func TestSeccompFile(t *testing.T) {
 		}
 	})
 }
+
+// sandboxes are the configs of a pod's sandboxes, in the order they were made.
+func (m *machine) sandboxes(name string) []*cri.PodSandboxConfig {
+	var all []*cri.PodSandboxConfig
+	for _, c := range m.Calls("RunPodSandbox") {
+		if q := c.Request.(*cri.RunPodSandboxRequest); c.Err == nil && q.GetConfig().GetMetadata().GetName() == name {
+			all = append(all, q.GetConfig())
+		}
+	}
+	return all
+}
+
+// ids is the first of the node's ids that a config maps; 0 for none.
+func ids(o *cri.NamespaceOption) uint32 {
+	if o.GetUsernsOptions().GetMode() != cri.NamespaceMode_POD || len(o.GetUsernsOptions().GetUids()) != 1 {
+		return 0
+	}
+	return o.GetUsernsOptions().GetUids()[0].GetHostId()
+}
+
+// TestUserIDs: each pod has users of its own, one and the same in its sandbox,
+// its containers and its mounts, over restarts of containers and of podd.
+func TestUserIDs(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		own := func(name, image string) *manifest.Pod {
+			return pod(t, name, "hostUsers: false\nvolumes: [{name: v}]\ncontainers: [{name: "+name+", image: "+image+", volumeMounts: [{name: v, mountPath: /v}]}]")
+		}
+		a, b, c := own("a", "web:1"), own("b", "web:1"), own("c", "web:1")
+		m.start()
+		m.want(a, b, pod(t, "host", `containers: [{name: host, image: "web:1"}]`))
+		m.settle()
+		check := func(name string, want uint32) {
+			t.Helper()
+			all := m.sandboxes(name)
+			got := ids(all[len(all)-1].GetLinux().GetSecurityContext().GetNamespaceOptions())
+			if got != want {
+				t.Errorf("%s has ids from %d, want %d", name, got, want)
+			}
+			for _, c := range m.created(name) {
+				if inside := ids(c.GetLinux().GetSecurityContext().GetNamespaceOptions()); inside != want {
+					t.Errorf("a container of %s has ids from %d, want %d", name, inside, want)
+				}
+				for _, mount := range c.GetMounts() {
+					if (len(mount.GetUidMappings()) > 0) != (want > 0) || want > 0 && mount.GetUidMappings()[0].GetHostId() != want {
+						t.Errorf("%s: %s is mapped by %v", name, mount.GetContainerPath(), mount.GetUidMappings())
+					}
+				}
+			}
+		}
+		first := m.sandboxes("a")[0].GetLinux().GetSecurityContext().GetNamespaceOptions()
+		one := ids(first)
+		two := 3*uint32(65536) - one
+		if one != 65536 && one != 2*65536 {
+			t.Fatalf("a has ids from %d", one)
+		}
+		check("b", two)
+		check("host", 0)
+		m.Exit("default/a/a", 1)
+		m.settle()
+		check("a", one)
+		m.restart()
+		m.Exit("default/b/b", 1)
+		m.settle()
+		check("b", two)
+		// A new one is given what nobody has, and an edit keeps what it had.
+		m.want(a, own("b", "web:2"), c)
+		m.settle()
+		check("b", two)
+		check("c", 3*65536)
+		m.want(a, c)
+		m.settle()
+		d := own("d", "web:1")
+		m.want(a, c, d)
+		m.settle()
+		check("d", two)
+	})
+}

@@ -32,6 +32,7 @@ type order struct {
 	node    plan.Node
 	runtime string // its name
 	render  *render.Node
+	userIDs uint32 // see Router.userIDs
 	evict   *plan.Evict
 	restart []string // container names to restart once; "" is all
 	hurry   bool     // see plan.Input
@@ -75,6 +76,7 @@ type worker struct {
 	nextSupply  *manifest.Supply
 	runtimeName string
 	render      *render.Node
+	userIDs     uint32
 	flights     map[string]flight
 	effectEnd   time.Time // of the newest effect: the barrier
 	looked      bool      // the runtime was seen at least once

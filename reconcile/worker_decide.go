@@ -95,6 +95,6 @@ func (w *worker) start(ctx context.Context, a plan.Action) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	w.flights[subject] = flight{a, time.Now(), cancel}
-	s := scene{w.key, w.in.Desired, w.in.Successor, w.supply, w.nextSupply, w.in.Observed, w.render}
+	s := scene{w.key, w.in.Desired, w.in.Successor, w.supply, w.nextSupply, w.in.Observed, w.render, w.userIDs}
 	w.running.Go(func() { w.facts <- w.effects.do(ctx, a, s) })
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func (w *worker) obey(o order) {
-	w.seq, w.runtimeName, w.render = o.seq, o.runtime, o.render
+	w.seq, w.runtimeName, w.render, w.userIDs = o.seq, o.runtime, o.render, o.userIDs
 	w.order = o
 	w.want(o.desired)
 	w.look()

@@ -3,6 +3,7 @@
 package runtime
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,6 +41,16 @@ type Sandbox struct {
 	// Foreign says that another instance, or no podd, made it. Such a sandbox
 	// is looked at and never touched.
 	Foreign bool
+}
+
+// UserIDs is the first of the node's ids that the sandbox's user namespace has;
+// 0: it has none.
+func (s *Sandbox) UserIDs() uint32 {
+	first, err := strconv.ParseUint(s.Annotations[AnnotationUserIDs], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return uint32(first)
 }
 
 // ContainerState is the CRI state of a container.
@@ -154,6 +165,9 @@ const (
 	// AnnotationKind tells init, sidecar and regular containers apart when the
 	// manifest is gone: "init", "sidecar" or "container", and the order.
 	AnnotationKind = "podd/kind"
+	// AnnotationUserIDs holds, on the sandbox of a pod with a user namespace, the
+	// node's id that is its root's: the first of those it has.
+	AnnotationUserIDs = "podd/user-ids"
 	// AnnotationGrace holds the pod's grace in seconds on the sandbox.
 	AnnotationGrace = "podd/grace"
 )

@@ -181,3 +181,9 @@ func hostIPs(given []netip.Addr) []string {
 	}
 	return []string{"127.0.0.1"}
 }
+
+// appArmor reads whether the kernel enforces AppArmor's profiles.
+func appArmor(path string) bool {
+	text, err := os.ReadFile(path)
+	return err == nil && strings.HasPrefix(string(text), "Y")
+}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"podd/manifest"
+	"podd/runtime"
 )
 
 // TestMachine: what a machine is asked for and may not have. want is the reason
@@ -14,20 +15,34 @@ func TestMachine(t *testing.T) {
 	sysctl := func(name string) string {
 		return pod + ", securityContext: {sysctls: [{name: " + name + ", value: '1'}]}"
 	}
+	new2 := runtime.Node{Name: "containerd", Version: "v2.4.2", Reachable: true, SupplementalGroupsPolicy: true, Handlers: map[string]runtime.Handler{"": {UserNamespaces: true}}}
+	old := runtime.Node{Name: "containerd", Version: "1.6.20", Reachable: true}
+	const strict = pod + ", securityContext: {supplementalGroupsPolicy: Strict}"
+	const profiled = "containers: [{name: c, image: i}, {name: d, image: i, securityContext: {appArmorProfile: {type: RuntimeDefault}}}]"
 	tests := map[string]struct {
 		machine      Machine
 		spec         string
 		reason, says string
 	}{
-		"nothing":               {spec: pod},
-		"a safe sysctl":         {spec: sysctl("net.ipv4.tcp_syncookies")},
-		"one with slashes":      {spec: sysctl("net/ipv4/tcp_syncookies")},
-		"an unsafe one":         {spec: sysctl("net.core.somaxconn"), reason: "SysctlForbidden", says: "net.core.somaxconn"},
-		"an allowed one":        {Machine{UnsafeSysctls: []string{"net.core.somaxconn"}}, sysctl("net.core.somaxconn"), "", ""},
-		"allowed with its like": {Machine{UnsafeSysctls: []string{"net.core.*"}}, sysctl("net/core/somaxconn"), "", ""},
-		"another than allowed":  {Machine{UnsafeSysctls: []string{"net.core.*"}}, sysctl("net.ipv4.ip_forward"), "SysctlForbidden", "--allowed-unsafe-sysctls"},
-		"longer than allowed":   {Machine{UnsafeSysctls: []string{"kernel.msg"}}, sysctl("kernel.msgmax"), "SysctlForbidden", "kernel.msgmax"},
-		"one of the machine":    {spec: sysctl("kernel.core_pattern"), reason: "SysctlForbidden", says: "kernel.core_pattern"},
+		"nothing":                     {spec: pod},
+		"a safe sysctl":               {spec: sysctl("net.ipv4.tcp_syncookies")},
+		"one with slashes":            {spec: sysctl("net/ipv4/tcp_syncookies")},
+		"an unsafe one":               {spec: sysctl("net.core.somaxconn"), reason: "SysctlForbidden", says: "net.core.somaxconn"},
+		"an allowed one":              {Machine{UnsafeSysctls: []string{"net.core.somaxconn"}}, sysctl("net.core.somaxconn"), "", ""},
+		"allowed with its like":       {Machine{UnsafeSysctls: []string{"net.core.*"}}, sysctl("net/core/somaxconn"), "", ""},
+		"another than allowed":        {Machine{UnsafeSysctls: []string{"net.core.*"}}, sysctl("net.ipv4.ip_forward"), "SysctlForbidden", "--allowed-unsafe-sysctls"},
+		"longer than allowed":         {Machine{UnsafeSysctls: []string{"kernel.msg"}}, sysctl("kernel.msgmax"), "SysctlForbidden", "kernel.msgmax"},
+		"users of its own":            {Machine{Runtime: new2}, pod + ", hostUsers: false", "", ""},
+		"users of its own, on 1.6":    {Machine{Runtime: old}, pod + ", hostUsers: false", "UserNamespacesNotSupported", "containerd 1.6.20 gives none"},
+		"the node's users":            {Machine{Runtime: old}, pod + ", hostUsers: true", "", ""},
+		"users, nobody was asked":     {spec: pod + ", hostUsers: false"},
+		"strict groups":               {Machine{Runtime: new2}, strict, "", ""},
+		"strict groups, on 1.6":       {Machine{Runtime: old}, strict, "SupplementalGroupsPolicyNotSupported", "containerd 1.6.20"},
+		"merged groups":               {Machine{Runtime: old}, pod + ", securityContext: {supplementalGroupsPolicy: Merge}", "", ""},
+		"a profile":                   {Machine{AppArmor: true}, profiled, "", ""},
+		"a profile without AppArmor":  {Machine{}, profiled, "AppArmor", "container d "},
+		"no profile without AppArmor": {Machine{}, pod + ", securityContext: {appArmorProfile: {type: Unconfined}}", "", ""},
+		"one of the machine":          {spec: sysctl("kernel.core_pattern"), reason: "SysctlForbidden", says: "kernel.core_pattern"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
@@ -47,6 +48,8 @@ type ContainerInput struct {
 	// HostsFile is the host path of the pod's /etc/hosts, and TerminationLog
 	// that of the container's termination message; "" mounts nothing.
 	HostsFile, TerminationLog string
+	// UserIDs is that of the container's sandbox, see SandboxInput.
+	UserIDs uint32
 	// RecursiveReadOnly says that the pod's runtime handler serves such mounts.
 	RecursiveReadOnly bool
 	// BackoffStep is the crash back-off step that this start was made at.
@@ -68,6 +71,9 @@ func Container(in ContainerInput) (*cri.ContainerConfig, error) {
 	}
 	if err := verifyNonRoot(&in); err != nil {
 		return nil, err
+	}
+	if err := checkIDs(&in.Pod.Spec.Spec, in.UserIDs); err != nil {
+		return nil, fmt.Errorf("mapping the users of container %q: %w", c.Name, err)
 	}
 	env, err := newEnvironment(&in)
 	if err != nil {

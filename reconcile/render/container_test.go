@@ -155,7 +155,7 @@ func TestSecurityOfPodAndContainer(t *testing.T) {
 	if s = containerSecurity(&in); len(s.MaskedPaths)+len(s.ReadonlyPaths) != 0 || !s.Privileged || s.NoNewPrivs {
 		t.Errorf("privileged, unmasked: got %v", s)
 	}
-	if b := sandboxSecurity(in.Pod.Spec); !b.Privileged || b.RunAsUser.Value != 1 || b.Seccomp.ProfileType != cri.SecurityProfile_RuntimeDefault {
+	if b := sandboxSecurity(in.Pod.Spec, 0); !b.Privileged || b.RunAsUser.Value != 1 || b.Seccomp.ProfileType != cri.SecurityProfile_RuntimeDefault {
 		t.Errorf("sandbox: got %v", b)
 	}
 }
@@ -222,7 +222,7 @@ func TestInstanceLabel(t *testing.T) {
 	in := inputOf(v1.Container{})
 	in.Node.Instance = "i1"
 	c, err := Container(in)
-	if err != nil || c.Labels[runtime.LabelInstance] != "i1" || Sandbox(in.Pod, in.Node, 0).Labels[runtime.LabelInstance] != "i1" {
+	if err != nil || c.Labels[runtime.LabelInstance] != "i1" || sandbox(t, in.Pod, in.Node, 0).Labels[runtime.LabelInstance] != "i1" {
 		t.Errorf("got %v, %v; want the instance on container and sandbox", c.GetLabels(), err)
 	}
 }

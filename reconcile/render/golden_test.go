@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/manifest"
 )
@@ -121,7 +122,7 @@ func goldenNode(name string) Node {
 
 func messages(t *testing.T, p *manifest.Pod, n Node) []proto.Message {
 	t.Helper()
-	all := []proto.Message{Sandbox(p, n, 1)}
+	all := []proto.Message{sandbox(t, p, n, 1)}
 	spec := &p.Spec.Spec
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
@@ -135,10 +136,22 @@ func messages(t *testing.T, p *manifest.Pod, n Node) []proto.Message {
 	return all
 }
 
+// hostIDs are those of a golden pod with a user namespace.
+const hostIDs = 3 * IDsPerPod
+
+func sandbox(t *testing.T, p *manifest.Pod, n Node, attempt uint32) *cri.PodSandboxConfig {
+	t.Helper()
+	config, err := Sandbox(SandboxInput{Pod: p, Node: n, Attempt: attempt, UserIDs: hostIDs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
 func inputFor(p *manifest.Pod, n Node, c *v1.Container) ContainerInput {
 	in := ContainerInput{
 		Pod: p, Container: c, Node: n, Attempt: 2, Image: "sha256:feed", BackoffStep: 1,
-		ImageUser: &ImageUser{}, Volumes: map[string]string{}, Supply: supplies[p.Key],
+		UserIDs: hostIDs, ImageUser: &ImageUser{}, Volumes: map[string]string{}, Supply: supplies[p.Key],
 	}
 	if !p.Spec.Spec.HostNetwork {
 		in.PodIPs = []string{"10.88.0.3", "fd00::3"}

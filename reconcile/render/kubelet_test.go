@@ -108,7 +108,7 @@ func readKubelet(t *testing.T) (lines []kubeletLine) {
 // compareKubelet says what differs of the configs of one pod.
 func compareKubelet(t *testing.T, p *manifest.Pod, n Node, l kubeletLine) (list []string) {
 	t.Helper()
-	differing("sandbox", l.Sandbox, neutral(t, p, Sandbox(p, n, 0)), &list)
+	differing("sandbox", l.Sandbox, neutral(t, p, sandbox(t, p, n, 0)), &list)
 	made := map[string]map[string]any{}
 	spec := &p.Spec.Spec
 	for _, all := range [][]v1.Container{spec.InitContainers, spec.Containers} {
@@ -135,7 +135,7 @@ func compareKubelet(t *testing.T, p *manifest.Pod, n Node, l kubeletLine) (list 
 func kubeletInput(p *manifest.Pod, n Node, c *v1.Container) ContainerInput {
 	home := "ROOT/pods/" + string(p.UID)
 	in := ContainerInput{
-		Pod: p, Container: c, Node: n, Image: "sha256:feed", ImageUser: &ImageUser{}, RecursiveReadOnly: true,
+		Pod: p, Container: c, Node: n, Image: "sha256:feed", ImageUser: &ImageUser{}, UserIDs: hostIDs, RecursiveReadOnly: true,
 		PodIPs: []string{"10.88.0.3", "fd00::3"}, HostsFile: home + "/etc-hosts",
 		TerminationLog: home + "/containers/" + c.Name + "/TERMINATION", Volumes: map[string]string{}, SubPaths: map[int]string{},
 	}

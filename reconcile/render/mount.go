@@ -6,6 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/manifest"
 )
 
 const etcHosts = "/etc/hosts"
@@ -38,6 +40,12 @@ func mounts(in *ContainerInput) ([]*cri.Mount, error) {
 			HostPath:       in.TerminationLog,
 			SelinuxRelabel: in.Node.SELinux,
 		})
+	}
+	if manifest.HasUserNamespace(&in.Pod.Spec.Spec) {
+		for _, m := range all {
+			// Files are whose they would be without a user namespace.
+			m.UidMappings, m.GidMappings = idMappings(in.UserIDs), idMappings(in.UserIDs)
+		}
 	}
 	return all, nil
 }

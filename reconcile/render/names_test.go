@@ -86,7 +86,7 @@ func TestUsersCannotForge(t *testing.T) {
 	p.Spec.Annotations = map[string]string{
 		runtime.AnnotationHash: "forged", runtime.AnnotationGrace: "forged", "note": "kept",
 	}
-	s := Sandbox(p, Node{}, 3)
+	s := sandbox(t, p, Node{}, 3)
 	want := map[string]string{
 		"app": "web", runtime.LabelPodName: "pod", runtime.LabelPodNamespace: "ns", runtime.LabelPodUID: "u1",
 	}
@@ -141,7 +141,7 @@ func TestNamespaces(t *testing.T) {
 		{"shared processes", v1.PodSpec{ShareProcessNamespace: &yes}, cri.NamespaceMode_POD, cri.NamespaceMode_POD, cri.NamespaceMode_POD},
 		{"the host's", v1.PodSpec{HostNetwork: true, HostPID: true, HostIPC: true}, cri.NamespaceMode_NODE, cri.NamespaceMode_NODE, cri.NamespaceMode_NODE},
 	} {
-		o := namespaces(&tt.spec)
+		o := namespaces(&tt.spec, 0)
 		if o.Network != tt.network || o.Pid != tt.pid || o.Ipc != tt.ipc || o.UsernsOptions.GetMode() != cri.NamespaceMode_NODE {
 			t.Errorf("%s: got %v", tt.name, o)
 		}

@@ -2,7 +2,6 @@ package render
 
 import (
 	"path"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -58,19 +57,9 @@ func SeccompFile(spec *v1.PodSpec, c *v1.Container, n Node) string {
 func seccompFile(n Node, name string) string { return path.Join(n.SeccompDir, path.Join("/", name)) }
 
 // apparmor is the container's profile and its older text form; nil and "" leave
-// the choice to the runtime. The annotation of before 1.30 still counts, after
-// the container's field and before the pod's.
+// the choice to the runtime.
 func apparmor(pod *v1.Pod, c *v1.Container) (*cri.SecurityProfile, string) {
-	var p *v1.AppArmorProfile
-	if c.SecurityContext != nil {
-		p = c.SecurityContext.AppArmorProfile
-	}
-	if p == nil {
-		p = annotatedProfile(pod.Annotations[v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+c.Name])
-	}
-	if p == nil && pod.Spec.SecurityContext != nil {
-		p = pod.Spec.SecurityContext.AppArmorProfile
-	}
+	p := manifest.AppArmorProfile(pod, c)
 	if p == nil {
 		return nil, ""
 	}
@@ -88,18 +77,4 @@ func apparmor(pod *v1.Pod, c *v1.Container) (*cri.SecurityProfile, string) {
 	}
 	return &cri.SecurityProfile{ProfileType: cri.SecurityProfile_Unconfined},
 		v1.DeprecatedAppArmorBetaProfileNameUnconfined
-}
-
-func annotatedProfile(text string) *v1.AppArmorProfile {
-	switch text {
-	case v1.DeprecatedAppArmorBetaProfileRuntimeDefault:
-		return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeRuntimeDefault}
-	case v1.DeprecatedAppArmorBetaProfileNameUnconfined:
-		return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeUnconfined}
-	}
-	name, ok := strings.CutPrefix(text, v1.DeprecatedAppArmorBetaProfileNamePrefix)
-	if !ok {
-		return nil
-	}
-	return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeLocalhost, LocalhostProfile: &name}
 }

@@ -12,9 +12,25 @@ import (
 	"podd/runtime"
 )
 
-// Sandbox is the config of the pod's sandbox number attempt, from 0. The same
-// config goes with every later call about that sandbox and its containers.
-func Sandbox(p *manifest.Pod, n Node, attempt uint32) *cri.PodSandboxConfig {
+// SandboxInput is what a sandbox's config is made from. Nothing of it is written
+// to.
+type SandboxInput struct {
+	Pod  *manifest.Pod // required
+	Node Node
+	// Attempt is the sandbox's number among those of the pod, from 0.
+	Attempt uint32
+	// UserIDs is the first of the node's ids for a pod with a user namespace; a
+	// multiple of IDsPerPod and not 0. Other pods have none.
+	UserIDs uint32
+}
+
+// Sandbox is the config of a pod's sandbox. The same config goes with every
+// later call about that sandbox and its containers.
+func Sandbox(in SandboxInput) (*cri.PodSandboxConfig, error) {
+	p, n, attempt := in.Pod, in.Node, in.Attempt
+	if err := checkIDs(&p.Spec.Spec, in.UserIDs); err != nil {
+		return nil, err
+	}
 	return &cri.PodSandboxConfig{
 		Metadata: &cri.PodSandboxMetadata{
 			Name:      p.Key.Name,
@@ -27,15 +43,15 @@ func Sandbox(p *manifest.Pod, n Node, attempt uint32) *cri.PodSandboxConfig {
 		DnsConfig:    podDNS(p, n),
 		PortMappings: portMappings(&p.Spec.Spec),
 		Labels:       sandboxLabels(p, n),
-		Annotations:  sandboxAnnotations(p),
+		Annotations:  sandboxAnnotations(p, in.UserIDs),
 		Linux: &cri.LinuxPodSandboxConfig{
 			CgroupParent:    CgroupParent(p, n),
-			SecurityContext: sandboxSecurity(p.Spec),
+			SecurityContext: sandboxSecurity(p.Spec, in.UserIDs),
 			Sysctls:         sysctls(p.Spec),
 			Resources:       sandboxResources(n, p.Spec),
 			Overhead:        overheadResources(n, p.Spec),
 		},
-	}
+	}, nil
 }
 
 // LogDirectory is where the runtime writes the pod's logs.
@@ -64,12 +80,16 @@ func identify(labels map[string]string, p *manifest.Pod, n Node) map[string]stri
 	return labels
 }
 
-func sandboxAnnotations(p *manifest.Pod) map[string]string {
+func sandboxAnnotations(p *manifest.Pod, ids uint32) map[string]string {
 	annotations := maps.Clone(p.Spec.Annotations)
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
 	annotations[runtime.AnnotationHash] = p.Hash
+	delete(annotations, runtime.AnnotationUserIDs)
+	if manifest.HasUserNamespace(&p.Spec.Spec) {
+		annotations[runtime.AnnotationUserIDs] = strconv.FormatUint(uint64(ids), 10)
+	}
 	delete(annotations, runtime.AnnotationGrace)
 	if grace := p.Spec.Spec.TerminationGracePeriodSeconds; grace != nil {
 		annotations[runtime.AnnotationGrace] = strconv.FormatInt(*grace, 10)

@@ -12,9 +12,9 @@ import (
 // sandboxSecurity is the security context of the sandbox's own process. Its
 // seccomp profile is the runtime's default whatever the containers have; it is
 // privileged when any container is, as the runtime demands.
-func sandboxSecurity(pod *v1.Pod) *cri.LinuxSandboxSecurityContext {
+func sandboxSecurity(pod *v1.Pod, ids uint32) *cri.LinuxSandboxSecurityContext {
 	s := &cri.LinuxSandboxSecurityContext{
-		NamespaceOptions:   namespaces(&pod.Spec),
+		NamespaceOptions:   namespaces(&pod.Spec, ids),
 		Privileged:         anyPrivileged(&pod.Spec),
 		Seccomp:            &cri.SecurityProfile{ProfileType: cri.SecurityProfile_RuntimeDefault},
 		SupplementalGroups: groups(pod.Spec.SecurityContext),
@@ -33,7 +33,7 @@ func sandboxSecurity(pod *v1.Pod) *cri.LinuxSandboxSecurityContext {
 func containerSecurity(in *ContainerInput) *cri.LinuxContainerSecurityContext {
 	pod, sc := in.Pod.Spec.Spec.SecurityContext, effective(&in.Pod.Spec.Spec, in.Container)
 	s := &cri.LinuxContainerSecurityContext{
-		NamespaceOptions:   namespaces(&in.Pod.Spec.Spec),
+		NamespaceOptions:   namespaces(&in.Pod.Spec.Spec, in.UserIDs),
 		Capabilities:       capabilities(sc.Capabilities),
 		Privileged:         isTrue(sc.Privileged),
 		ReadonlyRootfs:     isTrue(sc.ReadOnlyRootFilesystem),

@@ -72,7 +72,11 @@ func (f *floor) ready(pods []pod) ([]*bare, error) {
 		if err != nil {
 			return nil, err
 		}
-		all[i] = &bare{pod: decoded, config: render.Sandbox(decoded, f.node, 0)}
+		config, err := render.Sandbox(render.SandboxInput{Pod: decoded, Node: f.node})
+		if err != nil {
+			return nil, err
+		}
+		all[i] = &bare{pod: decoded, config: config}
 	}
 	return all, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	v1 "k8s.io/api/core/v1"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/runtime/runtimetest/stack"
 	"podd/runtime/runtimetest/stack/registry"
@@ -162,4 +163,90 @@ func TestSeccompLocalhost(t *testing.T) {
 	if got := processStatus(t, d.runs("web", "main").PID, "Seccomp"); got != "2" {
 		t.Errorf("its seccomp mode is %s", got)
 	}
+}
+
+// served asks the runtime for its features.
+func (d *daemon) served() *cri.StatusResponse {
+	d.t.Helper()
+	reply, err := cri.NewRuntimeServiceClient(d.dial()).Status(d.t.Context(), &cri.StatusRequest{})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return reply
+}
+
+// TestUserNamespace: a pod's root is an ordinary user of the node or, where the
+// runtime would take it for the node's, does not start.
+func TestUserNamespace(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	p := d.pod("web", shell("main", serve("web")))
+	p.Spec.HostUsers = new(false)
+	p.Spec.Volumes, p.Spec.Containers[0].VolumeMounts = nil, nil
+	p.Spec.Containers[0].Command[2] = "echo own >/disk/x; trap 'exit 0' TERM; sleep 3600 & wait"
+	withVolume(p, "disk", "/disk", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
+	d.apply(p)
+	gives := false
+	for _, h := range d.served().GetRuntimeHandlers() {
+		gives = gives || h.GetName() == "" && h.GetFeatures().GetUserNamespaces()
+	}
+	if !gives {
+		d.untilProblem("web", "hostUsers: false needs a user namespace", "containerd")
+		return
+	}
+	// Its root must pass through where the runtime keeps its files, as it can
+	// below /run and /var/lib.
+	for _, dir := range []string{"", "stack", "stack/run", "stack/root"} {
+		if err := os.Chmod(filepath.Join(d.on.Dir, dir), 0o711); err != nil {
+			t.Fatal(err)
+		}
+	}
+	view := d.untilApplied("web")
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/uid_map", d.runs("web", "main").PID))
+	if got := strings.Fields(string(text)); err != nil || len(got) != 3 || got[0] != "0" || got[1] == "0" || got[2] != "65536" {
+		t.Errorf("its users are %q, %v", text, err)
+	}
+	file := filepath.Join(d.root(), "pods", string(view.Pod.UID), "volumes/kubernetes.io~empty-dir/disk/x")
+	d.eventually("it writes to its volume", func() error {
+		_, err := os.Stat(file)
+		return err
+	})
+}
+
+// TestSupplementalGroups: Strict leaves out the groups that the image adds, or
+// is refused by name.
+func TestSupplementalGroups(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	p := d.pod("web", shell("main", tell("web", "id -G")+serve("web")))
+	p.Spec.SecurityContext = &v1.PodSecurityContext{
+		RunAsUser: new(int64(0)), RunAsGroup: new(int64(0)), SupplementalGroups: []int64{4000}, SupplementalGroupsPolicy: new(v1.SupplementalGroupsPolicyStrict),
+	}
+	d.apply(p)
+	if !d.served().GetFeatures().GetSupplementalGroupsPolicy() {
+		d.untilProblem("web", "supplementalGroupsPolicy Strict is not served by containerd")
+		return
+	}
+	d.untilApplied("web")
+	if got := d.told("web"); got != "0 4000" {
+		t.Errorf("its groups are %q", got)
+	}
+}
+
+// TestAppArmor: what is to be confined does not run where nothing confines.
+func TestAppArmor(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	profiled := func(name string, kind v1.AppArmorProfileType) *v1.Pod {
+		p := d.pod(name, shell("main", serve(name)))
+		p.Spec.SecurityContext = &v1.PodSecurityContext{AppArmorProfile: &v1.AppArmorProfile{Type: kind}, SELinuxOptions: &v1.SELinuxOptions{Level: "s0:c1"}}
+		return p
+	}
+	d.apply(profiled("free", v1.AppArmorProfileTypeUnconfined), profiled("confined", v1.AppArmorProfileTypeRuntimeDefault))
+	d.untilApplied("free")
+	if on, err := os.ReadFile("/sys/module/apparmor/parameters/enabled"); err == nil && strings.HasPrefix(string(on), "Y") {
+		d.untilApplied("confined")
+		return
+	}
+	d.untilProblem("confined", "container main", "AppArmor is off on this machine")
 }
