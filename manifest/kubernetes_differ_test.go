@@ -146,7 +146,9 @@ var stricter = []exception{
 
 // laxer are those where podd takes what Kubernetes refuses.
 var laxer = []exception{
-	{"spec.affinity", "it has no effect, so that nobody looks into it", true},
+	{"spec.affinity.podAffinity", "it has no effect, so that nobody looks into it", true},
+	{"spec.affinity.podAntiAffinity", "it has no effect, so that nobody looks into it", true},
+	{"spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", "it has no effect, so that nobody looks into it", true},
 	{"spec.topologySpreadConstraints", "it has no effect, so that nobody looks into it", true},
 	{"spec.resources.claims", "an empty list is as if it were not written", false},
 }

@@ -119,12 +119,16 @@ func validateSpec(spec *v1.PodSpec, node string, path *field.Path) field.ErrorLi
 	for i, gate := range spec.ReadinessGates {
 		errs = append(errs, invalid(path.Child("readinessGates").Index(i).Child("conditionType"), string(gate.ConditionType), validation.IsQualifiedName(string(gate.ConditionType)))...)
 	}
+	if class := spec.RuntimeClassName; class != nil {
+		errs = append(errs, invalid(path.Child("runtimeClassName"), *class, apivalidation.NameIsDNSSubdomain(*class, false))...)
+	}
 	errs = append(errs, validateUserNamespace(spec, path)...)
 	errs = append(errs, validateHostAliases(spec.HostAliases, path.Child("hostAliases"))...)
 	if name := spec.ServiceAccountName; name != "" {
 		errs = append(errs, invalid(path.Child("serviceAccountName"), name, apivalidation.ValidateServiceAccountName(name, false))...)
 	}
 	errs = append(errs, validateLabels(spec.NodeSelector, path.Child("nodeSelector"))...)
+	errs = append(errs, validateNodeAffinity(spec.Affinity, path.Child("affinity"))...)
 	errs = append(errs, validateTolerations(spec.Tolerations, path.Child("tolerations"))...)
 	errs = append(errs, validateDNS(spec, path)...)
 	errs = append(errs, validatePodSecurity(spec, path.Child("securityContext"))...)

@@ -8,6 +8,8 @@ import (
 	"podd/manifest"
 )
 
+const affinityTerms = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+
 // TestValidation: the edges of what is valid, each in a pod that is so else.
 // The golden of invalid.yaml has every message with its place.
 func TestValidation(t *testing.T) {
@@ -48,6 +50,14 @@ func TestValidation(t *testing.T) {
 		{spec: "dnsConfig: {searches: [" + strings.Repeat("a,", 32) + "a]}", want: "spec.dnsConfig.searches"},
 		{spec: "securityContext: {runAsUser: 2147483647}"},
 		{spec: "securityContext: {runAsUser: 2147483648}", want: "spec.securityContext.runAsUser"},
+		{spec: "runtimeClassName: Kata", want: "spec.runtimeClassName"},
+		{spec: "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}, {key: a, operator: Lt, values: ['-1']}]}, {}]}}}"},
+		{spec: "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}", want: affinityTerms},
+		{spec: "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: In}]}]}}}", want: affinityTerms + "[0].matchExpressions[0].values"},
+		{spec: "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists, values: [b]}]}]}}}", want: affinityTerms + "[0].matchExpressions[0].values"},
+		{spec: "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Gt, values: [b]}]}]}}}", want: affinityTerms + "[0].matchExpressions[0].values[0]"},
+		{spec: "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Is}]}]}}}", want: affinityTerms + "[0].matchExpressions[0].operator"},
+		{spec: "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchFields: [{key: metadata.uid, operator: In, values: [m]}]}]}}}", want: affinityTerms + "[0].matchFields[0].key"},
 		{spec: "hostUsers: false", container: "securityContext: {procMount: Unmasked}"},
 		{spec: "hostUsers: true", container: "securityContext: {procMount: Unmasked}", want: "spec.containers[0].securityContext.procMount"},
 		{container: "securityContext: {procMount: Masked}", want: "spec.containers[0].securityContext.procMount"},

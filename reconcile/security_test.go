@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -209,5 +210,43 @@ func TestUserIDs(t *testing.T) {
 		m.want(a, c, d)
 		m.settle()
 		check("d", two)
+	})
+}
+
+// TestRuntimeClass: a class is a handler of the runtime, by its own name or by
+// one that the node gives; an unknown one keeps an edit from taking over.
+func TestRuntimeClass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t)
+		m.Runtime = runtimetest.New(t, runtimetest.Options{Handlers: []string{"kata"}})
+		m.Inject(runtimetest.Fault{Method: "ListContainers", Delay: listTime})
+		m.AddImages("web:1")
+		m.options = func(o *reconcile.Options) {
+			o.Render.RuntimeClasses = map[string]string{"small": "kata"}
+			o.Limits.Machine.RuntimeClasses = o.Render.RuntimeClasses
+		}
+		defer m.end()
+		of := func(name, class string) *manifest.Pod {
+			return pod(t, name, "runtimeClassName: "+class+"\ncontainers: [{name: app, image: \"web:1\"}]")
+		}
+		m.start()
+		m.want(of("a", "kata"), of("b", "small"), of("c", "gvisor"))
+		m.settle()
+		m.is("a 0 ready", "a/app 0 running", "b 0 ready", "b/app 0 running")
+		for _, c := range m.Calls("RunPodSandbox") {
+			if q := c.Request.(*cri.RunPodSandboxRequest); q.GetRuntimeHandler() != "kata" {
+				t.Errorf("%s runs with handler %q", c.Subject, q.GetRuntimeHandler())
+			}
+		}
+		if why := m.why("c"); !strings.Contains(why, `has no handler "gvisor", only kata`) {
+			t.Errorf("why: %q", why)
+		}
+		m.Forget()
+		m.want(of("a", "gvisor"), of("b", "small"))
+		m.settle()
+		m.did()
+		if why := m.why("a"); !strings.Contains(why, "runs on") {
+			t.Errorf("why: %q", why)
+		}
 	})
 }

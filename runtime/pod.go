@@ -126,7 +126,8 @@ type Node struct {
 	NetworkMessage string
 	// CgroupDriver is "cgroupfs" or "systemd"; "" when the runtime does not say.
 	CgroupDriver string
-	// Handlers by name; "" is the default one.
+	// Handlers by name; "" is the default one. Nil when the runtime does not list
+	// them; one that says nothing of features serves none.
 	Handlers map[string]Handler
 	// Events says that GetContainerEvents is served.
 	Events bool

@@ -52,6 +52,7 @@ func renderNode(cfg *config.Config, instance string) (render.Node, error) {
 		PodPids:      cfg.PodPids, HugePageSizes: cgroup.HugePageSizes(),
 		SELinux: machine.SELinux,
 		DNS:     dns, ClusterDNS: cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain,
+		RuntimeClasses: cfg.RuntimeClasses,
 		SeccompDefault: cfg.SeccompDefault, SeccompDir: filepath.Join(cfg.RootDir, "seccomp"),
 	}, nil
 }
@@ -186,4 +187,14 @@ func hostIPs(given []netip.Addr) []string {
 func appArmor(path string) bool {
 	text, err := os.ReadFile(path)
 	return err == nil && strings.HasPrefix(string(text), "Y")
+}
+
+// nodeLabels are those that every node has and those of the flag, which win.
+func nodeLabels(cfg *config.Config) map[string]string {
+	labels := map[string]string{
+		v1.LabelHostname: cfg.NodeName, v1.LabelOSStable: runtime.GOOS, v1.LabelArchStable: runtime.GOARCH,
+		"beta.kubernetes.io/os": runtime.GOOS, "beta.kubernetes.io/arch": runtime.GOARCH,
+	}
+	maps.Copy(labels, cfg.NodeLabels)
+	return labels
 }

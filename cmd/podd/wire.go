@@ -118,7 +118,10 @@ func newEffects(cfg *config.Config, root string, client *cri.Client, node render
 
 // machineOf is what the machine can give a pod, for all that podd knows itself.
 func machineOf(cfg *config.Config) plan.Machine {
-	return plan.Machine{UnsafeSysctls: cfg.UnsafeSysctls, AppArmor: appArmor("/sys/module/apparmor/parameters/enabled")}
+	return plan.Machine{
+		UnsafeSysctls: cfg.UnsafeSysctls, RuntimeClasses: cfg.RuntimeClasses, Labels: nodeLabels(cfg),
+		AppArmor: appArmor("/sys/module/apparmor/parameters/enabled"),
+	}
 }
 
 // cacheDir keeps the last good contents of the sources.

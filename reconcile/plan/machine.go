@@ -1,7 +1,10 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -18,6 +21,10 @@ type Machine struct {
 	Runtime runtime.Node
 	// UnsafeSysctls may be set beside the safe ones; a name may end in *.
 	UnsafeSysctls []string
+	// RuntimeClasses are the handlers of classes that are named otherwise.
+	RuntimeClasses map[string]string
+	// Labels of the node.
+	Labels map[string]string
 	// AppArmor says that the kernel enforces its profiles.
 	AppArmor bool
 }
@@ -31,10 +38,14 @@ type demand struct {
 
 // demands are looked at in this order; the first that is not met rejects.
 var demands = []demand{
+	// It is meant for another node: manifests may be served to many.
+	{"NodeAffinity", (*Machine).anotherNode},
 	// Set for one pod, it could starve or slow down the others.
 	{"SysctlForbidden", (*Machine).forbiddenSysctl},
 	// A container that is to be confined must not run as if it were.
 	{"AppArmor", (*Machine).noAppArmor},
+	// The default handler would isolate less, or not at all.
+	{"RuntimeHandlerNotFound", (*Machine).noHandler},
 	// Older runtimes take the field for nothing and run the pod's root as the
 	// node's.
 	{"UserNamespacesNotSupported", (*Machine).noUserNamespaces},
@@ -65,6 +76,34 @@ func (m *Machine) forbiddenSysctl(pod *v1.Pod) string {
 	return ""
 }
 
+func (m *Machine) anotherNode(pod *v1.Pod) string {
+	if manifest.MatchesNode(&pod.Spec, pod.Spec.NodeName, m.Labels) {
+		return ""
+	}
+	return "this node is none of those that its nodeSelector or nodeAffinity asks for; change them, or label the node with --node-labels"
+}
+
+func (m *Machine) handler(pod *v1.Pod) string {
+	return manifest.RuntimeHandler(&pod.Spec, m.RuntimeClasses)
+}
+
+// noHandler: where the runtime does not list its handlers, it finds out itself.
+func (m *Machine) noHandler(pod *v1.Pod) string {
+	handler := m.handler(pod)
+	_, known := m.Runtime.Handlers[handler]
+	if handler == "" || known || !m.asked() || len(m.Runtime.Handlers) == 0 {
+		return ""
+	}
+	var has []string
+	for _, name := range slices.Sorted(maps.Keys(m.Runtime.Handlers)) {
+		if name != "" {
+			has = append(has, name)
+		}
+	}
+	return fmt.Sprintf("runtimeClassName %q: %s has no handler %q, only %s; name one of them, or map the class with --runtime-class=%s=HANDLER",
+		*pod.Spec.RuntimeClassName, m.runtime(), handler, cmp.Or(strings.Join(has, ", "), "its default"), *pod.Spec.RuntimeClassName)
+}
+
 func (m *Machine) noAppArmor(pod *v1.Pod) string {
 	if m.AppArmor {
 		return ""
@@ -80,7 +119,7 @@ func (m *Machine) noAppArmor(pod *v1.Pod) string {
 }
 
 func (m *Machine) noUserNamespaces(pod *v1.Pod) string {
-	if !manifest.HasUserNamespace(&pod.Spec) || !m.Runtime.Reachable || m.Runtime.Handlers[""].UserNamespaces {
+	if !manifest.HasUserNamespace(&pod.Spec) || !m.asked() || m.Runtime.Handlers[m.handler(pod)].UserNamespaces {
 		return ""
 	}
 	return fmt.Sprintf("hostUsers: false needs a user namespace, and %s gives none; use containerd 2 or later with runc 1.2 on Linux 6.3, or remove it", m.runtime())
@@ -89,11 +128,14 @@ func (m *Machine) noUserNamespaces(pod *v1.Pod) string {
 func (m *Machine) noStrictGroups(pod *v1.Pod) string {
 	sc := pod.Spec.SecurityContext
 	if sc == nil || sc.SupplementalGroupsPolicy == nil || *sc.SupplementalGroupsPolicy != v1.SupplementalGroupsPolicyStrict ||
-		!m.Runtime.Reachable || m.Runtime.SupplementalGroupsPolicy {
+		!m.asked() || m.Runtime.SupplementalGroupsPolicy {
 		return ""
 	}
 	return fmt.Sprintf("supplementalGroupsPolicy Strict is not served by %s; use containerd 2 or later, or remove it", m.runtime())
 }
+
+// asked says that the runtime told of itself.
+func (m *Machine) asked() bool { return m.Runtime.Reachable && m.Runtime.Name != "" }
 
 // runtime is its name and version, as in "containerd v2.4.2".
 func (m *Machine) runtime() string {

@@ -19,6 +19,13 @@ func TestMachine(t *testing.T) {
 	old := runtime.Node{Name: "containerd", Version: "1.6.20", Reachable: true}
 	const strict = pod + ", securityContext: {supplementalGroupsPolicy: Strict}"
 	const profiled = "containers: [{name: c, image: i}, {name: d, image: i, securityContext: {appArmorProfile: {type: RuntimeDefault}}}]"
+	class := func(name string) string { return pod + ", runtimeClassName: " + name }
+	kata := new2
+	kata.Handlers = map[string]runtime.Handler{"": {UserNamespaces: true}, "runc": {UserNamespaces: true}, "kata": {}}
+	affinity := func(terms string) string {
+		return pod + ", affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [" + terms + "]}}}"
+	}
+	labelled := Machine{Labels: map[string]string{"disk": "ssd", "cpus": "8"}}
 	tests := map[string]struct {
 		machine      Machine
 		spec         string
@@ -32,6 +39,24 @@ func TestMachine(t *testing.T) {
 		"allowed with its like":       {Machine{UnsafeSysctls: []string{"net.core.*"}}, sysctl("net/core/somaxconn"), "", ""},
 		"another than allowed":        {Machine{UnsafeSysctls: []string{"net.core.*"}}, sysctl("net.ipv4.ip_forward"), "SysctlForbidden", "--allowed-unsafe-sysctls"},
 		"longer than allowed":         {Machine{UnsafeSysctls: []string{"kernel.msg"}}, sysctl("kernel.msgmax"), "SysctlForbidden", "kernel.msgmax"},
+		"a handler":                   {Machine{Runtime: kata}, class("kata"), "", ""},
+		"no such handler":             {Machine{Runtime: kata}, class("gvisor"), "RuntimeHandlerNotFound", `has no handler "gvisor", only kata, runc; name one of them, or map the class with --runtime-class=gvisor=HANDLER`},
+		"a handler of a class":        {Machine{Runtime: kata, RuntimeClasses: map[string]string{"small": "kata"}}, class("small"), "", ""},
+		"a handler that is gone":      {Machine{Runtime: kata, RuntimeClasses: map[string]string{"kata": "fc"}}, class("kata"), "RuntimeHandlerNotFound", `"fc"`},
+		"handlers are not told":       {Machine{Runtime: old}, class("kata"), "", ""},
+		"a handler without users":     {Machine{Runtime: kata}, class("kata") + ", hostUsers: false", "UserNamespacesNotSupported", "hostUsers"},
+		"a handler with users":        {Machine{Runtime: kata}, class("runc") + ", hostUsers: false", "", ""},
+		"a label":                     {labelled, pod + ", nodeSelector: {disk: ssd}", "", ""},
+		"another label":               {labelled, pod + ", nodeSelector: {disk: hdd}", "NodeAffinity", "--node-labels"},
+		"no such label":               {Machine{}, pod + ", nodeSelector: {disk: ssd}", "NodeAffinity", "nodeSelector"},
+		"one term of two":             {labelled, affinity("{matchExpressions: [{key: disk, operator: In, values: [hdd]}]}, {matchExpressions: [{key: cpus, operator: Gt, values: ['4']}]}"), "", ""},
+		"not both of a term":          {labelled, affinity("{matchExpressions: [{key: disk, operator: Exists}, {key: cpus, operator: Lt, values: ['8']}]}"), "NodeAffinity", "nodeAffinity"},
+		"a label it must not have":    {labelled, affinity("{matchExpressions: [{key: disk, operator: DoesNotExist}]}"), "NodeAffinity", ""},
+		"a value it must not have":    {labelled, affinity("{matchExpressions: [{key: disk, operator: NotIn, values: [hdd]}, {key: none, operator: NotIn, values: [a]}]}"), "", ""},
+		"a number that is none":       {labelled, affinity("{matchExpressions: [{key: disk, operator: Gt, values: ['1']}]}"), "NodeAffinity", ""},
+		"the node's name":             {labelled, affinity("{matchFields: [{key: metadata.name, operator: In, values: [node]}]}"), "", ""},
+		"another node's name":         {labelled, affinity("{matchFields: [{key: metadata.name, operator: NotIn, values: [node]}]}"), "NodeAffinity", ""},
+		"a term of nothing":           {labelled, affinity("{}"), "NodeAffinity", ""},
 		"users of its own":            {Machine{Runtime: new2}, pod + ", hostUsers: false", "", ""},
 		"users of its own, on 1.6":    {Machine{Runtime: old}, pod + ", hostUsers: false", "UserNamespacesNotSupported", "containerd 1.6.20 gives none"},
 		"the node's users":            {Machine{Runtime: old}, pod + ", hostUsers: true", "", ""},
@@ -47,7 +72,7 @@ func TestMachine(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			text := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {" + tt.spec + "}\n"
-			f := manifest.Decode([]byte(text), manifest.Options{Path: "f", Node: "n"})
+			f := manifest.Decode([]byte(text), manifest.Options{Path: "f", Node: "node"})
 			if f.Refused() || len(f.Pods) != 1 {
 				t.Fatalf("%s: %v", text, f.Problems)
 			}

@@ -63,6 +63,10 @@ type Node struct {
 	// ClusterDomain is the DNS domain of services ("cluster.local"), or "".
 	ClusterDomain string
 
+	// RuntimeClasses are the runtime's handlers of classes that are named
+	// otherwise.
+	RuntimeClasses map[string]string
+
 	// SeccompDefault gives RuntimeDefault to containers that say nothing.
 	SeccompDefault bool
 	// SeccompDir is where Localhost seccomp profiles are.

@@ -1,11 +1,14 @@
 package cri
 
 import (
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"podd/runtime"
 )
 
 func TestSocketPath(t *testing.T) {
@@ -86,8 +89,19 @@ func TestDriverFromInfo(t *testing.T) {
 		strings.Replace(runc, "io.containerd.runc.v2", "kata.v2", 1): "",
 		"": "", "null": "", "[]": "", `{"containerd":{}}`: "",
 	} {
-		if got := driverFromInfo(config); got != want {
+		if got, _ := fromInfo(config); got != want {
 			t.Errorf("%s: got %q, want %q", config, got, want)
 		}
+	}
+}
+
+func TestHandlersFromInfo(t *testing.T) {
+	_, got := fromInfo(`{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{"runtimeType":"io.containerd.runc.v2"},"kata":{}}}}`)
+	want := map[string]runtime.Handler{"": {}, "runc": {}, "kata": {}}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if _, got := fromInfo("{}"); got != nil {
+		t.Errorf("of nothing: %v", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -121,7 +122,7 @@ func TestNodeOfOldRuntime(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := runtimetest.New(t, runtimetest.Options{NoRuntimeConfig: true, NoEvents: true, Driver: driver, Version: "1.6.20"})
 			node, err := r.Node(t.Context())
-			if err != nil || node.CgroupDriver != driver || node.Version != "1.6.20" || len(node.Handlers) != 0 {
+			if err != nil || node.CgroupDriver != driver || node.Version != "1.6.20" || !maps.Equal(node.Handlers, map[string]runtime.Handler{"": {}, "runc": {}}) {
 				t.Errorf("got %+v, %v", node, err)
 			}
 		})

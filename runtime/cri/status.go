@@ -19,7 +19,9 @@ func (c *Client) nodeStatus(ctx context.Context, node runtime.Node) (runtime.Nod
 	}
 	node.Reachable = true
 	node.Events = c.events.Load() == eventsServed
-	node.Handlers = handlers(r.GetRuntimeHandlers())
+	if told := handlers(r.GetRuntimeHandlers()); told != nil {
+		node.Handlers = told
+	}
 	node.SupplementalGroupsPolicy = r.GetFeatures().GetSupplementalGroupsPolicy()
 	node.Ready, node.Message = condition(r, api.RuntimeReady)
 	node.NetworkReady, node.NetworkMessage = condition(r, api.NetworkReady)

@@ -23,27 +23,30 @@ func (c *Client) Node(ctx context.Context) (runtime.Node, error) {
 		return runtime.Node{}, c.diagnose(err)
 	}
 	node := runtime.Node{Name: v.GetRuntimeName(), Version: v.GetRuntimeVersion(), APIVersion: v.GetRuntimeApiVersion()}
-	if node.CgroupDriver, err = c.cgroupDriver(ctx); err != nil {
+	if err := c.configuration(ctx, &node); err != nil {
 		return runtime.Node{}, err
 	}
 	return c.nodeStatus(ctx, node)
 }
 
-// cgroupDriver asks RuntimeConfig and, where that is not served (containerd
-// 1.6), looks into the verbose Status. "" when neither says.
-func (c *Client) cgroupDriver(ctx context.Context) (string, error) {
+// configuration asks RuntimeConfig for the cgroup driver and, where that is not
+// served (containerd 1.6), looks into the verbose Status, which has the names of
+// the handlers, too. Both stay empty when neither says.
+func (c *Client) configuration(ctx context.Context, node *runtime.Node) error {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.RuntimeConfig, &api.RuntimeConfigRequest{})
 	switch {
 	case err == nil && r.GetLinux() != nil:
-		return strings.ToLower(r.GetLinux().GetCgroupDriver().String()), nil
+		node.CgroupDriver = strings.ToLower(r.GetLinux().GetCgroupDriver().String())
+		return nil
 	case err != nil && !errors.Is(err, runtime.ErrUnimplemented):
-		return "", asking("configuration", err)
+		return asking("configuration", err)
 	}
 	s, err := invoke(ctx, c, c.timeout, c.runtime.Status, &api.StatusRequest{Verbose: true})
 	if err != nil {
-		return "", asking("status", err)
+		return asking("status", err)
 	}
-	return driverFromInfo(s.GetInfo()["config"]), nil
+	node.CgroupDriver, node.Handlers = fromInfo(s.GetInfo()["config"])
+	return nil
 }
 
 // asking says what was asked for, unless there was nobody to ask: then the
@@ -55,9 +58,10 @@ func asking(what string, err error) error {
 	return fmt.Errorf("asking the runtime for its %s: %w", what, err)
 }
 
-// driverFromInfo reads containerd's own configuration, which its verbose Status
-// holds as JSON. "" when it does not tell.
-func driverFromInfo(config string) string {
+// fromInfo reads containerd's own configuration, which its verbose Status holds
+// as JSON: the cgroup driver and the handlers, of whose features nothing is
+// told. "" and nil when it does not tell.
+func fromInfo(config string) (driver string, handlers map[string]runtime.Handler) {
 	var parsed struct {
 		Containerd struct {
 			DefaultRuntimeName string `json:"defaultRuntimeName"`
@@ -68,14 +72,20 @@ func driverFromInfo(config string) string {
 		} `json:"containerd"`
 	}
 	if json.Unmarshal([]byte(config), &parsed) != nil {
-		return ""
+		return "", nil
+	}
+	if len(parsed.Containerd.Runtimes) > 0 {
+		handlers = map[string]runtime.Handler{"": {}}
+		for name := range parsed.Containerd.Runtimes {
+			handlers[name] = runtime.Handler{}
+		}
 	}
 	handler, ok := parsed.Containerd.Runtimes[parsed.Containerd.DefaultRuntimeName]
 	if !ok || !strings.HasPrefix(handler.Type, "io.containerd.runc.") {
-		return ""
+		return "", handlers
 	}
 	if systemd, _ := handler.Options["SystemdCgroup"].(bool); systemd {
-		return "systemd"
+		return "systemd", handlers
 	}
-	return "cgroupfs"
+	return "cgroupfs", handlers
 }

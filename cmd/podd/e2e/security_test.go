@@ -250,3 +250,29 @@ func TestAppArmor(t *testing.T) {
 	}
 	d.untilProblem("confined", "container main", "AppArmor is off on this machine")
 }
+
+// TestWhereAndHow: a pod runs with the handler that its class names, and on a
+// node with the labels that it asks for.
+func TestWhereAndHow(t *testing.T) {
+	t.Parallel()
+	d := begin(t, "--node-labels", "example.com/disk=ssd", "--runtime-class", "plain=runc")
+	asks := func(name string, change func(*v1.PodSpec)) *v1.Pod {
+		p := d.pod(name, shell("main", serve(name)))
+		change(&p.Spec)
+		return p
+	}
+	d.apply(
+		asks("handler", func(s *v1.PodSpec) { s.RuntimeClassName = new("runc") }),
+		asks("class", func(s *v1.PodSpec) { s.RuntimeClassName = new("plain") }),
+		asks("unknown", func(s *v1.PodSpec) { s.RuntimeClassName = new("kata") }),
+		asks("here", func(s *v1.PodSpec) {
+			s.NodeSelector = map[string]string{"kubernetes.io/hostname": d.host, "kubernetes.io/os": "linux", "example.com/disk": "ssd"}
+		}),
+		asks("elsewhere", func(s *v1.PodSpec) { s.NodeSelector = map[string]string{"example.com/disk": "hdd"} }),
+	)
+	for _, name := range []string{"handler", "class", "here"} {
+		d.untilApplied(name)
+	}
+	d.untilProblem("unknown", `runtimeClassName "kata"`, `no handler "kata"`, "runc", "--runtime-class")
+	d.untilProblem("elsewhere", "nodeSelector", "--node-labels")
+}

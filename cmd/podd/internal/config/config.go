@@ -40,6 +40,8 @@ type Config struct {
 	// NodeIPs are the addresses pods see as the host's, the primary first;
 	// empty: find them.
 	NodeIPs []netip.Addr
+	// NodeLabels are the node's, beside those that every node has.
+	NodeLabels map[string]string
 	// RootDir holds podd's state and the pods' volumes; absolute.
 	RootDir string
 	// RunDir holds the control socket; absolute.
@@ -83,6 +85,8 @@ type Config struct {
 	SeccompDefault bool
 	// UnsafeSysctls may be set by pods beside the safe ones; a name may end in *.
 	UnsafeSysctls []string
+	// RuntimeClasses are the handlers of classes that are named otherwise.
+	RuntimeClasses map[string]string
 	// MaxRestartPeriod caps the crash back-off; 1s to 5m.
 	MaxRestartPeriod time.Duration
 	// ParallelStarts bounds the pods being started at once; 0 lets podd choose.

@@ -121,7 +121,6 @@ var knownFlags = []knownFlag{
 	{"maximum-dead-containers", text, ""},
 	{"maximum-dead-containers-per-container", text, ""},
 	{"minimum-container-ttl-duration", text, ""},
-	{"node-labels", text, ""},
 	{"register-with-taints", text, ""},
 	{"reserved-memory", text, ""},
 	{"runtime-cgroups", text, ""},

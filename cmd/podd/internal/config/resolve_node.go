@@ -15,6 +15,7 @@ import (
 func (r *resolving) node(c *Config) {
 	f, k, d := r.flags, r.k, defaults()
 	c.NodeName = r.nodeName()
+	c.NodeLabels = r.labels()
 	for text := range strings.SplitSeq(f.NodeIP, ",") {
 		text = strings.TrimSpace(text)
 		if text == "" {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"podd/manifest"
 )
 
@@ -22,6 +24,12 @@ func (r *resolving) runtime(c *Config) {
 	c.CgroupRoot = k.CgroupRoot
 	c.SandboxImage = f.PodInfraContainerImage
 	c.SeccompDefault = orNil(k.SeccompDefault, d.SeccompDefault)
+	c.RuntimeClasses = r.pairs("--runtime-class", f.RuntimeClass, func(class, handler string) []string {
+		if handler == "" {
+			return []string{"the handler is missing"}
+		}
+		return validation.IsDNS1123Subdomain(class)
+	})
 	c.UnsafeSysctls = k.AllowedUnsafeSysctls
 	c.MaxRestartPeriod = d.CrashLoopBackOff.MaxContainerRestartPeriod.Duration
 	if p := k.CrashLoopBackOff.MaxContainerRestartPeriod; p != nil && p.Duration != 0 {
