@@ -307,3 +307,41 @@ func TestMkdirSideBySide(t *testing.T) {
 		}
 	}
 }
+
+func TestFollowStaysBelow(t *testing.T) {
+	top := t.TempDir()
+	outside := t.TempDir()
+	write(t, filepath.Join(top, "in", "good"), "good")
+	write(t, filepath.Join(outside, "secret"), "secret")
+	must(t, unix.Mkfifo(filepath.Join(top, "fifo"), 0o644))
+	for name, target := range map[string]string{
+		"file": "in/good", "dir": "in", "chain": "dir/up", "in/up": "../file", "gone": "nowhere",
+		"absolute": filepath.Join(top, "in"), "out": "../" + filepath.Base(outside), "root": "/", "loop": "loop",
+		"magic": "/proc/self/root",
+	} {
+		must(t, os.Symlink(target, filepath.Join(top, name)))
+	}
+	d := open(t, top)
+	for name, want := range map[string]error{
+		"in": nil, "file": nil, "dir/good": nil, "chain": nil, "fifo": nil, ".": nil,
+		"none": fs.ErrNotExist, "gone": fs.ErrNotExist, "absolute": ErrOutside, "out/secret": ErrOutside, "root": ErrOutside,
+		"loop": ErrOutside, "magic": ErrOutside, "..": fs.ErrInvalid, "/": fs.ErrInvalid, "in/../..": fs.ErrInvalid,
+	} {
+		f, err := d.Follow(name)
+		if !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %v", name, err, want)
+		}
+		if err == nil {
+			f.Close()
+		}
+	}
+	sub, err := d.FollowDir("dir")
+	must(t, err)
+	defer sub.Close()
+	if names, err := sub.Names(); err != nil || len(names) != 2 {
+		t.Errorf("it has %q, %v", names, err)
+	}
+	if _, err := d.FollowDir("fifo"); !errors.Is(err, unix.ENOTDIR) {
+		t.Errorf("a FIFO: %v", err)
+	}
+}

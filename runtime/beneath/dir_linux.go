@@ -5,12 +5,14 @@
 //
 //	Open(path) ──▶ Dir ──┬─ Sub, Mkdir     a directory below
 //	  trusted            ├─ File, Create   a regular file below
+//	                     ├─ Follow         anything, through links that stay below
 //	                     └─ Empty, RemoveAll, Usage   the whole tree
 //
 // The path given to Open is trusted and its links are followed. Every name
-// below it is resolved by openat2 without following any link and without
-// leaving the directory; what sweeps a tree never crosses a mount point either.
-// A name may have several elements ("a/b"). Linux 5.6 or later.
+// below it is resolved by openat2 without leaving the directory and, but for
+// Follow and FollowDir, without following any link; what sweeps a tree never
+// crosses a mount point either. A name may have several elements ("a/b"). Linux
+// 5.6 or later.
 //
 // A Dir may be used by several goroutines; Close comes after all other calls.
 package beneath
@@ -29,6 +31,8 @@ import (
 var (
 	// ErrLink: a symbolic link stands where none is followed.
 	ErrLink = errors.New("is or passes through a symbolic link, and podd follows none here")
+	// ErrOutside: a symbolic link leads out of the directory, or may.
+	ErrOutside = errors.New("is or passes through a symbolic link that leads out of the directory")
 	// ErrMount: something is mounted there.
 	ErrMount = errors.New("is a mount point")
 	// ErrNotRegular: not a regular file.
@@ -152,6 +156,9 @@ func (d *Dir) mkdir(name string, mode uint32, gid int) error {
 	}
 	if err == nil {
 		err = unix.Renameat2(d.Fd(), temp, d.Fd(), name, unix.RENAME_NOREPLACE)
+	}
+	if err == unix.EINVAL { // a file system without that flag, as NFS
+		err = unix.Renameat(d.Fd(), temp, d.Fd(), name)
 	}
 	if err == unix.EEXIST {
 		_ = unix.Unlinkat(d.Fd(), temp, unix.AT_REMOVEDIR) // in nobody's way if it stays
