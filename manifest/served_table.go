@@ -153,6 +153,8 @@ var servedContainerFields = []row{
 	{"volumeMounts[].name", served, ""},
 	{"volumeMounts[].mountPath", served, ""},
 	{"volumeMounts[].readOnly", served, ""},
+	{"volumeMounts[].subPath", served, ""},
+	{"volumeMounts[].subPathExpr", served, ""},
 	{"volumeMounts[].mountPropagation", only, `"None"`},
 	{"volumeMounts[].recursiveReadOnly", only, `"Disabled"`},
 

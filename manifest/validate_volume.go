@@ -97,30 +97,6 @@ func validateHostPath(h *v1.HostPathVolumeSource, fields *field.Path) field.Erro
 		v1.HostPathSocket, v1.HostPathCharDev, v1.HostPathBlockDev)...)
 }
 
-func validateMounts(mounts []v1.VolumeMount, volumes map[string]bool, fields *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	taken := map[string]bool{}
-	for i := range mounts {
-		m, at := &mounts[i], fields.Index(i)
-		switch {
-		case m.Name == "":
-			errs = append(errs, field.Required(at.Child("name"), ""))
-		case !volumes[m.Name]:
-			errs = append(errs, field.Invalid(at.Child("name"), m.Name, "is none of spec.volumes"))
-		}
-		where := at.Child("mountPath")
-		errs = append(errs, noNUL(where, m.MountPath)...)
-		switch {
-		case m.MountPath == "":
-			errs = append(errs, field.Required(where, ""))
-		case taken[path.Clean("/"+m.MountPath)]:
-			errs = append(errs, field.Duplicate(where, m.MountPath))
-		}
-		taken[path.Clean("/"+m.MountPath)] = true
-	}
-	return errs
-}
-
 // checkSources refuses a volume whose only source is a field that nobody knows:
 // Kubernetes would make it an empty directory, and the data would be lost.
 func checkSources(written map[string]any, known any, n *notes) {

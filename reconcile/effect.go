@@ -48,6 +48,10 @@ type Disk interface {
 	// Prepare makes the pod's volumes, brings those with files to what files says
 	// of them, and returns their host paths by name.
 	Prepare(ctx context.Context, pod *manifest.Pod, files func(*v1.Volume) (map[string]render.File, error)) (map[string]string, error)
+	// BindSubPaths opens what of the volumes, whose host paths are given, a
+	// container mounts only a part of, and returns where that is mounted for it,
+	// by the number of the volumeMount. Links in a volume lead nowhere else.
+	BindSubPaths(pod *manifest.Pod, container string, volumes map[string]string, subs []render.SubPath) (map[int]string, error)
 	// WriteFile puts a file into the pod's directory and returns its path.
 	WriteFile(uid types.UID, name, text string) (path string, err error)
 	// MakeMessage makes the empty file that a start of a container may leave a

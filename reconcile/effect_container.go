@@ -110,6 +110,13 @@ func (e *Effects) containerInput(ctx context.Context, s scene, a plan.StartConta
 		Image: a.ImageRef, ImageUser: user, PodIPs: ips, Volumes: volumes, HostsFile: hosts, TerminationLog: message,
 		UserIDs: sandbox.UserIDs(), BackoffStep: a.Backoff, Kind: string(kind), Index: index,
 	}
+	subs, err := render.SubPaths(in)
+	if err != nil {
+		return nil, in, err
+	}
+	if in.SubPaths, err = e.Disk.BindSubPaths(s.desired, a.Container, volumes, subs); err != nil {
+		return nil, in, err
+	}
 	config, err := render.Sandbox(render.SandboxInput{Pod: s.desired, Node: *s.node, Attempt: sandbox.Attempt, UserIDs: in.UserIDs})
 	return config, in, err
 }

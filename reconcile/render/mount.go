@@ -21,8 +21,7 @@ func mounts(in *ContainerInput) ([]*cri.Mount, error) {
 		m := &in.Container.VolumeMounts[i]
 		mount, err := volumeMount(in, i)
 		if err != nil {
-			return nil, fmt.Errorf("mounting volume %q into container %q at %q: %w",
-				m.Name, in.Container.Name, m.MountPath, err)
+			return nil, mountError(in, m, err)
 		}
 		mount.SelinuxRelabel = in.Node.SELinux && !labelled[m.Name] && isMade(findVolume(in, m.Name))
 		labelled[m.Name] = true

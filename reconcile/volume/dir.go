@@ -4,6 +4,7 @@
 //	    volumes/kubernetes.io~empty-dir/<volume>/   emptyDir: a directory or a tmpfs
 //	    volumes/kubernetes.io~secret/<volume>/      0700 above it; a tmpfs: Secrets reach no disk
 //	    containers/<container>/<8 hex digits>       0666: termination messages
+//	    volume-subpaths/<volume>/<container>/<n>    a part of a volume, bind-mounted for one volumeMount
 //	    journal.json …                              other packages'; removed last
 //
 // The machine is the truth: what is prepared is read from the file system and

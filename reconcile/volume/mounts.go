@@ -52,15 +52,19 @@ func (d Dir) mountsBelow(under string) ([]mount, error) {
 	return found, nil
 }
 
-// ours says whether podd makes such mounts in such places, and which pod's
-// volume it is, "<plugin>/<volume>": a whole tmpfs at
+// ours says whether podd makes such mounts in such places, and where in the
+// pod's directory it is: a whole tmpfs at
 // <uid>/volumes/kubernetes.io~empty-dir/<volume>, say.
-func (m mount) ours() (volume string, ok bool) {
+func (m mount) ours() (at string, ok bool) {
 	parts := strings.Split(m.rel, "/")
-	if len(parts) != 4 || parts[1] != volumesDir || !slices.Contains(memoryPlugins, parts[2]) {
-		return "", false
+	at = strings.Join(parts[1:], "/")
+	switch {
+	case len(parts) == 4 && parts[1] == volumesDir && slices.Contains(memoryPlugins, parts[2]):
+		return at, m.whole && m.fs == "tmpfs"
+	case len(parts) == 5 && parts[1] == subPathsDir:
+		return at, true
 	}
-	return parts[2] + "/" + parts[3], m.whole && m.fs == "tmpfs"
+	return "", false
 }
 
 // memoryPlugins are the directories in which podd mounts.

@@ -69,7 +69,7 @@ func (d Dir) Release(ctx context.Context, uid types.UID) error {
 			return err
 		}
 		defer pod.Close()
-		return pod.RemoveAll(ctx, volumesDir)
+		return errors.Join(pod.RemoveAll(ctx, subPathsDir), pod.RemoveAll(ctx, volumesDir))
 	})
 }
 
@@ -98,8 +98,8 @@ func (d Dir) clear(ctx context.Context, uid types.UID, remove func(pods *beneath
 	return fmt.Errorf("removing the directory of pod %s: %w", uid, err)
 }
 
-// unmount takes away podd's own mounts below a pod's directory. Never lazily:
-// a detached tmpfs lives on, unseen, for as long as anything uses it.
+// unmount takes away podd's own mounts below a pod's directory. A volume never
+// lazily: a detached tmpfs lives on, unseen, for as long as anything uses it.
 func (d Dir) unmount(pods *beneath.Dir, uid types.UID) error {
 	mounts, err := d.mountsBelow(string(uid))
 	if err != nil || len(mounts) == 0 {
@@ -107,12 +107,12 @@ func (d Dir) unmount(pods *beneath.Dir, uid types.UID) error {
 	}
 	covered := "" // a mount point whose topmost mount stays
 	for _, m := range mounts {
-		volume, ok := m.ours()
+		at, ok := m.ours()
 		if !ok || m.rel == covered {
 			covered = m.rel
 			continue
 		}
-		if err := unmountVolume(pods, uid, volume); err != nil {
+		if err := unmountAt(pods, filepath.Join(string(uid), at)); err != nil {
 			covered = m.rel
 			if !stays(err) {
 				return fmt.Errorf("unmounting %s: %w", m.path, err)
@@ -152,17 +152,16 @@ func leftError(uid types.UID, left []mount) error {
 	return e
 }
 
-// unmountVolume names the mount point by the descriptor of its parent, so that
-// no link can lead elsewhere; a descriptor of itself would keep it busy.
-func unmountVolume(pods *beneath.Dir, uid types.UID, volume string) error {
-	plugin, name, ok := strings.Cut(volume, "/")
-	if !ok || strings.Contains(name, "/") {
-		return unix.EINVAL
-	}
-	parent, err := pods.SubSameMount(filepath.Join(string(uid), volumesDir, plugin))
+// unmountAt names the mount point by the descriptor of its parent, so that no
+// link can lead elsewhere; a descriptor of itself would keep it busy.
+func unmountAt(pods *beneath.Dir, at string) error {
+	parent, err := pods.SubSameMount(filepath.Dir(at))
 	if err != nil {
 		return err
 	}
 	defer parent.Close()
-	return unix.Unmount(fmt.Sprintf("/proc/self/fd/%d/%s", parent.Fd(), name), unix.UMOUNT_NOFOLLOW)
+	if strings.Contains(at, "/"+subPathsDir+"/") {
+		return detach(parent, filepath.Base(at))
+	}
+	return unix.Unmount(fmt.Sprintf("/proc/self/fd/%d/%s", parent.Fd(), filepath.Base(at)), unix.UMOUNT_NOFOLLOW)
 }

@@ -87,6 +87,8 @@ func (d *daemon) storyPod(version string) *v1.Pod {
 	p.Spec.InitContainers = []v1.Container{shell("init", note(version+" init"))}
 	withVolume(p, "data", "/data", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
 	d.withSecret(p)
+	withPart(p, "data", "/part", "a/b")
+	withPart(p, "key", "/pass", "pass")
 	return p
 }
 

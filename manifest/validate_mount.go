@@ -1,0 +1,57 @@
+package manifest
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func validateMounts(mounts []v1.VolumeMount, volumes map[string]bool, fields *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	taken := map[string]bool{}
+	for i := range mounts {
+		m, at := &mounts[i], fields.Index(i)
+		switch {
+		case m.Name == "":
+			errs = append(errs, field.Required(at.Child("name"), ""))
+		case !volumes[m.Name]:
+			errs = append(errs, field.Invalid(at.Child("name"), m.Name, "is none of spec.volumes"))
+		}
+		where := at.Child("mountPath")
+		errs = append(errs, noNUL(where, m.MountPath)...)
+		switch {
+		case m.MountPath == "":
+			errs = append(errs, field.Required(where, ""))
+		case taken[path.Clean("/"+m.MountPath)]:
+			errs = append(errs, field.Duplicate(where, m.MountPath))
+		}
+		taken[path.Clean("/"+m.MountPath)] = true
+		errs = append(errs, validateSubPath(m, at)...)
+	}
+	return errs
+}
+
+// validateSubPath checks what part of a volume is mounted; what variables make
+// of a subPathExpr is checked once they are known.
+func validateSubPath(m *v1.VolumeMount, at *field.Path) field.ErrorList {
+	errs := validateLocalPath(m.SubPath, at.Child("subPath"))
+	if m.SubPathExpr != "" && m.SubPath != "" {
+		errs = append(errs, field.Invalid(at.Child("subPathExpr"), m.SubPathExpr, "stands beside subPath; leave one"))
+	}
+	return append(errs, validateLocalPath(m.SubPathExpr, at.Child("subPathExpr"))...)
+}
+
+// validateLocalPath checks a path that stays in its directory.
+func validateLocalPath(text string, at *field.Path) field.ErrorList {
+	errs := noNUL(at, text)
+	if path.IsAbs(text) {
+		errs = append(errs, field.Invalid(at, text, "must not begin with /"))
+	}
+	if slices.Contains(strings.Split(text, "/"), "..") {
+		errs = append(errs, field.Invalid(at, text, "must not have a .. in it"))
+	}
+	return errs
+}

@@ -1,0 +1,56 @@
+package render
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+)
+
+func TestSubPaths(t *testing.T) {
+	yes := true
+	in := inputOf(v1.Container{
+		Env: []v1.EnvVar{{Name: "A", Value: "x/y"}, {Name: "POD", ValueFrom: field("metadata.name")}},
+		VolumeMounts: []v1.VolumeMount{
+			{Name: "v", MountPath: "/whole"},
+			{Name: "v", MountPath: "/a", SubPath: "a//b/."},
+			{Name: "v", MountPath: "/b", SubPathExpr: "$(POD)/$(A)"},
+			{Name: "v", MountPath: "/c", SubPathExpr: "$$(A)"},
+			{Name: "c", MountPath: "/d", SubPath: "key"},
+			{Name: "o", MountPath: "/e", SubPath: "key"},
+		},
+	})
+	in.Pod.Spec.Spec.Volumes = []v1.Volume{
+		{Name: "v", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
+		{Name: "c", VolumeSource: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{}}},
+		{Name: "o", VolumeSource: v1.VolumeSource{Secret: &v1.SecretVolumeSource{Optional: &yes}}},
+	}
+	want := []SubPath{
+		{Mount: 1, Volume: "v", Path: "a/b", Text: "a//b/.", Make: true},
+		{Mount: 2, Volume: "v", Path: "pod/x/y", Text: "$(POD)/$(A)", Make: true},
+		{Mount: 3, Volume: "v", Path: "$(A)", Text: "$$(A)", Make: true},
+		{Mount: 4, Volume: "c", Path: "key", Text: "key"},
+		{Mount: 5, Volume: "o", Path: "key", Text: "key", Make: true},
+	}
+	got, err := SubPaths(in)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+}
+
+func TestSubPathErrors(t *testing.T) {
+	for expr, want := range map[string]string{
+		"$(NONE)/$(EMPTY)": "missing value for NONE, EMPTY",
+		"$(ROOT)":          "must not begin with /",
+		"a/$(UP)":          `must not have a ".." in it`,
+	} {
+		_, err := SubPaths(inputOf(v1.Container{
+			Env:          []v1.EnvVar{{Name: "EMPTY"}, {Name: "ROOT", Value: "/hunter2"}, {Name: "UP", Value: "../hunter2"}},
+			VolumeMounts: []v1.VolumeMount{{Name: "v", MountPath: "/x", SubPathExpr: expr}},
+		}))
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `"v" into container "main"`) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", expr, err)
+		}
+	}
+}

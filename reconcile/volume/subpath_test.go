@@ -1,0 +1,222 @@
+package volume
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/reconcile/render"
+)
+
+func part(volume, path string) render.SubPath {
+	return render.SubPath{Volume: volume, Path: path, Text: path, Make: true}
+}
+
+// bound is where a part of a volume is mounted.
+func bound(t *testing.T, d Dir, pod *manifest.Pod, s render.SubPath) (string, error) {
+	t.Helper()
+	volumes, err := d.Prepare(t.Context(), pod, nil)
+	must(t, err)
+	paths, err := d.BindSubPaths(pod, "main", volumes, []render.SubPath{s})
+	return paths[s.Mount], err
+}
+
+func TestSubPathIsMadeAndMounted(t *testing.T) {
+	d := newDir(t)
+	pod := podOf(empty("data", "", ""), empty("fast", v1.StorageMediumMemory, ""))
+	gid := int64(4321)
+	pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &gid}
+	for _, name := range []string{"data", "fast"} {
+		path, err := bound(t, d, pod, part(name, "a/b"))
+		must(t, err)
+		if want := filepath.Join(d.Root, uid, "volume-subpaths", name, "main", "0"); path != want {
+			t.Errorf("it is at %s, want %s", path, want)
+		}
+		for path, mode := range map[string]uint32{path: 0o2777, filepath.Join(d.Root, uid, "volumes", emptyDirPlugin, name, "a"): 0o2755} {
+			var st unix.Stat_t
+			must(t, unix.Stat(path, &st))
+			if st.Mode&0o7777 != mode || st.Gid != 4321 {
+				t.Errorf("%s has mode %o and group %d, want %o", path, st.Mode&0o7777, st.Gid, mode)
+			}
+		}
+		must(t, os.WriteFile(filepath.Join(path, "f"), []byte("x"), 0o600))
+		if _, err := os.Stat(filepath.Join(d.Root, uid, "volumes", emptyDirPlugin, name, "a/b/f")); err != nil {
+			t.Error(err)
+		}
+		before := tree(t, d.Root)
+		_, err = bound(t, d, pod, part(name, "a/b"))
+		must(t, err)
+		if after := tree(t, d.Root); before != after {
+			t.Errorf("the second time changed\n%sto\n%s", before, after)
+		}
+	}
+	must(t, d.Release(t.Context(), uid))
+	if n := mountCount(t, d.Root); n > 0 {
+		t.Errorf("%d mounts are left", n)
+	}
+	must(t, d.Remove(t.Context(), uid))
+}
+
+// TestSubPathFollowsTheVolume: the next start gets what is there then, be it of
+// another type.
+func TestSubPathFollowsTheVolume(t *testing.T) {
+	d := newDir(t)
+	srv := t.TempDir()
+	pod := podOf(host("data", srv, v1.HostPathDirectory))
+	current := filepath.Join(srv, "current")
+	for _, version := range []func() error{
+		func() error { return os.WriteFile(current, []byte("1"), 0o600) },
+		func() error { return os.WriteFile(current, []byte("2"), 0o600) },
+		func() error { return os.Mkdir(current, 0o700) },
+		func() error { return unix.Mkfifo(current, 0o600) },
+	} {
+		must(t, os.RemoveAll(current))
+		must(t, version())
+		path, err := bound(t, d, pod, part("data", "current"))
+		must(t, err)
+		want, err := os.Lstat(current)
+		must(t, err)
+		if have, err := os.Lstat(path); err != nil || !os.SameFile(want, have) {
+			t.Errorf("%s is not %s: %v", path, current, err)
+		}
+		if n := mountCount(t, d.Root); n != 1 {
+			t.Errorf("%d mounts", n)
+		}
+	}
+	must(t, d.Remove(t.Context(), uid))
+	if _, err := os.Lstat(current); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSubPathLinks(t *testing.T) {
+	srv, outside := t.TempDir(), t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(srv, "v1", "in"), 0o755))
+	for name, target := range map[string]string{
+		"now": "v1", "host": filepath.Join(srv, "v1"), "v1/up": "..",
+		"out": outside, "climb": "../" + filepath.Base(outside), "v1/far": "../../../../etc", "etc": "/etc", "gone": "v2",
+	} {
+		must(t, os.Symlink(target, filepath.Join(srv, name)))
+	}
+	for path, good := range map[string]bool{
+		"now/in": true, "host/in": true, "v1/up/now": true, "now/new": true, "host/new2/a": true,
+		"out": false, "out/new": false, "climb": false, "v1/far": false, "etc/passwd": false, "gone": false, "gone/a": false,
+	} {
+		d := newDir(t)
+		pod := podOf(host("data", srv, v1.HostPathDirectory))
+		got, err := bound(t, d, pod, part("data", path))
+		if (err == nil) != good {
+			t.Errorf("%s: %s, %v", path, got, err)
+		}
+		must(t, d.Remove(t.Context(), uid))
+		if n := mountCount(t, d.Root); n > 0 {
+			t.Errorf("%s: %d mounts are left", path, n)
+		}
+	}
+	if left, err := os.ReadDir(outside); err != nil || len(left) > 0 {
+		t.Errorf("outside there is %v, %v", left, err)
+	}
+	if _, err := os.Stat(filepath.Join(srv, "v1", "new2", "a")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSubPathErrors(t *testing.T) {
+	srv := t.TempDir()
+	file := filepath.Join(srv, "file")
+	must(t, os.WriteFile(file, nil, 0o600))
+	for want, test := range map[string]struct {
+		path string
+		sub  render.SubPath
+	}{
+		"the volume is a file":         {file, part("data", "a")},
+		"the volume has no such file":  {srv, render.SubPath{Volume: "data", Path: "hunter2", Text: "$(X)"}},
+		"not a directory":              {srv, part("data", "file/a")},
+		"file name too long":           {srv, part("data", strings.Repeat("a", 300))},
+		"not be a directory name; it ": {srv, part("data", "a")},
+	} {
+		d := newDir(t)
+		pod := podOf(host("data", test.path, v1.HostPathUnset))
+		if strings.HasPrefix(want, "not be") {
+			pod.UID = "../x"
+		}
+		_, err := d.BindSubPaths(pod, "main", map[string]string{"data": test.path}, []render.SubPath{test.sub})
+		if err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("want %s: %v", want, err)
+		} else if !strings.Contains(err.Error(), want) && !strings.HasPrefix(want, "not be") {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// TestSubPathAgainstSwappedLinks: a container that turns a directory into a link
+// and back at any moment never gets what lies outside (CVE-2017-1002101,
+// CVE-2021-25741).
+func TestSubPathAgainstSwappedLinks(t *testing.T) {
+	srv, outside := t.TempDir(), t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(srv, "real", "in"), 0o755))
+	must(t, os.MkdirAll(filepath.Join(outside, "in"), 0o755))
+	must(t, os.Symlink(outside, filepath.Join(srv, "link")))
+	must(t, os.Rename(filepath.Join(srv, "real"), filepath.Join(srv, "at")))
+	var done atomic.Bool
+	swapped := make(chan struct{})
+	go func() {
+		defer close(swapped)
+		for !done.Load() {
+			unix.Renameat2(unix.AT_FDCWD, filepath.Join(srv, "at"), unix.AT_FDCWD, filepath.Join(srv, "link"), unix.RENAME_EXCHANGE)
+		}
+	}()
+	defer func() { done.Store(true); <-swapped }()
+	d := newDir(t)
+	secret, err := os.Stat(filepath.Join(outside, "in"))
+	must(t, err)
+	pod := podOf(host("data", srv, v1.HostPathDirectory))
+	good := 0
+	for range 2000 {
+		for _, path := range []string{"at/in", "at/new/a"} {
+			at, err := bound(t, d, pod, part("data", path))
+			if err != nil {
+				continue
+			}
+			good++
+			if have, err := os.Stat(at); err != nil || os.SameFile(secret, have) {
+				t.Fatalf("%s is outside: %v", path, err)
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(outside, "new")); err == nil || good == 0 {
+		t.Errorf("made outside (%v), %d were good", err == nil, good)
+	}
+	must(t, d.Remove(t.Context(), uid))
+}
+
+// TestSubPathCopiesNoUnmount: what is mounted in the volume is seen in the part
+// of it, too; ending that ends it nowhere else.
+func TestSubPathCopiesNoUnmount(t *testing.T) {
+	d := newDir(t)
+	top := t.TempDir()
+	must(t, unix.Mount("tmpfs", top, "tmpfs", 0, ""))
+	t.Cleanup(func() { unix.Unmount(top, unix.MNT_DETACH) })
+	must(t, unix.Mount("", top, "", unix.MS_SHARED, ""))
+	must(t, os.MkdirAll(filepath.Join(top, "a", "sub"), 0o755))
+	pod := podOf(host("data", top, v1.HostPathDirectory))
+	at, err := bound(t, d, pod, part("data", "a"))
+	must(t, err)
+	must(t, unix.Mount("tmpfs", filepath.Join(top, "a", "sub"), "tmpfs", 0, ""))
+	if n := mountCount(t, at); n != 2 {
+		t.Fatalf("%d mounts; the part has none of what was mounted later", n)
+	}
+	must(t, d.Remove(t.Context(), uid))
+	if n := mountCount(t, d.Root); n > 0 {
+		t.Errorf("%d mounts are left", n)
+	}
+	if n := mountCount(t, filepath.Join(top, "a")); n != 1 {
+		t.Errorf("the volume has %d mounts, want its own", n)
+	}
+}
