@@ -155,8 +155,8 @@ var servedContainerFields = []row{
 	{"volumeMounts[].readOnly", served, ""},
 	{"volumeMounts[].subPath", served, ""},
 	{"volumeMounts[].subPathExpr", served, ""},
-	{"volumeMounts[].mountPropagation", only, `"None"`},
-	{"volumeMounts[].recursiveReadOnly", only, `"Disabled"`},
+	{"volumeMounts[].mountPropagation", served, ""},
+	{"volumeMounts[].recursiveReadOnly", served, ""},
 
 	{"securityContext.runAsUser", served, ""},
 	{"securityContext.runAsGroup", served, ""},

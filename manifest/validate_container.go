@@ -69,7 +69,7 @@ func validateContainer(c *v1.Container, hostUsers bool, volumes, names map[strin
 	errs = append(errs, validateEnv(c.Env, path.Child("env"))...)
 	errs = append(errs, validateResources(&c.Resources, path.Child("resources"))...)
 	errs = append(errs, validateResize(c.ResizePolicy, path.Child("resizePolicy"))...)
-	errs = append(errs, validateMounts(c.VolumeMounts, volumes, path.Child("volumeMounts"))...)
+	errs = append(errs, validateMounts(c, volumes, path.Child("volumeMounts"))...)
 	return append(errs, validateSecurity(c.SecurityContext, hostUsers, path.Child("securityContext"))...)
 }
 

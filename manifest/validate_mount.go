@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func validateMounts(mounts []v1.VolumeMount, volumes map[string]bool, fields *field.Path) field.ErrorList {
+func validateMounts(c *v1.Container, volumes map[string]bool, fields *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	taken := map[string]bool{}
-	for i := range mounts {
-		m, at := &mounts[i], fields.Index(i)
+	for i := range c.VolumeMounts {
+		m, at := &c.VolumeMounts[i], fields.Index(i)
 		switch {
 		case m.Name == "":
 			errs = append(errs, field.Required(at.Child("name"), ""))
@@ -30,6 +30,33 @@ func validateMounts(mounts []v1.VolumeMount, volumes map[string]bool, fields *fi
 		}
 		taken[path.Clean("/"+m.MountPath)] = true
 		errs = append(errs, validateSubPath(m, at)...)
+		errs = append(errs, validatePropagation(c, m, at.Child("mountPropagation"))...)
+		errs = append(errs, validateRecursive(m, at.Child("recursiveReadOnly"))...)
+	}
+	return errs
+}
+
+func validatePropagation(c *v1.Container, m *v1.VolumeMount, at *field.Path) field.ErrorList {
+	if m.MountPropagation == nil {
+		return nil
+	}
+	privileged := c.SecurityContext != nil && isTrue(c.SecurityContext.Privileged)
+	if *m.MountPropagation == v1.MountPropagationBidirectional && !privileged {
+		return field.ErrorList{field.Forbidden(at, "Bidirectional is for privileged containers only; use HostToContainer")}
+	}
+	return oneOf(at, *m.MountPropagation, v1.MountPropagationNone, v1.MountPropagationHostToContainer, v1.MountPropagationBidirectional)
+}
+
+func validateRecursive(m *v1.VolumeMount, at *field.Path) field.ErrorList {
+	if m.RecursiveReadOnly == nil || *m.RecursiveReadOnly == v1.RecursiveReadOnlyDisabled {
+		return nil
+	}
+	errs := oneOf(at, *m.RecursiveReadOnly, v1.RecursiveReadOnlyDisabled, v1.RecursiveReadOnlyIfPossible, v1.RecursiveReadOnlyEnabled)
+	if !m.ReadOnly {
+		errs = append(errs, field.Forbidden(at, "goes with readOnly: true only"))
+	}
+	if m.MountPropagation != nil && *m.MountPropagation != v1.MountPropagationNone {
+		errs = append(errs, field.Forbidden(at, "goes with mountPropagation None only"))
 	}
 	return errs
 }

@@ -170,7 +170,10 @@ func (e *Effects) do(ctx context.Context, a plan.Action, s scene) fact {
 		_, f.err = e.Disk.Prepare(ctx, s.desired, s.files(s.desired))
 	case plan.CheckVolumes:
 		p := s.version(a)
-		if f.err = e.Disk.Check(ctx, p, s.files(p)); f.err == nil {
+		if f.err = render.CheckMounts(p, *s.node); f.err == nil {
+			f.err = e.Disk.Check(ctx, p, s.files(p))
+		}
+		if f.err == nil {
 			f.err = checkProfiles(p, s.node)
 		}
 	case plan.RunSandbox:
@@ -218,6 +221,9 @@ func (e *Effects) ensure(ctx context.Context, s scene, p *manifest.Pod, a plan.E
 }
 
 func (e *Effects) prepare(ctx context.Context, s scene) (map[string]uint32, error) {
+	if err := render.CheckMounts(s.desired, *s.node); err != nil {
+		return nil, err
+	}
 	if _, err := e.Disk.Prepare(ctx, s.desired, s.files(s.desired)); err != nil {
 		return nil, err
 	}

@@ -118,13 +118,19 @@ func (w *worker) leaving() *v1.Pod {
 	facts := status.Facts{
 		Pod: w.publishedFrom, Observed: w.in.Observed, StartTime: w.in.History.StartTime,
 		HostIPs: w.hostIPs, RuntimeName: w.runtimeName, Said: w.in.History.Said, Previous: &w.published.Status,
-		Now: w.in.Now, Terminating: true, Containers: map[string]status.ContainerFacts{},
+		RecursiveReadOnly: w.recursiveReadOnly(),
+		Now:               w.in.Now, Terminating: true, Containers: map[string]status.ContainerFacts{},
 	}
 	w.tellProbes(&facts) // none is made any more; the last word stands
 	w.tellHooks(&facts)
 	p.Status = status.Of(facts)
 	w.published = &p
 	return w.published
+}
+
+// recursiveReadOnly tells whether the runtime serves such mounts.
+func (w *worker) recursiveReadOnly() bool {
+	return w.render != nil && w.render.Handler.RecursiveReadOnlyMounts
 }
 
 func (w *worker) statusFacts(d plan.Decision) status.Facts {
@@ -136,6 +142,8 @@ func (w *worker) statusFacts(d plan.Decision) status.Facts {
 		Said:        w.in.History.Said,
 		RuntimeName: w.runtimeName,
 		Now:         w.in.Now,
+
+		RecursiveReadOnly: w.recursiveReadOnly(),
 	}
 	if w.published != nil && w.publishedFrom != nil && sameVersion(w.publishedFrom, w.in.Desired) {
 		f.Previous = &w.published.Status

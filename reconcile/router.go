@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strings"
@@ -30,7 +31,7 @@ type Options struct {
 	SourceKinds map[string]string
 	Limits      plan.Limits
 	// Render is the node as pods see it; its cgroup driver is that of the runtime
-	// where the runtime says.
+	// where the runtime says, its handler's features always are.
 	Render render.Node
 	Adopt  bool
 	// MaxBackoff caps the crash back-off; zero means 5 minutes.
@@ -196,9 +197,9 @@ func (r *Router) takeSet(ctx context.Context, s *manifest.Set) {
 
 func (r *Router) takeNode(n runtime.Node) {
 	r.node, r.dirty = n, true
-	if n.CgroupDriver != "" && n.CgroupDriver != r.render.CgroupDriver {
+	if driver := cmp.Or(n.CgroupDriver, r.render.CgroupDriver); driver != r.render.CgroupDriver || n.Handlers[""] != r.render.Handler {
 		render := *r.render
-		render.CgroupDriver = n.CgroupDriver
+		render.CgroupDriver, render.Handler = driver, n.Handlers[""]
 		r.render = &render
 	}
 	r.orderAll()

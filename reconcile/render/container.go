@@ -50,8 +50,6 @@ type ContainerInput struct {
 	HostsFile, TerminationLog string
 	// UserIDs is that of the container's sandbox, see SandboxInput.
 	UserIDs uint32
-	// RecursiveReadOnly says that the pod's runtime handler serves such mounts.
-	RecursiveReadOnly bool
 	// BackoffStep is the crash back-off step that this start was made at.
 	BackoffStep int
 	// Kind and Index say what the container is and where it stands in the list

@@ -135,7 +135,7 @@ func compareKubelet(t *testing.T, p *manifest.Pod, n Node, l kubeletLine) (list 
 func kubeletInput(p *manifest.Pod, n Node, c *v1.Container) ContainerInput {
 	home := "ROOT/pods/" + string(p.UID)
 	in := ContainerInput{
-		Pod: p, Container: c, Node: n, Image: "sha256:feed", ImageUser: &ImageUser{}, UserIDs: hostIDs, RecursiveReadOnly: true,
+		Pod: p, Container: c, Node: n, Image: "sha256:feed", ImageUser: &ImageUser{}, UserIDs: hostIDs,
 		PodIPs: []string{"10.88.0.3", "fd00::3"}, HostsFile: home + "/etc-hosts",
 		TerminationLog: home + "/containers/" + c.Name + "/TERMINATION", Volumes: map[string]string{}, SubPaths: map[int]string{},
 	}

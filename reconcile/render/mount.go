@@ -1,6 +1,7 @@
 package render
 
 import (
+	"errors"
 	"fmt"
 	"path"
 
@@ -21,7 +22,7 @@ func mounts(in *ContainerInput) ([]*cri.Mount, error) {
 		m := &in.Container.VolumeMounts[i]
 		mount, err := volumeMount(in, i)
 		if err != nil {
-			return nil, mountError(in, m, err)
+			return nil, mountError(in.Container, m, err)
 		}
 		mount.SelinuxRelabel = in.Node.SELinux && !labelled[m.Name] && isMade(findVolume(in, m.Name))
 		labelled[m.Name] = true
@@ -63,7 +64,7 @@ func volumeMount(in *ContainerInput, i int) (*cri.Mount, error) {
 	if err != nil {
 		return nil, err
 	}
-	recursive, err := recursiveReadOnly(m, in.RecursiveReadOnly)
+	recursive, err := recursiveReadOnly(m, in.Node)
 	if err != nil {
 		return nil, err
 	}
@@ -101,20 +102,37 @@ func propagation(mode *v1.MountPropagationMode) (cri.MountPropagation, error) {
 
 // recursiveReadOnly says whether mounts below the mount are read-only too. What
 // the runtime does not serve is an error where it is demanded, not dropped.
-func recursiveReadOnly(m *v1.VolumeMount, served bool) (bool, error) {
+func recursiveReadOnly(m *v1.VolumeMount, n Node) (bool, error) {
 	if m.RecursiveReadOnly == nil {
 		return false, nil
 	}
-	switch *m.RecursiveReadOnly {
+	switch served := n.Handler.RecursiveReadOnlyMounts; *m.RecursiveReadOnly {
 	case v1.RecursiveReadOnlyDisabled:
 		return false, nil
 	case v1.RecursiveReadOnlyIfPossible:
 		return served, nil
+	default:
+		if !served {
+			return false, errors.New("recursiveReadOnly: the runtime does not serve it; use IfPossible, or a newer runtime and kernel")
+		}
+		return true, nil
 	}
-	if !served {
-		return false, fmt.Errorf("recursiveReadOnly: the runtime does not serve it; use IfPossible")
+}
+
+// CheckMounts tells what keeps the containers of a pod from ever having their
+// mounts on this node.
+func CheckMounts(p *manifest.Pod, n Node) error {
+	for _, list := range [][]v1.Container{p.Spec.Spec.InitContainers, p.Spec.Spec.Containers} {
+		for i := range list {
+			for j := range list[i].VolumeMounts {
+				m := &list[i].VolumeMounts[j]
+				if _, err := recursiveReadOnly(m, n); err != nil {
+					return mountError(&list[i], m, err)
+				}
+			}
+		}
 	}
-	return true, nil
+	return nil
 }
 
 func findVolume(in *ContainerInput, name string) *v1.VolumeSource {

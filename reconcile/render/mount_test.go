@@ -68,7 +68,7 @@ func TestMounts(t *testing.T) {
 	if diff := cmp.Diff(want, mountLines(t, in)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	in.Node.SELinux, in.RecursiveReadOnly = true, true
+	in.Node.SELinux, in.Node.Handler.RecursiveReadOnlyMounts = true, true
 	want[0] += " relabel" // each of podd's volumes once
 	want[1] += " recursive"
 	for _, i := range []int{4, 5, 6} {
@@ -100,6 +100,11 @@ func TestMountErrors(t *testing.T) {
 		in := inputOf(v1.Container{VolumeMounts: []v1.VolumeMount{m}})
 		in.Volumes = map[string]string{"v": "/v"}
 		_, err := Container(in)
+		if name == "recursively read-only" {
+			if refused := CheckMounts(in.Pod, in.Node); refused == nil || refused.Error() != err.Error() {
+				t.Errorf("%v, but beforehand %v", err, refused)
+			}
+		}
 		if err == nil || !strings.Contains(err.Error(), `"main"`) || !strings.Contains(err.Error(), m.Name) {
 			t.Errorf("%s: got %v", name, err)
 		}

@@ -14,11 +14,16 @@
 // Errors name the container and the variable, volume or field, never a value.
 package render
 
+import "podd/runtime"
+
 // Node is what rendering needs to know of the machine and of podd's settings.
 // The zero value of each field is usable as its comment says.
 type Node struct {
 	// Name is the node's name, as in spec.nodeName.
 	Name string
+	// Handler is what the runtime says of the handler that runs the pods; zero:
+	// nothing.
+	Handler runtime.Handler
 	// HostIPs of the node, the primary first: status.hostIPs, and the pod's own
 	// addresses for host-network pods. At most one a family.
 	HostIPs []string

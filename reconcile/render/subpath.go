@@ -29,7 +29,7 @@ func SubPaths(in ContainerInput) ([]SubPath, error) {
 		m := &in.Container.VolumeMounts[i]
 		text, err := subPath(&in, m)
 		if err != nil {
-			return nil, mountError(&in, m, err)
+			return nil, mountError(in.Container, m, err)
 		}
 		if text == "" {
 			continue
@@ -96,6 +96,6 @@ func isMadeIn(v *v1.VolumeSource) bool {
 	return v.DownwardAPI == nil
 }
 
-func mountError(in *ContainerInput, m *v1.VolumeMount, err error) error {
-	return fmt.Errorf("mounting volume %q into container %q at %q: %w", m.Name, in.Container.Name, m.MountPath, err)
+func mountError(c *v1.Container, m *v1.VolumeMount, err error) error {
+	return fmt.Errorf("mounting volume %q into container %q at %q: %w", m.Name, c.Name, m.MountPath, err)
 }
