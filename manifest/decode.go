@@ -49,7 +49,7 @@ func (f *File) Refused() bool {
 }
 
 // Decode reads one or many YAML documents, or one of JSON: Pod, PodList, List,
-// ConfigMap, Secret and PersistentVolumeClaim. It is pure: equal arguments give
+// ConfigMap, Secret, PersistentVolumeClaim and PersistentVolume. It is pure: equal arguments give
 // deeply equal results. Each document stands alone; a bad one becomes Problems
 // and the rest is decoded. An empty text is a File without pods.
 //

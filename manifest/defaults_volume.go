@@ -74,6 +74,14 @@ func setClaimSpecDefaults(spec *v1.PersistentVolumeClaimSpec) {
 	roundUp(spec.Resources.Requests)
 }
 
+func setPersistentVolumeDefaults(pv *v1.PersistentVolume) {
+	fill(&pv.Spec.VolumeMode, v1.PersistentVolumeFilesystem)
+	if h := pv.Spec.HostPath; h != nil {
+		fill(&h.Type, v1.HostPathUnset)
+	}
+	roundUp(pv.Spec.Capacity)
+}
+
 func setClaimDefaults(c *v1.PersistentVolumeClaim) {
 	setClaimSpecDefaults(&c.Spec)
 	c.Status = v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending}

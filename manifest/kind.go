@@ -36,7 +36,7 @@ func (d *decoder) item(v value, assumed, at string) {
 	}
 	switch {
 	case kind == "":
-		d.wrong(v, at, "kind", "required; podd reads Pod, ConfigMap, Secret, PersistentVolumeClaim and lists of them")
+		d.wrong(v, at, "kind", "required; podd reads Pod, ConfigMap, Secret, PersistentVolumeClaim, PersistentVolume and lists of them")
 	case version == "v1" && d.known(v, kind, at):
 	case isKnown(kind) && version == "":
 		d.wrong(v, at, "apiVersion", "required; write v1")
@@ -58,6 +58,8 @@ func (d *decoder) known(v value, kind, at string) bool {
 		d.secret(v)
 	case "PersistentVolumeClaim":
 		d.claim(v)
+	case kindVolume:
+		d.volume(v)
 	default:
 		if !isKnown(kind) {
 			return false
@@ -78,7 +80,7 @@ func (d *decoder) known(v value, kind, at string) bool {
 
 func isKnown(kind string) bool {
 	switch strings.TrimSuffix(kind, "List") {
-	case "", "Pod", "ConfigMap", "Secret", "PersistentVolumeClaim":
+	case "", "Pod", "ConfigMap", "Secret", kindClaim, kindVolume:
 		return true
 	}
 	return false

@@ -32,6 +32,10 @@ var coarser = []struct {
 	{regexp.MustCompile(`(\.envFrom)\[\d+\]$`), "$1"},
 	{regexp.MustCompile(`(\.httpHeaders)\[\d+\]\.name$`), "$1"},
 	{regexp.MustCompile(`(\.volumeMounts)\[\d+\](\.(?:mountPropagation|recursiveReadOnly|subPath|subPathExpr))$`), "$1$2"},
+	{regexp.MustCompile(`(\.volumeClaimTemplate\.metadata)\.uid$`), "$1.uID"},
+	{regexp.MustCompile(`(\.volumeClaimTemplate\.spec\.accessModes)\[\d+\]$`), "$1"},
+	{regexp.MustCompile(`(\.volumeClaimTemplate\.spec\.resources)\.requests(\[storage\])$`), "$1$2"},
+	{regexp.MustCompile(`(\.volumeClaimTemplate\.metadata\.(?:labels|annotations))\[.*\]$`), "$1"},
 	{regexp.MustCompile(`(\.resources\.(?:limits|requests))\[.*\]$`), "$1"},
 	{regexp.MustCompile(`^spec\.(containers\[\d+\])\.resources\.limits\[(.*)\]$`), "spec.resources.$1[$2].limits"},
 	{regexp.MustCompile(`(\.resizePolicy)\[\d+\]\.(?:resourceName|restartPolicy)$`), "$1"},
@@ -136,6 +140,7 @@ var stricter = []exception{
 	{"spec.volumes[].projected.sources[].secret.items[].path", "no file can have so long a name, and two paths can be one", false},
 	{"spec.volumes[].projected.sources[].downwardAPI.items[].path", "no file can have so long a name, and two paths can be one", false},
 	{"spec.volumes[].projected.sources[]", "a source of nothing is a mistake", false},
+	{"spec.volumes[].persistentVolumeClaim.claimName", "no claim can have such a name", false},
 	{"spec.volumes[].hostPath.path", "it would be relative to where the runtime was started", false},
 	{"spec.volumes[].emptyDir.medium", "the kubelet finds out when it mounts it", false},
 	{"spec.securityContext.sysctls[].name", "two names can be one, with dots and with slashes", false},
@@ -151,6 +156,9 @@ var laxer = []exception{
 	{"spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", "it has no effect, so that nobody looks into it", true},
 	{"spec.topologySpreadConstraints", "it has no effect, so that nobody looks into it", true},
 	{"spec.resources.claims", "an empty list is as if it were not written", false},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata.ownerReferences", "an empty list is as if it were not written", false},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata.finalizers", "an empty list is as if it were not written", false},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata.managedFields", "an empty list is as if it were not written", false},
 }
 
 // find names the exception that a field is one of, or is in.

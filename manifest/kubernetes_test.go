@@ -91,7 +91,7 @@ func compare(c *kubernetesCase, got replayed, own map[string]int) (list []string
 		return list
 	}
 	switch c.Refers {
-	case "", "configmaps", "secrets", "serviceaccounts": // podd has these beside the pod, or warns
+	case "", "configmaps", "secrets", "serviceaccounts", "persistentvolumeclaims": // podd has these beside the pod, or warns
 	default:
 		if len(got.refused) == 0 {
 			list = append(list, "podd takes a reference to "+c.Refers)

@@ -69,6 +69,9 @@ func lacksOf(p *Pod, used []Use, objects map[string]Objects) []lack {
 			lacks = append(lacks, lack{u, what, "is " + nowhere(p, u.Object, objects)})
 			continue
 		}
+		if u.Object.Kind == kindClaim {
+			lacks = append(lacks, own.claimLacks(u, what)...)
+		}
 		for _, key := range u.Keys {
 			if !own.has(u.Object, key, u.Role) {
 				lacks = append(lacks, lack{u, what, fmt.Sprintf("at %s has no key %q%s", placeOf(origin, ""), clip(key, 80), meant(key, own.keys(u.Object)))})

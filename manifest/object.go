@@ -13,12 +13,18 @@ func (d *decoder) object(v value, kind string, s *shape, into any, meta *metav1.
 	n := d.notes(v)
 	v.index(s, n)
 	n.unmarshal(s.check(v.tree, "", n), into)
-	ref := ObjectRef{kind, keyOf(meta.Namespace, meta.Name)}
-	meta.Namespace = ref.Namespace
 	n.invalid(validateMeta(meta))
+	ref := ObjectRef{kind, keyOf(meta.Namespace, meta.Name)}
+	if kind == kindVolume {
+		if meta.Namespace != "" {
+			n.fail("metadata.namespace", "a %s is in no namespace; remove it", kind)
+		}
+		ref.Namespace = ""
+	}
+	meta.Namespace = ref.Namespace
 	n.invalid(validate())
 	if first, taken := d.file.Objects.Origins[ref]; taken {
-		n.fail("metadata.name", "%s %s is already at %s; remove one", kind, ref.NamespacedName, first)
+		n.fail("metadata.name", "%s is already at %s; remove one", ref, first)
 	}
 	n.finish(types.NamespacedName{})
 	d.tell(n.list...)
@@ -61,11 +67,30 @@ func (d *decoder) claim(v value) {
 	c := &v1.PersistentVolumeClaim{}
 	ref, ok := d.object(v, "PersistentVolumeClaim", claimShape(), c, &c.ObjectMeta, func() field.ErrorList {
 		setClaimDefaults(c)
-		return nil
+		return validateClaim(&c.Spec, field.NewPath("spec"))
 	})
 	if ok {
 		put(&d.file.Objects.Claims, ref.NamespacedName, c)
 	}
+}
+
+func (d *decoder) volume(v value) {
+	pv := &v1.PersistentVolume{}
+	ref, ok := d.object(v, kindVolume, volumeShape(), pv, &pv.ObjectMeta, func() field.ErrorList {
+		setPersistentVolumeDefaults(pv)
+		return validatePersistentVolume(&pv.Spec, field.NewPath("spec"))
+	})
+	if ok {
+		put(&d.file.Objects.Volumes, ref.NamespacedName, pv)
+	}
+}
+
+// String is "ConfigMap default/conf".
+func (r ObjectRef) String() string {
+	if r.Namespace == "" {
+		return r.Kind + " " + r.Name
+	}
+	return r.Kind + " " + r.NamespacedName.String()
 }
 
 // place remembers where an object was written.
@@ -92,7 +117,7 @@ func JoinObjects(list ...Objects) (Objects, []Problem) {
 			if first, taken := joined.Origins[ref]; taken {
 				problems = append(problems, Problem{
 					Severity: Error, Path: origin.Path, Position: origin.Position(""), Refused: true,
-					Message: ref.Kind + " " + ref.String() + " is already at " + first.String() + ", which counts; remove one",
+					Message: ref.String() + " is already at " + first.String() + ", which counts; remove one",
 				})
 				continue
 			}
@@ -114,5 +139,7 @@ func (o *Objects) take(ref ObjectRef, from Objects, origin Origin) {
 		put(&o.Secrets, key, from.Secrets[key])
 	case "PersistentVolumeClaim":
 		put(&o.Claims, key, from.Claims[key])
+	case kindVolume:
+		put(&o.Volumes, key, from.Volumes[key])
 	}
 }

@@ -9,6 +9,12 @@ const unhooked = "no node agent makes such a hook; write exec, httpGet or sleep"
 // forWindows is said of what only a node of that system could serve.
 const forWindows = "is for Windows, and this node runs Linux; remove it"
 
+// What is said of the claim of an ephemeral volume.
+const (
+	ephemeralIs = "a volume that goes with its pod is a directory of podd's; use a persistentVolumeClaim"
+	noFilling   = "podd fills no volume; let an init container do that"
+)
+
 // serverFields are the metadata that an API server puts into a manifest when it
 // is exported; like status they are ignored, whatever they hold.
 var serverFields = []string{
@@ -76,7 +82,7 @@ var servedFields = []row{
 	{"spec.securityContext.runAsUser", served, ""},
 	{"spec.securityContext.runAsGroup", served, ""},
 	{"spec.securityContext.fsGroup", served, ""},
-	{"spec.securityContext.fsGroupChangePolicy", noted, "has no effect; the volumes that podd makes are new with each pod"},
+	{"spec.securityContext.fsGroupChangePolicy", served, ""},
 	{"spec.securityContext.runAsNonRoot", served, ""},
 	{"spec.securityContext.supplementalGroups", served, ""},
 	{"spec.securityContext.supplementalGroupsPolicy", served, ""},
@@ -92,6 +98,17 @@ var servedFields = []row{
 	{"spec.volumes[].configMap", served, ""},
 	{"spec.volumes[].secret", served, ""},
 	{"spec.volumes[].downwardAPI", served, ""},
+	{"spec.volumes[].persistentVolumeClaim", served, ""},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata.labels", served, ""},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata.annotations", served, ""},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.accessModes", served, ""},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.resources", served, ""},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.storageClassName", served, ""},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.volumeMode", only, `"Filesystem"`},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.volumeName", refused, ephemeralIs},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.selector", refused, ephemeralIs},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.dataSource", refused, noFilling},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.dataSourceRef", refused, noFilling},
 	{"spec.volumes[].projected.defaultMode", served, ""},
 	{"spec.volumes[].projected.sources[].configMap", served, ""},
 	{"spec.volumes[].projected.sources[].secret", served, ""},

@@ -39,11 +39,14 @@ type Objects struct {
 	ConfigMaps map[types.NamespacedName]*v1.ConfigMap
 	Secrets    map[types.NamespacedName]*v1.Secret
 	Claims     map[types.NamespacedName]*v1.PersistentVolumeClaim
+	// Volumes are PersistentVolumes; their keys have no namespace.
+	Volumes map[types.NamespacedName]*v1.PersistentVolume
 	// Origins tells of each of them where it was written; no Fields.
 	Origins map[ObjectRef]Origin
 }
 
-// ObjectRef names an object: "ConfigMap", "Secret" or "PersistentVolumeClaim".
+// ObjectRef names an object: "ConfigMap", "Secret", "PersistentVolumeClaim" or
+// "PersistentVolume"; the last has no namespace.
 type ObjectRef struct {
 	Kind string
 	types.NamespacedName

@@ -47,6 +47,7 @@ var (
 	configShape = sync.OnceValue(func() *shape { return shapeOf(reflect.TypeFor[v1.ConfigMap]()) })
 	secretShape = sync.OnceValue(func() *shape { return shapeOf(reflect.TypeFor[v1.Secret]()) })
 	claimShape  = sync.OnceValue(func() *shape { return shapeOf(reflect.TypeFor[v1.PersistentVolumeClaim]()) })
+	volumeShape = sync.OnceValue(func() *shape { return shapeOf(reflect.TypeFor[v1.PersistentVolume]()) })
 )
 
 func shapeOf(t reflect.Type) *shape {

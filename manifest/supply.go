@@ -17,13 +17,14 @@ import (
 type Supply struct {
 	ConfigMaps map[string]*v1.ConfigMap // by name
 	Secrets    map[string]*v1.Secret
+	Claims     map[string]Claim
 	// Missing says what is not there that the pod cannot start without, and
 	// where that was looked for; "" for nothing.
 	Missing string
-	// Files, Env and Pull tell one content of what is read for each role from
-	// another, also in another life of podd. Without the salt they were made
+	// Files, Env, Pull and Mount tell one content of what is read for each role
+	// from another, also in another life of podd. Without the salt they were made
 	// with they tell nothing of the content.
-	Files, Env, Pull string
+	Files, Env, Pull, Mount string
 
 	pod *Pod // whose references they are
 }
@@ -44,6 +45,17 @@ func (s *Supply) Secret(name string) *v1.Secret {
 	return s.Secrets[name]
 }
 
+// Claim is the claim of a name with what it is bound to; nil when there is none.
+func (s *Supply) Claim(name string) *Claim {
+	if s == nil {
+		return nil
+	}
+	if c, ok := s.Claims[name]; ok {
+		return &c
+	}
+	return nil
+}
+
 // SupplyOf looks up what a pod refers to; nil when it refers to nothing. Where
 // it comes to the same as before for this pod, before itself is the answer.
 func SupplyOf(p *Pod, set *Set, salt string, before *Supply) *Supply {
@@ -60,13 +72,19 @@ func SupplyOf(p *Pod, set *Set, salt string, before *Supply) *Supply {
 		if c := own.Secrets[u.Object.NamespacedName]; c != nil && u.Object.Kind == "Secret" {
 			put(&s.Secrets, c.Name, c)
 		}
+		if c := own.Claims[u.Object.NamespacedName]; c != nil && u.Object.Kind == kindClaim {
+			if bound, lack := own.bind(c); lack == "" {
+				put(&s.Claims, c.Name, bound)
+			}
+		}
 	}
 	sameUse := before != nil && before.pod == p && s.Missing == before.Missing
-	if sameUse && maps.Equal(s.ConfigMaps, before.ConfigMaps) && maps.Equal(s.Secrets, before.Secrets) {
+	if sameUse && maps.Equal(s.ConfigMaps, before.ConfigMaps) && maps.Equal(s.Secrets, before.Secrets) && maps.Equal(s.Claims, before.Claims) {
 		return before
 	}
-	s.Files, s.Env, s.Pull = s.version(salt, used, ForFiles), s.version(salt, used, ForEnv), s.version(salt, used, ForPull)
-	if sameUse && s.Files == before.Files && s.Env == before.Env && s.Pull == before.Pull {
+	s.Files, s.Env = s.version(salt, used, ForFiles), s.version(salt, used, ForEnv)
+	s.Pull, s.Mount = s.version(salt, used, ForPull), s.version(salt, used, ForMount)
+	if sameUse && s.Files == before.Files && s.Env == before.Env && s.Pull == before.Pull && s.Mount == before.Mount {
 		return before
 	}
 	return s
@@ -88,6 +106,9 @@ func (s *Supply) version(salt string, used []Use, role Role) string {
 		}
 		if c := s.Secret(u.Object.Name); c != nil && u.Object.Kind == "Secret" {
 			writeMap(mac, c.Data)
+		}
+		if c := s.Claim(u.Object.Name); c != nil && u.Object.Kind == kindClaim {
+			write(mac, c.text())
 		}
 	}
 	if len(done) == 0 {

@@ -23,11 +23,13 @@ type Use struct {
 type Role int
 
 // A mounted object's files follow it while the pod runs, variables are read
-// when their container starts, credentials when an image is pulled.
+// when their container starts, credentials when an image is pulled; what a claim
+// is bound to is mounted.
 const (
 	ForFiles Role = iota
 	ForEnv
 	ForPull
+	ForMount
 )
 
 // Uses are the places where a pod reads objects beside it, in the order of its
@@ -73,6 +75,8 @@ func (u *uses) add(kind, name string, role Role, optional *bool, field string, k
 
 func (u *uses) volume(v *v1.Volume, at string) {
 	switch {
+	case v.PersistentVolumeClaim != nil:
+		u.add(kindClaim, v.PersistentVolumeClaim.ClaimName, ForMount, nil, at+".persistentVolumeClaim.claimName")
 	case v.ConfigMap != nil:
 		u.add("ConfigMap", v.ConfigMap.Name, ForFiles, v.ConfigMap.Optional, at+".configMap.name", keysOf(v.ConfigMap.Items)...)
 	case v.Secret != nil:

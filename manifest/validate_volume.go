@@ -3,7 +3,6 @@ package manifest
 import (
 	"fmt"
 	"maps"
-	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -36,6 +35,7 @@ func validateVolumes(volumes []v1.Volume, fields *field.Path) field.ErrorList {
 			errs = append(errs, validateHostPath(v.HostPath, at.Child("hostPath"))...)
 		}
 		errs = append(errs, validateFilesOf(v, at)...)
+		errs = append(errs, validateClaimVolume(v, at)...)
 	}
 	return errs
 }
@@ -56,15 +56,19 @@ func validateFilesOf(v *v1.Volume, at *field.Path) field.ErrorList {
 }
 
 // sources counts the sources of a volume.
-func sources(s *v1.VolumeSource) int {
-	count := 0
+func sources(s *v1.VolumeSource) int { return len(sourceNames(s)) }
+
+// sourceNames are the names of the sources that are set in a struct of them.
+func sourceNames(s any) []string {
+	var names []string
 	v := reflect.ValueOf(s).Elem()
 	for i := range v.NumField() {
 		if !v.Field(i).IsNil() {
-			count++
+			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+			names = append(names, name)
 		}
 	}
-	return count
+	return names
 }
 
 func validateEmptyDir(e *v1.EmptyDirVolumeSource, fields *field.Path) field.ErrorList {
@@ -82,16 +86,7 @@ func validateEmptyDir(e *v1.EmptyDirVolumeSource, fields *field.Path) field.Erro
 }
 
 func validateHostPath(h *v1.HostPathVolumeSource, fields *field.Path) field.ErrorList {
-	at := fields.Child("path")
-	errs := noNUL(at, h.Path)
-	switch {
-	case h.Path == "":
-		errs = append(errs, field.Required(at, ""))
-	case !path.IsAbs(h.Path):
-		errs = append(errs, field.Invalid(at, h.Path, "must begin with /"))
-	case slices.Contains(strings.Split(h.Path, "/"), ".."):
-		errs = append(errs, field.Invalid(at, h.Path, "must not have a .. in it"))
-	}
+	errs := validateHostDir(h.Path, fields.Child("path"))
 	return append(errs, oneOf(fields.Child("type"), *h.Type,
 		v1.HostPathUnset, v1.HostPathDirectoryOrCreate, v1.HostPathDirectory, v1.HostPathFileOrCreate, v1.HostPathFile,
 		v1.HostPathSocket, v1.HostPathCharDev, v1.HostPathBlockDev)...)

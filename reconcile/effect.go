@@ -45,9 +45,9 @@ type Images interface {
 
 // Disk is what podd keeps of pods on disk.
 type Disk interface {
-	// Prepare makes the pod's volumes, brings those with files to what files says
-	// of them, and returns their host paths by name.
-	Prepare(ctx context.Context, pod *manifest.Pod, files func(*v1.Volume) (map[string]render.File, error)) (map[string]string, error)
+	// Prepare makes the pod's volumes, brings those with files to what is said of
+	// them, and returns their host paths by name.
+	Prepare(ctx context.Context, pod *manifest.Pod, of render.Volumes) (map[string]string, error)
 	// BindSubPaths opens what of the volumes, whose host paths are given, a
 	// container mounts only a part of, and returns where that is mounted for it,
 	// by the number of the volumeMount. Links in a volume lead nowhere else.
@@ -60,7 +60,7 @@ type Disk interface {
 	MakeMessage(uid types.UID, container string, attempt uint32) (path string, err error)
 	Message(uid types.UID, container string, attempt uint32) (string, error)
 	// Check makes nothing and tells what would keep Prepare from succeeding.
-	Check(ctx context.Context, pod *manifest.Pod, files func(*v1.Volume) (map[string]render.File, error)) error
+	Check(ctx context.Context, pod *manifest.Pod, of render.Volumes) error
 	// Release removes the volumes and keeps the directory.
 	Release(ctx context.Context, uid types.UID) error
 	// Remove removes the directory with all that is in it.
@@ -167,11 +167,11 @@ func (e *Effects) do(ctx context.Context, a plan.Action, s scene) fact {
 		f.attempts, f.err = e.prepare(ctx, s)
 	case plan.UpdateVolumes:
 		f.written = s.written()
-		_, f.err = e.Disk.Prepare(ctx, s.desired, s.files(s.desired))
+		_, f.err = e.Disk.Prepare(ctx, s.desired, s.volumes(s.desired))
 	case plan.CheckVolumes:
 		p := s.version(a)
 		if f.err = render.CheckMounts(p, *s.node); f.err == nil {
-			f.err = e.Disk.Check(ctx, p, s.files(p))
+			f.err = e.Disk.Check(ctx, p, s.volumes(p))
 		}
 		if f.err == nil {
 			f.err = checkProfiles(p, s.node)
@@ -224,7 +224,7 @@ func (e *Effects) prepare(ctx context.Context, s scene) (map[string]uint32, erro
 	if err := render.CheckMounts(s.desired, *s.node); err != nil {
 		return nil, err
 	}
-	if _, err := e.Disk.Prepare(ctx, s.desired, s.files(s.desired)); err != nil {
+	if _, err := e.Disk.Prepare(ctx, s.desired, s.volumes(s.desired)); err != nil {
 		return nil, err
 	}
 	return e.Leftovers.NextAttempts(s.desired)

@@ -84,7 +84,7 @@ func (e *Effects) containerInput(ctx context.Context, s scene, a plan.StartConta
 	if sandbox == nil {
 		return nil, in, fmt.Errorf("creating container %s: %w", a.Container, errSandboxGone)
 	}
-	volumes, err := e.Disk.Prepare(ctx, s.desired, s.files(s.desired))
+	volumes, err := e.Disk.Prepare(ctx, s.desired, s.volumes(s.desired))
 	if err != nil {
 		return nil, in, err
 	}

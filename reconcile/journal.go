@@ -133,6 +133,18 @@ func (s Journals) read(uid types.UID) (journal, error) {
 	return j, nil
 }
 
+// Names are the pods whose directories are there, by UID.
+func (s Journals) Names() (map[types.UID]types.NamespacedName, error) {
+	found, _, err := s.all()
+	names := map[types.UID]types.NamespacedName{}
+	for key, all := range found {
+		for _, j := range all {
+			names[j.UID] = key
+		}
+	}
+	return names, err
+}
+
 // all returns the journals of every pod directory, by pod name, and the UIDs of
 // directories without a readable one: nobody knows whose they are.
 func (s Journals) all() (found map[types.NamespacedName][]journal, lost []types.UID, err error) {

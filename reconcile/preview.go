@@ -123,6 +123,7 @@ func previewAdmission(in PreviewInput, past map[types.NamespacedName][]journal, 
 		claimants = append(claimants, e.claims(key, in.Set.Pods[key], in.Seen.Pods[key]))
 	}
 	in.Limits.Machine.Runtime = in.Node
+	in.Limits.Single = manifest.SingleClaims(in.Set)
 	return plan.Admission(claimants, in.Limits)
 }
 

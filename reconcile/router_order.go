@@ -126,5 +126,6 @@ func (r *Router) admit() map[types.NamespacedName]plan.Verdict {
 	}
 	limits := r.o.Limits
 	limits.Machine.Runtime = r.node
+	limits.Single = manifest.SingleClaims(r.set)
 	return plan.Admission(claimants, limits)
 }

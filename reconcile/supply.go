@@ -65,9 +65,9 @@ func (s scene) supplyFor(p *manifest.Pod) *manifest.Supply {
 	return s.supply
 }
 
-// files tells what is in the volumes of a version.
-func (s scene) files(p *manifest.Pod) func(*v1.Volume) (map[string]render.File, error) {
-	return render.Content{Pod: p, Supply: s.supplyFor(p), Node: *s.node}.Files
+// volumes tells what is in the volumes of a version.
+func (s scene) volumes(p *manifest.Pod) render.Volumes {
+	return render.Content{Pod: p, Supply: s.supplyFor(p), Node: *s.node}
 }
 
 // written is what tells the content of the volumes that an effect just wrote.

@@ -25,6 +25,7 @@ type verbs struct {
 	Restart  RestartCmd  `cmd:"" help:"Start a pod's containers again."`
 	Down     DownCmd     `cmd:"" help:"End all pods, with their grace."`
 	Plan     PlanCmd     `cmd:"" help:"Tell what would be done now, and do nothing."`
+	Volume   VolumeCmd   `cmd:"" help:"List the volumes of claims, or remove some with their data."`
 	Validate ValidateCmd `cmd:"" help:"Check manifests without running anything."`
 	Version  VersionCmd  `cmd:"" help:"Tell the version."`
 }

@@ -45,4 +45,21 @@ type PlanCmd struct {
 	Targets []string `arg:"" optional:"" name:"pod|file" help:"Pods or manifests; all of the sources when none is named."`
 }
 
+// VolumeCmd is podd volume; it takes podd run's flags, to know what is wanted.
+type VolumeCmd struct {
+	config.Flags
+	Action string   `arg:"" enum:"ls,rm" help:"ls lists them, rm removes the named ones."`
+	Claims []string `arg:"" optional:"" name:"claim" help:"Claims, as NAMESPACE/NAME, or NAME in default."`
+}
+
+func (c *VolumeCmd) kubelet() *config.Flags { return &c.Flags }
+
+// Validate refuses what would remove nothing.
+func (c *VolumeCmd) Validate() error {
+	if c.Action == "rm" && len(c.Claims) == 0 {
+		return errors.New("name what to remove; podd volume ls lists the claims")
+	}
+	return nil
+}
+
 func (c *PlanCmd) kubelet() *config.Flags { return &c.Flags }

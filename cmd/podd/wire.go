@@ -106,7 +106,7 @@ func newEffects(cfg *config.Config, root string, client *cri.Client, node render
 			Parallel: cfg.ParallelPulls, QPS: cfg.PullQPS, Burst: cfg.PullBurst,
 			UsePresent: cfg.PullOffline == config.PullUsePresent,
 		}),
-		Disk: volume.Dir{Root: podsDir(root), Memory: node.Capacity.Memory},
+		Disk: volume.Dir{Root: podsDir(root), Memory: node.Capacity.Memory, Claims: claimsDir(cfg)},
 		Leftovers: collect.Leftovers{
 			Logs:       collect.Logs{Dir: cfg.PodLogsDir, Links: filepath.Join(filepath.Dir(cfg.PodLogsDir), "containers")},
 			CgroupRoot: cfg.CgroupRoot,
@@ -126,6 +126,9 @@ func machineOf(cfg *config.Config) plan.Machine {
 
 // cacheDir keeps the last good contents of the sources.
 func cacheDir(cfg *config.Config) string { return filepath.Join(cfg.RootDir, "sources") }
+
+// claimsDir has what outlives pods, those of a run to completion too.
+func claimsDir(cfg *config.Config) string { return filepath.Join(cfg.RootDir, "claims") }
 
 func podsDir(root string) string { return filepath.Join(root, "pods") }
 

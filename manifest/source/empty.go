@@ -28,7 +28,7 @@ func NotEmpty(f *manifest.File, data []byte, path string) *manifest.File {
 // holds says that something in f can run or be used.
 func holds(f *manifest.File) bool {
 	o := f.Objects
-	return len(f.Pods)+len(o.ConfigMaps)+len(o.Secrets)+len(o.Claims) > 0
+	return len(f.Pods)+len(o.ConfigMaps)+len(o.Secrets)+len(o.Claims)+len(o.Volumes) > 0
 }
 
 var listKind = regexp.MustCompile(`(?:^|[\s{,])["']?kind["']?\s*:\s*["']?\w*List\b`)

@@ -37,6 +37,8 @@ type Limits struct {
 	// limit.
 	Amounts Amounts
 	Machine Machine
+	// Single are the claims that one pod may use at a time.
+	Single map[types.NamespacedName]bool
 }
 
 // binding is who has a host port, and what it wants to have.
@@ -86,6 +88,7 @@ func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]Verdi
 	places := countPlaces(ordered, limits)
 	shares := heldShares(ordered, limits.Amounts)
 	uids := heldUIDs(ordered)
+	claims := heldClaims(ordered, limits)
 	verdicts := map[types.NamespacedName]Verdict{}
 	for _, c := range ordered {
 		if c.Wants == nil {
@@ -107,6 +110,9 @@ func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]Verdi
 		}
 		if v.Answer == Admit {
 			v = uids.admit(c)
+		}
+		if v.Answer == Admit {
+			v = claims.admit(c)
 		}
 		verdicts[c.Key] = v
 	}

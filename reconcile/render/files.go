@@ -23,8 +23,17 @@ type File struct {
 // that is not there.
 var ErrMissing = errors.New("is not there")
 
-// Content is what the files of a pod's volumes are made from. Nothing of it is
-// written to.
+// Volumes tells what is in the volumes of a pod.
+type Volumes interface {
+	// Files are those of a volume that podd writes, by their path in it; an error
+	// with ErrMissing in it is about an object that is not there.
+	Files(v *v1.Volume) (map[string]File, error)
+	// Claim is that of a volume with a persistentVolumeClaim; nil: there is none.
+	Claim(v *v1.Volume) *manifest.Claim
+}
+
+// Content is what the volumes of a pod are made from. Nothing of it is written
+// to.
 type Content struct {
 	Pod    *manifest.Pod
 	Supply *manifest.Supply // may be nil
@@ -34,9 +43,15 @@ type Content struct {
 // IsWritten says that a volume's files are podd's to write.
 func IsWritten(v *v1.Volume) bool { return isProjected(&v.VolumeSource) }
 
-// Files are those of a volume, by their path in it. The error names the object,
-// key or field and never what is in it; ErrMissing is in it when an object or a
-// key lacks that is not optional.
+var _ Volumes = Content{}
+
+// Claim implements Volumes.
+func (c Content) Claim(v *v1.Volume) *manifest.Claim {
+	return c.Supply.Claim(v.PersistentVolumeClaim.ClaimName)
+}
+
+// Files implements Volumes. The error names the object, key or field and never
+// what is in it.
 func (c Content) Files(v *v1.Volume) (map[string]File, error) {
 	f := &filler{Content: c, files: map[string]File{}}
 	var err error

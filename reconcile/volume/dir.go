@@ -1,8 +1,11 @@
 // Package volume makes and removes pod directories, and the volumes in them.
 //
+//	<root-dir>/claims/<namespace>/<name>/           a claim's directory; outlives its pods
 //	<root-dir>/pods/<uid>/                          0750, everything podd keeps of a pod
 //	    volumes/kubernetes.io~empty-dir/<volume>/   emptyDir: a directory or a tmpfs
 //	    volumes/kubernetes.io~secret/<volume>/      0700 above it; a tmpfs: Secrets reach no disk
+//	    volumes/podd~claim/<volume>                 a link that names the claim the pod uses
+//	    volumes/podd~ephemeral/<volume>/            an ephemeral volume's directory
 //	    containers/<container>/<8 hex digits>       0666: termination messages
 //	    volume-subpaths/<volume>/<container>/<n>    a part of a volume, bind-mounted for one volumeMount
 //	    journal.json …                              other packages'; removed last
@@ -39,6 +42,9 @@ type Dir struct {
 	// Memory bounds, in bytes, memory-backed volumes of pods without a limit
 	// of their own: what the node lets pods have. Zero: all of the machine's.
 	Memory int64
+	// Claims is <root-dir>/claims, where the directories of claims are; "" serves
+	// no claim. See Claims.
+	Claims string
 }
 
 const (

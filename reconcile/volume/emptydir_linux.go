@@ -22,7 +22,7 @@ func (emptyDir) source() string { return "emptyDir" }
 
 func (emptyDir) serves(v *v1.Volume) bool { return v.EmptyDir != nil }
 
-func (emptyDir) check(*v1.Volume, Files) (string, error) { return "", nil }
+func (emptyDir) check(*place, *v1.Volume) (string, error) { return "", nil }
 
 func (emptyDir) prepare(_ context.Context, p *place, v *v1.Volume) (string, error) {
 	path := filepath.Join(p.path, volumesDir, emptyDirPlugin, v.Name)

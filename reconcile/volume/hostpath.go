@@ -28,7 +28,9 @@ func (hostPath) prepare(_ context.Context, _ *place, v *v1.Volume) (string, erro
 }
 
 // check counts a path that would be made as good.
-func (hostPath) check(v *v1.Volume, _ Files) (string, error) { return checkHostPath(v.HostPath, false) }
+func (hostPath) check(_ *place, v *v1.Volume) (string, error) {
+	return checkHostPath(v.HostPath, false)
+}
 
 func checkHostPath(v *v1.HostPathVolumeSource, create bool) (string, error) {
 	path := v.Path

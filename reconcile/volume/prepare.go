@@ -24,26 +24,22 @@ type kind interface {
 	// prepare makes the volume, unless it is there already, and gives its path
 	// on the host. Its errors speak of that path and say what to do.
 	prepare(ctx context.Context, p *place, v *v1.Volume) (string, error)
-	// check makes nothing; its error is that of a prepare that cannot succeed,
+	// check makes nothing, and p has no dir; its error is that of a prepare that cannot succeed,
 	// as far as can be seen.
-	check(v *v1.Volume, files Files) (string, error)
+	check(p *place, v *v1.Volume) (string, error)
 }
 
 // kinds in no particular order: a volume has one source.
-var kinds = []kind{emptyDir{}, hostPath{}, configMap, secret, downwardAPI, projected}
-
-// Files tells what is in a volume whose files podd writes, by their path in it;
-// an error with render.ErrMissing in it is about an object that is not there.
-// May be nil for a pod without such volumes.
-type Files = func(v *v1.Volume) (map[string]render.File, error)
+var kinds = []kind{emptyDir{}, hostPath{}, configMap, secret, downwardAPI, projected, claimed{}, ephemeral{}}
 
 // place is where the volumes of one pod are prepared.
 type place struct {
-	pod   *manifest.Pod
-	files Files
-	dir   *beneath.Dir // of the pod
-	path  string
-	node  int64 // bytes of memory that pods may have
+	pod    *manifest.Pod
+	of     render.Volumes
+	dir    *beneath.Dir // of the pod
+	path   string
+	node   int64  // bytes of memory that pods may have
+	claims string // Dir.Claims
 }
 
 // Error is a volume that could not be prepared.
@@ -70,11 +66,12 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Prepare makes the directory of a pod and its volumes, and gives the host
-// path of each volume by its name. A pod prepared before is left as it is, but
+// path of each volume by its name; of may be nil for a pod none of whose volumes
+// has files of podd's or is a claim's. A pod prepared before is left as it is, but
 // for files that have changed: those of one volume change all at once. The error
 // has an *Error for every volume that failed (errors.Join); what was
 // prepared stays until Remove.
-func (d Dir) Prepare(ctx context.Context, pod *manifest.Pod, files Files) (map[string]string, error) {
+func (d Dir) Prepare(ctx context.Context, pod *manifest.Pod, of render.Volumes) (map[string]string, error) {
 	if err := checkUID(pod.UID); err != nil {
 		return nil, fmt.Errorf("preparing pod %s: %w", pod.Key, err)
 	}
@@ -83,15 +80,21 @@ func (d Dir) Prepare(ctx context.Context, pod *manifest.Pod, files Files) (map[s
 		return nil, fmt.Errorf("preparing the directory of pod %s: %w", pod.Key, err)
 	}
 	defer dir.Close()
-	p := &place{pod: pod, files: files, dir: dir, path: filepath.Join(d.Root, string(pod.UID)), node: d.Memory}
+	p := d.place(pod, of)
+	p.dir = dir
 	return each(ctx, pod, func(k kind, v *v1.Volume) (string, error) { return k.prepare(ctx, p, v) })
 }
 
 // Check makes nothing and tells, with the errors of Prepare, what would keep the
 // volumes of a pod from being made.
-func (d Dir) Check(ctx context.Context, pod *manifest.Pod, files Files) error {
-	_, err := each(ctx, pod, func(k kind, v *v1.Volume) (string, error) { return k.check(v, files) })
+func (d Dir) Check(ctx context.Context, pod *manifest.Pod, of render.Volumes) error {
+	p := d.place(pod, of)
+	_, err := each(ctx, pod, func(k kind, v *v1.Volume) (string, error) { return k.check(p, v) })
 	return err
+}
+
+func (d Dir) place(pod *manifest.Pod, of render.Volumes) *place {
+	return &place{pod: pod, of: of, path: filepath.Join(d.Root, string(pod.UID)), node: d.Memory, claims: d.Claims}
 }
 
 // each has do give the host path of each volume of a pod, by name.
@@ -135,7 +138,7 @@ func one(pod *manifest.Pod, i int, v *v1.Volume, do func(kind, *v1.Volume) (stri
 		fault.Path, fault.Err = path, err
 		return "", fault
 	}
-	fault.Err = errors.New("podd does not serve this kind of volume; it serves emptyDir, hostPath, configMap, secret, downwardAPI and projected")
+	fault.Err = errors.New("podd does not serve this kind of volume; use another")
 	return "", fault
 }
 

@@ -18,8 +18,8 @@ func part(volume, path string) render.SubPath {
 	return render.SubPath{Volume: volume, Path: path, Text: path, Make: true}
 }
 
-// bound is where a part of a volume is mounted.
-func bound(t *testing.T, d Dir, pod *manifest.Pod, s render.SubPath) (string, error) {
+// boundAt is where a part of a volume is mounted.
+func boundAt(t *testing.T, d Dir, pod *manifest.Pod, s render.SubPath) (string, error) {
 	t.Helper()
 	volumes, err := d.Prepare(t.Context(), pod, nil)
 	must(t, err)
@@ -33,7 +33,7 @@ func TestSubPathIsMadeAndMounted(t *testing.T) {
 	gid := int64(4321)
 	pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &gid}
 	for _, name := range []string{"data", "fast"} {
-		path, err := bound(t, d, pod, part(name, "a/b"))
+		path, err := boundAt(t, d, pod, part(name, "a/b"))
 		must(t, err)
 		if want := filepath.Join(d.Root, uid, "volume-subpaths", name, "main", "0"); path != want {
 			t.Errorf("it is at %s, want %s", path, want)
@@ -50,7 +50,7 @@ func TestSubPathIsMadeAndMounted(t *testing.T) {
 			t.Error(err)
 		}
 		before := tree(t, d.Root)
-		_, err = bound(t, d, pod, part(name, "a/b"))
+		_, err = boundAt(t, d, pod, part(name, "a/b"))
 		must(t, err)
 		if after := tree(t, d.Root); before != after {
 			t.Errorf("the second time changed\n%sto\n%s", before, after)
@@ -78,7 +78,7 @@ func TestSubPathFollowsTheVolume(t *testing.T) {
 	} {
 		must(t, os.RemoveAll(current))
 		must(t, version())
-		path, err := bound(t, d, pod, part("data", "current"))
+		path, err := boundAt(t, d, pod, part("data", "current"))
 		must(t, err)
 		want, err := os.Lstat(current)
 		must(t, err)
@@ -110,7 +110,7 @@ func TestSubPathLinks(t *testing.T) {
 	} {
 		d := newDir(t)
 		pod := podOf(host("data", srv, v1.HostPathDirectory))
-		got, err := bound(t, d, pod, part("data", path))
+		got, err := boundAt(t, d, pod, part("data", path))
 		if (err == nil) != good {
 			t.Errorf("%s: %s, %v", path, got, err)
 		}
@@ -180,7 +180,7 @@ func TestSubPathAgainstSwappedLinks(t *testing.T) {
 	good := 0
 	for range 2000 {
 		for _, path := range []string{"at/in", "at/new/a"} {
-			at, err := bound(t, d, pod, part("data", path))
+			at, err := boundAt(t, d, pod, part("data", path))
 			if err != nil {
 				continue
 			}
@@ -206,7 +206,7 @@ func TestSubPathCopiesNoUnmount(t *testing.T) {
 	must(t, unix.Mount("", top, "", unix.MS_SHARED, ""))
 	must(t, os.MkdirAll(filepath.Join(top, "a", "sub"), 0o755))
 	pod := podOf(host("data", top, v1.HostPathDirectory))
-	at, err := bound(t, d, pod, part("data", "a"))
+	at, err := boundAt(t, d, pod, part("data", "a"))
 	must(t, err)
 	must(t, unix.Mount("tmpfs", filepath.Join(top, "a", "sub"), "tmpfs", 0, ""))
 	if n := mountCount(t, at); n != 2 {

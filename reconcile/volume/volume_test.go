@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/reconcile/render"
 )
 
 // newDir is a Dir of its own whose mounts go when the test ends, however it
@@ -134,3 +135,9 @@ func TestWriteFile(t *testing.T) {
 		t.Error("wrote outside")
 	}
 }
+
+// Files says what is in the volumes that podd writes, and knows no claims.
+type Files func(*v1.Volume) (map[string]render.File, error)
+
+func (f Files) Files(v *v1.Volume) (map[string]render.File, error) { return f(v) }
+func (Files) Claim(*v1.Volume) *manifest.Claim                     { return nil }

@@ -31,8 +31,8 @@ var (
 func (w written) source() string           { return w.field }
 func (w written) serves(v *v1.Volume) bool { return w.is(v) }
 
-func (written) check(v *v1.Volume, files Files) (string, error) {
-	_, err := filesOf(v, files)
+func (written) check(p *place, v *v1.Volume) (string, error) {
+	_, err := p.filesOf(v)
 	return "", err
 }
 
@@ -40,7 +40,7 @@ func (written) check(v *v1.Volume, files Files) (string, error) {
 // while an object of it is missing.
 func (w written) prepare(_ context.Context, p *place, v *v1.Volume) (string, error) {
 	path := filepath.Join(p.path, volumesDir, w.plugin, v.Name)
-	files, err := filesOf(v, p.files)
+	files, err := p.filesOf(v)
 	if err != nil && !errors.Is(err, render.ErrMissing) {
 		return "", err
 	}
@@ -86,11 +86,11 @@ func isWritten(dir *beneath.Dir, name string) bool {
 	return (&fileTree{dir: vol}).current() != ""
 }
 
-func filesOf(v *v1.Volume, files Files) (map[string]render.File, error) {
-	if files == nil {
+func (p *place) filesOf(v *v1.Volume) (map[string]render.File, error) {
+	if p.of == nil {
 		return nil, errors.New("nothing is known of what is in it")
 	}
-	return files(v)
+	return p.of.Files(v)
 }
 
 // flock waits for whoever else prepares volumes there; closing dir ends it.

@@ -87,6 +87,8 @@ func (d *daemon) storyPod(version string) *v1.Pod {
 	p.Spec.InitContainers = []v1.Container{shell("init", note(version+" init"))}
 	withVolume(p, "data", "/data", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
 	d.withSecret(p)
+	d.write("claim", text(d, claim("data", v1.ReadWriteOncePod)))
+	withVolume(p, "kept", "/kept", v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}})
 	withPart(p, "data", "/part", "a/b")
 	withPart(p, "key", "/pass", "pass")
 	return p

@@ -41,6 +41,12 @@ func (p Place) Make(suffix string) (dir string, err error) {
 	return dir, nil
 }
 
+// All are the directories of runs, ended or not.
+func (p Place) All() []string {
+	all, _ := filepath.Glob(filepath.Join(p.dir(), "*")) // no bad pattern
+	return all
+}
+
 // Dead are the directories of runs whose process is gone.
 func (p Place) Dead() ([]string, error) {
 	entries, err := os.ReadDir(p.dir())

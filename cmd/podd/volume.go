@@ -1,0 +1,194 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/once"
+	"podd/manifest"
+	"podd/reconcile"
+	"podd/reconcile/volume"
+)
+
+// Run lists what is kept of claims, or removes it. It needs no podd that runs:
+// the machine says who uses a claim, the sources which ones are wanted.
+func (c *VolumeCmd) Run(ctx context.Context, s Streams) error {
+	cfg, err := loadConfig(c.Flags, s)
+	if err != nil {
+		return err
+	}
+	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && c.Action == "rm" {
+		return exitWith(codeUsage, errors.New("removing volumes: without a source of pods nobody knows which claims are wanted; give --pod-manifest-path or --manifest-url as podd run has them"))
+	}
+	k := keeper{cfg: &cfg, out: s.Out, err: s.Err, claims: volume.Claims{Root: claimsDir(&cfg)}}
+	if k.set, err = k.wanted(ctx); err != nil {
+		return err
+	}
+	if c.Action == "ls" {
+		return k.list()
+	}
+	return k.remove(ctx, c.Claims)
+}
+
+// keeper is what one call of podd volume works with.
+type keeper struct {
+	cfg      *config.Config
+	out, err io.Writer
+	claims   volume.Claims
+	set      *manifest.Set
+}
+
+// wanted is what the sources say.
+func (k *keeper) wanted(ctx context.Context) (*manifest.Set, error) {
+	if len(k.cfg.ManifestPaths)+len(k.cfg.ManifestURLs) == 0 {
+		return &manifest.Set{}, nil
+	}
+	all, set, err := planSources(ctx, k.cfg)
+	if err != nil {
+		return nil, err
+	}
+	for _, source := range all {
+		if !set.Complete[source.Name()] {
+			return nil, fmt.Errorf("looking which claims are wanted: %s was not seen in time; try again", source.Name())
+		}
+	}
+	return set, nil
+}
+
+// claim is the document of a claim with where it was written; nil when none
+// wants it.
+func (k *keeper) claim(name types.NamespacedName) (*v1.PersistentVolumeClaim, string) {
+	for _, o := range k.set.Objects {
+		if c := o.Claims[name]; c != nil {
+			return c, o.Origins[manifest.ObjectRef{Kind: "PersistentVolumeClaim", NamespacedName: name}].String()
+		}
+	}
+	return nil, ""
+}
+
+// podRoots are the directories of pod directories: podd's, and those of runs to
+// completion.
+func (k *keeper) podRoots() []string {
+	roots := []string{podsDir(k.cfg.RootDir)}
+	for _, run := range (once.Place{Root: k.cfg.RootDir}).All() {
+		roots = append(roots, podsDir(run))
+	}
+	return roots
+}
+
+// users are names of pods by the UIDs of their directories.
+func (k *keeper) users(uids []types.UID) (string, error) {
+	var list []string
+	known := map[types.UID]types.NamespacedName{}
+	for _, root := range k.podRoots() {
+		names, err := reconcile.Journals{Root: root}.Names()
+		if err != nil {
+			return "", err
+		}
+		for uid, name := range names {
+			known[uid] = name
+		}
+	}
+	for _, uid := range uids {
+		name := strings.TrimSuffix(known[uid].Name, "-"+k.cfg.NodeName)
+		list = append(list, cmp.Or(name, string(uid)))
+	}
+	slices.Sort(list)
+	return strings.Join(slices.Compact(list), ","), nil
+}
+
+func (k *keeper) list() error {
+	kept, err := k.claims.List(k.podRoots()...)
+	if err != nil {
+		return err
+	}
+	lines := [][]string{{"NAMESPACE", "NAME", "REQUESTED", "USED BY", "WANTED BY", "VOLUME"}}
+	for _, one := range kept {
+		users, err := k.users(one.Users)
+		if err != nil {
+			return err
+		}
+		size := ""
+		c, place := k.claim(one.NamespacedName)
+		if c != nil {
+			size = c.Spec.Resources.Requests.Storage().String()
+			place = shortPath(place, workDir())
+		}
+		where := one.Path
+		if one.Volume != "" {
+			where = "PersistentVolume " + one.Volume
+		}
+		line := []string{one.Namespace, one.Name, orNone(size), orNone(users), orNone(place), where}
+		for i := range line {
+			line[i] = plain(line[i])
+		}
+		lines = append(lines, line)
+	}
+	if len(kept) == 0 {
+		fmt.Fprintln(k.err, "podd: no claim has a volume")
+		return nil
+	}
+	var t table
+	t.fit(lines)
+	for _, line := range lines {
+		if _, err := io.WriteString(k.out, t.line(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func workDir() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	return dir
+}
+
+// remove refuses all when one of them is wanted.
+func (k *keeper) remove(ctx context.Context, claims []string) error {
+	var names []types.NamespacedName
+	for _, text := range claims {
+		namespace, name, ok := strings.Cut(text, "/")
+		if !ok {
+			namespace, name = v1.NamespaceDefault, text
+		}
+		key := types.NamespacedName{Namespace: namespace, Name: name}
+		if c, place := k.claim(key); c != nil {
+			return fmt.Errorf("removing claim %s: %s wants it; take it out of there first", key, place)
+		}
+		names = append(names, key)
+	}
+	for _, name := range names {
+		if err := k.removeOne(ctx, name); err != nil {
+			return err
+		}
+		fmt.Fprintf(k.err, "podd: claim %s removed\n", name)
+	}
+	return nil
+}
+
+func (k *keeper) removeOne(ctx context.Context, name types.NamespacedName) error {
+	err := k.claims.Remove(ctx, name, k.podRoots()...)
+	if !errors.Is(err, volume.ErrInUse) {
+		return err
+	}
+	kept, lost := k.claims.List(k.podRoots()...)
+	for _, one := range kept {
+		if users, why := k.users(one.Users); one.NamespacedName == name && why == nil && lost == nil {
+			return fmt.Errorf("%w: %s; remove these first", err, users)
+		}
+	}
+	return err
+}

@@ -1,0 +1,221 @@
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	kindClaim  = "PersistentVolumeClaim"
+	kindVolume = "PersistentVolume"
+)
+
+// Claim is a PersistentVolumeClaim and what it is bound to.
+type Claim struct {
+	*v1.PersistentVolumeClaim
+	// Volume is nil for a claim that gets a directory of podd's.
+	Volume *v1.PersistentVolume
+	// Owner is whose claim it is: "file", or the URL it comes from. A claim's
+	// data is for pods of its owner alone.
+	Owner string
+}
+
+// Single says that the claim is for one pod at a time.
+func (c *Claim) Single() bool {
+	return slices.Contains(c.Spec.AccessModes, v1.ReadWriteOncePod)
+}
+
+// SingleClaims are the claims of a set, which may be nil, that are for one pod at
+// a time; nil for none.
+func SingleClaims(s *Set) map[types.NamespacedName]bool {
+	if s == nil {
+		return nil
+	}
+	var single map[types.NamespacedName]bool
+	for _, o := range s.Objects {
+		for key, c := range o.Claims {
+			if (&Claim{PersistentVolumeClaim: c}).Single() {
+				put(&single, key, true)
+			}
+		}
+	}
+	return single
+}
+
+// ClaimsOf are the claims that the volumes of a pod, which may be nil, name.
+func ClaimsOf(p *Pod) []types.NamespacedName {
+	if p == nil {
+		return nil
+	}
+	var names []types.NamespacedName
+	for i := range p.Spec.Spec.Volumes {
+		if s := p.Spec.Spec.Volumes[i].PersistentVolumeClaim; s != nil {
+			names = append(names, types.NamespacedName{Namespace: p.Key.Namespace, Name: s.ClaimName})
+		}
+	}
+	return names
+}
+
+// text tells one claim, and what it is bound to, from another.
+func (c *Claim) text() []byte {
+	text, err := json.Marshal(c.Spec)
+	if err == nil && c.Volume != nil {
+		var more []byte
+		more, err = json.Marshal(c.Volume.Spec)
+		text = append(append(text, c.Volume.Name...), more...)
+	}
+	if err != nil {
+		panic("manifest: a decoded claim is no JSON: " + err.Error())
+	}
+	return text
+}
+
+// bind finds the volume of a claim: the one it names, the one that names it, or
+// the only one that fits it and no other claim. It never chooses, or the choice
+// could be another once a volume is added, and the data with it. lack says what
+// keeps the claim from being bound; without a volume that fits it gets a
+// directory, unless it asks for none made anew.
+func (o *Objects) bind(c *v1.PersistentVolumeClaim) (bound Claim, lack string) {
+	bound = Claim{PersistentVolumeClaim: c, Owner: o.owner(c)}
+	if name := c.Spec.VolumeName; name != "" {
+		pv := o.Volumes[types.NamespacedName{Name: name}]
+		if pv == nil {
+			return bound, fmt.Sprintf("names the PersistentVolume %q, which is not beside it", name)
+		}
+		bound.Volume = pv
+		return bound, misfit(pv, c)
+	}
+	var fit []*v1.PersistentVolume
+	for _, key := range slices.SortedFunc(maps.Keys(o.Volumes), byName) {
+		pv := o.Volumes[key]
+		if refersTo(pv, c) {
+			bound.Volume = pv
+			return bound, misfit(pv, c)
+		}
+		if o.free(pv) && misfit(pv, c) == "" && selects(c, pv) {
+			fit = append(fit, pv)
+		}
+	}
+	switch {
+	case len(fit) > 1:
+		return bound, fmt.Sprintf("fits the PersistentVolumes %s; name one of them in its spec.volumeName", quoteAll(fit))
+	case len(fit) == 1:
+		bound.Volume = fit[0]
+		return bound, o.rival(c, fit[0])
+	case c.Spec.StorageClassName != nil && *c.Spec.StorageClassName == "" || c.Spec.Selector != nil:
+		return bound, "wants a PersistentVolume, and none beside it fits; leave out storageClassName and selector for a directory of podd's"
+	}
+	return bound, ""
+}
+
+func (o *Objects) owner(c *v1.PersistentVolumeClaim) string {
+	origin := o.Origins[ObjectRef{kindClaim, types.NamespacedName{Namespace: c.Namespace, Name: c.Name}}]
+	if origin.Kind == KindURL {
+		return origin.Source
+	}
+	return KindFile
+}
+
+// free says that a volume is neither for a certain claim nor named by one.
+func (o *Objects) free(pv *v1.PersistentVolume) bool {
+	if pv.Spec.ClaimRef != nil {
+		return false
+	}
+	for _, c := range o.Claims {
+		if c.Spec.VolumeName == pv.Name {
+			return false
+		}
+	}
+	return true
+}
+
+// rival speaks of another claim that the volume fits as well.
+func (o *Objects) rival(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
+	for _, key := range slices.SortedFunc(maps.Keys(o.Claims), byName) {
+		other := o.Claims[key]
+		if other == c || other.Spec.VolumeName != "" || misfit(pv, other) != "" || !selects(other, pv) || o.isReferred(other) {
+			continue
+		}
+		return fmt.Sprintf("fits the PersistentVolume %q as well as %s does; name it in the spec.volumeName of one", pv.Name, key)
+	}
+	return ""
+}
+
+func (o *Objects) isReferred(c *v1.PersistentVolumeClaim) bool {
+	for _, pv := range o.Volumes {
+		if refersTo(pv, c) {
+			return true
+		}
+	}
+	return false
+}
+
+func refersTo(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) bool {
+	ref := pv.Spec.ClaimRef
+	return ref != nil && keyOf(ref.Namespace, ref.Name) == keyOf(c.Namespace, c.Name)
+}
+
+// misfit says why a volume is not for a claim, "" when it is.
+func misfit(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) string {
+	have, want := pv.Spec.Capacity[v1.ResourceStorage], c.Spec.Resources.Requests[v1.ResourceStorage]
+	class := ""
+	if c.Spec.StorageClassName != nil {
+		class = *c.Spec.StorageClassName
+	}
+	switch it := fmt.Sprintf("cannot have the PersistentVolume %q: ", pv.Name); {
+	case pv.Spec.ClaimRef != nil && !refersTo(pv, c):
+		return it + "its claimRef is " + keyOf(pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name).String()
+	case have.Cmp(want) < 0:
+		return it + "it has " + have.String() + ", and the claim requests " + want.String()
+	case *pv.Spec.VolumeMode != *c.Spec.VolumeMode:
+		return it + "its volumeMode is " + string(*pv.Spec.VolumeMode)
+	case pv.Spec.StorageClassName != class:
+		return it + fmt.Sprintf("its storageClassName is %q", pv.Spec.StorageClassName)
+	}
+	for _, mode := range c.Spec.AccessModes {
+		if !slices.Contains(pv.Spec.AccessModes, mode) {
+			return fmt.Sprintf("cannot have the PersistentVolume %q: it has no accessMode %s", pv.Name, mode)
+		}
+	}
+	return ""
+}
+
+func selects(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) bool {
+	if c.Spec.Selector == nil {
+		return true
+	}
+	s, err := metav1.LabelSelectorAsSelector(c.Spec.Selector)
+	return err == nil && s.Matches(labels.Set(pv.Labels))
+}
+
+func byName(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
+
+func quoteAll(list []*v1.PersistentVolume) string {
+	var names []string
+	for _, pv := range list {
+		names = append(names, fmt.Sprintf("%q", pv.Name))
+	}
+	return strings.Join(names, ", ")
+}
+
+// claimLacks is what a claim that is there lacks. Until its source was seen whole
+// a volume may yet come that is its own, so it gets no directory.
+func (o *Objects) claimLacks(u Use, what string) []lack {
+	bound, text := o.bind(o.Claims[u.Object.NamespacedName])
+	switch {
+	case text != "":
+		return []lack{{u, what, text}}
+	case bound.Volume == nil:
+		u.Optional = true
+		return []lack{{u, what, "may have a PersistentVolume in a file that is not read yet"}}
+	}
+	return nil
+}

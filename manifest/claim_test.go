@@ -1,0 +1,120 @@
+package manifest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+)
+
+func claimText(name, more string) string {
+	return fmt.Sprintf("---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: %s}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}%s}\n", name, more)
+}
+
+func volumeText(name, more string) string {
+	return fmt.Sprintf("---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: %s, labels: {disk: %s}}\nspec: {accessModes: [ReadWriteOnce, ReadWriteMany], hostPath: {path: /srv}%s}\n", name, name, more)
+}
+
+const (
+	small = ", capacity: {storage: 1Gi}"
+	tiny  = ", capacity: {storage: 1Mi}"
+	user  = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {volumes: [{name: v, persistentVolumeClaim: {claimName: a}}], containers: [{name: main, image: \"i:1\"}]}\n"
+)
+
+// TestBindClaims: what the claim "a" gets, "directory" for one of podd's, or what
+// is missing.
+func TestBindClaims(t *testing.T) {
+	for _, test := range []struct{ documents, want string }{
+		{"", `PersistentVolumeClaim "a" (x:5) is not in x`},
+		{claimText("b", ""), `is not in x (did you mean "b"?)`},
+		{claimText("a", ""), "directory"},
+		{claimText("a", ", storageClassName: fast"), "directory"},
+		{claimText("a", ", storageClassName: ''"), "none beside it fits"},
+		{claimText("a", ", selector: {matchLabels: {disk: x}}"), "none beside it fits"},
+		{claimText("a", "") + volumeText("x", small), "x"},
+		{claimText("a", ", storageClassName: ''") + volumeText("x", small), "x"},
+		{claimText("a", ", volumeName: x") + volumeText("x", small), "x"},
+		{claimText("a", ", volumeName: z") + volumeText("x", small), `names the PersistentVolume "z"`},
+		{claimText("a", ", volumeName: x") + volumeText("x", tiny), "it has 1Mi, and the claim requests 1Gi"},
+		{claimText("a", ", volumeName: x, storageClassName: fast") + volumeText("x", small), `its storageClassName is ""`},
+		{claimText("a", ", volumeName: x, volumeMode: Block") + volumeText("x", small), "its volumeMode is Filesystem"},
+		{strings.Replace(claimText("a", ", volumeName: x"), "ReadWriteOnce", "ReadOnlyMany", 1) + volumeText("x", small), "it has no accessMode ReadOnlyMany"},
+		{claimText("a", "") + volumeText("x", tiny), "directory"},
+		{claimText("a", ", storageClassName: fast") + volumeText("x", small), "directory"},
+		{claimText("a", ", storageClassName: fast") + volumeText("x", small+", storageClassName: fast"), "x"},
+		{claimText("a", "") + volumeText("x", small) + volumeText("z", small), `fits the PersistentVolumes "x", "z"`},
+		{claimText("a", ", selector: {matchLabels: {disk: z}}") + volumeText("x", small) + volumeText("z", small), "z"},
+		{claimText("a", "") + claimText("b", "") + volumeText("x", small), `fits the PersistentVolume "x" as well as default/b does`},
+		{claimText("a", "") + claimText("b", ", volumeName: x") + volumeText("x", small), "directory"},
+		{claimText("a", "") + claimText("b", ", volumeName: z") + volumeText("x", small) + volumeText("z", small), "x"},
+		{claimText("a", "") + volumeText("x", small+", claimRef: {namespace: default, name: a}") + volumeText("z", small), "x"},
+		{claimText("a", "") + volumeText("x", tiny+", claimRef: {name: a}"), "it has 1Mi"},
+		{claimText("a", "") + volumeText("x", small+", claimRef: {namespace: shop, name: a}"), "directory"},
+		{claimText("a", ", volumeName: x") + volumeText("x", small+", claimRef: {namespace: shop, name: a}"), "its claimRef is shop/a"},
+		{claimText("a", "") + claimText("b", "") + volumeText("x", small) + volumeText("z", small+", claimRef: {name: b}"), "x"},
+	} {
+		b := batch(manifest.KindFile, "x", user+test.documents)
+		if len(b.Problems) > 0 {
+			t.Fatalf("%s\n%v", test.documents, b.Problems)
+		}
+		set := manifest.Merge([]manifest.Batch{b})
+		s := manifest.SupplyOf(b.Pods[0], set, "salt", nil)
+		got := s.Missing
+		if c := s.Claim("a"); c != nil {
+			got += "directory"
+			if c.Volume != nil {
+				got = s.Missing + c.Volume.Name
+			}
+		}
+		if !strings.Contains(got, test.want) || (len(test.want) < 10 && got != test.want) {
+			t.Errorf("%s\ngot %q, want %q", test.documents, got, test.want)
+		}
+		if again := manifest.SupplyOf(b.Pods[0], set, "salt", s); again != s {
+			t.Errorf("%s: the same again is new", test.documents)
+		}
+	}
+}
+
+// TestClaimWaitsForTheWholeSource: a volume may be in a file not read yet.
+func TestClaimWaitsForTheWholeSource(t *testing.T) {
+	b := batch(manifest.KindFile, "x", user+claimText("a", ""))
+	b.Complete = false
+	s := manifest.SupplyOf(b.Pods[0], manifest.Merge([]manifest.Batch{b}), "salt", nil)
+	if !strings.Contains(s.Missing, "may have a PersistentVolume in a file that is not read yet") {
+		t.Errorf("missing: %q", s.Missing)
+	}
+}
+
+func TestSingleClaims(t *testing.T) {
+	once := strings.Replace(claimText("a", ""), "ReadWriteOnce", "ReadWriteOncePod", 1)
+	set := manifest.Merge([]manifest.Batch{batch(manifest.KindFile, "x", once+claimText("b", ""))})
+	if got := manifest.SingleClaims(set); len(got) != 1 || !got[types.NamespacedName{Namespace: "default", Name: "a"}] {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestClaimDocuments: what is wrong with a claim or volume is told by its field.
+func TestClaimDocuments(t *testing.T) {
+	for text, want := range map[string]string{
+		claimText("a", ", dataSource: {kind: PersistentVolumeClaim, name: b}"):                    "spec.dataSource",
+		claimText("a", ", volumeMode: Tape"):                                                      "spec.volumeMode",
+		strings.Replace(claimText("a", ""), "[ReadWriteOnce]", "[]", 1):                           "spec.accessModes",
+		strings.Replace(claimText("a", ""), "[ReadWriteOnce]", "[ReadWriteOnce, Often]", 1):       "spec.accessModes[1]",
+		strings.Replace(claimText("a", ""), "ReadWriteOnce", "ReadWriteOncePod, ReadOnlyMany", 1): "spec.accessModes",
+		strings.Replace(claimText("a", ""), "1Gi", "0", 1):                                        "spec.resources.requests[storage]",
+		volumeText("x", ""): "spec.capacity[storage]",
+		strings.Replace(volumeText("x", small), "/srv", "srv", 1):                                                 "spec.hostPath.path",
+		strings.Replace(volumeText("x", small), "hostPath: {path: /srv}", "local: {path: /a/../b}", 1):            "spec.local.path",
+		strings.Replace(volumeText("x", small), "hostPath: {path: /srv}", "csi: {driver: d, volumeHandle: h}", 1): "spec",
+		strings.Replace(volumeText("x", small), "metadata: {", "metadata: {namespace: a, ", 1):                    "metadata.namespace",
+		volumeText("x", small+", volumeMode: Block"):                                                              "spec.volumeMode",
+	} {
+		f := manifest.Decode([]byte(text), manifest.Options{})
+		if len(f.Problems) != 1 || f.Problems[0].Field != want || !f.Refused() {
+			t.Errorf("%s\nwant one problem about %s: %v", text, want, f.Problems)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/reconcile/render"
+	"podd/runtime/beneath"
+)
+
+// claimPlugin has a link for each volume of a pod that is a claim's, which says
+// whose: for as long as it is there the pod uses the claim.
+const claimPlugin = "podd~claim"
+
+// claimed is a persistentVolumeClaim: the volume that it is bound to, or a
+// directory that podd keeps for it.
+type claimed struct{}
+
+func (claimed) source() string { return "persistentVolumeClaim" }
+
+func (claimed) serves(v *v1.Volume) bool { return v.PersistentVolumeClaim != nil }
+
+func (claimed) check(p *place, v *v1.Volume) (string, error) {
+	c, err := p.claim(v)
+	if err != nil {
+		return "", err
+	}
+	if err := (Claims{p.claims}).verify(c); err != nil {
+		return "", err
+	}
+	if c.Volume == nil {
+		return "", nil
+	}
+	return bound(c.Volume, false)
+}
+
+func (claimed) prepare(ctx context.Context, p *place, v *v1.Volume) (string, error) {
+	c, err := p.claim(v)
+	if err != nil {
+		return "", err
+	}
+	links, err := p.under(claimPlugin, dirMode)
+	if err != nil {
+		return "", err
+	}
+	defer links.Close()
+	path, err := Claims{p.claims}.use(c, p.pod.Spec, links, v.Name)
+	if err != nil || !settles(c) {
+		return path, err
+	}
+	return path, own(ctx, p.pod.Spec, path, links, v.Name)
+}
+
+func (p *place) claim(v *v1.Volume) (*manifest.Claim, error) {
+	name := v.PersistentVolumeClaim.ClaimName
+	switch {
+	case p.claims == "" || p.of == nil:
+		return nil, errors.New("there are no claims here")
+	case p.of.Claim(v) == nil:
+		return nil, fmt.Errorf("PersistentVolumeClaim %q %w", name, render.ErrMissing)
+	case *p.of.Claim(v).Spec.VolumeMode == v1.PersistentVolumeBlock:
+		return nil, fmt.Errorf("PersistentVolumeClaim %q has the volumeMode Block, which podd does not serve yet; use Filesystem", name)
+	}
+	return p.of.Claim(v), nil
+}
+
+// bound is the path of a PersistentVolume.
+func bound(pv *v1.PersistentVolume, create bool) (string, error) {
+	s := &pv.Spec.PersistentVolumeSource
+	switch {
+	case s.HostPath != nil:
+		return checkHostPath(s.HostPath, create)
+	case s.Local != nil:
+		path := filepath.Clean(s.Local.Path)
+		info, err := os.Stat(path)
+		if err == nil && !info.IsDir() {
+			err = fmt.Errorf("is %s, and podd mounts a directory only", nounOf(info.Mode()))
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("the directory of the PersistentVolume %q is not there; make or mount it", pv.Name)
+		}
+		return path, bareOf(err)
+	}
+	return "", fmt.Errorf("podd does not serve this kind of PersistentVolume, %q", pv.Name)
+}
+
+func bareOf(err error) error {
+	if err == nil {
+		return nil
+	}
+	return bare(err)
+}
+
+// settles says that the files of a claim are given to the pod's group, as those
+// of a hostPath never are.
+func settles(c *manifest.Claim) bool { return c.Volume == nil || c.Volume.Spec.Local != nil }
+
+// settled ends the name of what says that this was done for a pod.
+const settled = ".settled"
+
+// own gives the files of a volume to the pod's group, once in a pod's life. What
+// a crash interrupted begins anew: the top comes last.
+func own(ctx context.Context, pod *v1.Pod, path string, links *beneath.Dir, name string) error {
+	s := pod.Spec.SecurityContext
+	if s == nil || s.FSGroup == nil {
+		return nil
+	}
+	if _, err := links.Readlink(name + settled); err == nil {
+		return nil
+	}
+	vol, err := beneath.Open(path)
+	if err != nil {
+		return err
+	}
+	defer vol.Close()
+	mismatch := s.FSGroupChangePolicy != nil && *s.FSGroupChangePolicy == v1.FSGroupChangeOnRootMismatch
+	if err := vol.Own(ctx, int(*s.FSGroup), mismatch); err != nil {
+		return fmt.Errorf("giving its files to group %d: %w", *s.FSGroup, err)
+	}
+	err = unix.Symlinkat(name, links.Fd(), name+settled)
+	if err == unix.EEXIST {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,227 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile/render"
+)
+
+// holds is what a pod's only claim is bound to.
+type holds manifest.Claim
+
+func (holds) Files(*v1.Volume) (map[string]render.File, error) { return nil, nil }
+func (h *holds) Claim(*v1.Volume) *manifest.Claim              { return (*manifest.Claim)(h) }
+
+func claimOf(owner string, pv *v1.PersistentVolume) *holds {
+	mode := v1.PersistentVolumeFilesystem
+	return &holds{
+		PersistentVolumeClaim: &v1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data"}, Spec: v1.PersistentVolumeClaimSpec{VolumeMode: &mode},
+		},
+		Volume: pv, Owner: owner,
+	}
+}
+
+func localVolume(name, path string) *v1.PersistentVolume {
+	return &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PersistentVolumeSpec{
+		PersistentVolumeSource: v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: path}},
+	}}
+}
+
+func claiming() *manifest.Pod {
+	return podOf(v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{
+		PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+	}})
+}
+
+func newClaims(t *testing.T) (Dir, Claims) {
+	d := newDir(t)
+	d.Claims = filepath.Join(filepath.Dir(d.Root), "claims")
+	return d, Claims{d.Claims}
+}
+
+var data = types.NamespacedName{Namespace: "default", Name: "data"}
+
+func TestClaimOutlivesItsPod(t *testing.T) {
+	d, claims := newClaims(t)
+	must(t, d.Check(t.Context(), claiming(), claimOf("file", nil)))
+	if _, err := os.Stat(d.Claims); err == nil {
+		t.Error("checking made something")
+	}
+	paths, err := d.Prepare(t.Context(), claiming(), claimOf("file", nil))
+	must(t, err)
+	path := paths["data"]
+	if info, err := os.Stat(path); path != filepath.Join(d.Claims, "default", "data") || err != nil || info.Mode().Perm() != 0o777 {
+		t.Fatalf("it is at %s: %v", path, err)
+	}
+	must(t, os.WriteFile(filepath.Join(path, "x"), nil, 0o600))
+	kept, err := claims.List(d.Root)
+	if err != nil || len(kept) != 1 || kept[0].NamespacedName != data || kept[0].Path != path || len(kept[0].Users) != 1 || kept[0].Users[0] != uid {
+		t.Errorf("%+v, %v", kept, err)
+	}
+	if err := claims.Remove(t.Context(), data, d.Root); !errors.Is(err, ErrInUse) {
+		t.Errorf("removed while in use: %v", err)
+	}
+	before := tree(t, filepath.Dir(d.Root))
+	_, err = d.Prepare(t.Context(), claiming(), claimOf("file", nil))
+	must(t, err)
+	if after := tree(t, filepath.Dir(d.Root)); before != after {
+		t.Errorf("the second time changed\n%sto\n%s", before, after)
+	}
+	must(t, d.Remove(t.Context(), uid))
+	if _, err := os.Stat(filepath.Join(path, "x")); err != nil {
+		t.Error(err)
+	}
+	must(t, claims.Remove(t.Context(), data, d.Root))
+	if kept, err := claims.List(d.Root); err != nil || len(kept) > 0 {
+		t.Errorf("%+v, %v", kept, err)
+	}
+	for _, gone := range []string{path, filepath.Join(d.Claims, removedDir, "*")} {
+		if left, _ := filepath.Glob(gone); len(left) > 0 {
+			t.Errorf("left: %q", left)
+		}
+	}
+	if err := claims.Remove(t.Context(), data, d.Root); !errors.Is(err, ErrNoClaim) {
+		t.Errorf("removed twice: %v", err)
+	}
+}
+
+// TestClaimStaysBound: other data never takes the place of what was there, and
+// no other source gets it.
+func TestClaimStaysBound(t *testing.T) {
+	top := t.TempDir()
+	own, a, b := claimOf("file", nil), claimOf("file", localVolume("a", top)), claimOf("file", localVolume("b", top))
+	url := claimOf("https://fleet.example/x", nil)
+	for _, test := range []struct {
+		first, then *holds
+		want        string
+	}{
+		{own, own, ""}, {a, a, ""}, {url, url, ""},
+		{own, a, "has its data in a directory of podd's"},
+		{a, own, `was bound to the PersistentVolume "a"`},
+		{a, b, `would now be to "b"`},
+		{own, url, "another source"}, {url, own, "another source"},
+	} {
+		d, _ := newClaims(t)
+		_, err := d.Prepare(t.Context(), claiming(), test.first)
+		must(t, err)
+		_, err = d.Prepare(t.Context(), claiming(), test.then)
+		checked := d.Check(t.Context(), claiming(), test.then)
+		if test.want == "" && (err != nil || checked != nil) {
+			t.Errorf("the same: %v, %v", err, checked)
+		}
+		if test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || checked == nil) {
+			t.Errorf("got %v and %v, want %s", err, checked, test.want)
+		}
+	}
+}
+
+func TestClaimErrors(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o600))
+	block := claimOf("file", nil)
+	mode := v1.PersistentVolumeBlock
+	block.Spec.VolumeMode = &mode
+	for want, of := range map[string]*holds{
+		"is not there; make or mount it": claimOf("file", localVolume("a", "/nowhere/at/all")),
+		"is a file":                      claimOf("file", localVolume("a", file)),
+		"volumeMode Block":               block,
+		`"data" is not there`:            nil,
+	} {
+		d, _ := newClaims(t)
+		_, err := d.Prepare(t.Context(), claiming(), of)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `volume "data" of pod default/web-node1`) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		if err := d.Check(t.Context(), claiming(), of); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("beforehand %v, want %s", err, want)
+		}
+	}
+}
+
+func TestClaimIsGivenToTheGroup(t *testing.T) {
+	for _, policy := range []v1.PodFSGroupChangePolicy{v1.FSGroupChangeAlways, v1.FSGroupChangeOnRootMismatch} {
+		d, _ := newClaims(t)
+		srv, outside := t.TempDir(), filepath.Join(t.TempDir(), "x")
+		must(t, os.WriteFile(outside, nil, 0o600))
+		must(t, os.MkdirAll(filepath.Join(srv, "a", "b"), 0o700))
+		must(t, os.WriteFile(filepath.Join(srv, "a", "b", "f"), nil, 0o600))
+		must(t, os.Symlink(outside, filepath.Join(srv, "link")))
+		prepare := func(id types.UID) {
+			t.Helper()
+			pod := claiming()
+			pod.UID = id
+			gid := int64(4321)
+			pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &gid, FSGroupChangePolicy: &policy}
+			_, err := d.Prepare(t.Context(), pod, claimOf("file", localVolume("a", srv)))
+			must(t, err)
+		}
+		is := func(path string, mode uint32, gid uint32) {
+			t.Helper()
+			var st unix.Stat_t
+			must(t, unix.Stat(path, &st))
+			if st.Mode&0o7777 != mode || st.Gid != gid {
+				t.Errorf("%s: %s has mode %o and group %d, want %o and %d", policy, path, st.Mode&0o7777, st.Gid, mode, gid)
+			}
+		}
+		prepare("one")
+		file := filepath.Join(srv, "a", "b", "f")
+		is(file, 0o660, 4321)
+		is(filepath.Join(srv, "a", "b"), 0o2770, 4321)
+		is(outside, 0o600, 0)
+		// What a container changes stays while its pod lives; the next one gets it
+		// again, or not.
+		must(t, os.Chmod(file, 0o600))
+		prepare("one")
+		is(file, 0o600, 4321)
+		prepare("two")
+		if policy == v1.FSGroupChangeAlways {
+			is(file, 0o660, 4321)
+		} else {
+			is(file, 0o600, 4321)
+		}
+	}
+}
+
+func TestEphemeralGoesWithItsPod(t *testing.T) {
+	d, _ := newClaims(t)
+	pod := podOf(v1.Volume{Name: "own", VolumeSource: v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{}}})
+	paths, err := d.Prepare(t.Context(), pod, nil)
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(paths["own"], "x"), nil, 0o600))
+	must(t, d.Release(t.Context(), uid))
+	if _, err := os.Stat(paths["own"]); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is left: %v", err)
+	}
+}
+
+// TestClaimsSideBySide: many pods begin with one claim at once.
+func TestClaimsSideBySide(t *testing.T) {
+	d, claims := newClaims(t)
+	errs := make(chan error)
+	for i := range 20 {
+		go func() {
+			pod := claiming()
+			pod.UID = types.UID(fmt.Sprint(i))
+			_, err := d.Prepare(t.Context(), pod, claimOf("file", nil))
+			errs <- err
+		}()
+	}
+	for range 20 {
+		must(t, <-errs)
+	}
+	if kept, err := claims.List(d.Root); err != nil || len(kept) != 1 || len(kept[0].Users) != 20 {
+		t.Errorf("%+v, %v", kept, err)
+	}
+}

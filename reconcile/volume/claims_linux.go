@@ -1,0 +1,150 @@
+package volume
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/runtime/beneath"
+)
+
+// Claims is the directory <root-dir>/claims:
+//
+//	<namespace>/<name>/          the data of a claim that podd keeps
+//	.bound/<namespace>/<name>    a link that says whose claim it is and to what it is bound
+//	.removed/…                   what is being removed
+//
+// A claim stays with what it was bound to first: a volume that comes or goes
+// with an edit must not put other data, or none, in the place of what is there.
+// Whoever uses or removes a claim holds a lock on the directory.
+type Claims struct{ Root string }
+
+const boundDir, removedDir = ".bound", ".removed"
+
+// unbound stands for podd's own directory in a record.
+const unbound = "-"
+
+// open makes the directory and locks it; closing it ends that.
+func (c Claims) open() (*beneath.Dir, error) {
+	if err := os.MkdirAll(c.Root, dirMode); err != nil {
+		return nil, err
+	}
+	dir, err := beneath.Open(c.Root)
+	if err != nil {
+		return nil, err
+	}
+	if err := flock(dir); err != nil {
+		dir.Close()
+		return nil, err
+	}
+	return dir, nil
+}
+
+// use makes what a claim needs, notes in links that the pod uses it, and gives
+// its path.
+func (c Claims) use(claim *manifest.Claim, pod *v1.Pod, links *beneath.Dir, volume string) (string, error) {
+	dir, err := c.open()
+	if err != nil {
+		return c.Root, err
+	}
+	defer dir.Close()
+	if err := c.verify(claim); err != nil {
+		return "", err
+	}
+	name := filepath.Join(claim.Namespace, claim.Name)
+	// The note comes first: no claim is removed that a pod may use.
+	if have, err := links.Readlink(volume); err != nil || have != name {
+		if err := links.Remove(volume); err != nil {
+			return "", err
+		}
+		if err := unix.Symlinkat(name, links.Fd(), volume); err != nil {
+			return "", err
+		}
+	}
+	if err := record(dir, claim); err != nil {
+		return "", err
+	}
+	if claim.Volume != nil {
+		return bound(claim.Volume, true)
+	}
+	path := filepath.Join(c.Root, name)
+	if _, err := dir.Mkdir(claim.Namespace, dirMode, -1); err != nil {
+		return path, err
+	}
+	mode, gid := emptyDirMode(pod)
+	_, err = dir.Mkdir(name, mode, gid)
+	return path, err
+}
+
+// verify refuses a claim that is another's or was bound to something else.
+func (c Claims) verify(claim *manifest.Claim) error {
+	have, err := os.Readlink(filepath.Join(c.Root, boundDir, claim.Namespace, claim.Name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	was, is := parseRecord(have), recordOf(claim)
+	remove := fmt.Sprintf("; podd volume rm %s/%s removes what is there", claim.Namespace, claim.Name)
+	switch {
+	case was.owner != is.owner:
+		return fmt.Errorf("claim %q is that of another source of manifests, whose data is for its own pods alone%s", claim.Name, remove)
+	case was.volume == is.volume:
+		return nil
+	case was.volume == unbound:
+		return fmt.Errorf("claim %q has its data in a directory of podd's, and would now be bound to the PersistentVolume %q%s", claim.Name, is.volume, remove)
+	case is.volume == unbound:
+		return fmt.Errorf("claim %q was bound to the PersistentVolume %q, which is not there or does not fit any more; bring it back%s", claim.Name, was.volume, remove)
+	}
+	return fmt.Errorf("claim %q was bound to the PersistentVolume %q, and would now be to %q%s", claim.Name, was.volume, is.volume, remove)
+}
+
+type boundTo struct{ owner, volume string }
+
+func recordOf(claim *manifest.Claim) boundTo {
+	b := boundTo{owner: claim.Owner, volume: unbound}
+	if claim.Owner != manifest.KindFile { // a URL may be long, and is nobody's business
+		sum := sha256.Sum256([]byte(claim.Owner))
+		b.owner = hex.EncodeToString(sum[:16])
+	}
+	if claim.Volume != nil {
+		b.volume = claim.Volume.Name
+	}
+	return b
+}
+
+func parseRecord(text string) boundTo {
+	owner, volume, _ := strings.Cut(text, " ")
+	return boundTo{owner, volume}
+}
+
+// record remembers to what a claim is bound; one that is there was verified.
+func record(dir *beneath.Dir, claim *manifest.Claim) error {
+	at := filepath.Join(boundDir, claim.Namespace)
+	for _, d := range []string{boundDir, at} {
+		if _, err := dir.Mkdir(d, dirMode, -1); err != nil {
+			return err
+		}
+	}
+	records, err := dir.Sub(at)
+	if err != nil {
+		return err
+	}
+	defer records.Close()
+	b := recordOf(claim)
+	err = unix.Symlinkat(b.owner+" "+b.volume, records.Fd(), claim.Name)
+	if err == unix.EEXIST {
+		return nil
+	}
+	return err
+}

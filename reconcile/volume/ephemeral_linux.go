@@ -1,0 +1,30 @@
+package volume
+
+import (
+	"context"
+	"path/filepath"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+const ephemeralPlugin = "podd~ephemeral"
+
+// ephemeral is a claim that is made for a pod and goes with it: a directory.
+type ephemeral struct{}
+
+func (ephemeral) source() string { return "ephemeral" }
+
+func (ephemeral) serves(v *v1.Volume) bool { return v.Ephemeral != nil }
+
+func (ephemeral) check(*place, *v1.Volume) (string, error) { return "", nil }
+
+func (ephemeral) prepare(_ context.Context, p *place, v *v1.Volume) (string, error) {
+	path := filepath.Join(p.path, volumesDir, ephemeralPlugin, v.Name)
+	dir, err := p.under(ephemeralPlugin, dirMode)
+	if err != nil {
+		return path, err
+	}
+	defer dir.Close()
+	mode, gid := emptyDirMode(p.pod.Spec)
+	return path, onDisk(dir, v.Name, mode, gid)
+}
