@@ -9,6 +9,13 @@ func setVolumeDefaults(v *v1.Volume) {
 	if *source == (v1.VolumeSource{}) {
 		source.EmptyDir = &v1.EmptyDirVolumeSource{}
 	}
+	// A volume may have several sources, and is refused for it later.
+	if source.Image != nil {
+		orElse(&source.Image.PullPolicy, pullPolicy(source.Image.Reference))
+	}
+	if source.Ephemeral != nil && source.Ephemeral.VolumeClaimTemplate != nil {
+		setClaimSpecDefaults(&source.Ephemeral.VolumeClaimTemplate.Spec)
+	}
 	switch {
 	case source.HostPath != nil:
 		fill(&source.HostPath.Type, v1.HostPathUnset)
@@ -21,10 +28,6 @@ func setVolumeDefaults(v *v1.Volume) {
 		setDownwardDefaults(source.DownwardAPI.Items)
 	case source.Projected != nil:
 		setProjectedDefaults(source.Projected)
-	case source.Ephemeral != nil:
-		if t := source.Ephemeral.VolumeClaimTemplate; t != nil {
-			setClaimSpecDefaults(&t.Spec)
-		}
 	default:
 		setRemoteDefaults(source)
 	}

@@ -15,6 +15,14 @@ const (
 	noFilling   = "podd fills no volume; let an init container do that"
 )
 
+// What is said of volumes that are not this machine's.
+const (
+	mountIt  = "podd mounts nothing from the network; mount it on the machine (/etc/fstab, a .mount unit) and use hostPath"
+	attachIt = "podd attaches no disks; attach and mount it on the machine and use hostPath, or a claim with a local PersistentVolume"
+	noCloud  = "podd talks to no cloud; attach and mount the disk on the machine and use hostPath, or a claim with a local PersistentVolume"
+	noDriver = "Kubernetes has no driver for it any more; mount the volume on the machine and use hostPath"
+)
+
 // serverFields are the metadata that an API server puts into a manifest when it
 // is exported; like status they are ignored, whatever they hold.
 var serverFields = []string{
@@ -109,6 +117,7 @@ var servedFields = []row{
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.selector", refused, ephemeralIs},
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.dataSource", refused, noFilling},
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.dataSourceRef", refused, noFilling},
+	{"spec.volumes[].image", served, ""},
 	{"spec.volumes[].projected.defaultMode", served, ""},
 	{"spec.volumes[].projected.sources[].configMap", served, ""},
 	{"spec.volumes[].projected.sources[].secret", served, ""},
@@ -117,6 +126,26 @@ var servedFields = []row{
 	{"spec.volumes[].projected.sources[].clusterTrustBundle", refused, "there is no cluster to have one; put the certificates into a ConfigMap beside the pod"},
 	{"spec.volumes[].projected.sources[].podCertificate", refused, "there is no cluster to issue one; put a certificate into a Secret beside the pod"},
 	{"spec.volumes[].gitRepo", refused, "refused, CVE-2024-10220; use an init container that clones"},
+	{"spec.volumes[].nfs", refused, mountIt},
+	{"spec.volumes[].cephfs", refused, mountIt},
+	{"spec.volumes[].glusterfs", refused, mountIt},
+	{"spec.volumes[].quobyte", refused, mountIt},
+	{"spec.volumes[].azureFile", refused, mountIt},
+	{"spec.volumes[].iscsi", refused, attachIt},
+	{"spec.volumes[].rbd", refused, attachIt},
+	{"spec.volumes[].fc", refused, attachIt},
+	{"spec.volumes[].csi", refused, "podd runs no CSI drivers; mount the volume on the machine and use hostPath, or a claim"},
+	{"spec.volumes[].flexVolume", refused, "podd runs no FlexVolume drivers; mount the volume on the machine and use hostPath, or a claim"},
+	{"spec.volumes[].awsElasticBlockStore", refused, noCloud},
+	{"spec.volumes[].azureDisk", refused, noCloud},
+	{"spec.volumes[].cinder", refused, noCloud},
+	{"spec.volumes[].gcePersistentDisk", refused, noCloud},
+	{"spec.volumes[].vsphereVolume", refused, noCloud},
+	{"spec.volumes[].photonPersistentDisk", refused, noDriver},
+	{"spec.volumes[].portworxVolume", refused, noDriver},
+	{"spec.volumes[].scaleIO", refused, noDriver},
+	{"spec.volumes[].storageos", refused, noDriver},
+	{"spec.volumes[].flocker", refused, noDriver},
 
 	{"spec.initContainers[].restartPolicy", served, ""},
 	{"spec.containers[].restartPolicy", served, ""}, // only so that validation says why not

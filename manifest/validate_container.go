@@ -49,12 +49,7 @@ func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 
 func validateContainer(c *v1.Container, hostUsers bool, volumes, names map[string]bool, path *field.Path) field.ErrorList {
 	errs := validateName(c.Name, names, path.Child("name"))
-	switch {
-	case c.Image == "":
-		errs = append(errs, field.Required(path.Child("image"), ""))
-	case strings.TrimSpace(c.Image) != c.Image:
-		errs = append(errs, field.Invalid(path.Child("image"), c.Image, "must not begin or end with a blank"))
-	}
+	errs = append(errs, validateImage(c.Image, path.Child("image"))...)
 	errs = append(errs, oneOf(path.Child("imagePullPolicy"), c.ImagePullPolicy, v1.PullAlways, v1.PullIfNotPresent, v1.PullNever)...)
 	errs = append(errs, oneOf(path.Child("terminationMessagePolicy"), c.TerminationMessagePolicy, v1.TerminationMessageReadFile, v1.TerminationMessageFallbackToLogsOnError)...)
 	for i, s := range c.Command {
@@ -71,6 +66,16 @@ func validateContainer(c *v1.Container, hostUsers bool, volumes, names map[strin
 	errs = append(errs, validateResize(c.ResizePolicy, path.Child("resizePolicy"))...)
 	errs = append(errs, validateMounts(c, volumes, path.Child("volumeMounts"))...)
 	return append(errs, validateSecurity(c.SecurityContext, hostUsers, path.Child("securityContext"))...)
+}
+
+func validateImage(image string, path *field.Path) field.ErrorList {
+	switch {
+	case image == "":
+		return field.ErrorList{field.Required(path, "")}
+	case strings.TrimSpace(image) != image:
+		return field.ErrorList{field.Invalid(path, image, "must not begin or end with a blank")}
+	}
+	return nil
 }
 
 // validateName checks a label-shaped name that must differ from those in taken,

@@ -36,6 +36,10 @@ func validateVolumes(volumes []v1.Volume, fields *field.Path) field.ErrorList {
 		}
 		errs = append(errs, validateFilesOf(v, at)...)
 		errs = append(errs, validateClaimVolume(v, at)...)
+		if v.Image != nil {
+			errs = append(errs, validateImage(v.Image.Reference, at.Child("image", "reference"))...)
+			errs = append(errs, oneOf(at.Child("image", "pullPolicy"), v.Image.PullPolicy, v1.PullAlways, v1.PullIfNotPresent, v1.PullNever)...)
+		}
 	}
 	return errs
 }

@@ -170,12 +170,7 @@ func (e *Effects) do(ctx context.Context, a plan.Action, s scene) fact {
 		_, f.err = e.Disk.Prepare(ctx, s.desired, s.volumes(s.desired))
 	case plan.CheckVolumes:
 		p := s.version(a)
-		if f.err = render.CheckMounts(p, *s.node); f.err == nil {
-			f.err = e.Disk.Check(ctx, p, s.volumes(p))
-		}
-		if f.err == nil {
-			f.err = checkProfiles(p, s.node)
-		}
+		f.err = e.checkVolumes(ctx, s, p)
 	case plan.RunSandbox:
 		f.sandbox, f.err = e.runSandbox(ctx, s, a)
 	case plan.StartContainer:
@@ -222,6 +217,9 @@ func (e *Effects) ensure(ctx context.Context, s scene, p *manifest.Pod, a plan.E
 
 func (e *Effects) prepare(ctx context.Context, s scene) (map[string]uint32, error) {
 	if err := render.CheckMounts(s.desired, *s.node); err != nil {
+		return nil, err
+	}
+	if _, err := e.volumeImages(ctx, s, s.desired, false); err != nil {
 		return nil, err
 	}
 	if _, err := e.Disk.Prepare(ctx, s.desired, s.volumes(s.desired)); err != nil {

@@ -110,6 +110,9 @@ func (e *Effects) containerInput(ctx context.Context, s scene, a plan.StartConta
 		Image: a.ImageRef, ImageUser: user, PodIPs: ips, Volumes: volumes, HostsFile: hosts, TerminationLog: message,
 		UserIDs: sandbox.UserIDs(), BackoffStep: a.Backoff, Kind: string(kind), Index: index,
 	}
+	if in.Images, err = e.volumeImages(ctx, s, s.desired, true); err != nil {
+		return nil, in, err
+	}
 	subs, err := render.SubPaths(in)
 	if err != nil {
 		return nil, in, err

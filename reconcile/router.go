@@ -197,9 +197,10 @@ func (r *Router) takeSet(ctx context.Context, s *manifest.Set) {
 
 func (r *Router) takeNode(n runtime.Node) {
 	r.node, r.dirty = n, true
-	if driver := cmp.Or(n.CgroupDriver, r.render.CgroupDriver); driver != r.render.CgroupDriver || n.Handlers[""] != r.render.Handler {
+	driver, images := cmp.Or(n.CgroupDriver, r.render.CgroupDriver), render.ImageVolumesOf(n)
+	if driver != r.render.CgroupDriver || n.Handlers[""] != r.render.Handler || images != r.render.Images {
 		render := *r.render
-		render.CgroupDriver, render.Handler = driver, n.Handlers[""]
+		render.CgroupDriver, render.Handler, render.Images = driver, n.Handlers[""], images
 		r.render = &render
 	}
 	r.orderAll()

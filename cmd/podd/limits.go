@@ -111,8 +111,8 @@ func (k *limitKeeper) keep(ctx context.Context, p *v1.Pod) {
 }
 
 func outgrown(name string, u volume.Usage) string {
-	return fmt.Sprintf("volume %q holds %s, more than its sizeLimit of %s; raise the limit or write less, an edit starts the pod again",
-		name, size(u.Bytes), size(u.Limit))
+	return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q: it holds %s; raise the limit or write less, an edit starts the pod again",
+		name, size(u.Limit), size(u.Bytes))
 }
 
 func size(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }

@@ -45,6 +45,9 @@ type ContainerInput struct {
 	// subPathExpr mounts, by its index in volumeMounts. Whoever opened it has
 	// made sure that it lies within the volume.
 	SubPaths map[int]string
+	// Images has for each volume that is an image the reference that the runtime
+	// knows it by.
+	Images map[string]string
 	// HostsFile is the host path of the pod's /etc/hosts, and TerminationLog
 	// that of the container's termination message; "" mounts nothing.
 	HostsFile, TerminationLog string

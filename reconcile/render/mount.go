@@ -53,6 +53,9 @@ func mounts(in *ContainerInput) ([]*cri.Mount, error) {
 // volumeMount is the container's volume mount number i.
 func volumeMount(in *ContainerInput, i int) (*cri.Mount, error) {
 	m := &in.Container.VolumeMounts[i]
+	if v := findVolume(in, m.Name); v.Image != nil {
+		return imageMount(in, m, v.Image)
+	}
 	host, ok := in.Volumes[m.Name]
 	if m.SubPath != "" || m.SubPathExpr != "" {
 		host, ok = in.SubPaths[i]
@@ -126,7 +129,11 @@ func CheckMounts(p *manifest.Pod, n Node) error {
 		for i := range list {
 			for j := range list[i].VolumeMounts {
 				m := &list[i].VolumeMounts[j]
-				if _, err := recursiveReadOnly(m, n); err != nil {
+				_, err := recursiveReadOnly(m, n)
+				if err == nil && findVolume(&ContainerInput{Pod: p}, m.Name).Image != nil {
+					err = n.Images.check(m)
+				}
+				if err != nil {
 					return mountError(&list[i], m, err)
 				}
 			}

@@ -24,6 +24,8 @@ type Node struct {
 	// Handler is what the runtime says of the handler that runs the pods; zero:
 	// nothing.
 	Handler runtime.Handler
+	// Images is what the runtime serves of volumes that are images; zero: none.
+	Images ImageVolumes
 	// HostIPs of the node, the primary first: status.hostIPs, and the pod's own
 	// addresses for host-network pods. At most one a family.
 	HostIPs []string

@@ -31,7 +31,7 @@ func SubPaths(in ContainerInput) ([]SubPath, error) {
 		if err != nil {
 			return nil, mountError(in.Container, m, err)
 		}
-		if text == "" {
+		if text == "" || findVolume(&in, m.Name).Image != nil { // the runtime finds what is in an image
 			continue
 		}
 		all = append(all, SubPath{

@@ -30,7 +30,7 @@ type kind interface {
 }
 
 // kinds in no particular order: a volume has one source.
-var kinds = []kind{emptyDir{}, hostPath{}, configMap, secret, downwardAPI, projected, claimed{}, ephemeral{}}
+var kinds = []kind{emptyDir{}, hostPath{}, configMap, secret, downwardAPI, projected, claimed{}, ephemeral{}, image{}}
 
 // place is where the volumes of one pod are prepared.
 type place struct {

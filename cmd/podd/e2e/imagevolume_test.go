@@ -1,0 +1,48 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/reconcile/render"
+	"podd/runtime"
+	"podd/runtime/runtimetest/stack"
+)
+
+func TestImageVolumes(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	v, err := cri.NewRuntimeServiceClient(d.dial()).Version(t.Context(), &cri.VersionRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	serves := render.ImageVolumesOf(runtime.Node{Name: v.GetRuntimeName(), Version: v.GetRuntimeVersion()})
+	image := v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: stack.BusyboxImage, PullPolicy: v1.PullIfNotPresent}}
+	whole := d.pod("whole", shell("main", tell("whole", "ls -d /image/bin/sh; touch /image/x 2>/dev/null || echo read-only")+serve("whole")))
+	withVolume(whole, "image", "/image", image)
+	part := d.pod("part", shell("main", tell("part", "ls -d /commands/sh")+serve("part")))
+	part.Spec.Volumes = append(part.Spec.Volumes, v1.Volume{Name: "image", VolumeSource: image})
+	withPart(part, "image", "/commands", "bin")
+	never := d.pod("never", shell("main", serve("never")))
+	withVolume(never, "image", "/image", v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: "podd.test/nowhere:1", PullPolicy: v1.PullNever}})
+	d.apply(whole, part, never)
+	if !serves.Whole {
+		d.untilProblem("whole", "the volume is an image", v.GetRuntimeVersion(), "mounts none")
+		return
+	}
+	d.untilApplied("whole")
+	if got := d.told("whole"); got != "/image/bin/sh\nread-only" {
+		t.Errorf("in the image there is %q", got)
+	}
+	if serves.Parts {
+		d.untilApplied("part")
+		if got := d.told("part"); got != "/commands/sh" {
+			t.Errorf("in the part of it there is %q", got)
+		}
+	}
+	d.untilProblem("never", `volume "image"`, "podd.test/nowhere:1", "Never")
+}

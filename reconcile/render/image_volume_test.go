@@ -1,0 +1,51 @@
+package render
+
+import (
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/runtime"
+)
+
+func TestImageVolumesOf(t *testing.T) {
+	for of, want := range map[[2]string][2]bool{
+		{"containerd", "v2.4.2"}: {true, true}, {"containerd", "2.1.0-rc.1"}: {true, false}, {"containerd", "v2.0.5"}: {},
+		{"containerd", "1.6.20~ds1"}: {}, {"cri-o", "1.31.0"}: {true, false}, {"cri-o", "1.33.1"}: {true, true},
+		{"other", "9.9"}: {}, {"containerd", "devel"}: {}, {"", ""}: {},
+	} {
+		got := ImageVolumesOf(runtime.Node{Name: of[0], Version: of[1]})
+		if got.Whole != want[0] || got.Parts != want[1] {
+			t.Errorf("%v: %+v, want %v", of, got, want)
+		}
+	}
+}
+
+func TestImageMount(t *testing.T) {
+	in := inputOf(v1.Container{VolumeMounts: []v1.VolumeMount{{Name: "model", MountPath: "/model", SubPath: "a/b"}}})
+	in.Pod.Spec.Spec.Volumes = []v1.Volume{{Name: "model", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: "model:1"}}}}
+	in.Images = map[string]string{"model": "sha256:1"}
+	in.Node.Images = ImageVolumes{Whole: true, Parts: true}
+	c, err := Container(in)
+	if err != nil || CheckMounts(in.Pod, in.Node) != nil {
+		t.Fatal(err)
+	}
+	m := c.Mounts[0]
+	if m.HostPath != "" || m.Image.Image != "sha256:1" || m.Image.UserSpecifiedImage != "model:1" || !m.Readonly || m.ImageSubPath != "a/b" || m.ContainerPath != "/model" {
+		t.Errorf("%v", m)
+	}
+	if subs, err := SubPaths(in); err != nil || len(subs) > 0 {
+		t.Errorf("%v, %v", subs, err)
+	}
+	for want, images := range map[string]ImageVolumes{
+		"containerd 1.6.20 mounts none":   {Runtime: "containerd 1.6.20"},
+		"containerd 2.1.0 mounts only wh": {Whole: true, Runtime: "containerd 2.1.0"},
+	} {
+		in.Node.Images = images
+		_, err := Container(in)
+		if before := CheckMounts(in.Pod, in.Node); err == nil || before == nil || before.Error() != err.Error() || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, and before %v; want %s", err, before, want)
+		}
+	}
+}

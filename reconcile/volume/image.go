@@ -1,0 +1,19 @@
+package volume
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// image is a volume that the runtime mounts by itself: there is nothing to make
+// and no path.
+type image struct{}
+
+func (image) source() string { return "image" }
+
+func (image) serves(v *v1.Volume) bool { return v.Image != nil }
+
+func (image) check(*place, *v1.Volume) (string, error) { return "", nil }
+
+func (image) prepare(context.Context, *place, *v1.Volume) (string, error) { return "", nil }
