@@ -53,7 +53,6 @@ func (p *Pod) holding(s *Supply) *Pod {
 	v.Spec = p.Spec.DeepCopy()
 	v.Hash = hashVersion + digest("holding", p.Hash, s.Files, s.Env)
 	if p.FixedUID {
-		v.Spec.Annotations[AnnotationConfigHash] = v.Hash
 		return &v
 	}
 	v.UID = types.UID(digest("holding", string(p.UID), s.Files, s.Env))

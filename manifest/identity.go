@@ -82,11 +82,8 @@ func (d *decoder) annotations(p *Pod) map[string]string {
 	}
 	delete(out, AnnotationConfigSeen)
 	out[AnnotationConfigSource] = d.Kind
+	// Of a fixed UID, too: log collectors find a static pod's logs by it.
 	out[AnnotationConfigHash] = string(p.UID)
-	if p.FixedUID {
-		// The UID says nothing of the content then, and kubeadm waits for a change.
-		out[AnnotationConfigHash] = p.Hash
-	}
 	if !d.Now.IsZero() {
 		out[AnnotationConfigSeen] = d.Now.Format(time.RFC3339Nano)
 	}

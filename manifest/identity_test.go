@@ -62,12 +62,12 @@ func TestURLIdentity(t *testing.T) {
 	}
 }
 
-// TestFixedUID: the user's UID stays, and config.hash tells of edits then.
+// TestFixedUID: the user's UID stays, in config.hash too; Hash tells of edits.
 func TestFixedUID(t *testing.T) {
 	fixed := strings.Replace(web, "{name: web}", "{name: web, uid: my-own-uid}", 1)
 	p := one(t, fixed, manifest.Options{Node: "n"})
 	edited := one(t, strings.Replace(fixed, "i:1", "i:2", 1), manifest.Options{Node: "n"})
-	if p.UID != "my-own-uid" || !p.FixedUID || p.Spec.Annotations[manifest.AnnotationConfigHash] != p.Hash {
+	if p.UID != "my-own-uid" || !p.FixedUID || p.Spec.Annotations[manifest.AnnotationConfigHash] != "my-own-uid" {
 		t.Errorf("uid %s, fixed %t, annotations %v", p.UID, p.FixedUID, p.Spec.Annotations)
 	}
 	if edited.UID != p.UID || edited.Hash == p.Hash {
