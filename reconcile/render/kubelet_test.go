@@ -136,8 +136,11 @@ func kubeletInput(p *manifest.Pod, n Node, c *v1.Container) ContainerInput {
 	home := "ROOT/pods/" + string(p.UID)
 	in := ContainerInput{
 		Pod: p, Container: c, Node: n, Image: "sha256:feed", ImageUser: &ImageUser{}, UserIDs: hostIDs,
-		PodIPs: []string{"10.88.0.3", "fd00::3"}, HostsFile: home + "/etc-hosts",
+		HostsFile:      home + "/etc-hosts",
 		TerminationLog: home + "/containers/" + c.Name + "/TERMINATION", Volumes: map[string]string{}, SubPaths: map[int]string{},
+	}
+	if !p.Spec.Spec.HostNetwork {
+		in.PodIPs = []string{"10.88.0.3", "fd00::3"}
 	}
 	for _, v := range p.Spec.Spec.Volumes {
 		kind := "empty-dir"
@@ -248,9 +251,10 @@ var kubeletDiffers = []struct {
 	field *regexp.Regexp
 	why   string
 }{
-	{regexp.MustCompile(`^(sandbox|container)\.annotations\.podd/`), "podd's own, to find its pods again"},
+	{regexp.MustCompile(`^(sandbox|container)\.(annotations\.podd/|labels\.podd\.)`), "podd's own, to find its pods again; nobody else may write them"},
 	{regexp.MustCompile(`^container\.annotations\.io\.kubernetes\.container\.hash:`), "of the whole container, so that every edit counts, not of name and image alone"},
-	{regexp.MustCompile(`^sandbox\.port_mappings: kubelet null, podd .*"container_port":15000`), "the host ports of sidecars are mapped, too"},
+	{regexp.MustCompile(`^sandbox\.port_mappings: kubelet .*, podd .*"container_port":15000`), "the host ports of sidecars are mapped, too"},
+	{regexp.MustCompile(`^container\.envs\.IP\.value: kubelet null, podd "192\.0\.2\.10"$`), "on the host's network a pod has the host's address, which a kubelet knows of an API server only"},
 }
 
 // kubeletWhy is the reason of a difference, or "".

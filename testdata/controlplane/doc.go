@@ -9,9 +9,10 @@
 //	cd testdata/controlplane && go run ./validation
 //
 // Program requests runs the kubelet itself, alone and on a runtime in memory,
-// and records what it asks of that for some hundred pods, in
-// testdata/render/kubelet.jsonl.gz. It needs root on a machine with cgroups,
-// builds the kubelet in some minutes, and takes a few more:
+// and records what it asks of that for some hundred pods, those of kubeadm and
+// of podd's own goldens among them, in testdata/render/kubelet.jsonl.gz. It
+// needs root on a machine with cgroups, builds the kubelet in some minutes, and
+// takes a few more:
 //
 //	cd testdata/controlplane && go run ./requests
 //

@@ -84,6 +84,10 @@ func (k *kubelet) manifests() string { return filepath.Join(k.dir, "manifests") 
 func (k *kubelet) manifest(pod string) string {
 	return filepath.Join(k.manifests(), pod+".json")
 }
+
+// machineRoot is a directory for what pods have of the machine's own files.
+func (k *kubelet) machineRoot() string { return filepath.Join(k.dir, "machine") }
+
 func (k *kubelet) socket() string { return filepath.Join(k.dir, "cri.sock") }
 
 // start runs the program at path.

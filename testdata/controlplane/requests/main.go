@@ -1,6 +1,7 @@
 // Program requests records what a real kubelet of Kubernetes asks of its
-// container runtime for many pods. It runs the kubelet alone, with manifests in
-// a directory and a runtime in memory, so that it needs root and starts nothing.
+// container runtime for many pods: combinations of fields, and the manifests of
+// podd's own tests. It runs the kubelet alone, with manifests in a directory and
+// a runtime in memory, so that it needs root and starts nothing.
 // See package controlplane for how to run it.
 //
 // The recording is gzipped lines of JSON: first the node, then a pod each, with
@@ -72,7 +73,19 @@ func record(program string) error {
 			return err
 		}
 	}
-	return write(k, m, wanted)
+	alone, err := files()
+	if err != nil {
+		return err
+	}
+	for _, pod := range alone {
+		if err := k.moveHostPaths(pod); err != nil {
+			return err
+		}
+		if err := ask(k, m, []map[string]any{pod}); err != nil {
+			return err
+		}
+	}
+	return write(k, m, append(wanted, alone...))
 }
 
 // batches is how many parts the pods are asked about in, one after the other:
@@ -82,6 +95,7 @@ const batches = 10
 // ask runs pods until the kubelet has made them, and takes them away again.
 func ask(k *kubelet, m *memory, pods []map[string]any) error {
 	for _, pod := range pods {
+		m.expect(pod)
 		text, err := json.Marshal(pod)
 		if err != nil {
 			return err
@@ -91,13 +105,13 @@ func ask(k *kubelet, m *memory, pods []map[string]any) error {
 		}
 	}
 	missing := m.wait(pods)
-	if len(missing) == len(pods) {
+	if m.made() == 0 {
 		text, _ := os.ReadFile(k.log.Name())
 		return fmt.Errorf("the kubelet made nothing:\n%s", text[max(0, len(text)-4000):])
 	}
 	for _, pod := range missing {
 		text, _ := json.Marshal(pod)
-		fmt.Printf("refused by the kubelet: %s\n", text)
+		fmt.Printf("refused by the kubelet: %s\n%s", text, k.lastWord(name(pod)))
 	}
 	for _, pod := range pods {
 		if err := os.Remove(k.manifest(name(pod))); err != nil {
@@ -105,6 +119,18 @@ func ask(k *kubelet, m *memory, pods []map[string]any) error {
 		}
 	}
 	return m.drain()
+}
+
+// lastWord is the last line in the kubelet's log with an error of a pod; "" when
+// it did not admit the pod.
+func (k *kubelet) lastWord(pod string) (last string) {
+	text, _ := os.ReadFile(k.log.Name())
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "E") && strings.Contains(line, pod+"-"+nodeName) {
+			last = line
+		}
+	}
+	return last
 }
 
 // drain waits until no sandbox is ready.
@@ -239,7 +265,7 @@ func neutral(k *kubelet, l recorded, text []byte) []byte {
 	if l.Sandbox == nil {
 		return text
 	}
-	s := strings.NewReplacer(k.root(), "ROOT", k.logs(), "LOGS", l.Sandbox.Metadata.Uid, "UID").Replace(string(text))
+	s := strings.NewReplacer(k.root(), "ROOT", k.logs(), "LOGS", k.machineRoot(), "", l.Sandbox.Metadata.Uid, "UID").Replace(string(text))
 	s = termination.ReplaceAllString(s, `$1/TERMINATION"`)
 	return []byte(seen.ReplaceAllString(s, `"kubernetes.io/config.seen":"SEEN"`))
 }

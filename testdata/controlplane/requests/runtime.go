@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +25,7 @@ type memory struct {
 	containers map[string]*api.ContainerStatus
 	of         map[string]string // sandbox by container
 	requests   map[string]*request
+	ends       map[string]bool // init containers that do not run on, by pod and name
 }
 
 // request is what a kubelet asked for one pod, by the pod's name.
@@ -37,7 +37,7 @@ type request struct {
 func newMemory() *memory {
 	return &memory{
 		sandboxes: map[string]*api.PodSandboxStatus{}, containers: map[string]*api.ContainerStatus{},
-		of: map[string]string{}, requests: map[string]*request{},
+		of: map[string]string{}, requests: map[string]*request{}, ends: map[string]bool{},
 	}
 }
 
@@ -155,7 +155,27 @@ func (m *memory) CreateContainer(_ context.Context, q *api.CreateContainerReques
 	return &api.CreateContainerResponse{ContainerId: id}, nil
 }
 
-// StartContainer ends a container at once whose name begins with init.
+// expect tells of a pod that it will be asked to make.
+func (m *memory) expect(pod map[string]any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	spec := pod["spec"].(map[string]any)
+	init, _ := spec["initContainers"].([]any)
+	for _, c := range init {
+		if c := c.(map[string]any); c["restartPolicy"] == nil {
+			m.ends[name(pod)+"-"+nodeName+"/"+c["name"].(string)] = true
+		}
+	}
+}
+
+// made counts what it was asked to make.
+func (m *memory) made() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.next
+}
+
+// StartContainer ends an init container at once that does not run on.
 func (m *memory) StartContainer(_ context.Context, q *api.StartContainerRequest) (*api.StartContainerResponse, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -164,7 +184,7 @@ func (m *memory) StartContainer(_ context.Context, q *api.StartContainerRequest)
 		return nil, fmt.Errorf("no container %s", q.ContainerId)
 	}
 	c.State, c.StartedAt = api.ContainerState_CONTAINER_RUNNING, time.Now().UnixNano()
-	if strings.HasPrefix(c.Metadata.Name, "init") {
+	if pod := m.sandboxes[m.of[q.ContainerId]]; m.ends[pod.GetMetadata().GetName()+"/"+c.Metadata.Name] {
 		end(c, 0)
 	}
 	return &api.StartContainerResponse{}, nil
