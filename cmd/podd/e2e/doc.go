@@ -9,7 +9,8 @@
 // The tests have the build tag e2e and need root. One private containerd of
 // package runtimetest/stack serves those that leave it alone; the others start
 // their own. RUNTIME=debian runs all of them on Debian's containerd 1.6. With
-// PODD_E2E_BINARY that podd is tested, else one built for it.
+// PODD_E2E_BINARY that podd is tested, else one built for it. Program component
+// stands in for kubeadm's control plane.
 //
 // When a test is over, nothing of it may be left on the machine. A test binary
 // that is killed leaves a stack behind, which the next one to start removes.

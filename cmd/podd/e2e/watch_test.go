@@ -56,7 +56,12 @@ func (d *daemon) state() (*server.View, error) {
 // until waits for a state of podd in which is returns nil, and returns it.
 func (d *daemon) until(what string, is func(*server.View) error) *server.View {
 	d.t.Helper()
-	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
+	return d.untilWithin(patience, what, is)
+}
+
+func (d *daemon) untilWithin(limit time.Duration, what string, is func(*server.View) error) *server.View {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(d.t.Context(), limit)
 	defer cancel()
 	var last *server.View
 	why := errors.New("podd said nothing")

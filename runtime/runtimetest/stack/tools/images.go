@@ -40,10 +40,7 @@ func images(ctx context.Context, c *cache, root string) (string, error) {
 		if err != nil {
 			return fmt.Errorf("making the test images: %w", err)
 		}
-		if err := tarball.MultiRefWriteToFile(filepath.Join(dir, imagesTar), all); err != nil {
-			return fmt.Errorf("writing the test images: %w", err)
-		}
-		return nil
+		return writeImages(filepath.Join(dir, imagesTar), all)
 	})
 }
 
@@ -65,16 +62,18 @@ func makeImages(ctx context.Context, dir, sources, busybox string) (map[name.Ref
 	return all, nil
 }
 
+func writeImages(file string, all map[name.Reference]v1.Image) error {
+	if err := tarball.MultiRefWriteToFile(file, all); err != nil {
+		return fmt.Errorf("writing the test images: %w", err)
+	}
+	return nil
+}
+
 // programImage is an image of one static Go program at /<program>.
 func programImage(ctx context.Context, dir, sources, program string) (v1.Image, error) {
-	binary := filepath.Join(dir, program)
-	if _, err := run(ctx, filepath.Join(sources, program), goEnv("0"),
-		"go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "."); err != nil {
-		return nil, err
-	}
-	data, err := os.ReadFile(binary)
+	data, err := build(ctx, filepath.Join(sources, program), filepath.Join(dir, program))
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", binary, err)
+		return nil, err
 	}
 	files := []file{{name: program, mode: 0o755, data: data}}
 	return newImage(files, v1.Config{Entrypoint: []string{"/" + program}})

@@ -1,0 +1,134 @@
+// Command component stands in for each of the programs of a control plane. It
+// takes their flags as kubeadm writes them and does nothing but answer health
+// checks where they would, logging each:
+//
+//	GET /livez 200 kube-probe/1.34
+//
+// A number in <faults>/livez is how many of the first answers under /livez are
+// errors, counted from the start of the program; and so for the other paths.
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// faults is below what kubeadm mounts from the host.
+const faults = "/etc/kubernetes/pki/faults"
+
+func main() {
+	log.SetFlags(0)
+	log.SetOutput(os.Stdout)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := serve(ctx, os.Args); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// serve answers until ctx ends.
+func serve(ctx context.Context, command []string) error {
+	addr, secure, err := address(command)
+	if err != nil {
+		return fmt.Errorf("reading the flags of %s: %w", command[0], err)
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	if secure {
+		certificate, err := selfSigned()
+		if err != nil {
+			return err
+		}
+		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}})
+	}
+	server := &http.Server{Handler: checks(), ReadHeaderTimeout: 5 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	log.Printf("%s answers on %s", filepath.Base(command[0]), addr)
+	select {
+	case err = <-served:
+		return err
+	case <-ctx.Done():
+	}
+	err = server.Close()
+	<-served
+	return err
+}
+
+// address is where a component answers health checks: etcd where its metrics
+// are, the others on their secure port.
+func address(command []string) (addr string, secure bool, err error) {
+	flags := map[string]string{}
+	for _, word := range command[1:] {
+		name, value, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+		flags[name] = value
+	}
+	if filepath.Base(command[0]) == "etcd" {
+		at, err := url.Parse(flags["listen-metrics-urls"])
+		if err != nil {
+			return "", false, err
+		}
+		return at.Host, at.Scheme == "https", nil
+	}
+	return net.JoinHostPort(flags["bind-address"], flags["secure-port"]), true, nil
+}
+
+// checks answers each kind of health check.
+func checks() http.Handler {
+	mux := http.NewServeMux()
+	for _, kind := range []string{"livez", "readyz", "healthz", "health"} {
+		var failed atomic.Int64
+		mux.HandleFunc("GET /"+kind, func(w http.ResponseWriter, r *http.Request) {
+			code := http.StatusOK
+			if failed.Load() < wanted(kind) {
+				failed.Add(1)
+				code = http.StatusInternalServerError
+			}
+			w.WriteHeader(code)
+			log.Printf("%s %s %d %s", r.Method, r.URL.Path, code, r.UserAgent())
+		})
+	}
+	return mux
+}
+
+// wanted is how many answers are to be errors.
+func wanted(kind string) int64 {
+	text, err := os.ReadFile(filepath.Join(faults, kind))
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	return n
+}
+
+// selfSigned is a certificate that nobody knows; probes do not look at it.
+func selfSigned() (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	now := time.Now()
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
+}

@@ -1,0 +1,109 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"podd/runtime/runtimetest/stack/tools"
+)
+
+// writeControlPlane has the images of kubeadm's pods on the machine and then
+// writes their manifests.
+func (d *daemon) writeControlPlane() {
+	d.t.Helper()
+	// kubeadm has made this, and keys and kubeconfigs in it.
+	if err := os.MkdirAll(d.faults(), 0o700); err != nil {
+		d.t.Fatal(err)
+	}
+	commands, ports := map[string]string{}, d.freePorts(len(controlPlane))
+	var pods []*v1.Pod
+	for name, port := range controlPlane {
+		p := d.fromKubeadm(name, port, ports[len(pods)])
+		commands[p.Spec.Containers[0].Image] = name
+		pods = append(pods, p)
+	}
+	tarball := filepath.Join(d.dir, "images", "images.tar")
+	if err := os.Mkdir(filepath.Dir(tarball), 0o700); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := tools.WriteImages(d.t.Context(), tarball, "component", commands); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := d.on.Load(d.t.Context(), tarball, slices.Collect(maps.Keys(commands))...); err != nil {
+		d.t.Fatal(err)
+	}
+	d.apply(pods...)
+}
+
+// controlPlaneRoot is the directory that the control plane takes for the machine's root.
+func (d *daemon) controlPlaneRoot() string { return filepath.Join(d.dir, "host") }
+
+// faults is where program component reads what to fail.
+func (d *daemon) faults() string {
+	return filepath.Join(d.controlPlaneRoot(), "etc/kubernetes/pki/faults")
+}
+
+// fault has the API server answer so many health checks of a kind with errors.
+func (d *daemon) fault(kind string, answers int) {
+	d.t.Helper()
+	temp := filepath.Join(d.dir, "fault")
+	if err := os.WriteFile(temp, []byte(strconv.Itoa(answers)), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := os.Rename(temp, filepath.Join(d.faults(), kind)); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// fromKubeadm is a pod as kubeadm wrote it but for the machine's address, the
+// port that its probes ask, and the root of its host paths.
+func (d *daemon) fromKubeadm(name string, port, free int32) *v1.Pod {
+	d.t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../../testdata/manifests/kubeadm", name+".yaml"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	from, to := strconv.Itoa(int(port)), strconv.Itoa(int(free))
+	changed := strings.NewReplacer("192.0.2.10", hostAddress(d.t), from, to).Replace(string(text))
+	p := &v1.Pod{}
+	if err := yaml.UnmarshalStrict([]byte(changed), p); err != nil {
+		d.t.Fatal(err)
+	}
+	if c := &p.Spec.Containers[0]; !strings.Contains(strings.Join(c.Command, " "), to) {
+		c.Command = append(c.Command, "--secure-port="+to) // it had the default
+	}
+	for _, v := range p.Spec.Volumes {
+		v.HostPath.Path = filepath.Join(d.controlPlaneRoot(), v.HostPath.Path)
+	}
+	return p
+}
+
+// freePorts are ports of the host that nobody listens on and no test of
+// another process takes: the stack's number is its own on this machine.
+func (d *daemon) freePorts(n int) []int32 {
+	d.t.Helper()
+	const each = 16
+	first := 22000 + each*d.on.Claim.Number
+	var free []int32
+	for port := first; port < first+each && len(free) < n; port++ {
+		l, err := net.Listen("tcp", ":"+strconv.Itoa(port))
+		if err == nil {
+			l.Close()
+			free = append(free, int32(port))
+		}
+	}
+	if len(free) < n {
+		d.t.Fatalf("only %d of the ports from %d on are free", len(free), first)
+	}
+	return free
+}

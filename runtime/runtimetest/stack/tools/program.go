@@ -1,0 +1,50 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// searched is where a container looks for a command without a slash.
+const searched = "/usr/local/bin"
+
+// WriteImages builds the Go program in directory source and writes a tarball
+// of images that have it, at to. The images are keyed by reference; each has
+// the program as the command that it is there for, on the PATH.
+func WriteImages(ctx context.Context, to, source string, commands map[string]string) error {
+	program, err := build(ctx, source, filepath.Join(filepath.Dir(to), "program"))
+	if err != nil {
+		return err
+	}
+	all := map[name.Reference]v1.Image{}
+	for ref, command := range commands {
+		parsed, err := name.ParseReference(ref)
+		if err != nil {
+			return fmt.Errorf("naming image %s: %w", ref, err)
+		}
+		files := []file{{name: path.Join(searched, command)[1:], mode: 0o755, data: program}}
+		if all[parsed], err = newImage(files, v1.Config{Env: []string{"PATH=" + searched}}); err != nil {
+			return fmt.Errorf("making image %s: %w", ref, err)
+		}
+	}
+	return writeImages(to, all)
+}
+
+// build makes a static program of the package in directory source, at binary,
+// and returns its content.
+func build(ctx context.Context, source, binary string) ([]byte, error) {
+	if _, err := run(ctx, source, goEnv("0"), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "."); err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(binary)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", binary, err)
+	}
+	return data, nil
+}
