@@ -86,6 +86,14 @@ type Container struct {
 	Annotations map[string]string
 }
 
+// Resources are what a container may use; zero is no limit.
+type Resources struct {
+	CPUShares int64
+	CPUQuota  int64 // µs a period
+	CPUPeriod int64 // µs
+	Memory    int64 // bytes
+}
+
 // CutShort says that a start was given up by its caller, as when podd is killed
 // in the middle of it: the container's end says nothing of its program, which
 // did not run or hardly.
@@ -161,6 +169,9 @@ const (
 	AnnotationPodTerminationGracePeriod = "io.kubernetes.pod.terminationGracePeriod"
 	// AnnotationHash holds manifest.Pod.Hash of the version the sandbox runs.
 	AnnotationHash = "podd/hash"
+	// AnnotationSize holds manifest.ContainerHash.Size on a container and
+	// manifest.Pod.PodSize on a sandbox, as it was made.
+	AnnotationSize = "podd/size"
 	// AnnotationBackoff holds the back-off step a container was started at.
 	AnnotationBackoff = "podd/backoff-step"
 	// AnnotationKind tells init, sidecar and regular containers apart when the

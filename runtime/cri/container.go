@@ -75,13 +75,6 @@ func (c *Client) SandboxContainers(ctx context.Context, sandboxID string) ([]run
 	return all, nil
 }
 
-// UpdateContainerResources changes the limits of a container that exists.
-func (c *Client) UpdateContainerResources(ctx context.Context, id string, linux *api.LinuxContainerResources) error {
-	_, err := invoke(ctx, c, c.timeout, c.runtime.UpdateContainerResources,
-		&api.UpdateContainerResourcesRequest{ContainerId: id, Linux: linux})
-	return err
-}
-
 // ReopenContainerLog makes the runtime open a running container's log file
 // again, after it was moved away.
 func (c *Client) ReopenContainerLog(ctx context.Context, id string) error {

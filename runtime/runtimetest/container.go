@@ -23,6 +23,7 @@ type container struct {
 	imageRef  string
 	program   Program
 	resources *api.LinuxContainerResources
+	memory    uint64 // in use
 	created   time.Time
 	started   time.Time
 	finished  time.Time
@@ -213,6 +214,17 @@ func (r *Runtime) ExitFor(name string, code int32, reason string) bool {
 		}
 	}
 	return false
+}
+
+// Use has the running container of a name use so much memory.
+func (r *Runtime) Use(name string, bytes uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.containers {
+		if c.state == api.ContainerState_CONTAINER_RUNNING && c.subject() == name {
+			c.memory = bytes
+		}
+	}
 }
 
 // subject is "namespace/pod/container".

@@ -68,6 +68,19 @@ func (s *service) UpdateContainerResources(_ context.Context, q *api.UpdateConta
 	return &api.UpdateContainerResourcesResponse{}, nil
 }
 
+func (s *service) ContainerStats(_ context.Context, q *api.ContainerStatsRequest) (*api.ContainerStatsResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.containers[q.GetContainerId()]
+	if c == nil {
+		return nil, missing("container", q.GetContainerId())
+	}
+	return &api.ContainerStatsResponse{Stats: &api.ContainerStats{
+		Attributes: &api.ContainerAttributes{Id: c.id, Metadata: c.config.GetMetadata()},
+		Memory:     &api.MemoryUsage{WorkingSetBytes: &api.UInt64Value{Value: c.memory}},
+	}}, nil
+}
+
 func (s *service) ReopenContainerLog(_ context.Context, q *api.ReopenContainerLogRequest) (*api.ReopenContainerLogResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -49,6 +49,7 @@ func TestRuntime(t *testing.T, newRuntime func(t *testing.T) Subject) {
 		{"container's grace is shortened", testStopShorter},
 		{"container writes its log", testLog},
 		{"commands run in a container", testExec},
+		{"resources change while it runs", testResources},
 		{"images", testImages},
 		{"observer sees a pod's life", testObserver},
 		{"observer tells ours from others", testObserverForeign},

@@ -236,9 +236,6 @@ func testExec(t *testing.T, b *bench) {
 	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, runtime.ErrUnavailable) {
 		t.Errorf("a slow command: got %v, want %v and nothing else", err, context.DeadlineExceeded)
 	}
-	if err := b.Client.UpdateContainerResources(b.ctx(), id, &api.LinuxContainerResources{CpuShares: 256}); err != nil {
-		t.Errorf("changing its resources: %v", err)
-	}
 	if _, err := b.Client.ExecSync(b.ctx(), strings.Repeat("f", 64), []string{"true"}, 0, 10); !errors.Is(err, runtime.ErrNotFound) {
 		t.Errorf("in no container: got %v, want %v", err, runtime.ErrNotFound)
 	}

@@ -1,0 +1,60 @@
+package runtimetest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/runtime"
+)
+
+func testResources(t *testing.T, b *bench) {
+	config := b.sandboxConfig("sized", 0)
+	sandbox := b.run(config)
+	made := b.containerConfig(config, "app", "sleep 1000")
+	made.Linux = &api.LinuxContainerConfig{Resources: &api.LinuxContainerResources{
+		CpuShares: 102, CpuPeriod: 100_000, CpuQuota: 20_000, MemoryLimitInBytes: 32 << 20,
+	}}
+	id, err := b.Client.CreateContainer(b.ctx(), sandbox, made, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Client.StartContainer(b.ctx(), id); err != nil {
+		t.Fatal(err)
+	}
+	before := b.status(id)
+	for _, want := range []runtime.Resources{
+		{CPUShares: 204, CPUPeriod: 100_000, CPUQuota: 40_000, Memory: 64 << 20},
+		{CPUShares: 51, CPUPeriod: 100_000, CPUQuota: 10_000, Memory: 24 << 20},
+	} {
+		for range 2 { // once more changes nothing
+			err := b.Client.UpdateContainerResources(b.ctx(), id, &api.LinuxContainerResources{
+				CpuShares: want.CPUShares, CpuPeriod: want.CPUPeriod, CpuQuota: want.CPUQuota, MemoryLimitInBytes: want.Memory,
+			})
+			if err != nil {
+				t.Fatalf("changing to %+v: %v", want, err)
+			}
+		}
+		if got, err := b.Client.ContainerResources(b.ctx(), id); err != nil || got != nil && *got != want {
+			t.Errorf("got %+v, %v, want %+v", got, err, want)
+		}
+	}
+	if after := b.status(id); after.State != runtime.Running || !after.StartedAt.Equal(before.StartedAt) {
+		t.Errorf("it was %s since %s, and is %s since %s", before.State, before.StartedAt, after.State, after.StartedAt)
+	}
+	if used, err := b.Client.ContainerMemory(b.ctx(), id); err != nil || used < 0 || used > 24<<20 {
+		t.Errorf("it uses %d bytes of memory, %v", used, err)
+	}
+	absent := strings.Repeat("f", 64)
+	if err := b.Client.UpdateContainerResources(b.ctx(), absent, made.Linux.Resources); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("of no container: got %v, want %v", err, runtime.ErrNotFound)
+	}
+	if _, err := b.Client.ContainerMemory(b.ctx(), absent); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("of no container: got %v, want %v", err, runtime.ErrNotFound)
+	}
+	if _, err := b.Client.ContainerResources(b.ctx(), absent); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("of no container: got %v, want %v", err, runtime.ErrNotFound)
+	}
+}
