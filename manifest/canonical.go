@@ -4,8 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"maps"
 
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -47,6 +50,60 @@ func canonical(user map[string]any) map[string]any {
 	return pod
 }
 
+// version is what tells two versions of a pod apart: all that the user wrote but
+// for how much cpu and memory its containers have, which is changed while they
+// run, and the class that this puts it into, which its cgroup lies in.
+func version(user map[string]any, class v1.PodQOSClass) []any {
+	pod := maps.Clone(user)
+	if spec, ok := pod["spec"].(map[string]any); ok {
+		spec = maps.Clone(spec)
+		for _, list := range []string{"initContainers", "containers"} {
+			if items, ok := spec[list].([]any); ok {
+				spec[list] = eachOf(items, unsized)
+			}
+		}
+		pod["spec"] = spec
+	}
+	return []any{pod, class}
+}
+
+// unsized is a container that asks for some cpu or memory, however much.
+func unsized(v any) any {
+	c, _ := v.(map[string]any)
+	r, ok := c["resources"].(map[string]any)
+	if !ok {
+		return v
+	}
+	c, r = maps.Clone(c), maps.Clone(r)
+	for _, list := range []string{"limits", "requests"} {
+		if amounts, ok := r[list].(map[string]any); ok {
+			r[list] = someOf(amounts)
+		}
+	}
+	c["resources"] = r
+	return c
+}
+
+// someOf keeps a zero: with it there is no limit.
+func someOf(amounts map[string]any) map[string]any {
+	amounts = maps.Clone(amounts)
+	for _, name := range []string{string(v1.ResourceCPU), string(v1.ResourceMemory)} {
+		v, written := amounts[name]
+		if q, err := resource.ParseQuantity(fmt.Sprint(v)); written && err == nil && !q.IsZero() {
+			amounts[name] = true // no amount is written so
+		}
+	}
+	return amounts
+}
+
+func eachOf(items []any, change func(any) any) []any {
+	out := make([]any, len(items))
+	for i := range items {
+		out[i] = change(items[i])
+	}
+	return out
+}
+
 func withoutNulls(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -58,11 +115,7 @@ func withoutNulls(v any) any {
 		}
 		return out
 	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = withoutNulls(v[i])
-		}
-		return out
+		return eachOf(v, withoutNulls)
 	}
 	return v
 }
@@ -79,8 +132,8 @@ func digest(parts ...any) string {
 }
 
 // makeUID is the UID of a pod whose user fixed none.
-func makeUID(node string, key types.NamespacedName, pod map[string]any) types.UID {
-	return types.UID(digest("uid", node, key.Namespace, key.Name, pod))
+func makeUID(node string, key types.NamespacedName, version []any) types.UID {
+	return types.UID(digest("uid", node, key.Namespace, key.Name, version))
 }
 
 // hashSandbox hashes what a pod's sandbox is made from; labels and annotations
@@ -104,8 +157,10 @@ func hashSandbox(pod map[string]any) string {
 	return hashVersion + digest("sandbox", meta["namespace"], meta["name"], picked, ports, privileged)
 }
 
-// hashContainers hashes every init and regular container, by name.
-func hashContainers(pod map[string]any) map[string]ContainerHash {
+// hashContainers tells of every init and regular container, by name, whether it
+// is another one. Its size is that of spec, which has defaults.
+func hashContainers(pod map[string]any, of *v1.PodSpec) map[string]ContainerHash {
+	sizes := sizesOf(of)
 	spec, _ := pod["spec"].(map[string]any)
 	hashes := map[string]ContainerHash{}
 	eachContainer(spec, func(list string, c map[string]any) {
@@ -117,8 +172,8 @@ func hashContainers(pod map[string]any) map[string]ContainerHash {
 			}
 		}
 		hashes[name] = ContainerHash{
-			Start:  hashVersion + digest("start", list, rest),
-			Resize: hashVersion + digest("resize", c["resources"]),
+			Start: hashVersion + digest("start", list, rest),
+			Size:  sizes[name],
 		}
 	})
 	return hashes

@@ -78,7 +78,7 @@ func transcript(t *testing.T, data []byte, o manifest.Options) string {
 		}
 		fmt.Fprintf(&b, "--- pod %s (%s) uid=%s fixed=%t\nhash=%s sandbox=%s\n", p.Short(), p.Origin, p.UID, p.FixedUID, p.Hash, p.SandboxHash)
 		for _, name := range sortedNames(p) {
-			fmt.Fprintf(&b, "container %s start=%s resize=%s\n", name, p.Containers[name].Start, p.Containers[name].Resize)
+			fmt.Fprintf(&b, "container %s start=%s size=%q\n", name, p.Containers[name].Start, p.Containers[name].Size)
 		}
 		b.Write(spec)
 	}

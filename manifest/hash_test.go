@@ -1,6 +1,7 @@
 package manifest_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,19 +16,25 @@ spec:
   initContainers:
   - {name: init, image: "i:1"}
   containers:
-  - {name: main, image: "i:1", args: [a], resources: {limits: {cpu: 1}}, ports: [{containerPort: 1}]}
+  - {name: main, image: "i:1", args: [a], resources: {limits: {cpu: 1, memory: 64Mi}, requests: {memory: 32Mi}}, ports: [{containerPort: 1}]}
   - {name: side, image: "i:1"}
 `
 
-// TestHashes: which hashes an edit changes. "start" and "resize" are those of
+// TestHashes: which hashes an edit changes. "start" and "size" are those of
 // container main; no edit touches another container's.
 func TestHashes(t *testing.T) {
 	tests := map[string]struct{ old, new, changes string }{
 		"nothing":     {"", "", ""},
 		"args":        {"args: [a]", "args: [b]", "start"},
 		"image":       {`main, image: "i:1"`, `main, image: "i:2"`, "start"},
-		"cpu":         {"cpu: 1", "cpu: 2", "resize"},
-		"no limits":   {"resources: {limits: {cpu: 1}}, ", "", "resize"},
+		"cpu":         {"cpu: 1", "cpu: 2", "size"},
+		"memory":      {"64Mi", "128Mi", "size"},
+		"same cpu":    {"cpu: 1", "cpu: 1000m", ""},
+		"no limit":    {"cpu: 1, ", "", "size"},
+		"zero":        {"cpu: 1", "cpu: 0", "size"},
+		"a request":   {"memory: 32Mi", "memory: 32Mi, cpu: 1m", "size"},
+		"huge pages":  {"64Mi", "64Mi, hugepages-2Mi: 2Mi", ""},
+		"of the pod":  {"spec:\n", "spec:\n  resources: {limits: {cpu: 2}}\n", ""},
 		"port":        {"containerPort: 1", "containerPort: 1, hostPort: 5", "sandbox start"},
 		"privileged":  {"args: [a]", "securityContext: {privileged: true}", "sandbox start"},
 		"user":        {"args: [a]", "securityContext: {runAsUser: 5}", "start"},
@@ -54,8 +61,8 @@ func TestHashes(t *testing.T) {
 			if before.Containers["main"].Start != after.Containers["main"].Start {
 				got = append(got, "start")
 			}
-			if before.Containers["main"].Resize != after.Containers["main"].Resize {
-				got = append(got, "resize")
+			if before.Containers["main"].Size != after.Containers["main"].Size {
+				got = append(got, "size")
 			}
 			if s := strings.Join(got, " "); s != tt.changes {
 				t.Errorf("changed: %q, want %q", s, tt.changes)
@@ -65,7 +72,8 @@ func TestHashes(t *testing.T) {
 					t.Errorf("hashes of %s changed, too", other)
 				}
 			}
-			if comment := name == "nothing" || name == "a note"; (before.Hash == after.Hash) != comment {
+			same := slices.Contains([]string{"nothing", "a note", "cpu", "memory", "same cpu"}, name)
+			if (before.Hash == after.Hash) != same || (before.UID == after.UID) != same {
 				t.Errorf("Hash before %s, after %s", before.Hash, after.Hash)
 			}
 			if !strings.HasPrefix(after.Hash, "v1:") || len(after.Hash) != 35 || len(after.UID) != 32 {

@@ -46,9 +46,10 @@ func (p *Pod) Short() types.NamespacedName {
 // pod of one from a file or URL. It is the last to write to p.Spec.
 func (d *decoder) identify(p *Pod, written map[string]any, n *notes) {
 	user := canonical(written)
-	p.Hash = hashVersion + digest("pod", user)
+	version := version(user, QoS(p.Spec))
+	p.Hash = hashVersion + digest("pod", version)
 	p.SandboxHash = hashSandbox(user)
-	p.Containers = hashContainers(user)
+	p.Containers = hashContainers(user, &p.Spec.Spec)
 	resolvePriority(&p.Spec.Spec, n)
 	meta := &p.Spec.ObjectMeta
 	p.UID, p.FixedUID = meta.UID, meta.UID != "" && d.Suffix == ""
@@ -61,7 +62,7 @@ func (d *decoder) identify(p *Pod, written map[string]any, n *notes) {
 		p.Key.Name += p.Suffix
 	}
 	if !p.FixedUID {
-		p.UID = makeUID(d.Node, p.Key, user)
+		p.UID = makeUID(d.Node, p.Key, version)
 	}
 	*meta = metav1.ObjectMeta{
 		Name: p.Key.Name, Namespace: p.Key.Namespace, UID: p.UID,

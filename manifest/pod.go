@@ -25,7 +25,7 @@ type Pod struct {
 	// for nothing.
 	Suffix string
 	// UID is metadata.uid where the user fixed it, else made of node, key and
-	// the user's own canonical JSON. It becomes a path: [A-Za-z0-9-]{1,63}.
+	// what Hash is of. It becomes a path: [A-Za-z0-9-]{1,63}.
 	UID types.UID
 	// FixedUID says that the user wrote the UID.
 	FixedUID bool
@@ -33,8 +33,10 @@ type Pod struct {
 	Origin Origin
 	// Spec is the whole object with defaults; never nil, never written.
 	Spec *v1.Pod
-	// Hash is of the user's canonical JSON, "v1:<hex>"; two pods with one UID
-	// and unequal Hash are two versions, the newer replaces the older.
+	// Hash is of the user's canonical JSON without the amounts of cpu and memory
+	// of containers, "v1:<hex>"; two pods with one UID and unequal Hash are two
+	// versions, the newer replaces the older. With equal Hash what runs gets the
+	// amounts of the newer.
 	Hash string
 	// SandboxHash is Hash of only what a sandbox is made from; equal hashes
 	// mean that the sandbox may stay. "v1:<hex>".
@@ -45,8 +47,9 @@ type Pod struct {
 
 // ContainerHash tells how far two versions of a container differ.
 type ContainerHash struct {
-	Start  string // differs: the container must be started again
-	Resize string // only this differs: its resources can be changed in place
+	Start string // differs: the container must be started again
+	// Size differs: its cpu and memory are changed in place. See SizeOf.
+	Size string
 }
 
 // Kinds of source, the values of the annotation kubernetes.io/config.source.

@@ -194,7 +194,7 @@ var servedContainerFields = []row{
 	{"resources.limits." + hugePagesRow, served, ""},
 	{"resources.requests." + hugePagesRow, served, ""},
 	{"resizePolicy[].resourceName", served, ""},
-	{"resizePolicy[].restartPolicy", only, `"NotRequired"`},
+	{"resizePolicy[].restartPolicy", served, ""},
 
 	{"volumeMounts[].name", served, ""},
 	{"volumeMounts[].mountPath", served, ""},

@@ -23,6 +23,7 @@ func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 		errs = append(errs, validateContainer(c, !HasUserNamespace(spec), volumes, names, at)...)
 		errs = append(errs, validateProbes(c, at)...)
 		errs = append(errs, validateLifecycle(c.Lifecycle, *spec.TerminationGracePeriodSeconds, at.Child("lifecycle"))...)
+		errs = append(errs, validateResize(c.ResizePolicy, spec.RestartPolicy, at.Child("resizePolicy"))...)
 		errs = append(errs, regular.add(c.Ports, spec.HostNetwork, at.Child("ports"))...)
 		if c.RestartPolicy != nil {
 			errs = append(errs, field.Forbidden(at.Child("restartPolicy"), "only init containers have one; set spec.restartPolicy"))
@@ -31,6 +32,7 @@ func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	for i := range spec.InitContainers {
 		c, at := &spec.InitContainers[i], path.Child("initContainers").Index(i)
 		errs = append(errs, validateContainer(c, !HasUserNamespace(spec), volumes, names, at)...)
+		errs = append(errs, validateResize(c.ResizePolicy, spec.RestartPolicy, at.Child("resizePolicy"))...)
 		// Init containers run one by one, so each has the ports for itself.
 		errs = append(errs, hostPorts{}.add(c.Ports, false, at.Child("ports"))...)
 		if IsSidecar(c) {
@@ -63,7 +65,6 @@ func validateContainer(c *v1.Container, hostUsers bool, volumes, names map[strin
 	errs = append(errs, validateEnvFrom(c.EnvFrom, path.Child("envFrom"))...)
 	errs = append(errs, validateEnv(c.Env, path.Child("env"))...)
 	errs = append(errs, validateResources(&c.Resources, path.Child("resources"))...)
-	errs = append(errs, validateResize(c.ResizePolicy, path.Child("resizePolicy"))...)
 	errs = append(errs, validateMounts(c, volumes, path.Child("volumeMounts"))...)
 	return append(errs, validateSecurity(c.SecurityContext, hostUsers, path.Child("securityContext"))...)
 }

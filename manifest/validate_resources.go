@@ -144,14 +144,18 @@ func overcommits(name v1.ResourceName) bool {
 	return (!strings.Contains(string(name), "/") || strings.Contains(string(name), v1.ResourceDefaultNamespacePrefix)) && !IsHugePages(name)
 }
 
-// validateResize checks what an edited amount of a resource would do.
-func validateResize(list []v1.ContainerResizePolicy, path *field.Path) field.ErrorList {
+// validateResize checks what an edited amount of a resource would do: what never
+// runs again cannot be started anew.
+func validateResize(list []v1.ContainerResizePolicy, pod v1.RestartPolicy, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	taken := map[v1.ResourceName]bool{}
 	for i, p := range list {
 		at := path.Index(i)
-		errs = append(errs, oneOf(at.Child("resourceName"), p.ResourceName, v1.ResourceCPU, v1.ResourceMemory)...)
+		errs = append(errs, oneOf(at.Child("resourceName"), p.ResourceName, sized...)...)
 		errs = append(errs, oneOf(at.Child("restartPolicy"), p.RestartPolicy, v1.NotRequired, v1.RestartContainer)...)
+		if pod == v1.RestartPolicyNever && p.RestartPolicy == v1.RestartContainer {
+			errs = append(errs, field.Invalid(at.Child("restartPolicy"), p.RestartPolicy, "must be NotRequired, containers of this pod are not started again (spec.restartPolicy: Never)"))
+		}
 		if taken[p.ResourceName] {
 			errs = append(errs, field.Duplicate(at, p.ResourceName))
 		}

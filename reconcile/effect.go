@@ -29,6 +29,11 @@ type Runtime interface {
 	StopContainer(ctx context.Context, id string, grace time.Duration) error
 	RemoveContainer(ctx context.Context, id string) error
 	ContainerStatus(ctx context.Context, id string) (runtime.Container, error)
+	UpdateContainerResources(ctx context.Context, id string, linux *cri.LinuxContainerResources) error
+	// ContainerResources is nil where the runtime does not tell.
+	ContainerResources(ctx context.Context, id string) (*runtime.Resources, error)
+	// ContainerMemory is its working set in bytes.
+	ContainerMemory(ctx context.Context, id string) (int64, error)
 	SandboxContainers(ctx context.Context, sandboxID string) ([]runtime.Container, error)
 	ImageStatus(ctx context.Context, image string) (runtime.Image, bool, error)
 	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration, limit int) (runtime.ExecResult, error)
@@ -110,7 +115,9 @@ type Effects struct {
 // scene is what an effect may look at: immutable values of its worker.
 type scene struct {
 	key        types.NamespacedName
-	desired    *manifest.Pod
+	desired    *manifest.Pod // as plan.Allocated
+	actual     *manifest.Pod // as plan.Actual
+	unsized    bool          // as plan.Unsized
 	successor  *manifest.Pod
 	supply     *manifest.Supply // of desired
 	nextSupply *manifest.Supply
@@ -134,7 +141,7 @@ type fact struct {
 	began  time.Time
 	ended  time.Time
 
-	version    *manifest.Pod       // the version the action was for, or nil
+	version    *manifest.Pod       // the version the action was for, as allocated, or nil
 	supply     *manifest.Supply    // of version, as the action had it
 	sandbox    *runtime.Sandbox    // as made
 	container  *runtime.Container  // as started or stopped
@@ -175,6 +182,10 @@ func (e *Effects) do(ctx context.Context, a plan.Action, s scene) fact {
 		f.sandbox, f.err = e.runSandbox(ctx, s, a)
 	case plan.StartContainer:
 		f.container, f.warning, f.err = e.start(ctx, s, a)
+	case plan.ResizeContainer:
+		f.err = e.resizeContainer(ctx, s, a)
+	case plan.ResizePod:
+		f.err = e.limitPod(render.PodCgroup(s.desired, *s.node))
 	case plan.StopContainer:
 		f.container, f.err = e.stop(ctx, a)
 	case plan.Probe:

@@ -69,6 +69,9 @@ func (e *Effects) create(ctx context.Context, s scene, a plan.StartContainer) (s
 	if err != nil {
 		return "", &startError{"CreateContainerConfigError", err}
 	}
+	if err := e.makeRoom(s); err != nil {
+		return "", &startError{"CreateContainerError", err}
+	}
 	id, err := e.Runtime.CreateContainer(ctx, a.SandboxID, config, sandbox)
 	if err != nil {
 		return "", &startError{"CreateContainerError", fmt.Errorf("creating container %s: %w", a.Container, err)}

@@ -25,10 +25,8 @@ func (e *Effects) runSandbox(ctx context.Context, s scene, a plan.RunSandbox) (*
 		return nil, err
 	}
 	defer leave()
-	if e.MakeCgroup != nil {
-		if err := e.MakeCgroup(render.PodCgroup(s.desired, *s.node)); err != nil {
-			return nil, err
-		}
+	if err := e.limitPod(render.PodCgroup(s.desired, *s.node)); err != nil {
+		return nil, err
 	}
 	id, err := e.reserveSandbox(ctx, s, a.Attempt)
 	if err != nil {

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -60,6 +61,9 @@ func (e *entry) claims(key types.NamespacedName, wants *manifest.Pod, last *runt
 	if last == nil {
 		return c
 	}
+	if held := e.found(wants, last.Incarnations); held != nil && !c.Rests {
+		c.Holds = append(slices.Clone(c.Holds), held)
+	}
 	for i := range last.Incarnations {
 		if inc := &last.Incarnations[i]; !inc.Foreign {
 			c.UIDs = append(slices.Clone(c.UIDs), inc.UID)
@@ -68,6 +72,19 @@ func (e *entry) claims(key types.NamespacedName, wants *manifest.Pod, last *runt
 	}
 	c.Holds = append(slices.Clone(c.Holds), strangers(last.Incarnations, c.Holds)...)
 	return c
+}
+
+// found is the wanted version in the sizes that what is there of it has; nil when
+// nothing is.
+func (e *entry) found(wants *manifest.Pod, observed []runtime.Incarnation) *manifest.Pod {
+	if !slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool { return plan.Runs(wants, &inc) }) {
+		return nil
+	}
+	given := map[string]string{}
+	for _, j := range e.past {
+		maps.Copy(given, j.Sizes)
+	}
+	return wants.Sized(plan.Sizes(wants, observed, given, false))
 }
 
 // rests says that the pod ran to its end and holds nothing but its records.
@@ -82,18 +99,29 @@ func (e *entry) updateHolds(before *Report) (changed bool) {
 	for _, p := range e.admitted {
 		inForce := e.report.Version != nil && sameVersion(p, e.report.Version)
 		holding := inForce && e.report.Exists && !e.rests() || listed(e.report.Observed, p)
-		if holding {
+		switch {
+		case holding && inForce:
+			holds = append(holds, e.report.Held...)
+		case holding:
 			holds = append(holds, p)
 		}
 		if holding || inForce || e.order.desired != nil && sameVersion(p, e.order.desired) {
 			admitted = append(admitted, p)
 		}
 	}
+	// One that is not admitted in the size it is written may run in another.
+	if v := e.report.Version; v != nil && listed(e.report.Observed, v) && !slices.ContainsFunc(e.admitted, func(p *manifest.Pod) bool { return sameVersion(p, v) }) {
+		holds = append(holds, e.report.Held...)
+	}
 	holds = append(holds, strangers(e.report.Observed, append(slices.Clone(e.admitted), e.report.Version))...)
-	changed = !slices.EqualFunc(holds, e.holds, sameVersion) || len(admitted) != len(e.admitted) || before == nil ||
+	changed = !slices.EqualFunc(holds, e.holds, sameSize) || len(admitted) != len(e.admitted) || before == nil ||
 		!slices.Equal(before.UIDs, e.report.UIDs) || before.Decision.Yields != e.report.Decision.Yields
 	e.holds, e.admitted = holds, admitted
 	return changed
+}
+
+func sameSize(a, b *manifest.Pod) bool {
+	return sameVersion(a, b) && maps.Equal(a.Containers, b.Containers)
 }
 
 // listed tells whether anything of a version runs.

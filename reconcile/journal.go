@@ -22,7 +22,8 @@ import (
 // termination under way gets its whole grace once more, its preStop hooks are
 // made again, a postStart hook under way is taken for done, and restart counts
 // come from container annotations and logs, and what has a probe is not ready,
-// or not started, before the probe passes anew.
+// or not started, before the probe passes anew. What was resized is resized once
+// more.
 type journal struct {
 	Key        types.NamespacedName    `json:"key"`
 	UID        types.UID               `json:"uid"`
@@ -34,6 +35,7 @@ type journal struct {
 	Containers map[string]journalEntry `json:"containers,omitempty"`
 	Probed     map[string]plan.Probed  `json:"probed,omitempty"`  // by container ID
 	Endings    map[string]plan.Ending  `json:"endings,omitempty"` // by container ID
+	Sizes      map[string]string       `json:"sizes,omitempty"`   // see plan.History
 }
 
 type journalEntry struct {

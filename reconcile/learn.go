@@ -45,6 +45,12 @@ func (w *worker) learn(f fact) (ask bool) {
 	case plan.StartContainer:
 		w.learnStart(a, f)
 		return ask
+	case plan.ResizeContainer:
+		w.learnResize(a, f)
+		return f.err != nil
+	case plan.ResizePod:
+		w.learnResizePod(a, f)
+		return false
 	case plan.StopContainer:
 		switch {
 		case f.container != nil:

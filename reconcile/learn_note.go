@@ -44,6 +44,7 @@ func (w *worker) forgetGone() {
 	h.SeenExit, h.Released, h.Cleanup = only(h.SeenExit, there), only(h.Released, there), only(h.Cleanup, there)
 	if w.looked { // before, nobody knows which of the remembered ones are
 		h.Probed, h.Endings, h.Said = only(h.Probed, there), only(h.Endings, there), only(h.Said, there)
+		h.Sizes = only(h.Sizes, there)
 	}
 }
 

@@ -25,6 +25,10 @@ type Report struct {
 	// Version is the manifest of Pod, Successor the one that waits to take
 	// over; both may be nil.
 	Version, Successor *manifest.Pod
+	// Held are the sizes of Version: that which it is given and, where it is
+	// another, that which it has. Unsized says that these are not as it is written.
+	Held    []*manifest.Pod
+	Unsized bool
 	// Decision is the last one; Since is when its rule began to match.
 	Decision plan.Decision
 	Since    time.Time
@@ -46,7 +50,7 @@ type Report struct {
 // says tells whether a later report has nothing to add for those who watch.
 func (r *Report) says(later *Report) bool {
 	return r.Pod == later.Pod && r.Version == later.Version && r.Successor == later.Successor &&
-		r.Finished == later.Finished && r.Exists == later.Exists && r.Since.Equal(later.Since) &&
+		r.Finished == later.Finished && r.Exists == later.Exists && r.Unsized == later.Unsized && r.Since.Equal(later.Since) &&
 		maps.Equal(r.Last, later.Last) && reflect.DeepEqual(r.Decision, later.Decision)
 }
 
@@ -72,6 +76,11 @@ func (w *worker) reportOf(d plan.Decision) Report {
 		return r
 	}
 	r.Finished = w.in.History.Finished
+	allocated, actual := plan.Allocated(&w.in), plan.Actual(&w.in)
+	r.Held, r.Unsized = []*manifest.Pod{allocated}, plan.Unsized(&w.in)
+	if actual != allocated {
+		r.Held = append(r.Held, actual)
+	}
 	r.Last = map[string]plan.Exit{}
 	for name, h := range w.in.History.Containers {
 		if h.LastExit != nil {
@@ -174,5 +183,6 @@ func (w *worker) statusFacts(d plan.Decision) status.Facts {
 	}
 	w.tellProbes(&f)
 	w.tellHooks(&f)
+	f.Allocated, f.Actual, f.Resize = plan.Allocated(&w.in), plan.Actual(&w.in), w.resize()
 	return f
 }

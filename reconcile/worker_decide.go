@@ -90,11 +90,18 @@ func (w *worker) start(ctx context.Context, a plan.Action) {
 			return
 		}
 	}
+	if stop, ok := a.(plan.StopContainer); ok && stop.Again {
+		w.container(stop.Container, func(h *plan.ContainerHistory) { h.RestartID = stop.ID })
+	}
 	if a, ok := a.(plan.StartContainer); ok && a.PostStart {
 		w.owe(a.Container, plan.Hook{Attempt: a.Attempt, Owed: true})
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	w.flights[subject] = flight{a, time.Now(), cancel}
-	s := scene{w.key, w.in.Desired, w.in.Successor, w.supply, w.nextSupply, w.in.Observed, w.render, w.userIDs}
+	s := scene{
+		key: w.key, desired: plan.Allocated(&w.in), actual: plan.Actual(&w.in), unsized: plan.Unsized(&w.in),
+		successor: w.in.Successor, supply: w.supply, nextSupply: w.nextSupply, observed: w.in.Observed, node: w.render,
+		userIDs: w.userIDs,
+	}
 	w.running.Go(func() { w.facts <- w.effects.do(ctx, a, s) })
 }

@@ -57,7 +57,7 @@ func (w *worker) remember(uid types.UID, hash string, durable bool) error {
 	if p := w.in.Desired; p != nil && p.UID == uid && p.Hash == hash {
 		j.StartTime, j.Finished = w.in.History.StartTime, w.in.History.Finished
 		j.Containers = map[string]journalEntry{}
-		j.Probed = verdicts(w.in.History.Probed)
+		j.Probed, j.Sizes = verdicts(w.in.History.Probed), w.in.History.Sizes
 		for name, h := range w.in.History.Containers {
 			j.Containers[name] = journalEntry{Attempt: h.Attempt, LastExit: h.LastExit, RestartID: h.RestartID, PostStart: h.PostStart}
 		}

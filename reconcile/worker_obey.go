@@ -40,12 +40,16 @@ func (w *worker) want(p *manifest.Pod) {
 	case w.in.Desired == nil:
 		w.begin(p)
 	case sameVersion(p, w.in.Desired):
+		if p != w.in.Desired {
+			w.resizeAnew()
+		}
 		w.in.Desired, w.in.Successor = p, nil
 	default:
 		w.in.Successor = p
 	}
 }
 
+// sameVersion: what runs of a need not be ended for b, which may have another size.
 func sameVersion(a, b *manifest.Pod) bool { return a.UID == b.UID && a.Hash == b.Hash }
 
 // begin makes p the version in force, with what is remembered of it.
@@ -57,7 +61,7 @@ func (w *worker) begin(p *manifest.Pod) {
 		h.Containers[name] = plan.ContainerHistory{Image: img}
 	}
 	if j, ok := w.past[p.UID]; ok && j.Hash == p.Hash {
-		h.Finished, h.Probed = j.Finished, j.Probed
+		h.Finished, h.Probed, h.Sizes = j.Finished, j.Probed, j.Sizes
 		if !j.StartTime.IsZero() {
 			h.StartTime = anchored(j.StartTime, h.StartTime)
 		}

@@ -43,7 +43,7 @@ func (k *classKeeper) take(c reconcile.Change) {
 	}
 	for _, r := range c.Reports {
 		if r.Pod != nil {
-			k.ask(r.Key, request(r.Pod))
+			k.ask(r.Key, request(r))
 		}
 	}
 	if c.Node.CgroupDriver != "" {
@@ -65,11 +65,15 @@ func (k *classKeeper) ask(key types.NamespacedName, milli int64) {
 	}
 }
 
-func request(p *v1.Pod) int64 {
-	if p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed {
+// request is what a pod asks for of that which it is given.
+func request(r *reconcile.Report) int64 {
+	if r.Pod.Status.Phase == v1.PodSucceeded || r.Pod.Status.Phase == v1.PodFailed {
 		return 0
 	}
-	return render.ClassRequest(p)
+	if len(r.Held) > 0 {
+		return render.ClassRequest(r.Held[0].Spec)
+	}
+	return render.ClassRequest(r.Pod)
 }
 
 // run works until ctx is done. A failure is told once until it is another one.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -111,7 +112,8 @@ func wanted(set *manifest.Set, key types.NamespacedName) *manifest.Pod {
 // current says that what a worker reported on is what is wanted.
 func current(r *reconcile.Report, wanted *manifest.Pod) bool {
 	v := r.Version
-	return v != nil && r.Successor == nil && wanted != nil && v.UID == wanted.UID && v.Hash == wanted.Hash
+	return v != nil && r.Successor == nil && wanted != nil && v.UID == wanted.UID && v.Hash == wanted.Hash &&
+		maps.Equal(v.Containers, wanted.Containers) && !r.Unsized
 }
 
 func (v *viewer) sortedPods() []*server.PodView {

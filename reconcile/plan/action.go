@@ -62,12 +62,21 @@ type StartContainer struct {
 	Why       string
 }
 
+// ResizeContainer gives a running container its size in Desired; doing it twice
+// is harmless.
+type ResizeContainer struct{ Container, ID string }
+
+// ResizePod gives the pod's cgroup the size of Desired as a whole; likewise.
+type ResizePod struct{ SandboxID string }
+
 // StopContainer ends a container, with TERM first unless Grace is zero.
 type StopContainer struct {
 	Container string
 	ID        string
 	Grace     time.Duration
 	Why       string
+	// Again says that it is to be started again however it ends.
+	Again bool
 }
 
 // RemoveContainer forgets a dead container.
@@ -106,6 +115,8 @@ func (a UpdateVolumes) Subject() string   { return "dir/" + string(a.UID) }
 func (CheckVolumes) Subject() string      { return "next volumes" }
 func (a RunSandbox) Subject() string      { return "sandbox" }
 func (a StartContainer) Subject() string  { return "container/" + a.Container }
+func (a ResizeContainer) Subject() string { return "container/" + a.Container }
+func (a ResizePod) Subject() string       { return "cgroup/" + a.SandboxID }
 func (a StopContainer) Subject() string   { return "stop/" + a.ID }
 func (a RemoveContainer) Subject() string { return "remove/" + a.ID }
 func (a StopSandbox) Subject() string     { return "sandbox/" + a.ID }
@@ -120,6 +131,8 @@ func (UpdateVolumes) Verb() string   { return "update" }
 func (CheckVolumes) Verb() string    { return "check" }
 func (RunSandbox) Verb() string      { return "run" }
 func (StartContainer) Verb() string  { return "start" }
+func (ResizeContainer) Verb() string { return "resize" }
+func (ResizePod) Verb() string       { return "resize" }
 func (StopContainer) Verb() string   { return "stop" }
 func (RemoveContainer) Verb() string { return "remove" }
 func (StopSandbox) Verb() string     { return "stop" }
@@ -137,6 +150,8 @@ func (a RunSandbox) String() string     { return fmt.Sprintf("run sandbox, attem
 func (a StartContainer) String() string {
 	return fmt.Sprintf("start %s, attempt %d (%s)", a.Container, a.Attempt, a.Why)
 }
+func (a ResizeContainer) String() string { return "resize " + a.Container }
+func (a ResizePod) String() string       { return "resize the pod's cgroup" }
 func (a StopContainer) String() string {
 	return fmt.Sprintf("stop %s within %s (%s)", a.Container, a.Grace.Round(time.Second), a.Why)
 }
@@ -160,6 +175,8 @@ func (CheckVolumes) sealed()    {}
 func (UpdateVolumes) sealed()   {}
 func (RunSandbox) sealed()      {}
 func (StartContainer) sealed()  {}
+func (ResizeContainer) sealed() {}
+func (ResizePod) sealed()       {}
 func (StopContainer) sealed()   {}
 func (RemoveContainer) sealed() {}
 func (StopSandbox) sealed()     {}

@@ -116,7 +116,7 @@ func (s *shares) admit(c Claimant) Verdict {
 		if wants[name] <= held[name] || others[name]+wants[name] <= limit {
 			continue
 		}
-		v := Verdict{Answer: Reject, Reason: "OutOf" + string(name)}
+		v := Verdict{Answer: Reject, Reason: "OutOf" + string(name), Never: wants[name] > limit}
 		v.Message = fmt.Sprintf("it asks for %s of %s; the node has %s for pods and others ask for %s",
 			text(name, wants[name]), name, text(name, limit), text(name, others[name]))
 		if others[name]-leaving[name]+wants[name] <= limit {

@@ -55,7 +55,7 @@ func TestAmounts(t *testing.T) {
 		})
 	}
 	got := Admission([]Claimant{claim(a, half, half), claim(b, big)}, Limits{Amounts: Amounts{"cpu": 1000}})[b]
-	want := Verdict{Reject, "OutOfcpu", "it asks for 800m of cpu; the node has 1 for pods and others ask for 500m"}
+	want := Verdict{Reject, "OutOfcpu", "it asks for 800m of cpu; the node has 1 for pods and others ask for 500m", false}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

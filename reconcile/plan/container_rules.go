@@ -31,6 +31,9 @@ func init() {
 		{"stop under way -> go on", beingEnded, goOnEnding},
 		// Nobody asks it, and nothing starts behind it, before that is over.
 		{"postStart hook not done -> make it", hookUnderWay, makePostStart},
+		// Its cpu or memory changed; some programs read theirs only once.
+		{"resized -> stop, to start it in its new size", (*facts).resizedByRestart, stopToResize},
+		{"resized -> resize it as it runs", (*facts).resized, resize},
 		// Until it has started it is neither alive nor ready, whatever it says.
 		{"not started -> probe", unstarted, waitStarted},
 		{"not ready -> probe", unready, waitReadiness},
@@ -41,6 +44,8 @@ func init() {
 		{"init done -> leave", func(f *facts, m *member) bool { return m.kind == Init && f.initSatisfied(m) }, leave},
 		// Its image can be fetched while others are still in its way.
 		{"not its turn -> wait", func(f *facts, m *member) bool { return !f.turn(m) }, waitTurn},
+		// It has no size yet that it could have instead.
+		{"not admitted -> wait", (*facts).sizeless, waitSize},
 		// An interrupted start left it made and never run.
 		{"created -> start", func(f *facts, m *member) bool { return m.is(runtime.Created) && !f.starting(m) }, startCreated},
 		{"crashed -> back off (10s, doubling to 5m at most; forgiven after 10m)", (*facts).backsOff, backOff},
@@ -65,7 +70,9 @@ func (f *facts) steps(d *Decision) {
 			break
 		}
 	}
+	f.resizePod(d)
 	f.tellMissing(d)
+	f.tellUnresized(d)
 	f.updateVolumes(d)
 }
 

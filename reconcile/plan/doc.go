@@ -18,6 +18,8 @@
 // the worker starts the ones whose subject is free and cancels what a Decision
 // no longer names.
 //
+// Cpu and memory of a container are its size (size.go), which changes as it runs.
+//
 // A probe (probe.go, probe_rules.go) is attempts, which are actions, and a
 // verdict, which is history by container ID:
 //

@@ -16,6 +16,8 @@ import (
 // facts are an Input sorted for the rules.
 type facts struct {
 	in *Input
+	// wanted is Desired as it is written; in.Desired is what is allocated of it.
+	wanted *manifest.Pod
 	// mine are the incarnations of Desired's version, newest first.
 	mine []runtime.Incarnation
 	// stale are ours and to end: of another version, asked to end, or live
@@ -207,7 +209,8 @@ func (f *facts) initSatisfied(m *member) bool {
 	case Init:
 		// A regular container made in this sandbox proves that init is over,
 		// though its record may be gone (k/k#86531).
-		return m.is(runtime.Exited) && m.last.ExitCode == 0 || f.regularMade()
+		// One that was stopped to be started again has not done its work.
+		return m.is(runtime.Exited) && m.last.ExitCode == 0 && !m.restartAsked() || f.regularMade()
 	case Sidecar:
 		return m.started && !f.hookPending(m) && (m.spec.StartupProbe == nil || f.passed(m, Startup)) || f.regularMade()
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
@@ -12,13 +13,26 @@ import (
 	"podd/manifest"
 )
 
-// genPods draws versions of one pod name, each with another hash.
+// genPods draws versions of one pod name, each with another hash, and sometimes
+// a version in two sizes.
 func genPods(t *rapid.T) []*manifest.Pod {
 	var pods []*manifest.Pod
 	for i := range rapid.IntRange(1, 3).Draw(t, "versions") {
-		pods = append(pods, genPod(t, fmt.Sprintf("v1:%d", i)))
+		p := genPod(t, fmt.Sprintf("v1:%d", i))
+		if pods = append(pods, p); rapid.Bool().Draw(t, "two sizes") {
+			pods = append(pods, genResized(t, p))
+		}
 	}
 	return pods
+}
+
+// genResized is p with some containers in another size.
+func genResized(t *rapid.T, p *manifest.Pod) *manifest.Pod {
+	sizes := map[string]string{}
+	for name := range p.Containers {
+		sizes[name] = rapid.SampledFrom([]string{"cpu=1/ memory=/1Gi", "cpu=2/ memory=/1Gi", "cpu=1/ memory=/2Gi"}).Draw(t, "size")
+	}
+	return p.Sized(sizes)
 }
 
 func genPod(t *rapid.T, hash string) *manifest.Pod {
@@ -50,6 +64,17 @@ func genPod(t *rapid.T, hash string) *manifest.Pod {
 		genProbes(t, &c)
 		genHooks(t, &c)
 		spec.Containers = append(spec.Containers, c)
+	}
+	p.Containers = map[string]manifest.ContainerHash{}
+	for _, c := range containersOf(spec) {
+		if spec.RestartPolicy != v1.RestartPolicyNever && rapid.IntRange(0, 3).Draw(t, "resize policy") == 0 {
+			c.ResizePolicy = []v1.ContainerResizePolicy{{ResourceName: v1.ResourceMemory, RestartPolicy: v1.RestartContainer}}
+		}
+		c.Resources = v1.ResourceRequirements{
+			Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("1")},
+			Limits:   v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")},
+		}
+		p.Containers[c.Name] = manifest.ContainerHash{Size: manifest.SizeOf(c.Resources)}
 	}
 	return p
 }

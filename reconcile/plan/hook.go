@@ -99,6 +99,8 @@ type Ending struct {
 	Since time.Time     `json:"since,omitzero"`
 	Grace time.Duration `json:"grace,omitempty"`
 	Why   string        `json:"why,omitempty"`
+	// Again says that the container is to be started again however it ends.
+	Again bool `json:"again,omitempty"`
 	// Hooked says that its preStop hook is over, well or not.
 	Hooked bool `json:"hooked,omitempty"`
 }

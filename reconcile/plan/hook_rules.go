@@ -11,6 +11,7 @@ type term struct {
 	since time.Time
 	grace time.Duration
 	why   string
+	again bool // it is to be started again however it ends
 }
 
 // passed is how much of it is used up. A beginning that is later than now is now.
@@ -30,17 +31,22 @@ func (t term) forStop(now time.Time) time.Duration {
 // own is the end of a container by a reason of its own, as it is remembered.
 func (f *facts) own(id string) (term, bool) {
 	e := f.in.History.Endings[id]
-	return term{e.Since, e.Grace, e.Why}, !e.Since.IsZero()
+	return term{e.Since, e.Grace, e.Why, e.Again}, !e.Since.IsZero()
 }
 
 // end stops a container by a reason of its own, and remembers since when: what
 // its hook has used up is not given to it again.
 func (f *facts) end(d *Decision, m *member, grace time.Duration, why string) (told bool) {
+	return f.endOwn(d, m, term{grace: grace, why: why})
+}
+
+func (f *facts) endOwn(d *Decision, m *member, began term) (told bool) {
 	t, known := f.own(m.last.ID)
 	if !known {
-		t = term{f.in.Now, grace, why}
+		t = began
+		t.since = f.in.Now
 		e := f.in.History.Endings[m.last.ID]
-		e.Since, e.Grace, e.Why = t.since, t.grace, t.why
+		e.Since, e.Grace, e.Why, e.Again = t.since, t.grace, t.why, t.again
 		d.ending(m.last.ID, e)
 	}
 	return f.endContainer(d, m.last, t)
@@ -52,7 +58,7 @@ func (f *facts) endContainer(d *Decision, c *runtime.Container, t term) (told bo
 	if f.hooks(d, c, t) {
 		return false
 	}
-	f.clean(d, StopContainer{Container: c.Name, ID: c.ID, Grace: t.forStop(f.in.Now), Why: t.why})
+	f.clean(d, StopContainer{Container: c.Name, ID: c.ID, Grace: t.forStop(f.in.Now), Why: t.why, Again: t.again})
 	return true
 }
 

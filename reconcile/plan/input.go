@@ -104,6 +104,8 @@ type Verdict struct {
 	Answer  Answer
 	Reason  string
 	Message string
+	// Never says that the node would not have room if nothing else ran.
+	Never bool
 }
 
 // History is what one worker remembers of its pod name. The zero value knows
@@ -137,6 +139,11 @@ type History struct {
 	// SeenExit is when an exit was first seen, by container ID: the anchor of
 	// its back-off, monotonic.
 	SeenExit map[string]time.Time
+	// Sizes are those that containers and sandboxes were given after they were
+	// made, by ID; see runtime.AnnotationSize.
+	Sizes map[string]string
+	// ResizePod remembers failures to resize the pod's cgroup.
+	ResizePod Failure
 	// Probed is what is remembered of probes, by container ID.
 	Probed map[string]Probed
 	// Next has what is known of the images of Successor, by container.
@@ -174,8 +181,8 @@ type ContainerHistory struct {
 	Attempt uint32
 	// Image is the last answer about its image.
 	Image Image
-	// Start remembers failures to create or start it.
-	Start Failure
+	// Start remembers failures to create or start it, Resize to resize it.
+	Start, Resize Failure
 	// LastExit survives the loss of the runtime's record; nil: never exited.
 	LastExit *Exit
 	// RestartID is the container a user asked to restart.

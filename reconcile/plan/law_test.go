@@ -118,6 +118,14 @@ func unfounded(in Input, a Action) error {
 				return fmt.Errorf("%s is under way", b)
 			}
 		}
+	case ResizeContainer:
+		f := sortFacts(&in)
+		for i := range f.members {
+			if m := &f.members[i]; m.spec.Name == a.Container && m.is(runtime.Running) && m.last.ID == a.ID {
+				return nil
+			}
+		}
+		return fmt.Errorf("it does not run")
 	case RemoveSandbox:
 		return dead(in, a.ID)
 	case RemoveDir:
@@ -398,6 +406,14 @@ func (w *world) checkEnd(t *rapid.T, wanted *manifest.Pod) {
 func (w *world) checkRunning(t *rapid.T, d Decision, inc *runtime.Incarnation) {
 	if want := w.objects[w.in.Desired.Hash].Files; want != "" && w.written[inc.UID] != want {
 		t.Fatalf("the files are those of %q, not %q\n%s", w.written[inc.UID], want, d)
+	}
+	if size, made := w.sizes[inc.ID]; made && size != w.in.Desired.PodSize() {
+		t.Fatalf("the pod's size is %s, not %s\n%s", size, w.in.Desired.PodSize(), d)
+	}
+	for _, c := range running(inc) {
+		if size, made := w.sizes[c.ID]; made && size != w.in.Desired.Containers[c.Name].Size {
+			t.Fatalf("the size of %s is %s, not %s\n%s", c.Name, size, w.in.Desired.Containers[c.Name].Size, d)
+		}
 	}
 	runs := map[string]int{}
 	for _, c := range running(inc) {

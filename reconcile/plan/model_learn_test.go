@@ -11,7 +11,7 @@ import (
 
 // learn takes what came of an action into the history, as a worker does. What
 // an action changed is seen at once, unless nobody heard of it.
-func (w *world) learn(a Action, p *manifest.Pod, err error) {
+func (w *world) learn(a Action, p, alloc *manifest.Pod, err error) {
 	if err == nil {
 		w.in.Observed = cloneAll(w.machine)
 	}
@@ -68,6 +68,14 @@ func (w *world) learn(a Action, p *manifest.Pod, err error) {
 	case PostStart, PreStop:
 		w.learnHook(a, p, err)
 		return
+	case ResizeContainer:
+		w.container(a.Container, func(h *ContainerHistory) {
+			h.Resize = w.learnSize(h.Resize, a.ID, alloc.Containers[a.Container].Size, err)
+		})
+		return
+	case ResizePod:
+		w.in.History.ResizePod = w.learnSize(w.in.History.ResizePod, a.SandboxID, alloc.PodSize(), err)
+		return
 	case StopSandbox:
 		if err == nil {
 			w.in.History.Released = with(w.in.History.Released, a.ID, true)
@@ -85,6 +93,15 @@ func (w *world) learn(a Action, p *manifest.Pod, err error) {
 		}
 	}
 	w.learnCleanup(a, err)
+}
+
+func (w *world) learnSize(before Failure, id, size string, err error) Failure {
+	if err != nil {
+		return w.failure(before, err)
+	}
+	w.resized = with(w.resized, id, size)
+	w.in.History.Sizes = w.resized
+	return Failure{}
 }
 
 func (w *world) releaseDir(a ReleaseVolumes) {

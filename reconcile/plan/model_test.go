@@ -27,7 +27,11 @@ type world struct {
 	// made are the containers that this life of podd started.
 	made map[string]bool
 	// scene is the version that an action under way is for.
-	scene   map[string]*manifest.Pod
+	scene map[string]*manifest.Pod
+	// alloc is what was allocated of it then.
+	alloc   map[string]*manifest.Pod
+	sizes   map[string]string     // that containers and sandboxes have, by ID
+	resized map[string]string     // the same of those resized, as a journal knows
 	machine []runtime.Incarnation // what really is, newest first
 	images  map[string]error      // why an image cannot be had; missing: it can
 	volumes error                 // why they cannot be had; nil: they can
@@ -53,6 +57,7 @@ func newWorld() *world {
 	w := &world{
 		images: map[string]error{}, ails: map[string]string{}, hooks: map[string]Hook{}, past: map[types.UID]*Finished{}, given: map[string]bool{}, began: map[string]time.Time{}, made: map[string]bool{}, scene: map[string]*manifest.Pod{},
 		start: time.Now(), termCode: 143, starts: map[string]int{}, hookRuns: map[string]int{}, since: map[string]time.Time{},
+		alloc: map[string]*manifest.Pod{}, sizes: map[string]string{},
 		objects: map[string]Objects{}, written: map[types.UID]string{},
 	}
 	w.in = Input{
@@ -78,15 +83,26 @@ func (w *world) want(p *manifest.Pod) {
 	case w.in.Desired == nil:
 		w.begin(p)
 	case p.UID == w.in.Desired.UID && p.Hash == w.in.Desired.Hash:
+		if p != w.in.Desired {
+			w.tryAnew()
+		}
 		w.in.Desired, w.in.Successor = p, nil
 	default:
 		w.in.Successor = p
 	}
 }
 
+// tryAnew has no resize wait that failed for another size.
+func (w *world) tryAnew() {
+	w.in.History.ResizePod = Failure{}
+	for name := range w.in.History.Containers {
+		w.container(name, func(h *ContainerHistory) { h.Resize = Failure{} })
+	}
+}
+
 func (w *world) begin(p *manifest.Pod) {
 	old := w.in.History
-	h := History{Stopping: old.Stopping, Endings: old.Endings, Released: old.Released, Cleanup: old.Cleanup, Checked: old.Checked, Containers: map[string]ContainerHistory{}}
+	h := History{Stopping: old.Stopping, Endings: old.Endings, Released: old.Released, Cleanup: old.Cleanup, Checked: old.Checked, Containers: map[string]ContainerHistory{}, Sizes: w.resized}
 	for name, img := range old.Next {
 		h.Containers[name] = ContainerHistory{Image: img}
 	}
@@ -207,7 +223,10 @@ func (w *world) decide() Decision {
 			w.owe(a.Container, Hook{Attempt: a.Attempt, Owed: true})
 		}
 		w.in.InFlight[a.Subject()], w.began[a.Subject()] = a, w.in.Now
-		w.scene[a.Subject()] = w.in.Desired
+		w.scene[a.Subject()], w.alloc[a.Subject()] = w.in.Desired, Allocated(&w.in)
+		if stop, ok := a.(StopContainer); ok && stop.Again {
+			w.container(stop.Container, func(h *ContainerHistory) { h.RestartID = stop.ID })
+		}
 		if pull, ok := a.(EnsureImage); ok && pull.Successor {
 			w.scene[a.Subject()] = w.in.Successor
 		}
@@ -285,14 +304,14 @@ var (
 // hears of it, else it has no effect. One that was given up has none either,
 // or an unheard one.
 func (w *world) land(subject string, err error) {
-	a, given, p := w.in.InFlight[subject], w.given[subject], w.scene[subject]
+	a, given, p, alloc := w.in.InFlight[subject], w.given[subject], w.scene[subject], w.alloc[subject]
 	began := w.began[subject]
 	w.in.InFlight = maps.Clone(w.in.InFlight)
 	delete(w.in.InFlight, subject)
 	delete(w.given, subject)
 	if given {
 		if errors.Is(err, errLost) {
-			_ = w.do(a, p) // nobody hears of an error either
+			_ = w.do(a, p, alloc) // nobody hears of an error either
 		}
 		if _, ok := a.(RunSandbox); ok {
 			w.in.Unseen = true
@@ -304,15 +323,15 @@ func (w *world) land(subject string, err error) {
 		return
 	}
 	if err == nil || errors.Is(err, errLost) {
-		if failed := w.do(a, p); failed != nil {
+		if failed := w.do(a, p, alloc); failed != nil {
 			err = failed
 		}
 	}
-	w.learn(a, p, err)
+	w.learn(a, p, alloc, err)
 }
 
-// do has the effect of a on the machine.
-func (w *world) do(a Action, p *manifest.Pod) error {
+// do has the effect of a on the machine, for a version as it was allocated.
+func (w *world) do(a Action, p, alloc *manifest.Pod) error {
 	switch a := a.(type) {
 	case EnsureImage:
 		return w.images[a.Image]
@@ -329,9 +348,13 @@ func (w *world) do(a Action, p *manifest.Pod) error {
 	case CheckVolumes:
 		return w.volumes
 	case RunSandbox:
-		return w.runSandbox(a, p)
+		return w.runSandbox(a, alloc)
 	case StartContainer:
-		return w.startContainer(a, p)
+		return w.startContainer(a, alloc)
+	case ResizeContainer:
+		w.sizes[a.ID] = alloc.Containers[a.Container].Size
+	case ResizePod:
+		w.sizes[a.SandboxID] = alloc.PodSize()
 	case StopContainer:
 		w.each(a.ID, func(c *runtime.Container) { w.end(c, w.termCode, "") })
 	case ReadMessage:
@@ -358,11 +381,12 @@ func (w *world) runSandbox(a RunSandbox, p *manifest.Pod) error {
 	}
 	inc := runtime.Incarnation{Sandbox: runtime.Sandbox{
 		ID: w.id("s"), UID: p.UID, Attempt: a.Attempt, Ready: true, CreatedAt: w.wall(),
-		Annotations: map[string]string{runtime.AnnotationHash: p.Hash},
+		Annotations: map[string]string{runtime.AnnotationHash: p.Hash, runtime.AnnotationSize: p.PodSize()},
 	}}
 	if g := p.Spec.Spec.TerminationGracePeriodSeconds; g != nil {
 		inc.Annotations[runtime.AnnotationGrace] = strconv.FormatInt(*g, 10)
 	}
+	w.sizes[inc.ID] = p.PodSize()
 	w.machine = append([]runtime.Incarnation{inc}, w.machine...)
 	return nil
 }
@@ -389,12 +413,13 @@ func (w *world) startContainer(a StartContainer, p *manifest.Pod) error {
 		}
 		kind, index := kindOf(p, a.Container)
 		id := w.id("c")
-		w.made[id] = true
+		w.made[id], w.sizes[id] = true, p.Containers[a.Container].Size
 		inc.Containers = append(slices.Clone(inc.Containers), runtime.Container{
 			ID: id, SandboxID: inc.ID, Name: a.Container, Attempt: a.Attempt,
 			State: runtime.Running, CreatedAt: w.wall(), StartedAt: w.wall(),
 			Annotations: map[string]string{
 				runtime.AnnotationBackoff: strconv.Itoa(a.Backoff),
+				runtime.AnnotationSize:    w.sizes[id],
 				runtime.AnnotationKind:    fmt.Sprintf("%s:%d", kind, index),
 
 				runtime.AnnotationPreStopHandler:         preStopText(p, a.Container),

@@ -11,7 +11,10 @@ import (
 // Next decides what to do now. It terminates, never fails and never writes to
 // in; equal inputs give equal decisions.
 func Next(in Input) Decision {
+	wanted := in.Desired
+	in.Desired = Allocated(&in)
 	f := sortFacts(&in)
+	f.wanted = wanted
 	var d Decision
 	for _, r := range podRules {
 		if !r.when(f) {

@@ -209,7 +209,7 @@ func (f *facts) sameUIDLeft() bool {
 // notAdmitted: the verdict is on the newest version; an earlier one in force was
 // admitted before.
 func (f *facts) notAdmitted() bool {
-	return f.in.Successor == nil && f.in.Verdict.Answer != Admit && (f.cur == nil || !f.cur.Ready)
+	return f.in.Successor == nil && f.in.Verdict.Answer != Admit && (f.cur == nil || !f.cur.Ready) && !f.keepsSize()
 }
 
 func (f *facts) waitAdmission(d *Decision) {
@@ -397,7 +397,7 @@ func (f *facts) windDown(d *Decision) {
 	}
 	if f.cur != nil && (Live(f.cur) || f.volumesHeld() && !f.in.History.Released[f.cur.ID]) {
 		since := cmp.Or(d.Finished, f.in.History.Finished).At
-		f.stopMembers(d, f.cur, term{since, graceOf(f.cur), "the pod has finished"})
+		f.stopMembers(d, f.cur, term{since: since, grace: graceOf(f.cur), why: "the pod has finished"})
 		return
 	}
 	if f.volumesHeld() {

@@ -179,8 +179,47 @@ func TestContainerRules(t *testing.T) {
 		"ready failed":                 {func(in *Input) { probes(in, Readiness, Trial{Health: Failed, Began: in.Now}) }, "not ready -> probe", ""},
 		"ready passed":                 {func(in *Input) { probes(in, Readiness, Trial{Health: Passed, Began: in.Now}) }, "running -> leave", ""},
 		"ready passed, due":            {func(in *Input) { probes(in, Readiness, Trial{Health: Passed, Began: in.Now.Add(-10 * time.Second)}) }, "running -> leave", "probe"},
-		"unknown":                      {func(in *Input) { last(in).State = runtime.Unknown }, "state unknown -> stop", "stop"},
-		"made, not started":            {func(in *Input) { last(in).State = runtime.Created }, "created -> start", "start"},
+		"resized":                      {func(in *Input) { resizes(in, small, large) }, "resized -> resize it as it runs", "resize"},
+		"resized already": {func(in *Input) {
+			resizes(in, small, large)
+			in.History.Sizes = map[string]string{"c": large}
+		}, "running -> leave", "resize"}, // the pod
+		"resized, and probed": {func(in *Input) {
+			resizes(in, small, large)
+			probes(in, Liveness, Trial{})
+		}, "resized -> resize it as it runs", "probe"},
+		"resized, which failed": {func(in *Input) {
+			resizes(in, small, large)
+			history(in, func(h *ContainerHistory) { h.Resize.Until = in.Now.Add(1) })
+		}, "resized -> resize it as it runs", ""},
+		"resized, for which it restarts": {func(in *Input) {
+			resizes(in, small, large)
+			restarts(in, v1.ResourceMemory)
+		}, "resized -> stop, to start it in its new size", "stop"},
+		"resized, restarts for another resource": {func(in *Input) {
+			resizes(in, small, large)
+			restarts(in, v1.ResourceCPU)
+		}, "resized -> resize it as it runs", "resize"},
+		"resized, rejected": {func(in *Input) {
+			resizes(in, small, large)
+			in.Verdict = Verdict{Answer: Reject}
+		}, "running -> leave", ""},
+		"resized, a newer version waits": {func(in *Input) {
+			resizes(in, small, large)
+			in.Successor, in.Verdict = versioned("next"), Verdict{Answer: Reject}
+		}, "running -> leave", ""},
+		"resized before it was made, rejected": {func(in *Input) {
+			resizes(in, small, large)
+			in.Observed[0].Containers = nil
+			in.Verdict = Verdict{Answer: Reject}
+		}, "not admitted -> wait", ""},
+		"resized after it ended, rejected": {func(in *Input) {
+			resizes(in, small, large)
+			ended(in, "0")
+			in.Verdict = Verdict{Answer: Reject}
+		}, "start", "start"},
+		"unknown":           {func(in *Input) { last(in).State = runtime.Unknown }, "state unknown -> stop", "stop"},
+		"made, not started": {func(in *Input) { last(in).State = runtime.Created }, "created -> start", "start"},
 		"being started": {func(in *Input) {
 			last(in).State = runtime.Created
 			in.InFlight["container/app"] = StartContainer{Container: "app"}

@@ -28,7 +28,7 @@ func (f *facts) stop(d *Decision, inc *runtime.Incarnation, why string) {
 	if f.startsInFlight() {
 		return
 	}
-	f.stopMembers(d, inc, term{s.Since, s.Grace, why})
+	f.stopMembers(d, inc, term{since: s.Since, grace: s.Grace, why: why})
 }
 
 // stopMembers ends regular and init containers side by side, then sidecars in

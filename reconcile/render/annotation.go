@@ -22,6 +22,7 @@ func containerAnnotations(in *ContainerInput) map[string]string {
 		runtime.AnnotationTerminationMessagePath:   c.TerminationMessagePath,
 		runtime.AnnotationTerminationMessagePolicy: string(c.TerminationMessagePolicy),
 		runtime.AnnotationBackoff:                  strconv.Itoa(in.BackoffStep),
+		runtime.AnnotationSize:                     in.Pod.Containers[c.Name].Size,
 		runtime.AnnotationKind:                     in.Kind + ":" + strconv.Itoa(in.Index),
 	}
 	if s := spec.DeletionGracePeriodSeconds; s != nil {

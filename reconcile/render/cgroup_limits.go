@@ -46,6 +46,13 @@ func PodCgroup(p *manifest.Pod, n Node) Cgroup {
 	return c
 }
 
+// AtLeast is c with limits that are none lower than those of b, of the same pod
+// in another size.
+func (c Cgroup) AtLeast(b Cgroup) Cgroup {
+	c.CPUShares, c.CPUQuota, c.Memory = max(c.CPUShares, b.CPUShares), max(c.CPUQuota, b.CPUQuota), max(c.Memory, b.Memory)
+	return c
+}
+
 // limitsAll tells whether a resource is limited for the pod or each container.
 func limitsAll(pod *v1.Pod, name v1.ResourceName) bool {
 	if pod.Spec.Resources != nil && !none(pod.Spec.Resources.Limits, name) {

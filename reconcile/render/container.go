@@ -99,7 +99,7 @@ func Container(in ContainerInput) (*cri.ContainerConfig, error) {
 		StdinOnce:   c.StdinOnce,
 		Tty:         c.TTY,
 		Linux: &cri.LinuxContainerConfig{
-			Resources:       containerResources(in.Node, in.Pod.Spec, c),
+			Resources:       ContainerResources(in.Node, in.Pod.Spec, c),
 			SecurityContext: containerSecurity(&in),
 		},
 	}, nil

@@ -25,7 +25,7 @@ func TestContainerAnnotations(t *testing.T) {
 	})
 	in.Pod.Spec.Spec.TerminationGracePeriodSeconds = &grace
 	in.Pod.Spec.DeletionGracePeriodSeconds = &deletion
-	in.Pod.Containers = map[string]manifest.ContainerHash{"main": {Start: "v1:00c0ffee00c0ffee00c0ffee00c0ffee"}}
+	in.Pod.Containers = map[string]manifest.ContainerHash{"main": {Start: "v1:00c0ffee00c0ffee00c0ffee00c0ffee", Size: "cpu=1/2 memory=/"}}
 	in.Attempt, in.BackoffStep = 4, 2
 	want := map[string]string{
 		"io.kubernetes.container.hash":                     "00c0ffee00c0ffee",
@@ -38,6 +38,7 @@ func TestContainerAnnotations(t *testing.T) {
 		"io.kubernetes.pod.terminationGracePeriod":         "45",
 		"podd/backoff-step":                                "2",
 		"podd/kind":                                        "container:0",
+		"podd/size":                                        "cpu=1/2 memory=/",
 	}
 	c, err := Container(in)
 	if err != nil {

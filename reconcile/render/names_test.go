@@ -84,7 +84,7 @@ func TestUsersCannotForge(t *testing.T) {
 		runtime.LabelPodUID: "forged", runtime.LabelInstance: "forged", runtime.LabelPodName: "forged", "app": "web",
 	}
 	p.Spec.Annotations = map[string]string{
-		runtime.AnnotationHash: "forged", runtime.AnnotationGrace: "forged", "note": "kept",
+		runtime.AnnotationHash: "forged", runtime.AnnotationGrace: "forged", runtime.AnnotationSize: "forged", "note": "kept",
 	}
 	s := sandbox(t, p, Node{}, 3)
 	want := map[string]string{
@@ -93,7 +93,7 @@ func TestUsersCannotForge(t *testing.T) {
 	if diff := cmp.Diff(want, s.Labels); diff != "" {
 		t.Errorf("labels: (-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{"note": "kept", runtime.AnnotationHash: "v1:00"}, s.Annotations); diff != "" {
+	if diff := cmp.Diff(map[string]string{"note": "kept", runtime.AnnotationHash: "v1:00", runtime.AnnotationSize: "cpu=/ memory=/"}, s.Annotations); diff != "" {
 		t.Errorf("annotations: (-want +got)\n%s", diff)
 	}
 	if s.Metadata.Attempt != 3 || p.Spec.Labels[runtime.LabelPodUID] != "forged" {

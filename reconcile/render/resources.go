@@ -54,9 +54,10 @@ func linuxResources(n Node, requests, limits v1.ResourceList) *cri.LinuxContaine
 	return r
 }
 
-// containerResources are the cgroup values of one container. The pod's own
-// limits stand in for limits the container does not write.
-func containerResources(n Node, pod *v1.Pod, c *v1.Container) *cri.LinuxContainerResources {
+// ContainerResources are the cgroup values of one container, when it is made and
+// when it is resized. The pod's own limits stand in for limits the container does
+// not write.
+func ContainerResources(n Node, pod *v1.Pod, c *v1.Container) *cri.LinuxContainerResources {
 	limits := v1.ResourceList{}
 	if pod.Spec.Resources != nil {
 		keep(limits, pod.Spec.Resources.Limits, manifest.IsPodLevel)

@@ -173,18 +173,18 @@ func TestHugePages(t *testing.T) {
 func TestContainerResourcesVariants(t *testing.T) {
 	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Resources: amounts("", "500m", "", "64Mi")}}}}
 	c := &pod.Spec.Containers[0]
-	r := containerResources(Node{CgroupV2: true, SwapLimits: true}, pod, c)
+	r := ContainerResources(Node{CgroupV2: true, SwapLimits: true}, pod, c)
 	if r.CpuShares != 512 || r.CpuQuota != 50000 || r.CpuPeriod != 100000 || r.MemoryLimitInBytes != 64<<20 {
 		t.Errorf("a limit alone: got %v", r)
 	}
 	if r.Unified["memory.oom.group"] != "1" || r.Unified["memory.swap.max"] != "0" || r.MemorySwapLimitInBytes != 0 {
 		t.Errorf("cgroup v2: got %v", r)
 	}
-	r = containerResources(Node{SwapLimits: true, NoCPUQuota: true}, pod, c)
+	r = ContainerResources(Node{SwapLimits: true, NoCPUQuota: true}, pod, c)
 	if r.CpuQuota != 0 || r.CpuPeriod != 0 || len(r.Unified) != 0 || r.MemorySwapLimitInBytes != 64<<20 {
 		t.Errorf("cgroup v1 without quota: got %v", r)
 	}
-	r = containerResources(Node{CgroupV2: true, SingleProcessOOMKill: true}, pod, c)
+	r = ContainerResources(Node{CgroupV2: true, SingleProcessOOMKill: true}, pod, c)
 	if len(r.Unified) != 0 {
 		t.Errorf("single process OOM kill: got %v", r.Unified)
 	}
@@ -195,12 +195,12 @@ func TestPodLevelLimitsStandIn(t *testing.T) {
 	pod := &v1.Pod{Spec: v1.PodSpec{Resources: &whole, Containers: []v1.Container{
 		{Name: "bare"}, {Name: "own", Resources: amounts("", "500m", "256Mi", "")},
 	}}}
-	r := containerResources(Node{Capacity: Resources{Memory: 4 << 30}}, pod, &pod.Spec.Containers[0])
+	r := ContainerResources(Node{Capacity: Resources{Memory: 4 << 30}}, pod, &pod.Spec.Containers[0])
 	// Of 1Gi, 768Mi are nobody's own: 384Mi each.
 	if r.CpuQuota != 200000 || r.MemoryLimitInBytes != 2<<30 || r.OomScoreAdj != 1000-1000*384/4096 {
 		t.Errorf("bare: got %v", r)
 	}
-	r = containerResources(Node{Capacity: Resources{Memory: 4 << 30}}, pod, &pod.Spec.Containers[1])
+	r = ContainerResources(Node{Capacity: Resources{Memory: 4 << 30}}, pod, &pod.Spec.Containers[1])
 	if r.CpuQuota != 50000 || r.MemoryLimitInBytes != 2<<30 || r.OomScoreAdj != 1000-1000*640/4096 {
 		t.Errorf("own: got %v", r)
 	}

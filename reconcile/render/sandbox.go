@@ -90,6 +90,7 @@ func sandboxAnnotations(p *manifest.Pod, ids uint32) map[string]string {
 	if manifest.HasUserNamespace(&p.Spec.Spec) {
 		annotations[runtime.AnnotationUserIDs] = strconv.FormatUint(uint64(ids), 10)
 	}
+	annotations[runtime.AnnotationSize] = p.PodSize()
 	delete(annotations, runtime.AnnotationGrace)
 	if grace := p.Spec.Spec.TerminationGracePeriodSeconds; grace != nil {
 		annotations[runtime.AnnotationGrace] = strconv.FormatInt(*grace, 10)

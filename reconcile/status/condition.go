@@ -19,13 +19,13 @@ func (o *observed) conditions(s *v1.PodStatus) []v1.PodCondition {
 		}
 	}
 	containers := o.containersReady(s)
-	ours := []v1.PodCondition{
+	ours := append(o.resizeConditions(),
 		o.readyToStart(),
 		o.initializedCondition(s),
 		podReady(o.f.Pod.Spec.Spec.ReadinessGates, all, containers),
 		containers,
-		{Type: v1.PodScheduled, Status: v1.ConditionTrue},
-	}
+		v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionTrue},
+	)
 	for i := range ours {
 		o.stamp(&ours[i])
 	}
@@ -34,7 +34,7 @@ func (o *observed) conditions(s *v1.PodStatus) []v1.PodCondition {
 
 func isOurs(t v1.PodConditionType) bool {
 	switch t {
-	case v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled:
+	case v1.PodResizePending, v1.PodResizeInProgress, v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled:
 		return true
 	}
 	return false

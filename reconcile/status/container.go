@@ -78,8 +78,7 @@ func (c *one) describe(s *v1.ContainerStatus) {
 	if c.last.Image != "" {
 		s.Image = c.last.Image
 	}
-	s.Resources = c.spec.Resources.DeepCopy()
-	s.AllocatedResources = c.spec.Resources.Requests.DeepCopy()
+	c.resources(s)
 	s.State = c.state(c.last)
 	s.LastTerminationState = c.lastState()
 }

@@ -25,6 +25,10 @@ import (
 // Facts are all that a status rests on.
 type Facts struct {
 	Pod *manifest.Pod // required
+	// Allocated is Pod in the sizes that its containers are to have, Actual in those
+	// that they have; nil: as Pod. Where Pod is another, Resize says why.
+	Allocated, Actual *manifest.Pod
+	Resize            Resize
 	// Observed is every incarnation of the pod's name. Only ours of Pod's UID
 	// and hash count, so that an earlier version that still ends is not taken
 	// for this one.
@@ -61,6 +65,16 @@ type Facts struct {
 	Now time.Time
 	// Terminating says that the pod is being ended: nothing is started again.
 	Terminating bool
+}
+
+// Resize is how far a pod is with being resized. The zero value is not at all.
+type Resize struct {
+	// Pending says that the node does not admit it, with the reason Infeasible or
+	// Deferred; zero: it does.
+	Pending Reason
+	// InProgress says that it is being done; Failed is why that fails, or "".
+	InProgress bool
+	Failed     string
 }
 
 // ContainerFacts are what is remembered of one container. The zero value knows

@@ -1,0 +1,132 @@
+package manifest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// sized are the resources that a container's amounts can be changed of while it
+// runs.
+var sized = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory}
+
+// SizeOf is how much cpu and memory is requested and allowed, as text:
+// "cpu=100m/1 memory=32Mi/". Nothing stands for what is not written.
+func SizeOf(r v1.ResourceRequirements) string {
+	parts := make([]string, 0, len(sized))
+	for _, name := range sized {
+		parts = append(parts, fmt.Sprintf("%s=%s/%s", name, amount(r.Requests, name), amount(r.Limits, name)))
+	}
+	return strings.Join(parts, " ")
+}
+
+func amount(list v1.ResourceList, name v1.ResourceName) string {
+	q, ok := list[name]
+	if !ok {
+		return ""
+	}
+	return q.String()
+}
+
+// PodSize is the size of a pod as a whole.
+func (p *Pod) PodSize() string {
+	return SizeOf(v1.ResourceRequirements{Requests: PodRequests(&p.Spec.Spec), Limits: PodLimits(&p.Spec.Spec)})
+}
+
+// Resized names the resources that two sizes differ in.
+func Resized(a, b string) []v1.ResourceName {
+	was, is := parseSize(a), parseSize(b)
+	return slices.DeleteFunc(slices.Clone(sized), func(name v1.ResourceName) bool { return was[name] == is[name] })
+}
+
+// parseSize has "request/limit" of each resource.
+func parseSize(size string) map[v1.ResourceName]string {
+	amounts := map[v1.ResourceName]string{}
+	for _, part := range strings.Fields(size) {
+		name, both, _ := strings.Cut(part, "=")
+		amounts[v1.ResourceName(name)] = both
+	}
+	return amounts
+}
+
+// Sized is p with containers of other sizes, by name; p itself where they are no
+// others. One that is no size of that container changes nothing.
+func (p *Pod) Sized(sizes map[string]string) *Pod {
+	out := p
+	for _, list := range [][]v1.Container{p.Spec.Spec.InitContainers, p.Spec.Spec.Containers} {
+		for i := range list {
+			name := list[i].Name
+			r, ok := resize(list[i].Resources, sizes[name])
+			if !ok || SizeOf(r) == p.Containers[name].Size {
+				continue
+			}
+			if out == p {
+				out = p.clone()
+			}
+			c, _ := findContainer(&out.Spec.Spec, name)
+			c.Resources = r
+			out.Containers[name] = ContainerHash{Start: p.Containers[name].Start, Size: SizeOf(r)}
+		}
+	}
+	return out
+}
+
+func (p *Pod) clone() *Pod {
+	out := *p
+	out.Spec, out.Containers = p.Spec.DeepCopy(), maps.Clone(p.Containers)
+	return &out
+}
+
+// resize is r with the amounts of a size, which must speak of the same ones.
+func resize(r v1.ResourceRequirements, size string) (v1.ResourceRequirements, bool) {
+	r = *r.DeepCopy()
+	amounts := parseSize(size)
+	for _, name := range sized {
+		request, limit, ok := strings.Cut(amounts[name], "/")
+		if !ok || !setAmount(r.Requests, name, request) || !setAmount(r.Limits, name, limit) {
+			return r, false
+		}
+	}
+	return r, true
+}
+
+func setAmount(list v1.ResourceList, name v1.ResourceName, text string) bool {
+	_, written := list[name]
+	if !written {
+		return text == ""
+	}
+	q, err := resource.ParseQuantity(text)
+	if err != nil || q.Sign() < 0 {
+		return false
+	}
+	list[name] = q
+	return true
+}
+
+// sizesOf has the size of every init and regular container, by name.
+func sizesOf(spec *v1.PodSpec) map[string]string {
+	sizes := map[string]string{}
+	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			sizes[list[i].Name] = SizeOf(list[i].Resources)
+		}
+	}
+	return sizes
+}
+
+// RestartsToResize tells whether a change of a container's size has it started
+// anew (resizePolicy).
+func RestartsToResize(c *v1.Container, was, is string) bool {
+	for _, name := range Resized(was, is) {
+		for _, p := range c.ResizePolicy {
+			if p.ResourceName == name && p.RestartPolicy == v1.RestartContainer {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,57 @@
+package manifest_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+)
+
+// TestQoSIsAVersion: amounts that put a pod into another class, and so into
+// another cgroup, make another version of it.
+func TestQoSIsAVersion(t *testing.T) {
+	const text = `{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, image: "i:1", resources: {limits: {cpu: 1, memory: 1Gi}, requests: {cpu: 1, memory: MEM}}}]}}`
+	of := func(memory string) *manifest.Pod {
+		return one(t, strings.Replace(text, "MEM", memory, 1), manifest.Options{Node: "n"})
+	}
+	guaranteed, burstable, smaller := of("1Gi"), of("512Mi"), of("256Mi")
+	if guaranteed.Hash == burstable.Hash || guaranteed.UID == burstable.UID {
+		t.Error("Guaranteed and Burstable are one version")
+	}
+	if burstable.Hash != smaller.Hash || burstable.UID != smaller.UID {
+		t.Error("two Burstable sizes are two versions")
+	}
+}
+
+func TestSized(t *testing.T) {
+	p := one(t, hashed, manifest.Options{Node: "n"})
+	const size = "cpu=1/1 memory=32Mi/64Mi"
+	if got := p.Containers["main"].Size; got != size {
+		t.Fatalf("the size is %q, want %q", got, size)
+	}
+	for name, other := range map[string]string{
+		"the same": size, "nothing": "", "nonsense": "cpu=x/y", "another limit": "cpu=1/ memory=32Mi/64Mi",
+		"negative": "cpu=-1/-1 memory=32Mi/64Mi", "half": "cpu=1/2",
+	} {
+		if p.Sized(map[string]string{"main": other}) != p {
+			t.Errorf("%s: it is another pod", name)
+		}
+	}
+	const smaller = "cpu=500m/1 memory=16Mi/64Mi"
+	q := p.Sized(map[string]string{"main": smaller, "absent": smaller})
+	if got := q.Containers["main"].Size; got != smaller || manifest.SizeOf(q.Spec.Spec.Containers[0].Resources) != smaller {
+		t.Errorf("the size is %q, want %q", got, smaller)
+	}
+	if p.Containers["main"].Size != size || manifest.SizeOf(p.Spec.Spec.Containers[0].Resources) != size {
+		t.Error("the original was written to")
+	}
+	if q.Hash != p.Hash || q.UID != p.UID || q.Containers["side"] != p.Containers["side"] {
+		t.Error("it is another version")
+	}
+	if got := manifest.Resized(size, smaller); !slices.Equal(got, []v1.ResourceName{"cpu", "memory"}) {
+		t.Errorf("%v differ", got)
+	}
+}

@@ -1,0 +1,44 @@
+package reconcile
+
+import (
+	"time"
+
+	"podd/reconcile/plan"
+)
+
+func (w *worker) learnResize(a plan.ResizeContainer, f fact) {
+	if !f.of(w.in.Desired) {
+		return
+	}
+	if f.err != nil {
+		w.container(a.Container, func(h *plan.ContainerHistory) { h.Resize = failed(h.Resize, f, "") })
+		return
+	}
+	w.container(a.Container, func(h *plan.ContainerHistory) { h.Resize = plan.Failure{} })
+	w.noteSize(a.ID, f.version.Containers[a.Container].Size)
+}
+
+func (w *worker) learnResizePod(a plan.ResizePod, f fact) {
+	switch {
+	case !f.of(w.in.Desired):
+	case f.err != nil:
+		w.in.History.ResizePod = failed(w.in.History.ResizePod, f, "")
+	default:
+		w.in.History.ResizePod = plan.Failure{}
+		w.noteSize(a.SandboxID, f.version.PodSize())
+	}
+}
+
+// noteSize: the annotations of what exists tell for ever what it was made with.
+func (w *worker) noteSize(id, size string) {
+	w.in.History.Sizes = with(w.in.History.Sizes, id, size)
+	w.rememberSoon(w.in.Desired.UID, w.in.Desired.Hash)
+}
+
+// resizeAnew has no resize wait that failed for another size.
+func (w *worker) resizeAnew() {
+	w.in.History.ResizePod.Until = time.Time{}
+	for name := range w.in.History.Containers {
+		w.container(name, func(h *plan.ContainerHistory) { h.Resize.Until = time.Time{} })
+	}
+}

@@ -1,0 +1,84 @@
+package plan
+
+import (
+	"podd/manifest"
+	"podd/runtime"
+)
+
+// A pod's containers have sizes, their cpu and memory, which change while they
+// run:
+//
+//	written ── admitted ──▶ allocated ── resized ──▶ actual
+//
+// Written is Desired. Allocated is what containers are started with and resized
+// to: what is written or, while the node does not admit that, what each has. Of
+// actual sizes nobody but the runtime knows, and it does not always tell: they
+// are what a container was made with, or given since.
+
+// Allocated is Desired in the sizes that its containers are to have. While a
+// newer version waits, nothing is resized. nil for no Desired.
+func Allocated(in *Input) *manifest.Pod {
+	if in.Desired == nil || in.Successor == nil && in.Verdict.Answer == Admit {
+		return in.Desired
+	}
+	return in.Desired.Sized(Sizes(in.Desired, in.Observed, in.History.Sizes, false))
+}
+
+// Actual is Allocated in the sizes that what runs of it has.
+func Actual(in *Input) *manifest.Pod {
+	p := Allocated(in)
+	if p == nil {
+		return nil
+	}
+	return p.Sized(Sizes(p, in.Observed, in.History.Sizes, true))
+}
+
+// Sizes are those that the newest containers of a version have, by name; with
+// running only of those that run. given has sizes by ID, as History.Sizes.
+func Sizes(p *manifest.Pod, observed []runtime.Incarnation, given map[string]string, running bool) map[string]string {
+	newest := map[string]*runtime.Container{}
+	for i := range observed {
+		if !Runs(p, &observed[i]) {
+			continue
+		}
+		for j := range observed[i].Containers {
+			c := &observed[i].Containers[j]
+			if have := newest[c.Name]; !c.CutShort() && (have == nil || c.Attempt > have.Attempt) {
+				newest[c.Name] = c
+			}
+		}
+	}
+	sizes := map[string]string{}
+	for name, c := range newest {
+		if !running || c.State == runtime.Running || c.State == runtime.Unknown {
+			sizes[name] = sizeOf(given, c.ID, c.Annotations)
+		}
+	}
+	return sizes
+}
+
+// sizeOf is the size of a container or sandbox; "" when nothing tells.
+func sizeOf(given map[string]string, id string, annotations map[string]string) string {
+	if size, ok := given[id]; ok {
+		return size
+	}
+	return annotations[runtime.AnnotationSize]
+}
+
+// Unsized says that what runs of the pod has not the size yet that is written.
+func Unsized(in *Input) bool {
+	if in.Desired == nil {
+		return false
+	}
+	for _, size := range []*manifest.Pod{Allocated(in), Actual(in)} {
+		if size != in.Desired {
+			return true
+		}
+	}
+	for i := range in.Observed {
+		if inc := &in.Observed[i]; inc.Ready && Runs(in.Desired, inc) {
+			return differ(sizeOf(in.History.Sizes, inc.ID, inc.Annotations), in.Desired.PodSize())
+		}
+	}
+	return false
+}

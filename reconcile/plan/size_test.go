@@ -1,0 +1,103 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"pgregory.net/rapid"
+
+	"podd/manifest"
+	"podd/runtime"
+)
+
+const (
+	small = "cpu=100m/ memory=/32Mi"
+	large = "cpu=100m/ memory=/64Mi"
+)
+
+// resizes has the container run in one size and wants another.
+func resizes(in *Input, from, to string) {
+	c := &in.Desired.Spec.Spec.Containers[0]
+	c.Resources = v1.ResourceRequirements{
+		Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("100m")},
+		Limits:   v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")},
+	}
+	in.Desired.Containers = map[string]manifest.ContainerHash{"app": {Size: manifest.SizeOf(c.Resources)}}
+	was := in.Desired.Sized(map[string]string{"app": from})
+	in.Desired = in.Desired.Sized(map[string]string{"app": to})
+	in.Observed[0].Annotations[runtime.AnnotationSize] = was.PodSize()
+	in.Observed[0].Containers[0].Annotations[runtime.AnnotationSize] = from
+}
+
+func restarts(in *Input, name v1.ResourceName) {
+	in.Desired.Spec.Spec.Containers[0].ResizePolicy = []v1.ContainerResizePolicy{{ResourceName: name, RestartPolicy: v1.RestartContainer}}
+}
+
+// TestSizes: what is allocated and what is actual.
+func TestSizes(t *testing.T) {
+	reject := Verdict{Answer: Reject}
+	for name, tt := range map[string]struct {
+		change            func(*Input)
+		allocated, actual string
+		unsized           bool
+	}{
+		"admitted":           {func(*Input) {}, large, small, true},
+		"rejected":           {func(in *Input) { in.Verdict = reject }, small, small, true},
+		"rejected, ended":    {func(in *Input) { in.Verdict = reject; in.Observed[0].Containers[0].State = runtime.Exited }, small, small, true},
+		"admitted, ended":    {func(in *Input) { in.Observed[0].Containers[0].State = runtime.Exited }, large, large, true},
+		"resized":            {func(in *Input) { in.History.Sizes = map[string]string{"c": large} }, large, large, true},
+		"the pod as well":    {func(in *Input) { in.History.Sizes = map[string]string{"c": large, "s-u": in.Desired.PodSize()} }, large, large, false},
+		"never made":         {func(in *Input) { in.Observed = nil; in.Verdict = reject }, large, large, false},
+		"of another version": {func(in *Input) { in.Observed[0].Annotations[runtime.AnnotationHash] = "v1:x"; in.Verdict = reject }, large, large, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := runs()
+			resizes(&in, small, large)
+			tt.change(&in)
+			if got := Allocated(&in).Containers["app"].Size; got != tt.allocated {
+				t.Errorf("allocated is %s, want %s", got, tt.allocated)
+			}
+			if got := Actual(&in).Containers["app"].Size; got != tt.actual {
+				t.Errorf("actual is %s, want %s", got, tt.actual)
+			}
+			if got := Unsized(&in); got != tt.unsized {
+				t.Errorf("unsized: %t", got)
+			}
+		})
+	}
+}
+
+// TestResizeRestartsNothing: a pod that runs is given another size, for which no
+// container is to be restarted; then everything that ran runs on, in that size.
+func TestResizeRestartsNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := genPod(t, "v1:0")
+		for _, c := range containersOf(&p.Spec.Spec) {
+			c.ResizePolicy = nil
+		}
+		w := newWorld()
+		w.want(p)
+		quiet := func(Decision) {}
+		w.settle(time.Minute, quiet, func(Action) {})
+		q := genResized(t, p)
+		w.want(q)
+		d, settled := w.settle(time.Minute, quiet, func(a Action) {
+			if v := a.Verb(); v == "stop" || v == "start" && w.starts[a.(StartContainer).Container] > 0 {
+				t.Fatalf("a resize: %s", a)
+			}
+		})
+		if !settled {
+			t.Fatalf("there is no end to it\n%s", d)
+		}
+		if len(w.machine) != 1 || !w.machine[0].Ready {
+			t.Fatalf("%v", w.machine)
+		}
+		for _, c := range running(&w.machine[0]) {
+			if w.sizes[c.ID] != q.Containers[c.Name].Size {
+				t.Fatalf("%s has %s, want %s\n%s", c.Name, w.sizes[c.ID], q.Containers[c.Name].Size, d)
+			}
+		}
+	})
+}

@@ -1,0 +1,60 @@
+package status
+
+import (
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"podd/manifest"
+	"podd/runtime"
+)
+
+// TestResize: what is given and what is had, and the conditions while they differ.
+func TestResize(t *testing.T) {
+	spec := v1.Container{Name: "app", Image: "a:1", Resources: v1.ResourceRequirements{
+		Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse("64Mi")},
+		Limits:   v1.ResourceList{v1.ResourceMemory: resource.MustParse("64Mi")},
+	}}
+	p := &manifest.Pod{UID: "u", Hash: "v1:0", Spec: &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{spec}}}}
+	p.Containers = map[string]manifest.ContainerHash{"app": {Size: manifest.SizeOf(spec.Resources)}}
+	small := p.Sized(map[string]string{"app": "cpu=/ memory=32Mi/32Mi"})
+	for name, tt := range map[string]struct {
+		resize            Resize
+		allocated, actual *manifest.Pod
+		requests, limits  string
+		conditions        string
+	}{
+		"none":    {Resize{}, nil, nil, "64Mi", "64Mi", ""},
+		"pending": {Resize{Pending: Reason{"Deferred", "no room"}}, small, small, "32Mi", "32Mi", "PodResizePending Deferred no room;"},
+		"is done": {Resize{InProgress: true}, p, small, "64Mi", "32Mi", "PodResizeInProgress  ;"},
+		"fails":   {Resize{InProgress: true, Failed: "busy"}, p, small, "64Mi", "32Mi", "PodResizeInProgress Error busy;"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Of(Facts{
+				Pod: p, Allocated: tt.allocated, Actual: tt.actual, Resize: tt.resize, Now: time.Now(),
+				Observed: []runtime.Incarnation{{
+					Sandbox:    runtime.Sandbox{ID: "s", UID: "u", Ready: true, Annotations: map[string]string{runtime.AnnotationHash: "v1:0"}},
+					Containers: []runtime.Container{{ID: "c", Name: "app", State: runtime.Running}},
+				}},
+			})
+			c := s.ContainerStatuses[0]
+			if got := c.AllocatedResources.Memory().String(); got != tt.requests {
+				t.Errorf("allocated is %s, want %s", got, tt.requests)
+			}
+			if got := c.Resources.Limits.Memory().String(); got != tt.limits {
+				t.Errorf("the limit is %s, want %s", got, tt.limits)
+			}
+			got := ""
+			for _, c := range s.Conditions {
+				if c.Type == v1.PodResizePending || c.Type == v1.PodResizeInProgress {
+					got += string(c.Type) + " " + c.Reason + " " + c.Message + ";"
+				}
+			}
+			if got != tt.conditions {
+				t.Errorf("conditions are %q, want %q", got, tt.conditions)
+			}
+		})
+	}
+}
