@@ -52,8 +52,13 @@ func canonical(user map[string]any) map[string]any {
 
 // version is what tells two versions of a pod apart: all that the user wrote but
 // for how much cpu and memory its containers have, which is changed while they
-// run, and the class that this puts it into, which its cgroup lies in.
-func version(user map[string]any, class v1.PodQOSClass) []any {
+// run, and the class that this puts it into, which its cgroup lies in. Of a pod
+// that runs to its end these amounts are part, too: an edit has it run again.
+func version(user map[string]any, p *v1.Pod) []any {
+	class := QoS(p)
+	if p.Spec.RestartPolicy != v1.RestartPolicyAlways {
+		return []any{user, class}
+	}
 	pod := maps.Clone(user)
 	if spec, ok := pod["spec"].(map[string]any); ok {
 		spec = maps.Clone(spec)

@@ -46,7 +46,7 @@ func (p *Pod) Short() types.NamespacedName {
 // pod of one from a file or URL. It is the last to write to p.Spec.
 func (d *decoder) identify(p *Pod, written map[string]any, n *notes) {
 	user := canonical(written)
-	version := version(user, QoS(p.Spec))
+	version := version(user, p.Spec)
 	p.Hash = hashVersion + digest("pod", version)
 	p.SandboxHash = hashSandbox(user)
 	p.Containers = hashContainers(user, &p.Spec.Spec)

@@ -33,8 +33,8 @@ type Pod struct {
 	Origin Origin
 	// Spec is the whole object with defaults; never nil, never written.
 	Spec *v1.Pod
-	// Hash is of the user's canonical JSON without the amounts of cpu and memory
-	// of containers, "v1:<hex>"; two pods with one UID and unequal Hash are two
+	// Hash is of the user's canonical JSON without, with restartPolicy Always, the
+	// amounts of cpu and memory of containers, "v1:<hex>"; two pods with one UID and unequal Hash are two
 	// versions, the newer replaces the older. With equal Hash what runs gets the
 	// amounts of the newer.
 	Hash string

@@ -26,6 +26,18 @@ func TestQoSIsAVersion(t *testing.T) {
 	}
 }
 
+// TestJobSizeIsAVersion: an edit of a pod that ran to its end has it run again,
+// also with more memory than it failed for.
+func TestJobSizeIsAVersion(t *testing.T) {
+	for _, policy := range []string{"Never", "OnFailure"} {
+		text := strings.Replace(hashed, "spec:\n", "spec:\n  restartPolicy: "+policy+"\n", 1)
+		small, large := one(t, text, manifest.Options{}), one(t, strings.Replace(text, "64Mi", "1Gi", 1), manifest.Options{})
+		if small.Hash == large.Hash || small.UID == large.UID {
+			t.Errorf("%s: two sizes are one version", policy)
+		}
+	}
+}
+
 func TestSized(t *testing.T) {
 	p := one(t, hashed, manifest.Options{Node: "n"})
 	const size = "cpu=1/1 memory=32Mi/64Mi"

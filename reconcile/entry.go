@@ -56,7 +56,7 @@ func (e *entry) claims(key types.NamespacedName, wants *manifest.Pod, last *runt
 	}
 	for _, j := range e.past {
 		c.UIDs = append(slices.Clone(c.UIDs), j.UID)
-		c.Rests = c.Rests || wants != nil && j.Finished != nil && j.UID == wants.UID && j.Hash == wants.Hash
+		c.Rests = c.Rests || wants != nil && j.Finished.Of(wants)
 	}
 	if last == nil {
 		return c

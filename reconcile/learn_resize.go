@@ -3,6 +3,7 @@ package reconcile
 import (
 	"time"
 
+	"podd/manifest"
 	"podd/reconcile/plan"
 )
 
@@ -35,10 +36,18 @@ func (w *worker) noteSize(id, size string) {
 	w.rememberSoon(w.in.Desired.UID, w.in.Desired.Hash)
 }
 
-// resizeAnew has no resize wait that failed for another size.
-func (w *worker) resizeAnew() {
-	w.in.History.ResizePod.Until = time.Time{}
-	for name := range w.in.History.Containers {
-		w.container(name, func(h *plan.ContainerHistory) { h.Resize.Until = time.Time{} })
+// resizeAnew has nothing wait that failed for another size than that of p, and
+// forgets that the pod was evicted in it.
+func (w *worker) resizeAnew(p *manifest.Pod) {
+	if sameSize(p, w.in.Desired) {
+		return
+	}
+	h := &w.in.History
+	h.ResizePod.Until = time.Time{}
+	for name := range h.Containers {
+		w.container(name, func(c *plan.ContainerHistory) { c.Resize.Until = time.Time{} })
+	}
+	if w.in.Evict = nil; !h.Finished.Of(p) {
+		h.Finished = nil
 	}
 }

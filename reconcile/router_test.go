@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"podd/manifest"
 	"podd/reconcile"
 	"podd/reconcile/plan"
@@ -556,17 +558,19 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"], ports: [{c
 
 // TestEvicted: only the version that was meant is ended for good.
 func TestEvicted(t *testing.T) {
-	t.Run("", func(t *testing.T) { testEvicted(t, false) })
-	t.Run("podd restarts", func(t *testing.T) { testEvicted(t, true) })
+	t.Run("", func(t *testing.T) { testEvicted(t, false, "image: web:2", "memory: 1Gi") })
+	t.Run("podd restarts", func(t *testing.T) { testEvicted(t, true, "image: web:2", "memory: 1Gi") })
+	t.Run("resized", func(t *testing.T) { testEvicted(t, false, "image: web:1", "memory: 2Gi") })
+	t.Run("resized, podd restarts", func(t *testing.T) { testEvicted(t, true, "image: web:1", "memory: 2Gi") })
 }
 
-func testEvicted(t *testing.T, restarted bool) {
+func testEvicted(t *testing.T, restarted bool, image, memory string) {
 	run(t, func(t *testing.T, m *machine) {
-		text := func(image string) string {
-			return "apiVersion: v1\nkind: Pod\nmetadata: {name: big, uid: abc}\nspec:\n  containers: [{name: app, image: \"" + image + "\"}]\n"
+		text := func(image, memory string) string {
+			return "apiVersion: v1\nkind: Pod\nmetadata: {name: big, uid: abc}\nspec:\n  containers:\n  - name: app\n    " + image + "\n    resources: {requests: {" + memory + "}}\n"
 		}
 		m.start()
-		m.want(podOf(t, text("web:1")))
+		m.want(podOf(t, text("image: web:1", "memory: 1Gi")))
 		m.settle()
 		if err := m.life().router.Evict(t.Context(), key("big"), plan.Evict{UID: "abc", Message: "too big"}); err != nil {
 			t.Fatal(err)
@@ -577,9 +581,11 @@ func testEvicted(t *testing.T, restarted bool) {
 			m.restart()
 			m.is("big 0 dead", "big/app 0 exited 143")
 		}
-		m.want(podOf(t, text("web:2")))
+		m.want(podOf(t, text(image, memory)))
 		m.settle()
-		m.is("big 0 ready", "big/app 0 running")
+		if sandbox := m.Sandboxes(); len(sandbox) != 1 || !strings.HasSuffix(sandbox[0], "ready") || m.report("big").Pod.Status.Phase != v1.PodRunning {
+			t.Errorf("there is %v\n%s", sandbox, m.story())
+		}
 	})
 }
 

@@ -40,9 +40,7 @@ func (w *worker) want(p *manifest.Pod) {
 	case w.in.Desired == nil:
 		w.begin(p)
 	case sameVersion(p, w.in.Desired):
-		if p != w.in.Desired {
-			w.resizeAnew()
-		}
+		w.resizeAnew(p)
 		w.in.Desired, w.in.Successor = p, nil
 	default:
 		w.in.Successor = p
@@ -61,7 +59,10 @@ func (w *worker) begin(p *manifest.Pod) {
 		h.Containers[name] = plan.ContainerHistory{Image: img}
 	}
 	if j, ok := w.past[p.UID]; ok && j.Hash == p.Hash {
-		h.Finished, h.Probed, h.Sizes = j.Finished, j.Probed, j.Sizes
+		h.Probed, h.Sizes = j.Probed, j.Sizes
+		if j.Finished.Of(p) {
+			h.Finished = j.Finished
+		}
 		if !j.StartTime.IsZero() {
 			h.StartTime = anchored(j.StartTime, h.StartTime)
 		}

@@ -19,7 +19,7 @@ func genPods(t *rapid.T) []*manifest.Pod {
 	var pods []*manifest.Pod
 	for i := range rapid.IntRange(1, 3).Draw(t, "versions") {
 		p := genPod(t, fmt.Sprintf("v1:%d", i))
-		if pods = append(pods, p); rapid.Bool().Draw(t, "two sizes") {
+		if pods = append(pods, p); p.Spec.Spec.RestartPolicy == v1.RestartPolicyAlways && rapid.Bool().Draw(t, "two sizes") {
 			pods = append(pods, genResized(t, p))
 		}
 	}

@@ -111,7 +111,7 @@ type Verdict struct {
 // History is what one worker remembers of its pod name. The zero value knows
 // nothing and is always safe: facts of the runtime win over it.
 type History struct {
-	// Finished is set once the pod of this UID and hash ran to its end.
+	// Finished is set once the pod ran to its end.
 	Finished *Finished
 	// Stopping is set while an incarnation is being ended.
 	Stopping *Stopping
@@ -154,14 +154,21 @@ type History struct {
 	Cleanup map[string]Failure
 }
 
-// Finished is the end of a pod whose policy is Never or OnFailure.
+// Finished is the end of a pod whose policy is Never or OnFailure, or that was
+// evicted.
 type Finished struct {
 	UID     types.UID
 	Hash    string
+	Size    string // manifest.Pod.PodSize: an edit of it, too, has the pod run again
 	Failed  bool
 	Reason  string
 	Message string
 	At      time.Time
+}
+
+// Of tells whether it is the end of p; f may be nil.
+func (f *Finished) Of(p *manifest.Pod) bool {
+	return f != nil && f.UID == p.UID && f.Hash == p.Hash && f.Size == p.PodSize()
 }
 
 // Stopping is a termination under way.

@@ -229,7 +229,7 @@ func (c *choices) history(observed []runtime.Incarnation) History {
 		}
 	}
 	if c.n(4) == 1 {
-		h.Finished = &Finished{UID: fuzzUIDs[c.n(2)], Hash: fuzzHashes[c.n(2)], Failed: c.is()}
+		h.Finished = &Finished{UID: fuzzUIDs[c.n(2)], Hash: fuzzHashes[c.n(2)], Size: "cpu=/ memory=/", Failed: c.is()}
 	}
 	return h
 }

@@ -84,7 +84,7 @@ func (w *world) want(p *manifest.Pod) {
 		w.begin(p)
 	case p.UID == w.in.Desired.UID && p.Hash == w.in.Desired.Hash:
 		if p != w.in.Desired {
-			w.tryAnew()
+			w.tryAnew(p)
 		}
 		w.in.Desired, w.in.Successor = p, nil
 	default:
@@ -92,9 +92,12 @@ func (w *world) want(p *manifest.Pod) {
 	}
 }
 
-// tryAnew has no resize wait that failed for another size.
-func (w *world) tryAnew() {
-	w.in.History.ResizePod = Failure{}
+// tryAnew has no resize wait that failed for another size than that of p.
+func (w *world) tryAnew(p *manifest.Pod) {
+	w.in.History.ResizePod, w.in.Evict = Failure{}, nil
+	if !w.in.History.Finished.Of(p) {
+		w.in.History.Finished = nil
+	}
 	for name := range w.in.History.Containers {
 		w.container(name, func(h *ContainerHistory) { h.Resize = Failure{} })
 	}
@@ -106,7 +109,7 @@ func (w *world) begin(p *manifest.Pod) {
 	for name, img := range old.Next {
 		h.Containers[name] = ContainerHistory{Image: img}
 	}
-	if fin := w.past[p.UID]; fin != nil && fin.Hash == p.Hash {
+	if fin := w.past[p.UID]; fin.Of(p) {
 		h.Finished = fin
 	}
 	for _, c := range containersOf(&p.Spec.Spec) {

@@ -293,7 +293,7 @@ func (f *facts) initPending() bool {
 }
 
 func (f *facts) finished() bool {
-	if fin := f.in.History.Finished; fin != nil && fin.UID == f.in.Desired.UID && fin.Hash == f.in.Desired.Hash {
+	if f.in.History.Finished.Of(f.wanted) {
 		return true
 	}
 	return f.outcome() != nil
@@ -316,14 +316,14 @@ func (f *facts) outcome() *Finished {
 // failed is an end that no container is to blame for.
 func (f *facts) failed(reason, message string) *Finished {
 	return &Finished{
-		UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, At: f.in.Now,
+		UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, Size: f.wanted.PodSize(), At: f.in.Now,
 		Failed: true, Reason: reason, Message: message,
 	}
 }
 
 // ended is how the pod ended by itself, nil while it has not.
 func (f *facts) ended() *Finished {
-	fin := &Finished{UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, At: f.in.Now}
+	fin := &Finished{UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, Size: f.wanted.PodSize(), At: f.in.Now}
 	if f.policy() == v1.RestartPolicyAlways {
 		return nil
 	}
@@ -382,7 +382,7 @@ func (f *facts) lostForGood() bool {
 // windDown ends sidecars and the sandbox of a finished pod and releases its
 // volumes; then the pod rests, its records and logs kept.
 func (f *facts) windDown(d *Decision) {
-	if fin := f.in.History.Finished; fin == nil || fin.UID != f.in.Desired.UID || fin.Hash != f.in.Desired.Hash {
+	if !f.in.History.Finished.Of(f.wanted) {
 		// Whoever hears of the end hears why.
 		if f.readMessages(d) {
 			return

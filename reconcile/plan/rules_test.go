@@ -82,9 +82,14 @@ func TestPodRules(t *testing.T) {
 		"its uid's other directory":    {func(in *Input) { in.Observed, in.Dirs = nil, []Dir{{UID: "u", Hash: "v1:other"}} }, "clear the earlier version", PhaseWait},
 		"its directory of any version": {func(in *Input) { in.Observed, in.Dirs = nil, []Dir{{UID: "u"}} }, "no sandbox", PhasePrepare},
 		"its directory under removal":  {func(in *Input) { in.Observed, in.InFlight["dir/u"] = nil, RemoveDir{UID: "u"} }, "clear the earlier version", PhaseWait},
-		"finished before":              {func(in *Input) { in.History.Finished = &Finished{UID: "u", Hash: "v1:u"} }, "finished", PhaseWindDown},
-		"finished, another version":    {func(in *Input) { in.History.Finished = &Finished{UID: "u", Hash: "v1:other"} }, "run", PhaseRun},
-		"finished and at rest":         {func(in *Input) { in.Observed, in.History.Finished = nil, &Finished{UID: "u", Hash: "v1:u"} }, "finished", PhaseRest},
+		"finished before":              {func(in *Input) { in.History.Finished = &Finished{UID: "u", Hash: "v1:u", Size: in.Desired.PodSize()} }, "finished", PhaseWindDown},
+		"finished, in another size":    {func(in *Input) { in.History.Finished = &Finished{UID: "u", Hash: "v1:u", Size: "cpu=1/ memory=/"} }, "run", PhaseRun},
+		"finished, another version": {func(in *Input) {
+			in.History.Finished = &Finished{UID: "u", Hash: "v1:other", Size: in.Desired.PodSize()}
+		}, "run", PhaseRun},
+		"finished and at rest": {func(in *Input) {
+			in.Observed, in.History.Finished = nil, &Finished{UID: "u", Hash: "v1:u", Size: in.Desired.PodSize()}
+		}, "finished", PhaseRest},
 		"runs out of policy": {func(in *Input) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			in.Observed[0].Containers[0].State = runtime.Exited

@@ -74,6 +74,7 @@ func TestSizes(t *testing.T) {
 func TestResizeRestartsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := genPod(t, "v1:0")
+		p.Spec.Spec.RestartPolicy = v1.RestartPolicyAlways
 		for _, c := range containersOf(&p.Spec.Spec) {
 			c.ResizePolicy = nil
 		}
