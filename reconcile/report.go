@@ -127,7 +127,7 @@ func (w *worker) leaving() *v1.Pod {
 	facts := status.Facts{
 		Pod: w.publishedFrom, Observed: w.in.Observed, StartTime: w.in.History.StartTime,
 		HostIPs: w.hostIPs, RuntimeName: w.runtimeName, Said: w.in.History.Said, Previous: &w.published.Status,
-		RecursiveReadOnly: w.recursiveReadOnly(),
+		RecursiveReadOnly: w.recursiveReadOnly(w.publishedFrom.Spec),
 		Now:               w.in.Now, Terminating: true, Containers: map[string]status.ContainerFacts{},
 	}
 	w.tellProbes(&facts) // none is made any more; the last word stands
@@ -137,9 +137,9 @@ func (w *worker) leaving() *v1.Pod {
 	return w.published
 }
 
-// recursiveReadOnly tells whether the runtime serves such mounts.
-func (w *worker) recursiveReadOnly() bool {
-	return w.render != nil && w.render.Handler.RecursiveReadOnlyMounts
+// recursiveReadOnly tells whether the pod's runtime handler serves such mounts.
+func (w *worker) recursiveReadOnly(p *v1.Pod) bool {
+	return w.render != nil && w.render.Handler(&p.Spec).RecursiveReadOnlyMounts
 }
 
 func (w *worker) statusFacts(d plan.Decision) status.Facts {
@@ -152,7 +152,7 @@ func (w *worker) statusFacts(d plan.Decision) status.Facts {
 		RuntimeName: w.runtimeName,
 		Now:         w.in.Now,
 
-		RecursiveReadOnly: w.recursiveReadOnly(),
+		RecursiveReadOnly: w.recursiveReadOnly(w.in.Desired.Spec),
 	}
 	if w.published != nil && w.publishedFrom != nil && sameVersion(w.publishedFrom, w.in.Desired) {
 		f.Previous = &w.published.Status

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -198,9 +199,9 @@ func (r *Router) takeSet(ctx context.Context, s *manifest.Set) {
 func (r *Router) takeNode(n runtime.Node) {
 	r.node, r.dirty = n, true
 	driver, images := cmp.Or(n.CgroupDriver, r.render.CgroupDriver), render.ImageVolumesOf(n)
-	if driver != r.render.CgroupDriver || n.Handlers[""] != r.render.Handler || images != r.render.Images {
+	if driver != r.render.CgroupDriver || !maps.Equal(n.Handlers, r.render.Handlers) || images != r.render.Images {
 		render := *r.render
-		render.CgroupDriver, render.Handler, render.Images = driver, n.Handlers[""], images
+		render.CgroupDriver, render.Handlers, render.Images = driver, n.Handlers, images
 		r.render = &render
 	}
 	r.orderAll()

@@ -9,6 +9,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/manifest"
+	"podd/runtime"
 )
 
 const etcHosts = "/etc/hosts"
@@ -67,7 +68,7 @@ func volumeMount(in *ContainerInput, i int) (*cri.Mount, error) {
 	if err != nil {
 		return nil, err
 	}
-	recursive, err := recursiveReadOnly(m, in.Node)
+	recursive, err := recursiveReadOnly(m, in.Node.Handler(&in.Pod.Spec.Spec))
 	if err != nil {
 		return nil, err
 	}
@@ -105,11 +106,11 @@ func propagation(mode *v1.MountPropagationMode) (cri.MountPropagation, error) {
 
 // recursiveReadOnly says whether mounts below the mount are read-only too. What
 // the runtime does not serve is an error where it is demanded, not dropped.
-func recursiveReadOnly(m *v1.VolumeMount, n Node) (bool, error) {
+func recursiveReadOnly(m *v1.VolumeMount, by runtime.Handler) (bool, error) {
 	if m.RecursiveReadOnly == nil {
 		return false, nil
 	}
-	switch served := n.Handler.RecursiveReadOnlyMounts; *m.RecursiveReadOnly {
+	switch served := by.RecursiveReadOnlyMounts; *m.RecursiveReadOnly {
 	case v1.RecursiveReadOnlyDisabled:
 		return false, nil
 	case v1.RecursiveReadOnlyIfPossible:
@@ -129,7 +130,7 @@ func CheckMounts(p *manifest.Pod, n Node) error {
 		for i := range list {
 			for j := range list[i].VolumeMounts {
 				m := &list[i].VolumeMounts[j]
-				_, err := recursiveReadOnly(m, n)
+				_, err := recursiveReadOnly(m, n.Handler(&p.Spec.Spec))
 				if err == nil && findVolume(&ContainerInput{Pod: p}, m.Name).Image != nil {
 					err = n.Images.check(m)
 				}

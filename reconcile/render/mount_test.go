@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+
+	"podd/runtime"
 )
 
 // mountLines renders the mounts of an input, one a line.
@@ -68,7 +70,7 @@ func TestMounts(t *testing.T) {
 	if diff := cmp.Diff(want, mountLines(t, in)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	in.Node.SELinux, in.Node.Handler.RecursiveReadOnlyMounts = true, true
+	in.Node.SELinux, in.Node.Handlers = true, map[string]runtime.Handler{"": {RecursiveReadOnlyMounts: true}}
 	want[0] += " relabel" // each of podd's volumes once
 	want[1] += " recursive"
 	for _, i := range []int{4, 5, 6} {

@@ -14,16 +14,20 @@
 // Errors name the container and the variable, volume or field, never a value.
 package render
 
-import "podd/runtime"
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/runtime"
+)
 
 // Node is what rendering needs to know of the machine and of podd's settings.
 // The zero value of each field is usable as its comment says.
 type Node struct {
 	// Name is the node's name, as in spec.nodeName.
 	Name string
-	// Handler is what the runtime says of the handler that runs the pods; zero:
-	// nothing.
-	Handler runtime.Handler
+	// Handlers are what the runtime says of its handlers, by name.
+	Handlers map[string]runtime.Handler
 	// Images is what the runtime serves of volumes that are images; zero: none.
 	Images ImageVolumes
 	// HostIPs of the node, the primary first: status.hostIPs, and the pod's own
@@ -112,4 +116,10 @@ func (n Node) allocatable() Resources {
 		r.EphemeralStorage = n.Capacity.EphemeralStorage
 	}
 	return r
+}
+
+// Handler is what the runtime says of the handler that a pod's runtimeClassName
+// stands for; zero: nothing.
+func (n Node) Handler(spec *v1.PodSpec) runtime.Handler {
+	return n.Handlers[manifest.RuntimeHandler(spec, n.RuntimeClasses)]
 }
