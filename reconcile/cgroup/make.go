@@ -46,11 +46,7 @@ func libraryConfig(c render.Cgroup) (*cgroups.Cgroup, error) {
 	if !c.Systemd {
 		return &cgroups.Cgroup{Path: at, Resources: r}, nil
 	}
-	parent := path.Base(path.Dir(at))
-	if parent == "/" {
-		parent = "-" + slice // the root of all slices
-	}
-	return &cgroups.Cgroup{Systemd: true, Name: path.Base(at), Parent: parent, Resources: r}, nil
+	return sliceOf(at, r), nil
 }
 
 func resources(c render.Cgroup) *cgroups.Resources {

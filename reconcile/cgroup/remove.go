@@ -72,6 +72,11 @@ func remove(ctx context.Context, points []string, parent, driver string, uid typ
 	if err != nil {
 		return fmt.Errorf("removing the cgroup of pod %s: %w", uid, err)
 	}
+	if driver == Systemd {
+		if err := stopSlice(points, at); err != nil {
+			return fmt.Errorf("removing the cgroup of pod %s: %w", uid, err)
+		}
+	}
 	var failed []error
 	for _, point := range points {
 		err := removeTree(ctx, filepath.Join(point, at), 0)
