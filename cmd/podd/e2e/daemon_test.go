@@ -19,12 +19,17 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-const (
-	// patience is how long a test waits for what must come.
-	patience = time.Minute
-	// poll is how often is asked where nothing is announced.
-	poll = 10 * time.Millisecond
-)
+// patience is how long a test waits for what must come: a minute, or
+// $PODD_E2E_PATIENCE on a machine that is slow.
+var patience = func() time.Duration {
+	if given, err := time.ParseDuration(os.Getenv("PODD_E2E_PATIENCE")); err == nil {
+		return given
+	}
+	return time.Minute
+}()
+
+// poll is how often is asked where nothing is announced.
+const poll = 10 * time.Millisecond
 
 // daemon is a podd with everything of its own but the runtime. Its methods
 // fail the test; they are for the test's goroutine.

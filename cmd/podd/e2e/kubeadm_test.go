@@ -15,12 +15,11 @@ import (
 // controlPlane are the pods of kubeadm, with the ports that their probes ask.
 var controlPlane = map[string]int32{"etcd": 2381, "kube-apiserver": 6443, "kube-controller-manager": 10257, "kube-scheduler": 10259}
 
-const (
-	// nodeCritical is the value of class system-node-critical.
-	nodeCritical = 2000001000
-	// slowly is patience with probes that ask every ten seconds.
-	slowly = 5 * patience
-)
+// nodeCritical is the value of class system-node-critical.
+const nodeCritical = 2000001000
+
+// slowly is patience with probes that ask every ten seconds.
+var slowly = 5 * patience
 
 // TestKubeadm: what kubeadm writes runs, is asked by all its probes, and is
 // alive and ready as they say, also to a podd that was killed.

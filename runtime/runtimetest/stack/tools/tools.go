@@ -10,6 +10,7 @@
 //		debian-<codename>/   Debian's containerd and runc, unpacked
 //		busybox-<codename>/  busybox-static, unpacked
 //		images-<hash>/       images.tar
+//		disk-<hash>/         the disk of the virtual machine, its kernel
 //
 // Everything is made in a directory of its own and renamed into place, so
 // what exists is complete and a second run costs nothing. Nothing is put
@@ -20,6 +21,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 )
@@ -65,6 +67,9 @@ func Ensure(ctx context.Context, o Options) (Set, error) {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if file := os.Getenv(GivenEnv); file != "" {
+		return given(file, o.Flavor)
 	}
 	root, err := moduleRoot()
 	if err != nil {

@@ -1,0 +1,162 @@
+package vm
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"podd/runtime/runtimetest/stack/tools"
+)
+
+// Options says what Boot boots.
+type Options struct {
+	Disk    tools.Disk // its image is written to; see Copy
+	Payload string     // an image labelled "payload"
+	Dir     string     // for the console's log
+}
+
+// Machine is a virtual machine that runs. One goroutine uses it.
+type Machine struct {
+	o      Options
+	in     *os.File
+	out    *bufio.Reader
+	closer func()
+	cmd    *exec.Cmd
+	ended  chan struct{} // closed when it was waited for
+}
+
+// Copy makes a disk of its own for a machine that writes.
+func Copy(ctx context.Context, d tools.Disk, dir string) (tools.Disk, error) {
+	to := filepath.Join(dir, "disk")
+	if out, err := exec.CommandContext(ctx, "cp", "--sparse=always", "--reflink=auto", d.Image, to).CombinedOutput(); err != nil {
+		return d, fmt.Errorf("copying the disk: %w: %s", err, out)
+	}
+	d.Image = to
+	return d, nil
+}
+
+// Boot starts a machine and returns when its shell answers. Cut must be called
+// in the end.
+func Boot(ctx context.Context, o Options) (*Machine, error) {
+	if err := os.Remove(o.console()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("booting: %w", err)
+	}
+	m, err := start(o)
+	if err != nil {
+		return nil, fmt.Errorf("starting qemu: %w", err)
+	}
+	if code, err := m.Run(ctx, "true", io.Discard); err != nil || code != 0 {
+		m.Cut()
+		return nil, fmt.Errorf("booting: exit code %d, %w", code, err)
+	}
+	return m, nil
+}
+
+// Run runs a shell command in the machine and copies what it says, line by line.
+// The end of ctx cuts the power.
+func (m *Machine) Run(ctx context.Context, command string, to io.Writer) (code int, err error) {
+	defer context.AfterFunc(ctx, m.kill)()
+	const mark = "podd-vm: exit "
+	if _, err := fmt.Fprintf(m.in, "( %s\n) </dev/null; code=$?; echo; echo '%s'$code\n", command, mark); err != nil {
+		return 0, m.lost(ctx, err)
+	}
+	for {
+		line, err := m.out.ReadString('\n')
+		if err != nil {
+			return 0, m.lost(ctx, err)
+		}
+		if rest, ok := strings.CutPrefix(line, mark); ok {
+			return strconv.Atoi(strings.TrimSpace(rest))
+		}
+		if _, err := io.WriteString(to, line); err != nil {
+			return 0, fmt.Errorf("copying what the machine says: %w", err)
+		}
+	}
+}
+
+// lost is the error of a machine that no longer answers.
+func (m *Machine) lost(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return fmt.Errorf("the virtual machine does not answer: %w; its console ends with\n%s", err, m.o.consoleTail())
+}
+
+// Cut cuts the power and returns when the machine is gone. Twice is fine.
+func (m *Machine) Cut() {
+	m.kill()
+	<-m.ended
+	m.closer()
+}
+
+func (m *Machine) kill() { _ = m.cmd.Process.Kill() } // it may have ended
+
+// start starts qemu and the goroutine that waits for it.
+func start(o Options) (*Machine, error) {
+	inRead, inWrite, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	outRead, outWrite, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, inRead.Close(), inWrite.Close())
+	}
+	defer inRead.Close() // qemu has its own
+	defer outWrite.Close()
+	m := &Machine{
+		o: o, in: inWrite, out: bufio.NewReader(outRead), cmd: o.command(), ended: make(chan struct{}),
+		closer: func() { inWrite.Close(); outRead.Close() },
+	}
+	m.cmd.Stdin, m.cmd.Stdout, m.cmd.Stderr = inRead, outWrite, os.Stderr
+	started := make(chan error)
+	go func() {
+		// The kernel ends qemu when the thread ends that started it.
+		runtime.LockOSThread()
+		defer close(m.ended)
+		err := m.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = m.cmd.Wait() // it is ended by a signal
+		}
+	}()
+	if err := <-started; err != nil {
+		m.closer()
+		return nil, err
+	}
+	return m, nil
+}
+
+func (o Options) console() string { return filepath.Join(o.Dir, "console.log") }
+
+func (o Options) consoleTail() string {
+	text, err := os.ReadFile(o.console())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-1500):])
+}
+
+func (o Options) command() *exec.Cmd {
+	cmd := exec.Command("qemu-system-x86_64",
+		"-nodefaults", "-no-user-config", "-display", "none", "-nic", "none", "-no-reboot",
+		"-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "2G",
+		"-kernel", o.Disk.Kernel, "-initrd", o.Disk.Initrd, "-append", "root=/dev/vda rw console=ttyS0 panic=-1",
+		// What the machine wrote is in the host's memory and outlives qemu.
+		"-drive", "file="+o.Disk.Image+",format=raw,if=virtio,cache=unsafe,discard=unmap",
+		"-drive", "file="+o.Payload+",format=raw,if=virtio,readonly=on",
+		"-device", "virtio-rng-pci",
+		"-serial", "file:"+o.console(),
+		"-chardev", "stdio,id=shell,signal=off", "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=shell,name=podd",
+	)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true} // ^C is ours to act on
+	return cmd
+}
