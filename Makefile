@@ -5,7 +5,7 @@ BUILD   := go build -trimpath -tags grpcnotrace -ldflags "-s -w -X main.version=
 RACE    := $(shell command -v gcc >/dev/null && echo -race)
 E2E     := go test -tags e2e -count 1 -timeout 25m -p 1 ./cmd/podd/e2e ./runtime/...
 
-.PHONY: help build run stop test unit e2e bench lint golden clean go
+.PHONY: help build run stop test unit e2e vm bench lint golden clean go
 .DEFAULT_GOAL := help
 
 help: ## tell what there is
@@ -41,13 +41,18 @@ unit: go ## unit, golden, property and fuzz tests; other platforms build
 e2e: build ## the promises, on a real containerd
 	$(E2E)
 
+# Emulated, so slow: no part of test. VM=--step=cut takes one step of it.
+vm: go ## in a virtual machine: systemd, cgroup v2 alone, power cuts; 10 to 20 minutes
+	@[ "$$(id -u)" = 0 ] || { echo "make vm makes a disk image, which needs root: sudo make vm"; exit 1; }
+	@go build -o bin/stack ./cmd/stack && exec bin/stack vm --version $(VERSION) $(VM)
+
 bench: build ## speed and memory beside bare CRI calls
 	go run ./cmd/podd/bench --podd bin/podd $(BENCH)
 
 lint: go ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l cmd manifest reconcile runtime server)" || { gofmt -l cmd manifest reconcile runtime server; exit 1; }
-	go vet ./... && go vet -tags e2e ./...
-	go tool staticcheck ./... && go tool staticcheck -tags e2e ./...
+	go vet ./... && go vet -tags e2e,vm ./...
+	go tool staticcheck ./... && go tool staticcheck -tags e2e,vm ./...
 
 golden: go ## rewrite expected outputs; read the diff
 	go test ./... -update

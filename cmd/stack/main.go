@@ -1,6 +1,7 @@
 // Command stack starts and removes a private container runtime for trying
 // podd out: containerd, runc and CNI plugins that share nothing with another
-// runtime of the machine. `make run` and `make stop` call it.
+// runtime of the machine. `make run` and `make stop` call it. `make vm` has it run
+// tests in a virtual machine.
 package main
 
 import (
@@ -15,10 +16,11 @@ import (
 )
 
 var grammar struct {
-	Run   run   `cmd:"" help:"Build podd, bring the runtime up and run podd on it."`
-	Up    up    `cmd:"" help:"Build what is missing and start a runtime that outlives this command."`
-	Down  down  `cmd:"" help:"Remove the runtime and everything it made."`
-	Tools build `cmd:"" help:"Only build the runtime and the test images."`
+	Run   run     `cmd:"" help:"Build podd, bring the runtime up and run podd on it."`
+	Up    up      `cmd:"" help:"Build what is missing and start a runtime that outlives this command."`
+	Down  down    `cmd:"" help:"Remove the runtime and everything it made."`
+	Tools build   `cmd:"" help:"Only build the runtime and the test images."`
+	VM    virtual `cmd:"" name:"vm" help:"Run the tests that need a machine of their own in a virtual one."`
 }
 
 func main() {

@@ -1,0 +1,10 @@
+// Package machine proves podd on a whole machine that is its own: systemd is
+// init and holds the cgroups, containerd and podd are its services, and the
+// power may be cut between two tests.
+//
+//	boot ─▶ TestService, TestSlices, TestStart ─▶ power cut ─▶ boot ─▶ TestAfterCut …
+//
+// The tests have the build tag vm: make vm runs them, in this order, in a
+// virtual machine that it makes (package runtimetest/vm). They change the
+// machine for good and must not run on one that is used for anything else.
+package machine

@@ -1,0 +1,79 @@
+//go:build vm
+
+package machine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// notes is where containers note that they start, a line each, with the boot
+	// they do it in.
+	notes = "/var/lib/machine-test"
+	node  = "podd-vm"
+)
+
+// bare is a pod's name as its manifest has it.
+func bare(name string) string { return strings.TrimSuffix(name, "-"+node) }
+
+// container is a line of a manifest: it notes its start and goes on with script.
+func container(name, script, resources string) string {
+	start := `echo $0 $(cat /proc/sys/kernel/random/boot_id) >>/notes/` + name + `; sync; ` + script
+	return fmt.Sprintf("  - {name: %s, image: podd.test/busybox:1, command: [sh, -c, %q, %s], resources: {%s}, volumeMounts: [{name: notes, mountPath: /notes}]}\n",
+		name, start, name, resources)
+}
+
+const forever = "trap 'exit 0' TERM; sleep 36000 & wait"
+
+// pod is a manifest. more are lines of its spec.
+func pod(name, more string, containers ...string) string {
+	return fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec:\n  terminationGracePeriodSeconds: 2\n  volumes: [{name: notes, hostPath: {path: %s, type: DirectoryOrCreate}}]\n%s  containers:\n%s",
+		name, notes, more, strings.Join(containers, ""))
+}
+
+func file(name string) string { return filepath.Join(manifests, name+".yaml") }
+
+// apply writes manifests, whole, and on the disk.
+func apply(t testing.TB, texts map[string]string) {
+	t.Helper()
+	for name, text := range texts {
+		next := filepath.Join(filepath.Dir(manifests), "next")
+		if err := os.WriteFile(next, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(next, file(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unix.Sync()
+}
+
+func remove(t testing.TB, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := os.Remove(file(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unix.Sync()
+}
+
+// starts counts how often a container has started: in all boots, and in this one.
+func starts(t testing.TB, name string) (all, now int) {
+	t.Helper()
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(notes, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(string(text), "\n"), strings.Count(string(text), strings.TrimSpace(string(boot)))
+}

@@ -1,0 +1,67 @@
+//go:build vm
+
+package machine
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// TestSlices: the runtime's driver is systemd. A pod has a slice with its limits,
+// which systemd knows and keeps, its containers are scopes in it, and nothing of
+// it stays in systemd either.
+func TestSlices(t *testing.T) {
+	apply(t, map[string]string{
+		"burstable": pod("burstable", "", container("burstable", forever, "requests: {cpu: 100m, memory: 16Mi}, limits: {cpu: 300m, memory: 48Mi}")),
+		"exact":     pod("exact", "", container("exact", forever, "limits: {cpu: 200m, memory: 32Mi}")),
+		"idle":      pod("idle", "", container("idle", forever, "")),
+	})
+	pods := untilReady(t, "burstable", "exact", "idle")
+	// What another change of units makes systemd write again, it must know.
+	if _, err := system("systemctl daemon-reload"); err != nil {
+		t.Fatal(err)
+	}
+	now, err := look(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		pod, class string
+		files      map[string]string
+	}{
+		{"burstable", "kubepods-burstable", map[string]string{"cpu.weight": "4", "cpu.max": "30000 100000", "memory.max": "50331648"}},
+		{"exact", "kubepods", map[string]string{"cpu.weight": "8", "cpu.max": "20000 100000", "memory.max": "33554432"}},
+		{"idle", "kubepods-besteffort", map[string]string{"cpu.weight": "1", "cpu.max": "max 100000", "memory.max": "max"}},
+	} {
+		at := slice(tt.class, pods[tt.pod].Pod)
+		for file, want := range tt.files {
+			text, err := os.ReadFile(filepath.Join(at, file))
+			if got := strings.TrimSpace(string(text)); err != nil || got != want {
+				t.Errorf("%s of %s: %q, %v; want %q", file, tt.pod, got, err, want)
+			}
+		}
+		for _, id := range []string{now.runs[tt.pod], now.runs[tt.pod+"/"+tt.pod]} {
+			if _, err := os.Stat(filepath.Join(at, "cri-containerd-"+id+".scope")); err != nil {
+				t.Errorf("%s: %v", tt.pod, err)
+			}
+		}
+		if state, err := system("systemctl is-active " + filepath.Base(at)); err != nil {
+			t.Errorf("systemd says of the slice of %s: %s, %v", tt.pod, state, err)
+		}
+	}
+	remove(t, "burstable", "exact", "idle")
+	untilClean(t)
+}
+
+// slice is the cgroup of a pod in a class.
+func slice(class string, pod *v1.Pod) string {
+	name := class + "-pod" + strings.ReplaceAll(string(pod.UID), "-", "_") + ".slice"
+	if class != "kubepods" {
+		class = "kubepods.slice/" + class
+	}
+	return filepath.Join("/sys/fs/cgroup", class+".slice", name)
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"podd/runtime/runtimetest/stack/tools"
+	"podd/runtime/runtimetest/vm"
+)
+
+// virtual runs the tests that need a machine of their own, in a virtual one.
+type virtual struct {
+	Dir     string        `default:".run/vm" help:"Where the machine's disk and the logs are."`
+	Version string        `help:"Version to stamp."`
+	Step    string        `help:"Only steps with this in their name."`
+	Limit   time.Duration `default:"40m" help:"How long one step may take."`
+}
+
+// Run takes the steps, each on the machine as the one before left it. It fails
+// with the first that fails.
+func (v virtual) Run(ctx context.Context) error {
+	if os.Geteuid() != 0 {
+		return errors.New("making a virtual machine's disk needs root; run it with sudo")
+	}
+	p, err := newPlace(v.Dir)
+	if err != nil {
+		return err
+	}
+	turn, err := p.take()
+	if errors.Is(err, errTaken) {
+		return fmt.Errorf("another make vm works in %s", show(p.dir))
+	}
+	if err != nil {
+		return err
+	}
+	defer turn.Close()
+	disk, err := tools.EnsureDisk(ctx, slog.Default())
+	if err != nil {
+		return err
+	}
+	line("disk", "Debian with systemd and cgroup v2", disk.Took)
+	begin := time.Now()
+	h := house{virtual: v, options: vm.Options{Disk: disk, Dir: p.dir, Payload: filepath.Join(p.dir, "payload")}}
+	if err := makePayload(ctx, v.Version, filepath.Join(p.dir, "pack"), h.options.Payload); err != nil {
+		return err
+	}
+	line("payload", "podd, its tests, two runtimes and images", time.Since(begin))
+	defer h.end()
+	if h.options.Disk, err = vm.Copy(ctx, disk, p.dir); err != nil {
+		return err
+	}
+	return h.all(ctx)
+}
+
+// house is where the machine stands: its power is switched here.
+type house struct {
+	virtual
+	options vm.Options
+	machine *vm.Machine // nil: the power is off
+}
+
+// end leaves the logs.
+func (h *house) end() {
+	h.cut()
+	os.Remove(h.options.Payload) // the next run makes its own anyway
+	os.Remove(filepath.Join(h.options.Dir, "disk"))
+}
+
+func (h *house) cut() {
+	if h.machine != nil {
+		h.machine.Cut()
+		h.machine = nil
+	}
+}
+
+func (h *house) all(ctx context.Context) error {
+	for _, s := range steps {
+		if !strings.Contains(s.name, h.Step) {
+			continue
+		}
+		if err := h.take(ctx, s); err != nil {
+			return fmt.Errorf("step %s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// take takes one step; the power is on before it, and is cut after it if the
+// step says so.
+func (h *house) take(ctx context.Context, s step) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, h.Limit, fmt.Errorf("it took longer than %s", h.Limit))
+	defer cancel()
+	if h.machine == nil {
+		begin := time.Now()
+		m, err := vm.Boot(ctx, h.options)
+		if err != nil {
+			return err
+		}
+		h.machine = m
+		line("boot", "", time.Since(begin))
+	}
+	begin := time.Now()
+	if err := h.run(ctx, s); err != nil {
+		return err
+	}
+	line("test", s.name+": "+s.about, time.Since(begin))
+	if s.cut {
+		h.cut()
+		line("cut", "the power", 0)
+	}
+	return nil
+}
+
+// run runs a step's test binary and keeps what it says in a file; after a failure
+// its end is told.
+func (h *house) run(ctx context.Context, s step) error {
+	file := filepath.Join(h.options.Dir, s.name+".log")
+	log, err := os.Create(file)
+	if err != nil {
+		return fmt.Errorf("opening the log: %w", err)
+	}
+	defer log.Close()
+	var said bytes.Buffer
+	code, err := h.machine.Run(ctx, s.command(h.Limit), io.MultiWriter(log, &said))
+	if err == nil && code != 0 {
+		err = fmt.Errorf("exit code %d", code)
+	}
+	if err != nil {
+		return fmt.Errorf("%w; all that it said is in %s, which ends with\n%s", err, show(file), lastLines(said.Bytes(), 40))
+	}
+	return nil
+}

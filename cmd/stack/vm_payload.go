@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+
+	"podd/runtime/runtimetest/stack/tools"
+)
+
+// payload is where the machine sees what it is given.
+const payload = "/payload"
+
+// payloadSize is a limit; the image has holes.
+const payloadSize = "1G"
+
+// makePayload makes the image of all that is run in the machine: podd, the test
+// binaries and both runtimes.
+func makePayload(ctx context.Context, version, dir, image string) error {
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
+		return err
+	}
+	stamp := "-s -w -X main.version=" + version
+	for _, args := range [][]string{
+		{"build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", stamp, "-o", filepath.Join(dir, "podd"), "./cmd/podd"},
+		{"test", "-c", "-tags", "e2e", "-ldflags", "-s -w", "-o", filepath.Join(dir, "e2e.test"), "./cmd/podd/e2e"},
+		{"test", "-c", "-tags", "vm", "-ldflags", "-s -w", "-o", filepath.Join(dir, "machine.test"), "./cmd/podd/e2e/machine"},
+	} {
+		build := exec.CommandContext(ctx, "go", args...)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("building for the machine: %w: %s", err, out)
+		}
+	}
+	p := packer{dir: dir, dirs: map[string]string{}}
+	for _, flavor := range []tools.Flavor{tools.Pinned, tools.Debian} {
+		if err := p.runtime(ctx, flavor); err != nil {
+			return fmt.Errorf("packing runtime %s for the machine: %w", flavor, err)
+		}
+	}
+	if err := tools.MakeImage(ctx, "payload", dir, image, payloadSize); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+// packer copies directories of programs, each once.
+type packer struct {
+	dir  string
+	dirs map[string]string // where each is in the machine
+}
+
+// runtime packs a runtime and its images, and a description of them for
+// tools.GivenEnv.
+func (p packer) runtime(ctx context.Context, flavor tools.Flavor) error {
+	set, err := tools.Ensure(ctx, tools.Options{Flavor: flavor, Log: slog.Default()})
+	if err != nil {
+		return err
+	}
+	for _, file := range []*string{&set.Containerd, &set.Ctr, &set.Runc, &set.Images} {
+		in, err := p.place(filepath.Dir(*file))
+		if err != nil {
+			return err
+		}
+		*file = filepath.Join(in, filepath.Base(*file))
+	}
+	if set.CNI, err = p.place(set.CNI); err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(set, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(p.dir, string(flavor)+".json"), data, 0o644)
+}
+
+// place copies a directory, unless that is done, and says where the machine
+// sees it.
+func (p packer) place(from string) (string, error) {
+	if in, ok := p.dirs[from]; ok {
+		return in, nil
+	}
+	name := "programs-" + strconv.Itoa(len(p.dirs))
+	p.dirs[from] = filepath.Join(payload, name)
+	return p.dirs[from], os.CopyFS(filepath.Join(p.dir, name), os.DirFS(from))
+}
