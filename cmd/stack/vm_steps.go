@@ -19,8 +19,14 @@ type step struct {
 // onCgroups are the end-to-end tests whose outcome cgroups or init decide.
 const onCgroups = "^(TestCgroups|TestFullNode|TestPodResources|TestEnv.*|TestTellsSystemd)$"
 
+// onCrashes are those in which containers, sandboxes and podd die.
+const onCrashes = "^(TestKilledContainerRunsAgain|TestLostSandboxIsReplaced|TestTerminationGoesOnAfterKill)$"
+
+// steps are taken in this order, on one disk.
 var steps = []step{
 	{name: "cgroupfs", about: "cgroup v2 with the driver cgroupfs", binary: "e2e.test", only: onCgroups},
+	{name: "debian", about: "the same on Debian's containerd", binary: "e2e.test", runtime: "debian", only: onCgroups},
+	{name: "crash", about: "what dies comes back, on cgroup v2", binary: "e2e.test", only: onCrashes},
 	{name: "service", about: "podd as a service of systemd", binary: "machine.test", only: "^TestService$"},
 	{name: "slices", about: "the driver systemd", binary: "machine.test", only: "^TestSlices$"},
 	{name: "start", about: "pods run, and one has finished", binary: "machine.test", only: "^TestStart$", cut: true},

@@ -38,11 +38,17 @@ type values struct {
 	Bin   string
 }
 
-// install installs containerd and podd as services and starts containerd. Where
-// that was done it waits for containerd.
+// installed is there once install is done.
+const installed = "/etc/machine-test"
+
+// install installs containerd and podd as services and starts containerd, unless
+// that was done before the power was cut.
 func install() error {
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
 		return fmt.Errorf("these tests change the machine they run on and need systemd; run make vm: %w", err)
+	}
+	if _, err := os.Stat(installed); err == nil {
+		return nil
 	}
 	set, err := tools.Ensure(context.Background(), tools.Options{})
 	if err != nil {
@@ -70,7 +76,7 @@ func install() error {
 			return fmt.Errorf("installing: %w", err)
 		}
 	}
-	return nil
+	return os.WriteFile(installed, nil, 0o644)
 }
 
 func (v values) write(name, to string) error {

@@ -14,7 +14,8 @@
 //
 // Everything is made in a directory of its own and renamed into place, so
 // what exists is complete and a second run costs nothing. Nothing is put
-// into the system but the Debian packages of toRun and toBuild, if missing.
+// into the system but the Debian packages of toRun, toBuild and, for EnsureDisk,
+// toVirtualize, if missing.
 package tools
 
 import (
