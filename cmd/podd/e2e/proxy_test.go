@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path"
+	"slices"
 	"path/filepath"
 	"sync"
 
@@ -98,6 +99,11 @@ func (p *proxy) record() []call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]call(nil), p.calls...)
+}
+
+// made tells whether a call was made since the last onCall.
+func (p *proxy) made(c call) bool {
+	return slices.ContainsFunc(p.record(), func(was call) bool { return was.String() == c.String() })
 }
 
 // starting says that the runtime is just starting a container.
