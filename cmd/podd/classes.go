@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"reflect"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/reconcile"
+	"podd/reconcile/plan"
 	"podd/reconcile/render"
 )
 
@@ -76,21 +79,32 @@ func request(r *reconcile.Report) int64 {
 	return render.ClassRequest(r.Pod)
 }
 
-// run works until ctx is done. A failure is told once until it is another one.
+// run works until ctx is done. What fails is tried again, and told once until it
+// is another failure.
 func (k *classKeeper) run(ctx context.Context) error {
-	written, failed := map[string]render.Cgroup{}, ""
+	written, failed, tries := map[string]render.Cgroup{}, "", 0
+	again := time.NewTimer(0)
+	defer again.Stop()
+	<-again.C
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-k.wake:
+		case <-again.C:
 		}
-		if err := k.write(written); err == nil {
-			failed = ""
-		} else if err.Error() != failed {
+		err := k.write(written)
+		if err == nil {
+			failed, tries = "", 0
+			again.Stop()
+			continue
+		}
+		if err.Error() != failed {
 			failed = err.Error()
-			k.log.Warn("pods are not limited together as they should be", "err", err)
+			k.log.Warn("pods are not limited together as they should be; podd tries again", "err", err)
 		}
+		tries++
+		again.Reset(plan.RetryDelay(tries))
 	}
 }
 
@@ -99,14 +113,16 @@ func (k *classKeeper) write(written map[string]render.Cgroup) error {
 	k.mu.Lock()
 	want := render.ClassCgroups(k.node, k.total)
 	k.mu.Unlock()
+	var errs []error
 	for _, c := range want {
 		if reflect.DeepEqual(written[c.Parent], c) {
 			continue
 		}
 		if err := k.limit(c); err != nil {
-			return err
+			errs = append(errs, err)
+			continue
 		}
 		written[c.Parent] = c
 	}
-	return nil
+	return errors.Join(errs...)
 }

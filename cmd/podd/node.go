@@ -64,10 +64,11 @@ func amounts(cfg *config.Config) (capacity, allocatable render.Resources, err er
 		return capacity, allocatable, err
 	}
 	capacity = render.Resources{MilliCPU: int64(runtime.NumCPU()) * 1000, Memory: memory, Pids: mostPids("/proc/sys/kernel")}
-	allocatable, err = withoutReserved(capacity, cfg.Reserved)
+	var huge int64
 	for _, n := range hugePages("/sys/kernel/mm/hugepages") {
-		allocatable.Memory -= n
+		huge += n
 	}
+	allocatable, err = withoutReserved(capacity, cfg.Reserved, huge)
 	return capacity, allocatable, err
 }
 
@@ -96,13 +97,13 @@ func limitsOf(cfg *config.Config, allocatable render.Resources) plan.Limits {
 }
 
 // withoutReserved is what is left for pods; 0 of what is not known.
-func withoutReserved(capacity render.Resources, reserved v1.ResourceList) (render.Resources, error) {
+func withoutReserved(capacity render.Resources, reserved v1.ResourceList, huge int64) (render.Resources, error) {
 	left := capacity
 	left.MilliCPU -= reserved.Cpu().MilliValue()
-	left.Memory -= reserved.Memory().Value()
+	left.Memory -= reserved.Memory().Value() + huge
 	if left.MilliCPU <= 0 || left.Memory <= 0 {
-		return left, fmt.Errorf("kubeReserved and systemReserved, cpu %s and memory %s, leave nothing for pods on a machine of %d cpus and %d MiB",
-			reserved.Cpu(), reserved.Memory(), capacity.MilliCPU/1000, capacity.Memory>>20)
+		return left, fmt.Errorf("kubeReserved and systemReserved, cpu %s and memory %s, and huge pages of %d MiB leave nothing for pods on a machine of %d cpus and %d MiB",
+			reserved.Cpu(), reserved.Memory(), huge>>20, capacity.MilliCPU/1000, capacity.Memory>>20)
 	}
 	if pid, ok := reserved["pid"]; ok && capacity.Pids > 0 {
 		left.Pids = max(capacity.Pids-pid.Value(), 1)

@@ -29,7 +29,13 @@ func needOf(p *manifest.Pod, limits Amounts) Amounts {
 	return n
 }
 
+// mostAmount is beyond any machine; a thousand of them can be summed up.
+const mostAmount = 1 << 52
+
 func amountOf(name v1.ResourceName, q resource.Quantity) int64 {
+	if q.CmpInt64(mostAmount/1000) > 0 && name == v1.ResourceCPU || q.CmpInt64(mostAmount) > 0 {
+		return mostAmount
+	}
 	if name == v1.ResourceCPU {
 		return q.MilliValue()
 	}
@@ -77,12 +83,8 @@ func heldShares(claimants []Claimant, limits Amounts) *shares {
 	return s
 }
 
-// held is what the name has already. Of what ran before podd came, and is wanted,
-// it has all that it wants.
+// held is what the name has already.
 func (c *Claimant) held(limits Amounts) Amounts {
-	if c.Present && len(c.Holds) == 0 && c.Wants != nil {
-		return needOf(c.Wants, limits)
-	}
 	n := Amounts{}
 	for _, p := range c.Holds {
 		n = n.most(needOf(p, limits))

@@ -43,7 +43,10 @@ func TestAmounts(t *testing.T) {
 		"runs and stays":                    {claim(a, big, big), claim(b, half, half), Admit},
 		"runs and shrinks":                  {claim(a, big, big), claim(b, small, half), Admit},
 		"runs and grows":                    {claim(a, half, half), claim(b, big, half), Reject},
-		"ran before podd came":              {claim(a, big, big), Claimant{Key: b, Wants: half, Present: true}, Admit},
+		"something is left of it":           {claim(a, big, big), Claimant{Key: b, Wants: half, Present: true}, Reject},
+		"absurd memory beside another":      {claim(a, small, small), claim(b, asking(t, "x", "1m", "8Ei")), Reject},
+		"absurd cpu":                        {claim(a, small, small), claim(b, asking(t, "x", "18446744073709552", "1Mi")), Reject},
+		"more than absurd":                  {claim(a, small, small), claim(b, asking(t, "x", "100E", "100Ei")), Reject},
 		"finished":                          {Claimant{Key: a, Wants: big, Rests: true}, claim(b, half), Admit},
 	}
 	for name, tt := range tests {
