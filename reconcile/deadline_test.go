@@ -5,6 +5,9 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"podd/reconcile"
+	"podd/reconcile/plan"
 )
 
 // TestDeadline: a pod that takes too long has failed, though podd was away for most
@@ -37,5 +40,31 @@ containers: [{name: app, image: "web:1", lifecycle: {preStop: {sleep: {seconds: 
 		failed()
 		m.restart()
 		failed()
+	})
+}
+
+// TestDeadlineWaits: what waits for a place on the node uses no time up.
+func TestDeadlineWaits(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.options = func(o *reconcile.Options) { o.Limits.MaxPods = 1 }
+		web := pod(t, "web", `containers: [{name: app, image: "web:1"}]`)
+		job := pod(t, "job", `restartPolicy: Never
+activeDeadlineSeconds: 60
+containers: [{name: app, image: "web:1"}]`)
+		m.start()
+		m.want(web)
+		m.settle()
+		m.want(web, job)
+		m.pass(2 * time.Minute)
+		if r := m.report("job"); r.Decision.Reason != "OutOfpods" {
+			t.Fatalf("job: %s", r.Decision)
+		}
+		m.want(job)
+		m.pass(40 * time.Second)
+		m.is("job 0 ready", "job/app 0 running")
+		m.pass(time.Minute)
+		if r := m.report("job"); r.Finished == nil || r.Finished.Reason != plan.DeadlineExceeded {
+			t.Errorf("job: %s", r.Decision)
+		}
 	})
 }

@@ -48,6 +48,6 @@ func (w *worker) resizeAnew(p *manifest.Pod) {
 		w.container(name, func(c *plan.ContainerHistory) { c.Resize.Until = time.Time{} })
 	}
 	if w.in.Evict = nil; !h.Finished.Of(p) {
-		h.Finished = nil
+		h.Finished, h.StartTime = nil, time.Now()
 	}
 }

@@ -30,7 +30,8 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	}
 	if err := w.commit(d); err != nil {
 		// Without the memory of its end the pod might run again: hold still.
-		d.Actions, d.Problem, d.Why = nil, true, err.Error()
+		d.Actions = slices.DeleteFunc(d.Actions, func(a plan.Action) bool { return w.flights[a.Subject()].action == nil })
+		d.Problem, d.Why = true, err.Error()
 		d.Wake = now.Add(plan.RetryDelay(1))
 	}
 	w.cancelUnnamed(d)

@@ -22,6 +22,9 @@ func (w *worker) obey(o order) {
 			w.lookAgain()
 		}
 	}
+	if w.in.Verdict.Answer != plan.Admit && o.verdict.Answer == plan.Admit && len(w.in.Observed) == 0 {
+		w.in.History.StartTime = time.Now() // it only waited until now
+	}
 	w.in.Certain, w.in.Verdict, w.in.Node, w.in.Hurry = o.certain, o.verdict, o.node, o.hurry
 	w.in.Node.Reachable = o.node.Reachable && w.looked
 	if o.evict != nil {
@@ -61,9 +64,11 @@ func (w *worker) begin(p *manifest.Pod) {
 	if j, ok := w.past[p.UID]; ok && j.Hash == p.Hash {
 		h.Probed, h.Sizes = j.Probed, j.Sizes
 		if j.Finished.Of(p) {
-			h.Finished = j.Finished
+			fin := *j.Finished
+			fin.At = anchored(fin.At, h.StartTime)
+			h.Finished = &fin
 		}
-		if !j.StartTime.IsZero() {
+		if !j.StartTime.IsZero() && (j.Finished == nil || h.Finished != nil) {
 			h.StartTime = anchored(j.StartTime, h.StartTime)
 		}
 		for name, e := range j.Containers {

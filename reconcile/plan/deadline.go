@@ -6,11 +6,11 @@ import "time"
 // it.
 const DeadlineExceeded = "DeadlineExceeded"
 
-// deadline is when the pod fails by activeDeadlineSeconds, counted from when podd
-// first acted on it, restarts of podd and of containers included; zero: never.
+// deadline is when the pod fails by activeDeadlineSeconds, counted from when it
+// was admitted, restarts of podd and of containers included; zero: never.
 func (f *facts) deadline() time.Time {
 	p := f.in.Desired
-	if p == nil || p.Spec.Spec.ActiveDeadlineSeconds == nil || f.in.History.StartTime.IsZero() {
+	if p == nil || p.Spec.Spec.ActiveDeadlineSeconds == nil || f.in.History.StartTime.IsZero() || f.notAdmitted() && f.cur == nil {
 		return time.Time{}
 	}
 	return f.in.History.StartTime.Add(Grace(*p.Spec.Spec.ActiveDeadlineSeconds))

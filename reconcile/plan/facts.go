@@ -36,6 +36,8 @@ type member struct {
 	// last is its newest record in cur; nil when there is none.
 	last *runtime.Container
 	hist ContainerHistory
+	// again says that last was ended to be started anew.
+	again bool
 	// started says that it ran at least once in cur.
 	started bool
 	// attempt is the number of its next start.
@@ -159,6 +161,9 @@ func (f *facts) member(c *v1.Container, kind Kind) member {
 			}
 		}
 	}
+	if m.last != nil {
+		m.again = f.in.History.Endings[m.last.ID].Again
+	}
 	return m
 }
 
@@ -200,7 +205,7 @@ func (f *facts) completed(m *member) bool {
 }
 
 func (m *member) restartAsked() bool {
-	return m.last != nil && m.hist.RestartID == m.last.ID
+	return m.last != nil && m.hist.RestartID == m.last.ID || m.again && m.is(runtime.Exited)
 }
 
 // initSatisfied tells whether the ones after m may start as far as m goes.

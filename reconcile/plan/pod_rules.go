@@ -52,13 +52,24 @@ func init() {
 	}
 }
 
-func (f *facts) hold(*Decision) {}
+func (f *facts) hold(d *Decision) { f.keepHooks(d) }
+
+// keepHooks goes on with what cannot be made half: whoever gives a hook up has it
+// made again.
+func (f *facts) keepHooks(d *Decision) {
+	for _, subject := range slices.Sorted(maps.Keys(f.in.InFlight)) {
+		if a, ok := f.in.InFlight[subject].(PreStop); ok {
+			d.do(a)
+		}
+	}
+}
 
 // waitRuntime begins nothing, and gives nothing up that may yet come right: a
 // list that took too long is no reason to pull an image anew.
 func (f *facts) waitRuntime(d *Decision) {
 	d.Why = f.in.Node.Message
 	if f.in.Desired == nil {
+		f.keepHooks(d)
 		return
 	}
 	for _, subject := range slices.Sorted(maps.Keys(f.in.InFlight)) {

@@ -104,3 +104,19 @@ func TestStopKeepsItsReason(t *testing.T) {
 		t.Errorf("the next one has its own reason\n%s", d)
 	}
 }
+
+// TestHookGoesOn: a preStop hook under way is not given up, and made again, since
+// podd cannot see or is not sure.
+func TestHookGoesOn(t *testing.T) {
+	hook := PreStop{Container: "app", ID: "c", Grace: time.Second}
+	pull := EnsureImage{Container: "app", Image: "i"}
+	for name, in := range map[string]Input{
+		"the runtime does not answer": {Certain: true},
+		"a source is not complete":    {Node: Node{Reachable: true, Ready: true}},
+	} {
+		in.InFlight, in.Now = map[string]Action{hook.Subject(): hook, pull.Subject(): pull}, time.Now()
+		if d := Next(in); len(d.Actions) != 1 || d.Actions[0] != Action(hook) {
+			t.Errorf("%s: %s names %v", name, d.Rule, d.Actions)
+		}
+	}
+}

@@ -10,8 +10,8 @@ import (
 	"net"
 	"os"
 	"path"
-	"slices"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"google.golang.org/grpc"
