@@ -32,6 +32,18 @@ func amount(list v1.ResourceList, name v1.ResourceName) string {
 	return q.String()
 }
 
+// OfSize is what a size says is requested; what is no amount is not.
+func OfSize(size string) v1.ResourceRequirements {
+	r := v1.ResourceRequirements{Requests: v1.ResourceList{}}
+	for name, both := range parseSize(size) {
+		request, _, _ := strings.Cut(both, "/")
+		if q, err := resource.ParseQuantity(request); err == nil && q.Sign() > 0 {
+			r.Requests[name] = q
+		}
+	}
+	return r
+}
+
 // PodSize is the size of a pod as a whole.
 func (p *Pod) PodSize() string {
 	return SizeOf(v1.ResourceRequirements{Requests: PodRequests(&p.Spec.Spec), Limits: PodLimits(&p.Spec.Spec)})

@@ -67,3 +67,15 @@ func TestSized(t *testing.T) {
 		t.Errorf("%v differ", got)
 	}
 }
+
+func TestOfSize(t *testing.T) {
+	r := manifest.OfSize("cpu=100m/1 memory=32Mi/ gpu=x/1")
+	if got := manifest.SizeOf(r); got != "cpu=100m/ memory=32Mi/" || len(r.Requests) != 2 {
+		t.Errorf("got %s, %v", got, r.Requests)
+	}
+	for _, text := range []string{"", "/", "cpu=-1/", "cpu", "memory=x/x"} {
+		if r := manifest.OfSize(text); len(r.Requests) > 0 {
+			t.Errorf("%q asks for %v", text, r.Requests)
+		}
+	}
+}

@@ -144,10 +144,12 @@ func strangers(observed []runtime.Incarnation, known []*manifest.Pod) []*manifes
 	return all
 }
 
-// stranger is as much of a version's manifest as its containers tell.
+// stranger is as much of a version's manifest as its sandbox and containers tell.
 func stranger(inc *runtime.Incarnation) *manifest.Pod {
 	p := &manifest.Pod{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationHash], Spec: &v1.Pod{}}
 	p.Origin.Path = "an earlier version"
+	size := manifest.OfSize(inc.Annotations[runtime.AnnotationSize])
+	p.Spec.Spec.Resources = &size
 	for i := range inc.Containers {
 		c := v1.Container{Name: inc.Containers[i].Name}
 		// What does not decode was not written by podd and claims nothing.

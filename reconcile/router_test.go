@@ -607,3 +607,28 @@ func TestManyNames(t *testing.T) {
 		}
 	})
 }
+
+// TestStrangersClaim: what runs of a version that no manifest has any more keeps
+// its part of the node until it is gone, also for a podd that starts anew.
+func TestStrangersClaim(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.options = func(o *reconcile.Options) { o.Limits.Amounts = plan.Amounts{v1.ResourceMemory: 1 << 30} }
+		big := func(name, command string) *manifest.Pod {
+			return pod(t, name, `terminationGracePeriodSeconds: 60
+containers: [{name: app, image: "web:1", command: `+command+`, resources: {requests: {memory: 800Mi}}}]`)
+		}
+		m.start()
+		m.want(big("old", "[sleep, inf]"))
+		m.settle()
+		m.want()
+		m.pass(time.Second)
+		m.restart()
+		m.want(big("new", "[web]"))
+		m.pass(20 * time.Second)
+		if r := m.report("new"); r.Decision.Reason != "OutOfmemory" {
+			t.Errorf("new: %s\n%s", r.Decision, m.story())
+		}
+		m.pass(time.Minute)
+		m.is("new 0 ready", "new/app 0 running")
+	})
+}
