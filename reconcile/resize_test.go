@@ -245,3 +245,24 @@ func TestResizeWithoutRoom(t *testing.T) {
 		m.is("third 0 ready", "third/app 0 running", "web 0 ready", "web/app 0 exited 1", "web/app 1 running")
 	})
 }
+
+// TestSizeOutlivesSandbox: what is not admitted is not given because a new sandbox
+// has no container yet that tells of the old size.
+func TestSizeOutlivesSandbox(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.options = func(o *reconcile.Options) {
+			o.Limits = plan.Limits{Amounts: plan.Amounts{v1.ResourceMemory: 256 << 20}}
+		}
+		m.start()
+		m.want(sizedPod(t, "web", "64Mi", ""))
+		m.settle()
+		m.want(sizedPod(t, "web", "1Gi", ""))
+		m.settle()
+		m.Inject(runtimetest.Fault{Method: "CreateContainer", Nth: 1, Err: errors.New("not now")})
+		m.KillSandbox(m.report("web").Observed[0].ID)
+		m.settle()
+		if got := m.memoryOf("web"); got != 64<<20 {
+			t.Errorf("it has %d bytes\n%s", got, m.story())
+		}
+	})
+}

@@ -20,6 +20,7 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	}
 	w.forgetStopped()
 	w.in.Now = now
+	w.in.History.Allocated = w.in.AllocatedSizes()
 	w.in.InFlight = w.inFlight()
 	d := plan.Next(w.in)
 	news = news || d.Succeed || d.Finished != nil || d.Stopping != nil

@@ -142,6 +142,9 @@ type History struct {
 	// Sizes are those that containers and sandboxes were given after they were
 	// made, by ID; see runtime.AnnotationSize.
 	Sizes map[string]string
+	// Allocated are the sizes that containers had when the node began to admit no
+	// more, by name: they hold for one whose records are gone.
+	Allocated map[string]string
 	// ResizePod remembers failures to resize the pod's cgroup.
 	ResizePod Failure
 	// Probed is what is remembered of probes, by container ID.

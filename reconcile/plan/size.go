@@ -18,10 +18,28 @@ import (
 // Allocated is Desired in the sizes that its containers are to have. While a
 // newer version waits, nothing is resized. nil for no Desired.
 func Allocated(in *Input) *manifest.Pod {
-	if in.Desired == nil || in.Successor == nil && in.Verdict.Answer == Admit {
+	if in.Desired == nil || !in.holdsSizes() {
 		return in.Desired
 	}
-	return in.Desired.Sized(Sizes(in.Desired, in.Observed, in.History.Sizes, false))
+	return in.Desired.Sized(in.AllocatedSizes())
+}
+
+// holdsSizes: what is written is not to be given yet.
+func (in *Input) holdsSizes() bool { return in.Successor != nil || in.Verdict.Answer != Admit }
+
+// AllocatedSizes are those that the containers of Desired are to keep, by name,
+// for History.Allocated; nil while they are to have what is written.
+func (in *Input) AllocatedSizes() map[string]string {
+	if in.Desired == nil || !in.holdsSizes() {
+		return nil
+	}
+	sizes := Sizes(in.Desired, in.Observed, in.History.Sizes, false)
+	for name, size := range in.History.Allocated {
+		if _, seen := sizes[name]; !seen {
+			sizes[name] = size
+		}
+	}
+	return sizes
 }
 
 // Actual is Allocated in the sizes that what runs of it has.
