@@ -150,13 +150,16 @@ func TestObjects(t *testing.T) {
 	d.kill()
 	d.remove("web")
 	d.start()
-	d.untilGone("web")
-	if _, err := os.Stat(filepath.Join(d.root(), "pods", string(view.Pod.UID))); !os.IsNotExist(err) {
-		t.Errorf("its directory is left: %v", err)
-	}
-	if left, err := d.mounts(); err != nil || len(left) > 0 {
-		t.Errorf("mounts are left: %v, %v", left, err)
-	}
+	// A podd that has only just begun shows no pod yet.
+	d.eventually("nothing is left of the pod's files", func() error {
+		if _, err := os.Stat(filepath.Join(d.root(), "pods", string(view.Pod.UID))); !os.IsNotExist(err) {
+			return fmt.Errorf("its directory is left: %v", err)
+		}
+		if left, err := d.mounts(); err != nil || len(left) > 0 {
+			return fmt.Errorf("mounts are left: %v, %v", left, err)
+		}
+		return nil
+	})
 }
 
 func TestRestartOnChange(t *testing.T) {
