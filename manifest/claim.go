@@ -91,7 +91,10 @@ func (o *Objects) bind(c *v1.PersistentVolumeClaim) (bound Claim, lack string) {
 			return bound, fmt.Sprintf("names the PersistentVolume %q, which is not beside it", name)
 		}
 		bound.Volume = pv
-		return bound, misfit(pv, c)
+		if text := misfit(pv, c); text != "" {
+			return bound, text
+		}
+		return bound, o.namesake(c, pv)
 	}
 	var fit []*v1.PersistentVolume
 	for _, key := range slices.SortedFunc(maps.Keys(o.Volumes), byName) {
@@ -135,6 +138,17 @@ func (o *Objects) free(pv *v1.PersistentVolume) bool {
 		}
 	}
 	return true
+}
+
+// namesake speaks of another claim that names the volume and could have it: a
+// volume is one claim's, or its data would be another namespace's as well.
+func (o *Objects) namesake(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
+	for _, key := range slices.SortedFunc(maps.Keys(o.Claims), byName) {
+		if other := o.Claims[key]; other != c && other.Spec.VolumeName == pv.Name && misfit(pv, other) == "" {
+			return fmt.Sprintf("names the PersistentVolume %q, as %s does; name one of them in its spec.claimRef", pv.Name, key)
+		}
+	}
+	return ""
 }
 
 // rival speaks of another claim that the volume fits as well.

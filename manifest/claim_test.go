@@ -14,6 +14,10 @@ func claimText(name, more string) string {
 	return fmt.Sprintf("---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: %s}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}%s}\n", name, more)
 }
 
+func shopClaim(name, more string) string {
+	return strings.Replace(claimText(name, more), "metadata: {", "metadata: {namespace: shop, ", 1)
+}
+
 func volumeText(name, more string) string {
 	return fmt.Sprintf("---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: %s, labels: {disk: %s}}\nspec: {accessModes: [ReadWriteOnce, ReadWriteMany], hostPath: {path: /srv}%s}\n", name, name, more)
 }
@@ -38,6 +42,10 @@ func TestBindClaims(t *testing.T) {
 		{claimText("a", ", storageClassName: ''") + volumeText("x", small), "x"},
 		{claimText("a", ", volumeName: x") + volumeText("x", small), "x"},
 		{claimText("a", ", volumeName: z") + volumeText("x", small), `names the PersistentVolume "z"`},
+		{claimText("a", ", volumeName: x") + claimText("b", ", volumeName: x") + volumeText("x", small), `names the PersistentVolume "x", as default/b does`},
+		{claimText("a", ", volumeName: x") + shopClaim("b", ", volumeName: x") + volumeText("x", small), `names the PersistentVolume "x", as shop/b does`},
+		{claimText("a", ", volumeName: x") + shopClaim("b", ", volumeName: x") + volumeText("x", small+", claimRef: {name: a}"), "x"},
+		{claimText("a", ", volumeName: x") + shopClaim("b", ", volumeName: x, volumeMode: Block") + volumeText("x", small), "x"},
 		{claimText("a", ", volumeName: x") + volumeText("x", tiny), "it has 1Mi, and the claim requests 1Gi"},
 		{claimText("a", ", volumeName: x, storageClassName: fast") + volumeText("x", small), `its storageClassName is ""`},
 		{claimText("a", ", volumeName: x, volumeMode: Block") + volumeText("x", small), "its volumeMode is Filesystem"},
