@@ -102,6 +102,7 @@ func TestClaimOutlivesItsPod(t *testing.T) {
 func TestClaimStaysBound(t *testing.T) {
 	top := t.TempDir()
 	own, a, b := claimOf("file", nil), claimOf("file", localVolume("a", top)), claimOf("file", localVolume("b", top))
+	moved := claimOf("file", localVolume("a", t.TempDir()))
 	url := claimOf("https://fleet.example/x", nil)
 	for _, test := range []struct {
 		first, then *holds
@@ -111,6 +112,8 @@ func TestClaimStaysBound(t *testing.T) {
 		{own, a, "has its data in a directory of podd's"},
 		{a, own, `was bound to the PersistentVolume "a"`},
 		{a, b, `would now be to "b"`},
+		{a, claimOf("file", localVolume("a", top+"/")), ""},
+		{a, moved, `PersistentVolume "a" when that led to another path`},
 		{own, url, "another source"}, {url, own, "another source"},
 	} {
 		d, _ := newClaims(t)
@@ -124,6 +127,19 @@ func TestClaimStaysBound(t *testing.T) {
 		if test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || checked == nil) {
 			t.Errorf("got %v and %v, want %s", err, checked, test.want)
 		}
+	}
+}
+
+// TestClaimOfAnOlderRecord: one that tells no path is good for any.
+func TestClaimOfAnOlderRecord(t *testing.T) {
+	d, claims := newClaims(t)
+	records := filepath.Join(d.Claims, boundDir, "default")
+	must(t, os.MkdirAll(records, 0o755))
+	must(t, os.Symlink("file a", filepath.Join(records, "data")))
+	_, err := d.Prepare(t.Context(), claiming(), claimOf("file", localVolume("a", t.TempDir())))
+	must(t, err)
+	if kept, err := claims.List(d.Root); err != nil || len(kept) != 1 || kept[0].Volume != "a" {
+		t.Errorf("%+v, %v", kept, err)
 	}
 }
 

@@ -23,8 +23,9 @@ import (
 //	.bound/<namespace>/<name>    a link that says whose claim it is and to what it is bound
 //	.removed/…                   what is being removed
 //
-// A claim stays with what it was bound to first: a volume that comes or goes
-// with an edit must not put other data, or none, in the place of what is there.
+// A claim stays with what it was bound to first: a volume that comes, goes or
+// leads elsewhere with an edit must not put other data, or none, in the place of
+// what is there.
 // Whoever uses or removes a claim holds a lock on the directory.
 type Claims struct{ Root string }
 
@@ -99,6 +100,8 @@ func (c Claims) verify(claim *manifest.Claim) error {
 	switch {
 	case was.owner != is.owner:
 		return fmt.Errorf("claim %q is that of another source of manifests, whose data is for its own pods alone%s", claim.Name, remove)
+	case was.volume == is.volume && was.path != "" && was.path != is.path:
+		return fmt.Errorf("claim %q was bound to the PersistentVolume %q when that led to another path; write the former%s", claim.Name, is.volume, remove)
 	case was.volume == is.volume:
 		return nil
 	case was.volume == unbound:
@@ -109,23 +112,46 @@ func (c Claims) verify(claim *manifest.Claim) error {
 	return fmt.Errorf("claim %q was bound to the PersistentVolume %q, and would now be to %q%s", claim.Name, was.volume, is.volume, remove)
 }
 
-type boundTo struct{ owner, volume string }
+// boundTo is a record. The path of a volume is a hash, and "" in the records of
+// versions that kept none.
+type boundTo struct{ owner, volume, path string }
 
 func recordOf(claim *manifest.Claim) boundTo {
 	b := boundTo{owner: claim.Owner, volume: unbound}
 	if claim.Owner != manifest.KindFile { // a URL may be long, and is nobody's business
-		sum := sha256.Sum256([]byte(claim.Owner))
-		b.owner = hex.EncodeToString(sum[:16])
+		b.owner = shortHash(claim.Owner)
 	}
 	if claim.Volume != nil {
-		b.volume = claim.Volume.Name
+		b.volume, b.path = claim.Volume.Name, shortHash(pathOf(claim.Volume))
 	}
 	return b
 }
 
+// pathOf is where the data of a volume is. All else of its source may change: it
+// puts no other data there.
+func pathOf(pv *v1.PersistentVolume) string {
+	switch s := &pv.Spec.PersistentVolumeSource; {
+	case s.HostPath != nil:
+		return filepath.Clean(s.HostPath.Path)
+	case s.Local != nil:
+		return filepath.Clean(s.Local.Path)
+	}
+	return ""
+}
+
+func shortHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:16])
+}
+
+func (b boundTo) String() string {
+	return strings.TrimSuffix(b.owner+" "+b.volume+" "+b.path, " ")
+}
+
 func parseRecord(text string) boundTo {
-	owner, volume, _ := strings.Cut(text, " ")
-	return boundTo{owner, volume}
+	owner, rest, _ := strings.Cut(text, " ")
+	volume, path, _ := strings.Cut(rest, " ")
+	return boundTo{owner, volume, path}
 }
 
 // record remembers to what a claim is bound; one that is there was verified.
@@ -141,8 +167,7 @@ func record(dir *beneath.Dir, claim *manifest.Claim) error {
 		return err
 	}
 	defer records.Close()
-	b := recordOf(claim)
-	err = unix.Symlinkat(b.owner+" "+b.volume, records.Fd(), claim.Name)
+	err = unix.Symlinkat(recordOf(claim).String(), records.Fd(), claim.Name)
 	if err == unix.EEXIST {
 		return nil
 	}

@@ -101,10 +101,17 @@ func TestMkdirGivesTheModeAndLeavesWhatIsThere(t *testing.T) {
 	if st.Mode&0o7777 != 0o2777 || st.Gid != 1234 {
 		t.Errorf("mode %o gid %d, want 2777 and 1234", st.Mode&0o7777, st.Gid)
 	}
-	must(t, os.Mkdir(filepath.Join(d.Path(), ".new.half"), 0o700)) // left by a crash
-	made, err := d.Mkdir("half", 0o755, -1)
-	if err != nil || !made {
-		t.Errorf("Mkdir over a half-made directory: made %v, error %v", made, err)
+	must(t, os.Mkdir(filepath.Join(d.Path(), ".new.sub"), 0o700)) // a container's
+	must(t, os.WriteFile(filepath.Join(d.Path(), ".new.sub", "planted"), nil, 0o600))
+	for _, name := range []string{"sub", strings.Repeat("n", unix.NAME_MAX)} {
+		made, err := d.Mkdir(name, 0o777, -1)
+		if left, _ := os.ReadDir(filepath.Join(d.Path(), name)); err != nil || !made || len(left) > 0 {
+			t.Errorf("Mkdir %s: made %v with %v in it, error %v", name, made, left, err)
+		}
+	}
+	must(t, unix.Stat(filepath.Join(d.Path(), ".new.sub"), &st))
+	if st.Mode&0o7777 != 0o700 {
+		t.Errorf("what a container put beside it has mode %o, want 700", st.Mode&0o7777)
 	}
 	must(t, os.Symlink("/etc", filepath.Join(d.Path(), "link")))
 	if _, err := d.Mkdir("link", 0o755, -1); !errors.Is(err, ErrLink) {
