@@ -75,7 +75,7 @@ func TestPrepareAfterACrash(t *testing.T) {
 	d := newDir(t)
 	base := filepath.Join(d.Root, uid, "volumes/kubernetes.io~empty-dir")
 	must(t, os.MkdirAll(filepath.Join(base, "mem"), 0o750))
-	must(t, os.MkdirAll(filepath.Join(base, ".new.disk"), 0o700))
+	must(t, os.MkdirAll(filepath.Join(base, ".new.4F7Q"), 0o700))
 	_, err := d.Prepare(t.Context(), podOf(empty("disk", "", ""), empty("mem", v1.StorageMediumMemory, "")), nil)
 	must(t, err)
 	if n := mountCount(t, filepath.Join(base, "mem")); n != 1 {

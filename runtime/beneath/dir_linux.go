@@ -18,6 +18,7 @@
 package beneath
 
 import (
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
@@ -137,10 +138,11 @@ func (d *Dir) Mkdir(name string, mode uint32, gid int) (made bool, err error) {
 }
 
 // mkdir prepares the directory under a name that no caller uses, so that a
-// crash half-way leaves nothing that looks finished.
+// crash half-way leaves nothing that looks finished, and that no container can
+// have put there before: what is there already is not taken.
 func (d *Dir) mkdir(name string, mode uint32, gid int) error {
-	temp := ".new." + name
-	if err := unix.Mkdirat(d.Fd(), temp, 0o700); err != nil && err != unix.EEXIST {
+	temp := ".new." + rand.Text()
+	if err := unix.Mkdirat(d.Fd(), temp, 0o700); err != nil {
 		return d.pathError("make", name, err)
 	}
 	sub, err := d.SubSameMount(temp)
@@ -160,10 +162,8 @@ func (d *Dir) mkdir(name string, mode uint32, gid int) error {
 	if err == unix.EINVAL { // a file system without that flag, as NFS
 		err = unix.Renameat(d.Fd(), temp, d.Fd(), name)
 	}
-	if err == unix.EEXIST {
-		_ = unix.Unlinkat(d.Fd(), temp, unix.AT_REMOVEDIR) // in nobody's way if it stays
-	}
 	if err != nil {
+		_ = unix.Unlinkat(d.Fd(), temp, unix.AT_REMOVEDIR) // in nobody's way if it stays
 		return d.pathError("make", name, err)
 	}
 	return nil
