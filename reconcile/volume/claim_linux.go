@@ -53,7 +53,7 @@ func (claimed) prepare(ctx context.Context, p *place, v *v1.Volume) (string, err
 	}
 	defer links.Close()
 	path, err := Claims{p.claims}.use(c, p.pod.Spec, links, v.Name)
-	if err != nil || !settles(c) {
+	if err != nil || !settles(c, v.PersistentVolumeClaim) {
 		return path, err
 	}
 	return path, own(ctx, p.pod.Spec, path, links, v.Name)
@@ -100,8 +100,11 @@ func bareOf(err error) error {
 }
 
 // settles says that the files of a claim are given to the pod's group, as those
-// of a hostPath never are.
-func settles(c *manifest.Claim) bool { return c.Volume == nil || c.Volume.Spec.Local != nil }
+// of a hostPath never are. Nor are those that a pod only reads, whoever else uses
+// them.
+func settles(c *manifest.Claim, s *v1.PersistentVolumeClaimVolumeSource) bool {
+	return !s.ReadOnly && (c.Volume == nil || c.Volume.Spec.Local != nil)
+}
 
 // settled ends the name of what says that this was done for a pod.
 const settled = ".settled"
@@ -122,7 +125,8 @@ func own(ctx context.Context, pod *v1.Pod, path string, links *beneath.Dir, name
 	}
 	defer vol.Close()
 	mismatch := s.FSGroupChangePolicy != nil && *s.FSGroupChangePolicy == v1.FSGroupChangeOnRootMismatch
-	if err := vol.Own(ctx, int(*s.FSGroup), mismatch); err != nil {
+	// As the kubelet, podd leaves a read-only file system as it is.
+	if err := vol.Own(ctx, int(*s.FSGroup), mismatch); err != nil && !errors.Is(err, unix.EROFS) {
 		return fmt.Errorf("giving its files to group %d: %w", *s.FSGroup, err)
 	}
 	err = unix.Symlinkat(name, links.Fd(), name+settled)

@@ -210,6 +210,35 @@ func TestClaimIsGivenToTheGroup(t *testing.T) {
 	}
 }
 
+// TestClaimIsNotGivenAway: neither what the pod only reads nor what nobody can
+// change; both are the pod's to use as they are.
+func TestClaimIsNotGivenAway(t *testing.T) {
+	for name, readOnly := range map[string]bool{"the pod reads it only": true, "the file system is read-only": false} {
+		d, _ := newClaims(t)
+		srv := t.TempDir()
+		if !readOnly {
+			must(t, unix.Mount("tmpfs", srv, "tmpfs", 0, ""))
+			t.Cleanup(func() { _ = unix.Unmount(srv, unix.MNT_DETACH) })
+		}
+		file := filepath.Join(srv, "f")
+		must(t, os.WriteFile(file, nil, 0o600))
+		if !readOnly {
+			must(t, unix.Mount("", srv, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+		}
+		pod, gid := claiming(), int64(4321)
+		pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &gid}
+		pod.Spec.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = readOnly
+		if _, err := d.Prepare(t.Context(), pod, claimOf("file", localVolume("a", srv))); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var st unix.Stat_t
+		must(t, unix.Stat(file, &st))
+		if st.Gid == 4321 || st.Mode&0o7777 != 0o600 {
+			t.Errorf("%s: its file has mode %o and group %d", name, st.Mode&0o7777, st.Gid)
+		}
+	}
+}
+
 func TestEphemeralGoesWithItsPod(t *testing.T) {
 	d, _ := newClaims(t)
 	pod := podOf(v1.Volume{Name: "own", VolumeSource: v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{}}})
