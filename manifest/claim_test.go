@@ -116,13 +116,39 @@ func TestClaimDocuments(t *testing.T) {
 		volumeText("x", ""): "spec.capacity[storage]",
 		strings.Replace(volumeText("x", small), "/srv", "srv", 1):                                                 "spec.hostPath.path",
 		strings.Replace(volumeText("x", small), "hostPath: {path: /srv}", "local: {path: /a/../b}", 1):            "spec.local.path",
-		strings.Replace(volumeText("x", small), "hostPath: {path: /srv}", "csi: {driver: d, volumeHandle: h}", 1): "spec",
+		strings.Replace(volumeText("x", small), "hostPath: {path: /srv}", "csi: {driver: d, volumeHandle: h}", 1): "spec.csi",
+		strings.Replace(volumeText("x", small), "hostPath: {path: /srv}, ", "", 1):                                "spec",
+		volumeText("x", small+", local: {path: /a}"):                                                              "spec.local",
+		volumeText("x", small+", nfs: {server: s, path: /a}"):                                                     "spec.nfs",
+		volumeText("x", small+", mountOptions: [noexec]"):                                                         "spec.mountOptions",
+		volumeText("x", small+", volumeAttributesClassName: gold"):                                                "spec.volumeAttributesClassName",
+		volumeText("x", small+", persistentVolumeReclaimPolicy: Keep"):                                            "spec.persistentVolumeReclaimPolicy",
+		claimText("a", ", volumeAttributesClassName: gold"):                                                       "spec.volumeAttributesClassName",
 		strings.Replace(volumeText("x", small), "metadata: {", "metadata: {namespace: a, ", 1):                    "metadata.namespace",
 		volumeText("x", small+", volumeMode: Block"):                                                              "spec.volumeMode",
 	} {
 		f := manifest.Decode([]byte(text), manifest.Options{})
 		if len(f.Problems) != 1 || f.Problems[0].Field != want || !f.Refused() {
 			t.Errorf("%s\nwant one problem about %s: %v", text, want, f.Problems)
+		}
+	}
+}
+
+// TestVolumeWarnings: what is taken and not done is told.
+func TestVolumeWarnings(t *testing.T) {
+	for more, want := range map[string]string{
+		", persistentVolumeReclaimPolicy: Retain":                                                             "",
+		", persistentVolumeReclaimPolicy: Delete":                                                             "spec.persistentVolumeReclaimPolicy",
+		", persistentVolumeReclaimPolicy: Recycle":                                                            "spec.persistentVolumeReclaimPolicy",
+		", nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}": "spec.nodeAffinity",
+	} {
+		f := manifest.Decode([]byte(volumeText("x", small+more)), manifest.Options{})
+		got := ""
+		for _, p := range f.Problems {
+			got += p.Field
+		}
+		if got != want || f.Refused() {
+			t.Errorf("%s: want one warning about %q: %v", more, want, f.Problems)
 		}
 	}
 }

@@ -9,10 +9,11 @@ import (
 
 // object decodes a document beside the pods into meta's owner. It returns its
 // key, and false when the document was refused.
-func (d *decoder) object(v value, kind string, s *shape, into any, meta *metav1.ObjectMeta, validate func() field.ErrorList) (ObjectRef, bool) {
+func (d *decoder) object(v value, kind string, s *shape, into any, meta *metav1.ObjectMeta, validate func(*notes) field.ErrorList) (ObjectRef, bool) {
 	n := d.notes(v)
 	v.index(s, n)
-	n.unmarshal(s.check(v.tree, "", n), into)
+	known := s.check(v.tree, "", n)
+	n.unmarshal(known, into)
 	n.invalid(validateMeta(meta))
 	ref := ObjectRef{kind, keyOf(meta.Namespace, meta.Name)}
 	if kind == kindVolume {
@@ -22,7 +23,10 @@ func (d *decoder) object(v value, kind string, s *shape, into any, meta *metav1.
 		ref.Namespace = ""
 	}
 	meta.Namespace = ref.Namespace
-	n.invalid(validate())
+	n.invalid(validate(n))
+	if rules := servedObjects()[kind]; rules != nil {
+		rules.walk(known, s, "", n)
+	}
 	if first, taken := d.file.Objects.Origins[ref]; taken {
 		n.fail("metadata.name", "%s is already at %s; remove one", ref, first)
 	}
@@ -36,7 +40,7 @@ func (d *decoder) object(v value, kind string, s *shape, into any, meta *metav1.
 
 func (d *decoder) configMap(v value) {
 	c := &v1.ConfigMap{}
-	ref, ok := d.object(v, "ConfigMap", configShape(), c, &c.ObjectMeta, func() field.ErrorList {
+	ref, ok := d.object(v, "ConfigMap", configShape(), c, &c.ObjectMeta, func(*notes) field.ErrorList {
 		return validateData(c.Data, c.BinaryData, "binaryData")
 	})
 	if ok {
@@ -48,7 +52,7 @@ func (d *decoder) configMap(v value) {
 // apiserver does.
 func (d *decoder) secret(v value) {
 	s := &v1.Secret{}
-	ref, ok := d.object(v, "Secret", secretShape(), s, &s.ObjectMeta, func() field.ErrorList {
+	ref, ok := d.object(v, "Secret", secretShape(), s, &s.ObjectMeta, func(*notes) field.ErrorList {
 		for key, text := range s.StringData {
 			put(&s.Data, key, []byte(text))
 		}
@@ -65,7 +69,7 @@ func (d *decoder) secret(v value) {
 
 func (d *decoder) claim(v value) {
 	c := &v1.PersistentVolumeClaim{}
-	ref, ok := d.object(v, "PersistentVolumeClaim", claimShape(), c, &c.ObjectMeta, func() field.ErrorList {
+	ref, ok := d.object(v, "PersistentVolumeClaim", claimShape(), c, &c.ObjectMeta, func(*notes) field.ErrorList {
 		setClaimDefaults(c)
 		return validateClaim(&c.Spec, field.NewPath("spec"))
 	})
@@ -76,8 +80,9 @@ func (d *decoder) claim(v value) {
 
 func (d *decoder) volume(v value) {
 	pv := &v1.PersistentVolume{}
-	ref, ok := d.object(v, kindVolume, volumeShape(), pv, &pv.ObjectMeta, func() field.ErrorList {
+	ref, ok := d.object(v, kindVolume, volumeShape(), pv, &pv.ObjectMeta, func(n *notes) field.ErrorList {
 		setPersistentVolumeDefaults(pv)
+		adviseReclaim(pv, n)
 		return validatePersistentVolume(&pv.Spec, field.NewPath("spec"))
 	})
 	if ok {

@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -23,11 +22,6 @@ func validateClaim(spec *v1.PersistentVolumeClaimSpec, at *field.Path) field.Err
 	if spec.Selector != nil {
 		if _, err := metav1.LabelSelectorAsSelector(spec.Selector); err != nil {
 			errs = append(errs, field.Invalid(at.Child("selector"), "", err.Error()))
-		}
-	}
-	for name, asked := range map[string]bool{"dataSource": spec.DataSource != nil, "dataSourceRef": spec.DataSourceRef != nil} {
-		if asked {
-			errs = append(errs, field.Forbidden(at.Child(name), noFilling))
 		}
 	}
 	return errs
@@ -71,18 +65,25 @@ func validatePersistentVolume(spec *v1.PersistentVolumeSpec, at *field.Path) fie
 		errs = append(errs, validateHostPath(s.HostPath, at.Child("hostPath"))...)
 	case s.Local != nil:
 		errs = append(errs, validateHostDir(s.Local.Path, at.Child("local", "path"))...)
-	default:
-		errs = append(errs, field.Required(at, fmt.Sprintf("podd serves the volumes hostPath and local%s", written(s))))
+	case len(sourceNames(s)) == 0: // the served table speaks of others
+		errs = append(errs, field.Required(at, "podd serves the volumes hostPath and local"))
+	}
+	if s.HostPath != nil && s.Local != nil {
+		errs = append(errs, field.Forbidden(at.Child("local"), "a volume has one source, and this has a hostPath; remove one"))
+	}
+	if policy := spec.PersistentVolumeReclaimPolicy; policy != "" {
+		errs = append(errs, oneOf(at.Child("persistentVolumeReclaimPolicy"), policy,
+			v1.PersistentVolumeReclaimRetain, v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRecycle)...)
 	}
 	return errs
 }
 
-// written names the source of a volume that podd does not serve.
-func written(s *v1.PersistentVolumeSource) string {
-	if names := sourceNames(s); len(names) > 0 {
-		return ", not " + strings.Join(names, ", ")
+// adviseReclaim: the data of a volume is whoever made the volume's.
+func adviseReclaim(pv *v1.PersistentVolume, n *notes) {
+	switch policy := pv.Spec.PersistentVolumeReclaimPolicy; policy {
+	case v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRecycle:
+		n.warn("spec.persistentVolumeReclaimPolicy", "%s has no effect; podd removes nothing of a PersistentVolume, as with Retain", policy)
 	}
-	return ""
 }
 
 func validateHostDir(text string, at *field.Path) field.ErrorList {
