@@ -52,7 +52,7 @@ func (claimed) prepare(ctx context.Context, p *place, v *v1.Volume) (string, err
 		return "", err
 	}
 	defer links.Close()
-	path, err := Claims{p.claims}.use(c, p.pod.Spec, links, v.Name)
+	path, err := Claims{p.claims}.use(ctx, c, p.pod.Spec, links, v.Name)
 	if err != nil || !settles(c, v.PersistentVolumeClaim) {
 		return path, err
 	}

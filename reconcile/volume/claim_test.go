@@ -1,12 +1,14 @@
 package volume
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
@@ -248,6 +250,22 @@ func TestEphemeralGoesWithItsPod(t *testing.T) {
 	must(t, d.Release(t.Context(), uid))
 	if _, err := os.Stat(paths["own"]); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it is left: %v", err)
+	}
+}
+
+// TestClaimEndsWithItsContext: whoever holds the lock holds up no other for good.
+func TestClaimEndsWithItsContext(t *testing.T) {
+	d, claims := newClaims(t)
+	held, err := claims.open(t.Context())
+	must(t, err)
+	defer held.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := d.Prepare(ctx, claiming(), claimOf("file", nil)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("preparing: %v", err)
+	}
+	if err := claims.Remove(ctx, data, d.Root); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("removing: %v", err)
 	}
 }
 

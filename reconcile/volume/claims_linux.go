@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
@@ -26,7 +28,8 @@ import (
 // A claim stays with what it was bound to first: a volume that comes, goes or
 // leads elsewhere with an edit must not put other data, or none, in the place of
 // what is there.
-// Whoever uses or removes a claim holds a lock on the directory.
+// Whoever begins to use or to remove a claim holds a lock on the directory, and
+// reaches for nothing outside of it meanwhile: a volume may hang.
 type Claims struct{ Root string }
 
 const boundDir, removedDir = ".bound", ".removed"
@@ -35,7 +38,7 @@ const boundDir, removedDir = ".bound", ".removed"
 const unbound = "-"
 
 // open makes the directory and locks it; closing it ends that.
-func (c Claims) open() (*beneath.Dir, error) {
+func (c Claims) open(ctx context.Context) (*beneath.Dir, error) {
 	if err := os.MkdirAll(c.Root, dirMode); err != nil {
 		return nil, err
 	}
@@ -43,47 +46,75 @@ func (c Claims) open() (*beneath.Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := flock(dir); err != nil {
+	if err := lock(ctx, dir); err != nil {
 		dir.Close()
 		return nil, err
 	}
 	return dir, nil
 }
 
+// lockWait is between two looks at a lock that another has.
+const lockWait = 10 * time.Millisecond
+
+func lock(ctx context.Context, dir *beneath.Dir) error {
+	for {
+		err := unix.Flock(dir.Fd(), unix.LOCK_EX|unix.LOCK_NB)
+		switch err {
+		case nil:
+			return nil
+		case unix.EWOULDBLOCK, unix.EINTR:
+		default:
+			return fmt.Errorf("locking %s: %w", dir.Path(), err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("locking %s: %w", dir.Path(), ctx.Err())
+		case <-time.After(lockWait):
+		}
+	}
+}
+
 // use makes what a claim needs, notes in links that the pod uses it, and gives
 // its path.
-func (c Claims) use(claim *manifest.Claim, pod *v1.Pod, links *beneath.Dir, volume string) (string, error) {
-	dir, err := c.open()
-	if err != nil {
-		return c.Root, err
-	}
-	defer dir.Close()
-	if err := c.verify(claim); err != nil {
-		return "", err
-	}
-	name := filepath.Join(claim.Namespace, claim.Name)
-	// The note comes first: no claim is removed that a pod may use.
-	if have, err := links.Readlink(volume); err != nil || have != name {
-		if err := links.Remove(volume); err != nil {
-			return "", err
-		}
-		if err := unix.Symlinkat(name, links.Fd(), volume); err != nil {
-			return "", err
-		}
-	}
-	if err := record(dir, claim); err != nil {
+func (c Claims) use(ctx context.Context, claim *manifest.Claim, pod *v1.Pod, links *beneath.Dir, volume string) (string, error) {
+	if err := c.take(ctx, claim, pod, links, volume); err != nil {
 		return "", err
 	}
 	if claim.Volume != nil {
 		return bound(claim.Volume, true)
 	}
-	path := filepath.Join(c.Root, name)
+	return filepath.Join(c.Root, claim.Namespace, claim.Name), nil
+}
+
+// take is the part of use that holds the lock.
+func (c Claims) take(ctx context.Context, claim *manifest.Claim, pod *v1.Pod, links *beneath.Dir, volume string) error {
+	dir, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := c.verify(claim); err != nil {
+		return err
+	}
+	name := filepath.Join(claim.Namespace, claim.Name)
+	// The note comes first: no claim is removed that a pod may use.
+	if have, err := links.Readlink(volume); err != nil || have != name {
+		if err := links.Remove(volume); err != nil {
+			return err
+		}
+		if err := unix.Symlinkat(name, links.Fd(), volume); err != nil {
+			return err
+		}
+	}
+	if err := record(dir, claim); err != nil || claim.Volume != nil {
+		return err
+	}
 	if _, err := dir.Mkdir(claim.Namespace, dirMode, -1); err != nil {
-		return path, err
+		return err
 	}
 	mode, gid := emptyDirMode(pod)
 	_, err = dir.Mkdir(name, mode, gid)
-	return path, err
+	return err
 }
 
 // verify refuses a claim that is another's or was bound to something else.

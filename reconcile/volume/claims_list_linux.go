@@ -73,7 +73,7 @@ var ErrNoClaim = errors.New("nothing is kept of it; podd volume ls lists what is
 // Remove removes the data of a claim that no pod uses, and what it was bound to
 // is forgotten. What a removal before left goes with it.
 func (c Claims) Remove(ctx context.Context, name types.NamespacedName, pods ...string) error {
-	dir, err := c.open()
+	dir, err := c.open(ctx)
 	if err != nil {
 		return fmt.Errorf("removing claim %s: %w", name, err)
 	}
@@ -89,32 +89,33 @@ func (c Claims) Remove(ctx context.Context, name types.NamespacedName, pods ...s
 	case len(kept[at].Users) > 0:
 		return fmt.Errorf("removing claim %s: %w", name, ErrInUse)
 	}
-	if err := remove(ctx, dir, name); err != nil {
+	removed, err := forget(dir, name)
+	dir.Close() // what is away needs no lock, and takes its time
+	if err != nil {
+		return fmt.Errorf("removing claim %s: %w", name, err)
+	}
+	defer removed.Close()
+	if err := removed.Empty(ctx); err != nil {
 		return fmt.Errorf("removing claim %s: %w", name, err)
 	}
 	return nil
 }
 
-// remove takes the data away under another name at first, so that a claim is
-// there whole or not at all.
-func remove(ctx context.Context, dir *beneath.Dir, name types.NamespacedName) error {
+// forget takes the data away under another name at first, so that a claim is
+// there whole or not at all, and gives the directory of what is away.
+func forget(dir *beneath.Dir, name types.NamespacedName) (*beneath.Dir, error) {
 	if _, err := dir.Mkdir(removedDir, dirMode, -1); err != nil {
-		return err
+		return nil, err
 	}
 	away := filepath.Join(removedDir, fmt.Sprint(time.Now().UnixNano()))
 	err := unix.Renameat(dir.Fd(), filepath.Join(name.Namespace, name.Name), dir.Fd(), away)
 	if err != nil && err != unix.ENOENT {
-		return err
+		return nil, err
 	}
 	if err := dir.Remove(filepath.Join(boundDir, name.Namespace, name.Name)); err != nil {
-		return err
+		return nil, err
 	}
-	removed, err := dir.Sub(removedDir)
-	if err != nil {
-		return err
-	}
-	defer removed.Close()
-	return removed.Empty(ctx)
+	return dir.Sub(removedDir)
 }
 
 // usersOf has the pods that use each claim.
