@@ -22,6 +22,9 @@ func openSubPath(host string, s render.SubPath) (*os.File, error) {
 	if errors.Is(err, unix.ENOTDIR) {
 		return nil, errors.New("the volume is a file, which has no parts; mount it without a subPath")
 	}
+	if errors.Is(err, fs.ErrNotExist) { // a hostPath without a type is not looked at before
+		return nil, fmt.Errorf("the volume's host path %s is not there; make it, or use type DirectoryOrCreate", host)
+	}
 	if err != nil {
 		return nil, err
 	}

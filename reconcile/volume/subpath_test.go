@@ -135,7 +135,8 @@ func TestSubPathErrors(t *testing.T) {
 		path string
 		sub  render.SubPath
 	}{
-		"the volume is a file":         {file, part("data", "a")},
+		"the volume is a file": {file, part("data", "a")},
+		"the volume's host path " + srv + "/gone is not there; make it, or use type DirectoryOrCreate": {srv + "/gone", part("data", "a")},
 		"the volume has no such file":  {srv, render.SubPath{Volume: "data", Path: "hunter2", Text: "$(X)"}},
 		"not a directory":              {srv, part("data", "file/a")},
 		"file name too long":           {srv, part("data", strings.Repeat("a", 300))},
