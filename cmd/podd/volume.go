@@ -171,8 +171,12 @@ func (k *keeper) remove(ctx context.Context, claims []string) error {
 		names = append(names, key)
 	}
 	for _, name := range names {
-		if err := k.removeOne(ctx, name); err != nil {
+		err := k.removeOne(ctx, name)
+		if err != nil && !errors.Is(err, volume.ErrLeft) {
 			return err
+		}
+		if err != nil {
+			fmt.Fprintf(k.err, "podd: warning: %v\n", err)
 		}
 		fmt.Fprintf(k.err, "podd: claim %s removed\n", name)
 	}

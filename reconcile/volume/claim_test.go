@@ -253,6 +253,46 @@ func TestEphemeralGoesWithItsPod(t *testing.T) {
 	}
 }
 
+// TestClaimWithAMountIsKept: what is mounted in a claim is nobody's to remove,
+// and nothing is forgotten while it is there.
+func TestClaimWithAMountIsKept(t *testing.T) {
+	d, claims := newClaims(t)
+	paths, err := d.Prepare(t.Context(), claiming(), claimOf("file", nil))
+	must(t, err)
+	must(t, d.Remove(t.Context(), uid))
+	at := filepath.Join(paths["data"], "disk")
+	must(t, os.Mkdir(at, 0o755))
+	must(t, unix.Mount("tmpfs", at, "tmpfs", 0, ""))
+	t.Cleanup(func() { _ = unix.Unmount(at, unix.MNT_DETACH) })
+	if err := claims.Remove(t.Context(), data, d.Root); err == nil || !strings.Contains(err.Error(), "umount "+at) {
+		t.Errorf("got %v", err)
+	}
+	if kept, err := claims.List(d.Root); err != nil || len(kept) != 1 || mountCount(t, at) != 1 {
+		t.Errorf("%+v, %v", kept, err)
+	}
+	must(t, unix.Unmount(at, 0))
+	must(t, claims.Remove(t.Context(), data, d.Root))
+}
+
+// TestClaimIsRemovedBesideLeftovers: what cannot be removed of an earlier claim
+// keeps no other.
+func TestClaimIsRemovedBesideLeftovers(t *testing.T) {
+	d, claims := newClaims(t)
+	_, err := d.Prepare(t.Context(), claiming(), claimOf("file", nil))
+	must(t, err)
+	must(t, d.Remove(t.Context(), uid))
+	stuck := filepath.Join(d.Claims, removedDir, "0", "disk")
+	must(t, os.MkdirAll(stuck, 0o755))
+	must(t, unix.Mount("tmpfs", stuck, "tmpfs", 0, ""))
+	t.Cleanup(func() { _ = unix.Unmount(stuck, unix.MNT_DETACH) })
+	if err := claims.Remove(t.Context(), data, d.Root); !errors.Is(err, ErrLeft) {
+		t.Errorf("got %v, want what is left to be told", err)
+	}
+	if left, err := os.ReadDir(filepath.Join(d.Claims, removedDir)); err != nil || len(left) != 1 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
 // TestClaimEndsWithItsContext: whoever holds the lock holds up no other for good.
 func TestClaimEndsWithItsContext(t *testing.T) {
 	d, claims := newClaims(t)

@@ -70,6 +70,9 @@ var ErrInUse = errors.New("pods use it")
 // ErrNoClaim likewise: nothing is kept of it.
 var ErrNoClaim = errors.New("nothing is kept of it; podd volume ls lists what is")
 
+// ErrLeft likewise: the claim is removed, and something of an earlier one is not.
+var ErrLeft = errors.New("the claim is removed, but not all that earlier removals left")
+
 // Remove removes the data of a claim that no pod uses, and what it was bound to
 // is forgotten. What a removal before left goes with it.
 func (c Claims) Remove(ctx context.Context, name types.NamespacedName, pods ...string) error {
@@ -89,26 +92,44 @@ func (c Claims) Remove(ctx context.Context, name types.NamespacedName, pods ...s
 	case len(kept[at].Users) > 0:
 		return fmt.Errorf("removing claim %s: %w", name, ErrInUse)
 	}
-	removed, err := forget(dir, name)
-	dir.Close() // what is away needs no lock, and takes its time
-	if err != nil {
+	if err := c.remove(ctx, dir, name); err != nil {
 		return fmt.Errorf("removing claim %s: %w", name, err)
 	}
+	return nil
+}
+
+// remove gives the lock on dir back once the data is away: it may be much.
+func (c Claims) remove(ctx context.Context, dir *beneath.Dir, name types.NamespacedName) error {
+	mounts, err := Dir{Root: c.Root}.mountsBelow(filepath.Join(name.Namespace, name.Name))
+	if err != nil {
+		return err
+	}
+	if len(mounts) > 0 {
+		return fmt.Errorf("%s is mounted in it; umount %s first", mounts[0].what, mounts[0].path)
+	}
+	away := fmt.Sprint(time.Now().UnixNano())
+	removed, err := forget(dir, name, away)
+	dir.Close()
+	if err != nil {
+		return err
+	}
 	defer removed.Close()
+	if err := removed.RemoveAll(ctx, away); err != nil {
+		return err
+	}
 	if err := removed.Empty(ctx); err != nil {
-		return fmt.Errorf("removing claim %s: %w", name, err)
+		return fmt.Errorf("%w: %w", ErrLeft, err)
 	}
 	return nil
 }
 
 // forget takes the data away under another name at first, so that a claim is
 // there whole or not at all, and gives the directory of what is away.
-func forget(dir *beneath.Dir, name types.NamespacedName) (*beneath.Dir, error) {
+func forget(dir *beneath.Dir, name types.NamespacedName, away string) (*beneath.Dir, error) {
 	if _, err := dir.Mkdir(removedDir, dirMode, -1); err != nil {
 		return nil, err
 	}
-	away := filepath.Join(removedDir, fmt.Sprint(time.Now().UnixNano()))
-	err := unix.Renameat(dir.Fd(), filepath.Join(name.Namespace, name.Name), dir.Fd(), away)
+	err := unix.Renameat(dir.Fd(), filepath.Join(name.Namespace, name.Name), dir.Fd(), filepath.Join(removedDir, away))
 	if err != nil && err != unix.ENOENT {
 		return nil, err
 	}
