@@ -25,7 +25,7 @@ func mounts(in *ContainerInput) ([]*cri.Mount, error) {
 		if err != nil {
 			return nil, mountError(in.Container, m, err)
 		}
-		mount.SelinuxRelabel = in.Node.SELinux && !labelled[m.Name] && isMade(findVolume(in, m.Name))
+		mount.SelinuxRelabel = in.Node.SELinux && !labelled[m.Name] && isMade(in, findVolume(in, m.Name))
 		labelled[m.Name] = true
 		ownHosts = ownHosts || m.MountPath == etcHosts
 		all = append(all, mount)
@@ -153,8 +153,12 @@ func findVolume(in *ContainerInput, name string) *v1.VolumeSource {
 }
 
 // isMade says that the volume's files are podd's and may be relabelled.
-func isMade(v *v1.VolumeSource) bool {
-	return v.EmptyDir != nil || isProjected(v)
+func isMade(in *ContainerInput, v *v1.VolumeSource) bool {
+	if s := v.PersistentVolumeClaim; s != nil {
+		c := in.Supply.Claim(s.ClaimName)
+		return c != nil && c.Volume == nil
+	}
+	return v.EmptyDir != nil || v.Ephemeral != nil || isProjected(v)
 }
 
 // isReadOnly says that nobody may write to the volume, whatever a mount says.

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 
+	"podd/manifest"
 	"podd/runtime"
 )
 
@@ -78,6 +79,31 @@ func TestMounts(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, mountLines(t, in)); diff != "" {
 		t.Errorf("with SELinux: (-want +got)\n%s", diff)
+	}
+}
+
+// TestRelabelOfClaims: podd's own directories are labelled, those of a
+// PersistentVolume are the host's.
+func TestRelabelOfClaims(t *testing.T) {
+	claimed := func(name string) v1.VolumeSource {
+		return v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}}
+	}
+	in := inputOf(v1.Container{VolumeMounts: []v1.VolumeMount{
+		{Name: "kept", MountPath: "/kept"}, {Name: "own", MountPath: "/own"}, {Name: "host", MountPath: "/host"},
+	}})
+	in.Pod.Spec.Spec.Volumes = []v1.Volume{
+		{Name: "kept", VolumeSource: claimed("kept")},
+		{Name: "own", VolumeSource: v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{}}},
+		{Name: "host", VolumeSource: claimed("host")},
+	}
+	in.Volumes = map[string]string{"kept": "/v/kept", "own": "/v/own", "host": "/srv"}
+	in.Supply = &manifest.Supply{Claims: map[string]manifest.Claim{
+		"kept": {}, "host": {Volume: &v1.PersistentVolume{}},
+	}}
+	in.Node.SELinux = true
+	want := []string{"/v/kept -> /kept relabel", "/v/own -> /own relabel", "/srv -> /host"}
+	if diff := cmp.Diff(want, mountLines(t, in)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
