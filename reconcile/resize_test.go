@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -192,10 +193,16 @@ func TestResizeByRestart(t *testing.T) {
 // pod leaves. The pod's cgroup has its new size at the end.
 func TestResizeWithoutRoom(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
+		var mu sync.Mutex // guards pods
 		var pods []render.Cgroup
 		m.options = func(o *reconcile.Options) {
 			o.Limits = plan.Limits{Amounts: plan.Amounts{v1.ResourceMemory: 256 << 20}}
-			o.Effects.MakeCgroup = func(c render.Cgroup) error { pods = append(pods, c); return nil }
+			o.Effects.MakeCgroup = func(c render.Cgroup) error {
+				mu.Lock()
+				defer mu.Unlock()
+				pods = append(pods, c)
+				return nil
+			}
 		}
 		m.start()
 		other, small, large := sizedPod(t, "other", "128Mi", ""), sizedPod(t, "web", "64Mi", ""), sizedPod(t, "web", "192Mi", "")
@@ -232,9 +239,11 @@ func TestResizeWithoutRoom(t *testing.T) {
 		if got := m.memoryOf("web"); got != 192<<20 {
 			t.Fatalf("it has %d bytes\n%s", got, m.story())
 		}
+		mu.Lock()
 		if got := pods[len(pods)-1].Memory; got != 192<<20 {
 			t.Errorf("the pod's cgroup has %d bytes", got)
 		}
+		mu.Unlock()
 		m.want(large, sizedPod(t, "third", "128Mi", ""))
 		m.settle()
 		if m.rule("third") != "not admitted" {
