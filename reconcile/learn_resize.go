@@ -47,7 +47,7 @@ func (w *worker) resizeAnew(p *manifest.Pod) {
 	for name := range h.Containers {
 		w.container(name, func(c *plan.ContainerHistory) { c.Resize.Until = time.Time{} })
 	}
-	if w.in.Evict = nil; !h.Finished.Of(p) {
+	if w.in.Evict = nil; h.Finished != nil && !h.Finished.Of(p) {
 		h.Finished, h.StartTime = nil, time.Now()
 	}
 }

@@ -275,3 +275,21 @@ func TestSizeOutlivesSandbox(t *testing.T) {
 		}
 	})
 }
+
+// TestResizeKeepsStart: a pod is as old after it was resized as before, and so is
+// its deadline.
+func TestResizeKeepsStart(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.start()
+		m.want(sizedPod(t, "web", "64Mi", ""))
+		m.settle()
+		was := m.report("web").Pod.Status.StartTime
+		m.pass(10 * time.Second)
+		m.want(sizedPod(t, "web", "96Mi", ""))
+		m.settle()
+		m.has("web", "96Mi", 96<<20)
+		if now := m.report("web").Pod.Status.StartTime; !now.Equal(was) {
+			t.Errorf("it began at %s, now at %s", was, now)
+		}
+	})
+}
