@@ -36,11 +36,11 @@ func (f *facts) own(id string) (term, bool) {
 
 // end stops a container by a reason of its own, and remembers since when: what
 // its hook has used up is not given to it again.
-func (f *facts) end(d *Decision, m *member, grace time.Duration, why string) (told bool) {
-	return f.endOwn(d, m, term{grace: grace, why: why})
+func (f *facts) end(d *Decision, m *member, grace time.Duration, why string) {
+	f.endOwn(d, m, term{grace: grace, why: why})
 }
 
-func (f *facts) endOwn(d *Decision, m *member, began term) (told bool) {
+func (f *facts) endOwn(d *Decision, m *member, began term) {
 	t, known := f.own(m.last.ID)
 	if !known {
 		t = began
@@ -49,7 +49,7 @@ func (f *facts) endOwn(d *Decision, m *member, began term) (told bool) {
 		e.Since, e.Grace, e.Why, e.Again = t.since, t.grace, t.why, t.again
 		d.ending(m.last.ID, e)
 	}
-	return f.endContainer(d, m.last, t)
+	f.endContainer(d, m.last, t)
 }
 
 // endContainer has the preStop hook made, then the container stopped, and tells
