@@ -45,13 +45,12 @@ func (e *entry) admit(p *manifest.Pod) {
 // claims first.
 func (e *entry) claims(key types.NamespacedName, wants *manifest.Pod, last *runtime.Pod) plan.Claimant {
 	c := plan.Claimant{Key: key, Wants: wants, Holds: e.holds}
-	told := e.report != nil && e.shown > 0 && e.report.seq >= e.shown
 	if e.report != nil {
 		c.UIDs, c.Yields = e.report.UIDs, e.report.Decision.Yields
 		c.Rests = e.rests() && wants != nil && sameVersion(wants, e.report.Version)
 		c.Present = (len(e.admitted) > 0 || e.report.Exists) && !e.rests()
 	}
-	if told {
+	if e.told() {
 		return c
 	}
 	for _, j := range e.past {
@@ -73,6 +72,9 @@ func (e *entry) claims(key types.NamespacedName, wants *manifest.Pod, last *runt
 	c.Holds = append(slices.Clone(c.Holds), strangers(last.Incarnations, c.Holds)...)
 	return c
 }
+
+// told says whether the worker has spoken of its first observation.
+func (e *entry) told() bool { return e.report != nil && e.shown > 0 && e.report.seq >= e.shown }
 
 // found is the wanted version in the sizes that what is there of it has; nil when
 // nothing is.

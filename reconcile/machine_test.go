@@ -49,6 +49,7 @@ type machine struct {
 	podd    *podd                       // nil before the first start
 	reports map[types.NamespacedName]*reconcile.Report
 	gone    []types.NamespacedName
+	knew    []string           // the pods in the first Change of this podd that is not of its start
 	seen    []runtime.Snapshot // every one the observer made, when keep is set
 	keep    bool
 }
@@ -97,7 +98,7 @@ func (m *machine) start() {
 	d.parts.Go(func() { observer.Run(d.ctx, func(s runtime.Snapshot) { m.note(s); send(d.ctx, d.snapshots, s) }) })
 	d.parts.Go(func() { node.Run(d.ctx, func(n runtime.Node) { send(d.ctx, d.nodes, n) }) })
 	m.mu.Lock()
-	m.podd, m.reports = d, map[types.NamespacedName]*reconcile.Report{}
+	m.podd, m.reports, m.knew = d, map[types.NamespacedName]*reconcile.Report{}, nil
 	set := m.set
 	m.mu.Unlock()
 	if set.Complete != nil {
@@ -167,6 +168,19 @@ func (m *machine) publish(c reconcile.Change) {
 		delete(m.reports, key)
 		m.gone = append(m.gone, key)
 	}
+	if m.knew == nil && !c.Starting {
+		m.knew = []string{}
+		for key := range m.reports {
+			m.knew = append(m.knew, key.Name)
+		}
+	}
+}
+
+// known are the pods that podd showed when it had started.
+func (m *machine) known() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.knew
 }
 
 // report is what is published of a pod, nil when there is none.

@@ -53,6 +53,9 @@ type Change struct {
 	Node       runtime.Node
 	// Down says that every pod was asked to end and none is started any more.
 	Down bool
+	// Starting says that a pod of which something is on this machine may be in
+	// no report yet: the runtime was not seen, or a worker has not spoken.
+	Starting bool
 }
 
 // Router hands wanted and seen pods to their workers and owns what spans pods.
@@ -70,6 +73,7 @@ type Router struct {
 	node    runtime.Node
 	render  *render.Node
 	seen    bool        // a whole snapshot came
+	started bool        // and every worker has told what it makes of it
 	asOf    time.Time   // of the newest snapshot taken
 	lost    []types.UID // directories without a journal
 	// lateUntil is until when calls of an earlier life may still have effects.
@@ -140,6 +144,7 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 		// A burst of changes is published once, but published.
 		for n := 0; r.dirty && n < len(r.entries) && r.pending(); n++ {
 		}
+		r.start()
 		if r.dirty {
 			r.publish()
 		}
@@ -256,13 +261,26 @@ func (r *Router) takeReport(rep Report) {
 	}
 }
 
+// start notes, once, that podd knows what is on this machine.
+func (r *Router) start() {
+	if r.started || !r.seen || r.set == nil {
+		return
+	}
+	for _, e := range r.entries {
+		if !e.told() {
+			return
+		}
+	}
+	r.started, r.dirty = true, true
+}
+
 // short is the name users gave: without the node's.
 func (r *Router) short(key types.NamespacedName) string {
 	return key.Namespace + "/" + strings.TrimSuffix(key.Name, "-"+r.o.Render.Name)
 }
 
 func (r *Router) publish() {
-	c := Change{Set: r.set, SetChanged: r.setChanged, Node: r.node, Gone: r.gone, Down: r.down}
+	c := Change{Set: r.set, SetChanged: r.setChanged, Node: r.node, Gone: r.gone, Down: r.down, Starting: !r.started}
 	for key := range r.changed {
 		if e := r.entries[key]; e != nil {
 			c.Reports = append(c.Reports, e.report)

@@ -32,7 +32,7 @@ func (r *Router) bury(key types.NamespacedName, e *entry) {
 }
 
 func (r *Router) tellDown() {
-	if !r.down || len(r.entries) > 0 {
+	if !r.down || !r.seen || len(r.entries) > 0 {
 		return
 	}
 	for _, c := range r.downed {

@@ -42,6 +42,7 @@ func (r *Router) takeSnapshot(ctx context.Context, s runtime.Snapshot) {
 		o.seen, o.stale, o.pod, o.asOf, o.restart, o.evict = true, false, p, s.AsOf, nil, nil
 		r.post(e, o)
 	}
+	r.tellDown()
 }
 
 // keepLast keeps what was seen last of every name; what is older than the end of

@@ -104,6 +104,37 @@ func TestGoneWhileDown(t *testing.T) {
 	})
 }
 
+// TestStarting: podd says that it is starting until it shows all that is on the
+// machine, and who asks for the end of all meanwhile waits for what is found.
+func TestStarting(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.start()
+		m.want(pod(t, "web", "terminationGracePeriodSeconds: 7\n"+`containers: [{name: app, image: "job:1", command: [sleep, inf]}]`))
+		m.settle()
+		for _, lost := range []bool{false, true} {
+			m.kill()
+			m.set = &manifest.Set{Complete: map[string]bool{source: true}} // removed
+			if lost {
+				for _, dir := range m.dirs() {
+					os.RemoveAll(filepath.Join(m.root, "pods", dir))
+				}
+			}
+			m.Inject(runtimetest.Fault{Method: "ListPodSandbox", Nth: 1, Delay: time.Second})
+			m.start()
+			time.Sleep(2 * time.Second)
+			if knew := m.known(); !slices.Equal(knew, []string{"web"}) {
+				t.Errorf("journal lost %t: it knew %q", lost, knew)
+			}
+		}
+		m.kill()
+		m.start()
+		if err := m.life().router.Down(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		m.is()
+	})
+}
+
 // TestDown ends every pod, and starts none again.
 func TestDown(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {

@@ -21,6 +21,9 @@ type View struct {
 	Runtime string `json:"runtime,omitempty"`
 	// Sources are the files, directories and URLs that podd reads.
 	Sources []string `json:"sources,omitempty"`
+	// Starting says that podd has not yet looked at the runtime: pods may run
+	// that Pods lacks.
+	Starting bool `json:"starting,omitempty"`
 	// Down says that podd was told to end all pods; it starts none until it is
 	// started again itself.
 	Down bool `json:"down,omitempty"`

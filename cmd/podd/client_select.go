@@ -57,7 +57,10 @@ func (s Select) find(v *server.View, keys []server.Key, word string) (server.Key
 
 // unknownPodError suggests what is near.
 func unknownPodError(v *server.View, keys []server.Key, word, name string) error {
-	if len(keys) == 0 {
+	switch {
+	case v.Starting:
+		return fmt.Errorf("no pod %q seen yet; podd has just started and has not looked at the runtime", word)
+	case len(keys) == 0:
 		return fmt.Errorf("no pod %q; podd runs none", word)
 	}
 	var names []string

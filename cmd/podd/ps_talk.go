@@ -37,6 +37,8 @@ func inStatus(v *server.View, q server.ProblemView) bool {
 // nothingRuns tells how to begin.
 func nothingRuns(v *server.View, namespace string) string {
 	switch {
+	case v.Starting:
+		return "podd: no pods seen yet; it has just started and has not looked at the runtime\n"
 	case v.Down:
 		return "podd: no pods; podd was told to keep all pods down; start it again to run them\n"
 	case namespace != "":

@@ -63,6 +63,8 @@ func TestPsGoldens(t *testing.T) {
 	hostile.Path = "/etc/podd/manifests/\x1b[31mred\n.yaml"
 	down := viewOf()
 	down.Down = true
+	starting := viewOf()
+	starting.Starting = true
 	for name, c := range map[string]struct {
 		view   *server.View
 		output string
@@ -76,6 +78,7 @@ func TestPsGoldens(t *testing.T) {
 		"ps_none":      {view: viewOf()},
 		"ps_none_in":   {view: machineView(), Select: Select{Namespace: "test"}},
 		"ps_down":      {view: down},
+		"ps_starting":  {view: starting},
 		"ps_unused":    {view: &server.View{Node: "n1"}},
 		"ps_hostile":   {view: viewOf(hostile)},
 	} {

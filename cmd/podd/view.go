@@ -30,7 +30,7 @@ func newViewer(node, version string, sources []string) *viewer {
 	first := &server.View{
 		// Later than any revision of an earlier life of podd.
 		Revision: uint64(time.Now().UnixMicro()),
-		Node:     node, Version: version, Sources: sources,
+		Node:     node, Version: version, Sources: sources, Starting: true,
 	}
 	return &viewer{
 		latest:  server.NewLatest(first),
@@ -51,7 +51,7 @@ func (v *viewer) publish(c reconcile.Change) {
 	}
 	old := v.latest.View()
 	next := *old
-	next.Revision, next.Down = old.Revision+1, c.Down
+	next.Revision, next.Down, next.Starting = old.Revision+1, c.Down, c.Starting
 	if c.Node.Name != "" {
 		next.Runtime = c.Node.Name + " " + c.Node.Version
 	}

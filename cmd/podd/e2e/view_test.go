@@ -5,6 +5,7 @@ package e2e
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -74,10 +75,13 @@ func (d *daemon) untilApplied(name string) *server.PodView {
 	return d.find(v, name)
 }
 
-// untilGone waits until podd shows no pod of the name.
+// untilGone waits until podd has seen that no pod of the name is there.
 func (d *daemon) untilGone(names ...string) {
 	d.t.Helper()
 	d.until(strings.Join(names, ", ")+" is gone", func(v *server.View) error {
+		if v.Starting {
+			return errors.New("podd has not looked yet")
+		}
 		for _, name := range names {
 			if d.find(v, name) != nil {
 				return fmt.Errorf("%s is there", name)
