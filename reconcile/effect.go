@@ -119,6 +119,7 @@ type scene struct {
 	actual     *manifest.Pod // as plan.Actual
 	unsized    bool          // as plan.Unsized
 	successor  *manifest.Pod
+	leaving    *manifest.Pod    // as plan.Input
 	supply     *manifest.Supply // of desired
 	nextSupply *manifest.Supply
 	observed   []runtime.Incarnation
@@ -132,6 +133,15 @@ func (s scene) version(a plan.CheckVolumes) *manifest.Pod {
 		return p
 	}
 	return s.desired
+}
+
+// versionOf is what a container was made from; nil when that is not known.
+func (s scene) versionOf(container string) *manifest.Pod {
+	inc, _ := findRecord(s.observed, container)
+	if inc == nil {
+		return nil
+	}
+	return plan.VersionOf(inc, s.desired, s.leaving)
 }
 
 // fact is what came of an action.
@@ -189,7 +199,8 @@ func (e *Effects) do(ctx context.Context, a plan.Action, s scene) fact {
 	case plan.StopContainer:
 		f.container, f.err = e.stop(ctx, a)
 	case plan.Probe:
-		f.probe, f.err = e.probe(ctx, s, a)
+		f.version = s.versionOf(a.ID)
+		f.probe, f.err = e.probe(ctx, s, f.version, a)
 	case plan.PostStart:
 		f.err = e.postStart(ctx, s, a)
 	case plan.PreStop:

@@ -21,7 +21,7 @@ func (e *Effects) postStart(ctx context.Context, s scene, a plan.PostStart) erro
 	if c == nil || !plan.HasPostStart(c) {
 		return fmt.Errorf("container %s has no postStart hook any more", a.Container)
 	}
-	return e.hook(ctx, a.ID, c.Lifecycle.PostStart, probe.Target{IP: s.address(a.ID), Ports: c.Ports})
+	return e.hook(ctx, a.ID, c.Lifecycle.PostStart, probe.Target{IP: s.address(s.desired, a.ID), Ports: c.Ports})
 }
 
 // preStop makes the hook that a container was made with, its manifest may be

@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"podd/manifest"
 	"podd/reconcile/plan"
 	"podd/reconcile/probe"
 	"podd/reconcile/render"
@@ -18,18 +19,22 @@ import (
 // execLimit is the most that is kept of each stream of an exec probe.
 const execLimit = 10 << 10
 
-// probe makes one attempt. An error says that none could be made.
-func (e *Effects) probe(ctx context.Context, s scene, a plan.Probe) (probe.Result, error) {
-	c, _, _ := findContainer(s.desired.Spec, a.Container)
+// probe makes one attempt on a container of p, which is nil once it is gone. An
+// error says that none could be made.
+func (e *Effects) probe(ctx context.Context, s scene, p *manifest.Pod, a plan.Probe) (probe.Result, error) {
+	if p == nil {
+		return probe.Result{}, fmt.Errorf("container %s is gone", a.Container)
+	}
+	c, _, _ := findContainer(p.Spec, a.Container)
 	if c == nil || plan.ProbeOf(c, a.Kind) == nil {
 		return probe.Result{}, fmt.Errorf("container %s has no %s probe any more", a.Container, a.Kind)
 	}
-	p := plan.ProbeOf(c, a.Kind)
-	timeout := time.Duration(max(p.TimeoutSeconds, 1)) * time.Second
-	if p.Exec != nil {
-		return e.exec(ctx, a.ID, staticCommand(c, p.Exec.Command), timeout)
+	how := plan.ProbeOf(c, a.Kind)
+	timeout := time.Duration(max(how.TimeoutSeconds, 1)) * time.Second
+	if how.Exec != nil {
+		return e.exec(ctx, a.ID, staticCommand(c, how.Exec.Command), timeout)
 	}
-	return probe.Attempt(ctx, &p.ProbeHandler, probe.Target{IP: s.address(a.ID), Ports: c.Ports, Timeout: timeout})
+	return probe.Attempt(ctx, &how.ProbeHandler, probe.Target{IP: s.address(p, a.ID), Ports: c.Ports, Timeout: timeout})
 }
 
 // exec passes when the command ends with 0 in time.
@@ -75,10 +80,10 @@ func staticCommand(c *v1.Container, command []string) []string {
 	return expanded
 }
 
-// address is the first of the pod that a container is in; "" when it has none.
-func (s scene) address(id string) string {
+// address is the first of the pod that a container of p is in; "" when it has none.
+func (s scene) address(p *manifest.Pod, id string) string {
 	ips := s.node.HostIPs
-	if !s.desired.Spec.Spec.HostNetwork {
+	if !p.Spec.Spec.HostNetwork {
 		ips = nil
 		for i := range s.observed {
 			for _, c := range s.observed[i].Containers {

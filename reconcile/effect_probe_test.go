@@ -69,7 +69,7 @@ func TestProbeAddress(t *testing.T) {
 		want string
 	}{{"c", false, "fd00::3"}, {"other", false, ""}, {"c", true, "2001:db8::1"}} {
 		p.Spec.Spec.HostNetwork = test.host
-		if got := s.address(test.id); got != test.want {
+		if got := s.address(p, test.id); got != test.want {
 			t.Errorf("container %s, host network %v: %q, want %q", test.id, test.host, got, test.want)
 		}
 	}
@@ -92,7 +92,7 @@ func TestStaticCommand(t *testing.T) {
 func TestProbeOfNothing(t *testing.T) {
 	s := scene{desired: barePod("a"), node: &render.Node{}}
 	for _, name := range []string{"a", "b"} {
-		if _, err := (&Effects{}).probe(t.Context(), s, plan.Probe{Container: name, Kind: plan.Liveness}); err == nil {
+		if _, err := (&Effects{}).probe(t.Context(), s, s.desired, plan.Probe{Container: name, Kind: plan.Liveness}); err == nil {
 			t.Errorf("probed %s", name)
 		}
 	}

@@ -40,6 +40,9 @@ func (w *worker) forgetGone() {
 			}
 		}
 	}
+	if !listed(w.in.Observed, w.in.Leaving) {
+		w.in.Leaving = nil
+	}
 	h := &w.in.History
 	h.SeenExit, h.Released, h.Cleanup = only(h.SeenExit, there), only(h.Released, there), only(h.Cleanup, there)
 	if w.looked { // before, nobody knows which of the remembered ones are

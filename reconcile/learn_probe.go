@@ -13,10 +13,10 @@ import (
 // attempts only say again what is known.
 func (w *worker) learnProbe(a plan.Probe, f fact) (news bool) {
 	probed, known := w.in.History.Probed[a.ID]
-	if !known || !f.of(w.in.Desired) {
+	if !known || f.version == nil {
 		return false
 	}
-	c, _, _ := findContainer(w.in.Desired.Spec, a.Container)
+	c, _, _ := findContainer(f.version.Spec, a.Container)
 	o := plan.Outcome{Began: f.began, Passed: f.probe.Passed, Message: f.probe.Message}
 	if f.err != nil {
 		o.Errored, o.Message = true, probe.Line(f.err.Error())
@@ -29,7 +29,9 @@ func (w *worker) learnProbe(a plan.Probe, f fact) (news bool) {
 	}
 	w.in.History.Probed = with(w.in.History.Probed, a.ID, probed.With(a.Kind, now))
 	if now.Health != was.Health {
-		w.rememberSoon(w.in.Desired.UID, w.in.Desired.Hash)
+		if f.of(w.in.Desired) {
+			w.rememberSoon(w.in.Desired.UID, w.in.Desired.Hash)
+		}
 		if was.Health == plan.Failed {
 			w.log.Info("healthy again", "container", a.Container, "probe", a.Kind)
 		}

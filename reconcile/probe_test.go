@@ -223,30 +223,97 @@ func TestFailedVerdictSurvives(t *testing.T) {
 	})
 }
 
-// TestNoProbeOfWhatEnds: a pod that is being stopped is not asked any more, keeps
-// the last word while it runs, and an attempt under way keeps nobody waiting.
-func TestNoProbeOfWhatEnds(t *testing.T) {
+// deaf is probed with a container that ends with its grace, and whose first
+// unready answer counts.
+var deaf = strings.NewReplacer(`image: "web:1"`, `image: "web:1"
+  command: [sleep, inf]`, "periodSeconds: 10", "periodSeconds: 2, failureThreshold: 1").Replace(probed)
+
+// TestReadinessOfWhatEnds: a pod that is being stopped is asked on whether it is
+// ready, and nothing else, until its container ends; an attempt under way keeps
+// nobody waiting.
+func TestReadinessOfWhatEnds(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newClinic(m)
 		m.start()
-		m.want(pod(t, "web", strings.ReplaceAll(probed, `image: "web:1"`, `image: "web:1"
-  command: [sleep, inf]`)))
+		m.want(pod(t, "web", deaf))
 		m.settle()
 		m.isHealth("web", "true true True")
-		hang := m.Inject(runtimetest.Fault{Method: "ExecSync", Hang: true})
-		m.pass(10 * time.Second)
 		m.want()
 		m.pass(time.Second)
-		hang()
 		c.times("")
-		m.pass(25 * time.Second)
+		m.pass(8 * time.Second)
 		m.isHealth("web", "true true True")
-		if n := c.times(""); n > 0 {
-			t.Errorf("asked %d times after its end began", n)
+		if ready, all := c.times("ready"), c.times(""); ready != 4 || all != 0 {
+			t.Errorf("asked %d times whether it is ready, %d times something else", ready, all)
 		}
-		m.pass(10 * time.Second)
+		c.falls("ready", bad)
+		m.pass(3 * time.Second)
+		m.isHealth("web", "true false False")
+		c.heals("ready")
+		m.pass(3 * time.Second)
+		m.isHealth("web", "true true True")
+
+		m.Inject(runtimetest.Fault{Method: "ExecSync", Hang: true})
+		m.pass(14 * time.Second)
+		m.isHealth("web", "true true True")
+		m.pass(2 * time.Second)
 		m.is()
 	})
+}
+
+// TestReadinessOfWhatIsReplaced: so is the earlier version of an edit, as its own
+// manifest says.
+func TestReadinessOfWhatIsReplaced(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		c := newClinic(m)
+		m.start()
+		m.want(pod(t, "web", deaf))
+		m.settle()
+		m.Forget()
+		m.want(pod(t, "web", `containers: [{name: app, image: "web:1", readinessProbe: {exec: {command: [other]}}}]`))
+		m.pass(time.Second)
+		c.times("")
+		m.pass(20 * time.Second)
+		if ready, all := c.times("ready"), c.times(""); ready != 10 || all != 0 {
+			t.Errorf("asked %d times whether it is ready, %d times something else", ready, all)
+		}
+		m.settle()
+		m.isHealth("web", "true true True")
+		if ready, other := c.times("ready"), c.times("other"); ready > 5 || other == 0 {
+			t.Errorf("asked %d times what is gone, %d times what runs", ready, other)
+		}
+		m.didBeside("RemovePodSandbox web", "StopContainer web/app", "StopPodSandbox web", "RunPodSandbox web", "CreateContainer web/app", "StartContainer web/app")
+	})
+}
+
+// TestNobodyAsksWhatFailed: a pod that is ended for good has its verdict, and one
+// of which podd has no manifest any more cannot be asked.
+func TestNobodyAsksWhatFailed(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, m *machine){
+		"deadline": func(*testing.T, *machine) {},
+		"removed, and podd killed": func(_ *testing.T, m *machine) {
+			m.want()
+			m.pass(time.Second)
+			m.kill()
+			m.start()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, m *machine) {
+				c := newClinic(m)
+				m.start()
+				m.want(pod(t, "web", "activeDeadlineSeconds: 20\n"+deaf))
+				m.pass(20*time.Second - time.Millisecond)
+				end(t, m)
+				m.pass(time.Second)
+				c.times("")
+				m.pass(20 * time.Second)
+				if n := c.times(""); n > 0 {
+					t.Errorf("asked %d times", n)
+				}
+			})
+		})
+	}
 }
 
 // TestEndLeavesAttempts: a command that is being started when the pod's end

@@ -130,7 +130,7 @@ func (w *worker) leaving() *v1.Pod {
 		RecursiveReadOnly: w.recursiveReadOnly(w.publishedFrom.Spec),
 		Now:               w.in.Now, Terminating: true, Containers: map[string]status.ContainerFacts{},
 	}
-	w.tellProbes(&facts) // none is made any more; the last word stands
+	w.tellProbes(&facts)
 	w.tellHooks(&facts)
 	p.Status = status.Of(facts)
 	w.published = &p

@@ -102,7 +102,7 @@ func (w *worker) start(ctx context.Context, a plan.Action) {
 	w.flights[subject] = flight{a, time.Now(), cancel}
 	s := scene{
 		key: w.key, desired: plan.Allocated(&w.in), actual: plan.Actual(&w.in), unsized: plan.Unsized(&w.in),
-		successor: w.in.Successor, supply: w.supply, nextSupply: w.nextSupply, observed: w.in.Observed, node: w.render,
+		successor: w.in.Successor, leaving: w.in.Leaving, supply: w.supply, nextSupply: w.nextSupply, observed: w.in.Observed, node: w.render,
 		userIDs: w.userIDs,
 	}
 	w.running.Go(func() { w.facts <- w.effects.do(ctx, a, s) })

@@ -39,6 +39,7 @@ func (w *worker) obey(o order) {
 func (w *worker) want(p *manifest.Pod) {
 	switch {
 	case p == nil:
+		w.leave()
 		w.in.Desired, w.in.Successor = nil, nil
 	case w.in.Desired == nil:
 		w.begin(p)
@@ -53,16 +54,29 @@ func (w *worker) want(p *manifest.Pod) {
 // sameVersion: what runs of a need not be ended for b, which may have another size.
 func sameVersion(a, b *manifest.Pod) bool { return a.UID == b.UID && a.Hash == b.Hash }
 
+// leave keeps the manifest of the version in force while something of it runs.
+func (w *worker) leave() {
+	if listed(w.in.Observed, w.in.Desired) {
+		w.in.Leaving = w.in.Desired
+	}
+}
+
 // begin makes p the version in force, with what is remembered of it.
 func (w *worker) begin(p *manifest.Pod) {
+	w.leave()
 	old := w.in.History
-	h := plan.History{Stopping: old.Stopping, Endings: old.Endings, Released: old.Released, Cleanup: old.Cleanup, Checked: old.Checked, StartTime: time.Now()}
+	h := plan.History{Stopping: old.Stopping, Endings: old.Endings, Released: old.Released, Cleanup: old.Cleanup, Checked: old.Checked, Probed: old.Probed, StartTime: time.Now()}
 	h.Containers = map[string]plan.ContainerHistory{}
 	for name, img := range old.Next {
 		h.Containers[name] = plan.ContainerHistory{Image: img}
 	}
 	if j, ok := w.past[p.UID]; ok && j.Hash == p.Hash {
-		h.Probed, h.Sizes = j.Probed, j.Sizes
+		h.Sizes = j.Sizes
+		for id, probed := range j.Probed {
+			if _, fresher := old.Probed[id]; !fresher {
+				h.Probed = with(h.Probed, id, probed)
+			}
+		}
 		if j.Finished.Of(p) {
 			fin := *j.Finished
 			fin.At = anchored(fin.At, h.StartTime)

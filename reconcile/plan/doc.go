@@ -27,6 +27,10 @@
 //	 ▲          │ failed         │ failed
 //	 └── stop ◀─┴────────────────┘
 //
+// What ends is asked on whether it is ready, until it has ended: a pod that is
+// stopped by the manifest it was made from, which a podd that comes after may not
+// have. Nothing waits for the answer.
+//
 // A hook (hook.go, hook_rules.go) is an action, and a sleep a wait. What runs and
 // owes its postStart hook has not started for others: no probe asks it, and what
 // stands behind it in the manifest is not started. What is to stop has its preStop

@@ -124,6 +124,17 @@ func Runs(p *manifest.Pod, inc *runtime.Incarnation) bool {
 	return inc.Annotations[runtime.AnnotationHash] == p.Hash
 }
 
+// VersionOf is what an incarnation was made from, nil when podd does not have its
+// manifest.
+func VersionOf(inc *runtime.Incarnation, known ...*manifest.Pod) *manifest.Pod {
+	for _, p := range known {
+		if Runs(p, inc) {
+			return p
+		}
+	}
+	return nil
+}
+
 func (in *Input) ending(id string) bool {
 	return in.History.Stopping != nil && in.History.Stopping.SandboxID == id && id != ""
 }

@@ -50,6 +50,7 @@ func (f *facts) endOwn(d *Decision, m *member, began term) {
 		d.ending(m.last.ID, e)
 	}
 	f.endContainer(d, m.last, t)
+	f.askOn(m, d)
 }
 
 // endContainer has the preStop hook made, then the container stopped, and tells

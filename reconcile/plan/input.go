@@ -17,6 +17,9 @@ type Input struct {
 	// Successor is a newer version that takes Desired's place as soon as it can
 	// start; until then Desired is cared for as if there were none. Often nil.
 	Successor *manifest.Pod
+	// Leaving is the version that was in force before, while something of it runs;
+	// nil for none, or when podd never had its manifest.
+	Leaving *manifest.Pod
 	// Certain says that a nil Desired was seen in a complete listing of the
 	// sources. Without it nothing is removed.
 	Certain bool

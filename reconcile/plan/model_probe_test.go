@@ -26,14 +26,14 @@ func (w *world) noteRunning(c *runtime.Container) {
 // learnProbe takes what came of an attempt; errLost is that none could be made.
 func (w *world) learnProbe(a Probe, p *manifest.Pod, began time.Time, err error) {
 	probed, known := w.in.History.Probed[a.ID]
-	if !known || p != w.in.Desired {
+	if !known {
 		return
 	}
 	o := Outcome{Began: began, Passed: err == nil, Errored: errors.Is(err, errLost)}
 	if err != nil {
 		o.Message = err.Error()
 	}
-	t := probed.Of(a.Kind).After(ProbeOf(w.spec(a.Container), a.Kind), o)
+	t := probed.Of(a.Kind).After(ProbeOf(specOf(p, a.Container), a.Kind), o)
 	w.in.History.Probed = with(w.in.History.Probed, a.ID, probed.With(a.Kind, t))
 }
 
@@ -63,11 +63,13 @@ func (w *world) unsettled() bool {
 }
 
 // spec is a container of the version in force, nil for none.
-func (w *world) spec(name string) *v1.Container {
-	if w.in.Desired == nil {
+func (w *world) spec(name string) *v1.Container { return specOf(w.in.Desired, name) }
+
+func specOf(p *manifest.Pod, name string) *v1.Container {
+	if p == nil {
 		return nil
 	}
-	for _, c := range containersOf(&w.in.Desired.Spec.Spec) {
+	for _, c := range containersOf(&p.Spec.Spec) {
 		if c.Name == name {
 			return c
 		}

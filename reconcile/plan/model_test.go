@@ -79,6 +79,7 @@ func (w *world) id(prefix string) string {
 func (w *world) want(p *manifest.Pod) {
 	switch {
 	case p == nil:
+		w.leave()
 		w.in.Desired, w.in.Successor = nil, nil
 	case w.in.Desired == nil:
 		w.begin(p)
@@ -103,9 +104,21 @@ func (w *world) tryAnew(p *manifest.Pod) {
 	}
 }
 
+// leave keeps the version in force while something of it runs.
+func (w *world) leave() {
+	if w.lives(w.in.Desired) {
+		w.in.Leaving = w.in.Desired
+	}
+}
+
+func (w *world) lives(p *manifest.Pod) bool {
+	return slices.ContainsFunc(w.in.Observed, func(i runtime.Incarnation) bool { return Runs(p, &i) && Live(&i) })
+}
+
 func (w *world) begin(p *manifest.Pod) {
+	w.leave()
 	old := w.in.History
-	h := History{Stopping: old.Stopping, Endings: old.Endings, Released: old.Released, Cleanup: old.Cleanup, Checked: old.Checked, Containers: map[string]ContainerHistory{}, Sizes: w.resized}
+	h := History{Stopping: old.Stopping, Endings: old.Endings, Released: old.Released, Cleanup: old.Cleanup, Checked: old.Checked, Probed: old.Probed, Containers: map[string]ContainerHistory{}, Sizes: w.resized}
 	for name, img := range old.Next {
 		h.Containers[name] = ContainerHistory{Image: img}
 	}
@@ -123,7 +136,7 @@ func (w *world) begin(p *manifest.Pod) {
 		w.since[p.Hash] = w.in.Now
 	}
 	h.StartTime = w.since[p.Hash]
-	if h.Probed = nil; w.told != nil {
+	if w.told != nil {
 		h.Probed, w.told = w.told, nil
 	}
 	w.in.Desired, w.in.Successor, w.in.History = p, nil, h
@@ -163,7 +176,7 @@ func (w *world) poddRestarts() {
 			w.setDir(d)
 		}
 	}
-	w.in.Desired, w.in.Successor = nil, nil
+	w.in.Desired, w.in.Successor, w.in.Leaving = nil, nil, nil
 	if p != nil {
 		w.begin(p)
 	}
@@ -230,6 +243,10 @@ func (w *world) decide() Decision {
 		if stop, ok := a.(StopContainer); ok && stop.Again {
 			w.container(stop.Container, func(h *ContainerHistory) { h.RestartID = stop.ID })
 		}
+		if a, ok := a.(Probe); ok {
+			inc, _ := recordOf(w.in, a.ID)
+			w.scene[a.Subject()] = VersionOf(inc, w.in.Desired, w.in.Leaving)
+		}
 		if pull, ok := a.(EnsureImage); ok && pull.Successor {
 			w.scene[a.Subject()] = w.in.Successor
 		}
@@ -253,6 +270,9 @@ func (w *world) lookUp() {
 
 // note is what a worker takes from an observation before it plans.
 func (w *world) note() {
+	if !w.lives(w.in.Leaving) {
+		w.in.Leaving = nil
+	}
 	h := &w.in.History
 	if s := h.Stopping; s != nil && !slices.ContainsFunc(w.in.Observed, func(i runtime.Incarnation) bool { return i.ID == s.SandboxID }) {
 		h.Stopping = nil

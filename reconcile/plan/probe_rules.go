@@ -72,6 +72,29 @@ func (f *facts) watch(m *member, d *Decision) {
 	f.attempt(m, d, Readiness)
 }
 
+// askOn goes on asking a container that ends whether it is ready, so that all see
+// when it is not any more. Nothing else is asked, and nothing that was not before:
+// it may have ended before it started for others.
+func (f *facts) askOn(m *member, d *Decision) {
+	if m.is(runtime.Running) && f.trial(m, Readiness) != (Trial{}) {
+		f.attempt(m, d, Readiness)
+	}
+}
+
+// askLeaving does so in a pod that ends, unless it has finished: then it is not
+// ready whatever it says.
+func (f *facts) askLeaving(d *Decision, inc *runtime.Incarnation, c *runtime.Container) {
+	p := VersionOf(inc, f.in.Desired, f.in.Leaving)
+	if p == nil || d.Phase != PhaseStop {
+		return
+	}
+	for _, spec := range containersOf(&p.Spec.Spec) {
+		if spec.Name == c.Name {
+			f.askOn(&member{spec: spec, last: c}, d)
+		}
+	}
+}
+
 // attempt names an attempt that is due or under way, else when it will be.
 func (f *facts) attempt(m *member, d *Decision, kind ProbeKind) {
 	p := ProbeOf(m.spec, kind)

@@ -54,6 +54,7 @@ func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t term) {
 			f.clean(d, StopSandbox{ID: inc.ID, Why: t.why})
 			return
 		}
+		f.askLeaving(d, inc, c)
 		kind, _ := kindOfRecord(c)
 		if i > 0 && (first == Sidecar || kind == Sidecar) {
 			if f.hooks(d, c, f.joined(c, t)) { // its turn to stop comes later

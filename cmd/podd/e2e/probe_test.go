@@ -117,6 +117,34 @@ func TestReadinessKinds(t *testing.T) {
 	}
 }
 
+// TestUnreadyBeforeItEnds: who is told to end and serves no more is not ready, while
+// it runs on to finish its work; the manifest may be gone by then.
+func TestUnreadyBeforeItEnds(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	drains := "trap 'touch /draining; until [ -e /trace/go ]; do sleep 0.1; done; exit 0' TERM; " + note("main runs") + "while :; do sleep 3600 & wait; done"
+	p := d.pod("web", withReadiness(shell("main", drains), every(executes("test ! -e /draining"))))
+	p.Spec.TerminationGracePeriodSeconds = new(int64(600))
+	d.apply(p)
+	d.untilApplied("web")
+	was := d.runs("web", "main")
+	d.remove("web")
+	d.untilPod("is not ready any more", "web", func(p *server.PodView) error {
+		if p.Pod.DeletionTimestamp == nil {
+			return fmt.Errorf("it is not being ended")
+		}
+		return readiness(false)(p)
+	})
+	if out, _ := d.verb("ps"); !strings.Contains(out, "0/1") || !strings.Contains(out, "Terminating") {
+		t.Errorf("podd ps says\n%s", out)
+	}
+	if !alive(was.PID) {
+		t.Error("the container has ended")
+	}
+	d.tellPods("go")
+	d.untilGone("web")
+}
+
 // TestLivenessRestarts: what fails is ended with the probe's own grace and started
 // again, the others of its pod run on.
 func TestLivenessRestarts(t *testing.T) {
