@@ -219,9 +219,9 @@ func TestHookWithoutJournal(t *testing.T) {
 	})
 }
 
-// TestHookIsCancelled: a hook under way keeps nobody waiting who ends the pod
+// TestHookKeepsNobodyWaiting: a hook under way keeps nobody waiting who ends the pod
 // without grace.
-func TestHookIsCancelled(t *testing.T) {
+func TestHookKeepsNobodyWaiting(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newClinic(m)
 		c.falls("warm", runtimetest.Program{}) // never ends
@@ -238,5 +238,45 @@ containers: [{name: app, image: "web:1", lifecycle: {postStart: {exec: {command:
 		if c.times("drain") > 0 {
 			t.Error("a hook was made without grace")
 		}
+	})
+}
+
+// TestGivenUpHookComesToItsEnd: the command of a hook is not cancelled, see
+// plan.Cancellable; but nothing waits for it, and its answer counts for nothing.
+func TestGivenUpHookComesToItsEnd(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		c := newClinic(m)
+		m.start()
+		m.want(pod(t, "web", `terminationGracePeriodSeconds: 2
+containers: [{name: app, image: "web:1", command: [sleep, inf], lifecycle: {preStop: {exec: {command: [drain]}}}}]`))
+		m.settle()
+		m.Forget()
+		slowly := m.Inject(runtimetest.Fault{Method: "ExecSync", Delay: 3 * time.Second})
+		ends := time.Now()
+		m.want()
+		m.settle()
+		m.is()
+		isDeeds(t, m.deeds(ends), "0s [drain] within 2", "2s stop web/app within 2", "4s PodSandbox web")
+		if n := c.times("drain"); n != 1 {
+			t.Errorf("the hook came %d times to its end", n)
+		}
+		slowly()
+
+		c.falls("warm", runtimetest.Program{Ends: true, Code: 1, Run: 5 * time.Second})
+		m.want(pod(t, "web", `terminationGracePeriodSeconds: 10
+containers: [{name: app, image: "web:1", command: [sleep, inf], lifecycle: {postStart: {exec: {command: [warm]}}}}]`))
+		m.pass(time.Second)
+		if err := m.life().router.Restart(t.Context(), key("web"), "app"); err != nil {
+			t.Fatal(err)
+		}
+		m.pass(6 * time.Second)
+		if got := m.waits("web", "app"); got != "" && got != "ContainerCreating" {
+			t.Errorf("it waits for %q\n%s", got, m.story())
+		}
+		m.Inject(runtimetest.Fault{Method: "ExecSync", Hang: true})
+		m.pass(5 * time.Second) // the new one's hook hangs
+		m.want()
+		m.pass(13 * time.Second)
+		m.is()
 	})
 }

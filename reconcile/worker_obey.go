@@ -177,6 +177,9 @@ func (w *worker) take(f fact) (news bool) {
 	fl := w.flights[f.action.Subject()]
 	fl.cancel()
 	delete(w.flights, f.action.Subject())
+	if plan.IsHook(f.action) && !named(w.told.Actions, f.action) {
+		return false // it was given up
+	}
 	if a, ok := f.action.(plan.Probe); ok {
 		// It changes nothing that can be observed: no barrier.
 		return !errors.Is(f.err, context.Canceled) && w.learnProbe(a, f)

@@ -199,14 +199,18 @@ func SameUndertaking(a, b Action) bool {
 
 // Cancellable says that an action may be given up half-way when no decision
 // names it any more. The others are short or must come to their end. So must an
-// attempt of a probe: a client of containerd that leaves while its command is
-// being started takes the pipes away that the shim waits for, 30 s long, and no
-// exit of the container is told meanwhile. A hook may go on for ever, and is
-// given up all the same.
+// attempt of a probe, and the command of a hook, which ends with its container at
+// the latest: a client of containerd that leaves while its command is being
+// started takes the pipes away that the shim waits for, 30 s long, and no exit of
+// the container is told meanwhile.
 func Cancellable(a Action) bool {
-	switch a.(type) {
-	case EnsureImage, PrepareVolumes, CheckVolumes, RunSandbox, PostStart, PreStop:
+	switch a := a.(type) {
+	case EnsureImage, PrepareVolumes, CheckVolumes, RunSandbox:
 		return true
+	case PostStart:
+		return !a.Exec
+	case PreStop:
+		return !a.Exec
 	}
 	return false
 }

@@ -48,5 +48,6 @@
 // begun before anything is done for it, that a hook is over before what follows:
 // a podd that comes after makes again what was under way, within what is left of
 // the grace, and nothing that was over. A hook under way that no Decision names
-// any more, as when its container ended or the grace did, is cancelled.
+// any more, as when its container ended or the grace did, is given up: a request is
+// cancelled, a command comes to its end alone, and neither's answer counts.
 package plan

@@ -15,6 +15,7 @@ type PostStart struct {
 	Container string
 	ID        string
 	Attempt   uint32
+	Exec      bool // it is a command in the container
 }
 
 // PreStop makes the preStop hook of a container that is to be stopped, within
@@ -23,6 +24,7 @@ type PreStop struct {
 	Container string
 	ID        string
 	Grace     time.Duration
+	Exec      bool // it is a command in the container
 }
 
 // Subject implements Action.
@@ -45,6 +47,16 @@ func (a PreStop) String() string {
 
 func (PostStart) sealed() {}
 func (PreStop) sealed()   {}
+
+// IsHook tells whether an action is a hook. Once no decision names it any more,
+// nothing waits for it, and what comes of it counts for nothing.
+func IsHook(a Action) bool {
+	switch a.(type) {
+	case PostStart, PreStop:
+		return true
+	}
+	return false
+}
 
 // Hook is the postStart hook of one container. The zero value is that none is
 // owed, or that it went well. It is written down before the container is

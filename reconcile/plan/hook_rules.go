@@ -79,7 +79,7 @@ func (f *facts) hooks(d *Decision, c *runtime.Container, t term) bool {
 		return true
 	}
 	d.wakeAt(f.in.Now.Add(left))
-	f.clean(d, PreStop{Container: c.Name, ID: c.ID, Grace: left})
+	f.clean(d, PreStop{Container: c.Name, ID: c.ID, Grace: left, Exec: h.Exec != nil})
 	return true
 }
 
@@ -158,11 +158,12 @@ func hookUnderWay(f *facts, m *member) bool { return m.is(runtime.Running) && f.
 
 func makePostStart(f *facts, m *member, d *Decision, s *Step) {
 	s.Why = "its postStart hook is under way"
-	if m.spec.Lifecycle.PostStart.Sleep != nil {
+	h := m.spec.Lifecycle.PostStart
+	if h.Sleep != nil {
 		d.wakeAt(f.in.Now.Add(m.postStart().rest(m.spec, m.last, f.in.Now)))
 		return
 	}
-	f.clean(d, PostStart{Container: m.spec.Name, ID: m.last.ID, Attempt: m.last.Attempt})
+	f.clean(d, PostStart{Container: m.spec.Name, ID: m.last.ID, Attempt: m.last.Attempt, Exec: h.Exec != nil})
 }
 
 // holdsUp: the containers of a pod are started in their order, and one with a

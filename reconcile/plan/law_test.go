@@ -37,12 +37,13 @@ func broken(in Input, d Decision) error {
 			return fmt.Errorf("%s: %w", a, err)
 		}
 	}
+	begins := func(a Action) bool { return in.InFlight[a.Subject()] != a }
 	switch {
 	case d.Rule == "":
 		return fmt.Errorf("no rule")
-	case len(d.Actions) > 0 && in.Desired == nil && !in.Certain:
+	case in.Desired == nil && !in.Certain && slices.ContainsFunc(d.Actions, begins):
 		return fmt.Errorf("acts, though nobody knows what is wanted")
-	case !in.Node.Reachable && slices.ContainsFunc(d.Actions, func(a Action) bool { return in.InFlight[a.Subject()] != a }):
+	case !in.Node.Reachable && slices.ContainsFunc(d.Actions, begins):
 		return fmt.Errorf("acts, though the runtime does not answer")
 	case d.Done && (in.Desired != nil || !in.Certain || in.Unseen || sortFacts(&in).busy() || len(in.Dirs) > 0 || slices.ContainsFunc(in.Observed, ours)):
 		return fmt.Errorf("done, though something is left")

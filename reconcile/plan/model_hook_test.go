@@ -37,8 +37,6 @@ func (w *world) noteHook(c *runtime.Container) {
 	}
 }
 
-func (w *world) hooked(a Action) { w.hookRuns[a.Subject()]++ }
-
 // learnHook takes what came of a hook; errLost is that the runtime did not answer.
 func (w *world) learnHook(a Action, p *manifest.Pod, err error) {
 	if errors.Is(err, errLost) {

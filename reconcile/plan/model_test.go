@@ -48,7 +48,6 @@ type world struct {
 	// termCode is what containers end with when they are told to stop.
 	termCode int32
 	starts   map[string]int       // of each container name, ever
-	hookRuns map[string]int       // by subject, ever
 	since    map[string]time.Time // when a version was first acted upon, by hash
 	messages string               // the path of containers' termination messages; "" for none
 }
@@ -56,7 +55,7 @@ type world struct {
 func newWorld() *world {
 	w := &world{
 		images: map[string]error{}, ails: map[string]string{}, hooks: map[string]Hook{}, past: map[types.UID]*Finished{}, given: map[string]bool{}, began: map[string]time.Time{}, made: map[string]bool{}, scene: map[string]*manifest.Pod{},
-		start: time.Now(), termCode: 143, starts: map[string]int{}, hookRuns: map[string]int{}, since: map[string]time.Time{},
+		start: time.Now(), termCode: 143, starts: map[string]int{}, since: map[string]time.Time{},
 		alloc: map[string]*manifest.Pod{}, sizes: map[string]string{},
 		objects: map[string]Objects{}, written: map[types.UID]string{},
 	}
@@ -224,8 +223,12 @@ func (w *world) decide() Decision {
 	}
 	w.in.InFlight = maps.Clone(w.in.InFlight)
 	for subject, a := range w.in.InFlight {
-		if Cancellable(a) && !slices.ContainsFunc(d.Actions, func(b Action) bool { return SameUndertaking(a, b) }) {
+		named := slices.ContainsFunc(d.Actions, func(b Action) bool { return SameUndertaking(a, b) })
+		switch {
+		case Cancellable(a) && !named:
 			w.given[subject] = true
+		case IsHook(a):
+			w.given[subject] = !named
 		}
 	}
 	for _, a := range d.Actions {
@@ -380,9 +383,7 @@ func (w *world) do(a Action, p, alloc *manifest.Pod) error {
 		w.sizes[a.SandboxID] = alloc.PodSize()
 	case StopContainer:
 		w.each(a.ID, func(c *runtime.Container) { w.end(c, w.termCode, "") })
-	case ReadMessage:
-	case PostStart, PreStop:
-		w.hooked(a)
+	case ReadMessage, PostStart, PreStop:
 	case RemoveContainer:
 		w.remove(a.ID)
 	case StopSandbox:

@@ -193,11 +193,11 @@ func (f *facts) gone(d *Decision) {
 	d.Done = len(f.stale)+len(f.mine)+len(f.in.Dirs) == 0 && !f.in.Unseen && !f.busy()
 }
 
-// busy: something is under way whose outcome counts. What a probe says of a pod
-// that is gone does not.
+// busy: something is under way whose outcome counts. What a probe or a hook says
+// of a pod that is gone does not.
 func (f *facts) busy() bool {
 	for _, a := range f.in.InFlight {
-		if _, ok := a.(Probe); !ok {
+		if _, ok := a.(Probe); !ok && !IsHook(a) {
 			return true
 		}
 	}
