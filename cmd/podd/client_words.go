@@ -14,15 +14,15 @@ import (
 	"podd/server"
 )
 
-// lasted is a duration as people say it: "0.8s", "31s", "6m".
+// lasted is a duration as people say it: "30ms", "0.8s", "31s", "6m".
 func lasted(d time.Duration) string {
-	if d < 0 {
-		d = 0
-	}
-	if d < 10*time.Second {
+	switch d = max(d, 0).Round(time.Millisecond); {
+	case d < 100*time.Millisecond:
+		return d.String()
+	case d < 9950*time.Millisecond:
 		return fmt.Sprintf("%.1fs", d.Seconds())
 	}
-	return duration.HumanDuration(d)
+	return duration.HumanDuration(d.Round(time.Second))
 }
 
 // since is how long ago t was, in whole seconds.

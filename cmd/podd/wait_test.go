@@ -115,6 +115,18 @@ func TestWaitSeesItCome(t *testing.T) {
 	}
 }
 
+// TestWaitTellsHowLong: what took a moment did not take "0.0s".
+func TestWaitTellsHowLong(t *testing.T) {
+	for took, want := range map[time.Duration]string{
+		-time.Second: "0s", 30 * time.Millisecond: "30ms", 96 * time.Millisecond: "96ms", 99900 * time.Microsecond: "0.1s",
+		100 * time.Millisecond: "0.1s", 1260 * time.Millisecond: "1.3s", 9960 * time.Millisecond: "10s", 31 * time.Second: "31s", 6 * time.Minute: "6m",
+	} {
+		if got := lasted(took); got != want {
+			t.Errorf("%s is said as %s, want %s", took, got, want)
+		}
+	}
+}
+
 // TestWaitForPodd: podd may start, or start again, while it is waited for.
 func TestWaitForPodd(t *testing.T) {
 	f := &fakePodd{Latest: server.NewLatest(viewOf(podAt("a.yaml", 1, "a", "app"))), dir: shortDir(t)}
