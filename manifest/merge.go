@@ -75,7 +75,7 @@ func (m *merger) pod(p *Pod) {
 	other, sameUID := m.uids[p.UID]
 	switch {
 	case sameName:
-		m.lose(p, "metadata.name", "pod "+p.Short().String()+" is already at "+first.Origin.String()+", which counts; rename or remove one")
+		m.lose(p, "metadata.name", "pod "+p.Short().String()+" is at "+first.Origin.String()+", too, which comes first and counts; rename or remove one")
 	case sameUID:
 		m.lose(p, "metadata.uid", "pod "+other.Short().String()+" ("+other.Origin.String()+") has this uid, too; remove it from one")
 	default:

@@ -50,11 +50,11 @@ func TestPrecedence(t *testing.T) {
 		t.Errorf("pods (-want +got):\n%s", diff)
 	}
 	wantProblems := []string{
-		"a.yaml:4:12: error: metadata.name: pod default/web is already at b.yaml:2, which counts; rename or remove one",
-		"a.yaml:9:12: error: metadata.name: pod default/web is already at b.yaml:2, which counts; rename or remove one",
-		"https://x:5:12: error: metadata.name: pod default/web is already at b.yaml:2, which counts; rename or remove one",
-		"api:4:12: error: metadata.name: pod default/web-n is already at b.yaml:2, which counts; rename or remove one",
-		"api:9:12: error: metadata.name: pod default/db-n is already at https://x:8, which counts; rename or remove one",
+		"a.yaml:4:12: error: metadata.name: pod default/web is at b.yaml:2, too, which comes first and counts; rename or remove one",
+		"a.yaml:9:12: error: metadata.name: pod default/web is at b.yaml:2, too, which comes first and counts; rename or remove one",
+		"https://x:5:12: error: metadata.name: pod default/web is at b.yaml:2, too, which comes first and counts; rename or remove one",
+		"api:4:12: error: metadata.name: pod default/web-n is at b.yaml:2, too, which comes first and counts; rename or remove one",
+		"api:9:12: error: metadata.name: pod default/db-n is at https://x:8, too, which comes first and counts; rename or remove one",
 	}
 	if diff := cmp.Diff(wantProblems, lines(set.Problems)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
@@ -97,7 +97,7 @@ func TestObjects(t *testing.T) {
 			t.Errorf("%s has %d ConfigMaps", source, len(set.Objects[source].ConfigMaps))
 		}
 	}
-	want := []string{"/etc/m/b.yaml:3: error: ConfigMap default/c is already at /etc/m/a.yaml:2, which counts; remove one"}
+	want := []string{"/etc/m/b.yaml:3: error: ConfigMap default/c is at /etc/m/a.yaml:2, too, which comes first and counts; remove one"}
 	if diff := cmp.Diff(want, lines(set.Problems)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}

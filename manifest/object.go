@@ -122,7 +122,7 @@ func JoinObjects(list ...Objects) (Objects, []Problem) {
 			if first, taken := joined.Origins[ref]; taken {
 				problems = append(problems, Problem{
 					Severity: Error, Path: origin.Path, Position: origin.Position(""), Refused: true,
-					Message: ref.String() + " is already at " + first.String() + ", which counts; remove one",
+					Message: ref.String() + " is at " + first.String() + ", too, which comes first and counts; remove one",
 				})
 				continue
 			}

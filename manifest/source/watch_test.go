@@ -215,3 +215,34 @@ func watchLosses(t *testing.T, counts, pause []int) (wrong []string) {
 	}
 	return wrong
 }
+
+// TestFirstFileTakesAName: of two files with one pod the first by name counts, also
+// when it comes later; the other one's Problem says so.
+func TestFirstFileTakesAName(t *testing.T) {
+	d := newTree(t)
+	d.write("web.yaml", yaml("web=old"))
+	ctx, cancel := context.WithCancel(t.Context())
+	sets := Watch(ctx, NewDir(d.path, Options{Node: "node", Cache: t.TempDir()}))
+	until := func(from, trouble string) {
+		t.Helper()
+		var last *manifest.Set
+		for limit := time.After(30 * time.Second); ; {
+			select {
+			case last = <-sets:
+			case <-limit:
+				t.Fatalf("the last set has %v and\n%s\nwant it from %s and\n%s", last.Pods, problemsIn(last), from, trouble)
+			}
+			if p := last.Pods[key("web-node")]; p != nil && p.Origin.Path == d.in(from) && problemsIn(last) == trouble {
+				return
+			}
+		}
+	}
+	until("web.yaml", "")
+	d.write("a.yaml", yaml("web=new"))
+	until("a.yaml", d.in("web.yaml")+":3:12: error: metadata.name: pod default/web is at "+d.in("a.yaml")+":1, too, which comes first and counts; rename or remove one")
+	d.remove("a.yaml")
+	until("web.yaml", "")
+	cancel()
+	for range sets {
+	}
+}

@@ -92,7 +92,7 @@ func TestOnceOwnFailures(t *testing.T) {
 		{"no pod", []string{"none-wanted.yaml"}, 125, []string{"there is no pod to run"}},
 		{"empty file", []string{"empty.yaml"}, 125, []string{"empty.yaml: error: holds no pod", "nothing was started"}},
 		{"nothing named", nil, 125, []string{"there is no pod to run"}},
-		{"one pod twice", []string{"slow.yaml", "slow.yaml"}, 125, []string{"already at slow.yaml:1"}},
+		{"one pod twice", []string{"slow.yaml", "slow.yaml"}, 125, []string{"is at slow.yaml:1, too"}},
 		{"one host port twice", []string{"conflict.yaml"}, 125, []string{"8123 is taken by default/a"}},
 		{"no such image", []string{"none.yaml"}, 125, []string{"404 from " + r.Host(), "job cannot come right"}},
 		{"no image name", []string{"invalid.yaml"}, 125, []string{"not a valid image name"}},
