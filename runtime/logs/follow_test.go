@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -134,9 +135,29 @@ func (f *following) want(lines ...string) {
 	}
 }
 
-func (f *following) end(lines ...string) {
+// wantBoth wants two lines in either order: one of a file that was put aside may
+// come behind those of the next.
+func (f *following) wantBoth(one, other string) {
 	f.t.Helper()
+	got := []string{<-f.got, <-f.got}
+	if !slices.Equal(got, []string{one, other}) && !slices.Equal(got, []string{other, one}) {
+		f.t.Fatalf("got %q, want %q and %q", got, one, other)
+	}
+}
+
+// end wants these as the last when the container has exited and its log is
+// closed.
+func (f *following) end(l *runtimeLog, lines ...string) {
+	f.t.Helper()
+	if l.f != nil {
+		l.f.Close()
+	}
 	close(f.done)
+	f.wantEnd(lines...)
+}
+
+func (f *following) wantEnd(lines ...string) {
+	f.t.Helper()
 	f.want(lines...)
 	select {
 	case got := <-f.got:
@@ -185,12 +206,12 @@ func TestFollowALogThatIsStillToCome(t *testing.T) {
 	f.want("0 stderr two", "0 stdout thr+")
 	ok(t, l.write(cri(Stdout, false, "ee")+"2025-01-02T15:04:05Z stdout F cut"))
 	f.want("0 stdout ee")
-	f.end("0 stdout cut+")
+	f.end(l, "0 stdout cut+")
 }
 
 func TestFollowNothing(t *testing.T) {
-	dir, _ := newLog(t)
-	follow(t, Options{Dir: dir}).end()
+	dir, l := newLog(t)
+	follow(t, Options{Dir: dir}).end(l)
 }
 
 func TestFollowFromTheTail(t *testing.T) {
@@ -201,7 +222,7 @@ func TestFollowFromTheTail(t *testing.T) {
 	f.want("0 stdout two")
 	ok(t, l.write(half[len(half)/2:]), l.write(cri(Stderr, false, "four")))
 	f.want("0 stdout three", "0 stderr four")
-	f.end()
+	f.end(l)
 }
 
 func TestFollowThroughRotation(t *testing.T) {
@@ -210,10 +231,10 @@ func TestFollowThroughRotation(t *testing.T) {
 	f := follow(t, Options{Dir: dir})
 	f.want("0 stdout one")
 	ok(t, l.rotate(cri(Stdout, false, "two")), l.write(cri(Stdout, false, "three")))
-	f.want("0 stdout two", "0 stdout three")
+	f.wantBoth("0 stdout two", "0 stdout three")
 	ok(t, l.rotate(""), l.compress(), l.write(cri(Stdout, false, "four")))
 	f.want("0 stdout four")
-	f.end()
+	f.end(l)
 }
 
 // A reader held up for longer than a file keeps its name.
@@ -229,7 +250,7 @@ func TestFollowFarBehind(t *testing.T) {
 		want = append(want, "0 stdout "+text, "0 stderr "+text)
 	}
 	f.want(want...)
-	f.end()
+	f.end(l)
 }
 
 func TestFollowAFileThatWasRemoved(t *testing.T) {
@@ -242,7 +263,7 @@ func TestFollowAFileThatWasRemoved(t *testing.T) {
 	old, err := l.open()
 	ok(t, err, old.Close(), l.write(cri(Stdout, false, "two")))
 	f.want("0 stdout two")
-	f.end()
+	f.end(l)
 }
 
 func TestFollowATruncatedFile(t *testing.T) {
@@ -252,7 +273,7 @@ func TestFollowATruncatedFile(t *testing.T) {
 	f.want("0 stdout a long line to begin with")
 	ok(t, os.Truncate(l.path(""), 0), l.write(cri(Stdout, false, "anew")))
 	f.want("0 stdout anew")
-	f.end()
+	f.end(l)
 }
 
 func TestFollowRestarts(t *testing.T) {
@@ -266,8 +287,55 @@ func TestFollowRestarts(t *testing.T) {
 	all.want("1 stdout again")
 	ok(t, l.restart(), l.restart(), l.write(cri(Stdout, false, "and again")))
 	all.want("3 stdout and again")
-	all.end()
-	one.end()
+	all.end(l)
+	one.end(l)
+}
+
+// TestFollowTheEnd: a container's end is known before the runtime has written its
+// last words; also of an attempt before the last, and in a new file.
+func TestFollowTheEnd(t *testing.T) {
+	dir, l := newLog(t)
+	ok(t, l.start(), l.write(cri(Stdout, false, "one")))
+	first := l.f
+	l.f = nil
+	ok(t, l.restart(), l.write(cri(Stdout, false, "again")))
+	f := follow(t, Options{Dir: dir, Restarts: true, Attempt: number(0)})
+	f.want("0 stdout one", "1 stdout again")
+	close(f.done)
+	goesOn := func() {
+		t.Helper()
+		select {
+		case err := <-f.ended:
+			t.Fatalf("ended with %v while somebody writes", err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	goesOn()
+	_, err := first.WriteString(cri(Stdout, false, "late"))
+	ok(t, err)
+	f.want("0 stdout late")
+	ok(t, first.Close())
+	goesOn()
+	ok(t, l.rotate(""), l.write(cri(Stdout, false, "last words")))
+	f.want("1 stdout last words")
+	goesOn()
+	ok(t, l.f.Close())
+	f.wantEnd()
+}
+
+// TestFollowNoFurther: whoever else keeps a log open is not waited for long.
+func TestFollowNoFurther(t *testing.T) {
+	dir, l := newLog(t)
+	ok(t, l.start(), l.write(cri(Stdout, false, "one")))
+	done := make(chan struct{})
+	close(done)
+	var out output
+	r := &reader{o: Options{Dir: dir, Container: "c", Follow: true, Done: done}, emit: out.emit, lag: 30 * time.Millisecond}
+	defer r.close()
+	ok(t, r.run(t.Context()))
+	if !slices.Equal(out.lines, []string{"0 stdout one"}) {
+		t.Errorf("got %q", out.lines)
+	}
 }
 
 func TestFollowEndsWithItsContext(t *testing.T) {
@@ -322,6 +390,7 @@ func TestFollowLosesNothing(t *testing.T) {
 				break
 			}
 		}
+		l.f.Close()
 		close(done)
 		if err := errors.Join(err, <-ended); err != nil {
 			t.Fatal(err)

@@ -24,7 +24,8 @@ type Options struct {
 	// Done is closed or the context ends.
 	Follow bool
 	// Done is closed once the container has exited, and the runtime knows; then
-	// the log is read to its end. Nil: never.
+	// the log is read until the runtime has written all of it and closed it. Nil:
+	// never.
 	Done <-chan struct{}
 	// Tail is how many lines to begin with, counted from the end: zero means
 	// all, a negative number none. Compressed files are not gone back into.
@@ -41,6 +42,11 @@ type Options struct {
 	Idle func() error
 }
 
+// lag is how long after the end of a container its log may be written to: a
+// runtime empties its pipes only then, and containerd gives up after 10 s. It
+// bounds what else could keep a log open.
+const lag = 15 * time.Second
+
 // errEnough ends a reading that has reached its limit.
 var errEnough = errors.New("enough")
 
@@ -56,7 +62,7 @@ func Read(ctx context.Context, o Options, emit func(Entry) error) error {
 	if !filepath.IsLocal(o.Container) || filepath.Base(o.Container) != o.Container || o.Container == "." {
 		return fmt.Errorf("reading the log of container %q: this is no container's name", o.Container)
 	}
-	r := &reader{o: o, emit: emit}
+	r := &reader{o: o, emit: emit, lag: lag}
 	defer r.close()
 	err := r.run(ctx)
 	if errors.Is(err, errEnough) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"time"
 
 	"podd/runtime/beneath"
 )
@@ -28,6 +29,8 @@ type reader struct {
 	// lost counts how often cur was not found among the files.
 	lost int
 
+	lag time.Duration // how long what has ended may still be written down
+
 	given int64 // bytes
 	past  bool  // Since is past
 }
@@ -45,33 +48,65 @@ func (r *reader) close() {
 }
 
 func (r *reader) run(ctx context.Context) error {
-	finishing := false
+	var over time.Time // when Done was found closed
 	for {
-		var err error
-		if r.cur == nil {
-			if err = r.begin(); err != nil && (!r.o.Follow || !errors.Is(err, fs.ErrNotExist)) {
-				return err
-			}
-			if err != nil {
-				r.o.Tail = 0 // whatever appears now is new
-			}
-		}
-		if err = r.drain(ctx); err != nil {
+		// Asked before the rest is read, so that what was written by then is read.
+		cur, written := r.cur, !over.IsZero() && r.beingWritten()
+		if err := r.readOn(ctx); err != nil {
 			return err
 		}
-		if !r.o.Follow || finishing {
+		closed := r.cur == cur && !written
+		if !r.o.Follow || !over.IsZero() && (closed || time.Since(over) >= r.lag) {
 			return r.finish()
 		}
 		if r.o.Idle != nil {
-			if err = r.o.Idle(); err != nil {
+			if err := r.o.Idle(); err != nil {
 				return err
 			}
 		}
-		finishing, r.look, err = r.wake.wait(ctx, r.dir, r.o.Done)
+		finishing, err := r.await(ctx, !over.IsZero())
 		if err != nil {
 			return err
 		}
+		if finishing && over.IsZero() {
+			over = time.Now()
+		}
 	}
+}
+
+// await waits for a change or, once the container is over, a moment.
+func (r *reader) await(ctx context.Context, over bool) (finishing bool, err error) {
+	if over {
+		r.look = true
+		return true, pause(ctx)
+	}
+	finishing, r.look, err = r.wake.wait(ctx, r.dir, r.o.Done)
+	return finishing, err
+}
+
+// readOn begins, if that was not done, and gives everything there is.
+func (r *reader) readOn(ctx context.Context) error {
+	if r.cur == nil {
+		err := r.begin()
+		if err != nil && (!r.o.Follow || !errors.Is(err, fs.ErrNotExist)) {
+			return err
+		}
+		if err != nil {
+			r.o.Tail = 0 // whatever appears now is new
+		}
+	}
+	return r.drain(ctx)
+}
+
+// beingWritten tells whether somebody, the runtime, may still add to a file that
+// is open.
+func (r *reader) beingWritten() bool {
+	for _, s := range []*scanner{r.late, r.cur} {
+		if s != nil && beingWritten(s.f) {
+			return true
+		}
+	}
+	return false
 }
 
 // drain gives everything there is.

@@ -16,6 +16,9 @@ const (
 	// poll is how often to look where there are no events: before the log's
 	// directory exists, and when inotify has reached its limits.
 	poll = 50 * time.Millisecond
+	// closing is how often to ask whether a log that has come to its end is
+	// closed: no event tells of that for sure.
+	closing = 10 * time.Millisecond
 )
 
 // wake tells when a container's log directory may have changed. An event says
@@ -28,6 +31,11 @@ type wake struct {
 // wait returns when there may be more to read; look says that there may be new
 // files, done that done is closed. dir may be nil.
 func (w *wake) wait(ctx context.Context, dir *beneath.Dir, done <-chan struct{}) (finishing, look bool, err error) {
+	select {
+	case <-done:
+		return true, true, nil
+	default:
+	}
 	if dir != nil && !w.tried {
 		w.start(dir)
 		return false, true, nil // it may have changed before that
@@ -51,6 +59,18 @@ func (w *wake) wait(ctx context.Context, dir *beneath.Dir, done <-chan struct{})
 		return false, true, nil
 	case e := <-events:
 		return false, w.others(!e.Has(fsnotify.Write)), nil
+	}
+}
+
+// pause waits a moment.
+func pause(ctx context.Context) error {
+	timer := time.NewTimer(closing)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
 	}
 }
 

@@ -1,0 +1,52 @@
+package collect
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestLastLines: the runtime writes the end of a log after that of its container.
+func TestLastLines(t *testing.T) {
+	l := Leftovers{Logs: Logs{Dir: t.TempDir()}}
+	file := filepath.Join(l.Logs.Dir, "default_web-node1_uid", "main", "2.log")
+	must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	log, err := os.Create(file)
+	must(t, err)
+	defer log.Close()
+	write := func(from, to int) {
+		t.Helper()
+		for i := from; i < to; i++ {
+			_, err := fmt.Fprintf(log, "2026-03-01T14:02:00.000000000Z stdout F line %d\n", i)
+			must(t, err)
+		}
+	}
+	write(0, 100)
+	type result struct {
+		text string
+		err  error
+	}
+	got := make(chan result, 1)
+	go func() {
+		text, err := l.LastLines(t.Context(), web, "uid", "main", 2)
+		got <- result{text, err}
+	}()
+	select {
+	case r := <-got:
+		t.Fatalf("got %q, %v while the runtime writes", r.text, r.err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	write(100, 102)
+	must(t, log.Close())
+	r := <-got
+	lines := strings.Split(r.text, "\n")
+	if r.err != nil || len(lines) != lastLines+1 || lines[0] != "line 22" || lines[lastLines-1] != "line 101" {
+		t.Errorf("got %q, %v", r.text, r.err)
+	}
+	if text, err := l.LastLines(t.Context(), web, "uid", "main", 3); text != "" || err != nil {
+		t.Errorf("of a start without a log: %q, %v", text, err)
+	}
+}
