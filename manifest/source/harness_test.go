@@ -87,7 +87,7 @@ type running struct {
 // run starts a source; it ends with the test, or by stop.
 func run(t *testing.T, s Source) *running {
 	t.Helper()
-	return runWithin(t, s, 10*time.Second)
+	return runWithin(t, s, time.Minute)
 }
 
 // runWithin is run with the time in which all that a test waits for must come.

@@ -63,9 +63,10 @@ func TestGRPCSilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := target(t, l.Addr())
-	to.Timeout = 100 * time.Millisecond
+	to.Timeout = time.Second // it must get that far
 	probe := &v1.ProbeHandler{GRPC: &v1.GRPCAction{Port: to.Ports[1].ContainerPort}}
-	tell(t, probe, to, false, "timeout: health rpc to "+l.Addr().String()+" did not complete within 100ms")
+	tell(t, probe, to, false, "timeout: health rpc to "+l.Addr().String()+" did not complete within 1s")
 	l.Close()
+	to.Timeout = time.Minute
 	tell(t, probe, to, false, "failed to connect service at "+l.Addr().String())
 }
