@@ -160,7 +160,7 @@ func (b *bench) status(id string) runtime.Container {
 // exited waits until a container has ended.
 func (b *bench) exited(id string) runtime.Container {
 	b.t.Helper()
-	for range 3000 {
+	for range 6000 {
 		if c := b.status(id); c.State == runtime.Exited {
 			return c
 		}

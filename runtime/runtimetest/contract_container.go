@@ -202,7 +202,7 @@ func (b *bench) logged(sandbox *api.PodSandboxConfig, container, line string) {
 	b.t.Helper()
 	path := filepath.Join(sandbox.LogDirectory, container+".log")
 	var last string
-	for range 1000 {
+	for range 6000 {
 		content, err := os.ReadFile(path)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			b.t.Fatal(err)
@@ -225,7 +225,7 @@ func (b *bench) logged(sandbox *api.PodSandboxConfig, container, line string) {
 func testExec(t *testing.T, b *bench) {
 	config := b.sandboxConfig("exec", 0)
 	id := b.start(b.run(config), config, "app", "sleep 1000")
-	got, err := b.Client.ExecSync(b.ctx(), id, []string{"/bin/sh", "-c", "echo twelve bytes; exit 4"}, 10*time.Second, 6)
+	got, err := b.Client.ExecSync(b.ctx(), id, []string{"/bin/sh", "-c", "echo twelve bytes; exit 4"}, time.Minute, 6)
 	if err != nil || got.ExitCode != 4 || string(got.Stdout) != "twelve" || !got.Truncated {
 		t.Errorf("got %+v, %v", got, err)
 	}

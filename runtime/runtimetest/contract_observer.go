@@ -112,7 +112,7 @@ func testObserver(t *testing.T, b *bench) {
 // untilEvents waits until the observer relies on events.
 func (w *watcher) untilEvents(o *cri.Observer) {
 	w.b.t.Helper()
-	for range 100 {
+	for range 600 {
 		if o.Health().Events {
 			return
 		}

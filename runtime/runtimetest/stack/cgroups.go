@@ -71,7 +71,7 @@ func removeCgroups(match func(path string) bool) error {
 func removeCgroup(dir string) error {
 	again := time.NewTicker(poll)
 	defer again.Stop()
-	for deadline := time.Now().Add(2 * time.Second); ; <-again.C {
+	for deadline := time.Now().Add(time.Minute); ; <-again.C {
 		err := unix.Rmdir(dir)
 		if !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
 			return err

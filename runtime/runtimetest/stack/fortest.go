@@ -34,7 +34,7 @@ func ForTest(t testing.TB, o Options) *Stack {
 	}
 	t.Cleanup(func() {
 		// t's own context has ended here.
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
 		if t.Failed() {
 			t.Logf("the end of containerd's log: %s", s.logTail())

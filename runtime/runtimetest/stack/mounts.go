@@ -44,7 +44,7 @@ func inside(path, dir string) bool {
 // unmountBelow unmounts all that is mounted below dir. Something busy is
 // detached: its processes are dead or not the stack's.
 func unmountBelow(dir string) error {
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		paths, err := mountsBelow(dir)
 		if err != nil || len(paths) == 0 {

@@ -23,6 +23,9 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
+// patience is how long what must come is waited for.
+const patience = time.Minute
+
 // both runs a test over the new and the old end of what podd supports.
 func both(t *testing.T, test func(t *testing.T, s *stack.Stack)) {
 	for _, flavor := range []tools.Flavor{tools.Pinned, tools.Debian} {
@@ -256,7 +259,7 @@ func get(t testing.TB, url string) string {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
-	for deadline := time.Now().Add(10 * time.Second); ; <-again.C {
+	for deadline := time.Now().Add(patience); ; <-again.C {
 		reply, err := client.Get(url)
 		if err == nil {
 			defer reply.Body.Close()
@@ -267,7 +270,7 @@ func get(t testing.TB, url string) string {
 			return string(body)
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("no answer within 10s: %v", err)
+			t.Fatalf("no answer within %s: %v", patience, err)
 		}
 	}
 }
@@ -293,7 +296,7 @@ func wantNothing(t *testing.T, s *stack.Stack) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
-	for deadline := time.Now().Add(5 * time.Second); ; <-again.C {
+	for deadline := time.Now().Add(patience); ; <-again.C {
 		l, err := s.Leftovers(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -334,7 +337,7 @@ func waitGone(t *testing.T, dir string) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); <-again.C {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-again.C {
 		if _, err := os.Stat(dir); os.IsNotExist(err) {
 			return
 		}
