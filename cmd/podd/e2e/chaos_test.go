@@ -65,19 +65,17 @@ func TestManyRandomEdits(t *testing.T) {
 		d.remove(file)
 	}
 	d.nothingLeft()
-	d.eventually("podd has no more open files than at first", func() error {
-		if now := d.measure(); now.files > first.files {
-			return fmt.Errorf("%d, at first %d", now.files, first.files)
+	d.eventually("podd has no more open files than at first, and little more memory", func() error {
+		if now := d.measure(); now.files > first.files || now.memory > first.memory+16<<10 {
+			return fmt.Errorf("%+v, at first %+v", now, first)
 		}
 		return nil
 	})
-	if now := d.measure(); now.memory > first.memory+16<<10 {
-		t.Errorf("podd has grown from %d to %d kB", first.memory, now.memory)
-	}
 	many := d.goroutines()
 	d.start()
 	d.warmUp()
-	if few := d.goroutines(); many > few {
+	// A call may just be ending.
+	if few := d.goroutines(); many > few+3 {
 		t.Errorf("%d goroutines after %d edits, %d without any", many, edits, few)
 	}
 	d.start()

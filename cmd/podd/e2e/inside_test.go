@@ -220,7 +220,7 @@ func TestSharedProcesses(t *testing.T) {
 	look := func(name string) string {
 		return "while ! grep -q 9876[5] /proc/[0-9]*/cmdline; do sleep 0.05; done; " + tell(name, "echo sees it") + serve(name)
 	}
-	p := d.pod("web", shell("main", look("main")), shell("other", "sleep 98765 & wait"))
+	p := d.pod("web", shell("main", look("main")), shell("other", "trap 'exit 0' TERM; sleep 98765 & wait"))
 	p.Spec.ShareProcessNamespace = new(true)
 	d.apply(p)
 	d.untilApplied("web")

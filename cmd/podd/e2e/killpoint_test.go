@@ -84,7 +84,7 @@ var stories = []story{
 // storyPod has an init container, volumes and a container that serves.
 func (d *daemon) storyPod(version string) *v1.Pod {
 	p := d.pod("web", shell("main", serve(version)))
-	p.Spec.TerminationGracePeriodSeconds = new(int64(5))
+	p.Spec.TerminationGracePeriodSeconds = new(int64(20))
 	p.Spec.InitContainers = []v1.Container{shell("init", note(version+" init"))}
 	withVolume(p, "data", "/data", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
 	d.withSecret(p)

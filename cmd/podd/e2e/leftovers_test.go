@@ -94,23 +94,38 @@ func (d *daemon) podCgroups() ([]string, error) {
 }
 
 // removeClasses removes the cgroups at and below parent that podd leaves in
-// place, those of its classes of pods: one that cannot be removed is in use.
+// place, those of its classes of pods: one that cannot be removed is in use. The
+// kernel and containerd may be at the last of them still.
 func removeClasses(parent string) error {
+	again := time.NewTicker(poll)
+	defer again.Stop()
+	for deadline := time.Now().Add(patience / 2); ; <-again.C {
+		err := tryRemoveClasses(parent)
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+func tryRemoveClasses(parent string) error {
 	infos, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
 	errs := []error{err}
 	for _, m := range infos {
 		var dirs []string
 		err := filepath.WalkDir(filepath.Join(m.Mountpoint, parent), func(path string, e fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
 			if err == nil && e.IsDir() {
 				dirs = append(dirs, path)
 			}
 			return err
 		})
-		if !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
+		errs = append(errs, err)
 		for _, dir := range slices.Backward(dirs) {
-			errs = append(errs, unix.Rmdir(dir))
+			if err := unix.Rmdir(dir); !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, err)
+			}
 		}
 	}
 	return errors.Join(errs...)

@@ -18,13 +18,14 @@ import (
 )
 
 // pod is a wanted pod of busybox containers that all have the test's shared
-// directory as /trace. It has a grace of a second.
+// directory as /trace. Its grace is for a machine that is slow; what does not listen
+// to TERM should have less.
 func (d *daemon) pod(name string, containers ...v1.Container) *v1.Pod {
 	p := &v1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1.PodSpec{
-			TerminationGracePeriodSeconds: new(int64(1)),
+			TerminationGracePeriodSeconds: new(int64(10)),
 			Containers:                    containers,
 		},
 	}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +39,7 @@ const (
 func (d *daemon) reading(name string) *v1.Pod {
 	c := shell("main", tell(name+".env", `echo "$PORT $C_port $PASS"`)+
 		tell(name+".files", `cat /conf/port /key/sub/pass; stat -L -c %a /key/sub/pass; id -G; grep ' /key ' /proc/mounts; cat /all/labels`)+
-		`while :; do cat /conf/port /key/sub/pass >/trace/.now; mv /trace/.now /trace/`+name+`.now; sleep 0.02; done`)
+		`trap 'exit 0' TERM; while :; do cat /conf/port /key/sub/pass >/trace/.now; mv /trace/.now /trace/`+name+`.now; sleep 0.02; done`)
 	local := func(name string) v1.LocalObjectReference { return v1.LocalObjectReference{Name: name} }
 	c.EnvFrom = []v1.EnvFromSource{{Prefix: "C_", ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: local("conf")}}}
 	c.Env = []v1.EnvVar{
@@ -68,9 +67,9 @@ func (d *daemon) provide(port, pass string) {
 }
 
 // untilReads waits until the pod's container reads these from its files.
-func (d *daemon) untilReads(limit time.Duration, name, port, pass string) {
+func (d *daemon) untilReads(name, port, pass string) {
 	d.t.Helper()
-	d.within(limit, name+" reads "+port, func() error {
+	d.eventually(name+" reads "+port, func() error {
 		got, err := os.ReadFile(filepath.Join(d.shared(), name+".now"))
 		if want := port + "\n" + pass + "\n"; err == nil && string(got) != want {
 			err = fmt.Errorf("it reads %q", got)
@@ -124,15 +123,15 @@ func TestObjects(t *testing.T) {
 		t.Errorf("inside there is %q", files)
 	}
 	was := d.runs("web", "main")
-	d.untilReads(patience, "web", "80", password)
+	d.untilReads("web", "80", password)
 	d.provide("8080", newer)
-	d.untilReads(time.Second, "web", "8080", newer)
+	d.untilReads("web", "8080", newer)
 
 	// What changed while podd was away is followed, and nothing restarts.
 	d.kill()
 	d.provide("9090", newer)
 	d.start()
-	d.untilReads(patience, "web", "9090", newer)
+	d.untilReads("web", "9090", newer)
 	if now := d.runs("web", "main"); now != was {
 		t.Errorf("it is now %+v, was %+v", now, was)
 	}
@@ -144,7 +143,7 @@ func TestObjects(t *testing.T) {
 	if now := d.runs("web", "main"); now != was {
 		t.Errorf("it is now %+v, was %+v", now, was)
 	}
-	d.untilReads(time.Second, "web", "9090", newer)
+	d.untilReads("web", "9090", newer)
 
 	// podd is killed and the pod goes: of its files nothing is left.
 	d.kill()

@@ -21,9 +21,10 @@ import (
 	"podd/server"
 )
 
-// every is a probe that asks each second, and whose first answer counts.
+// every is a probe that asks each second, and whose first answer counts, however
+// long a slow machine takes for it.
 func every(h v1.ProbeHandler) *v1.Probe {
-	return &v1.Probe{ProbeHandler: h, PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: 1}
+	return &v1.Probe{ProbeHandler: h, PeriodSeconds: 1, TimeoutSeconds: 60, FailureThreshold: 1}
 }
 
 func executes(script string) v1.ProbeHandler {
@@ -76,7 +77,7 @@ func TestReadinessKinds(t *testing.T) {
 	}
 	onHost := func(p *v1.Pod) *v1.Pod { p.Spec.HostNetwork = true; return p }
 	db := "db"
-	httpd := withReadiness(shell("main", "exec httpd -f -p 8080 -h /trace"),
+	httpd := withReadiness(shell("main", "trap 'exit 0' TERM; httpd -f -p 8080 -h /trace & wait"),
 		every(v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: "/www", Port: intstr.FromString("web")}}))
 	httpd.Ports = []v1.ContainerPort{{Name: "web", ContainerPort: 8080}}
 	for _, c := range []struct {
@@ -89,7 +90,7 @@ func TestReadinessKinds(t *testing.T) {
 		{onHost(d.pod("grpc", withReadiness(shell("main", serve("grpc")), every(v1.ProbeHandler{GRPC: &v1.GRPCAction{
 			Port: int32(listener.Addr().(*net.TCPAddr).Port), Service: &db,
 		}})))), set(service.HealthCheckResponse_SERVING), set(service.HealthCheckResponse_NOT_SERVING), `service unhealthy (responded with "NOT_SERVING")`},
-		{d.pod("tcp", withReadiness(shell("main", "while :; do [ -e /trace/www ] && timeout 2 nc -l -p 8080; sleep 0.1; done"),
+		{d.pod("tcp", withReadiness(shell("main", "trap 'exit 0' TERM; while :; do [ -e /trace/www ] && timeout 2 nc -l -p 8080; sleep 0.1; done"),
 			every(v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromInt32(8080)}}))), ill(false), ill(true), "connection refused"},
 	} {
 		name := c.pod.Name
@@ -104,9 +105,13 @@ func TestReadinessKinds(t *testing.T) {
 		if why := p.Steps[0].Why; !strings.Contains(why, "readiness probe failed: ") || !strings.Contains(why, c.why) || !p.Steps[0].Problem {
 			t.Errorf("%s: says %q, want %q", name, why, c.why)
 		}
-		if out, _ := d.verb("why", name); !strings.Contains(out, "readiness probe failed: ") {
-			t.Errorf("podd why %s says\n%s", name, out)
-		}
+		// What listened only now and then may be heard once more.
+		d.eventually("podd why tells of it", func() error {
+			if out, _ := d.verb("why", name); !strings.Contains(out, "readiness probe failed: ") {
+				return fmt.Errorf("podd why %s says\n%s", name, out)
+			}
+			return nil
+		})
 		c.better()
 		d.untilPod("is ready again", name, readiness(true))
 		if now := d.runs(name, "main"); now != was {
@@ -149,7 +154,9 @@ func TestUnreadyBeforeItEnds(t *testing.T) {
 // again, the others of its pod run on.
 func TestLivenessRestarts(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := newDaemon(t, shared)
+	proxy := d.throughProxy()
+	d.start()
 	c := shell("main", "if [ -e /trace/again ]; then "+serve("second")+"; fi; touch /trace/again; "+stubborn("first"))
 	c.LivenessProbe = every(executes("test ! -e /trace/ill || { rm /trace/ill; echo 'no disk'; exit 3; }"))
 	c.LivenessProbe.TerminationGracePeriodSeconds = new(int64(1))
@@ -158,16 +165,17 @@ func TestLivenessRestarts(t *testing.T) {
 	d.apply(p)
 	d.untilApplied("web")
 	other := d.runs("web", "other")
+	d.untilJournal("first runs")
 	d.tellPods("ill")
-	began := time.Now()
 	d.untilPod("runs again", "web", func(p *server.PodView) error {
 		if n := restarts(p, "main"); n != 1 || !p.Ready {
 			return fmt.Errorf("%d restarts, ready %v", n, p.Ready)
 		}
 		return nil
 	})
-	if took := time.Since(began); took > 15*time.Second {
-		t.Errorf("it took %s, though the probe's grace is a second", took)
+	// The runtime is given two seconds at least.
+	if graces := proxy.graces(t); len(graces) == 0 || slices.Max(graces) > 2 {
+		t.Errorf("the runtime was given %v seconds, though the probe's grace is one", graces)
 	}
 	if now := d.runs("web", "other"); now != other {
 		t.Errorf("the other container is now %+v, was %+v", now, other)
@@ -182,16 +190,14 @@ func TestLivenessRestarts(t *testing.T) {
 func TestStartupHolds(t *testing.T) {
 	t.Parallel()
 	d := begin(t)
-	side := sidecar("side", note("side runs")+"trap 'exit 0' TERM; sleep 3600 & wait")
+	side := sidecar("side", note("side runs")+"mkdir /trace/first || touch /trace/up; trap 'exit 0' TERM; sleep 3600 & wait")
 	side.StartupProbe = every(executes("test -e /trace/up"))
 	side.StartupProbe.FailureThreshold = 3
 	side.LivenessProbe = every(executes(note("side is asked") + "true"))
 	p := d.pod("web", shell("main", serve("main")))
 	p.Spec.InitContainers = []v1.Container{side}
 	d.apply(p)
-	// A second one of it, since the first did not start in time.
-	d.untilNoted("side runs", "side runs")
-	d.tellPods("up")
+	// With a second one of it, since the first did not start in time.
 	d.untilApplied("web")
 	d.untilJournal("side is asked")
 	d.untilJournal("main runs")

@@ -13,12 +13,14 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"testing"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // proxy stands between a podd and its runtime: it passes every call on, keeps
@@ -99,6 +101,22 @@ func (p *proxy) record() []call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]call(nil), p.calls...)
+}
+
+// graces are what the runtime was given to stop containers since then, in seconds.
+func (p *proxy) graces(t testing.TB) (all []int64) {
+	t.Helper()
+	for _, c := range p.record() {
+		var stop cri.StopContainerRequest
+		if c.Method != "StopContainer" {
+			continue
+		}
+		if err := c.read(&stop); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, stop.GetTimeout())
+	}
+	return all
 }
 
 // made tells whether a call was made since the last onCall.

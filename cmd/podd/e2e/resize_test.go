@@ -124,7 +124,7 @@ func TestResizeBelowUse(t *testing.T) {
 	t.Parallel()
 	d := begin(t)
 	// dd holds a block of 40 MiB for as long as nobody writes.
-	hoard := "mkfifo /tmp/p; (dd if=/dev/zero bs=40M count=1; sleep 3600) 2>/dev/null | (" +
+	hoard := "trap 'exit 0' TERM; mkfifo /tmp/p; (dd if=/dev/zero bs=40M count=1; sleep 3600) 2>/dev/null | (" +
 		"head -c 1 >/dev/null; " + note("hoards") + "sleep 3600) & wait"
 	once := needs(shell("once", serve("once")), "20m", "100m", "16Mi")
 	once.ResizePolicy = []v1.ContainerResizePolicy{{ResourceName: v1.ResourceMemory, RestartPolicy: v1.RestartContainer}}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -44,12 +45,14 @@ func (d *daemon) kept(name string) error {
 }
 
 // TestLogsAreBounded: whoever follows a log that is rotated many times sees
-// every line of it once.
+// every line of it once, unless it is further behind than what is kept: the
+// container waits for it.
 func TestLogsAreBounded(t *testing.T) {
 	t.Parallel()
-	const lines = 20000
+	const lines, ahead = 20000, 1000
 	d := boundedLogs(t)
-	script := fmt.Sprintf("i=0; while [ $i -lt %d ]; do echo \"line $i\"; i=$((i+1)); [ $((i%%100)) = 0 ] && sleep 0.03; done; sleep 3600", lines)
+	script := fmt.Sprintf("trap 'exit 0' TERM; i=0; while [ $i -lt %d ]; do echo \"line $i\"; i=$((i+1)); [ $((i%%100)) = 0 ] && sleep 0.03; "+
+		"[ $((i%%%d)) = 0 ] && until [ -e /trace/$i ]; do sleep 0.03; done; done; sleep 3600 & wait", lines, ahead)
 	d.apply(d.pod("web", shell("main", script)))
 	d.untilApplied("web")
 	follow := exec.Command(binary, "logs", "-f", "web")
@@ -67,6 +70,9 @@ func TestLogsAreBounded(t *testing.T) {
 	for i := range lines {
 		if want := fmt.Sprintf("line %d", i); !read.Scan() || read.Text() != want {
 			t.Fatalf("got %q (%v), want %q", read.Text(), read.Err(), want)
+		}
+		if (i+1)%ahead == 0 {
+			d.tellPods(strconv.Itoa(i + 1))
 		}
 	}
 	d.eventually("the logs are within their bounds", func() error { return d.kept("web") })

@@ -18,14 +18,14 @@ import (
 func TestOnceOrder(t *testing.T) {
 	t.Parallel()
 	d := withRuns(t)
-	db := d.job("db", always, shell("pg", "trap '"+note("db TERM")+"exit 9' TERM; sleep 0.3; "+note("db runs")+"sleep 3600 & wait"))
+	db := d.job("db", always, shell("pg", "trap '"+note("db TERM")+"exit 9' TERM; touch /trace/db; sleep 3600 & wait"))
 	db.Spec.InitContainers = []v1.Container{shell("setup", "sleep 0.3; "+note("db setup"))}
 	d.runPods(
 		d.job("a", never, shell("c", "while [ ! -e /trace/b ]; do sleep 0.1; done; "+note("a ends"))),
 		db,
-		d.job("b", onFailure, shell("c", note("b ends")+"touch /trace/b")),
+		d.job("b", onFailure, shell("c", note("b begins")+"while [ ! -e /trace/db ]; do sleep 0.1; done; touch /trace/b")),
 	).ends(0, "exit code 0; ending db", "ok    db ready in ", ", stopped")
-	d.untilNoted("db setup", "db runs", "b ends", "a ends", "db TERM")
+	d.untilNoted("db setup", "b begins", "a ends", "db TERM")
 }
 
 func TestOnceOnlySuchThatGoOn(t *testing.T) {
@@ -38,9 +38,9 @@ func TestOnceOnlySuchThatGoOn(t *testing.T) {
 func TestOnceSidecarsEnd(t *testing.T) {
 	t.Parallel()
 	d := withRuns(t)
-	p := d.job("job", never, shell("c", "exit 5"))
+	p := d.job("job", never, shell("c", "until [ -e /trace/up ]; do sleep 0.1; done; exit 5"))
 	p.Spec.TerminationGracePeriodSeconds = new(int64(20))
-	p.Spec.InitContainers = []v1.Container{sidecar("log", "trap 'echo the last; exit 0' TERM; echo up; sleep 3600 & wait")}
+	p.Spec.InitContainers = []v1.Container{sidecar("log", "trap 'echo the last; exit 0' TERM; echo up; touch /trace/up; sleep 3600 & wait")}
 	r := d.runPods(p)
 	r.ends(5, "FAIL  job/c exit 5")
 	if r.out.String() != "job/log | up\njob/log | the last\n" {
@@ -84,7 +84,7 @@ func TestOnceInterrupted(t *testing.T) {
 func TestOnceWithoutReader(t *testing.T) {
 	t.Parallel()
 	d := withRuns(t)
-	d.writePods("pods", d.job("job", never, shell("c", "while :; do echo more; sleep 0.01; done")))
+	d.writePods("pods", d.job("job", never, shell("c", "trap 'exit 0' TERM; while :; do echo more; sleep 0.01; done")))
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

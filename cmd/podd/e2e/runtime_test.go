@@ -27,6 +27,7 @@ func TestRuntimeIsKilledUnderPods(t *testing.T) {
 	job := once(d.pod("job", shell("main", note("job runs")+"while ! [ -e /trace/go ]; do sleep 0.05; done; exit 5")), v1.RestartPolicyNever)
 	d.apply(job)
 	d.untilJournal("job runs")
+	d.untilJournal("going runs")
 	steady, dies := d.runs("steady", "main"), d.runs("dies", "main")
 
 	// One is being pulled, one is being stopped, when the runtime dies.

@@ -7,8 +7,6 @@ import (
 	"os"
 	"slices"
 	"testing"
-
-	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 func withGrace(d *daemon, seconds int64, name, script string) {
@@ -33,7 +31,7 @@ func (d *daemon) untilJournal(line string) {
 func TestStubbornIsKilledAfterItsGrace(t *testing.T) {
 	t.Parallel()
 	d := begin(t)
-	withGrace(d, 1, "web", stubborn("web"))
+	withGrace(d, 5, "web", stubborn("web"))
 	withGrace(d, 0, "none", stubborn("none"))
 	d.untilNotedInAnyOrder("none runs", "web runs")
 	web, none := d.runs("web", "main"), d.runs("none", "main")
@@ -64,7 +62,7 @@ func TestTerminationGoesOnAfterKill(t *testing.T) {
 	p := d.throughProxy()
 	d.start()
 	script := "trap '" + note("TERM") + "sleep 2; " + note("two seconds later") + "' TERM; " + note("runs") + "while :; do sleep 3600 & wait; done"
-	withGrace(d, 6, "web", script)
+	withGrace(d, 20, "web", script)
 	d.untilNoted("runs")
 	pid := d.runs("web", "main").PID
 	p.onCall(nil)
@@ -75,19 +73,8 @@ func TestTerminationGoesOnAfterKill(t *testing.T) {
 	}
 	d.crash()
 	d.untilGone("web")
-	var graces []int64
-	for _, c := range p.record() {
-		var stop cri.StopContainerRequest
-		if c.Method != "StopContainer" {
-			continue
-		}
-		if err := c.read(&stop); err != nil {
-			t.Fatal(err)
-		}
-		graces = append(graces, stop.GetTimeout())
-	}
-	if len(graces) != 2 || graces[0] != 6 || graces[1] < 2 || graces[1] > 4 {
-		t.Errorf("the runtime was given %v seconds, want 6 and then the rest of it", graces)
+	if graces := p.graces(t); len(graces) != 2 || graces[0] < 19 || graces[1] > 18 {
+		t.Errorf("the runtime was given %v seconds, want 20 and then the rest of it", graces)
 	}
 	if alive(pid) {
 		t.Error("the process outlived its grace")
@@ -98,7 +85,7 @@ func TestSuccessorOfTheSameName(t *testing.T) {
 	t.Parallel()
 	d := begin(t)
 	slow := "trap '" + note("one TERM") + "sleep 1; " + note("one ends") + "exit 0' TERM; " + note("one runs") + "sleep 3600 & wait"
-	withGrace(d, 10, "web", slow)
+	withGrace(d, 30, "web", slow)
 	d.untilNoted("one runs")
 	first, err := os.ReadFile(d.file("web"))
 	if err != nil {
@@ -134,14 +121,16 @@ func TestSuccessorOfTheSameName(t *testing.T) {
 func TestEditsDuringGraceLastOneWins(t *testing.T) {
 	t.Parallel()
 	d := begin(t)
-	slow := "trap '" + note("one TERM") + "sleep 1; " + note("one ends") + "exit 0' TERM; " + note("one runs") + "sleep 3600 & wait"
-	withGrace(d, 10, "web", slow)
+	slow := "trap '" + note("one TERM") + "until [ -e /trace/go ]; do sleep 0.1; done; " + note("one ends") + "exit 0' TERM; " + note("one runs") + "sleep 3600 & wait"
+	withGrace(d, 60, "web", slow)
 	d.untilNoted("one runs")
 	d.apply(d.pod("web", shell("main", serve("two"))))
 	d.untilJournal("one TERM")
 	d.apply(d.pod("web", shell("main", serve("three"))))
 	d.until("the edit is taken", d.taken("web"))
 	d.apply(d.pod("web", shell("main", serve("four"))))
+	d.until("the last edit is taken", d.taken("web"))
+	d.tellPods("go")
 	d.untilApplied("web")
 	d.untilNoted("one runs", "one TERM", "one ends", "four runs")
 }
