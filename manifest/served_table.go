@@ -191,6 +191,8 @@ var servedContainerFields = []row{
 	{"resources.limits.memory", served, ""},
 	{"resources.requests.cpu", served, ""},
 	{"resources.requests.memory", served, ""},
+	{"resources.limits.ephemeral-storage", served, ""},
+	{"resources.requests.ephemeral-storage", served, ""},
 	{"resources.limits." + hugePagesRow, served, ""},
 	{"resources.requests." + hugePagesRow, served, ""},
 	{"resizePolicy[].resourceName", served, ""},

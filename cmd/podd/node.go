@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -63,7 +64,13 @@ func amounts(cfg *config.Config) (capacity, allocatable render.Resources, err er
 	if err != nil {
 		return capacity, allocatable, err
 	}
-	capacity = render.Resources{MilliCPU: int64(runtime.NumCPU()) * 1000, Memory: memory, Pids: mostPids("/proc/sys/kernel")}
+	disk, err := diskSize(cfg.RootDir)
+	if err != nil {
+		return capacity, allocatable, err
+	}
+	capacity = render.Resources{
+		MilliCPU: int64(runtime.NumCPU()) * 1000, Memory: memory, EphemeralStorage: disk, Pids: mostPids("/proc/sys/kernel"),
+	}
 	var huge int64
 	for _, n := range hugePages("/sys/kernel/mm/hugepages") {
 		huge += n
@@ -92,6 +99,9 @@ func hugePages(dir string) plan.Amounts {
 // limitsOf are those that pods are admitted by.
 func limitsOf(cfg *config.Config, allocatable render.Resources) plan.Limits {
 	amounts := plan.Amounts{v1.ResourceCPU: allocatable.MilliCPU, v1.ResourceMemory: allocatable.Memory}
+	if allocatable.EphemeralStorage > 0 {
+		amounts[v1.ResourceEphemeralStorage] = allocatable.EphemeralStorage
+	}
 	maps.Copy(amounts, hugePages("/sys/kernel/mm/hugepages"))
 	return plan.Limits{MaxPods: cfg.MaxPods, Amounts: amounts, Machine: machineOf(cfg)}
 }
@@ -104,6 +114,11 @@ func withoutReserved(capacity render.Resources, reserved v1.ResourceList, huge i
 	if left.MilliCPU <= 0 || left.Memory <= 0 {
 		return left, fmt.Errorf("kubeReserved and systemReserved, cpu %s and memory %s, and huge pages of %d MiB leave nothing for pods on a machine of %d cpus and %d MiB",
 			reserved.Cpu(), reserved.Memory(), huge>>20, capacity.MilliCPU/1000, capacity.Memory>>20)
+	}
+	left.EphemeralStorage = max(left.EphemeralStorage-reserved.StorageEphemeral().Value(), 0)
+	if left.EphemeralStorage == 0 && capacity.EphemeralStorage > 0 {
+		return left, fmt.Errorf("kubeReserved and systemReserved, ephemeral-storage %s, leave nothing for pods on a disk of %d MiB",
+			reserved.StorageEphemeral(), capacity.EphemeralStorage>>20)
 	}
 	if pid, ok := reserved["pid"]; ok && capacity.Pids > 0 {
 		left.Pids = max(capacity.Pids-pid.Value(), 1)
@@ -141,6 +156,23 @@ func totalMemory(path string) (int64, error) {
 		return kib << 10, err
 	}
 	return 0, fmt.Errorf("reading the machine's memory: %s has no MemTotal", path)
+}
+
+// diskSize is that of the file system a directory is in, or will be in; 0: it
+// has none, as a tmpfs without a limit.
+func diskSize(dir string) (int64, error) {
+	for {
+		var fs unix.Statfs_t
+		err := unix.Statfs(dir, &fs)
+		if errors.Is(err, unix.ENOENT) && filepath.Dir(dir) != dir {
+			dir = filepath.Dir(dir)
+			continue
+		}
+		if err != nil {
+			return 0, fmt.Errorf("reading the size of the disk of %s: %w", dir, err)
+		}
+		return int64(fs.Blocks) * fs.Bsize, nil
+	}
 }
 
 // mostPids is how many processes the kernel lets be at once; 0: unknown.

@@ -80,7 +80,7 @@ func (m *machine) begin(ctx context.Context, publish func(reconcile.Change), kee
 	group.Go(func() error {
 		return m.router.Run(ctx, reconcile.Inputs{Sets: m.sets, Snapshots: snapshots, Nodes: nodes})
 	})
-	limits := &limitKeeper{root: m.dir, pods: pods.all, router: m.router, log: m.log}
+	limits := &limitKeeper{root: m.dir, node: m.render, pods: pods.all, router: m.router, layers: m.client, log: m.log}
 	group.Go(func() error { return limits.run(ctx) })
 	first := sync.OnceFunc(func() { close(m.looked) })
 	pass := send(ctx, snapshots)

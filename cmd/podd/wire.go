@@ -29,6 +29,7 @@ import (
 type podd struct {
 	cfg      *config.Config
 	log      *slog.Logger
+	render   render.Node // the machine as pods see it
 	instance *reconcile.Instance
 	client   *cri.Client
 	pods     *cri.Observer
@@ -71,6 +72,7 @@ func (d *podd) wire() error {
 	if err != nil {
 		return err
 	}
+	d.render = node
 	if d.client, err = dial(cfg, d.log); err != nil {
 		return err
 	}

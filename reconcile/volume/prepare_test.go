@@ -161,7 +161,7 @@ func TestBadUIDs(t *testing.T) {
 		if _, err := d.Path(pod.UID); err == nil {
 			t.Errorf("Path took uid %q", bad)
 		}
-		if _, err := d.EmptyDirUsage(t.Context(), pod); err == nil {
+		if _, err := d.EmptyDirUsage(t.Context(), pod, func(*v1.Volume) bool { return true }); err == nil {
 			t.Errorf("EmptyDirUsage took uid %q", bad)
 		}
 	}

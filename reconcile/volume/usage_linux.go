@@ -17,17 +17,17 @@ import (
 // maxUsageNames bounds the work of measuring one volume, about two seconds.
 const maxUsageNames = 1 << 20
 
-// Usage is how much of its limit an emptyDir uses.
+// Usage is how much an emptyDir holds.
 type Usage struct {
-	Bytes, Limit int64
+	Bytes int64
 	// Partial says that there was more than podd looks at: it uses Bytes or
 	// more.
 	Partial bool
 }
 
-// EmptyDirUsage measures the emptyDirs of a pod that have a sizeLimit, by
-// name. One that is not there yet is left out. A pod may run meanwhile.
-func (d Dir) EmptyDirUsage(ctx context.Context, pod *manifest.Pod) (map[string]Usage, error) {
+// EmptyDirUsage measures those emptyDirs of a pod that which wants, by name. One
+// that is not there yet is left out. A pod may run meanwhile.
+func (d Dir) EmptyDirUsage(ctx context.Context, pod *manifest.Pod, which func(*v1.Volume) bool) (map[string]Usage, error) {
 	if err := checkUID(pod.UID); err != nil {
 		return nil, err
 	}
@@ -39,14 +39,14 @@ func (d Dir) EmptyDirUsage(ctx context.Context, pod *manifest.Pod) (map[string]U
 	used := map[string]Usage{}
 	for i := range pod.Spec.Spec.Volumes {
 		v := &pod.Spec.Spec.Volumes[i]
-		if v.EmptyDir == nil || v.EmptyDir.SizeLimit == nil || v.EmptyDir.SizeLimit.Value() <= 0 {
+		if v.EmptyDir == nil || !which(v) {
 			continue
 		}
 		vol, err := pods.Sub(filepath.Join(string(pod.UID), volumesDir, emptyDirPlugin, v.Name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		u := Usage{Limit: v.EmptyDir.SizeLimit.Value()}
+		u := Usage{}
 		if err == nil {
 			err = u.measure(ctx, vol, v.EmptyDir.Medium)
 			vol.Close()

@@ -23,7 +23,8 @@ type container struct {
 	imageRef  string
 	program   Program
 	resources *api.LinuxContainerResources
-	memory    uint64 // in use
+	memory    uint64  // in use
+	layer     *uint64 // bytes written; nil is not told
 	created   time.Time
 	started   time.Time
 	finished  time.Time
@@ -56,7 +57,7 @@ func (s *service) CreateContainer(ctx context.Context, q *api.CreateContainerReq
 	c := &container{
 		id: s.newIDLocked(), name: fmt.Sprintf("%s_%s_%d", m.GetName(), sb.name, m.GetAttempt()),
 		config: q.Config, sandbox: sb, imageID: image.ID, imageRef: image.ref(), program: image.program(q.Config),
-		created: time.Now(), done: make(chan struct{}), resources: q.Config.GetLinux().GetResources(),
+		created: time.Now(), done: make(chan struct{}), resources: q.Config.GetLinux().GetResources(), layer: new(uint64),
 	}
 	if err := s.reserveLocked("container", c.name, c.id); err != nil {
 		return nil, err
@@ -223,6 +224,18 @@ func (r *Runtime) Use(name string, bytes uint64) {
 	for _, c := range r.containers {
 		if c.state == api.ContainerState_CONTAINER_RUNNING && c.subject() == name {
 			c.memory = bytes
+		}
+	}
+}
+
+// Write has every container of a name have written so much to its own file
+// system; nil: the runtime does not tell.
+func (r *Runtime) Write(name string, bytes *uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.containers {
+		if c.subject() == name {
+			c.layer = bytes
 		}
 	}
 }

@@ -75,10 +75,35 @@ func (s *service) ContainerStats(_ context.Context, q *api.ContainerStatsRequest
 	if c == nil {
 		return nil, missing("container", q.GetContainerId())
 	}
-	return &api.ContainerStatsResponse{Stats: &api.ContainerStats{
-		Attributes: &api.ContainerAttributes{Id: c.id, Metadata: c.config.GetMetadata()},
-		Memory:     &api.MemoryUsage{WorkingSetBytes: &api.UInt64Value{Value: c.memory}},
-	}}, nil
+	return &api.ContainerStatsResponse{Stats: c.stats()}, nil
+}
+
+func (c *container) stats() *api.ContainerStats {
+	st := &api.ContainerStats{
+		Attributes: &api.ContainerAttributes{
+			Id: c.id, Metadata: c.config.GetMetadata(), Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(),
+		},
+		Memory: &api.MemoryUsage{WorkingSetBytes: &api.UInt64Value{Value: c.memory}},
+	}
+	if c.layer != nil {
+		st.WritableLayer = &api.FilesystemUsage{Timestamp: time.Now().UnixNano(), UsedBytes: &api.UInt64Value{Value: *c.layer}}
+	}
+	return st
+}
+
+func (s *service) ListContainerStats(_ context.Context, q *api.ListContainerStatsRequest) (*api.ListContainerStatsResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	response := &api.ListContainerStatsResponse{}
+	f := q.GetFilter()
+	for _, c := range s.containers {
+		if f.GetId() != "" && f.GetId() != c.id || f.GetPodSandboxId() != "" && f.GetPodSandboxId() != c.sandbox.id ||
+			!selected(f.GetLabelSelector(), c.config.GetLabels()) {
+			continue
+		}
+		response.Stats = append(response.Stats, c.stats())
+	}
+	return response, nil
 }
 
 func (s *service) ReopenContainerLog(_ context.Context, q *api.ReopenContainerLogRequest) (*api.ReopenContainerLogResponse, error) {

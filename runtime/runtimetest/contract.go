@@ -122,6 +122,7 @@ func (b *bench) containerConfig(sandbox *api.PodSandboxConfig, name, script stri
 		Labels: map[string]string{
 			runtime.LabelPodName: sandbox.Metadata.Name, runtime.LabelPodNamespace: b.namespace,
 			runtime.LabelPodUID: sandbox.Metadata.Uid, runtime.LabelContainerName: name,
+			runtime.LabelInstance: b.instance(),
 		},
 		Annotations: map[string]string{runtime.AnnotationContainerHash: "v1:" + name},
 		Linux:       &api.LinuxContainerConfig{Resources: &api.LinuxContainerResources{CpuShares: 128}},

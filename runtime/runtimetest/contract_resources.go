@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/runtime"
@@ -46,6 +47,12 @@ func testResources(t *testing.T, b *bench) {
 	}
 	if used, err := b.Client.ContainerMemory(b.ctx(), id); err != nil || used < 0 || used > 24<<20 {
 		t.Errorf("it uses %d bytes of memory, %v", used, err)
+	}
+	for uid, want := range map[types.UID]int{"uid-sized": 1, "uid-other": 0} {
+		layers, told, err := b.Client.WritableLayers(b.ctx(), b.instance(), uid)
+		if err != nil || !told || len(layers) != want || layers["app"] < 0 {
+			t.Errorf("%s: the containers have written %v, told %v, %v", uid, layers, told, err)
+		}
 	}
 	absent := strings.Repeat("f", 64)
 	if err := b.Client.UpdateContainerResources(b.ctx(), absent, made.Linux.Resources); !errors.Is(err, runtime.ErrNotFound) {

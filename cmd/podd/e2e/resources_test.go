@@ -142,3 +142,41 @@ func TestPodResources(t *testing.T) {
 		return wants(p.Pod.Status.Reason, want, want)
 	})
 }
+
+// TestEphemeralStorage: a pod that has more on disk than its containers may ends,
+// whatever it wrote there; one that asks for more than the disk has never starts.
+func TestEphemeralStorage(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	limited := func(name, script, limit string) v1.Container {
+		c := shell(name, script)
+		c.Resources.Limits = v1.ResourceList{v1.ResourceEphemeralStorage: resource.MustParse(limit)}
+		return c
+	}
+	const write = "head -c 8388608 /dev/zero >"
+	layer := d.pod("layer", limited("main", write+"/x; "+serve("layer"), "4Mi"), limited("other", serve("other"), "1Gi"))
+	volume := d.pod("volume", limited("main", write+"/disk/x; "+serve("volume"), "4Mi"))
+	withVolume(volume, "disk", "/disk", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
+	logs := d.pod("logs", limited("main", "head -c 6291456 /dev/zero | base64; "+serve("logs"), "4Mi"))
+	vast := d.pod("vast", limited("main", serve("vast"), "1Ei"))
+	small := d.pod("small", limited("main", serve("small"), "64Mi"))
+	d.apply(layer, volume, logs, vast, small)
+	pod := "Pod ephemeral local storage usage exceeds the total limit of containers 4Mi. "
+	for name, want := range map[string]string{
+		"layer": `Container main exceeded its local ephemeral storage limit "4Mi". `, "volume": pod, "logs": pod,
+	} {
+		d.untilPod("is evicted", name, func(p *server.PodView) error {
+			s := p.Pod.Status
+			if s.Phase != v1.PodFailed || s.Reason != "Evicted" || !strings.HasPrefix(s.Message, want) {
+				return fmt.Errorf("%s %s: %s", s.Phase, s.Reason, s.Message)
+			}
+			return nil
+		})
+	}
+	d.untilPod("is rejected", "vast", func(p *server.PodView) error {
+		return wants(p.Pod.Status.Reason, "OutOfephemeral-storage", "OutOfephemeral-storage")
+	})
+	if small := d.untilApplied("small"); small.Pod.Status.Phase != v1.PodRunning {
+		t.Errorf("small is %s: %s", small.Pod.Status.Phase, small.Pod.Status.Message)
+	}
+}
