@@ -124,6 +124,7 @@ var stricter = []exception{
 	{"metadata.annotations[kubernetes.io/config.mirror]", "a mirror is not run; Kubernetes wants a nodeName beside it", false},
 	{"spec.priority", "not validation but admission compares it with the class", false},
 	{"spec.priorityClassName", "not validation but admission looks it up", false},
+	{"spec.overhead", "not validation but admission wants its class beside it", false},
 	{"spec.hostAliases[].ip", "leading zeros mean octal to some who read the file", false},
 	{"spec.dnsConfig.nameservers[]", "leading zeros mean octal to some who read the file", false},
 	{"spec.containers[].ports[].hostIP", "what is no address is found out only by the runtime", false},

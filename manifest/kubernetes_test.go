@@ -147,6 +147,7 @@ func (c *kubernetesCase) fields() map[string]bool {
 	out := map[string]bool{}
 	for _, e := range c.Errors {
 		_, field, _ := strings.Cut(e, " ")
+		field = strings.Replace(field, "spec.overhead.limits[", "spec.overhead[", 1) // it checks a container's limits
 		out[field] = true
 	}
 	return out

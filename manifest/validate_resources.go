@@ -92,6 +92,19 @@ func validateWithinPod(spec *v1.PodSpec) field.ErrorList {
 	return errs
 }
 
+// validateOverhead checks what the pod takes beside its containers. Kubernetes
+// has it from the pod's RuntimeClass and admits no other; here the class is only
+// a name, so that the manifest says both.
+func validateOverhead(spec *v1.PodSpec, path *field.Path) field.ErrorList {
+	at := path.Child("overhead")
+	errs := validateAmounts(spec.Overhead, nil, at)
+	errs = append(errs, validateHugePages(&v1.ResourceRequirements{Limits: spec.Overhead}, at)...)
+	if len(spec.Overhead) > 0 && (spec.RuntimeClassName == nil || *spec.RuntimeClassName == "") {
+		errs = append(errs, field.Forbidden(at, "is that of a runtime class, and spec.runtimeClassName names none; name it, or remove the overhead"))
+	}
+	return errs
+}
+
 // validateAmounts checks what is not in known with the same amount; a request
 // that was made from a limit is no second error.
 func validateAmounts(list, known v1.ResourceList, path *field.Path) field.ErrorList {

@@ -143,6 +143,26 @@ func TestPodResources(t *testing.T) {
 	})
 }
 
+// TestOverhead: what a runtime class takes is added to the pod's cgroup.
+func TestOverhead(t *testing.T) {
+	t.Parallel()
+	d := begin(t, "--runtime-class=boxed=runc")
+	p := d.pod("web", needs(shell("a", serve("a")), "100m", "200m", "32Mi"))
+	p.Spec.RuntimeClassName = new("boxed")
+	p.Spec.Overhead = v1.ResourceList{v1.ResourceCPU: resource.MustParse("50m"), v1.ResourceMemory: resource.MustParse("16Mi")}
+	d.apply(p)
+	at := "kubepods/burstable/pod" + string(d.untilApplied("web").Pod.UID)
+	for _, tt := range []struct{ controller, v1File, v2File, want1, want2 string }{
+		{"cpu", "cpu.shares", "cpu.weight", "153", "6"},
+		{"cpu", "cpu.cfs_quota_us", "cpu.max", "25000", "25000 100000"},
+		{"memory", "memory.limit_in_bytes", "memory.max", strconv.Itoa(48 << 20), strconv.Itoa(48 << 20)},
+	} {
+		if err := wants(d.below(at, tt.controller, tt.v1File, tt.v2File), tt.want1, tt.want2); err != nil {
+			t.Errorf("%s: %v", tt.v1File, err)
+		}
+	}
+}
+
 // TestEphemeralStorage: a pod that has more on disk than its containers may ends,
 // whatever it wrote there; one that asks for more than the disk has never starts.
 func TestEphemeralStorage(t *testing.T) {
