@@ -39,6 +39,12 @@ func renderNode(cfg *config.Config, instance string) (render.Node, error) {
 	if err != nil {
 		return render.Node{}, err
 	}
+	var swap int64
+	if cfg.LimitedSwap {
+		if swap, err = memInfo("/proc/meminfo", "SwapTotal"); err != nil {
+			return render.Node{}, err
+		}
+	}
 	return render.Node{
 		Name:        cfg.NodeName,
 		HostIPs:     hostIPs(cfg.NodeIPs),
@@ -49,8 +55,8 @@ func renderNode(cfg *config.Config, instance string) (render.Node, error) {
 		CgroupRoot:   cfg.CgroupRoot,
 		CgroupDriver: cfg.CgroupDriver,
 		CgroupV2:     machine.CgroupV2,
-		SwapLimits:   machine.SwapLimits,
-		PodPids:      cfg.PodPids, HugePageSizes: cgroup.HugePageSizes(),
+		SwapLimits:   machine.SwapLimits, Swap: swap,
+		PodPids: cfg.PodPids, HugePageSizes: cgroup.HugePageSizes(),
 		SELinux: machine.SELinux,
 		DNS:     dns, ClusterDNS: cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain,
 		RuntimeClasses: cfg.RuntimeClasses,
@@ -60,7 +66,7 @@ func renderNode(cfg *config.Config, instance string) (render.Node, error) {
 
 // amounts are what the machine has, and what of it is for pods.
 func amounts(cfg *config.Config) (capacity, allocatable render.Resources, err error) {
-	memory, err := totalMemory("/proc/meminfo")
+	memory, err := memInfo("/proc/meminfo", "MemTotal")
 	if err != nil {
 		return capacity, allocatable, err
 	}
@@ -141,7 +147,8 @@ func readDNS(path string) (render.DNS, error) {
 	return render.ParseResolvConf(string(text)), nil
 }
 
-func totalMemory(path string) (int64, error) {
+// memInfo reads an amount of the machine's memory or swap, in bytes.
+func memInfo(path, field string) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return 0, fmt.Errorf("reading the machine's memory: %w", err)
@@ -149,13 +156,13 @@ func totalMemory(path string) (int64, error) {
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		name, rest, _ := strings.Cut(lines.Text(), ":")
-		if name != "MemTotal" {
+		if name != field {
 			continue
 		}
 		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
 		return kib << 10, err
 	}
-	return 0, fmt.Errorf("reading the machine's memory: %s has no MemTotal", path)
+	return 0, fmt.Errorf("reading the machine's memory: %s has no %s", path, field)
 }
 
 // diskSize is that of the file system a directory is in, or will be in; 0: it

@@ -56,8 +56,11 @@ type Node struct {
 	// SingleProcessOOMKill leaves the other processes of a container alive when
 	// the kernel kills one for memory; only with CgroupV2.
 	SingleProcessOOMKill bool
-	// SwapLimits says that the kernel can limit swap; containers then get none.
+	// SwapLimits says that the kernel can limit swap; containers then get none,
+	// or their share of Swap.
 	SwapLimits bool
+	// Swap is how many bytes of swap Burstable pods share; only with CgroupV2.
+	Swap int64
 	// NoCPUQuota leaves cpu limits unenforced.
 	NoCPUQuota bool
 	// PodPids is how many processes a pod may have; 0 or less: no limit.

@@ -70,22 +70,9 @@ func ContainerResources(n Node, pod *v1.Pod, c *v1.Container) *cri.LinuxContaine
 	r.OomScoreAdj = OOMScoreAdj(pod, c, n.Capacity.Memory)
 	r.HugepageLimits = hugePages(n.HugePageSizes, limits)
 	if n.SwapLimits {
-		forbidSwap(n, r)
+		limitSwap(r, n, pod, c)
 	}
 	return r
-}
-
-// forbidSwap limits swap to none. On cgroup v1 the limit is of memory and swap
-// together, and without a memory limit there is none on swap either.
-func forbidSwap(n Node, r *cri.LinuxContainerResources) {
-	if !n.CgroupV2 {
-		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes
-		return
-	}
-	if r.Unified == nil {
-		r.Unified = map[string]string{}
-	}
-	r.Unified["memory.swap.max"] = "0"
 }
 
 // sandboxResources are what all of the pod's containers together ask for,

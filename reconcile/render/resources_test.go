@@ -190,6 +190,44 @@ func TestContainerResourcesVariants(t *testing.T) {
 	}
 }
 
+// TestSwapShare: a machine of 4 GiB of memory and 2 GiB of swap.
+func TestSwapShare(t *testing.T) {
+	machine := Node{CgroupV2: true, SwapLimits: true, Swap: 2 << 30, Capacity: Resources{Memory: 4 << 30}}
+	none := machine
+	none.Swap = 0
+	for name, tt := range map[string]struct {
+		node     Node
+		priority int32
+		own      v1.ResourceRequirements
+		want     string
+	}{
+		"a quarter":              {machine, 0, amounts("", "", "1Gi", ""), "536870912"},
+		"with a limit":           {machine, 0, amounts("", "", "1Gi", "2Gi"), "536870912"},
+		"rounded down":           {machine, 0, amounts("", "", "3", ""), "1"},
+		"all of it":              {machine, 0, amounts("", "", "4Gi", ""), "2147483648"},
+		"more than there is":     {machine, 0, amounts("", "", "5Gi", ""), "0"},
+		"important":              {machine, 1999999999, amounts("", "", "1Gi", ""), "536870912"},
+		"critical":               {machine, 2000000000, amounts("", "", "1Gi", ""), "0"},
+		"asks for its limit":     {machine, 0, amounts("1", "2", "1Gi", "1Gi"), "0"},
+		"asks for cpu alone":     {machine, 0, amounts("1", "", "", ""), "0"},
+		"limited, asks for none": {machine, 0, amounts("", "", "0", "1Gi"), "0"},
+		"best effort":            {machine, 0, v1.ResourceRequirements{}, "0"},
+		"guaranteed":             {machine, 0, amounts("1", "1", "1Gi", "1Gi"), "0"},
+		"no swap":                {none, 0, amounts("", "", "1Gi", ""), "0"},
+	} {
+		pod := &v1.Pod{Spec: v1.PodSpec{Priority: &tt.priority, Containers: []v1.Container{{Name: "c", Resources: tt.own}}}}
+		if got := ContainerResources(tt.node, pod, &pod.Spec.Containers[0]).Unified["memory.swap.max"]; got != tt.want {
+			t.Errorf("%s: got %s, want %s", name, got, tt.want)
+		}
+	}
+	v1Machine := machine
+	v1Machine.CgroupV2 = false
+	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Resources: amounts("", "", "1Gi", "2Gi")}}}}
+	if r := ContainerResources(v1Machine, pod, &pod.Spec.Containers[0]); r.MemorySwapLimitInBytes != 2<<30 || len(r.Unified) > 0 {
+		t.Errorf("cgroup v1: got %v", r)
+	}
+}
+
 func TestPodLevelLimitsStandIn(t *testing.T) {
 	whole := amounts("1", "2", "1Gi", "2Gi")
 	pod := &v1.Pod{Spec: v1.PodSpec{Resources: &whole, Containers: []v1.Container{

@@ -21,7 +21,7 @@ func (c *checking) oneOf() {
 		{"authorization.mode", string(k.Authorization.Mode), []string{"AlwaysAllow", "Webhook"}},
 		{"hairpinMode", k.HairpinMode, []string{"promiscuous-bridge", "hairpin-veth", "none"}},
 		{"topologyManagerScope", k.TopologyManagerScope, []string{"container", "pod"}},
-		{"memorySwap.swapBehavior", k.MemorySwap.SwapBehavior, []string{"NoSwap", "LimitedSwap"}},
+		{"memorySwap.swapBehavior", k.MemorySwap.SwapBehavior, []string{"NoSwap", LimitedSwap}},
 	} {
 		if e.value != "" && !slices.Contains(e.want, e.value) {
 			c.errorf(e.field, "%q is not known; want %s", e.value, strings.Join(e.want, " or "))

@@ -79,6 +79,9 @@ type Config struct {
 	Reserved v1.ResourceList
 	// EnforceReserved limits all pods together to what is not Reserved.
 	EnforceReserved bool
+	// LimitedSwap gives Burstable pods their share of the machine's swap; others,
+	// and without it all, get none.
+	LimitedSwap bool
 	// SandboxImage is never collected; "" when not told.
 	SandboxImage string
 	// SeccompDefault gives RuntimeDefault to whatever names no profile.

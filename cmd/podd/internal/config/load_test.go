@@ -18,7 +18,7 @@ import (
 )
 
 // machine is what most tests run on.
-var machine = Machine{Program: "podd", Hostname: "Node-1", CgroupV2: true}
+var machine = Machine{Program: "podd", Hostname: "Node-1", CgroupV2: true, SwapLimits: true}
 
 // base is the Config of no flags and no files on machine.
 func base() Config {

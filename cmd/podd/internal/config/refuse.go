@@ -71,22 +71,38 @@ func (c *checking) refusals() {
 		{"memoryManagerPolicy", k.MemoryManagerPolicy, []string{"", "None"}, "podd pins no memory yet; only None is served"},
 		{"topologyManagerPolicy", k.TopologyManagerPolicy, []string{"", "none"}, "podd aligns nothing to NUMA nodes yet; only none is served"},
 		{"reservedSystemCPUs", k.ReservedSystemCPUs, []string{""}, "podd keeps no CPUs free yet; leave it out"},
-		{"memorySwap.swapBehavior", k.MemorySwap.SwapBehavior, []string{"", "NoSwap"}, "podd gives pods no swap yet; only NoSwap is served"},
 	} {
 		if slices.Contains(r.fine, r.value) || c.named(r.field) {
 			continue
 		}
 		c.errorf(r.field, "%s: %s", r.value, r.why)
 	}
+	c.swap()
 	if k.FailCgroupV1 != nil && *k.FailCgroupV1 && !c.machine.CgroupV2 {
 		c.errorf("failCgroupV1", "this machine has cgroup v1; boot it with systemd.unified_cgroup_hierarchy=1 or set false")
 	}
-	// The kubelet fails on swap unless told otherwise; podd, whose pods get no
-	// swap either way, only where the user asked for it.
+}
+
+// swap: the kubelet fails where swap is on unless told otherwise; podd, whose
+// pods get none by default, only where the user asked for it. Where the kernel
+// cannot limit swap the kubelet gives none in silence.
+func (c *checking) swap() {
+	k := c.k
+	const field = "memorySwap.swapBehavior"
+	switch {
+	case k.MemorySwap.SwapBehavior != LimitedSwap || c.named(field):
+	case !c.machine.CgroupV2:
+		c.errorf(field, "LimitedSwap: this machine has cgroup v1; boot it with systemd.unified_cgroup_hierarchy=1, or leave it at NoSwap")
+	case !c.machine.SwapLimits:
+		c.errorf(field, "LimitedSwap: the kernel limits no swap, there is no memory.swap.max; boot it with swapaccount=1, or leave it at NoSwap")
+	}
 	if k.FailSwapOn != nil && *k.FailSwapOn && c.machine.Swap {
 		c.errorf("failSwapOn", "swap is on; turn it off or set false")
 	}
 }
+
+// LimitedSwap gives Burstable pods their share of the machine's swap.
+const LimitedSwap = "LimitedSwap"
 
 // named reports whether a field has an error already.
 func (c *checking) named(field string) bool {

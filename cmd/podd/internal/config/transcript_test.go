@@ -76,6 +76,7 @@ func load(comment string) string {
 		case "machine":
 			m.CgroupV2 = !strings.Contains(rest, "cgroupv1")
 			m.Swap = strings.Contains(rest, "swap")
+			m.SwapLimits = !strings.Contains(rest, "unlimited")
 			if strings.Contains(rest, "kubelet") {
 				m.Program = "kubelet"
 			}
