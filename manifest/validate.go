@@ -137,7 +137,7 @@ func validateSpec(spec *v1.PodSpec, node string, path *field.Path) field.ErrorLi
 			errs = append(errs, validateObjectName(ref.Name, path.Child("imagePullSecrets").Index(i).Child("name"))...)
 		}
 	}
-	errs = append(errs, validateVolumes(spec.Volumes, path.Child("volumes"))...)
+	errs = append(errs, validateVolumes(spec, path.Child("volumes"))...)
 	errs = append(errs, validatePodResources(spec, path.Child("resources"))...)
 	errs = append(errs, validateOverhead(spec, path)...)
 	return append(errs, validateContainers(spec, path)...)

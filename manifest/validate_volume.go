@@ -19,8 +19,9 @@ func volumeNames(volumes []v1.Volume) map[string]bool {
 	return names
 }
 
-func validateVolumes(volumes []v1.Volume, fields *field.Path) field.ErrorList {
+func validateVolumes(spec *v1.PodSpec, fields *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	volumes := spec.Volumes
 	names := map[string]bool{}
 	for i := range volumes {
 		v, at := &volumes[i], fields.Index(i)
@@ -29,7 +30,7 @@ func validateVolumes(volumes []v1.Volume, fields *field.Path) field.ErrorList {
 			errs = append(errs, field.Forbidden(at, "has several sources; leave one"))
 		}
 		if v.EmptyDir != nil {
-			errs = append(errs, validateEmptyDir(v.EmptyDir, at.Child("emptyDir"))...)
+			errs = append(errs, validateEmptyDir(spec, v.EmptyDir, at.Child("emptyDir"))...)
 		}
 		if v.HostPath != nil {
 			errs = append(errs, validateHostPath(v.HostPath, at.Child("hostPath"))...)
@@ -75,13 +76,13 @@ func sourceNames(s any) []string {
 	return names
 }
 
-func validateEmptyDir(e *v1.EmptyDirVolumeSource, fields *field.Path) field.ErrorList {
+func validateEmptyDir(spec *v1.PodSpec, e *v1.EmptyDirVolumeSource, fields *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	at := fields.Child("medium")
-	if strings.HasPrefix(string(e.Medium), string(v1.StorageMediumHugePages)) {
-		errs = append(errs, field.Forbidden(at, string(e.Medium)+" is not served by podd yet; use Memory"))
-	} else {
-		errs = append(errs, oneOf(at, e.Medium, v1.StorageMediumDefault, v1.StorageMediumMemory)...)
+	if !IsHugeMedium(e.Medium) {
+		errs = append(errs, oneOf(at, e.Medium, v1.StorageMediumDefault, v1.StorageMediumMemory, v1.StorageMediumHugePages, "HugePages-<size>")...)
+	} else if _, err := HugePageSize(spec, e.Medium); err != nil {
+		errs = append(errs, field.Invalid(at, string(e.Medium), err.Error()))
 	}
 	if e.SizeLimit != nil && e.SizeLimit.Sign() < 0 {
 		errs = append(errs, field.Invalid(fields.Child("sizeLimit"), e.SizeLimit.String(), "must not be negative"))

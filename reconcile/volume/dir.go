@@ -2,7 +2,7 @@
 //
 //	<root-dir>/claims/<namespace>/<name>/           a claim's directory; outlives its pods
 //	<root-dir>/pods/<uid>/                          0750, everything podd keeps of a pod
-//	    volumes/kubernetes.io~empty-dir/<volume>/   emptyDir: a directory or a tmpfs
+//	    volumes/kubernetes.io~empty-dir/<volume>/   emptyDir: a directory, a tmpfs or a hugetlbfs
 //	    volumes/kubernetes.io~secret/<volume>/      0700 above it; a tmpfs: Secrets reach no disk
 //	    volumes/podd~claim/<volume>                 a link that names the claim the pod uses
 //	    volumes/podd~ephemeral/<volume>/            an ephemeral volume's directory

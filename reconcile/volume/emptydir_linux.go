@@ -9,13 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 
+	"podd/manifest"
 	"podd/runtime/beneath"
 )
 
 const emptyDirPlugin = "kubernetes.io~empty-dir"
 
 // emptyDir is a directory that lives as long as its pod, on the disk of the
-// root dir or in memory.
+// root dir, in memory or in huge pages.
 type emptyDir struct{}
 
 func (emptyDir) source() string { return "emptyDir" }
@@ -32,10 +33,20 @@ func (emptyDir) prepare(_ context.Context, p *place, v *v1.Volume) (string, erro
 	}
 	defer dir.Close()
 	mode, gid := emptyDirMode(p.pod.Spec)
-	switch v.EmptyDir.Medium {
-	case v1.StorageMediumDefault:
+	switch medium := v.EmptyDir.Medium; {
+	case medium == v1.StorageMediumDefault:
 		return path, onDisk(dir, v.Name, mode, gid)
-	case v1.StorageMediumMemory:
+	case manifest.IsHugeMedium(medium):
+		pages, err := manifest.HugePageSize(&p.pod.Spec.Spec, medium)
+		if err != nil {
+			return path, fmt.Errorf("medium %q: %w", medium, err)
+		}
+		h := hugePages{size: pages, mode: mode, gid: gid}
+		if limit := v.EmptyDir.SizeLimit; limit != nil {
+			h.limit = limit.Value()
+		}
+		return path, inHugePages(dir, v.Name, h)
+	case medium == v1.StorageMediumMemory:
 		size := memorySize(p.pod.Spec, v.EmptyDir.SizeLimit, p.node)
 		return path, inMemory(dir, v.Name, tmpfsOptions(mode, gid, size))
 	}

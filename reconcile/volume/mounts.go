@@ -53,14 +53,14 @@ func (d Dir) mountsBelow(under string) ([]mount, error) {
 }
 
 // ours says whether podd makes such mounts in such places, and where in the
-// pod's directory it is: a whole tmpfs at
+// pod's directory it is: a whole tmpfs or hugetlbfs at
 // <uid>/volumes/kubernetes.io~empty-dir/<volume>, say.
 func (m mount) ours() (at string, ok bool) {
 	parts := strings.Split(m.rel, "/")
 	at = strings.Join(parts[1:], "/")
 	switch {
 	case len(parts) == 4 && parts[1] == volumesDir && slices.Contains(memoryPlugins, parts[2]):
-		return at, m.whole && m.fs == "tmpfs"
+		return at, m.whole && (m.fs == "tmpfs" || m.fs == "hugetlbfs" && parts[2] == emptyDirPlugin)
 	case len(parts) == 5 && parts[1] == subPathsDir:
 		return at, true
 	}

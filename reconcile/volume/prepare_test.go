@@ -105,7 +105,7 @@ func TestPrepareSaysWhatIsWrong(t *testing.T) {
 	for _, want := range []string{
 		`preparing volume "gone" of pod default/web-node1: ` + dir + `/gone: there is no such path, and hostPath.type wants a directory; make it, or use type DirectoryOrCreate`,
 		`preparing volume "conf" of pod default/web-node1: podd does not serve this kind of volume`,
-		`the medium "HugePages"`,
+		`medium "HugePages": the pod requests no huge pages`,
 		`preparing volume "../up"`,
 	} {
 		if !strings.Contains(err.Error(), want) {

@@ -1,0 +1,82 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"golang.org/x/sys/unix"
+
+	"podd/runtime/beneath"
+)
+
+// hugePages is an emptyDir of them.
+type hugePages struct {
+	size  int64 // of a page in bytes
+	limit int64 // bytes; 0: no other than the cgroup's
+	mode  uint32
+	gid   int
+}
+
+// options are those of hugetlbfs. Of a limit it takes whole pages only; the last
+// one that is begun counts.
+func (h hugePages) options() string {
+	options := fmt.Sprintf("pagesize=%d,mode=%o", h.size, h.mode&0o1777)
+	if h.gid >= 0 {
+		options += fmt.Sprintf(",gid=%d", h.gid)
+	}
+	if h.limit > 0 {
+		options += fmt.Sprintf(",size=%d", min((h.limit-1)/h.size+1, math.MaxInt64/h.size)*h.size)
+	}
+	return options
+}
+
+// inHugePages mounts a hugetlbfs, unless one of such pages is mounted there.
+func inHugePages(dir *beneath.Dir, name string, h hugePages) error {
+	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // seen only without the mount
+		return err
+	}
+	vol, err := dir.SubSameMount(name)
+	if errors.Is(err, beneath.ErrMount) {
+		return expectHugePages(dir, name, h.size)
+	}
+	if err != nil {
+		return err
+	}
+	defer vol.Close()
+	// The descriptor, not the path, says where: no link can come between.
+	err = unix.Mount("nodev", fmt.Sprintf("/proc/self/fd/%d", vol.Fd()), "hugetlbfs", 0, h.options())
+	switch {
+	case err == unix.ENODEV:
+		return errors.New("mounting a hugetlbfs: the kernel has none; use the medium Memory")
+	case err == unix.EINVAL:
+		return fmt.Errorf("mounting a hugetlbfs: the machine has no pages of %d KiB; see /sys/kernel/mm/hugepages", h.size>>10)
+	case err != nil:
+		return fmt.Errorf("mounting a hugetlbfs: %w", err)
+	}
+	if h.mode&unix.S_ISGID == 0 {
+		return nil
+	}
+	mounted, err := dir.Sub(name)
+	if err != nil {
+		return err
+	}
+	defer mounted.Close()
+	return unix.Fchmod(mounted.Fd(), h.mode) // the option takes no such bit
+}
+
+func expectHugePages(dir *beneath.Dir, name string, size int64) error {
+	vol, err := dir.Sub(name)
+	if err != nil {
+		return err
+	}
+	defer vol.Close()
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(vol.Fd(), &st); err != nil {
+		return err
+	}
+	if int64(st.Type) != unix.HUGETLBFS_MAGIC || st.Bsize != size {
+		return fmt.Errorf("something other than a hugetlbfs with pages of %d KiB is mounted where a volume of them belongs; unmount it", size>>10)
+	}
+	return nil
+}

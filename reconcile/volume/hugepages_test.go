@@ -1,0 +1,74 @@
+package volume
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+func TestHugePagesOptions(t *testing.T) {
+	for want, h := range map[string]hugePages{
+		"pagesize=2097152,mode=777":                    {size: 2 << 20, mode: 0o777, gid: -1},
+		"pagesize=2097152,mode=777,gid=4321":           {size: 2 << 20, mode: 0o2777, gid: 4321},
+		"pagesize=2097152,mode=777,size=4194304":       {size: 2 << 20, mode: 0o777, gid: -1, limit: 4 << 20},
+		"pagesize=1073741824,mode=777,size=1073741824": {size: 1 << 30, mode: 0o777, gid: -1, limit: 1},
+		"pagesize=2097152,mode=777,size=6291456":       {size: 2 << 20, mode: 0o777, gid: -1, limit: 4<<20 + 1},
+	} {
+		if got := h.options(); got != want {
+			t.Errorf("%+v: got %s, want %s", h, got, want)
+		}
+	}
+}
+
+// TestHugePages: the file system has the pages that the medium says, once, and
+// goes with the pod.
+func TestHugePages(t *testing.T) {
+	d := newDir(t)
+	group := int64(4321)
+	pod := podOf(empty("one", v1.StorageMediumHugePages, ""), empty("sized", "HugePages-2Mi", "3Mi"))
+	pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &group}
+	if _, err := d.Prepare(t.Context(), pod, nil); err == nil || !strings.Contains(err.Error(), "requests no huge pages") {
+		t.Errorf("without a request: %v", err)
+	}
+	pod.Spec.Spec.Containers = []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{
+		Requests: v1.ResourceList{"hugepages-2Mi": resource.MustParse("4Mi")},
+	}}}
+	for range 2 {
+		paths, err := d.Prepare(t.Context(), pod, nil)
+		must(t, err)
+		for _, name := range []string{"one", "sized"} {
+			var fs unix.Statfs_t
+			must(t, unix.Statfs(paths[name], &fs))
+			var st unix.Stat_t
+			must(t, unix.Stat(paths[name], &st))
+			if int64(fs.Type) != unix.HUGETLBFS_MAGIC || fs.Bsize != 2<<20 || st.Mode&0o7777 != 0o2777 || st.Gid != 4321 {
+				t.Errorf("%s: file system %x of pages of %d, mode %o, gid %d", name, fs.Type, fs.Bsize, st.Mode&0o7777, st.Gid)
+			}
+			if n := mountCount(t, paths[name]); n != 1 {
+				t.Errorf("%s: %d mounts, want 1", name, n)
+			}
+		}
+		var fs unix.Statfs_t
+		must(t, unix.Statfs(paths["sized"], &fs))
+		if fs.Blocks != 2 {
+			t.Errorf("sized has %d pages, want 2 for 3Mi", fs.Blocks)
+		}
+	}
+	must(t, d.Remove(t.Context(), uid))
+	if _, err := os.Stat(filepath.Join(d.Root, uid)); !os.IsNotExist(err) {
+		t.Errorf("the directory is left: %v", err)
+	}
+	// A tmpfs of an earlier version is not taken for one.
+	pod.Spec.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumMemory
+	_, err := d.Prepare(t.Context(), pod, nil)
+	must(t, err)
+	pod.Spec.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumHugePages
+	if _, err := d.Prepare(t.Context(), pod, nil); err == nil || !strings.Contains(err.Error(), "something other than a hugetlbfs with pages of 2048 KiB") {
+		t.Errorf("over a tmpfs: %v", err)
+	}
+}
