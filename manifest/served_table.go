@@ -189,6 +189,7 @@ var servedContainerFields = []row{
 	{"env[].valueFrom.secretKeyRef", served, ""},
 	{"env[].valueFrom.fieldRef", served, ""},
 	{"env[].valueFrom.resourceFieldRef", served, ""},
+	{"env[].valueFrom.fileKeyRef", refused, "is behind a gate that Kubernetes 1.34 has off; write the value, or a ConfigMap beside the pod"},
 
 	{"resources.limits.cpu", served, ""},
 	{"resources.limits.memory", served, ""},
