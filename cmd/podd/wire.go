@@ -18,6 +18,7 @@ import (
 	"podd/reconcile/collect"
 	"podd/reconcile/plan"
 	"podd/reconcile/pull"
+	"podd/reconcile/pull/provider"
 	"podd/reconcile/render"
 	"podd/reconcile/volume"
 	"podd/runtime"
@@ -105,7 +106,8 @@ func newEffects(cfg *config.Config, root string, client *cri.Client, node render
 		Runtime: client,
 		Images: pull.New(pull.Options{
 			Runtime: client, Credentials: pull.File(credentials), CredentialsIn: credentials,
-			Parallel: cfg.ParallelPulls, QPS: cfg.PullQPS, Burst: cfg.PullBurst,
+			Providers: provider.New(cfg.CredentialProviderDir, cfg.CredentialProviders).Credentials,
+			Parallel:  cfg.ParallelPulls, QPS: cfg.PullQPS, Burst: cfg.PullBurst,
 			UsePresent: cfg.PullOffline == config.PullUsePresent,
 		}),
 		Disk: volume.Dir{Root: podsDir(root), Memory: node.Capacity.Memory, Claims: claimsDir(cfg)},

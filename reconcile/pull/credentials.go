@@ -182,3 +182,13 @@ func splitImage(image string) (host, repository string) {
 	}
 	return host, repository
 }
+
+// repositoryOf is the name of an image without tag and digest, its registry
+// first, as credential providers are asked for it.
+func repositoryOf(image string) string {
+	host, repository := splitImage(image)
+	if host == "index.docker.io" {
+		host = "docker.io"
+	}
+	return host + "/" + repository
+}

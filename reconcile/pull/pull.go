@@ -2,14 +2,20 @@
 // same image with the same credentials share one pull, one back-off and its result; pulls of different
 // images run side by side up to a bound, so a registry that hangs holds one
 // place and no more. A pull that no pod waits for any longer is cancelled.
+//
+// Credentials are tried one by one until the registry takes some, in the
+// kubelet's order:
+//
+//	imagePullSecrets ─▶ config.json ─▶ credential providers
+//
+// The providers, being programs that take their time, are asked only when it
+// comes to them. Where nobody has any, there is one try without.
 package pull
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -46,6 +52,11 @@ type Options struct {
 	// CredentialsIn names the file they are read from, for messages; once it
 	// changes, no failure from before keeps anybody waiting. "": none.
 	CredentialsIn string
+	// Providers have further credentials for a repository with its registry, such
+	// as "docker.io/library/nginx", to be tried in order when no others are let
+	// in; nil: there are none. An error tells of those that failed and comes
+	// beside what the others have.
+	Providers func(ctx context.Context, repository string) ([]*cri.AuthConfig, error)
 	// Parallel bounds the pulls at once; 0: no bound.
 	Parallel int
 	// QPS and Burst limit how often pulls begin; QPS 0: no limit.
@@ -72,8 +83,9 @@ var _ reconcile.Images = (*Puller)(nil)
 type flight struct {
 	waiters int
 	cancel  context.CancelFunc
-	done    chan struct{} // closed when ref and err are set
+	done    chan struct{} // closed when all following fields are set
 	ref     string
+	warning string
 	err     error
 }
 
@@ -114,12 +126,12 @@ func (p *Puller) Ensure(ctx context.Context, image, policy string, secrets []*v1
 	if err != nil {
 		return "", "", imageError(image, "ErrImagePull", fmt.Errorf("pulling %s: %w", image, err))
 	}
-	ref, err = p.shared(ctx, order{image, auths, len(secrets) > 0})
+	ref, warning, err = p.shared(ctx, order{image, auths, len(secrets) > 0})
 	pull, failed := errors.AsType[*runtime.PullError](err)
 	if failed && pull.Unreachable && present && p.o.UsePresent {
 		return have.ID, fmt.Sprintf("no registry answers for %s; the present image%s is used (%v)", image, p.age(ctx, image), err), nil
 	}
-	return ref, "", err
+	return ref, warning, err
 }
 
 // age is ", built 12d ago,", or that it is not known.
@@ -136,18 +148,18 @@ func imageError(image, reason string, err error) error {
 }
 
 // shared joins the pull that o asks for, or begins it.
-func (p *Puller) shared(ctx context.Context, o order) (string, error) {
+func (p *Puller) shared(ctx context.Context, o order) (ref, warning string, err error) {
 	key := o.key()
 	f, err := p.join(ctx, key, o)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	defer p.leave(key, f)
 	select {
 	case <-f.done:
-		return f.ref, f.err
+		return f.ref, f.warning, f.err
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return "", "", ctx.Err()
 	}
 }
 
@@ -188,7 +200,7 @@ func (p *Puller) leave(key string, f *flight) {
 func (p *Puller) fly(ctx context.Context, key string, o order, f *flight) {
 	defer close(f.done)
 	stamp := stampOf(p.o.CredentialsIn) // before it is read
-	f.ref, f.err = p.pull(ctx, o)
+	f.ref, f.warning, f.err = p.pull(ctx, o)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.flights[key] == f {
@@ -225,66 +237,4 @@ func delay(n int) time.Duration {
 		d *= 2
 	}
 	return min(d, maxDelay)
-}
-
-// pull waits for a place and tries each credential until one works.
-func (p *Puller) pull(ctx context.Context, o order) (string, error) {
-	image := o.image
-	if p.places != nil {
-		select {
-		case p.places <- struct{}{}:
-			defer func() { <-p.places }()
-		case <-ctx.Done():
-			return "", ctx.Err()
-		}
-	}
-	if p.rate != nil {
-		if err := p.rate.Wait(ctx); err != nil {
-			return "", err
-		}
-	}
-	auths := o.auths
-	if p.o.Credentials != nil {
-		found, err := p.o.Credentials(image)
-		if err != nil {
-			return "", imageError(image, "ErrImagePull", fmt.Errorf("pulling %s: %w", image, err))
-		}
-		auths = slices.Concat(auths, found)
-	}
-	if len(auths) == 0 {
-		auths = []*cri.AuthConfig{nil}
-	}
-	var err error
-	for _, auth := range auths {
-		var ref string
-		if ref, err = p.o.Runtime.PullImage(ctx, image, auth, nil); err == nil {
-			return ref, nil
-		}
-		if ctx.Err() != nil {
-			return "", ctx.Err()
-		}
-		// Other credentials make no difference to who does not answer.
-		if failed, ok := errors.AsType[*runtime.PullError](err); !ok || failed.Unreachable {
-			break
-		}
-	}
-	if auths[0] == nil {
-		err = p.wantsCredentials(err, o)
-	}
-	return "", err
-}
-
-// wantsCredentials tells where credentials can be given, if a pull without any
-// was refused for that.
-func (p *Puller) wantsCredentials(err error, o order) error {
-	pull, ok := errors.AsType[*runtime.PullError](err)
-	if !ok || pull.Status != http.StatusUnauthorized || p.o.CredentialsIn == "" {
-		return err
-	}
-	told := *pull
-	told.Err = fmt.Errorf("%w; %s has none for %s", pull.Err, p.o.CredentialsIn, pull.Registry)
-	if o.secrets {
-		told.Err = fmt.Errorf("%w; neither its imagePullSecrets nor %s have any for %s", pull.Err, p.o.CredentialsIn, pull.Registry)
-	}
-	return &told
 }

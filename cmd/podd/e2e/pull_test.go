@@ -30,12 +30,24 @@ type hub struct {
 // of which it returns.
 func withRegistry(d *daemon, o registry.Options) (r hub, ref string) {
 	d.t.Helper()
+	r = startRegistry(d.t, o)
+	return r, r.pushBusybox(d)
+}
+
+// startRegistry starts an empty one.
+func startRegistry(t testing.TB, o registry.Options) hub {
+	t.Helper()
 	started, err := registry.Start(o)
 	if err != nil {
-		d.t.Fatal(err)
+		t.Fatal(err)
 	}
-	r = hub{started, sync.OnceValue(started.Close)}
-	d.t.Cleanup(func() { _ = r.close() })
+	r := hub{started, sync.OnceValue(started.Close)}
+	t.Cleanup(func() { _ = r.close() })
+	return r
+}
+
+func (r hub) pushBusybox(d *daemon) (ref string) {
+	d.t.Helper()
 	image, err := registry.FromTarball(d.on.Tools.Images, stack.BusyboxImage)
 	if err != nil {
 		d.t.Fatal(err)
@@ -43,7 +55,7 @@ func withRegistry(d *daemon, o registry.Options) (r hub, ref string) {
 	if ref, err = r.Push(image, "team/busybox:1"); err != nil {
 		d.t.Fatal(err)
 	}
-	return r, ref
+	return ref
 }
 
 func from(image string, c v1.Container) v1.Container {
@@ -97,6 +109,49 @@ func TestPullWithCredentials(t *testing.T) {
 	d.untilApplied("web")
 	log, err := os.ReadFile(d.output())
 	if err != nil || strings.Contains(string(log), "secret") || strings.Contains(string(log), auth) {
+		t.Errorf("the log tells the password: %v", err)
+	}
+}
+
+// plugin answers with the file beside it, and fails without one.
+const plugin = `#!/bin/sh
+here=$(dirname "$0")
+cat >> "$here/asked"
+cat "$here/$1"`
+
+func TestPullWithCredentialProvider(t *testing.T) {
+	t.Parallel()
+	r := startRegistry(t, registry.Options{User: "ann", Password: "hunter2"})
+	dir := t.TempDir()
+	put := func(name, text string, mode os.FileMode) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("cloud", plugin, 0o755)
+	put("config.yaml", fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+- name: cloud
+  matchImages: ["127.*.0.1:%[1]s/team", "localhost:%[1]s/team"]
+  defaultCacheDuration: 1h
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+  args: [answer.json]
+`, r.Host()[strings.LastIndexByte(r.Host(), ':')+1:]), 0o600)
+	d := begin(t, "--image-credential-provider-config", filepath.Join(dir, "config.yaml"), "--image-credential-provider-bin-dir", dir)
+	ref := r.pushBusybox(d)
+	d.apply(d.pod("web", from(ref, shell("main", serve("web")))))
+	d.untilProblem("web", "401", "credential provider cloud", r.Host()+"/team/busybox", "answer.json")
+	put("answer.json", fmt.Sprintf(`{"apiVersion": "credentialprovider.kubelet.k8s.io/v1", "kind": "CredentialProviderResponse",
+		"cacheKeyType": "Registry", "auth": {%q: {"username": "ann", "password": "hunter2"}}}`, r.Host()), 0o600)
+	d.untilApplied("web")
+	asked, err := os.ReadFile(filepath.Join(dir, "asked"))
+	want := fmt.Sprintf(`{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":%q}`, r.Host()+"/team/busybox")
+	if err != nil || !strings.HasPrefix(string(asked), want+"\n") {
+		t.Errorf("asked %q, want %q; %v", asked, want, err)
+	}
+	if log, err := os.ReadFile(d.output()); err != nil || strings.Contains(string(log), "hunter2") {
 		t.Errorf("the log tells the password: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	credential "k8s.io/kubelet/config/v1"
 )
 
 // Config is how podd runs, complete and checked. Every field holds its final
@@ -101,6 +102,11 @@ type Config struct {
 	PullQPS, PullBurst int
 	// PullOffline says what policy Always does when no registry answers.
 	PullOffline PullOffline
+
+	// CredentialProviders are plugins that know registries' credentials, in their
+	// order, each a program in CredentialProviderDir; absolute.
+	CredentialProviders   []credential.CredentialProvider
+	CredentialProviderDir string
 
 	// ClusterDNS are the name servers of pods with dnsPolicy ClusterFirst.
 	ClusterDNS []string

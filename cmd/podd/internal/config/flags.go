@@ -56,11 +56,13 @@ type Flags struct {
 	FailSwapOn               *bool          `group:"Runtime" hidden:"" field:"failSwapOn"`
 	FailCgroupV1             *bool          `group:"Runtime" hidden:"" name:"fail-cgroupv1" field:"failCgroupV1"`
 
-	SerializeImagePulls   *bool       `group:"Images" field:"serializeImagePulls" help:"Pull one image at a time."`
-	MaxParallelImagePulls *int32      `group:"Images" field:"maxParallelImagePulls" placeholder:"5" help:"Images being pulled at once."`
-	RegistryQPS           *int32      `group:"Images" name:"registry-qps" field:"registryPullQPS" placeholder:"5" help:"Pulls a second; 0 for no limit."`
-	RegistryBurst         *int32      `group:"Images" field:"registryBurst" placeholder:"10" help:"Pulls at once above that rate."`
-	PullOffline           PullOffline `group:"Images" enum:"strict,use-present" default:"strict" help:"What policy Always does when no registry answers: strict waits, use-present starts the image that is there."`
+	SerializeImagePulls           *bool       `group:"Images" field:"serializeImagePulls" help:"Pull one image at a time."`
+	MaxParallelImagePulls         *int32      `group:"Images" field:"maxParallelImagePulls" placeholder:"5" help:"Images being pulled at once."`
+	RegistryQPS                   *int32      `group:"Images" name:"registry-qps" field:"registryPullQPS" placeholder:"5" help:"Pulls a second; 0 for no limit."`
+	RegistryBurst                 *int32      `group:"Images" field:"registryBurst" placeholder:"10" help:"Pulls at once above that rate."`
+	PullOffline                   PullOffline `group:"Images" enum:"strict,use-present" default:"strict" help:"What policy Always does when no registry answers: strict waits, use-present starts the image that is there."`
+	ImageCredentialProviderConfig string      `group:"Images" placeholder:"PATH" help:"CredentialProviderConfig, or a directory of them, of plugins that know registries' credentials."`
+	ImageCredentialProviderBinDir string      `group:"Images" placeholder:"DIR" help:"Directory with those plugins' programs."`
 
 	ClusterDNS    []string `group:"DNS" name:"cluster-dns" field:"clusterDNS" placeholder:"IP" help:"Name servers of pods; repeatable."`
 	ClusterDomain *string  `group:"DNS" field:"clusterDomain" placeholder:"DOMAIN" help:"Domain that pods search."`

@@ -110,8 +110,6 @@ var knownFlags = []knownFlag{
 	{"exit-on-lock-contention", boolean, ""},
 	{"experimental-allocatable-ignore-eviction", boolean, ""},
 	{"experimental-mounter-path", text, ""},
-	{"image-credential-provider-bin-dir", text, ""},
-	{"image-credential-provider-config", text, ""},
 	{"kubeconfig", text, ""},
 	{"lock-file", text, ""},
 	{"log-json-info-buffer-size", text, ""},

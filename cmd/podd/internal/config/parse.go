@@ -20,6 +20,21 @@ import (
 // the file can be used; otherwise bad fields are left out of the layer and
 // named in the problems.
 func parseLayer(path string, data []byte) (*layer, []manifest.Problem) {
+	l, problems := parseMapping(path, data)
+	if l == nil {
+		return nil, problems
+	}
+	if p, ok := checkKind(l); !ok {
+		return nil, []manifest.Problem{p}
+	}
+	t := typing{layer: l}
+	t.object(l.tree, reflect.TypeFor[kubelet.KubeletConfiguration](), "")
+	resolvePaths(l)
+	return l, append(problems, t.problems...)
+}
+
+// parseMapping reads a file of any kind; nil when it holds no mapping.
+func parseMapping(path string, data []byte) (*layer, []manifest.Problem) {
 	l := &layer{path: path}
 	refuse := func(pos manifest.Position, format string, args ...any) (*layer, []manifest.Problem) {
 		return nil, []manifest.Problem{origin{path: path, pos: pos}.problem(manifest.Error, "", fmt.Sprintf(format, args...))}
@@ -31,18 +46,12 @@ func parseLayer(path string, data []byte) (*layer, []manifest.Problem) {
 	d := json.NewDecoder(bytes.NewReader(asJSON))
 	d.UseNumber()
 	if err := d.Decode(&l.tree); err != nil || l.tree == nil {
-		return refuse(manifest.Position{Line: 1}, "not a mapping; want apiVersion: %s, kind: %s and fields", apiVersion, kind)
+		return refuse(manifest.Position{Line: 1}, "not a mapping; want apiVersion, kind and fields")
 	}
 	w := &places{at: map[string]manifest.Position{}, path: path}
 	w.document(data)
 	l.at = w.at
-	if p, ok := checkKind(l); !ok {
-		return nil, []manifest.Problem{p}
-	}
-	t := typing{layer: l}
-	t.object(l.tree, reflect.TypeFor[kubelet.KubeletConfiguration](), "")
-	resolvePaths(l)
-	return l, append(w.problems, t.problems...)
+	return l, w.problems
 }
 
 const (

@@ -31,7 +31,7 @@ func (w *places) document(data []byte) {
 	}
 	w.node(doc.Content[0], "")
 	if err := d.Decode(&more); err == nil || !errors.Is(err, io.EOF) {
-		w.warn(position(&more), "", "a second document is not read; put it into its own file in --config-dir")
+		w.warn(position(&more), "", "a second document is not read; put it into a file of its own")
 	}
 }
 

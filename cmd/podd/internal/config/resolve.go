@@ -32,6 +32,7 @@ func (r *resolving) config() Config {
 	r.node(&c)
 	r.runtime(&c)
 	r.images(&c)
+	r.credentialProviders(&c)
 	r.faces(&c)
 	r.cluster()
 	return c

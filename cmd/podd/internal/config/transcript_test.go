@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -11,13 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+	credential "k8s.io/kubelet/config/v1"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/load")
 
 // TestTranscripts loads what each of testdata/load describes. The comment has
 // lines "args: …" and, for another machine than usual, "machine: …"; the files
-// stand beside each other in the working directory; "want" is everything that
+// stand beside each other in the working directory, those in bin being programs; "want" is everything that
 // comes of it: warnings, errors and the fields that differ from the defaults.
 func TestTranscripts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/load/*.txtar")
@@ -49,7 +51,10 @@ func transcript(t *testing.T, path string) {
 		}
 	}
 	for _, f := range a.Files {
-		write(t, dir, f.Name, string(f.Data))
+		path := write(t, dir, f.Name, string(f.Data))
+		if filepath.Dir(f.Name) == "bin" && os.Chmod(path, 0o755) != nil {
+			t.Fatalf("making %s a program", path)
+		}
 	}
 	got := strings.ReplaceAll(load(string(a.Comment)), dir, "$WORK")
 	if *update {
@@ -100,9 +105,18 @@ func load(comment string) string {
 	}
 	v, d := reflect.ValueOf(got), reflect.ValueOf(base())
 	for i := range v.NumField() {
-		if field := v.Type().Field(i).Name; fmt.Sprint(v.Field(i)) != fmt.Sprint(d.Field(i)) {
-			fmt.Fprintf(&b, "%s = %v\n", field, v.Field(i))
+		if field := v.Type().Field(i).Name; told(v.Field(i)) != told(d.Field(i)) {
+			fmt.Fprintf(&b, "%s = %s\n", field, told(v.Field(i)))
 		}
 	}
 	return b.String()
+}
+
+// told is a value on one line; plugins, which have pointers, as JSON.
+func told(v reflect.Value) string {
+	if plugins, ok := v.Interface().([]credential.CredentialProvider); ok {
+		data, _ := json.Marshal(plugins)
+		return string(data)
+	}
+	return fmt.Sprint(v)
 }

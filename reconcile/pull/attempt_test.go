@@ -1,0 +1,103 @@
+package pull_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/reconcile/pull"
+	"podd/runtime/runtimetest"
+)
+
+// TestOrder: a pod's Secrets, then config.json, then the providers, who are
+// asked only when it comes to them; one that fails keeps nobody from a pull.
+func TestOrder(t *testing.T) {
+	secret := func(password string) *v1.Secret {
+		return pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `{"registry.example": {"username": "b", "password": "`+password+`"}}`)
+	}
+	trouble := errors.New("credential provider x failed")
+	for name, test := range map[string]struct {
+		secret, file, provider string // passwords; "right" is let in
+		trouble                error
+		tried                  string
+		warns, fails           string
+	}{
+		"by the Secret":             {"right", "old", "old", nil, "right", "", ""},
+		"by the file":               {"old", "right", "none", nil, "old right", "", ""},
+		"by the provider":           {"old", "older", "right", nil, "old older ask right", "", ""},
+		"by the provider alone":     {"", "", "right", nil, "ask right", "", ""},
+		"nobody has any":            {"", "", "", nil, "ask -", "", "without credentials"},
+		"nobody has the right ones": {"old", "older", "oldest", nil, "old older ask oldest", "", "not taken"},
+		"one fails, others help":    {"", "", "right", trouble, "ask right", "credential provider x failed", ""},
+		"one fails, nobody helps":   {"old", "", "", trouble, "old ask", "", "credential provider x failed"},
+		"one fails, none are there": {"", "", "", trouble, "ask -", "", "credential provider x failed"},
+		"who fails is not needed":   {"right", "", "", trouble, "right", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			auth := func(password string) []*cri.AuthConfig {
+				if password == "" {
+					return nil
+				}
+				return []*cri.AuthConfig{{Username: "b", Password: password}}
+			}
+			var tried []string
+			o := pull.Options{
+				Credentials: func(string) ([]*cri.AuthConfig, error) { return auth(test.file), nil },
+				Providers: func(_ context.Context, repository string) ([]*cri.AuthConfig, error) {
+					if tried = append(tried, "ask"); repository != "registry.example/web" {
+						t.Errorf("asked for %s", repository)
+					}
+					return auth(test.provider), test.trouble
+				},
+			}
+			bubble(t, o, func(b *bench) {
+				b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "right"})
+				b.Inject(runtimetest.Fault{Method: "PullImage", Match: func(q any) bool {
+					password := q.(*cri.PullImageRequest).GetAuth().GetPassword()
+					if password == "" {
+						password = "-"
+					}
+					tried = append(tried, password)
+					return false
+				}})
+				var secrets []*v1.Secret
+				if test.secret != "" {
+					secrets = append(secrets, secret(test.secret))
+				}
+				_, warning, err := b.Ensure(b.t.Context(), "registry.example/web:1", "Always", secrets)
+				if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) ||
+					(warning == "") != (test.warns == "") || !strings.Contains(warning, test.warns) {
+					b.t.Errorf("warning %q, error %v", warning, err)
+				}
+				if got := strings.Join(tried, " "); got != test.tried {
+					b.t.Errorf("tried %q, want %q", got, test.tried)
+				}
+			})
+		})
+	}
+}
+
+// TestRepository: how providers are told what is pulled.
+func TestRepository(t *testing.T) {
+	for image, want := range map[string]string{
+		"nginx":                            "docker.io/library/nginx",
+		"me/web:1":                         "docker.io/me/web",
+		"index.docker.io/nginx":            "docker.io/library/nginx",
+		"a.io:5000/team/web:1@sha256:abcd": "a.io:5000/team/web",
+		"localhost/web@sha256:abcd":        "localhost/web",
+	} {
+		got := ""
+		o := pull.Options{Providers: func(_ context.Context, repository string) ([]*cri.AuthConfig, error) {
+			got = repository
+			return nil, nil
+		}}
+		bubble(t, o, func(b *bench) { _ = b.ensure(image, "Always") })
+		if got != want {
+			t.Errorf("%s is asked for as %q, want %q", image, got, want)
+		}
+	}
+}
