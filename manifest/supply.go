@@ -106,6 +106,9 @@ func (s *Supply) version(salt string, used []Use, role Role) string {
 		}
 		if c := s.Secret(u.Object.Name); c != nil && u.Object.Kind == "Secret" {
 			writeMap(mac, c.Data)
+			if role == ForPull { // the type says how the data are read
+				write(mac, []byte(c.Type))
+			}
 		}
 		if c := s.Claim(u.Object.Name); c != nil && u.Object.Kind == kindClaim {
 			write(mac, c.text())
