@@ -1,0 +1,240 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	v1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	"podd/manifest"
+)
+
+// parts are what the manifests of the goldens and the pods that the kubelet was
+// given hold, which is every field that is served (manifest's TestFields sees
+// to that), to be mixed anew.
+type parts struct {
+	spec       map[string][]any // by field
+	containers map[string][]any // likewise, of containers and init containers
+	volumes    []any            // by distinct names
+	objects    string           // what the pods refer to, as documents
+	known      map[string]bool
+}
+
+// hidden is in every Secret of a mixed pod.
+const hidden = "hunter2"
+
+func readParts(t *testing.T) *parts {
+	t.Helper()
+	files, err := filepath.Glob(dir + "/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no manifests in %s, %v", dir, err)
+	}
+	all := &parts{spec: map[string][]any{}, containers: map[string][]any{}, known: map[string]bool{}}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs := strings.Split(string(text), "\n---\n")
+		all.add(t, docs[0])
+		for _, doc := range docs[1:] {
+			all.objects += "\n---\n" + doc
+		}
+	}
+	for _, l := range readKubelet(t) {
+		if f := manifest.Decode(l.Pod, manifest.Options{Node: "node1"}); len(f.Pods) > 0 {
+			all.add(t, string(l.Pod))
+		}
+	}
+	return all
+}
+
+// add takes a pod apart.
+func (all *parts) add(t *testing.T, text string) {
+	t.Helper()
+	var pod struct{ Spec map[string]any }
+	if err := yaml.Unmarshal([]byte(text), &pod); err != nil {
+		t.Fatal(err)
+	}
+	for field, value := range pod.Spec {
+		list, _ := value.([]any)
+		switch field {
+		case "containers", "initContainers":
+			for _, c := range list {
+				for field, value := range c.(map[string]any) {
+					if all.isNew("containers."+field, value) {
+						all.containers[field] = append(all.containers[field], value)
+					}
+				}
+			}
+		case "volumes":
+			for _, v := range list {
+				if all.isNew("volumes", v.(map[string]any)["name"]) {
+					all.volumes = append(all.volumes, v)
+				}
+			}
+		default:
+			if all.isNew(field, value) {
+				all.spec[field] = append(all.spec[field], value)
+			}
+		}
+	}
+}
+
+func (all *parts) isNew(field string, value any) bool {
+	key := fmt.Sprint(field, value)
+	known := all.known[key]
+	all.known[key] = true
+	return !known
+}
+
+// draw mixes the fields of some values, each once at most.
+func draw(t *rapid.T, from map[string][]any, without ...string) map[string]any {
+	mixed := map[string]any{}
+	for _, field := range slices.Sorted(maps.Keys(from)) {
+		if !slices.Contains(without, field) && rapid.IntRange(0, 3).Draw(t, field) == 0 {
+			mixed[field] = rapid.SampledFrom(from[field]).Draw(t, field)
+		}
+	}
+	return mixed
+}
+
+// drawText is a manifest that may be valid.
+func (all *parts) drawText(t *rapid.T) string {
+	spec := draw(t, all.spec)
+	spec["volumes"] = all.volumes
+	for _, kind := range []struct {
+		field, without string
+		least          int
+	}{{"initContainers", "", 0}, {"containers", "restartPolicy", 1}} {
+		var list []any
+		for i := range rapid.IntRange(kind.least, 2).Draw(t, kind.field) {
+			c := draw(t, all.containers, kind.without)
+			c["name"], c["image"] = fmt.Sprint(kind.field[:1], i), "busybox:1"
+			for _, field := range []string{"lifecycle", "livenessProbe", "readinessProbe", "startupProbe"} {
+				if c[field] != nil && kind.field == "initContainers" {
+					c["restartPolicy"] = "Always"
+				}
+			}
+			list = append(list, c)
+		}
+		spec[kind.field] = list
+	}
+	text, err := yaml.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "Pod", "spec": spec,
+		"metadata": map[string]any{"name": "mixed", "labels": map[string]any{"app": "web"}, "annotations": map[string]any{"note": "n"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text) + all.objects
+}
+
+// TestEveryValidPodRenders: each time to the same, writing to nothing of what it
+// is made from; and what a Secret holds is in the values of variables and in
+// files, and nowhere else. A manifest that is not valid is told without it, too.
+func TestEveryValidPodRenders(t *testing.T) {
+	all := readParts(t)
+	tried, valid := 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		text := all.drawText(rt)
+		f := manifest.Decode([]byte(text), manifest.Options{Path: "mixed.yaml", Node: "node1"})
+		if told := fmt.Sprint(f.Problems); strings.Contains(told, hidden) {
+			rt.Fatalf("a Problem has a secret: %s", told)
+		}
+		if tried++; len(f.Pods) == 0 {
+			return
+		}
+		valid++
+		p := f.Pods[0]
+		n := goldenNode("hugepages")
+		n.CgroupV2 = rapid.Bool().Draw(rt, "v2")
+		supply := manifest.SupplyOf(p, &manifest.Set{Objects: map[string]manifest.Objects{"": f.Objects}, Complete: map[string]bool{"": true}}, "salt", nil)
+		before := p.Spec.DeepCopy()
+		first, err := renderMixed(p, n, supply)
+		if err != nil && strings.Contains(err.Error(), "breaks non-root policy") {
+			return // a valid pod that must not be root and says that it is
+		}
+		if err != nil {
+			rt.Fatalf("%v\n%s", err, text)
+		}
+		if diff := cmp.Diff(before, p.Spec); diff != "" {
+			rt.Fatalf("the pod changed:\n%s", diff)
+		}
+		copied := *p
+		copied.Spec = before
+		second, err := renderMixed(&copied, n, supply)
+		if err != nil || first != second {
+			rt.Fatalf("the second time differs, %v:\n%s", err, cmp.Diff(first, second))
+		}
+	})
+	if valid*8 < tried {
+		t.Errorf("of %d manifests drawn only %d are valid: the law is hardly tried", tried, valid)
+	}
+}
+
+// renderMixed is all that is made of a pod, less what a Secret may be in.
+func renderMixed(p *manifest.Pod, n Node, supply *manifest.Supply) (string, error) {
+	var out strings.Builder
+	say := func(m proto.Message) error {
+		text, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+		out.Write(text)
+		return err
+	}
+	config, err := Sandbox(SandboxInput{Pod: p, Node: n, UserIDs: hostIDs})
+	if err != nil {
+		return "", err
+	}
+	if err := say(config); err != nil {
+		return "", err
+	}
+	for _, list := range [][]v1.Container{p.Spec.Spec.InitContainers, p.Spec.Spec.Containers} {
+		for i := range list {
+			in := inputFor(p, n, &list[i])
+			in.Supply, in.SubPaths, in.Images = supply, map[int]string{}, map[string]string{}
+			for j := range list[i].VolumeMounts {
+				in.SubPaths[j] = "/sub"
+			}
+			for _, v := range p.Spec.Spec.Volumes {
+				in.Images[v.Name] = "sha256:beef"
+			}
+			c, err := Container(in)
+			if err != nil {
+				return "", fmt.Errorf("%s: %w", list[i].Name, err)
+			}
+			if err := say(c); err != nil {
+				return "", err
+			}
+			// Arguments are expanded from variables.
+			c.Envs, c.Command, c.Args = nil, nil, nil
+			if strings.Contains(c.String(), hidden) {
+				return "", fmt.Errorf("%s has a secret: %s", list[i].Name, c)
+			}
+		}
+	}
+	if strings.Contains(config.String(), hidden) {
+		return "", fmt.Errorf("the sandbox has a secret: %s", config)
+	}
+	content := Content{Pod: p, Supply: supply, Node: n}
+	for i := range p.Spec.Spec.Volumes {
+		if v := &p.Spec.Spec.Volumes[i]; IsWritten(v) {
+			files, err := content.Files(v)
+			if err != nil && strings.Contains(err.Error(), hidden) {
+				return "", fmt.Errorf("volume %s tells a secret: %w", v.Name, err)
+			}
+			for _, name := range slices.Sorted(maps.Keys(files)) {
+				fmt.Fprintf(&out, "%s %+v\n", name, files[name])
+			}
+		}
+	}
+	return out.String(), nil
+}
