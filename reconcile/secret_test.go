@@ -1,0 +1,129 @@
+package reconcile_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"podd/runtime/runtimetest"
+)
+
+// hidden is in all that a pod of secretive has of Secrets, and in its headers.
+const hidden = "hunter2"
+
+const secretObjects = `apiVersion: v1
+kind: Secret
+metadata: {name: key}
+stringData: {p: hunter2, TOKEN: hunter2 as well}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: pull}, type: kubernetes.io/dockerconfigjson, stringData: {.dockerconfigjson: '{"auths": {"registry.example": {"username": "hunter2", "password": "hunter2"}}}'}}
+`
+
+// secretive are the parts of a pod that hold something secret.
+var secretive = []string{
+	"env: [{name: P, valueFrom: {secretKeyRef: {name: key, key: p}}}]",
+	"env: [{name: P, value: hunter2}, {name: Q, value: \"x $(P)\"}]",
+	"envFrom: [{secretRef: {name: key}}]",
+	"volumeMounts: [{name: key, mountPath: /key}]",
+	"volumeMounts: [{name: key, mountPath: /key, subPath: p}]",
+	"livenessProbe: {periodSeconds: 1, failureThreshold: 1, httpGet: {port: 1, httpHeaders: [{name: Authorization, value: hunter2}]}}",
+	"readinessProbe: {httpGet: {port: none, httpHeaders: [{name: Authorization, value: hunter2}]}}",
+	"startupProbe: {periodSeconds: 1, failureThreshold: 2, httpGet: {port: 1, httpHeaders: [{name: Authorization, value: hunter2}]}}",
+	"lifecycle: {postStart: {httpGet: {port: 1, httpHeaders: [{name: Authorization, value: hunter2}]}}, preStop: {httpGet: {port: 1, httpHeaders: [{name: Authorization, value: hunter2}]}}}",
+}
+
+// TestNothingTellsSecrets: whatever a pod has of them and whichever calls of the
+// runtime fail, none is in a decision with its actions, a status, an exit, a
+// journal or a line of the log.
+func TestNothingTellsSecrets(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		image := rapid.SampledFrom([]string{"web:1", "registry.example/web:1", "registry.example/none:1"}).Draw(rt, "image")
+		spec := "imagePullSecrets: [{name: pull}]\nvolumes: [{name: key, secret: {secretName: key}}]\ncontainers:\n- name: app\n  image: " + image
+		used := map[string]bool{}
+		for _, part := range secretive {
+			field, _, _ := strings.Cut(part, ":")
+			if !used[field] && rapid.Bool().Draw(rt, part) {
+				used[field] = true
+				spec += "\n  " + part
+			}
+		}
+		fails := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{
+			"RunPodSandbox", "CreateContainer", "StartContainer", "StopContainer", "PullImage", "ImageStatus", "RemoveContainer", "StopPodSandbox",
+		}), 0, 3, rapid.ID[string]).Draw(rt, "fails")
+		found := ""
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			m := newMachine(t)
+			m.log = slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})
+			m.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: hidden, Password: hidden})
+			for _, method := range fails {
+				m.Inject(runtimetest.Fault{Method: method, Nth: 1, Err: errors.New("out of order")})
+			}
+			m.start()
+			m.give(secretObjects, pod(t, "web", spec))
+			look := func() {
+				if told := m.told(t); strings.Contains(told, hidden) {
+					found = told
+				}
+			}
+			for range 5 {
+				m.pass(7 * time.Second)
+				look()
+			}
+			m.want()
+			m.pass(time.Second)
+			look()
+			m.pass(time.Minute)
+			m.end()
+			if log.Len() == 0 || strings.Contains(log.String(), hidden) {
+				found = "log: " + log.String()
+			}
+		})
+		if found != "" {
+			rt.Fatalf("of\n%s\nit tells\n%s", spec, found)
+		}
+	})
+}
+
+// told is all that is shown and kept of every pod, but for the manifest itself.
+func (m *machine) told(t *testing.T) string {
+	t.Helper()
+	told := m.story()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.reports {
+		shown := []any{r.Last, r.Finished, r.Decision.Why}
+		if r.Pod != nil {
+			shown = append(shown, r.Pod.Status)
+		}
+		for _, s := range r.Decision.Steps {
+			shown = append(shown, s.Why, s.Reason)
+		}
+		text, err := json.Marshal(shown)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told += string(text)
+	}
+	journals, err := filepath.Glob(filepath.Join(m.root, "pods", "*", "journal.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range journals {
+		text, err := os.ReadFile(name)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		told += string(text)
+	}
+	return told
+}
