@@ -24,6 +24,7 @@ type viewer struct {
 	pods    map[types.NamespacedName]*server.PodView
 	since   map[manifest.Problem]time.Time // when each problem came up
 	node    []manifest.Problem             // what is wrong with no single pod
+	advisor *advisor                       // nil says nothing
 }
 
 func newViewer(node, version string, sources []string) *viewer {
@@ -61,7 +62,7 @@ func (v *viewer) publish(c reconcile.Change) {
 	}
 	if trouble := nodeProblems(c.Node); c.SetChanged || !slices.Equal(trouble, v.node) {
 		v.node = trouble
-		next.Problems = v.problems(slices.Concat(trouble, problemsOf(c.Set)), time.Now())
+		next.Problems = v.problems(slices.Concat(trouble, v.problemsOf(c.Set)), time.Now())
 	}
 	next.Pods = v.sortedPods()
 	v.latest.Publish(&next)
@@ -95,11 +96,12 @@ func nodeProblems(n runtime.Node) []manifest.Problem {
 	return all
 }
 
-func problemsOf(set *manifest.Set) []manifest.Problem {
+// problemsOf is what is said of the manifests.
+func (v *viewer) problemsOf(set *manifest.Set) []manifest.Problem {
 	if set == nil {
 		return nil
 	}
-	return set.Problems
+	return slices.Concat(set.Problems, v.advisor.of(set))
 }
 
 func wanted(set *manifest.Set, key types.NamespacedName) *manifest.Pod {

@@ -42,7 +42,7 @@ type podd struct {
 	classes  *classKeeper
 	pulse    pulse
 	told     string             // the status line systemd heard last
-	problems []manifest.Problem // of the manifests, as logged; the router's
+	problems []manifest.Problem // of the manifests, as logged
 }
 
 // newPodd takes the root directory over and connects nothing yet. Close
@@ -85,6 +85,7 @@ func (d *podd) wire() error {
 		d.log.Warn("content of sources that are no longer configured stays", "err", err)
 	}
 	d.view = newViewer(cfg.NodeName, thisVersion().Version, sourceNames(d.sources))
+	d.view.advisor = &advisor{node, cfg.ResolvConf}
 	d.classes = newClassKeeper(node, cgroup.Make, d.log)
 	d.pods = d.client.NewObserver(cri.ObserverOptions{Instance: d.instance.ID, Slow: cfg.SyncFrequency, Logger: d.log})
 	d.node = d.client.NewNodeObserver(cri.NodeObserverOptions{Logger: d.log})
@@ -207,7 +208,7 @@ func (d *podd) publish(c reconcile.Change) {
 	d.view.publish(c)
 	d.classes.take(c)
 	if c.SetChanged {
-		d.problems = logNew(d.log, c.Set.Problems, d.problems)
+		d.problems = logNew(d.log, d.view.problemsOf(c.Set), d.problems)
 	}
 	d.trimmer.touch()
 }

@@ -9,9 +9,19 @@ import (
 	"podd/manifest"
 )
 
-// podDNS is the resolver configuration of a pod by its dnsPolicy, with its
-// dnsConfig merged in and cut to what resolvers take.
+// podDNS is the resolver configuration of a pod, cut to what resolvers take;
+// AdviseDNS tells what that leaves out.
 func podDNS(p *manifest.Pod, n Node) *cri.DNSConfig {
+	d := fullDNS(p, n)
+	return &cri.DNSConfig{
+		Servers:  d.Servers[:min(len(d.Servers), maxNameservers)],
+		Searches: fitSearches(d.Searches),
+		Options:  d.Options,
+	}
+}
+
+// fullDNS is by dnsPolicy, with dnsConfig merged in.
+func fullDNS(p *manifest.Pod, n Node) DNS {
 	spec := &p.Spec.Spec
 	d := policyDNS(spec, p.Key.Namespace, n)
 	if c := spec.DNSConfig; c != nil {
@@ -21,11 +31,7 @@ func podDNS(p *manifest.Pod, n Node) *cri.DNSConfig {
 			d.Options = setOption(d.Options, optionText(o))
 		}
 	}
-	return &cri.DNSConfig{
-		Servers:  d.Servers[:min(len(d.Servers), maxNameservers)],
-		Searches: fitSearches(d.Searches),
-		Options:  d.Options,
-	}
+	return d
 }
 
 // policyDNS is the configuration that dnsPolicy alone gives, in slices of its

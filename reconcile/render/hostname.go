@@ -31,8 +31,7 @@ func Hostname(p *manifest.Pod, n Node) (host, domain string) {
 }
 
 // kernelHostname is what uname says in the pod. With setHostnameAsFQDN it is
-// the whole name; one of more than 64 bytes is passed on as it is, so that the
-// runtime refuses the sandbox in place of a name cut in silence.
+// the whole name, which is not cut: checkHostname refuses one that is too long.
 func kernelHostname(p *manifest.Pod, n Node) string {
 	host, domain := Hostname(p, n)
 	if fqdn := p.Spec.Spec.SetHostnameAsFQDN; domain != "" && fqdn != nil && *fqdn {

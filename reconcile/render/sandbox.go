@@ -31,6 +31,10 @@ func Sandbox(in SandboxInput) (*cri.PodSandboxConfig, error) {
 	if err := checkIDs(&p.Spec.Spec, in.UserIDs); err != nil {
 		return nil, err
 	}
+	hostname := kernelHostname(p, n)
+	if err := checkHostname(hostname); err != nil {
+		return nil, err
+	}
 	return &cri.PodSandboxConfig{
 		Metadata: &cri.PodSandboxMetadata{
 			Name:      p.Key.Name,
@@ -38,7 +42,7 @@ func Sandbox(in SandboxInput) (*cri.PodSandboxConfig, error) {
 			Uid:       string(p.UID),
 			Attempt:   attempt,
 		},
-		Hostname:     kernelHostname(p, n),
+		Hostname:     hostname,
 		LogDirectory: LogDirectory(p, n),
 		DnsConfig:    podDNS(p, n),
 		PortMappings: portMappings(&p.Spec.Spec),

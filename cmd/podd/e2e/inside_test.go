@@ -213,6 +213,60 @@ func TestHostsFile(t *testing.T) {
 	}
 }
 
+// TestResolvConf: what a pod's resolvers read, and what is left out of it.
+func TestResolvConf(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	conf := filepath.Join(dir, "resolv.conf")
+	if err := os.WriteFile(conf, []byte("nameserver 192.0.2.53\nsearch lan.example\noptions rotate\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := begin(t, "--resolv-conf", conf, "--cluster-dns", "192.0.2.10", "--cluster-domain", "cluster.test")
+	pod := func(name string, policy v1.DNSPolicy, c *v1.PodDNSConfig) *v1.Pod {
+		p := d.pod(name, shell("main", tell(name, "cat /etc/resolv.conf")+serve(name)))
+		p.Spec.DNSPolicy, p.Spec.DNSConfig = policy, c
+		return p
+	}
+	host := pod("host", v1.DNSClusterFirst, nil)
+	host.Spec.HostNetwork = true
+	more := &v1.PodDNSConfig{
+		Nameservers: []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"}, Searches: []string{"more.example"},
+		Options: []v1.PodDNSConfigOption{{Name: "ndots", Value: new("2")}},
+	}
+	d.apply(pod("node", v1.DNSDefault, nil), pod("cluster", v1.DNSClusterFirst, nil), host, pod("own", v1.DNSNone, more), pod("cut", v1.DNSDefault, more))
+	for name, want := range map[string]string{
+		"node":    "search lan.example|nameserver 192.0.2.53|options rotate",
+		"cluster": "search default.svc.cluster.test svc.cluster.test cluster.test lan.example|nameserver 192.0.2.10|options ndots:5",
+		"host":    "search lan.example|nameserver 192.0.2.53|options rotate",
+		"own":     "search more.example|nameserver 192.0.2.1|nameserver 192.0.2.2|nameserver 192.0.2.3|options ndots:2",
+		"cut":     "search lan.example more.example|nameserver 192.0.2.53|nameserver 192.0.2.1|nameserver 192.0.2.2|options rotate ndots:2",
+	} {
+		d.untilApplied(name)
+		if got := strings.ReplaceAll(d.told(name), "\n", "|"); got != want {
+			t.Errorf("in %s there is %q, want %q", name, got, want)
+		}
+	}
+	d.untilProblem("cut.yaml", "spec.dnsConfig.nameservers", "left out: 192.0.2.3")
+}
+
+// TestHostnameThatDoesNotFit: a name of the whole domain is refused, not cut,
+// and one that is shorter starts the pod.
+func TestHostnameThatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	d := begin(t, "--cluster-domain", "cluster.test")
+	p := d.pod("web", shell("main", tell("web", "hostname")+serve("web")))
+	p.Spec.Hostname, p.Spec.Subdomain, p.Spec.SetHostnameAsFQDN = strings.Repeat("a", 60), "sub", new(true)
+	d.apply(p)
+	d.untilProblem("web", "letters", "setHostnameAsFQDN")
+	p = p.DeepCopy()
+	p.Spec.Hostname = "short"
+	d.apply(p)
+	d.untilApplied("web")
+	if got := d.told("web"); got != "short.sub.default.svc.cluster.test" {
+		t.Errorf("inside there is %q", got)
+	}
+}
+
 // TestSharedProcesses: containers of such a pod see each other's processes.
 func TestSharedProcesses(t *testing.T) {
 	t.Parallel()
@@ -304,6 +358,20 @@ func hostAddress(t testing.TB) string {
 	}
 	t.Fatal("the host has no address of its own")
 	return ""
+}
+
+// TestHostPortOfASidecar: which the kubelet forgets.
+func TestHostPortOfASidecar(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	port := hostPort()
+	p := d.pod("web", shell("main", serve("web")))
+	side := web(port)
+	side.Name, side.RestartPolicy = "side", new(v1.ContainerRestartPolicyAlways)
+	p.Spec.InitContainers = []v1.Container{side}
+	d.apply(p)
+	d.untilApplied("web")
+	d.answers(port, "web")
 }
 
 func TestHostPorts(t *testing.T) {

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"podd/manifest"
+	"podd/reconcile"
+	"podd/reconcile/render"
+)
+
+// TestAdvisor: what of a pod's DNS does not reach its resolvers is shown with
+// its place, and what of the node's does not, once.
+func TestAdvisor(t *testing.T) {
+	f := manifest.Decode([]byte(`apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  dnsPolicy: ClusterFirst
+  dnsConfig:
+    nameservers: [198.51.100.1]
+  containers: [{name: main, image: i:1}]
+`), manifest.Options{Source: "/a", Path: "/a/web.yaml", Node: "n"})
+	b := manifest.Collect("/a", manifest.KindFile, f)
+	b.Complete = true
+	v := newViewer("n", "v1", nil)
+	v.advisor = &advisor{render.Node{DNS: render.DNS{Servers: []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}}}, "/etc/resolv.conf"}
+	v.publish(reconcile.Change{Set: manifest.Merge([]manifest.Batch{b}), SetChanged: true})
+	var got []string
+	for _, p := range v.latest.View().Problems {
+		got = append(got, p.String())
+	}
+	want := []string{
+		"/a/web.yaml:5:3: warning: spec.dnsPolicy: ClusterFirst is as Default here; this podd was told of no cluster's DNS (--cluster-dns)",
+		"/a/web.yaml:7:5: warning: spec.dnsConfig.nameservers: with the node's and the cluster's there are 5, of which resolvers ask 3; left out: 192.0.2.4, 198.51.100.1",
+		"/etc/resolv.conf: warning: nameservers: there are 4, of which resolvers ask 3; left out: 192.0.2.4",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

@@ -1,0 +1,75 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+)
+
+// TestAdviseDNS: what a pod's resolvers are not told is told to its user.
+func TestAdviseDNS(t *testing.T) {
+	many := func(n int, of string) (all []string) {
+		for i := range n {
+			all = append(all, fmt.Sprintf(of, i))
+		}
+		return all
+	}
+	node := Node{DNS: DNS{Servers: many(2, "192.0.2.%d"), Searches: []string{"lan.example"}}}
+	cluster := node
+	cluster.ClusterDNS, cluster.ClusterDomain = []string{"10.96.0.10"}, "cluster.local"
+	crowded := Node{DNS: DNS{Servers: many(5, "192.0.2.%d"), Searches: many(33, "s%d")}}
+	with := func(c v1.PodDNSConfig) v1.PodSpec { return v1.PodSpec{DNSPolicy: v1.DNSDefault, DNSConfig: &c} }
+	for _, test := range []struct {
+		name string
+		node Node
+		spec v1.PodSpec
+		want string
+	}{
+		{"nothing", node, v1.PodSpec{DNSPolicy: v1.DNSDefault}, ""},
+		{"room for one more server", node, with(v1.PodDNSConfig{Nameservers: many(1, "198.51.100.%d")}), ""},
+		{"too many servers", node, with(v1.PodDNSConfig{Nameservers: many(3, "198.51.100.%d")}),
+			"spec.dnsConfig.nameservers: with the node's and the cluster's there are 5, of which resolvers ask 3; left out: 198.51.100.1, 198.51.100.2"},
+		{"too many paths", node, with(v1.PodDNSConfig{Searches: many(33, "s%d")}), "spec.dnsConfig.searches: with the node's and the cluster's there are 34, of which 2 are left out"},
+		{"paths too long together", node, with(v1.PodDNSConfig{Searches: many(20, strings.Repeat("a", 120)+"%d")}), "there are 21, of which 4 "},
+		{"a path too long", node, with(v1.PodDNSConfig{Searches: []string{strings.Repeat("a", 254)}}), "there are 2, of which 1 "},
+		{"the node's own is said once", crowded, v1.PodSpec{DNSPolicy: v1.DNSDefault}, ""},
+		{"the node's and the pod's", crowded, with(v1.PodDNSConfig{Searches: []string{"more"}}), "there are 34"},
+		{"no cluster", node, v1.PodSpec{DNSPolicy: v1.DNSClusterFirst}, "spec.dnsPolicy: ClusterFirst is as Default here"},
+		{"no cluster for the host's network", node, v1.PodSpec{DNSPolicy: v1.DNSClusterFirstWithHostNet, HostNetwork: true}, "spec.dnsPolicy: ClusterFirstWithHostNet is as Default here"},
+		{"the host's network asks for none", node, v1.PodSpec{DNSPolicy: v1.DNSClusterFirst, HostNetwork: true}, ""},
+		{"a cluster", cluster, v1.PodSpec{DNSPolicy: v1.DNSClusterFirst}, ""},
+	} {
+		p := podOf(test.spec)
+		p.Origin.Fields = map[string]manifest.Position{"spec.dnsPolicy": {Line: 1}}
+		var got []string
+		for _, a := range AdviseDNS(p, test.node) {
+			got = append(got, a.Field+": "+a.Message)
+		}
+		if text := strings.Join(got, "\n"); !strings.Contains(text, test.want) || (text == "") != (test.want == "") {
+			t.Errorf("%s: got %q, want %q", test.name, text, test.want)
+		}
+		p.Origin.Fields = nil // a default asks for nothing
+		if strings.Contains(test.want, "dnsPolicy") && len(AdviseDNS(p, test.node)) > 0 {
+			t.Errorf("%s: told of what is not written", test.name)
+		}
+	}
+	if all := AdviseNode(crowded.DNS); len(all) != 2 || len(AdviseNode(node.DNS)) != 0 {
+		t.Errorf("of the nodes there is said %v and %v", all, AdviseNode(node.DNS))
+	}
+}
+
+// TestHostnameTooLong: with the whole name as its own it is refused, not cut.
+func TestHostnameTooLong(t *testing.T) {
+	yes := true
+	for length, want := range map[int]bool{64 - len(".s.ns.svc.cluster.local"): true, 65 - len(".s.ns.svc.cluster.local"): false} {
+		p := podOf(v1.PodSpec{Hostname: strings.Repeat("a", length), Subdomain: "s", SetHostnameAsFQDN: &yes})
+		_, err := Sandbox(SandboxInput{Pod: p, Node: Node{ClusterDomain: "cluster.local"}})
+		if (err == nil) != want || err != nil && !strings.Contains(err.Error(), "has 65 letters") {
+			t.Errorf("%d letters: %v", length, err)
+		}
+	}
+}
