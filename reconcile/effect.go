@@ -110,6 +110,8 @@ type Effects struct {
 	// MakeCgroup makes and limits a pod's cgroup; nil: the runtime makes it, without
 	// limits.
 	MakeCgroup func(render.Cgroup) error
+	// DNS is the node's now; nil: that of render.Node.
+	DNS func() (render.DNS, error)
 }
 
 // scene is what an effect may look at: immutable values of its worker.

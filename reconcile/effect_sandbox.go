@@ -42,10 +42,14 @@ func (e *Effects) runSandbox(ctx context.Context, s scene, a plan.RunSandbox) (*
 // reserveSandbox retries while the name is still held, then takes the next
 // attempt number.
 func (e *Effects) reserveSandbox(ctx context.Context, s scene, attempt uint32) (string, error) {
+	node, err := e.nodeNow(s)
+	if err != nil {
+		return "", err
+	}
 	retry := time.NewTicker(reservedRetry)
 	defer retry.Stop()
 	for since := time.Now(); ; {
-		config, err := render.Sandbox(render.SandboxInput{Pod: s.desired, Node: *s.node, Attempt: attempt, UserIDs: s.userIDs})
+		config, err := render.Sandbox(render.SandboxInput{Pod: s.desired, Node: node, Attempt: attempt, UserIDs: s.userIDs})
 		if err != nil {
 			return "", err
 		}
@@ -65,6 +69,18 @@ func (e *Effects) reserveSandbox(ctx context.Context, s scene, attempt uint32) (
 		case <-retry.C:
 		}
 	}
+}
+
+// nodeNow is the scene's node with the DNS it has now: a machine may be given
+// its own long after podd has started.
+func (e *Effects) nodeNow(s scene) (render.Node, error) {
+	node := *s.node
+	if e.DNS == nil {
+		return node, nil
+	}
+	var err error
+	node.DNS, err = e.DNS()
+	return node, err
 }
 
 // landing is how long a start may go on that the runtime is at when its pod is

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -292,4 +293,35 @@ func TestResizeKeepsStart(t *testing.T) {
 			t.Errorf("it began at %s, now at %s", was, now)
 		}
 	})
+}
+
+// TestResizeTakenBack: the pod's cgroup, which was given room for both sizes, is
+// brought back when the resize fails and is taken back.
+func TestResizeTakenBack(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		run(t, func(t *testing.T, m *machine) {
+			var limit atomic.Int64
+			m.options = func(o *reconcile.Options) {
+				o.Effects.MakeCgroup = func(c render.Cgroup) error { limit.Store(c.Memory); return nil }
+			}
+			m.start()
+			m.want(sizedPod(t, "web", "64Mi", ""))
+			m.settle()
+			m.Inject(runtimetest.Fault{Method: "UpdateContainerResources", Err: errors.New("device or resource busy")})
+			m.want(sizedPod(t, "web", "128Mi", ""))
+			m.settle()
+			if got := limit.Load(); got != 128<<20 {
+				t.Errorf("amid the resize the pod may have %d bytes", got)
+			}
+			if killed {
+				m.restart()
+			}
+			m.want(sizedPod(t, "web", "64Mi", ""))
+			m.settle()
+			m.has("web", "64Mi", 64<<20)
+			if got := limit.Load(); got != 64<<20 {
+				t.Errorf("killed %t: taken back, the pod may have %d bytes", killed, got)
+			}
+		})
+	}
 }

@@ -117,6 +117,7 @@ func newEffects(cfg *config.Config, root string, client *cri.Client, node render
 			CgroupRoot: cfg.CgroupRoot,
 		},
 		EndShim: shim.End, MakeCgroup: cgroup.Make,
+		DNS:  func() (render.DNS, error) { return readDNS(cfg.ResolvConf) },
 		Gate: reconcile.NewGate(parallelStarts(cfg)),
 	}
 }

@@ -83,6 +83,11 @@ func sizeOf(given map[string]string, id string, annotations map[string]string) s
 	return annotations[runtime.AnnotationSize]
 }
 
+// RoomForTwo is what History.Sizes has of a sandbox whose cgroup was widened for
+// a resize: no size, so that the pod is brought to its own in the end, whatever
+// became of the resize.
+const RoomForTwo = "room for two sizes"
+
 // Unsized says that what runs of the pod has not the size yet that is written.
 func Unsized(in *Input) bool {
 	if in.Desired == nil {
