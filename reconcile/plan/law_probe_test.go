@@ -75,7 +75,8 @@ func askedOn(in Input, d Decision) error {
 			if c.State != runtime.Running || p == nil || in.History.Probed[c.ID].Readiness == (Trial{}) || d.Phase == PhaseWindDown {
 				continue
 			}
-			if d.names(StopContainer{ID: c.ID}) && !d.names(asks) && d.ProbeAt.IsZero() {
+			// A runtime that does not answer is asked nothing until it does.
+			if in.Node.Reachable && d.names(StopContainer{ID: c.ID}) && !d.names(asks) && d.ProbeAt.IsZero() {
 				return fmt.Errorf("%s is stopped and asked no more", c.Name)
 			}
 		}
