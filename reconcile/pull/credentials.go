@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -41,7 +42,7 @@ func File(name string) func(image string) ([]*cri.AuthConfig, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading registry credentials %s: %w", name, err)
 		}
-		return config.matching(image), nil
+		return specificFirst(config.matching(image)), nil
 	}
 }
 
@@ -86,26 +87,32 @@ func readConfig(name string) (dockerConfig, error) {
 	return config, nil
 }
 
-// matching returns the entries whose key covers image, longest key first.
-func (c dockerConfig) matching(image string) []*cri.AuthConfig {
+// credential is an entry that covers an image.
+type credential struct {
+	key  string // plain
+	auth *cri.AuthConfig
+}
+
+// matching are the entries whose key covers image.
+func (c dockerConfig) matching(image string) (all []credential) {
 	host, repository := splitImage(image)
-	var keys []string
-	for key := range c.Auths {
-		if covers(key, host, repository) {
-			keys = append(keys, key)
+	for _, written := range slices.Sorted(maps.Keys(c.Auths)) {
+		if key := plain(written); covers(key, host, repository) {
+			all = append(all, credential{key, c.Auths[written].cri()})
 		}
 	}
-	slices.SortFunc(keys, func(a, b string) int {
-		if len(a) != len(b) {
-			return len(b) - len(a)
-		}
-		return strings.Compare(a, b)
-	})
-	var out []*cri.AuthConfig
-	for _, key := range keys {
-		out = append(out, c.Auths[key].cri())
+	return all
+}
+
+// specificFirst orders as the kubelet does, by key from the end of the alphabet:
+// a path comes before what it begins with, and * after every host. Equal keys stay
+// as they are.
+func specificFirst(all []credential) (auths []*cri.AuthConfig) {
+	slices.SortStableFunc(all, func(a, b credential) int { return strings.Compare(b.key, a.key) })
+	for _, c := range all {
+		auths = append(auths, c.auth)
 	}
-	return out
+	return auths
 }
 
 // cri leaves out the server's address: containerd would compare it, read as a
@@ -115,8 +122,8 @@ func (a dockerAuth) cri() *cri.AuthConfig {
 		Username: a.Username, Password: a.Password,
 		IdentityToken: a.IdentityToken, RegistryToken: a.RegistryToken,
 	}
-	plain, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(a.Auth, "="))
-	if user, password, ok := strings.Cut(string(plain), ":"); ok && err == nil {
+	text, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(a.Auth, "="))
+	if user, password, ok := strings.Cut(string(text), ":"); ok && err == nil {
 		out.Username, out.Password = user, strings.TrimRight(password, "\x00")
 	}
 	// Beside a token the user is a placeholder, which containerd would prefer.
@@ -126,19 +133,28 @@ func (a dockerAuth) cri() *cri.AuthConfig {
 	return out
 }
 
-// covers tells whether a key of auths ("registry.example/team", "*.example",
-// "https://index.docker.io/v1/") is for a repository.
-func covers(key, host, repository string) bool {
+// plain is a key of auths ("registry.example/team", "*.example",
+// "https://index.docker.io/v1/") without scheme and API.
+func plain(key string) string {
 	key = strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
 	key = strings.TrimSuffix(key, "/")
 	for _, api := range []string{"/v1", "/v2"} {
 		key = strings.TrimSuffix(key, api)
 	}
-	keyHost, keyPath, _ := strings.Cut(key, "/")
-	keyHost = strings.ToLower(keyHost)
-	if keyHost == "docker.io" || keyHost == "registry-1.docker.io" {
-		keyHost = "index.docker.io"
+	host, path, below := strings.Cut(key, "/")
+	host = strings.ToLower(host)
+	if host == "docker.io" || host == "registry-1.docker.io" {
+		host = "index.docker.io"
 	}
+	if below {
+		return host + "/" + path
+	}
+	return host
+}
+
+// covers tells whether a plain key is for a repository.
+func covers(key, host, repository string) bool {
+	keyHost, keyPath, _ := strings.Cut(key, "/")
 	if !coversHost(keyHost, strings.ToLower(host)) {
 		return false
 	}

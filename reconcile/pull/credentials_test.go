@@ -32,6 +32,8 @@ func TestMatching(t *testing.T) {
 		{"wildcard with port", "*.example:5000", "registry.example:5000/web", "*.example:5000"},
 		{"wildcard without the port", "*.example", "registry.example:5000/web", ""},
 		{"wildcard and path", "*.example/team", "registry.example/team/web", "*.example/team"},
+		{"wildcard after the host", "*.example registry.example", "registry.example/web", "registry.example *.example"},
+		{"scheme is no part of it", "https://registry.example/v1/ registry.example/team", "registry.example/team/web", "registry.example/team https://registry.example/v1/"},
 		{"broken pattern", "[.example", "registry.example/web", ""},
 		{"docker hub", "https://index.docker.io/v1/", "nginx", "https://index.docker.io/v1/"},
 		{"docker hub by name", "docker.io", "docker.io/library/nginx@sha256:00", "docker.io"},

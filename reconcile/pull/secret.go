@@ -11,10 +11,11 @@ import (
 )
 
 // fromSecrets are the credentials for an image in Secrets of the types
-// kubernetes.io/dockerconfigjson and kubernetes.io/dockercfg, in their order; of
-// other Secrets nothing is read. Errors never quote one.
+// kubernetes.io/dockerconfigjson and kubernetes.io/dockercfg, the most specific of
+// all of them first and else in their order; of other Secrets nothing is read.
+// Errors never quote one.
 func fromSecrets(image string, secrets []*v1.Secret) ([]*cri.AuthConfig, error) {
-	var all []*cri.AuthConfig
+	var all []credential
 	for _, s := range secrets {
 		var config dockerConfig
 		var err error
@@ -29,7 +30,7 @@ func fromSecrets(image string, secrets []*v1.Secret) ([]*cri.AuthConfig, error) 
 		}
 		all = append(all, config.matching(image)...)
 	}
-	return all, nil
+	return specificFirst(all), nil
 }
 
 // order is an image with the credentials of the pod that wants it. Pods with

@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/reconcile/pull"
 	"podd/runtime/runtimetest"
@@ -48,4 +49,26 @@ func TestSecrets(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSecretsOrder: the most specific of all Secrets first, as the kubelet does,
+// and else in their order.
+func TestSecretsOrder(t *testing.T) {
+	bubble(t, pull.Options{}, func(b *bench) {
+		b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/team/web:1"}, Username: "last", Password: "p"})
+		secrets := []*v1.Secret{
+			pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `{"*.example": {"username": "last", "password": "p"}, "registry.example/team": {"username": "first"}}`),
+			pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `{"registry.example/team": {"username": "second"}, "https://registry.example/v2/": {"username": "third"}}`),
+		}
+		if _, _, err := b.Ensure(b.t.Context(), "registry.example/team/web:1", "Always", secrets); err != nil {
+			b.t.Error(err)
+		}
+		var users []string
+		for _, c := range b.Calls("PullImage") {
+			users = append(users, c.Request.(*cri.PullImageRequest).Auth.Username)
+		}
+		if got := strings.Join(users, " "); got != "first second third last" {
+			b.t.Errorf("tried %s", got)
+		}
+	})
 }
