@@ -102,8 +102,10 @@ func inMemory(dir *beneath.Dir, name, options string) error {
 	return nil
 }
 
+// tmpfsOptions leave the sticky bit that a tmpfs has by itself, as the kubelet
+// does: a user of the pod removes no other's files.
 func tmpfsOptions(mode uint32, gid int, size int64) string {
-	options := fmt.Sprintf("mode=%o", mode)
+	options := fmt.Sprintf("mode=%o", mode|unix.S_ISVTX)
 	if gid >= 0 {
 		options += fmt.Sprintf(",gid=%d", gid)
 	}

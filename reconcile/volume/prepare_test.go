@@ -28,11 +28,11 @@ func TestPrepareTwiceChangesNothing(t *testing.T) {
 	if diff := cmp.Diff(want, first); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)
 	}
-	for _, name := range []string{"disk", "mem"} {
+	for name, mode := range map[string]uint32{"disk": 0o2777, "mem": 0o3777} {
 		var st unix.Stat_t
 		must(t, unix.Stat(first[name], &st))
-		if st.Mode&0o7777 != 0o2777 || st.Gid != 4321 {
-			t.Errorf("%s: mode %o gid %d, want 2777 and 4321", name, st.Mode&0o7777, st.Gid)
+		if st.Mode&0o7777 != mode || st.Gid != 4321 {
+			t.Errorf("%s: mode %o gid %d, want %o and 4321", name, st.Mode&0o7777, st.Gid, mode)
 		}
 	}
 	info, err := os.Stat(filepath.Join(d.Root, uid))

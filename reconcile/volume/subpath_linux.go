@@ -77,12 +77,8 @@ func makeSubPath(vol *beneath.Dir, name string) error {
 	if err != nil {
 		return err
 	}
-	for i, step := range left {
-		mode := st.Mode & (0o777 | unix.S_ISGID)
-		if i < len(left)-1 {
-			mode &^= 0o022 // as the kubelet makes parents
-		}
-		_, err := at.Mkdir(step, mode, gid)
+	for _, step := range left {
+		_, err := at.Mkdir(step, st.Mode&(0o777|unix.S_ISGID|unix.S_ISVTX), gid)
 		var next *beneath.Dir
 		if err == nil {
 			next, err = at.Sub(step)

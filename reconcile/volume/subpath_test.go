@@ -32,13 +32,13 @@ func TestSubPathIsMadeAndMounted(t *testing.T) {
 	pod := podOf(empty("data", "", ""), empty("fast", v1.StorageMediumMemory, ""))
 	gid := int64(4321)
 	pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &gid}
-	for _, name := range []string{"data", "fast"} {
+	for name, mode := range map[string]uint32{"data": 0o2777, "fast": 0o3777} {
 		path, err := boundAt(t, d, pod, part(name, "a/b"))
 		must(t, err)
 		if want := filepath.Join(d.Root, uid, "volume-subpaths", name, "main", "0"); path != want {
 			t.Errorf("it is at %s, want %s", path, want)
 		}
-		for path, mode := range map[string]uint32{path: 0o2777, filepath.Join(d.Root, uid, "volumes", emptyDirPlugin, name, "a"): 0o2755} {
+		for _, path := range []string{path, filepath.Join(d.Root, uid, "volumes", emptyDirPlugin, name, "a")} {
 			var st unix.Stat_t
 			must(t, unix.Stat(path, &st))
 			if st.Mode&0o7777 != mode || st.Gid != 4321 {

@@ -162,7 +162,7 @@ func TestWrittenBelongsToTheGroup(t *testing.T) {
 	pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &group}
 	paths, err := d.Prepare(t.Context(), pod, always(map[string]render.File{"sub/k": {Data: []byte("v"), Mode: 0o400}}))
 	must(t, err)
-	for at, mode := range map[string]uint32{"": 0o2777, "..data/": 0o2755, "sub/": 0o2755, "sub/k": 0o440} {
+	for at, mode := range map[string]uint32{"": 0o3777, "..data/": 0o2755, "sub/": 0o2755, "sub/k": 0o440} {
 		var st unix.Stat_t
 		must(t, unix.Stat(filepath.Join(paths["s"], at)+strings.Repeat("/.", strings.Count(at, "/")-strings.Count(at, "k")), &st))
 		if st.Mode&0o7777 != mode || st.Gid != 4321 {
