@@ -1,8 +1,6 @@
 package manifest
 
 import (
-	"bufio"
-	"compress/gzip"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -15,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"podd/runtime/runtimetest/recording"
 )
 
 // fieldsTable is the table of all fields of a PodSpec, made by TestFields.
@@ -136,21 +136,15 @@ func gatherFieldTests(t *testing.T) fieldTests {
 // kubeletPods are those whose requests are recorded.
 func kubeletPods(t *testing.T) (pods []any) {
 	t.Helper()
-	f, err := os.Open("../testdata/render/kubelet.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for d := json.NewDecoder(bufio.NewReader(z)); d.More(); {
-		var line struct{ Pod any }
-		if err := d.Decode(&line); err != nil {
-			t.Fatal(err)
+	for _, recorded := range []string{"kubelet", "kubelet-api"} {
+		_, all := recording.Read(t, "../testdata/render/"+recorded+".jsonl.gz")
+		for _, one := range all {
+			var pod any
+			if err := json.Unmarshal(one.Manifest, &pod); err != nil {
+				t.Fatal(err)
+			}
+			pods = append(pods, pod)
 		}
-		pods = append(pods, line.Pod)
 	}
 	return pods
 }

@@ -1,12 +1,10 @@
 package render
 
 import (
-	"bufio"
-	"compress/gzip"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -17,44 +15,43 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
+	"podd/runtime"
+	"podd/runtime/runtimetest/recording"
 )
-
-// kubeletLine is a pod and what the kubelet of Kubernetes 1.34.4 itself asked
-// of its runtime; module testdata/controlplane records it.
-type kubeletLine struct {
-	Node *struct {
-		Name       string   `json:"name"`
-		CgroupRoot string   `json:"cgroupRoot"`
-		ResolvConf string   `json:"resolvConf"`
-		Memory     int64    `json:"memory"`
-		CPUs       int64    `json:"cpus"`
-		HugePages  []string `json:"hugePages"`
-	} `json:"node"`
-	Pod        json.RawMessage  `json:"pod"`
-	Sandbox    map[string]any   `json:"sandbox"`
-	Containers []map[string]any `json:"containers"`
-}
 
 var seen = time.Unix(1, 0)
 
-// TestKubelet renders the same pods and compares every field. Differences are
-// those that kubeletDiffers has, each with its reason; what podd does not serve
-// is counted.
+// TestKubelet renders the same pods as a kubelet of Kubernetes 1.34.4 and compares
+// every field. Differences are those that kubeletDiffers has, each with its
+// reason; what podd does not serve is counted.
 func TestKubelet(t *testing.T) {
-	var n Node
-	pods, differ, unserved, used := 0, map[string][]string{}, map[string]int{}, map[string]int{}
-	for _, l := range readKubelet(t) {
-		if l.Node != nil {
-			n = Node{
-				Name: l.Node.Name, CgroupRoot: l.Node.CgroupRoot, CgroupDriver: "cgroupfs",
-				DNS: ParseResolvConf(l.Node.ResolvConf), SeccompDir: "ROOT/seccomp", LogsDir: "LOGS", HostIPs: []string{"192.0.2.10"},
-				HugePageSizes: l.Node.HugePages,
-				SwapLimits:    true, // the machine that it was recorded on has them
-				Capacity:      Resources{MilliCPU: l.Node.CPUs * 1000, Memory: l.Node.Memory},
-			}
-			continue
+	used := map[string]int{}
+	for file, least := range map[string]int{"kubelet.jsonl.gz": 240, "kubelet-api.jsonl.gz": 80} {
+		t.Run(file, func(t *testing.T) { compareRecording(t, file, least, used) })
+	}
+	for _, d := range kubeletDiffers {
+		if used[d.why] == 0 {
+			t.Errorf("%s: no pod needs this difference; remove it", d.field)
 		}
-		f := manifest.Decode(withClass(l.Pod), manifest.Options{Node: n.Name, Now: seen})
+	}
+}
+
+func compareRecording(t *testing.T, file string, least int, used map[string]int) {
+	on, recorded := recording.Read(t, dir+"/"+file)
+	n := Node{
+		Name: on.Name, CgroupRoot: on.CgroupRoot, CgroupDriver: "cgroupfs",
+		DNS: ParseResolvConf(on.ResolvConf), SeccompDir: "ROOT/seccomp", LogsDir: "LOGS", HostIPs: []string{"192.0.2.10"},
+		HugePageSizes: on.HugePages,
+		SwapLimits:    true, // the machine that it was recorded on has them
+		Capacity:      Resources{MilliCPU: on.CPUs * 1000, Memory: on.Memory},
+	}
+	if on.Objects != "" { // a kubelet on its own asks no runtime what it serves
+		n.Handlers = map[string]runtime.Handler{"": {RecursiveReadOnlyMounts: true}}
+	}
+	set := &manifest.Set{Objects: map[string]manifest.Objects{"": manifest.Decode([]byte(on.Objects), manifest.Options{}).Objects}, Complete: map[string]bool{"": true}}
+	pods, differ, unserved := 0, map[string][]string{}, map[string]int{}
+	for _, l := range recorded {
+		f := manifest.Decode(withClass(l.Manifest), manifest.Options{Node: n.Name, Now: seen})
 		if len(f.Pods) == 0 {
 			for _, p := range f.Problems {
 				unserved[p.Field]++
@@ -62,23 +59,19 @@ func TestKubelet(t *testing.T) {
 			continue
 		}
 		pods++
-		for _, d := range compareKubelet(t, f.Pods[0], n, l) {
+		k := compared{Pod: f.Pods[0], Node: n, Supply: manifest.SupplyOf(f.Pods[0], set, "salt", nil), api: on.Objects != ""}
+		for _, d := range k.compare(t, l) {
 			if why := kubeletWhy(d); why != "" {
 				used[why]++
 				continue
 			}
-			differ[d] = append(differ[d], string(l.Pod))
+			differ[d] = append(differ[d], string(l.Manifest))
 		}
 	}
 	for _, d := range slices.SortedFunc(maps.Keys(differ), func(a, b string) int { return len(differ[b]) - len(differ[a]) }) {
 		t.Errorf("%d times %s, as for\n\t%s", len(differ[d]), d, differ[d][0])
 	}
-	for _, d := range kubeletDiffers {
-		if used[d.why] == 0 {
-			t.Errorf("%s: no pod needs this difference; remove it", d.field)
-		}
-	}
-	if pods < 100 {
+	if pods < least {
 		t.Errorf("only %d pods are compared", pods)
 	}
 	t.Logf("%d pods; refused as not served: %v", pods, unserved)
@@ -86,45 +79,32 @@ func TestKubelet(t *testing.T) {
 
 // withClass names a runtime class beside an overhead, which the kubelet does
 // without; it is nothing of the configs.
-func withClass(pod json.RawMessage) []byte {
-	return []byte(strings.Replace(string(pod), `"overhead":`, `"runtimeClassName":"vm","overhead":`, 1))
+func withClass(pod []byte) []byte {
+	return bytes.Replace(pod, []byte(`"overhead":`), []byte(`"runtimeClassName":"vm","overhead":`), 1)
 }
 
-func readKubelet(t *testing.T) (lines []kubeletLine) {
-	t.Helper()
-	f, err := os.Open(dir + "/kubelet.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for d := json.NewDecoder(bufio.NewReader(z)); d.More(); {
-		var l kubeletLine
-		if err := d.Decode(&l); err != nil {
-			t.Fatal(err)
-		}
-		lines = append(lines, l)
-	}
-	return lines
+// compared is a pod as podd has it.
+type compared struct {
+	*manifest.Pod
+	Node
+	*manifest.Supply
+	api bool // it was an API server's for the kubelet
 }
 
-// compareKubelet says what differs of the configs of one pod.
-func compareKubelet(t *testing.T, p *manifest.Pod, n Node, l kubeletLine) (list []string) {
+// compare says what differs of the configs of one pod.
+func (k compared) compare(t *testing.T, l recording.Pod) (list []string) {
 	t.Helper()
-	differing("sandbox", l.Sandbox, neutral(t, p, sandbox(t, p, n, 0)), &list)
+	differing("sandbox", l.Sandbox, k.neutral(t, sandbox(t, k.Pod, k.Node, 0)), &list)
 	made := map[string]map[string]any{}
-	spec := &p.Spec.Spec
+	spec := &k.Pod.Spec.Spec
 	for _, all := range [][]v1.Container{spec.InitContainers, spec.Containers} {
 		for i := range all {
-			c, err := Container(kubeletInput(p, n, &all[i]))
+			c, err := Container(k.input(&all[i]))
 			if err != nil {
 				list = append(list, "podd cannot render: "+err.Error())
 				continue
 			}
-			made[all[i].Name] = neutral(t, p, c)
+			made[all[i].Name] = k.neutral(t, c)
 		}
 	}
 	for _, theirs := range l.Containers {
@@ -137,29 +117,20 @@ func compareKubelet(t *testing.T, p *manifest.Pod, n Node, l kubeletLine) (list 
 	return slices.Compact(list)
 }
 
-// kubeletInput is what the kubelet had made before it asked.
-func kubeletInput(p *manifest.Pod, n Node, c *v1.Container) ContainerInput {
-	home := "ROOT/pods/" + string(p.UID)
+// input is what the kubelet had made before it asked.
+func (k compared) input(c *v1.Container) ContainerInput {
+	home := "ROOT/pods/" + string(k.UID)
 	in := ContainerInput{
-		Pod: p, Container: c, Node: n, Image: "sha256:feed", ImageUser: &ImageUser{}, UserIDs: hostIDs,
+		Pod: k.Pod, Container: c, Node: k.Node, Supply: k.Supply, Image: "sha256:feed", ImageUser: &ImageUser{}, UserIDs: hostIDs,
 		HostsFile:      home + "/etc-hosts",
 		TerminationLog: home + "/containers/" + c.Name + "/TERMINATION", Volumes: map[string]string{}, SubPaths: map[int]string{},
 	}
-	if !p.Spec.Spec.HostNetwork {
+	spec := &k.Pod.Spec.Spec
+	if !spec.HostNetwork {
 		in.PodIPs = []string{"10.88.0.3", "fd00::3"}
 	}
-	for _, v := range p.Spec.Spec.Volumes {
-		kind := "empty-dir"
-		switch {
-		case v.HostPath != nil:
-			in.Volumes[v.Name] = v.HostPath.Path
-			continue
-		case v.DownwardAPI != nil:
-			kind = "downward-api"
-		case v.Projected != nil:
-			kind = "projected"
-		}
-		in.Volumes[v.Name] = home + "/volumes/kubernetes.io~" + kind + "/" + v.Name
+	for i := range spec.Volumes {
+		in.Volumes[spec.Volumes[i].Name] = k.volume(home, &spec.Volumes[i])
 	}
 	for i, m := range c.VolumeMounts {
 		if m.SubPath != "" || m.SubPathExpr != "" {
@@ -169,15 +140,46 @@ func kubeletInput(p *manifest.Pod, n Node, c *v1.Container) ContainerInput {
 	return in
 }
 
-// neutral is a config as the recording has them.
-func neutral(t *testing.T, p *manifest.Pod, config any) map[string]any {
+// volume is where podd has one, as package volume's tests show.
+func (k compared) volume(home string, v *v1.Volume) string {
+	plugin := "kubernetes.io~empty-dir"
+	switch {
+	case v.HostPath != nil:
+		return v.HostPath.Path
+	case v.PersistentVolumeClaim != nil:
+		pv := k.Claim(v.PersistentVolumeClaim.ClaimName).Volume.Spec
+		if pv.Local != nil {
+			return pv.Local.Path
+		}
+		return pv.HostPath.Path
+	case v.Ephemeral != nil:
+		plugin = "podd~ephemeral"
+	case v.DownwardAPI != nil:
+		plugin = "kubernetes.io~downward-api"
+	case v.Projected != nil:
+		plugin = "kubernetes.io~projected"
+	case v.ConfigMap != nil:
+		plugin = "kubernetes.io~configmap"
+	case v.Secret != nil:
+		plugin = "kubernetes.io~secret"
+	}
+	return home + "/volumes/" + plugin + "/" + v.Name
+}
+
+// neutral is a config as the recording has them. A pod from a file has its node's
+// name behind its own, and one of an API server has not.
+func (k compared) neutral(t *testing.T, config any) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(config)
 	if err != nil {
 		t.Fatal(err)
 	}
+	words := []string{string(k.UID), "UID", seen.Format(time.RFC3339Nano), "SEEN"}
+	if k.api {
+		words = append(words, k.Key.Name, k.Short().Name)
+	}
 	var tree map[string]any
-	if err := json.Unmarshal([]byte(strings.NewReplacer(string(p.UID), "UID", seen.Format(time.RFC3339Nano), "SEEN").Replace(string(text))), &tree); err != nil {
+	if err := json.Unmarshal([]byte(strings.NewReplacer(words...).Replace(string(text))), &tree); err != nil {
 		t.Fatal(err)
 	}
 	return tree
@@ -204,7 +206,7 @@ func differing(path string, theirs, ours any, list *[]string) {
 	}
 	x, isList := theirs.([]any)
 	y, areLists := ours.([]any)
-	if isList && areLists && strings.HasSuffix(path, ".envs") {
+	if isList && (areLists || ours == nil) && strings.HasSuffix(path, ".envs") {
 		differing(path, byKey(x), byKey(y), list)
 		return
 	}
@@ -261,6 +263,12 @@ var kubeletDiffers = []struct {
 	{regexp.MustCompile(`^container\.annotations\.io\.kubernetes\.container\.hash:`), "of the whole container, so that every edit counts, not of name and image alone"},
 	{regexp.MustCompile(`^sandbox\.port_mappings: kubelet .*, podd .*"container_port":15000`), "the host ports of sidecars are mapped, too"},
 	{regexp.MustCompile(`^container\.envs\.IP\.value: kubelet null, podd "192\.0\.2\.10"$`), "on the host's network a pod has the host's address, which a kubelet knows of an API server only"},
+	{regexp.MustCompile(`^sandbox\.annotations\.kubernetes\.io/config\.(source: kubelet "api", podd "file"|hash: kubelet null, podd "UID")$`), "podd has every pod from a manifest, and what the kubelet has of an API server is no static pod"},
+	{regexp.MustCompile(`^container\.envs\.KUBERNETES_[A-Z0-9_]+\.(key|value): .* podd null$`), "there is no API server that a pod could ask"},
+	{regexp.MustCompile(`^container\.mounts\[\]\.host_path: kubelet "ROOT/pods/UID/volumes/kubernetes\.io~local-volume/fast", podd "/srv/fast"$`), "a local volume is mounted from where it is, so that no bind mount of it can stay behind"},
+	{regexp.MustCompile(`^container\.mounts\[\]\.host_path: kubelet "ROOT/pods/UID/volume-subpaths/(disk|fast)/main/0", podd "ROOT/pods/UID/volume-subpaths/v/main/0"$`), "a part of a claim is mounted below its volume's name in the pod, as a part of any other volume is"},
+	{regexp.MustCompile(`^container\.envs\.E\.value: kubelet "default", podd null$`), "an API server gives every pod a service account, and a pod from a manifest has none"},
+	{regexp.MustCompile(`^container\.mounts\[\]\.host_path: kubelet "/srv/a[0-9]+-v", podd "ROOT/pods/UID/volumes/podd~ephemeral/v"$`), "an ephemeral claim is a directory in that of its pod, for nobody provisions another"},
 }
 
 // kubeletWhy is the reason of a difference, or "".

@@ -8,13 +8,20 @@
 //
 //	cd testdata/controlplane && go run ./validation
 //
-// Program requests runs the kubelet itself, alone and on a runtime in memory,
-// and records what it asks of that for some hundred pods, those of kubeadm and
-// of podd's own goldens among them, in testdata/render/kubelet.jsonl.gz. It
-// needs root on a machine with cgroups, builds the kubelet in some minutes, and
-// takes a few more:
+// Program requests runs the kubelet itself on a runtime in memory and records
+// what it asks of that: alone, for some hundred pods, those of kubeadm and of
+// podd's own goldens among them, in testdata/render/kubelet.jsonl.gz; with an API
+// server, for pods that read ConfigMaps, Secrets and claims, in
+// testdata/render/kubelet-api.jsonl.gz; and for what happens to pods that run, in
+// the stories of testdata/kubelet. Tests of podd/reconcile and the packages below
+// it, named TestKubelet, compare themselves with these. It needs root on a
+// machine with cgroups, and minutes to build the programs, which --programs keeps
+// for the next time, as well as for each part:
 //
-//	cd testdata/controlplane && go run ./requests
+//	cd testdata/controlplane && go run ./requests --programs /tmp/bin [static|api|calls]…
 //
-// Afterwards go test ./manifest -run TestFields -update counts anew.
+// After both go test ./manifest -run TestFields -update counts anew.
+//
+// Package cluster is the control plane that it uses, a real one, and program up
+// runs that for tests of podd as a node.
 package controlplane

@@ -11,6 +11,9 @@ import (
 //go:embed pods.txt
 var singles string
 
+//go:embed pods_api.txt
+var singlesAPI string
+
 // podSecurity and containerSecurity are combined, each of the one with each of
 // the other.
 var (
@@ -28,14 +31,9 @@ var (
 	}
 )
 
-// pods are all pods to ask about, each with a name of its own.
+// pods are all pods to ask a kubelet on its own about, each with a name.
 func pods() []map[string]any {
-	var lines []string
-	for line := range strings.Lines(singles) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-			lines = append(lines, line)
-		}
-	}
+	lines := linesOf(singles)
 	for _, p := range podSecurity {
 		for _, c := range containerSecurity {
 			var line []string
@@ -48,11 +46,34 @@ func pods() []map[string]any {
 			lines = append(lines, strings.Join(line, " "))
 		}
 	}
-	var all []map[string]any
+	return podsOf("p", lines)
+}
+
+// podsAPI are those that need an API server. They ask for none of what it puts
+// into a pod by itself.
+func podsAPI() []map[string]any {
+	var lines []string
+	for _, line := range linesOf(singlesAPI) {
+		lines = append(lines, line+" spec.automountServiceAccountToken=false spec.enableServiceLinks=false")
+	}
+	return podsOf("a", lines)
+}
+
+func linesOf(text string) (lines []string) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// podsOf are the smallest pods, each changed as its line says.
+func podsOf(prefix string, lines []string) (all []map[string]any) {
 	for i, line := range lines {
 		var pod any = map[string]any{
 			"apiVersion": "v1", "kind": "Pod",
-			"metadata": map[string]any{"name": fmt.Sprintf("p%03d", i)},
+			"metadata": map[string]any{"name": fmt.Sprintf("%s%03d", prefix, i)},
 			"spec":     map[string]any{"containers": []any{map[string]any{"name": "main", "image": "registry.example/app:1"}}},
 		}
 		if line != "" {

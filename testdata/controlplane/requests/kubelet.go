@@ -9,6 +9,9 @@ import (
 	"syscall"
 )
 
+// nodeAddress is the node's in recordings.
+const nodeAddress = "192.0.2.10"
+
 // nodeName is what the kubelet takes the machine's name for.
 const nodeName = "node1"
 
@@ -43,10 +46,12 @@ const resolvConf = "nameserver 192.0.2.53\nsearch lan.example\noptions rotate\n"
 
 // kubelet is one that runs on its own below a directory.
 type kubelet struct {
-	dir     string
-	cmd     *exec.Cmd
-	log     *os.File
-	machine []restore
+	dir        string
+	kubeconfig string // "" for one on its own
+	address    string // the node's; one that is known to an API server must have it
+	cmd        *exec.Cmd
+	log        *os.File
+	machine    []restore
 }
 
 // restore puts something of the machine back as it was.
@@ -85,6 +90,14 @@ func (k *kubelet) manifest(pod string) string {
 	return filepath.Join(k.manifests(), pod+".json")
 }
 
+// known is the name that it has for a pod.
+func (k *kubelet) known(pod map[string]any) string {
+	if k.kubeconfig == "" {
+		return name(pod) + "-" + nodeName
+	}
+	return name(pod)
+}
+
 // machineRoot is a directory for what pods have of the machine's own files.
 func (k *kubelet) machineRoot() string { return filepath.Join(k.dir, "machine") }
 
@@ -115,8 +128,12 @@ func (k *kubelet) start(path string) error {
 		return err
 	}
 	k.machine = remember()
-	k.cmd = exec.Command(path, "--config", file, "--root-dir", k.root(), "--cert-dir", filepath.Join(k.dir, "pki"),
-		"--hostname-override", nodeName, "--node-ip", "192.0.2.10", "--runtime-cgroups", "/", "--v", "2")
+	args := []string{"--config", file, "--root-dir", k.root(), "--cert-dir", filepath.Join(k.dir, "pki"),
+		"--hostname-override", nodeName, "--node-ip", k.address, "--runtime-cgroups", "/", "--v", "2"}
+	if k.kubeconfig != "" {
+		args = append(args, "--kubeconfig", k.kubeconfig)
+	}
+	k.cmd = exec.Command(path, args...)
 	k.cmd.Stdout, k.cmd.Stderr = k.log, k.log
 	k.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return k.cmd.Start()
@@ -128,9 +145,11 @@ func (k *kubelet) stop() {
 	_ = k.cmd.Process.Kill()
 	_ = k.cmd.Wait()
 	_ = k.log.Close()
-	mounts, _ := filepath.Glob(filepath.Join(k.root(), "pods/*/volumes/*/*"))
-	for _, m := range mounts {
-		_ = syscall.Unmount(m, syscall.MNT_DETACH)
+	for _, pattern := range []string{"pods/*/volume-subpaths/*/*/*", "pods/*/volumes/*/*"} {
+		mounts, _ := filepath.Glob(filepath.Join(k.root(), pattern))
+		for _, m := range mounts {
+			_ = syscall.Unmount(m, syscall.MNT_DETACH)
+		}
 	}
 	_ = syscall.Unmount(k.root(), syscall.MNT_DETACH)
 	for _, dir := range cgroups() {

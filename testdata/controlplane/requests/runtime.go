@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -25,19 +28,30 @@ type memory struct {
 	containers map[string]*api.ContainerStatus
 	of         map[string]string // sandbox by container
 	requests   map[string]*request
-	ends       map[string]bool // init containers that do not run on, by pod and name
+	ends       map[string]bool         // init containers that do not run on, by pod and name
+	calls      map[string][]string     // see stories, by pod
+	commands   map[string]*performance // by pod and first word
 }
 
 // request is what a kubelet asked for one pod, by the pod's name.
 type request struct {
 	Sandbox    *api.PodSandboxConfig
 	Containers []*api.ContainerConfig
+	Pulls      []pull
+	Files      map[string][]string
+}
+
+// pull is one try to get an image.
+type pull struct {
+	Image string          `json:"image"`
+	Auth  *api.AuthConfig `json:"auth,omitempty"`
 }
 
 func newMemory() *memory {
 	return &memory{
 		sandboxes: map[string]*api.PodSandboxStatus{}, containers: map[string]*api.ContainerStatus{},
 		of: map[string]string{}, requests: map[string]*request{}, ends: map[string]bool{},
+		calls: map[string][]string{}, commands: map[string]*performance{},
 	}
 }
 
@@ -47,7 +61,7 @@ func (m *memory) serve(path string) error {
 	if err != nil {
 		return err
 	}
-	s := grpc.NewServer()
+	s := grpc.NewServer(grpc.UnaryInterceptor(m.intercept))
 	api.RegisterRuntimeServiceServer(s, m)
 	api.RegisterImageServiceServer(s, m)
 	go func() { _ = s.Serve(l) }()
@@ -147,6 +161,7 @@ func (m *memory) CreateContainer(_ context.Context, q *api.CreateContainerReques
 	m.containers[id] = &api.ContainerStatus{
 		Id: id, Metadata: c.Metadata, State: api.ContainerState_CONTAINER_CREATED, CreatedAt: time.Now().UnixNano(),
 		Image: c.Image, ImageRef: c.Image.GetImage(), Labels: c.Labels, Annotations: c.Annotations, Mounts: c.Mounts, LogPath: c.LogPath,
+		Resources: &api.ContainerResources{Linux: c.GetLinux().GetResources()},
 	}
 	m.of[id] = q.PodSandboxId
 	if r := m.requests[q.SandboxConfig.GetMetadata().GetName()]; r != nil && c.Metadata.Attempt == 0 {
@@ -155,15 +170,15 @@ func (m *memory) CreateContainer(_ context.Context, q *api.CreateContainerReques
 	return &api.CreateContainerResponse{ContainerId: id}, nil
 }
 
-// expect tells of a pod that it will be asked to make.
-func (m *memory) expect(pod map[string]any) {
+// expect tells of a pod that it will be asked to make under a name.
+func (m *memory) expect(known string, pod map[string]any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	spec := pod["spec"].(map[string]any)
 	init, _ := spec["initContainers"].([]any)
 	for _, c := range init {
 		if c := c.(map[string]any); c["restartPolicy"] == nil {
-			m.ends[name(pod)+"-"+nodeName+"/"+c["name"].(string)] = true
+			m.ends[known+"/"+c["name"].(string)] = true
 		}
 	}
 }
@@ -249,10 +264,6 @@ func has(labels, selector map[string]string) bool {
 	return true
 }
 
-func (m *memory) ExecSync(context.Context, *api.ExecSyncRequest) (*api.ExecSyncResponse, error) {
-	return &api.ExecSyncResponse{}, nil
-}
-
 func (m *memory) UpdateRuntimeConfig(context.Context, *api.UpdateRuntimeConfigRequest) (*api.UpdateRuntimeConfigResponse, error) {
 	return &api.UpdateRuntimeConfigResponse{}, nil
 }
@@ -276,7 +287,16 @@ func (m *memory) ListImages(context.Context, *api.ListImagesRequest) (*api.ListI
 	return &api.ListImagesResponse{}, nil
 }
 
-func (m *memory) PullImage(context.Context, *api.PullImageRequest) (*api.PullImageResponse, error) {
+// PullImage works for everybody but users who are called wrong.
+func (m *memory) PullImage(_ context.Context, q *api.PullImageRequest) (*api.PullImageResponse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.requests[q.GetSandboxConfig().GetMetadata().GetName()]; r != nil {
+		r.Pulls = append(r.Pulls, pull{q.GetImage().GetImage(), q.Auth})
+	}
+	if strings.HasPrefix(q.GetAuth().GetUsername(), "wrong") {
+		return nil, status.Error(codes.Unknown, "failed to authorize: 401 Unauthorized")
+	}
 	return &api.PullImageResponse{ImageRef: imageID}, nil
 }
 

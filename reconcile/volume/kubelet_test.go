@@ -1,0 +1,100 @@
+package volume
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"podd/manifest"
+	"podd/reconcile/render"
+	"podd/runtime/runtimetest/recording"
+)
+
+// TestKubeletFiles makes the volumes that a kubelet made and compares every file,
+// directory and link: mode, owner, and what it holds.
+func TestKubeletFiles(t *testing.T) {
+	on, pods := recording.Read(t, "../../testdata/render/kubelet-api.jsonl.gz")
+	objects := manifest.Decode([]byte(on.Objects), manifest.Options{}).Objects
+	set := &manifest.Set{Objects: map[string]manifest.Objects{"": objects}, Complete: map[string]bool{"": true}}
+	volumes := 0
+	for _, k := range pods {
+		if len(k.Files) == 0 {
+			continue
+		}
+		f := manifest.Decode(k.Manifest, manifest.Options{})
+		if len(f.Pods) == 0 {
+			t.Errorf("%s: %v", k.Manifest, f.Problems)
+			continue
+		}
+		paths := prepareAll(t, f.Pods[0], manifest.SupplyOf(f.Pods[0], set, "salt", nil), on)
+		for name, want := range k.Files {
+			volumes++
+			if diff := cmp.Diff(want, listing(t, paths[name])); diff != "" {
+				t.Errorf("%s: volume %s (-kubelet +podd)\n%s", k.Manifest, name, diff)
+			}
+		}
+	}
+	if volumes < 40 {
+		t.Errorf("only %d volumes are compared", volumes)
+	}
+}
+
+// prepareAll makes a pod's volumes, and of them what its containers mount.
+func prepareAll(t *testing.T, p *manifest.Pod, s *manifest.Supply, on recording.Node) map[string]string {
+	t.Helper()
+	d := newDir(t)
+	node := render.Node{Name: on.Name, Capacity: render.Resources{MilliCPU: on.CPUs * 1000, Memory: on.Memory}}
+	paths, err := d.Prepare(t.Context(), p, render.Content{Pod: p, Supply: s, Node: node})
+	must(t, err)
+	for i := range p.Spec.Spec.Containers {
+		c := &p.Spec.Spec.Containers[i]
+		subs, err := render.SubPaths(render.ContainerInput{Pod: p, Container: c, Node: node, Supply: s, Volumes: paths})
+		must(t, err)
+		_, err = d.BindSubPaths(p, c.Name, paths, subs)
+		must(t, err)
+	}
+	return paths
+}
+
+// version is the directory that a volume's files are in.
+var version = regexp.MustCompile(`\.\.\d{4}_[0-9_.]+`)
+
+// listing is a volume as a recording has it.
+func listing(t *testing.T, dir string) (lines []string) {
+	t.Helper()
+	must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		var st unix.Stat_t
+		if err := unix.Lstat(path, &st); err != nil {
+			return err
+		}
+		holds := ""
+		switch e.Type() {
+		case 0:
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			holds = fmt.Sprintf(" %q", text)
+		case fs.ModeSymlink:
+			target, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			holds = " -> " + target
+		}
+		line := fmt.Sprintf("%06o %d:%d .%s%s", st.Mode, st.Uid, st.Gid, strings.TrimPrefix(path, dir), holds)
+		lines = append(lines, version.ReplaceAllString(line, "..TIME"))
+		return nil
+	}))
+	return lines
+}

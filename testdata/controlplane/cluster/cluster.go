@@ -1,0 +1,189 @@
+// Package cluster is a control plane of Kubernetes 1.34.4 for tests: etcd and
+// the API server themselves, as processes on loopback with certificates of their
+// own, and below one directory.
+//
+//	test ──▶ Client ──────┐
+//	node agent ──▶ Kubeconfig("system:node:n", "system:nodes") ──▶ kube-apiserver ──▶ etcd
+//
+// Node and RBAC authorize, the default admission plugins and NodeRestriction
+// admit. There is no scheduler and there are no controllers: whoever makes a pod
+// gives it its spec.nodeName, and the objects that a controller would make, as
+// Namespace and Bind do for service accounts and claims.
+//
+// A node agent under test gets a kubeconfig of the user that NodeUser names and
+// needs nothing else of this package.
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Options say where a cluster is; both are required.
+type Options struct {
+	Dir      string // for its data, certificates and logs; made when missing
+	Programs string // has those of Build
+}
+
+// Cluster is one that runs until Stop.
+type Cluster struct {
+	URL string // of the API server
+	// Client is a cluster administrator's.
+	Client kubernetes.Interface
+
+	dir       string
+	authority *authority
+	processes []*process
+}
+
+// readyWithin is how long a busy machine may take to start one program.
+const readyWithin = 3 * time.Minute
+
+// Start starts a control plane and returns when it is ready and has the
+// namespace default.
+func Start(ctx context.Context, o Options) (*Cluster, error) {
+	c := &Cluster{dir: o.Dir}
+	if err := c.start(ctx, o.Programs); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting a control plane in %s: %w", o.Dir, err), c.Stop())
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context, programs string) error {
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return err
+	}
+	ports, err := freePorts(3)
+	if err != nil {
+		return err
+	}
+	if c.authority, err = newAuthority(c.dir); err != nil {
+		return err
+	}
+	store, peers := "http://127.0.0.1:"+ports[0], "http://127.0.0.1:"+ports[1]
+	// Whatever power cut this data meets, nobody needs it afterwards.
+	if err := c.run(filepath.Join(programs, "etcd"), "--data-dir", filepath.Join(c.dir, "etcd"), "--unsafe-no-fsync", "--log-level", "warn",
+		"--listen-client-urls", store, "--advertise-client-urls", store,
+		"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers); err != nil {
+		return err
+	}
+	if err := c.ready(ctx, http.DefaultClient, store+"/health"); err != nil {
+		return err
+	}
+	if err := c.serve(filepath.Join(programs, "kube-apiserver"), store, ports[2]); err != nil {
+		return err
+	}
+	client, err := c.authority.client(administrator, "system:masters")
+	if err != nil {
+		return err
+	}
+	if err := c.ready(ctx, client, c.URL+"/readyz"); err != nil {
+		return err
+	}
+	config, err := c.Config(administrator, "system:masters")
+	if err != nil {
+		return err
+	}
+	config.QPS, config.Burst = -1, -1
+	if c.Client, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	return c.Namespace(ctx, "default")
+}
+
+const administrator = "administrator"
+
+// serve runs the API server. It names itself 192.0.2.1, for a Service may have
+// no address of loopback; nobody asks there.
+func (c *Cluster) serve(program, store, port string) error {
+	server, err := c.authority.issue("kube-apiserver", nil, net.IPv4(127, 0, 0, 1))
+	if err != nil {
+		return err
+	}
+	c.URL = "https://127.0.0.1:" + port
+	return c.run(program, "--etcd-servers", store, "--bind-address", "127.0.0.1", "--secure-port", port, "--advertise-address", "192.0.2.1",
+		"--cert-dir", c.dir, "--tls-cert-file", server.cert, "--tls-private-key-file", server.key, "--client-ca-file", c.authority.cert,
+		"--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", c.authority.key, "--service-account-signing-key-file", c.authority.key,
+		"--authorization-mode", "Node,RBAC", "--enable-admission-plugins", "NodeRestriction", "--service-cluster-ip-range", "10.96.0.0/16")
+}
+
+// ready waits until a URL answers 200.
+func (c *Cluster) ready(ctx context.Context, client *http.Client, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	last := c.processes[len(c.processes)-1]
+	for {
+		q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		if r, err := client.Do(q); err == nil {
+			_ = r.Body.Close()
+			if r.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-last.ended:
+			return fmt.Errorf("%s ended:\n%s", last.name, last.lastWords())
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready: %w\n%s", last.name, ctx.Err(), last.lastWords())
+		}
+	}
+}
+
+// Config is that of a client who is the user of the groups.
+func (c *Cluster) Config(user string, groups ...string) (*rest.Config, error) {
+	id, err := c.authority.issue(user, groups)
+	if err != nil {
+		return nil, err
+	}
+	return &rest.Config{Host: c.URL, TLSClientConfig: rest.TLSClientConfig{CAFile: c.authority.cert, CertFile: id.cert, KeyFile: id.key}}, nil
+}
+
+// Stop ends what runs. The directory stays.
+func (c *Cluster) Stop() (err error) {
+	for i := len(c.processes) - 1; i >= 0; i-- {
+		err = errors.Join(err, c.processes[i].stop())
+	}
+	return err
+}
+
+func freePorts(n int) (ports []string, err error) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // together, or one comes twice
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		ports = append(ports, port)
+	}
+	return ports, nil
+}
+
+func (a *authority) client(user string, groups ...string) (*http.Client, error) {
+	id, err := a.issue(user, groups)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.LoadX509KeyPair(id.cert, id.key)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(a.certificate)
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots}}}, nil
+}

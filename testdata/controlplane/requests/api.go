@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"podd/testdata/controlplane/cluster"
+)
+
+// objects are what pods read, and volumes with their claims, each volume before
+// its claim.
+//
+//go:embed objects.yaml
+var objects string
+
+// registered is a kubelet that an API server knows, and its pods.
+type registered struct {
+	*kubelet
+	*cluster.Cluster
+	m *memory
+}
+
+// register starts a control plane and a kubelet of it.
+func register(ctx context.Context, programs, dir string) (*registered, error) {
+	c, err := cluster.Start(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Programs: programs})
+	if err != nil {
+		return nil, err
+	}
+	address, err := machineAddress()
+	if err != nil {
+		return nil, err
+	}
+	r := &registered{&kubelet{dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig"), address: address}, c, newMemory()}
+	user, group := cluster.NodeUser(nodeName)
+	if err := c.Kubeconfig(r.kubeconfig, user, group); err != nil {
+		return nil, err
+	}
+	if err := r.m.serve(r.socket()); err != nil {
+		return nil, err
+	}
+	if err := r.kubelet.start(filepath.Join(programs, "kubelet")); err != nil {
+		return nil, err
+	}
+	for deadline := time.Now().Add(5 * patience); ; time.Sleep(time.Second) {
+		if _, err := c.Client.CoreV1().Nodes().Get(ctx, nodeName, metav1.GetOptions{}); err == nil {
+			return r, nil
+		} else if time.Now().After(deadline) {
+			r.end()
+			return nil, fmt.Errorf("the kubelet does not register: %w", err)
+		}
+	}
+}
+
+// machineAddress is one of the machine, as that of a node must be.
+func machineAddress() (string, error) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", err
+	}
+	for _, a := range all {
+		if ip, _, err := net.ParseCIDR(a.String()); err == nil && ip.To4() != nil && ip.IsGlobalUnicast() {
+			return ip.String(), nil
+		}
+	}
+	return "", errors.New("the machine has no address but loopback, and a node needs one")
+}
+
+func (r *registered) end() {
+	r.kubelet.stop()
+	_ = r.Stop()
+}
+
+// recordAPI records the pods that need an API server.
+func recordAPI(ctx context.Context, programs, dir string) error {
+	r, err := register(ctx, programs, dir)
+	if err != nil {
+		return err
+	}
+	defer r.end()
+	if err := r.makeObjects(ctx); err != nil {
+		return err
+	}
+	wanted := podsAPI()
+	for _, pod := range wanted {
+		r.m.expect(r.known(pod), pod)
+		if err := r.create(ctx, pod); err != nil {
+			return fmt.Errorf("%s: %w", name(pod), err)
+		}
+	}
+	for _, pod := range r.m.wait(r.kubelet, wanted) {
+		text, _ := json.Marshal(pod)
+		fmt.Printf("not made by the kubelet: %s\n%s", text, r.lastWord(name(pod)))
+	}
+	if err := r.readFiles(); err != nil {
+		return err
+	}
+	return write(r.kubelet, r.m, wanted, objects, outputAPI)
+}
+
+// makeObjects makes what stands in objects, with the directories of volumes.
+func (r *registered) makeObjects(ctx context.Context) error {
+	var volume *v1.PersistentVolume
+	for _, text := range strings.Split(objects, "\n---\n") {
+		var kind metav1.TypeMeta
+		if err := yaml.Unmarshal([]byte(text), &kind); err != nil {
+			return err
+		}
+		var err error
+		switch kind.Kind {
+		case "ConfigMap":
+			err = withObject(text, func(o *v1.ConfigMap) error {
+				_, err := r.Client.CoreV1().ConfigMaps("default").Create(ctx, o, metav1.CreateOptions{})
+				return err
+			})
+		case "Secret":
+			err = withObject(text, func(o *v1.Secret) error {
+				_, err := r.Client.CoreV1().Secrets("default").Create(ctx, o, metav1.CreateOptions{})
+				return err
+			})
+		case "PersistentVolume":
+			err = withObject(text, func(o *v1.PersistentVolume) error {
+				volume = o
+				return r.moveVolume(o)
+			})
+		case "PersistentVolumeClaim":
+			err = withObject(text, func(o *v1.PersistentVolumeClaim) error {
+				o.Namespace = "default"
+				return r.Bind(ctx, volume, o)
+			})
+		default:
+			err = fmt.Errorf("what is a %s?", kind.Kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func withObject[T any](text string, do func(*T) error) error {
+	o := new(T)
+	if err := yaml.UnmarshalStrict([]byte(text), o); err != nil {
+		return err
+	}
+	return do(o)
+}
+
+// moveVolume puts a volume below the kubelet's own copy of the machine.
+func (k *kubelet) moveVolume(pv *v1.PersistentVolume) error {
+	path := &pv.Spec.PersistentVolumeSource
+	if path.HostPath != nil {
+		path.HostPath.Path = k.machineRoot() + path.HostPath.Path
+		return os.MkdirAll(path.HostPath.Path, 0o755)
+	}
+	path.Local.Path = k.machineRoot() + path.Local.Path
+	return os.MkdirAll(path.Local.Path, 0o755)
+}
+
+// create makes a pod that is bound to the node, and the claims of its ephemeral
+// volumes, as a controller does.
+func (r *registered) create(ctx context.Context, pod map[string]any) error {
+	text, err := json.Marshal(pod)
+	if err != nil {
+		return err
+	}
+	var o v1.Pod
+	if err := json.Unmarshal(text, &o); err != nil {
+		return err
+	}
+	o.Namespace, o.Spec.NodeName = "default", nodeName
+	made, err := r.Client.CoreV1().Pods(o.Namespace).Create(ctx, &o, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+	if err != nil {
+		return err
+	}
+	for _, v := range made.Spec.Volumes {
+		if v.Ephemeral != nil {
+			if err := r.bindEphemeral(ctx, made, v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *registered) bindEphemeral(ctx context.Context, pod *v1.Pod, v v1.Volume) error {
+	claim := &v1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: pod.Name + "-" + v.Name, Namespace: pod.Namespace,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(pod, v1.SchemeGroupVersion.WithKind("Pod"))},
+		},
+		Spec: v.Ephemeral.VolumeClaimTemplate.Spec,
+	}
+	none := ""
+	claim.Spec.StorageClassName = &none
+	volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: claim.Name}, Spec: v1.PersistentVolumeSpec{
+		Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes,
+		PersistentVolumeSource: v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/srv/" + claim.Name}},
+	}}
+	if err := r.moveVolume(volume); err != nil {
+		return err
+	}
+	return r.Bind(ctx, volume, claim)
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// performance is what a command does.
+type performance struct {
+	fails bool // in the first life of its container
+	takes time.Duration
+}
+
+// play changes what a command does in a pod, by its first word.
+func (m *memory) play(pod, word string, change func(*performance)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.commands[pod+"/"+word] == nil {
+		m.commands[pod+"/"+word] = &performance{}
+	}
+	change(m.commands[pod+"/"+word])
+}
+
+// intercept notes what is asked, when it comes.
+func (m *memory) intercept(ctx context.Context, q any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	m.mu.Lock()
+	if pod, line := m.line(q); line != "" && !known(m.calls[pod], line) {
+		m.calls[pod] = append(m.calls[pod], line)
+	}
+	m.mu.Unlock()
+	return handle(ctx, q)
+}
+
+// known says that a line repeats another: a command in one life of a container, or
+// the line before it.
+func known(lines []string, line string) bool {
+	words := strings.Fields(line)
+	for i, other := range slices.Backward(lines) {
+		switch {
+		case other == line && (i == len(lines)-1 || words[0] == "ExecSync"):
+			return true
+		case len(words) > 1 && strings.HasPrefix(other, "CreateContainer "+words[1]+" "):
+			return false
+		}
+	}
+	return false
+}
+
+// line is how a story has a request, "" for one that it leaves out: also what is
+// asked of what has ended already, which is a matter of chance, or comes before a
+// removal. Locked.
+func (m *memory) line(q any) (pod, line string) {
+	switch q := q.(type) {
+	case *api.RunPodSandboxRequest:
+		return q.Config.Metadata.Name, "RunPodSandbox"
+	case *api.StopPodSandboxRequest:
+		if s := m.sandboxes[q.PodSandboxId]; s.GetState() == api.PodSandboxState_SANDBOX_READY {
+			return s.GetMetadata().GetName(), "StopPodSandbox"
+		}
+	case *api.CreateContainerRequest:
+		return q.SandboxConfig.Metadata.Name, fmt.Sprintf("CreateContainer %s %d", q.Config.Metadata.Name, q.Config.Metadata.Attempt)
+	case *api.StartContainerRequest:
+		return m.about("StartContainer", q.ContainerId, "")
+	case *api.StopContainerRequest:
+		return m.about("StopContainer", q.ContainerId, fmt.Sprintf(" within %ds", q.Timeout))
+	case *api.ExecSyncRequest:
+		if m.containers[q.ContainerId].GetState() != api.ContainerState_CONTAINER_RUNNING {
+			return "", ""
+		}
+		return m.about("ExecSync", q.ContainerId, fmt.Sprintf(" %q within %ds", q.Cmd, q.Timeout))
+	case *api.UpdateContainerResourcesRequest:
+		return m.about("UpdateContainerResources", q.ContainerId, " "+shown(q.Linux))
+	}
+	return "", ""
+}
+
+func (m *memory) about(method, id, more string) (pod, line string) {
+	c := m.containers[id].GetMetadata()
+	return m.sandboxes[m.of[id]].GetMetadata().GetName(), fmt.Sprintf("%s %s%s", method, c.GetName(), more)
+}
+
+// newCalls are those since the last time.
+func (m *memory) newCalls(pod string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	calls := m.calls[pod]
+	m.calls[pod] = nil
+	return calls
+}
+
+func (m *memory) countCalls(pod string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.calls[pod])
+}
+
+// exit ends a container of a pod that runs.
+func (m *memory) exit(pod, container string, code int32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, c := range m.containers {
+		if c.Metadata.Name == container && m.sandboxes[m.of[id]].GetMetadata().GetName() == pod {
+			end(c, code)
+		}
+	}
+}
+
+// ExecSync does what was said of the command, by its first word; anything else
+// works at once.
+func (m *memory) ExecSync(ctx context.Context, q *api.ExecSyncRequest) (*api.ExecSyncResponse, error) {
+	m.mu.Lock()
+	c := m.containers[q.ContainerId]
+	var p performance
+	if set := m.commands[m.sandboxes[m.of[q.ContainerId]].GetMetadata().GetName()+"/"+q.Cmd[0]]; set != nil {
+		p = *set
+	}
+	m.mu.Unlock()
+	if c == nil || c.State != api.ContainerState_CONTAINER_RUNNING {
+		return nil, status.Errorf(codes.Unknown, "container %s does not run", q.ContainerId)
+	}
+	limit := time.Duration(q.Timeout) * time.Second
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(p.takes):
+	case <-after(limit):
+		return nil, status.Errorf(codes.DeadlineExceeded, "timeout %s exceeded", limit)
+	}
+	if p.fails && c.Metadata.Attempt == 0 {
+		return &api.ExecSyncResponse{ExitCode: 1, Stderr: []byte(strings.Join(q.Cmd, " ") + " failed")}, nil
+	}
+	return &api.ExecSyncResponse{}, nil
+}
+
+// after never comes for 0.
+func after(d time.Duration) <-chan time.Time {
+	if d == 0 {
+		return nil
+	}
+	return time.After(d)
+}
+
+// UpdateContainerResources changes what the status says.
+func (m *memory) UpdateContainerResources(_ context.Context, q *api.UpdateContainerResourcesRequest) (*api.UpdateContainerResourcesResponse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c := m.containers[q.ContainerId]; c != nil {
+		c.Resources = &api.ContainerResources{Linux: q.Linux}
+	}
+	return &api.UpdateContainerResourcesResponse{}, nil
+}

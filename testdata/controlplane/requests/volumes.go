@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+)
+
+// written are the kinds of volume that the kubelet makes.
+var written = []string{"configmap", "secret", "projected", "downward-api", "empty-dir"}
+
+// version is the directory that a volume's files are in.
+var version = regexp.MustCompile(`\.\.\d{4}_[0-9_.]+`)
+
+// readFiles remembers what is in the volumes that the kubelet has made.
+func (r *registered) readFiles() error {
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	for _, q := range r.m.requests {
+		for _, kind := range written {
+			dirs, err := filepath.Glob(filepath.Join(r.root(), "pods", q.Sandbox.Metadata.Uid, "volumes/kubernetes.io~"+kind, "*"))
+			if err != nil {
+				return err
+			}
+			for _, dir := range dirs {
+				if q.Files == nil {
+					q.Files = map[string][]string{}
+				}
+				if q.Files[filepath.Base(dir)], err = listing(dir); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// listing has a line for each file, directory and link below a directory: mode,
+// owner, path and what it holds.
+func listing(dir string) (lines []string, err error) {
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		var st syscall.Stat_t
+		if err := syscall.Lstat(path, &st); err != nil {
+			return err
+		}
+		holds := ""
+		switch {
+		case e.Type().IsRegular():
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			holds = fmt.Sprintf(" %q", text)
+		case e.Type() == fs.ModeSymlink:
+			target, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			holds = " -> " + target
+		}
+		line := fmt.Sprintf("%06o %d:%d .%s%s", st.Mode, st.Uid, st.Gid, strings.TrimPrefix(path, dir), holds)
+		lines = append(lines, version.ReplaceAllString(line, "..TIME"))
+		return nil
+	})
+	return lines, err
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// recorded is one line.
+type recorded struct {
+	Node       *node                  `json:"node,omitempty"`
+	Pod        map[string]any         `json:"pod,omitempty"`
+	Sandbox    *api.PodSandboxConfig  `json:"sandbox,omitempty"`
+	Containers []*api.ContainerConfig `json:"containers,omitempty"`
+	Pulls      []pull                 `json:"pulls,omitempty"`
+	Files      map[string][]string    `json:"files,omitempty"` // see listing, by volume
+}
+
+// node is what of the machine shows in requests.
+type node struct {
+	Name       string `json:"name"`
+	CgroupRoot string `json:"cgroupRoot"`
+	ResolvConf string `json:"resolvConf"`
+	Memory     int64  `json:"memory"`
+	CPUs       int64  `json:"cpus"`
+	// HugePages are the sizes of them, as requests have them.
+	HugePages []string `json:"hugePages"`
+	// Objects is YAML.
+	Objects string `json:"objects,omitempty"`
+}
+
+func write(k *kubelet, m *memory, wanted []map[string]any, objects, output string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	memory, cpus := machine()
+	lines := []recorded{{Node: &node{nodeName, "/" + cgroupRoot, resolvConf, memory, cpus, m.hugePages(), objects}}}
+	for _, pod := range wanted {
+		r := m.requests[k.known(pod)]
+		if r == nil || len(r.Containers) < containers(pod) {
+			continue
+		}
+		// The kubelet sends these in the order of a map.
+		slices.Sort(r.Sandbox.GetDnsConfig().GetOptions())
+		for _, c := range r.Containers {
+			slices.SortFunc(c.Envs, func(a, b *api.KeyValue) int { return strings.Compare(a.Key, b.Key) })
+		}
+		lines = append(lines, recorded{Pod: pod, Sandbox: r.Sandbox, Containers: r.Containers, Pulls: r.Pulls, Files: r.Files})
+	}
+	for _, l := range lines {
+		text, err := json.Marshal(l)
+		if err != nil {
+			return err
+		}
+		_, _ = z.Write(append(neutral(k, l, text), '\n'))
+	}
+	if err := z.Close(); err != nil {
+		return err
+	}
+	fmt.Printf("%d pods in %d bytes, %s\n", len(lines)-1, out.Len(), output)
+	return os.WriteFile(output, out.Bytes(), 0o644)
+}
+
+// hugePages are the sizes that the kubelet limits.
+func (m *memory) hugePages() (sizes []string) {
+	for _, r := range m.requests {
+		for _, c := range r.Containers {
+			for _, l := range c.GetLinux().GetResources().GetHugepageLimits() {
+				sizes = append(sizes, l.PageSize)
+			}
+			return sizes
+		}
+	}
+	return nil
+}
+
+var (
+	termination = regexp.MustCompile(`(ROOT/pods/UID/containers/[^/"]+)/[0-9a-f]{8}"`)
+	seen        = regexp.MustCompile(`"kubernetes.io/config.seen":"[^"]*"`)
+)
+
+// neutral takes out of a line what differs from run to run.
+func neutral(k *kubelet, l recorded, text []byte) []byte {
+	if l.Sandbox == nil {
+		return text
+	}
+	s := strings.NewReplacer(k.root(), "ROOT", k.logs(), "LOGS", k.machineRoot(), "", l.Sandbox.Metadata.Uid, "UID", k.address, nodeAddress).Replace(string(text))
+	s = termination.ReplaceAllString(s, `$1/TERMINATION"`)
+	return []byte(seen.ReplaceAllString(s, `"kubernetes.io/config.seen":"SEEN"`))
+}
+
+// machine tells how much memory and how many processors there are.
+func machine() (memory, cpus int64) {
+	text, _ := os.ReadFile("/proc/meminfo")
+	_, _ = fmt.Sscanf(string(text), "MemTotal: %d kB", &memory)
+	info, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(info)) {
+		if slices.Contains(strings.Fields(line), "processor") {
+			cpus++
+		}
+	}
+	return memory << 10, cpus
+}
