@@ -1,0 +1,289 @@
+package reconcile_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/reconcile"
+	"podd/reconcile/render"
+	"podd/runtime/runtimetest"
+	"podd/runtime/runtimetest/recording"
+)
+
+// kubeletStory is a file of testdata/kubelet: what happens to a pod, step by step, and
+// what a kubelet asked of its runtime meanwhile. Module testdata/controlplane says
+// what the steps mean, and records. Where podd differs, section podd has what it
+// asks, below the reason in lines that begin with #.
+type kubeletStory struct {
+	*machine
+	pod, edit                    string // manifests
+	steps, kubelet, podd, reason string
+	regular                      []string        // containers
+	fails                        map[string]bool // commands in first lives, by first word
+	takes                        map[string]time.Duration
+}
+
+// TestKubeletStories: podd asks what the kubelet asks, in its order.
+func TestKubeletStories(t *testing.T) {
+	files, err := filepath.Glob("../testdata/kubelet/*.txt")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d stories, %v", len(files), err)
+	}
+	on, _ := recording.Read(t, "../testdata/render/kubelet-api.jsonl.gz")
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			run(t, func(t *testing.T, m *machine) {
+				m.options = func(o *reconcile.Options) {
+					o.Render.SwapLimits, o.Render.HugePageSizes = true, on.HugePages
+					o.Render.Capacity = render.Resources{MilliCPU: on.CPUs * 1000, Memory: on.Memory}
+				}
+				s := readStory(t, m, file)
+				s.compare(s.play())
+			})
+		})
+	}
+}
+
+// preStop is the first word of those hooks in stories. The kubelet gives them no
+// timeout, and leaves behind what runs when the grace is over. That podd gives them
+// the grace, so that the runtime ends them, is shown by TestHooksLife.
+const preStop = "drain"
+
+func readStory(t *testing.T, m *machine, file string) *kubeletStory {
+	a, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &kubeletStory{machine: m, fails: map[string]bool{}, takes: map[string]time.Duration{}}
+	sections := map[string]*string{"pod.yaml": &s.pod, "edit.yaml": &s.edit, "steps": &s.steps, "kubelet": &s.kubelet, "podd": &s.podd}
+	for _, f := range a.Files {
+		if sections[f.Name] == nil {
+			t.Fatalf("%s: what is section %s?", file, f.Name)
+		}
+		*sections[f.Name] = string(f.Data)
+	}
+	for strings.HasPrefix(s.podd, "#") {
+		var line string
+		line, s.podd, _ = strings.Cut(s.podd, "\n")
+		s.reason += line
+	}
+	return s
+}
+
+// play plays the story and tells what podd asked, as the story has it.
+func (s *kubeletStory) play() string {
+	s.OnExec(s.command)
+	s.AddImages("exit:0")
+	s.start()
+	var steps []string
+	var ends []time.Time
+	for step := range strings.Lines(s.steps) {
+		if s.step(strings.Fields(step)) {
+			steps, ends = append(steps, step), append(ends, time.Now())
+		}
+	}
+	var did strings.Builder
+	var since time.Time
+	for i, step := range steps {
+		did.WriteString(step)
+		for _, line := range s.lines(since, ends[i]) {
+			fmt.Fprintf(&did, "\t%s\n", line)
+		}
+		since = ends[i]
+	}
+	return did.String()
+}
+
+// compare fails the test unless podd did what the kubelet did, or else what the
+// story says.
+func (s *kubeletStory) compare(did string) {
+	s.t.Helper()
+	got, kubelet, podd := s.ordered(did), s.ordered(s.kubelet), s.ordered(s.podd)
+	switch same := slices.Equal(got, kubelet); {
+	case s.podd == "" && !same:
+		s.t.Errorf("podd differs (-kubelet +podd):\n%s\npodd did\n%s", cmp.Diff(kubelet, got), did)
+	case s.podd != "" && same:
+		s.t.Error("podd does what the kubelet does; remove section podd")
+	case s.podd != "" && s.reason == "":
+		s.t.Error("section podd gives no reason")
+	case s.podd != "" && !slices.Equal(got, podd):
+		s.t.Errorf("podd no longer differs as the story says (-want +got):\n%s\npodd did\n%s", cmp.Diff(podd, got), did)
+	}
+}
+
+// step takes one, and tells whether it is one that does something.
+func (s *kubeletStory) step(words []string) bool {
+	s.t.Helper()
+	switch words[0] {
+	case "fail":
+		s.fails[words[1]] = true
+		return false
+	case "take":
+		d, err := time.ParseDuration(words[2])
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.takes[words[1]] = d
+		return false
+	case "start":
+		p := podOf(s.t, s.pod)
+		for _, c := range p.Spec.Spec.Containers {
+			s.regular = append(s.regular, c.Name)
+		}
+		s.want(p)
+	case "edit":
+		s.want(podOf(s.t, s.edit))
+	case "exit":
+		code, _ := strconv.Atoi(words[2])
+		if !s.Exit("default/web/"+words[1], int32(code)) {
+			s.t.Fatalf("%s does not run", words[1])
+		}
+	case "stop":
+		s.want()
+	default:
+		s.t.Fatalf("there is no step %q", words[0])
+	}
+	for last, began := -1, time.Now(); last != len(s.lines(began, time.Now())); s.pass(15 * time.Second) {
+		last = len(s.lines(began, time.Now()))
+	}
+	return true
+}
+
+// command does what was said of a command, by its first word; anything else works
+// at once.
+func (s *kubeletStory) command(container string, command []string) runtimetest.Program {
+	p := runtimetest.Program{Ends: true, Run: s.takes[command[0]]}
+	lives := 0
+	for _, c := range s.Calls("StartContainer") {
+		if c.Subject == container {
+			lives++
+		}
+	}
+	if s.fails[command[0]] && lives < 2 {
+		p.Code = 1
+	}
+	return p
+}
+
+// lines is what was asked from one time on until before another, as a story has it.
+func (s *kubeletStory) lines(from, until time.Time) (lines []string) {
+	calls := s.Calls("RunPodSandbox", "StopPodSandbox", "CreateContainer", "StartContainer", "StopContainer", "ExecSync", "UpdateContainerResources")
+	slices.SortStableFunc(calls, func(a, b runtimetest.Call) int { return a.At.Compare(b.At) })
+	for _, c := range calls {
+		if c.At.Before(from) || !c.At.Before(until) {
+			continue
+		}
+		line := strings.TrimRight(c.Method+" "+strings.TrimPrefix(strings.TrimPrefix(c.Subject, "default/web"), "/"), " ")
+		switch q := c.Request.(type) {
+		case *cri.CreateContainerRequest:
+			line += fmt.Sprintf(" %d", q.Config.Metadata.Attempt)
+		case *cri.StopContainerRequest:
+			line += fmt.Sprintf(" within %ds", q.Timeout)
+		case *cri.ExecSyncRequest:
+			timeout := q.Timeout
+			if q.Cmd[0] == preStop {
+				timeout = 0
+			}
+			line += fmt.Sprintf(" %q within %ds", q.Cmd, timeout)
+		case *cri.UpdateContainerResourcesRequest:
+			text, _ := json.Marshal(q.Linux)
+			line += " " + string(text)
+		}
+		if !repeats(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// repeats says that a line is of a command that was run in this life of its
+// container, or is the one before it.
+func repeats(lines []string, line string) bool {
+	words := strings.Fields(line)
+	for i, other := range slices.Backward(lines) {
+		switch {
+		case other == line && (i == len(lines)-1 || words[0] == "ExecSync"):
+			return true
+		case len(words) > 1 && strings.HasPrefix(other, "CreateContainer "+words[1]+" "):
+			return false
+		}
+	}
+	return false
+}
+
+// ordered is what a story says of order: of each step the requests that are no
+// commands, and then those of each container. What goes on side by side, starts of
+// regular containers, resizes, stops, and probes of one container that has started,
+// is in the order of its words.
+func (s *kubeletStory) ordered(text string) (all []string) {
+	var step string
+	var pod []string
+	containers := map[string][]string{}
+	end := func() {
+		s.sortBeside(pod)
+		all = append(all, step)
+		all = append(all, pod...)
+		for _, name := range slices.Sorted(maps.Keys(containers)) {
+			s.sortBeside(containers[name])
+			all = append(all, "of "+name)
+			all = append(all, containers[name]...)
+		}
+		pod, containers = nil, map[string][]string{}
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		words := strings.Fields(line)
+		if !strings.HasPrefix(line, "\t") {
+			end()
+			step = line
+			continue
+		}
+		if words[0] != "ExecSync" {
+			pod = append(pod, line)
+		}
+		if len(words) > 1 {
+			containers[words[1]] = append(containers[words[1]], line)
+		}
+	}
+	end()
+	return all
+}
+
+func (s *kubeletStory) sortBeside(lines []string) {
+	for from := 0; from < len(lines); {
+		to := from + 1
+		for kind := s.beside(lines[from]); kind != "" && to < len(lines) && s.beside(lines[to]) == kind; {
+			to++
+		}
+		slices.Sort(lines[from:to])
+		from = to
+	}
+}
+
+// beside says with what else a request may be under way.
+func (s *kubeletStory) beside(line string) string {
+	switch words := strings.Fields(line); words[0] {
+	case "StopContainer", "UpdateContainerResources":
+		return words[0]
+	case "CreateContainer", "StartContainer":
+		if slices.Contains(s.regular, words[1]) {
+			return "start"
+		}
+	case "ExecSync":
+		if strings.HasPrefix(words[2], `["alive"`) || strings.HasPrefix(words[2], `["ready"`) {
+			return "probe"
+		}
+	}
+	return ""
+}
