@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"podd/manifest"
+	"podd/runtime/runtimetest/recording"
 )
 
 // parts are what the manifests of the goldens and the pods that the kubelet was
@@ -50,9 +51,10 @@ func readParts(t *testing.T) *parts {
 			all.objects += "\n---\n" + doc
 		}
 	}
-	for _, l := range readKubelet(t) {
-		if f := manifest.Decode(l.Pod, manifest.Options{Node: "node1"}); len(f.Pods) > 0 {
-			all.add(t, string(l.Pod))
+	_, recorded := recording.Read(t, dir+"/kubelet.jsonl.gz")
+	for _, l := range recorded {
+		if f := manifest.Decode(l.Manifest, manifest.Options{Node: "node1"}); len(f.Pods) > 0 {
+			all.add(t, string(l.Manifest))
 		}
 	}
 	return all
