@@ -129,6 +129,7 @@ var stricter = []exception{
 	{"spec.dnsConfig.nameservers[]", "leading zeros mean octal to some who read the file", false},
 	{"spec.containers[].ports[].hostIP", "what is no address is found out only by the runtime", false},
 	{"spec.initContainers[].ports[].hostIP", "what is no address is found out only by the runtime", false},
+	{"spec.volumes[].nfs.server", "no server can have such a name", false},
 	{"spec.imagePullSecrets[].name", "no Secret can have such a name", false},
 	{"spec.volumes[].configMap.name", "no ConfigMap can have such a name", false},
 	{"spec.volumes[].secret.secretName", "no Secret can have such a name", false},

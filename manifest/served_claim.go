@@ -41,9 +41,10 @@ var servedVolumeFields = []row{
 	{"spec.volumeMode", served, ""},
 	{"spec.hostPath", served, ""},
 	{"spec.local", served, ""},
+	{"spec.nfs", served, ""},
 	{"spec.persistentVolumeReclaimPolicy", served, ""},
 	{"spec.nodeAffinity", noted, "is not looked at; the volume is taken for one of this node"},
-	{"spec.mountOptions", refused, "podd mounts no volume; mount it on the machine with these options"},
+	{"spec.mountOptions", served, ""}, // of nfs; see validateMountOptions
 	{"spec.volumeAttributesClassName", refused, noClass},
 }
 

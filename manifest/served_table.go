@@ -17,7 +17,7 @@ const (
 
 // What is said of volumes that are not this machine's.
 const (
-	mountIt  = "podd mounts nothing from the network; mount it on the machine (/etc/fstab, a .mount unit) and use hostPath"
+	mountIt  = "podd mounts nothing but nfs from the network; mount it on the machine (/etc/fstab, a .mount unit) and use hostPath"
 	attachIt = "podd attaches no disks; attach and mount it on the machine and use hostPath, or a claim with a local PersistentVolume"
 	noCloud  = "podd talks to no cloud; attach and mount the disk on the machine and use hostPath, or a claim with a local PersistentVolume"
 	noDriver = "Kubernetes has no driver for it any more; mount the volume on the machine and use hostPath"
@@ -109,6 +109,7 @@ var servedFields = []row{
 	{"spec.volumes[].configMap", served, ""},
 	{"spec.volumes[].secret", served, ""},
 	{"spec.volumes[].downwardAPI", served, ""},
+	{"spec.volumes[].nfs", served, ""},
 	{"spec.volumes[].persistentVolumeClaim", served, ""},
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata.labels", served, ""},
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata.annotations", served, ""},
@@ -129,7 +130,6 @@ var servedFields = []row{
 	{"spec.volumes[].projected.sources[].clusterTrustBundle", refused, "there is no cluster to have one; put the certificates into a ConfigMap beside the pod"},
 	{"spec.volumes[].projected.sources[].podCertificate", refused, "there is no cluster to issue one; put a certificate into a Secret beside the pod"},
 	{"spec.volumes[].gitRepo", refused, "refused, CVE-2024-10220; use an init container that clones"},
-	{"spec.volumes[].nfs", refused, mountIt},
 	{"spec.volumes[].cephfs", refused, mountIt},
 	{"spec.volumes[].glusterfs", refused, mountIt},
 	{"spec.volumes[].quobyte", refused, mountIt},

@@ -65,12 +65,15 @@ func validatePersistentVolume(spec *v1.PersistentVolumeSpec, at *field.Path) fie
 		errs = append(errs, validateHostPath(s.HostPath, at.Child("hostPath"))...)
 	case s.Local != nil:
 		errs = append(errs, validateHostDir(s.Local.Path, at.Child("local", "path"))...)
+	case s.NFS != nil:
+		errs = append(errs, validateNFS(s.NFS, at.Child("nfs"))...)
 	case len(sourceNames(s)) == 0: // the served table speaks of others
-		errs = append(errs, field.Required(at, "podd serves the volumes hostPath and local"))
+		errs = append(errs, field.Required(at, "podd serves the volumes hostPath, local and nfs"))
 	}
-	if s.HostPath != nil && s.Local != nil {
-		errs = append(errs, field.Forbidden(at.Child("local"), "a volume has one source, and this has a hostPath; remove one"))
+	if names := sourceNames(s); len(names) > 1 {
+		errs = append(errs, field.Forbidden(at.Child(names[1]), "a volume has one source, and this has "+names[0]+" too; remove one"))
 	}
+	errs = append(errs, validateMountOptions(spec, at.Child("mountOptions"))...)
 	if policy := spec.PersistentVolumeReclaimPolicy; policy != "" {
 		errs = append(errs, oneOf(at.Child("persistentVolumeReclaimPolicy"), policy,
 			v1.PersistentVolumeReclaimRetain, v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRecycle)...)

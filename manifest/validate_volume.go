@@ -35,6 +35,9 @@ func validateVolumes(spec *v1.PodSpec, fields *field.Path) field.ErrorList {
 		if v.HostPath != nil {
 			errs = append(errs, validateHostPath(v.HostPath, at.Child("hostPath"))...)
 		}
+		if v.NFS != nil {
+			errs = append(errs, validateNFS(v.NFS, at.Child("nfs"))...)
+		}
 		errs = append(errs, validateFilesOf(v, at)...)
 		errs = append(errs, validateClaimVolume(v, at)...)
 		if v.Image != nil {

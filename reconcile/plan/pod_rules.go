@@ -281,6 +281,9 @@ func (f *facts) prepareVolumes(d *Decision) {
 		return
 	}
 	d.do(PrepareVolumes{UID: f.in.Desired.UID})
+	if fail.Message != "" { // a server may take its time to fail again
+		d.Why, d.Problem = fail.Message, true
+	}
 }
 
 // nextAttempt is above that of every sandbox seen with the UID.

@@ -75,7 +75,7 @@ func volumeMount(in *ContainerInput, i int) (*cri.Mount, error) {
 	return &cri.Mount{
 		ContainerPath:     absolute(m.MountPath),
 		HostPath:          host,
-		Readonly:          m.ReadOnly || isReadOnly(findVolume(in, m.Name)),
+		Readonly:          m.ReadOnly || isReadOnly(in, findVolume(in, m.Name)),
 		RecursiveReadOnly: recursive,
 		Propagation:       spread,
 	}, nil
@@ -162,8 +162,17 @@ func isMade(in *ContainerInput, v *v1.VolumeSource) bool {
 }
 
 // isReadOnly says that nobody may write to the volume, whatever a mount says.
-func isReadOnly(v *v1.VolumeSource) bool {
-	return isProjected(v) || v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
+func isReadOnly(in *ContainerInput, v *v1.VolumeSource) bool {
+	served := v.NFS
+	if s := v.PersistentVolumeClaim; s != nil {
+		if s.ReadOnly {
+			return true
+		}
+		if c := in.Supply.Claim(s.ClaimName); c != nil && c.Volume != nil {
+			served = c.Volume.Spec.NFS
+		}
+	}
+	return isProjected(v) || served != nil && served.ReadOnly
 }
 
 func isProjected(v *v1.VolumeSource) bool {

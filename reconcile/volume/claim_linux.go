@@ -36,8 +36,11 @@ func (claimed) check(p *place, v *v1.Volume) (string, error) {
 	if err := (Claims{p.claims}).verify(c); err != nil {
 		return "", err
 	}
-	if c.Volume == nil {
+	switch {
+	case c.Volume == nil:
 		return "", nil
+	case c.Volume.Spec.NFS != nil:
+		return exportOfVolume(c.Volume, false).check(p)
 	}
 	return bound(c.Volume, false)
 }
@@ -52,7 +55,17 @@ func (claimed) prepare(ctx context.Context, p *place, v *v1.Volume) (string, err
 		return "", err
 	}
 	defer links.Close()
-	path, err := Claims{p.claims}.use(ctx, c, p.pod.Spec, links, v.Name)
+	if err := (Claims{p.claims}).take(ctx, c, p.pod.Spec, links, v.Name); err != nil {
+		return "", err
+	}
+	path := filepath.Join(p.claims, c.Namespace, c.Name)
+	switch {
+	case c.Volume == nil:
+	case c.Volume.Spec.NFS != nil:
+		path, err = exportOfVolume(c.Volume, v.PersistentVolumeClaim.ReadOnly).mount(ctx, p, v.Name)
+	default:
+		path, err = bound(c.Volume, true)
+	}
 	if err != nil || !settles(c, v.PersistentVolumeClaim) {
 		return path, err
 	}
@@ -72,7 +85,7 @@ func (p *place) claim(v *v1.Volume) (*manifest.Claim, error) {
 	return p.of.Claim(v), nil
 }
 
-// bound is the path of a PersistentVolume.
+// bound is the path of a PersistentVolume of this machine.
 func bound(pv *v1.PersistentVolume, create bool) (string, error) {
 	s := &pv.Spec.PersistentVolumeSource
 	switch {

@@ -74,19 +74,7 @@ func lock(ctx context.Context, dir *beneath.Dir) error {
 	}
 }
 
-// use makes what a claim needs, notes in links that the pod uses it, and gives
-// its path.
-func (c Claims) use(ctx context.Context, claim *manifest.Claim, pod *v1.Pod, links *beneath.Dir, volume string) (string, error) {
-	if err := c.take(ctx, claim, pod, links, volume); err != nil {
-		return "", err
-	}
-	if claim.Volume != nil {
-		return bound(claim.Volume, true)
-	}
-	return filepath.Join(c.Root, claim.Namespace, claim.Name), nil
-}
-
-// take is the part of use that holds the lock.
+// take makes what a claim needs of podd and notes in links that the pod uses it.
 func (c Claims) take(ctx context.Context, claim *manifest.Claim, pod *v1.Pod, links *beneath.Dir, volume string) error {
 	dir, err := c.open(ctx)
 	if err != nil {
@@ -166,6 +154,8 @@ func pathOf(pv *v1.PersistentVolume) string {
 		return filepath.Clean(s.HostPath.Path)
 	case s.Local != nil:
 		return filepath.Clean(s.Local.Path)
+	case s.NFS != nil:
+		return s.NFS.Server + ":" + filepath.Clean(s.NFS.Path)
 	}
 	return ""
 }

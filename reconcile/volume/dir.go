@@ -4,6 +4,7 @@
 //	<root-dir>/pods/<uid>/                          0750, everything podd keeps of a pod
 //	    volumes/kubernetes.io~empty-dir/<volume>/   emptyDir: a directory, a tmpfs or a hugetlbfs
 //	    volumes/kubernetes.io~secret/<volume>/      0700 above it; a tmpfs: Secrets reach no disk
+//	    volumes/kubernetes.io~nfs/<volume>/         nfs, a claim's too: mounted from a server
 //	    volumes/podd~claim/<volume>                 a link that names the claim the pod uses
 //	    volumes/podd~ephemeral/<volume>/            an ephemeral volume's directory
 //	    containers/<container>/<8 hex digits>       0666: termination messages
@@ -15,6 +16,11 @@
 // and after any crash. Containers write below the volumes: nothing there is
 // reached through a symbolic link, and removal never crosses a mount point
 // (package runtime/beneath).
+//
+// What is mounted from a server hangs whoever looks at it once that is silent:
+// nothing here opens such a volume but for a subPath, and that for a time only.
+// mount.nfs and umount do the rest, and are given up (see NFS). k8s.io/mount-utils
+// runs the same programs, and has no way to end them.
 //
 // A new kind of volume is a file with a type that implements kind, and a line
 // in kinds.
@@ -45,6 +51,9 @@ type Dir struct {
 	// Claims is <root-dir>/claims, where the directories of claims are; "" serves
 	// no claim. See Claims.
 	Claims string
+	// NFS is how volumes of servers are mounted; the zero value is right but for
+	// tests.
+	NFS NFS
 }
 
 const (

@@ -16,6 +16,7 @@ type mount struct {
 	what  string // for messages: "tmpfs", "ext4 /dev/sda1"
 	whole bool   // a whole file system, not a bind mount of a part
 	fs    string
+	id    int // of the mount, as long as it is there
 	order int // in the table; of two with one path the later one is on top
 }
 
@@ -42,6 +43,7 @@ func (d Dir) mountsBelow(under string) ([]mount, error) {
 			what:  strings.TrimSpace(m.FSType + " " + strings.TrimPrefix(m.Source, m.FSType)),
 			whole: m.Root == "/",
 			fs:    m.FSType,
+			id:    m.ID,
 			order: i,
 		})
 	}
@@ -61,11 +63,16 @@ func (m mount) ours() (at string, ok bool) {
 	switch {
 	case len(parts) == 4 && parts[1] == volumesDir && slices.Contains(memoryPlugins, parts[2]):
 		return at, m.whole && (m.fs == "tmpfs" || m.fs == "hugetlbfs" && parts[2] == emptyDirPlugin)
+	case len(parts) == 4 && parts[1] == volumesDir && parts[2] == nfsPlugin:
+		return at, m.remote()
 	case len(parts) == 5 && parts[1] == subPathsDir:
 		return at, true
 	}
 	return "", false
 }
 
-// memoryPlugins are the directories in which podd mounts.
+// remote says that a server may keep whoever looks at it waiting.
+func (m mount) remote() bool { return m.fs == "nfs" || m.fs == "nfs4" }
+
+// memoryPlugins are the directories in which podd mounts memory.
 var memoryPlugins = []string{emptyDirPlugin, secret.plugin, downwardAPI.plugin, projected.plugin}

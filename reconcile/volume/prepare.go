@@ -22,7 +22,8 @@ type kind interface {
 	// source is the name of the field it reads, "hostPath".
 	source() string
 	// prepare makes the volume, unless it is there already, and gives its path
-	// on the host. Its errors speak of that path and say what to do.
+	// on the host. Its errors speak of that path, or of the export that comes
+	// with them, and say what to do.
 	prepare(ctx context.Context, p *place, v *v1.Volume) (string, error)
 	// check makes nothing, and p has no dir; its error is that of a prepare that cannot succeed,
 	// as far as can be seen.
@@ -30,10 +31,11 @@ type kind interface {
 }
 
 // kinds in no particular order: a volume has one source.
-var kinds = []kind{emptyDir{}, hostPath{}, configMap, secret, downwardAPI, projected, claimed{}, ephemeral{}, image{}}
+var kinds = []kind{emptyDir{}, hostPath{}, configMap, secret, downwardAPI, projected, nfs{}, claimed{}, ephemeral{}, image{}}
 
 // place is where the volumes of one pod are prepared.
 type place struct {
+	all    Dir
 	pod    *manifest.Pod
 	of     render.Volumes
 	dir    *beneath.Dir // of the pod
@@ -46,7 +48,7 @@ type place struct {
 type Error struct {
 	Pod    types.NamespacedName
 	Volume string
-	// Path is the host path concerned, or "".
+	// Path is the host path or the export of a server concerned, or "".
 	Path string
 	// Field is the path of the field to look at: "spec.volumes[0].hostPath".
 	Field string
@@ -94,7 +96,7 @@ func (d Dir) Check(ctx context.Context, pod *manifest.Pod, of render.Volumes) er
 }
 
 func (d Dir) place(pod *manifest.Pod, of render.Volumes) *place {
-	return &place{pod: pod, of: of, path: filepath.Join(d.Root, string(pod.UID)), node: d.Memory, claims: d.Claims}
+	return &place{all: d, pod: pod, of: of, path: filepath.Join(d.Root, string(pod.UID)), node: d.Memory, claims: d.Claims}
 }
 
 // each has do give the host path of each volume of a pod, by name.

@@ -92,7 +92,7 @@ func TestPrepareSaysWhatIsWrong(t *testing.T) {
 	dir := t.TempDir()
 	pod := podOf(
 		host("gone", filepath.Join(dir, "gone"), v1.HostPathDirectory),
-		v1.Volume{Name: "conf", VolumeSource: v1.VolumeSource{NFS: &v1.NFSVolumeSource{}}},
+		v1.Volume{Name: "conf", VolumeSource: v1.VolumeSource{CephFS: &v1.CephFSVolumeSource{}}},
 		empty("huge", v1.StorageMediumHugePages, ""),
 		v1.Volume{Name: "../up", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
 	)

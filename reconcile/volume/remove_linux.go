@@ -82,7 +82,7 @@ func (d Dir) clear(ctx context.Context, uid types.UID, remove func(pods *beneath
 		return err
 	}
 	defer pods.Close()
-	err = d.unmount(pods, uid)
+	err = d.unmount(ctx, pods, uid)
 	if err == nil {
 		err = remove(pods)
 	}
@@ -98,9 +98,10 @@ func (d Dir) clear(ctx context.Context, uid types.UID, remove func(pods *beneath
 	return fmt.Errorf("removing the directory of pod %s: %w", uid, err)
 }
 
-// unmount takes away podd's own mounts below a pod's directory. A volume never
-// lazily: a detached tmpfs lives on, unseen, for as long as anything uses it.
-func (d Dir) unmount(pods *beneath.Dir, uid types.UID) error {
+// unmount takes away podd's own mounts below a pod's directory. A volume of this
+// machine never lazily: a detached tmpfs lives on, unseen, for as long as anything
+// uses it.
+func (d Dir) unmount(ctx context.Context, pods *beneath.Dir, uid types.UID) error {
 	mounts, err := d.mountsBelow(string(uid))
 	if err != nil || len(mounts) == 0 {
 		return err
@@ -112,7 +113,11 @@ func (d Dir) unmount(pods *beneath.Dir, uid types.UID) error {
 			covered = m.rel
 			continue
 		}
-		if err := unmountAt(pods, filepath.Join(string(uid), at)); err != nil {
+		take := unmountAt
+		if m.remote() {
+			take = func(pods *beneath.Dir, at string) error { return d.NFS.unmountAt(ctx, pods, at, m) }
+		}
+		if err := take(pods, filepath.Join(string(uid), at)); err != nil {
 			covered = m.rel
 			if !stays(err) {
 				return fmt.Errorf("unmounting %s: %w", m.path, err)

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -38,7 +40,7 @@ func (d Dir) BindSubPaths(pod *manifest.Pod, container string, volumes map[strin
 	paths := map[int]string{}
 	for _, s := range subs {
 		at := filepath.Join(subPathsDir, s.Volume, container)
-		if err := bindSubPath(dir, at, volumes[s.Volume], s); err != nil {
+		if err := d.bindSubPath(dir, at, volumes[s.Volume], s); err != nil {
 			// The path is a variable's value, perhaps.
 			return nil, fmt.Errorf("preparing subPath %q of volume %q for container %s of pod %s: %w", s.Text, s.Volume, container, pod.Key, bare(err))
 		}
@@ -47,8 +49,8 @@ func (d Dir) BindSubPaths(pod *manifest.Pod, container string, volumes map[strin
 	return paths, nil
 }
 
-func bindSubPath(pod *beneath.Dir, at, host string, s render.SubPath) error {
-	source, err := openSubPath(host, s)
+func (d Dir) bindSubPath(pod *beneath.Dir, at, host string, s render.SubPath) error {
+	source, err := d.openInTime(host, s)
 	if err != nil {
 		return err
 	}
@@ -64,6 +66,34 @@ func bindSubPath(pod *beneath.Dir, at, host string, s render.SubPath) error {
 	}
 	defer stages.Close()
 	return stage(stages, strconv.Itoa(s.Mount), source)
+}
+
+// openInTime gives up on a volume whose server is silent; what is opened after
+// that is closed.
+func (d Dir) openInTime(host string, s render.SubPath) (*os.File, error) {
+	type result struct {
+		file *os.File
+		err  error
+	}
+	results := make(chan result)
+	given := make(chan struct{})
+	defer close(given)
+	go func() {
+		f, err := openSubPath(host, s)
+		select {
+		case results <- result{f, err}:
+		case <-given:
+			if err == nil {
+				f.Close()
+			}
+		}
+	}()
+	select {
+	case r := <-results:
+		return r.file, r.err
+	case <-time.After(d.NFS.patience()):
+		return nil, fmt.Errorf("the volume did not answer within %s; see to its server", d.NFS.patience())
+	}
 }
 
 func clearStage(dir *beneath.Dir, name string) error {

@@ -30,7 +30,7 @@ var toVirtualize = []need{
 
 // diskPackages make a Debian that boots, and has what a container runtime needs
 // of its host.
-const diskPackages = "systemd-sysv,dbus,udev,kmod,linux-image-cloud-amd64,nftables,iproute2,procps"
+const diskPackages = "systemd-sysv,dbus,udev,kmod,linux-image-cloud-amd64,nftables,iproute2,procps,nfs-kernel-server,nfs-common"
 
 // diskSize is what the machine sees; on the host the image has holes.
 const diskSize = "6G"

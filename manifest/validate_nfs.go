@@ -1,0 +1,62 @@
+package manifest
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func validateNFS(n *v1.NFSVolumeSource, at *field.Path) field.ErrorList {
+	errs := noControl(at.Child("path"), n.Path)
+	switch server := at.Child("server"); {
+	case n.Server == "":
+		errs = append(errs, field.Required(server, "write its name or address"))
+	case strings.ContainsFunc(n.Server, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == '/' }):
+		errs = append(errs, field.Invalid(server, n.Server, "must be a name or an address"))
+	}
+	switch where := at.Child("path"); {
+	case n.Path == "":
+		errs = append(errs, field.Required(where, "write what the server exports"))
+	case !path.IsAbs(n.Path):
+		errs = append(errs, field.Invalid(where, n.Path, "must begin with /"))
+	}
+	return errs
+}
+
+// ownOptions are options of a mount that would take from podd what is its own:
+// when it tries again, and what it mounts where.
+var ownOptions = []string{"bg", "remount", "bind", "rbind", "move"}
+
+// validateMountOptions checks options that are given to mount.nfs alone.
+func validateMountOptions(spec *v1.PersistentVolumeSpec, at *field.Path) field.ErrorList {
+	if len(spec.MountOptions) == 0 {
+		return nil
+	}
+	if spec.NFS == nil {
+		return field.ErrorList{field.Forbidden(at, "podd mounts nfs alone; mount this volume on the machine with these options")}
+	}
+	var errs field.ErrorList
+	for i, text := range spec.MountOptions {
+		errs = append(errs, noControl(at.Index(i), text)...)
+		for option := range strings.SplitSeq(text, ",") {
+			switch {
+			case option == "":
+				errs = append(errs, field.Invalid(at.Index(i), text, "must not be empty"))
+			case slices.Contains(ownOptions, option):
+				errs = append(errs, field.Invalid(at.Index(i), text, "must not have "+option+", since podd mounts by itself, and tries again; remove it"))
+			}
+		}
+	}
+	return errs
+}
+
+func noControl(at *field.Path, text string) field.ErrorList {
+	if strings.ContainsFunc(text, unicode.IsControl) {
+		return field.ErrorList{field.Invalid(at, text, "must not have control characters in it")}
+	}
+	return nil
+}
