@@ -19,10 +19,11 @@ func MatchesNode(spec *v1.PodSpec, name string, labels map[string]string) bool {
 		}
 	}
 	required := requiredAffinity(spec.Affinity)
-	if required == nil {
-		return true
-	}
-	return slices.ContainsFunc(required.NodeSelectorTerms, func(t v1.NodeSelectorTerm) bool {
+	return required == nil || selectsNode(required, name, labels)
+}
+
+func selectsNode(s *v1.NodeSelector, name string, labels map[string]string) bool {
+	return slices.ContainsFunc(s.NodeSelectorTerms, func(t v1.NodeSelectorTerm) bool {
 		// A term that asks for nothing means no node.
 		return len(t.MatchExpressions)+len(t.MatchFields) > 0 &&
 			allMet(t.MatchExpressions, labels) && allMet(t.MatchFields, map[string]string{fieldNodeName: name})

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -91,19 +92,23 @@ func (o *Objects) bind(c *v1.PersistentVolumeClaim) (bound Claim, lack string) {
 			return bound, fmt.Sprintf("names the PersistentVolume %q, which is not beside it", name)
 		}
 		bound.Volume = pv
-		if text := misfit(pv, c); text != "" {
+		if text := cmp.Or(misfit(pv, c), o.away(pv)); text != "" {
 			return bound, text
 		}
 		return bound, o.namesake(c, pv)
 	}
-	var fit []*v1.PersistentVolume
+	var fit, away []*v1.PersistentVolume
 	for _, key := range slices.SortedFunc(maps.Keys(o.Volumes), byName) {
 		pv := o.Volumes[key]
 		if refersTo(pv, c) {
 			bound.Volume = pv
-			return bound, misfit(pv, c)
+			return bound, cmp.Or(misfit(pv, c), o.away(pv))
 		}
-		if o.free(pv) && misfit(pv, c) == "" && selects(c, pv) {
+		switch {
+		case !o.free(pv) || misfit(pv, c) != "" || !selects(c, pv):
+		case o.away(pv) != "":
+			away = append(away, pv)
+		default:
 			fit = append(fit, pv)
 		}
 	}
@@ -113,6 +118,10 @@ func (o *Objects) bind(c *v1.PersistentVolumeClaim) (bound Claim, lack string) {
 	case len(fit) == 1:
 		bound.Volume = fit[0]
 		return bound, o.rival(c, fit[0])
+	case len(away) > 0: // an empty directory would stand for its data
+		return bound, o.away(away[0])
+	case *c.Spec.VolumeMode == v1.PersistentVolumeBlock:
+		return bound, "has the volumeMode Block, and podd makes directories, no devices; write a PersistentVolume of volumeMode Block with local.path, the device, beside it"
 	case c.Spec.StorageClassName != nil && *c.Spec.StorageClassName == "" || c.Spec.Selector != nil:
 		return bound, "wants a PersistentVolume, and none beside it fits; leave out storageClassName and selector for a directory of podd's"
 	}
@@ -202,6 +211,14 @@ func misfit(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) string {
 	return ""
 }
 
+// away says that a volume is one of other nodes, "" when it is not.
+func (o *Objects) away(pv *v1.PersistentVolume) string {
+	if !o.Elsewhere[types.NamespacedName{Name: pv.Name}] {
+		return ""
+	}
+	return fmt.Sprintf("cannot have the PersistentVolume %q: its nodeAffinity is for nodes with other labels than this one has (--node-labels)", pv.Name)
+}
+
 func selects(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) bool {
 	if c.Spec.Selector == nil {
 		return true
@@ -222,8 +239,11 @@ func quoteAll(list []*v1.PersistentVolume) string {
 
 // claimLacks is what a claim that is there lacks. Until its source was seen whole
 // a volume may yet come that is its own, so it gets no directory.
-func (o *Objects) claimLacks(u Use, what string) []lack {
+func (o *Objects) claimLacks(p *Pod, u Use, what string) []lack {
 	bound, text := o.bind(o.Claims[u.Object.NamespacedName])
+	if text == "" {
+		text = misused(p, &bound)
+	}
 	switch {
 	case text != "":
 		return []lack{{u, what, text}}
@@ -232,4 +252,29 @@ func (o *Objects) claimLacks(u Use, what string) []lack {
 		return []lack{{u, what, "may have a PersistentVolume in a file that is not read yet"}}
 	}
 	return nil
+}
+
+// misused says that a container mounts a device, or has a file system as one; ""
+// when none does.
+func misused(p *Pod, c *Claim) (text string) {
+	block := *c.Spec.VolumeMode == v1.PersistentVolumeBlock
+	of := func(name string) bool {
+		for i := range p.Spec.Spec.Volumes {
+			if v := &p.Spec.Spec.Volumes[i]; v.Name == name && v.PersistentVolumeClaim != nil {
+				return v.PersistentVolumeClaim.ClaimName == c.Name
+			}
+		}
+		return false
+	}
+	for _, list := range [][]v1.Container{p.Spec.Spec.InitContainers, p.Spec.Spec.Containers} {
+		for i := range list {
+			switch ctr := &list[i]; {
+			case block && slices.ContainsFunc(ctr.VolumeMounts, func(m v1.VolumeMount) bool { return of(m.Name) }):
+				return fmt.Sprintf("has the volumeMode Block, and container %s has it among its volumeMounts; write it under volumeDevices", ctr.Name)
+			case !block && slices.ContainsFunc(ctr.VolumeDevices, func(d v1.VolumeDevice) bool { return of(d.Name) }):
+				return fmt.Sprintf("has the volumeMode Filesystem, and container %s has it among its volumeDevices; write it under volumeMounts", ctr.Name)
+			}
+		}
+	}
+	return ""
 }

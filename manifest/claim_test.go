@@ -86,6 +86,66 @@ func TestBindClaims(t *testing.T) {
 	}
 }
 
+const (
+	device  = "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: x}\nspec: {accessModes: [ReadWriteOnce], volumeMode: Block, local: {path: /dev/x}, capacity: {storage: 1Gi}}\n"
+	taker   = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {volumes: [{name: v, persistentVolumeClaim: {claimName: a}}], containers: [{name: main, image: \"i:1\", %s: [{name: v, %s: /v}]}]}\n"
+	onNode1 = ", nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [node1]}]}]}}"
+)
+
+// TestBindDevices: a claim is a device or a file system, and used as what it is.
+func TestBindDevices(t *testing.T) {
+	asDevice, asFiles := fmt.Sprintf(taker, "volumeDevices", "devicePath"), fmt.Sprintf(taker, "volumeMounts", "mountPath")
+	block := claimText("a", ", volumeMode: Block")
+	for _, tt := range []struct{ text, want string }{
+		{asDevice + block + device, ""},
+		{asFiles + claimText("a", ""), ""},
+		{asFiles + block + device, "has the volumeMode Block, and container main has it among its volumeMounts"},
+		{asDevice + claimText("a", ""), "has the volumeMode Filesystem, and container main has it among its volumeDevices"},
+		{asDevice + block, "podd makes directories, no devices; write a PersistentVolume"},
+		{asDevice + block + volumeText("x", small), "podd makes directories, no devices"},
+		{asFiles + claimText("a", ", volumeName: x") + device, "its volumeMode is Block"},
+	} {
+		b := batch(manifest.KindFile, "x", tt.text)
+		if len(b.Problems) > 0 {
+			t.Fatalf("%s\n%v", tt.text, b.Problems)
+		}
+		got := manifest.SupplyOf(b.Pods[0], manifest.Merge([]manifest.Batch{b}), "salt", nil).Missing
+		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s\ngot %q, want %q", tt.text, got, tt.want)
+		}
+	}
+}
+
+// TestVolumesOfOtherNodes: what is on another node is no claim's here, and no
+// directory takes its place.
+func TestVolumesOfOtherNodes(t *testing.T) {
+	away := `cannot have the PersistentVolume "x": its nodeAffinity is for nodes with other labels`
+	for _, tt := range []struct{ documents, host, want string }{
+		{claimText("a", "") + volumeText("x", small+onNode1), "node1", ""},
+		{claimText("a", "") + volumeText("x", small+onNode1), "node2", away},
+		{claimText("a", ", volumeName: x") + volumeText("x", small+onNode1), "node2", away},
+		{claimText("a", "") + volumeText("x", small+onNode1+", claimRef: {name: a}"), "node2", away},
+		{claimText("a", "") + volumeText("x", small+onNode1) + volumeText("z", small), "node2", ""},
+		{claimText("a", "") + volumeText("x", tiny+onNode1), "node2", ""},
+		{claimText("a", "") + volumeText("x", small+onNode1), "", ""}, // nobody knows the labels
+	} {
+		o := manifest.Options{Source: "x", Path: "x", Node: tt.host}
+		if tt.host != "" {
+			o.Labels = map[string]string{"kubernetes.io/hostname": tt.host}
+		}
+		f := manifest.Decode([]byte(user+tt.documents), o)
+		if len(f.Problems) > 0 {
+			t.Fatalf("%s\n%v", tt.documents, f.Problems)
+		}
+		b := manifest.Collect("x", manifest.KindFile, f)
+		b.Complete = true
+		got := manifest.SupplyOf(b.Pods[0], manifest.Merge([]manifest.Batch{b}), "salt", nil).Missing
+		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s\non %s: got %q, want %q", tt.documents, tt.host, got, tt.want)
+		}
+	}
+}
+
 // TestClaimWaitsForTheWholeSource: a volume may be in a file not read yet.
 func TestClaimWaitsForTheWholeSource(t *testing.T) {
 	b := batch(manifest.KindFile, "x", user+claimText("a", ""))
@@ -129,6 +189,9 @@ func TestClaimDocuments(t *testing.T) {
 		claimText("a", ", volumeAttributesClassName: gold"):                                                                               "spec.volumeAttributesClassName",
 		strings.Replace(volumeText("x", small), "metadata: {", "metadata: {namespace: a, ", 1):                                            "metadata.namespace",
 		volumeText("x", small+", volumeMode: Block"):                                                                                      "spec.volumeMode",
+		volumeText("x", small+", nodeAffinity: {}"):                                                                                       "spec.nodeAffinity.required",
+		volumeText("x", small+", nodeAffinity: {required: {nodeSelectorTerms: []}}"):                                                      "spec.nodeAffinity.required.nodeSelectorTerms",
+		volumeText("x", small+", nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: In}]}]}}"):       "spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0].values",
 	} {
 		f := manifest.Decode([]byte(text), manifest.Options{})
 		if len(f.Problems) != 1 || f.Problems[0].Field != want || !f.Refused() {
@@ -143,7 +206,7 @@ func TestVolumeWarnings(t *testing.T) {
 		", persistentVolumeReclaimPolicy: Retain":                                                             "",
 		", persistentVolumeReclaimPolicy: Delete":                                                             "spec.persistentVolumeReclaimPolicy",
 		", persistentVolumeReclaimPolicy: Recycle":                                                            "spec.persistentVolumeReclaimPolicy",
-		", nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}": "spec.nodeAffinity",
+		", nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}": "",
 	} {
 		f := manifest.Decode([]byte(volumeText("x", small+more)), manifest.Options{})
 		got := ""

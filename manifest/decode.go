@@ -19,6 +19,9 @@ type Options struct {
 	// Node is the node's name. Pods from files and URLs get it as their suffix
 	// and as spec.nodeName.
 	Node string
+	// Labels are the node's, which PersistentVolumes may ask for; nil: nobody
+	// knows them, and every volume is one of this node.
+	Labels map[string]string
 	// Suffix takes the place of the node's name behind the pods' names, for pods
 	// that run once beside others of the same manifest. They get a UID of their
 	// own then, also where the user fixed one. "" is Node.

@@ -70,7 +70,7 @@ func lacksOf(p *Pod, used []Use, objects map[string]Objects) []lack {
 			continue
 		}
 		if u.Object.Kind == kindClaim {
-			lacks = append(lacks, own.claimLacks(u, what)...)
+			lacks = append(lacks, own.claimLacks(p, u, what)...)
 		}
 		for _, key := range u.Keys {
 			if !own.has(u.Object, key, u.Role) {

@@ -87,6 +87,9 @@ func (d *decoder) volume(v value) {
 	})
 	if ok {
 		put(&d.file.Objects.Volumes, ref.NamespacedName, pv)
+		if a := pv.Spec.NodeAffinity; a != nil && d.Labels != nil && !selectsNode(a.Required, d.Node, d.Labels) {
+			put(&d.file.Objects.Elsewhere, ref.NamespacedName, true)
+		}
 	}
 }
 
@@ -146,5 +149,8 @@ func (o *Objects) take(ref ObjectRef, from Objects, origin Origin) {
 		put(&o.Claims, key, from.Claims[key])
 	case kindVolume:
 		put(&o.Volumes, key, from.Volumes[key])
+		if from.Elsewhere[key] {
+			put(&o.Elsewhere, key, true)
+		}
 	}
 }

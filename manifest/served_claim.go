@@ -43,7 +43,7 @@ var servedVolumeFields = []row{
 	{"spec.local", served, ""},
 	{"spec.nfs", served, ""},
 	{"spec.persistentVolumeReclaimPolicy", served, ""},
-	{"spec.nodeAffinity", noted, "is not looked at; the volume is taken for one of this node"},
+	{"spec.nodeAffinity", served, ""},
 	{"spec.mountOptions", served, ""}, // of nfs; see validateMountOptions
 	{"spec.volumeAttributesClassName", refused, noClass},
 }

@@ -209,6 +209,8 @@ var servedContainerFields = []row{
 	{"volumeMounts[].subPathExpr", served, ""},
 	{"volumeMounts[].mountPropagation", served, ""},
 	{"volumeMounts[].recursiveReadOnly", served, ""},
+	{"volumeDevices[].name", served, ""},
+	{"volumeDevices[].devicePath", served, ""},
 
 	{"securityContext.runAsUser", served, ""},
 	{"securityContext.runAsGroup", served, ""},

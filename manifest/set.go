@@ -41,6 +41,8 @@ type Objects struct {
 	Claims     map[types.NamespacedName]*v1.PersistentVolumeClaim
 	// Volumes are PersistentVolumes; their keys have no namespace.
 	Volumes map[types.NamespacedName]*v1.PersistentVolume
+	// Elsewhere has those of Volumes whose nodeAffinity is for other nodes.
+	Elsewhere map[types.NamespacedName]bool
 	// Origins tells of each of them where it was written; no Fields.
 	Origins map[ObjectRef]Origin
 }

@@ -14,12 +14,20 @@ func validateNodeAffinity(a *v1.Affinity, path *field.Path) field.ErrorList {
 	if required == nil {
 		return nil
 	}
+	return validateNodeSelector(required, path.Child("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"))
+}
+
+// validateNodeSelector checks one that may be nil, which is none.
+func validateNodeSelector(s *v1.NodeSelector, path *field.Path) field.ErrorList {
+	if s == nil {
+		return field.ErrorList{field.Required(path, "write which nodes are asked for")}
+	}
 	var errs field.ErrorList
-	terms := path.Child("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
-	if len(required.NodeSelectorTerms) == 0 {
+	terms := path.Child("nodeSelectorTerms")
+	if len(s.NodeSelectorTerms) == 0 {
 		errs = append(errs, field.Required(terms, "without one no node is asked for"))
 	}
-	for i, t := range required.NodeSelectorTerms {
+	for i, t := range s.NodeSelectorTerms {
 		for j, r := range t.MatchExpressions {
 			at := terms.Index(i).Child("matchExpressions").Index(j)
 			errs = append(errs, metavalidation.ValidateLabelName(r.Key, at.Child("key"))...)

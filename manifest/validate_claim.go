@@ -56,10 +56,10 @@ func validatePersistentVolume(spec *v1.PersistentVolumeSpec, at *field.Path) fie
 	errs := validateAccessModes(spec.AccessModes, at.Child("accessModes"))
 	errs = append(errs, validateStorage(spec.Capacity, at.Child("capacity"))...)
 	errs = append(errs, oneOf(at.Child("volumeMode"), *spec.VolumeMode, v1.PersistentVolumeFilesystem, v1.PersistentVolumeBlock)...)
-	if *spec.VolumeMode == v1.PersistentVolumeBlock {
-		errs = append(errs, field.Forbidden(at.Child("volumeMode"), "Block is not served by podd yet; make a file system on the device and mount it"))
-	}
 	s := &spec.PersistentVolumeSource
+	if *spec.VolumeMode == v1.PersistentVolumeBlock && s.Local == nil {
+		errs = append(errs, field.Forbidden(at.Child("volumeMode"), "Block goes with local alone; write the path of the device there"))
+	}
 	switch {
 	case s.HostPath != nil:
 		errs = append(errs, validateHostPath(s.HostPath, at.Child("hostPath"))...)
@@ -72,6 +72,9 @@ func validatePersistentVolume(spec *v1.PersistentVolumeSpec, at *field.Path) fie
 	}
 	if names := sourceNames(s); len(names) > 1 {
 		errs = append(errs, field.Forbidden(at.Child(names[1]), "a volume has one source, and this has "+names[0]+" too; remove one"))
+	}
+	if a := spec.NodeAffinity; a != nil {
+		errs = append(errs, validateNodeSelector(a.Required, at.Child("nodeAffinity", "required"))...)
 	}
 	errs = append(errs, validateMountOptions(spec, at.Child("mountOptions"))...)
 	if policy := spec.PersistentVolumeReclaimPolicy; policy != "" {

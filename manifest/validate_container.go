@@ -16,7 +16,7 @@ func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 		errs = append(errs, field.Required(path.Child("containers"), "a pod needs one at least"))
 	}
 	names := map[string]bool{}
-	volumes := volumeNames(spec.Volumes)
+	volumes := volumesByName(spec.Volumes)
 	regular := hostPorts{}
 	for i := range spec.Containers {
 		c, at := &spec.Containers[i], path.Child("containers").Index(i)
@@ -49,7 +49,7 @@ func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateContainer(c *v1.Container, hostUsers bool, volumes, names map[string]bool, path *field.Path) field.ErrorList {
+func validateContainer(c *v1.Container, hostUsers bool, volumes map[string]*v1.Volume, names map[string]bool, path *field.Path) field.ErrorList {
 	errs := validateName(c.Name, names, path.Child("name"))
 	errs = append(errs, validateImage(c.Image, path.Child("image"))...)
 	errs = append(errs, oneOf(path.Child("imagePullPolicy"), c.ImagePullPolicy, v1.PullAlways, v1.PullIfNotPresent, v1.PullNever)...)
@@ -66,6 +66,7 @@ func validateContainer(c *v1.Container, hostUsers bool, volumes, names map[strin
 	errs = append(errs, validateEnv(c.Env, path.Child("env"))...)
 	errs = append(errs, validateResources(&c.Resources, path.Child("resources"))...)
 	errs = append(errs, validateMounts(c, volumes, path.Child("volumeMounts"))...)
+	errs = append(errs, validateDevices(c, hostUsers, volumes, path.Child("volumeDevices"))...)
 	return append(errs, validateSecurity(c.SecurityContext, hostUsers, path.Child("securityContext"))...)
 }
 

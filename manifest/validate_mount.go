@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func validateMounts(c *v1.Container, volumes map[string]bool, fields *field.Path) field.ErrorList {
+func validateMounts(c *v1.Container, volumes map[string]*v1.Volume, fields *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	taken := map[string]bool{}
 	for i := range c.VolumeMounts {
@@ -17,8 +17,10 @@ func validateMounts(c *v1.Container, volumes map[string]bool, fields *field.Path
 		switch {
 		case m.Name == "":
 			errs = append(errs, field.Required(at.Child("name"), ""))
-		case !volumes[m.Name]:
+		case volumes[m.Name] == nil:
 			errs = append(errs, field.Invalid(at.Child("name"), m.Name, "is none of spec.volumes"))
+		case slices.ContainsFunc(c.VolumeDevices, func(d v1.VolumeDevice) bool { return d.Name == m.Name }):
+			errs = append(errs, field.Invalid(at.Child("name"), m.Name, "is among volumeDevices too; leave one"))
 		}
 		where := at.Child("mountPath")
 		errs = append(errs, noNUL(where, m.MountPath)...)
@@ -27,6 +29,8 @@ func validateMounts(c *v1.Container, volumes map[string]bool, fields *field.Path
 			errs = append(errs, field.Required(where, ""))
 		case taken[path.Clean("/"+m.MountPath)]:
 			errs = append(errs, field.Duplicate(where, m.MountPath))
+		case slices.ContainsFunc(c.VolumeDevices, func(d v1.VolumeDevice) bool { return d.DevicePath == m.MountPath }):
+			errs = append(errs, field.Invalid(where, m.MountPath, "is among volumeDevices too; leave one"))
 		}
 		taken[path.Clean("/"+m.MountPath)] = true
 		errs = append(errs, validateSubPath(m, at)...)

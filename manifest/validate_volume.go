@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func volumeNames(volumes []v1.Volume) map[string]bool {
-	names := map[string]bool{}
+func volumesByName(volumes []v1.Volume) map[string]*v1.Volume {
+	named := map[string]*v1.Volume{}
 	for i := range volumes {
-		names[volumes[i].Name] = true
+		named[volumes[i].Name] = &volumes[i]
 	}
-	return names
+	return named
 }
 
 func validateVolumes(spec *v1.PodSpec, fields *field.Path) field.ErrorList {

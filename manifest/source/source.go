@@ -51,6 +51,8 @@ const (
 type Options struct {
 	// Node is the node's name, which decoding puts into pod names.
 	Node string
+	// Labels are manifest.Options.Labels.
+	Labels map[string]string
 	// Suffix is manifest.Options.Suffix.
 	Suffix string
 	// Strict makes unknown and repeated fields errors.
@@ -95,7 +97,7 @@ func (o Options) complete(kind, name string) Options {
 		o.Decode = func(data []byte, path string) *manifest.File {
 			return manifest.Decode(data, manifest.Options{
 				Kind: kind, Source: name, Path: path,
-				Node: o.Node, Suffix: o.Suffix, Strict: o.Strict, Now: o.Now(),
+				Node: o.Node, Labels: o.Labels, Suffix: o.Suffix, Strict: o.Strict, Now: o.Now(),
 			})
 		}
 	}

@@ -38,8 +38,8 @@ type ContainerInput struct {
 	// PodIPs are status.podIPs, the primary first. A host-network pod's may be
 	// empty: they are the node's.
 	PodIPs []string
-	// Volumes has the host path of every volume that the container mounts, by
-	// the volume's name.
+	// Volumes has the host path of every volume that the container mounts or has
+	// as a device, by the volume's name.
 	Volumes map[string]string
 	// SubPaths has the host path of what a volumeMount with subPath or
 	// subPathExpr mounts, by its index in volumeMounts. Whoever opened it has
@@ -84,6 +84,10 @@ func Container(in ContainerInput) (*cri.ContainerConfig, error) {
 	if err != nil {
 		return nil, err
 	}
+	devices, err := devices(&in)
+	if err != nil {
+		return nil, err
+	}
 	return &cri.ContainerConfig{
 		Metadata:    &cri.ContainerMetadata{Name: c.Name, Attempt: in.Attempt},
 		Image:       image(&in),
@@ -92,6 +96,7 @@ func Container(in ContainerInput) (*cri.ContainerConfig, error) {
 		WorkingDir:  c.WorkingDir,
 		Envs:        env.vars,
 		Mounts:      mounts,
+		Devices:     devices,
 		Labels:      containerLabels(&in),
 		Annotations: containerAnnotations(&in),
 		LogPath:     LogPath(c.Name, in.Attempt),

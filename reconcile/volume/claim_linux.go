@@ -79,8 +79,8 @@ func (p *place) claim(v *v1.Volume) (*manifest.Claim, error) {
 		return nil, errors.New("there are no claims here")
 	case p.of.Claim(v) == nil:
 		return nil, fmt.Errorf("PersistentVolumeClaim %q %w", name, render.ErrMissing)
-	case *p.of.Claim(v).Spec.VolumeMode == v1.PersistentVolumeBlock:
-		return nil, fmt.Errorf("PersistentVolumeClaim %q has the volumeMode Block, which podd does not serve yet; use Filesystem", name)
+	case p.of.Claim(v).Volume == nil && isBlock(p.of.Claim(v).Spec.VolumeMode):
+		return nil, fmt.Errorf("PersistentVolumeClaim %q has the volumeMode Block, and no PersistentVolume that is a device", name)
 	}
 	return p.of.Claim(v), nil
 }
@@ -91,6 +91,8 @@ func bound(pv *v1.PersistentVolume, create bool) (string, error) {
 	switch {
 	case s.HostPath != nil:
 		return checkHostPath(s.HostPath, create)
+	case s.Local != nil && isBlock(pv.Spec.VolumeMode):
+		return device(pv)
 	case s.Local != nil:
 		path := filepath.Clean(s.Local.Path)
 		info, err := os.Stat(path)
@@ -112,11 +114,15 @@ func bareOf(err error) error {
 	return bare(err)
 }
 
+func isBlock(mode *v1.PersistentVolumeMode) bool {
+	return mode != nil && *mode == v1.PersistentVolumeBlock
+}
+
 // settles says that the files of a claim are given to the pod's group, as those
 // of a hostPath never are. Nor are those that a pod only reads, whoever else uses
 // them.
 func settles(c *manifest.Claim, s *v1.PersistentVolumeClaimVolumeSource) bool {
-	return !s.ReadOnly && (c.Volume == nil || c.Volume.Spec.Local != nil)
+	return !s.ReadOnly && (c.Volume == nil || c.Volume.Spec.Local != nil) && !isBlock(c.Spec.VolumeMode)
 }
 
 // settled ends the name of what says that this was done for a pod.

@@ -1,0 +1,108 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// loop makes a block device of a file, and gives both.
+func loop(t *testing.T, dir string) (device, file string) {
+	t.Helper()
+	file = filepath.Join(dir, "disk")
+	if err := os.WriteFile(file, append([]byte("first"), make([]byte, 1<<20)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("losetup", "--find", "--show", file).CombinedOutput()
+	if err != nil {
+		t.Fatalf("losetup: %v: %s", err, out)
+	}
+	device = strings.TrimSpace(string(out))
+	t.Cleanup(func() {
+		if out, err := exec.Command("losetup", "--detach", device).CombinedOutput(); err != nil {
+			t.Errorf("losetup: %v: %s", err, out)
+		}
+	})
+	return device, file
+}
+
+// disk is a claim and its volume, a device.
+func disk(path string) (*v1.PersistentVolume, *v1.PersistentVolumeClaim) {
+	pv := &v1.PersistentVolume{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{Name: "disk"},
+		Spec: v1.PersistentVolumeSpec{
+			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}, VolumeMode: new(v1.PersistentVolumeBlock),
+			Capacity:               v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")},
+			PersistentVolumeSource: v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: path}},
+		},
+	}
+	c := claim("disk", v1.ReadWriteOnce)
+	c.Spec.VolumeMode, c.Spec.VolumeName = new(v1.PersistentVolumeBlock), "disk"
+	return pv, c
+}
+
+// TestBlockDevice: a container has the device of its claim, by whatever link it
+// is named, and no node but its own.
+func TestBlockDevice(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	device, file := loop(t, d.dir)
+	byID := filepath.Join(d.dir, "by-id")
+	if err := os.Symlink(device, byID); err != nil {
+		t.Fatal(err)
+	}
+	pv, c := disk(byID)
+	p := d.pod("web", shell("main", tell("web.disk", "head -c 5 /dev/own; echo; ls "+device)+"printf second | dd of=/dev/own bs=512 seek=1 conv=notrunc,fsync; "+serve("web")))
+	p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: "disk", VolumeSource: v1.VolumeSource{
+		PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "disk"},
+	}})
+	p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, v1.VolumeMount{Name: "disk", MountPath: "/data"})
+	d.write("disk", text(d, pv, c))
+	d.apply(p)
+	d.untilProblem("web", "has the volumeMode Block, and container main has it among its volumeMounts; write it under volumeDevices")
+	p.Spec.Containers[0].VolumeMounts = p.Spec.Containers[0].VolumeMounts[:len(p.Spec.Containers[0].VolumeMounts)-1]
+	p.Spec.Containers[0].VolumeDevices = []v1.VolumeDevice{{Name: "disk", DevicePath: "/dev/own"}}
+	d.apply(p)
+	d.untilApplied("web")
+	if got := d.told("web.disk"); !strings.HasPrefix(got, "first\n") || !strings.Contains(got, "No such file") {
+		t.Errorf("inside there is %q", got)
+	}
+	d.eventually("the container has written to the device", func() error {
+		text, err := os.ReadFile(file)
+		if err == nil && string(text[512:518]) != "second" {
+			err = fmt.Errorf("it holds %q", text[512:518])
+		}
+		return err
+	})
+	d.remove("web")
+	d.untilGone("web")
+	d.nothingLeft()
+}
+
+// TestVolumeOfAnotherNode: what is on another node is waited for.
+func TestVolumeOfAnotherNode(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	pv, c := disk(t.TempDir())
+	pv.Spec.VolumeMode, c.Spec.VolumeMode = nil, nil
+	on := func(host string) *v1.PersistentVolume {
+		pv.Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+			MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{host}}},
+		}}}}
+		return pv
+	}
+	d.write("disk", text(d, on("another"), c))
+	d.apply(d.counting("web", "disk"))
+	d.untilProblem("web", `PersistentVolumeClaim "disk" (web.yaml:`, `cannot have the PersistentVolume "disk": its nodeAffinity is for nodes with other labels`)
+	d.write("disk", text(d, on(d.host), c))
+	d.untilApplied("web")
+}

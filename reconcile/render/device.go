@@ -1,0 +1,28 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// devices are the container's volumes that are block devices. It may make nodes
+// of them, read them, and write to them unless its claim is for reading.
+func devices(in *ContainerInput) ([]*cri.Device, error) {
+	var all []*cri.Device
+	for i := range in.Container.VolumeDevices {
+		d := &in.Container.VolumeDevices[i]
+		host := in.Volumes[d.Name]
+		if host == "" {
+			err := errors.New("the volume is not ready")
+			return nil, fmt.Errorf("giving volume %q to container %q at %q: %w", d.Name, in.Container.Name, d.DevicePath, err)
+		}
+		allowed := "mrw"
+		if isReadOnly(in, findVolume(in, d.Name)) {
+			allowed = "mr"
+		}
+		all = append(all, &cri.Device{HostPath: host, ContainerPath: d.DevicePath, Permissions: allowed})
+	}
+	return all, nil
+}

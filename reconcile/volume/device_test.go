@@ -1,0 +1,56 @@
+package volume
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+)
+
+// TestDevices: a claim of a block device has the path of the device, whatever
+// links lead to it, and nothing else is taken for one.
+func TestDevices(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	at := func(name string) string { return filepath.Join(top, name) }
+	must(t, unix.Mknod(at("disk"), unix.S_IFBLK|0o600, int(unix.Mkdev(7, 250)))) // no driver has it: opening it would fail
+	must(t, unix.Mknod(at("null"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))))
+	must(t, os.WriteFile(at("file"), nil, 0o600))
+	must(t, os.Symlink("disk", at("by-id")))
+	must(t, os.Symlink("file", at("link")))
+	for _, tt := range []struct{ path, want, err string }{
+		{"disk", "disk", ""},
+		{"by-id", "disk", ""},
+		{"none", "", `the device of the PersistentVolume "x" is not there`},
+		{"file", "", "is a file, and the PersistentVolume"},
+		{"link", "", "is a file"},
+		{"null", "", "is a character device"},
+		{".", "", "is a directory"},
+	} {
+		d, _ := newClaims(t)
+		c := claimOf("file", localVolume("x", at(tt.path)))
+		block, gid := v1.PersistentVolumeBlock, int64(4321)
+		c.Spec.VolumeMode, c.Volume.Spec.VolumeMode = &block, &block
+		pod := claiming()
+		pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &gid}
+		checked := d.Check(t.Context(), pod, c)
+		paths, err := d.Prepare(t.Context(), pod, c)
+		if tt.err == "" {
+			must(t, checked)
+			must(t, err)
+			if paths["data"] != at(tt.want) {
+				t.Errorf("%s: the path is %s", tt.path, paths["data"])
+			}
+		} else if err == nil || checked == nil || !strings.Contains(err.Error(), tt.err) || !strings.Contains(checked.Error(), tt.err) {
+			t.Errorf("%s: %v; when it is checked %v; want %s", tt.path, err, checked, tt.err)
+		}
+		must(t, d.Remove(t.Context(), uid))
+	}
+	var st unix.Stat_t
+	if must(t, unix.Stat(at("disk"), &st)); st.Gid == 4321 || st.Mode&0o777 != 0o600 {
+		t.Errorf("the device was changed: %+v", st)
+	}
+}
