@@ -146,6 +146,54 @@ func TestVolumesOfOtherNodes(t *testing.T) {
 	}
 }
 
+// TestClaimOfTwoSources: its data is for the pods of one.
+func TestClaimOfTwoSources(t *testing.T) {
+	text := user + claimText("a", "")
+	x, y := batch(manifest.KindFile, "x", text), batch(manifest.KindFile, "y", strings.Replace(text, "name: web", "name: other", 1))
+	set := manifest.Merge([]manifest.Batch{x, y})
+	if len(set.Problems) != 1 || !strings.Contains(set.Problems[0].String(), `PersistentVolumeClaim default/a is already at x:7, whose pods have its data`) {
+		t.Errorf("%v", set.Problems)
+	}
+	for i, want := range []string{"", "(the one in x serves pods from there alone)"} {
+		p := []manifest.Batch{x, y}[i].Pods[0]
+		if got := manifest.SupplyOf(p, set, "salt", nil).Missing; (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s lacks %q, want %q", p.Key, got, want)
+		}
+	}
+	if len(y.Objects.Claims) != 1 {
+		t.Error("the batch was written to")
+	}
+	if set := manifest.Merge([]manifest.Batch{x, batch(manifest.KindURL, "http://y", strings.Replace(text, "name: web", "name: other", 1))}); len(set.Problems) > 0 {
+		t.Errorf("a URL's is its own: %v", set.Problems)
+	}
+}
+
+// TestGroupsOfAClaim: two pods that give its files to two groups are told of.
+func TestGroupsOfAClaim(t *testing.T) {
+	pod := func(name, group string) string {
+		return strings.Replace(strings.Replace(user, "name: web", "name: "+name, 1), "spec: {", "spec: {securityContext: {fsGroup: "+group+"}, ", 1)
+	}
+	for _, tt := range []struct {
+		text string
+		want bool
+	}{
+		{pod("one", "1") + pod("two", "2") + claimText("a", ""), true},
+		{pod("one", "1") + pod("two", "1") + claimText("a", ""), false},
+		{pod("one", "1") + user + claimText("a", ""), false},
+		{pod("one", "1") + strings.Replace(pod("two", "2"), "claimName: a", "claimName: a, readOnly: true", 1) + claimText("a", ""), false},
+		{pod("one", "1") + pod("two", "2") + claimText("a", "") + volumeText("x", small), false}, // a hostPath is left as it is
+	} {
+		set := manifest.Merge([]manifest.Batch{batch(manifest.KindFile, "x", tt.text)})
+		got := ""
+		for _, p := range set.Problems {
+			got += p.String()
+		}
+		if (got != "") != tt.want || tt.want && !strings.Contains(got, `warning: spec.securityContext.fsGroup: gives the files of the claim "a" to group 2, and default/one`) {
+			t.Errorf("%s\n%s", tt.text, got)
+		}
+	}
+}
+
 // TestClaimWaitsForTheWholeSource: a volume may be in a file not read yet.
 func TestClaimWaitsForTheWholeSource(t *testing.T) {
 	b := batch(manifest.KindFile, "x", user+claimText("a", ""))

@@ -32,7 +32,8 @@ func Collect(source, kind string, files ...*File) Batch {
 // Merge is the set that the batches of all sources make. A file outranks a URL
 // and a URL the API; within a kind the order of the batches counts and within a
 // batch the order of its pods. Of two pods with one key, or with one UID, the
-// first wins and the other becomes an error Problem. Batches are not written.
+// first wins and the other becomes an error Problem, as of two claims with one key
+// in files. Batches are not written.
 func Merge(batches []Batch) *Set {
 	ordered := slices.Clone(batches)
 	slices.SortStableFunc(ordered, func(a, b Batch) int { return cmp.Compare(rank(b.Kind), rank(a.Kind)) })
@@ -47,6 +48,8 @@ func Merge(batches []Batch) *Set {
 	for i := range ordered {
 		m.add(&ordered[i])
 	}
+	m.oneOwner(ordered)
+	m.oneGroup()
 	m.set.Problems = distinct(m.set.Problems)
 	slices.SortStableFunc(m.set.Files, func(a, b FileState) int { return cmp.Compare(a.Path, b.Path) })
 	return m.set

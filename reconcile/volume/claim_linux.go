@@ -55,7 +55,7 @@ func (claimed) prepare(ctx context.Context, p *place, v *v1.Volume) (string, err
 		return "", err
 	}
 	defer links.Close()
-	if err := (Claims{p.claims}).take(ctx, c, p.pod.Spec, links, v.Name); err != nil {
+	if err := (Claims{p.claims}).take(ctx, c, p.all.Root, p.pod.Spec, links, v.Name); err != nil {
 		return "", err
 	}
 	path := filepath.Join(p.claims, c.Namespace, c.Name)

@@ -132,6 +132,25 @@ func TestClaimStaysBound(t *testing.T) {
 	}
 }
 
+// TestVolumeOfTwoClaims: pods of two sources do not have one volume by two claims.
+func TestVolumeOfTwoClaims(t *testing.T) {
+	d, _ := newClaims(t)
+	top := t.TempDir()
+	_, err := d.Prepare(t.Context(), claiming(), claimOf("file", localVolume("a", top)))
+	must(t, err)
+	other := claimOf("https://fleet.example/x", localVolume("a", top))
+	other.Namespace = "shop"
+	pod := claiming()
+	pod.UID = "another"
+	_, err = d.Prepare(t.Context(), pod, other)
+	if err == nil || !strings.Contains(err.Error(), `PersistentVolume "a" of claim "data" is the one that pods use through the claim default/data`) {
+		t.Error(err)
+	}
+	must(t, d.Remove(t.Context(), uid))
+	_, err = d.Prepare(t.Context(), pod, other)
+	must(t, err)
+}
+
 // TestClaimOfAnOlderRecord: one that tells no path is good for any.
 func TestClaimOfAnOlderRecord(t *testing.T) {
 	d, claims := newClaims(t)

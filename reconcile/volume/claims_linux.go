@@ -75,13 +75,16 @@ func lock(ctx context.Context, dir *beneath.Dir) error {
 }
 
 // take makes what a claim needs of podd and notes in links that the pod uses it.
-func (c Claims) take(ctx context.Context, claim *manifest.Claim, pod *v1.Pod, links *beneath.Dir, volume string) error {
+func (c Claims) take(ctx context.Context, claim *manifest.Claim, pods string, pod *v1.Pod, links *beneath.Dir, volume string) error {
 	dir, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
 	if err := c.verify(claim); err != nil {
+		return err
+	}
+	if err := c.alone(claim, pods); err != nil {
 		return err
 	}
 	name := filepath.Join(claim.Namespace, claim.Name)
@@ -129,6 +132,29 @@ func (c Claims) verify(claim *manifest.Claim) error {
 		return fmt.Errorf("claim %q was bound to the PersistentVolume %q, which is not there or does not fit any more; bring it back%s", claim.Name, was.volume, remove)
 	}
 	return fmt.Errorf("claim %q was bound to the PersistentVolume %q, and would now be to %q%s", claim.Name, was.volume, is.volume, remove)
+}
+
+// alone refuses a volume that pods, whose directories are in pods, use through
+// another claim, of another source: it is one claim's, as a PersistentVolume is.
+func (c Claims) alone(claim *manifest.Claim, pods string) error {
+	if claim.Volume == nil {
+		return nil
+	}
+	kept, err := c.List(pods)
+	if err != nil {
+		return err
+	}
+	is := recordOf(claim)
+	for _, k := range kept {
+		if k.Volume != is.volume || len(k.Users) == 0 || k.Namespace == claim.Namespace && k.Name == claim.Name {
+			continue
+		}
+		text, err := os.Readlink(filepath.Join(c.Root, boundDir, k.Namespace, k.Name))
+		if err == nil && parseRecord(text).path == is.path {
+			return fmt.Errorf("the PersistentVolume %q of claim %q is the one that pods use through the claim %s; give each claim a volume of its own", is.volume, claim.Name, k.NamespacedName)
+		}
+	}
+	return nil
 }
 
 // boundTo is a record. The path of a volume is a hash, and "" in the records of

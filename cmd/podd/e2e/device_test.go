@@ -19,10 +19,12 @@ import (
 func loop(t *testing.T, dir string) (device, file string) {
 	t.Helper()
 	file = filepath.Join(dir, "disk")
-	if err := os.WriteFile(file, append([]byte("first"), make([]byte, 1<<20)...), 0o600); err != nil {
+	data := make([]byte, 1<<20)
+	copy(data, "first")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("losetup", "--find", "--show", file).CombinedOutput()
+	out, err := exec.Command("losetup", "--find", "--show", file).Output()
 	if err != nil {
 		t.Fatalf("losetup: %v: %s", err, out)
 	}
