@@ -1,0 +1,264 @@
+package auth
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"podd/server/pki"
+)
+
+// client is a certificate of an authority, as the server sees it.
+func client(t *testing.T, a *pki.Authority, user string, life time.Duration, groups ...string) *tls.ConnectionState {
+	t.Helper()
+	cert, key, err := a.Client(user, groups, life)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tls.ConnectionState{PeerCertificates: []*x509.Certificate{pair.Leaf}}
+}
+
+func authority(t *testing.T) (*pki.Authority, *x509.CertPool) {
+	t.Helper()
+	a, err := pki.New("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(a.Certificate())
+	return a, pool
+}
+
+func TestAuthenticator(t *testing.T) {
+	ours, pool := authority(t)
+	stranger, _ := authority(t)
+	tokens, err := ParseTokens([]byte("# who\nabc,prom,1,\"monitoring,ops\"\nxyz,bob,2\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name          string
+		anonymous     bool
+		state         *tls.ConnectionState
+		authorization string
+		want          string // "" for nobody
+	}{
+		{"a certificate", false, client(t, ours, "alice", time.Hour, "a", "b"), "", "alice (a, b, system:authenticated)"},
+		{"of another authority", false, client(t, stranger, "alice", time.Hour), "", ""},
+		{"that has ended", false, client(t, ours, "alice", -time.Minute), "", ""},
+		{"of nobody", false, client(t, ours, "", time.Hour, "g"), "", ""},
+		{"a token", false, nil, "Bearer abc", "prom (monitoring, ops, system:authenticated)"},
+		{"its scheme in lower case", false, nil, "bearer xyz", "bob (system:authenticated)"},
+		{"an unknown token", false, nil, "Bearer abcd", ""},
+		{"an empty token", false, nil, "Bearer ", ""},
+		{"another scheme", false, nil, "Basic YTpi", ""},
+		{"nothing", false, nil, "", ""},
+		{"nothing, when that will do", true, nil, "", "system:anonymous (system:unauthenticated)"},
+		{"an unknown token, when nothing will do", true, nil, "Bearer no", ""},
+		{"a stranger, when nothing will do", true, client(t, stranger, "alice", time.Hour), "", ""},
+		{"a stranger with a token", false, client(t, stranger, "alice", time.Hour), "Bearer xyz", "bob (system:authenticated)"},
+	} {
+		a := &Authenticator{CAs: func() *x509.CertPool { return pool }, Tokens: func() Tokens { return tokens }, Anonymous: c.anonymous}
+		r := httptest.NewRequest("GET", "/pods", nil)
+		r.TLS = c.state
+		if c.authorization != "" {
+			r.Header.Set("Authorization", c.authorization)
+		}
+		u, ok := a.User(r)
+		if ok != (c.want != "") || ok && u.String() != c.want {
+			t.Errorf("%s: got %q %t, want %q", c.name, u, ok, c.want)
+		}
+	}
+	r := httptest.NewRequest("GET", "/pods", nil)
+	r.TLS = client(t, ours, "alice", time.Hour)
+	if _, ok := (&Authenticator{}).User(r); ok {
+		t.Error("the zero Authenticator knows somebody")
+	}
+}
+
+func TestParseTokens(t *testing.T) {
+	for text, want := range map[string]string{
+		"s3cret,bob":             "line 1: want token,user,uid",
+		"ok,a,1\ns3cret,,1":      "line 2: want token,user,uid",
+		"s3cret,a,1\ns3cret,b,2": "line 2 has the token of an earlier line",
+		`s3cret,a,1,"x`:          "line 1",
+	} {
+		_, err := ParseTokens([]byte(text))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%q: got %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestOf(t *testing.T) {
+	for _, c := range []struct{ method, path, want string }{
+		{"GET", "/pods", "get pods proxy"},
+		{"GET", "/pods/", "get pods proxy"},
+		{"GET", "/podsx", "get proxy"},
+		{"GET", "/runningpods/", "get pods proxy"},
+		{"GET", "/healthz/syncloop", "get healthz proxy"},
+		{"GET", "/stats/summary", "get stats"},
+		{"POST", "/stats/summary", "create stats"},
+		{"GET", "/metrics/cadvisor", "get metrics"},
+		{"GET", "/logs/syslog", "get log"},
+		{"GET", "/configz", "get configz proxy"},
+		{"GET", "/flagz", "get configz proxy"},
+		{"GET", "/statusz", "get statusz"},
+		{"POST", "/checkpoint/a/b/c", "create checkpoint"},
+		{"GET", "/containerLogs/a/b/c", "get proxy"},
+		{"GET", "/exec/a/b/c", "create proxy"},
+		{"POST", "/exec/a/b/c", "create proxy"},
+		{"GET", "/attach/a/b/c", "create proxy"},
+		{"GET", "/portForward/a/b", "create proxy"},
+		{"POST", "/run/a/b/c", "create proxy"},
+		{"PUT", "/debug/flags/v", "update proxy"},
+		{"HEAD", "/exec/a/b/c", " proxy"},
+		{"BREW", "/", " proxy"},
+	} {
+		a := Of(httptest.NewRequest(c.method, c.path, nil), "n1")
+		if got := a.Verb + " " + strings.Join(a.Subresources, " "); got != c.want {
+			t.Errorf("%s %s: got %q, want %q", c.method, c.path, got, c.want)
+		}
+	}
+}
+
+const policy = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: scrape}
+rules:
+- {apiGroups: [""], resources: [nodes/metrics, nodes/stats], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: look}
+rules:
+- {apiGroups: [""], resources: ["nodes/proxy"], verbs: [get]}
+- {apiGroups: [apps], resources: ["*"], verbs: ["*"]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: here}
+rules:
+- {apiGroups: [""], resources: ["*"], verbs: ["*"], resourceNames: [n1]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: scrape}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: scrape}
+subjects:
+- {kind: Group, name: monitoring}
+- {kind: ServiceAccount, name: prom, namespace: mon}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: look}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: look}
+subjects: [{kind: User, name: bob}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: here}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: here}
+subjects: [{kind: User, name: carol}]
+`
+
+func TestPolicy(t *testing.T) {
+	p, err := ParsePolicy([]byte(policy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bob, prom := User{Name: "bob"}, User{Name: "system:serviceaccount:mon:prom"}
+	group, carol := User{"x", []string{"monitoring"}}, User{Name: "carol"}
+	for _, c := range []struct {
+		user         User
+		method, path string
+		node         string
+		want         bool
+	}{
+		{group, "GET", "/metrics", "n1", true},
+		{group, "GET", "/metrics/resource", "n1", true},
+		{group, "POST", "/stats/summary", "n1", false},
+		{group, "GET", "/pods", "n1", false},
+		{prom, "GET", "/stats/summary", "n1", true},
+		{bob, "GET", "/pods", "n1", true},
+		{bob, "GET", "/containerLogs/a/b/c", "n1", true},
+		{bob, "GET", "/metrics", "n1", false},
+		{bob, "GET", "/exec/a/b/c", "n1", false},
+		{bob, "HEAD", "/pods", "n1", false},
+		{carol, "POST", "/exec/a/b/c", "n1", true},
+		{carol, "POST", "/exec/a/b/c", "n2", false},
+		{Root(), "POST", "/exec/a/b/c", "n1", true},
+		{User{Name: "eve"}, "GET", "/healthz", "n1", false},
+	} {
+		if got := p.Allows(c.user, Of(httptest.NewRequest(c.method, c.path, nil), c.node)); got != c.want {
+			t.Errorf("%s %s %s on %s: %t", c.user, c.method, c.path, c.node, got)
+		}
+	}
+	if (Policy{}).Allows(bob, Attributes{Verb: "get", Subresources: []string{"pods"}}) {
+		t.Error("the zero Policy allows something")
+	}
+}
+
+func TestParsePolicyErrors(t *testing.T) {
+	const head = "apiVersion: rbac.authorization.k8s.io/v1\n"
+	for text, want := range map[string]string{
+		"kind: ClusterRole\n":                                                   `document 1: apiVersion ""`,
+		head + "kind: Role\n":                                                   `document 1: kind "Role"`,
+		head + "kind: ClusterRole\nrulez: []\n":                                 "rulez",
+		head + "kind: ClusterRole\naggregationRule: {}\n":                       "aggregationRule",
+		head + "kind: ClusterRoleBinding\nroleRef: {name: x}\n":                 `no  "x" beside it`,
+		policy + "---\n" + head + "kind: ClusterRole\nmetadata: {name: look}\n": `"look" is there twice`,
+		"{": "document 1",
+	} {
+		if _, err := ParsePolicy([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", text, err, want)
+		}
+	}
+	if p, err := ParsePolicy([]byte("\n---\n# nothing\n")); err != nil || len(p.grants) != 0 {
+		t.Errorf("of no document: %v, %v", p, err)
+	}
+}
+
+func TestGuard(t *testing.T) {
+	_, pool := authority(t)
+	tokens, err := ParseTokens([]byte("abc,prom,1,monitoring\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := ParsePolicy([]byte(policy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked []string
+	g := &Guard{
+		Authenticator: &Authenticator{CAs: func() *x509.CertPool { return pool }, Tokens: func() Tokens { return tokens }},
+		Authorizer:    p, Node: "n1",
+		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.URL.Path) }),
+	}
+	for _, c := range []struct {
+		token, path string
+		status      int
+	}{{"abc", "/metrics", 200}, {"abc", "/pods", 403}, {"no", "/metrics", 401}, {"", "/metrics", 401}} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", c.path, nil)
+		if c.token != "" {
+			r.Header.Set("Authorization", "Bearer "+c.token)
+		}
+		g.ServeHTTP(w, r)
+		if w.Code != c.status || (w.Header().Get("Connection") == "close") != (c.status != 200) {
+			t.Errorf("%s with %q: %d %s", c.path, c.token, w.Code, w.Body)
+		}
+	}
+	if !slices.Equal(asked, []string{"/metrics"}) {
+		t.Errorf("let through: %q", asked)
+	}
+}

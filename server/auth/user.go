@@ -1,0 +1,89 @@
+// Package auth decides who may ask the kubelet API for what: an Authenticator
+// tells who asks, Attributes what for, in the terms of Kubernetes' RBAC, and an
+// Authorizer whether they may.
+package auth
+
+import (
+	"crypto/x509"
+	"net/http"
+	"strings"
+)
+
+// User is who asks.
+type User struct {
+	Name   string
+	Groups []string
+}
+
+// Names that Kubernetes gives.
+const (
+	// Masters may do everything.
+	Masters         = "system:masters"
+	authenticated   = "system:authenticated"
+	unauthenticated = "system:unauthenticated"
+	anonymous       = "system:anonymous"
+)
+
+// Root is the user at the other end of podd's own socket.
+func Root() User { return User{Name: "root", Groups: []string{Masters, authenticated}} }
+
+// Authenticator tells who asks. The zero value knows nobody. Its functions are
+// called for each request and must be safe for concurrent use.
+type Authenticator struct {
+	// CAs vouch for clients: the user is the common name of a certificate and
+	// its organizations are the groups. Nil: no certificate counts.
+	CAs func() *x509.CertPool
+	// Tokens are known bearer tokens; nil: none is.
+	Tokens func() Tokens
+	// Anonymous lets who shows nothing in as system:anonymous.
+	Anonymous bool
+}
+
+// User tells who sent r; false says that nobody known did. Who shows a
+// credential that does not count is not anonymous.
+func (a *Authenticator) User(r *http.Request) (User, bool) {
+	certificate := r.TLS != nil && len(r.TLS.PeerCertificates) > 0
+	if certificate {
+		if u, ok := a.ofCertificate(r.TLS.PeerCertificates); ok {
+			return u, true
+		}
+	}
+	token, shown := bearer(r)
+	if shown && a.Tokens != nil {
+		if u, ok := a.Tokens().user(token); ok {
+			return u, true
+		}
+	}
+	if a.Anonymous && !shown && !certificate {
+		return User{Name: anonymous, Groups: []string{unauthenticated}}, true
+	}
+	return User{}, false
+}
+
+func (a *Authenticator) ofCertificate(chain []*x509.Certificate) (User, bool) {
+	if a.CAs == nil {
+		return User{}, false
+	}
+	between := x509.NewCertPool()
+	for _, c := range chain[1:] {
+		between.AddCert(c)
+	}
+	_, err := chain[0].Verify(x509.VerifyOptions{
+		Roots: a.CAs(), Intermediates: between,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	subject := chain[0].Subject
+	if err != nil || subject.CommonName == "" {
+		return User{}, false
+	}
+	return User{Name: subject.CommonName, Groups: append(subject.Organization[:len(subject.Organization):len(subject.Organization)], authenticated)}, true
+}
+
+// bearer is the token in the Authorization header.
+func bearer(r *http.Request) (token string, shown bool) {
+	kind, token, found := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
+	if !found || !strings.EqualFold(kind, "bearer") {
+		return "", r.Header.Get("Authorization") != ""
+	}
+	return strings.TrimSpace(token), true
+}
