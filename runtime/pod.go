@@ -183,3 +183,6 @@ const (
 	// AnnotationGrace holds the pod's grace in seconds on the sandbox.
 	AnnotationGrace = "podd/grace"
 )
+
+// Streams are those of a command or container that a client takes part in.
+type Streams struct{ Stdin, Stdout, Stderr, TTY bool }
