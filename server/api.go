@@ -22,12 +22,15 @@ const maxCommand = 64 << 10
 //	                                     first is whole unless N is the newest
 //	GET  /v1/logs?namespace=&pod=&container=&previous=&follow=&tail=&since=&timestamps=&limit=
 //	                                     text; an error amid it is in the trailer Podd-Error
+//	POST /v1/credential                  Credential
 //	POST /v1/restart                     Target; answered when decided
 //	POST /v1/down                        a line of Down for every pod gone
 type API struct {
 	State   Viewer    // required
 	Command Commander // required
 	Logs    LogReader // required
+	// Credential makes one for the kubelet's API; required.
+	Credential func() (Credential, error)
 }
 
 // Version is the answer of /v1/version.
@@ -35,6 +38,17 @@ type Version struct {
 	Version string `json:"version"`
 	Node    string `json:"node"`
 	Runtime string `json:"runtime,omitempty"`
+}
+
+// Credential is by what root reaches the kubelet's API from elsewhere.
+type Credential struct {
+	// Server is its URL.
+	Server string `json:"server"`
+	// CA vouches for the server; the rest is the client's. All are in PEM. No CA:
+	// the server shows a certificate that it was given.
+	CA          []byte `json:"ca,omitempty"`
+	Certificate []byte `json:"certificate"`
+	Key         []byte `json:"key"`
 }
 
 // Target names what a command is for.
@@ -50,6 +64,7 @@ func (a *API) Handler() http.Handler {
 	mux.HandleFunc("GET /v1/version", a.version)
 	mux.HandleFunc("GET /v1/state", a.state)
 	mux.HandleFunc("GET /v1/logs", a.logs)
+	mux.HandleFunc("POST /v1/credential", a.credential)
 	mux.HandleFunc("POST /v1/restart", a.restart)
 	mux.HandleFunc("POST /v1/down", a.down)
 	return mux
@@ -58,6 +73,15 @@ func (a *API) Handler() http.Handler {
 func (a *API) version(w http.ResponseWriter, _ *http.Request) {
 	v := a.State.View()
 	reply(w, http.StatusOK, Version{Version: v.Version, Node: v.Node, Runtime: v.Runtime})
+}
+
+func (a *API) credential(w http.ResponseWriter, _ *http.Request) {
+	c, err := a.Credential()
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	reply(w, http.StatusOK, c)
 }
 
 func (a *API) restart(w http.ResponseWriter, r *http.Request) {

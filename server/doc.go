@@ -2,13 +2,14 @@
 //
 //	Health    127.0.0.1:10248   /healthz /livez /readyz           anyone local
 //	ReadOnly  127.0.0.1:10255   /pods /healthz                    anyone local
-//	API       <run-dir>/podd.sock   /v1/…                         root
+//	kubelet   127.0.0.1:10250       the kubelet's, with TLS       whom package auth lets
+//	API       <run-dir>/podd.sock   /v1/… and the kubelet's       root
 //
 // It imports nothing of ours: what it shows it reads through the interfaces in
 // state.go, as immutable values (View). A face is an http.Handler; Server runs
 // one on a listener and returns when the last of its handlers has.
 //
-// The faces on TCP have no authentication. They never read a request's body,
+// Health and ReadOnly have no authentication. They never read a request's body,
 // bound everything a client can make them keep, and show no values of
 // environment variables.
 package server

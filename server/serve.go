@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,6 +28,8 @@ const (
 // Server runs a handler on a listener.
 type Server struct {
 	Handler http.Handler // required
+	// TLS has clients speak TLS; nil: plain HTTP. It must have a certificate.
+	TLS *tls.Config
 	// MaxConns is how many connections are open at a time, further ones wait
 	// in the kernel's queue; 0 stands for 64.
 	MaxConns int
@@ -52,11 +55,12 @@ func Listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var conns sync.WaitGroup
+	var conns, handlers sync.WaitGroup
 	hs := s.httpServer(ctx, &conns)
+	hs.Handler = counted(s.Handler, &handlers)
 
 	served := make(chan error, 1)
-	go func() { served <- hs.Serve(limited(ln, s.MaxConns)) }()
+	go func() { served <- s.accept(hs, limited(ln, s.MaxConns)) }()
 	var failed error
 	select {
 	case <-ctx.Done():
@@ -73,10 +77,26 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		failed = <-served
 	}
 	conns.Wait()
+	handlers.Wait() // those that took their connection over
 	if errors.Is(failed, http.ErrServerClosed) {
 		return nil
 	}
 	return fmt.Errorf("accepting on %s: %w", ln.Addr(), cause(failed))
+}
+
+func counted(h http.Handler, running *sync.WaitGroup) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		running.Add(1)
+		defer running.Done()
+		h.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) accept(hs *http.Server, ln net.Listener) error {
+	if s.TLS == nil {
+		return hs.Serve(ln)
+	}
+	return hs.ServeTLS(ln, "", "")
 }
 
 func (s *Server) httpServer(ctx context.Context, conns *sync.WaitGroup) *http.Server {
@@ -85,7 +105,7 @@ func (s *Server) httpServer(ctx context.Context, conns *sync.WaitGroup) *http.Se
 		log = slog.Default()
 	}
 	hs := &http.Server{
-		Handler:           s.Handler,
+		TLSConfig:         s.TLS,
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,

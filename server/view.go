@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,15 @@ type View struct {
 	Pods []*PodView `json:"pods"`
 	// Problems in order of path, line and column.
 	Problems []ProblemView `json:"problems"`
+}
+
+// Pod is the one of a key; nil when there is none.
+func (v *View) Pod(key Key) *PodView {
+	i, found := slices.BinarySearchFunc(v.Pods, key, func(p *PodView, k Key) int { return p.Key().compare(k) })
+	if !found {
+		return nil
+	}
+	return v.Pods[i]
 }
 
 // FileView tells which content of a file or URL is wanted.

@@ -19,6 +19,8 @@ type PodView struct {
 	// Current says that the object in force is that of the wanted content of
 	// Path: no newer one waits to take over.
 	Current bool `json:"current"`
+	// Sandbox is the CRI id of the pod's sandbox; "" while none lives.
+	Sandbox string `json:"sandbox,omitempty"`
 	// Exists says that something of it is on this machine: a sandbox, a
 	// container, a mount, a directory, a start under way.
 	Exists bool `json:"exists"`

@@ -33,8 +33,10 @@ func authority(t *testing.T) (*pki.Authority, *x509.CertPool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool := x509.NewCertPool()
-	pool.AddCert(a.Certificate())
+	pool, err := a.Trust(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return a, pool
 }
 

@@ -93,8 +93,16 @@ func New(name string) (*Authority, error) {
 // PEM is the certificate that clients trust.
 func (a *Authority) PEM() []byte { return pemOf("CERTIFICATE", a.cert.Raw) }
 
-// Certificate is that of the authority.
-func (a *Authority) Certificate() *x509.Certificate { return a.cert }
+// Trust are the roots by which the authority's own certificates are known and
+// those that the CA certificates in text vouch for, which may be empty.
+func (a *Authority) Trust(text []byte) (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+	if len(text) > 0 && !pool.AppendCertsFromPEM(text) {
+		return nil, errors.New("it has no certificate in PEM")
+	}
+	return pool, nil
+}
 
 // sign makes a certificate good for life from template.
 func sign(template, parent *x509.Certificate, key *ecdsa.PublicKey, by *ecdsa.PrivateKey, life time.Duration) ([]byte, error) {

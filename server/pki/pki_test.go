@@ -14,9 +14,34 @@ import (
 )
 
 func pool(a *Authority) *x509.CertPool {
-	p := x509.NewCertPool()
-	p.AddCert(a.Certificate())
+	p, err := a.Trust(nil)
+	if err != nil {
+		panic(err)
+	}
 	return p
+}
+
+func TestTrust(t *testing.T) {
+	a, err := New("podd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := New("other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, err := a.Trust(other.PEM())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ca := range []*Authority{a, other} {
+		if _, err := ca.cert.Verify(x509.VerifyOptions{Roots: both}); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := a.Trust([]byte("nothing")); err == nil {
+		t.Error("no certificate is no error")
+	}
 }
 
 // TestOpen: an authority outlives podd, and one that was tampered with is no

@@ -1,0 +1,123 @@
+// Package kubelet serves the kubelet's API, for those who know a node by it: an
+// apiserver, kubectl through it, monitoring, kubeletctl.
+//
+//	GET       /healthz…  /pods  /runningpods/  /configz  /flagz  /statusz
+//	GET       /containerLogs/{namespace}/{pod}/{container}
+//	GET POST  /exec/{namespace}/{pod}[/{uid}]/{container}     /attach/…
+//	GET POST  /portForward/{namespace}/{pod}[/{uid}]
+//	POST      /run/{namespace}/{pod}[/{uid}]/{container}      /checkpoint/{namespace}/{pod}/{container}
+//	GET       /logs/…  /debug/pprof/…                         PUT /debug/flags/v
+//
+// It knows no users: whoever it is given to may do everything, see package auth.
+package kubelet
+
+import (
+	"context"
+	"encoding/json"
+	"io/fs"
+	"net/http"
+	"time"
+
+	"podd/server"
+)
+
+// API is what the kubelet serves on port 10250. All fields are required but
+// those that say otherwise; none may change once it serves.
+type API struct {
+	State   server.Viewer
+	Logs    server.LogReader
+	Runtime Runtime
+	Health  http.Handler // of /healthz and below
+	// Config is the kubelet.config.k8s.io/v1beta1 in force, without secrets, for
+	// /configz.
+	Config any
+	// Flags are those podd was started with and their values, for /flagz.
+	Flags []Flag
+	// Started is when podd was, for /statusz.
+	Started time.Time
+	// SystemLogs is /var/log, for /logs; nil: not served.
+	SystemLogs fs.FS
+	// Checkpoints is the absolute directory that checkpoints are written to.
+	Checkpoints string
+	// Debugging serves what runs something in containers or shows their output,
+	// Profiling what shows podd's own inside; others are answered 405 and 404.
+	Debugging, Profiling bool
+	// SetVerbosity changes how much podd logs; nil: not served.
+	SetVerbosity func(level int)
+}
+
+// Flag is a flag and its value.
+type Flag struct{ Name, Value string }
+
+// Runtime runs in containers. Ids are those of running containers and sandboxes
+// as the View names them. Implementations must be safe for concurrent use.
+type Runtime interface {
+	// Exec, Attach and PortForward return the URL at which the runtime serves
+	// one such stream, once, to who upgrades to SPDY or WebSocket.
+	Exec(ctx context.Context, container string, command []string, s Streams) (string, error)
+	Attach(ctx context.Context, container string, s Streams) (string, error)
+	PortForward(ctx context.Context, sandbox string, ports []int32) (string, error)
+	// Run runs a command to its end and returns what it wrote, its stdout first.
+	Run(ctx context.Context, container string, command []string) (output []byte, exitCode int32, err error)
+	// Checkpoint writes a container's state to a file; a timeout of zero is none.
+	Checkpoint(ctx context.Context, container, file string, timeout time.Duration) error
+}
+
+// Streams are those of a command or container that a client takes part in.
+type Streams struct{ Stdin, Stdout, Stderr, TTY bool }
+
+// Handler serves a. It can be used any number of times.
+func (a *API) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/healthz", a.Health)
+	mux.Handle("/healthz/", a.Health)
+	mux.HandleFunc("GET /pods", a.pods)
+	mux.HandleFunc("GET /pods/{$}", a.pods)
+	mux.HandleFunc("GET /configz", a.configz)
+	mux.HandleFunc("GET /flagz", a.flagz)
+	mux.HandleFunc("GET /statusz", a.statusz)
+	mux.HandleFunc("POST /checkpoint/{namespace}/{pod}/{container}", a.checkpoint)
+	a.debugging(mux)
+	a.inside(mux)
+	return mux
+}
+
+// debugging has what enableDebuggingHandlers governs.
+func (a *API) debugging(mux *http.ServeMux) {
+	handle := func(pattern string, h http.HandlerFunc) {
+		if !a.Debugging {
+			h = func(w http.ResponseWriter, _ *http.Request) {
+				http.Error(w, "Debug endpoints are disabled.", http.StatusMethodNotAllowed)
+			}
+		}
+		mux.HandleFunc(pattern, h)
+	}
+	handle("GET /runningpods/{$}", a.runningPods)
+	handle("GET /containerLogs/{namespace}/{pod}/{container}", a.containerLogs)
+	for _, method := range []string{"GET ", "POST "} {
+		handle(method+"/exec/{namespace}/{pod}/{container}", a.exec)
+		handle(method+"/exec/{namespace}/{pod}/{uid}/{container}", a.exec)
+		handle(method+"/attach/{namespace}/{pod}/{container}", a.attach)
+		handle(method+"/attach/{namespace}/{pod}/{uid}/{container}", a.attach)
+		handle(method+"/portForward/{namespace}/{pod}", a.portForward)
+		handle(method+"/portForward/{namespace}/{pod}/{uid}", a.portForward)
+	}
+	handle("POST /run/{namespace}/{pod}/{container}", a.run)
+	handle("POST /run/{namespace}/{pod}/{uid}/{container}", a.run)
+	if a.SystemLogs != nil {
+		files := http.StripPrefix("/logs", http.FileServerFS(a.SystemLogs))
+		handle("GET /logs/", files.ServeHTTP)
+	}
+}
+
+// reply answers with v as JSON.
+func reply(w http.ResponseWriter, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, "encoding the answer: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Write(body) // a client that went away needs no answer
+}

@@ -1,0 +1,316 @@
+package kubelet
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/server"
+)
+
+// node is a View with one pod, whose container app runs and whose container
+// done does not, and what its faces ask.
+type node struct {
+	*server.Latest
+	asked string
+	url   string // of the runtime's server of streams
+	err   error
+	log   string
+	cut   bool // the log ends with an error
+}
+
+func newNode() *node {
+	p := &v1.Pod{
+		TypeMeta:   metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-n1", UID: "u1"},
+		Spec: v1.PodSpec{Containers: []v1.Container{
+			{Name: "app", Image: "web:1", Env: []v1.EnvVar{{Name: "A", Value: "b"}}}, {Name: "done", Image: "job:1"},
+		}},
+		Status: v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{
+			{Name: "app", Image: "web:1", ContainerID: "containerd://c1", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}},
+			{Name: "done", Image: "job:1", ContainerID: "containerd://c2", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}},
+		}},
+	}
+	idle := p.DeepCopy()
+	idle.Name, idle.UID, idle.Status = "zzz-n1", "u2", v1.PodStatus{}
+	return &node{Latest: server.NewLatest(&server.View{Revision: 1, Node: "n1", Version: "v9", Pods: []*server.PodView{{Pod: p, Sandbox: "s1"}, {Pod: idle}}})}
+}
+
+func (n *node) handler() http.Handler {
+	return (&API{
+		State: n, Logs: n, Runtime: n,
+		Health: &server.Health{Checks: []server.Check{{Name: "syncloop", Func: func() error { return nil }}}},
+		Config: json.RawMessage(`{"maxPods":7}`), Flags: []Flag{{"port", "10250"}}, Started: time.Now(),
+		SystemLogs: fstest.MapFS{"syslog": {Data: []byte("line\n")}}, Checkpoints: "/nowhere/else",
+		Debugging: true, Profiling: true, SetVerbosity: func(int) { n.asked = "verbosity" },
+	}).Handler()
+}
+
+func (n *node) Exec(_ context.Context, id string, command []string, s Streams) (string, error) {
+	n.asked = "exec " + id + " " + strings.Join(command, "|") + stdio(s)
+	return n.url, n.err
+}
+
+func (n *node) Attach(_ context.Context, id string, s Streams) (string, error) {
+	n.asked = "attach " + id + stdio(s)
+	return n.url, n.err
+}
+
+func (n *node) PortForward(_ context.Context, sandbox string, ports []int32) (string, error) {
+	b, _ := json.Marshal(ports)
+	n.asked = "forward " + sandbox + " " + string(b)
+	return n.url, n.err
+}
+
+func (n *node) Run(_ context.Context, id string, command []string) ([]byte, int32, error) {
+	n.asked = "run " + id + " " + strings.Join(command, "|")
+	if command[0] == "false" {
+		return []byte("no"), 3, n.err
+	}
+	return []byte("out"), 0, n.err
+}
+
+func (n *node) Checkpoint(context.Context, string, string, time.Duration) error { return n.err }
+
+func (n *node) Logs(_ context.Context, req server.LogRequest, w io.Writer) error {
+	b, _ := json.Marshal(req)
+	n.asked = string(b)
+	io.WriteString(w, n.log)
+	if n.cut {
+		return errors.New("the disk is gone")
+	}
+	return n.err
+}
+
+func stdio(s Streams) string {
+	var on []string
+	for name, is := range map[string]bool{"in": s.Stdin, "out": s.Stdout, "err": s.Stderr, "tty": s.TTY} {
+		if is {
+			on = append(on, name)
+		}
+	}
+	slices.Sort(on)
+	return " " + strings.Join(on, ",")
+}
+
+func TestAnswers(t *testing.T) {
+	for _, c := range []struct {
+		method, target, body string
+		status               int
+		want                 string // in the answer
+	}{
+		{"GET", "/healthz", "", 200, "ok"},
+		{"GET", "/healthz/syncloop", "", 200, "ok"},
+		{"GET", "/pods", "", 200, `"env":[{"name":"A","value":"b"}]`},
+		{"GET", "/pods/", "", 200, `"kind":"PodList","apiVersion":"v1"`},
+		{"POST", "/pods", "", 405, ""},
+		{"GET", "/runningpods/", "", 200, `"items":[{"metadata":{"name":"web-n1","namespace":"default","uid":"u1"},"spec":{"containers":[{"name":"app","image":"web:1","resources":{}}]},"status":{}}]`},
+		{"GET", "/configz", "", 200, `{"kubeletconfig":{"maxPods":7}}`},
+		{"GET", "/flagz", "", 200, "port=10250\n"},
+		{"GET", "/statusz", "", 200, "podd v9"},
+		{"GET", "/logs/syslog", "", 200, "line\n"},
+		{"GET", "/logs/", "", 200, "syslog"},
+		{"GET", "/logs/nothing", "", 404, ""},
+		{"GET", "/debug/pprof/cmdline", "", 200, ""},
+		{"PUT", "/debug/flags/v", "4", 200, "successfully set klog.logging.verbosity to 4"},
+		{"PUT", "/debug/flags/v", "many", 400, "no number"},
+		{"PUT", "/debug/flags/v", strings.Repeat("1", 100), 400, "no number"},
+		{"GET", "/metricz", "", 404, ""},
+		{"POST", "/run/default/web-n1/app?cmd=ls+-l", "", 200, "out"},
+		{"POST", "/run/default/web-n1/u1/app?cmd=ls", "", 200, "out"},
+		{"POST", "/run/default/web-n1/app?cmd=false", "", 500, "command 'false' exited with 3: no"},
+		{"POST", "/run/default/web-n1/app", "", 400, "no command"},
+		{"GET", "/run/default/web-n1/app?cmd=ls", "", 405, ""},
+		{"POST", "/exec/default/web-n1/app", "", 400, "at least 1 of stdin, stdout, stderr"},
+		{"POST", "/exec/default/web-n1/app?output=1", "", 400, "no command"},
+		{"POST", "/exec/default/nobody/app?output=1&command=ls", "", 404, `pod "nobody" does not exist`},
+		{"POST", "/exec/default/web-n1/u2/app?output=1&command=ls", "", 404, `pod "web-n1" does not exist`},
+		{"POST", "/exec/default/web-n1/ap?output=1&command=ls", "", 404, `container "ap" not found in pod "web-n1"`},
+		{"POST", "/exec/default/web-n1/done?output=1&command=ls", "", 404, `container "done" of pod "web-n1" does not run`},
+		{"POST", "/exec/default/web-n1/app?output=1&command=ls", "", 500, "the runtime named no address"},
+		{"POST", "/portForward/default/zzz-n1", "", 404, `pod "zzz-n1" does not run`},
+		{"POST", "/portForward/default/web-n1?port=0", "", 400, `"0" is no port`},
+		{"POST", "/portForward/default/web-n1?port=65536", "", 400, `"65536" is no port`},
+		{"POST", "/checkpoint/default/web-n1/app?timeout=-1", "", 400, "no number of seconds"},
+		{"POST", "/checkpoint/default/web-n1/done", "", 404, "does not run"},
+		{"GET", "/containerLogs/default/web-n1/ap", "", 404, `container "ap" not found`},
+		{"GET", "/containerLogs/default/web-n1/app?tailLines=x", "", 400, "tailLines"},
+		{"GET", "/containerLogs/default/web-n1/app?tailLines=-1", "", 422, "too small"},
+		{"GET", "/containerLogs/default/web-n1/app?limitBytes=0", "", 422, "too small"},
+		{"GET", "/containerLogs/default/web-n1/app?sinceSeconds=0", "", 422, "too small"},
+		{"GET", "/containerLogs/default/web-n1/app?sinceTime=now", "", 400, "no time"},
+		{"GET", "/containerLogs/default/web-n1/app?sinceSeconds=1&sinceTime=2026-01-02T15:04:05Z", "", 422, "at most one"},
+		{"GET", "/containerLogs/default/web-n1/app?stream=Stderr", "", 422, "stream may not"},
+	} {
+		w := httptest.NewRecorder()
+		newNode().handler().ServeHTTP(w, httptest.NewRequest(c.method, c.target, strings.NewReader(c.body)))
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
+			t.Errorf("%s %s: %d %s, want %d %s", c.method, c.target, w.Code, w.Body, c.status, c.want)
+		}
+	}
+}
+
+// TestDisabled: what may not be asked is said to be disabled, all else goes on.
+func TestDisabled(t *testing.T) {
+	n := newNode()
+	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler()}).Handler()
+	for target, want := range map[string]string{
+		"/exec/default/web-n1/app?output=1&command=ls": "405 Debug endpoints are disabled.",
+		"/containerLogs/default/web-n1/app":            "405 Debug endpoints are disabled.",
+		"/runningpods/":                                "405 Debug endpoints are disabled.",
+		"/logs/syslog":                                 "404 404 page not found",
+		"/debug/pprof/heap":                            "404 404 page not found",
+		"/pods":                                        "200 ",
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
+		if got := http.StatusText(w.Code); got == "" || !strings.HasPrefix(want, w.Result().Status[:3]) || !strings.Contains(w.Body.String(), want[4:]) {
+			t.Errorf("%s: %d %s, want %s", target, w.Code, w.Body, want)
+		}
+	}
+	if n.asked != "" {
+		t.Errorf("asked for %s", n.asked)
+	}
+}
+
+func TestLogRequest(t *testing.T) {
+	const zero = `"Previous":false,"Follow":false,"Tail":-1,"Since":"0001-01-01T00:00:00Z","Timestamps":false,"Limit":0}`
+	for query, want := range map[string]string{
+		"":         zero,
+		"follow":   strings.Replace(zero, `"Follow":false`, `"Follow":true`, 1),
+		"follow=0": zero,
+		"previous=true&timestamps=1&tailLines=0&limitBytes=5": `"Previous":true,"Follow":false,"Tail":0,"Since":"0001-01-01T00:00:00Z","Timestamps":true,"Limit":5}`,
+		"tail=3":                         strings.Replace(zero, `"Tail":-1`, `"Tail":3`, 1),
+		"tail=all":                       zero,
+		"sinceTime=2026-01-02T15:04:05Z": strings.Replace(zero, "0001-01-01T00:00:00Z", "2026-01-02T15:04:05Z", 1),
+	} {
+		n := newNode()
+		n.log = "hello\n"
+		w := httptest.NewRecorder()
+		n.handler().ServeHTTP(w, httptest.NewRequest("GET", "/containerLogs/default/web-n1/app?"+query, nil))
+		if w.Code != 200 || w.Body.String() != "hello\n" || !strings.HasSuffix(n.asked, want) {
+			t.Errorf("%q: %d %s, asked %s, want %s", query, w.Code, w.Body, n.asked, want)
+		}
+	}
+}
+
+// TestLogCutShort: a text that is not whole does not look whole.
+func TestLogCutShort(t *testing.T) {
+	n := newNode()
+	n.log, n.cut = strings.Repeat("line\n", 20000), true
+	s := httptest.NewServer(n.handler())
+	defer s.Close()
+	r, err := http.Get(s.URL + "/containerLogs/default/web-n1/app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if _, err := io.ReadAll(r.Body); err == nil {
+		t.Error("it ended well")
+	}
+	n.log = ""
+	r, err = http.Get(s.URL + "/containerLogs/default/web-n1/app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if text, _ := io.ReadAll(r.Body); r.StatusCode != 500 || !strings.Contains(string(text), "the disk is gone") {
+		t.Errorf("%s %s", r.Status, text)
+	}
+}
+
+// TestStreams: a client and the runtime's server talk as they like once they
+// agreed to upgrade, and neither podd's secrets nor its path go along.
+func TestStreams(t *testing.T) {
+	runtime := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/exec/token" || r.URL.RawQuery != "" || r.Header.Get("Authorization") != "" || r.Header.Get("X-Stream-Protocol-Version") != "v4" {
+			http.Error(w, "asked "+r.URL.String(), http.StatusBadRequest)
+			return
+		}
+		conn, rw, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\nhello ")
+		line, _ := rw.ReadString('\n')
+		io.WriteString(conn, strings.ToUpper(line))
+	}))
+	defer runtime.Close()
+	n := newNode()
+	n.url = runtime.URL + "/exec/token"
+	s := httptest.NewServer(n.handler())
+	defer s.Close()
+	for _, target := range []struct{ path, asked string }{
+		{"/exec/default/web-n1/app?command=a+b&command=c&input=1&output=1&error=1", "exec c1 a b|c err,in,out"},
+		{"/exec/default/web-n1/u1/app?command=sh&input=1&output=1&error=1&tty=1", "exec c1 sh in,out,tty"},
+		{"/attach/default/web-n1/app?output=1", "attach c1 out"},
+		{"/portForward/default/web-n1", "forward s1 null"},
+		{"/portForward/default/web-n1/u1?port=80&port=8080", "forward s1 [80,8080]"},
+	} {
+		addr, _ := url.Parse(s.URL)
+		conn, err := net.Dial("tcp", addr.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(conn, "POST "+target.path+" HTTP/1.1\r\nHost: n1\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4\r\nAuthorization: Bearer s3cret\r\n\r\n")
+		from := bufio.NewReader(conn)
+		agreed, _ := from.ReadString('\n')
+		io.WriteString(conn, "all of you\n")
+		all, err := io.ReadAll(from)
+		conn.Close()
+		if err != nil || !strings.HasPrefix(agreed, "HTTP/1.1 101 ") || !strings.HasSuffix(string(all), "hello ALL OF YOU\n") || n.asked != target.asked {
+			t.Errorf("%s: %q %q, %v, asked %q", target.path, agreed, all, err, n.asked)
+		}
+	}
+	n.url = "http://127.0.0.1:1/gone"
+	r, err := http.Post(s.URL+"/attach/default/web-n1/app?output=1", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Body.Close()
+	if r.StatusCode != http.StatusBadGateway {
+		t.Errorf("a runtime that is gone: %s", r.Status)
+	}
+}
+
+// FuzzRouter: whatever is asked, the answer is a status and nothing breaks.
+func FuzzRouter(f *testing.F) {
+	for _, target := range []string{"/pods", "/exec/default/web-n1/app?command=ls&output=1", "/containerLogs/default/web-n1/app?tailLines=1", "/logs/../../etc/passwd", "//", "/run/a/b/c?cmd=%00"} {
+		f.Add("GET", target, "")
+		f.Add("POST", target, "4")
+	}
+	h := newNode().handler()
+	f.Fuzz(func(t *testing.T, method, target, body string) {
+		if strings.HasPrefix(target, "/debug/pprof/") {
+			t.Skip("takes its time")
+		}
+		r, err := http.NewRequest(method, "http://n1", strings.NewReader(body))
+		if err != nil {
+			return
+		}
+		if r.URL, err = url.ParseRequestURI(target); err != nil {
+			return
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code < 200 || w.Code > 599 {
+			t.Errorf("%s %q: %d", method, target, w.Code)
+		}
+	})
+}

@@ -1,0 +1,138 @@
+package kubelet
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/server"
+)
+
+func (a *API) containerLogs(w http.ResponseWriter, r *http.Request) {
+	p := a.podOf(w, r)
+	if p == nil {
+		return
+	}
+	req, status, err := logRequest(r.URL.Query())
+	if err != nil {
+		http.Error(w, err.Error(), status)
+		return
+	}
+	req.Pod, req.Container = types.NamespacedName(p.Key()), r.PathValue("container")
+	if !has(p.Pod, req.Container) {
+		http.Error(w, fmt.Sprintf("container %q not found in pod %q", req.Container, p.Pod.Name), http.StatusNotFound)
+		return
+	}
+	text := &textWriter{w: w}
+	if req.Follow {
+		text.flush = http.NewResponseController(w).Flush
+		text.begin() // so that who follows knows that it was heard
+		text.flush()
+		err = a.Logs.Logs(r.Context(), req, text)
+	} else {
+		out := bufio.NewWriterSize(text, 32<<10)
+		err = a.Logs.Logs(r.Context(), req, out)
+		out.Flush() // fails only for a client that went away
+	}
+	switch {
+	case err == nil:
+		text.begin()
+	case text.begun:
+		panic(http.ErrAbortHandler) // a text cut short must not look whole
+	default:
+		fail(w, err)
+	}
+}
+
+// fail answers with err: 500, unless it chooses a status.
+func fail(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	if e := (*server.Error)(nil); errors.As(err, &e) && e.Status != 0 {
+		status = e.Status
+	}
+	http.Error(w, err.Error(), status)
+}
+
+// textWriter sends a text; its header goes with the first byte, so that until
+// then an error can still be the answer.
+type textWriter struct {
+	w     http.ResponseWriter
+	begun bool
+	flush func() error // after every write; nil: never
+}
+
+func (t *textWriter) begin() {
+	if !t.begun {
+		t.begun = true
+		t.w.Header().Set("Content-Type", "text/plain")
+		t.w.Header().Set("X-Content-Type-Options", "nosniff")
+	}
+}
+
+func (t *textWriter) Write(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	t.begin()
+	n, err := t.w.Write(p)
+	if err == nil && t.flush != nil {
+		err = t.flush()
+	}
+	return n, err
+}
+
+// logRequest reads the query, which is a v1.PodLogOptions; tail is an old name of
+// tailLines. The status goes with an error: 400 for what does not parse, 422 for
+// what may not be.
+func logRequest(q url.Values) (req server.LogRequest, status int, err error) {
+	status = http.StatusBadRequest
+	req.Follow, req.Previous, req.Timestamps = boolean(q, "follow"), boolean(q, "previous"), boolean(q, "timestamps")
+	if t := q.Get("tail"); t != "" {
+		q.Set("tailLines", t)
+		if t == "all" {
+			q.Del("tailLines")
+		}
+	}
+	numbers := map[string]int64{"tailLines": -1, "limitBytes": 0, "sinceSeconds": 0}
+	for name := range numbers {
+		if q.Get(name) == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(q.Get(name), 10, 64)
+		if err != nil {
+			return req, status, fmt.Errorf("%s: %.40q is no number", name, q.Get(name))
+		}
+		if n < 0 || n == 0 && name != "tailLines" {
+			return req, http.StatusUnprocessableEntity, fmt.Errorf("%s: %d is too small", name, n)
+		}
+		numbers[name] = n
+	}
+	req.Tail, req.Limit = numbers["tailLines"], numbers["limitBytes"]
+	if s := q.Get("sinceTime"); s != "" {
+		if req.Since, err = time.Parse(time.RFC3339, s); err != nil {
+			return req, status, fmt.Errorf("sinceTime: %.40q is no time as 2006-01-02T15:04:05Z", s)
+		}
+	}
+	if n := numbers["sinceSeconds"]; n > 0 {
+		if !req.Since.IsZero() {
+			return req, http.StatusUnprocessableEntity, errors.New("at most one of sinceTime and sinceSeconds may be given")
+		}
+		req.Since = time.Now().Add(-time.Duration(min(n, 1<<32)) * time.Second)
+	}
+	if q.Get("stream") != "" { // as in Kubernetes with the gate PodLogsQuerySplitStreams off
+		return req, http.StatusUnprocessableEntity, errors.New("stream may not be given")
+	}
+	return req, 0, nil
+}
+
+// boolean: as in Kubernetes any other word is true.
+func boolean(q url.Values, name string) bool {
+	s := q.Get(name)
+	return q.Has(name) && s != "false" && s != "0"
+}

@@ -1,0 +1,70 @@
+package kubelet
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// run runs a command to its end. As ever there, it is split at single spaces and
+// what it wrote goes by the name of JSON.
+func (a *API) run(w http.ResponseWriter, r *http.Request) {
+	command := r.URL.Query().Get("cmd")
+	if command == "" {
+		http.Error(w, "no command: give it as the parameter cmd", http.StatusBadRequest)
+		return
+	}
+	id := a.containerOf(w, r)
+	if id == "" {
+		return
+	}
+	output, code, err := a.Runtime.Run(r.Context(), id, strings.Split(command, " "))
+	switch {
+	case err != nil:
+		fail(w, err)
+	case code != 0:
+		http.Error(w, fmt.Sprintf("command '%s' exited with %d: %s", command, code, output), http.StatusInternalServerError)
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Write(output)
+	}
+}
+
+// checkpoint writes a container's state to a file of this machine.
+func (a *API) checkpoint(w http.ResponseWriter, r *http.Request) {
+	var timeout time.Duration
+	if s := r.URL.Query().Get("timeout"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 31)
+		if err != nil {
+			http.Error(w, fmt.Sprintf("timeout: %.40q is no number of seconds", s), http.StatusBadRequest)
+			return
+		}
+		timeout = time.Duration(n) * time.Second
+	}
+	p := a.podOf(w, r)
+	if p == nil {
+		return
+	}
+	id := a.containerOf(w, r)
+	if id == "" {
+		return
+	}
+	if err := os.MkdirAll(a.Checkpoints, 0o700); err != nil {
+		fail(w, fmt.Errorf("making the directory of checkpoints: %w", err))
+		return
+	}
+	name := fmt.Sprintf("checkpoint-%s_%s-%s-%s.tar", p.Pod.Name, p.Pod.Namespace, r.PathValue("container"), time.Now().Format(time.RFC3339))
+	file := filepath.Join(a.Checkpoints, name)
+	if err := a.Runtime.Checkpoint(r.Context(), id, file, timeout); err != nil {
+		fail(w, fmt.Errorf("checkpointing of %s/%s/%s failed: %w", p.Pod.Namespace, p.Pod.Name, r.PathValue("container"), err))
+		return
+	}
+	reply(w, struct {
+		Items []string `json:"items"`
+	}{[]string{file}})
+}
