@@ -71,11 +71,19 @@ type face func(ctx context.Context) error
 
 // faces opens every configured one, so that a taken port is told at once.
 func (d *podd) faces(ctx context.Context) ([]face, error) {
-	socket, err := d.openSocket(ctx)
+	api := d.kubeletAPI()
+	socket, err := d.openSocket(ctx, api)
 	if err != nil {
 		return nil, err
 	}
 	all := []face{socket}
+	if d.cfg.API.Listen != "" {
+		f, err := d.openKubelet(ctx, api)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, f)
+	}
 	if addr := d.cfg.HealthzListen; addr != "" {
 		f, err := d.openTCP(ctx, "--healthz-port", addr, d.health())
 		if err != nil {

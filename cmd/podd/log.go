@@ -12,18 +12,32 @@ import (
 	"podd/manifest"
 )
 
-// newLog says what is configured to be said, from level on when nothing is.
-func newLog(w io.Writer, cfg *config.Config, level slog.Level) *slog.Logger {
-	switch {
-	case cfg.Verbosity >= 4:
-		level = slog.LevelDebug
-	case cfg.Verbosity > 0:
-		level = slog.LevelInfo
-	}
+// newLog says what is configured to be said, from quiet on when nothing is.
+func newLog(w io.Writer, cfg *config.Config, quiet slog.Level) (*slog.Logger, *logLevel) {
+	level := &logLevel{quiet: quiet}
+	level.set(cfg.Verbosity)
 	if cfg.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})), level
 	}
-	return slog.New(newLineHandler(w, level))
+	return slog.New(newLineHandler(w, level)), level
+}
+
+// logLevel is how much is said. Safe for concurrent use.
+type logLevel struct {
+	slog.LevelVar
+	quiet slog.Level
+}
+
+// set takes klog's verbosity.
+func (l *logLevel) set(verbosity int) {
+	switch {
+	case verbosity >= 4:
+		l.Set(slog.LevelDebug)
+	case verbosity > 0:
+		l.Set(slog.LevelInfo)
+	default:
+		l.Set(l.quiet)
+	}
 }
 
 // logNew says each problem of the manifests once, when it comes up, and returns
@@ -55,7 +69,7 @@ type lineWriter struct {
 	buf bytes.Buffer
 }
 
-func newLineHandler(w io.Writer, level slog.Level) lineHandler {
+func newLineHandler(w io.Writer, level slog.Leveler) lineHandler {
 	out := &lineWriter{w: w}
 	attrs := slog.NewTextHandler(&out.buf, &slog.HandlerOptions{
 		Level: level,

@@ -23,11 +23,11 @@ func (c *RunCmd) Run(ctx context.Context, s Streams) error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("podd runs pods as root; start it with sudo")
 	}
-	log := newLog(s.Err, &cfg, slog.LevelInfo)
+	log, level := newLog(s.Err, &cfg, slog.LevelInfo)
 	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 {
 		log.Warn("no source of pods", "give", "--pod-manifest-path or --manifest-url")
 	}
-	d, err := newPodd(&cfg, log)
+	d, err := newPodd(&cfg, log, level)
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func (r *onceRun) run(ctx context.Context) (code int, err error) {
 	if err != nil {
 		return codeOwn, err
 	}
-	log := newLog(talk, r.cfg, slog.LevelError)
+	log, _ := newLog(talk, r.cfg, slog.LevelError)
 	client, err := dialNow(ctx, r.cfg, log)
 	if err != nil {
 		return codeOwn, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"slices"
 	"sync"
 
@@ -17,18 +18,26 @@ import (
 	"podd/server"
 )
 
-// openSocket opens the root-only socket that the verbs talk to.
-func (d *podd) openSocket(ctx context.Context) (face, error) {
+// openSocket opens the root-only socket that the verbs talk to. Beside their
+// paths it has those of the kubelet.
+func (d *podd) openSocket(ctx context.Context, kubelet http.Handler) (face, error) {
 	ln, err := server.ListenSocket(ctx, d.cfg.RunDir)
 	if err != nil {
 		return nil, err
 	}
 	api := &server.API{
 		State: d.view.latest, Command: commander{d},
-		Logs: logReader{d.view.latest, render.Node{LogsDir: d.cfg.PodLogsDir}},
+		Logs: d.logReader(), Credential: d.credential,
 	}
-	s := &server.Server{Handler: api.Handler(), Streams: true, Log: d.log}
+	mux := http.NewServeMux()
+	mux.Handle("/v1/", api.Handler())
+	mux.Handle("/", kubelet)
+	s := &server.Server{Handler: mux, Streams: true, Log: d.log}
 	return func(ctx context.Context) error { return s.Serve(ctx, ln) }, nil
+}
+
+func (d *podd) logReader() logReader {
+	return logReader{d.view.latest, render.Node{LogsDir: d.cfg.PodLogsDir}}
 }
 
 // commander does what the verbs ask.

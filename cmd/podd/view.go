@@ -170,6 +170,7 @@ func podView(r *reconcile.Report, wanted *manifest.Pod) *server.PodView {
 	if p.Pod == nil {
 		p.Pod = unknownPod(r.Key)
 	}
+	p.Sandbox = sandbox(r.Observed)
 	p.Ready = ready(p.Pod)
 	for _, s := range d.Steps {
 		p.Steps = append(p.Steps, server.StepView{
@@ -184,6 +185,16 @@ func podView(r *reconcile.Report, wanted *manifest.Pod) *server.PodView {
 		p.Last = exits(r)
 	}
 	return p
+}
+
+// sandbox is the one of ours that lives.
+func sandbox(observed []runtime.Incarnation) string {
+	for i := range observed {
+		if inc := &observed[i]; inc.Ready && !inc.Foreign {
+			return inc.ID
+		}
+	}
+	return ""
 }
 
 // exits are in the manifest's order.

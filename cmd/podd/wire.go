@@ -24,6 +24,7 @@ import (
 	"podd/runtime"
 	"podd/runtime/cri"
 	"podd/runtime/shim"
+	"podd/server/pki"
 )
 
 // podd is the daemon wired together: the only place that names concrete types.
@@ -31,6 +32,8 @@ type podd struct {
 	cfg      *config.Config
 	log      *slog.Logger
 	render   render.Node // the machine as pods see it
+	level    *logLevel
+	pki      *pki.Authority // nil: the kubelet's API is off
 	instance *reconcile.Instance
 	client   *cri.Client
 	pods     *cri.Observer
@@ -47,12 +50,12 @@ type podd struct {
 
 // newPodd takes the root directory over and connects nothing yet. Close
 // gives the directory up.
-func newPodd(cfg *config.Config, log *slog.Logger) (*podd, error) {
+func newPodd(cfg *config.Config, log *slog.Logger, level *logLevel) (*podd, error) {
 	instance, err := reconcile.Own(cfg.RootDir)
 	if err != nil {
 		return nil, err
 	}
-	d := &podd{cfg: cfg, log: log, instance: instance, trimmer: newTrimmer()}
+	d := &podd{cfg: cfg, log: log, level: level, instance: instance, trimmer: newTrimmer()}
 	d.pulse.began = time.Now()
 	if err := d.wire(); err != nil {
 		instance.Close()
@@ -76,6 +79,11 @@ func (d *podd) wire() error {
 	d.render = node
 	if d.client, err = dial(cfg, d.log); err != nil {
 		return err
+	}
+	if cfg.API.Listen != "" {
+		if d.pki, err = pki.Open(cfg.RootDir); err != nil {
+			return err
+		}
 	}
 	cache := cacheDir(cfg)
 	if d.sources, err = sources(cfg, source.Options{Log: d.log, Cache: cache}); err != nil {

@@ -35,15 +35,15 @@ func (s lateSource) Run(ctx context.Context, emit func(manifest.Batch)) error {
 // The root directory is given up only after run, so no source may outlive it.
 func TestRunOutlivesItsSources(t *testing.T) {
 	root := t.TempDir()
-	endpoint, off := "unix://"+filepath.Join(root, "no.sock"), int32(0)
+	endpoint, off, api := "unix://"+filepath.Join(root, "no.sock"), int32(0), false
 	cfg, _, err := config.Load(
-		config.Flags{RootDir: root, RunDir: filepath.Join(root, "run"), ContainerRuntimeEndpoint: &endpoint, HealthzPort: &off, PodManifestPath: []string{root}},
+		config.Flags{RootDir: root, RunDir: filepath.Join(root, "run"), ContainerRuntimeEndpoint: &endpoint, HealthzPort: &off, EnableServer: &api, PodManifestPath: []string{root}},
 		config.Machine{Program: "podd", Hostname: "n1", CgroupV2: true},
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := newPodd(&cfg, slog.New(slog.DiscardHandler))
+	d, err := newPodd(&cfg, slog.New(slog.DiscardHandler), &logLevel{})
 	if err != nil {
 		t.Fatal(err)
 	}

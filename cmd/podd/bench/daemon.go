@@ -52,7 +52,7 @@ func (d *daemon) flags() []string {
 		"--root-dir", filepath.Join(d.dir, "root"), "--run-dir", filepath.Join(d.dir, "run"),
 		"--pod-logs-dir", filepath.Join(d.dir, "logs"), "--pod-manifest-path", d.manifests(),
 		"--hostname-override", nodeName, "--container-runtime-endpoint", d.b.stack.Endpoint(),
-		"--cgroup-root", d.b.stack.CgroupParent() + "/" + nodeName, "--healthz-port", "0", "--max-pods", "1000",
+		"--cgroup-root", d.b.stack.CgroupParent() + "/" + nodeName, "--healthz-port", "0", "--enable-server=false", "--max-pods", "1000",
 	}, d.b.Flags...)
 }
 

@@ -42,6 +42,7 @@ type daemon struct {
 	endpoint string
 	args     []string // beyond those that all have
 	env      []string // beyond the test's own
+	api      int      // the port of the kubelet's API; 0: off
 	sources  bool     // that it has no other source than manifests()
 	proc     *process // nil: never started
 	closers  []func() // called when podd has ended
@@ -95,6 +96,11 @@ func (d *daemon) flags() []string {
 		"--root-dir", d.root(), "--run-dir", d.runDir(), "--pod-logs-dir", d.logs(),
 		"--hostname-override", d.host, "--container-runtime-endpoint", d.endpoint,
 		"--cgroup-root", d.cgroup(), "--healthz-port", "0", "--v", "4",
+	}
+	if d.api == 0 {
+		flags = append(flags, "--enable-server=false")
+	} else {
+		flags = append(flags, "--port", strconv.Itoa(d.api))
 	}
 	if d.sources {
 		flags = append(flags, "--pod-manifest-path", d.manifests())

@@ -35,6 +35,7 @@ func (c *checking) errorf(field, format string, args ...any) {
 func (c *checking) all() []manifest.Problem {
 	c.sources()
 	c.ranges()
+	c.tls()
 	c.durations()
 	c.oneOf()
 	c.sysctls()

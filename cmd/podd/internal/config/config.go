@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"net/netip"
 	"time"
 
@@ -120,10 +121,24 @@ type Config struct {
 	// ReadOnlyListen is the address of /pods as "host:port"; "" is off.
 	ReadOnlyListen string
 
+	// API is how the kubelet's API is served.
+	API KubeletAPI
+	// Shown is what tells others how podd was started.
+	Shown Shown
+
 	// LogFormat is "text" or "json".
 	LogFormat string
 	// Verbosity is klog's: 0 says what matters, 4 and above is for debugging.
 	Verbosity int
+}
+
+// Shown is a configuration for others to read; nothing in it is secret.
+type Shown struct {
+	// Kubelet is the kubelet.config.k8s.io/v1beta1 in force, with its defaults,
+	// in JSON.
+	Kubelet json.RawMessage
+	// Flags are those that were given, by name, with their values.
+	Flags map[string]string
 }
 
 // PullOffline is what an image of pull policy Always does without a registry.

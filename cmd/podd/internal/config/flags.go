@@ -68,10 +68,23 @@ type Flags struct {
 	ClusterDomain *string  `group:"DNS" field:"clusterDomain" placeholder:"DOMAIN" help:"Domain that pods search."`
 	ResolvConf    *string  `group:"DNS" field:"resolvConf" placeholder:"FILE" help:"What the pods' DNS is made from (/etc/resolv.conf)."`
 
+	Port                    *int32   `group:"Kubelet API" field:"port" placeholder:"10250" help:"Port of the kubelet's API."`
+	Address                 *string  `group:"Kubelet API" field:"address" placeholder:"IP" help:"Address of the kubelet's API and of /pods; 127.0.0.1 unless clients have credentials of their own."`
+	EnableServer            *bool    `group:"Kubelet API" field:"enableServer" help:"Serve it; --enable-server=false does not."`
+	TLSCertFile             *string  `group:"Kubelet API" name:"tls-cert-file" field:"tlsCertFile" placeholder:"FILE" help:"Certificate to show; podd's own when not given."`
+	TLSPrivateKeyFile       *string  `group:"Kubelet API" name:"tls-private-key-file" field:"tlsPrivateKeyFile" placeholder:"FILE" help:"Key of that certificate."`
+	TLSMinVersion           *string  `group:"Kubelet API" name:"tls-min-version" field:"tlsMinVersion" placeholder:"VersionTLS12" help:"Oldest version of TLS to speak."`
+	TLSCipherSuites         []string `group:"Kubelet API" name:"tls-cipher-suites" field:"tlsCipherSuites" placeholder:"NAME" help:"Ciphers of TLS 1.2 to allow; Go's when not given."`
+	ClientCAFile            *string  `group:"Kubelet API" name:"client-ca-file" field:"authentication.x509.clientCAFile" placeholder:"FILE" help:"CA certificates that vouch for clients."`
+	TokenAuthFile           string   `group:"Kubelet API" placeholder:"FILE" help:"Bearer tokens, a line of token,user,uid,\"group,group\" each."`
+	AuthorizationPolicyFile string   `group:"Kubelet API" placeholder:"FILE" help:"ClusterRoles and ClusterRoleBindings that say what clients may."`
+	AuthorizationMode       *string  `group:"Kubelet API" field:"authorization.mode" placeholder:"MODE" help:"AlwaysAllow lets every known client do everything."`
+	AnonymousAuth           *bool    `group:"Kubelet API" field:"authentication.anonymous.enabled" help:"Know clients that show nothing as system:anonymous."`
+	EnableDebuggingHandlers *bool    `group:"Kubelet API" field:"enableDebuggingHandlers" help:"Serve logs, exec, attach and port-forward there; on unless =false."`
+
 	HealthzPort        *int32  `group:"Health and logs" field:"healthzPort" placeholder:"10248" help:"Port of /healthz; 0 is off."`
 	HealthzBindAddress *string `group:"Health and logs" field:"healthzBindAddress" placeholder:"127.0.0.1" help:"Address of /healthz."`
 	ReadOnlyPort       *int32  `group:"Health and logs" field:"readOnlyPort" placeholder:"0" help:"Port of /pods, for reading; 0 is off."`
-	Address            *string `group:"Health and logs" field:"address" placeholder:"127.0.0.1" help:"Address of /pods."`
 	LoggingFormat      *string `group:"Health and logs" field:"logging.format" placeholder:"text" help:"text or json."`
 	Verbosity          *uint32 `group:"Health and logs" name:"v" short:"v" field:"logging.verbosity" placeholder:"0" help:"How much to log; 4 is for debugging."`
 

@@ -52,6 +52,9 @@ func Load(flags Flags, m Machine) (Config, []Warning, error) {
 
 	r := &resolving{flags: &flags, machine: m, k: user}
 	cfg := r.config()
+	if cfg.Shown, err = shown(&flags, user, sum); err != nil {
+		return Config{}, nil, errors.Join(readErr, err)
+	}
 	problems = append(problems, r.problems...)
 	problems = append(problems, unserved(user, sum, flags.Known)...)
 

@@ -95,9 +95,16 @@ func resolvePaths(l *layer) {
 	if err != nil {
 		return // no working directory; only absolute paths will do
 	}
-	for _, field := range []string{"staticPodPath", "resolvConf", "podLogsDir"} {
-		if p, ok := l.tree[field].(string); ok && p != "" && !filepath.IsAbs(p) {
-			l.tree[field] = filepath.Join(dir, p)
+	for _, path := range []string{
+		"staticPodPath", "resolvConf", "podLogsDir", "tlsCertFile", "tlsPrivateKeyFile", "authentication.x509.clientCAFile",
+	} {
+		tree, field := l.tree, path
+		for above, rest, ok := strings.Cut(field, "."); ok; above, rest, ok = strings.Cut(field, ".") {
+			tree, _ = tree[above].(map[string]any) // reading of nil is fine
+			field = rest
+		}
+		if p, ok := tree[field].(string); ok && p != "" && !filepath.IsAbs(p) {
+			tree[field] = filepath.Join(dir, p)
 		}
 	}
 }

@@ -79,6 +79,7 @@ func (r *resolving) faces(c *Config) {
 	c.ResolvConf = orNil(k.ResolverConfig, d.ResolverConfig)
 	c.HealthzListen = listen(orZero(k.HealthzBindAddress, d.HealthzBindAddress), orNil(k.HealthzPort, d.HealthzPort))
 	c.ReadOnlyListen = listen(orZero(k.Address, "127.0.0.1"), k.ReadOnlyPort)
+	c.API = r.kubelet()
 	c.LogFormat = orZero(k.Logging.Format, d.Logging.Format)
 	c.Verbosity = int(min(k.Logging.Verbosity, 10))
 }

@@ -105,7 +105,7 @@ func load(comment string) string {
 	}
 	v, d := reflect.ValueOf(got), reflect.ValueOf(base())
 	for i := range v.NumField() {
-		if field := v.Type().Field(i).Name; told(v.Field(i)) != told(d.Field(i)) {
+		if field := v.Type().Field(i).Name; field != "Shown" && told(v.Field(i)) != told(d.Field(i)) {
 			fmt.Fprintf(&b, "%s = %s\n", field, told(v.Field(i)))
 		}
 	}
@@ -117,6 +117,9 @@ func told(v reflect.Value) string {
 	if plugins, ok := v.Interface().([]credential.CredentialProvider); ok {
 		data, _ := json.Marshal(plugins)
 		return string(data)
+	}
+	if v.Kind() == reflect.Struct {
+		return fmt.Sprintf("%+v", v)
 	}
 	return fmt.Sprint(v)
 }

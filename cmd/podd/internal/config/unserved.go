@@ -12,8 +12,7 @@ import (
 	"podd/manifest"
 )
 
-// served are the fields that Config is made from. address is that of the
-// read-only port and served only with it.
+// served are the fields that Config is made from.
 var served = set(
 	"kind", "apiVersion", "staticPodPath", "staticPodURL", "staticPodURLHeader",
 	"fileCheckFrequency", "httpCheckFrequency", "syncFrequency",
@@ -23,7 +22,11 @@ var served = set(
 	"crashLoopBackOff.maxContainerRestartPeriod", "runOnce",
 	"serializeImagePulls", "maxParallelImagePulls", "registryPullQPS", "registryBurst",
 	"clusterDNS", "clusterDomain", "resolvConf",
-	"healthzPort", "healthzBindAddress", "readOnlyPort", "address",
+	"healthzPort", "healthzBindAddress", "readOnlyPort", "address", "port", "enableServer",
+	"tlsCertFile", "tlsPrivateKeyFile", "tlsMinVersion", "tlsCipherSuites",
+	"authentication.x509.clientCAFile", "authentication.anonymous.enabled", "authorization.mode",
+	"authentication.webhook.enabled", // told of by authorization
+	"enableDebuggingHandlers", "enableSystemLogHandler", "enableProfilingHandler", "enableDebugFlagsHandler",
 	"logging.format", "logging.verbosity",
 	"podPidsLimit", "kubeReserved", "systemReserved", "enforceNodeAllocatable",
 	// Refused unless they ask for nothing; see refusals.
@@ -33,21 +36,11 @@ var served = set(
 // agrees has, for fields that are not served, the value by which a user asks
 // for just what podd does; nil for every value.
 var agrees = map[string]any{
-	"enableServer":                   false, // no port 10250
-	"enableDebuggingHandlers":        false,
-	"enableSystemLogHandler":         false,
-	"enableProfilingHandler":         false,
-	"enableDebugFlagsHandler":        false,
-	"registerNode":                   false,
-	"makeIPTablesUtilChains":         false,
-	"enableControllerAttachDetach":   false,
-	"authentication.webhook.enabled": false,
-	"logging.flushFrequency":         nil, // nothing is buffered
+	"registerNode":                 false,
+	"makeIPTablesUtilChains":       false,
+	"enableControllerAttachDetach": false,
+	"logging.flushFrequency":       nil, // nothing is buffered
 }
-
-// insists are fields whose default a user is told of as well when they wrote
-// it: who writes "mode: Webhook" counts on an authorized port 10250.
-var insists = set("authorization.mode", "authentication.webhook.enabled")
 
 // unserved names, in one warning, what was set, is known to Kubernetes 1.34
 // and has no effect.
@@ -64,7 +57,7 @@ func unserved(user *kubelet.KubeletConfiguration, m *merged, known []Known) []ma
 		}
 	}
 	leaves(reflect.ValueOf(user).Elem(), reflect.ValueOf(defaults()).Elem(), "", func(path string, v, def reflect.Value) {
-		if !m.set(path) || served[path] && (path != "address" || user.ReadOnlyPort > 0) {
+		if !m.set(path) || served[path] {
 			return
 		}
 		if path == "featureGates" {
@@ -75,7 +68,7 @@ func unserved(user *kubelet.KubeletConfiguration, m *merged, known []Known) []ma
 		if want, ok := agrees[path]; ok && (want == nil || same(v, want)) {
 			return
 		}
-		if o.flag == "" && !insists[path] && (zero(v) || reflect.DeepEqual(indirect(v), indirect(def))) {
+		if o.flag == "" && (zero(v) || reflect.DeepEqual(indirect(v), indirect(def))) {
 			return
 		}
 		note(path, o)

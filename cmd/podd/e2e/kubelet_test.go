@@ -1,0 +1,288 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/websocket"
+	v1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// client is somebody who knows podd by the kubelet's API.
+type client struct {
+	*http.Client
+	t      testing.TB
+	server string
+	tls    *tls.Config
+}
+
+// admin is the client that podd kubeconfig makes.
+func (d *daemon) admin() *client {
+	d.t.Helper()
+	text, _ := d.verb("kubeconfig")
+	var k struct {
+		Clusters []struct {
+			Cluster struct {
+				Server string `json:"server"`
+				CA     []byte `json:"certificate-authority-data"`
+			} `json:"cluster"`
+		} `json:"clusters"`
+		Users []struct {
+			User struct {
+				Certificate []byte `json:"client-certificate-data"`
+				Key         []byte `json:"client-key-data"`
+			} `json:"user"`
+		} `json:"users"`
+	}
+	if err := yaml.Unmarshal([]byte(text), &k); err != nil {
+		d.t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(k.Clusters[0].Cluster.CA)
+	pair, err := tls.X509KeyPair(k.Users[0].User.Certificate, k.Users[0].User.Key)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return d.client(k.Clusters[0].Cluster.Server, &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}})
+}
+
+func (d *daemon) client(server string, conf *tls.Config) *client {
+	transport := &http.Transport{TLSClientConfig: conf}
+	d.t.Cleanup(transport.CloseIdleConnections)
+	return &client{Client: &http.Client{Transport: transport}, t: d.t, server: server, tls: conf}
+}
+
+// ask is the status and the body of an answer.
+func (c *client) ask(method, path, token string) (int, string) {
+	c.t.Helper()
+	r, err := http.NewRequestWithContext(c.t.Context(), method, c.server+path, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := c.Do(r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+// stream opens a WebSocket with one of Kubernetes' protocols.
+func (c *client) stream(path, protocol string) *websocket.Conn {
+	c.t.Helper()
+	conf, err := websocket.NewConfig("wss"+strings.TrimPrefix(c.server, "https")+path, c.server)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	conf.TlsConfig, conf.Protocol = c.tls, []string{protocol}
+	conn, err := conf.DialContext(c.t.Context())
+	if err != nil {
+		c.t.Fatalf("opening %s: %v", path, err)
+	}
+	c.t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// read returns what comes on a channel until it has all of want, or the end.
+func read(t testing.TB, conn *websocket.Conn, channel byte, want string) string {
+	t.Helper()
+	var got strings.Builder
+	for !strings.Contains(got.String(), want) || want == "" {
+		var frame []byte
+		if err := websocket.Message.Receive(conn, &frame); err != nil {
+			if want != "" {
+				t.Fatalf("got %q and then %v, want %q", got.String(), err, want)
+			}
+			break
+		}
+		if len(frame) > 0 && frame[0] == channel {
+			got.Write(frame[1:])
+		}
+	}
+	return got.String()
+}
+
+// freePort is one that nobody listens on now.
+func freePort(t testing.TB) int {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).Port
+}
+
+// TestKubeletAPI: pods, logs, exec, attach, port-forward and run, as an
+// apiserver and kubectl ask for them.
+func TestKubeletAPI(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t, shared)
+	d.api = freePort(t)
+	d.start()
+	web := shell("main", "echo hello; trap 'exit 0' TERM; httpd -f -p 8080 -h /tmp & while read line; do echo got $line; done; wait")
+	web.Stdin = true
+	web.ReadinessProbe = every(executes("echo up >/tmp/index.html; wget -q -O /dev/null http://127.0.0.1:8080/"))
+	d.apply(d.pod("web", web))
+	d.untilApplied("web")
+	c := d.admin()
+
+	status, text := c.ask("GET", "/pods", "")
+	var pods v1.PodList
+	if err := json.Unmarshal([]byte(text), &pods); err != nil || status != 200 || len(pods.Items) != 1 || pods.Items[0].Name != d.full("web") {
+		t.Errorf("pods: %d %s", status, text)
+	}
+	pod := "/default/" + d.full("web")
+	d.eventually("its log tells", func() error {
+		if status, text := c.ask("GET", "/containerLogs"+pod+"/main", ""); status != 200 || !strings.Contains(text, "hello\n") {
+			return fmt.Errorf("%d %s", status, text)
+		}
+		return nil
+	})
+	if status, text := c.ask("POST", "/run"+pod+"/main?cmd=echo+one+two", ""); status != 200 || text != "one two\n" {
+		t.Errorf("run: %d %q", status, text)
+	}
+	for path, want := range map[string]string{"/healthz": "ok", "/runningpods/": d.full("web"), "/configz": `"kubeletconfig"`, "/flagz": "hostname-override=" + d.host} {
+		if status, text := c.ask("GET", path, ""); status != 200 || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %.200s", path, status, text)
+		}
+	}
+
+	shell := c.stream("/exec"+pod+"/main?command=sh&input=1&output=1&error=1", "v4.channel.k8s.io")
+	websocket.Message.Send(shell, []byte("\x00echo $((6*7)); echo oops >&2; exit 3\n"))
+	read(t, shell, 1, "42\n")
+	if end := read(t, shell, 3, "message"); !strings.Contains(end, `"NonZeroExitCode"`) {
+		t.Errorf("exec ended with %s", end)
+	}
+	attached := c.stream("/attach"+pod+"/main?input=1&output=1", "v4.channel.k8s.io")
+	websocket.Message.Send(attached, []byte("\x00it\n"))
+	read(t, attached, 1, "got it\n")
+	forward := c.stream("/portForward"+pod+"?port=8080", "v4.channel.k8s.io")
+	websocket.Message.Send(forward, []byte("\x00GET /index.html HTTP/1.0\r\n\r\n"))
+	read(t, forward, 0, "up\n")
+
+	// By the socket it is root who asks.
+	local := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(d.runDir(), "podd.sock"))
+	}}}
+	defer local.CloseIdleConnections()
+	answer, err := local.Get("http://podd/runningpods/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != 200 {
+		t.Errorf("by the socket: %s", answer.Status)
+	}
+}
+
+// TestKubeletAPIFollow: who follows a log hears of every line and of its end.
+func TestKubeletAPIFollow(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t, shared)
+	d.api = freePort(t)
+	d.start()
+	p := d.pod("job", shell("main", "echo one; until [ -e /trace/go ]; do sleep 0.1; done; echo two"))
+	p.Spec.RestartPolicy = v1.RestartPolicyNever
+	d.apply(p)
+	d.untilApplied("job")
+	c := d.admin()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", c.server+"/containerLogs/default/"+d.full("job")+"/main?follow=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewReader(answer.Body)
+	for _, want := range []string{"one\n", "two\n", ""} {
+		if got, _ := lines.ReadString('\n'); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		d.tellPods("go")
+	}
+}
+
+// TestKubeletAPIKnowsItsClients: strangers are let nowhere, others as far as the
+// policy goes, and both files are read anew when they change.
+func TestKubeletAPIKnowsItsClients(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tokens, policy := filepath.Join(dir, "tokens"), filepath.Join(dir, "policy.yaml")
+	write := func(path, text string) {
+		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rules := func(resources string) string {
+		return `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}, rules: [{apiGroups: [""], resources: [` + resources + `], verbs: [get]}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: b}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: r}, subjects: [{kind: User, name: prom}]}
+`
+	}
+	write(tokens, "abc,prom,1\n")
+	write(policy, rules("nodes/proxy"))
+	d := newDaemon(t, shared, "--token-auth-file", tokens, "--authorization-policy-file", policy, "--address", "127.0.0.1")
+	d.api = freePort(t)
+	d.start()
+	d.apply(d.pod("web", shell("main", serve("main"))))
+	d.untilApplied("web")
+	server := "https://" + net.JoinHostPort("127.0.0.1", fmt.Sprint(d.api))
+	c := d.client(server, &tls.Config{InsecureSkipVerify: true})
+	exec := "/exec/default/" + d.full("web") + "/main?command=id&output=1"
+	is := func(path, token string, want int) {
+		t.Helper()
+		if status, text := c.ask("GET", path, token); status != want {
+			t.Errorf("%s with %q: %d %s, want %d", path, token, status, text, want)
+		}
+	}
+	is("/pods", "", 401)
+	is("/healthz", "", 401)
+	is("/pods", "abcd", 401)
+	is("/pods", "abc", 200)
+	is(exec, "abc", 403) // a WebSocket begins with GET
+	write(policy, rules("nodes/healthz"))
+	is("/pods", "abc", 403)
+	is("/healthz", "abc", 200)
+	write(policy, "broken")
+	is("/healthz", "abc", 200)
+	write(tokens, "xyz,prom,1\n")
+	is("/healthz", "abc", 401)
+	is("/healthz", "xyz", 200)
+	if r, err := http.Get("http://" + strings.TrimPrefix(server, "https://") + "/pods"); err == nil {
+		r.Body.Close()
+		if r.StatusCode != 400 {
+			t.Errorf("without TLS: %s", r.Status)
+		}
+	}
+	log, err := os.ReadFile(d.output())
+	if err != nil || strings.Contains(string(log), "xyz") {
+		t.Errorf("its log has a token (%v)", err)
+	}
+}

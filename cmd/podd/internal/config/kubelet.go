@@ -1,0 +1,108 @@
+package config
+
+import (
+	"crypto/tls"
+	"slices"
+
+	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"podd/manifest"
+)
+
+// KubeletAPI is how podd serves the kubelet's API.
+type KubeletAPI struct {
+	// Listen is its address as "host:port"; "" is off.
+	Listen string
+	// CertFile and KeyFile are what it shows to clients; "": podd's own.
+	CertFile, KeyFile string
+	// MinTLS and Ciphers are crypto/tls's; no cipher: those of Go.
+	MinTLS  uint16
+	Ciphers []uint16
+	// ClientCAFile vouches for clients, beside podd's own authority; "": none.
+	ClientCAFile string
+	// TokenFile has bearer tokens and PolicyFile what users may; "": none.
+	TokenFile, PolicyFile string
+	// Anonymous lets those in who show nothing, AlwaysAllow allows everything
+	// to all who are in.
+	Anonymous, AlwaysAllow bool
+	// Debugging serves exec, logs and the like, SystemLogs /var/log, Profiling
+	// pprof, DebugFlags the level of the log.
+	Debugging, SystemLogs, Profiling, DebugFlags bool
+}
+
+// tlsVersions are those of tlsMinVersion.
+var tlsVersions = map[string]uint16{
+	"": tls.VersionTLS12, "VersionTLS10": tls.VersionTLS10, "VersionTLS11": tls.VersionTLS11,
+	"VersionTLS12": tls.VersionTLS12, "VersionTLS13": tls.VersionTLS13,
+}
+
+func (r *resolving) kubelet() KubeletAPI {
+	k, d, f := r.k, defaults(), r.flags
+	a := KubeletAPI{
+		CertFile: k.TLSCertFile, KeyFile: k.TLSPrivateKeyFile, MinTLS: tlsVersions[k.TLSMinVersion],
+		ClientCAFile: k.Authentication.X509.ClientCAFile,
+		TokenFile:    f.TokenAuthFile, PolicyFile: f.AuthorizationPolicyFile,
+		Anonymous:   orNil(k.Authentication.Anonymous.Enabled, d.Authentication.Anonymous.Enabled),
+		AlwaysAllow: k.Authorization.Mode == kubelet.KubeletAuthorizationModeAlwaysAllow,
+		Debugging:   orNil(k.EnableDebuggingHandlers, d.EnableDebuggingHandlers),
+		SystemLogs:  orNil(k.EnableSystemLogHandler, d.EnableSystemLogHandler),
+		Profiling:   orNil(k.EnableProfilingHandler, d.EnableProfilingHandler),
+		DebugFlags:  orNil(k.EnableDebugFlagsHandler, d.EnableDebugFlagsHandler),
+	}
+	for _, name := range k.TLSCipherSuites {
+		if id, ok := cipher(name); ok {
+			a.Ciphers = append(a.Ciphers, id)
+		}
+	}
+	if orNil(k.EnableServer, d.EnableServer) {
+		a.Listen = listen(orZero(k.Address, a.address()), orZero(k.Port, d.Port))
+	}
+	r.authorization(&a)
+	return a
+}
+
+// address is where to listen when the user says nothing: on this machine alone,
+// unless somebody from elsewhere could show who they are.
+func (a *KubeletAPI) address() string {
+	if a.ClientCAFile == "" && a.TokenFile == "" {
+		return "127.0.0.1"
+	}
+	return "0.0.0.0"
+}
+
+// authorization says what who wrote these would not expect.
+func (r *resolving) authorization(a *KubeletAPI) {
+	k := r.k
+	webhook := k.Authorization.Mode == kubelet.KubeletAuthorizationModeWebhook
+	if token := k.Authentication.Webhook.Enabled; webhook || token != nil && *token {
+		r.add(manifest.Warning, "", "authentication and authorization by webhook ask a cluster, and podd joins none yet: the kubelet's API answers root, and those whom --authorization-policy-file lets")
+	}
+	if a.Listen != "" && a.Anonymous && a.AlwaysAllow {
+		r.add(manifest.Warning, "", "anonymous authentication and authorization mode AlwaysAllow: who reaches %s runs commands in every pod", a.Listen)
+	}
+}
+
+// tls checks what the kubelet's API is served with.
+func (c *checking) tls() {
+	k := c.k
+	if _, ok := tlsVersions[k.TLSMinVersion]; !ok {
+		c.errorf("tlsMinVersion", "%q is not known; want VersionTLS12 or VersionTLS13", k.TLSMinVersion)
+	}
+	for i, name := range k.TLSCipherSuites {
+		if _, ok := cipher(name); !ok {
+			c.errorf(index("tlsCipherSuites", i), "%q is not known", name)
+		}
+	}
+	if (k.TLSCertFile == "") != (k.TLSPrivateKeyFile == "") {
+		c.errorf("tlsCertFile", "a certificate needs its key and a key its certificate; give tlsPrivateKeyFile too")
+	}
+}
+
+func cipher(name string) (uint16, bool) {
+	for _, c := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
+		if c.Name == name {
+			return c.ID, true
+		}
+	}
+	return 0, false
+}

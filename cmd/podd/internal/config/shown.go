@@ -1,0 +1,61 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	kubelet "k8s.io/kubelet/config/v1beta1"
+)
+
+// masked stands for what is secret.
+const masked = "<masked>"
+
+func shown(f *Flags, user *kubelet.KubeletConfiguration, m *merged) (Shown, error) {
+	k := defaults()
+	leaves(reflect.ValueOf(user).Elem(), reflect.ValueOf(k).Elem(), "", func(path string, v, def reflect.Value) {
+		if m.set(path) && !v.IsZero() {
+			def.Set(v)
+		}
+	})
+	if len(k.StaticPodURLHeader) > 0 {
+		header := map[string][]string{}
+		for name := range k.StaticPodURLHeader {
+			header[name] = []string{masked}
+		}
+		k.StaticPodURLHeader = header
+	}
+	text, err := json.Marshal(k)
+	return Shown{text, f.given()}, err
+}
+
+// given masks what holds something secret.
+func (f *Flags) given() map[string]string {
+	given := map[string]string{}
+	v := reflect.ValueOf(f).Elem()
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		if v.Field(i).IsZero() || field.Name == "Known" {
+			continue
+		}
+		given[flagName(field)] = written(v.Field(i))
+	}
+	if len(f.ManifestURLHeader) > 0 {
+		given["manifest-url-header"] = masked
+	}
+	if len(f.ManifestURL) > 0 { // may hold a password
+		given["manifest-url"] = masked
+	}
+	return given
+}
+
+func written(v reflect.Value) string {
+	if list, ok := v.Interface().([]string); ok {
+		return strings.Join(list, ",")
+	}
+	if v = reflect.Indirect(v); v.Kind() == reflect.String {
+		return v.String()
+	}
+	return fmt.Sprint(v.Interface())
+}

@@ -1,0 +1,47 @@
+package config
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+)
+
+// TestShown: what others may read has the defaults and no secret.
+func TestShown(t *testing.T) {
+	dir := t.TempDir()
+	file := write(t, dir, "k.yaml", `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+maxPods: 7
+syncFrequency: 0s
+staticPodURLHeader: {Authorization: [Bearer s3cret]}
+`)
+	flags, err := tryParse("--config="+file, "--manifest-url=https://u:s3cret@h/x", "--manifest-url-header=X-Token:s3cret", "--port=10251", "--tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, _, err := Load(flags, machine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var k kubelet.KubeletConfiguration
+	if err := json.Unmarshal(cfg.Shown.Kubelet, &k); err != nil {
+		t.Fatal(err)
+	}
+	if k.MaxPods != 7 || k.Port != 10251 || k.SyncFrequency.Duration.Seconds() != 60 || *k.HealthzPort != 10248 {
+		t.Errorf("in force: %s", cfg.Shown.Kubelet)
+	}
+	want := map[string]string{
+		"config": file, "manifest-url": masked, "manifest-url-header": masked, "port": "10251",
+		"tls-cipher-suites": "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "pull-offline": "strict",
+	}
+	if diff := cmp.Diff(want, cfg.Shown.Flags); diff != "" {
+		t.Errorf("flags (-want +got):\n%s", diff)
+	}
+	all, err := json.Marshal(cfg.Shown)
+	if err != nil || strings.Contains(string(all), "s3cret") || strings.Count(string(all), "masked") < 3 {
+		t.Errorf("shown: %s, %v", all, err)
+	}
+}

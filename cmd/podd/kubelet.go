@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"podd/cmd/podd/internal/config"
+	"podd/runtime"
+	"podd/runtime/cri"
+	"podd/server"
+	"podd/server/auth"
+	"podd/server/kubelet"
+	"podd/server/pki"
+	"podd/server/reload"
+)
+
+// kubeletConns is how many clients of the kubelet's API there may be at a time:
+// followers of logs, watchers and shells hold theirs.
+const kubeletConns = 2048
+
+// kubeletAPI is what the kubelet serves, for whoever is let in.
+func (d *podd) kubeletAPI() http.Handler {
+	a := d.cfg.API
+	k := &kubelet.API{
+		State: d.view.latest, Logs: d.logReader(), Runtime: inContainers{d.client}, Health: d.health(),
+		Config: d.cfg.Shown.Kubelet, Started: d.pulse.began,
+		Checkpoints: filepath.Join(d.cfg.RootDir, "checkpoints"),
+		Debugging:   a.Debugging, Profiling: a.Profiling,
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.cfg.Shown.Flags)) {
+		k.Flags = append(k.Flags, kubelet.Flag{Name: name, Value: d.cfg.Shown.Flags[name]})
+	}
+	if a.SystemLogs {
+		k.SystemLogs = systemLogs{"/var/log"}
+	}
+	if a.DebugFlags {
+		k.SetVerbosity = d.level.set
+	}
+	return k.Handler()
+}
+
+// openKubelet opens the port of the kubelet's API.
+func (d *podd) openKubelet(ctx context.Context, h http.Handler) (face, error) {
+	a := d.cfg.API
+	guard, err := newGuard(a, d.pki, d.cfg.NodeName, d.log)
+	if err != nil {
+		return nil, err
+	}
+	guard.Handler = h
+	show, err := d.certificate()
+	if err != nil {
+		return nil, err
+	}
+	ln, err := server.Listen(ctx, "--port", a.Listen)
+	if err != nil {
+		return nil, err
+	}
+	s := &server.Server{
+		Handler: guard, Streams: true, MaxConns: kubeletConns, Log: d.log,
+		TLS: &tls.Config{
+			GetCertificate: show, ClientAuth: tls.RequestClientCert, ClientCAs: guard.Authenticator.CAs(),
+			MinVersion: a.MinTLS, CipherSuites: a.Ciphers,
+		},
+	}
+	return func(ctx context.Context) error { return s.Serve(ctx, ln) }, nil
+}
+
+// newGuard knows the clients of podd's own authority and those configured.
+func newGuard(a config.KubeletAPI, own *pki.Authority, node string, log *slog.Logger) (*auth.Guard, error) {
+	who := &auth.Authenticator{Anonymous: a.Anonymous}
+	g := &auth.Guard{Authenticator: who, Authorizer: auth.Policy{}, Node: node}
+	roots, err := own.Trust(nil)
+	if err != nil {
+		return nil, err
+	}
+	who.CAs = func() *x509.CertPool { return roots }
+	if a.ClientCAFile != "" {
+		f, err := reload.Open(a.ClientCAFile, log, own.Trust)
+		if err != nil {
+			return nil, fmt.Errorf("--client-ca-file: %w", err)
+		}
+		who.CAs = f.Get
+	}
+	if a.TokenFile != "" {
+		f, err := reload.Open(a.TokenFile, log, auth.ParseTokens)
+		if err != nil {
+			return nil, fmt.Errorf("--token-auth-file: %w", err)
+		}
+		who.Tokens = f.Get
+	}
+	switch {
+	case a.AlwaysAllow:
+		g.Authorizer = auth.All{}
+	case a.PolicyFile != "":
+		f, err := reload.Open(a.PolicyFile, log, auth.ParsePolicy)
+		if err != nil {
+			return nil, fmt.Errorf("--authorization-policy-file: %w", err)
+		}
+		g.Authorizer = newest{f}
+	}
+	return g, nil
+}
+
+// newest is the policy that the file has now.
+type newest struct{ file *reload.File[auth.Policy] }
+
+// Allows implements auth.Authorizer.
+func (n newest) Allows(u auth.User, a auth.Attributes) bool { return n.file.Get().Allows(u, a) }
+
+// certificate is what podd shows to clients: that which is configured, as it is
+// on disk now, or its own.
+func (d *podd) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+	a := d.cfg.API
+	if a.CertFile == "" {
+		own := d.pki.Serving(servingNames(d.cfg.NodeName, d.cfg.NodeIPs))
+		return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own.Get() }, nil
+	}
+	// The key is read with the certificate: who renews them writes it first.
+	f, err := reload.Open(a.CertFile, d.log, func(cert []byte) (*tls.Certificate, error) {
+		key, err := os.ReadFile(a.KeyFile)
+		if err != nil {
+			return nil, err
+		}
+		pair, err := tls.X509KeyPair(cert, key)
+		return &pair, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert-file: %w", err)
+	}
+	return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return f.Get(), nil }, nil
+}
+
+// inContainers has the runtime serve streams.
+type inContainers struct{ client *cri.Client }
+
+var _ kubelet.Runtime = inContainers{}
+
+// Exec implements kubelet.Runtime.
+func (c inContainers) Exec(ctx context.Context, id string, command []string, s kubelet.Streams) (string, error) {
+	return c.client.Exec(ctx, id, command, runtime.Streams(s))
+}
+
+// Attach implements kubelet.Runtime.
+func (c inContainers) Attach(ctx context.Context, id string, s kubelet.Streams) (string, error) {
+	return c.client.Attach(ctx, id, runtime.Streams(s))
+}
+
+// PortForward implements kubelet.Runtime.
+func (c inContainers) PortForward(ctx context.Context, sandbox string, ports []int32) (string, error) {
+	return c.client.PortForward(ctx, sandbox, ports)
+}
+
+// maxOutput is what a command that is run to its end may write to a stream.
+const maxOutput = 16 << 20
+
+// Run implements kubelet.Runtime.
+func (c inContainers) Run(ctx context.Context, id string, command []string) ([]byte, int32, error) {
+	r, err := c.client.ExecSync(ctx, id, command, 0, maxOutput)
+	return slices.Concat(r.Stdout, r.Stderr), r.ExitCode, err
+}
+
+// Checkpoint implements kubelet.Runtime.
+func (c inContainers) Checkpoint(ctx context.Context, id, file string, timeout time.Duration) error {
+	err := c.client.Checkpoint(ctx, id, file, timeout)
+	if errors.Is(err, runtime.ErrUnimplemented) {
+		return server.NotFound("the runtime makes no checkpoints")
+	}
+	return err
+}
+
+// systemLogs are the files below a directory, whatever links somebody planted.
+type systemLogs struct{ dir string }
+
+// Open implements fs.FS.
+func (l systemLogs) Open(name string) (fs.File, error) {
+	root, err := os.OpenRoot(l.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close() // what it opened stays open
+	return root.FS().Open(name)
+}
