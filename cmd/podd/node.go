@@ -178,7 +178,7 @@ func diskSize(dir string) (int64, error) {
 		if err != nil {
 			return 0, fmt.Errorf("reading the size of the disk of %s: %w", dir, err)
 		}
-		return int64(fs.Blocks) * fs.Bsize, nil
+		return int64(fs.Blocks) * int64(fs.Bsize), nil
 	}
 }
 

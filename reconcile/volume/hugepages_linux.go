@@ -75,7 +75,7 @@ func expectHugePages(dir *beneath.Dir, name string, size int64) error {
 	if err := unix.Fstatfs(vol.Fd(), &st); err != nil {
 		return err
 	}
-	if int64(st.Type) != unix.HUGETLBFS_MAGIC || st.Bsize != size {
+	if int64(st.Type) != unix.HUGETLBFS_MAGIC || int64(st.Bsize) != size {
 		return fmt.Errorf("something other than a hugetlbfs with pages of %d KiB is mounted where a volume of them belongs; unmount it", size>>10)
 	}
 	return nil
