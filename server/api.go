@@ -42,11 +42,12 @@ type Version struct {
 
 // Credential is by what root reaches the kubelet's API from elsewhere.
 type Credential struct {
-	// Server is its URL.
+	// Server is its URL, Name what its certificate is checked for where that is
+	// not the host of the URL.
 	Server string `json:"server"`
-	// CA vouches for the server; the rest is the client's. All are in PEM. No CA:
-	// the server shows a certificate that it was given.
-	CA          []byte `json:"ca,omitempty"`
+	Name   string `json:"name,omitempty"`
+	// CA vouches for the server; the rest is the client's. All are in PEM.
+	CA          []byte `json:"ca"`
 	Certificate []byte `json:"certificate"`
 	Key         []byte `json:"key"`
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -33,6 +35,9 @@ type Server struct {
 	// MaxConns is how many connections are open at a time, further ones wait
 	// in the kernel's queue; 0 stands for 64.
 	MaxConns int
+	// MaxHeader is how many bytes a request's line and headers may have; 0
+	// stands for 16 KiB.
+	MaxHeader int
 	// Streams says that answers may last: they have no time limit.
 	Streams bool
 	// Log is told of handlers that panicked; nil for slog.Default.
@@ -59,8 +64,10 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	hs := s.httpServer(ctx, &conns)
 	hs.Handler = counted(s.Handler, &handlers)
 
+	conn := limited(ln, s.MaxConns)
+	defer conn.Close()
 	served := make(chan error, 1)
-	go func() { served <- s.accept(hs, limited(ln, s.MaxConns)) }()
+	go func() { served <- s.accept(hs, conn) }()
 	var failed error
 	select {
 	case <-ctx.Done():
@@ -77,7 +84,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		failed = <-served
 	}
 	conns.Wait()
-	handlers.Wait() // those that took their connection over
+	conn.cut() // those that a handler took over
+	handlers.Wait()
 	if errors.Is(failed, http.ErrServerClosed) {
 		return nil
 	}
@@ -108,8 +116,9 @@ func (s *Server) httpServer(ctx context.Context, conns *sync.WaitGroup) *http.Se
 		TLSConfig:         s.TLS,
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		MaxHeaderBytes:    cmp.Or(s.MaxHeader, maxHeader),
+		ErrorLog:          slog.NewLogLogger(quiet{log.Handler()}, slog.LevelWarn),
+		Protocols:         http1(),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		// A connection is new before Serve can return, and closed after its
 		// last handler returned.
@@ -126,6 +135,28 @@ func (s *Server) httpServer(ctx context.Context, conns *sync.WaitGroup) *http.Se
 		hs.ReadTimeout, hs.WriteTimeout = answerTimeout, answerTimeout
 	}
 	return hs
+}
+
+// http1 leaves HTTP/2 out: its connections have no time limit for a first
+// request, and nothing that takes a connection over can use it.
+func http1() *http.Protocols {
+	p := &http.Protocols{}
+	p.SetHTTP1(true)
+	return p
+}
+
+// quiet keeps what any stranger can make a server say, as often as they like,
+// to those who are debugging.
+type quiet struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (q quiet) Handle(ctx context.Context, r slog.Record) error {
+	if strings.HasPrefix(r.Message, "http: TLS handshake error") {
+		if r.Level = slog.LevelDebug; !q.Enabled(ctx, r.Level) {
+			return nil
+		}
+	}
+	return q.Handler.Handle(ctx, r)
 }
 
 // cause is what the system said, without the layers that repeat the address.

@@ -1,18 +1,24 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"podd/server/pki"
 )
 
 // pod is a ready, existing pod in namespace default.
@@ -130,6 +136,103 @@ func TestServeEndsHandlersAndReturns(t *testing.T) {
 	if err := <-client; err != nil {
 		t.Errorf("the client saw %v, want a whole answer", err)
 	}
+}
+
+// TestServeCutsWhatWasTakenOver: a handler that talks to a client which neither
+// reads nor goes keeps Serve from nothing.
+func TestServeCutsWhatWasTakenOver(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ln, err := Listen(ctx, "test", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := make(chan struct{})
+	s := &Server{Streams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		close(taken)
+		for err == nil {
+			_, err = conn.Write(make([]byte, 64<<10))
+		}
+	})}
+	conn, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: n1\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	go func() { <-taken; cancel() }()
+	if err := s.Serve(ctx, ln); err != nil {
+		t.Errorf("Serve returned %v", err)
+	}
+}
+
+// TestServeTLS: whatever ciphers are asked for, a client is served, by HTTP/1.1
+// alone, and a stranger's noise is not in the log.
+func TestServeTLS(t *testing.T) {
+	ca, err := pki.New("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serving := ca.Serving([]string{"n1"}, []net.IP{net.IPv4(127, 0, 0, 1)})
+	roots, err := ca.Trust(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said syncBuffer
+	addr := serve(t, &Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }),
+		Log:     slog.New(slog.NewTextHandler(&said, nil)),
+		TLS: &tls.Config{
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return serving.Get() },
+			CipherSuites:   []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384},
+		},
+	})
+	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, MaxVersion: tls.VersionTLS12}}
+	defer transport.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: transport}).Get("https://" + addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if text, _ := io.ReadAll(resp.Body); string(text) != "HTTP/1.1" {
+		t.Errorf("served by %s", text)
+	}
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, "noise, and no handshake at all\r\n\r\n")
+	io.Copy(io.Discard, conn) // until the server has had enough
+	if said.String() != "" {
+		t.Errorf("it said %s", said.String())
+	}
+}
+
+// syncBuffer is a buffer for several goroutines.
+type syncBuffer struct {
+	mu  sync.Mutex // guards buf
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
 }
 
 func TestServeSaysWhyItCannot(t *testing.T) {

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"net"
 	"net/http"
@@ -21,7 +23,7 @@ const credentialLife = 365 * 24 * time.Hour
 // credential makes root's for the kubelet's API.
 func (d *podd) credential() (server.Credential, error) {
 	if d.pki == nil {
-		return server.Credential{}, server.NotFound("podd serves no kubelet's API: enableServer is false")
+		return server.Credential{}, server.NotFound("podd serves no kubelet's API: enableServer is false, or its log says why")
 	}
 	cert, key, err := d.pki.Client("podd-admin", []string{auth.Masters}, credentialLife)
 	if err != nil {
@@ -30,8 +32,25 @@ func (d *podd) credential() (server.Credential, error) {
 	c := server.Credential{Server: "https://" + reachable(d.cfg.API.Listen), Certificate: cert, Key: key}
 	if d.cfg.API.CertFile == "" {
 		c.CA = d.pki.PEM()
+		return c, nil
 	}
-	return c, nil
+	return c, trustGiven(&c, d.show)
+}
+
+// trustGiven has the client trust the certificate that podd was given, by a name
+// that is in it.
+func trustGiven(c *server.Credential, show func(*tls.ClientHelloInfo) (*tls.Certificate, error)) error {
+	given, err := show(nil)
+	if err != nil {
+		return err
+	}
+	for _, der := range given.Certificate {
+		c.CA = append(c.CA, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	if names := given.Leaf.DNSNames; len(names) > 0 {
+		c.Name = names[0]
+	}
+	return nil
 }
 
 // reachable is an address to connect to for one that is listened on.
@@ -87,8 +106,9 @@ func kubeconfig(c server.Credential) any {
 	type object = map[string]any
 	const name = "podd"
 	cluster := object{"server": c.Server}
-	if c.CA != nil {
-		cluster["certificate-authority-data"] = c.CA
+	cluster["certificate-authority-data"] = c.CA
+	if c.Name != "" {
+		cluster["tls-server-name"] = c.Name
 	}
 	return object{
 		"apiVersion": "v1", "kind": "Config", "current-context": name,

@@ -77,7 +77,7 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 		return nil, err
 	}
 	all := []face{socket}
-	if d.cfg.API.Listen != "" {
+	if d.pki != nil {
 		f, err := d.openKubelet(ctx, api)
 		if err != nil {
 			return nil, err

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"podd/cmd/podd/internal/config"
 	"podd/runtime"
 	"podd/runtime/cri"
@@ -28,6 +30,9 @@ import (
 // kubeletConns is how many clients of the kubelet's API there may be at a time:
 // followers of logs, watchers and shells hold theirs.
 const kubeletConns = 2048
+
+// maxCommandLine bounds a request's line, which has the words of a command.
+const maxCommandLine = 256 << 10
 
 // kubeletAPI is what the kubelet serves, for whoever is let in.
 func (d *podd) kubeletAPI() http.Handler {
@@ -58,8 +63,7 @@ func (d *podd) openKubelet(ctx context.Context, h http.Handler) (face, error) {
 		return nil, err
 	}
 	guard.Handler = h
-	show, err := d.certificate()
-	if err != nil {
+	if d.show, err = d.certificate(); err != nil {
 		return nil, err
 	}
 	ln, err := server.Listen(ctx, "--port", a.Listen)
@@ -68,8 +72,10 @@ func (d *podd) openKubelet(ctx context.Context, h http.Handler) (face, error) {
 	}
 	s := &server.Server{
 		Handler: guard, Streams: true, MaxConns: kubeletConns, Log: d.log,
+		MaxHeader: maxCommandLine,
 		TLS: &tls.Config{
-			GetCertificate: show, ClientAuth: tls.RequestClientCert, ClientCAs: guard.Authenticator.CAs(),
+			// Without a list of authorities clients show what they have.
+			GetCertificate: d.show, ClientAuth: tls.RequestClientCert,
 			MinVersion: a.MinTLS, CipherSuites: a.Ciphers,
 		},
 	}
@@ -86,14 +92,14 @@ func newGuard(a config.KubeletAPI, own *pki.Authority, node string, log *slog.Lo
 	}
 	who.CAs = func() *x509.CertPool { return roots }
 	if a.ClientCAFile != "" {
-		f, err := reload.Open(a.ClientCAFile, log, own.Trust)
+		f, err := reload.Open(log, reload.Single(own.Trust), a.ClientCAFile)
 		if err != nil {
 			return nil, fmt.Errorf("--client-ca-file: %w", err)
 		}
 		who.CAs = f.Get
 	}
 	if a.TokenFile != "" {
-		f, err := reload.Open(a.TokenFile, log, auth.ParseTokens)
+		f, err := reload.Open(log, reload.Single(auth.ParseTokens), a.TokenFile)
 		if err != nil {
 			return nil, fmt.Errorf("--token-auth-file: %w", err)
 		}
@@ -103,7 +109,7 @@ func newGuard(a config.KubeletAPI, own *pki.Authority, node string, log *slog.Lo
 	case a.AlwaysAllow:
 		g.Authorizer = auth.All{}
 	case a.PolicyFile != "":
-		f, err := reload.Open(a.PolicyFile, log, auth.ParsePolicy)
+		f, err := reload.Open(log, reload.Single(auth.ParsePolicy), a.PolicyFile)
 		if err != nil {
 			return nil, fmt.Errorf("--authorization-policy-file: %w", err)
 		}
@@ -126,15 +132,10 @@ func (d *podd) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, erro
 		own := d.pki.Serving(servingNames(d.cfg.NodeName, d.cfg.NodeIPs))
 		return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own.Get() }, nil
 	}
-	// The key is read with the certificate: who renews them writes it first.
-	f, err := reload.Open(a.CertFile, d.log, func(cert []byte) (*tls.Certificate, error) {
-		key, err := os.ReadFile(a.KeyFile)
-		if err != nil {
-			return nil, err
-		}
-		pair, err := tls.X509KeyPair(cert, key)
+	f, err := reload.Open(d.log, func(files [][]byte) (*tls.Certificate, error) {
+		pair, err := tls.X509KeyPair(files[0], files[1])
 		return &pair, err
-	})
+	}, a.CertFile, a.KeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("--tls-cert-file: %w", err)
 	}
@@ -179,7 +180,8 @@ func (c inContainers) Checkpoint(ctx context.Context, id, file string, timeout t
 	return err
 }
 
-// systemLogs are the files below a directory, whatever links somebody planted.
+// systemLogs are the files and directories below one, whatever links, FIFOs and
+// devices a container planted.
 type systemLogs struct{ dir string }
 
 // Open implements fs.FS.
@@ -189,5 +191,19 @@ func (l systemLogs) Open(name string) (fs.File, error) {
 		return nil, err
 	}
 	defer root.Close() // what it opened stays open
-	return root.FS().Open(name)
+	// Opening a device has effects: look first, and again at what was opened.
+	if info, err := root.Stat(name); err != nil || !isFile(info) {
+		return nil, fs.ErrNotExist
+	}
+	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !isFile(info) {
+		f.Close()
+		return nil, fs.ErrNotExist
+	}
+	return f, nil
 }
+
+func isFile(info fs.FileInfo) bool { return info.Mode().IsRegular() || info.IsDir() }

@@ -82,18 +82,19 @@ func (l logReader) Logs(ctx context.Context, req server.LogRequest, w io.Writer)
 	defer cancel()
 	pod := &manifest.Pod{Key: req.Pod, UID: p.Pod.UID}
 	_, runs := runningID(p, req.Container)
+	follow := req.Follow && !req.Previous // what has ended is not added to
 	o := logs.Options{
 		Dir: render.LogDirectory(pod, l.node), Container: req.Container,
 		// The newest run that has ended is the newest of all in a back-off.
-		Previous: req.Previous && runs, Follow: req.Follow, Tail: tail(req.Tail),
+		Previous: req.Previous && runs, Follow: follow, Tail: tail(req.Tail),
 		Since: req.Since, Limit: req.Limit,
 	}
-	if req.Follow {
+	if follow {
 		done := make(chan struct{})
 		o.Done = done
 		watching.Go(func() {
 			defer close(done)
-			l.awaitEnd(ctx, req)
+			l.awaitEnd(ctx, req, p.Pod.UID)
 		})
 	}
 	out := logs.Joiner{To: func(e logs.Entry) error { return writeEntry(w, e, req.Timestamps) }}
@@ -135,12 +136,16 @@ func writeEntry(w io.Writer, e logs.Entry, stamp bool) error {
 	return err
 }
 
-// awaitEnd returns once the container that runs now has ended, or ctx.
-func (l logReader) awaitEnd(ctx context.Context, req server.LogRequest) {
+// awaitEnd returns once the container that runs now has ended, its pod, or ctx.
+func (l logReader) awaitEnd(ctx context.Context, req server.LogRequest, uid types.UID) {
 	first := ""
 	for {
 		view := l.state.View()
-		id, runs := runningID(podOf(view, server.Key(req.Pod)), req.Container)
+		p := podOf(view, server.Key(req.Pod))
+		if p == nil || p.Pod.UID != uid {
+			return
+		}
+		id, runs := runningID(p, req.Container)
 		if first == "" {
 			first = id
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"path/filepath"
 	goruntime "runtime"
@@ -34,6 +35,7 @@ type podd struct {
 	render   render.Node // the machine as pods see it
 	level    *logLevel
 	pki      *pki.Authority // nil: the kubelet's API is off
+	show     func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	instance *reconcile.Instance
 	client   *cri.Client
 	pods     *cri.Observer
@@ -82,7 +84,7 @@ func (d *podd) wire() error {
 	}
 	if cfg.API.Listen != "" {
 		if d.pki, err = pki.Open(cfg.RootDir); err != nil {
-			return err
+			d.log.Error("the kubelet's API is not served", "err", err) // pods run without it
 		}
 	}
 	cache := cacheDir(cfg)

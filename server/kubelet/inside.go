@@ -20,8 +20,7 @@ const maxVerbosity = 10
 // inside has what shows and changes podd's own inside.
 func (a *API) inside(mux *http.ServeMux) {
 	if a.Debugging && a.Profiling {
-		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index) // cmdline has secrets, see flagz
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -34,7 +35,9 @@ func (a *API) containerLogs(w http.ResponseWriter, r *http.Request) {
 		text.flush = http.NewResponseController(w).Flush
 		text.begin() // so that who follows knows that it was heard
 		text.flush()
-		err = a.Logs.Logs(r.Context(), req, text)
+		if err = a.Logs.Logs(r.Context(), req, text); err != nil && text.n == 0 {
+			_, err = io.WriteString(w, err.Error()+"\n") // all that can still be said
+		}
 	} else {
 		out := bufio.NewWriterSize(text, 32<<10)
 		err = a.Logs.Logs(r.Context(), req, out)
@@ -64,6 +67,7 @@ func fail(w http.ResponseWriter, err error) {
 type textWriter struct {
 	w     http.ResponseWriter
 	begun bool
+	n     int64        // bytes of the text so far
 	flush func() error // after every write; nil: never
 }
 
@@ -81,6 +85,7 @@ func (t *textWriter) Write(p []byte) (int, error) {
 	}
 	t.begin()
 	n, err := t.w.Write(p)
+	t.n += int64(n)
 	if err == nil && t.flush != nil {
 		err = t.flush()
 	}

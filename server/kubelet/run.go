@@ -10,6 +10,10 @@ import (
 	"time"
 )
 
+// runs bounds how many commands run to their end at a time: the output of each
+// is held whole.
+var runs = make(chan struct{}, 4)
+
 // run runs a command to its end. As ever there, it is split at single spaces and
 // what it wrote goes by the name of JSON.
 func (a *API) run(w http.ResponseWriter, r *http.Request) {
@@ -22,12 +26,18 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) {
 	if id == "" {
 		return
 	}
+	select {
+	case runs <- struct{}{}:
+	case <-r.Context().Done():
+		return
+	}
+	defer func() { <-runs }()
 	output, code, err := a.Runtime.Run(r.Context(), id, strings.Split(command, " "))
 	switch {
 	case err != nil:
 		fail(w, err)
 	case code != 0:
-		http.Error(w, fmt.Sprintf("command '%s' exited with %d: %s", command, code, output), http.StatusInternalServerError)
+		http.Error(w, fmt.Sprintf("command '%s' exited with %d: %.4096s", command, code, output), http.StatusInternalServerError)
 	default:
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("X-Content-Type-Options", "nosniff")

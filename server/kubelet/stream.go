@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -111,6 +113,7 @@ func pass(w http.ResponseWriter, r *http.Request, ask func(context.Context) (str
 			http.Error(w, "the runtime's server of streams: "+err.Error(), http.StatusBadGateway)
 		},
 		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0), // that one side went is no news
 	}
 	proxy.ServeHTTP(w, r)
 }

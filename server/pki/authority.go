@@ -21,16 +21,20 @@ import (
 )
 
 // FileName is the file below the root directory that holds the authority's
-// certificate and key, mode 0600. Who removes it takes back every credential
-// that was given out.
+// certificate and key, mode 0600. Who removes it and starts podd again takes
+// back every credential that was given out.
 const FileName = "pki/ca.pem"
 
-// Lives of what is made. A machine's clock may be behind when it boots, so that
-// everything is good from a day ago on.
+// Lives of what is made. A clock may be behind when a machine boots: what the
+// authority makes is good from a day ago on, and itself at any time.
 const (
-	authorityLife = 20 * 365 * 24 * time.Hour
-	servingLife   = 90 * 24 * time.Hour
-	early         = 24 * time.Hour
+	servingLife = 90 * 24 * time.Hour
+	early       = 24 * time.Hour
+)
+
+var (
+	always  = time.Unix(0, 0)
+	forever = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC) // RFC 5280, 4.1.2.5
 )
 
 // Authority signs certificates. Safe for concurrent use.
@@ -82,7 +86,7 @@ func New(name string) (*Authority, error) {
 		KeyUsage:              x509.KeyUsageCertSign,
 		BasicConstraintsValid: true, IsCA: true,
 	}
-	der, err := sign(template, template, &key.PublicKey, key, authorityLife)
+	der, err := sign(template, template, &key.PublicKey, key, always, forever)
 	if err != nil {
 		return nil, err
 	}
@@ -104,14 +108,13 @@ func (a *Authority) Trust(text []byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// sign makes a certificate good for life from template.
-func sign(template, parent *x509.Certificate, key *ecdsa.PublicKey, by *ecdsa.PrivateKey, life time.Duration) ([]byte, error) {
+// sign makes a certificate from template.
+func sign(template, parent *x509.Certificate, key *ecdsa.PublicKey, by *ecdsa.PrivateKey, from, until time.Time) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return nil, fmt.Errorf("making a serial number: %w", err)
 	}
-	now := time.Now()
-	template.SerialNumber, template.NotBefore, template.NotAfter = serial, now.Add(-early), now.Add(life)
+	template.SerialNumber, template.NotBefore, template.NotAfter = serial, from, until
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key, by)
 	if err != nil {
 		return nil, fmt.Errorf("signing a certificate: %w", err)
@@ -183,5 +186,12 @@ func write(path string, text []byte) error {
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

@@ -24,7 +24,7 @@ func (a *Authority) Client(user string, groups []string, life time.Duration) (ce
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}, a.cert, &private.PublicKey, a.key, life)
+	}, a.cert, &private.PublicKey, a.key, time.Now().Add(-early), time.Now().Add(life))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -56,7 +56,8 @@ func (a *Authority) Serving(names []string, ips []net.IP) *Serving {
 func (s *Serving) Get() (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cert != nil && time.Until(s.cert.Leaf.NotAfter) > servingLife/3 {
+	now := time.Now()
+	if s.cert != nil && s.cert.Leaf.NotAfter.Sub(now) > servingLife/3 && !now.Before(s.cert.Leaf.NotBefore) {
 		return s.cert, nil
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -68,7 +69,7 @@ func (s *Serving) Get() (*tls.Certificate, error) {
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		DNSNames:    s.names, IPAddresses: s.ips,
-	}, s.by.cert, &key.PublicKey, s.by.key, servingLife)
+	}, s.by.cert, &key.PublicKey, s.by.key, now.Add(-early), now.Add(servingLife))
 	if err != nil {
 		return nil, err
 	}

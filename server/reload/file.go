@@ -3,10 +3,13 @@
 package reload
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,16 +19,17 @@ import (
 // maxSize bounds a file: none of these is large.
 const maxSize = 4 << 20
 
-// File is what parse made of a file, anew whenever another file has its name or
-// it was written. One that cannot be read or parsed any more changes nothing but
-// the log: its last good content counts on. Safe for concurrent use.
+// File is what parse made of a file, or of several that belong together, anew
+// whenever another file has such a name or one was written. What cannot be read
+// or parsed any more changes nothing but the log: the last good content counts
+// on. Safe for concurrent use.
 type File[T any] struct {
-	path  string
-	parse func([]byte) (T, error)
+	paths []string
+	parse func([][]byte) (T, error)
 	log   *slog.Logger
 
 	mu    sync.Mutex // guards all following fields
-	mark  mark       // of the file that was looked at last
+	marks []mark     // of the files that were looked at last
 	value T
 }
 
@@ -36,70 +40,80 @@ type mark struct {
 	changed time.Time
 }
 
-// Open reads the file for the first time; what is wrong with it is an error.
-func Open[T any](path string, log *slog.Logger, parse func([]byte) (T, error)) (*File[T], error) {
-	f := &File[T]{path: path, parse: parse, log: log}
+// Open reads the files for the first time; what is wrong with them is an error.
+// parse is given the content of each.
+func Open[T any](log *slog.Logger, parse func([][]byte) (T, error), paths ...string) (*File[T], error) {
+	f := &File[T]{paths: paths, parse: parse, log: log, marks: look(paths)}
 	var err error
-	if f.mark, err = look(path); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
-	}
 	f.value, err = f.read()
 	return f, err
+}
+
+// Single makes a parse for Open of one that takes the content of the only file.
+func Single[T any](parse func([]byte) (T, error)) func([][]byte) (T, error) {
+	return func(files [][]byte) (T, error) { return parse(files[0]) }
 }
 
 // Get is the newest good content.
 func (f *File[T]) Get() T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now, err := look(f.path)
-	if err == nil && now == f.mark {
+	now := look(f.paths)
+	if slices.Equal(now, f.marks) {
 		return f.value
 	}
-	if now == f.mark {
-		return f.value // gone, and said so
-	}
-	f.mark = now
+	f.marks = now
 	value, err := f.read()
 	if err != nil {
-		f.log.Error("its last good content counts on", "file", f.path, "err", err)
+		f.log.Error("the last good content counts on", "err", err)
 		return f.value
 	}
 	f.value = value
-	f.log.Info("read anew", "file", f.path)
+	f.log.Info("read anew", "file", strings.Join(f.paths, ", "))
 	return value
 }
 
-// look is the zero mark where there is no such file.
-func look(path string) (mark, error) {
-	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err != nil {
-		return mark{}, err
+// look has a zero mark for a file that is not there.
+func look(paths []string) []mark {
+	marks := make([]mark, len(paths))
+	for i, path := range paths {
+		var st unix.Stat_t
+		if unix.Stat(path, &st) == nil {
+			marks[i] = mark{st.Ino, st.Size, time.Unix(st.Mtim.Unix())}
+		}
 	}
-	return mark{st.Ino, st.Size, time.Unix(st.Mtim.Unix())}, nil
+	return marks
 }
 
 func (f *File[T]) read() (value T, err error) {
-	file, err := os.OpenFile(f.path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	all := make([][]byte, len(f.paths))
+	for i, path := range f.paths {
+		if all[i], err = readFile(path); err != nil {
+			return value, fmt.Errorf("reading %s: %w", path, err)
+		}
+	}
+	if value, err = f.parse(all); err != nil {
+		return value, fmt.Errorf("reading %s: %w", strings.Join(f.paths, ", "), err)
+	}
+	return value, nil
+}
+
+func readFile(path string) ([]byte, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return value, fmt.Errorf("reading %s: %w", f.path, err)
+		return nil, errors.Unwrap(err) // the path is told by the caller
 	}
 	defer file.Close()
 	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("it is no regular file")
-	}
-	if err != nil {
-		return value, fmt.Errorf("reading %s: %w", f.path, err)
-	}
-	text, err := io.ReadAll(io.LimitReader(file, maxSize+1))
 	switch {
 	case err != nil:
-		return value, fmt.Errorf("reading %s: %w", f.path, err)
-	case len(text) > maxSize:
-		return value, fmt.Errorf("reading %s: it has more than %d MiB", f.path, maxSize>>20)
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is no regular file")
 	}
-	if value, err = f.parse(text); err != nil {
-		return value, fmt.Errorf("reading %s: %w", f.path, err)
+	text, err := io.ReadAll(io.LimitReader(file, maxSize+1))
+	if err == nil && len(text) > maxSize {
+		err = fmt.Errorf("it has more than %d MiB", maxSize>>20)
 	}
-	return value, nil
+	return text, err
 }

@@ -21,7 +21,7 @@ func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, nil))
-	if _, err := Open(path, log, parse); err == nil || !strings.Contains(err.Error(), path) {
+	if _, err := Open(log, Single(parse), path); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("of a missing file: %v", err)
 	}
 	write := func(text string) {
@@ -34,7 +34,7 @@ func TestFile(t *testing.T) {
 		}
 	}
 	write("one")
-	f, err := Open(path, log, parse)
+	f, err := Open(log, Single(parse), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,43 @@ func TestFile(t *testing.T) {
 }
 
 func TestFileOfADirectory(t *testing.T) {
-	if _, err := Open(t.TempDir(), slog.Default(), parse); err == nil || !strings.Contains(err.Error(), "no regular file") {
+	if _, err := Open(slog.Default(), Single(parse), t.TempDir()); err == nil || !strings.Contains(err.Error(), "no regular file") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestFiles: those that belong together are read again when either is written,
+// whichever comes first.
+func TestFiles(t *testing.T) {
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(a, "1")
+	write(b, "1")
+	f, err := Open(slog.New(slog.DiscardHandler), func(files [][]byte) (string, error) {
+		if !bytes.Equal(files[0], files[1]) {
+			return "", errors.New("no pair")
+		}
+		return string(files[0]), nil
+	}, a, b)
+	if err != nil || f.Get() != "1" {
+		t.Fatal(err)
+	}
+	for i, first := range []string{a, b} {
+		want := strings.Repeat("2", i+2)
+		write(first, want)
+		if got := f.Get(); got == want {
+			t.Errorf("half a pair became %q", got)
+		}
+		write(a, want)
+		write(b, want)
+		if got := f.Get(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -123,15 +124,19 @@ func read(t testing.TB, conn *websocket.Conn, channel byte, want string) string 
 	return got.String()
 }
 
-// freePort is one that nobody listens on now.
+// freePort is one that nobody listens on now, and that the kernel gives to no
+// connection: it takes those from 32768 on.
 func freePort(t testing.TB) int {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		port := 20000 + rand.IntN(10000)
+		if ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			ln.Close()
+			return port
+		}
 	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port
+	t.Fatal("there is no free port")
+	return 0
 }
 
 // TestKubeletAPI: pods, logs, exec, attach, port-forward and run, as an

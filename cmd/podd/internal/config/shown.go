@@ -26,6 +26,9 @@ func shown(f *Flags, user *kubelet.KubeletConfiguration, m *merged) (Shown, erro
 		}
 		k.StaticPodURLHeader = header
 	}
+	if k.StaticPodURL != "" { // may hold a password
+		k.StaticPodURL = masked
+	}
 	text, err := json.Marshal(k)
 	return Shown{text, f.given()}, err
 }

@@ -15,6 +15,7 @@ func TestShown(t *testing.T) {
 	file := write(t, dir, "k.yaml", `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 maxPods: 7
+staticPodURL: https://u:s3cret@h/x
 syncFrequency: 0s
 staticPodURLHeader: {Authorization: [Bearer s3cret]}
 `)
