@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"syscall"
 	"time"
 
@@ -17,10 +16,8 @@ import (
 )
 
 const (
-	// answerLimit bounds what a plugin may write, complaintLimit what is kept of
-	// its standard error.
-	answerLimit    = 1 << 20
-	complaintLimit = 4 << 10
+	// answerLimit bounds what a plugin may write.
+	answerLimit = 1 << 20
 	// afterEnd is how long what a plugin left behind may hold its output open.
 	afterEnd = 2 * time.Second
 )
@@ -38,9 +35,10 @@ func (p *plugin) run(ctx context.Context, repository string) (*wire.CredentialPr
 	}
 	limited, cancel := context.WithTimeout(ctx, p.patience)
 	defer cancel()
-	out, complaint := &capped{limit: answerLimit, over: cancel}, &tail{limit: complaintLimit}
+	out := &capped{limit: answerLimit, over: cancel}
 	cmd := exec.CommandContext(limited, p.path, p.Args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(append(request, '\n')), out, complaint
+	// Nobody sees its standard error: what it says there may be its answer.
+	cmd.Stdin, cmd.Stdout = bytes.NewReader(append(request, '\n')), out
 	cmd.Env = os.Environ()
 	for _, v := range p.Env {
 		cmd.Env = append(cmd.Env, v.Name+"="+v.Value)
@@ -55,9 +53,9 @@ func (p *plugin) run(ctx context.Context, repository string) (*wire.CredentialPr
 	case out.exceeded:
 		return nil, fmt.Errorf("%s wrote more than 1 MiB", p.path)
 	case limited.Err() != nil:
-		return nil, fmt.Errorf("%s was not done after %s%s", p.path, p.patience, complaint)
+		return nil, fmt.Errorf("%s was not done after %s", p.path, p.patience)
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
-		return nil, fmt.Errorf("%s: %w%s", p.path, withoutPath(err), complaint)
+		return nil, fmt.Errorf("%s: %w; run it by hand to see why", p.path, withoutPath(err))
 	}
 	answer, err := decode(out.text, p.APIVersion)
 	if err != nil {
@@ -90,29 +88,4 @@ func (c *capped) Write(p []byte) (int, error) {
 	}
 	c.text = append(c.text, p...)
 	return len(p), nil
-}
-
-// tail holds the end of what is written.
-type tail struct {
-	text  []byte
-	limit int
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.text = append(t.text, p...)
-	t.text = t.text[max(0, len(t.text)-t.limit):]
-	return len(p), nil
-}
-
-// lineLimit is what of a line is shown.
-const lineLimit = 300
-
-// String is the last line, to stand behind an error; "" when there is none.
-func (t *tail) String() string {
-	text := strings.TrimSpace(string(t.text))
-	text = text[strings.LastIndexByte(text, '\n')+1:]
-	if text == "" {
-		return ""
-	}
-	return fmt.Sprintf(": %q", text[:min(len(text), lineLimit)])
 }
