@@ -26,6 +26,7 @@ func (f *facts) stop(d *Decision, inc *runtime.Incarnation, why string) {
 	}
 	// A start under way may still make a container; it must end first.
 	if f.startsInFlight() {
+		f.keepHooks(d)
 		return
 	}
 	f.stopMembers(d, inc, term{since: s.Since, grace: s.Grace, why: why})

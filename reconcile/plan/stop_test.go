@@ -85,6 +85,11 @@ func TestStopWaitsForStarts(t *testing.T) {
 	if d := Next(in); len(d.Actions) > 0 || d.Stopping == nil {
 		t.Errorf("want nothing but to remember\n%s", d)
 	}
+	hook := PreStop{Container: "b", ID: "c", Grace: time.Second}
+	in.InFlight[hook.Subject()] = hook
+	if d := Next(in); len(d.Actions) != 1 || d.Actions[0] != Action(hook) {
+		t.Errorf("a hook under way would be made twice\n%s", d)
+	}
 }
 
 // TestStopKeepsItsReason: what is being stopped was given a reason; another
