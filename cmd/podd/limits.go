@@ -139,7 +139,11 @@ func (k *limitKeeper) measure(ctx context.Context, p *manifest.Pod, storage bool
 		}
 	}
 	told := false
-	used.Layers, told, err = k.layers.WritableLayers(ctx, k.node.Instance, p.UID)
+	// One runtime that does not answer holds up the other pods' limits no longer
+	// than a round takes.
+	limited, cancel := context.WithTimeout(ctx, limitsEvery)
+	defer cancel()
+	used.Layers, told, err = k.layers.WritableLayers(limited, k.node.Instance, p.UID)
 	if errors.Is(err, runtime.ErrUnimplemented) {
 		err = nil
 	}

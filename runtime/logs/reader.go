@@ -64,7 +64,7 @@ func (r *reader) run(ctx context.Context) error {
 				return err
 			}
 		}
-		finishing, err := r.await(ctx, !over.IsZero())
+		finishing, err := r.await(ctx, over)
 		if err != nil {
 			return err
 		}
@@ -75,10 +75,10 @@ func (r *reader) run(ctx context.Context) error {
 }
 
 // await waits for a change or, once the container is over, a moment.
-func (r *reader) await(ctx context.Context, over bool) (finishing bool, err error) {
-	if over {
+func (r *reader) await(ctx context.Context, over time.Time) (finishing bool, err error) {
+	if !over.IsZero() {
 		r.look = true
-		return true, pause(ctx)
+		return true, pause(ctx, time.Since(over))
 	}
 	finishing, r.look, err = r.wake.wait(ctx, r.dir, r.o.Done)
 	return finishing, err

@@ -19,6 +19,8 @@ const (
 	// closing is how often to ask whether a log that has come to its end is
 	// closed: no event tells of that for sure.
 	closing = 10 * time.Millisecond
+	// seldom is how often at last, when something holds it open.
+	seldom = 500 * time.Millisecond
 )
 
 // wake tells when a container's log directory may have changed. An event says
@@ -62,9 +64,9 @@ func (w *wake) wait(ctx context.Context, dir *beneath.Dir, done <-chan struct{})
 	}
 }
 
-// pause waits a moment.
-func pause(ctx context.Context) error {
-	timer := time.NewTimer(closing)
+// pause waits a moment, the longer the log's end has been waited for.
+func pause(ctx context.Context, waited time.Duration) error {
+	timer := time.NewTimer(min(max(waited/4, closing), seldom))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
