@@ -33,6 +33,9 @@ func (r *Router) Restart(ctx context.Context, key types.NamespacedName, containe
 		if e == nil || e.order.desired == nil {
 			return fmt.Errorf("restarting %s: there is no such pod", key)
 		}
+		if e.report != nil && e.rests() {
+			return fmt.Errorf("restarting %s: it has run to its end; an edit of its manifest runs it anew", r.short(key))
+		}
 		o := e.order
 		o.seen, o.pod, o.restart, o.evict = false, nil, []string{container}, nil
 		r.post(e, o)

@@ -77,9 +77,17 @@ func (a *API) Handler() http.Handler {
 	mux.HandleFunc("GET /flagz", a.flagz)
 	mux.HandleFunc("GET /statusz", a.statusz)
 	mux.HandleFunc("POST /checkpoint/{namespace}/{pod}/{container}", a.checkpoint)
+	for _, path := range []string{"/metrics", "/metrics/", "/stats/"} {
+		mux.HandleFunc("GET "+path, unserved)
+	}
 	a.debugging(mux)
 	a.inside(mux)
 	return mux
+}
+
+// unserved says so of what a kubelet has.
+func unserved(w http.ResponseWriter, r *http.Request) {
+	http.Error(w, "podd does not serve "+r.URL.Path+" yet", http.StatusNotFound)
 }
 
 // debugging has what enableDebuggingHandlers governs.

@@ -68,7 +68,7 @@ type Flags struct {
 	ClusterDomain *string  `group:"DNS" field:"clusterDomain" placeholder:"DOMAIN" help:"Domain that pods search."`
 	ResolvConf    *string  `group:"DNS" field:"resolvConf" placeholder:"FILE" help:"What the pods' DNS is made from (/etc/resolv.conf)."`
 
-	Port                    *int32   `group:"Kubelet API" field:"port" placeholder:"10250" help:"Port of the kubelet's API."`
+	Port                    *int32   `group:"Kubelet API" field:"port" placeholder:"10250" help:"Port of the kubelet's API; 0 is off."`
 	Address                 *string  `group:"Kubelet API" field:"address" placeholder:"IP" help:"Address of the kubelet's API and of /pods; 127.0.0.1 unless clients have credentials of their own."`
 	EnableServer            *bool    `group:"Kubelet API" field:"enableServer" help:"Serve it; --enable-server=false does not."`
 	TLSCertFile             *string  `group:"Kubelet API" name:"tls-cert-file" field:"tlsCertFile" placeholder:"FILE" help:"Certificate to show; podd's own when not given."`

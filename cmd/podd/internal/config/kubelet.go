@@ -2,6 +2,7 @@ package config
 
 import (
 	"crypto/tls"
+	"net"
 	"slices"
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
@@ -54,7 +55,8 @@ func (r *resolving) kubelet() KubeletAPI {
 			a.Ciphers = append(a.Ciphers, id)
 		}
 	}
-	if orNil(k.EnableServer, d.EnableServer) {
+	off := f.Port != nil && *f.Port == 0 // in a file 0 is the default
+	if orNil(k.EnableServer, d.EnableServer) && !off {
 		a.Listen = listen(orZero(k.Address, a.address()), orZero(k.Port, d.Port))
 	}
 	r.authorization(&a)
@@ -79,6 +81,18 @@ func (r *resolving) authorization(a *KubeletAPI) {
 	}
 	if a.Listen != "" && a.Anonymous && a.AlwaysAllow {
 		r.add(manifest.Warning, "", "anonymous authentication and authorization mode AlwaysAllow: who reaches %s runs commands in every pod", a.Listen)
+	}
+}
+
+// noCluster is what a node without a cluster does of what a kubelet does with it.
+func (a *KubeletAPI) noCluster(k *kubelet.KubeletConfiguration) {
+	k.EnableServer, k.RegisterNode = new(a.Listen != ""), new(false)
+	k.Authentication.Webhook.Enabled = new(false)
+	if !a.AlwaysAllow {
+		k.Authorization.Mode = ""
+	}
+	if host, _, err := net.SplitHostPort(a.Listen); err == nil {
+		k.Address = host
 	}
 }
 

@@ -52,7 +52,7 @@ func Load(flags Flags, m Machine) (Config, []Warning, error) {
 
 	r := &resolving{flags: &flags, machine: m, k: user}
 	cfg := r.config()
-	if cfg.Shown, err = shown(&flags, user, sum); err != nil {
+	if cfg.Shown, err = shown(&flags, user, sum, &cfg.API); err != nil {
 		return Config{}, nil, errors.Join(readErr, err)
 	}
 	problems = append(problems, r.problems...)

@@ -12,7 +12,7 @@ import (
 // masked stands for what is secret.
 const masked = "<masked>"
 
-func shown(f *Flags, user *kubelet.KubeletConfiguration, m *merged) (Shown, error) {
+func shown(f *Flags, user *kubelet.KubeletConfiguration, m *merged, a *KubeletAPI) (Shown, error) {
 	k := defaults()
 	leaves(reflect.ValueOf(user).Elem(), reflect.ValueOf(k).Elem(), "", func(path string, v, def reflect.Value) {
 		if m.set(path) && !v.IsZero() {
@@ -29,6 +29,7 @@ func shown(f *Flags, user *kubelet.KubeletConfiguration, m *merged) (Shown, erro
 	if k.StaticPodURL != "" { // may hold a password
 		k.StaticPodURL = masked
 	}
+	a.noCluster(k)
 	text, err := json.Marshal(k)
 	return Shown{text, f.given()}, err
 }
