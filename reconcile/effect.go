@@ -56,7 +56,7 @@ type Disk interface {
 	// BindSubPaths opens what of the volumes, whose host paths are given, a
 	// container mounts only a part of, and returns where that is mounted for it,
 	// by the number of the volumeMount. Links in a volume lead nowhere else.
-	BindSubPaths(pod *manifest.Pod, container string, volumes map[string]string, subs []render.SubPath) (map[int]string, error)
+	BindSubPaths(ctx context.Context, pod *manifest.Pod, container string, volumes map[string]string, subs []render.SubPath) (map[int]string, error)
 	// WriteFile puts a file into the pod's directory and returns its path.
 	WriteFile(uid types.UID, name, text string) (path string, err error)
 	// MakeMessage makes the empty file that a start of a container may leave a

@@ -120,7 +120,7 @@ func (e *Effects) containerInput(ctx context.Context, s scene, a plan.StartConta
 	if err != nil {
 		return nil, in, err
 	}
-	if in.SubPaths, err = e.Disk.BindSubPaths(s.desired, a.Container, volumes, subs); err != nil {
+	if in.SubPaths, err = e.Disk.BindSubPaths(ctx, s.desired, a.Container, volumes, subs); err != nil {
 		return nil, in, err
 	}
 	config, err := render.Sandbox(render.SandboxInput{Pod: s.desired, Node: *s.node, Attempt: sandbox.Attempt, UserIDs: in.UserIDs})

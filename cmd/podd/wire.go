@@ -121,7 +121,7 @@ func newEffects(cfg *config.Config, root string, client *cri.Client, node render
 			Parallel:  cfg.ParallelPulls, QPS: cfg.PullQPS, Burst: cfg.PullBurst,
 			UsePresent: cfg.PullOffline == config.PullUsePresent,
 		}),
-		Disk: volume.Dir{Root: podsDir(root), Memory: node.Capacity.Memory, Claims: claimsDir(cfg)},
+		Disk: volume.Dir{Root: podsDir(root), Memory: node.Capacity.Memory, Claims: claimsDir(cfg), Attempts: &volume.Attempts{}},
 		Leftovers: collect.Leftovers{
 			Logs:       collect.Logs{Dir: cfg.PodLogsDir, Links: filepath.Join(filepath.Dir(cfg.PodLogsDir), "containers")},
 			CgroupRoot: cfg.CgroupRoot,

@@ -18,8 +18,9 @@
 // (package runtime/beneath).
 //
 // What is mounted from a server hangs whoever looks at it once that is silent:
-// nothing here opens such a volume but for a subPath, and that for a time only.
-// mount.nfs and umount do the rest, and are given up (see NFS). k8s.io/mount-utils
+// nothing here opens such a volume but for a subPath, and that for a time only
+// and one at a time (see Attempts). mount.nfs and umount do the rest, and are given
+// up (see NFS). k8s.io/mount-utils
 // runs the same programs, and has no way to end them.
 //
 // A new kind of volume is a file with a type that implements kind, and a line
@@ -54,6 +55,9 @@ type Dir struct {
 	// NFS is how volumes of servers are mounted; the zero value is right but for
 	// tests.
 	NFS NFS
+	// Attempts are those under way at volumes whose servers are silent, of all
+	// copies of a Dir; nil remembers none.
+	Attempts *Attempts
 }
 
 const (

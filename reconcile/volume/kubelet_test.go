@@ -57,7 +57,7 @@ func prepareAll(t *testing.T, p *manifest.Pod, s *manifest.Supply, on recording.
 		c := &p.Spec.Spec.Containers[i]
 		subs, err := render.SubPaths(render.ContainerInput{Pod: p, Container: c, Node: node, Supply: s, Volumes: paths})
 		must(t, err)
-		_, err = d.BindSubPaths(p, c.Name, paths, subs)
+		_, err = d.BindSubPaths(t.Context(), p, c.Name, paths, subs)
 		must(t, err)
 	}
 	return paths

@@ -64,15 +64,21 @@ func (m mount) ours() (at string, ok bool) {
 	case len(parts) == 4 && parts[1] == volumesDir && slices.Contains(memoryPlugins, parts[2]):
 		return at, m.whole && (m.fs == "tmpfs" || m.fs == "hugetlbfs" && parts[2] == emptyDirPlugin)
 	case len(parts) == 4 && parts[1] == volumesDir && parts[2] == nfsPlugin:
-		return at, m.remote()
+		return at, m.nfs()
 	case len(parts) == 5 && parts[1] == subPathsDir:
 		return at, true
 	}
 	return "", false
 }
 
-// remote says that a server may keep whoever looks at it waiting.
-func (m mount) remote() bool { return m.fs == "nfs" || m.fs == "nfs4" }
+func (m mount) nfs() bool { return m.fs == "nfs" || m.fs == "nfs4" }
+
+// remote says that a server, or a program of this machine that stands for one,
+// may keep whoever looks at it waiting.
+func (m mount) remote() bool {
+	kind, _, _ := strings.Cut(m.fs, ".") // fuse.sshfs
+	return m.nfs() || slices.Contains([]string{"fuse", "cifs", "smb3", "ceph", "9p"}, kind)
+}
 
 // memoryPlugins are the directories in which podd mounts memory.
 var memoryPlugins = []string{emptyDirPlugin, secret.plugin, downwardAPI.plugin, projected.plugin}

@@ -167,7 +167,7 @@ func (p *place) isRemote(name string) (bool, error) {
 		if m.rel != at {
 			continue
 		}
-		if !m.remote() { // the first is on top
+		if !m.nfs() { // the first is on top
 			return false, fmt.Errorf("%s is mounted where a volume of nfs belongs; umount %s", m.what, m.path)
 		}
 		return true, nil

@@ -11,8 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
-
-	"podd/runtime/beneath"
 )
 
 func served(name, server, path string, readOnly bool) v1.Volume {
@@ -158,19 +156,15 @@ func TestUnmountByProgram(t *testing.T) {
 			must(t, unix.Mount("tmpfs", at, "tmpfs", 0, ""))
 			mounts, err := d.mountsBelow(uid)
 			must(t, err)
-			pods, err := beneath.Open(d.Root)
-			must(t, err)
-			defer pods.Close()
 			if tt.inUse {
 				user, err := os.Open(at)
 				must(t, err)
 				defer user.Close()
 			}
-			n := NFS{}
 			if tt.script != "" {
-				n = NFS{Unmount: script(t, tt.script), Patience: time.Second}
+				d.NFS = NFS{Unmount: script(t, tt.script), Patience: time.Second}
 			}
-			err = n.unmountAt(t.Context(), pods, filepath.Join(uid, "volumes", nfsPlugin, "data"), mounts[0])
+			err = d.unmountRemote(t.Context(), mounts[0])
 			if left := mountCount(t, d.Root); (err == nil) != tt.goes || (left == 0) != tt.goes || err != nil && !stays(err) {
 				t.Errorf("%v, and %d mounts are left", err, left)
 			}

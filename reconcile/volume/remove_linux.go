@@ -82,7 +82,7 @@ func (d Dir) clear(ctx context.Context, uid types.UID, remove func(pods *beneath
 		return err
 	}
 	defer pods.Close()
-	err = d.unmount(ctx, pods, uid)
+	err = d.unmount(ctx, uid)
 	if err == nil {
 		err = remove(pods)
 	}
@@ -101,23 +101,23 @@ func (d Dir) clear(ctx context.Context, uid types.UID, remove func(pods *beneath
 // unmount takes away podd's own mounts below a pod's directory. A volume of this
 // machine never lazily: a detached tmpfs lives on, unseen, for as long as anything
 // uses it.
-func (d Dir) unmount(ctx context.Context, pods *beneath.Dir, uid types.UID) error {
+func (d Dir) unmount(ctx context.Context, uid types.UID) error {
 	mounts, err := d.mountsBelow(string(uid))
 	if err != nil || len(mounts) == 0 {
 		return err
 	}
 	covered := "" // a mount point whose topmost mount stays
 	for _, m := range mounts {
-		at, ok := m.ours()
+		_, ok := m.ours()
 		if !ok || m.rel == covered {
 			covered = m.rel
 			continue
 		}
-		take := unmountAt
+		take := d.unmountLocal
 		if m.remote() {
-			take = func(pods *beneath.Dir, at string) error { return d.NFS.unmountAt(ctx, pods, at, m) }
+			take = d.unmountRemote
 		}
-		if err := take(pods, filepath.Join(string(uid), at)); err != nil {
+		if err := take(ctx, m); err != nil {
 			covered = m.rel
 			if !stays(err) {
 				return fmt.Errorf("unmounting %s: %w", m.path, err)
@@ -157,16 +157,14 @@ func leftError(uid types.UID, left []mount) error {
 	return e
 }
 
-// unmountAt names the mount point by the descriptor of its parent, so that no
-// link can lead elsewhere; a descriptor of itself would keep it busy.
-func unmountAt(pods *beneath.Dir, at string) error {
-	parent, err := pods.SubSameMount(filepath.Dir(at))
+func (d Dir) unmountLocal(_ context.Context, m mount) error {
+	parent, err := d.parentOf(m)
 	if err != nil {
 		return err
 	}
 	defer parent.Close()
-	if strings.Contains(at, "/"+subPathsDir+"/") {
-		return detach(parent, filepath.Base(at))
+	if strings.Contains(m.rel, "/"+subPathsDir+"/") {
+		return detach(parent, filepath.Base(m.rel))
 	}
-	return unix.Unmount(fmt.Sprintf("/proc/self/fd/%d/%s", parent.Fd(), filepath.Base(at)), unix.UMOUNT_NOFOLLOW)
+	return unix.Unmount(fmt.Sprintf("/proc/self/fd/%d/%s", parent.Fd(), filepath.Base(m.rel)), unix.UMOUNT_NOFOLLOW)
 }

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -106,23 +107,18 @@ func deepest(vol *beneath.Dir, steps []string) (*beneath.Dir, []string, error) {
 	}
 }
 
-// stage has source mounted at a name in a directory that no container sees.
-// What was mounted there for an earlier container goes, unless it is the same.
-func stage(dir *beneath.Dir, name string, source *os.File) error {
+// stage has source mounted at a place below Root that no container sees, whose
+// directory is dir. What was mounted there for an earlier container goes, unless
+// it is the same.
+func (d Dir) stage(ctx context.Context, dir *beneath.Dir, at string, source *os.File) error {
 	want, err := source.Stat()
 	if err != nil {
 		return err
 	}
-	if there, err := dir.Follow(name); err == nil {
-		have, err := there.Stat()
-		there.Close()
-		if err == nil && os.SameFile(want, have) {
-			return nil
-		}
-		if err := clearStage(dir, name); err != nil {
-			return err
-		}
+	if is, err := d.staged(ctx, dir, at, want); is || err != nil {
+		return err
 	}
+	name := filepath.Base(at)
 	if want.IsDir() {
 		_, err = dir.Mkdir(name, dirMode, -1)
 	} else {
@@ -139,6 +135,9 @@ func stage(dir *beneath.Dir, name string, source *os.File) error {
 		return err
 	}
 	defer target.Close()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if err := unix.Mount(held(source), held(target), "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("mounting it for the container: %w", err)
 	}

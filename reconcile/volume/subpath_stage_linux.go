@@ -8,9 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
 	"podd/reconcile/render"
@@ -24,76 +24,104 @@ const subPathsDir = "volume-subpaths"
 // place of its own, and gives these by the number of the volumeMount. volumes has
 // the host paths of the whole ones. They stay until Release or Remove; called
 // again, for the next start of the container, it brings them to what the paths
-// lead to then. Not to be called twice at a time for one container.
-func (d Dir) BindSubPaths(pod *manifest.Pod, container string, volumes map[string]string, subs []render.SubPath) (map[int]string, error) {
+// lead to then. A volume whose server is silent is given up, and while that
+// attempt is out there is no other at its host path. Not to be called twice at a
+// time for one container.
+func (d Dir) BindSubPaths(ctx context.Context, pod *manifest.Pod, container string, volumes map[string]string, subs []render.SubPath) (map[int]string, error) {
 	if len(subs) == 0 {
 		return nil, nil
 	}
 	if err := checkUID(pod.UID); err != nil {
 		return nil, err
 	}
-	dir, err := d.make(pod.UID)
-	if err != nil {
-		return nil, fmt.Errorf("preparing the directory of pod %s: %w", pod.Key, err)
-	}
-	defer dir.Close()
 	paths := map[int]string{}
 	for _, s := range subs {
-		at := filepath.Join(subPathsDir, s.Volume, container)
-		if err := d.bindSubPath(dir, at, volumes[s.Volume], s); err != nil {
+		at := filepath.Join(string(pod.UID), subPathsDir, s.Volume, container, strconv.Itoa(s.Mount))
+		if err := d.bindSubPath(ctx, pod.UID, at, volumes[s.Volume], s); err != nil {
 			// The path is a variable's value, perhaps.
 			return nil, fmt.Errorf("preparing subPath %q of volume %q for container %s of pod %s: %w", s.Text, s.Volume, container, pod.Key, bare(err))
 		}
-		paths[s.Mount] = filepath.Join(d.Root, string(pod.UID), at, strconv.Itoa(s.Mount))
+		paths[s.Mount] = filepath.Join(d.Root, at)
 	}
 	return paths, nil
 }
 
-func (d Dir) bindSubPath(pod *beneath.Dir, at, host string, s render.SubPath) error {
-	source, err := d.openInTime(host, s)
-	if err != nil {
-		return err
-	}
-	defer source.Close()
-	for _, dir := range []string{subPathsDir, filepath.Dir(at), at} {
-		if _, err := pod.Mkdir(dir, dirMode, -1); err != nil {
+func (d Dir) bindSubPath(ctx context.Context, uid types.UID, at, host string, s render.SubPath) error {
+	err := d.Attempts.do(ctx, d.NFS.patience(), "opening "+host, func(ctx context.Context) error {
+		source, err := openSubPath(host, s)
+		if err != nil {
 			return err
 		}
+		defer source.Close()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		stages, err := d.stages(uid, filepath.Dir(at))
+		if err != nil {
+			return err
+		}
+		defer stages.Close()
+		return d.stage(ctx, stages, at, source)
+	})
+	switch {
+	case errors.Is(err, errSilent):
+		return fmt.Errorf("the volume did not answer within %s; see to its server", d.NFS.patience())
+	case errors.Is(err, errStill):
+		return fmt.Errorf("still waiting for the server of %s, which did not answer an earlier start; see to it", host)
 	}
-	stages, err := pod.SubSameMount(at)
-	if err != nil {
-		return err
-	}
-	defer stages.Close()
-	return stage(stages, strconv.Itoa(s.Mount), source)
+	return err
 }
 
-// openInTime gives up on a volume whose server is silent; what is opened after
-// that is closed.
-func (d Dir) openInTime(host string, s render.SubPath) (*os.File, error) {
-	type result struct {
-		file *os.File
-		err  error
+// stages makes the directory, below Root, in which the parts of a volume are
+// mounted for a container.
+func (d Dir) stages(uid types.UID, at string) (*beneath.Dir, error) {
+	pod, err := d.make(uid)
+	if err != nil {
+		return nil, err
 	}
-	results := make(chan result)
-	given := make(chan struct{})
-	defer close(given)
-	go func() {
-		f, err := openSubPath(host, s)
-		select {
-		case results <- result{f, err}:
-		case <-given:
-			if err == nil {
-				f.Close()
+	defer pod.Close()
+	in, err := filepath.Rel(string(uid), at)
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range []string{subPathsDir, filepath.Dir(in), in} {
+		if _, err := pod.Mkdir(dir, dirMode, -1); err != nil {
+			return nil, err
+		}
+	}
+	return pod.SubSameMount(in)
+}
+
+// staged says whether what is wanted is mounted at a name already; all else that
+// is there goes. What is mounted from a server is never looked at: it may have
+// been mounted for an earlier container, from one that is silent now.
+func (d Dir) staged(ctx context.Context, dir *beneath.Dir, at string, want fs.FileInfo) (bool, error) {
+	mounts, err := d.mountsBelow(at)
+	if err != nil {
+		return false, err
+	}
+	name, remote := filepath.Base(at), false
+	for _, m := range mounts {
+		if m.rel == at && m.remote() {
+			remote = true
+			if err := d.unmountRemote(ctx, m); err != nil {
+				return false, err
 			}
 		}
-	}()
-	select {
-	case r := <-results:
-		return r.file, r.err
-	case <-time.After(d.NFS.patience()):
-		return nil, fmt.Errorf("the volume did not answer within %s; see to its server", d.NFS.patience())
 	}
+	if remote {
+		return false, clearStage(dir, name)
+	}
+	there, err := dir.Follow(name)
+	if err != nil {
+		return false, nil // what keeps it from being made says so then
+	}
+	have, err := there.Stat()
+	there.Close()
+	if err == nil && os.SameFile(want, have) {
+		return true, nil
+	}
+	return false, clearStage(dir, name)
 }
 
 func clearStage(dir *beneath.Dir, name string) error {

@@ -23,7 +23,7 @@ func boundAt(t *testing.T, d Dir, pod *manifest.Pod, s render.SubPath) (string, 
 	t.Helper()
 	volumes, err := d.Prepare(t.Context(), pod, nil)
 	must(t, err)
-	paths, err := d.BindSubPaths(pod, "main", volumes, []render.SubPath{s})
+	paths, err := d.BindSubPaths(t.Context(), pod, "main", volumes, []render.SubPath{s})
 	return paths[s.Mount], err
 }
 
@@ -147,7 +147,7 @@ func TestSubPathErrors(t *testing.T) {
 		if strings.HasPrefix(want, "not be") {
 			pod.UID = "../x"
 		}
-		_, err := d.BindSubPaths(pod, "main", map[string]string{"data": test.path}, []render.SubPath{test.sub})
+		_, err := d.BindSubPaths(t.Context(), pod, "main", map[string]string{"data": test.path}, []render.SubPath{test.sub})
 		if err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("want %s: %v", want, err)
 		} else if !strings.Contains(err.Error(), want) && !strings.HasPrefix(want, "not be") {
@@ -198,26 +198,45 @@ func TestSubPathAgainstSwappedLinks(t *testing.T) {
 }
 
 // TestSubPathCopiesNoUnmount: what is mounted in the volume is seen in the part
-// of it, too; ending that ends it nowhere else.
+// of it, too; ending that ends it nowhere else, however podd ends it.
 func TestSubPathCopiesNoUnmount(t *testing.T) {
-	d := newDir(t)
-	top := t.TempDir()
-	must(t, unix.Mount("tmpfs", top, "tmpfs", 0, ""))
-	t.Cleanup(func() { unix.Unmount(top, unix.MNT_DETACH) })
-	must(t, unix.Mount("", top, "", unix.MS_SHARED, ""))
-	must(t, os.MkdirAll(filepath.Join(top, "a", "sub"), 0o755))
-	pod := podOf(host("data", top, v1.HostPathDirectory))
-	at, err := boundAt(t, d, pod, part("data", "a"))
-	must(t, err)
-	must(t, unix.Mount("tmpfs", filepath.Join(top, "a", "sub"), "tmpfs", 0, ""))
-	if n := mountCount(t, at); n != 2 {
-		t.Fatalf("%d mounts; the part has none of what was mounted later", n)
+	remote := func(d Dir) error {
+		mounts, err := d.mountsBelow(uid)
+		if err != nil {
+			return err
+		}
+		return d.unmountRemote(t.Context(), mounts[len(mounts)-1])
 	}
-	must(t, d.Remove(t.Context(), uid))
-	if n := mountCount(t, d.Root); n > 0 {
-		t.Errorf("%d mounts are left", n)
-	}
-	if n := mountCount(t, filepath.Join(top, "a")); n != 1 {
-		t.Errorf("the volume has %d mounts, want its own", n)
+	for name, end := range map[string]func(Dir) error{
+		"of this machine": func(d Dir) error { return d.Remove(t.Context(), uid) },
+		"of a server":     remote,
+		"of a server, without umount": func(d Dir) error {
+			defer func(dirs []string) { sbin = dirs }(sbin)
+			sbin = nil
+			return remote(d)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDir(t)
+			top := t.TempDir()
+			must(t, unix.Mount("tmpfs", top, "tmpfs", 0, ""))
+			t.Cleanup(func() { unix.Unmount(top, unix.MNT_DETACH) })
+			must(t, unix.Mount("", top, "", unix.MS_SHARED, ""))
+			must(t, os.MkdirAll(filepath.Join(top, "a", "sub"), 0o755))
+			pod := podOf(host("data", top, v1.HostPathDirectory))
+			at, err := boundAt(t, d, pod, part("data", "a"))
+			must(t, err)
+			must(t, unix.Mount("tmpfs", filepath.Join(top, "a", "sub"), "tmpfs", 0, ""))
+			if n := mountCount(t, at); n != 2 {
+				t.Fatalf("%d mounts; the part has none of what was mounted later", n)
+			}
+			must(t, end(d))
+			if n := mountCount(t, d.Root); n > 0 {
+				t.Errorf("%d mounts are left", n)
+			}
+			if n := mountCount(t, filepath.Join(top, "a")); n != 1 {
+				t.Errorf("the volume has %d mounts, want its own", n)
+			}
+		})
 	}
 }
