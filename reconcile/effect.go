@@ -64,8 +64,9 @@ type Disk interface {
 	// fs.ErrNotExist when there is none.
 	MakeMessage(uid types.UID, container string, attempt uint32) (path string, err error)
 	Message(uid types.UID, container string, attempt uint32) (string, error)
-	// Check makes nothing and tells what would keep Prepare from succeeding.
-	Check(ctx context.Context, pod *manifest.Pod, of render.Volumes) error
+	// Check makes nothing and tells what would keep Prepare from succeeding once
+	// the pods of ended, earlier versions of this one, have ended.
+	Check(ctx context.Context, pod *manifest.Pod, of render.Volumes, ended []types.UID) error
 	// Release removes the volumes and keeps the directory.
 	Release(ctx context.Context, uid types.UID) error
 	// Remove removes the directory with all that is in it.
@@ -135,6 +136,20 @@ func (s scene) version(a plan.CheckVolumes) *manifest.Pod {
 		return p
 	}
 	return s.desired
+}
+
+// before are the pods of earlier versions, which end before p starts.
+func (s scene) before(p *manifest.Pod) []types.UID {
+	var ended []types.UID
+	for _, earlier := range []*manifest.Pod{s.desired, s.leaving} {
+		if earlier != nil && earlier != p {
+			ended = append(ended, earlier.UID)
+		}
+	}
+	for i := range s.observed {
+		ended = append(ended, s.observed[i].UID)
+	}
+	return ended
 }
 
 // versionOf is what a container was made from; nil when that is not known.

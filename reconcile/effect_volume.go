@@ -20,7 +20,7 @@ func (e *Effects) checkVolumes(ctx context.Context, s scene, p *manifest.Pod) er
 	if _, err := e.volumeImages(ctx, s, p, false); err != nil {
 		return err
 	}
-	if err := e.Disk.Check(ctx, p, s.volumes(p)); err != nil {
+	if err := e.Disk.Check(ctx, p, s.volumes(p), s.before(p)); err != nil {
 		return err
 	}
 	return checkProfiles(p, s.node)

@@ -33,7 +33,7 @@ func (claimed) check(p *place, v *v1.Volume) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := (Claims{p.claims}).verify(c); err != nil {
+	if err := p.mayClaim(c, v.Name); err != nil {
 		return "", err
 	}
 	switch {
@@ -43,6 +43,19 @@ func (claimed) check(p *place, v *v1.Volume) (string, error) {
 		return exportOfVolume(c.Volume, false).check(p)
 	}
 	return bound(c.Volume, false)
+}
+
+// mayClaim refuses what prepare would: of what the pod does not have yet.
+func (p *place) mayClaim(c *manifest.Claim, volume string) error {
+	claims := Claims{p.claims}
+	if err := claims.verify(c); err != nil {
+		return err
+	}
+	have, err := os.Readlink(filepath.Join(p.path, volumesDir, claimPlugin, volume))
+	if err == nil && have == filepath.Join(c.Namespace, c.Name) {
+		return nil
+	}
+	return claims.alone(c, p.all.Root, p.ended)
 }
 
 func (claimed) prepare(ctx context.Context, p *place, v *v1.Volume) (string, error) {

@@ -57,7 +57,7 @@ var data = types.NamespacedName{Namespace: "default", Name: "data"}
 
 func TestClaimOutlivesItsPod(t *testing.T) {
 	d, claims := newClaims(t)
-	must(t, d.Check(t.Context(), claiming(), claimOf("file", nil)))
+	must(t, d.Check(t.Context(), claiming(), claimOf("file", nil), nil))
 	if _, err := os.Stat(d.Claims); err == nil {
 		t.Error("checking made something")
 	}
@@ -122,7 +122,7 @@ func TestClaimStaysBound(t *testing.T) {
 		_, err := d.Prepare(t.Context(), claiming(), test.first)
 		must(t, err)
 		_, err = d.Prepare(t.Context(), claiming(), test.then)
-		checked := d.Check(t.Context(), claiming(), test.then)
+		checked := d.Check(t.Context(), claiming(), test.then, nil)
 		if test.want == "" && (err != nil || checked != nil) {
 			t.Errorf("the same: %v, %v", err, checked)
 		}
@@ -146,9 +146,39 @@ func TestVolumeOfTwoClaims(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `PersistentVolume "a" of claim "data" is the one that pods use through the claim default/data`) {
 		t.Error(err)
 	}
+	const refused = "is the one that pods use through the claim default/data"
+	if err := d.Check(t.Context(), pod, other, nil); err == nil || !strings.Contains(err.Error(), refused) {
+		t.Errorf("an edit would end the version that runs: %v", err)
+	}
+	must(t, d.Check(t.Context(), pod, other, []types.UID{uid})) // which is its own
 	must(t, d.Remove(t.Context(), uid))
 	_, err = d.Prepare(t.Context(), pod, other)
 	must(t, err)
+}
+
+// TestVolumeOfTwoClaimsThatHaveIt: pods that share one from before keep it.
+func TestVolumeOfTwoClaimsThatHaveIt(t *testing.T) {
+	d, _ := newClaims(t)
+	a, b := claimOf("file", localVolume("a", t.TempDir())), claimOf("file", localVolume("b", t.TempDir()))
+	b.PersistentVolumeClaim.Namespace = "shop"
+	pod := claiming()
+	pod.UID = "another"
+	_, err := d.Prepare(t.Context(), claiming(), a)
+	must(t, err)
+	_, err = d.Prepare(t.Context(), pod, b)
+	must(t, err)
+	record := filepath.Join(d.Claims, boundDir, "shop", "data")
+	must(t, os.Remove(record))
+	b.Volume, b.Owner = a.Volume, "https://fleet.example/x"
+	must(t, os.Symlink(recordOf((*manifest.Claim)(b)).String(), record))
+	for _, tt := range []struct {
+		pod *manifest.Pod
+		of  *holds
+	}{{claiming(), a}, {pod, b}} {
+		_, err := d.Prepare(t.Context(), tt.pod, tt.of)
+		must(t, err)
+		must(t, d.Check(t.Context(), tt.pod, tt.of, nil))
+	}
 }
 
 // TestClaimOfAnOlderRecord: one that tells no path is good for any.
@@ -181,7 +211,7 @@ func TestClaimErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `volume "data" of pod default/web-node1`) {
 			t.Errorf("got %v, want %s", err, want)
 		}
-		if err := d.Check(t.Context(), claiming(), of); err == nil || !strings.Contains(err.Error(), want) {
+		if err := d.Check(t.Context(), claiming(), of, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("beforehand %v, want %s", err, want)
 		}
 	}

@@ -9,11 +9,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
 	"podd/runtime/beneath"
@@ -84,12 +86,13 @@ func (c Claims) take(ctx context.Context, claim *manifest.Claim, pods string, po
 	if err := c.verify(claim); err != nil {
 		return err
 	}
-	if err := c.alone(claim, pods); err != nil {
-		return err
-	}
 	name := filepath.Join(claim.Namespace, claim.Name)
 	// The note comes first: no claim is removed that a pod may use.
 	if have, err := links.Readlink(volume); err != nil || have != name {
+		// Pods that have the volume already, of a version that asked for less, keep it.
+		if err := c.alone(claim, pods, nil); err != nil {
+			return err
+		}
 		if err := links.Remove(volume); err != nil {
 			return err
 		}
@@ -136,7 +139,8 @@ func (c Claims) verify(claim *manifest.Claim) error {
 
 // alone refuses a volume that pods, whose directories are in pods, use through
 // another claim, of another source: it is one claim's, as a PersistentVolume is.
-func (c Claims) alone(claim *manifest.Claim, pods string) error {
+// Pods that end before count for none.
+func (c Claims) alone(claim *manifest.Claim, pods string, ended []types.UID) error {
 	if claim.Volume == nil {
 		return nil
 	}
@@ -146,7 +150,8 @@ func (c Claims) alone(claim *manifest.Claim, pods string) error {
 	}
 	is := recordOf(claim)
 	for _, k := range kept {
-		if k.Volume != is.volume || len(k.Users) == 0 || k.Namespace == claim.Namespace && k.Name == claim.Name {
+		gone := func(user types.UID) bool { return slices.Contains(ended, user) }
+		if k.Volume != is.volume || len(slices.DeleteFunc(k.Users, gone)) == 0 || k.Namespace == claim.Namespace && k.Name == claim.Name {
 			continue
 		}
 		text, err := os.Readlink(filepath.Join(c.Root, boundDir, k.Namespace, k.Name))

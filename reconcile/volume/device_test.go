@@ -36,7 +36,7 @@ func TestDevices(t *testing.T) {
 		c.Spec.VolumeMode, c.Volume.Spec.VolumeMode = &block, &block
 		pod := claiming()
 		pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &gid}
-		checked := d.Check(t.Context(), pod, c)
+		checked := d.Check(t.Context(), pod, c, nil)
 		paths, err := d.Prepare(t.Context(), pod, c)
 		if tt.err == "" {
 			must(t, checked)

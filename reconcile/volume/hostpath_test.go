@@ -54,7 +54,7 @@ func TestHostPathTypes(t *testing.T) {
 		for _, name := range strings.Fields(all) {
 			path := filepath.Join(dir, name)
 			before, pod := len(files(t, dir)), podOf(host("v", path, kind))
-			checked := newDir(t).Check(t.Context(), pod, nil)
+			checked := newDir(t).Check(t.Context(), pod, nil, nil)
 			if after := len(files(t, dir)); after != before {
 				t.Errorf("type %q, path %s: checking made something", kind, name)
 			}

@@ -106,7 +106,7 @@ func TestNFSWords(t *testing.T) {
 	own := claiming().Spec.Spec.Volumes[0]
 	own.PersistentVolumeClaim.ReadOnly = true
 	pod := podOf(served("a", "10.0.0.1", "/", true), served("b", "fe80::1", "/b", false), own)
-	must(t, d.Check(t.Context(), pod, claimOf("file", pv)))
+	must(t, d.Check(t.Context(), pod, claimOf("file", pv), nil))
 	if _, err := d.Prepare(t.Context(), pod, claimOf("file", pv)); err == nil {
 		t.Error("it is mounted")
 	}

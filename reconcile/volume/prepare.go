@@ -40,8 +40,9 @@ type place struct {
 	of     render.Volumes
 	dir    *beneath.Dir // of the pod
 	path   string
-	node   int64  // bytes of memory that pods may have
-	claims string // Dir.Claims
+	node   int64       // bytes of memory that pods may have
+	claims string      // Dir.Claims
+	ended  []types.UID // see Dir.Check
 }
 
 // Error is a volume that could not be prepared.
@@ -88,9 +89,11 @@ func (d Dir) Prepare(ctx context.Context, pod *manifest.Pod, of render.Volumes) 
 }
 
 // Check makes nothing and tells, with the errors of Prepare, what would keep the
-// volumes of a pod from being made.
-func (d Dir) Check(ctx context.Context, pod *manifest.Pod, of render.Volumes) error {
+// volumes of a pod from being made, once the pods of ended, which are earlier
+// versions of it, have ended.
+func (d Dir) Check(ctx context.Context, pod *manifest.Pod, of render.Volumes, ended []types.UID) error {
 	p := d.place(pod, of)
+	p.ended = ended
 	_, err := each(ctx, pod, func(k kind, v *v1.Volume) (string, error) { return k.check(p, v) })
 	return err
 }

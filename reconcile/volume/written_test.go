@@ -176,7 +176,7 @@ func TestWrittenStaysWhileItsObjectIsMissing(t *testing.T) {
 	gone := Files(func(*v1.Volume) (map[string]render.File, error) {
 		return nil, fmt.Errorf(`Secret "s" %w`, render.ErrMissing)
 	})
-	if _, err := d.Prepare(t.Context(), pod, gone); err == nil || !strings.Contains(err.Error(), `Secret "s"`) || d.Check(t.Context(), pod, gone) == nil {
+	if _, err := d.Prepare(t.Context(), pod, gone); err == nil || !strings.Contains(err.Error(), `Secret "s"`) || d.Check(t.Context(), pod, gone, nil) == nil {
 		t.Errorf("before it was written: %v", err)
 	}
 	if n := mountCount(t, d.Root); n != 0 {
