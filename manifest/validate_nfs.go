@@ -12,11 +12,15 @@ import (
 
 func validateNFS(n *v1.NFSVolumeSource, at *field.Path) field.ErrorList {
 	errs := noControl(at.Child("path"), n.Path)
-	switch server := at.Child("server"); {
+	server := at.Child("server")
+	switch {
 	case n.Server == "":
 		errs = append(errs, field.Required(server, "write its name or address"))
 	case strings.ContainsFunc(n.Server, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == '/' }):
 		errs = append(errs, field.Invalid(server, n.Server, "must be a name or an address"))
+	}
+	if strings.HasPrefix(n.Server, "-") { // a program would take it for an option
+		errs = append(errs, field.Invalid(server, n.Server, "must not begin with -"))
 	}
 	switch where := at.Child("path"); {
 	case n.Path == "":
@@ -43,11 +47,13 @@ func validateMountOptions(spec *v1.PersistentVolumeSpec, at *field.Path) field.E
 	for i, text := range spec.MountOptions {
 		errs = append(errs, noControl(at.Index(i), text)...)
 		for option := range strings.SplitSeq(text, ",") {
+			name, _, _ := strings.Cut(option, "=")
+			name = strings.TrimSpace(name)
 			switch {
 			case option == "":
 				errs = append(errs, field.Invalid(at.Index(i), text, "must not be empty"))
-			case slices.Contains(ownOptions, option):
-				errs = append(errs, field.Invalid(at.Index(i), text, "must not have "+option+", since podd mounts by itself, and tries again; remove it"))
+			case slices.Contains(ownOptions, name):
+				errs = append(errs, field.Invalid(at.Index(i), text, "must not have "+name+", since podd mounts by itself, and tries again; remove it"))
 			}
 		}
 	}

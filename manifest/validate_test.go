@@ -115,6 +115,7 @@ func TestValidation(t *testing.T) {
 		{spec: "volumes: [{name: a, nfs: {server: \"fe80::1\", path: /a b, readOnly: true}}]"},
 		{spec: "volumes: [{name: a, nfs: {path: /}}]", want: "spec.volumes[0].nfs.server"},
 		{spec: "volumes: [{name: a, nfs: {server: a b, path: /}}]", want: "spec.volumes[0].nfs.server"},
+		{spec: "volumes: [{name: a, nfs: {server: -s, path: /}}]", want: "spec.volumes[0].nfs.server"},
 		{spec: "volumes: [{name: a, nfs: {server: s, path: a}}]", want: "spec.volumes[0].nfs.path"},
 		{spec: "volumes: [{name: a, nfs: {server: s, path: \"/a\\n\"}}]", want: "spec.volumes[0].nfs.path"},
 		{spec: "volumes: [{name: a, cephfs: {monitors: [m]}}]", want: "spec.volumes[0].cephfs"},
