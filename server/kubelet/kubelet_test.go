@@ -302,7 +302,7 @@ func FuzzRouter(f *testing.F) {
 	h := newNode().handler()
 	f.Fuzz(func(t *testing.T, method, target, body string) {
 		if strings.HasPrefix(target, "/debug/pprof/") {
-			t.Skip("takes its time")
+			return // net/http/pprof's own, and profiles take their time
 		}
 		r, err := http.NewRequest(method, "http://n1", strings.NewReader(body))
 		if err != nil {
