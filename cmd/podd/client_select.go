@@ -84,7 +84,7 @@ func (s Select) findPod(v *server.View, word string) (*server.PodView, error) {
 	if err != nil {
 		return nil, err
 	}
-	return podOf(v, key), nil
+	return v.Pod(key), nil
 }
 
 // podKeys are the keys of all pods shown.
@@ -105,15 +105,6 @@ func knownKeys(v *server.View) []server.Key {
 		}
 	}
 	return keys
-}
-
-// podOf is the pod of a key, nil when there is none.
-func podOf(v *server.View, key server.Key) *server.PodView {
-	i := slices.IndexFunc(v.Pods, func(p *server.PodView) bool { return p.Key() == key })
-	if i < 0 {
-		return nil
-	}
-	return v.Pods[i]
 }
 
 func filter[T any](all []T, keep func(T) bool) []T {

@@ -28,7 +28,7 @@ func (l *listing) talk(v *server.View) string {
 
 // inStatus says whether the pod's STATUS tells q well enough: a crash.
 func inStatus(v *server.View, q server.ProblemView) bool {
-	p := podOf(v, q.Pod)
+	p := v.Pod(q.Pod)
 	return p != nil && slices.ContainsFunc(p.Steps, func(s server.StepView) bool {
 		return s.Reason == "CrashLoopBackOff" && strings.Contains(q.Message, s.Why)
 	})

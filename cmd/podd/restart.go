@@ -63,7 +63,7 @@ func (c *RestartCmd) await(ctx context.Context, p *peer, key server.Key, before 
 	var last *server.View
 	err := p.watch(limited, func(v *server.View) (bool, error) {
 		last = v
-		pod := podOf(v, key)
+		pod := v.Pod(key)
 		if pod == nil {
 			return false, fmt.Errorf("%s went while it restarted: no manifest has it any more", title(v, key))
 		}

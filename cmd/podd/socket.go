@@ -45,7 +45,7 @@ type commander struct{ d *podd }
 
 // Restart implements server.Commander.
 func (c commander) Restart(ctx context.Context, pod types.NamespacedName, container string) error {
-	p := podOf(c.d.view.latest.View(), server.Key(pod))
+	p := c.d.view.latest.View().Pod(server.Key(pod))
 	if p == nil {
 		return server.NotFound(fmt.Sprintf("there is no pod %s", pod))
 	}
@@ -69,7 +69,7 @@ type logReader struct {
 
 // Logs implements server.LogReader.
 func (l logReader) Logs(ctx context.Context, req server.LogRequest, w io.Writer) error {
-	p := podOf(l.state.View(), server.Key(req.Pod))
+	p := l.state.View().Pod(server.Key(req.Pod))
 	if p == nil {
 		return server.NotFound(fmt.Sprintf("there is no pod %s", req.Pod))
 	}
@@ -141,7 +141,7 @@ func (l logReader) awaitEnd(ctx context.Context, req server.LogRequest, uid type
 	first := ""
 	for {
 		view := l.state.View()
-		p := podOf(view, server.Key(req.Pod))
+		p := view.Pod(server.Key(req.Pod))
 		if p == nil || p.Pod.UID != uid {
 			return
 		}

@@ -26,7 +26,7 @@ func (w *reasons) text(s subject) string {
 	if s.path != "" {
 		return w.file(s.path)
 	}
-	if p := podOf(w.view, s.key); p != nil {
+	if p := w.view.Pod(s.key); p != nil {
 		return w.pod(p, false)
 	}
 	return headline(title(w.view, s.key)+" does not run: no version of it was good yet") +
@@ -44,7 +44,7 @@ func (w *reasons) file(path string) string {
 		state = "wanted as of " + clock(f.Version, w.now) + ", with " + plural(len(pods), "pod")
 	}
 	text := headline(shortPath(path, w.dir)+": "+state) +
-		w.problems(func(q server.ProblemView) bool { return q.Path == path && podOf(w.view, q.Pod) == nil })
+		w.problems(func(q server.ProblemView) bool { return q.Path == path && w.view.Pod(q.Pod) == nil })
 	for _, p := range pods {
 		text += "\n" + w.pod(p, true)
 	}
