@@ -73,7 +73,7 @@ func (a *API) Handler() http.Handler {
 
 func (a *API) version(w http.ResponseWriter, _ *http.Request) {
 	v := a.State.View()
-	reply(w, http.StatusOK, Version{Version: v.Version, Node: v.Node, Runtime: v.Runtime})
+	Reply(w, http.StatusOK, Version{Version: v.Version, Node: v.Node, Runtime: v.Runtime})
 }
 
 func (a *API) credential(w http.ResponseWriter, _ *http.Request) {
@@ -82,7 +82,7 @@ func (a *API) credential(w http.ResponseWriter, _ *http.Request) {
 		fail(w, err)
 		return
 	}
-	reply(w, http.StatusOK, c)
+	Reply(w, http.StatusOK, c)
 }
 
 func (a *API) restart(w http.ResponseWriter, r *http.Request) {
@@ -99,7 +99,7 @@ func (a *API) restart(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	reply(w, http.StatusOK, t)
+	Reply(w, http.StatusOK, t)
 }
 
 // key checks the names, which end up in paths and messages.

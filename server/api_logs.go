@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bufio"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -18,52 +17,17 @@ func (a *API) logs(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	text := &textWriter{w: w, each: req.Follow, flush: http.NewResponseController(w).Flush}
-	if req.Follow {
-		err = a.Logs.Logs(r.Context(), req, text)
-	} else {
-		out := bufio.NewWriterSize(text, 32<<10)
-		err = a.Logs.Logs(r.Context(), req, out)
-		out.Flush() // fails only for a client that went away
-	}
+	text := NewText(w, "text/plain; charset=utf-8")
+	err = text.CopyLogs(r.Context(), a.Logs, req)
 	switch {
 	case err == nil:
-		text.begin()
-	case text.begun:
-		text.flush() // an answer that went out whole would have no trailer
+		text.Begin()
+	case text.Begun():
+		text.Flush() // an answer that went out whole would have no trailer
 		w.Header().Set(http.TrailerPrefix+ErrorTrailer, oneLine(err.Error()))
 	default:
 		fail(w, err)
 	}
-}
-
-// textWriter sends a text; its header goes with the first byte, so that until
-// then an error can still be the answer.
-type textWriter struct {
-	w     http.ResponseWriter
-	begun bool
-	each  bool // flush after every write
-	flush func() error
-}
-
-func (t *textWriter) begin() {
-	if !t.begun {
-		t.begun = true
-		t.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		t.w.Header().Set("X-Content-Type-Options", "nosniff")
-	}
-}
-
-func (t *textWriter) Write(p []byte) (int, error) {
-	if len(p) == 0 {
-		return 0, nil
-	}
-	t.begin()
-	n, err := t.w.Write(p)
-	if err == nil && t.each {
-		err = t.flush()
-	}
-	return n, err
 }
 
 // logRequest reads the query of /v1/logs.

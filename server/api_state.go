@@ -15,7 +15,7 @@ func (a *API) state(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !watch {
-		reply(w, http.StatusOK, a.State.View())
+		Reply(w, http.StatusOK, a.State.View())
 		return
 	}
 	var known uint64

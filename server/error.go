@@ -20,15 +20,19 @@ func NotFound(message string) *Error { return &Error{http.StatusNotFound, messag
 
 // fail answers with err.
 func fail(w http.ResponseWriter, err error) {
-	answer := Error{http.StatusInternalServerError, err.Error()}
-	if e := (*Error)(nil); errors.As(err, &e) && e.Status != 0 {
-		answer.Status = e.Status
-	}
-	reply(w, answer.Status, answer)
+	Reply(w, StatusOf(err), Error{Message: err.Error()})
 }
 
-// reply answers with v as JSON.
-func reply(w http.ResponseWriter, status int, v any) {
+// StatusOf is the HTTP status that err chooses, 500 for one that does not.
+func StatusOf(err error) int {
+	if e := (*Error)(nil); errors.As(err, &e) && e.Status != 0 {
+		return e.Status
+	}
+	return http.StatusInternalServerError
+}
+
+// Reply answers with v as JSON.
+func Reply(w http.ResponseWriter, status int, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
 		http.Error(w, "encoding the answer: "+err.Error(), http.StatusInternalServerError)

@@ -37,7 +37,7 @@ func (s *ReadOnly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch path := r.URL.Path; {
 	case path == "/pods", path == "/pods/": // agents ask in both ways
-		reply(w, http.StatusOK, podList(s.State.View()))
+		Reply(w, http.StatusOK, podList(s.State.View()))
 	case path == "/healthz", strings.HasPrefix(path, "/healthz/"):
 		s.Health.ServeHTTP(w, r)
 	default:

@@ -13,7 +13,6 @@ package kubelet
 
 import (
 	"context"
-	"encoding/json"
 	"io/fs"
 	"net/http"
 	"time"
@@ -116,16 +115,4 @@ func (a *API) debugging(mux *http.ServeMux) {
 		files := http.StripPrefix("/logs", http.FileServerFS(a.SystemLogs))
 		handle("GET /logs/", files.ServeHTTP)
 	}
-}
-
-// reply answers with v as JSON.
-func reply(w http.ResponseWriter, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		http.Error(w, "encoding the answer: "+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Write(body) // a client that went away needs no answer
 }

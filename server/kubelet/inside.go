@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"podd/server"
 )
 
 // notParseable begins what is for reading only.
@@ -42,7 +44,7 @@ func (a *API) setVerbosity(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *API) configz(w http.ResponseWriter, _ *http.Request) {
-	reply(w, map[string]any{"kubeletconfig": a.Config})
+	server.Reply(w, http.StatusOK, map[string]any{"kubeletconfig": a.Config})
 }
 
 func (a *API) flagz(w http.ResponseWriter, _ *http.Request) {

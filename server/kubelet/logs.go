@@ -1,7 +1,6 @@
 package kubelet
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -30,23 +29,19 @@ func (a *API) containerLogs(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("container %q not found in pod %q", req.Container, p.Pod.Name), http.StatusNotFound)
 		return
 	}
-	text := &textWriter{w: w}
+	text := server.NewText(w, "text/plain")
 	if req.Follow {
-		text.flush = http.NewResponseController(w).Flush
-		text.begin() // so that who follows knows that it was heard
-		text.flush()
-		if err = a.Logs.Logs(r.Context(), req, text); err != nil && text.n == 0 {
-			_, err = io.WriteString(w, err.Error()+"\n") // all that can still be said
-		}
-	} else {
-		out := bufio.NewWriterSize(text, 32<<10)
-		err = a.Logs.Logs(r.Context(), req, out)
-		out.Flush() // fails only for a client that went away
+		text.Begin() // so that who follows knows that it was heard
+		text.Flush()
+	}
+	err = text.CopyLogs(r.Context(), a.Logs, req)
+	if err != nil && req.Follow && text.Len() == 0 {
+		_, err = io.WriteString(w, err.Error()+"\n") // all that can still be said
 	}
 	switch {
 	case err == nil:
-		text.begin()
-	case text.begun:
+		text.Begin()
+	case text.Begun():
 		panic(http.ErrAbortHandler) // a text cut short must not look whole
 	default:
 		fail(w, err)
@@ -54,43 +49,7 @@ func (a *API) containerLogs(w http.ResponseWriter, r *http.Request) {
 }
 
 // fail answers with err: 500, unless it chooses a status.
-func fail(w http.ResponseWriter, err error) {
-	status := http.StatusInternalServerError
-	if e := (*server.Error)(nil); errors.As(err, &e) && e.Status != 0 {
-		status = e.Status
-	}
-	http.Error(w, err.Error(), status)
-}
-
-// textWriter sends a text; its header goes with the first byte, so that until
-// then an error can still be the answer.
-type textWriter struct {
-	w     http.ResponseWriter
-	begun bool
-	n     int64        // bytes of the text so far
-	flush func() error // after every write; nil: never
-}
-
-func (t *textWriter) begin() {
-	if !t.begun {
-		t.begun = true
-		t.w.Header().Set("Content-Type", "text/plain")
-		t.w.Header().Set("X-Content-Type-Options", "nosniff")
-	}
-}
-
-func (t *textWriter) Write(p []byte) (int, error) {
-	if len(p) == 0 {
-		return 0, nil
-	}
-	t.begin()
-	n, err := t.w.Write(p)
-	t.n += int64(n)
-	if err == nil && t.flush != nil {
-		err = t.flush()
-	}
-	return n, err
-}
+func fail(w http.ResponseWriter, err error) { http.Error(w, err.Error(), server.StatusOf(err)) }
 
 // logRequest reads the query, which is a v1.PodLogOptions; tail is an old name of
 // tailLines. The status goes with an error: 400 for what does not parse, 422 for

@@ -24,7 +24,7 @@ func (a *API) pods(w http.ResponseWriter, _ *http.Request) {
 		pod.TypeMeta = metav1.TypeMeta{} // told once, at the top
 		list.Items = append(list.Items, pod)
 	}
-	reply(w, list)
+	server.Reply(w, http.StatusOK, list)
 }
 
 // runningPods are, as the kubelet has them, only names: of the pods of which a
@@ -46,7 +46,7 @@ func (a *API) runningPods(w http.ResponseWriter, _ *http.Request) {
 			})
 		}
 	}
-	reply(w, list)
+	server.Reply(w, http.StatusOK, list)
 }
 
 func statuses(p *v1.Pod) []v1.ContainerStatus {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"podd/server"
 )
 
 // runs bounds how many commands run to their end at a time: the output of each
@@ -74,7 +76,7 @@ func (a *API) checkpoint(w http.ResponseWriter, r *http.Request) {
 		fail(w, fmt.Errorf("checkpointing of %s/%s/%s failed: %w", p.Pod.Namespace, p.Pod.Name, r.PathValue("container"), err))
 		return
 	}
-	reply(w, struct {
+	server.Reply(w, http.StatusOK, struct {
 		Items []string `json:"items"`
 	}{[]string{file}})
 }
