@@ -64,7 +64,7 @@ func (a *API) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/version", a.version)
 	mux.HandleFunc("GET /v1/state", a.state)
-	mux.HandleFunc("GET /v1/logs", a.logs)
+	mux.HandleFunc("GET /v1/logs", func(w http.ResponseWriter, r *http.Request) { ServeLogs(w, r, a.Logs) })
 	mux.HandleFunc("POST /v1/credential", a.credential)
 	mux.HandleFunc("POST /v1/restart", a.restart)
 	mux.HandleFunc("POST /v1/down", a.down)

@@ -11,14 +11,15 @@ import (
 // ErrorTrailer names the trailer that holds the error which ended a text.
 const ErrorTrailer = "Podd-Error"
 
-func (a *API) logs(w http.ResponseWriter, r *http.Request) {
+// ServeLogs answers with the log that the query asks for, see API.
+func ServeLogs(w http.ResponseWriter, r *http.Request, logs LogReader) {
 	req, err := logRequest(r.URL.Query())
 	if err != nil {
 		fail(w, err)
 		return
 	}
 	text := NewText(w, "text/plain; charset=utf-8")
-	err = text.CopyLogs(r.Context(), a.Logs, req)
+	err = text.CopyLogs(r.Context(), logs, req)
 	switch {
 	case err == nil:
 		text.Begin()

@@ -8,32 +8,38 @@ import (
 )
 
 func (a *API) state(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
-	watch, err := boolean(q, "watch")
-	if err != nil {
+	watch, err := boolean(r.URL.Query(), "watch")
+	switch {
+	case err != nil:
 		fail(w, err)
-		return
-	}
-	if !watch {
+	case watch:
+		WatchState(w, r, a.State, func(c *Change) any { return c })
+	default:
 		Reply(w, http.StatusOK, a.State.View())
-		return
 	}
+}
+
+// WatchState answers with a line of JSON for every change, as it is shown here,
+// until the client leaves. The first is whole unless the parameter revision is
+// that of the newest View.
+func WatchState(w http.ResponseWriter, r *http.Request, state Viewer, shown func(*Change) any) {
 	var known uint64
-	if s := q.Get("revision"); s != "" {
+	if s := r.URL.Query().Get("revision"); s != "" {
+		var err error
 		if known, err = strconv.ParseUint(s, 10, 64); err != nil {
 			fail(w, badParameter("revision", s, "a number"))
 			return
 		}
 	}
 	lines := newLines(w)
-	watchViews(r.Context(), a.State, known, lines.send) // its error is the client's leaving
+	watchViews(r.Context(), state, known, func(c *Change) error { return lines.send(shown(c)) }) // its error is the client's leaving
 }
 
 // watchViews calls send with what makes the newest View of the one before,
 // beginning from nothing or, when the newest has the revision known, from that
 // one. While send is busy, changes gather and make one Change. It returns when
 // ctx is done or with the error of send.
-func watchViews(ctx context.Context, state Viewer, known uint64, send func(any) error) error {
+func watchViews(ctx context.Context, state Viewer, known uint64, send func(*Change) error) error {
 	var sent *View
 	if v := state.View(); v.Revision == known {
 		sent = v

@@ -82,8 +82,8 @@ func TestWatchCoalesces(t *testing.T) {
 		changes, busy := make(chan *Change), make(chan struct{})
 		ended := make(chan error)
 		go func() {
-			ended <- watchViews(ctx, state, 0, func(c any) error {
-				changes <- c.(*Change)
+			ended <- watchViews(ctx, state, 0, func(c *Change) error {
+				changes <- c
 				<-busy
 				return nil
 			})
@@ -119,7 +119,7 @@ func TestWatchFromKnownRevision(t *testing.T) {
 		stop := errors.New("enough")
 		ended, got := make(chan error), (*Change)(nil)
 		go func() {
-			ended <- watchViews(t.Context(), state, 3, func(c any) error { got = c.(*Change); return stop })
+			ended <- watchViews(t.Context(), state, 3, func(c *Change) error { got = c; return stop })
 		}()
 		synctest.Wait()
 		if got != nil {

@@ -1,9 +1,12 @@
 // Package server is how others see podd, its faces:
 //
 //	Health    127.0.0.1:10248   /healthz /livez /readyz           anyone local
-//	ReadOnly  127.0.0.1:10255   /pods /healthz                    anyone local
+//	ReadOnly  127.0.0.1:10255   /pods /healthz, the page          anyone local
 //	kubelet   127.0.0.1:10250       the kubelet's, with TLS       whom package auth lets
 //	API       <run-dir>/podd.sock   /v1/… and the kubelet's       root
+//
+// Package page is what a browser gets at / of the last three. No page of another
+// origin is answered, by none of them.
 //
 // It imports nothing of ours: what it shows it reads through the interfaces in
 // state.go, as immutable values (View). A face is an http.Handler; Server runs
@@ -11,5 +14,5 @@
 //
 // Health and ReadOnly have no authentication. They never read a request's body,
 // bound everything a client can make them keep, and show no values of
-// environment variables.
+// environment variables and no logs.
 package server

@@ -13,6 +13,7 @@ import (
 //
 //	/pods      a v1.PodList of all pods with their status, without env values
 //	/healthz   as Health
+//	/, /page/  the page, as Page
 //
 // A web page in a browser on this machine can make it send requests here, to a
 // name of the page's own that resolves to this machine; an unknown name in the
@@ -21,6 +22,8 @@ type ReadOnly struct {
 	State interface{ View() *View } // required
 	// Health serves /healthz and below; required.
 	Health *Health
+	// Page serves / and /page/; nil: not served.
+	Page http.Handler
 	// Node is allowed as Host beside localhost, loopback addresses and the
 	// address that the client connected to.
 	Node string
@@ -28,10 +31,10 @@ type ReadOnly struct {
 
 // ServeHTTP implements http.Handler.
 func (s *ReadOnly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !knownHost(r, s.Node) {
-		http.Error(w, "this is podd; ask for it as localhost, its address or the node's name", http.StatusMisdirectedRequest)
-		return
-	}
+	OwnOrigin(KnownHost(http.HandlerFunc(s.serve), s.Node)).ServeHTTP(w, r)
+}
+
+func (s *ReadOnly) serve(w http.ResponseWriter, r *http.Request) {
 	if !readOnlyMethod(w, r) {
 		return
 	}
@@ -40,6 +43,8 @@ func (s *ReadOnly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Reply(w, http.StatusOK, podList(s.State.View()))
 	case path == "/healthz", strings.HasPrefix(path, "/healthz/"):
 		s.Health.ServeHTTP(w, r)
+	case s.Page != nil && (path == "/" || strings.HasPrefix(path, "/page/")):
+		s.Page.ServeHTTP(w, r)
 	default:
 		http.NotFound(w, r)
 	}

@@ -7,8 +7,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
+	"podd/reconcile/status"
 	"podd/runtime/cri"
 	"podd/server"
+	"podd/server/page"
 )
 
 // A part that took no turn for stuckAfter is stuck; the router takes one every
@@ -71,7 +75,7 @@ type face func(ctx context.Context) error
 
 // faces opens every configured one, so that a taken port is told at once.
 func (d *podd) faces(ctx context.Context) ([]face, error) {
-	api := d.kubeletAPI()
+	api := d.api()
 	socket, err := d.openSocket(ctx, api)
 	if err != nil {
 		return nil, err
@@ -92,7 +96,7 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 		all = append(all, f)
 	}
 	if addr := d.cfg.ReadOnlyListen; addr != "" {
-		h := &server.ReadOnly{State: d.view.latest, Health: d.health(), Node: d.cfg.NodeName}
+		h := &server.ReadOnly{State: d.view.latest, Health: d.health(), Page: d.page(nil), Node: d.cfg.NodeName}
 		f, err := d.openTCP(ctx, "--read-only-port", addr, h)
 		if err != nil {
 			return nil, err
@@ -100,6 +104,25 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 		all = append(all, f)
 	}
 	return all, nil
+}
+
+// api is what the socket and the kubelet's port have in common.
+func (d *podd) api() http.Handler {
+	page := d.page(d.logReader())
+	mux := http.NewServeMux()
+	mux.Handle("/", d.kubeletAPI())
+	mux.Handle("GET /{$}", page)
+	mux.Handle("GET /page/", page)
+	return server.OwnOrigin(mux)
+}
+
+// page is the node at a glance; without logs for those whom nobody vouches for.
+func (d *podd) page(logs server.LogReader) http.Handler {
+	p := &page.Page{State: d.view.latest, Logs: logs, Words: func(p *v1.Pod, now time.Time) (ready, word, restarts string) {
+		row := status.Row(p, now)
+		return row.Ready, row.Status, row.Restarts
+	}}
+	return p.Handler()
 }
 
 func (d *podd) openTCP(ctx context.Context, flag, addr string, h http.Handler) (face, error) {

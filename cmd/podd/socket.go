@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -30,10 +31,24 @@ func (d *podd) openSocket(ctx context.Context, kubelet http.Handler) (face, erro
 		Logs: d.logReader(), Credential: d.credential,
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/v1/", api.Handler())
+	mux.Handle("/v1/", server.OwnOrigin(api.Handler()))
 	mux.Handle("/", kubelet)
-	s := &server.Server{Handler: mux, Streams: true, Log: d.log}
+	s := &server.Server{Handler: forwarded(mux, d.cfg.NodeName), Streams: true, Log: d.log}
 	return func(ctx context.Context) error { return s.Serve(ctx, ln) }, nil
+}
+
+// forwarded guards h as ssh -L has it on a port of another machine, where a
+// browser may be. Programs name a socket's host as they like: nobody outside
+// can have a name without a dot.
+func forwarded(h http.Handler, node string) http.Handler {
+	known := server.KnownHost(h, node)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.Host, ".") {
+			known.ServeHTTP(w, r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 func (d *podd) logReader() logReader {

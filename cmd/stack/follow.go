@@ -67,7 +67,7 @@ func (t *teller) tell(c *server.Change) {
 
 func (p place) hint() {
 	fmt.Printf("  pods    drop files into %-24s see     bin/podd ps · bin/podd logs -f web\n", show(p.manifests()))
-	fmt.Printf("  list    %-32s end     ^C leaves pods running; make stop removes all\n", "http://127.0.0.1:10255/pods")
+	fmt.Printf("  page    %-32s end     ^C leaves pods running; make stop removes all\n", "http://127.0.0.1:10255/")
 }
 
 // describe is "" when there is nothing new to tell.

@@ -15,8 +15,8 @@ type need struct {
 	there    func(context.Context) bool
 }
 
-// toRun, toBuild and toVirtualize are the only packages ever installed into the
-// system. None of them starts a service.
+// toRun, toBuild, toVirtualize and browser are the only packages ever installed
+// into the system. None of them starts a service.
 var toRun = []need{
 	// The CNI plugins masquerade and forward host ports with nft.
 	{[]string{"nftables"}, onPath("nft")},

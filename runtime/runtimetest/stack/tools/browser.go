@@ -1,0 +1,30 @@
+package tools
+
+import (
+	"context"
+	"log/slog"
+	"os/exec"
+)
+
+// browser is Chromium without a window; the whole Chromium does as well.
+var browser = []string{"chromium-headless-shell", "chromium"}
+
+// EnsureBrowser returns the path of a Chromium, which it installs into the
+// system when there is none: it needs too many shared libraries to be run from
+// a directory.
+func EnsureBrowser(ctx context.Context, log *slog.Logger) (string, error) {
+	needs := []need{{browser[:1], func(context.Context) bool { _, err := lookBrowser(); return err == nil }}}
+	if err := prepareHost(ctx, log, needs); err != nil {
+		return "", err
+	}
+	return lookBrowser()
+}
+
+func lookBrowser() (path string, err error) {
+	for _, name := range browser {
+		if path, err = exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", err
+}

@@ -1,0 +1,54 @@
+package server
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// OwnOrigin serves h to everyone but pages of another origin in a browser: with
+// the user's client certificate, or through a forwarded socket, they could do
+// what the user may. A link to a page of ours from elsewhere is no such page.
+func OwnOrigin(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !ownOrigin(r) {
+			http.Error(w, "podd answers no page of another origin", http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+func ownOrigin(r *http.Request) bool {
+	if r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Upgrade") == "" {
+		return true
+	}
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "same-origin", "none":
+		return true
+	case "":
+	default:
+		return false
+	}
+	// Older browsers, and WebSockets of some, tell only the origin.
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && strings.EqualFold(u.Host, r.Host)
+}
+
+// KnownHost serves h to those who asked for one of our own names: a page in a
+// browser on this machine can have a name of its own resolve to this machine,
+// and would then be of our origin. node is a name of ours beside localhost,
+// loopback addresses and the address that the client connected to.
+func KnownHost(h http.Handler, node string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !knownHost(r, node) {
+			http.Error(w, "this is podd; ask for it as localhost, its address or the node's name", http.StatusMisdirectedRequest)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,38 @@
+package server
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+func TestOwnOrigin(t *testing.T) {
+	served := OwnOrigin(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for _, tt := range []struct {
+		name, method string
+		head         map[string]string
+		want         int
+	}{
+		{"no browser", "POST", nil, 200},
+		{"the page's own script", "GET", map[string]string{"Sec-Fetch-Site": "same-origin"}, 200},
+		{"typed in", "GET", map[string]string{"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}, 200},
+		{"a link from elsewhere", "GET", map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 200},
+		{"a form from elsewhere", "POST", map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 403},
+		{"another's script", "GET", map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, 403},
+		{"a script of the same site", "GET", map[string]string{"Sec-Fetch-Site": "same-site"}, 403},
+		{"another's WebSocket", "GET", map[string]string{"Origin": "https://evil.example", "Upgrade": "websocket"}, 403},
+		{"another's WebSocket, as a navigation", "GET", map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Upgrade": "websocket"}, 403},
+		{"the page's own WebSocket", "GET", map[string]string{"Origin": "https://node1:10250", "Upgrade": "websocket"}, 200},
+		{"a sandboxed frame", "POST", map[string]string{"Origin": "null"}, 403},
+	} {
+		r := httptest.NewRequest(tt.method, "https://node1:10250/exec/default/a/b", nil)
+		for key, value := range tt.head {
+			r.Header.Set(key, value)
+		}
+		w := httptest.NewRecorder()
+		served.ServeHTTP(w, r)
+		if w.Code != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, w.Code, tt.want)
+		}
+	}
+}

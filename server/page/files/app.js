@@ -1,0 +1,125 @@
+// The page: what the node says, put in its place.
+import { age, bytes, cores, curve, drawEvents, element } from "./draw.js";
+import { follow } from "./state.js";
+import { history, sample } from "./use.js";
+import * as detail from "./detail.js";
+
+const $ = id => document.getElementById(id);
+const rows = new Map(); // of the pods' table, by key
+let state = { pods: new Map() }, usage;
+
+follow(now => { state = now; draw(); }, lost);
+sample(now => { usage = now; drawUse(); });
+setInterval(drawAges, 1000);
+
+function lost(why) {
+  $("link").className = why ? "lost" : "";
+  $("link").textContent = why ? "no answer from podd; trying again" : "live";
+}
+
+function draw() {
+  document.title = `${state.node} · podd`;
+  $("node").textContent = state.node;
+  $("about").textContent = [`podd ${state.version}`, state.runtime || "no container runtime", count()].join(" · ");
+  drawProblems();
+  drawPods();
+  drawEvents($("events").querySelector("ol"), state.events, true);
+  $("events").hidden = !state.events?.length;
+  detail.update(state);
+}
+
+function count() {
+  const all = [...state.pods.values()], ready = all.filter(p => p.tone === "ok").length;
+  return `${ready} of ${all.length} pods ready`;
+}
+
+function drawProblems() {
+  $("problems").hidden = !state.problems?.length;
+  $("problems").querySelector("ul").replaceChildren(...(state.problems || []).map(p => {
+    const place = [p.path, p.line, p.column].filter(Boolean).join(":");
+    const words = [p.field, p.message].filter(Boolean).join(": ");
+    return element("li", { class: p.severity }, ...(place ? [element("code", {}, place), " "] : []), words);
+  }));
+}
+
+function drawPods() {
+  const wanted = $("filter").value.trim().toLowerCase();
+  const shown = [...state.pods.entries()].sort().filter(([key, p]) => `${key} ${p.status}`.toLowerCase().includes(wanted));
+  for (const [key, row] of rows) if (!shown.some(([k]) => k === key)) { row.remove(); rows.delete(key); }
+  const body = $("pods").querySelector("tbody");
+  shown.forEach(([key, pod], i) => {
+    let row = rows.get(key);
+    if (row?.pod !== pod) {
+      const fresh = podRow(key, pod);
+      const focused = row?.contains(document.activeElement);
+      row?.replaceWith(fresh);
+      rows.set(key, row = fresh);
+      if (focused) row.querySelector("button").focus();
+    }
+    if (body.children[i] !== row) body.insertBefore(row, body.children[i] || null);
+  });
+  $("none").hidden = shown.length > 0;
+  $("none").textContent = state.starting ? "podd is starting" : wanted ? "no pod matches" : `no pods in ${(state.sources || []).join(", ") || "any source: podd has none"}`;
+}
+
+function podRow(key, pod) {
+  const open = element("button", { type: "button" }, element("span", { class: "namespace" }, pod.namespace + "/"), pod.name);
+  open.addEventListener("click", () => detail.open(key, state));
+  const place = [pod.path, pod.line].filter(Boolean).join(":");
+  const row = element("tr", { class: pod.tone },
+    element("td", {}, open),
+    element("td", {}, pod.containersReady),
+    element("td", { class: `status ${pod.tone}` }, pod.status),
+    element("td", { class: "restarts" }, pod.restarts),
+    element("td", { class: "age" }),
+    element("td", { class: "use cpu" }), element("td", { class: "use memory" }),
+    element("td", { class: "from", title: place }, place.replace(/^\/.*\//, ""), pod.waits ? " (edit waits)" : ""));
+  row.pod = pod;
+  drawRow(key, row);
+  return row;
+}
+
+function drawRow(key, row) {
+  row.querySelector(".age").textContent = age(row.pod.began);
+  const use = usage?.pods?.[key];
+  row.querySelector(".cpu").textContent = use ? cores(use.cpu || 0) : "";
+  row.querySelector(".memory").textContent = use ? bytes(use.memory || 0) : "";
+}
+
+function drawAges() {
+  for (const [key, row] of rows) drawRow(key, row);
+  for (const t of document.querySelectorAll("time")) t.textContent = age(t.dateTime);
+}
+
+function drawUse() {
+  document.body.classList.add("uses");
+  $("gauges").hidden = false;
+  const node = usage.node;
+  $("cpu").textContent = `${cores(node.cpu || 0)} of ${cores(node.cpuCapacity)}`;
+  $("memory").textContent = `${bytes(node.memory || 0)} of ${bytes(node.memoryCapacity)}`;
+  curve($("cpu-curve"), history.node.cpu, node.cpuCapacity, history.room);
+  curve($("memory-curve"), history.node.memory, node.memoryCapacity, history.room);
+  for (const [key, row] of rows) drawRow(key, row);
+  detail.use(history);
+}
+
+$("filter").addEventListener("input", drawPods);
+document.addEventListener("keydown", event => {
+  if (event.target.matches("input[type=search]")) {
+    if (event.key === "Escape") { event.target.value = ""; drawPods(); event.target.blur(); }
+    return;
+  }
+  if (event.ctrlKey || event.altKey || event.metaKey || $("detail").open) return;
+  if (event.key === "/") { event.preventDefault(); $("filter").focus(); }
+  if (event.key === "ArrowDown" || event.key === "ArrowUp") step(event);
+});
+
+// step moves the focus from pod to pod.
+function step(event) {
+  const buttons = [...document.querySelectorAll("#pods tbody button")];
+  if (!buttons.length) return;
+  event.preventDefault();
+  const at = buttons.indexOf(document.activeElement);
+  const next = event.key === "ArrowDown" ? at + 1 : at < 0 ? buttons.length - 1 : at - 1;
+  buttons[Math.max(0, Math.min(buttons.length - 1, next))].focus();
+}

@@ -1,0 +1,103 @@
+// Package page shows the node to a browser: its pods, what is to be mended,
+// what is used, what happened, and the logs of containers as they come.
+//
+//	GET /                            the page
+//	GET /page/<file>                 what it is made of; embedded, nothing from elsewhere
+//	GET /page/state?revision=N       a line of Change for every change; the first
+//	                                 is whole unless N is the newest
+//	                                 ends after turn, and is asked for again
+//	GET /page/usage                  Usage
+//	GET /page/logs?namespace=&pod=…  as /v1/logs, if the page has logs
+//
+// It knows no users: whoever reaches it sees all of it.
+package page
+
+import (
+	"context"
+	"embed"
+	"io/fs"
+	"net/http"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/server"
+)
+
+//go:embed files
+var embedded embed.FS
+
+// Page is the page of a node. No field may change once it serves.
+type Page struct {
+	State server.Viewer // required
+	// Words are a pod's READY, STATUS and RESTARTS as kubectl prints them; required.
+	Words func(*v1.Pod, time.Time) (ready, status, restarts string)
+	// Logs are shown, and what containers said of their end; nil: neither is.
+	Logs server.LogReader
+	// Usage is what the node and its pods use now; nil: not shown.
+	Usage func(context.Context) (*Usage, error)
+}
+
+// Usage is what is used at one moment.
+type Usage struct {
+	Node NodeUse            `json:"node"`
+	Pods map[server.Key]Use `json:"pods"`
+}
+
+// Use is of CPU, in billionths of a core, and of memory that cannot be taken
+// back, in bytes.
+type Use struct {
+	CPU    uint64 `json:"cpu"`
+	Memory uint64 `json:"memory"`
+}
+
+// NodeUse is the use of a node, and what it has.
+type NodeUse struct {
+	Use
+	CPUCapacity    uint64 `json:"cpuCapacity"`
+	MemoryCapacity uint64 `json:"memoryCapacity"`
+}
+
+// Handler serves p. It can be used any number of times.
+func (p *Page) Handler() http.Handler {
+	files, err := fs.Sub(embedded, "files")
+	if err != nil {
+		panic(err) // the name is embedded above
+	}
+	mux := http.NewServeMux()
+	assets := http.FileServerFS(files)
+	mux.Handle("GET /{$}", assets)
+	mux.Handle("GET /page/", http.StripPrefix("/page", assets))
+	mux.HandleFunc("GET /page/state", p.state)
+	mux.HandleFunc("GET /page/usage", p.usage)
+	if p.Logs != nil {
+		mux.HandleFunc("GET /page/logs", func(w http.ResponseWriter, r *http.Request) { server.ServeLogs(w, r, p.Logs) })
+	}
+	return guarded(mux)
+}
+
+// guarded has a browser run and fetch nothing but the page's own, and show it
+// in no other's frame.
+func guarded(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		head := w.Header()
+		head.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		head.Set("X-Content-Type-Options", "nosniff")
+		head.Set("Referrer-Policy", "no-referrer")
+		head.Set("Cache-Control", "no-cache")
+		h.ServeHTTP(w, r)
+	})
+}
+
+func (p *Page) usage(w http.ResponseWriter, r *http.Request) {
+	if p.Usage == nil {
+		http.NotFound(w, r)
+		return
+	}
+	u, err := p.Usage(r.Context())
+	if err != nil {
+		http.Error(w, err.Error(), server.StatusOf(err))
+		return
+	}
+	server.Reply(w, http.StatusOK, u)
+}
