@@ -113,6 +113,9 @@ type Effects struct {
 	MakeCgroup func(render.Cgroup) error
 	// DNS is the node's now; nil: that of render.Node.
 	DNS func() (render.DNS, error)
+	// Done is told of every effect that ended, by its own goroutine, and must not
+	// block; nil: nobody is.
+	Done func(Outcome)
 }
 
 // scene is what an effect may look at: immutable values of its worker.
@@ -241,6 +244,9 @@ func (e *Effects) do(ctx context.Context, a plan.Action, s scene) fact {
 		}
 	}
 	f.supply, f.ended = s.supplyFor(f.version), time.Now()
+	if e.Done != nil {
+		e.Done(f.outcome(s.key))
+	}
 	return f
 }
 

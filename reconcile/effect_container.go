@@ -25,6 +25,14 @@ type startError struct {
 func (e *startError) Error() string { return e.err.Error() }
 func (e *startError) Unwrap() error { return e.err }
 
+// startReason is what a status calls the failure of a start.
+func startReason(err error) string {
+	if e, ok := errors.AsType[*startError](err); ok {
+		return e.reason
+	}
+	return "CreateContainerError"
+}
+
 // start creates and starts a container. With an error, the container may still
 // tell what became of it; the warning is about what hangs on it.
 func (e *Effects) start(ctx context.Context, s scene, a plan.StartContainer) (c *runtime.Container, warning string, err error) {

@@ -221,11 +221,7 @@ func (w *worker) learnStart(a plan.StartContainer, f fact) {
 			h.RestartID = ""
 			return
 		}
-		reason := "CreateContainerError"
-		if e, ok := errors.AsType[*startError](f.err); ok {
-			reason = e.reason
-		}
-		h.Start = failed(h.Start, f, reason)
+		h.Start = failed(h.Start, f, startReason(f.err))
 		// What failed to start may be a container without its image.
 		if f.container == nil {
 			h.Image = plan.Image{}

@@ -111,9 +111,12 @@ func (d *podd) api() http.Handler {
 	page := d.page(d.logReader())
 	mux := http.NewServeMux()
 	mux.Handle("/", d.kubeletAPI())
+	counts := d.metrics.Handler(d.view.latest)
+	mux.Handle("GET /metrics", counts)
+	mux.Handle("GET /metrics/probes", counts)
 	mux.Handle("GET /{$}", page)
 	mux.Handle("GET /page/", page)
-	return server.OwnOrigin(mux)
+	return d.metrics.Requests("readwrite", server.OwnOrigin(mux))
 }
 
 // page is the node at a glance; without logs for those whom nobody vouches for.

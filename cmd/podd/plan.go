@@ -144,7 +144,7 @@ func complete(set *manifest.Set, all []source.Source) bool {
 // lookOnce takes one whole snapshot of what runs.
 func lookOnce(ctx context.Context, cfg *config.Config) (runtime.Snapshot, runtime.Node, error) {
 	quiet := slog.New(slog.DiscardHandler)
-	client, err := dial(cfg, quiet)
+	client, err := dial(cfg, quiet, nil)
 	if err != nil {
 		return runtime.Snapshot{}, runtime.Node{}, err
 	}

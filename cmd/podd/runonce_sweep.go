@@ -86,7 +86,7 @@ func dialNow(ctx context.Context, cfg *config.Config, log *slog.Logger) (*cri.Cl
 			return nil, err
 		}
 	}
-	client, err := dial(cfg, log)
+	client, err := dial(cfg, log, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,10 @@ type viewer struct {
 	since   map[manifest.Problem]time.Time // when each problem came up
 	node    []manifest.Problem             // what is wrong with no single pod
 	advisor *advisor                       // nil says nothing
+	// changed is told how a pod is shown now and was before, nil for not at all;
+	// gone, of one that is no longer. nil: nobody is.
+	changed func(before, after *server.PodView, now time.Time)
+	gone    func(types.NamespacedName)
 }
 
 func newViewer(node, version string, sources []string) *viewer {
@@ -45,10 +49,18 @@ func (v *viewer) publish(c reconcile.Change) {
 	for _, key := range c.Gone {
 		delete(v.pods, key)
 		delete(v.reports, key)
+		if v.gone != nil {
+			v.gone(key)
+		}
 	}
+	now := time.Now()
 	for _, r := range c.Reports {
+		before := v.pods[r.Key]
 		v.reports[r.Key] = r
 		v.pods[r.Key] = podView(r, wanted(c.Set, r.Key))
+		if v.changed != nil {
+			v.changed(before, v.pods[r.Key], now)
+		}
 	}
 	old := v.latest.View()
 	next := *old
@@ -62,7 +74,7 @@ func (v *viewer) publish(c reconcile.Change) {
 	}
 	if trouble := nodeProblems(c.Node); c.SetChanged || !slices.Equal(trouble, v.node) {
 		v.node = trouble
-		next.Problems = v.problems(slices.Concat(trouble, v.problemsOf(c.Set)), time.Now())
+		next.Problems = v.problems(slices.Concat(trouble, v.problemsOf(c.Set)), now)
 	}
 	next.Pods = v.sortedPods()
 	v.latest.Publish(&next)

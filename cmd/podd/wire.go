@@ -25,6 +25,7 @@ import (
 	"podd/runtime"
 	"podd/runtime/cri"
 	"podd/runtime/shim"
+	"podd/server/metrics"
 	"podd/server/pki"
 )
 
@@ -43,6 +44,7 @@ type podd struct {
 	router   *reconcile.Router
 	sources  []source.Source
 	view     *viewer
+	metrics  *metrics.Metrics
 	trimmer  trimmer
 	classes  *classKeeper
 	pulse    pulse
@@ -79,7 +81,8 @@ func (d *podd) wire() error {
 		return err
 	}
 	d.render = node
-	if d.client, err = dial(cfg, d.log); err != nil {
+	d.metrics = newMetrics()
+	if d.client, err = dial(cfg, d.log, d.metrics.Call); err != nil {
 		return err
 	}
 	if cfg.API.Listen != "" {
@@ -95,12 +98,15 @@ func (d *podd) wire() error {
 		d.log.Warn("content of sources that are no longer configured stays", "err", err)
 	}
 	d.view = newViewer(cfg.NodeName, thisVersion().Version, sourceNames(d.sources))
+	d.view.changed, d.view.gone = d.metrics.Pod, d.metrics.Forget
 	d.view.advisor = &advisor{node, cfg.ResolvConf}
 	d.classes = newClassKeeper(node, cgroup.Make, d.log)
-	d.pods = d.client.NewObserver(cri.ObserverOptions{Instance: d.instance.ID, Slow: cfg.SyncFrequency, Logger: d.log})
+	d.pods = d.client.NewObserver(cri.ObserverOptions{Instance: d.instance.ID, Slow: cfg.SyncFrequency, Looked: d.metrics.Relisted, Logger: d.log})
 	d.node = d.client.NewNodeObserver(cri.NodeObserverOptions{Logger: d.log})
+	effects := newEffects(cfg, cfg.RootDir, d.client, node)
+	effects.Done = counted(d.metrics)
 	d.router = reconcile.NewRouter(reconcile.Options{
-		Effects:  newEffects(cfg, cfg.RootDir, d.client, node),
+		Effects:  effects,
 		Journals: journals(cfg.RootDir),
 		Log:      d.log, Refresh: d.pods.Refresh, Publish: d.publish,
 		SourceKinds: sourceKinds(d.sources), Limits: limitsOf(cfg, node.Allocatable),
@@ -153,7 +159,8 @@ func journals(root string) reconcile.Journals { return reconcile.Journals{Root: 
 // defaultEndpoint is waited for where no runtime is found.
 const defaultEndpoint = "/run/containerd/containerd.sock"
 
-func dial(cfg *config.Config, log *slog.Logger) (*cri.Client, error) {
+// dial tells called, which may be nil, of every call.
+func dial(cfg *config.Config, log *slog.Logger, called func(method string, took time.Duration, err error)) (*cri.Client, error) {
 	endpoint := cfg.RuntimeEndpoint
 	if endpoint == "" {
 		found, err := cri.Discover()
@@ -163,7 +170,7 @@ func dial(cfg *config.Config, log *slog.Logger) (*cri.Client, error) {
 		}
 		endpoint = found
 	}
-	return cri.Dial(cri.Options{Endpoint: endpoint, ImageEndpoint: cfg.ImageEndpoint, Timeout: cfg.RuntimeRequestTimeout})
+	return cri.Dial(cri.Options{Endpoint: endpoint, ImageEndpoint: cfg.ImageEndpoint, Timeout: cfg.RuntimeRequestTimeout, Called: called})
 }
 
 // mostStarts is where more at once only wait for the kernel's own locks.

@@ -42,6 +42,10 @@ type Options struct {
 	// twice as long, StopContainer and ExecSync their own time on top, PullImage
 	// no bound.
 	Timeout time.Duration
+	// Called is told of every call that has ended, by the CRI's name of its
+	// method, "RunPodSandbox"; nil: nobody is. It may be called concurrently and
+	// must not block.
+	Called func(method string, took time.Duration, err error)
 }
 
 // Client calls one runtime. It is safe for concurrent use.
@@ -78,14 +82,14 @@ func Dial(o Options) (*Client, error) {
 		}
 	}
 	c := &Client{endpoint: path, timeout: o.timeout()}
-	conn, err := dialSocket(path, &c.dials)
+	conn, err := dialSocket(path, &c.dials, o.Called)
 	if err != nil {
 		return nil, err
 	}
 	c.conns = []*grpc.ClientConn{conn}
 	images := conn
 	if imagePath != path {
-		if images, err = dialSocket(imagePath, new(atomic.Uint64)); err != nil {
+		if images, err = dialSocket(imagePath, new(atomic.Uint64), o.Called); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
 		c.conns = append(c.conns, images)

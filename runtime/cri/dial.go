@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"path"
 	"sync/atomic"
 	"time"
 
@@ -24,20 +25,33 @@ const (
 )
 
 // dialSocket returns a lazy connection to a unix socket; dials counts the
-// connections that came about.
-func dialSocket(path string, dials *atomic.Uint64) (*grpc.ClientConn, error) {
+// connections that came about, called is as in Options.
+func dialSocket(socket string, dials *atomic.Uint64, called func(string, time.Duration, error)) (*grpc.ClientConn, error) {
 	dialer := func(ctx context.Context, _ string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 		if err == nil {
 			dials.Add(1)
 		}
 		return conn, err
 	}
-	conn, err := grpc.NewClient("passthrough:///"+path, append(dialOptions(), grpc.WithContextDialer(dialer))...)
+	options := append(dialOptions(), grpc.WithContextDialer(dialer))
+	if called != nil {
+		options = append(options, grpc.WithUnaryInterceptor(measured(called)))
+	}
+	conn, err := grpc.NewClient("passthrough:///"+socket, options...)
 	if err != nil {
-		return nil, fmt.Errorf("dialing the container runtime at %s: %w", path, err)
+		return nil, fmt.Errorf("dialing the container runtime at %s: %w", socket, err)
 	}
 	return conn, nil
+}
+
+func measured(called func(string, time.Duration, error)) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		began := time.Now()
+		err := call(ctx, method, req, reply, conn, options...)
+		called(path.Base(method), time.Since(began), err)
+		return err
+	}
 }
 
 func dialOptions() []grpc.DialOption {

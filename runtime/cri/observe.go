@@ -25,6 +25,9 @@ type ObserverOptions struct {
 	// Slow is what Fast doubles up to while events are heard and relists find
 	// nothing new. Zero is 30 s.
 	Slow time.Duration
+	// Looked is told of every complete relist: when it was asked for, and how
+	// long it took; nil: nobody is. It must not block.
+	Looked func(asOf time.Time, took time.Duration)
 	// Logger is told when the runtime is lost and found. Nil: slog.Default().
 	Logger *slog.Logger
 }

@@ -83,6 +83,9 @@ func (o *Observer) report(s runtime.Snapshot, err error) {
 	h.Err = err
 	if err == nil && s.Whole {
 		h.LastRelist = s.AsOf
+		if o.opts.Looked != nil {
+			o.opts.Looked(s.AsOf, time.Since(s.AsOf))
+		}
 	}
 	h.Events = o.stream.served(time.Now())
 	o.health.Store(&h)

@@ -1,0 +1,57 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// TestMetrics: what podd does is counted, and a broken edit can page someone.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t, shared)
+	d.api = freePort(t)
+	d.start()
+	probed := shell("main", serve("probed"))
+	probed.ReadinessProbe = &v1.Probe{PeriodSeconds: 1, ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"true"}}}}
+	d.apply(d.pod("probed", probed))
+	c := d.admin()
+	d.untilMetrics(c, "/metrics",
+		"kubelet_running_pods 1", `kubelet_running_containers{container_state="running"} 1`, fmt.Sprintf("kubelet_node_name{node=%q} 1", d.host),
+		`kubelet_runtime_operations_total{operation_type="run_podsandbox"} 1`, `kubelet_started_containers_total{container_type="container"} 1`,
+		"kubelet_pod_start_duration_seconds_count 1", fmt.Sprintf("podd_problems{reason=%q,source=%q} 0", "error", d.file("probed")),
+		fmt.Sprintf("podd_pod_ready{namespace=%q,pod=%q} 1", "default", d.full("probed")))
+	d.untilMetrics(c, "/metrics/probes", `pod_uid="`, `probe_type="Readiness",result="successful"`)
+
+	d.write("probed", "apiVersion: v1\nkind: Pod\nmetadata: {name: probed}\nspec: {}\n")
+	d.untilMetrics(c, "/metrics", fmt.Sprintf("podd_problems{reason=%q,source=%q} 1", "error", d.file("probed")),
+		fmt.Sprintf("podd_manifest_behind{source=%q} 1", d.file("probed")), "kubelet_running_pods 1")
+	d.remove("probed")
+	d.untilGone("probed")
+	d.untilMetrics(c, "/metrics", "kubelet_running_pods 0")
+	if _, text := c.ask(http.MethodGet, "/metrics/probes", ""); strings.Contains(text, d.full("probed")) {
+		t.Errorf("a pod that is gone left its probes:\n%s", text)
+	}
+}
+
+// untilMetrics waits until what is scraped has all of these.
+func (d *daemon) untilMetrics(c *client, path string, want ...string) {
+	d.t.Helper()
+	d.eventually(path+" tells what is", func() error {
+		status, text := c.ask(http.MethodGet, path, "")
+		if status != http.StatusOK {
+			return fmt.Errorf("%d %s", status, text)
+		}
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				return fmt.Errorf("no %s in\n%s", w, text)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,153 @@
+package metrics
+
+import (
+	"errors"
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/server"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected outputs")
+
+func view() *server.View {
+	running := v1.ContainerStatus{Name: "main", ContainerID: "containerd://1", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}
+	waiting := v1.ContainerStatus{Name: "main", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+		LastTerminationState: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}}
+	return &server.View{
+		Node: "n1", Version: "v9",
+		Files: []server.FileView{
+			{Path: "/etc/podd/web.yaml", Version: time.Unix(1000, 5e8), Behind: "edit refused"},
+			{Path: "/etc/podd/db.yaml", Version: time.Unix(2000, 0)},
+		},
+		Pods: []*server.PodView{
+			{Pod: named("db-n1", v1.PodRunning, waiting), Path: "/etc/podd/db.yaml", Sandbox: "s1", Rule: "run",
+				Steps: []server.StepView{{Container: "main", Rule: "crashed -> back off", Reason: "CrashLoopBackOff", Problem: true}}},
+			{Pod: named("web-n1", v1.PodRunning, running), Path: "/etc/podd/web.yaml", Sandbox: "s2", Ready: true, Rule: "run"},
+		},
+		Problems: []server.ProblemView{
+			{Path: "/etc/podd/web.yaml", Severity: "error", Message: `a "quoted" message`},
+			{Severity: "error", Message: "no runtime"},
+		},
+	}
+}
+
+func named(name string, phase v1.PodPhase, containers ...v1.ContainerStatus) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)},
+		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "main"}}},
+		Status:     v1.PodStatus{Phase: phase, ContainerStatuses: containers},
+	}
+}
+
+// used are Metrics of a podd that did something of everything.
+func used() *Metrics {
+	m := New(Options{CgroupVersion: 2, Kubernetes: "v1.34.4"})
+	m.Call("RunPodSandbox", 300*time.Millisecond, nil)
+	m.Call("PullImage", time.Second, errors.New("no route"))
+	m.Relisted(time.Unix(3000, 0), 10*time.Millisecond)
+	m.Relisted(time.Unix(3010, 0), 10*time.Millisecond)
+	m.Sandbox("", 300*time.Millisecond, nil)
+	m.Sandbox("vm", time.Second, errors.New("no vm"))
+	m.Container("container", "")
+	m.Container("init_container", "CreateContainerError")
+	m.Pulled(20<<20, 2*time.Second)
+	before, after := &server.PodView{Pod: named("web-n1", v1.PodPending), Rule: "start"}, view().Pods[1]
+	start := metav1.Unix(4000, 0)
+	after.Pod.Status.StartTime = &start
+	m.Pod(nil, before, time.Unix(4000, 0))
+	m.Pod(before, after, time.Unix(4002, 0))
+	m.Pod(after, after, time.Unix(4003, 0))
+	key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
+	m.Probed(Probe{Pod: key, UID: "u", Container: "main", Kind: "liveness", Passed: true, Took: time.Millisecond})
+	m.Probed(Probe{Pod: key, UID: "u", Container: "main", Kind: "readiness", Err: errors.New("gone")})
+	asked := m.Requests("readwrite", http.NotFoundHandler())
+	for _, path := range []string{"/pods", "/metrics/cadvisor", "/exec/a/b/c", "/%00/weird", "/"} {
+		asked.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil))
+	}
+	asked.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("BREW", "/pods", nil))
+	return m
+}
+
+func scrape(h http.Handler, path string) string {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+	return w.Body.String()
+}
+
+// changing are the lines whose numbers are of this process and moment.
+var changing = regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?(go_|process_|promhttp_|kubelet_http_requests_duration).*\n`)
+
+func TestText(t *testing.T) {
+	h := used().Handler(server.NewLatest(view()))
+	for path, file := range map[string]string{"/metrics": "metrics.txt", "/metrics/probes": "probes.txt"} {
+		got := changing.ReplaceAllString(scrape(h, path), "")
+		file = filepath.Join("testdata", file)
+		if *update {
+			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", path, diff)
+		}
+	}
+}
+
+// kubelets are names that a kubelet has and a linter would have otherwise.
+var kubelets = []string{"kubelet_evictions", "kubelet_running_pods", "kubelet_node_name", "kubelet_cgroup_version"}
+
+func TestLint(t *testing.T) {
+	h := used().Handler(server.NewLatest(view()))
+	for _, path := range []string{"/metrics", "/metrics/probes"} {
+		complaints, err := promlint.New(strings.NewReader(scrape(h, path))).Lint()
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		for _, c := range complaints {
+			if !slices.Contains(kubelets, c.Metric) {
+				t.Errorf("%s: %s: %s", path, c.Metric, c.Text)
+			}
+		}
+	}
+}
+
+func TestOperations(t *testing.T) {
+	for method, want := range map[string]string{
+		"RunPodSandbox": "run_podsandbox", "ListPodSandbox": "list_podsandbox", "PodSandboxStatus": "podsandbox_status",
+		"ListPodSandboxStats": "list_podsandbox_stats", "CreateContainer": "create_container", "ContainerStatus": "container_status",
+		"ExecSync": "exec_sync", "UpdateContainerResources": "update_container", "ImageFsInfo": "image_fs_info", "Version": "version",
+	} {
+		if got := operation(method); got != want {
+			t.Errorf("%s: %s, want %s", method, got, want)
+		}
+	}
+}
+
+// TestForget: a pod that is gone leaves no series.
+func TestForget(t *testing.T) {
+	m := used()
+	h := m.Handler(server.NewLatest(view()))
+	m.Forget(types.NamespacedName{Namespace: "default", Name: "web-n1"})
+	if text := scrape(h, "/metrics/probes"); strings.Contains(text, "web-n1") {
+		t.Errorf("after the pod's end:\n%s", text)
+	}
+}

@@ -1,0 +1,156 @@
+package metrics
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	v1 "k8s.io/api/core/v1"
+
+	"podd/server"
+)
+
+// stateOf tells what the published state shows now.
+type stateOf struct {
+	Options
+	State server.Viewer
+}
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+var (
+	buildInfo    = desc("kubernetes_build_info", "The Kubernetes version whose kubelet podd stands for, and podd's own.", "git_version", "podd_version")
+	nodeName     = desc("kubelet_node_name", "The node's name. The count is always 1.", "node")
+	cgroups      = desc("kubelet_cgroup_version", "The version of the machine's control groups.")
+	desiredPods  = desc("kubelet_desired_pods", "Pods that the sources want.", "static")
+	activePods   = desc("kubelet_active_pods", "Pods that are wanted and not at their end.", "static")
+	mirrorPods   = desc("kubelet_mirror_pods", "Pods that stand for one from a file or URL at an API server.")
+	runningPods  = desc("kubelet_running_pods", "Pods that have a running sandbox.")
+	running      = desc("kubelet_running_containers", "Containers, by their state.", "container_state")
+	problems     = desc("podd_problems", "What is to be mended: errors and warnings about manifests and the node, and pods that are held up.", "source", "reason")
+	lastGood     = desc("podd_manifest_last_good_seconds", "When the content of a file or URL that is wanted came to be, in seconds since 1970.", "source")
+	behind       = desc("podd_manifest_behind", "Whether what a file or URL has now is not what is wanted, because it is broken.", "source")
+	podPhase     = desc("podd_pod_ready", "Whether a pod does what its manifest asks for.", "namespace", "pod")
+	descriptions = []*prometheus.Desc{
+		buildInfo, nodeName, cgroups, desiredPods, activePods, mirrorPods, runningPods, running, problems, lastGood, behind, podPhase,
+	}
+)
+
+// Describe implements prometheus.Collector.
+func (s stateOf) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range descriptions {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s stateOf) Collect(to chan<- prometheus.Metric) {
+	tell := func(d *prometheus.Desc, n float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, n, labels...)
+	}
+	v := s.State.View()
+	tell(buildInfo, 1, s.Kubernetes, v.Version)
+	tell(nodeName, 1, v.Node)
+	if s.CgroupVersion != 0 {
+		tell(cgroups, float64(s.CgroupVersion))
+	}
+	tell(mirrorPods, 0)
+	tellPods(v, tell)
+	tellProblems(v, tell)
+	for _, f := range v.Files {
+		if !f.Version.IsZero() {
+			tell(lastGood, seconds(f.Version), f.Path)
+		}
+		tell(behind, number(f.Behind != ""), f.Path)
+	}
+}
+
+type teller func(d *prometheus.Desc, n float64, labels ...string)
+
+func tellPods(v *server.View, tell teller) {
+	var desired, active, live int
+	states := map[string]int{"created": 0, "running": 0, "exited": 0, "unknown": 0}
+	for _, p := range v.Pods {
+		if p.Pod.DeletionTimestamp == nil {
+			desired++
+			if phase := p.Pod.Status.Phase; phase != v1.PodSucceeded && phase != v1.PodFailed {
+				active++
+			}
+		}
+		if p.Sandbox != "" {
+			live++
+		}
+		for _, list := range [][]v1.ContainerStatus{p.Pod.Status.InitContainerStatuses, p.Pod.Status.ContainerStatuses, p.Pod.Status.EphemeralContainerStatuses} {
+			for i := range list {
+				if word := stateWord(&list[i]); word != "" {
+					states[word]++
+				}
+			}
+		}
+		tell(podPhase, number(p.Ready), p.Pod.Namespace, p.Pod.Name)
+	}
+	tell(desiredPods, float64(desired), "true")
+	tell(activePods, float64(active), "true")
+	tell(runningPods, float64(live))
+	for state, n := range states {
+		tell(running, float64(n), state)
+	}
+}
+
+// stateWord is the runtime's word for a container's state; "" for one that
+// there is not.
+func stateWord(c *v1.ContainerStatus) string {
+	switch {
+	case c.State.Running != nil:
+		return "running"
+	case c.State.Terminated != nil:
+		return "exited"
+	case c.LastTerminationState.Terminated != nil:
+		return "exited" // and waits for its next run
+	}
+	return ""
+}
+
+// tellProblems: a file is the source of what is wrong in it and of the pods it
+// wants, the node of the rest.
+func tellProblems(v *server.View, tell teller) {
+	type key struct{ source, reason string }
+	counts := map[key]int{}
+	for _, f := range v.Files {
+		counts[key{f.Path, "error"}] = 0 // so that a first one is seen to rise
+	}
+	for _, p := range v.Problems {
+		counts[key{orNode(p.Path), p.Severity}]++
+	}
+	for _, p := range v.Pods {
+		if p.Problem {
+			counts[key{orNode(p.Path), p.Rule}]++
+		}
+		for _, s := range p.Steps {
+			if s.Problem && !p.Problem {
+				counts[key{orNode(p.Path), cmp.Or(s.Reason, s.Rule)}]++
+			}
+		}
+	}
+	for k, n := range counts {
+		tell(problems, float64(n), k.source, k.reason)
+	}
+}
+
+func orNode(path string) string {
+	if path == "" {
+		return "node"
+	}
+	return path
+}
+
+func number(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func seconds(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
