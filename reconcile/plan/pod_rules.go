@@ -316,7 +316,7 @@ func (f *facts) finished() bool {
 // outcome is how the pod ended, nil while it has not.
 func (f *facts) outcome() *Finished {
 	if e := f.in.Evict; e != nil && e.UID == f.in.Desired.UID {
-		return f.failed("Evicted", e.Message)
+		return f.failed(Evicted, e.Message)
 	}
 	if fin := f.ended(); fin != nil {
 		return fin
@@ -410,8 +410,8 @@ func (f *facts) windDown(d *Decision) {
 		return
 	}
 	if f.cur != nil && (Live(f.cur) || f.volumesHeld() && !f.in.History.Released[f.cur.ID]) {
-		since := cmp.Or(d.Finished, f.in.History.Finished).At
-		f.stopMembers(d, f.cur, term{since: since, grace: graceOf(f.cur), why: "the pod has finished"})
+		fin := cmp.Or(d.Finished, f.in.History.Finished)
+		f.stopMembers(d, f.cur, term{since: fin.At, grace: graceAt(f.cur, fin), why: "the pod has finished"})
 		return
 	}
 	if f.volumesHeld() {

@@ -21,7 +21,7 @@ func (f *facts) stop(d *Decision, inc *runtime.Incarnation, why string) {
 	d.Why = why
 	s := f.in.History.Stopping
 	if s == nil || s.SandboxID != inc.ID {
-		s = &Stopping{SandboxID: inc.ID, Since: f.in.Now, Grace: graceOf(inc), Why: why}
+		s = &Stopping{SandboxID: inc.ID, Since: f.in.Now, Grace: graceAt(inc, f.in.History.Finished), Why: why}
 		d.Stopping = s
 	}
 	// A start under way may still make a container; it must end first.

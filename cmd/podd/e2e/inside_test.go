@@ -414,17 +414,21 @@ func TestHostPorts(t *testing.T) {
 }
 
 // TestEmptyDirLimit: a pod that writes more than it may ends, in the kubelet's
-// words.
+// words and without the grace that it would have otherwise.
 func TestEmptyDirLimit(t *testing.T) {
 	t.Parallel()
 	d := begin(t)
-	p := d.pod("web", shell("main", "head -c 4194304 /dev/zero >/disk/x; "+serve("main")))
+	p := d.pod("web", shell("main", "trap '' TERM; head -c 4194304 /dev/zero >/disk/x; "+serve("main")))
+	p.Spec.TerminationGracePeriodSeconds = new(int64(3600))
 	withVolume(p, "disk", "/disk", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("1Mi"))}})
 	d.apply(p)
 	d.untilPod("is evicted", "web", func(p *server.PodView) error {
 		s := p.Pod.Status
 		if s.Phase != v1.PodFailed || s.Reason != "Evicted" || !strings.Contains(s.Message, `Usage of EmptyDir volume "disk" exceeds the limit "1Mi"`) {
 			return fmt.Errorf("%s %s: %s", s.Phase, s.Reason, s.Message)
+		}
+		if len(s.ContainerStatuses) != 1 || s.ContainerStatuses[0].State.Terminated == nil {
+			return fmt.Errorf("it runs on: %+v", s.ContainerStatuses)
 		}
 		return nil
 	})
