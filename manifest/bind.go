@@ -1,6 +1,8 @@
 package manifest
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // Bound is a Set whose pods have their objects. Immutable.
 type Bound struct {
@@ -14,16 +16,22 @@ type Bound struct {
 
 // Bind looks up the objects of a set's pods. What is as it was in before, which
 // may be nil, keeps its pointer. The salt must outlive podd and be known to
-// nobody who may not read Secrets.
-func Bind(s *Set, salt string, before *Bound) *Bound {
+// nobody who may not read Secrets. kept are the claims, nil for none, whose data
+// is in a directory of podd's.
+func Bind(s *Set, salt string, kept map[types.NamespacedName]bool, before *Bound) *Bound {
 	if before == nil {
 		before = &Bound{Set: &Set{}}
 	}
 	b := &Bound{Supplies: map[types.NamespacedName]*Supply{}, written: s.Pods}
 	bound := *s
+	bound.Objects = make(map[string]Objects, len(s.Objects))
+	for name, o := range s.Objects {
+		o.Kept = kept
+		bound.Objects[name] = o
+	}
 	bound.Pods = make(map[types.NamespacedName]*Pod, len(s.Pods))
 	for key, p := range s.Pods {
-		supply := SupplyOf(p, s, salt, before.Supplies[key])
+		supply := SupplyOf(p, &bound, salt, before.Supplies[key])
 		if supply != nil {
 			b.Supplies[key] = supply
 		}

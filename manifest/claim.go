@@ -51,6 +51,16 @@ func SingleClaims(s *Set) map[types.NamespacedName]bool {
 	return single
 }
 
+// HasClaims says that a set has claims at all.
+func HasClaims(s *Set) bool {
+	for _, o := range s.Objects {
+		if len(o.Claims) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // ClaimsOf are the claims that the volumes of a pod, which may be nil, name.
 func ClaimsOf(p *Pod) []types.NamespacedName {
 	if p == nil {
@@ -81,9 +91,11 @@ func (c *Claim) text() []byte {
 
 // bind finds the volume of a claim: the one it names, the one that names it, or
 // the only one that fits it and no other claim. It never chooses, or the choice
-// could be another once a volume is added, and the data with it. lack says what
-// keeps the claim from being bound; without a volume that fits it gets a
-// directory, unless it asks for none made anew.
+// could be another once a volume is added, and the data with it. For the same
+// reason a claim that has its directory stays there, as a bound one does in
+// Kubernetes, unless it names a volume. lack says what keeps the claim from being
+// bound; without a volume that fits it gets a directory, unless it asks for none
+// made anew.
 func (o *Objects) bind(c *v1.PersistentVolumeClaim) (bound Claim, lack string) {
 	bound = Claim{PersistentVolumeClaim: c, Owner: o.owner(c)}
 	if name := c.Spec.VolumeName; name != "" {
@@ -96,6 +108,9 @@ func (o *Objects) bind(c *v1.PersistentVolumeClaim) (bound Claim, lack string) {
 			return bound, text
 		}
 		return bound, o.namesake(c, pv)
+	}
+	if o.keeps(c) {
+		return bound, ""
 	}
 	var fit, away []*v1.PersistentVolume
 	for _, key := range slices.SortedFunc(maps.Keys(o.Volumes), byName) {
@@ -134,6 +149,12 @@ func (o *Objects) owner(c *v1.PersistentVolumeClaim) string {
 		return origin.Source
 	}
 	return KindFile
+}
+
+// keeps says that a claim has its data in a directory of podd's.
+func (o *Objects) keeps(c *v1.PersistentVolumeClaim) bool {
+	block := *c.Spec.VolumeMode == v1.PersistentVolumeBlock
+	return !block && o.Kept[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}]
 }
 
 // free says that a volume is neither for a certain claim nor named by one.
@@ -247,7 +268,7 @@ func (o *Objects) claimLacks(p *Pod, u Use, what string) []lack {
 	switch {
 	case text != "":
 		return []lack{{u, what, text}}
-	case bound.Volume == nil:
+	case bound.Volume == nil && !o.keeps(bound.PersistentVolumeClaim):
 		u.Optional = true
 		return []lack{{u, what, "may have a PersistentVolume in a file that is not read yet"}}
 	}

@@ -86,6 +86,39 @@ func TestBindClaims(t *testing.T) {
 	}
 }
 
+// TestBindKept: a claim whose data is in a directory of podd's stays there,
+// whatever volumes come, unless it names one.
+func TestBindKept(t *testing.T) {
+	for _, test := range []struct{ documents, want string }{
+		{claimText("a", ""), "directory"},
+		{claimText("a", "") + volumeText("x", small), "directory"},
+		{claimText("a", "") + volumeText("x", small) + volumeText("z", small), "directory"},
+		{claimText("a", "") + volumeText("x", small+", claimRef: {name: a}"), "directory"},
+		{claimText("a", "") + volumeText("x", small+onNode1), "directory"},
+		{claimText("a", ", storageClassName: ''"), "directory"},
+		{claimText("a", ", volumeName: x") + volumeText("x", small), "x"},
+		{claimText("a", ", volumeMode: Block") + volumeText("x", small), "podd makes directories, no devices"},
+		{shopClaim("a", ""), "is not in x in namespace default"},
+	} {
+		b := batch(manifest.KindFile, "x", user+test.documents)
+		set := manifest.Merge([]manifest.Batch{b})
+		kept := map[types.NamespacedName]bool{{Namespace: "default", Name: "a"}: true}
+		s := manifest.Bind(set, "salt", kept, nil).Supplies[b.Pods[0].Key]
+		got := s.Missing
+		if c := s.Claim("a"); c != nil && c.Volume != nil {
+			got += c.Volume.Name
+		} else if c != nil {
+			got += "directory"
+		}
+		if !strings.Contains(got, test.want) || len(test.want) < 10 && got != test.want {
+			t.Errorf("%s\ngot %q, want %q", test.documents, got, test.want)
+		}
+		if set.Objects["x"].Kept != nil {
+			t.Error("the set was written to")
+		}
+	}
+}
+
 const (
 	device  = "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: x}\nspec: {accessModes: [ReadWriteOnce], volumeMode: Block, local: {path: /dev/x}, capacity: {storage: 1Gi}}\n"
 	taker   = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {volumes: [{name: v, persistentVolumeClaim: {claimName: a}}], containers: [{name: main, image: \"i:1\", %s: [{name: v, %s: /v}]}]}\n"

@@ -43,6 +43,8 @@ type Objects struct {
 	Volumes map[types.NamespacedName]*v1.PersistentVolume
 	// Elsewhere has those of Volumes whose nodeAffinity is for other nodes.
 	Elsewhere map[types.NamespacedName]bool
+	// Kept has the claims whose data is in a directory of podd's; see Bind.
+	Kept map[types.NamespacedName]bool
 	// Origins tells of each of them where it was written; no Fields.
 	Origins map[ObjectRef]Origin
 }

@@ -64,7 +64,7 @@ func TestSupplyNamesWhatIsMissing(t *testing.T) {
 		"of another kind": {pod + secretOf("key", "{p: x}") + secretOf("conf", "{a: x}"), "", `ConfigMap "conf" (x.yaml:7) is not in /a`},
 	} {
 		set := setOf(t, map[string]string{"/a": test.a, "/b": test.b})
-		s := manifest.Bind(set, "salt", nil).Supplies[webKey]
+		s := manifest.Bind(set, "salt", nil, nil).Supplies[webKey]
 		if s.Missing != test.want {
 			t.Errorf("%s: got %q, want %q", name, s.Missing, test.want)
 		}
@@ -79,11 +79,11 @@ func TestSupplyNamesWhatIsMissing(t *testing.T) {
 func TestSupplyOfASourceNotSeenWhole(t *testing.T) {
 	pod := strings.Replace(strings.ReplaceAll(reader, "%s", ""), "{name: conf, items", "{name: conf, optional: true, items", 1)
 	set := setOf(t, map[string]string{"/a": pod + secretOf("key", "{p: x}")})
-	if s := manifest.Bind(set, "salt", nil).Supplies[webKey]; s.Missing != "" {
+	if s := manifest.Bind(set, "salt", nil, nil).Supplies[webKey]; s.Missing != "" {
 		t.Errorf("got %q", s.Missing)
 	}
 	set.Complete["/a"] = false
-	if s := manifest.Bind(set, "salt", nil).Supplies[webKey]; s.Missing != `ConfigMap "conf" (x.yaml:7) is not in /a, which was not read whole yet` {
+	if s := manifest.Bind(set, "salt", nil, nil).Supplies[webKey]; s.Missing != `ConfigMap "conf" (x.yaml:7) is not in /a, which was not read whole yet` {
 		t.Errorf("got %q", s.Missing)
 	}
 }
@@ -97,10 +97,10 @@ func TestBindChangesWhatChanged(t *testing.T) {
 			return setOf(t, map[string]string{"/a": configOf("other", other) + configOf("conf", "{a: v"+a+"}") + secretOf("key", "{p: v"+p+"}") + secretOf("pull", "{x: v"+pull+"}") + pod})
 		}
 		first := of("1", "1", "1", "{}")
-		one := manifest.Bind(first, "salt", nil)
+		one := manifest.Bind(first, "salt", nil, nil)
 		same := *first
 		same.Objects = of("1", "1", "1", "{b: new}").Objects
-		two := manifest.Bind(&same, "salt", one)
+		two := manifest.Bind(&same, "salt", nil, one)
 		if two.Supplies[webKey] != one.Supplies[webKey] || two.Set.Pods[webKey] != one.Set.Pods[webKey] {
 			t.Errorf("%s: an unrelated edit is a change", note)
 		}
@@ -111,7 +111,7 @@ func TestBindChangesWhatChanged(t *testing.T) {
 		} {
 			edited := *first
 			edited.Objects = next.Objects
-			b := manifest.Bind(&edited, "salt", one)
+			b := manifest.Bind(&edited, "salt", nil, one)
 			if b.Supplies[webKey] == one.Supplies[webKey] {
 				t.Errorf("%s: the supply stayed after an edit of %s", note, name)
 			}
@@ -122,12 +122,12 @@ func TestBindChangesWhatChanged(t *testing.T) {
 			if now.FixedUID && now.UID != was.UID || !now.FixedUID && (now.UID != was.UID) != (now.Hash != was.Hash) || now.Spec.UID != now.UID {
 				t.Errorf("%s: uid %s (%s), was %s", note, now.UID, now.Spec.UID, was.UID)
 			}
-			again := manifest.Bind(&edited, "salt", nil).Set.Pods[webKey]
+			again := manifest.Bind(&edited, "salt", nil, nil).Set.Pods[webKey]
 			if again.Hash != now.Hash || again.UID != now.UID {
 				t.Errorf("%s: another podd makes another version of it", note)
 			}
 		}
-		if asked && manifest.Bind(first, "pepper", nil).Set.Pods[webKey].Hash == one.Set.Pods[webKey].Hash {
+		if asked && manifest.Bind(first, "pepper", nil, nil).Set.Pods[webKey].Hash == one.Set.Pods[webKey].Hash {
 			t.Errorf("%s: the content can be guessed", note)
 		}
 		if first.Pods[webKey].Spec.UID != first.Pods[webKey].UID {
@@ -176,10 +176,10 @@ func TestImmutableStays(t *testing.T) {
 func TestSupplyOfAnotherUse(t *testing.T) {
 	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: shop}\nspec: {containers: [{name: main, image: 'i:1'%s}]%s}\n---\n"
 	objects := configOf("conf", "{a: x}")
-	one := manifest.Bind(setOf(t, map[string]string{"/a": fmt.Sprintf(pod, ", envFrom: [{configMapRef: {name: conf}}]", "") + objects}), "salt", nil)
+	one := manifest.Bind(setOf(t, map[string]string{"/a": fmt.Sprintf(pod, ", envFrom: [{configMapRef: {name: conf}}]", "") + objects}), "salt", nil, nil)
 	edited := *one.Set
 	edited.Pods = setOf(t, map[string]string{"/a": fmt.Sprintf(pod, "", ", volumes: [{name: v, configMap: {name: conf}}]") + objects}).Pods
-	two := manifest.Bind(&edited, "salt", one)
+	two := manifest.Bind(&edited, "salt", nil, one)
 	if s := two.Supplies[webKey]; s.Files == "" || s.Env != "" {
 		t.Errorf("got %+v", s)
 	}

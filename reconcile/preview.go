@@ -24,6 +24,8 @@ type PreviewInput struct {
 	// MaxBackoff and SourceKinds are those of Options.
 	MaxBackoff  time.Duration
 	SourceKinds map[string]string
+	// Kept is that of manifest.Bind.
+	Kept map[types.NamespacedName]bool
 	// Instance is the id of the podd that owns the root; "" for none.
 	Instance string
 }
@@ -42,7 +44,7 @@ func Preview(in PreviewInput) ([]Planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	bound := manifest.Bind(in.Set, in.Instance, nil)
+	bound := manifest.Bind(in.Set, in.Instance, in.Kept, nil)
 	in.Set = bound.Set
 	keys := map[types.NamespacedName]bool{}
 	for key := range in.Set.Pods {

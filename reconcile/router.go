@@ -31,6 +31,8 @@ type Options struct {
 	// SourceKinds has the kind of every configured source, by name.
 	SourceKinds map[string]string
 	Limits      plan.Limits
+	// Kept are the claims whose data is in a directory of podd's; nil: none.
+	Kept func() (map[types.NamespacedName]bool, error)
 	// Render is the node as pods see it; its cgroup driver is that of the runtime
 	// where the runtime says, its handler's features always are.
 	Render render.Node
@@ -191,7 +193,7 @@ func (r *Router) pending() bool {
 }
 
 func (r *Router) takeSet(ctx context.Context, s *manifest.Set) {
-	r.bound = manifest.Bind(s, r.o.Render.Instance, r.bound)
+	r.bound = manifest.Bind(s, r.o.Render.Instance, r.kept(s), r.bound)
 	s = r.bound.Set
 	r.set, r.dirty, r.setChanged = s, true, true
 	for key := range s.Pods {
@@ -199,6 +201,18 @@ func (r *Router) takeSet(ctx context.Context, s *manifest.Set) {
 	}
 	r.takeLost(ctx)
 	r.orderAll()
+}
+
+// kept is looked up for every set anew: claims get their directories meanwhile.
+func (r *Router) kept(s *manifest.Set) map[types.NamespacedName]bool {
+	if r.o.Kept == nil || !manifest.HasClaims(s) {
+		return nil
+	}
+	kept, err := r.o.Kept()
+	if err != nil { // no claim gets another's data by that: a volume prepares with its record
+		r.o.Log.Warn("where claims have their data is not known; one that a PersistentVolume fits may wait", "err", err)
+	}
+	return kept
 }
 
 func (r *Router) takeNode(n runtime.Node) {

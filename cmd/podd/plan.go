@@ -14,6 +14,7 @@ import (
 	"podd/manifest"
 	"podd/manifest/source"
 	"podd/reconcile"
+	"podd/reconcile/volume"
 	"podd/runtime"
 	"podd/runtime/cri"
 )
@@ -50,6 +51,9 @@ func (c *PlanCmd) Run(ctx context.Context, s Streams) error {
 		SourceKinds: sourceKinds(all),
 	}
 	if in.Instance, err = reconcile.PeekID(cfg.RootDir); err != nil {
+		return err
+	}
+	if in.Kept, err = (volume.Claims{Root: claimsDir(&cfg)}).Kept(); err != nil {
 		return err
 	}
 	looking, cancel := context.WithTimeout(ctx, planPatience)

@@ -17,6 +17,7 @@ import (
 	"podd/reconcile"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
+	"podd/reconcile/volume"
 	"podd/runtime"
 	"podd/runtime/beneath"
 	"podd/runtime/cri"
@@ -69,7 +70,7 @@ func (m *machine) begin(ctx context.Context, publish func(reconcile.Change), kee
 	m.router = reconcile.NewRouter(reconcile.Options{
 		Effects: effects, Journals: journals(m.dir), Log: m.log,
 		Refresh: observer.Refresh, Render: m.render, MaxBackoff: m.cfg.MaxRestartPeriod,
-		Limits: plan.Limits{Machine: machineOf(m.cfg)},
+		Limits: plan.Limits{Machine: machineOf(m.cfg)}, Kept: volume.Claims{Root: claimsDir(m.cfg)}.Kept,
 		Publish: func(c reconcile.Change) {
 			pods.take(c)
 			publish(c)

@@ -110,6 +110,7 @@ func (d *podd) wire() error {
 		Journals: journals(cfg.RootDir),
 		Log:      d.log, Refresh: d.pods.Refresh, Publish: d.publish,
 		SourceKinds: sourceKinds(d.sources), Limits: limitsOf(cfg, node.Allocatable),
+		Kept:   volume.Claims{Root: claimsDir(cfg)}.Kept,
 		Render: node, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
 		Beat: d.beat, BeatEvery: beatEvery(d.log),
 	})

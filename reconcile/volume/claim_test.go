@@ -132,6 +132,32 @@ func TestClaimStaysBound(t *testing.T) {
 	}
 }
 
+// TestKept: only a claim with a directory of podd's is to stay there, until it is
+// removed.
+func TestKept(t *testing.T) {
+	d, claims := newClaims(t)
+	for _, c := range []*holds{claimOf("file", nil), claimOf("file", localVolume("a", t.TempDir()))} {
+		if c.Volume != nil {
+			c.Name = "bound"
+		}
+		pod := claiming()
+		pod.UID = types.UID(c.Name)
+		_, err := d.Prepare(t.Context(), pod, c)
+		must(t, err)
+		must(t, d.Release(t.Context(), pod.UID))
+	}
+	kept, err := claims.Kept()
+	must(t, err)
+	own := types.NamespacedName{Namespace: "default", Name: "data"}
+	if len(kept) != 1 || !kept[own] {
+		t.Errorf("kept: %v", kept)
+	}
+	must(t, claims.Remove(t.Context(), own))
+	if kept, err := claims.Kept(); err != nil || len(kept) > 0 {
+		t.Errorf("kept once it is removed: %v, %v", kept, err)
+	}
+}
+
 // TestVolumeOfTwoClaims: pods of two sources do not have one volume by two claims.
 func TestVolumeOfTwoClaims(t *testing.T) {
 	d, _ := newClaims(t)

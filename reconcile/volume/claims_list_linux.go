@@ -64,6 +64,18 @@ func (c Claims) List(pods ...string) ([]Kept, error) {
 	return all, nil
 }
 
+// Kept are the claims whose data is in a directory here.
+func (c Claims) Kept() (map[types.NamespacedName]bool, error) {
+	all, err := c.List()
+	kept := map[types.NamespacedName]bool{}
+	for _, k := range all {
+		if k.Volume == "" {
+			kept[k.NamespacedName] = true
+		}
+	}
+	return kept, err
+}
+
 // ErrInUse is within the error of a removal: pods use the claim.
 var ErrInUse = errors.New("pods use it")
 

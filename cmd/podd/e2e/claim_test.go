@@ -15,6 +15,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// diskOf is a volume of this machine that the claims of a class fit.
+func diskOf(class, path string) *v1.PersistentVolume {
+	return &v1.PersistentVolume{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{Name: "disk"},
+		Spec: v1.PersistentVolumeSpec{
+			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}, StorageClassName: class,
+			Capacity:               v1.ResourceList{v1.ResourceStorage: resource.MustParse("10Gi")},
+			PersistentVolumeSource: v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: path}},
+		},
+	}
+}
+
 func claim(name string, mode v1.PersistentVolumeAccessMode) *v1.PersistentVolumeClaim {
 	return &v1.PersistentVolumeClaim{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -132,14 +144,7 @@ func TestClaimOfAVolume(t *testing.T) {
 	if err := os.MkdirAll(host, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	pv := &v1.PersistentVolume{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{Name: "disk"},
-		Spec: v1.PersistentVolumeSpec{
-			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}, StorageClassName: "local",
-			Capacity:               v1.ResourceList{v1.ResourceStorage: resource.MustParse("10Gi")},
-			PersistentVolumeSource: v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: host}},
-		},
-	}
+	pv := diskOf("local", host)
 	c := claim("data", v1.ReadWriteOnce)
 	c.Spec.StorageClassName = new("local")
 	d.write("claim", text(d, pv, c))
@@ -157,4 +162,30 @@ func TestClaimOfAVolume(t *testing.T) {
 	d.untilProblem("web", `was bound to the PersistentVolume "disk"`)
 	d.write("claim", text(d, pv, c))
 	d.untilApplied("web")
+}
+
+// TestClaimStays: a claim whose data is in a directory of podd's keeps it when a
+// volume comes that fits it.
+func TestClaimStays(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	host := filepath.Join(d.dir, "host")
+	if err := os.MkdirAll(host, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	d.write("claim", text(d, claim("data", v1.ReadWriteOnce)))
+	d.apply(d.counting("web", "data"))
+	d.untilApplied("web")
+	d.told("web.data")
+	d.remove("web")
+	d.untilGone("web")
+	d.write("disk", text(d, diskOf("", host)))
+	d.apply(d.counting("next", "data"))
+	d.untilApplied("next")
+	if got, _, _ := strings.Cut(d.told("next.data"), "\n0"); got != "web\nnext" {
+		t.Errorf("the claim holds %q", got)
+	}
+	if entries, err := os.ReadDir(host); err != nil || len(entries) > 0 {
+		t.Errorf("the volume holds %v, %v", entries, err)
+	}
 }
