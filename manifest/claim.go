@@ -24,7 +24,7 @@ type Claim struct {
 	*v1.PersistentVolumeClaim
 	// Volume is nil for a claim that gets a directory of podd's.
 	Volume *v1.PersistentVolume
-	// Owner is whose claim it is: "file", or the URL it comes from. A claim's
+	// Owner is whose claim it is: "file", or the name of another source. A claim's
 	// data is for pods of its owner alone.
 	Owner string
 }
@@ -145,10 +145,10 @@ func (o *Objects) bind(c *v1.PersistentVolumeClaim) (bound Claim, lack string) {
 
 func (o *Objects) owner(c *v1.PersistentVolumeClaim) string {
 	origin := o.Origins[ObjectRef{kindClaim, types.NamespacedName{Namespace: c.Namespace, Name: c.Name}}]
-	if origin.Kind == KindURL {
-		return origin.Source
+	if origin.Kind == KindFile {
+		return KindFile
 	}
-	return KindFile
+	return origin.Source
 }
 
 // keeps says that a claim has its data in a directory of podd's.
@@ -259,8 +259,12 @@ func quoteAll(list []*v1.PersistentVolume) string {
 }
 
 // claimLacks is what a claim that is there lacks. Until its source was seen whole
-// a volume may yet come that is its own, so it gets no directory.
+// a volume may yet come that is its own, so it gets no directory; and until those
+// before it were it may be another's.
 func (o *Objects) claimLacks(p *Pod, u Use, what string) []lack {
+	if o.Before != "" {
+		return []lack{{u, what, "may be at " + o.Before + ", too, which comes first and was not read whole yet"}}
+	}
 	bound, text := o.bind(o.Claims[u.Object.NamespacedName])
 	if text == "" {
 		text = misused(p, &bound)

@@ -196,8 +196,36 @@ func TestClaimOfTwoSources(t *testing.T) {
 	if len(y.Objects.Claims) != 1 {
 		t.Error("the batch was written to")
 	}
-	if set := manifest.Merge([]manifest.Batch{x, batch(manifest.KindURL, "http://y", strings.Replace(text, "name: web", "name: other", 1))}); len(set.Problems) > 0 {
-		t.Errorf("a URL's is its own: %v", set.Problems)
+	for _, kind := range []string{manifest.KindURL, manifest.KindAPI} {
+		z := batch(kind, "z", strings.Replace(text, "name: web", "name: other", 1))
+		if set := manifest.Merge([]manifest.Batch{x, z}); len(set.Problems) > 0 || len(set.Objects["z"].Claims) != 1 {
+			t.Errorf("one of kind %s is its own: %v", kind, set.Problems)
+		}
+	}
+}
+
+// TestClaimsOfLaterSources: a file source that was not read whole yet may have
+// the claims of those after it; a source of another kind has its own.
+func TestClaimsOfLaterSources(t *testing.T) {
+	later := strings.Replace(user, "name: web", "name: other", 1) + claimText("a", "")
+	wait := `PersistentVolumeClaim "a" (y:5) may be at x, too, which comes first and was not read whole yet`
+	for _, test := range []struct {
+		kind     string // of the first source
+		complete bool
+		then     string // the kind of the second
+		want     string
+	}{
+		{manifest.KindFile, false, manifest.KindFile, wait},
+		{manifest.KindFile, true, manifest.KindFile, ""},
+		{manifest.KindURL, false, manifest.KindFile, ""},
+		{manifest.KindFile, false, manifest.KindURL, ""},
+	} {
+		x, y := batch(test.kind, "x", ""), batch(test.then, "y", later)
+		x.Complete = test.complete
+		set := manifest.Merge([]manifest.Batch{x, y})
+		if got := manifest.Bind(set, "salt", nil, nil).Supplies[y.Pods[0].Key].Missing; got != test.want {
+			t.Errorf("%+v: got %q", test, got)
+		}
 	}
 }
 

@@ -43,6 +43,9 @@ type Objects struct {
 	Volumes map[types.NamespacedName]*v1.PersistentVolume
 	// Elsewhere has those of Volumes whose nodeAffinity is for other nodes.
 	Elsewhere map[types.NamespacedName]bool
+	// Before is a source that was not read whole yet, and whose claims come before
+	// those here; "" for none.
+	Before string
 	// Kept has the claims whose data is in a directory of podd's; see Bind.
 	Kept map[types.NamespacedName]bool
 	// Origins tells of each of them where it was written; no Fields.

@@ -11,17 +11,23 @@ import (
 )
 
 // oneOwner drops the claims of files that files of another source have too: the
-// data of a claim is one, and its pods are those of one source. Claims of URLs
-// have owners of their own, which the claim's record tells apart.
+// data of a claim is one, and its pods are those of one source. Claims of other
+// kinds of source have owners of their own, which the claim's record tells apart.
 func (m *merger) oneOwner(ordered []Batch) {
 	first := map[ObjectRef]Origin{}
 	seen := map[string]bool{}
+	incomplete := ""
 	for _, b := range ordered {
-		if b.Kind == KindURL || seen[b.Source] {
+		if b.Kind != KindFile || seen[b.Source] {
 			continue
 		}
 		seen[b.Source] = true
 		o := m.set.Objects[b.Source]
+		o.Before = incomplete
+		m.set.Objects[b.Source] = o
+		if !m.set.Complete[b.Source] {
+			incomplete = cmp.Or(incomplete, b.Source)
+		}
 		for _, key := range slices.SortedFunc(maps.Keys(o.Claims), byName) {
 			ref := ObjectRef{kindClaim, key}
 			origin := o.Origins[ref]
