@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/reconcile/plan"
@@ -54,6 +56,25 @@ func (r *Router) Evict(ctx context.Context, key types.NamespacedName, evict plan
 		o := e.order
 		o.seen, o.pod, o.restart, o.evict = false, nil, nil, &evict
 		r.post(e, o)
+		return nil
+	})
+}
+
+// Disk is what the machine has of ephemeral storage from now on, and what of it is
+// for pods, in bytes; 0 is unknown. Those that found no room are asked again.
+func (r *Router) Disk(ctx context.Context, capacity, allocatable int64) error {
+	return r.call(ctx, func() error {
+		node := *r.render
+		node.Capacity.EphemeralStorage, node.Allocatable.EphemeralStorage = capacity, allocatable
+		r.render = &node
+		amounts := plan.Amounts{}
+		maps.Copy(amounts, r.o.Limits.Amounts)
+		delete(amounts, v1.ResourceEphemeralStorage)
+		if allocatable > 0 {
+			amounts[v1.ResourceEphemeralStorage] = allocatable
+		}
+		r.o.Limits.Amounts = amounts
+		r.orderAll()
 		return nil
 	})
 }

@@ -620,6 +620,33 @@ func testEvicted(t *testing.T, restarted bool, image, memory string) {
 	})
 }
 
+// TestDisk: a pod that the disk is too small for starts once it has grown, and is
+// told of the new size; what runs is not touched when it shrinks.
+func TestDisk(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.options = func(o *reconcile.Options) { o.Limits.Amounts = plan.Amounts{v1.ResourceEphemeralStorage: 1 << 30} }
+		m.start()
+		m.want(pod(t, "big", `containers: [{name: app, image: "web:1", resources: {requests: {ephemeral-storage: 2Gi}}, env: [{name: DISK, valueFrom: {resourceFieldRef: {resource: limits.ephemeral-storage, divisor: 1Gi}}}]}]`))
+		m.settle()
+		if r := m.report("big"); r.Decision.Reason != "OutOfephemeral-storage" {
+			t.Fatalf("big: %s", r.Decision)
+		}
+		if err := m.life().router.Disk(t.Context(), 4<<30, 3<<30); err != nil {
+			t.Fatal(err)
+		}
+		m.settle()
+		m.is("big 0 ready", "big/app 0 running")
+		if env := m.created("app")[0].Envs; len(env) == 0 || string(env[len(env)-1].Value) != "3" {
+			t.Errorf("env %v", env)
+		}
+		if err := m.life().router.Disk(t.Context(), 1<<30, 1<<30); err != nil {
+			t.Fatal(err)
+		}
+		m.settle()
+		m.is("big 0 ready", "big/app 0 running")
+	})
+}
+
 // TestManyNames: a name that is gone leaves nothing behind in the router.
 func TestManyNames(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {

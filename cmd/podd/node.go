@@ -77,12 +77,17 @@ func amounts(cfg *config.Config) (capacity, allocatable render.Resources, err er
 	capacity = render.Resources{
 		MilliCPU: int64(runtime.NumCPU()) * 1000, Memory: memory, EphemeralStorage: disk, Pids: mostPids("/proc/sys/kernel"),
 	}
+	allocatable, err = leftOf(cfg, capacity)
+	return capacity, allocatable, err
+}
+
+// leftOf is what of a machine is for pods.
+func leftOf(cfg *config.Config, capacity render.Resources) (render.Resources, error) {
 	var huge int64
 	for _, n := range hugePages("/sys/kernel/mm/hugepages") {
 		huge += n
 	}
-	allocatable, err = withoutReserved(capacity, cfg.Reserved, huge)
-	return capacity, allocatable, err
+	return withoutReserved(capacity, cfg.Reserved, huge)
 }
 
 // hugePages are the machine's, in bytes of each size.

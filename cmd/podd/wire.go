@@ -202,6 +202,7 @@ func (d *podd) run(ctx context.Context) error {
 	group.Go(func() error { return d.trimmer.run(ctx) })
 	group.Go(func() error { return d.sweep(ctx) })
 	group.Go(func() error { return d.keepLimits(ctx) })
+	group.Go(func() error { return d.keepDisk(ctx) })
 	group.Go(func() error { return d.classes.run(ctx) })
 	group.Go(func() error { return d.rotateLogs(ctx) })
 	group.Go(func() error { return d.router.Run(ctx, in) })
