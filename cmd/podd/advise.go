@@ -11,15 +11,22 @@ import (
 // advisor tells of what is valid and has not all of its effect on this node.
 type advisor struct {
 	node       render.Node
-	resolvConf string // where its DNS was read
+	resolvConf string                     // where its DNS is read
+	dns        func() (render.DNS, error) // what it is now
 }
 
-// of is what it says of a set, for the pods in the order of their names.
+// of is what it says of a set, for the pods in the order of their names. The
+// node's DNS is read for every set anew, as it is for every sandbox.
 func (a *advisor) of(set *manifest.Set) []manifest.Problem {
 	if a == nil || set == nil {
 		return nil
 	}
 	var all []manifest.Problem
+	if now, err := a.dns(); err != nil {
+		all = append(all, manifest.Problem{Severity: manifest.Error, Path: a.resolvConf, Message: err.Error() + "; no pod starts until it can be read"})
+	} else {
+		a.node.DNS = now
+	}
 	for _, p := range set.Pods {
 		for _, advice := range render.AdviseDNS(p, a.node) {
 			all = append(all, manifest.Problem{

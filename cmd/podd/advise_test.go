@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -24,18 +25,27 @@ spec:
 	b := manifest.Collect("/a", manifest.KindFile, f)
 	b.Complete = true
 	v := newViewer("n", "v1", nil)
-	v.advisor = &advisor{render.Node{DNS: render.DNS{Servers: []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}}}, "/etc/resolv.conf"}
-	v.publish(reconcile.Change{Set: manifest.Merge([]manifest.Batch{b}), SetChanged: true})
-	var got []string
-	for _, p := range v.latest.View().Problems {
-		got = append(got, p.String())
+	servers, failed := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}, error(nil)
+	v.advisor = &advisor{render.Node{}, "/etc/resolv.conf", func() (render.DNS, error) { return render.DNS{Servers: servers}, failed }}
+	tells := func(want ...string) {
+		t.Helper()
+		v.publish(reconcile.Change{Set: manifest.Merge([]manifest.Batch{b}), SetChanged: true})
+		var got []string
+		for _, p := range v.latest.View().Problems {
+			got = append(got, p.String())
+		}
+		if strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
 	}
-	want := []string{
-		"/a/web.yaml:5:3: warning: spec.dnsPolicy: ClusterFirst is as Default here; this podd was told of no cluster's DNS (--cluster-dns)",
+	policy := "/a/web.yaml:5:3: warning: spec.dnsPolicy: ClusterFirst is as Default here; this podd was told of no cluster's DNS (--cluster-dns)"
+	tells(
+		policy,
 		"/a/web.yaml:7:5: warning: spec.dnsConfig.nameservers: with the node's and the cluster's there are 5, of which resolvers ask 3; left out: 192.0.2.4, 198.51.100.1",
 		"/etc/resolv.conf: warning: nameservers: there are 4, of which resolvers ask 3; left out: 192.0.2.4",
-	}
-	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	)
+	servers = servers[:2] // the file was edited meanwhile
+	tells(policy)
+	servers, failed = nil, errors.New("reading the node's DNS: permission denied")
+	tells(policy, "/etc/resolv.conf: error: reading the node's DNS: permission denied; no pod starts until it can be read")
 }
