@@ -17,6 +17,8 @@ type View struct {
 	// Node is the node's name, the suffix of pods from files and URLs.
 	Node    string `json:"node"`
 	Version string `json:"version"`
+	// Root is the directory of podd's state and of the volumes, absolute.
+	Root string `json:"root,omitempty"`
 	// Runtime is its name and version, "containerd 2.4.2"; "" while none was
 	// reached.
 	Runtime string `json:"runtime,omitempty"`

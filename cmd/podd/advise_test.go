@@ -8,6 +8,7 @@ import (
 	"podd/manifest"
 	"podd/reconcile"
 	"podd/reconcile/render"
+	"podd/server"
 )
 
 // TestAdvisor: what of a pod's DNS does not reach its resolvers is shown with
@@ -24,7 +25,7 @@ spec:
 `), manifest.Options{Source: "/a", Path: "/a/web.yaml", Node: "n"})
 	b := manifest.Collect("/a", manifest.KindFile, f)
 	b.Complete = true
-	v := newViewer("n", "v1", nil)
+	v := newViewer(server.View{Node: "n", Version: "v1"})
 	servers, failed := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}, error(nil)
 	v.advisor = &advisor{render.Node{}, "/etc/resolv.conf", func() (render.DNS, error) { return render.DNS{Servers: servers}, failed }}
 	tells := func(want ...string) {

@@ -39,10 +39,10 @@ func (c *RunCmd) Validate() error {
 }
 
 // PlanCmd is podd plan; it takes podd run's flags, to find the same sources
-// and runtime.
+// and runtime. Beside a podd that runs, its sources are those.
 type PlanCmd struct {
 	config.Flags
-	Targets []string `arg:"" optional:"" name:"pod|file" help:"Pods or manifests; all of the sources when none is named."`
+	Targets []string `arg:"" optional:"" name:"pod|file" help:"Pods by name, or manifests: what these would change if podd read them too. Every pod of the sources when none is named."`
 }
 
 // VolumeCmd is podd volume; it takes podd run's flags, to know what is wanted.

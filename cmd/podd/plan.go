@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,18 +24,19 @@ import (
 const planPatience = 15 * time.Second
 
 // Run prints what podd run would do now, and by which rule, and does nothing.
-// Targets are pods by name, or manifests that take the place of the sources.
+// Targets are pods by name, or manifests that come before the sources: of their
+// pods alone is spoken, and of those that the sources had in the same files.
 func (c *PlanCmd) Run(ctx context.Context, s Streams) error {
 	cfg, err := loadConfig(c.Flags, s)
 	if err != nil {
 		return err
 	}
 	pods, files := splitTargets(c.Targets)
-	if len(files) > 0 {
-		cfg.ManifestPaths, cfg.ManifestURLs = files, nil
-	}
+	running := beside(ctx, &c.Flags, &cfg, s.Err)
+	readAs(running, &cfg)
+	cfg.ManifestPaths = slices.Concat(unread(files, cfg.ManifestPaths), cfg.ManifestPaths)
 	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 {
-		return exitWith(codeUsage, errors.New("planning: no source of pods; name manifests, or give --pod-manifest-path or --manifest-url"))
+		return exitWith(codeUsage, errors.New("planning: no source of pods, and no podd runs here; name manifests, or give --pod-manifest-path or --manifest-url"))
 	}
 	all, set, err := planSources(ctx, &cfg)
 	if err != nil {
@@ -66,7 +68,11 @@ func (c *PlanCmd) Run(ctx context.Context, s Streams) error {
 	if err != nil {
 		return err
 	}
-	return printPlan(s.Out, set, choose(planned, pods))
+	if len(c.Targets) == 0 {
+		return printPlan(s.Out, set.Problems, planned)
+	}
+	w := wish{pods, files, running}
+	return printPlan(s.Out, w.problems(set.Problems), filter(planned, w.of))
 }
 
 // planSources returns the sources and what they hold, with what a podd that
@@ -176,31 +182,11 @@ func lookOnce(ctx context.Context, cfg *config.Config) (runtime.Snapshot, runtim
 	return seen, node, fmt.Errorf("looking at what runs: %w", err)
 }
 
-// choose keeps the named pods; all of them when none is named.
-func choose(planned []reconcile.Planned, names []string) []reconcile.Planned {
-	if len(names) == 0 {
-		return planned
-	}
-	var out []reconcile.Planned
-	for _, p := range planned {
-		for _, name := range names {
-			short := ""
-			if p.Pod != nil {
-				short = strings.TrimSuffix(p.Key.Name, "-"+p.Pod.Spec.Spec.NodeName)
-			}
-			if name == p.Key.Name || name == short || name == p.Key.Namespace+"/"+short {
-				out = append(out, p)
-			}
-		}
-	}
-	return out
-}
-
 // printPlan lists problems first, then the decision on each pod; an error among
 // the problems makes the code 1.
-func printPlan(w io.Writer, set *manifest.Set, planned []reconcile.Planned) error {
+func printPlan(w io.Writer, problems []manifest.Problem, planned []reconcile.Planned) error {
 	failed := false
-	for _, p := range set.Problems {
+	for _, p := range problems {
 		fmt.Fprintln(w, plain(p.String()))
 		failed = failed || p.Severity == manifest.Error
 	}

@@ -11,9 +11,13 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"podd/cmd/podd/internal/config"
 	"podd/manifest"
 	"podd/manifest/source"
+	"podd/server"
 )
 
 // planOf runs podd plan on a machine without a runtime.
@@ -81,5 +85,50 @@ func TestPlanTellsWhatItDidNotSee(t *testing.T) {
 	out, errs := planOf(ctx, t, root, t.TempDir(), web.URL+"/m")
 	if !strings.Contains(out, unseen) || !strings.Contains(errs, web.URL+"/m was not seen in time") {
 		t.Errorf("a silent URL: got %s%s, want %q and its name", out, errs, unseen)
+	}
+}
+
+// Beside a podd that runs its sources are planned for, and a manifest is looked
+// at as one more: nothing is said of what it does not change.
+func TestPlanBesideARunningPodd(t *testing.T) {
+	root, dir, more := t.TempDir(), t.TempDir(), t.TempDir()
+	write := func(path, text string) string {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	named := func(name string) string { return strings.Replace(planWeb, "name: web", "name: "+name, 1) }
+	one := write(filepath.Join(dir, "one.yaml"), named("one"))
+	write(filepath.Join(dir, "two.yaml"), named("two"))
+	rememberPod(t, root)
+	gone := &server.PodView{Path: one, Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "old-n1"}}}
+	f := serve(t, &server.View{Node: "n1", Root: root, Sources: []string{dir}, Pods: []*server.PodView{gone}})
+	for name, test := range map[string]struct {
+		targets []string
+		root    string
+		want    string
+	}{
+		"all":                    {nil, "", "default/old-n1 default/one-n1 default/two-n1"},
+		"a pod":                  {[]string{"two"}, "", "default/two-n1"},
+		"a new manifest":         {[]string{write(filepath.Join(more, "web.yaml"), planWeb)}, "", "default/web-n1"},
+		"an edit":                {[]string{write(filepath.Join(more, "edit.yaml"), strings.Replace(named("two"), "image: i", "image: j", 1))}, "", "default/two-n1"},
+		"what a source has":      {[]string{one}, "", "default/old-n1 default/one-n1"},
+		"another root directory": {nil, t.TempDir(), ""},
+	} {
+		var out, errs bytes.Buffer
+		endpoint := "unix://" + filepath.Join(root, "no.sock")
+		c := &PlanCmd{Flags: config.Flags{RunDir: f.dir, RootDir: test.root, ContainerRuntimeEndpoint: &endpoint}, Targets: test.targets}
+		err := c.Run(t.Context(), Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+		var got []string
+		for line := range strings.Lines(out.String()) {
+			if !strings.HasPrefix(line, " ") {
+				got = append(got, strings.TrimSpace(line))
+			}
+		}
+		if strings.Join(got, " ") != test.want || (err != nil) != (test.want == "") {
+			t.Errorf("%s: %v: %s%s", name, err, out.String(), errs.String())
+		}
 	}
 }

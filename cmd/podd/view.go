@@ -31,14 +31,12 @@ type viewer struct {
 	gone    func(types.NamespacedName)
 }
 
-func newViewer(node, version string, sources []string) *viewer {
-	first := &server.View{
-		// Later than any revision of an earlier life of podd.
-		Revision: uint64(time.Now().UnixMicro()),
-		Node:     node, Version: version, Sources: sources, Starting: true,
-	}
+// newViewer begins with what is known of podd itself.
+func newViewer(self server.View) *viewer {
+	// Later than any revision of an earlier life of podd.
+	self.Revision, self.Starting = uint64(time.Now().UnixMicro()), true
 	return &viewer{
-		latest:  server.NewLatest(first),
+		latest:  server.NewLatest(&self),
 		reports: map[types.NamespacedName]*reconcile.Report{},
 		pods:    map[types.NamespacedName]*server.PodView{},
 		since:   map[manifest.Problem]time.Time{},

@@ -9,12 +9,13 @@ import (
 	"podd/manifest"
 	"podd/reconcile"
 	"podd/runtime"
+	"podd/server"
 )
 
 // TestNodeTrouble: what keeps every pod from being cared for is shown for as
 // long as it is so, beside the problems of the manifests.
 func TestNodeTrouble(t *testing.T) {
-	v := newViewer("n1", "v1", nil)
+	v := newViewer(server.View{Node: "n1", Version: "v1"})
 	set := &manifest.Set{Problems: []manifest.Problem{{Severity: manifest.Warning, Path: "a.yaml", Message: "typo"}}}
 	up := runtime.Node{Name: "containerd", Reachable: true, Ready: true, NetworkReady: true}
 	down := runtime.Node{Name: "containerd", Message: "nobody answers", NetworkReady: true}

@@ -25,6 +25,7 @@ import (
 	"podd/runtime"
 	"podd/runtime/cri"
 	"podd/runtime/shim"
+	"podd/server"
 	"podd/server/metrics"
 	"podd/server/pki"
 )
@@ -97,7 +98,9 @@ func (d *podd) wire() error {
 	if err := source.Prune(cache, d.sources...); err != nil {
 		d.log.Warn("content of sources that are no longer configured stays", "err", err)
 	}
-	d.view = newViewer(cfg.NodeName, thisVersion().Version, sourceNames(d.sources))
+	d.view = newViewer(server.View{
+		Node: cfg.NodeName, Version: thisVersion().Version, Root: cfg.RootDir, Sources: sourceNames(d.sources),
+	})
 	d.view.changed, d.view.gone = d.metrics.Pod, d.metrics.Forget
 	d.view.advisor = &advisor{node, cfg.ResolvConf, func() (render.DNS, error) { return readDNS(cfg.ResolvConf) }}
 	d.classes = newClassKeeper(node, cgroup.Make, d.log)
