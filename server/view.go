@@ -24,6 +24,11 @@ type View struct {
 	Runtime string `json:"runtime,omitempty"`
 	// Sources are the files, directories and URLs that podd reads.
 	Sources []string `json:"sources,omitempty"`
+	// Unread are those of them that were not seen whole yet.
+	Unread []string `json:"unread,omitempty"`
+	// Claims are the PersistentVolumeClaims that they hold, in order of namespace
+	// and name.
+	Claims []ClaimView `json:"claims,omitempty"`
 	// Starting says that podd has not yet looked at the runtime: pods may run
 	// that Pods lacks.
 	Starting bool `json:"starting,omitempty"`
@@ -62,6 +67,15 @@ type FileView struct {
 	// "unreadable"; "" when it is. Since is when that began.
 	Behind string    `json:"behind,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
+}
+
+// ClaimView is a wanted PersistentVolumeClaim. Of several sources each may have
+// one of a name.
+type ClaimView struct {
+	Claim     Key    `json:"claim"`
+	Requested string `json:"requested"` // "1Gi"
+	Path      string `json:"path"`      // as in PodView.Path
+	Line      int    `json:"line,omitempty"`
 }
 
 // Severities of a ProblemView.

@@ -45,7 +45,8 @@ type PlanCmd struct {
 	Targets []string `arg:"" optional:"" name:"pod|file" help:"Pods by name, or manifests: what these would change if podd read them too. Every pod of the sources when none is named."`
 }
 
-// VolumeCmd is podd volume; it takes podd run's flags, to know what is wanted.
+// VolumeCmd is podd volume; it takes podd run's flags, to know what is wanted where
+// no podd runs.
 type VolumeCmd struct {
 	config.Flags
 	Action string   `arg:"" enum:"ls,rm" help:"ls lists them, rm removes the named ones."`

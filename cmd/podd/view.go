@@ -35,6 +35,7 @@ type viewer struct {
 func newViewer(self server.View) *viewer {
 	// Later than any revision of an earlier life of podd.
 	self.Revision, self.Starting = uint64(time.Now().UnixMicro()), true
+	self.Unread = self.Sources
 	return &viewer{
 		latest:  server.NewLatest(&self),
 		reports: map[types.NamespacedName]*reconcile.Report{},
@@ -68,7 +69,8 @@ func (v *viewer) publish(c reconcile.Change) {
 	}
 	if c.SetChanged {
 		v.want(c.Set)
-		next.Files = fileViews(c.Set.Files)
+		next.Files, next.Claims = fileViews(c.Set.Files), claimViews(c.Set)
+		next.Unread = filter(next.Sources, func(s string) bool { return !c.Set.Complete[s] })
 	}
 	if trouble := nodeProblems(c.Node); c.SetChanged || !slices.Equal(trouble, v.node) {
 		v.node = trouble

@@ -18,20 +18,25 @@ import (
 	"podd/manifest"
 	"podd/reconcile"
 	"podd/reconcile/volume"
+	"podd/server"
 )
 
-// Run lists what is kept of claims, or removes it. It needs no podd that runs:
-// the machine says who uses a claim, the sources which ones are wanted.
+// Run lists what is kept of claims, or removes it. The machine says who uses a
+// claim; which ones are wanted a podd that runs does, or the sources that are
+// given.
 func (c *VolumeCmd) Run(ctx context.Context, s Streams) error {
 	cfg, err := loadConfig(c.Flags, s)
 	if err != nil {
 		return err
 	}
-	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && c.Action == "rm" {
-		return exitWith(codeUsage, errors.New("removing volumes: without a source of pods nobody knows which claims are wanted; give --pod-manifest-path or --manifest-url as podd run has them"))
-	}
+	running := beside(ctx, &c.Flags, &cfg, s.Err)
 	k := keeper{cfg: &cfg, out: s.Out, err: s.Err, claims: volume.Claims{Root: claimsDir(&cfg)}}
-	if k.set, err = k.wanted(ctx); err != nil {
+	k.wanted, err = wantedClaims(ctx, running, &cfg)
+	switch {
+	case errors.Is(err, errUnknownWishes) && c.Action == "ls":
+	case errors.Is(err, errUnknownWishes):
+		return exitWith(codeUsage, fmt.Errorf("removing volumes: %w", err))
+	case err != nil:
 		return err
 	}
 	if c.Action == "ls" {
@@ -45,35 +50,17 @@ type keeper struct {
 	cfg      *config.Config
 	out, err io.Writer
 	claims   volume.Claims
-	set      *manifest.Set
+	wanted   []server.ClaimView
 }
 
-// wanted is what the sources say.
-func (k *keeper) wanted(ctx context.Context) (*manifest.Set, error) {
-	if len(k.cfg.ManifestPaths)+len(k.cfg.ManifestURLs) == 0 {
-		return &manifest.Set{}, nil
-	}
-	all, set, err := planSources(ctx, k.cfg)
-	if err != nil {
-		return nil, err
-	}
-	for _, source := range all {
-		if !set.Complete[source.Name()] {
-			return nil, fmt.Errorf("looking which claims are wanted: %s was not seen in time; try again", source.Name())
+// wish is what is requested of a claim, and where; "" when nobody wants it.
+func (k *keeper) wish(name types.NamespacedName) (size, place string) {
+	for _, c := range k.wanted {
+		if c.Claim == server.Key(name) {
+			return c.Requested, manifest.Origin{Path: c.Path, Line: c.Line}.String()
 		}
 	}
-	return set, nil
-}
-
-// claim is the document of a claim with where it was written; nil when none
-// wants it.
-func (k *keeper) claim(name types.NamespacedName) (*v1.PersistentVolumeClaim, string) {
-	for _, o := range k.set.Objects {
-		if c := o.Claims[name]; c != nil {
-			return c, o.Origins[manifest.ObjectRef{Kind: "PersistentVolumeClaim", NamespacedName: name}].String()
-		}
-	}
-	return nil, ""
+	return "", ""
 }
 
 // podRoots are the directories of pod directories: podd's, and those of runs to
@@ -118,10 +105,8 @@ func (k *keeper) list() error {
 		if err != nil {
 			return err
 		}
-		size := ""
-		c, place := k.claim(one.NamespacedName)
-		if c != nil {
-			size = c.Spec.Resources.Requests.Storage().String()
+		size, place := k.wish(one.NamespacedName)
+		if place != "" {
 			place = shortPath(place, workDir())
 		}
 		where := one.Path
@@ -165,7 +150,7 @@ func (k *keeper) remove(ctx context.Context, claims []string) error {
 			namespace, name = v1.NamespaceDefault, text
 		}
 		key := types.NamespacedName{Namespace: namespace, Name: name}
-		if c, place := k.claim(key); c != nil {
+		if _, place := k.wish(key); place != "" {
 			return fmt.Errorf("removing claim %s: %s wants it; take it out of there first", key, place)
 		}
 		names = append(names, key)

@@ -72,7 +72,7 @@ func TestClaims(t *testing.T) {
 	if got := d.told("web.data"); got != "web\n4321" {
 		t.Errorf("inside there is %q", got)
 	}
-	out, _ := d.verb(volume("ls")...)
+	out, _ := d.verb("volume", "ls")
 	path := filepath.Join(d.root(), "claims", "default", "data")
 	for _, want := range []string{"default", "data", "1Gi", "web", "claim.yaml:1", path} {
 		if !strings.Contains(out, want) {
