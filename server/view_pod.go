@@ -10,7 +10,8 @@ import (
 type PodView struct {
 	// Pod is the object in force with its status; never nil. While it is being
 	// ended its deletionTimestamp is set. Of a pod that no manifest wants any
-	// more it has at least the names and the deletionTimestamp.
+	// more it has at least the names and the deletionTimestamp; of one of which
+	// nobody knows yet whether a manifest wants it, the names alone.
 	Pod *v1.Pod `json:"pod"`
 	// Path is the file, absolute, or the URL without userinfo and query, that
 	// the object was written in; Line is where in it, from 1, 0 when unknown.
@@ -19,6 +20,9 @@ type PodView struct {
 	// Current says that the object in force is that of the wanted content of
 	// Path: no newer one waits to take over.
 	Current bool `json:"current"`
+	// Earlier is how many containers run on of a version that no manifest has any
+	// more, since the object in force cannot start yet.
+	Earlier int `json:"earlier,omitempty"`
 	// Sandbox is the CRI id of the pod's sandbox; "" while none lives.
 	Sandbox string `json:"sandbox,omitempty"`
 	// Exists says that something of it is on this machine: a sandbox, a

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"path"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	v1 "k8s.io/api/core/v1"
 
 	"podd/reconcile/status"
 	"podd/server"
@@ -23,7 +26,7 @@ func heads(wide bool) []string {
 // cells are a pod's row.
 func (l *listing) cells(v *server.View, p *server.PodView) []string {
 	now := l.now()
-	c := status.Row(p.Pod, now)
+	c := columns(p, now)
 	row := []string{p.Pod.Namespace, shortName(v, p.Pod.Name), c.Ready, c.Status, c.Restarts, c.Age}
 	if l.Output == "wide" {
 		row = append(row, orNone(p.Pod.Status.PodIP), orNone(p.Rule))
@@ -33,6 +36,15 @@ func (l *listing) cells(v *server.View, p *server.PodView) []string {
 		row[i] = plain(row[i])
 	}
 	return row
+}
+
+// columns are those of the version that runs, where it is not the one wanted.
+func columns(p *server.PodView, now time.Time) status.Columns {
+	c := status.Row(p.Pod, now)
+	if p.Earlier > 0 {
+		c.Ready, c.Status = fmt.Sprintf("%d/%d", p.Earlier, max(p.Earlier, len(p.Pod.Spec.Containers))), string(v1.PodRunning)
+	}
+	return c
 }
 
 func orNone(s string) string {
@@ -59,7 +71,7 @@ func (l *listing) from(v *server.View, p *server.PodView, now time.Time) string 
 	if text := behindText(fileOf(v, p.Path), now); text != "" {
 		return place + " (" + text + ")"
 	}
-	if !p.Current && p.Ready {
+	if !p.Current && p.Ready || p.Earlier > 0 {
 		return place + " (edit waits)"
 	}
 	return place

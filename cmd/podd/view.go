@@ -12,6 +12,7 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile"
+	"podd/reconcile/plan"
 	"podd/runtime"
 	"podd/server"
 )
@@ -180,8 +181,9 @@ func podView(r *reconcile.Report, wanted *manifest.Pod) *server.PodView {
 		Since: r.Since, Wake: d.Wake,
 	}
 	if p.Pod == nil {
-		p.Pod = unknownPod(r.Key)
+		p.Pod = unknownPod(r.Key, d.Phase)
 	}
+	p.Earlier = earlier(r)
 	p.Sandbox = sandbox(r.Observed)
 	p.Ready = ready(p.Pod)
 	for _, s := range d.Steps {
@@ -223,10 +225,37 @@ func exits(r *reconcile.Report) []server.ExitView {
 	return out
 }
 
-// unknownPod stands for something of ours that no manifest speaks of any more.
-func unknownPod(key types.NamespacedName) *v1.Pod {
+// earlier counts the containers that run on, of a version that no manifest has any
+// more, since the one that is wanted cannot start yet.
+func earlier(r *reconcile.Report) (n int) {
+	if r.Version == nil || r.Decision.Phase != plan.PhaseWait {
+		return 0
+	}
+	for i := range r.Observed {
+		inc := &r.Observed[i]
+		if inc.Foreign || !inc.Ready || plan.Runs(r.Version, inc) {
+			continue
+		}
+		for _, c := range inc.Containers {
+			if c.State == runtime.Running {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// unknownPod stands for something of ours that no manifest speaks of any more, or
+// none yet: then it runs on.
+func unknownPod(key types.NamespacedName, phase plan.Phase) *v1.Pod {
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	if phase == plan.PhaseHold {
+		p.Status.Phase = v1.PodUnknown
+		return p
+	}
 	now := metav1.Now()
-	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, DeletionTimestamp: &now}}
+	p.DeletionTimestamp = &now
+	return p
 }
 
 func ready(p *v1.Pod) bool {

@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,8 +20,10 @@ type Columns struct {
 	Age      string // "6m"; since its creation, else since its start
 }
 
-// Row is what `kubectl get pods` prints for the pod at this time. A pod that is
-// being ended has a DeletionTimestamp.
+// Row is what `kubectl get pods` prints for the pod at this time, but that a pod's
+// own reason stays where containers say less, and that one which ends since it
+// is removed is Terminating to the last. A pod that is being ended has a
+// DeletionTimestamp.
 func Row(pod *v1.Pod, now time.Time) Columns {
 	r := row{pod: pod, status: string(pod.Status.Phase), total: len(pod.Spec.Containers)}
 	if pod.Status.Reason != "" {
@@ -29,6 +32,9 @@ func Row(pod *v1.Pod, now time.Time) Columns {
 	r.readInit()
 	if !r.initializing || isConditionTrue(pod, v1.PodInitialized) {
 		r.readContainers()
+	}
+	if r.ownReason() {
+		r.status = pod.Status.Reason
 	}
 	r.ending()
 	return Columns{
@@ -134,6 +140,24 @@ func endWord(t *v1.ContainerStateTerminated) string {
 	return fmt.Sprintf("ExitCode:%d", t.ExitCode)
 }
 
+// ownReason says that the pod's reason tells more than its containers: why it was
+// ended, whatever they ended with, or why it is not let in, while theirs is just
+// that they are to be made. For the network a pod is waiting in them.
+func (r *row) ownReason() bool {
+	switch reason := r.pod.Status.Reason; {
+	case reason == "" || reason == "NetworkNotReady":
+		return false
+	case r.pod.Status.Phase != v1.PodPending:
+		return true
+	}
+	toBeMade := func(c v1.ContainerStatus) bool {
+		w := c.State.Waiting
+		return w != nil && (w.Reason == "" || w.Reason == ContainerCreating || w.Reason == PodInitializing)
+	}
+	return !slices.ContainsFunc(r.pod.Status.InitContainerStatuses, func(c v1.ContainerStatus) bool { return !toBeMade(c) }) &&
+		!slices.ContainsFunc(r.pod.Status.ContainerStatuses, func(c v1.ContainerStatus) bool { return !toBeMade(c) })
+}
+
 func (r *row) ending() {
 	if r.pod.DeletionTimestamp == nil {
 		return
@@ -141,9 +165,18 @@ func (r *row) ending() {
 	switch phase := r.pod.Status.Phase; {
 	case r.pod.Status.Reason == "NodeLost":
 		r.status = "Unknown"
-	case phase != v1.PodSucceeded && phase != v1.PodFailed:
+	case phase != v1.PodSucceeded && phase != v1.PodFailed || r.endedByRemoval():
 		r.status = "Terminating"
 	}
+}
+
+// endedByRemoval says that the pod had not ended when it was removed.
+func (r *row) endedByRemoval() bool {
+	later := func(c v1.ContainerStatus) bool {
+		t := c.State.Terminated
+		return t != nil && t.FinishedAt.After(r.pod.DeletionTimestamp.Time)
+	}
+	return slices.ContainsFunc(r.pod.Status.InitContainerStatuses, later) || slices.ContainsFunc(r.pod.Status.ContainerStatuses, later)
 }
 
 func (r *row) restartsText(now time.Time) string {
