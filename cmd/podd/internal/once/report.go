@@ -2,6 +2,7 @@ package once
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,15 +15,38 @@ type Report struct {
 	format func(io.Writer, *Result) error
 }
 
-// NewReport takes the format from the name: JUnit for .xml, JSON for .json.
+// NewReport takes the format from the name: JUnit for .xml, JSON for .json. That
+// the file can be written is found out now and not when all has run.
 func NewReport(path string) (*Report, error) {
-	switch filepath.Ext(path) {
-	case ".xml":
-		return &Report{path, writeJUnit}, nil
-	case ".json":
-		return &Report{path, writeJSON}, nil
+	formats := map[string]func(io.Writer, *Result) error{".xml": writeJUnit, ".json": writeJSON}
+	format := formats[filepath.Ext(path)]
+	if format == nil {
+		return nil, fmt.Errorf("--report %s: the name tells the format; want one that ends in .xml (JUnit) or .json", path)
 	}
-	return nil, fmt.Errorf("--report %s: the name tells the format; want one that ends in .xml (JUnit) or .json", path)
+	if err := writable(path); err != nil {
+		return nil, fmt.Errorf("--report %s: %w; no pod was started", path, err)
+	}
+	return &Report{path, format}, nil
+}
+
+// writable leaves what is there as it is, and nothing where nothing was.
+func writable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return errors.New("it is a directory")
+	case err == nil && !info.Mode().IsRegular():
+		return nil // a pipe may have no reader yet
+	}
+	there := err == nil
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return bare(err)
+	}
+	if there {
+		return f.Close()
+	}
+	return errors.Join(f.Close(), os.Remove(path))
 }
 
 // Write replaces what is in the file.

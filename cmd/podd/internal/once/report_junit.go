@@ -75,7 +75,7 @@ func writeJUnit(w io.Writer, r *Result) error {
 		case row.State == Skipped:
 			c.Skipped = message
 			suite.Skipped++
-		default:
+		case c.Out == "":
 			c.Out = row.Text
 		}
 		suite.Cases = append(suite.Cases, c)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -17,7 +18,7 @@ import (
 
 func reported(t *testing.T) Result {
 	build, db, test := podOf(t, "build", never, "main"), podOf(t, "db", always, "pg"), podOf(t, "test", never, "unit")
-	return resultOf(Verdict{Outcome: Ended, Code: 137}, 12.4, map[string][]string{"unit": {"one <", "two"}},
+	return resultOf(Verdict{Outcome: Ended, Code: 137}, 12.4, map[string][]string{"unit": {"one <", "two"}, "main": {"built", "all"}},
 		heard(build, 9, exited("main", 0, 1, 8.1), isFinished), heard(db, 1.2, isReady),
 		heard(test, 12, exited("unit", 137, 1, 3), exitReason("unit", "OOMKilled", ""), saying("unit", "no\nroom"), isFinished),
 		podOf(t, "late", never, "c"))
@@ -33,7 +34,7 @@ func TestJUnit(t *testing.T) {
 <testsuites>
   <testsuite name="podd" tests="4" failures="1" errors="0" skipped="1" time="12.400" timestamp="2026-03-01T14:02:00">
     <testcase classname="default.build" name="build" file="ci/test.yaml:1" time="8.100">
-      <system-out>exit 0 in 8.1s</system-out>
+      <system-out>built&#xA;all</system-out>
     </testcase>
     <testcase classname="default.db" name="db" file="ci/test.yaml:1" time="1.200">
       <system-out>ready in 1.2s, stopped</system-out>
@@ -88,6 +89,59 @@ func TestJSON(t *testing.T) {
 	row := got.Results[2]
 	if row.State != "failed" || row.Container != "unit" || *row.ExitCode != 137 || row.Reason != "OOMKilled" || strings.Join(row.Last, ",") != "one <,two" || row.Message != "no\nroom" {
 		t.Errorf("got %+v", row)
+	}
+}
+
+// TestReportOfTimeout: how long a pod had is told of one that did not make it.
+func TestReportOfTimeout(t *testing.T) {
+	r := resultOf(Verdict{Outcome: TimedOut, Code: CodeTimeout}, 12.4, nil,
+		heard(podOf(t, "build", never, "main"), 3, isRunning("main")), heard(podOf(t, "late", never, "c"), 3), heard(podOf(t, "db", always, "pg"), 3))
+	for _, row := range r.Rows {
+		if row.State != Failed || row.Took != 12400*time.Millisecond {
+			t.Errorf("%+v", row)
+		}
+	}
+}
+
+// TestReportOfSeveral: the output of a pod that passes, container by container.
+func TestReportOfSeveral(t *testing.T) {
+	r := resultOf(Verdict{Outcome: Ended}, 9, map[string][]string{"a": {"one"}, "b": {"two", "three"}},
+		heard(podOf(t, "build", never, "a", "b"), 9, exited("a", 0, 1, 2), exited("b", 0, 1, 2), isFinished))
+	if got := strings.Join(r.Rows[0].Last, ","); got != "a | one,b | two,b | three" {
+		t.Errorf("got %s", got)
+	}
+	r.Several = true
+	if strings.Contains(r.Summary(), "three") {
+		t.Errorf("it is repeated where nothing failed:\n%s", r.Summary())
+	}
+}
+
+// TestReportThatCannotBe: a file that cannot be written is told of before
+// anything runs, and one that can is left as it is.
+func TestReportThatCannotBe(t *testing.T) {
+	dir := t.TempDir()
+	for _, path := range []string{filepath.Join(dir, "none", "a.xml"), filepath.Join(dir, "a.xml", "b.xml"), filepath.Join(dir, "dir.json")} {
+		if err := os.MkdirAll(filepath.Join(dir, "dir.json"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "a.xml"), []byte("earlier"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := NewReport(path); err == nil || !strings.Contains(err.Error(), "no pod was started") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	for name, want := range map[string]string{"a.xml": "earlier", "new.xml": ""} {
+		path := filepath.Join(dir, name)
+		if _, err := NewReport(path); err != nil {
+			t.Fatal(err)
+		}
+		if text, _ := os.ReadFile(path); string(text) != want {
+			t.Errorf("%s has %q", name, text)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "new.xml")); err == nil {
+		t.Error("an empty report is left")
 	}
 }
 

@@ -28,13 +28,15 @@ type Row struct {
 	State State
 	// Text says how it did, in one line.
 	Text string
-	// Took is how long it ran, or took to be ready; zero when it did neither.
+	// Took is how long it ran, or took to be ready, or had for either when the time
+	// was up; zero for none of these.
 	Took time.Duration
 	// Exit is how the container ended; nil for a pod as a whole.
 	Exit *plan.Exit
 	// Place is where the user wrote the pod.
 	Place string
-	// Last are the last lines of output of what failed.
+	// Last are the last lines of output: of what failed, or of the containers of a
+	// pod that did not, each line after its container where there are several.
 	Last []string
 }
 
@@ -84,6 +86,7 @@ func (s *scene) of(p *Pod) []Row {
 		r := s.row(p, OK, "")
 		r.Took = p.ReadyAt.Sub(s.began)
 		r.Text = "ready in " + words(r.Took) + restarts(p) + ", stopped"
+		r.Last = s.output(p)
 		return []Row{r}
 	case p.Report == nil:
 		return one(Skipped, "not started")
@@ -91,6 +94,7 @@ func (s *scene) of(p *Pod) []Row {
 		return []Row{s.late(p, took)}
 	case timedOut && p.running() != "":
 		r := s.row(p, Failed, "still ran after "+took)
+		r.Took = s.now.Sub(s.began)
 		r.Last = s.last(p, p.running())
 		r.Text += quoteLast(r.Last)
 		return []Row{r}
@@ -109,6 +113,7 @@ func (s *scene) late(p *Pod, took string) Row {
 	for _, m := range p.members() {
 		if n := m.crashes(policy); n > 0 && m.kind != plan.Sidecar {
 			r := s.failed(p, &m)
+			r.Took = s.now.Sub(s.began)
 			r.Text = fmt.Sprintf("crashed %s within %s, last: %s", times(n), took, r.Text)
 			return r
 		}
@@ -117,7 +122,9 @@ func (s *scene) late(p *Pod, took string) Row {
 	if p.goesOn() {
 		text = "not ready after " + took
 	}
-	return s.row(p, Failed, text+waits(p))
+	r := s.row(p, Failed, text+waits(p))
+	r.Took = s.now.Sub(s.began)
+	return r
 }
 
 // running is a container of the pod that runs, a regular one if any does; ""
@@ -182,17 +189,35 @@ func (s *scene) succeeded(p *Pod) Row {
 	r := s.row(p, OK, "")
 	r.Took = max(to.Sub(from), 0)
 	r.Text = "exit 0 in " + words(r.Took)
+	r.Last = s.output(p)
 	if again > 0 {
 		r.Text += fmt.Sprintf(", on attempt %d", again+1)
 	}
 	return r
 }
 
+// output is what the pod's containers wrote last.
+func (s *scene) output(p *Pod) []string {
+	var all []string
+	members := p.members()
+	for _, m := range members {
+		for _, line := range s.last(p, m.spec.Name) {
+			if len(members) > 1 {
+				line = m.spec.Name + " | " + line
+			}
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
 // failures has a row for each container that failed.
 func (s *scene) failures(p *Pod) []Row {
 	var out []Row
 	if fin := p.Report.Finished; fin.Reason == plan.DeadlineExceeded {
-		return []Row{s.row(p, Failed, fin.Reason+": "+fin.Message)}
+		r := s.row(p, Failed, fin.Reason+": "+fin.Message)
+		r.Took = max(fin.At.Sub(s.began), 0)
+		return []Row{r}
 	}
 	for _, m := range p.failing() {
 		out = append(out, s.failed(p, &m))

@@ -45,7 +45,7 @@ func (r *Result) Summary() string {
 	for _, row := range r.Rows {
 		pad := strings.Repeat(" ", width-utf8.RuneCountInString(row.Name))
 		fmt.Fprintf(&b, "  %-4s  %s%s %s\n", row.State, plain(row.Name), pad, plain(row.Text))
-		if !r.Several || len(row.Last) < 2 {
+		if row.State != Failed || !r.Several || len(row.Last) < 2 {
 			continue
 		}
 		for _, line := range row.Last[max(0, len(row.Last)-shownLines):] {
