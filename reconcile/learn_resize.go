@@ -36,22 +36,10 @@ func (w *worker) noteSize(id, size string) {
 	w.rememberSoon(w.in.Desired.UID, w.in.Desired.Hash)
 }
 
-// widens notes, before the cgroup of a pod is given room for two sizes, that it
-// will have another than any that is written.
-func (w *worker) widens(a plan.Action) {
-	switch a.(type) {
-	case plan.ResizeContainer, plan.StartContainer:
-	default:
-		return
-	}
-	if !plan.Unsized(&w.in) {
-		return
-	}
-	for i := range w.in.Observed {
-		if inc := &w.in.Observed[i]; inc.Ready && plan.Runs(w.in.Desired, inc) {
-			w.noteSize(inc.ID, plan.RoomForTwo)
-			return
-		}
+// doubt notes, before an action begins, of what it changes the size.
+func (w *worker) doubt(a plan.Action) {
+	for id, size := range plan.Doubts(&w.in, a) {
+		w.noteSize(id, size)
 	}
 }
 

@@ -98,7 +98,7 @@ func (w *worker) start(ctx context.Context, a plan.Action) {
 	if a, ok := a.(plan.StartContainer); ok && a.PostStart {
 		w.owe(a.Container, plan.Hook{Attempt: a.Attempt, Owed: true})
 	}
-	w.widens(a)
+	w.doubt(a)
 	ctx, cancel := context.WithCancel(ctx)
 	w.flights[subject] = flight{a, time.Now(), cancel}
 	s := scene{

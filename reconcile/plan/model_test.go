@@ -241,6 +241,10 @@ func (w *world) decide() Decision {
 		if a, ok := a.(StartContainer); ok && a.PostStart {
 			w.owe(a.Container, Hook{Attempt: a.Attempt, Owed: true})
 		}
+		for id, size := range Doubts(&w.in, a) {
+			w.resized = with(w.resized, id, size)
+			w.in.History.Sizes = w.resized
+		}
 		w.in.InFlight[a.Subject()], w.began[a.Subject()] = a, w.in.Now
 		w.scene[a.Subject()], w.alloc[a.Subject()] = w.in.Desired, Allocated(&w.in)
 		if stop, ok := a.(StopContainer); ok && stop.Again {

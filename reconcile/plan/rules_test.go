@@ -205,6 +205,14 @@ func TestContainerRules(t *testing.T) {
 			resizes(in, small, large)
 			restarts(in, v1.ResourceCPU)
 		}, "resized -> resize it as it runs", "resize"},
+		"resized back, the one before was not heard of": {func(in *Input) {
+			resizes(in, large, large)
+			in.History.Sizes = Doubts(in, ResizeContainer{Container: "app", ID: "c"})
+		}, "resized -> resize it as it runs", "resize"},
+		"resized back, the pod's was not heard of": {func(in *Input) {
+			resizes(in, large, large)
+			in.History.Sizes = Doubts(in, ResizePod{SandboxID: "s-u"})
+		}, "running -> leave", "resize"},
 		"resized, rejected": {func(in *Input) {
 			resizes(in, small, large)
 			in.Verdict = Verdict{Answer: Reject}

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"strings"
+
 	"podd/manifest"
 	"podd/runtime"
 )
@@ -78,9 +80,49 @@ func Sizes(p *manifest.Pod, observed []runtime.Incarnation, given map[string]str
 // sizeOf is the size of a container or sandbox; "" when nothing tells.
 func sizeOf(given map[string]string, id string, annotations map[string]string) string {
 	if size, ok := given[id]; ok {
-		return size
+		return strings.TrimPrefix(size, unsure)
 	}
 	return annotations[runtime.AnnotationSize]
+}
+
+// unsure is before the size that a container had when another one was asked for,
+// in History.Sizes, until it is known what came of that.
+const unsure = "perhaps no more "
+
+// Doubts are for History.Sizes before an action begins: of what it changes no size
+// is certain until its end is known, whatever is wanted by then. nil for none.
+func Doubts(in *Input, a Action) map[string]string {
+	inc := in.current()
+	if inc == nil {
+		return nil
+	}
+	doubts := map[string]string{}
+	switch a := a.(type) {
+	case ResizePod:
+		doubts[a.SandboxID] = RoomForTwo
+	case ResizeContainer:
+		for i := range inc.Containers {
+			if c := &inc.Containers[i]; c.ID == a.ID {
+				doubts[a.ID] = unsure + sizeOf(in.History.Sizes, c.ID, c.Annotations)
+			}
+		}
+		doubts[inc.ID] = RoomForTwo
+	case StartContainer: // in a pod whose cgroup may have room for less
+		if Unsized(in) {
+			doubts[inc.ID] = RoomForTwo
+		}
+	}
+	return doubts
+}
+
+// current is the sandbox that Desired runs in; nil for none.
+func (in *Input) current() *runtime.Incarnation {
+	for i := range in.Observed {
+		if inc := &in.Observed[i]; inc.Ready && Runs(in.Desired, inc) {
+			return inc
+		}
+	}
+	return nil
 }
 
 // RoomForTwo is what History.Sizes has of a sandbox whose cgroup was widened for
@@ -98,10 +140,6 @@ func Unsized(in *Input) bool {
 			return true
 		}
 	}
-	for i := range in.Observed {
-		if inc := &in.Observed[i]; inc.Ready && Runs(in.Desired, inc) {
-			return differ(sizeOf(in.History.Sizes, inc.ID, inc.Annotations), in.Desired.PodSize())
-		}
-	}
-	return false
+	inc := in.current()
+	return inc != nil && differ(sizeOf(in.History.Sizes, inc.ID, inc.Annotations), in.Desired.PodSize())
 }

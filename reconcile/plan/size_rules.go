@@ -1,13 +1,19 @@
 package plan
 
 import (
+	"strings"
+
 	"podd/manifest"
 	"podd/runtime"
 )
 
-// resized: it runs in another size than it is to have.
+// resized: it runs in another size than it is to have, or nobody knows.
 func (f *facts) resized(m *member) bool {
-	return m.is(runtime.Running) && differ(f.sizeOf(m), f.in.Desired.Containers[m.spec.Name].Size)
+	return m.is(runtime.Running) && (f.unsure(m) || differ(f.sizeOf(m), f.in.Desired.Containers[m.spec.Name].Size))
+}
+
+func (f *facts) unsure(m *member) bool {
+	return strings.HasPrefix(f.in.History.Sizes[m.last.ID], unsure)
 }
 
 // differ: what tells no size was not made by a podd that could change it.
@@ -43,6 +49,9 @@ func resize(f *facts, m *member, d *Decision, s *Step) {
 }
 
 func (f *facts) fromTo(m *member) string {
+	if f.unsure(m) {
+		return "to " + f.in.Desired.Containers[m.spec.Name].Size + "; what it has is not certain"
+	}
 	return "from " + f.sizeOf(m) + " to " + f.in.Desired.Containers[m.spec.Name].Size
 }
 

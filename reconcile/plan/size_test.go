@@ -49,6 +49,8 @@ func TestSizes(t *testing.T) {
 		"admitted, ended":    {func(in *Input) { in.Observed[0].Containers[0].State = runtime.Exited }, large, large, true},
 		"resized":            {func(in *Input) { in.History.Sizes = map[string]string{"c": large} }, large, large, true},
 		"the pod as well":    {func(in *Input) { in.History.Sizes = map[string]string{"c": large, "s-u": in.Desired.PodSize()} }, large, large, false},
+		"nobody heard of it": {func(in *Input) { in.History.Sizes = Doubts(in, ResizeContainer{ID: "c"}) }, large, small, true},
+		"nor is it wanted":   {func(in *Input) { in.History.Sizes = Doubts(in, ResizeContainer{ID: "c"}); resizes(in, small, small) }, small, small, true},
 		"never made":         {func(in *Input) { in.Observed = nil; in.Verdict = reject }, large, large, false},
 		"of another version": {func(in *Input) { in.Observed[0].Annotations[runtime.AnnotationHash] = "v1:x"; in.Verdict = reject }, large, large, false},
 	} {
