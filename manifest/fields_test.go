@@ -42,10 +42,13 @@ func TestFields(t *testing.T) {
 		if strings.HasPrefix(r.path, "spec.initContainers[].") && r.path != "spec.initContainers[].restartPolicy" {
 			continue // as those of containers
 		}
-		says := map[verdict]string{served: "served", noted: "noted", only: "only", refused: "refused", unserved: "not yet"}[r.verdict]
+		says := map[verdict]string{served: "served", noted: "noted", only: "only", refused: "refused"}[r.verdict]
 		fmt.Fprintf(&b, "%-66s %-8s %6d %4d  %s\n", r.path, says, tests.valid[r.path], tests.kubelet[r.path], strings.Join(tests.files[r.path], " "))
 		if r.note != "" {
 			fmt.Fprintf(&b, "    %s\n", r.note)
+		}
+		if r.verdict == unserved {
+			t.Errorf("%s is not served, and no reason is given", r.path)
 		}
 		if r.verdict == served && tests.kubelet[r.path]+len(tests.files[r.path]) == 0 {
 			t.Errorf("%s is served, and no golden has it", r.path)

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // checkServed refuses what the user wrote and podd does not serve, so that
@@ -29,8 +28,8 @@ const (
 	served
 	// noted is accepted with a warning, the row's note.
 	noted
-	// only is unserved but for one value, the row's note as JSON; that is the
-	// value Kubernetes defaults to.
+	// only is refused but for one value: the row's note is that value as JSON and,
+	// behind a blank, why no other.
 	only
 	// refused is unserved with a reason of its own, the row's note.
 	refused
@@ -58,6 +57,9 @@ var servedRules = sync.OnceValue(func() *rule {
 	for _, r := range servedFields {
 		root.add(r)
 	}
+	for _, name := range templateMetadata {
+		root.add(row{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata." + name, refused, "only labels and annotations may be set; remove it"})
+	}
 	for _, list := range []string{"spec.containers[].", "spec.initContainers[]."} {
 		for _, r := range servedContainerFields {
 			r.path = list + r.path
@@ -77,8 +79,8 @@ func (r *rule) add(rw row) {
 		}
 		r = r.fields[step]
 	}
-	if rw.verdict == only && !json.Valid([]byte(rw.note)) {
-		panic("manifest: served table: " + rw.path + ": " + rw.note + " is not JSON")
+	if _, _, err := rw.exception(); rw.verdict == only && err != nil {
+		panic("manifest: served table: " + rw.path + ": " + rw.note + " begins with no JSON")
 	}
 	r.row = rw
 }
@@ -122,9 +124,8 @@ func (r *rule) judge(v any, path string, n *notes) {
 	case unserved:
 		n.fail(path, "not served by podd yet; remove it")
 	case only:
-		var accepted any
-		if err := utiljson.Unmarshal([]byte(r.note), &accepted); err != nil || !reflect.DeepEqual(v, accepted) {
-			n.fail(path, "not served by podd yet%s; remove it", r.exception())
+		if accepted, why, _ := r.exception(); !reflect.DeepEqual(v, accepted) {
+			n.fail(path, "%s", why)
 		}
 	case refused:
 		n.fail(path, "%s", r.note)
@@ -135,12 +136,11 @@ func (r *rule) judge(v any, path string, n *notes) {
 	}
 }
 
-// exception names the one value that is accepted, where that helps.
-func (r *rule) exception() string {
-	if r.note == "{}" {
-		return ""
-	}
-	return " (only " + r.note + " is)"
+// exception is the one value that is accepted, and why no other is.
+func (r row) exception() (accepted any, why string, err error) {
+	d := json.NewDecoder(strings.NewReader(r.note))
+	err = d.Decode(&accepted)
+	return accepted, strings.TrimSpace(r.note[d.InputOffset():]), err
 }
 
 func empty(v any) bool {

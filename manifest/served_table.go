@@ -15,6 +15,9 @@ const (
 	noFilling   = "podd fills no volume; let an init container do that"
 )
 
+// noDevices is said of what a driver of a cluster would allocate.
+const noDevices = "there is no cluster to allocate the devices of a ResourceClaim; remove it, or mount the device with hostPath"
+
 // What is said of volumes that are not this machine's.
 const (
 	mountIt  = "podd mounts nothing but nfs from the network; mount it on the machine (/etc/fstab, a .mount unit) and use hostPath"
@@ -29,6 +32,10 @@ var serverFields = []string{
 	"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation",
 	"managedFields", "ownerReferences", "resourceVersion", "selfLink",
 }
+
+// templateMetadata is what the claim of an ephemeral volume gets from its pod, or
+// not at all.
+var templateMetadata = append([]string{"name", "generateName", "namespace", "uid", "finalizers"}, serverFields...)
 
 // servedFields says for every field of a pod whether podd serves it. To serve
 // another one, add its row here, its validation, and its golden.
@@ -76,12 +83,16 @@ var servedFields = []row{
 	{"spec.subdomain", served, ""},
 	{"spec.hostAliases", served, ""},
 	{"spec.hostUsers", served, ""},
-	{"spec.preemptionPolicy", only, `"PreemptLowerPriority"`},
-	{"spec.os.name", only, `"linux"`},
+	{"spec.preemptionPolicy", served, ""}, // no pod is ended for another one
+	{"spec.os.name", only, `"linux" names another system, and this node runs Linux; remove it`},
+	{"spec.schedulingGates", refused, "there is no scheduler that would wait; write the manifest when the pod may start"},
+	{"spec.hostnameOverride", refused, "is behind a gate that Kubernetes 1.34 has off; write hostname and subdomain"},
+	{"spec.resourceClaims", refused, noDevices},
 	{"spec.overhead.cpu", served, ""},
 	{"spec.overhead.memory", served, ""},
 	{"spec.overhead.ephemeral-storage", served, ""},
 	{"spec.overhead." + hugePagesRow, served, ""},
+	{"spec.resources.claims", refused, noDevices},
 	{"spec.resources.limits.cpu", served, ""},
 	{"spec.resources.limits.memory", served, ""},
 	{"spec.resources.limits." + hugePagesRow, served, ""},
@@ -98,6 +109,7 @@ var servedFields = []row{
 	{"spec.securityContext.supplementalGroups", served, ""},
 	{"spec.securityContext.supplementalGroupsPolicy", served, ""},
 	{"spec.securityContext.seLinuxOptions", served, ""},
+	{"spec.securityContext.seLinuxChangePolicy", served, ""}, // the runtime labels file by file
 	{"spec.securityContext.appArmorProfile", served, ""},
 	{"spec.securityContext.windowsOptions", refused, forWindows},
 	{"spec.securityContext.seccompProfile", served, ""},
@@ -116,11 +128,12 @@ var servedFields = []row{
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.accessModes", served, ""},
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.resources", served, ""},
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.storageClassName", served, ""},
-	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.volumeMode", only, `"Filesystem"`},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.volumeMode", only, `"Filesystem" ` + ephemeralIs},
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.volumeName", refused, ephemeralIs},
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.selector", refused, ephemeralIs},
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.dataSource", refused, noFilling},
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.dataSourceRef", refused, noFilling},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.volumeAttributesClassName", refused, noClass},
 	{"spec.volumes[].image", served, ""},
 	{"spec.volumes[].projected.defaultMode", served, ""},
 	{"spec.volumes[].projected.sources[].configMap", served, ""},
@@ -170,7 +183,7 @@ var servedContainerFields = []row{
 	{"readinessProbe", served, ""},
 	{"startupProbe", served, ""},
 	{"restartPolicyRules", refused, "are behind a gate that Kubernetes 1.34 has off; set spec.restartPolicy"},
-	{"lifecycle.stopSignal", refused, "is behind a gate that Kubernetes 1.34 has off; give the image a STOPSIGNAL"},
+	{"lifecycle.stopSignal", served, ""},
 	{"lifecycle.postStart.exec", served, ""},
 	{"lifecycle.postStart.httpGet", served, ""},
 	{"lifecycle.postStart.sleep", served, ""},
@@ -191,6 +204,7 @@ var servedContainerFields = []row{
 	{"env[].valueFrom.resourceFieldRef", served, ""},
 	{"env[].valueFrom.fileKeyRef", refused, "is behind a gate that Kubernetes 1.34 has off; write the value, or a ConfigMap beside the pod"},
 
+	{"resources.claims", refused, noDevices},
 	{"resources.limits.cpu", served, ""},
 	{"resources.limits.memory", served, ""},
 	{"resources.requests.cpu", served, ""},

@@ -97,6 +97,9 @@ func validateSpec(spec *v1.PodSpec, node string, path *field.Path) field.ErrorLi
 	if spec.OS != nil && spec.OS.Name == "" {
 		errs = append(errs, field.Required(path.Child("os", "name"), "linux is the only one here; or remove os"))
 	}
+	if p := spec.PreemptionPolicy; p != nil {
+		errs = append(errs, oneOf(path.Child("preemptionPolicy"), *p, v1.PreemptLowerPriority, v1.PreemptNever)...)
+	}
 	if d := spec.ActiveDeadlineSeconds; d != nil && (*d < 1 || *d > math.MaxInt32) {
 		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *d, validation.InclusiveRangeError(1, math.MaxInt32)))
 	}

@@ -22,7 +22,7 @@ func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 		c, at := &spec.Containers[i], path.Child("containers").Index(i)
 		errs = append(errs, validateContainer(c, !HasUserNamespace(spec), volumes, names, at)...)
 		errs = append(errs, validateProbes(c, at)...)
-		errs = append(errs, validateLifecycle(c.Lifecycle, *spec.TerminationGracePeriodSeconds, at.Child("lifecycle"))...)
+		errs = append(errs, validateLifecycle(c.Lifecycle, *spec.TerminationGracePeriodSeconds, spec.OS, at.Child("lifecycle"))...)
 		errs = append(errs, validateResize(c.ResizePolicy, spec.RestartPolicy, at.Child("resizePolicy"))...)
 		errs = append(errs, regular.add(c.Ports, spec.HostNetwork, at.Child("ports"))...)
 		if c.RestartPolicy != nil {
@@ -37,7 +37,7 @@ func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 		errs = append(errs, hostPorts{}.add(c.Ports, false, at.Child("ports"))...)
 		if IsSidecar(c) {
 			errs = append(errs, validateProbes(c, at)...)
-			errs = append(errs, validateLifecycle(c.Lifecycle, *spec.TerminationGracePeriodSeconds, at.Child("lifecycle"))...)
+			errs = append(errs, validateLifecycle(c.Lifecycle, *spec.TerminationGracePeriodSeconds, spec.OS, at.Child("lifecycle"))...)
 		} else {
 			errs = append(errs, forbidProbes(c, at)...)
 			errs = append(errs, forbidLifecycle(c, at)...)

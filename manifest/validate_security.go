@@ -24,6 +24,9 @@ func validatePodSecurity(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	if p := sc.SupplementalGroupsPolicy; p != nil {
 		errs = append(errs, oneOf(path.Child("supplementalGroupsPolicy"), *p, v1.SupplementalGroupsPolicyMerge, v1.SupplementalGroupsPolicyStrict)...)
 	}
+	if p := sc.SELinuxChangePolicy; p != nil {
+		errs = append(errs, oneOf(path.Child("seLinuxChangePolicy"), *p, v1.SELinuxChangePolicyRecursive)...)
+	}
 	errs = append(errs, validateAppArmor(sc.AppArmorProfile, path.Child("appArmorProfile"))...)
 	return append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)
 }

@@ -51,6 +51,8 @@ var demands = []demand{
 	{"UserNamespacesNotSupported", (*Machine).noUserNamespaces},
 	// Likewise: the image's own groups would come on top.
 	{"SupplementalGroupsPolicyNotSupported", (*Machine).noStrictGroups},
+	// Likewise: it would be ended with another signal, unprepared.
+	{"StopSignalNotSupported", (*Machine).noStopSignals},
 }
 
 // admit rejects what could only run otherwise than its manifest says: a runtime
@@ -132,6 +134,23 @@ func (m *Machine) noStrictGroups(pod *v1.Pod) string {
 		return ""
 	}
 	return fmt.Sprintf("supplementalGroupsPolicy Strict is not served by %s; use containerd 2 or later, or remove it", m.runtime())
+}
+
+// stopSignals has the runtimes that end a container with its own signal.
+var stopSignals = runtime.Since{"containerd": {2, 3}, "cri-o": {1, 34}}
+
+func (m *Machine) noStopSignals(pod *v1.Pod) string {
+	if !m.asked() || m.Runtime.Reaches(stopSignals) {
+		return ""
+	}
+	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if l := list[i].Lifecycle; l != nil && l.StopSignal != nil {
+				return fmt.Sprintf("lifecycle.stopSignal of container %s is not served by %s; use containerd 2.3, or give the image a STOPSIGNAL", list[i].Name, m.runtime())
+			}
+		}
+	}
+	return ""
 }
 
 // asked says that the runtime told of itself.

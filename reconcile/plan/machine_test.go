@@ -19,6 +19,7 @@ func TestMachine(t *testing.T) {
 	old := runtime.Node{Name: "containerd", Version: "1.6.20", Reachable: true}
 	const strict = pod + ", securityContext: {supplementalGroupsPolicy: Strict}"
 	const profiled = "containers: [{name: c, image: i}, {name: d, image: i, securityContext: {appArmorProfile: {type: RuntimeDefault}}}]"
+	const signalled = "os: {name: linux}, containers: [{name: c, image: i}, {name: d, image: i, lifecycle: {stopSignal: SIGINT}}]"
 	class := func(name string) string { return pod + ", runtimeClassName: " + name }
 	kata := new2
 	kata.Handlers = map[string]runtime.Handler{"": {UserNamespaces: true}, "runc": {UserNamespaces: true}, "kata": {}}
@@ -64,6 +65,9 @@ func TestMachine(t *testing.T) {
 		"strict groups":               {Machine{Runtime: new2}, strict, "", ""},
 		"strict groups, on 1.6":       {Machine{Runtime: old}, strict, "SupplementalGroupsPolicyNotSupported", "containerd 1.6.20"},
 		"merged groups":               {Machine{Runtime: old}, pod + ", securityContext: {supplementalGroupsPolicy: Merge}", "", ""},
+		"a signal":                    {Machine{Runtime: new2}, signalled, "", ""},
+		"a signal, on 1.6":            {Machine{Runtime: old}, signalled, "StopSignalNotSupported", "lifecycle.stopSignal of container d is not served by containerd 1.6.20"},
+		"a signal, nobody was asked":  {Machine{}, signalled, "", ""},
 		"a profile":                   {Machine{AppArmor: true}, profiled, "", ""},
 		"a profile without AppArmor":  {Machine{}, profiled, "AppArmor", "container d "},
 		"no profile without AppArmor": {Machine{}, pod + ", securityContext: {appArmorProfile: {type: Unconfined}}", "", ""},

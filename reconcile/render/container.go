@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -103,11 +104,21 @@ func Container(in ContainerInput) (*cri.ContainerConfig, error) {
 		Stdin:       c.Stdin,
 		StdinOnce:   c.StdinOnce,
 		Tty:         c.TTY,
+		StopSignal:  stopSignal(c),
 		Linux: &cri.LinuxContainerConfig{
 			Resources:       ContainerResources(in.Node, in.Pod.Spec, c),
 			SecurityContext: containerSecurity(&in),
 		},
 	}, nil
+}
+
+// stopSignal is what ends the container; without one its image says that.
+func stopSignal(c *v1.Container) cri.Signal {
+	if c.Lifecycle == nil || c.Lifecycle.StopSignal == nil {
+		return cri.Signal_SIGNAL_RUNTIME_DEFAULT
+	}
+	name := strings.NewReplacer("+", "PLUS", "-", "MINUS").Replace(string(*c.Lifecycle.StopSignal))
+	return cri.Signal(cri.Signal_value["SIGNAL_"+name])
 }
 
 // LogPath is a container's log file, below the sandbox's log directory.

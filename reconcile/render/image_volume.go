@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -19,20 +18,11 @@ type ImageVolumes struct {
 
 // ImageVolumesOf goes by the runtime's version.
 func ImageVolumesOf(n runtime.Node) ImageVolumes {
-	since := map[string]struct{ whole, parts [2]int }{
-		"containerd": {[2]int{2, 1}, [2]int{2, 2}},
-		"cri-o":      {[2]int{1, 31}, [2]int{1, 33}},
+	return ImageVolumes{
+		Whole:   n.Reaches(runtime.Since{"containerd": {2, 1}, "cri-o": {1, 31}}),
+		Parts:   n.Reaches(runtime.Since{"containerd": {2, 2}, "cri-o": {1, 33}}),
+		Runtime: n.Name + " " + n.Version,
 	}
-	v := ImageVolumes{Runtime: n.Name + " " + n.Version}
-	var major, minor int
-	if _, err := fmt.Sscanf(strings.TrimPrefix(n.Version, "v"), "%d.%d", &major, &minor); err != nil {
-		return v
-	}
-	reaches := func(first [2]int) bool { return major > first[0] || major == first[0] && minor >= first[1] }
-	if s, known := since[n.Name]; known {
-		v.Whole, v.Parts = reaches(s.whole), reaches(s.parts)
-	}
-	return v
 }
 
 func (v ImageVolumes) check(m *v1.VolumeMount) error {

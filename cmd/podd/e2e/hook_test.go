@@ -8,10 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"podd/runtime"
 	"podd/server"
 )
 
@@ -83,6 +86,66 @@ func TestHookOverHTTP(t *testing.T) {
 	d.remove("web")
 	d.untilGone("web")
 	d.untilNoted("hello", "bye")
+}
+
+// TestHookSleeps: a container starts its successor, and is told to end, when a
+// time is over.
+func TestHookSleeps(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t, shared)
+	proxy := d.throughProxy()
+	d.start()
+	sleeps := func(seconds int64) *v1.LifecycleHandler {
+		return &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: seconds}}
+	}
+	p := d.pod("web", withHooks(shell("main", serve("main")), sleeps(3), sleeps(4)), shell("behind", serve("behind")))
+	p.Spec.TerminationGracePeriodSeconds = new(int64(60))
+	d.apply(p)
+	d.untilApplied("web")
+	d.untilNoted("main runs", "behind runs")
+	main, behind := d.record("web", "main", 0), d.record("web", "behind", 0)
+	if waited := time.Duration(behind.GetStartedAt() - main.GetStartedAt()); waited < 3*time.Second {
+		t.Errorf("what is behind its postStart hook was started after %s", waited)
+	}
+	d.remove("web")
+	d.untilGone("web")
+	// Of the grace of one container the hook has taken its part.
+	graces := slices.Sorted(slices.Values(proxy.graces(t)))
+	if len(graces) != 2 || graces[0] > 56 || graces[1] <= 56 {
+		t.Errorf("the runtime was given graces of %v seconds", graces)
+	}
+}
+
+// TestStopSignal: a container is ended with the signal that it names, or does not
+// start where the runtime would send another one.
+func TestStopSignal(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	signalled := func(name, script string) *v1.Pod {
+		c := shell("main", script)
+		c.Lifecycle = &v1.Lifecycle{StopSignal: new(v1.SIGUSR1)}
+		p := d.pod(name, c)
+		p.Spec.OS, p.Spec.TerminationGracePeriodSeconds = &v1.PodOS{Name: v1.Linux}, new(int64(600))
+		return p
+	}
+	script := "trap '" + note("main TERM") + "' TERM; trap '" + note("main USR1") + "exit 0' USR1; " + note("main runs") + "while :; do sleep 3600 & wait; done"
+	r, err := cri.NewRuntimeServiceClient(d.dial()).Version(t.Context(), &cri.VersionRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.apply(signalled("web", script))
+	if !(runtime.Node{Name: r.GetRuntimeName(), Version: r.GetRuntimeVersion()}).Reaches(runtime.Since{"containerd": {2, 3}}) {
+		d.untilProblem("web", "lifecycle.stopSignal of container main is not served by containerd "+r.GetRuntimeVersion())
+		return
+	}
+	d.untilApplied("web")
+	d.untilNoted("main runs")
+	// Its manifest may be gone by then, and podd another one.
+	d.kill()
+	d.remove("web")
+	d.start()
+	d.untilNoted("main runs", "main USR1")
+	d.untilGone("web")
 }
 
 // TestHookFails: a container whose postStart hook fails is ended with its own
