@@ -27,6 +27,7 @@ type values struct {
 	Own, Socket, ShimSockets, CNIBin, Runc string
 	PauseImage, Snapshotter                string
 	Bridge, Subnet                         string
+	Subnet6                                string // "": the pods have no IPv6
 }
 
 // configure writes the private configuration of containerd, with more merged
@@ -76,13 +77,17 @@ func (s *Stack) render(file, text string) error {
 	if err != nil {
 		return fmt.Errorf("parsing the template of %s: %w", file, err)
 	}
-	var out bytes.Buffer
-	if err := t.Execute(&out, values{
+	v := values{
 		Own: s.own(), Socket: s.Socket(), ShimSockets: s.shimSockets(),
 		CNIBin: s.Tools.CNI, Runc: s.Tools.Runc,
 		PauseImage: PauseImage, Snapshotter: s.Snapshotter,
 		Bridge: s.Claim.Bridge(), Subnet: s.Claim.Subnet.String(),
-	}); err != nil {
+	}
+	if s.DualStack {
+		v.Subnet6 = s.Claim.Subnet6().String()
+	}
+	var out bytes.Buffer
+	if err := t.Execute(&out, v); err != nil {
 		return fmt.Errorf("filling the template of %s: %w", file, err)
 	}
 	if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {

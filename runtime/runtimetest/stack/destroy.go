@@ -33,7 +33,7 @@ func (s *Stack) Destroy(ctx context.Context) error {
 	}
 	errs = append(errs, removeCgroups(s.ownCgroups()), unmountBelow(s.Dir))
 	if s.claimed() {
-		errs = append(errs, removeBridge(s.Claim.Bridge()), removeRules(ctx, s.Claim.Subnet), s.removeShared())
+		errs = append(errs, removeBridge(s.Claim.Bridge()), removeRules(ctx, s.subnets()), s.removeShared())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("removing the stack in %s: %w", s.Dir, err)

@@ -14,7 +14,12 @@ import (
 // claimsDir is where all stacks of the host meet.
 const claimsDir = "/run/podd-stack"
 
-const ipForward = "/proc/sys/net/ipv4/ip_forward"
+// forwarding is what the CNI plugins turn on, by the name under which it is
+// remembered.
+var forwarding = map[string]string{
+	"ip_forward":  "/proc/sys/net/ipv4/ip_forward",
+	"ip6_forward": "/proc/sys/net/ipv6/conf/all/forwarding",
+}
 
 // claims is the host's table. The first stack remembers what the CNI plugins
 // change for the whole host and the last one undoes it.
@@ -22,15 +27,20 @@ func claims() *claim.Table {
 	return &claim.Table{Dir: claimsDir, InUse: claim.Subnets, First: rememberHost, Last: restoreHost}
 }
 
-func savedIPForward() string { return filepath.Join(claimsDir, "ip_forward") }
+func saved(name string) string { return filepath.Join(claimsDir, name) }
 
 func rememberHost() error {
-	was, err := os.ReadFile(ipForward)
-	if err == nil {
-		err = os.WriteFile(savedIPForward(), was, 0o644)
-	}
-	if err != nil {
-		return fmt.Errorf("remembering ip_forward: %w", err)
+	for name, file := range forwarding {
+		was, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) { // a kernel without IPv6
+			continue
+		}
+		if err == nil {
+			err = os.WriteFile(saved(name), was, 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("remembering %s: %w", file, err)
+		}
 	}
 	return nil
 }
@@ -40,24 +50,29 @@ func restoreHost() error {
 	for _, dir := range []string{oldShimSockets, filepath.Dir(oldShimSockets), cniResults, filepath.Dir(cniResults)} {
 		_ = os.Remove(dir) // stays if another runtime keeps something in it
 	}
-	return errors.Join(restoreIPForward(), removeEmptyTables(), removeCgroups(func(path string) bool {
+	return errors.Join(restoreForwarding(), removeEmptyTables(), removeCgroups(func(path string) bool {
 		return path == "/k8s.io"
 	}))
 }
 
-func restoreIPForward() error {
-	was, err := os.ReadFile(savedIPForward())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("restoring ip_forward: %w", err)
-	}
-	// Written only when it differs: the machine may forbid even the same value.
-	if now, err := os.ReadFile(ipForward); err != nil || strings.TrimSpace(string(now)) != strings.TrimSpace(string(was)) {
-		if err := os.WriteFile(ipForward, was, 0); err != nil {
-			return fmt.Errorf("restoring ip_forward: %w", err)
+func restoreForwarding() error {
+	for name, file := range forwarding {
+		was, err := os.ReadFile(saved(name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("restoring %s: %w", file, err)
+		}
+		// Written only when it differs: the machine may forbid even the same value.
+		if now, err := os.ReadFile(file); err != nil || strings.TrimSpace(string(now)) != strings.TrimSpace(string(was)) {
+			if err := os.WriteFile(file, was, 0); err != nil {
+				return fmt.Errorf("restoring %s: %w", file, err)
+			}
+		}
+		if err := os.Remove(saved(name)); err != nil {
+			return fmt.Errorf("restoring %s: %w", file, err)
 		}
 	}
-	return os.Remove(savedIPForward())
+	return nil
 }

@@ -20,7 +20,7 @@ type Leftovers struct {
 	Mounts                int // below Dir, network namespaces left out
 	NetNS                 int
 	Cgroups               int
-	Rules                 int // of nft, about addresses of the stack's subnet
+	Rules                 int // of nft, about addresses of the stack's subnets
 	Addresses             int // that the CNI plugins hold
 }
 
@@ -49,7 +49,7 @@ func (s *Stack) Leftovers(ctx context.Context) (Leftovers, error) {
 	}
 	cgroups, err := findCgroups(s.ownCgroups())
 	l.Cgroups, errs[3] = len(cgroups), err
-	l.Rules = len(ownRules(ctx, s.Claim.Subnet))
+	l.Rules = len(ownRules(ctx, s.subnets()))
 	l.Addresses = s.addresses()
 	return l, errors.Join(errs[:]...)
 }
@@ -80,7 +80,7 @@ func (s *Stack) addresses() int {
 	}
 	n := 0
 	for _, e := range entries {
-		if s.Claim.Subnet.Contains(parseAddr(e.Name())) {
+		if inAny(s.subnets(), parseAddr(e.Name())) {
 			n++
 		}
 	}

@@ -7,21 +7,29 @@ import (
 	"fmt"
 	"net/netip"
 	"os/exec"
+	"slices"
 	"strings"
 )
 
 // nftTables are the tables that the CNI plugins make, for all of the host.
-var nftTables = []string{"inet cni_plugins_masquerade", "ip cni_hostport"}
+var nftTables = []string{"inet cni_plugins_masquerade", "ip cni_hostport", "ip6 cni_hostport"}
 
 // rule is one rule of the CNI plugins, as nft names it for deletion.
 type rule struct{ table, chain, handle string }
 
-// ownRules lists the rules about addresses of a subnet. Normally the plugins
+// subnets are those of the addresses that pods can have.
+func (s *Stack) subnets() []netip.Prefix { return []netip.Prefix{s.Claim.Subnet, s.Claim.Subnet6()} }
+
+func inAny(subnets []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(subnets, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// ownRules lists the rules about addresses of subnets. Normally the plugins
 // remove them with the pod; they stay when that was never told to them.
-func ownRules(ctx context.Context, subnet netip.Prefix) []rule {
+func ownRules(ctx context.Context, subnets []netip.Prefix) []rule {
 	var all []rule
 	for _, table := range nftTables {
-		all = append(all, parseRules(table, listTable(ctx, table), subnet)...)
+		all = append(all, parseRules(table, listTable(ctx, table), subnets)...)
 	}
 	return all
 }
@@ -36,8 +44,8 @@ func listTable(ctx context.Context, table string) string {
 }
 
 // parseRules finds in nft's listing of a table the rules with an address of
-// subnet, alone or with a port behind it.
-func parseRules(table, listing string, subnet netip.Prefix) []rule {
+// subnets, alone or with a port behind it.
+func parseRules(table, listing string, subnets []netip.Prefix) []rule {
 	var all []rule
 	chain := ""
 	for line := range strings.Lines(listing) {
@@ -47,27 +55,27 @@ func parseRules(table, listing string, subnet netip.Prefix) []rule {
 			continue
 		}
 		text, handle, ok := strings.Cut(line, "# handle ")
-		if ok && mentions(text, subnet) {
+		if ok && mentions(text, subnets) {
 			all = append(all, rule{table, chain, strings.TrimSpace(handle)})
 		}
 	}
 	return all
 }
 
-func mentions(text string, subnet netip.Prefix) bool {
-	for _, word := range strings.Fields(text) {
-		host, _, _ := strings.Cut(word, ":")
-		host, _, _ = strings.Cut(host, "/")
-		if a, err := netip.ParseAddr(host); err == nil && subnet.Contains(a) {
-			return true
+func mentions(text string, subnets []netip.Prefix) bool {
+	return slices.ContainsFunc(strings.Fields(text), func(word string) bool {
+		word, _, _ = strings.Cut(word, "/")
+		a := parseAddr(word)
+		if p, err := netip.ParseAddrPort(word); err == nil {
+			a = p.Addr()
 		}
-	}
-	return false
+		return inAny(subnets, a)
+	})
 }
 
-func removeRules(ctx context.Context, subnet netip.Prefix) error {
+func removeRules(ctx context.Context, subnets []netip.Prefix) error {
 	var script strings.Builder
-	for _, r := range ownRules(ctx, subnet) {
+	for _, r := range ownRules(ctx, subnets) {
 		fmt.Fprintf(&script, "delete rule %s %s handle %s\n", r.table, r.chain, r.handle)
 	}
 	return nft(ctx, script.String())

@@ -2,9 +2,13 @@ package stack
 
 import (
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"podd/runtime/runtimetest/stack/claim"
 )
 
 const masquerades = `table inet cni_plugins_masquerade { # handle 5
@@ -12,6 +16,8 @@ const masquerades = `table inet cni_plugins_masquerade { # handle 5
 	chain masq_checks { # handle 1
 		comment "Masquerade traffic from certain IPs to any (non-multicast) IP outside their subnet"
 		ip saddr 10.88.0.3 ip daddr != 10.88.0.0/24 masquerade comment "1f-2e, net: podds0, if: eth0, id: 42" # handle 7
+		ip6 saddr fd70:6f64:6400:1::3 ip6 daddr != fd70:6f64:6400:1::/64 masquerade comment "1f-2e, net: podds1, if: eth0, id: 43" # handle 17
+		ip6 saddr fd70:6f64:6400:11::3 ip6 daddr != fd70:6f64:6400:11::/64 masquerade comment "1f-2e, net: podds17, if: eth0, id: 45" # handle 18
 		ip saddr 10.88.1.3 ip daddr != 10.88.1.0/24 masquerade comment "1f-2e, net: podds1, if: eth0, id: 43" # handle 8
 	}
 
@@ -31,12 +37,25 @@ const hostPorts = `table ip cni_hostport { # handle 6
 }
 `
 
+const hostPorts6 = `table ip6 cni_hostport { # handle 9
+	chain hostports { # handle 1
+		tcp dport 80 dnat to [fd70:6f64:6400:1::3]:8080 comment "43" # handle 4
+	}
+}
+`
+
 func TestParseRulesTakesOnlyTheSubnets(t *testing.T) {
-	subnet := netip.MustParsePrefix("10.88.1.0/24")
-	got := append(parseRules("inet cni_plugins_masquerade", masquerades, subnet), parseRules("ip cni_hostport", hostPorts, subnet)...)
+	s := &Stack{state: state{Claim: claim.Claim{Number: 1, Subnet: netip.MustParsePrefix("10.88.1.0/24")}}}
+	var got []rule
+	for table, listing := range map[string]string{"inet cni_plugins_masquerade": masquerades, "ip cni_hostport": hostPorts, "ip6 cni_hostport": hostPorts6} {
+		got = append(got, parseRules(table, listing, s.subnets())...)
+	}
+	slices.SortFunc(got, func(a, b rule) int { return strings.Compare(a.table+a.handle, b.table+b.handle) })
 	want := []rule{
+		{"inet cni_plugins_masquerade", "masq_checks", "17"},
 		{"inet cni_plugins_masquerade", "masq_checks", "8"},
 		{"ip cni_hostport", "hostports", "11"},
+		{"ip6 cni_hostport", "hostports", "4"},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(rule{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -12,7 +12,7 @@
 //
 // What cannot lie there is chosen free by package claim, so that stacks of any
 // number of processes run side by side: a bridge (podds<n>), a subnet
-// (10.88.<n>.0/24) and a cgroup parent (/podd-stack-<n>). Destroy takes all of
+// (10.88.<n>.0/24, and one of IPv6) and a cgroup parent (/podd-stack-<n>). Destroy takes all of
 // it away again; [Reap] does that for stacks whose process was killed.
 //
 // A Stack is used by one goroutine at a time. Two processes must not work on
@@ -49,6 +49,8 @@ type Options struct {
 	Flavor tools.Flavor
 	// Detach makes a stack that outlives this process: Reap leaves it alone.
 	Detach bool
+	// DualStack gives pods an IPv6 address beside that of IPv4.
+	DualStack bool
 	// Config is TOML that containerd merges over the stack's configuration.
 	Config string
 	// Log is told about slow or system-wide steps; nil discards.
@@ -71,6 +73,7 @@ type state struct {
 	Tools       tools.Set
 	Claim       claim.Claim
 	Snapshotter string
+	DualStack   bool
 	Containerd  claim.Owner // the process; it may be dead
 }
 
@@ -97,7 +100,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	if err := clear(ctx, o.Dir, o.Log); err != nil {
 		return nil, err
 	}
-	s := &Stack{state: state{Dir: o.Dir, Tools: set}, log: o.Log}
+	s := &Stack{state: state{Dir: o.Dir, Tools: set, DualStack: o.DualStack}, log: o.Log}
 	err = s.up(ctx, o.Config)
 	if err == nil && o.Detach {
 		err = s.detach()

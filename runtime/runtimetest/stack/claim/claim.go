@@ -30,6 +30,12 @@ type Claim struct {
 // Bridge is the name of the claim's network bridge, and of its CNI network.
 func (c Claim) Bridge() string { return fmt.Sprintf("podds%d", c.Number) }
 
+// Subnet6 is that of a stack whose pods have IPv6 addresses too, a /64 of a
+// site-local prefix that nobody else has reason to use.
+func (c Claim) Subnet6() netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 'p', 'o', 'd', 'd', 7: byte(c.Number)}), 64)
+}
+
 // CgroupParent is the cgroup below which the pods of tests belong.
 func (c Claim) CgroupParent() string { return fmt.Sprintf("/podd-stack-%d", c.Number) }
 
