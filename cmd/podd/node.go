@@ -201,31 +201,42 @@ func mostPids(dir string) int64 {
 	return most
 }
 
-// hostIPs are the given addresses, else the one a packet to the world would
-// leave from, else the first that is not loopback, else loopback.
+// hostIPs are the given addresses, else one that is found: of IPv6 where :: is
+// given, of IPv4 for 0.0.0.0.
 func hostIPs(given []netip.Addr) []string {
-	if len(given) > 0 {
-		var out []string
-		for _, a := range given {
-			out = append(out, a.String())
-		}
-		return out
+	switch {
+	case len(given) == 0:
+		return []string{findIP("192.0.2.1:9", "127.0.0.1", func(net.IP) bool { return true })}
+	case given[0] == netip.IPv4Unspecified():
+		return []string{findIP("192.0.2.1:9", "127.0.0.1", func(ip net.IP) bool { return ip.To4() != nil })}
+	case given[0] == netip.IPv6Unspecified():
+		return []string{findIP("[2001:db8::1]:9", "::1", func(ip net.IP) bool { return ip.To4() == nil })}
 	}
+	var out []string
+	for _, a := range given {
+		out = append(out, a.String())
+	}
+	return out
+}
+
+// findIP is the address that a packet to the world would leave from, else the
+// first that fits and is not loopback, else loopback.
+func findIP(world, loopback string, fits func(net.IP) bool) string {
 	// Connecting a UDP socket sends nothing; it makes the kernel pick a route.
-	if c, err := net.Dial("udp", "192.0.2.1:9"); err == nil {
+	if c, err := net.Dial("udp", world); err == nil {
 		defer c.Close()
 		if a, ok := c.LocalAddr().(*net.UDPAddr); ok && !a.IP.IsLoopback() {
-			return []string{a.IP.String()}
+			return a.IP.String()
 		}
 	}
 	if addrs, err := net.InterfaceAddrs(); err == nil {
 		for _, a := range addrs {
-			if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
-				return []string{n.IP.String()}
+			if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && fits(n.IP) {
+				return n.IP.String()
 			}
 		}
 	}
-	return []string{"127.0.0.1"}
+	return loopback
 }
 
 // appArmor reads whether the kernel enforces AppArmor's profiles.

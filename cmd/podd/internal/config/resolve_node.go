@@ -16,18 +16,7 @@ func (r *resolving) node(c *Config) {
 	f, k, d := r.flags, r.k, defaults()
 	c.NodeName = r.nodeName()
 	c.NodeLabels = r.labels()
-	for text := range strings.SplitSeq(f.NodeIP, ",") {
-		text = strings.TrimSpace(text)
-		if text == "" {
-			continue
-		}
-		ip, err := netip.ParseAddr(text)
-		if err != nil {
-			r.add(manifest.Error, "--node-ip", "%q is no IP address", text)
-			continue
-		}
-		c.NodeIPs = append(c.NodeIPs, ip)
-	}
+	c.NodeIPs = r.nodeIPs()
 	root, logs := DefaultRootDir, d.PodLogsDir
 	switch {
 	case r.machine.AsKubelet():
@@ -49,6 +38,29 @@ func (r *resolving) node(c *Config) {
 	if f.Adopt != nil {
 		c.Adopt = *f.Adopt
 	}
+}
+
+// nodeIPs are one address, or one of each family.
+func (r *resolving) nodeIPs() (all []netip.Addr) {
+	for text := range strings.SplitSeq(r.flags.NodeIP, ",") {
+		text = strings.TrimSpace(text)
+		if text == "" {
+			continue
+		}
+		ip, err := netip.ParseAddr(text)
+		if err != nil || ip.Zone() != "" {
+			r.add(manifest.Error, "--node-ip", "%q is no IP address", text)
+			continue
+		}
+		all = append(all, ip.Unmap())
+	}
+	switch {
+	case len(all) > 2 || len(all) == 2 && all[0].Is4() == all[1].Is4():
+		r.add(manifest.Error, "--node-ip", "%s: a node has one address, or one of IPv4 and one of IPv6", r.flags.NodeIP)
+	case len(all) == 2 && slices.ContainsFunc(all, netip.Addr.IsUnspecified):
+		r.add(manifest.Error, "--node-ip", "%s: 0.0.0.0 and ::, for an address of that family that podd finds, stand alone", r.flags.NodeIP)
+	}
+	return all
 }
 
 // nodeName is that of the flag or else the hostname.
