@@ -1,0 +1,113 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"podd/runtime/runtimetest/stack"
+)
+
+// TestDualStack: where the network gives a pod an address of each family, its
+// status, its variables and its hosts file have both, the family of the node's
+// primary address first, and it is probed at that one.
+func TestDualStack(t *testing.T) {
+	t.Parallel()
+	on := stack.ForTest(t, stack.Options{DualStack: true})
+	four, six := "192.0.2.1", "2001:db8::1"
+	for _, tt := range []struct{ name, first, second string }{{"IPv4 first", four, six}, {"IPv6 first", six, four}} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := newDaemon(t, on, "--node-ip", tt.first+","+tt.second)
+			d.start()
+			own, host := d.pod("own", askAddresses("own"), probedWeb()), d.pod("host", askAddresses("host"))
+			host.Spec.HostNetwork = true
+			d.apply(own, host)
+			d.sees(own.Name, host.Name, tt.first, tt.second)
+			d.remove("own", "host")
+			d.untilGone("own", "host")
+		})
+	}
+}
+
+// sees looks at a pod with a network of its own and one on the node's.
+func (d *daemon) sees(own, host, first, second string) {
+	t := d.t
+	t.Helper()
+	s := d.untilApplied(own).Pod.Status
+	subnets := []netip.Prefix{d.on.Claim.Subnet, d.on.Claim.Subnet6()}
+	if strings.Contains(first, ":") {
+		subnets[0], subnets[1] = subnets[1], subnets[0]
+	}
+	if len(s.PodIPs) != 2 || !within(s.PodIPs[0].IP, subnets[0]) || !within(s.PodIPs[1].IP, subnets[1]) || s.PodIP != s.PodIPs[0].IP {
+		t.Fatalf("the pod's addresses are %q, %+v; want one of each of %s", s.PodIP, s.PodIPs, subnets)
+	}
+	wantHost := fmt.Sprintf("%s %s,%s", first, first, second)
+	if got := hostAddresses(s); got != wantHost {
+		t.Errorf("the node's addresses are %s, want %s", got, wantHost)
+	}
+	one, two := s.PodIPs[0].IP, s.PodIPs[1].IP
+	if got, want := d.told("own-vars"), fmt.Sprintf("%s %s,%s %s", one, one, two, wantHost); got != want {
+		t.Errorf("the variables inside are %s, want %s", got, want)
+	}
+	if got, want := d.told("own-hosts"), fmt.Sprintf("\n%s\t%[3]s\n%[2]s\t%[3]s", one, two, d.full(own)); !strings.HasSuffix(got, want) {
+		t.Errorf("the hosts file inside is %q, want its end %q", got, want)
+	}
+	for _, ip := range []string{one, two} {
+		reply, err := http.Get("http://" + net.JoinHostPort(ip, "8080"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		text, err := io.ReadAll(reply.Body)
+		reply.Body.Close()
+		if want := "hello from " + d.full(own) + "\n"; string(text) != want || err != nil {
+			t.Errorf("at %s there is %q, %v; want %q", ip, text, err, want)
+		}
+	}
+
+	s = d.untilApplied(host).Pod.Status
+	if len(s.PodIPs) != 2 || s.PodIP != first || s.PodIPs[0].IP != first || s.PodIPs[1].IP != second || hostAddresses(s) != wantHost {
+		t.Errorf("on the node's network its addresses are %q, %+v, the node's %s", s.PodIP, s.PodIPs, hostAddresses(s))
+	}
+	if got, want := d.told("host-vars"), wantHost+" "+wantHost; got != want {
+		t.Errorf("on the node's network the variables are %s, want %s", got, want)
+	}
+}
+
+func within(ip string, subnet netip.Prefix) bool {
+	a, err := netip.ParseAddr(ip)
+	return err == nil && subnet.Contains(a)
+}
+
+func hostAddresses(s v1.PodStatus) string {
+	var all []string
+	for _, ip := range s.HostIPs {
+		all = append(all, ip.IP)
+	}
+	return s.HostIP + " " + strings.Join(all, ",")
+}
+
+// askAddresses tells what the downward API and the hosts file have of them.
+func askAddresses(name string) v1.Container {
+	c := shell("ask", tell(name+"-vars", "echo $IP $IPS $HOST $HOSTS")+tell(name+"-hosts", "cat /etc/hosts")+serve(name))
+	for name, path := range map[string]string{"IP": "status.podIP", "IPS": "status.podIPs", "HOST": "status.hostIP", "HOSTS": "status.hostIPs"} {
+		c.Env = append(c.Env, v1.EnvVar{Name: name, ValueFrom: &v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{FieldPath: path}}})
+	}
+	return c
+}
+
+// probedWeb is ready when it answers at the pod's address.
+func probedWeb() v1.Container {
+	return v1.Container{Name: "web", Image: stack.WebImage, ReadinessProbe: &v1.Probe{
+		PeriodSeconds: 1, ProbeHandler: v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromInt32(8080)}},
+	}}
+}
