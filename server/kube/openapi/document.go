@@ -1,0 +1,40 @@
+package openapi
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// Document is the API of one group version, in OpenAPI's version 3.
+type Document struct {
+	OpenAPI    string           `json:"openapi"`
+	Info       Info             `json:"info"`
+	Paths      map[string]*Path `json:"paths"`
+	Components Components       `json:"components"`
+}
+
+// Info tells what is described.
+type Info struct {
+	Title   string `json:"title"`
+	Version string `json:"version"`
+}
+
+// Components are the schemas that a Document refers to.
+type Components struct {
+	Schemas map[string]*Schema `json:"schemas"`
+}
+
+// Describe makes the documents of resources, by group version as in "api/v1".
+// version is podd's.
+func Describe(version string, resources []Resource) map[string]*Document {
+	byVersion := map[schema.GroupVersion]*paths{}
+	all := map[string]*Document{}
+	for i := range resources {
+		gv := resources[i].Kind.GroupVersion()
+		p := byVersion[gv]
+		if p == nil {
+			p = &paths{models{}, map[string]*Path{}}
+			byVersion[gv] = p
+			all[root(gv)] = &Document{"3.0.0", Info{"Kubernetes", version}, p.byPath, Components{p.models}}
+		}
+		p.add(&resources[i])
+	}
+	return all
+}

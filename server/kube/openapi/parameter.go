@@ -1,0 +1,59 @@
+package openapi
+
+import (
+	"reflect"
+	"strings"
+)
+
+// Parameter is one of a request, besides its body.
+type Parameter struct {
+	Name        string  `json:"name"`
+	In          string  `json:"in"` // "query", "path"
+	Description string  `json:"description,omitempty"`
+	Required    bool    `json:"required,omitempty"`
+	Schema      *Schema `json:"schema"`
+}
+
+// query is a parameter for every plain field of options; a list is a parameter
+// that may be repeated.
+func query(options any) []Parameter {
+	var all []Parameter
+	if options == nil {
+		return nil
+	}
+	t := reflect.Indirect(reflect.ValueOf(options)).Type()
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		of := f.Type
+		if of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+			of = of.Elem()
+		}
+		if s := scalar(of.Kind()); name != "" && s.Type != "" {
+			all = append(all, Parameter{
+				Name: name, In: "query", Description: textOf(t, name),
+				Schema: &Schema{Type: s.Type, UniqueItems: true},
+			})
+		}
+	}
+	return all
+}
+
+// shared are the parameters of all operations of a path.
+func shared(path, kind string) []Parameter {
+	var all []Parameter
+	if strings.Contains(path, "{name}") {
+		all = append(all, inPath("name", "name of the "+kind))
+	}
+	if strings.Contains(path, "{namespace}") {
+		all = append(all, inPath("namespace", "namespace of the "+kind))
+	}
+	return all
+}
+
+func inPath(name, text string) Parameter {
+	return Parameter{
+		Name: name, In: "path", Description: text, Required: true,
+		Schema: &Schema{Type: "string", UniqueItems: true},
+	}
+}

@@ -1,0 +1,102 @@
+package openapi
+
+// Path is what may be done at one path.
+type Path struct {
+	Get        *Operation  `json:"get,omitempty"`
+	Put        *Operation  `json:"put,omitempty"`
+	Post       *Operation  `json:"post,omitempty"`
+	Delete     *Operation  `json:"delete,omitempty"`
+	Patch      *Operation  `json:"patch,omitempty"`
+	Parameters []Parameter `json:"parameters,omitempty"`
+}
+
+func (p *Path) operations() []*Operation {
+	return []*Operation{p.Get, p.Put, p.Post, p.Delete, p.Patch}
+}
+
+// paths are those of one group version, and its models.
+type paths struct {
+	models models
+	byPath map[string]*Path
+}
+
+// add adds those of a resource.
+func (p *paths) add(r *Resource) {
+	whole := "/" + root(r.Kind.GroupVersion()) + "/"
+	base := whole
+	o := operations{models: p.models, of: r.Kind.Kind, kind: r.Kind, object: p.models.addKind(r.Object, r.Kind)}
+	if r.Namespaced {
+		o.in, base = "Namespaced", whole+"namespaces/{namespace}/"
+	}
+	p.set(base+r.Plural, o.ofAll(r))
+	p.set(base+r.Plural+"/{name}", o.ofOne(r))
+	if r.Namespaced && r.has("list") {
+		everywhere := o
+		everywhere.in, everywhere.suffix = "", "ForAllNamespaces"
+		p.set(whole+r.Plural, &Path{Get: everywhere.list(r)})
+	}
+	for i := range r.Subresources {
+		s := &r.Subresources[i]
+		p.set(base+r.Plural+"/{name}/"+s.Name, o.below(s))
+	}
+}
+
+// set leaves out a path where nothing may be done.
+func (p *paths) set(path string, v *Path) {
+	for _, o := range v.operations() {
+		if o != nil {
+			v.Parameters = shared(path, o.of)
+			p.byPath[path] = v
+		}
+	}
+}
+
+func (o operations) ofAll(r *Resource) *Path {
+	p := &Path{}
+	if r.has("list") {
+		p.Get = o.list(r)
+	}
+	if r.has("create") {
+		p.Post = o.create()
+	}
+	if r.has("deletecollection") {
+		p.Delete = o.deleteAll()
+	}
+	return p
+}
+
+func (o operations) ofOne(r *Resource) *Path {
+	p := o.readWrite(r.has, nil)
+	if r.has("delete") {
+		p.Delete = o.delete()
+	}
+	return p
+}
+
+func (o operations) below(s *Subresource) *Path {
+	o.kind, o.suffix, o.object = s.Kind, capital(s.Name), nil
+	if s.Object != nil {
+		o.object = o.models.addKind(s.Object, s.Kind)
+	}
+	p := o.readWrite(s.has, s.Options)
+	if s.has("create") {
+		p.Post = o.create()
+		p.Post.Parameters = append(query(s.Options), p.Post.Parameters...)
+	}
+	return p
+}
+
+// readWrite is what one object's path and a subresource's have in common.
+func (o operations) readWrite(has func(verb string) bool, options any) *Path {
+	p := &Path{}
+	if has("get") {
+		p.Get = o.get(options)
+	}
+	if has("update") {
+		p.Put = o.update()
+	}
+	if has("patch") {
+		p.Patch = o.patch()
+	}
+	return p
+}

@@ -1,0 +1,42 @@
+package openapi
+
+// Schema describes a JSON value, in version 3's way: a reference with anything
+// beside it is the only member of AllOf.
+type Schema struct {
+	Ref         string             `json:"$ref,omitempty"`
+	Description string             `json:"description,omitempty"`
+	Type        string             `json:"type,omitempty"`
+	Format      string             `json:"format,omitempty"`
+	Default     any                `json:"default,omitempty"`
+	UniqueItems bool               `json:"uniqueItems,omitempty"`
+	AllOf       []*Schema          `json:"allOf,omitempty"`
+	OneOf       []*Schema          `json:"oneOf,omitempty"`
+	Items       *Schema            `json:"items,omitempty"`
+	Properties  map[string]*Schema `json:"properties,omitempty"`
+	Values      *Schema            `json:"additionalProperties,omitempty"`
+	Required    []string           `json:"required,omitempty"`
+
+	Kinds []Kind `json:"x-kubernetes-group-version-kind,omitempty"`
+	Merging
+}
+
+// Merging is how two versions of a value are made one.
+type Merging struct {
+	ListType      string   `json:"x-kubernetes-list-type,omitempty"`
+	ListMapKeys   []string `json:"x-kubernetes-list-map-keys,omitempty"`
+	MapType       string   `json:"x-kubernetes-map-type,omitempty"`
+	PatchMergeKey string   `json:"x-kubernetes-patch-merge-key,omitempty"`
+	PatchStrategy string   `json:"x-kubernetes-patch-strategy,omitempty"`
+}
+
+// Kind is a group, version and kind as clients look for it.
+type Kind struct {
+	Group   string `json:"group"`
+	Kind    string `json:"kind"`
+	Version string `json:"version"`
+}
+
+const (
+	v3Schemas = "#/components/schemas/"
+	v2Schemas = "#/definitions/"
+)
