@@ -9,9 +9,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/reconcile/status"
 	"podd/runtime/cri"
 	"podd/server"
+	kubetable "podd/server/kube/table"
 	"podd/server/page"
 )
 
@@ -122,7 +122,7 @@ func (d *podd) api() http.Handler {
 // page is the node at a glance; without logs for those whom nobody vouches for.
 func (d *podd) page(logs server.LogReader) http.Handler {
 	p := &page.Page{State: d.view.latest, Logs: logs, Words: func(p *v1.Pod, now time.Time) (ready, word, restarts string) {
-		row := status.Row(p, now)
+		row := kubetable.WordsOf(p, now)
 		return row.Ready, row.Status, row.Restarts
 	}}
 	return p.Handler()

@@ -10,9 +10,9 @@ import (
 	"podd/manifest"
 	"podd/reconcile"
 	"podd/reconcile/plan"
-	"podd/reconcile/status"
 	"podd/runtime"
 	"podd/server"
+	kubetable "podd/server/kube/table"
 )
 
 // TestPsEarlier: what runs of a version whose manifest is gone is not shown as
@@ -58,7 +58,7 @@ func TestPsEarlier(t *testing.T) {
 func TestPsUnknown(t *testing.T) {
 	for phase, want := range map[plan.Phase]string{plan.PhaseHold: "Unknown", plan.PhaseStop: "Terminating"} {
 		p := podView(&reconcile.Report{Key: types.NamespacedName{Namespace: "default", Name: "web"}, Decision: plan.Decision{Phase: phase}}, nil)
-		if got := status.Row(p.Pod, at).Status; got != want {
+		if got := kubetable.WordsOf(p.Pod, at).Status; got != want {
 			t.Errorf("%s: %s, want %s", phase, got, want)
 		}
 	}

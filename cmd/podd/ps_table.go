@@ -10,8 +10,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/reconcile/status"
 	"podd/server"
+	kubetable "podd/server/kube/table"
 )
 
 // heads are the column heads.
@@ -39,8 +39,8 @@ func (l *listing) cells(v *server.View, p *server.PodView) []string {
 }
 
 // columns are those of the version that runs, where it is not the one wanted.
-func columns(p *server.PodView, now time.Time) status.Columns {
-	c := status.Row(p.Pod, now)
+func columns(p *server.PodView, now time.Time) kubetable.PodWords {
+	c := kubetable.WordsOf(p.Pod, now)
 	if p.Earlier > 0 {
 		c.Ready, c.Status = fmt.Sprintf("%d/%d", p.Earlier, max(p.Earlier, len(p.Pod.Spec.Containers))), string(v1.PodRunning)
 	}

@@ -6,8 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/reconcile/status"
 	"podd/server"
+	kubetable "podd/server/kube/table"
 )
 
 // decisive is the decision on a container that tells most: one with a problem,
@@ -35,7 +35,7 @@ func (w *reasons) state(p *server.PodView, step *server.StepView) string {
 	if step != nil {
 		why, until = whyOf(step), step.Until
 	}
-	word := status.Row(p.Pod, w.now)
+	word := kubetable.WordsOf(p.Pod, w.now)
 	phase := p.Pod.Status.Phase
 	switch {
 	case p.Pod.DeletionTimestamp != nil:

@@ -1,12 +1,13 @@
 // Package status makes a v1.PodStatus of what is known about a pod.
 //
 //	wanted pod ┐
-//	observed   ├─▶ Facts ─▶ Of ─▶ v1.PodStatus ─▶ Row ─▶ a line of podd ps
+//	observed   ├─▶ Facts ─▶ Of ─▶ v1.PodStatus ─▶ podd ps, /pods, kubectl
 //	remembered ┘
 //
-// Of and Row are pure: no clock, no I/O, nothing of the input is written to or
-// shared with the result. The status is what a kubelet of Kubernetes 1.34 says,
-// word by word, with the addresses filled in without a cluster too.
+// Of is pure: no clock, no I/O, nothing of the input is written to or shared with
+// the result. The status is what a kubelet of Kubernetes 1.34 says, word by word,
+// with the addresses filled in without a cluster too. The words of a listing are
+// made of it in server/kube/table.
 //
 // Two laws keep whoever watches a status from being woken for nothing. Of is
 // idempotent: with its own result as Previous it returns that result. And times

@@ -14,6 +14,7 @@ import (
 
 	"podd/manifest"
 	"podd/runtime"
+	"podd/server/kube/table"
 )
 
 // drawPod has up to two init containers, a sidecar and two regular ones.
@@ -26,7 +27,7 @@ func drawPod(t *rapid.T) *manifest.Pod {
 		if rapid.Bool().Draw(t, name) {
 			c := v1.Container{Name: name}
 			if name == "s" {
-				c.RestartPolicy = &sidecarPolicy
+				c.RestartPolicy = new(v1.ContainerRestartPolicyAlways)
 			}
 			spec.InitContainers = append(spec.InitContainers, c)
 		}
@@ -126,7 +127,7 @@ func TestLaws(t *testing.T) {
 			checkQuiet(t, f, s)
 			pod := p.Spec.DeepCopy()
 			pod.Status = s
-			if r := Row(pod, f.Now); r.Status == "" || !strings.Contains(r.Ready, "/") {
+			if r := table.WordsOf(pod, f.Now); r.Status == "" || !strings.Contains(r.Ready, "/") {
 				t.Fatalf("row %+v", r)
 			}
 			previous = &s

@@ -14,6 +14,7 @@ import (
 
 	"podd/manifest"
 	"podd/runtime"
+	"podd/server/kube/table"
 )
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 600_000_000, time.UTC)
@@ -231,7 +232,7 @@ func (s *story) show() {
 	if s.facts.Terminating {
 		pod.DeletionTimestamp = &metav1.Time{Time: s.now()}
 	}
-	r := Row(pod, s.now())
+	r := table.WordsOf(pod, s.now())
 	fmt.Fprintf(&s.out, "%-5s %-10s %-5s %-20s %-14s %s\n", s.at, s.last.Phase, r.Ready, r.Status, r.Restarts, conditionsText(s.last))
 	for _, list := range [][]v1.ContainerStatus{s.last.InitContainerStatuses, s.last.ContainerStatuses} {
 		for i := range list {

@@ -1,4 +1,4 @@
-package status
+package table
 
 import (
 	"fmt"
@@ -7,37 +7,37 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
-
-	"podd/manifest"
 )
 
-// Columns are a pod's cells in a listing, in kubectl's words.
-type Columns struct {
+// PodWords are a pod's cells in a listing, in kubectl's words.
+type PodWords struct {
 	Ready    string // "1/2": of the regular containers and sidecars
 	Status   string // "Running", "Init:0/1", "CrashLoopBackOff", …
 	Restarts string // "4 (12s ago)"
 	Age      string // "6m"; since its creation, else since its start
 }
 
-// Row is what `kubectl get pods` prints for the pod at this time, but that a pod's
+// WordsOf is what `kubectl get pods` prints for the pod at this time, but that a pod's
 // own reason stays where containers say less, and that one which ends since it
 // is removed is Terminating to the last. A pod that is being ended has a
 // DeletionTimestamp.
-func Row(pod *v1.Pod, now time.Time) Columns {
+func WordsOf(pod *v1.Pod, now time.Time) PodWords {
 	r := row{pod: pod, status: string(pod.Status.Phase), total: len(pod.Spec.Containers)}
 	if pod.Status.Reason != "" {
 		r.status = pod.Status.Reason
 	}
+	if c := condition(pod, v1.PodScheduled); c != nil && c.Reason == v1.PodReasonSchedulingGated {
+		r.status = c.Reason
+	}
 	r.readInit()
-	if !r.initializing || isConditionTrue(pod, v1.PodInitialized) {
+	if !r.initializing || isTrue(condition(pod, v1.PodInitialized)) {
 		r.readContainers()
 	}
 	if r.ownReason() {
 		r.status = pod.Status.Reason
 	}
 	r.ending()
-	return Columns{
+	return PodWords{
 		Ready:    fmt.Sprintf("%d/%d", r.ready, r.total),
 		Status:   r.status,
 		Restarts: r.restartsText(now),
@@ -73,7 +73,7 @@ func (r *restarts) add(c *v1.ContainerStatus) {
 func (r *row) readInit() {
 	sidecar := map[string]bool{}
 	for i := range r.pod.Spec.InitContainers {
-		if c := &r.pod.Spec.InitContainers[i]; manifest.IsSidecar(c) {
+		if c := &r.pod.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
 			sidecar[c.Name] = true
 			r.total++
 		}
@@ -94,7 +94,7 @@ func (r *row) readInit() {
 			continue
 		case t != nil:
 			r.status = "Init:" + endWord(t)
-		case w != nil && w.Reason != "" && w.Reason != PodInitializing:
+		case w != nil && w.Reason != "" && w.Reason != "PodInitializing":
 			r.status = "Init:" + w.Reason
 		default:
 			r.status = fmt.Sprintf("Init:%d/%d", i, len(r.pod.Spec.InitContainers))
@@ -122,9 +122,9 @@ func (r *row) readContainers() {
 			r.ready++
 		}
 	}
-	if r.status == Completed && running {
+	if r.status == "Completed" && running {
 		r.status = "NotReady"
-		if isConditionTrue(r.pod, v1.PodReady) {
+		if isTrue(condition(r.pod, v1.PodReady)) {
 			r.status = "Running"
 		}
 	}
@@ -152,7 +152,7 @@ func (r *row) ownReason() bool {
 	}
 	toBeMade := func(c v1.ContainerStatus) bool {
 		w := c.State.Waiting
-		return w != nil && (w.Reason == "" || w.Reason == ContainerCreating || w.Reason == PodInitializing)
+		return w != nil && (w.Reason == "" || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing")
 	}
 	return !slices.ContainsFunc(r.pod.Status.InitContainerStatuses, func(c v1.ContainerStatus) bool { return !toBeMade(c) }) &&
 		!slices.ContainsFunc(r.pod.Status.ContainerStatuses, func(c v1.ContainerStatus) bool { return !toBeMade(c) })
@@ -183,25 +183,26 @@ func (r *row) restartsText(now time.Time) string {
 	if r.restarts.n == 0 || r.restarts.last.IsZero() {
 		return strconv.Itoa(r.restarts.n)
 	}
-	return fmt.Sprintf("%d (%s ago)", r.restarts.n, duration.HumanDuration(now.Sub(r.restarts.last)))
+	return fmt.Sprintf("%d (%s ago)", r.restarts.n, since(r.restarts.last, now))
 }
 
+// age is a pod's since its creation; one that nobody created is as old as its
+// start.
 func age(pod *v1.Pod, now time.Time) string {
-	since := pod.CreationTimestamp.Time
-	if since.IsZero() && pod.Status.StartTime != nil {
-		since = pod.Status.StartTime.Time
+	if pod.CreationTimestamp.IsZero() && pod.Status.StartTime != nil {
+		return since(pod.Status.StartTime.Time, now)
 	}
-	if since.IsZero() {
-		return "<unknown>"
-	}
-	return duration.HumanDuration(now.Sub(since))
+	return since(pod.CreationTimestamp.Time, now)
 }
 
-func isConditionTrue(pod *v1.Pod, t v1.PodConditionType) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == t {
-			return c.Status == v1.ConditionTrue
+// condition is the pod's of that type; nil: it has none.
+func condition(pod *v1.Pod, t v1.PodConditionType) *v1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == t {
+			return c
 		}
 	}
-	return false
+	return nil
 }
+
+func isTrue(c *v1.PodCondition) bool { return c != nil && c.Status == v1.ConditionTrue }

@@ -1,0 +1,66 @@
+package table
+
+import (
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func eventColumns() []metav1.TableColumnDefinition {
+	e := v1.Event{}
+	name := nameColumn()
+	name.Priority = 1
+	return []metav1.TableColumnDefinition{
+		column("Last Seen", field(e, "lastTimestamp")),
+		column("Type", field(e, "type")),
+		column("Reason", field(e, "reason")),
+		column("Object", field(e, "involvedObject")),
+		wide("Subobject", field(e.InvolvedObject, "fieldPath")),
+		wide("Source", field(e, "source")),
+		column("Message", field(e, "message")),
+		wide("First Seen", field(e, "firstTimestamp")),
+		wide("Count", field(e, "count")),
+		name,
+	}
+}
+
+func eventCells(e *v1.Event, now time.Time) []any {
+	first, last, count := seen(e)
+	object := strings.ToLower(e.InvolvedObject.Kind)
+	if e.InvolvedObject.Name != "" {
+		object += "/" + e.InvolvedObject.Name
+	}
+	return []any{
+		since(last, now), e.Type, e.Reason, object, e.InvolvedObject.FieldPath, eventSource(e),
+		strings.TrimSpace(e.Message), since(first, now), count, e.Name,
+	}
+}
+
+// seen is when an event first and last was, and how often, in the old form and
+// in the new one, where one event has a time and more have a series.
+func seen(e *v1.Event) (first, last time.Time, count int64) {
+	first, last, count = e.FirstTimestamp.Time, e.LastTimestamp.Time, int64(e.Count)
+	if first.IsZero() {
+		first = e.EventTime.Time
+	}
+	if last.IsZero() {
+		last = first
+	}
+	switch {
+	case e.Series != nil:
+		last, count = e.Series.LastObservedTime.Time, int64(e.Series.Count)
+	case count == 0:
+		count = 1
+	}
+	return first, last, count
+}
+
+func eventSource(e *v1.Event) string {
+	source := or(e.Source.Component, e.ReportingController)
+	if at := or(e.Source.Host, e.ReportingInstance); at != "" {
+		source += ", " + at
+	}
+	return source
+}

@@ -1,0 +1,40 @@
+package table
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func namespaceColumns() []metav1.TableColumnDefinition {
+	return []metav1.TableColumnDefinition{
+		nameColumn(), column("Status", field(v1.NamespaceStatus{}, "phase")), ageColumn(),
+	}
+}
+
+func namespaceCells(n *v1.Namespace, now time.Time) []any {
+	return []any{n.Name, string(n.Status.Phase), ageOf(n, now)}
+}
+
+func configMapColumns() []metav1.TableColumnDefinition {
+	return []metav1.TableColumnDefinition{
+		nameColumn(), column("Data", field(v1.ConfigMap{}, "data")), ageColumn(),
+	}
+}
+
+func configMapCells(c *v1.ConfigMap, now time.Time) []any {
+	return []any{c.Name, int64(len(c.Data) + len(c.BinaryData)), ageOf(c, now)}
+}
+
+func secretColumns() []metav1.TableColumnDefinition {
+	s := v1.Secret{}
+	return []metav1.TableColumnDefinition{
+		nameColumn(), column("Type", field(s, "type")), column("Data", field(s, "data")), ageColumn(),
+	}
+}
+
+// secretCells tell how many values a Secret has and none of them.
+func secretCells(s *v1.Secret, now time.Time) []any {
+	return []any{s.Name, string(s.Type), int64(len(s.Data)), ageOf(s, now)}
+}

@@ -1,0 +1,62 @@
+package table
+
+import (
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func podColumns() []metav1.TableColumnDefinition {
+	return []metav1.TableColumnDefinition{
+		nameColumn(),
+		column("Ready", "How many containers are ready, of all but init containers that end."),
+		column("Status", "What the pod does or waits for, or the container that is in its way."),
+		column("Restarts", "How often containers were restarted, and when one last was."),
+		ageColumn(),
+		wide("IP", field(v1.PodStatus{}, "podIP")),
+		wide("Node", field(v1.PodSpec{}, "nodeName")),
+		wide("Nominated Node", field(v1.PodStatus{}, "nominatedNodeName")),
+		wide("Readiness Gates", field(v1.PodSpec{}, "readinessGates")),
+	}
+}
+
+func podRow(p *v1.Pod, now time.Time) metav1.TableRow {
+	w, ip := WordsOf(p, now), ""
+	if len(p.Status.PodIPs) > 0 {
+		ip = p.Status.PodIPs[0].IP
+	}
+	return metav1.TableRow{
+		Cells: []any{
+			p.Name, w.Ready, w.Status, w.Restarts, w.Age,
+			or(ip, none), or(p.Spec.NodeName, none), or(p.Status.NominatedNodeName, none), gates(p),
+		},
+		Conditions: over(p.Status.Phase),
+	}
+}
+
+// gates are the readiness gates that are open, of all.
+func gates(p *v1.Pod) string {
+	if len(p.Spec.ReadinessGates) == 0 {
+		return none
+	}
+	open := 0
+	for _, g := range p.Spec.ReadinessGates {
+		if isTrue(condition(p, g.ConditionType)) {
+			open++
+		}
+	}
+	return fmt.Sprintf("%d/%d", open, len(p.Spec.ReadinessGates))
+}
+
+// over tells clients that dim or hide them of pods that have ended.
+func over(phase v1.PodPhase) []metav1.TableRowCondition {
+	text := map[v1.PodPhase]string{v1.PodSucceeded: "The pod has completed.", v1.PodFailed: "The pod has failed."}[phase]
+	if text == "" {
+		return nil
+	}
+	return []metav1.TableRowCondition{{
+		Type: metav1.RowCompleted, Status: metav1.ConditionTrue, Reason: string(phase), Message: text,
+	}}
+}

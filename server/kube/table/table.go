@@ -1,0 +1,94 @@
+package table
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+// Of has a row for each of objects, which must be of one Go type. The rows have
+// no objects yet: what of them goes along is for who was asked.
+func Of[T metav1.Object](objects []T, now time.Time) *metav1.Table {
+	t := &metav1.Table{
+		TypeMeta: metav1.TypeMeta{Kind: "Table", APIVersion: metav1.SchemeGroupVersion.String()},
+		Rows:     make([]metav1.TableRow, 0, len(objects)),
+	}
+	kind := others
+	for i, o := range objects {
+		if i == 0 {
+			kind = kindOf(o)
+		}
+		t.Rows = append(t.Rows, kind.row(o, now))
+	}
+	t.ColumnDefinitions = kind.columns()
+	return t
+}
+
+// kind is how objects of one kind are printed.
+type kind struct {
+	columns func() []metav1.TableColumnDefinition
+	row     func(o metav1.Object, now time.Time) metav1.TableRow
+}
+
+func kindOf(o metav1.Object) kind {
+	switch o.(type) {
+	case *v1.Pod:
+		return kind{podColumns, printed(podRow)}
+	case *v1.Node:
+		return kind{nodeColumns, cells(nodeCells)}
+	case *v1.Event:
+		return kind{eventColumns, cells(eventCells)}
+	case *v1.Namespace:
+		return kind{namespaceColumns, cells(namespaceCells)}
+	case *v1.ConfigMap:
+		return kind{configMapColumns, cells(configMapCells)}
+	case *v1.Secret:
+		return kind{secretColumns, cells(secretCells)}
+	case *v1.PersistentVolume:
+		return kind{volumeColumns, cells(volumeCells)}
+	case *v1.PersistentVolumeClaim:
+		return kind{claimColumns, cells(claimCells)}
+	}
+	return others
+}
+
+// printed prints objects of type T.
+func printed[T metav1.Object](row func(T, time.Time) metav1.TableRow) func(metav1.Object, time.Time) metav1.TableRow {
+	return func(o metav1.Object, now time.Time) metav1.TableRow { return row(o.(T), now) }
+}
+
+// cells is printed for rows that have nothing but cells.
+func cells[T metav1.Object](of func(T, time.Time) []any) func(metav1.Object, time.Time) metav1.TableRow {
+	return printed(func(o T, now time.Time) metav1.TableRow { return metav1.TableRow{Cells: of(o, now)} })
+}
+
+var others = kind{
+	columns: func() []metav1.TableColumnDefinition {
+		return []metav1.TableColumnDefinition{nameColumn(), ageColumn()}
+	},
+	row: func(o metav1.Object, now time.Time) metav1.TableRow {
+		return metav1.TableRow{Cells: []any{o.GetName(), ageOf(o, now)}}
+	},
+}
+
+func ageOf(o metav1.Object, now time.Time) string { return since(o.GetCreationTimestamp().Time, now) }
+
+// since is how long ago t was, in two units at most.
+func since(t, now time.Time) string {
+	if t.IsZero() {
+		return "<unknown>"
+	}
+	return duration.HumanDuration(now.Sub(t))
+}
+
+// or is s, or else a word for its absence.
+func or(s, absent string) string {
+	if s == "" {
+		return absent
+	}
+	return s
+}
+
+const none, unset, unknown = "<none>", "<unset>", "<unknown>"

@@ -1,0 +1,108 @@
+package table
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func volumeColumns() []metav1.TableColumnDefinition {
+	spec, status := v1.PersistentVolumeSpec{}, v1.PersistentVolumeStatus{}
+	return []metav1.TableColumnDefinition{
+		nameColumn(),
+		column("Capacity", field(spec, "capacity")),
+		column("Access Modes", field(spec, "accessModes")),
+		column("Reclaim Policy", field(spec, "persistentVolumeReclaimPolicy")),
+		column("Status", field(status, "phase")),
+		column("Claim", field(spec, "claimRef")),
+		column("StorageClass", field(spec, "storageClassName")),
+		column("VolumeAttributesClass", field(spec, "volumeAttributesClassName")),
+		column("Reason", field(status, "reason")),
+		ageColumn(),
+		wide("VolumeMode", field(spec, "volumeMode")),
+	}
+}
+
+func volumeCells(v *v1.PersistentVolume, now time.Time) []any {
+	claim := ""
+	if r := v.Spec.ClaimRef; r != nil {
+		claim = r.Namespace + "/" + r.Name
+	}
+	return []any{
+		v.Name, v.Spec.Capacity.Storage().String(), accessModes(v.Spec.AccessModes),
+		string(v.Spec.PersistentVolumeReclaimPolicy), storagePhase(v, string(v.Status.Phase)), claim,
+		storageClass(v, v.Spec.StorageClassName), valueOr(v.Spec.VolumeAttributesClassName),
+		v.Status.Reason, ageOf(v, now), valueOr(v.Spec.VolumeMode),
+	}
+}
+
+func claimColumns() []metav1.TableColumnDefinition {
+	spec, status := v1.PersistentVolumeClaimSpec{}, v1.PersistentVolumeClaimStatus{}
+	return []metav1.TableColumnDefinition{
+		nameColumn(),
+		column("Status", field(status, "phase")),
+		column("Volume", field(spec, "volumeName")),
+		column("Capacity", field(status, "capacity")),
+		column("Access Modes", field(status, "accessModes")),
+		column("StorageClass", field(spec, "storageClassName")),
+		column("VolumeAttributesClass", field(spec, "volumeAttributesClassName")),
+		ageColumn(),
+		wide("VolumeMode", field(spec, "volumeMode")),
+	}
+}
+
+// claimCells tell of what a claim has got, so of one without a volume little.
+func claimCells(c *v1.PersistentVolumeClaim, now time.Time) []any {
+	capacity, modes, class := "", "", ""
+	if c.Spec.VolumeName != "" {
+		capacity, modes = c.Status.Capacity.Storage().String(), accessModes(c.Status.AccessModes)
+	}
+	if c.Spec.StorageClassName != nil {
+		class = *c.Spec.StorageClassName
+	}
+	return []any{
+		c.Name, storagePhase(c, string(c.Status.Phase)), c.Spec.VolumeName, capacity, modes,
+		storageClass(c, class), valueOr(c.Spec.VolumeAttributesClassName), ageOf(c, now), valueOr(c.Spec.VolumeMode),
+	}
+}
+
+func storagePhase(o metav1.Object, phase string) string {
+	if o.GetDeletionTimestamp() != nil {
+		return "Terminating"
+	}
+	return phase
+}
+
+// storageClass is the annotation's, which came first and still wins.
+func storageClass(o metav1.Object, class string) string {
+	if c, ok := o.GetAnnotations()[v1.BetaStorageClassAnnotation]; ok {
+		return c
+	}
+	return class
+}
+
+func valueOr[S ~string](s *S) string {
+	if s == nil {
+		return unset
+	}
+	return string(*s)
+}
+
+// accessModes are short, each once, from the weakest reader's to one pod's.
+func accessModes(modes []v1.PersistentVolumeAccessMode) string {
+	var words []string
+	for _, m := range []struct {
+		mode v1.PersistentVolumeAccessMode
+		word string
+	}{
+		{v1.ReadWriteOnce, "RWO"}, {v1.ReadOnlyMany, "ROX"}, {v1.ReadWriteMany, "RWX"}, {v1.ReadWriteOncePod, "RWOP"},
+	} {
+		if slices.Contains(modes, m.mode) {
+			words = append(words, m.word)
+		}
+	}
+	return strings.Join(words, ",")
+}
