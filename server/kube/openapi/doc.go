@@ -19,12 +19,13 @@
 //
 // apply and create leave the check of fields to the server if the version 3
 // document has a PATCH of the kind with the query parameter fieldValidation.
-// Without one they fail before they ask for anything: a server that refuses a
-// write lists its verb all the same and says why when it is asked.
+// Without one they check by version 2 themselves: a server that refuses writes in
+// its own words does better to list their verbs all the same.
 // apply then makes a strategic merge patch, if the PATCH takes that media type,
 // with the x-kubernetes-patch-… of the schema that has the kind.
-// Version 2 is read for a file of kind List and by explain -o plaintext-openapiv2,
-// and then as protobuf only: kubectl does not look at the type of the answer.
+// Version 2 is read then, for a file of kind List and by explain -o
+// plaintext-openapiv2, and as protobuf only: kubectl takes the answer for that
+// whatever type it says it has.
 //
 // Documents are made when they are first asked for and then kept compressed.
 package openapi

@@ -136,6 +136,23 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
+// A hash changes with the content alone: clients keep what they have over
+// restarts of podd.
+func TestHashes(t *testing.T) {
+	first := New("v1.2.3", served())
+	for name, url := range urls(t, New("v1.2.3", served())) {
+		if url != urls(t, first)[name] {
+			t.Errorf("%s: %s after %s", name, url, urls(t, first)[name])
+		}
+	}
+	if first.proto2().etag != New("v1.2.3", served()).proto2().etag {
+		t.Error("version 2 differs from itself")
+	}
+	if urls(t, first)["api/v1"] == urls(t, New("v1.2.3", served()[1:]))["api/v1"] {
+		t.Error("one resource less, and the same hash")
+	}
+}
+
 // The handler keeps compressed documents only, and none that nobody asked for.
 func TestKept(t *testing.T) {
 	h := New("v1.2.3", served())
