@@ -21,4 +21,8 @@
 // dropped and asked for again, or a container would be started twice. An attempt
 // of a probe changes nothing that can be observed: it is outside the barrier, and
 // what only says again what is known goes no further than its worker.
+//
+// Events, as package event words them, are told by who did or decided a thing:
+// workers send theirs with their reports, the router its own, and all go on with
+// the next Change. Nothing reads them here.
 package reconcile

@@ -11,6 +11,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/manifest"
+	"podd/reconcile/event"
 	"podd/reconcile/plan"
 	"podd/reconcile/probe"
 	"podd/reconcile/render"
@@ -40,12 +41,20 @@ type Runtime interface {
 }
 
 // Images makes images present, with secrets as further credentials of the
-// registry. Ensure returns the reference to create a
-// container from, and a warning where that is not what the policy asked for. A
-// failed pull is a *runtime.PullError, within a *Later that says when another
-// try makes sense.
+// registry. A failed pull is a *runtime.PullError, within a *Later that says when
+// another try makes sense. Pulling is called once a registry is to be asked, or is
+// already being asked for somebody else.
 type Images interface {
-	Ensure(ctx context.Context, image, policy string, secrets []*v1.Secret) (ref, warning string, err error)
+	Ensure(ctx context.Context, image, policy string, secrets []*v1.Secret, pulling func()) (Image, error)
+}
+
+// Image is one that is present.
+type Image struct {
+	// Ref is what containers are created from, Warning what of it is not as the
+	// policy asked, or "".
+	Ref, Warning string
+	// Pull is how it was fetched; nil: it was there.
+	Pull *event.Pull
 }
 
 // Disk is what podd keeps of pods on disk.
@@ -131,6 +140,8 @@ type scene struct {
 	observed   []runtime.Incarnation
 	node       *render.Node
 	userIDs    uint32 // for a sandbox to be made, see render.SandboxInput
+	// tell tells an event amid an action.
+	tell func(context.Context, event.Event)
 }
 
 // version is the one of the scene whose volumes are asked about.
@@ -177,6 +188,8 @@ type fact struct {
 	container  *runtime.Container  // as started or stopped
 	containers []runtime.Container // as their sandbox's end left them
 	ref        string              // of the image
+	pull       *event.Pull         // of it; nil: it was there
+	tried      bool                // a registry was to be asked for it
 	warning    string              // what is not quite as it should be
 	attempts   map[string]uint32   // lowest free attempt numbers
 	probe      probe.Result
@@ -198,7 +211,7 @@ func (e *Effects) do(ctx context.Context, a plan.Action, s scene) fact {
 		if a.Successor {
 			f.version = s.successor
 		}
-		f.ref, f.warning, f.err = e.ensure(ctx, s, f.version, a)
+		e.ensure(ctx, s, a, &f)
 	case plan.PrepareVolumes:
 		f.written = s.written()
 		f.attempts, f.err = e.prepare(ctx, s)
@@ -250,14 +263,17 @@ func (e *Effects) do(ctx context.Context, a plan.Action, s scene) fact {
 	return f
 }
 
-// ensure gets an image with the credentials of a version.
-func (e *Effects) ensure(ctx context.Context, s scene, p *manifest.Pod, a plan.EnsureImage) (ref, warning string, err error) {
-	secrets, without := s.pullSecrets(p)
-	ref, warning, err = e.Images.Ensure(ctx, a.Image, a.Policy, secrets)
+// ensure gets an image with the credentials of the version that f is of.
+func (e *Effects) ensure(ctx context.Context, s scene, a plan.EnsureImage, f *fact) {
+	secrets, without := s.pullSecrets(f.version)
+	image, err := e.Images.Ensure(ctx, a.Image, a.Policy, secrets, func() {
+		f.tried = true
+		s.tell(ctx, event.Pulling(event.On(f.version, time.Now()), a))
+	})
 	if err != nil && without != "" {
 		err = fmt.Errorf("%w%s", err, without)
 	}
-	return ref, warning, err
+	f.ref, f.warning, f.pull, f.err = image.Ref, image.Warning, image.Pull, err
 }
 
 func (e *Effects) prepare(ctx context.Context, s scene) (map[string]uint32, error) {

@@ -40,11 +40,11 @@ func (e *Effects) volumeImages(ctx context.Context, s scene, p *manifest.Pod, fe
 			policy = string(v1.PullIfNotPresent)
 		}
 		secrets, without := s.pullSecrets(p)
-		ref, _, err := e.Images.Ensure(ctx, v.Image.Reference, policy, secrets)
+		image, err := e.Images.Ensure(ctx, v.Image.Reference, policy, secrets, func() {})
 		if err != nil {
 			return nil, fmt.Errorf("volume %q: %w%s", v.Name, err, without)
 		}
-		refs = with(refs, v.Name, ref)
+		refs = with(refs, v.Name, image.Ref)
 	}
 	return refs, nil
 }

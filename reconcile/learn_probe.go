@@ -3,6 +3,7 @@ package reconcile
 import (
 	"time"
 
+	"podd/reconcile/event"
 	"podd/reconcile/plan"
 	"podd/reconcile/probe"
 	"podd/reconcile/status"
@@ -23,6 +24,7 @@ func (w *worker) learnProbe(a plan.Probe, f fact) (news bool) {
 	}
 	was := probed.Of(a.Kind)
 	now := was.After(plan.ProbeOf(c, a.Kind), o)
+	w.events = append(w.events, event.Probed(event.On(f.version, f.ended), a, o, f.probe.Warning)...)
 	if f.probe.Warning && !was.Warned {
 		now.Warned = true
 		w.log.Warn("probe warning", "container", a.Container, "probe", a.Kind, "why", f.probe.Message)

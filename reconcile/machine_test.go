@@ -20,6 +20,7 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile"
+	"podd/reconcile/event"
 	"podd/reconcile/pull"
 	"podd/reconcile/render"
 	"podd/reconcile/volume"
@@ -49,6 +50,7 @@ type machine struct {
 	podd    *podd                       // nil before the first start
 	reports map[types.NamespacedName]*reconcile.Report
 	gone    []types.NamespacedName
+	events  []event.Event
 	knew    []string           // the pods in the first Change of this podd that is not of its start
 	seen    []runtime.Snapshot // every one the observer made, when keep is set
 	keep    bool
@@ -161,6 +163,7 @@ func (m *machine) note(s runtime.Snapshot) {
 func (m *machine) publish(c reconcile.Change) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.events = append(m.events, c.Events...)
 	for _, r := range c.Reports {
 		m.reports[r.Key] = r
 	}

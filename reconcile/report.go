@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/reconcile/event"
 	"podd/reconcile/plan"
 	"podd/reconcile/status"
 	"podd/runtime"
@@ -45,6 +46,9 @@ type Report struct {
 
 	worker *worker
 	seq    uint64
+	events []event.Event // since the report before
+	// quiet says that there is nothing in it but events.
+	quiet bool
 }
 
 // says tells whether a later report has nothing to add for those who watch.

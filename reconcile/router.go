@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/reconcile/event"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
 	"podd/runtime"
@@ -58,6 +59,9 @@ type Change struct {
 	// Starting says that a pod of which something is on this machine may be in
 	// no report yet: the runtime was not seen, or a worker has not spoken.
 	Starting bool
+	// Events are what happened since. Quiet says that nothing else is new.
+	Events []event.Event
+	Quiet  bool
 }
 
 // Router hands wanted and seen pods to their workers and owns what spans pods.
@@ -90,6 +94,7 @@ type Router struct {
 	changed    map[types.NamespacedName]bool
 	gone       []types.NamespacedName
 	dirty      bool
+	events     []event.Event // not published yet
 	setChanged bool
 	workers    sync.WaitGroup
 }
@@ -147,7 +152,7 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 		for n := 0; r.dirty && n < len(r.entries) && r.pending(); n++ {
 		}
 		r.start()
-		if r.dirty {
+		if r.dirty || len(r.events) > 0 {
 			r.publish()
 		}
 		select {
@@ -195,6 +200,7 @@ func (r *Router) pending() bool {
 func (r *Router) takeSet(ctx context.Context, s *manifest.Set) {
 	r.bound = manifest.Bind(s, r.o.Render.Instance, r.kept(s), r.bound)
 	s = r.bound.Set
+	r.events = append(r.events, event.Refused(r.set, s, time.Now())...)
 	r.set, r.dirty, r.setChanged = s, true, true
 	for key := range s.Pods {
 		r.entry(ctx, key, nil)
@@ -216,6 +222,11 @@ func (r *Router) kept(s *manifest.Set) map[types.NamespacedName]bool {
 }
 
 func (r *Router) takeNode(n runtime.Node) {
+	var before *runtime.Node
+	if r.node.Name != "" || r.node.Message != "" {
+		before = &r.node
+	}
+	r.events = append(r.events, event.NodeChanged(r.o.Render.Name, before, n, time.Now())...)
 	r.node, r.dirty = n, true
 	driver, images := cmp.Or(n.CgroupDriver, r.render.CgroupDriver), render.ImageVolumesOf(n)
 	if driver != r.render.CgroupDriver || !maps.Equal(n.Handlers, r.render.Handlers) || images != r.render.Images {
@@ -236,7 +247,7 @@ func (r *Router) entry(ctx context.Context, key types.NamespacedName, past []jou
 		key: key, effects: r.o.Effects, journals: r.o.Journals, refresh: r.o.Refresh,
 		log:     r.o.Log.With("pod", r.short(key)),
 		hostIPs: r.o.Render.HostIPs,
-		orders:  make(chan order, 1), facts: make(chan fact),
+		orders:  make(chan order, 1), facts: make(chan fact), heard: make(chan event.Event),
 		flights: map[string]flight{}, effectEnd: r.buried[key],
 	}
 	w.report = func(rep Report) {
@@ -258,6 +269,10 @@ func (r *Router) entry(ctx context.Context, key types.NamespacedName, past []jou
 func (r *Router) takeReport(rep Report) {
 	e := r.entries[rep.Key]
 	if e == nil || e.worker != rep.worker {
+		return
+	}
+	r.events = append(r.events, rep.events...)
+	if rep.quiet {
 		return
 	}
 	before := e.report
@@ -294,13 +309,13 @@ func (r *Router) short(key types.NamespacedName) string {
 }
 
 func (r *Router) publish() {
-	c := Change{Set: r.set, SetChanged: r.setChanged, Node: r.node, Gone: r.gone, Down: r.down, Starting: !r.started}
+	c := Change{Set: r.set, SetChanged: r.setChanged, Node: r.node, Gone: r.gone, Down: r.down, Starting: !r.started, Events: r.events, Quiet: !r.dirty}
 	for key := range r.changed {
 		if e := r.entries[key]; e != nil {
 			c.Reports = append(c.Reports, e.report)
 		}
 	}
-	r.changed, r.gone = map[types.NamespacedName]bool{}, nil
+	r.changed, r.gone, r.events = map[types.NamespacedName]bool{}, nil, nil
 	r.dirty, r.setChanged = false, false
 	r.o.Publish(c)
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/reconcile/event"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
 	"podd/runtime"
@@ -68,6 +69,7 @@ type worker struct {
 
 	orders chan order // capacity 1, see post
 	facts  chan fact
+	heard  chan event.Event // from effects under way
 
 	in          plan.Input
 	seq         uint64
@@ -83,6 +85,7 @@ type worker struct {
 	past        map[types.UID]journal
 	said        said
 	told        plan.Decision // the last one reported
+	events      []event.Event // not reported yet
 	rule        string        // of the last decision, and since when
 	ruleSince   time.Time
 	// published is the last object reported, made from publishedFrom.
@@ -124,6 +127,8 @@ func (w *worker) run(ctx context.Context) {
 			news = true
 		case f := <-w.facts:
 			news = w.take(f)
+		case e := <-w.heard:
+			w.events = append(w.events, e)
 		case <-wake.C:
 		}
 		if at := w.decide(ctx, news); at.IsZero() {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"podd/reconcile/event"
 	"podd/reconcile/plan"
 )
 
@@ -29,8 +30,14 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 		w.look()
 		d = plan.Next(w.in)
 	}
-	if err := w.commit(d); err != nil {
+	err := w.commit(d)
+	if err == nil {
+		w.events = append(w.events, event.Decided(w.decision(d))...)
+	} else {
 		// Without the memory of its end the pod might run again: hold still.
+		if err.Error() != w.told.Why && w.in.Desired != nil {
+			w.events = append(w.events, event.On(w.in.Desired, now).Warning("FailedSync", "", err.Error()))
+		}
 		d.Actions = slices.DeleteFunc(d.Actions, func(a plan.Action) bool { return w.flights[a.Subject()].action == nil })
 		d.Problem, d.Why = true, err.Error()
 		d.Wake = now.Add(plan.RetryDelay(1))
@@ -45,6 +52,9 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	next := d.Next()
 	if d = d.Told(); news || !reflect.DeepEqual(d, w.told) {
 		w.tell(d)
+	} else if len(w.events) > 0 {
+		w.report(Report{Key: w.key, worker: w, seq: w.seq, events: w.events, quiet: true})
+		w.events = nil
 	}
 	return next
 }
@@ -54,6 +64,7 @@ func (w *worker) tell(d plan.Decision) {
 	w.told = d
 	w.logDecision(d)
 	r := w.reportOf(d)
+	r.events, w.events = w.events, nil
 	w.logOutcome(d, r.Pod)
 	w.report(r)
 }
@@ -104,7 +115,7 @@ func (w *worker) start(ctx context.Context, a plan.Action) {
 	s := scene{
 		key: w.key, desired: plan.Allocated(&w.in), actual: plan.Actual(&w.in), unsized: plan.Unsized(&w.in),
 		successor: w.in.Successor, leaving: w.in.Leaving, supply: w.supply, nextSupply: w.nextSupply, observed: w.in.Observed, node: w.render,
-		userIDs: w.userIDs,
+		userIDs: w.userIDs, tell: w.hear,
 	}
 	w.running.Go(func() { w.facts <- w.effects.do(ctx, a, s) })
 }

@@ -192,6 +192,7 @@ func (w *worker) take(f fact) (news bool) {
 	if f.ended.After(w.effectEnd) {
 		w.effectEnd = f.ended
 	}
+	w.events = append(w.events, w.did(f)...)
 	ask := w.learn(f)
 	if f.err != nil && f.supply != w.supply && f.supply != w.nextSupply {
 		w.tryAnew() // the objects changed meanwhile

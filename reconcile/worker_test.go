@@ -156,7 +156,11 @@ func TestQuietAttempt(t *testing.T) {
 	w.journals = Journals{Root: t.TempDir()}
 	w.in.Node = plan.Node{Reachable: true, Ready: true, NetworkReady: true}
 	reports := 0
-	w.report = func(Report) { reports++ }
+	w.report = func(r Report) {
+		if !r.quiet {
+			reports++
+		}
+	}
 	now := time.Now()
 	w.observe(seen(true, runtime.Container{ID: "a", SandboxID: "s", Name: "a", State: runtime.Running}), now)
 	probe := plan.Probe{Container: "a", ID: "a", Kind: plan.Readiness}

@@ -24,6 +24,7 @@ var bans = []struct{ of, not, why string }{
 	{"podd/reconcile/status", "podd/runtime/cri", "a status is made from values"},
 	{"podd/reconcile/render", "podd/manifest/source", "a config is made from values"},
 	{"podd/reconcile/render", "podd/runtime/cri", "a config is made from values"},
+	{"podd/reconcile/event", "podd/runtime/cri", "an event is told from values"},
 	{"podd/reconcile", "podd/server", "pods run whoever watches"},
 	{"podd/reconcile", "podd/cmd", "the core knows no command line"},
 	{"podd/server", "podd/manifest", "the faces declare what they read"},
@@ -39,6 +40,7 @@ var direct = map[string][]string{
 	"podd/reconcile/plan":   {"context", "os", "net", "sync"},
 	"podd/reconcile/status": {"context", "os", "net", "sync"},
 	"podd/reconcile/render": {"context", "os", "net", "sync"},
+	"podd/reconcile/event":  {"context", "os", "net", "sync"},
 }
 
 type listed struct {

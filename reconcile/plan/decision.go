@@ -27,6 +27,8 @@ type Decision struct {
 	Rule, Why string
 	// Problem says that a user has something to mend: Why is then shown.
 	Problem bool
+	// EditWaits says that Why is what keeps the newer version from taking over.
+	EditWaits bool
 	// Reason is a status reason for the pod as a whole, or "".
 	Reason string
 	// Failure is what the pod as a whole waits to try again; zero: nothing.
@@ -104,6 +106,10 @@ func (d *Decision) do(a Action) {
 		}
 	}
 	d.Actions = append(d.Actions, a)
+}
+
+func (d *Decision) editWaits(why string) {
+	d.Why, d.EditWaits = "the edit waits: "+why+"; the earlier version runs on", true
 }
 
 // ending has the end of a container remembered.

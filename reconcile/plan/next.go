@@ -47,7 +47,7 @@ func (f *facts) prepareSuccessor(d *Decision) {
 		d.Actions = nil
 		return
 	}
-	d.Why = "the edit waits: " + wait + "; the earlier version runs on"
+	d.editWaits(wait)
 	d.Problem = problem
 }
 

@@ -18,6 +18,9 @@ type podRule struct {
 	then  func(*facts, *Decision)
 }
 
+// SandboxLost is the rule by which a sandbox that died is replaced.
+const SandboxLost = "sandbox lost"
+
 // podRules choose the phase; the first match wins, so the order is the policy.
 var podRules []podRule
 
@@ -40,7 +43,7 @@ func init() {
 		{"clear the earlier version", PhaseWait, (*facts).sameUIDLeft, func(*facts, *Decision) {}},
 		{"finished", PhaseWindDown, (*facts).finished, (*facts).windDown},
 		// A dead sandbox still holds its addresses and maybe processes.
-		{"sandbox lost", PhasePrepare, func(f *facts) bool { return f.cur != nil && !f.cur.Ready && !f.in.History.Released[f.cur.ID] }, (*facts).endLost},
+		{SandboxLost, PhasePrepare, func(f *facts) bool { return f.cur != nil && !f.cur.Ready && !f.in.History.Released[f.cur.ID] }, (*facts).endLost},
 		{"not admitted", PhaseWait, (*facts).notAdmitted, (*facts).waitAdmission},
 		{"runtime not ready", PhaseWait, (*facts).runtimeNotReady, (*facts).waitReady},
 		{"network not ready", PhaseWait, (*facts).networkNotReady, (*facts).waitNetwork},
@@ -170,7 +173,7 @@ func (f *facts) keepEarlier(d *Decision) {
 		why, d.Problem = node, true
 	}
 	why, d.Problem = f.letGo(d, why, d.Problem)
-	d.Why = "the edit waits: " + why + "; the earlier version runs on"
+	d.editWaits(why)
 }
 
 func (f *facts) mustStop() bool { return f.liveStale() != nil }
@@ -250,7 +253,7 @@ func (f *facts) waitNetwork(d *Decision) {
 func (f *facts) endLost(d *Decision) {
 	d.Why = "the sandbox is not ready"
 	if len(f.cur.ID) > 0 {
-		f.clean(d, StopSandbox{ID: f.cur.ID, Why: "sandbox lost"})
+		f.clean(d, StopSandbox{ID: f.cur.ID, Why: SandboxLost})
 	} else {
 		f.removeRecords(d, f.cur)
 	}

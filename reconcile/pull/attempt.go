@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -14,29 +15,38 @@ import (
 
 // pull waits for a place and makes one attempt. The warning is of what an image
 // was pulled without.
-func (p *Puller) pull(ctx context.Context, o order) (ref, warning string, err error) {
+func (p *Puller) pull(ctx context.Context, o order) (landed, error) {
 	if p.places != nil {
 		select {
 		case p.places <- struct{}{}:
 			defer func() { <-p.places }()
 		case <-ctx.Done():
-			return "", "", ctx.Err()
+			return landed{}, ctx.Err()
 		}
 	}
 	if p.rate != nil {
 		if err := p.rate.Wait(ctx); err != nil {
-			return "", "", err
+			return landed{}, err
 		}
 	}
 	auths := o.auths
 	if p.o.Credentials != nil {
 		found, err := p.o.Credentials(o.image)
 		if err != nil {
-			return "", "", imageError(o.image, "ErrImagePull", fmt.Errorf("pulling %s: %w", o.image, err))
+			return landed{}, imageError(o.image, "ErrImagePull", fmt.Errorf("pulling %s: %w", o.image, err))
 		}
 		auths = slices.Concat(auths, found)
 	}
-	return p.attempt(ctx, o, auths)
+	began := time.Now()
+	ref, warning, err := p.attempt(ctx, o, auths)
+	got := landed{ref: ref, warning: warning, took: time.Since(began)}
+	if err != nil {
+		return got, err
+	}
+	if image, present, err := p.o.Runtime.ImageStatus(ctx, o.image); err == nil && present {
+		got.size = image.Size // only for people to read
+	}
+	return got, nil
 }
 
 // attempt tries auths, then what the providers have, or what can be had without

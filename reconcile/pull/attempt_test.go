@@ -68,10 +68,10 @@ func TestOrder(t *testing.T) {
 				if test.secret != "" {
 					secrets = append(secrets, secret(test.secret))
 				}
-				_, warning, err := b.Ensure(b.t.Context(), "registry.example/web:1", "Always", secrets)
+				got, err := b.Ensure(b.t.Context(), "registry.example/web:1", "Always", secrets, func() {})
 				if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) ||
-					(warning == "") != (test.warns == "") || !strings.Contains(warning, test.warns) {
-					b.t.Errorf("warning %q, error %v", warning, err)
+					(got.Warning == "") != (test.warns == "") || !strings.Contains(got.Warning, test.warns) {
+					b.t.Errorf("got.Warning %q, error %v", got.Warning, err)
 				}
 				if got := strings.Join(tried, " "); got != test.tried {
 					b.t.Errorf("tried %q, want %q", got, test.tried)

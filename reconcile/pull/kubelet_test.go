@@ -87,7 +87,7 @@ func (b *bench) asKubelet(p *manifest.Pod, s *manifest.Supply) (all []recording.
 			secrets = append(secrets, one)
 		}
 	}
-	if _, _, err := b.Ensure(b.t.Context(), c.Image, string(c.ImagePullPolicy), secrets); err != nil {
+	if _, err := b.Ensure(b.t.Context(), c.Image, string(c.ImagePullPolicy), secrets, func() {}); err != nil {
 		b.t.Error(err)
 	}
 	for _, c := range b.Calls("PullImage") {

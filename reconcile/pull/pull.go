@@ -25,6 +25,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/reconcile"
+	"podd/reconcile/event"
 	"podd/runtime"
 )
 
@@ -84,9 +85,15 @@ type flight struct {
 	waiters int
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when all following fields are set
-	ref     string
-	warning string
-	err     error
+	landed
+	err error
+}
+
+// landed is what a pull brought.
+type landed struct {
+	ref, warning string
+	took         time.Duration // without waiting for a place
+	size         uint64        // 0: not known
 }
 
 type failure struct {
@@ -108,30 +115,37 @@ func New(o Options) *Puller {
 	return p
 }
 
-// Ensure makes image present and returns what to create containers from, with
-// the credentials in secrets before those of Options. A warning says that it is
-// not what the policy asked for.
-func (p *Puller) Ensure(ctx context.Context, image, policy string, secrets []*v1.Secret) (ref, warning string, err error) {
+// Ensure makes image present, with the credentials in secrets before those of
+// Options.
+func (p *Puller) Ensure(ctx context.Context, image, policy string, secrets []*v1.Secret, pulling func()) (reconcile.Image, error) {
+	began := time.Now()
 	have, present, err := p.o.Runtime.ImageStatus(ctx, image)
 	if err != nil {
-		return "", "", imageError(image, "ImageInspectError", fmt.Errorf("looking for image %s: %w", image, err))
+		return reconcile.Image{}, imageError(image, "ImageInspectError", fmt.Errorf("looking for image %s: %w", image, err))
 	}
 	switch {
 	case present && policy != string(v1.PullAlways):
-		return have.ID, "", nil
+		return reconcile.Image{Ref: have.ID}, nil
 	case policy == string(v1.PullNever):
-		return "", "", imageError(image, "ErrImageNeverPull", fmt.Errorf("image %s is not present and its pull policy is Never; load it, or change imagePullPolicy", image))
+		return reconcile.Image{}, imageError(image, "ErrImageNeverPull", fmt.Errorf("image %s is not present and its pull policy is Never; load it, or change imagePullPolicy", image))
 	}
 	auths, err := fromSecrets(image, secrets)
 	if err != nil {
-		return "", "", imageError(image, "ErrImagePull", fmt.Errorf("pulling %s: %w", image, err))
+		return reconcile.Image{}, imageError(image, "ErrImagePull", fmt.Errorf("pulling %s: %w", image, err))
 	}
-	ref, warning, err = p.shared(ctx, order{image, auths, len(secrets) > 0})
+	got, err := p.shared(ctx, order{image, auths, len(secrets) > 0}, pulling)
 	pull, failed := errors.AsType[*runtime.PullError](err)
-	if failed && pull.Unreachable && present && p.o.UsePresent {
-		return have.ID, fmt.Sprintf("no registry answers for %s; the present image%s is used (%v)", image, p.age(ctx, image), err), nil
+	switch {
+	case failed && pull.Unreachable && present && p.o.UsePresent:
+		warning := fmt.Sprintf("no registry answers for %s; the present image%s is used (%v)", image, p.age(ctx, image), err)
+		return reconcile.Image{Ref: have.ID, Warning: warning}, nil
+	case err != nil:
+		return reconcile.Image{}, err
 	}
-	return ref, warning, err
+	return reconcile.Image{
+		Ref: got.ref, Warning: got.warning,
+		Pull: &event.Pull{Took: got.took, Waited: time.Since(began), Size: got.size},
+	}, nil
 }
 
 // age is ", built 12d ago,", or that it is not known.
@@ -148,18 +162,19 @@ func imageError(image, reason string, err error) error {
 }
 
 // shared joins the pull that o asks for, or begins it.
-func (p *Puller) shared(ctx context.Context, o order) (ref, warning string, err error) {
+func (p *Puller) shared(ctx context.Context, o order, pulling func()) (landed, error) {
 	key := o.key()
 	f, err := p.join(ctx, key, o)
 	if err != nil {
-		return "", "", err
+		return landed{}, err
 	}
 	defer p.leave(key, f)
+	pulling()
 	select {
 	case <-f.done:
-		return f.ref, f.warning, f.err
+		return f.landed, f.err
 	case <-ctx.Done():
-		return "", "", ctx.Err()
+		return landed{}, ctx.Err()
 	}
 }
 
@@ -200,7 +215,7 @@ func (p *Puller) leave(key string, f *flight) {
 func (p *Puller) fly(ctx context.Context, key string, o order, f *flight) {
 	defer close(f.done)
 	stamp := stampOf(p.o.CredentialsIn) // before it is read
-	f.ref, f.warning, f.err = p.pull(ctx, o)
+	f.landed, f.err = p.pull(ctx, o)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.flights[key] == f {

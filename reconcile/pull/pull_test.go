@@ -45,7 +45,7 @@ func (b *bench) pulls() int { return len(b.Calls("PullImage")) }
 
 // ensure is Ensure with what matters to most tests.
 func (b *bench) ensure(image, policy string) error {
-	_, _, err := b.Ensure(b.t.Context(), image, policy, nil)
+	_, err := b.Ensure(b.t.Context(), image, policy, nil, func() {})
 	return err
 }
 
@@ -83,13 +83,18 @@ func TestPolicies(t *testing.T) {
 				if test.remote {
 					b.remote("web:1", nil)
 				}
-				ref, warning, err := b.Ensure(b.t.Context(), "web:1", test.policy, nil)
+				asked := 0
+				got, err := b.Ensure(b.t.Context(), "web:1", test.policy, nil, func() { asked++ })
 				reason := ""
 				if e, ok := errors.AsType[*runtime.PullError](err); ok {
 					reason = e.Reason
 				}
-				if b.pulls() != test.pulls || reason != test.reason || (warning != "") != test.warns || (ref == "") != (err != nil) {
-					b.t.Errorf("%d pulls, ref %q, warning %q, %v", b.pulls(), ref, warning, err)
+				if b.pulls() != test.pulls || reason != test.reason || (got.Warning != "") != test.warns || (got.Ref == "") != (err != nil) {
+					b.t.Errorf("%d pulls, %+v, %v", b.pulls(), got, err)
+				}
+				fetched := test.pulls > 0 && err == nil && !test.warns
+				if asked != test.pulls || (got.Pull != nil) != fetched || fetched && (got.Pull.Took != time.Second || got.Pull.Waited < got.Pull.Took) {
+					b.t.Errorf("told %d times of a pull, how it went: %+v", asked, got.Pull)
 				}
 			})
 		})
@@ -110,9 +115,9 @@ func TestAge(t *testing.T) {
 		b.AddImages("web:1")
 		b.remote("web:1", errAway)
 		p := pull.New(pull.Options{Runtime: dated{b.Client, time.Now().Add(-12 * 24 * time.Hour)}, UsePresent: true})
-		_, warning, err := p.Ensure(b.t.Context(), "web:1", "Always", nil)
-		if err != nil || !strings.Contains(warning, "built 12d ago") {
-			b.t.Errorf("%q %v", warning, err)
+		got, err := p.Ensure(b.t.Context(), "web:1", "Always", nil, func() {})
+		if err != nil || !strings.Contains(got.Warning, "built 12d ago") {
+			b.t.Errorf("%q %v", got.Warning, err)
 		}
 	})
 }
@@ -123,8 +128,8 @@ func TestUnknownAge(t *testing.T) {
 		b.AddImages("web:1")
 		b.remote("web:1", errAway)
 		p := pull.New(pull.Options{Runtime: dated{b.Client, time.Time{}}, UsePresent: true})
-		if _, warning, err := p.Ensure(b.t.Context(), "web:1", "Always", nil); err != nil || !strings.Contains(warning, "of unknown age") {
-			b.t.Errorf("%q %v", warning, err)
+		if got, err := p.Ensure(b.t.Context(), "web:1", "Always", nil, func() {}); err != nil || !strings.Contains(got.Warning, "of unknown age") {
+			b.t.Errorf("%q %v", got.Warning, err)
 		}
 	})
 }
@@ -178,7 +183,7 @@ func TestCancel(t *testing.T) {
 		var all sync.WaitGroup
 		for _, ctx := range []context.Context{first, second} {
 			all.Go(func() {
-				if _, _, err := b.Ensure(ctx, "web:1", "Always", nil); !errors.Is(err, context.Canceled) {
+				if _, err := b.Ensure(ctx, "web:1", "Always", nil, func() {}); !errors.Is(err, context.Canceled) {
 					b.t.Errorf("got %v", err)
 				}
 			})
@@ -204,7 +209,7 @@ func TestCancelIsNoFailure(t *testing.T) {
 		remove := b.Inject(runtimetest.Fault{Method: "PullImage", Hang: true})
 		ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
 		defer cancel()
-		if _, _, err := b.Ensure(ctx, "web:1", "Always", nil); err == nil {
+		if _, err := b.Ensure(ctx, "web:1", "Always", nil, func() {}); err == nil {
 			b.t.Fatal("pulled")
 		}
 		remove()
@@ -286,7 +291,7 @@ func TestParallel(t *testing.T) {
 		}})
 		ctx, cancel := context.WithCancel(b.t.Context())
 		var all sync.WaitGroup
-		all.Go(func() { _, _, _ = b.Ensure(ctx, "hung:1", "Always", nil) })
+		all.Go(func() { _, _ = b.Ensure(ctx, "hung:1", "Always", nil, func() {}) })
 		pass(time.Second)
 		began := time.Now()
 		for _, name := range []string{"a:1", "b:1", "c:1"} {

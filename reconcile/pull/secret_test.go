@@ -37,13 +37,13 @@ func TestSecrets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, pull.Options{Credentials: pull.File(file), CredentialsIn: file}, func(b *bench) {
 				b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "hunter2"})
-				_, _, err := b.Ensure(b.t.Context(), "registry.example/web:1", "Always", test.secrets)
+				_, err := b.Ensure(b.t.Context(), "registry.example/web:1", "Always", test.secrets, func() {})
 				if (err == nil) != (test.err == "") || err != nil && (!strings.Contains(err.Error(), test.err) || strings.Contains(err.Error(), "hunter2")) || b.pulls() != test.pulls {
 					b.t.Errorf("%d pulls, want %d; %v, want %q", b.pulls(), test.pulls, err, test.err)
 				}
 				// Who has the right ones does not wait for who had not.
 				right := pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, auths)
-				if _, _, err := b.Ensure(b.t.Context(), "registry.example/web:1", "Always", []*v1.Secret{right}); err != nil {
+				if _, err := b.Ensure(b.t.Context(), "registry.example/web:1", "Always", []*v1.Secret{right}, func() {}); err != nil {
 					b.t.Error(err)
 				}
 			})
@@ -60,7 +60,7 @@ func TestSecretsOrder(t *testing.T) {
 			pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `{"*.example": {"username": "last", "password": "p"}, "registry.example/team": {"username": "first"}}`),
 			pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `{"registry.example/team": {"username": "second"}, "https://registry.example/v2/": {"username": "third"}}`),
 		}
-		if _, _, err := b.Ensure(b.t.Context(), "registry.example/team/web:1", "Always", secrets); err != nil {
+		if _, err := b.Ensure(b.t.Context(), "registry.example/team/web:1", "Always", secrets, func() {}); err != nil {
 			b.t.Error(err)
 		}
 		var users []string

@@ -65,6 +65,14 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("preparing volume %q of pod %s: %s%v", e.Volume, e.Pod, at, e.Err)
 }
 
+// MountFailure is what package event tells of it.
+func (e *Error) MountFailure() (volume, why string) {
+	if e.Path != "" {
+		return e.Volume, e.Path + ": " + e.Err.Error()
+	}
+	return e.Volume, e.Err.Error()
+}
+
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 

@@ -1,0 +1,102 @@
+// Package event says what happened to pods and to the node as a kubelet of
+// Kubernetes 1.34 does: with its reasons, and the texts that people look for.
+//
+//	action + what came of it     ─▶ Did
+//	attempt of a probe           ─▶ Probed
+//	decision before and now      ─▶ Decided
+//	node before and now          ─▶ NodeChanged
+//	problems of manifests        ─▶ Refused
+//
+// It is pure: values in, values out. Who did or decided a thing tells it, once,
+// so that a podd that starts anew repeats nothing of what runs already. What a
+// hook said is in no event, what a probe said is, as with a kubelet.
+package event
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+)
+
+// Event is one thing that happened.
+type Event struct {
+	Type    string // v1.EventTypeNormal or v1.EventTypeWarning
+	Reason  string
+	Message string
+	// Pod is whom it happened to, with its full name; zero: the node.
+	Pod types.NamespacedName
+	UID types.UID
+	// Field names the container, as "spec.containers{web}"; "" for none.
+	Field string
+	Time  time.Time
+}
+
+// Subject is the pod that events are about, and when they happened.
+type Subject struct {
+	Key types.NamespacedName
+	UID types.UID
+	// Pod tells init containers from others; nil where podd has no manifest.
+	Pod *manifest.Pod
+	At  time.Time
+}
+
+// On is the Subject of a version.
+func On(p *manifest.Pod, at time.Time) Subject { return Subject{p.Key, p.UID, p, at} }
+
+// Normal is an event of a container, or of the pod as a whole for "".
+func (s Subject) Normal(reason, container, message string) Event {
+	return s.event(v1.EventTypeNormal, reason, container, message)
+}
+
+// Warning likewise.
+func (s Subject) Warning(reason, container, message string) Event {
+	return s.event(v1.EventTypeWarning, reason, container, message)
+}
+
+func (s Subject) event(kind, reason, container, message string) Event {
+	return Event{kind, reason, clip(message), s.Key, s.UID, s.field(container), s.At}
+}
+
+func (s Subject) field(container string) string {
+	if container == "" {
+		return ""
+	}
+	if s.Pod != nil {
+		for _, c := range s.Pod.Spec.Spec.InitContainers {
+			if c.Name == container {
+				return fieldOf(container, true)
+			}
+		}
+	}
+	return fieldOf(container, false)
+}
+
+func fieldOf(container string, init bool) string {
+	if init {
+		return fmt.Sprintf("spec.initContainers{%s}", container)
+	}
+	return fmt.Sprintf("spec.containers{%s}", container)
+}
+
+// longest is how much of a message is kept, the limit of an apiserver.
+const longest = 1024
+
+// clip keeps a message short: what a container or a registry says may be of any
+// length.
+func clip(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= longest {
+		return s
+	}
+	cut := longest - len("…")
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}

@@ -1,0 +1,186 @@
+package event
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+	"podd/runtime"
+)
+
+var at = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func web() *manifest.Pod {
+	p := &manifest.Pod{Key: types.NamespacedName{Namespace: "default", Name: "web-node"}, UID: "u", Hash: "v1:h", Spec: &v1.Pod{}}
+	p.Spec.Spec.InitContainers = []v1.Container{{Name: "first"}}
+	p.Spec.Spec.Containers = []v1.Container{{Name: "app"}}
+	return p
+}
+
+// said are events as "Type Reason field: message".
+func said(all []Event) string {
+	var lines []string
+	for _, e := range all {
+		if e.Pod.Name != "web-node" && e.Pod.Name != "" || e.Time != at {
+			return fmt.Sprintf("an event of %v at %v", e.Pod, e.Time)
+		}
+		lines = append(lines, fmt.Sprintf("%s %s %s: %s", e.Type, e.Reason, e.Field, e.Message))
+	}
+	return strings.Join(lines, "\n")
+}
+
+type volumeError struct{}
+
+func (volumeError) Error() string                  { return "preparing it" }
+func (volumeError) MountFailure() (string, string) { return "disk", "no such path" }
+
+// TestDid: what came of each action, in the kubelet's words.
+func TestDid(t *testing.T) {
+	failed := errors.New("it broke")
+	image := plan.EnsureImage{Container: "first", Image: "i:1"}
+	start := plan.StartContainer{Container: "app"}
+	for name, c := range map[string]struct {
+		o    Outcome
+		want string
+	}{
+		"present": {Outcome{Action: image}, `Normal Pulled spec.initContainers{first}: Container image "i:1" already present on machine`},
+		"pulled": {Outcome{Action: image, Tried: true, Pull: &Pull{1234567 * time.Microsecond, 2 * time.Second, 42}},
+			`Normal Pulled spec.initContainers{first}: Successfully pulled image "i:1" in 1.234s (2s including waiting). Image size: 42 bytes.`},
+		"pull failed": {Outcome{Action: image, Err: failed, Tried: true, Later: true, Reason: "ErrImagePull"},
+			`Warning Failed spec.initContainers{first}: Failed to pull image "i:1": it broke
+Warning Failed spec.initContainers{first}: Error: ErrImagePull
+Normal BackOff spec.initContainers{first}: Back-off pulling image "i:1"
+Warning Failed spec.initContainers{first}: Error: ImagePullBackOff`},
+		"failed for another pod": {Outcome{Action: image, Err: failed, Later: true, Reason: "ErrImagePull"},
+			`Normal BackOff spec.initContainers{first}: Back-off pulling image "i:1"
+Warning Failed spec.initContainers{first}: Error: ImagePullBackOff`},
+		"credentials": {Outcome{Action: image, Err: failed, Reason: "ErrImagePull"},
+			`Warning Failed spec.initContainers{first}: Failed to pull image "i:1": it broke
+Warning Failed spec.initContainers{first}: Error: ErrImagePull`},
+		"never": {Outcome{Action: image, Err: failed, Reason: "ErrImageNeverPull"},
+			`Warning ErrImageNeverPull spec.initContainers{first}: Container image "i:1" is not present with pull policy of Never
+Warning Failed spec.initContainers{first}: Error: ErrImageNeverPull`},
+		"no name": {Outcome{Action: image, Err: failed, Reason: "InvalidImageName"},
+			`Warning InspectFailed spec.initContainers{first}: Failed to apply default image tag "i:1": it broke
+Warning Failed spec.initContainers{first}: Error: InvalidImageName`},
+		"inspect": {Outcome{Action: image, Err: failed, Reason: "ImageInspectError"},
+			`Warning InspectFailed spec.initContainers{first}: Failed to inspect image "i:1": it broke
+Warning Failed spec.initContainers{first}: Error: ImageInspectError`},
+		"started":       {Outcome{Action: start}, "Normal Created spec.containers{app}: Created container: app\nNormal Started spec.containers{app}: Started container app"},
+		"start resumed": {Outcome{Action: plan.StartContainer{Container: "app", CreatedID: "c"}}, "Normal Started spec.containers{app}: Started container app"},
+		"not created":   {Outcome{Action: start, Err: failed, Reason: "CreateContainerError"}, "Warning Failed spec.containers{app}: Error: it broke"},
+		"not started": {Outcome{Action: start, Err: failed, Reason: runFailed},
+			"Normal Created spec.containers{app}: Created container: app\nWarning Failed spec.containers{app}: Error: it broke"},
+		"volumes":        {Outcome{Action: plan.PrepareVolumes{}, Err: failed}, "Warning FailedMount : Unable to attach or mount volumes: it broke"},
+		"two volumes":    {Outcome{Action: plan.UpdateVolumes{}, Err: fmt.Errorf("all: %w", errors.Join(volumeError{}, volumeError{}))}, strings.Repeat("Warning FailedMount : MountVolume.SetUp failed for volume \"disk\" : no such path\n", 2)},
+		"edit's volumes": {Outcome{Action: plan.CheckVolumes{}, Err: volumeError{}}, `Warning FailedMount : MountVolume.SetUp failed for volume "disk" : no such path`},
+		"sandbox":        {Outcome{Action: plan.RunSandbox{}, Err: failed}, "Warning FailedCreatePodSandBox : Failed to create pod sandbox: it broke"},
+		"postStart":      {Outcome{Action: plan.PostStart{Container: "app"}, Err: failed}, "Warning FailedPostStartHook spec.containers{app}: PostStartHook failed"},
+		"preStop":        {Outcome{Action: plan.PreStop{Container: "app"}, Err: failed}, "Warning FailedPreStopHook spec.containers{app}: PreStopHook failed"},
+		"stop":           {Outcome{Action: plan.StopContainer{}, Err: failed}, "Warning FailedKillPod : error killing pod: it broke"},
+		"stop sandbox":   {Outcome{Action: plan.StopSandbox{}, Err: failed}, "Warning FailedKillPod : error killing pod: it broke"},
+		"well":           {Outcome{Action: plan.RunSandbox{}}, ""},
+	} {
+		c.o.Subject = On(web(), at)
+		if got := said(Did(c.o)); got != strings.TrimSpace(c.want) {
+			t.Errorf("%s: told\n%s\nwant\n%s", name, got, c.want)
+		}
+	}
+}
+
+// TestProbed: each kind of probe, and each way not to pass.
+func TestProbed(t *testing.T) {
+	for _, c := range []struct {
+		kind    plan.ProbeKind
+		o       plan.Outcome
+		warning bool
+		want    string
+	}{
+		{plan.Liveness, plan.Outcome{Passed: true}, false, ""},
+		{plan.Liveness, plan.Outcome{Message: "exit 1"}, false, "Warning Unhealthy spec.containers{app}: Liveness probe failed: exit 1"},
+		{plan.Startup, plan.Outcome{Errored: true, Message: "no port"}, false, "Warning Unhealthy spec.containers{app}: Startup probe errored and resulted in unknown state: no port"},
+		{plan.Readiness, plan.Outcome{Passed: true, Message: "redirect"}, true, "Warning ProbeWarning spec.containers{app}: Readiness probe warning: redirect"},
+	} {
+		if got := said(Probed(On(web(), at), plan.Probe{Container: "app", Kind: c.kind}, c.o, c.warning)); got != c.want {
+			t.Errorf("told %q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestDecided: what is new in a decision, once.
+func TestDecided(t *testing.T) {
+	never := web()
+	never.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+	running := []runtime.Incarnation{{
+		Sandbox: runtime.Sandbox{ID: "s", UID: "u", Annotations: map[string]string{runtime.AnnotationHash: "v1:h"}},
+		Containers: []runtime.Container{
+			{ID: "1", Name: "first", State: runtime.Running, Annotations: map[string]string{runtime.AnnotationKind: "sidecar:0"}},
+			{ID: "2", Name: "app", State: runtime.Running, Annotations: map[string]string{runtime.AnnotationKind: "container:0"}},
+			{ID: "3", Name: "app", State: runtime.Exited},
+		},
+	}}
+	liveness := plan.Decision{Endings: map[string]plan.Ending{"2": {Since: at}}, Steps: []plan.Step{{Container: "app", Probe: plan.Liveness}}}
+	wait := func(reason, why string) plan.Decision {
+		return plan.Decision{Phase: plan.PhaseWait, Problem: true, Reason: reason, Why: why}
+	}
+	held := func(until time.Time) plan.Decision {
+		return plan.Decision{Steps: []plan.Step{{Container: "app", Crashes: 2, Until: until}}}
+	}
+	const backOff = "Warning BackOff spec.containers{app}: Back-off restarting failed container app in pod web-node_default(u)"
+	for name, c := range map[string]struct {
+		d    Decision
+		want string
+	}{
+		"stopped": {Decision{Pod: web(), Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "s"}}},
+			"Normal Killing spec.initContainers{first}: Stopping container first\nNormal Killing spec.containers{app}: Stopping container app"},
+		"stopped, nobody knows it": {Decision{Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "s"}}},
+			"Normal Killing spec.initContainers{first}: Stopping container first\nNormal Killing spec.containers{app}: Stopping container app"},
+		"another is stopped":    {Decision{Pod: web(), Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "other"}}}, ""},
+		"one was told of":       {Decision{Pod: web(), Endings: map[string]plan.Ending{"1": {}}, Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "s"}}}, "Normal Killing spec.containers{app}: Stopping container app"},
+		"not alive":             {Decision{Pod: web(), Now: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe, will be restarted"},
+		"not alive, never":      {Decision{Pod: never, Now: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe"},
+		"asked to restart":      {Decision{Pod: web(), Now: plan.Decision{Endings: liveness.Endings, Steps: []plan.Step{{Container: "app"}}}}, "Normal Killing spec.containers{app}: Stopping container app"},
+		"hook":                  {Decision{Pod: web(), Now: plan.Decision{Endings: liveness.Endings, Steps: []plan.Step{{Container: "app", Reason: "PostStartHookError"}}}}, "Normal Killing spec.containers{app}: FailedPostStartHook"},
+		"crashed":               {Decision{Pod: web(), Now: held(at)}, backOff},
+		"still held":            {Decision{Pod: web(), Before: held(at), Now: held(at)}, ""},
+		"crashed again":         {Decision{Pod: web(), Before: held(at), Now: held(at.Add(1))}, backOff},
+		"sandbox lost":          {Decision{Pod: web(), Now: plan.Decision{Rule: plan.SandboxLost}}, "Normal SandboxChanged : Pod sandbox changed, it will be killed and re-created."},
+		"sandbox still lost":    {Decision{Pod: web(), Before: plan.Decision{Rule: plan.SandboxLost}, Now: plan.Decision{Rule: plan.SandboxLost}}, ""},
+		"evicted":               {Decision{Pod: web(), Now: plan.Decision{Finished: &plan.Finished{Reason: "Evicted", Message: "too big"}}}, "Warning Evicted : too big\nNormal Killing spec.initContainers{first}: Stopping container first\nNormal Killing spec.containers{app}: Stopping container app"},
+		"finished":              {Decision{Pod: web(), Observed: []runtime.Incarnation{{}}, Now: plan.Decision{Finished: &plan.Finished{}}}, ""},
+		"deadline":              {Decision{Pod: web(), Observed: []runtime.Incarnation{{}}, Now: plan.Decision{Finished: &plan.Finished{Reason: "DeadlineExceeded", Message: "too long"}}}, "Normal DeadlineExceeded : too long"},
+		"no network":            {Decision{Pod: web(), Now: wait("NetworkNotReady", "no CNI")}, "Warning NetworkNotReady : network is not ready: no CNI"},
+		"no network, still":     {Decision{Pod: web(), Before: wait("NetworkNotReady", "no CNI"), Now: wait("NetworkNotReady", "no CNI")}, ""},
+		"no room":               {Decision{Pod: web(), Now: wait("OutOfcpu", "all is taken")}, "Warning OutOfcpu : all is taken"},
+		"name taken":            {Decision{Pod: web(), Now: wait("NameInUse", "by others")}, "Warning FailedSync : by others"},
+		"runtime not ready":     {Decision{Pod: web(), Now: wait("", "no runtime")}, ""},
+		"the edit waits":        {Decision{Pod: web(), Now: plan.Decision{EditWaits: true, Problem: true, Why: "for an image"}}, "Warning FailedSync : for an image"},
+		"the edit only fetches": {Decision{Pod: web(), Now: plan.Decision{EditWaits: true, Why: "getting image"}}, ""},
+	} {
+		if c.d.Observed == nil {
+			c.d.Observed = running
+		}
+		c.d.Key, c.d.At = web().Key, at
+		if got := said(Decided(c.d)); got != c.want {
+			t.Errorf("%s: told\n%s\nwant\n%s", name, got, c.want)
+		}
+	}
+}
+
+// TestMessage: what is told is bounded, and text.
+func TestMessage(t *testing.T) {
+	for _, given := range []string{strings.Repeat("ä", 600), "\xff" + strings.Repeat("€", 400), "short"} {
+		got := On(web(), at).Normal("R", "", given).Message
+		if len(got) > longest || !utf8.ValidString(got) || len(given) < longest && len(got) < len(given) {
+			t.Errorf("%d bytes: %q", len(got), got)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package reconcile_test
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile/event"
+	"podd/reconcile/plan"
+	"podd/runtime/runtimetest"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected events")
+
+// happened are the events since the last time, by whom they happened to, those
+// that repeat one before as its count.
+func (m *machine) happened() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var lines []string
+	count := map[string]int{}
+	// What happens to two at once comes in any order.
+	slices.SortStableFunc(m.events, func(a, b event.Event) int {
+		return cmp.Or(strings.Compare(a.Pod.Name, b.Pod.Name), strings.Compare(a.Field, b.Field))
+	})
+	for _, e := range m.events {
+		who := e.Field
+		if e.Pod.Name == "" {
+			who = "node"
+		}
+		line := strings.TrimSpace(fmt.Sprintf("%-7s %s %s: %s", e.Type, e.Reason, who, e.Message))
+		if count[line]++; count[line] == 1 {
+			lines = append(lines, line)
+		}
+	}
+	m.events = nil
+	for i, line := range lines {
+		if n := count[line]; n > 1 {
+			lines[i] = fmt.Sprintf("%s (x%d)", line, n)
+		}
+	}
+	return strings.Join(append(lines, ""), "\n")
+}
+
+// tales are what happens to a pod, told in testdata/event.
+var tales = map[string]func(t *testing.T, m *machine, then func(string)){
+	"life": func(t *testing.T, m *machine, then func(string)) {
+		m.start()
+		m.want(pod(t, "web", `containers: [{name: app, image: "web:1"}]`))
+		m.settle()
+		then("starts")
+		m.kill()
+		m.start()
+		m.settle()
+		then("podd starts anew")
+		m.want()
+		m.settle()
+		then("is removed")
+	},
+	"pull": func(t *testing.T, m *machine, then func(string)) {
+		m.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "far:1"}, Takes: time.Second})
+		m.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "away:1"}, Err: errors.New("no such host")})
+		m.start()
+		m.want(pod(t, "web", `containers: [{name: app, image: "far:1"}]`))
+		m.settle()
+		then("comes from afar")
+		m.want(pod(t, "web", `containers: [{name: app, image: "away:1"}]`))
+		m.settle()
+		then("the image of an edit does not come")
+		m.want(pod(t, "never", `containers: [{name: app, image: "missing:1", imagePullPolicy: Never}]`))
+		m.settle()
+		then("it is not to be fetched; the other pod is removed")
+	},
+	"crash": func(t *testing.T, m *machine, then func(string)) {
+		m.start()
+		m.want(pod(t, "web", `containers: [{name: app, image: "web:1", command: [exit, "3"]}]`))
+		m.pass(3 * time.Minute)
+		then("crashes")
+		m.want(pod(t, "web", `containers: [{name: app, image: "web:1", command: [/no/such]}]`))
+		m.pass(20 * time.Second)
+		then("cannot be started")
+	},
+	"probes": func(t *testing.T, m *machine, then func(string)) {
+		c := newClinic(m)
+		c.falls("started", bad)
+		m.start()
+		m.want(pod(t, "web", probed))
+		m.pass(2500 * time.Millisecond)
+		then("is starting")
+		c.heals("started")
+		m.pass(6 * time.Second)
+		then("has started")
+		c.falls("alive", bad)
+		m.pass(17 * time.Second)
+		then("is not alive")
+		c.falls("ready", runtimetest.Program{Ends: true, Code: 1, Output: strings.Repeat("word ", 5000)})
+		c.heals("alive")
+		m.pass(25 * time.Second)
+		then("is not ready")
+	},
+	"hooks": func(t *testing.T, m *machine, then func(string)) {
+		c := newClinic(m)
+		c.falls("warm", bad)
+		c.falls("drain", bad)
+		m.start()
+		m.want(pod(t, "web", `containers: [{name: app, image: "web:1", lifecycle: {postStart: {exec: {command: [warm]}}, preStop: {exec: {command: [drain]}}}}]`))
+		m.pass(5 * time.Second)
+		then("both hooks fail")
+		c.heals("warm")
+		m.pass(time.Minute)
+		then("heals")
+		m.want()
+		m.settle()
+		then("is removed")
+	},
+	"objects": func(t *testing.T, m *machine, then func(string)) {
+		m.start()
+		m.want(pod(t, "web", readsConf))
+		m.settle()
+		then("nothing is there")
+		m.give("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: conf}\ndata: {a: b}\n", pod(t, "web", readsConf))
+		m.settle()
+		then("the Secret is not")
+		m.give(confAndKey("a", "b"), pod(t, "web", readsConf))
+		m.settle()
+		then("all is there")
+		m.give(confAndKey("a", "b"), pod(t, "web", `volumes: [{name: disk, hostPath: {path: /no/such/path, type: Directory}}]
+containers: [{name: app, image: "web:1"}]`))
+		m.settle()
+		then("an edit wants a path")
+	},
+	"sandbox": func(t *testing.T, m *machine, then func(string)) {
+		m.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: 1, Err: errors.New("no addresses left")})
+		m.start()
+		web := pod(t, "web", "containers: [{name: app, image: \"web:1\"}]")
+		m.want(web)
+		m.settle()
+		then("the network fails once")
+		m.killSandbox("web")
+		m.settle()
+		then("the sandbox dies")
+		if err := m.life().router.Evict(t.Context(), key("web"), plan.Evict{UID: web.UID, Message: "too big"}); err != nil {
+			t.Fatal(err)
+		}
+		m.settle()
+		then("is evicted")
+	},
+	"refused": func(t *testing.T, m *machine, then func(string)) {
+		m.start()
+		web := pod(t, "web", "containers: [{name: app, image: \"web:1\"}]")
+		m.want(web)
+		m.settle()
+		then("starts")
+		bad := manifest.Problem{Severity: manifest.Error, Path: web.Origin.Path, Position: manifest.Position{Line: 3, Column: 2}, Field: "spec.containers[0].image", Message: "required"}
+		other := bad
+		other.Path = source + "/b.yaml"
+		warning := bad
+		warning.Severity = manifest.Warning
+		for range 2 {
+			set := &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{web.Key: web}, Complete: map[string]bool{source: true}, Problems: []manifest.Problem{bad, other, warning}}
+			send(m.podd.ctx, m.podd.sets, set)
+			m.settle()
+		}
+		then("an edit of it is bad, and another file")
+		foreign := pod(t, "theirs", "containers: [{name: app, image: \"web:1\"}]")
+		m.foreign("theirs")
+		m.want(web, foreign)
+		m.settle()
+		then("a name is taken")
+	},
+}
+
+// TestEvents: what is told of a pod, in which words, and how often.
+func TestEvents(t *testing.T) {
+	for name, tale := range tales {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, m *machine) {
+				var b strings.Builder
+				tale(t, m, func(what string) { b.WriteString("# " + what + "\n" + m.happened()) })
+				text := strings.ReplaceAll(b.String(), string(pod(t, "web", readsConf).UID), "UID")
+				path := filepath.Join("../testdata/event", name+".txt")
+				if *update {
+					if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := gocmp.Diff(string(want), text); diff != "" {
+					t.Errorf("events (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestNodeEvents: the node tells once that it is ready, and that it is not.
+func TestNodeEvents(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.start()
+		m.settle()
+		m.Down()
+		m.pass(time.Minute)
+		m.Up()
+		m.pass(time.Minute)
+		var words []string
+		for _, e := range m.events {
+			words = append(words, e.Reason)
+		}
+		if want := []string{"NodeReady", "NodeNotReady", "NodeReady"}; !slices.Equal(words, want) {
+			t.Errorf("told %q, want %q", words, want)
+		}
+	})
+}
