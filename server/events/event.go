@@ -1,0 +1,79 @@
+package events
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// component is who tells, for all who know events of nodes.
+const component = "kubelet"
+
+// Events are what is kept of all that is newer than a revision, in the order of
+// their own, and the newest revision there is. An event that has a greater count
+// than it had keeps its name. What is returned is the caller's.
+func (l *Log) Events(after uint64) (newer []*v1.Event, revision uint64) {
+	copies, revision := l.since(after)
+	for i := range copies {
+		newer = append(newer, l.event(&copies[i]))
+	}
+	return newer, revision
+}
+
+func (l *Log) since(after uint64) ([]series, uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []series
+	for e := l.all.Back(); e != nil; e = e.Prev() {
+		s := e.Value.(*series)
+		if s.revision <= after {
+			break
+		}
+		all = append(all, *s)
+	}
+	slices.Reverse(all)
+	return all, l.revision
+}
+
+// event is a series as kubectl knows it.
+func (l *Log) event(s *series) *v1.Event {
+	about := l.reference(s)
+	namespace := about.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault // a node has none, its events need one
+	}
+	name := about.Name + "." + strconv.FormatInt(s.stamp, 16)
+	return &v1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: namespace, UID: uid(l.o.Node, namespace, name),
+			ResourceVersion:   strconv.FormatUint(s.revision, 10),
+			CreationTimestamp: metav1.NewTime(s.first),
+		},
+		InvolvedObject: about,
+		Reason:         s.Reason, Message: s.Message, Type: s.Type,
+		Source:         v1.EventSource{Component: component, Host: l.o.Node},
+		FirstTimestamp: metav1.NewTime(s.first), LastTimestamp: metav1.NewTime(s.Time), Count: s.count,
+		ReportingController: component, ReportingInstance: l.o.Node,
+	}
+}
+
+func (l *Log) reference(s *series) v1.ObjectReference {
+	if s.Pod == (types.NamespacedName{}) {
+		// As with a kubelet, which does not know the uid of its Node.
+		return v1.ObjectReference{Kind: "Node", Name: l.o.Node, UID: types.UID(l.o.Node)}
+	}
+	return v1.ObjectReference{
+		APIVersion: "v1", Kind: "Pod", Namespace: s.Pod.Namespace, Name: s.Pod.Name, UID: s.UID, FieldPath: s.Field,
+	}
+}
+
+// uid is the same for the same event, and no other's.
+func uid(node, namespace, name string) types.UID {
+	sum := sha256.Sum256([]byte(node + "/" + namespace + "/" + name))
+	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
+}

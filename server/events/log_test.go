@@ -1,0 +1,220 @@
+package events
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+var (
+	day = time.Date(2030, 1, 2, 3, 4, 5, 600, time.UTC)
+	web = types.NamespacedName{Namespace: "shop", Name: "web-node"}
+)
+
+func note(reason, message string, after time.Duration) Note {
+	return Note{v1.EventTypeNormal, reason, message, web, "u", "spec.containers{app}", day.Add(after)}
+}
+
+// TestEvent: an event has all that kubectl shows and asks for.
+func TestEvent(t *testing.T) {
+	l := New(Options{Node: "node", First: 7})
+	l.Add(note("Pulled", "it is there", 0), Note{Type: v1.EventTypeWarning, Reason: "NodeNotReady", Message: "m", Time: day})
+	l.Add(note("Pulled", "it is there", time.Minute))
+	got, revision := l.Events(0)
+	if revision != 10 || len(got) != 2 {
+		t.Fatalf("%d events at %d", len(got), revision)
+	}
+	want := &v1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", ResourceVersion: "10", CreationTimestamp: metav1.NewTime(day), UID: got[1].UID,
+		},
+		InvolvedObject: v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web-node", UID: "u", FieldPath: "spec.containers{app}"},
+		Reason:         "Pulled", Message: "it is there", Type: "Normal", Count: 2,
+		Source:         v1.EventSource{Component: "kubelet", Host: "node"},
+		FirstTimestamp: metav1.NewTime(day), LastTimestamp: metav1.NewTime(day.Add(time.Minute)),
+		ReportingController: "kubelet", ReportingInstance: "node",
+	}
+	want.Name = fmt.Sprintf("web-node.%x", day.UnixNano())
+	if diff := cmp.Diff(want, got[1]); diff != "" {
+		t.Errorf("event (-want +got):\n%s", diff)
+	}
+	if e := got[0]; e.Namespace != "default" || e.InvolvedObject.Kind != "Node" || e.InvolvedObject.Name != "node" || e.InvolvedObject.UID != "node" || e.UID == got[1].UID {
+		t.Errorf("an event of the node: %+v", e)
+	}
+}
+
+// lines are events as "reason message xcount".
+func lines(l *Log, after uint64) []string {
+	all, _ := l.Events(after)
+	var text []string
+	for _, e := range all {
+		text = append(text, fmt.Sprintf("%s %s x%d", e.Reason, e.Message, e.Count))
+	}
+	return text
+}
+
+// TestFloods: a container that repeats itself is one event, and one that says
+// something new each time a few.
+func TestFloods(t *testing.T) {
+	l := New(Options{Node: "node"})
+	for i := range 10000 {
+		at := time.Duration(i) * time.Millisecond
+		l.Add(note("BackOff", "again", at), note("Unhealthy", fmt.Sprintf("at %d", i), at))
+	}
+	got := lines(l, 0)
+	if len(got) != 12 || !slices.Contains(got, "BackOff again x10000") || !slices.Contains(got, "Unhealthy (combined from similar events): at 9999 x9990") {
+		t.Errorf("kept %q", got)
+	}
+	// Long after, each speaks for itself again.
+	l.Add(note("Unhealthy", "later", time.Hour))
+	if got := lines(l, 20000); !slices.Equal(got, []string{"Unhealthy later x1"}) {
+		t.Errorf("new is %q", got)
+	}
+	if n := l.Totals()[Kind{v1.EventTypeNormal, "Unhealthy"}]; n != 10001 {
+		t.Errorf("%d in all", n)
+	}
+}
+
+// TestBounds: neither one pod nor many keep more than there is room for, and what
+// happened last is kept.
+func TestBounds(t *testing.T) {
+	l := New(Options{Node: "node", Most: 50, MostEach: 20})
+	for i := range 500 {
+		l.Add(note(fmt.Sprint("Reason", i), "m", time.Duration(i)))
+	}
+	if got := lines(l, 0); len(got) != 20 || got[19] != "Reason499 m x1" {
+		t.Errorf("one pod has %q", got)
+	}
+	for i := range 500 {
+		n := note("Started", "m", time.Second)
+		n.Pod.Name = fmt.Sprint("pod", i)
+		l.Add(n)
+	}
+	if got := lines(l, 0); len(got) != 50 || len(l.objects) != 50 || len(got) != l.all.Len() {
+		t.Errorf("%d events of %d objects", len(got), len(l.objects))
+	}
+}
+
+// TestLaws: nothing is lost but what was dropped, what is newer is told in order,
+// and no two events have one name.
+func TestLaws(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := New(Options{Node: "node", Most: rapid.SampledFrom([]int{3, 1000}).Draw(t, "most"), MostEach: rapid.SampledFrom([]int{2, 1000}).Draw(t, "each")})
+		bounded := l.o.Most < 1000 || l.o.MostEach < 1000
+		total := 0
+		known := map[string]*v1.Event{} // as a watcher knows them
+		var seen uint64
+		for range rapid.IntRange(1, 60).Draw(t, "rounds") {
+			var notes []Note
+			for range rapid.IntRange(0, 5).Draw(t, "notes") {
+				n := note(rapid.SampledFrom([]string{"A", "B"}).Draw(t, "reason"), fmt.Sprint(rapid.IntRange(0, 20).Draw(t, "message")), 0)
+				n.Pod.Name = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "pod")
+				notes = append(notes, n)
+			}
+			total += len(notes)
+			l.Add(notes...)
+			newer, revision := l.Events(seen)
+			last := seen
+			for _, e := range newer {
+				var r uint64
+				if fmt.Sscan(e.ResourceVersion, &r); r <= last || r > revision {
+					t.Fatalf("revision %d after %d, the newest is %d", r, last, revision)
+				}
+				if had := known[e.Name]; had != nil && (e.Count <= had.Count || e.UID != had.UID) {
+					t.Fatalf("%s counts %d after %d", e.Name, e.Count, had.Count)
+				}
+				last, known[e.Name] = r, e
+			}
+			seen = revision
+		}
+		all, _ := l.Events(0)
+		counted := 0
+		for _, e := range all {
+			counted += int(e.Count)
+			if diff := cmp.Diff(e, known[e.Name]); diff != "" {
+				t.Fatalf("a watcher knows %s otherwise:\n%s", e.Name, diff)
+			}
+		}
+		if !bounded && (counted != total || len(all) != len(known)) {
+			t.Fatalf("%d are counted of %d, in %d events, a watcher has %d", counted, total, len(all), len(known))
+		}
+		if len(all) > l.o.Most {
+			t.Fatalf("%d are kept", len(all))
+		}
+	})
+}
+
+// TestFollow: who waits is woken by what is new, and misses nothing.
+func TestFollow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Node: "node", First: 100})
+		counts := make([]int32, 3)
+		var followers sync.WaitGroup
+		for i := range counts {
+			followers.Go(func() {
+				for at := uint64(100); counts[i] < 50; {
+					newer, revision := l.Events(at)
+					for _, e := range newer {
+						counts[i] = e.Count
+					}
+					at = revision
+					if counts[i] < 50 {
+						<-l.Changed(at)
+					}
+				}
+			})
+		}
+		for range 50 {
+			l.Add(note("A", "m", 0))
+			time.Sleep(time.Millisecond)
+		}
+		followers.Wait()
+		synctest.Wait()
+		select {
+		case <-l.Changed(99):
+		default:
+			t.Error("another revision than the newest is not old")
+		}
+		select {
+		case <-l.Changed(150):
+			t.Error("the newest revision is old")
+		default:
+		}
+	})
+}
+
+// TestMemory: the starts of a hundred pods with three containers take little.
+func TestMemory(t *testing.T) {
+	l := New(Options{Node: "node"})
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range 100 {
+		for c := range 3 {
+			for _, reason := range []string{"Pulled", "Created", "Started"} {
+				n := note(reason, strings.Repeat("x", 60)+fmt.Sprint(c), 0)
+				n.Pod.Name, n.Field = fmt.Sprint("pod", i), fmt.Sprint("spec.containers{", c, "}")
+				l.Add(n)
+			}
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 900<<10 {
+		t.Errorf("%d events take %d bytes", l.all.Len(), kept)
+	} else {
+		t.Logf("%d events take %d bytes", l.all.Len(), kept)
+	}
+	runtime.KeepAlive(l)
+}
