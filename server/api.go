@@ -20,6 +20,9 @@ const maxCommand = 64 << 10
 //	GET  /v1/state                       View
 //	GET  /v1/state?watch=1&revision=N    a line of Change for every change; the
 //	                                     first is whole unless N is the newest
+//	GET  /v1/events?revision=N           a v1.EventList of those newer than N, 0 for all
+//	GET  /v1/events?watch=1&revision=N   a line of v1.Event for each of them, and for
+//	                                     each to come, or to happen again
 //	GET  /v1/logs?namespace=&pod=&container=&previous=&follow=&tail=&since=&timestamps=&limit=
 //	                                     text; an error amid it is in the trailer Podd-Error
 //	POST /v1/credential                  Credential
@@ -29,6 +32,7 @@ type API struct {
 	State   Viewer    // required
 	Command Commander // required
 	Logs    LogReader // required
+	Events  EventLog  // required
 	// Credential makes one for the kubelet's API; required.
 	Credential func() (Credential, error)
 }
@@ -64,6 +68,7 @@ func (a *API) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/version", a.version)
 	mux.HandleFunc("GET /v1/state", a.state)
+	mux.HandleFunc("GET /v1/events", a.events)
 	mux.HandleFunc("GET /v1/logs", func(w http.ResponseWriter, r *http.Request) { ServeLogs(w, r, a.Logs) })
 	mux.HandleFunc("POST /v1/credential", a.credential)
 	mux.HandleFunc("POST /v1/restart", a.restart)

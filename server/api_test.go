@@ -13,7 +13,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"podd/server/events"
 )
 
 func TestAPIAnswers(t *testing.T) {
@@ -63,6 +66,38 @@ func TestAPIState(t *testing.T) {
 	m.Publish(&View{Revision: 8, Pods: m.View().Pods[:1]})
 	if err := watch.Decode(&second); err != nil || second.Whole || !cmp.Equal(second.Gone, keys("web-n1")) {
 		t.Fatalf("second line: %+v, %v", second, err)
+	}
+}
+
+// TestAPIEvents: all that happened, what is newer, and what comes.
+func TestAPIEvents(t *testing.T) {
+	m := newMachine()
+	url := start(t, m)
+	tell := func(reason string) { m.events.Add(events.Note{Type: "Normal", Reason: reason, Time: time.Unix(1, 0)}) }
+	tell("Starting")
+	tell("NodeReady")
+	for query, want := range map[string]int{"": 2, "?revision=1": 1, "?revision=2": 0} {
+		var got v1.EventList
+		decode(t, get(t, url+"/v1/events"+query).Body, &got)
+		if len(got.Items) != want || got.Items == nil || got.ResourceVersion != "2" || got.Kind != "EventList" {
+			t.Errorf("%s: %+v", query, got)
+		}
+	}
+	watch := json.NewDecoder(get(t, url+"/v1/events?watch=1&revision=1").Body)
+	for i, want := range []string{"NodeReady x1", "Starting x2", "NodeReady x2"} {
+		if i > 0 {
+			reason, _, _ := strings.Cut(want, " ")
+			tell(reason)
+		}
+		var e v1.Event
+		if err := watch.Decode(&e); err != nil || fmt.Sprintf("%s x%d", e.Reason, e.Count) != want {
+			t.Errorf("%+v %v, want %s", e, err, want)
+		}
+	}
+	for _, query := range []string{"?watch=so", "?revision=x", "?watch=1&revision=-2"} {
+		if w := ask(m.handler(), "GET", "/v1/events"+query, "podd"); w.Code != 400 {
+			t.Errorf("%s: %d", query, w.Code)
+		}
 	}
 }
 

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/server/pki"
+
+	"podd/server/events"
 )
 
 // pod is a ready, existing pod in namespace default.
@@ -44,6 +46,7 @@ func keys(names ...string) []Key {
 
 // machine is a podd in memory: a published state and what was asked of it.
 type machine struct {
+	events *events.Log
 	*Latest
 	restarted []string
 	down      func(ctx context.Context) error
@@ -65,7 +68,7 @@ func (m *machine) Logs(ctx context.Context, req LogRequest, w io.Writer) error {
 }
 
 func (m *machine) handler() http.Handler {
-	return (&API{State: m, Command: m, Logs: m}).Handler()
+	return (&API{State: m, Command: m, Logs: m, Events: m.events}).Handler()
 }
 
 func newMachine(names ...string) *machine {
@@ -73,7 +76,7 @@ func newMachine(names ...string) *machine {
 	for _, n := range names {
 		v.Pods = append(v.Pods, pod(n))
 	}
-	return &machine{Latest: NewLatest(v)}
+	return &machine{Latest: NewLatest(v), events: events.New(events.Options{Node: "n1"})}
 }
 
 // ask sends a request to h as the address 127.0.0.1:10255 would get it.

@@ -21,6 +21,7 @@ type verbs struct {
 	Ps         PsCmd         `cmd:"" help:"List the pods and what is to be mended."`
 	Why        WhyCmd        `cmd:"" help:"Tell what a pod does and why."`
 	Wait       WaitCmd       `cmd:"" help:"Wait until pods are ready, or a file's content is."`
+	Events     EventsCmd     `cmd:"" help:"List what happened to pods and to the node."`
 	Logs       LogsCmd       `cmd:"" help:"Print what a container wrote."`
 	Restart    RestartCmd    `cmd:"" help:"Start a pod's containers again."`
 	Down       DownCmd       `cmd:"" help:"End all pods, with their grace."`

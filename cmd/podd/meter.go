@@ -3,19 +3,19 @@ package main
 import (
 	"slices"
 
-	"github.com/opencontainers/cgroups"
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
 	"podd/reconcile"
 	"podd/reconcile/plan"
+	"podd/reconcile/render"
 	"podd/server/metrics"
 )
 
 // newMetrics counts for those who ask podd's metrics.
-func newMetrics() *metrics.Metrics {
+func newMetrics(node render.Node) *metrics.Metrics {
 	version := 1
-	if cgroups.IsCgroup2UnifiedMode() {
+	if node.CgroupV2 {
 		version = 2
 	}
 	return metrics.New(metrics.Options{CgroupVersion: version, Kubernetes: kubernetesVersion})

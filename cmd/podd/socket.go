@@ -28,7 +28,7 @@ func (d *podd) openSocket(ctx context.Context, kubelet http.Handler) (face, erro
 	}
 	api := &server.API{
 		State: d.view.latest, Command: commander{d},
-		Logs: d.logReader(), Credential: d.credential,
+		Logs: d.logReader(), Events: d.events, Credential: d.credential,
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", server.OwnOrigin(api.Handler()))

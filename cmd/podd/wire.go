@@ -26,6 +26,7 @@ import (
 	"podd/runtime/cri"
 	"podd/runtime/shim"
 	"podd/server"
+	"podd/server/events"
 	"podd/server/metrics"
 	"podd/server/pki"
 )
@@ -45,6 +46,7 @@ type podd struct {
 	router   *reconcile.Router
 	sources  []source.Source
 	view     *viewer
+	events   *events.Log
 	metrics  *metrics.Metrics
 	trimmer  trimmer
 	classes  *classKeeper
@@ -82,7 +84,7 @@ func (d *podd) wire() error {
 		return err
 	}
 	d.render = node
-	d.metrics = newMetrics()
+	d.metrics = newMetrics(node)
 	if d.client, err = dial(cfg, d.log, d.metrics.Call); err != nil {
 		return err
 	}
@@ -103,6 +105,7 @@ func (d *podd) wire() error {
 	})
 	d.view.changed, d.view.gone = d.metrics.Pod, d.metrics.Forget
 	d.view.advisor = &advisor{node, cfg.ResolvConf, func() (render.DNS, error) { return readDNS(cfg.ResolvConf) }}
+	d.events = newEvents(cfg.NodeName, node.CgroupV2)
 	d.classes = newClassKeeper(node, cgroup.Make, d.log)
 	d.pods = d.client.NewObserver(cri.ObserverOptions{Instance: d.instance.ID, Slow: cfg.SyncFrequency, Looked: d.metrics.Relisted, Logger: d.log})
 	d.node = d.client.NewNodeObserver(cri.NodeObserverOptions{Logger: d.log})
@@ -208,6 +211,7 @@ func (d *podd) run(ctx context.Context) error {
 	group.Go(func() error { return d.keepDisk(ctx) })
 	group.Go(func() error { return d.classes.run(ctx) })
 	group.Go(func() error { return d.rotateLogs(ctx) })
+	group.Go(func() error { return d.writeEvents(ctx) })
 	group.Go(func() error { return d.router.Run(ctx, in) })
 	group.Go(func() error { return ended(d.pods.Run(ctx, send(ctx, snapshots))) })
 	group.Go(func() error { return ended(d.node.Run(ctx, send(ctx, nodes))) })
@@ -228,10 +232,16 @@ func (d *podd) run(ctx context.Context) error {
 }
 
 func (d *podd) publish(c reconcile.Change) {
+	d.events.Add(notes(c.Events)...)
+	if c.Quiet {
+		return
+	}
 	d.view.publish(c)
 	d.classes.take(c)
 	if c.SetChanged {
-		d.problems = logNew(d.log, d.view.problemsOf(c.Set), d.problems)
+		before := d.problems
+		d.problems = logNew(d.log, d.view.problemsOf(c.Set), before)
+		d.events.Add(notes(advised(c.Set, before, d.problems, time.Now()))...)
 	}
 	d.trimmer.touch()
 }

@@ -126,6 +126,8 @@ type Config struct {
 	// Shown is what tells others how podd was started.
 	Shown Shown
 
+	// EventLog is the file that events are appended to; "" for none.
+	EventLog string
 	// LogFormat is "text" or "json".
 	LogFormat string
 	// Verbosity is klog's: 0 says what matters, 4 and above is for debugging.

@@ -78,6 +78,9 @@ func (r *resolving) faces(c *Config) {
 	c.ClusterDomain = strings.TrimSuffix(k.ClusterDomain, ".")
 	c.ResolvConf = orNil(k.ResolverConfig, d.ResolverConfig)
 	c.HealthzListen = listen(orZero(k.HealthzBindAddress, d.HealthzBindAddress), orNil(k.HealthzPort, d.HealthzPort))
+	if c.EventLog = r.flags.EventLog; c.EventLog != "" {
+		c.EventLog = filepath.Clean(c.EventLog)
+	}
 	c.ReadOnlyListen = listen(orZero(k.Address, "127.0.0.1"), k.ReadOnlyPort)
 	c.API = r.kubelet()
 	c.LogFormat = orZero(k.Logging.Format, d.Logging.Format)

@@ -1,0 +1,115 @@
+package events
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// written are the events in a file, as "message xcount".
+func written(t *testing.T, path string) []string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for line := range strings.Lines(string(text)) {
+		var e v1.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil || e.Kind != "Event" || e.APIVersion != "v1" {
+			t.Fatalf("%s: %v", line, err)
+		}
+		all = append(all, fmt.Sprintf("%s x%d", e.Message, e.Count))
+	}
+	return all
+}
+
+// TestFile: every event is there, what repeats itself once in a while, and what
+// was put aside.
+func TestFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "events.json")
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Node: "node"})
+		f := &File{Path: path, Log: slog.New(slog.DiscardHandler)}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- f.Run(ctx, l) }()
+		for i := range 150 {
+			l.Add(note("BackOff", "again", time.Duration(i)*time.Second))
+			time.Sleep(time.Second)
+		}
+		l.Add(note("Killing", "last", time.Hour))
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	got := written(t, path)
+	if len(got) < 4 || len(got) > 5 || got[0] != "again x1" || got[len(got)-1] != "last x1" {
+		t.Errorf("written: %q", got)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+}
+
+// TestFileBound: it grows no further than it may, beside the one before.
+func TestFileBound(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "events.json")
+	f := &File{Path: path, Max: 4096, Log: slog.New(slog.DiscardHandler), told: map[string]time.Time{}}
+	l := New(Options{Node: "node"})
+	var known uint64
+	for i := range 100 {
+		n := note("Started", "m", 0)
+		n.Pod.Name = fmt.Sprint("pod", i)
+		l.Add(n)
+		newer, revision := l.Events(known)
+		f.write(newer, day)
+		known = revision
+	}
+	for _, name := range []string{path, path + ".1"} {
+		if info, err := os.Stat(name); err != nil || info.Size() > 4096 || len(written(t, name)) == 0 {
+			t.Errorf("%s: %v %v", name, info, err)
+		}
+	}
+}
+
+// TestFileHostile: a link is not followed, a FIFO does not hold podd up, and
+// either is said once.
+func TestFileHostile(t *testing.T) {
+	dir := t.TempDir()
+	victim := filepath.Join(dir, "victim")
+	if err := os.WriteFile(victim, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(victim, link); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{link: "too many levels of symbolic links", dir: "is a directory", "/dev/null": "no regular file", dir + "/no/file": "no such file"} {
+		var said bytes.Buffer
+		f := &File{Path: path, Log: slog.New(slog.NewTextHandler(&said, nil)), told: map[string]time.Time{}}
+		for i := range 3 {
+			l := New(Options{Node: "node"})
+			l.Add(note("A", fmt.Sprint(i), time.Duration(i)))
+			all, _ := l.Events(0)
+			f.write(all, day)
+		}
+		if strings.Count(said.String(), want) != 1 {
+			t.Errorf("%s: said %s", path, said.String())
+		}
+	}
+	if text, err := os.ReadFile(victim); err != nil || len(text) > 0 {
+		t.Errorf("the link was followed: %q %v", text, err)
+	}
+}
