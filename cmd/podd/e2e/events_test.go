@@ -1,0 +1,222 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/runtime/runtimetest/stack/registry"
+)
+
+// events are what podd events tells of a pod, "" for all.
+func (d *daemon) events(pod string) []v1.Event {
+	d.t.Helper()
+	words := []string{"events", "-o", "json"}
+	if pod != "" {
+		words = append(words, pod)
+	}
+	out, _ := d.verb(words...)
+	var list v1.EventList
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		d.t.Fatalf("%v: %s", err, out)
+	}
+	return list.Items
+}
+
+// eventWords are reasons with messages.
+func eventWords(all []v1.Event) []string {
+	var words []string
+	for _, e := range all {
+		words = append(words, e.Reason+": "+e.Message)
+	}
+	return words
+}
+
+// findEvent is the first event of a reason whose message has all parts.
+func findEvent(all []v1.Event, reason string, parts ...string) *v1.Event {
+	for i := range all {
+		if all[i].Reason == reason && hasAll(all[i].Message, parts) {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// untilEvent waits until something was told of a pod, at least so often.
+func (d *daemon) untilEvent(pod string, count int32, reason string, parts ...string) v1.Event {
+	d.t.Helper()
+	var found v1.Event
+	d.eventually(fmt.Sprintf("%s is told of %s, %d times", reason, pod, count), func() error {
+		all := d.events(pod)
+		e := findEvent(all, reason, parts...)
+		if e == nil || e.Count < count {
+			return fmt.Errorf("the events are %q", eventWords(all))
+		}
+		found = *e
+		return nil
+	})
+	return found
+}
+
+// TestEvents: a pod's way is told as a kubelet tells it, by podd events and in the
+// file, and nothing again by a podd that starts anew; a bad edit is an event, too.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "events.json")
+	d := begin(t, "--event-log", file)
+	_, ref := withRegistry(d, registry.Options{})
+	p := d.pod("web", from(ref, shell("main", serve("web"))))
+	d.apply(p)
+	d.untilApplied("web")
+	all := d.events("web")
+	words := eventWords(all)
+	for i, want := range []string{
+		fmt.Sprintf("Pulling: Pulling image %q", ref), fmt.Sprintf("Pulled: Successfully pulled image %q in ", ref),
+		"Created: Created container: main", "Started: Started container main",
+	} {
+		if i >= len(words) || !strings.HasPrefix(words[i], want) {
+			t.Fatalf("told %q, want %q as number %d", words, want, i)
+		}
+	}
+	view, err := d.state()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := d.find(view, "web").Pod
+	want := v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: pod.Name, UID: pod.UID, FieldPath: "spec.containers{main}"}
+	if e := all[0]; e.InvolvedObject != want || e.Source != (v1.EventSource{Component: "kubelet", Host: d.host}) || e.Count != 1 || e.Type != "Normal" || len(all) != 4 {
+		t.Errorf("%d events, the first is %+v", len(all), e)
+	}
+	for _, reason := range []string{"Starting", "NodeReady"} {
+		if e := findEvent(d.events(""), reason); e == nil || e.InvolvedObject.Kind != "Node" || e.InvolvedObject.Name != d.host {
+			t.Errorf("%s: %+v", reason, e)
+		}
+	}
+	if out, _ := d.verb("events", "web"); !strings.Contains(out, "LAST SEEN") || !strings.Contains(out, "pod/web") || strings.Contains(out, "\x1b") {
+		t.Errorf("podd events says\n%s", out)
+	}
+
+	d.crash()
+	d.untilApplied("web")
+	if again := d.events("web"); len(again) > 0 {
+		t.Errorf("a podd that starts anew tells %q", eventWords(again))
+	}
+
+	bad := strings.Replace(text(d, p), "image:", "imagine:", 1)
+	line := strings.Count(bad[:strings.Index(bad, "- command")], "\n") + 1
+	d.write("web", bad)
+	refused := d.untilEvent("web", 1, "FailedValidation", d.file("web")+":", "image: required")
+	if refused.Type != "Warning" || refused.InvolvedObject.UID != pod.UID || !strings.Contains(refused.Message, fmt.Sprintf("web.yaml:%d:", line)) {
+		t.Errorf("line %d: %+v", line, refused)
+	}
+	d.remove("web")
+	d.untilGone("web")
+	if e := findEvent(d.events("web"), "Killing", "Stopping container main"); e == nil || e.InvolvedObject.FieldPath != "spec.containers{main}" {
+		t.Errorf("told %q, %+v", eventWords(d.events("web")), e)
+	}
+	d.eventually("the file has it all", func() error { return eventFile(file, "Pulled", "Started", "FailedValidation", "Killing") })
+}
+
+// eventFile tells whether a file has events of all reasons, and is only root's.
+func eventFile(path string, reasons ...string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var all []v1.Event
+	for line := range strings.Lines(string(text)) {
+		var e v1.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			return fmt.Errorf("%s: %w", line, err)
+		}
+		all = append(all, e)
+	}
+	for _, reason := range reasons {
+		if findEvent(all, reason) == nil {
+			return fmt.Errorf("no %s among %q", reason, eventWords(all))
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		return errors.Join(err, errors.New("others can read it"))
+	}
+	return nil
+}
+
+// TestEventsOfTrouble: a crash loop is one event that counts, a probe that fails is
+// told with what it leads to, and so is what is missing.
+func TestEventsOfTrouble(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	ill := shell("main", serve("ill"))
+	ill.LivenessProbe = every(executes("echo no disk; exit 1"))
+	reads := d.pod("reads", shell("main", serve("reads")))
+	withVolume(reads, "conf", "/conf", v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: "conf"}}})
+	cannot := shell("main", "")
+	cannot.Command = []string{"/no/such/program"}
+	d.apply(d.pod("crash", shell("main", "exit 3")), d.pod("ill", ill), reads, d.pod("cannot", cannot))
+
+	d.untilEvent("ill", 1, "Unhealthy", "Liveness probe failed: ", "no disk")
+	d.untilEvent("ill", 1, "Killing", "Container main failed liveness probe, will be restarted")
+	d.untilEvent("reads", 1, "FailedMount", `MountVolume.SetUp failed for volume "conf" : `, "ConfigMap")
+	d.untilEvent("cannot", 1, "Failed", "Error: ", "/no/such/program")
+	back := d.untilEvent("crash", 2, "BackOff", "Back-off restarting failed container main in pod "+d.full("crash")+"_default(")
+	all := d.events("crash")
+	if n := len(slices.DeleteFunc(slices.Clone(all), func(e v1.Event) bool { return e.Reason != "BackOff" })); n != 1 || !back.LastTimestamp.After(back.FirstTimestamp.Time) {
+		t.Errorf("%d events tell of it: %+v", n, back)
+	}
+	if created, started := findEvent(all, "Created"), findEvent(all, "Started"); created.Count < 3 || started.Count < 3 {
+		t.Errorf("told %q; created %d, started %d times", eventWords(all), created.Count, started.Count)
+	}
+
+	d.write("objects", text(d, configMap("conf", map[string]string{"a": "b"})))
+	d.untilApplied("reads")
+	d.untilEvent("reads", 1, "Started", "Started container main")
+}
+
+// TestEventsFollowed: who follows hears of what happens as it does.
+func TestEventsFollowed(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	out, err := os.Create(filepath.Join(t.TempDir(), "followed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	cmd := exec.Command(binary, "events", "-w", "web")
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "PODD_RUN_DIR="+d.runDir()), out, out
+	watch, err := launch(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.signal(syscall.SIGKILL)
+	d.apply(d.pod("web", shell("main", serve("web"))))
+	d.untilApplied("web")
+	d.remove("web")
+	d.untilGone("web")
+	d.eventually("it was told", func() error {
+		text, err := os.ReadFile(out.Name())
+		if err != nil {
+			return err
+		}
+		rest := string(text)
+		for _, want := range []string{"LAST SEEN", "already present on machine", "Created container: main", "Started container main", "Stopping container main"} {
+			_, after, found := strings.Cut(rest, want)
+			if !found {
+				return fmt.Errorf("no %q in\n%s", want, rest)
+			}
+			rest = after
+		}
+		return nil
+	})
+}
