@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	rbac "k8s.io/api/rbac/v1"
 
 	"podd/cmd/podd/internal/config"
 	"podd/runtime"
@@ -123,6 +124,11 @@ type newest struct{ file *reload.File[auth.Policy] }
 
 // Allows implements auth.Authorizer.
 func (n newest) Allows(u auth.User, a auth.Attributes) bool { return n.file.Get().Allows(u, a) }
+
+// Rules implements auth.Authorizer.
+func (n newest) Rules(u auth.User, namespace string) []rbac.PolicyRule {
+	return n.file.Get().Rules(u, namespace)
+}
 
 // certificate is what podd shows to clients: that which is configured, as it is
 // on disk now, or its own.

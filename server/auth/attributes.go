@@ -3,28 +3,52 @@ package auth
 import (
 	"net/http"
 	"strings"
+
+	"podd/server/kube/request"
 )
 
-// Attributes are what a request is for.
+// Attributes are what a request is for: something of a resource or, with an empty
+// Resource, a path.
 type Attributes struct {
-	// Verb is RBAC's: get, create, update, patch, delete; "" matches only "*".
+	// Verb is RBAC's: get, list, watch, create, update, patch, delete,
+	// deletecollection; "" matches only "*".
 	Verb string
-	// Subresources of nodes; who may one of them may. The finest is first.
+	// Group, Resource, Namespace and Name say of what; what is in no namespace
+	// has none, what is all of a kind no name.
+	Group, Resource, Namespace, Name string
+	// Subresources are those of the resource by any of which it may be done, the
+	// finest first; "" is the resource itself.
 	Subresources []string
-	// Node is the node's name.
-	Node string
+	// Path is what is asked for that is no resource.
+	Path string
 }
 
-// Of tells what r asks of the kubelet API of a node, by the method and the path
-// as the kubelet maps them (KubeletFineGrainedAuthz). Otherwise than there, a
-// GET that runs something in a container, as WebSockets need, is "create": to
-// be allowed to look is not to be allowed to do.
+// Of tells what r asks of a node: of the Kubernetes API there, as package
+// request reads it, or of the kubelet's.
+//
+// The kubelet's paths are subresources of the node as the kubelet maps them
+// (KubeletFineGrainedAuthz). Otherwise than there, a GET that runs something in
+// a container, as WebSockets need, is "create": to be allowed to look is not to
+// be allowed to do.
 func Of(r *http.Request, node string) Attributes {
-	a := Attributes{Verb: verb(r.Method), Subresources: subresources(r.URL.Path), Node: node}
+	if request.Is(r.URL.Path) {
+		return ofInfo(request.Of(r))
+	}
+	a := Attributes{Verb: verb(r.Method), Resource: "nodes", Name: node, Subresources: subresources(r.URL.Path)}
 	if acts(r.URL.Path) && a.Verb != "" {
 		a.Verb = "create"
 	}
 	return a
+}
+
+func ofInfo(i request.Info) Attributes {
+	if i.Resource == "" {
+		return Attributes{Verb: i.Verb, Path: i.Path}
+	}
+	return Attributes{
+		Verb: i.Verb, Group: i.Group, Resource: i.Resource, Namespace: i.Namespace, Name: i.Name,
+		Subresources: []string{i.Subresource},
+	}
 }
 
 func verb(method string) string {

@@ -127,6 +127,9 @@ func TestOf(t *testing.T) {
 		{"BREW", "/", " proxy"},
 	} {
 		a := Of(httptest.NewRequest(c.method, c.path, nil), "n1")
+		if a.Resource != "nodes" || a.Name != "n1" {
+			t.Errorf("%s: of %s %s", c.path, a.Resource, a.Name)
+		}
 		if got := a.Verb + " " + strings.Join(a.Subresources, " "); got != c.want {
 			t.Errorf("%s %s: got %q, want %q", c.method, c.path, got, c.want)
 		}
@@ -206,7 +209,7 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("%s %s %s on %s: %t", c.user, c.method, c.path, c.node, got)
 		}
 	}
-	if (Policy{}).Allows(bob, Attributes{Verb: "get", Subresources: []string{"pods"}}) {
+	if (Policy{}).Allows(bob, Attributes{Verb: "get", Resource: "nodes", Subresources: []string{"pods"}}) {
 		t.Error("the zero Policy allows something")
 	}
 }
@@ -215,7 +218,9 @@ func TestParsePolicyErrors(t *testing.T) {
 	const head = "apiVersion: rbac.authorization.k8s.io/v1\n"
 	for text, want := range map[string]string{
 		"kind: ClusterRole\n":                                                   `document 1: apiVersion ""`,
-		head + "kind: Role\n":                                                   `document 1: kind "Role"`,
+		head + "kind: Roll\n":                                                   `document 1: kind "Roll"`,
+		head + "kind: Role\nmetadata: {name: x}\n":                              "metadata.namespace is missing",
+		head + "kind: RoleBinding\nmetadata: {name: x}\n":                       "metadata.namespace is missing",
 		head + "kind: ClusterRole\nrulez: []\n":                                 "rulez",
 		head + "kind: ClusterRole\naggregationRule: {}\n":                       "aggregationRule",
 		head + "kind: ClusterRoleBinding\nroleRef: {name: x}\n":                 `no  "x" beside it`,

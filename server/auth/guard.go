@@ -1,14 +1,18 @@
 package auth
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
+
+	"podd/server"
+	"podd/server/kube/request"
 )
 
-// Guard lets requests through to a handler that their sender may make. Others
-// are answered 401 or 403, and their connections closed: an idle one would keep
-// others out.
+// Guard lets requests through to a handler that their sender may make, with the
+// User in their context. Others are answered 401 or 403, and their connections
+// closed: an idle one would keep others out.
 type Guard struct {
 	Authenticator *Authenticator // required
 	Authorizer    Authorizer     // required
@@ -20,16 +24,61 @@ type Guard struct {
 func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user, known := g.Authenticator.User(r)
 	if !known {
-		w.Header().Set("Connection", "close")
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		http.Error(w, "Unauthorized", http.StatusUnauthorized)
+		refuse(w, r, http.StatusUnauthorized, "Unauthorized")
 		return
 	}
 	a := Of(r, g.Node)
 	if !g.Authorizer.Allows(user, a) {
-		w.Header().Set("Connection", "close")
-		http.Error(w, fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource=[%s])", user.Name, a.Verb, strings.Join(a.Subresources, ",")), http.StatusForbidden)
+		refuse(w, r, http.StatusForbidden, forbidden(user, a, request.Is(r.URL.Path)))
 		return
 	}
-	g.Handler.ServeHTTP(w, r)
+	g.Handler.ServeHTTP(w, r.WithContext(With(r.Context(), user)))
+}
+
+// refuse speaks to clients of each API in its own way.
+func refuse(w http.ResponseWriter, r *http.Request, status int, message string) {
+	w.Header().Set("Connection", "close")
+	if request.Is(r.URL.Path) {
+		server.ReplyStatus(w, &server.Error{Status: status, Message: message})
+		return
+	}
+	http.Error(w, message, status)
+}
+
+func forbidden(u User, a Attributes, kube bool) string {
+	switch {
+	case !kube:
+		return fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource=[%s])", u.Name, a.Verb, strings.Join(a.Subresources, ","))
+	case a.Resource == "":
+		return fmt.Sprintf("forbidden: User %q cannot %s path %q", u.Name, a.Verb, a.Path)
+	}
+	resource, name, where := a.Resource, "", "at the cluster scope"
+	if a.Subresources[0] != "" {
+		resource += "/" + a.Subresources[0]
+	}
+	if a.Name != "" {
+		name = fmt.Sprintf(" %q", a.Name)
+	}
+	if a.Namespace != "" {
+		where = fmt.Sprintf("in the namespace %q", a.Namespace)
+	}
+	return fmt.Sprintf("%s%s is forbidden: User %q cannot %s resource %q in API group %q %s", a.Resource, name, u.Name, a.Verb, resource, a.Group, where)
+}
+
+// userKey is that of the context's User.
+type userKey struct{}
+
+// With says in a context who asks.
+func With(ctx context.Context, u User) context.Context { return context.WithValue(ctx, userKey{}, u) }
+
+// From is who asks; the zero User where nobody said.
+func From(ctx context.Context) User {
+	u, _ := ctx.Value(userKey{}).(User)
+	return u
+}
+
+// As has a handler serve everyone as one user, who may do everything.
+func As(u User, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r.WithContext(With(r.Context(), u))) })
 }

@@ -1,22 +1,19 @@
 package auth
 
 import (
-	"bufio"
-	"bytes"
-	"errors"
-	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	rbac "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	yamlreader "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 )
 
-// Authorizer tells whether a user may. It must be safe for concurrent use.
-type Authorizer interface{ Allows(User, Attributes) bool }
+// Authorizer tells who may what. It must be safe for concurrent use.
+type Authorizer interface {
+	Allows(User, Attributes) bool
+	// Rules are all that allow a user something: in a namespace, and of what is
+	// in none.
+	Rules(u User, namespace string) []rbac.PolicyRule
+}
 
 // All allows everything to everyone who is known.
 type All struct{}
@@ -24,101 +21,41 @@ type All struct{}
 // Allows implements Authorizer.
 func (All) Allows(User, Attributes) bool { return true }
 
-// Policy allows what cluster roles and their bindings do, and everything to
-// system:masters. The zero Policy allows nothing else.
+// Rules implements Authorizer.
+func (All) Rules(User, string) []rbac.PolicyRule { return mastersRules }
+
+// Policy allows what roles and their bindings do, everything to system:masters,
+// and to whoever is known what every cluster does: to learn what there is and
+// what they themselves may. The zero Policy allows nothing else.
 type Policy struct{ grants []grant }
 
 // grant is a rule with those whom it is bound to.
 type grant struct {
-	rule   rbac.PolicyRule
-	users  []string
-	groups []string
+	rule      rbac.PolicyRule
+	namespace string // "" for everywhere
+	users     []string
+	groups    []string
 }
 
 var _ Authorizer = Policy{}
 
-// ParsePolicy reads YAML documents of kind ClusterRole and ClusterRoleBinding,
-// rbac.authorization.k8s.io/v1, as one would give them to a cluster. An unknown
-// field, another kind and a role that is bound and not there are errors.
-func ParsePolicy(text []byte) (Policy, error) {
-	roles := map[string][]rbac.PolicyRule{}
-	var bindings []rbac.ClusterRoleBinding
-	documents := yamlreader.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
-	for n := 1; ; n++ {
-		doc, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return bind(roles, bindings)
-		}
-		if err != nil {
-			return Policy{}, err
-		}
-		if err := parseDocument(doc, roles, &bindings); err != nil {
-			return Policy{}, fmt.Errorf("document %d: %w", n, err)
-		}
-	}
+// toAll are the cluster roles system:discovery and system:basic-user.
+var toAll = []grant{
+	{groups: []string{authenticated}, rule: rbac.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{
+		"/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", "/version", "/version/",
+	}}},
+	{groups: []string{authenticated}, rule: rbac.PolicyRule{
+		Verbs: []string{"create"}, APIGroups: []string{"authorization.k8s.io"},
+		Resources: []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews"},
+	}},
+	{groups: []string{authenticated}, rule: rbac.PolicyRule{
+		Verbs: []string{"create"}, APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"selfsubjectreviews"},
+	}},
 }
 
-func parseDocument(doc []byte, roles map[string][]rbac.PolicyRule, bindings *[]rbac.ClusterRoleBinding) error {
-	var meta *metav1.TypeMeta
-	if err := yaml.Unmarshal(doc, &meta); err != nil {
-		return err
-	}
-	switch {
-	case meta == nil: // nothing but comments
-		return nil
-	case meta.APIVersion != rbac.SchemeGroupVersion.String():
-		return fmt.Errorf("apiVersion %q: want %s", meta.APIVersion, rbac.SchemeGroupVersion)
-	}
-	switch meta.Kind {
-	case "ClusterRole":
-		var role rbac.ClusterRole
-		if err := yaml.UnmarshalStrict(doc, &role); err != nil {
-			return err
-		}
-		if role.AggregationRule != nil {
-			return fmt.Errorf("ClusterRole %q: aggregationRule is not served; write its rules out", role.Name)
-		}
-		if _, twice := roles[role.Name]; twice {
-			return fmt.Errorf("ClusterRole %q is there twice", role.Name)
-		}
-		roles[role.Name] = role.Rules
-	case "ClusterRoleBinding":
-		var binding rbac.ClusterRoleBinding
-		if err := yaml.UnmarshalStrict(doc, &binding); err != nil {
-			return err
-		}
-		*bindings = append(*bindings, binding)
-	default:
-		return fmt.Errorf("kind %q: want ClusterRole or ClusterRoleBinding; nodes are in no namespace", meta.Kind)
-	}
-	return nil
-}
-
-func bind(roles map[string][]rbac.PolicyRule, bindings []rbac.ClusterRoleBinding) (Policy, error) {
-	var p Policy
-	for _, b := range bindings {
-		rules, ok := roles[b.RoleRef.Name]
-		if b.RoleRef.Kind != "ClusterRole" || !ok {
-			return Policy{}, fmt.Errorf("ClusterRoleBinding %q: there is no %s %q beside it", b.Name, b.RoleRef.Kind, b.RoleRef.Name)
-		}
-		var users, groups []string
-		for _, s := range b.Subjects {
-			switch s.Kind {
-			case rbac.UserKind:
-				users = append(users, s.Name)
-			case rbac.GroupKind:
-				groups = append(groups, s.Name)
-			case rbac.ServiceAccountKind:
-				users = append(users, "system:serviceaccount:"+s.Namespace+":"+s.Name)
-			default:
-				return Policy{}, fmt.Errorf("ClusterRoleBinding %q: a subject of kind %q; want User, Group or ServiceAccount", b.Name, s.Kind)
-			}
-		}
-		for _, rule := range rules {
-			p.grants = append(p.grants, grant{rule, users, groups})
-		}
-	}
-	return p, nil
+var mastersRules = []rbac.PolicyRule{
+	{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
+	{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
 }
 
 // Allows implements Authorizer.
@@ -126,12 +63,26 @@ func (p Policy) Allows(u User, a Attributes) bool {
 	if slices.Contains(u.Groups, Masters) {
 		return true
 	}
-	for _, sub := range a.Subresources {
-		if slices.ContainsFunc(p.grants, func(g grant) bool { return g.to(u) && grants(&g.rule, a, sub) }) {
+	for _, all := range [][]grant{toAll, p.grants} {
+		if slices.ContainsFunc(all, func(g grant) bool { return g.to(u) && g.covers(a) }) {
 			return true
 		}
 	}
 	return false
+}
+
+// Rules implements Authorizer.
+func (p Policy) Rules(u User, namespace string) []rbac.PolicyRule {
+	if slices.Contains(u.Groups, Masters) {
+		return mastersRules
+	}
+	var rules []rbac.PolicyRule
+	for _, g := range slices.Concat(toAll, p.grants) {
+		if g.to(u) && (g.namespace == "" || g.namespace == namespace) {
+			rules = append(rules, g.rule)
+		}
+	}
+	return rules
 }
 
 func (g *grant) to(u User) bool {
@@ -139,23 +90,36 @@ func (g *grant) to(u User) bool {
 		slices.ContainsFunc(u.Groups, func(name string) bool { return slices.Contains(g.groups, name) })
 }
 
-// grants is RBAC's matching of a rule, for nodes/sub.
-func grants(rule *rbac.PolicyRule, a Attributes, sub string) bool {
-	return has(rule.Verbs, a.Verb) && has(rule.APIGroups, "") &&
-		slices.ContainsFunc(rule.Resources, func(r string) bool {
-			return r == rbac.ResourceAll || r == "nodes/"+sub || r == "*/"+sub
-		}) &&
-		(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, a.Node))
+// covers is RBAC's matching of a rule.
+func (g *grant) covers(a Attributes) bool {
+	rule := &g.rule
+	if !has(rule.Verbs, a.Verb) || g.namespace != "" && g.namespace != a.Namespace {
+		return false
+	}
+	if a.Resource == "" {
+		return g.namespace == "" && slices.ContainsFunc(rule.NonResourceURLs, func(u string) bool { return u == a.Path || matches(u, a.Path) })
+	}
+	return has(rule.APIGroups, a.Group) &&
+		slices.ContainsFunc(a.Subresources, func(sub string) bool { return covers(rule.Resources, a.Resource, sub) }) &&
+		(len(rule.ResourceNames) == 0 || a.Name != "" && slices.Contains(rule.ResourceNames, a.Name))
+}
+
+// matches: only a * at the end stands for more.
+func matches(pattern, path string) bool {
+	prefix, open := strings.CutSuffix(pattern, "*")
+	return open && strings.HasPrefix(path, prefix)
+}
+
+func covers(resources []string, resource, sub string) bool {
+	if slices.Contains(resources, rbac.ResourceAll) {
+		return true
+	}
+	if sub == "" {
+		return slices.Contains(resources, resource)
+	}
+	return slices.Contains(resources, resource+"/"+sub) || slices.Contains(resources, "*/"+sub)
 }
 
 func has(list []string, word string) bool {
 	return slices.Contains(list, "*") || slices.Contains(list, word)
-}
-
-// String tells of u without anything secret.
-func (u User) String() string {
-	if len(u.Groups) == 0 {
-		return u.Name
-	}
-	return u.Name + " (" + strings.Join(u.Groups, ", ") + ")"
 }

@@ -1,4 +1,4 @@
-// Package auth decides who may ask the kubelet API for what: an Authenticator
+// Package auth decides who may ask the kubelet's and the Kubernetes API for what: an Authenticator
 // tells who asks, Attributes what for, in the terms of Kubernetes' RBAC, and an
 // Authorizer whether they may.
 package auth
@@ -86,4 +86,12 @@ func bearer(r *http.Request) (token string, shown bool) {
 		return "", r.Header.Get("Authorization") != ""
 	}
 	return strings.TrimSpace(token), true
+}
+
+// String tells of u without anything secret.
+func (u User) String() string {
+	if len(u.Groups) == 0 {
+		return u.Name
+	}
+	return u.Name + " (" + strings.Join(u.Groups, ", ") + ")"
 }

@@ -1,0 +1,118 @@
+package auth
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+const kubePolicy = policy + `
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: pods}
+rules:
+- {apiGroups: [""], resources: [pods, pods/log], verbs: [get, list, watch]}
+- {nonResourceURLs: [/stuff/*], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: one, namespace: a}
+rules:
+- {apiGroups: [""], resources: [secrets], verbs: [get, list], resourceNames: [s1]}
+- {apiGroups: [""], resources: [pods/exec], verbs: [create]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: pods}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: pods}
+subjects: [{kind: User, name: viewer}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: pods, namespace: b}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: pods}
+subjects: [{kind: User, name: tenant}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: one, namespace: a}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: one}
+subjects: [{kind: User, name: tenant}]
+`
+
+func TestPolicyOfKubernetes(t *testing.T) {
+	p, err := ParsePolicy([]byte(kubePolicy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := func(name string) User { return User{Name: name, Groups: []string{authenticated}} }
+	for _, c := range []struct {
+		user         User
+		method, path string
+		want         bool
+	}{
+		{known("eve"), "GET", "/api", true},
+		{known("eve"), "GET", "/apis/metrics.k8s.io/v1beta1", true},
+		{known("eve"), "GET", "/openapi/v3", true},
+		{known("eve"), "GET", "/version", true},
+		{known("eve"), "POST", "/version", false},
+		{User{Name: anonymous, Groups: []string{unauthenticated}}, "GET", "/version", false},
+		{known("eve"), "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", true},
+		{known("eve"), "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", true},
+		{known("eve"), "GET", "/api/v1/pods", false},
+		{known("viewer"), "GET", "/api/v1/pods?watch=1", true},
+		{known("viewer"), "GET", "/api/v1/namespaces/a/pods/x/log", true},
+		{known("viewer"), "GET", "/api/v1/namespaces/a/pods/x/exec", false},
+		{known("viewer"), "DELETE", "/api/v1/namespaces/a/pods/x", false},
+		{known("viewer"), "GET", "/api/v1/secrets", false},
+		{known("viewer"), "GET", "/api/v1/nodes", false},
+		{known("tenant"), "GET", "/api/v1/pods", false},
+		{known("tenant"), "GET", "/api/v1/namespaces/b/pods", true},
+		{known("tenant"), "GET", "/api/v1/namespaces/a/pods", false},
+		{known("tenant"), "GET", "/api/v1/namespaces/a/secrets/s1", true},
+		{known("tenant"), "GET", "/api/v1/namespaces/a/secrets/s2", false},
+		{known("tenant"), "GET", "/api/v1/namespaces/a/secrets", false},
+		{known("tenant"), "GET", "/api/v1/namespaces/a/secrets?fieldSelector=metadata.name%3Ds1", true},
+		{known("tenant"), "GET", "/api/v1/namespaces/a/pods/x/exec", true},
+		{known("tenant"), "POST", "/api/v1/namespaces/b/pods/x/exec", false},
+		{Root(), "DELETE", "/api/v1/pods", true},
+	} {
+		if got := p.Allows(c.user, Of(httptest.NewRequest(c.method, c.path, nil), "n1")); got != c.want {
+			t.Errorf("%s %s %s: %t", c.user, c.method, c.path, got)
+		}
+	}
+	if !p.Allows(known("viewer"), Attributes{Verb: "get", Path: "/stuff/here"}) || p.Allows(known("viewer"), Attributes{Verb: "get", Path: "/stuff"}) {
+		t.Error("/stuff/* is not what is below /stuff")
+	}
+	if in, out := len(p.Rules(known("tenant"), "a")), len(p.Rules(known("tenant"), "c")); in != len(toAll)+2 || out != len(toAll) {
+		t.Errorf("rules of tenant: %d in a, %d in c", in, out)
+	}
+}
+
+func TestGuardSpeaksKubernetes(t *testing.T) {
+	tokens, err := ParseTokens([]byte("abc,prom,1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &Guard{Authenticator: &Authenticator{Tokens: func() Tokens { return tokens }}, Authorizer: Policy{}, Node: "n1",
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(From(r.Context()).String())) })}
+	for _, c := range []struct {
+		token, path string
+		status      int
+		want        string
+	}{
+		{"abc", "/version", 200, "prom (system:authenticated)"},
+		{"no", "/version", 401, `"reason":"Unauthorized"`},
+		{"abc", "/api/v1/namespaces/a/pods/x/log", 403, `"pods \"x\" is forbidden: User \"prom\" cannot get resource \"pods/log\" in API group \"\" in the namespace \"a\""`},
+		{"abc", "/api/v1/nodes", 403, `"nodes is forbidden: User \"prom\" cannot list resource \"nodes\" in API group \"\" at the cluster scope","reason":"Forbidden"`},
+	} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", c.path, nil)
+		r.Header.Set("Authorization", "Bearer "+c.token)
+		g.ServeHTTP(w, r)
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
+			t.Errorf("%s with %q: %d %s", c.path, c.token, w.Code, w.Body)
+		}
+	}
+}

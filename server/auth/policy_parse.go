@@ -1,0 +1,148 @@
+package auth
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	rbac "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	yamlreader "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// ParsePolicy reads YAML documents of kind ClusterRole, ClusterRoleBinding, Role
+// and RoleBinding, rbac.authorization.k8s.io/v1, as one would give them to a
+// cluster. An unknown field, another kind and a role that is bound and not there
+// are errors.
+func ParsePolicy(text []byte) (Policy, error) {
+	read := policyFile{roles: map[roleKey][]rbac.PolicyRule{}}
+	documents := yamlreader.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for n := 1; ; n++ {
+		doc, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return read.bind()
+		}
+		if err != nil {
+			return Policy{}, err
+		}
+		if err := read.document(doc); err != nil {
+			return Policy{}, fmt.Errorf("document %d: %w", n, err)
+		}
+	}
+}
+
+// policyFile is what the documents of one say.
+type policyFile struct {
+	roles    map[roleKey][]rbac.PolicyRule
+	bindings []rbac.RoleBinding // of a ClusterRoleBinding, in no namespace
+}
+
+type roleKey struct{ kind, namespace, name string }
+
+func (f *policyFile) document(doc []byte) error {
+	var meta *metav1.TypeMeta
+	if err := yaml.Unmarshal(doc, &meta); err != nil {
+		return err
+	}
+	switch {
+	case meta == nil: // nothing but comments
+		return nil
+	case meta.APIVersion != rbac.SchemeGroupVersion.String():
+		return fmt.Errorf("apiVersion %q: want %s", meta.APIVersion, rbac.SchemeGroupVersion)
+	}
+	switch meta.Kind {
+	case "ClusterRole":
+		return f.clusterRole(doc)
+	case "Role":
+		return f.role(doc)
+	case "ClusterRoleBinding":
+		var b rbac.ClusterRoleBinding
+		if err := yaml.UnmarshalStrict(doc, &b); err != nil {
+			return err
+		}
+		f.bindings = append(f.bindings, rbac.RoleBinding{TypeMeta: b.TypeMeta, ObjectMeta: metav1.ObjectMeta{Name: b.Name}, Subjects: b.Subjects, RoleRef: b.RoleRef})
+		return nil
+	case "RoleBinding":
+		var b rbac.RoleBinding
+		if err := yaml.UnmarshalStrict(doc, &b); err != nil {
+			return err
+		}
+		if b.Namespace == "" {
+			return fmt.Errorf("RoleBinding %q: metadata.namespace is missing", b.Name)
+		}
+		f.bindings = append(f.bindings, b)
+		return nil
+	}
+	return fmt.Errorf("kind %q: want ClusterRole, ClusterRoleBinding, Role or RoleBinding", meta.Kind)
+}
+
+func (f *policyFile) clusterRole(doc []byte) error {
+	var role rbac.ClusterRole
+	if err := yaml.UnmarshalStrict(doc, &role); err != nil {
+		return err
+	}
+	if role.AggregationRule != nil {
+		return fmt.Errorf("ClusterRole %q: aggregationRule is not served; write its rules out", role.Name)
+	}
+	return f.add(roleKey{"ClusterRole", "", role.Name}, role.Rules)
+}
+
+func (f *policyFile) role(doc []byte) error {
+	var role rbac.Role
+	if err := yaml.UnmarshalStrict(doc, &role); err != nil {
+		return err
+	}
+	if role.Namespace == "" {
+		return fmt.Errorf("Role %q: metadata.namespace is missing", role.Name)
+	}
+	return f.add(roleKey{"Role", role.Namespace, role.Name}, role.Rules)
+}
+
+func (f *policyFile) add(key roleKey, rules []rbac.PolicyRule) error {
+	if _, twice := f.roles[key]; twice {
+		return fmt.Errorf("%s %q is there twice", key.kind, key.name)
+	}
+	f.roles[key] = rules
+	return nil
+}
+
+func (f *policyFile) bind() (Policy, error) {
+	var p Policy
+	for _, b := range f.bindings {
+		key := roleKey{kind: b.RoleRef.Kind, name: b.RoleRef.Name}
+		if key.kind == "Role" {
+			key.namespace = b.Namespace
+		}
+		rules, ok := f.roles[key]
+		if !ok {
+			return Policy{}, fmt.Errorf("%s %q: there is no %s %q beside it", b.Kind, b.Name, key.kind, key.name)
+		}
+		users, groups, err := subjects(b.Subjects)
+		if err != nil {
+			return Policy{}, fmt.Errorf("%s %q: %w", b.Kind, b.Name, err)
+		}
+		for _, rule := range rules {
+			p.grants = append(p.grants, grant{rule, b.Namespace, users, groups})
+		}
+	}
+	return p, nil
+}
+
+func subjects(all []rbac.Subject) (users, groups []string, err error) {
+	for _, s := range all {
+		switch s.Kind {
+		case rbac.UserKind:
+			users = append(users, s.Name)
+		case rbac.GroupKind:
+			groups = append(groups, s.Name)
+		case rbac.ServiceAccountKind:
+			users = append(users, "system:serviceaccount:"+s.Namespace+":"+s.Name)
+		default:
+			return nil, nil, fmt.Errorf("a subject of kind %q; want User, Group or ServiceAccount", s.Kind)
+		}
+	}
+	return users, groups, nil
+}

@@ -1,0 +1,42 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ReplyStatus answers with err as the Kubernetes API does: with the metav1.Status
+// that it is or, by its HTTP status, stands for.
+func ReplyStatus(w http.ResponseWriter, err error) {
+	s := KubeStatus(err)
+	Reply(w, int(s.Code), s)
+}
+
+// KubeStatus is err in the Kubernetes API's words.
+func KubeStatus(err error) *metav1.Status {
+	kind := metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	if api := apierrors.APIStatus(nil); errors.As(err, &api) {
+		s := api.Status()
+		s.TypeMeta = kind
+		return &s
+	}
+	code := StatusOf(err)
+	return &metav1.Status{TypeMeta: kind, Status: metav1.StatusFailure, Code: int32(code), Reason: reasons[code], Message: err.Error()}
+}
+
+var reasons = map[int]metav1.StatusReason{
+	http.StatusBadRequest:           metav1.StatusReasonBadRequest,
+	http.StatusUnauthorized:         metav1.StatusReasonUnauthorized,
+	http.StatusForbidden:            metav1.StatusReasonForbidden,
+	http.StatusNotFound:             metav1.StatusReasonNotFound,
+	http.StatusMethodNotAllowed:     metav1.StatusReasonMethodNotAllowed,
+	http.StatusNotAcceptable:        metav1.StatusReasonNotAcceptable,
+	http.StatusUnsupportedMediaType: metav1.StatusReasonUnsupportedMediaType,
+	http.StatusGone:                 metav1.StatusReasonExpired,
+	http.StatusUnprocessableEntity:  metav1.StatusReasonInvalid,
+	http.StatusInternalServerError:  metav1.StatusReasonInternalError,
+	http.StatusServiceUnavailable:   metav1.StatusReasonServiceUnavailable,
+}
