@@ -1,7 +1,6 @@
 package kubelet
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,22 +18,28 @@ func (a *API) containerLogs(w http.ResponseWriter, r *http.Request) {
 	if p == nil {
 		return
 	}
-	req, status, err := logRequest(r.URL.Query())
+	req, err := LogRequest(r.URL.Query())
 	if err != nil {
-		http.Error(w, err.Error(), status)
+		fail(w, err)
 		return
 	}
 	req.Pod, req.Container = types.NamespacedName(p.Key()), r.PathValue("container")
 	if !has(p.Pod, req.Container) {
-		http.Error(w, fmt.Sprintf("container %q not found in pod %q", req.Container, p.Pod.Name), http.StatusNotFound)
+		fail(w, noContainer(p, req.Container))
 		return
 	}
+	ServeLog(w, r, a.Logs, req, fail)
+}
+
+// ServeLog answers with a log; fail does with an error, where that can still be
+// the answer.
+func ServeLog(w http.ResponseWriter, r *http.Request, logs server.LogReader, req server.LogRequest, fail Fail) {
 	text := server.NewText(w, "text/plain")
 	if req.Follow {
 		text.Begin() // so that who follows knows that it was heard
 		text.Flush()
 	}
-	err = text.CopyLogs(r.Context(), a.Logs, req)
+	err := text.CopyLogs(r.Context(), logs, req)
 	if err != nil && req.Follow && text.Len() == 0 {
 		_, err = io.WriteString(w, err.Error()+"\n") // all that can still be said
 	}
@@ -48,14 +53,16 @@ func (a *API) containerLogs(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// Fail answers with an error in the way of an API.
+type Fail func(http.ResponseWriter, error)
+
 // fail answers with err: 500, unless it chooses a status.
 func fail(w http.ResponseWriter, err error) { http.Error(w, err.Error(), server.StatusOf(err)) }
 
-// logRequest reads the query, which is a v1.PodLogOptions; tail is an old name of
-// tailLines. The status goes with an error: 400 for what does not parse, 422 for
+// LogRequest reads a query, which is a v1.PodLogOptions; tail is an old name of
+// tailLines. Its errors are *server.Error: 400 for what does not parse, 422 for
 // what may not be.
-func logRequest(q url.Values) (req server.LogRequest, status int, err error) {
-	status = http.StatusBadRequest
+func LogRequest(q url.Values) (req server.LogRequest, err error) {
 	req.Follow, req.Previous, req.Timestamps = boolean(q, "follow"), boolean(q, "previous"), boolean(q, "timestamps")
 	if t := q.Get("tail"); t != "" {
 		q.Set("tailLines", t)
@@ -70,29 +77,33 @@ func logRequest(q url.Values) (req server.LogRequest, status int, err error) {
 		}
 		n, err := strconv.ParseInt(q.Get(name), 10, 64)
 		if err != nil {
-			return req, status, fmt.Errorf("%s: %.40q is no number", name, q.Get(name))
+			return req, bad(http.StatusBadRequest, "%s: %.40q is no number", name, q.Get(name))
 		}
 		if n < 0 || n == 0 && name != "tailLines" {
-			return req, http.StatusUnprocessableEntity, fmt.Errorf("%s: %d is too small", name, n)
+			return req, bad(http.StatusUnprocessableEntity, "%s: %d is too small", name, n)
 		}
 		numbers[name] = n
 	}
 	req.Tail, req.Limit = numbers["tailLines"], numbers["limitBytes"]
 	if s := q.Get("sinceTime"); s != "" {
 		if req.Since, err = time.Parse(time.RFC3339, s); err != nil {
-			return req, status, fmt.Errorf("sinceTime: %.40q is no time as 2006-01-02T15:04:05Z", s)
+			return req, bad(http.StatusBadRequest, "sinceTime: %.40q is no time as 2006-01-02T15:04:05Z", s)
 		}
 	}
 	if n := numbers["sinceSeconds"]; n > 0 {
 		if !req.Since.IsZero() {
-			return req, http.StatusUnprocessableEntity, errors.New("at most one of sinceTime and sinceSeconds may be given")
+			return req, bad(http.StatusUnprocessableEntity, "at most one of sinceTime and sinceSeconds may be given")
 		}
 		req.Since = time.Now().Add(-time.Duration(min(n, 1<<32)) * time.Second)
 	}
 	if q.Get("stream") != "" { // as in Kubernetes with the gate PodLogsQuerySplitStreams off
-		return req, http.StatusUnprocessableEntity, errors.New("stream may not be given")
+		return req, bad(http.StatusUnprocessableEntity, "stream may not be given")
 	}
-	return req, 0, nil
+	return req, nil
+}
+
+func bad(status int, format string, args ...any) error {
+	return &server.Error{Status: status, Message: fmt.Sprintf(format, args...)}
 }
 
 // boolean: as in Kubernetes any other word is true.

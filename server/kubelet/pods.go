@@ -72,18 +72,28 @@ func (a *API) containerOf(w http.ResponseWriter, r *http.Request) string {
 	if p == nil {
 		return ""
 	}
-	name := r.PathValue("container")
+	id, err := containerID(p, r.PathValue("container"))
+	if err != nil {
+		fail(w, err)
+	}
+	return id
+}
+
+// containerID is the id of a container that runs.
+func containerID(p *server.PodView, name string) (string, error) {
 	for _, c := range statuses(p.Pod) {
 		if _, id, ok := strings.Cut(c.ContainerID, "://"); c.Name == name && c.State.Running != nil && ok {
-			return id
+			return id, nil
 		}
 	}
 	if !has(p.Pod, name) {
-		http.Error(w, fmt.Sprintf("container %q not found in pod %q", name, p.Pod.Name), http.StatusNotFound)
-	} else {
-		http.Error(w, fmt.Sprintf("container %q of pod %q does not run", name, p.Pod.Name), http.StatusNotFound)
+		return "", noContainer(p, name)
 	}
-	return ""
+	return "", server.NotFound(fmt.Sprintf("container %q of pod %q does not run", name, p.Pod.Name))
+}
+
+func noContainer(p *server.PodView, name string) error {
+	return server.NotFound(fmt.Sprintf("container %q not found in pod %q", name, p.Pod.Name))
 }
 
 func has(p *v1.Pod, container string) bool {

@@ -13,63 +13,88 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"podd/server"
 )
 
 // maxPorts bounds the ports of one forward.
 const maxPorts = 100
 
 func (a *API) exec(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
-	command := q["command"]
-	s, err := streams(q)
-	if err == nil && len(command) == 0 {
-		err = fmt.Errorf("no command: give the parameter command once for every word")
-	}
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	if id := a.containerOf(w, r); id != "" {
-		pass(w, r, func(ctx context.Context) (string, error) { return a.Runtime.Exec(ctx, id, command, s) })
+	if p := a.podOf(w, r); p != nil {
+		Exec(w, r, fail, a.Runtime, p, r.PathValue("container"), streams(r.URL.Query()))
 	}
 }
 
 func (a *API) attach(w http.ResponseWriter, r *http.Request) {
-	s, err := streams(r.URL.Query())
+	if p := a.podOf(w, r); p != nil {
+		Attach(w, r, fail, a.Runtime, p, r.PathValue("container"), streams(r.URL.Query()))
+	}
+}
+
+// Exec hands the client over to a command in a container, whose words the query
+// has; fail answers with an error.
+func Exec(w http.ResponseWriter, r *http.Request, fail Fail, to Runtime, p *server.PodView, container string, s Streams) {
+	command := r.URL.Query()["command"]
+	s, err := s.valid()
+	if err == nil && len(command) == 0 {
+		err = bad(http.StatusBadRequest, "no command: give the parameter command once for every word")
+	}
+	var id string
+	if err == nil {
+		id, err = containerID(p, container)
+	}
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		fail(w, err)
 		return
 	}
-	if id := a.containerOf(w, r); id != "" {
-		pass(w, r, func(ctx context.Context) (string, error) { return a.Runtime.Attach(ctx, id, s) })
+	pass(w, r, fail, func(ctx context.Context) (string, error) { return to.Exec(ctx, id, command, s) })
+}
+
+// Attach hands the client over to a container's own streams.
+func Attach(w http.ResponseWriter, r *http.Request, fail Fail, to Runtime, p *server.PodView, container string, s Streams) {
+	s, err := s.valid()
+	var id string
+	if err == nil {
+		id, err = containerID(p, container)
 	}
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	pass(w, r, fail, func(ctx context.Context) (string, error) { return to.Attach(ctx, id, s) })
 }
 
 func (a *API) portForward(w http.ResponseWriter, r *http.Request) {
-	ports, err := ports(r.URL.Query())
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+	if p := a.podOf(w, r); p != nil {
+		Forward(w, r, fail, a.Runtime, p)
 	}
-	p := a.podOf(w, r)
-	if p == nil {
-		return
-	}
-	if p.Sandbox == "" {
-		http.Error(w, fmt.Sprintf("pod %q does not run", p.Pod.Name), http.StatusNotFound)
-		return
-	}
-	pass(w, r, func(ctx context.Context) (string, error) { return a.Runtime.PortForward(ctx, p.Sandbox, ports) })
 }
 
-// streams reads which of them a client takes part in. A terminal has one output.
-func streams(q url.Values) (Streams, error) {
-	s := Streams{Stdin: q.Get("input") == "1", Stdout: q.Get("output") == "1", Stderr: q.Get("error") == "1", TTY: q.Get("tty") == "1"}
+// Forward hands the client over to ports of a pod.
+func Forward(w http.ResponseWriter, r *http.Request, fail Fail, to Runtime, p *server.PodView) {
+	ports, err := ports(r.URL.Query())
+	switch {
+	case err != nil:
+		fail(w, err)
+	case p.Sandbox == "":
+		fail(w, server.NotFound(fmt.Sprintf("pod %q does not run", p.Pod.Name)))
+	default:
+		pass(w, r, fail, func(ctx context.Context) (string, error) { return to.PortForward(ctx, p.Sandbox, ports) })
+	}
+}
+
+func streams(q url.Values) Streams {
+	return Streams{Stdin: q.Get("input") == "1", Stdout: q.Get("output") == "1", Stderr: q.Get("error") == "1", TTY: q.Get("tty") == "1"}
+}
+
+// valid is s as a client can take part in it: a terminal has one output.
+func (s Streams) valid() (Streams, error) {
 	if s.TTY {
 		s.Stderr = false
 	}
 	if !s.Stdin && !s.Stdout && !s.Stderr {
-		return s, fmt.Errorf("you must specify at least 1 of stdin, stdout, stderr")
+		return s, bad(http.StatusBadRequest, "you must specify at least 1 of stdin, stdout, stderr")
 	}
 	return s, nil
 }
@@ -77,22 +102,22 @@ func streams(q url.Values) (Streams, error) {
 // ports are those that WebSocket clients name; SPDY ones do it in the stream.
 func ports(q url.Values) ([]int32, error) {
 	if len(q["port"]) > maxPorts {
-		return nil, fmt.Errorf("%d ports are more than %d", len(q["port"]), maxPorts)
+		return nil, bad(http.StatusBadRequest, "%d ports are more than %d", len(q["port"]), maxPorts)
 	}
 	var all []int32
 	for _, text := range q["port"] {
 		n, err := strconv.ParseUint(text, 10, 16)
 		if err != nil || n == 0 {
-			return nil, fmt.Errorf("%.20q is no port", text)
+			return nil, bad(http.StatusBadRequest, "%.20q is no port", text)
 		}
 		all = append(all, int32(n))
 	}
 	return all, nil
 }
 
-// pass hands the client over to the runtime's own server of streams, whatever
-// protocol they agree on.
-func pass(w http.ResponseWriter, r *http.Request, ask func(context.Context) (string, error)) {
+// pass hands the client over to the runtime's own server of streams, at the URL
+// that ask gets, whatever protocol they agree on. fail answers with an error.
+func pass(w http.ResponseWriter, r *http.Request, fail Fail, ask func(context.Context) (string, error)) {
 	text, err := ask(r.Context())
 	if err != nil {
 		fail(w, err)
@@ -100,7 +125,7 @@ func pass(w http.ResponseWriter, r *http.Request, ask func(context.Context) (str
 	}
 	to, err := url.Parse(text)
 	if err != nil || to.Host == "" {
-		http.Error(w, "the runtime named no address for the stream", http.StatusInternalServerError)
+		fail(w, bad(http.StatusInternalServerError, "the runtime named no address for the stream"))
 		return
 	}
 	proxy := httputil.ReverseProxy{
@@ -110,7 +135,7 @@ func pass(w http.ResponseWriter, r *http.Request, ask func(context.Context) (str
 		},
 		Transport: transportTo(to),
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			http.Error(w, "the runtime's server of streams: "+err.Error(), http.StatusBadGateway)
+			fail(w, bad(http.StatusBadGateway, "the runtime's server of streams: %v", err))
 		},
 		FlushInterval: -1,
 		ErrorLog:      log.New(io.Discard, "", 0), // that one side went is no news
