@@ -89,14 +89,14 @@ func (c *Claim) text() []byte {
 	return text
 }
 
-// bind finds the volume of a claim: the one it names, the one that names it, or
+// Binding finds the volume of a claim: the one it names, the one that names it, or
 // the only one that fits it and no other claim. It never chooses, or the choice
 // could be another once a volume is added, and the data with it. For the same
 // reason a claim that has its directory stays there, as a bound one does in
 // Kubernetes, unless it names a volume. lack says what keeps the claim from being
 // bound; without a volume that fits it gets a directory, unless it asks for none
 // made anew.
-func (o *Objects) bind(c *v1.PersistentVolumeClaim) (bound Claim, lack string) {
+func (o *Objects) Binding(c *v1.PersistentVolumeClaim) (bound Claim, lack string) {
 	bound = Claim{PersistentVolumeClaim: c, Owner: o.owner(c)}
 	if name := c.Spec.VolumeName; name != "" {
 		pv := o.Volumes[types.NamespacedName{Name: name}]
@@ -265,7 +265,7 @@ func (o *Objects) claimLacks(p *Pod, u Use, what string) []lack {
 	if o.Before != "" {
 		return []lack{{u, what, "may be at " + o.Before + ", too, which comes first and was not read whole yet"}}
 	}
-	bound, text := o.bind(o.Claims[u.Object.NamespacedName])
+	bound, text := o.Binding(o.Claims[u.Object.NamespacedName])
 	if text == "" {
 		text = misused(p, &bound)
 	}

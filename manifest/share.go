@@ -99,6 +99,6 @@ func (m *merger) grouped(source string, key types.NamespacedName) bool {
 	if c == nil || cmp.Or(*c.Spec.VolumeMode, v1.PersistentVolumeFilesystem) == v1.PersistentVolumeBlock {
 		return false
 	}
-	bound, lack := o.bind(c)
+	bound, lack := o.Binding(c)
 	return lack == "" && (bound.Volume == nil || bound.Volume.Spec.Local != nil)
 }

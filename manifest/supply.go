@@ -73,7 +73,7 @@ func SupplyOf(p *Pod, set *Set, salt string, before *Supply) *Supply {
 			put(&s.Secrets, c.Name, c)
 		}
 		if c := own.Claims[u.Object.NamespacedName]; c != nil && u.Object.Kind == kindClaim {
-			if bound, lack := own.bind(c); lack == "" {
+			if bound, lack := own.Binding(c); lack == "" {
 				put(&s.Claims, c.Name, bound)
 			}
 		}

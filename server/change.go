@@ -34,7 +34,7 @@ func Between(before, after *View) *Change {
 	for key := range old {
 		c.Gone = append(c.Gone, key)
 	}
-	slices.SortFunc(c.Gone, Key.compare)
+	slices.SortFunc(c.Gone, Key.Compare)
 	return c
 }
 
@@ -52,7 +52,7 @@ func (c *Change) Apply(before *View) *View {
 			pods = append(pods, p)
 		}
 	}
-	slices.SortFunc(pods, func(a, b *PodView) int { return a.Key().compare(b.Key()) })
+	slices.SortFunc(pods, func(a, b *PodView) int { return a.Key().Compare(b.Key()) })
 	after.Pods = pods
 	return &after
 }
@@ -65,6 +65,7 @@ func byKey(pods []*PodView) map[Key]*PodView {
 	return m
 }
 
-func (k Key) compare(other Key) int {
+// Compare orders by namespace and name.
+func (k Key) Compare(other Key) int {
 	return cmp.Or(cmp.Compare(k.Namespace, other.Namespace), cmp.Compare(k.Name, other.Name))
 }

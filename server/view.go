@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -44,11 +45,17 @@ type View struct {
 	Pods []*PodView `json:"pods"`
 	// Problems in order of path, line and column.
 	Problems []ProblemView `json:"problems"`
+
+	// Machine is this node as an object of Kubernetes, Objects those that
+	// manifests have beside their pods, Secrets among them. Nil while unknown.
+	// Only package kube shows them.
+	Machine *v1.Node `json:"-"`
+	Objects *Objects `json:"-"`
 }
 
 // Pod is the one of a key; nil when there is none.
 func (v *View) Pod(key Key) *PodView {
-	i, found := slices.BinarySearchFunc(v.Pods, key, func(p *PodView, k Key) int { return p.Key().compare(k) })
+	i, found := slices.BinarySearchFunc(v.Pods, key, func(p *PodView, k Key) int { return p.Key().Compare(k) })
 	if !found {
 		return nil
 	}

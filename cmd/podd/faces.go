@@ -11,6 +11,7 @@ import (
 
 	"podd/runtime/cri"
 	"podd/server"
+	"podd/server/auth"
 	kubetable "podd/server/kube/table"
 	"podd/server/page"
 )
@@ -75,14 +76,21 @@ type face func(ctx context.Context) error
 
 // faces opens every configured one, so that a taken port is told at once.
 func (d *podd) faces(ctx context.Context) ([]face, error) {
-	api := d.api()
-	socket, err := d.openSocket(ctx, api)
+	guard := &auth.Guard{Authorizer: auth.Policy{}}
+	if d.pki != nil {
+		var err error
+		if guard, err = newGuard(d.cfg.API, d.pki, d.cfg.NodeName, d.log); err != nil {
+			return nil, err
+		}
+	}
+	guard.Handler = d.api(guard.Authorizer)
+	socket, err := d.openSocket(ctx, auth.As(auth.Root(), guard.Handler))
 	if err != nil {
 		return nil, err
 	}
 	all := []face{socket}
 	if d.pki != nil {
-		f, err := d.openKubelet(ctx, api)
+		f, err := d.openKubelet(ctx, guard)
 		if err != nil {
 			return nil, err
 		}
@@ -107,10 +115,10 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 }
 
 // api is what the socket and the kubelet's port have in common.
-func (d *podd) api() http.Handler {
+func (d *podd) api(who auth.Authorizer) http.Handler {
 	page := d.page(d.logReader())
 	mux := http.NewServeMux()
-	mux.Handle("/", d.kubeletAPI())
+	mux.Handle("/", both(d.kubeletAPI(), d.kubeAPI(who)))
 	counts := d.metrics.Handler(d.view.latest)
 	mux.Handle("GET /metrics", counts)
 	mux.Handle("GET /metrics/probes", counts)

@@ -57,13 +57,9 @@ func (d *podd) kubeletAPI() http.Handler {
 }
 
 // openKubelet opens the port of the kubelet's API.
-func (d *podd) openKubelet(ctx context.Context, h http.Handler) (face, error) {
+func (d *podd) openKubelet(ctx context.Context, guard *auth.Guard) (face, error) {
 	a := d.cfg.API
-	guard, err := newGuard(a, d.pki, d.cfg.NodeName, d.log)
-	if err != nil {
-		return nil, err
-	}
-	guard.Handler = h
+	var err error
 	if d.show, err = d.certificate(); err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func counted(m *metrics.Metrics) func(reconcile.Outcome) {
 		case plan.RunSandbox:
 			m.Sandbox(handlerOf(o.Pod), o.Took, o.Err)
 		case plan.StartContainer:
-			m.Container(kindOf(o.Pod, a.Container), o.Reason)
+			m.Container(containerType(o.Pod, a.Container), o.Reason)
 		case plan.Probe:
 			p := metrics.Probe{Pod: o.Key, Container: a.Container, Kind: string(a.Kind), Passed: o.Passed, Took: o.Took, Err: o.Err}
 			if o.Pod != nil {
@@ -46,8 +46,8 @@ func handlerOf(p *manifest.Pod) string {
 	return *p.Spec.Spec.RuntimeClassName
 }
 
-// kindOf is a kubelet's word for what a container is of its pod.
-func kindOf(p *manifest.Pod, container string) string {
+// containerType is a kubelet's word for what a container is of its pod.
+func containerType(p *manifest.Pod, container string) string {
 	if p == nil {
 		return "container"
 	}

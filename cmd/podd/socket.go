@@ -20,8 +20,8 @@ import (
 )
 
 // openSocket opens the root-only socket that the verbs talk to. Beside their
-// paths it has those of the kubelet.
-func (d *podd) openSocket(ctx context.Context, kubelet http.Handler) (face, error) {
+// paths it has those of the kubelet and of Kubernetes.
+func (d *podd) openSocket(ctx context.Context, others http.Handler) (face, error) {
 	ln, err := server.ListenSocket(ctx, d.cfg.RunDir)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (d *podd) openSocket(ctx context.Context, kubelet http.Handler) (face, erro
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", server.OwnOrigin(api.Handler()))
-	mux.Handle("/", kubelet)
+	mux.Handle("/", others)
 	s := &server.Server{Handler: forwarded(mux, d.cfg.NodeName), Streams: true, Log: d.log}
 	return func(ctx context.Context) error { return s.Serve(ctx, ln) }, nil
 }

@@ -30,6 +30,7 @@ type viewer struct {
 	// gone, of one that is no longer. nil: nobody is.
 	changed func(before, after *server.PodView, now time.Time)
 	gone    func(types.NamespacedName)
+	machine *nodeView // nil shows none
 }
 
 // newViewer begins with what is known of podd itself.
@@ -68,10 +69,14 @@ func (v *viewer) publish(c reconcile.Change) {
 	if c.Node.Name != "" {
 		next.Runtime = c.Node.Name + " " + c.Node.Version
 	}
+	if v.machine != nil {
+		next.Machine = v.machine.with(c.Node)
+	}
 	if c.SetChanged {
 		v.want(c.Set)
 		next.Files, next.Claims = fileViews(c.Set.Files), claimViews(c.Set)
 		next.Unread = filter(next.Sources, func(s string) bool { return !c.Set.Complete[s] })
+		next.Objects = objectViews(c.Set)
 	}
 	if trouble := nodeProblems(c.Node); c.SetChanged || !slices.Equal(trouble, v.node) {
 		v.node = trouble

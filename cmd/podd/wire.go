@@ -106,6 +106,7 @@ func (d *podd) wire() error {
 	d.view.changed, d.view.gone = d.metrics.Pod, d.metrics.Forget
 	d.view.advisor = &advisor{node, cfg.ResolvConf, func() (render.DNS, error) { return readDNS(cfg.ResolvConf) }}
 	d.events = newEvents(cfg.NodeName, node.CgroupV2)
+	d.view.machine = newNodeView(cfg, node, d.instance.ID)
 	d.classes = newClassKeeper(node, cgroup.Make, d.log)
 	d.pods = d.client.NewObserver(cri.ObserverOptions{Instance: d.instance.ID, Slow: cfg.SyncFrequency, Looked: d.metrics.Relisted, Logger: d.log})
 	d.node = d.client.NewNodeObserver(cri.NodeObserverOptions{Logger: d.log})

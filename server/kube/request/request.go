@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 )
 
@@ -132,4 +133,13 @@ func named(q url.Values) string {
 func Boolean(q url.Values, name string) bool {
 	s := q.Get(name)
 	return q.Has(name) && !strings.EqualFold(s, "false") && s != "0"
+}
+
+// Include is how much of each object the rows of a table are to hold.
+func Include(r *http.Request) metav1.IncludeObjectPolicy {
+	switch p := metav1.IncludeObjectPolicy(r.URL.Query().Get("includeObject")); p {
+	case metav1.IncludeNone, metav1.IncludeObject:
+		return p
+	}
+	return metav1.IncludeMetadata
 }

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"net/http"
+
+	"podd/server/auth"
+	"podd/server/kube"
+)
+
+// kubeAPI is the Kubernetes API, for whoever is let in; who may what is said by
+// the authorizer.
+func (d *podd) kubeAPI(who auth.Authorizer) http.Handler {
+	return (&kube.API{
+		State: d.view.latest, Logs: d.logReader(), Runtime: inContainers{d.client}, Authorizer: who,
+	}).Handler()
+}
+
+// both is the kubelet's API and the Kubernetes API, whose paths differ.
+func both(kubelet, kube http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	for _, path := range []string{"/api", "/api/", "/apis", "/apis/", "/openapi/", "/version", "/version/"} {
+		mux.Handle(path, kube)
+	}
+	mux.Handle("/", kubelet)
+	return mux
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"cmp"
+	"net"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/cmd/podd/internal/config"
+	"podd/reconcile/plan"
+	"podd/reconcile/render"
+	"podd/runtime"
+	"podd/server"
+	"podd/server/kube"
+)
+
+// nodeView is this node as kubectl shows one. For one goroutine; what it returned
+// never changes.
+type nodeView struct {
+	node  *v1.Node     // without what the runtime says
+	seen  runtimeState // shown is of it
+	shown *v1.Node
+}
+
+// runtimeState is what the node shows of its runtime.
+type runtimeState struct {
+	name, version   string
+	ready, network  bool
+	why, whyNetwork string
+}
+
+// newNodeView is the node of a configuration; what this machine does not tell is
+// left empty.
+func newNodeView(cfg *config.Config, r render.Node, instance string) *nodeView {
+	limits := limitsOf(cfg, r.Allocatable)
+	capacity := amountsOf(limits, r.Capacity)
+	for name, n := range hugePages("/sys/kernel/mm/hugepages") {
+		capacity[name] = *resource.NewQuantity(n, resource.BinarySI)
+	}
+	n := &v1.Node{
+		TypeMeta: metav1.TypeMeta{Kind: "Node", APIVersion: "v1"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: cfg.NodeName, UID: server.UIDOf("Node", instance), Labels: nodeLabels(cfg),
+			CreationTimestamp: made(filepath.Join(cfg.RootDir, "instance")),
+		},
+		Status: v1.NodeStatus{
+			Capacity: capacity, Allocatable: amountsOf(limits, r.Allocatable),
+			Addresses:       []v1.NodeAddress{},
+			DaemonEndpoints: v1.NodeDaemonEndpoints{KubeletEndpoint: v1.DaemonEndpoint{Port: port(cfg.API.Listen)}},
+			NodeInfo:        systemInfo(),
+		},
+	}
+	for _, ip := range r.HostIPs {
+		n.Status.Addresses = append(n.Status.Addresses, v1.NodeAddress{Type: v1.NodeInternalIP, Address: ip})
+	}
+	n.Status.Addresses = append(n.Status.Addresses, v1.NodeAddress{Type: v1.NodeHostName, Address: cfg.NodeName})
+	return &nodeView{node: n}
+}
+
+// amountsOf are those of the machine, or of what of it is for pods.
+func amountsOf(limits plan.Limits, r render.Resources) v1.ResourceList {
+	all := v1.ResourceList{
+		v1.ResourceCPU:    *resource.NewMilliQuantity(r.MilliCPU, resource.DecimalSI),
+		v1.ResourceMemory: *resource.NewQuantity(r.Memory, resource.BinarySI),
+		v1.ResourcePods:   *resource.NewQuantity(int64(limits.MaxPods), resource.DecimalSI),
+	}
+	if r.EphemeralStorage > 0 {
+		all[v1.ResourceEphemeralStorage] = *resource.NewQuantity(r.EphemeralStorage, resource.BinarySI)
+	}
+	for name, n := range limits.Amounts {
+		if strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix) {
+			all[name] = *resource.NewQuantity(n, resource.BinarySI)
+		}
+	}
+	return all
+}
+
+// with is the node with a runtime in this state; the same pointer while nothing
+// of it is another.
+func (m *nodeView) with(r runtime.Node) *v1.Node {
+	now := runtimeState{r.Name, r.Version, r.Ready, r.NetworkReady, r.Message, r.NetworkMessage}
+	if m.shown != nil && m.seen == now {
+		return m.shown
+	}
+	n := m.node.DeepCopy()
+	if r.Name != "" {
+		n.Status.NodeInfo.ContainerRuntimeVersion = r.Name + "://" + strings.TrimPrefix(r.Version, "v")
+	}
+	c := v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionFalse, Reason: "KubeletNotReady", LastHeartbeatTime: metav1.Now()}
+	switch {
+	case r.Ready && r.NetworkReady:
+		c.Status, c.Reason, c.Message = v1.ConditionTrue, "KubeletReady", "podd runs pods"
+	case r.Ready:
+		c.Message = cmp.Or(r.NetworkMessage, "the runtime's network is not ready")
+	default:
+		c.Message = cmp.Or(r.Message, "the runtime was not reached yet")
+	}
+	c.LastTransitionTime = c.LastHeartbeatTime
+	if m.shown != nil {
+		if was := m.shown.Status.Conditions[0]; was.Status == c.Status {
+			c.LastTransitionTime = was.LastTransitionTime
+		}
+	}
+	n.Status.Conditions = []v1.NodeCondition{c}
+	m.seen, m.shown = now, n
+	return n
+}
+
+// made is when a file was written.
+func made(path string) metav1.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return metav1.Now()
+	}
+	return metav1.NewTime(info.ModTime())
+}
+
+func port(address string) int32 {
+	_, text, err := net.SplitHostPort(address)
+	n, perr := strconv.ParseUint(text, 10, 16)
+	if err != nil || perr != nil {
+		return 0
+	}
+	return int32(n)
+}
+
+func systemInfo() v1.NodeSystemInfo {
+	info := v1.NodeSystemInfo{
+		MachineID: firstLine("/etc/machine-id"), SystemUUID: firstLine("/sys/class/dmi/id/product_uuid"),
+		BootID: firstLine("/proc/sys/kernel/random/boot_id"), OSImage: osImage("/etc/os-release"),
+		KubeletVersion: kube.GitVersion, OperatingSystem: goruntime.GOOS, Architecture: goruntime.GOARCH,
+	}
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		info.KernelVersion = unix.ByteSliceToString(u.Release[:])
+	}
+	return info
+}
+
+// firstLine of a file; "" when it cannot be read.
+func firstLine(path string) string {
+	text, _ := os.ReadFile(path)
+	line, _, _ := strings.Cut(string(text), "\n")
+	return strings.TrimSpace(line)
+}
+
+// osImage is the name that os-release(5) has for people.
+func osImage(path string) string {
+	text, _ := os.ReadFile(path)
+	for line := range strings.Lines(string(text)) {
+		if name, found := strings.CutPrefix(strings.TrimSpace(line), "PRETTY_NAME="); found {
+			return strings.Trim(name, `"'`)
+		}
+	}
+	return "Linux"
+}

@@ -1,0 +1,118 @@
+// Package kube serves the Kubernetes API as kubectl and client-go know it, over
+// the pods that podd runs and what belongs to them:
+//
+//	/api /apis /version /openapi             what there is: discovery.go, version.go
+//	/api/v1/{pods,nodes,namespaces,…}        get, list, watch: resource.go has them all
+//	/api/v1/namespaces/…/pods/…/{log,exec,…} into a pod: pod.go
+//	/apis/authorization.k8s.io/…             may I, who am I: review.go
+//	/apis/metrics.k8s.io/v1beta1             usage, where something measures it
+//
+// A store remembers, for every resource that was ever asked for, the objects and
+// the newest changes. Nothing runs for it: who asks, or wakes because the View
+// changed, brings it up to date first (store.go). So watchers share one ring of
+// changes and each object's one encoding, and keep nothing but how far they read;
+// one too slow for the ring is ended with 410 Gone and lists again.
+//
+// It authorizes nobody, see package auth; what it answers to reviews is what the
+// Authorizer says of the context's user. Objects come from manifests, so to
+// write is to edit those: every change is refused with the file's name.
+package kube
+
+import (
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/server"
+	"podd/server/auth"
+	"podd/server/kube/request"
+	"podd/server/kubelet"
+)
+
+// API is the Kubernetes API of a node. All fields are required but those that
+// say otherwise; none may change once it serves.
+type API struct {
+	State      server.Viewer
+	Logs       server.LogReader
+	Runtime    kubelet.Runtime
+	Authorizer auth.Authorizer // asked by reviews alone
+	// Events are those to show; nil: there are none.
+	Events Events
+	// Usage measures pods and the node; nil: metrics.k8s.io is not served.
+	Usage Usage
+	// Tables makes what kubectl prints of objects of one kind, a row for each;
+	// nil: clients make do without.
+	Tables func(objects []server.Object) *metav1.Table
+	// OpenAPI serves /openapi/v2, /openapi/v3 and below; nil: not served.
+	OpenAPI http.Handler
+
+	resources []*resource
+	store     *store
+}
+
+// Handler serves a. It is to be called once.
+func (a *API) Handler() http.Handler {
+	if a.Events == nil {
+		a.Events = noEvents{}
+	}
+	a.resources = a.served()
+	a.store = newStore(a.State, a.Events)
+	return http.HandlerFunc(a.serve)
+}
+
+func (a *API) serve(w http.ResponseWriter, r *http.Request) {
+	i := request.Of(r)
+	if i.Resource != "" {
+		a.serveResource(w, r, i)
+		return
+	}
+	if i.Path == "/openapi" || under(i.Path, "/openapi") {
+		if a.OpenAPI == nil {
+			server.ReplyStatus(w, errNoPath)
+			return
+		}
+		a.OpenAPI.ServeHTTP(w, r)
+		return
+	}
+	a.discover(w, r, i.Path)
+}
+
+// serveResource: what is refused is refused by the most that is known of it.
+func (a *API) serveResource(w http.ResponseWriter, r *http.Request, i request.Info) {
+	res := a.resource(i)
+	switch {
+	case res == nil || i.Rest != "" || i.Subresource != "" && !res.has(i.Subresource):
+		server.ReplyStatus(w, errNoPath)
+	case res.review != nil:
+		a.review(w, r, res, i)
+	case i.Verb == "create" && i.Connects():
+		a.connect(w, r, i)
+	case i.Verb == "get" && i.Subresource == "log":
+		a.log(w, r, i)
+	case i.Verb == "get":
+		a.get(w, r, res, i)
+	case i.Verb == "list":
+		a.list(w, r, res, i)
+	case i.Verb == "watch" && res.watched():
+		a.watch(w, r, res, i)
+	default:
+		server.ReplyStatus(w, a.refusal(res, i))
+	}
+}
+
+// resource is the one a request is for; nil when it is not served so.
+func (a *API) resource(i request.Info) *resource {
+	for _, res := range a.resources {
+		if res.group != i.Group || res.version != i.Version || res.name != i.Resource {
+			continue
+		}
+		switch {
+		case res.name == "namespaces": // in itself
+			return res
+		case !res.namespaced && i.Namespace != "", res.namespaced && i.Namespace == "" && i.Verb == "get":
+			return nil
+		}
+		return res
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package kube
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/server"
+	"podd/server/kube/request"
+	"podd/server/kubelet"
+)
+
+// streamed are the methods of what opens a stream.
+var streamed = []string{"create", "get"}
+
+var podSubresources = []subresource{
+	{"attach", "PodAttachOptions", streamed},
+	{"exec", "PodExecOptions", streamed},
+	{"log", "Pod", gets},
+	{"portforward", "PodPortForwardOptions", streamed},
+	status("Pod"),
+}
+
+// log answers with the log of a container, as v1.PodLogOptions ask.
+func (a *API) log(w http.ResponseWriter, r *http.Request, i request.Info) {
+	p, err := a.pod(i)
+	var req server.LogRequest
+	if err == nil {
+		req, err = kubelet.LogRequest(r.URL.Query())
+	}
+	if err == nil {
+		req.Container, err = container(p.Pod, r)
+	}
+	if err != nil {
+		server.ReplyStatus(w, err)
+		return
+	}
+	req.Pod = types.NamespacedName(p.Key())
+	kubelet.ServeLog(w, r, a.Logs, req, server.ReplyStatus)
+}
+
+// connect opens a stream into a pod.
+func (a *API) connect(w http.ResponseWriter, r *http.Request, i request.Info) {
+	p, err := a.pod(i)
+	if err != nil {
+		server.ReplyStatus(w, err)
+		return
+	}
+	if i.Subresource == "portforward" {
+		kubelet.Forward(w, r, server.ReplyStatus, a.Runtime, p)
+		return
+	}
+	name, err := container(p.Pod, r)
+	if err != nil {
+		server.ReplyStatus(w, err)
+		return
+	}
+	on := func(stream string) bool { return request.Boolean(r.URL.Query(), stream) }
+	s := kubelet.Streams{Stdin: on("stdin"), Stdout: on("stdout"), Stderr: on("stderr"), TTY: on("tty")}
+	if i.Subresource == "exec" {
+		kubelet.Exec(w, r, server.ReplyStatus, a.Runtime, p, name, s)
+	} else {
+		kubelet.Attach(w, r, server.ReplyStatus, a.Runtime, p, name, s)
+	}
+}
+
+func (a *API) pod(i request.Info) (*server.PodView, error) {
+	key := server.Key{Namespace: i.Namespace, Name: i.Name}
+	p := a.State.View().Pod(key)
+	if p == nil {
+		return nil, a.notFound(a.resource(i), key)
+	}
+	return p, nil
+}
+
+// container is the one that a query names, or the only one.
+func container(p *v1.Pod, r *http.Request) (string, error) {
+	name := r.URL.Query().Get("container")
+	all := names(p)
+	switch {
+	case name == "" && len(p.Spec.Containers) == 1:
+		return p.Spec.Containers[0].Name, nil
+	case name == "":
+		return "", apierrors.NewBadRequest(fmt.Sprintf("a container name must be specified for pod %s, choose one of: [%s]", p.Name, strings.Join(all, " ")))
+	case !slices.Contains(all, name):
+		return "", apierrors.NewBadRequest(fmt.Sprintf("container %.80s is not valid for pod %s, choose one of: [%s]", name, p.Name, strings.Join(all, " ")))
+	}
+	return name, nil
+}
+
+func names(p *v1.Pod) (all []string) {
+	for _, c := range p.Spec.InitContainers {
+		all = append(all, c.Name)
+	}
+	for _, c := range p.Spec.Containers {
+		all = append(all, c.Name)
+	}
+	for _, c := range p.Spec.EphemeralContainers {
+		all = append(all, c.Name)
+	}
+	return all
+}

@@ -1,0 +1,182 @@
+package kube
+
+import (
+	"slices"
+	"sort"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"podd/server"
+)
+
+// mostChanges is how many changes of a resource are remembered at least; who is
+// further behind lists again.
+const mostChanges = 512
+
+// Events are what happened to objects of this node. It must be safe for
+// concurrent use.
+type Events interface {
+	// Events are all that are kept; an event that did not change keeps its
+	// pointer. The channel is closed once there are others.
+	Events() ([]*v1.Event, <-chan struct{})
+}
+
+// store remembers what was shown, and since which revision. Revisions begin with
+// the View's and grow by one with every change, so that no two changes have the
+// same: a watcher that was cut between them would miss the second.
+type store struct {
+	state  server.Viewer
+	events Events
+
+	mu     sync.Mutex // guards all following fields
+	rev    uint64
+	tables map[*resource]*table
+}
+
+// table is what a store remembers of a resource. Its slices are shared with who
+// reads them: they are appended to and replaced, never overwritten.
+type table struct {
+	made    bool
+	seen    *server.View    // it was made of
+	changed <-chan struct{} // closed once it is outdated
+	sources []item          // that entries are of, in the same order
+	entries []*entry        // in order of key
+	changes []change        // in order of revision
+	since   uint64          // all changes later than it are in changes
+}
+
+// change is that an object came, went, or is another since the revision of now;
+// when it went, now is how it was.
+type change struct {
+	kind        watch.EventType
+	now, before *entry // before is nil when it came
+}
+
+func newStore(state server.Viewer, events Events) *store {
+	return &store{state: state, events: events, rev: state.View().Revision, tables: map[*resource]*table{}}
+}
+
+// list is all of a resource, with the revision it is of.
+func (s *store) list(r *resource) ([]*entry, uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.updatedLocked(r).entries, s.rev
+}
+
+// after is what changed since a revision, up to which one, and a channel that is
+// closed once there may be more. It is not known, says false, of a revision that
+// is too old or not yet.
+func (s *store) after(r *resource, rev uint64) (changes []change, now uint64, more <-chan struct{}, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.updatedLocked(r)
+	first := sort.Search(len(t.changes), func(i int) bool { return t.changes[i].now.rev > rev })
+	return t.changes[first:], s.rev, t.changed, t.since <= rev && rev <= s.rev
+}
+
+// updatedLocked is the table of a resource, up to date.
+func (s *store) updatedLocked(r *resource) *table {
+	t := s.tables[r]
+	if t == nil {
+		t = &table{}
+		s.tables[r] = t
+	}
+	if r.events {
+		select {
+		case <-t.changed:
+		default:
+			if t.made {
+				return t
+			}
+		}
+		events, changed := s.events.Events()
+		t.changed = changed
+		s.updateLocked(r, t, eventItems(events))
+		return t
+	}
+	v := s.state.View()
+	s.rev = max(s.rev, v.Revision)
+	if t.seen != v {
+		t.seen, t.changed = v, s.state.Changed(v.Revision)
+		s.updateLocked(r, t, r.items(v))
+	}
+	return t
+}
+
+func eventItems(events []*v1.Event) []item {
+	all := make([]item, 0, len(events))
+	for _, e := range events {
+		all = append(all, item{server.Key{Namespace: e.Namespace, Name: e.Name}, e})
+	}
+	slices.SortFunc(all, func(a, b item) int { return a.key.Compare(b.key) })
+	return all
+}
+
+// updateLocked makes t of items, which are in order of key, and notes what is
+// another than before. The first time nothing is: nobody knows an earlier state.
+func (s *store) updateLocked(r *resource, t *table, items []item) {
+	entries := make([]*entry, 0, len(items))
+	old, sources := t.entries, t.sources
+	for _, i := range items {
+		for len(old) > 0 && old[0].key.Compare(i.key) < 0 {
+			s.goneLocked(r, t, old[0])
+			old, sources = old[1:], sources[1:]
+		}
+		var before *entry
+		var source item
+		if len(old) > 0 && old[0].key == i.key {
+			before, source = old[0], sources[0]
+			old, sources = old[1:], sources[1:]
+		}
+		entries = append(entries, s.entryLocked(r, t, before, source, i))
+	}
+	for _, e := range old {
+		s.goneLocked(r, t, e)
+	}
+	t.entries, t.sources = entries, items
+	if !t.made {
+		t.made, t.since, t.changes = true, s.rev, nil
+	}
+	t.trim()
+}
+
+// entryLocked is that of an item: the one before, while it shows the same.
+func (s *store) entryLocked(r *resource, t *table, before *entry, was, is item) *entry {
+	if before != nil && (was.object == is.object || equality.Semantic.DeepEqual(was.object, is.object)) {
+		return before
+	}
+	if before != nil && before.object.GetUID() != is.object.GetUID() {
+		s.goneLocked(r, t, before)
+		before = nil
+	}
+	s.rev++
+	e := r.entry(is, s.rev)
+	kind := watch.Modified
+	if before == nil {
+		kind = watch.Added
+	}
+	t.changes = append(t.changes, change{kind, e, before})
+	return e
+}
+
+func (s *store) goneLocked(r *resource, t *table, e *entry) {
+	s.rev++
+	t.changes = append(t.changes, change{watch.Deleted, e.at(r, s.rev), e})
+}
+
+// trim forgets the oldest changes, now and then.
+func (t *table) trim() {
+	if n := len(t.changes) - mostChanges; n > mostChanges {
+		t.since = t.changes[n-1].now.rev
+		t.changes = slices.Clone(t.changes[n:])
+	}
+}
+
+// noEvents is where nothing is told.
+type noEvents struct{}
+
+// Events implements Events.
+func (noEvents) Events() ([]*v1.Event, <-chan struct{}) { return nil, nil }

@@ -1,0 +1,18 @@
+package kube
+
+import (
+	"runtime"
+
+	"k8s.io/apimachinery/pkg/version"
+)
+
+// GitVersion is the version of Kubernetes whose API this is, by which clients
+// know what to expect.
+const GitVersion = "v1.34.4-podd"
+
+func thisVersion() version.Info {
+	return version.Info{
+		Major: "1", Minor: "34", GitVersion: GitVersion, GitTreeState: "clean",
+		GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}
+}
