@@ -21,7 +21,7 @@ func (w *worker) hear(ctx context.Context, e event.Event) {
 func (w *worker) decision(d plan.Decision) event.Decision {
 	return event.Decision{
 		Key: w.key, Pod: w.in.Desired, Before: w.told, Now: d, Observed: w.in.Observed,
-		Endings: event.EndingsBefore(w.in.History.Endings, d), Missing: w.in.Objects.Missing, At: w.in.Now,
+		Endings: w.in.History.Endings, Missing: w.in.Objects.Missing, At: w.in.Now,
 	}
 }
 

@@ -9,8 +9,9 @@
 // origin is answered, by none of them.
 //
 // It imports nothing of ours: what it shows it reads through the interfaces in
-// state.go, as immutable values (View), and EventLog, which package events keeps. A face is an http.Handler; Server runs
-// one on a listener and returns when the last of its handlers has.
+// state.go, as immutable values (View), and as an EventLog, which package events
+// has. A face is an http.Handler; Server runs one on a listener and returns when
+// the last of its handlers has.
 //
 // Health and ReadOnly have no authentication. They never read a request's body,
 // bound everything a client can make them keep, and show no values of

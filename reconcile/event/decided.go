@@ -2,7 +2,6 @@ package event
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +21,7 @@ type Decision struct {
 	Pod         *manifest.Pod
 	Before, Now plan.Decision
 	Observed    []runtime.Incarnation
-	// Endings are those of containers that were told of before.
+	// Endings are plan.History's.
 	Endings map[string]plan.Ending
 	// Missing is plan.Objects's, of the version in force.
 	Missing string
@@ -93,24 +92,24 @@ func (d Decision) missing(s Subject) Event {
 // backoffs are the containers that are held back since they crashed: once a crash,
 // which another end of the wait is the sign of.
 func (d Decision) backoffs(s Subject) []Event {
-	held := map[string]time.Time{}
-	for _, step := range d.Before.Steps {
-		if step.Crashes > 0 {
-			held[step.Container] = step.Until
-		}
-	}
 	var all []Event
 	for _, step := range d.Now.Steps {
-		if until, known := held[step.Container]; step.Crashes > 0 && (!known || !until.Equal(step.Until)) {
-			all = append(all, s.Warning("BackOff", step.Container, fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)",
-				step.Container, s.Key.Name, s.Key.Namespace, s.UID)))
+		if step.Crashes == 0 || slices.ContainsFunc(d.Before.Steps, func(b plan.Step) bool {
+			return b.Container == step.Container && b.Crashes > 0 && b.Until.Equal(step.Until)
+		}) {
+			continue
 		}
+		all = append(all, s.Warning("BackOff", step.Container, fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)",
+			step.Container, s.Key.Name, s.Key.Namespace, s.UID)))
 	}
 	return all
 }
 
 // stops are the containers whose end begins.
 func (d Decision) stops() []Event {
+	if d.Now.Stopping == nil && d.Now.Finished == nil && len(d.Now.Endings) == 0 {
+		return nil // most decisions end nothing
+	}
 	var all []Event
 	for i := range d.Observed {
 		inc := &d.Observed[i]
@@ -157,13 +156,4 @@ func (d Decision) restarts(c *runtime.Container) string {
 func isInit(c *runtime.Container) bool {
 	kind, _, _ := strings.Cut(c.Annotations[runtime.AnnotationKind], ":")
 	return kind == string(plan.Init) || kind == string(plan.Sidecar)
-}
-
-// EndingsBefore are those of all that are not new with a decision.
-func EndingsBefore(all map[string]plan.Ending, d plan.Decision) map[string]plan.Ending {
-	before := maps.Clone(all)
-	for id := range d.Endings {
-		delete(before, id)
-	}
-	return before
 }
