@@ -22,6 +22,7 @@ type classKeeper struct {
 	limit func(render.Cgroup) error // makes it, too
 	log   *slog.Logger
 	wake  chan struct{} // has room for one
+	told  func(error)   // hears what came of it when that changes; nil: nobody
 
 	mu    sync.Mutex // guards all following fields
 	node  render.Node
@@ -82,7 +83,7 @@ func request(r *reconcile.Report) int64 {
 // run works until ctx is done. What fails is tried again, and told once until it
 // is another failure.
 func (k *classKeeper) run(ctx context.Context) error {
-	written, failed, tries := map[string]render.Cgroup{}, "", 0
+	written, failed, tries := map[string]render.Cgroup{}, "not yet", 0
 	again := time.NewTimer(0)
 	defer again.Stop()
 	<-again.C
@@ -95,6 +96,9 @@ func (k *classKeeper) run(ctx context.Context) error {
 		}
 		err := k.write(written)
 		if err == nil {
+			if failed != "" && k.told != nil {
+				k.told(nil)
+			}
 			failed, tries = "", 0
 			again.Stop()
 			continue
@@ -102,6 +106,9 @@ func (k *classKeeper) run(ctx context.Context) error {
 		if err.Error() != failed {
 			failed = err.Error()
 			k.log.Warn("pods are not limited together as they should be; podd tries again", "err", err)
+			if k.told != nil {
+				k.told(err)
+			}
 		}
 		tries++
 		again.Reset(plan.RetryDelay(tries))

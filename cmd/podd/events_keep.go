@@ -53,6 +53,15 @@ func advised(set *manifest.Set, before, now []manifest.Problem, at time.Time) []
 	return all
 }
 
+// tellEnforced tells whether pods together are held to what the node has for them.
+func (d *podd) tellEnforced(err error) {
+	e := event.Node(v1.EventTypeNormal, "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods", time.Now())
+	if err != nil {
+		e.Type, e.Reason, e.Message = v1.EventTypeWarning, "FailedNodeAllocatableEnforcement", "Failed to update Node Allocatable limits: "+err.Error()
+	}
+	d.events.Add(events.Note(e))
+}
+
 // writeEvents appends them to a file, where one is configured, until ctx is done.
 func (d *podd) writeEvents(ctx context.Context) error {
 	if d.cfg.EventLog == "" {

@@ -34,6 +34,9 @@ func (c *WhyCmd) Run(ctx context.Context, s Streams) error {
 		return err
 	}
 	w := newReasons(ctx, p, v)
+	if list, err := p.events(ctx); err == nil { // it only adds to what is known without it
+		w.events = list.Items
+	}
 	var texts []string
 	if len(c.Targets) == 0 {
 		texts = general(v)

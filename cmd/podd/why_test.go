@@ -11,8 +11,10 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/server"
+	"podd/server/events"
 )
 
 func whyText(v *server.View, s subject) string {
@@ -38,6 +40,25 @@ func TestWhyGoldens(t *testing.T) {
 	for name, path := range map[string]string{"clock": "clock.yaml", "db": "db.yaml", "new": "new.yaml"} {
 		golden(t, "why_file_"+name, whyText(v, subject{path: "/etc/podd/manifests/" + path}))
 	}
+}
+
+// TestWhyEvents: a pod's reasons end with what it was warned of lately.
+func TestWhyEvents(t *testing.T) {
+	web := up(podAt("web.yaml", 4, "web", "app"))
+	web.Pod.Namespace, web.Pod.UID = "shop", "v"
+	w := reasons{view: viewOf(web), dir: "/etc/podd", now: at, lastLine: func(server.Key, string) string { return "" }}
+	l := happenings()
+	for i := range 4 {
+		l.Add(events.Note{
+			Type: v1.EventTypeWarning, Reason: []string{"BackOff", "Failed", "FailedMount", "Failed"}[i], Message: "Error: it broke",
+			Pod: types.NamespacedName{Namespace: "shop", Name: "web-n1"}, UID: "v", Time: ago(4*time.Second - time.Duration(i)*time.Second),
+		})
+	}
+	all, _ := l.Events(0)
+	for _, e := range all {
+		w.events = append(w.events, *e)
+	}
+	golden(t, "why_events", w.text(subject{key: web.Key()}))
 }
 
 // TestWhyStates: the headline of one pod in every state.

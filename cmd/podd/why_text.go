@@ -19,6 +19,7 @@ type reasons struct {
 	now  time.Time
 	// lastLine returns the last line of a container's newest ended run, or "".
 	lastLine func(pod server.Key, container string) string
+	events   []v1.Event // all that podd keeps, the newest last
 }
 
 // text is a headline and a line for everything there is to say.
@@ -66,6 +67,9 @@ func (w *reasons) pod(p *server.PodView, inFile bool) string {
 	})
 	for _, e := range p.Last {
 		text += line("last", w.last(p, e))
+	}
+	for _, e := range w.lately(p) {
+		text += line("event", w.eventText(e))
 	}
 	return text + line("next", w.next(p, step)) + line("more", w.more(p))
 }

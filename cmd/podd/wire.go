@@ -108,6 +108,9 @@ func (d *podd) wire() error {
 	d.events = newEvents(cfg.NodeName, node.CgroupV2)
 	d.view.machine = newNodeView(cfg, node, d.instance.ID)
 	d.classes = newClassKeeper(node, cgroup.Make, d.log)
+	if cfg.EnforceReserved {
+		d.classes.told = d.tellEnforced
+	}
 	d.pods = d.client.NewObserver(cri.ObserverOptions{Instance: d.instance.ID, Slow: cfg.SyncFrequency, Looked: d.metrics.Relisted, Logger: d.log})
 	d.node = d.client.NewNodeObserver(cri.NodeObserverOptions{Logger: d.log})
 	effects := newEffects(cfg, cfg.RootDir, d.client, node)
