@@ -104,7 +104,7 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 		all = append(all, f)
 	}
 	if addr := d.cfg.ReadOnlyListen; addr != "" {
-		h := &server.ReadOnly{State: d.view.latest, Health: d.health(), Page: d.page(nil), Node: d.cfg.NodeName}
+		h := &server.ReadOnly{State: d.view.latest, Health: d.health(), Page: d.page(nil, nil), Node: d.cfg.NodeName}
 		f, err := d.openTCP(ctx, "--read-only-port", addr, h)
 		if err != nil {
 			return nil, err
@@ -116,7 +116,7 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 
 // api is what the socket and the kubelet's port have in common.
 func (d *podd) api(who auth.Authorizer) http.Handler {
-	page := d.page(d.logReader())
+	page := d.page(d.logReader(), d.events)
 	mux := http.NewServeMux()
 	mux.Handle("/", both(d.kubeletAPI(), d.kubeAPI(who)))
 	counts := d.metrics.Handler(d.view.latest)
@@ -127,9 +127,10 @@ func (d *podd) api(who auth.Authorizer) http.Handler {
 	return d.metrics.Requests("readwrite", server.OwnOrigin(mux))
 }
 
-// page is the node at a glance; without logs for those whom nobody vouches for.
-func (d *podd) page(logs server.LogReader) http.Handler {
-	p := &page.Page{State: d.view.latest, Logs: logs, Words: func(p *v1.Pod, now time.Time) (ready, word, restarts string) {
+// page is the node at a glance; without logs and events, which quote
+// what programs said, for those whom nobody vouches for.
+func (d *podd) page(logs server.LogReader, events server.EventLog) http.Handler {
+	p := &page.Page{State: d.view.latest, Logs: logs, Events: events, Words: func(p *v1.Pod, now time.Time) (ready, word, restarts string) {
 		row := kubetable.WordsOf(p, now)
 		return row.Ready, row.Status, row.Restarts
 	}}

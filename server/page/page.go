@@ -7,6 +7,7 @@
 //	                                 is whole unless N is the newest
 //	                                 ends after turn, and is asked for again
 //	GET /page/usage                  Usage
+//	GET /page/events?after=N         Events
 //	GET /page/logs?namespace=&pod=…  as /v1/logs, if the page has logs
 //
 // It knows no users: whoever reaches it sees all of it.
@@ -34,6 +35,8 @@ type Page struct {
 	Words func(*v1.Pod, time.Time) (ready, status, restarts string)
 	// Logs are shown, and what containers said of their end; nil: neither is.
 	Logs server.LogReader
+	// Events are what happened; nil: not shown.
+	Events server.EventLog
 	// Usage is what the node and its pods use now; nil: not shown.
 	Usage func(context.Context) (*Usage, error)
 }
@@ -70,6 +73,9 @@ func (p *Page) Handler() http.Handler {
 	mux.Handle("GET /page/", http.StripPrefix("/page", assets))
 	mux.HandleFunc("GET /page/state", p.state)
 	mux.HandleFunc("GET /page/usage", p.usage)
+	if p.Events != nil {
+		mux.HandleFunc("GET /page/events", p.events)
+	}
 	if p.Logs != nil {
 		mux.HandleFunc("GET /page/logs", func(w http.ResponseWriter, r *http.Request) { server.ServeLogs(w, r, p.Logs) })
 	}

@@ -25,6 +25,19 @@ func (l log) Logs(_ context.Context, _ server.LogRequest, w io.Writer) error {
 	return err
 }
 
+// happened is one event, as an EventLog.
+type happened struct{}
+
+func (happened) Events(after uint64) ([]*v1.Event, uint64) {
+	return []*v1.Event{{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: "db-n1.1"},
+		InvolvedObject: v1.ObjectReference{Kind: "Pod", Namespace: "default", Name: "db-n1"},
+		Type:           "Warning", Reason: "BackOff", Message: "again", Count: 9,
+	}}, after + 1
+}
+
+func (happened) Changed(uint64) <-chan struct{} { return nil }
+
 func words(p *v1.Pod, _ time.Time) (ready, status, restarts string) {
 	return "0/1", string(p.Status.Phase), "4 (12s ago)"
 }
@@ -116,7 +129,7 @@ func TestState(t *testing.T) {
 }
 
 func TestRoutes(t *testing.T) {
-	whole := serve(t, &Page{Logs: log("a line\n"), Usage: func(context.Context) (*Usage, error) { return &Usage{}, nil }}).URL
+	whole := serve(t, &Page{Logs: log("a line\n"), Events: happened{}, Usage: func(context.Context) (*Usage, error) { return &Usage{}, nil }}).URL
 	some := serve(t, &Page{}).URL
 	for _, tt := range []struct {
 		url    string
@@ -131,6 +144,9 @@ func TestRoutes(t *testing.T) {
 		{whole + "/page/logs?namespace=default&pod=db-n1&container=pg", 200, "a line"},
 		{whole + "/page/logs?namespace=default&pod=../db&container=pg", 400, ""},
 		{whole + "/page/usage", 200, `{"node"`},
+		{whole + "/page/events?after=3", 200, `{"revision":4,"events":[{"name":"default/db-n1.1","pod":"default/db-n1","type":"Warning","reason":"BackOff","message":"again","count":9,`},
+		{whole + "/page/events?after=x", 400, "parameter after"},
+		{some + "/page/events", 404, ""},
 		{some + "/", 200, "<!doctype html>"},
 		{some + "/page/usage", 404, ""},
 		{some + "/page/logs?namespace=default&pod=db-n1&container=pg", 404, ""},

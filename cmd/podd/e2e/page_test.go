@@ -139,6 +139,7 @@ func TestPage(t *testing.T) {
 	d.apply(d.pod("breaker", shell("main", "echo out of luck; exit 3")))
 	b.until("the crashed pod is red", row("breaker")+`?.className === "bad"`)
 	b.until("its row says so", row("breaker")+`.textContent.includes("CrashLoopBackOff")`)
+	b.until("what happened is told", `document.getElementById("events").innerText.includes("BackOff")`)
 	d.write("broken", "apiVersion: v1\nkind: Pod\nmetadata: {name: broken}\nspec: {}\n")
 	b.until("the broken manifest is to be mended", `document.getElementById("problems").innerText.includes("broken.yaml:4")`)
 	b.shoot("problems")

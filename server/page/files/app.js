@@ -1,15 +1,17 @@
 // The page: what the node says, put in its place.
 import { age, bytes, cores, curve, drawEvents, element } from "./draw.js";
+import { watch } from "./events.js";
 import { follow } from "./state.js";
 import { history, sample } from "./use.js";
 import * as detail from "./detail.js";
 
 const $ = id => document.getElementById(id);
 const rows = new Map(); // of the pods' table, by key
-let state = { pods: new Map() }, usage;
+let state = { pods: new Map() }, usage, events = [];
 
 follow(now => { state = now; draw(); }, lost);
 sample(now => { usage = now; drawUse(); });
+watch(now => { events = now; drawEventsNow(); });
 setInterval(drawAges, 1000);
 
 function lost(why) {
@@ -23,9 +25,13 @@ function draw() {
   $("about").textContent = [`podd ${state.version}`, state.runtime || "no container runtime", count()].join(" · ");
   drawProblems();
   drawPods();
-  drawEvents($("events").querySelector("ol"), state.events, true);
-  $("events").hidden = !state.events?.length;
-  detail.update(state);
+  detail.update(state, events);
+}
+
+function drawEventsNow() {
+  drawEvents($("events").querySelector("ol"), events, true);
+  $("events").hidden = false;
+  detail.update(state, events);
 }
 
 function count() {
@@ -64,7 +70,7 @@ function drawPods() {
 
 function podRow(key, pod) {
   const open = element("button", { type: "button" }, element("span", { class: "namespace" }, pod.namespace + "/"), pod.name);
-  open.addEventListener("click", () => detail.open(key, state));
+  open.addEventListener("click", () => detail.open(key, state, events));
   const place = [pod.path, pod.line].filter(Boolean).join(":");
   const row = element("tr", { class: pod.tone },
     element("td", {}, open),

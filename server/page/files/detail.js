@@ -6,29 +6,29 @@ const $ = id => document.getElementById(id);
 const dialog = $("detail");
 let key, drawn, container, following;
 
-export function open(pod, state) {
+export function open(pod, state, events) {
   key = pod;
   drawn = container = undefined;
   $("log").hidden = true;
-  update(state);
+  update(state, events);
   dialog.showModal();
   if (state.logs && state.pods.get(key)?.containers.length) follow(state.pods.get(key).containers.at(-1).name);
 }
 
 // update shows the pod as it is now.
-export function update(state) {
+export function update(state, events) {
   const pod = state.pods.get(key);
-  if (!key || pod === drawn && pod) return drawPodEvents(state);
+  if (!key || pod === drawn && pod) return drawPodEvents(events);
   drawn = pod;
   $("detail-title").textContent = key;
   $("why").textContent = pod ? [pod.status, pod.ip, pod.why].filter(Boolean).join(" · ") : "gone";
   $("why").className = pod?.tone || "";
   $("containers").replaceChildren(...(pod?.containers || []).map(c => containerItem(c, state.logs)));
-  drawPodEvents(state);
+  drawPodEvents(events);
 }
 
-function drawPodEvents(state) {
-  drawEvents($("pod-events"), (state.events || []).filter(e => e.pod === key), false);
+function drawPodEvents(events) {
+  drawEvents($("pod-events"), events.filter(e => e.pod === key), false);
 }
 
 function containerItem(c, logs) {

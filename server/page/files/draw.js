@@ -49,7 +49,7 @@ export function curve(svg, values, top, room) {
 
 // drawEvents lists events, the newest first, with what each is about where named.
 export function drawEvents(list, events, named) {
-  list.replaceChildren(...(events || []).slice(-200).reverse().map(e => element("li", { class: e.type },
+  list.replaceChildren(...events.toReversed().map(e => element("li", { class: e.type },
     element("time", { datetime: e.last, title: e.last }, age(e.last)),
     ...(named ? [element("span", { class: "about" }, e.pod || "node")] : []),
     element("span", {}, element("b", { class: "reason" }, e.reason), ` ${e.message}${e.count > 1 ? ` (${e.count} times)` : ""}`))));

@@ -1,0 +1,56 @@
+package page
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/server"
+)
+
+// Events are those newer than a revision, in the order in which they happened.
+type Events struct {
+	Revision uint64  `json:"revision"`
+	Events   []Event `json:"events"`
+}
+
+// Event is what happened, the last time it did.
+type Event struct {
+	Name    string     `json:"name"` // it keeps when it happens again
+	Pod     server.Key `json:"pod"`  // "" for the node's own
+	Type    string     `json:"type"` // Normal or Warning
+	Reason  string     `json:"reason"`
+	Message string     `json:"message"`
+	Count   int32      `json:"count"`
+	Last    time.Time  `json:"last"`
+}
+
+func (p *Page) events(w http.ResponseWriter, r *http.Request) {
+	var after uint64
+	if s := r.URL.Query().Get("after"); s != "" {
+		var err error
+		if after, err = strconv.ParseUint(s, 10, 64); err != nil {
+			http.Error(w, "parameter after is not a number", http.StatusBadRequest)
+			return
+		}
+	}
+	newer, revision := p.Events.Events(after)
+	out := Events{revision, make([]Event, 0, len(newer))}
+	for _, e := range newer {
+		out.Events = append(out.Events, eventOf(e))
+	}
+	server.Reply(w, http.StatusOK, out)
+}
+
+func eventOf(e *v1.Event) Event {
+	out := Event{
+		Name: e.Namespace + "/" + e.Name, Type: e.Type, Reason: e.Reason, Message: e.Message,
+		Count: max(e.Count, 1), Last: e.LastTimestamp.Time,
+	}
+	if e.InvolvedObject.Kind == "Pod" {
+		out.Pod = server.Key{Namespace: e.InvolvedObject.Namespace, Name: e.InvolvedObject.Name}
+	}
+	return out
+}
