@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +25,7 @@ type story struct {
 	act   func(*daemon) // changes what is wanted
 	ends  func(*daemon) // waits for the end
 	noted []string      // by the pods, in the end, in order
+	kept  string        // lines that their claim holds then
 	// hooks says that it has some: one that podd was killed amid is made again.
 	hooks bool
 }
@@ -35,6 +38,7 @@ var stories = []story{
 		noted: []string{
 			"one init", "one runs",
 		},
+		kept: "one",
 	},
 	{
 		name:  "stop",
@@ -42,6 +46,7 @@ var stories = []story{
 		act:   func(d *daemon) { d.remove("web") },
 		ends:  func(d *daemon) { d.untilGone("web") },
 		noted: []string{"one init", "one runs", "one TERM"},
+		kept:  "one",
 	},
 	{
 		name:  "replace",
@@ -49,6 +54,7 @@ var stories = []story{
 		act:   func(d *daemon) { d.apply(d.storyPod("two")) },
 		ends:  func(d *daemon) { d.untilApplied("web") },
 		noted: []string{"one init", "one runs", "one TERM", "two init", "two runs"},
+		kept:  "one two",
 	},
 	{
 		name:  "start hook",
@@ -83,7 +89,7 @@ var stories = []story{
 
 // storyPod has an init container, volumes and a container that serves.
 func (d *daemon) storyPod(version string) *v1.Pod {
-	p := d.pod("web", shell("main", serve(version)))
+	p := d.pod("web", shell("main", "echo "+version+" >>/kept/x; "+serve(version)))
 	p.Spec.TerminationGracePeriodSeconds = new(int64(20))
 	p.Spec.InitContainers = []v1.Container{shell("init", note(version+" init"))}
 	withVolume(p, "data", "/data", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
@@ -259,6 +265,15 @@ func (s story) check(d *daemon, m mercy) {
 		}
 		return nil
 	})
+	if text, err := os.ReadFile(filepath.Join(d.root(), "claims/default/data/x")); s.kept != "" {
+		got := strings.Fields(string(text))
+		if m.twice {
+			got = slices.Compact(got)
+		}
+		if strings.Join(got, " ") != s.kept {
+			d.t.Errorf("the claim holds %q, %v; want %s", text, err, s.kept)
+		}
+	}
 	if s.name == "stop" || s.name == "stop hook" || s.name == "finish" {
 		// A podd that has only just begun shows no pod yet.
 		d.eventually("nothing runs", func() error {

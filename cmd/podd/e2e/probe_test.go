@@ -5,6 +5,8 @@ package e2e
 import (
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,6 +77,12 @@ func TestReadinessKinds(t *testing.T) {
 	set := func(s service.HealthCheckResponse_ServingStatus) func() {
 		return func() { healthy.SetServingStatus("db", s) }
 	}
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := os.Stat(filepath.Join(d.shared(), "www")); err != nil {
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(secure.Close)
 	onHost := func(p *v1.Pod) *v1.Pod { p.Spec.HostNetwork = true; return p }
 	db := "db"
 	httpd := withReadiness(shell("main", "trap 'exit 0' TERM; httpd -f -p 8080 -h /trace & wait"),
@@ -90,6 +98,9 @@ func TestReadinessKinds(t *testing.T) {
 		{onHost(d.pod("grpc", withReadiness(shell("main", serve("grpc")), every(v1.ProbeHandler{GRPC: &v1.GRPCAction{
 			Port: int32(listener.Addr().(*net.TCPAddr).Port), Service: &db,
 		}})))), set(service.HealthCheckResponse_SERVING), set(service.HealthCheckResponse_NOT_SERVING), `service unhealthy (responded with "NOT_SERVING")`},
+		{onHost(d.pod("https", withReadiness(shell("main", serve("https")), every(v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{
+			Scheme: v1.URISchemeHTTPS, Host: "127.0.0.1", Port: intstr.FromInt32(int32(secure.Listener.Addr().(*net.TCPAddr).Port)),
+		}})))), ill(false), ill(true), "HTTP probe failed with statuscode: 404"},
 		{d.pod("tcp", withReadiness(shell("main", "trap 'exit 0' TERM; while :; do [ -e /trace/www ] && timeout 2 nc -l -p 8080; sleep 0.1; done"),
 			every(v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromInt32(8080)}}))), ill(false), ill(true), "connection refused"},
 	} {

@@ -186,6 +186,39 @@ func TestPullBacksOff(t *testing.T) {
 	d.untilApplied("more")
 }
 
+// TestImageByDigest: it is pulled once, whatever its name says later; one that
+// must not be pulled is waited for.
+func TestImageByDigest(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	r, ref := withRegistry(d, registry.Options{})
+	image, err := registry.FromTarball(d.on.Tools.Images, stack.BusyboxImage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := image.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, _, _ := strings.Cut(strings.TrimPrefix(ref, r.Host()), ":")
+	pinned := r.Host() + name + "@" + digest.String()
+	p := d.pod("web", from(pinned, shell("main", serve("web"))))
+	never := from(r.Host()+name+"@"+digest.String(), shell("main", serve("never")))
+	never.ImagePullPolicy = v1.PullNever
+	d.apply(d.pod("never", never))
+	d.untilPod("waits", "never", waitingFor("main", "ErrImageNeverPull"))
+	d.apply(p)
+	view := d.untilApplied("web")
+	if got := view.Pod.Status.ContainerStatuses[0].ImageID; got != pinned {
+		t.Errorf("the status says image %q, want %q", got, pinned)
+	}
+	d.untilApplied("never")
+	_ = r.close()
+	d.crash()
+	d.apply(d.pod("two", from(pinned, shell("main", serve("two")))))
+	d.untilApplied("two")
+}
+
 func TestPullOfflineUsesWhatIsPresent(t *testing.T) {
 	t.Parallel()
 	d := begin(t, "--pull-offline", "use-present")

@@ -175,6 +175,51 @@ func (d *daemon) served() *cri.StatusResponse {
 	return reply
 }
 
+// TestConfined: what the kernel says of a process is what its manifest does.
+func TestConfined(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	as := func(name string, sc *v1.SecurityContext) v1.Container {
+		c := shell(name, tell(name, "pwd; id -u; id -g; touch /x 2>/dev/null && echo writable || echo read-only; [ -t 1 ] && echo tty || echo no tty")+serve(name))
+		c.SecurityContext = sc
+		return c
+	}
+	free := as("free", &v1.SecurityContext{Privileged: new(true)})
+	free.WorkingDir = "/tmp"
+	bound := as("bound", &v1.SecurityContext{
+		RunAsUser: new(int64(1234)), RunAsGroup: new(int64(5678)), ReadOnlyRootFilesystem: new(true), AllowPrivilegeEscalation: new(false),
+		Capabilities: &v1.Capabilities{Drop: []v1.Capability{"ALL"}, Add: []v1.Capability{"NET_BIND_SERVICE"}},
+	})
+	if err := os.Chmod(d.shared(), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	plain := as("plain", nil)
+	plain.Stdin, plain.TTY = true, true
+	plain.Command[2] = strings.Replace(plain.Command[2], "{ ", "[ -t 0 ] && [ -t 1 ] && touch /trace/terminal; { ", 1)
+	d.apply(d.pod("web", free, bound, plain))
+	d.untilApplied("web")
+	for name, want := range map[string]struct{ told, privileges, bounding string }{
+		"free":  {"/tmp 0 0 writable", "0", ""},
+		"bound": {"/ 1234 5678 read-only", "1", "0000000000000400"},
+		"plain": {"/ 0 0 writable", "0", "00000000a80425fb"},
+	} {
+		if got := strings.Join(strings.Fields(d.told(name))[:4], " "); got != want.told {
+			t.Errorf("%s: inside there is %q, want %q", name, got, want.told)
+		}
+		pid := d.runs("web", name).PID
+		if got := processStatus(t, pid, "NoNewPrivs"); got != want.privileges {
+			t.Errorf("%s: NoNewPrivs is %s, want %s", name, got, want.privileges)
+		}
+		if got := processStatus(t, pid, "CapBnd"); want.bounding != "" && got != want.bounding {
+			t.Errorf("%s: the capabilities are %s, want %s", name, got, want.bounding)
+		}
+	}
+	if got, want := processStatus(t, d.runs("web", "free").PID, "CapEff"), processStatus(t, os.Getpid(), "CapBnd"); got != want {
+		t.Errorf("the privileged one has the capabilities %s of %s", got, want)
+	}
+	d.told("terminal")
+}
+
 // TestUserNamespace: a pod's root is an ordinary user of the node or, where the
 // runtime would take it for the node's, does not start.
 func TestUserNamespace(t *testing.T) {

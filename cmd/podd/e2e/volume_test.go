@@ -1,0 +1,134 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/server"
+)
+
+// TestEphemeralVolume: such a claim outlives containers and podd, and goes with
+// its pod.
+func TestEphemeralVolume(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	p := d.pod("web", shell("main", "echo run >>/data/x; "+tell("data", "cat /data/x; stat -c %g /data")+
+		"trap 'exit 0' TERM; until [ -e /trace/end ]; do sleep 0.1; done; rm /trace/end; exit 1"))
+	p.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: new(int64(4321))}
+	withVolume(p, "data", "/data", v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{VolumeClaimTemplate: &v1.PersistentVolumeClaimTemplate{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "demo"}},
+		Spec: v1.PersistentVolumeClaimSpec{
+			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
+			Resources:   v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}}})
+	d.apply(p)
+	view := d.untilApplied("web")
+	if got := d.told("data"); got != "run\n4321" {
+		t.Errorf("inside there is %q", got)
+	}
+	d.crash()
+	d.tellPods("end")
+	d.untilPod("is started again", "web", func(p *server.PodView) error {
+		if restarts(p, "main") != 1 {
+			return errors.New("it was not restarted")
+		}
+		return nil
+	})
+	d.eventually("the data are there still", func() error {
+		if got := d.told("data"); got != "run\nrun\n4321" {
+			return fmt.Errorf("inside there is %q", got)
+		}
+		return nil
+	})
+	dir := filepath.Join(d.root(), "pods", string(view.Pod.UID))
+	if _, err := os.Stat(dir); err != nil {
+		t.Error(err)
+	}
+	d.remove("web")
+	d.untilGone("web")
+	d.nothingLeft()
+	if left, err := below(filepath.Join(d.root(), "claims")); err != nil || len(left) > 0 {
+		t.Errorf("claims are left: %v, %v", left, err)
+	}
+}
+
+// TestWrittenVolumes: the files that podd writes, with their paths and modes, each
+// by itself and together; those of an optional object come when it does.
+func TestWrittenVolumes(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	local := func(name string) v1.LocalObjectReference { return v1.LocalObjectReference{Name: name} }
+	field := func(path, from string, mode *int32) v1.DownwardAPIVolumeFile {
+		return v1.DownwardAPIVolumeFile{Path: path, Mode: mode, FieldRef: &v1.ObjectFieldSelector{FieldPath: from}}
+	}
+	c := shell("main", tell("files", "cd /down; for f in name labels sub/cpu; do echo $f $(stat -L -c %a $f) $(cat $f); done; "+
+		"cd /all; for f in conf/port key ns; do echo $f $(stat -L -c %a $f) $(cat $f); done; ls /conf; readlink /conf/p; touch /conf/x 2>/dev/null || echo read-only; ls /late")+
+		"trap 'exit 0' TERM; until [ -e /late/k ]; do sleep 0.05; done; "+tell("late", "cat /late/k")+"sleep 3600 & wait")
+	c.Resources.Limits = v1.ResourceList{v1.ResourceCPU: resource.MustParse("300m")}
+	p := d.pod("web", c)
+	p.Labels = map[string]string{"app": "demo"}
+	withVolume(p, "down", "/down", v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{DefaultMode: new(int32(0o440)), Items: []v1.DownwardAPIVolumeFile{
+		field("name", "metadata.name", nil), field("labels", "metadata.labels", new(int32(0o400))),
+		{Path: "sub/cpu", ResourceFieldRef: &v1.ResourceFieldSelector{ContainerName: "main", Resource: "limits.cpu", Divisor: resource.MustParse("1m")}},
+	}}})
+	withVolume(p, "all", "/all", v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{DefaultMode: new(int32(0o444)), Sources: []v1.VolumeProjection{
+		{ConfigMap: &v1.ConfigMapProjection{LocalObjectReference: local("conf"), Items: []v1.KeyToPath{{Key: "port", Path: "conf/port", Mode: new(int32(0o600))}}}},
+		{Secret: &v1.SecretProjection{LocalObjectReference: local("key"), Items: []v1.KeyToPath{{Key: "pass", Path: "key"}}}},
+		{DownwardAPI: &v1.DownwardAPIProjection{Items: []v1.DownwardAPIVolumeFile{field("ns", "metadata.namespace", nil)}}},
+		{ConfigMap: &v1.ConfigMapProjection{LocalObjectReference: local("none"), Optional: new(true)}},
+	}}})
+	withVolume(p, "conf", "/conf", v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{
+		LocalObjectReference: local("conf"), Items: []v1.KeyToPath{{Key: "port", Path: "p"}},
+	}})
+	withVolume(p, "late", "/late", v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: local("late"), Optional: new(true)}})
+	d.write("objects", text(d, configMap("conf", map[string]string{"port": "80", "other": "x"}), secret("key", "", map[string]string{"pass": password})))
+	d.apply(p)
+	d.untilApplied("web")
+	want := strings.Join([]string{
+		"name 440 " + d.full("web"), `labels 400 app="demo"`, "sub/cpu 440 300",
+		"conf/port 600 80", "key 444 " + password, "ns 444 default", "p", "..data/p", "read-only",
+	}, "\n")
+	if got := d.told("files"); got != want {
+		t.Errorf("inside there is\n%s\nwant\n%s", got, want)
+	}
+	was := d.runs("web", "main")
+	d.write("late", text(d, configMap("late", map[string]string{"k": "came"})))
+	if got := d.told("late"); got != "came" {
+		t.Errorf("of what came late it reads %q", got)
+	}
+	if now := d.runs("web", "main"); now != was {
+		t.Errorf("it is now %+v, was %+v", now, was)
+	}
+}
+
+// TestHostPathVolume: a PersistentVolume of the host's is what its claim gets.
+func TestHostPathVolume(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	host := filepath.Join(d.dir, "host")
+	pv, c := disk(host)
+	pv.Spec.VolumeMode, c.Spec.VolumeMode = nil, nil
+	pv.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: host, Type: new(v1.HostPathDirectoryOrCreate)}}
+	d.write("disk", text(d, pv, c))
+	p := d.counting("web", "disk")
+	d.apply(p)
+	d.untilApplied("web")
+	d.told("web.data")
+	d.remove("web")
+	d.untilGone("web")
+	d.nothingLeft()
+	if text, err := os.ReadFile(filepath.Join(host, "x")); string(text) != "web\n" {
+		t.Errorf("the volume holds %q, %v", text, err)
+	}
+}
