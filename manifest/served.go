@@ -122,6 +122,10 @@ func (r *rule) judge(v any, path string, n *notes) {
 	}
 	switch r.verdict {
 	case unserved:
+		if strings.HasSuffix(path, "]") { // a name in a list of resources
+			n.fail(path, "podd gives no such resource; remove it")
+			return
+		}
 		n.fail(path, "not served by podd yet; remove it")
 	case only:
 		if accepted, why, _ := r.exception(); !reflect.DeepEqual(v, accepted) {
