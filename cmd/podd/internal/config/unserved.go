@@ -43,9 +43,10 @@ var agrees = map[string]any{
 }
 
 // unserved names, in one warning, what was set, is known to Kubernetes 1.34
-// and has no effect.
+// and has no effect; and each feature gate that is not known.
 func unserved(user *kubelet.KubeletConfiguration, m *merged, known []Known) []manifest.Problem {
 	var names []string
+	var unknown []manifest.Problem
 	note := func(path string, o origin) {
 		if o.flag != "" {
 			path = o.flag
@@ -61,7 +62,7 @@ func unserved(user *kubelet.KubeletConfiguration, m *merged, known []Known) []ma
 			return
 		}
 		if path == "featureGates" {
-			noteGates(user.FeatureGates, m, note)
+			unknown = noteGates(user.FeatureGates, m, note)
 			return
 		}
 		o := m.origin(path)
@@ -78,22 +79,28 @@ func unserved(user *kubelet.KubeletConfiguration, m *merged, known []Known) []ma
 			note("", origin{flag: "--" + k.Name})
 		}
 	}
-	return oneWarning(names)
+	return append(unknown, oneWarning(names)...)
 }
 
-// noteGates names every feature gate but those for what podd serves anyway.
-func noteGates(gates map[string]bool, m *merged, note func(string, origin)) {
+// noteGates names every feature gate but those for what podd serves anyway, and
+// gives a warning for each that nobody knows.
+func noteGates(gates map[string]bool, m *merged, note func(string, origin)) (unknown []manifest.Problem) {
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		path := join("featureGates", name)
 		if name == "KubeletCrashLoopBackOffMax" && gates[name] {
 			continue
 		}
 		o := m.origin(path)
+		if !isGate[name] {
+			unknown = append(unknown, unknownGate(name, o))
+			continue
+		}
 		if o.flag != "" {
 			path, o = o.flag+"="+name, origin{}
 		}
 		note(path, o)
 	}
+	return unknown
 }
 
 func oneWarning(names []string) []manifest.Problem {

@@ -1,0 +1,91 @@
+package config
+
+import (
+	"fmt"
+
+	"podd/manifest"
+)
+
+// gateNames are the feature gates that a kubelet of Kubernetes 1.34 knows, and
+// refuses to start with any other.
+var gateNames = []string{
+	"APIResponseCompression", "APIServerIdentity", "APIServerTracing", "APIServingWithRoutine",
+	"AggregatedDiscoveryRemoveBetaType", "AllAlpha", "AllBeta", "AllowDNSOnlyNodeCSR",
+	"AllowInsecureKubeletCertificateSigningRequests", "AllowOverwriteTerminationGracePeriodSeconds",
+	"AllowParsingUserUIDFromCertAuth", "AllowServiceLBStatusOnNonLB", "AllowUnsafeMalformedObjectDeletion",
+	"AnonymousAuthConfigurableEndpoints", "AnyVolumeDataSource", "AuthorizeNodeWithSelectors",
+	"AuthorizeWithSelectors", "BtreeWatchCache", "CBORServingAndStorage", "CPUManagerPolicyAlphaOptions",
+	"CPUManagerPolicyBetaOptions", "CPUManagerPolicyOptions", "CRDValidationRatcheting", "CSIMigrationPortworx",
+	"CSIVolumeHealth", "ClearingNominatedNodeNameAfterBinding", "ClientsAllowCBOR", "ClientsPreferCBOR",
+	"CloudControllerManagerWebhook", "ClusterTrustBundle", "ClusterTrustBundleProjection", "ComponentFlagz",
+	"ComponentSLIs", "ComponentStatusz", "ConcurrentWatchObjectDecode", "ConsistentListFromCache",
+	"ContainerCheckpoint", "ContainerRestartRules", "ContainerStopSignals", "ContextualLogging",
+	"CoordinatedLeaderElection", "CronJobsScheduledAnnotation", "CrossNamespaceVolumeDataSource",
+	"CustomCPUCFSQuotaPeriod", "CustomResourceFieldSelectors", "DRAAdminAccess", "DRAConsumableCapacity",
+	"DRADeviceBindingConditions", "DRADeviceTaints", "DRAExtendedResource", "DRAPartitionableDevices",
+	"DRAPrioritizedList", "DRAResourceClaimDeviceStatus", "DRASchedulerFilterTimeout", "DeclarativeValidation",
+	"DeclarativeValidationTakeover", "DeploymentReplicaSetTerminatingReplicas", "DetectCacheInconsistency",
+	"DisableAllocatorDualWrite", "DisableCPUQuotaWithExclusiveCPUs", "DisableNodeKubeProxyVersion",
+	"DynamicResourceAllocation", "EnvFiles", "EventedPLEG", "ExecProbeTimeout",
+	"ExternalServiceAccountTokenSigner", "GitRepoVolumeDriver", "GracefulNodeShutdown",
+	"GracefulNodeShutdownBasedOnPodPriority", "HPAConfigurableTolerance", "HPAScaleToZero",
+	"HonorPVReclaimPolicy", "HostnameOverride", "ImageMaximumGCAge", "ImageVolume", "InOrderInformers",
+	"InPlacePodVerticalScaling", "InPlacePodVerticalScalingAllocatedStatus",
+	"InPlacePodVerticalScalingExclusiveCPUs", "InPlacePodVerticalScalingExclusiveMemory",
+	"InTreePluginPortworxUnregister", "InformerResourceVersion", "JobBackoffLimitPerIndex", "JobManagedBy",
+	"JobPodReplacementPolicy", "JobSuccessPolicy", "KMSv1", "KubeletCgroupDriverFromCRI",
+	"KubeletCrashLoopBackOffMax", "KubeletEnsureSecretPulledImages", "KubeletFineGrainedAuthz",
+	"KubeletInUserNamespace", "KubeletPSI", "KubeletPodResourcesDynamicResources", "KubeletPodResourcesGet",
+	"KubeletPodResourcesListUseActivePods", "KubeletRegistrationGetOnExistsOnly", "KubeletSeparateDiskGC",
+	"KubeletServiceAccountTokenForCredentialProviders", "KubeletTracing", "ListFromCacheSnapshot",
+	"LoadBalancerIPMode", "LocalStorageCapacityIsolationFSQuotaMonitoring", "LogarithmicScaleDown",
+	"LoggingAlphaOptions", "LoggingBetaOptions", "LoggingStableOptions", "MatchLabelKeysInPodAffinity",
+	"MatchLabelKeysInPodTopologySpread", "MatchLabelKeysInPodTopologySpreadSelectorMerge",
+	"MaxUnavailableStatefulSet", "MemoryManager", "MemoryQoS", "MultiCIDRServiceAllocator",
+	"MutableCSINodeAllocatableCount", "MutatingAdmissionPolicy", "MyFeature", "NFTablesProxyMode",
+	"NodeInclusionPolicyInPodTopologySpread", "NodeLogQuery", "NodeSwap", "NominatedNodeNameForExpectation",
+	"OpenAPIEnums", "OrderedNamespaceDeletion", "PodAndContainerStatsFromCRI", "PodCertificateRequest",
+	"PodDeletionCost", "PodIndexLabel", "PodLevelResources", "PodLifecycleSleepAction",
+	"PodLifecycleSleepActionAllowZero", "PodLogsQuerySplitStreams", "PodObservedGenerationTracking",
+	"PodReadyToStartContainersCondition", "PodSchedulingReadiness", "PodTopologyLabelsAdmission",
+	"PortForwardWebsockets", "PreferSameTrafficDistribution", "PreventStaticPodAPIReferences",
+	"ProbeHostPodSecurityStandards", "ProcMountType", "QOSReserved", "RecoverVolumeExpansionFailure",
+	"RecursiveReadOnlyMounts", "ReduceDefaultCrashLoopBackOffDecay", "RelaxedDNSSearchValidation",
+	"RelaxedEnvironmentVariableValidation", "RelaxedServiceNameValidation",
+	"ReloadKubeletServerCertificateFile", "RemoteRequestHeaderUID", "ResilientWatchCacheInitialization",
+	"ResourceHealthStatus", "RetryGenerateName", "RotateKubeletServerCertificate", "RuntimeClassInImageCriApi",
+	"SELinuxChangePolicy", "SELinuxMount", "SELinuxMountReadWriteOncePod", "SchedulerAsyncAPICalls",
+	"SchedulerAsyncPreemption", "SchedulerPopFromBackoffQ", "SchedulerQueueingHints", "SeparateCacheWatchRPC",
+	"SeparateTaintEvictionController", "ServiceAccountNodeAudienceRestriction", "ServiceAccountTokenJTI",
+	"ServiceAccountTokenNodeBinding", "ServiceAccountTokenNodeBindingValidation",
+	"ServiceAccountTokenPodNodeInfo", "ServiceTrafficDistribution", "SidecarContainers",
+	"SizeBasedListCostEstimate", "SizeMemoryBackedVolumes", "StatefulSetAutoDeletePVC",
+	"StatefulSetSemanticRevisionComparison", "StorageCapacityScoring", "StorageNamespaceIndex",
+	"StorageVersionAPI", "StorageVersionHash", "StorageVersionMigrator", "StreamingCollectionEncodingToJSON",
+	"StreamingCollectionEncodingToProtobuf", "StrictCostEnforcementForVAP", "StrictCostEnforcementForWebhooks",
+	"StrictIPCIDRValidation", "StructuredAuthenticationConfiguration",
+	"StructuredAuthenticationConfigurationEgressSelector", "StructuredAuthorizationConfiguration",
+	"SupplementalGroupsPolicy", "SystemdWatchdog", "TokenRequestServiceAccountUIDValidation",
+	"TopologyAwareHints", "TopologyManagerPolicyAlphaOptions", "TopologyManagerPolicyBetaOptions",
+	"TopologyManagerPolicyOptions", "TranslateStreamCloseWebsocketRequests",
+	"UnauthenticatedHTTP2DOSMitigation", "UnknownVersionInteroperabilityProxy",
+	"UserNamespacesPodSecurityStandards", "UserNamespacesSupport", "VolumeAttributesClass",
+	"WatchCacheInitializationPostStartHook", "WatchFromStorageWithoutResourceVersion", "WatchList",
+	"WatchListClient", "WinDSR", "WinOverlay", "WindowsCPUAndMemoryAffinity", "WindowsGracefulNodeShutdown",
+	"WindowsHostNetwork",
+}
+
+var isGate = set(gateNames...)
+
+// unknownGate is the warning of a feature gate that no kubelet knows, as of any
+// name that podd does not.
+func unknownGate(name string, o origin) manifest.Problem {
+	text := "unknown feature gate, ignored"
+	if near := Nearest(name, gateNames); near != "" {
+		text += fmt.Sprintf("; did you mean %q?", near)
+	}
+	if o.flag != "" {
+		text = name + ": " + text
+	}
+	return o.problem(manifest.Warning, join("featureGates", name), text)
+}
