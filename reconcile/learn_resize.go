@@ -17,6 +17,7 @@ func (w *worker) learnResize(a plan.ResizeContainer, f fact) {
 	}
 	w.container(a.Container, func(h *plan.ContainerHistory) { h.Resize = plan.Failure{} })
 	w.noteSize(a.ID, f.version.Containers[a.Container].Size)
+	w.said.resized("container " + a.Container)
 }
 
 func (w *worker) learnResizePod(a plan.ResizePod, f fact) {
@@ -27,6 +28,7 @@ func (w *worker) learnResizePod(a plan.ResizePod, f fact) {
 	default:
 		w.in.History.ResizePod = plan.Failure{}
 		w.noteSize(a.SandboxID, f.version.PodSize())
+		w.said.resized("pod")
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -19,6 +21,7 @@ type said struct {
 	any      bool      // an action was begun
 	ran      bool      // it was ready once
 	down     time.Time // since when it is not
+	resizing []string  // what was given another size since the log heard of it
 }
 
 // logDecision says a decision once: when its rule or its reason is not the one
@@ -81,6 +84,22 @@ func (w *worker) logOutcome(d plan.Decision, pod *v1.Pod) {
 	}
 	w.said.ready, w.said.ran = ready, w.said.ran || ready
 	w.said.any = w.said.any || len(d.Actions) > 0
+}
+
+// logResize says that a pod has the size that is wanted, once all of it has.
+func (w *worker) logResize() {
+	if len(w.said.resizing) == 0 || w.in.Desired == nil || plan.Unsized(&w.in) {
+		return
+	}
+	w.log.Info("resized", "what", strings.Join(w.said.resizing, ", "))
+	w.said.resizing = nil
+}
+
+// resized notes for that what was given another size.
+func (s *said) resized(what string) {
+	if !slices.Contains(s.resizing, what) {
+		s.resizing = append(s.resizing, what)
+	}
 }
 
 func isReady(p *v1.Pod) bool {

@@ -1,9 +1,11 @@
 package reconcile_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -59,6 +61,28 @@ func (m *machine) condition(name string, kind v1.PodConditionType) string {
 		}
 	}
 	return ""
+}
+
+// TestResizeIsLogged: once all of the pod has its size, and once.
+func TestResizeIsLogged(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		var talk bytes.Buffer
+		m.log = slog.NewTextHandler(&talk, nil)
+		m.start()
+		m.want(sizedPod(t, "web", "64Mi", ""))
+		m.settle()
+		if text := talk.String(); strings.Contains(text, "resized") {
+			t.Errorf("a start is no resize:\n%s", text)
+		}
+		for n, memory := range []string{"128Mi", "256Mi"} {
+			m.want(sizedPod(t, "web", memory, ""))
+			m.settle()
+			m.settle()
+			if text := talk.String(); strings.Count(text, "msg=resized") != n+1 || !strings.Contains(text, "container app") {
+				t.Errorf("%d. resize:\n%s", n+1, text)
+			}
+		}
+	})
 }
 
 // TestResize: another size restarts nothing, whether podd runs when it comes or

@@ -63,6 +63,7 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 func (w *worker) tell(d plan.Decision) {
 	w.told = d
 	w.logDecision(d)
+	w.logResize()
 	r := w.reportOf(d)
 	r.events, w.events = w.events, nil
 	w.logOutcome(d, r.Pod)
