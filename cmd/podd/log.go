@@ -40,9 +40,16 @@ func (l *logLevel) set(verbosity int) {
 	}
 }
 
-// logNew says each problem of the manifests once, when it comes up, and returns
-// them for the next time.
-func logNew(log *slog.Logger, now, before []manifest.Problem) []manifest.Problem {
+// logNew says each problem of the manifests once, when it comes up, and which of
+// the files, that are there yet, have no error any more. It returns the problems
+// for the next time.
+func logNew(log *slog.Logger, now, before []manifest.Problem, files []manifest.FileState) []manifest.Problem {
+	for _, f := range files {
+		errs := func(p manifest.Problem) bool { return p.Path == f.Path && p.Severity == manifest.Error }
+		if slices.ContainsFunc(before, errs) && !slices.ContainsFunc(now, errs) {
+			log.Info("mended", "at", f.Path)
+		}
+	}
 	for _, p := range now {
 		if slices.Contains(before, p) {
 			continue

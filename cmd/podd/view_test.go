@@ -45,22 +45,27 @@ func TestNodeTrouble(t *testing.T) {
 	}
 }
 
-// TestLogNew: a problem is logged when it comes up, and again when it was away.
+// TestLogNew: a problem is logged when it comes up, and again when it was away; of
+// a file without errors any more it is told, once, but not that it is gone.
 func TestLogNew(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(newLineHandler(&out, slog.LevelInfo))
 	typo := manifest.Problem{Severity: manifest.Warning, Path: "a.yaml", Position: manifest.Position{Line: 4, Column: 2}, Field: "spec.imagee", Message: "unknown field"}
 	broken := manifest.Problem{Severity: manifest.Error, Path: "b.yaml", Message: "not YAML"}
 	var said []manifest.Problem
-	for _, now := range [][]manifest.Problem{{typo}, {typo}, {broken, typo}, {broken}, {}, {broken}} {
-		said = logNew(log, now, said)
+	moved := broken
+	moved.Position.Line = 9
+	files := []manifest.FileState{{Path: "a.yaml"}, {Path: "b.yaml"}}
+	for _, now := range [][]manifest.Problem{{typo}, {typo}, {broken, typo}, {moved}, {}, {}, {broken}} {
+		said = logNew(log, now, said, files)
 	}
+	logNew(log, nil, said, files[:1])
 	var got []string
 	for line := range strings.Lines(out.String()) {
 		_, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		got = append(got, rest)
 	}
-	want := `WARN manifest at=a.yaml:4:2 why="spec.imagee: unknown field"|ERROR manifest at=b.yaml why="not YAML"|ERROR manifest at=b.yaml why="not YAML"`
+	want := `WARN manifest at=a.yaml:4:2 why="spec.imagee: unknown field"|ERROR manifest at=b.yaml why="not YAML"|ERROR manifest at=b.yaml:9 why="not YAML"|mended at=b.yaml|ERROR manifest at=b.yaml why="not YAML"`
 	if strings.Join(got, "|") != want {
 		t.Errorf("got %q", got)
 	}
