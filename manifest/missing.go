@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 )
 
 // lack is an object, or a key of one, that is not there.
@@ -27,13 +28,30 @@ func missing(p *Pod, used []Use, s *Set) string {
 	}
 	first := lacks[0]
 	text := fmt.Sprintf("%s (%s) %s", first.what, placeOf(p.Origin, first.Field), first.text)
-	if n := len(lacks) - 1; n > 0 {
-		text += fmt.Sprintf(" (and %d more like it)", n)
-	}
+	text += others(p, lacks[1:])
 	if !complete {
 		text += ", which was not read whole yet"
 	}
 	return text
+}
+
+// mostOthers is how many are named beside the first.
+const mostOthers = 3
+
+// others names what else there is not, "" for nothing.
+func others(p *Pod, lacks []lack) string {
+	if len(lacks) == 0 {
+		return ""
+	}
+	var named []string
+	for _, l := range lacks[:min(len(lacks), mostOthers)] {
+		named = append(named, l.what+" at "+placeOf(p.Origin, l.Field))
+	}
+	text := " (likewise " + strings.Join(named, ", ")
+	if n := len(lacks) - mostOthers; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text + ")"
 }
 
 // Unsupplied are the objects and keys that pods refer to and that are not

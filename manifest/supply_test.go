@@ -55,7 +55,7 @@ func TestSupplyNamesWhatIsMissing(t *testing.T) {
 	good := configOf("conf", "{a: x}") + secretOf("key", "{p: hunter2}")
 	for name, test := range map[string]struct{ a, b, want string }{
 		"all there":       {pod + good, "", ""},
-		"nothing there":   {pod, "", `ConfigMap "conf" (x.yaml:7) is not in /a (and 1 more like it)`},
+		"nothing there":   {pod, "", `ConfigMap "conf" (x.yaml:7) is not in /a (likewise Secret "key" at x.yaml:11)`},
 		"another source":  {pod + secretOf("key", "{p: x}"), configOf("conf", "{a: x}"), `ConfigMap "conf" (x.yaml:7) is not in /a (the one in /b serves pods from there alone)`},
 		"another name":    {pod + secretOf("key", "{p: x}") + configOf("config", "{a: x}"), "", `ConfigMap "conf" (x.yaml:7) is not in /a (did you mean "config"?)`},
 		"another space":   {pod + secretOf("key", "{p: x}") + strings.Replace(configOf("conf", "{a: x}"), "shop", "mall", 1), "", `ConfigMap "conf" (x.yaml:7) is not in /a in namespace shop (there is one in mall)`},

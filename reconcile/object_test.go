@@ -59,7 +59,7 @@ func TestObjectsServePods(t *testing.T) {
 		m.want(p)
 		m.settle()
 		m.is()
-		if why := m.why("web"); !strings.Contains(why, `ConfigMap "conf" (a.yaml:5) is not in /manifests (and 1 more like it); the pod starts when it is there`) {
+		if why := m.why("web"); !strings.Contains(why, `ConfigMap "conf" (a.yaml:5) is not in /manifests (likewise Secret "key" at a.yaml:6); the pod starts when it is there`) {
 			t.Errorf("why: %q", why)
 		}
 		m.give(confAndKey("one", "hunter2"), p)
