@@ -151,6 +151,7 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/portForward/default/web-n1?port=65536", "", 400, `"65536" is no port`},
 		{"POST", "/checkpoint/default/web-n1/app?timeout=-1", "", 400, "no number of seconds"},
 		{"POST", "/checkpoint/default/web-n1/done", "", 404, "does not run"},
+		{"GET", "/containerLogs/default/web/app", "", 404, `pod "web" does not exist; did you mean "web-n1"?`},
 		{"GET", "/containerLogs/default/web-n1/ap", "", 404, `container "ap" not found`},
 		{"GET", "/containerLogs/default/web-n1/app?tailLines=x", "", 400, "tailLines"},
 		{"GET", "/containerLogs/default/web-n1/app?tailLines=-1", "", 422, "too small"},

@@ -57,12 +57,23 @@ func statuses(p *v1.Pod) []v1.ContainerStatus {
 // none.
 func (a *API) podOf(w http.ResponseWriter, r *http.Request) *server.PodView {
 	key := server.Key{Namespace: r.PathValue("namespace"), Name: r.PathValue("pod")}
-	p := a.State.View().Pod(key)
+	v := a.State.View()
+	p := v.Pod(key)
 	if p == nil || r.PathValue("uid") != "" && r.PathValue("uid") != string(p.Pod.UID) {
-		http.Error(w, fmt.Sprintf("pod %q does not exist", key.Name), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("pod %q does not exist", key.Name)+fullName(v, key), http.StatusNotFound)
 		return nil
 	}
 	return p
+}
+
+// fullName asks who named a pod as in its manifest whether they meant what it is
+// called on this node.
+func fullName(v *server.View, key server.Key) string {
+	key.Name += "-" + v.Node
+	if v.Pod(key) == nil {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", key.Name)
 }
 
 // containerOf is the id of the running container that a path names; "" when it
