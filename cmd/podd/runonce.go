@@ -146,6 +146,10 @@ func (r *onceRun) tell(result *once.Result, talk io.Writer) error {
 const runtimePatience = 5 * time.Second
 
 // env are the variables of the command line.
-func (r *onceRun) env() ([]v1.EnvVar, error) {
-	return once.Env(r.cmd.EnvFile, r.cmd.Env, os.LookupEnv)
+func (r *onceRun) env(talk io.Writer) ([]v1.EnvVar, error) {
+	env, unset, err := once.Env(r.cmd.EnvFile, r.cmd.Env, os.LookupEnv)
+	for _, name := range unset {
+		fmt.Fprintf(talk, "podd: warning: %s has no value here and is not passed on; give one with -e %s=VALUE\n", name, name)
+	}
+	return env, err
 }

@@ -30,7 +30,7 @@ type onceInput struct {
 // command line in every container. Problems go to talk; an error among them
 // keeps the run from beginning.
 func (r *onceRun) input(ctx context.Context, talk io.Writer) (*onceInput, error) {
-	env, err := r.env()
+	env, err := r.env(talk)
 	if err != nil {
 		return nil, err
 	}

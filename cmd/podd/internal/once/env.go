@@ -20,21 +20,27 @@ const envLimit = 1 << 20
 
 // Env reads variables for every container: files first, each a "K=V" a line
 // with # for comments, then the words; what comes later wins. A K alone takes
-// its value from lookup, or is left out when that has none. Errors never have a
-// value in them.
-func Env(files, words []string, lookup func(string) (string, bool)) ([]v1.EnvVar, error) {
-	var all []v1.EnvVar
+// its value from lookup, or is left out when that has none, as docker does, and
+// named in unset. Errors never have a value in them.
+func Env(files, words []string, lookup func(string) (string, bool)) (env []v1.EnvVar, unset []string, err error) {
+	known := func(name string) (string, bool) {
+		value, there := lookup(name)
+		if !there && !slices.Contains(unset, name) {
+			unset = append(unset, name)
+		}
+		return value, there
+	}
 	for _, name := range files {
-		if err := envFile(name, lookup, &all); err != nil {
-			return nil, fmt.Errorf("reading --env-file %s: %w", name, err)
+		if err := envFile(name, known, &env); err != nil {
+			return nil, nil, fmt.Errorf("reading --env-file %s: %w", name, err)
 		}
 	}
 	for _, word := range words {
-		if err := addEnv(word, lookup, &all); err != nil {
-			return nil, fmt.Errorf("reading -e: %w", err)
+		if err := addEnv(word, known, &env); err != nil {
+			return nil, nil, fmt.Errorf("reading -e: %w", err)
 		}
 	}
-	return all, nil
+	return env, unset, nil
 }
 
 // envFile may be a pipe, as shells make of <(…).

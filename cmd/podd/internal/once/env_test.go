@@ -24,12 +24,13 @@ func TestEnv(t *testing.T) {
 		file  string
 		words []string
 		want  string
+		unset string
 		err   string
 	}{
 		{name: "words", words: []string{"A=1", "B=", "C=x=y z"}, want: "A=1 B= C=x=y z"},
 		{name: "the last wins", words: []string{"A=1", "B=2", "A=3"}, want: "B=2 A=3"},
-		{name: "podd's own", words: []string{"HOME", "NONE"}, want: "HOME=/root"},
-		{name: "a file", file: "\ufeffA=1\r\n\n# comment\n  B=2 \nHOME\nNONE\n", want: "A=1 B=2  HOME=/root"},
+		{name: "podd's own", words: []string{"HOME", "NONE", "NONE"}, want: "HOME=/root", unset: "NONE"},
+		{name: "a file", file: "\ufeffA=1\r\n\n# comment\n  B=2 \nHOME\nNONE\n", want: "A=1 B=2  HOME=/root", unset: "NONE"},
 		{name: "words win", file: "A=1\nB=2", words: []string{"A=3"}, want: "B=2 A=3"},
 		{name: "no name", words: []string{"=secret"}, err: "reading -e: what stands before = is no variable's name; want K=V"},
 		{name: "no word", words: []string{""}, err: "reading -e: want K=V, or the name of a variable that podd has"},
@@ -46,7 +47,7 @@ func TestEnv(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			env, err := Env(files, test.words, lookup)
+			env, unset, err := Env(files, test.words, lookup)
 			if test.err != "" {
 				if err == nil || !strings.HasSuffix(err.Error(), test.err) || strings.Contains(err.Error(), "secret") {
 					t.Fatalf("got %v, %v; want error %q", env, err, test.err)
@@ -55,6 +56,9 @@ func TestEnv(t *testing.T) {
 			}
 			if err != nil {
 				t.Fatal(err)
+			}
+			if got := strings.Join(unset, " "); got != test.unset {
+				t.Errorf("unset: got %q, want %q", got, test.unset)
 			}
 			if diff := cmp.Diff(test.want, envText(env)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -69,7 +73,7 @@ func TestEnvFileErrors(t *testing.T) {
 		filepath.Join(dir, "none"): "reading --env-file " + dir + "/none: no such file or directory",
 		dir:                        "reading --env-file " + dir + ": is a directory",
 	} {
-		if _, err := Env([]string{name}, nil, os.LookupEnv); err == nil || err.Error() != want {
+		if _, _, err := Env([]string{name}, nil, os.LookupEnv); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
