@@ -27,7 +27,7 @@ type verbs struct {
 	Down       DownCmd       `cmd:"" help:"End all pods, with their grace."`
 	Plan       PlanCmd       `cmd:"" help:"Tell what would be done now, and do nothing."`
 	Volume     VolumeCmd     `cmd:"" help:"List the volumes of claims, or remove some with their data."`
-	Kubeconfig KubeconfigCmd `cmd:"" help:"Print a credential for the kubelet's API, for kubectl --kubeconfig."`
+	Kubeconfig KubeconfigCmd `cmd:"" help:"Print root's credential for the kubelet's API, good for a year, for kubectl --kubeconfig."`
 	Validate   ValidateCmd   `cmd:"" help:"Check manifests without running anything."`
 	Version    VersionCmd    `cmd:"" help:"Tell the version."`
 }
@@ -48,11 +48,28 @@ func execute(ctx context.Context, args []string, s Streams) error {
 	case strings.HasPrefix(words[0], "--version"):
 		return printVersion(s.Out, program, words[0])
 	}
+	if flag := versionFlag(words); flag != "" {
+		return printVersion(s.Out, program, flag)
+	}
 	parsed, err := parse(k, words)
 	if err != nil {
 		return exitWith(usageCode(words), err)
 	}
 	return parsed.Run()
+}
+
+// versionFlag is a --version behind a verb or other flags, "" for none; as with
+// the kubelet it wins over them.
+func versionFlag(words []string) string {
+	for _, w := range words {
+		switch {
+		case w == "--":
+			return ""
+		case w == "--version", strings.HasPrefix(w, "--version="):
+			return w
+		}
+	}
+	return ""
 }
 
 // newParser makes the parser of a grammar. It binds what Run methods may take:

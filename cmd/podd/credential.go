@@ -76,6 +76,11 @@ type KubeconfigCmd struct {
 	Client
 }
 
+// Help is the verb's longer help.
+func (c *KubeconfigCmd) Help() string {
+	return "Whoever has what it prints is root on this node for a year: it may run commands in every container. Keep it like a key of root's, in a file that nobody else can read."
+}
+
 // Run prints a file for kubectl --kubeconfig, with a credential that may do
 // everything.
 func (c *KubeconfigCmd) Run(ctx context.Context, s Streams) error {
