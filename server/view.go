@@ -23,6 +23,8 @@ type View struct {
 	// Runtime is its name and version, "containerd 2.4.2"; "" while none was
 	// reached.
 	Runtime string `json:"runtime,omitempty"`
+	// Endpoint is the CRI socket that podd was given; "" for a well-known one.
+	Endpoint string `json:"endpoint,omitempty"`
 	// Sources are the files, directories and URLs that podd reads.
 	Sources []string `json:"sources,omitempty"`
 	// Unread are those of them that were not seen whole yet.

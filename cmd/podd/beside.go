@@ -14,7 +14,8 @@ import (
 
 // beside is what the running podd shows whose machine a verb is about to look at,
 // nil for none: with another root directory than was asked for it is another. cfg
-// gets the root directory and the name of the node from it.
+// gets from it what was not asked for otherwise: the root directory, the name of
+// the node and the runtime.
 func beside(ctx context.Context, flags *config.Flags, cfg *config.Config, talk io.Writer) *server.View {
 	p, err := Client{RunDir: cmp.Or(flags.RunDir, os.Getenv("PODD_RUN_DIR"))}.connect(ctx)
 	var v *server.View
@@ -33,6 +34,9 @@ func beside(ctx context.Context, flags *config.Flags, cfg *config.Config, talk i
 	cfg.RootDir = v.Root
 	if flags.HostnameOverride == "" {
 		cfg.NodeName = v.Node
+	}
+	if flags.ContainerRuntimeEndpoint == nil && v.Endpoint != "" {
+		cfg.RuntimeEndpoint = v.Endpoint
 	}
 	return v
 }

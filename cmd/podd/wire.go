@@ -101,7 +101,8 @@ func (d *podd) wire() error {
 		d.log.Warn("content of sources that are no longer configured stays", "err", err)
 	}
 	d.view = newViewer(server.View{
-		Node: cfg.NodeName, Version: thisVersion().Version, Root: cfg.RootDir, Sources: sourceNames(d.sources),
+		Node: cfg.NodeName, Version: thisVersion().Version, Root: cfg.RootDir,
+		Endpoint: cfg.RuntimeEndpoint, Sources: sourceNames(d.sources),
 	})
 	d.view.changed, d.view.gone = d.metrics.Pod, d.metrics.Forget
 	d.view.advisor = &advisor{node, cfg.ResolvConf, func() (render.DNS, error) { return readDNS(cfg.ResolvConf) }}

@@ -98,6 +98,7 @@ func TestOnceOwnFailures(t *testing.T) {
 		{"no image name", []string{"invalid.yaml"}, 125, []string{"not a valid image name"}},
 		{"too long", []string{"--timeout", "15s", "slow.yaml"}, 124, []string{": timed out", "still ran after ", ": \"at work\""}},
 		{"unknown flag", []string{"--no-such-flag", "slow.yaml"}, 125, []string{"--no-such-flag"}},
+		{"no place", []string{"--report", "none/x.xml", "slow.yaml"}, 125, []string{"no such file or directory; no pod was started"}},
 		{"no format", []string{"--report", "x.txt", "slow.yaml"}, 125, []string{".xml"}},
 	}
 	for _, test := range tests {
@@ -143,7 +144,7 @@ func TestOnceCrashes(t *testing.T) {
 func TestOnceReports(t *testing.T) {
 	t.Parallel()
 	d := withRuns(t)
-	d.writePods("pods", d.job("good", never, shell("c", "exit 0")), d.job("bad", never, shell("c", `printf 'odd \033[31m\001 words\n'; exit 3`)))
+	d.writePods("pods", d.job("good", never, shell("c", "echo fine; exit 0")), d.job("bad", never, shell("c", `printf 'odd \033[31m\001 words\n'; exit 3`)))
 	d.run("--report", d.path("r.xml"), "pods.yaml").ends(3)
 	var suites struct {
 		Suite struct {
@@ -159,7 +160,7 @@ func TestOnceReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := suites.Suite
-	if s.Tests != 2 || s.Failures != 1 || s.Cases[0].Name != "good" || s.Cases[1].Name != "bad" || !strings.Contains(s.Cases[1].Out, "odd ") {
+	if s.Tests != 2 || s.Failures != 1 || s.Cases[0].Name != "good" || s.Cases[0].Out != "fine" || s.Cases[1].Name != "bad" || !strings.Contains(s.Cases[1].Out, "odd ") {
 		t.Errorf("the report is %s", d.read("r.xml"))
 	}
 	d.run("--report", d.path("r.json"), "absent.yaml").ends(125)
