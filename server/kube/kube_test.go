@@ -222,7 +222,7 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", access + `"resourceAttributes":{"verb":"get","resource":"secrets"}}}`, 201, `"allowed":false`},
 		{"POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", access + `"nonResourceAttributes":{"verb":"get","path":"/api"}}}`, 201, `"allowed":true`},
 		{"POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", access + `}}`, 400, "exactly one of"},
-		{"POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", `{}`, 400, "want SelfSubjectAccessReview"},
+		{"POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", `{}`, 400, "Kind=SelfSubjectAccessReview"},
 		{"POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", `{`, 400, "reading the review"},
 		{"POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "", 415, "UnsupportedMediaType"},
 		{"GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "", 405, "only created"},

@@ -1,24 +1,35 @@
 package kube
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 
 	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"podd/server"
 	"podd/server/auth"
 	"podd/server/kube/request"
 )
 
-// asked is a question of somebody about themselves.
+// asked is a question of somebody about themselves, and how it is read.
 type asked struct {
 	user auth.User
-	body json.RawMessage
+	read func(into review) error
+}
+
+// review is what a question is decoded into.
+type review interface {
+	runtime.Object
+	Unmarshal([]byte) error // from protobuf
 }
 
 // maxReview bounds the body of a review.
@@ -39,17 +50,13 @@ func (a *API) review(w http.ResponseWriter, r *http.Request, res *resource, i re
 		server.ReplyStatus(w, &server.Error{Status: http.StatusMethodNotAllowed, Message: fmt.Sprintf("%s are only created", res.name)})
 		return
 	}
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		server.ReplyStatus(w, &server.Error{Status: http.StatusUnsupportedMediaType, Message: "the body of the request was in an unknown format - accepted media types include: application/json"})
-		return
-	}
-	var body json.RawMessage
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxReview)).Decode(&body)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReview))
 	if err != nil {
 		server.ReplyStatus(w, apierrors.NewBadRequest("reading the review: "+err.Error()))
 		return
 	}
-	answer, err := res.review(a, asked{auth.From(r.Context()), body})
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	answer, err := res.review(a, asked{auth.From(r.Context()), func(into review) error { return decode(kind, body, into, res) }})
 	if err != nil {
 		server.ReplyStatus(w, err)
 		return
@@ -57,27 +64,54 @@ func (a *API) review(w http.ResponseWriter, r *http.Request, res *resource, i re
 	server.Reply(w, http.StatusCreated, answer)
 }
 
-// read decodes a review of one kind.
-func (q asked) read(kind, apiVersion string, into any, is func() (gotKind, gotVersion string)) error {
-	if err := json.Unmarshal(q.body, into); err != nil {
+// decode reads the body of a request: JSON, or the protobuf that client-go sends
+// what it knows in, also to who answers in JSON alone.
+func decode(mediaType string, body []byte, into review, res *resource) error {
+	var err error
+	switch mediaType {
+	case "application/json":
+		err = json.Unmarshal(body, into)
+	case runtime.ContentTypeProtobuf:
+		err = decodeProtobuf(body, into)
+	default:
+		return &server.Error{Status: http.StatusUnsupportedMediaType, Message: "the body of the request was in an unknown format - accepted media types include: application/json, " + runtime.ContentTypeProtobuf}
+	}
+	if err != nil {
 		return apierrors.NewBadRequest("reading the review: " + err.Error())
 	}
-	if k, v := is(); k != kind || v != apiVersion {
-		return apierrors.NewBadRequest(fmt.Sprintf("the body is a %.40q of %.40q: want %s of %s", k, v, kind, apiVersion))
+	if got := into.GetObjectKind().GroupVersionKind(); got != res.gvk() {
+		return apierrors.NewBadRequest(fmt.Sprintf("the body is of kind %.80q: want %q", got, res.gvk()))
 	}
+	return nil
+}
+
+// decodeProtobuf reads Kubernetes' envelope, which has the kind.
+func decodeProtobuf(body []byte, into review) error {
+	wrapped, found := bytes.CutPrefix(body, []byte("k8s\x00"))
+	if !found {
+		return errors.New("it does not begin as Kubernetes' protobuf does")
+	}
+	var u runtime.Unknown
+	if err := u.Unmarshal(wrapped); err != nil {
+		return err
+	}
+	if err := into.Unmarshal(u.Raw); err != nil {
+		return err
+	}
+	into.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(u.APIVersion, u.Kind))
 	return nil
 }
 
 func (a *API) whoAmI(q asked) (any, error) {
 	var r authentication.SelfSubjectReview
-	err := q.read("SelfSubjectReview", authentication.SchemeGroupVersion.String(), &r, func() (string, string) { return r.Kind, r.APIVersion })
+	err := q.read(&r)
 	r.Status.UserInfo = authentication.UserInfo{Username: q.user.Name, Groups: q.user.Groups}
 	return r, err
 }
 
 func (a *API) mayI(q asked) (any, error) {
 	var r authorization.SelfSubjectAccessReview
-	err := q.read("SelfSubjectAccessReview", authorization.SchemeGroupVersion.String(), &r, func() (string, string) { return r.Kind, r.APIVersion })
+	err := q.read(&r)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +130,7 @@ func (a *API) mayI(q asked) (any, error) {
 
 func (a *API) whatMayI(q asked) (any, error) {
 	var r authorization.SelfSubjectRulesReview
-	err := q.read("SelfSubjectRulesReview", authorization.SchemeGroupVersion.String(), &r, func() (string, string) { return r.Kind, r.APIVersion })
+	err := q.read(&r)
 	if err != nil {
 		return nil, err
 	}

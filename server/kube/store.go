@@ -19,9 +19,11 @@ const mostChanges = 512
 // Events are what happened to objects of this node. It must be safe for
 // concurrent use.
 type Events interface {
-	// Events are all that are kept; an event that did not change keeps its
-	// pointer. The channel is closed once there are others.
-	Events() ([]*v1.Event, <-chan struct{})
+	// Events are those kept that are newer than a revision, each with its own as
+	// resourceVersion, and the newest revision there is.
+	Events(after uint64) ([]*v1.Event, uint64)
+	// Changed is closed once there is a newer revision.
+	Changed(after uint64) <-chan struct{}
 }
 
 // store remembers what was shown, and since which revision. Revisions begin with
@@ -92,8 +94,8 @@ func (s *store) updatedLocked(r *resource) *table {
 				return t
 			}
 		}
-		events, changed := s.events.Events()
-		t.changed = changed
+		events, rev := s.events.Events(0) // those that are kept no more go
+		t.changed = s.events.Changed(rev)
 		s.updateLocked(r, t, eventItems(events))
 		return t
 	}
@@ -145,7 +147,7 @@ func (s *store) updateLocked(r *resource, t *table, items []item) {
 
 // entryLocked is that of an item: the one before, while it shows the same.
 func (s *store) entryLocked(r *resource, t *table, before *entry, was, is item) *entry {
-	if before != nil && (was.object == is.object || equality.Semantic.DeepEqual(was.object, is.object)) {
+	if before != nil && r.same(was.object, is.object) {
 		return before
 	}
 	if before != nil && before.object.GetUID() != is.object.GetUID() {
@@ -160,6 +162,14 @@ func (s *store) entryLocked(r *resource, t *table, before *entry, was, is item) 
 	}
 	t.changes = append(t.changes, change{kind, e, before})
 	return e
+}
+
+// same says that an object shows nothing else than it did. Events tell it.
+func (r *resource) same(was, is server.Object) bool {
+	if r.events {
+		return was.GetResourceVersion() == is.GetResourceVersion()
+	}
+	return was == is || equality.Semantic.DeepEqual(was, is)
 }
 
 func (s *store) goneLocked(r *resource, t *table, e *entry) {
@@ -179,4 +189,7 @@ func (t *table) trim() {
 type noEvents struct{}
 
 // Events implements Events.
-func (noEvents) Events() ([]*v1.Event, <-chan struct{}) { return nil, nil }
+func (noEvents) Events(uint64) ([]*v1.Event, uint64) { return nil, 0 }
+
+// Changed implements Events.
+func (noEvents) Changed(uint64) <-chan struct{} { return nil }

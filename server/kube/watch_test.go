@@ -188,12 +188,13 @@ type recorded struct {
 	changed chan struct{}
 }
 
-func (r *recorded) Events() ([]*v1.Event, <-chan struct{}) { return r.all, r.changed }
+func (r *recorded) Events(uint64) ([]*v1.Event, uint64) { return r.all, uint64(len(r.all)) }
+func (r *recorded) Changed(uint64) <-chan struct{}      { return r.changed }
 
 func TestWatchEvents(t *testing.T) {
 	n, log := newNode(), &recorded{changed: make(chan struct{})}
 	event := func(name, reason string) *v1.Event {
-		return &v1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Reason: reason, InvolvedObject: v1.ObjectReference{Kind: "Pod", Name: "web-n1"}}
+		return &v1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, ResourceVersion: name}, Reason: reason, InvolvedObject: v1.ObjectReference{Kind: "Pod", Name: "web-n1"}}
 	}
 	log.all = []*v1.Event{event("b", "Started"), event("a", "Pulled")}
 	api := n.api()
