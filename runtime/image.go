@@ -1,5 +1,7 @@
 package runtime
 
+import "time"
+
 // Image is one image present on the machine.
 type Image struct {
 	// ID is the runtime's own name of the image, as a rule the digest of its
@@ -33,4 +35,19 @@ type ExecResult struct {
 	Stdout, Stderr []byte
 	// Truncated says that one of the streams was longer.
 	Truncated bool
+}
+
+// Usage is what the runtime says that a container uses.
+type Usage struct {
+	// At is when processor and memory were read; zero: they are not told.
+	At time.Time
+	// CPU is the processor time so far, in nanoseconds.
+	CPU uint64
+	// Memory is what is charged to it, WorkingSet what of it the kernel cannot
+	// take back, RSS what is no file's. In bytes.
+	Memory, WorkingSet, RSS uint64
+	// Layer is what it wrote to its own file system; nil: not told. Runtimes
+	// measure it now and then, LayerAt is when.
+	Layer   *Filesystem
+	LayerAt time.Time
 }

@@ -1,0 +1,143 @@
+package stats
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/cadvisor/lib/model"
+	"github.com/google/go-cmp/cmp"
+	"github.com/opencontainers/cgroups"
+)
+
+const id = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+// files writes the files of a cgroup hierarchy, which the library reads only
+// when it is told that they are a test's.
+func files(t *testing.T, all map[string]string) string {
+	t.Helper()
+	cgroups.TestMode = true
+	t.Cleanup(func() { cgroups.TestMode = false })
+	root := t.TempDir()
+	for name, text := range all {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func TestReadVersion1(t *testing.T) {
+	if cgroups.IsCgroup2UnifiedMode() {
+		return // cAdvisor's library reads the version that the machine has
+	}
+	root := files(t, map[string]string{
+		"cpu/p/cpu.shares": "102\n", "cpu/p/cpu.cfs_quota_us": "20000\n", "cpu/p/cpu.cfs_period_us": "100000\n",
+		"cpu/p/cpu.stat":                          "nr_periods 10\nnr_throttled 4\nthrottled_time 5000\n",
+		"cpu/p/cgroup.procs":                      "",
+		"cpuacct/p/cpuacct.usage":                 "3000000000\n",
+		"cpuacct/p/cpuacct.usage_percpu":          "1000000000 2000000000\n",
+		"cpuacct/p/cpuacct.stat":                  "user 200\nsystem 100\n",
+		"memory/p/memory.stat":                    "cache 10\ntotal_cache 4096\ntotal_rss 8192\ntotal_inactive_file 1000\ntotal_swap 7\npgfault 3\npgmajfault 2\n",
+		"memory/p/memory.usage_in_bytes":          "12288\n",
+		"memory/p/memory.max_usage_in_bytes":      "20000\n",
+		"memory/p/memory.failcnt":                 "1\n",
+		"memory/p/memory.limit_in_bytes":          "1048576\n",
+		"memory/p/memory.memsw.limit_in_bytes":    "9223372036854771712\n",
+		"memory/p/memory.soft_limit_in_bytes":     "9223372036854771712\n",
+		"memory/p/memory.use_hierarchy":           "1\n",
+		"memory/p/memory.oom_control":             "oom_kill_disable 0\nunder_oom 0\noom_kill 5\n",
+		"pids/p/pids.current":                     "3\n",
+		"pids/p/pids.max":                         "max\n",
+		"blkio/p/blkio.throttle.io_service_bytes": "8:0 Read 512\n8:0 Write 1024\nTotal 1536\n",
+		"blkio/p/blkio.throttle.io_serviced":      "8:0 Read 1\n8:0 Write 2\nTotal 3\n",
+	})
+	h := &hierarchy{mounts: map[string]string{}, machine: known{&model.MachineInfo{NumCores: 2}}, metrics: whole}
+	for _, c := range []string{"cpu", "cpuacct", "memory", "pids", "blkio"} {
+		h.mounts[c] = filepath.Join(root, c)
+	}
+	info, err := h.read("p", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := info.Stats[0]
+	got := []uint64{
+		s.Cpu.Usage.Total, s.Cpu.CFS.ThrottledPeriods, s.Memory.Usage, s.Memory.WorkingSet, s.Memory.RSS, s.Memory.Swap,
+		s.Memory.ContainerData.Pgfault, info.Spec.Memory.Limit, info.Spec.Cpu.Limit, info.Spec.Cpu.Quota, s.OOMEvents,
+		s.Processes.ThreadsCurrent, s.DiskIo.IoServiceBytes[0].Stats["Write"],
+	}
+	want := []uint64{3e9, 4, 12288, 11288, 8192, 7, 3, 1 << 20, 102, 20000, 5, 3, 1024}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestOutOfMemory: each version counts in a file of its own.
+func TestOutOfMemory(t *testing.T) {
+	one := files(t, map[string]string{"memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n"})
+	two := files(t, map[string]string{"memory.events": "low 0\nhigh 0\nmax 9\noom 4\noom_kill 3\noom_group_kill 0\n"})
+	for name, test := range map[string]struct {
+		paths map[string]string
+		want  uint64
+	}{
+		"version 1": {map[string]string{"memory": one}, 2},
+		"version 2": {map[string]string{"": two}, 3},
+		"gone":      {map[string]string{"": filepath.Join(two, "gone")}, 0},
+	} {
+		if got := outOfMemory(test.paths); got != test.want {
+			t.Errorf("%s: got %d, want %d", name, got, test.want)
+		}
+	}
+}
+
+// TestFind: a container's cgroup is found whatever the runtime and the driver
+// call it, and nothing else is.
+func TestFind(t *testing.T) {
+	other := "f" + id[1:]
+	for _, name := range []string{id, "crio-" + id, "cri-containerd-" + id + ".scope", "crio-" + id + ".scope"} {
+		for _, controller := range []string{"", "memory"} {
+			root := files(t, map[string]string{
+				"kubepods/podu/" + name + "/cgroup.procs": "41\n42\n", "kubepods/podu/nested/" + id + "/cgroup.procs": "",
+				"kubepods/podu/" + other + ".mount/cgroup.procs": "", "kubepods/podu/" + id + "-file": "",
+			})
+			h := &hierarchy{mounts: map[string]string{controller: root}}
+			if got := h.first([]string{"/kubepods.slice/podu", "/kubepods/podu"}); got != "/kubepods/podu" {
+				t.Errorf("the pod is at %q", got)
+			}
+			at := h.children("/kubepods/podu", []string{"", id, other})
+			if diff := cmp.Diff(map[string]string{id: "/kubepods/podu/" + name}, at); diff != "" {
+				t.Errorf("%s: (-want +got):\n%s", name, diff)
+			}
+			if pid := h.networkOf(Pod{Sandbox: other, Containers: []Container{{ID: id}}}, at); pid != 41 {
+				t.Errorf("%s: the network is that of process %d", name, pid)
+			}
+		}
+	}
+}
+
+func TestOwnCgroup(t *testing.T) {
+	for text, want := range map[string]string{
+		"0::/system.slice/podd.service\n":          "/system.slice/podd.service",
+		"4:memory:/a/b\n3:cpu,cpuacct:/c\n0::/d\n": "/a/b",
+		"1:name=systemd:/x\n0::/user.slice/a:b\n":  "/user.slice/a:b",
+		"12:pids:/only\n":                          "",
+		"":                                         "",
+		"nonsense\n4:memory:/with:colon\n":         "/with:colon",
+	} {
+		if got := ownCgroup(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestReadable(t *testing.T) {
+	for name, want := range map[string]string{"eth0": "eth0", "Ünder": "Ünder", "a\"b": "a\"b", "e\xff0": `e\xff0`} {
+		if got := readable(name); got != want {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
+	}
+}

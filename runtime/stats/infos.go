@@ -1,0 +1,47 @@
+package stats
+
+import (
+	"github.com/google/cadvisor/lib/model"
+
+	"podd/runtime"
+)
+
+// Containers are the cgroups of a sample as cAdvisor knows them in a kubelet, by
+// name: a container and a sandbox by their CRI ids and their pod's labels, the
+// cgroup of a pod by the labels of the pod alone. Callers must not write to them.
+func (s *Sample) Containers() map[string]*model.ContainerInfo {
+	all := map[string]*model.ContainerInfo{}
+	add := func(c *Cgroup, id, image string, labels map[string]string) {
+		if c == nil {
+			return
+		}
+		info := *c.Info
+		info.Spec.Labels, info.Spec.Image = labels, readable(image)
+		if id != "" {
+			info.Id, info.Aliases = id, []string{id, info.Name}
+		}
+		all[info.Name] = &info
+	}
+	for _, c := range append([]*Cgroup{s.Node, s.AllPods, s.Own}, s.Classes...) {
+		add(c, "", "", nil)
+	}
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		add(p.Cgroup, "", "", p.labels(""))
+		add(p.Sandbox, p.Pod.Sandbox, "", p.labels(""))
+		for _, c := range p.Containers {
+			add(c.Cgroup, c.ID, c.Image, p.labels(c.Name))
+		}
+	}
+	return all
+}
+
+func (p *PodSample) labels(container string) map[string]string {
+	all := map[string]string{
+		runtime.LabelPodNamespace: p.Key.Namespace, runtime.LabelPodName: p.Key.Name, runtime.LabelPodUID: string(p.UID),
+	}
+	if container != "" {
+		all[runtime.LabelContainerName] = container
+	}
+	return all
+}

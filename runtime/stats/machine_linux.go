@@ -1,0 +1,97 @@
+package stats
+
+import (
+	"time"
+
+	"github.com/google/cadvisor/lib/container"
+	"github.com/google/cadvisor/lib/container/common"
+	"github.com/google/cadvisor/lib/fs"
+	"github.com/google/cadvisor/lib/fs/btrfs"
+	"github.com/google/cadvisor/lib/fs/vfs"
+	"github.com/google/cadvisor/lib/machine"
+	"github.com/google/cadvisor/lib/model"
+	"github.com/google/cadvisor/lib/utils/sysfs"
+)
+
+// machineAge is how long what the machine is made of is good for, cAdvisor's
+// interval.
+const machineAge = 5 * time.Minute
+
+// The file systems that are looked at are those of disks. Otherwise than in a
+// kubelet those in memory and the layers of containers are not, of which every
+// pod makes more, nor those of a server elsewhere: one that is silent would stop
+// who looks.
+func init() {
+	for name, plugin := range map[string]fs.FsPlugin{"vfs": vfs.NewPlugin(), "btrfs": btrfs.NewPlugin()} {
+		if err := fs.RegisterPlugin(name, plugin); err != nil {
+			panic(err) // two of one name
+		}
+	}
+}
+
+// readMachine looks at what the machine is made of.
+func readMachine() (*model.MachineInfo, error) {
+	disks, err := fs.NewFsInfo(fs.Context{})
+	if err != nil {
+		return nil, err
+	}
+	return machine.Info(sysfs.NewRealSysFs(), disks, true)
+}
+
+// known is what the machine was made of when it was looked at.
+type known struct{ *model.MachineInfo }
+
+// GetMachineInfo implements model.MachineInfoFactory.
+func (k known) GetMachineInfo() (*model.MachineInfo, error) { return k.MachineInfo, nil }
+
+// GetVersionInfo implements model.MachineInfoFactory.
+func (k known) GetVersionInfo() (*model.VersionInfo, error) { return &model.VersionInfo{}, nil }
+
+// readNode reads the cgroup of everything, with the network of the machine and
+// its file systems.
+func (h *hierarchy) readNode(m *model.MachineInfo) (*model.ContainerInfo, error) {
+	info, err := h.read("/", 1)
+	if err != nil {
+		return nil, err
+	}
+	info.Spec.HasMemory = true
+	info.Spec.Memory.Limit, info.Spec.Memory.SwapLimit = m.MemoryCapacity, m.SwapCapacity
+	if !h.metrics.Has(container.DiskUsageMetrics) {
+		return info, nil
+	}
+	disks, err := fs.NewFsInfo(fs.Context{})
+	if err != nil {
+		return nil, err
+	}
+	all, err := disks.GetGlobalFsInfo()
+	if err != nil {
+		return nil, err
+	}
+	info.Spec.HasFilesystem = true
+	for i := range all {
+		info.Stats[0].Filesystem = append(info.Stats[0].Filesystem, filesystem(&all[i]))
+	}
+	return info, nil
+}
+
+func filesystem(f *fs.Fs) model.FsStats {
+	d := &f.DiskStats
+	s := model.FsStats{
+		Device: f.Device, Type: f.Type.String(), Limit: f.Capacity, Usage: f.Capacity - f.Free, Available: f.Available,
+		HasInodes:      f.Inodes != nil && f.InodesFree != nil,
+		ReadsCompleted: d.ReadsCompleted, ReadsMerged: d.ReadsMerged, SectorsRead: d.SectorsRead, ReadTime: d.ReadTime,
+		WritesCompleted: d.WritesCompleted, WritesMerged: d.WritesMerged, SectorsWritten: d.SectorsWritten, WriteTime: d.WriteTime,
+		IoInProgress: d.IoInProgress, IoTime: d.IoTime, WeightedIoTime: d.WeightedIoTime,
+	}
+	if s.HasInodes {
+		s.Inodes, s.InodesFree = *f.Inodes, *f.InodesFree
+	}
+	return s
+}
+
+// nameDevices gives the disks of a cgroup their names.
+func nameDevices(m *model.MachineInfo, s *model.ContainerStats) {
+	if s.DiskIo != nil {
+		common.AssignDeviceNamesToDiskStats((*common.MachineInfoNamer)(m), s.DiskIo)
+	}
+}

@@ -1,0 +1,103 @@
+package stats
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/cadvisor/lib/model"
+)
+
+func TestRate(t *testing.T) {
+	began := time.Unix(1000, 0)
+	at := func(seconds float64, total uint64) reading {
+		return reading{began.Add(time.Duration(seconds * 1e9)), total}
+	}
+	for name, test := range map[string]struct {
+		from, to reading
+		want     int64 // -1: not known
+	}{
+		"half a core":          {at(0, 0), at(10, 5e9), 500e6},
+		"four cores":           {at(0, 1e9), at(0.5, 3e9), 4e9},
+		"idle":                 {at(0, 7), at(10, 7), 0},
+		"began anew":           {at(0, 7), at(10, 6), -1},
+		"no time passed":       {at(3, 7), at(3, 8), -1},
+		"the clock went back":  {at(3, 7), at(2, 8), -1},
+		"as long as it may be": {at(0, 0), at(120, 120e9), 1e9},
+		"too long ago":         {at(0, 0), at(121, 120e9), -1},
+	} {
+		got := rate(test.from, test.to)
+		if test.want < 0 && got != nil || test.want >= 0 && (got == nil || *got != uint64(test.want)) {
+			t.Errorf("%s: got %v, want %d", name, got, test.want)
+		}
+	}
+}
+
+func TestSince(t *testing.T) {
+	began := time.Unix(1000, 0)
+	at := func(seconds int, total uint64) reading {
+		return reading{began.Add(time.Duration(seconds) * time.Second), total}
+	}
+	made := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
+	for name, test := range map[string]struct {
+		last  reading
+		known bool
+		made  time.Time
+		now   reading
+		want  reading
+		ok    bool
+	}{
+		"seen before":             {at(10, 5), true, made(0), at(20, 9), at(10, 5), true},
+		"new since":               {reading{}, false, made(15), at(20, 9), at(15, 0), true},
+		"old and not seen before": {reading{}, false, made(-500), at(20, 9), reading{}, false},
+		"of an unknown age":       {reading{}, false, time.Time{}, at(20, 9), reading{}, false},
+		"another of its name":     {at(10, 5), true, made(15), at(20, 9), at(15, 0), true},
+		"began anew":              {at(10, 50), true, made(-500), at(20, 9), reading{}, false},
+	} {
+		if got, ok := since(test.last, test.known, test.made, test.now); got != test.want || ok != test.ok {
+			t.Errorf("%s: got %v %v, want %v %v", name, got, ok, test.want, test.ok)
+		}
+	}
+}
+
+func cgroupAt(name string, at time.Time, total uint64) *Cgroup {
+	return &Cgroup{Info: &model.ContainerInfo{
+		ContainerReference: model.ContainerReference{Name: name},
+		Stats:              []*model.ContainerStats{{Timestamp: at, Cpu: &model.CpuStats{Usage: model.CpuUsage{Total: total}}, Memory: &model.MemoryStats{}}},
+	}}
+}
+
+// TestReadings: a sample's rates count from the one before, of each cgroup that
+// was in it; one that comes too soon does not take its place.
+func TestReadings(t *testing.T) {
+	var r readings
+	began := time.Unix(1000, 0)
+	if !r.outdated(began) {
+		t.Error("there are none yet")
+	}
+	take := func(after time.Duration, node, own uint64) *Sample {
+		at := began.Add(after)
+		s := &Sample{At: at, Node: cgroupAt("/", at, node)}
+		if own > 0 {
+			s.Own = cgroupAt("/own", at, own)
+		}
+		r.rate(s)
+		return s
+	}
+	want := func(what string, c *Cgroup, want int64) {
+		t.Helper()
+		if want < 0 && c.NanoCores != nil || want >= 0 && (c.NanoCores == nil || *c.NanoCores != uint64(want)) {
+			t.Errorf("%s: got %v, want %d", what, c.NanoCores, want)
+		}
+	}
+	want("the first", take(0, 1e9, 1e9).Node, -1)
+	s := take(time.Second, 3e9, 1.5e9)
+	want("the second", s.Node, 2e9)
+	want("another cgroup", s.Own, 0.5e9)
+	want("one too soon", take(1100*time.Millisecond, 3.1e9, 2e9).Node, 1e9)
+	s = take(2*time.Second, 4e9, 0)
+	want("the next counts from the second", s.Node, 1e9)
+	want("one that was away", take(3*time.Second, 5e9, 9e9).Own, -1)
+	if r.outdated(began.Add(time.Minute)) || !r.outdated(began.Add(time.Hour)) {
+		t.Error("readings are good for two minutes")
+	}
+}

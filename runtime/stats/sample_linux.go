@@ -1,0 +1,118 @@
+package stats
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/cadvisor/lib/model"
+)
+
+// sample reads everything once. What vanishes meanwhile is left out; only the
+// machine itself must be readable.
+func (h *hierarchy) sample(ctx context.Context, o Options, m *model.MachineInfo) (*Sample, error) {
+	node, err := h.readNode(m)
+	if err != nil {
+		return nil, fmt.Errorf("reading what the machine uses: %w", err)
+	}
+	s := &Sample{At: time.Now(), Node: h.sampled(node, m)}
+	s.AllPods = h.group(h.first(o.AllPods), m)
+	if o.Own != "/" {
+		s.Own = h.group(o.Own, m)
+	}
+	for _, name := range o.Classes {
+		if c := h.group(name, m); c != nil && h.exists(name) {
+			s.Classes = append(s.Classes, c)
+		}
+	}
+	for _, p := range o.Pods() {
+		s.Pods = append(s.Pods, h.pod(p, m))
+	}
+	s.askRuntime(ctx, o)
+	return s, nil
+}
+
+// group reads a cgroup that is no container's; nil when it is not there.
+func (h *hierarchy) group(name string, m *model.MachineInfo) *Cgroup { return h.one(name, 0, m) }
+
+func (h *hierarchy) one(name string, pid int, m *model.MachineInfo) *Cgroup {
+	if name == "" || !h.exists(name) {
+		return nil
+	}
+	info, err := h.read(name, pid)
+	if err != nil {
+		return nil
+	}
+	return h.sampled(info, m)
+}
+
+func (h *hierarchy) sampled(info *model.ContainerInfo, m *model.MachineInfo) *Cgroup {
+	s := info.Stats[0]
+	nameDevices(m, s)
+	if s.Network != nil {
+		for i := range s.Network.Interfaces {
+			s.Network.Interfaces[i].Name = readable(s.Network.Interfaces[i].Name)
+		}
+	}
+	for i := range s.Filesystem {
+		s.Filesystem[i].Device = readable(s.Filesystem[i].Device)
+	}
+	return &Cgroup{Info: info}
+}
+
+// readable is a name of the kernel's as text. The kernel takes any bytes for the
+// name of an interface, from containers too, and a label that is not UTF-8 ends
+// who makes a metric of it.
+func readable(name string) string {
+	if utf8.ValidString(name) {
+		return name
+	}
+	return strings.Trim(strconv.QuoteToASCII(name), `"`)
+}
+
+func (h *hierarchy) pod(p Pod, m *model.MachineInfo) PodSample {
+	s := PodSample{Pod: p}
+	name := h.first(p.Cgroups)
+	if name == "" {
+		for _, c := range p.Containers {
+			s.Containers = append(s.Containers, ContainerSample{Container: c})
+		}
+		return s
+	}
+	at := h.children(name, p.ids())
+	pid := h.networkOf(p, at)
+	if at[p.Sandbox] != "" {
+		s.Sandbox, pid = h.one(at[p.Sandbox], pid, m), 0
+	}
+	s.Cgroup = h.one(name, pid, m) // CRI-O makes sandboxes without a process
+	for _, c := range p.Containers {
+		s.Containers = append(s.Containers, ContainerSample{c, h.one(at[c.ID], 0, m)})
+	}
+	return s
+}
+
+// networkOf is a process in the network of a pod: the sandbox's, or a
+// container's where the sandbox has none; 0: none runs.
+func (h *hierarchy) networkOf(p Pod, at map[string]string) int {
+	for _, id := range p.ids() {
+		if at[id] == "" {
+			continue
+		}
+		if pid := h.firstProcess(at[id]); pid > 0 {
+			return pid
+		}
+	}
+	return 0
+}
+
+// ids are the CRI ids of what runs of a pod, the sandbox's first.
+func (p *Pod) ids() []string {
+	ids := []string{p.Sandbox}
+	for i := range p.Containers {
+		ids = append(ids, p.Containers[i].ID)
+	}
+	return ids
+}

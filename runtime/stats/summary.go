@@ -1,0 +1,79 @@
+package stats
+
+import (
+	"cmp"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+)
+
+// Node is what a summary says of the node beside a Sample.
+type Node struct {
+	Name string
+	// Began is when podd did.
+	Began time.Time
+}
+
+// Summarize makes a kubelet's summary of a whole sample and disks, or, without
+// disks, of processor and memory alone.
+func Summarize(n Node, s *Sample, d *Disk) *api.Summary {
+	node := summaryOf("", s.Node)
+	out := &api.Summary{
+		Node: api.NodeStats{
+			NodeName: n.Name, CPU: node.CPU, Memory: node.Memory, Swap: node.Swap, StartTime: node.StartTime,
+			SystemContainers: systemContainers(n, s, d != nil),
+		},
+		Pods: make([]api.PodStats, 0, len(s.Pods)),
+	}
+	if d != nil {
+		out.Node.IO, out.Node.Network = pressureOfIO(s.Node), networkStats(s.Node)
+		out.Node.Fs = fsStats(d.Root)
+		out.Node.Runtime = runtimeStats(d)
+		out.Node.Rlimit = &api.RlimitStats{Time: metav1.NewTime(d.At), MaxPID: &d.MaxPIDs, NumOfRunningProcesses: &d.Processes}
+	}
+	for i := range s.Pods {
+		out.Pods = append(out.Pods, podStats(&s.Pods[i], d))
+	}
+	return out
+}
+
+// systemContainers are those of the kubelet's that there are here: without flags
+// a kubelet tells of itself and of all pods too.
+func systemContainers(n Node, s *Sample, disks bool) []api.ContainerStats {
+	var all []api.ContainerStats
+	add := func(name string, c *Cgroup, began time.Time) {
+		if c == nil {
+			return
+		}
+		stats := summaryOf(name, c)
+		if disks {
+			stats.IO = pressureOfIO(c)
+		}
+		if !began.IsZero() {
+			stats.StartTime = metav1.NewTime(began)
+		}
+		all = append(all, stats)
+	}
+	add(api.SystemContainerKubelet, s.Own, n.Began)
+	add(api.SystemContainerPods, s.AllPods, time.Time{})
+	return all
+}
+
+func runtimeStats(d *Disk) *api.RuntimeStats {
+	r := &api.RuntimeStats{}
+	if d.Images != nil {
+		r.ImageFs = fsStats(*d.Images)
+		r.ContainerFs = fsStats(*cmp.Or(d.Layers, d.Images))
+	}
+	return r
+}
+
+func fsStats(f Filesystem) *api.FsStats {
+	s := &api.FsStats{Time: metav1.NewTime(f.At), UsedBytes: f.Used, InodesUsed: f.InodesUsed}
+	if f.Space != nil {
+		s.AvailableBytes, s.CapacityBytes = &f.Available, &f.Capacity
+		s.Inodes, s.InodesFree = &f.Inodes, &f.InodesFree
+	}
+	return s
+}

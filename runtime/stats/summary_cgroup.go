@@ -1,0 +1,78 @@
+package stats
+
+import (
+	"github.com/google/cadvisor/lib/model"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+)
+
+// unlimited is the largest limit of memory that is one; the kernel rounds.
+const unlimited = uint64(1 << 62)
+
+// summaryOf summarizes processor, memory and swap of a cgroup.
+func summaryOf(name string, c *Cgroup) api.ContainerStats {
+	s, spec := c.Stats(), &c.Info.Spec
+	at := metav1.NewTime(s.Timestamp)
+	out := api.ContainerStats{Name: name, StartTime: metav1.NewTime(spec.CreationTime)}
+	if spec.HasCpu {
+		out.CPU = &api.CPUStats{Time: at, UsageNanoCores: c.NanoCores, UsageCoreNanoSeconds: &s.Cpu.Usage.Total, PSI: pressure(&s.Cpu.PSI)}
+	}
+	if !spec.HasMemory {
+		return out
+	}
+	m := s.Memory
+	out.Memory = &api.MemoryStats{
+		Time: at, UsageBytes: &m.Usage, WorkingSetBytes: &m.WorkingSet, RSSBytes: &m.RSS,
+		PageFaults: &m.ContainerData.Pgfault, MajorPageFaults: &m.ContainerData.Pgmajfault, PSI: pressure(&m.PSI),
+	}
+	out.Memory.AvailableBytes = left(spec.Memory.Limit, m.WorkingSet)
+	out.Swap = &api.SwapStats{Time: at, SwapUsageBytes: &m.Swap, SwapAvailableBytes: left(spec.Memory.SwapLimit, m.Swap)}
+	return out
+}
+
+// left is what is left of a limit; nil where there is none.
+func left(limit, used uint64) *uint64 {
+	if limit > unlimited {
+		return nil
+	}
+	n := limit - min(used, limit)
+	return &n
+}
+
+// pressure is nil where the kernel told none, as under version 1 of cgroups.
+func pressure(p *model.PSIStats) *api.PSIStats {
+	if *p == (model.PSIStats{}) {
+		return nil
+	}
+	return &api.PSIStats{Full: api.PSIData(p.Full), Some: api.PSIData(p.Some)}
+}
+
+func pressureOfIO(c *Cgroup) *api.IOStats {
+	if c == nil || c.Stats().DiskIo == nil {
+		return nil
+	}
+	p := pressure(&c.Stats().DiskIo.PSI)
+	if p == nil {
+		return nil
+	}
+	return &api.IOStats{Time: metav1.NewTime(c.Stats().Timestamp), PSI: p}
+}
+
+// defaultInterface is the one that a summary tells of twice, by itself too.
+const defaultInterface = "eth0"
+
+func networkStats(c *Cgroup) *api.NetworkStats {
+	if c == nil || !c.Info.Spec.HasNetwork || c.Stats().Network == nil {
+		return nil
+	}
+	out := &api.NetworkStats{Time: metav1.NewTime(c.Stats().Timestamp)}
+	for i := range c.Stats().Network.Interfaces {
+		n := &c.Stats().Network.Interfaces[i]
+		s := api.InterfaceStats{Name: n.Name, RxBytes: &n.RxBytes, RxErrors: &n.RxErrors, TxBytes: &n.TxBytes, TxErrors: &n.TxErrors}
+		if n.Name == defaultInterface {
+			out.InterfaceStats = s
+		}
+		out.Interfaces = append(out.Interfaces, s)
+	}
+	return out
+}

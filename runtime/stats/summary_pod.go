@@ -1,0 +1,80 @@
+package stats
+
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+)
+
+// podStats summarizes one pod; d is nil for processor and memory alone.
+func podStats(p *PodSample, d *Disk) api.PodStats {
+	out := api.PodStats{
+		PodRef:     api.PodReference{Namespace: p.Key.Namespace, Name: p.Key.Name, UID: string(p.UID)},
+		StartTime:  metav1.NewTime(p.Started),
+		Containers: []api.ContainerStats{},
+	}
+	if p.Sandbox != nil {
+		out.StartTime = metav1.NewTime(p.Sandbox.Info.Spec.CreationTime)
+	}
+	if p.Cgroup != nil {
+		c := summaryOf("", p.Cgroup)
+		out.CPU, out.Memory, out.Swap = c.CPU, c.Memory, c.Swap
+	}
+	for i := range p.Containers {
+		if c := &p.Containers[i]; c.Cgroup != nil {
+			sum := summaryOf(c.Name, c.Cgroup)
+			if sum.StartTime.IsZero() {
+				sum.StartTime = metav1.NewTime(c.Started)
+			}
+			out.Containers = append(out.Containers, sum)
+		}
+	}
+	if d != nil {
+		p.rest(&out, d)
+	}
+	return out
+}
+
+// rest adds to a summary what is neither processor nor memory.
+func (p *PodSample) rest(out *api.PodStats, d *Disk) {
+	disk := d.Pods[p.UID]
+	out.IO = pressureOfIO(p.Cgroup)
+	out.Network = networkStats(cmp.Or(p.Sandbox, p.Cgroup))
+	whole := Filesystem{Space: d.Root.Space, At: d.Root.At}
+	var processes uint64
+	at := 0
+	for _, c := range p.Containers {
+		if c.Cgroup == nil {
+			continue
+		}
+		s := &out.Containers[at]
+		at++
+		s.IO = pressureOfIO(c.Cgroup)
+		layer, logs := disk.Layers[c.ID], disk.Logs[c.Name]
+		s.Rootfs, s.Logs = fsStats(layer), fsStats(logs)
+		whole = whole.plus(layer, logs)
+		if n := c.Stats().Processes; n != nil {
+			processes += n.ProcessCount
+		}
+	}
+	for _, v := range disk.Volumes {
+		out.VolumeStats = append(out.VolumeStats, volumeStats(out.PodRef.Namespace, v))
+		if v.Own {
+			whole = whole.plus(v.Filesystem)
+		}
+	}
+	if disk.Hosts != nil {
+		whole = whole.plus(*disk.Hosts)
+	}
+	out.EphemeralStorage = fsStats(whole)
+	out.ProcessStats = &api.ProcessStats{ProcessCount: &processes}
+}
+
+func volumeStats(namespace string, v Volume) api.VolumeStats {
+	s := api.VolumeStats{Name: v.Name, FsStats: *fsStats(v.Filesystem)}
+	if v.Claim != "" {
+		s.PVCRef = &api.PVCReference{Namespace: namespace, Name: v.Claim}
+	}
+	return s
+}

@@ -1,0 +1,153 @@
+package stats
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/cadvisor/lib/model"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/runtime"
+)
+
+var update = flag.Bool("update", false, "rewrite expected outputs")
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// fixed is a cgroup with figures that follow from n.
+func fixed(name string, n uint64) *Cgroup {
+	rate := n * 1e6
+	return &Cgroup{NanoCores: &rate, Info: &model.ContainerInfo{
+		ContainerReference: model.ContainerReference{Name: name},
+		Spec: model.ContainerSpec{
+			CreationTime: noon.Add(-time.Hour), HasCpu: true, HasMemory: true,
+			Memory: model.MemorySpec{Limit: 1000 * n, SwapLimit: unlimited + 1},
+		},
+		Stats: []*model.ContainerStats{{
+			Timestamp: noon.Add(time.Duration(n) * time.Second),
+			Cpu:       &model.CpuStats{Usage: model.CpuUsage{Total: n * 1e9}},
+			Memory: &model.MemoryStats{
+				Usage: 500 * n, WorkingSet: 400 * n, RSS: 300 * n, Swap: n,
+				ContainerData: model.MemoryStatsMemoryData{Pgfault: 10 * n, Pgmajfault: n},
+			},
+			Processes: &model.ProcessStats{ProcessCount: n},
+		}},
+	}}
+}
+
+// pressed is c under version 2 of cgroups, which tell of pressure.
+func pressed(c *Cgroup) *Cgroup {
+	p := model.PSIStats{Full: model.PSIData{Total: 1, Avg10: 0.1, Avg60: 0.2, Avg300: 0.3}, Some: model.PSIData{Total: 5}}
+	c.Stats().Cpu.PSI, c.Stats().Memory.PSI, c.Stats().DiskIo = p, p, &model.DiskIoStats{PSI: p}
+	return c
+}
+
+func fixedFS(used uint64, space *Space) Filesystem {
+	inodes := used / 100
+	return Filesystem{Used: &used, InodesUsed: &inodes, Space: space, At: noon}
+}
+
+func fixedSample() *Sample {
+	sandbox := fixed("/kubepods/podu1/s1", 2)
+	sandbox.Info.Spec.HasNetwork = true
+	sandbox.Stats().Network = &model.NetworkStats{Interfaces: []model.InterfaceStats{
+		{Name: "eth0", RxBytes: 11, RxErrors: 1, TxBytes: 12, TxErrors: 2}, {Name: "eth1", RxBytes: 13},
+	}}
+	box := Pod{Key: types.NamespacedName{Namespace: "default", Name: "box-n1"}, UID: "u2", Started: noon.Add(-time.Minute)}
+	return &Sample{
+		At: noon, Node: fixed("/", 100), AllPods: fixed("/kubepods", 50), Own: fixed("/system.slice/podd.service", 3),
+		Pods: []PodSample{
+			{
+				Pod:    Pod{Key: types.NamespacedName{Namespace: "default", Name: "web-n1"}, UID: "u1", Sandbox: "s1"},
+				Cgroup: fixed("/kubepods/podu1", 20), Sandbox: sandbox,
+				Containers: []ContainerSample{
+					{Container{ID: "c1", Name: "app", Image: "web:1"}, pressed(fixed("/kubepods/podu1/c1", 10))},
+					{Container{ID: "c2", Name: "gone"}, nil},
+				},
+			},
+			{Pod: box, Containers: []ContainerSample{{
+				Container{ID: "c3", Name: "inside", Started: noon.Add(-time.Minute)},
+				fromRuntime("/c3", runtime.Usage{At: noon, CPU: 5e9, Memory: 50, WorkingSet: 40, RSS: 30}),
+			}}},
+		},
+	}
+}
+
+func fixedDisk() *Disk {
+	space := &Space{Capacity: 1 << 30, Available: 1 << 29, Inodes: 1000, InodesFree: 400}
+	images, hosts := fixedFS(7000, space), fixedFS(100, space)
+	return &Disk{
+		At: noon, Root: fixedFS(1<<29, space), Images: &images, MaxPIDs: 32768, Processes: 123,
+		Pods: map[types.UID]PodDisk{"u1": {
+			Logs: map[string]Filesystem{"app": fixedFS(1000, space)}, Layers: map[string]Filesystem{"c1": fixedFS(2000, nil)},
+			Volumes: []Volume{
+				{Name: "scratch", Own: true, Filesystem: fixedFS(4000, space)},
+				{Name: "data", Claim: "db", Filesystem: fixedFS(90000, space)},
+			},
+			Hosts: &hosts,
+		}},
+	}
+}
+
+// TestSummarize: what a kubelet tells, of a pod with cgroups, of a container that
+// vanished, and of one of which only the runtime knows.
+func TestSummarize(t *testing.T) {
+	node := Node{Name: "n1", Began: noon.Add(-24 * time.Hour)}
+	for name, disk := range map[string]*Disk{"whole": fixedDisk(), "basic": nil} {
+		got, err := json.MarshalIndent(Summarize(node, fixedSample(), disk), "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name+".json", string(got)+"\n")
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+// TestContainers: cgroups by name, as cAdvisor labels them, and nothing written to.
+func TestContainers(t *testing.T) {
+	s := fixedSample()
+	s.Pods[0].Containers[0].Image = "web:\xff"
+	all := s.Containers()
+	type row struct{ id, pod, container, image string }
+	got := map[string]row{}
+	for name, c := range all {
+		got[name] = row{c.Id, c.Spec.Labels[runtime.LabelPodName], c.Spec.Labels[runtime.LabelContainerName], c.Spec.Image}
+	}
+	want := map[string]row{
+		"/": {}, "/kubepods": {}, "/system.slice/podd.service": {},
+		"/kubepods/podu1":    {pod: "web-n1"},
+		"/kubepods/podu1/s1": {id: "s1", pod: "web-n1"},
+		"/kubepods/podu1/c1": {"c1", "web-n1", "app", `web:\xff`},
+		"/c3":                {id: "c3", pod: "box-n1", container: "inside"},
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(row{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if s.Pods[0].Cgroup.Info.Spec.Labels != nil {
+		t.Error("the sample was written to")
+	}
+}
