@@ -3,6 +3,10 @@ package collect
 import (
 	"context"
 	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"podd/runtime/beneath"
 )
 
 // maxUsageNames bounds the work of measuring one container's logs.
@@ -22,4 +26,24 @@ func Usage(ctx context.Context, podLogs, container string) (int64, error) {
 		return 0, fmt.Errorf("measuring logs of container %s: %w", container, err)
 	}
 	return used.Bytes, nil
+}
+
+// Files is what a container's logs have on disk as a kubelet counts it: without
+// their directory.
+func Files(ctx context.Context, podLogs, container string) (beneath.Usage, error) {
+	dir, err := openContainer(podLogs, container)
+	if dir == nil {
+		return beneath.Usage{}, err
+	}
+	defer dir.Close()
+	used, err := dir.Usage(ctx, maxUsageNames)
+	var own unix.Stat_t
+	if err == nil {
+		err = unix.Fstat(dir.Fd(), &own)
+	}
+	if err != nil {
+		return beneath.Usage{}, fmt.Errorf("measuring logs of container %s: %w", container, err)
+	}
+	used.Bytes, used.Inodes = used.Bytes-own.Blocks*512, used.Inodes-1
+	return used, nil
 }

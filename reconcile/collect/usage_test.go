@@ -1,0 +1,36 @@
+package collect
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestFiles: logs are measured without their directory and whatever a link leads
+// to.
+func TestFiles(t *testing.T) {
+	pod := filepath.Join(t.TempDir(), "default_web_u1")
+	dir := filepath.Join(pod, "main")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"0.log", "1.log"} {
+		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, 64<<10), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if u, err := Files(t.Context(), pod, "main"); err != nil || u.Bytes != 128<<10 || u.Inodes != 2 {
+		t.Errorf("got %+v, %v; want 128 KiB in 2 files", u, err)
+	}
+	if u, err := Files(t.Context(), pod, "none"); err != nil || u.Bytes != 0 || u.Inodes != 0 {
+		t.Errorf("without logs: %+v, %v", u, err)
+	}
+	if err := os.Symlink("/", filepath.Join(pod, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"..", "link", "a/b"} {
+		if u, err := Files(t.Context(), pod, name); err == nil {
+			t.Errorf("%s: %+v", name, u)
+		}
+	}
+}

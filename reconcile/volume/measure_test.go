@@ -1,0 +1,57 @@
+package volume
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// TestMeasure: what podd keeps of a pod's volumes and no other place, whatever a
+// container planted there.
+func TestMeasure(t *testing.T) {
+	d := newDir(t)
+	d.Claims = filepath.Join(t.TempDir(), "claims")
+	pod := podOf(empty("disk", "", ""), empty("mem", v1.StorageMediumMemory, "4Mi"),
+		v1.Volume{Name: "host", VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/"}}},
+		v1.Volume{Name: "share", VolumeSource: v1.VolumeSource{NFS: &v1.NFSVolumeSource{Server: "silent", Path: "/"}}},
+		v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "db"}}},
+		v1.Volume{Name: "away", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "none"}}},
+	)
+	pod.Spec.Namespace, pod.Spec.UID = pod.Key.Namespace, pod.UID
+	if got, err := d.Measure(t.Context(), pod.Spec); err != nil || len(got) > 0 {
+		t.Errorf("before it is prepared: %v, %v", got, err)
+	}
+	kept := *pod.Spec
+	kept.Spec.Volumes = kept.Spec.Volumes[:2]
+	prepared := *pod
+	prepared.Spec = &kept
+	paths, err := d.Prepare(t.Context(), &prepared, nil)
+	must(t, err)
+	claim := filepath.Join(d.Claims, pod.Spec.Namespace, "db")
+	must(t, os.MkdirAll(claim, 0o755))
+	paths["data"] = claim
+	for _, p := range paths {
+		must(t, os.WriteFile(filepath.Join(p, "f"), make([]byte, 2<<20), 0o600))
+		must(t, os.Symlink("/", filepath.Join(p, "link")))
+	}
+	got, err := d.Measure(t.Context(), pod.Spec)
+	must(t, err)
+	want := []Measured{{Name: "disk", Own: true}, {Name: "mem"}, {Name: "data", Claim: "db"}}
+	for i, m := range got {
+		if i >= len(want) || m.Name != want[i].Name || m.Own != want[i].Own || m.Claim != want[i].Claim {
+			t.Fatalf("got %+v, want %+v", got, want)
+		}
+		if m.Used.Partial || m.Used.Bytes < 2<<20 || m.Used.Bytes > 2<<20+64<<10 || m.Used.Inodes != 3 || m.Capacity < m.Available || m.Capacity == 0 {
+			t.Errorf("%s: %+v, want about 2 MiB in 3 inodes", m.Name, m)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	kept.UID = "../x"
+	if _, err := d.Measure(t.Context(), &kept); err == nil {
+		t.Error("a uid that is a path was taken")
+	}
+}

@@ -1,0 +1,101 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+
+	"podd/runtime/beneath"
+)
+
+// Measured is what one volume holds, and the file system it is in.
+type Measured struct {
+	Name string
+	// Claim is the name of the claim that it is; "": none.
+	Claim string
+	// Own says that it counts as the pod's ephemeral storage.
+	Own                                     bool
+	Used                                    beneath.Usage
+	Capacity, Available, Inodes, InodesFree uint64
+}
+
+// maxMeasured bounds the work of measuring one volume when somebody looks, about
+// half a second.
+const maxMeasured = 1 << 18
+
+// Measure measures the volumes of a pod that podd keeps, in the pod's order:
+// neither paths of the machine nor what a server has, which may be silent. One
+// that is not there, or no more, is left out. A pod may run meanwhile.
+func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]Measured, error) {
+	if err := checkUID(pod.UID); err != nil {
+		return nil, err
+	}
+	var all []Measured
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		root, at, claim := d.dirOf(pod, v)
+		if at == "" {
+			continue
+		}
+		m, err := measured(ctx, root, at)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return all, fmt.Errorf("measuring volume %q of pod %s/%s: %w", v.Name, pod.Namespace, pod.Name, err)
+		}
+		m.Name, m.Claim = v.Name, claim
+		m.Own = v.ConfigMap != nil || v.EmptyDir != nil && v.EmptyDir.Medium == v1.StorageMediumDefault
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// dirOf is where a volume's directory is, below a root, with the name of its
+// claim; "": podd keeps none.
+func (d Dir) dirOf(pod *v1.Pod, v *v1.Volume) (root, at, claim string) {
+	plugin := ""
+	switch {
+	case v.EmptyDir != nil:
+		plugin = emptyDirPlugin
+	case v.Ephemeral != nil:
+		plugin, claim = ephemeralPlugin, pod.Name+"-"+v.Name
+	case v.PersistentVolumeClaim != nil && d.Claims != "":
+		return d.Claims, filepath.Join(pod.Namespace, v.PersistentVolumeClaim.ClaimName), v.PersistentVolumeClaim.ClaimName
+	}
+	for _, w := range []written{configMap, secret, downwardAPI, projected} {
+		if w.serves(v) {
+			plugin = w.plugin
+		}
+	}
+	if plugin == "" {
+		return "", "", ""
+	}
+	return d.Root, filepath.Join(string(pod.UID), volumesDir, plugin, v.Name), claim
+}
+
+func measured(ctx context.Context, root, at string) (Measured, error) {
+	base, err := beneath.Open(root)
+	if err != nil {
+		return Measured{}, err
+	}
+	defer base.Close()
+	vol, err := base.Sub(at)
+	if err != nil {
+		return Measured{}, err
+	}
+	defer vol.Close()
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(vol.Fd(), &st); err != nil {
+		return Measured{}, err
+	}
+	size := uint64(st.Bsize)
+	m := Measured{Capacity: st.Blocks * size, Available: st.Bavail * size, Inodes: st.Files, InodesFree: st.Ffree}
+	m.Used, err = vol.Usage(ctx, maxMeasured)
+	return m, err
+}
