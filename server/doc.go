@@ -1,7 +1,8 @@
 // Package server is how others see podd, its faces:
 //
 //	Health    127.0.0.1:10248   /healthz /livez /readyz           anyone local
-//	ReadOnly  127.0.0.1:10255   /pods /healthz, the page          anyone local
+//	ReadOnly  127.0.0.1:10255   /pods /healthz, stats, the page   anyone local
+//	stats     127.0.0.1:4194    /metrics, cAdvisor's; the page    anyone local
 //	kubelet   127.0.0.1:10250       the kubelet's, with TLS       whom package auth lets
 //	API       <run-dir>/podd.sock   /v1/… and the kubelet's       root
 //
@@ -9,8 +10,8 @@
 // origin is answered, by none of them.
 //
 // It imports nothing of ours: what it shows it reads through the interfaces in
-// state.go, as immutable values (View), and as an EventLog, which package events
-// has. A face is an http.Handler; Server runs one on a listener and returns when
+// state.go and meter.go, as immutable values (View), and as an EventLog, which
+// package events has. A face is an http.Handler; Server runs one on a listener and returns when
 // the last of its handlers has.
 //
 // Health and ReadOnly have no authentication. They never read a request's body,

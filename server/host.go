@@ -7,6 +7,19 @@ import (
 	"strings"
 )
 
+// KnownHosts has h answer only what was sent to one of this machine's own names,
+// node among them. A web page in a browser here can make it send requests to a
+// name of the page's own that resolves to this machine; that is answered 421.
+func KnownHosts(node string, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !knownHost(r, node) {
+			http.Error(w, "this is podd; ask for it as localhost, its address or the node's name", http.StatusMisdirectedRequest)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 // knownHost says whether r was sent to one of our own names. No Host at all,
 // as HTTP/1.0 allows, is fine: a browser always sends one.
 func knownHost(r *http.Request, node string) bool {

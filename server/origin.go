@@ -38,17 +38,3 @@ func ownOrigin(r *http.Request) bool {
 	u, err := url.Parse(origin)
 	return err == nil && strings.EqualFold(u.Host, r.Host)
 }
-
-// KnownHost serves h to those who asked for one of our own names: a page in a
-// browser on this machine can have a name of its own resolve to this machine,
-// and would then be of our origin. node is a name of ours beside localhost,
-// loopback addresses and the address that the client connected to.
-func KnownHost(h http.Handler, node string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !knownHost(r, node) {
-			http.Error(w, "this is podd; ask for it as localhost, its address or the node's name", http.StatusMisdirectedRequest)
-			return
-		}
-		h.ServeHTTP(w, r)
-	})
-}

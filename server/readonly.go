@@ -11,19 +11,20 @@ import (
 // ReadOnly is what the kubelet serves on its read-only port, as far as it is
 // safe to show to everyone who can connect:
 //
-//	/pods      a v1.PodList of all pods with their status, without env values
-//	/healthz   as Health
-//	/, /page/  the page, as Page
+//	/pods               a v1.PodList of all pods with their status, without env values
+//	/stats/  /metrics   what they use, and what podd did, as the kubelet has it
+//	/  /page/           the page
+//	/healthz            as Health
 //
-// A web page in a browser on this machine can make it send requests here, to a
-// name of the page's own that resolves to this machine; an unknown name in the
-// Host header is therefore answered 421.
+// An unknown name in the Host header is answered 421, see KnownHosts.
 type ReadOnly struct {
 	State interface{ View() *View } // required
 	// Health serves /healthz and below; required.
 	Health *Health
-	// Page serves / and /page/; nil: not served.
+	// Page serves / and /page/; required.
 	Page http.Handler
+	// Stats serves /stats/ and /metrics; required.
+	Stats http.Handler
 	// Node is allowed as Host beside localhost, loopback addresses and the
 	// address that the client connected to.
 	Node string
@@ -31,7 +32,7 @@ type ReadOnly struct {
 
 // ServeHTTP implements http.Handler.
 func (s *ReadOnly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	OwnOrigin(KnownHost(http.HandlerFunc(s.serve), s.Node)).ServeHTTP(w, r)
+	OwnOrigin(KnownHosts(s.Node, http.HandlerFunc(s.serve))).ServeHTTP(w, r)
 }
 
 func (s *ReadOnly) serve(w http.ResponseWriter, r *http.Request) {
@@ -43,7 +44,9 @@ func (s *ReadOnly) serve(w http.ResponseWriter, r *http.Request) {
 		Reply(w, http.StatusOK, podList(s.State.View()))
 	case path == "/healthz", strings.HasPrefix(path, "/healthz/"):
 		s.Health.ServeHTTP(w, r)
-	case s.Page != nil && (path == "/" || strings.HasPrefix(path, "/page/")):
+	case strings.HasPrefix(path, "/stats/"), path == "/metrics", strings.HasPrefix(path, "/metrics/"):
+		s.Stats.ServeHTTP(w, r)
+	case path == "/", strings.HasPrefix(path, "/page/"):
 		s.Page.ServeHTTP(w, r)
 	default:
 		http.NotFound(w, r)

@@ -15,7 +15,8 @@ import (
 )
 
 func readOnly(views ...*PodView) *ReadOnly {
-	return &ReadOnly{State: NewLatest(&View{Pods: views}), Health: &Health{}, Node: "Node1"}
+	some := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	return &ReadOnly{State: NewLatest(&View{Pods: views}), Health: &Health{}, Stats: some, Page: some, Node: "Node1"}
 }
 
 func TestReadOnlyHosts(t *testing.T) {
@@ -53,6 +54,12 @@ func TestReadOnlyRoutes(t *testing.T) {
 		{"GET", "/pods", 200},
 		{"GET", "/pods/", 200},
 		{"HEAD", "/pods", 200},
+		{"GET", "/stats/summary", 200},
+		{"GET", "/metrics/resource", 200},
+		{"GET", "/metrics/cadvisor", 200},
+		{"GET", "/metrics", 200},
+		{"GET", "/metrics/probes", 200},
+		{"POST", "/stats/summary", 405},
 		{"GET", "/healthz", 200},
 		{"GET", "/healthz/ping", 200},
 		{"POST", "/pods", 405},
@@ -60,7 +67,9 @@ func TestReadOnlyRoutes(t *testing.T) {
 		{"GET", "/readyz", 404},
 		{"GET", "/pods/web", 404},
 		{"GET", "/exec/default/web/app", 404},
-		{"GET", "/", 404},
+		{"GET", "/", 200},
+		{"GET", "/page/state", 200},
+		{"GET", "/v1/state", 404},
 	}
 	for _, tt := range tests {
 		if got := ask(readOnly(), tt.method, tt.path, "localhost"); got.Code != tt.status {

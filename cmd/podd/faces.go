@@ -14,6 +14,7 @@ import (
 	"podd/server/auth"
 	kubetable "podd/server/kube/table"
 	"podd/server/page"
+	"podd/server/stats"
 )
 
 // A part that took no turn for stuckAfter is stuck; the router takes one every
@@ -76,6 +77,8 @@ type face func(ctx context.Context) error
 
 // faces opens every configured one, so that a taken port is told at once.
 func (d *podd) faces(ctx context.Context) ([]face, error) {
+	meter := d.newMeter()
+	measures := d.measures(meter)
 	guard := &auth.Guard{Authorizer: auth.Policy{}}
 	if d.pki != nil {
 		var err error
@@ -83,7 +86,7 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 			return nil, err
 		}
 	}
-	guard.Handler = d.api(guard.Authorizer)
+	guard.Handler = d.api(guard.Authorizer, meter, measures)
 	socket, err := d.openSocket(ctx, auth.As(auth.Root(), guard.Handler))
 	if err != nil {
 		return nil, err
@@ -103,8 +106,20 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 		}
 		all = append(all, f)
 	}
+	if addr := d.cfg.CadvisorListen; addr != "" {
+		mux := http.NewServeMux()
+		mux.Handle("GET /metrics", stats.Cadvisor(meter))
+		mux.Handle("GET /", d.page(nil, nil, meter))
+		f, err := d.openTCP(ctx, "--cadvisor-port", addr, server.OwnOrigin(server.KnownHosts(d.cfg.NodeName, mux)))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, f)
+	}
 	if addr := d.cfg.ReadOnlyListen; addr != "" {
-		h := &server.ReadOnly{State: d.view.latest, Health: d.health(), Page: d.page(nil, nil), Node: d.cfg.NodeName}
+		h := &server.ReadOnly{
+			State: d.view.latest, Health: d.health(), Page: d.page(nil, nil, meter), Stats: measures, Node: d.cfg.NodeName,
+		}
 		f, err := d.openTCP(ctx, "--read-only-port", addr, h)
 		if err != nil {
 			return nil, err
@@ -115,22 +130,29 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 }
 
 // api is what the socket and the kubelet's port have in common.
-func (d *podd) api(who auth.Authorizer) http.Handler {
-	page := d.page(d.logReader(), d.events)
+func (d *podd) api(who auth.Authorizer, meter server.Meter, measures http.Handler) http.Handler {
+	page := d.page(d.logReader(), d.events, meter)
 	mux := http.NewServeMux()
-	mux.Handle("/", both(d.kubeletAPI(), d.kubeAPI(who)))
-	counts := d.metrics.Handler(d.view.latest)
-	mux.Handle("GET /metrics", counts)
-	mux.Handle("GET /metrics/probes", counts)
+	mux.Handle("/", both(d.kubeletAPI(measures), d.kubeAPI(who)))
 	mux.Handle("GET /{$}", page)
 	mux.Handle("GET /page/", page)
 	return d.metrics.Requests("readwrite", server.OwnOrigin(mux))
 }
 
+// measures is what /stats/ and /metrics tell.
+func (d *podd) measures(meter server.Meter) http.Handler {
+	counts := d.metrics.Handler(d.view.latest)
+	mux := http.NewServeMux()
+	mux.Handle("/", stats.Handler(meter))
+	mux.Handle("GET /metrics", counts)
+	mux.Handle("GET /metrics/probes", counts)
+	return mux
+}
+
 // page is the node at a glance; without logs and events, which quote
 // what programs said, for those whom nobody vouches for.
-func (d *podd) page(logs server.LogReader, events server.EventLog) http.Handler {
-	p := &page.Page{State: d.view.latest, Logs: logs, Events: events, Words: func(p *v1.Pod, now time.Time) (ready, word, restarts string) {
+func (d *podd) page(logs server.LogReader, events server.EventLog, meter server.Meter) http.Handler {
+	p := &page.Page{State: d.view.latest, Logs: logs, Events: events, Meter: meter, Words: func(p *v1.Pod, now time.Time) (ready, word, restarts string) {
 		row := kubetable.WordsOf(p, now)
 		return row.Ready, row.Status, row.Restarts
 	}}

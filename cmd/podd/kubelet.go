@@ -36,10 +36,10 @@ const kubeletConns = 2048
 const maxCommandLine = 256 << 10
 
 // kubeletAPI is what the kubelet serves, for whoever is let in.
-func (d *podd) kubeletAPI() http.Handler {
+func (d *podd) kubeletAPI(stats http.Handler) http.Handler {
 	a := d.cfg.API
 	k := &kubelet.API{
-		State: d.view.latest, Logs: d.logReader(), Runtime: inContainers{d.client}, Health: d.health(),
+		State: d.view.latest, Logs: d.logReader(), Runtime: inContainers{d.client}, Health: d.health(), Stats: stats,
 		Config: d.cfg.Shown.Kubelet, Started: d.pulse.began,
 		Checkpoints: filepath.Join(d.cfg.RootDir, "checkpoints"),
 		Debugging:   a.Debugging, Profiling: a.Profiling,

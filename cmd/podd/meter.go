@@ -1,62 +1,142 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"log/slog"
 	"slices"
+	"strings"
 
+	"github.com/google/cadvisor/lib/model"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
-	"podd/manifest"
-	"podd/reconcile"
-	"podd/reconcile/plan"
-	"podd/reconcile/render"
-	"podd/server/metrics"
+	"podd/reconcile/cgroup"
+	"podd/runtime"
+	"podd/runtime/stats"
+	"podd/server"
 )
 
-// newMetrics counts for those who ask podd's metrics.
-func newMetrics(node render.Node) *metrics.Metrics {
-	version := 1
-	if node.CgroupV2 {
-		version = 2
-	}
-	return metrics.New(metrics.Options{CgroupVersion: version, Kubernetes: kubernetesVersion})
+// meter tells the faces what node and pods use, of the pods that they show.
+type meter struct {
+	node    stats.Node
+	sampler *stats.Sampler
 }
 
-// counted tells m what came of an effect.
-func counted(m *metrics.Metrics) func(reconcile.Outcome) {
-	return func(o reconcile.Outcome) {
-		switch a := o.Action.(type) {
-		case plan.RunSandbox:
-			m.Sandbox(handlerOf(o.Pod), o.Took, o.Err)
-		case plan.StartContainer:
-			m.Container(containerType(o.Pod, a.Container), o.Reason)
-		case plan.Probe:
-			p := metrics.Probe{Pod: o.Key, Container: a.Container, Kind: string(a.Kind), Passed: o.Passed, Took: o.Took, Err: o.Err}
-			if o.Pod != nil {
-				p.UID = o.Pod.UID
-			}
-			m.Probed(p)
+var _ server.Meter = (*meter)(nil)
+
+// newMeter reads nothing before somebody asks.
+func (d *podd) newMeter() *meter {
+	// cAdvisor's library tells klog what it could not read, at every look anew, and
+	// nobody can act on it.
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
+	all, classes := cgroup.Groups(d.cfg.CgroupRoot)
+	disks := &diskMeter{cfg: d.cfg, node: d.render, runtime: d.client, view: d.view.latest}
+	return &meter{
+		node: stats.Node{Name: d.cfg.NodeName, Began: d.pulse.began},
+		sampler: stats.New(stats.Options{
+			Pods: func() []stats.Pod { return sampledPods(d.view.latest.View(), d.cfg.CgroupRoot) },
+			Runtime: func(ctx context.Context) (map[string]runtime.Usage, error) {
+				return d.client.ContainerUsages(ctx, d.instance.ID)
+			},
+			AllPods: all, Classes: classes, Own: stats.OwnCgroup(), Disk: disks.measure,
+		}),
+	}
+}
+
+// sampledPods are the pods that have a sandbox, with the containers that run.
+func sampledPods(v *server.View, root string) []stats.Pod {
+	var all []stats.Pod
+	for _, p := range v.Pods {
+		if p.Sandbox == "" {
+			continue
 		}
+		s := stats.Pod{
+			Key: types.NamespacedName(p.Key()), UID: p.Pod.UID,
+			Cgroups: cgroup.Places(root, p.Pod.UID), Sandbox: p.Sandbox,
+		}
+		if t := p.Pod.Status.StartTime; t != nil {
+			s.Started = t.Time
+		}
+		st := &p.Pod.Status
+		for _, c := range slices.Concat(st.InitContainerStatuses, st.ContainerStatuses, st.EphemeralContainerStatuses) {
+			if r, ok := sampledContainer(&c); ok {
+				s.Containers = append(s.Containers, r)
+			}
+		}
+		all = append(all, s)
 	}
+	return all
 }
 
-func handlerOf(p *manifest.Pod) string {
-	if p == nil || p.Spec.Spec.RuntimeClassName == nil {
-		return ""
+func sampledContainer(c *v1.ContainerStatus) (stats.Container, bool) {
+	_, id, ok := strings.Cut(c.ContainerID, "://")
+	if c.State.Running == nil || !ok {
+		return stats.Container{}, false
 	}
-	return *p.Spec.Spec.RuntimeClassName
+	return stats.Container{ID: id, Name: c.Name, Image: c.Image, Started: c.State.Running.StartedAt.Time}, true
 }
 
-// containerType is a kubelet's word for what a container is of its pod.
-func containerType(p *manifest.Pod, container string) string {
-	if p == nil {
-		return "container"
+// Summary implements server.Meter.
+func (m *meter) Summary(ctx context.Context, cpuAndMemory bool) (*api.Summary, error) {
+	if cpuAndMemory {
+		s, err := m.sampler.Basic(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return stats.Summarize(m.node, s, nil), nil
 	}
-	spec := &p.Spec.Spec
-	switch {
-	case slices.ContainsFunc(spec.InitContainers, func(c v1.Container) bool { return c.Name == container }):
-		return "init_container"
-	case slices.ContainsFunc(spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return c.Name == container }):
-		return "ephemeral_container"
+	d, err := m.sampler.Disk(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return "container"
+	s, err := m.sampler.Whole(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return stats.Summarize(m.node, s, d), nil
+}
+
+// Containers implements server.Meter.
+func (m *meter) Containers(ctx context.Context) (map[string]*model.ContainerInfo, error) {
+	s, err := m.sampler.Whole(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.Containers(), nil
+}
+
+// Machine implements server.Meter.
+func (m *meter) Machine(ctx context.Context) (*model.MachineInfo, error) {
+	return m.sampler.Machine(ctx)
+}
+
+// Usage implements server.Meter.
+func (m *meter) Usage(ctx context.Context) (*server.Usage, error) {
+	s, err := m.sampler.Basic(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &server.Usage{At: s.At, Node: amountsOf(s.Node), Pods: make(map[server.Key]server.PodUsage, len(s.Pods))}
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		u := server.PodUsage{Amounts: amountsOf(cmp.Or(p.Cgroup, p.Sandbox)), Containers: map[string]server.Amounts{}}
+		for _, c := range p.Containers {
+			if c.Cgroup != nil {
+				u.Containers[c.Name] = amountsOf(c.Cgroup)
+			}
+		}
+		out.Pods[server.Key(p.Key)] = u
+	}
+	return out, nil
+}
+
+func amountsOf(c *stats.Cgroup) server.Amounts {
+	if c == nil {
+		return server.Amounts{}
+	}
+	s := c.Stats()
+	return server.Amounts{NanoCores: c.NanoCores, CoreNanoSeconds: s.Cpu.Usage.Total, WorkingSet: s.Memory.WorkingSet}
 }

@@ -41,7 +41,7 @@ func (d *podd) openSocket(ctx context.Context, others http.Handler) (face, error
 // browser may be. Programs name a socket's host as they like: nobody outside
 // can have a name without a dot.
 func forwarded(h http.Handler, node string) http.Handler {
-	known := server.KnownHost(h, node)
+	known := server.KnownHosts(node, h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.Host, ".") {
 			known.ServeHTTP(w, r)

@@ -41,7 +41,7 @@ type runtimeState struct {
 // left empty.
 func newNodeView(cfg *config.Config, r render.Node, instance string) *nodeView {
 	limits := limitsOf(cfg, r.Allocatable)
-	capacity := amountsOf(limits, r.Capacity)
+	capacity := resourcesOf(limits, r.Capacity)
 	for name, n := range hugePages("/sys/kernel/mm/hugepages") {
 		capacity[name] = *resource.NewQuantity(n, resource.BinarySI)
 	}
@@ -52,7 +52,7 @@ func newNodeView(cfg *config.Config, r render.Node, instance string) *nodeView {
 			CreationTimestamp: made(filepath.Join(cfg.RootDir, "instance")),
 		},
 		Status: v1.NodeStatus{
-			Capacity: capacity, Allocatable: amountsOf(limits, r.Allocatable),
+			Capacity: capacity, Allocatable: resourcesOf(limits, r.Allocatable),
 			Addresses:       []v1.NodeAddress{},
 			DaemonEndpoints: v1.NodeDaemonEndpoints{KubeletEndpoint: v1.DaemonEndpoint{Port: port(cfg.API.Listen)}},
 			NodeInfo:        systemInfo(),
@@ -65,8 +65,8 @@ func newNodeView(cfg *config.Config, r render.Node, instance string) *nodeView {
 	return &nodeView{node: n}
 }
 
-// amountsOf are those of the machine, or of what of it is for pods.
-func amountsOf(limits plan.Limits, r render.Resources) v1.ResourceList {
+// resourcesOf are those of the machine, or of what of it is for pods.
+func resourcesOf(limits plan.Limits, r render.Resources) v1.ResourceList {
 	all := v1.ResourceList{
 		v1.ResourceCPU:    *resource.NewMilliQuantity(r.MilliCPU, resource.DecimalSI),
 		v1.ResourceMemory: *resource.NewQuantity(r.Memory, resource.BinarySI),

@@ -2,6 +2,7 @@
 // apiserver, kubectl through it, monitoring, kubeletctl.
 //
 //	GET       /healthz…  /pods  /runningpods/  /configz  /flagz  /statusz
+//	GET POST  /stats/summary          GET /metrics  /metrics/{cadvisor,probes,resource}
 //	GET       /containerLogs/{namespace}/{pod}/{container}
 //	GET POST  /exec/{namespace}/{pod}[/{uid}]/{container}     /attach/…
 //	GET POST  /portForward/{namespace}/{pod}[/{uid}]
@@ -27,6 +28,7 @@ type API struct {
 	Logs    server.LogReader
 	Runtime Runtime
 	Health  http.Handler // of /healthz and below
+	Stats   http.Handler // of /stats/ and /metrics
 	// Config is the kubelet.config.k8s.io/v1beta1 in force, without secrets, for
 	// /configz.
 	Config any
@@ -76,17 +78,12 @@ func (a *API) Handler() http.Handler {
 	mux.HandleFunc("GET /flagz", a.flagz)
 	mux.HandleFunc("GET /statusz", a.statusz)
 	mux.HandleFunc("POST /checkpoint/{namespace}/{pod}/{container}", a.checkpoint)
-	for _, path := range []string{"/metrics", "/metrics/", "/stats/"} {
-		mux.HandleFunc("GET "+path, unserved)
+	for _, path := range []string{"GET /stats/", "POST /stats/", "GET /metrics", "GET /metrics/"} {
+		mux.Handle(path, a.Stats)
 	}
 	a.debugging(mux)
 	a.inside(mux)
 	return mux
-}
-
-// unserved says so of what a kubelet has.
-func unserved(w http.ResponseWriter, r *http.Request) {
-	http.Error(w, "podd does not serve "+r.URL.Path+" yet", http.StatusNotFound)
 }
 
 // debugging has what enableDebuggingHandlers governs.

@@ -53,6 +53,9 @@ func newNode() *node {
 func (n *node) handler() http.Handler {
 	return (&API{
 		State: n, Logs: n, Runtime: n,
+		Stats: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, "stats: "+r.Method+" "+r.URL.Path)
+		}),
 		Health: &server.Health{Checks: []server.Check{{Name: "syncloop", Func: func() error { return nil }}}},
 		Config: json.RawMessage(`{"maxPods":7}`), Flags: []Flag{{"port", "10250"}}, Started: time.Now(),
 		SystemLogs: fstest.MapFS{"syslog": {Data: []byte("line\n")}}, Checkpoints: "/nowhere/else",
@@ -131,9 +134,12 @@ func TestAnswers(t *testing.T) {
 		{"PUT", "/debug/flags/v", "many", 400, "no number"},
 		{"PUT", "/debug/flags/v", strings.Repeat("1", 100), 400, "no number"},
 		{"GET", "/metricz", "", 404, ""},
-		{"GET", "/metrics", "", 404, "podd does not serve /metrics yet"},
-		{"GET", "/metrics/cadvisor", "", 404, "podd does not serve /metrics/cadvisor yet"},
-		{"GET", "/stats/summary", "", 404, "podd does not serve /stats/summary yet"},
+		{"GET", "/metrics", "", 200, "stats: GET /metrics"},
+		{"GET", "/metrics/cadvisor", "", 200, "stats: GET /metrics/cadvisor"},
+		{"GET", "/metrics/resource", "", 200, "stats: GET /metrics/resource"},
+		{"GET", "/metrics/probes", "", 200, "stats: GET /metrics/probes"},
+		{"GET", "/stats/summary", "", 200, "stats: GET /stats/summary"},
+		{"POST", "/stats/summary", "", 200, "stats: POST /stats/summary"},
 		{"POST", "/run/default/web-n1/app?cmd=ls+-l", "", 200, "out"},
 		{"POST", "/run/default/web-n1/u1/app?cmd=ls", "", 200, "out"},
 		{"POST", "/run/default/web-n1/app?cmd=false", "", 500, "command 'false' exited with 3: no"},
@@ -172,7 +178,7 @@ func TestAnswers(t *testing.T) {
 // TestDisabled: what may not be asked is said to be disabled, all else goes on.
 func TestDisabled(t *testing.T) {
 	n := newNode()
-	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler()}).Handler()
+	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler()}).Handler()
 	for target, want := range map[string]string{
 		"/exec/default/web-n1/app?output=1&command=ls": "405 Debug endpoints are disabled.",
 		"/containerLogs/default/web-n1/app":            "405 Debug endpoints are disabled.",

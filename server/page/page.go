@@ -6,7 +6,7 @@
 //	GET /page/state?revision=N       a line of Change for every change; the first
 //	                                 is whole unless N is the newest
 //	                                 ends after turn, and is asked for again
-//	GET /page/usage                  Usage
+//	GET /page/usage                  server.Usage
 //	GET /page/events?after=N         Events
 //	GET /page/logs?namespace=&pod=…  as /v1/logs, if the page has logs
 //
@@ -14,7 +14,6 @@
 package page
 
 import (
-	"context"
 	"embed"
 	"io/fs"
 	"net/http"
@@ -37,28 +36,8 @@ type Page struct {
 	Logs server.LogReader
 	// Events are what happened; nil: not shown.
 	Events server.EventLog
-	// Usage is what the node and its pods use now; nil: not shown.
-	Usage func(context.Context) (*Usage, error)
-}
-
-// Usage is what is used at one moment.
-type Usage struct {
-	Node NodeUse            `json:"node"`
-	Pods map[server.Key]Use `json:"pods"`
-}
-
-// Use is of CPU, in billionths of a core, and of memory that cannot be taken
-// back, in bytes.
-type Use struct {
-	CPU    uint64 `json:"cpu"`
-	Memory uint64 `json:"memory"`
-}
-
-// NodeUse is the use of a node, and what it has.
-type NodeUse struct {
-	Use
-	CPUCapacity    uint64 `json:"cpuCapacity"`
-	MemoryCapacity uint64 `json:"memoryCapacity"`
+	// Meter tells what node and pods use; nil: not shown.
+	Meter server.Meter
 }
 
 // Handler serves p. It can be used any number of times.
@@ -72,7 +51,9 @@ func (p *Page) Handler() http.Handler {
 	mux.Handle("GET /{$}", assets)
 	mux.Handle("GET /page/", http.StripPrefix("/page", assets))
 	mux.HandleFunc("GET /page/state", p.state)
-	mux.HandleFunc("GET /page/usage", p.usage)
+	if p.Meter != nil {
+		mux.HandleFunc("GET /page/usage", p.usage)
+	}
 	if p.Events != nil {
 		mux.HandleFunc("GET /page/events", p.events)
 	}
@@ -96,11 +77,7 @@ func guarded(h http.Handler) http.Handler {
 }
 
 func (p *Page) usage(w http.ResponseWriter, r *http.Request) {
-	if p.Usage == nil {
-		http.NotFound(w, r)
-		return
-	}
-	u, err := p.Usage(r.Context())
+	u, err := p.Meter.Usage(r.Context())
 	if err != nil {
 		http.Error(w, err.Error(), server.StatusOf(err))
 		return

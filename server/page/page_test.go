@@ -38,6 +38,11 @@ func (happened) Events(after uint64) ([]*v1.Event, uint64) {
 
 func (happened) Changed(uint64) <-chan struct{} { return nil }
 
+// meter measures nothing.
+type meter struct{ server.Meter }
+
+func (meter) Usage(context.Context) (*server.Usage, error) { return &server.Usage{}, nil }
+
 func words(p *v1.Pod, _ time.Time) (ready, status, restarts string) {
 	return "0/1", string(p.Status.Phase), "4 (12s ago)"
 }
@@ -129,7 +134,7 @@ func TestState(t *testing.T) {
 }
 
 func TestRoutes(t *testing.T) {
-	whole := serve(t, &Page{Logs: log("a line\n"), Events: happened{}, Usage: func(context.Context) (*Usage, error) { return &Usage{}, nil }}).URL
+	whole := serve(t, &Page{Logs: log("a line\n"), Events: happened{}, Meter: meter{}}).URL
 	some := serve(t, &Page{}).URL
 	for _, tt := range []struct {
 		url    string
@@ -143,7 +148,7 @@ func TestRoutes(t *testing.T) {
 		{whole + "/page/../state.go", 404, ""},
 		{whole + "/page/logs?namespace=default&pod=db-n1&container=pg", 200, "a line"},
 		{whole + "/page/logs?namespace=default&pod=../db&container=pg", 400, ""},
-		{whole + "/page/usage", 200, `{"node"`},
+		{whole + "/page/usage", 200, `{"at"`},
 		{whole + "/page/events?after=3", 200, `{"revision":4,"events":[{"name":"default/db-n1.1","pod":"default/db-n1","type":"Warning","reason":"BackOff","message":"again","count":9,`},
 		{whole + "/page/events?after=x", 400, "parameter after"},
 		{some + "/page/events", 404, ""},

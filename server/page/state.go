@@ -20,6 +20,9 @@ type Change struct {
 	Runtime  string   `json:"runtime"`
 	Sources  []string `json:"sources"`
 	Starting bool     `json:"starting"`
+	// CPU is what the node has, in billionths of a core, and Memory, in bytes.
+	CPU    int64 `json:"cpu"`
+	Memory int64 `json:"memory"`
 	// Logs says that /page/logs is served.
 	Logs     bool                 `json:"logs"`
 	Problems []server.ProblemView `json:"problems"`
@@ -74,6 +77,9 @@ func (p *Page) change(c *server.Change) *Change {
 		Revision: c.Revision, Node: c.Node, Version: c.Version, Runtime: c.Runtime,
 		Sources: c.Sources, Starting: c.Starting, Logs: p.Logs != nil,
 		Problems: c.Problems, Whole: c.Whole, Gone: c.Gone, Pods: []Pod{},
+	}
+	if c.Machine != nil {
+		out.CPU, out.Memory = 1e6*c.Machine.Status.Capacity.Cpu().MilliValue(), c.Machine.Status.Capacity.Memory().Value()
 	}
 	for _, v := range c.Pods {
 		out.Pods = append(out.Pods, p.pod(v, now))

@@ -88,8 +88,8 @@ function podRow(key, pod) {
 function drawRow(key, row) {
   row.querySelector(".age").textContent = age(row.pod.began);
   const use = usage?.pods?.[key];
-  row.querySelector(".cpu").textContent = use ? cores(use.cpu || 0) : "";
-  row.querySelector(".memory").textContent = use ? bytes(use.memory || 0) : "";
+  row.querySelector(".cpu").textContent = use ? cores(use.nanoCores || 0) : "";
+  row.querySelector(".memory").textContent = use ? bytes(use.workingSet) : "";
 }
 
 function drawAges() {
@@ -101,10 +101,10 @@ function drawUse() {
   document.body.classList.add("uses");
   $("gauges").hidden = false;
   const node = usage.node;
-  $("cpu").textContent = `${cores(node.cpu || 0)} of ${cores(node.cpuCapacity)}`;
-  $("memory").textContent = `${bytes(node.memory || 0)} of ${bytes(node.memoryCapacity)}`;
-  curve($("cpu-curve"), history.node.cpu, node.cpuCapacity, history.room);
-  curve($("memory-curve"), history.node.memory, node.memoryCapacity, history.room);
+  $("cpu").textContent = `${cores(node.nanoCores || 0)} of ${cores(state.cpu)}`;
+  $("memory").textContent = `${bytes(node.workingSet)} of ${bytes(state.memory)}`;
+  curve($("cpu-curve"), history.node.cpu, state.cpu, history.room);
+  curve($("memory-curve"), history.node.memory, state.memory, history.room);
   for (const [key, row] of rows) drawRow(key, row);
   detail.use(history);
 }

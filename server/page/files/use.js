@@ -30,7 +30,7 @@ function remember(usage) {
 }
 
 function push(h, use) {
-  for (const [values, v] of [[h.cpu, use.cpu], [h.memory, use.memory]]) {
+  for (const [values, v] of [[h.cpu, use.nanoCores], [h.memory, use.workingSet]]) {
     values.push(v || 0);
     if (values.length > room) values.shift();
   }

@@ -118,8 +118,10 @@ type Config struct {
 
 	// HealthzListen is the address of /healthz as "host:port"; "" is off.
 	HealthzListen string
-	// ReadOnlyListen is the address of /pods as "host:port"; "" is off.
+	// ReadOnlyListen is the address of /pods and of what pods use as "host:port"; "" is off.
 	ReadOnlyListen string
+	// CadvisorListen is the address of cAdvisor's metrics as "host:port"; "" is off.
+	CadvisorListen string
 
 	// API is how the kubelet's API is served.
 	API KubeletAPI

@@ -84,7 +84,8 @@ type Flags struct {
 
 	HealthzPort        *int32  `group:"Health and logs" field:"healthzPort" placeholder:"10248" help:"Port of /healthz; 0 is off."`
 	HealthzBindAddress *string `group:"Health and logs" field:"healthzBindAddress" placeholder:"127.0.0.1" help:"Address of /healthz."`
-	ReadOnlyPort       *int32  `group:"Health and logs" field:"readOnlyPort" placeholder:"0" help:"Port of /pods, for reading; 0 is off."`
+	ReadOnlyPort       *int32  `group:"Health and logs" field:"readOnlyPort" placeholder:"0" help:"Port of /pods, metrics and the page, for reading; 0 is off."`
+	CadvisorPort       int32   `group:"Health and logs" placeholder:"0" help:"Port of cAdvisor's /metrics, and of the page, on 127.0.0.1; 0 is off."`
 	EventLog           string  `group:"Health and logs" placeholder:"FILE" help:"Append what happens to pods to a file, a line of JSON for each event."`
 	LoggingFormat      *string `group:"Health and logs" field:"logging.format" placeholder:"text" help:"text or json."`
 	Verbosity          *uint32 `group:"Health and logs" name:"v" short:"v" field:"logging.verbosity" placeholder:"0" help:"How much to log; 4 is for debugging."`

@@ -82,6 +82,10 @@ func (r *resolving) faces(c *Config) {
 		c.EventLog = filepath.Clean(c.EventLog)
 	}
 	c.ReadOnlyListen = listen(orZero(k.Address, "127.0.0.1"), k.ReadOnlyPort)
+	c.CadvisorListen = listen("127.0.0.1", r.flags.CadvisorPort)
+	if p := r.flags.CadvisorPort; p < 0 || p > 65535 {
+		r.add(manifest.Error, "--cadvisor-port", "%d is out of range; want 0 to 65535", p)
+	}
 	c.API = r.kubelet()
 	c.LogFormat = orZero(k.Logging.Format, d.Logging.Format)
 	c.Verbosity = int(min(k.Logging.Verbosity, 10))

@@ -1,0 +1,86 @@
+package stats
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/google/cadvisor/lib/container"
+	"github.com/google/cadvisor/lib/machine"
+	"github.com/google/cadvisor/lib/metrics"
+	"github.com/google/cadvisor/lib/model"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	"podd/server"
+)
+
+// Cadvisor serves cAdvisor's metrics, with the kubelet's labels.
+func Cadvisor(m server.Meter) http.Handler {
+	return scrape(func(ctx context.Context) []prometheus.Collector {
+		p := &provider{ctx: ctx, meter: m}
+		p.containers, p.err = m.Containers(ctx)
+		return []prometheus.Collector{
+			metrics.NewPrometheusMachineCollector(p, p.kinds()),
+			metrics.NewPrometheusCollector(p, labels, p.kinds(), clock.RealClock{}, model.RequestOptions{}),
+		}
+	})
+}
+
+// provider is what cAdvisor's collectors ask, for one request.
+type provider struct {
+	ctx        context.Context
+	meter      server.Meter
+	containers map[string]*model.ContainerInfo
+	err        error
+}
+
+// kinds are the kubelet's, but for the load, which nobody measures, and the
+// applications' own. Where the kernel tells no pressure there are no rows of
+// zeros.
+func (p *provider) kinds() container.MetricSet {
+	all := container.MetricSet{
+		container.CpuUsageMetrics: {}, container.MemoryUsageMetrics: {}, container.DiskIOMetrics: {},
+		container.DiskUsageMetrics: {}, container.NetworkUsageMetrics: {}, container.ProcessMetrics: {},
+		container.OOMMetrics: {},
+	}
+	for _, c := range p.containers {
+		if len(c.Stats) > 0 && c.Stats[0].Cpu != nil && c.Stats[0].Cpu.PSI != (model.PSIStats{}) {
+			all[container.PressureMetrics] = struct{}{}
+			break
+		}
+	}
+	return all
+}
+
+// GetRequestedContainersInfo tells of all.
+func (p *provider) GetRequestedContainersInfo(string, model.RequestOptions) (map[string]*model.ContainerInfo, error) {
+	return p.containers, p.err
+}
+
+// GetMachineInfo tells what the node is made of.
+func (p *provider) GetMachineInfo() (*model.MachineInfo, error) { return p.meter.Machine(p.ctx) }
+
+// GetVersionInfo tells what is running.
+func (p *provider) GetVersionInfo() (*model.VersionInfo, error) {
+	return &model.VersionInfo{KernelVersion: machine.KernelVersion(), ContainerOsVersion: machine.ContainerOsVersion()}, nil
+}
+
+// labels are the same on every row, empty where they do not apply: the cgroup of
+// a pod has no container, that of the node neither pod nor namespace.
+func labels(c *model.ContainerInfo) map[string]string {
+	name := ""
+	if len(c.Aliases) > 0 {
+		name = c.Aliases[0]
+	}
+	return map[string]string{
+		metrics.LabelID: c.Name, metrics.LabelName: name, metrics.LabelImage: c.Spec.Image,
+		"pod": c.Spec.Labels[podName], "namespace": c.Spec.Labels[podNamespace], "container": c.Spec.Labels[containerName],
+	}
+}
+
+// The kubelet's labels of what runs.
+const (
+	podName       = "io.kubernetes.pod.name"
+	podNamespace  = "io.kubernetes.pod.namespace"
+	containerName = "io.kubernetes.container.name"
+)
