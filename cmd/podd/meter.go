@@ -37,7 +37,10 @@ func (d *podd) newMeter() *meter {
 	return &meter{
 		node: stats.Node{Name: d.cfg.NodeName, Began: d.pulse.began},
 		sampler: stats.New(stats.Options{
-			Pods: func() []stats.Pod { return sampledPods(d.view.latest.View(), d.cfg.CgroupRoot) },
+			Pods: func() []stats.Pod {
+				d.trimmer.touch() // a scrape's text takes memory for a moment
+				return sampledPods(d.view.latest.View(), d.cfg.CgroupRoot)
+			},
 			Runtime: func(ctx context.Context) (map[string]runtime.Usage, error) {
 				return d.client.ContainerUsages(ctx, d.instance.ID)
 			},

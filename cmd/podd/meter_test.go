@@ -1,0 +1,63 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/reconcile/cgroup"
+	"podd/runtime/stats"
+	"podd/server"
+)
+
+// TestSampledPods: of pods with a sandbox, the containers that run.
+func TestSampledPods(t *testing.T) {
+	began := metav1.NewTime(time.Unix(1000, 0))
+	runs := v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: began}}
+	p := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-n1", UID: "u1"},
+		Status: v1.PodStatus{
+			StartTime: &began,
+			InitContainerStatuses: []v1.ContainerStatus{
+				{Name: "once", ContainerID: "containerd://c0", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}},
+				{Name: "side", Image: "side:1", ContainerID: "containerd://c1", State: runs},
+			},
+			ContainerStatuses: []v1.ContainerStatus{
+				{Name: "app", Image: "web:1", ContainerID: "cri-o://c2", State: runs},
+				{Name: "waits", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{}}},
+			},
+		},
+	}
+	v := &server.View{Pods: []*server.PodView{{Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "rejected"}}}, {Pod: p, Sandbox: "s1"}}}
+	want := []stats.Pod{{
+		Key: types.NamespacedName{Namespace: "default", Name: "web-n1"}, UID: "u1",
+		Cgroups: cgroup.Places("/x", "u1"), Sandbox: "s1", Started: began.Time,
+		Containers: []stats.Container{
+			{ID: "c1", Name: "side", Image: "side:1", Started: began.Time}, {ID: "c2", Name: "app", Image: "web:1", Started: began.Time},
+		},
+	}}
+	if diff := cmp.Diff(want, sampledPods(v, "/x")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestProcesses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "loadavg")
+	for text, want := range map[string]int64{"1.36 3.49 4.53 2/3518 3715089\n": 3518, "": 0, "1 2 3 x 4\n": 0, "1 2 3 4/\n": 0} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := processes(path); got != want {
+			t.Errorf("%q: got %d, want %d", text, got, want)
+		}
+	}
+	if got := processes(path + "/none"); got != 0 {
+		t.Errorf("without a file: %d", got)
+	}
+}
