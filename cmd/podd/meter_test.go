@@ -1,17 +1,20 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/reconcile/cgroup"
+	"podd/runtime"
 	"podd/runtime/stats"
 	"podd/server"
 )
@@ -59,5 +62,30 @@ func TestProcesses(t *testing.T) {
 	}
 	if got := processes(path + "/none"); got != 0 {
 		t.Errorf("without a file: %d", got)
+	}
+}
+
+// TestUsage: what a page draws and top shows, of this machine.
+func TestUsage(t *testing.T) {
+	m := &meter{sampler: stats.New(stats.Options{
+		Pods: func() []stats.Pod {
+			return []stats.Pod{{Key: types.NamespacedName{Namespace: "default", Name: "web-n1"}, Containers: []stats.Container{{ID: "c1", Name: "app"}, {ID: "c2", Name: "gone"}}}}
+		},
+		Runtime: func(context.Context) (map[string]runtime.Usage, error) {
+			return map[string]runtime.Usage{"c1": {At: time.Now(), CPU: 7, WorkingSet: 8}}, nil
+		},
+	})}
+	u, err := m.Usage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u.Node.NanoCores == nil || u.Node.CoreNanoSeconds == 0 || u.Node.WorkingSet == 0 || u.At.IsZero() {
+		t.Errorf("the node: %+v", u.Node)
+	}
+	want := map[server.Key]server.PodUsage{
+		{Namespace: "default", Name: "web-n1"}: {Containers: map[string]server.Amounts{"app": {CoreNanoSeconds: 7, WorkingSet: 8}}},
+	}
+	if diff := cmp.Diff(want, u.Pods, cmpopts.IgnoreFields(server.Amounts{}, "NanoCores")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
