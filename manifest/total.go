@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Requests and Limits are what Total can sum.
@@ -88,6 +89,14 @@ func atLeast(sum, list v1.ResourceList) {
 // IsPodLevel says that spec.resources may speak of a resource (KEP-2837).
 func IsPodLevel(name v1.ResourceName) bool {
 	return name == v1.ResourceCPU || name == v1.ResourceMemory || IsHugePages(name)
+}
+
+// IsExtended says that a resource is counted by somebody's device plugin: a name
+// in a domain that is none of Kubernetes' own.
+func IsExtended(name v1.ResourceName) bool {
+	return strings.Contains(string(name), "/") && !strings.Contains(string(name), v1.ResourceDefaultNamespacePrefix) &&
+		!strings.HasPrefix(string(name), v1.DefaultResourceRequestsPrefix) &&
+		len(validation.IsQualifiedName(v1.DefaultResourceRequestsPrefix+string(name))) == 0
 }
 
 // IsHugePages says that a resource is pages of one size, "hugepages-2Mi".

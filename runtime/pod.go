@@ -180,6 +180,9 @@ const (
 	// AnnotationUserIDs holds, on the sandbox of a pod with a user namespace, the
 	// node's id that is its root's: the first of those it has.
 	AnnotationUserIDs = "podd/user-ids"
+	// AnnotationDevices holds, on a container with devices of plugins, their IDs by
+	// resource as JSON.
+	AnnotationDevices = "podd/devices"
 	// AnnotationGrace holds the pod's grace in seconds on the sandbox.
 	AnnotationGrace = "podd/grace"
 )

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
@@ -36,6 +37,8 @@ type Limits struct {
 	// Amounts are what all pods together may request; what is not named has no
 	// limit.
 	Amounts Amounts
+	// Devices are those of device plugins, by resource; nil: none are served.
+	Devices map[v1.ResourceName]Devices
 	Machine Machine
 	// Single are the claims that one pod may use at a time.
 	Single map[types.NamespacedName]bool
@@ -86,7 +89,7 @@ func Admission(claimants []Claimant, limits Limits) map[types.NamespacedName]Ver
 func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]Verdict {
 	ports := heldPorts(ordered)
 	places := countPlaces(ordered, limits)
-	shares := heldShares(ordered, limits.Amounts)
+	shares := heldShares(ordered, limits.withDevices())
 	uids := heldUIDs(ordered)
 	claims := heldClaims(ordered, limits)
 	verdicts := map[types.NamespacedName]Verdict{}
@@ -101,6 +104,9 @@ func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]Verdi
 		v := limits.Machine.admit(c.Wants)
 		if v.Answer == Admit {
 			v = places.admit(c)
+		}
+		if v.Answer == Admit {
+			v = limits.admitDevices(c)
 		}
 		if v.Answer == Admit {
 			v = shares.admit(c)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -11,7 +12,7 @@ import (
 	"podd/manifest"
 )
 
-// Amounts are quantities of resources: thousandths of a cpu, else bytes.
+// Amounts are quantities of resources: thousandths of a cpu, bytes, or devices.
 type Amounts map[v1.ResourceName]int64
 
 // needOf is what a pod asks of a node that shares out the resources in limits. Of
@@ -118,7 +119,7 @@ func (s *shares) admit(c Claimant) Verdict {
 		if wants[name] <= held[name] || others[name]+wants[name] <= limit {
 			continue
 		}
-		v := Verdict{Answer: Reject, Reason: "OutOf" + string(name), Never: wants[name] > limit}
+		v := Verdict{Answer: Reject, Reason: reasonOf(name), Never: wants[name] > limit}
 		v.Message = fmt.Sprintf("it asks for %s of %s; the node has %s for pods and others ask for %s",
 			text(name, wants[name]), name, text(name, limit), text(name, others[name]))
 		if others[name]-leaving[name]+wants[name] <= limit {
@@ -136,6 +137,9 @@ func (s *shares) admit(c Claimant) Verdict {
 func text(name v1.ResourceName, n int64) string {
 	if name == v1.ResourceCPU {
 		return resource.NewMilliQuantity(n, resource.DecimalSI).String()
+	}
+	if manifest.IsExtended(name) {
+		return strconv.FormatInt(n, 10)
 	}
 	return resource.NewQuantity(n, resource.BinarySI).String()
 }

@@ -93,8 +93,9 @@ type Evict struct {
 type Answer int
 
 // Admit starts it. Wait keeps it back while a claim is on its way to being
-// freed. Reject keeps it back for as long as something else holds the claim:
-// an earlier version of the pod runs on.
+// freed, or while nothing is there yet that could be claimed; an earlier version
+// of the pod is ended for it. Reject keeps it back for as long as something else
+// holds the claim: an earlier version runs on.
 const (
 	Admit Answer = iota
 	Wait

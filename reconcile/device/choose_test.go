@@ -1,0 +1,36 @@
+package device
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestChoose(t *testing.T) {
+	tests := map[string]struct {
+		reusable, free, preferred string
+		n                         int
+		want                      string // "": there are too few
+	}{
+		"in the order of IDs":             {"", "c a b", "", 2, "a b"},
+		"what is preferred":               {"", "a b c", "c", 2, "a c"},
+		"more preferred than asked for":   {"", "a b c", "c b", 1, "b"},
+		"preferred, but not to be had":    {"", "a b", "x b", 2, "a b"},
+		"reusable before what is free":    {"z", "a b", "", 2, "a z"},
+		"reusable before what is liked":   {"y z", "a", "a", 1, "y"},
+		"more reusable than asked for":    {"x y z", "a", "", 2, "x y"},
+		"all there are":                   {"x", "a", "", 2, "a x"},
+		"one too few":                     {"x", "a", "", 3, ""},
+		"none at all":                     {"", "", "", 1, ""},
+		"preferred twice is not two ones": {"", "a b", "b b", 2, "a b"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			o := offer{reusable: strings.Fields(tt.reusable), free: strings.Fields(tt.free)}
+			got, err := o.choose(tt.n, strings.Fields(tt.preferred))
+			if (err != nil) != (tt.want == "") || !slices.Equal(got, strings.Fields(tt.want)) {
+				t.Errorf("got %q, %v; want %q", got, err, tt.want)
+			}
+		})
+	}
+}

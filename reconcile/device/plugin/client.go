@@ -1,0 +1,143 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
+	"podd/reconcile/device"
+)
+
+// callTime is how long a plugin may take to answer, PreStartContainer's in the
+// kubelet, and connectTime to be there when it registers.
+const (
+	callTime    = v1beta1.KubeletPreStartContainerRPCTimeoutInSecs * time.Second
+	connectTime = 10 * time.Second
+)
+
+// client is one plugin that registered.
+type client struct {
+	resource string
+	conn     *grpc.ClientConn
+	api      v1beta1.DevicePluginClient
+	options  *v1beta1.DevicePluginOptions
+	slot     chan struct{} // capacity 1: it is asked one thing at a time
+}
+
+var _ device.Plugin = (*client)(nil)
+
+// dial returns a lazy connection to a plugin's socket.
+func dial(socket string) (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///"+socket,
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		}),
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"), grpc.WithNoProxy(),
+		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(), grpc.WithIdleTimeout(0),
+		grpc.WithReadBufferSize(8<<10), grpc.WithWriteBufferSize(8<<10),
+	)
+}
+
+// connect asks a plugin that has just registered for what it wants to be asked.
+func connect(ctx context.Context, resource, socket string) (*client, error) {
+	conn, err := dial(socket)
+	if err != nil {
+		return nil, err
+	}
+	c := &client{resource: resource, conn: conn, api: v1beta1.NewDevicePluginClient(conn), slot: make(chan struct{}, 1)}
+	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	if c.options, err = c.api.GetDevicePluginOptions(ctx, &v1beta1.Empty{}, grpc.WaitForReady(true)); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("asking for its options at %s: %w", socket, plain(err))
+	}
+	return c, nil
+}
+
+// Preferred implements device.Plugin.
+func (c *client) Preferred(ctx context.Context, available, must []string, n int) (ids []string, err error) {
+	if !c.options.GetGetPreferredAllocationAvailable() {
+		return nil, nil
+	}
+	err = c.call(ctx, "which devices it prefers", func(ctx context.Context) error {
+		r, err := c.api.GetPreferredAllocation(ctx, &v1beta1.PreferredAllocationRequest{ContainerRequests: []*v1beta1.ContainerPreferredAllocationRequest{{
+			AvailableDeviceIDs: available, MustIncludeDeviceIDs: must, AllocationSize: int32(n),
+		}}})
+		if all := r.GetContainerResponses(); len(all) > 0 {
+			ids = all[0].GetDeviceIDs()
+		}
+		return err
+	})
+	return ids, err
+}
+
+// Allocate implements device.Plugin.
+func (c *client) Allocate(ctx context.Context, ids []string) (answer *v1beta1.ContainerAllocateResponse, err error) {
+	err = c.call(ctx, "to allocate", func(ctx context.Context) error {
+		r, err := c.api.Allocate(ctx, &v1beta1.AllocateRequest{ContainerRequests: []*v1beta1.ContainerAllocateRequest{{DevicesIds: ids}}})
+		if all := r.GetContainerResponses(); len(all) == 1 {
+			answer = all[0]
+		}
+		return err
+	})
+	return answer, err
+}
+
+// PreStart implements device.Plugin.
+func (c *client) PreStart(ctx context.Context, ids []string) error {
+	return c.call(ctx, "to prepare a start", func(ctx context.Context) error {
+		_, err := c.api.PreStartContainer(ctx, &v1beta1.PreStartContainerRequest{DevicesIds: ids})
+		return err
+	})
+}
+
+// Prepares implements device.Plugin.
+func (c *client) Prepares() bool { return c.options.GetPreStartRequired() }
+
+// call asks when nobody else does.
+func (c *client) call(ctx context.Context, what string, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	select {
+	case c.slot <- struct{}{}:
+		defer func() { <-c.slot }()
+	case <-ctx.Done():
+		return unanswered(ctx, what)
+	}
+	err := ask(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return unanswered(ctx, what)
+	}
+	return fmt.Errorf("asking its plugin %s: %w", what, plain(err))
+}
+
+// unanswered: the time is over, or nobody wants to know any more.
+func unanswered(ctx context.Context, what string) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return fmt.Errorf("asking its plugin %s: %w", what, ctx.Err())
+	}
+	return fmt.Errorf("asking its plugin %s: it did not answer within %s", what, callTime)
+}
+
+// textLimit is how much of a plugin's own words is repeated.
+const textLimit = 512
+
+// plain is what a plugin says without gRPC's words about it.
+func plain(err error) error {
+	text := strings.ToValidUTF8(status.Convert(err).Message(), "?")
+	if len(text) > textLimit {
+		text = strings.ToValidUTF8(text[:textLimit], "") + "…"
+	}
+	return errors.New(text)
+}

@@ -1,0 +1,210 @@
+// Package plugintest is a device plugin for tests, which speaks the real protocol
+// over real sockets.
+package plugintest
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+	"k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+)
+
+// Plugin serves the devices of one resource. The fields are set before Start; Dir
+// and Resource are required.
+type Plugin struct {
+	Dir      string // of the sockets
+	Resource string
+	Options  v1beta1.DevicePluginOptions
+	// Watched has it wait to be found, as in plugins_registry, and not register.
+	Watched bool
+	// Answer is what a container gets for devices; nil: nothing.
+	Answer func(ids []string) (*v1beta1.ContainerAllocateResponse, error)
+	// Prefer chooses among what is available; nil: nothing is preferred.
+	Prefer func(available, must []string, n int) []string
+
+	v1beta1.UnsafeDevicePluginServer
+	v1.UnsafeRegistrationServer
+
+	server *grpc.Server
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	mu      sync.Mutex // guards all following fields
+	devices []*v1beta1.Device
+	changed chan struct{} // closed when devices change
+	calls   []string
+	status  *v1.RegistrationStatus
+}
+
+// Endpoint is the name of its socket.
+func (p *Plugin) Endpoint() string { return strings.ReplaceAll(p.Resource, "/", "_") + ".sock" }
+
+// Start serves on its socket and, unless it is watched, registers for as long as it
+// runs.
+func (p *Plugin) Start() error {
+	ln, err := net.Listen("unix", filepath.Join(p.Dir, p.Endpoint()))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.server, p.cancel = grpc.NewServer(), cancel
+	v1beta1.RegisterDevicePluginServer(p.server, p)
+	v1.RegisterRegistrationServer(p.server, p)
+	p.done.Go(func() { p.server.Serve(ln) })
+	if p.Watched {
+		return nil
+	}
+	if err := p.Register(ctx); err != nil {
+		p.Stop()
+		return err
+	}
+	return nil
+}
+
+// Stop ends it at once, as a kill does.
+func (p *Plugin) Stop() {
+	p.cancel()
+	p.server.Stop()
+	p.done.Wait()
+}
+
+// Register tells the node agent of it.
+func (p *Plugin) Register(ctx context.Context) error {
+	return Register(ctx, p.Dir, &v1beta1.RegisterRequest{
+		Version: v1beta1.Version, Endpoint: p.Endpoint(), ResourceName: p.Resource, Options: &p.Options,
+	})
+}
+
+// Register sends a request to the node agent.
+func Register(ctx context.Context, dir string, r *v1beta1.RegisterRequest) error {
+	conn, err := grpc.NewClient("unix://"+filepath.Join(dir, "kubelet.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	_, err = v1beta1.NewRegistrationClient(conn).Register(ctx, r, grpc.WaitForReady(true))
+	return err
+}
+
+// Set makes these its devices; one that begins with "-" is not healthy.
+func (p *Plugin) Set(ids ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.devices = nil
+	for _, id := range ids {
+		d := &v1beta1.Device{ID: strings.TrimPrefix(id, "-"), Health: v1beta1.Healthy}
+		if d.ID != id {
+			d.Health = v1beta1.Unhealthy
+		}
+		p.devices = append(p.devices, d)
+	}
+	if p.changed != nil {
+		close(p.changed)
+	}
+	p.changed = make(chan struct{})
+}
+
+// Calls are those it was asked, as "Allocate a b".
+func (p *Plugin) Calls() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.calls)
+}
+
+// Status is what a watched one was told of its registration; nil: nothing yet.
+func (p *Plugin) Status() *v1.RegistrationStatus {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.status
+}
+
+func (p *Plugin) note(call string, ids []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = append(p.calls, strings.TrimSpace(call+" "+strings.Join(ids, " ")))
+}
+
+// GetInfo implements v1.RegistrationServer.
+func (p *Plugin) GetInfo(context.Context, *v1.InfoRequest) (*v1.PluginInfo, error) {
+	return &v1.PluginInfo{Type: v1.DevicePlugin, Name: p.Resource, SupportedVersions: []string{v1beta1.Version}}, nil
+}
+
+// NotifyRegistrationStatus implements v1.RegistrationServer.
+func (p *Plugin) NotifyRegistrationStatus(_ context.Context, s *v1.RegistrationStatus) (*v1.RegistrationStatusResponse, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.status = s
+	return &v1.RegistrationStatusResponse{}, nil
+}
+
+// GetDevicePluginOptions implements v1beta1.DevicePluginServer.
+func (p *Plugin) GetDevicePluginOptions(context.Context, *v1beta1.Empty) (*v1beta1.DevicePluginOptions, error) {
+	return &p.Options, nil
+}
+
+// ListAndWatch implements v1beta1.DevicePluginServer.
+func (p *Plugin) ListAndWatch(_ *v1beta1.Empty, stream grpc.ServerStreamingServer[v1beta1.ListAndWatchResponse]) error {
+	for {
+		p.mu.Lock()
+		if p.changed == nil {
+			p.changed = make(chan struct{})
+		}
+		list, changed := &v1beta1.ListAndWatchResponse{Devices: p.devices}, p.changed
+		p.mu.Unlock()
+		if err := stream.Send(list); err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-stream.Context().Done():
+			return nil
+		}
+	}
+}
+
+// GetPreferredAllocation implements v1beta1.DevicePluginServer.
+func (p *Plugin) GetPreferredAllocation(_ context.Context, r *v1beta1.PreferredAllocationRequest) (*v1beta1.PreferredAllocationResponse, error) {
+	answer := &v1beta1.PreferredAllocationResponse{}
+	for _, c := range r.ContainerRequests {
+		p.note("Prefer", c.AvailableDeviceIDs)
+		one := &v1beta1.ContainerPreferredAllocationResponse{}
+		if p.Prefer != nil {
+			one.DeviceIDs = p.Prefer(c.AvailableDeviceIDs, c.MustIncludeDeviceIDs, int(c.AllocationSize))
+		}
+		answer.ContainerResponses = append(answer.ContainerResponses, one)
+	}
+	return answer, nil
+}
+
+// Allocate implements v1beta1.DevicePluginServer.
+func (p *Plugin) Allocate(_ context.Context, r *v1beta1.AllocateRequest) (*v1beta1.AllocateResponse, error) {
+	answer := &v1beta1.AllocateResponse{}
+	for _, c := range r.ContainerRequests {
+		p.note("Allocate", c.DevicesIds)
+		one := &v1beta1.ContainerAllocateResponse{}
+		if p.Answer != nil {
+			var err error
+			if one, err = p.Answer(c.DevicesIds); err != nil {
+				return nil, err
+			}
+		}
+		answer.ContainerResponses = append(answer.ContainerResponses, one)
+	}
+	return answer, nil
+}
+
+// PreStartContainer implements v1beta1.DevicePluginServer.
+func (p *Plugin) PreStartContainer(_ context.Context, r *v1beta1.PreStartContainerRequest) (*v1beta1.PreStartContainerResponse, error) {
+	p.note("PreStart", r.DevicesIds)
+	return &v1beta1.PreStartContainerResponse{}, nil
+}

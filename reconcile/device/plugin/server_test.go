@@ -1,0 +1,276 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
+	"podd/manifest"
+	"podd/reconcile/device"
+	"podd/reconcile/device/plugin/plugintest"
+	"podd/reconcile/plan"
+)
+
+const gpu = "example.com/gpu"
+
+// agent is a server with its sockets.
+type agent struct {
+	*Server
+	registry string
+	stop     func()
+}
+
+// begin serves in a directory until the test ends, or stop is called.
+func begin(t *testing.T, dir string) *agent {
+	t.Helper()
+	ledger, err := device.Open(filepath.Join(dir, "devices.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &agent{
+		Server:   &Server{Dir: filepath.Join(dir, "device-plugins"), Ledger: ledger, Log: slog.New(slog.DiscardHandler)},
+		registry: filepath.Join(dir, "plugins_registry"),
+	}
+	if err := Prepare(a.Dir); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("unix", filepath.Join(a.Dir, Socket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := a.Serve(ctx, ln); err != nil {
+			t.Error(err)
+		}
+	})
+	running.Go(func() {
+		if err := a.Watch(ctx, a.registry); err != nil {
+			t.Error(err)
+		}
+	})
+	a.stop = sync.OnceFunc(func() { cancel(); running.Wait() })
+	t.Cleanup(a.stop)
+	return a
+}
+
+// short is a directory whose name leaves room for sockets.
+func short(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "podd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func (a *agent) until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s; there are %+v", what, a.Ledger.Counts())
+		}
+	}
+}
+
+func (a *agent) untilCounts(t *testing.T, want plan.Devices) {
+	t.Helper()
+	a.until(t, fmt.Sprintf("%+v", want), func() bool { return a.Ledger.Counts()[gpu] == want })
+}
+
+func pod(t *testing.T, n int) *manifest.Pod {
+	t.Helper()
+	text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: main, image: i, resources: {limits: {%s: %d}}}]}\n", gpu, n)
+	f := manifest.Decode([]byte(text), manifest.Options{Path: "f", Node: "n"})
+	if len(f.Pods) != 1 {
+		t.Fatal(f.Problems)
+	}
+	return f.Pods[0]
+}
+
+func start(t *testing.T, p *plugintest.Plugin) {
+	t.Helper()
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Stop)
+}
+
+// TestPlugin: a plugin registers, lists, is asked what it offers, and dies; podd is
+// started anew, and it registers again.
+func TestPlugin(t *testing.T) {
+	dir := short(t)
+	a := begin(t, dir)
+	p := &plugintest.Plugin{Dir: a.Dir, Resource: gpu}
+	p.Options = v1beta1.DevicePluginOptions{PreStartRequired: true, GetPreferredAllocationAvailable: true}
+	p.Prefer = func(available, must []string, n int) []string { return available[len(available)-n:] }
+	p.Answer = func(ids []string) (*v1beta1.ContainerAllocateResponse, error) {
+		return &v1beta1.ContainerAllocateResponse{Envs: map[string]string{"IDS": strings.Join(ids, " ")}}, nil
+	}
+	p.Set("a", "b", "-c", "", strings.Repeat("x", longestID+1))
+	start(t, p)
+	a.untilCounts(t, plan.Devices{Total: 2, Served: true})
+
+	wants := pod(t, 1)
+	grants, done, err := a.Ledger.Use(t.Context(), wants, "main")
+	if err != nil || len(grants) != 1 || grants[0].Response.Envs["IDS"] != "b" {
+		t.Fatalf("got %v, %v", grants, err)
+	}
+	done()
+	if err := a.Ledger.PreStart(t.Context(), "main", grants); err != nil {
+		t.Error(err)
+	}
+	if got, want := p.Calls(), []string{"Prefer a b", "Allocate b", "PreStart b"}; !slices.Equal(got, want) {
+		t.Errorf("it was asked %q, want %q", got, want)
+	}
+	p.Set("a", "-b")
+	a.untilCounts(t, plan.Devices{Total: 2, Served: true})
+	p.Set("-a", "-b")
+	a.untilCounts(t, plan.Devices{Total: 1, Served: true})
+	p.Stop()
+	a.untilCounts(t, plan.Devices{Total: 1})
+
+	a.stop()
+	a = begin(t, dir)
+	a.untilCounts(t, plan.Devices{Total: 1})
+	p.Set("a", "b")
+	start(t, p)
+	a.untilCounts(t, plan.Devices{Total: 2, Served: true})
+	if grants, done, err = a.Ledger.Use(t.Context(), wants, "main"); err != nil || grants[0].IDs[0] != "b" {
+		t.Fatalf("got %v, %v", grants, err)
+	}
+	done()
+}
+
+// TestHung: who asks a plugin that does not answer is free to leave, also one who
+// waits behind another; that is no failure of the plugin's.
+func TestHung(t *testing.T) {
+	a, hung := begin(t, short(t)), make(chan struct{})
+	p := &plugintest.Plugin{Dir: a.Dir, Resource: gpu, Answer: func([]string) (*v1beta1.ContainerAllocateResponse, error) {
+		<-hung
+		return nil, errors.New("too late")
+	}}
+	p.Set("a", "b")
+	start(t, p)
+	defer close(hung) // before it is stopped
+	a.untilCounts(t, plan.Devices{Total: 2, Served: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	all := make(chan error)
+	for _, name := range []string{"p", "q"} {
+		one := *pod(t, 1)
+		one.Key.Name = name
+		go func() {
+			_, _, err := a.Ledger.Use(ctx, &one, "main")
+			all <- err
+		}()
+	}
+	a.until(t, "one is being asked", func() bool { return len(p.Calls()) > 0 })
+	cancel()
+	for range 2 {
+		if err := <-all; !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	}
+	a.untilCounts(t, plan.Devices{Total: 2, Served: true})
+}
+
+// TestSocketAnew: a start removes old sockets, and nothing else.
+func TestSocketAnew(t *testing.T) {
+	dir := short(t)
+	ln, err := net.Listen("unix", filepath.Join(dir, "old.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "kept"), nil, 0o600), os.Mkdir(filepath.Join(dir, "sub"), 0o700), Prepare(dir)); err != nil {
+		t.Fatal(err)
+	}
+	entries, _ := os.ReadDir(dir)
+	if len(entries) != 2 || entries[0].Name() != "kept" {
+		t.Errorf("left are %v", entries)
+	}
+}
+
+// TestRegisterAnew: the newest plugin of a resource is the one.
+func TestRegisterAnew(t *testing.T) {
+	a := begin(t, short(t))
+	first := &plugintest.Plugin{Dir: a.Dir, Resource: gpu}
+	first.Set("a")
+	start(t, first)
+	a.untilCounts(t, plan.Devices{Total: 1, Served: true})
+	if err := os.Rename(filepath.Join(a.Dir, first.Endpoint()), filepath.Join(a.Dir, "first.sock")); err != nil {
+		t.Fatal(err)
+	}
+	second := &plugintest.Plugin{Dir: a.Dir, Resource: gpu}
+	second.Set("a", "b", "c")
+	start(t, second)
+	a.untilCounts(t, plan.Devices{Total: 3, Served: true})
+	first.Set("a", "b")
+	first.Stop()
+	second.Set("a", "b", "c", "d")
+	a.untilCounts(t, plan.Devices{Total: 4, Served: true})
+}
+
+// TestRefused: what is not a plugin of this machine is told so.
+func TestRefused(t *testing.T) {
+	a := begin(t, short(t))
+	good := v1beta1.RegisterRequest{Version: v1beta1.Version, ResourceName: gpu, Endpoint: "gpu.sock"}
+	tests := map[string]struct{ version, resource, endpoint, want string }{
+		"another version":   {version: "v1alpha", want: `version "v1alpha"`},
+		"no resource":       {resource: "gpu", want: "<domain>/<name>"},
+		"Kubernetes' own":   {resource: "kubernetes.io/gpu", want: "<domain>/<name>"},
+		"a quota":           {resource: "requests.example.com/gpu", want: "<domain>/<name>"},
+		"a path":            {endpoint: "../gpu.sock", want: "not the name of a socket"},
+		"an absolute path":  {endpoint: "/run/gpu.sock", want: "not the name of a socket"},
+		"podd's own socket": {endpoint: Socket, want: "not the name of a socket"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := v1beta1.RegisterRequest{Version: good.Version, ResourceName: good.ResourceName, Endpoint: good.Endpoint}
+			for to, from := range map[*string]string{&r.Version: tt.version, &r.ResourceName: tt.resource, &r.Endpoint: tt.endpoint} {
+				if from != "" {
+					*to = from
+				}
+			}
+			err := plugintest.Register(t.Context(), a.Dir, &r)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %s", err, tt.want)
+			}
+		})
+	}
+	if len(a.Ledger.Counts()) > 0 {
+		t.Errorf("there are %v", a.Ledger.Counts())
+	}
+}
+
+// TestWatched: a plugin in plugins_registry is found, told so, followed for as long
+// as its socket is there, and found again.
+func TestWatched(t *testing.T) {
+	a := begin(t, short(t))
+	a.until(t, "the directory is there", func() bool { _, err := os.Stat(a.registry); return err == nil })
+	for range 2 {
+		p := &plugintest.Plugin{Dir: a.registry, Resource: gpu, Watched: true}
+		p.Set("a", "b")
+		start(t, p)
+		a.untilCounts(t, plan.Devices{Total: 2, Served: true})
+		a.until(t, "it was told", func() bool { return p.Status().GetPluginRegistered() })
+		p.Stop()
+		a.untilCounts(t, plan.Devices{})
+	}
+	odd := &plugintest.Plugin{Dir: a.registry, Resource: "gpu", Watched: true}
+	start(t, odd)
+	a.until(t, "it was told why not", func() bool { return strings.Contains(odd.Status().GetError(), "<domain>/<name>") })
+}
