@@ -5,6 +5,7 @@
 //	stats     127.0.0.1:4194    /metrics, cAdvisor's; the page    anyone local
 //	kubelet   127.0.0.1:10250       the kubelet's, with TLS       whom package auth lets
 //	API       <run-dir>/podd.sock   /v1/… and the kubelet's       root
+//	podresources   <root-dir>/pod-resources/kubelet.sock   gRPC   root
 //
 // Package page is what a browser gets at / of the last three. No page of another
 // origin is answered, by none of them.

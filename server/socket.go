@@ -25,8 +25,8 @@ const maxSocketPath = 107
 // podd runs as, are closed unheard.
 func ListenSocket(ctx context.Context, runDir string) (net.Listener, error) {
 	path := filepath.Join(runDir, SocketName)
-	if len(path) > maxSocketPath {
-		return nil, fmt.Errorf("listening on %s: the path has %d bytes and a socket's may have %d; choose a shorter --run-dir", path, len(path), maxSocketPath)
+	if err := checkLength(path, "--run-dir"); err != nil {
+		return nil, err
 	}
 	if err := prepareRunDir(runDir); err != nil {
 		return nil, err
@@ -40,7 +40,30 @@ func ListenSocket(ctx context.Context, runDir string) (net.Listener, error) {
 		lock.Close()
 		return nil, err
 	}
-	return &socketListener{UnixListener: ln, lock: lock}, nil
+	return &socketListener{rootListener: rootListener{ln}, lock: lock}, nil
+}
+
+// ListenRoot opens a root-only socket below the root directory, which nobody else
+// has, in a directory that it makes where missing.
+func ListenRoot(ctx context.Context, path string) (net.Listener, error) {
+	if err := checkLength(path, "--root-dir"); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return nil, fmt.Errorf("making the directory of a socket: %w", err)
+	}
+	ln, err := bind(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return &rootListener{ln}, nil
+}
+
+func checkLength(path, flag string) error {
+	if len(path) <= maxSocketPath {
+		return nil
+	}
+	return fmt.Errorf("listening on %s: the path has %d bytes and a socket's may have %d; choose a shorter %s", path, len(path), maxSocketPath, flag)
 }
 
 // lockSocket makes this process the one that may bind path. The lock ends with
@@ -87,13 +110,16 @@ func bind(ctx context.Context, path string) (*net.UnixListener, error) {
 	return ln.(*net.UnixListener), nil
 }
 
-// socketListener accepts only root, and holds the lock until it is closed.
+// rootListener accepts only root, and removes the socket when it is closed.
+type rootListener struct{ *net.UnixListener }
+
+// socketListener holds the lock until it is closed.
 type socketListener struct {
-	*net.UnixListener
+	rootListener
 	lock *os.File
 }
 
-func (l *socketListener) Accept() (net.Conn, error) {
+func (l *rootListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.AcceptUnix()
 		if err != nil {

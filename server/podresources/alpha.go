@@ -1,0 +1,34 @@
+package podresources
+
+import (
+	"context"
+
+	"k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
+)
+
+// alpha is the service as it first was, which older exporters ask: it knows of
+// neither sidecars nor NUMA nodes.
+type alpha struct {
+	source Source
+	v1alpha1.UnsafePodResourcesListerServer
+}
+
+// List implements the service.
+func (a *alpha) List(context.Context, *v1alpha1.ListPodResourcesRequest) (*v1alpha1.ListPodResourcesResponse, error) {
+	r := &v1alpha1.ListPodResourcesResponse{}
+	for _, p := range a.source.Pods() {
+		one := &v1alpha1.PodResources{Name: p.Name, Namespace: p.Namespace}
+		for _, c := range p.Containers {
+			if c.Sidecar {
+				continue
+			}
+			to := &v1alpha1.ContainerResources{Name: c.Name}
+			for _, d := range c.Devices {
+				to.Devices = append(to.Devices, &v1alpha1.ContainerDevices{ResourceName: d.Resource, DeviceIds: []string{d.ID}})
+			}
+			one.Containers = append(one.Containers, to)
+		}
+		r.PodResources = append(r.PodResources, one)
+	}
+	return r, nil
+}

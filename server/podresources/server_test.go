@@ -1,0 +1,118 @@
+package podresources
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/testing/protocmp"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubelet/pkg/apis/podresources/v1"
+	"k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
+)
+
+type fixed struct{ pods []Pod }
+
+func (f fixed) Pods() []Pod { return f.pods }
+
+func (f fixed) Allocatable() []Device {
+	return []Device{{"example.com/gpu", "a", nil}, {"example.com/gpu", "b", []int64{0, 1}}}
+}
+
+// client is one of a server that runs until the test ends.
+func client(t *testing.T) *grpc.ClientConn {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "podd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(dir, "s")
+	ln, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	s := &Server{Source: fixed{[]Pod{{types.NamespacedName{Namespace: "default", Name: "web"}, []Container{
+		{Name: "side", Sidecar: true}, {Name: "main", Devices: []Device{{"example.com/gpu", "b", []int64{1}}}}, {Name: "plain"},
+	}}}}}
+	go func() { ended <- s.Serve(ctx, ln) }()
+	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		conn.Close()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		os.RemoveAll(dir)
+	})
+	return conn
+}
+
+func near(resource, id string, node int64) *v1.ContainerDevices {
+	return &v1.ContainerDevices{ResourceName: resource, DeviceIds: []string{id}, Topology: &v1.TopologyInfo{Nodes: []*v1.NUMANode{{ID: node}}}}
+}
+
+func TestAnswers(t *testing.T) {
+	conn := client(t)
+	c := v1.NewPodResourcesListerClient(conn)
+	web := &v1.PodResources{Name: "web", Namespace: "default", Containers: []*v1.ContainerResources{
+		{Name: "side"}, {Name: "main", Devices: []*v1.ContainerDevices{near("example.com/gpu", "b", 1)}}, {Name: "plain"},
+	}}
+	list, err := c.List(t.Context(), &v1.ListPodResourcesRequest{})
+	if diff := cmp.Diff(&v1.ListPodResourcesResponse{PodResources: []*v1.PodResources{web}}, list, protocmp.Transform()); diff != "" || err != nil {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+	one, err := c.Get(t.Context(), &v1.GetPodResourcesRequest{PodName: "web", PodNamespace: "default"})
+	if diff := cmp.Diff(&v1.GetPodResourcesResponse{PodResources: web}, one, protocmp.Transform()); diff != "" || err != nil {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+	if _, err := c.Get(t.Context(), &v1.GetPodResourcesRequest{PodName: "web", PodNamespace: "other"}); err == nil || !strings.Contains(err.Error(), "pod web in namespace other not found") {
+		t.Errorf("got %v", err)
+	}
+	all, err := c.GetAllocatableResources(t.Context(), &v1.AllocatableResourcesRequest{})
+	want := &v1.AllocatableResourcesResponse{Devices: []*v1.ContainerDevices{
+		{ResourceName: "example.com/gpu", DeviceIds: []string{"a"}}, near("example.com/gpu", "b", 0), near("example.com/gpu", "b", 1),
+	}}
+	if diff := cmp.Diff(want, all, protocmp.Transform()); diff != "" || err != nil {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+}
+
+// TestAlpha: the first version of the service tells less.
+func TestAlpha(t *testing.T) {
+	got, err := v1alpha1.NewPodResourcesListerClient(client(t)).List(t.Context(), &v1alpha1.ListPodResourcesRequest{})
+	want := &v1alpha1.ListPodResourcesResponse{PodResources: []*v1alpha1.PodResources{{Name: "web", Namespace: "default", Containers: []*v1alpha1.ContainerResources{
+		{Name: "main", Devices: []*v1alpha1.ContainerDevices{{ResourceName: "example.com/gpu", DeviceIds: []string{"b"}}}}, {Name: "plain"},
+	}}}}
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" || err != nil {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+}
+
+// TestLimit: who asks without end is told so, in the kubelet's words.
+func TestLimit(t *testing.T) {
+	limit, asked := limited(rate.NewLimiter(0, 2)), 0
+	handler := func(context.Context, any) (any, error) { asked++; return nil, nil }
+	for range 3 {
+		_, err := limit(t.Context(), nil, nil, handler)
+		if refused := asked == 2 && err != nil; refused && status.Code(err) != codes.ResourceExhausted {
+			t.Errorf("got %v", err)
+		}
+	}
+	if asked != 2 {
+		t.Errorf("%d were heard, want 2", asked)
+	}
+}
