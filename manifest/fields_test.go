@@ -154,10 +154,13 @@ func kubeletPods(t *testing.T) (pods []any) {
 
 // named is what the table calls a key: a pattern, or the key itself.
 func (r *rule) named(key string) string {
-	if m := r.member(key); r.fields[key] == nil && m != unservedRule {
-		return hugePagesRow
+	switch m := r.member(key); {
+	case r.fields[key] != nil || m == unservedRule:
+		return key
+	case m == r.fields[extendedRow]:
+		return extendedRow
 	}
-	return key
+	return hugePagesRow
 }
 
 // fieldsOf are the rows that a pod has a value for.

@@ -38,6 +38,9 @@ const (
 // hugePagesRow stands for every size.
 const hugePagesRow = v1.ResourceHugePagesPrefix + "*"
 
+// extendedRow stands for every resource of somebody's domain.
+const extendedRow = "<domain>/<name>"
+
 // row is a line of the table. A path ends at the topmost field that is decided
 // as a whole; "[]" stands for every item of a list.
 type row struct {
@@ -110,6 +113,9 @@ func (r *rule) member(key string) *rule {
 		return m
 	}
 	if m := r.fields[hugePagesRow]; m != nil && IsHugePages(v1.ResourceName(key)) {
+		return m
+	}
+	if m := r.fields[extendedRow]; m != nil && IsExtended(v1.ResourceName(key)) {
 		return m
 	}
 	return unservedRule

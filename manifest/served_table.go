@@ -213,6 +213,8 @@ var servedContainerFields = []row{
 	{"resources.requests.ephemeral-storage", served, ""},
 	{"resources.limits." + hugePagesRow, served, ""},
 	{"resources.requests." + hugePagesRow, served, ""},
+	{"resources.limits." + extendedRow, served, ""},
+	{"resources.requests." + extendedRow, served, ""},
 	{"resizePolicy[].resourceName", served, ""},
 	{"resizePolicy[].restartPolicy", served, ""},
 

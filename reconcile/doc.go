@@ -16,6 +16,11 @@
 // plan sees what is missing and which content the files should have, effects
 // look values up. What the files have is read from disk, never remembered.
 //
+// Devices of device plugins are the ledger's, package device: the router admits
+// pods by how many there are and tells it whose pods may have some, an effect takes
+// a pod's before its sandbox is made, and a change of them has every pod admitted
+// anew.
+//
 // The barrier: a fact is itself an observation, so nothing waits for a relist.
 // In return an observation that was sent before the newest effect ended is
 // dropped and asked for again, or a container would be started twice. An attempt

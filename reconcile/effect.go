@@ -11,6 +11,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/manifest"
+	"podd/reconcile/device"
 	"podd/reconcile/event"
 	"podd/reconcile/plan"
 	"podd/reconcile/probe"
@@ -96,6 +97,12 @@ type Leftovers interface {
 	Remove(ctx context.Context, key types.NamespacedName, uid types.UID) error
 }
 
+// Devices gives pods those of device plugins, as a *device.Ledger does.
+type Devices interface {
+	Use(ctx context.Context, pod *manifest.Pod, container string) (grants []device.Grant, done func(), err error)
+	PreStart(ctx context.Context, container string, grants []device.Grant) error
+}
+
 // Later is a failure with the moment of the next try.
 type Later struct {
 	Until time.Time
@@ -120,6 +127,8 @@ type Effects struct {
 	// MakeCgroup makes and limits a pod's cgroup; nil: the runtime makes it, without
 	// limits.
 	MakeCgroup func(render.Cgroup) error
+	// Devices are those of device plugins; nil: none are served.
+	Devices Devices
 	// DNS is the node's now; nil: that of render.Node.
 	DNS func() (render.DNS, error)
 	// Done is told of every effect that ended, by its own goroutine, and must not

@@ -36,6 +36,15 @@ func startReason(err error) string {
 // start creates and starts a container. With an error, the container may still
 // tell what became of it; the warning is about what hangs on it.
 func (e *Effects) start(ctx context.Context, s scene, a plan.StartContainer) (c *runtime.Container, warning string, err error) {
+	var devices []render.Device
+	if a.CreatedID == "" {
+		given, done, err := e.containerDevices(ctx, s, a.Container)
+		if err != nil {
+			return nil, "", err
+		}
+		defer done()
+		devices = given
+	}
 	leave, err := e.Gate.enter(ctx, forContainer)
 	if err != nil {
 		return nil, "", err
@@ -43,7 +52,7 @@ func (e *Effects) start(ctx context.Context, s scene, a plan.StartContainer) (c 
 	defer leave()
 	id := a.CreatedID
 	if id == "" {
-		if id, err = e.create(ctx, s, a); err != nil {
+		if id, err = e.create(ctx, s, a, devices); err != nil {
 			return nil, "", err
 		}
 	}
@@ -68,11 +77,12 @@ func (e *Effects) start(ctx context.Context, s scene, a plan.StartContainer) (c 
 	return c, warning, nil
 }
 
-func (e *Effects) create(ctx context.Context, s scene, a plan.StartContainer) (string, error) {
+func (e *Effects) create(ctx context.Context, s scene, a plan.StartContainer, devices []render.Device) (string, error) {
 	sandbox, in, err := e.containerInput(ctx, s, a)
 	if err != nil {
 		return "", &startError{"CreateContainerConfigError", err}
 	}
+	in.Devices = devices
 	config, err := render.Container(in)
 	if err != nil {
 		return "", &startError{"CreateContainerConfigError", err}

@@ -20,6 +20,11 @@ const (
 )
 
 func (e *Effects) runSandbox(ctx context.Context, s scene, a plan.RunSandbox) (*runtime.Sandbox, error) {
+	done, err := e.useDevices(ctx, s.desired)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	leave, err := e.Gate.enter(ctx, forSandbox)
 	if err != nil {
 		return nil, err

@@ -152,6 +152,10 @@ func stranger(inc *runtime.Incarnation) *manifest.Pod {
 	p.Origin.Path = "an earlier version"
 	size := manifest.OfSize(inc.Annotations[runtime.AnnotationSize])
 	p.Spec.Spec.Resources = &size
+	if devices := devicesOf(inc); len(devices) > 0 {
+		c := v1.Container{Resources: v1.ResourceRequirements{Requests: devices}}
+		p.Spec.Spec.Containers = append(p.Spec.Spec.Containers, c)
+	}
 	for i := range inc.Containers {
 		c := v1.Container{Name: inc.Containers[i].Name}
 		// What does not decode was not written by podd and claims nothing.

@@ -41,6 +41,7 @@ type machine struct {
 	leftovers *leftovers
 	options   func(*reconcile.Options) // before each start; may be nil
 	log       slog.Handler
+	devices   <-chan struct{} // as in reconcile.Inputs, for the next start
 
 	given map[*manifest.Pod]*v1.Pod // every pod given, and a copy of it
 
@@ -93,7 +94,7 @@ func (m *machine) start() {
 	node := m.NewNodeObserver(cri.NodeObserverOptions{Logger: slog.New(m.log)})
 	d.router = m.newRouter(observer.Refresh)
 	d.parts.Go(func() {
-		if err := d.router.Run(d.ctx, reconcile.Inputs{Sets: d.sets, Snapshots: d.snapshots, Nodes: d.nodes}); err != nil {
+		if err := d.router.Run(d.ctx, reconcile.Inputs{Sets: d.sets, Snapshots: d.snapshots, Nodes: d.nodes, Devices: m.devices}); err != nil {
 			m.t.Errorf("the router ended: %v", err)
 		}
 	})

@@ -34,6 +34,8 @@ type Options struct {
 	Limits      plan.Limits
 	// Kept are the claims whose data is in a directory of podd's; nil: none.
 	Kept func() (map[types.NamespacedName]bool, error)
+	// Devices are those that pods are admitted by; nil: Limits says.
+	Devices Holdings
 	// Render is the node as pods see it; its cgroup driver is that of the runtime
 	// where the runtime says, its handler's features always are.
 	Render render.Node
@@ -128,6 +130,8 @@ type Inputs struct {
 	Sets      <-chan *manifest.Set
 	Snapshots <-chan runtime.Snapshot
 	Nodes     <-chan runtime.Node
+	// Devices has a value when there may be others to be had; nil: never.
+	Devices <-chan struct{}
 }
 
 // Run routes until ctx is done, and returns when every worker has ended. No
@@ -168,6 +172,8 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 			r.takeSnapshot(ctx, s)
 		case n := <-in.Nodes:
 			r.takeNode(n)
+		case <-in.Devices:
+			r.orderAll()
 		case rep := <-r.reports:
 			r.takeReport(rep)
 		case a := <-r.asks:
@@ -228,10 +234,10 @@ func (r *Router) takeNode(n runtime.Node) {
 	}
 	r.events = append(r.events, event.NodeChanged(r.o.Render.Name, before, n, time.Now())...)
 	r.node, r.dirty = n, true
-	driver, images := cmp.Or(n.CgroupDriver, r.render.CgroupDriver), render.ImageVolumesOf(n)
-	if driver != r.render.CgroupDriver || !maps.Equal(n.Handlers, r.render.Handlers) || images != r.render.Images {
+	driver, images, cdi := cmp.Or(n.CgroupDriver, r.render.CgroupDriver), render.ImageVolumesOf(n), render.CDIOf(n)
+	if driver != r.render.CgroupDriver || !maps.Equal(n.Handlers, r.render.Handlers) || images != r.render.Images || cdi != r.render.CDI {
 		render := *r.render
-		render.CgroupDriver, render.Handlers, render.Images = driver, n.Handlers, images
+		render.CgroupDriver, render.Handlers, render.Images, render.CDI = driver, n.Handlers, images, cdi
 		r.render = &render
 	}
 	r.orderAll()
@@ -301,6 +307,9 @@ func (r *Router) start() {
 		}
 	}
 	r.started, r.dirty = true, true
+	if r.o.Devices != nil {
+		r.orderAll() // what nobody has any more is free
+	}
 }
 
 // short is the name users gave: without the node's.

@@ -125,6 +125,9 @@ func (r *Router) admit() map[types.NamespacedName]plan.Verdict {
 		claimants = append(claimants, e.claims(key, r.wanted(key), r.last[key]))
 	}
 	limits := r.o.Limits
+	if r.o.Devices != nil {
+		limits.Devices = r.holdDevices()
+	}
 	limits.Machine.Runtime = r.node
 	limits.Single = manifest.SingleClaims(r.set)
 	return plan.Admission(claimants, limits)

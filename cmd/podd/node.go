@@ -114,7 +114,7 @@ func limitsOf(cfg *config.Config, allocatable render.Resources) plan.Limits {
 		amounts[v1.ResourceEphemeralStorage] = allocatable.EphemeralStorage
 	}
 	maps.Copy(amounts, hugePages("/sys/kernel/mm/hugepages"))
-	return plan.Limits{MaxPods: cfg.MaxPods, Amounts: amounts, Machine: machineOf(cfg)}
+	return plan.Limits{MaxPods: cfg.MaxPods, Amounts: amounts, Devices: map[v1.ResourceName]plan.Devices{}, Machine: machineOf(cfg)}
 }
 
 // withoutReserved is what is left for pods; 0 of what is not known.

@@ -17,6 +17,7 @@ import (
 	"podd/reconcile"
 	"podd/reconcile/cgroup"
 	"podd/reconcile/collect"
+	"podd/reconcile/device"
 	"podd/reconcile/plan"
 	"podd/reconcile/pull"
 	"podd/reconcile/pull/provider"
@@ -43,6 +44,7 @@ type podd struct {
 	client   *cri.Client
 	pods     *cri.Observer
 	node     *cri.NodeObserver
+	devices  *device.Ledger
 	router   *reconcile.Router
 	sources  []source.Source
 	view     *viewer
@@ -114,10 +116,11 @@ func (d *podd) wire() error {
 	}
 	d.pods = d.client.NewObserver(cri.ObserverOptions{Instance: d.instance.ID, Slow: cfg.SyncFrequency, Looked: d.metrics.Relisted, Logger: d.log})
 	d.node = d.client.NewNodeObserver(cri.NodeObserverOptions{Logger: d.log})
+	d.devices = openDevices(cfg.RootDir, d.log)
 	effects := newEffects(cfg, cfg.RootDir, d.client, node)
-	effects.Done = counted(d.metrics)
+	effects.Devices, effects.Done = d.devices, counted(d.metrics)
 	d.router = reconcile.NewRouter(reconcile.Options{
-		Effects:  effects,
+		Effects: effects, Devices: d.devices,
 		Journals: journals(cfg.RootDir),
 		Log:      d.log, Refresh: d.pods.Refresh, Publish: d.publish,
 		SourceKinds: sourceKinds(d.sources), Limits: limitsOf(cfg, node.Allocatable),
@@ -209,7 +212,7 @@ func (d *podd) run(ctx context.Context) error {
 	snapshots := make(chan runtime.Snapshot)
 	nodes := make(chan runtime.Node)
 	sets := source.Watch(ctx, d.sources...)
-	in := reconcile.Inputs{Sets: sets, Snapshots: snapshots, Nodes: nodes}
+	in := reconcile.Inputs{Sets: sets, Snapshots: snapshots, Nodes: nodes, Devices: d.devices.Changed()}
 	group.Go(func() error { return d.trimmer.run(ctx) })
 	group.Go(func() error { return d.sweep(ctx) })
 	group.Go(func() error { return d.keepLimits(ctx) })
@@ -218,6 +221,7 @@ func (d *podd) run(ctx context.Context) error {
 	group.Go(func() error { return d.rotateLogs(ctx) })
 	group.Go(func() error { return d.writeEvents(ctx) })
 	group.Go(func() error { return d.router.Run(ctx, in) })
+	group.Go(func() error { d.serveDevices(ctx); return nil })
 	group.Go(func() error { return ended(d.pods.Run(ctx, send(ctx, snapshots))) })
 	group.Go(func() error { return ended(d.node.Run(ctx, send(ctx, nodes))) })
 	for _, face := range faces {

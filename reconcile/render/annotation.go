@@ -37,6 +37,9 @@ func containerAnnotations(in *ContainerInput) map[string]string {
 	if len(c.Ports) > 0 {
 		a[runtime.AnnotationContainerPorts] = jsonText(c.Ports)
 	}
+	if ids := deviceIDs(in.Devices); len(ids) > 0 {
+		a[runtime.AnnotationDevices] = jsonText(ids)
+	}
 	return a
 }
 

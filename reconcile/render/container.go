@@ -49,6 +49,9 @@ type ContainerInput struct {
 	// Images has for each volume that is an image the reference that the runtime
 	// knows it by.
 	Images map[string]string
+	// Devices are those of device plugins that the container was given, in the order
+	// of their resources.
+	Devices []Device
 	// HostsFile is the host path of the pod's /etc/hosts, and TerminationLog
 	// that of the container's termination message; "" mounts nothing.
 	HostsFile, TerminationLog string
@@ -81,7 +84,9 @@ func Container(in ContainerInput) (*cri.ContainerConfig, error) {
 	if err != nil {
 		return nil, err
 	}
-	mounts, err := mounts(&in)
+	devs := newPluginDevices(in.Devices)
+	env.precede(devs.envs)
+	mounts, err := mounts(&in, devs.mounts)
 	if err != nil {
 		return nil, err
 	}
@@ -97,9 +102,10 @@ func Container(in ContainerInput) (*cri.ContainerConfig, error) {
 		WorkingDir:  c.WorkingDir,
 		Envs:        env.vars,
 		Mounts:      mounts,
-		Devices:     devices,
+		Devices:     append(devs.devices, devices...),
+		CDIDevices:  devs.cdi,
 		Labels:      containerLabels(&in),
-		Annotations: containerAnnotations(&in),
+		Annotations: over(devs.annotations, containerAnnotations(&in)),
 		LogPath:     LogPath(c.Name, in.Attempt),
 		Stdin:       c.Stdin,
 		StdinOnce:   c.StdinOnce,

@@ -45,6 +45,21 @@ func (e *environment) set(name, value string) {
 	e.vars = append(e.vars, &cri.KeyValue{Key: name, Value: []byte(value)})
 }
 
+// precede puts variables first, but for those that the container sets itself.
+// The container's other variables do not see them, its command does.
+func (e *environment) precede(vars []*cri.KeyValue) {
+	var first []*cri.KeyValue
+	for _, v := range vars {
+		if _, own := e.index[v.Key]; !own {
+			first = append(first, v)
+		}
+	}
+	e.vars = append(first, e.vars...)
+	for i, v := range e.vars {
+		e.index[v.Key] = i
+	}
+}
+
 func (e *environment) lookup(name string) (string, bool) {
 	i, ok := e.index[name]
 	if !ok {

@@ -19,6 +19,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	"podd/manifest"
 )
@@ -162,7 +163,31 @@ func inputFor(p *manifest.Pod, n Node, c *v1.Container) ContainerInput {
 			in.Volumes[v.Name] = v.HostPath.Path
 		}
 	}
+	in.Devices = goldenDevices(c)
 	return in
+}
+
+// goldenDevices are what plugins give a container; they agree on little.
+func goldenDevices(c *v1.Container) []Device {
+	var all []Device
+	for _, name := range slices.Sorted(maps.Keys(c.Resources.Limits)) {
+		n := c.Resources.Limits[name]
+		if !manifest.IsExtended(name) || n.IsZero() {
+			continue
+		}
+		d := Device{Resource: string(name), Response: &v1beta1.ContainerAllocateResponse{
+			Envs:        map[string]string{"FANCY": string(name), "OWN": "the plugin's"},
+			Mounts:      []*v1beta1.Mount{{HostPath: "/opt/" + string(name), ContainerPath: "/usr/lib/fancy", ReadOnly: true}},
+			Devices:     []*v1beta1.DeviceSpec{{HostPath: "/dev/fancy", ContainerPath: "/dev/fancy", Permissions: "rw"}},
+			Annotations: map[string]string{"example.com/of": string(name)},
+			CdiDevices:  []*v1beta1.CDIDevice{{Name: "example.com/fancy=" + string(name[12:])}, {Name: "example.com/fancy=all"}},
+		}}
+		for i := range n.Value() {
+			d.IDs = append(d.IDs, fmt.Sprint("dev", i))
+		}
+		all = append(all, d)
+	}
+	return all
 }
 
 func renderAll(t *testing.T, p *manifest.Pod, n Node) string {

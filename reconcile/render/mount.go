@@ -14,10 +14,10 @@ import (
 
 const etcHosts = "/etc/hosts"
 
-// mounts are the container's volumes in the manifest's order, then /etc/hosts
-// unless the container mounts its own there, then the termination message.
-func mounts(in *ContainerInput) ([]*cri.Mount, error) {
-	var all []*cri.Mount
+// mounts are those of its devices, the container's volumes in the manifest's order,
+// then /etc/hosts unless the container mounts its own there, then the termination
+// message.
+func mounts(in *ContainerInput, all []*cri.Mount) ([]*cri.Mount, error) {
 	labelled, ownHosts := map[string]bool{}, false
 	for i := range in.Container.VolumeMounts {
 		m := &in.Container.VolumeMounts[i]

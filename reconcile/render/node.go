@@ -30,6 +30,8 @@ type Node struct {
 	Handlers map[string]runtime.Handler
 	// Images is what the runtime serves of volumes that are images; zero: none.
 	Images ImageVolumes
+	// CDI says that the runtime gives containers the CDI devices that are named.
+	CDI bool
 	// HostIPs of the node, the primary first: status.hostIPs, and the pod's own
 	// addresses for host-network pods. At most one a family.
 	HostIPs []string

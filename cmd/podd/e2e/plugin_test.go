@@ -1,0 +1,186 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+
+	"podd/reconcile/device/plugin/plugintest"
+	"podd/server"
+)
+
+const fancy = "example.com/fancy"
+
+// fancyPlugin gives each container a variable, a mount and a device that is
+// /dev/null under another name.
+func fancyPlugin(d *daemon) *plugintest.Plugin {
+	lib := filepath.Join(d.dir, "lib")
+	if err := os.MkdirAll(lib, 0o755); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(lib, "driver"), []byte("the driver"), 0o644); err != nil {
+		d.t.Fatal(err)
+	}
+	p := &plugintest.Plugin{Dir: filepath.Join(d.root(), "device-plugins"), Resource: fancy}
+	p.Options.PreStartRequired = true
+	p.Answer = func(ids []string) (*v1beta1.ContainerAllocateResponse, error) {
+		r := &v1beta1.ContainerAllocateResponse{
+			Envs:   map[string]string{"FANCY": strings.Join(ids, ",")},
+			Mounts: []*v1beta1.Mount{{HostPath: lib, ContainerPath: "/usr/lib/fancy", ReadOnly: true}},
+		}
+		for _, id := range ids {
+			r.Devices = append(r.Devices, &v1beta1.DeviceSpec{HostPath: "/dev/null", ContainerPath: "/dev/fancy-" + id, Permissions: "rw"})
+		}
+		return r, nil
+	}
+	p.Set("one", "two")
+	return p
+}
+
+// asking is a container that asks for so many.
+func asking(c v1.Container, n string) v1.Container {
+	c.Resources.Limits = v1.ResourceList{fancy: resource.MustParse(n)}
+	return c
+}
+
+// resources is what podresources lists, as "pod/container: ids".
+func (d *daemon) resources() ([]string, error) {
+	conn, err := grpc.NewClient("unix://"+filepath.Join(d.root(), "pod-resources", "kubelet.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	r, err := podresources.NewPodResourcesListerClient(conn).List(context.Background(), &podresources.ListPodResourcesRequest{})
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, p := range r.PodResources {
+		for _, c := range p.Containers {
+			if len(c.CpuIds)+len(c.Memory) > 0 {
+				return nil, fmt.Errorf("%s has cpus or memory of its own: %v", p.Name, c)
+			}
+			var ids []string
+			for _, dev := range c.Devices {
+				ids = append(ids, dev.DeviceIds...)
+			}
+			all = append(all, strings.TrimSuffix(p.Name, "-"+d.host)+"/"+c.Name+": "+strings.Join(ids, " "))
+		}
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+func (d *daemon) untilResources(want ...string) {
+	d.t.Helper()
+	d.eventually("the devices are listed", func() error {
+		got, err := d.resources()
+		if err == nil && !slices.Equal(got, want) {
+			err = fmt.Errorf("got %q, want %q", got, want)
+		}
+		return err
+	})
+}
+
+// untilWaits waits until podd says that a pod waits for something.
+func (d *daemon) untilWaits(name, why string) {
+	d.t.Helper()
+	d.untilPod("waits", name, func(p *server.PodView) error {
+		if !strings.Contains(p.Why, why) {
+			return fmt.Errorf("it is said %q", p.Why)
+		}
+		return nil
+	})
+}
+
+// startPlugin starts a plugin that is ended with the test.
+func startPlugin(t *testing.T, p *plugintest.Plugin) {
+	t.Helper()
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Stop)
+}
+
+// TestDevicePlugin: a pod waits for a plugin and has what it gives, another waits
+// for the first, and neither a kill of podd nor of the plugin takes a device away.
+func TestDevicePlugin(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	look := "cat /usr/lib/fancy/driver; echo; echo $FANCY; ls /dev/fancy-*; echo lost >$(ls /dev/fancy-* | head -n 1) && echo written"
+	web := d.pod("web", asking(shell("main", tell("web.fancy", look)+serve("web")), "1"), shell("plain", serve("plain")))
+	d.apply(web)
+	d.untilWaits("web", "no device plugin serves now")
+
+	p := fancyPlugin(d)
+	startPlugin(t, p)
+	d.untilApplied("web")
+	if got, want := d.told("web.fancy"), "the driver\none\n/dev/fancy-one\nwritten"; got != want {
+		t.Errorf("inside there is %q, want %q", got, want)
+	}
+	d.untilResources("web/main: one", "web/plain: ")
+
+	big := d.pod("big", asking(shell("main", serve("big")), "2"))
+	d.apply(big)
+	d.untilProblem("big", "it asks for 2 of "+fancy+"; the node has 2 for pods and others ask for 1")
+
+	p.Stop()
+	d.crash()
+	d.untilResources("big/main: ", "web/main: one", "web/plain: ")
+	d.untilWaits("big", "no device plugin serves now")
+	again := fancyPlugin(d)
+	startPlugin(t, again)
+	d.untilProblem("big", "others ask for 1")
+	d.verb("restart", "web", "-c", "main")
+	d.eventually("the container has its device again", func() error {
+		if calls := again.Calls(); !slices.Equal(calls, []string{"PreStart one"}) {
+			return fmt.Errorf("the plugin was asked %q", calls)
+		}
+		return nil
+	})
+	d.untilApplied("web")
+	d.remove("web")
+	d.untilApplied("big")
+	d.untilResources("big/main: one two")
+}
+
+// TestHungDevicePlugin: one that is found in plugins_registry and does not answer
+// holds up its own pod alone, and that only for as long as it is wanted.
+func TestHungDevicePlugin(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	hung := make(chan struct{})
+	p := &plugintest.Plugin{Dir: filepath.Join(d.root(), "plugins_registry"), Resource: fancy, Watched: true}
+	p.Answer = func([]string) (*v1beta1.ContainerAllocateResponse, error) {
+		<-hung
+		return &v1beta1.ContainerAllocateResponse{}, nil
+	}
+	p.Set("one")
+	d.eventually("plugins are looked for", func() error { _, err := os.Stat(p.Dir); return err })
+	startPlugin(t, p)
+	defer close(hung) // before it is ended
+	d.apply(d.pod("stuck", asking(shell("main", serve("stuck")), "1")))
+	d.eventually("the plugin is asked", func() error {
+		if calls := p.Calls(); len(calls) == 0 {
+			return fmt.Errorf("it was asked nothing")
+		}
+		return nil
+	})
+	d.apply(d.pod("web", shell("main", serve("web"))))
+	d.untilApplied("web")
+	d.remove("stuck")
+	d.untilGone("stuck")
+}

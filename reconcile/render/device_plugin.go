@@ -1,0 +1,99 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
+	"podd/runtime"
+)
+
+// Device is what a container was given of one resource of a device plugin.
+type Device struct {
+	Resource string
+	IDs      []string
+	// Response is what the plugin wants the container to have; may be nil.
+	Response *v1beta1.ContainerAllocateResponse
+}
+
+// CDIOf goes by the runtime's version: an older one takes the names for nothing,
+// and in silence. One that is not known is believed.
+func CDIOf(n runtime.Node) bool {
+	since := map[string][2]int{"containerd": {1, 7}, "cri-o": {1, 27}}
+	var major, minor int
+	first, known := since[n.Name]
+	if _, err := fmt.Sscanf(strings.TrimPrefix(n.Version, "v"), "%d.%d", &major, &minor); err != nil || !known {
+		return true
+	}
+	return major > first[0] || major == first[0] && minor >= first[1]
+}
+
+// pluginDevices is what the answers of plugins come to for one container. Where
+// two say something of the same variable, path or annotation, the first counts, as
+// in the kubelet. All of it stands before what the manifest says, which counts
+// where both say something.
+type pluginDevices struct {
+	envs        []*cri.KeyValue
+	mounts      []*cri.Mount
+	devices     []*cri.Device
+	annotations map[string]string
+	cdi         []*cri.CDIDevice
+}
+
+func newPluginDevices(given []Device) pluginDevices {
+	p := pluginDevices{annotations: map[string]string{}}
+	seen := map[[2]string]bool{}
+	first := func(kind, name string) bool {
+		before := seen[[2]string{kind, name}]
+		seen[[2]string{kind, name}] = true
+		return !before
+	}
+	for _, d := range given {
+		r := d.Response
+		for _, name := range slices.Sorted(maps.Keys(r.GetEnvs())) {
+			if first("env", name) {
+				p.envs = append(p.envs, &cri.KeyValue{Key: name, Value: []byte(r.Envs[name])})
+			}
+		}
+		for _, m := range r.GetMounts() {
+			if first("mount", m.ContainerPath) {
+				p.mounts = append(p.mounts, &cri.Mount{ContainerPath: m.ContainerPath, HostPath: m.HostPath, Readonly: m.ReadOnly})
+			}
+		}
+		for _, dev := range r.GetDevices() {
+			if first("device", dev.ContainerPath) {
+				p.devices = append(p.devices, &cri.Device{ContainerPath: dev.ContainerPath, HostPath: dev.HostPath, Permissions: dev.Permissions})
+			}
+		}
+		for _, c := range r.GetCdiDevices() {
+			if first("cdi", c.Name) {
+				p.cdi = append(p.cdi, &cri.CDIDevice{Name: c.Name})
+			}
+		}
+		for name, value := range r.GetAnnotations() {
+			if first("annotation", name) {
+				p.annotations[name] = value
+			}
+		}
+	}
+	return p
+}
+
+// deviceIDs are those of a container by resource.
+func deviceIDs(given []Device) map[string][]string {
+	ids := map[string][]string{}
+	for _, d := range given {
+		ids[d.Resource] = d.IDs
+	}
+	return ids
+}
+
+// over is a with b, whose values count.
+func over(a, b map[string]string) map[string]string {
+	maps.Copy(a, b)
+	return a
+}
