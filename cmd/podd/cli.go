@@ -27,7 +27,7 @@ type verbs struct {
 	Down       DownCmd       `cmd:"" help:"End all pods, with their grace."`
 	Plan       PlanCmd       `cmd:"" help:"Tell what would be done now, and do nothing."`
 	Volume     VolumeCmd     `cmd:"" help:"List the volumes of claims, or remove some with their data."`
-	Kubeconfig KubeconfigCmd `cmd:"" help:"Print root's credential for the kubelet's API, good for a year, for kubectl --kubeconfig."`
+	Kubeconfig KubeconfigCmd `cmd:"" help:"Print root's credential, good for a year, for kubectl --kubeconfig: podd's own API and the kubelet's."`
 	Validate   ValidateCmd   `cmd:"" help:"Check manifests without running anything."`
 	Version    VersionCmd    `cmd:"" help:"Tell the version."`
 }

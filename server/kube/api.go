@@ -21,10 +21,9 @@ package kube
 import (
 	"net/http"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"podd/server"
 	"podd/server/auth"
+	"podd/server/kube/openapi"
 	"podd/server/kube/request"
 	"podd/server/kubelet"
 )
@@ -40,14 +39,10 @@ type API struct {
 	Events Events
 	// Usage measures pods and the node; nil: metrics.k8s.io is not served.
 	Usage Usage
-	// Tables makes what kubectl prints of objects of one kind, a row for each;
-	// nil: clients make do without.
-	Tables func(objects []server.Object) *metav1.Table
-	// OpenAPI serves /openapi/v2, /openapi/v3 and below; nil: not served.
-	OpenAPI http.Handler
 
 	resources []*resource
 	store     *store
+	openAPI   http.Handler
 }
 
 // Handler serves a. It is to be called once.
@@ -57,6 +52,7 @@ func (a *API) Handler() http.Handler {
 	}
 	a.resources = a.served()
 	a.store = newStore(a.State, a.Events)
+	a.openAPI = openapi.New(GitVersion, described(a.resources))
 	return http.HandlerFunc(a.serve)
 }
 
@@ -67,11 +63,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if i.Path == "/openapi" || under(i.Path, "/openapi") {
-		if a.OpenAPI == nil {
-			server.ReplyStatus(w, errNoPath)
-			return
-		}
-		a.OpenAPI.ServeHTTP(w, r)
+		a.openAPI.ServeHTTP(w, r)
 		return
 	}
 	a.discover(w, r, i.Path)

@@ -70,11 +70,16 @@ func TestNegotiate(t *testing.T) {
 
 // TestForms: what objects are shown as.
 func TestForms(t *testing.T) {
-	h := newNode().api().Handler()
+	n := newNode()
+	api := n.api()
+	api.Usage = n
+	h := api.Handler()
 	for _, c := range []struct{ target, accept, want string }{
 		{"/api/v1/pods", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1"`},
 		{"/api/v1/nodes/n1", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1"`},
-		{"/api/v1/pods", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json", `{"kind":"PodList"`},
+		{"/api/v1/pods", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json", `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"1003"},"columnDefinitions":[{"name":"Name"`},
+		{"/api/v1/namespaces/default/pods?includeObject=Object", "application/json;as=Table;v=v1;g=meta.k8s.io", `"object":{"kind":"Pod","apiVersion":"v1"`},
+		{"/apis/metrics.k8s.io/v1beta1/pods", "application/json;as=Table;v=v1;g=meta.k8s.io", `"cells":["web-n1"`},
 		{"/apis", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json", `"responseKind":{"group":"authorization.k8s.io"`},
 		{"/api", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json", `"versions":["v1"]`},
 		{"/api/v1/pods", "application/vnd.kubernetes.protobuf", `"reason":"NotAcceptable"`},

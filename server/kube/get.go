@@ -16,7 +16,7 @@ import (
 )
 
 func (a *API) get(w http.ResponseWriter, r *http.Request, res *resource, i request.Info) {
-	f, err := negotiate(r.Header.Get("Accept"), a.forms(asMetadata)...)
+	f, err := negotiate(r.Header.Get("Accept"), asTable, asMetadata)
 	if err != nil {
 		server.ReplyStatus(w, err)
 		return
@@ -26,16 +26,7 @@ func (a *API) get(w http.ResponseWriter, r *http.Request, res *resource, i reque
 		server.ReplyStatus(w, err)
 		return
 	}
-	body, err := a.one(f, e, request.Include(r), true)
-	reply(w, body, err)
-}
-
-// forms are those served beside objects themselves.
-func (a *API) forms(also ...string) []string {
-	if a.Tables != nil {
-		also = append(also, asTable)
-	}
-	return also
+	reply(w, one(f, e, request.Include(r), true), nil)
 }
 
 // find is the object that a path names.
@@ -77,23 +68,23 @@ func (a *API) notFound(res *resource, key server.Key) error {
 }
 
 // one is the body that shows an object, or what tells of one in a watch.
-func (a *API) one(f form, e *entry, include metav1.IncludeObjectPolicy, headers bool) ([]byte, error) {
+func one(f form, e *entry, include metav1.IncludeObjectPolicy, headers bool) []byte {
 	switch f.as {
 	case asTable:
-		t, err := a.table([]*entry{e}, e.object.GetResourceVersion(), include)
-		if err == nil && !headers {
+		t := tableOf([]*entry{e}, e.object.GetResourceVersion(), include)
+		if !headers {
 			t.ColumnDefinitions = nil // who watches was told
 		}
-		return encode(t), err
+		return encode(t)
 	case asMetadata:
-		return encode(metadata(e.object)), nil
+		return encode(metadata(e.object))
 	}
-	return e.encoded(), nil
+	return e.encoded()
 }
 
 func (a *API) list(w http.ResponseWriter, r *http.Request, res *resource, i request.Info) {
 	q := r.URL.Query()
-	f, err := negotiate(r.Header.Get("Accept"), a.forms(asMetadataList)...)
+	f, err := negotiate(r.Header.Get("Accept"), asTable, asMetadataList)
 	if err == nil && q.Get("continue") != "" {
 		err = apierrors.NewResourceExpired("podd gives no continue tokens: every list is whole; start again without it")
 	}
@@ -120,8 +111,7 @@ func (a *API) listed(r *http.Request, res *resource, s *selection, f form) ([]by
 	version := strconv.FormatUint(rev, 10)
 	switch f.as {
 	case asTable:
-		t, err := a.table(entries, version, request.Include(r))
-		return encode(t), err
+		return encode(tableOf(entries, version, request.Include(r))), nil
 	case asMetadataList:
 		return listOf("PartialObjectMetadataList", metav1.SchemeGroupVersion.String(), version, entries, func(e *entry) []byte { return encode(metadata(e.object)) }), nil
 	}

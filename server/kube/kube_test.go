@@ -168,7 +168,7 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/apis/metrics.k8s.io", "", 200, `"kind":"APIGroup"`},
 		{"GET", "/apis/metrics.k8s.io/v1beta1", "", 200, `"kind":"PodMetrics"`},
 		{"GET", "/apis/apps", "", 404, `"reason":"NotFound"`},
-		{"GET", "/openapi/v3", "", 404, `"reason":"NotFound"`},
+		{"GET", "/openapi/v3", "", 200, "api/v1"},
 		{"POST", "/api", "", 405, `"reason":"MethodNotAllowed"`},
 		{"GET", "/api/v1/pods", "", 200, `"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1002"}`},
 		{"GET", "/api/v1/namespaces/default/pods/web-n1", "", 200, `"env":[{"name":"A","value":"b"}]`},

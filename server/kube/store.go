@@ -35,12 +35,12 @@ type store struct {
 
 	mu     sync.Mutex // guards all following fields
 	rev    uint64
-	tables map[*resource]*table
+	tables map[*resource]*kept
 }
 
-// table is what a store remembers of a resource. Its slices are shared with who
+// kept is what a store remembers of a resource. Its slices are shared with who
 // reads them: they are appended to and replaced, never overwritten.
-type table struct {
+type kept struct {
 	made    bool
 	seen    *server.View    // it was made of
 	changed <-chan struct{} // closed once it is outdated
@@ -58,7 +58,7 @@ type change struct {
 }
 
 func newStore(state server.Viewer, events Events) *store {
-	return &store{state: state, events: events, rev: state.View().Revision, tables: map[*resource]*table{}}
+	return &store{state: state, events: events, rev: state.View().Revision, tables: map[*resource]*kept{}}
 }
 
 // list is all of a resource, with the revision it is of.
@@ -80,10 +80,10 @@ func (s *store) after(r *resource, rev uint64) (changes []change, now uint64, mo
 }
 
 // updatedLocked is the table of a resource, up to date.
-func (s *store) updatedLocked(r *resource) *table {
+func (s *store) updatedLocked(r *resource) *kept {
 	t := s.tables[r]
 	if t == nil {
-		t = &table{}
+		t = &kept{}
 		s.tables[r] = t
 	}
 	if r.events {
@@ -119,7 +119,7 @@ func eventItems(events []*v1.Event) []item {
 
 // updateLocked makes t of items, which are in order of key, and notes what is
 // another than before. The first time nothing is: nobody knows an earlier state.
-func (s *store) updateLocked(r *resource, t *table, items []item) {
+func (s *store) updateLocked(r *resource, t *kept, items []item) {
 	entries := make([]*entry, 0, len(items))
 	old, sources := t.entries, t.sources
 	for _, i := range items {
@@ -146,7 +146,7 @@ func (s *store) updateLocked(r *resource, t *table, items []item) {
 }
 
 // entryLocked is that of an item: the one before, while it shows the same.
-func (s *store) entryLocked(r *resource, t *table, before *entry, was, is item) *entry {
+func (s *store) entryLocked(r *resource, t *kept, before *entry, was, is item) *entry {
 	if before != nil && r.same(was.object, is.object) {
 		return before
 	}
@@ -172,13 +172,13 @@ func (r *resource) same(was, is server.Object) bool {
 	return was == is || equality.Semantic.DeepEqual(was, is)
 }
 
-func (s *store) goneLocked(r *resource, t *table, e *entry) {
+func (s *store) goneLocked(r *resource, t *kept, e *entry) {
 	s.rev++
 	t.changes = append(t.changes, change{watch.Deleted, e.at(r, s.rev), e})
 }
 
 // trim forgets the oldest changes, now and then.
-func (t *table) trim() {
+func (t *kept) trim() {
 	if n := len(t.changes) - mostChanges; n > mostChanges {
 		t.since = t.changes[n-1].now.rev
 		t.changes = slices.Clone(t.changes[n:])

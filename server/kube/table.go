@@ -1,19 +1,23 @@
 package kube
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"podd/server"
+	"podd/server/kube/table"
 )
 
-// table is what is printed of objects of one kind.
-func (a *API) table(entries []*entry, version string, include metav1.IncludeObjectPolicy) (*metav1.Table, error) {
+// tableOf is what is printed of objects of one kind, as of now: it tells ages,
+// so it is made for each who asks.
+func tableOf(entries []*entry, version string, include metav1.IncludeObjectPolicy) *metav1.Table {
 	all := make([]server.Object, 0, len(entries))
 	for _, e := range entries {
 		all = append(all, e.object)
 	}
-	t := a.Tables(all)
+	t := table.Of(all, time.Now())
 	t.TypeMeta = metav1.TypeMeta{Kind: "Table", APIVersion: metav1.SchemeGroupVersion.String()}
 	t.ResourceVersion = version
 	if t.Rows == nil {
@@ -27,5 +31,5 @@ func (a *API) table(entries []*entry, version string, include metav1.IncludeObje
 			t.Rows[n].Object = runtime.RawExtension{Raw: encode(metadata(e.object))}
 		}
 	}
-	return t, nil
+	return t
 }

@@ -54,7 +54,7 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request, res *resource, i req
 		watcher.want, err = selector(res, i.Namespace, q)
 	}
 	if err == nil {
-		watcher.form, err = negotiate(r.Header.Get("Accept"), a.forms(asMetadata)...)
+		watcher.form, err = negotiate(r.Header.Get("Accept"), asTable, asMetadata)
 	}
 	if err == nil && !o.initial {
 		err = a.store.knows(res, o.rev)
@@ -194,12 +194,8 @@ func (w *watcher) tell(c change) {
 }
 
 func (w *watcher) object(kind watch.EventType, e *entry) {
-	body, err := w.api.one(w.form, e, w.include, !w.told)
-	if err != nil {
-		kind, body = watch.Error, encode(server.KubeStatus(err))
-	}
+	w.add(kind, one(w.form, e, w.include, !w.told))
 	w.told = true
-	w.add(kind, body)
 }
 
 func (w *watcher) add(kind watch.EventType, object []byte) {
