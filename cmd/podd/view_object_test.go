@@ -1,0 +1,114 @@
+package main
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/cmd/podd/internal/config"
+	"podd/manifest"
+	"podd/reconcile/render"
+	"podd/runtime"
+)
+
+// TestObjectViews: objects get what an apiserver would have given them, and a
+// file's stands for a URL's of the same name.
+func TestObjectViews(t *testing.T) {
+	const text = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {from: here}
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: disk}
+spec: {capacity: {storage: 2Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /srv}, storageClassName: ""}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volumeName: disk, storageClassName: ""}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: lost}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volumeName: none, storageClassName: ""}
+`
+	written := time.Unix(1700000000, 0)
+	batch := func(source, kind string) manifest.Batch {
+		f, err := decodeText(text, manifest.Options{Kind: kind, Source: source, Path: source + "/x.yaml", Node: "n1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := manifest.Collect(source, kind, f)
+		b.Complete = true
+		b.Files = []manifest.FileState{{Path: source + "/x.yaml", Version: written}}
+		return b
+	}
+	set := manifest.Merge([]manifest.Batch{batch("https://a.example", manifest.KindURL), batch("/etc/m", manifest.KindFile)})
+	o := objectViews(set)
+	if len(o.ConfigMaps) != 1 || o.ConfigMaps[0].Path != "/etc/m/x.yaml" || o.ConfigMaps[0].Line != 2 {
+		t.Fatalf("got %+v", o.ConfigMaps)
+	}
+	if c := o.ConfigMaps[0].Object; c.GetUID() == "" || !c.GetCreationTimestamp().Time.Equal(written) || c.GetObjectKind().GroupVersionKind().Kind != "ConfigMap" {
+		t.Errorf("got %+v", c)
+	}
+	for n, want := range []struct {
+		name, volume string
+		phase        v1.PersistentVolumeClaimPhase
+	}{{"data", "disk", v1.ClaimBound}, {"lost", "none", v1.ClaimPending}} {
+		if c := o.Claims[n].Object.(*v1.PersistentVolumeClaim); c.Name != want.name || c.Spec.VolumeName != want.volume || c.Status.Phase != want.phase {
+			t.Errorf("got %s of %s, %s", c.Name, c.Spec.VolumeName, c.Status.Phase)
+		}
+	}
+	if pv := o.Volumes[0].Object.(*v1.PersistentVolume); pv.Status.Phase != v1.VolumeBound || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.Name != "data" {
+		t.Errorf("got %+v", pv)
+	}
+	for _, own := range set.Objects { // what was decoded is not written to
+		if c := own.ConfigMaps[types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "settings"}]; c.UID != "" {
+			t.Error("the manifest's own object has a UID")
+		}
+	}
+}
+
+func decodeText(text string, o manifest.Options) (*manifest.File, error) {
+	f := manifest.Decode([]byte(text), o)
+	for _, p := range f.Problems {
+		if p.Severity == manifest.Error {
+			return nil, errors.New(p.String())
+		}
+	}
+	return f, nil
+}
+
+// TestNodeView: the node is ready when its runtime is, and the same object while
+// nothing changed.
+func TestNodeView(t *testing.T) {
+	cfg := &config.Config{NodeName: "n1", RootDir: t.TempDir(), MaxPods: 7, API: config.KubeletAPI{Listen: "127.0.0.1:10250"}}
+	amounts := render.Resources{MilliCPU: 2000, Memory: 1 << 30}
+	v := newNodeView(cfg, render.Node{HostIPs: []string{"10.0.0.1"}, Capacity: amounts, Allocatable: amounts}, "id")
+	check := func(r runtime.Node, status v1.ConditionStatus, message string) *v1.Node {
+		t.Helper()
+		n := v.with(r)
+		if c := n.Status.Conditions[0]; c.Type != v1.NodeReady || c.Status != status || c.Message != message {
+			t.Errorf("got %+v", c)
+		}
+		return n
+	}
+	check(runtime.Node{}, v1.ConditionFalse, "the runtime was not reached yet")
+	check(runtime.Node{Ready: true, NetworkMessage: "no CNI"}, v1.ConditionFalse, "no CNI")
+	ready := runtime.Node{Name: "containerd", Version: "v2.4.2", Ready: true, NetworkReady: true}
+	n := check(ready, v1.ConditionTrue, "podd runs pods")
+	if check(ready, v1.ConditionTrue, "podd runs pods") != n {
+		t.Error("another object of the same node")
+	}
+	s := n.Status
+	if s.Capacity.Pods().Value() != 7 || s.Allocatable.Cpu().Value() != 2 || s.NodeInfo.ContainerRuntimeVersion != "containerd://2.4.2" || s.DaemonEndpoints.KubeletEndpoint.Port != 10250 || s.Addresses[0].Address != "10.0.0.1" {
+		t.Errorf("got %+v", s)
+	}
+}
