@@ -96,7 +96,7 @@ func (f *policyFile) role(doc []byte) error {
 		return err
 	}
 	if role.Namespace == "" {
-		return fmt.Errorf("Role %q: metadata.namespace is missing", role.Name)
+		return fmt.Errorf("kind Role, %q: metadata.namespace is missing", role.Name)
 	}
 	return f.add(roleKey{"Role", role.Namespace, role.Name}, role.Rules)
 }
