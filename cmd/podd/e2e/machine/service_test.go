@@ -19,6 +19,13 @@ func property(t testing.TB, name string) string {
 	return value
 }
 
+// restart restarts podd as its unit files say now.
+func restart(t testing.TB) {
+	t.Helper()
+	run(t, "systemctl daemon-reload")
+	run(t, "systemctl restart podd")
+}
+
 // TestService: systemd starts podd and waits for it, watches it, and starts it
 // again, and no pod notices.
 func TestService(t *testing.T) {

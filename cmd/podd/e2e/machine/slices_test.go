@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+
+	"podd/server"
 )
 
 // TestSlices: the runtime's driver is systemd. A pod has a slice with its limits,
@@ -64,4 +66,22 @@ func slice(class string, pod *v1.Pod) string {
 		class = "kubepods.slice/" + class
 	}
 	return filepath.Join("/sys/fs/cgroup", class+".slice", name)
+}
+
+// cgroupFile reads one of a container's cgroup, or of the pod's with the name "".
+func cgroupFile(t testing.TB, class string, p *server.PodView, container, file string) string {
+	t.Helper()
+	at := slice(class, p.Pod)
+	if container != "" {
+		now, err := look(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = filepath.Join(at, "cri-containerd-"+now.runs[bare(p.Pod.Name)+"/"+container]+".scope")
+	}
+	text, err := os.ReadFile(filepath.Join(at, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
 }

@@ -1,0 +1,106 @@
+//go:build vm
+
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const hugePagesOfLinux = "/sys/kernel/mm/hugepages"
+
+// reservePages has the machine keep so many huge pages of 2 MiB.
+func reservePages(t *testing.T, n int) {
+	t.Helper()
+	file := filepath.Join(hugePagesOfLinux, "hugepages-2048kB/nr_hugepages")
+	write := func(n int) error { return os.WriteFile(file, []byte(strconv.Itoa(n)), 0) }
+	t.Cleanup(func() {
+		if err := write(0); err != nil {
+			t.Error(err)
+		}
+	})
+	eventually(t, "huge pages are reserved", func() error {
+		if err := errors.Join(os.WriteFile("/proc/sys/vm/compact_memory", []byte("1"), 0), write(n)); err != nil {
+			return err
+		}
+		if got := pagesOf(t, "nr_hugepages"); got != n {
+			return fmt.Errorf("%d are, want %d", got, n)
+		}
+		return nil
+	})
+}
+
+func pagesOf(t testing.TB, file string) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(hugePagesOfLinux, "hugepages-2048kB", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestHugePages: a pod has the huge pages that it asks for and no more, in its
+// cgroups and in a volume of them; one that asks for more than there are never
+// runs.
+func TestHugePages(t *testing.T) {
+	const pages = 16
+	reservePages(t, pages)
+	restart(t) // which counts them
+	script := "{ grep ' /huge ' /proc/mounts; fallocate -l 4194304 /huge/x && echo fits; fallocate -l 8388608 /huge/y || echo too much; rm /huge/y; } >/notes/mounted 2>/dev/null; mv /notes/mounted /notes/told; "
+	asks := func(amount string) string { return "limits: {memory: 32Mi, hugepages-2Mi: " + amount + "}" }
+	text := pod("pages", "", container("pages", script+forever, asks("8Mi")), container("other", forever, ""))
+	text = strings.Replace(text, "volumes: [", "volumes: [{name: huge, emptyDir: {medium: HugePages}}, ", 1)
+	text = strings.Replace(text, "volumeMounts: [", "volumeMounts: [{name: huge, mountPath: /huge}, ", 1)
+	apply(t, map[string]string{"pages": text})
+	p := untilReady(t, "pages")["pages"]
+	var told string
+	eventually(t, "the pod has taken its pages", func() error {
+		text, err := os.ReadFile(filepath.Join(notes, "told"))
+		told = string(text)
+		return err
+	})
+	if !strings.Contains(told, " hugetlbfs rw,") || !strings.Contains(told, "pagesize=2M") || !strings.HasSuffix(told, "\nfits\ntoo much\n") {
+		t.Errorf("inside there is %q", told)
+	}
+	for _, tt := range []struct{ container, file, want string }{
+		{"pages", "hugetlb.2MB.max", "8388608"},
+		{"pages", "hugetlb.2MB.current", "4194304"},
+		{"other", "hugetlb.2MB.max", "0"},
+		{"", "hugetlb.2MB.max", "8388608"},
+	} {
+		if got := cgroupFile(t, "kubepods-burstable", p, tt.container, tt.file); got != tt.want {
+			t.Errorf("%s of %q is %s, want %s", tt.file, tt.container, got, tt.want)
+		}
+	}
+	apply(t, map[string]string{
+		"greedy": pod("greedy", "", container("greedy", forever, asks("64Mi"))),
+		"rest":   pod("rest", "", container("rest", forever, asks("24Mi"))),
+	})
+	eventually(t, "the pod that asks too much is rejected, and the rest has another one", func() error {
+		pods, err := view()
+		if err != nil || pods["greedy"] == nil || pods["rest"] == nil {
+			return fmt.Errorf("they are not there, %w", err)
+		}
+		if s := pods["greedy"].Pod.Status; s.Reason != "OutOfhugepages-2Mi" || !strings.Contains(s.Message, "64Mi of hugepages-2Mi; the node has 32Mi") {
+			return fmt.Errorf("%s %s: %s; %s", s.Phase, s.Reason, s.Message, pods["greedy"].Why)
+		}
+		if !pods["rest"].Ready {
+			return fmt.Errorf("%+v", pods["rest"])
+		}
+		return nil
+	})
+	remove(t, "pages", "greedy", "rest")
+	untilClean(t)
+	if free := pagesOf(t, "free_hugepages"); free != pages {
+		t.Errorf("%d pages are free, want %d", free, pages)
+	}
+}
