@@ -42,7 +42,7 @@ e2e: build ## the promises, on a real containerd
 	$(E2E)
 
 # Emulated, so slow: no part of test. VM=--step=cut takes one step of it.
-vm: go ## in a virtual machine: systemd, cgroup v2 alone, power cuts; 10 to 20 minutes
+vm: go ## in a virtual machine: systemd, cgroup v2 alone, swap, huge pages, power cuts; 15 to 25 minutes
 	@[ "$$(id -u)" = 0 ] || { echo "make vm makes a disk image, which needs root: sudo make vm"; exit 1; }
 	@go build -o bin/stack ./cmd/stack && exec bin/stack vm --version $(VERSION) $(VM)
 

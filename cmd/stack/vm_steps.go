@@ -29,6 +29,7 @@ var steps = []step{
 	{name: "crash", about: "what dies comes back, on cgroup v2", binary: "e2e.test", only: onCrashes},
 	{name: "service", about: "podd as a service of systemd", binary: "machine.test", only: "^TestService$"},
 	{name: "slices", about: "the driver systemd", binary: "machine.test", only: "^TestSlices$"},
+	{name: "swap", about: "Burstable pods share the machine's, and none without LimitedSwap", binary: "machine.test", only: "^TestSwap$"},
 	{name: "hugepages", about: "in cgroups and volumes, and who asks too much", binary: "machine.test", only: "^TestHugePages$"},
 	{name: "nfs", about: "volumes of a server, which falls silent", binary: "machine.test", only: "^TestNFS$"},
 	{name: "start", about: "pods run, and one has finished", binary: "machine.test", only: "^TestStart$", cut: true},

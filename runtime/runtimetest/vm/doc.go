@@ -1,5 +1,6 @@
 // Package vm runs a virtual machine for what the machine of the tests may lack:
-// systemd as init, cgroup v2 alone, and a power cut.
+// systemd as init, cgroup v2 alone, swap, huge pages, an NFS server, and a power
+// cut.
 //
 //	test ──commands──▶ qemu (TCG: no KVM needed) ── virtio port ──▶ shell in the machine
 //	     ◀──output────         │ disk: a copy, kept over cuts of the power

@@ -1,8 +1,9 @@
 // Package machine proves podd on a whole machine that is its own: systemd is
 // init and holds the cgroups, containerd and podd are its services, and the
-// power may be cut between two tests.
+// power may be cut between two tests. It has what other machines may lack:
+// limits on swap, huge pages to reserve, a kernel that serves NFS.
 //
-//	boot ─▶ TestService, TestSlices, TestStart ─▶ power cut ─▶ boot ─▶ TestAfterCut …
+//	boot ─▶ TestService, TestSlices, TestSwap, TestHugePages, TestNFS, TestStart ─▶ power cut ─▶ boot ─▶ TestAfterCut …
 //
 // The tests have the build tag vm: make vm runs them, in this order, in a
 // virtual machine that it makes (package runtimetest/vm). They change the

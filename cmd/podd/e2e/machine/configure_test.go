@@ -1,0 +1,50 @@
+//go:build vm
+
+package machine
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// configured is of systemd's for as long as the machine runs.
+const configured = "/run/systemd/system/podd.service.d/configured.conf"
+
+// configure restarts podd with these fields of its configuration, until the end
+// of the test.
+func configure(t *testing.T, fields string) {
+	t.Helper()
+	config := filepath.Join(t.TempDir(), "podd.yaml")
+	text := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n" + fields + "\n"
+	service := "[Service]\nExecStart=\nExecStart=" + command(t) + " --config=" + config + "\n"
+	if err := errors.Join(os.MkdirAll(filepath.Dir(configured), 0o755),
+		os.WriteFile(config, []byte(text), 0o644), os.WriteFile(configured, []byte(service), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	restart(t)
+	t.Cleanup(func() {
+		if err := os.Remove(configured); err != nil {
+			t.Error(err)
+		}
+		restart(t)
+	})
+}
+
+// command is that of podd's service.
+func command(t testing.TB) string {
+	t.Helper()
+	text, err := testdata.ReadFile("testdata/podd.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if command, ok := strings.CutPrefix(line, "ExecStart="); ok {
+			return strings.TrimSpace(command)
+		}
+	}
+	t.Fatal("podd's service has no command")
+	return ""
+}
