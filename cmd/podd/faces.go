@@ -133,7 +133,7 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 func (d *podd) api(who auth.Authorizer, meter server.Meter, measures http.Handler) http.Handler {
 	page := d.page(d.logReader(), d.events, meter)
 	mux := http.NewServeMux()
-	mux.Handle("/", both(d.kubeletAPI(measures), d.kubeAPI(who)))
+	mux.Handle("/", both(d.kubeletAPI(measures), d.kubeAPI(who, meter)))
 	mux.Handle("GET /{$}", page)
 	mux.Handle("GET /page/", page)
 	return d.metrics.Requests("readwrite", server.OwnOrigin(mux))

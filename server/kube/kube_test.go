@@ -12,7 +12,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -114,13 +113,13 @@ func (n *node) PortForward(_ context.Context, sandbox string, ports []int32) (st
 
 func (n *node) Run(context.Context, string, []string) ([]byte, int32, error)    { return nil, 0, nil }
 func (n *node) Checkpoint(context.Context, string, string, time.Duration) error { return nil }
-func (n *node) Usage(context.Context) (Sample, error) {
+func (n *node) Usage(context.Context) (*server.Usage, error) {
 	if n.log == "broken" {
-		return Sample{}, errors.New("no sample")
+		return nil, errors.New("no sample")
 	}
-	amount := v1.ResourceList{v1.ResourceCPU: quantity.MustParse("10m"), v1.ResourceMemory: quantity.MustParse("5Mi")}
-	return Sample{Time: time.Unix(7, 0), Window: 10 * time.Second, Node: amount, Pods: map[server.Key][]ContainerUsage{
-		{Namespace: "default", Name: "web-n1"}: {{"main", amount}},
+	amount := server.Amounts{NanoCores: new(uint64(10e6)), WorkingSet: 5 << 20}
+	return &server.Usage{At: time.Unix(7, 0), Node: amount, Pods: map[server.Key]server.PodUsage{
+		{Namespace: "default", Name: "web-n1"}: {Amounts: amount, Containers: map[string]server.Amounts{"main": amount, "starting": {}}},
 	}}, nil
 }
 
@@ -215,7 +214,7 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/api/v1/namespaces/shop/pods/two-n1/portforward", "", 404, "does not run"},
 		{"POST", "/api/v1/namespaces/default/pods/web-n1/exec?command=ls&stdout=true", "", 500, "named no address"},
 		{"GET", "/apis/metrics.k8s.io/v1beta1/nodes", "", 200, `"usage":{"cpu":"10m","memory":"5Mi"}`},
-		{"GET", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/web-n1", "", 200, `"window":"10s","containers":[{"name":"main"`},
+		{"GET", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/web-n1", "", 200, `"window":"0s","containers":[{"name":"main"`},
 		{"GET", "/apis/metrics.k8s.io/v1beta1/pods?labelSelector=app%3Dtwo", "", 200, `"items":[]`},
 		{"GET", "/apis/metrics.k8s.io/v1beta1/pods?watch=1", "", 405, "watch is not served"},
 		{"POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", `{"kind":"SelfSubjectReview","apiVersion":"authentication.k8s.io/v1"}`, 201, `"username":"bob","groups":["dev","system:authenticated"]`},

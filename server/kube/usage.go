@@ -2,9 +2,11 @@ package kube
 
 import (
 	"context"
-	"time"
+	"maps"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -13,22 +15,11 @@ import (
 
 // Usage measures what pods and the node use. It must be safe for concurrent use.
 type Usage interface {
-	// Usage is the newest sample, which may be as old as a few seconds. What was
-	// not measured yet is not in it.
-	Usage(ctx context.Context) (Sample, error)
+	Usage(ctx context.Context) (*server.Usage, error)
 }
 
-// Sample is what was used over a window that ended at a time. Amounts are of cpu
-// and memory.
-type Sample struct {
-	Time   time.Time
-	Window time.Duration
-	Node   v1.ResourceList
-	Pods   map[server.Key][]ContainerUsage // in the order of their containers
-}
-
-// ContainerUsage is what one container used.
-type ContainerUsage struct {
+// containerMetrics is what one container uses.
+type containerMetrics struct {
 	Name  string          `json:"name"`
 	Usage v1.ResourceList `json:"usage"`
 }
@@ -39,16 +30,16 @@ type nodeMetrics struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Timestamp         metav1.Time     `json:"timestamp"`
-	Window            metav1.Duration `json:"window"`
+	Window            metav1.Duration `json:"window"` // zero: the last seconds
 	Usage             v1.ResourceList `json:"usage"`
 }
 
 type podMetrics struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
-	Timestamp         metav1.Time      `json:"timestamp"`
-	Window            metav1.Duration  `json:"window"`
-	Containers        []ContainerUsage `json:"containers"`
+	Timestamp         metav1.Time        `json:"timestamp"`
+	Window            metav1.Duration    `json:"window"`
+	Containers        []containerMetrics `json:"containers"`
 }
 
 // DeepCopyObject implements runtime.Object. What a sample has never changes.
@@ -57,8 +48,8 @@ func (m *nodeMetrics) DeepCopyObject() runtime.Object { c := *m; return &c }
 // DeepCopyObject implements runtime.Object. What a sample has never changes.
 func (m *podMetrics) DeepCopyObject() runtime.Object { c := *m; return &c }
 
-// measure makes the items of a sample.
-type measure func(Sample, *server.View) []item
+// measure makes the items of what is used.
+type measure func(*server.Usage, *server.View) []item
 
 func measured() []*resource {
 	const group, version = "metrics.k8s.io", "v1beta1"
@@ -70,23 +61,25 @@ func measured() []*resource {
 
 // measured are the entries of what is measured now.
 func (a *API) measured(ctx context.Context, res *resource) ([]*entry, uint64, error) {
-	sample, err := a.Usage.Usage(ctx)
+	used, err := a.Usage.Usage(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
-	rev := uint64(sample.Time.UnixMicro())
+	rev := uint64(used.At.UnixMicro())
 	var all []*entry
-	for _, i := range res.measure(sample, a.State.View()) {
+	for _, i := range res.measure(used, a.State.View()) {
 		all = append(all, res.entry(i, rev))
 	}
 	return all, rev, nil
 }
 
-func usedByNode(s Sample, v *server.View) []item {
-	if s.Node == nil {
+func usedByNode(u *server.Usage, v *server.View) []item {
+	amounts := amountsOf(u.Node)
+	if amounts == nil {
 		return nil
 	}
-	m := &nodeMetrics{ObjectMeta: metav1.ObjectMeta{Name: v.Node, CreationTimestamp: metav1.NewTime(s.Time)}, Timestamp: metav1.NewTime(s.Time), Window: metav1.Duration{Duration: s.Window}, Usage: s.Node}
+	at := metav1.NewTime(u.At)
+	m := &nodeMetrics{ObjectMeta: metav1.ObjectMeta{Name: v.Node, CreationTimestamp: at}, Timestamp: at, Usage: amounts}
 	if v.Machine != nil {
 		m.Labels = v.Machine.Labels
 	}
@@ -94,17 +87,35 @@ func usedByNode(s Sample, v *server.View) []item {
 }
 
 // usedByPods are in the order of the View's pods.
-func usedByPods(s Sample, v *server.View) []item {
+func usedByPods(u *server.Usage, v *server.View) []item {
 	var all []item
+	at := metav1.NewTime(u.At)
 	for _, p := range v.Pods {
-		used, measured := s.Pods[p.Key()]
+		used, measured := u.Pods[p.Key()]
 		if !measured {
 			continue
 		}
-		all = append(all, item{p.Key(), &podMetrics{
-			ObjectMeta: metav1.ObjectMeta{Namespace: p.Pod.Namespace, Name: p.Pod.Name, Labels: p.Pod.Labels, CreationTimestamp: metav1.NewTime(s.Time)},
-			Timestamp:  metav1.NewTime(s.Time), Window: metav1.Duration{Duration: s.Window}, Containers: used,
-		}})
+		m := &podMetrics{
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.Pod.Namespace, Name: p.Pod.Name, Labels: p.Pod.Labels, CreationTimestamp: at},
+			Timestamp:  at, Containers: []containerMetrics{},
+		}
+		for _, name := range slices.Sorted(maps.Keys(used.Containers)) {
+			if amounts := amountsOf(used.Containers[name]); amounts != nil {
+				m.Containers = append(m.Containers, containerMetrics{name, amounts})
+			}
+		}
+		all = append(all, item{p.Key(), m})
 	}
 	return all
+}
+
+// amountsOf is nil while the processor time a second is not known yet.
+func amountsOf(a server.Amounts) v1.ResourceList {
+	if a.NanoCores == nil {
+		return nil
+	}
+	return v1.ResourceList{
+		v1.ResourceCPU:    *quantity.NewScaledQuantity(int64(*a.NanoCores), quantity.Nano),
+		v1.ResourceMemory: *quantity.NewQuantity(int64(a.WorkingSet), quantity.BinarySI),
+	}
 }

@@ -95,8 +95,8 @@ func (b *browser) overflows() bool {
 	return wide
 }
 
-// row is an expression: the row of a pod.
-func row(pod string) string {
+// podRow is an expression: the row of a pod.
+func podRow(pod string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll("#pods tbody tr")].find(r => r.textContent.includes(%q))`, pod)
 }
 
@@ -132,20 +132,20 @@ func TestPage(t *testing.T) {
 	d := begin(t)
 	d.apply(d.pod("talker", shell("main", serve("talker"))))
 	b := browse(t, "http://"+d.forwardSocket()+"/")
-	b.until("the pod is ready", row("talker")+`?.className === "ok"`)
+	b.until("the pod is ready", podRow("talker")+`?.className === "ok"`)
 	b.until("the node is told", fmt.Sprintf(`document.getElementById("node").textContent === %q`, d.host))
 	b.shoot("node")
 
 	d.apply(d.pod("breaker", shell("main", "echo out of luck; exit 3")))
-	b.until("the crashed pod is red", row("breaker")+`?.className === "bad"`)
-	b.until("its row says so", row("breaker")+`.textContent.includes("CrashLoopBackOff")`)
+	b.until("the crashed pod is red", podRow("breaker")+`?.className === "bad"`)
+	b.until("its row says so", podRow("breaker")+`.textContent.includes("CrashLoopBackOff")`)
 	b.until("what happened is told", `document.getElementById("events").innerText.includes("BackOff")`)
 	d.write("broken", "apiVersion: v1\nkind: Pod\nmetadata: {name: broken}\nspec: {}\n")
 	b.until("the broken manifest is to be mended", `document.getElementById("problems").innerText.includes("broken.yaml:4")`)
 	b.shoot("problems")
 
 	d.apply(d.pod("counter", shell("main", `n=0; while :; do n=$((n+1)); echo "line $n <b>&amp;"; sleep 0.2; done`)))
-	b.until("the counter is there", row("counter")+`?.className === "ok"`)
+	b.until("the counter is there", podRow("counter")+`?.className === "ok"`)
 	// By keyboard: to the filter, to the one pod left, into it.
 	b.do("filtering", chromedp.KeyEvent("/"), chromedp.SendKeys("#filter", "counter"))
 	b.until("others are not shown", `document.querySelectorAll("#pods tbody tr").length === 1`)
@@ -171,7 +171,7 @@ func TestPage(t *testing.T) {
 	b.shoot("dark")
 
 	d.remove("counter")
-	b.until("the removed pod leaves", `!(`+row("counter")+`)`)
+	b.until("the removed pod leaves", `!(`+podRow("counter")+`)`)
 }
 
 // TestPageForAnyone: the read-only port shows no logs and answers to no foreign name.
@@ -182,8 +182,8 @@ func TestPageForAnyone(t *testing.T) {
 	d.apply(d.pod("talker", shell("main", serve("talker"))))
 	url := "http://127.0.0.1:" + port + "/"
 	b := browse(t, url)
-	b.until("the pod is ready", row("talker")+`?.className === "ok"`)
-	b.do("opening", script(row("talker")+`.querySelector("button").click()`))
+	b.until("the pod is ready", podRow("talker")+`?.className === "ok"`)
+	b.do("opening", script(podRow("talker")+`.querySelector("button").click()`))
 	b.until("its container is shown", `document.getElementById("containers").textContent.includes("main")`)
 	b.until("without a log", `document.querySelectorAll("#containers button").length === 0 && document.getElementById("log").hidden`)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
