@@ -220,10 +220,9 @@ func TestKubectlWatches(t *testing.T) {
 	d.apply(d.pod("late", shell("main", serve("late"))))
 	d.untilTells(watch, d.full("late")+"=Running ")
 	d.untilTells(k.begin("get", "events", "-w"), "pod/"+d.full("late"))
-	gone := k.begin("wait", "--for=delete", "pod/"+d.full("late"), "--timeout", patience.String())
 	d.remove("late")
 	d.untilTells(watch, d.full("late")+"=Running2")
-	d.untilTells(gone, "condition met")
+	k.run("wait", "--for=delete", "pod/"+d.full("late"), "--timeout", patience.String())
 }
 
 // TestKubectlInside: logs, exec, attach, cp and port-forward.
