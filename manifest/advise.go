@@ -11,7 +11,7 @@ import (
 )
 
 // advise warns of what is valid and hardly meant.
-func (n *notes) advise(p *Pod) {
+func (n *notes) advise(p *Pod, o Options) {
 	spec := &p.Spec.Spec
 	if l := len(p.Key.Name); l > validation.DNS1123LabelMaxLength && l <= validation.DNS1123SubdomainMaxLength && spec.Hostname == "" && !spec.HostNetwork {
 		n.warn("metadata.name", "with the node's name is longer than a hostname can be, %d, so that is cut; set spec.hostname", validation.DNS1123LabelMaxLength)
@@ -21,6 +21,9 @@ func (n *notes) advise(p *Pod) {
 		n.warn(path.Child("readinessGates").String(), "keep the pod from ever being ready; without an API server nobody sets their conditions")
 	}
 	for i := range spec.InitContainers {
+		if o.RestartRules {
+			n.adviseRestart(&spec.InitContainers[i], path.Child("initContainers").Index(i))
+		}
 		n.adviseContainer(spec, &spec.InitContainers[i], path.Child("initContainers").Index(i))
 	}
 	for i := range spec.Containers {
@@ -54,6 +57,13 @@ func (n *notes) adviseContainer(spec *v1.PodSpec, c *v1.Container, path *field.P
 	}
 	n.adviseMemory(c.Resources.Limits, path.Child("resources", "limits"))
 	n.adviseMemory(c.Resources.Requests, path.Child("resources", "requests"))
+}
+
+// adviseRestart: rules of an init container without a policy are valid.
+func (n *notes) adviseRestart(c *v1.Container, path *field.Path) {
+	if c.RestartPolicy == nil && len(c.RestartPolicyRules) > 0 {
+		n.warn(path.Child("restartPolicyRules").String(), "have no effect without restartPolicy beside them; set it to Never or OnFailure")
+	}
 }
 
 // adviseUser: who must not be root and is told to be never starts.

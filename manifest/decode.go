@@ -26,6 +26,9 @@ type Options struct {
 	// that run once beside others of the same manifest. They get a UID of their
 	// own then, also where the user fixed one. "" is Node.
 	Suffix string
+	// RestartRules is the feature gate ContainerRestartRules: containers may have a
+	// restart policy and rules of their own.
+	RestartRules bool
 	// Strict makes errors of the warnings about unknown and repeated fields.
 	Strict bool
 	// Now becomes the annotation kubernetes.io/config.seen; zero leaves it out.
@@ -144,7 +147,7 @@ func (d *decoder) pod(v value) {
 	checkServed(known, n)
 	checkSources(written, known, n)
 	d.identify(p, written, n)
-	n.advise(p)
+	n.advise(p, d.Options)
 	n.finish(named(p.Key))
 	d.tell(n.list...)
 	if !n.refused {

@@ -149,6 +149,8 @@ var stricter = []exception{
 	{"spec.securityContext.sysctls[].name", "two names can be one, with dots and with slashes", false},
 	{"spec.securityContext.seccompProfile.localhostProfile", "it must not name the directory of the profiles", false},
 	{"spec.containers[].securityContext.seccompProfile.localhostProfile", "it must not name the directory of the profiles", false},
+	{"spec.containers[].restartPolicyRules", "its gate is off, and Kubernetes drops them in silence", false},
+	{"spec.initContainers[].restartPolicyRules", "its gate is off, and Kubernetes drops them in silence", false},
 	{"spec.containers[].volumeMounts[].mountPath", "two paths can be one, /a and /a/", false},
 }
 

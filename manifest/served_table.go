@@ -162,9 +162,6 @@ var servedFields = []row{
 	{"spec.volumes[].scaleIO", refused, noDriver},
 	{"spec.volumes[].storageos", refused, noDriver},
 	{"spec.volumes[].flocker", refused, noDriver},
-
-	{"spec.initContainers[].restartPolicy", served, ""},
-	{"spec.containers[].restartPolicy", served, ""}, // only so that validation says why not
 }
 
 // servedContainerFields are the fields of regular and init containers alike.
@@ -182,7 +179,11 @@ var servedContainerFields = []row{
 	{"livenessProbe", served, ""},
 	{"readinessProbe", served, ""},
 	{"startupProbe", served, ""},
-	{"restartPolicyRules", refused, "are behind a gate that Kubernetes 1.34 has off; set spec.restartPolicy"},
+	// With Options.RestartRules; without, validation says why not.
+	{"restartPolicy", served, ""},
+	{"restartPolicyRules[].action", served, ""},
+	{"restartPolicyRules[].exitCodes.operator", served, ""},
+	{"restartPolicyRules[].exitCodes.values", served, ""},
 	{"lifecycle.stopSignal", served, ""},
 	{"lifecycle.postStart.exec", served, ""},
 	{"lifecycle.postStart.httpGet", served, ""},

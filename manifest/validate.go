@@ -21,7 +21,7 @@ func validatePod(pod *v1.Pod, o Options) field.ErrorList {
 	errs := validateMeta(&pod.ObjectMeta)
 	errs = append(errs, validateStaticMeta(pod, o)...)
 	errs = append(errs, validatePodAnnotations(pod)...)
-	return append(errs, validateSpec(&pod.Spec, o.Node, field.NewPath("spec"))...)
+	return append(errs, validateSpec(&pod.Spec, o, field.NewPath("spec"))...)
 }
 
 // validateMeta checks what every object has.
@@ -91,7 +91,7 @@ func validateStaticMeta(pod *v1.Pod, o Options) field.ErrorList {
 }
 
 // validateSpec checks what all containers share, then each of them.
-func validateSpec(spec *v1.PodSpec, node string, path *field.Path) field.ErrorList {
+func validateSpec(spec *v1.PodSpec, o Options, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, oneOf(path.Child("restartPolicy"), spec.RestartPolicy, v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever)...)
 	if spec.OS != nil && spec.OS.Name == "" {
@@ -105,10 +105,10 @@ func validateSpec(spec *v1.PodSpec, node string, path *field.Path) field.ErrorLi
 	}
 	switch {
 	case spec.NodeName == "":
-	case node == "":
+	case o.Node == "":
 		errs = append(errs, invalid(path.Child("nodeName"), spec.NodeName, apivalidation.NameIsDNSSubdomain(spec.NodeName, false))...)
-	case spec.NodeName != node:
-		errs = append(errs, field.Invalid(path.Child("nodeName"), spec.NodeName, fmt.Sprintf("is another node, this is %q; remove it", node)))
+	case spec.NodeName != o.Node:
+		errs = append(errs, field.Invalid(path.Child("nodeName"), spec.NodeName, fmt.Sprintf("is another node, this is %q; remove it", o.Node)))
 	}
 	if spec.Hostname != "" {
 		errs = append(errs, invalid(path.Child("hostname"), spec.Hostname, validation.IsDNS1123Label(spec.Hostname))...)
@@ -143,7 +143,7 @@ func validateSpec(spec *v1.PodSpec, node string, path *field.Path) field.ErrorLi
 	errs = append(errs, validateVolumes(spec, path.Child("volumes"))...)
 	errs = append(errs, validatePodResources(spec, path.Child("resources"))...)
 	errs = append(errs, validateOverhead(spec, path)...)
-	return append(errs, validateContainers(spec, path)...)
+	return append(errs, validateContainers(spec, o, path)...)
 }
 
 // invalid makes an error of each of apimachinery's messages.

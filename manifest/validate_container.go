@@ -10,7 +10,7 @@ import (
 
 // validateContainers checks regular and init containers; their names are one
 // set, since they name log directories.
-func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
+func validateContainers(spec *v1.PodSpec, o Options, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(spec.Containers) == 0 {
 		errs = append(errs, field.Required(path.Child("containers"), "a pod needs one at least"))
@@ -25,9 +25,7 @@ func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 		errs = append(errs, validateLifecycle(c.Lifecycle, *spec.TerminationGracePeriodSeconds, spec.OS, at.Child("lifecycle"))...)
 		errs = append(errs, validateResize(c.ResizePolicy, spec.RestartPolicy, at.Child("resizePolicy"))...)
 		errs = append(errs, regular.add(c.Ports, spec.HostNetwork, at.Child("ports"))...)
-		if c.RestartPolicy != nil {
-			errs = append(errs, field.Forbidden(at.Child("restartPolicy"), "only init containers have one; set spec.restartPolicy"))
-		}
+		errs = append(errs, validateRestart(c, o.RestartRules, at)...)
 	}
 	for i := range spec.InitContainers {
 		c, at := &spec.InitContainers[i], path.Child("initContainers").Index(i)
@@ -42,9 +40,7 @@ func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 			errs = append(errs, forbidProbes(c, at)...)
 			errs = append(errs, forbidLifecycle(c, at)...)
 		}
-		if c.RestartPolicy != nil {
-			errs = append(errs, oneOf(at.Child("restartPolicy"), *c.RestartPolicy, v1.ContainerRestartPolicyAlways)...)
-		}
+		errs = append(errs, validateInitRestart(c, o.RestartRules, at)...)
 	}
 	return errs
 }

@@ -121,6 +121,13 @@ func TestValidation(t *testing.T) {
 		{spec: "volumes: [{name: a, cephfs: {monitors: [m]}}]", want: "spec.volumes[0].cephfs"},
 		{spec: "initContainers: [{name: i, image: i, restartPolicy: Always}]"},
 		{spec: "initContainers: [{name: i, image: i, restartPolicy: OnFailure}]", want: "spec.initContainers[0].restartPolicy"},
+		{spec: "initContainers: [{name: i, image: i, restartPolicy: Never, restartPolicyRules: [{}]}]", want: "spec.initContainers[0].restartPolicy spec.initContainers[0].restartPolicyRules"},
+		{spec: "initContainers: [{name: i, image: i, restartPolicy: Sometimes, restartPolicyRules: []}]", want: "spec.initContainers[0].restartPolicy"},
+		{spec: "initContainers: [{name: i, image: i, restartPolicy: Always, restartPolicyRules: [{}]}]", want: "spec.initContainers[0].restartPolicyRules"},
+		{spec: "initContainers: [{name: i, image: i, restartPolicyRules: [{}]}]", want: "spec.initContainers[0].restartPolicyRules"},
+		{container: "restartPolicy: Always", want: "spec.containers[0].restartPolicy"},
+		{container: "restartPolicyRules: []"},
+		{container: "restartPolicyRules: [{}]", want: "spec.containers[0].restartPolicyRules"},
 		{spec: "initContainers: [{name: main, image: i}]", want: "spec.initContainers[0].name"},
 		{spec: "initContainers: [{name: i, image: i, ports: [{containerPort: 1, hostPort: 5}]}]", container: "ports: [{containerPort: 1, hostPort: 5}]"},
 

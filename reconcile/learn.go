@@ -300,7 +300,13 @@ func with[K comparable, V any](m map[K]V, k K, v V) map[K]V {
 	return out
 }
 
-// runsToEnd tells whether a pod's exits must outlive the runtime's records.
+// runsToEnd tells whether a pod's exits must outlive the runtime's records: some
+// container of it may end for good.
 func runsToEnd(p *manifest.Pod) bool {
-	return p != nil && p.Spec.Spec.RestartPolicy != v1.RestartPolicyAlways
+	if p == nil {
+		return false
+	}
+	spec := &p.Spec.Spec
+	ends := func(c v1.Container) bool { return manifest.RestartPolicyOf(spec, &c) != v1.RestartPolicyAlways }
+	return slices.ContainsFunc(spec.InitContainers, ends) || slices.ContainsFunc(spec.Containers, ends)
 }

@@ -55,6 +55,8 @@ type Options struct {
 	Labels map[string]string
 	// Suffix is manifest.Options.Suffix.
 	Suffix string
+	// RestartRules is manifest.Options.RestartRules.
+	RestartRules bool
 	// Strict makes unknown and repeated fields errors.
 	Strict bool
 	// CheckFrequency is how often a source is looked at without a cause; zero
@@ -97,7 +99,7 @@ func (o Options) complete(kind, name string) Options {
 		o.Decode = func(data []byte, path string) *manifest.File {
 			return manifest.Decode(data, manifest.Options{
 				Kind: kind, Source: name, Path: path,
-				Node: o.Node, Labels: o.Labels, Suffix: o.Suffix, Strict: o.Strict, Now: o.Now(),
+				Node: o.Node, Labels: o.Labels, Suffix: o.Suffix, RestartRules: o.RestartRules, Strict: o.Strict, Now: o.Now(),
 			})
 		}
 	}

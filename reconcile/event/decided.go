@@ -146,7 +146,18 @@ func (d Decision) killing(c *runtime.Container, own bool) string {
 }
 
 func (d Decision) restarts(c *runtime.Container) string {
-	if d.Pod != nil && d.Pod.Spec.Spec.RestartPolicy == v1.RestartPolicyNever && !strings.HasPrefix(c.Annotations[runtime.AnnotationKind], string(plan.Sidecar)) {
+	if d.Pod == nil {
+		return ", will be restarted"
+	}
+	policy, spec := d.Pod.Spec.Spec.RestartPolicy, &d.Pod.Spec.Spec
+	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			if list[i].Name == c.Name { // what it exits with is not known yet
+				policy = manifest.RestartPolicyOf(spec, &list[i])
+			}
+		}
+	}
+	if policy == v1.RestartPolicyNever {
 		return ""
 	}
 	return ", will be restarted"

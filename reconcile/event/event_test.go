@@ -119,6 +119,9 @@ func TestProbed(t *testing.T) {
 func TestDecided(t *testing.T) {
 	never := web()
 	never.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+	own := web()
+	own.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+	own.Spec.Spec.Containers = []v1.Container{{Name: "app", RestartPolicy: new(v1.ContainerRestartPolicyOnFailure)}}
 	running := []runtime.Incarnation{{
 		Sandbox: runtime.Sandbox{ID: "s", UID: "u", Annotations: map[string]string{runtime.AnnotationHash: "v1:h"}},
 		Containers: []runtime.Container{
@@ -147,6 +150,7 @@ func TestDecided(t *testing.T) {
 		"one was told of":       {Decision{Pod: web(), Endings: map[string]plan.Ending{"1": {}}, Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "s"}}}, "Normal Killing spec.containers{app}: Stopping container app"},
 		"not alive":             {Decision{Pod: web(), Now: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe, will be restarted"},
 		"not alive, never":      {Decision{Pod: never, Now: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe"},
+		"not alive, its own":    {Decision{Pod: own, Now: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe, will be restarted"},
 		"asked to restart":      {Decision{Pod: web(), Now: plan.Decision{Endings: liveness.Endings, Steps: []plan.Step{{Container: "app"}}}}, "Normal Killing spec.containers{app}: Stopping container app"},
 		"hook":                  {Decision{Pod: web(), Now: plan.Decision{Endings: liveness.Endings, Steps: []plan.Step{{Container: "app", Reason: "PostStartHookError"}}}}, "Normal Killing spec.containers{app}: FailedPostStartHook"},
 		"crashed":               {Decision{Pod: web(), Now: held(at)}, backOff},

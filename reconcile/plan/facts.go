@@ -180,7 +180,14 @@ func (f *facts) member(c *v1.Container, kind Kind) member {
 
 func (m *member) is(s runtime.ContainerState) bool { return m.last != nil && m.last.State == s }
 
-func (f *facts) policy() v1.RestartPolicy { return f.in.Desired.Spec.Spec.RestartPolicy }
+// restartsAfter says that policy and rules have m started again after an exit.
+func (f *facts) restartsAfter(m *member, code int32) bool {
+	return manifest.RestartsAfter(&f.in.Desired.Spec.Spec, m.spec, code)
+}
+
+func (f *facts) policy(m *member) v1.RestartPolicy {
+	return manifest.RestartPolicyOf(&f.in.Desired.Spec.Spec, m.spec)
+}
 
 // exit is the container's last end: from the runtime, else from memory.
 func (m *member) exit() *Exit {
@@ -206,13 +213,7 @@ func (f *facts) completed(m *member) bool {
 	if m.kind != Regular || e == nil || m.restartAsked() {
 		return false
 	}
-	switch f.policy() {
-	case v1.RestartPolicyNever:
-		return true
-	case v1.RestartPolicyOnFailure:
-		return e.Code == 0
-	}
-	return false
+	return !f.restartsAfter(m, e.Code)
 }
 
 func (m *member) restartAsked() bool {

@@ -45,6 +45,7 @@ func genPod(t *rapid.T, hash string) *manifest.Pod {
 	}
 	spec := &p.Spec.Spec
 	spec.RestartPolicy = rapid.SampledFrom([]v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever}).Draw(t, "policy")
+	rules := rapid.IntRange(0, 2).Draw(t, "rules") == 0
 	spec.HostNetwork = rapid.Bool().Draw(t, "host")
 	if g := rapid.SampledFrom([]int64{-1, 0, 1, 30}).Draw(t, "grace"); g >= 0 {
 		spec.TerminationGracePeriodSeconds = &g
@@ -56,6 +57,8 @@ func genPod(t *rapid.T, hash string) *manifest.Pod {
 			c.RestartPolicy = &always
 			genProbes(t, &c)
 			genHooks(t, &c)
+		} else if rules {
+			genRestart(t, &c, v1.ContainerRestartPolicyOnFailure, v1.ContainerRestartPolicyNever)
 		}
 		spec.InitContainers = append(spec.InitContainers, c)
 	}
@@ -63,6 +66,9 @@ func genPod(t *rapid.T, hash string) *manifest.Pod {
 		c := genContainer(t, fmt.Sprintf("c%d", i))
 		genProbes(t, &c)
 		genHooks(t, &c)
+		if rules {
+			genRestart(t, &c, v1.ContainerRestartPolicyAlways, v1.ContainerRestartPolicyOnFailure, v1.ContainerRestartPolicyNever)
+		}
 		spec.Containers = append(spec.Containers, c)
 	}
 	p.Containers = map[string]manifest.ContainerHash{}
@@ -86,6 +92,24 @@ func genContainer(t *rapid.T, name string) v1.Container {
 		Name:            name,
 		Image:           rapid.SampledFrom(imageNames).Draw(t, "image"),
 		ImagePullPolicy: rapid.SampledFrom([]v1.PullPolicy{v1.PullAlways, v1.PullIfNotPresent}).Draw(t, "pull"),
+	}
+}
+
+// genRestart gives a container a restart policy of its own and perhaps a rule.
+func genRestart(t *rapid.T, c *v1.Container, policies ...v1.ContainerRestartPolicy) {
+	if rapid.Bool().Draw(t, "as the pod") {
+		return
+	}
+	policy := rapid.SampledFrom(policies).Draw(t, "own policy")
+	c.RestartPolicy = &policy
+	for range rapid.IntRange(0, 2).Draw(t, "restart rules") {
+		c.RestartPolicyRules = append(c.RestartPolicyRules, v1.ContainerRestartRule{
+			Action: v1.ContainerRestartRuleActionRestart,
+			ExitCodes: &v1.ContainerRestartRuleOnExitCodes{
+				Operator: rapid.SampledFrom([]v1.ContainerRestartRuleOnExitCodesOperator{v1.ContainerRestartRuleOnExitCodesOpIn, v1.ContainerRestartRuleOnExitCodesOpNotIn}).Draw(t, "operator"),
+				Values:   rapid.SliceOfN(rapid.SampledFrom([]int32{0, 1, 2, 137}), 0, 2).Draw(t, "codes"),
+			},
+		})
 	}
 }
 

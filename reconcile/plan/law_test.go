@@ -398,7 +398,7 @@ func (w *world) checkEnd(t *rapid.T, wanted *manifest.Pod) {
 	}
 	lives := slices.DeleteFunc(cloneAll(w.machine), func(i runtime.Incarnation) bool { return !Live(&i) })
 	if d.Phase == PhaseRest {
-		if len(lives) > 0 || wanted.Spec.Spec.RestartPolicy == v1.RestartPolicyAlways {
+		if len(lives) > 0 || neverEnds(&wanted.Spec.Spec) {
 			t.Fatalf("rests, and %v runs\n%s", lives, d)
 		}
 		return
@@ -407,6 +407,14 @@ func (w *world) checkEnd(t *rapid.T, wanted *manifest.Pod) {
 		t.Fatalf("there are %v, not one sandbox of %s\n%s", lives, wanted.Hash, d)
 	}
 	w.checkRunning(t, d, &lives[0])
+}
+
+// neverEnds: no container can end for good, nor fail before the others start.
+func neverEnds(spec *v1.PodSpec) bool {
+	restarts := func(c v1.Container) bool {
+		return manifest.RestartPolicyOf(spec, &c) == v1.RestartPolicyAlways
+	}
+	return !slices.ContainsFunc(spec.InitContainers, func(c v1.Container) bool { return !restarts(c) }) && slices.ContainsFunc(spec.Containers, restarts)
 }
 
 // checkRunning: each container that should runs exactly once, and the files are

@@ -341,9 +341,6 @@ func (f *facts) failed(reason, message string) *Finished {
 // ended is how the pod ended by itself, nil while it has not.
 func (f *facts) ended() *Finished {
 	fin := &Finished{UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, Size: f.wanted.PodSize(), At: f.in.Now}
-	if f.policy() == v1.RestartPolicyAlways {
-		return nil
-	}
 	if m := f.failedInit(); m != nil {
 		fin.Failed = true
 		fin.Message = fmt.Sprintf("init container %s exited with %d", m.spec.Name, m.last.ExitCode)
@@ -368,32 +365,47 @@ func (f *facts) ended() *Finished {
 	return fin
 }
 
-// failedInit is the init container whose failure ends a Never pod.
+// failedInit is the init container that failed for good, which ends the pod.
 func (f *facts) failedInit() *member {
-	if f.policy() != v1.RestartPolicyNever || f.regularMade() {
+	if f.regularMade() {
 		return nil
 	}
 	for i := range f.members {
 		m := &f.members[i]
-		if m.kind == Init && m.is(runtime.Exited) && m.last.ExitCode != 0 && !m.restartAsked() {
+		if m.kind == Init && m.is(runtime.Exited) && m.last.ExitCode != 0 && !f.restartsAfter(m, m.last.ExitCode) && !m.restartAsked() {
 			return m
 		}
 	}
 	return nil
 }
 
-// lostForGood: a Never pod whose containers ran once is not run again in a new
-// sandbox.
+// lostForGood: a pod whose containers ran once is not run again in a new sandbox
+// when none of them may be started again.
 func (f *facts) lostForGood() bool {
-	if f.policy() != v1.RestartPolicyNever || f.cur == nil || f.cur.Ready || !f.in.History.Released[f.cur.ID] {
+	if f.cur == nil || f.cur.Ready || !f.in.History.Released[f.cur.ID] {
 		return false
 	}
+	ran := false
 	for i := range f.members {
-		if m := &f.members[i]; m.kind == Regular && m.started {
-			return true
+		m := &f.members[i]
+		if m.kind != Regular {
+			continue
 		}
+		if f.mayRunAgain(m) {
+			return false
+		}
+		ran = ran || m.started
 	}
-	return false
+	return ran
+}
+
+// mayRunAgain: by how it ended, else by its policy alone: without an exit code
+// there is nothing to hold rules against.
+func (f *facts) mayRunAgain(m *member) bool {
+	if e := m.exit(); e != nil && !m.restartAsked() {
+		return f.restartsAfter(m, e.Code)
+	}
+	return f.policy(m) != v1.RestartPolicyNever
 }
 
 // windDown ends sidecars and the sandbox of a finished pod and releases its

@@ -94,6 +94,34 @@ func TestPodRules(t *testing.T) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			in.Observed[0].Containers[0].State = runtime.Exited
 		}, "finished", PhaseWindDown},
+		"runs out of its own policy": {func(in *Input) {
+			own(in, v1.ContainerRestartPolicyNever)
+			in.Observed[0].Containers[0].State = runtime.Exited
+		}, "finished", PhaseWindDown},
+		"runs again by a rule": {func(in *Input) {
+			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 0))
+			in.Observed[0].Containers[0].State = runtime.Exited
+		}, "run", PhaseRun},
+		"sandbox lost and released, never": {func(in *Input) {
+			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Observed[0] = sandboxOf(in.Desired, false, runtime.Exited)
+			in.History.Released["s-u"] = true
+		}, "finished", PhaseRest},
+		"sandbox lost and released, never, but by a rule": {func(in *Input) {
+			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 0))
+			in.Observed[0] = sandboxOf(in.Desired, false, runtime.Exited)
+			in.History.Released["s-u"] = true
+		}, "no sandbox", PhasePrepare},
+		"init failed for good": {func(in *Input) {
+			in.Observed[0].Containers[0].Name = "i"
+			failedInit(in)
+		}, "finished", PhaseWindDown},
+		"init failed, restarts by a rule": {func(in *Input) {
+			in.Observed[0].Containers[0].Name = "i"
+			failedInit(in, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 3))
+		}, "init", PhaseInit},
 		"rejected":                    {func(in *Input) { in.Observed, in.Verdict.Answer = nil, Reject }, "not admitted", PhaseWait},
 		"rejected, and runs":          {func(in *Input) { in.Verdict.Answer = Reject }, "run", PhaseRun},
 		"runtime not ready":           {func(in *Input) { in.Observed, in.Node.Ready = nil, false }, "runtime not ready", PhaseWait},
@@ -257,6 +285,30 @@ func TestContainerRules(t *testing.T) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			add(in, "too")
 		}, "completed -> leave", "pull"},
+		"failed, never, but by its own policy": {func(in *Input) {
+			ended(in, "0")
+			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			own(in, v1.ContainerRestartPolicyOnFailure)
+		}, "start", "start"},
+		"failed, never, but by a rule": {func(in *Input) {
+			ended(in, "0")
+			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 0, 1))
+		}, "start", "start"},
+		"failed again, by a rule": {func(in *Input) {
+			ended(in, "1")
+			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpNotIn, 7))
+		}, "crashed -> back off", ""},
+		"failed, always, but by its own policy": {func(in *Input) {
+			ended(in, "0")
+			own(in, v1.ContainerRestartPolicyNever)
+			add(in, "too")
+		}, "completed -> leave", "pull"},
+		"failed, no rule matches": {func(in *Input) {
+			ended(in, "0")
+			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 2), restart(v1.ContainerRestartRuleOnExitCodesOpNotIn, 1))
+			add(in, "too")
+		}, "completed -> leave", "pull"},
 		"not there": {func(in *Input) { in.Observed[0].Containers = nil }, "start", "start"},
 		"not there, start failed": {func(in *Input) {
 			in.Observed[0].Containers = nil
@@ -386,6 +438,28 @@ func probes(in *Input, kind ProbeKind, t Trial) {
 
 func add(in *Input, name string) {
 	in.Desired.Spec.Spec.Containers = append(in.Desired.Spec.Spec.Containers, v1.Container{Name: name, Image: "b:1"})
+}
+
+// own gives the container a restart policy and rules of its own.
+func own(in *Input, policy v1.ContainerRestartPolicy, rules ...v1.ContainerRestartRule) {
+	c := &in.Desired.Spec.Spec.Containers[0]
+	c.RestartPolicy, c.RestartPolicyRules = &policy, rules
+}
+
+func restart(op v1.ContainerRestartRuleOnExitCodesOperator, codes ...int32) v1.ContainerRestartRule {
+	return v1.ContainerRestartRule{
+		Action:    v1.ContainerRestartRuleActionRestart,
+		ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: op, Values: codes},
+	}
+}
+
+// failedInit puts an init container before the container, which is never
+// restarted but by rules and exited with 3.
+func failedInit(in *Input, rules ...v1.ContainerRestartRule) {
+	never := v1.ContainerRestartPolicyNever
+	in.Desired.Spec.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1", RestartPolicy: &never, RestartPolicyRules: rules}}
+	last := &in.Observed[0].Containers[0]
+	last.State, last.ExitCode = runtime.Exited, 3
 }
 
 func always(in *Input) {

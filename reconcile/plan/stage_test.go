@@ -14,7 +14,7 @@ import (
 )
 
 func decodePod(text string) (*manifest.Pod, error) {
-	file := manifest.Decode([]byte(text), manifest.Options{Path: "test.yaml"})
+	file := manifest.Decode([]byte(text), manifest.Options{Path: "test.yaml", RestartRules: true})
 	if len(file.Pods) != 1 {
 		return nil, fmt.Errorf("no pod: %v", file.Problems)
 	}

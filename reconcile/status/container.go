@@ -159,13 +159,7 @@ func (c *one) runsAgain(code int32) bool {
 	if c.init && code == 0 {
 		return false
 	}
-	switch c.f.Pod.Spec.Spec.RestartPolicy {
-	case v1.RestartPolicyNever:
-		return false
-	case v1.RestartPolicyOnFailure:
-		return code != 0
-	}
-	return true
+	return manifest.RestartsAfter(&c.f.Pod.Spec.Spec, c.spec, code)
 }
 
 // containerID puts the runtime's name before an id, once it is known.

@@ -42,7 +42,7 @@ func (o *observed) status() v1.PodStatus {
 // statuses.
 func (o *observed) phase(s *v1.PodStatus) {
 	f := o.f
-	s.Phase = o.count(s).phase(f.Pod.Spec.Spec.RestartPolicy)
+	s.Phase = o.count(s).phase()
 	if f.Failed != nil {
 		s.Phase, s.Reason, s.Message = v1.PodFailed, f.Failed.Reason, f.Failed.Message
 	}

@@ -34,7 +34,7 @@ func tell(t *testing.T, text string) string {
 	if !ok {
 		t.Fatal("no line --- after the manifest")
 	}
-	f := manifest.Decode([]byte(head), manifest.Options{Node: "node1"})
+	f := manifest.Decode([]byte(head), manifest.Options{Node: "node1", RestartRules: true})
 	if len(f.Pods) != 1 {
 		t.Fatalf("got %d pods, %v", len(f.Pods), f.Problems)
 	}

@@ -31,7 +31,7 @@ func TestOnceOrder(t *testing.T) {
 func TestOnceOnlySuchThatGoOn(t *testing.T) {
 	t.Parallel()
 	d := withRuns(t)
-	d.runPods(d.job("db", always, shell("pg", serve("db")))).ends(0, "warning: every pod has restartPolicy Always")
+	d.runPods(d.job("db", always, shell("pg", serve("db")))).ends(0, "warning: no pod ends by itself (restartPolicy Always)")
 }
 
 // TestOnceSidecarsEnd with the pod, and what they say then arrives.

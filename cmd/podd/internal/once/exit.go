@@ -15,6 +15,8 @@ type member struct {
 	kind plan.Kind
 	path string     // field path of spec
 	exit *plan.Exit // its newest; nil: it has not exited
+	// again says that it is started again after exit.
+	again bool
 }
 
 // members are in the order in which they start.
@@ -27,6 +29,7 @@ func (p *Pod) members() []member {
 			if p.Report != nil {
 				if e, ok := p.Report.Last[cs[i].Name]; ok {
 					m.exit = &e
+					m.again = (m.kind != plan.Init || e.Code != 0) && manifest.RestartsAfter(spec, m.spec, e.Code)
 				}
 			}
 			all = append(all, m)
@@ -38,11 +41,11 @@ func (p *Pod) members() []member {
 }
 
 // crashes is how often it ended in a way that was not wanted.
-func (m *member) crashes(policy v1.RestartPolicy) int {
+func (m *member) crashes() int {
 	switch {
 	case m.exit == nil:
 		return 0
-	case m.exit.Code == 0 && (policy != v1.RestartPolicyAlways || m.kind == plan.Init):
+	case m.exit.Code == 0 && !m.again:
 		return 0
 	}
 	return int(m.exit.Attempt) + 1

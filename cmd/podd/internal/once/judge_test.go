@@ -22,6 +22,9 @@ const (
 func TestJudge(t *testing.T) {
 	db, job, again := podOf(t, "db", always, "pg"), podOf(t, "job", never, "main", "helper"), podOf(t, "again", onFailure, "c")
 	ready := heard(db, 1, isReady)
+	ruled, rules := podOf(t, "ruled", never, "c"), podOf(t, "rules", never, "c")
+	byRule(ruled, v1.ContainerRestartRuleOnExitCodesOpIn, 42)
+	byRule(rules, v1.ContainerRestartRuleOnExitCodesOpNotIn)
 	pull := func(status, count int) func(*reconcile.Report) {
 		return step("main", plan.Failure{Count: count, Reason: "ErrImagePull", Status: status, Message: "pulling x: no", Until: after(99)})
 	}
@@ -79,6 +82,11 @@ func TestJudge(t *testing.T) {
 		{name: "an init container that was done thrice", pods: []Pod{heard(podOf(t, "x", always, "init:i", "c"), 1, exited("i", 0, 3, 1)), job}, start: 1},
 		{name: "fifth crash of one that may", pods: []Pod{heard(again, 1, exited("c", 7, 5, 1))}, start: 1},
 		{name: "sixth crash of one that may", pods: []Pod{heard(again, 1, exited("c", 7, 6, 1))}, start: 1, outcome: Hopeless, code: 7},
+		{name: "fifth crash by a rule", pods: []Pod{heard(ruled, 1, exited("c", 42, 5, 1))}, start: 1},
+		{name: "sixth crash by a rule", pods: []Pod{heard(ruled, 1, exited("c", 42, 6, 1))}, start: 1, outcome: Hopeless, code: 42},
+		{name: "sixth exit, of no rule", pods: []Pod{heard(ruled, 1, exited("c", 7, 6, 1))}, start: 1},
+		{name: "goes on by a rule", pods: []Pod{heard(rules, 1, isReady), job}, start: 2},
+		{name: "third end by such a rule", pods: []Pod{heard(rules, 1, exited("c", 0, 3, 1))}, start: 1, outcome: Hopeless, code: CodeOwn},
 		{name: "sixth crash and another failure", pods: []Pod{heard(again, 1, exited("c", 7, 6, 1)), heard(job, 1, exited("main", 3, 1, 1), isFinished)}, start: 2, outcome: Hopeless, code: 1},
 		{name: "no image and another failure", pods: []Pod{heard(job, 1, pull(404, 1)), heard(podOf(t, "b", never, "c"), 2, exited("c", 4, 1, 1), isFinished)}, start: 2, outcome: Hopeless, code: CodeOwn},
 		{name: "crashes of a Never pod's sidecar", pods: []Pod{heard(podOf(t, "s", never, "sidecar:log", "c"), 1, exited("log", 1, 9, 1))}, start: 1},

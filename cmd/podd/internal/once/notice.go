@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-
 	"podd/reconcile/plan"
 )
 
@@ -60,22 +58,18 @@ func failures(d *plan.Decision, container string) int {
 
 // crashesSince tells of containers that ended since and are started again.
 func (p *Pod) crashesSince(before *Pod) []string {
-	policy := p.Wanted.Spec.Spec.RestartPolicy
-	if policy == v1.RestartPolicyNever {
-		return nil
-	}
 	limit := maxRetries
 	if p.goesOn() {
 		limit = maxCrashes
 	}
 	had := map[string]int{}
 	for _, m := range before.members() {
-		had[m.spec.Name] = m.crashes(policy)
+		had[m.spec.Name] = m.crashes()
 	}
 	var out []string
 	for _, m := range p.members() {
-		n := m.crashes(policy)
-		if n <= had[m.spec.Name] || m.kind == plan.Sidecar && !p.goesOn() {
+		n := m.crashes()
+		if !m.again || n <= had[m.spec.Name] || m.kind == plan.Sidecar && !p.goesOn() {
 			continue
 		}
 		out = append(out, fmt.Sprintf("%s/%s: %s after %s, starts again (%d of %d)",

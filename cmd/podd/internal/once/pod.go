@@ -35,7 +35,7 @@ func (p Pod) See(r *reconcile.Report, now time.Time) Pod {
 
 // goesOn tells the pods that never end by themselves.
 func (p *Pod) goesOn() bool {
-	return p.Wanted.Spec.Spec.RestartPolicy == v1.RestartPolicyAlways
+	return manifest.GoesOn(&p.Wanted.Spec.Spec)
 }
 
 // ready says that every container of it is.

@@ -109,9 +109,8 @@ func (s *scene) of(p *Pod) []Row {
 // late is the row of a pod that was not ready, or did not run, when the time
 // was up.
 func (s *scene) late(p *Pod, took string) Row {
-	policy := p.Wanted.Spec.Spec.RestartPolicy
 	for _, m := range p.members() {
-		if n := m.crashes(policy); n > 0 && m.kind != plan.Sidecar {
+		if n := m.crashes(); n > 0 && m.kind != plan.Sidecar {
 			r := s.failed(p, &m)
 			r.Took = s.now.Sub(s.began)
 			r.Text = fmt.Sprintf("crashed %s within %s, last: %s", times(n), took, r.Text)
@@ -162,7 +161,7 @@ func waits(p *Pod) string {
 func restarts(p *Pod) string {
 	n := 0
 	for _, m := range p.members() {
-		n += m.crashes(p.Wanted.Spec.Spec.RestartPolicy)
+		n += m.crashes()
 	}
 	if n == 0 {
 		return ""

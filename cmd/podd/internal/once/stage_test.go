@@ -60,6 +60,15 @@ func podOf(t testing.TB, name string, policy v1.RestartPolicy, containers ...str
 	return Pod{Wanted: wanted(t, manifestOf(name, policy, containers...))[0], Name: name}
 }
 
+// byRule has the first container of p restart after such exits alone.
+func byRule(p Pod, op v1.ContainerRestartRuleOnExitCodesOperator, codes ...int32) {
+	c := &p.Wanted.Spec.Spec.Containers[0]
+	c.RestartPolicy = new(v1.ContainerRestartPolicyNever)
+	c.RestartPolicyRules = []v1.ContainerRestartRule{{
+		Action: v1.ContainerRestartRuleActionRestart, ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: op, Values: codes},
+	}}
+}
+
 // report is what a worker says of p; change makes it say more.
 func report(p Pod, change ...func(*reconcile.Report)) *reconcile.Report {
 	spec := *p.Wanted.Spec

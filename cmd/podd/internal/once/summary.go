@@ -67,7 +67,7 @@ func (r *Result) how() string {
 	case Broken:
 		return ": " + plain(r.Verdict.Why)
 	case Ready:
-		return "; warning: every pod has restartPolicy Always, so being ready ended the run"
+		return "; warning: no pod ends by itself (restartPolicy Always), so being ready ended the run"
 	}
 	return ""
 }

@@ -110,7 +110,7 @@ func TestSummary(t *testing.T) {
   --    build stopped before it ended
   --    slow  stopped before it was ready
 `},
-		{"only such that go on", Verdict{Outcome: Ready}, []Pod{db}, nil, `podd: 1 pod, 0 failed, 12.4s; warning: every pod has restartPolicy Always, so being ready ended the run
+		{"only such that go on", Verdict{Outcome: Ready}, []Pod{db}, nil, `podd: 1 pod, 0 failed, 12.4s; warning: no pod ends by itself (restartPolicy Always), so being ready ended the run
   ok    db ready in 1.2s, stopped
 `},
 		{"lost", Verdict{Outcome: Ended, Code: CodeOwn}, []Pod{

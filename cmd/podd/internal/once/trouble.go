@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-
 	"podd/reconcile/plan"
 )
 
@@ -106,17 +104,13 @@ func (p *Pod) patience() time.Duration {
 // end only support the others, which tell by themselves whether they can do
 // without.
 func (p *Pod) crashed() (Trouble, bool) {
-	policy := p.Wanted.Spec.Spec.RestartPolicy
 	limit := maxRetries
-	switch policy {
-	case v1.RestartPolicyNever:
-		return Trouble{}, false
-	case v1.RestartPolicyAlways:
+	if p.goesOn() {
 		limit = maxCrashes
 	}
 	for _, m := range p.members() {
-		n := m.crashes(policy)
-		if n < limit || m.kind == plan.Sidecar && !p.goesOn() {
+		n := m.crashes()
+		if !m.again || n < limit || m.kind == plan.Sidecar && !p.goesOn() {
 			continue
 		}
 		t := Trouble{Pod: p, Container: m.spec.Name, Code: CodeOwn, Exit: m.exit}

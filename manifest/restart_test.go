@@ -1,0 +1,56 @@
+package manifest
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// TestRestarts: which exits have a container started again, and whether its pod
+// ends.
+func TestRestarts(t *testing.T) {
+	in := func(codes ...int32) v1.ContainerRestartRule {
+		return v1.ContainerRestartRule{Action: "Restart", ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: "In", Values: codes}}
+	}
+	notIn := func(codes ...int32) v1.ContainerRestartRule {
+		return v1.ContainerRestartRule{Action: "Restart", ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: "NotIn", Values: codes}}
+	}
+	tests := []struct {
+		pod, own         string
+		rules            []v1.ContainerRestartRule
+		zero, one, other bool // restarts after 0, 1 and 42
+		goesOn           bool
+	}{
+		{"Always", "", nil, true, true, true, true},
+		{"OnFailure", "", nil, false, true, true, false},
+		{"Never", "", nil, false, false, false, false},
+		{"Never", "Always", nil, true, true, true, true},
+		{"Always", "Never", nil, false, false, false, false},
+		{"Always", "OnFailure", nil, false, true, true, false},
+		{"Always", "Never", []v1.ContainerRestartRule{in(42)}, false, false, true, false},
+		{"Never", "Never", []v1.ContainerRestartRule{notIn(42)}, true, true, false, false},
+		{"Never", "Never", []v1.ContainerRestartRule{in(1), in(42)}, false, true, true, false},
+		{"Never", "Never", []v1.ContainerRestartRule{in()}, false, false, false, false},
+		{"Never", "Never", []v1.ContainerRestartRule{notIn()}, true, true, true, true},
+		{"Never", "Never", []v1.ContainerRestartRule{notIn(1, 42), in(42), notIn(42)}, true, true, true, true},
+		{"Never", "OnFailure", []v1.ContainerRestartRule{in(0)}, true, true, true, true},
+		{"Never", "Never", []v1.ContainerRestartRule{in(0, 1, 42)}, true, true, true, false},
+		{"Never", "", []v1.ContainerRestartRule{in(42)}, false, false, false, false},
+		{"Never", "Never", []v1.ContainerRestartRule{{Action: "Ignore", ExitCodes: in(42).ExitCodes}, {Action: "Restart"}}, false, false, false, false},
+	}
+	for _, tt := range tests {
+		c := v1.Container{RestartPolicyRules: tt.rules}
+		if own := v1.ContainerRestartPolicy(tt.own); own != "" {
+			c.RestartPolicy = &own
+		}
+		spec := &v1.PodSpec{RestartPolicy: v1.RestartPolicy(tt.pod), Containers: []v1.Container{c}}
+		for code, want := range map[int32]bool{0: tt.zero, 1: tt.one, 42: tt.other} {
+			if got := RestartsAfter(spec, &c, code); got != want {
+				t.Errorf("%+v after %d: %t", tt, code, got)
+			}
+		}
+		if got := GoesOn(spec); got != tt.goesOn {
+			t.Errorf("%+v goes on: %t", tt, got)
+		}
+	}
+}
