@@ -25,6 +25,8 @@ type View struct {
 	Runtime string `json:"runtime,omitempty"`
 	// Endpoint is the CRI socket that podd was given; "" for a well-known one.
 	Endpoint string `json:"endpoint,omitempty"`
+	// RestartRules says that the feature gate ContainerRestartRules is on.
+	RestartRules bool `json:"restartRules,omitempty"`
 	// Sources are the files, directories and URLs that podd reads.
 	Sources []string `json:"sources,omitempty"`
 	// Unread are those of them that were not seen whole yet.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"podd/cmd/podd/internal/config"
 	"podd/server"
@@ -15,7 +16,7 @@ import (
 // beside is what the running podd shows whose machine a verb is about to look at,
 // nil for none: with another root directory than was asked for it is another. cfg
 // gets from it what was not asked for otherwise: the root directory, the name of
-// the node and the runtime.
+// the node, the runtime and its feature gates.
 func beside(ctx context.Context, flags *config.Flags, cfg *config.Config, talk io.Writer) *server.View {
 	p, err := Client{RunDir: cmp.Or(flags.RunDir, os.Getenv("PODD_RUN_DIR"))}.connect(ctx)
 	var v *server.View
@@ -37,6 +38,10 @@ func beside(ctx context.Context, flags *config.Flags, cfg *config.Config, talk i
 	}
 	if flags.ContainerRuntimeEndpoint == nil && v.Endpoint != "" {
 		cfg.RuntimeEndpoint = v.Endpoint
+	}
+	asked := func(k config.Known) bool { return k.Name == "feature-gates" }
+	if !slices.ContainsFunc(flags.Known, asked) {
+		cfg.RestartRules = cfg.RestartRules || v.RestartRules
 	}
 	return v
 }

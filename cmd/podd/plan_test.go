@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -129,6 +130,39 @@ func TestPlanBesideARunningPodd(t *testing.T) {
 		}
 		if strings.Join(got, " ") != test.want || (err != nil) != (test.want == "") {
 			t.Errorf("%s: %v: %s%s", name, err, out.String(), errs.String())
+		}
+	}
+}
+
+// TestPlanGates: a manifest is read with the feature gates of the podd that runs,
+// unless others are given.
+func TestPlanGates(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(t.TempDir(), "web.yaml")
+	if err := os.WriteFile(path, []byte(strings.Replace(planWeb, "image: i", "image: i, restartPolicy: Never", 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		running bool
+		args    []string
+		taken   bool
+	}{
+		{false, nil, false},
+		{true, nil, true},
+		{false, []string{"--feature-gates=ContainerRestartRules=true"}, true},
+		{true, []string{"--feature-gates=ContainerRestartRules=false"}, false},
+	} {
+		f := serve(t, &server.View{Node: "n1", Root: root, RestartRules: test.running})
+		_, known, err := config.Args(test.args, func(string) (bool, bool) { return false, false }, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		endpoint := "unix://" + filepath.Join(root, "no.sock")
+		c := &PlanCmd{Flags: config.Flags{RunDir: f.dir, ContainerRuntimeEndpoint: &endpoint, Known: known}, Targets: []string{path}}
+		var out bytes.Buffer
+		err = c.Run(t.Context(), Streams{In: strings.NewReader(""), Out: &out, Err: io.Discard})
+		if refused := strings.Contains(out.String(), "needs the feature gate"); refused == test.taken || (err == nil) != test.taken {
+			t.Errorf("%+v: %v\n%s", test, err, out.String())
 		}
 	}
 }

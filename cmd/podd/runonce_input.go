@@ -73,7 +73,7 @@ func (r *onceRun) read(ctx context.Context) (*onceInput, []manifest.Problem, err
 		if err != nil {
 			return nil, nil, err
 		}
-		c := check(texts, manifest.Options{Node: r.cfg.NodeName, Labels: nodeLabels(r.cfg), Suffix: r.suffix, Strict: r.cfg.Strict})
+		c := check(texts, manifest.Options{Node: r.cfg.NodeName, Labels: nodeLabels(r.cfg), Suffix: r.suffix, RestartRules: r.cfg.RestartRules, Strict: r.cfg.Strict})
 		in := &onceInput{set: c.set}
 		for _, p := range c.pods {
 			in.order = append(in.order, p.Key)

@@ -13,7 +13,7 @@ import (
 // sources are the configured places, each once. o has where last good contents
 // are kept, and who is told what.
 func sources(cfg *config.Config, o source.Options) ([]source.Source, error) {
-	o.Node, o.Labels, o.Strict = cfg.NodeName, nodeLabels(cfg), cfg.Strict
+	o.Node, o.Labels, o.RestartRules, o.Strict = cfg.NodeName, nodeLabels(cfg), cfg.RestartRules, cfg.Strict
 	var all []source.Source
 	o.CheckFrequency = cfg.FileCheckFrequency
 	for _, path := range unique(cfg.ManifestPaths) {

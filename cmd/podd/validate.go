@@ -19,6 +19,8 @@ type ValidateCmd struct {
 	Output           string   `short:"o" enum:"text,yaml,json,github,sarif" default:"text" placeholder:"FORMAT" help:"text, yaml (the pods with all defaults), json, github or sarif."`
 	Strict           bool     `help:"Unknown and repeated fields are errors."`
 	HostnameOverride string   `placeholder:"NAME" help:"Name of the node the pods are for."`
+
+	FeatureGates map[string]bool `mapsep:"," placeholder:"NAME=BOOL" help:"Feature gates of the node: ContainerRestartRules."`
 }
 
 // checked is the outcome for all texts together.
@@ -37,7 +39,8 @@ func (c *ValidateCmd) Run(ctx context.Context, s Streams) error {
 	if err != nil {
 		return err
 	}
-	r := check(readTexts(ctx, c.Paths, s.In), manifest.Options{Node: node, Strict: c.Strict})
+	r := check(readTexts(ctx, c.Paths, s.In), manifest.Options{Node: node, RestartRules: config.RestartRules(c.FeatureGates), Strict: c.Strict})
+	r.add(config.UnknownGates(c.FeatureGates))
 	r.add(manifest.Unsupplied(r.pods, r.set.Objects, manifest.Warning)) // it may come later
 	if err := r.print(c.Output, s); err != nil {
 		return err

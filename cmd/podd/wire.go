@@ -104,7 +104,7 @@ func (d *podd) wire() error {
 	}
 	d.view = newViewer(server.View{
 		Node: cfg.NodeName, Version: thisVersion().Version, Root: cfg.RootDir,
-		Endpoint: cfg.RuntimeEndpoint, Sources: sourceNames(d.sources),
+		Endpoint: cfg.RuntimeEndpoint, RestartRules: cfg.RestartRules, Sources: sourceNames(d.sources),
 	})
 	d.view.changed, d.view.gone = d.metrics.Pod, d.metrics.Forget
 	d.view.advisor = &advisor{node, cfg.ResolvConf, func() (render.DNS, error) { return readDNS(cfg.ResolvConf) }}

@@ -34,6 +34,9 @@ type Config struct {
 	HTTPCheckFrequency time.Duration
 	// SyncFrequency is the longest a pod goes without being looked at again.
 	SyncFrequency time.Duration
+	// RestartRules is the feature gate ContainerRestartRules: containers of pods may
+	// have a restart policy and rules of their own.
+	RestartRules bool
 	// Strict makes unknown and repeated manifest fields errors.
 	Strict bool
 

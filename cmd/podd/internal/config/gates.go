@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"podd/manifest"
 )
@@ -73,6 +75,24 @@ var gateNames = []string{
 	"WatchCacheInitializationPostStartHook", "WatchFromStorageWithoutResourceVersion", "WatchList",
 	"WatchListClient", "WinDSR", "WinOverlay", "WindowsCPUAndMemoryAffinity", "WindowsGracefulNodeShutdown",
 	"WindowsHostNetwork",
+}
+
+// restartRules is the feature gate that has containers restart by rules.
+const restartRules = "ContainerRestartRules"
+
+// RestartRules says whether feature gates turn on Config.RestartRules, which is
+// off without them.
+func RestartRules(gates map[string]bool) bool { return gates[restartRules] }
+
+// UnknownGates has a warning for each feature gate of a verb's --feature-gates
+// that no kubelet knows.
+func UnknownGates(gates map[string]bool) (unknown []Warning) {
+	for _, name := range slices.Sorted(maps.Keys(gates)) {
+		if !isGate[name] {
+			unknown = append(unknown, unknownGate(name, origin{flag: "--feature-gates"}))
+		}
+	}
+	return unknown
 }
 
 var isGate = set(gateNames...)

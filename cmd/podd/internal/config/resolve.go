@@ -62,6 +62,7 @@ func (r *resolving) sources(c *Config) {
 	c.FileCheckFrequency = or(k.FileCheckFrequency, d.FileCheckFrequency)
 	c.HTTPCheckFrequency = or(k.HTTPCheckFrequency, d.HTTPCheckFrequency)
 	c.SyncFrequency = or(k.SyncFrequency, d.SyncFrequency)
+	c.RestartRules = RestartRules(k.FeatureGates)
 	c.Strict = f.Strict
 	c.RunOnce = k.RunOnce
 }

@@ -82,12 +82,12 @@ func unserved(user *kubelet.KubeletConfiguration, m *merged, known []Known) []ma
 	return append(unknown, oneWarning(names)...)
 }
 
-// noteGates names every feature gate but those for what podd serves anyway, and
-// gives a warning for each that nobody knows.
+// noteGates names every feature gate but those that podd serves, and gives a
+// warning for each that nobody knows.
 func noteGates(gates map[string]bool, m *merged, note func(string, origin)) (unknown []manifest.Problem) {
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		path := join("featureGates", name)
-		if name == "KubeletCrashLoopBackOffMax" && gates[name] {
+		if name == restartRules || name == "KubeletCrashLoopBackOffMax" && gates[name] { // its limit is served anyway
 			continue
 		}
 		o := m.origin(path)
