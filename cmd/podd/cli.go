@@ -23,6 +23,8 @@ type verbs struct {
 	Wait       WaitCmd       `cmd:"" help:"Wait until pods are ready, or a file's content is."`
 	Events     EventsCmd     `cmd:"" help:"List what happened to pods and to the node."`
 	Logs       LogsCmd       `cmd:"" help:"Print what a container wrote."`
+	Exec       ExecCmd       `cmd:"" help:"Run a command in a container."`
+	Attach     AttachCmd     `cmd:"" help:"Take part in what a container reads and writes."`
 	Restart    RestartCmd    `cmd:"" help:"Start a pod's containers again."`
 	Down       DownCmd       `cmd:"" help:"End all pods, with their grace."`
 	Plan       PlanCmd       `cmd:"" help:"Tell what would be done now, and do nothing."`

@@ -53,7 +53,7 @@ func (c *LogsCmd) Run(ctx context.Context, s Streams) error {
 	if c.AllContainers {
 		return c.all(ctx, p, pod, word, s)
 	}
-	container, err := c.choose(pod, s)
+	container, err := chooseContainer(pod, c.Container, "-c NAME or --all-containers", s)
 	if err != nil {
 		return err
 	}
@@ -79,24 +79,25 @@ func (c *LogsCmd) request(p *server.PodView, container string) server.LogRequest
 	return req
 }
 
-// choose is the one container to read; of several it says which it took.
-func (c *LogsCmd) choose(p *server.PodView, s Streams) (string, error) {
-	if c.Container != "" {
-		return c.Container, checkContainer(p, c.Container)
+// chooseContainer is the one container meant: the named one, else the pod's
+// default; of several it says which it took, and how to have others.
+func chooseContainer(p *server.PodView, named, others string, s Streams) (string, error) {
+	if named != "" {
+		return named, checkContainer(p, named)
 	}
 	var names []string
 	for _, k := range p.Pod.Spec.Containers {
 		names = append(names, k.Name)
 	}
 	if len(names) == 0 {
-		return "", fmt.Errorf("reading the log of %s: its manifest is gone, so its containers are not known; name one with -c", p.Key())
+		return "", fmt.Errorf("the manifest of %s is gone, so its containers are not known; name one with -c", p.Key())
 	}
 	name := p.Pod.Annotations[defaultContainer]
 	if !slices.Contains(names, name) {
 		name = names[0]
 	}
 	if len(names) > 1 {
-		fmt.Fprintf(s.Err, "podd: container %s of %s; -c NAME or --all-containers for others\n", name, strings.Join(names, ", "))
+		fmt.Fprintf(s.Err, "podd: container %s of %s; %s for others\n", name, strings.Join(names, ", "), others)
 	}
 	return name, nil
 }

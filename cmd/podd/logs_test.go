@@ -52,7 +52,7 @@ func TestLogsChooseContainers(t *testing.T) {
 		{[]string{"web", "-c", "sidcar"}, said{Err: "podd: pod default/web-n1 has no container \"sidcar\"; did you mean \"sidecar\"?\n", Code: 1}},
 		{[]string{"web", "-c", "x"}, said{Err: "podd: pod default/web-n1 has no container \"x\"; it has setup, app, sidecar\n", Code: 1}},
 		{[]string{"web", "--all-containers"}, said{Out: "web/setup | from setup\nweb/app | from app\nweb/sidecar | from sidecar\n"}},
-		{[]string{"gone"}, said{Err: "podd: reading the log of default/gone-n1: its manifest is gone, so its containers are not known; name one with -c\n", Code: 1}},
+		{[]string{"gone"}, said{Err: "podd: the manifest of default/gone-n1 is gone, so its containers are not known; name one with -c\n", Code: 1}},
 		{[]string{"gone", "-c", "app"}, said{Out: "from app\n"}},
 		{[]string{"absent"}, said{Err: "podd: no pod \"absent\"; podd ps lists them\n", Code: 1}},
 	} {

@@ -1,0 +1,185 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/apimachinery/pkg/util/remotecommand"
+)
+
+// Size is that of a terminal, in characters.
+type Size struct{ Width, Height uint16 }
+
+// Command is a client's part in a command or container; which streams it has
+// must be what the server was asked for.
+type Command struct {
+	// Stdin is passed on to its end; nil: there is none. Run does not wait for a
+	// Read of it that blocks.
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer // nil: not to be had
+	// TTY says that the command has a terminal, so Stderr is nil. Sizes are the
+	// terminal's, the first one included; nil: nobody knows. Whoever sends them
+	// closes the channel when ctx is done.
+	TTY   bool
+	Sizes <-chan Size
+}
+
+// ExitError is that a command ended with another code than 0.
+type ExitError struct{ Code int }
+
+func (e *ExitError) Error() string { return "command terminated with exit code " + strconv.Itoa(e.Code) }
+
+// Run returns when the command has ended and all of its output is written, or
+// ctx is done. It closes conn.
+func (c *Command) Run(ctx context.Context, conn *Conn) error {
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	err := c.run(conn)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+func (c *Command) run(conn *Conn) error {
+	// The server counts streams until all are there; this is their order.
+	ending, err := conn.open(v1.StreamTypeError)
+	if err != nil {
+		return err
+	}
+	ending.Close() // nothing is written to it
+	if c.Stdin != nil {
+		stdin, err := conn.open(v1.StreamTypeStdin)
+		if err != nil {
+			return err
+		}
+		go pass(c.Stdin, stdin)
+	}
+	var out copies
+	for _, o := range []struct {
+		kind string
+		to   io.Writer
+	}{{v1.StreamTypeStdout, c.Stdout}, {v1.StreamTypeStderr, c.Stderr}} {
+		if o.to == nil {
+			continue
+		}
+		from, err := conn.open(o.kind)
+		if err != nil {
+			conn.Close()
+			return errors.Join(err, out.wait())
+		}
+		out.start(conn, o.to, from)
+	}
+	var resizing sync.WaitGroup
+	defer resizing.Wait()
+	defer conn.Close()
+	if c.TTY {
+		sizes, err := conn.open(v1.StreamTypeResize)
+		if err != nil {
+			conn.Close()
+			return errors.Join(err, out.wait())
+		}
+		done := make(chan struct{})
+		defer close(done)
+		resizing.Go(func() { resize(sizes, c.Sizes, done) })
+	}
+	text, err := io.ReadAll(io.LimitReader(ending, maxMessage))
+	if failed := out.wait(); failed != nil {
+		return failed
+	}
+	return ended(text, err)
+}
+
+// pass copies a client's input, and then tells that this was all.
+func pass(from io.Reader, to httpstream.Stream) {
+	io.Copy(to, from) // a command that reads no more is no error
+	to.Close()
+}
+
+// copies are of a command's output.
+type copies struct {
+	group  sync.WaitGroup
+	mu     sync.Mutex // guards failed
+	failed error
+}
+
+// start copies until the end. When the output cannot be written any more, the
+// connection ends.
+func (c *copies) start(conn *Conn, to io.Writer, from io.Reader) {
+	c.group.Go(func() {
+		w := &sink{to: to}
+		io.Copy(w, from) // how reading ends is told by the stream of the end
+		if w.err != nil {
+			c.mu.Lock()
+			c.failed = errors.Join(c.failed, fmt.Errorf("writing what the command wrote: %w", w.err))
+			c.mu.Unlock()
+			conn.Close()
+		}
+	})
+}
+
+func (c *copies) wait() error {
+	c.group.Wait()
+	return c.failed
+}
+
+// sink remembers why its writer failed.
+type sink struct {
+	to  io.Writer
+	err error
+}
+
+func (s *sink) Write(p []byte) (int, error) {
+	n, err := s.to.Write(p)
+	s.err = err
+	return n, err
+}
+
+// resize tells of every size until there are no more, or done.
+func resize(to io.Writer, sizes <-chan Size, done <-chan struct{}) {
+	e := json.NewEncoder(to)
+	for {
+		select {
+		case s, ok := <-sizes:
+			if !ok || e.Encode(s) != nil {
+				return
+			}
+		case <-done:
+			return
+		}
+	}
+}
+
+// ended is what a server says of the end, a metav1.Status.
+func ended(text []byte, err error) error {
+	if len(text) == 0 {
+		return errCut
+	}
+	var s metav1.Status
+	if json.Unmarshal(text, &s) != nil {
+		return errors.New(string(text)) // of servers older than Status
+	}
+	switch {
+	case s.Status == metav1.StatusSuccess:
+		return nil
+	case s.Reason == remotecommand.NonZeroExitCodeReason && s.Details != nil:
+		for _, cause := range s.Details.Causes {
+			if code, err := strconv.ParseUint(cause.Message, 10, 8); cause.Type == remotecommand.ExitCodeCauseType && err == nil && code > 0 {
+				return &ExitError{int(code)}
+			}
+		}
+	}
+	if s.Message == "" {
+		return fmt.Errorf("the command failed, and the runtime does not say why: %w", errors.Join(err, errCut))
+	}
+	return errors.New(s.Message)
+}

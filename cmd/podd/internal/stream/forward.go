@@ -1,0 +1,59 @@
+package stream
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// requests numbers the connections, which the server has to tell apart.
+var requests atomic.Uint64
+
+// Forward copies between a client and a port of the pod until the pod has ended
+// its side, or one is gone; it closes the client. The error is that which the
+// runtime tells of.
+func (c *Conn) Forward(port uint16, client net.Conn) error {
+	defer client.Close()
+	about := []string{v1.PortHeader, strconv.Itoa(int(port)), v1.PortForwardRequestIDHeader, strconv.FormatUint(requests.Add(1), 10)}
+	trouble, err := c.open(v1.StreamTypeError, about...)
+	if err != nil {
+		return err
+	}
+	trouble.Close() // nothing is written to it
+	defer c.spdy.RemoveStreams(trouble)
+	data, err := c.open(v1.StreamTypeData, about...)
+	if err != nil {
+		return err
+	}
+	defer c.spdy.RemoveStreams(data)
+
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		io.Copy(data, client) // a pod that reads no more is no error
+		data.Close()
+	}()
+	received := make(chan struct{})
+	go func() {
+		defer close(received)
+		if _, err := io.Copy(client, data); err != nil {
+			data.Reset() // the client is gone
+		}
+	}()
+	text, _ := io.ReadAll(io.LimitReader(trouble, maxMessage))
+	if len(text) > 0 {
+		data.Reset()
+	}
+	<-received
+	client.Close()
+	<-sent
+	if message := strings.TrimSpace(string(text)); message != "" {
+		return errors.New(message)
+	}
+	return nil
+}
