@@ -21,6 +21,7 @@ type verbs struct {
 	Ps         PsCmd         `cmd:"" help:"List the pods and what is to be mended."`
 	Why        WhyCmd        `cmd:"" help:"Tell what a pod does and why."`
 	Wait       WaitCmd       `cmd:"" help:"Wait until pods are ready, or a file's content is."`
+	Get        GetCmd        `cmd:"" help:"List pods, nodes, secrets and others as kubectl get does."`
 	Events     EventsCmd     `cmd:"" help:"List what happened to pods and to the node."`
 	Logs       LogsCmd       `cmd:"" help:"Print what a container wrote."`
 	Exec       ExecCmd       `cmd:"" help:"Run a command in a container."`
@@ -169,7 +170,7 @@ func printUsage(w io.Writer, app *kong.Application) error {
 	b.WriteString("  podd --pod-manifest-path DIR       run the pods in DIR and follow its changes\n")
 	b.WriteString("  podd run --runonce FILE            run pods to completion, exit with their code\n\n")
 	for _, n := range app.Children {
-		fmt.Fprintf(&b, "  %-10s %s\n", n.Name, n.Help)
+		fmt.Fprintf(&b, "  %-12s %s\n", n.Name, n.Help)
 	}
 	b.WriteString("\npodd VERB --help tells its flags. podd alone is podd run.\n")
 	_, err := io.WriteString(w, b.String())

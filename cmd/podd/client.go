@@ -116,6 +116,11 @@ func (p *peer) explain(ctx context.Context, err error) error {
 
 // call makes one request; the caller closes the body, which is of status 200.
 func (p *peer) call(ctx context.Context, method, path string, q url.Values, body any) (*http.Response, error) {
+	return p.ask(ctx, method, path, q, body, "")
+}
+
+// ask is call for a media type.
+func (p *peer) ask(ctx context.Context, method, path string, q url.Values, body any, accept string) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -129,6 +134,9 @@ func (p *peer) call(ctx context.Context, method, path string, q url.Values, body
 	if err != nil {
 		return nil, fmt.Errorf("writing a request: %w", err)
 	}
+	if accept != "" {
+		r.Header.Set("Accept", accept)
+	}
 	resp, err := p.http.Do(r)
 	if err != nil {
 		return nil, p.explain(ctx, err)
@@ -137,12 +145,18 @@ func (p *peer) call(ctx context.Context, method, path string, q url.Values, body
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	answer := server.Error{Status: resp.StatusCode}
+	return nil, p.refusal(resp, method, path)
+}
+
+// refusal is what an answer says of why it is none: in podd's form, or in that
+// of Kubernetes.
+func (p *peer) refusal(resp *http.Response, method, path string) error {
+	var said struct{ Error, Message string }
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what came is shown
-	if json.Unmarshal(text, &answer) != nil || answer.Message == "" {
-		answer.Message = fmt.Sprintf("podd at %s answered %s to %s %s; is it of another version?", p.socket, resp.Status, method, path)
+	if json.Unmarshal(text, &said) != nil || said.Error+said.Message == "" {
+		said.Error = fmt.Sprintf("podd at %s answered %s to %s %s; is it of another version?", p.socket, resp.Status, method, path)
 	}
-	return nil, &answer
+	return &server.Error{Status: resp.StatusCode, Message: orElse(said.Error, said.Message)}
 }
 
 // state is everything podd shows, now.

@@ -28,7 +28,7 @@ func (t *eventTable) one(e *v1.Event, w io.Writer) error {
 	}
 	cells := t.cells(e)
 	t.table.fit([][]string{cells})
-	b.WriteString(t.tinted(t.table.line(cells), e.Type))
+	b.WriteString(t.tintedLine(t.table.line(cells), e.Type))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -67,8 +67,8 @@ func (t *eventTable) cells(e *v1.Event) []string {
 	return row
 }
 
-// tinted makes the line of a warning yellow.
-func (t *eventTable) tinted(line, kind string) string {
+// tintedLine makes the line of a warning yellow.
+func (t *eventTable) tintedLine(line, kind string) string {
 	if !t.colour || kind != v1.EventTypeWarning {
 		return line
 	}

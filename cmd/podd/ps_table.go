@@ -89,7 +89,21 @@ func fileOf(v *server.View, path string) server.FileView {
 
 // table pads cells to columns. Its zero value is empty; columns only grow, so
 // that rows that follow later still stand below the first.
-type table struct{ widths []int }
+type table struct {
+	widths []int
+	// kubectl has the columns as wide as kubectl's.
+	kubectl bool
+	// paint makes a cell of a column what a terminal shows in a colour; nil: none.
+	paint func(column int, cell string) string
+}
+
+// width is that of a column and of what stands before the next.
+func (t *table) width(i int) int {
+	if t.kubectl {
+		return max(t.widths[i]+3, 6)
+	}
+	return t.widths[i] + 2
+}
 
 func (t *table) fit(lines [][]string) {
 	for _, line := range lines {
@@ -102,13 +116,17 @@ func (t *table) fit(lines [][]string) {
 	}
 }
 
-// line is one row with its end; two spaces stand between columns.
+// line is one row with its end.
 func (t *table) line(cells []string) string {
 	var b strings.Builder
 	for i, cell := range cells {
-		b.WriteString(cell)
+		shown := cell
+		if t.paint != nil {
+			shown = t.paint(i, cell)
+		}
+		b.WriteString(shown)
 		if i < len(cells)-1 {
-			b.WriteString(strings.Repeat(" ", max(t.widths[i]-utf8.RuneCountInString(cell), 0)+2))
+			b.WriteString(strings.Repeat(" ", t.width(i)-utf8.RuneCountInString(cell)))
 		}
 	}
 	return b.String() + "\n"

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/server"
+	"podd/server/kube"
+	kubetable "podd/server/kube/table"
 )
 
 // at is the moment the goldens are written at.
@@ -138,8 +141,11 @@ func (f *fakePodd) serve(t *testing.T) (stop func()) {
 		t.Fatal(err)
 	}
 	api := &server.API{State: f, Command: f, Logs: f}
+	mux := http.NewServeMux()
+	mux.Handle("/v1/", api.Handler())
+	mux.Handle("/", (&kube.API{State: f, Logs: f, Tables: func(all []server.Object) *metav1.Table { return kubetable.Of(all, at) }}).Handler())
 	done := make(chan error, 1)
-	go func() { done <- (&server.Server{Handler: api.Handler(), Streams: true}).Serve(ctx, ln) }()
+	go func() { done <- (&server.Server{Handler: mux, Streams: true}).Serve(ctx, ln) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {

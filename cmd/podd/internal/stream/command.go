@@ -35,7 +35,9 @@ type Command struct {
 // ExitError is that a command ended with another code than 0.
 type ExitError struct{ Code int }
 
-func (e *ExitError) Error() string { return "command terminated with exit code " + strconv.Itoa(e.Code) }
+func (e *ExitError) Error() string {
+	return "command terminated with exit code " + strconv.Itoa(e.Code)
+}
 
 // Run returns when the command has ended and all of its output is written, or
 // ctx is done. It closes conn.
@@ -51,52 +53,55 @@ func (c *Command) Run(ctx context.Context, conn *Conn) error {
 }
 
 func (c *Command) run(conn *Conn) error {
-	// The server counts streams until all are there; this is their order.
-	ending, err := conn.open(v1.StreamTypeError)
+	s, err := c.open(conn)
 	if err != nil {
 		return err
 	}
-	ending.Close() // nothing is written to it
 	if c.Stdin != nil {
-		stdin, err := conn.open(v1.StreamTypeStdin)
-		if err != nil {
-			return err
-		}
-		go pass(c.Stdin, stdin)
+		go pass(c.Stdin, s[v1.StreamTypeStdin])
 	}
 	var out copies
-	for _, o := range []struct {
-		kind string
-		to   io.Writer
-	}{{v1.StreamTypeStdout, c.Stdout}, {v1.StreamTypeStderr, c.Stderr}} {
-		if o.to == nil {
-			continue
-		}
-		from, err := conn.open(o.kind)
-		if err != nil {
-			conn.Close()
-			return errors.Join(err, out.wait())
-		}
-		out.start(conn, o.to, from)
+	if c.Stdout != nil {
+		out.start(conn, c.Stdout, s[v1.StreamTypeStdout])
 	}
-	var resizing sync.WaitGroup
-	defer resizing.Wait()
-	defer conn.Close()
+	if c.Stderr != nil {
+		out.start(conn, c.Stderr, s[v1.StreamTypeStderr])
+	}
 	if c.TTY {
-		sizes, err := conn.open(v1.StreamTypeResize)
-		if err != nil {
-			conn.Close()
-			return errors.Join(err, out.wait())
-		}
 		done := make(chan struct{})
+		var resizing sync.WaitGroup
+		resizing.Go(func() { resize(s[v1.StreamTypeResize], c.Sizes, done) })
+		defer resizing.Wait()
+		defer conn.Close() // ends a write
 		defer close(done)
-		resizing.Go(func() { resize(sizes, c.Sizes, done) })
 	}
-	text, err := io.ReadAll(io.LimitReader(ending, maxMessage))
+	text, err := io.ReadAll(io.LimitReader(s[v1.StreamTypeError], maxMessage))
 	if failed := out.wait(); failed != nil {
 		return failed
 	}
 	return ended(text, err)
+}
+
+// open opens all streams, in the order that servers know. They read none before
+// all of them are there.
+func (c *Command) open(conn *Conn) (map[string]httpstream.Stream, error) {
+	all := map[string]httpstream.Stream{}
+	for _, s := range []struct {
+		kind string
+		has  bool
+	}{
+		{v1.StreamTypeError, true}, {v1.StreamTypeStdin, c.Stdin != nil}, {v1.StreamTypeStdout, c.Stdout != nil},
+		{v1.StreamTypeStderr, c.Stderr != nil}, {v1.StreamTypeResize, c.TTY},
+	} {
+		if !s.has {
+			continue
+		}
+		var err error
+		if all[s.kind], err = conn.open(s.kind); err != nil {
+			return nil, err
+		}
+	}
+	return all, all[v1.StreamTypeError].Close() // nothing is written to it
 }
 
 // pass copies a client's input, and then tells that this was all.
