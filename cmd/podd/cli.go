@@ -17,22 +17,24 @@ import (
 // verbs is the grammar: one line a verb, in the order of podd help. Each verb
 // has a Run method that takes what execute binds.
 type verbs struct {
-	Run        RunCmd        `cmd:"" help:"Run the pods of the sources, and follow them."`
-	Ps         PsCmd         `cmd:"" help:"List the pods and what is to be mended."`
-	Why        WhyCmd        `cmd:"" help:"Tell what a pod does and why."`
-	Wait       WaitCmd       `cmd:"" help:"Wait until pods are ready, or a file's content is."`
-	Get        GetCmd        `cmd:"" help:"List pods, nodes, secrets and others as kubectl get does."`
-	Events     EventsCmd     `cmd:"" help:"List what happened to pods and to the node."`
-	Logs       LogsCmd       `cmd:"" help:"Print what a container wrote."`
-	Exec       ExecCmd       `cmd:"" help:"Run a command in a container."`
-	Attach     AttachCmd     `cmd:"" help:"Take part in what a container reads and writes."`
-	Restart    RestartCmd    `cmd:"" help:"Start a pod's containers again."`
-	Down       DownCmd       `cmd:"" help:"End all pods, with their grace."`
-	Plan       PlanCmd       `cmd:"" help:"Tell what would be done now, and do nothing."`
-	Volume     VolumeCmd     `cmd:"" help:"List the volumes of claims, or remove some with their data."`
-	Kubeconfig KubeconfigCmd `cmd:"" help:"Print root's credential, good for a year, for kubectl --kubeconfig: podd's own API and the kubelet's."`
-	Validate   ValidateCmd   `cmd:"" help:"Check manifests without running anything."`
-	Version    VersionCmd    `cmd:"" help:"Tell the version."`
+	Run         RunCmd         `cmd:"" help:"Run the pods of the sources, and follow them."`
+	Ps          PsCmd          `cmd:"" help:"List the pods and what is to be mended."`
+	Why         WhyCmd         `cmd:"" help:"Tell what a pod does and why."`
+	Wait        WaitCmd        `cmd:"" help:"Wait until pods are ready, or a file's content is."`
+	Get         GetCmd         `cmd:"" help:"List pods, nodes, secrets and others as kubectl get does."`
+	Events      EventsCmd      `cmd:"" help:"List what happened to pods and to the node."`
+	Logs        LogsCmd        `cmd:"" help:"Print what a container wrote."`
+	Exec        ExecCmd        `cmd:"" help:"Run a command in a container."`
+	Attach      AttachCmd      `cmd:"" help:"Take part in what a container reads and writes."`
+	Cp          CpCmd          `cmd:"" help:"Copy files into a container, or out of it."`
+	PortForward PortForwardCmd `cmd:"" help:"Have ports of this machine lead to ports of a pod."`
+	Restart     RestartCmd     `cmd:"" help:"Start a pod's containers again."`
+	Down        DownCmd        `cmd:"" help:"End all pods, with their grace."`
+	Plan        PlanCmd        `cmd:"" help:"Tell what would be done now, and do nothing."`
+	Volume      VolumeCmd      `cmd:"" help:"List the volumes of claims, or remove some with their data."`
+	Kubeconfig  KubeconfigCmd  `cmd:"" help:"Print root's credential for podd's own API and the kubelet's, good for a year; for kubectl --kubeconfig."`
+	Validate    ValidateCmd    `cmd:"" help:"Check manifests without running anything."`
+	Version     VersionCmd     `cmd:"" help:"Tell the version."`
 }
 
 // execute understands a command line, args[0] being the program, and runs its

@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/server"
+	"podd/server/events"
 	"podd/server/kube"
-	kubetable "podd/server/kube/table"
 )
 
 // at is the moment the goldens are written at.
@@ -140,10 +140,10 @@ func (f *fakePodd) serve(t *testing.T) (stop func()) {
 		cancel()
 		t.Fatal(err)
 	}
-	api := &server.API{State: f, Command: f, Logs: f}
+	api := &server.API{State: f, Command: f, Logs: f, Events: events.New(events.Options{Node: "n1"})}
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", api.Handler())
-	mux.Handle("/", (&kube.API{State: f, Logs: f, Tables: func(all []server.Object) *metav1.Table { return kubetable.Of(all, at) }}).Handler())
+	mux.Handle("/", (&kube.API{State: f, Logs: f, Now: func() time.Time { return at }}).Handler())
 	done := make(chan error, 1)
 	go func() { done <- (&server.Server{Handler: mux, Streams: true}).Serve(ctx, ln) }()
 	stop = sync.OnceFunc(func() {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"podd/server"
 )
@@ -13,6 +14,17 @@ import (
 // form is how a client wants objects: as they are, or as something made of them.
 type form struct {
 	as string // "", asTable, asMetadata, asMetadataList or asDiscovery
+	// now is what tables tell ages of.
+	now func() time.Time
+}
+
+// form is the one that a request for objects asks for, of those offered.
+func (a *API) form(r *http.Request, offered ...string) (form, error) {
+	f, err := negotiate(r.Header.Get("Accept"), offered...)
+	if f.now = a.Now; f.now == nil {
+		f.now = time.Now
+	}
+	return f, err
 }
 
 const (

@@ -20,6 +20,7 @@ package kube
 
 import (
 	"net/http"
+	"time"
 
 	"podd/server"
 	"podd/server/auth"
@@ -39,6 +40,9 @@ type API struct {
 	Events Events
 	// Usage measures pods and the node; nil: metrics.k8s.io is not served.
 	Usage Usage
+
+	// Now is the time that tables tell ages of; nil: time.Now.
+	Now func() time.Time
 
 	resources []*resource
 	store     *store

@@ -16,7 +16,7 @@ import (
 )
 
 func (a *API) get(w http.ResponseWriter, r *http.Request, res *resource, i request.Info) {
-	f, err := negotiate(r.Header.Get("Accept"), asTable, asMetadata)
+	f, err := a.form(r, asTable, asMetadata)
 	if err != nil {
 		server.ReplyStatus(w, err)
 		return
@@ -71,7 +71,7 @@ func (a *API) notFound(res *resource, key server.Key) error {
 func one(f form, e *entry, include metav1.IncludeObjectPolicy, headers bool) []byte {
 	switch f.as {
 	case asTable:
-		t := tableOf([]*entry{e}, e.object.GetResourceVersion(), include)
+		t := tableOf([]*entry{e}, f.now(), e.object.GetResourceVersion(), include)
 		if !headers {
 			t.ColumnDefinitions = nil // who watches was told
 		}
@@ -84,7 +84,7 @@ func one(f form, e *entry, include metav1.IncludeObjectPolicy, headers bool) []b
 
 func (a *API) list(w http.ResponseWriter, r *http.Request, res *resource, i request.Info) {
 	q := r.URL.Query()
-	f, err := negotiate(r.Header.Get("Accept"), asTable, asMetadataList)
+	f, err := a.form(r, asTable, asMetadataList)
 	if err == nil && q.Get("continue") != "" {
 		err = apierrors.NewResourceExpired("podd gives no continue tokens: every list is whole; start again without it")
 	}
@@ -111,7 +111,7 @@ func (a *API) listed(r *http.Request, res *resource, s *selection, f form) ([]by
 	version := strconv.FormatUint(rev, 10)
 	switch f.as {
 	case asTable:
-		return encode(tableOf(entries, version, request.Include(r))), nil
+		return encode(tableOf(entries, f.now(), version, request.Include(r))), nil
 	case asMetadataList:
 		return listOf("PartialObjectMetadataList", metav1.SchemeGroupVersion.String(), version, entries, func(e *entry) []byte { return encode(metadata(e.object)) }), nil
 	}

@@ -10,14 +10,14 @@ import (
 	"podd/server/kube/table"
 )
 
-// tableOf is what is printed of objects of one kind, as of now: it tells ages,
-// so it is made for each who asks.
-func tableOf(entries []*entry, version string, include metav1.IncludeObjectPolicy) *metav1.Table {
+// tableOf is what is printed of objects of one kind at a time: it tells ages, so
+// it is made for each who asks.
+func tableOf(entries []*entry, now time.Time, version string, include metav1.IncludeObjectPolicy) *metav1.Table {
 	all := make([]server.Object, 0, len(entries))
 	for _, e := range entries {
 		all = append(all, e.object)
 	}
-	t := table.Of(all, time.Now())
+	t := table.Of(all, now)
 	t.TypeMeta = metav1.TypeMeta{Kind: "Table", APIVersion: metav1.SchemeGroupVersion.String()}
 	t.ResourceVersion = version
 	if t.Rows == nil {

@@ -54,7 +54,7 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request, res *resource, i req
 		watcher.want, err = selector(res, i.Namespace, q)
 	}
 	if err == nil {
-		watcher.form, err = negotiate(r.Header.Get("Accept"), asTable, asMetadata)
+		watcher.form, err = a.form(r, asTable, asMetadata)
 	}
 	if err == nil && !o.initial {
 		err = a.store.knows(res, o.rev)

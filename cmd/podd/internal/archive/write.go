@@ -1,0 +1,90 @@
+package archive
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+)
+
+// Write writes a file or directory and all below it as the entry name. Links stay
+// links; what is neither file, directory nor link is left out, which skipped is
+// told.
+func Write(to io.Writer, local, name string, skipped func(entry, why string)) error {
+	w := tar.NewWriter(to)
+	info, err := os.Stat(local) // one that is named may be a link
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir():
+		err = writeOne(w, local, name, info, skipped)
+	default:
+		err = writeDir(w, local, name, skipped)
+	}
+	if err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+func writeDir(w *tar.Writer, local, name string, skipped func(entry, why string)) error {
+	root, err := filepath.EvalSymlinks(local)
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(root, func(at string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		below, err := filepath.Rel(root, at)
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // went meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		return writeOne(w, at, path.Join(name, filepath.ToSlash(below)), info, skipped)
+	})
+}
+
+func writeOne(w *tar.Writer, local, name string, info fs.FileInfo, skipped func(entry, why string)) error {
+	link := ""
+	switch mode := info.Mode(); {
+	case mode.Type() == fs.ModeSymlink:
+		var err error
+		if link, err = os.Readlink(local); err != nil {
+			return err
+		}
+	case !mode.IsRegular() && !mode.IsDir():
+		skipped(local, "no file")
+		return nil
+	}
+	h, err := tar.FileInfoHeader(info, link)
+	if err != nil {
+		return err
+	}
+	h.Name = name
+	if info.IsDir() {
+		h.Name += "/"
+	}
+	if err := w.WriteHeader(h); err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	f, err := os.Open(local)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := io.CopyN(w, f, info.Size()); err != nil {
+		return fmt.Errorf("reading %s, which changed: %w", local, err)
+	}
+	return nil
+}
