@@ -118,11 +118,11 @@ func (c *container) fetch(ctx context.Context, from, to string, skip *skipped) e
 		sent <- err
 	}()
 	err = archive.Extract(archived, base, root, name, skip.add)
-	if err == nil {
-		_, err = io.Copy(io.Discard, archived) // tar pads
+	if err == nil || errors.Is(err, archive.ErrEmpty) {
+		io.Copy(io.Discard, archived) // tar pads, and says how it ended
 	}
-	archived.CloseWithError(err)
-	if failed := <-sent; failed != nil && (err == nil || errors.Is(err, failed)) {
+	archived.CloseWithError(io.ErrClosedPipe)
+	if failed := <-sent; failed != nil && (err == nil || errors.Is(err, archive.ErrEmpty) || errors.Is(err, failed)) {
 		return failed
 	}
 	if err != nil {

@@ -18,6 +18,9 @@ import (
 	"strings"
 )
 
+// ErrEmpty is that an archive has no entry.
+var ErrEmpty = errors.New("the archive is empty")
+
 // Extract writes the entry name of an archive, and what is below it, into root,
 // as to. Entries that are no files or directories are left out, which skipped is
 // told. What is there already is replaced, but for directories.
@@ -27,7 +30,7 @@ func Extract(from io.Reader, name string, root *os.Root, to string, skipped func
 		h, err := r.Next()
 		switch {
 		case errors.Is(err, io.EOF) && !any:
-			return errors.New("the archive is empty")
+			return ErrEmpty
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
