@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,6 +79,19 @@ func TestGetWatch(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	golden(t, "get_watch", out.String())
+}
+
+// TestPaint: the colour is in the cell alone, columns stay where they were.
+func TestPaint(t *testing.T) {
+	l := listing{PsCmd: &PsCmd{}, now: func() time.Time { return at }}
+	l.table.paint = paintStatus
+	painted := l.rows(viewOf(up(podAt("web.yaml", 1, "web", "app")), crashed(podAt("db.yaml", 1, "db", "pg"))))
+	l.table.paint = nil
+	bare := l.rows(viewOf(up(podAt("web.yaml", 1, "web", "app")), crashed(podAt("db.yaml", 1, "db", "pg"))))
+	colours := regexp.MustCompile(`\x1b\[\d+m`)
+	if got := colours.ReplaceAllString(painted, ""); got != bare || !strings.Contains(painted, "\x1b[31mCrashLoopBackOff\x1b[0m  ") || !strings.Contains(painted, "\x1b[32mRunning\x1b[0m") {
+		t.Errorf("painted:\n%q\nbare:\n%s", painted, bare)
+	}
 }
 
 func TestTinted(t *testing.T) {

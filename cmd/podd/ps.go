@@ -29,6 +29,9 @@ func (c *PsCmd) Run(ctx context.Context, s Streams) error {
 		return err
 	}
 	l := listing{PsCmd: c, dir: workingDir(), now: time.Now}
+	if coloured(s.Out) {
+		l.table.paint = paintStatus
+	}
 	if c.Watch {
 		return p.watch(ctx, func(v *server.View) (bool, error) { return false, l.follow(v, s) })
 	}

@@ -23,6 +23,14 @@ func heads(wide bool) []string {
 	return append(h, "FROM")
 }
 
+// paintStatus colours the column STATUS of heads.
+func paintStatus(column int, cell string) string {
+	if column != 3 || cell == "STATUS" || cell == "-" {
+		return cell
+	}
+	return tinted(cell)
+}
+
 // cells are a pod's row.
 func (l *listing) cells(v *server.View, p *server.PodView) []string {
 	now := l.now()
