@@ -100,7 +100,8 @@ func TestPortForward(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	cmd.Stdout = in
+	var talk bytes.Buffer
+	cmd.Stdout, cmd.Stderr = in, &talk
 	err = cmd.Start()
 	in.Close()
 	if err != nil {
@@ -130,6 +131,7 @@ func TestPortForward(t *testing.T) {
 		}
 		return nil
 	}
+	d.eventually("the pod listens", get)
 	answers := make(chan error)
 	for range 8 {
 		go func() { answers <- get() }()
@@ -166,7 +168,7 @@ func TestPortForward(t *testing.T) {
 		return err
 	})
 	cmd.Process.Signal(os.Interrupt)
-	if code := exitCode(t, cmd.Wait()); code != 130 {
-		t.Errorf("it left with %d", code)
+	if code := exitCode(t, cmd.Wait()); code != 130 || t.Failed() {
+		t.Errorf("it left with %d and said %s", code, talk.String())
 	}
 }
