@@ -110,10 +110,9 @@ func TestExec(t *testing.T) {
 
 // screen is a terminal with somebody at it.
 type screen struct {
-	t      testing.TB
-	keys   *os.File
-	shown  chan byte
-	before string
+	t     testing.TB
+	keys  *os.File
+	shown chan byte
 }
 
 // at starts a command on a terminal of a size.
