@@ -7,8 +7,8 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// devices are the container's volumes that are block devices. It may make nodes
-// of them, read them, and write to them unless its claim is for reading.
+// devices are the container's volumes that are block devices. It may read them
+// and, unless its claim is for reading, write to them and make nodes of them.
 func devices(in *ContainerInput) ([]*cri.Device, error) {
 	var all []*cri.Device
 	for i := range in.Container.VolumeDevices {
@@ -20,7 +20,7 @@ func devices(in *ContainerInput) ([]*cri.Device, error) {
 		}
 		allowed := "mrw"
 		if isReadOnly(in, findVolume(in, d.Name)) {
-			allowed = "mr"
+			allowed = "r"
 		}
 		all = append(all, &cri.Device{HostPath: host, ContainerPath: d.DevicePath, Permissions: allowed})
 	}

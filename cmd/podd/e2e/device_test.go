@@ -53,7 +53,7 @@ func disk(path string) (*v1.PersistentVolume, *v1.PersistentVolumeClaim) {
 }
 
 // TestBlockDevice: a container has the device of its claim, by whatever link it
-// is named, and no node but its own.
+// is named, and no node but its own; one that may read it cannot write to it.
 func TestBlockDevice(t *testing.T) {
 	t.Parallel()
 	d := begin(t)
@@ -73,8 +73,17 @@ func TestBlockDevice(t *testing.T) {
 	d.untilProblem("web", "has the volumeMode Block, and container main has it among its volumeMounts; write it under volumeDevices")
 	p.Spec.Containers[0].VolumeMounts = p.Spec.Containers[0].VolumeMounts[:len(p.Spec.Containers[0].VolumeMounts)-1]
 	p.Spec.Containers[0].VolumeDevices = []v1.VolumeDevice{{Name: "disk", DevicePath: "/dev/own"}}
+	p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: "tape", VolumeSource: v1.VolumeSource{
+		PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "disk", ReadOnly: true},
+	}})
+	reader := shell("reader", tell("web.tape", "head -c 5 /dev/tape; echo; echo third >/dev/tape")+serve("reader"))
+	reader.VolumeDevices = []v1.VolumeDevice{{Name: "tape", DevicePath: "/dev/tape"}}
+	p.Spec.Containers = append(p.Spec.Containers, reader)
 	d.apply(p)
 	d.untilApplied("web")
+	if got := d.told("web.tape"); !strings.HasPrefix(got, "first\n") || !strings.Contains(got, "Operation not permitted") {
+		t.Errorf("who may read the device gets %q", got)
+	}
 	if got := d.told("web.disk"); !strings.HasPrefix(got, "first\n") || !strings.Contains(got, "No such file") {
 		t.Errorf("inside there is %q", got)
 	}
