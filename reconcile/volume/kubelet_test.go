@@ -50,7 +50,10 @@ func TestKubeletFiles(t *testing.T) {
 func prepareAll(t *testing.T, p *manifest.Pod, s *manifest.Supply, on recording.Node) map[string]string {
 	t.Helper()
 	d := newDir(t)
-	node := render.Node{Name: on.Name, Capacity: render.Resources{MilliCPU: on.CPUs * 1000, Memory: on.Memory}}
+	node := render.Node{
+		Name: on.Name, Capacity: render.Resources{MilliCPU: on.CPUs * 1000, Memory: on.Memory},
+		Allocatable: render.Resources{Memory: on.Memory - on.Reserved},
+	}
 	paths, err := d.Prepare(t.Context(), p, render.Content{Pod: p, Supply: s, Node: node})
 	must(t, err)
 	for i := range p.Spec.Spec.Containers {

@@ -15,8 +15,8 @@
 // testdata/render/kubelet-api.jsonl.gz; and for what happens to pods that run, in
 // the stories of testdata/kubelet. Tests of podd/reconcile and the packages below
 // it, named TestKubelet, compare themselves with these. It needs root on a
-// machine with cgroups, and minutes to build the programs, which --programs keeps
-// for the next time, as well as for each part:
+// machine with cgroups and loop devices, and minutes to build the programs, which
+// --programs keeps for the next time, as well as for each part:
 //
 //	cd testdata/controlplane && go run ./requests --programs /tmp/bin [static|api|calls]…
 //

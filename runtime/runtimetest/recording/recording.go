@@ -20,6 +20,7 @@ type Node struct {
 	Memory     int64    `json:"memory"`
 	CPUs       int64    `json:"cpus"`
 	HugePages  []string `json:"hugePages"`
+	Reserved   int64    `json:"reserved"` // of the memory, none of it for pods
 	// Objects are what pods read, as a manifest; "" for none.
 	Objects string `json:"objects"`
 }
@@ -27,6 +28,7 @@ type Node struct {
 // Pod is one pod with what was asked for it, the messages as JSON has them.
 type Pod struct {
 	Manifest   json.RawMessage  `json:"pod"`
+	Handler    string           `json:"handler"` // the runtime's
 	Sandbox    map[string]any   `json:"sandbox"`
 	Containers []map[string]any `json:"containers"`
 	Pulls      []Pull           `json:"pulls"`

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -134,6 +135,11 @@ func (r *registered) makeObjects(ctx context.Context) error {
 				volume = o
 				return r.moveVolume(o)
 			})
+		case "RuntimeClass":
+			err = withObject(text, func(o *nodev1.RuntimeClass) error {
+				_, err := r.Client.NodeV1().RuntimeClasses().Create(ctx, o, metav1.CreateOptions{})
+				return err
+			})
 		case "PersistentVolumeClaim":
 			err = withObject(text, func(o *v1.PersistentVolumeClaim) error {
 				o.Namespace = "default"
@@ -165,6 +171,9 @@ func (k *kubelet) moveVolume(pv *v1.PersistentVolume) error {
 		return os.MkdirAll(path.HostPath.Path, 0o755)
 	}
 	path.Local.Path = k.machineRoot() + path.Local.Path
+	if mode := pv.Spec.VolumeMode; mode != nil && *mode == v1.PersistentVolumeBlock {
+		return k.makeDevice(path.Local.Path)
+	}
 	return os.MkdirAll(path.Local.Path, 0o755)
 }
 
@@ -195,17 +204,20 @@ func (r *registered) create(ctx context.Context, pod map[string]any) error {
 }
 
 func (r *registered) bindEphemeral(ctx context.Context, pod *v1.Pod, v v1.Volume) error {
+	template := v.Ephemeral.VolumeClaimTemplate
 	claim := &v1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: pod.Name + "-" + v.Name, Namespace: pod.Namespace,
+			Name: pod.Name + "-" + v.Name, Namespace: pod.Namespace, Labels: template.Labels, Annotations: template.Annotations,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(pod, v1.SchemeGroupVersion.WithKind("Pod"))},
 		},
-		Spec: v.Ephemeral.VolumeClaimTemplate.Spec,
+		Spec: template.Spec,
 	}
-	none := ""
-	claim.Spec.StorageClassName = &none
+	if claim.Spec.StorageClassName == nil {
+		none := ""
+		claim.Spec.StorageClassName = &none
+	}
 	volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: claim.Name}, Spec: v1.PersistentVolumeSpec{
-		Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes,
+		Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes, StorageClassName: *claim.Spec.StorageClassName,
 		PersistentVolumeSource: v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/srv/" + claim.Name}},
 	}}
 	if err := r.moveVolume(volume); err != nil {

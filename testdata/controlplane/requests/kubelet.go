@@ -19,6 +19,9 @@ const nodeName = "node1"
 // kubelet removes every pod cgroup below its own that it does not know.
 const cgroupRoot = "podd-requests"
 
+// evictMiB is how little free memory makes it evict pods.
+const evictMiB = 1
+
 const config = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication: {webhook: {enabled: false}, anonymous: {enabled: true}}
@@ -35,10 +38,9 @@ enableServer: false
 healthzPort: 0
 maxPods: 2000
 fileCheckFrequency: 1s
-localStorageCapacityIsolation: false
-evictionHard: {memory.available: 1Mi}
+localStorageCapacityIsolation: true
 imageGCHighThresholdPercent: 100
-allowedUnsafeSysctls: []
+allowedUnsafeSysctls: ["net.ipv4.conf.*", kernel.sem]
 `
 
 // resolvConf is the node's.
@@ -116,7 +118,7 @@ func (k *kubelet) start(path string) error {
 		}
 	}
 	resolv, file := filepath.Join(k.dir, "resolv.conf"), filepath.Join(k.dir, "config.yaml")
-	text := config + fmt.Sprintf("staticPodPath: %s\nresolvConf: %s\npodLogsDir: %s\ncontainerRuntimeEndpoint: unix://%s\n", k.manifests(), resolv, k.logs(), k.socket())
+	text := config + fmt.Sprintf("evictionHard: {memory.available: %dMi}\nstaticPodPath: %s\nresolvConf: %s\npodLogsDir: %s\ncontainerRuntimeEndpoint: unix://%s\n", evictMiB, k.manifests(), resolv, k.logs(), k.socket())
 	if err := os.WriteFile(resolv, []byte(resolvConf), 0o644); err != nil {
 		return err
 	}
@@ -133,25 +135,18 @@ func (k *kubelet) start(path string) error {
 	if k.kubeconfig != "" {
 		args = append(args, "--kubeconfig", k.kubeconfig)
 	}
-	k.cmd = exec.Command(path, args...)
+	k.cmd = exec.Command(unshare[0], append(append(slices.Clone(unshare[1:]), path), args...)...)
 	k.cmd.Stdout, k.cmd.Stderr = k.log, k.log
 	k.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return k.cmd.Start()
 }
 
-// stop ends the kubelet, takes away its mounts and cgroups and puts the machine
-// back as it was.
+// stop ends the kubelet, with which its mounts go, takes away its cgroups and puts
+// the machine back as it was.
 func (k *kubelet) stop() {
 	_ = k.cmd.Process.Kill()
 	_ = k.cmd.Wait()
 	_ = k.log.Close()
-	for _, pattern := range []string{"pods/*/volume-subpaths/*/*/*", "pods/*/volumes/*/*"} {
-		mounts, _ := filepath.Glob(filepath.Join(k.root(), pattern))
-		for _, m := range mounts {
-			_ = syscall.Unmount(m, syscall.MNT_DETACH)
-		}
-	}
-	_ = syscall.Unmount(k.root(), syscall.MNT_DETACH)
 	for _, dir := range cgroups() {
 		removeCgroup(dir)
 	}

@@ -14,7 +14,8 @@
 // pulled for it, and the files in its volumes. What differs from run to run is
 // replaced: ROOT is the kubelet's directory, LOGS that of logs, UID the pod's,
 // TERMINATION the name of a file for a termination message, and TIME that of the
-// directory that a volume's files are in. For the last see calls.go.
+// directory that a volume's files are in; of the node's ids every user namespace
+// has those from 65536. For the last see calls.go.
 package main
 
 import (

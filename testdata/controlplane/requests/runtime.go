@@ -35,6 +35,7 @@ type memory struct {
 
 // request is what a kubelet asked for one pod, by the pod's name.
 type request struct {
+	Handler    string
 	Sandbox    *api.PodSandboxConfig
 	Containers []*api.ContainerConfig
 	Pulls      []pull
@@ -77,8 +78,10 @@ func (m *memory) Status(context.Context, *api.StatusRequest) (*api.StatusRespons
 		Status: &api.RuntimeStatus{Conditions: []*api.RuntimeCondition{
 			{Type: api.RuntimeReady, Status: true}, {Type: api.NetworkReady, Status: true},
 		}},
-		RuntimeHandlers: []*api.RuntimeHandler{{Name: "", Features: &api.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: true, UserNamespaces: true}}},
-		Features:        &api.RuntimeFeatures{SupplementalGroupsPolicy: true},
+		RuntimeHandlers: []*api.RuntimeHandler{
+			{Name: "", Features: &api.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: true, UserNamespaces: true}}, {Name: "kata"}, {Name: "plain"},
+		},
+		Features: &api.RuntimeFeatures{SupplementalGroupsPolicy: true},
 	}, nil
 }
 
@@ -102,7 +105,7 @@ func (m *memory) RunPodSandbox(_ context.Context, q *api.RunPodSandboxRequest) (
 		Labels:  c.Labels, Annotations: c.Annotations, RuntimeHandler: q.RuntimeHandler,
 	}
 	if m.requests[c.Metadata.Name] == nil {
-		m.requests[c.Metadata.Name] = &request{Sandbox: c}
+		m.requests[c.Metadata.Name] = &request{Handler: q.RuntimeHandler, Sandbox: c}
 	}
 	return &api.RunPodSandboxResponse{PodSandboxId: id}, nil
 }

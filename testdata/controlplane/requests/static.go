@@ -64,9 +64,9 @@ func ask(k *kubelet, m *memory, pods []map[string]any) error {
 		}
 	}
 	missing := m.wait(k, pods)
-	if m.made() == 0 {
+	if m.made() == 0 || k.ended() {
 		text, _ := os.ReadFile(k.log.Name())
-		return fmt.Errorf("the kubelet made nothing:\n%s", text[max(0, len(text)-4000):])
+		return fmt.Errorf("the kubelet made nothing, or ended:\n%s", text[max(0, len(text)-4000):])
 	}
 	for _, pod := range missing {
 		text, _ := json.Marshal(pod)

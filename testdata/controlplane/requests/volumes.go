@@ -22,7 +22,7 @@ func (r *registered) readFiles() error {
 	defer r.m.mu.Unlock()
 	for _, q := range r.m.requests {
 		for _, kind := range written {
-			dirs, err := filepath.Glob(filepath.Join(r.root(), "pods", q.Sandbox.Metadata.Uid, "volumes/kubernetes.io~"+kind, "*"))
+			dirs, err := filepath.Glob(filepath.Join(r.seen(), "pods", q.Sandbox.Metadata.Uid, "volumes/kubernetes.io~"+kind, "*"))
 			if err != nil {
 				return err
 			}

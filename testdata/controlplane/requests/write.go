@@ -17,6 +17,7 @@ import (
 type recorded struct {
 	Node       *node                  `json:"node,omitempty"`
 	Pod        map[string]any         `json:"pod,omitempty"`
+	Handler    string                 `json:"handler,omitempty"`
 	Sandbox    *api.PodSandboxConfig  `json:"sandbox,omitempty"`
 	Containers []*api.ContainerConfig `json:"containers,omitempty"`
 	Pulls      []pull                 `json:"pulls,omitempty"`
@@ -32,6 +33,8 @@ type node struct {
 	CPUs       int64  `json:"cpus"`
 	// HugePages are the sizes of them, as requests have them.
 	HugePages []string `json:"hugePages"`
+	// Reserved is how much of the memory no pod can ask for.
+	Reserved int64 `json:"reserved"`
 	// Objects is YAML.
 	Objects string `json:"objects,omitempty"`
 }
@@ -42,7 +45,7 @@ func write(k *kubelet, m *memory, wanted []map[string]any, objects, output strin
 	var out bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
 	memory, cpus := machine()
-	lines := []recorded{{Node: &node{nodeName, "/" + cgroupRoot, resolvConf, memory, cpus, m.hugePages(), objects}}}
+	lines := []recorded{{Node: &node{nodeName, "/" + cgroupRoot, resolvConf, memory, cpus, m.hugePages(), reserved(), objects}}}
 	for _, pod := range wanted {
 		r := m.requests[k.known(pod)]
 		if r == nil || len(r.Containers) < containers(pod) {
@@ -53,7 +56,7 @@ func write(k *kubelet, m *memory, wanted []map[string]any, objects, output strin
 		for _, c := range r.Containers {
 			slices.SortFunc(c.Envs, func(a, b *api.KeyValue) int { return strings.Compare(a.Key, b.Key) })
 		}
-		lines = append(lines, recorded{Pod: pod, Sandbox: r.Sandbox, Containers: r.Containers, Pulls: r.Pulls, Files: r.Files})
+		lines = append(lines, recorded{Pod: pod, Handler: r.Handler, Sandbox: r.Sandbox, Containers: r.Containers, Pulls: r.Pulls, Files: r.Files})
 	}
 	for _, l := range lines {
 		text, err := json.Marshal(l)
@@ -85,6 +88,7 @@ func (m *memory) hugePages() (sizes []string) {
 var (
 	termination = regexp.MustCompile(`(ROOT/pods/UID/containers/[^/"]+)/[0-9a-f]{8}"`)
 	seen        = regexp.MustCompile(`"kubernetes.io/config.seen":"[^"]*"`)
+	userIDs     = regexp.MustCompile(`"host_id":[0-9]+`)
 )
 
 // neutral takes out of a line what differs from run to run.
@@ -94,6 +98,7 @@ func neutral(k *kubelet, l recorded, text []byte) []byte {
 	}
 	s := strings.NewReplacer(k.root(), "ROOT", k.logs(), "LOGS", k.machineRoot(), "", l.Sandbox.Metadata.Uid, "UID", k.address, nodeAddress).Replace(string(text))
 	s = termination.ReplaceAllString(s, `$1/TERMINATION"`)
+	s = userIDs.ReplaceAllString(s, `"host_id":65536`)
 	return []byte(seen.ReplaceAllString(s, `"kubernetes.io/config.seen":"SEEN"`))
 }
 
