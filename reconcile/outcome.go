@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/reconcile/event"
 	"podd/reconcile/plan"
 )
 
@@ -17,12 +18,14 @@ type Outcome struct {
 	Took   time.Duration
 	Passed bool  // of a plan.Probe
 	Err    error // nil when it succeeded
+	// Pull is how a plan.EnsureImage fetched the image; nil: it did not.
+	Pull *event.Pull
 	// Reason is what a status calls the failure of a plan.StartContainer.
 	Reason string
 }
 
 func (f *fact) outcome(key types.NamespacedName) Outcome {
-	o := Outcome{Key: key, Pod: f.version, Action: f.action, Took: f.ended.Sub(f.began), Passed: f.probe.Passed, Err: f.err}
+	o := Outcome{Key: key, Pod: f.version, Action: f.action, Took: f.ended.Sub(f.began), Passed: f.probe.Passed, Pull: f.pull, Err: f.err}
 	if _, ok := f.action.(plan.StartContainer); ok && f.err != nil {
 		o.Reason = startReason(f.err)
 	}

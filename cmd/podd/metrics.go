@@ -25,6 +25,10 @@ func newMetrics(node render.Node) *metrics.Metrics {
 func counted(m *metrics.Metrics) func(reconcile.Outcome) {
 	return func(o reconcile.Outcome) {
 		switch a := o.Action.(type) {
+		case plan.EnsureImage:
+			if o.Err == nil && o.Pull != nil {
+				m.Pulled(o.Pull.Size, o.Pull.Took)
+			}
 		case plan.RunSandbox:
 			m.Sandbox(handlerOf(o.Pod), o.Took, o.Err)
 		case plan.StartContainer:

@@ -43,10 +43,22 @@ func (p *Puller) pull(ctx context.Context, o order) (landed, error) {
 	if err != nil {
 		return got, err
 	}
-	if image, present, err := p.o.Runtime.ImageStatus(ctx, o.image); err == nil && present {
-		got.size = image.Size // only for people to read
-	}
+	got.size = p.size(ctx, o.image)
 	return got, nil
+}
+
+// forSize is how long a start may wait for what only people read.
+const forSize = 200 * time.Millisecond
+
+// size is that of a pulled image; 0 when the runtime does not tell soon.
+func (p *Puller) size(ctx context.Context, image string) uint64 {
+	ctx, cancel := context.WithTimeout(ctx, forSize)
+	defer cancel()
+	found, _, err := p.o.Runtime.ImageStatus(ctx, image)
+	if err != nil {
+		return 0
+	}
+	return found.Size
 }
 
 // attempt tries auths, then what the providers have, or what can be had without
