@@ -1,13 +1,13 @@
 package openapi
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"sync"
 
 	"github.com/munnerz/goautoneg"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/server"
 )
 
 // Handler serves the documents of resources at /openapi/v2, /openapi/v3 and
@@ -68,7 +68,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
-		refuse(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "OpenAPI documents are only read: use GET")
+		refuse(w, http.StatusMethodNotAllowed, "OpenAPI documents are only read: use GET")
 	case r.URL.Path == "/openapi/v2":
 		h.serve2(w, r)
 	case r.URL.Path == "/openapi/v3":
@@ -76,7 +76,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case below && h.version3().documents[name] != nil:
 		h.serve3(w, r, name)
 	default:
-		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "no OpenAPI document "+r.URL.Path+"; /openapi/v3 lists them")
+		refuse(w, http.StatusNotFound, "no OpenAPI document "+r.URL.Path+"; /openapi/v3 lists them")
 	}
 }
 
@@ -85,7 +85,7 @@ func (h *Handler) serve2(w http.ResponseWriter, r *http.Request) {
 	case inJSON:
 		h.json2().serve(w, r)
 	case "":
-		refuse(w, http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "OpenAPI version 2 is served as "+inJSON+" and "+inProto)
+		refuse(w, http.StatusNotAcceptable, "OpenAPI version 2 is served as "+inJSON+" and "+inProto)
 	default:
 		h.proto2().serve(w, r)
 	}
@@ -95,7 +95,7 @@ func (h *Handler) serve2(w http.ResponseWriter, r *http.Request) {
 // is an older content, whose place the present one has taken.
 func (h *Handler) serve3(w http.ResponseWriter, r *http.Request, name string) {
 	if negotiate(r, inJSON) == "" {
-		refuse(w, http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "OpenAPI version 3 is served as "+inJSON)
+		refuse(w, http.StatusNotAcceptable, "OpenAPI version 3 is served as "+inJSON)
 		return
 	}
 	k := h.version3().documents[name]
@@ -119,12 +119,6 @@ func negotiate(r *http.Request, media ...string) string {
 }
 
 // refuse answers with a Status, as clients of the Kubernetes API expect.
-func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
-	w.Header().Set("Content-Type", inJSON)
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(code)
-	json.NewEncoder(w).Encode(metav1.Status{ // a client that went away needs no answer
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message,
-	})
+func refuse(w http.ResponseWriter, code int, message string) {
+	server.ReplyStatus(w, &server.Error{Status: code, Message: message})
 }
