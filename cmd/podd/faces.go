@@ -131,7 +131,10 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 
 // api is what the socket and the kubelet's port have in common.
 func (d *podd) api(who auth.Authorizer, meter server.Meter, measures http.Handler) http.Handler {
-	page := d.page(d.logReader(), d.events, meter)
+	page := d.page(nil, nil, meter)
+	if d.cfg.API.Debugging {
+		page = d.page(d.logReader(), d.events, meter)
+	}
 	mux := http.NewServeMux()
 	mux.Handle("/", both(d.kubeletAPI(measures), d.kubeAPI(who, meter)))
 	mux.Handle("GET /{$}", page)
@@ -150,7 +153,8 @@ func (d *podd) measures(meter server.Meter) http.Handler {
 }
 
 // page is the node at a glance; without logs and events, which quote
-// what programs said, for those whom nobody vouches for.
+// what programs said, for those whom nobody vouches for and with
+// enableDebuggingHandlers off.
 func (d *podd) page(logs server.LogReader, events server.EventLog, meter server.Meter) http.Handler {
 	p := &page.Page{State: d.view.latest, Logs: logs, Events: events, Meter: meter, Words: func(p *v1.Pod, now time.Time) (ready, word, restarts string) {
 		row := kubetable.WordsOf(p, now)

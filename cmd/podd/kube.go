@@ -12,7 +12,7 @@ import (
 func (d *podd) kubeAPI(who auth.Authorizer, usage kube.Usage) http.Handler {
 	return (&kube.API{
 		State: d.view.latest, Logs: d.logReader(), Runtime: inContainers{d.client}, Authorizer: who,
-		Events: d.events, Usage: usage,
+		Events: d.events, Usage: usage, Debugging: d.cfg.API.Debugging,
 	}).Handler()
 }
 

@@ -143,7 +143,7 @@ func (f *fakePodd) serve(t *testing.T) (stop func()) {
 	api := &server.API{State: f, Command: f, Logs: f, Events: events.New(events.Options{Node: "n1"})}
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", api.Handler())
-	mux.Handle("/", (&kube.API{State: f, Logs: f, Now: func() time.Time { return at }}).Handler())
+	mux.Handle("/", (&kube.API{State: f, Logs: f, Debugging: true, Now: func() time.Time { return at }}).Handler())
 	done := make(chan error, 1)
 	go func() { done <- (&server.Server{Handler: mux, Streams: true}).Serve(ctx, ln) }()
 	stop = sync.OnceFunc(func() {

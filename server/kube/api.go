@@ -41,6 +41,10 @@ type API struct {
 	// Usage measures pods and the node; nil: metrics.k8s.io is not served.
 	Usage Usage
 
+	// Debugging serves what goes into a pod or shows its output: exec, attach,
+	// portforward and log; others are answered 405.
+	Debugging bool
+
 	// Now is the time that tables tell ages of; nil: time.Now.
 	Now func() time.Time
 
@@ -79,6 +83,8 @@ func (a *API) serveResource(w http.ResponseWriter, r *http.Request, i request.In
 	switch {
 	case res == nil || i.Rest != "" || i.Subresource != "" && !res.has(i.Subresource):
 		server.ReplyStatus(w, errNoPath)
+	case !a.Debugging && (i.Connects() || i.Subresource == "log"):
+		server.ReplyStatus(w, errNoDebugging)
 	case res.review != nil:
 		a.review(w, r, res, i)
 	case i.Verb == "create" && i.Connects():

@@ -131,7 +131,7 @@ func (n *node) Logs(_ context.Context, req server.LogRequest, w io.Writer) error
 }
 
 func (n *node) api() *API {
-	return &API{State: n, Logs: n, Runtime: n, Authorizer: auth.Policy{}}
+	return &API{State: n, Logs: n, Runtime: n, Authorizer: auth.Policy{}, Debugging: true}
 }
 
 // ask sends a request of somebody who may only learn what there is.
@@ -237,5 +237,29 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("%s %s: no Status of %d: %v %s", c.method, c.target, w.Code, err, w.Body)
 			}
 		}
+	}
+}
+
+// TestDisabled: what may not be asked is said to be disabled, all else goes on.
+func TestDisabled(t *testing.T) {
+	n := newNode()
+	api := n.api()
+	api.Debugging = false
+	h := api.Handler()
+	const pod = "/api/v1/namespaces/default/pods/web-n1"
+	for _, sub := range []string{"/log", "/exec?command=ls&stdout=1", "/attach?stdout=1", "/portforward"} {
+		for _, method := range []string{"GET", "POST"} {
+			w := ask(t, h, method, pod+sub, "", "")
+			var s metav1.Status
+			if err := json.Unmarshal(w.Body.Bytes(), &s); err != nil || w.Code != 405 || s.Code != 405 || s.Message != "Debug endpoints are disabled." {
+				t.Errorf("%s %s: %d %s", method, sub, w.Code, w.Body)
+			}
+		}
+	}
+	if w := ask(t, h, "GET", pod+"/status", "", ""); w.Code != 200 {
+		t.Errorf("status: %d %s", w.Code, w.Body)
+	}
+	if n.asked != "" {
+		t.Errorf("asked for %s", n.asked)
 	}
 }

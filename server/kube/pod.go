@@ -26,6 +26,9 @@ var podSubresources = []subresource{
 	status("Pod"),
 }
 
+// errNoDebugging is the kubelet's answer with enableDebuggingHandlers off.
+var errNoDebugging = &server.Error{Status: http.StatusMethodNotAllowed, Message: "Debug endpoints are disabled."}
+
 // log answers with the log of a container, as v1.PodLogOptions ask.
 func (a *API) log(w http.ResponseWriter, r *http.Request, i request.Info) {
 	p, err := a.pod(i)
