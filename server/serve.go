@@ -38,7 +38,8 @@ type Server struct {
 	// MaxHeader is how many bytes a request's line and headers may have; 0
 	// stands for 16 KiB.
 	MaxHeader int
-	// Streams says that answers may last: they have no time limit.
+	// Streams says that answers may last: they have no time limit, but bodies
+	// of requests do.
 	Streams bool
 	// Log is told of handlers that panicked; nil for slog.Default.
 	Log *slog.Logger
@@ -62,7 +63,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer cancel()
 	var conns, handlers sync.WaitGroup
 	hs := s.httpServer(ctx, &conns)
-	hs.Handler = counted(s.Handler, &handlers)
+	hs.Handler = s.counted(&handlers)
 
 	conn := limited(ln, s.MaxConns)
 	defer conn.Close()
@@ -92,11 +93,16 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return fmt.Errorf("accepting on %s: %w", ln.Addr(), cause(failed))
 }
 
-func counted(h http.Handler, running *sync.WaitGroup) http.Handler {
+func (s *Server) counted(running *sync.WaitGroup) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		running.Add(1)
 		defer running.Done()
-		h.ServeHTTP(w, r)
+		if s.Streams && r.ContentLength != 0 {
+			// What the handler leaves of the body net/http reads after it. The
+			// deadline ends with the body, and when a stream is taken over.
+			http.NewResponseController(w).SetReadDeadline(time.Now().Add(answerTimeout))
+		}
+		s.Handler.ServeHTTP(w, r)
 	})
 }
 

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -293,3 +295,104 @@ func (l *onceListener) Accept() (net.Conn, error) {
 }
 func (l *onceListener) Close() error   { return nil }
 func (l *onceListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+// pipeListener accepts one connection in memory, so that time can be a test's own.
+type pipeListener struct {
+	conns chan net.Conn
+	done  <-chan struct{}
+	end   func()
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+func (l *pipeListener) Close() error   { l.end(); return nil }
+func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+// piped is a connection to s, which runs until stop.
+func piped(t *testing.T, s *Server) (conn net.Conn, stop func()) {
+	inner, outer := net.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	ln := &pipeListener{make(chan net.Conn, 1), ctx.Done(), cancel}
+	ln.conns <- inner
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, ln) }()
+	return outer, func() {
+		cancel()
+		outer.Close()
+		if err := <-done; err != nil {
+			t.Errorf("Serve returned %v", err)
+		}
+	}
+}
+
+// TestUnreadBody: who is refused and never sends the body they announced keeps
+// no connection.
+func TestUnreadBody(t *testing.T) {
+	for _, body := range []string{"Content-Length: 10", "Transfer-Encoding: chunked"} {
+		synctest.Test(t, func(t *testing.T) {
+			conn, stop := piped(t, &Server{Streams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Connection", "close")
+				http.Error(w, "Unauthorized", http.StatusUnauthorized)
+			})})
+			defer stop()
+			io.WriteString(conn, "POST / HTTP/1.1\r\nHost: n1\r\n"+body+"\r\n\r\n")
+			began := time.Now()
+			answer, err := io.ReadAll(conn)
+			if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 401 ") {
+				t.Errorf("%s: got %q, %v", body, answer, err)
+			}
+			if took := time.Since(began); took > answerTimeout+time.Second {
+				t.Errorf("%s: held for %s", body, took)
+			}
+		})
+	}
+}
+
+// TestTakenOverHasTime: a stream, and an answer to a body that was read, last.
+func TestTakenOverHasTime(t *testing.T) {
+	handlers := map[string]http.HandlerFunc{
+		"hijacked": func(w http.ResponseWriter, _ *http.Request) {
+			conn, rw, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			line, err := rw.ReadString('\n')
+			io.WriteString(conn, strings.ToUpper(line))
+			if err != nil {
+				t.Error(err)
+			}
+		},
+		"read": func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			select {
+			case <-r.Context().Done():
+				t.Error(r.Context().Err())
+			case <-time.After(3 * answerTimeout):
+			}
+			w.Header().Set("Connection", "close")
+			io.WriteString(w, "LATE\n")
+		},
+	}
+	for name, h := range handlers {
+		synctest.Test(t, func(t *testing.T) {
+			conn, stop := piped(t, &Server{Streams: true, Handler: h})
+			defer stop()
+			io.WriteString(conn, "POST / HTTP/1.1\r\nHost: n1\r\nContent-Length: 5\r\n\r\n")
+			if name == "hijacked" {
+				<-time.After(2 * answerTimeout)
+			}
+			io.WriteString(conn, "late\n")
+			if answer, err := io.ReadAll(conn); err != nil || !strings.HasSuffix(string(answer), "LATE\n") {
+				t.Errorf("%s: got %q, %v", name, answer, err)
+			}
+		})
+	}
+}
