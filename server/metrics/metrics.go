@@ -12,6 +12,7 @@ package metrics
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -51,6 +52,15 @@ func New(o Options) *Metrics {
 	m.all.MustRegister(m.requestCounts.all()...)
 	m.probes.MustRegister(m.probeCounts.all()...)
 	return m
+}
+
+// Pod tells that a pod is now shown as after. before is how it was shown, nil
+// for one that was not; neither is kept.
+func (m *Metrics) Pod(before, after *server.PodView, now time.Time) {
+	m.shown(before, after, now)
+	if before != nil && before.Pod.UID != after.Pod.UID {
+		m.forgetUID(before.Pod.UID) // each edit of a static pod makes another
+	}
 }
 
 // Handler serves both paths, with what state shows. Call it once.

@@ -151,3 +151,18 @@ func TestForget(t *testing.T) {
 		t.Errorf("after the pod's end:\n%s", text)
 	}
 }
+
+// TestForgetEdited: the pod that an edit replaced leaves no series, the one that
+// replaced it has its own.
+func TestForgetEdited(t *testing.T) {
+	m := used()
+	h := m.Handler(server.NewLatest(view()))
+	before, after := &server.PodView{Pod: named("web-n1", v1.PodRunning)}, &server.PodView{Pod: named("web-n1", v1.PodPending)}
+	before.Pod.UID, after.Pod.UID = "u", "next"
+	m.Probed(Probe{Pod: types.NamespacedName{Namespace: "default", Name: "web-n1"}, UID: "next", Container: "main", Kind: "liveness", Passed: true})
+	m.Pod(before, after, time.Unix(4000, 0))
+	text := scrape(h, "/metrics/probes")
+	if strings.Contains(text, `pod_uid="u"`) || !strings.Contains(text, `pod_uid="next"`) {
+		t.Errorf("after an edit:\n%s", text)
+	}
+}

@@ -84,9 +84,8 @@ func sizeBucket(size uint64) string {
 	return "GT100GB"
 }
 
-// Pod tells that a pod is now shown as after. before is how it was shown, nil
-// for one that was not; neither is kept.
-func (c podCounts) Pod(before, after *server.PodView, now time.Time) {
+// shown counts what a pod went through, see Metrics.Pod.
+func (c podCounts) shown(before, after *server.PodView, now time.Time) {
 	if after.Rule != "" && (before == nil || before.Rule != after.Rule) {
 		c.rules.WithLabelValues(after.Rule).Inc()
 	}

@@ -59,3 +59,8 @@ func (c probeCounts) Forget(pod types.NamespacedName) {
 	c.attempts.DeletePartialMatch(of)
 	c.took.DeletePartialMatch(of)
 }
+
+// forgetUID drops what only a pod that another of its name replaced has.
+func (c probeCounts) forgetUID(uid types.UID) {
+	c.attempts.DeletePartialMatch(prometheus.Labels{"pod_uid": string(uid)})
+}
