@@ -166,3 +166,24 @@ func TestForgetEdited(t *testing.T) {
 		t.Errorf("after an edit:\n%s", text)
 	}
 }
+
+// TestHostileNames: files whose names are not text are told of too, those that
+// look alike then as one.
+func TestHostileNames(t *testing.T) {
+	old, broken := server.FileView{Path: "/m/\xff.yaml", Version: time.Unix(1000, 0)}, server.FileView{Path: "/m/\xfe.yaml", Version: time.Unix(2000, 0), Behind: "broken"}
+	for _, files := range [][]server.FileView{{old, broken}, {broken, old}} {
+		v := view()
+		v.Files = append(v.Files, files...)
+		v.Problems = []server.ProblemView{{Path: old.Path, Severity: "error"}, {Path: broken.Path, Severity: "error"}}
+		w := httptest.NewRecorder()
+		New(Options{Kubernetes: "v1.34.4"}).Handler(server.NewLatest(v)).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		for _, want := range []string{
+			`podd_manifest_last_good_seconds{source="/m/�.yaml"} 1000`, `podd_manifest_behind{source="/m/�.yaml"} 1`,
+			`podd_manifest_behind{source="/etc/podd/db.yaml"} 0`, `podd_problems{reason="error",source="/m/�.yaml"} 2`,
+		} {
+			if w.Code != http.StatusOK || strings.Count(w.Body.String(), want+"\n") != 1 {
+				t.Errorf("%d, not once %s", w.Code, want)
+			}
+		}
+	}
+}

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -48,7 +49,11 @@ func (s stateOf) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (s stateOf) Collect(to chan<- prometheus.Metric) {
 	tell := func(d *prometheus.Desc, n float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, n, labels...)
+		m, err := prometheus.NewConstMetric(d, prometheus.GaugeValue, n, labels...)
+		if err != nil {
+			m = prometheus.NewInvalidMetric(d, err)
+		}
+		to <- m
 	}
 	v := s.State.View()
 	tell(buildInfo, 1, s.Kubernetes, v.Version)
@@ -59,12 +64,7 @@ func (s stateOf) Collect(to chan<- prometheus.Metric) {
 	tell(mirrorPods, 0)
 	tellPods(v, tell)
 	tellProblems(v, tell)
-	for _, f := range v.Files {
-		if !f.Version.IsZero() {
-			tell(lastGood, seconds(f.Version), f.Path)
-		}
-		tell(behind, number(f.Behind != ""), f.Path)
-	}
+	tellFiles(v, tell)
 }
 
 type teller func(d *prometheus.Desc, n float64, labels ...string)
@@ -119,7 +119,7 @@ func tellProblems(v *server.View, tell teller) {
 	type key struct{ source, reason string }
 	counts := map[key]int{}
 	for _, f := range v.Files {
-		counts[key{f.Path, "error"}] = 0 // so that a first one is seen to rise
+		counts[key{label(f.Path), "error"}] = 0 // so that a first one is seen to rise
 	}
 	for _, p := range v.Problems {
 		counts[key{orNode(p.Path), p.Severity}]++
@@ -139,11 +139,32 @@ func tellProblems(v *server.View, tell teller) {
 	}
 }
 
+// tellFiles: files that are alike as labels are told of as one, by its worst.
+func tellFiles(v *server.View, tell teller) {
+	versions, late := map[string]time.Time{}, map[string]bool{}
+	for _, f := range v.Files {
+		source := label(f.Path)
+		late[source] = late[source] || f.Behind != ""
+		if old := versions[source]; !f.Version.IsZero() && (old.IsZero() || f.Version.Before(old)) {
+			versions[source] = f.Version
+		}
+	}
+	for source, t := range versions {
+		tell(lastGood, seconds(t), source)
+	}
+	for source, is := range late {
+		tell(behind, number(is), source)
+	}
+}
+
+// label is a path as text, which the name of a file need not be.
+func label(path string) string { return strings.ToValidUTF8(path, "\uFFFD") }
+
 func orNode(path string) string {
 	if path == "" {
 		return "node"
 	}
-	return path
+	return label(path)
 }
 
 func number(b bool) float64 {
