@@ -120,7 +120,7 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 		h := &server.ReadOnly{
 			State: d.view.latest, Health: d.health(), Page: d.page(nil, nil, meter), Stats: measures, Node: d.cfg.NodeName,
 		}
-		f, err := d.openTCP(ctx, "--read-only-port", addr, h)
+		f, err := d.openTCP(ctx, "--read-only-port", addr, d.metrics.Requests("readonly", h))
 		if err != nil {
 			return nil, err
 		}
