@@ -8,12 +8,11 @@ export async function follow(tell, lost) {
     try {
       const answer = await fetch(`page/state?revision=${state.revision}`, { cache: "no-store" });
       if (!answer.ok) throw new Error(await answer.text());
+      lost("");
+      pause = 250;
       for await (const line of lines(answer.body)) {
-        if (line === "") continue; // sent to show that the node is there
         apply(state, JSON.parse(line));
-        lost("");
         tell(state);
-        pause = 250;
       }
     } catch (err) {
       lost(String(err.message || err));
