@@ -98,16 +98,20 @@ function drawAges() {
 }
 
 function drawUse() {
+  if (state.cpu === undefined) return; // nothing is known of the node yet
   document.body.classList.add("uses");
   $("gauges").hidden = false;
   const node = usage.node;
-  $("cpu").textContent = `${cores(node.nanoCores || 0)} of ${cores(state.cpu)}`;
-  $("memory").textContent = `${bytes(node.workingSet)} of ${bytes(state.memory)}`;
+  $("cpu").textContent = share(node.nanoCores || 0, state.cpu, cores);
+  $("memory").textContent = share(node.workingSet, state.memory, bytes);
   curve($("cpu-curve"), history.node.cpu, state.cpu, history.room);
   curve($("memory-curve"), history.node.memory, state.memory, history.room);
   for (const [key, row] of rows) drawRow(key, row);
   detail.use(history);
 }
+
+// share is a part of what there is, where that is known.
+const share = (part, all, words) => all > 0 ? `${words(part)} of ${words(all)}` : words(part);
 
 $("filter").addEventListener("input", drawPods);
 document.addEventListener("keydown", event => {
