@@ -236,6 +236,25 @@ func TestLostFile(t *testing.T) {
 	}
 }
 
+// TestSeenAndBroken: what a container runs with stays its own when the plugin does
+// not say anew what goes with it.
+func TestSeenAndBroken(t *testing.T) {
+	l, p, broken := open(t), asking(t, "p", "main=1", "side=1"), errors.New("it burns")
+	inc := runtime.Incarnation{Containers: []runtime.Container{{Name: "main", Annotations: map[string]string{runtime.AnnotationDevices: `{"` + gpu + `":["b"]}`}}}}
+	l.Hold(map[Holder]Held{HolderOf(p): Seen(&inc)}, false)
+	serve(l, gpu, &fake{answer: func([]string) (*v1beta1.ContainerAllocateResponse, error) {
+		err := broken
+		broken = nil
+		return &v1beta1.ContainerAllocateResponse{}, err
+	}}, "a b")
+	if _, err := use(t, l, p, "side"); err == nil || has(l) != "p/main=b" {
+		t.Errorf("got %v; has %s", err, has(l))
+	}
+	if ids, err := use(t, l, p, "side"); ids != "a" || has(l) != "p/main=b, p/side=a" {
+		t.Errorf("got %q, %v; has %s", ids, err, has(l))
+	}
+}
+
 // TestHold: devices are free when their pod is not named any more, not before all
 // is known, and not while it is being started.
 func TestHold(t *testing.T) {

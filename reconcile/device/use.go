@@ -134,7 +134,8 @@ func (l *Ledger) allocate(ctx context.Context, pod *manifest.Pod, h Holder, a as
 	if err != nil {
 		return err
 	}
-	if len(g.IDs) == 0 {
+	chosen := len(g.IDs) == 0
+	if chosen {
 		if g, err = l.reserve(ctx, pod, h, a, plugin); err != nil {
 			return err
 		}
@@ -145,11 +146,14 @@ func (l *Ledger) allocate(ctx context.Context, pod *manifest.Pod, h Holder, a as
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.revision++
 	if err != nil {
-		l.pods[h].drop(a.container, a.resource)
+		if chosen { // what it had before may be in use: a container may run with it
+			l.pods[h].drop(a.container, a.resource)
+			l.revision++
+		}
 		return err
 	}
+	l.revision++
 	g.Response, g.Prepares = response, plugin.Prepares()
 	l.pods[h].put(a.container, g)
 	return nil
