@@ -317,6 +317,36 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// TestReplaceIll: a pod of which nothing runs gets others for devices that are ill
+// or gone, once the plugin has listed some.
+func TestReplaceIll(t *testing.T) {
+	tests := map[string]struct{ then, container, want string }{
+		"all are well":         {"a b c d", "", "p/first=a b, p/main=a"},
+		"one is ill":           {"-a b c d", "", "p/first=b c, p/main=b"},
+		"one is gone":          {"a c", "", "p/first=a c, p/main=a"},
+		"a container runs":     {"-a b c d", "main", "p/first=a b, p/main=a"},
+		"nothing is to be had": {"c", "", ""},
+		"no list yet":          {"", "", "p/first=a b, p/main=a"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			l, p, plugin := open(t), asking(t, "p", "init:first=2", "main=1"), &fake{}
+			serve(l, gpu, plugin, "a b c d")
+			if _, err := use(t, l, p, ""); err != nil {
+				t.Fatal(err)
+			}
+			if tt.then == "" {
+				l.Serve(gpu, plugin)
+			} else {
+				list(l, gpu, plugin, tt.then)
+			}
+			if _, err := use(t, l, p, tt.container); (err != nil) != (tt.want == "") || has(l) != tt.want {
+				t.Errorf("got %s, %v; want %s", has(l), err, tt.want)
+			}
+		})
+	}
+}
+
 // TestPreferred: what a plugin prefers is honoured where it is to be had.
 func TestPreferred(t *testing.T) {
 	l := open(t)

@@ -11,7 +11,8 @@ import (
 
 // Use gives a pod the devices that its containers ask for, unless it has them, and
 // returns what a container that is about to be made has; for "", the sandbox,
-// nothing. Whatever an earlier version of the pod has is free by that: it has ended.
+// nothing; then nothing of the pod runs, and devices that are ill or gone are
+// replaced. Whatever an earlier version of the pod has is free by that: it has ended.
 // The devices stay the pod's until done is called, and then for as long as Hold
 // says. The error names the container, the resource and what to do.
 func (l *Ledger) Use(ctx context.Context, pod *manifest.Pod, container string) (grants []Grant, done func(), err error) {
@@ -35,6 +36,9 @@ func (l *Ledger) use(ctx context.Context, pod *manifest.Pod, h Holder, asks []as
 		return nil, err
 	}
 	defer over()
+	if container == "" {
+		l.replaceIll(h, asks)
+	}
 	for _, a := range asks {
 		if err := l.allocate(ctx, pod, h, a); err != nil {
 			return nil, fmt.Errorf("giving container %s %d of %s: %w", a.container, a.n, a.resource, err)
@@ -46,6 +50,32 @@ func (l *Ledger) use(ctx context.Context, pod *manifest.Pod, h Holder, asks []as
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pods[h].of(container), nil
+}
+
+// replaceIll takes a pod's devices of a resource when one of them is not healthy:
+// its containers may share them, and all are given again. A plugin that has listed
+// none yet tells nothing.
+func (l *Ledger) replaceIll(h Holder, asks []ask) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	pod := l.pods[h]
+	for _, one := range asks {
+		s := l.resources[one.resource]
+		ill := func(id string) bool { return !s.devices[id].Healthy }
+		has := func(a ask) bool {
+			return a.resource == one.resource && slices.ContainsFunc(pod.ids(a.container, a.resource), ill)
+		}
+		if s == nil || !s.listed || !slices.ContainsFunc(asks, has) {
+			continue
+		}
+		for _, a := range asks {
+			if a.resource == one.resource {
+				pod.drop(a.container, a.resource)
+			}
+		}
+		l.revision++
+		l.tell()
+	}
 }
 
 // PreStart has the plugins of a container's devices make them ready, as often as
