@@ -111,14 +111,24 @@ func (w *watcher) look(ctx context.Context) {
 }
 
 // keep registers the plugin at a socket, again when it was lost, until ctx is done.
+// One that gave way to another of its resource is left alone until its socket is
+// another: they would take the resource from each other for ever.
 func (w *watcher) keep(ctx context.Context, socket string) {
 	wait := firstRetry
 	for ctx.Err() == nil {
 		c, err := w.server.admit(ctx, socket)
 		if err == nil {
-			wait = firstRetry
+			since := time.Now()
 			select {
 			case <-c.followed:
+				if c.displaced && ctx.Err() == nil {
+					w.server.Log.Warn("a plugin gave way to another of its resource; it is registered again when its socket is made anew", "resource", c.resource, "socket", socket)
+					<-ctx.Done()
+					return
+				}
+				if time.Since(since) > lastRetry {
+					wait = firstRetry
+				}
 			case <-ctx.Done():
 				c.cancel()
 				return

@@ -62,8 +62,9 @@ type Server struct {
 // registered is a client that is followed until its cancel is called.
 type registered struct {
 	*client
-	cancel   context.CancelFunc
-	followed chan struct{} // closed when it is followed no more
+	cancel    context.CancelFunc
+	followed  chan struct{} // closed when it is followed no more
+	displaced bool          // by another of its resource; may be read when followed is closed
 }
 
 // Prepare makes a directory of sockets and removes those in it.
@@ -147,7 +148,7 @@ func (s *Server) connect(ctx context.Context, resource, socket string) (*registe
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	now := &registered{c, cancel, make(chan struct{})}
+	now := &registered{client: c, cancel: cancel, followed: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.clients[resource]
@@ -157,6 +158,7 @@ func (s *Server) connect(ctx context.Context, resource, socket string) (*registe
 		return nil, err
 	}
 	if before != nil {
+		before.displaced = true
 		before.cancel()
 	}
 	if s.clients == nil {

@@ -28,7 +28,28 @@ const gpu = "example.com/gpu"
 type agent struct {
 	*Server
 	registry string
+	log      *lines
 	stop     func()
+}
+
+// lines is what was logged.
+type lines struct {
+	mu   sync.Mutex // guards text
+	text strings.Builder
+}
+
+// Write implements io.Writer.
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// count is how often something was said.
+func (l *lines) count(what string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), what)
 }
 
 // begin serves in a directory until the test ends, or stop is called.
@@ -38,9 +59,11 @@ func begin(t *testing.T, dir string) *agent {
 	if err != nil {
 		t.Fatal(err)
 	}
+	log := &lines{}
 	a := &agent{
-		Server:   &Server{Dir: filepath.Join(dir, "device-plugins"), Ledger: ledger, Log: slog.New(slog.DiscardHandler)},
+		Server:   &Server{Dir: filepath.Join(dir, "device-plugins"), Ledger: ledger, Log: slog.New(slog.NewTextHandler(log, nil))},
 		registry: filepath.Join(dir, "plugins_registry"),
+		log:      log,
 	}
 	if err := Prepare(a.Dir); err != nil {
 		t.Fatal(err)
@@ -273,4 +296,29 @@ func TestWatched(t *testing.T) {
 	odd := &plugintest.Plugin{Dir: a.registry, Resource: "gpu", Watched: true}
 	start(t, odd)
 	a.until(t, "it was told why not", func() bool { return strings.Contains(odd.Status().GetError(), "<domain>/<name>") })
+}
+
+// TestWatchedTwice: of two plugins of a resource the one that came later is the one,
+// and the other again only when its socket is made anew.
+func TestWatchedTwice(t *testing.T) {
+	a := begin(t, short(t))
+	a.until(t, "the directory is there", func() bool { _, err := os.Stat(a.registry); return err == nil })
+	first := &plugintest.Plugin{Dir: a.registry, Resource: gpu, Watched: true}
+	first.Set("a")
+	start(t, first)
+	other := filepath.Join(a.registry, "first.sock")
+	if err := os.Rename(filepath.Join(a.registry, first.Endpoint()), other); err != nil {
+		t.Fatal(err)
+	}
+	a.until(t, "it is known by its new name", func() bool { return a.log.count("is registered\" resource="+gpu+" socket="+other) == 1 })
+	second := &plugintest.Plugin{Dir: a.registry, Resource: gpu, Watched: true}
+	second.Set("a", "b", "c")
+	start(t, second)
+	a.until(t, "it gave way", func() bool { return a.log.count("gave way") == 1 })
+	a.untilCounts(t, plan.Devices{Total: 3, Served: true})
+	if err := os.Chtimes(other, time.Now(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	a.untilCounts(t, plan.Devices{Total: 1, Served: true})
+	a.until(t, "the other gave way", func() bool { return a.log.count("gave way") == 2 })
 }
