@@ -16,10 +16,12 @@ import (
 	"podd/reconcile/device"
 )
 
-// callTime is how long a plugin may take to answer, PreStartContainer's in the
-// kubelet, and connectTime to be there when it registers.
+// callTime is how long a plugin may take to answer, workTime how long when it does
+// something to its devices, and connectTime to be there when it registers. The
+// kubelet waits for PreStartContainer for 30 seconds, and else for ever.
 const (
-	callTime    = v1beta1.KubeletPreStartContainerRPCTimeoutInSecs * time.Second
+	callTime    = 30 * time.Second
+	workTime    = 2 * time.Minute
 	connectTime = 10 * time.Second
 )
 
@@ -67,7 +69,7 @@ func (c *client) Preferred(ctx context.Context, available, must []string, n int)
 	if !c.options.GetGetPreferredAllocationAvailable() {
 		return nil, nil
 	}
-	err = c.call(ctx, "which devices it prefers", func(ctx context.Context) error {
+	err = c.call(ctx, callTime, "which devices it prefers", func(ctx context.Context) error {
 		r, err := c.api.GetPreferredAllocation(ctx, &v1beta1.PreferredAllocationRequest{ContainerRequests: []*v1beta1.ContainerPreferredAllocationRequest{{
 			AvailableDeviceIDs: available, MustIncludeDeviceIDs: must, AllocationSize: int32(n),
 		}}})
@@ -81,7 +83,7 @@ func (c *client) Preferred(ctx context.Context, available, must []string, n int)
 
 // Allocate implements device.Plugin.
 func (c *client) Allocate(ctx context.Context, ids []string) (answer *v1beta1.ContainerAllocateResponse, err error) {
-	err = c.call(ctx, "to allocate", func(ctx context.Context) error {
+	err = c.call(ctx, workTime, "to allocate", func(ctx context.Context) error {
 		r, err := c.api.Allocate(ctx, &v1beta1.AllocateRequest{ContainerRequests: []*v1beta1.ContainerAllocateRequest{{DevicesIds: ids}}})
 		if all := r.GetContainerResponses(); len(all) == 1 {
 			answer = all[0]
@@ -93,7 +95,7 @@ func (c *client) Allocate(ctx context.Context, ids []string) (answer *v1beta1.Co
 
 // PreStart implements device.Plugin.
 func (c *client) PreStart(ctx context.Context, ids []string) error {
-	return c.call(ctx, "to prepare a start", func(ctx context.Context) error {
+	return c.call(ctx, workTime, "to prepare a start", func(ctx context.Context) error {
 		_, err := c.api.PreStartContainer(ctx, &v1beta1.PreStartContainerRequest{DevicesIds: ids})
 		return err
 	})
@@ -102,32 +104,33 @@ func (c *client) PreStart(ctx context.Context, ids []string) error {
 // Prepares implements device.Plugin.
 func (c *client) Prepares() bool { return c.options.GetPreStartRequired() }
 
-// call asks when nobody else does.
-func (c *client) call(ctx context.Context, what string, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
+// call asks when nobody else does, and waits for the answer for as long as limit;
+// that others are asked before is not the plugin's fault.
+func (c *client) call(ctx context.Context, limit time.Duration, what string, ask func(context.Context) error) error {
 	select {
 	case c.slot <- struct{}{}:
 		defer func() { <-c.slot }()
 	case <-ctx.Done():
-		return unanswered(ctx, what)
+		return fmt.Errorf("asking its plugin %s, after others: %w", what, ctx.Err())
 	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	err := ask(ctx)
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return unanswered(ctx, what)
+		return unanswered(ctx, limit, what)
 	}
 	return fmt.Errorf("asking its plugin %s: %w", what, plain(err))
 }
 
 // unanswered: the time is over, or nobody wants to know any more.
-func unanswered(ctx context.Context, what string) error {
+func unanswered(ctx context.Context, limit time.Duration, what string) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("asking its plugin %s: %w", what, ctx.Err())
 	}
-	return fmt.Errorf("asking its plugin %s: it did not answer within %s", what, callTime)
+	return fmt.Errorf("asking its plugin %s: it did not answer within %s", what, limit)
 }
 
 // textLimit is how much of a plugin's own words is repeated.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
@@ -208,6 +209,30 @@ func TestHung(t *testing.T) {
 		}
 	}
 	a.untilCounts(t, plan.Devices{Total: 2, Served: true})
+}
+
+// TestSlow: the time that others take is not a call's own.
+func TestSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &client{slot: make(chan struct{}, 1)}
+		slow := func(ctx context.Context) error {
+			select {
+			case <-time.After(callTime - time.Second):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				if err := c.call(t.Context(), callTime, "to wait", slow); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	})
 }
 
 // TestSocketAnew: a start removes old sockets, and nothing else.
