@@ -37,7 +37,7 @@ func (d *podd) serveDevices(ctx context.Context) {
 	} {
 		all.Go(func() {
 			if err := serve(ctx); err != nil && ctx.Err() == nil {
-				d.log.Error(what, "err", err)
+				d.log.Error(what+"; podd goes on without, restart it when the cause is gone", "err", err)
 			}
 		})
 	}
@@ -56,6 +56,8 @@ func (d *podd) servePlugins(ctx context.Context) error {
 	s := &plugin.Server{Dir: dir, Ledger: d.devices, Log: d.log}
 	var watch sync.WaitGroup
 	defer watch.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // before it is waited: Serve may fail
 	watch.Go(func() {
 		if err := s.Watch(ctx, filepath.Join(d.cfg.RootDir, "plugins_registry")); err != nil {
 			d.log.Error("plugins that wait to be found are not", "err", err)

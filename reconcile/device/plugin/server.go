@@ -178,7 +178,7 @@ func (s *Server) connect(ctx context.Context, resource, socket string) (*registe
 func (s *Server) roomLocked(before *registered) error {
 	switch {
 	case s.ended:
-		return errors.New("podd is ending")
+		return errors.New("podd takes no plugins any more")
 	case before == nil && len(s.clients) >= mostResources:
 		return fmt.Errorf("%d resources are registered already", mostResources)
 	}
