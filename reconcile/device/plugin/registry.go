@@ -133,6 +133,10 @@ func (w *watcher) keep(ctx context.Context, socket string) {
 				c.cancel()
 				return
 			}
+		} else if errors.As(err, new(otherKind)) {
+			w.server.Log.Info("a plugin is left alone", "socket", socket, "why", err)
+			<-ctx.Done()
+			return
 		} else if ctx.Err() == nil {
 			w.server.Log.Warn("a plugin is not registered", "socket", socket, "err", err, "next", wait)
 		}
@@ -144,7 +148,16 @@ func (w *watcher) keep(ctx context.Context, socket string) {
 	}
 }
 
-// admit asks the plugin at a socket what it is, registers it, and tells it so.
+// otherKind is the type of a plugin that is not for podd.
+type otherKind string
+
+func (k otherKind) Error() string {
+	return fmt.Sprintf("it is a %q; podd serves plugins of the type %s", string(k), v1.DevicePlugin)
+}
+
+// admit asks the plugin at a socket what it is, registers it, and tells it so. One
+// of another kind is told nothing: that it is not registered ends it, and whoever
+// started it does so again.
 func (s *Server) admit(ctx context.Context, socket string) (*registered, error) {
 	conn, err := dial(socket)
 	if err != nil {
@@ -157,6 +170,9 @@ func (s *Server) admit(ctx context.Context, socket string) (*registered, error) 
 	info, err := api.GetInfo(limited, &v1.InfoRequest{}, grpc.WaitForReady(true))
 	if err != nil {
 		return nil, fmt.Errorf("asking what it is: %w", plain(err))
+	}
+	if kind := info.GetType(); kind != v1.DevicePlugin {
+		return nil, otherKind(kind)
 	}
 	c, err := s.introduced(ctx, info, socket)
 	told := &v1.RegistrationStatus{PluginRegistered: err == nil}
@@ -173,8 +189,6 @@ func (s *Server) admit(ctx context.Context, socket string) (*registered, error) 
 
 func (s *Server) introduced(ctx context.Context, info *v1.PluginInfo, socket string) (*registered, error) {
 	switch endpoint := info.GetEndpoint(); {
-	case info.GetType() != v1.DevicePlugin:
-		return nil, fmt.Errorf("it is a %q; podd serves plugins of the type %s", info.GetType(), v1.DevicePlugin)
 	case !slices.Contains(info.GetSupportedVersions(), v1beta1.Version):
 		return nil, fmt.Errorf("it speaks none of podd's versions, %q", v1beta1.Version)
 	case endpoint != "" && !filepath.IsAbs(endpoint):

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+	v1 "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"podd/manifest"
 	"podd/reconcile/device"
@@ -346,4 +347,19 @@ func TestWatchedTwice(t *testing.T) {
 	}
 	a.untilCounts(t, plan.Devices{Total: 1, Served: true})
 	a.until(t, "the other gave way", func() bool { return a.log.count("gave way") == 2 })
+}
+
+// TestWatchedOther: a plugin of another kind is told nothing, and spoken of once for
+// each socket it makes.
+func TestWatchedOther(t *testing.T) {
+	a := begin(t, short(t))
+	a.until(t, "the directory is there", func() bool { _, err := os.Stat(a.registry); return err == nil })
+	for n := range 2 {
+		p := &plugintest.Plugin{Dir: a.registry, Resource: "csi.example.com", Watched: true, Type: v1.CSIPlugin}
+		start(t, p)
+		a.until(t, "it was spoken of", func() bool { return a.log.count("a plugin is left alone") == n+1 })
+		if p.Stop(); p.Status() != nil {
+			t.Errorf("it was told %v", p.Status())
+		}
+	}
 }

@@ -3,6 +3,7 @@
 package plugintest
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"path/filepath"
@@ -25,6 +26,8 @@ type Plugin struct {
 	Options  v1beta1.DevicePluginOptions
 	// Watched has it wait to be found, as in plugins_registry, and not register.
 	Watched bool
+	// Type is what it says it is where it is watched; empty: a device plugin.
+	Type string
 	// Answer is what a container gets for devices; nil: nothing.
 	Answer func(ids []string) (*v1beta1.ContainerAllocateResponse, error)
 	// Prefer chooses among what is available; nil: nothing is preferred.
@@ -136,7 +139,7 @@ func (p *Plugin) note(call string, ids []string) {
 
 // GetInfo implements v1.RegistrationServer.
 func (p *Plugin) GetInfo(context.Context, *v1.InfoRequest) (*v1.PluginInfo, error) {
-	return &v1.PluginInfo{Type: v1.DevicePlugin, Name: p.Resource, SupportedVersions: []string{v1beta1.Version}}, nil
+	return &v1.PluginInfo{Type: cmp.Or(p.Type, v1.DevicePlugin), Name: p.Resource, SupportedVersions: []string{v1beta1.Version}}, nil
 }
 
 // NotifyRegistrationStatus implements v1.RegistrationServer.
