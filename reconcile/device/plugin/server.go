@@ -205,21 +205,27 @@ func (s *Server) watch(ctx context.Context, c *registered) error {
 	if err != nil {
 		return err
 	}
-	pace := rate.NewLimiter(listsPerSec, listsPerSec)
+	pace, said := rate.NewLimiter(listsPerSec, listsPerSec), 0
 	for {
 		r, err := stream.Recv()
 		if err != nil {
 			return err
 		}
-		s.Ledger.Update(c.resource, c.client, s.devices(c.resource, r.GetDevices()))
+		all, refused := devices(r.GetDevices())
+		s.Ledger.Update(c.resource, c.client, all)
+		if refused > 0 && refused != said {
+			s.Log.Warn("devices without an ID, or with one that is too long, are not given out", "resource", c.resource, "devices", refused)
+		}
+		said = refused
 		if err := pace.Wait(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-func (s *Server) devices(resource string, listed []*v1beta1.Device) []device.Device {
-	all, refused := make([]device.Device, 0, len(listed)), 0
+// devices are those of a list that have an ID, and how many others there are.
+func devices(listed []*v1beta1.Device) (all []device.Device, refused int) {
+	all = make([]device.Device, 0, len(listed))
 	for _, d := range listed {
 		if d.GetID() == "" || len(d.GetID()) > longestID {
 			refused++
@@ -231,8 +237,5 @@ func (s *Server) devices(resource string, listed []*v1beta1.Device) []device.Dev
 		}
 		all = append(all, one)
 	}
-	if refused > 0 {
-		s.Log.Warn("devices without an ID, or with one that is too long, are not given out", "resource", resource, "devices", refused)
-	}
-	return all
+	return all, refused
 }

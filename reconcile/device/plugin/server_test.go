@@ -161,12 +161,15 @@ func TestPlugin(t *testing.T) {
 	if got, want := p.Calls(), []string{"Prefer a b", "Allocate b", "PreStart b"}; !slices.Equal(got, want) {
 		t.Errorf("it was asked %q, want %q", got, want)
 	}
-	p.Set("a", "-b")
+	p.Set("a", "-b", "", "")
 	a.untilCounts(t, plan.Devices{Total: 2, Served: true})
-	p.Set("-a", "-b")
+	p.Set("-a", "-b", "", "")
 	a.untilCounts(t, plan.Devices{Total: 1, Served: true})
 	p.Stop()
 	a.untilCounts(t, plan.Devices{Total: 1})
+	if n := a.log.count("without an ID"); n != 1 {
+		t.Errorf("it was said %d times that devices have no ID", n)
+	}
 
 	a.stop()
 	a = begin(t, dir)
