@@ -125,7 +125,9 @@ func (s *Server) httpServer(ctx context.Context, conns *sync.WaitGroup) *http.Se
 		MaxHeaderBytes:    cmp.Or(s.MaxHeader, maxHeader),
 		ErrorLog:          slog.NewLogLogger(quiet{log.Handler()}, slog.LevelWarn),
 		Protocols:         http1(),
-		BaseContext:       func(net.Listener) context.Context { return ctx },
+		// net/http would answer OPTIONS * past the handler, and so past its guard.
+		DisableGeneralOptionsHandler: true,
+		BaseContext:                  func(net.Listener) context.Context { return ctx },
 		// A connection is new before Serve can return, and closed after its
 		// last handler returned.
 		ConnState: func(_ net.Conn, state http.ConnState) {

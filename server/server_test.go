@@ -396,3 +396,20 @@ func TestTakenOverHasTime(t *testing.T) {
 		})
 	}
 }
+
+// TestOptions: nothing is answered past the handler.
+func TestOptions(t *testing.T) {
+	addr := serve(t, &Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close")
+		http.Error(w, "Unauthorized", http.StatusUnauthorized)
+	})})
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, "OPTIONS * HTTP/1.1\r\nHost: n1\r\nConnection: close\r\n\r\n")
+	if answer, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 401 ") {
+		t.Errorf("got %q, %v", answer, err)
+	}
+}
