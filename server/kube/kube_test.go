@@ -182,6 +182,8 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/api/v1/nodes/n1", "", 200, `"kind":"Node"`},
 		{"GET", "/api/v1/namespaces", "", 200, `"name":"shop"`},
 		{"GET", "/api/v1/namespaces/shop", "", 200, `"phase":"Active"`},
+		{"GET", "/api/v1/namespaces/shop/namespaces", "", 404, "NotFound"},
+		{"GET", "/api/v1/namespaces/shop/namespaces/shop", "", 404, "NotFound"},
 		{"GET", "/api/v1/namespaces/nowhere", "", 404, `namespaces \"nowhere\" not found`},
 		{"GET", "/api/v1/namespaces/nowhere/pods", "", 200, `"items":[]`},
 		{"GET", "/api/v1/secrets?fieldSelector=type%3DOpaque", "", 200, `"data":{"k":"dg=="}`},

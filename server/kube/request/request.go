@@ -49,6 +49,7 @@ func Of(r *http.Request) Info {
 	if slices.ContainsFunc(parts, func(s string) bool { return s == "" || s == "." || s == ".." }) {
 		return i
 	}
+	plain := i
 	switch {
 	case parts[0] == "api" && len(parts) > 2:
 		i.Version, parts = parts[1], parts[2:]
@@ -56,6 +57,9 @@ func Of(r *http.Request) Info {
 		i.Group, i.Version, parts = parts[1], parts[2], parts[3:]
 	default:
 		return i
+	}
+	if len(parts) > 2 && parts[0] == "namespaces" && parts[2] == "namespaces" {
+		return plain // they are in none: who may all in one may not list them
 	}
 	i.resource(parts)
 	i.Verb = i.verb(r.Method, r.URL.Query())
