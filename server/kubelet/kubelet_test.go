@@ -244,6 +244,21 @@ func TestLogCutShort(t *testing.T) {
 	}
 }
 
+// TestFollowEnds: that podd or the client ends is no text of a log.
+func TestFollowEnds(t *testing.T) {
+	n := newNode()
+	n.err = context.Canceled
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := httptest.NewRecorder()
+	defer func() {
+		if p := recover(); p != http.ErrAbortHandler || w.Body.Len() > 0 {
+			t.Errorf("got %v, %q", p, w.Body)
+		}
+	}()
+	n.handler().ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/containerLogs/default/web-n1/app?follow=true", nil))
+}
+
 // TestStreams: a client and the runtime's server talk as they like once they
 // agreed to upgrade, and neither podd's secrets nor its path go along.
 func TestStreams(t *testing.T) {

@@ -40,7 +40,7 @@ func ServeLog(w http.ResponseWriter, r *http.Request, logs server.LogReader, req
 		text.Flush()
 	}
 	err := text.CopyLogs(r.Context(), logs, req)
-	if err != nil && req.Follow && text.Len() == 0 {
+	if err != nil && req.Follow && text.Len() == 0 && r.Context().Err() == nil {
 		_, err = io.WriteString(w, err.Error()+"\n") // all that can still be said
 	}
 	switch {
