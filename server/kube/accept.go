@@ -20,12 +20,15 @@ type form struct {
 
 // form is the one that a request for objects asks for, of those offered.
 func (a *API) form(r *http.Request, offered ...string) (form, error) {
-	f, err := negotiate(r.Header.Get("Accept"), offered...)
+	f, err := negotiate(accepted(r), offered...)
 	if f.now = a.Now; f.now == nil {
 		f.now = time.Now
 	}
 	return f, err
 }
+
+// accepted is what a client says it takes, on however many lines.
+func accepted(r *http.Request) string { return strings.Join(r.Header.Values("Accept"), ",") }
 
 const (
 	asTable        = "Table"

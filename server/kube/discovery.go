@@ -20,7 +20,7 @@ func (a *API) discover(w http.ResponseWriter, r *http.Request, path string) {
 		server.ReplyStatus(w, &server.Error{Status: http.StatusMethodNotAllowed, Message: "the server does not allow this method on the requested resource"})
 		return
 	}
-	f, err := negotiate(r.Header.Get("Accept"), discoveryForms(path)...)
+	f, err := negotiate(accepted(r), discoveryForms(path)...)
 	if err != nil {
 		server.ReplyStatus(w, err)
 		return

@@ -265,3 +265,20 @@ func TestDisabled(t *testing.T) {
 		t.Errorf("asked for %s", n.asked)
 	}
 }
+
+// TestAcceptLines: every line of the header counts.
+func TestAcceptLines(t *testing.T) {
+	h := newNode().api().Handler()
+	for target, accept := range map[string]string{
+		"/api/v1/pods": "application/json;as=Table;v=v1;g=meta.k8s.io",
+		"/apis":        "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+	} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", target, nil)
+		r.Header["Accept"] = []string{"application/vnd.kubernetes.protobuf", accept}
+		h.ServeHTTP(w, r)
+		kind := strings.Contains(w.Body.String(), `"kind":"Table"`) || strings.Contains(w.Body.String(), `"kind":"APIGroupDiscoveryList"`)
+		if w.Code != 200 || !kind {
+			t.Errorf("%s: %d %.200s", target, w.Code, w.Body)
+		}
+	}
+}
