@@ -12,9 +12,13 @@ import (
 	"podd/server"
 )
 
-// mostChanges is how many changes of a resource are remembered at least; who is
-// further behind lists again.
-const mostChanges = 512
+// Of a resource mostChanges are remembered at least, unless they have more than
+// mostBytes, and then some; who is further behind lists again.
+const (
+	mostChanges   = 512
+	mostBytes     = 8 << 20
+	fewestChanges = 8 // however large
+)
 
 // Events are what happened to objects of this node. It must be safe for
 // concurrent use.
@@ -47,6 +51,7 @@ type kept struct {
 	sources []item          // that entries are of, in the same order
 	entries []*entry        // in order of key
 	changes []change        // in order of revision
+	bytes   int             // of changes
 	since   uint64          // all changes later than it are in changes
 }
 
@@ -55,6 +60,7 @@ type kept struct {
 type change struct {
 	kind        watch.EventType
 	now, before *entry // before is nil when it came
+	bytes       int    // that both have, encoded
 }
 
 func newStore(state server.Viewer, events Events) *store {
@@ -140,7 +146,7 @@ func (s *store) updateLocked(r *resource, t *kept, items []item) {
 	}
 	t.entries, t.sources = entries, items
 	if !t.made {
-		t.made, t.since, t.changes = true, s.rev, nil
+		t.made, t.since = true, s.rev
 	}
 	t.trim()
 }
@@ -160,7 +166,7 @@ func (s *store) entryLocked(r *resource, t *kept, before *entry, was, is item) *
 	if before == nil {
 		kind = watch.Added
 	}
-	t.changes = append(t.changes, change{kind, e, before})
+	t.note(change{kind: kind, now: e, before: before})
 	return e
 }
 
@@ -174,15 +180,32 @@ func (r *resource) same(was, is server.Object) bool {
 
 func (s *store) goneLocked(r *resource, t *kept, e *entry) {
 	s.rev++
-	t.changes = append(t.changes, change{watch.Deleted, e.at(r, s.rev), e})
+	t.note(change{kind: watch.Deleted, now: e.at(r, s.rev), before: e})
 }
 
-// trim forgets the oldest changes, now and then.
-func (t *kept) trim() {
-	if n := len(t.changes) - mostChanges; n > mostChanges {
-		t.since = t.changes[n-1].now.rev
-		t.changes = slices.Clone(t.changes[n:])
+// note remembers a change, but for how all came that was there at first.
+func (t *kept) note(c change) {
+	if !t.made {
+		return
 	}
+	c.bytes = len(c.now.encoded())
+	if c.before != nil {
+		c.bytes += len(c.before.encoded())
+	}
+	t.changes, t.bytes = append(t.changes, c), t.bytes+c.bytes
+}
+
+// trim forgets the oldest half of the changes, now and then.
+func (t *kept) trim() {
+	if len(t.changes) <= 2*mostChanges && t.bytes <= mostBytes {
+		return
+	}
+	rest := t.changes
+	for len(rest) > mostChanges || t.bytes > mostBytes/2 && len(rest) > fewestChanges {
+		t.since, t.bytes = rest[0].now.rev, t.bytes-rest[0].bytes
+		rest = rest[1:]
+	}
+	t.changes = slices.Clone(rest) // frees those before
 }
 
 // noEvents is where nothing is told.

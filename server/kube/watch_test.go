@@ -156,6 +156,41 @@ func TestWatchForgets(t *testing.T) {
 	watching(t, s.URL, "/api/v1/pods?watch=1&resourceVersion="+now+"&timeoutSeconds=1").want("end")
 }
 
+// TestWatchForgetsLarge: large changes are forgotten sooner, and large ones alone
+// not at once.
+func TestWatchForgetsLarge(t *testing.T) {
+	for _, size := range []int{64 << 10, 1 << 20} {
+		n := newNode()
+		api := n.api()
+		h := api.Handler()
+		res := api.resources[6]
+		api.store.list(res) // revision 1002
+		large := strings.Repeat("x", size)
+		for i := range 200 {
+			p := pod("default", "new-n1", "3")
+			p.Annotations = map[string]string{"n": strconv.Itoa(i), "x": large}
+			n.put(p)
+			api.store.list(res)
+			if kept := api.store.tables[res]; len(kept.changes) > fewestChanges && kept.bytes > mostBytes {
+				t.Fatalf("%d changes have %d bytes", len(kept.changes), kept.bytes)
+			}
+		}
+		kept, sum := api.store.tables[res], 0
+		for _, c := range kept.changes {
+			sum += c.bytes
+		}
+		if len(kept.changes) < fewestChanges || sum != kept.bytes {
+			t.Errorf("%d changes of %d bytes, counted %d", len(kept.changes), sum, kept.bytes)
+		}
+		if w := ask(t, h, "GET", "/api/v1/pods?watch=1&resourceVersion=1002", "", ""); w.Code != 410 {
+			t.Errorf("got %d %.300s", w.Code, w.Body)
+		}
+		if _, _, _, known := api.store.after(res, kept.since); !known {
+			t.Error("what is remembered is not known")
+		}
+	}
+}
+
 // TestWatchOfOthers: what is made of objects is watched as they are.
 func TestWatchOfOthers(t *testing.T) {
 	n := newNode()
