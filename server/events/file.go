@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,7 +20,7 @@ import (
 const mostBytes = 10 << 20
 
 // A file is written to at most every writeEvery, and of an event that repeats
-// itself there is a line at most every repeatEvery.
+// itself there is a line at most every repeatEvery, and one of the newest count.
 const (
 	writeEvery  = time.Second
 	repeatEvery = time.Minute
@@ -33,13 +34,19 @@ type File struct {
 	Log  *slog.Logger // hears once why nothing can be written
 	Max  int64        // 0: 10 MiB
 
-	told    map[string]time.Time // when each event was written that may repeat itself
-	trouble string               // as last logged
+	told    map[string]*told // the events of late, by name
+	trouble string           // as last logged
+}
+
+// told is an event that may repeat itself.
+type told struct {
+	at   time.Time // when it was written; zero: never
+	held *v1.Event // as it is to be written when the time comes; nil: as it was
 }
 
 // Run appends what is new in a log, until ctx is done.
 func (f *File) Run(ctx context.Context, l *Log) error {
-	f.told = map[string]time.Time{}
+	f.told = map[string]*told{}
 	var known uint64
 	for {
 		newer, revision := l.Events(known)
@@ -52,27 +59,58 @@ func (f *File) Run(ctx context.Context, l *Log) error {
 		select {
 		case <-ctx.Done():
 			newer, _ := l.Events(known)
-			f.write(newer, time.Now())
+			f.write(newer, time.Now().Add(repeatEvery)) // nothing is held any longer
 			return nil
 		case <-l.Changed(known):
+		case <-f.nextDue():
 		}
 	}
 }
 
-// write appends what is not said too often. What cannot be written is lost to the
-// file: the next attempt is made with what happens next.
-func (f *File) write(all []*v1.Event, now time.Time) {
-	var lines []byte
-	for name, at := range f.told {
-		if now.Sub(at) >= repeatEvery {
-			delete(f.told, name)
+// nextDue fires when the first event that is held may be written.
+func (f *File) nextDue() <-chan time.Time {
+	var first time.Time
+	for _, t := range f.told {
+		if t.held != nil && (first.IsZero() || t.at.Before(first)) {
+			first = t.at
 		}
 	}
-	for _, e := range all {
-		if _, lately := f.told[e.Name]; lately {
-			continue
+	if first.IsZero() {
+		return nil
+	}
+	return time.After(time.Until(first.Add(repeatEvery)))
+}
+
+// due takes, in their order, the events that may be written now.
+func (f *File) due(now time.Time) []*v1.Event {
+	var due []*v1.Event
+	for name, t := range f.told {
+		switch {
+		case now.Sub(t.at) < repeatEvery:
+		case t.held == nil:
+			delete(f.told, name)
+		default:
+			due = append(due, t.held)
+			t.at, t.held = now, nil
 		}
-		f.told[e.Name] = now
+	}
+	slices.SortFunc(due, func(a, b *v1.Event) int { // by their revisions, which are numbers
+		return cmp.Or(cmp.Compare(len(a.ResourceVersion), len(b.ResourceVersion)), cmp.Compare(a.ResourceVersion, b.ResourceVersion))
+	})
+	return due
+}
+
+// write appends what is not said too often, and holds the rest. What cannot be
+// written is lost to the file: the next attempt is made with what happens next.
+func (f *File) write(all []*v1.Event, now time.Time) {
+	for _, e := range all {
+		if f.told[e.Name] == nil {
+			f.told[e.Name] = &told{}
+		}
+		f.told[e.Name].held = e
+	}
+	var lines []byte
+	for _, e := range f.due(now) {
 		e.APIVersion, e.Kind = "v1", "Event"
 		line, err := json.Marshal(e)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -55,7 +56,7 @@ func TestFile(t *testing.T) {
 		}
 	})
 	got := written(t, path)
-	if len(got) < 4 || len(got) > 5 || got[0] != "again x1" || got[len(got)-1] != "last x1" {
+	if len(got) != 5 || got[0] != "again x1" || !slices.Contains(got, "again x150") || !slices.Contains(got, "last x1") {
 		t.Errorf("written: %q", got)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
@@ -63,10 +64,43 @@ func TestFile(t *testing.T) {
 	}
 }
 
+// TestFileNewest: the newest count is there once its minute is over, and at the
+// end.
+func TestFileNewest(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "events.json")
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Node: "node"})
+		f := &File{Path: path, Log: slog.New(slog.DiscardHandler)}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- f.Run(ctx, l) }()
+		repeat := func(want string) {
+			t.Helper()
+			for i := range 3 {
+				l.Add(note("BackOff", "again", time.Duration(i)*time.Second))
+				time.Sleep(2 * time.Second)
+			}
+			if got := strings.Join(written(t, path), ", "); got != want {
+				t.Errorf("written: %s, want %s", got, want)
+			}
+		}
+		repeat("again x1")
+		time.Sleep(repeatEvery)
+		repeat("again x1, again x3")
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	if got := strings.Join(written(t, path), ", "); got != "again x1, again x3, again x6" {
+		t.Errorf("written: %s", got)
+	}
+}
+
 // TestFileBound: it grows no further than it may, beside the one before.
 func TestFileBound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.json")
-	f := &File{Path: path, Max: 4096, Log: slog.New(slog.DiscardHandler), told: map[string]time.Time{}}
+	f := &File{Path: path, Max: 4096, Log: slog.New(slog.DiscardHandler), told: map[string]*told{}}
 	l := New(Options{Node: "node"})
 	var known uint64
 	for i := range 100 {
@@ -98,7 +132,7 @@ func TestFileHostile(t *testing.T) {
 	}
 	for path, want := range map[string]string{link: "too many levels of symbolic links", dir: "is a directory", "/dev/null": "no regular file", dir + "/no/file": "no such file"} {
 		var said bytes.Buffer
-		f := &File{Path: path, Log: slog.New(slog.NewTextHandler(&said, nil)), told: map[string]time.Time{}}
+		f := &File{Path: path, Log: slog.New(slog.NewTextHandler(&said, nil)), told: map[string]*told{}}
 		for i := range 3 {
 			l := New(Options{Node: "node"})
 			l.Add(note("A", fmt.Sprint(i), time.Duration(i)))
