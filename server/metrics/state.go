@@ -33,9 +33,9 @@ var (
 	problems     = desc("podd_problems", "What is to be mended: errors and warnings about manifests and the node, and pods that are held up.", "source", "reason")
 	lastGood     = desc("podd_manifest_last_good_seconds", "When the content of a file or URL that is wanted came to be, in seconds since 1970.", "source")
 	behind       = desc("podd_manifest_behind", "Whether what a file or URL has now is not what is wanted, because it is broken.", "source")
-	podPhase     = desc("podd_pod_ready", "Whether a pod does what its manifest asks for.", "namespace", "pod")
+	podReady     = desc("podd_pod_ready", "Whether a pod does what its manifest asks for.", "namespace", "pod")
 	descriptions = []*prometheus.Desc{
-		buildInfo, nodeName, cgroups, desiredPods, activePods, mirrorPods, runningPods, running, problems, lastGood, behind, podPhase,
+		buildInfo, nodeName, cgroups, desiredPods, activePods, mirrorPods, runningPods, running, problems, lastGood, behind, podReady,
 	}
 )
 
@@ -89,7 +89,7 @@ func tellPods(v *server.View, tell teller) {
 				}
 			}
 		}
-		tell(podPhase, number(p.Ready), p.Pod.Namespace, p.Pod.Name)
+		tell(podReady, number(p.Ready), p.Pod.Namespace, p.Pod.Name)
 	}
 	tell(desiredPods, float64(desired), "true")
 	tell(activePods, float64(active), "true")
