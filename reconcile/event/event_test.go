@@ -188,3 +188,21 @@ func TestMessage(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedOrder: every pod of a broken file is told of, in the order of names.
+func TestRefusedOrder(t *testing.T) {
+	set := &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{}, Problems: []manifest.Problem{{Severity: manifest.Error, Path: "f", Message: "broken"}}}
+	for _, name := range []string{"b/a", "a/c", "a/b", "c/a", "a/a"} {
+		p := web()
+		p.Key.Namespace, p.Key.Name, _ = strings.Cut(name, "/")
+		p.Origin.Path = "f"
+		set.Pods[p.Key] = p
+	}
+	var got []string
+	for _, e := range Refused(nil, set, at) {
+		got = append(got, e.Pod.String())
+	}
+	if want := "a/a a/b a/c b/a c/a"; strings.Join(got, " ") != want {
+		t.Errorf("told of %v, want %s", got, want)
+	}
+}

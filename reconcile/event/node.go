@@ -2,6 +2,8 @@ package event
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -72,6 +74,7 @@ func concerned(set *manifest.Set, p manifest.Problem, at time.Time) []Subject {
 			all = append(all, On(pod, at))
 		}
 	}
+	slices.SortFunc(all, func(a, b Subject) int { return strings.Compare(a.Key.String(), b.Key.String()) })
 	if len(all) == 0 {
 		all = []Subject{{At: at}}
 	}
