@@ -30,7 +30,7 @@ export async function show(box, where, stay, signal) {
   };
   for (let part = { tail: 1000 }; ; part = newest ? { tail: most, since: newest.stamp } : { tail: most }) {
     const shown = newest; // of which the answer may tell again
-    let more = !shown;
+    let more = said === undefined; // asked for the first time
     try {
       const query = new URLSearchParams({ ...where, follow, timestamps: true, ...part });
       const answer = await fetch(`page/logs?${query}`, { signal, cache: "no-store" });
