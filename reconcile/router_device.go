@@ -15,6 +15,8 @@ import (
 // Holdings knows which devices there are and who has them, as a *device.Ledger
 // does. Its methods wait for nothing.
 type Holdings interface {
+	// Held is whether anybody has devices.
+	Held() bool
 	Hold(holders map[device.Holder]device.Held, whole bool)
 	Counts() map[v1.ResourceName]plan.Devices
 }
@@ -24,6 +26,9 @@ var _ Holdings = (*device.Ledger)(nil)
 // holdDevices tells who may have devices, and returns how many there are then.
 // Before every worker has told what it makes of this machine, nobody loses any.
 func (r *Router) holdDevices() map[v1.ResourceName]plan.Devices {
+	if !r.o.Devices.Held() && !r.seesDevices() { // as on most machines: nothing is to be told
+		return r.o.Devices.Counts()
+	}
 	holders := map[device.Holder]device.Held{}
 	for key, e := range r.entries {
 		e.addHolders(key, r.last[key], holders)
@@ -32,15 +37,34 @@ func (r *Router) holdDevices() map[v1.ResourceName]plan.Devices {
 	return r.o.Devices.Counts()
 }
 
+// seesDevices is whether a container is seen to have some.
+func (r *Router) seesDevices() bool {
+	for key, e := range r.entries {
+		observed := e.observed(r.last[key])
+		for i := range observed {
+			if device.Sees(&observed[i]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// observed is what was last seen of a name.
+func (e *entry) observed(last *runtime.Pod) []runtime.Incarnation {
+	switch {
+	case e.report != nil:
+		return e.report.Observed
+	case last != nil:
+		return last.Incarnations
+	}
+	return nil
+}
+
 // addHolders adds the versions of a name that may have devices: what was admitted
 // and has not run to its end, and what is seen to run.
 func (e *entry) addHolders(key types.NamespacedName, last *runtime.Pod, holders map[device.Holder]device.Held) {
-	var observed []runtime.Incarnation
-	if e.report != nil {
-		observed = e.report.Observed
-	} else if last != nil {
-		observed = last.Incarnations
-	}
+	observed := e.observed(last)
 	for _, list := range [][]*manifest.Pod{e.admitted, e.holds} {
 		for _, p := range list {
 			if e.report == nil || !e.rests() || !sameVersion(p, e.report.Version) {

@@ -29,6 +29,18 @@ func Seen(inc *runtime.Incarnation) Held {
 	return all
 }
 
+// Sees is whether Seen could be of anything.
+func Sees(inc *runtime.Incarnation) bool {
+	return slices.ContainsFunc(inc.Containers, func(c runtime.Container) bool { return c.Annotations[runtime.AnnotationDevices] != "" })
+}
+
+// Held is whether any pod has devices, or is being given some.
+func (l *Ledger) Held() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.pods) > 0
+}
+
 // Hold tells which pods may have devices, with what is seen of them. With whole
 // these are all, and what others have is free, but for those that are being
 // started. What is seen and not known, since the file is lost, is theirs.

@@ -260,9 +260,12 @@ func TestSeenAndBroken(t *testing.T) {
 func TestHold(t *testing.T) {
 	l, p := open(t), asking(t, "p", "main=1")
 	serve(l, gpu, &fake{}, "a")
+	if l.Held() {
+		t.Error("somebody has devices")
+	}
 	_, done, err := l.Use(t.Context(), p, "")
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || !l.Held() {
+		t.Fatal(err, l.Held())
 	}
 	steps := []struct {
 		what  string
