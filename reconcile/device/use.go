@@ -143,7 +143,7 @@ func (l *Ledger) turn(ctx context.Context, h Holder) (over func(), err error) {
 	}
 }
 
-var errNoPlugin = errors.New("no device plugin serves it now; it is tried again when one does")
+var errNoPlugin = errors.New("no device plugin serves it now; it is tried again later")
 
 func (l *Ledger) plugin(resource string) (Plugin, error) {
 	l.mu.Lock()
