@@ -52,6 +52,7 @@ func (c *PlanCmd) Run(ctx context.Context, s Streams) error {
 		Limits: limitsOf(&cfg, allocatable), Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
 		SourceKinds: sourceKinds(all),
 	}
+	in.Limits.DevicesUnknown = true // plugins tell the podd that runs
 	if in.Instance, err = reconcile.PeekID(cfg.RootDir); err != nil {
 		return err
 	}

@@ -39,7 +39,10 @@ type Limits struct {
 	Amounts Amounts
 	// Devices are those of device plugins, by resource; nil: none are served.
 	Devices map[v1.ResourceName]Devices
-	Machine Machine
+	// DevicesUnknown says that Devices were not counted: nothing is kept back for
+	// what it asks of them.
+	DevicesUnknown bool
+	Machine        Machine
 	// Single are the claims that one pod may use at a time.
 	Single map[types.NamespacedName]bool
 }

@@ -41,6 +41,9 @@ func (l Limits) withDevices() Amounts {
 // that boots plugins come late, as pods even. What has its devices keeps them, and
 // what runs is not ended for a version that could have none.
 func (l Limits) admitDevices(c Claimant) Verdict {
+	if l.DevicesUnknown {
+		return Verdict{}
+	}
 	wants := manifest.PodRequests(&c.Wants.Spec.Spec)
 	for _, name := range slices.Sorted(maps.Keys(wants)) {
 		n := wants[name]

@@ -58,3 +58,14 @@ func TestDevices(t *testing.T) {
 		})
 	}
 }
+
+// TestDevicesUnknown: who does not know what a plugin lists keeps nothing back.
+func TestDevicesUnknown(t *testing.T) {
+	a := types.NamespacedName{Name: "a"}
+	for _, devices := range []map[v1.ResourceName]Devices{nil, {}} {
+		limits := Limits{Amounts: Amounts{v1.ResourceCPU: 1000}, Devices: devices, DevicesUnknown: true}
+		if got := Admission([]Claimant{{Key: a, Wants: needing(t, "one", 1)}}, limits)[a]; got != (Verdict{}) {
+			t.Errorf("got %+v", got)
+		}
+	}
+}
