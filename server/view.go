@@ -50,11 +50,12 @@ type View struct {
 	// Problems in order of path, line and column.
 	Problems []ProblemView `json:"problems"`
 
-	// Machine is this node as an object of Kubernetes, Objects those that
-	// manifests have beside their pods, Secrets among them. Nil while unknown.
-	// Only package kube shows them.
-	Machine *v1.Node `json:"-"`
-	Objects *Objects `json:"-"`
+	// Machine is this node as an object of Kubernetes, Objects makes those that
+	// manifests have beside their pods, Secrets among them, for whoever asks; it
+	// may be called from anywhere. What did not change keeps its pointer. Nil while
+	// unknown. Only package kube shows them.
+	Machine *v1.Node        `json:"-"`
+	Objects func() *Objects `json:"-"`
 }
 
 // Pod is the one of a key; nil when there is none.

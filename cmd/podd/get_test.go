@@ -24,7 +24,7 @@ func shown(t *testing.T) *fakePodd {
 	v := viewOf(web, crashed(podAt("db.yaml", 1, "db", "pg")), system)
 	v.Machine = &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", CreationTimestamp: *kubeTime(0)}}
 	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "key\x1b[2J", CreationTimestamp: *kubeTime(0)}, Data: map[string][]byte{"a": []byte("x")}}
-	v.Objects = &server.Objects{Secrets: []*server.ObjectView{{Object: secret}}}
+	v.Objects = func() *server.Objects { return &server.Objects{Secrets: []*server.ObjectView{{Object: secret}}} }
 	return serve(t, v)
 }
 

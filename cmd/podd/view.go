@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -31,6 +32,7 @@ type viewer struct {
 	changed func(before, after *server.PodView, now time.Time)
 	gone    func(types.NamespacedName)
 	machine *nodeView // nil shows none
+	objects *objectViews
 }
 
 // newViewer begins with what is known of podd itself.
@@ -43,6 +45,7 @@ func newViewer(self server.View) *viewer {
 		reports: map[types.NamespacedName]*reconcile.Report{},
 		pods:    map[types.NamespacedName]*server.PodView{},
 		since:   map[manifest.Problem]time.Time{},
+		objects: newObjectViews(),
 	}
 }
 
@@ -76,7 +79,8 @@ func (v *viewer) publish(c reconcile.Change) {
 		v.want(c.Set)
 		next.Files, next.Claims = fileViews(c.Set.Files), claimViews(c.Set)
 		next.Unread = filter(next.Sources, func(s string) bool { return !c.Set.Complete[s] })
-		next.Objects = objectViews(c.Set)
+		set := c.Set
+		next.Objects = sync.OnceValue(func() *server.Objects { return v.objects.of(set) })
 	}
 	if trouble := nodeProblems(c.Node); c.SetChanged || !slices.Equal(trouble, v.node) {
 		v.node = trouble

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -14,35 +15,66 @@ import (
 	"podd/server"
 )
 
-// objectViews are the objects of all sources. They serve pods of their own
-// source alone; of two with one name, the file's is shown and not the URL's.
-func objectViews(set *manifest.Set) *server.Objects {
-	from := &shownObjects{set: set, seen: map[manifest.ObjectRef]bool{}, out: &server.Objects{}}
-	for _, source := range slices.SortedFunc(maps.Keys(set.Objects), from.compare) {
-		o := set.Objects[source]
-		add(from, &from.out.ConfigMaps, "ConfigMap", o.ConfigMaps, o, (*v1.ConfigMap).DeepCopy, nil)
-		add(from, &from.out.Secrets, "Secret", o.Secrets, o, (*v1.Secret).DeepCopy, nil)
-		add(from, &from.out.Claims, "PersistentVolumeClaim", o.Claims, o, (*v1.PersistentVolumeClaim).DeepCopy, bound)
-		add(from, &from.out.Volumes, "PersistentVolume", o.Volumes, o, (*v1.PersistentVolume).DeepCopy, taken)
+// objectViews makes the objects of sets for whoever asks. What is as it was when
+// somebody asked before keeps its pointer, whichever set that was of.
+type objectViews struct {
+	binding func(*manifest.Objects, *v1.PersistentVolumeClaim) (manifest.Claim, string)
+
+	mu   sync.Mutex
+	made map[manifest.ObjectRef]madeView // for who asked last
+}
+
+func newObjectViews() *objectViews { return &objectViews{binding: (*manifest.Objects).Binding} }
+
+// madeView is a view and all that it was made of.
+type madeView struct {
+	of   server.Object // as decoded
+	from objectOrigin
+	with boundTo
+	view *server.ObjectView
+}
+
+// objectOrigin is where an object is written, and since when as it is.
+type objectOrigin struct {
+	source, path string
+	line         int
+	version      time.Time
+}
+
+// boundTo is what a claim or a volume is bound to; nil for neither.
+type boundTo struct {
+	claim  *v1.PersistentVolumeClaim
+	volume *v1.PersistentVolume
+	lack   bool // keeps the claim from it
+}
+
+// of are the objects of all sources. They serve pods of their own source alone;
+// of two with one name, the file's is shown and not the URL's.
+func (v *objectViews) of(set *manifest.Set) *server.Objects {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := &shownObjects{binding: v.binding, before: v.made, made: map[manifest.ObjectRef]madeView{}, versions: map[string]time.Time{}}
+	for _, f := range set.Files {
+		s.versions[f.Path] = f.Version
 	}
-	for _, all := range [][]*server.ObjectView{from.out.ConfigMaps, from.out.Secrets, from.out.Claims, from.out.Volumes} {
+	out := &server.Objects{}
+	for _, source := range slices.SortedFunc(maps.Keys(set.Objects), func(a, b string) int {
+		return cmp.Or(cmp.Compare(kindOf(set.Objects[a]), kindOf(set.Objects[b])), cmp.Compare(a, b)) // files before URLs
+	}) {
+		o := set.Objects[source]
+		claims, volumes := s.bindings(&o)
+		add(s, &out.ConfigMaps, "ConfigMap", o.ConfigMaps, o, (*v1.ConfigMap).DeepCopy, nil, nil)
+		add(s, &out.Secrets, "Secret", o.Secrets, o, (*v1.Secret).DeepCopy, nil, nil)
+		add(s, &out.Claims, "PersistentVolumeClaim", o.Claims, o, (*v1.PersistentVolumeClaim).DeepCopy, claims, bound)
+		add(s, &out.Volumes, "PersistentVolume", o.Volumes, o, (*v1.PersistentVolume).DeepCopy, volumes, taken)
+	}
+	for _, all := range [][]*server.ObjectView{out.ConfigMaps, out.Secrets, out.Claims, out.Volumes} {
 		slices.SortFunc(all, func(a, b *server.ObjectView) int {
 			return cmp.Or(cmp.Compare(a.Object.GetNamespace(), b.Object.GetNamespace()), cmp.Compare(a.Object.GetName(), b.Object.GetName()))
 		})
 	}
-	return from.out
-}
-
-// shownObjects is what was found so far.
-type shownObjects struct {
-	set  *manifest.Set
-	seen map[manifest.ObjectRef]bool
-	out  *server.Objects
-}
-
-// compare has files before URLs.
-func (s *shownObjects) compare(a, b string) int {
-	return cmp.Or(cmp.Compare(kindOf(s.set.Objects[a]), kindOf(s.set.Objects[b])), cmp.Compare(a, b))
+	v.made = s.made
+	return out
 }
 
 func kindOf(o manifest.Objects) string {
@@ -52,58 +84,77 @@ func kindOf(o manifest.Objects) string {
 	return ""
 }
 
-// add shows those of one kind and source, each as a copy that finish completes.
-func add[T server.Object](s *shownObjects, to *[]*server.ObjectView, kind string, all map[types.NamespacedName]T, of manifest.Objects, copied func(T) T, finish func(*manifest.Objects, T)) {
-	for key, o := range all {
-		ref := manifest.ObjectRef{Kind: kind, NamespacedName: key}
-		if s.seen[ref] {
-			continue
-		}
-		s.seen[ref] = true
-		origin, shown := of.Origins[ref], copied(o)
-		shown.GetObjectKind().SetGroupVersionKind(v1.SchemeGroupVersion.WithKind(kind))
-		if shown.GetUID() == "" {
-			shown.SetUID(server.UIDOf(kind, origin.Source, key.Namespace, key.Name))
-		}
-		shown.SetCreationTimestamp(metav1.NewTime(s.version(origin.Path)))
-		if finish != nil {
-			finish(&of, shown)
-		}
-		*to = append(*to, &server.ObjectView{Object: shown, Path: origin.Path, Line: origin.Line})
-	}
+// shownObjects is what was found so far.
+type shownObjects struct {
+	binding      func(*manifest.Objects, *v1.PersistentVolumeClaim) (manifest.Claim, string)
+	before, made map[manifest.ObjectRef]madeView
+	versions     map[string]time.Time // of the content that runs of a file
 }
 
-// version is the time of the content that runs of a file.
-func (s *shownObjects) version(path string) time.Time {
-	n := slices.IndexFunc(s.set.Files, func(f manifest.FileState) bool { return f.Path == path })
-	if n < 0 {
-		return time.Time{}
+// bindings are those of the claims of one source, and of its volumes.
+func (s *shownObjects) bindings(o *manifest.Objects) (claims, volumes map[types.NamespacedName]boundTo) {
+	claims, volumes = map[types.NamespacedName]boundTo{}, map[types.NamespacedName]boundTo{}
+	for key, c := range o.Claims {
+		b, lack := s.binding(o, c)
+		if lack != "" {
+			claims[key] = boundTo{lack: true}
+			continue
+		}
+		claims[key] = boundTo{volume: b.Volume}
+		if b.Volume != nil {
+			volumes[types.NamespacedName{Name: b.Volume.Name}] = boundTo{claim: c}
+		}
 	}
-	return s.set.Files[n].Version
+	return claims, volumes
+}
+
+// add shows those of one kind and source, each as a copy that finish completes.
+func add[T server.Object](s *shownObjects, to *[]*server.ObjectView, kind string, all map[types.NamespacedName]T, of manifest.Objects, copied func(T) T, bindings map[types.NamespacedName]boundTo, finish func(T, boundTo)) {
+	for key, o := range all {
+		ref := manifest.ObjectRef{Kind: kind, NamespacedName: key}
+		if _, shown := s.made[ref]; shown {
+			continue
+		}
+		origin := of.Origins[ref]
+		now := madeView{of: o, with: bindings[key], from: objectOrigin{origin.Source, origin.Path, origin.Line, s.versions[origin.Path]}}
+		if was := s.before[ref]; was.of == now.of && was.from == now.from && was.with == now.with {
+			now.view = was.view
+		} else {
+			shown := copied(o)
+			shown.GetObjectKind().SetGroupVersionKind(v1.SchemeGroupVersion.WithKind(kind))
+			if shown.GetUID() == "" {
+				shown.SetUID(server.UIDOf(kind, origin.Source, key.Namespace, key.Name))
+			}
+			shown.SetCreationTimestamp(metav1.NewTime(now.from.version))
+			if finish != nil {
+				finish(shown, now.with)
+			}
+			now.view = &server.ObjectView{Object: shown, Path: origin.Path, Line: origin.Line}
+		}
+		s.made[ref] = now
+		*to = append(*to, now.view)
+	}
 }
 
 // bound shows what a claim is bound to: a volume, or a directory of podd's with
 // as much as it asked for.
-func bound(o *manifest.Objects, c *v1.PersistentVolumeClaim) {
-	b, lack := o.Binding(o.Claims[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}])
-	if lack != "" {
+func bound(c *v1.PersistentVolumeClaim, to boundTo) {
+	if to.lack {
 		c.Status = v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending}
 		return
 	}
 	c.Status = v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound, AccessModes: c.Spec.AccessModes, Capacity: c.Spec.Resources.Requests}
-	if b.Volume != nil {
-		c.Spec.VolumeName = b.Volume.Name
-		c.Status.Capacity, c.Status.AccessModes = b.Volume.Spec.Capacity, b.Volume.Spec.AccessModes
+	if pv := to.volume; pv != nil {
+		c.Spec.VolumeName = pv.Name
+		c.Status.Capacity, c.Status.AccessModes = pv.Spec.Capacity, pv.Spec.AccessModes
 	}
 }
 
 // taken shows whose a volume is.
-func taken(o *manifest.Objects, pv *v1.PersistentVolume) {
+func taken(pv *v1.PersistentVolume, by boundTo) {
 	pv.Status = v1.PersistentVolumeStatus{Phase: v1.VolumeAvailable}
-	for _, c := range o.Claims {
-		if b, lack := o.Binding(c); lack == "" && b.Volume != nil && b.Volume.Name == pv.Name {
-			pv.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: c.Namespace, Name: c.Name}
-			pv.Status.Phase = v1.VolumeBound
-		}
+	if c := by.claim; c != nil {
+		pv.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: c.Namespace, Name: c.Name}
+		pv.Status.Phase = v1.VolumeBound
 	}
 }

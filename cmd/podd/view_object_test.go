@@ -2,6 +2,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,7 +54,8 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volu
 		return b
 	}
 	set := manifest.Merge([]manifest.Batch{batch("https://a.example", manifest.KindURL), batch("/etc/m", manifest.KindFile)})
-	o := objectViews(set)
+	views := newObjectViews()
+	o := views.of(set)
 	if len(o.ConfigMaps) != 1 || o.ConfigMaps[0].Path != "/etc/m/x.yaml" || o.ConfigMaps[0].Line != 2 {
 		t.Fatalf("got %+v", o.ConfigMaps)
 	}
@@ -73,6 +77,41 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volu
 		if c := own.ConfigMaps[types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "settings"}]; c.UID != "" {
 			t.Error("the manifest's own object has a UID")
 		}
+	}
+}
+
+// TestObjectViewsAgain: each claim's binding is looked up once, and what is as it
+// was keeps its pointer.
+func TestObjectViewsAgain(t *testing.T) {
+	const n = 200
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: v%d}\nspec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /srv}, claimRef: {name: c%d}}\n", i, i)
+		fmt.Fprintf(&text, "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c%d}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n", i)
+	}
+	text.WriteString("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+	f, err := decodeText(text.String(), manifest.Options{Kind: manifest.KindFile, Source: "x", Path: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := manifest.Merge([]manifest.Batch{manifest.Collect("x", manifest.KindFile, f)})
+	views, asked := newObjectViews(), 0
+	views.binding = func(o *manifest.Objects, c *v1.PersistentVolumeClaim) (manifest.Claim, string) {
+		asked++
+		return o.Binding(c)
+	}
+	before := views.of(set)
+	if asked != n || before.Volumes[0].Object.(*v1.PersistentVolume).Status.Phase != v1.VolumeBound {
+		t.Errorf("%d claims were looked up %d times: %+v", n, asked, before.Volumes[0].Object)
+	}
+	o := set.Objects["x"]
+	o.ConfigMaps = map[types.NamespacedName]*v1.ConfigMap{{Namespace: "default", Name: "a"}: {ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}}
+	after := views.of(&manifest.Set{Objects: map[string]manifest.Objects{"x": o}})
+	if !slices.Equal(before.Claims, after.Claims) || !slices.Equal(before.Volumes, after.Volumes) {
+		t.Error("what is as it was has another pointer")
+	}
+	if before.ConfigMaps[0] == after.ConfigMaps[0] {
+		t.Error("what is new is shown as it was")
 	}
 }
 

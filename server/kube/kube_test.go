@@ -49,7 +49,9 @@ func newNode() *node {
 			{Pod: two, Path: "/etc/podd/manifests/two.yaml", Line: 1},
 		},
 		Machine: &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n"}},
-		Objects: &server.Objects{Secrets: []*server.ObjectView{{Object: secret, Path: "/etc/podd/manifests/two.yaml", Line: 20}}},
+		Objects: func() *server.Objects {
+			return &server.Objects{Secrets: []*server.ObjectView{{Object: secret, Path: "/etc/podd/manifests/two.yaml", Line: 20}}}
+		},
 	})}
 }
 

@@ -34,7 +34,7 @@ func objects(of func(*server.Objects) []*server.ObjectView) func(*server.View) [
 			return nil
 		}
 		var all []item
-		for _, o := range of(v.Objects) {
+		for _, o := range of(v.Objects()) {
 			all = append(all, item{server.Key{Namespace: o.Object.GetNamespace(), Name: o.Object.GetName()}, o.Object})
 		}
 		return all
@@ -48,7 +48,8 @@ func namespaces(v *server.View) []item {
 	for _, p := range v.Pods {
 		names = append(names, p.Pod.Namespace)
 	}
-	if o := v.Objects; o != nil {
+	if v.Objects != nil {
+		o := v.Objects()
 		for _, o := range slices.Concat(o.ConfigMaps, o.Secrets, o.Claims) {
 			names = append(names, o.Object.GetNamespace())
 		}

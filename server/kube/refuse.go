@@ -77,7 +77,7 @@ func (a *API) written(res *resource, key server.Key) (at string, exists bool) {
 		return place(p.Path, p.Line), true
 	}
 	if res.beside != nil && v.Objects != nil {
-		for _, o := range res.beside(v.Objects) {
+		for _, o := range res.beside(v.Objects()) {
 			if o.Object.GetNamespace() == key.Namespace && o.Object.GetName() == key.Name {
 				return place(o.Path, o.Line), true
 			}

@@ -206,7 +206,7 @@ func TestWatchOfOthers(t *testing.T) {
 	}
 	spaces.next()
 	n.change(func(v *server.View) {
-		v.Pods, v.Objects = nil, &server.Objects{}
+		v.Pods, v.Objects = nil, func() *server.Objects { return &server.Objects{} }
 		v.Machine = v.Machine.DeepCopy()
 		v.Machine.Status.Phase = "x"
 	})
