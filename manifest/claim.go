@@ -260,9 +260,10 @@ func quoteAll(list []*v1.PersistentVolume) string {
 
 // claimLacks is what a claim that is there lacks. Until its source was seen whole
 // a volume may yet come that is its own, so it gets no directory; and until those
-// before it were it may be another's.
+// before it were it may be another's. One that has its directory waits for
+// neither, for it gets no other data by that.
 func (o *Objects) claimLacks(p *Pod, u Use, what string) []lack {
-	if o.Before != "" {
+	if o.Before != "" && !o.keeps(o.Claims[u.Object.NamespacedName]) {
 		return []lack{{u, what, "may be at " + o.Before + ", too, which comes first and was not read whole yet"}}
 	}
 	bound, text := o.Binding(o.Claims[u.Object.NamespacedName])

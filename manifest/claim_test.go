@@ -205,7 +205,8 @@ func TestClaimOfTwoSources(t *testing.T) {
 }
 
 // TestClaimsOfLaterSources: a file source that was not read whole yet may have
-// the claims of those after it; a source of another kind has its own.
+// the claims of those after it, but one that has its data waits for none; a source
+// of another kind has its own.
 func TestClaimsOfLaterSources(t *testing.T) {
 	later := strings.Replace(user, "name: web", "name: other", 1) + claimText("a", "")
 	wait := `PersistentVolumeClaim "a" (y:5) may be at x, too, which comes first and was not read whole yet`
@@ -213,17 +214,20 @@ func TestClaimsOfLaterSources(t *testing.T) {
 		kind     string // of the first source
 		complete bool
 		then     string // the kind of the second
+		kept     bool
 		want     string
 	}{
-		{manifest.KindFile, false, manifest.KindFile, wait},
-		{manifest.KindFile, true, manifest.KindFile, ""},
-		{manifest.KindURL, false, manifest.KindFile, ""},
-		{manifest.KindFile, false, manifest.KindURL, ""},
+		{manifest.KindFile, false, manifest.KindFile, false, wait},
+		{manifest.KindFile, false, manifest.KindFile, true, ""},
+		{manifest.KindFile, true, manifest.KindFile, false, ""},
+		{manifest.KindURL, false, manifest.KindFile, false, ""},
+		{manifest.KindFile, false, manifest.KindURL, false, ""},
 	} {
 		x, y := batch(test.kind, "x", ""), batch(test.then, "y", later)
 		x.Complete = test.complete
 		set := manifest.Merge([]manifest.Batch{x, y})
-		if got := manifest.Bind(set, "salt", nil, nil).Supplies[y.Pods[0].Key].Missing; got != test.want {
+		kept := map[types.NamespacedName]bool{{Namespace: "default", Name: "a"}: test.kept}
+		if got := manifest.Bind(set, "salt", kept, nil).Supplies[y.Pods[0].Key].Missing; got != test.want {
 			t.Errorf("%+v: got %q", test, got)
 		}
 	}
