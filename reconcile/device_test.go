@@ -120,6 +120,21 @@ func TestDevices(t *testing.T) {
 	})
 }
 
+// TestDevicesArePublished: who registers is told of though no pod is.
+func TestDevicesArePublished(t *testing.T) {
+	runDevices(t, func(t *testing.T, m *machine, g *gpus, register func()) {
+		m.start()
+		m.settle()
+		register()
+		m.settle()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if n := m.counted[gpu]; n.Total == 0 || !n.Served {
+			t.Errorf("published were %v", m.counted)
+		}
+	})
+}
+
 // TestDeviceOfEarlierVersion: an edited pod has the only device at once.
 func TestDeviceOfEarlierVersion(t *testing.T) {
 	runDevices(t, func(t *testing.T, m *machine, g *gpus, register func()) {

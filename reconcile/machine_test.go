@@ -21,6 +21,7 @@ import (
 	"podd/manifest"
 	"podd/reconcile"
 	"podd/reconcile/event"
+	"podd/reconcile/plan"
 	"podd/reconcile/pull"
 	"podd/reconcile/render"
 	"podd/reconcile/volume"
@@ -47,8 +48,10 @@ type machine struct {
 
 	mu      sync.Mutex // guards all following fields
 	set     *manifest.Set
-	objects map[string]manifest.Objects // for the next set
-	podd    *podd                       // nil before the first start
+	objects map[string]manifest.Objects      // for the next set
+	node    render.Resources                 // as published last
+	counted map[v1.ResourceName]plan.Devices // likewise
+	podd    *podd                            // nil before the first start
 	reports map[types.NamespacedName]*reconcile.Report
 	gone    []types.NamespacedName
 	events  []event.Event
@@ -165,6 +168,10 @@ func (m *machine) publish(c reconcile.Change) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.events = append(m.events, c.Events...)
+	m.node = c.Capacity
+	if c.Devices != nil {
+		m.counted = c.Devices
+	}
 	for _, r := range c.Reports {
 		m.reports[r.Key] = r
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
@@ -56,6 +57,10 @@ type Change struct {
 	// SetChanged says that Set is not that of the Change before.
 	SetChanged bool
 	Node       runtime.Node
+	// Capacity is what the machine has, Allocatable what of it is for pods, and
+	// Devices what pods were admitted by last; read-only.
+	Capacity, Allocatable render.Resources
+	Devices               map[v1.ResourceName]plan.Devices
 	// Down says that every pod was asked to end and none is started any more.
 	Down bool
 	// Starting says that a pod of which something is on this machine may be in
@@ -80,10 +85,11 @@ type Router struct {
 	set     *manifest.Set   // that of bound
 	node    runtime.Node
 	render  *render.Node
-	seen    bool        // a whole snapshot came
-	started bool        // and every worker has told what it makes of it
-	asOf    time.Time   // of the newest snapshot taken
-	lost    []types.UID // directories without a journal
+	devices map[v1.ResourceName]plan.Devices // as they were counted last
+	seen    bool                             // a whole snapshot came
+	started bool                             // and every worker has told what it makes of it
+	asOf    time.Time                        // of the newest snapshot taken
+	lost    []types.UID                      // directories without a journal
 	// lateUntil is until when calls of an earlier life may still have effects.
 	lateUntil time.Time
 	last      map[types.NamespacedName]*runtime.Pod // as last seen
@@ -174,6 +180,7 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 			r.takeNode(n)
 		case <-in.Devices:
 			r.orderAll()
+			r.dirty = true
 		case rep := <-r.reports:
 			r.takeReport(rep)
 		case a := <-r.asks:
@@ -318,7 +325,7 @@ func (r *Router) short(key types.NamespacedName) string {
 }
 
 func (r *Router) publish() {
-	c := Change{Set: r.set, SetChanged: r.setChanged, Node: r.node, Gone: r.gone, Down: r.down, Starting: !r.started, Events: r.events, Quiet: !r.dirty}
+	c := Change{Set: r.set, SetChanged: r.setChanged, Node: r.node, Capacity: r.render.Capacity, Allocatable: r.render.Allocatable, Devices: r.devices, Gone: r.gone, Down: r.down, Starting: !r.started, Events: r.events, Quiet: !r.dirty}
 	for key := range r.changed {
 		if e := r.entries[key]; e != nil {
 			c.Reports = append(c.Reports, e.report)

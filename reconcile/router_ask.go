@@ -75,6 +75,7 @@ func (r *Router) Disk(ctx context.Context, capacity, allocatable int64) error {
 		}
 		r.o.Limits.Amounts = amounts
 		r.orderAll()
+		r.dirty = true
 		return nil
 	})
 }

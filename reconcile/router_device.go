@@ -34,7 +34,8 @@ func (r *Router) holdDevices() map[v1.ResourceName]plan.Devices {
 		e.addHolders(key, r.last[key], holders)
 	}
 	r.o.Devices.Hold(holders, r.started)
-	return r.o.Devices.Counts()
+	r.devices = r.o.Devices.Counts()
+	return r.devices
 }
 
 // seesDevices is whether a container is seen to have some.

@@ -73,7 +73,7 @@ func (v *viewer) publish(c reconcile.Change) {
 		next.Runtime = c.Node.Name + " " + c.Node.Version
 	}
 	if v.machine != nil {
-		next.Machine = v.machine.with(c.Node)
+		next.Machine = v.machine.with(c)
 	}
 	if c.SetChanged {
 		v.want(c.Set)

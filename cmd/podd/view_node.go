@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podd/cmd/podd/internal/config"
+	"podd/reconcile"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
 	"podd/runtime"
@@ -25,16 +27,18 @@ import (
 // nodeView is this node as kubectl shows one. For one goroutine; what it returned
 // never changes.
 type nodeView struct {
-	node  *v1.Node     // without what the runtime says
-	seen  runtimeState // shown is of it
+	node  *v1.Node                         // without what may change
+	seen  runtimeState                     // shown is of it
+	has   map[v1.ResourceName]plan.Devices // and of these
 	shown *v1.Node
 }
 
-// runtimeState is what the node shows of its runtime.
+// runtimeState is what the node shows of its runtime, and of its disk.
 type runtimeState struct {
-	name, version   string
-	ready, network  bool
-	why, whyNetwork string
+	name, version     string
+	ready, network    bool
+	why, whyNetwork   string
+	disk, diskForPods int64
 }
 
 // newNodeView is the node of a configuration; what this machine does not tell is
@@ -83,17 +87,42 @@ func resourcesOf(limits plan.Limits, r render.Resources) v1.ResourceList {
 	return all
 }
 
-// with is the node with a runtime in this state; the same pointer while nothing
-// of it is another.
-func (m *nodeView) with(r runtime.Node) *v1.Node {
-	now := runtimeState{r.Name, r.Version, r.Ready, r.NetworkReady, r.Message, r.NetworkMessage}
-	if m.shown != nil && m.seen == now {
+// with is the node with the runtime, the disk and the devices of a change; the same
+// pointer while nothing of it is another.
+func (m *nodeView) with(c reconcile.Change) *v1.Node {
+	r := c.Node
+	now := runtimeState{r.Name, r.Version, r.Ready, r.NetworkReady, r.Message, r.NetworkMessage, c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage}
+	if m.shown != nil && m.seen == now && maps.Equal(m.has, c.Devices) {
 		return m.shown
 	}
 	n := m.node.DeepCopy()
+	setResources(&n.Status, c)
+	n.Status.Conditions = []v1.NodeCondition{m.readiness(r)}
 	if r.Name != "" {
 		n.Status.NodeInfo.ContainerRuntimeVersion = r.Name + "://" + strings.TrimPrefix(r.Version, "v")
 	}
+	m.seen, m.has, m.shown = now, c.Devices, n
+	return n
+}
+
+// setResources are those that may change while podd runs. The devices of a plugin
+// that is not there are for no pod.
+func setResources(s *v1.NodeStatus, c reconcile.Change) {
+	if c.Capacity.EphemeralStorage > 0 {
+		s.Capacity[v1.ResourceEphemeralStorage] = *resource.NewQuantity(c.Capacity.EphemeralStorage, resource.BinarySI)
+		s.Allocatable[v1.ResourceEphemeralStorage] = *resource.NewQuantity(c.Allocatable.EphemeralStorage, resource.BinarySI)
+	}
+	for name, d := range c.Devices {
+		s.Capacity[name] = *resource.NewQuantity(d.Total, resource.DecimalSI)
+		s.Allocatable[name] = resource.Quantity{Format: resource.DecimalSI}
+		if d.Served {
+			s.Allocatable[name] = s.Capacity[name]
+		}
+	}
+}
+
+// readiness is the condition Ready.
+func (m *nodeView) readiness(r runtime.Node) v1.NodeCondition {
 	c := v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionFalse, Reason: "KubeletNotReady", LastHeartbeatTime: metav1.Now()}
 	switch {
 	case r.Ready && r.NetworkReady:
@@ -109,9 +138,7 @@ func (m *nodeView) with(r runtime.Node) *v1.Node {
 			c.LastTransitionTime = was.LastTransitionTime
 		}
 	}
-	n.Status.Conditions = []v1.NodeCondition{c}
-	m.seen, m.shown = now, n
-	return n
+	return c
 }
 
 // made is when a file was written.

@@ -14,6 +14,8 @@ import (
 
 	"podd/cmd/podd/internal/config"
 	"podd/manifest"
+	"podd/reconcile"
+	"podd/reconcile/plan"
 	"podd/reconcile/render"
 	"podd/runtime"
 )
@@ -133,7 +135,7 @@ func TestNodeView(t *testing.T) {
 	v := newNodeView(cfg, render.Node{HostIPs: []string{"10.0.0.1"}, Capacity: amounts, Allocatable: amounts}, "id")
 	check := func(r runtime.Node, status v1.ConditionStatus, message string) *v1.Node {
 		t.Helper()
-		n := v.with(r)
+		n := v.with(reconcile.Change{Node: r})
 		if c := n.Status.Conditions[0]; c.Type != v1.NodeReady || c.Status != status || c.Message != message {
 			t.Errorf("got %+v", c)
 		}
@@ -148,6 +150,18 @@ func TestNodeView(t *testing.T) {
 	}
 	s := n.Status
 	if s.Capacity.Pods().Value() != 7 || s.Allocatable.Cpu().Value() != 2 || s.NodeInfo.ContainerRuntimeVersion != "containerd://2.4.2" || s.DaemonEndpoints.KubeletEndpoint.Port != 10250 || s.Addresses[0].Address != "10.0.0.1" {
+		t.Errorf("got %+v", s)
+	}
+	const gpu = "example.com/gpu"
+	c := reconcile.Change{Node: ready, Devices: map[v1.ResourceName]plan.Devices{gpu: {Total: 2, Served: true}}}
+	c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage = 3<<30, 2<<30
+	s = v.with(c).Status
+	if n := s.Capacity[gpu]; n.Value() != 2 || s.Capacity.StorageEphemeral().Value() != 3<<30 || s.Allocatable.StorageEphemeral().Value() != 2<<30 {
+		t.Errorf("got %+v", s)
+	}
+	c.Devices = map[v1.ResourceName]plan.Devices{gpu: {Total: 1}}
+	s = v.with(c).Status
+	if has, left := s.Capacity[gpu], s.Allocatable[gpu]; has.Value() != 1 || left.Value() != 0 {
 		t.Errorf("got %+v", s)
 	}
 }
