@@ -3,8 +3,11 @@ package manifest_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -47,6 +50,26 @@ func BenchmarkDecode(b *testing.B) {
 			for b.Loop() {
 				if f := manifest.Decode(c.text, manifest.Options{Path: "f", Node: "n"}); len(f.Pods) != c.pods {
 					b.Fatalf("%d pods, problems %v", len(f.Pods), f.Problems)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkBind: as many claims, each with its pod, as volumes.
+func BenchmarkBind(b *testing.B) {
+	for _, n := range []int{100, 200} {
+		var text strings.Builder
+		for i := range n {
+			claim := fmt.Sprintf("c%d", i)
+			text.WriteString(strings.Replace(strings.Replace(user, "name: web", "name: "+claim, 1), "claimName: a", "claimName: "+claim, 1))
+			text.WriteString(claimText(claim, "") + volumeText(fmt.Sprintf("v%d", i), small))
+		}
+		set := manifest.Merge([]manifest.Batch{batch(manifest.KindFile, "x", text.String())})
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			for b.Loop() {
+				if bound := manifest.Bind(set, "salt", nil, nil); len(bound.Supplies) != n {
+					b.Fatalf("%d supplies", len(bound.Supplies))
 				}
 			}
 		})

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -112,15 +111,16 @@ func (o *Objects) Binding(c *v1.PersistentVolumeClaim) (bound Claim, lack string
 	if o.keeps(c) {
 		return bound, ""
 	}
+	index := o.claimed()
 	var fit, away []*v1.PersistentVolume
-	for _, key := range slices.SortedFunc(maps.Keys(o.Volumes), byName) {
+	for _, key := range index.volumes {
 		pv := o.Volumes[key]
 		if refersTo(pv, c) {
 			bound.Volume = pv
 			return bound, cmp.Or(misfit(pv, c), o.away(pv))
 		}
 		switch {
-		case !o.free(pv) || misfit(pv, c) != "" || !selects(c, pv):
+		case !index.free(pv) || misfit(pv, c) != "" || !selects(c, pv):
 		case o.away(pv) != "":
 			away = append(away, pv)
 		default:
@@ -132,7 +132,7 @@ func (o *Objects) Binding(c *v1.PersistentVolumeClaim) (bound Claim, lack string
 		return bound, fmt.Sprintf("fits the PersistentVolumes %s; name one of them in its spec.volumeName", quoteAll(fit))
 	case len(fit) == 1:
 		bound.Volume = fit[0]
-		return bound, o.rival(c, fit[0])
+		return bound, o.rival(index, c, fit[0])
 	case len(away) > 0: // an empty directory would stand for its data
 		return bound, o.away(away[0])
 	case *c.Spec.VolumeMode == v1.PersistentVolumeBlock:
@@ -158,22 +158,14 @@ func (o *Objects) keeps(c *v1.PersistentVolumeClaim) bool {
 }
 
 // free says that a volume is neither for a certain claim nor named by one.
-func (o *Objects) free(pv *v1.PersistentVolume) bool {
-	if pv.Spec.ClaimRef != nil {
-		return false
-	}
-	for _, c := range o.Claims {
-		if c.Spec.VolumeName == pv.Name {
-			return false
-		}
-	}
-	return true
+func (i *claimIndex) free(pv *v1.PersistentVolume) bool {
+	return pv.Spec.ClaimRef == nil && !i.named[pv.Name]
 }
 
 // namesake speaks of another claim that names the volume and could have it: a
 // volume is one claim's, or its data would be another namespace's as well.
 func (o *Objects) namesake(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
-	for _, key := range slices.SortedFunc(maps.Keys(o.Claims), byName) {
+	for _, key := range o.claimed().claims {
 		if other := o.Claims[key]; other != c && other.Spec.VolumeName == pv.Name && misfit(pv, other) == "" {
 			return fmt.Sprintf("names the PersistentVolume %q, as %s does; name one of them in its spec.claimRef", pv.Name, key)
 		}
@@ -182,24 +174,15 @@ func (o *Objects) namesake(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume)
 }
 
 // rival speaks of another claim that the volume fits as well.
-func (o *Objects) rival(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
-	for _, key := range slices.SortedFunc(maps.Keys(o.Claims), byName) {
+func (o *Objects) rival(index *claimIndex, c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
+	for _, key := range index.claims {
 		other := o.Claims[key]
-		if other == c || other.Spec.VolumeName != "" || misfit(pv, other) != "" || !selects(other, pv) || o.isReferred(other) {
+		if other == c || other.Spec.VolumeName != "" || index.referred[key] || misfit(pv, other) != "" || !selects(other, pv) {
 			continue
 		}
 		return fmt.Sprintf("fits the PersistentVolume %q as well as %s does; name it in the spec.volumeName of one", pv.Name, key)
 	}
 	return ""
-}
-
-func (o *Objects) isReferred(c *v1.PersistentVolumeClaim) bool {
-	for _, pv := range o.Volumes {
-		if refersTo(pv, c) {
-			return true
-		}
-	}
-	return false
 }
 
 func refersTo(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) bool {
@@ -214,19 +197,20 @@ func misfit(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) string {
 	if c.Spec.StorageClassName != nil {
 		class = *c.Spec.StorageClassName
 	}
-	switch it := fmt.Sprintf("cannot have the PersistentVolume %q: ", pv.Name); {
+	it := func() string { return fmt.Sprintf("cannot have the PersistentVolume %q: ", pv.Name) }
+	switch {
 	case pv.Spec.ClaimRef != nil && !refersTo(pv, c):
-		return it + "its claimRef is " + keyOf(pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name).String()
+		return it() + "its claimRef is " + keyOf(pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name).String()
 	case have.Cmp(want) < 0:
-		return it + "it has " + have.String() + ", and the claim requests " + want.String()
+		return it() + "it has " + have.String() + ", and the claim requests " + want.String()
 	case *pv.Spec.VolumeMode != *c.Spec.VolumeMode:
-		return it + "its volumeMode is " + string(*pv.Spec.VolumeMode)
+		return it() + "its volumeMode is " + string(*pv.Spec.VolumeMode)
 	case pv.Spec.StorageClassName != class:
-		return it + fmt.Sprintf("its storageClassName is %q", pv.Spec.StorageClassName)
+		return it() + fmt.Sprintf("its storageClassName is %q", pv.Spec.StorageClassName)
 	}
 	for _, mode := range c.Spec.AccessModes {
 		if !slices.Contains(pv.Spec.AccessModes, mode) {
-			return fmt.Sprintf("cannot have the PersistentVolume %q: it has no accessMode %s", pv.Name, mode)
+			return it() + "it has no accessMode " + string(mode)
 		}
 	}
 	return ""

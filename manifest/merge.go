@@ -49,6 +49,7 @@ func Merge(batches []Batch) *Set {
 		m.add(&ordered[i])
 	}
 	m.oneOwner(ordered)
+	m.indexClaims()
 	m.oneGroup()
 	m.set.Problems = distinct(m.set.Problems)
 	slices.SortStableFunc(m.set.Files, func(a, b FileState) int { return cmp.Compare(a.Path, b.Path) })

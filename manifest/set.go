@@ -50,6 +50,8 @@ type Objects struct {
 	Kept map[types.NamespacedName]bool
 	// Origins tells of each of them where it was written; no Fields.
 	Origins map[ObjectRef]Origin
+
+	index *claimIndex // nil: not made yet
 }
 
 // ObjectRef names an object: "ConfigMap", "Secret", "PersistentVolumeClaim" or
