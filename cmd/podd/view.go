@@ -26,6 +26,7 @@ type viewer struct {
 	pods    map[types.NamespacedName]*server.PodView
 	since   map[manifest.Problem]time.Time // when each problem came up
 	node    []manifest.Problem             // what is wrong with no single pod
+	said    []manifest.Problem             // what was said of the newest set
 	advisor *advisor                       // nil says nothing
 	// changed is told how a pod is shown now and was before, nil for not at all;
 	// gone, of one that is no longer. nil: nobody is.
@@ -77,6 +78,7 @@ func (v *viewer) publish(c reconcile.Change) {
 	}
 	if c.SetChanged {
 		v.want(c.Set)
+		v.said = v.problemsOf(c.Set)
 		next.Files, next.Claims = fileViews(c.Set.Files), claimViews(c.Set)
 		next.Unread = filter(next.Sources, func(s string) bool { return !c.Set.Complete[s] })
 		set := c.Set
@@ -84,7 +86,7 @@ func (v *viewer) publish(c reconcile.Change) {
 	}
 	if trouble := nodeProblems(c.Node); c.SetChanged || !slices.Equal(trouble, v.node) {
 		v.node = trouble
-		next.Problems = v.problems(slices.Concat(trouble, v.problemsOf(c.Set)), now)
+		next.Problems = v.problems(slices.Concat(trouble, v.said), now)
 	}
 	next.Pods = v.sortedPods()
 	v.latest.Publish(&next)

@@ -249,7 +249,7 @@ func (d *podd) publish(c reconcile.Change) {
 	d.classes.take(c)
 	if c.SetChanged {
 		before := d.problems
-		d.problems = logNew(d.log, d.view.problemsOf(c.Set), before, c.Set.Files)
+		d.problems = logNew(d.log, d.view.said, before, c.Set.Files)
 		d.events.Add(notes(advised(c.Set, before, d.problems, time.Now()))...)
 	}
 	d.trimmer.touch()
