@@ -61,12 +61,10 @@ func (r *Router) Evict(ctx context.Context, key types.NamespacedName, evict plan
 }
 
 // Disk is what the machine has of ephemeral storage from now on, and what of it is
-// for pods, in bytes; 0 is unknown. Those that found no room are asked again.
+// for pods, in bytes; 0 is unknown. Those that found no room and may have it now
+// are asked again, and all once it is more than a tenth from what they were told.
 func (r *Router) Disk(ctx context.Context, capacity, allocatable int64) error {
 	return r.call(ctx, func() error {
-		node := *r.render
-		node.Capacity.EphemeralStorage, node.Allocatable.EphemeralStorage = capacity, allocatable
-		r.render = &node
 		amounts := plan.Amounts{}
 		maps.Copy(amounts, r.o.Limits.Amounts)
 		delete(amounts, v1.ResourceEphemeralStorage)
@@ -74,11 +72,21 @@ func (r *Router) Disk(ctx context.Context, capacity, allocatable int64) error {
 			amounts[v1.ResourceEphemeralStorage] = allocatable
 		}
 		r.o.Limits.Amounts = amounts
+		if nearly(capacity, r.render.Capacity.EphemeralStorage) && nearly(allocatable, r.render.Allocatable.EphemeralStorage) {
+			r.orderOther()
+			return nil
+		}
+		node := *r.render
+		node.Capacity.EphemeralStorage, node.Allocatable.EphemeralStorage = capacity, allocatable
+		r.render, r.dirty = &node, true
 		r.orderAll()
-		r.dirty = true
 		return nil
 	})
 }
+
+// nearly makes nothing of a tenth: a file system that shares its space with others
+// has another size at every look.
+func nearly(a, b int64) bool { return max(a, b)-min(a, b) <= max(a, b)/10 }
 
 // Down ends every pod with its own grace and returns when none is left, or
 // when ctx is done. No pod is started any more.

@@ -15,6 +15,17 @@ func (r *Router) orderAll() {
 	}
 }
 
+// orderOther gives new orders to those whose verdict has another answer, not other
+// words.
+func (r *Router) orderOther() {
+	verdicts := r.admit()
+	for key, e := range r.entries {
+		if verdicts[key].Answer != e.order.verdict.Answer {
+			r.order(key, e, verdicts[key])
+		}
+	}
+}
+
 func (r *Router) order(key types.NamespacedName, e *entry, v plan.Verdict) {
 	o, was := r.compose(key, e, v), e.order
 	if was.seq > 0 && was.desired == o.desired && was.certain == o.certain && was.verdict == o.verdict &&

@@ -647,6 +647,40 @@ func TestDisk(t *testing.T) {
 	})
 }
 
+// TestDiskThatSways: a size that is nearly the same is told to nobody but a pod that
+// fits now.
+func TestDiskThatSways(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		const gib = 1 << 30
+		m.options = func(o *reconcile.Options) {
+			o.Limits.Amounts = plan.Amounts{v1.ResourceEphemeralStorage: 100 * gib}
+			o.Render.Capacity.EphemeralStorage, o.Render.Allocatable.EphemeralStorage = 100*gib, 100*gib
+		}
+		m.start()
+		m.want(pod(t, "web", web), pod(t, "big", `containers: [{name: app, image: "web:1", resources: {requests: {ephemeral-storage: 105Gi}}}]`))
+		m.settle()
+		before := m.report("big")
+		for _, tt := range []struct {
+			size, shown int64
+			runs        bool
+		}{{103, 100, false}, {98, 100, false}, {106, 100, true}, {120, 120, true}} {
+			if err := m.life().router.Disk(t.Context(), tt.size*gib, tt.size*gib); err != nil {
+				t.Fatal(err)
+			}
+			m.settle()
+			now := m.report("big")
+			if runs := now.Pod.Status.Phase == v1.PodRunning; runs != tt.runs || !runs && now != before {
+				t.Errorf("%d GiB: big %s", tt.size, now.Decision)
+			}
+			m.mu.Lock()
+			if got := m.node.EphemeralStorage; got != tt.shown*gib {
+				t.Errorf("%d GiB: the node shows %d", tt.size, got/gib)
+			}
+			m.mu.Unlock()
+		}
+	})
+}
+
 // TestManyNames: a name that is gone leaves nothing behind in the router.
 func TestManyNames(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
