@@ -26,14 +26,13 @@ var _ Holdings = (*device.Ledger)(nil)
 // holdDevices tells who may have devices, and returns how many there are then.
 // Before every worker has told what it makes of this machine, nobody loses any.
 func (r *Router) holdDevices() map[v1.ResourceName]plan.Devices {
-	if !r.o.Devices.Held() && !r.seesDevices() { // as on most machines: nothing is to be told
-		return r.o.Devices.Counts()
+	if r.o.Devices.Held() || r.seesDevices() { // on most machines nothing is to be told
+		holders := map[device.Holder]device.Held{}
+		for key, e := range r.entries {
+			e.addHolders(key, r.last[key], holders)
+		}
+		r.o.Devices.Hold(holders, r.started)
 	}
-	holders := map[device.Holder]device.Held{}
-	for key, e := range r.entries {
-		e.addHolders(key, r.last[key], holders)
-	}
-	r.o.Devices.Hold(holders, r.started)
 	r.devices = r.o.Devices.Counts()
 	return r.devices
 }
