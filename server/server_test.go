@@ -318,7 +318,8 @@ func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 func piped(t *testing.T, s *Server) (conn net.Conn, stop func()) {
 	inner, outer := net.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
-	ln := &pipeListener{make(chan net.Conn, 1), ctx.Done(), cancel}
+	closed, end := context.WithCancel(t.Context()) // as a listener, by Close alone
+	ln := &pipeListener{make(chan net.Conn, 1), closed.Done(), end}
 	ln.conns <- inner
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, ln) }()
