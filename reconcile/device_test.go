@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,14 +22,32 @@ const gpu = "example.com/gpu"
 
 // gpus is a device plugin that gives each container the IDs in a variable.
 type gpus struct {
-	ids       []string
+	ids []string
+
+	mu        sync.Mutex // guards all following fields
 	allocated []string
 	broken    error
+}
+
+// gave are the IDs of each allocation.
+func (g *gpus) gave() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.allocated)
+}
+
+// fails has allocations fail, or succeed again for nil.
+func (g *gpus) fails(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.broken = err
 }
 
 func (g *gpus) Preferred(context.Context, []string, []string, int) ([]string, error) { return nil, nil }
 
 func (g *gpus) Allocate(_ context.Context, ids []string) (*v1beta1.ContainerAllocateResponse, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if g.broken != nil {
 		return nil, g.broken
 	}
@@ -114,7 +134,7 @@ func TestDevices(t *testing.T) {
 		m.want(two)
 		m.settle()
 		m.is("two 0 ready", "two/app 0 running")
-		if got, want := strings.Join(g.allocated, " "), "a a+b"; got != want {
+		if got, want := strings.Join(g.gave(), " "), "a a+b"; got != want {
 			t.Errorf("allocated were %s, want %s", got, want)
 		}
 	})
@@ -145,8 +165,8 @@ func TestDeviceOfEarlierVersion(t *testing.T) {
 		m.settle()
 		m.want(needing(t, "one", 1, "terminationGracePeriodSeconds: 1"))
 		m.pass(2 * time.Second)
-		if got := m.gpu("one"); got != "a" || len(g.allocated) != 2 {
-			t.Errorf("it has %q of %q\n%s", got, g.allocated, m.story())
+		if got := m.gpu("one"); got != "a" || len(g.gave()) != 2 {
+			t.Errorf("it has %q of %q\n%s", got, g.gave(), m.story())
 		}
 		// Without a plugin the next edit would find none: what runs is kept.
 		m.restart()
@@ -157,7 +177,7 @@ func TestDeviceOfEarlierVersion(t *testing.T) {
 		}
 		register()
 		m.settle()
-		if got := m.gpu("one"); got != "a" || len(g.allocated) != 3 || m.why("one") != "" {
+		if got := m.gpu("one"); got != "a" || len(g.gave()) != 3 || m.why("one") != "" {
 			t.Errorf("it has %q\n%s", got, m.story())
 		}
 	})
@@ -180,7 +200,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"], resources:
 // TestBrokenPlugin: its pod waits and is tried again, others do not.
 func TestBrokenPlugin(t *testing.T) {
 	runDevices(t, func(t *testing.T, m *machine, g *gpus, register func()) {
-		g.broken = errors.New("it burns")
+		g.fails(errors.New("it burns"))
 		m.start()
 		register()
 		m.want(needing(t, "one", 1, ""), pod(t, "web", `containers: [{name: app, image: "web:1"}]`))
@@ -189,7 +209,7 @@ func TestBrokenPlugin(t *testing.T) {
 		if why := m.why("one"); why != "giving container app 1 of example.com/gpu: it burns" {
 			t.Errorf("why: %q", why)
 		}
-		g.broken = nil
+		g.fails(nil)
 		m.pass(time.Minute)
 		m.is("one 0 ready", "one/app 0 running", "web 0 ready", "web/app 0 running")
 	})
