@@ -14,7 +14,10 @@
 package page
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"embed"
+	"encoding/base64"
 	"io/fs"
 	"net/http"
 	"time"
@@ -60,15 +63,27 @@ func (p *Page) Handler() http.Handler {
 	if p.Logs != nil {
 		mux.HandleFunc("GET /page/logs", func(w http.ResponseWriter, r *http.Request) { server.ServeLogs(w, r, p.Logs) })
 	}
-	return guarded(mux)
+	return guarded(mux, policy(files))
 }
 
-// guarded has a browser run and fetch nothing but the page's own, and show it
-// in no other's frame.
-func guarded(h http.Handler) http.Handler {
+// policy has a browser run and fetch nothing but the page's own, and show it in
+// no other's frame.
+func policy(files fs.FS) string {
+	index, err := fs.ReadFile(files, "index.html")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	_, rest, _ := bytes.Cut(index, []byte(`<script type="module">`))
+	script, _, _ := bytes.Cut(rest, []byte("</script>"))
+	sum := sha256.Sum256(script)
+	return "default-src 'none'; script-src 'self' 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; " +
+		"style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}
+
+func guarded(h http.Handler, policy string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := w.Header()
-		head.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		head.Set("Content-Security-Policy", policy)
 		head.Set("X-Content-Type-Options", "nosniff")
 		head.Set("Referrer-Policy", "no-referrer")
 		head.Set("Cache-Control", "no-cache")

@@ -107,6 +107,8 @@ func TestEvents(t *testing.T) {
 		t.Errorf("podd events says\n%s", out)
 	}
 
+	// What happened last may be lost to the file when podd is killed.
+	d.eventually("the file has the start", func() error { return eventFile(file, "Pulled", "Started") })
 	d.crash()
 	d.untilApplied("web")
 	if again := d.events("web"); len(again) > 0 {
