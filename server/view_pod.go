@@ -80,3 +80,9 @@ type ExitView struct {
 
 // Key is the namespace and full name of the pod.
 func (p *PodView) Key() Key { return Key{p.Pod.Namespace, p.Pod.Name} }
+
+// EditWaits says that a newer version of it waits while it does its work. One that
+// is being removed has no newer version.
+func (p *PodView) EditWaits() bool {
+	return p.Pod.DeletionTimestamp == nil && (!p.Current && p.Ready || p.Earlier > 0)
+}

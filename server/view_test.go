@@ -3,6 +3,9 @@ package server
 import (
 	"encoding/json"
 	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestProblemString(t *testing.T) {
@@ -33,5 +36,26 @@ func TestKeyInJSON(t *testing.T) {
 	var k Key
 	if err := json.Unmarshal([]byte(`"web"`), &k); err == nil {
 		t.Errorf("a name without a namespace became %+v", k)
+	}
+}
+
+func TestEditWaits(t *testing.T) {
+	now := metav1.Now()
+	for name, test := range map[string]struct {
+		pod  PodView
+		want bool
+	}{
+		"it is what is wanted":                {PodView{Current: true, Ready: true}, false},
+		"an edit waits":                       {PodView{Ready: true}, true},
+		"an edit came before it was ready":    {PodView{}, false},
+		"what runs is of an earlier manifest": {PodView{Current: true, Earlier: 1}, true},
+		"it is being removed":                 {PodView{Ready: true, Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}}, false},
+	} {
+		if test.pod.Pod == nil {
+			test.pod.Pod = &v1.Pod{}
+		}
+		if got := test.pod.EditWaits(); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
 	}
 }

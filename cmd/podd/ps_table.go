@@ -79,7 +79,7 @@ func (l *listing) from(v *server.View, p *server.PodView, now time.Time) string 
 	if text := behindText(fileOf(v, p.Path), now); text != "" {
 		return place + " (" + text + ")"
 	}
-	if !p.Current && p.Ready || p.Earlier > 0 {
+	if p.EditWaits() {
 		return place + " (edit waits)"
 	}
 	return place

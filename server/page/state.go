@@ -91,7 +91,7 @@ func (p *Page) pod(v *server.PodView, now time.Time) Pod {
 	out := Pod{
 		Namespace: v.Pod.Namespace, Name: v.Pod.Name, Tone: tone(v),
 		Began: began(v.Pod), IP: v.Pod.Status.PodIP,
-		Path: v.Path, Line: v.Line, Waits: v.Path != "" && !v.Current, Containers: containers(v.Pod),
+		Path: v.Path, Line: v.Line, Waits: v.EditWaits(), Containers: containers(v.Pod),
 	}
 	out.ContainersReady, out.Status, out.Restarts = p.Words(v.Pod, now)
 	out.Restarts, _, _ = strings.Cut(out.Restarts, " ")
