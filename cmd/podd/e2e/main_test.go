@@ -86,14 +86,18 @@ func build(ctx context.Context, dir string) (string, error) {
 
 // wantNothing waits until a stack has no trace of any pod. What containerd has
 // lost track of, as it can when podd is killed in the middle of a call, it
-// finds and removes when it is started again.
+// finds when it is started again: it removes it, or lists it once more, and a
+// podd that runs then removes it.
 func wantNothing(ctx context.Context, s *stack.Stack) error {
 	left, err := leftIn(ctx, s, patience/2)
 	if err != nil || left == (stack.Leftovers{}) {
 		return err
 	}
+	if left.Sandboxes != 0 || left.Containers != 0 {
+		return fmt.Errorf("the tests left over: %s", left)
+	}
 	fmt.Fprintf(os.Stderr, "containerd has lost track of %s; it is started again\n", left)
-	if err := errors.Join(s.Kill(ctx), s.Restart(ctx)); err != nil {
+	if err := errors.Join(s.Kill(ctx), s.Restart(ctx), s.RemovePods(ctx)); err != nil {
 		return err
 	}
 	left, err = leftIn(ctx, s, patience/2)

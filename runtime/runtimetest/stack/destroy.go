@@ -23,7 +23,7 @@ func (s *Stack) Destroy(ctx context.Context) error {
 	var errs []error
 	if s.Running() {
 		// Only the polite way: what it misses is swept below.
-		if err := s.removePods(ctx); err != nil {
+		if err := s.RemovePods(ctx); err != nil {
 			s.log.Warn("removing pods through CRI", "err", err)
 		}
 	}

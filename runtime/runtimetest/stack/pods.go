@@ -8,8 +8,8 @@ import (
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// removePods stops and removes every sandbox, and with it its containers.
-func (s *Stack) removePods(ctx context.Context) error {
+// RemovePods stops and removes every sandbox, and with it its containers.
+func (s *Stack) RemovePods(ctx context.Context) error {
 	conn, err := s.dial()
 	if err != nil {
 		return err
