@@ -23,9 +23,10 @@
 //
 // The barrier: a fact is itself an observation, so nothing waits for a relist.
 // In return an observation that was sent before the newest effect ended is
-// dropped and asked for again, or a container would be started twice. An attempt
-// of a probe changes nothing that can be observed: it is outside the barrier, and
-// what only says again what is known goes no further than its worker.
+// dropped and asked for again, or a container would be started twice. What changes
+// nothing that can be observed, as an attempt of a probe, a pull or a directory
+// made, is outside the barrier (plan.Observable); and what only says again what is
+// known goes no further than its worker.
 //
 // Events, as package event words them, are told by who did or decided a thing:
 // workers send theirs with their reports, the router its own, and all go on with

@@ -80,7 +80,7 @@ type worker struct {
 	render      *render.Node
 	userIDs     uint32
 	flights     map[string]flight
-	effectEnd   time.Time // of the newest effect: the barrier
+	effectEnd   time.Time // of the newest observable effect: the barrier
 	looked      bool      // the runtime was seen at least once
 	past        map[types.UID]journal
 	said        said

@@ -181,15 +181,14 @@ func (w *worker) take(f fact) (news bool) {
 		return false // it was given up
 	}
 	if a, ok := f.action.(plan.Probe); ok {
-		// It changes nothing that can be observed: no barrier.
 		return !errors.Is(f.err, context.Canceled) && w.learnProbe(a, f)
 	}
-	if a, ok := f.action.(plan.ReadMessage); ok { // nor does this
+	if a, ok := f.action.(plan.ReadMessage); ok {
 		w.in.History.Said = with(w.in.History.Said, a.ID, f.said)
 		return true
 	}
 	// Facts can come in another order than their effects ended in.
-	if f.ended.After(w.effectEnd) {
+	if plan.Observable(f.action) && f.ended.After(w.effectEnd) {
 		w.effectEnd = f.ended
 	}
 	w.events = append(w.events, w.did(f)...)

@@ -68,6 +68,21 @@ func TestBarrierOrder(t *testing.T) {
 	}
 }
 
+// TestBarrierOfWhatIsSeen: an observation from before the end of what changes
+// nothing in the runtime counts.
+func TestBarrierOfWhatIsSeen(t *testing.T) {
+	p := barePod("a")
+	w, refreshed := bare(p)
+	now := time.Now()
+	for _, a := range []plan.Action{plan.EnsureImage{Container: "a"}, plan.PrepareVolumes{UID: p.UID}} {
+		w.landed(fact{action: a, version: p, ended: now.Add(time.Second)})
+	}
+	w.observe(seen(true), now)
+	if len(w.in.Observed) != 1 || *refreshed != 0 {
+		t.Errorf("observed %+v and asked %d times, want the sandbox and no question", w.in.Observed, *refreshed)
+	}
+}
+
 // TestSandboxListedEarly: a runtime lists a sandbox before the call that made it
 // returns; what was started in it meanwhile is not forgotten.
 func TestSandboxListedEarly(t *testing.T) {

@@ -214,3 +214,13 @@ func Cancellable(a Action) bool {
 	}
 	return false
 }
+
+// Observable tells whether an observation can differ by an action: one that was
+// made before such an action ended says nothing any more.
+func Observable(a Action) bool {
+	switch a.(type) {
+	case EnsureImage, PrepareVolumes, UpdateVolumes, CheckVolumes, ReleaseVolumes, RemoveDir, Probe, ReadMessage:
+		return false
+	}
+	return true
+}
