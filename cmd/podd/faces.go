@@ -136,7 +136,8 @@ func (d *podd) api(who auth.Authorizer, meter server.Meter, measures http.Handle
 		page = d.page(d.logReader(), d.events, meter)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/", both(d.kubeletAPI(measures), d.kubeAPI(who, meter)))
+	node := d.kubeletAPI(measures)
+	mux.Handle("/", both(node, d.kubeAPI(who, meter, node)))
 	mux.Handle("GET /{$}", page)
 	mux.Handle("GET /page/", page)
 	return d.metrics.Requests("readwrite", server.OwnOrigin(mux))

@@ -9,9 +9,9 @@ import (
 
 // kubeAPI is the Kubernetes API, for whoever is let in; who may what is said by
 // the authorizer.
-func (d *podd) kubeAPI(who auth.Authorizer, usage kube.Usage) http.Handler {
+func (d *podd) kubeAPI(who auth.Authorizer, usage kube.Usage, node http.Handler) http.Handler {
 	return (&kube.API{
-		State: d.view.latest, Logs: d.logReader(), Runtime: inContainers{d.client}, Authorizer: who,
+		State: d.view.latest, Logs: d.logReader(), Runtime: inContainers{d.client}, Authorizer: who, Node: node,
 		Events: d.events, Usage: usage, Debugging: d.cfg.API.Debugging,
 	}).Handler()
 }

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"podd/server/kube/request"
@@ -31,11 +32,25 @@ type Attributes struct {
 // a container, as WebSockets need, is "create": to be allowed to look is not to
 // be allowed to do.
 func Of(r *http.Request, node string) Attributes {
-	if request.Is(r.URL.Path) {
-		return ofInfo(request.Of(r))
+	if !request.Is(r.URL.Path) {
+		return ofNode(r.Method, r.URL.Path, node)
 	}
-	a := Attributes{Verb: verb(r.Method), Resource: "nodes", Name: node, Subresources: subresources(r.URL.Path)}
-	if acts(r.URL.Path) && a.Verb != "" {
+	i := request.Of(r)
+	if i.Proxied == "" {
+		return ofInfo(i)
+	}
+	// By this way a cluster knows but one subresource, so that one always does.
+	a := ofNode(r.Method, i.Proxied, i.Name)
+	if !slices.Contains(a.Subresources, "proxy") {
+		a.Subresources = append(a.Subresources, "proxy")
+	}
+	return a
+}
+
+// ofNode is what a path of the kubelet's is for.
+func ofNode(method, path, node string) Attributes {
+	a := Attributes{Verb: verb(method), Resource: "nodes", Name: node, Subresources: subresources(path)}
+	if acts(path) && a.Verb != "" {
 		a.Verb = "create"
 	}
 	return a
@@ -81,6 +96,8 @@ var finer = []struct {
 	{"/pods", "pods", false},
 	{"/runningpods", "pods", false},
 	{"/healthz", "healthz", false},
+	{"/livez", "healthz", false},
+	{"/readyz", "healthz", false},
 	{"/configz", "configz", false},
 	{"/flagz", "configz", false},
 }

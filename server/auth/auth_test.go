@@ -125,6 +125,13 @@ func TestOf(t *testing.T) {
 		{"PUT", "/debug/flags/v", "update proxy"},
 		{"HEAD", "/exec/a/b/c", " proxy"},
 		{"BREW", "/", " proxy"},
+		{"GET", "/readyz", "get healthz proxy"},
+		{"GET", "/api/v1/nodes/n1/proxy/stats/summary", "get stats proxy"},
+		{"GET", "/api/v1/nodes/n1/proxy/pods", "get pods proxy"},
+		{"GET", "/api/v1/nodes/n1/proxy/logs/", "get log proxy"},
+		{"GET", "/api/v1/nodes/n1/proxy/exec/a/b/c", "create proxy"},
+		{"POST", "/api/v1/nodes/n1/proxy/run/a/b/c", "create proxy"},
+		{"GET", "/api/v1/nodes/n1/proxy", "get proxy"},
 	} {
 		a := Of(httptest.NewRequest(c.method, c.path, nil), "n1")
 		if a.Resource != "nodes" || a.Name != "n1" {
@@ -200,6 +207,13 @@ func TestPolicy(t *testing.T) {
 		{bob, "GET", "/metrics", "n1", false},
 		{bob, "GET", "/exec/a/b/c", "n1", false},
 		{bob, "HEAD", "/pods", "n1", false},
+		{bob, "GET", "/api/v1/nodes/n1/proxy/metrics", "n1", true},
+		{bob, "GET", "/api/v1/nodes/n1/proxy/exec/a/b/c", "n1", false},
+		{bob, "GET", "/api/v1/nodes/n1/proxy/checkpoint/a/b/c", "n1", false},
+		{bob, "GET", "/api/v1/nodes/n1/proxy/../../pods", "n1", false},
+		{group, "GET", "/api/v1/nodes/n1/proxy/stats/summary", "n1", true},
+		{group, "GET", "/api/v1/nodes/n1/proxy/pods", "n1", false},
+		{carol, "GET", "/api/v1/nodes/n2/proxy/pods", "n1", false},
 		{carol, "POST", "/exec/a/b/c", "n1", true},
 		{carol, "POST", "/exec/a/b/c", "n2", false},
 		{Root(), "POST", "/exec/a/b/c", "n1", true},

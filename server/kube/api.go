@@ -4,6 +4,7 @@
 //	/api /apis /version /openapi             what there is: discovery.go, version.go
 //	/api/v1/{pods,nodes,namespaces,…}        get, list, watch: resource.go has them all
 //	/api/v1/namespaces/…/pods/…/{log,exec,…} into a pod: pod.go
+//	/api/v1/nodes/…/proxy/…                  the kubelet's own API: proxy.go
 //	/apis/authorization.k8s.io/…             may I, who am I: review.go
 //	/apis/metrics.k8s.io/v1beta1             usage, where something measures it
 //
@@ -36,6 +37,8 @@ type API struct {
 	Logs       server.LogReader
 	Runtime    kubelet.Runtime
 	Authorizer auth.Authorizer // asked by reviews alone
+	// Node is what nodes/proxy leads to, the kubelet's API.
+	Node http.Handler
 	// Events are those to show; nil: there are none.
 	Events Events
 	// Usage measures pods and the node; nil: metrics.k8s.io is not served.
@@ -81,10 +84,12 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 func (a *API) serveResource(w http.ResponseWriter, r *http.Request, i request.Info) {
 	res := a.resource(i)
 	switch {
-	case res == nil || i.Rest != "" || i.Subresource != "" && !res.has(i.Subresource):
+	case res == nil || i.Rest != "" && i.Proxied == "" || i.Subresource != "" && !res.has(i.Subresource):
 		server.ReplyStatus(w, errNoPath)
 	case !a.Debugging && (i.Connects() || i.Subresource == "log"):
 		server.ReplyStatus(w, errNoDebugging)
+	case i.Proxied != "":
+		a.proxy(w, r, res, i)
 	case res.review != nil:
 		a.review(w, r, res, i)
 	case i.Verb == "create" && i.Connects():

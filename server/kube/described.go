@@ -14,9 +14,10 @@ import (
 // for anything else, and would tell of its absence instead of the refusal.
 var written = []string{"create", "update", "patch", "delete"}
 
-// options are the parameters of pods' subresources, which read nothing else.
+// options are the parameters of subresources that read nothing else.
 var options = map[string]any{
 	"attach": &v1.PodAttachOptions{}, "exec": &v1.PodExecOptions{}, "log": &v1.PodLogOptions{}, "portforward": &v1.PodPortForwardOptions{},
+	"proxy": &v1.NodeProxyOptions{},
 }
 
 // described are the resources as OpenAPI tells of them.

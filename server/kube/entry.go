@@ -22,6 +22,9 @@ type entry struct {
 
 func (r *resource) entry(i item, rev uint64) *entry {
 	o := r.copy(i.object)
+	if created := o.GetCreationTimestamp(); r.since != nil && created.IsZero() {
+		o.SetCreationTimestamp(r.since(o))
+	}
 	o.GetObjectKind().SetGroupVersionKind(r.gvk())
 	o.SetResourceVersion(strconv.FormatUint(rev, 10))
 	e := &entry{key: i.key, rev: rev, object: o}

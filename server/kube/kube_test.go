@@ -133,7 +133,8 @@ func (n *node) Logs(_ context.Context, req server.LogRequest, w io.Writer) error
 }
 
 func (n *node) api() *API {
-	return &API{State: n, Logs: n, Runtime: n, Authorizer: auth.Policy{}, Debugging: true}
+	return &API{State: n, Logs: n, Runtime: n, Authorizer: auth.Policy{}, Debugging: true, Node: http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "node: "+r.Method+" "+r.URL.String()) })}
 }
 
 // ask sends a request of somebody who may only learn what there is.
@@ -182,6 +183,13 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/api/v2/pods", "", 404, "NotFound"},
 		{"GET", "/api/v1/namespaces/../pods", "", 404, "NotFound"},
 		{"GET", "/api/v1/nodes/n1", "", 200, `"kind":"Node"`},
+		{"GET", "/api/v1/nodes/n1/proxy/logs/?query=x", "", 200, "node: GET /logs/?query=x"},
+		{"POST", "/api/v1/nodes/n1/proxy/stats/summary", "", 200, "node: POST /stats/summary"},
+		{"GET", "/api/v1/nodes/n1/proxy/logs/a%2Fb", "", 200, "node: GET /logs/a%2Fb"},
+		{"GET", "/api/v1/nodes/n2/proxy/pods", "", 404, `nodes \"n2\" not found`},
+		{"GET", "/api/v1/namespaces/default/nodes/n1/proxy/pods", "", 404, "NotFound"},
+		{"GET", "/api/v1/nodes/n1/proxy/a/../pods", "", 404, "NotFound"},
+		{"GET", "/api/v1/nodes/n1/status/pods", "", 404, "NotFound"},
 		{"GET", "/api/v1/namespaces", "", 200, `"name":"shop"`},
 		{"GET", "/api/v1/namespaces/shop", "", 200, `"phase":"Active"`},
 		{"GET", "/api/v1/namespaces/shop/namespaces", "", 404, "NotFound"},
@@ -241,6 +249,32 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("%s %s: no Status of %d: %v %s", c.method, c.target, w.Code, err, w.Body)
 			}
 		}
+	}
+}
+
+// TestSince: a pod of a file is as old as its start, unless it tells.
+func TestSince(t *testing.T) {
+	n := newNode()
+	started, told := metav1.NewTime(time.Unix(100, 0).UTC()), metav1.NewTime(time.Unix(50, 0).UTC())
+	late := pod("default", "late-n1", "3")
+	late.Status.StartTime = &started
+	n.put(late)
+	early := pod("default", "early-n1", "4")
+	early.Status.StartTime, early.CreationTimestamp = &started, told
+	n.put(early)
+	h := n.api().Handler()
+	for name, want := range map[string]string{"late-n1": "1970-01-01T00:01:40Z", "early-n1": "1970-01-01T00:00:50Z", "web-n1": ""} {
+		w := ask(t, h, "GET", "/api/v1/namespaces/default/pods/"+name, "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "")
+		got := strings.Contains(w.Body.String(), `"creationTimestamp":"`+want+`"`)
+		if want == "" {
+			got = !strings.Contains(w.Body.String(), "creationTimestamp")
+		}
+		if w.Code != 200 || !got {
+			t.Errorf("%s: %d %s, want %s", name, w.Code, w.Body, want)
+		}
+	}
+	if late.CreationTimestamp != (metav1.Time{}) {
+		t.Error("the shared pod was written to")
 	}
 }
 

@@ -20,6 +20,14 @@ func pods(v *server.View) []item {
 	return all
 }
 
+// podSince: a pod of a file was created by nobody, and is as old as its start.
+func podSince(o server.Object) metav1.Time {
+	if start := o.(*v1.Pod).Status.StartTime; start != nil {
+		return *start
+	}
+	return metav1.Time{}
+}
+
 func nodes(v *server.View) []item {
 	if v.Machine == nil {
 		return nil

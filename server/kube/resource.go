@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -25,6 +26,9 @@ type resource struct {
 	beside func(*server.Objects) []*server.ObjectView
 	// extra are the fields, beside the names, that lists can be selected by.
 	extra func(server.Object) fields.Set
+	// since is when an object came that does not tell, so that clients can show
+	// its age and sort by it; nil: all tell, or nobody knows.
+	since func(server.Object) metav1.Time
 	// Not all are objects of a View.
 	events  bool                           // they are of Events
 	measure measure                        // measured when asked for
@@ -77,7 +81,7 @@ func (a *API) served() []*resource {
 		{name: "namespaces", kind: "Namespace", short: []string{"ns"}, goType: typed[v1.Namespace](), items: namespaces,
 			extra: namespaceFields, subresources: []subresource{status("Namespace")}},
 		{name: "nodes", kind: "Node", short: []string{"no"}, goType: typed[v1.Node](), items: nodes, extra: nodeFields,
-			subresources: []subresource{status("Node")}},
+			subresources: []subresource{{"proxy", "NodeProxyOptions", proxied}, status("Node")}},
 		{name: "persistentvolumeclaims", kind: "PersistentVolumeClaim", short: []string{"pvc"}, namespaced: true, goType: typed[v1.PersistentVolumeClaim](),
 			beside:       func(o *server.Objects) []*server.ObjectView { return o.Claims },
 			subresources: []subresource{status("PersistentVolumeClaim")}},
@@ -85,7 +89,7 @@ func (a *API) served() []*resource {
 			beside:       func(o *server.Objects) []*server.ObjectView { return o.Volumes },
 			subresources: []subresource{status("PersistentVolume")}},
 		{name: "pods", kind: "Pod", short: []string{"po"}, categories: []string{"all"}, namespaced: true, goType: typed[v1.Pod](),
-			items: pods, extra: podFields, subresources: podSubresources},
+			items: pods, extra: podFields, since: podSince, subresources: podSubresources},
 		{name: "secrets", kind: "Secret", namespaced: true, goType: typed[v1.Secret](), extra: secretFields,
 			beside: func(o *server.Objects) []*server.ObjectView { return o.Secrets }},
 	}

@@ -1,7 +1,7 @@
 // Package kubelet serves the kubelet's API, for those who know a node by it: an
 // apiserver, kubectl through it, monitoring, kubeletctl.
 //
-//	GET       /healthz…  /pods  /runningpods/  /configz  /flagz  /statusz
+//	GET       /healthz…  /livez  /readyz  /pods  /runningpods/  /configz  /flagz  /statusz
 //	GET POST  /stats/summary          GET /metrics  /metrics/{cadvisor,probes,resource}
 //	GET       /containerLogs/{namespace}/{pod}/{container}
 //	GET POST  /exec/{namespace}/{pod}[/{uid}]/{container}     /attach/…
@@ -27,7 +27,7 @@ type API struct {
 	State   server.Viewer
 	Logs    server.LogReader
 	Runtime Runtime
-	Health  http.Handler // of /healthz and below
+	Health  http.Handler // of /healthz and below, /livez and /readyz
 	Stats   http.Handler // of /stats/ and /metrics
 	// Config is the kubelet.config.k8s.io/v1beta1 in force, without secrets, for
 	// /configz.
@@ -70,8 +70,9 @@ type Streams struct{ Stdin, Stdout, Stderr, TTY bool }
 // Handler serves a. It can be used any number of times.
 func (a *API) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/healthz", a.Health)
-	mux.Handle("/healthz/", a.Health)
+	for _, path := range []string{"/healthz", "/healthz/", "/livez", "/readyz"} {
+		mux.Handle(path, a.Health)
+	}
 	mux.HandleFunc("GET /pods", a.pods)
 	mux.HandleFunc("GET /pods/{$}", a.pods)
 	mux.HandleFunc("GET /configz", a.configz)

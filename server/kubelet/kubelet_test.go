@@ -118,6 +118,8 @@ func TestAnswers(t *testing.T) {
 	}{
 		{"GET", "/healthz", "", 200, "ok"},
 		{"GET", "/healthz/syncloop", "", 200, "ok"},
+		{"GET", "/livez", "", 200, "ok"},
+		{"GET", "/readyz", "", 200, "ok"},
 		{"GET", "/pods", "", 200, `"env":[{"name":"A","value":"b"}]`},
 		{"GET", "/pods/", "", 200, `"kind":"PodList","apiVersion":"v1"`},
 		{"POST", "/pods", "", 405, ""},

@@ -59,12 +59,12 @@ func firstOf(path string) string {
 		return "/"
 	case "metrics":
 		switch rest {
-		case "cadvisor", "probes", "resource":
+		case "cadvisor", "probes", "resource", "slis":
 			return first + "/" + rest
 		}
 		return first
-	case "api", "apis", "attach", "checkpoint", "configz", "containerLogs", "debug", "exec", "flagz", "healthz", "logs",
-		"openapi", "page", "pods", "portForward", "run", "runningpods", "stats", "statusz", "v1", "version":
+	case "api", "apis", "attach", "checkpoint", "configz", "containerLogs", "debug", "exec", "flagz", "healthz", "livez", "logs",
+		"openapi", "page", "pods", "portForward", "readyz", "run", "runningpods", "stats", "statusz", "v1", "version":
 		return first
 	}
 	return "other"
@@ -81,6 +81,9 @@ func longRunning(first string, r *http.Request) string {
 		long = r.URL.Path == "/page/state" || r.URL.Path == "/page/logs"
 	case "api", "apis", "v1":
 		i, q := request.Of(r), r.URL.Query()
+		if i.Proxied != "" {
+			return longRunning(firstOf(i.Proxied), r)
+		}
 		long = i.Connects() || request.Boolean(q, "watch") || request.Boolean(q, "follow")
 	}
 	return strconv.FormatBool(long)

@@ -4,6 +4,7 @@
 package request
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -27,6 +28,9 @@ type Info struct {
 	Name, Subresource   string
 	// Rest is what follows the subresource, or makes no sense; "" for nothing.
 	Rest string
+	// Proxied is the path on the node itself that is asked for by way of the
+	// subresource proxy; "" for none.
+	Proxied string
 }
 
 // roots are the paths that the API is below.
@@ -63,6 +67,9 @@ func Of(r *http.Request) Info {
 	}
 	i.resource(parts)
 	i.Verb = i.verb(r.Method, r.URL.Query())
+	if i.Group == "" && i.Namespace == "" && i.Resource == "nodes" && i.Subresource == "proxy" {
+		i.Proxied = cmp.Or(strings.TrimPrefix(r.URL.Path, "/api/"+i.Version+"/nodes/"+i.Name+"/proxy"), "/")
+	}
 	return i
 }
 

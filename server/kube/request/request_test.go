@@ -42,6 +42,12 @@ func TestOf(t *testing.T) {
 		{"GET", "/api/v1/namespaces/a/namespaces/b?watch=1", "get /api/v1/namespaces/a/namespaces/b"},
 		{"POST", "/apis/g/v1/namespaces/a/namespaces", "post /apis/g/v1/namespaces/a/namespaces"},
 		{"GET", "/api/v1/nodes/n/status", "get /v1 nodes n/status"},
+		{"GET", "/api/v1/nodes/proxy/proxy/stats/summary", "get /v1 nodes proxy/proxy stats/summary of the node's /stats/summary"},
+		{"GET", "/api/v1/nodes/n/proxy/logs/", "get /v1 nodes n/proxy logs of the node's /logs/"},
+		{"POST", "/api/v1/nodes/n/proxy", "create /v1 nodes n/proxy of the node's /"},
+		{"GET", "/api/v1/nodes/n/proxy/a%2F..%2Fexec", "get /api/v1/nodes/n/proxy/a/../exec"},
+		{"GET", "/api/v1/namespaces/a/nodes/n/proxy/pods", "get /v1 a:nodes n/proxy pods"},
+		{"GET", "/apis/g/v1/nodes/n/proxy/pods", "get g/v1 nodes n/proxy pods"},
 		{"POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "create authorization.k8s.io/v1 selfsubjectaccessreviews"},
 		{"GET", "/api/v1/pods/../secrets", "get /api/v1/pods/../secrets"},
 		{"GET", "/api//v1/secrets", "get /api//v1/secrets"},
@@ -71,6 +77,9 @@ func show(i Info) string {
 	}
 	if i.Rest != "" {
 		s += " " + i.Rest
+	}
+	if i.Proxied != "" {
+		s += " of the node's " + i.Proxied
 	}
 	return s
 }
