@@ -21,11 +21,15 @@ type Check struct {
 //
 //	/healthz  /livez   Checks
 //	/readyz            Checks and Ready
-//	/healthz/NAME      that one of Checks; /healthz/ping is always ok
+//	/healthz/NAME      that one of Checks; /healthz/ping is always ok, and so is
+//	                   /healthz/log: podd keeps back nothing of its log
 type Health struct {
 	Checks []Check
 	// Ready are for what is no reason to restart podd: a source not yet read.
 	Ready []Check
+	// Checked is told what came of a check, whoever asked for it; nil: nobody is.
+	// It must be safe for concurrent use.
+	Checked func(name string, err error)
 }
 
 // ServeHTTP implements http.Handler.
@@ -40,7 +44,11 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var wrong []string
 	for _, c := range checks {
-		if err := c.Func(); err != nil {
+		err := c.Func()
+		if h.Checked != nil {
+			h.Checked(c.Name, err)
+		}
+		if err != nil {
 			wrong = append(wrong, c.Name+": "+oneLine(err.Error()))
 		}
 	}
@@ -61,7 +69,7 @@ func (h *Health) checks(path string) ([]Check, bool) {
 		return h.Checks, true
 	case "/readyz":
 		return append(h.Checks[:len(h.Checks):len(h.Checks)], h.Ready...), true
-	case "/healthz/ping":
+	case "/healthz/ping", "/healthz/log":
 		return nil, true
 	}
 	name, below := strings.CutPrefix(path, "/healthz/")

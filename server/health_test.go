@@ -2,7 +2,9 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -35,6 +37,7 @@ func TestHealth(t *testing.T) {
 		{ill, "GET", "/healthz", 500, "syncloop: no turn for 5m10s, longer than 5m0s; runtime: no answer for 40s\n"},
 		{ill, "GET", "/healthz/runtime", 500, "runtime: no answer for 40s\n"},
 		{ill, "GET", "/healthz/ping", 200, "ok"},
+		{ill, "GET", "/healthz/log", 200, "ok"},
 		{&Health{}, "GET", "/healthz", 200, "ok"},
 	}
 	for _, tt := range tests {
@@ -45,5 +48,21 @@ func TestHealth(t *testing.T) {
 		if tt.status == http.StatusMethodNotAllowed && got.Header().Get("Allow") != "GET, HEAD" {
 			t.Errorf("%s %s: Allow is %q", tt.method, tt.path, got.Header().Get("Allow"))
 		}
+	}
+}
+
+// TestChecked: who counts checks is told of each.
+func TestChecked(t *testing.T) {
+	var told []string
+	h := &Health{Checks: []Check{
+		{"syncloop", func() error { return nil }},
+		{"runtime", func() error { return errors.New("no answer") }},
+	}}
+	h.Checked = func(name string, err error) { told = append(told, fmt.Sprint(name, " ", err)) }
+	for _, path := range []string{"/healthz", "/healthz/runtime", "/healthz/ping"} {
+		ask(h, "GET", path, "")
+	}
+	if got, want := strings.Join(told, ", "), "syncloop <nil>, runtime no answer, runtime no answer"; got != want {
+		t.Errorf("told %s, want %s", got, want)
 	}
 }

@@ -16,6 +16,7 @@ import (
 //	/  /page/           the page
 //	/healthz            as Health
 //
+// What the kubelet calls disabled here is called so, other paths are not found.
 // An unknown name in the Host header is answered 421, see KnownHosts.
 type ReadOnly struct {
 	State interface{ View() *View } // required
@@ -36,10 +37,22 @@ func (s *ReadOnly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *ReadOnly) serve(w http.ResponseWriter, r *http.Request) {
+	path := r.URL.Path
+	if debugs(path) {
+		w.Header().Set("Connection", "close") // and with it a body, unread
+		DebuggingDisabled(w, r)
+		return
+	}
+	// Some ask for statistics in this way; nobody reads what they send along.
+	if path == "/stats/summary" && r.Method == http.MethodPost {
+		w.Header().Set("Connection", "close")
+		s.Stats.ServeHTTP(w, r)
+		return
+	}
 	if !readOnlyMethod(w, r) {
 		return
 	}
-	switch path := r.URL.Path; {
+	switch {
 	case path == "/pods", path == "/pods/": // agents ask in both ways
 		Reply(w, http.StatusOK, podList(s.State.View()))
 	case path == "/healthz", strings.HasPrefix(path, "/healthz/"):

@@ -54,7 +54,7 @@ func (d *podd) health() *server.Health {
 	return &server.Health{Checks: []server.Check{
 		{Name: "syncloop", Func: d.pulse.stuck},
 		{Name: "runtime", Func: d.runtimeStuck},
-	}}
+	}, Checked: d.checks.Checked}
 }
 
 func (d *podd) runtimeStuck() error { return runtimeStuck(d.pods.Health(), d.pulse.began) }
@@ -150,6 +150,7 @@ func (d *podd) measures(meter server.Meter) http.Handler {
 	mux.Handle("/", stats.Handler(meter))
 	mux.Handle("GET /metrics", counts)
 	mux.Handle("GET /metrics/probes", counts)
+	mux.Handle("GET /metrics/slis", d.checks.Handler())
 	return mux
 }
 

@@ -52,6 +52,7 @@ type podd struct {
 	metrics  *metrics.Metrics
 	trimmer  trimmer
 	classes  *classKeeper
+	checks   *metrics.Checks // of its health
 	pulse    pulse
 	told     string             // the status line systemd heard last
 	problems []manifest.Problem // of the manifests, as logged
@@ -64,7 +65,7 @@ func newPodd(cfg *config.Config, log *slog.Logger, level *logLevel) (*podd, erro
 	if err != nil {
 		return nil, err
 	}
-	d := &podd{cfg: cfg, log: log, level: level, instance: instance, trimmer: newTrimmer()}
+	d := &podd{cfg: cfg, log: log, level: level, instance: instance, trimmer: newTrimmer(), checks: metrics.NewChecks()}
 	d.pulse.began = time.Now()
 	if err := d.wire(); err != nil {
 		instance.Close()

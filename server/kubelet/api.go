@@ -2,7 +2,7 @@
 // apiserver, kubectl through it, monitoring, kubeletctl.
 //
 //	GET       /healthz…  /livez  /readyz  /pods  /runningpods/  /configz  /flagz  /statusz
-//	GET POST  /stats/summary          GET /metrics  /metrics/{cadvisor,probes,resource}
+//	GET POST  /stats/summary          GET /metrics  /metrics/{cadvisor,probes,resource,slis}
 //	GET       /containerLogs/{namespace}/{pod}/{container}
 //	GET POST  /exec/{namespace}/{pod}[/{uid}]/{container}     /attach/…
 //	GET POST  /portForward/{namespace}/{pod}[/{uid}]
@@ -36,14 +36,15 @@ type API struct {
 	Flags []Flag
 	// Started is when podd was, for /statusz.
 	Started time.Time
-	// SystemLogs is /var/log, for /logs; nil: not served.
+	// SystemLogs is /var/log, for /logs; nil: disabled.
 	SystemLogs fs.FS
 	// Checkpoints is the absolute directory that checkpoints are written to.
 	Checkpoints string
-	// Debugging serves what runs something in containers or shows their output,
-	// Profiling what shows podd's own inside; others are answered 405 and 404.
+	// Debugging serves what runs something in containers or shows their output, and
+	// podd's own inside, Profiling some of that; else they are disabled or, as of a
+	// kubelet, not there.
 	Debugging, Profiling bool
-	// SetVerbosity changes how much podd logs; nil: not served.
+	// SetVerbosity changes how much podd logs; nil: disabled.
 	SetVerbosity func(level int)
 }
 
@@ -75,42 +76,41 @@ func (a *API) Handler() http.Handler {
 	}
 	mux.HandleFunc("GET /pods", a.pods)
 	mux.HandleFunc("GET /pods/{$}", a.pods)
-	mux.HandleFunc("GET /configz", a.configz)
-	mux.HandleFunc("GET /flagz", a.flagz)
-	mux.HandleFunc("GET /statusz", a.statusz)
-	mux.HandleFunc("POST /checkpoint/{namespace}/{pod}/{container}", a.checkpoint)
 	for _, path := range []string{"GET /stats/", "POST /stats/", "GET /metrics", "GET /metrics/"} {
 		mux.Handle(path, a.Stats)
 	}
 	a.debugging(mux)
-	a.inside(mux)
 	return mux
 }
 
 // debugging has what enableDebuggingHandlers governs.
 func (a *API) debugging(mux *http.ServeMux) {
-	handle := func(pattern string, h http.HandlerFunc) {
-		if !a.Debugging {
-			h = func(w http.ResponseWriter, _ *http.Request) {
-				http.Error(w, "Debug endpoints are disabled.", http.StatusMethodNotAllowed)
-			}
+	if !a.Debugging {
+		for _, path := range server.Debugging {
+			mux.Handle(path, server.DebuggingDisabled)
 		}
-		mux.HandleFunc(pattern, h)
+		return
 	}
-	handle("GET /runningpods/{$}", a.runningPods)
-	handle("GET /containerLogs/{namespace}/{pod}/{container}", a.containerLogs)
+	mux.HandleFunc("GET /runningpods/{$}", a.runningPods)
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", a.containerLogs)
 	for _, method := range []string{"GET ", "POST "} {
-		handle(method+"/exec/{namespace}/{pod}/{container}", a.exec)
-		handle(method+"/exec/{namespace}/{pod}/{uid}/{container}", a.exec)
-		handle(method+"/attach/{namespace}/{pod}/{container}", a.attach)
-		handle(method+"/attach/{namespace}/{pod}/{uid}/{container}", a.attach)
-		handle(method+"/portForward/{namespace}/{pod}", a.portForward)
-		handle(method+"/portForward/{namespace}/{pod}/{uid}", a.portForward)
+		mux.HandleFunc(method+"/exec/{namespace}/{pod}/{container}", a.exec)
+		mux.HandleFunc(method+"/exec/{namespace}/{pod}/{uid}/{container}", a.exec)
+		mux.HandleFunc(method+"/attach/{namespace}/{pod}/{container}", a.attach)
+		mux.HandleFunc(method+"/attach/{namespace}/{pod}/{uid}/{container}", a.attach)
+		mux.HandleFunc(method+"/portForward/{namespace}/{pod}", a.portForward)
+		mux.HandleFunc(method+"/portForward/{namespace}/{pod}/{uid}", a.portForward)
 	}
-	handle("POST /run/{namespace}/{pod}/{container}", a.run)
-	handle("POST /run/{namespace}/{pod}/{uid}/{container}", a.run)
-	if a.SystemLogs != nil {
-		files := http.StripPrefix("/logs", http.FileServerFS(a.SystemLogs))
-		handle("GET /logs/", files.ServeHTTP)
+	mux.HandleFunc("POST /run/{namespace}/{pod}/{container}", a.run)
+	mux.HandleFunc("POST /run/{namespace}/{pod}/{uid}/{container}", a.run)
+	if a.SystemLogs == nil {
+		mux.Handle("/logs/", server.Disabled("logs endpoint is"))
+	} else {
+		mux.Handle("GET /logs/", http.StripPrefix("/logs", http.FileServerFS(a.SystemLogs)))
 	}
+	mux.HandleFunc("GET /configz", a.configz)
+	mux.HandleFunc("GET /flagz", a.flagz)
+	mux.HandleFunc("GET /statusz", a.statusz)
+	mux.HandleFunc("POST /checkpoint/{namespace}/{pod}/{container}", a.checkpoint)
+	a.inside(mux)
 }

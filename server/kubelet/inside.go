@@ -21,13 +21,17 @@ const maxVerbosity = 10
 
 // inside has what shows and changes podd's own inside.
 func (a *API) inside(mux *http.ServeMux) {
-	if a.Debugging && a.Profiling {
+	if !a.Profiling {
+		mux.Handle("/debug/pprof/", server.Disabled("profiling endpoint is"))
+	} else {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index) // cmdline has secrets, see flagz
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
-	if a.Debugging && a.SetVerbosity != nil {
+	if a.SetVerbosity == nil {
+		mux.Handle("/debug/flags/v", server.Disabled("flags endpoint is"))
+	} else {
 		mux.HandleFunc("PUT /debug/flags/v", a.setVerbosity)
 	}
 }

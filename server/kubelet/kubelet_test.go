@@ -185,8 +185,12 @@ func TestDisabled(t *testing.T) {
 		"/exec/default/web-n1/app?output=1&command=ls": "405 Debug endpoints are disabled.",
 		"/containerLogs/default/web-n1/app":            "405 Debug endpoints are disabled.",
 		"/runningpods/":                                "405 Debug endpoints are disabled.",
-		"/logs/syslog":                                 "404 404 page not found",
-		"/debug/pprof/heap":                            "404 404 page not found",
+		"/logs/syslog":                                 "405 Debug endpoints are disabled.",
+		"/debug/pprof/heap":                            "405 Debug endpoints are disabled.",
+		"/run/default/web-n1/app":                      "405 Debug endpoints are disabled.",
+		"/debug/flags/v":                               "404 404 page not found",
+		"/configz":                                     "404 404 page not found",
+		"/checkpoint/default/web-n1/app":               "404 404 page not found",
 		"/pods":                                        "200 ",
 	} {
 		w := httptest.NewRecorder()
@@ -197,6 +201,23 @@ func TestDisabled(t *testing.T) {
 	}
 	if n.asked != "" {
 		t.Errorf("asked for %s", n.asked)
+	}
+}
+
+// TestSwitchedOff: what has a switch of its own says which.
+func TestSwitchedOff(t *testing.T) {
+	n := newNode()
+	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), Debugging: true}).Handler()
+	for target, want := range map[string]string{
+		"/logs/syslog":      "logs endpoint is disabled.\n",
+		"/debug/pprof/heap": "profiling endpoint is disabled.\n",
+		"/debug/flags/v":    "flags endpoint is disabled.\n",
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
+		if w.Code != 405 || w.Body.String() != want {
+			t.Errorf("%s: %d %q, want %q", target, w.Code, w.Body, want)
+		}
 	}
 }
 
