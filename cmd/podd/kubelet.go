@@ -58,25 +58,32 @@ func (d *podd) kubeletAPI(stats http.Handler) http.Handler {
 
 // openKubelet opens the port of the kubelet's API.
 func (d *podd) openKubelet(ctx context.Context, guard *auth.Guard) (face, error) {
-	a := d.cfg.API
-	var err error
-	if d.show, err = d.certificate(); err != nil {
+	conf, err := d.kubeletTLS()
+	if err != nil {
 		return nil, err
 	}
-	ln, err := server.Listen(ctx, "--port", a.Listen)
+	ln, err := server.Listen(ctx, "--port", d.cfg.API.Listen)
 	if err != nil {
 		return nil, err
 	}
 	s := &server.Server{
 		Handler: guard, Streams: true, MaxConns: kubeletConns, Log: d.log,
-		MaxHeader: maxCommandLine,
-		TLS: &tls.Config{
-			// Without a list of authorities clients show what they have.
-			GetCertificate: d.show, ClientAuth: tls.RequestClientCert,
-			MinVersion: a.MinTLS, CipherSuites: a.Ciphers,
-		},
+		MaxHeader: maxCommandLine, TLS: conf,
 	}
 	return func(ctx context.Context) error { return s.Serve(ctx, ln) }, nil
+}
+
+// kubeletTLS is what that port is served with, as configured.
+func (d *podd) kubeletTLS() (*tls.Config, error) {
+	var err error
+	if d.show, err = d.certificate(); err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		// Without a list of authorities clients show what they have.
+		GetCertificate: d.show, ClientAuth: tls.RequestClientCert,
+		MinVersion: d.cfg.API.MinTLS, CipherSuites: d.cfg.API.Ciphers,
+	}, nil
 }
 
 // newGuard knows the clients of podd's own authority and those configured.

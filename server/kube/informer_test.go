@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/features"
+	featurestesting "k8s.io/client-go/features/testing"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -19,11 +22,27 @@ import (
 	"podd/server/auth"
 )
 
-// TestInformer: client-go lists and watches, with all that it asks for, and what
-// it keeps is what is there.
+// TestInformer: client-go lists and watches, or has all there is told by the
+// watch, with all that it asks for; what it keeps is what is there.
 func TestInformer(t *testing.T) {
+	for name, streams := range map[string]bool{"list": false, "watch alone": true} {
+		t.Run(name, func(t *testing.T) {
+			featurestesting.SetFeatureDuringTest(t, features.WatchListClient, streams)
+			informs(t, streams)
+		})
+	}
+}
+
+func informs(t *testing.T, streams bool) {
 	n := newNode()
-	s := httptest.NewServer(n.api().Handler())
+	var lists atomic.Int32
+	h := n.api().Handler()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !r.URL.Query().Has("watch") {
+			lists.Add(1)
+		}
+		h.ServeHTTP(w, r)
+	}))
 	t.Cleanup(s.Close)
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: s.URL, QPS: -1})
 	if err != nil {
@@ -45,6 +64,9 @@ func TestInformer(t *testing.T) {
 				t.Fatalf("never: %s", what)
 			}
 		}
+	}
+	if listed := lists.Load() > 0; listed == streams {
+		t.Errorf("it listed: %t", listed)
 	}
 	if all, err := pods.Lister().List(labels.Everything()); err != nil || len(all) != 2 {
 		t.Fatalf("got %v %v", all, err)
