@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -163,5 +165,36 @@ func TestRoutes(t *testing.T) {
 		if answer.Header.Get("Content-Security-Policy") == "" && answer.StatusCode == 200 {
 			t.Errorf("%s: no content security policy", tt.url)
 		}
+	}
+}
+
+// TestNothingFromElsewhere: nothing of the page is fetched from another place, and
+// nothing put into it could.
+func TestNothingFromElsewhere(t *testing.T) {
+	answer, _ := get(t, serve(t, &Page{}).URL+"/")
+	for directive := range strings.SplitSeq(answer.Header.Get("Content-Security-Policy"), ";") {
+		for _, source := range strings.Fields(directive)[1:] {
+			if source != "'none'" && source != "'self'" && !strings.HasPrefix(source, "'sha256-") {
+				t.Errorf("%s", directive)
+			}
+		}
+	}
+	if !strings.HasPrefix(answer.Header.Get("Content-Security-Policy"), "default-src 'none';") {
+		t.Errorf("the policy is %q", answer.Header.Get("Content-Security-Policy"))
+	}
+	err := fs.WalkDir(embedded, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := embedded.ReadFile(path)
+		for _, far := range regexp.MustCompile(`(https?:)?//[a-z0-9]+\.[^"'\s]*`).FindAllString(string(text), -1) {
+			if far != "http://www.w3.org/2000/svg" { // a name, which nobody fetches
+				t.Errorf("%s names %s", path, far)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -179,6 +179,20 @@ func TestKubectlReads(t *testing.T) {
 	k.run("wait", "--for=condition=Ready", "pod/"+web, "--timeout", patience.String())
 	k.says("get pods -A", "NAMESPACE", "READY", "RESTARTS", "default", web, "1/1")
 	k.says("get pods -o wide", "NODE", d.host)
+	for _, words := range []string{"--sort-by=.metadata.creationTimestamp", "--chunk-size=1", "--server-print=false", "-o custom-columns=N:.metadata.name"} {
+		k.says("get pods "+words, web)
+	}
+	k.run("wait", "--for=jsonpath={.status.phase}=Running", "pod/"+web, "--timeout", patience.String())
+	k.says("explain pod.spec.containers --recursive", "livenessProbe\t<Probe>", "tcpSocket\t<TCPSocketAction>")
+	for path, want := range map[string]string{
+		"/healthz": "ok", "/readyz": "ok", "/metrics": "kubelet_running_pods", "/metrics/slis": "kubernetes_healthcheck{",
+	} {
+		k.says("get --raw "+path, want)
+		k.says("get --raw /api/v1/nodes/"+d.host+"/proxy"+path, want)
+	}
+	for path, want := range map[string]string{"stats/summary": d.host, "pods": web, "runningpods": web, "configz": "kubeletconfig", "logs/": "<pre>"} {
+		k.says("get --raw /api/v1/nodes/"+d.host+"/proxy/"+path, want)
+	}
 	k.says("get nodes", "STATUS", "Ready", "v1.34.4-podd")
 	k.says("explain pod.spec.containers.image", "FIELD: image <string>")
 	k.says("get pod "+web+" -o yaml", "kubernetes.io/config.source: file", "value: green", "phase: Running")
@@ -192,7 +206,11 @@ func TestKubectlReads(t *testing.T) {
 	k.says("get configmaps,secrets -o name", "configmap/settings", "secret/pass")
 	k.says("get secret pass -o jsonpath={.data.word}", "aGlkZGVu")
 	k.says("describe pod "+web, "Name:", web, "COLOUR:  green", "Ready", "True", "Node:", d.host)
-	k.says("describe node "+d.host, "Capacity:", "cpu:", "Container Runtime Version:", "containerd://", web)
+	k.says("describe node "+d.host, "Capacity:", "cpu:", "Container Runtime Version:", "containerd://", web,
+		"Non-terminated Pods:", "(1 in total)", "Allocated resources:", "Events:", "NodeReady")
+	if out := k.run("describe", "node", d.host); strings.Contains(out, "<unknown>") {
+		t.Errorf("something of the node is unknown:\n%s", out)
+	}
 	k.says("describe secret pass", "word:  6 bytes")
 	k.says("get all", web)
 	k.says("get events", "Started", "pod/"+web, "Started container")
@@ -222,6 +240,7 @@ func TestKubectlWatches(t *testing.T) {
 	d.untilTells(k.begin("get", "events", "-w"), "pod/"+d.full("late"))
 	d.remove("late")
 	d.untilTells(watch, d.full("late")+"=Running2")
+	d.untilTells(k.begin("events", "--for", "pod/"+d.full("late"), "-w"), "Killing")
 	k.run("wait", "--for=delete", "pod/"+d.full("late"), "--timeout", patience.String())
 }
 
@@ -233,10 +252,13 @@ func TestKubectlInside(t *testing.T) {
 	k.run("wait", "--for=condition=Ready", "pod/"+web, "--timeout", patience.String())
 	follow := k.begin("logs", "-f", web)
 	d.untilTells(follow, "hello\n")
+	all := k.begin("logs", "--all-containers", "-l", "app=web", "-f", "--prefix")
+	d.untilTells(all, "[pod/"+web+"/main] hello\n")
 	if out, talk, err := k.try("one\ntwo\n", "attach", "-i", web); err != nil {
 		t.Errorf("attach: %v %s%s", err, out, talk)
 	}
 	d.untilTells(follow, "got one\ngot two\n")
+	d.untilTells(all, "[pod/"+web+"/main] got two\n")
 	if got := k.run("logs", web, "--tail", "1"); got != "got two\n" {
 		t.Errorf("the last line: %q", got)
 	}

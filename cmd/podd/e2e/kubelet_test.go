@@ -17,10 +17,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/websocket"
 	v1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"podd/server/pki"
 )
 
 // client is somebody who knows podd by the kubelet's API.
@@ -165,6 +168,13 @@ func TestKubeletAPI(t *testing.T) {
 		}
 		return nil
 	})
+	for query, want := range map[string]string{
+		"tailLines=0": "", "limitBytes=3": "hel", "sinceTime=2999-01-01T00:00:00Z": "", "insecureSkipTLSVerifyBackend=true": "hello\n",
+	} {
+		if status, text := c.ask("GET", "/containerLogs"+pod+"/main?"+query, ""); status != 200 || text != want {
+			t.Errorf("its log with %s: %d %q, want %q", query, status, text, want)
+		}
+	}
 	if status, text := c.ask("POST", "/run"+pod+"/main?cmd=echo+one+two", ""); status != 200 || text != "one two\n" {
 		t.Errorf("run: %d %q", status, text)
 	}
@@ -186,6 +196,8 @@ func TestKubeletAPI(t *testing.T) {
 	forward := c.stream("/portForward"+pod+"?port=8080", "v4.channel.k8s.io")
 	websocket.Message.Send(forward, []byte("\x00GET /index.html HTTP/1.0\r\n\r\n"))
 	read(t, forward, 0, "up\n")
+
+	d.refusesStrangers(c.server)
 
 	// By the socket it is root who asks.
 	local := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -272,6 +284,11 @@ func TestKubeletAPIKnowsItsClients(t *testing.T) {
 	is("/pods", "abcd", 401)
 	is("/pods", "abc", 200)
 	is(exec, "abc", 403) // a WebSocket begins with GET
+	proxy := "/api/v1/nodes/" + d.host + "/proxy"
+	is(proxy+"/stats/summary", "abc", 200)
+	is(proxy+exec, "abc", 403)
+	is("/api/v1/secrets", "abc", 403)
+	is("/api/v1/pods", "abc", 403)
 	write(policy, rules("nodes/healthz"))
 	is("/pods", "abc", 403)
 	is("/healthz", "abc", 200)
@@ -289,5 +306,49 @@ func TestKubeletAPIKnowsItsClients(t *testing.T) {
 	log, err := os.ReadFile(d.output())
 	if err != nil || strings.Contains(string(log), "xyz") {
 		t.Errorf("its log has a token (%v)", err)
+	}
+}
+
+// refusesStrangers: where nothing is configured, who shows nothing, a made-up
+// certificate or a token is let nowhere, and nobody is heard from elsewhere.
+func (d *daemon) refusesStrangers(server string) {
+	d.t.Helper()
+	ca, err := pki.New("stranger")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	cert, key, err := ca.Client("podd-admin", []string{"system:masters"}, time.Hour)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for _, c := range []*client{
+		d.client(server, &tls.Config{InsecureSkipVerify: true}),
+		d.client(server, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}),
+	} {
+		for _, path := range []string{"/pods", "/", "/healthz", "/api/v1/pods", "/v1/credential", "/api/v1/nodes/" + d.host + "/proxy/pods"} {
+			for _, token := range []string{"", "abc"} {
+				if status, text := c.ask("GET", path, token); status != 401 {
+					d.t.Errorf("%s for a stranger: %d %s", path, status, text)
+				}
+			}
+		}
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for _, a := range addresses {
+		ip := a.(*net.IPNet).IP
+		if ip.IsLoopback() || ip.IsLinkLocalUnicast() {
+			continue
+		}
+		if conn, err := net.Dial("tcp", net.JoinHostPort(ip.String(), fmt.Sprint(d.api))); err == nil {
+			conn.Close()
+			d.t.Errorf("it listens on %s", ip)
+		}
 	}
 }

@@ -134,6 +134,10 @@ func TestPage(t *testing.T) {
 	b := browse(t, "http://"+d.forwardSocket()+"/")
 	b.until("the pod is ready", podRow("talker")+`?.className === "ok"`)
 	b.until("the node is told", fmt.Sprintf(`document.getElementById("node").textContent === %q`, d.host))
+	for _, of := range []string{"cpu", "memory"} {
+		b.until("its "+of+" is drawn", fmt.Sprintf(`document.querySelector("#%s-curve path") && document.getElementById(%q).textContent.includes(" of ")`, of, of))
+	}
+	b.until("nothing came from elsewhere", `performance.getEntriesByType("resource").every(r => new URL(r.name).origin === location.origin)`)
 	b.shoot("node")
 
 	d.apply(d.pod("breaker", shell("main", "echo out of luck; exit 3")))
@@ -152,6 +156,8 @@ func TestPage(t *testing.T) {
 	b.do("opening", script(`document.getElementById("filter").blur()`), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
 	b.until("the log comes", `document.getElementById("lines").textContent.includes("line 5 <b>&amp;")`)
 	b.until("and goes on", `document.getElementById("lines").textContent.includes("line 12 <b>&amp;")`)
+	b.until("its events are told", `document.getElementById("pod-events").innerText.includes("Started")`)
+	b.until("its use is drawn", `!document.getElementById("pod-curves").hidden && document.querySelectorAll("#pod-curves path").length >= 2`)
 	b.shoot("log")
 	b.do("closing", chromedp.KeyEvent(kb.Escape))
 	b.until("the detail is closed", `!document.getElementById("detail").open`)
