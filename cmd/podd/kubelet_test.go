@@ -23,16 +23,16 @@ func TestKubeletTLS(t *testing.T) {
 	const wide, narrow = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
 	for name, c := range map[string]struct {
 		min, cipher string // configured
-		client      tls.Config
+		client      *tls.Config
 		want        string // the version that is spoken; "" for none
 	}{
-		"the newest":            {client: tls.Config{}, want: "TLS 1.3"},
-		"1.2":                   {client: tls.Config{MaxVersion: tls.VersionTLS12}, want: "TLS 1.2"},
-		"1.1":                   {client: tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}},
-		"1.2 where 1.3 is due":  {min: "VersionTLS13", client: tls.Config{MaxVersion: tls.VersionTLS12}},
-		"1.3 where 1.3 is due":  {min: "VersionTLS13", client: tls.Config{}, want: "TLS 1.3"},
-		"the cipher":            {cipher: wide, client: tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}, want: "TLS 1.2"},
-		"not one of the cipher": {cipher: narrow, client: tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}},
+		"the newest":            {client: &tls.Config{}, want: "TLS 1.3"},
+		"1.2":                   {client: &tls.Config{MaxVersion: tls.VersionTLS12}, want: "TLS 1.2"},
+		"1.1":                   {client: &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}},
+		"1.2 where 1.3 is due":  {min: "VersionTLS13", client: &tls.Config{MaxVersion: tls.VersionTLS12}},
+		"1.3 where 1.3 is due":  {min: "VersionTLS13", client: &tls.Config{}, want: "TLS 1.3"},
+		"the cipher":            {cipher: wide, client: &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}, want: "TLS 1.2"},
+		"not one of the cipher": {cipher: narrow, client: &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := &shownFiles{t: t, dir: t.TempDir()}
@@ -43,12 +43,12 @@ func TestKubeletTLS(t *testing.T) {
 			}
 			flags.TLSMinVersion = new(cmp.Or(c.min, "VersionTLS12"))
 			conf := tlsOf(t, flags)
-			version, shown := shakeHands(conf, &c.client)
+			version, shown := shakeHands(conf, c.client)
 			if version != c.want || (shown == "first") != (c.want != "") {
 				t.Fatalf("it speaks %q and shows %q, want %q", version, shown, c.want)
 			}
 			files.write("second")
-			if _, shown = shakeHands(conf, &c.client); (shown == "second") != (c.want != "") {
+			if _, shown = shakeHands(conf, c.client); (shown == "second") != (c.want != "") {
 				t.Errorf("it shows %q", shown)
 			}
 		})

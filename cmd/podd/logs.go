@@ -60,9 +60,11 @@ func (c *LogsCmd) Run(ctx context.Context, s Streams) error {
 	return hint(p.logs(ctx, c.request(pod, container), s.Out), word)
 }
 
-// hint names podd why where there is no log because nothing ran.
+// hint names podd why where there is no log because nothing ran, see noLog, or
+// nothing is known of what might have.
 func hint(err error, word string) error {
-	if answer := (*server.Error)(nil); errors.As(err, &answer) && answer.Status == http.StatusNotFound {
+	answer := (*server.Error)(nil)
+	if errors.As(err, &answer) && (answer.Status == http.StatusBadRequest || answer.Status == http.StatusNotFound) {
 		return fmt.Errorf("%w; podd why %s", err, word)
 	}
 	return err

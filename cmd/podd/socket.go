@@ -116,16 +116,9 @@ func (l logReader) Logs(ctx context.Context, req server.LogRequest, w io.Writer)
 	err := logs.Read(ctx, o, out.Emit)
 	err = errors.Join(err, out.Flush())
 	if errors.Is(err, fs.ErrNotExist) {
-		return server.NotFound(noLog(req))
+		return noLog(l.state.View().Pod(server.Key(req.Pod)), req)
 	}
 	return err
-}
-
-func noLog(req server.LogRequest) string {
-	if req.Previous {
-		return fmt.Sprintf("container %s of pod %s has no log of an earlier run", req.Container, req.Pod)
-	}
-	return fmt.Sprintf("container %s of pod %s has no log yet", req.Container, req.Pod)
 }
 
 // tail: the reader takes 0 for all, the request a negative number.

@@ -221,6 +221,20 @@ func TestSwitchedOff(t *testing.T) {
 	}
 }
 
+// TestSystemLogsAreInert: what looks like a page among them is none of ours.
+func TestSystemLogsAreInert(t *testing.T) {
+	n := newNode()
+	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), Debugging: true,
+		SystemLogs: fstest.MapFS{"app": {Data: []byte("<html><script>fetch('/exec')</script>")}}}).Handler()
+	for _, target := range []string{"/logs/", "/logs/app"} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
+		if got := w.Header().Get("Content-Security-Policy"); w.Code != 200 || got != "sandbox; default-src 'none'" {
+			t.Errorf("%s: %d %q", target, w.Code, got)
+		}
+	}
+}
+
 func TestLogRequest(t *testing.T) {
 	const zero = `"Previous":false,"Follow":false,"Tail":-1,"Since":"0001-01-01T00:00:00Z","Timestamps":false,"Limit":0}`
 	for query, want := range map[string]string{

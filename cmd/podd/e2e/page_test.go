@@ -174,6 +174,7 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.until("the page is dark", `getComputedStyle(document.body).backgroundColor === "rgb(20, 22, 26)"`)
+	b.until("so is the crashed pod", `getComputedStyle(`+podRow("breaker")+`).backgroundColor === "rgb(58, 29, 28)"`)
 	b.shoot("dark")
 
 	d.remove("counter")

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/server"
+)
+
+// noLog says why a container has no log, with the status and in the words of a
+// kubelet: those who wait for a log look for them. p is nil when it is gone.
+func noLog(p *server.PodView, req server.LogRequest) error {
+	message := fmt.Sprintf("container %q in pod %q is waiting to start - no logs yet", req.Container, req.Pod.Name)
+	var waiting *v1.ContainerStateWaiting
+	if s := statusOf(p, req.Container); s != nil {
+		waiting = s.State.Waiting
+	}
+	switch {
+	case req.Previous:
+		message = fmt.Sprintf("previous terminated container %q in pod %q not found", req.Container, req.Pod.Name)
+	case waiting != nil && waiting.Reason != "":
+		message = fmt.Sprintf("container %q in pod %q is waiting to start: %s", req.Container, req.Pod.Name, waitsFor(waiting.Reason))
+	}
+	return &server.Error{Status: http.StatusBadRequest, Message: message}
+}
+
+func waitsFor(reason string) string {
+	switch reason {
+	case "ErrImagePull":
+		return "image can't be pulled"
+	case "ImagePullBackOff":
+		return "trying and failing to pull image"
+	}
+	return reason
+}
+
+func statusOf(p *server.PodView, container string) *v1.ContainerStatus {
+	if p == nil {
+		return nil
+	}
+	status := &p.Pod.Status
+	for _, list := range [][]v1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses} {
+		for i := range list {
+			if list[i].Name == container {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
