@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -87,7 +89,10 @@ func (n *node) Run(_ context.Context, id string, command []string) ([]byte, int3
 	return []byte("out"), 0, n.err
 }
 
-func (n *node) Checkpoint(context.Context, string, string, time.Duration) error { return n.err }
+func (n *node) Checkpoint(_ context.Context, id, file string, timeout time.Duration) error {
+	n.asked = "checkpoint " + id + " " + file + " " + timeout.String()
+	return n.err
+}
 
 func (n *node) Logs(_ context.Context, req server.LogRequest, w io.Writer) error {
 	b, _ := json.Marshal(req)
@@ -218,6 +223,36 @@ func TestSwitchedOff(t *testing.T) {
 		if w.Code != 405 || w.Body.String() != want {
 			t.Errorf("%s: %d %q, want %q", target, w.Code, w.Body, want)
 		}
+	}
+}
+
+// TestCheckpoint: the runtime writes it, and where is told.
+func TestCheckpoint(t *testing.T) {
+	n, dir := newNode(), filepath.Join(t.TempDir(), "checkpoints")
+	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), Debugging: true, Checkpoints: dir}).Handler()
+	ask := func() *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("POST", "/checkpoint/default/web-n1/app?timeout=7", nil))
+		return w
+	}
+	w := ask()
+	var written struct{ Items []string }
+	if err := json.Unmarshal(w.Body.Bytes(), &written); err != nil || w.Code != 200 || len(written.Items) != 1 {
+		t.Fatalf("%d %s (%v)", w.Code, w.Body, err)
+	}
+	file := written.Items[0]
+	if name := filepath.Base(file); filepath.Dir(file) != dir || !strings.HasPrefix(name, "checkpoint-web-n1_default-app-") || filepath.Ext(name) != ".tar" {
+		t.Errorf("it is %s", file)
+	}
+	if want := "checkpoint c1 " + file + " 7s"; n.asked != want {
+		t.Errorf("asked %s, want %s", n.asked, want)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("its directory is %v (%v)", info.Mode(), err)
+	}
+	n.err = server.NotFound("the runtime makes no checkpoints")
+	if w := ask(); w.Code != 404 || w.Body.String() != "checkpointing of default/web-n1/app failed: the runtime makes no checkpoints\n" {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
 

@@ -95,6 +95,39 @@ func (d *daemon) untilResources(want ...string) {
 	})
 }
 
+// resourcesFor fails unless podresources tells of a pod, asked for alone, that its
+// first container has these, and of the node that pods can have those.
+func (d *daemon) resourcesFor(name, has, all string) {
+	d.t.Helper()
+	conn, err := grpc.NewClient("unix://"+filepath.Join(d.root(), "pod-resources", "kubelet.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer conn.Close()
+	ids := func(devices []*podresources.ContainerDevices) string {
+		var all []string
+		for _, dev := range devices {
+			all = append(all, dev.ResourceName+"="+strings.Join(dev.DeviceIds, ","))
+		}
+		return strings.Join(all, " ")
+	}
+	client := podresources.NewPodResourcesListerClient(conn)
+	one, err := client.Get(d.t.Context(), &podresources.GetPodResourcesRequest{PodName: d.full(name), PodNamespace: "default"})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if got := ids(one.PodResources.Containers[0].Devices); got != has {
+		d.t.Errorf("%s has %q, want %q", name, got, has)
+	}
+	node, err := client.GetAllocatableResources(d.t.Context(), &podresources.AllocatableResourcesRequest{})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if got := ids(node.Devices); got != all {
+		d.t.Errorf("the node has %q, want %q", got, all)
+	}
+}
+
 // untilWaits waits until podd says that a pod waits for something.
 func (d *daemon) untilWaits(name, why string) {
 	d.t.Helper()
@@ -132,6 +165,7 @@ func TestDevicePlugin(t *testing.T) {
 		t.Errorf("inside there is %q, want %q", got, want)
 	}
 	d.untilResources("web/main: one", "web/plain: ")
+	d.resourcesFor("web", fancy+"=one", fancy+"=one "+fancy+"=two")
 
 	big := d.pod("big", asking(shell("main", serve("big")), "2"))
 	d.apply(big)
