@@ -21,24 +21,28 @@ func readOnly(views ...*PodView) *ReadOnly {
 
 func TestReadOnlyHosts(t *testing.T) {
 	for host, want := range map[string]int{
-		"localhost":          200,
-		"localhost:10255":    200,
-		"LOCALHOST.":         200,
-		"127.0.0.1:10255":    200,
-		"127.9.9.9":          200,
-		"[::1]:10255":        200,
-		"[::1]":              200,
-		"[::ffff:127.0.0.1]": 200,
-		"10.1.2.3:10255":     200, // where the client connected to
-		"node1":              200,
-		"node1:10255":        200,
-		"":                   200,
-		"10.1.2.4":           421,
-		"example.org":        421,
-		"example.org:10255":  421,
-		"localhost.evil.org": 421,
-		"127.0.0.1.nip.io":   421,
-		"[":                  421,
+		"localhost":           200,
+		"localhost:10255":     200,
+		"LOCALHOST.":          200,
+		"127.0.0.1:10255":     200,
+		"127.9.9.9":           200,
+		"[::1]:10255":         200,
+		"[::1]":               200,
+		"[::ffff:127.0.0.1]":  200,
+		"10.1.2.3:10255":      200, // where the client connected to
+		"node1":               200,
+		"node1:10255":         200,
+		"":                    200,
+		"10.1.2.4":            421,
+		"example.org":         421,
+		"example.org:10255":   421,
+		"localhost.evil.org":  421,
+		"127.0.0.1.nip.io":    421,
+		"[2001:db8::1]":       421,
+		"[2001:db8::1]:10255": 421,
+		"0.0.0.0":             421, // where a browser goes to this machine, for any page
+		"127.1":               421,
+		"[":                   421,
 	} {
 		if got := ask(readOnly(), "GET", "/pods", host); got.Code != want {
 			t.Errorf("Host %q: %d %q, want %d", host, got.Code, got.Body, want)

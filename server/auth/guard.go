@@ -10,8 +10,8 @@ import (
 	"podd/server/kube/request"
 )
 
-// Guard lets requests through to a handler that their sender may make, with the
-// User in their context. Others are answered 401 or 403, and their connections
+// Guard lets requests through to a handler that their sender may make, or who that
+// is to be taken for, with the User in their context. Others are answered 401 or 403, and their connections
 // closed: an idle one would keep others out.
 type Guard struct {
 	Authenticator *Authenticator // required
@@ -26,6 +26,11 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !known {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		refuse(w, r, http.StatusUnauthorized, "Unauthorized")
+		return
+	}
+	user, err := g.impersonated(user, r.Header)
+	if err != nil {
+		refuse(w, r, server.StatusOf(err), err.Error())
 		return
 	}
 	a := Of(r, g.Node)
@@ -78,7 +83,14 @@ func From(ctx context.Context) User {
 	return u
 }
 
-// As has a handler serve everyone as one user, who may do everything.
+// As has a handler serve everyone as one user, who may do everything. To be taken
+// for somebody else, who may less, is refused rather than overlooked.
 func As(u User, h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r.WithContext(With(r.Context(), u))) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if name, _, err := wish(r.Header); err != nil || name != "" {
+			refuse(w, r, http.StatusBadRequest, "who asks here is "+u.Name+", and is taken for nobody else; ask the kubelet's port")
+			return
+		}
+		h.ServeHTTP(w, r.WithContext(With(r.Context(), u)))
+	})
 }

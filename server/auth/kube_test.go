@@ -116,3 +116,89 @@ func TestGuardSpeaksKubernetes(t *testing.T) {
 		}
 	}
 }
+
+const helpers = `
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: help}
+rules:
+- {apiGroups: [""], resources: [users], verbs: [impersonate], resourceNames: [viewer, tenant]}
+- {apiGroups: [""], resources: [groups], verbs: [impersonate], resourceNames: [monitoring]}
+- {apiGroups: [""], resources: [serviceaccounts], verbs: [impersonate]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: help}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: help}
+subjects: [{kind: User, name: helper}]
+`
+
+// TestImpersonation: who may be taken for somebody else may what that one may, and
+// nothing else.
+func TestImpersonation(t *testing.T) {
+	tokens, err := ParseTokens([]byte("help,helper,1\nroot,admin,2,system:masters\nview,viewer,3\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := ParsePolicy([]byte(kubePolicy + helpers))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &Guard{Authenticator: &Authenticator{Tokens: func() Tokens { return tokens }}, Authorizer: p, Node: "n1",
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(From(r.Context()).String())) })}
+	const secrets, pods = "/api/v1/secrets", "/api/v1/pods"
+	for _, c := range []struct {
+		token, path string
+		head        http.Header
+		status      int
+		want        string
+	}{
+		{"root", secrets, nil, 200, "admin (system:masters, system:authenticated)"},
+		{"root", secrets, http.Header{asUser: {"viewer"}}, 403, `User \"viewer\" cannot list resource \"secrets\"`},
+		{"root", pods, http.Header{asUser: {"viewer"}}, 200, "viewer (system:authenticated)"},
+		{"root", pods, http.Header{asUser: {"x"}, asGroup: {"system:masters"}}, 200, "x (system:masters, system:authenticated)"},
+		{"root", "/version", http.Header{asUser: {"system:anonymous"}}, 403, `User \"system:anonymous\" cannot get path`},
+		{"root", "/version", http.Header{asUser: {"x"}, asGroup: {"system:unauthenticated"}}, 403, `User \"x\" cannot get path`},
+		{"root", "/pods", http.Header{asUser: {"bob"}}, 200, "bob (system:authenticated)"},
+		{"root", "/metrics", http.Header{asUser: {"bob"}}, 403, "Forbidden (user=bob, verb=get, resource=nodes, subresource=[metrics])"},
+		{"root", "/metrics", http.Header{asUser: {"system:serviceaccount:mon:prom"}}, 200, "system:serviceaccount:mon:prom (system:serviceaccounts, system:serviceaccounts:mon, system:authenticated)"},
+		{"help", pods, http.Header{asUser: {"viewer"}}, 200, "viewer (system:authenticated)"},
+		{"help", pods, nil, 403, `User \"helper\" cannot list`},
+		{"help", pods, http.Header{asUser: {"admin"}}, 403, `users \"admin\" is forbidden: User \"helper\" cannot impersonate resource \"users\"`},
+		{"help", pods, http.Header{asUser: {"viewer"}, asGroup: {"system:masters"}}, 403, `groups \"system:masters\" is forbidden`},
+		{"help", "/metrics", http.Header{asUser: {"viewer"}, asGroup: {"monitoring"}}, 200, "viewer (monitoring, system:authenticated)"},
+		{"help", "/metrics", http.Header{asUser: {"system:serviceaccount:mon:prom"}}, 200, "system:serviceaccount:mon:prom"},
+		{"view", pods, http.Header{asUser: {"tenant"}}, 403, "cannot impersonate"},
+		{"view", pods, http.Header{asGroup: {"monitoring"}}, 400, "needs one name"},
+		{"root", pods, http.Header{asUser: {"viewer", "tenant"}}, 400, "needs one name"},
+		{"root", pods, http.Header{asUser: {"viewer"}, "Impersonate-Uid": {"7"}}, 400, "Impersonate-Uid: podd's users have a name and groups"},
+		{"root", pods, http.Header{"Impersonate-Extra-Scopes": {"view"}}, 400, "nothing else"},
+		{"no", pods, http.Header{asUser: {"viewer"}}, 401, "Unauthorized"},
+	} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", c.path, nil)
+		if c.head != nil {
+			r.Header = c.head.Clone()
+		}
+		r.Header.Set("Authorization", "Bearer "+c.token)
+		g.ServeHTTP(w, r)
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
+			t.Errorf("%s as %v with %q: %d %s, want %d %s", c.path, c.head, c.token, w.Code, w.Body, c.status, c.want)
+		}
+	}
+}
+
+// TestAs: on root's own socket nobody is taken for somebody who may less.
+func TestAs(t *testing.T) {
+	h := As(Root(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(From(r.Context()).String())) }))
+	for header, want := range map[string]int{"": 200, asUser: 400, asGroup: 400, "Impersonate-Uid": 400} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/api/v1/pods", nil)
+		if header != "" {
+			r.Header.Set(header, "x")
+		}
+		h.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%s: %d %s", header, w.Code, w.Body)
+		}
+	}
+}

@@ -221,6 +221,8 @@ func TestKubectlReads(t *testing.T) {
 	k.says("top node", d.host, "%")
 	k.says("auth whoami", "podd-admin", "system:masters")
 	k.says("auth can-i create pods/exec", "yes")
+	k.says("auth whoami --as prom --as-group monitoring", "prom", "monitoring", "system:authenticated")
+	k.refuses("get pods --as prom", `User "prom" cannot list resource "pods"`)
 	k.says("auth can-i --list", "*.*")
 	k.refuses("get pod web", `pods "web" not found; did you mean "`+web+`"?`)
 	k.refuses("get services", `the server doesn't have a resource type "services"`)
