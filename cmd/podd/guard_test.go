@@ -1,0 +1,125 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"podd/cmd/podd/internal/config"
+	"podd/server/pki"
+)
+
+const guardPolicy = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}, rules: [{apiGroups: [""], resources: [nodes/metrics], verbs: [get]}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: b}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: r}, subjects: [{kind: Group, name: monitoring}]}
+`
+
+// TestGuardAsConfigured: whom the files and switches let in, and where; podd's own
+// authority counts in any case, and one that its file does not have any more not.
+func TestGuardAsConfigured(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, text []byte) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	own, given, other := authority(t), authority(t), authority(t)
+	files := config.KubeletAPI{
+		ClientCAFile: write("ca", given.PEM()), PolicyFile: write("policy", []byte(guardPolicy)),
+		TokenFile: write("tokens", []byte("abc,prom,1,monitoring\n")),
+	}
+	for name, c := range map[string]struct {
+		api                               config.KubeletAPI
+		root, prom, token, stranger, none [2]int // the answers for /metrics and /pods
+	}{
+		"nothing":               {config.KubeletAPI{}, [2]int{200, 200}, [2]int{401, 401}, [2]int{401, 401}, [2]int{401, 401}, [2]int{401, 401}},
+		"files":                 {files, [2]int{200, 200}, [2]int{200, 403}, [2]int{200, 403}, [2]int{401, 401}, [2]int{401, 401}},
+		"anyone":                {config.KubeletAPI{Anonymous: true}, [2]int{200, 200}, [2]int{401, 401}, [2]int{401, 401}, [2]int{401, 401}, [2]int{403, 403}},
+		"everything":            {config.KubeletAPI{AlwaysAllow: true, TokenFile: files.TokenFile}, [2]int{200, 200}, [2]int{401, 401}, [2]int{200, 200}, [2]int{401, 401}, [2]int{401, 401}},
+		"anyone and everything": {config.KubeletAPI{Anonymous: true, AlwaysAllow: true}, [2]int{200, 200}, [2]int{401, 401}, [2]int{401, 401}, [2]int{401, 401}, [2]int{200, 200}},
+	} {
+		g, err := newGuard(c.api, own, "n1", slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+		for who, want := range map[*visitor][2]int{
+			{name: "root", shows: certificate(t, own, "system:masters")}:         c.root,
+			{name: "prom", shows: certificate(t, given, "monitoring")}:           c.prom,
+			{name: "a token", token: "abc"}:                                      c.token,
+			{name: "a stranger", shows: certificate(t, other, "system:masters")}: c.stranger,
+			{name: "nobody"}: c.none,
+		} {
+			if got := [2]int{who.ask(g, "/metrics"), who.ask(g, "/pods")}; got != want {
+				t.Errorf("%s: %s is answered %d, want %d", name, who.name, got, want)
+			}
+		}
+	}
+
+	g, err := newGuard(files, own, "n1", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	before, after := visitor{shows: certificate(t, given, "monitoring")}, visitor{shows: certificate(t, other, "monitoring")}
+	if a, b := before.ask(g, "/metrics"), after.ask(g, "/metrics"); a != 200 || b != 401 {
+		t.Errorf("before: %d, %d", a, b)
+	}
+	write("ca", other.PEM())
+	if a, b := before.ask(g, "/metrics"), after.ask(g, "/metrics"); a != 401 || b != 200 {
+		t.Errorf("after: %d, %d", a, b)
+	}
+}
+
+// visitor is somebody with what they show.
+type visitor struct {
+	name  string
+	shows *x509.Certificate
+	token string
+}
+
+func (v *visitor) ask(h http.Handler, path string) int {
+	w, r := httptest.NewRecorder(), httptest.NewRequest("GET", path, nil)
+	if v.shows != nil {
+		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{v.shows}}
+	}
+	if v.token != "" {
+		r.Header.Set("Authorization", "Bearer "+v.token)
+	}
+	h.ServeHTTP(w, r)
+	return w.Code
+}
+
+func authority(t *testing.T) *pki.Authority {
+	t.Helper()
+	a, err := pki.New("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func certificate(t *testing.T, of *pki.Authority, group string) *x509.Certificate {
+	t.Helper()
+	cert, key, err := of.Client("somebody", []string{group}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair.Leaf
+}
