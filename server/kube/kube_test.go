@@ -113,8 +113,16 @@ func (n *node) PortForward(_ context.Context, sandbox string, ports []int32) (st
 	return n.url, nil
 }
 
-func (n *node) Run(context.Context, string, []string) ([]byte, int32, error)    { return nil, 0, nil }
-func (n *node) Checkpoint(context.Context, string, string, time.Duration) error { return nil }
+func (n *node) Run(context.Context, string, []string) ([]byte, int32, error) {
+	n.asked = "run"
+	return nil, 0, nil
+}
+
+func (n *node) Checkpoint(context.Context, string, string, time.Duration) error {
+	n.asked = "checkpoint"
+	return nil
+}
+
 func (n *node) Usage(context.Context) (*server.Usage, error) {
 	if n.log == "broken" {
 		return nil, errors.New("no sample")
