@@ -53,7 +53,7 @@ func (d *podd) servePlugins(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &plugin.Server{Dir: dir, Ledger: d.devices, Log: d.log}
+	s := &plugin.Server{Dir: dir, Ledger: d.devices, Log: d.log, Taken: d.metrics.PluginRegistered}
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -71,7 +71,7 @@ func (d *podd) servePodResources(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &podresources.Server{Source: &resourceSource{d.view.latest, d.devices}}
+	s := &podresources.Server{Source: &resourceSource{d.view.latest, d.devices}, Asked: d.metrics.ResourcesAsked}
 	return s.Serve(ctx, ln)
 }
 

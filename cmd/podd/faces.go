@@ -77,7 +77,8 @@ type face func(ctx context.Context) error
 
 // faces opens every configured one, so that a taken port is told at once.
 func (d *podd) faces(ctx context.Context) ([]face, error) {
-	meter := d.newMeter()
+	d.meter = d.newMeter()
+	meter := d.meter
 	measures := d.measures(meter)
 	guard := &auth.Guard{Authorizer: auth.Policy{}}
 	if d.pki != nil {

@@ -25,6 +25,7 @@ import (
 	"podd/runtime/cri"
 	"podd/runtime/stats"
 	"podd/server"
+	"podd/server/metrics"
 )
 
 // diskMeter measures what pods have on disk.
@@ -160,4 +161,56 @@ func processes(path string) int64 {
 	_, all, _ := strings.Cut(fields[3], "/")
 	n, _ := strconv.ParseInt(all, 10, 64)
 	return n
+}
+
+// podDisks is what pods have on disk, for whoever scrapes podd's metrics. Who waits
+// longer than ctx gets what is measured the next time.
+func (d *podd) podDisks(ctx context.Context) (*metrics.Disks, error) {
+	type answer struct {
+		disk *stats.Disk
+		err  error
+	}
+	measured := make(chan answer, 1)
+	go func() { // it ends by itself: measuring is bounded
+		disk, err := d.meter.sampler.Disk(ctx)
+		measured <- answer{disk, err}
+	}()
+	select {
+	case a := <-measured:
+		if a.err != nil {
+			return nil, a.err
+		}
+		return scrapedDisks(a.disk, d.view.latest.View()), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// scrapedDisks are the claims and logs of the pods of v.
+func scrapedDisks(disk *stats.Disk, v *server.View) *metrics.Disks {
+	out := &metrics.Disks{}
+	for _, p := range v.Pods {
+		of, ok := disk.Pods[p.Pod.UID]
+		if !ok {
+			continue
+		}
+		for _, vol := range of.Volumes {
+			if vol.Claim == "" || vol.Space == nil || vol.Used == nil || vol.InodesUsed == nil {
+				continue
+			}
+			out.Claims = append(out.Claims, metrics.Claim{
+				Namespace: p.Pod.Namespace, Name: vol.Claim,
+				Capacity: float64(vol.Capacity), Available: float64(vol.Available), Used: float64(*vol.Used),
+				Inodes: float64(vol.Inodes), InodesFree: float64(vol.InodesFree), InodesUsed: float64(*vol.InodesUsed),
+			})
+		}
+		for container, f := range of.Logs {
+			if f.Used != nil {
+				out.Logs = append(out.Logs, metrics.Log{
+					Namespace: p.Pod.Namespace, Pod: p.Pod.Name, UID: string(p.Pod.UID), Container: container, Bytes: float64(*f.Used),
+				})
+			}
+		}
+	}
+	return out
 }

@@ -31,7 +31,7 @@ type viewer struct {
 	// changed is told how a pod is shown now and was before, nil for not at all;
 	// gone, of one that is no longer. nil: nobody is.
 	changed func(before, after *server.PodView, now time.Time)
-	gone    func(types.NamespacedName)
+	gone    func(last *server.PodView)
 	machine *nodeView // nil shows none
 	objects *objectViews
 }
@@ -52,11 +52,11 @@ func newViewer(self server.View) *viewer {
 
 func (v *viewer) publish(c reconcile.Change) {
 	for _, key := range c.Gone {
+		if last := v.pods[key]; last != nil && v.gone != nil {
+			v.gone(last)
+		}
 		delete(v.pods, key)
 		delete(v.reports, key)
-		if v.gone != nil {
-			v.gone(key)
-		}
 	}
 	now := time.Now()
 	for _, r := range c.Reports {
@@ -77,7 +77,7 @@ func (v *viewer) publish(c reconcile.Change) {
 		next.Machine = v.machine.with(c)
 	}
 	if c.SetChanged {
-		v.want(c.Set)
+		v.want(c.Set, now)
 		v.said = v.problemsOf(c.Set)
 		next.Files, next.Claims = fileViews(c.Set.Files), claimViews(c.Set)
 		next.Unread = filter(next.Sources, func(s string) bool { return !c.Set.Complete[s] })
@@ -95,12 +95,15 @@ func (v *viewer) publish(c reconcile.Change) {
 // want shows a new set together with its files: a pod of which another version
 // is wanted now is no longer current, and a new one is there, though neither's
 // worker has spoken yet.
-func (v *viewer) want(set *manifest.Set) {
+func (v *viewer) want(set *manifest.Set, now time.Time) {
 	for key, p := range set.Pods {
 		r, known := v.reports[key]
 		switch {
 		case !known:
 			v.pods[key] = podView(&reconcile.Report{Key: key, Version: p, Pod: p.Spec}, p)
+			if v.changed != nil {
+				v.changed(nil, v.pods[key], now)
+			}
 		case v.pods[key].Current != current(r, p):
 			v.pods[key] = podView(r, p)
 		}

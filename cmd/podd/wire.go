@@ -50,6 +50,7 @@ type podd struct {
 	view     *viewer
 	events   *events.Log
 	metrics  *metrics.Metrics
+	meter    *meter // nil before there are faces
 	trimmer  trimmer
 	classes  *classKeeper
 	checks   *metrics.Checks // of its health
@@ -87,7 +88,7 @@ func (d *podd) wire() error {
 		return err
 	}
 	d.render = node
-	d.metrics = newMetrics(node)
+	d.metrics = d.newMetrics(node)
 	if d.client, err = dial(cfg, d.log, d.metrics.Call); err != nil {
 		return err
 	}
@@ -107,7 +108,7 @@ func (d *podd) wire() error {
 		Node: cfg.NodeName, Version: thisVersion().Version, Root: cfg.RootDir,
 		Endpoint: cfg.RuntimeEndpoint, RestartRules: cfg.RestartRules, Sources: sourceNames(d.sources),
 	})
-	d.view.changed, d.view.gone = d.metrics.Pod, d.metrics.Forget
+	d.view.changed, d.view.gone = d.metrics.Pod, d.metrics.Gone
 	d.view.advisor = &advisor{node, cfg.ResolvConf, func() (render.DNS, error) { return readDNS(cfg.ResolvConf) }}
 	d.events = newEvents(cfg.NodeName, node.CgroupV2)
 	d.view.machine = newNodeView(cfg, node, d.instance.ID)
@@ -120,6 +121,9 @@ func (d *podd) wire() error {
 	d.devices = openDevices(cfg.RootDir, d.log)
 	effects := newEffects(cfg, cfg.RootDir, d.client, node)
 	effects.Devices, effects.Done = d.devices, counted(d.metrics)
+	left := leftovers(cfg)
+	left.CgroupRemoved = d.cgroupRemoved
+	effects.MakeCgroup, effects.Leftovers = d.timedMake, left
 	d.router = reconcile.NewRouter(reconcile.Options{
 		Effects: effects, Devices: d.devices,
 		Journals: journals(cfg.RootDir),
@@ -143,14 +147,19 @@ func newEffects(cfg *config.Config, root string, client *cri.Client, node render
 			Parallel:  cfg.ParallelPulls, QPS: cfg.PullQPS, Burst: cfg.PullBurst,
 			UsePresent: cfg.PullOffline == config.PullUsePresent,
 		}),
-		Disk: volume.Dir{Root: podsDir(root), Memory: node.Capacity.Memory, Claims: claimsDir(cfg), Attempts: &volume.Attempts{}},
-		Leftovers: collect.Leftovers{
-			Logs:       collect.Logs{Dir: cfg.PodLogsDir, Links: filepath.Join(filepath.Dir(cfg.PodLogsDir), "containers")},
-			CgroupRoot: cfg.CgroupRoot,
-		},
-		EndShim: shim.End, MakeCgroup: cgroup.Make,
+		Disk:      volume.Dir{Root: podsDir(root), Memory: node.Capacity.Memory, Claims: claimsDir(cfg), Attempts: &volume.Attempts{}},
+		Leftovers: leftovers(cfg),
+		EndShim:   shim.End, MakeCgroup: cgroup.Make,
 		DNS:  func() (render.DNS, error) { return readDNS(cfg.ResolvConf) },
 		Gate: reconcile.NewGate(parallelStarts(cfg)),
+	}
+}
+
+// leftovers are those of pods beside their directories.
+func leftovers(cfg *config.Config) collect.Leftovers {
+	return collect.Leftovers{
+		Logs:       collect.Logs{Dir: cfg.PodLogsDir, Links: filepath.Join(filepath.Dir(cfg.PodLogsDir), "containers")},
+		CgroupRoot: cfg.CgroupRoot,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,6 +22,8 @@ type Leftovers struct {
 	Logs Logs
 	// CgroupRoot is the cgroup that kubepods lies in; "" means the top.
 	CgroupRoot string
+	// CgroupRemoved is told how long removing a pod's took; nil: nobody is.
+	CgroupRemoved func(took time.Duration)
 }
 
 // podLogs is the log directory of a pod.
@@ -64,5 +67,10 @@ func (l Leftovers) Started(pod *manifest.Pod, container, id string, attempt uint
 // what the runtime left running in them; what is gone already is nil. A *cgroup.BusyError passes when its processes have
 // ended.
 func (l Leftovers) Remove(ctx context.Context, _ types.NamespacedName, uid types.UID) error {
-	return errors.Join(l.Logs.Remove(ctx, uid), cgroup.RemovePod(ctx, l.CgroupRoot, uid, shim.EndOrphan))
+	err, began := l.Logs.Remove(ctx, uid), time.Now()
+	err = errors.Join(err, cgroup.RemovePod(ctx, l.CgroupRoot, uid, shim.EndOrphan))
+	if l.CgroupRemoved != nil {
+		l.CgroupRemoved(time.Since(began))
+	}
+	return err
 }

@@ -21,6 +21,9 @@ type podRule struct {
 // SandboxLost is the rule by which a sandbox that died is replaced.
 const SandboxLost = "sandbox lost"
 
+// NotAdmitted is the rule by which a pod waits for the node to take it.
+const NotAdmitted = "not admitted"
+
 // podRules choose the phase; the first match wins, so the order is the policy.
 var podRules []podRule
 
@@ -44,7 +47,7 @@ func init() {
 		{"finished", PhaseWindDown, (*facts).finished, (*facts).windDown},
 		// A dead sandbox still holds its addresses and maybe processes.
 		{SandboxLost, PhasePrepare, func(f *facts) bool { return f.cur != nil && !f.cur.Ready && !f.in.History.Released[f.cur.ID] }, (*facts).endLost},
-		{"not admitted", PhaseWait, (*facts).notAdmitted, (*facts).waitAdmission},
+		{NotAdmitted, PhaseWait, (*facts).notAdmitted, (*facts).waitAdmission},
 		{"runtime not ready", PhaseWait, (*facts).runtimeNotReady, (*facts).waitReady},
 		{"network not ready", PhaseWait, (*facts).networkNotReady, (*facts).waitNetwork},
 		// What it is to read may come later; half a pod helps nobody.

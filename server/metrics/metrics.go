@@ -8,15 +8,34 @@
 // What the published state shows is read off it when someone asks; what is over
 // by then is counted as it happens, by the methods of Metrics. These may be
 // called concurrently and never block.
+//
+// Of the metrics of a kubelet that dashboards know there are none of what podd
+// does not do or cannot know:
+//
+//	node_startup_duration_seconds, pod_status_sync_duration_seconds,
+//	rest_client_requests_total, certificate_manager_client_…   there is no API server
+//	image_garbage_collected_total, preemptions, graceful_shutdown_…_time_seconds,
+//	lifecycle_handler_http_fallbacks_total, orphan_pod_cleaned_volumes   it does none of it
+//	pleg_discard_events              no event is lost: it is only a reason to look
+//	cri_losing_support               podd serves old runtimes as well
+//	server_expiration_renew_errors   a certificate is made when a client asks for it
+//	eviction_stats_age_seconds       what evicts is measured in the same turn
+//	storage_operation_duration_seconds   volumes are made together, whatever their kinds
+//	first_network_pod_start_sli_duration_seconds, …   a kubelet's own internals
+//
+// kubelet_pod_worker_duration_seconds is of the single things a worker does, not of a
+// whole turn as in a kubelet: here no turn waits for anything.
 package metrics
 
 import (
+	"context"
 	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/server"
 )
@@ -27,12 +46,22 @@ type Options struct {
 	CgroupVersion int
 	// Kubernetes is the version whose kubelet podd stands for, "v1.34.4".
 	Kubernetes string
+	// NotAdmitted is the rule of pods that the node does not take.
+	NotAdmitted string
+	// Certificate is until when that of the kubelet's port is good; nil: there is no
+	// port.
+	Certificate func() (time.Time, error)
+	// Disks measures what pods have on disk, or tells what was measured a while ago;
+	// nil: nobody does.
+	Disks func(context.Context) (*Disks, error)
 }
 
 // Metrics has the counts. The zero value is of no use; see New.
 type Metrics struct {
 	runtimeCounts
 	podCounts
+	startCounts
+	workCounts
 	probeCounts
 	requestCounts
 	o           Options
@@ -43,12 +72,15 @@ type Metrics struct {
 func New(o Options) *Metrics {
 	m := &Metrics{
 		runtimeCounts: newRuntimeCounts(), podCounts: newPodCounts(),
+		startCounts: newStartCounts(), workCounts: newWorkCounts(),
 		probeCounts: newProbeCounts(), requestCounts: newRequestCounts(),
 		o: o, all: prometheus.NewRegistry(), probes: prometheus.NewRegistry(),
 	}
 	m.all.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.all.MustRegister(m.runtimeCounts.all()...)
 	m.all.MustRegister(m.podCounts.all()...)
+	m.all.MustRegister(m.startCounts.all()...)
+	m.all.MustRegister(m.workCounts.all()...)
 	m.all.MustRegister(m.requestCounts.all()...)
 	m.probes.MustRegister(m.probeCounts.all()...)
 	return m
@@ -57,15 +89,29 @@ func New(o Options) *Metrics {
 // Pod tells that a pod is now shown as after. before is how it was shown, nil
 // for one that was not; neither is kept.
 func (m *Metrics) Pod(before, after *server.PodView, now time.Time) {
-	m.shown(before, after, now)
+	m.podCounts.shown(before, after)
+	m.startCounts.shown(before, after, now)
+	m.came(before, after)
+	if after.Rule == m.o.NotAdmitted && after.Problem && (before == nil || before.Rule != after.Rule || before.Pod.Status.Reason != after.Pod.Status.Reason) {
+		m.rejections.WithLabelValues(rejection(after.Pod.Status.Reason)).Inc()
+	}
 	if before != nil && before.Pod.UID != after.Pod.UID {
 		m.forgetUID(before.Pod.UID) // each edit of a static pod makes another
 	}
 }
 
+// Gone drops what only a pod that is no more has, that was shown as last.
+func (m *Metrics) Gone(last *server.PodView) {
+	m.Forget(types.NamespacedName(last.Key()))
+	m.ended(last.Pod.UID)
+}
+
 // Handler serves both paths, with what state shows. Call it once.
 func (m *Metrics) Handler(state server.Viewer) http.Handler {
 	m.all.MustRegister(stateOf{m.o, state})
+	if m.o.Disks != nil {
+		m.all.MustRegister(disksOf(m.o.Disks))
+	}
 	mux := http.NewServeMux()
 	for path, r := range map[string]*prometheus.Registry{"/metrics": m.all, "/metrics/probes": m.probes} {
 		mux.Handle("GET "+path, promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))

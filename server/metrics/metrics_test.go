@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"net/http"
@@ -28,6 +29,11 @@ func view() *server.View {
 	running := v1.ContainerStatus{Name: "main", ContainerID: "containerd://1", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}
 	waiting := v1.ContainerStatus{Name: "main", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
 		LastTerminationState: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}}
+	web := named("web-n1", v1.PodRunning, running)
+	web.Spec.Volumes = []v1.Volume{
+		{Name: "a", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
+		{Name: "b", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}},
+	}
 	return &server.View{
 		Node: "n1", Version: "v9",
 		Files: []server.FileView{
@@ -37,7 +43,7 @@ func view() *server.View {
 		Pods: []*server.PodView{
 			{Pod: named("db-n1", v1.PodRunning, waiting), Path: "/etc/podd/db.yaml", Sandbox: "s1", Rule: "run",
 				Steps: []server.StepView{{Container: "main", Rule: "crashed -> back off", Reason: "CrashLoopBackOff", Problem: true}}},
-			{Pod: named("web-n1", v1.PodRunning, running), Path: "/etc/podd/web.yaml", Sandbox: "s2", Ready: true, Rule: "run"},
+			{Pod: web, Path: "/etc/podd/web.yaml", Sandbox: "s2", Ready: true, Rule: "run"},
 		},
 		Problems: []server.ProblemView{
 			{Path: "/etc/podd/web.yaml", Severity: "error", Message: `a "quoted" message`},
@@ -56,7 +62,13 @@ func named(name string, phase v1.PodPhase, containers ...v1.ContainerStatus) *v1
 
 // used are Metrics of a podd that did something of everything.
 func used() *Metrics {
-	m := New(Options{CgroupVersion: 2, Kubernetes: "v1.34.4"})
+	m := New(Options{
+		CgroupVersion: 2, Kubernetes: "v1.34.4", NotAdmitted: "not admitted",
+		Disks: func(context.Context) (*Disks, error) {
+			data := Claim{Namespace: "default", Name: "data", Capacity: 100, Available: 60, Used: 40, Inodes: 10, InodesFree: 7, InodesUsed: 3}
+			return &Disks{Claims: []Claim{data, data}, Logs: []Log{{"default", "web-n1", "uid-web-n1", "main", 4096}}}, nil
+		},
+	})
 	m.Call("RunPodSandbox", 300*time.Millisecond, nil)
 	m.Call("PullImage", time.Second, errors.New("no route"))
 	m.Relisted(time.Unix(3000, 0), 10*time.Millisecond)
@@ -70,7 +82,26 @@ func used() *Metrics {
 	start := metav1.Unix(4000, 0)
 	after.Pod.Status.StartTime = &start
 	m.Pod(nil, before, time.Unix(4000, 0))
+	m.Began(before.Pod.UID, time.Unix(4000, 5e8))
+	m.Pulls(before.Pod.UID, time.Unix(4000, 0), time.Unix(4001, 0))
 	m.Pod(before, after, time.Unix(4002, 0))
+	m.Worked(Create, 300*time.Millisecond)
+	m.Worked(Kill, time.Second)
+	m.Cgroup("create", time.Millisecond)
+	m.PluginRegistered("example.com/fpga")
+	m.ResourcesAsked("v1")
+	ended := *after
+	ended.Pod = named("web-n1", v1.PodFailed)
+	ended.Pod.Status.Reason = evicted
+	m.Pod(after, &ended, time.Unix(4004, 0))
+	refused := &server.PodView{Pod: named("big-n1", v1.PodFailed), Rule: "not admitted", Problem: true, Path: "/etc/podd/big.yaml"}
+	refused.Pod.Status.Reason = "OutOfexample.com/fpga"
+	m.Pod(nil, refused, time.Unix(4002, 0))
+	m.Pod(refused, refused, time.Unix(4002, 0))
+	lost := &server.PodView{Pod: named("lost-n1", "")}
+	lost.Pod.DeletionTimestamp = &start
+	m.Pod(nil, lost, time.Unix(4002, 0))
+	m.Pod(lost, lost, time.Unix(4002, 0))
 	m.Pod(after, after, time.Unix(4003, 0))
 	key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
 	m.Probed(Probe{Pod: key, UID: "u", Container: "main", Kind: "liveness", Passed: true, Took: time.Millisecond})
@@ -113,7 +144,7 @@ func TestText(t *testing.T) {
 }
 
 // kubelets are names that a kubelet has and a linter would have otherwise.
-var kubelets = []string{"kubelet_evictions", "kubelet_running_pods", "kubelet_node_name", "kubelet_cgroup_version"}
+var kubelets = []string{"kubelet_evictions", "kubelet_running_pods", "kubelet_node_name", "kubelet_cgroup_version", "volume_manager_total_volumes"}
 
 func TestLint(t *testing.T) {
 	h := used().Handler(server.NewLatest(view()))

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	v1 "k8s.io/api/core/v1"
 
 	"podd/server"
 )
@@ -16,7 +15,6 @@ type podCounts struct {
 	sandboxErrors         *prometheus.CounterVec
 	containers, unstarted *prometheus.CounterVec
 	pull                  *prometheus.HistogramVec
-	start                 prometheus.Histogram
 	evictions             *prometheus.CounterVec
 	rules                 *prometheus.CounterVec
 }
@@ -30,7 +28,6 @@ func newPodCounts() podCounts {
 		containers:    counters("kubelet_started_containers_total", "Containers whose start was asked for.", "container_type"),
 		unstarted:     counters("kubelet_started_containers_errors_total", "Containers that could not be started.", "container_type", "code"),
 		pull:          histograms("kubelet_image_pull_duration_seconds", "How long pulling images took.", startBuckets, "image_size_in_bytes"),
-		start:         histogram("kubelet_pod_start_duration_seconds", "From a pod's first sight until all of its containers ran.", startBuckets),
 		evictions:     counters("kubelet_evictions", "Pods ended because they passed a limit, by what the limit is on.", "eviction_signal"),
 		rules:         counters("podd_rule_matches_total", "How often a rule became the one that decides on a pod.", "rule"),
 	}
@@ -38,7 +35,7 @@ func newPodCounts() podCounts {
 
 func (c podCounts) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		c.pods, c.podErrors, c.sandbox, c.sandboxErrors, c.containers, c.unstarted, c.pull, c.start, c.evictions, c.rules,
+		c.pods, c.podErrors, c.sandbox, c.sandboxErrors, c.containers, c.unstarted, c.pull, c.evictions, c.rules,
 	}
 }
 
@@ -85,36 +82,13 @@ func sizeBucket(size uint64) string {
 }
 
 // shown counts what a pod went through, see Metrics.Pod.
-func (c podCounts) shown(before, after *server.PodView, now time.Time) {
+func (c podCounts) shown(before, after *server.PodView) {
 	if after.Rule != "" && (before == nil || before.Rule != after.Rule) {
 		c.rules.WithLabelValues(after.Rule).Inc()
 	}
-	if before == nil || before.Pod.UID != after.Pod.UID {
-		return // what podd found running, it did not start
-	}
-	if start := after.Pod.Status.StartTime; start != nil && !ran(before.Pod) && ran(after.Pod) && restarts(after.Pod) == 0 {
-		c.start.Observe(now.Sub(start.Time).Seconds())
-	}
-	if before.Pod.Status.Reason != evicted && after.Pod.Status.Reason == evicted {
+	if before != nil && before.Pod.UID == after.Pod.UID && before.Pod.Status.Reason != evicted && after.Pod.Status.Reason == evicted {
 		c.evictions.WithLabelValues("localStorage").Inc()
 	}
 }
 
 const evicted = "Evicted"
-
-// ran says that all regular containers run, or have.
-func ran(p *v1.Pod) bool {
-	for _, c := range p.Status.ContainerStatuses {
-		if c.ContainerID == "" {
-			return false
-		}
-	}
-	return len(p.Status.ContainerStatuses) == len(p.Spec.Containers)
-}
-
-func restarts(p *v1.Pod) (n int32) {
-	for _, c := range p.Status.ContainerStatuses {
-		n += c.RestartCount
-	}
-	return n
-}

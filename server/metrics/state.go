@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"cmp"
+	"math"
 	"strings"
 	"time"
 
@@ -22,20 +23,25 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	buildInfo    = desc("kubernetes_build_info", "The Kubernetes version whose kubelet podd stands for, and podd's own.", "git_version", "podd_version")
-	nodeName     = desc("kubelet_node_name", "The node's name. The count is always 1.", "node")
-	cgroups      = desc("kubelet_cgroup_version", "The version of the machine's control groups.")
-	desiredPods  = desc("kubelet_desired_pods", "Pods that the sources want.", "static")
-	activePods   = desc("kubelet_active_pods", "Pods that are wanted and not at their end.", "static")
-	mirrorPods   = desc("kubelet_mirror_pods", "Pods that stand for one from a file or URL at an API server.")
-	runningPods  = desc("kubelet_running_pods", "Pods that have a running sandbox.")
-	running      = desc("kubelet_running_containers", "Containers, by their state.", "container_state")
-	problems     = desc("podd_problems", "What is to be mended: errors and warnings about manifests and the node, and pods that are held up.", "source", "reason")
-	lastGood     = desc("podd_manifest_last_good_seconds", "When the content of a file or URL that is wanted came to be, in seconds since 1970.", "source")
-	behind       = desc("podd_manifest_behind", "Whether what a file or URL has now is not what is wanted, because it is broken.", "source")
-	podReady     = desc("podd_pod_ready", "Whether a pod does what its manifest asks for.", "namespace", "pod")
-	descriptions = []*prometheus.Desc{
-		buildInfo, nodeName, cgroups, desiredPods, activePods, mirrorPods, runningPods, running, problems, lastGood, behind, podReady,
+	buildInfo      = desc("kubernetes_build_info", "The Kubernetes version whose kubelet podd stands for, and podd's own.", "git_version", "podd_version")
+	nodeName       = desc("kubelet_node_name", "The node's name. The count is always 1.", "node")
+	cgroups        = desc("kubelet_cgroup_version", "The version of the machine's control groups.")
+	desiredPods    = desc("kubelet_desired_pods", "Pods that the sources want.", "static")
+	activePods     = desc("kubelet_active_pods", "Pods that are wanted and not at their end.", "static")
+	mirrorPods     = desc("kubelet_mirror_pods", "Pods that stand for one from a file or URL at an API server.")
+	runningPods    = desc("kubelet_running_pods", "Pods that have a running sandbox.")
+	running        = desc("kubelet_running_containers", "Containers, by their state.", "container_state")
+	workingPods    = desc("kubelet_working_pods", "Pods that have a worker, by what they are at and whether they are wanted.", "lifecycle", "config", "static")
+	ephemerals     = desc("kubelet_managed_ephemeral_containers", "Ephemeral containers of all pods.")
+	volumes        = desc("volume_manager_total_volumes", "Volumes of pods, by their kind: wanted ones, and those that are there.", "plugin_name", "state")
+	certificateTTL = desc("kubelet_certificate_manager_server_ttl_seconds", "How long the certificate of the kubelet's port is good for; +Inf where there is none.")
+	problems       = desc("podd_problems", "What is to be mended: errors and warnings about manifests and the node, and pods that are held up.", "source", "reason")
+	lastGood       = desc("podd_manifest_last_good_seconds", "When the content of a file or URL that is wanted came to be, in seconds since 1970.", "source")
+	behind         = desc("podd_manifest_behind", "Whether what a file or URL has now is not what is wanted, because it is broken.", "source")
+	podReady       = desc("podd_pod_ready", "Whether a pod does what its manifest asks for.", "namespace", "pod")
+	descriptions   = []*prometheus.Desc{
+		buildInfo, nodeName, cgroups, desiredPods, activePods, mirrorPods, runningPods, running,
+		workingPods, ephemerals, volumes, certificateTTL, problems, lastGood, behind, podReady,
 	}
 )
 
@@ -48,13 +54,7 @@ func (s stateOf) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (s stateOf) Collect(to chan<- prometheus.Metric) {
-	tell := func(d *prometheus.Desc, n float64, labels ...string) {
-		m, err := prometheus.NewConstMetric(d, prometheus.GaugeValue, n, labels...)
-		if err != nil {
-			m = prometheus.NewInvalidMetric(d, err)
-		}
-		to <- m
-	}
+	tell := telling(to)
 	v := s.State.View()
 	tell(buildInfo, 1, s.Kubernetes, v.Version)
 	tell(nodeName, 1, v.Node)
@@ -62,15 +62,41 @@ func (s stateOf) Collect(to chan<- prometheus.Metric) {
 		tell(cgroups, float64(s.CgroupVersion))
 	}
 	tell(mirrorPods, 0)
+	tell(certificateTTL, s.serving(time.Now()))
 	tellPods(v, tell)
+	tellWorking(v, tell)
+	tellVolumes(v, tell)
 	tellProblems(v, tell)
 	tellFiles(v, tell)
 }
 
+// serving is how long the certificate of the kubelet's port is good for.
+func (s stateOf) serving(now time.Time) float64 {
+	if s.Certificate == nil {
+		return math.Inf(1)
+	}
+	until, err := s.Certificate()
+	if err != nil {
+		return math.Inf(1)
+	}
+	return until.Sub(now).Seconds()
+}
+
 type teller func(d *prometheus.Desc, n float64, labels ...string)
 
+// telling is a teller of gauges.
+func telling(to chan<- prometheus.Metric) teller {
+	return func(d *prometheus.Desc, n float64, labels ...string) {
+		m, err := prometheus.NewConstMetric(d, prometheus.GaugeValue, n, labels...)
+		if err != nil {
+			m = prometheus.NewInvalidMetric(d, err)
+		}
+		to <- m
+	}
+}
+
 func tellPods(v *server.View, tell teller) {
-	var desired, active, live int
+	var desired, active, live, ephemeral int
 	states := map[string]int{"created": 0, "running": 0, "exited": 0, "unknown": 0}
 	for _, p := range v.Pods {
 		if p.Pod.DeletionTimestamp == nil {
@@ -82,6 +108,7 @@ func tellPods(v *server.View, tell teller) {
 		if p.Sandbox != "" {
 			live++
 		}
+		ephemeral += len(p.Pod.Spec.EphemeralContainers)
 		for _, list := range [][]v1.ContainerStatus{p.Pod.Status.InitContainerStatuses, p.Pod.Status.ContainerStatuses, p.Pod.Status.EphemeralContainerStatuses} {
 			for i := range list {
 				if word := stateWord(&list[i]); word != "" {
@@ -94,6 +121,7 @@ func tellPods(v *server.View, tell teller) {
 	tell(desiredPods, float64(desired), "true")
 	tell(activePods, float64(active), "true")
 	tell(runningPods, float64(live))
+	tell(ephemerals, float64(ephemeral))
 	for state, n := range states {
 		tell(running, float64(n), state)
 	}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -62,13 +63,16 @@ type Source interface {
 // Server answers from a Source.
 type Server struct {
 	Source Source // required
+	// Asked is told of every request and of the version of the service that it is
+	// to, "v1" or "v1alpha1"; nil: nobody is.
+	Asked func(version string)
 	v1.UnsafePodResourcesListerServer
 }
 
 // Serve answers on ln until ctx is done.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	server := grpc.NewServer(
-		grpc.UnaryInterceptor(limited(rate.NewLimiter(perSecond, burst))),
+		grpc.UnaryInterceptor(s.counted(limited(rate.NewLimiter(perSecond, burst)))),
 		grpc.MaxRecvMsgSize(64<<10), grpc.MaxConcurrentStreams(16), grpc.ConnectionTimeout(patience),
 		grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(4<<10), grpc.MaxHeaderListSize(16<<10),
 	)
@@ -81,6 +85,17 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		return nil
 	}
 	return fmt.Errorf("serving the resources of pods: %w", err)
+}
+
+// counted tells of a request, and has next answer it.
+func (s *Server) counted(next grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		if s.Asked != nil {
+			version, _, _ := strings.Cut(strings.TrimPrefix(info.FullMethod, "/"), ".")
+			s.Asked(version)
+		}
+		return next(ctx, req, info, handler)
+	}
 }
 
 func limited(l *rate.Limiter) grpc.UnaryServerInterceptor {

@@ -5,16 +5,20 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	v1 "k8s.io/api/core/v1"
 )
 
 // TestMetrics: what podd does is counted, and a broken edit can page someone.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	d := newDaemon(t, shared)
+	cadvisor := freePort(t)
+	d := newDaemon(t, shared, "--cadvisor-port", strconv.Itoa(cadvisor))
 	d.api = freePort(t)
 	d.start()
 	probed := shell("main", serve("probed"))
@@ -24,18 +28,52 @@ func TestMetrics(t *testing.T) {
 	d.untilMetrics(c, "/metrics",
 		"kubelet_running_pods 1", `kubelet_running_containers{container_state="running"} 1`, fmt.Sprintf("kubelet_node_name{node=%q} 1", d.host),
 		`kubelet_runtime_operations_total{operation_type="run_podsandbox"} 1`, `kubelet_started_containers_total{container_type="container"} 1`,
-		"kubelet_pod_start_duration_seconds_count 1", fmt.Sprintf("podd_problems{reason=%q,source=%q} 0", "error", d.file("probed")),
+		"kubelet_pod_start_duration_seconds_count 1", "kubelet_pod_start_sli_duration_seconds_count 1",
+		`kubelet_pod_worker_duration_seconds_count{operation_type="create"}`, `kubelet_cgroup_manager_duration_seconds_count{operation_type="create"}`,
+		fmt.Sprintf("kubelet_container_log_filesystem_used_bytes{container=%q,namespace=%q,pod=%q", "main", "default", d.full("probed")),
+		`kubelet_working_pods{config="desired",lifecycle="sync",static="true"} 1`,
+		fmt.Sprintf("podd_problems{reason=%q,source=%q} 0", "error", d.file("probed")),
 		fmt.Sprintf("podd_pod_ready{namespace=%q,pod=%q} 1", "default", d.full("probed")))
 	d.untilMetrics(c, "/metrics/probes", `pod_uid="`, `probe_type="Readiness",result="successful"`)
+	alone := d.client("http://127.0.0.1:"+strconv.Itoa(cadvisor), nil)
+	for _, text := range []string{
+		page(t, c, "/metrics"), page(t, c, "/metrics/cadvisor"), page(t, c, "/metrics/resource"), page(t, c, "/metrics/probes"), page(t, alone, "/metrics"),
+	} {
+		lint(t, text)
+	}
 
 	d.write("probed", "apiVersion: v1\nkind: Pod\nmetadata: {name: probed}\nspec: {}\n")
 	d.untilMetrics(c, "/metrics", fmt.Sprintf("podd_problems{reason=%q,source=%q} 1", "error", d.file("probed")),
 		fmt.Sprintf("podd_manifest_behind{source=%q} 1", d.file("probed")), "kubelet_running_pods 1")
 	d.remove("probed")
 	d.untilGone("probed")
-	d.untilMetrics(c, "/metrics", "kubelet_running_pods 0")
+	d.untilMetrics(c, "/metrics", "kubelet_running_pods 0", `kubelet_cgroup_manager_duration_seconds_count{operation_type="destroy"}`)
+	if _, text := c.ask(http.MethodGet, "/metrics", ""); strings.Contains(text, d.file("probed")) {
+		t.Errorf("a file that is gone left its series:\n%s", text)
+	}
 	if _, text := c.ask(http.MethodGet, "/metrics/probes", ""); strings.Contains(text, d.full("probed")) {
 		t.Errorf("a pod that is gone left its probes:\n%s", text)
+	}
+}
+
+// unusual are names that kubelets and cAdvisor have and promtool's linter would have
+// otherwise.
+var unusual = []string{
+	"kubelet_evictions", "kubelet_running_pods", "kubelet_node_name", "kubelet_cgroup_version", "volume_manager_total_volumes",
+	"cadvisor_version_info", "container_fs_inodes_total", "container_memory_failcnt",
+}
+
+// lint finds fault with a scrape as promtool check metrics does.
+func lint(t *testing.T, text string) {
+	t.Helper()
+	problems, err := promlint.New(strings.NewReader(text)).Lint()
+	if err != nil || len(text) == 0 {
+		t.Errorf("%d bytes: %v", len(text), err)
+	}
+	for _, p := range problems {
+		if !slices.Contains(unusual, p.Metric) {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
 	}
 }
 

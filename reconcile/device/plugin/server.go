@@ -45,11 +45,13 @@ const (
 	longestID     = 253
 )
 
-// Server lets plugins register. The fields are required.
+// Server lets plugins register. All fields but Taken are required.
 type Server struct {
 	Dir    string // of the sockets
 	Ledger *device.Ledger
 	Log    *slog.Logger
+	// Taken is told of every plugin that is registered; nil: nobody is.
+	Taken func(resource string)
 
 	v1beta1.UnsafeRegistrationServer
 
@@ -167,6 +169,9 @@ func (s *Server) connect(ctx context.Context, resource, socket string) (*registe
 	s.clients[resource] = now
 	s.Ledger.Serve(resource, c)
 	s.Log.Info("a device plugin is registered", "resource", resource, "socket", socket)
+	if s.Taken != nil {
+		s.Taken(resource)
+	}
 	s.running.Go(func() {
 		defer cancel()
 		defer close(now.followed)

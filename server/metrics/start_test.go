@@ -1,0 +1,83 @@
+package metrics
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/server"
+)
+
+// TestStarts: of ten seconds until a pod runs, those in which images came or init
+// containers ran are not its own, however they overlap.
+func TestStarts(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(5000+s, 0) }
+	m := New(Options{Kubernetes: "v1.34.4"})
+	before := &server.PodView{Pod: named("web-n1", v1.PodPending)}
+	ran := v1.ContainerStatus{Name: "main", ContainerID: "containerd://1"}
+	after := &server.PodView{Pod: named("web-n1", v1.PodRunning, ran)}
+	start := metav1.NewTime(at(0))
+	after.Pod.Status.StartTime = &start
+	after.Pod.Status.InitContainerStatuses = []v1.ContainerStatus{{State: v1.ContainerState{
+		Terminated: &v1.ContainerStateTerminated{StartedAt: metav1.NewTime(at(4)), FinishedAt: metav1.NewTime(at(7))},
+	}}}
+	m.Pod(nil, before, at(0))
+	m.Began("uid-web-n1", at(1))
+	m.Began("uid-web-n1", at(2))
+	m.Pulls("uid-web-n1", at(1), at(3))
+	m.Pulls("uid-web-n1", at(2), at(5))
+	m.Pulls("other", at(0), at(10))
+	m.Pod(before, after, at(10))
+	m.Pod(after, after, at(11))
+	text := scrape(m.Handler(server.NewLatest(view())), "/metrics")
+	for _, want := range []string{
+		"kubelet_pod_start_duration_seconds_sum 10", "kubelet_pod_start_total_duration_seconds_sum 10",
+		"kubelet_pod_start_sli_duration_seconds_sum 4", "kubelet_pod_start_sli_duration_seconds_count 1",
+		"kubelet_pod_worker_start_duration_seconds_sum 1", "kubelet_pod_worker_start_duration_seconds_count 1",
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("no %s", want)
+		}
+	}
+	if len(m.of) > 0 {
+		t.Errorf("%d are remembered", len(m.of))
+	}
+}
+
+// TestNotStarted: nothing is counted of what runs already, ends or is replaced
+// before it runs, and nothing of it is kept.
+func TestNotStarted(t *testing.T) {
+	now := metav1.Unix(5000, 0)
+	running := func() *v1.Pod {
+		p := named("web-n1", v1.PodRunning, v1.ContainerStatus{Name: "main", ContainerID: "containerd://1"})
+		p.Status.StartTime = &now
+		return p
+	}
+	ends := running()
+	ends.DeletionTimestamp = &now
+	failed := named("web-n1", v1.PodFailed)
+	edited := running()
+	edited.UID = "next"
+	for name, after := range map[string]*v1.Pod{"found running": running(), "removed": ends, "failed": failed, "replaced": edited} {
+		m := New(Options{Kubernetes: "v1.34.4"})
+		before := &server.PodView{Pod: named("web-n1", v1.PodPending)}
+		m.Pod(nil, before, now.Time)
+		if name != "found running" {
+			m.Began("uid-web-n1", now.Time)
+		}
+		m.Pod(before, &server.PodView{Pod: after}, now.Add(time.Hour))
+		text := scrape(m.Handler(server.NewLatest(view())), "/metrics")
+		if !strings.Contains(text, "kubelet_pod_start_duration_seconds_count 0\n") || len(m.of) > 0 {
+			t.Errorf("%s: counted, or %d remembered", name, len(m.of))
+		}
+	}
+	m := New(Options{Kubernetes: "v1.34.4"})
+	last := &server.PodView{Pod: named("web-n1", v1.PodPending)}
+	m.Pod(nil, last, now.Time)
+	if m.Gone(last); len(m.of) > 0 {
+		t.Error("one that is gone is remembered")
+	}
+}

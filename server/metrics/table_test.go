@@ -1,0 +1,124 @@
+package metrics
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"podd/server"
+)
+
+// TestTable: every metric has its name, type and labels, which dashboards and
+// alerts are written by, and says what it is.
+func TestTable(t *testing.T) {
+	m := used()
+	m.Handler(server.NewLatest(view()))
+	var got strings.Builder
+	for _, face := range []struct {
+		path string
+		*prometheus.Registry
+	}{{"/metrics", m.all}, {"/metrics/probes", m.probes}} {
+		got.WriteString(face.path + "\n")
+		for _, line := range table(t, face.Registry) {
+			got.WriteString("\t" + line + "\n")
+		}
+	}
+	file := filepath.Join("testdata", "table.txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// known are the metrics of a kubelet that dashboards and alerts are made of.
+const known = `node_name running_pods running_containers desired_pods active_pods mirror_pods working_pods
+orphaned_runtime_pods_total restarted_pods_total pod_start_duration_seconds pod_start_sli_duration_seconds
+pod_start_total_duration_seconds pod_worker_duration_seconds pod_worker_start_duration_seconds
+pod_status_sync_duration_seconds pleg_relist_duration_seconds pleg_relist_interval_seconds pleg_last_seen_seconds
+pleg_discard_events runtime_operations_total runtime_operations_errors_total runtime_operations_duration_seconds
+cgroup_manager_duration_seconds evictions preemptions eviction_stats_age_seconds started_pods_total
+started_pods_errors_total started_containers_total started_containers_errors_total run_podsandbox_duration_seconds
+run_podsandbox_errors_total image_pull_duration_seconds image_garbage_collected_total admission_rejections_total
+volume_stats_capacity_bytes volume_stats_available_bytes volume_stats_used_bytes volume_stats_inodes
+volume_stats_inodes_free volume_stats_inodes_used http_requests_total http_requests_duration_seconds
+http_inflight_requests server_expiration_renew_errors certificate_manager_client_expiration_renew_errors
+certificate_manager_client_ttl_seconds certificate_manager_server_ttl_seconds container_log_filesystem_used_bytes
+cgroup_version cri_losing_support node_startup_duration_seconds managed_ephemeral_containers
+lifecycle_handler_http_fallbacks_total graceful_shutdown_start_time_seconds graceful_shutdown_end_time_seconds
+pod_resources_endpoint_requests_total device_plugin_registration_total orphan_pod_cleaned_volumes
+storage_operation_duration_seconds volume_manager_total_volumes rest_client_requests_total kubernetes_build_info`
+
+// TestKnown: each of them is served, or the package says that it is not and why.
+func TestKnown(t *testing.T) {
+	text := scrape(used().Handler(server.NewLatest(view())), "/metrics")
+	source, err := os.ReadFile("metrics.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, _, _ := strings.Cut(string(source), "\npackage metrics")
+	for name := range strings.FieldsSeq(known) {
+		served := strings.Contains(text, "# TYPE kubelet_"+name+" ") || strings.Contains(text, "# TYPE "+name+" ")
+		if said := speaksOf(doc, name); served == said {
+			t.Errorf("%s: served %v, said not to be %v", name, served, said)
+		}
+	}
+}
+
+// speaksOf finds a name in a text that may leave out a part of it.
+func speaksOf(doc, name string) bool {
+	for word := range strings.FieldsFuncSeq(doc, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' || r == '\n' }) {
+		before, after, cut := strings.Cut(word, "…")
+		if word == name || cut && before != "" && strings.HasPrefix(name, before) && strings.HasSuffix(name, after) {
+			return true
+		}
+	}
+	return false
+}
+
+// table has a line "name type labels" for each metric that is not of Go's own
+// libraries.
+func table(t *testing.T, r *prometheus.Registry) []string {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, f := range families {
+		name := f.GetName()
+		if strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") {
+			continue
+		}
+		if f.GetHelp() == "" {
+			t.Errorf("%s does not say what it is", name)
+		}
+		line := ""
+		for i, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetName())
+			}
+			slices.Sort(labels)
+			now := strings.TrimSpace(name + " " + strings.ToLower(f.GetType().String()) + " " + strings.Join(labels, ","))
+			if i > 0 && now != line {
+				t.Errorf("rows of %q and of %q", line, now)
+			}
+			line = now
+		}
+		all = append(all, line)
+	}
+	return all
+}
