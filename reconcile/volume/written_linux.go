@@ -61,7 +61,7 @@ func (w written) prepare(_ context.Context, p *place, v *v1.Volume) (string, err
 	}
 	mode, gid := emptyDirMode(p.pod.Spec)
 	if w.memory {
-		err = inMemory(dir, v.Name, tmpfsOptions(mode, gid, 0))
+		err = inMemory(dir, v.Name, tmpfsOptions(mode, gid, memorySize(p.pod.Spec, nil, p.node)))
 	} else {
 		err = onDisk(dir, v.Name, mode, gid)
 	}

@@ -130,6 +130,7 @@ func readlink(t *testing.T, vol string) string {
 
 func TestSecretsAreInMemoryBehindAPrivateDirectory(t *testing.T) {
 	d := newDir(t)
+	d.Memory = 64 << 20
 	pod := podOf(secretVolume("s"), configVolume("c"),
 		v1.Volume{Name: "p", VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{}}},
 		v1.Volume{Name: "d", VolumeSource: v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{}}})
@@ -140,6 +141,9 @@ func TestSecretsAreInMemoryBehindAPrivateDirectory(t *testing.T) {
 		must(t, unix.Statfs(paths[name], &st))
 		if (int64(st.Type) == unix.TMPFS_MAGIC) != memory && name != "c" || mountCount(t, paths[name]) != map[bool]int{true: 1}[memory] {
 			t.Errorf("%s is in memory: %v, want %v", name, !memory, memory)
+		}
+		if size := int64(st.Blocks) * st.Bsize; memory && size != d.Memory {
+			t.Errorf("%s has room for %d, want what all pods may use, %d", name, size, d.Memory)
 		}
 		info, err := os.Stat(filepath.Dir(paths[name]))
 		must(t, err)

@@ -3,11 +3,13 @@ package stats
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/cadvisor/lib/container"
 	"github.com/google/cadvisor/lib/model"
 )
 
@@ -88,10 +90,27 @@ func (h *hierarchy) pod(p Pod, m *model.MachineInfo) PodSample {
 		s.Sandbox, pid = h.one(at[p.Sandbox], pid, m), 0
 	}
 	s.Cgroup = h.one(name, pid, m) // CRI-O makes sandboxes without a process
+	alone := h.withoutNetwork()
 	for _, c := range p.Containers {
-		s.Containers = append(s.Containers, ContainerSample{c, h.one(at[c.ID], 0, m)})
+		s.Containers = append(s.Containers, ContainerSample{c, alone.one(at[c.ID], alone.limited(at[c.ID]), m)})
 	}
 	return s
+}
+
+// withoutNetwork is h for what shares its network with others.
+func (h *hierarchy) withoutNetwork() *hierarchy {
+	metrics := maps.Clone(h.metrics)
+	delete(metrics, container.NetworkUsageMetrics)
+	return &hierarchy{mounts: h.mounts, machine: h.machine, metrics: metrics}
+}
+
+// limited is the process whose limits are told as those of a cgroup; 0: they are
+// not told.
+func (h *hierarchy) limited(name string) int {
+	if name == "" || !h.metrics.Has(container.ProcessMetrics) {
+		return 0
+	}
+	return h.firstProcess(name)
 }
 
 // networkOf is a process in the network of a pod: the sandbox's, or a

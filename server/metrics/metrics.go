@@ -30,6 +30,7 @@ package metrics
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -83,6 +84,7 @@ func New(o Options) *Metrics {
 	m.all.MustRegister(m.workCounts.all()...)
 	m.all.MustRegister(m.requestCounts.all()...)
 	m.probes.MustRegister(m.probeCounts.all()...)
+	m.probes.MustRegister(began{collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})})
 	return m
 }
 
@@ -117,6 +119,27 @@ func (m *Metrics) Handler(state server.Viewer) http.Handler {
 		mux.Handle("GET "+path, promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
 	}
 	return mux
+}
+
+// began is when the process began, and no more of what is known of it: counters
+// that are told apart from the rest begin anew with it.
+type began struct{ prometheus.Collector }
+
+// Describe implements prometheus.Collector.
+func (b began) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(b, to) }
+
+// Collect implements prometheus.Collector.
+func (b began) Collect(to chan<- prometheus.Metric) {
+	all := make(chan prometheus.Metric)
+	go func() {
+		defer close(all)
+		b.Collector.Collect(all)
+	}()
+	for m := range all {
+		if strings.Contains(m.Desc().String(), `"process_start_time_seconds"`) {
+			to <- m
+		}
+	}
 }
 
 // Buckets in seconds: of calls and attempts, which are quick, and of what may

@@ -121,7 +121,7 @@ func scrape(h http.Handler, path string) string {
 }
 
 // changing are the lines whose numbers are of this process and moment.
-var changing = regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?(go_|process_|promhttp_|kubelet_http_requests_duration).*\n`)
+var changing = regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?(go_|process_|promhttp_|kubernetes_build_info|kubelet_http_requests_duration).*\n`)
 
 func TestText(t *testing.T) {
 	h := used().Handler(server.NewLatest(view()))

@@ -3,6 +3,7 @@ package metrics
 import (
 	"cmp"
 	"math"
+	"runtime"
 	"strings"
 	"time"
 
@@ -23,7 +24,8 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	buildInfo      = desc("kubernetes_build_info", "The Kubernetes version whose kubelet podd stands for, and podd's own.", "git_version", "podd_version")
+	buildInfo = desc("kubernetes_build_info", "The Kubernetes version whose kubelet podd stands for, podd's own, and what built it.",
+		"major", "minor", "git_version", "podd_version", "go_version", "compiler", "platform")
 	nodeName       = desc("kubelet_node_name", "The node's name. The count is always 1.", "node")
 	cgroups        = desc("kubelet_cgroup_version", "The version of the machine's control groups.")
 	desiredPods    = desc("kubelet_desired_pods", "Pods that the sources want.", "static")
@@ -56,7 +58,8 @@ func (s stateOf) Describe(to chan<- *prometheus.Desc) {
 func (s stateOf) Collect(to chan<- prometheus.Metric) {
 	tell := telling(to)
 	v := s.State.View()
-	tell(buildInfo, 1, s.Kubernetes, v.Version)
+	major, minor := majorMinor(s.Kubernetes)
+	tell(buildInfo, 1, major, minor, s.Kubernetes, v.Version, runtime.Version(), runtime.Compiler, runtime.GOOS+"/"+runtime.GOARCH)
 	tell(nodeName, 1, v.Node)
 	if s.CgroupVersion != 0 {
 		tell(cgroups, float64(s.CgroupVersion))
@@ -68,6 +71,13 @@ func (s stateOf) Collect(to chan<- prometheus.Metric) {
 	tellVolumes(v, tell)
 	tellProblems(v, tell)
 	tellFiles(v, tell)
+}
+
+// majorMinor are the first two numbers of a version, "v1.34.4".
+func majorMinor(version string) (major, minor string) {
+	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	minor, _, _ = strings.Cut(rest, ".")
+	return major, minor
 }
 
 // serving is how long the certificate of the kubelet's port is good for.

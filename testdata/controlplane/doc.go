@@ -20,7 +20,11 @@
 //
 //	cd testdata/controlplane && go run ./requests --programs /tmp/bin [static|api|calls]…
 //
-// After both go test ./manifest -run TestFields -update counts anew.
+// podd/cmd/podd/e2e/measure has the kubelet of those programs and podd run the same
+// pods side by side, compares what both tell that these use, and records in
+// testdata/kubelet/stats.txt which fields and metrics there are.
+//
+// After the first two go test ./manifest -run TestFields -update counts anew.
 //
 // Package cluster is the control plane that it uses, a real one, and program up
 // runs that for tests of podd as a node.

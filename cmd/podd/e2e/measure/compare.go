@@ -1,0 +1,138 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// get is what a node answers.
+func (n *node) get(path string) ([]byte, error) {
+	client := http.Client{Timeout: time.Minute}
+	resp, err := client.Get(fmt.Sprintf("http://127.0.0.1:%d%s", n.port, path))
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s %.200s", path, resp.Status, text)
+	}
+	return text, err
+}
+
+// numbers are those of a summary, by the path to each.
+func (n *node) numbers() (map[string]float64, error) {
+	text, err := n.get("/stats/summary")
+	if err != nil {
+		return nil, err
+	}
+	var all any
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, err
+	}
+	found := map[string]float64{}
+	flatten(all, "", n.name, found)
+	return found, nil
+}
+
+func flatten(v any, at, node string, to map[string]float64) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, each := range v {
+			flatten(each, strings.TrimPrefix(at+"."+name, "."), node, to)
+		}
+	case []any:
+		for _, each := range v {
+			m, _ := each.(map[string]any)
+			name, _ := m["name"].(string)
+			if ref, ok := m["podRef"].(map[string]any); ok {
+				name = strings.TrimSuffix(fmt.Sprint(ref["name"]), "-"+node)
+			}
+			flatten(each, at+"["+name+"]", node, to)
+		}
+	case float64:
+		to[at] = v
+	}
+}
+
+// moving are numbers that go on and on, or are of the node's own processes: where
+// two nodes begin at different times they differ. Rates are looked at beside them.
+var moving = regexp.MustCompile(`usageCoreNanoSeconds|usageNanoCores|[pP]ageFaults|\.network\.|rlimit|systemContainers\[(kubelet|runtime)\]|runtime\.|psi`)
+
+// differences are, by their paths, the numbers that are not within a twentieth of
+// each other, nor within slack.
+func differences(kubelet, podd map[string]float64) map[string]string {
+	all := map[string]string{}
+	for _, at := range slices.Sorted(maps.Keys(kubelet)) {
+		got, has := podd[at]
+		want := kubelet[at]
+		slack := 0.0
+		if strings.HasSuffix(at, "Bytes") {
+			slack = 256 << 10 // pages that a kernel lends out by the batch, on each processor
+		}
+		if has && !moving.MatchString(at) && math.Abs(got-want) > max(want/20, slack) {
+			all[at] = fmt.Sprintf("%s: %.0f, of the kubelet %.0f", at, got, want)
+		}
+	}
+	return all
+}
+
+// counters are the processor times in /metrics/resource, by the thing.
+func (n *node) counters() (map[string]counter, error) {
+	text, err := n.get("/metrics/resource")
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]counter{}
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) != 3 || !strings.Contains(fields[0], "_cpu_usage_seconds_total{") {
+			continue
+		}
+		value, err := strconv.ParseFloat(fields[1], 64)
+		at, terr := strconv.ParseInt(fields[2], 10, 64)
+		if err != nil || terr != nil {
+			return nil, fmt.Errorf("reading %q", line)
+		}
+		all[strings.ReplaceAll(fields[0], "-"+n.name+`"`, `"`)] = counter{time.UnixMilli(at), value}
+	}
+	return all, nil
+}
+
+// counter is a processor time, in seconds, at a moment.
+type counter struct {
+	at    time.Time
+	value float64
+}
+
+// rates are the processors that were used between two looks.
+func rates(from, to map[string]counter) map[string]float64 {
+	all := map[string]float64{}
+	for name, t := range to {
+		if f, ok := from[name]; ok && t.at.After(f.at) {
+			all[name] = (t.value - f.value) / t.at.Sub(f.at).Seconds()
+		}
+	}
+	return all
+}
+
+// rateDifferences likewise; what uses next to nothing is idle.
+func rateDifferences(kubelet, podd map[string]float64) map[string]string {
+	all := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(kubelet)) {
+		got, has := podd[name]
+		if want := kubelet[name]; !has || math.Abs(got-want) > max(want/20, 0.002) {
+			all[name] = fmt.Sprintf("%s: %.4f a second, of the kubelet %.4f", name, got, want)
+		}
+	}
+	return all
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/reconcile/cgroup"
+	"podd/reconcile/render"
+	"podd/runtime/runtimetest/stack"
+)
+
+// node is one of the two that run the pods, on a runtime of its own.
+type node struct {
+	name  string // the suffix of its pods' names
+	dir   string
+	stack *stack.Stack
+	port  int // where it tells without asking who asks
+	cmd   *exec.Cmd
+	log   *os.File
+}
+
+func newNode(name, dir string, s *stack.Stack) (*node, error) {
+	n := &node{name: name, dir: filepath.Join(dir, name), stack: s}
+	for _, at := range []string{n.manifests(), n.path("root"), n.path("logs")} {
+		if err := os.MkdirAll(at, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	n.port = l.Addr().(*net.TCPAddr).Port
+	return n, l.Close()
+}
+
+func (n *node) path(name string) string { return filepath.Join(n.dir, name) }
+func (n *node) manifests() string       { return n.path("manifests") }
+func (n *node) cgroup() string          { return n.stack.CgroupParent() + "/" + n.name }
+
+func (n *node) start(program string, args ...string) error {
+	var err error
+	if n.log, err = os.Create(n.path("log")); err != nil {
+		return err
+	}
+	n.cmd = exec.Command(program, args...)
+	n.cmd.Stdout, n.cmd.Stderr = n.log, n.log
+	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return n.cmd.Start()
+}
+
+// startPodd runs podd.
+func (n *node) startPodd(program string) error {
+	return n.start(program, "--root-dir", n.path("root"), "--run-dir", n.path("run"), "--pod-logs-dir", n.path("logs"),
+		"--pod-manifest-path", n.manifests(), "--hostname-override", n.name, "--container-runtime-endpoint", n.stack.Endpoint(),
+		"--cgroup-root", n.cgroup(), "--healthz-port", "0", "--enable-server=false", "--read-only-port", strconv.Itoa(n.port))
+}
+
+// kubeletConfig has the kubelet do nothing to the machine that it need not.
+const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+authentication: {webhook: {enabled: false}, anonymous: {enabled: false}}
+authorization: {mode: AlwaysAllow}
+cgroupDriver: cgroupfs
+enforceNodeAllocatable: [none]
+failCgroupV1: false
+failSwapOn: false
+oomScoreAdj: 0
+makeIPTablesUtilChains: false
+healthzPort: 0
+address: 127.0.0.1
+fileCheckFrequency: 1s
+imageGCHighThresholdPercent: 100
+evictionHard: {memory.available: 1Mi}
+`
+
+// startKubelet runs a kubelet on its own. Its cAdvisor knows the containers of the
+// containerd that it is told of, and of no other.
+func (n *node) startKubelet(program string) error {
+	if err := cgroup.Make(render.Cgroup{Parent: n.cgroup()}); err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	_ = l.Close()
+	text := kubeletConfig + fmt.Sprintf("cgroupRoot: %s\nstaticPodPath: %s\npodLogsDir: %s\ncontainerRuntimeEndpoint: %s\nport: %d\nreadOnlyPort: %d\n",
+		n.cgroup(), n.manifests(), n.path("logs"), n.stack.Endpoint(), port, n.port)
+	if err := os.WriteFile(n.path("config.yaml"), []byte(text), 0o600); err != nil {
+		return err
+	}
+	return n.start(program, "--config", n.path("config.yaml"), "--root-dir", n.path("root"), "--cert-dir", n.path("pki"),
+		"--hostname-override", n.name, "--node-ip", "127.0.0.1", "--containerd", n.stack.Socket(), "--v", "2")
+}
+
+// want gives it the pods.
+func (n *node) want(pods []*v1.Pod) error {
+	for _, p := range pods {
+		text, err := json.Marshal(p)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(n.manifests(), p.Name+".json"), text, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end has it remove its pods, for as long as that may take, and ends it.
+func (n *node) end() {
+	if n.cmd == nil || n.cmd.Process == nil {
+		return
+	}
+	files, _ := filepath.Glob(filepath.Join(n.manifests(), "*.json"))
+	for _, f := range files {
+		_ = os.Remove(f)
+	}
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Second) {
+		if left, _ := filepath.Glob(n.path("root/pods/*")); len(left) == 0 {
+			break
+		}
+	}
+	_ = n.cmd.Process.Kill()
+	_ = n.cmd.Wait()
+	_ = n.log.Close()
+}
