@@ -84,6 +84,14 @@ func (r *Router) Disk(ctx context.Context, capacity, allocatable int64) error {
 	})
 }
 
+// Renew publishes again, for who shows more of the node than the router knows.
+func (r *Router) Renew(ctx context.Context) error {
+	return r.call(ctx, func() error {
+		r.dirty = true
+		return nil
+	})
+}
+
 // nearly makes nothing of a tenth: a file system that shares its space with others
 // has another size at every look.
 func nearly(a, b int64) bool { return max(a, b)-min(a, b) <= max(a, b)/10 }

@@ -105,6 +105,20 @@ func (d *podd) timedMake(c render.Cgroup) error {
 
 func (d *podd) cgroupRemoved(took time.Duration) { d.metrics.Cgroup("destroy", took) }
 
+// done has count hear of an outcome, and the node of an image that came.
+func (d *podd) done(count func(reconcile.Outcome)) func(reconcile.Outcome) {
+	return func(o reconcile.Outcome) {
+		count(o)
+		if o.Pull == nil {
+			return
+		}
+		select {
+		case d.pulled <- struct{}{}:
+		default: // it is told already
+		}
+	}
+}
+
 func handlerOf(p *manifest.Pod) string {
 	if p == nil || p.Spec.Spec.RuntimeClassName == nil {
 		return ""

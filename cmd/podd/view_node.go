@@ -9,6 +9,7 @@ import (
 	goruntime "runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
@@ -30,7 +31,11 @@ type nodeView struct {
 	node  *v1.Node                         // without what may change
 	seen  runtimeState                     // shown is of it
 	has   map[v1.ResourceName]plan.Devices // and of these
+	facts *nodeFacts                       // and of these
 	shown *v1.Node
+	// latest is what the node sees of itself now; nil: it has not looked. Its
+	// keeper sets it, from its own goroutine.
+	latest atomic.Pointer[nodeFacts]
 }
 
 // runtimeState is what the node shows of its runtime, and of its disk.
@@ -92,16 +97,25 @@ func resourcesOf(limits plan.Limits, r render.Resources) v1.ResourceList {
 func (m *nodeView) with(c reconcile.Change) *v1.Node {
 	r := c.Node
 	now := runtimeState{r.Name, r.Version, r.Ready, r.NetworkReady, r.Message, r.NetworkMessage, c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage}
-	if m.shown != nil && m.seen == now && maps.Equal(m.has, c.Devices) {
+	facts := m.latest.Load()
+	if m.shown != nil && m.seen == now && m.facts == facts && maps.Equal(m.has, c.Devices) {
 		return m.shown
 	}
 	n := m.node.DeepCopy()
 	setResources(&n.Status, c)
-	n.Status.Conditions = []v1.NodeCondition{m.readiness(r)}
+	if facts != nil {
+		n.Status.Images = facts.images
+		for _, kind := range pressureKinds {
+			if is, known := facts.pressure[kind]; known {
+				n.Status.Conditions = append(n.Status.Conditions, m.since(pressure(kind, is)))
+			}
+		}
+	}
+	n.Status.Conditions = append(n.Status.Conditions, m.since(readiness(r)))
 	if r.Name != "" {
 		n.Status.NodeInfo.ContainerRuntimeVersion = r.Name + "://" + strings.TrimPrefix(r.Version, "v")
 	}
-	m.seen, m.has, m.shown = now, c.Devices, n
+	m.seen, m.has, m.facts, m.shown = now, c.Devices, facts, n
 	return n
 }
 
@@ -122,8 +136,8 @@ func setResources(s *v1.NodeStatus, c reconcile.Change) {
 }
 
 // readiness is the condition Ready.
-func (m *nodeView) readiness(r runtime.Node) v1.NodeCondition {
-	c := v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionFalse, Reason: "KubeletNotReady", LastHeartbeatTime: metav1.Now()}
+func readiness(r runtime.Node) v1.NodeCondition {
+	c := v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionFalse, Reason: "KubeletNotReady"}
 	switch {
 	case r.Ready && r.NetworkReady:
 		c.Status, c.Reason, c.Message = v1.ConditionTrue, "KubeletReady", "podd runs pods"
@@ -132,9 +146,28 @@ func (m *nodeView) readiness(r runtime.Node) v1.NodeCondition {
 	default:
 		c.Message = cmp.Or(r.Message, "the runtime was not reached yet")
 	}
+	return c
+}
+
+// pressure is the condition of a kind of pressure.
+func pressure(kind v1.NodeConditionType, is bool) v1.NodeCondition {
+	words := wordsOf(kind, is)
+	c := v1.NodeCondition{Type: kind, Status: v1.ConditionFalse, Reason: words[0], Message: words[1]}
+	if is {
+		c.Status = v1.ConditionTrue
+	}
+	return c
+}
+
+// since gives a condition its times.
+func (m *nodeView) since(c v1.NodeCondition) v1.NodeCondition {
+	c.LastHeartbeatTime = metav1.Now()
 	c.LastTransitionTime = c.LastHeartbeatTime
-	if m.shown != nil {
-		if was := m.shown.Status.Conditions[0]; was.Status == c.Status {
+	if m.shown == nil {
+		return c
+	}
+	for _, was := range m.shown.Status.Conditions {
+		if was.Type == c.Type && was.Status == c.Status {
 			c.LastTransitionTime = was.LastTransitionTime
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -136,7 +137,7 @@ func TestNodeView(t *testing.T) {
 	check := func(r runtime.Node, status v1.ConditionStatus, message string) *v1.Node {
 		t.Helper()
 		n := v.with(reconcile.Change{Node: r})
-		if c := n.Status.Conditions[0]; c.Type != v1.NodeReady || c.Status != status || c.Message != message {
+		if c := n.Status.Conditions[len(n.Status.Conditions)-1]; c.Type != v1.NodeReady || c.Status != status || c.Message != message {
 			t.Errorf("got %+v", c)
 		}
 		return n
@@ -151,6 +152,26 @@ func TestNodeView(t *testing.T) {
 	s := n.Status
 	if s.Capacity.Pods().Value() != 7 || s.Allocatable.Cpu().Value() != 2 || s.NodeInfo.ContainerRuntimeVersion != "containerd://2.4.2" || s.DaemonEndpoints.KubeletEndpoint.Port != 10250 || s.Addresses[0].Address != "10.0.0.1" {
 		t.Errorf("got %+v", s)
+	}
+	v.latest.Store(&nodeFacts{
+		pressure: map[v1.NodeConditionType]bool{v1.NodeMemoryPressure: true, v1.NodeDiskPressure: false, v1.NodePIDPressure: false},
+		images:   []v1.ContainerImage{{Names: []string{"a:1"}, SizeBytes: 1}},
+	})
+	n2 := check(ready, v1.ConditionTrue, "podd runs pods")
+	var conditions []string
+	for _, c := range n2.Status.Conditions {
+		conditions = append(conditions, string(c.Type)+"="+string(c.Status)+" "+c.Reason+": "+c.Message)
+	}
+	if diff := cmp.Diff([]string{
+		"MemoryPressure=True KubeletHasInsufficientMemory: kubelet has insufficient memory available",
+		"DiskPressure=False KubeletHasNoDiskPressure: kubelet has no disk pressure",
+		"PIDPressure=False KubeletHasSufficientPID: kubelet has sufficient PID available",
+		"Ready=True KubeletReady: podd runs pods",
+	}, conditions); diff != "" || len(n2.Status.Images) != 1 {
+		t.Errorf("%d images, conditions -want +got:\n%s", len(n2.Status.Images), diff)
+	}
+	if was, is := n.Status.Conditions[0].LastTransitionTime, n2.Status.Conditions[3].LastTransitionTime; was != is {
+		t.Errorf("Ready since %v, was since %v", is, was)
 	}
 	const gpu = "example.com/gpu"
 	c := reconcile.Change{Node: ready, Devices: map[v1.ResourceName]plan.Devices{gpu: {Total: 2, Served: true}}}

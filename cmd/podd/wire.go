@@ -50,7 +50,8 @@ type podd struct {
 	view     *viewer
 	events   *events.Log
 	metrics  *metrics.Metrics
-	meter    *meter // nil before there are faces
+	meter    *meter        // nil before there are faces
+	pulled   chan struct{} // has an element when an image came that keepNode has not seen
 	trimmer  trimmer
 	classes  *classKeeper
 	checks   *metrics.Checks // of its health
@@ -66,7 +67,10 @@ func newPodd(cfg *config.Config, log *slog.Logger, level *logLevel) (*podd, erro
 	if err != nil {
 		return nil, err
 	}
-	d := &podd{cfg: cfg, log: log, level: level, instance: instance, trimmer: newTrimmer(), checks: metrics.NewChecks()}
+	d := &podd{
+		cfg: cfg, log: log, level: level, instance: instance, trimmer: newTrimmer(),
+		checks: metrics.NewChecks(), pulled: make(chan struct{}, 1),
+	}
 	d.pulse.began = time.Now()
 	if err := d.wire(); err != nil {
 		instance.Close()
@@ -111,6 +115,7 @@ func (d *podd) wire() error {
 	d.view.changed, d.view.gone = d.metrics.Pod, d.metrics.Gone
 	d.view.advisor = &advisor{node, cfg.ResolvConf, func() (render.DNS, error) { return readDNS(cfg.ResolvConf) }}
 	d.events = newEvents(cfg.NodeName, node.CgroupV2)
+	d.tellReboot()
 	d.view.machine = newNodeView(cfg, node, d.instance.ID)
 	d.classes = newClassKeeper(node, cgroup.Make, d.log)
 	if cfg.EnforceReserved {
@@ -120,7 +125,7 @@ func (d *podd) wire() error {
 	d.node = d.client.NewNodeObserver(cri.NodeObserverOptions{Logger: d.log})
 	d.devices = openDevices(cfg.RootDir, d.log)
 	effects := newEffects(cfg, cfg.RootDir, d.client, node)
-	effects.Devices, effects.Done = d.devices, counted(d.metrics)
+	effects.Devices, effects.Done = d.devices, d.done(counted(d.metrics))
 	left := leftovers(cfg)
 	left.CgroupRemoved = d.cgroupRemoved
 	effects.MakeCgroup, effects.Leftovers = d.timedMake, left
@@ -227,6 +232,7 @@ func (d *podd) run(ctx context.Context) error {
 	group.Go(func() error { return d.sweep(ctx) })
 	group.Go(func() error { return d.keepLimits(ctx) })
 	group.Go(func() error { return d.keepDisk(ctx) })
+	group.Go(func() error { return d.keepNode(ctx) })
 	group.Go(func() error { return d.classes.run(ctx) })
 	group.Go(func() error { return d.rotateLogs(ctx) })
 	group.Go(func() error { return d.writeEvents(ctx) })

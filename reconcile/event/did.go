@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"podd/reconcile/plan"
 )
 
@@ -54,6 +56,8 @@ func Did(o Outcome) []Event {
 		return []Event{o.Warning("FailedPostStartHook", a.Container, "PostStartHook failed")}
 	case plan.PreStop:
 		return []Event{o.Warning("FailedPreStopHook", a.Container, "PreStopHook failed")}
+	case plan.RemoveContainer, plan.RemoveSandbox:
+		return []Event{Node(v1.EventTypeWarning, "ContainerGCFailed", o.Err.Error(), o.At)}
 	case plan.StopContainer, plan.StopSandbox:
 		return []Event{o.Warning("FailedKillPod", "", fmt.Sprintf("error killing pod: %v", o.Err))}
 	}

@@ -10,6 +10,20 @@
 // It is pure: values in, values out. Who did or decided a thing tells it, once,
 // so that a podd that starts anew repeats nothing of what runs already. What a
 // hook said is in no event, what a probe said is, as with a kubelet.
+//
+// A kubelet's reasons that there are none of, since podd does nothing of the kind:
+//
+//	ImageGCFailed, FreeDiskSpaceFailed   it removes no images to make room
+//	EvictionThresholdMet                 it ends no pods for the node's pressure, which
+//	                                     its conditions tell of
+//	Preempting, Shutdown                 no pod gives way to another, or to a shutdown
+//	FailedAttachVolume, FailedMapVolume, SuccessfulAttachVolume, VolumeResizeFailed,
+//	FailedPrepareDynamicResources        there are no drivers of storage or of devices
+//	                                     that it would ask for this
+//	FailedPodSandBoxStatus               a sandbox that cannot be looked at was not made:
+//	                                     FailedCreatePodSandBox
+//	ExceededGracePeriod                  what did not end is killed, and that failing is
+//	                                     FailedKillPod
 package event
 
 import (

@@ -87,6 +87,8 @@ Warning Failed spec.initContainers{first}: Error: ImageInspectError`},
 		"preStop":        {Outcome{Action: plan.PreStop{Container: "app"}, Err: failed}, "Warning FailedPreStopHook spec.containers{app}: PreStopHook failed"},
 		"stop":           {Outcome{Action: plan.StopContainer{}, Err: failed}, "Warning FailedKillPod : error killing pod: it broke"},
 		"stop sandbox":   {Outcome{Action: plan.StopSandbox{}, Err: failed}, "Warning FailedKillPod : error killing pod: it broke"},
+		"remove":         {Outcome{Action: plan.RemoveContainer{}, Err: failed}, "Warning ContainerGCFailed : it broke"},
+		"remove sandbox": {Outcome{Action: plan.RemoveSandbox{}, Err: failed}, "Warning ContainerGCFailed : it broke"},
 		"well":           {Outcome{Action: plan.RunSandbox{}}, ""},
 	} {
 		c.o.Subject = On(web(), at)

@@ -28,7 +28,17 @@ func NodeChanged(name string, before *runtime.Node, now runtime.Node, at time.Ti
 	if ready(now) {
 		word = "NodeReady"
 	}
-	return []Event{Node(v1.EventTypeNormal, word, fmt.Sprintf("Node %s status is now: %s", name, word), at)}
+	return []Event{NodeStatus(name, word, at)}
+}
+
+// NodeStatus tells of a condition that the node has now, in the word for it.
+func NodeStatus(name, word string, at time.Time) Event {
+	return Node(v1.EventTypeNormal, word, fmt.Sprintf("Node %s status is now: %s", name, word), at)
+}
+
+// Rebooted tells that the machine was started anew; id is that of this boot.
+func Rebooted(name, id string, at time.Time) Event {
+	return Node(v1.EventTypeWarning, "Rebooted", fmt.Sprintf("Node %s has been rebooted, boot id: %s", name, id), at)
 }
 
 func ready(n runtime.Node) bool { return n.Ready && n.NetworkReady }

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"podd/runtime/runtimetest/stack"
 )
 
 // kubectlPath is the machine's kubectl or, where it has none, one built from
@@ -201,7 +203,16 @@ func TestKubectlReads(t *testing.T) {
 	if out := k.run("get", "pods", "-l", "app!=web", "-o", "name"); out != "" {
 		t.Errorf("of other pods: %s", out)
 	}
-	k.says("get nodes -o jsonpath={.items[0].status.conditions[0].type}={.items[0].status.conditions[0].status}", "Ready=True")
+	k.says("get nodes -o jsonpath={.items[0].status.conditions[?(@.type==\"Ready\")].status}", "True")
+	k.d.eventually("the node tells of itself", func() error {
+		out, _, err := k.try("", "get", "nodes", "-o", "jsonpath={.items[0].status.conditions[*].type} {.items[0].status.images[*].names}")
+		for _, want := range []string{"MemoryPressure DiskPressure PIDPressure Ready ", stack.BusyboxImage} {
+			if err != nil || !strings.Contains(out, want) {
+				return fmt.Errorf("no %q in %q, %v", want, out, err)
+			}
+		}
+		return nil
+	})
 	k.says("get ns", "default")
 	k.says("get configmaps,secrets -o name", "configmap/settings", "secret/pass")
 	k.says("get secret pass -o jsonpath={.data.word}", "aGlkZGVu")

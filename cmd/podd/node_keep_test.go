@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+
+	"podd/reconcile/event"
+	"podd/runtime"
+)
+
+// TestNodeKeeper: pressure is shown at once and until it has been over for a while,
+// each change with its event; what is the same is shown once.
+func TestNodeKeeper(t *testing.T) {
+	plenty := diskRoom{total: 100, left: 50, inodes: 100, inodesLeft: 50, known: true}
+	now, images := room{memoryLeft: 1 << 30, disk: plenty, images: plenty}, []runtime.Image{{Tags: []string{"a:1"}, Size: 1}}
+	var failed error
+	var events, shown []string
+	var talk strings.Builder
+	k := &nodeKeeper{
+		name: "n1", log: slog.New(slog.NewTextHandler(&talk, nil)),
+		room:   func(context.Context) (room, error) { return now, failed },
+		images: func(context.Context) ([]runtime.Image, error) { return images, failed },
+		tell: func(all []event.Event) {
+			for _, e := range all {
+				events = append(events, e.Type+" "+e.Reason+": "+e.Message)
+			}
+		},
+		show: func(_ context.Context, f *nodeFacts) {
+			shown = append(shown, fmt.Sprint(f.pressure[v1.NodeMemoryPressure], f.pressure[v1.NodeDiskPressure], f.pressure[v1.NodePIDPressure], len(f.images)))
+		},
+	}
+	at := time.Unix(1000, 0)
+	step := func(name string, wantEvents, wantShown string) {
+		t.Helper()
+		events, shown = nil, nil
+		k.look(t.Context(), at)
+		at = at.Add(nodeEvery)
+		if got := strings.Join(events, "\n"); got != wantEvents {
+			t.Errorf("%s: told %q, want %q", name, got, wantEvents)
+		}
+		if got := strings.Join(shown, "\n"); got != wantShown {
+			t.Errorf("%s: shows %q, want %q", name, got, wantShown)
+		}
+	}
+	status := func(word string) string { return "Normal " + word + ": Node n1 status is now: " + word }
+	step("first", status("NodeHasSufficientMemory")+"\n"+status("NodeHasNoDiskPressure")+"\n"+status("NodeHasSufficientPID"), "false false false 1")
+	step("the same", "", "")
+	now.memoryLeft = 99 << 20
+	step("memory", status("NodeHasInsufficientMemory"), "true false false 1")
+	now.memoryLeft, now.disk.inodesLeft = 1<<30, 4
+	step("inodes", status("NodeHasDiskPressure"), "true true false 1")
+	at = at.Add(transition - 3*nodeEvery)
+	step("over, and not for long enough", "", "")
+	step("over", status("NodeHasSufficientMemory"), "false true false 1")
+	now.disk, now.images = plenty, diskRoom{known: true}
+	step("no size", "Warning InvalidDiskCapacity: invalid capacity 0 on image filesystem", "")
+	images = append(images, runtime.Image{Tags: []string{"b:1"}, Size: 2})
+	at = at.Add(imagesEvery)
+	step("another image", "", "false true false 2")
+	failed = errors.New("it is gone")
+	at = at.Add(imagesEvery)
+	step("nothing is known", "", "")
+	step("nor later", "", "")
+	if got := talk.String(); strings.Count(got, "it is gone") != 1 {
+		t.Errorf("logged:\n%s", got)
+	}
+}
+
+// TestPressure: each threshold, and the last amount that is enough.
+func TestPressure(t *testing.T) {
+	enough := room{
+		memoryLeft: 100 << 20,
+		disk:       diskRoom{total: 100, left: 10, inodes: 100, inodesLeft: 5},
+		images:     diskRoom{total: 100, left: 15, inodes: 100, inodesLeft: 5},
+	}
+	for name, test := range map[string]struct {
+		change       func(*room)
+		memory, disk bool
+	}{
+		"enough":             {func(*room) {}, false, false},
+		"memory":             {func(r *room) { r.memoryLeft-- }, true, false},
+		"disk":               {func(r *room) { r.disk.left-- }, false, true},
+		"its inodes":         {func(r *room) { r.disk.inodesLeft-- }, false, true},
+		"images":             {func(r *room) { r.images.left-- }, false, true},
+		"their inodes":       {func(r *room) { r.images.inodesLeft-- }, false, true},
+		"no bound is known":  {func(r *room) { r.disk, r.images = diskRoom{}, diskRoom{} }, false, false},
+		"a very large disk":  {func(r *room) { r.disk = diskRoom{total: 1 << 56, left: 1 << 55} }, false, false},
+		"a full large disk":  {func(r *room) { r.disk = diskRoom{total: 1 << 56, left: 1 << 50} }, false, true},
+		"inodes of no bound": {func(r *room) { r.disk.inodes, r.disk.inodesLeft = 0, 0 }, false, false},
+	} {
+		r := enough
+		test.change(&r)
+		got := r.under()
+		if got[v1.NodeMemoryPressure] != test.memory || got[v1.NodeDiskPressure] != test.disk || got[v1.NodePIDPressure] {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestNodeImages: the largest fifty, each by at most five names, digests first.
+func TestNodeImages(t *testing.T) {
+	var all []runtime.Image
+	for i := range 60 {
+		all = append(all, runtime.Image{Tags: []string{fmt.Sprintf("i:%02d", i)}, Size: uint64(i / 2)})
+	}
+	all[0] = runtime.Image{Size: 1000, Digests: []string{"i@1", "i@2"}, Tags: []string{"i:a", "i:b", "i:c", "i:d"}}
+	got := nodeImages(all)
+	if len(got) != mostImages {
+		t.Fatalf("%d images", len(got))
+	}
+	want := []v1.ContainerImage{
+		{Names: []string{"i@1", "i@2", "i:a", "i:b", "i:c"}, SizeBytes: 1000},
+		{Names: []string{"i:58"}, SizeBytes: 29}, {Names: []string{"i:59"}, SizeBytes: 29}, {Names: []string{"i:56"}, SizeBytes: 28},
+	}
+	if diff := cmp.Diff(want, got[:4]); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestSystemOOM: of what the kernel says, only that the machine had no memory left;
+// what was said before podd came is not told.
+func TestSystemOOM(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kmsg")
+	global := "4,99,5,-;oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/kubepods/podu,task=a,pid=b,pid=77,uid=0\n"
+	if err := os.WriteFile(path, []byte(global), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k := openKernelLog(path)
+	defer k.close()
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if got := k.ooms(time.Now()); len(got) > 0 {
+		t.Errorf("of before: %v", got)
+	}
+	for text, want := range map[string]string{
+		global: "System OOM encountered, victim process: a,pid=b, pid: 77",
+		"4,1,5,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/x,task_memcg=/x,task=a,pid=77,uid=0\n": "",
+		"12" + global[1:]: "",
+		"12,1,5,-;podd: oom-kill:,global_oom,task_memcg=/,task=lie\n": "",
+	} {
+		if _, err := io.WriteString(f, text); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, e := range k.ooms(time.Now()) {
+			got += e.Message
+		}
+		if got != want {
+			t.Errorf("%q: told %q, want %q", text, got, want)
+		}
+	}
+	if none := openKernelLog(path + "/none"); none != nil || len(none.ooms(time.Now())) > 0 {
+		t.Error("a log that is not there")
+	}
+}
+
+// TestRebooted: another boot id than the last time, where there was one.
+func TestRebooted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "boot_id")
+	for _, step := range []struct {
+		id   string
+		want bool
+	}{{"", false}, {"a", false}, {"a", false}, {"b", true}, {"b", false}, {"", false}, {"c", true}} {
+		if got, err := rebooted(path, step.id); got != step.want || err != nil {
+			t.Errorf("%q: %v, %v", step.id, got, err)
+		}
+	}
+	if _, err := rebooted(filepath.Join(path, "x"), "a"); err == nil {
+		t.Error("it cannot be remembered, and nobody is told")
+	}
+}
