@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,6 +20,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 
 	"podd/server"
 )
@@ -214,6 +216,78 @@ func TestHostileNames(t *testing.T) {
 		} {
 			if w.Code != http.StatusOK || strings.Count(w.Body.String(), want+"\n") != 1 {
 				t.Errorf("%d, not once %s", w.Code, want)
+			}
+		}
+	}
+}
+
+// TestManyFiles: however many files there are and whatever they are called, the
+// series are bounded; the rest is told of as one, by its worst.
+func TestManyFiles(t *testing.T) {
+	v := view()
+	v.Files, v.Problems = nil, nil
+	for i := range 3 * mostSources {
+		path := fmt.Sprintf("/m/%04d\n\"},%s.yaml", i, strings.Repeat("x", 200))
+		v.Files = append(v.Files, server.FileView{Path: path, Version: time.Unix(int64(5000-i), 0)})
+		v.Problems = append(v.Problems, server.ProblemView{Path: path, Severity: "error"})
+	}
+	v.Files[len(v.Files)-1].Behind = "broken"
+	got := scrape(New(Options{Kubernetes: "v1.34.4"}).Handler(server.NewLatest(v)), "/metrics")
+	for name, most := range map[string]int{"podd_manifest_behind{": mostSources + 1, "podd_manifest_last_good_seconds{": mostSources + 1, "podd_problems{": mostSources + 4} {
+		if n := strings.Count(got, "\n"+name); n > most || n < mostSources {
+			t.Errorf("%d series of %s", n, name)
+		}
+	}
+	for _, want := range []string{`podd_manifest_behind{source="other"} 1`, `podd_problems{reason="error",source="other"} 2000`, `podd_manifest_last_good_seconds{source="other"} 2001`} {
+		if !strings.Contains(got, want+"\n") {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
+// TestAlerts: the rules that are given as examples speak of metrics and labels that
+// there are.
+func TestAlerts(t *testing.T) {
+	rules, err := os.ReadFile("alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := os.ReadFile("testdata/table.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{}
+	for line := range strings.Lines(string(table)) {
+		if f := strings.Fields(line); len(f) >= 2 {
+			labels[f[0]] = strings.Join(f[2:], "")
+		}
+	}
+	var parsed struct {
+		Groups []struct {
+			Rules []struct {
+				Alert, Expr string
+				Annotations map[string]string
+			}
+		}
+	}
+	if err := yaml.Unmarshal(rules, &parsed); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range parsed.Groups {
+		for _, r := range g.Rules {
+			for _, m := range regexp.MustCompile(`((?:podd|kubelet)_\w+)(?:\{([^}]*)\})?`).FindAllStringSubmatch(r.Expr, -1) {
+				has, known := labels[strings.TrimSuffix(m[1], "_count")]
+				if !known {
+					t.Errorf("%s: there is no %s", r.Alert, m[1])
+				}
+				for _, l := range regexp.MustCompile(`(\w+)\s*[=!]`).FindAllStringSubmatch(m[2], -1) {
+					if !slices.Contains(strings.Split(has, ","), l[1]) {
+						t.Errorf("%s: %s has no label %s", r.Alert, m[1], l[1])
+					}
+				}
+			}
+			if r.Annotations["summary"] == "" {
+				t.Errorf("%s does not say what is wrong", r.Alert)
 			}
 		}
 	}

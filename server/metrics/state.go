@@ -69,8 +69,9 @@ func (s stateOf) Collect(to chan<- prometheus.Metric) {
 	tellPods(v, tell)
 	tellWorking(v, tell)
 	tellVolumes(v, tell)
-	tellProblems(v, tell)
-	tellFiles(v, tell)
+	of := sourcesOf(v)
+	of.tellProblems(v, tell)
+	of.tellFiles(v, tell)
 }
 
 // majorMinor are the first two numbers of a version, "v1.34.4".
@@ -153,22 +154,22 @@ func stateWord(c *v1.ContainerStatus) string {
 
 // tellProblems: a file is the source of what is wrong in it and of the pods it
 // wants, the node of the rest.
-func tellProblems(v *server.View, tell teller) {
+func (s sources) tellProblems(v *server.View, tell teller) {
 	type key struct{ source, reason string }
 	counts := map[key]int{}
 	for _, f := range v.Files {
-		counts[key{label(f.Path), "error"}] = 0 // so that a first one is seen to rise
+		counts[key{s.label(f.Path), "error"}] = 0 // so that a first one is seen to rise
 	}
 	for _, p := range v.Problems {
-		counts[key{orNode(p.Path), p.Severity}]++
+		counts[key{s.label(p.Path), p.Severity}]++
 	}
 	for _, p := range v.Pods {
 		if p.Problem {
-			counts[key{orNode(p.Path), p.Rule}]++
+			counts[key{s.label(p.Path), p.Rule}]++
 		}
-		for _, s := range p.Steps {
-			if s.Problem && !p.Problem {
-				counts[key{orNode(p.Path), cmp.Or(s.Reason, s.Rule)}]++
+		for _, step := range p.Steps {
+			if step.Problem && !p.Problem {
+				counts[key{s.label(p.Path), cmp.Or(step.Reason, step.Rule)}]++
 			}
 		}
 	}
@@ -178,10 +179,10 @@ func tellProblems(v *server.View, tell teller) {
 }
 
 // tellFiles: files that are alike as labels are told of as one, by its worst.
-func tellFiles(v *server.View, tell teller) {
+func (s sources) tellFiles(v *server.View, tell teller) {
 	versions, late := map[string]time.Time{}, map[string]bool{}
 	for _, f := range v.Files {
-		source := label(f.Path)
+		source := s.label(f.Path)
 		late[source] = late[source] || f.Behind != ""
 		if old := versions[source]; !f.Version.IsZero() && (old.IsZero() || f.Version.Before(old)) {
 			versions[source] = f.Version
@@ -193,16 +194,6 @@ func tellFiles(v *server.View, tell teller) {
 	for source, is := range late {
 		tell(behind, number(is), source)
 	}
-}
-
-// label is a path as text, which the name of a file need not be.
-func label(path string) string { return strings.ToValidUTF8(path, "\uFFFD") }
-
-func orNode(path string) string {
-	if path == "" {
-		return "node"
-	}
-	return label(path)
 }
 
 func number(b bool) float64 {
