@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	goruntime "runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -32,6 +33,7 @@ type nodeView struct {
 	seen  runtimeState                     // shown is of it
 	has   map[v1.ResourceName]plan.Devices // and of these
 	facts *nodeFacts                       // and of these
+	can   map[string]runtime.Handler       // and of these
 	shown *v1.Node
 	// latest is what the node sees of itself now; nil: it has not looked. Its
 	// keeper sets it, from its own goroutine.
@@ -42,6 +44,7 @@ type nodeView struct {
 type runtimeState struct {
 	name, version     string
 	ready, network    bool
+	groups            bool // a policy of supplemental groups is served
 	why, whyNetwork   string
 	disk, diskForPods int64
 }
@@ -96,9 +99,9 @@ func resourcesOf(limits plan.Limits, r render.Resources) v1.ResourceList {
 // pointer while nothing of it is another.
 func (m *nodeView) with(c reconcile.Change) *v1.Node {
 	r := c.Node
-	now := runtimeState{r.Name, r.Version, r.Ready, r.NetworkReady, r.Message, r.NetworkMessage, c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage}
+	now := runtimeState{r.Name, r.Version, r.Ready, r.NetworkReady, r.SupplementalGroupsPolicy, r.Message, r.NetworkMessage, c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage}
 	facts := m.latest.Load()
-	if m.shown != nil && m.seen == now && m.facts == facts && maps.Equal(m.has, c.Devices) {
+	if m.shown != nil && m.seen == now && m.facts == facts && maps.Equal(m.has, c.Devices) && maps.Equal(m.can, r.Handlers) {
 		return m.shown
 	}
 	n := m.node.DeepCopy()
@@ -115,7 +118,8 @@ func (m *nodeView) with(c reconcile.Change) *v1.Node {
 	if r.Name != "" {
 		n.Status.NodeInfo.ContainerRuntimeVersion = r.Name + "://" + strings.TrimPrefix(r.Version, "v")
 	}
-	m.seen, m.has, m.facts, m.shown = now, c.Devices, facts, n
+	setFeatures(&n.Status, r)
+	m.seen, m.has, m.facts, m.can, m.shown = now, c.Devices, facts, r.Handlers, n
 	return n
 }
 
@@ -133,6 +137,21 @@ func setResources(s *v1.NodeStatus, c reconcile.Change) {
 			s.Allocatable[name] = s.Capacity[name]
 		}
 	}
+}
+
+// setFeatures are what the runtime says that it can do, each of its handlers apart;
+// older ones say nothing.
+func setFeatures(s *v1.NodeStatus, r runtime.Node) {
+	if r.Handlers == nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Handlers)) {
+		h := r.Handlers[name]
+		s.RuntimeHandlers = append(s.RuntimeHandlers, v1.NodeRuntimeHandler{Name: name, Features: &v1.NodeRuntimeHandlerFeatures{
+			RecursiveReadOnlyMounts: &h.RecursiveReadOnlyMounts, UserNamespaces: &h.UserNamespaces,
+		}})
+	}
+	s.Features = &v1.NodeFeatures{SupplementalGroupsPolicy: &r.SupplementalGroupsPolicy}
 }
 
 // readiness is the condition Ready.
@@ -194,9 +213,13 @@ func port(address string) int32 {
 
 func systemInfo() v1.NodeSystemInfo {
 	info := v1.NodeSystemInfo{
-		MachineID: firstLine("/etc/machine-id"), SystemUUID: firstLine("/sys/class/dmi/id/product_uuid"),
-		BootID: firstLine("/proc/sys/kernel/random/boot_id"), OSImage: osImage("/etc/os-release"),
+		MachineID:  cmp.Or(firstLine("/etc/machine-id"), firstLine("/var/lib/dbus/machine-id")),
+		SystemUUID: cmp.Or(firstLine("/sys/class/dmi/id/product_uuid"), firstLine("/proc/device-tree/vm,uuid"), firstLine("/etc/machine-id")),
+		BootID:     firstLine("/proc/sys/kernel/random/boot_id"), OSImage: osImage("/etc/os-release"),
 		KubeletVersion: kube.GitVersion, OperatingSystem: goruntime.GOOS, Architecture: goruntime.GOARCH,
+	}
+	if swap, err := memInfo("/proc/meminfo", "SwapTotal"); err == nil && swap > 0 {
+		info.Swap = &v1.NodeSwapStatus{Capacity: &swap}
 	}
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {

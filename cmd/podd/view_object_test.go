@@ -173,6 +173,19 @@ func TestNodeView(t *testing.T) {
 	if was, is := n.Status.Conditions[0].LastTransitionTime, n2.Status.Conditions[3].LastTransitionTime; was != is {
 		t.Errorf("Ready since %v, was since %v", is, was)
 	}
+	can := ready
+	can.Handlers, can.SupplementalGroupsPolicy = map[string]runtime.Handler{"vm": {}, "": {UserNamespaces: true}}, true
+	var handlers []string
+	n3 := check(can, v1.ConditionTrue, "podd runs pods")
+	for _, h := range n3.Status.RuntimeHandlers {
+		handlers = append(handlers, fmt.Sprint(h.Name, *h.Features.UserNamespaces, *h.Features.RecursiveReadOnlyMounts))
+	}
+	if diff := cmp.Diff([]string{"true false", "vmfalse false"}, handlers); diff != "" || !*n3.Status.Features.SupplementalGroupsPolicy || n2.Status.Features != nil {
+		t.Errorf("features %+v, handlers -want +got:\n%s", n3.Status.Features, diff)
+	}
+	if check(can, v1.ConditionTrue, "podd runs pods") != n3 {
+		t.Error("another object of the same handlers")
+	}
 	const gpu = "example.com/gpu"
 	c := reconcile.Change{Node: ready, Devices: map[v1.ResourceName]plan.Devices{gpu: {Total: 2, Served: true}}}
 	c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage = 3<<30, 2<<30
