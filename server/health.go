@@ -27,9 +27,10 @@ type Health struct {
 	Checks []Check
 	// Ready are for what is no reason to restart podd: a source not yet read.
 	Ready []Check
-	// Checked is told what came of a check, whoever asked for it; nil: nobody is.
-	// It must be safe for concurrent use.
-	Checked func(name string, err error)
+	// Observed is told what came of each check that was made, with the kind of
+	// question, "healthz", "livez" or "readyz"; nil: nobody is. It must be safe for
+	// concurrent use.
+	Observed func(kind, check string, err error)
 }
 
 // ServeHTTP implements http.Handler.
@@ -43,10 +44,11 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var wrong []string
+	kind, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	for _, c := range checks {
 		err := c.Func()
-		if h.Checked != nil {
-			h.Checked(c.Name, err)
+		if h.Observed != nil {
+			h.Observed(kind, c.Name, err)
 		}
 		if err != nil {
 			wrong = append(wrong, c.Name+": "+oneLine(err.Error()))

@@ -58,11 +58,11 @@ func TestChecked(t *testing.T) {
 		{"syncloop", func() error { return nil }},
 		{"runtime", func() error { return errors.New("no answer") }},
 	}}
-	h.Checked = func(name string, err error) { told = append(told, fmt.Sprint(name, " ", err)) }
+	h.Observed = func(kind, name string, err error) { told = append(told, fmt.Sprint(kind, " ", name, " ", err)) }
 	for _, path := range []string{"/healthz", "/healthz/runtime", "/healthz/ping"} {
 		ask(h, "GET", path, "")
 	}
-	if got, want := strings.Join(told, ", "), "syncloop <nil>, runtime no answer, runtime no answer"; got != want {
+	if got, want := strings.Join(told, ", "), "healthz syncloop <nil>, healthz runtime no answer, healthz runtime no answer"; got != want {
 		t.Errorf("told %s, want %s", got, want)
 	}
 }

@@ -54,7 +54,6 @@ type podd struct {
 	pulled   chan struct{} // has an element when an image came that keepNode has not seen
 	trimmer  trimmer
 	classes  *classKeeper
-	checks   *metrics.Checks // of its health
 	pulse    pulse
 	told     string             // the status line systemd heard last
 	problems []manifest.Problem // of the manifests, as logged
@@ -69,7 +68,7 @@ func newPodd(cfg *config.Config, log *slog.Logger, level *logLevel) (*podd, erro
 	}
 	d := &podd{
 		cfg: cfg, log: log, level: level, instance: instance, trimmer: newTrimmer(),
-		checks: metrics.NewChecks(), pulled: make(chan struct{}, 1),
+		pulled: make(chan struct{}, 1),
 	}
 	d.pulse.began = time.Now()
 	if err := d.wire(); err != nil {

@@ -4,6 +4,7 @@
 //
 //	GET /metrics          everything but what has a path of its own
 //	GET /metrics/probes   the attempts of probes
+//	GET /metrics/slis     the checks of podd's own health
 //
 // What the published state shows is read off it when someone asks; what is over
 // by then is counted as it happens, by the methods of Metrics. These may be
@@ -65,8 +66,9 @@ type Metrics struct {
 	workCounts
 	probeCounts
 	requestCounts
-	o           Options
-	all, probes *prometheus.Registry
+	checkCounts
+	o                 Options
+	all, probes, slis *prometheus.Registry
 }
 
 // New returns Metrics that have counted nothing.
@@ -75,7 +77,8 @@ func New(o Options) *Metrics {
 		runtimeCounts: newRuntimeCounts(), podCounts: newPodCounts(),
 		startCounts: newStartCounts(), workCounts: newWorkCounts(),
 		probeCounts: newProbeCounts(), requestCounts: newRequestCounts(),
-		o: o, all: prometheus.NewRegistry(), probes: prometheus.NewRegistry(),
+		checkCounts: newCheckCounts(),
+		o:           o, all: prometheus.NewRegistry(), probes: prometheus.NewRegistry(), slis: prometheus.NewRegistry(),
 	}
 	m.all.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.all.MustRegister(m.runtimeCounts.all()...)
@@ -83,6 +86,7 @@ func New(o Options) *Metrics {
 	m.all.MustRegister(m.startCounts.all()...)
 	m.all.MustRegister(m.workCounts.all()...)
 	m.all.MustRegister(m.requestCounts.all()...)
+	m.slis.MustRegister(m.checkCounts.all()...)
 	m.probes.MustRegister(m.probeCounts.all()...)
 	m.probes.MustRegister(began{collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})})
 	return m
@@ -108,14 +112,14 @@ func (m *Metrics) Gone(last *server.PodView) {
 	m.ended(last.Pod.UID)
 }
 
-// Handler serves both paths, with what state shows. Call it once.
+// Handler serves all three paths, with what state shows. Call it once.
 func (m *Metrics) Handler(state server.Viewer) http.Handler {
 	m.all.MustRegister(stateOf{m.o, state})
 	if m.o.Disks != nil {
 		m.all.MustRegister(disksOf(m.o.Disks))
 	}
 	mux := http.NewServeMux()
-	for path, r := range map[string]*prometheus.Registry{"/metrics": m.all, "/metrics/probes": m.probes} {
+	for path, r := range map[string]*prometheus.Registry{"/metrics": m.all, "/metrics/probes": m.probes, "/metrics/slis": m.slis} {
 		mux.Handle("GET "+path, promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
 	}
 	return mux

@@ -108,6 +108,9 @@ func used() *Metrics {
 	key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
 	m.Probed(Probe{Pod: key, UID: "u", Container: "main", Kind: "liveness", Passed: true, Took: time.Millisecond})
 	m.Probed(Probe{Pod: key, UID: "u", Container: "main", Kind: "readiness", Err: errors.New("gone")})
+	m.Checked("healthz", "syncloop", nil)
+	m.Checked("healthz", "syncloop", errors.New("it is stuck"))
+	m.Checked("readyz", "runtime", nil)
 	asked := m.Requests("readwrite", http.NotFoundHandler())
 	for _, path := range []string{"/pods", "/metrics/cadvisor", "/exec/a/b/c", "/%00/weird", "/"} {
 		asked.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil))
@@ -127,7 +130,7 @@ var changing = regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?(go_|process_|promhttp_
 
 func TestText(t *testing.T) {
 	h := used().Handler(server.NewLatest(view()))
-	for path, file := range map[string]string{"/metrics": "metrics.txt", "/metrics/probes": "probes.txt"} {
+	for path, file := range map[string]string{"/metrics": "metrics.txt", "/metrics/probes": "probes.txt", "/metrics/slis": "slis.txt"} {
 		got := changing.ReplaceAllString(scrape(h, path), "")
 		file = filepath.Join("testdata", file)
 		if *update {
@@ -150,7 +153,7 @@ var kubelets = []string{"kubelet_evictions", "kubelet_running_pods", "kubelet_no
 
 func TestLint(t *testing.T) {
 	h := used().Handler(server.NewLatest(view()))
-	for _, path := range []string{"/metrics", "/metrics/probes"} {
+	for _, path := range []string{"/metrics", "/metrics/probes", "/metrics/slis"} {
 		complaints, err := promlint.New(strings.NewReader(scrape(h, path))).Lint()
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)

@@ -22,7 +22,7 @@ func TestTable(t *testing.T) {
 	for _, face := range []struct {
 		path string
 		*prometheus.Registry
-	}{{"/metrics", m.all}, {"/metrics/probes", m.probes}} {
+	}{{"/metrics", m.all}, {"/metrics/probes", m.probes}, {"/metrics/slis", m.slis}} {
 		got.WriteString(face.path + "\n")
 		for _, line := range table(t, face.Registry) {
 			got.WriteString("\t" + line + "\n")

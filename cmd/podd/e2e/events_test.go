@@ -109,11 +109,24 @@ func TestEvents(t *testing.T) {
 
 	// What happened last may be lost to the file when podd is killed.
 	d.eventually("the file has the start", func() error { return eventFile(file, "Pulled", "Started") })
-	d.crash()
+	d.kill()
+	if err := os.WriteFile(filepath.Join(d.root(), "boot_id"), []byte("of before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.start()
 	d.untilApplied("web")
 	if again := d.events("web"); len(again) > 0 {
 		t.Errorf("a podd that starts anew tells %q", eventWords(again))
 	}
+	if e := findEvent(d.events(""), "Rebooted", "Node "+d.host+" has been rebooted, boot id: "); e == nil || e.Type != "Warning" {
+		t.Errorf("of a machine that was started anew: %+v", e)
+	}
+	d.eventually("the node tells that it has enough", func() error {
+		if all := d.events(""); findEvent(all, "NodeHasSufficientPID", "Node "+d.host+" status is now: NodeHasSufficientPID") == nil {
+			return fmt.Errorf("the events are %q", eventWords(all))
+		}
+		return nil
+	})
 
 	bad := strings.Replace(text(d, p), "image:", "imagine:", 1)
 	line := strings.Count(bad[:strings.Index(bad, "- command")], "\n") + 1

@@ -35,9 +35,14 @@ func TestMetrics(t *testing.T) {
 		fmt.Sprintf("podd_problems{reason=%q,source=%q} 0", "error", d.file("probed")),
 		fmt.Sprintf("podd_pod_ready{namespace=%q,pod=%q} 1", "default", d.full("probed")))
 	d.untilMetrics(c, "/metrics/probes", `pod_uid="`, `probe_type="Readiness",result="successful"`)
+	if text := page(t, c, "/healthz"); text != "ok" {
+		t.Errorf("its health: %s", text)
+	}
+	d.untilMetrics(c, "/metrics/slis", `kubernetes_healthcheck{name="syncloop",type="healthz"} 1`,
+		`kubernetes_healthchecks_total{name="syncloop",status="success",type="healthz"} 1`)
 	alone := d.client("http://127.0.0.1:"+strconv.Itoa(cadvisor), nil)
 	for _, text := range []string{
-		page(t, c, "/metrics"), page(t, c, "/metrics/cadvisor"), page(t, c, "/metrics/resource"), page(t, c, "/metrics/probes"), page(t, alone, "/metrics"),
+		page(t, c, "/metrics"), page(t, c, "/metrics/cadvisor"), page(t, c, "/metrics/resource"), page(t, c, "/metrics/probes"), page(t, c, "/metrics/slis"), page(t, alone, "/metrics"),
 	} {
 		lint(t, text)
 	}
