@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
@@ -52,7 +53,7 @@ func forwarded(h http.Handler, node string) http.Handler {
 }
 
 func (d *podd) logReader() logReader {
-	return logReader{d.view.latest, render.Node{LogsDir: d.cfg.PodLogsDir}}
+	return logReader{d.view.latest, render.Node{LogsDir: d.cfg.PodLogsDir}, d.logs}
 }
 
 // commander does what the verbs ask.
@@ -78,8 +79,9 @@ func (c commander) Down(ctx context.Context) error { return c.d.router.Down(ctx)
 
 // logReader finds the log of a pod's container.
 type logReader struct {
-	state server.Viewer
-	node  render.Node
+	state    server.Viewer
+	node     render.Node
+	notifier *logs.Notifier // of all who follow
 }
 
 // Logs implements server.LogReader.
@@ -101,7 +103,7 @@ func (l logReader) Logs(ctx context.Context, req server.LogRequest, w io.Writer)
 	o := logs.Options{
 		Dir: render.LogDirectory(pod, l.node), Container: req.Container,
 		// The newest run that has ended is the newest of all in a back-off.
-		Previous: req.Previous && runs, Follow: follow, Tail: tail(req.Tail),
+		Previous: req.Previous && runs, Follow: follow, Notifier: l.notifier, Tail: tail(req.Tail),
 		Since: req.Since, Limit: req.Limit,
 	}
 	if follow {
@@ -172,9 +174,11 @@ func runningID(p *server.PodView, container string) (id string, runs bool) {
 	if p == nil {
 		return "", false
 	}
-	for _, c := range slices.Concat(p.Pod.Status.InitContainerStatuses, p.Pod.Status.ContainerStatuses) {
-		if c.Name == container {
-			return c.ContainerID, c.State.Running != nil
+	for _, list := range [][]v1.ContainerStatus{p.Pod.Status.InitContainerStatuses, p.Pod.Status.ContainerStatuses} {
+		for i := range list {
+			if c := &list[i]; c.Name == container {
+				return c.ContainerID, c.State.Running != nil
+			}
 		}
 	}
 	return "", false

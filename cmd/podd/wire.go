@@ -25,6 +25,7 @@ import (
 	"podd/reconcile/volume"
 	"podd/runtime"
 	"podd/runtime/cri"
+	"podd/runtime/logs"
 	"podd/runtime/shim"
 	"podd/server"
 	"podd/server/events"
@@ -52,6 +53,7 @@ type podd struct {
 	metrics  *metrics.Metrics
 	meter    *meter        // nil before there are faces
 	pulled   chan struct{} // has an element when an image came that keepNode has not seen
+	logs     *logs.Notifier
 	trimmer  trimmer
 	classes  *classKeeper
 	pulse    pulse
@@ -68,7 +70,7 @@ func newPodd(cfg *config.Config, log *slog.Logger, level *logLevel) (*podd, erro
 	}
 	d := &podd{
 		cfg: cfg, log: log, level: level, instance: instance, trimmer: newTrimmer(),
-		pulled: make(chan struct{}, 1),
+		logs: &logs.Notifier{Log: log}, pulled: make(chan struct{}, 1),
 	}
 	d.pulse.began = time.Now()
 	if err := d.wire(); err != nil {

@@ -60,10 +60,17 @@ func (j *Joiner) max() int {
 	return 1 << 20
 }
 
+// keep is how large a buffer may be that waits for the next line: most are short,
+// and many follow.
+const keep = 16 << 10
+
 // pass gives on a begun line and keeps its buffers for the next.
 func (j *Joiner) pass(b *Entry, partial bool) error {
 	line := *b
 	line.Partial = partial
 	b.Stream, b.Text = "", b.Text[:0]
+	if cap(b.Text) > keep {
+		b.Text = nil
+	}
 	return j.To(line)
 }

@@ -23,6 +23,8 @@ type Options struct {
 	// Follow waits for more at the end, and for the log itself to appear, until
 	// Done is closed or the context ends.
 	Follow bool
+	// Notifier is shared by all who follow; nil: an inotify instance of its own.
+	Notifier *Notifier
 	// Done is closed once the container has exited, and the runtime knows; then
 	// the log is read until the runtime has written all of it and closed it. Nil:
 	// never.
@@ -62,7 +64,7 @@ func Read(ctx context.Context, o Options, emit func(Entry) error) error {
 	if !filepath.IsLocal(o.Container) || filepath.Base(o.Container) != o.Container || o.Container == "." {
 		return fmt.Errorf("reading the log of container %q: this is no container's name", o.Container)
 	}
-	r := &reader{o: o, emit: emit, lag: lag}
+	r := &reader{o: o, emit: emit, wake: wake{of: o.Notifier}, lag: lag}
 	defer r.close()
 	err := r.run(ctx)
 	if errors.Is(err, errEnough) {

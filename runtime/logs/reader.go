@@ -163,6 +163,7 @@ func (r *reader) give(ctx context.Context, s *scanner) error {
 			if again {
 				continue
 			}
+			s.settle()
 			return nil
 		}
 		if err != nil {

@@ -8,10 +8,15 @@ import (
 	"io"
 	"math"
 	"os"
+	"sync"
 )
 
-// bufferSize is what is read at a time; a longer line comes in pieces.
-const bufferSize = 256 << 10
+// bufferSize is what is read at a time; a longer line comes in pieces. Runtimes
+// write none longer than half of it.
+const bufferSize = 32 << 10
+
+// buffers are those that nobody reads into.
+var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
 // scanner cuts one file into entries, in a buffer of fixed size. At the end of
 // the file it may be asked again later: the file may have grown.
@@ -20,7 +25,7 @@ type scanner struct {
 	f    *os.File
 	src  io.Reader // f, or what f decompresses to
 
-	buf    []byte // made when first needed
+	buf    []byte // of bufferSize, or only what was held at the end of the file
 	r, w   int    // buf[r:w] is still to be cut up
 	seen   int    // buf[r:r+seen] has no newline
 	offset int64  // in the file, of buf[r]
@@ -71,7 +76,7 @@ func (s *scanner) next() (Entry, error) {
 			continue
 		}
 		s.seen = s.w - s.r
-		if s.seen > 0 && s.seen == len(s.buf) {
+		if s.seen == bufferSize {
 			e := s.piece(s.buf)
 			s.take(len(s.buf))
 			if s.wanted(e, at) {
@@ -90,13 +95,11 @@ func (s *scanner) take(n int) {
 }
 
 func (s *scanner) fill() error {
-	if s.buf == nil {
-		s.buf = make([]byte, bufferSize)
+	held := s.buf[s.r:s.w]
+	if len(s.buf) < bufferSize {
+		s.buf = buffers.Get().(*[bufferSize]byte)[:]
 	}
-	if s.r > 0 {
-		copy(s.buf, s.buf[s.r:s.w])
-		s.r, s.w = 0, s.w-s.r
-	}
+	s.r, s.w = 0, copy(s.buf, held)
 	n, err := s.src.Read(s.buf[s.w:])
 	s.w += n
 	switch {
@@ -110,6 +113,17 @@ func (s *scanner) fill() error {
 	s.w = copy(s.buf, fmt.Sprintf("podd: reading %s: %v\n", s.f.Name(), err))
 	s.r, s.seen, s.long = 0, 0, nil
 	return nil
+}
+
+// settle gives the buffer back, until there is more to read. No entry of it is in
+// use any more.
+func (s *scanner) settle() {
+	if len(s.buf) < bufferSize {
+		return
+	}
+	held := bytes.Clone(s.buf[s.r:s.w])
+	buffers.Put((*[bufferSize]byte)(s.buf))
+	s.buf, s.r, s.w = held, 0, len(held)
 }
 
 // line makes an entry of what precedes a newline.

@@ -2,19 +2,16 @@ package logs
 
 import (
 	"context"
-	"fmt"
 	"time"
-
-	"github.com/fsnotify/fsnotify"
 
 	"podd/runtime/beneath"
 )
 
 const (
-	// rescan is how long a lost event may go unnoticed.
+	// rescan is how long a lost event may go unnoticed, at least.
 	rescan = time.Second
-	// poll is how often to look where there are no events: before the log's
-	// directory exists, and when inotify has reached its limits.
+	// poll is how often to look where there are no events, at most: before the
+	// log's directory exists, and when inotify has reached its limits.
 	poll = 50 * time.Millisecond
 	// closing is how often to ask whether a log that has come to its end is
 	// closed: no event tells of that for sure.
@@ -23,11 +20,16 @@ const (
 	seldom = 500 * time.Millisecond
 )
 
-// wake tells when a container's log directory may have changed. An event says
-// no more than that: what happened is looked up.
+// wake tells one reader when a container's log directory may have changed. An
+// event says no more than that: what happened is looked up. For one goroutine,
+// but for what of.mu guards.
 type wake struct {
-	watcher *fsnotify.Watcher // nil: none
-	tried   bool
+	of      *Notifier
+	begun   bool // it is counted
+	tried   bool // to join
+	changed chan struct{}
+	look    bool     // of.mu guards it: there may be new files
+	dir     *watched // of.mu guards it; nil: none is watched
 }
 
 // wait returns when there may be more to read; look says that there may be new
@@ -38,17 +40,13 @@ func (w *wake) wait(ctx context.Context, dir *beneath.Dir, done <-chan struct{})
 		return true, true, nil
 	default:
 	}
+	w.begin()
 	if dir != nil && !w.tried {
-		w.start(dir)
+		w.tried = true
+		w.of.join(w, dir)
 		return false, true, nil // it may have changed before that
 	}
-	var events chan fsnotify.Event
-	var errs chan error
-	after := poll
-	if w.watcher != nil {
-		events, errs, after = w.watcher.Events, w.watcher.Errors, rescan
-	}
-	timer := time.NewTimer(after)
+	timer := time.NewTimer(w.of.after(!w.joined()))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -57,10 +55,8 @@ func (w *wake) wait(ctx context.Context, dir *beneath.Dir, done <-chan struct{})
 		return true, true, nil
 	case <-timer.C:
 		return false, true, nil
-	case <-errs: // events were lost
-		return false, true, nil
-	case e := <-events:
-		return false, w.others(!e.Has(fsnotify.Write)), nil
+	case <-w.changed:
+		return false, w.looks(), nil
 	}
 }
 
@@ -76,36 +72,34 @@ func pause(ctx context.Context, waited time.Duration) error {
 	}
 }
 
-// others takes the events that wait already: one look serves them all.
-func (w *wake) others(look bool) bool {
-	for {
-		select {
-		case e := <-w.watcher.Events:
-			look = look || !e.Has(fsnotify.Write)
-		case <-w.watcher.Errors:
-			look = true
-		default:
-			return look
-		}
+func (w *wake) begin() {
+	if w.begun {
+		return
 	}
+	w.begun, w.changed = true, make(chan struct{}, 1)
+	if w.of == nil {
+		w.of = &Notifier{}
+	}
+	w.of.enter()
 }
 
-func (w *wake) start(dir *beneath.Dir) {
-	w.tried = true
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		return
-	}
-	// The directory that is open, whatever its path leads to by now.
-	if err := watcher.Add(fmt.Sprintf("/proc/self/fd/%d", dir.Fd())); err != nil {
-		watcher.Close()
-		return
-	}
-	w.watcher = watcher
+func (w *wake) joined() bool {
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
+	return w.dir != nil
+}
+
+// looks tells, once, whether there may be new files.
+func (w *wake) looks() bool {
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
+	look := w.look
+	w.look = false
+	return look
 }
 
 func (w *wake) close() {
-	if w.watcher != nil {
-		w.watcher.Close()
+	if w.begun {
+		w.of.leave(w)
 	}
 }

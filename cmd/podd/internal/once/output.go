@@ -11,6 +11,7 @@ import (
 	"podd/reconcile"
 	"podd/reconcile/plan"
 	"podd/runtime"
+	"podd/runtime/logs"
 )
 
 // output copies what the containers of a run write, from their logs to podd's
@@ -21,9 +22,10 @@ type output struct {
 	stdout, stderr *Stream
 	pods           map[types.NamespacedName]*podOutput // read-only, as all in it
 	several        bool                                // containers, in the whole run
-	broken         chan error                          // takes the first failure
-	abandoned      chan struct{}                       // closed by abandon
-	abandon        func()                              // no output is waited for any longer
+	notifier       logs.Notifier
+	broken         chan error    // takes the first failure
+	abandoned      chan struct{} // closed by abandon
+	abandon        func()        // no output is waited for any longer
 }
 
 type podOutput struct {

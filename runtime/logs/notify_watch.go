@@ -1,0 +1,137 @@
+package logs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
+)
+
+// watched is a directory that somebody waits for. It stays open, so that nothing
+// else gets its inode or its path.
+type watched struct {
+	inode inode
+	dir   *os.File
+	path  string
+	wakes map[*wake]bool
+}
+
+type inode struct{ dev, ino uint64 }
+
+// watchLocked is the directory that is open as fd, whatever its path leads to by
+// now.
+func (n *Notifier) watchLocked(fd int) (*watched, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, err
+	}
+	id := inode{uint64(st.Dev), st.Ino}
+	if d := n.dirs[id]; d != nil {
+		return d, nil
+	}
+	if err := n.startLocked(); err != nil {
+		return nil, err
+	}
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err == nil {
+		path := fmt.Sprintf("/proc/self/fd/%d", own)
+		d := &watched{inode: id, dir: os.NewFile(uintptr(own), path), path: path, wakes: map[*wake]bool{}}
+		if err = n.fs.Add(path); err == nil {
+			n.dirs[id], n.paths[path], n.told = d, d, false
+			return d, nil
+		}
+		d.dir.Close()
+	}
+	n.idleLocked()
+	return nil, err
+}
+
+func (n *Notifier) startLocked() error {
+	if n.fs != nil {
+		return nil
+	}
+	open := n.open
+	if open == nil {
+		open = fsnotify.NewWatcher
+	}
+	fs, err := open()
+	if err != nil {
+		return err
+	}
+	n.fs, n.ended = fs, make(chan struct{})
+	n.dirs, n.paths = map[inode]*watched{}, map[string]*watched{}
+	go n.read(fs, n.ended) // leave waits for it
+	return nil
+}
+
+// read passes on the events of fs until it is closed.
+func (n *Notifier) read(fs *fsnotify.Watcher, ended chan<- struct{}) {
+	defer close(ended)
+	for {
+		select {
+		case e, ok := <-fs.Events:
+			if !ok {
+				return
+			}
+			n.event(fs, e)
+		case _, ok := <-fs.Errors: // events were lost
+			if !ok {
+				return
+			}
+			n.all()
+		}
+	}
+}
+
+// event wakes those who wait for a directory. Whatever it says is looked up.
+func (n *Notifier) event(fs *fsnotify.Watcher, e fsnotify.Event) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	d := n.paths[e.Name]
+	if d != nil && e.Has(fsnotify.Rename) && fs.Add(d.path) != nil { // fs gives up what was moved
+		for w := range d.wakes {
+			w.dir = nil
+		}
+		n.forgetLocked(d)
+	}
+	if d == nil {
+		d = n.paths[filepath.Dir(e.Name)]
+	}
+	if d != nil {
+		d.wakeLocked(!e.Has(fsnotify.Write))
+	}
+}
+
+func (n *Notifier) all() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, d := range n.dirs {
+		d.wakeLocked(true)
+	}
+}
+
+func (d *watched) wakeLocked(look bool) {
+	for w := range d.wakes {
+		w.look = w.look || look
+		select {
+		case w.changed <- struct{}{}:
+		default: // it has not looked since
+		}
+	}
+}
+
+func (n *Notifier) forgetLocked(d *watched) {
+	delete(n.dirs, d.inode)
+	delete(n.paths, d.path)
+	d.dir.Close()
+}
+
+// idleLocked gives the inotify instance back when nothing is watched.
+func (n *Notifier) idleLocked() {
+	if n.fs != nil && len(n.dirs) == 0 {
+		n.fs.Close()
+		n.fs = nil
+	}
+}
