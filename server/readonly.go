@@ -3,9 +3,6 @@ package server
 import (
 	"net/http"
 	"strings"
-
-	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // ReadOnly is what the kubelet serves on its read-only port, as far as it is
@@ -29,6 +26,8 @@ type ReadOnly struct {
 	// Node is allowed as Host beside localhost, loopback addresses and the
 	// address that the client connected to.
 	Node string
+
+	pods PodLists
 }
 
 // ServeHTTP implements http.Handler.
@@ -54,7 +53,7 @@ func (s *ReadOnly) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case path == "/pods", path == "/pods/": // agents ask in both ways
-		Reply(w, http.StatusOK, podList(s.State.View()))
+		s.pods.reply(w, s.State.View(), withoutEnvValues)
 	case path == "/healthz", strings.HasPrefix(path, "/healthz/"):
 		s.Health.ServeHTTP(w, r)
 	case strings.HasPrefix(path, "/stats/"), path == "/metrics", strings.HasPrefix(path, "/metrics/"):
@@ -64,16 +63,4 @@ func (s *ReadOnly) serve(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.NotFound(w, r)
 	}
-}
-
-// podList is v as the kubelet encodes it: the type is told once, at the top.
-func podList(v *View) *v1.PodList {
-	list := &v1.PodList{
-		TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"},
-		Items:    make([]v1.Pod, 0, len(v.Pods)),
-	}
-	for _, p := range v.Pods {
-		list.Items = append(list.Items, withoutEnvValues(p.Pod))
-	}
-	return list
 }

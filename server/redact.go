@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // withoutEnvValues is a copy of p that holds no value of an environment
@@ -13,7 +12,6 @@ import (
 // kubectl keeps in an annotation. What is not changed is shared with p.
 func withoutEnvValues(p *v1.Pod) v1.Pod {
 	out := *p
-	out.TypeMeta = metav1.TypeMeta{}
 	if _, ok := p.Annotations[v1.LastAppliedConfigAnnotation]; ok {
 		out.Annotations = maps.Clone(p.Annotations)
 		delete(out.Annotations, v1.LastAppliedConfigAnnotation)

@@ -46,6 +46,8 @@ type API struct {
 	Debugging, Profiling bool
 	// SetVerbosity changes how much podd logs; nil: disabled.
 	SetVerbosity func(level int)
+
+	pods server.PodLists
 }
 
 // Flag is a flag and its value.
@@ -74,8 +76,8 @@ func (a *API) Handler() http.Handler {
 	for _, path := range []string{"/healthz", "/healthz/", "/livez", "/readyz"} {
 		mux.Handle(path, a.Health)
 	}
-	mux.HandleFunc("GET /pods", a.pods)
-	mux.HandleFunc("GET /pods/{$}", a.pods)
+	mux.HandleFunc("GET /pods", a.podList)
+	mux.HandleFunc("GET /pods/{$}", a.podList)
 	for _, path := range []string{"GET /stats/", "POST /stats/", "GET /metrics", "GET /metrics/"} {
 		mux.Handle(path, a.Stats)
 	}

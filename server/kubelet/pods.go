@@ -16,16 +16,7 @@ func newList(n int) *v1.PodList {
 	return &v1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: make([]v1.Pod, 0, n)}
 }
 
-func (a *API) pods(w http.ResponseWriter, _ *http.Request) {
-	v := a.State.View()
-	list := newList(len(v.Pods))
-	for _, p := range v.Pods {
-		pod := *p.Pod
-		pod.TypeMeta = metav1.TypeMeta{} // told once, at the top
-		list.Items = append(list.Items, pod)
-	}
-	server.Reply(w, http.StatusOK, list)
-}
+func (a *API) podList(w http.ResponseWriter, _ *http.Request) { a.pods.Reply(w, a.State.View()) }
 
 // runningPods are, as the kubelet has them, only names: of the pods of which a
 // container runs, and of those containers.
