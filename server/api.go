@@ -93,7 +93,7 @@ func (a *API) credential(w http.ResponseWriter, _ *http.Request) {
 func (a *API) restart(w http.ResponseWriter, r *http.Request) {
 	var t Target
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand)).Decode(&t); err != nil {
-		fail(w, &Error{http.StatusBadRequest, "reading what to restart: " + err.Error()})
+		fail(w, Unread("reading what to restart", err))
 		return
 	}
 	key, err := t.key()

@@ -31,7 +31,7 @@ func TestAPIAnswers(t *testing.T) {
 		{"restart of a path", "POST", "/v1/restart", `{"namespace":"../x","pod":"web"}`, 400, `is no name for a namespace`},
 		{"restart of an odd container", "POST", "/v1/restart", `{"namespace":"default","pod":"web","container":"a/b"}`, 400, `is no name for a container`},
 		{"restart without JSON", "POST", "/v1/restart", `web`, 400, `reading what to restart`},
-		{"restart of very much", "POST", "/v1/restart", strings.Repeat(" ", maxCommand+1) + "{}", 400, `request body too large`},
+		{"restart of very much", "POST", "/v1/restart", strings.Repeat(" ", maxCommand+1) + "{}", 413, `the body has more than 65536 bytes`},
 		{"wrong method", "GET", "/v1/restart", "", 405, "Method Not Allowed"},
 		{"unknown", "GET", "/v2/state", "", 404, "404 page not found"},
 		{"odd watch", "GET", "/v1/state?watch=maybe", "", 400, `{"error":"parameter watch: \"maybe\" is not true or false"}`},

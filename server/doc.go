@@ -19,4 +19,9 @@
 // Health and ReadOnly have no authentication. They never read a request's body,
 // bound everything a client can make them keep, and show no values of
 // environment variables and no logs.
+//
+// What a client can make any face keep is bounded: how many connections there are,
+// where strangers make room for each other before those who are known wait; the
+// size of a header and of a body and the time that both take; and how long a
+// client may take nothing of its answer.
 package server

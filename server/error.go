@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 )
@@ -18,6 +19,14 @@ func (e *Error) Error() string { return e.Message }
 
 // NotFound is an *Error for something that does not exist.
 func NotFound(message string) *Error { return &Error{http.StatusNotFound, message} }
+
+// Unread is why the body of a request could not be taken.
+func Unread(doing string, err error) *Error {
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		return &Error{http.StatusRequestEntityTooLarge, fmt.Sprintf("%s: the body has more than %d bytes", doing, large.Limit)}
+	}
+	return &Error{http.StatusBadRequest, doing + ": " + err.Error()}
+}
 
 // fail answers with err.
 func fail(w http.ResponseWriter, err error) {

@@ -28,15 +28,17 @@ func KubeStatus(err error) *metav1.Status {
 }
 
 var reasons = map[int]metav1.StatusReason{
-	http.StatusBadRequest:           metav1.StatusReasonBadRequest,
-	http.StatusUnauthorized:         metav1.StatusReasonUnauthorized,
-	http.StatusForbidden:            metav1.StatusReasonForbidden,
-	http.StatusNotFound:             metav1.StatusReasonNotFound,
-	http.StatusMethodNotAllowed:     metav1.StatusReasonMethodNotAllowed,
-	http.StatusNotAcceptable:        metav1.StatusReasonNotAcceptable,
-	http.StatusUnsupportedMediaType: metav1.StatusReasonUnsupportedMediaType,
-	http.StatusGone:                 metav1.StatusReasonExpired,
-	http.StatusUnprocessableEntity:  metav1.StatusReasonInvalid,
-	http.StatusInternalServerError:  metav1.StatusReasonInternalError,
-	http.StatusServiceUnavailable:   metav1.StatusReasonServiceUnavailable,
+	http.StatusBadRequest:            metav1.StatusReasonBadRequest,
+	http.StatusUnauthorized:          metav1.StatusReasonUnauthorized,
+	http.StatusForbidden:             metav1.StatusReasonForbidden,
+	http.StatusNotFound:              metav1.StatusReasonNotFound,
+	http.StatusMethodNotAllowed:      metav1.StatusReasonMethodNotAllowed,
+	http.StatusNotAcceptable:         metav1.StatusReasonNotAcceptable,
+	http.StatusUnsupportedMediaType:  metav1.StatusReasonUnsupportedMediaType,
+	http.StatusGone:                  metav1.StatusReasonExpired,
+	http.StatusUnprocessableEntity:   metav1.StatusReasonInvalid,
+	http.StatusRequestEntityTooLarge: metav1.StatusReasonRequestEntityTooLarge,
+	http.StatusTooManyRequests:       metav1.StatusReasonTooManyRequests,
+	http.StatusInternalServerError:   metav1.StatusReasonInternalError,
+	http.StatusServiceUnavailable:    metav1.StatusReasonServiceUnavailable,
 }

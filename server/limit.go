@@ -1,18 +1,23 @@
 package server
 
 import (
+	"container/list"
 	"maps"
 	"net"
 	"slices"
 	"sync"
 )
 
-// limited is ln with at most n connections open at a time, 64 for 0.
+// limited is ln with at most n connections open at a time, 64 for 0. One more
+// has the oldest stranger's closed, or waits where there is none.
 func limited(ln net.Listener, n int) *limitListener {
 	if n == 0 {
 		n = defaultConns
 	}
-	return &limitListener{Listener: ln, slots: make(chan struct{}, n), done: make(chan struct{}), open: map[*limitConn]bool{}}
+	return &limitListener{
+		Listener: ln, slots: make(chan struct{}, n), done: make(chan struct{}),
+		open: map[*limitConn]bool{}, strangers: list.New(),
+	}
 }
 
 type limitListener struct {
@@ -21,8 +26,9 @@ type limitListener struct {
 	done      chan struct{} // closed by Close
 	closeOnce sync.Once
 
-	mu   sync.Mutex // guards open
-	open map[*limitConn]bool
+	mu        sync.Mutex // guards all following fields, and those of limitConn
+	open      map[*limitConn]bool
+	strangers *list.List // *limitConn, the oldest first
 }
 
 // cut closes every connection that is open, also those that a handler took over.
@@ -36,43 +42,53 @@ func (l *limitListener) cut() {
 }
 
 func (l *limitListener) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
 	c, err := l.Listener.Accept()
 	if err != nil {
-		<-l.slots
 		return nil, err
+	}
+	select {
+	case l.slots <- struct{}{}:
+	default:
+		if old := l.oldest(); old != nil {
+			old.Close()
+		}
+		select {
+		case l.slots <- struct{}{}:
+		case <-l.done:
+			c.Close()
+			return nil, net.ErrClosed
+		}
 	}
 	conn := &limitConn{Conn: c, of: l}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open[conn] = true
+	conn.stranger = l.strangers.PushBack(conn)
 	return conn, nil
+}
+
+// oldest is the stranger that came first; nil when there is none.
+func (l *limitListener) oldest() *limitConn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.strangers.Front(); e != nil {
+		return e.Value.(*limitConn)
+	}
+	return nil
 }
 
 func (l *limitListener) release(c *limitConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.open, c)
+	if c.stranger != nil {
+		l.strangers.Remove(c.stranger)
+		c.stranger = nil
+	}
 	<-l.slots
 }
 
 func (l *limitListener) Close() error {
 	l.closeOnce.Do(func() { close(l.done) })
 	return l.Listener.Close()
-}
-
-// limitConn gives its slot back when it is closed for the first time.
-type limitConn struct {
-	net.Conn
-	once sync.Once
-	of   *limitListener
-}
-
-func (c *limitConn) Close() error {
-	defer c.once.Do(func() { c.of.release(c) })
-	return c.Conn.Close()
 }

@@ -11,7 +11,10 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Bounds on what a client can make a face keep. Requests are small and have no
@@ -32,9 +35,13 @@ type Server struct {
 	Handler http.Handler // required
 	// TLS has clients speak TLS; nil: plain HTTP. It must have a certificate.
 	TLS *tls.Config
-	// MaxConns is how many connections are open at a time, further ones wait
-	// in the kernel's queue; 0 stands for 64.
+	// MaxConns is how many connections are open at a time; 0 stands for 64. One
+	// more has the oldest closed by which nothing is being answered, and waits
+	// where there is none.
 	MaxConns int
+	// Guarded says that Handler tells by Admit who is known: only their connections
+	// stay then, while anything or nothing is being answered.
+	Guarded bool
 	// MaxHeader is how many bytes a request's line and headers may have; 0
 	// stands for 16 KiB.
 	MaxHeader int
@@ -48,11 +55,21 @@ type Server struct {
 // Listen opens a TCP listener for Serve. flag names it in errors:
 // "--healthz-port".
 func Listen(ctx context.Context, flag, addr string) (net.Listener, error) {
-	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	ln, err := (&net.ListenConfig{Control: impatient}).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listening on %s, %s: %w; end what listens there, or give another port", addr, flag, cause(err))
 	}
 	return ln, nil
+}
+
+// impatient has the kernel give up clients that confirm nothing, also while what
+// was sent to them waits in its buffers. Connections inherit it.
+func impatient(_, _ string, c syscall.RawConn) error {
+	var failed error
+	err := c.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(patience.Milliseconds()))
+	})
+	return errors.Join(err, failed)
 }
 
 // Serve answers on ln until ctx is done, which also ends the contexts of all
@@ -97,6 +114,10 @@ func (s *Server) counted(running *sync.WaitGroup) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		running.Add(1)
 		defer running.Done()
+		if !s.Guarded {
+			setGuest(r, true)
+			defer setGuest(r, false)
+		}
 		if s.Streams && r.ContentLength != 0 {
 			// What the handler leaves of the body net/http reads after it. The
 			// deadline ends with the body, and when a stream is taken over.
@@ -128,6 +149,7 @@ func (s *Server) httpServer(ctx context.Context, conns *sync.WaitGroup) *http.Se
 		// net/http would answer OPTIONS * past the handler, and so past its guard.
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return ctx },
+		ConnContext:                  withConn,
 		// A connection is new before Serve can return, and closed after its
 		// last handler returned.
 		ConnState: func(_ net.Conn, state http.ConnState) {

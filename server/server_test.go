@@ -261,13 +261,20 @@ func TestServeSaysWhyItCannot(t *testing.T) {
 func TestConnectionLimit(t *testing.T) {
 	inner, outer := net.Pipe()
 	defer outer.Close()
-	ln := limited(&onceListener{conns: []net.Conn{inner, inner}}, 1)
-	first, err := ln.Accept()
+	ln := limited(&onceListener{conns: []net.Conn{inner, inner, inner}}, 1)
+	accept := func() (net.Conn, error) {
+		c, err := ln.Accept()
+		if err == nil {
+			c.(*limitConn).guest(true)
+		}
+		return c, err
+	}
+	first, err := accept()
 	if err != nil {
 		t.Fatal(err)
 	}
 	second := make(chan error, 1)
-	go func() { _, err := ln.Accept(); second <- err }()
+	go func() { _, err := accept(); second <- err }()
 	select {
 	case <-second:
 		t.Fatal("accepted beyond the limit")
@@ -278,7 +285,7 @@ func TestConnectionLimit(t *testing.T) {
 	if err := <-second; err != nil {
 		t.Fatalf("accepting after a slot was freed: %v", err)
 	}
-	go func() { _, err := ln.Accept(); second <- err }()
+	go func() { _, err := accept(); second <- err }()
 	ln.Close()
 	if err := <-second; !errors.Is(err, net.ErrClosed) {
 		t.Fatalf("accepting after Close: %v, want net.ErrClosed", err)

@@ -87,8 +87,9 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 			return nil, err
 		}
 	}
-	guard.Handler = d.api(guard.Authorizer, meter, measures)
-	socket, err := d.openSocket(ctx, auth.As(auth.Root(), guard.Handler))
+	api := d.api(guard.Authorizer, meter, measures)
+	guard.Handler = server.NewGate(api) // of its own: others keep root from nothing
+	socket, err := d.openSocket(ctx, auth.As(auth.Root(), server.NewGate(api)))
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +112,7 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", stats.Cadvisor(meter))
 		mux.Handle("GET /", d.page(nil, nil, meter))
-		f, err := d.openTCP(ctx, "--cadvisor-port", addr, server.OwnOrigin(server.KnownHosts(d.cfg.NodeName, mux)))
+		f, err := d.openTCP(ctx, "--cadvisor-port", addr, server.NewGate(server.OwnOrigin(server.KnownHosts(d.cfg.NodeName, mux))))
 		if err != nil {
 			return nil, err
 		}
@@ -121,7 +122,7 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 		h := &server.ReadOnly{
 			State: d.view.latest, Health: d.health(), Page: d.page(nil, nil, meter), Stats: measures, Node: d.cfg.NodeName,
 		}
-		f, err := d.openTCP(ctx, "--read-only-port", addr, d.metrics.Requests("readonly", h))
+		f, err := d.openTCP(ctx, "--read-only-port", addr, d.metrics.Requests("readonly", server.NewGate(h)))
 		if err != nil {
 			return nil, err
 		}

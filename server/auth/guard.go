@@ -28,6 +28,9 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, http.StatusUnauthorized, "Unauthorized")
 		return
 	}
+	if user.Name != anonymous {
+		server.Admit(r)
+	}
 	user, err := g.impersonated(user, r.Header)
 	if err != nil {
 		refuse(w, r, server.StatusOf(err), err.Error())

@@ -52,7 +52,7 @@ func (a *API) review(w http.ResponseWriter, r *http.Request, res *resource, i re
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReview))
 	if err != nil {
-		server.ReplyStatus(w, apierrors.NewBadRequest("reading the review: "+err.Error()))
+		server.ReplyStatus(w, server.Unread("reading the review", err))
 		return
 	}
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))

@@ -295,19 +295,3 @@ func TestAlerts(t *testing.T) {
 		}
 	}
 }
-
-func TestLongRunning(t *testing.T) {
-	for target, want := range map[string]string{
-		"/containerLogs/a/b/c": "true", "/exec/a/b/c": "true", "/page/state": "true", "/page/logs?container=c": "true",
-		"/v1/state?watch=1": "true", "/v1/logs?follow=true": "true", "/api/v1/pods?watch": "true", "/apis/metrics.k8s.io/v1beta1/pods?watch=true": "true",
-		"/api/v1/namespaces/a/pods/b/log?follow=true": "true", "/api/v1/namespaces/a/pods/b/exec?command=ls": "true",
-		"/api/v1/namespaces/a/pods/b/attach": "true", "/api/v1/namespaces/a/pods/b/portforward": "true",
-		"/v1/state": "false", "/v1/logs?follow=false": "false", "/api/v1/pods?watch=0": "false", "/api/v1/namespaces/a/pods/exec": "false",
-		"/page/usage": "false", "/pods?watch=1": "false", "/api": "false",
-	} {
-		r := httptest.NewRequest("GET", target, nil)
-		if got := longRunning(firstOf(r.URL.Path), r); got != want {
-			t.Errorf("%s: %s, want %s", target, got, want)
-		}
-	}
-}

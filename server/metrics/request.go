@@ -38,7 +38,7 @@ func (c requestCounts) all() []prometheus.Collector {
 func (c requestCounts) Requests(server string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := firstOf(r.URL.Path)
-		labels := []string{longRunning(path, r), methodOf(r.Method), path, server}
+		labels := []string{strconv.FormatBool(request.Lasts(r)), methodOf(r.Method), path, server}
 		c.requests.WithLabelValues(labels...).Inc()
 		now := c.inFlight.WithLabelValues(labels...)
 		now.Inc()
@@ -68,25 +68,6 @@ func firstOf(path string) string {
 		return first
 	}
 	return "other"
-}
-
-// longRunning says of a request, by what firstOf makes of its path, whether it
-// may last for as long as who asks stays.
-func longRunning(first string, r *http.Request) string {
-	var long bool
-	switch first {
-	case "exec", "attach", "portForward", "containerLogs", "debug":
-		long = true
-	case "page":
-		long = r.URL.Path == "/page/state" || r.URL.Path == "/page/logs"
-	case "api", "apis", "v1":
-		i, q := request.Of(r), r.URL.Query()
-		if i.Proxied != "" {
-			return longRunning(firstOf(i.Proxied), r)
-		}
-		long = i.Connects() || request.Boolean(q, "watch") || request.Boolean(q, "follow")
-	}
-	return strconv.FormatBool(long)
 }
 
 func methodOf(m string) string {

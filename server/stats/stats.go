@@ -32,7 +32,8 @@ type summary struct{ meter server.Meter }
 func (s summary) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		http.Error(w, "reading what is asked for: "+err.Error(), http.StatusBadRequest)
+		err := server.Unread("reading what is asked for", err)
+		http.Error(w, err.Error(), err.Status)
 		return
 	}
 	only := r.Form["only_cpu_and_memory"]

@@ -180,7 +180,7 @@ func TestSummary(t *testing.T) {
 		{"GET", "/stats/summary?only_cpu_and_memory=1", "", 200, false},
 		{"GET", "/stats/summary?only_cpu_and_memory=true&only_cpu_and_memory=true", "", 200, false},
 		{"POST", "/stats/summary", "only_cpu_and_memory=true", 200, true},
-		{"POST", "/stats/summary", strings.Repeat("a", 5000), 400, false},
+		{"POST", "/stats/summary", strings.Repeat("a", 5000), 413, false},
 		{"GET", "/stats/summary?%zz", "", 400, false},
 		{"PUT", "/stats/summary", "", 405, false},
 		{"GET", "/stats/", "", 404, false},

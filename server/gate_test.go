@@ -1,0 +1,59 @@
+package server
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestGate: as many as there is room for are answered at once, some wait, others
+// are told to come again; what lasts counts not at all, and what is slow not for
+// long.
+func TestGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		end := make(chan struct{})
+		g := NewGate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/slow" {
+				<-end
+			}
+		}))
+		get := func(path string) *httptest.ResponseRecorder {
+			w := httptest.NewRecorder()
+			g.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+			return w
+		}
+		var slow sync.WaitGroup
+		for range cap(g.slots) {
+			slow.Go(func() { get("/slow") })
+		}
+		synctest.Wait()
+		for path, want := range map[string]int{
+			"/pods":                     429,
+			"/api/v1/pods":              429,
+			"/metrics":                  429,
+			"/healthz":                  200,
+			"/livez/x":                  200,
+			"/containerLogs/a/b/c":      200,
+			"/api/v1/pods?watch=1":      200,
+			"/exec/default/web-n1/app":  200,
+			"/api/v1/namespaces/a/pods": 429,
+		} {
+			w := get(path)
+			if w.Code != want || (w.Header().Get("Retry-After") != "") != (want == 429) {
+				t.Errorf("%s: %d %v, want %d", path, w.Code, w.Header(), want)
+			}
+		}
+		<-time.After(gateSlow)
+		if w := get("/pods"); w.Code != 200 {
+			t.Errorf("beside slow ones: %d", w.Code)
+		}
+		close(end)
+		slow.Wait()
+		if n := len(g.slots); n != 0 {
+			t.Errorf("%d slots are taken", n)
+		}
+	})
+}
