@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"runtime/pprof"
+	"strings"
+	"testing"
+	"time"
+
+	"podd/cmd/podd/internal/config"
+	"podd/server"
+)
+
+// ofFaces are the stacks of goroutines that work for faces.
+func ofFaces(t *testing.T) (stacks []string) {
+	t.Helper()
+	var all bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&all, 2); err != nil {
+		t.Fatal(err)
+	}
+	for stack := range strings.SplitSeq(all.String(), "\n\n") {
+		if strings.Contains(stack, "podd/server.") || strings.Contains(stack, "podd/server/") || strings.Contains(stack, "net/http.(*conn)") {
+			stacks = append(stacks, stack)
+		}
+	}
+	return stacks
+}
+
+// TestFacesAtRest: when nobody asks, or those who did have gone, each face waits
+// for the next connection and does nothing else.
+func TestFacesAtRest(t *testing.T) {
+	root := t.TempDir()
+	free := func() int32 {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		return int32(ln.Addr().(*net.TCPAddr).Port)
+	}
+	endpoint, health, read, api := "unix://"+filepath.Join(root, "no.sock"), free(), free(), free()
+	cfg, _, err := config.Load(
+		config.Flags{RootDir: root, RunDir: filepath.Join(root, "run"), ContainerRuntimeEndpoint: &endpoint, HealthzPort: &health, ReadOnlyPort: &read, Port: &api, PodManifestPath: []string{root}},
+		config.Machine{Program: "podd", Hostname: "n1", CgroupV2: true},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := newPodd(&cfg, slog.New(slog.DiscardHandler), &logLevel{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	faces, err := d.faces(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, len(faces))
+	for _, f := range faces {
+		go func() { ended <- f(ctx) }()
+	}
+	defer func() {
+		cancel()
+		for range faces {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	atRest := func(when string) {
+		t.Helper()
+		for began := time.Now(); ; <-time.After(10 * time.Millisecond) {
+			stacks := ofFaces(t)
+			busy := 0
+			for _, s := range stacks {
+				if !strings.Contains(s, "podd/server.(*Server).Serve") { // it, or what it waits for
+					busy++
+				}
+			}
+			if busy == 0 && len(stacks) == 2*len(faces) {
+				return
+			}
+			if time.Since(began) > 30*time.Second {
+				t.Fatalf("%s: %d goroutines of %d faces, %d busy:\n%s", when, len(stacks), len(faces), busy, strings.Join(stacks, "\n\n"))
+			}
+		}
+	}
+	atRest("before anybody asked")
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(root, "run", server.SocketName))
+	}}
+	for _, path := range []string{"/pods", "/v1/state", "/metrics", "/stats/summary", "/metrics/cadvisor", "/api/v1/pods", "/page/usage", "/openapi/v2", "/openapi/v3"} {
+		resp, err := (&http.Client{Transport: transport}).Get("http://podd" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+	for _, path := range []string{"/v1/state?watch=1", "/api/v1/pods?watch=1", "/v1/events?watch=1"} {
+		asking, leave := context.WithCancel(ctx)
+		r, err := http.NewRequestWithContext(asking, http.MethodGet, "http://podd"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := (&http.Client{Transport: transport}).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave()
+		resp.Body.Close()
+	}
+	transport.CloseIdleConnections()
+	atRest("after they left")
+}

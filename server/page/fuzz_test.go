@@ -1,0 +1,54 @@
+package page
+
+import (
+	"context"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"podd/server"
+)
+
+// FuzzPage: whatever is asked of a page without logs, the answer has a status, is
+// the page's own, and tells nothing that a program said or was told.
+func FuzzPage(f *testing.F) {
+	for _, target := range []string{"/", "/page/state?revision=1", "/page/usage", "/page/events?after=0", "/page/logs?pod=db-n1", "/page/../../etc/passwd", "/page/%2e%2e/page.go"} {
+		f.Add("GET", target)
+		f.Add("POST", target)
+	}
+	p := &Page{State: server.NewLatest(&server.View{Revision: 9, Pods: []*server.PodView{crashed()}}), Words: words, Meter: meter{}}
+	h := p.Handler()
+	own := map[string]bool{}
+	err := fs.WalkDir(embedded, ".", func(_ string, d fs.DirEntry, err error) error {
+		own[d.Name()] = true
+		return err
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, method, target string) {
+		u, err := url.ParseRequestURI(target)
+		if err != nil {
+			return
+		}
+		r, err := http.NewRequest(method, "http://n1", nil)
+		if err != nil {
+			return
+		}
+		r.URL = u
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // streams end at once
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r.WithContext(ctx))
+		if w.Code < 200 || w.Code > 599 || strings.Contains(w.Body.String(), "hunter2") {
+			t.Errorf("%s %q: %d %s", method, target, w.Code, w.Body)
+		}
+		name := u.Path[strings.LastIndex(u.Path, "/")+1:]
+		if w.Code == http.StatusOK && name != "" && name != "state" && name != "usage" && !own[name] {
+			t.Errorf("%s %q is answered: %.100s", method, target, w.Body)
+		}
+	})
+}
