@@ -88,6 +88,7 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 		}
 	}
 	api := d.api(guard.Authorizer, meter, measures)
+	api = d.trimmed(api)
 	guard.Handler = server.NewGate(api) // of its own: others keep root from nothing
 	socket, err := d.openSocket(ctx, auth.As(auth.Root(), server.NewGate(api)))
 	if err != nil {
@@ -112,7 +113,7 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", stats.Cadvisor(meter))
 		mux.Handle("GET /", d.page(nil, nil, meter))
-		f, err := d.openTCP(ctx, "--cadvisor-port", addr, server.NewGate(server.OwnOrigin(server.KnownHosts(d.cfg.NodeName, mux))))
+		f, err := d.openTCP(ctx, "--cadvisor-port", addr, server.NewGate(d.trimmed(server.OwnOrigin(server.KnownHosts(d.cfg.NodeName, mux)))))
 		if err != nil {
 			return nil, err
 		}
@@ -122,7 +123,7 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 		h := &server.ReadOnly{
 			State: d.view.latest, Health: d.health(), Page: d.page(nil, nil, meter), Stats: measures, Node: d.cfg.NodeName,
 		}
-		f, err := d.openTCP(ctx, "--read-only-port", addr, d.metrics.Requests("readonly", server.NewGate(h)))
+		f, err := d.openTCP(ctx, "--read-only-port", addr, d.metrics.Requests("readonly", server.NewGate(d.trimmed(h))))
 		if err != nil {
 			return nil, err
 		}
@@ -154,6 +155,15 @@ func (d *podd) measures(meter server.Meter) http.Handler {
 	mux.Handle("GET /metrics/probes", counts)
 	mux.Handle("GET /metrics/slis", counts)
 	return mux
+}
+
+// trimmed has h give back the memory that answering took.
+func (d *podd) trimmed(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d.trimmer.touch() // what lasts may have taken all it needs
+		defer d.trimmer.touch()
+		h.ServeHTTP(w, r)
+	})
 }
 
 // page is the node at a glance; without logs and events, which quote

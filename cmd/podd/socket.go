@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -86,41 +85,41 @@ type logReader struct {
 
 // Logs implements server.LogReader.
 func (l logReader) Logs(ctx context.Context, req server.LogRequest, w io.Writer) error {
+	o, err := l.options(req)
+	if err != nil {
+		return err
+	}
+	out := logs.Joiner{To: func(e logs.Entry) error { return writeEntry(w, e, req.Timestamps) }}
+	err = logs.Read(ctx, *o, out.Emit)
+	err = errors.Join(err, out.Flush())
+	if errors.Is(err, fs.ErrNotExist) {
+		return noLog(l.state.View().Pod(server.Key(req.Pod)), req)
+	}
+	return err
+}
+
+// options are how to read what is asked for.
+func (l logReader) options(req server.LogRequest) (*logs.Options, error) {
 	p := l.state.View().Pod(server.Key(req.Pod))
 	if p == nil {
-		return server.NotFound(fmt.Sprintf("there is no pod %s", req.Pod))
+		return nil, server.NotFound(fmt.Sprintf("there is no pod %s", req.Pod))
 	}
 	if err := checkContainer(p, req.Container); err != nil {
-		return server.NotFound(err.Error())
+		return nil, server.NotFound(err.Error())
 	}
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	pod := &manifest.Pod{Key: req.Pod, UID: p.Pod.UID}
 	_, runs := runningID(p, req.Container)
 	follow := req.Follow && !req.Previous // what has ended is not added to
-	o := logs.Options{
+	o := &logs.Options{
 		Dir: render.LogDirectory(pod, l.node), Container: req.Container,
 		// The newest run that has ended is the newest of all in a back-off.
 		Previous: req.Previous && runs, Follow: follow, Notifier: l.notifier, Tail: tail(req.Tail),
 		Since: req.Since, Limit: req.Limit,
 	}
 	if follow {
-		done := make(chan struct{})
-		o.Done = done
-		watching.Go(func() {
-			defer close(done)
-			l.awaitEnd(ctx, req, p.Pod.UID)
-		})
+		o.Ended = l.ended(server.Key(req.Pod), req.Container, p.Pod.UID)
 	}
-	out := logs.Joiner{To: func(e logs.Entry) error { return writeEntry(w, e, req.Timestamps) }}
-	err := logs.Read(ctx, o, out.Emit)
-	err = errors.Join(err, out.Flush())
-	if errors.Is(err, fs.ErrNotExist) {
-		return noLog(l.state.View().Pod(server.Key(req.Pod)), req)
-	}
-	return err
+	return o, nil
 }
 
 // tail: the reader takes 0 for all, the request a negative number.
@@ -146,27 +145,21 @@ func writeEntry(w io.Writer, e logs.Entry, stamp bool) error {
 	return err
 }
 
-// awaitEnd returns once the container that runs now has ended, its pod, or ctx.
-func (l logReader) awaitEnd(ctx context.Context, req server.LogRequest, uid types.UID) {
+// ended tells whether the container that runs now, or is the next to run, has
+// ended, or its pod.
+func (l logReader) ended(key server.Key, container string, uid types.UID) func() (bool, <-chan struct{}) {
 	first := ""
-	for {
+	return func() (bool, <-chan struct{}) {
 		view := l.state.View()
-		p := view.Pod(server.Key(req.Pod))
+		p := view.Pod(key)
 		if p == nil || p.Pod.UID != uid {
-			return
+			return true, nil
 		}
-		id, runs := runningID(p, req.Container)
+		id, runs := runningID(p, container)
 		if first == "" {
 			first = id
 		}
-		if !runs && first != "" || first != id {
-			return
-		}
-		select {
-		case <-l.state.Changed(view.Revision):
-		case <-ctx.Done():
-			return
-		}
+		return !runs && first != "" || first != id, l.state.Changed(view.Revision)
 	}
 }
 

@@ -27,7 +27,7 @@ func (l Leftovers) LastLines(ctx context.Context, key types.NamespacedName, uid 
 	err := logs.Read(ctx, logs.Options{
 		Dir:       filepath.Join(l.Logs.Dir, key.Namespace+"_"+key.Name+"_"+string(uid)),
 		Container: container, Attempt: &attempt, Tail: lastLines,
-		Follow: true, Done: ended,
+		Follow: true, Ended: logs.Closed(ended),
 	}, func(e logs.Entry) error {
 		text = append(text, e.Text...)
 		if !e.Partial {

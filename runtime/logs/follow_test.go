@@ -100,7 +100,7 @@ type following struct {
 func follow(t *testing.T, o Options) *following {
 	t.Helper()
 	f := &following{t: t, got: make(chan string), idle: make(chan struct{}), done: make(chan struct{}), ended: make(chan error, 1)}
-	o.Container, o.Follow, o.Done = "c", true, f.done
+	o.Container, o.Follow, o.Ended = "c", true, Closed(f.done)
 	o.Idle = sync.OnceValue(func() error { close(f.idle); return nil })
 	ctx, cancel := context.WithCancel(context.Background())
 	finished := make(chan struct{})
@@ -330,7 +330,7 @@ func TestFollowNoFurther(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
 	var out output
-	r := &reader{o: Options{Dir: dir, Container: "c", Follow: true, Done: done}, emit: out.emit, lag: 30 * time.Millisecond}
+	r := &reader{o: Options{Dir: dir, Container: "c", Follow: true, Ended: Closed(done)}, emit: out.emit, lag: 30 * time.Millisecond}
 	defer r.close()
 	ok(t, r.run(t.Context()))
 	if !slices.Equal(out.lines, []string{"0 stdout one"}) {
@@ -365,7 +365,7 @@ func TestFollowLosesNothing(t *testing.T) {
 		var out output
 		done, ended := make(chan struct{}), make(chan error, 1)
 		go func() {
-			ended <- Read(context.Background(), Options{Dir: dir, Container: "c", Follow: true, Restarts: true, Attempt: number(0), Done: done}, out.emit)
+			ended <- Read(context.Background(), Options{Dir: dir, Container: "c", Follow: true, Restarts: true, Attempt: number(0), Ended: Closed(done)}, out.emit)
 		}()
 		var wrote strings.Builder
 		line := func() string {

@@ -21,14 +21,14 @@ type Options struct {
 	// Restarts goes on with the attempts that follow.
 	Restarts bool
 	// Follow waits for more at the end, and for the log itself to appear, until
-	// Done is closed or the context ends.
+	// Ended says so or the context ends.
 	Follow bool
 	// Notifier is shared by all who follow; nil: an inotify instance of its own.
 	Notifier *Notifier
-	// Done is closed once the container has exited, and the runtime knows; then
-	// the log is read until the runtime has written all of it and closed it. Nil:
-	// never.
-	Done <-chan struct{}
+	// Ended says whether the container has exited, and the runtime knows; then the
+	// log is read until the runtime has written all of it and closed it. Else
+	// changed is closed once it may have. Nil: never.
+	Ended func() (ended bool, changed <-chan struct{})
 	// Tail is how many lines to begin with, counted from the end: zero means
 	// all, a negative number none. Compressed files are not gone back into.
 	Tail int
@@ -42,6 +42,18 @@ type Options struct {
 	// Idle, if not nil, is called when everything there is was given, before
 	// waiting for more and at the end: the moment to flush a buffer.
 	Idle func() error
+}
+
+// Closed is an Ended that says so once a channel is closed.
+func Closed(c <-chan struct{}) func() (bool, <-chan struct{}) {
+	return func() (bool, <-chan struct{}) {
+		select {
+		case <-c:
+			return true, nil
+		default:
+			return false, c
+		}
+	}
 }
 
 // lag is how long after the end of a container its log may be written to: a

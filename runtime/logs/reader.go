@@ -48,7 +48,7 @@ func (r *reader) close() {
 }
 
 func (r *reader) run(ctx context.Context) error {
-	var over time.Time // when Done was found closed
+	var over time.Time // when Ended said so
 	for {
 		// Asked before the rest is read, so that what was written by then is read.
 		cur, written := r.cur, !over.IsZero() && r.beingWritten()
@@ -80,7 +80,7 @@ func (r *reader) await(ctx context.Context, over time.Time) (finishing bool, err
 		r.look = true
 		return true, pause(ctx, time.Since(over))
 	}
-	finishing, r.look, err = r.wake.wait(ctx, r.dir, r.o.Done)
+	finishing, r.look, err = r.wake.wait(ctx, r.dir, r.o.Ended)
 	return finishing, err
 }
 

@@ -33,12 +33,14 @@ type wake struct {
 }
 
 // wait returns when there may be more to read; look says that there may be new
-// files, done that done is closed. dir may be nil.
-func (w *wake) wait(ctx context.Context, dir *beneath.Dir, done <-chan struct{}) (finishing, look bool, err error) {
-	select {
-	case <-done:
+// files, finishing that ended, which may be nil, says so. dir may be nil.
+func (w *wake) wait(ctx context.Context, dir *beneath.Dir, ended func() (bool, <-chan struct{})) (finishing, look bool, err error) {
+	if ended == nil {
+		ended = Closed(nil)
+	}
+	over, changed := ended()
+	if over {
 		return true, true, nil
-	default:
 	}
 	w.begin()
 	if dir != nil && !w.tried {
@@ -48,15 +50,19 @@ func (w *wake) wait(ctx context.Context, dir *beneath.Dir, done <-chan struct{})
 	}
 	timer := time.NewTimer(w.of.after(!w.joined()))
 	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false, false, ctx.Err()
-	case <-done:
-		return true, true, nil
-	case <-timer.C:
-		return false, true, nil
-	case <-w.changed:
-		return false, w.looks(), nil
+	for {
+		select {
+		case <-ctx.Done():
+			return false, false, ctx.Err()
+		case <-changed:
+			if over, changed = ended(); over {
+				return true, true, nil
+			}
+		case <-timer.C:
+			return false, true, nil
+		case <-w.changed:
+			return false, w.looks(), nil
+		}
 	}
 }
 

@@ -46,7 +46,7 @@ func (o *output) copy(ctx context.Context, dir, name string, c *copying) error {
 	}
 	err := logs.Read(ctx, logs.Options{
 		Dir: dir, Container: name, Attempt: &first, Restarts: true,
-		Follow: true, Notifier: &o.notifier, Done: c.over, Idle: o.flush,
+		Follow: true, Notifier: &o.notifier, Ended: logs.Closed(c.over), Idle: o.flush,
 	}, emit)
 	if errors.Is(err, fs.ErrNotExist) { // it never ran
 		err = nil
