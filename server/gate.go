@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	// gateWidth is how many answers are made at once for each processor: more
-	// only make each other late.
+	// gateWidth is how many answers are made at once for each processor, and
+	// gateLeast for all: more only make each other late.
 	gateWidth = 4
+	gateLeast = 8
 	// gateWait is how long a request waits for its turn.
 	gateWait = 50 * time.Millisecond
 	// gateSlow is how long a request counts: who takes an answer slowly keeps
@@ -31,7 +32,7 @@ type Gate struct {
 
 // NewGate is a gate before h.
 func NewGate(h http.Handler) *Gate {
-	return &Gate{handler: h, slots: make(chan struct{}, gateWidth*runtime.GOMAXPROCS(0))}
+	return &Gate{handler: h, slots: make(chan struct{}, max(gateLeast, gateWidth*runtime.GOMAXPROCS(0)))}
 }
 
 // ServeHTTP implements http.Handler.

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	goruntime "runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -28,6 +29,7 @@ type daemon struct {
 	dir   string
 	cmd   *exec.Cmd     // nil: it does not run
 	ended chan struct{} // closed when it was waited for
+	more  []string      // flags of the next one
 }
 
 func newDaemon(b *bench) (*daemon, error) {
@@ -48,12 +50,12 @@ func (d *daemon) pods() string   { return filepath.Join(d.dir, "root/pods") }
 func (d *daemon) socket() string { return filepath.Join(d.dir, "run", server.SocketName) }
 
 func (d *daemon) flags() []string {
-	return append([]string{
+	return slices.Concat([]string{
 		"--root-dir", filepath.Join(d.dir, "root"), "--run-dir", filepath.Join(d.dir, "run"),
 		"--pod-logs-dir", filepath.Join(d.dir, "logs"), "--pod-manifest-path", d.manifests(),
 		"--hostname-override", nodeName, "--container-runtime-endpoint", d.b.stack.Endpoint(),
 		"--cgroup-root", d.b.stack.CgroupParent() + "/" + nodeName, "--healthz-port", "0", "--enable-server=false", "--max-pods", "1000",
-	}, d.b.Flags...)
+	}, d.more, d.b.Flags)
 }
 
 // launch starts podd and returns the moment before.
@@ -109,14 +111,18 @@ func (d *daemon) begin(ctx context.Context) error {
 	return rest(ctx, settled)
 }
 
+// overSocket reaches podd as root does.
+func (d *daemon) overSocket() *http.Transport {
+	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", d.socket())
+	}}
+}
+
 // ready says that podd has reached the runtime.
 func (d *daemon) ready(ctx context.Context) bool {
-	client := &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", d.socket())
-		},
-	}}
+	transport := d.overSocket()
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://podd/v1/state", nil)
 	if err != nil {
 		return false

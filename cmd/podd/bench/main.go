@@ -38,7 +38,8 @@ type options struct {
 	Singles int           `default:"9" help:"Rounds of what one pod does."`
 	Widths  []int         `default:"2,4,8,16" help:"How many bare calls are made side by side."`
 	Idle    time.Duration `default:"30s" help:"How long an idle podd is watched."`
-	Only    []string      `help:"Parts to measure: one, restart, start, burst, idle; all when not given." enum:"one,restart,start,burst,idle"`
+	Load    time.Duration `default:"20s" help:"How long each face is asked for more than it can answer."`
+	Only    []string      `help:"Parts to measure: one, restart, start, burst, idle, faces; all when not given." enum:"one,restart,start,burst,idle,faces"`
 	Keep    string        `help:"Directory to work in, kept with podd's log." placeholder:"DIR"`
 	Flags   []string      `sep:"none" name:"flag" help:"A flag for podd, such as --flag=--v=4; repeatable."`
 }
@@ -80,7 +81,7 @@ func run(ctx context.Context, o options) (err error) {
 		name    string
 		measure func(context.Context) error
 	}{
-		{"one", b.one}, {"restart", b.restart}, {"start", b.start}, {"idle", b.idleOne}, {"burst", b.bursts},
+		{"one", b.one}, {"restart", b.restart}, {"start", b.start}, {"idle", b.idleOne}, {"burst", b.bursts}, {"faces", b.facesOn},
 	} {
 		if !o.wants(part.name) {
 			continue

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"podd/server"
+)
+
+const (
+	shown     = 100  // pods
+	offered   = 2000 // requests a second
+	followers = 1000
+	watchers  = 100
+	scrapes   = 20 // a second
+)
+
+// facesOn measures what podd's faces cost with many pods: while nobody asks, while
+// very many do, and while as many follow and watch.
+func (b *bench) facesOn(ctx context.Context) error {
+	if err := b.daemon.begin(ctx); err != nil {
+		return err
+	}
+	pods := b.pods(shown)
+	if _, _, err := b.apply(ctx, pods); err != nil {
+		return err
+	}
+	without, err := b.again(ctx) // without the memory of starting them
+	if err != nil {
+		return err
+	}
+	f, err := b.openFaces()
+	if err != nil {
+		return err
+	}
+	with, err := b.again(ctx)
+	if err != nil {
+		return err
+	}
+	b.table.add(row{name: "RSS, 100 pods, faces off and on", unit: megabytes, bare: samples{without}, podd: samples{with}, goal: goal{factor: 1, plus: 4e6}})
+	if err := f.authorize(ctx); err != nil {
+		return err
+	}
+	for _, measure := range []func(context.Context, *faces) error{b.crowd, b.load, b.scrape} {
+		if err := measure(ctx, f); err != nil {
+			return err
+		}
+	}
+	b.daemon.more = nil
+	if err := b.withdraw(ctx, pods); err != nil {
+		return err
+	}
+	return b.daemon.end()
+}
+
+// again starts podd anew and returns what it has in memory once it has nothing to
+// do.
+func (b *bench) again(ctx context.Context) (resident float64, err error) {
+	if err := b.daemon.end(); err != nil {
+		return 0, err
+	}
+	if err := b.daemon.begin(ctx); err != nil {
+		return 0, err
+	}
+	return b.resident(ctx)
+}
+
+// resident is what podd has in memory after it had nothing to do for a moment.
+func (b *bench) resident(ctx context.Context) (float64, error) {
+	if err := rest(ctx, quiet); err != nil {
+		return 0, err
+	}
+	m, err := memoryOf(b.daemon.cmd.Process.Pid)
+	return m.resident, err
+}
+
+// faces are where podd is asked.
+type faces struct {
+	b        *bench
+	kubelet  string // its address
+	readOnly string
+	tls      *tls.Config
+}
+
+// openFaces has the next podd serve on ports that are free now.
+func (b *bench) openFaces() (*faces, error) {
+	f := &faces{b: b}
+	flags := []string{"--enable-server=true"}
+	for flag, to := range map[string]*string{"--port": &f.kubelet, "--read-only-port": &f.readOnly} {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer ln.Close()
+		*to = ln.Addr().String()
+		flags = append(flags, flag, strconv.Itoa(ln.Addr().(*net.TCPAddr).Port))
+	}
+	b.daemon.more = flags
+	return f, nil
+}
+
+// authorize gets root's credential for the kubelet's port.
+func (f *faces) authorize(ctx context.Context) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://podd/v1/credential", nil)
+	if err != nil {
+		return err
+	}
+	reply, err := (&http.Client{Transport: f.b.daemon.overSocket()}).Do(r)
+	if err != nil {
+		return err
+	}
+	defer reply.Body.Close()
+	var c server.Credential
+	if err := json.NewDecoder(reply.Body).Decode(&c); err != nil {
+		return fmt.Errorf("reading podd's credential: %w", err)
+	}
+	pair, err := tls.X509KeyPair(c.Certificate, c.Key)
+	if err != nil {
+		return fmt.Errorf("reading podd's credential: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(c.CA) {
+		return errors.New("podd's credential has no authority")
+	}
+	f.tls = &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, ServerName: "127.0.0.1"}
+	return nil
+}
+
+// scrape asks for metrics as a busy Prometheus does.
+func (b *bench) scrape(ctx context.Context, f *faces) error {
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: f.tls}}
+	defer client.CloseIdleConnections()
+	for _, path := range []string{"/metrics", "/metrics/cadvisor", "/metrics/resource"} {
+		used := cpuSince(b.daemon.cmd.Process.Pid)
+		began := time.Now()
+		ticker := time.NewTicker(time.Second / scrapes)
+		defer ticker.Stop()
+		size := int64(0)
+		for time.Since(began) < b.Load/4 {
+			<-ticker.C
+			n, status, err := get(ctx, client, "https://"+f.kubelet+path)
+			if err != nil {
+				return err
+			}
+			if status != http.StatusOK {
+				return fmt.Errorf("asking for %s: %d", path, status)
+			}
+			size = n
+		}
+		name := fmt.Sprintf("%s at %d/s, %d kB, podd's CPU", path, scrapes, size/1000)
+		b.table.add(row{name: name, unit: percent, podd: samples{100 * used() / time.Since(began).Seconds()}})
+	}
+	after, err := b.resident(ctx)
+	if err != nil {
+		return err
+	}
+	b.table.add(row{name: "RSS after that", unit: megabytes, podd: samples{after}})
+	return nil
+}
+
+// inotify is how many instances a process has.
+func inotify(pid int) (n int, err error) {
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	all, err := os.ReadDir(dir)
+	for _, fd := range all {
+		if to, _ := os.Readlink(dir + "/" + fd.Name()); strings.Contains(to, "inotify") {
+			n++
+		}
+	}
+	return n, err
+}

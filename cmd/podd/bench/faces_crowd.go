@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// crowd measures what those cost who follow logs and watch pods side by side.
+func (b *bench) crowd(ctx context.Context, f *faces) error {
+	pid := b.daemon.cmd.Process.Pid
+	before, err := b.resident(ctx)
+	if err != nil {
+		return err
+	}
+	instances, err := inotify(pid)
+	if err != nil {
+		return err
+	}
+	var conns []net.Conn
+	var reading sync.WaitGroup
+	defer func() {
+		for _, c := range conns {
+			c.Close()
+		}
+		reading.Wait()
+	}()
+	stay := func(path string) error {
+		c, rest, err := f.stream(ctx, path)
+		if err == nil {
+			conns = append(conns, c)
+			reading.Go(func() { io.Copy(io.Discard, rest) })
+		}
+		return err
+	}
+	for i := range followers {
+		// The pods of this part are the newest.
+		name := fmt.Sprintf("p%d-%s", b.serial-i%shown, nodeName)
+		if err := stay("/containerLogs/default/" + name + "/" + container + "?follow=true"); err != nil {
+			return err
+		}
+	}
+	for range watchers {
+		if err := stay("/api/v1/pods?watch=1"); err != nil {
+			return err
+		}
+	}
+	used := cpuSince(pid)
+	with, err := b.resident(ctx)
+	if err != nil {
+		return err
+	}
+	share := 100 * used() / quiet.Seconds()
+	now, err := inotify(pid)
+	if err != nil {
+		return err
+	}
+	name := fmt.Sprintf("%d followers, %d watchers: ", followers, watchers)
+	b.table.add(row{name: name + "RSS before and with", unit: megabytes, bare: samples{before}, podd: samples{with}, goal: goal{factor: 1, plus: 60e6}})
+	b.table.add(row{name: name + "inotify instances", unit: count, bare: samples{float64(instances)}, podd: samples{float64(now)}, goal: goal{factor: 1, plus: 1}})
+	b.table.add(row{name: name + "idle CPU", unit: percent, podd: samples{share}})
+	return nil
+}
+
+var count = unit{1, "%.0f"}
+
+// stream is an answer of the kubelet's port that lasts, and what follows its
+// status line.
+func (f *faces) stream(ctx context.Context, path string) (net.Conn, io.Reader, error) {
+	c, err := (&tls.Dialer{Config: f.tls}).DialContext(ctx, "tcp", f.kubelet)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := bufio.NewReaderSize(c, 1<<10)
+	var line string
+	if _, err = io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n"); err == nil {
+		line, err = r.ReadString('\n')
+	}
+	if err == nil && !strings.Contains(line, fmt.Sprint(" ", http.StatusOK, " ")) {
+		err = fmt.Errorf("asking for %s: %s", path, strings.TrimSpace(line))
+	}
+	if err != nil {
+		c.Close()
+		return nil, nil, err
+	}
+	return c, r, nil
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// senders is how many requests are under way at once: fewer than the connections
+// that each face has.
+const senders = 48
+
+// load offers more requests than are answered while a pod comes and goes.
+func (b *bench) load(ctx context.Context, f *faces) error {
+	before, err := b.resident(ctx)
+	if err != nil {
+		return err
+	}
+	for _, to := range []struct {
+		name, url string
+		transport *http.Transport
+	}{
+		{"10250", "https://" + f.kubelet + "/pods", &http.Transport{TLSClientConfig: f.tls}},
+		{"socket", "http://podd/pods", b.daemon.overSocket()},
+		{"10255", "http://" + f.readOnly + "/pods", &http.Transport{}},
+	} {
+		to.transport.MaxIdleConnsPerHost = senders
+		var a answers
+		used := cpuSince(b.daemon.cmd.Process.Pid)
+		err := b.churning(ctx, func() error {
+			a = offer(ctx, &http.Client{Transport: to.transport}, to.url, b.Load)
+			return a.err
+		})
+		to.transport.CloseIdleConnections()
+		if err != nil {
+			return fmt.Errorf("asking for %s: %w", to.url, err)
+		}
+		each := used() / float64(max(a.sent, 1))
+		name := fmt.Sprintf("/pods, %s, %d/s offered", to.name, offered)
+		b.table.add(row{name: name + ", sent", unit: perSecond, podd: samples{a.rate(a.sent)}})
+		b.table.add(row{name: name + ", 200", unit: perSecond, podd: samples{a.rate(len(a.took))}})
+		b.table.add(row{name: name + ", 429", unit: perSecond, podd: samples{a.rate(a.busy)}})
+		b.table.add(row{name: name + ", podd's CPU each", unit: milliseconds, podd: samples{each}})
+		b.table.add(row{name: name + ", p50 of the 200s", unit: seconds, podd: samples{a.quantile(0.5)}})
+		b.table.add(row{name: name + ", p99 of the 200s", unit: seconds, podd: samples{a.quantile(0.99)}, goal: goal{plus: 0.1}})
+	}
+	after, err := b.resident(ctx)
+	if err != nil {
+		return err
+	}
+	b.table.add(row{name: "RSS before and after the load", unit: megabytes, bare: samples{before}, podd: samples{after}, goal: goal{factor: 1, plus: 8e6}})
+	return nil
+}
+
+var (
+	perSecond    = unit{1, "%.0f /s"}
+	milliseconds = unit{1e3, "%.2f ms"}
+)
+
+// churning does f while a pod comes and goes.
+func (b *bench) churning(ctx context.Context, f func() error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		for ctx.Err() == nil {
+			pods := b.pods(1)
+			// What was begun is brought to its end.
+			whole := context.WithoutCancel(ctx)
+			if _, _, err := b.apply(whole, pods); err != nil {
+				ended <- err
+				return
+			}
+			if err := b.daemon.remove(pods); err != nil {
+				ended <- err
+				return
+			}
+			rest(ctx, breath) // most of a start is the runtime's work
+		}
+		ended <- nil
+	}()
+	err := f()
+	cancel()
+	return errors.Join(err, <-ended)
+}
+
+// answers are what came of requests.
+type answers struct {
+	err        error // the first one
+	sent, busy int
+	took       []time.Duration // those answered 200, in order
+	during     time.Duration
+}
+
+func (a *answers) rate(n int) float64 { return float64(n) / a.during.Seconds() }
+
+func (a *answers) quantile(q float64) float64 {
+	if len(a.took) == 0 {
+		return 0
+	}
+	return a.took[int(q*float64(len(a.took)-1))].Seconds()
+}
+
+// offer sends requests at a steady rate, whatever becomes of those before; those
+// for which no sender is free are not sent.
+func offer(ctx context.Context, client *http.Client, url string, during time.Duration) answers {
+	due := make(chan struct{}, offered/20)
+	parts := make([]answers, senders)
+	var sending sync.WaitGroup
+	for i := range parts {
+		sending.Go(func() {
+			for range due {
+				parts[i].send(ctx, client, url)
+			}
+		})
+	}
+	const tick = 5 * time.Millisecond
+	began, asked := time.Now(), 0
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for time.Since(began) < during && ctx.Err() == nil {
+		<-ticker.C
+		for want := int(time.Since(began).Seconds() * offered); asked < want; asked++ {
+			select {
+			case due <- struct{}{}:
+			default:
+			}
+		}
+	}
+	close(due)
+	all := answers{during: time.Since(began)}
+	sending.Wait()
+	for _, p := range parts {
+		all.sent, all.busy, all.took = all.sent+p.sent, all.busy+p.busy, append(all.took, p.took...)
+		if all.err == nil {
+			all.err = p.err
+		}
+	}
+	slices.Sort(all.took)
+	return all
+}
+
+func (a *answers) send(ctx context.Context, client *http.Client, url string) {
+	began := time.Now()
+	_, status, err := get(ctx, client, url)
+	a.sent++
+	switch {
+	case a.err != nil:
+	case err != nil:
+		a.err = err
+	case status == http.StatusOK:
+		a.took = append(a.took, time.Since(began))
+	case status == http.StatusTooManyRequests:
+		a.busy++
+	default:
+		a.err = fmt.Errorf("answered %d", status)
+	}
+}
+
+// get reads all of an answer.
+func get(ctx context.Context, client *http.Client, url string) (size int64, status int, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	reply, err := client.Do(r)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer reply.Body.Close()
+	size, err = io.Copy(io.Discard, reply.Body)
+	return size, reply.StatusCode, err
+}
