@@ -110,7 +110,9 @@ func (r kubeResource) is(word string) bool {
 func unknownResource(all []kubeResource, word string) error {
 	var names []string
 	for _, r := range all {
-		names = append(names, r.Name)
+		if !slices.Contains(names, r.Name) {
+			names = append(names, r.Name)
+		}
 	}
 	return fmt.Errorf("podd has no %q; it has %s", word, strings.Join(names, ", "))
 }

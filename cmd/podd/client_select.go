@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podd/cmd/podd/internal/config"
 	"podd/server"
@@ -17,6 +20,24 @@ type Select struct {
 
 // keeps says whether pods of a namespace are meant.
 func (s Select) keeps(namespace string) bool { return s.Namespace == "" || s.Namespace == namespace }
+
+// Scope is where a verb that lists as kubectl does looks: namespace default, unless
+// told. A pod that is named is found wherever it is, as by all verbs.
+type Scope struct {
+	Namespace     string `short:"n" placeholder:"NS" xor:"namespace" help:"Of this namespace; else of default, and a named pod wherever it is."`
+	AllNamespaces bool   `short:"A" xor:"namespace" help:"Of all namespaces."`
+}
+
+// namespace is where to list; "": in all.
+func (s Scope) namespace() string {
+	if s.AllNamespaces {
+		return ""
+	}
+	return orElse(s.Namespace, metav1.NamespaceDefault)
+}
+
+// named is where to find what is named.
+func (s Scope) named() Select { return Select{Namespace: s.Namespace} }
 
 // shortName is a pod's name as its author knows it: without the node's.
 func shortName(v *server.View, name string) string {
@@ -85,6 +106,16 @@ func (s Select) findPod(v *server.View, word string) (*server.PodView, error) {
 		return nil, err
 	}
 	return v.Pod(key), nil
+}
+
+// findPod asks podd for the pod that a user means, and for all it shows.
+func (p *peer) findPod(ctx context.Context, s Select, word string) (*server.View, *server.PodView, error) {
+	v, err := p.state(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	pod, err := s.findPod(v, word)
+	return v, pod, err
 }
 
 // podKeys are the keys of all pods shown.

@@ -19,9 +19,9 @@ import (
 // DescribeCmd is podd describe.
 type DescribeCmd struct {
 	Client
-	Select
+	Scope
 	Kind  string   `arg:"" enum:"pod,pods,po,node,nodes,no" help:"pod or node."`
-	Names []string `arg:"" optional:"" name:"name" help:"These only, pods with or without the node's name; else all."`
+	Names []string `arg:"" optional:"" name:"name" help:"These only, pods with or without the node's name; else all of the namespace."`
 }
 
 // Run prints all that is known of pods, or of the node, as kubectl describe does.
@@ -55,6 +55,9 @@ func (c *DescribeCmd) Run(ctx context.Context, s Streams) error {
 	if err != nil {
 		return err
 	}
+	if _, err = io.WriteString(s.Err, d.none); err != nil {
+		return err
+	}
 	_, err = io.WriteString(s.Out, d.String())
 	return err
 }
@@ -62,14 +65,17 @@ func (c *DescribeCmd) Run(ctx context.Context, s Streams) error {
 func (c *DescribeCmd) pods(ctx context.Context, p *peer, v *server.View, d *description) error {
 	var keys []server.Key
 	for _, name := range c.Names {
-		pod, err := c.findPod(v, name)
+		pod, err := c.named().findPod(v, name)
 		if err != nil {
 			return err
 		}
 		keys = append(keys, pod.Key())
 	}
 	if len(c.Names) == 0 {
-		keys = filter(podKeys(v), func(k server.Key) bool { return c.keeps(k.Namespace) })
+		keys = filter(podKeys(v), func(k server.Key) bool { return c.AllNamespaces || k.Namespace == c.namespace() })
+		if len(keys) == 0 {
+			d.none = noneFound(query{kubeResource{APIResource: metav1.APIResource{Namespaced: true}}, c.namespace(), ""})
+		}
 	}
 	for _, k := range keys {
 		pod := &v1.Pod{}
@@ -106,6 +112,7 @@ type description struct {
 	now    time.Time
 	events []v1.Event
 	why    func(server.Key) string
+	none   string // what to say of it that there is nothing; "": there is
 }
 
 // begin separates objects.

@@ -20,7 +20,7 @@ import (
 // EventsCmd is podd events.
 type EventsCmd struct {
 	Client
-	Select
+	Scope
 	Pod    string   `arg:"" optional:"" help:"Events of this pod only, with or without the node's name."`
 	Types  []string `placeholder:"TYPE" help:"Events of these types only, Normal or Warning."`
 	Output string   `short:"o" enum:",wide,json,yaml,name" default:"" placeholder:"FORMAT" help:"wide, name, json or yaml."`
@@ -80,14 +80,13 @@ func (p *peer) watchEvents(ctx context.Context, revision string, each func(*v1.E
 // keeps says whether an event is asked for.
 func (c *EventsCmd) keeps(e *v1.Event) bool {
 	about := &e.InvolvedObject
-	if !c.Select.keeps(e.Namespace) {
-		return false
-	}
 	if len(c.Types) > 0 && !slices.ContainsFunc(c.Types, func(kind string) bool { return strings.EqualFold(kind, e.Type) }) {
 		return false
 	}
 	if c.Pod == "" {
-		return true
+		return c.AllNamespaces || e.Namespace == c.namespace()
+	} else if !c.named().keeps(e.Namespace) {
+		return false
 	}
 	namespace, name, given := strings.Cut(c.Pod, "/")
 	if !given {
@@ -124,7 +123,7 @@ func (t *eventTable) print(list *v1.EventList, s Streams) error {
 		return t.object(list, s.Out)
 	}
 	if len(list.Items) == 0 {
-		_, err := io.WriteString(s.Err, "podd: no events\n")
+		_, err := io.WriteString(s.Err, t.none())
 		return err
 	}
 	if t.tabular() {
@@ -140,6 +139,14 @@ func (t *eventTable) print(list *v1.EventList, s Streams) error {
 		}
 	}
 	return nil
+}
+
+// none says where there are no events.
+func (t *eventTable) none() string {
+	if where := t.namespace(); where != "" && t.Pod == "" {
+		return plain("podd: no events in namespace "+where+"; -A looks in all") + "\n"
+	}
+	return "podd: no events\n"
 }
 
 // follow prints an event that is asked for.

@@ -35,7 +35,7 @@ func (t *eventTable) one(e *v1.Event, w io.Writer) error {
 
 func (t *eventTable) heads() []string {
 	heads := []string{"LAST SEEN", "TYPE", "REASON", "OBJECT"}
-	if t.Namespace == "" {
+	if t.AllNamespaces {
 		heads = append([]string{"NAMESPACE"}, heads...)
 	}
 	if t.Output == "wide" {
@@ -49,7 +49,7 @@ func (t *eventTable) cells(e *v1.Event) []string {
 	now := t.now()
 	first, last := since(e.FirstTimestamp.Time, now), since(e.LastTimestamp.Time, now)
 	row := []string{last, e.Type, e.Reason, strings.ToLower(e.InvolvedObject.Kind) + "/" + shortEventName(e)}
-	if t.Namespace == "" {
+	if t.AllNamespaces {
 		row = append([]string{e.Namespace}, row...)
 	}
 	if t.Output == "wide" {

@@ -44,20 +44,24 @@ func listEvents(t *testing.T, c *EventsCmd, colour bool) (out, talk string) {
 	return b.String(), e.String()
 }
 
+var everywhere = Scope{AllNamespaces: true}
+
 func TestEventsGoldens(t *testing.T) {
 	for name, c := range map[string]struct {
 		cmd    EventsCmd
 		colour bool
 	}{
-		"events":           {},
-		"events_wide":      {cmd: EventsCmd{Output: "wide"}},
-		"events_coloured":  {colour: true},
-		"events_name":      {cmd: EventsCmd{Output: "name"}},
+		"events":           {cmd: EventsCmd{Scope: everywhere}},
+		"events_default":   {},
+		"events_wide":      {cmd: EventsCmd{Output: "wide", Scope: everywhere}},
+		"events_coloured":  {colour: true, cmd: EventsCmd{Scope: everywhere}},
+		"events_name":      {cmd: EventsCmd{Output: "name", Scope: everywhere}},
 		"events_yaml":      {cmd: EventsCmd{Output: "yaml", Pod: "shop/web"}},
-		"events_namespace": {cmd: EventsCmd{Select: Select{Namespace: "default"}}},
-		"events_pod":       {cmd: EventsCmd{Pod: "web-n1", Select: Select{Namespace: "shop"}}},
-		"events_types":     {cmd: EventsCmd{Types: []string{"warning"}}},
+		"events_namespace": {cmd: EventsCmd{Scope: Scope{Namespace: "default"}}},
+		"events_pod":       {cmd: EventsCmd{Pod: "web-n1", Scope: Scope{Namespace: "shop"}}},
+		"events_types":     {cmd: EventsCmd{Types: []string{"warning"}, Scope: everywhere}},
 		"events_none":      {cmd: EventsCmd{Pod: "absent"}},
+		"events_nowhere":   {cmd: EventsCmd{Scope: Scope{Namespace: "nowhere"}}},
 	} {
 		out, talk := listEvents(t, &c.cmd, c.colour)
 		golden(t, name, out+"-- stderr --\n"+talk)
@@ -67,7 +71,7 @@ func TestEventsGoldens(t *testing.T) {
 // TestEventsJSON: what programs read is a List of Events, however few there are.
 func TestEventsJSON(t *testing.T) {
 	for pod, want := range map[string]int{"": 3, "absent": 0} {
-		out, _ := listEvents(t, &EventsCmd{Output: "json", Pod: pod}, false)
+		out, _ := listEvents(t, &EventsCmd{Output: "json", Pod: pod, Scope: Scope{AllNamespaces: pod == ""}}, false)
 		var list struct {
 			Kind  string     `json:"kind"`
 			Items []v1.Event `json:"items"`
@@ -82,7 +86,7 @@ func TestEventsJSON(t *testing.T) {
 func TestEventsFollow(t *testing.T) {
 	all, _ := happenings().Events(0)
 	for _, format := range []string{"", "json"} {
-		table := eventTable{EventsCmd: &EventsCmd{Watch: true, Output: format, Select: Select{Namespace: "default"}}, now: func() time.Time { return at }}
+		table := eventTable{EventsCmd: &EventsCmd{Watch: true, Output: format, Scope: Scope{Namespace: "default"}}, now: func() time.Time { return at }}
 		var b bytes.Buffer
 		for _, e := range all {
 			if err := table.follow(e, &b); err != nil {

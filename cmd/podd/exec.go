@@ -68,11 +68,7 @@ func (c Client) reach(ctx context.Context, s Select, word string) (*peer, *serve
 	if err != nil {
 		return nil, nil, "", err
 	}
-	v, err := p.state(ctx)
-	if err != nil {
-		return nil, nil, "", err
-	}
-	pod, err := s.findPod(v, word)
+	v, pod, err := p.findPod(ctx, s, word)
 	if err != nil {
 		return nil, nil, "", err
 	}

@@ -16,10 +16,9 @@ import (
 // GetCmd is podd get.
 type GetCmd struct {
 	Client
+	Scope
 	Resource      string   `arg:"" help:"What to list: pods, nodes, events, configmaps, secrets, persistentvolumeclaims …, their short names, several with commas; or TYPE/NAME."`
 	Names         []string `arg:"" optional:"" name:"name" help:"These only; pods with or without the node's name."`
-	Namespace     string   `short:"n" placeholder:"NS" xor:"namespace" help:"Of this namespace; else of default."`
-	AllNamespaces bool     `short:"A" xor:"namespace" help:"Of all namespaces."`
 	Output        string   `short:"o" enum:",wide,json,yaml,name" default:"" placeholder:"FORMAT" help:"wide, name, json or yaml."`
 	Selector      string   `short:"l" placeholder:"SELECTOR" help:"What has these labels only: app=web,tier!=test."`
 	FieldSelector string   `placeholder:"SELECTOR" help:"What has these fields only: status.phase=Running."`
@@ -86,10 +85,7 @@ func (c *GetCmd) add(ctx context.Context, p *peer, to []query, all []kubeResourc
 	if err != nil {
 		return nil, err
 	}
-	namespace := orElse(c.Namespace, metav1.NamespaceDefault)
-	if c.AllNamespaces {
-		namespace = ""
-	}
+	namespace := c.namespace()
 	for _, r := range chosen {
 		if len(names) == 0 {
 			to = append(to, query{r, namespace, ""})
@@ -97,9 +93,11 @@ func (c *GetCmd) add(ctx context.Context, p *peer, to []query, all []kubeResourc
 		for _, name := range names {
 			q := query{r, namespace, name}
 			if r.Name == "pods" {
-				if q.namespace, q.name, err = c.podName(ctx, p, name); err != nil {
+				_, pod, err := p.findPod(ctx, c.named(), name)
+				if err != nil {
 					return nil, err
 				}
+				q.namespace, q.name = pod.Pod.Namespace, pod.Pod.Name
 			}
 			if r.Namespaced && q.namespace == "" {
 				return nil, exitWith(codeUsage, errors.New("a name is of one namespace: name that with -n, not -A"))
@@ -108,19 +106,6 @@ func (c *GetCmd) add(ctx context.Context, p *peer, to []query, all []kubeResourc
 		}
 	}
 	return to, nil
-}
-
-// podName is a pod's in full, wherever it is when no namespace was named.
-func (c *GetCmd) podName(ctx context.Context, p *peer, word string) (namespace, name string, err error) {
-	v, err := p.state(ctx)
-	if err != nil {
-		return "", "", err
-	}
-	pod, err := Select{Namespace: c.Namespace}.findPod(v, word)
-	if err != nil {
-		return "", "", err
-	}
-	return pod.Pod.Namespace, pod.Pod.Name, nil
 }
 
 func (c *GetCmd) selection() url.Values {
@@ -141,6 +126,15 @@ func severalKinds(all []query) bool {
 		}
 	}
 	return false
+}
+
+// noneFound is said, as by kubectl, where a list is empty.
+func noneFound(q query) string {
+	where := "No resources found"
+	if q.Namespaced && q.namespace != "" {
+		where += " in " + q.namespace + " namespace; -A looks in all"
+	}
+	return plain(where) + "\n"
 }
 
 // follow prints every change after what was printed.

@@ -51,11 +51,7 @@ func (o *objects) tables(ctx context.Context, p *peer, queries []query, s Stream
 	if printed > 0 {
 		return nil
 	}
-	where := "No resources found"
-	if q := queries[0]; q.Namespaced && q.namespace != "" {
-		where += " in " + q.namespace + " namespace; -A looks in all"
-	}
-	_, err := io.WriteString(s.Err, plain(where)+"\n")
+	_, err := io.WriteString(s.Err, noneFound(queries[0]))
 	return err
 }
 
