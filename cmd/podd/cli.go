@@ -23,6 +23,7 @@ type verbs struct {
 	Wait        WaitCmd        `cmd:"" help:"Wait until pods are ready, or a file's content is."`
 	Get         GetCmd         `cmd:"" help:"List pods, nodes, secrets and others as kubectl get does."`
 	Describe    DescribeCmd    `cmd:"" help:"Tell all that is known of a pod or of the node, as kubectl describe does."`
+	Top         TopCmd         `cmd:"" help:"List what pods or the node use, as kubectl top does."`
 	Events      EventsCmd      `cmd:"" help:"List what happened to pods and to the node."`
 	Logs        LogsCmd        `cmd:"" help:"Print what a container wrote."`
 	Exec        ExecCmd        `cmd:"" help:"Run a command in a container."`

@@ -101,6 +101,7 @@ type fakePodd struct {
 	logs    func(ctx context.Context, r server.LogRequest, w io.Writer) error
 	restart func(key types.NamespacedName, container string) error
 	down    func(ctx context.Context) error
+	usage   func(ctx context.Context) (*server.Usage, error)
 }
 
 func (f *fakePodd) note(what string) {
@@ -115,6 +116,14 @@ func (f *fakePodd) Restart(_ context.Context, key types.NamespacedName, containe
 }
 
 func (f *fakePodd) Down(ctx context.Context) error { return f.down(ctx) }
+
+// Usage is nothing at all unless the test says what.
+func (f *fakePodd) Usage(ctx context.Context) (*server.Usage, error) {
+	if f.usage == nil {
+		return &server.Usage{At: at}, nil
+	}
+	return f.usage(ctx)
+}
 
 func (f *fakePodd) Logs(ctx context.Context, r server.LogRequest, w io.Writer) error {
 	return f.logs(ctx, r, w)
@@ -143,7 +152,7 @@ func (f *fakePodd) serve(t *testing.T) (stop func()) {
 	api := &server.API{State: f, Command: f, Logs: f, Events: events.New(events.Options{Node: "n1"})}
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", api.Handler())
-	mux.Handle("/", (&kube.API{State: f, Logs: f, Debugging: true, Now: func() time.Time { return at }}).Handler())
+	mux.Handle("/", (&kube.API{State: f, Logs: f, Usage: f, Debugging: true, Now: func() time.Time { return at }}).Handler())
 	done := make(chan error, 1)
 	go func() { done <- (&server.Server{Handler: mux, Streams: true}).Serve(ctx, ln) }()
 	stop = sync.OnceFunc(func() {
