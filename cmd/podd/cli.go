@@ -36,6 +36,7 @@ type verbs struct {
 	Volume      VolumeCmd      `cmd:"" help:"List the volumes of claims, or remove some with their data."`
 	Kubeconfig  KubeconfigCmd  `cmd:"" help:"Print root's credential for podd's own API and the kubelet's, good for a year; for kubectl --kubeconfig."`
 	Validate    ValidateCmd    `cmd:"" help:"Check manifests without running anything."`
+	Completion  CompletionCmd  `cmd:"" help:"Print what a shell needs to complete podd's words."`
 	Version     VersionCmd     `cmd:"" help:"Tell the version."`
 }
 
@@ -46,6 +47,9 @@ func execute(ctx context.Context, args []string, s Streams) error {
 	k, err := newParser(ctx, &verbs{}, s)
 	if err != nil {
 		return err
+	}
+	if len(words) > 0 && words[0] == completeVerb {
+		return completeWord(ctx, k.Model, words[1:], s)
 	}
 	words = helpFirst(words)
 	switch {

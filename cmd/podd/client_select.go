@@ -14,7 +14,7 @@ import (
 
 // Select narrows pods to namespaces.
 type Select struct {
-	Namespace     string `short:"n" placeholder:"NS" xor:"namespace" help:"Pods of this namespace only."`
+	Namespace     string `short:"n" placeholder:"NS" xor:"namespace" help:"Pods of this namespace only." complete:"namespace"`
 	AllNamespaces bool   `short:"A" xor:"namespace" help:"Pods of all namespaces; so it is without -n."`
 }
 
@@ -24,7 +24,7 @@ func (s Select) keeps(namespace string) bool { return s.Namespace == "" || s.Nam
 // Scope is where a verb that lists as kubectl does looks: namespace default, unless
 // told. A pod that is named is found wherever it is, as by all verbs.
 type Scope struct {
-	Namespace     string `short:"n" placeholder:"NS" xor:"namespace" help:"Of this namespace; else of default, and a named pod wherever it is."`
+	Namespace     string `short:"n" placeholder:"NS" xor:"namespace" help:"Of this namespace; else of default, and a named pod wherever it is." complete:"namespace"`
 	AllNamespaces bool   `short:"A" xor:"namespace" help:"Of all namespaces."`
 }
 

@@ -20,9 +20,9 @@ import (
 type CpCmd struct {
 	Client
 	Select
-	From      string `arg:"" help:"A file or directory: PATH here, POD:PATH in a container."`
-	To        string `arg:"" help:"What it is to be, or a directory that it goes into; one of the two is in a container."`
-	Container string `short:"c" placeholder:"NAME" help:"In this container; else in the pod's first, or the one its annotation names."`
+	From      string `arg:"" help:"A file or directory: PATH here, POD:PATH in a container." complete:"podfile,file"`
+	To        string `arg:"" help:"What it is to be, or a directory that it goes into; one of the two is in a container." complete:"podfile,file"`
+	Container string `short:"c" placeholder:"NAME" help:"In this container; else in the pod's first, or the one its annotation names." complete:"container"`
 }
 
 // container is one that files go to or come from.

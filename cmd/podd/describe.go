@@ -21,7 +21,7 @@ type DescribeCmd struct {
 	Client
 	Scope
 	Kind  string   `arg:"" enum:"pod,pods,po,node,nodes,no" help:"pod or node."`
-	Names []string `arg:"" optional:"" name:"name" help:"These only, pods with or without the node's name; else all of the namespace."`
+	Names []string `arg:"" optional:"" name:"name" help:"These only, pods with or without the node's name; else all of the namespace." complete:"object"`
 }
 
 // Run prints all that is known of pods, or of the node, as kubectl describe does.

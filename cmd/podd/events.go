@@ -21,7 +21,7 @@ import (
 type EventsCmd struct {
 	Client
 	Scope
-	Pod    string   `arg:"" optional:"" help:"Events of this pod only, with or without the node's name."`
+	Pod    string   `arg:"" optional:"" help:"Events of this pod only, with or without the node's name." complete:"pod"`
 	Types  []string `placeholder:"TYPE" help:"Events of these types only, Normal or Warning."`
 	Output string   `short:"o" enum:",wide,json,yaml,name" default:"" placeholder:"FORMAT" help:"wide, name, json or yaml."`
 	Watch  bool     `short:"w" help:"Go on with what happens."`

@@ -15,9 +15,9 @@ import (
 type ExecCmd struct {
 	Client
 	Select
-	Pod       string   `arg:"" help:"A pod, with or without the node's name."`
+	Pod       string   `arg:"" help:"A pod, with or without the node's name." complete:"pod"`
 	Command   []string `arg:"" help:"The command and its words, after --."`
-	Container string   `short:"c" placeholder:"NAME" help:"In this container; else in the pod's first, or the one its annotation names."`
+	Container string   `short:"c" placeholder:"NAME" help:"In this container; else in the pod's first, or the one its annotation names." complete:"container"`
 	Stdin     bool     `short:"i" name:"stdin" help:"Pass standard input on to the command."`
 	TTY       bool     `short:"t" name:"tty" help:"Give the command a terminal."`
 	Quiet     bool     `short:"q" help:"Say nothing but what the command says."`
@@ -79,8 +79,8 @@ func (c Client) reach(ctx context.Context, s Select, word string) (*peer, *serve
 type AttachCmd struct {
 	Client
 	Select
-	Pod       string `arg:"" help:"A pod, with or without the node's name."`
-	Container string `short:"c" placeholder:"NAME" help:"To this container; else to the pod's first, or the one its annotation names."`
+	Pod       string `arg:"" help:"A pod, with or without the node's name." complete:"pod"`
+	Container string `short:"c" placeholder:"NAME" help:"To this container; else to the pod's first, or the one its annotation names." complete:"container"`
 	Stdin     bool   `short:"i" name:"stdin" help:"Pass standard input on to the container."`
 	TTY       bool   `short:"t" name:"tty" help:"Be the container's terminal; it must have asked for one."`
 	Quiet     bool   `short:"q" help:"Say nothing but what the container says."`

@@ -21,8 +21,8 @@ import (
 type PortForwardCmd struct {
 	Client
 	Select
-	Pod     string   `arg:"" help:"A pod, with or without the node's name."`
-	Ports   []string `arg:"" name:"[local:]remote" help:"Ports of the pod, by number or name, and which ones here lead there: 8080:80, 80 for the same, :80 for any."`
+	Pod     string   `arg:"" help:"A pod, with or without the node's name." complete:"pod"`
+	Ports   []string `arg:"" name:"[local:]remote" help:"Ports of the pod, by number or name, and which ones here lead there: 8080:80, 80 for the same, :80 for any." complete:"port"`
 	Address []string `default:"localhost" placeholder:"ADDRESS" help:"Listen on these addresses of this machine (localhost)."`
 }
 

@@ -17,8 +17,8 @@ import (
 type GetCmd struct {
 	Client
 	Scope
-	Resource      string   `arg:"" help:"What to list: pods, nodes, events, configmaps, secrets, persistentvolumeclaims …, their short names, several with commas; or TYPE/NAME."`
-	Names         []string `arg:"" optional:"" name:"name" help:"These only; pods with or without the node's name."`
+	Resource      string   `arg:"" help:"What to list: pods, nodes, events, configmaps, secrets, persistentvolumeclaims …, their short names, several with commas; or TYPE/NAME." complete:"resource"`
+	Names         []string `arg:"" optional:"" name:"name" help:"These only; pods with or without the node's name." complete:"object"`
 	Output        string   `short:"o" enum:",wide,json,yaml,name" default:"" placeholder:"FORMAT" help:"wide, name, json or yaml."`
 	Selector      string   `short:"l" placeholder:"SELECTOR" help:"What has these labels only: app=web,tier!=test."`
 	FieldSelector string   `placeholder:"SELECTOR" help:"What has these fields only: status.phase=Running."`

@@ -11,7 +11,7 @@ import (
 // RunCmd is podd run, and podd alone.
 type RunCmd struct {
 	config.Flags
-	Files   []string      `arg:"" optional:"" name:"file" help:"With --runonce: manifests to run instead of the sources'; - is stdin."`
+	Files   []string      `arg:"" optional:"" name:"file" help:"With --runonce: manifests to run instead of the sources'; - is stdin." complete:"file"`
 	Env     []string      `group:"With --runonce" short:"e" sep:"none" placeholder:"K=V" help:"Variable for every container; repeatable."`
 	EnvFile []string      `group:"With --runonce" sep:"none" placeholder:"FILE" help:"Variables, one K=V a line; repeatable."`
 	Timeout time.Duration `group:"With --runonce" placeholder:"DURATION" help:"End the run with code 124 when it takes longer."`
@@ -42,7 +42,7 @@ func (c *RunCmd) Validate() error {
 // and runtime. Beside a podd that runs, its sources are those.
 type PlanCmd struct {
 	config.Flags
-	Targets []string `arg:"" optional:"" name:"pod|file" help:"Pods by name, or manifests: what these would change if podd read them too. Every pod of the sources when none is named."`
+	Targets []string `arg:"" optional:"" name:"pod|file" help:"Pods by name, or manifests: what these would change if podd read them too. Every pod of the sources when none is named." complete:"pod,file"`
 }
 
 // VolumeCmd is podd volume; it takes podd run's flags, to know what is wanted where
@@ -50,7 +50,7 @@ type PlanCmd struct {
 type VolumeCmd struct {
 	config.Flags
 	Action string   `arg:"" enum:"ls,rm" help:"ls lists them, rm removes the named ones."`
-	Claims []string `arg:"" optional:"" name:"claim" help:"Claims, as NAMESPACE/NAME, or NAME in default."`
+	Claims []string `arg:"" optional:"" name:"claim" help:"Claims, as NAMESPACE/NAME, or NAME in default." complete:"claim"`
 }
 
 func (c *VolumeCmd) kubelet() *config.Flags { return &c.Flags }

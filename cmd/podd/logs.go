@@ -25,8 +25,8 @@ const defaultContainer = "kubectl.kubernetes.io/default-container"
 type LogsCmd struct {
 	Client
 	Select
-	Pod           string        `arg:"" help:"A pod, with or without the node's name."`
-	Container     string        `short:"c" xor:"container" placeholder:"NAME" help:"Of this container; else of the pod's first, or the one its annotation names."`
+	Pod           string        `arg:"" help:"A pod, with or without the node's name." complete:"pod"`
+	Container     string        `short:"c" xor:"container" placeholder:"NAME" help:"Of this container; else of the pod's first, or the one its annotation names." complete:"container"`
 	AllContainers bool          `xor:"container" help:"Of all containers, init containers included, with their names."`
 	Follow        bool          `short:"f" help:"Go on with what is written."`
 	Previous      bool          `short:"p" help:"Of the newest run that has ended."`

@@ -17,8 +17,8 @@ import (
 type RestartCmd struct {
 	Client
 	Select
-	Pod       string        `arg:"" help:"A pod, with or without the node's name."`
-	Container string        `short:"c" placeholder:"NAME" help:"This container only; else all but the init containers that are done."`
+	Pod       string        `arg:"" help:"A pod, with or without the node's name." complete:"pod"`
+	Container string        `short:"c" placeholder:"NAME" help:"This container only; else all but the init containers that are done." complete:"container"`
 	Timeout   time.Duration `default:"2m" placeholder:"DURATION" help:"Give up waiting for the pod to be ready again after this long (2m); 0 does not wait."`
 }
 

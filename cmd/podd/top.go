@@ -21,7 +21,7 @@ type TopCmd struct {
 	Client
 	Scope
 	Resource     string   `arg:"" enum:"pod,pods,po,node,nodes,no" help:"pod or node."`
-	Names        []string `arg:"" optional:"" name:"name" help:"These only, pods with or without the node's name; else all."`
+	Names        []string `arg:"" optional:"" name:"name" help:"These only, pods with or without the node's name; else all." complete:"object"`
 	Containers   bool     `help:"Of each container of a pod."`
 	Sum          bool     `help:"And of all pods together."`
 	SortBy       string   `enum:",cpu,memory" default:"" placeholder:"WHAT" help:"cpu or memory, the most first; else by name."`

@@ -15,7 +15,7 @@ import (
 
 // ValidateCmd is podd validate.
 type ValidateCmd struct {
-	Paths            []string `arg:"" name:"path|url" help:"Files, directories, URLs; - is stdin."`
+	Paths            []string `arg:"" name:"path|url" help:"Files, directories, URLs; - is stdin." complete:"file"`
 	Output           string   `short:"o" enum:"text,yaml,json,github,sarif" default:"text" placeholder:"FORMAT" help:"text, yaml (the pods with all defaults), json, github or sarif."`
 	Strict           bool     `help:"Unknown and repeated fields are errors."`
 	HostnameOverride string   `placeholder:"NAME" help:"Name of the node the pods are for."`

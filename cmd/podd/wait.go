@@ -18,7 +18,7 @@ const retryEvery = 100 * time.Millisecond
 type WaitCmd struct {
 	Client
 	Select
-	Targets []string      `arg:"" name:"pod|file" help:"Pods, with or without the node's name, or manifests, which stand for all pods in them."`
+	Targets []string      `arg:"" name:"pod|file" help:"Pods, with or without the node's name, or manifests, which stand for all pods in them." complete:"pod,file"`
 	For     string        `enum:",ready,applied" default:"" placeholder:"WHAT" help:"ready: the pod, in whatever version runs; applied: what its file holds now. A file is waited for until applied, a pod until ready, when not told."`
 	Timeout time.Duration `default:"30s" placeholder:"DURATION" help:"Give up after this long (30s); 0 waits for ever."`
 }

@@ -16,7 +16,7 @@ import (
 type WhyCmd struct {
 	Client
 	Select
-	Targets []string `arg:"" optional:"" name:"pod|file" help:"Pods, with or without the node's name, or manifests; without any, all that have a problem."`
+	Targets []string `arg:"" optional:"" name:"pod|file" help:"Pods, with or without the node's name, or manifests; without any, all that have a problem." complete:"pod,file"`
 }
 
 // Run tells of each target what it does and why, on stdout.
