@@ -149,8 +149,8 @@ type scene struct {
 	observed   []runtime.Incarnation
 	node       *render.Node
 	userIDs    uint32 // for a sandbox to be made, see render.SandboxInput
-	// tell tells an event amid an action.
-	tell func(context.Context, event.Event)
+	// pulling tells amid an action that its image begins to be fetched.
+	pulling func(context.Context, plan.EnsureImage, event.Event)
 }
 
 // version is the one of the scene whose volumes are asked about.
@@ -277,7 +277,7 @@ func (e *Effects) ensure(ctx context.Context, s scene, a plan.EnsureImage, f *fa
 	secrets, without := s.pullSecrets(f.version)
 	image, err := e.Images.Ensure(ctx, a.Image, a.Policy, secrets, func() {
 		f.tried = true
-		s.tell(ctx, event.Pulling(event.On(f.version, time.Now()), a))
+		s.pulling(ctx, a, event.Pulling(event.On(f.version, time.Now()), a))
 	})
 	if err != nil && without != "" {
 		err = fmt.Errorf("%w%s", err, without)

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"maps"
 	"reflect"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -37,6 +38,9 @@ type Report struct {
 	Finished *plan.Finished
 	// Last has each container's last exit, by name.
 	Last map[string]plan.Exit
+	// Pulls are the images that are being fetched, in the order of the containers'
+	// names.
+	Pulls []Pull
 	// Exists says that anything of the pod is on this machine.
 	Exists bool
 	// Observed as the decision saw it.
@@ -55,7 +59,7 @@ type Report struct {
 func (r *Report) says(later *Report) bool {
 	return r.Pod == later.Pod && r.Version == later.Version && r.Successor == later.Successor &&
 		r.Finished == later.Finished && r.Exists == later.Exists && r.Unsized == later.Unsized && r.Since.Equal(later.Since) &&
-		maps.Equal(r.Last, later.Last) && reflect.DeepEqual(r.Decision, later.Decision)
+		maps.Equal(r.Last, later.Last) && slices.Equal(r.Pulls, later.Pulls) && reflect.DeepEqual(r.Decision, later.Decision)
 }
 
 func terminated(e *plan.Exit) *v1.ContainerStateTerminated {
@@ -73,6 +77,7 @@ func (w *worker) reportOf(d plan.Decision) Report {
 		Key: w.key, Version: w.in.Desired, Successor: w.in.Successor,
 		Decision: d, Since: w.ruleSince, Observed: w.in.Observed, worker: w, seq: w.seq,
 		UIDs:   w.uids(),
+		Pulls:  w.pulls(),
 		Exists: len(w.in.Observed)+len(w.in.Dirs)+len(w.flights) > 0,
 	}
 	if w.in.Desired == nil {

@@ -260,7 +260,7 @@ func (r *Router) entry(ctx context.Context, key types.NamespacedName, past []jou
 		key: key, effects: r.o.Effects, journals: r.o.Journals, refresh: r.o.Refresh,
 		log:     r.o.Log.With("pod", r.short(key)),
 		hostIPs: r.o.Render.HostIPs,
-		orders:  make(chan order, 1), facts: make(chan fact), heard: make(chan event.Event),
+		orders:  make(chan order, 1), facts: make(chan fact), heard: make(chan fetch),
 		flights: map[string]flight{}, effectEnd: r.buried[key],
 	}
 	w.report = func(rep Report) {

@@ -69,7 +69,7 @@ type worker struct {
 
 	orders chan order // capacity 1, see post
 	facts  chan fact
-	heard  chan event.Event // from effects under way
+	heard  chan fetch // from effects under way
 
 	in          plan.Input
 	seq         uint64
@@ -99,6 +99,8 @@ type flight struct {
 	action plan.Action
 	since  time.Time
 	cancel context.CancelFunc
+	// pulling is since when its image is fetched; zero: it is not, or not yet.
+	pulling time.Time
 }
 
 // post gives an order without ever waiting. Only the router calls it.
@@ -127,8 +129,9 @@ func (w *worker) run(ctx context.Context) {
 			news = true
 		case f := <-w.facts:
 			news = w.take(f)
-		case e := <-w.heard:
-			w.events = append(w.events, e)
+		case f := <-w.heard:
+			w.fetches(f)
+			news = true
 		case <-wake.C:
 		}
 		if at := w.decide(ctx, news); at.IsZero() {

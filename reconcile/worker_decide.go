@@ -112,11 +112,11 @@ func (w *worker) start(ctx context.Context, a plan.Action) {
 	}
 	w.doubt(a)
 	ctx, cancel := context.WithCancel(ctx)
-	w.flights[subject] = flight{a, time.Now(), cancel}
+	w.flights[subject] = flight{action: a, since: time.Now(), cancel: cancel}
 	s := scene{
 		key: w.key, desired: plan.Allocated(&w.in), actual: plan.Actual(&w.in), unsized: plan.Unsized(&w.in),
 		successor: w.in.Successor, leaving: w.in.Leaving, supply: w.supply, nextSupply: w.nextSupply, observed: w.in.Observed, node: w.render,
-		userIDs: w.userIDs, tell: w.hear,
+		userIDs: w.userIDs, pulling: w.hear,
 	}
 	w.running.Go(func() { w.facts <- w.effects.do(ctx, a, s) })
 }

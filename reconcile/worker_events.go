@@ -9,10 +9,10 @@ import (
 	"podd/runtime"
 )
 
-// hear takes an event of an action that is under way.
-func (w *worker) hear(ctx context.Context, e event.Event) {
+// hear takes that the image of an action under way begins to be fetched.
+func (w *worker) hear(ctx context.Context, a plan.EnsureImage, e event.Event) {
 	select {
-	case w.heard <- e:
+	case w.heard <- fetch{a.Subject(), e}:
 	case <-ctx.Done():
 	}
 }

@@ -42,7 +42,7 @@ func seen(ready bool, containers ...runtime.Container) *runtime.Pod {
 
 // land puts an action under way and ends it.
 func (w *worker) landed(f fact) {
-	w.flights[f.action.Subject()] = flight{f.action, f.ended, func() {}}
+	w.flights[f.action.Subject()] = flight{action: f.action, since: f.ended, cancel: func() {}}
 	w.take(f)
 }
 
@@ -182,11 +182,11 @@ func TestQuietAttempt(t *testing.T) {
 	attempt := func(passed bool) {
 		f := fact{action: probe, version: p, began: time.Now(), ended: time.Now()}
 		f.probe.Passed, f.probe.Message = passed, time.Now().String()
-		w.flights[probe.Subject()] = flight{probe, now, func() {}}
+		w.flights[probe.Subject()] = flight{action: probe, since: now, cancel: func() {}}
 		w.decide(t.Context(), false)
 		w.decide(t.Context(), w.take(f))
 	}
-	w.flights[probe.Subject()] = flight{probe, now, func() {}}
+	w.flights[probe.Subject()] = flight{action: probe, since: now, cancel: func() {}}
 	w.decide(t.Context(), true)
 	for i, step := range []struct {
 		passed  bool

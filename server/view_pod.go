@@ -46,8 +46,18 @@ type PodView struct {
 	Wake time.Time `json:"wake,omitzero"`
 	// Next are the planned actions, those under way included: "start pg".
 	Next []string `json:"next,omitempty"`
+	// Pulls are the images that are being fetched, in the order of the containers'
+	// names.
+	Pulls []PullView `json:"pulls,omitempty"`
 	// Last are the containers' last exits, in the manifest's order.
 	Last []ExitView `json:"last,omitempty"`
+}
+
+// PullView is an image that is being fetched, or waits for its turn to be.
+type PullView struct {
+	Container string    `json:"container"`
+	Image     string    `json:"image"`
+	Since     time.Time `json:"since"`
 }
 
 // StepView is the plan's decision on one container.

@@ -205,6 +205,9 @@ func podView(r *reconcile.Report, wanted *manifest.Pod) *server.PodView {
 			Container: s.Container, Rule: s.Rule, Why: s.Why, Reason: s.Reason, Problem: s.Problem, Crashes: s.Crashes, Until: s.Until,
 		})
 	}
+	for _, q := range r.Pulls {
+		p.Pulls = append(p.Pulls, server.PullView(q))
+	}
 	for _, a := range d.Actions {
 		p.Next = append(p.Next, a.String())
 	}

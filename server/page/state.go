@@ -39,17 +39,19 @@ type Pod struct {
 	Name      string `json:"name"`
 	// Tone is "ok" for a pod that does what its manifest asks, "bad" for one
 	// that a user should look at, else "wait".
-	Tone            string      `json:"tone"`
-	Status          string      `json:"status"`          // kubectl's STATUS
-	ContainersReady string      `json:"containersReady"` // "1/2"
-	Restarts        string      `json:"restarts"`        // "4"; when, the page does not tell
-	Began           time.Time   `json:"began,omitzero"`  // created or, where that is not known, started
-	IP              string      `json:"ip,omitempty"`
-	Path            string      `json:"path,omitempty"`
-	Line            int         `json:"line,omitempty"`
-	Waits           bool        `json:"waits,omitempty"` // a newer version waits to take over
-	Why             string      `json:"why,omitempty"`
-	Containers      []Container `json:"containers"`
+	Tone            string    `json:"tone"`
+	Status          string    `json:"status"`          // kubectl's STATUS
+	ContainersReady string    `json:"containersReady"` // "1/2"
+	Restarts        string    `json:"restarts"`        // "4"; when, the page does not tell
+	Began           time.Time `json:"began,omitzero"`  // created or, where that is not known, started
+	IP              string    `json:"ip,omitempty"`
+	Path            string    `json:"path,omitempty"`
+	Line            int       `json:"line,omitempty"`
+	Waits           bool      `json:"waits,omitempty"` // a newer version waits to take over
+	Why             string    `json:"why,omitempty"`
+	// Pulls are the images that are being fetched.
+	Pulls      []server.PullView `json:"pulls,omitempty"`
+	Containers []Container       `json:"containers"`
 }
 
 // Container is one of a pod's.
@@ -91,7 +93,7 @@ func (p *Page) pod(v *server.PodView, now time.Time) Pod {
 	out := Pod{
 		Namespace: v.Pod.Namespace, Name: v.Pod.Name, Tone: tone(v),
 		Began: began(v.Pod), IP: v.Pod.Status.PodIP,
-		Path: v.Path, Line: v.Line, Waits: v.EditWaits(), Containers: containers(v.Pod),
+		Path: v.Path, Line: v.Line, Waits: v.EditWaits(), Pulls: v.Pulls, Containers: containers(v.Pod),
 	}
 	out.ContainersReady, out.Status, out.Restarts = p.Words(v.Pod, now)
 	out.Restarts, _, _ = strings.Cut(out.Restarts, " ")

@@ -79,7 +79,7 @@ function podRow(key, pod) {
     element("td", { class: "restarts" }, pod.restarts),
     element("td", { class: "age" }),
     element("td", { class: "use cpu" }), element("td", { class: "use memory" }),
-    element("td", { class: "from", title: place }, place.replace(/^\/.*\//, ""), pod.waits ? " (edit waits)" : ""));
+    element("td", { class: "from", title: place }, place.replace(/^\/.*\//, ""), pod.waits ? " (edit waits)" : "", element("span", { class: "pulls" })));
   row.pod = pod;
   drawRow(key, row);
   return row;
@@ -87,6 +87,7 @@ function podRow(key, pod) {
 
 function drawRow(key, row) {
   row.querySelector(".age").textContent = age(row.pod.began);
+  row.querySelector(".pulls").textContent = (row.pod.pulls || []).map(p => ` (pulling ${p.image} for ${age(p.since)})`).join("");
   const use = usage?.pods?.[key];
   row.querySelector(".cpu").textContent = use ? cores(use.nanoCores || 0) : "";
   row.querySelector(".memory").textContent = use ? bytes(use.workingSet) : "";
