@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"podd/cmd/podd/internal/progress"
 	"podd/server"
 )
 
@@ -33,7 +34,13 @@ func (c *PsCmd) Run(ctx context.Context, s Streams) error {
 		l.table.paint = paintStatus
 	}
 	if c.Watch {
-		return p.watch(ctx, func(v *server.View) (bool, error) { return false, l.follow(v, s) })
+		foot := progress.New(s.Err)
+		defer foot.Close()
+		s.Out, s.Err = foot.Writer(s.Out), foot.Writer(s.Err)
+		return p.watch(ctx, func(v *server.View) (bool, error) {
+			foot.Set(pulling(l.narrowed(v).Pods...))
+			return false, l.follow(v, s)
+		})
 	}
 	v, err := p.state(ctx)
 	if err != nil {

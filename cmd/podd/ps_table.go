@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"podd/cmd/podd/internal/progress"
 	"podd/server"
 	kubetable "podd/server/kube/table"
 )
@@ -76,13 +77,15 @@ func (l *listing) from(v *server.View, p *server.PodView, now time.Time) string 
 	if l.Output == "wide" && p.Line > 0 {
 		place += ":" + strconv.Itoa(p.Line)
 	}
-	if text := behindText(fileOf(v, p.Path), now); text != "" {
-		return place + " (" + text + ")"
+	notes := []string{behindText(fileOf(v, p.Path), now), "", progress.Text(pullsOf(p), now)}
+	if notes[0] == "" && p.EditWaits() {
+		notes[1] = "edit waits"
 	}
-	if p.EditWaits() {
-		return place + " (edit waits)"
+	notes = filter(notes, func(s string) bool { return s != "" })
+	if len(notes) == 0 {
+		return place
 	}
-	return place
+	return place + " (" + strings.Join(notes, "; ") + ")"
 }
 
 // fileOf is the file of a path; the zero FileView when it is not known.

@@ -23,6 +23,7 @@ func machineView() *server.View {
 			Why: "pulling registry.example/build:2: 401 from registry.example with no credentials for it in /var/lib/podd/config.json"},
 		{Container: "upload", Rule: "not its turn -> wait", Reason: "ContainerCreating"},
 	}
+	job.Pulls = []server.PullView{{Container: "upload", Image: "registry.example/upload:3", Since: ago(12 * time.Second)}}
 	gone := podAt("", 0, "gone", "app")
 	gone.Path, gone.Current, gone.Why = "", false, "manifest removed"
 	gone.Phase, gone.Rule, gone.Next = "stop", "stop", []string{"stop app within 30s (manifest removed)"}
@@ -123,6 +124,11 @@ func TestPsFollows(t *testing.T) {
 	show("a pod begins", viewOf(podAt("db.yaml", 1, "db", "pg")))
 	now = now.Add(time.Minute)
 	show("time goes by", viewOf(podAt("db.yaml", 1, "db", "pg")))
+	pulls := podAt("db.yaml", 1, "db", "pg")
+	pulls.Pulls = []server.PullView{{Container: "pg", Image: "far:1", Since: now}}
+	show("its image is fetched", viewOf(pulls))
+	now = now.Add(time.Minute)
+	show("for a minute", viewOf(pulls))
 	v := viewOf(crashed(podAt("db.yaml", 1, "db", "pg")), up(podAt("a-file-with-a-long-name.yaml", 1, "a-pod-with-a-long-name", "app")))
 	v.Problems = []server.ProblemView{{Path: "/etc/podd/manifests/db.yaml", Line: 2, Severity: "warning", Message: "unknown field"}}
 	show("it crashes, another one runs", v)

@@ -96,7 +96,7 @@ func (l *listing) entry(v *server.View, p *server.PodView) (identity string, row
 		timeless[4], _, _ = strings.Cut(row[4], " (") // restarts, without how long ago
 		timeless[5] = ""                              // age
 		f := fileOf(v, p.Path)
-		timeless[len(timeless)-1] = f.Behind
+		timeless[len(timeless)-1] = f.Behind + "\x00" + pulledImages(p)
 		return strings.Join(timeless, "\x00"), row, nil
 	}
 	if err != nil {

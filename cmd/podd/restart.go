@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"podd/cmd/podd/internal/progress"
 	"podd/server"
 )
 
@@ -60,6 +61,9 @@ func (c *RestartCmd) Run(ctx context.Context, s Streams) error {
 func (c *RestartCmd) await(ctx context.Context, p *peer, key server.Key, before []string, begin time.Time, s Streams) error {
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
+	foot := progress.New(s.Err)
+	defer foot.Close()
+	s.Err = foot.Writer(s.Err)
 	var last *server.View
 	err := p.watch(limited, func(v *server.View) (bool, error) {
 		last = v
@@ -67,6 +71,7 @@ func (c *RestartCmd) await(ctx context.Context, p *peer, key server.Key, before 
 		if pod == nil {
 			return false, fmt.Errorf("%s went while it restarted: no manifest has it any more", title(v, key))
 		}
+		foot.Set(pulling(pod))
 		again := !slices.ContainsFunc(running(pod, c.Container), func(id string) bool { return slices.Contains(before, id) })
 		return again && pod.Ready && pod.Pod.DeletionTimestamp == nil, nil
 	})

@@ -15,6 +15,7 @@ import (
 
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/once"
+	"podd/cmd/podd/internal/progress"
 	"podd/manifest"
 	"podd/reconcile/render"
 )
@@ -69,7 +70,9 @@ func (r *onceRun) run(ctx context.Context) (code int, err error) {
 	if os.Geteuid() != 0 {
 		return codeOwn, errors.New("podd runs pods as root; start it with sudo")
 	}
-	stdout, stderr := once.NewStream("stdout", r.streams.Out), once.NewStream("stderr", r.streams.Err)
+	foot := progress.New(r.streams.Err)
+	defer foot.Close()
+	stdout, stderr := once.NewStream("stdout", foot.Writer(r.streams.Out)), once.NewStream("stderr", foot.Writer(r.streams.Err))
 	talk := stderr.Talk("-" + r.suffix)
 	in, err := r.input(ctx, talk)
 	if err != nil {
@@ -93,7 +96,7 @@ func (r *onceRun) run(ctx context.Context) (code int, err error) {
 	}
 	defer m.Close()
 	run := once.New(once.Options{
-		Set: in.set, Order: in.order, Stdout: stdout, Stderr: stderr,
+		Set: in.set, Order: in.order, Stdout: stdout, Stderr: stderr, Foot: foot,
 		LogDir:  func(p *manifest.Pod) string { return render.LogDirectory(p, m.render) },
 		Timeout: r.cmd.Timeout, Signals: signals, Known: func(result *once.Result) { r.told = r.tell(result, talk) },
 	})

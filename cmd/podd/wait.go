@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"podd/cmd/podd/internal/progress"
 	"podd/server"
 )
 
@@ -36,7 +37,10 @@ func (c *WaitCmd) Run(ctx context.Context, s Streams) error {
 		limited, cancel = context.WithTimeout(ctx, c.Timeout)
 	}
 	defer cancel()
-	w := waiting{goals: goals, begin: begin}
+	foot := progress.New(s.Err)
+	defer foot.Close()
+	s.Err = foot.Writer(s.Err)
+	w := waiting{goals: goals, begin: begin, foot: foot}
 	err = c.follow(limited, &w, s)
 	switch {
 	case err == nil:
@@ -100,19 +104,23 @@ type waiting struct {
 	peer   *peer        // nil while none was found
 	view   *server.View // the last one seen; nil for none
 	absent error        // why podd could not be asked the last time
+	foot   *progress.Line
 }
 
 // look says whether all goals are met; its error is that one never can be.
 func (w *waiting) look(v *server.View) (bool, error) {
 	w.view, w.absent = v, nil
 	all := true
+	var pods []*server.PodView
 	for i := range w.goals {
+		pods = append(pods, w.goals[i].pods(v)...)
 		met, err := w.goals[i].met(v)
 		if err != nil {
 			return false, err
 		}
 		all = all && met
 	}
+	w.foot.Set(pulling(pods...))
 	return all, nil
 }
 

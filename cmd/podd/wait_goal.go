@@ -45,10 +45,7 @@ func (g *goal) met(v *server.View) (bool, error) {
 		}
 		return false, nil
 	}
-	pods := podsOf(v, s.path)
-	if s.path == "" {
-		pods = filter(v.Pods, func(p *server.PodView) bool { return p.Key() == s.key })
-	}
+	pods := s.pods(v)
 	for _, p := range pods {
 		if !p.Ready || p.Pod.DeletionTimestamp != nil {
 			return false, nil
@@ -58,6 +55,22 @@ func (g *goal) met(v *server.View) (bool, error) {
 		}
 	}
 	return len(pods) > 0, nil
+}
+
+// pods are those that are waited for; none while none is there.
+func (g *goal) pods(v *server.View) []*server.PodView {
+	s, err := g.find(v)
+	if err != nil {
+		return nil
+	}
+	return s.pods(v)
+}
+
+func (s subject) pods(v *server.View) []*server.PodView {
+	if s.path == "" {
+		return filter(v.Pods, func(p *server.PodView) bool { return p.Key() == s.key })
+	}
+	return podsOf(v, s.path)
 }
 
 // present says whether p is what its file held when it was first looked at.

@@ -65,6 +65,9 @@ func (w *reasons) pod(p *server.PodView, inFile bool) string {
 		files := !inFile && q.Pod == (server.Key{}) && q.Path != "" && q.Path == p.Path
 		return (files || q.Pod == p.Key()) && !repeats(q, p)
 	})
+	for _, q := range p.Pulls {
+		text += line("pull", q.Image+" for container "+q.Container+" since "+clock(q.Since, w.now)+", "+since(q.Since, w.now))
+	}
 	for _, e := range p.Last {
 		text += line("last", w.last(p, e))
 	}

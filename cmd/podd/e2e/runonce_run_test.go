@@ -63,11 +63,7 @@ func (d *daemon) beginRunTo(stdout *os.File, args ...string) *oneRun {
 func (r *oneRun) begin(stdin io.Reader, stdout io.Writer, args ...string) {
 	d := r.d
 	d.t.Helper()
-	words := append([]string{
-		"run", "--runonce", "--root-dir", d.root(), "--run-dir", d.runDir(), "--pod-logs-dir", d.logs(),
-		"--hostname-override", d.host, "--container-runtime-endpoint", d.endpoint, "--cgroup-root", d.cgroup(),
-	}, args...)
-	cmd := exec.Command(binary, words...)
+	cmd := exec.Command(binary, d.runWords(args...)...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = d.manifests(), stdin, stdout, &r.err
 	var err error
 	if r.process, err = launch(cmd); err != nil {
@@ -78,6 +74,14 @@ func (r *oneRun) begin(stdin io.Reader, stdout io.Writer, args ...string) {
 			r.signal(syscall.SIGKILL)
 		}
 	})
+}
+
+// runWords is podd's command line for a run with more arguments.
+func (d *daemon) runWords(args ...string) []string {
+	return append([]string{
+		"run", "--runonce", "--root-dir", d.root(), "--run-dir", d.runDir(), "--pod-logs-dir", d.logs(),
+		"--hostname-override", d.host, "--container-runtime-endpoint", d.endpoint, "--cgroup-root", d.cgroup(),
+	}, args...)
 }
 
 // run runs to completion.

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/progress"
 	"podd/manifest"
 	"podd/reconcile"
 )
@@ -34,6 +35,8 @@ type Options struct {
 	Order []types.NamespacedName
 	// Stdout and Stderr take the containers' output, Stderr podd's lines too.
 	Stdout, Stderr *Stream
+	// Foot shows what is pulled; nil does not.
+	Foot *progress.Line
 	// LogDir is where the runtime writes a pod's logs.
 	LogDir func(*manifest.Pod) string
 	// Timeout ends the run; zero does not.
@@ -182,6 +185,23 @@ func (r *Run) take(now time.Time) {
 			r.out.finish(key)
 		}
 	}
+	r.o.Foot.Set(r.pulling())
+}
+
+// pulling is what a terminal shows while images are fetched; nil while none is.
+func (r *Run) pulling() func(time.Time) string {
+	var all []progress.Pull
+	for i := range r.pods {
+		if report := r.pods[i].Report; report != nil {
+			for _, q := range report.Pulls {
+				all = append(all, progress.Pull(q))
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return func(now time.Time) string { return plain(progress.Text(all, now)) }
 }
 
 // warn prints what there is to say of a pod's trouble.

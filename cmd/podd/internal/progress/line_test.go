@@ -1,0 +1,82 @@
+package progress
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestLine: it is written anew every second, gives way to whole lines, waits for
+// the end of others, and leaves nothing.
+func TestLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b strings.Builder
+		l := begin(&b, time.Second, func() int { return 20 })
+		step := func(what, want string) {
+			t.Helper()
+			synctest.Wait()
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if got := b.String(); got != want {
+				t.Errorf("%s: %q, want %q", what, got, want)
+			}
+			b.Reset()
+		}
+		out := l.Writer(&b)
+		began := time.Now()
+		l.Set(func(now time.Time) string { return "it takes " + now.Sub(began).String() })
+		step("begun", "\rit takes 0s\x1b[K")
+		time.Sleep(time.Second + time.Millisecond)
+		step("a second later", "\rit takes 1s\x1b[K")
+		out.Write([]byte("a line\n"))
+		step("written over", "\r\x1b[Ka line\n\rit takes 1.001s\x1b[K")
+		out.Write([]byte("half a"))
+		time.Sleep(5 * time.Second)
+		step("amid a line", "\r\x1b[Khalf a")
+		out.Write([]byte(" line\n"))
+		step("after it", " line\n\rit takes 6.001s\x1b[K")
+		l.Set(func(time.Time) string { return "as long as the terminal is wide" })
+		step("too long", "\ras long as the ter…\x1b[K")
+		l.Set(nil)
+		step("nothing takes time", "\r\x1b[K")
+		time.Sleep(5 * time.Second)
+		step("still nothing", "")
+		l.Set(func(time.Time) string { return "again" })
+		l.Close()
+		l.Close()
+		out.Write([]byte("end\n"))
+		step("closed", "\ragain\x1b[K\r\x1b[Kend\n")
+	})
+}
+
+// TestNoTerminal: there is no line, and nothing is in the way.
+func TestNoTerminal(t *testing.T) {
+	var b strings.Builder
+	for _, l := range []*Line{New(&b), New(os.NewFile(^uintptr(0), "none"))} {
+		if l != nil {
+			t.Fatalf("%v", l)
+		}
+		l.Set(func(time.Time) string { return "x" })
+		if l.Writer(&b) != &b {
+			t.Error("the writer is another")
+		}
+		l.Close()
+	}
+}
+
+func TestText(t *testing.T) {
+	now := time.Unix(1000, 0)
+	at := func(image string, ago time.Duration) Pull { return Pull{Image: image, Since: now.Add(-ago)} }
+	for want, pulls := range map[string][]Pull{
+		"":                            nil,
+		"pulling a:1 for 3s":          {at("a:1", 3*time.Second)},
+		"pulling b for 90s, a for 2s": {at("a", 2*time.Second), at("b", 90*time.Second), at("a", time.Second)},
+		"pulling a for 0s":            {at("a", -time.Hour)},
+	} {
+		if got := Text(pulls, now); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
