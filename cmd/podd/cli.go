@@ -28,6 +28,7 @@ type verbs struct {
 	Logs        LogsCmd        `cmd:"" help:"Print what a container wrote."`
 	Exec        ExecCmd        `cmd:"" help:"Run a command in a container."`
 	Attach      AttachCmd      `cmd:"" help:"Take part in what a container reads and writes."`
+	Debug       DebugCmd       `cmd:"" help:"Add a container to a pod that runs, to look around in it."`
 	Cp          CpCmd          `cmd:"" help:"Copy files into a container, or out of it."`
 	PortForward PortForwardCmd `cmd:"" help:"Have ports of this machine lead to ports of a pod."`
 	Restart     RestartCmd     `cmd:"" help:"Start a pod's containers again."`

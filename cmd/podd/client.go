@@ -121,6 +121,15 @@ func (p *peer) call(ctx context.Context, method, path string, q url.Values, body
 
 // ask is call for a media type.
 func (p *peer) ask(ctx context.Context, method, path string, q url.Values, body any, accept string) (*http.Response, error) {
+	head := http.Header{}
+	if accept != "" {
+		head.Set("Accept", accept)
+	}
+	return p.send(ctx, method, path, q, body, head)
+}
+
+// send is call with heads of its own.
+func (p *peer) send(ctx context.Context, method, path string, q url.Values, body any, head http.Header) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -134,9 +143,7 @@ func (p *peer) ask(ctx context.Context, method, path string, q url.Values, body 
 	if err != nil {
 		return nil, fmt.Errorf("writing a request: %w", err)
 	}
-	if accept != "" {
-		r.Header.Set("Accept", accept)
-	}
+	r.Header = head
 	resp, err := p.http.Do(r)
 	if err != nil {
 		return nil, p.explain(ctx, err)

@@ -92,11 +92,16 @@ func (c *AttachCmd) Run(ctx context.Context, s Streams) error {
 	if err != nil {
 		return err
 	}
-	talk := (&ExecCmd{Quiet: c.Quiet}).talk(s)
-	name, err := chooseContainer(pod, c.Container, "-c NAME", talk)
+	name, err := chooseContainer(pod, c.Container, "-c NAME", (&ExecCmd{Quiet: c.Quiet}).talk(s))
 	if err != nil {
 		return err
 	}
+	return c.attach(ctx, p, pod, name, word, s)
+}
+
+// attach takes part in a container of a pod.
+func (c *AttachCmd) attach(ctx context.Context, p *peer, pod *server.PodView, name, word string, s Streams) (err error) {
+	talk := (&ExecCmd{Quiet: c.Quiet}).talk(s)
 	container := specOf(pod.Pod, name)
 	command := &stream.Command{Stdout: s.Out, Stderr: s.Err}
 	if c.Stdin {
@@ -130,6 +135,11 @@ func specOf(p *v1.Pod, name string) *v1.Container {
 			if list[i].Name == name {
 				return &list[i]
 			}
+		}
+	}
+	for i := range p.Spec.EphemeralContainers {
+		if c := &p.Spec.EphemeralContainers[i]; c.Name == name {
+			return (*v1.Container)(&c.EphemeralContainerCommon)
 		}
 	}
 	return nil

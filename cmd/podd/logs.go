@@ -126,6 +126,9 @@ func containerNames(p *v1.Pod) []string {
 	for i := range p.Spec.Containers {
 		names = append(names, p.Spec.Containers[i].Name)
 	}
+	for i := range p.Spec.EphemeralContainers {
+		names = append(names, p.Spec.EphemeralContainers[i].Name)
+	}
 	return names
 }
 

@@ -101,6 +101,7 @@ type fakePodd struct {
 	logs    func(ctx context.Context, r server.LogRequest, w io.Writer) error
 	restart func(key types.NamespacedName, container string) error
 	down    func(ctx context.Context) error
+	debug   http.HandlerFunc // takes ephemeral containers; nil: nobody does
 	usage   func(ctx context.Context) (*server.Usage, error)
 }
 
@@ -153,6 +154,9 @@ func (f *fakePodd) serve(t *testing.T) (stop func()) {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", api.Handler())
 	mux.Handle("/", (&kube.API{State: f, Logs: f, Usage: f, Debugging: true, Now: func() time.Time { return at }}).Handler())
+	if f.debug != nil {
+		mux.Handle("PATCH /api/v1/namespaces/{namespace}/pods/{pod}/ephemeralcontainers", f.debug)
+	}
 	done := make(chan error, 1)
 	go func() { done <- (&server.Server{Handler: mux, Streams: true}).Serve(ctx, ln) }()
 	stop = sync.OnceFunc(func() {

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+
+	"podd/server"
+)
+
+// debugged serves a podd that has what is added to its pod go through states.
+func debugged(t *testing.T, states ...v1.ContainerState) (f *fakePodd, patches func() []string) {
+	t.Helper()
+	web := up(podAt("web.yaml", 1, "web", "app"))
+	web.Pod.UID = "u"
+	f = &fakePodd{Latest: server.NewLatest(viewOf(web)), dir: shortDir(t)}
+	f.logs = func(_ context.Context, r server.LogRequest, w io.Writer) error {
+		_, err := io.WriteString(w, "said by "+r.Container+"\n")
+		return err
+	}
+	f.debug = func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		f.note(r.Method + " " + r.URL.Path + " " + r.Header.Get("Content-Type") + " " + string(body))
+		var patch struct {
+			Spec struct{ EphemeralContainers []v1.EphemeralContainer }
+		}
+		if err := json.Unmarshal(body, &patch); err != nil || len(patch.Spec.EphemeralContainers) != 1 {
+			http.Error(w, "what?", http.StatusBadRequest)
+			return
+		}
+		added := patch.Spec.EphemeralContainers[0]
+		if added.Image == "bad" {
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			io.WriteString(w, `{"kind":"Status","message":"it will not do"}`)
+			return
+		}
+		io.WriteString(w, "{}")
+		for _, state := range states {
+			v := *f.View()
+			p := *v.Pods[0]
+			p.Pod = p.Pod.DeepCopy()
+			p.Pod.Spec.EphemeralContainers = patch.Spec.EphemeralContainers
+			p.Pod.Status.EphemeralContainerStatuses = []v1.ContainerStatus{{Name: added.Name, State: state}}
+			v.Pods = []*server.PodView{&p}
+			v.Revision++
+			f.Publish(&v)
+		}
+	}
+	f.serve(t)
+	return f, func() []string {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.asked
+	}
+}
+
+var (
+	runs1 = v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: *kubeTime(0)}}
+	exit3 = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 3, StartedAt: *kubeTime(2e9), FinishedAt: *kubeTime(1e9)}}
+	stuck = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "pulling x: 404"}}
+)
+
+// TestDebugPatch: what is sent is what kubectl debug sends.
+func TestDebugPatch(t *testing.T) {
+	for words, want := range map[string]string{
+		"web --image busybox -c d -it": `{"name":"d","image":"busybox","resources":{},"terminationMessagePolicy":"File","securityContext":{"capabilities":{"add":["SYS_PTRACE"]}},"stdin":true,"tty":true}`,
+		"pod/web --image x:1 -c d --target app --profile legacy --env A=b=c --env E= --image-pull-policy Never -- sh -c true": `{"name":"d","image":"x:1","command":["sh","-c","true"],` +
+			`"env":[{"name":"A","value":"b=c"},{"name":"E"}],"resources":{},"terminationMessagePolicy":"File","imagePullPolicy":"Never","targetContainerName":"app"}`,
+		"web --image x -c d --profile sysadmin --arguments-only -- -v": `{"name":"d","image":"x","args":["-v"],"resources":{},"terminationMessagePolicy":"File","securityContext":{"privileged":true}}`,
+	} {
+		f, patches := debugged(t, exit3)
+		got := f.podd(t, append([]string{"debug"}, strings.Fields(words)...)...)
+		all := patches()
+		if got.Code != 0 || len(all) != 1 {
+			t.Fatalf("%s: %+v, %q", words, got, all)
+		}
+		const head = "PATCH /api/v1/namespaces/default/pods/web-n1/ephemeralcontainers application/strategic-merge-patch+json "
+		body, ok := strings.CutPrefix(all[0], head)
+		var sent, wanted any
+		if !ok || json.Unmarshal([]byte(body), &sent) != nil || json.Unmarshal([]byte(`{"metadata":{"uid":"u"},"spec":{"ephemeralContainers":[`+want+`]}}`), &wanted) != nil {
+			t.Fatalf("%s: sent %s", words, all[0])
+		}
+		if diff := cmp.Diff(wanted, sent); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", words, diff)
+		}
+	}
+}
+
+func TestDebug(t *testing.T) {
+	name := regexp.MustCompile(`debugger-[a-z0-9]{5}`)
+	for what, c := range map[string]struct {
+		words  string
+		states []v1.ContainerState
+		want   said
+	}{
+		"runs":             {"web --image x", []v1.ContainerState{runs1}, said{Err: "podd: the container is NAME\npodd: container NAME of web runs; podd logs web -c NAME\n"}},
+		"quietly":          {"-q web --image x", []v1.ContainerState{runs1}, said{}},
+		"has ended":        {"web --image x -c d", []v1.ContainerState{exit3}, said{Err: "podd: container d of web has ended: exit 3 after 1.0s; podd logs web -c d\n"}},
+		"ended attached":   {"web --image x -c d -i", []v1.ContainerState{exit3}, said{Out: "said by d\n"}},
+		"attached by hand": {"web --image x -c d --attach", []v1.ContainerState{exit3}, said{Out: "said by d\n"}},
+		"not attached":     {"web --image x -c d -i --attach=false", []v1.ContainerState{runs1}, said{Err: "podd: container d of web runs; podd logs web -c d\n"}},
+		"does not come":    {"web --image x -c d --timeout 1s", []v1.ContainerState{stuck}, said{Err: "podd: container d: pulling x: 404\npodd: container d of default/web-n1 does not run after 1.0s: pulling x: 404\n", Code: 1}},
+		"refused":          {"web --image bad -c d", nil, said{Err: "podd: it will not do\n", Code: 1}},
+		"name taken":       {"web --image x -c app", nil, said{Err: "podd: pod default/web-n1 has a container \"app\" already; a container for debugging is added, and stays as long as its pod\n", Code: 1}},
+		"no target":        {"web --image x --target ap", nil, said{Err: "podd: --target: pod default/web-n1 has no container \"ap\"; it has app\n", Code: 1}},
+		"no pod":           {"wbe --image x", nil, said{Err: "podd: no pod \"wbe\"; did you mean \"web\"?\n", Code: 1}},
+		"a node":           {"node/n1 --image x", nil, said{Err: "podd: debug: node/n1: podd debugs pods; who may ask it is root on the node already\n", Code: 2}},
+		"no input":         {"web --image x -t", nil, said{Err: "podd: debug: -t needs -i\n", Code: 2}},
+		"no image":         {"web", nil, said{Err: "podd: missing flags: --image=IMAGE\n", Code: 2}},
+		"no variable":      {"web --image x --env A", nil, said{Err: "podd: --env: \"A\" is not of the form K=V\n", Code: 2}},
+	} {
+		f, _ := debugged(t, c.states...)
+		got := f.podd(t, append([]string{"debug"}, strings.Fields(c.words)...)...)
+		got.Err = name.ReplaceAllString(got.Err, "NAME")
+		if got != c.want {
+			t.Errorf("%s: %+v, want %+v", what, got, c.want)
+		}
+	}
+}
