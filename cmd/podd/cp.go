@@ -75,13 +75,15 @@ func podPath(word string) (pod, inside string, ok bool) {
 // run runs a command and says which program the container lacks.
 func (c *container) run(ctx context.Context, streams stream.Command, command ...string) error {
 	err := c.peer.runCommand(ctx, inPod("/exec/", c.pod, c.name), url.Values{"command": command}, &streams)
+	err = execError(err, c.name, c.word, command[0])
+	missing := coded{}
 	exit := (*stream.ExitError)(nil)
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err
 	case errors.As(err, &exit) && exit.Code != 126 && exit.Code != 127:
 		return fmt.Errorf("%s in container %s of %s ended with exit code %d", command[0], c.name, c.word, exit.Code)
-	case exit != nil, strings.Contains(err.Error(), "executable file not found"), strings.Contains(err.Error(), "no such file or directory"):
+	case exit != nil, errors.As(err, &missing) && missing.code == codeNotFound:
 		return fmt.Errorf("container %s of %s has no %s, which podd cp needs there; copy through a volume, or by podd exec with what it has", c.name, c.word, command[0])
 	}
 	return hint(err, c.word)

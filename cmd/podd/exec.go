@@ -45,7 +45,7 @@ func (c *ExecCmd) Run(ctx context.Context, s Streams) error {
 	}
 	err = p.runCommand(ctx, inPod("/exec/", pod, container), url.Values{"command": c.Command}, command)
 	restore()
-	return withCode(hint(err, word), c.Quiet)
+	return withCode(hint(execError(err, container, word, c.Command[0]), word), c.Quiet)
 }
 
 func (c *ExecCmd) talk(s Streams) Streams {

@@ -83,10 +83,27 @@ func TestExec(t *testing.T) {
 	for want, words := range map[string][]string{
 		`has no container "mian"; did you mean "main"?`: {"web", "-c", "mian", "--", "true"},
 		`no pod "wbe"; did you mean "web"?`:             {"wbe", "--", "true"},
-		"/no/such":                                      {"-c", "main", "web", "--", "/no/such"},
 	} {
 		if _, talk, code := d.outcome(nil, append([]string{"exec"}, words...)...); code == 0 || !strings.Contains(talk, want) {
 			t.Errorf("%v: %q, %d", words, talk, code)
+		}
+	}
+
+	// What does not start is told in one line, with a shell's code.
+	for _, c := range []struct {
+		program, says string
+		code          int
+	}{
+		{"nosuchprogram", `podd: container main of web has no program "nosuchprogram" in its $PATH`, 127},
+		{"/no/such", `podd: container main of web has no "/no/such"`, 127},
+		{"/etc/passwd", `podd: container main of web may not run "/etc/passwd": permission denied`, 126},
+		{"/tmp", `podd: container main of web `, 126},
+	} {
+		for _, how := range []string{"-c", "-tic"} {
+			_, talk, code := d.outcome(nil, "exec", "-q", how, "main", "web", "--", c.program)
+			if code != c.code || !strings.HasPrefix(talk, c.says) || strings.Count(talk, "\n") != 1 {
+				t.Errorf("%s: %q, %d", c.program, talk, code)
+			}
 		}
 	}
 
