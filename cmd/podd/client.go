@@ -42,12 +42,21 @@ func (c Client) connect(ctx context.Context) (*peer, error) {
 		p := newPeer(c.RunDir)
 		return p, p.ping(ctx)
 	}
-	p := newPeer(checkoutRunDir)
-	if err := p.ping(ctx); err == nil || errors.Is(err, fs.ErrPermission) {
-		return p, err
+	return nearer(ctx, newPeer(checkoutRunDir), newPeer(config.DefaultRunDir))
+}
+
+// nearer is the first of two that is there, else the one that was.
+func nearer(ctx context.Context, first, second *peer) (*peer, error) {
+	firstErr := first.ping(ctx)
+	if firstErr == nil || errors.Is(firstErr, fs.ErrPermission) {
+		return first, firstErr
 	}
-	p = newPeer(config.DefaultRunDir)
-	return p, p.ping(ctx)
+	err := second.ping(ctx)
+	killed, absent := notRunning{}, notRunning{}
+	if errors.As(firstErr, &killed) && killed.dead && errors.As(err, &absent) && !absent.dead {
+		return first, firstErr
+	}
+	return second, err
 }
 
 func newPeer(runDir string) *peer {
@@ -86,11 +95,26 @@ func (p *peer) ping(ctx context.Context) error {
 	return c.Close()
 }
 
-// notRunning is that nobody is at the socket.
-type notRunning struct{ socket, why string }
+// notRunning is that nobody is at the socket; dead, that somebody was.
+type notRunning struct {
+	socket string
+	dead   bool
+}
 
 func (e notRunning) Error() string {
-	return fmt.Sprintf("podd is not running (%s %s); start it with: podd --pod-manifest-path DIR", e.why, e.socket)
+	why, dir := "no socket at", filepath.Dir(e.socket)
+	if e.dead {
+		why = "nobody answers at"
+	}
+	start := "podd --pod-manifest-path DIR"
+	switch dir {
+	case config.DefaultRunDir:
+	case filepath.Clean(checkoutRunDir):
+		start = "make run"
+	default:
+		start = "podd --run-dir " + dir + " --pod-manifest-path DIR"
+	}
+	return fmt.Sprintf("podd is not running (%s %s); start it with: %s", why, e.socket, start)
 }
 
 // explain says what a failed connection means.
@@ -99,9 +123,9 @@ func (p *peer) explain(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, fs.ErrNotExist):
-		return notRunning{p.socket, "no socket at"}
+		return notRunning{p.socket, false}
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return notRunning{p.socket, "nobody answers at"}
+		return notRunning{p.socket, true}
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("asking podd at %s: %w; only root may, try with sudo", p.socket, fs.ErrPermission)
 	}

@@ -22,8 +22,8 @@ func TestNobodyAnswers(t *testing.T) {
 	ln.(*net.UnixListener).SetUnlinkOnClose(false)
 	ln.Close()
 	for where, want := range map[string]string{
-		dir:  "podd: podd is not running (no socket at " + dir + "/podd.sock); start it with: podd --pod-manifest-path DIR\n",
-		dead: "podd: podd is not running (nobody answers at " + dead + "/podd.sock); start it with: podd --pod-manifest-path DIR\n",
+		dir:  "podd: podd is not running (no socket at " + dir + "/podd.sock); start it with: podd --run-dir " + dir + " --pod-manifest-path DIR\n",
+		dead: "podd: podd is not running (nobody answers at " + dead + "/podd.sock); start it with: podd --run-dir " + dead + " --pod-manifest-path DIR\n",
 	} {
 		for _, words := range [][]string{{"ps"}, {"why", "web"}, {"logs", "web"}, {"restart", "web"}, {"down"}} {
 			got := poddVerb(t.Context(), append(words, "--run-dir", where)...)
@@ -60,6 +60,30 @@ func TestSocketIsFound(t *testing.T) {
 				t.Errorf("%+v, want node %s", got, c.want)
 			}
 		})
+	}
+}
+
+// TestKilledInCheckout: of a podd of make run that was killed it is told where it
+// was, and how to have it again.
+func TestKilledInCheckout(t *testing.T) {
+	checkout := shortDir(t)
+	t.Chdir(checkout)
+	if err := os.MkdirAll(checkoutRunDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("unix", filepath.Join(checkoutRunDir, server.SocketName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.(*net.UnixListener).SetUnlinkOnClose(false)
+	ln.Close()
+	const want = "podd is not running (nobody answers at .run/run/podd.sock); start it with: make run"
+	if _, err := nearer(t.Context(), newPeer(checkoutRunDir), newPeer(shortDir(t))); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	f := serve(t, viewOf())
+	if p, err := nearer(t.Context(), newPeer(checkoutRunDir), newPeer(f.dir)); err != nil || p.socket != newPeer(f.dir).socket {
+		t.Errorf("beside another: %v", err)
 	}
 }
 

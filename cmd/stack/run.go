@@ -39,7 +39,9 @@ func (r run) Run(ctx context.Context) error {
 	}
 	turn, err := p.take()
 	if errors.Is(err, errTaken) {
-		return fmt.Errorf("podd runs in %s already; see bin/podd ps, or end it with make stop", show(p.dir))
+		// What was asked for is there: no failure that make would have to speak of.
+		fmt.Printf("podd runs in %s already, as it was built then; see bin/podd ps, or end it with make stop\n", show(p.dir))
+		return nil
 	}
 	if err != nil {
 		return err
