@@ -12,7 +12,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"podd/server"
 )
@@ -160,16 +159,10 @@ func (t *eventTable) follow(e *v1.Event, w io.Writer) error {
 func (t *eventTable) tabular() bool { return t.Output == "" || t.Output == "wide" }
 
 func (t *eventTable) object(v any, w io.Writer) error {
-	if t.Output == "json" {
-		return indented(w, v)
+	if t.Output == "yaml" && t.Watch {
+		if _, err := io.WriteString(w, "---\n"); err != nil {
+			return err
+		}
 	}
-	text, err := yaml.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("writing yaml: %w", err)
-	}
-	if t.Watch {
-		text = append([]byte("---\n"), text...)
-	}
-	_, err = w.Write(text)
-	return err
+	return asData(w, t.Output, v)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,12 +24,13 @@ func (t *eventTable) one(e *v1.Event, w io.Writer) error {
 	var b strings.Builder
 	if !t.headed {
 		t.headed = true
+		t.table.paint = t.paint()
 		t.table.fit([][]string{t.heads()})
 		b.WriteString(t.table.line(t.heads()))
 	}
 	cells := t.cells(e)
 	t.table.fit([][]string{cells})
-	b.WriteString(t.tintedLine(t.table.line(cells), e.Type))
+	b.WriteString(t.table.line(cells))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -67,12 +69,18 @@ func (t *eventTable) cells(e *v1.Event) []string {
 	return row
 }
 
-// tintedLine makes the line of a warning yellow.
-func (t *eventTable) tintedLine(line, kind string) string {
-	if !t.colour || kind != v1.EventTypeWarning {
-		return line
+// paint colours the column TYPE.
+func (t *eventTable) paint() func(int, string) string {
+	if !t.colour {
+		return nil
 	}
-	return "\x1b[33m" + strings.TrimSuffix(line, "\n") + "\x1b[0m\n"
+	kind := slices.Index(t.heads(), "TYPE")
+	return func(column int, cell string) string {
+		if column != kind {
+			return cell
+		}
+		return tintedType(cell)
+	}
 }
 
 // coloured tells whether w is a terminal of somebody who wants colours.

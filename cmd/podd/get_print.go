@@ -138,14 +138,19 @@ func cellText(cell any) string {
 	return fmt.Sprint(cell)
 }
 
-// paint colours the column STATUS.
+// paint colours what a row is by the columns STATUS and TYPE.
 func (o *objects) paint(r kubeResource) func(int, string) string {
-	at := slices.Index(o.heads(r), "STATUS")
+	heads := o.heads(r)
+	status, kind := slices.Index(heads, "STATUS"), slices.Index(heads, "TYPE")
 	return func(column int, cell string) string {
-		if column != at || cell == "STATUS" {
-			return cell
+		switch {
+		case cell == heads[column]:
+		case column == status:
+			return tinted(cell)
+		case column == kind:
+			return tintedType(cell)
 		}
-		return tinted(cell)
+		return cell
 	}
 }
 

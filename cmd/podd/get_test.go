@@ -94,6 +94,21 @@ func TestPaint(t *testing.T) {
 	}
 }
 
+// TestPaintTypes: of the TYPE of a row only warnings are coloured, in get and events
+// alike.
+func TestPaintTypes(t *testing.T) {
+	o := &objects{GetCmd: &GetCmd{}, columns: []metav1.TableColumnDefinition{{Name: "Type"}, {Name: "Status"}}}
+	paint := o.paint(kubeResource{})
+	for cell, want := range map[string]string{"TYPE": "TYPE", "Opaque": "Opaque", "Warning": "\x1b[33mWarning\x1b[0m"} {
+		if got := paint(0, cell); got != want {
+			t.Errorf("%s: %q, want %q", cell, got, want)
+		}
+	}
+	if got := paint(1, "Running"); got != tinted("Running") {
+		t.Errorf("a status: %q", got)
+	}
+}
+
 func TestTinted(t *testing.T) {
 	for status, want := range map[string]string{
 		"Running": "32", "Completed": "32", "CrashLoopBackOff": "31", "Init:Error": "31", "ErrImagePull": "31", "OOMKilled": "31",

@@ -50,6 +50,7 @@ type PlanCmd struct {
 type VolumeCmd struct {
 	config.Flags
 	Action string   `arg:"" enum:"ls,rm" help:"ls lists them, rm removes the named ones."`
+	Output string   `short:"o" enum:",json,yaml" default:"" placeholder:"FORMAT" help:"With ls: json or yaml."`
 	Claims []string `arg:"" optional:"" name:"claim" help:"Claims, as NAMESPACE/NAME, or NAME in default." complete:"claim"`
 }
 
@@ -59,6 +60,9 @@ func (c *VolumeCmd) kubelet() *config.Flags { return &c.Flags }
 func (c *VolumeCmd) Validate() error {
 	if c.Action == "rm" && len(c.Claims) == 0 {
 		return errors.New("name what to remove; podd volume ls lists the claims")
+	}
+	if c.Action == "rm" && c.Output != "" {
+		return errors.New("-o is of podd volume ls")
 	}
 	return nil
 }

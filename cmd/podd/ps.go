@@ -49,6 +49,19 @@ func (c *PsCmd) Run(ctx context.Context, s Streams) error {
 	return l.print(v, s)
 }
 
+// asData writes v as json or yaml.
+func asData(w io.Writer, format string, v any) error {
+	if format == "json" {
+		return indented(w, v)
+	}
+	text, err := yaml.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("writing yaml: %w", err)
+	}
+	_, err = w.Write(text)
+	return err
+}
+
 // workingDir is what paths are shown from; "" when it is not known.
 func workingDir() string {
 	dir, err := os.Getwd()
@@ -74,15 +87,8 @@ type listing struct {
 func (l *listing) print(v *server.View, s Streams) error {
 	v = l.narrowed(v)
 	switch l.Output {
-	case "json":
-		return indented(s.Out, v)
-	case "yaml":
-		text, err := yaml.Marshal(v)
-		if err != nil {
-			return fmt.Errorf("writing yaml: %w", err)
-		}
-		_, err = s.Out.Write(text)
-		return err
+	case "json", "yaml":
+		return asData(s.Out, l.Output, v)
 	}
 	if _, err := io.WriteString(s.Out, l.rows(v)); err != nil {
 		return err

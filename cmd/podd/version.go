@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -17,7 +16,7 @@ const kubernetesVersion = "v1.34.4"
 
 // VersionCmd is podd version.
 type VersionCmd struct {
-	Output string `short:"o" enum:"text,json" default:"text" placeholder:"FORMAT" help:"text or json."`
+	Output string `short:"o" enum:"text,json,yaml" default:"text" placeholder:"FORMAT" help:"text, json or yaml."`
 }
 
 // versionInfo is the JSON of podd version.
@@ -31,12 +30,10 @@ type versionInfo struct {
 
 // Run prints the version.
 func (c *VersionCmd) Run(s Streams) error {
-	if c.Output != "json" {
+	if c.Output == "text" {
 		return printVersion(s.Out, "podd", "")
 	}
-	e := json.NewEncoder(s.Out)
-	e.SetIndent("", "  ")
-	return e.Encode(thisVersion())
+	return asData(s.Out, c.Output, thisVersion())
 }
 
 // thisVersion is the stamped version, or else what the build knows of itself.

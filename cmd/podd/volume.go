@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -40,7 +39,7 @@ func (c *VolumeCmd) Run(ctx context.Context, s Streams) error {
 		return err
 	}
 	if c.Action == "ls" {
-		return k.list()
+		return k.list(c.Output)
 	}
 	return k.remove(ctx, c.Claims)
 }
@@ -74,13 +73,13 @@ func (k *keeper) podRoots() []string {
 }
 
 // users are names of pods by the UIDs of their directories.
-func (k *keeper) users(uids []types.UID) (string, error) {
+func (k *keeper) users(uids []types.UID) ([]string, error) {
 	var list []string
 	known := map[types.UID]types.NamespacedName{}
 	for _, root := range k.podRoots() {
 		names, err := reconcile.Journals{Root: root}.Names()
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		for uid, name := range names {
 			known[uid] = name
@@ -91,37 +90,65 @@ func (k *keeper) users(uids []types.UID) (string, error) {
 		list = append(list, cmp.Or(name, string(uid)))
 	}
 	slices.Sort(list)
-	return strings.Join(slices.Compact(list), ","), nil
+	return slices.Compact(list), nil
 }
 
-func (k *keeper) list() error {
-	kept, err := k.claims.List(k.podRoots()...)
+// keptVolume is what is kept of one claim.
+type keptVolume struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Requested string `json:"requested,omitempty"` // "1Gi"; "" when no claim is there
+	// UsedBy are pods whose directories are here.
+	UsedBy []string `json:"usedBy,omitempty"`
+	// WantedBy is where the claim is written; "" for nowhere.
+	WantedBy string `json:"wantedBy,omitempty"`
+	// Volume is the PersistentVolume it is bound to; "" for a directory of podd's.
+	Volume string `json:"volume,omitempty"`
+	Path   string `json:"path"`
+}
+
+func (k *keeper) kept() ([]keptVolume, error) {
+	all, err := k.claims.List(k.podRoots()...)
 	if err != nil {
+		return nil, err
+	}
+	out := []keptVolume{}
+	for _, one := range all {
+		users, err := k.users(one.Users)
+		if err != nil {
+			return nil, err
+		}
+		size, place := k.wish(one.NamespacedName)
+		out = append(out, keptVolume{one.Namespace, one.Name, size, users, place, one.Volume, one.Path})
+	}
+	return out, nil
+}
+
+func (k *keeper) list(format string) error {
+	kept, err := k.kept()
+	switch {
+	case err != nil:
 		return err
+	case format != "":
+		return asData(k.out, format, kept)
+	case len(kept) == 0:
+		fmt.Fprintln(k.err, "podd: no claim has a volume")
+		return nil
 	}
 	lines := [][]string{{"NAMESPACE", "NAME", "REQUESTED", "USED BY", "WANTED BY", "VOLUME"}}
 	for _, one := range kept {
-		users, err := k.users(one.Users)
-		if err != nil {
-			return err
-		}
-		size, place := k.wish(one.NamespacedName)
+		place, where := one.WantedBy, one.Path
 		if place != "" {
-			place = shortPath(place, workDir())
+			place = shortPath(place, workingDir())
 		}
-		where := one.Path
 		if one.Volume != "" {
 			where = "PersistentVolume " + one.Volume
 		}
-		line := []string{one.Namespace, one.Name, orNone(size), orNone(users), orNone(place), where}
+		line := []string{one.Namespace, one.Name, orNone(one.Requested), orNone(strings.Join(one.UsedBy, ",")), orNone(place), where}
 		for i := range line {
 			line[i] = plain(line[i])
 		}
 		lines = append(lines, line)
-	}
-	if len(kept) == 0 {
-		fmt.Fprintln(k.err, "podd: no claim has a volume")
-		return nil
 	}
 	var t table
 	t.fit(lines)
@@ -131,14 +158,6 @@ func (k *keeper) list() error {
 		}
 	}
 	return nil
-}
-
-func workDir() string {
-	dir, err := os.Getwd()
-	if err != nil {
-		return ""
-	}
-	return dir
 }
 
 // remove refuses all when one of them is wanted.
@@ -176,7 +195,7 @@ func (k *keeper) removeOne(ctx context.Context, name types.NamespacedName) error
 	kept, lost := k.claims.List(k.podRoots()...)
 	for _, one := range kept {
 		if users, why := k.users(one.Users); one.NamespacedName == name && why == nil && lost == nil {
-			return fmt.Errorf("%w: %s; remove these first", err, users)
+			return fmt.Errorf("%w: %s; remove these first", err, strings.Join(users, ","))
 		}
 	}
 	return err

@@ -39,6 +39,12 @@ func TestVolumesOfARunningPodd(t *testing.T) {
 	if got := f.podd(t, "volume", "ls"); got.Code != 0 || !strings.Contains(got.Out, "1Gi") || !strings.Contains(got.Out, "db.yaml:7") {
 		t.Errorf("ls: %+v", got)
 	}
+	if got := f.podd(t, "volume", "ls", "-o", "json"); got.Code != 0 || !strings.Contains(got.Out, `"wantedBy": "/etc/podd/manifests/db.yaml:7"`) || !strings.Contains(got.Out, `"requested": "1Gi"`) {
+		t.Errorf("ls -o json: %+v", got)
+	}
+	if got := f.podd(t, "volume", "rm", "-o", "json", "data"); got.Code != codeUsage {
+		t.Errorf("rm -o json: %+v", got)
+	}
 	if got := f.podd(t, "volume", "rm", "data"); got.Code == 0 || !strings.Contains(got.Err, "/etc/podd/manifests/db.yaml:7 wants it") {
 		t.Errorf("rm of what is wanted: %+v", got)
 	}
