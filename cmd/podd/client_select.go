@@ -50,10 +50,13 @@ func shortName(v *server.View, name string) string {
 // title is a pod's namespace and short name.
 func title(v *server.View, k server.Key) string { return k.Namespace + "/" + shortName(v, k.Name) }
 
-// find returns the one key that a user means by "web", "web-node" or
-// "namespace/web".
+// find returns the one key that a user means by "web", "web-node",
+// "namespace/web" or, as with kubectl, "pod/web".
 func (s Select) find(v *server.View, keys []server.Key, word string) (server.Key, error) {
 	namespace, name, given := strings.Cut(word, "/")
+	if given && slices.Contains([]string{"pod", "pods", "po"}, namespace) && !slices.ContainsFunc(keys, func(k server.Key) bool { return k.Namespace == namespace }) {
+		word, given = name, false
+	}
 	switch {
 	case !given:
 		namespace, name = s.Namespace, word

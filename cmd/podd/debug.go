@@ -36,12 +36,8 @@ type DebugCmd struct {
 
 // Validate refuses what cannot be meant.
 func (c *DebugCmd) Validate() error {
-	kind, name, named := strings.Cut(c.Pod, "/")
-	switch {
-	case named && slices.Contains([]string{"node", "nodes", "no"}, kind):
+	if kind, _, named := strings.Cut(c.Pod, "/"); named && slices.Contains([]string{"node", "nodes", "no"}, kind) {
 		return fmt.Errorf("%s: podd debugs pods; who may ask it is root on the node already", c.Pod)
-	case named && slices.Contains([]string{"pod", "pods", "po"}, kind):
-		c.Pod = name
 	}
 	if c.TTY && !c.Stdin {
 		return errors.New("-t needs -i")
