@@ -71,12 +71,8 @@ func (c *DebugCmd) Run(ctx context.Context, s Streams) error {
 	if err != nil {
 		return err
 	}
-	attach := c.Stdin
-	if c.Attach != nil {
-		attach = *c.Attach
-	}
 	switch {
-	case !attach:
+	case !c.attaches():
 		fmt.Fprintf(talk.Err, "podd: container %s of %s %s; podd logs %s -c %s\n", added.Name, word, debugState(status), word, added.Name)
 		return nil
 	case status.State.Terminated != nil:
@@ -92,6 +88,14 @@ func (c *DebugCmd) Run(ctx context.Context, s Streams) error {
 		}
 	}
 	return err
+}
+
+// attaches says whether to take part in the container.
+func (c *DebugCmd) attaches() bool {
+	if c.Attach != nil {
+		return *c.Attach
+	}
+	return c.Stdin
 }
 
 // container is the one to add.
@@ -112,6 +116,9 @@ func (c *DebugCmd) container(pod *server.PodView, env []v1.EnvVar) (*v1.Ephemera
 	added := &v1.EphemeralContainer{TargetContainerName: c.Target, EphemeralContainerCommon: v1.EphemeralContainerCommon{
 		Name: name, Image: c.Image, ImagePullPolicy: v1.PullPolicy(c.ImagePullPolicy), Env: env,
 		Stdin: c.Stdin, TTY: c.TTY, TerminationMessagePolicy: v1.TerminationMessageReadFile,
+		// Else containerd takes the output away at the end of the input, which the
+		// container is not told of.
+		StdinOnce:       c.attaches() && c.Stdin && !c.TTY,
 		SecurityContext: debugProfiles[c.Profile],
 	}}
 	if c.ArgumentsOnly {

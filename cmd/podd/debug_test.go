@@ -70,7 +70,8 @@ var (
 // TestDebugPatch: what is sent is what kubectl debug sends.
 func TestDebugPatch(t *testing.T) {
 	for words, want := range map[string]string{
-		"web --image busybox -c d -it": `{"name":"d","image":"busybox","resources":{},"terminationMessagePolicy":"File","securityContext":{"capabilities":{"add":["SYS_PTRACE"]}},"stdin":true,"tty":true}`,
+		"web --image busybox -c d -it":                   `{"name":"d","image":"busybox","resources":{},"terminationMessagePolicy":"File","securityContext":{"capabilities":{"add":["SYS_PTRACE"]}},"stdin":true,"tty":true}`,
+		"web --image busybox -c d -i --profile baseline": `{"name":"d","image":"busybox","resources":{},"terminationMessagePolicy":"File","stdin":true,"stdinOnce":true}`,
 		"pod/web --image x:1 -c d --target app --profile legacy --env A=b=c --env E= --image-pull-policy Never -- sh -c true": `{"name":"d","image":"x:1","command":["sh","-c","true"],` +
 			`"env":[{"name":"A","value":"b=c"},{"name":"E"}],"resources":{},"terminationMessagePolicy":"File","imagePullPolicy":"Never","targetContainerName":"app"}`,
 		"web --image x -c d --profile sysadmin --arguments-only -- -v": `{"name":"d","image":"x","args":["-v"],"resources":{},"terminationMessagePolicy":"File","securityContext":{"privileged":true}}`,
