@@ -7,10 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
 
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 
 	"podd/reconcile/cgroup"
@@ -135,4 +138,13 @@ func (n *node) end() {
 	_ = n.cmd.Process.Kill()
 	_ = n.cmd.Wait()
 	_ = n.log.Close()
+	n.unmount()
+}
+
+// unmount takes away the mounts of pods that it did not come to remove.
+func (n *node) unmount() {
+	left, _ := mountinfo.GetMounts(mountinfo.PrefixFilter(n.path("root")))
+	for _, m := range slices.Backward(left) {
+		_ = unix.Unmount(m.Mountpoint, unix.MNT_DETACH)
+	}
 }
