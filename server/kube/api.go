@@ -16,7 +16,9 @@
 //
 // It authorizes nobody, see package auth; what it answers to reviews is what the
 // Authorizer says of the context's user. Objects come from manifests, so to
-// write is to edit those: every change is refused with the file's name.
+// write is to edit those: every change is refused with the file's name. What is in
+// no manifest are the ephemeral containers of a pod that runs: those are taken
+// (ephemeral.go).
 package kube
 
 import (
@@ -43,9 +45,11 @@ type API struct {
 	Events Events
 	// Usage measures pods and the node; nil: metrics.k8s.io is not served.
 	Usage Usage
+	// Debugger takes ephemeral containers; nil: they are read only.
+	Debugger Debugger
 
 	// Debugging serves what goes into a pod or shows its output: exec, attach,
-	// portforward and log; others are answered 405.
+	// portforward and log, and takes ephemeral containers; others are answered 405.
 	Debugging bool
 
 	// Now is the time that tables tell ages of; nil: time.Now.
@@ -54,6 +58,7 @@ type API struct {
 	resources []*resource
 	store     *store
 	openAPI   http.Handler
+	debugging chan struct{} // held by who changes ephemeral containers
 }
 
 // Handler serves a. It is to be called once.
@@ -61,6 +66,7 @@ func (a *API) Handler() http.Handler {
 	if a.Events == nil {
 		a.Events = noEvents{}
 	}
+	a.debugging = make(chan struct{}, 1)
 	a.resources = a.served()
 	a.store = newStore(a.State, a.Events)
 	a.openAPI = openapi.New(GitVersion, described(a.resources))
@@ -86,7 +92,7 @@ func (a *API) serveResource(w http.ResponseWriter, r *http.Request, i request.In
 	switch {
 	case res == nil || i.Rest != "" && i.Proxied == "" || i.Subresource != "" && !res.has(i.Subresource):
 		server.ReplyStatus(w, errNoPath)
-	case !a.Debugging && (i.Connects() || i.Subresource == "log"):
+	case !a.Debugging && (i.Connects() || i.Subresource == "log" || i.Subresource == ephemeral && i.Verb != "get"):
 		server.ReplyStatus(w, errNoDebugging)
 	case i.Proxied != "":
 		a.proxy(w, r, res, i)
@@ -94,6 +100,8 @@ func (a *API) serveResource(w http.ResponseWriter, r *http.Request, i request.In
 		a.review(w, r, res, i)
 	case i.Verb == "create" && i.Connects():
 		a.connect(w, r, i)
+	case a.Debugger != nil && i.Subresource == ephemeral && (i.Verb == "update" || i.Verb == "patch"):
+		a.addEphemeral(w, r, res, i)
 	case i.Verb == "get" && i.Subresource == "log":
 		a.log(w, r, i)
 	case i.Verb == "get":

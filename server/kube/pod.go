@@ -18,8 +18,12 @@ import (
 // streamed are the methods of what opens a stream.
 var streamed = []string{"create", "get"}
 
+// ephemeral is the subresource of a pod's ephemeral containers.
+const ephemeral = "ephemeralcontainers"
+
 var podSubresources = []subresource{
 	{"attach", "PodAttachOptions", streamed},
+	{ephemeral, "Pod", []string{"get", "patch", "update"}},
 	{"exec", "PodExecOptions", streamed},
 	{"log", "Pod", gets},
 	{"portforward", "PodPortForwardOptions", streamed},
