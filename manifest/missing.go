@@ -21,7 +21,7 @@ type lack struct {
 func missing(p *Pod, used []Use, s *Set) string {
 	complete := s.Complete[p.Origin.Source]
 	lacks := slices.DeleteFunc(lacksOf(p, used, s.Objects), func(l lack) bool {
-		return l.Role == ForPull || l.Optional && complete
+		return l.Role == ForPull || l.Role == ForEphemeral || l.Optional && complete
 	})
 	if len(lacks) == 0 {
 		return ""

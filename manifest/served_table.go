@@ -99,7 +99,7 @@ var servedFields = []row{
 	{"spec.resources.requests.cpu", served, ""},
 	{"spec.resources.requests.memory", served, ""},
 	{"spec.resources.requests." + hugePagesRow, served, ""},
-	{"spec.ephemeralContainers", refused, "cannot be part of a manifest; write a container"},
+	{"spec.ephemeralContainers", refused, "cannot be part of a manifest; write a container, or add it to the running pod with podd debug or kubectl debug"},
 
 	{"spec.securityContext.runAsUser", served, ""},
 	{"spec.securityContext.runAsGroup", served, ""},

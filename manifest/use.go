@@ -24,12 +24,14 @@ type Role int
 
 // A mounted object's files follow it while the pod runs, variables are read
 // when their container starts, credentials when an image is pulled; what a claim
-// is bound to is mounted.
+// is bound to is mounted. What an ephemeral container reads keeps nothing else of
+// the pod waiting.
 const (
 	ForFiles Role = iota
 	ForEnv
 	ForPull
 	ForMount
+	ForEphemeral
 )
 
 // Uses are the places where a pod reads objects beside it, in the order of its
@@ -50,10 +52,14 @@ func Uses(p *Pod) []Use {
 		u.add("Secret", ref.Name, ForPull, ptrTo(true), fmt.Sprintf("spec.imagePullSecrets[%d].name", i))
 	}
 	for i := range spec.InitContainers {
-		u.container(&spec.InitContainers[i], fmt.Sprintf("spec.initContainers[%d]", i))
+		u.container(&spec.InitContainers[i], ForEnv, fmt.Sprintf("spec.initContainers[%d]", i))
 	}
 	for i := range spec.Containers {
-		u.container(&spec.Containers[i], fmt.Sprintf("spec.containers[%d]", i))
+		u.container(&spec.Containers[i], ForEnv, fmt.Sprintf("spec.containers[%d]", i))
+	}
+	for i := range spec.EphemeralContainers {
+		c := (*v1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon)
+		u.container(c, ForEphemeral, fmt.Sprintf("spec.ephemeralContainers[%d]", i))
 	}
 	return u.all
 }
@@ -94,14 +100,14 @@ func (u *uses) volume(v *v1.Volume, at string) {
 	}
 }
 
-func (u *uses) container(c *v1.Container, at string) {
+func (u *uses) container(c *v1.Container, role Role, at string) {
 	for i := range c.EnvFrom {
 		e, at := &c.EnvFrom[i], fmt.Sprintf("%s.envFrom[%d]", at, i)
 		if e.ConfigMapRef != nil {
-			u.add("ConfigMap", e.ConfigMapRef.Name, ForEnv, e.ConfigMapRef.Optional, at+".configMapRef.name")
+			u.add("ConfigMap", e.ConfigMapRef.Name, role, e.ConfigMapRef.Optional, at+".configMapRef.name")
 		}
 		if e.SecretRef != nil {
-			u.add("Secret", e.SecretRef.Name, ForEnv, e.SecretRef.Optional, at+".secretRef.name")
+			u.add("Secret", e.SecretRef.Name, role, e.SecretRef.Optional, at+".secretRef.name")
 		}
 	}
 	for i := range c.Env {
@@ -110,10 +116,10 @@ func (u *uses) container(c *v1.Container, at string) {
 			continue
 		}
 		if ref := from.ConfigMapKeyRef; ref != nil {
-			u.add("ConfigMap", ref.Name, ForEnv, ref.Optional, at+".configMapKeyRef.name", ref.Key)
+			u.add("ConfigMap", ref.Name, role, ref.Optional, at+".configMapKeyRef.name", ref.Key)
 		}
 		if ref := from.SecretKeyRef; ref != nil {
-			u.add("Secret", ref.Name, ForEnv, ref.Optional, at+".secretKeyRef.name", ref.Key)
+			u.add("Secret", ref.Name, role, ref.Optional, at+".secretKeyRef.name", ref.Key)
 		}
 	}
 }

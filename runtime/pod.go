@@ -174,8 +174,9 @@ const (
 	AnnotationSize = "podd/size"
 	// AnnotationBackoff holds the back-off step a container was started at.
 	AnnotationBackoff = "podd/backoff-step"
-	// AnnotationKind tells init, sidecar and regular containers apart when the
-	// manifest is gone: "init", "sidecar" or "container", and the order.
+	// AnnotationKind tells init, sidecar, regular and ephemeral containers apart when
+	// the manifest is gone: "init", "sidecar", "container" or "ephemeral", and the
+	// order.
 	AnnotationKind = "podd/kind"
 	// AnnotationUserIDs holds, on the sandbox of a pod with a user namespace, the
 	// node's id that is its root's: the first of those it has.
@@ -183,6 +184,9 @@ const (
 	// AnnotationDevices holds, on a container with devices of plugins, their IDs by
 	// resource as JSON.
 	AnnotationDevices = "podd/devices"
+	// AnnotationEphemeral holds, on an ephemeral container, the v1.EphemeralContainer
+	// that it was made from, as JSON: it is in no manifest.
+	AnnotationEphemeral = "podd/ephemeral"
 	// AnnotationGrace holds the pod's grace in seconds on the sandbox.
 	AnnotationGrace = "podd/grace"
 )

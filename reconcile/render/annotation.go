@@ -1,6 +1,8 @@
 package render
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -24,6 +26,11 @@ func containerAnnotations(in *ContainerInput) map[string]string {
 		runtime.AnnotationBackoff:                  strconv.Itoa(in.BackoffStep),
 		runtime.AnnotationSize:                     in.Pod.Containers[c.Name].Size,
 		runtime.AnnotationKind:                     in.Kind + ":" + strconv.Itoa(in.Index),
+	}
+	if in.Kind == KindEphemeral {
+		text := jsonText(spec.Spec.EphemeralContainers[in.Index])
+		a[runtime.AnnotationEphemeral], a[runtime.AnnotationContainerHash] = text, digitsOf(text)
+		delete(a, runtime.AnnotationSize)
 	}
 	if s := spec.DeletionGracePeriodSeconds; s != nil {
 		a[runtime.AnnotationPodDeletionGracePeriod] = strconv.FormatInt(*s, 10)
@@ -50,6 +57,12 @@ func hashDigits(hash string) string {
 		hash = digits
 	}
 	return hash[:min(len(hash), 16)]
+}
+
+// digitsOf is such a hash of a text.
+func digitsOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
 }
 
 // jsonText is for API types, which always marshal.

@@ -16,13 +16,15 @@ const (
 	KindInit      = "init"
 	KindSidecar   = "sidecar"
 	KindContainer = "container"
+	KindEphemeral = "ephemeral"
 )
 
 // ContainerInput is what one container's config is made from. Nothing of it is
 // written to.
 type ContainerInput struct {
 	Pod *manifest.Pod // required
-	// Container is the one of Pod's init or regular containers to make; required.
+	// Container is the one of Pod's init, regular or ephemeral containers to make;
+	// required.
 	Container *v1.Container
 	Node      Node
 	// Supply has the objects that variables are read from; may be nil.
@@ -59,6 +61,9 @@ type ContainerInput struct {
 	UserIDs uint32
 	// BackoffStep is the crash back-off step that this start was made at.
 	BackoffStep int
+	// TargetID is the container whose processes an ephemeral one is to see; "" for
+	// none. Where the pod has processes in common, it sees those.
+	TargetID string
 	// Kind and Index say what the container is and where it stands in the list
 	// of its kind, init containers and sidecars in one; an empty Kind means:
 	// find out from Pod.
@@ -146,6 +151,11 @@ func KindOf(pod *v1.Pod, name string) (kind string, index int) {
 	for i := range pod.Spec.Containers {
 		if pod.Spec.Containers[i].Name == name {
 			return KindContainer, i
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		if pod.Spec.EphemeralContainers[i].Name == name {
+			return KindEphemeral, i
 		}
 	}
 	return "", -1

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+	"sigs.k8s.io/yaml"
 
 	"podd/manifest"
 )
@@ -89,10 +90,27 @@ func decode(t *testing.T, file string) *manifest.Pod {
 	if len(f.Pods) != 1 {
 		t.Fatalf("%s: got %d pods and %v, want one pod", file, len(f.Pods), f.Problems)
 	}
+	if text, err := os.ReadFile(strings.TrimSuffix(file, ".yaml") + ".added"); err == nil {
+		f.Pods[0] = withEphemeral(t, f.Pods[0], text)
+	}
 	if len(f.Objects.Origins) > 0 {
 		supplies[f.Pods[0].Key] = manifest.SupplyOf(f.Pods[0], &manifest.Set{Objects: map[string]manifest.Objects{"": f.Objects}, Complete: map[string]bool{"": true}}, "salt", nil)
 	}
 	return f.Pods[0]
+}
+
+// withEphemeral is a pod that ephemeral containers were added to as it ran.
+func withEphemeral(t *testing.T, p *manifest.Pod, text []byte) *manifest.Pod {
+	t.Helper()
+	var list []v1.EphemeralContainer
+	if err := yaml.UnmarshalStrict(text, &list); err != nil {
+		t.Fatal(err)
+	}
+	p, errs := p.AddEphemeral(list)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	return p
 }
 
 // supplies are what stands beside the pods in their files.
@@ -133,6 +151,18 @@ func messages(t *testing.T, p *manifest.Pod, n Node) []proto.Message {
 			}
 			all = append(all, c)
 		}
+	}
+	for i := range spec.EphemeralContainers {
+		e := &spec.EphemeralContainers[i]
+		in := inputFor(p, n, (*v1.Container)(&e.EphemeralContainerCommon))
+		if in.BackoffStep, in.Attempt = 0, 0; e.TargetContainerName != "" {
+			in.TargetID = "id-of-" + e.TargetContainerName
+		}
+		c, err := Container(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
 	}
 	return all
 }

@@ -13,6 +13,16 @@ import (
 // first id on the node is a multiple of it.
 const IDsPerPod = 65536
 
+// namespaces are those of a container: its pod's, but for an ephemeral one that
+// is to see what another runs.
+func (in *ContainerInput) namespaces() *cri.NamespaceOption {
+	o := namespaces(&in.Pod.Spec.Spec, in.UserIDs)
+	if in.TargetID != "" && o.Pid == cri.NamespaceMode_CONTAINER {
+		o.Pid, o.TargetId = cri.NamespaceMode_TARGET, in.TargetID
+	}
+	return o
+}
+
 // namespaces are the Linux namespaces of a pod's sandbox and of each of its
 // containers; both are told the same. ids is the first of the node's ids that a
 // user namespace has.

@@ -33,7 +33,7 @@ func sandboxSecurity(pod *v1.Pod, ids uint32) *cri.LinuxSandboxSecurityContext {
 func containerSecurity(in *ContainerInput) *cri.LinuxContainerSecurityContext {
 	pod, sc := in.Pod.Spec.Spec.SecurityContext, effective(&in.Pod.Spec.Spec, in.Container)
 	s := &cri.LinuxContainerSecurityContext{
-		NamespaceOptions:   namespaces(&in.Pod.Spec.Spec, in.UserIDs),
+		NamespaceOptions:   in.namespaces(),
 		Capabilities:       capabilities(sc.Capabilities),
 		Privileged:         isTrue(sc.Privileged),
 		ReadonlyRootfs:     isTrue(sc.ReadOnlyRootFilesystem),
@@ -143,5 +143,7 @@ func anyPrivileged(spec *v1.PodSpec) bool {
 			}
 		}
 	}
-	return false
+	return slices.ContainsFunc(spec.EphemeralContainers, func(c v1.EphemeralContainer) bool {
+		return c.SecurityContext != nil && isTrue(c.SecurityContext.Privileged)
+	})
 }

@@ -1,0 +1,105 @@
+package manifest
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// validateEphemeral checks ephemeral containers, which have their defaults,
+// against the pod they are for.
+func validateEphemeral(spec *v1.PodSpec, list []v1.EphemeralContainer, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	others, size := map[string]bool{}, 0
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		others[c.Name] = true
+	}
+	names, volumes := map[string]bool{}, volumesByName(spec.Volumes)
+	for name := range others {
+		names[name] = true
+	}
+	for i := range list {
+		c, at := &list[i], path.Index(i)
+		errs = append(errs, validateContainer((*v1.Container)(&c.EphemeralContainerCommon), !HasUserNamespace(spec), volumes, names, at)...)
+		if target := c.TargetContainerName; target != "" && !others[target] {
+			errs = append(errs, field.NotFound(at.Child("targetContainerName"), target))
+		}
+		errs = append(errs, forbidForEphemeral(&c.EphemeralContainerCommon, at)...)
+		text, served := servedOfEphemeral(c, at)
+		size, errs = size+len(text), append(errs, served...)
+	}
+	if size > MaxEphemeral {
+		errs = append(errs, field.TooLong(path, "", MaxEphemeral))
+	}
+	return errs
+}
+
+const noneOfEphemeral = "cannot be set for an ephemeral container"
+
+// ephemeralFields are those of a container that an ephemeral one may have.
+var ephemeralFields = []string{
+	"name", "image", "command", "args", "workingDir", "envFrom", "env", "volumeMounts", "volumeDevices",
+	"terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy", "securityContext", "stdin", "stdinOnce", "tty",
+}
+
+// forbidForEphemeral: nothing that a pod's work rests on.
+func forbidForEphemeral(c *v1.EphemeralContainerCommon, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for v, i := reflect.ValueOf(c).Elem(), 0; i < v.NumField(); i++ {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		if !slices.Contains(ephemeralFields, name) && !v.Field(i).IsZero() {
+			errs = append(errs, field.Forbidden(path.Child(name), noneOfEphemeral))
+		}
+	}
+	for i, m := range c.VolumeMounts {
+		at := path.Child("volumeMounts").Index(i)
+		if m.SubPath != "" {
+			errs = append(errs, field.Forbidden(at.Child("subPath"), noneOfEphemeral))
+		}
+		if m.SubPathExpr != "" {
+			errs = append(errs, field.Forbidden(at.Child("subPathExpr"), noneOfEphemeral))
+		}
+	}
+	return errs
+}
+
+var servedInEphemeral = sync.OnceValue(func() *rule {
+	root := &rule{}
+	for _, r := range servedContainerFields {
+		root.add(r)
+	}
+	root.add(row{"targetContainerName", served, ""})
+	return root
+})
+
+// servedOfEphemeral refuses what podd serves in no container, and returns the
+// container's JSON.
+func servedOfEphemeral(c *v1.EphemeralContainer, path *field.Path) ([]byte, field.ErrorList) {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return nil, field.ErrorList{field.InternalError(path, err)}
+	}
+	var tree map[string]any
+	if err := utiljson.Unmarshal(text, &tree); err != nil {
+		return nil, field.ErrorList{field.InternalError(path, err)}
+	}
+	maps.DeleteFunc(tree, func(key string, _ any) bool { // refused as such
+		return !slices.Contains(ephemeralFields, key) && key != "targetContainerName"
+	})
+	n := &notes{}
+	servedInEphemeral().walk(tree, podShape().fields["spec"].fields["ephemeralContainers"].elem, path.String(), n)
+	var errs field.ErrorList
+	for _, p := range n.list {
+		if p.Severity == Error {
+			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: p.Field, BadValue: "", Detail: p.Message})
+		}
+	}
+	return text, errs
+}
