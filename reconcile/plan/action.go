@@ -57,6 +57,8 @@ type StartContainer struct {
 	ImageRef string
 	// CreatedID is the container an interrupted start left; "" for none.
 	CreatedID string
+	// TargetID is the container whose processes it is to see; "" for its own.
+	TargetID string
 	// PostStart says that a hook is owed once it runs.
 	PostStart bool
 	Why       string

@@ -70,6 +70,7 @@ func (f *facts) steps(d *Decision) {
 			break
 		}
 	}
+	f.ephemeralSteps(d)
 	f.resizePod(d)
 	f.tellMissing(d)
 	f.tellUnresized(d)
@@ -124,12 +125,18 @@ func stopUnknown(f *facts, m *member, d *Decision, s *Step) {
 }
 
 func waitTurn(f *facts, m *member, d *Decision, s *Step) {
-	if s.Reason = "PodInitializing"; len(f.in.Desired.Spec.Spec.InitContainers) == 0 {
-		s.Reason = "ContainerCreating"
-	}
+	s.Reason = f.comesUp()
 	if m.last == nil && !m.imagePresent() {
 		d.tryImage(f.in, m.spec, m.hist.Image, false)
 	}
+}
+
+// comesUp is the reason of a container that was never made in a pod that is fine.
+func (f *facts) comesUp() string {
+	if len(f.in.Desired.Spec.Spec.InitContainers) == 0 {
+		return "ContainerCreating"
+	}
+	return "PodInitializing"
 }
 
 func startCreated(f *facts, m *member, d *Decision, s *Step) {
@@ -219,6 +226,7 @@ func (f *facts) prefetch(d *Decision) {
 		}
 		d.Steps = append(d.Steps, s)
 	}
+	f.prefetchEphemeral(d)
 }
 
 func waitVolumes(f *facts, m *member, d *Decision, s *Step) {

@@ -18,6 +18,18 @@
 // the worker starts the ones whose subject is free and cancels what a Decision
 // no longer names.
 //
+// Ephemeral containers (ephemeral_rules.go) are in no manifest: they are added to a
+// version while it runs. They start as soon as there is a sandbox, beside all
+// others, and are never started again; a pod is neither ready nor finished by what
+// they do, and they end with it:
+//
+//	added ─▶ wait for image, target ─▶ start ─▶ runs ─▶ ended
+//
+// Each is created once. That it was is a fact of the runtime's, and its number is
+// the same at every try: where the answer to one was lost, the runtime itself
+// refuses a second. What is gone from there is not made again, whether it was
+// removed or went with its sandbox.
+//
 // Cpu and memory of a container are its size (size.go), which changes as it runs.
 //
 // A probe (probe.go, probe_rules.go) is attempts, which are actions, and a

@@ -27,6 +27,9 @@ type facts struct {
 	// cur is the newest of mine; nil when there is none.
 	cur     *runtime.Incarnation
 	members []member
+	// ephemeral are the containers that were added to the wanted pod; nothing that
+	// is decided on the pod as a whole looks at them.
+	ephemeral []member
 }
 
 // member is one container of the wanted pod with what is known of it.
@@ -42,6 +45,10 @@ type member struct {
 	started bool
 	// attempt is the number of its next start.
 	attempt uint32
+	// made says of an ephemeral one that it was created, target whose processes it
+	// is to see; "" for nobody's.
+	made   bool
+	target string
 }
 
 // Kind of a container: what it means for the pod that it ends.
@@ -52,6 +59,8 @@ const (
 	Init    Kind = "init"
 	Sidecar Kind = "sidecar"
 	Regular Kind = "container"
+	// Ephemeral containers are in no manifest, and mean nothing for the pod.
+	Ephemeral Kind = "ephemeral"
 )
 
 // KindOf tells an init container from a sidecar.
@@ -151,11 +160,17 @@ func (f *facts) addMembers() {
 	for i := range spec.Containers {
 		f.members = append(f.members, f.member(&spec.Containers[i], Regular))
 	}
+	for i := range spec.EphemeralContainers {
+		c := &spec.EphemeralContainers[i]
+		m := f.member((*v1.Container)(&c.EphemeralContainerCommon), Ephemeral)
+		m.target = c.TargetContainerName
+		f.ephemeral = append(f.ephemeral, m)
+	}
 }
 
 func (f *facts) member(c *v1.Container, kind Kind) member {
 	m := member{spec: c, kind: kind, hist: f.in.History.Containers[c.Name]}
-	m.attempt = m.hist.Attempt
+	m.attempt, m.made = m.hist.Attempt, m.hist.Made
 	for i := range f.mine {
 		for j := range f.mine[i].Containers {
 			rec := &f.mine[i].Containers[j]
@@ -163,7 +178,8 @@ func (f *facts) member(c *v1.Container, kind Kind) member {
 				continue
 			}
 			m.attempt = max(m.attempt, rec.Attempt+1)
-			if rec.CutShort() {
+			m.made = true
+			if rec.CutShort() && kind != Ephemeral {
 				continue // as if it had never been made, but for its number
 			}
 			m.started = m.started || i == 0 && rec.State != runtime.Created

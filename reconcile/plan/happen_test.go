@@ -46,6 +46,7 @@ var happenings = map[string]func(*world, op, []*manifest.Pod){
 			w.stopSandbox(w.machine[o.n%len(w.machine)].ID)
 		}
 	},
+	"add":    func(w *world, o op, _ []*manifest.Pod) { w.add([]string{"e0", "e1"}[o.n%2], []string{"", "c0"}[o.m%2]) },
 	"orphan": (*world).orphan,
 	"double": (*world).double,
 	"foreign": func(w *world, o op, _ []*manifest.Pod) {

@@ -199,6 +199,8 @@ type ContainerHistory struct {
 	Start, Resize Failure
 	// LastExit survives the loss of the runtime's record; nil: never exited.
 	LastExit *Exit
+	// Made says that an ephemeral container of this name was created.
+	Made bool
 	// RestartID is the container a user asked to restart.
 	RestartID string
 	// PostStart is the hook of the newest container.

@@ -135,6 +135,11 @@ func (c *choices) pod() *manifest.Pod {
 			}
 		}
 	}
+	for i := range c.n(3) {
+		e := debugger(fmt.Sprint("e", i), []string{"", "c0", "i0"}[c.n(3)])
+		e.ImagePullPolicy = []v1.PullPolicy{v1.PullAlways, v1.PullNever, ""}[c.n(3)]
+		s.EphemeralContainers = append(s.EphemeralContainers, e)
+	}
 	return p
 }
 
@@ -175,7 +180,7 @@ func (c *choices) incarnation() runtime.Incarnation {
 	}
 	for range c.n(4) {
 		inc.Containers = append(inc.Containers, runtime.Container{
-			ID: c.id("c"), SandboxID: inc.ID, Name: []string{"c0", "c1", "i0", "i1", "x"}[c.n(5)], Attempt: uint32(c.n(4)),
+			ID: c.id("c"), SandboxID: inc.ID, Name: []string{"c0", "c1", "i0", "i1", "x", "e0"}[c.n(6)], Attempt: uint32(c.n(4)),
 			State:     []runtime.ContainerState{runtime.Created, runtime.Running, runtime.Exited, runtime.Unknown, ""}[c.n(5)],
 			StartedAt: c.wall(), FinishedAt: c.wall(), ExitCode: int32(c.n(3)),
 			Annotations: map[string]string{
@@ -183,7 +188,7 @@ func (c *choices) incarnation() runtime.Incarnation {
 				runtime.AnnotationTerminationMessagePath: []string{"", "/m"}[c.n(2)],
 				runtime.AnnotationPreStopHandler:         []string{"", "{}", "null", "x", `{"exec":{"command":["a"]}}`, `{"sleep":{"seconds":7}}`, `{"sleep":{"seconds":-9223372036854775808}}`}[c.n(7)],
 
-				runtime.AnnotationKind: []string{"", "init:0", "sidecar:1", "sidecar:0", "container:0", ":", "z:9"}[c.n(7)],
+				runtime.AnnotationKind: []string{"", "init:0", "sidecar:1", "sidecar:0", "container:0", ":", "z:9", "ephemeral:0"}[c.n(8)],
 			},
 		})
 	}
@@ -197,8 +202,8 @@ func (c *choices) history(observed []runtime.Incarnation) History {
 		Endings: map[string]Ending{},
 		Sandbox: c.failure(), Volumes: c.failure(), Update: c.failure(), Written: []string{"", "1"}[c.n(2)],
 	}
-	for _, name := range []string{"c0", "c1", "i0", "i1"} {
-		ch := ContainerHistory{Attempt: uint32(c.n(4)), Image: c.image(), Start: c.failure()}
+	for _, name := range []string{"c0", "c1", "i0", "i1", "e0", "e1"} {
+		ch := ContainerHistory{Attempt: uint32(c.n(4)), Image: c.image(), Start: c.failure(), Made: c.is()}
 		if c.is() {
 			ch.LastExit = &Exit{Code: int32(c.n(2))}
 		}
@@ -235,7 +240,7 @@ func (c *choices) history(observed []runtime.Incarnation) History {
 }
 
 func (c *choices) image() Image {
-	i := Image{Name: imageNames[c.n(3)], Failure: c.failure(), Used: c.is()}
+	i := Image{Name: append([]string{"e:1"}, imageNames...)[c.n(4)], Failure: c.failure(), Used: c.is()}
 	if c.is() {
 		i.Ref = "sha256:1"
 	}

@@ -93,7 +93,11 @@ func unfounded(in Input, a Action) error {
 		}) {
 			return fmt.Errorf("not in a ready sandbox of this version")
 		}
-		if err := inTurn(in, a); err != nil {
+		ephemeral, err := targeted(in, a)
+		if !ephemeral {
+			err = inTurn(in, a)
+		}
+		if err != nil {
 			return err
 		}
 		return alone(in)
@@ -269,6 +273,9 @@ func (w *world) sandbox(id string) *runtime.Incarnation {
 func (w *world) check(t *rapid.T, in Input) {
 	before := deepCopy(in)
 	d := Next(in)
+	if w.added.broken != nil {
+		t.Fatal(w.added.broken)
+	}
 	if diff := cmp.Diff(before, in); diff != "" {
 		t.Fatalf("Next wrote to its input (-before +after)\n%s", diff)
 	}
@@ -430,6 +437,9 @@ func (w *world) checkRunning(t *rapid.T, d Decision, inc *runtime.Incarnation) {
 		if size, made := w.sizes[c.ID]; made && size != w.in.Desired.Containers[c.Name].Size {
 			t.Fatalf("the size of %s is %s, not %s\n%s", c.Name, size, w.in.Desired.Containers[c.Name].Size, d)
 		}
+	}
+	if err := w.checkEphemeral(); err != nil {
+		t.Fatalf("%v\n%s", err, d)
 	}
 	runs := map[string]int{}
 	for _, c := range running(inc) {

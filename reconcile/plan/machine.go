@@ -66,6 +66,10 @@ func (m *Machine) admit(p *manifest.Pod) Verdict {
 	return Verdict{}
 }
 
+// Refuses says what of a pod's ephemeral containers, which come when the pod is
+// admitted already, cannot be as it is written; "" for nothing.
+func (m *Machine) Refuses(pod *v1.Pod) string { return m.noAppArmor(pod) }
+
 func (m *Machine) forbiddenSysctl(pod *v1.Pod) string {
 	if pod.Spec.SecurityContext == nil {
 		return ""
@@ -110,7 +114,8 @@ func (m *Machine) noAppArmor(pod *v1.Pod) string {
 	if m.AppArmor {
 		return ""
 	}
-	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+	added := ephemeralOf(&pod.Spec)
+	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers, added} {
 		for i := range list {
 			if p := manifest.AppArmorProfile(pod, &list[i]); p != nil && p.Type != v1.AppArmorProfileTypeUnconfined {
 				return fmt.Sprintf("container %s is to have an AppArmor profile and AppArmor is off on this machine; boot it with apparmor=1, or remove the profile", list[i].Name)

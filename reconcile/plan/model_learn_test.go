@@ -90,6 +90,7 @@ func (w *world) learn(a Action, p, alloc *manifest.Pod, err error) {
 			w.in.Dirs = slices.DeleteFunc(slices.Clone(w.in.Dirs), func(d Dir) bool { return d.UID == a.UID })
 			w.in.History.VolumesReady = false
 			delete(w.past, a.UID)
+			delete(w.added.pending, a.UID)
 		}
 	}
 	w.learnCleanup(a, err)

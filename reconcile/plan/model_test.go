@@ -50,6 +50,7 @@ type world struct {
 	starts   map[string]int       // of each container name, ever
 	since    map[string]time.Time // when a version was first acted upon, by hash
 	messages string               // the path of containers' termination messages; "" for none
+	added    added
 }
 
 func newWorld() *world {
@@ -57,7 +58,7 @@ func newWorld() *world {
 		images: map[string]error{}, ails: map[string]string{}, hooks: map[string]Hook{}, past: map[types.UID]*Finished{}, given: map[string]bool{}, began: map[string]time.Time{}, made: map[string]bool{}, scene: map[string]*manifest.Pod{},
 		start: time.Now(), termCode: 143, starts: map[string]int{}, since: map[string]time.Time{},
 		alloc: map[string]*manifest.Pod{}, sizes: map[string]string{},
-		objects: map[string]Objects{}, written: map[types.UID]string{},
+		objects: map[string]Objects{}, written: map[types.UID]string{}, added: newAdded(),
 	}
 	w.in = Input{
 		Certain: true, Now: w.start, InFlight: map[string]Action{},
@@ -83,6 +84,7 @@ func (w *world) want(p *manifest.Pod) {
 	case w.in.Desired == nil:
 		w.begin(p)
 	case p.UID == w.in.Desired.UID && p.Hash == w.in.Desired.Hash:
+		p = p.WithEphemeral(w.in.Desired.Spec.Spec.EphemeralContainers)
 		if p != w.in.Desired {
 			w.tryAnew(p)
 		}
@@ -138,7 +140,7 @@ func (w *world) begin(p *manifest.Pod) {
 	if w.told != nil {
 		h.Probed, w.told = w.told, nil
 	}
-	w.in.Desired, w.in.Successor, w.in.History = p, nil, h
+	w.in.Desired, w.in.Successor, w.in.History = p.WithEphemeral(w.added.pending[p.UID]), nil, h
 }
 
 // poddRestarts forgets what only a running podd knows.
@@ -177,7 +179,7 @@ func (w *world) poddRestarts() {
 	}
 	w.in.Desired, w.in.Successor, w.in.Leaving = nil, nil, nil
 	if p != nil {
-		w.begin(p)
+		w.begin(p.WithEphemeral(nil))
 	}
 	w.observe()
 }
@@ -291,6 +293,7 @@ func (w *world) note() {
 		for _, c := range inc.Containers {
 			w.noteRunning(&c)
 			w.noteHook(&c)
+			w.noteEphemeral(&c)
 			if c.State != runtime.Created && c.Attempt+1 > h.Containers[c.Name].Attempt {
 				w.container(c.Name, func(ch *ContainerHistory) { ch.Attempt = c.Attempt + 1 })
 			}
@@ -450,6 +453,7 @@ func (w *world) startContainer(a StartContainer, p *manifest.Pod) error {
 				runtime.AnnotationSize:    w.sizes[id],
 				runtime.AnnotationKind:    fmt.Sprintf("%s:%d", kind, index),
 
+				runtime.AnnotationEphemeral:              w.createEphemeral(p, a.Container, id),
 				runtime.AnnotationPreStopHandler:         preStopText(p, a.Container),
 				runtime.AnnotationTerminationMessagePath: w.messages,
 			},
@@ -464,6 +468,9 @@ func kindOf(p *manifest.Pod, name string) (Kind, int) {
 		if c := &p.Spec.Spec.InitContainers[i]; c.Name == name {
 			return KindOf(c, true), i
 		}
+	}
+	if i := slices.IndexFunc(p.Spec.Spec.EphemeralContainers, isNamed(name)); i >= 0 {
+		return Ephemeral, i
 	}
 	return Regular, slices.IndexFunc(containersOf(&p.Spec.Spec), func(c *v1.Container) bool { return c.Name == name }) - len(p.Spec.Spec.InitContainers)
 }

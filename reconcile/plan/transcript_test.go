@@ -43,6 +43,7 @@ var update = flag.Bool("update", false, "rewrite testdata/plan/*.txt")
 //	node WORD             up, down, unready, ready, nonetwork, network, adopt
 //	verdict ANSWER TEXT   admit, wait or reject
 //	restart C             a user asks for it
+//	add C [TARGET]        an ephemeral container, which is to see TARGET's processes
 //	advance 10s           time passes
 //	messages PATH         containers leave termination messages there
 //	term CODE             what containers end with when told to
@@ -158,6 +159,7 @@ var commands = map[string]func(*stage, []string) error{
 	"node":     (*stage).node,
 	"verdict":  (*stage).verdict,
 	"restart":  (*stage).restart,
+	"add":      func(s *stage, a []string) error { s.add(a[0], append(a, "")[1]); return nil },
 	"advance":  (*stage).advance,
 	"messages": func(s *stage, a []string) error { s.messages = a[0]; return nil },
 	"term":     func(s *stage, a []string) error { s.termCode = code(a[0]); return nil },

@@ -1,0 +1,130 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/runtime"
+)
+
+// added are the ephemeral containers of a world: those that a journal knows, by
+// UID, and what each name came to.
+type added struct {
+	pending map[types.UID][]v1.EphemeralContainer
+	ids     map[string]string // the container that was created of a name, by UID and name
+	seen    map[string]bool   // by ID: podd saw it
+	broken  error             // one was created twice
+}
+
+func newAdded() added {
+	return added{pending: map[types.UID][]v1.EphemeralContainer{}, ids: map[string]string{}, seen: map[string]bool{}}
+}
+
+func debugger(name, target string) v1.EphemeralContainer {
+	return v1.EphemeralContainer{
+		EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: name, Image: "e:1", ImagePullPolicy: v1.PullIfNotPresent}, TargetContainerName: target,
+	}
+}
+
+func isNamed(name string) func(v1.EphemeralContainer) bool {
+	return func(c v1.EphemeralContainer) bool { return c.Name == name }
+}
+
+// add adds one to the version in force, as a worker does that was asked to.
+func (w *world) add(name, target string) {
+	p := w.in.Desired
+	if p == nil || slices.ContainsFunc(p.Spec.Spec.EphemeralContainers, isNamed(name)) {
+		return
+	}
+	delete(w.added.ids, string(p.UID)+name)
+	w.container(name, func(h *ContainerHistory) { h.Made = false })
+	c := debugger(name, target)
+	w.in.Desired = p.WithEphemeral(append(slices.Clone(p.Spec.Spec.EphemeralContainers), c))
+	for subject, of := range w.scene { // what is under way is for the same version
+		if of == p {
+			w.scene[subject] = w.in.Desired
+		}
+	}
+	w.added.pending[p.UID] = append(slices.Clone(w.added.pending[p.UID]), c)
+}
+
+// noteEphemeral takes over what a container says of itself.
+func (w *world) noteEphemeral(c *runtime.Container) {
+	var e v1.EphemeralContainer
+	if json.Unmarshal([]byte(c.Annotations[runtime.AnnotationEphemeral]), &e) != nil {
+		return
+	}
+	p := w.in.Desired
+	w.added.seen[c.ID] = true
+	if !slices.ContainsFunc(p.Spec.Spec.EphemeralContainers, isNamed(c.Name)) {
+		w.in.Desired = p.WithEphemeral(append(slices.Clone(p.Spec.Spec.EphemeralContainers), e))
+	}
+	w.added.pending[p.UID] = slices.DeleteFunc(slices.Clone(w.added.pending[p.UID]), isNamed(c.Name))
+	if !w.in.History.Containers[c.Name].Made {
+		w.container(c.Name, func(h *ContainerHistory) { h.Made = true })
+	}
+}
+
+// createEphemeral holds the law that none is created twice, and returns what the
+// container says of itself; "" for another kind.
+func (w *world) createEphemeral(p *manifest.Pod, name, id string) string {
+	i := slices.IndexFunc(p.Spec.Spec.EphemeralContainers, isNamed(name))
+	if i < 0 {
+		return ""
+	}
+	key := string(p.UID) + name
+	if before := w.added.ids[key]; before != "" && (w.added.seen[before] || w.listed(before)) {
+		w.added.broken = fmt.Errorf("the ephemeral container %s is created twice, as %s and as %s", name, before, id)
+	}
+	w.added.ids[key] = id
+	text, err := json.Marshal(p.Spec.Spec.EphemeralContainers[i])
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+func (w *world) listed(id string) bool {
+	return slices.ContainsFunc(w.machine, func(inc runtime.Incarnation) bool {
+		return slices.ContainsFunc(inc.Containers, func(c runtime.Container) bool { return c.ID == id })
+	})
+}
+
+// targeted: an ephemeral container sees the processes of what runs.
+func targeted(in Input, a StartContainer) (ephemeral bool, err error) {
+	f := sortFacts(&in)
+	for i := range f.ephemeral {
+		m := &f.ephemeral[i]
+		switch {
+		case m.spec.Name != a.Container:
+		case m.made && a.CreatedID == "":
+			return true, fmt.Errorf("it was made already")
+		case a.CreatedID == "" && m.target != "" && (a.TargetID == "" || a.TargetID != f.runningID(m.target)):
+			return true, fmt.Errorf("its target %s does not run as %q", m.target, a.TargetID)
+		case in.Unseen && a.CreatedID == "":
+			return true, fmt.Errorf("the last try was not looked at")
+		default:
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// checkEphemeral: whatever could be made was.
+func (w *world) checkEphemeral() error {
+	if w.added.broken != nil || w.in.Desired == nil {
+		return w.added.broken
+	}
+	f := sortFacts(&w.in)
+	for i := range f.ephemeral {
+		if m := &f.ephemeral[i]; !m.made && !f.lacksTarget(m) {
+			return fmt.Errorf("the ephemeral container %s was never made", m.spec.Name)
+		}
+	}
+	return nil
+}
