@@ -14,7 +14,7 @@ import (
 type one struct {
 	*observed
 	spec  *v1.Container
-	init  bool // an init container, sidecars among them
+	role  role
 	facts ContainerFacts
 	// last and before are its newest records; nil when there are none.
 	last, before *runtime.Container
@@ -22,12 +22,21 @@ type one struct {
 	previous v1.ContainerStatus
 }
 
+// role is what a container is in its pod.
+type role int
+
+const (
+	regular   role = iota
+	initial        // an init container, sidecars among them
+	ephemeral      // it is never started again, and means nothing for the pod
+)
+
 // statuses are those of the containers, in their order.
-func (o *observed) statuses(specs []v1.Container, previous []v1.ContainerStatus, init bool) []v1.ContainerStatus {
+func (o *observed) statuses(specs []v1.Container, previous []v1.ContainerStatus, r role) []v1.ContainerStatus {
 	var all []v1.ContainerStatus
 	for i := range specs {
 		c := o.container(&specs[i], previous)
-		c.init = init
+		c.role = r
 		all = append(all, c.status())
 	}
 	return all
@@ -150,13 +159,13 @@ func (c *one) waiting() v1.ContainerState {
 
 // runsAgain says that the container is started again after such an end.
 func (c *one) runsAgain(code int32) bool {
-	if c.over() {
+	if c.over() || c.role == ephemeral {
 		return false
 	}
-	if manifest.IsSidecar(c.spec) && c.init {
+	if manifest.IsSidecar(c.spec) && c.role == initial {
 		return true
 	}
-	if c.init && code == 0 {
+	if c.role == initial && code == 0 {
 		return false
 	}
 	return manifest.RestartsAfter(&c.f.Pod.Spec.Spec, c.spec, code)

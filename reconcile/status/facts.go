@@ -9,6 +9,9 @@
 // with the addresses filled in without a cluster too. The words of a listing are
 // made of it in server/kube/table.
 //
+// An ephemeral container has a status like others, and counts for nothing in that
+// of the pod. What its pod lost keeps its last one: it is never started again.
+//
 // Two laws keep whoever watches a status from being woken for nothing. Of is
 // idempotent: with its own result as Previous it returns that result. And times
 // have whole seconds, and move only when what they date has changed.

@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,9 @@ func drawPod(t *rapid.T) *manifest.Pod {
 		}
 	}
 	spec.Containers = []v1.Container{{Name: "b"}, {Name: "a"}}[:rapid.IntRange(1, 2).Draw(t, "containers")]
+	if rapid.Bool().Draw(t, "ephemeral") {
+		spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "e"}}}
+	}
 	return p
 }
 
@@ -59,7 +63,7 @@ func drawRecord(t *rapid.T, name, id string) runtime.Container {
 
 func containerNames(p *manifest.Pod) []string {
 	var all []string
-	for _, c := range append(append([]v1.Container{}, p.Spec.Spec.InitContainers...), p.Spec.Spec.Containers...) {
+	for _, c := range slices.Concat(p.Spec.Spec.InitContainers, p.Spec.Spec.Containers, ephemeralOf(&p.Spec.Spec)) {
 		all = append(all, c.Name)
 	}
 	return all
@@ -161,8 +165,16 @@ func checkStatus(t *rapid.T, f Facts, s v1.PodStatus) {
 	}
 	var order []string
 	running := false
-	for _, c := range append(append([]v1.ContainerStatus{}, s.InitContainerStatuses...), s.ContainerStatuses...) {
+	for _, c := range s.EphemeralContainerStatuses {
+		if c.Ready || c.Started != nil {
+			t.Fatalf("ephemeral container %+v", c)
+		}
+	}
+	for _, c := range slices.Concat(s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses) {
 		order = append(order, c.Name)
+		if c.Name == "e" {
+			continue
+		}
 		running = running || c.State.Running != nil
 		if c.Ready && c.State.Waiting != nil || c.Started == nil {
 			t.Fatalf("container %+v", c)
@@ -175,6 +187,23 @@ func checkStatus(t *rapid.T, f Facts, s v1.PodStatus) {
 		t.Fatalf("%s while a container runs", s.Phase)
 	}
 	checkPhase(t, f, s)
+	checkWithout(t, f, s)
+}
+
+// checkWithout: an ephemeral container means nothing for its pod.
+func checkWithout(t *rapid.T, f Facts, s v1.PodStatus) {
+	if len(f.Pod.Spec.Spec.EphemeralContainers) == 0 || f.Failed != nil { // a pod that was rejected ran nothing at all
+		return
+	}
+	f.Pod, f.Observed = f.Pod.WithEphemeral(nil), slices.Clone(f.Observed)
+	for i := range f.Observed {
+		inc := &f.Observed[i]
+		inc.Containers = slices.DeleteFunc(slices.Clone(inc.Containers), func(c runtime.Container) bool { return c.Name == "e" })
+	}
+	without := Of(f)
+	if diff := cmp.Diff(without.Conditions, s.Conditions); diff != "" || without.Phase != s.Phase {
+		t.Fatalf("phase %s, and without an ephemeral container %s; conditions (-without +with)\n%s", s.Phase, without.Phase, diff)
+	}
 }
 
 // checkPhase: the end of a pod sticks unless a regular container runs anew.

@@ -31,7 +31,7 @@ func observe(f *Facts) *observed {
 			o.sandbox = &mine[i]
 		}
 		for _, c := range mine[i].Containers {
-			if c.CutShort() {
+			if c.CutShort() && c.Annotations[runtime.AnnotationEphemeral] == "" {
 				continue // it is started again and says nothing of the pod
 			}
 			o.records[c.Name] = append(o.records[c.Name], c)

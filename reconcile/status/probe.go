@@ -12,10 +12,13 @@ import (
 // completed; a sidecar and a regular container while it runs, is started and no
 // readiness probe objects.
 func (c *one) probe(s *v1.ContainerStatus) {
+	if c.role == ephemeral {
+		return // no kubelet ever says that one has started or is ready
+	}
 	running := s.State.Running != nil
 	started := running && verdict(c.facts.Started, c.spec.StartupProbe)
 	s.Started = &started
-	if c.init && !manifest.IsSidecar(c.spec) {
+	if c.role == initial && !manifest.IsSidecar(c.spec) {
 		s.Ready = s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
 		return
 	}

@@ -10,7 +10,7 @@ func (c *one) recall(s *v1.ContainerStatus) {
 	if end == nil {
 		return
 	}
-	if c.lost() && !c.f.Terminating {
+	if c.lost() && !c.f.Terminating && c.role != ephemeral {
 		s.RestartCount = max(s.RestartCount, c.previous.RestartCount+1)
 	}
 	if c.runsAgain(end.ExitCode) {

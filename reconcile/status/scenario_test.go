@@ -25,6 +25,8 @@ var update = flag.Bool("update", false, "rewrite testdata/status/*.golden")
 //	web ready false                the probe's verdict; also started
 //	web exit 137 Error             its last end, remembered
 //	web restarts 3                 the count, remembered
+//	added debug                    an ephemeral container, which is then told of
+//	                               as any other
 //	waiting REASON message         of the pod; also failed; finished PHASE
 //	terminating
 //	forget                         podd has started anew: no previous status

@@ -29,8 +29,10 @@ func (o *observed) status() v1.PodStatus {
 		StartTime: startTime(f),
 	}
 	if !o.rejected() {
-		s.InitContainerStatuses = o.statuses(f.Pod.Spec.Spec.InitContainers, previousInit(f.Previous), true)
-		s.ContainerStatuses = o.statuses(f.Pod.Spec.Spec.Containers, previousRegular(f.Previous), false)
+		spec := &f.Pod.Spec.Spec
+		s.InitContainerStatuses = o.statuses(spec.InitContainers, previousInit(f.Previous), initial)
+		s.ContainerStatuses = o.statuses(spec.Containers, previousRegular(f.Previous), regular)
+		s.EphemeralContainerStatuses = o.statuses(ephemeralOf(spec), previousEphemeral(f.Previous), ephemeral)
 	}
 	o.addresses(&s)
 	o.phase(&s)
@@ -97,4 +99,20 @@ func previousRegular(p *v1.PodStatus) []v1.ContainerStatus {
 		return nil
 	}
 	return p.ContainerStatuses
+}
+
+func previousEphemeral(p *v1.PodStatus) []v1.ContainerStatus {
+	if p == nil {
+		return nil
+	}
+	return p.EphemeralContainerStatuses
+}
+
+// ephemeralOf are a pod's ephemeral containers as any others.
+func ephemeralOf(spec *v1.PodSpec) []v1.Container {
+	var all []v1.Container
+	for i := range spec.EphemeralContainers {
+		all = append(all, v1.Container(spec.EphemeralContainers[i].EphemeralContainerCommon))
+	}
+	return all
 }

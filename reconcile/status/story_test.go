@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -63,6 +64,9 @@ func (s *story) do(w []string) {
 		s.at, s.news = d, true
 	case "sandbox":
 		s.sandbox(w)
+	case "added":
+		c := v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: w[1], Image: "busybox:1.36"}}
+		s.facts.Pod = s.facts.Pod.WithEphemeral(append(slices.Clone(s.facts.Pod.Spec.Spec.EphemeralContainers), c))
 	case "waiting":
 		s.facts.Waiting = reason(w[1:])
 	case "failed":
@@ -234,7 +238,7 @@ func (s *story) show() {
 	}
 	r := table.WordsOf(pod, s.now())
 	fmt.Fprintf(&s.out, "%-5s %-10s %-5s %-20s %-14s %s\n", s.at, s.last.Phase, r.Ready, r.Status, r.Restarts, conditionsText(s.last))
-	for _, list := range [][]v1.ContainerStatus{s.last.InitContainerStatuses, s.last.ContainerStatuses} {
+	for _, list := range [][]v1.ContainerStatus{s.last.InitContainerStatuses, s.last.ContainerStatuses, s.last.EphemeralContainerStatuses} {
 		for i := range list {
 			fmt.Fprintf(&s.out, "        %s\n", containerText(&list[i]))
 		}
@@ -264,7 +268,7 @@ func containerText(c *v1.ContainerStatus) string {
 	if c.RestartCount > 0 {
 		text += fmt.Sprintf(", %d restarts", c.RestartCount)
 	}
-	if *c.Started {
+	if c.Started != nil && *c.Started {
 		text += ", started"
 	}
 	if c.Ready {
