@@ -24,7 +24,7 @@ type Supply struct {
 	// Files, Env, Pull and Mount tell one content of what is read for each role
 	// from another, also in another life of podd. Without the salt they were made
 	// with they tell nothing of the content.
-	Files, Env, Pull, Mount string
+	Files, Env, Pull, Mount, Ephemeral string
 
 	pod *Pod // whose references they are
 }
@@ -84,7 +84,8 @@ func SupplyOf(p *Pod, set *Set, salt string, before *Supply) *Supply {
 	}
 	s.Files, s.Env = s.version(salt, used, ForFiles), s.version(salt, used, ForEnv)
 	s.Pull, s.Mount = s.version(salt, used, ForPull), s.version(salt, used, ForMount)
-	if sameUse && s.Files == before.Files && s.Env == before.Env && s.Pull == before.Pull && s.Mount == before.Mount {
+	s.Ephemeral = s.version(salt, used, ForEphemeral)
+	if sameUse && s.Files == before.Files && s.Env == before.Env && s.Pull == before.Pull && s.Mount == before.Mount && s.Ephemeral == before.Ephemeral {
 		return before
 	}
 	return s

@@ -16,6 +16,14 @@
 // plan sees what is missing and which content the files should have, effects
 // look values up. What the files have is read from disk, never remembered.
 //
+// Ephemeral containers are in no manifest. A worker is asked for them through the
+// router, and makes them part of the version in force: what decides, renders and
+// tells sees them as if they had been written. Until one is made its journal has
+// it, then the container itself, in an annotation; a podd that comes after finds
+// it there. What the runtime lists no more is shown as it ended by the podd that
+// saw it, and by none that comes after. An edit that replaces the version drops
+// them with it.
+//
 // Devices of device plugins are the ledger's, package device: the router admits
 // pods by how many there are and tells it whose pods may have some, an effect takes
 // a pod's before its sandbox is made, and a change of them has every pod admitted

@@ -129,7 +129,7 @@ func (e *Effects) containerInput(ctx context.Context, s scene, a plan.StartConta
 	in = render.ContainerInput{
 		Pod: s.desired, Container: c, Node: *s.node, Supply: s.supply, Attempt: a.Attempt,
 		Image: a.ImageRef, ImageUser: user, PodIPs: ips, Volumes: volumes, HostsFile: hosts, TerminationLog: message,
-		UserIDs: sandbox.UserIDs(), BackoffStep: a.Backoff, Kind: string(kind), Index: index,
+		UserIDs: sandbox.UserIDs(), BackoffStep: a.Backoff, Kind: string(kind), Index: index, TargetID: a.TargetID,
 	}
 	if in.Images, err = e.volumeImages(ctx, s, s.desired, true); err != nil {
 		return nil, in, err
@@ -172,6 +172,11 @@ func findContainer(pod *v1.Pod, name string) (c *v1.Container, kind plan.Kind, i
 	for i := range pod.Spec.InitContainers {
 		if c := &pod.Spec.InitContainers[i]; c.Name == name {
 			return c, plan.KindOf(c, true), i
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		if c := &pod.Spec.EphemeralContainers[i].EphemeralContainerCommon; c.Name == name {
+			return (*v1.Container)(c), plan.Ephemeral, i
 		}
 	}
 	for i := range pod.Spec.Containers {

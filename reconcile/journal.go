@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
@@ -23,7 +24,7 @@ import (
 // made again, a postStart hook under way is taken for done, and restart counts
 // come from container annotations and logs, and what has a probe is not ready,
 // or not started, before the probe passes anew. What was resized is resized once
-// more.
+// more. Ephemeral containers that were asked for and not made yet are not made.
 type journal struct {
 	Key        types.NamespacedName    `json:"key"`
 	UID        types.UID               `json:"uid"`
@@ -36,6 +37,9 @@ type journal struct {
 	Probed     map[string]plan.Probed  `json:"probed,omitempty"`  // by container ID
 	Endings    map[string]plan.Ending  `json:"endings,omitempty"` // by container ID
 	Sizes      map[string]string       `json:"sizes,omitempty"`   // see plan.History
+	// Ephemeral are the containers that were added to the pod and are not made yet,
+	// at most manifest.MaxEphemeral of them.
+	Ephemeral []v1.EphemeralContainer `json:"ephemeral,omitempty"`
 }
 
 type journalEntry struct {

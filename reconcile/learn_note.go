@@ -11,6 +11,7 @@ import (
 // note takes what the newest observation says of Desired's containers into the
 // history: attempt numbers in use, and exits with the moment they were seen.
 func (w *worker) note(now time.Time) (exited bool) {
+	w.meet()
 	for i := range w.in.Observed {
 		inc := &w.in.Observed[i]
 		if !plan.Runs(w.in.Desired, inc) {

@@ -62,6 +62,11 @@ func (r *Report) says(later *Report) bool {
 		maps.Equal(r.Last, later.Last) && slices.Equal(r.Pulls, later.Pulls) && reflect.DeepEqual(r.Decision, later.Decision)
 }
 
+// ephemeral tells whether a container was added to the pod as it ran.
+func (r *Report) ephemeral(name string) bool {
+	return r.Version != nil && slices.ContainsFunc(r.Version.Spec.Spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return c.Name == name })
+}
+
 func terminated(e *plan.Exit) *v1.ContainerStateTerminated {
 	return &v1.ContainerStateTerminated{
 		ExitCode: e.Code, Reason: e.Reason, Message: status.Message(e.Message, e.Said), ContainerID: e.ID,

@@ -300,6 +300,8 @@ func (r *Router) takeReport(rep Report) {
 	}
 	if e.updateHolds(before) || first {
 		r.orderAll()
+	} else if v := rep.Version; v != nil && v != before.Version && len(v.Spec.Spec.EphemeralContainers) > 0 {
+		r.order(rep.Key, e, e.order.verdict) // with what these read
 	}
 }
 

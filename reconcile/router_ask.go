@@ -38,8 +38,11 @@ func (r *Router) Restart(ctx context.Context, key types.NamespacedName, containe
 		if e.report != nil && e.rests() {
 			return fmt.Errorf("restarting %s: it has run to its end; an edit of its manifest runs it anew", r.short(key))
 		}
+		if e.report != nil && e.report.ephemeral(container) {
+			return fmt.Errorf("restarting %s: %s is an ephemeral container, which runs once; add another one", r.short(key), container)
+		}
 		o := e.order
-		o.seen, o.pod, o.restart, o.evict = false, nil, []string{container}, nil
+		o.seen, o.pod, o.restart = false, nil, []string{container}
 		r.post(e, o)
 		return nil
 	})
@@ -54,7 +57,7 @@ func (r *Router) Evict(ctx context.Context, key types.NamespacedName, evict plan
 			return nil
 		}
 		o := e.order
-		o.seen, o.pod, o.restart, o.evict = false, nil, nil, &evict
+		o.seen, o.pod, o.evict = false, nil, &evict
 		r.post(e, o)
 		return nil
 	})

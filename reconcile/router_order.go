@@ -66,7 +66,13 @@ func (r *Router) supply(key types.NamespacedName, e *entry, o *order) {
 		return
 	}
 	o.supply = r.bound.Supplies[key]
-	if e.report == nil || e.report.Version == nil || sameVersion(e.report.Version, o.desired) {
+	if e.report == nil || e.report.Version == nil {
+		return
+	}
+	if v := e.report.Version; sameVersion(v, o.desired) {
+		if len(v.Spec.Spec.EphemeralContainers) > 0 { // these read objects, too
+			o.supply = manifest.SupplyOf(v, r.set, r.o.Render.Instance, e.order.supply)
+		}
 		return
 	}
 	o.earlier = e.report.Version
@@ -82,8 +88,9 @@ func (r *Router) post(e *entry, o order) {
 	if o.seen && e.shown == 0 {
 		e.shown = o.seq
 	}
-	e.order = o
 	e.worker.post(o)
+	e.order = o
+	e.order.restart, e.order.evict, e.order.added = nil, nil, nil // are asked for once
 }
 
 func (r *Router) wanted(key types.NamespacedName) *manifest.Pod {

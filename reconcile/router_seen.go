@@ -39,7 +39,7 @@ func (r *Router) takeSnapshot(ctx context.Context, s runtime.Snapshot) {
 		if first {
 			o = r.compose(key, e, verdicts[key])
 		}
-		o.seen, o.stale, o.pod, o.asOf, o.restart, o.evict = true, false, p, s.AsOf, nil, nil
+		o.seen, o.stale, o.pod, o.asOf = true, false, p, s.AsOf
 		r.post(e, o)
 	}
 	r.tellDown()

@@ -36,9 +36,10 @@ type order struct {
 	userIDs uint32 // see Router.userIDs
 	evict   *plan.Evict
 	restart []string // container names to restart once; "" is all
-	hurry   bool     // see plan.Input
-	seen    bool     // pod and asOf are an observation
-	stale   bool     // which is older than the wish for the pod
+	added   []addition
+	hurry   bool // see plan.Input
+	seen    bool // pod and asOf are an observation
+	stale   bool // which is older than the wish for the pod
 	pod     *runtime.Pod
 	asOf    time.Time
 }
@@ -46,6 +47,7 @@ type order struct {
 // after merges an order that was not read into the one that replaces it.
 func (o order) after(unread order) order {
 	o.restart = append(slices.Clone(unread.restart), o.restart...)
+	o.added = append(slices.Clone(unread.added), o.added...)
 	if o.evict == nil {
 		o.evict = unread.evict
 	}
@@ -72,6 +74,7 @@ type worker struct {
 	heard  chan fetch // from effects under way
 
 	in          plan.Input
+	bare        *manifest.Pod // what in.Desired is made of: the manifest's, or as it was begun
 	seq         uint64
 	order       order // the newest
 	supply      *manifest.Supply

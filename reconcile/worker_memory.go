@@ -58,6 +58,7 @@ func (w *worker) remember(uid types.UID, hash string, durable bool) error {
 		j.StartTime, j.Finished = w.in.History.StartTime, w.in.History.Finished
 		j.Containers = map[string]journalEntry{}
 		j.Probed, j.Sizes = verdicts(w.in.History.Probed), w.in.History.Sizes
+		j.Ephemeral = w.unmade()
 		for name, h := range w.in.History.Containers {
 			j.Containers[name] = journalEntry{Attempt: h.Attempt, LastExit: h.LastExit, RestartID: h.RestartID, PostStart: h.PostStart}
 		}

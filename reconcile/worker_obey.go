@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"podd/manifest"
 	"podd/reconcile/plan"
 	"podd/runtime"
@@ -33,6 +35,9 @@ func (w *worker) obey(o order) {
 	for _, name := range o.restart {
 		w.askRestart(name)
 	}
+	for _, a := range o.added {
+		a.reply <- w.add(a)
+	}
 }
 
 // want takes a wanted version: the same, the next one, or none.
@@ -44,6 +49,7 @@ func (w *worker) want(p *manifest.Pod) {
 	case w.in.Desired == nil:
 		w.begin(p)
 	case sameVersion(p, w.in.Desired):
+		p = w.added(p)
 		w.resizeAnew(p)
 		w.in.Desired, w.in.Successor = p, nil
 	default:
@@ -70,8 +76,9 @@ func (w *worker) begin(p *manifest.Pod) {
 	for name, img := range old.Next {
 		h.Containers[name] = plan.ContainerHistory{Image: img}
 	}
+	var added []v1.EphemeralContainer
 	if j, ok := w.past[p.UID]; ok && j.Hash == p.Hash {
-		h.Sizes = j.Sizes
+		h.Sizes, added = j.Sizes, j.Ephemeral
 		for id, probed := range j.Probed {
 			if _, fresher := old.Probed[id]; !fresher {
 				h.Probed = with(h.Probed, id, probed)
@@ -94,7 +101,8 @@ func (w *worker) begin(p *manifest.Pod) {
 			}
 		}
 	}
-	w.in.Desired, w.in.Successor, w.in.History, w.in.Evict = p, nil, h, nil
+	w.bare = p
+	w.in.Desired, w.in.Successor, w.in.History, w.in.Evict = p.WithEphemeral(added), nil, h, nil
 	if w.dir(p.UID).Hash == "" && w.journals.has(p.UID) {
 		// Its journal is lost, or was never written.
 		w.setDir(plan.Dir{UID: p.UID, Hash: w.dir(p.UID).Hash, Volumes: true})
@@ -154,6 +162,9 @@ func (w *worker) askRestart(name string) {
 		}
 		newest := map[string]runtime.Container{}
 		for _, c := range w.in.Observed[i].Containers {
+			if c.Annotations[runtime.AnnotationEphemeral] != "" {
+				continue // it is never started again
+			}
 			if last, ok := newest[c.Name]; !ok || c.Attempt > last.Attempt {
 				newest[c.Name] = c
 			}

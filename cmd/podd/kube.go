@@ -12,7 +12,7 @@ import (
 func (d *podd) kubeAPI(who auth.Authorizer, usage kube.Usage, node http.Handler) http.Handler {
 	return (&kube.API{
 		State: d.view.latest, Logs: d.logReader(), Runtime: inContainers{d.client}, Authorizer: who, Node: node,
-		Events: d.events, Usage: usage, Debugging: d.cfg.API.Debugging,
+		Events: d.events, Usage: usage, Debugger: d.router, Debugging: d.cfg.API.Debugging,
 	}).Handler()
 }
 

@@ -167,7 +167,7 @@ func runningID(p *server.PodView, container string) (id string, runs bool) {
 	if p == nil {
 		return "", false
 	}
-	for _, list := range [][]v1.ContainerStatus{p.Pod.Status.InitContainerStatuses, p.Pod.Status.ContainerStatuses} {
+	for _, list := range [][]v1.ContainerStatus{p.Pod.Status.InitContainerStatuses, p.Pod.Status.ContainerStatuses, p.Pod.Status.EphemeralContainerStatuses} {
 		for i := range list {
 			if c := &list[i]; c.Name == container {
 				return c.ContainerID, c.State.Running != nil

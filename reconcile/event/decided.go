@@ -123,7 +123,7 @@ func (d Decision) stops() []Event {
 				continue
 			}
 			e := Subject{d.Key, inc.UID, d.Pod, d.At}.Normal("Killing", c.Name, d.killing(c, own))
-			e.Field = fieldOf(c.Name, isInit(c))
+			e.Field = fieldOf(c.Name, kindOf(c))
 			all = append(all, e)
 		}
 	}
@@ -163,8 +163,8 @@ func (d Decision) restarts(c *runtime.Container) string {
 	return ", will be restarted"
 }
 
-// isInit by what the container was made as: its manifest may be gone.
-func isInit(c *runtime.Container) bool {
+// kindOf is what the container was made as: its manifest may be gone.
+func kindOf(c *runtime.Container) plan.Kind {
 	kind, _, _ := strings.Cut(c.Annotations[runtime.AnnotationKind], ":")
-	return kind == string(plan.Init) || kind == string(plan.Sidecar)
+	return plan.Kind(kind)
 }

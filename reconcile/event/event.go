@@ -36,6 +36,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/reconcile/plan"
 )
 
 // Event is one thing that happened.
@@ -84,18 +85,27 @@ func (s Subject) field(container string) string {
 	if s.Pod != nil {
 		for _, c := range s.Pod.Spec.Spec.InitContainers {
 			if c.Name == container {
-				return fieldOf(container, true)
+				return fieldOf(container, plan.Init)
+			}
+		}
+		for _, c := range s.Pod.Spec.Spec.EphemeralContainers {
+			if c.Name == container {
+				return fieldOf(container, plan.Ephemeral)
 			}
 		}
 	}
-	return fieldOf(container, false)
+	return fieldOf(container, plan.Regular)
 }
 
-func fieldOf(container string, init bool) string {
-	if init {
-		return fmt.Sprintf("spec.initContainers{%s}", container)
+func fieldOf(container string, kind plan.Kind) string {
+	list := "containers"
+	switch kind {
+	case plan.Init, plan.Sidecar:
+		list = "initContainers"
+	case plan.Ephemeral:
+		list = "ephemeralContainers"
 	}
-	return fmt.Sprintf("spec.containers{%s}", container)
+	return fmt.Sprintf("spec.%s{%s}", list, container)
 }
 
 // longest is how much of a message is kept, the limit of an apiserver.

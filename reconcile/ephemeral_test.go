@@ -1,0 +1,286 @@
+package reconcile_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/reconcile/render"
+	"podd/runtime/runtimetest"
+)
+
+const secret = "s3cret"
+
+func debugger(name, image, target string) v1.EphemeralContainer {
+	return v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{
+		Name: name, Image: image, ImagePullPolicy: v1.PullIfNotPresent, Env: []v1.EnvVar{{Name: "TOKEN", Value: secret}},
+	}, TargetContainerName: target}
+}
+
+// debug adds ephemeral containers to those that a pod has.
+func (m *machine) debug(name string, add ...v1.EphemeralContainer) error {
+	m.t.Helper()
+	p := m.report(name).Pod
+	logs := render.LogDirectory(m.report(name).Version, render.Node{LogsDir: filepath.Join(m.root, "logs")})
+	for _, c := range add { // as a runtime does
+		if err := os.MkdirAll(filepath.Join(logs, c.Name), 0o755); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	return m.life().router.Debug(context.Background(), key(name), p.UID, append(append([]v1.EphemeralContainer{}, p.Spec.EphemeralContainers...), add...), false)
+}
+
+// ephemerals are those of a pod as it is shown, each with its state.
+func (m *machine) ephemerals(name string) string {
+	p := m.report(name).Pod
+	var all []string
+	for _, c := range p.Spec.EphemeralContainers {
+		text := c.Name
+		for _, s := range p.Status.EphemeralContainerStatuses {
+			switch {
+			case s.Name != c.Name:
+			case s.State.Running != nil:
+				text += " runs"
+			case s.State.Terminated != nil:
+				text += " " + s.State.Terminated.Reason
+			default:
+				text += " " + s.State.Waiting.Reason
+			}
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, ", ")
+}
+
+func (m *machine) shows(name, want string) {
+	m.t.Helper()
+	if got := m.ephemerals(name); got != want {
+		m.t.Fatalf("podd shows %q, want %q\n%s%+v", got, want, m.story(), m.report(name).Pod.Status.EphemeralContainerStatuses)
+	}
+}
+
+// remembered is the journal of the only pod.
+func (m *machine) remembered() string {
+	text, err := os.ReadFile(filepath.Join(m.root, "pods", m.dirs()[0], "journal.json"))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestEphemeral: one is added, runs beside the others, outlives podd, ends and is
+// never started again; it goes with its pod.
+func TestEphemeral(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.start()
+		p := pod(t, "web", web)
+		m.want(p)
+		m.settle()
+		m.Forget()
+		if err := m.debug("web", debugger("debug", "side:1", "app")); err != nil {
+			t.Fatal(err)
+		}
+		m.settle()
+		m.did("CreateContainer web/debug", "StartContainer web/debug")
+		m.is("web 0 ready", "web/app 0 running", "web/debug 0 running")
+		m.shows("web", "debug runs")
+		config := m.Calls("CreateContainer")[0].Request.(*cri.CreateContainerRequest).GetConfig()
+		if o := config.GetLinux().GetSecurityContext().GetNamespaceOptions(); o.GetPid() != cri.NamespaceMode_TARGET || o.GetTargetId() == "" {
+			t.Errorf("namespaces %v", o)
+		}
+		if strings.Contains(m.remembered(), secret) {
+			t.Errorf("it is made, and in the journal: %s", m.remembered())
+		}
+
+		m.Forget()
+		m.restart()
+		m.did()
+		m.shows("web", "debug runs")
+		if got := m.report("web").Pod.Spec.EphemeralContainers[0]; got.TargetContainerName != "app" || got.Env[0].Value != secret {
+			t.Errorf("after a restart of podd: %+v", got)
+		}
+
+		m.Exit("default/web/debug", 1)
+		m.settle()
+		m.shows("web", "debug Error")
+		m.restart()
+		m.pass(time.Hour)
+		m.did()
+		m.shows("web", "debug Error")
+
+		m.want()
+		m.settle()
+		m.is()
+		if dirs := m.dirs(); len(dirs) > 0 {
+			t.Errorf("left: %v", dirs)
+		}
+	})
+}
+
+// TestEphemeralPending: what was accepted and not made yet is in the journal
+// alone, and is made once by the podd that comes after.
+func TestEphemeralPending(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.start()
+		m.want(pod(t, "web", web))
+		m.settle()
+		if err := m.debug("web", debugger("debug", "late:1", "")); err != nil {
+			t.Fatal(err)
+		}
+		m.settle()
+		m.shows("web", "debug ImagePullBackOff")
+		var j struct{ Ephemeral []v1.EphemeralContainer }
+		if err := json.Unmarshal([]byte(m.remembered()), &j); err != nil || len(j.Ephemeral) != 1 {
+			t.Fatalf("journal %s %v", m.remembered(), err)
+		}
+		if strings.Contains(m.story(), secret) {
+			t.Errorf("it tells a secret: %s", m.story())
+		}
+		m.restart()
+		m.AddImages("late:1")
+		m.pass(10 * time.Minute)
+		m.shows("web", "debug runs")
+		if strings.Contains(m.remembered(), secret) {
+			t.Errorf("it is made, and in the journal: %s", m.remembered())
+		}
+		if n := len(m.Calls("CreateContainer")); n != 2 {
+			t.Errorf("%d containers were made", n)
+		}
+	})
+}
+
+// TestEphemeralLostAnswer: whether it was made is looked up before it is made
+// again.
+func TestEphemeralLostAnswer(t *testing.T) {
+	for _, method := range []string{"CreateContainer", "StartContainer"} {
+		run(t, func(t *testing.T, m *machine) {
+			m.start()
+			m.want(pod(t, "web", web))
+			m.settle()
+			m.Inject(runtimetest.Fault{Method: method, Nth: 1, After: true})
+			if err := m.debug("web", debugger("debug", "side:1", "")); err != nil {
+				t.Fatal(err)
+			}
+			m.pass(time.Minute)
+			m.is("web 0 ready", "web/app 0 running", "web/debug 0 running")
+			m.shows("web", "debug runs")
+		})
+	}
+}
+
+// TestEphemeralEdit: an edit that keeps the pod keeps them, another drops them; a
+// new sandbox has none.
+func TestEphemeralEdit(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.start()
+		m.want(pod(t, "web", web), pod(t, "other", web))
+		m.settle()
+		if err := m.debug("web", debugger("debug", "side:1", "")); err != nil {
+			t.Fatal(err)
+		}
+		m.settle()
+		m.Forget()
+		m.want(pod(t, "web", web), pod(t, "other", "terminationGracePeriodSeconds: 5\n"+web)) // decoded anew
+		m.settle()
+		m.shows("web", "debug runs")
+		if n := len(m.report("web").Pod.Spec.EphemeralContainers); n != 1 {
+			t.Errorf("it has %d", n)
+		}
+		m.KillSandbox(m.report("web").Observed[0].ID)
+		m.settle()
+		m.shows("web", "debug Error")
+		m.is("web 1 ready", "web/app 1 running", "other 0 ready", "other/app 0 running")
+
+		m.want(pod(t, "web", "terminationGracePeriodSeconds: 5\n"+web))
+		m.settle()
+		m.shows("web", "")
+	})
+}
+
+func TestEphemeralRefused(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.start()
+		m.want(pod(t, "web", web), pod(t, "job", `restartPolicy: Never
+containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"]}]`))
+		m.settle()
+		router, ctx := m.life().router, context.Background()
+		list := []v1.EphemeralContainer{debugger("debug", "side:1", "")}
+		uid := m.report("web").Pod.UID
+		if err := router.Debug(ctx, key("no"), uid, list, false); !apierrors.IsNotFound(err) {
+			t.Errorf("of no pod: %v", err)
+		}
+		if err := router.Debug(ctx, key("web"), "other", list, false); !apierrors.IsConflict(err) {
+			t.Errorf("of another pod: %v", err)
+		}
+		if err := router.Debug(ctx, key("job"), m.report("job").Pod.UID, list, false); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "has run to its end") {
+			t.Errorf("of a pod that is done: %v", err)
+		}
+		if err := m.debug("web", debugger("app", "side:1", "")); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.ephemeralContainers[0].name") {
+			t.Errorf("of a name that is taken: %v", err)
+		}
+		confined := debugger("debug", "side:1", "")
+		confined.SecurityContext = &v1.SecurityContext{AppArmorProfile: &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeRuntimeDefault}}
+		if err := m.debug("web", confined); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "AppArmor is off") {
+			t.Errorf("of a profile that nobody enforces: %v", err)
+		}
+		if err := router.Debug(ctx, key("web"), uid, list, true); err != nil {
+			t.Errorf("dry: %v", err)
+		}
+		m.settle()
+		m.shows("web", "")
+		if err := m.debug("web", list...); err != nil {
+			t.Fatal(err)
+		}
+		m.settle()
+		if err := router.Debug(ctx, key("web"), uid, nil, false); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "cannot be removed") {
+			t.Errorf("of none: %v", err)
+		}
+		if err := router.Restart(ctx, key("web"), "debug"); err == nil || !strings.Contains(err.Error(), "runs once") {
+			t.Errorf("restart: %v", err)
+		}
+		m.Forget()
+		if err := router.Restart(ctx, key("web"), ""); err != nil {
+			t.Error(err)
+		}
+		m.settle()
+		m.did("StopContainer web/app", "CreateContainer web/app", "StartContainer web/app")
+	})
+}
+
+// TestEphemeralObjects: what it reads is looked up, and keeps nothing else
+// waiting.
+func TestEphemeralObjects(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.start()
+		p := pod(t, "web", web)
+		m.want(p)
+		m.settle()
+		c := debugger("debug", "side:1", "")
+		c.EnvFrom = []v1.EnvFromSource{{ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "conf"}}}}
+		if err := m.debug("web", c); err != nil {
+			t.Fatal(err)
+		}
+		m.settle()
+		m.shows("web", "debug CreateContainerConfigError")
+		m.give("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: conf}\ndata: {MODE: slow}\n", p)
+		m.settle()
+		m.shows("web", "debug runs")
+		calls := m.Calls("CreateContainer")
+		envs := calls[len(calls)-1].Request.(*cri.CreateContainerRequest).GetConfig().GetEnvs()
+		found := false
+		for _, e := range envs {
+			found = found || e.GetKey() == "MODE" && string(e.GetValue()) == "slow"
+		}
+		if !found {
+			t.Errorf("variables %v", envs)
+		}
+	})
+}
