@@ -112,10 +112,12 @@ func (w *worker) meet() {
 	var unknown []runtime.Container
 	left := false
 	for i := range w.in.Observed {
-		if !plan.Runs(w.in.Desired, &w.in.Observed[i]) {
+		inc := &w.in.Observed[i]
+		// What is being ended was of a pod that was removed, and is wanted anew.
+		if s := w.in.History.Stopping; !plan.Runs(w.in.Desired, inc) || s != nil && s.SandboxID == inc.ID {
 			continue
 		}
-		for _, c := range w.in.Observed[i].Containers {
+		for _, c := range inc.Containers {
 			switch {
 			case c.Annotations[runtime.AnnotationEphemeral] == "" || w.in.History.Containers[c.Name].Made:
 				continue

@@ -49,6 +49,7 @@ func (d *description) pod(p *v1.Pod) {
 	}
 	d.containers("Init Containers", p, p.Spec.InitContainers, p.Status.InitContainerStatuses)
 	d.containers("Containers", p, p.Spec.Containers, p.Status.ContainerStatuses)
+	d.containers("Ephemeral Containers", p, ephemeralContainers(p), p.Status.EphemeralContainerStatuses)
 	if len(p.Status.Conditions) > 0 {
 		d.say(0, "Conditions:\n  Type\tStatus")
 		for _, c := range p.Status.Conditions {
@@ -149,3 +150,12 @@ func projected(p *v1.ProjectedVolumeSource) [][2]string {
 }
 
 func optional(o *bool) string { return fmt.Sprint(o != nil && *o) }
+
+// ephemeralContainers are a pod's as any others.
+func ephemeralContainers(p *v1.Pod) []v1.Container {
+	var all []v1.Container
+	for i := range p.Spec.EphemeralContainers {
+		all = append(all, v1.Container(p.Spec.EphemeralContainers[i].EphemeralContainerCommon))
+	}
+	return all
+}

@@ -132,7 +132,7 @@ func (k *limitKeeper) measure(ctx context.Context, p *manifest.Pod, storage bool
 	}
 	failed := []error{err}
 	used.Logs = map[string]int64{}
-	for _, list := range [][]v1.Container{p.Spec.Spec.InitContainers, p.Spec.Spec.Containers} {
+	for _, list := range [][]v1.Container{p.Spec.Spec.InitContainers, p.Spec.Spec.Containers, ephemeralContainers(p.Spec)} {
 		for i := range list {
 			n, err := collect.Usage(ctx, render.LogDirectory(p, k.node), list[i].Name)
 			used.Logs[list[i].Name], failed = n, append(failed, err)

@@ -43,7 +43,8 @@ func LimitsStorage(spec *v1.PodSpec) bool {
 // Outgrown is why a pod is evicted for what it has on disk, "" while it keeps
 // its limits. Limits are looked at in the kubelet's order, and each reason begins
 // with its words: that of a volume; that of the pod, which is those of its
-// containers together and bounds its volumes, layers and logs; that of a
+// containers together and bounds its volumes, layers and logs, also those of
+// ephemeral containers; that of a
 // container, which bounds its layer and logs. Init containers that end have no
 // limit of their own; sidecars do, which the kubelet forgets.
 func (u DiskUse) Outgrown(spec *v1.PodSpec) string {
@@ -82,6 +83,10 @@ func (u DiskUse) total(spec *v1.PodSpec) (sum int64) {
 	}
 	for _, c := range containersOf(spec) {
 		sum += u.Layers[c.Name] + u.Logs[c.Name]
+	}
+	for i := range spec.EphemeralContainers {
+		name := spec.EphemeralContainers[i].Name
+		sum += u.Layers[name] + u.Logs[name]
 	}
 	return sum
 }

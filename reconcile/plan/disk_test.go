@@ -3,6 +3,8 @@ package plan
 import (
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
+
 	"podd/manifest"
 )
 
@@ -29,6 +31,7 @@ spec:
 	if len(f.Pods) != 1 {
 		t.Fatal(f.Problems)
 	}
+	p := f.Pods[0].WithEphemeral([]v1.EphemeralContainer{debugger("debug", "")})
 	type use = map[string]int64
 	const mi = 1 << 20
 	const advised = "; raise the limit or write less, an edit starts the pod again"
@@ -52,12 +55,13 @@ spec:
 		"a container":                {DiskUse{Layers: use{"app": 3 * mi}, Logs: use{"app": 2 * mi}}, container("app", "4Mi") + "5Mi"},
 		"a sidecar":                  {DiskUse{Layers: use{"side": 3 * mi}}, container("side", "2Mi") + "3Mi"},
 		"an init container is over":  {DiskUse{Layers: use{"init": 2 * mi}}, ""},
+		"an ephemeral container":     {DiskUse{Layers: use{"debug": 4 * mi}, Logs: use{"debug": 3 * mi}}, pod + "7Mi"},
 		"volumes are no container's": {DiskUse{Volumes: use{"disk": 5 * mi}}, ""},
 	} {
 		if tt.want != "" {
 			tt.want += advised
 		}
-		if got := tt.use.Outgrown(&f.Pods[0].Spec.Spec); got != tt.want {
+		if got := tt.use.Outgrown(&p.Spec.Spec); got != tt.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, tt.want)
 		}
 	}

@@ -66,6 +66,9 @@ func TestPolicyOfKubernetes(t *testing.T) {
 		{known("viewer"), "GET", "/api/v1/namespaces/a/pods/x/log", true},
 		{known("viewer"), "GET", "/api/v1/namespaces/a/pods/x/exec", false},
 		{known("viewer"), "DELETE", "/api/v1/namespaces/a/pods/x", false},
+		{known("viewer"), "GET", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", false},
+		{known("tenant"), "PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", false}, // though it may exec
+		{Root(), "PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", true},
 		{known("viewer"), "GET", "/api/v1/secrets", false},
 		{known("viewer"), "GET", "/api/v1/nodes", false},
 		{known("tenant"), "GET", "/api/v1/pods", false},
