@@ -65,8 +65,13 @@ func (a *API) addEphemeral(w http.ResponseWriter, r *http.Request, res *resource
 func (a *API) debug(r *http.Request, res *resource, i request.Info, was *entry, containers []v1.EphemeralContainer) (*entry, error) {
 	dry := slices.Contains(r.URL.Query()["dryRun"], "All")
 	key, uid := types.NamespacedName(was.key), was.object.GetUID()
-	if err := a.Debugger.Debug(r.Context(), key, uid, containers, dry); err != nil || dry {
-		return was, err
+	if err := a.Debugger.Debug(r.Context(), key, uid, containers, dry); err != nil {
+		return nil, err
+	}
+	if dry {
+		p := *was.object.(*v1.Pod)
+		p.Spec.EphemeralContainers = containers
+		return res.entry(item{was.key, &p}, was.rev), nil
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), shownWithin)
 	defer cancel()
