@@ -50,6 +50,45 @@ func canonical(user map[string]any) map[string]any {
 	return pod
 }
 
+// unchanging is a pod without what an apiserver lets be changed while it runs:
+// metadata, images, and the fields of changingSpec.
+func unchanging(user map[string]any) map[string]any {
+	pod := maps.Clone(user)
+	if meta, ok := pod["metadata"].(map[string]any); ok {
+		meta = maps.Clone(meta)
+		delete(meta, "annotations")
+		delete(meta, "labels")
+		pod["metadata"] = meta
+	}
+	spec, ok := pod["spec"].(map[string]any)
+	if !ok {
+		return pod
+	}
+	spec = maps.Clone(spec)
+	for _, name := range changingSpec {
+		delete(spec, name)
+	}
+	for _, list := range []string{"initContainers", "containers"} {
+		if items, ok := spec[list].([]any); ok {
+			spec[list] = eachOf(items, imageless)
+		}
+	}
+	pod["spec"] = spec
+	return pod
+}
+
+var changingSpec = []string{"activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations"}
+
+func imageless(v any) any {
+	c, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	c = maps.Clone(c)
+	delete(c, "image")
+	return c
+}
+
 // version is what tells two versions of a pod apart: all that the user wrote but
 // for how much cpu and memory its containers have, which is changed while they
 // run, and the class that this puts it into, which its cgroup lies in. Of a pod

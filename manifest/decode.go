@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -29,6 +30,10 @@ type Options struct {
 	// RestartRules is the feature gate ContainerRestartRules: containers may have a
 	// restart policy and rules of their own.
 	RestartRules bool
+	// Written says that podd's own API wrote the text: its pods keep their names,
+	// without a suffix, and what an apiserver lets be changed of a pod is no part
+	// of its Hash, so that such an edit is adopted by what runs.
+	Written bool
 	// Strict makes errors of the warnings about unknown and repeated fields.
 	Strict bool
 	// Now becomes the annotation kubernetes.io/config.seen; zero leaves it out.
@@ -144,15 +149,29 @@ func (d *decoder) pod(v value) {
 	n.adviseGrace(spec)
 	setDefaults(spec)
 	n.invalid(validatePod(spec, d.Options))
-	checkServed(known, n)
+	checkServed(d.effective(known), n)
 	checkSources(written, known, n)
-	d.identify(p, written, n)
+	d.identify(p, v, written, n)
 	n.advise(p, d.Options)
 	n.finish(named(p.Key))
 	d.tell(n.list...)
 	if !n.refused {
 		d.file.Pods = append(d.file.Pods, p)
 	}
+}
+
+// effective is what the user wrote without what the API has used already: it made
+// the name of generateName.
+func (d *decoder) effective(known any) any {
+	pod, _ := known.(map[string]any)
+	meta, _ := pod["metadata"].(map[string]any)
+	if !d.Written || meta == nil {
+		return known
+	}
+	pod, meta = maps.Clone(pod), maps.Clone(meta)
+	delete(meta, "generateName")
+	pod["metadata"] = meta
+	return pod
 }
 
 // keyOf is the name of an object from a file or URL, without a node's suffix.

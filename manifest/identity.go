@@ -44,9 +44,13 @@ func (p *Pod) Short() types.NamespacedName {
 
 // identify gives a pod its key, UID, hashes and priority, and makes a static
 // pod of one from a file or URL. It is the last to write to p.Spec.
-func (d *decoder) identify(p *Pod, written map[string]any, n *notes) {
+func (d *decoder) identify(p *Pod, v value, written map[string]any, n *notes) {
 	user := canonical(written)
-	version := version(user, p.Spec)
+	lasting := user
+	if d.Written {
+		lasting = unchanging(user)
+	}
+	version := version(lasting, p.Spec)
 	p.Hash = hashVersion + digest("pod", version)
 	p.SandboxHash = hashSandbox(user)
 	p.Containers = hashContainers(user, &p.Spec.Spec)
@@ -57,7 +61,7 @@ func (d *decoder) identify(p *Pod, written map[string]any, n *notes) {
 	if d.Kind == KindAPI {
 		return
 	}
-	if meta.Name != "" {
+	if meta.Name != "" && !d.Written {
 		p.Suffix = d.suffix()
 		p.Key.Name += p.Suffix
 	}
@@ -67,16 +71,41 @@ func (d *decoder) identify(p *Pod, written map[string]any, n *notes) {
 	*meta = metav1.ObjectMeta{
 		Name: p.Key.Name, Namespace: p.Key.Namespace, UID: p.UID,
 		Labels: meta.Labels, Annotations: d.annotations(p),
+		GenerateName: d.generateName(meta), CreationTimestamp: d.created(v),
 	}
 	p.Spec.Spec.NodeName = d.Node
 	p.Spec.Status = v1.PodStatus{Phase: v1.PodPending}
-	if d.Kind == KindFile {
+	if d.Kind == KindFile && !d.Written {
 		tolerateNoExecute(&p.Spec.Spec)
 	}
 }
 
-// annotations are the pod's own and those of a static pod.
+// generateName is what the API made a pod's name of.
+func (d *decoder) generateName(meta *metav1.ObjectMeta) string {
+	if !d.Written {
+		return ""
+	}
+	return meta.GenerateName
+}
+
+// created is when the API made a pod; zero for others, of which nobody knows.
+func (d *decoder) created(v value) metav1.Time {
+	tree, _ := v.tree.(map[string]any)
+	meta, _ := tree["metadata"].(map[string]any)
+	text, _ := meta["creationTimestamp"].(string)
+	at, err := time.Parse(time.RFC3339, text)
+	if !d.Written || err != nil {
+		return metav1.Time{}
+	}
+	return metav1.NewTime(at)
+}
+
+// annotations are the pod's own and, unless it is the API's, those of a static
+// pod.
 func (d *decoder) annotations(p *Pod) map[string]string {
+	if d.Written {
+		return p.Spec.Annotations
+	}
 	out := make(map[string]string, len(p.Spec.Annotations)+3)
 	for key, v := range p.Spec.Annotations {
 		out[key] = v

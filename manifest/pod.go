@@ -11,6 +11,7 @@ package manifest
 
 import (
 	"strconv"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,9 +35,10 @@ type Pod struct {
 	// Spec is the whole object with defaults; never nil, never written.
 	Spec *v1.Pod
 	// Hash is of the user's canonical JSON without, with restartPolicy Always, the
-	// amounts of cpu and memory of containers, "v1:<hex>"; two pods with one UID and unequal Hash are two
-	// versions, the newer replaces the older. With equal Hash what runs gets the
-	// amounts of the newer.
+	// amounts of cpu and memory of containers, and of what Options.Written leaves
+	// in, "v1:<hex>"; two pods with one UID and unequal Hash are two versions, the
+	// newer replaces the older. With equal Hash what runs gets the amounts of the
+	// newer, and only containers of another Start are started again.
 	Hash string
 	// SandboxHash is Hash of only what a sandbox is made from; equal hashes
 	// mean that the sandbox may stay. "v1:<hex>".
@@ -50,6 +52,16 @@ type ContainerHash struct {
 	Start string // differs: the container must be started again
 	// Size differs: its cpu and memory are changed in place. See SizeOf.
 	Size string
+}
+
+// Digits are the first 64 bits of Start in hexadecimal digits, as readers of a
+// container's annotation expect a hash.
+func (h ContainerHash) Digits() string {
+	digits := h.Start
+	if _, after, ok := strings.Cut(digits, ":"); ok {
+		digits = after
+	}
+	return digits[:min(len(digits), 16)]
 }
 
 // Kinds of source, the values of the annotation kubernetes.io/config.source.

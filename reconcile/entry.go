@@ -27,6 +27,7 @@ type entry struct {
 	admitted []*manifest.Pod
 	holds    []*manifest.Pod // those of which something may run
 	report   *Report
+	deletes  *plan.Delete
 	kind     string // of the source that wanted it last
 	source   string
 }

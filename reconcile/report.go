@@ -138,6 +138,10 @@ func (w *worker) leaving() *v1.Pod {
 		now := metav1.NewTime(w.in.Now)
 		p.DeletionTimestamp = &now
 	}
+	if s := w.in.History.Stopping; s != nil {
+		seconds := int64(s.Grace / time.Second)
+		p.DeletionGracePeriodSeconds = &seconds
+	}
 	facts := status.Facts{
 		Pod: w.publishedFrom, Observed: w.in.Observed, StartTime: w.in.History.StartTime,
 		HostIPs: w.hostIPs, RuntimeName: w.runtimeName, Said: w.in.History.Said, Previous: &w.published.Status,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -59,6 +60,23 @@ func (r *Router) Evict(ctx context.Context, key types.NamespacedName, evict plan
 		o := e.order
 		o.seen, o.pod, o.evict = false, nil, &evict
 		r.post(e, o)
+		return nil
+	})
+}
+
+// Delete has what runs of a pod of this UID end with another grace than its own,
+// now if it is being ended and else once its manifest is gone. No UID means what is
+// being ended, when podd does not know its manifest.
+func (r *Router) Delete(ctx context.Context, key types.NamespacedName, uid types.UID, grace time.Duration) error {
+	return r.call(ctx, func() error {
+		e := r.entries[key]
+		if e != nil && uid == "" && r.wanted(key) == nil && e.report != nil && len(e.report.UIDs) > 0 {
+			uid = e.report.UIDs[0]
+		}
+		if e != nil {
+			e.deletes = &plan.Delete{UID: uid, Grace: grace, At: time.Now()}
+			r.orderAll()
+		}
 		return nil
 	})
 }

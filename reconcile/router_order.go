@@ -29,7 +29,7 @@ func (r *Router) orderOther() {
 func (r *Router) order(key types.NamespacedName, e *entry, v plan.Verdict) {
 	o, was := r.compose(key, e, v), e.order
 	if was.seq > 0 && was.desired == o.desired && was.certain == o.certain && was.verdict == o.verdict &&
-		was.supply == o.supply && was.earlier == o.earlier && was.earlierSupply == o.earlierSupply && was.node == o.node && was.runtime == o.runtime && was.render == o.render && was.hurry == o.hurry && was.userIDs == o.userIDs {
+		was.supply == o.supply && was.earlier == o.earlier && was.earlierSupply == o.earlierSupply && was.node == o.node && was.runtime == o.runtime && was.render == o.render && was.hurry == o.hurry && was.deletes == o.deletes && was.userIDs == o.userIDs {
 		return
 	}
 	if was.seq == 0 && r.seen {
@@ -43,7 +43,7 @@ func (r *Router) order(key types.NamespacedName, e *entry, v plan.Verdict) {
 func (r *Router) compose(key types.NamespacedName, e *entry, v plan.Verdict) order {
 	o := order{
 		seq: e.order.seq, desired: r.wanted(key), verdict: v,
-		node: r.planNode(), runtime: r.node.Name, render: r.render, hurry: r.hurry,
+		node: r.planNode(), runtime: r.node.Name, render: r.render, hurry: r.hurry, deletes: e.deletes,
 	}
 	if o.desired != nil {
 		e.kind, e.source = o.desired.Origin.Kind, o.desired.Origin.Source

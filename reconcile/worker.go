@@ -35,7 +35,8 @@ type order struct {
 	render  *render.Node
 	userIDs uint32 // see Router.userIDs
 	evict   *plan.Evict
-	restart []string // container names to restart once; "" is all
+	deletes *plan.Delete // stays until there is another
+	restart []string     // container names to restart once; "" is all
 	added   []addition
 	hurry   bool // see plan.Input
 	seen    bool // pod and asOf are an observation

@@ -57,6 +57,8 @@ type Options struct {
 	Suffix string
 	// RestartRules is manifest.Options.RestartRules.
 	RestartRules bool
+	// Written is manifest.Options.Written.
+	Written bool
 	// Strict makes unknown and repeated fields errors.
 	Strict bool
 	// CheckFrequency is how often a source is looked at without a cause; zero
@@ -99,7 +101,7 @@ func (o Options) complete(kind, name string) Options {
 		o.Decode = func(data []byte, path string) *manifest.File {
 			return manifest.Decode(data, manifest.Options{
 				Kind: kind, Source: name, Path: path,
-				Node: o.Node, Labels: o.Labels, Suffix: o.Suffix, RestartRules: o.RestartRules, Strict: o.Strict, Now: o.Now(),
+				Node: o.Node, Labels: o.Labels, Suffix: o.Suffix, RestartRules: o.RestartRules, Written: o.Written, Strict: o.Strict, Now: o.Now(),
 			})
 		}
 	}

@@ -31,6 +31,8 @@ func init() {
 		{"stop under way -> go on", beingEnded, goOnEnding},
 		// Nobody asks it, and nothing starts behind it, before that is over.
 		{"postStart hook not done -> make it", hookUnderWay, makePostStart},
+		// Its image is another; it runs on until that can be had.
+		{"changed -> stop, to start it anew", (*facts).changed, stopChanged},
 		// Its cpu or memory changed; some programs read theirs only once.
 		{"resized -> stop, to start it in its new size", (*facts).resizedByRestart, stopToResize},
 		{"resized -> resize it as it runs", (*facts).resized, resize},
@@ -119,6 +121,32 @@ func stopAsked(f *facts, m *member, d *Decision, s *Step) {
 	f.end(d, m, graceOf(f.cur), s.Why)
 }
 
+// changed: what runs was made of other words than the manifest has, though its
+// pod may stay. Init containers have done their work.
+func (f *facts) changed(m *member) bool {
+	return m.kind != Init && m.is(runtime.Running) && f.another(m)
+}
+
+func (f *facts) another(m *member) bool {
+	made := m.last.Annotations[runtime.AnnotationContainerHash]
+	return f.in.Desired.FixedUID && made != "" && made != f.in.Desired.Containers[m.spec.Name].Digits()
+}
+
+func stopChanged(f *facts, m *member, d *Decision, s *Step) {
+	if m.imagePresent() {
+		s.Why = "its manifest changed"
+		f.endOwn(d, m, term{grace: graceOf(f.cur), why: s.Why, again: true})
+		return
+	}
+	getImage(f, m, d, s)
+	s.Reason = ""
+	if unstarted(f, m) {
+		f.attempt(m, d, Startup)
+	} else {
+		f.watch(m, d)
+	}
+}
+
 func stopUnknown(f *facts, m *member, d *Decision, s *Step) {
 	s.Why = "the runtime does not know its state"
 	f.end(d, m, graceOf(f.cur), s.Why)
@@ -151,7 +179,7 @@ func startCreated(f *facts, m *member, d *Decision, s *Step) {
 }
 
 func (f *facts) backsOff(m *member) bool {
-	return m.is(runtime.Exited) && !m.restartAsked() && f.in.Now.Before(f.restartAt(m))
+	return m.is(runtime.Exited) && !m.restartAsked() && !f.another(m) && f.in.Now.Before(f.restartAt(m))
 }
 
 func (f *facts) restartAt(m *member) time.Time {
@@ -246,7 +274,10 @@ func start(f *facts, m *member, d *Decision, s *Step) {
 	if m.is(runtime.Exited) {
 		a.Backoff = crashes(m.last) + 1
 		a.Why = fmt.Sprintf("exited with %d", m.last.ExitCode)
-		if m.restartAsked() {
+		switch {
+		case f.another(m):
+			a.Backoff, a.Why = 0, "its manifest changed"
+		case m.restartAsked():
 			a.Backoff, a.Why = 0, "restart asked"
 		}
 	}

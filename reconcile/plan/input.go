@@ -38,7 +38,10 @@ type Input struct {
 	Objects, NextObjects Objects
 	History              History
 	// Evict ends the wanted version for good; nil: no reason to.
-	Evict    *Evict
+	Evict *Evict
+	// Delete says with what grace a version ends once it is not wanted any more;
+	// nil: with its own.
+	Delete   *Delete
 	InFlight map[string]Action // by subject
 	// Hurry ends without grace whatever is being ended.
 	Hurry bool

@@ -259,8 +259,22 @@ func TestContainerRules(t *testing.T) {
 			ended(in, "0")
 			in.Verdict = Verdict{Answer: Reject}
 		}, "start", "start"},
-		"unknown":           {func(in *Input) { last(in).State = runtime.Unknown }, "state unknown -> stop", "stop"},
-		"made, not started": {func(in *Input) { last(in).State = runtime.Created }, "created -> start", "start"},
+		"changed": {func(in *Input) {
+			changes(in, "new")
+			in.History.Containers = map[string]ContainerHistory{"app": {Image: Image{Name: in.Desired.Spec.Spec.Containers[0].Image, Ref: "r"}}}
+		}, "changed -> stop, to start it anew", "stop"},
+		"changed, its image is not there": {func(in *Input) {
+			changes(in, "new")
+			in.History.Containers = map[string]ContainerHistory{}
+		}, "changed -> stop, to start it anew", "pull"},
+		"changed, its pod may not stay": {func(in *Input) {
+			changes(in, "new")
+			in.Desired.FixedUID = false
+		}, "running -> leave", ""},
+		"not changed":            {func(in *Input) { changes(in, "old") }, "running -> leave", ""},
+		"changed while it waits": {func(in *Input) { changes(in, "new"); ended(in, "9") }, "start", "start"},
+		"unknown":                {func(in *Input) { last(in).State = runtime.Unknown }, "state unknown -> stop", "stop"},
+		"made, not started":      {func(in *Input) { last(in).State = runtime.Created }, "created -> start", "start"},
 		"being started": {func(in *Input) {
 			last(in).State = runtime.Created
 			in.InFlight["container/app"] = StartContainer{Container: "app"}
@@ -468,4 +482,11 @@ func always(in *Input) {
 
 func noImage(in *Input, f Failure) {
 	in.History.Containers["app"] = ContainerHistory{Image: Image{Name: "a:1", Failure: f}}
+}
+
+// changes: what runs was made of old words.
+func changes(in *Input, now string) {
+	in.Desired.FixedUID = true
+	in.Desired.Containers = map[string]manifest.ContainerHash{"app": {Start: "v1:" + now}}
+	in.Observed[0].Containers[0].Annotations[runtime.AnnotationContainerHash] = "old"
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -13,8 +14,8 @@ import (
 	"podd/runtime"
 )
 
-func decodePod(text string) (*manifest.Pod, error) {
-	file := manifest.Decode([]byte(text), manifest.Options{Path: "test.yaml", RestartRules: true})
+func decodePod(text string, written bool) (*manifest.Pod, error) {
+	file := manifest.Decode([]byte(text), manifest.Options{Path: "test.yaml", RestartRules: true, Written: written})
 	if len(file.Pods) != 1 {
 		return nil, fmt.Errorf("no pod: %v", file.Problems)
 	}
@@ -173,5 +174,20 @@ func (s *stage) verdict(args []string) error {
 	case "reject":
 		s.in.Verdict.Answer = Reject
 	}
+	return nil
+}
+
+func (s *stage) deletes(args []string) error {
+	grace, err := time.ParseDuration(args[0])
+	of := s.in.Desired
+	for _, inc := range s.in.Observed {
+		if of == nil {
+			of = &manifest.Pod{UID: inc.UID}
+		}
+	}
+	if err != nil || of == nil {
+		return errors.Join(err, errors.New("there is no pod"))
+	}
+	s.in.Delete = &Delete{UID: of.UID, Grace: grace, At: s.in.Now}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
 	"podd/runtime"
@@ -24,12 +25,63 @@ func (f *facts) stop(d *Decision, inc *runtime.Incarnation, why string) {
 		s = &Stopping{SandboxID: inc.ID, Since: f.in.Now, Grace: graceAt(inc, f.in.History.Finished), Why: why}
 		d.Stopping = s
 	}
+	s = f.hasten(d, inc, s)
 	// A start under way may still make a container; it must end first.
 	if f.startsInFlight() {
 		f.keepHooks(d)
 		return
 	}
-	f.stopMembers(d, inc, term{since: s.Since, grace: s.Grace, why: why})
+	t := term{since: s.Since, grace: s.Grace, why: why}
+	if f.overdue(d, inc, s) {
+		t.grace = 0
+	}
+	f.stopMembers(d, inc, t)
+}
+
+// Delete is that somebody asked for the end of a pod, with a grace of their own.
+type Delete struct {
+	UID   types.UID
+	Grace time.Duration
+	At    time.Time
+}
+
+// deleted is the asking that an incarnation ends by; nil for none.
+func (f *facts) deleted(inc *runtime.Incarnation) *Delete {
+	if del := f.in.Delete; del != nil && del.UID == inc.UID && !inc.Foreign {
+		return del
+	}
+	return nil
+}
+
+// hasten gives what is being ended the grace that was asked for, when that is over
+// before its own.
+func (f *facts) hasten(d *Decision, inc *runtime.Incarnation, s *Stopping) *Stopping {
+	del := f.deleted(inc)
+	if del == nil {
+		return s
+	}
+	grace := max(del.At.Sub(s.Since), 0) + del.Grace
+	if d.Stopping == nil && grace >= s.Grace {
+		return s
+	}
+	hastened := *s
+	hastened.Grace = grace
+	d.Stopping = &hastened
+	return d.Stopping
+}
+
+// overdue: the grace that was asked for is over, and the runtime was perhaps told
+// of a longer one.
+func (f *facts) overdue(d *Decision, inc *runtime.Incarnation, s *Stopping) bool {
+	if f.deleted(inc) == nil {
+		return false
+	}
+	end := s.Since.Add(s.Grace + minGrace)
+	if f.in.Now.Before(end) {
+		d.wakeAt(end)
+		return false
+	}
+	return true
 }
 
 // stopMembers ends regular and init containers side by side, then sidecars in

@@ -24,6 +24,7 @@ var update = flag.Bool("update", false, "rewrite testdata/plan/*.txt")
 // what came of it. A line that begins with # is a comment. The commands:
 //
 //	pod NAME              the input is a manifest; apply names it
+//	written NAME          the same, of a pod that the API wrote
 //	apply NAME            NAME is wanted; remove: nothing is, for certain;
 //	                      lose: nothing is, but no source was seen whole
 //	effect ok [SUBJECT]   the first action under way of that subject works, or
@@ -44,6 +45,7 @@ var update = flag.Bool("update", false, "rewrite testdata/plan/*.txt")
 //	verdict ANSWER TEXT   admit, wait or reject
 //	restart C             a user asks for it
 //	add C [TARGET]        an ephemeral container, which is to see TARGET's processes
+//	delete GRACE          somebody asks for the pod's end with it
 //	advance 10s           time passes
 //	messages PATH         containers leave termination messages there
 //	term CODE             what containers end with when told to
@@ -110,8 +112,8 @@ type stage struct {
 
 func (s *stage) command(words []string, input string) (string, error) {
 	name, args := words[0], words[1:]
-	if name == "pod" {
-		p, err := decodePod(input)
+	if name == "pod" || name == "written" {
+		p, err := decodePod(input, name == "written")
 		s.pods[args[0]] = p
 		return "", err
 	}
@@ -160,6 +162,7 @@ var commands = map[string]func(*stage, []string) error{
 	"verdict":  (*stage).verdict,
 	"restart":  (*stage).restart,
 	"add":      func(s *stage, a []string) error { s.add(a[0], append(a, "")[1]); return nil },
+	"delete":   (*stage).deletes,
 	"advance":  (*stage).advance,
 	"messages": func(s *stage, a []string) error { s.messages = a[0]; return nil },
 	"term":     func(s *stage, a []string) error { s.termCode = code(a[0]); return nil },

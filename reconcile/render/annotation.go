@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"strconv"
-	"strings"
 
 	"podd/runtime"
 )
@@ -19,7 +18,7 @@ func containerLabels(in *ContainerInput) map[string]string {
 func containerAnnotations(in *ContainerInput) map[string]string {
 	c, spec := in.Container, in.Pod.Spec
 	a := map[string]string{
-		runtime.AnnotationContainerHash:            hashDigits(in.Pod.Containers[c.Name].Start),
+		runtime.AnnotationContainerHash:            in.Pod.Containers[c.Name].Digits(),
 		runtime.AnnotationRestartCount:             strconv.FormatUint(uint64(in.Attempt), 10),
 		runtime.AnnotationTerminationMessagePath:   c.TerminationMessagePath,
 		runtime.AnnotationTerminationMessagePolicy: string(c.TerminationMessagePolicy),
@@ -50,16 +49,7 @@ func containerAnnotations(in *ContainerInput) map[string]string {
 	return a
 }
 
-// hashDigits is the first 64 bits of a hash, without the version in front of
-// it: readers of this annotation expect hexadecimal digits of a uint64.
-func hashDigits(hash string) string {
-	if _, digits, ok := strings.Cut(hash, ":"); ok {
-		hash = digits
-	}
-	return hash[:min(len(hash), 16)]
-}
-
-// digitsOf is such a hash of a text.
+// digitsOf is the first 64 bits of a text's hash.
 func digitsOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])

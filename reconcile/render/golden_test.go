@@ -255,7 +255,7 @@ func placeholders(p *manifest.Pod) *strings.Replacer {
 		pairs = append(pairs, string(p.UID), "UID")
 	}
 	for name, h := range p.Containers {
-		pairs = append(pairs, hashDigits(h.Start), "START-"+name)
+		pairs = append(pairs, h.Digits(), "START-"+name)
 	}
 	return strings.NewReplacer(pairs...)
 }

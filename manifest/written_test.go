@@ -1,0 +1,52 @@
+package manifest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A pod of the API keeps its name, its uid and what a server knows of it, and is
+// the same version whatever an apiserver lets be changed of it.
+func TestDecodeWritten(t *testing.T) {
+	decode := func(text string) *Pod {
+		t.Helper()
+		f := Decode([]byte(text), Options{Node: "n1", Written: true})
+		if len(f.Pods) != 1 || len(f.Problems) > 0 {
+			t.Fatalf("got %v of %s", f.Problems, text)
+		}
+		return f.Pods[0]
+	}
+	const was = `
+apiVersion: v1
+kind: Pod
+metadata: {name: web-x, generateName: web-, uid: u1, creationTimestamp: "2026-01-02T03:04:05Z", labels: {a: b}, annotations: {c: d}}
+spec:
+  activeDeadlineSeconds: 100
+  tolerations: [{key: a, operator: Exists}]
+  initContainers: [{name: i, image: "i:1"}]
+  containers: [{name: a, image: "a:1", resources: {requests: {cpu: 1}}}]
+`
+	p := decode(was)
+	m := p.Spec.ObjectMeta
+	if p.Key.String() != "default/web-x" || p.Suffix != "" || p.UID != "u1" || m.GenerateName != "web-" || m.CreationTimestamp.Year() != 2026 ||
+		fmt.Sprint(m.Annotations) != "map[c:d]" || p.Spec.Spec.NodeName != "n1" || len(p.Spec.Spec.Tolerations) != 1 {
+		t.Errorf("got %+v", p)
+	}
+	for old, now := range map[string]string{
+		"{a: b}": "{a: z}", "{c: d}": "{}", "i:1": "i:2", "a:1": "a:2", "key: a": "key: b", "Seconds: 100": "Seconds: 10", "cpu: 1": "cpu: 2",
+	} {
+		q := decode(strings.Replace(was, old, now, 1))
+		if q.Hash != p.Hash || q.UID != p.UID {
+			t.Errorf("%s for %s makes another version", now, old)
+		}
+		if (q.Containers["a"].Start != p.Containers["a"].Start) != (old == "a:1") {
+			t.Errorf("%s for %s: the container starts anew: %v", now, old, q.Containers["a"].Start != p.Containers["a"].Start)
+		}
+	}
+	for old, now := range map[string]string{"name: a,": "name: b,", "spec:": "spec:\n  hostNetwork: true", "uid: u1": "uid: u2"} {
+		if q := decode(strings.Replace(was, old, now, 1)); q.Hash == p.Hash && q.UID == p.UID {
+			t.Errorf("%s for %s makes no other version", now, old)
+		}
+	}
+}
