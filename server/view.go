@@ -29,6 +29,8 @@ type View struct {
 	RestartRules bool `json:"restartRules,omitempty"`
 	// Sources are the files, directories and URLs that podd reads.
 	Sources []string `json:"sources,omitempty"`
+	// Written is the one of them that the API writes to; "" for none.
+	Written string `json:"written,omitempty"`
 	// Unread are those of them that were not seen whole yet.
 	Unread []string `json:"unread,omitempty"`
 	// Claims are the PersistentVolumeClaims that they hold, in order of namespace

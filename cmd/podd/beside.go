@@ -51,10 +51,13 @@ func readAs(running *server.View, cfg *config.Config) {
 	if running == nil || len(cfg.ManifestPaths)+len(cfg.ManifestURLs) > 0 {
 		return
 	}
+	cfg.APIManifestDir = running.Written
 	for _, s := range running.Sources {
-		if isURL(s) {
+		switch {
+		case s == running.Written:
+		case isURL(s):
 			cfg.ManifestURLs = append(cfg.ManifestURLs, s)
-		} else {
+		default:
 			cfg.ManifestPaths = append(cfg.ManifestPaths, s)
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 
+	"podd/manifest"
 	"podd/server/auth"
 	"podd/server/kube"
 )
@@ -10,10 +11,16 @@ import (
 // kubeAPI is the Kubernetes API, for whoever is let in; who may what is said by
 // the authorizer.
 func (d *podd) kubeAPI(who auth.Authorizer, usage kube.Usage, node http.Handler) http.Handler {
-	return (&kube.API{
+	a := &kube.API{
 		State: d.view.latest, Logs: d.logReader(), Runtime: inContainers{d.client}, Authorizer: who, Node: node,
 		Events: d.events, Usage: usage, Debugger: d.router, Debugging: d.cfg.API.Debugging,
-	}).Handler()
+	}
+	if d.written != nil {
+		a.Manifests = apiManifests{d.written, d.router, manifest.Options{
+			Node: d.cfg.NodeName, Labels: nodeLabels(d.cfg), RestartRules: d.cfg.RestartRules, Written: true,
+		}}
+	}
+	return a.Handler()
 }
 
 // both is the kubelet's API and the Kubernetes API, whose paths differ.

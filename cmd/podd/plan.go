@@ -35,7 +35,7 @@ func (c *PlanCmd) Run(ctx context.Context, s Streams) error {
 	running := beside(ctx, &c.Flags, &cfg, s.Err)
 	readAs(running, &cfg)
 	cfg.ManifestPaths = slices.Concat(unread(files, cfg.ManifestPaths), cfg.ManifestPaths)
-	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 {
+	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" {
 		return exitWith(codeUsage, errors.New("planning: no source of pods, and no podd runs here; name manifests, or give --pod-manifest-path or --manifest-url"))
 	}
 	all, set, err := planSources(ctx, &cfg)

@@ -24,7 +24,7 @@ func (c *RunCmd) Run(ctx context.Context, s Streams) error {
 		return fmt.Errorf("podd runs pods as root; start it with sudo")
 	}
 	log, level := newLog(s.Err, &cfg, slog.LevelInfo)
-	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 {
+	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" {
 		log.Warn("no source of pods", "give", "--pod-manifest-path or --manifest-url")
 	}
 	d, err := newPodd(&cfg, log, level)

@@ -19,6 +19,9 @@ func sources(cfg *config.Config, o source.Options) ([]source.Source, error) {
 	for _, path := range unique(cfg.ManifestPaths) {
 		all = append(all, source.NewDir(path, o))
 	}
+	if cfg.APIManifestDir != "" {
+		all = append(all, writtenSource(cfg, o))
+	}
 	o.CheckFrequency = cfg.HTTPCheckFrequency
 	for _, raw := range unique(cfg.ManifestURLs) {
 		u, err := newURL(raw, cfg, o, all)
@@ -28,6 +31,21 @@ func sources(cfg *config.Config, o source.Options) ([]source.Source, error) {
 		all = append(all, u)
 	}
 	return all, nil
+}
+
+// writtenSource is the directory that the API writes. What is in it was checked
+// before it was written.
+func writtenSource(cfg *config.Config, o source.Options) *source.Dir {
+	o.Written, o.Strict = true, false
+	return source.NewDir(cfg.APIManifestDir, o)
+}
+
+// writtenName is the name of that source; "" for none.
+func writtenName(cfg *config.Config) string {
+	if cfg.APIManifestDir == "" {
+		return ""
+	}
+	return writtenSource(cfg, source.Options{}).Name()
 }
 
 // newURL labels a URL that differs from an earlier one only in what its name

@@ -20,6 +20,9 @@ import (
 type objectViews struct {
 	binding func(*manifest.Objects, *v1.PersistentVolumeClaim) (manifest.Claim, string)
 
+	// written is the source whose objects tell when they were made; "" for none.
+	written string
+
 	mu   sync.Mutex
 	made map[manifest.ObjectRef]madeView // for who asked last
 }
@@ -53,7 +56,7 @@ type boundTo struct {
 func (v *objectViews) of(set *manifest.Set) *server.Objects {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s := &shownObjects{binding: v.binding, before: v.made, made: map[manifest.ObjectRef]madeView{}, versions: map[string]time.Time{}}
+	s := &shownObjects{binding: v.binding, written: v.written, before: v.made, made: map[manifest.ObjectRef]madeView{}, versions: map[string]time.Time{}}
 	for _, f := range set.Files {
 		s.versions[f.Path] = f.Version
 	}
@@ -88,6 +91,7 @@ func kindOf(o manifest.Objects) string {
 type shownObjects struct {
 	binding      func(*manifest.Objects, *v1.PersistentVolumeClaim) (manifest.Claim, string)
 	before, made map[manifest.ObjectRef]madeView
+	written      string               // see objectViews
 	versions     map[string]time.Time // of the content that runs of a file
 }
 
@@ -125,7 +129,9 @@ func add[T server.Object](s *shownObjects, to *[]*server.ObjectView, kind string
 			if shown.GetUID() == "" {
 				shown.SetUID(server.UIDOf(kind, origin.Source, key.Namespace, key.Name))
 			}
-			shown.SetCreationTimestamp(metav1.NewTime(now.from.version))
+			if shown.GetCreationTimestamp().Time.IsZero() || origin.Source != s.written {
+				shown.SetCreationTimestamp(metav1.NewTime(now.from.version))
+			}
 			if finish != nil {
 				finish(shown, now.with)
 			}

@@ -42,7 +42,7 @@ func wantedClaims(ctx context.Context, running *server.View, cfg *config.Config)
 		}
 		all = running.Claims
 	}
-	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 {
+	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" {
 		if running == nil {
 			return nil, errUnknownWishes
 		}

@@ -14,6 +14,7 @@ import (
 	"podd/cmd/podd/internal/config"
 	"podd/manifest"
 	"podd/manifest/source"
+	"podd/manifest/written"
 	"podd/reconcile"
 	"podd/reconcile/cgroup"
 	"podd/reconcile/collect"
@@ -48,6 +49,7 @@ type podd struct {
 	devices  *device.Ledger
 	router   *reconcile.Router
 	sources  []source.Source
+	written  *written.Dir // nil: the API writes nothing
 	view     *viewer
 	events   *events.Log
 	metrics  *metrics.Metrics
@@ -102,6 +104,11 @@ func (d *podd) wire() error {
 			d.log.Error("the kubelet's API is not served", "err", err) // pods run without it
 		}
 	}
+	if cfg.APIManifestDir != "" {
+		if d.written, err = written.Open(cfg.APIManifestDir); err != nil {
+			return err
+		}
+	}
 	cache := cacheDir(cfg)
 	if d.sources, err = sources(cfg, source.Options{Log: d.log, Cache: cache}); err != nil {
 		return err
@@ -111,8 +118,9 @@ func (d *podd) wire() error {
 	}
 	d.view = newViewer(server.View{
 		Node: cfg.NodeName, Version: thisVersion().Version, Root: cfg.RootDir,
-		Endpoint: cfg.RuntimeEndpoint, RestartRules: cfg.RestartRules, Sources: sourceNames(d.sources),
+		Endpoint: cfg.RuntimeEndpoint, RestartRules: cfg.RestartRules, Sources: sourceNames(d.sources), Written: writtenName(cfg),
 	})
+	d.view.objects.written = writtenName(cfg)
 	d.view.changed, d.view.gone = d.metrics.Pod, d.metrics.Gone
 	d.view.advisor = &advisor{node, cfg.ResolvConf, func() (render.DNS, error) { return readDNS(cfg.ResolvConf) }}
 	d.events = newEvents(cfg.NodeName, node.CgroupV2)

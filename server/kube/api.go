@@ -15,10 +15,21 @@
 // one too slow for the ring is ended with 410 Gone and lists again.
 //
 // It authorizes nobody, see package auth; what it answers to reviews is what the
-// Authorizer says of the context's user. Objects come from manifests, so to
-// write is to edit those: every change is refused with the file's name. What is in
-// no manifest are the ephemeral containers of a pod that runs: those are taken
-// (ephemeral.go).
+// Authorizer says of the context's user.
+//
+// Objects come from manifests, so to write is to edit those. With Manifests the
+// API has a directory of its own for that, and what is created here is changed and
+// deleted here, by an apiserver's rules:
+//
+//	body ── decode ── validate ──▶ file ── source ── router ──▶ View ──▶ answer
+//
+// One write is made at a time, and it is answered when the View shows it: who was
+// answered reads their own write, in a get and in a watch, and no update is lost.
+// A file of another source is never touched: such a change is refused with the
+// file's name, as all are without Manifests. What is in no manifest are the
+// ephemeral containers of a pod that runs: those are taken (ephemeral.go).
+//
+// A server-side apply merges, and tracks no managers (apply.go).
 package kube
 
 import (
@@ -55,6 +66,11 @@ type API struct {
 	// Now is the time that tables tell ages of; nil: time.Now.
 	Now func() time.Time
 
+	// Manifests is where objects are written that are created here; nil: every
+	// change is refused.
+	Manifests Manifests
+
+	writing   chan struct{} // whoever puts one in writes
 	resources []*resource
 	store     *store
 	openAPI   http.Handler
@@ -66,7 +82,7 @@ func (a *API) Handler() http.Handler {
 	if a.Events == nil {
 		a.Events = noEvents{}
 	}
-	a.debugging = make(chan struct{}, 1)
+	a.debugging, a.writing = make(chan struct{}, 1), make(chan struct{}, 1)
 	a.resources = a.served()
 	a.store = newStore(a.State, a.Events)
 	a.openAPI = openapi.New(GitVersion, described(a.resources))
@@ -110,6 +126,8 @@ func (a *API) serveResource(w http.ResponseWriter, r *http.Request, i request.In
 		a.list(w, r, res, i)
 	case i.Verb == "watch" && res.watched():
 		a.watch(w, r, res, i)
+	case a.writes(res, i):
+		a.write(w, r, res, i)
 	default:
 		server.ReplyStatus(w, a.refusal(res, i))
 	}

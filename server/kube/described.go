@@ -29,7 +29,7 @@ func described(all []*resource) []openapi.Resource {
 		}
 		d := openapi.Resource{Kind: r.gvk(), Object: r.blank(), Plural: r.name, Namespaced: r.namespaced, Verbs: r.verbs}
 		if r.items != nil {
-			d.Verbs = slices.Concat(r.verbs, written)
+			d.Verbs = slices.Compact(slices.Sorted(slices.Values(slices.Concat(r.verbs, written))))
 		}
 		for _, s := range r.subresources {
 			sub := openapi.Subresource{Name: s.name, Kind: schema.GroupVersionKind{Group: r.group, Version: r.version, Kind: s.kind}, Options: options[s.name], Verbs: s.verbs}

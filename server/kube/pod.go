@@ -21,6 +21,14 @@ var streamed = []string{"create", "get"}
 // ephemeral is the subresource of a pod's ephemeral containers.
 const ephemeral = "ephemeralcontainers"
 
+func (a *API) podSubresources() []subresource {
+	all := podSubresources
+	if a.Manifests != nil {
+		all = append(slices.Clone(all), subresource{"resize", "Pod", []string{"get", "patch", "update"}})
+	}
+	return all
+}
+
 var podSubresources = []subresource{
 	{"attach", "PodAttachOptions", streamed},
 	{ephemeral, "Pod", []string{"get", "patch", "update"}},

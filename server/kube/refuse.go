@@ -28,7 +28,7 @@ func (a *API) refusal(res *resource, i request.Info) error {
 	message := fmt.Sprintf("%s is not served for %s by podd", verbOf(i), res.name)
 	switch i.Verb {
 	case "create":
-		message = fmt.Sprintf("podd takes no %s over this API: write a manifest where it reads them%s", res.name, a.sources())
+		message = fmt.Sprintf("podd takes no %s over this API: write a manifest where it reads them%s%s", res.name, a.sources(), a.flag())
 	case "update", "patch", "delete", "deletecollection":
 		at, exists := a.written(res, key)
 		switch {
@@ -57,6 +57,14 @@ func verbOf(i request.Info) string {
 	return i.Verb
 }
 
+// flag is what would have it taken.
+func (a *API) flag() string {
+	if a.Manifests != nil {
+		return ""
+	}
+	return ", or start podd with --api-manifest-dir DIR, a directory for those of this API"
+}
+
 // sources tells where manifests are read from.
 func (a *API) sources() string {
 	v := a.State.View()
@@ -68,25 +76,31 @@ func (a *API) sources() string {
 
 // written is where an object is, as file:line; "" for one that is in no file.
 func (a *API) written(res *resource, key server.Key) (at string, exists bool) {
+	path, line, exists := a.at(res, key)
+	return place(path, line), exists
+}
+
+// at is the file and line of an object.
+func (a *API) at(res *resource, key server.Key) (path string, line int, exists bool) {
 	v := a.State.View()
 	if res.name == "pods" {
 		p := v.Pod(key)
 		if p == nil {
-			return "", false
+			return "", 0, false
 		}
-		return place(p.Path, p.Line), true
+		return p.Path, p.Line, true
 	}
 	if res.beside != nil && v.Objects != nil {
 		for _, o := range res.beside(v.Objects()) {
 			if o.Object.GetNamespace() == key.Namespace && o.Object.GetName() == key.Name {
-				return place(o.Path, o.Line), true
+				return o.Path, o.Line, true
 			}
 		}
 	}
 	if res.items == nil {
-		return "", true
+		return "", 0, true
 	}
-	return "", slices.ContainsFunc(res.items(v), func(i item) bool { return i.key == key })
+	return "", 0, slices.ContainsFunc(res.items(v), func(i item) bool { return i.key == key })
 }
 
 func place(path string, line int) string {

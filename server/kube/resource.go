@@ -65,6 +65,7 @@ func (r *resource) watched() bool { return slices.Contains(r.verbs, "watch") }
 var (
 	reads   = []string{"get", "list", "watch"}
 	asks    = []string{"get", "list"}
+	changes = []string{"create", "update", "patch", "delete", "deletecollection"}
 	creates = []string{"create"}
 	gets    = []string{"get"}
 )
@@ -89,7 +90,7 @@ func (a *API) served() []*resource {
 			beside:       func(o *server.Objects) []*server.ObjectView { return o.Volumes },
 			subresources: []subresource{status("PersistentVolume")}},
 		{name: "pods", kind: "Pod", short: []string{"po"}, categories: []string{"all"}, namespaced: true, goType: typed[v1.Pod](),
-			items: pods, extra: podFields, since: podSince, subresources: podSubresources},
+			items: pods, extra: podFields, since: podSince, subresources: a.podSubresources()},
 		{name: "secrets", kind: "Secret", namespaced: true, goType: typed[v1.Secret](), extra: secretFields,
 			beside: func(o *server.Objects) []*server.ObjectView { return o.Secrets }},
 	}
@@ -99,6 +100,9 @@ func (a *API) served() []*resource {
 	}
 	for _, r := range all {
 		r.complete()
+		if a.Manifests != nil && (r.beside != nil || r.name == "pods" && r.measure == nil) {
+			r.verbs = slices.Concat(reads, changes)
+		}
 	}
 	return all
 }

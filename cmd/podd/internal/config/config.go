@@ -19,6 +19,9 @@ type Config struct {
 	// ManifestURLs are http or https URLs; {node} and {machineID} in them are
 	// still to be replaced. Empty: no URL source.
 	ManifestURLs []string
+	// APIManifestDir is a directory that the Kubernetes API writes to, and whose
+	// pods run, cleaned; "": it writes nothing.
+	APIManifestDir string
 	// URLHeader goes with every request to every one of ManifestURLs.
 	URLHeader Header
 	// URLHeaderFile holds more headers, one "Name: value" a line, read anew

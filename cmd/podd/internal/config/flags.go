@@ -23,6 +23,7 @@ type Flags struct {
 	ManifestURLCA         string         `group:"Sources" name:"manifest-url-ca" placeholder:"FILE" help:"CA certificates for manifest URLs instead of the system's."`
 	ManifestURLCert       string         `group:"Sources" name:"manifest-url-cert" placeholder:"FILE" help:"Client certificate for manifest URLs."`
 	ManifestURLKey        string         `group:"Sources" name:"manifest-url-key" placeholder:"FILE" help:"Key of that certificate."`
+	APIManifestDir        string         `group:"Sources" name:"api-manifest-dir" placeholder:"DIR" help:"Directory that kubectl apply, create, edit and delete write to, podd's alone; without, they are refused."`
 	FileCheckFrequency    *time.Duration `group:"Sources" field:"fileCheckFrequency" placeholder:"20s" help:"How often files are looked at again beside watching them."`
 	HTTPCheckFrequency    *time.Duration `group:"Sources" name:"http-check-frequency" field:"httpCheckFrequency" placeholder:"20s" help:"How often manifest URLs are asked."`
 	SyncFrequency         *time.Duration `group:"Sources" field:"syncFrequency" placeholder:"1m" help:"How often every pod is looked at anew at least."`

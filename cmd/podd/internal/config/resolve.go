@@ -44,6 +44,7 @@ func (r *resolving) sources(c *Config) {
 	if len(c.ManifestPaths) == 0 && k.StaticPodPath != "" {
 		c.ManifestPaths = clean([]string{k.StaticPodPath})
 	}
+	r.writtenDir(c)
 	c.ManifestURLs = f.ManifestURL
 	for _, u := range f.ManifestURL {
 		if why := checkURL(u); why != "" {
@@ -65,6 +66,27 @@ func (r *resolving) sources(c *Config) {
 	c.RestartRules = RestartRules(k.FeatureGates)
 	c.Strict = f.Strict
 	c.RunOnce = k.RunOnce
+}
+
+// writtenDir: a directory that is read twice would have all its pods twice.
+func (r *resolving) writtenDir(c *Config) {
+	if r.flags.APIManifestDir == "" {
+		return
+	}
+	c.APIManifestDir = clean([]string{r.flags.APIManifestDir})[0]
+	for _, path := range c.ManifestPaths {
+		if absolute(path) == absolute(c.APIManifestDir) {
+			r.add(manifest.Error, "--api-manifest-dir", "%s is read for --pod-manifest-path, too; give the API a directory of its own", path)
+		}
+	}
+}
+
+// absolute is a path to compare others with.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
 }
 
 // header is the flags' or else the file's.

@@ -1,0 +1,247 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/runtime/runtimetest/stack/registry"
+	"podd/server"
+)
+
+// writing is a podd whose API may write.
+func writing(t *testing.T) (*daemon, *kubectl) {
+	d := newDaemon(t, shared)
+	d.args = append(d.args, "--api-manifest-dir", d.written())
+	d.api = freePort(t)
+	d.start()
+	t.Cleanup(func() { // before the test looks for what is left
+		for _, path := range d.writtenFiles() {
+			os.Remove(path)
+		}
+	})
+	return d, d.kubectl()
+}
+
+func (d *daemon) written() string { return filepath.Join(d.dir, "api") }
+
+func (d *daemon) writtenFiles() []string {
+	files, _ := filepath.Glob(filepath.Join(d.written(), "*"))
+	return files
+}
+
+// manifest writes objects to a file that podd does not read.
+func (k *kubectl) manifest(objects ...any) string {
+	k.d.t.Helper()
+	path := filepath.Join(k.home, "manifest.yaml")
+	if err := os.WriteFile(path, []byte(text(k.d, objects...)), 0o600); err != nil {
+		k.d.t.Fatal(err)
+	}
+	return path
+}
+
+// pod is one as kubectl gets it.
+func (k *kubectl) pod(name string) *v1.Pod {
+	k.d.t.Helper()
+	var p v1.Pod
+	if err := json.Unmarshal([]byte(k.run("get", "pod", name, "-o", "json")), &p); err != nil {
+		k.d.t.Fatal(err)
+	}
+	return &p
+}
+
+func (k *kubectl) untilReady(names ...string) {
+	k.d.t.Helper()
+	for _, name := range names {
+		k.run("wait", "--for=condition=Ready", "pod/"+name, "--timeout="+patience.String())
+	}
+}
+
+// untilNone waits until podd shows nothing of pods.
+func (k *kubectl) untilNone(names ...string) {
+	k.d.t.Helper()
+	k.d.until(fmt.Sprint(names, " are gone"), func(v *server.View) error {
+		for _, name := range names {
+			if v.Pod(server.Key{Namespace: "default", Name: name}) != nil {
+				return fmt.Errorf("%s is there", name)
+			}
+		}
+		return nil
+	})
+}
+
+func count(all []string, line string) (n int) {
+	for _, l := range all {
+		if l == line {
+			n++
+		}
+	}
+	return n
+}
+
+func TestKubectlCreatesAndEdits(t *testing.T) {
+	t.Parallel()
+	d, k := writing(t)
+	_, another := withRegistry(d, registry.Options{}) // the same image
+	web := d.pod("web", shell("main", serve("main")), shell("beside", serve("beside")))
+	web.Labels = map[string]string{"app": "web"}
+	file := k.manifest(web, configMap("settings", map[string]string{"port": "8080"}), secret("pass", v1.SecretTypeOpaque, map[string]string{"word": "hidden"}))
+	for _, want := range []string{"pod/web created", "configmap/settings created", "secret/pass created"} {
+		if out := k.run("apply", "-f", file, "--dry-run=server"); !strings.Contains(out, want+" (server dry run)") {
+			t.Errorf("a dry run says %q", out)
+		}
+	}
+	if files := d.writtenFiles(); len(files) > 0 {
+		t.Errorf("a dry run wrote %q", files)
+	}
+	k.says("apply -f "+file, "pod/web created", "configmap/settings created", "secret/pass created")
+	k.untilReady("web")
+	first := k.pod("web")
+	if first.Name != "web" || len(first.UID) != 36 || first.CreationTimestamp.IsZero() || len(first.OwnerReferences) > 0 {
+		t.Errorf("got %+v", first.ObjectMeta)
+	}
+	if !strings.Contains(first.Annotations[v1.LastAppliedConfigAnnotation], `"beside"`) {
+		t.Errorf("its annotations are %q", first.Annotations)
+	}
+	for _, path := range append(d.writtenFiles(), d.written()) {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+	}
+	k.says("apply -f "+file, "pod/web unchanged", "configmap/settings unchanged", "secret/pass ")
+	k.refuses("create -f "+file, `pods "web" already exists`, `configmaps "settings" already exists`)
+
+	// What may be changed is, without a restart but of the container concerned.
+	web.Labels["tier"] = "front"
+	web.Spec.Containers[0].Image = another
+	file = k.manifest(web)
+	k.says("apply -f "+file, "pod/web configured")
+	k.says("label pod web colour=green", "pod/web labeled")
+	k.says("annotate pod web note=x", "pod/web annotated")
+	edit := append([]string{}, "edit", "pod", "web")
+	cmd := k.command(t.Context(), edit...)
+	cmd.Env = append(cmd.Env, `KUBE_EDITOR=sed -i s/colour:\ green/colour:\ blue/`)
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "pod/web edited") {
+		t.Errorf("kubectl edit: %v: %s", err, out)
+	}
+	d.until("web runs the other image", func(v *server.View) error {
+		p := v.Pod(server.Key{Namespace: "default", Name: "web"})
+		if p == nil || !p.Ready || !p.Current || restarts(p, "main") != 1 || p.Pod.Spec.Containers[0].Image != another {
+			return fmt.Errorf("it is %+v", p)
+		}
+		return nil
+	})
+	now := k.pod("web")
+	if now.UID != first.UID || now.Status.PodIP != first.Status.PodIP || now.Labels["colour"] != "blue" || now.Labels["tier"] != "front" || now.Annotations["note"] != "x" {
+		t.Errorf("got %+v, want the pod of before: %+v", now.ObjectMeta, first.ObjectMeta)
+	}
+	if n := restartsOf(now, "beside"); n != 0 {
+		t.Errorf("the other container restarted %d times", n)
+	}
+	d.eventually("one container began anew", func() error {
+		if all := d.journal(); count(all, "main runs") != 2 || count(all, "beside runs") != 1 {
+			return fmt.Errorf("the journal is %q", all)
+		}
+		return nil
+	})
+
+	web.Spec.Containers[0].Command = []string{"sleep", "1"}
+	k.refuses("apply -f "+k.manifest(web), `The Pod "web" is invalid`, "pod updates may not change fields other than")
+	bad := d.pod("bad", shell("main", "true"))
+	bad.Spec.Containers[0].Image = ""
+	k.refuses("create -f "+k.manifest(bad), `The Pod "bad" is invalid`, "spec.containers[0].image")
+
+	// Server-side, twice with a change.
+	web.Spec.Containers[0].Command = []string{"sh", "-c", serve("main")}
+	other := d.pod("other", shell("main", serve("other")))
+	k.says("apply --server-side -f "+k.manifest(other), "pod/other serverside-applied")
+	other.Labels = map[string]string{"app": "other"}
+	k.says("apply --server-side -f "+k.manifest(other), "pod/other serverside-applied")
+	if p := k.pod("other"); p.Labels["app"] != "other" {
+		t.Errorf("got the labels %q", p.Labels)
+	}
+	k.untilReady("other")
+
+	k.says("patch configmap settings --type=merge -p {\"data\":{\"port\":\"9090\"}}", "configmap/settings patched")
+	k.says("get configmap settings -o jsonpath={.data.port}", "9090")
+	k.says("delete configmap/settings secret/pass", `configmap "settings" deleted`, `secret "pass" deleted`)
+	k.says("auth can-i create pods", "yes")
+
+	// A pod of a file is another's.
+	d.apply(d.pod("fixed", shell("main", serve("fixed"))))
+	d.untilApplied("fixed")
+	k.refuses("delete pod "+d.full("fixed"), "fixed.yaml")
+	k.refuses("label pod "+d.full("fixed")+" a=b", "fixed.yaml")
+	d.remove("fixed")
+	d.untilGone("fixed")
+
+	k.says("delete pods --all", `pod "web" deleted`, `pod "other" deleted`)
+	k.untilNone("web", "other")
+	if files := d.writtenFiles(); len(files) > 0 {
+		t.Errorf("left: %q", files)
+	}
+	if all := d.journal(); !slices.Contains(all, "beside TERM") {
+		t.Errorf("it ended without its grace: %q", all)
+	}
+}
+
+func restartsOf(p *v1.Pod, container string) int32 {
+	for _, s := range p.Status.ContainerStatuses {
+		if s.Name == container {
+			return s.RestartCount
+		}
+	}
+	return -1
+}
+
+// A pod that was created is that pod whatever happens to podd, and ends with the
+// grace that who deletes it gives.
+func TestKubectlCreatedSurvivesAndEnds(t *testing.T) {
+	t.Parallel()
+	d, k := writing(t)
+	hard := d.pod("hard", shell("main", stubborn("hard")))
+	hard.Spec.TerminationGracePeriodSeconds = new(int64(3600))
+	k.says("create -f "+k.manifest(hard), "pod/hard created")
+	d.crash()
+	k.untilReady("hard")
+	first := k.pod("hard")
+	d.crash()
+	k.untilReady("hard")
+	now := k.pod("hard")
+	if now.UID != first.UID || restartsOf(now, "main") != 0 || !now.CreationTimestamp.Equal(&first.CreationTimestamp) {
+		t.Errorf("got %+v, want %+v", now.ObjectMeta, first.ObjectMeta)
+	}
+	d.untilNoted("hard runs")
+
+	k.says("delete pod hard --wait=false", "deleted")
+	d.until("hard ends", func(v *server.View) error {
+		p := v.Pod(server.Key{Namespace: "default", Name: "hard"})
+		if p == nil || p.Pod.DeletionTimestamp == nil || p.Pod.DeletionGracePeriodSeconds == nil || *p.Pod.DeletionGracePeriodSeconds != 3600 {
+			return fmt.Errorf("it is %+v", p)
+		}
+		return nil
+	})
+	d.untilNoted("hard runs", "hard TERM")
+	k.refuses("create -f "+k.manifest(hard), "being deleted")
+	// It waits until the pod is gone, an hour but for the other grace.
+	k.says("delete pod hard --grace-period=0 --force", "deleted")
+	k.untilNone("hard")
+
+	quick := d.pod("quick", shell("main", stubborn("quick")))
+	quick.Spec.TerminationGracePeriodSeconds = new(int64(3600))
+	k.says("create -f "+k.manifest(quick), "pod/quick created")
+	k.untilReady("quick")
+	k.says("delete pod quick --now", "deleted")
+	k.untilNone("quick")
+	if all := d.journal(); !slices.Contains(all, "quick TERM") {
+		t.Errorf("it was killed at once: %q", all)
+	}
+}

@@ -1,0 +1,119 @@
+package kube
+
+import (
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/server"
+)
+
+// mutable is what an apiserver lets be changed of a pod.
+const mutable = "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, " +
+	"`spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations), " +
+	"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative), and the labels and annotations; " +
+	"delete the pod and create it again for others"
+
+// updated is what is written of a pod with what may be changed of it taken from
+// another. Both are as podd reads them.
+func (c *write) updated(s stored, was, is *v1.Pod) (server.Object, error) {
+	if err := c.mayUpdate(s, was, is); err != nil {
+		return nil, err
+	}
+	next := s.written.DeepCopyObject().(*v1.Pod)
+	next.Labels, next.Annotations = is.Labels, is.Annotations
+	if !equality.Semantic.DeepEqual(was.Spec.Tolerations, is.Spec.Tolerations) {
+		next.Spec.Tolerations = is.Spec.Tolerations
+	}
+	next.Spec.ActiveDeadlineSeconds = is.Spec.ActiveDeadlineSeconds
+	for n := range next.Spec.InitContainers {
+		next.Spec.InitContainers[n].Image = is.Spec.InitContainers[n].Image
+	}
+	for n := range next.Spec.Containers {
+		next.Spec.Containers[n].Image = is.Spec.Containers[n].Image
+	}
+	return next, nil
+}
+
+func (c *write) mayUpdate(s stored, was, is *v1.Pod) error {
+	if len(was.Spec.Containers) != len(is.Spec.Containers) || len(was.Spec.InitContainers) != len(is.Spec.InitContainers) {
+		return c.forbid(s, "spec.containers", "pod updates may not add or remove containers")
+	}
+	before, after := was.Spec.ActiveDeadlineSeconds, is.Spec.ActiveDeadlineSeconds
+	switch {
+	case before != nil && after == nil:
+		return c.forbid(s, "spec.activeDeadlineSeconds", "must not update from a positive integer to nil value")
+	case before != nil && *after > *before:
+		return c.forbid(s, "spec.activeDeadlineSeconds", "must be less than or equal to previous value")
+	}
+	for _, t := range was.Spec.Tolerations {
+		if !slices.ContainsFunc(is.Spec.Tolerations, func(u v1.Toleration) bool { return equality.Semantic.DeepEqual(t, u) }) {
+			return c.forbid(s, "spec.tolerations", "existing toleration can not be modified or removed")
+		}
+	}
+	same := is.DeepCopy()
+	same.Spec.ActiveDeadlineSeconds, same.Spec.Tolerations = before, was.Spec.Tolerations
+	for n := range same.Spec.InitContainers {
+		same.Spec.InitContainers[n].Image = was.Spec.InitContainers[n].Image
+	}
+	for n := range same.Spec.Containers {
+		same.Spec.Containers[n].Image = was.Spec.Containers[n].Image
+	}
+	if field := differs(was.Spec, same.Spec, "spec"); field != "" {
+		return c.forbid(s, field, mutable)
+	}
+	return nil
+}
+
+// resized is what is written of a pod with the cpu and memory of containers taken
+// from another: podd gives what runs what the file says.
+func (c *write) resized(s stored, was, is *v1.Pod) (server.Object, error) {
+	if len(was.Spec.Containers) != len(is.Spec.Containers) || len(was.Spec.InitContainers) != len(is.Spec.InitContainers) {
+		return nil, c.forbid(s, "spec.containers", "containers may not be added or removed on resize")
+	}
+	same := is.DeepCopy()
+	next := s.written.DeepCopyObject().(*v1.Pod)
+	for _, list := range []struct{ was, same, next []v1.Container }{
+		{was.Spec.InitContainers, same.Spec.InitContainers, next.Spec.InitContainers},
+		{was.Spec.Containers, same.Spec.Containers, next.Spec.Containers},
+	} {
+		for n := range list.next {
+			list.next[n].Resources = list.same[n].Resources
+			list.same[n].Resources = unsized(list.same[n].Resources, list.was[n].Resources)
+		}
+	}
+	if field := differs(was.Spec, same.Spec, "spec"); field != "" {
+		return nil, c.forbid(s, field, "only cpu and memory resources are mutable")
+	}
+	return next, nil
+}
+
+// unsized is what a container asks for, with the cpu and memory of another.
+func unsized(r, of v1.ResourceRequirements) v1.ResourceRequirements {
+	r = *r.DeepCopy()
+	for _, list := range []struct {
+		to *v1.ResourceList
+		of v1.ResourceList
+	}{{&r.Limits, of.Limits}, {&r.Requests, of.Requests}} {
+		for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
+			delete(*list.to, name)
+			if q, ok := list.of[name]; ok {
+				if *list.to == nil {
+					*list.to = v1.ResourceList{}
+				}
+				(*list.to)[name] = q
+			}
+		}
+	}
+	return r
+}
+
+// forbid tells of a field that may not be changed so.
+func (c *write) forbid(s stored, field, why string) error {
+	return c.invalid(s.key.Name, metav1.StatusCause{
+		Type: metav1.CauseType("FieldValueForbidden"), Field: field, Message: fmt.Sprintf("Forbidden: %s", why),
+	})
+}
