@@ -145,7 +145,7 @@ func (d *decoder) pod(v value) {
 	known := podShape().check(written, "", n)
 	spec := &v1.Pod{}
 	n.unmarshal(known, spec)
-	p := &Pod{Spec: spec, Origin: d.origin(v, n)}
+	p := &Pod{Spec: spec, Origin: d.origin(v, n), Written: d.Written}
 	n.adviseGrace(spec)
 	setDefaults(spec)
 	n.invalid(validatePod(spec, d.Options))

@@ -30,6 +30,8 @@ type Pod struct {
 	UID types.UID
 	// FixedUID says that the user wrote the UID.
 	FixedUID bool
+	// Written is Options.Written.
+	Written bool
 	// Origin tells where the pod was written.
 	Origin Origin
 	// Spec is the whole object with defaults; never nil, never written.

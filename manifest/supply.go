@@ -60,7 +60,7 @@ func (s *Supply) Claim(name string) *Claim {
 // it comes to the same as before for this pod, before itself is the answer.
 func SupplyOf(p *Pod, set *Set, salt string, before *Supply) *Supply {
 	used := Uses(p)
-	if len(used) == 0 {
+	if len(used) == 0 && !showsItself(p) {
 		return nil
 	}
 	own := set.Objects[p.Origin.Source]
@@ -82,13 +82,33 @@ func SupplyOf(p *Pod, set *Set, salt string, before *Supply) *Supply {
 	if sameUse && maps.Equal(s.ConfigMaps, before.ConfigMaps) && maps.Equal(s.Secrets, before.Secrets) && maps.Equal(s.Claims, before.Claims) {
 		return before
 	}
-	s.Files, s.Env = s.version(salt, used, ForFiles), s.version(salt, used, ForEnv)
+	s.Files, s.Env = s.version(salt, used, ForFiles)+ownText(p), s.version(salt, used, ForEnv)
 	s.Pull, s.Mount = s.version(salt, used, ForPull), s.version(salt, used, ForMount)
 	s.Ephemeral = s.version(salt, used, ForEphemeral)
 	if sameUse && s.Files == before.Files && s.Env == before.Env && s.Pull == before.Pull && s.Mount == before.Mount && s.Ephemeral == before.Ephemeral {
 		return before
 	}
 	return s
+}
+
+// showsItself: labels and annotations of the pod are in its files and may change
+// while it runs.
+func showsItself(p *Pod) bool {
+	if p == nil || !p.Written {
+		return false
+	}
+	return slices.ContainsFunc(p.Spec.Spec.Volumes, func(v v1.Volume) bool {
+		return v.DownwardAPI != nil || v.Projected != nil &&
+			slices.ContainsFunc(v.Projected.Sources, func(s v1.VolumeProjection) bool { return s.DownwardAPI != nil })
+	})
+}
+
+// ownText tells what such files have of the pod from what they had.
+func ownText(p *Pod) string {
+	if !showsItself(p) {
+		return ""
+	}
+	return digest("own", p.Spec.Labels, p.Spec.Annotations)
 }
 
 // version digests the objects of one role, "" for none. What is missing counts.

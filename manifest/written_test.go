@@ -44,6 +44,11 @@ spec:
 			t.Errorf("%s for %s: the container starts anew: %v", now, old, q.Containers["a"].Start != p.Containers["a"].Start)
 		}
 	}
+	shown := strings.Replace(was, "spec:", "spec:\n  volumes: [{name: v, downwardAPI: {items: [{path: l, fieldRef: {fieldPath: metadata.labels}}]}}]", 1)
+	files := func(text string) string { return SupplyOf(decode(text), &Set{}, "", nil).Files }
+	if files(shown) == files(strings.Replace(shown, "{a: b}", "{a: z}", 1)) || SupplyOf(p, &Set{}, "", nil) != nil {
+		t.Error("its files do not follow its labels, or others do")
+	}
 	for old, now := range map[string]string{"name: a,": "name: b,", "spec:": "spec:\n  hostNetwork: true", "uid: u1": "uid: u2"} {
 		if q := decode(strings.Replace(was, old, now, 1)); q.Hash == p.Hash && q.UID == p.UID {
 			t.Errorf("%s for %s makes no other version", now, old)

@@ -14,8 +14,8 @@ import (
 const notTracked = "podd does not track which manager set which field: what is applied is merged over what is there, a field that is left out stays as it is, and nothing conflicts"
 
 // apply merges a configuration over the object that is there, as a strategic
-// merge patch does, or makes one of it. Field managers are not tracked: their
-// ledger would be a fifteenth of podd.
+// merge patch does, or makes one of it. Field managers are not tracked, and the
+// client is told so.
 func (c *write) apply() error {
 	if c.r.URL.Query().Get("fieldManager") == "" {
 		return apierrors.NewBadRequest("PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch")

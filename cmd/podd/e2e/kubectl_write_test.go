@@ -93,6 +93,10 @@ func TestKubectlCreatesAndEdits(t *testing.T) {
 	_, another := withRegistry(d, registry.Options{}) // the same image
 	web := d.pod("web", shell("main", serve("main")), shell("beside", serve("beside")))
 	web.Labels = map[string]string{"app": "web"}
+	web.Spec.Volumes = append(web.Spec.Volumes, v1.Volume{Name: "info", VolumeSource: v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{
+		Items: []v1.DownwardAPIVolumeFile{{Path: "labels", FieldRef: &v1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.labels"}}},
+	}}})
+	web.Spec.Containers[1].VolumeMounts = append(web.Spec.Containers[1].VolumeMounts, v1.VolumeMount{Name: "info", MountPath: "/info"})
 	file := k.manifest(web, configMap("settings", map[string]string{"port": "8080"}), secret("pass", v1.SecretTypeOpaque, map[string]string{"word": "hidden"}))
 	for _, want := range []string{"pod/web created", "configmap/settings created", "secret/pass created"} {
 		if out := k.run("apply", "-f", file, "--dry-run=server"); !strings.Contains(out, want+" (server dry run)") {
@@ -149,6 +153,13 @@ func TestKubectlCreatesAndEdits(t *testing.T) {
 	d.eventually("one container began anew", func() error {
 		if all := d.journal(); count(all, "main runs") != 2 || count(all, "beside runs") != 1 {
 			return fmt.Errorf("the journal is %q", all)
+		}
+		return nil
+	})
+
+	d.eventually("its own labels are in its files", func() error {
+		if out, talk, err := k.try("", "exec", "web", "-c", "beside", "--", "cat", "/info/labels"); err != nil || !strings.Contains(out, `colour="blue"`) {
+			return fmt.Errorf("got %q, %s, %v", out, talk, err)
 		}
 		return nil
 	})
