@@ -1,0 +1,64 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"podd/runtime/runtimetest/stack"
+	"podd/runtime/runtimetest/stack/registry"
+)
+
+// TestDebug: a container is added to a pod that runs, and taken part in; the pod's
+// own go on.
+func TestDebug(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	r, _ := withRegistry(d, registry.Options{})
+	d.apply(d.pod("web", shell("main", serve("main"))))
+	d.untilApplied("web")
+	was := d.runs("web", "main")
+	with := func(words ...string) []string {
+		return append([]string{"debug", "web", "--image", stack.BusyboxImage}, words...)
+	}
+
+	out, talk, code := d.outcome(nil, with("-c", "looker", "--env", "COLOUR=green", "--", "sh", "-c", "echo $COLOUR; sleep 3600")...)
+	if code != 0 || out != "" || talk != "podd: container looker of web runs; podd logs web -c looker\n" {
+		t.Errorf("%q, %q, %d", out, talk, code)
+	}
+	d.eventually("the log of looker says green", func() error {
+		if out, _, _ := d.outcome(nil, "logs", "web", "-c", "looker"); out != "green\n" {
+			return fmt.Errorf("it says %q", out)
+		}
+		return nil
+	})
+	if _, talk, code := d.outcome(nil, with("-c", "looker")...); code != 1 || !strings.Contains(talk, `has a container "looker" already`) {
+		t.Errorf("%q, %d", talk, code)
+	}
+	out, talk, code = d.outcome(strings.NewReader("word\n"), with("-i", "-c", "reader", "--", "sh", "-c", "read line; echo got $line")...)
+	if code != 0 || out != "got word\n" {
+		t.Errorf("%q, %q, %d", out, talk, code)
+	}
+
+	cmd := d.command(with("-it", "--target", "main", "--", "sh")...)
+	s := at(t, cmd, 200, 33)
+	s.shows("podd: the container is debugger-")
+	s.shows("# ")
+	s.types("echo $((6*7)); tr '\\0' ' ' </proc/1/cmdline\r")
+	s.shows("42\r\n")
+	s.shows("sh -c") // main's
+	s.types("exit\r")
+	if code := exitCode(t, cmd.Wait()); code != 0 {
+		t.Errorf("it left with %d", code)
+	}
+
+	_, talk, code = d.outcome(nil, "debug", "web", "--image", r.Host()+"/team/none:1", "-c", "none", "--timeout", "5s")
+	if code != 1 || !strings.Contains(talk, "container none of default/"+d.full("web")+" does not run after 5.0s: ") || !strings.Contains(talk, r.Host()) {
+		t.Errorf("%q, %d", talk, code)
+	}
+	if now := d.runs("web", "main"); now != was {
+		t.Errorf("main is now %+v, was %+v", now, was)
+	}
+}
