@@ -16,7 +16,7 @@ func limited(ln net.Listener, n int) *limitListener {
 	}
 	return &limitListener{
 		Listener: ln, slots: make(chan struct{}, n), done: make(chan struct{}),
-		open: map[*limitConn]bool{}, strangers: list.New(),
+		left: make(chan struct{}, 1), open: map[*limitConn]bool{}, strangers: list.New(),
 	}
 }
 
@@ -25,6 +25,7 @@ type limitListener struct {
 	slots     chan struct{} // holds one element for every open connection
 	done      chan struct{} // closed by Close
 	closeOnce sync.Once
+	left      chan struct{} // holds an element when a guest has become a stranger
 
 	mu        sync.Mutex // guards all following fields, and those of limitConn
 	open      map[*limitConn]bool
@@ -46,18 +47,9 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case l.slots <- struct{}{}:
-	default:
-		if old := l.oldest(); old != nil {
-			old.Close()
-		}
-		select {
-		case l.slots <- struct{}{}:
-		case <-l.done:
-			c.Close()
-			return nil, net.ErrClosed
-		}
+	if err := l.room(); err != nil {
+		c.Close()
+		return nil, err
 	}
 	conn := &limitConn{Conn: c, of: l}
 	l.mu.Lock()
@@ -65,6 +57,29 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	l.open[conn] = true
 	conn.stranger = l.strangers.PushBack(conn)
 	return conn, nil
+}
+
+// room takes a slot, if need be from the oldest stranger, or from one that becomes
+// a stranger while it waits.
+func (l *limitListener) room() error {
+	for {
+		select {
+		case l.slots <- struct{}{}:
+			return nil
+		default:
+		}
+		if old := l.oldest(); old != nil {
+			old.Close()
+			continue
+		}
+		select {
+		case l.slots <- struct{}{}:
+			return nil
+		case <-l.left:
+		case <-l.done:
+			return net.ErrClosed
+		}
+	}
 }
 
 // oldest is the stranger that came first; nil when there is none.

@@ -42,6 +42,10 @@ func (c *limitConn) guest(is bool) {
 		c.stranger = nil
 	case !is && c.stranger == nil:
 		c.stranger = c.of.strangers.PushBack(c)
+		select {
+		case c.of.left <- struct{}{}:
+		default: // it is known already
+		}
 	}
 }
 
@@ -92,18 +96,21 @@ func (c *limitConn) SetDeadline(t time.Time) error {
 type connKey struct{}
 
 func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, plain(c))
+}
+
+// plain is c as it was accepted.
+func plain(c net.Conn) net.Conn {
 	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn()
+		return t.NetConn()
 	}
-	return context.WithValue(ctx, connKey{}, c)
+	return c
 }
 
 // Admit says that whoever sent r is known, and so makes room for nobody. It does
 // nothing for one that came by no Server.
-func Admit(r *http.Request) { setGuest(r, true) }
-
-func setGuest(r *http.Request, is bool) {
+func Admit(r *http.Request) {
 	if c, ok := r.Context().Value(connKey{}).(*limitConn); ok {
-		c.guest(is)
+		c.guest(true)
 	}
 }

@@ -119,6 +119,31 @@ func TestIdleMakeRoom(t *testing.T) {
 	}
 }
 
+// TestWaitsForIdle: who waits because everybody is being answered comes in when one
+// of them has its whole answer.
+func TestWaitsForIdle(t *testing.T) {
+	begun, end := make(chan struct{}), make(chan struct{})
+	addr := serve(t, &Server{MaxConns: 1, Streams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/long" {
+			close(begun)
+			<-end
+		}
+	})})
+	long := dial(t, addr)
+	io.WriteString(long, "GET /long HTTP/1.1\r\nHost: n1\r\n\r\n")
+	<-begun
+	next := dial(t, addr)
+	next.SetDeadline(time.Now().Add(idleTimeout / 2))
+	io.WriteString(next, "GET / HTTP/1.1\r\nHost: n1\r\n\r\n")
+	<-time.After(50 * time.Millisecond) // it is accepted, and waits
+	close(end)
+	for _, c := range []net.Conn{long, next} {
+		if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || line != "HTTP/1.1 200 OK\r\n" {
+			t.Errorf("%q, %v", line, err)
+		}
+	}
+}
+
 // TestNobodyReads: a client that takes nothing ends its stream, not podd.
 func TestNobodyReads(t *testing.T) {
 	for name, h := range map[string]http.HandlerFunc{

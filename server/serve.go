@@ -115,8 +115,7 @@ func (s *Server) counted(running *sync.WaitGroup) http.Handler {
 		running.Add(1)
 		defer running.Done()
 		if !s.Guarded {
-			setGuest(r, true)
-			defer setGuest(r, false)
+			Admit(r)
 		}
 		if s.Streams && r.ContentLength != 0 {
 			// What the handler leaves of the body net/http reads after it. The
@@ -152,10 +151,14 @@ func (s *Server) httpServer(ctx context.Context, conns *sync.WaitGroup) *http.Se
 		ConnContext:                  withConn,
 		// A connection is new before Serve can return, and closed after its
 		// last handler returned.
-		ConnState: func(_ net.Conn, state http.ConnState) {
+		ConnState: func(c net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
 				conns.Add(1)
+			case http.StateIdle: // all of the answer is sent, not only made
+				if l, ok := plain(c).(*limitConn); ok && !s.Guarded {
+					l.guest(false)
+				}
 			case http.StateClosed, http.StateHijacked:
 				conns.Done()
 			}
