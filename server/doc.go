@@ -21,7 +21,8 @@
 // environment variables and no logs.
 //
 // What a client can make any face keep is bounded: how many connections there are,
-// where strangers make room for each other before those who are known wait; the
+// where strangers make room for each other before those who are known wait, and
+// slow readers for others where nobody is known; the
 // size of a header and of a body and the time that both take; and how long a
 // client may take nothing of its answer.
 package server

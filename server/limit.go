@@ -6,22 +6,26 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"time"
 )
 
 // limited is ln with at most n connections open at a time, 64 for 0. One more
-// has the oldest stranger's closed, or waits where there is none.
+// has the oldest stranger's closed, or waits where there is none; with brief set,
+// only until a guest has been one for gateSlow.
 func limited(ln net.Listener, n int) *limitListener {
 	if n == 0 {
 		n = defaultConns
 	}
 	return &limitListener{
 		Listener: ln, slots: make(chan struct{}, n), done: make(chan struct{}),
-		left: make(chan struct{}, 1), open: map[*limitConn]bool{}, strangers: list.New(),
+		left: make(chan struct{}, 1), open: map[*limitConn]bool{},
+		strangers: list.New(), guests: list.New(),
 	}
 }
 
 type limitListener struct {
 	net.Listener
+	brief     bool          // guests stay for gateSlow when others wait
 	slots     chan struct{} // holds one element for every open connection
 	done      chan struct{} // closed by Close
 	closeOnce sync.Once
@@ -30,6 +34,7 @@ type limitListener struct {
 	mu        sync.Mutex // guards all following fields, and those of limitConn
 	open      map[*limitConn]bool
 	strangers *list.List // *limitConn, the oldest first
+	guests    *list.List // the same, by when they became guests
 }
 
 // cut closes every connection that is open, also those that a handler took over.
@@ -55,12 +60,12 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open[conn] = true
-	conn.stranger = l.strangers.PushBack(conn)
+	conn.in, conn.place = l.strangers, l.strangers.PushBack(conn)
 	return conn, nil
 }
 
-// room takes a slot, if need be from the oldest stranger, or from one that becomes
-// a stranger while it waits.
+// room takes a slot, if need be from who has to leave, also when that turns out
+// while it waits.
 func (l *limitListener) room() error {
 	for {
 		select {
@@ -68,38 +73,46 @@ func (l *limitListener) room() error {
 			return nil
 		default:
 		}
-		if old := l.oldest(); old != nil {
-			old.Close()
+		c, later := l.leaver()
+		if c != nil {
+			c.Close()
 			continue
 		}
 		select {
 		case l.slots <- struct{}{}:
 			return nil
 		case <-l.left:
+		case <-later:
 		case <-l.done:
 			return net.ErrClosed
 		}
 	}
 }
 
-// oldest is the stranger that came first; nil when there is none.
-func (l *limitListener) oldest() *limitConn {
+// leaver is the stranger that came first, else a guest that stayed too long; when
+// it is nil, the channel tells when to ask again.
+func (l *limitListener) leaver() (*limitConn, <-chan time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e := l.strangers.Front(); e != nil {
-		return e.Value.(*limitConn)
+		return e.Value.(*limitConn), nil
 	}
-	return nil
+	e := l.guests.Front()
+	if e == nil || !l.brief {
+		return nil, nil
+	}
+	c := e.Value.(*limitConn)
+	if left := gateSlow - time.Since(c.since); left > 0 {
+		return nil, time.After(left)
+	}
+	return c, nil
 }
 
 func (l *limitListener) release(c *limitConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.open, c)
-	if c.stranger != nil {
-		l.strangers.Remove(c.stranger)
-		c.stranger = nil
-	}
+	c.in.Remove(c.place)
 	<-l.slots
 }
 

@@ -18,9 +18,11 @@ const patience = 5 * time.Minute
 // limitConn gives its slot back when it is closed for the first time.
 type limitConn struct {
 	net.Conn
-	once     sync.Once
-	of       *limitListener
-	stranger *list.Element // of of.strangers; nil: a guest, or closed
+	once  sync.Once
+	of    *limitListener
+	in    *list.List    // of's strangers or guests
+	place *list.Element // there
+	since time.Time     // when it became a guest
 
 	mu       sync.Mutex // guards deadline
 	deadline time.Time  // of writing, as it was set
@@ -31,17 +33,20 @@ func (c *limitConn) Close() error {
 	return c.Conn.Close()
 }
 
-// guest says whether c is one that makes room for nobody. A closed one is none.
+// guest says whether c is one that strangers make room for. A closed one is none.
 func (c *limitConn) guest(is bool) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	switch {
-	case !c.of.open[c]:
-	case is && c.stranger != nil:
-		c.of.strangers.Remove(c.stranger)
-		c.stranger = nil
-	case !is && c.stranger == nil:
-		c.stranger = c.of.strangers.PushBack(c)
+	to := c.of.strangers
+	if is {
+		to = c.of.guests
+	}
+	if !c.of.open[c] || c.in == to {
+		return
+	}
+	c.in.Remove(c.place)
+	c.in, c.place, c.since = to, to.PushBack(c), time.Now()
+	if !is {
 		select {
 		case c.of.left <- struct{}{}:
 		default: // it is known already

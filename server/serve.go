@@ -36,8 +36,9 @@ type Server struct {
 	// TLS has clients speak TLS; nil: plain HTTP. It must have a certificate.
 	TLS *tls.Config
 	// MaxConns is how many connections are open at a time; 0 stands for 64. One
-	// more has the oldest closed by which nothing is being answered, and waits
-	// where there is none.
+	// more has the oldest closed by which nothing is being answered. Where there is
+	// none it waits; without Guarded and Streams only until an answer lasts for a
+	// second, which is cut then: who takes none of it would keep everybody out.
 	MaxConns int
 	// Guarded says that Handler tells by Admit who is known: only their connections
 	// stay then, while anything or nothing is being answered.
@@ -83,6 +84,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	hs.Handler = s.counted(&handlers)
 
 	conn := limited(ln, s.MaxConns)
+	conn.brief = !s.Guarded && !s.Streams
 	defer conn.Close()
 	served := make(chan error, 1)
 	go func() { served <- s.accept(hs, conn) }()
