@@ -2,27 +2,36 @@ package request
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 )
 
 // Lasts says of a request, to this API, the kubelet's or podd's own, that it may
 // last for as long as who asks stays.
 func Lasts(r *http.Request) bool {
+	i, q := Of(r), r.URL.Query()
 	switch first(r.URL.Path) {
-	case "api", "apis", "v1":
-		i, q := Of(r), r.URL.Query()
-		return i.Connects() || lasts(i.Proxied) || Boolean(q, "watch") || Boolean(q, "follow")
+	case "api", "apis":
+		return i.Connects() || i.Verb == "watch" || i.Verb == "get" && i.Subresource == "log" && Boolean(q, "follow") || lasts(i.Proxied, q)
 	}
-	return lasts(r.URL.Path)
+	return lasts(i.Path, q)
 }
 
-// lasts says so of a path of the kubelet's API or the page.
-func lasts(path string) bool {
+// lasts says so of a path of the kubelet's API, podd's own or the page.
+func lasts(path string, q url.Values) bool {
 	switch first(path) {
-	case "exec", "attach", "portForward", "containerLogs", "debug":
+	case "exec", "attach", "portForward", "debug":
 		return true
-	case "page":
-		return path == "/page/state" || path == "/page/logs"
+	case "containerLogs":
+		return Boolean(q, "follow")
+	}
+	switch path {
+	case "/page/state":
+		return true
+	case "/v1/state", "/v1/events":
+		return Boolean(q, "watch")
+	case "/v1/logs", "/page/logs":
+		return Boolean(q, "follow")
 	}
 	return false
 }
