@@ -84,6 +84,9 @@ func newPodd(cfg *config.Config, log *slog.Logger, level *logLevel) (*podd, erro
 
 // Close gives up the root directory and the connection to the runtime.
 func (d *podd) Close() error {
+	if d.meter != nil {
+		d.meter.sampler.Close() // it reads the one and asks the other
+	}
 	d.client.Close()
 	return d.instance.Close()
 }

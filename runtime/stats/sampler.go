@@ -47,12 +47,18 @@ type Sampler struct {
 	disk    *kept[*Disk]
 	first   *kept[struct{}] // what rates count from where nothing else is known
 	rates   readings
+
+	life context.Context // of measuring disks
+	end  context.CancelFunc
+	soon soon
 }
 
-// New makes a Sampler, which reads nothing yet.
+// New makes a Sampler, which reads nothing yet. It must be closed once DiskSoon was
+// called.
 func New(o Options) *Sampler {
+	life, end := context.WithCancel(context.Background())
 	return &Sampler{
-		o: o, machine: newKept[*model.MachineInfo](), basic: newKept[*Sample](), whole: newKept[*Sample](),
+		o: o, life: life, end: end, machine: newKept[*model.MachineInfo](), basic: newKept[*Sample](), whole: newKept[*Sample](),
 		disk: newKept[*Disk](), first: newKept[struct{}](),
 	}
 }
@@ -81,8 +87,8 @@ const diskTime = 20 * time.Second
 
 // Disk measures disks.
 func (s *Sampler) Disk(ctx context.Context) (*Disk, error) {
-	return s.disk.get(ctx, DiskAge, func(ctx context.Context) (*Disk, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), diskTime)
+	return s.disk.get(ctx, DiskAge, func(context.Context) (*Disk, error) {
+		ctx, cancel := context.WithTimeout(s.life, diskTime)
 		defer cancel()
 		return s.o.Disk(ctx, s.o.Pods())
 	})
