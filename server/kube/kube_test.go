@@ -159,6 +159,23 @@ func ask(t testing.TB, h http.Handler, method, target, accept, body string) *htt
 	return w
 }
 
+// TestProxyRedirects: who follows a redirect of the node stays on its way there.
+func TestProxyRedirects(t *testing.T) {
+	api, mux := newNode().api(), http.NewServeMux()
+	mux.Handle("/logs/", http.NotFoundHandler())
+	mux.Handle("/away", http.RedirectHandler("https://example.com/x", http.StatusFound))
+	api.Node = mux
+	for path, want := range map[string]string{
+		"/logs?query=x": "/api/v1/nodes/n1/proxy/logs/?query=x",
+		"/away":         "https://example.com/x",
+	} {
+		w := ask(t, api.Handler(), "GET", "/api/v1/nodes/n1/proxy"+path, "", "")
+		if got := w.Header().Get("Location"); got != want {
+			t.Errorf("%s: %d %q, want %q", path, w.Code, got, want)
+		}
+	}
+}
+
 func TestAnswers(t *testing.T) {
 	n := newNode()
 	n.log = "line\n"
