@@ -97,9 +97,9 @@ func (c startCounts) shown(before, after *server.PodView, now time.Time) {
 			return
 		}
 		if t := p.Status.StartTime; t != nil {
-			c.took.Observe(now.Sub(t.Time).Seconds())
+			c.took.Observe(max(now.Sub(t.Time), 0).Seconds())
 		}
-		total := now.Sub(s.seen)
+		total := max(now.Sub(s.seen), 0)
 		c.total.Observe(total.Seconds())
 		c.own.Observe(max(total-covered(append(s.pulls, inits(p)...)), 0).Seconds())
 	}

@@ -81,3 +81,21 @@ func TestNotStarted(t *testing.T) {
 		t.Error("one that is gone is remembered")
 	}
 }
+
+// TestClockSetBack: no time is less than none.
+func TestClockSetBack(t *testing.T) {
+	m := New(Options{Kubernetes: "v1.34.4"})
+	before := &server.PodView{Pod: named("web-n1", v1.PodPending)}
+	after := &server.PodView{Pod: named("web-n1", v1.PodRunning, v1.ContainerStatus{Name: "main", ContainerID: "containerd://1"})}
+	start := metav1.Unix(5000, 0)
+	after.Pod.Status.StartTime = &start
+	m.Pod(nil, before, start.Time)
+	m.Began("uid-web-n1", start.Time)
+	m.Pod(before, after, start.Add(-time.Hour))
+	text := scrape(m.Handler(server.NewLatest(view())), "/metrics")
+	for _, want := range []string{"duration_seconds_sum 0", "total_duration_seconds_sum 0", "sli_duration_seconds_sum 0"} {
+		if !strings.Contains(text, "kubelet_pod_start_"+want+"\n") {
+			t.Errorf("no kubelet_pod_start_%s", want)
+		}
+	}
+}
