@@ -100,9 +100,10 @@ func (v *viewer) want(set *manifest.Set, now time.Time) {
 		r, known := v.reports[key]
 		switch {
 		case !known:
+			before := v.pods[key]
 			v.pods[key] = podView(&reconcile.Report{Key: key, Version: p, Pod: p.Spec}, p)
 			if v.changed != nil {
-				v.changed(nil, v.pods[key], now)
+				v.changed(before, v.pods[key], now)
 			}
 		case v.pods[key].Current != current(r, p):
 			v.pods[key] = podView(r, p)

@@ -3,8 +3,14 @@ package main
 import (
 	"bytes"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
 	"podd/reconcile"
@@ -68,5 +74,25 @@ func TestLogNew(t *testing.T) {
 	want := `WARN manifest at=a.yaml:4:2 why="spec.imagee: unknown field"|ERROR manifest at=b.yaml why="not YAML"|ERROR manifest at=b.yaml:9 why="not YAML"|mended at=b.yaml|ERROR manifest at=b.yaml why="not YAML"`
 	if strings.Join(got, "|") != want {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestEditedUnreported: who follows pods learns of the one that another took the
+// place of before its worker spoke.
+func TestEditedUnreported(t *testing.T) {
+	v := newViewer(server.View{Node: "n1"})
+	var told []types.UID
+	v.changed = func(before, _ *server.PodView, _ time.Time) {
+		if before != nil {
+			told = append(told, before.Pod.UID)
+		}
+	}
+	key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
+	for _, uid := range []types.UID{"first", "second"} {
+		pod := &manifest.Pod{Key: key, UID: uid, Spec: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: uid}}}
+		v.publish(reconcile.Change{SetChanged: true, Set: &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{key: pod}}})
+	}
+	if !slices.Equal(told, []types.UID{"first"}) {
+		t.Errorf("told of %q", told)
 	}
 }
