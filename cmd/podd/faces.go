@@ -146,7 +146,7 @@ func (d *podd) api(who auth.Authorizer, meter server.Meter, measures http.Handle
 	mux.Handle("/", both(node, d.kubeAPI(who, meter, node)))
 	mux.Handle("GET /{$}", page)
 	mux.Handle("GET /page/", page)
-	return d.metrics.Requests("readwrite", server.OwnOrigin(mux))
+	return server.OwnOrigin(mux)
 }
 
 // measures is what /stats/ and /metrics tell.

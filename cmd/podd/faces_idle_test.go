@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -33,7 +35,7 @@ func ofFaces(t *testing.T) (stacks []string) {
 }
 
 // TestFacesAtRest: when nobody asks, or those who did have gone, each face waits
-// for the next connection and does nothing else.
+// for the next connection and does nothing else. Who is refused is counted too.
 func TestFacesAtRest(t *testing.T) {
 	root := t.TempDir()
 	free := func() int32 {
@@ -103,6 +105,28 @@ func TestFacesAtRest(t *testing.T) {
 		}
 		io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
+	}
+	stranger := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	resp, err := (&http.Client{Transport: stranger}).Get(fmt.Sprintf("https://127.0.0.1:%d/checkpoint/", api))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	stranger.CloseIdleConnections()
+	told, err := (&http.Client{Transport: transport}).Get("http://podd/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts, err := io.ReadAll(told.Body)
+	told.Body.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"checkpoint", "v1"} {
+		want := `kubelet_http_requests_total{long_running="false",method="GET",path="` + path + `",server_type="readwrite"} 1`
+		if resp.StatusCode != http.StatusUnauthorized || !bytes.Contains(counts, []byte(want)) {
+			t.Errorf("%s, and no %s", resp.Status, want)
+		}
 	}
 	for _, path := range []string{"/v1/state?watch=1", "/api/v1/pods?watch=1", "/v1/events?watch=1"} {
 		asking, leave := context.WithCancel(ctx)

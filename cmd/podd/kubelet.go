@@ -67,7 +67,7 @@ func (d *podd) openKubelet(ctx context.Context, guard *auth.Guard) (face, error)
 		return nil, err
 	}
 	s := &server.Server{
-		Handler: guard, Guarded: true, Streams: true, MaxConns: kubeletConns, Log: d.log,
+		Handler: d.metrics.Requests("readwrite", guard), Guarded: true, Streams: true, MaxConns: kubeletConns, Log: d.log,
 		MaxHeader: maxCommandLine, TLS: conf,
 	}
 	return func(ctx context.Context) error { return s.Serve(ctx, ln) }, nil

@@ -33,7 +33,10 @@ func (d *podd) openSocket(ctx context.Context, others http.Handler) (face, error
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", server.OwnOrigin(api.Handler()))
 	mux.Handle("/", others)
-	s := &server.Server{Handler: forwarded(mux, d.cfg.NodeName), Streams: true, MaxConns: kubeletConns, MaxHeader: maxCommandLine, Log: d.log}
+	s := &server.Server{
+		Handler: d.metrics.Requests("readwrite", forwarded(mux, d.cfg.NodeName)), Streams: true, MaxConns: kubeletConns,
+		MaxHeader: maxCommandLine, Log: d.log,
+	}
 	return func(ctx context.Context) error { return s.Serve(ctx, ln) }, nil
 }
 
