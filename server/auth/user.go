@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // User is who asks.
@@ -37,6 +38,8 @@ type Authenticator struct {
 	Tokens func() Tokens
 	// Anonymous lets who shows nothing in as system:anonymous.
 	Anonymous bool
+
+	verified verified
 }
 
 // User tells who sent r; false says that nobody known did. Who shows a
@@ -61,22 +64,35 @@ func (a *Authenticator) User(r *http.Request) (User, bool) {
 }
 
 func (a *Authenticator) ofCertificate(chain []*x509.Certificate) (User, bool) {
-	if a.CAs == nil {
+	subject := chain[0].Subject
+	if a.CAs == nil || !a.vouch(chain, a.CAs(), time.Now()) || subject.CommonName == "" {
 		return User{}, false
+	}
+	return User{Name: subject.CommonName, Groups: append(subject.Organization[:len(subject.Organization):len(subject.Organization)], authenticated)}, true
+}
+
+// vouch says that by vouches for the client that showed chain. That is remembered
+// of a certificate alone, for which nothing else that was shown matters.
+func (a *Authenticator) vouch(chain []*x509.Certificate, by *x509.CertPool, at time.Time) bool {
+	alone := len(chain) == 1
+	if alone && a.verified.knows(chain[0], by, at) {
+		return true
 	}
 	between := x509.NewCertPool()
 	for _, c := range chain[1:] {
 		between.AddCert(c)
 	}
-	_, err := chain[0].Verify(x509.VerifyOptions{
-		Roots: a.CAs(), Intermediates: between,
+	all, err := chain[0].Verify(x509.VerifyOptions{
+		Roots: by, Intermediates: between, CurrentTime: at,
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
-	subject := chain[0].Subject
-	if err != nil || subject.CommonName == "" {
-		return User{}, false
+	if err != nil {
+		return false
 	}
-	return User{Name: subject.CommonName, Groups: append(subject.Organization[:len(subject.Organization):len(subject.Organization)], authenticated)}, true
+	if alone {
+		a.verified.learn(all[0], by)
+	}
+	return true
 }
 
 // bearer is the token in the Authorization header.
