@@ -147,15 +147,21 @@ func TestWaitsForIdle(t *testing.T) {
 // TestNobodyTakes: clients that take nothing of their answers keep nobody out of a
 // face that is open to everybody.
 func TestNobodyTakes(t *testing.T) {
+	begun := make(chan struct{}, 2)
 	addr := serve(t, &Server{MaxConns: 2, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for r.URL.Path == "/large" {
+		if r.URL.Path != "/large" {
+			return
+		}
+		begun <- struct{}{}
+		for {
 			if _, err := w.Write(make([]byte, 64<<10)); err != nil {
 				return
 			}
 		}
 	})})
-	for range 6 {
+	for range cap(begun) {
 		io.WriteString(dial(t, addr), "GET /large HTTP/1.1\r\nHost: n1\r\n\r\n")
+		<-begun
 	}
 	began := time.Now()
 	if got := say(t, dial(t, addr), "GET /"); got != "HTTP/1.1 200 OK" || time.Since(began) > answerTimeout/2 {
