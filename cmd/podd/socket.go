@@ -111,7 +111,7 @@ func (l logReader) options(req server.LogRequest) (*logs.Options, error) {
 		return nil, server.NotFound(err.Error())
 	}
 	pod := &manifest.Pod{Key: req.Pod, UID: p.Pod.UID}
-	_, runs := runningID(p, req.Container)
+	first, runs := runningID(p, req.Container)
 	follow := req.Follow && !req.Previous // what has ended is not added to
 	o := &logs.Options{
 		Dir: render.LogDirectory(pod, l.node), Container: req.Container,
@@ -120,7 +120,7 @@ func (l logReader) options(req server.LogRequest) (*logs.Options, error) {
 		Since: req.Since, Limit: req.Limit,
 	}
 	if follow {
-		o.Ended = l.ended(server.Key(req.Pod), req.Container, p.Pod.UID)
+		o.Ended = l.ended(p, req.Container, first)
 	}
 	return o, nil
 }
@@ -148,14 +148,13 @@ func writeEntry(w io.Writer, e logs.Entry, stamp bool) error {
 	return err
 }
 
-// ended tells whether the container that runs now, or is the next to run, has
-// ended, or its pod.
-func (l logReader) ended(key server.Key, container string, uid types.UID) func() (bool, <-chan struct{}) {
-	first := ""
+// ended tells whether the container of the ID first, or for "" the next to run,
+// has ended, or its pod.
+func (l logReader) ended(of *server.PodView, container, first string) func() (bool, <-chan struct{}) {
 	return func() (bool, <-chan struct{}) {
 		view := l.state.View()
-		p := view.Pod(key)
-		if p == nil || p.Pod.UID != uid {
+		p := view.Pod(of.Key())
+		if p == nil || p.Pod.UID != of.Pod.UID {
 			return true, nil
 		}
 		id, runs := runningID(p, container)
