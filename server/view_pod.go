@@ -1,6 +1,7 @@
 package server
 
 import (
+	"iter"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -95,4 +96,17 @@ func (p *PodView) Key() Key { return Key{p.Pod.Namespace, p.Pod.Name} }
 // is being removed has no newer version.
 func (p *PodView) EditWaits() bool {
 	return p.Pod.DeletionTimestamp == nil && (!p.Current && p.Ready || p.Earlier > 0)
+}
+
+// Statuses are those of all containers of p: init, regular and ephemeral.
+func Statuses(p *v1.Pod) iter.Seq[*v1.ContainerStatus] {
+	return func(yield func(*v1.ContainerStatus) bool) {
+		for _, list := range [][]v1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses, p.Status.EphemeralContainerStatuses} {
+			for i := range list {
+				if !yield(&list[i]) {
+					return
+				}
+			}
+		}
+	}
 }

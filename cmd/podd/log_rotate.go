@@ -11,6 +11,7 @@ import (
 	"podd/manifest"
 	"podd/reconcile/render"
 	"podd/reconcile/rotate"
+	"podd/server"
 )
 
 // rotateLogs keeps the pods' logs bounded until ctx is done.
@@ -25,16 +26,16 @@ func (d *podd) rotateLogs(ctx context.Context) error {
 }
 
 // writtenLogs are the logs of all pods that are shown.
-func (d *podd) writtenLogs() []rotate.Log {
+func (d *podd) writtenLogs() []rotate.Log { return writtenLogs(d.view.latest.View()) }
+
+func writtenLogs(v *server.View) []rotate.Log {
 	var all []rotate.Log
-	for _, p := range d.view.latest.View().Pods {
+	for _, p := range v.Pods {
 		key := types.NamespacedName{Namespace: p.Pod.Namespace, Name: p.Pod.Name}
 		dir := filepath.Base(render.LogDirectory(&manifest.Pod{Key: key, UID: p.Pod.UID}, render.Node{}))
-		for _, list := range [][]v1.ContainerStatus{p.Pod.Status.InitContainerStatuses, p.Pod.Status.ContainerStatuses} {
-			for i := range list {
-				if l, ok := writtenLog(dir, &list[i]); ok {
-					all = append(all, l)
-				}
+		for c := range server.Statuses(p.Pod) {
+			if l, ok := writtenLog(dir, c); ok {
+				all = append(all, l)
 			}
 		}
 	}

@@ -40,12 +40,9 @@ func statusOf(p *server.PodView, container string) *v1.ContainerStatus {
 	if p == nil {
 		return nil
 	}
-	status := &p.Pod.Status
-	for _, list := range [][]v1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses} {
-		for i := range list {
-			if list[i].Name == container {
-				return &list[i]
-			}
+	for s := range server.Statuses(p.Pod) {
+		if s.Name == container {
+			return s
 		}
 	}
 	return nil

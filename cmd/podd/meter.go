@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"slices"
 	"strings"
 
 	"github.com/google/cadvisor/lib/model"
@@ -63,9 +62,8 @@ func sampledPods(v *server.View, root string) []stats.Pod {
 		if t := p.Pod.Status.StartTime; t != nil {
 			s.Started = t.Time
 		}
-		st := &p.Pod.Status
-		for _, c := range slices.Concat(st.InitContainerStatuses, st.ContainerStatuses, st.EphemeralContainerStatuses) {
-			if r, ok := sampledContainer(&c); ok {
+		for c := range server.Statuses(p.Pod) {
+			if r, ok := sampledContainer(c); ok {
 				s.Containers = append(s.Containers, r)
 			}
 		}

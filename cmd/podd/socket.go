@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
@@ -166,15 +165,8 @@ func (l logReader) ended(of *server.PodView, container, first string) func() (bo
 }
 
 func runningID(p *server.PodView, container string) (id string, runs bool) {
-	if p == nil {
-		return "", false
-	}
-	for _, list := range [][]v1.ContainerStatus{p.Pod.Status.InitContainerStatuses, p.Pod.Status.ContainerStatuses, p.Pod.Status.EphemeralContainerStatuses} {
-		for i := range list {
-			if c := &list[i]; c.Name == container {
-				return c.ContainerID, c.State.Running != nil
-			}
-		}
+	if c := statusOf(p, container); c != nil {
+		return c.ContainerID, c.State.Running != nil
 	}
 	return "", false
 }

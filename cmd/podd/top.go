@@ -202,8 +202,11 @@ func (c *TopCmd) young(v *server.View, all []usage, queries []query) bool {
 
 // statesOfRunning are those of the containers of a pod that run.
 func statesOfRunning(p *server.PodView) []v1.ContainerStatus {
-	st := &p.Pod.Status
-	return filter(slices.Concat(st.InitContainerStatuses, st.ContainerStatuses, st.EphemeralContainerStatuses), func(s v1.ContainerStatus) bool {
-		return s.State.Running != nil
-	})
+	var all []v1.ContainerStatus
+	for s := range server.Statuses(p.Pod) {
+		if runs(*s) {
+			all = append(all, *s)
+		}
+	}
+	return all
 }

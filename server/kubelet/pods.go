@@ -25,7 +25,7 @@ func (a *API) runningPods(w http.ResponseWriter, _ *http.Request) {
 	list := newList(len(v.Pods))
 	for _, p := range v.Pods {
 		var running []v1.Container
-		for _, c := range statuses(p.Pod) {
+		for c := range server.Statuses(p.Pod) {
 			if c.State.Running != nil {
 				running = append(running, v1.Container{Name: c.Name, Image: c.Image})
 			}
@@ -38,10 +38,6 @@ func (a *API) runningPods(w http.ResponseWriter, _ *http.Request) {
 		}
 	}
 	server.Reply(w, http.StatusOK, list)
-}
-
-func statuses(p *v1.Pod) []v1.ContainerStatus {
-	return slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses, p.Status.EphemeralContainerStatuses)
 }
 
 // podOf is the pod that a path names; nil when it has answered that there is
@@ -83,7 +79,7 @@ func (a *API) containerOf(w http.ResponseWriter, r *http.Request) string {
 
 // containerID is the id of a container that runs.
 func containerID(p *server.PodView, name string) (string, error) {
-	for _, c := range statuses(p.Pod) {
+	for c := range server.Statuses(p.Pod) {
 		if _, id, ok := strings.Cut(c.ContainerID, "://"); c.Name == name && c.State.Running != nil && ok {
 			return id, nil
 		}

@@ -120,11 +120,9 @@ func tellPods(v *server.View, tell teller) {
 			live++
 		}
 		ephemeral += len(p.Pod.Spec.EphemeralContainers)
-		for _, list := range [][]v1.ContainerStatus{p.Pod.Status.InitContainerStatuses, p.Pod.Status.ContainerStatuses, p.Pod.Status.EphemeralContainerStatuses} {
-			for i := range list {
-				if word := stateWord(&list[i]); word != "" {
-					states[word]++
-				}
+		for c := range server.Statuses(p.Pod) {
+			if word := stateWord(c); word != "" {
+				states[word]++
 			}
 		}
 		tell(podReady, number(p.Ready), p.Pod.Namespace, p.Pod.Name)

@@ -124,10 +124,8 @@ func tone(v *server.PodView) string {
 // containers are in the manifest's order.
 func containers(p *v1.Pod) []Container {
 	seen := map[string]*v1.ContainerStatus{}
-	for _, list := range [][]v1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses, p.Status.EphemeralContainerStatuses} {
-		for i := range list {
-			seen[list[i].Name] = &list[i]
-		}
+	for s := range server.Statuses(p) {
+		seen[s.Name] = s
 	}
 	out := []Container{}
 	add := func(name, kind, image string) {
