@@ -21,7 +21,7 @@ type Notifier struct {
 	mu      sync.Mutex                        // guards all following fields, and those of watched
 	open    func() (*fsnotify.Watcher, error) // nil for fsnotify's
 	fs      *fsnotify.Watcher                 // nil: nothing is watched
-	ended   chan struct{}                     // closed when what reads fs has returned
+	ended   chan struct{}                     // closed when what reads fs, or read those before it, has returned
 	dirs    map[inode]*watched
 	paths   map[string]*watched // as fs names them
 	readers int

@@ -166,6 +166,25 @@ func TestNotifierWakes(t *testing.T) {
 	heard(true, c)
 }
 
+// TestLateEventsOfAnEarlierInstance: an event read before its instance was given
+// back takes nobody's watch away.
+func TestLateEventsOfAnEarlierInstance(t *testing.T) {
+	n, dir := &Notifier{}, t.TempDir()
+	first, err := beneath.Open(dir)
+	ok(t, err)
+	defer first.Close()
+	w := &wake{of: n}
+	w.begin()
+	n.join(w, first)
+	old := n.fs
+	w.close()
+	w = waits(t, n, dir)
+	n.event(old, fsnotify.Event{Name: w.dir.path, Op: fsnotify.Rename})
+	if !w.joined() {
+		t.Error("the watch is gone")
+	}
+}
+
 // TestManyFollowThroughRotation: those who stay get every line once, whoever
 // else comes and leaves meanwhile.
 func TestManyFollowThroughRotation(t *testing.T) {

@@ -60,15 +60,21 @@ func (n *Notifier) startLocked() error {
 	if err != nil {
 		return err
 	}
-	n.fs, n.ended = fs, make(chan struct{})
+	earlier, ended := n.ended, make(chan struct{})
+	n.fs, n.ended = fs, ended
 	n.dirs, n.paths = map[inode]*watched{}, map[string]*watched{}
-	go n.read(fs, n.ended) // leave waits for it
+	go func() { // leave waits for it
+		defer close(ended)
+		n.read(fs)
+		if earlier != nil {
+			<-earlier
+		}
+	}()
 	return nil
 }
 
 // read passes on the events of fs until it is closed.
-func (n *Notifier) read(fs *fsnotify.Watcher, ended chan<- struct{}) {
-	defer close(ended)
+func (n *Notifier) read(fs *fsnotify.Watcher) {
 	for {
 		select {
 		case e, ok := <-fs.Events:
@@ -89,6 +95,9 @@ func (n *Notifier) read(fs *fsnotify.Watcher, ended chan<- struct{}) {
 func (n *Notifier) event(fs *fsnotify.Watcher, e fsnotify.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if fs != n.fs { // it was given back, and its paths may be others by now
+		return
+	}
 	d := n.paths[e.Name]
 	if d != nil && e.Has(fsnotify.Rename) && fs.Add(d.path) != nil { // fs gives up what was moved
 		for w := range d.wakes {
