@@ -119,6 +119,22 @@ func TestFollowWithoutInotify(t *testing.T) {
 	}
 }
 
+// TestFollowWithInotifyAgain: who could not have it for a moment has it later.
+func TestFollowWithInotifyAgain(t *testing.T) {
+	d, err := beneath.Open(t.TempDir())
+	ok(t, err)
+	defer d.Close()
+	n := &Notifier{Log: slog.New(slog.DiscardHandler), open: func() (*fsnotify.Watcher, error) { return nil, errors.New("too many open files") }}
+	w := &wake{of: n}
+	t.Cleanup(w.close)
+	for !w.begun || !w.joined() {
+		if _, _, err := w.wait(t.Context(), d, nil); err != nil {
+			t.Fatal(err)
+		}
+		n.open = nil
+	}
+}
+
 // waits is a wake that waits for a directory.
 func waits(t *testing.T, n *Notifier, dir string) *wake {
 	t.Helper()

@@ -25,8 +25,8 @@ const (
 // but for what of.mu guards.
 type wake struct {
 	of      *Notifier
-	begun   bool // it is counted
-	tried   bool // to join
+	begun   bool      // it is counted
+	tried   time.Time // when it tried to join last
 	changed chan struct{}
 	look    bool     // of.mu guards it: there may be new files
 	dir     *watched // of.mu guards it; nil: none is watched
@@ -43,12 +43,14 @@ func (w *wake) wait(ctx context.Context, dir *beneath.Dir, ended func() (bool, <
 		return true, true, nil
 	}
 	w.begin()
-	if dir != nil && !w.tried {
-		w.tried = true
+	joined := w.joined()
+	// What kept it from joining may be over: files that are open come and go.
+	if dir != nil && !joined && time.Since(w.tried) >= w.of.after(false) {
+		w.tried = time.Now()
 		w.of.join(w, dir)
 		return false, true, nil // it may have changed before that
 	}
-	timer := time.NewTimer(w.of.after(!w.joined()))
+	timer := time.NewTimer(w.of.after(!joined))
 	defer timer.Stop()
 	for {
 		select {
