@@ -15,7 +15,7 @@ import (
 // Where inotify has reached its limits they look now and then instead. Zero is
 // ready for use, by any number of readings at a time.
 type Notifier struct {
-	// Log is told, once, that inotify cannot be had; nil for slog.Default.
+	// Log is told, seldom, that inotify cannot be had; nil for slog.Default.
 	Log *slog.Logger
 
 	mu      sync.Mutex                        // guards all following fields, and those of watched
@@ -25,8 +25,12 @@ type Notifier struct {
 	dirs    map[inode]*watched
 	paths   map[string]*watched // as fs names them
 	readers int
-	told    bool
+	told    time.Time
 }
+
+// tellAgain is how long after it was told Log is not: whoever follows can have
+// inotify come and go.
+const tellAgain = time.Hour
 
 // Of all who wait, each looks by itself so seldom that together they do so at
 // most so often a second.
@@ -86,10 +90,10 @@ func (n *Notifier) leave(w *wake) {
 }
 
 func (n *Notifier) tellLocked(err error) {
-	if n.told {
+	if !n.told.IsZero() && time.Since(n.told) < tellAgain {
 		return
 	}
-	n.told = true
+	n.told = time.Now()
 	log := n.Log
 	if log == nil {
 		log = slog.Default()

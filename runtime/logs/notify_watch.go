@@ -39,7 +39,7 @@ func (n *Notifier) watchLocked(fd int) (*watched, error) {
 		path := fmt.Sprintf("/proc/self/fd/%d", own)
 		d := &watched{inode: id, dir: os.NewFile(uintptr(own), path), path: path, wakes: map[*wake]bool{}}
 		if err = n.fs.Add(path); err == nil {
-			n.dirs[id], n.paths[path], n.told = d, d, false
+			n.dirs[id], n.paths[path] = d, d
 			return d, nil
 		}
 		d.dir.Close()
