@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/server"
 )
@@ -12,18 +13,25 @@ import (
 // noLog says why a container has no log, with the status and in the words of a
 // kubelet: those who wait for a log look for them. p is nil when it is gone.
 func noLog(p *server.PodView, req server.LogRequest) error {
-	message := fmt.Sprintf("container %q in pod %q is waiting to start - no logs yet", req.Container, req.Pod.Name)
-	var waiting *v1.ContainerStateWaiting
-	if s := statusOf(p, req.Container); s != nil {
-		waiting = s.State.Waiting
+	if p == nil {
+		return noPod(req.Pod)
 	}
+	message := fmt.Sprintf("container %q in pod %q is waiting to start - no logs yet", req.Container, req.Pod.Name)
+	s := statusOf(p, req.Container)
 	switch {
 	case req.Previous:
 		message = fmt.Sprintf("previous terminated container %q in pod %q not found", req.Container, req.Pod.Name)
-	case waiting != nil && waiting.Reason != "":
-		message = fmt.Sprintf("container %q in pod %q is waiting to start: %s", req.Container, req.Pod.Name, waitsFor(waiting.Reason))
+	case s == nil:
+	case s.State.Running != nil || s.State.Terminated != nil:
+		message = fmt.Sprintf("unable to retrieve container logs for %s: the log of container %q in pod %q was removed", s.ContainerID, req.Container, req.Pod.Name)
+	case s.State.Waiting != nil && s.State.Waiting.Reason != "":
+		message = fmt.Sprintf("container %q in pod %q is waiting to start: %s", req.Container, req.Pod.Name, waitsFor(s.State.Waiting.Reason))
 	}
 	return &server.Error{Status: http.StatusBadRequest, Message: message}
+}
+
+func noPod(name types.NamespacedName) error {
+	return server.NotFound(fmt.Sprintf("there is no pod %s", name))
 }
 
 func waitsFor(reason string) string {

@@ -94,8 +94,9 @@ func TestLogsFail(t *testing.T) {
 	if got, want := f.podd(t, "logs", "one", "-c", "app"), "podd: nothing was logged; podd why one\n"; got.Code != 1 || got.Err != want {
 		t.Errorf("%+v, want %s", got, want)
 	}
-	f = serve(t, viewOf(up(podAt("one.yaml", 1, "one", "app", "other"))))
-	f.logs = func(_ context.Context, r server.LogRequest, _ io.Writer) error { return noLog(nil, r) }
+	one := up(podAt("one.yaml", 1, "one", "app", "other"))
+	f = serve(t, viewOf(one))
+	f.logs = func(_ context.Context, r server.LogRequest, _ io.Writer) error { return noLog(one, r) }
 	if got, want := f.podd(t, "logs", "one", "-c", "app", "-p"), "podd: previous terminated container \"app\" in pod \"one-n1\" not found; podd why one\n"; got.Code != 1 || got.Err != want {
 		t.Errorf("%+v, want %s", got, want)
 	}

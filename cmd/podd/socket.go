@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -64,7 +63,7 @@ type commander struct{ d *podd }
 func (c commander) Restart(ctx context.Context, pod types.NamespacedName, container string) error {
 	p := c.d.view.latest.View().Pod(server.Key(pod))
 	if p == nil {
-		return server.NotFound(fmt.Sprintf("there is no pod %s", pod))
+		return noPod(pod)
 	}
 	if container != "" {
 		if err := checkContainer(p, container); err != nil {
@@ -104,7 +103,7 @@ func (l logReader) Logs(ctx context.Context, req server.LogRequest, w io.Writer)
 func (l logReader) options(req server.LogRequest) (*logs.Options, error) {
 	p := l.state.View().Pod(server.Key(req.Pod))
 	if p == nil {
-		return nil, server.NotFound(fmt.Sprintf("there is no pod %s", req.Pod))
+		return nil, noPod(req.Pod)
 	}
 	if err := checkContainer(p, req.Container); err != nil {
 		return nil, server.NotFound(err.Error())
