@@ -110,7 +110,7 @@ func (a *API) restart(w http.ResponseWriter, r *http.Request) {
 // key checks the names, which end up in paths and messages.
 func (t Target) key() (types.NamespacedName, error) {
 	bad := func(what, name string, why []string) (types.NamespacedName, error) {
-		return types.NamespacedName{}, &Error{http.StatusBadRequest, fmt.Sprintf("%.80q is no name for a %s: %s", name, what, why[0])}
+		return types.NamespacedName{}, &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("%.80q is no name for a %s: %s", name, what, why[0])}
 	}
 	if why := utilvalidation.IsDNS1123Label(t.Namespace); why != nil {
 		return bad("namespace", t.Namespace, why)

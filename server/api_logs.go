@@ -34,7 +34,7 @@ func ServeLogs(w http.ResponseWriter, r *http.Request, logs LogReader) {
 // logRequest reads the query of /v1/logs.
 func logRequest(q url.Values) (req LogRequest, err error) {
 	if req.Container = q.Get("container"); req.Container == "" {
-		return req, &Error{http.StatusBadRequest, "parameter container is missing"}
+		return req, &Error{Status: http.StatusBadRequest, Message: "parameter container is missing"}
 	}
 	req.Pod, err = Target{q.Get("namespace"), q.Get("pod"), req.Container}.key()
 	if err != nil {
@@ -74,5 +74,5 @@ func boolean(q url.Values, name string) (bool, error) {
 }
 
 func badParameter(name, value, want string) error {
-	return &Error{http.StatusBadRequest, fmt.Sprintf("parameter %s: %.80q is not %s", name, value, want)}
+	return &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("parameter %s: %.80q is not %s", name, value, want)}
 }

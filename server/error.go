@@ -13,24 +13,36 @@ import (
 type Error struct {
 	Status  int    `json:"-"` // the HTTP status; 0 stands for 500
 	Message string `json:"error"`
+	// Reason tells it from others of the same status; "" for most.
+	Reason Reason `json:"reason,omitempty"`
 }
+
+// Reason is why an answer is not the wanted one, for programs.
+type Reason string
+
+// NoLog is that a container has no log.
+const NoLog Reason = "NoLog"
 
 func (e *Error) Error() string { return e.Message }
 
 // NotFound is an *Error for something that does not exist.
-func NotFound(message string) *Error { return &Error{http.StatusNotFound, message} }
+func NotFound(message string) *Error { return &Error{Status: http.StatusNotFound, Message: message} }
 
 // Unread is why the body of a request could not be taken.
 func Unread(doing string, err error) *Error {
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-		return &Error{http.StatusRequestEntityTooLarge, fmt.Sprintf("%s: the body has more than %d bytes", doing, large.Limit)}
+		return &Error{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("%s: the body has more than %d bytes", doing, large.Limit)}
 	}
-	return &Error{http.StatusBadRequest, doing + ": " + err.Error()}
+	return &Error{Status: http.StatusBadRequest, Message: doing + ": " + err.Error()}
 }
 
 // fail answers with err.
 func fail(w http.ResponseWriter, err error) {
-	Reply(w, StatusOf(err), Error{Message: err.Error()})
+	said := Error{Message: err.Error()}
+	if e := (*Error)(nil); errors.As(err, &e) {
+		said.Reason = e.Reason
+	}
+	Reply(w, StatusOf(err), said)
 }
 
 // StatusOf is the HTTP status that err chooses, 500 for one that does not.

@@ -72,7 +72,7 @@ func busy(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Retry-After", "1")
 	const message = "too many requests at once; ask again in a second"
 	if request.Is(r.URL.Path) {
-		ReplyStatus(w, &Error{http.StatusTooManyRequests, message})
+		ReplyStatus(w, &Error{Status: http.StatusTooManyRequests, Message: message})
 		return
 	}
 	http.Error(w, message, http.StatusTooManyRequests)

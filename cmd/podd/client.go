@@ -182,12 +182,15 @@ func (p *peer) send(ctx context.Context, method, path string, q url.Values, body
 // refusal is what an answer says of why it is none: in podd's form, or in that
 // of Kubernetes.
 func (p *peer) refusal(resp *http.Response, method, path string) error {
-	var said struct{ Error, Message string }
+	var said struct {
+		Error, Message string
+		Reason         server.Reason
+	}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what came is shown
 	if json.Unmarshal(text, &said) != nil || said.Error+said.Message == "" {
 		said.Error = fmt.Sprintf("podd at %s answered %s to %s %s; is it of another version?", p.socket, resp.Status, method, path)
 	}
-	return &server.Error{Status: resp.StatusCode, Message: orElse(said.Error, said.Message)}
+	return &server.Error{Status: resp.StatusCode, Message: orElse(said.Error, said.Message), Reason: said.Reason}
 }
 
 // state is everything podd shows, now.

@@ -64,7 +64,7 @@ func (c *LogsCmd) Run(ctx context.Context, s Streams) error {
 // nothing is known of what might have.
 func hint(err error, word string) error {
 	answer := (*server.Error)(nil)
-	if errors.As(err, &answer) && (answer.Status == http.StatusBadRequest || answer.Status == http.StatusNotFound) {
+	if errors.As(err, &answer) && (answer.Reason == server.NoLog || answer.Status == http.StatusNotFound) {
 		return fmt.Errorf("%w; podd why %s", err, word)
 	}
 	return err

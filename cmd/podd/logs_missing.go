@@ -27,7 +27,7 @@ func noLog(p *server.PodView, req server.LogRequest) error {
 	case s.State.Waiting != nil && s.State.Waiting.Reason != "":
 		message = fmt.Sprintf("container %q in pod %q is waiting to start: %s", req.Container, req.Pod.Name, waitsFor(s.State.Waiting.Reason))
 	}
-	return &server.Error{Status: http.StatusBadRequest, Message: message}
+	return &server.Error{Status: http.StatusBadRequest, Message: message, Reason: server.NoLog}
 }
 
 func noPod(name types.NamespacedName) error {

@@ -100,6 +100,12 @@ func TestLogsFail(t *testing.T) {
 	if got, want := f.podd(t, "logs", "one", "-c", "app", "-p"), "podd: previous terminated container \"app\" in pod \"one-n1\" not found; podd why one\n"; got.Code != 1 || got.Err != want {
 		t.Errorf("%+v, want %s", got, want)
 	}
+	f.logs = func(context.Context, server.LogRequest, io.Writer) error {
+		return &server.Error{Status: 400, Message: "parameter tail: \"x\" is not a number"}
+	}
+	if got, want := f.podd(t, "logs", "one", "-c", "app"), "podd: parameter tail: \"x\" is not a number\n"; got.Code != 1 || got.Err != want {
+		t.Errorf("%+v, want %s", got, want)
+	}
 	f = serve(t, viewOf(up(podAt("one.yaml", 1, "one", "app", "other"))))
 	f.logs = func(_ context.Context, r server.LogRequest, w io.Writer) error {
 		io.WriteString(w, "begun")
