@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -22,17 +23,26 @@ func TestCompletion(t *testing.T) {
 		"describe node ":  d.host,
 		"cp we":           "web:",
 	} {
-		cmd := exec.CommandContext(t.Context(), "bash", "-c", `
-			source <("$1" completion bash)
-			COMP_LINE="$1 $2" COMP_POINT=$((${#1} + ${#2} + 1))
-			read -ra COMP_WORDS <<<"$1 $2"
-			[[ $2 == *' ' ]] && COMP_WORDS+=('')
-			COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-			_podd; echo "${COMPREPLY[*]}"`, "bash", binary, line)
-		cmd.Env = append(os.Environ(), "PODD_RUN_DIR="+d.runDir())
-		out, err := cmd.CombinedOutput()
-		if got := strings.TrimSpace(string(out)); err != nil || got != want {
-			t.Errorf("podd %s: %q, want %q; %v", line, got, want, err)
-		}
+		// Where nothing is known in time nothing is said.
+		d.eventually("podd "+line+" is completed", func() error {
+			if got, err := d.completed(line); err != nil || got != want {
+				return fmt.Errorf("%q, want %q; %w", got, want, err)
+			}
+			return nil
+		})
 	}
+}
+
+// completed is what bash offers for a line behind podd's name.
+func (d *daemon) completed(line string) (string, error) {
+	cmd := exec.CommandContext(d.t.Context(), "bash", "-c", `
+		source <("$1" completion bash)
+		COMP_LINE="$1 $2" COMP_POINT=$((${#1} + ${#2} + 1))
+		read -ra COMP_WORDS <<<"$1 $2"
+		[[ $2 == *' ' ]] && COMP_WORDS+=('')
+		COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+		_podd; echo "${COMPREPLY[*]}"`, "bash", binary, line)
+	cmd.Env = append(os.Environ(), "PODD_RUN_DIR="+d.runDir())
+	out, err := cmd.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
 }
