@@ -1,4 +1,4 @@
-# Completion of podd for bash 4 and later: source <(podd completion bash)
+# Completion of podd for bash 4.3 and later: source <(podd completion bash)
 _podd() {
 	local line=${COMP_LINE:-${COMP_WORDS[*]}} words=() files='' i rest cut
 	# bash makes words of = and : too; here only blanks part them.
