@@ -13,8 +13,10 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -230,6 +232,29 @@ func TestExecTerminal(t *testing.T) {
 	}
 }
 
+// repeats types the same again and again until it is enough. containerd begins to
+// pass on a client's input before it is ready to pass on the output: what a
+// container answers at once may be seen by nobody.
+func repeats(t testing.TB, types func()) (enough func()) {
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		again := time.NewTicker(time.Second)
+		defer again.Stop()
+		for {
+			types()
+			select {
+			case <-again.C:
+			case <-stop:
+				return
+			}
+		}
+	}()
+	enough = sync.OnceFunc(func() { close(stop); <-stopped })
+	t.Cleanup(enough)
+	return enough
+}
+
 // TestAttach: to a container that reads lines, and to one with a terminal.
 func TestAttach(t *testing.T) {
 	t.Parallel()
@@ -256,15 +281,28 @@ func TestAttach(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var talk strings.Builder
+	cmd.Stderr = &talk
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	shown := bufio.NewReader(out)
-	for _, word := range []string{"one", "two", "bye"} {
-		fmt.Fprintln(keys, word)
-		if line, err := shown.ReadString('\n'); line != "got "+word+"\n" {
-			t.Fatalf("%q, %v", line, err)
+	answers := func(word string) {
+		t.Helper()
+		line, err := shown.ReadString('\n')
+		for word != "one" && line == "got one\n" {
+			line, err = shown.ReadString('\n')
 		}
+		if line != "got "+word+"\n" {
+			t.Fatalf("%q, %v; %v: %s", line, err, cmd.Wait(), talk.String())
+		}
+	}
+	enough := repeats(t, func() { fmt.Fprintln(keys, "one") })
+	answers("one")
+	enough()
+	for _, word := range []string{"two", "bye"} {
+		fmt.Fprintln(keys, word)
+		answers(word)
 	}
 	io.Copy(io.Discard, shown)
 	if err := cmd.Wait(); err != nil { // a container's end is no failure of attach
@@ -274,8 +312,9 @@ func TestAttach(t *testing.T) {
 	cmd = d.command("attach", "-it", "typed")
 	s := at(t, cmd, 77, 33)
 	s.shows("If you don't see a command prompt, try pressing enter.\r\n")
-	s.types("hello\r")
+	enough = repeats(t, func() { s.keys.WriteString("hello\r") })
 	s.shows("got hello\r\n")
+	enough()
 	s.types("bye\r")
 	s.shows("got bye\r\n")
 	if code := exitCode(t, cmd.Wait()); code != 0 {

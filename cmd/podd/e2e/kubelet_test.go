@@ -191,8 +191,9 @@ func TestKubeletAPI(t *testing.T) {
 		t.Errorf("exec ended with %s", end)
 	}
 	attached := c.stream("/attach"+pod+"/main?input=1&output=1", "v4.channel.k8s.io")
-	websocket.Message.Send(attached, []byte("\x00it\n"))
+	enough := repeats(t, func() { websocket.Message.Send(attached, []byte("\x00it\n")) })
 	read(t, attached, 1, "got it\n")
+	enough()
 	forward := c.stream("/portForward"+pod+"?port=8080", "v4.channel.k8s.io")
 	websocket.Message.Send(forward, []byte("\x00GET /index.html HTTP/1.0\r\n\r\n"))
 	read(t, forward, 0, "up\n")
