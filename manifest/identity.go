@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -71,7 +72,7 @@ func (d *decoder) identify(p *Pod, v value, written map[string]any, n *notes) {
 	*meta = metav1.ObjectMeta{
 		Name: p.Key.Name, Namespace: p.Key.Namespace, UID: p.UID,
 		Labels: meta.Labels, Annotations: d.annotations(p),
-		GenerateName: d.generateName(meta), CreationTimestamp: d.created(v),
+		GenerateName: d.generateName(meta), CreationTimestamp: d.created(v), ManagedFields: d.managers(v),
 	}
 	p.Spec.Spec.NodeName = d.Node
 	p.Spec.Status = v1.PodStatus{Phase: v1.PodPending}
@@ -98,6 +99,22 @@ func (d *decoder) created(v value) metav1.Time {
 		return metav1.Time{}
 	}
 	return metav1.NewTime(at)
+}
+
+// managers are whose the fields of a pod are that the API made; nil for others and
+// for what cannot be read.
+func (d *decoder) managers(v value) []metav1.ManagedFieldsEntry {
+	tree, _ := v.tree.(map[string]any)
+	meta, _ := tree["metadata"].(map[string]any)
+	if !d.Written || meta["managedFields"] == nil {
+		return nil
+	}
+	text, err := json.Marshal(meta["managedFields"])
+	var all []metav1.ManagedFieldsEntry
+	if err != nil || json.Unmarshal(text, &all) != nil {
+		return nil
+	}
+	return all
 }
 
 // annotations are the pod's own and, unless it is the API's, those of a static

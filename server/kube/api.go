@@ -29,7 +29,10 @@
 // file's name, as all are without Manifests. What is in no manifest are the
 // ephemeral containers of a pod that runs: those are taken (ephemeral.go).
 //
-// A server-side apply merges, and tracks no managers (apply.go).
+// Who set which field is kept as an apiserver does, in metadata.managedFields of
+// what is written: a server-side apply conflicts with what others set, and removes
+// what its manager leaves out (manage.go, apply.go and package managed). Nothing is
+// tracked of files that are not this API's, nor of ephemeral containers.
 package kube
 
 import (
@@ -38,6 +41,7 @@ import (
 
 	"podd/server"
 	"podd/server/auth"
+	"podd/server/kube/managed"
 	"podd/server/kube/openapi"
 	"podd/server/kube/request"
 	"podd/server/kubelet"
@@ -74,6 +78,7 @@ type API struct {
 	resources []*resource
 	store     *store
 	openAPI   http.Handler
+	fields    *managed.Fields
 	debugging chan struct{} // held by who changes ephemeral containers
 }
 
@@ -86,6 +91,7 @@ func (a *API) Handler() http.Handler {
 	a.resources = a.served()
 	a.store = newStore(a.State, a.Events)
 	a.openAPI = openapi.New(GitVersion, described(a.resources))
+	a.fields = managed.New(a.writable)
 	return http.HandlerFunc(a.serve)
 }
 

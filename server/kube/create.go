@@ -43,8 +43,7 @@ func (c *write) add(o server.Object) error {
 	}
 	o.SetUID(uuid.NewUUID())
 	o.SetCreationTimestamp(metav1.NewTime(c.now().Truncate(time.Second)))
-	text := text(o)
-	checked, err := c.check(o.GetName(), text)
+	checked, text, err := c.managedNew(o)
 	if err != nil {
 		return err
 	}

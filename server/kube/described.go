@@ -20,6 +20,17 @@ var options = map[string]any{
 	"proxy": &v1.NodeProxyOptions{},
 }
 
+// writable are those that may be written.
+func (a *API) writable() []openapi.Resource {
+	var all []*resource
+	for _, r := range a.resources {
+		if r.beside != nil || r.name == "pods" && r.measure == nil {
+			all = append(all, r)
+		}
+	}
+	return described(all)
+}
+
 // described are the resources as OpenAPI tells of them.
 func described(all []*resource) []openapi.Resource {
 	var out []openapi.Resource

@@ -53,6 +53,7 @@ func metadata(o server.Object) *metav1.PartialObjectMetadata {
 			ResourceVersion: o.GetResourceVersion(), Generation: o.GetGeneration(), CreationTimestamp: o.GetCreationTimestamp(),
 			DeletionTimestamp: o.GetDeletionTimestamp(), DeletionGracePeriodSeconds: o.GetDeletionGracePeriodSeconds(),
 			Labels: o.GetLabels(), Annotations: o.GetAnnotations(), OwnerReferences: o.GetOwnerReferences(), Finalizers: o.GetFinalizers(),
+			ManagedFields: o.GetManagedFields(),
 		},
 	}
 }

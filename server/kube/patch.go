@@ -35,11 +35,15 @@ type patch struct {
 	body []byte
 }
 
+func patchType(r *http.Request) types.PatchType {
+	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return types.PatchType(mediaType)
+}
+
 // readPatch reads a patch of one of the kinds that change what is there; a server
 // side apply is not one of them.
 func readPatch(w http.ResponseWriter, r *http.Request) (patch, error) {
-	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	p := patch{kind: types.PatchType(mediaType)}
+	p := patch{kind: patchType(r)}
 	switch p.kind {
 	case types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType:
 	default:

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"mime"
 	"net/http"
 
 	v1 "k8s.io/api/core/v1"
@@ -37,7 +36,7 @@ func (c *write) update() error {
 
 // patch changes some of an object.
 func (c *write) patch() error {
-	if mediaType, _, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type")); types.PatchType(mediaType) == types.ApplyPatchType {
+	if patchType(c.r) == types.ApplyYAMLPatchType {
 		return c.apply()
 	}
 	p, err := readPatch(c.w, c.r)
@@ -97,14 +96,12 @@ func (c *write) change(wanted func(stored) (server.Object, error)) error {
 
 // keep writes what an object is to be from now on.
 func (c *write) keep(s stored, next server.Object) error {
-	text := text(next)
-	if bytes.Equal(text, s.text) {
-		return c.reply(http.StatusOK, s.entry)
-	}
-	checked, err := c.check(s.key.Name, text)
+	checked, text, err := c.kept(next)
 	switch {
 	case err != nil:
 		return err
+	case bytes.Equal(text, s.text):
+		return c.reply(http.StatusOK, s.entry)
 	case checked.Version != s.read.Version:
 		return c.forbid(s, "spec", "this update would end the pod and start it anew; delete it and create it again")
 	}
@@ -172,21 +169,33 @@ func (c *write) next(o server.Object, s stored) (server.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	managers, err := c.managers(s.shown(), o, checked.Object)
+	if err != nil {
+		return nil, err
+	}
+	next, err := c.permitted(o, checked.Object, s)
+	if err == nil {
+		next.SetManagedFields(managers)
+	}
+	return next, err
+}
+
+// permitted is what may be written of an object; is is the object as podd reads it.
+func (c *write) permitted(o, is server.Object, s stored) (server.Object, error) {
 	switch was := s.read.Object.(type) {
 	case *v1.Pod:
-		is := checked.Object.(*v1.Pod)
 		if c.i.Subresource == "resize" {
-			return c.resized(s, was, is)
+			return c.resized(s, was, is.(*v1.Pod))
 		}
-		return c.updated(s, was, is)
+		return c.updated(s, was, is.(*v1.Pod))
 	case *v1.ConfigMap:
-		return o, c.fixedConfig(s, was, checked.Object.(*v1.ConfigMap))
+		return o, c.fixedConfig(s, was, is.(*v1.ConfigMap))
 	case *v1.Secret:
-		return o, c.fixedSecret(s, was, checked.Object.(*v1.Secret))
+		return o, c.fixedSecret(s, was, is.(*v1.Secret))
 	case *v1.PersistentVolumeClaim:
-		return o, c.fixedClaim(s, was, checked.Object.(*v1.PersistentVolumeClaim))
+		return o, c.fixedClaim(s, was, is.(*v1.PersistentVolumeClaim))
 	case *v1.PersistentVolume:
-		return o, c.fixedVolume(s, was, checked.Object.(*v1.PersistentVolume))
+		return o, c.fixedVolume(s, was, is.(*v1.PersistentVolume))
 	}
 	return nil, fmt.Errorf("changing %s %q: nothing is known of what may be changed", c.res.singular, s.key.Name)
 }

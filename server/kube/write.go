@@ -73,6 +73,12 @@ type write struct {
 	dry    bool
 	strict string
 	form   form
+	// manager is whose the fields are that this changes; force takes those that are
+	// applied from others.
+	manager string
+	force   bool
+	// applied says that the object has its managers already.
+	applied bool
 }
 
 func (a *API) write(w http.ResponseWriter, r *http.Request, res *resource, i request.Info) {
@@ -100,6 +106,9 @@ func (c *write) options() (err error) {
 	case metav1.FieldValidationIgnore, metav1.FieldValidationWarn, metav1.FieldValidationStrict:
 	default:
 		return apierrors.NewBadRequest(fmt.Sprintf("fieldValidation: %.40q is none of Ignore, Warn and Strict", c.strict))
+	}
+	if err := c.managing(q); err != nil {
+		return err
 	}
 	c.form, err = c.API.form(c.r, asTable, asMetadata)
 	return err

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"podd/server"
 )
@@ -31,13 +30,9 @@ func (c *write) object() (server.Object, error) {
 	case "", runtime.ContentTypeJSON:
 		return c.decoded(body, nil)
 	case mediaYAML:
-		text, err := yaml.YAMLToJSON(body)
+		text, twice, err := fromYAML(body)
 		if err != nil {
-			return nil, apierrors.NewBadRequest("reading the body: " + err.Error())
-		}
-		var twice []error
-		if _, err := yaml.YAMLToJSONStrict(body); err != nil {
-			twice = []error{err}
+			return nil, err
 		}
 		return c.decoded(text, twice)
 	case runtime.ContentTypeProtobuf:
@@ -100,14 +95,13 @@ func (c *write) warn(all ...string) {
 	}
 }
 
-// text is what is written of an object: all but what a server sets, and uid and
-// creation time, which it keeps.
+// text is what is written of an object: all but what a server sets, but with uid,
+// creation time and managers, which it keeps.
 func text(o server.Object) []byte {
 	o = o.DeepCopyObject().(server.Object)
 	o.SetResourceVersion("")
 	o.SetGeneration(0)
 	o.SetSelfLink("")
-	o.SetManagedFields(nil)
 	o.SetOwnerReferences(nil)
 	o.SetDeletionTimestamp(nil)
 	o.SetDeletionGracePeriodSeconds(nil)

@@ -59,7 +59,8 @@ func showsAs(p *server.PodView, want server.Object) bool {
 	spec := p.Pod.Spec
 	spec.EphemeralContainers = nil
 	return equality.Semantic.DeepEqual(p.Pod.Labels, w.Labels) &&
-		equality.Semantic.DeepEqual(p.Pod.Annotations, w.Annotations) && equality.Semantic.DeepEqual(spec, w.Spec)
+		equality.Semantic.DeepEqual(p.Pod.Annotations, w.Annotations) &&
+		equality.Semantic.DeepEqual(p.Pod.ManagedFields, w.ManagedFields) && equality.Semantic.DeepEqual(spec, w.Spec)
 }
 
 func (c *write) overruled(v *server.View, path string, key server.Key) error {

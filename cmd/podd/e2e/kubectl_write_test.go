@@ -170,16 +170,8 @@ func TestKubectlCreatesAndEdits(t *testing.T) {
 	bad.Spec.Containers[0].Image = ""
 	k.refuses("create -f "+k.manifest(bad), `The Pod "bad" is invalid`, "spec.containers[0].image")
 
-	// Server-side, twice with a change.
 	web.Spec.Containers[0].Command = []string{"sh", "-c", serve("main")}
-	other := d.pod("other", shell("main", serve("other")))
-	k.says("apply --server-side -f "+k.manifest(other), "pod/other serverside-applied")
-	other.Labels = map[string]string{"app": "other"}
-	k.says("apply --server-side -f "+k.manifest(other), "pod/other serverside-applied")
-	if p := k.pod("other"); p.Labels["app"] != "other" {
-		t.Errorf("got the labels %q", p.Labels)
-	}
-	k.untilReady("other")
+	appliedServerSide(k, web)
 
 	k.says("patch configmap settings --type=merge -p {\"data\":{\"port\":\"9090\"}}", "configmap/settings patched")
 	k.says("get configmap settings -o jsonpath={.data.port}", "9090")
@@ -202,6 +194,56 @@ func TestKubectlCreatesAndEdits(t *testing.T) {
 	if all := d.journal(); !slices.Contains(all, "beside TERM") {
 		t.Errorf("it ended without its grace: %q", all)
 	}
+}
+
+// appliedServerSide has pod other applied by several, and then web, which kubectl
+// applied itself before.
+func appliedServerSide(k *kubectl, web *v1.Pod) {
+	t := k.d.t
+	other := k.d.pod("other", shell("main", serve("other")))
+	label := func(want string) {
+		t.Helper()
+		if p := k.pod("other"); p.Labels["app"] != want {
+			t.Errorf("got the labels %q, want app=%s", p.Labels, want)
+		}
+	}
+	k.says("apply --server-side -f "+k.manifest(other), "pod/other serverside-applied")
+	other.Labels = map[string]string{"app": "other"}
+	k.says("apply --server-side -f "+k.manifest(other), "pod/other serverside-applied")
+	label("other")
+	k.says("label pod other --overwrite app=hand", "pod/other labeled")
+	k.refuses("apply --server-side -f "+k.manifest(other), `conflict with "kubectl-label" using v1: .metadata.labels.app`)
+	label("hand")
+	k.says("apply --server-side --force-conflicts --dry-run=server -f "+k.manifest(other), "pod/other serverside-applied (server dry run)")
+	label("hand")
+	k.says("apply --server-side --force-conflicts -f "+k.manifest(other), "pod/other serverside-applied")
+	label("other")
+	k.refuses("apply --server-side --field-manager=second -f "+k.manifest(labelled(other, "second")), `conflict with "kubectl": .metadata.labels.app`)
+	other.Labels = nil
+	k.says("apply --server-side -f "+k.manifest(other), "pod/other serverside-applied")
+	label("")
+	k.untilReady("other")
+	if n := restartsOf(k.pod("other"), "main"); n != 0 {
+		t.Errorf("it restarted %d times", n)
+	}
+	k.says("get pod other -o jsonpath={.metadata.managedFields} --show-managed-fields", `"manager":"kubectl"`, `"operation":"Apply"`)
+
+	web.Labels["tier"] = "back"
+	k.says("apply --server-side -f "+k.manifest(web), "pod/web serverside-applied")
+	managers := k.run("get", "pod", "web", "-o", "jsonpath={.metadata.managedFields[*].manager}", "--show-managed-fields")
+	if all := strings.Fields(managers); !slices.Contains(all, "kubectl") || slices.Contains(all, "kubectl-client-side-apply") {
+		t.Errorf("its managers are %q", all)
+	}
+	if p := k.pod("web"); p.Labels["tier"] != "back" || p.Labels["colour"] != "blue" || restartsOf(p, "beside") != 0 {
+		t.Errorf("got %+v", p)
+	}
+}
+
+// labelled is a pod with another label.
+func labelled(p *v1.Pod, app string) *v1.Pod {
+	p = p.DeepCopy()
+	p.Labels["app"] = app
+	return p
 }
 
 func restartsOf(p *v1.Pod, container string) int32 {

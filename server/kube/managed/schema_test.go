@@ -1,0 +1,142 @@
+package managed
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
+
+	"podd/server"
+	"podd/server/kube/openapi"
+)
+
+// kinds are those that podd writes.
+func kinds() []openapi.Resource {
+	var all []openapi.Resource
+	for _, o := range objects() {
+		gvk := o.GetObjectKind().GroupVersionKind()
+		all = append(all, openapi.Resource{Kind: gvk, Object: o, Plural: gvk.Kind, Namespaced: true, Verbs: []string{"get", "patch"}})
+	}
+	return all
+}
+
+func objects() []server.Object {
+	all := []server.Object{&v1.Pod{}, &v1.ConfigMap{}, &v1.Secret{}, &v1.PersistentVolumeClaim{}, &v1.PersistentVolume{}}
+	for n, kind := range []string{"Pod", "ConfigMap", "Secret", "PersistentVolumeClaim", "PersistentVolume"} {
+		all[n].GetObjectKind().SetGroupVersionKind(v1.SchemeGroupVersion.WithKind(kind))
+	}
+	return all
+}
+
+// Lists and maps are merged as Kubernetes's own clients have it.
+func TestMergesAsKubernetes(t *testing.T) {
+	ours, err := converter(kinds())
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := applyconfigurations.NewTypeConverter(scheme.Scheme)
+	for _, o := range objects() {
+		w := walk{t: t, seen: map[string]bool{}}
+		got, gotType := typeOf(t, ours, o)
+		want, wantType := typeOf(t, theirs, o)
+		w.got, w.want = got, want
+		w.compare(o.GetObjectKind().GroupVersionKind().Kind, gotType, wantType)
+		if len(w.seen) < 5 {
+			t.Errorf("%T: %d types compared", o, len(w.seen))
+		}
+	}
+}
+
+func typeOf(t *testing.T, c managedfields.TypeConverter, o runtime.Object) (*schema.Schema, schema.TypeRef) {
+	t.Helper()
+	v, err := c.ObjectToTyped(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.Schema(), v.TypeRef()
+}
+
+// walk compares two types and all that they are made of.
+type walk struct {
+	t         *testing.T
+	got, want *schema.Schema
+	seen      map[string]bool
+}
+
+func (w *walk) compare(path string, got, want schema.TypeRef) {
+	if want.NamedType != nil {
+		if w.seen[*want.NamedType] {
+			return
+		}
+		w.seen[*want.NamedType] = true
+		if *want.NamedType == untyped || *want.NamedType == meta+"FieldsV1" {
+			return
+		}
+	}
+	g, gotOK := w.got.Resolve(got)
+	x, wantOK := w.want.Resolve(want)
+	if !gotOK || !wantOK {
+		w.t.Errorf("%s: known here %v, there %v", path, gotOK, wantOK)
+		return
+	}
+	switch {
+	case g.Scalar != nil && x.Scalar != nil:
+		if *x.Scalar != schema.Scalar("untyped") && *g.Scalar != *x.Scalar && *g.Scalar != schema.Scalar("untyped") {
+			w.t.Errorf("%s: got a %s, want a %s", path, *g.Scalar, *x.Scalar)
+		}
+	case g.List != nil && x.List != nil:
+		if diff := cmp.Diff(x.List.Keys, g.List.Keys); diff != "" || g.List.ElementRelationship != x.List.ElementRelationship {
+			w.t.Errorf("%s: got a list that is %s by %v, want one that is %s by %v", path, g.List.ElementRelationship, g.List.Keys, x.List.ElementRelationship, x.List.Keys)
+		}
+		w.compare(path+"[]", g.List.ElementType, x.List.ElementType)
+	case g.Map != nil && x.Map != nil:
+		w.maps(path, g.Map, x.Map)
+	default:
+		w.t.Errorf("%s: got %+v, want %+v", path, g, x)
+	}
+}
+
+func (w *walk) maps(path string, got, want *schema.Map) {
+	if separable(got) != separable(want) {
+		w.t.Errorf("%s: got a map that is %s, want one that is %s", path, got.ElementRelationship, want.ElementRelationship)
+	}
+	var names []string
+	for _, f := range want.Fields {
+		names = append(names, f.Name)
+		g, ok := got.FindField(f.Name)
+		if !ok {
+			w.t.Errorf("%s.%s is not known", path, f.Name)
+			continue
+		}
+		if keyed := g.Default != nil && f.Default != nil; keyed {
+			if diff := cmp.Diff(f.Default, g.Default); diff != "" && diff != cmp.Diff(map[string]any{}, "") {
+				w.t.Errorf("%s.%s: got the default %v, want %v", path, f.Name, g.Default, f.Default)
+			}
+		}
+		w.compare(path+"."+f.Name, g.Type, f.Type)
+	}
+	for _, f := range got.Fields {
+		if !slices.Contains(names, f.Name) {
+			w.t.Errorf("%s.%s is not known to Kubernetes", path, f.Name)
+		}
+	}
+	if len(want.Fields) == 0 {
+		w.compare(path+"{}", got.ElementType, want.ElementType)
+	}
+}
+
+// separable is what a map is that says nothing.
+func separable(m *schema.Map) bool {
+	return m.ElementRelationship == "" || m.ElementRelationship == schema.Separable
+}
+
+const (
+	untyped = "__untyped_atomic_"
+	meta    = "io.k8s.apimachinery.pkg.apis.meta.v1."
+)
