@@ -244,12 +244,15 @@ func TestWriteManagersKept(t *testing.T) {
 		t.Error(err)
 	}
 	for n := range 10 {
-		a := w.do("PATCH", configPath+"/conf?fieldManager=m"+fmt.Sprint(n), asApply, configText(many(6_000)))
-		if a.code == 422 && n > 2 {
+		a := w.do("PATCH", configPath+"/conf?fieldManager=m"+fmt.Sprint(n), asApply, configText(many(13_000)))
+		if a.code == 422 && n > 0 {
 			break
 		} else if a.code >= 300 || n == 9 {
 			t.Fatalf("%d: %d %.300s", n, a.code, a.body)
 		}
+	}
+	if err := w.do("PATCH", configPath+"/huge?fieldManager=x", asApply, configText(many(110_000))).is(413); err != nil {
+		t.Errorf("%.300s", err)
 	}
 	// A file whose managers somebody spoiled is written all the same.
 	file := filepath.Join(w.dir, "pod_default_p.json")

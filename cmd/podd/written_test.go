@@ -41,6 +41,39 @@ type writable struct {
 	url    string
 	client *kubernetes.Clientset
 	ended  sync.Map // the graces that pods were to end with, by name
+	// debugged says that every pod is shown with an ephemeral container.
+	debugged atomic.Bool
+}
+
+// debugging shows what is in no manifest.
+type debugging struct {
+	server.Viewer
+	w    *writable
+	mu   sync.Mutex
+	of   *server.View
+	made *server.View
+}
+
+func (d *debugging) View() *server.View {
+	v := d.Viewer.View()
+	if !d.w.debugged.Load() {
+		return v
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.of == v {
+		return d.made
+	}
+	more := *v
+	more.Pods = nil
+	for _, p := range v.Pods {
+		with := *p
+		with.Pod = p.Pod.DeepCopy()
+		with.Pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "shell"}}}
+		more.Pods = append(more.Pods, &with)
+	}
+	d.of, d.made = v, &more
+	return d.made
 }
 
 // ending stands for the router.
@@ -83,7 +116,7 @@ func newWritable(t *testing.T) *writable {
 			view.publish(c)
 		}
 	})
-	api := &kube.API{State: view.latest, Authorizer: auth.All{}, Manifests: ending{apiManifests{dir: dir, read: manifest.Options{Node: "n1", Written: true}}, w}}
+	api := &kube.API{State: &debugging{Viewer: view.latest, w: w}, Authorizer: auth.All{}, Manifests: ending{apiManifests{dir: dir, read: manifest.Options{Node: "n1", Written: true}}, w}}
 	s := httptest.NewServer(api.Handler())
 	t.Cleanup(func() { s.Close(); cancel(); published.Wait() })
 	w.url = s.URL
@@ -334,6 +367,39 @@ func TestWriteResize(t *testing.T) {
 	}
 	if err := w.do("PATCH", podsPath+"/web/resize", strategic, `{"spec":{"containers":[{"name":"b","resources":{"requests":{"cpu":"1"},"limits":{"cpu":"1"}}}]}}`).is(422); err != nil {
 		t.Error(err)
+	}
+}
+
+// A pod is changed as before once something looks into it, and stays the file's.
+func TestWriteDebugged(t *testing.T) {
+	w := newWritable(t)
+	if err := w.do("POST", podsPath, asJSON, podText("web", "", "")).is(201); err != nil {
+		t.Fatal(err)
+	}
+	w.debugged.Store(true)
+	for _, c := range []struct {
+		name, method, query, mediaType, body string
+	}{
+		{"label", "PATCH", "", asMerge, `{"metadata":{"labels":{"a":"1"}}}`},
+		{"strategic", "PATCH", "", "application/strategic-merge-patch+json", `{"metadata":{"labels":{"a":"2"}},"spec":{"containers":[{"name":"a","image":"a:2"}]}}`},
+		{"apply", "PATCH", "?fieldManager=one&force=1", asApply, podText("web", `,"labels":{"a":"3"}`, "")},
+		{"replace", "PUT", "", asJSON, ""},
+	} {
+		body := c.body
+		if body == "" {
+			body = strings.Replace(w.do("GET", podsPath+"/web", "", "").body, `"a":"3"`, `"a":"4"`, 1)
+		}
+		a := w.do(c.method, podsPath+"/web"+c.query, c.mediaType, body)
+		if err := a.is(200, `"ephemeralContainers":[{"name":"debug"`); err != nil || a.meta.Labels["a"] == "" {
+			t.Errorf("%s: %v: %s", c.name, err, a.body)
+		}
+	}
+	if a := w.do("GET", podsPath+"/web", "", ""); a.meta.Labels["a"] != "4" {
+		t.Errorf("got %s", a.body)
+	}
+	text, err := os.ReadFile(filepath.Join(w.dir, "pod_default_web.json"))
+	if err != nil || strings.Contains(strings.ToLower(string(text)), "ephemeral") {
+		t.Errorf("the file has %s, %v", text, err)
 	}
 }
 

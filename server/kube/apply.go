@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bytes"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -9,6 +10,10 @@ import (
 
 	"podd/server"
 )
+
+// maxFields bounds a configuration: podd reads no manifest of more, and what it
+// takes to merge grows with the square.
+const maxFields = 100_000
 
 // configuration is the body of a server-side apply: the fields that its manager
 // wants to be as it says.
@@ -42,6 +47,9 @@ func (c *write) configuration() (configuration, error) {
 	text, twice, err := fromYAML(body)
 	if err != nil {
 		return nil, err
+	}
+	if n := bytes.Count(text, []byte(",")); n > maxFields {
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the configuration has %d fields and items, of at most %d", n, maxFields))
 	}
 	o, err := c.decoded(text, twice)
 	if err != nil {

@@ -237,7 +237,7 @@ func TestAnswers(t *testing.T) {
 		{"PATCH", "/api/v1/namespaces/default/pods/web-n1", "", 405, `is written in /etc/podd/manifests/web.yaml:3: edit it there`},
 		{"PUT", "/api/v1/namespaces/shop/secrets/key", "", 405, `secret \"key\" is written in /etc/podd/manifests/two.yaml:20: edit it there`},
 		{"DELETE", "/api/v1/namespaces/default/pods/no", "", 404, `pods \"no\" not found`},
-		{"DELETE", "/api/v1/pods", "", 405, "edit their manifests, /etc/podd/manifests"},
+		{"DELETE", "/api/v1/pods", "", 405, "edit their manifests, /etc/podd/manifests, or start podd with --api-manifest-dir DIR"},
 		{"DELETE", "/api/v1/nodes/n1", "", 405, "podd's own account"},
 		{"POST", "/api/v1/namespaces/default/pods", "", 405, "write a manifest where it reads them, /etc/podd/manifests"},
 		{"BREW", "/api/v1/namespaces/default/pods", "", 405, "this method is not served"},

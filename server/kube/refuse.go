@@ -41,7 +41,7 @@ func (a *API) refusal(res *resource, i request.Info) error {
 		case i.Name != "":
 			message = fmt.Sprintf("%s %q is podd's own account of this machine: nothing over this API changes it", res.singular, i.Name)
 		default:
-			message = fmt.Sprintf("podd changes no %s over this API: edit their manifests%s", res.name, a.sources())
+			message = fmt.Sprintf("podd changes no %s over this API: edit their manifests%s%s", res.name, a.sources(), a.flag())
 		}
 	}
 	return &apierrors.StatusError{ErrStatus: metav1.Status{

@@ -34,8 +34,12 @@ func (plain) Convert(in, out, _ any) error {
 	return runtime.NewNotRegisteredErrForType("podd", reflect.TypeOf(in))
 }
 
-// ConvertToVersion implements runtime.ObjectConvertor.
-func (plain) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+// ConvertToVersion implements runtime.ObjectConvertor. A manager of another version
+// is none.
+func (plain) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner) (runtime.Object, error) {
+	if _, ok := to.KindForGroupVersionKinds([]schema.GroupVersionKind{in.GetObjectKind().GroupVersionKind()}); !ok {
+		return nil, runtime.NewNotRegisteredErrForTarget("podd", reflect.TypeOf(in), to)
+	}
 	return in, nil
 }
 
