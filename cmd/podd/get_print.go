@@ -216,17 +216,22 @@ func (o *objects) one(r kubeResource, object json.RawMessage, w io.Writer) error
 		_, err := io.WriteString(w, plain(r.title(meta.Name))+"\n")
 		return err
 	}
+	var shown map[string]any
+	d := json.NewDecoder(bytes.NewReader(object))
+	d.UseNumber()
+	if err := d.Decode(&shown); err != nil {
+		return fmt.Errorf("reading podd's answer: %w", err)
+	}
+	hideManagers(shown)
 	if o.Output == "json" {
-		var sorted any
-		d := json.NewDecoder(bytes.NewReader(object))
-		d.UseNumber()
-		if err := d.Decode(&sorted); err != nil {
-			return fmt.Errorf("reading podd's answer: %w", err)
-		}
 		e := json.NewEncoder(w)
 		e.SetIndent("", "    ")
 		e.SetEscapeHTML(false)
-		return e.Encode(sorted)
+		return e.Encode(shown)
+	}
+	object, err := json.Marshal(shown)
+	if err != nil {
+		return fmt.Errorf("writing yaml: %w", err)
 	}
 	text, err := yaml.JSONToYAML(object)
 	if err != nil {
@@ -237,4 +242,18 @@ func (o *objects) one(r kubeResource, object json.RawMessage, w io.Writer) error
 	}
 	_, err = w.Write(text)
 	return err
+}
+
+// hideManagers leaves out, as kubectl does, who set which field of an object or of
+// those of a list.
+func hideManagers(object map[string]any) {
+	if meta, ok := object["metadata"].(map[string]any); ok {
+		delete(meta, "managedFields")
+	}
+	items, _ := object["items"].([]any)
+	for _, item := range items {
+		if o, ok := item.(map[string]any); ok {
+			hideManagers(o)
+		}
+	}
 }

@@ -24,6 +24,7 @@ func shown(t *testing.T) *fakePodd {
 	v := viewOf(web, crashed(podAt("db.yaml", 1, "db", "pg")), system)
 	v.Machine = &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", CreationTimestamp: *kubeTime(0)}}
 	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "key\x1b[2J", CreationTimestamp: *kubeTime(0)}, Data: map[string][]byte{"a": []byte("x")}}
+	secret.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
 	v.Objects = func() *server.Objects { return &server.Objects{Secrets: []*server.ObjectView{{Object: secret}}} }
 	return serve(t, v)
 }
@@ -40,6 +41,7 @@ func TestGetGoldens(t *testing.T) {
 		"get_several":      "pods,nodes,secrets",
 		"get_typed":        "pod/web node/n1",
 		"get_one_yaml":     "ns default -o yaml",
+		"get_secret_yaml":  "secrets -o yaml", // managers are hidden
 		"get_list_json":    "namespaces -o json",
 		"get_no_resource":  "deployments",
 		"get_no_pod":       "pod wbe",
