@@ -108,7 +108,8 @@ func (d *podd) wire() error {
 		}
 	}
 	if cfg.APIManifestDir != "" {
-		if d.written, err = written.Open(cfg.APIManifestDir); err != nil {
+		vanished := writtenSource(cfg, source.Options{Cache: cacheDir(cfg)}).Keeps()
+		if d.written, err = written.Open(cfg.APIManifestDir, vanished); err != nil {
 			return err
 		}
 	}

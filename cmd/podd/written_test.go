@@ -89,7 +89,7 @@ func (e ending) End(_ context.Context, pod server.Key, _ types.UID, grace time.D
 
 func newWritable(t *testing.T) *writable {
 	w := &writable{t: t, dir: filepath.Join(t.TempDir(), "api"), other: t.TempDir()}
-	dir, err := written.Open(w.dir)
+	dir, err := written.Open(w.dir, false)
 	if err != nil {
 		t.Fatal(err)
 	}

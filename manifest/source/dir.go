@@ -40,6 +40,17 @@ func (d *Dir) Name() string { return d.path }
 // Kind is manifest.KindFile.
 func (d *Dir) Kind() string { return manifest.KindFile }
 
+// Keeps says that the cache has contents of files here, or cannot tell: the path
+// was there once, and is not to be made anew in place of one that vanished.
+func (d *Dir) Keeps() bool {
+	if d.opts.Cache == "" {
+		return false
+	}
+	c := viewCache(d.opts.Cache, d.path)
+	defer c.close()
+	return len(c.records) > 0 || len(c.damage) > 0
+}
+
 // Times of a Dir.
 const (
 	// settle is how long the events of one moment are collected.

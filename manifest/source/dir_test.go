@@ -162,6 +162,35 @@ func TestDirKeepsWhatWasUnmounted(t *testing.T) {
 	}
 }
 
+func TestDirKeeps(t *testing.T) {
+	d, o := newTree(t), testOptions(t)
+	keeps := func(want bool) {
+		t.Helper()
+		if got := NewDir(d.path, o).Keeps(); got != want {
+			t.Errorf("keeps: got %v, want %v", got, want)
+		}
+	}
+	keeps(false)
+	d.write("a.yaml", yaml("a"))
+	r := run(t, NewDir(d.path, o))
+	r.untilPods("a")
+	r.stop()
+	keeps(true)
+	d.remove("a.yaml")
+	r = run(t, NewDir(d.path, o))
+	r.untilPods()
+	r.stop()
+	keeps(false)
+	indexes, err := filepath.Glob(filepath.Join(o.Cache, "*", indexName))
+	if err != nil || len(indexes) != 1 {
+		t.Fatal(indexes, err)
+	}
+	if err := os.WriteFile(indexes[0], []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keeps(true)
+}
+
 func TestDirRefusesCrowds(t *testing.T) {
 	d := newTree(t)
 	d.write("a.yaml", yaml("a"))

@@ -36,22 +36,26 @@ const (
 type Dir struct{ path string }
 
 // Open makes a directory where it is missing, keeps others out of it, and removes
-// what an earlier podd did not finish.
-func Open(path string) (*Dir, error) {
+// what an earlier podd did not finish. One that vanished is not made anew: it
+// would be a complete listing without the pods that were in it.
+func Open(path string, vanished bool) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("finding the directory of the API's manifests: %w", err)
 	}
 	d := &Dir{path}
-	if err := d.prepare(); err != nil {
+	err = d.prepare(!vanished)
+	if err != nil && !(vanished && errors.Is(err, fs.ErrNotExist)) {
 		return nil, fmt.Errorf("preparing the directory of the API's manifests: %w", err)
 	}
 	return d, nil
 }
 
-func (d *Dir) prepare() error {
-	if err := os.MkdirAll(d.path, 0o700); err != nil {
-		return err
+func (d *Dir) prepare(missing bool) error {
+	if missing {
+		if err := os.MkdirAll(d.path, 0o700); err != nil {
+			return err
+		}
 	}
 	root, err := os.OpenRoot(d.path)
 	if err != nil {

@@ -17,7 +17,7 @@ var web = Object{"Pod", "default", "web"}
 
 func open(t *testing.T) *Dir {
 	t.Helper()
-	d, err := Open(filepath.Join(t.TempDir(), "a", "api"))
+	d, err := Open(filepath.Join(t.TempDir(), "a", "api"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,6 +68,21 @@ func TestWriteReadRemove(t *testing.T) {
 	}
 }
 
+// Of a directory that was there once and vanished the last good contents run on.
+func TestVanished(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "api")
+	d, err := Open(path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Write(web, []byte("x")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("writing: got %v", err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is there: %v", err)
+	}
+}
+
 func TestForeignFilesAreLeftAlone(t *testing.T) {
 	d := open(t)
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -94,7 +109,7 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := Open(d.path); err != nil {
+	if _, err := Open(d.path, true); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := list(t, d), []string{".podd-rc", "mine.yaml", "pod_default_web.json"}; !slices.Equal(got, want) {
