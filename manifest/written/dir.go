@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,8 +36,9 @@ const (
 // from several goroutines must say in which order.
 type Dir struct{ path string }
 
-// Open makes a directory where it is missing, keeps others out of it, and removes
-// what an earlier podd did not finish. One that vanished is not made anew: it
+// Open makes a directory where it is missing, refuses one that others than its
+// owner, root or podd's own user, get into, and removes what an earlier podd did
+// not finish. One that vanished is not made anew: it
 // would be a complete listing without the pods that were in it.
 func Open(path string, vanished bool) (*Dir, error) {
 	path, err := filepath.Abs(path)
@@ -62,7 +64,7 @@ func (d *Dir) prepare(missing bool) error {
 		return err
 	}
 	defer root.Close()
-	if err := root.Chmod(".", 0o700); err != nil {
+	if err := private(root); err != nil {
 		return err
 	}
 	dir, err := root.Open(".")
@@ -78,6 +80,23 @@ func (d *Dir) prepare(missing bool) error {
 		if strings.HasPrefix(name, unfinishedPrefix) && strings.HasSuffix(name, unfinishedSuffix) {
 			root.Remove(name) // one that stays is never read
 		}
+	}
+	return nil
+}
+
+// private says whether secrets may be written in a directory. A right is not taken
+// away from others: it may be somebody else's directory that was named by mistake.
+func private(root *os.Root) error {
+	info, err := root.Stat(".")
+	if err != nil {
+		return err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !ok || st.Uid != 0 && int(st.Uid) != os.Geteuid():
+		return fmt.Errorf("%s is not root's; give a directory of podd's own, or chown it", root.Name())
+	case info.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("%s is open to others than root (%v); give a directory of podd's own, or chmod 700 it", root.Name(), info.Mode().Perm())
 	}
 	return nil
 }

@@ -83,6 +83,29 @@ func TestVanished(t *testing.T) {
 	}
 }
 
+// A directory that others get into is refused, and left as it is.
+func TestOpenToOthers(t *testing.T) {
+	for _, mode := range []fs.FileMode{0o755, 0o710, 0o701, 0o777 | fs.ModeSticky} {
+		path := t.TempDir()
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(path, false); err == nil || !strings.Contains(err.Error(), "chmod 700") {
+			t.Errorf("%v: got %v", mode, err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode() != mode|fs.ModeDir {
+			t.Errorf("%v: is %v now, %v", mode, info.Mode(), err)
+		}
+	}
+	path := t.TempDir()
+	if err := errors.Join(os.Chmod(path, 0o700), os.Chown(path, 1234, 0)); errors.Is(err, fs.ErrPermission) {
+		return // only root gives away
+	}
+	if _, err := Open(path, false); err == nil || !strings.Contains(err.Error(), "not root's") {
+		t.Errorf("another's: got %v", err)
+	}
+}
+
 func TestForeignFilesAreLeftAlone(t *testing.T) {
 	d := open(t)
 	secret := filepath.Join(t.TempDir(), "secret")
