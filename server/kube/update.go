@@ -119,7 +119,9 @@ func (c *write) keep(s stored, next server.Object) error {
 	return c.reply(http.StatusOK, e)
 }
 
-// stored reads an object that the API has the file of.
+// stored reads an object that the API has the file of, once it is shown as the file
+// has it: who wrote that may have gone before. Else a change of the version before
+// would undo it.
 func (c *write) stored(key server.Key) (stored, error) {
 	s := stored{key: key}
 	var err error
@@ -137,7 +139,13 @@ func (c *write) stored(key server.Key) (stored, error) {
 	if err != nil {
 		return s, fmt.Errorf("reading %s %q: %w", c.res.singular, key.Name, err)
 	}
-	s.read, err = c.check(key.Name, s.text)
+	if s.read, err = c.check(key.Name, s.text); err != nil {
+		return s, err
+	}
+	s.entry, err = c.shown(key, s.text, s.read.Object)
+	if errors.Is(err, errLate) {
+		err = apierrors.NewConflict(c.res.gr(), key.Name, errors.New("an earlier change is not shown yet; nothing was changed now, try again"))
+	}
 	return s, err
 }
 

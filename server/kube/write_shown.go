@@ -28,9 +28,7 @@ func (o *overruled) Unwrap() error { return o.error }
 // shown waits until everybody is shown what was written, and returns it: who is
 // answered may read its own write.
 func (c *write) shown(key server.Key, text []byte, want server.Object) (*entry, error) {
-	sum := sha256.Sum256(text)
-	digest := "sha256:" + hex.EncodeToString(sum[:])
-	path := c.Manifests.Path(c.res.kind, key)
+	digest, path := digest(text), c.Manifests.Path(c.res.kind, key)
 	err := c.until(func(v *server.View) (bool, error) {
 		n := slices.IndexFunc(v.Files, func(f server.FileView) bool { return f.Path == path })
 		if n < 0 || v.Files[n].Digest != digest {
@@ -47,6 +45,12 @@ func (c *write) shown(key server.Key, text []byte, want server.Object) (*entry, 
 	i := c.i
 	i.Namespace, i.Name = key.Namespace, key.Name
 	return c.find(c.r, c.res, i)
+}
+
+// digest is that of a text as a View tells it.
+func digest(text []byte) string {
+	sum := sha256.Sum256(text)
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // showsAs says whether a pod is shown as it is written. Ephemeral containers are in
@@ -87,10 +91,12 @@ func (c *write) until(shown func(*server.View) (bool, error)) error {
 		case <-c.r.Context().Done():
 			return c.r.Context().Err()
 		case <-late.C:
-			return &apierrors.StatusError{ErrStatus: metav1.Status{
-				Status: metav1.StatusFailure, Code: http.StatusGatewayTimeout, Reason: metav1.StatusReasonTimeout,
-				Message: fmt.Sprintf("it is done, but podd did not show it within %v; look again", patience),
-			}}
+			return errLate
 		}
 	}
 }
+
+var errLate = &apierrors.StatusError{ErrStatus: metav1.Status{
+	Status: metav1.StatusFailure, Code: http.StatusGatewayTimeout, Reason: metav1.StatusReasonTimeout,
+	Message: fmt.Sprintf("it is done, but podd did not show it within %v; look again", patience),
+}}

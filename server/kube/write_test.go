@@ -1,0 +1,139 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/server"
+)
+
+// files are the config maps of the API, in memory. What is written is shown when
+// show is called.
+type files struct {
+	*node
+	mu    sync.Mutex
+	texts map[string][]byte
+	wrote func() // after each change; nil for nothing
+	read  error  // of every file
+}
+
+func newFiles() *files { return &files{node: newNode(), texts: map[string][]byte{}} }
+
+func (f *files) handler() http.Handler {
+	api := f.api()
+	api.Manifests = f
+	return api.Handler()
+}
+
+func (f *files) Path(_ string, key server.Key) string { return "/api/" + key.Name }
+
+func (f *files) Check(_ string, text []byte) Checked {
+	c := &v1.ConfigMap{}
+	if err := json.Unmarshal(text, c); err != nil {
+		return Checked{}
+	}
+	return Checked{Object: c}
+}
+
+func (f *files) Read(_ string, key server.Key) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text, ok := f.texts[key.Name]
+	if !ok && f.read == nil {
+		return nil, fs.ErrNotExist
+	}
+	return text, f.read
+}
+
+func (f *files) Write(_ string, key server.Key, text []byte) error {
+	f.mu.Lock()
+	f.texts[key.Name] = text
+	f.mu.Unlock()
+	if f.wrote != nil {
+		f.wrote()
+	}
+	return nil
+}
+
+func (f *files) Remove(_ string, key server.Key) error {
+	f.mu.Lock()
+	delete(f.texts, key.Name)
+	f.mu.Unlock()
+	if f.wrote != nil {
+		f.wrote()
+	}
+	return nil
+}
+
+func (f *files) End(context.Context, server.Key, types.UID, time.Duration) error { return nil }
+
+func (f *files) len() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.texts)
+}
+
+// show has the View show what is written, from the API's directory or another.
+func (f *files) show(dir string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	o := &server.Objects{}
+	var all []server.FileView
+	for name, text := range f.texts {
+		o.ConfigMaps = append(o.ConfigMaps, &server.ObjectView{Object: f.Check("", text).Object, Path: dir + name, Line: 1})
+		all = append(all, server.FileView{Path: "/api/" + name, Digest: digest(text)})
+	}
+	f.change(func(v *server.View) { v.Files, v.Objects = all, func() *server.Objects { return o } })
+}
+
+const configMaps = "/api/v1/namespaces/default/configmaps"
+
+func configMap(name, meta string) string {
+	return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `","namespace":"default"` + meta + `}}`
+}
+
+// askWithin gives up after a while, as a client does.
+func askWithin(t *testing.T, h http.Handler, method, target, body string, within time.Duration) *httptest.ResponseRecorder {
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// What was written before a client went away is the version that the next one
+// changes.
+func TestWriteAfterOneThatWent(t *testing.T) {
+	f := newFiles()
+	h := f.handler()
+	f.wrote = func() { f.show("/api/") }
+	var made v1.ConfigMap
+	w := askWithin(t, h, "POST", configMaps, configMap("a", ""), time.Minute)
+	if err := json.Unmarshal(w.Body.Bytes(), &made); w.Code != 201 || err != nil {
+		t.Fatal(w.Code, w.Body, err)
+	}
+	f.wrote = nil
+	put := func(label string, within time.Duration) int {
+		return askWithin(t, h, "PUT", configMaps+"/a", configMap("a", `,"resourceVersion":"`+made.ResourceVersion+`","labels":{"by":"`+label+`"}`), within).Code
+	}
+	put("first", 10*time.Millisecond)
+	put("second", 10*time.Millisecond)
+	if text, _ := f.Read("", server.Key{Name: "a"}); !strings.Contains(string(text), "first") {
+		t.Errorf("the first change is lost: %s", text)
+	}
+	time.AfterFunc(10*time.Millisecond, func() { f.show("/api/") })
+	if code := put("second", time.Minute); code != 409 {
+		t.Errorf("once the first is shown: got %d", code)
+	}
+}
