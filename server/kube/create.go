@@ -95,6 +95,9 @@ func (c *write) free(key server.Key) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
+		if err != nil {
+			return fmt.Errorf("creating %s %q: %w", c.res.singular, key.Name, err)
+		}
 		path = c.Manifests.Path(c.res.kind, key)
 	}
 	err := apierrors.NewAlreadyExists(c.res.gr(), key.Name)

@@ -25,6 +25,9 @@ func (a *API) refusal(res *resource, i request.Info) error {
 	if !res.namespaced {
 		key.Namespace = ""
 	}
+	if unplaced(res, i) && slices.Contains(res.verbs, i.Verb) && (i.Verb == "create" || i.Verb == "deletecollection") {
+		return notAllowed(res, i, fmt.Sprintf("%s of %s is served in one namespace at a time: name it in the path", i.Verb, res.name))
+	}
 	message := fmt.Sprintf("%s is not served for %s by podd", verbOf(i), res.name)
 	switch i.Verb {
 	case "create":
@@ -44,6 +47,10 @@ func (a *API) refusal(res *resource, i request.Info) error {
 			message = fmt.Sprintf("podd changes no %s over this API: edit their manifests%s%s", res.name, a.sources(), a.flag())
 		}
 	}
+	return notAllowed(res, i, message)
+}
+
+func notAllowed(res *resource, i request.Info, message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed, Message: message,
 		Details: &metav1.StatusDetails{Group: res.group, Kind: res.name, Name: i.Name},

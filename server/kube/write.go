@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"syscall"
 	"time"
 
@@ -47,7 +48,7 @@ type Checked struct {
 
 // writes says whether objects of a resource may be changed.
 func (a *API) writes(res *resource, i request.Info) bool {
-	if a.Manifests == nil || res.beside == nil && res.name != "pods" || i.Subresource != "" && i.Subresource != "resize" {
+	if !slices.Contains(res.verbs, i.Verb) || unplaced(res, i) || i.Subresource != "" && i.Subresource != "resize" {
 		return false
 	}
 	switch i.Verb {
@@ -60,6 +61,10 @@ func (a *API) writes(res *resource, i request.Info) bool {
 	}
 	return i.Verb == "deletecollection"
 }
+
+// unplaced says that a path is that of all namespaces: there nothing is created, and
+// not all is deleted at once.
+func unplaced(res *resource, i request.Info) bool { return res.namespaced && i.Namespace == "" }
 
 // write is one request to change something.
 type write struct {

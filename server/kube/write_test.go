@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -31,7 +32,7 @@ func newFiles() *files { return &files{node: newNode(), texts: map[string][]byte
 
 func (f *files) handler() http.Handler {
 	api := f.api()
-	api.Manifests = f
+	api.Manifests, api.Usage = f, f.node
 	return api.Handler()
 }
 
@@ -135,5 +136,27 @@ func TestWriteAfterOneThatWent(t *testing.T) {
 	time.AfterFunc(10*time.Millisecond, func() { f.show("/api/") })
 	if code := put("second", time.Minute); code != 409 {
 		t.Errorf("once the first is shown: got %d", code)
+	}
+}
+
+func TestWriteInOneNamespace(t *testing.T) {
+	f := newFiles()
+	h := f.handler()
+	f.wrote = func() { f.show("/api/") }
+	if w := askWithin(t, h, "POST", configMaps, configMap("a", ""), time.Minute); w.Code != 201 {
+		t.Fatal(w.Code, w.Body)
+	}
+	for method, body := range map[string]string{"DELETE": "", "POST": configMap("b", "")} {
+		w := askWithin(t, h, method, "/api/v1/configmaps", body, time.Minute)
+		if w.Code != 405 || !strings.Contains(w.Body.String(), "name it in the path") || f.len() != 1 {
+			t.Errorf("%s in all namespaces: got %d %s, %d left", method, w.Code, w.Body, f.len())
+		}
+	}
+	if w := askWithin(t, h, "DELETE", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/web-n1", "", time.Minute); w.Code != 405 {
+		t.Errorf("of metrics: got %d %s", w.Code, w.Body)
+	}
+	f.read = errors.New("the disk is broken")
+	if w := askWithin(t, h, "POST", configMaps, configMap("b", ""), time.Minute); w.Code != 500 || !strings.Contains(w.Body.String(), "broken") {
+		t.Errorf("with a broken disk: got %d %s", w.Code, w.Body)
 	}
 }
