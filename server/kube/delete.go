@@ -179,7 +179,7 @@ func (c *write) gone(v *server.View, e *entry) bool {
 }
 
 // deleteCollection removes all that are selected, or none where one is in a file
-// that is not the API's.
+// that is not the API's, or is another than who asks expects.
 func (c *write) deleteCollection() error {
 	d, err := c.deletion()
 	if err != nil {
@@ -198,6 +198,9 @@ func (c *write) deleteCollection() error {
 	entries = slices.DeleteFunc(slices.Clone(entries), func(e *entry) bool { return !s.takes(e.object) })
 	for _, e := range entries {
 		if _, err := c.own(e.key); err != nil {
+			return err
+		}
+		if err := c.meetsPreconditions(e, d.only); err != nil {
 			return err
 		}
 	}

@@ -160,3 +160,15 @@ func TestWriteInOneNamespace(t *testing.T) {
 		t.Errorf("with a broken disk: got %d %s", w.Code, w.Body)
 	}
 }
+
+func TestDeleteCollectionOfOthers(t *testing.T) {
+	f := newFiles()
+	h := f.handler()
+	f.wrote = func() { f.show("/api/") }
+	if w := askWithin(t, h, "POST", configMaps, configMap("a", ""), time.Minute); w.Code != 201 {
+		t.Fatal(w.Code, w.Body)
+	}
+	if w := askWithin(t, h, "DELETE", configMaps, `{"preconditions":{"uid":"nope"}}`, time.Minute); w.Code != 409 || f.len() != 1 {
+		t.Errorf("got %d %s, %d left", w.Code, w.Body, f.len())
+	}
+}
