@@ -37,12 +37,11 @@ func (c *write) deletion() (deletion, error) {
 	if err != nil {
 		return deletion{}, err
 	}
-	for _, value := range o.DryRun {
-		if value != metav1.DryRunAll {
-			return deletion{}, apierrors.NewBadRequest(fmt.Sprintf("dryRun: %.40q: only All is supported", value))
-		}
-		c.dry = true
+	dry, err := dryRun(o.DryRun)
+	if err != nil {
+		return deletion{}, err
 	}
+	c.dry = c.dry || dry
 	switch p := o.PropagationPolicy; {
 	case p == nil, *p == metav1.DeletePropagationBackground, *p == metav1.DeletePropagationForeground, *p == metav1.DeletePropagationOrphan:
 	default: // nothing depends on these objects

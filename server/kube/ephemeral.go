@@ -35,7 +35,11 @@ const shownWithin = 10 * time.Second
 // that is sent, nothing else counts. One is answered after the other: the version
 // that each is based on is the newest.
 func (a *API) addEphemeral(w http.ResponseWriter, r *http.Request, res *resource, i request.Info) {
-	change, err := readChange(w, r)
+	dry, err := dryRun(r.URL.Query()["dryRun"])
+	var change func(server.Object) ([]byte, error)
+	if err == nil {
+		change, err = readChange(w, r)
+	}
 	if err != nil {
 		server.ReplyStatus(w, err)
 		return
@@ -52,7 +56,7 @@ func (a *API) addEphemeral(w http.ResponseWriter, r *http.Request, res *resource
 		p, err = changed(w, r, e, change)
 	}
 	if err == nil {
-		e, err = a.debug(r, res, i, e, p.Spec.EphemeralContainers)
+		e, err = a.debug(r, res, i, e, p.Spec.EphemeralContainers, dry)
 	}
 	if err != nil {
 		server.ReplyStatus(w, err)
@@ -62,8 +66,7 @@ func (a *API) addEphemeral(w http.ResponseWriter, r *http.Request, res *resource
 }
 
 // debug returns the pod as it is shown with the containers.
-func (a *API) debug(r *http.Request, res *resource, i request.Info, was *entry, containers []v1.EphemeralContainer) (*entry, error) {
-	dry := slices.Contains(r.URL.Query()["dryRun"], "All")
+func (a *API) debug(r *http.Request, res *resource, i request.Info, was *entry, containers []v1.EphemeralContainer, dry bool) (*entry, error) {
 	key, uid := types.NamespacedName(was.key), was.object.GetUID()
 	if err := a.Debugger.Debug(r.Context(), key, uid, containers, dry); err != nil {
 		return nil, err

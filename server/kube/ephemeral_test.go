@@ -61,6 +61,7 @@ func TestEphemeral(t *testing.T) {
 		{"a whole pod", "PUT", "", plain, `{"metadata":{"name":"web-n1","namespace":"default","uid":"u1","resourceVersion":"1001"},"spec":{"ephemeralContainers":[{"name":"d","image":"b"}]}}`, 200, `{"name":"d"`},
 		{"what is not of them stays", "PATCH", "", merge, `{"metadata":{"labels":{"app":"x"}},"spec":{"nodeName":"n2"}}`, 200, `"nodeName":"n1"`},
 		{"only tried", "PATCH", "?dryRun=All", strategic, add, 200, `"containers":[{"name":"main"`},
+		{"tried in other words", "PATCH", "?dryRun=all", strategic, add, 400, "only All is supported"},
 		{"not valid", "PATCH", "", strategic, `{"spec":{"ephemeralContainers":[{"name":"d"}]}}`, 422, `"reason":"Invalid"`},
 		{"of an older version", "PATCH", "", merge, `{"metadata":{"resourceVersion":"7"},"spec":{}}`, 409, "the object has been modified"},
 		{"of another pod", "PATCH", "", merge, `{"metadata":{"uid":"u7"}}`, 409, "it is another pod by now"},

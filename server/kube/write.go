@@ -99,11 +99,8 @@ func (a *API) write(w http.ResponseWriter, r *http.Request, res *resource, i req
 
 func (c *write) options() (err error) {
 	q := c.r.URL.Query()
-	for _, value := range q["dryRun"] {
-		if value != metav1.DryRunAll {
-			return apierrors.NewBadRequest(fmt.Sprintf("dryRun: %.40q: only All is supported", value))
-		}
-		c.dry = true
+	if c.dry, err = dryRun(q["dryRun"]); err != nil {
+		return err
 	}
 	switch c.strict = q.Get("fieldValidation"); c.strict {
 	case "":
@@ -117,6 +114,17 @@ func (c *write) options() (err error) {
 	}
 	c.form, err = c.API.form(c.r, asTable, asMetadata)
 	return err
+}
+
+// dryRun says whether nothing is to be kept. What is not understood is refused: who
+// asks for it wants nothing changed.
+func dryRun(values []string) (bool, error) {
+	for _, value := range values {
+		if value != metav1.DryRunAll {
+			return false, apierrors.NewBadRequest(fmt.Sprintf("dryRun: %.40q: only All is supported", value))
+		}
+	}
+	return len(values) > 0, nil
 }
 
 // serve changes one thing at a time: between what was looked at and what is
