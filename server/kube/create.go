@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -63,7 +64,9 @@ func (c *write) add(o server.Object) error {
 	if err := c.Manifests.Write(c.res.kind, key, text); err != nil {
 		return fmt.Errorf("creating %s %q: %w", c.res.singular, key.Name, err)
 	}
-	e, err := c.shown(key, text, checked.Object)
+	// Also for a client that went: a file that is overruled must not stay, and run
+	// once nothing overrules it.
+	e, err := c.shown(context.WithoutCancel(c.r.Context()), key, text, checked.Object)
 	if conflict := (*overruled)(nil); errors.As(err, &conflict) {
 		return errors.Join(err, c.Manifests.Remove(c.res.kind, key))
 	}

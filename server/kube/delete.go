@@ -155,7 +155,7 @@ func (c *write) remove(e *entry, d deletion) (*entry, error) {
 	if err := c.Manifests.Remove(c.res.kind, e.key); err != nil {
 		return nil, fmt.Errorf("deleting %s %q: %w", c.res.singular, e.key.Name, err)
 	}
-	err := c.until(func(v *server.View) (bool, error) { return c.gone(v, e), nil })
+	err := c.until(c.r.Context(), func(v *server.View) (bool, error) { return c.gone(v, e), nil })
 	if err != nil {
 		return nil, err
 	}

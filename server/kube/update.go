@@ -112,7 +112,7 @@ func (c *write) keep(s stored, next server.Object) error {
 	if err := c.Manifests.Write(c.res.kind, s.key, text); err != nil {
 		return fmt.Errorf("changing %s %q: %w", c.res.singular, s.key.Name, err)
 	}
-	e, err := c.shown(s.key, text, checked.Object)
+	e, err := c.shown(c.r.Context(), s.key, text, checked.Object)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (c *write) stored(key server.Key) (stored, error) {
 	if s.read, err = c.check(key.Name, s.text); err != nil {
 		return s, err
 	}
-	s.entry, err = c.shown(key, s.text, s.read.Object)
+	s.entry, err = c.shown(c.r.Context(), key, s.text, s.read.Object)
 	if errors.Is(err, errLate) {
 		err = apierrors.NewConflict(c.res.gr(), key.Name, errors.New("an earlier change is not shown yet; nothing was changed now, try again"))
 	}

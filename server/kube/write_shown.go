@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -27,9 +28,9 @@ func (o *overruled) Unwrap() error { return o.error }
 
 // shown waits until everybody is shown what was written, and returns it: who is
 // answered may read its own write.
-func (c *write) shown(key server.Key, text []byte, want server.Object) (*entry, error) {
+func (c *write) shown(ctx context.Context, key server.Key, text []byte, want server.Object) (*entry, error) {
 	digest, path := digest(text), c.Manifests.Path(c.res.kind, key)
-	err := c.until(func(v *server.View) (bool, error) {
+	err := c.until(ctx, func(v *server.View) (bool, error) {
 		n := slices.IndexFunc(v.Files, func(f server.FileView) bool { return f.Path == path })
 		if n < 0 || v.Files[n].Digest != digest {
 			return false, nil
@@ -78,7 +79,7 @@ func (c *write) overruled(v *server.View, path string, key server.Key) error {
 }
 
 // until waits for a View.
-func (c *write) until(shown func(*server.View) (bool, error)) error {
+func (c *write) until(ctx context.Context, shown func(*server.View) (bool, error)) error {
 	late := time.NewTimer(patience)
 	defer late.Stop()
 	for {
@@ -88,8 +89,8 @@ func (c *write) until(shown func(*server.View) (bool, error)) error {
 		}
 		select {
 		case <-c.State.Changed(v.Revision):
-		case <-c.r.Context().Done():
-			return c.r.Context().Err()
+		case <-ctx.Done():
+			return ctx.Err()
 		case <-late.C:
 			return errLate
 		}

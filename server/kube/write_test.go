@@ -172,3 +172,16 @@ func TestDeleteCollectionOfOthers(t *testing.T) {
 		t.Errorf("got %d %s, %d left", w.Code, w.Body, f.len())
 	}
 }
+
+// A file that is overruled does not stay for a client that went away.
+func TestCreateOverruled(t *testing.T) {
+	f := newFiles()
+	h := f.handler()
+	f.wrote = func() {
+		f.wrote = nil
+		time.AfterFunc(50*time.Millisecond, func() { f.show("/etc/podd/manifests/") })
+	}
+	if w := askWithin(t, h, "POST", configMaps, configMap("a", ""), 10*time.Millisecond); w.Code != 409 || f.len() != 0 {
+		t.Errorf("got %d %s, %d left", w.Code, w.Body, f.len())
+	}
+}
