@@ -113,12 +113,12 @@ func (c *write) delete() error {
 	if err := c.meetsPreconditions(e, d.only); err != nil {
 		return err
 	}
-	left, err := c.remove(e, d)
+	left, err := c.remove(d, e)
 	switch {
 	case err != nil:
 		return err
 	case c.res.name == "pods":
-		return c.reply(http.StatusOK, left)
+		return c.reply(http.StatusOK, left[0])
 	}
 	server.Reply(c.w, http.StatusOK, &metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess,
@@ -140,31 +140,49 @@ func (c *write) meetsPreconditions(e *entry, p *metav1.Preconditions) error {
 	return nil
 }
 
-// remove takes an object's file away, and returns what is left of it: a pod that
-// ends, or the object as it was.
-func (c *write) remove(e *entry, d deletion) (*entry, error) {
+// remove takes the files of objects away, and returns what is left of each: a pod
+// that ends, or the object as it was.
+func (c *write) remove(d deletion, all ...*entry) ([]*entry, error) {
 	if c.dry {
-		return e, nil
+		return all, nil
 	}
-	uid := e.object.GetUID()
+	var failed []error
+	var removed []*entry
+	for _, e := range all {
+		if err := c.removeFile(e, d); err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		removed = append(removed, e)
+	}
+	err := c.until(c.r.Context(), func(v *server.View) (bool, error) {
+		removed = slices.DeleteFunc(removed, func(e *entry) bool { return c.gone(v, e) })
+		return len(removed) == 0, nil
+	})
+	if err := errors.Join(append(failed, err)...); err != nil {
+		return nil, err
+	}
+	left := slices.Clone(all)
+	for n, e := range all {
+		i := c.i
+		i.Namespace, i.Name = e.key.Namespace, e.key.Name
+		if now, err := c.find(c.r, c.res, i); err == nil && now.object.GetUID() == e.object.GetUID() {
+			left[n] = now
+		}
+	}
+	return left, nil
+}
+
+func (c *write) removeFile(e *entry, d deletion) error {
 	if c.res.name == "pods" && d.grace != nil {
-		if err := c.Manifests.End(c.r.Context(), e.key, uid, time.Duration(*d.grace)*time.Second); err != nil {
-			return nil, fmt.Errorf("deleting pod %q: %w", e.key.Name, err)
+		if err := c.Manifests.End(c.r.Context(), e.key, e.object.GetUID(), time.Duration(*d.grace)*time.Second); err != nil {
+			return fmt.Errorf("deleting pod %q: %w", e.key.Name, err)
 		}
 	}
 	if err := c.Manifests.Remove(c.res.kind, e.key); err != nil {
-		return nil, fmt.Errorf("deleting %s %q: %w", c.res.singular, e.key.Name, err)
+		return fmt.Errorf("deleting %s %q: %w", c.res.singular, e.key.Name, err)
 	}
-	err := c.until(c.r.Context(), func(v *server.View) (bool, error) { return c.gone(v, e), nil })
-	if err != nil {
-		return nil, err
-	}
-	i := c.i
-	i.Namespace, i.Name = e.key.Namespace, e.key.Name
-	if now, err := c.find(c.r, c.res, i); err == nil && now.object.GetUID() == uid {
-		return now, nil
-	}
-	return e, nil
+	return nil
 }
 
 // gone says whether everybody is shown that an object goes.
@@ -203,18 +221,12 @@ func (c *write) deleteCollection() error {
 			return err
 		}
 	}
-	var left []*entry
-	var failed []error
-	for _, e := range entries {
-		now, err := c.remove(e, d)
-		if err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		left, rev = append(left, now), max(rev, now.rev)
-	}
-	if err := errors.Join(failed...); err != nil {
+	left, err := c.remove(d, entries...)
+	if err != nil {
 		return err
+	}
+	for _, e := range left {
+		rev = max(rev, e.rev)
 	}
 	reply(c.w, listOf(c.res.kind+"List", c.res.gvk().GroupVersion().String(), strconv.FormatUint(rev, 10), left, func(e *entry) []byte {
 		return one(c.form, e, request.Include(c.r), false)

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -90,7 +92,8 @@ func (f *files) show(dir string) {
 	defer f.mu.Unlock()
 	o := &server.Objects{}
 	var all []server.FileView
-	for name, text := range f.texts {
+	for _, name := range slices.Sorted(maps.Keys(f.texts)) {
+		text := f.texts[name]
 		o.ConfigMaps = append(o.ConfigMaps, &server.ObjectView{Object: f.Check("", text).Object, Path: dir + name, Line: 1})
 		all = append(all, server.FileView{Path: "/api/" + name, Digest: digest(text)})
 	}
@@ -183,5 +186,25 @@ func TestCreateOverruled(t *testing.T) {
 	}
 	if w := askWithin(t, h, "POST", configMaps, configMap("a", ""), 10*time.Millisecond); w.Code != 409 || f.len() != 0 {
 		t.Errorf("got %d %s, %d left", w.Code, w.Body, f.len())
+	}
+}
+
+// All files of a collection go before any is waited for.
+func TestDeleteCollectionAtOnce(t *testing.T) {
+	f := newFiles()
+	h := f.handler()
+	f.wrote = func() { f.show("/api/") }
+	for _, name := range []string{"a", "b", "c"} {
+		if w := askWithin(t, h, "POST", configMaps, configMap(name, ""), time.Minute); w.Code != 201 {
+			t.Fatal(w.Code, w.Body)
+		}
+	}
+	f.wrote = func() {
+		if f.len() == 0 {
+			f.show("/api/")
+		}
+	}
+	if w := askWithin(t, h, "DELETE", configMaps, "", 10*time.Second); w.Code != 200 || strings.Count(w.Body.String(), `"uid"`) != 3 {
+		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 }
