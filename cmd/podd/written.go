@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"podd/manifest"
 	"podd/manifest/written"
@@ -54,6 +56,12 @@ func (m apiManifests) End(ctx context.Context, pod server.Key, uid types.UID, gr
 
 // Check implements kube.Manifests.
 func (m apiManifests) Check(kind string, text []byte) kube.Checked {
+	if len(text) > written.MaxSize {
+		return kube.Checked{Causes: []metav1.StatusCause{{
+			Type:    metav1.CauseType(field.ErrorTypeTooLong),
+			Message: fmt.Sprintf("as a file it has %d bytes, and more than %d are not kept; make it smaller", len(text), written.MaxSize),
+		}}}
+	}
 	f := manifest.Decode(text, m.read)
 	var c kube.Checked
 	for _, p := range f.Problems {

@@ -219,6 +219,8 @@ func TestWriteCreate(t *testing.T) {
 		{"no name", "", asJSON, podText("", "", ""), 422, []string{"metadata.name"}},
 		{"a dry run", "?dryRun=All", asJSON, podText("dry", "", ""), 201, []string{`"name":"dry"`}},
 		{"half a dry run", "?dryRun=Some", asJSON, podText("dry", "", ""), 400, nil},
+		{"less-thans", "", asJSON, podText("less", `,"annotations":{"a":"`+strings.Repeat("<", 200<<10)+`"}`, ""), 201, nil},
+		{"too large as a file", "?dryRun=All", asJSON, podText("x", "", `,"nodeSelector":{"a":"`+strings.Repeat("\u2028", 800<<10)+`"}`), 422, []string{"as a file it has"}},
 		{"too large", "", asJSON, podText("x", "", `,"x":"`+strings.Repeat("x", 3<<20)+`"`), 413, nil},
 	} {
 		if err := w.do("POST", podsPath+c.path, c.mediaType, c.body).is(c.code, c.words...); err != nil {

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"mime"
@@ -115,11 +116,14 @@ func text(o server.Object) []byte {
 	case *v1.PersistentVolume:
 		o.Status = v1.PersistentVolumeStatus{}
 	}
-	b, err := json.MarshalIndent(o, "", "  ")
-	if err != nil {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // it is no HTML, and six times as long
+	e.SetIndent("", "  ")
+	if err := e.Encode(o); err != nil {
 		panic("encoding an object of Kubernetes: " + err.Error())
 	}
-	return append(b, '\n')
+	return b.Bytes()
 }
 
 // fold makes data of stringData, which is only for writing.
