@@ -465,7 +465,7 @@ func TestWriteObjects(t *testing.T) {
 func TestWriteSideBySide(t *testing.T) {
 	w := newWritable(t)
 	first := w.do("POST", configPath, asJSON, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"conf"},"data":{}}`)
-	var won, lost atomic.Int32
+	var won, lost, made atomic.Int32
 	var all sync.WaitGroup
 	for n := range 8 {
 		all.Go(func() {
@@ -477,12 +477,17 @@ func TestWriteSideBySide(t *testing.T) {
 				lost.Add(1)
 			}
 			w.do("PATCH", configPath+"/conf", asMerge, fmt.Sprintf(`{"data":{"k%d":"v"}}`, n))
-			w.do("POST", podsPath, asJSON, podText("same", "", ""))
+			if w.do("POST", podsPath, asJSON, podText("same", "", "")).code == 201 {
+				made.Add(1)
+			}
 		})
 	}
 	all.Wait()
 	if won.Load() > 1 || won.Load()+lost.Load() != 8 {
 		t.Errorf("%d won and %d lost", won.Load(), lost.Load())
+	}
+	if made.Load() != 1 {
+		t.Errorf("of a pod that was created 8 times at once, %d were", made.Load())
 	}
 	var c v1.ConfigMap
 	if err := json.Unmarshal([]byte(w.do("GET", configPath+"/conf", "", "").body), &c); err != nil {
