@@ -351,6 +351,35 @@ func TestWriteUpdate(t *testing.T) {
 	}
 }
 
+func TestWriteAppArmor(t *testing.T) {
+	const key = "container.apparmor.security.beta.kubernetes.io/a"
+	for _, c := range []struct {
+		name, before, patch string
+		code                int
+	}{
+		{"set", "", `"runtime/default"`, 422},
+		{"another", "runtime/default", `"unconfined"`, 422},
+		{"removed", "runtime/default", `null`, 422},
+		{"the same", "runtime/default", `"runtime/default"`, 200},
+	} {
+		w := newWritable(t)
+		meta := ""
+		if c.before != "" {
+			meta = fmt.Sprintf(`,"annotations":{%q:%q}`, key, c.before)
+		}
+		if err := w.do("POST", podsPath, asJSON, podText("web", meta, "")).is(201); err != nil {
+			t.Fatal(err)
+		}
+		got := w.do("PATCH", podsPath+"/web", asMerge, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, c.patch))
+		if err := got.is(c.code); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if c.code == 422 && !strings.Contains(got.body, "AppArmor annotations") {
+			t.Errorf("%s: got %s", c.name, got.body)
+		}
+	}
+}
+
 func TestWriteResize(t *testing.T) {
 	w := newWritable(t)
 	sized := strings.Replace(podText("web", "", ""), `"image":"a:1"`, `"image":"a:1","resources":{"requests":{"cpu":"100m"}}`, 1)

@@ -2,7 +2,9 @@ package kube
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -38,7 +40,29 @@ func (c *write) updated(s stored, was, is *v1.Pod) (server.Object, error) {
 	return next, nil
 }
 
+// fixedProfiles: a container has the profile that it started with.
+func (c *write) fixedProfiles(s stored, was, is *v1.Pod) error {
+	for _, side := range []struct {
+		of, other map[string]string
+		why       string
+	}{
+		{was.Annotations, is.Annotations, "may not remove or update AppArmor annotations"},
+		{is.Annotations, was.Annotations, "may not add AppArmor annotations"},
+	} {
+		for _, key := range slices.Sorted(maps.Keys(side.of)) {
+			value, ok := side.other[key]
+			if strings.HasPrefix(key, v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) && (!ok || value != side.of[key]) {
+				return c.forbid(s, fmt.Sprintf("metadata.annotations[%s]", key), side.why)
+			}
+		}
+	}
+	return nil
+}
+
 func (c *write) mayUpdate(s stored, was, is *v1.Pod) error {
+	if err := c.fixedProfiles(s, was, is); err != nil {
+		return err
+	}
 	if len(was.Spec.Containers) != len(is.Spec.Containers) || len(was.Spec.InitContainers) != len(is.Spec.InitContainers) {
 		return c.forbid(s, "spec.containers", "pod updates may not add or remove containers")
 	}
