@@ -313,6 +313,7 @@ func TestWriteUpdate(t *testing.T) {
 		{"no deadline", `,"activeDeadlineSeconds":100`, asMerge, `{"spec":{"activeDeadlineSeconds":null}}`, 422, []string{"to nil value"}},
 		{"a toleration more", `,"tolerations":[{"key":"a","operator":"Exists"}]`, asMerge, `{"spec":{"tolerations":[{"key":"a","operator":"Exists"},{"operator":"Exists"}]}}`, 200, nil},
 		{"a toleration less", `,"tolerations":[{"key":"a","operator":"Exists"}]`, asMerge, `{"spec":{"tolerations":[{"key":"b","operator":"Exists"}]}}`, 422, []string{"spec.tolerations"}},
+		{"a toleration for longer", `,"tolerations":[{"key":"a","operator":"Exists","effect":"NoExecute","tolerationSeconds":5}]`, asMerge, `{"spec":{"tolerations":[{"key":"a","operator":"Exists","effect":"NoExecute","tolerationSeconds":50}]}}`, 200, []string{`"tolerationSeconds":50`}},
 		{"a variable", "", "application/json-patch+json", `[{"op":"replace","path":"/spec/containers/1/env/0/value","value":"secret"}]`, 422, []string{"spec.containers[1].env[0].value", "pod updates may not change fields other than"}},
 		{"a container more", "", "application/strategic-merge-patch+json", `{"spec":{"containers":[{"name":"c","image":"c"}]}}`, 422, []string{"may not add or remove containers"}},
 		{"the policy", "", asMerge, `{"spec":{"restartPolicy":"Never"}}`, 422, []string{"spec.restartPolicy"}},

@@ -74,7 +74,11 @@ func (c *write) mayUpdate(s stored, was, is *v1.Pod) error {
 		return c.forbid(s, "spec.activeDeadlineSeconds", "must be less than or equal to previous value")
 	}
 	for _, t := range was.Spec.Tolerations {
-		if !slices.ContainsFunc(is.Spec.Tolerations, func(u v1.Toleration) bool { return equality.Semantic.DeepEqual(t, u) }) {
+		same := func(u v1.Toleration) bool {
+			u.TolerationSeconds = t.TolerationSeconds // these may be changed
+			return equality.Semantic.DeepEqual(t, u)
+		}
+		if !slices.ContainsFunc(is.Spec.Tolerations, same) {
 			return c.forbid(s, "spec.tolerations", "existing toleration can not be modified or removed")
 		}
 	}
