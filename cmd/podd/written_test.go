@@ -352,6 +352,27 @@ func TestWriteUpdate(t *testing.T) {
 	}
 }
 
+// What a dry run answers is what is shown of the object, with the change.
+func TestWriteDryUpdate(t *testing.T) {
+	w := newWritable(t)
+	if err := w.do("POST", podsPath, asJSON, podText("web", "", "")).is(201); err != nil {
+		t.Fatal(err)
+	}
+	const claims = "/api/v1/namespaces/default/persistentvolumeclaims"
+	if err := w.do("POST", claims, asJSON, `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`).is(201); err != nil {
+		t.Fatal(err)
+	}
+	for path, phase := range map[string]string{podsPath + "/web": "Pending", claims + "/c": "Bound"} {
+		before := w.do("GET", path, "", "")
+		if err := w.do("PATCH", path+"?dryRun=All", asMerge, `{"metadata":{"labels":{"x":"y"}}}`).is(200, `"x":"y"`, `"phase":"`+phase+`"`); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		if now := w.do("GET", path, "", ""); now.body != before.body {
+			t.Errorf("%s: a dry run made of %s %s", path, before.body, now.body)
+		}
+	}
+}
+
 func TestWriteAppArmor(t *testing.T) {
 	const key = "container.apparmor.security.beta.kubernetes.io/a"
 	for _, c := range []struct {

@@ -62,9 +62,14 @@ func (s stored) shown() server.Object {
 	o.SetUID(s.entry.object.GetUID())
 	o.SetCreationTimestamp(s.entry.object.GetCreationTimestamp())
 	o.SetResourceVersion(s.entry.object.GetResourceVersion())
-	if p, ok := o.(*v1.Pod); ok {
+	switch o := o.(type) {
+	case *v1.Pod:
 		was := s.entry.object.(*v1.Pod)
-		p.Status, p.Spec.EphemeralContainers = was.Status, was.Spec.EphemeralContainers
+		o.Status, o.Spec.EphemeralContainers = was.Status, was.Spec.EphemeralContainers
+	case *v1.PersistentVolumeClaim:
+		o.Status = s.entry.object.(*v1.PersistentVolumeClaim).Status
+	case *v1.PersistentVolume:
+		o.Status = s.entry.object.(*v1.PersistentVolume).Status
 	}
 	return o
 }
@@ -107,7 +112,8 @@ func (c *write) keep(s stored, next server.Object) error {
 	}
 	c.warn(checked.Warnings...)
 	if c.dry {
-		return c.reply(http.StatusOK, c.res.entry(item{s.key, checked.Object}, s.entry.rev))
+		s.read = checked
+		return c.reply(http.StatusOK, c.res.entry(item{s.key, s.shown()}, s.entry.rev))
 	}
 	if err := c.Manifests.Write(c.res.kind, s.key, text); err != nil {
 		return fmt.Errorf("changing %s %q: %w", c.res.singular, s.key.Name, err)
