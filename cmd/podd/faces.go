@@ -87,9 +87,7 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 			return nil, err
 		}
 	}
-	if d.written != nil {
-		guard.Authorizer = auth.Writes{Authorizer: guard.Authorizer}
-	}
+	guard.Authorizer = auth.Writes{Authorizer: guard.Authorizer} // ephemeral containers are always served
 	api := d.api(guard.Authorizer, meter, measures)
 	api = d.trimmed(api)
 	guard.Handler = server.NewGate(api) // of its own: others keep root from nothing

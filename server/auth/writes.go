@@ -6,9 +6,9 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// Writes asks more of who wants to change what runs: to create a pod is to be root
-// on the node, whatever a policy says, so it takes root's own credential. To all
-// else it says what its Authorizer says.
+// Writes asks more of who wants to change what runs: to create a pod, or a container
+// in one, is to be root on the node, whatever a policy says, so it takes root's own
+// credential. To all else it says what its Authorizer says.
 type Writes struct{ Authorizer }
 
 // written are the resources that are written, of the core group, and the verbs that
@@ -16,7 +16,7 @@ type Writes struct{ Authorizer }
 var (
 	writtenResources = []string{"configmaps", "persistentvolumeclaims", "persistentvolumes", "pods", "secrets"}
 	writingVerbs     = []string{"create", "update", "patch", "delete", "deletecollection"}
-	writtenParts     = []string{"", "resize"}
+	writtenParts     = []string{"", "resize", "ephemeralcontainers"}
 )
 
 // Allows implements Authorizer.

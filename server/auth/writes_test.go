@@ -12,6 +12,10 @@ func TestWrites(t *testing.T) {
 	}{
 		{"create", "", "pods", "", false},
 		{"patch", "", "pods", "resize", false},
+		{"patch", "", "pods", "ephemeralcontainers", false},
+		{"update", "", "pods", "ephemeralcontainers", false},
+		{"*", "", "pods", "ephemeralcontainers", false},
+		{"get", "", "pods", "ephemeralcontainers", true},
 		{"deletecollection", "", "secrets", "", false},
 		{"*", "", "*", "", false},
 		{"*", "*", "*", "", false},
