@@ -41,6 +41,15 @@ func (e *entry) admit(p *manifest.Pod) {
 	e.admitted = append(e.admitted, p)
 }
 
+// unasked forgets the asking for the end of a pod that is wanted again: its next end
+// is another one.
+func (e *entry) unasked(wants *manifest.Pod) {
+	del, was := e.deletes, e.order.desired
+	if del != nil && wants != nil && wants.UID == del.UID && (was == nil || was.UID != del.UID) {
+		e.deletes = nil
+	}
+}
+
 // claims are what the name claims now. Until the worker has told what it makes
 // of its first observation, the observation itself speaks: what runs had its
 // claims first.

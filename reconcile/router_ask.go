@@ -81,6 +81,17 @@ func (r *Router) Delete(ctx context.Context, key types.NamespacedName, uid types
 	})
 }
 
+// Spare takes a Delete of a pod of this UID back, whose manifest stays.
+func (r *Router) Spare(ctx context.Context, key types.NamespacedName, uid types.UID) error {
+	return r.call(ctx, func() error {
+		if e := r.entries[key]; e != nil && e.deletes != nil && e.deletes.UID == uid {
+			e.deletes = nil
+			r.orderAll()
+		}
+		return nil
+	})
+}
+
 // Disk is what the machine has of ephemeral storage from now on, and what of it is
 // for pods, in bytes; 0 is unknown. Those that found no room and may have it now
 // are asked again, and all once it is more than a tenth from what they were told.

@@ -41,6 +41,7 @@ func (r *Router) order(key types.NamespacedName, e *entry, v plan.Verdict) {
 
 // compose is the order for one name as things stand, without an observation.
 func (r *Router) compose(key types.NamespacedName, e *entry, v plan.Verdict) order {
+	e.unasked(r.wanted(key))
 	o := order{
 		seq: e.order.seq, desired: r.wanted(key), verdict: v,
 		node: r.planNode(), runtime: r.node.Name, render: r.render, hurry: r.hurry, deletes: e.deletes,

@@ -54,6 +54,11 @@ func (m apiManifests) End(ctx context.Context, pod server.Key, uid types.UID, gr
 	return m.router.Delete(ctx, types.NamespacedName(pod), uid, grace)
 }
 
+// Spare implements kube.Manifests.
+func (m apiManifests) Spare(ctx context.Context, pod server.Key, uid types.UID) error {
+	return m.router.Spare(ctx, types.NamespacedName(pod), uid)
+}
+
 // Check implements kube.Manifests.
 func (m apiManifests) Check(kind string, text []byte) kube.Checked {
 	if len(text) > written.MaxSize {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,7 +41,8 @@ type writable struct {
 	other  string
 	url    string
 	client *kubernetes.Clientset
-	ended  sync.Map // the graces that pods were to end with, by name
+	ended  sync.Map    // the graces that pods are to end with, by name
+	full   atomic.Bool // no file can be removed
 	// debugged says that every pod is shown with an ephemeral container.
 	debugged atomic.Bool
 }
@@ -85,6 +87,18 @@ type ending struct {
 func (e ending) End(_ context.Context, pod server.Key, _ types.UID, grace time.Duration) error {
 	e.w.ended.Store(pod.Name, grace)
 	return nil
+}
+
+func (e ending) Spare(_ context.Context, pod server.Key, _ types.UID) error {
+	e.w.ended.Delete(pod.Name)
+	return nil
+}
+
+func (e ending) Remove(kind string, key server.Key) error {
+	if e.w.full.Load() {
+		return syscall.ENOSPC
+	}
+	return e.apiManifests.Remove(kind, key)
 }
 
 func newWritable(t *testing.T) *writable {
@@ -581,6 +595,13 @@ func TestWriteElsewhere(t *testing.T) {
 	}
 	if err := w.do("GET", podsPath+"/made", "", "").is(200); err != nil {
 		t.Error(err)
+	}
+	w.full.Store(true)
+	if err := w.do("DELETE", podsPath+"/made?gracePeriodSeconds=0", "", "").is(507); err != nil {
+		t.Error(err)
+	}
+	if grace, ends := w.ended.Load("made"); ends {
+		t.Errorf("its file stays, and it ends with the grace %v", grace)
 	}
 	var list metav1.APIResourceList
 	if err := json.Unmarshal([]byte(w.do("GET", "/api/v1", "", "").body), &list); err != nil {

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"mime"
@@ -180,6 +181,10 @@ func (c *write) removeFile(e *entry, d deletion) error {
 		}
 	}
 	if err := c.Manifests.Remove(c.res.kind, e.key); err != nil {
+		if c.res.name == "pods" && d.grace != nil {
+			// It runs on, and its next end is its own; also for a client that is gone.
+			err = errors.Join(err, c.Manifests.Spare(context.WithoutCancel(c.r.Context()), e.key, e.object.GetUID()))
+		}
 		return fmt.Errorf("deleting %s %q: %w", c.res.singular, e.key.Name, err)
 	}
 	return nil

@@ -34,6 +34,8 @@ type Manifests interface {
 	// End has a pod end with a grace of a client's choosing, now if it ends, and
 	// else once its file is gone.
 	End(ctx context.Context, pod server.Key, uid types.UID, grace time.Duration) error
+	// Spare takes an End back, of a pod whose file stays.
+	Spare(ctx context.Context, pod server.Key, uid types.UID) error
 }
 
 // Checked is an object as podd reads it.

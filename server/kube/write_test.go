@@ -80,6 +80,8 @@ func (f *files) Remove(_ string, key server.Key) error {
 
 func (f *files) End(context.Context, server.Key, types.UID, time.Duration) error { return nil }
 
+func (f *files) Spare(context.Context, server.Key, types.UID) error { return nil }
+
 func (f *files) len() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
