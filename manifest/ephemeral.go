@@ -13,6 +13,10 @@ import (
 // together as JSON: every list of the runtime's containers carries them.
 const MaxEphemeral = 64 << 10
 
+// mostEphemeral are as many as one pod may have: each is remembered until its pod
+// goes, however small it is.
+const mostEphemeral = 64
+
 // WithEphemeral is p with these ephemeral containers, which are part of no
 // manifest: neither hashes nor sizes tell of them. p itself where it has just
 // these.

@@ -90,6 +90,7 @@ func TestAddEphemeralRefuses(t *testing.T) {
 		{`[` + d + `, {name: e, image: b, securityContext: {windowsOptions: {runAsUserName: x}}}]`, `spec.ephemeralContainers[1].securityContext.windowsOptions: Forbidden: is for Windows`},
 		{`[` + d + `, {name: e, image: b, securityContext: {privileged: true, allowPrivilegeEscalation: false}}]`, `spec.ephemeralContainers[1].securityContext`},
 		{`[` + d + `, {name: e, image: b, args: ["` + strings.Repeat("x", MaxEphemeral) + `"]}]`, `spec.ephemeralContainers: Too long`},
+		{`[` + d + strings.Repeat(`, {name: e, image: b}`, mostEphemeral) + `]`, `spec.ephemeralContainers: Too many: 65: must have at most 64 items`},
 	} {
 		after, errs := p.AddEphemeral(ephemeral(t, c.list))
 		text := errs.ToAggregate()

@@ -17,6 +17,9 @@ import (
 // against the pod they are for.
 func validateEphemeral(spec *v1.PodSpec, list []v1.EphemeralContainer, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	if len(list) > mostEphemeral {
+		return append(errs, field.TooMany(path, len(list), mostEphemeral))
+	}
 	others, size := map[string]bool{}, 0
 	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 		others[c.Name] = true

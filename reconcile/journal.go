@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -38,7 +39,7 @@ type journal struct {
 	Endings    map[string]plan.Ending  `json:"endings,omitempty"` // by container ID
 	Sizes      map[string]string       `json:"sizes,omitempty"`   // see plan.History
 	// Ephemeral are the containers that were added to the pod and are not made yet,
-	// at most manifest.MaxEphemeral of them.
+	// which have at most manifest.MaxEphemeral bytes.
 	Ephemeral []v1.EphemeralContainer `json:"ephemeral,omitempty"`
 }
 
@@ -50,7 +51,9 @@ type journalEntry struct {
 	PostStart plan.Hook `json:"postStart,omitzero"`
 }
 
-// journalLimit bounds what is read back.
+// journalLimit bounds what is written and read back. A container has less than 1 KiB
+// but for what it said of its end, up to 4 KiB that may have six times as many as
+// JSON: that is left out where there is no room.
 const journalLimit = 1 << 20
 
 // Journals are the journals under one pods directory. Each file has one
@@ -68,7 +71,7 @@ func (s Journals) write(j journal, durable bool) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("remembering pod %s: %w", j.Key, err)
 	}
-	data, err := json.Marshal(j)
+	data, err := j.encoded()
 	if err != nil {
 		return fmt.Errorf("remembering pod %s: %w", j.Key, err)
 	}
@@ -76,6 +79,34 @@ func (s Journals) write(j journal, durable bool) error {
 		return fmt.Errorf("remembering pod %s: %w", j.Key, err)
 	}
 	return nil
+}
+
+// encoded is what read takes, without messages if it must be.
+func (j journal) encoded() ([]byte, error) {
+	data, err := json.Marshal(j)
+	if err == nil && len(data) > journalLimit {
+		j.Containers = silent(j.Containers)
+		data, err = json.Marshal(j)
+	}
+	if err == nil && len(data) > journalLimit {
+		err = fmt.Errorf("its journal would have %d bytes, and only %d are read back", len(data), journalLimit)
+	}
+	return data, err
+}
+
+// silent leaves out what containers said of their ends; whoever reads it back asks
+// them again, where they still are.
+func silent(containers map[string]journalEntry) map[string]journalEntry {
+	all := maps.Clone(containers)
+	for name, e := range all {
+		if e.LastExit != nil {
+			exit := *e.LastExit
+			exit.Said, exit.Told, exit.Message = "", false, ""
+			e.LastExit = &exit
+			all[name] = e
+		}
+	}
+	return all
 }
 
 // replace renames a temporary file over the journal.
