@@ -9,6 +9,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"pgregory.net/rapid"
 
+	"podd/manifest"
 	"podd/runtime"
 )
 
@@ -85,7 +86,9 @@ func TestUsersCannotForge(t *testing.T) {
 	}
 	p.Spec.Annotations = map[string]string{
 		runtime.AnnotationHash: "forged", runtime.AnnotationGrace: "forged", runtime.AnnotationSize: "forged", "note": "kept",
+		manifest.AnnotationConfigSource: "forged",
 	}
+	p.Origin.Kind = manifest.KindFile
 	s := sandbox(t, p, Node{}, 3)
 	want := map[string]string{
 		"app": "web", runtime.LabelPodName: "pod", runtime.LabelPodNamespace: "ns", runtime.LabelPodUID: "u1",
@@ -93,7 +96,7 @@ func TestUsersCannotForge(t *testing.T) {
 	if diff := cmp.Diff(want, s.Labels); diff != "" {
 		t.Errorf("labels: (-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{"note": "kept", runtime.AnnotationHash: "v1:00", runtime.AnnotationSize: "cpu=/ memory=/"}, s.Annotations); diff != "" {
+	if diff := cmp.Diff(map[string]string{"note": "kept", manifest.AnnotationConfigSource: "file", runtime.AnnotationHash: "v1:00", runtime.AnnotationSize: "cpu=/ memory=/"}, s.Annotations); diff != "" {
 		t.Errorf("annotations: (-want +got)\n%s", diff)
 	}
 	if s.Metadata.Attempt != 3 || p.Spec.Labels[runtime.LabelPodUID] != "forged" {

@@ -90,6 +90,12 @@ func sandboxAnnotations(p *manifest.Pod, ids uint32) map[string]string {
 		annotations = map[string]string{}
 	}
 	annotations[runtime.AnnotationHash] = p.Hash
+	// By it podd tells later whether the pod's absence is certain: a user's own, on a
+	// copy of another source's pod say, must not count.
+	delete(annotations, manifest.AnnotationConfigSource)
+	if p.Origin.Kind != "" {
+		annotations[manifest.AnnotationConfigSource] = p.Origin.Kind
+	}
 	delete(annotations, runtime.AnnotationUserIDs)
 	if manifest.HasUserNamespace(&p.Spec.Spec) {
 		annotations[runtime.AnnotationUserIDs] = strconv.FormatUint(uint64(ids), 10)
