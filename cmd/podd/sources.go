@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 
@@ -38,6 +39,21 @@ func sources(cfg *config.Config, o source.Options) ([]source.Source, error) {
 func writtenSource(cfg *config.Config, o source.Options) *source.Dir {
 	o.Written, o.Strict = true, false
 	return source.NewDir(cfg.APIManifestDir, o)
+}
+
+// readOnce refuses a directory that is the API's by another name, a symlink or bind
+// mount say: every pod in it would run twice.
+func readOnce(cfg *config.Config) error {
+	mine, err := os.Stat(cfg.APIManifestDir)
+	if err != nil {
+		return nil // it will be made
+	}
+	for _, path := range cfg.ManifestPaths {
+		if other, err := os.Stat(path); err == nil && os.SameFile(mine, other) {
+			return fmt.Errorf("--api-manifest-dir: %s is %s of --pod-manifest-path by another name; give the API a directory of its own", cfg.APIManifestDir, path)
+		}
+	}
+	return nil
 }
 
 // writtenName is the name of that source; "" for none.

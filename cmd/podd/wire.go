@@ -108,6 +108,9 @@ func (d *podd) wire() error {
 		}
 	}
 	if cfg.APIManifestDir != "" {
+		if err := readOnce(cfg); err != nil {
+			return err
+		}
 		vanished := writtenSource(cfg, source.Options{Cache: cacheDir(cfg)}).Keeps()
 		if d.written, err = written.Open(cfg.APIManifestDir, vanished); err != nil {
 			return err

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,5 +62,31 @@ func TestRunOutlivesItsSources(t *testing.T) {
 	case <-late.ended:
 	default:
 		t.Error("run returned while a source was still at work")
+	}
+}
+
+// A directory is not read twice, whatever its names.
+func TestReadOnce(t *testing.T) {
+	root := t.TempDir()
+	read, link := filepath.Join(root, "read"), filepath.Join(root, "link")
+	if err := os.Mkdir(read, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(read, link); err != nil {
+		t.Fatal(err)
+	}
+	endpoint, off, api := "unix://"+filepath.Join(root, "no.sock"), int32(0), false
+	cfg, _, err := config.Load(
+		config.Flags{RootDir: root, RunDir: filepath.Join(root, "run"), ContainerRuntimeEndpoint: &endpoint, HealthzPort: &off, EnableServer: &api, PodManifestPath: []string{read}, APIManifestDir: link},
+		config.Machine{Program: "podd", Hostname: "n1", CgroupV2: true},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newPodd(&cfg, slog.New(slog.DiscardHandler), &logLevel{}); err == nil || !strings.Contains(err.Error(), "by another name") {
+		t.Errorf("got %v", err)
+	}
+	if info, err := os.Stat(read); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("it was changed: %v, %v", info, err)
 	}
 }
