@@ -41,6 +41,9 @@ func debugged(t *testing.T, states ...v1.ContainerState) (f *fakePodd, patches f
 			io.WriteString(w, `{"kind":"Status","message":"it will not do"}`)
 			return
 		}
+		if added.Image == "late" {
+			w.WriteHeader(http.StatusGatewayTimeout)
+		}
 		io.WriteString(w, "{}")
 		for _, state := range states {
 			v := *f.View()
@@ -102,6 +105,7 @@ func TestDebug(t *testing.T) {
 		want   said
 	}{
 		"runs":             {"web --image x", []v1.ContainerState{runs1}, said{Err: "podd: the container is NAME\npodd: container NAME of web runs; podd logs web -c NAME\n"}},
+		"not shown yet":    {"web --image late -c d", []v1.ContainerState{runs1}, said{Err: "podd: container d of web runs; podd logs web -c d\n"}},
 		"quietly":          {"-q web --image x", []v1.ContainerState{runs1}, said{}},
 		"has ended":        {"web --image x -c d", []v1.ContainerState{exit3}, said{Err: "podd: container d of web has ended: exit 3 after 1.0s; podd logs web -c d\n"}},
 		"ended attached":   {"web --image x -c d -i", []v1.ContainerState{exit3}, said{Out: "said by d\n"}},

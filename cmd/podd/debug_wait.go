@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,7 +15,12 @@ import (
 	"podd/server"
 )
 
-// addEphemeral adds a container to a pod that runs, this very one.
+// addTimeout is how long podd may take to add a container: it waits for its turn,
+// and then 10 s until the pod shows it.
+const addTimeout = time.Minute
+
+// addEphemeral adds a container to a pod that runs, this very one. One that is taken
+// and not shown yet is added: to ask again would make another.
 func (p *peer) addEphemeral(ctx context.Context, pod *server.PodView, c *v1.EphemeralContainer) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.Pod.UID},
@@ -23,12 +29,18 @@ func (p *peer) addEphemeral(ctx context.Context, pod *server.PodView, c *v1.Ephe
 	if err != nil {
 		return fmt.Errorf("writing a patch: %w", err)
 	}
-	limited, cancel := context.WithTimeout(ctx, answerTimeout)
+	limited, cancel := context.WithTimeout(ctx, addTimeout)
 	defer cancel()
 	path := "/api/v1/namespaces/" + pod.Pod.Namespace + "/pods/" + pod.Pod.Name + "/ephemeralcontainers"
 	resp, err := p.send(limited, http.MethodPatch, path, nil, json.RawMessage(patch), http.Header{"Content-Type": {string(types.StrategicMergePatchType)}})
-	if err != nil {
-		return p.slow(ctx, err)
+	refused := (*server.Error)(nil)
+	switch {
+	case errors.As(err, &refused) && refused.Status == http.StatusGatewayTimeout:
+		return nil
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		return fmt.Errorf("podd at %s has not answered for %s; container %s may have been added: podd describe %s", p.socket, addTimeout, c.Name, pod.Key())
+	case err != nil:
+		return err
 	}
 	return resp.Body.Close()
 }
