@@ -99,7 +99,9 @@ func (w *worker) add(a addition) error {
 	w.in.Desired = next
 	if err := w.remember(p.UID, p.Hash, true); err != nil {
 		w.in.Desired, w.in.History.Containers = p, before
-		return apierrors.NewInternalError(err)
+		// What failed may be on disk all the same; a podd that comes after must not
+		// start what was refused.
+		return apierrors.NewInternalError(errors.Join(err, w.remember(p.UID, p.Hash, true)))
 	}
 	w.look()
 	return nil

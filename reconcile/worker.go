@@ -35,7 +35,7 @@ type order struct {
 	render  *render.Node
 	userIDs uint32 // see Router.userIDs
 	evict   *plan.Evict
-	deletes *plan.Delete // stays until there is another
+	deletes *plan.Delete // stays until there is another, or it is over
 	restart []string     // container names to restart once; "" is all
 	added   []addition
 	hurry   bool // see plan.Input

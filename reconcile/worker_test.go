@@ -3,10 +3,13 @@ package reconcile
 import (
 	"context"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
@@ -199,5 +202,25 @@ func TestQuietAttempt(t *testing.T) {
 	}
 	if !w.effectEnd.IsZero() {
 		t.Error("an attempt moved the barrier")
+	}
+}
+
+// TestAddNotRemembered: what was refused because it could not be remembered is in
+// no memory.
+func TestAddNotRemembered(t *testing.T) {
+	p := barePod("a")
+	p.Key.Name = "web"
+	w, _ := bare(p)
+	w.key, w.journals, w.looked = p.Key, Journals{Root: t.TempDir()}, true
+	inTheWay := filepath.Join(w.journals.Root, "u", journalName)
+	if err := os.MkdirAll(inTheWay, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "i:1"}}
+	if err := w.add(addition{uid: "u", containers: []v1.EphemeralContainer{c}}); !apierrors.IsInternalError(err) {
+		t.Fatalf("got %v", err)
+	}
+	if n := len(w.past["u"].Ephemeral); n > 0 || w.in.Desired != p {
+		t.Errorf("%d are remembered, and wanted is %+v", n, w.in.Desired.Spec.Spec.EphemeralContainers)
 	}
 }
