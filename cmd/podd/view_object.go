@@ -52,7 +52,8 @@ type boundTo struct {
 }
 
 // of are the objects of all sources. They serve pods of their own source alone;
-// of two with one name, the file's is shown and not the URL's.
+// of two with one name, the API's own is shown, or nobody could change it over the
+// API any more, and else the file's and not the URL's.
 func (v *objectViews) of(set *manifest.Set) *server.Objects {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -62,6 +63,12 @@ func (v *objectViews) of(set *manifest.Set) *server.Objects {
 	}
 	out := &server.Objects{}
 	for _, source := range slices.SortedFunc(maps.Keys(set.Objects), func(a, b string) int {
+		switch v.written {
+		case a:
+			return -1
+		case b:
+			return 1
+		}
 		return cmp.Or(cmp.Compare(kindOf(set.Objects[a]), kindOf(set.Objects[b])), cmp.Compare(a, b)) // files before URLs
 	}) {
 		o := set.Objects[source]

@@ -76,6 +76,12 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volu
 	if pv := o.Volumes[0].Object.(*v1.PersistentVolume); pv.Status.Phase != v1.VolumeBound || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.Name != "data" {
 		t.Errorf("got %+v", pv)
 	}
+	api := newObjectViews()
+	api.written = "/var/api"
+	both := manifest.Merge([]manifest.Batch{batch("/etc/m", manifest.KindFile), batch("/var/api", manifest.KindFile)})
+	if o := api.of(both); len(o.ConfigMaps) != 1 || o.ConfigMaps[0].Path != "/var/api/x.yaml" {
+		t.Errorf("the API is shown another's: %+v", o.ConfigMaps[0])
+	}
 	for _, own := range set.Objects { // what was decoded is not written to
 		if c := own.ConfigMaps[types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "settings"}]; c.UID != "" {
 			t.Error("the manifest's own object has a UID")
