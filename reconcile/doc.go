@@ -19,10 +19,12 @@
 // Ephemeral containers are in no manifest. A worker is asked for them through the
 // router, and makes them part of the version in force: what decides, renders and
 // tells sees them as if they had been written. Until one is made its journal has
-// it, then the container itself, in an annotation; a podd that comes after finds
-// it there. What the runtime lists no more is shown as it ended by the podd that
-// saw it, and by none that comes after. An edit that replaces the version drops
-// them with it.
+// it, then the container itself, in the annotation podd/ephemeral, and a podd that
+// comes after finds it there: a container that is in no file, and is never made
+// again, is known from the runtime alone. The annotation has the whole spec, values
+// of variables among it; who may ask the runtime is root. What the runtime lists no
+// more is shown as it ended by the podd that saw it, and by none that comes after. An
+// edit that replaces the version drops them with it.
 //
 // Devices of device plugins are the ledger's, package device: the router admits
 // pods by how many there are and tells it whose pods may have some, an effect takes
