@@ -112,6 +112,10 @@ func configMap(name, meta string) string {
 func askWithin(t *testing.T, h http.Handler, method, target, body string, within time.Duration) *httptest.ResponseRecorder {
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
+	return askIn(ctx, h, method, target, body)
+}
+
+func askIn(ctx context.Context, h http.Handler, method, target, body string) *httptest.ResponseRecorder {
 	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	h.ServeHTTP(w, r)
@@ -129,17 +133,21 @@ func TestWriteAfterOneThatWent(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &made); w.Code != 201 || err != nil {
 		t.Fatal(w.Code, w.Body, err)
 	}
-	f.wrote = nil
-	put := func(label string, within time.Duration) int {
-		return askWithin(t, h, "PUT", configMaps+"/a", configMap("a", `,"resourceVersion":"`+made.ResourceVersion+`","labels":{"by":"`+label+`"}`), within).Code
+	put := func(ctx context.Context, label string) int {
+		return askIn(ctx, h, "PUT", configMaps+"/a", configMap("a", `,"resourceVersion":"`+made.ResourceVersion+`","labels":{"by":"`+label+`"}`)).Code
 	}
-	put("first", 10*time.Millisecond)
-	put("second", 10*time.Millisecond)
+	ctx, leave := context.WithCancel(t.Context())
+	f.wrote = leave
+	put(ctx, "first")
+	f.wrote = nil
+	ctx, leave = context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer leave()
+	put(ctx, "second")
 	if text, _ := f.Read("", server.Key{Name: "a"}); !strings.Contains(string(text), "first") {
 		t.Errorf("the first change is lost: %s", text)
 	}
 	time.AfterFunc(10*time.Millisecond, func() { f.show("/api/") })
-	if code := put("second", time.Minute); code != 409 {
+	if code := put(t.Context(), "second"); code != 409 {
 		t.Errorf("once the first is shown: got %d", code)
 	}
 }
@@ -182,11 +190,13 @@ func TestDeleteCollectionOfOthers(t *testing.T) {
 func TestCreateOverruled(t *testing.T) {
 	f := newFiles()
 	h := f.handler()
+	ctx, leave := context.WithCancel(t.Context())
 	f.wrote = func() {
 		f.wrote = nil
+		leave()
 		time.AfterFunc(50*time.Millisecond, func() { f.show("/etc/podd/manifests/") })
 	}
-	if w := askWithin(t, h, "POST", configMaps, configMap("a", ""), 10*time.Millisecond); w.Code != 409 || f.len() != 0 {
+	if w := askIn(ctx, h, "POST", configMaps, configMap("a", "")); w.Code != 409 || f.len() != 0 {
 		t.Errorf("got %d %s, %d left", w.Code, w.Body, f.len())
 	}
 }
