@@ -75,7 +75,7 @@ func (c *DebugCmd) Run(ctx context.Context, s Streams) error {
 	case !c.attaches():
 		fmt.Fprintf(talk.Err, "podd: container %s of %s %s; podd logs %s -c %s\n", added.Name, word, debugState(status), word, added.Name)
 		return nil
-	case status.State.Terminated != nil:
+	case status.State.Terminated != nil, !c.Stdin && !c.TTY:
 		return c.logs(ctx, p, pod, added.Name, s)
 	}
 	a := &AttachCmd{Container: added.Name, Stdin: c.Stdin, TTY: c.TTY, Quiet: c.Quiet}
@@ -154,7 +154,8 @@ func variables(words []string) ([]v1.EnvVar, error) {
 	return all, nil
 }
 
-// logs prints all that a container said that has ended.
+// logs prints all that a container says until it ends, also what it said before
+// anybody could attach.
 func (c *DebugCmd) logs(ctx context.Context, p *peer, pod *server.PodView, name string, s Streams) error {
-	return p.logs(ctx, (&LogsCmd{Tail: -1}).request(pod, name), s.Out)
+	return p.logs(ctx, (&LogsCmd{Tail: -1, Follow: true}).request(pod, name), s.Out)
 }

@@ -37,7 +37,12 @@ func TestDebug(t *testing.T) {
 	if _, talk, code := d.outcome(nil, with("-c", "looker")...); code != 1 || !strings.Contains(talk, `has a container "looker" already`) {
 		t.Errorf("%q, %d", talk, code)
 	}
-	out, talk, code = d.outcome(strings.NewReader("word\n"), with("-i", "-c", "reader", "--", "sh", "-c", "read line; echo got $line")...)
+	out, talk, code = d.outcome(nil, with("--attach", "-c", "short", "--", "echo", "said at once")...)
+	if code != 0 || out != "said at once\n" {
+		t.Errorf("%q, %q, %d", out, talk, code)
+	}
+	// containerd takes the input a moment before it hands out what answers it.
+	out, talk, code = d.outcome(strings.NewReader("word\n"), with("-i", "-c", "reader", "--", "sh", "-c", "read line; sleep 1; echo got $line")...)
 	if code != 0 || out != "got word\n" {
 		t.Errorf("%q, %q, %d", out, talk, code)
 	}
