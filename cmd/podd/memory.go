@@ -8,10 +8,13 @@ import (
 
 // A burst of pods makes garbage that nothing needs afterwards, and a quiet
 // daemon gives the collector no reason to run again. Most of its program is
-// not needed either until the next burst.
+// not needed either until the next burst; what a quiet podd looks at now and then
+// maps much of it anew.
 const (
-	gcPercent  = 50
-	quietAfter = 3 * time.Second
+	gcPercent    = 50
+	quietPercent = 20 // garbage is rare then, and collecting it cheap
+	quietAfter   = 3 * time.Second
+	programEvery = 10 * time.Second // costs half a millisecond
 )
 
 // trimmer gives memory back to the machine once podd has been quiet.
@@ -32,14 +35,23 @@ func (t trimmer) run(ctx context.Context) error {
 	debug.SetGCPercent(gcPercent)
 	quiet := time.NewTimer(quietAfter)
 	defer quiet.Stop()
-	for {
+	for freed := false; ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-t.busy:
+			if freed {
+				debug.SetGCPercent(gcPercent)
+			}
+			freed = false
 			quiet.Reset(quietAfter)
 		case <-quiet.C:
-			debug.FreeOSMemory()
+			if !freed {
+				debug.SetGCPercent(quietPercent)
+				debug.FreeOSMemory()
+			}
+			freed = true
+			quiet.Reset(programEvery)
 			_ = releaseProgram() // without it podd is as good, and larger
 		}
 	}
