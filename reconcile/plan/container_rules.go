@@ -60,9 +60,19 @@ func init() {
 
 func (f *facts) steps(d *Decision) {
 	f.keepPreparing(d)
-	for i := range f.members {
-		m := &f.members[i]
-		for _, r := range containerRules {
+	f.follow(containerRules, f.members, d)
+	f.follow(ephemeralRules, f.ephemeral, d)
+	f.resizePod(d)
+	f.tellMissing(d)
+	f.tellUnresized(d)
+	f.updateVolumes(d)
+}
+
+// follow does for each container what its first rule that matches says.
+func (f *facts) follow(rules []containerRule, members []member, d *Decision) {
+	for i := range members {
+		m := &members[i]
+		for _, r := range rules {
 			if !r.when(f, m) {
 				continue
 			}
@@ -72,11 +82,6 @@ func (f *facts) steps(d *Decision) {
 			break
 		}
 	}
-	f.ephemeralSteps(d)
-	f.resizePod(d)
-	f.tellMissing(d)
-	f.tellUnresized(d)
-	f.updateVolumes(d)
 }
 
 // keepPreparing names what is under way to make the pod's ground, though no

@@ -37,21 +37,6 @@ func init() {
 	}
 }
 
-func (f *facts) ephemeralSteps(d *Decision) {
-	for i := range f.ephemeral {
-		m := &f.ephemeral[i]
-		for _, r := range ephemeralRules {
-			if !r.when(f, m) {
-				continue
-			}
-			s := Step{Container: m.spec.Name, Rule: r.name}
-			r.then(f, m, d, &s)
-			d.Steps = append(d.Steps, s)
-			break
-		}
-	}
-}
-
 // prefetchEphemeral gets the images while the sandbox is made, or waited for.
 func (f *facts) prefetchEphemeral(d *Decision) {
 	for i := range f.ephemeral {
