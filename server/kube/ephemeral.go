@@ -3,7 +3,6 @@ package kube
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"mime"
 	"net/http"
@@ -123,7 +122,7 @@ func changed(w http.ResponseWriter, r *http.Request, e *entry, change func(serve
 	if err != nil {
 		return nil, apierrors.NewBadRequest("reading the pod: " + err.Error())
 	}
-	if err := tellStrict(w, r, strict); err != nil {
+	if err := tellStrange(w, r.URL.Query().Get("fieldValidation"), strict); err != nil {
 		return nil, err
 	}
 	gr := v1.Resource("pods")
@@ -133,22 +132,7 @@ func changed(w http.ResponseWriter, r *http.Request, e *entry, change func(serve
 	case p.UID != "" && p.UID != e.object.GetUID():
 		return nil, apierrors.NewConflict(gr, e.key.Name, fmt.Errorf("the UID of the request is %.80q, and that of the pod %q: it is another pod by now", p.UID, e.object.GetUID()))
 	case p.ResourceVersion != "" && p.ResourceVersion != e.object.GetResourceVersion():
-		return nil, apierrors.NewConflict(gr, e.key.Name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
+		return nil, modified(gr, e.key.Name)
 	}
 	return p, nil
-}
-
-// tellStrict refuses what would be dropped, or warns of it, as fieldValidation
-// asks.
-func tellStrict(w http.ResponseWriter, r *http.Request, strict []error) error {
-	switch validation := r.URL.Query().Get("fieldValidation"); {
-	case len(strict) == 0 || validation == "Ignore":
-		return nil
-	case validation == "Strict":
-		return apierrors.NewBadRequest("strict decoding error: " + errors.Join(strict...).Error())
-	}
-	for _, err := range strict[:min(len(strict), 10)] {
-		w.Header().Add("Warning", fmt.Sprintf("299 - %q", err))
-	}
-	return nil
 }

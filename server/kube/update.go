@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/server"
@@ -168,9 +169,14 @@ func (c *write) meets(o server.Object, s stored) error {
 	case o.GetUID() != "" && o.GetUID() != was.GetUID():
 		return apierrors.NewConflict(c.res.gr(), s.key.Name, fmt.Errorf("precondition failed: UID in precondition: %.80s, UID in object meta: %s", o.GetUID(), was.GetUID()))
 	case o.GetResourceVersion() != "" && o.GetResourceVersion() != was.GetResourceVersion():
-		return apierrors.NewConflict(c.res.gr(), s.key.Name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
+		return modified(c.res.gr(), s.key.Name)
 	}
 	return nil
+}
+
+// modified answers a change of an older version.
+func modified(gr schema.GroupResource, name string) error {
+	return apierrors.NewConflict(gr, name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 }
 
 // next is what is to be written: the object that a client wants, but of a pod only

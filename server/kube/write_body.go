@@ -72,26 +72,32 @@ func (c *write) named(o server.Object) error {
 // mostStrange is how many fields are told of that nobody knows.
 const mostStrange = 32
 
-func (c *write) tell(strange []error) error {
-	if len(strange) == 0 || c.strict == metav1.FieldValidationIgnore {
+func (c *write) tell(strange []error) error { return tellStrange(c.w, c.strict, strange) }
+
+// tellStrange refuses what would be dropped, or warns of it, as a fieldValidation
+// asks; one that is not known is Warn.
+func tellStrange(w http.ResponseWriter, validation string, strange []error) error {
+	if len(strange) == 0 || validation == metav1.FieldValidationIgnore {
 		return nil
 	}
 	var all []string
 	for _, err := range strange[:min(len(strange), mostStrange)] {
 		all = append(all, err.Error())
 	}
-	if c.strict == metav1.FieldValidationStrict {
+	if validation == metav1.FieldValidationStrict {
 		return apierrors.NewBadRequest("strict decoding error: " + strings.Join(all, ", "))
 	}
-	c.warn(all...)
+	warn(w, all...)
 	return nil
 }
 
+func (c *write) warn(all ...string) { warn(c.w, all...) }
+
 // warn has kubectl print something beside the answer.
-func (c *write) warn(all ...string) {
+func warn(w http.ResponseWriter, all ...string) {
 	for _, text := range all {
 		if h, err := utilnet.NewWarningHeader(299, "-", text); err == nil {
-			c.w.Header().Add("Warning", h)
+			w.Header().Add("Warning", h)
 		}
 	}
 }
