@@ -32,6 +32,7 @@ type nodeKeeper struct {
 	name    string
 	room    func(context.Context) (room, error)
 	images  func(context.Context) ([]runtime.Image, error)
+	most    int        // images that are shown; -1: all
 	kernel  *kernelLog // nil: it cannot be read
 	show    func(context.Context, *nodeFacts)
 	tell    func([]event.Event)
@@ -74,7 +75,7 @@ func (k *nodeKeeper) look(ctx context.Context, now time.Time) {
 	}
 	if now.Sub(k.listed) >= imagesEvery {
 		if images, err := k.images(ctx); err == nil {
-			next.images, k.listed = nodeImages(images), now
+			next.images, k.listed = nodeImages(images, k.most), now
 		}
 	}
 	k.tell(k.changed(next.pressure, now))
@@ -106,11 +107,12 @@ func (k *nodeKeeper) disk(r room, at time.Time) {
 	k.invalid = invalid
 }
 
-// A kubelet's bounds on what its node says of images.
-const mostImages, mostNames = 50, 5
+// mostNames of an image are shown, a kubelet's bound.
+const mostNames = 5
 
-// nodeImages are the largest images, each by a few of its names.
-func nodeImages(all []runtime.Image) []v1.ContainerImage {
+// nodeImages are the largest images, at most so many, less than 0 for all; each by a
+// few of its names. They are never nil.
+func nodeImages(all []runtime.Image, most int) []v1.ContainerImage {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b runtime.Image) int {
 		switch {
@@ -121,8 +123,11 @@ func nodeImages(all []runtime.Image) []v1.ContainerImage {
 		}
 		return slices.Compare(a.Tags, b.Tags) // the runtime lists them in no order
 	})
+	if most >= 0 {
+		all = all[:min(len(all), most)]
+	}
 	out := []v1.ContainerImage{}
-	for _, i := range all[:min(len(all), mostImages)] {
+	for _, i := range all {
 		names := slices.Concat(i.Digests, i.Tags)
 		out = append(out, v1.ContainerImage{Names: names[:min(len(names), mostNames)], SizeBytes: int64(min(i.Size, 1<<62))})
 	}

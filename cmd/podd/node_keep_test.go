@@ -28,7 +28,7 @@ func TestNodeKeeper(t *testing.T) {
 	var events, shown []string
 	var talk strings.Builder
 	k := &nodeKeeper{
-		name: "n1", log: slog.New(slog.NewTextHandler(&talk, nil)),
+		name: "n1", most: 50, log: slog.New(slog.NewTextHandler(&talk, nil)),
 		room:   func(context.Context) (room, error) { return now, failed },
 		images: func(context.Context) ([]runtime.Image, error) { return images, failed },
 		tell: func(all []event.Event) {
@@ -108,17 +108,19 @@ func TestPressure(t *testing.T) {
 	}
 }
 
-// TestNodeImages: the largest fifty, each by at most five names, digests first.
+// TestNodeImages: the largest, each by at most five names, digests first.
 func TestNodeImages(t *testing.T) {
 	var all []runtime.Image
 	for i := range 60 {
 		all = append(all, runtime.Image{Tags: []string{fmt.Sprintf("i:%02d", i)}, Size: uint64(i / 2)})
 	}
 	all[0] = runtime.Image{Size: 1000, Digests: []string{"i@1", "i@2"}, Tags: []string{"i:a", "i:b", "i:c", "i:d"}}
-	got := nodeImages(all)
-	if len(got) != mostImages {
-		t.Fatalf("%d images", len(got))
+	for most, want := range map[int]int{-1: 60, 0: 0, 50: 50, 99: 60} {
+		if got := nodeImages(all, most); got == nil || len(got) != want {
+			t.Errorf("at most %d: %d images", most, len(got))
+		}
 	}
+	got := nodeImages(all, 50)
 	want := []v1.ContainerImage{
 		{Names: []string{"i@1", "i@2", "i:a", "i:b", "i:c"}, SizeBytes: 1000},
 		{Names: []string{"i:58"}, SizeBytes: 29}, {Names: []string{"i:59"}, SizeBytes: 29}, {Names: []string{"i:56"}, SizeBytes: 28},

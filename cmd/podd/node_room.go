@@ -13,7 +13,7 @@ func (d *podd) keepNode(ctx context.Context) error {
 	kernel := openKernelLog("/dev/kmsg")
 	defer kernel.close()
 	k := &nodeKeeper{
-		name: d.cfg.NodeName, kernel: kernel, images: d.client.ListImages, log: d.log,
+		name: d.cfg.NodeName, kernel: kernel, images: d.client.ListImages, most: d.cfg.MaxStatusImages, log: d.log,
 		room: func(ctx context.Context) (room, error) { return roomOf(ctx, d.cfg.RootDir, d.client) },
 		tell: func(all []event.Event) { d.events.Add(notes(all)...) },
 		show: func(ctx context.Context, f *nodeFacts) {

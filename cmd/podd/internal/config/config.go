@@ -50,6 +50,8 @@ type Config struct {
 	NodeIPs []netip.Addr
 	// NodeLabels are the node's, beside those that every node has.
 	NodeLabels map[string]string
+	// MaxStatusImages of the node's status; -1 for all.
+	MaxStatusImages int
 	// RootDir holds podd's state and the pods' volumes; absolute.
 	RootDir string
 	// RunDir holds the control socket; absolute.

@@ -29,17 +29,18 @@ type Flags struct {
 	SyncFrequency         *time.Duration `group:"Sources" field:"syncFrequency" placeholder:"1m" help:"How often every pod is looked at anew at least."`
 	Strict                bool           `group:"Sources" help:"Refuse manifests with unknown or repeated fields instead of warning."`
 
-	Config           string   `group:"Node" placeholder:"FILE" help:"KubeletConfiguration (kubelet.config.k8s.io/v1beta1); flags win."`
-	ConfigDir        string   `group:"Node" placeholder:"DIR" help:"Drop-ins (*.conf) merged over the configuration."`
-	HostnameOverride string   `group:"Node" placeholder:"NAME" help:"Name of the node instead of the hostname."`
-	NodeIP           string   `group:"Node" name:"node-ip" placeholder:"IP[,IP]" help:"Address of the node, or one of each family, the primary first; found when not given."`
-	NodeLabels       []string `group:"Node" placeholder:"NAME=VALUE" help:"Labels of the node, for nodeSelector and nodeAffinity."`
-	RootDir          string   `group:"Node" placeholder:"DIR" help:"State and volumes (/var/lib/podd)."`
-	RunDir           string   `group:"Node" placeholder:"DIR" help:"Control socket (/run/podd)."`
-	PodLogsDir       *string  `group:"Node" field:"podLogsDir" placeholder:"DIR" help:"Logs of the pods (/var/log/pods)."`
-	MaxPods          *int32   `group:"Node" field:"maxPods" placeholder:"110" help:"Pods that run at once."`
-	Adopt            *bool    `group:"Node" help:"End pods of others that hold a wanted pod's name."`
-	RunOnce          *bool    `group:"Node" name:"runonce" field:"runOnce" help:"Run the pods once, to completion, and exit with their code."`
+	Config              string   `group:"Node" placeholder:"FILE" help:"KubeletConfiguration (kubelet.config.k8s.io/v1beta1); flags win."`
+	ConfigDir           string   `group:"Node" placeholder:"DIR" help:"Drop-ins (*.conf) merged over the configuration."`
+	HostnameOverride    string   `group:"Node" placeholder:"NAME" help:"Name of the node instead of the hostname."`
+	NodeIP              string   `group:"Node" name:"node-ip" placeholder:"IP[,IP]" help:"Address of the node, or one of each family, the primary first; found when not given."`
+	NodeLabels          []string `group:"Node" placeholder:"NAME=VALUE" help:"Labels of the node, for nodeSelector and nodeAffinity."`
+	RootDir             string   `group:"Node" placeholder:"DIR" help:"State and volumes (/var/lib/podd)."`
+	RunDir              string   `group:"Node" placeholder:"DIR" help:"Control socket (/run/podd)."`
+	PodLogsDir          *string  `group:"Node" field:"podLogsDir" placeholder:"DIR" help:"Logs of the pods (/var/log/pods)."`
+	MaxPods             *int32   `group:"Node" field:"maxPods" placeholder:"110" help:"Pods that run at once."`
+	NodeStatusMaxImages *int32   `group:"Node" field:"nodeStatusMaxImages" placeholder:"50" help:"Images that the node's status lists; -1 for all."`
+	Adopt               *bool    `group:"Node" help:"End pods of others that hold a wanted pod's name."`
+	RunOnce             *bool    `group:"Node" name:"runonce" field:"runOnce" help:"Run the pods once, to completion, and exit with their code."`
 
 	ContainerRuntimeEndpoint *string        `group:"Runtime" field:"containerRuntimeEndpoint" placeholder:"SOCKET" help:"CRI socket; containerd's and CRI-O's are found."`
 	ImageServiceEndpoint     *string        `group:"Runtime" field:"imageServiceEndpoint" placeholder:"SOCKET" help:"CRI socket for images, if another."`

@@ -71,7 +71,6 @@ var knownFlags = []knownFlag{
 	{"max-open-files", number, "maxOpenFiles"},
 	{"memory-manager-policy", text, "memoryManagerPolicy"},
 	{"minimum-image-ttl-duration", duration, "imageMinimumGCAge"},
-	{"node-status-max-images", number, "nodeStatusMaxImages"},
 	{"node-status-update-frequency", duration, "nodeStatusUpdateFrequency"},
 	{"oom-score-adj", number, "oomScoreAdj"},
 	{"pod-cidr", text, "podCIDR"},

@@ -35,6 +35,7 @@ func base() Config {
 		LogMaxFiles:           5,
 		LogEvery:              10 * time.Second,
 		MaxPods:               110,
+		MaxStatusImages:       50,
 		Reserved:              v1.ResourceList{},
 		EnforceReserved:       true,
 		RuntimeRequestTimeout: 2 * time.Minute,

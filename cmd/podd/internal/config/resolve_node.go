@@ -17,6 +17,7 @@ func (r *resolving) node(c *Config) {
 	c.NodeName = r.nodeName()
 	c.NodeLabels = r.labels()
 	c.NodeIPs = r.nodeIPs()
+	c.MaxStatusImages = int(orNil(k.NodeStatusMaxImages, d.NodeStatusMaxImages))
 	root, logs := DefaultRootDir, d.PodLogsDir
 	switch {
 	case r.machine.AsKubelet():
