@@ -30,9 +30,13 @@ var bans = []struct{ of, not, why string }{
 	{"podd/server", "podd/manifest", "the faces declare what they read"},
 	{"podd/server", "podd/runtime", "the faces declare what they read"},
 	{"podd/server", "podd/reconcile", "the faces declare what they read"},
+	{addOn, "podd/runtime/cri", "the runtime is the core's"},
+	{addOn, "podd/manifest/source", "it is a source, and knows no other"},
 	{"podd/", "k8s.io/kubernetes", "the kubelet's code is not podd's"},
-	{"podd/", "k8s.io/client-go", "only the cluster add-on talks to an apiserver"},
 }
+
+// addOn talks to a cluster's API server, for the program that has it.
+const addOn, program = "podd/cmd/podd/internal/cluster", "podd/cmd/podd"
 
 // direct are imports that a pure package may not write itself: with them it
 // could wait, look at the machine, or share what changes.
@@ -58,6 +62,15 @@ func TestImports(t *testing.T) {
 				if below(dep, ban.not) && !below(dep, ban.of) {
 					t.Errorf("%s imports %s: %s", p.ImportPath, dep, ban.why)
 				}
+			}
+		}
+		clients := p.Deps
+		if p.ImportPath == program {
+			clients = p.Imports
+		}
+		for _, i := range clients {
+			if below(i, "k8s.io/client-go") && p.ImportPath != addOn {
+				t.Errorf("%s imports %s: only the cluster add-on talks to an API server", p.ImportPath, i)
 			}
 		}
 		for _, banned := range direct[p.ImportPath] {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
@@ -47,7 +49,7 @@ func renderNode(cfg *config.Config, instance string) (render.Node, error) {
 	}
 	return render.Node{
 		Name:        cfg.NodeName,
-		HostIPs:     hostIPs(cfg.NodeIPs),
+		HostIPs:     nodeIPs(cfg),
 		Capacity:    capacity,
 		Allocatable: allocatable, EnforceAllocatable: cfg.EnforceReserved,
 		Instance:     instance,
@@ -199,6 +201,46 @@ func mostPids(dir string) int64 {
 		most = min(most, n)
 	}
 	return most
+}
+
+// nodeIPs are the machine's addresses, in a cluster as the kubelet finds them:
+// where the user gives none, that of the name goes before one that is found.
+func nodeIPs(cfg *config.Config) []string {
+	if cfg.Cluster.Kubeconfig != "" && len(cfg.NodeIPs) == 0 {
+		if ip := namedIP(cfg.NodeName); ip != "" {
+			return []string{ip}
+		}
+	}
+	return hostIPs(cfg.NodeIPs)
+}
+
+// lookupTime is how long a name may take to resolve; pods wait for it.
+const lookupTime = time.Second
+
+// namedIP is the address that a name is, or else resolves to, of IPv4 before IPv6,
+// and that this machine has; "" for none.
+func namedIP(name string) (found string) {
+	if ip, err := netip.ParseAddr(name); err == nil {
+		return ip.String()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
+	defer cancel()
+	resolved, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", name) // no answer is no address
+	own, _ := net.InterfaceAddrs()
+	for _, a := range own {
+		n, ok := a.(*net.IPNet)
+		if !ok || !n.IP.IsGlobalUnicast() {
+			continue
+		}
+		ip, _ := netip.AddrFromSlice(n.IP)
+		ip = ip.Unmap()
+		for _, r := range resolved {
+			if r.Unmap() == ip && (found == "" || ip.Is4()) {
+				found = ip.String()
+			}
+		}
+	}
+	return found
 }
 
 // hostIPs are the given addresses, else one that is found: of IPv6 where :: is

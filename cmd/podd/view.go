@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -33,6 +34,9 @@ type viewer struct {
 	changed func(before, after *server.PodView, now time.Time)
 	gone    func(last *server.PodView)
 	machine *nodeView // nil shows none
+	// cluster is what keeps podd from being a cluster's node, in the form for users;
+	// nil or "" for nothing. Others write it, and have the state published.
+	cluster atomic.Pointer[string]
 	objects *objectViews
 }
 
@@ -84,7 +88,7 @@ func (v *viewer) publish(c reconcile.Change) {
 		set := c.Set
 		next.Objects = sync.OnceValue(func() *server.Objects { return v.objects.of(set) })
 	}
-	if trouble := nodeProblems(c.Node); c.SetChanged || !slices.Equal(trouble, v.node) {
+	if trouble := slices.Concat(nodeProblems(c.Node), v.clusterProblems()); c.SetChanged || !slices.Equal(trouble, v.node) {
 		v.node = trouble
 		next.Problems = v.problems(slices.Concat(trouble, v.said), now)
 	}
@@ -122,6 +126,13 @@ func nodeProblems(n runtime.Node) []manifest.Problem {
 	note(n.Ready, n.Message)
 	note(n.NetworkReady, n.NetworkMessage)
 	return all
+}
+
+func (v *viewer) clusterProblems() []manifest.Problem {
+	if p := v.cluster.Load(); p != nil && *p != "" {
+		return []manifest.Problem{{Severity: manifest.Error, Message: *p}}
+	}
+	return nil
 }
 
 // problemsOf is what is said of the manifests.

@@ -252,6 +252,7 @@ func (d *podd) run(ctx context.Context) error {
 	group.Go(func() error { return d.classes.run(ctx) })
 	group.Go(func() error { return d.rotateLogs(ctx) })
 	group.Go(func() error { return d.writeEvents(ctx) })
+	group.Go(func() error { return d.joinCluster(ctx) })
 	group.Go(func() error { return d.router.Run(ctx, in) })
 	group.Go(func() error { d.serveDevices(ctx); return nil })
 	group.Go(func() error { return ended(d.pods.Run(ctx, send(ctx, snapshots))) })

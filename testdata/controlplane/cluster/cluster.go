@@ -6,7 +6,7 @@
 //	node agent ──▶ Kubeconfig("system:node:n", "system:nodes") ──▶ kube-apiserver ──▶ etcd
 //
 // Node and RBAC authorize, the default admission plugins and NodeRestriction
-// admit. There is no scheduler and there are no controllers: whoever makes a pod
+// admit, and what agents of nodes ask for is in the file audit.log. There is no scheduler and there are no controllers: whoever makes a pod
 // gives it its spec.nodeName, and the objects that a controller would make, as
 // Namespace and Bind do for service accounts and claims.
 //
@@ -45,6 +45,8 @@ type Cluster struct {
 	dir       string
 	authority *authority
 	processes []*process
+	server    []string     // the API server's command line
+	admin     *http.Client // asks for its health
 }
 
 // readyWithin is how long a busy machine may take to start one program.
@@ -88,6 +90,7 @@ func (c *Cluster) start(ctx context.Context, programs string) error {
 	if err != nil {
 		return err
 	}
+	c.admin = client
 	if err := c.ready(ctx, client, c.URL+"/readyz"); err != nil {
 		return err
 	}
@@ -111,11 +114,45 @@ func (c *Cluster) serve(program, store, port string) error {
 	if err != nil {
 		return err
 	}
+	audit := filepath.Join(c.dir, "audit.yaml")
+	if err := os.WriteFile(audit, []byte(auditPolicy), 0o600); err != nil {
+		return err
+	}
 	c.URL = "https://127.0.0.1:" + port
-	return c.run(program, "--etcd-servers", store, "--bind-address", "127.0.0.1", "--secure-port", port, "--advertise-address", "192.0.2.1",
+	c.server = []string{program, "--etcd-servers", store, "--bind-address", "127.0.0.1", "--secure-port", port, "--advertise-address", "192.0.2.1",
 		"--cert-dir", c.dir, "--tls-cert-file", server.cert, "--tls-private-key-file", server.key, "--client-ca-file", c.authority.cert,
 		"--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", c.authority.key, "--service-account-signing-key-file", c.authority.key,
-		"--authorization-mode", "Node,RBAC", "--enable-admission-plugins", "NodeRestriction", "--service-cluster-ip-range", "10.96.0.0/16")
+		"--authorization-mode", "Node,RBAC", "--enable-admission-plugins", "NodeRestriction", "--service-cluster-ip-range", "10.96.0.0/16",
+		"--audit-policy-file", audit, "--audit-log-path", filepath.Join(c.dir, "audit.log")}
+	return c.run(c.server[0], c.server[1:]...)
+}
+
+// auditPolicy has what the agents of nodes ask for written to audit.log, a line of
+// JSON for each request.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- {level: Metadata, userGroups: ["system:nodes"]}
+- {level: None}
+`
+
+// Kill ends the API server as a power cut does; what it has stays in etcd.
+func (c *Cluster) Kill() error {
+	last := c.processes[len(c.processes)-1]
+	c.processes = c.processes[:len(c.processes)-1]
+	_ = last.cmd.Process.Kill()
+	<-last.ended
+	return last.log.Close()
+}
+
+// Serve starts the API server again after Kill, where it was, and returns when it is
+// ready.
+func (c *Cluster) Serve(ctx context.Context) error {
+	if err := c.run(c.server[0], c.server[1:]...); err != nil {
+		return err
+	}
+	return c.ready(ctx, c.admin, c.URL+"/readyz")
 }
 
 // ready waits until a URL answers 200.

@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// ControlPlane are the programs that Start needs, Kubelet is an agent of a node.
+var ControlPlane, Kubelet = []string{"etcd", "kube-apiserver"}, "kubelet"
+
 // packages are what each program is built from.
 var packages = map[string]string{
 	"etcd":           "go.etcd.io/etcd/server/v3",
@@ -16,16 +19,16 @@ var packages = map[string]string{
 	"kubelet":        "k8s.io/kubernetes/cmd/kubelet",
 }
 
-// Build builds those of a control plane and the kubelet into a directory, static,
-// but for those that it has. It takes minutes, and the module's directory, or one
-// in it, as the current one.
-func Build(dir string) error {
-	for name, from := range packages {
+// Build builds programs into a directory, static, but for those that it has. It
+// takes minutes, and the module's directory, or one in it, as the current one.
+func Build(dir string, programs ...string) error {
+	for _, name := range programs {
+		from := packages[name]
 		program := filepath.Join(dir, name)
 		if _, err := os.Stat(program); err == nil {
 			continue
 		}
-		build := exec.Command("go", "build", "-o", program, from)
+		build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", program, from)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("building %s: %w\n%s", name, err, out)

@@ -60,7 +60,7 @@ func record(ctx context.Context, programs string, parts []string) error {
 		defer os.RemoveAll(dir)
 		programs = dir
 	}
-	if err := cluster.Build(programs); err != nil {
+	if err := cluster.Build(programs, append(cluster.ControlPlane, cluster.Kubelet)...); err != nil {
 		return err
 	}
 	for _, part := range parts {

@@ -4,10 +4,13 @@
 //	go run ./up --programs BIN --dir DIR NODE…
 //
 // It writes admin.kubeconfig and NODE.kubeconfig into DIR, with which the agent of
-// a node is its user, and then prints the URL of the API server.
+// a node is its user, and then prints the URL of the API server. To a line "kill" of
+// its input it kills that server, to "serve" it starts it again; both are answered
+// with the same line when that is done. Without --dir it only builds the programs.
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -30,10 +33,10 @@ func main() {
 }
 
 func up(ctx context.Context, programs, dir string, nodes []string) (err error) {
-	if programs == "" || dir == "" {
-		return errors.New("--programs and --dir are required")
+	if programs == "" {
+		return errors.New("--programs is required")
 	}
-	if err := cluster.Build(programs); err != nil {
+	if err := cluster.Build(programs, cluster.ControlPlane...); err != nil || dir == "" {
 		return err
 	}
 	c, err := cluster.Start(ctx, cluster.Options{Dir: dir, Programs: programs})
@@ -51,6 +54,25 @@ func up(ctx context.Context, programs, dir string, nodes []string) (err error) {
 		}
 	}
 	fmt.Println(c.URL)
-	_, err = io.Copy(io.Discard, os.Stdin)
-	return err
+	return obey(ctx, c, os.Stdin)
+}
+
+func obey(ctx context.Context, c *cluster.Cluster, in io.Reader) error {
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		var err error
+		switch lines.Text() {
+		case "kill":
+			err = c.Kill()
+		case "serve":
+			err = c.Serve(ctx)
+		default:
+			err = fmt.Errorf("%q is no command", lines.Text())
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Println(lines.Text())
+	}
+	return lines.Err()
 }

@@ -39,6 +39,7 @@ func (c *checking) all() []manifest.Problem {
 	c.durations()
 	c.oneOf()
 	c.sysctls()
+	c.taints()
 	c.addresses()
 	c.paths()
 	c.together()
@@ -145,6 +146,8 @@ func (c *checking) durations() {
 		{"runtimeRequestTimeout", k.RuntimeRequestTimeout},
 		{"imageMinimumGCAge", k.ImageMinimumGCAge},
 		{"imageMaximumGCAge", k.ImageMaximumGCAge},
+		{"nodeStatusUpdateFrequency", k.NodeStatusUpdateFrequency},
+		{"nodeStatusReportFrequency", k.NodeStatusReportFrequency},
 		{"shutdownGracePeriod", k.ShutdownGracePeriod},
 		{"shutdownGracePeriodCriticalPods", k.ShutdownGracePeriodCriticalPods},
 	} {

@@ -19,6 +19,7 @@ func (c *checking) oneOf() {
 		{"cgroupDriver", k.CgroupDriver, []string{"cgroupfs", "systemd"}},
 		{"logging.format", k.Logging.Format, []string{"text", "json"}},
 		{"authorization.mode", string(k.Authorization.Mode), []string{"AlwaysAllow", "Webhook"}},
+		{"contentType", k.ContentType, []string{"application/vnd.kubernetes.protobuf", "application/json"}},
 		{"hairpinMode", k.HairpinMode, []string{"promiscuous-bridge", "hairpin-veth", "none"}},
 		{"topologyManagerScope", k.TopologyManagerScope, []string{"container", "pod"}},
 		{"memorySwap.swapBehavior", k.MemorySwap.SwapBehavior, []string{"NoSwap", LimitedSwap}},

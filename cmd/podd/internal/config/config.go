@@ -133,6 +133,8 @@ type Config struct {
 
 	// API is how the kubelet's API is served.
 	API KubeletAPI
+	// Cluster is the cluster that this machine is a node of.
+	Cluster Cluster
 	// Shown is what tells others how podd was started.
 	Shown Shown
 
@@ -168,7 +170,7 @@ const (
 const (
 	// DefaultRootDir keeps podd clear of a kubelet on the same machine.
 	DefaultRootDir = "/var/lib/podd"
-	// KubeletRootDir is the default when called as "kubelet".
+	// KubeletRootDir is the default when called as "kubelet", and in a cluster.
 	KubeletRootDir = "/var/lib/kubelet"
 	// DefaultRunDir has the control socket.
 	DefaultRunDir = "/run/podd"

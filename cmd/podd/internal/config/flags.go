@@ -34,7 +34,7 @@ type Flags struct {
 	HostnameOverride    string   `group:"Node" placeholder:"NAME" help:"Name of the node instead of the hostname."`
 	NodeIP              string   `group:"Node" name:"node-ip" placeholder:"IP[,IP]" help:"Address of the node, or one of each family, the primary first; found when not given."`
 	NodeLabels          []string `group:"Node" placeholder:"NAME=VALUE" help:"Labels of the node, for nodeSelector and nodeAffinity."`
-	RootDir             string   `group:"Node" placeholder:"DIR" help:"State and volumes (/var/lib/podd)."`
+	RootDir             string   `group:"Node" placeholder:"DIR" help:"State and volumes (/var/lib/podd; in a cluster /var/lib/kubelet)."`
 	RunDir              string   `group:"Node" placeholder:"DIR" help:"Control socket (/run/podd)."`
 	PodLogsDir          *string  `group:"Node" field:"podLogsDir" placeholder:"DIR" help:"Logs of the pods (/var/log/pods)."`
 	MaxPods             *int32   `group:"Node" field:"maxPods" placeholder:"110" help:"Pods that run at once."`
@@ -65,6 +65,16 @@ type Flags struct {
 	PullOffline                   PullOffline `group:"Images" enum:"strict,use-present" default:"strict" help:"What policy Always does when no registry answers: strict waits, use-present starts the image that is there."`
 	ImageCredentialProviderConfig string      `group:"Images" placeholder:"PATH" help:"CredentialProviderConfig, or a directory of them, of plugins that know registries' credentials."`
 	ImageCredentialProviderBinDir string      `group:"Images" placeholder:"DIR" help:"Directory with those plugins' programs."`
+
+	Kubeconfig                string         `group:"Cluster" placeholder:"FILE" help:"Kubeconfig by which this machine is a node of a cluster."`
+	RegisterNode              *bool          `group:"Cluster" field:"registerNode" help:"Make the node in the cluster; on unless =false."`
+	RegisterWithTaints        []string       `group:"Cluster" placeholder:"KEY=VALUE:EFFECT" help:"Taints that the node is made with; repeatable."`
+	ProviderID                *string        `group:"Cluster" name:"provider-id" field:"providerID" placeholder:"ID" help:"What the cloud calls this machine."`
+	CloudProvider             string         `group:"Cluster" placeholder:"external" help:"external has a cloud controller tell the node's addresses."`
+	NodeStatusUpdateFrequency *time.Duration `group:"Cluster" field:"nodeStatusUpdateFrequency" placeholder:"10s" help:"How often the cluster's status is compared with the machine's."`
+	KubeAPIQPS                *int32         `group:"Cluster" name:"kube-api-qps" field:"kubeAPIQPS" placeholder:"50" help:"Requests of the cluster's API a second."`
+	KubeAPIBurst              *int32         `group:"Cluster" name:"kube-api-burst" field:"kubeAPIBurst" placeholder:"100" help:"Requests at once above that rate."`
+	KubeAPIContentType        *string        `group:"Cluster" name:"kube-api-content-type" field:"contentType" placeholder:"TYPE" help:"Media type of those requests (application/vnd.kubernetes.protobuf)."`
 
 	ClusterDNS    []string `group:"DNS" name:"cluster-dns" field:"clusterDNS" placeholder:"IP" help:"Name servers of pods; repeatable."`
 	ClusterDomain *string  `group:"DNS" field:"clusterDomain" placeholder:"DOMAIN" help:"Domain that pods search."`

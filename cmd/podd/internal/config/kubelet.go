@@ -77,16 +77,16 @@ func (r *resolving) authorization(a *KubeletAPI) {
 	k := r.k
 	webhook := k.Authorization.Mode == kubelet.KubeletAuthorizationModeWebhook
 	if token := k.Authentication.Webhook.Enabled; webhook || token != nil && *token {
-		r.add(manifest.Warning, "", "authentication and authorization by webhook ask a cluster, and podd joins none yet: the kubelet's API answers root, and those whom --authorization-policy-file lets")
+		r.add(manifest.Warning, "", "authentication and authorization by webhook ask a cluster, and podd asks none yet: the kubelet's API answers root, and those whom --authorization-policy-file lets")
 	}
 	if a.Listen != "" && a.Anonymous && a.AlwaysAllow {
 		r.add(manifest.Warning, "", "anonymous authentication and authorization mode AlwaysAllow: who reaches %s runs commands in every pod", a.Listen)
 	}
 }
 
-// noCluster is what a node without a cluster does of what a kubelet does with it.
-func (a *KubeletAPI) noCluster(k *kubelet.KubeletConfiguration) {
-	k.EnableServer, k.RegisterNode = new(a.Listen != ""), new(false)
+// inForce is what is served of what a kubelet serves with its cluster's help.
+func (a *KubeletAPI) inForce(k *kubelet.KubeletConfiguration) {
+	k.EnableServer = new(a.Listen != "")
 	k.Authentication.Webhook.Enabled = new(false)
 	if !a.AlwaysAllow {
 		k.Authorization.Mode = ""

@@ -52,11 +52,11 @@ func Load(flags Flags, m Machine) (Config, []Warning, error) {
 
 	r := &resolving{flags: &flags, machine: m, k: user}
 	cfg := r.config()
-	if cfg.Shown, err = shown(&flags, user, sum, &cfg.API); err != nil {
+	if cfg.Shown, err = shown(&flags, user, sum, &cfg); err != nil {
 		return Config{}, nil, errors.Join(readErr, err)
 	}
 	problems = append(problems, r.problems...)
-	problems = append(problems, unserved(user, sum, flags.Known)...)
+	problems = append(problems, unserved(user, sum, flags.Known, flags.Kubeconfig != "")...)
 
 	var warnings []Warning
 	var refused Errors

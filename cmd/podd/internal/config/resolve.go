@@ -34,7 +34,7 @@ func (r *resolving) config() Config {
 	r.images(&c)
 	r.credentialProviders(&c)
 	r.faces(&c)
-	r.cluster()
+	r.cluster(&c)
 	return c
 }
 
@@ -68,12 +68,16 @@ func (r *resolving) sources(c *Config) {
 	c.RunOnce = k.RunOnce
 }
 
-// writtenDir: a directory that is read twice would have all its pods twice.
+// writtenDir is for a node on its own, and for the API alone: a directory that is
+// read twice would have all its pods twice.
 func (r *resolving) writtenDir(c *Config) {
 	if r.flags.APIManifestDir == "" {
 		return
 	}
 	c.APIManifestDir = clean([]string{r.flags.APIManifestDir})[0]
+	if r.flags.Kubeconfig != "" {
+		r.add(manifest.Error, "--api-manifest-dir", "with --kubeconfig nothing is written over podd's own API, for the cluster's is where its users are known; leave one of them out")
+	}
 	for _, path := range c.ManifestPaths {
 		if absolute(path) == absolute(c.APIManifestDir) {
 			r.add(manifest.Error, "--api-manifest-dir", "%s is read for --pod-manifest-path, too; give the API a directory of its own", path)

@@ -20,7 +20,7 @@ func (r *resolving) node(c *Config) {
 	c.MaxStatusImages = int(orNil(k.NodeStatusMaxImages, d.NodeStatusMaxImages))
 	root, logs := DefaultRootDir, d.PodLogsDir
 	switch {
-	case r.machine.AsKubelet():
+	case r.machine.AsKubelet() || f.Kubeconfig != "":
 		root = KubeletRootDir
 	case k.ContainerRuntimeEndpoint == "" && r.checkoutRuntime() != "":
 		root, logs = filepath.Join(r.machine.Checkout, "root"), filepath.Join(r.machine.Checkout, "logs")
@@ -103,16 +103,3 @@ func (r *resolving) dir(flag, given, otherwise string) string {
 	}
 	return abs
 }
-
-// cluster refuses to be a cluster's node without being one: its pods would
-// silently not run.
-func (r *resolving) cluster() {
-	for _, known := range r.flags.Known {
-		if joins[known.Name] && !known.empty {
-			r.add(manifest.Error, "--"+known.Name, "podd joins no cluster yet; leave it out to run manifests only")
-		}
-	}
-}
-
-// joins are the flags that make a machine the node of a cluster.
-var joins = set("kubeconfig", "bootstrap-kubeconfig")

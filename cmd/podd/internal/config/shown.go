@@ -12,7 +12,7 @@ import (
 // masked stands for what is secret.
 const masked = "<masked>"
 
-func shown(f *Flags, user *kubelet.KubeletConfiguration, m *merged, a *KubeletAPI) (Shown, error) {
+func shown(f *Flags, user *kubelet.KubeletConfiguration, m *merged, c *Config) (Shown, error) {
 	k := defaults()
 	leaves(reflect.ValueOf(user).Elem(), reflect.ValueOf(k).Elem(), "", func(path string, v, def reflect.Value) {
 		if m.set(path) && !v.IsZero() {
@@ -29,7 +29,12 @@ func shown(f *Flags, user *kubelet.KubeletConfiguration, m *merged, a *KubeletAP
 	if k.StaticPodURL != "" { // may hold a password
 		k.StaticPodURL = masked
 	}
-	a.noCluster(k)
+	c.API.inForce(k)
+	if c.Cluster.Kubeconfig == "" {
+		k.RegisterNode = new(false)
+	} else {
+		k.RegisterNode, k.RegisterWithTaints = new(c.Cluster.Register), c.Cluster.Taints
+	}
 	text, err := json.Marshal(k)
 	return Shown{text, f.given()}, err
 }

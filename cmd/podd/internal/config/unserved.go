@@ -33,6 +33,14 @@ var served = set(
 	"cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy", "reservedSystemCPUs",
 )
 
+// ofCluster are the fields that Config.Cluster is made from, which nobody reads
+// without a cluster.
+var ofCluster = set(
+	"registerNode", "registerWithTaints", "providerID", "enableControllerAttachDetach",
+	"nodeStatusUpdateFrequency", "nodeStatusReportFrequency", "nodeLeaseDurationSeconds",
+	"kubeAPIQPS", "kubeAPIBurst", "contentType",
+)
+
 // agrees has, for fields that are not served, the value by which a user asks
 // for just what podd does; nil for every value.
 var agrees = map[string]any{
@@ -43,22 +51,27 @@ var agrees = map[string]any{
 }
 
 // unserved names, in one warning, what was set, is known to Kubernetes 1.34
-// and has no effect; and each feature gate that is not known.
-func unserved(user *kubelet.KubeletConfiguration, m *merged, known []Known) []manifest.Problem {
-	var names []string
+// and has no effect; and each feature gate that is not known. joined says that
+// the machine is a node of a cluster.
+func unserved(user *kubelet.KubeletConfiguration, m *merged, known []Known, joined bool) []manifest.Problem {
+	var names, alone []string
 	var unknown []manifest.Problem
 	note := func(path string, o origin) {
+		names := &names
+		if ofCluster[path] {
+			names = &alone
+		}
 		if o.flag != "" {
 			path = o.flag
 		} else if at := o.String(); at != "" {
 			path += " (" + at + ")"
 		}
-		if !slices.Contains(names, path) {
-			names = append(names, path)
+		if !slices.Contains(*names, path) {
+			*names = append(*names, path)
 		}
 	}
 	leaves(reflect.ValueOf(user).Elem(), reflect.ValueOf(defaults()).Elem(), "", func(path string, v, def reflect.Value) {
-		if !m.set(path) || served[path] {
+		if !m.set(path) || served[path] || joined && ofCluster[path] {
 			return
 		}
 		if path == "featureGates" {
@@ -79,7 +92,8 @@ func unserved(user *kubelet.KubeletConfiguration, m *merged, known []Known) []ma
 			note("", origin{flag: "--" + k.Name})
 		}
 	}
-	return append(unknown, oneWarning(names)...)
+	unknown = append(unknown, oneWarning(names, "known, but not served by podd yet, and")...)
+	return append(unknown, oneWarning(alone, "for the node of a cluster, and without --kubeconfig")...)
 }
 
 // noteGates names every feature gate but those that podd serves, and gives a
@@ -103,7 +117,7 @@ func noteGates(gates map[string]bool, m *merged, note func(string, origin)) (unk
 	return unknown
 }
 
-func oneWarning(names []string) []manifest.Problem {
+func oneWarning(names []string, why string) []manifest.Problem {
 	if len(names) == 0 {
 		return nil
 	}
@@ -113,7 +127,7 @@ func oneWarning(names []string) []manifest.Problem {
 	}
 	return []manifest.Problem{{
 		Severity: manifest.Warning,
-		Message:  fmt.Sprintf("%s: known, but not served by podd yet, and %s no effect", strings.Join(names, ", "), verb),
+		Message:  fmt.Sprintf("%s: %s %s no effect", strings.Join(names, ", "), why, verb),
 	}}
 }
 

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"podd/cmd/podd/internal/cluster"
+)
+
+// joinCluster keeps this machine the node of the configured cluster until ctx is
+// done; where there is none it does nothing.
+func (d *podd) joinCluster(ctx context.Context) error {
+	c := d.cfg.Cluster
+	if c.Kubeconfig == "" {
+		return nil
+	}
+	return cluster.Run(ctx, cluster.Options{
+		Kubeconfig: c.Kubeconfig, Version: thisVersion().Version,
+		QPS: c.QPS, Burst: c.Burst, ContentType: c.ContentType,
+		Node: d.cfg.NodeName, Register: c.Register, Taints: c.Taints, ProviderID: c.ProviderID,
+		ExternalCloud: c.ExternalCloud, ProvidedIP: d.providedIP(), AttachDetach: c.AttachDetach,
+		UpdateFrequency: c.UpdateFrequency, ReportFrequency: c.ReportFrequency, Lease: c.Lease,
+		State: d.view.latest, Log: d.log,
+		Told: func(ctx context.Context, trouble string) {
+			d.view.cluster.Store(&trouble)
+			_ = d.router.Renew(ctx) // it ends with podd
+		},
+	})
+}
+
+// providedIP is what the user gave as the node's addresses, "" for none or those
+// that are to be found.
+func (d *podd) providedIP() string {
+	var given []string
+	for _, ip := range d.cfg.NodeIPs {
+		if !ip.IsUnspecified() {
+			given = append(given, ip.String())
+		}
+	}
+	return strings.Join(slices.Compact(given), ",")
+}

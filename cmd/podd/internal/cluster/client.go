@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+
+	coordination "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
+)
+
+// client talks to one API server as one user. Safe for concurrent use.
+type client struct {
+	core *rest.RESTClient // limited in rate, as whatever is no sign of life
+	// beats and leases are signs of life, which wait for nothing.
+	beats, leases *rest.RESTClient
+	host          string // of the API server, as users are shown it
+	close         func() // every connection; they are made anew
+}
+
+// requestTime is how long a request may take. The kubelet gives its signs of life
+// as much.
+const requestTime = 10 * time.Second
+
+// connect reads the kubeconfig and asks nobody yet. Every form is served that
+// client-go knows: files of certificates and tokens are read again when they
+// change.
+func connect(o *Options) (*client, error) {
+	config, err := read(o.Kubeconfig)
+	if err != nil {
+		return nil, configError{fmt.Errorf("reading --kubeconfig %s: %w", o.Kubeconfig, err)}
+	}
+	dialer := connrotation.NewDialer((&net.Dialer{Timeout: requestTime, KeepAlive: 30 * time.Second}).DialContext)
+	config.Dial = dialer.DialContext
+	config.UserAgent = "podd/" + o.Version
+	config.WarningHandler = rest.NoWarnings{}
+	config.ContentType = o.ContentType
+	config.AcceptContentTypes = o.ContentType + ",application/json"
+	c := &client{host: shownHost(config.Host), close: dialer.CloseAll}
+	if err := c.open(config, o); err != nil {
+		return nil, configError{fmt.Errorf("using --kubeconfig %s: %w", o.Kubeconfig, err)}
+	}
+	return c, nil
+}
+
+// open shares connections among the clients.
+func (c *client) open(config *rest.Config, o *Options) (err error) {
+	http, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	codecs := serializer.NewCodecFactory(scheme()).WithoutConversion()
+	of := func(path string, group schema.GroupVersion, qps, burst int) (r *rest.RESTClient) {
+		if err != nil {
+			return nil
+		}
+		config := rest.CopyConfig(config)
+		config.APIPath, config.GroupVersion, config.NegotiatedSerializer = path, &group, codecs
+		config.QPS, config.Burst = float32(qps), burst
+		r, err = rest.RESTClientForConfigAndClient(config, http)
+		return r
+	}
+	c.core = of("/api", v1.SchemeGroupVersion, o.QPS, o.Burst)
+	c.beats = of("/api", v1.SchemeGroupVersion, -1, 0)
+	c.leases = of("/apis", coordination.SchemeGroupVersion, -1, 0)
+	return err
+}
+
+// scheme knows what is asked for, and no more: whole groups would cost memory.
+func scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	s.AddKnownTypes(v1.SchemeGroupVersion, &v1.Node{}, &v1.NodeList{})
+	s.AddKnownTypes(coordination.SchemeGroupVersion, &coordination.Lease{})
+	metav1.AddToGroupVersion(s, v1.SchemeGroupVersion)
+	metav1.AddToGroupVersion(s, coordination.SchemeGroupVersion)
+	return s
+}
+
+// shownHost is a URL without what may be secret.
+func shownHost(host string) string {
+	u, err := url.Parse(host)
+	if err != nil || u.Host == "" {
+		return "the kubeconfig's server"
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// into makes a request that ends within requestTime.
+func (c *client) into(ctx context.Context, r *rest.Request, answer runtime.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	return c.at(r.Do(ctx).Into(answer))
+}
+
+// at is an error, if there is one, with where it comes from.
+func (c *client) at(err error) error {
+	if err == nil {
+		return nil
+	}
+	return atError{c.host, err}
+}

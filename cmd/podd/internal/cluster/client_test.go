@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+const kubeconfig = `apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://user:hunter2@api:6443", certificate-authority: ca.crt}}]
+users:
+- name: u
+  user:
+    token: hunter2
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+`
+
+func connectTo(t interface{ Fatal(...any) }, dir, text string) (*client, error) {
+	file := filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return connect(&Options{Kubeconfig: file, ContentType: "application/json"})
+}
+
+func TestConnect(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("hunter2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(kubeconfig, ", certificate-authority: ca.crt", "", 1)
+	for _, form := range []string{
+		"token: hunter2",
+		"tokenFile: token",
+		"exec: {apiVersion: client.authentication.k8s.io/v1, command: get-token, interactiveMode: Never}",
+	} {
+		c, err := connectTo(t, dir, strings.Replace(text, "token: hunter2", form, 1))
+		if err != nil || c.host != "https://api:6443" {
+			t.Errorf("%s: got %+v, %v", form, c, err)
+		}
+	}
+	for _, bad := range []string{"", "{}", text[:60], kubeconfig} {
+		_, err := connectTo(t, dir, bad)
+		if got := troubleOf(err); got.kind != unreadable || !strings.Contains(got.text, filepath.Join(dir, "kubeconfig")) {
+			t.Errorf("%q: got %v", bad, got)
+		}
+	}
+}
+
+// Whatever is wrong with a kubeconfig, what is secret in it is not told.
+func TestSecrets(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range [][3]string{
+		{"https://user:hunter2@api:6443", "https://user:hunter2@api::6443", `cluster "c": its server is no URL`},
+		{"https://user:hunter2@api:6443", "https://user:hunter2", `cluster "c": its server is no URL`},
+		{"certificate-authority: ca.crt", "proxy-url: 'user:hunter2@proxy:3128'", `cluster "c": its proxy-url is no URL of http`},
+		{"certificate-authority: ca.crt", "proxy-url: 'http://user:hunter2@proxy:x'", `cluster "c": its proxy-url is no URL of http`},
+		{"user:\n    token: hunter2", "{user: {token: hunter2}}:", "it is no kubeconfig in YAML or JSON"},
+		{"    token: hunter2", "   token: hunter2\n  - hunter2: [", "see its line"},
+	} {
+		_, err := connectTo(t, dir, strings.Replace(kubeconfig, c[0], c[1], 1))
+		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), c[2]) {
+			t.Errorf("%s: told %v", c[1], err)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text := []byte(kubeconfig)
+		from := rapid.IntRange(0, len(text)-1).Draw(t, "from")
+		to := min(len(text), from+rapid.IntRange(0, 20).Draw(t, "length"))
+		with := rapid.SampledFrom([]string{"", "\n", ":", "{", "\"", "- ", "\t", "0x1"}).Draw(t, "with")
+		c, err := connectTo(t, dir, string(text[:from])+with+string(text[to:]))
+		if err != nil && strings.Contains(err.Error()+troubleOf(err).text, "hunter2") {
+			t.Fatalf("told %v", err)
+		}
+		if c != nil && strings.Contains(c.host, "hunter2") {
+			t.Fatalf("host %s", c.host)
+		}
+	})
+}

@@ -1,0 +1,44 @@
+// Package cluster makes podd the node of a Kubernetes cluster. It is all that
+// --kubeconfig adds, and the only package that talks to an API server; without the
+// flag nothing of it runs.
+//
+//	kubeconfig ─▶ client ─┬─▶ follower ── the Node as the cluster has it ─┐
+//	                      │                                               ▼
+//	server.Viewer ────────┼────────────── the Node as this machine is ─▶ keeper ─▶ create, patch status
+//	                      └─▶ lessee ──▶ renew the Lease                  │
+//	                      all three ──▶ speaker ──▶ log, Problems ◀───────┘
+//
+// Nothing here touches a pod: what files and URLs want runs on whatever the
+// cluster does, and podd starts without one. A client lives as long as its
+// kubeconfig is what it was; a changed file, or one that can be read at last, makes
+// another (cluster.go). Each goroutine owns its state and makes one request at a
+// time, which ends within requestTime.
+//
+// What the node is, is decided in functions from values to values: node.go,
+// condition.go, patch.go. What this machine is, its images, pressure and readiness,
+// is what the View shows to everybody, and is sent when it is another. They do what the kubelet does, but for these:
+//
+//   - A Lease that names a Node that was deleted gets the new one as its owner,
+//     before the garbage collector takes it away.
+//   - A kubeconfig is read when it comes, and again when it changes.
+//   - What another changed in the status is put right at the next look; at once
+//     only after the cluster was away.
+//
+// It costs six requests a minute, as the kubelet's part of this does, and half a
+// megabyte; a podd without the flag pays 0.2 MB for what client-go makes at start.
+// clientcmd reads the kubeconfig, for 0.2 MB of the binary's 1.5: certificates, tokens,
+// their files and exec plugins are what the kubelet takes too.
+//
+// Left out of the kubelet's status are volumesInUse, for podd has no volumes that a
+// controller attaches, and a limit of process ids, which is nobody's default. The
+// limits of pressure are the kubelet's defaults; evictionHard is not read.
+//
+// A Node that is deleted while podd runs stays so, as with the kubelet: whoever
+// did that wants it gone. podd takes up the one that somebody makes instead, and
+// makes one itself when it is started again.
+//
+// Pods bound to the node, what they look up by name, their status, mirror pods and
+// events, and certificates, are not there yet. They come as a source.Source, a
+// resolver, a reader of the published state and server's authorizer, each made of
+// the client that Run has.
+package cluster

@@ -1,0 +1,175 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	coordination "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+)
+
+// fakeAPI answers as an API server that has one Node and one Lease, and as badly as
+// a test wants. What it does well is proved on a real one, in cmd/podd/e2e/cluster.
+type fakeAPI struct {
+	mu      sync.Mutex // guards all following fields
+	version int
+	node    *v1.Node
+	lease   *coordination.Lease
+	watches []*io.PipeWriter
+	asked   []string // "GET nodes", "WATCH nodes", …
+	// fault answers instead; nil for none.
+	fault func(*http.Request) (*http.Response, error)
+}
+
+var (
+	nodesResource  = schema.GroupResource{Resource: "nodes"}
+	leasesResource = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+)
+
+// RoundTrip implements http.RoundTripper.
+func (f *fakeAPI) RoundTrip(q *http.Request) (*http.Response, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	verb, resource := q.Method, "nodes"
+	if q.URL.Query().Get("watch") != "" {
+		verb = "WATCH"
+	}
+	if strings.Contains(q.URL.Path, "/leases") {
+		resource = "leases"
+	}
+	f.asked = append(f.asked, verb+" "+resource)
+	if f.fault != nil {
+		fault := f.fault
+		f.mu.Unlock() // it may take its time
+		defer f.mu.Lock()
+		return fault(q)
+	}
+	var body []byte
+	if q.Body != nil {
+		body, _ = io.ReadAll(q.Body)
+	}
+	switch {
+	case verb == "WATCH":
+		return f.watch(q), nil
+	case resource == "leases":
+		return f.leases(verb, body), nil
+	}
+	return f.nodes(verb, body), nil
+}
+
+func (f *fakeAPI) nodes(verb string, body []byte) *http.Response {
+	switch {
+	case verb == "GET":
+		l := &v1.NodeList{ListMeta: metav1.ListMeta{ResourceVersion: fmt.Sprint(f.version)}}
+		if f.node != nil {
+			l.Items = append(l.Items, *f.node)
+		}
+		return answer(200, l)
+	case verb == "POST" && f.node != nil:
+		return refusal(apierrors.NewAlreadyExists(nodesResource, "n1"))
+	case verb == "POST":
+		f.put(parsed[v1.Node](body), "ADDED")
+	case f.node == nil:
+		return refusal(apierrors.NewNotFound(nodesResource, "n1"))
+	case verb == "PATCH":
+		before, _ := json.Marshal(f.node)
+		after, err := strategicpatch.StrategicMergePatch(before, body, v1.Node{})
+		if err != nil {
+			return refusal(apierrors.NewBadRequest(err.Error()))
+		}
+		f.put(parsed[v1.Node](after), "MODIFIED")
+	}
+	return answer(200, f.node)
+}
+
+// put has a Node be there and tells the watches of it; the caller holds mu.
+func (f *fakeAPI) put(n *v1.Node, event string) {
+	f.version++
+	n.ResourceVersion = fmt.Sprint(f.version)
+	n.TypeMeta = metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}
+	if n.UID == "" {
+		n.UID = types.UID("u" + n.ResourceVersion)
+	}
+	f.node = n
+	f.tell(event, n)
+	if event == "DELETED" {
+		f.node = nil
+	}
+}
+
+func (f *fakeAPI) tell(event string, n *v1.Node) {
+	object, _ := json.Marshal(n)
+	text, _ := json.Marshal(metav1.WatchEvent{Type: event, Object: runtime.RawExtension{Raw: object}})
+	for _, w := range f.watches {
+		go w.Write(text)
+	}
+}
+
+func (f *fakeAPI) leases(verb string, body []byte) *http.Response {
+	was := f.lease
+	if verb != "POST" && was == nil {
+		return refusal(apierrors.NewNotFound(leasesResource, "n1"))
+	}
+	if verb != "GET" {
+		is := parsed[coordination.Lease](body)
+		if was != nil && is.ResourceVersion != was.ResourceVersion {
+			return refusal(apierrors.NewConflict(leasesResource, "n1", fmt.Errorf("changed")))
+		}
+		f.version++
+		is.ResourceVersion, is.TypeMeta = fmt.Sprint(f.version), metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"}
+		f.lease = is
+	}
+	return answer(200, f.lease)
+}
+
+func (f *fakeAPI) watch(q *http.Request) *http.Response {
+	r, w := io.Pipe()
+	f.watches = append(f.watches, w)
+	var seconds int
+	_, _ = fmt.Sscan(q.URL.Query().Get("timeoutSeconds"), &seconds)
+	ended := time.AfterFunc(time.Duration(seconds)*time.Second, func() { w.Close() })
+	context.AfterFunc(q.Context(), func() { ended.Stop(); w.CloseWithError(context.Canceled) })
+	return &http.Response{StatusCode: 200, Header: jsonType, Body: r}
+}
+
+// cut ends every watch.
+func (f *fakeAPI) cut() {
+	for _, w := range f.watches {
+		w.CloseWithError(io.ErrUnexpectedEOF)
+	}
+	f.watches = nil
+}
+
+var jsonType = http.Header{"Content-Type": {"application/json"}}
+
+func answer(code int, object any) *http.Response {
+	text, _ := json.Marshal(object)
+	return &http.Response{StatusCode: code, Header: jsonType, Body: io.NopCloser(bytes.NewReader(text))}
+}
+
+func refusal(err *apierrors.StatusError) *http.Response {
+	s := err.Status()
+	s.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	return answer(int(s.Code), &s)
+}
+
+func parsed[T any](text []byte) *T {
+	var v T
+	if err := json.Unmarshal(text, &v); err != nil {
+		panic(err)
+	}
+	return &v
+}

@@ -1,0 +1,61 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+)
+
+// read reads a kubeconfig. Its errors are for users, so whatever would quote what may
+// be secret, as parsers do, is found and told here.
+func read(path string) (*rest.Config, error) {
+	file, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		return nil, withoutText(err)
+	}
+	if err := clientcmd.ResolveLocalPaths(file); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(file.Clusters)) {
+		if err := checkURLs(file.Clusters[name]); err != nil {
+			return nil, fmt.Errorf("cluster %q: %w", name, err)
+		}
+	}
+	return clientcmd.NewNonInteractiveClientConfig(*file, "", &clientcmd.ConfigOverrides{}, nil).ClientConfig()
+}
+
+var lineOf = regexp.MustCompile(`\bline [0-9]+\b`)
+
+// withoutText keeps of an error of a parser where it is.
+func withoutText(err error) error {
+	if file := (*fs.PathError)(nil); errors.As(err, &file) {
+		return err
+	}
+	if line := lineOf.FindString(err.Error()); line != "" {
+		return errors.New("it is no kubeconfig in YAML or JSON: see its " + line)
+	}
+	return errors.New("it is no kubeconfig in YAML or JSON")
+}
+
+// checkURLs are those that may have a password.
+func checkURLs(c *api.Cluster) error {
+	if _, _, err := rest.DefaultServerURL(c.Server, "/api", v1.SchemeGroupVersion, true); err != nil && c.Server != "" {
+		return errors.New("its server is no URL")
+	}
+	if c.ProxyURL == "" {
+		return nil
+	}
+	if u, err := url.Parse(c.ProxyURL); err != nil || !slices.Contains([]string{"http", "https", "socks5"}, u.Scheme) {
+		return errors.New("its proxy-url is no URL of http, https or socks5")
+	}
+	return nil
+}

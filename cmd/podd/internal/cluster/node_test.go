@@ -1,0 +1,208 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"pgregory.net/rapid"
+)
+
+var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// machine is one that is ready.
+func machine() *v1.Node {
+	amounts := v1.ResourceList{v1.ResourceCPU: resource.MustParse("2"), v1.ResourcePods: resource.MustParse("110")}
+	return &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "own", Labels: map[string]string{
+			v1.LabelHostname: "n1", v1.LabelOSStable: "linux", v1.LabelArchStable: "amd64", "tier": "edge",
+		}},
+		Status: v1.NodeStatus{
+			Capacity: amounts, Allocatable: amounts.DeepCopy(),
+			Addresses: []v1.NodeAddress{
+				{Type: v1.NodeInternalIP, Address: "10.0.0.1"}, {Type: v1.NodeInternalIP, Address: "2001:db8::1"}, {Type: v1.NodeHostName, Address: "n1"},
+			},
+			Conditions: []v1.NodeCondition{
+				{Type: v1.NodeMemoryPressure, Status: v1.ConditionFalse, Reason: "KubeletHasSufficientMemory"},
+				{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady"},
+			},
+			Images:   []v1.ContainerImage{{Names: []string{"web"}, SizeBytes: 1}},
+			NodeInfo: v1.NodeSystemInfo{BootID: "b1", Swap: &v1.NodeSwapStatus{Capacity: new(int64(7))}},
+		},
+	}
+}
+
+func condition(t *testing.T, n *v1.Node, kind v1.NodeConditionType) v1.NodeCondition {
+	t.Helper()
+	for _, c := range n.Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	t.Fatalf("no condition %s in %v", kind, n.Status.Conditions)
+	return v1.NodeCondition{}
+}
+
+func TestMade(t *testing.T) {
+	taint := v1.Taint{Key: "a", Effect: v1.TaintEffectNoExecute}
+	o := &Options{Node: "n1", Taints: []v1.Taint{taint}, ProviderID: "x://y", ExternalCloud: true, AttachDetach: true}
+	n := o.made(machine(), noon)
+	if n.UID != "" || n.Name != "n1" || n.Labels["tier"] != "edge" || n.Labels[v1.LabelOSStable] == "" || n.Annotations[annotationAttachDetach] != "true" {
+		t.Errorf("metadata: got %+v", n.ObjectMeta)
+	}
+	want := []v1.Taint{taint, {Key: taintUninitialized, Value: "true", Effect: v1.TaintEffectNoSchedule}}
+	if diff := cmp.Diff(want, n.Spec.Taints); diff != "" || n.Spec.ProviderID != "x://y" {
+		t.Errorf("spec: got %+v\n%s", n.Spec, diff)
+	}
+	if a := n.Status.Addresses; len(a) != 1 || a[0].Type != v1.NodeHostName {
+		t.Errorf("addresses that a cloud controller is to tell: got %v", a)
+	}
+	var kinds []string
+	for _, c := range n.Status.Conditions {
+		kinds = append(kinds, fmt.Sprintf("%s=%s %s", c.Type, c.Status, c.Reason))
+	}
+	wantKinds := []string{"MemoryPressure=False KubeletHasSufficientMemory", "Ready=True KubeletReady"}
+	if diff := cmp.Diff(wantKinds, kinds); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	if len(n.Status.Images) != 1 {
+		t.Errorf("images: got %v", n.Status.Images)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	is := machine().Status.Addresses
+	told := []v1.NodeAddress{{Type: v1.NodeExternalIP, Address: "192.0.2.9"}}
+	for _, c := range []struct {
+		name string
+		o    Options
+		seen []v1.NodeAddress
+		want []v1.NodeAddress
+	}{
+		{"no cloud", Options{}, told, is},
+		{"told by a cloud controller", Options{ExternalCloud: true, ProvidedIP: "10.0.0.1"}, told, told},
+		{"given by the user before", Options{ExternalCloud: true, ProvidedIP: "10.0.0.1"}, nil, is},
+		{"given by nobody", Options{ExternalCloud: true}, nil, is[2:]},
+	} {
+		if diff := cmp.Diff(c.want, c.o.addresses(c.seen, is)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestAdopted(t *testing.T) {
+	seen := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u", Labels: map[string]string{v1.LabelHostname: "old", "mine": "x", "tier": "core"}}}
+	seen.Spec.Taints = []v1.Taint{{Key: "kept"}}
+	seen.Annotations = map[string]string{annotationAttachDetach: "true", annotationProvidedIP: "192.0.2.1"}
+	o := &Options{Node: "n1", Taints: []v1.Taint{{Key: "new"}}}
+	n := o.updated(o.adopted(seen, machine()), machine(), noon)
+	if n.UID != "u" || n.Labels[v1.LabelHostname] != "n1" || n.Labels["mine"] != "x" || n.Labels["tier"] != "core" {
+		t.Errorf("labels: got %v, want the default ones put right and the others kept", n.Labels)
+	}
+	if len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != "kept" || len(n.Annotations) != 0 {
+		t.Errorf("got taints %v, annotations %v", n.Spec.Taints, n.Annotations)
+	}
+}
+
+// What others write into a status stays, as does what podd does not know yet.
+func TestUpdatedKeepsOthers(t *testing.T) {
+	seen := (&Options{Node: "n1"}).made(machine(), noon)
+	gpu, huge := v1.ResourceName("example.com/gpu"), v1.ResourceName("hugepages-1Mi")
+	seen.Status.Capacity[gpu], seen.Status.Capacity[huge] = resource.MustParse("4"), resource.MustParse("4Mi")
+	seen.Status.Allocatable[huge] = resource.MustParse("4Mi")
+	seen.Status.VolumesAttached = []v1.AttachedVolume{{Name: "v"}}
+	seen.Status.Conditions = append(seen.Status.Conditions, v1.NodeCondition{Type: "KernelDeadlock", Status: v1.ConditionFalse})
+	young := machine()
+	young.Status.Images, young.Status.Conditions = nil, young.Status.Conditions[1:]
+	n := (&Options{Node: "n1"}).updated(seen, young, noon.Add(time.Hour))
+	if q := n.Status.Allocatable[gpu]; q.Value() != 4 {
+		t.Errorf("got %v of a resource of others, want 4", q.String())
+	}
+	if _, ok := n.Status.Capacity[huge]; ok || len(n.Status.VolumesAttached) != 1 || len(n.Status.Images) != 1 {
+		t.Errorf("got %+v", n.Status)
+	}
+	condition(t, n, "KernelDeadlock")
+	condition(t, n, v1.NodeMemoryPressure)
+}
+
+func TestTransitions(t *testing.T) {
+	o := &Options{Node: "n1"}
+	n := o.made(machine(), noon)
+	later := noon.Add(time.Minute)
+	same := o.updated(n, machine(), later)
+	if changed(n, same) {
+		t.Error("a later look is a change")
+	}
+	if c := condition(t, same, v1.NodeReady); !c.LastTransitionTime.Equal(new(metav1.NewTime(noon))) || !c.LastHeartbeatTime.Equal(new(metav1.NewTime(later))) {
+		t.Errorf("the same status: got %v", c)
+	}
+	same.Status.Conditions[1].Status = v1.ConditionUnknown // as the cluster says of a node that is silent
+	again := o.updated(same, machine(), later)
+	if c := condition(t, again, v1.NodeReady); c.Status != v1.ConditionTrue || !c.LastTransitionTime.Equal(new(metav1.NewTime(later))) || !changed(same, again) {
+		t.Errorf("another status: got %v", c)
+	}
+}
+
+// A patch, as the API server applies it, makes of the one Node the other, but for
+// what the status cannot change; and of the same Node it is empty.
+func TestPatch(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := someNode(t, "a"), someNode(t, "b")
+		text, err := patch(a, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, _ := json.Marshal(a)
+		after, err := strategicpatch.StrategicMergePatch(before, text, v1.Node{})
+		if err != nil {
+			t.Fatalf("applying %s: %v", text, err)
+		}
+		var got v1.Node
+		if err := json.Unmarshal(after, &got); err != nil {
+			t.Fatal(err)
+		}
+		b.Spec = a.Spec
+		b.Status.Conditions, got.Status.Conditions = sorted(b.Status.Conditions), sorted(got.Status.Conditions)
+		if !equality.Semantic.DeepEqual(b, &got) {
+			t.Fatalf("%s: -want +got:\n%s", text, cmp.Diff(b, &got))
+		}
+		if text, _ := patch(a, a); string(text) != "{}" {
+			t.Fatalf("a patch of nothing: got %s", text)
+		}
+	})
+}
+
+// someNode has what podd may change, with the conditions that every Node has.
+func someNode(t *rapid.T, label string) *v1.Node {
+	pick := func(what string, n int) int { return rapid.IntRange(0, n).Draw(t, label+" "+what) }
+	m := machine()
+	m.Status.NodeInfo.BootID = fmt.Sprint("b", pick("boot", 2))
+	if pick("swap", 1) == 0 {
+		m.Status.NodeInfo.Swap = nil
+	}
+	for i := range pick("amounts", 3) {
+		m.Status.Capacity[v1.ResourceName(fmt.Sprint("example.com/r", i))] = *resource.NewQuantity(int64(pick("amount", 2)), resource.DecimalSI)
+	}
+	m.Status.Addresses = m.Status.Addresses[pick("addresses", 2):]
+	m.Status.Conditions[1].Message = fmt.Sprint(pick("message", 2))
+	for i := range pick("handlers", 2) {
+		m.Status.RuntimeHandlers = append(m.Status.RuntimeHandlers, v1.NodeRuntimeHandler{Name: fmt.Sprint(i)})
+	}
+	if pick("features", 1) == 1 {
+		m.Status.Features = &v1.NodeFeatures{SupplementalGroupsPolicy: new(pick("groups", 1) == 1)}
+	}
+	m.Status.Images = nil
+	for i := range pick("images", 3) {
+		m.Status.Images = append(m.Status.Images, v1.ContainerImage{Names: []string{fmt.Sprint(i)}, SizeBytes: int64(pick("size", 2))})
+	}
+	o := &Options{Node: "n1", AttachDetach: pick("attach", 1) == 1, ProvidedIP: "10.0.0.1", ExternalCloud: pick("cloud", 1) == 1}
+	m.Status.Conditions[0].Status = []v1.ConditionStatus{v1.ConditionFalse, v1.ConditionTrue}[pick("memory", 1)]
+	return o.made(m, noon.Add(time.Duration(pick("minutes", 3))*time.Minute))
+}

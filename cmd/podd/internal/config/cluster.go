@@ -1,0 +1,144 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"podd/manifest"
+)
+
+// Cluster is how podd is the node of a cluster.
+type Cluster struct {
+	// Kubeconfig is the file that says where the cluster is and who podd is there;
+	// "": podd joins none, and nothing below counts.
+	Kubeconfig string
+	// Register makes the node where there is none.
+	Register bool
+	// Taints are those that the node is made with.
+	Taints []v1.Taint
+	// ProviderID is what the cloud calls this machine; "" when not told.
+	ProviderID string
+	// ExternalCloud has a cloud controller tell the node's addresses and take its
+	// first taint away.
+	ExternalCloud bool
+	// AttachDetach has the cluster's controller attach the node's volumes.
+	AttachDetach bool
+	// UpdateFrequency is how often is looked whether the cluster's status is the
+	// machine's, ReportFrequency how often it is sent though it is.
+	UpdateFrequency, ReportFrequency time.Duration
+	// Lease is how long the node counts as alive after a sign of life.
+	Lease time.Duration
+	// QPS and Burst limit the rate of requests, the signs of life apart.
+	QPS, Burst int
+	// ContentType of requests and answers.
+	ContentType string
+}
+
+func (r *resolving) cluster(c *Config) {
+	f, k, d := r.flags, r.k, defaults()
+	for _, known := range f.Known {
+		if joins[known.Name] && !known.empty {
+			r.add(manifest.Error, "--"+known.Name, "podd asks for no certificate yet; give it one with --kubeconfig")
+		}
+	}
+	taints := r.taints()
+	if f.CloudProvider != "" && f.CloudProvider != "external" {
+		r.add(manifest.Error, "--cloud-provider", "%q is not known; want external", f.CloudProvider)
+	}
+	if f.Kubeconfig == "" {
+		r.noCluster()
+		return
+	}
+	if c.RunOnce {
+		r.add(manifest.Error, "--kubeconfig", "a run to completion joins no cluster; leave it out, or --runonce")
+	}
+	if taints == nil {
+		taints = k.RegisterWithTaints
+	}
+	c.Cluster = Cluster{
+		Kubeconfig: r.dir("--kubeconfig", f.Kubeconfig, ""), Taints: taints,
+		Register:   orNil(k.RegisterNode, d.RegisterNode),
+		ProviderID: k.ProviderID, ExternalCloud: f.CloudProvider != "",
+		AttachDetach:    orNil(k.EnableControllerAttachDetach, d.EnableControllerAttachDetach),
+		UpdateFrequency: or(k.NodeStatusUpdateFrequency, d.NodeStatusUpdateFrequency),
+		// Who changed the one and not the other wants both so often.
+		ReportFrequency: or(k.NodeStatusReportFrequency, orZero(k.NodeStatusUpdateFrequency, d.NodeStatusReportFrequency)),
+		Lease:           time.Duration(orZero(k.NodeLeaseDurationSeconds, d.NodeLeaseDurationSeconds)) * time.Second,
+		QPS:             int(orNil(k.KubeAPIQPS, d.KubeAPIQPS)), Burst: int(orZero(k.KubeAPIBurst, d.KubeAPIBurst)),
+		ContentType: orZero(k.ContentType, d.ContentType),
+	}
+}
+
+// joins are the flags that make a machine the node of a cluster in a way that is
+// not served: its pods would silently not run.
+var joins = set("bootstrap-kubeconfig")
+
+// noCluster names the flags without a field that nobody reads.
+func (r *resolving) noCluster() {
+	for _, flag := range []struct {
+		name  string
+		given bool
+	}{{"--register-with-taints", len(r.flags.RegisterWithTaints) > 0}, {"--cloud-provider", r.flags.CloudProvider != ""}} {
+		if flag.given {
+			r.add(manifest.Warning, flag.name, "for the node of a cluster, and without --kubeconfig has no effect")
+		}
+	}
+}
+
+// taints are those of the flag.
+func (r *resolving) taints() (all []v1.Taint) {
+	for _, text := range r.flags.RegisterWithTaints {
+		t, err := parseTaint(strings.TrimSpace(text))
+		if err == nil {
+			err = checkTaint(t, all)
+		}
+		if err != nil {
+			r.add(manifest.Error, "--register-with-taints", "%q: %v", text, err)
+			continue
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// parseTaint reads KEY[=VALUE]:EFFECT.
+func parseTaint(text string) (v1.Taint, error) {
+	pair, effect, ok := strings.Cut(text, ":")
+	if !ok {
+		return v1.Taint{}, errors.New("has no effect; want KEY=VALUE:EFFECT")
+	}
+	key, value, _ := strings.Cut(pair, "=")
+	return v1.Taint{Key: key, Value: value, Effect: v1.TaintEffect(effect)}, nil
+}
+
+var effects = []v1.TaintEffect{v1.TaintEffectNoSchedule, v1.TaintEffectPreferNoSchedule, v1.TaintEffectNoExecute}
+
+// checkTaint says what the API server would say of a taint beside others.
+func checkTaint(t v1.Taint, others []v1.Taint) error {
+	if wrong := append(validation.IsQualifiedName(t.Key), validation.IsValidLabelValue(t.Value)...); len(wrong) > 0 {
+		return errors.New(strings.Join(wrong, "; "))
+	}
+	if !slices.Contains(effects, t.Effect) {
+		return fmt.Errorf("the effect %q is not known; want NoSchedule, PreferNoSchedule or NoExecute", t.Effect)
+	}
+	if slices.ContainsFunc(others, func(o v1.Taint) bool { return o.Key == t.Key && o.Effect == t.Effect }) {
+		return errors.New("is there twice")
+	}
+	return nil
+}
+
+// taints checks those of a file.
+func (c *checking) taints() {
+	all := c.k.RegisterWithTaints
+	for i, t := range all {
+		if err := checkTaint(t, all[:i]); err != nil {
+			c.errorf(index("registerWithTaints", i), "%v", err)
+		}
+	}
+}
