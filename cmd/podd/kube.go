@@ -14,6 +14,7 @@ func (d *podd) kubeAPI(who auth.Authorizer, usage kube.Usage, node http.Handler)
 	a := &kube.API{
 		State: d.view.latest, Logs: d.logReader(), Runtime: inContainers{d.client}, Authorizer: who, Node: node,
 		Events: d.events, Usage: usage, Debugger: d.router, Debugging: d.cfg.API.Debugging,
+		OfCluster: d.cfg.Cluster.Kubeconfig != "",
 	}
 	if d.written != nil {
 		a.Manifests = apiManifests{d.written, d.router, manifest.Options{

@@ -66,6 +66,20 @@ func ofInfo(i request.Info) Attributes {
 	}
 }
 
+// proxied is what one who asks the same by way of a cluster's API server needs.
+// What is no resource, as the versions that are served, tells nothing of pods; what
+// writes stays what it is, for Writes to see.
+func (a Attributes) proxied(node string) Attributes {
+	if a.Resource == "" || a.writes() {
+		return a
+	}
+	verb := a.Verb
+	if verb == "list" || verb == "watch" {
+		verb = "get"
+	}
+	return Attributes{Verb: verb, Resource: "nodes", Name: node, Subresources: []string{"proxy"}}
+}
+
 func verb(method string) string {
 	switch method {
 	case http.MethodPost:

@@ -17,7 +17,11 @@ type Guard struct {
 	Authenticator *Authenticator // required
 	Authorizer    Authorizer     // required
 	Node          string
-	Handler       http.Handler // required
+	// OfCluster says that the node's cluster has an API of its own: what the
+	// Kubernetes API shows here is the node's then, for who may proxy to it, and
+	// grants in the objects' namespaces do not count.
+	OfCluster bool
+	Handler   http.Handler // required
 }
 
 // ServeHTTP implements http.Handler.
@@ -37,6 +41,9 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a := Of(r, g.Node)
+	if g.OfCluster && request.Is(r.URL.Path) {
+		a = a.proxied(g.Node)
+	}
 	if !g.Authorizer.Allows(user, a) {
 		refuse(w, r, http.StatusForbidden, forbidden(user, a, request.Is(r.URL.Path)))
 		return

@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const kubePolicy = policy + `
@@ -203,5 +205,41 @@ func TestAs(t *testing.T) {
 		if w.Code != want {
 			t.Errorf("%s: %d %s", header, w.Code, w.Body)
 		}
+	}
+}
+
+// In a cluster a grant in a namespace is the cluster's affair, not the node's.
+func TestProxied(t *testing.T) {
+	for _, c := range []struct {
+		method, path string
+		want         Attributes
+	}{
+		{"GET", "/api/v1/namespaces/a/pods", Attributes{Verb: "get", Resource: "nodes", Name: "n1", Subresources: []string{"proxy"}}},
+		{"GET", "/api/v1/namespaces/a/pods/x/exec", Attributes{Verb: "create", Resource: "nodes", Name: "n1", Subresources: []string{"proxy"}}},
+		{"GET", "/version", Attributes{Verb: "get", Path: "/version"}},
+		{"PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", Attributes{Verb: "patch", Resource: "pods", Namespace: "a", Name: "x", Subresources: []string{"ephemeralcontainers"}}},
+	} {
+		if diff := cmp.Diff(c.want, Of(httptest.NewRequest(c.method, c.path, nil), "n1").proxied("n1")); diff != "" {
+			t.Errorf("%s %s (-want +got):\n%s", c.method, c.path, diff)
+		}
+	}
+	policy, err := ParsePolicy([]byte(kubePolicy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := httptest.NewRequest("GET", "/api/v1/namespaces/a/pods", nil)
+	g := &Guard{Authenticator: &Authenticator{Anonymous: true}, Authorizer: policy, Node: "n1", OfCluster: true}
+	w := httptest.NewRecorder()
+	g.ServeHTTP(w, q)
+	if w.Code != 403 || !strings.Contains(w.Body.String(), "nodes/proxy") {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+	// Who may proxy to the node may for all that not add a container to its pods.
+	proxy := Attributes{Verb: "patch", Resource: "nodes", Name: "n1", Subresources: []string{"proxy"}}
+	g = &Guard{Authenticator: g.Authenticator, Authorizer: Writes{All{}}, Node: "n1", OfCluster: true}
+	w = httptest.NewRecorder()
+	g.ServeHTTP(w, httptest.NewRequest("PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", nil))
+	if w.Code != 403 || !g.Authorizer.Allows(User{}, proxy) {
+		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 }

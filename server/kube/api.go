@@ -73,6 +73,9 @@ type API struct {
 	// Manifests is where objects are written that are created here; nil: every
 	// change is refused.
 	Manifests Manifests
+	// OfCluster says that the node is one of a cluster, where podd takes no
+	// Manifests.
+	OfCluster bool
 
 	writing   chan struct{} // whoever puts one in writes
 	resources []*resource

@@ -277,6 +277,18 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestNoFlagInCluster: what does nothing on a node of a cluster is not advised there.
+func TestNoFlagInCluster(t *testing.T) {
+	for cluster, want := range map[bool]bool{false: true, true: false} {
+		api := newNode().api()
+		api.OfCluster = cluster
+		w := ask(t, api.Handler(), "POST", "/api/v1/namespaces/default/pods", "", "")
+		if w.Code != 405 || strings.Contains(w.Body.String(), "--api-manifest-dir") != want {
+			t.Errorf("in a cluster %t: %d %s", cluster, w.Code, w.Body)
+		}
+	}
+}
+
 // TestSince: a pod of a file is as old as its start, unless it tells.
 func TestSince(t *testing.T) {
 	n := newNode()

@@ -66,7 +66,7 @@ func verbOf(i request.Info) string {
 
 // flag is what would have it taken.
 func (a *API) flag() string {
-	if a.Manifests != nil {
+	if a.Manifests != nil || a.OfCluster {
 		return ""
 	}
 	return ", or start podd with --api-manifest-dir DIR, a directory for those of this API"
