@@ -5,7 +5,7 @@ BUILD   := go build -trimpath -tags grpcnotrace -ldflags "-s -w -X main.version=
 RACE    := $(shell command -v gcc >/dev/null && echo -race)
 E2E     := go test -tags e2e -count 1 -timeout 25m -p 1 ./cmd/podd/e2e ./runtime/...
 
-.PHONY: help build run stop test unit e2e vm bench lint golden clean go
+.PHONY: help build run stop test unit e2e cluster vm bench lint golden clean go
 .DEFAULT_GOAL := help
 
 help: ## tell what there is
@@ -40,6 +40,10 @@ unit: go ## unit, golden, property and fuzz tests; other platforms build
 
 e2e: build ## the promises, on a real containerd
 	$(E2E)
+
+# An API server takes minutes to build, once: no part of test.
+cluster: build ## podd as the node of a cluster, on a real API server
+	go test -tags e2e -count 1 -timeout 40m ./cmd/podd/e2e/cluster
 
 # Emulated, so slow: no part of test. VM=--step=cut takes one step of it.
 vm: go ## in a virtual machine: systemd, cgroup v2 alone, swap, huge pages, power cuts; 15 to 25 minutes

@@ -1,0 +1,12 @@
+// Package cluster proves podd as the node of a cluster: on a real containerd, with a
+// real kube-apiserver 1.34.4 and etcd on loopback (testdata/controlplane), which
+// package tools of runtimetest builds once. No controller runs there: what one would
+// do the tests do themselves.
+//
+//	test ──▶ up ──▶ etcd, kube-apiserver ◀── podd (system:node:nN) ──▶ containerd
+//	  └── administrator ──▲
+//
+// Each test has a node of its own. The tests have the build tag e2e and need root;
+// make cluster runs them. Everything ends with the test binary, also when that is
+// killed.
+package cluster

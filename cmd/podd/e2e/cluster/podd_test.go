@@ -1,0 +1,153 @@
+//go:build e2e
+
+package cluster
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is how long a test waits for what must come, on a busy machine.
+var patience = func() time.Duration {
+	if given, err := time.ParseDuration(os.Getenv("PODD_E2E_PATIENCE")); err == nil {
+		return given
+	}
+	return time.Minute
+}()
+
+// agent is a podd that is a node.
+type agent struct {
+	t         *testing.T
+	node, dir string
+	flags     []string
+	cmd       *exec.Cmd
+}
+
+// newAgent starts nothing. The agent ends with the test, and its pods.
+func newAgent(t *testing.T, node string, flags ...string) *agent {
+	t.Helper()
+	a := &agent{t: t, node: node, dir: filepath.Join(runtimeStack.Dir, "stack", "podd", node)}
+	if err := os.MkdirAll(a.manifests(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	a.flags = append([]string{
+		"--kubeconfig", filepath.Join(plane.dir, node+".kubeconfig"), "--hostname-override", node,
+		"--root-dir", filepath.Join(a.dir, "root"), "--run-dir", a.runDir(), "--pod-logs-dir", filepath.Join(a.dir, "logs"),
+		"--pod-manifest-path", a.manifests(), "--container-runtime-endpoint", runtimeStack.Endpoint(),
+		"--cgroup-root", runtimeStack.CgroupParent() + "/" + node, "--healthz-port", "0", "--enable-server=false", "--v", "4",
+	}, flags...)
+	t.Cleanup(a.end)
+	return a
+}
+
+func (a *agent) manifests() string { return filepath.Join(a.dir, "manifests") }
+func (a *agent) runDir() string    { return filepath.Join(a.dir, "run") }
+func (a *agent) output() string    { return filepath.Join(a.dir, "podd.log") }
+
+func (a *agent) start() *agent {
+	a.t.Helper()
+	log, err := os.OpenFile(a.output(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer log.Close()
+	a.cmd = exec.Command(binary, a.flags...)
+	a.cmd.Stdout, a.cmd.Stderr = log, log
+	if err := a.cmd.Start(); err != nil {
+		a.t.Fatal(err)
+	}
+	return a
+}
+
+func (a *agent) kill() {
+	_ = a.cmd.Process.Signal(syscall.SIGKILL)
+	_ = a.cmd.Wait()
+	a.cmd = nil
+}
+
+func (a *agent) end() {
+	if a.cmd != nil {
+		if out, err := a.verb("down"); err != nil {
+			a.t.Errorf("podd down: %v: %s", err, out)
+		}
+		a.kill()
+	}
+	if log, err := os.ReadFile(a.output()); err == nil && a.t.Failed() {
+		a.t.Logf("what podd said:\n%s", log)
+	}
+}
+
+// verb is the output of a verb of podd's command line.
+func (a *agent) verb(words ...string) (string, error) {
+	cmd := exec.Command(binary, words...)
+	cmd.Env = append(os.Environ(), "PODD_RUN_DIR="+a.runDir())
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return out.String(), err
+}
+
+// said counts the lines of podd's log that have a text.
+func (a *agent) said(text string) int {
+	log, err := os.ReadFile(a.output())
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return strings.Count(string(log), text)
+}
+
+// pod writes the manifest of a pod that runs.
+func (a *agent) pod(name string) {
+	a.t.Helper()
+	text := fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s},
+spec: {hostNetwork: true, terminationGracePeriodSeconds: 0, containers: [{name: main, image: "podd.test/busybox:1", command: [sleep, "1000000"]}]}}`, name)
+	if err := os.WriteFile(filepath.Join(a.manifests(), name+".yaml"), []byte(text), 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// runs waits for a pod.
+func (a *agent) runs(name string) {
+	a.t.Helper()
+	a.eventually(name+" runs", func() error {
+		out, err := a.verb("ps")
+		for line := range strings.Lines(out) {
+			if strings.Contains(line, name) && strings.Contains(line, "Running") {
+				return nil
+			}
+		}
+		return errors.Join(errors.New(out), err)
+	})
+}
+
+// tells waits until podd ps tells of a text, or tells of it no more.
+func (a *agent) tells(text string, want bool) {
+	a.t.Helper()
+	a.eventually(fmt.Sprintf("podd ps tells %q: %t", text, want), func() error {
+		if out, _ := a.verb("ps"); strings.Contains(out, text) != want {
+			return errors.New(out)
+		}
+		return nil
+	})
+}
+
+func (a *agent) eventually(what string, is func() error) {
+	a.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		err := is()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			a.t.Fatalf("waiting until %s: %v", what, err)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package tools
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+)
+
+// ControlPlane is a cluster's control plane for tests, of testdata/controlplane.
+type ControlPlane struct {
+	Module   string // the directory of its module, which has program up
+	Programs string // the directory of etcd and kube-apiserver
+}
+
+// EnsureControlPlane builds the programs if they are not there, which takes minutes.
+func EnsureControlPlane(ctx context.Context, log *slog.Logger) (ControlPlane, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return ControlPlane{}, err
+	}
+	module := filepath.Join(root, "testdata", "controlplane")
+	c, err := openCache(log)
+	if err != nil {
+		return ControlPlane{}, err
+	}
+	if err := c.lock(ctx); err != nil {
+		return ControlPlane{}, err
+	}
+	defer c.unlock()
+	hash, err := moduleHash(ctx, module)
+	if err != nil {
+		return ControlPlane{}, err
+	}
+	dir, err := c.entry("controlplane-"+hash, func(dir string) error {
+		log.Info("building etcd and kube-apiserver; this takes minutes", "into", c.dir)
+		_, err := run(ctx, module, goEnv("0"), "go", "run", "./up", "--programs", dir)
+		return err
+	})
+	return ControlPlane{module, dir}, err
+}
