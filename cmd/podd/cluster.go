@@ -11,17 +11,25 @@ import (
 // joinCluster keeps this machine the node of the configured cluster until ctx is
 // done; where there is none it does nothing.
 func (d *podd) joinCluster(ctx context.Context) error {
+	if d.cluster == nil {
+		return nil
+	}
+	return d.cluster.Run(ctx, d.view.latest)
+}
+
+// newCluster is the configured one; nil when there is none.
+func (d *podd) newCluster() *cluster.Cluster {
 	c := d.cfg.Cluster
 	if c.Kubeconfig == "" {
 		return nil
 	}
-	return cluster.Run(ctx, cluster.Options{
+	return cluster.New(cluster.Options{
 		Kubeconfig: c.Kubeconfig, Version: thisVersion().Version,
 		QPS: c.QPS, Burst: c.Burst, ContentType: c.ContentType,
 		Node: d.cfg.NodeName, Register: c.Register, Taints: c.Taints, ProviderID: c.ProviderID,
 		ExternalCloud: c.ExternalCloud, ProvidedIP: d.providedIP(), AttachDetach: c.AttachDetach,
 		UpdateFrequency: c.UpdateFrequency, ReportFrequency: c.ReportFrequency, Lease: c.Lease,
-		State: d.view.latest, Log: d.log,
+		Log: d.log,
 		Told: func(ctx context.Context, trouble string) {
 			d.view.cluster.Store(&trouble)
 			_ = d.router.Renew(ctx) // it ends with podd

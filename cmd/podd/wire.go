@@ -11,6 +11,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sync/errgroup"
 
+	"podd/cmd/podd/internal/cluster"
 	"podd/cmd/podd/internal/config"
 	"podd/manifest"
 	"podd/manifest/source"
@@ -49,7 +50,8 @@ type podd struct {
 	devices  *device.Ledger
 	router   *reconcile.Router
 	sources  []source.Source
-	written  *written.Dir // nil: the API writes nothing
+	cluster  *cluster.Cluster // nil: there is none
+	written  *written.Dir     // nil: the API writes nothing
 	view     *viewer
 	events   *events.Log
 	metrics  *metrics.Metrics
@@ -116,6 +118,7 @@ func (d *podd) wire() error {
 			return err
 		}
 	}
+	d.cluster = d.newCluster()
 	cache := cacheDir(cfg)
 	if d.sources, err = sources(cfg, source.Options{Log: d.log, Cache: cache}); err != nil {
 		return err

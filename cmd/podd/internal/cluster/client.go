@@ -77,11 +77,25 @@ func (c *client) open(config *rest.Config, o *Options) (err error) {
 // scheme knows what is asked for, and no more: whole groups would cost memory.
 func scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
-	s.AddKnownTypes(v1.SchemeGroupVersion, &v1.Node{}, &v1.NodeList{})
+	s.AddKnownTypes(v1.SchemeGroupVersion, &v1.Node{}, &v1.NodeList{}, &v1.Pod{}, &v1.PodList{})
 	s.AddKnownTypes(coordination.SchemeGroupVersion, &coordination.Lease{})
 	metav1.AddToGroupVersion(s, v1.SchemeGroupVersion)
 	metav1.AddToGroupVersion(s, coordination.SchemeGroupVersion)
 	return s
+}
+
+// node asks for a node alone: the API server allows a node no other.
+func (c *client) node(name string) func() *rest.Request {
+	return func() *rest.Request {
+		return c.core.Get().Resource("nodes").Param("fieldSelector", "metadata.name="+name)
+	}
+}
+
+// podsOf asks for the pods bound to a node, likewise.
+func (c *client) podsOf(node string) func() *rest.Request {
+	return func() *rest.Request {
+		return c.core.Get().Resource("pods").Param("fieldSelector", "spec.nodeName="+node)
+	}
 }
 
 // shownHost is a URL without what may be secret.

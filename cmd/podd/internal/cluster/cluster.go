@@ -36,8 +36,6 @@ type Options struct {
 	UpdateFrequency, ReportFrequency time.Duration
 	Lease                            time.Duration // whole seconds
 
-	// State has the node as this machine is, View.Machine.
-	State server.Viewer
 	// Told is called by one goroutine with what keeps the node from being one, for
 	// users; "" when nothing does any more.
 	Told func(ctx context.Context, trouble string)
@@ -47,43 +45,60 @@ type Options struct {
 // lookEvery is how often the kubeconfig is looked at for changes.
 const lookEvery = 10 * time.Second
 
-// Run keeps the node until ctx is done. Nothing ends it earlier.
-func Run(ctx context.Context, o Options) error {
-	s := newSpeaker(&o)
+// Cluster is the cluster that podd is a node of.
+type Cluster struct {
+	o Options
+	// pods are those bound to the node, mirror pods among them.
+	pods latest[sighting[*v1.Pod]]
+	// state has what runs here, and in View.Machine the node as this machine is.
+	state server.Viewer
+}
+
+// New asks nobody anything yet.
+func New(o Options) *Cluster { return &Cluster{o: o} }
+
+// Run keeps the node until ctx is done, of what state tells. Nothing ends it earlier.
+// It is called once.
+func (c *Cluster) Run(ctx context.Context, state server.Viewer) error {
+	c.state = state
+	s := newSpeaker(&c.o)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { s.run(ctx); return nil })
-	group.Go(func() error { o.live(ctx, s); return nil })
+	group.Go(func() error { c.live(ctx, s); return nil })
 	return group.Wait()
 }
 
 // live is one life after the other, each with a kubeconfig that can be read.
-func (o *Options) live(ctx context.Context, s *speaker) {
+func (c *Cluster) live(ctx context.Context, s *speaker) {
 	var b backoff
 	for ctx.Err() == nil {
-		seen := stamp(o.Kubeconfig)
-		c, err := connect(o)
+		seen := stamp(c.o.Kubeconfig)
+		api, err := connect(&c.o)
 		s.report(ctx, ofKubeconfig, err)
 		if err != nil {
 			sleep(ctx, b.next())
 			continue
 		}
 		b = backoff{}
-		o.liveWith(ctx, c, s, seen)
+		c.liveWith(ctx, api, s, seen)
 	}
 }
 
 // liveWith keeps the node until the kubeconfig has changed since it was seen.
-func (o *Options) liveWith(ctx context.Context, c *client, s *speaker, seen fileStamp) {
-	defer c.close()
+func (c *Cluster) liveWith(ctx context.Context, api *client, s *speaker, seen fileStamp) {
+	defer api.close()
 	group, ctx := errgroup.WithContext(ctx)
-	nodes := make(chan sighting)
-	k := &keeper{o: o, c: c, say: s}
-	group.Go(func() error { c.follow(ctx, o.Node, nodes, s); return nil })
-	group.Go(func() error { k.run(ctx, nodes); return nil })
-	group.Go(func() error { (&lessee{o: o, c: c, say: s, owner: &k.uid}).run(ctx); return nil })
+	var nodes latest[sighting[*v1.Node]] // of this life: another kubeconfig may be of another cluster
+	ownNode := follower[*v1.Node]{client: api, query: api.node(c.o.Node), list: &v1.NodeList{}, seen: &nodes, say: s, of: ofNode}
+	ownPods := follower[*v1.Pod]{client: api, query: api.podsOf(c.o.Node), list: &v1.PodList{}, seen: &c.pods, say: s, of: ofPods}
+	k := &keeper{o: &c.o, state: c.state, c: api, say: s}
+	group.Go(func() error { ownNode.run(ctx); return nil })
+	group.Go(func() error { ownPods.run(ctx); return nil })
+	group.Go(func() error { k.run(ctx, &nodes); return nil })
+	group.Go(func() error { (&lessee{o: &c.o, c: api, say: s, owner: &k.uid}).run(ctx); return nil })
 	group.Go(func() error {
 		for sleep(ctx, lookEvery) {
-			if stamp(o.Kubeconfig) != seen {
+			if stamp(c.o.Kubeconfig) != seen {
 				return context.Canceled // ends the others
 			}
 		}

@@ -3,16 +3,18 @@
 // flag nothing of it runs.
 //
 //	kubeconfig ─▶ client ─┬─▶ follower ── the Node as the cluster has it ─┐
+//	                      ├─▶ follower ── the pods bound to it, Cluster.pods
 //	                      │                                               ▼
 //	server.Viewer ────────┼────────────── the Node as this machine is ─▶ keeper ─▶ create, patch status
 //	                      └─▶ lessee ──▶ renew the Lease                  │
-//	                      all three ──▶ speaker ──▶ log, Problems ◀───────┘
+//	                      all of them ─▶ speaker ──▶ log, Problems ◀──────┘
 //
 // Nothing here touches a pod: what files and URLs want runs on whatever the
 // cluster does, and podd starts without one. A client lives as long as its
 // kubeconfig is what it was; a changed file, or one that can be read at last, makes
 // another (cluster.go). Each goroutine owns its state and makes one request at a
-// time, which ends within requestTime.
+// time, which ends within requestTime. What the cluster has of something is a
+// sighting, immutable, which its follower puts into a latest for whoever reads it.
 //
 // What the node is, is decided in functions from values to values: node.go,
 // condition.go, patch.go. What this machine is, its images, pressure and readiness,

@@ -21,14 +21,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// fakeAPI answers as an API server that has one Node and one Lease, and as badly as
-// a test wants. What it does well is proved on a real one, in cmd/podd/e2e/cluster.
+// fakeAPI answers as an API server that has one Node, one Lease and pods, and as
+// badly as a test wants. What it does well is proved on a real one, in cmd/podd/e2e/cluster.
 type fakeAPI struct {
 	mu      sync.Mutex // guards all following fields
 	version int
 	node    *v1.Node
 	lease   *coordination.Lease
-	watches []*io.PipeWriter
+	pods    map[types.NamespacedName]*v1.Pod
+	changed map[string]int // version of the last change, by resource
+	watches []watcher
 	asked   []string // "GET nodes", "WATCH nodes", …
 	// fault answers instead; nil for none.
 	fault func(*http.Request) (*http.Response, error)
@@ -39,6 +41,11 @@ var (
 	leasesResource = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 )
 
+type watcher struct {
+	resource string
+	*io.PipeWriter
+}
+
 // RoundTrip implements http.RoundTripper.
 func (f *fakeAPI) RoundTrip(q *http.Request) (*http.Response, error) {
 	f.mu.Lock()
@@ -47,8 +54,10 @@ func (f *fakeAPI) RoundTrip(q *http.Request) (*http.Response, error) {
 	if q.URL.Query().Get("watch") != "" {
 		verb = "WATCH"
 	}
-	if strings.Contains(q.URL.Path, "/leases") {
-		resource = "leases"
+	for _, other := range []string{"leases", "pods"} {
+		if strings.Contains(q.URL.Path, "/"+other) {
+			resource = other
+		}
 	}
 	f.asked = append(f.asked, verb+" "+resource)
 	if f.fault != nil {
@@ -63,9 +72,11 @@ func (f *fakeAPI) RoundTrip(q *http.Request) (*http.Response, error) {
 	}
 	switch {
 	case verb == "WATCH":
-		return f.watch(q), nil
+		return f.watch(q, resource), nil
 	case resource == "leases":
 		return f.leases(verb, body), nil
+	case resource == "pods":
+		return f.podList(), nil
 	}
 	return f.nodes(verb, body), nil
 }
@@ -99,7 +110,7 @@ func (f *fakeAPI) nodes(verb string, body []byte) *http.Response {
 func (f *fakeAPI) put(n *v1.Node, event string) {
 	f.version++
 	n.ResourceVersion = fmt.Sprint(f.version)
-	n.TypeMeta = metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}
+	n.TypeMeta, n.Name = metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}, "n1"
 	if n.UID == "" {
 		n.UID = types.UID("u" + n.ResourceVersion)
 	}
@@ -110,11 +121,46 @@ func (f *fakeAPI) put(n *v1.Node, event string) {
 	}
 }
 
-func (f *fakeAPI) tell(event string, n *v1.Node) {
-	object, _ := json.Marshal(n)
+func (f *fakeAPI) tell(event string, o runtime.Object) {
+	resource := "nodes"
+	if _, ok := o.(*v1.Pod); ok {
+		resource = "pods"
+	}
+	if f.changed == nil {
+		f.changed = map[string]int{}
+	}
+	f.changed[resource] = f.version
+	object, _ := json.Marshal(o)
 	text, _ := json.Marshal(metav1.WatchEvent{Type: event, Object: runtime.RawExtension{Raw: object}})
 	for _, w := range f.watches {
-		go w.Write(text)
+		if w.resource == resource {
+			go w.Write(text)
+		}
+	}
+}
+
+func (f *fakeAPI) podList() *http.Response {
+	l := &v1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: fmt.Sprint(f.version)}}
+	for _, p := range f.pods {
+		l.Items = append(l.Items, *p)
+	}
+	return answer(200, l)
+}
+
+// putPod has a pod be there, or not, and tells the watches of it; the caller holds
+// mu.
+func (f *fakeAPI) putPod(p *v1.Pod, event string) {
+	f.version++
+	p = p.DeepCopy()
+	p.ResourceVersion = fmt.Sprint(f.version)
+	p.TypeMeta = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
+	if f.pods == nil {
+		f.pods = map[types.NamespacedName]*v1.Pod{}
+	}
+	f.pods[keyOf(p)] = p
+	f.tell(event, p)
+	if event == "DELETED" {
+		delete(f.pods, keyOf(p))
 	}
 }
 
@@ -135,9 +181,13 @@ func (f *fakeAPI) leases(verb string, body []byte) *http.Response {
 	return answer(200, f.lease)
 }
 
-func (f *fakeAPI) watch(q *http.Request) *http.Response {
+func (f *fakeAPI) watch(q *http.Request, resource string) *http.Response {
+	var version int
+	if _, _ = fmt.Sscan(q.URL.Query().Get("resourceVersion"), &version); version < f.changed[resource] {
+		return refusal(apierrors.NewResourceExpired("it remembers nothing"))
+	}
 	r, w := io.Pipe()
-	f.watches = append(f.watches, w)
+	f.watches = append(f.watches, watcher{resource, w})
 	var seconds int
 	_, _ = fmt.Sscan(q.URL.Query().Get("timeoutSeconds"), &seconds)
 	ended := time.AfterFunc(time.Duration(seconds)*time.Second, func() { w.Close() })

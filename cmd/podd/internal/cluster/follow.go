@@ -3,12 +3,17 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 )
@@ -27,20 +32,41 @@ var errShortWatch = errors.New("watches end at once")
 // to be right soon after the cluster is back.
 const mostBlind = 4 * time.Second
 
-// sighting is the Node as the cluster has it; nil: it has none.
-type sighting struct {
-	node *v1.Node
-	anew bool // the first, or the first after trouble
+// object is what an API server has.
+type object interface {
+	runtime.Object
+	metav1.Object
 }
 
-// follow tells of a node until ctx is done.
-func (c *client) follow(ctx context.Context, name string, nodes chan<- sighting, s *speaker) {
-	f := &follower{client: c, name: name, nodes: nodes}
+// sighting is what the cluster has of something, at one moment. Immutable.
+type sighting[T object] struct {
+	items map[types.NamespacedName]T
+	// anew grows with each list: the cluster may have been away. 0: nobody looked
+	// yet.
+	anew int
+}
+
+// follower keeps a sighting the newest. One goroutine runs it, once.
+type follower[T object] struct {
+	client *client
+	// query makes a request for all of them. What it selects by must be allowed to
+	// watch, too.
+	query func() *rest.Request
+	list  runtime.Object // an empty one of their lists
+	seen  *latest[sighting[T]]
+	say   *speaker
+	of    part
+	now   sighting[T] // what seen has
+}
+
+// run does so until ctx is done.
+func (f *follower[T]) run(ctx context.Context) {
 	var b backoff
+	f.now, _ = f.seen.get()
 	for ctx.Err() == nil {
-		version, err := f.list(ctx)
+		version, err := f.look(ctx)
 		if err == nil {
-			s.report(ctx, ofNode, nil)
+			f.say.report(ctx, f.of, nil)
 		}
 		for err == nil {
 			began := time.Now()
@@ -48,38 +74,45 @@ func (c *client) follow(ctx context.Context, name string, nodes chan<- sighting,
 			if time.Since(began) >= shortWatch {
 				b = backoff{}
 			} else if err == nil {
-				err = f.at(errShortWatch)
+				err = f.client.at(errShortWatch)
 			}
 		}
 		if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
-			s.report(ctx, ofNode, err)
+			f.say.report(ctx, f.of, err)
 		}
 		sleep(ctx, min(b.next(), mostBlind))
 	}
 }
 
-type follower struct {
-	*client
-	name  string
-	nodes chan<- sighting
-}
-
-// list tells of the node and returns the version to watch from.
-func (f *follower) list(ctx context.Context) (string, error) {
-	var l v1.NodeList
-	if err := f.into(ctx, f.query(), &l); err != nil {
+// look takes all that there is and returns the version to watch from.
+func (f *follower[T]) look(ctx context.Context) (string, error) {
+	l := f.list.DeepCopyObject()
+	if err := f.client.into(ctx, f.query(), l); err != nil {
 		return "", err
 	}
-	var n *v1.Node
-	if len(l.Items) > 0 {
-		n = &l.Items[0]
+	items := map[types.NamespacedName]T{}
+	err := meta.EachListItem(l, func(o runtime.Object) error {
+		item, ok := o.(T)
+		if !ok {
+			return fmt.Errorf("a list has an unexpected %T", o)
+		}
+		items[keyOf(item)] = slim(item)
+		return nil
+	})
+	if err != nil {
+		return "", f.client.at(err)
 	}
-	return l.ResourceVersion, f.tell(ctx, sighting{n, true})
+	f.tell(sighting[T]{items, f.now.anew + 1})
+	list, err := meta.ListAccessor(l)
+	if err != nil {
+		return "", f.client.at(err)
+	}
+	return list.GetResourceVersion(), nil
 }
 
-// watch tells of changes after a version and returns the last, with nil when the
+// watch takes changes after a version and returns the last, with nil when the
 // server ends it as asked.
-func (f *follower) watch(ctx context.Context, version string) (string, error) {
+func (f *follower[T]) watch(ctx context.Context, version string) (string, error) {
 	seconds := int64((watchTime + rand.N(watchTime)) / time.Second)
 	q := f.query().Param("watch", "true").Param("resourceVersion", version).Param("allowWatchBookmarks", "true").
 		Param("timeoutSeconds", strconv.FormatInt(seconds, 10))
@@ -92,38 +125,40 @@ func (f *follower) watch(ctx context.Context, version string) (string, error) {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
-		return version, f.at(err)
+		return version, f.client.at(err)
 	}
 	defer w.Stop()
 	for e := range w.ResultChan() {
-		n, ok := e.Object.(*v1.Node)
+		item, ok := e.Object.(T)
 		if !ok {
-			return version, f.at(apierrors.FromObject(e.Object))
+			return version, f.client.at(apierrors.FromObject(e.Object))
 		}
-		version = n.ResourceVersion
-		switch e.Type {
-		case watch.Bookmark:
+		version = item.GetResourceVersion()
+		if e.Type == watch.Bookmark {
 			continue
-		case watch.Deleted:
-			n = nil
 		}
-		if err := f.tell(ctx, sighting{node: n}); err != nil {
-			return version, err
+		items := maps.Clone(f.now.items)
+		if e.Type == watch.Deleted {
+			delete(items, keyOf(item))
+		} else {
+			items[keyOf(item)] = slim(item)
 		}
+		f.tell(sighting[T]{items, f.now.anew})
 	}
 	return version, ctx.Err()
 }
 
-// query asks for this node alone: the API server allows a node no other.
-func (f *follower) query() *rest.Request {
-	return f.core.Get().Resource("nodes").Param("fieldSelector", "metadata.name="+f.name)
+func (f *follower[T]) tell(s sighting[T]) {
+	f.now = s
+	f.seen.set(s)
 }
 
-func (f *follower) tell(ctx context.Context, n sighting) error {
-	select {
-	case f.nodes <- n:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+func keyOf(o metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// slim drops what nobody here asks for: whose the fields are is a third of a pod.
+func slim[T object](o T) T {
+	o.SetManagedFields(nil)
+	return o
 }

@@ -9,18 +9,22 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+
+	"podd/server"
 )
 
 // keeper has the cluster's Node be what this machine is.
 type keeper struct {
-	o   *Options
-	c   *client
-	say *speaker
+	o     *Options
+	state server.Viewer
+	c     *client
+	say   *speaker
 	// uid is of the Node, for whoever belongs to it; nil while there is none.
 	uid atomic.Pointer[types.UID]
 
-	told    bool     // what the cluster has, once
-	seen    *v1.Node // as the cluster has it; nil: it has none
+	looked  int      // sighting.anew of the newest sighting; 0: there was none
+	sighted *v1.Node // in it; nil: none
+	seen    *v1.Node // as the cluster has it, or has answered; nil: it has none
 	adopted bool     // it was podd's once, in this life
 	sent    time.Time
 	every   time.Duration // the status is sent so long after sent
@@ -28,7 +32,7 @@ type keeper struct {
 
 // run does so until ctx is done. Whatever is new of the machine is sent at once;
 // what others wrote is looked at when the status is.
-func (k *keeper) run(ctx context.Context, nodes <-chan sighting) {
+func (k *keeper) run(ctx context.Context, nodes *latest[sighting[*v1.Node]]) {
 	var b backoff
 	var again <-chan time.Time // runs after an attempt that failed
 	var machine *v1.Node       // that was sent
@@ -36,9 +40,13 @@ func (k *keeper) run(ctx context.Context, nodes <-chan sighting) {
 	tick := time.NewTicker(k.o.UpdateFrequency)
 	defer tick.Stop()
 	for {
-		view := k.o.State.View()
-		due = due || view.Machine != machine
-		if due && again == nil && k.told && view.Machine != nil {
+		view := k.state.View()
+		s, sighted := nodes.get()
+		if s.anew > k.looked {
+			again = nil // the cluster answers
+		}
+		due = k.take(s) || due || view.Machine != machine
+		if due && again == nil && k.looked > 0 && view.Machine != nil {
 			machine, due = view.Machine, false
 			err := k.sync(ctx, machine, time.Now())
 			k.say.report(ctx, ofStatus, err)
@@ -50,12 +58,8 @@ func (k *keeper) run(ctx context.Context, nodes <-chan sighting) {
 			continue // much may have changed meanwhile
 		}
 		select {
-		case s := <-nodes:
-			due = k.take(s) || due
-			if s.anew {
-				again = nil // the cluster answers
-			}
-		case <-k.o.State.Changed(view.Revision):
+		case <-sighted:
+		case <-k.state.Changed(view.Revision):
 		case <-tick.C:
 			due = true
 		case <-again:
@@ -75,13 +79,18 @@ func settled(err error) bool {
 	return false
 }
 
-// take says whether what the cluster has is to be looked at at once.
-func (k *keeper) take(s sighting) bool {
-	n := s.node
+// take says whether what the cluster has is to be looked at at once. One sighting
+// is taken once: what podd itself sent since is newer.
+func (k *keeper) take(s sighting[*v1.Node]) bool {
+	n := s.items[types.NamespacedName{Name: k.o.Node}]
+	if n == k.sighted && s.anew == k.looked {
+		return false
+	}
+	anew := s.anew > k.looked
+	k.sighted, k.looked = n, s.anew
 	other := (n == nil) != (k.seen == nil) || n != nil && n.UID != k.seen.UID
-	k.told = true
 	k.see(n)
-	return s.anew || other
+	return anew || other
 }
 
 func (k *keeper) see(n *v1.Node) {

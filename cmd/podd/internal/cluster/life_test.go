@@ -22,10 +22,11 @@ import (
 // life is podd in a cluster, with a time of its own.
 type life struct {
 	*fakeAPI
-	t     *testing.T
-	state *server.Latest
-	mu    sync.Mutex // guards said
-	said  []string
+	cluster *Cluster
+	t       *testing.T
+	state   *server.Latest
+	mu      sync.Mutex // guards said
+	said    []string
 }
 
 // alone runs a test of one life, which begins 2 s before; prepare may be nil.
@@ -35,7 +36,7 @@ func alone(t *testing.T, prepare func(*life, *Options), test func(*life)) {
 		o := &Options{
 			Kubeconfig: "/none", ContentType: "application/json", QPS: 50, Burst: 100, Node: "n1", Register: true,
 			UpdateFrequency: 10 * time.Second, ReportFrequency: 5 * time.Minute, Lease: 40 * time.Second,
-			State: l.state, Log: slog.New(slog.DiscardHandler),
+			Log:  slog.New(slog.DiscardHandler),
 			Told: func(_ context.Context, why string) { l.mu.Lock(); l.said = append(l.said, why); l.mu.Unlock() },
 		}
 		if prepare != nil {
@@ -46,9 +47,11 @@ func alone(t *testing.T, prepare func(*life, *Options), test func(*life)) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
+		l.cluster = New(*o)
+		l.cluster.state = l.state
 		s, done := newSpeaker(o), make(chan struct{})
 		go s.run(ctx)
-		go func() { defer close(done); o.liveWith(ctx, c, s, stamp(o.Kubeconfig)) }()
+		go func() { defer close(done); l.cluster.liveWith(ctx, c, s, stamp(o.Kubeconfig)) }()
 		l.after(2 * time.Second)
 		test(l)
 		cancel()
@@ -249,6 +252,9 @@ func TestShortWatches(t *testing.T) {
 			}
 			l.fakeAPI.mu.Lock()
 			defer l.fakeAPI.mu.Unlock()
+			if strings.Contains(q.URL.Path, "/pods") {
+				return l.podList(), nil
+			}
 			return l.nodes(q.Method, nil), nil
 		}
 	}

@@ -12,6 +12,7 @@ type part int
 const (
 	ofKubeconfig part = iota
 	ofNode
+	ofPods
 	ofLease
 	ofStatus
 	parts

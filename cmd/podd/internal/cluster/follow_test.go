@@ -1,0 +1,46 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func bound(name, image string) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "test"}}},
+		Spec:       v1.PodSpec{NodeName: "n1", Containers: []v1.Container{{Name: "app", Image: image}}},
+	}
+}
+
+// What the cluster has is seen as it changes, whole, and again after an outage, in
+// which it stays as it was.
+func TestFollow(t *testing.T) {
+	alone(t, nil, func(l *life) {
+		first, changed := l.cluster.pods.get()
+		if first.anew != 1 || len(first.items) > 0 {
+			t.Fatalf("at first: got %v", first)
+		}
+		l.with(func() { l.putPod(bound("a", "1"), "ADDED") })
+		l.with(func() { l.putPod(bound("b", "1"), "ADDED") })
+		l.with(func() { l.putPod(bound("a", "2"), "MODIFIED") })
+		<-changed
+		two, _ := l.cluster.pods.get()
+		a := two.items[keyOf(bound("a", ""))]
+		if len(first.items) > 0 || len(two.items) != 2 || a.Spec.Containers[0].Image != "2" || a.ManagedFields != nil {
+			t.Fatalf("two pods: got %v, before %v", two, first)
+		}
+		l.with(func() { l.cut(); l.putPod(bound("a", "2"), "DELETED") })
+		l.after(time.Minute)
+		one, _ := l.cluster.pods.get()
+		if len(two.items) != 2 || len(one.items) != 1 || one.anew != 2 {
+			t.Errorf("after an outage: got %v, before %v", one, two)
+		}
+		l.with(func() { l.putPod(bound("b", "1"), "DELETED") })
+		if none, _ := l.cluster.pods.get(); len(none.items) > 0 {
+			t.Errorf("deleted: got %v", none)
+		}
+	})
+}
