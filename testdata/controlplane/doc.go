@@ -27,5 +27,6 @@
 // After the first two go test ./manifest -run TestFields -update counts anew.
 //
 // Package cluster is the control plane that it uses, a real one, and program up
-// runs that for tests of podd as a node.
+// runs that, and the controllers where they are asked for, for tests of podd as a
+// node. They are static programs, so images can be made of them.
 package controlplane

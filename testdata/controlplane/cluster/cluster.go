@@ -1,14 +1,19 @@
-// Package cluster is a control plane of Kubernetes 1.34.4 for tests: etcd and
-// the API server themselves, as processes on loopback with certificates of their
-// own, and below one directory.
+// Package cluster is a control plane of Kubernetes 1.34.4 for tests: the programs
+// themselves, as processes on loopback with certificates of their own, and below
+// one directory.
 //
 //	test ──▶ Client ──────┐
 //	node agent ──▶ Kubeconfig("system:node:n", "system:nodes") ──▶ kube-apiserver ──▶ etcd
+//	                      Control: kube-controller-manager, kube-scheduler ──▲
 //
 // Node and RBAC authorize, the default admission plugins and NodeRestriction
-// admit, and what agents of nodes ask for is in the file audit.log. There is no scheduler and there are no controllers: whoever makes a pod
-// gives it its spec.nodeName, and the objects that a controller would make, as
-// Namespace and Bind do for service accounts and claims.
+// admit, bootstrap tokens are known, and what agents of nodes ask for is in the file
+// audit.log. The API server reaches an agent as KubeletUser.
+//
+// Controllers and the scheduler run between Control and Release only. Without them
+// whoever makes a pod gives it its spec.nodeName, and the objects that a controller
+// would make, as Namespace and Bind do for service accounts and claims; and no node
+// is tainted, or loses its pods, because its agent is gone.
 //
 // A node agent under test gets a kubeconfig of the user that NodeUser names and
 // needs nothing else of this package.
@@ -42,12 +47,17 @@ type Cluster struct {
 	// Client is a cluster administrator's.
 	Client kubernetes.Interface
 
-	dir       string
-	authority *authority
-	processes []*process
-	server    []string     // the API server's command line
-	admin     *http.Client // asks for its health
+	dir, programs string
+	authority     *authority
+	processes     []*process   // all that run
+	command       []string     // of the API server
+	server        *process     // it, while it runs
+	controllers   []*process   // those of Control
+	admin         *http.Client // asks for health
 }
+
+// loopback is where all of it listens.
+var loopback = net.IPv4(127, 0, 0, 1)
 
 // readyWithin is how long a busy machine may take to start one program.
 const readyWithin = 3 * time.Minute
@@ -55,14 +65,14 @@ const readyWithin = 3 * time.Minute
 // Start starts a control plane and returns when it is ready and has the
 // namespace default.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
-	c := &Cluster{dir: o.Dir}
-	if err := c.start(ctx, o.Programs); err != nil {
+	c := &Cluster{dir: o.Dir, programs: o.Programs}
+	if err := c.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting a control plane in %s: %w", o.Dir, err), c.Stop())
 	}
 	return c, nil
 }
 
-func (c *Cluster) start(ctx context.Context, programs string) error {
+func (c *Cluster) start(ctx context.Context) error {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return err
 	}
@@ -75,23 +85,22 @@ func (c *Cluster) start(ctx context.Context, programs string) error {
 	}
 	store, peers := "http://127.0.0.1:"+ports[0], "http://127.0.0.1:"+ports[1]
 	// Whatever power cut this data meets, nobody needs it afterwards.
-	if err := c.run(filepath.Join(programs, "etcd"), "--data-dir", filepath.Join(c.dir, "etcd"), "--unsafe-no-fsync", "--log-level", "warn",
+	etcd, err := c.run(filepath.Join(c.programs, "etcd"), "--data-dir", filepath.Join(c.dir, "etcd"), "--unsafe-no-fsync", "--log-level", "warn",
 		"--listen-client-urls", store, "--advertise-client-urls", store,
-		"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers); err != nil {
-		return err
-	}
-	if err := c.ready(ctx, http.DefaultClient, store+"/health"); err != nil {
-		return err
-	}
-	if err := c.serve(filepath.Join(programs, "kube-apiserver"), store, ports[2]); err != nil {
-		return err
-	}
-	client, err := c.authority.client(administrator, "system:masters")
+		"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers)
 	if err != nil {
 		return err
 	}
-	c.admin = client
-	if err := c.ready(ctx, client, c.URL+"/readyz"); err != nil {
+	if err := etcd.ready(ctx, http.DefaultClient, store+"/health"); err != nil {
+		return err
+	}
+	if c.admin, err = c.authority.client(administrator, "system:masters"); err != nil {
+		return err
+	}
+	if err := c.compose(store, ports[2]); err != nil {
+		return err
+	}
+	if err := c.Serve(ctx); err != nil {
 		return err
 	}
 	config, err := c.Config(administrator, "system:masters")
@@ -107,10 +116,17 @@ func (c *Cluster) start(ctx context.Context, programs string) error {
 
 const administrator = "administrator"
 
-// serve runs the API server. It names itself 192.0.2.1, for a Service may have
-// no address of loopback; nobody asks there.
-func (c *Cluster) serve(program, store, port string) error {
-	server, err := c.authority.issue("kube-apiserver", nil, net.IPv4(127, 0, 0, 1))
+// KubeletUser is who the API server is to the agents of nodes.
+const KubeletUser = "kube-apiserver-kubelet-client"
+
+// compose makes the command line of the API server. It names itself 192.0.2.1, for
+// a Service may have no address of loopback; nobody asks there.
+func (c *Cluster) compose(store, port string) error {
+	server, err := c.authority.issue("kube-apiserver", nil, loopback)
+	if err != nil {
+		return err
+	}
+	kubelet, err := c.authority.issue(KubeletUser, []string{"system:masters"})
 	if err != nil {
 		return err
 	}
@@ -119,12 +135,14 @@ func (c *Cluster) serve(program, store, port string) error {
 		return err
 	}
 	c.URL = "https://127.0.0.1:" + port
-	c.server = []string{program, "--etcd-servers", store, "--bind-address", "127.0.0.1", "--secure-port", port, "--advertise-address", "192.0.2.1",
+	c.command = []string{filepath.Join(c.programs, "kube-apiserver"), "--etcd-servers", store, "--bind-address", "127.0.0.1", "--secure-port", port, "--advertise-address", "192.0.2.1",
 		"--cert-dir", c.dir, "--tls-cert-file", server.cert, "--tls-private-key-file", server.key, "--client-ca-file", c.authority.cert,
 		"--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", c.authority.key, "--service-account-signing-key-file", c.authority.key,
 		"--authorization-mode", "Node,RBAC", "--enable-admission-plugins", "NodeRestriction", "--service-cluster-ip-range", "10.96.0.0/16",
+		"--allow-privileged", "--enable-bootstrap-token-auth", "--kubelet-client-certificate", kubelet.cert, "--kubelet-client-key", kubelet.key,
+		"--kubelet-preferred-address-types", "InternalIP,ExternalIP,Hostname",
 		"--audit-policy-file", audit, "--audit-log-path", filepath.Join(c.dir, "audit.log")}
-	return c.run(c.server[0], c.server[1:]...)
+	return nil
 }
 
 // auditPolicy has what the agents of nodes ask for written to audit.log, a line of
@@ -138,47 +156,15 @@ rules:
 `
 
 // Kill ends the API server as a power cut does; what it has stays in etcd.
-func (c *Cluster) Kill() error {
-	last := c.processes[len(c.processes)-1]
-	c.processes = c.processes[:len(c.processes)-1]
-	_ = last.cmd.Process.Kill()
-	<-last.ended
-	return last.log.Close()
-}
+func (c *Cluster) Kill() error { return c.end((*process).kill, c.server) }
 
-// Serve starts the API server again after Kill, where it was, and returns when it is
+// Serve starts the API server, again after Kill where it was, and returns when it is
 // ready.
-func (c *Cluster) Serve(ctx context.Context) error {
-	if err := c.run(c.server[0], c.server[1:]...); err != nil {
+func (c *Cluster) Serve(ctx context.Context) (err error) {
+	if c.server, err = c.run(c.command[0], c.command[1:]...); err != nil {
 		return err
 	}
-	return c.ready(ctx, c.admin, c.URL+"/readyz")
-}
-
-// ready waits until a URL answers 200.
-func (c *Cluster) ready(ctx context.Context, client *http.Client, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, readyWithin)
-	defer cancel()
-	last := c.processes[len(c.processes)-1]
-	for {
-		q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return err
-		}
-		if r, err := client.Do(q); err == nil {
-			_ = r.Body.Close()
-			if r.StatusCode == http.StatusOK {
-				return nil
-			}
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-last.ended:
-			return fmt.Errorf("%s ended:\n%s", last.name, last.lastWords())
-		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready: %w\n%s", last.name, ctx.Err(), last.lastWords())
-		}
-	}
+	return c.server.ready(ctx, c.admin, c.URL+"/readyz")
 }
 
 // Config is that of a client who is the user of the groups.
@@ -195,6 +181,7 @@ func (c *Cluster) Stop() (err error) {
 	for i := len(c.processes) - 1; i >= 0; i-- {
 		err = errors.Join(err, c.processes[i].stop())
 	}
+	c.processes, c.controllers = nil, nil
 	return err
 }
 

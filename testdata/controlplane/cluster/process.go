@@ -1,41 +1,17 @@
 package cluster
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
-
-// ControlPlane are the programs that Start needs, Kubelet is an agent of a node.
-var ControlPlane, Kubelet = []string{"etcd", "kube-apiserver"}, "kubelet"
-
-// packages are what each program is built from.
-var packages = map[string]string{
-	"etcd":           "go.etcd.io/etcd/server/v3",
-	"kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
-	"kubelet":        "k8s.io/kubernetes/cmd/kubelet",
-}
-
-// Build builds programs into a directory, static, but for those that it has. It
-// takes minutes, and the module's directory, or one in it, as the current one.
-func Build(dir string, programs ...string) error {
-	for _, name := range programs {
-		from := packages[name]
-		program := filepath.Join(dir, name)
-		if _, err := os.Stat(program); err == nil {
-			continue
-		}
-		build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", program, from)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("building %s: %w\n%s", name, err, out)
-		}
-	}
-	return nil
-}
 
 // process is a program that was started.
 type process struct {
@@ -47,24 +23,42 @@ type process struct {
 
 // run starts a program, which ends with this one in any case. Its output goes to
 // a file.
-func (c *Cluster) run(program string, args ...string) error {
+func (c *Cluster) run(program string, args ...string) (*process, error) {
 	p := &process{name: filepath.Base(program), cmd: exec.Command(program, args...), ended: make(chan struct{})}
 	var err error
 	if p.log, err = os.Create(filepath.Join(c.dir, p.name+".log")); err != nil {
-		return err
+		return nil, err
 	}
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
 		_ = p.log.Close()
-		return err
+		return nil, err
 	}
 	c.processes = append(c.processes, p)
 	go func() {
 		_ = p.cmd.Wait()
 		close(p.ended)
 	}()
-	return nil
+	return p, nil
+}
+
+// end has what runs end by a function of process, and forgets it.
+func (c *Cluster) end(how func(*process) error, gone ...*process) (err error) {
+	for _, p := range gone {
+		if i := slices.Index(c.processes, p); i >= 0 {
+			c.processes = slices.Delete(c.processes, i, i+1)
+			err = errors.Join(err, how(p))
+		}
+	}
+	return err
+}
+
+// kill ends a program as a power cut does.
+func (p *process) kill() error {
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+	return p.log.Close()
 }
 
 // stopWithin is how long a program may take to end before it is killed.
@@ -85,4 +79,29 @@ func (p *process) stop() error {
 func (p *process) lastWords() string {
 	text, _ := os.ReadFile(p.log.Name())
 	return string(text[max(0, len(text)-4000):])
+}
+
+// ready waits until a URL answers 200.
+func (p *process) ready(ctx context.Context, client *http.Client, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	for {
+		q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		if r, err := client.Do(q); err == nil {
+			_ = r.Body.Close()
+			if r.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-p.ended:
+			return fmt.Errorf("%s ended:\n%s", p.name, p.lastWords())
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready: %w\n%s", p.name, ctx.Err(), p.lastWords())
+		}
+	}
 }

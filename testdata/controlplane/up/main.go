@@ -4,9 +4,15 @@
 //	go run ./up --programs BIN --dir DIR NODE…
 //
 // It writes admin.kubeconfig and NODE.kubeconfig into DIR, with which the agent of
-// a node is its user, and then prints the URL of the API server. To a line "kill" of
-// its input it kills that server, to "serve" it starts it again; both are answered
-// with the same line when that is done. Without --dir it only builds the programs.
+// a node is its user, and then prints the URL of the API server. Each line of its
+// input is a command, which is answered with the same line when it is done:
+//
+//	kill             kills the API server
+//	serve            starts it again
+//	control FLAG…    starts the controller manager, with flags more, and the scheduler
+//	release          ends them
+//
+// Without --dir it only builds the programs, kubeadm and the kubelet among them.
 package main
 
 import (
@@ -18,6 +24,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"podd/testdata/controlplane/cluster"
 )
@@ -36,7 +44,11 @@ func up(ctx context.Context, programs, dir string, nodes []string) (err error) {
 	if programs == "" {
 		return errors.New("--programs is required")
 	}
-	if err := cluster.Build(programs, cluster.ControlPlane...); err != nil || dir == "" {
+	wanted := slices.Concat(cluster.ControlPlane, cluster.Controllers)
+	if dir == "" {
+		wanted = append(wanted, cluster.Kubeadm, cluster.Kubelet)
+	}
+	if err := cluster.Build(programs, wanted...); err != nil || dir == "" {
 		return err
 	}
 	c, err := cluster.Start(ctx, cluster.Options{Dir: dir, Programs: programs})
@@ -60,19 +72,27 @@ func up(ctx context.Context, programs, dir string, nodes []string) (err error) {
 func obey(ctx context.Context, c *cluster.Cluster, in io.Reader) error {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
-		var err error
-		switch lines.Text() {
-		case "kill":
-			err = c.Kill()
-		case "serve":
-			err = c.Serve(ctx)
-		default:
-			err = fmt.Errorf("%q is no command", lines.Text())
-		}
-		if err != nil {
-			return err
+		if err := command(ctx, c, strings.Fields(lines.Text())); err != nil {
+			return fmt.Errorf("%q: %w", lines.Text(), err)
 		}
 		fmt.Println(lines.Text())
 	}
 	return lines.Err()
+}
+
+func command(ctx context.Context, c *cluster.Cluster, words []string) error {
+	if len(words) == 0 {
+		return errors.New("no command")
+	}
+	switch words[0] {
+	case "kill":
+		return c.Kill()
+	case "serve":
+		return c.Serve(ctx)
+	case "control":
+		return c.Control(ctx, words[1:]...)
+	case "release":
+		return c.Release()
+	}
+	return errors.New("no such command")
 }

@@ -1,7 +1,8 @@
 // Package cluster proves podd as the node of a cluster: on a real containerd, with a
 // real kube-apiserver 1.34.4 and etcd on loopback (testdata/controlplane), which
-// package tools of runtimetest builds once. No controller runs there: what one would
-// do the tests do themselves.
+// package tools of runtimetest builds once. Controllers and the scheduler run there
+// for a test that asks for them, controlPlane.control; for the others no controller
+// runs, and what one would do they do themselves.
 //
 //	test ──▶ up ──▶ etcd, kube-apiserver ◀── podd (system:node:nN) ──▶ containerd
 //	  └── administrator ──▲

@@ -26,7 +26,7 @@ import (
 )
 
 // nodes are those that have a kubeconfig; each test takes one.
-var nodes = []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7"}
+var nodes = []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8"}
 
 // controlPlane is program up, which ends when its input does: with this process.
 type controlPlane struct {
@@ -79,6 +79,15 @@ func (p *controlPlane) trust() error {
 
 func (p *controlPlane) stop() error {
 	return errors.Join(p.in.Close(), p.cmd.Wait())
+}
+
+// control has the controller manager and the scheduler run until the test ends; the
+// controller manager gets flags more. Namespaces have their kube-root-ca.crt then,
+// and certificates are signed.
+func (p *controlPlane) control(t *testing.T, flags ...string) {
+	t.Helper()
+	t.Cleanup(func() { p.command(t, "release") })
+	p.command(t, strings.Join(append([]string{"control"}, flags...), " "))
 }
 
 // command has up do something and waits until it is done.

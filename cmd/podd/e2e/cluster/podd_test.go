@@ -141,13 +141,18 @@ func (a *agent) tells(text string, want bool) {
 
 func (a *agent) eventually(what string, is func() error) {
 	a.t.Helper()
+	eventually(a.t, what, is)
+}
+
+func eventually(t *testing.T, what string, is func() error) {
+	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		err := is()
 		if err == nil {
 			return
 		}
 		if time.Now().After(deadline) {
-			a.t.Fatalf("waiting until %s: %v", what, err)
+			t.Fatalf("waiting until %s: %v", what, err)
 		}
 	}
 }

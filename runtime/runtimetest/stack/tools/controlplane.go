@@ -8,8 +8,10 @@ import (
 
 // ControlPlane is a cluster's control plane for tests, of testdata/controlplane.
 type ControlPlane struct {
-	Module   string // the directory of its module, which has program up
-	Programs string // the directory of etcd and kube-apiserver
+	Module string // the directory of its module, which has program up
+	// Programs is the directory of etcd, kube-apiserver, kube-controller-manager and
+	// kube-scheduler, and of kubeadm and kubelet, all static.
+	Programs string
 }
 
 // EnsureControlPlane builds the programs if they are not there, which takes minutes.
@@ -32,7 +34,7 @@ func EnsureControlPlane(ctx context.Context, log *slog.Logger) (ControlPlane, er
 		return ControlPlane{}, err
 	}
 	dir, err := c.entry("controlplane-"+hash, func(dir string) error {
-		log.Info("building etcd and kube-apiserver; this takes minutes", "into", c.dir)
+		log.Info("building etcd and the programs of Kubernetes; this takes minutes", "into", c.dir)
 		_, err := run(ctx, module, goEnv("0"), "go", "run", "./up", "--programs", dir)
 		return err
 	})

@@ -10,7 +10,7 @@
 //		debian-<codename>/   Debian's containerd and runc, unpacked
 //		busybox-<codename>/  busybox-static, unpacked
 //		images-<hash>/       images.tar
-//		controlplane-<hash>/ etcd and kube-apiserver
+//		controlplane-<hash>/ etcd, the programs of Kubernetes
 //		disk-<hash>/         the disk of the virtual machine, its kernel
 //
 // Everything is made in a directory of its own and renamed into place, so

@@ -1,0 +1,49 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// ControlPlane are the programs that Start needs, Controllers those of Control.
+// Kubelet is an agent of a node, Kubeadm sets all of them up.
+var (
+	ControlPlane     = []string{"etcd", "kube-apiserver"}
+	Controllers      = []string{"kube-controller-manager", "kube-scheduler"}
+	Kubelet, Kubeadm = "kubelet", "kubeadm"
+)
+
+// packages are what each program is built from.
+var packages = map[string]string{
+	"etcd":                    "go.etcd.io/etcd/server/v3",
+	"kube-apiserver":          "k8s.io/kubernetes/cmd/kube-apiserver",
+	"kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+	"kube-scheduler":          "k8s.io/kubernetes/cmd/kube-scheduler",
+	"kubelet":                 "k8s.io/kubernetes/cmd/kubelet",
+	"kubeadm":                 "k8s.io/kubernetes/cmd/kubeadm",
+}
+
+// version is what the programs are stamped with, as those of a release are: kubeadm
+// compares what it finds with its own.
+const version = "-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=34" +
+	" -X k8s.io/component-base/version.gitVersion=v1.34.4 -X k8s.io/component-base/version.gitTreeState=clean"
+
+// Build builds programs into a directory, static, but for those that it has. It
+// takes minutes, and the module's directory, or one in it, as the current one.
+func Build(dir string, programs ...string) error {
+	for _, name := range programs {
+		from := packages[name]
+		program := filepath.Join(dir, name)
+		if _, err := os.Stat(program); err == nil {
+			continue
+		}
+		build := exec.Command("go", "build", "-ldflags", "-s -w "+version, "-o", program, from)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("building %s: %w\n%s", name, err, out)
+		}
+	}
+	return nil
+}

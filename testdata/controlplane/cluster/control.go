@@ -1,0 +1,88 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Control starts the controller manager, with flags more, and the scheduler. It
+// returns when they are ready and the controllers have begun: namespace default has
+// its kube-root-ca.crt. Certificates are signed with the cluster's own authority.
+// What they do to nodes whose agent is gone they do to those of ended tests as well.
+func (c *Cluster) Control(ctx context.Context, flags ...string) error {
+	if len(c.controllers) > 0 {
+		return errors.New("the controllers run already, or failed: Release comes first")
+	}
+	ca := c.authority.identity
+	manager := append([]string{
+		"--service-account-private-key-file", ca.key, "--root-ca-file", ca.cert,
+		"--cluster-signing-cert-file", ca.cert, "--cluster-signing-key-file", ca.key,
+		"--controllers", "*,bootstrapsigner,tokencleaner", "--use-service-account-credentials",
+	}, flags...)
+	if err := c.controller(ctx, "kube-controller-manager", "/healthz", manager...); err != nil {
+		return err
+	}
+	if err := c.controller(ctx, "kube-scheduler", "/readyz"); err != nil {
+		return err
+	}
+	return c.begun(ctx)
+}
+
+// controller starts a program that is the user of its own name.
+func (c *Cluster) controller(ctx context.Context, name, health string, flags ...string) error {
+	ports, err := freePorts(1)
+	if err != nil {
+		return err
+	}
+	server, err := c.authority.issue(name, nil, loopback)
+	if err != nil {
+		return err
+	}
+	kubeconfig := filepath.Join(c.dir, name+".kubeconfig")
+	if err := c.Kubeconfig(kubeconfig, "system:"+name); err != nil {
+		return err
+	}
+	p, err := c.run(filepath.Join(c.programs, name), append([]string{
+		"--kubeconfig", kubeconfig, "--authentication-kubeconfig", kubeconfig, "--authorization-kubeconfig", kubeconfig,
+		"--bind-address", loopback.String(), "--secure-port", ports[0], "--tls-cert-file", server.cert, "--tls-private-key-file", server.key,
+		"--leader-elect=false", "--kube-api-qps", "1000", "--kube-api-burst", "1000",
+	}, flags...)...)
+	if err != nil {
+		return err
+	}
+	c.controllers = append(c.controllers, p)
+	return p.ready(ctx, c.admin, "https://"+loopback.String()+":"+ports[0]+health)
+}
+
+// begun waits for what the last controllers make.
+func (c *Cluster) begun(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	for {
+		_, err := c.Client.CoreV1().ConfigMaps("default").Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+		if err == nil {
+			return nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("waiting for the root certificate of namespace default: %w", err)
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the root certificate of namespace default: %w\n%s", ctx.Err(), c.controllers[0].lastWords())
+		}
+	}
+}
+
+// Release ends what Control started; what that made stays.
+func (c *Cluster) Release() error {
+	err := c.end((*process).stop, c.controllers...)
+	c.controllers = nil
+	return err
+}
