@@ -15,13 +15,13 @@ type advisor struct {
 	dns        func() (render.DNS, error) // what it is now
 }
 
-// of is what it says of a set, for the pods in the order of their names. The
-// node's DNS is read for every set anew, as it is for every sandbox.
-func (a *advisor) of(set *manifest.Set) []manifest.Problem {
+// of is what it says of a set, for the pods in the order of their names, and what
+// is told of it without being a problem. The node's DNS is read for every set anew,
+// as it is for every sandbox.
+func (a *advisor) of(set *manifest.Set) (all, passing []manifest.Problem) {
 	if a == nil || set == nil {
-		return nil
+		return nil, nil
 	}
-	var all []manifest.Problem
 	if now, err := a.dns(); err != nil {
 		all = append(all, manifest.Problem{Severity: manifest.Error, Path: a.resolvConf, Message: err.Error() + "; no pod starts until it can be read"})
 	} else {
@@ -29,7 +29,11 @@ func (a *advisor) of(set *manifest.Set) []manifest.Problem {
 	}
 	for _, p := range set.Pods {
 		for _, advice := range render.AdviseDNS(p, a.node) {
-			all = append(all, manifest.Problem{
+			list := &all
+			if advice.Passing {
+				list = &passing
+			}
+			*list = append(*list, manifest.Problem{
 				Severity: manifest.Warning, Pod: p.Key, Path: p.Origin.Path, Position: p.Origin.Position(advice.Field),
 				Field: advice.Field, Message: advice.Message,
 			})
@@ -41,5 +45,5 @@ func (a *advisor) of(set *manifest.Set) []manifest.Problem {
 	for _, advice := range render.AdviseNode(a.node.DNS) {
 		all = append(all, manifest.Problem{Severity: manifest.Warning, Path: a.resolvConf, Field: advice.Field, Message: advice.Message})
 	}
-	return all
+	return all, passing
 }

@@ -28,6 +28,7 @@ type viewer struct {
 	since   map[manifest.Problem]time.Time // when each problem came up
 	node    []manifest.Problem             // what is wrong with no single pod
 	said    []manifest.Problem             // what was said of the newest set
+	told    []manifest.Problem             // of the newest set, to be mended by nobody: for events alone
 	advisor *advisor                       // nil says nothing
 	// changed is told how a pod is shown now and was before, nil for not at all;
 	// gone, of one that is no longer. nil: nobody is.
@@ -82,7 +83,7 @@ func (v *viewer) publish(c reconcile.Change) {
 	}
 	if c.SetChanged {
 		v.want(c.Set, now)
-		v.said = v.problemsOf(c.Set)
+		v.said, v.told = v.problemsOf(c.Set)
 		next.Files, next.Claims = fileViews(c.Set.Files), claimViews(c.Set)
 		next.Unread = filter(next.Sources, func(s string) bool { return !c.Set.Complete[s] })
 		set := c.Set
@@ -135,12 +136,13 @@ func (v *viewer) clusterProblems() []manifest.Problem {
 	return nil
 }
 
-// problemsOf is what is said of the manifests.
-func (v *viewer) problemsOf(set *manifest.Set) []manifest.Problem {
+// problemsOf is what is said of the manifests, and what is told of them besides.
+func (v *viewer) problemsOf(set *manifest.Set) (said, told []manifest.Problem) {
 	if set == nil {
-		return nil
+		return nil, nil
 	}
-	return slices.Concat(set.Problems, v.advisor.of(set))
+	advice, told := v.advisor.of(set)
+	return slices.Concat(set.Problems, advice), told
 }
 
 func wanted(set *manifest.Set, key types.NamespacedName) *manifest.Pod {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	goruntime "runtime"
+	"slices"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -63,6 +64,7 @@ type podd struct {
 	pulse    pulse
 	told     string             // the status line systemd heard last
 	problems []manifest.Problem // of the manifests, as logged
+	advice   []manifest.Problem // what had an event and is no problem
 }
 
 // newPodd takes the root directory over and connects nothing yet. Close
@@ -284,9 +286,9 @@ func (d *podd) publish(c reconcile.Change) {
 	d.view.publish(c)
 	d.classes.take(c)
 	if c.SetChanged {
-		before := d.problems
-		d.problems = logNew(d.log, d.view.said, before, c.Set.Files)
-		d.events.Add(notes(advised(c.Set, before, d.problems, time.Now()))...)
+		before, passed := d.problems, d.advice
+		d.problems, d.advice = logNew(d.log, d.view.said, before, c.Set.Files), d.view.told
+		d.events.Add(notes(advised(c.Set, slices.Concat(before, passed), slices.Concat(d.problems, d.advice), time.Now()))...)
 	}
 	d.trimmer.touch()
 }

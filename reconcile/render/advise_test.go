@@ -48,6 +48,9 @@ func TestAdviseDNS(t *testing.T) {
 		var got []string
 		for _, a := range AdviseDNS(p, test.node) {
 			got = append(got, a.Field+": "+a.Message)
+			if a.Passing != (test.name == "no cluster") {
+				t.Errorf("%s: passing is %t", test.name, a.Passing)
+			}
 		}
 		if text := strings.Join(got, "\n"); !strings.Contains(text, test.want) || (text == "") != (test.want == "") {
 			t.Errorf("%s: got %q, want %q", test.name, text, test.want)
