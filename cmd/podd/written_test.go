@@ -423,8 +423,11 @@ func TestWriteResize(t *testing.T) {
 		t.Fatal(err)
 	}
 	const strategic = "application/strategic-merge-patch+json"
-	if err := w.do("PATCH", podsPath+"/web", strategic, `{"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":"200m"}}}]}}`).is(422, "resources.requests.cpu"); err != nil {
+	if err := w.do("PATCH", podsPath+"/web", strategic, `{"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":"200m"}}}]}}`).is(422, "resources.requests.cpu", "--subresource resize"); err != nil {
 		t.Error(err)
+	}
+	if more := w.do("PATCH", podsPath+"/web", strategic, `{"spec":{"hostNetwork":true,"containers":[{"name":"a","resources":{"requests":{"cpu":"200m"}}}]}}`); more.is(422) != nil || strings.Contains(more.body, "--subresource") {
+		t.Errorf("a resize would not do, and it says %d %s", more.code, more.body)
 	}
 	if err := w.do("PATCH", podsPath+"/web/resize", strategic, `{"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":"200m"}}}]}}`).is(200, `"cpu":"200m"`); err != nil {
 		t.Error(err)

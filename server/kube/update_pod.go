@@ -90,10 +90,14 @@ func (c *write) mayUpdate(s stored, was, is *v1.Pod) error {
 	for n := range same.Spec.Containers {
 		same.Spec.Containers[n].Image = was.Spec.Containers[n].Image
 	}
-	if field := differs(was.Spec, same.Spec, "spec"); field != "" {
-		return c.forbid(s, field, mutable)
+	field := differs(was.Spec, same.Spec, "spec")
+	if field == "" {
+		return nil
 	}
-	return nil
+	if sizeAs(&same.Spec, &was.Spec); differs(was.Spec, same.Spec, "spec") == "" {
+		return c.forbid(s, field, mutable+"; for cpu and memory use kubectl edit, patch or replace with --subresource resize")
+	}
+	return c.forbid(s, field, mutable)
 }
 
 // resized is what is written of a pod with the cpu and memory of containers taken
@@ -104,19 +108,30 @@ func (c *write) resized(s stored, was, is *v1.Pod) (server.Object, error) {
 	}
 	same := is.DeepCopy()
 	next := s.written.DeepCopyObject().(*v1.Pod)
-	for _, list := range []struct{ was, same, next []v1.Container }{
-		{was.Spec.InitContainers, same.Spec.InitContainers, next.Spec.InitContainers},
-		{was.Spec.Containers, same.Spec.Containers, next.Spec.Containers},
+	for _, list := range []struct{ same, next []v1.Container }{
+		{same.Spec.InitContainers, next.Spec.InitContainers},
+		{same.Spec.Containers, next.Spec.Containers},
 	} {
 		for n := range list.next {
 			list.next[n].Resources = list.same[n].Resources
-			list.same[n].Resources = unsized(list.same[n].Resources, list.was[n].Resources)
 		}
 	}
+	sizeAs(&same.Spec, &was.Spec)
 	if field := differs(was.Spec, same.Spec, "spec"); field != "" {
 		return nil, c.forbid(s, field, "only cpu and memory resources are mutable")
 	}
 	return next, nil
+}
+
+// sizeAs gives the containers of a pod the cpu and memory of another's, which has
+// as many.
+func sizeAs(spec, of *v1.PodSpec) {
+	for n := range spec.InitContainers {
+		spec.InitContainers[n].Resources = unsized(spec.InitContainers[n].Resources, of.InitContainers[n].Resources)
+	}
+	for n := range spec.Containers {
+		spec.Containers[n].Resources = unsized(spec.Containers[n].Resources, of.Containers[n].Resources)
+	}
 }
 
 // unsized is what a container asks for, with the cpu and memory of another.
