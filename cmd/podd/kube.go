@@ -11,6 +11,9 @@ import (
 // kubeAPI is the Kubernetes API, for whoever is let in; who may what is said by
 // the authorizer.
 func (d *podd) kubeAPI(who auth.Authorizer, usage kube.Usage, node http.Handler) http.Handler {
+	if d.cfg.Cluster.Kubeconfig != "" {
+		who = auth.Proxied{Authorizer: who, Node: d.cfg.NodeName}
+	}
 	a := &kube.API{
 		State: d.view.latest, Logs: d.logReader(), Runtime: inContainers{d.client}, Authorizer: who, Node: node,
 		Events: d.events, Usage: usage, Debugger: d.router, Debugging: d.cfg.API.Debugging,

@@ -126,10 +126,12 @@ func newGuard(a config.KubeletAPI, own *pki.Authority, node string, log *slog.Lo
 type newest struct{ file *reload.File[auth.Policy] }
 
 // Allows implements auth.Authorizer.
-func (n newest) Allows(u auth.User, a auth.Attributes) bool { return n.file.Get().Allows(u, a) }
+func (n newest) Allows(ctx context.Context, u auth.User, a auth.Attributes) (bool, error) {
+	return n.file.Get().Allows(ctx, u, a)
+}
 
 // Rules implements auth.Authorizer.
-func (n newest) Rules(u auth.User, namespace string) []rbac.PolicyRule {
+func (n newest) Rules(u auth.User, namespace string) ([]rbac.PolicyRule, error) {
 	return n.file.Get().Rules(u, namespace)
 }
 

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -66,6 +67,18 @@ func ofInfo(i request.Info) Attributes {
 	}
 }
 
+// Proxied says of the Kubernetes API what Guard does with OfCluster, for whoever
+// asks what they may there.
+type Proxied struct {
+	Authorizer
+	Node string
+}
+
+// Allows implements Authorizer.
+func (p Proxied) Allows(ctx context.Context, u User, a Attributes) (bool, error) {
+	return p.Authorizer.Allows(ctx, u, a.proxied(p.Node))
+}
+
 // proxied is what one who asks the same by way of a cluster's API server needs.
 // What is no resource, as the versions that are served, tells nothing of pods; what
 // writes stays what it is, for Writes to see.
@@ -107,13 +120,13 @@ var finer = []struct {
 	{"/logs", "log", true},
 	{"/checkpoint", "checkpoint", true},
 	{"/statusz", "statusz", true},
+	{"/flagz", "configz", true},
 	{"/pods", "pods", false},
 	{"/runningpods", "pods", false},
 	{"/healthz", "healthz", false},
 	{"/livez", "healthz", false},
 	{"/readyz", "healthz", false},
 	{"/configz", "configz", false},
-	{"/flagz", "configz", false},
 }
 
 func subresources(path string) []string {

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"net/http"
@@ -68,8 +69,15 @@ func TestAuthenticator(t *testing.T) {
 		{"an unknown token, when nothing will do", true, nil, "Bearer no", ""},
 		{"a stranger, when nothing will do", true, client(t, stranger, "alice", time.Hour), "", ""},
 		{"a stranger with a token", false, client(t, stranger, "alice", time.Hour), "Bearer xyz", "bob (system:authenticated)"},
+		{"a token that another knows", true, nil, "Bearer far", "far (there, system:authenticated)"},
+		{"a token of nobody", true, nil, "Bearer nameless", ""},
 	} {
 		a := &Authenticator{CAs: func() *x509.CertPool { return pool }, Tokens: func() Tokens { return tokens }, Anonymous: c.anonymous}
+		a.Review = func(_ context.Context, token string) (User, bool) {
+			known := map[string]User{"far": {Name: "far", Groups: []string{"there"}}, "abc": {Name: "other"}, "nameless": {}}
+			u, ok := known[token]
+			return u, ok
+		}
 		r := httptest.NewRequest("GET", "/pods", nil)
 		r.TLS = c.state
 		if c.authorization != "" {
@@ -85,6 +93,16 @@ func TestAuthenticator(t *testing.T) {
 	if _, ok := (&Authenticator{}).User(r); ok {
 		t.Error("the zero Authenticator knows somebody")
 	}
+}
+
+// allows is what an authorizer says that can tell.
+func allows(t *testing.T, by Authorizer, u User, a Attributes) bool {
+	t.Helper()
+	may, err := by.Allows(t.Context(), u, a)
+	if err != nil {
+		t.Error(err)
+	}
+	return may
 }
 
 func TestParseTokens(t *testing.T) {
@@ -113,7 +131,7 @@ func TestOf(t *testing.T) {
 		{"GET", "/metrics/cadvisor", "get metrics"},
 		{"GET", "/logs/syslog", "get log"},
 		{"GET", "/configz", "get configz proxy"},
-		{"GET", "/flagz", "get configz proxy"},
+		{"GET", "/flagz", "get configz"},
 		{"GET", "/statusz", "get statusz"},
 		{"POST", "/checkpoint/a/b/c", "create checkpoint"},
 		{"GET", "/containerLogs/a/b/c", "get proxy"},
@@ -190,7 +208,7 @@ func TestPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	bob, prom := User{Name: "bob"}, User{Name: "system:serviceaccount:mon:prom"}
-	group, carol := User{"x", []string{"monitoring"}}, User{Name: "carol"}
+	group, carol := User{Name: "x", Groups: []string{"monitoring"}}, User{Name: "carol"}
 	for _, c := range []struct {
 		user         User
 		method, path string
@@ -219,11 +237,11 @@ func TestPolicy(t *testing.T) {
 		{Root(), "POST", "/exec/a/b/c", "n1", true},
 		{User{Name: "eve"}, "GET", "/healthz", "n1", false},
 	} {
-		if got := p.Allows(c.user, Of(httptest.NewRequest(c.method, c.path, nil), c.node)); got != c.want {
+		if got := allows(t, p, c.user, Of(httptest.NewRequest(c.method, c.path, nil), c.node)); got != c.want {
 			t.Errorf("%s %s %s on %s: %t", c.user, c.method, c.path, c.node, got)
 		}
 	}
-	if (Policy{}).Allows(bob, Attributes{Verb: "get", Resource: "nodes", Subresources: []string{"pods"}}) {
+	if allows(t, Policy{}, bob, Attributes{Verb: "get", Resource: "nodes", Subresources: []string{"pods"}}) {
 		t.Error("the zero Policy allows something")
 	}
 }

@@ -12,7 +12,8 @@ import (
 
 // Guard lets requests through to a handler that their sender may make, or who that
 // is to be taken for, with the User in their context. Others are answered 401 or 403, and their connections
-// closed: an idle one would keep others out.
+// closed: an idle one would keep others out. So are, with 500, those of whom the
+// Authorizer cannot tell; why is for the node's log and not for them.
 type Guard struct {
 	Authenticator *Authenticator // required
 	Authorizer    Authorizer     // required
@@ -35,7 +36,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if user.Name != anonymous {
 		server.Admit(r)
 	}
-	user, err := g.impersonated(user, r.Header)
+	user, err := g.impersonated(r.Context(), user, r.Header)
 	if err != nil {
 		refuse(w, r, server.StatusOf(err), err.Error())
 		return
@@ -44,7 +45,11 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if g.OfCluster && request.Is(r.URL.Path) {
 		a = a.proxied(g.Node)
 	}
-	if !g.Authorizer.Allows(user, a) {
+	switch may, err := g.Authorizer.Allows(r.Context(), user, a); {
+	case err != nil:
+		refuse(w, r, http.StatusInternalServerError, undecided(user, a))
+		return
+	case !may:
 		refuse(w, r, http.StatusForbidden, forbidden(user, a, request.Is(r.URL.Path)))
 		return
 	}
@@ -61,10 +66,14 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, message string) 
 	http.Error(w, message, status)
 }
 
+func undecided(u User, a Attributes) string {
+	return fmt.Sprintf("Authorization error (user=%s, verb=%s, resource=%s, subresource=%s)", u.Name, a.Verb, a.Resource, strings.Join(a.Subresources, ","))
+}
+
 func forbidden(u User, a Attributes, kube bool) string {
 	switch {
 	case !kube:
-		return fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource=[%s])", u.Name, a.Verb, strings.Join(a.Subresources, ","))
+		return fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource(s)=%v)", u.Name, a.Verb, a.Subresources)
 	case a.Resource == "":
 		return fmt.Sprintf("forbidden: User %q cannot %s path %q", u.Name, a.Verb, a.Path)
 	}

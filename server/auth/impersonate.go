@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,13 +20,16 @@ const (
 // impersonated is the user that u is to be taken for in a request: u, where it
 // asks for nobody else. For each name that it takes on u needs RBAC's verb
 // impersonate; the error is an answer.
-func (g *Guard) impersonated(u User, h http.Header) (User, error) {
+func (g *Guard) impersonated(ctx context.Context, u User, h http.Header) (User, error) {
 	name, groups, err := wish(h)
 	if err != nil || name == "" {
 		return u, err
 	}
 	for _, a := range taking(name, groups) {
-		if !g.Authorizer.Allows(u, a) {
+		switch may, err := g.Authorizer.Allows(ctx, u, a); {
+		case err != nil:
+			return User{}, &server.Error{Status: http.StatusInternalServerError, Message: undecided(u, a)}
+		case !may:
 			return User{}, &server.Error{Status: http.StatusForbidden, Message: forbidden(u, a, true)}
 		}
 	}

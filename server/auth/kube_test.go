@@ -1,6 +1,8 @@
 package auth
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -84,15 +86,17 @@ func TestPolicyOfKubernetes(t *testing.T) {
 		{known("tenant"), "POST", "/api/v1/namespaces/b/pods/x/exec", false},
 		{Root(), "DELETE", "/api/v1/pods", true},
 	} {
-		if got := p.Allows(c.user, Of(httptest.NewRequest(c.method, c.path, nil), "n1")); got != c.want {
+		if got := allows(t, p, c.user, Of(httptest.NewRequest(c.method, c.path, nil), "n1")); got != c.want {
 			t.Errorf("%s %s %s: %t", c.user, c.method, c.path, got)
 		}
 	}
-	if !p.Allows(known("viewer"), Attributes{Verb: "get", Path: "/stuff/here"}) || p.Allows(known("viewer"), Attributes{Verb: "get", Path: "/stuff"}) {
+	if !allows(t, p, known("viewer"), Attributes{Verb: "get", Path: "/stuff/here"}) || allows(t, p, known("viewer"), Attributes{Verb: "get", Path: "/stuff"}) {
 		t.Error("/stuff/* is not what is below /stuff")
 	}
-	if in, out := len(p.Rules(known("tenant"), "a")), len(p.Rules(known("tenant"), "c")); in != len(toAll)+2 || out != len(toAll) {
-		t.Errorf("rules of tenant: %d in a, %d in c", in, out)
+	in, _ := p.Rules(known("tenant"), "a")
+	out, _ := p.Rules(known("tenant"), "c")
+	if len(in) != len(toAll)+2 || len(out) != len(toAll) {
+		t.Errorf("rules of tenant: %d in a, %d in c", len(in), len(out))
 	}
 }
 
@@ -166,7 +170,7 @@ func TestImpersonation(t *testing.T) {
 		{"root", "/version", http.Header{asUser: {"system:anonymous"}}, 403, `User \"system:anonymous\" cannot get path`},
 		{"root", "/version", http.Header{asUser: {"x"}, asGroup: {"system:unauthenticated"}}, 403, `User \"x\" cannot get path`},
 		{"root", "/pods", http.Header{asUser: {"bob"}}, 200, "bob (system:authenticated)"},
-		{"root", "/metrics", http.Header{asUser: {"bob"}}, 403, "Forbidden (user=bob, verb=get, resource=nodes, subresource=[metrics])"},
+		{"root", "/metrics", http.Header{asUser: {"bob"}}, 403, "Forbidden (user=bob, verb=get, resource=nodes, subresource(s)=[metrics])"},
 		{"root", "/metrics", http.Header{asUser: {"system:serviceaccount:mon:prom"}}, 200, "system:serviceaccount:mon:prom (system:serviceaccounts, system:serviceaccounts:mon, system:authenticated)"},
 		{"help", pods, http.Header{asUser: {"viewer"}}, 200, "viewer (system:authenticated)"},
 		{"help", pods, nil, 403, `User \"helper\" cannot list`},
@@ -239,7 +243,45 @@ func TestProxied(t *testing.T) {
 	g = &Guard{Authenticator: g.Authenticator, Authorizer: Writes{All{}}, Node: "n1", OfCluster: true}
 	w = httptest.NewRecorder()
 	g.ServeHTTP(w, httptest.NewRequest("PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", nil))
-	if w.Code != 403 || !g.Authorizer.Allows(User{}, proxy) {
+	if w.Code != 403 || !allows(t, g.Authorizer, User{}, proxy) {
 		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+	// Who asks what they may is told the same.
+	look := Attributes{Verb: "list", Resource: "pods", Namespace: "a", Subresources: []string{""}}
+	if may := (Proxied{onlyNodes{}, "n1"}); !allows(t, may, User{}, look) || allows(t, may, User{}, Attributes{Verb: "create", Resource: "pods", Subresources: []string{""}}) {
+		t.Error("one who may proxy to the node is told something else")
+	}
+}
+
+// onlyNodes allows all of node n1.
+type onlyNodes struct{ All }
+
+func (onlyNodes) Allows(_ context.Context, _ User, a Attributes) (bool, error) {
+	return a.Resource == "nodes" && a.Name == "n1", nil
+}
+
+// asleep cannot tell.
+type asleep struct{ All }
+
+func (asleep) Allows(context.Context, User, Attributes) (bool, error) {
+	return true, errors.New("the cluster is away: s3cret")
+}
+
+// Whom nobody can tell about is answered so, as by a kubelet, and not told why.
+func TestGuardUndecided(t *testing.T) {
+	g := &Guard{Authenticator: &Authenticator{Anonymous: true}, Authorizer: asleep{}, Node: "n1"}
+	for _, c := range []struct{ path, as, want string }{
+		{"/pods", "", "Authorization error (user=system:anonymous, verb=get, resource=nodes, subresource=pods,proxy)"},
+		{"/pods", "bob", "Authorization error (user=system:anonymous, verb=impersonate, resource=users, subresource=)"},
+		{"/api/v1/pods", "", `"message":"Authorization error (user=system:anonymous, verb=list, resource=pods, subresource=)"`},
+	} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", c.path, nil)
+		if c.as != "" {
+			r.Header.Set(asUser, c.as)
+		}
+		g.ServeHTTP(w, r)
+		if w.Code != 500 || !strings.Contains(w.Body.String(), c.want) || strings.Contains(w.Body.String(), "s3cret") {
+			t.Errorf("%s as %q: %d %s", c.path, c.as, w.Code, w.Body)
+		}
 	}
 }

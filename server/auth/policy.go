@@ -1,28 +1,30 @@
 package auth
 
 import (
+	"context"
 	"slices"
 	"strings"
 
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// Authorizer tells who may what. It must be safe for concurrent use.
+// Authorizer tells who may what. It must be safe for concurrent use. Its errors say
+// that it could not tell; nothing is allowed with one.
 type Authorizer interface {
-	Allows(User, Attributes) bool
+	Allows(context.Context, User, Attributes) (bool, error)
 	// Rules are all that allow a user something: in a namespace, and of what is
-	// in none.
-	Rules(u User, namespace string) []rbac.PolicyRule
+	// in none. With an error there may be more.
+	Rules(u User, namespace string) ([]rbac.PolicyRule, error)
 }
 
 // All allows everything to everyone who is known.
 type All struct{}
 
 // Allows implements Authorizer.
-func (All) Allows(User, Attributes) bool { return true }
+func (All) Allows(context.Context, User, Attributes) (bool, error) { return true, nil }
 
 // Rules implements Authorizer.
-func (All) Rules(User, string) []rbac.PolicyRule { return mastersRules }
+func (All) Rules(User, string) ([]rbac.PolicyRule, error) { return mastersRules, nil }
 
 // Policy allows what roles and their bindings do, everything to system:masters,
 // and to whoever is known what every cluster does: to learn what there is and
@@ -59,22 +61,22 @@ var mastersRules = []rbac.PolicyRule{
 }
 
 // Allows implements Authorizer.
-func (p Policy) Allows(u User, a Attributes) bool {
+func (p Policy) Allows(_ context.Context, u User, a Attributes) (bool, error) {
 	if slices.Contains(u.Groups, Masters) {
-		return true
+		return true, nil
 	}
 	for _, all := range [][]grant{toAll, p.grants} {
 		if slices.ContainsFunc(all, func(g grant) bool { return g.to(u) && g.covers(a) }) {
-			return true
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }
 
 // Rules implements Authorizer.
-func (p Policy) Rules(u User, namespace string) []rbac.PolicyRule {
+func (p Policy) Rules(u User, namespace string) ([]rbac.PolicyRule, error) {
 	if slices.Contains(u.Groups, Masters) {
-		return mastersRules
+		return mastersRules, nil
 	}
 	var rules []rbac.PolicyRule
 	for _, g := range slices.Concat(toAll, p.grants) {
@@ -82,7 +84,7 @@ func (p Policy) Rules(u User, namespace string) []rbac.PolicyRule {
 			rules = append(rules, g.rule)
 		}
 	}
-	return rules
+	return rules, nil
 }
 
 func (g *grant) to(u User) bool {

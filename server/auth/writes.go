@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"slices"
 
 	rbac "k8s.io/api/rbac/v1"
@@ -20,11 +21,11 @@ var (
 )
 
 // Allows implements Authorizer.
-func (w Writes) Allows(u User, a Attributes) bool {
+func (w Writes) Allows(ctx context.Context, u User, a Attributes) (bool, error) {
 	if a.writes() && !slices.Contains(u.Groups, Masters) {
-		return false
+		return false, nil
 	}
-	return w.Authorizer.Allows(u, a)
+	return w.Authorizer.Allows(ctx, u, a)
 }
 
 func (a *Attributes) writes() bool {

@@ -14,16 +14,16 @@ var (
 )
 
 // Rules implements Authorizer: nothing that Allows refuses.
-func (w Writes) Rules(u User, namespace string) []rbac.PolicyRule {
-	rules := w.Authorizer.Rules(u, namespace)
+func (w Writes) Rules(u User, namespace string) ([]rbac.PolicyRule, error) {
+	rules, err := w.Authorizer.Rules(u, namespace)
 	if slices.Contains(u.Groups, Masters) {
-		return rules
+		return rules, err
 	}
 	var all []rbac.PolicyRule
 	for i := range rules {
 		all = append(all, withoutWrites(&rules[i])...)
 	}
-	return all
+	return all, err
 }
 
 // withoutWrites is a rule less the writes in it, which takes several.

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"context"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -30,9 +31,9 @@ type resource struct {
 	// its age and sort by it; nil: all tell, or nobody knows.
 	since func(server.Object) metav1.Time
 	// Not all are objects of a View.
-	events  bool                           // they are of Events
-	measure measure                        // measured when asked for
-	review  func(*API, asked) (any, error) // answered, not kept
+	events  bool                                            // they are of Events
+	measure measure                                         // measured when asked for
+	review  func(*API, context.Context, asked) (any, error) // answered, not kept
 }
 
 // subresource is a part of an object that is served by itself.

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,7 +57,7 @@ func (a *API) review(w http.ResponseWriter, r *http.Request, res *resource, i re
 		return
 	}
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	answer, err := res.review(a, asked{auth.From(r.Context()), func(into review) error { return decode(kind, body, into, res) }})
+	answer, err := res.review(a, r.Context(), asked{auth.From(r.Context()), func(into review) error { return decode(kind, body, into, res) }})
 	if err != nil {
 		server.ReplyStatus(w, err)
 		return
@@ -102,14 +103,20 @@ func decodeProtobuf(body []byte, into review) error {
 	return nil
 }
 
-func (a *API) whoAmI(q asked) (any, error) {
+func (a *API) whoAmI(_ context.Context, q asked) (any, error) {
 	var r authentication.SelfSubjectReview
 	err := q.read(&r)
-	r.Status.UserInfo = authentication.UserInfo{Username: q.user.Name, Groups: q.user.Groups}
+	r.Status.UserInfo = authentication.UserInfo{Username: q.user.Name, UID: q.user.UID, Groups: q.user.Groups}
+	for name, values := range q.user.Extra {
+		if r.Status.UserInfo.Extra == nil {
+			r.Status.UserInfo.Extra = map[string]authentication.ExtraValue{}
+		}
+		r.Status.UserInfo.Extra[name] = values
+	}
 	return r, err
 }
 
-func (a *API) mayI(q asked) (any, error) {
+func (a *API) mayI(ctx context.Context, q asked) (any, error) {
 	var r authorization.SelfSubjectAccessReview
 	err := q.read(&r)
 	if err != nil {
@@ -124,11 +131,15 @@ func (a *API) mayI(q asked) (any, error) {
 	default:
 		of = auth.Attributes{Verb: path.Verb, Path: path.Path}
 	}
-	r.Status = authorization.SubjectAccessReviewStatus{Allowed: a.Authorizer.Allows(q.user, of)}
+	may, err := a.Authorizer.Allows(ctx, q.user, of)
+	r.Status = authorization.SubjectAccessReviewStatus{Allowed: may}
+	if err != nil {
+		r.Status.EvaluationError = err.Error()
+	}
 	return r, nil
 }
 
-func (a *API) whatMayI(q asked) (any, error) {
+func (a *API) whatMayI(_ context.Context, q asked) (any, error) {
 	var r authorization.SelfSubjectRulesReview
 	err := q.read(&r)
 	if err != nil {
@@ -138,7 +149,11 @@ func (a *API) whatMayI(q asked) (any, error) {
 		return nil, apierrors.NewBadRequest("no namespace on request")
 	}
 	r.Status = authorization.SubjectRulesReviewStatus{ResourceRules: []authorization.ResourceRule{}, NonResourceRules: []authorization.NonResourceRule{}}
-	for _, rule := range a.Authorizer.Rules(q.user, r.Spec.Namespace) {
+	rules, err := a.Authorizer.Rules(q.user, r.Spec.Namespace)
+	if err != nil {
+		r.Status.Incomplete, r.Status.EvaluationError = true, err.Error()
+	}
+	for _, rule := range rules {
 		if len(rule.Resources) > 0 {
 			r.Status.ResourceRules = append(r.Status.ResourceRules, authorization.ResourceRule{
 				Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources, ResourceNames: rule.ResourceNames,
