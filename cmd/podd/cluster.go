@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"podd/cmd/podd/internal/cluster"
+	"podd/server/auth"
 )
 
 // joinCluster keeps this machine the node of the configured cluster until ctx is
@@ -35,6 +36,22 @@ func (d *podd) newCluster() *cluster.Cluster {
 			_ = d.router.Renew(ctx) // it ends with podd
 		},
 	})
+}
+
+// askCluster has a guard ask the configured cluster what it is to ask one.
+func (d *podd) askCluster(g *auth.Guard) {
+	a := d.cfg.API
+	g.OfCluster = d.cluster != nil
+	if !a.TokenReview && !a.AccessReview {
+		return
+	}
+	reviews := d.cluster.Reviews(cluster.ReviewOptions{Tokens: a.TokenTTL, Allowed: a.AllowedTTL, Denied: a.DeniedTTL})
+	if a.TokenReview {
+		g.Authenticator.Review = reviews.User
+	}
+	if a.AccessReview {
+		g.Authorizer = reviews
+	}
 }
 
 // providedIP is what the user gave as the node's addresses, "" for none or those

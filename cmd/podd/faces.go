@@ -86,7 +86,7 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 		if guard, err = newGuard(d.cfg.API, d.pki, d.cfg.NodeName, d.log); err != nil {
 			return nil, err
 		}
-		guard.OfCluster = d.cfg.Cluster.Kubeconfig != ""
+		d.askCluster(guard)
 	}
 	guard.Authorizer = auth.Writes{Authorizer: guard.Authorizer} // ephemeral containers are always served
 	api := d.api(guard.Authorizer, meter, measures)

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"time"
 
+	authentication "k8s.io/api/authentication/v1"
+	authorization "k8s.io/api/authorization/v1"
 	coordination "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,8 +24,11 @@ type client struct {
 	core *rest.RESTClient // limited in rate, as whatever is no sign of life
 	// beats and leases are signs of life, which wait for nothing.
 	beats, leases *rest.RESTClient
-	host          string // of the API server, as users are shown it
-	close         func() // every connection; they are made anew
+	// tokens and access review clients of this node, each limited in rate by itself:
+	// a flood of those holds up nothing else.
+	tokens, access *rest.RESTClient
+	host           string // of the API server, as users are shown it
+	close          func() // every connection; they are made anew
 }
 
 // requestTime is how long a request may take. The kubelet gives its signs of life
@@ -71,6 +76,8 @@ func (c *client) open(config *rest.Config, o *Options) (err error) {
 	c.core = of("/api", v1.SchemeGroupVersion, o.QPS, o.Burst)
 	c.beats = of("/api", v1.SchemeGroupVersion, -1, 0)
 	c.leases = of("/apis", coordination.SchemeGroupVersion, -1, 0)
+	c.tokens = of("/apis", authentication.SchemeGroupVersion, o.QPS, o.Burst)
+	c.access = of("/apis", authorization.SchemeGroupVersion, o.QPS, o.Burst)
 	return err
 }
 
@@ -79,8 +86,12 @@ func scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	s.AddKnownTypes(v1.SchemeGroupVersion, &v1.Node{}, &v1.NodeList{}, &v1.Pod{}, &v1.PodList{})
 	s.AddKnownTypes(coordination.SchemeGroupVersion, &coordination.Lease{})
+	s.AddKnownTypes(authentication.SchemeGroupVersion, &authentication.TokenReview{})
+	s.AddKnownTypes(authorization.SchemeGroupVersion, &authorization.SubjectAccessReview{})
 	metav1.AddToGroupVersion(s, v1.SchemeGroupVersion)
 	metav1.AddToGroupVersion(s, coordination.SchemeGroupVersion)
+	metav1.AddToGroupVersion(s, authentication.SchemeGroupVersion)
+	metav1.AddToGroupVersion(s, authorization.SchemeGroupVersion)
 	return s
 }
 

@@ -52,6 +52,8 @@ type Cluster struct {
 	pods latest[sighting[*v1.Pod]]
 	// state has what runs here, and in View.Machine the node as this machine is.
 	state server.Viewer
+	// reviews are told of each connection; nil: nobody asks for any.
+	reviews *Reviews
 }
 
 // New asks nobody anything yet.
@@ -87,6 +89,9 @@ func (c *Cluster) live(ctx context.Context, s *speaker) {
 // liveWith keeps the node until the kubeconfig has changed since it was seen.
 func (c *Cluster) liveWith(ctx context.Context, api *client, s *speaker, seen fileStamp) {
 	defer api.close()
+	if c.reviews != nil {
+		c.reviews.use(api)
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	var nodes latest[sighting[*v1.Node]] // of this life: another kubeconfig may be of another cluster
 	ownNode := follower[*v1.Node]{client: api, query: api.node(c.o.Node), list: &v1.NodeList{}, seen: &nodes, say: s, of: ofNode}

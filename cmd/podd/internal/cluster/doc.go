@@ -39,8 +39,14 @@
 // did that wants it gone. podd takes up the one that somebody makes instead, and
 // makes one itself when it is started again.
 //
+// Who asks the node's own API, and whether they may, the cluster is asked by Reviews
+// (review.go, answers.go), which is what package auth of server wants and is made
+// before there is any connection. It does as the kubelet's webhooks, but for these:
+// it remembers no more than so many answers, a flood of unknown tokens holds up no
+// other request and drives out no known one, and whoever asks the same at once is
+// one request.
+//
 // Pods bound to the node, what they look up by name, their status, mirror pods and
 // events, and certificates, are not there yet. They come as a source.Source, a
-// resolver, a reader of the published state and server's authorizer, each made of
-// the client that Run has.
+// resolver and a reader of the published state, each made of the client that Run has.
 package cluster

@@ -148,6 +148,9 @@ func (c *checking) durations() {
 		{"imageMaximumGCAge", k.ImageMaximumGCAge},
 		{"nodeStatusUpdateFrequency", k.NodeStatusUpdateFrequency},
 		{"nodeStatusReportFrequency", k.NodeStatusReportFrequency},
+		{"authentication.webhook.cacheTTL", k.Authentication.Webhook.CacheTTL},
+		{"authorization.webhook.cacheAuthorizedTTL", k.Authorization.Webhook.CacheAuthorizedTTL},
+		{"authorization.webhook.cacheUnauthorizedTTL", k.Authorization.Webhook.CacheUnauthorizedTTL},
 		{"shutdownGracePeriod", k.ShutdownGracePeriod},
 		{"shutdownGracePeriodCriticalPods", k.ShutdownGracePeriodCriticalPods},
 	} {

@@ -81,7 +81,7 @@ type Flags struct {
 	ResolvConf    *string  `group:"DNS" field:"resolvConf" placeholder:"FILE" help:"What the pods' DNS is made from (/etc/resolv.conf)."`
 
 	Port                    *int32   `group:"Kubelet API" field:"port" placeholder:"10250" help:"Port of the kubelet's API; 0 is off."`
-	Address                 *string  `group:"Kubelet API" field:"address" placeholder:"IP" help:"Address of the kubelet's API and of /pods; 127.0.0.1 unless clients have credentials of their own."`
+	Address                 *string  `group:"Kubelet API" field:"address" placeholder:"IP" help:"Address of the kubelet's API and of /pods; 127.0.0.1 unless clients have credentials of their own or a cluster's."`
 	EnableServer            *bool    `group:"Kubelet API" field:"enableServer" help:"Serve it; --enable-server=false does not."`
 	TLSCertFile             *string  `group:"Kubelet API" name:"tls-cert-file" field:"tlsCertFile" placeholder:"FILE" help:"Certificate to show; podd's own when not given."`
 	TLSPrivateKeyFile       *string  `group:"Kubelet API" name:"tls-private-key-file" field:"tlsPrivateKeyFile" placeholder:"FILE" help:"Key of that certificate."`
@@ -90,7 +90,7 @@ type Flags struct {
 	ClientCAFile            *string  `group:"Kubelet API" name:"client-ca-file" field:"authentication.x509.clientCAFile" placeholder:"FILE" help:"CA certificates that vouch for clients."`
 	TokenAuthFile           string   `group:"Kubelet API" placeholder:"FILE" help:"Bearer tokens, a line of token,user,uid,\"group,group\" each."`
 	AuthorizationPolicyFile string   `group:"Kubelet API" placeholder:"FILE" help:"ClusterRoles and ClusterRoleBindings that say what clients may."`
-	AuthorizationMode       *string  `group:"Kubelet API" field:"authorization.mode" placeholder:"MODE" help:"AlwaysAllow lets every known client do everything."`
+	AuthorizationMode       *string  `group:"Kubelet API" field:"authorization.mode" placeholder:"MODE" help:"Webhook asks the cluster, AlwaysAllow lets every known client do everything."`
 	AnonymousAuth           *bool    `group:"Kubelet API" field:"authentication.anonymous.enabled" help:"Know clients that show nothing as system:anonymous."`
 	EnableDebuggingHandlers *bool    `group:"Kubelet API" field:"enableDebuggingHandlers" help:"Serve logs, exec, attach and port-forward there; on unless =false."`
 

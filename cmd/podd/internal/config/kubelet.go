@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"net"
 	"slices"
+	"time"
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
@@ -23,6 +24,10 @@ type KubeletAPI struct {
 	ClientCAFile string
 	// TokenFile has bearer tokens and PolicyFile what users may; "": none.
 	TokenFile, PolicyFile string
+	// TokenReview has the cluster tell whose any other token is, for TokenTTL, and
+	// AccessReview what users may, for AllowedTTL and DeniedTTL.
+	TokenReview, AccessReview       bool
+	TokenTTL, AllowedTTL, DeniedTTL time.Duration
 	// Anonymous lets those in who show nothing, AlwaysAllow allows everything
 	// to all who are in.
 	Anonymous, AlwaysAllow bool
@@ -50,6 +55,7 @@ func (r *resolving) kubelet() KubeletAPI {
 		Profiling:   orNil(k.EnableProfilingHandler, d.EnableProfilingHandler),
 		DebugFlags:  orNil(k.EnableDebugFlagsHandler, d.EnableDebugFlagsHandler),
 	}
+	r.reviews(&a)
 	for _, name := range k.TLSCipherSuites {
 		if id, ok := cipher(name); ok {
 			a.Ciphers = append(a.Ciphers, id)
@@ -66,18 +72,36 @@ func (r *resolving) kubelet() KubeletAPI {
 // address is where to listen when the user says nothing: on this machine alone,
 // unless somebody from elsewhere could show who they are.
 func (a *KubeletAPI) address() string {
-	if a.ClientCAFile == "" && a.TokenFile == "" {
+	if a.ClientCAFile == "" && a.TokenFile == "" && !a.TokenReview {
 		return "127.0.0.1"
 	}
 	return "0.0.0.0"
+}
+
+// reviews are the cluster's. A policy of the node's own is instead of them, unless
+// both were asked for.
+func (r *resolving) reviews(a *KubeletAPI) {
+	k, d := r.k, defaults()
+	if r.flags.Kubeconfig == "" {
+		return
+	}
+	webhook := k.Authorization.Mode == kubelet.KubeletAuthorizationModeWebhook
+	if webhook && a.PolicyFile != "" {
+		r.add(manifest.Error, "--authorization-policy-file", "authorization mode Webhook has the cluster say what clients may; leave one of them out")
+	}
+	a.TokenReview = orNil(k.Authentication.Webhook.Enabled, d.Authentication.Webhook.Enabled)
+	a.AccessReview = webhook || k.Authorization.Mode == "" && a.PolicyFile == ""
+	a.TokenTTL = or(k.Authentication.Webhook.CacheTTL, d.Authentication.Webhook.CacheTTL)
+	a.AllowedTTL = or(k.Authorization.Webhook.CacheAuthorizedTTL, d.Authorization.Webhook.CacheAuthorizedTTL)
+	a.DeniedTTL = or(k.Authorization.Webhook.CacheUnauthorizedTTL, d.Authorization.Webhook.CacheUnauthorizedTTL)
 }
 
 // authorization says what who wrote these would not expect.
 func (r *resolving) authorization(a *KubeletAPI) {
 	k := r.k
 	webhook := k.Authorization.Mode == kubelet.KubeletAuthorizationModeWebhook
-	if token := k.Authentication.Webhook.Enabled; webhook || token != nil && *token {
-		r.add(manifest.Warning, "", "authentication and authorization by webhook ask a cluster, and podd asks none yet: the kubelet's API answers root, and those whom --authorization-policy-file lets")
+	if token := k.Authentication.Webhook.Enabled; r.flags.Kubeconfig == "" && (webhook || token != nil && *token) {
+		r.add(manifest.Warning, "", "authentication and authorization by webhook ask a cluster, and without --kubeconfig there is none: the kubelet's API answers root, and those whom --authorization-policy-file lets")
 	}
 	if a.Listen != "" && a.Anonymous && a.AlwaysAllow {
 		r.add(manifest.Warning, "", "anonymous authentication and authorization mode AlwaysAllow: who reaches %s runs commands in every pod", a.Listen)
@@ -87,8 +111,11 @@ func (r *resolving) authorization(a *KubeletAPI) {
 // inForce is what is served of what a kubelet serves with its cluster's help.
 func (a *KubeletAPI) inForce(k *kubelet.KubeletConfiguration) {
 	k.EnableServer = new(a.Listen != "")
-	k.Authentication.Webhook.Enabled = new(false)
-	if !a.AlwaysAllow {
+	k.Authentication.Webhook.Enabled = new(a.TokenReview)
+	switch {
+	case a.AccessReview:
+		k.Authorization.Mode = kubelet.KubeletAuthorizationModeWebhook
+	case !a.AlwaysAllow:
 		k.Authorization.Mode = ""
 	}
 	if host, _, err := net.SplitHostPort(a.Listen); err == nil {

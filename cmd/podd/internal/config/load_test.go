@@ -114,7 +114,7 @@ func TestLoadKubeadm(t *testing.T) {
 		t.Errorf("config of kubeadm's files (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{
-		"warning: authentication and authorization by webhook ask a cluster, and podd asks none yet: " +
+		"warning: authentication and authorization by webhook ask a cluster, and without --kubeconfig there is none: " +
 			"the kubelet's API answers root, and those whom --authorization-policy-file lets",
 		"warning: rotateCertificates (testdata/kubelet-config.yaml:41): known, but not served by podd yet, and has no effect",
 	}, lines(warnings, "/")); diff != "" {

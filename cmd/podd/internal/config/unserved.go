@@ -39,6 +39,7 @@ var ofCluster = set(
 	"registerNode", "registerWithTaints", "providerID", "enableControllerAttachDetach",
 	"nodeStatusUpdateFrequency", "nodeStatusReportFrequency", "nodeLeaseDurationSeconds",
 	"kubeAPIQPS", "kubeAPIBurst", "contentType",
+	"authentication.webhook.cacheTTL", "authorization.webhook.cacheAuthorizedTTL", "authorization.webhook.cacheUnauthorizedTTL",
 )
 
 // agrees has, for fields that are not served, the value by which a user asks
