@@ -47,6 +47,8 @@ type Options struct {
 	// watchdog; zero BeatEvery: never.
 	Beat      func()
 	BeatEvery time.Duration
+	// Shutdown is that of a machine that goes down already; nil: it does not.
+	Shutdown []plan.ShutdownGroup
 }
 
 // Change is what differs since the last one.
@@ -61,8 +63,9 @@ type Change struct {
 	// Devices what pods were admitted by last; read-only.
 	Capacity, Allocatable render.Resources
 	Devices               map[v1.ResourceName]plan.Devices
-	// Down says that every pod was asked to end and none is started any more.
-	Down bool
+	// Down says that every pod was asked to end and none is started any more,
+	// ShuttingDown that the machine goes down.
+	Down, ShuttingDown bool
 	// Starting says that a pod of which something is on this machine may be in
 	// no report yet: the runtime was not seen, or a worker has not spoken.
 	Starting bool
@@ -98,6 +101,7 @@ type Router struct {
 	buried     map[types.NamespacedName]time.Time
 	down       bool
 	hurry      bool
+	shutdown   *shutdown // nil: the machine does not go down
 	downed     []chan error
 	changed    map[types.NamespacedName]bool
 	gone       []types.NamespacedName
@@ -118,7 +122,7 @@ type ask struct {
 
 // NewRouter returns a router that does nothing until Run.
 func NewRouter(o Options) *Router {
-	return &Router{
+	r := &Router{
 		o:       o,
 		render:  &o.Render,
 		reports: make(chan Report),
@@ -128,6 +132,10 @@ func NewRouter(o Options) *Router {
 		ended:   make(chan struct{}),
 		changed: map[types.NamespacedName]bool{},
 	}
+	if o.Shutdown != nil {
+		r.shutdown = newShutdown(o.Shutdown)
+	}
+	return r
 }
 
 // Inputs are the streams a Router reads. Sets may be closed, which is the end of
@@ -153,6 +161,9 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 	defer r.workers.Wait()
 	defer cancel()
 	for key, js := range past {
+		if r.shutdown == nil {
+			js = resumed(js)
+		}
 		r.entry(ctx, key, js)
 	}
 	beat, stop := r.beats()
@@ -162,6 +173,7 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 		for n := 0; r.dirty && n < len(r.entries) && r.pending(); n++ {
 		}
 		r.start()
+		r.endNext()
 		if r.dirty || len(r.events) > 0 {
 			r.publish()
 		}
@@ -185,6 +197,7 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 			r.takeReport(rep)
 		case a := <-r.asks:
 			a.reply <- a.do()
+		case <-r.shutdown.due():
 		case <-beat:
 			r.o.Beat()
 		}
@@ -327,7 +340,7 @@ func (r *Router) short(key types.NamespacedName) string {
 }
 
 func (r *Router) publish() {
-	c := Change{Set: r.set, SetChanged: r.setChanged, Node: r.node, Capacity: r.render.Capacity, Allocatable: r.render.Allocatable, Devices: r.devices, Gone: r.gone, Down: r.down, Starting: !r.started, Events: r.events, Quiet: !r.dirty}
+	c := Change{Set: r.set, SetChanged: r.setChanged, Node: r.node, Capacity: r.render.Capacity, Allocatable: r.render.Allocatable, Devices: r.devices, Gone: r.gone, Down: r.down, ShuttingDown: r.shutdown != nil, Starting: !r.started, Events: r.events, Quiet: !r.dirty}
 	for key := range r.changed {
 		if e := r.entries[key]; e != nil {
 			c.Reports = append(c.Reports, e.report)

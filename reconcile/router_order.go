@@ -131,7 +131,7 @@ func sourceKind(e *entry) string {
 
 func (r *Router) planNode() plan.Node {
 	n := planNode(r.node, r.o.Adopt, r.o.MaxBackoff)
-	n.Reachable = n.Reachable && r.seen
+	n.Reachable, n.ShuttingDown = n.Reachable && r.seen, r.shutdown != nil
 	if n.Message == "" && !n.Reachable {
 		n.Message = "the runtime was not reached yet"
 	}
@@ -148,6 +148,7 @@ func (r *Router) admit() map[types.NamespacedName]plan.Verdict {
 		limits.Devices = r.holdDevices()
 	}
 	limits.Machine.Runtime = r.node
+	limits.ShuttingDown = r.shutdown != nil
 	limits.Single = manifest.SingleClaims(r.set)
 	return plan.Admission(claimants, limits)
 }

@@ -30,6 +30,10 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 		w.look()
 		d = plan.Next(w.in)
 	}
+	if d.Resume {
+		w.resume()
+		news, d = true, plan.Next(w.in)
+	}
 	err := w.commit(d)
 	if err == nil {
 		w.events = append(w.events, event.Decided(w.decision(d))...)

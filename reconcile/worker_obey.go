@@ -30,8 +30,8 @@ func (w *worker) obey(o order) {
 	w.in.Certain, w.in.Verdict, w.in.Node, w.in.Hurry = o.certain, o.verdict, o.node, o.hurry
 	w.in.Node.Reachable = o.node.Reachable && w.looked
 	w.in.Delete = o.deletes
-	if o.evict != nil {
-		w.in.Evict = o.evict
+	if e := o.evict; e != nil && (e.Reason != plan.Terminated || o.node.ShuttingDown) {
+		w.in.Evict = e
 	}
 	for _, name := range o.restart {
 		w.askRestart(name)

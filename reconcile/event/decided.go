@@ -38,7 +38,7 @@ func Decided(d Decision) []Event {
 	if d.Now.Rule == plan.SandboxLost && d.Before.Rule != plan.SandboxLost {
 		all = append(all, s.Normal("SandboxChanged", "", "Pod sandbox changed, it will be killed and re-created."))
 	}
-	if fin := d.Now.Finished; fin != nil && fin.Reason != "" {
+	if fin := d.Now.Finished; fin != nil && fin.Reason != "" && fin.Reason != plan.Terminated {
 		all = append(all, s.failed(fin))
 	}
 	return slices.Concat(all, d.waits(s), d.backoffs(s), d.stops())

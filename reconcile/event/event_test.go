@@ -161,6 +161,7 @@ func TestDecided(t *testing.T) {
 		"sandbox lost":          {Decision{Pod: web(), Now: plan.Decision{Rule: plan.SandboxLost}}, "Normal SandboxChanged : Pod sandbox changed, it will be killed and re-created."},
 		"sandbox still lost":    {Decision{Pod: web(), Before: plan.Decision{Rule: plan.SandboxLost}, Now: plan.Decision{Rule: plan.SandboxLost}}, ""},
 		"evicted":               {Decision{Pod: web(), Now: plan.Decision{Finished: &plan.Finished{Reason: "Evicted", Message: "too big"}}}, "Warning Evicted : too big\nNormal Killing spec.initContainers{first}: Stopping container first\nNormal Killing spec.containers{app}: Stopping container app"},
+		"shutdown":              {Decision{Pod: web(), Now: plan.Decision{Finished: &plan.Finished{Reason: "Terminated", Message: "it goes down"}}}, "Normal Killing spec.initContainers{first}: Stopping container first\nNormal Killing spec.containers{app}: Stopping container app"},
 		"finished":              {Decision{Pod: web(), Observed: []runtime.Incarnation{{}}, Now: plan.Decision{Finished: &plan.Finished{}}}, ""},
 		"deadline":              {Decision{Pod: web(), Observed: []runtime.Incarnation{{}}, Now: plan.Decision{Finished: &plan.Finished{Reason: "DeadlineExceeded", Message: "too long"}}}, "Normal DeadlineExceeded : too long"},
 		"no network":            {Decision{Pod: web(), Now: wait("NetworkNotReady", "no CNI")}, "Warning NetworkNotReady : network is not ready: no CNI"},

@@ -43,6 +43,8 @@ type Limits struct {
 	// what it asks of them.
 	DevicesUnknown bool
 	Machine        Machine
+	// ShuttingDown admits nothing that is not there yet.
+	ShuttingDown bool
 	// Single are the claims that one pod may use at a time.
 	Single map[types.NamespacedName]bool
 }
@@ -102,6 +104,10 @@ func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]Verdi
 		}
 		if c.Rests {
 			verdicts[c.Key] = Verdict{}
+			continue
+		}
+		if limits.ShuttingDown && !c.Present {
+			verdicts[c.Key] = Verdict{Answer: Reject, Reason: NodeShutdown, Message: rejectedMessage}
 			continue
 		}
 		v := limits.Machine.admit(c.Wants)

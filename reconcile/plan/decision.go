@@ -47,6 +47,9 @@ type Decision struct {
 	// Succeed says that Successor takes Desired's place now: the worker makes it
 	// Desired and decides again.
 	Succeed bool
+	// Resume says that Desired, which was ended for a shutdown of the node that was
+	// cancelled, runs again: the worker forgets that end and decides again.
+	Resume bool
 	// Done says that nothing of this name is left to care for.
 	Done bool
 	// Finished and Stopping are to be remembered before the actions are started,

@@ -52,6 +52,12 @@
 //	             │ failed                      │ grace over ▲ two seconds
 //	             └─▶ stop                      └────────────┘
 //
+// A machine that goes down ends its pods group by group of priority (shutdown.go): each
+// is Failed then, and rests. What a manifest on the machine stands for resumes after
+// the next boot, or when the shutdown is cancelled:
+//
+//	run ─▶ wind down ─▶ rest ─▶ resumes: as after the loss of its sandbox
+//
 // Every stop goes this way: of a pod, of a sidecar, of one container that is ill
 // or asked to restart. A grace only shrinks, and without any there is no hook.
 //

@@ -15,10 +15,16 @@ const Evicted = "Evicted"
 const evictGrace = time.Second
 
 // graceAt is the grace that an incarnation ends with from now on: its own, which
-// an eviction only shrinks.
+// an eviction or the node's shutdown only shrinks.
 func graceAt(inc *runtime.Incarnation, fin *Finished) time.Duration {
-	if fin != nil && fin.Reason == Evicted && fin.UID == inc.UID && fin.Hash == inc.Annotations[runtime.AnnotationHash] {
+	if fin == nil || fin.UID != inc.UID || fin.Hash != inc.Annotations[runtime.AnnotationHash] {
+		return graceOf(inc)
+	}
+	switch fin.Reason {
+	case Evicted:
 		return min(graceOf(inc), evictGrace)
+	case Terminated:
+		return min(graceOf(inc), max(fin.Grace, evictGrace))
 	}
 	return graceOf(inc)
 }

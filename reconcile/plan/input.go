@@ -84,12 +84,19 @@ type Node struct {
 	Adopt bool
 	// MaxBackoff caps the crash back-off; zero means 5 minutes.
 	MaxBackoff time.Duration
+	// ShuttingDown says that the machine goes down: no version takes the place of
+	// another, and what was ended for it stays so.
+	ShuttingDown bool
 }
 
 // Evict is why the node does not go on running a pod.
 type Evict struct {
 	UID     types.UID
 	Message string
+	// Reason is Terminated, else Evicted; Grace is the most that a terminated pod
+	// gets.
+	Reason string
+	Grace  time.Duration
 }
 
 // Answer is what admission says of a wanted pod.
@@ -174,6 +181,10 @@ type Finished struct {
 	Reason  string
 	Message string
 	At      time.Time
+	// Grace is the most that a Terminated pod got. Resumes says that it runs again
+	// once the node does: a manifest on this machine stands for it.
+	Grace   time.Duration `json:",omitempty"`
+	Resumes bool          `json:",omitempty"`
 }
 
 // Of tells whether it is the end of p; f may be nil.

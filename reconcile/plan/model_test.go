@@ -123,7 +123,7 @@ func (w *world) begin(p *manifest.Pod) {
 	for name, img := range old.Next {
 		h.Containers[name] = ContainerHistory{Image: img}
 	}
-	if fin := w.past[p.UID]; fin.Of(p) {
+	if fin := w.past[p.UID]; fin.Of(p) && (w.in.Node.ShuttingDown || !fin.Resumes) {
 		h.Finished = fin
 	}
 	for _, c := range containersOf(&p.Spec.Spec) {
@@ -211,6 +211,10 @@ func (w *world) decide() Decision {
 	if d.Succeed {
 		w.begin(w.in.Successor)
 		w.lookUp()
+		d = Next(w.in)
+	}
+	if d.Resume {
+		w.in.Evict, w.in.History.Finished = nil, nil
 		d = Next(w.in)
 	}
 	if d.Stopping != nil {

@@ -40,6 +40,10 @@ func (f *facts) prepareSuccessor(d *Decision) {
 	if f.in.Successor == nil || !f.in.Node.Reachable {
 		return
 	}
+	if f.in.Node.ShuttingDown {
+		d.editWaits("the node is shutting down")
+		return
+	}
 	wait, problem := f.successorWaits(d)
 	wait, problem = f.letGo(d, wait, problem)
 	if wait == "" || !f.caredFor(d) {

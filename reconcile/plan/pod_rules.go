@@ -321,11 +321,16 @@ func (f *facts) finished() bool {
 
 // outcome is how the pod ended, nil while it has not.
 func (f *facts) outcome() *Finished {
-	if e := f.in.Evict; e != nil && e.UID == f.in.Desired.UID {
+	e := f.in.Evict
+	evicted := e != nil && e.UID == f.in.Desired.UID
+	if evicted && e.Reason != Terminated {
 		return f.failed(Evicted, e.Message)
 	}
 	if fin := f.ended(); fin != nil {
 		return fin
+	}
+	if evicted {
+		return f.terminated(e)
 	}
 	if at := f.deadline(); !at.IsZero() && !f.in.Now.Before(at) {
 		return f.failed(DeadlineExceeded, "Pod was active on the node longer than the specified deadline")
@@ -421,22 +426,26 @@ func (f *facts) windDown(d *Decision) {
 		}
 		d.Finished = f.outcome()
 	}
+	why := "the pod has finished"
 	if fin := cmp.Or(d.Finished, f.in.History.Finished); fin != nil && fin.Reason != "" {
-		d.Why, d.Reason, d.Problem = fin.Message, fin.Reason, true
+		d.Why, d.Reason, d.Problem = fin.Message, fin.Reason, fin.Reason != Terminated
+		if !d.Problem {
+			why = "the node is shutting down"
+		}
 	}
 	if f.startsInFlight() {
 		return
 	}
 	if f.cur != nil && (Live(f.cur) || f.volumesHeld() && !f.in.History.Released[f.cur.ID]) {
 		fin := cmp.Or(d.Finished, f.in.History.Finished)
-		f.stopMembers(d, f.cur, term{since: fin.At, grace: graceAt(f.cur, fin), why: "the pod has finished"})
+		f.stopMembers(d, f.cur, term{since: fin.At, grace: graceAt(f.cur, fin), why: why})
 		return
 	}
 	if f.volumesHeld() {
 		f.clean(d, ReleaseVolumes{UID: f.in.Desired.UID})
 		return
 	}
-	d.Phase = PhaseRest
+	d.Phase, d.Resume = PhaseRest, f.resumes()
 }
 
 func (f *facts) volumesHeld() bool {

@@ -160,6 +160,13 @@ func (s *stage) node(args []string) error {
 		n.NetworkReady, n.NetworkMessage = true, ""
 	case "adopt":
 		n.Adopt = true
+	case "leaves": // GRACE
+		n.ShuttingDown = true
+		grace, err := time.ParseDuration(args[1])
+		s.in.Evict = &Evict{UID: s.in.Desired.UID, Reason: Terminated, Message: TerminatedMessage, Grace: grace}
+		return err
+	case "stays":
+		n.ShuttingDown = false
 	default:
 		return fmt.Errorf("unknown word %s", args[0])
 	}

@@ -41,7 +41,9 @@ var update = flag.Bool("update", false, "rewrite testdata/plan/*.txt")
 //	health C KIND TEXT    attempts of that probe fail with it; "ok": they pass
 //	objects NAME WORD     of a pod: missing TEXT, there, or hold CONTENT
 //	image NAME TEXT       it cannot be had, because; TEXT "ok": it can
-//	node WORD             up, down, unready, ready, nonetwork, network, adopt
+//	node WORD             up, down, unready, ready, nonetwork, network, adopt,
+//	                      leaves GRACE: it shuts down, and the pod's turn is now,
+//	                      stays: it does not after all
 //	verdict ANSWER TEXT   admit, wait or reject
 //	restart C             a user asks for it
 //	add C [TARGET]        an ephemeral container, which is to see TARGET's processes

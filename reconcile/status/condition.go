@@ -14,7 +14,7 @@ import (
 func (o *observed) conditions(s *v1.PodStatus) []v1.PodCondition {
 	var all []v1.PodCondition
 	for _, c := range o.f.Pod.Spec.Status.Conditions {
-		if !isOurs(c.Type) {
+		if !isOurs(c.Type) && (c.Type != v1.DisruptionTarget || !o.terminated()) {
 			all = append(all, *c.DeepCopy())
 		}
 	}
@@ -26,11 +26,17 @@ func (o *observed) conditions(s *v1.PodStatus) []v1.PodCondition {
 		containers,
 		v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionTrue},
 	)
+	if o.terminated() {
+		ours = append(ours, condition(v1.DisruptionTarget, true, v1.PodReasonTerminationByKubelet, o.f.Failed.Message))
+	}
 	for i := range ours {
 		o.stamp(&ours[i])
 	}
 	return append(all, ours...)
 }
+
+// terminated says that the node ended the pod because it goes down.
+func (o *observed) terminated() bool { return o.f.Failed != nil && o.f.Failed.Reason == "Terminated" }
 
 func isOurs(t v1.PodConditionType) bool {
 	switch t {
