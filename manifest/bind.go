@@ -52,8 +52,11 @@ func Bind(s *Set, salt string, kept map[types.NamespacedName]bool, before *Bound
 // would once an object changes that its variables or files are made of.
 const AnnotationRestartOnChange = "podd/restart-on-change"
 
-// RestartsOnChange tells whether a pod has that annotation.
-func RestartsOnChange(p *Pod) bool { return p.Spec.Annotations[AnnotationRestartOnChange] == "true" }
+// RestartsOnChange tells whether a pod has that annotation. It is none of the
+// cluster's, where a pod is one for as long as its UID.
+func RestartsOnChange(p *Pod) bool {
+	return p.Origin.Kind != KindAPI && p.Spec.Annotations[AnnotationRestartOnChange] == "true"
+}
 
 // holding is the version of p for one content of its objects.
 func (p *Pod) holding(s *Supply) *Pod {

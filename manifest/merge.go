@@ -33,7 +33,7 @@ func Collect(source, kind string, files ...*File) Batch {
 // and a URL the API; within a kind the order of the batches counts and within a
 // batch the order of its pods. Of two pods with one key, or with one UID, the
 // first wins and the other becomes an error Problem, as of two claims with one key
-// in files. Batches are not written.
+// in files. One that is to end has no name any more. Batches are not written.
 func Merge(batches []Batch) *Set {
 	ordered := slices.Clone(batches)
 	slices.SortStableFunc(ordered, func(a, b Batch) int { return cmp.Compare(rank(b.Kind), rank(a.Kind)) })
@@ -65,10 +65,20 @@ func (m *merger) add(b *Batch) {
 	m.set.Problems = append(m.set.Problems, b.Problems...)
 	m.set.Files = append(m.set.Files, b.Files...)
 	m.set.Complete[b.Source] = m.set.Complete[b.Source] || b.Complete
+	if b.Node != nil {
+		m.set.Node = b.Node
+	}
+	if b.Version > 0 {
+		put(&m.set.Versions, b.Source, max(b.Version, m.set.Versions[b.Source]))
+	}
 	objects, problems := JoinObjects(m.set.Objects[b.Source], b.Objects)
 	m.set.Problems = append(m.set.Problems, problems...)
 	m.set.Objects[b.Source] = objects
 	for _, p := range b.Pods {
+		if p.Deletion != nil {
+			put(&m.set.Leaving, p.Key, p)
+			continue
+		}
 		m.pod(p)
 	}
 }

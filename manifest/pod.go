@@ -34,6 +34,11 @@ type Pod struct {
 	Written bool
 	// Origin tells where the pod was written.
 	Origin Origin
+	// Refused is what of a pod of an API server podd does not serve, and so never
+	// runs it: "field: message"; "" for nothing. Other pods are not taken at all.
+	Refused string
+	// Deletion says that the source wants the pod ended; nil: it is to run.
+	Deletion *Deletion
 	// Spec is the whole object with defaults; never nil, never written.
 	Spec *v1.Pod
 	// Hash is of the user's canonical JSON without, with restartPolicy Always, the

@@ -55,7 +55,13 @@ type rule struct {
 	fields map[string]*rule // nil: the row decides; items of a list under "[]"
 }
 
-var servedRules = sync.OnceValue(func() *rule {
+var servedRules = sync.OnceValue(rules)
+
+// containerRows are where servedContainerFields are the fields of.
+var containerRows = []string{"spec.containers[].", "spec.initContainers[]."}
+
+// rules makes the tree of the table.
+func rules() *rule {
 	root := &rule{}
 	for _, r := range servedFields {
 		root.add(r)
@@ -63,16 +69,17 @@ var servedRules = sync.OnceValue(func() *rule {
 	for _, name := range templateMetadata {
 		root.add(row{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata." + name, refused, "only labels and annotations may be set; remove it"})
 	}
-	for _, list := range []string{"spec.containers[].", "spec.initContainers[]."} {
+	for _, list := range containerRows {
 		for _, r := range servedContainerFields {
 			r.path = list + r.path
 			root.add(r)
 		}
 	}
 	return root
-})
+}
 
-func (r *rule) add(rw row) {
+// add returns the rule of the row's field.
+func (r *rule) add(rw row) *rule {
 	for _, step := range strings.Split(strings.ReplaceAll(rw.path, "[]", ".[]"), ".") {
 		if r.fields == nil {
 			r.fields = map[string]*rule{}
@@ -86,6 +93,7 @@ func (r *rule) add(rw row) {
 		panic("manifest: served table: " + rw.path + ": " + rw.note + " begins with no JSON")
 	}
 	r.row = rw
+	return r
 }
 
 // walk judges a tree that shape.check has cleaned.

@@ -10,6 +10,13 @@ import (
 // Set is everything that should run now, the merge of all sources. Immutable.
 type Set struct {
 	Pods map[types.NamespacedName]*Pod
+	// Leaving are those that their source has and wants ended, with a Deletion; one
+	// of Pods may have the name already.
+	Leaving map[types.NamespacedName]*Pod
+	// Node is this machine as a cluster has it; nil: there is none that told.
+	Node *Node
+	// Versions has the newest Batch.Version of every source, where that is any.
+	Versions map[string]uint64
 	// Objects by source: they serve only pods of their own source, whose
 	// Origin.Source is the key here, and of their own namespace.
 	Objects  map[string]Objects
@@ -30,6 +37,10 @@ type Batch struct {
 	Objects  Objects
 	Problems []Problem
 	Complete bool // see Set.Complete
+	Node     *Node
+	// Version tells a source which of its batches a Set is made of; 0: it does not
+	// ask.
+	Version uint64
 	// Files has one entry for every file, or the one URL, sorted by path.
 	Files []FileState
 }

@@ -94,7 +94,7 @@ func SupplyOf(p *Pod, set *Set, salt string, before *Supply) *Supply {
 // showsItself: labels and annotations of the pod are in its files and may change
 // while it runs.
 func showsItself(p *Pod) bool {
-	if p == nil || !p.Written {
+	if p == nil || !p.Written && p.Origin.Kind != KindAPI {
 		return false
 	}
 	return slices.ContainsFunc(p.Spec.Spec.Volumes, func(v v1.Volume) bool {

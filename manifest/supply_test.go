@@ -136,13 +136,6 @@ func TestBindChangesWhatChanged(t *testing.T) {
 	}
 }
 
-func TestPodsOfAnAPIServerReadNothingLocal(t *testing.T) {
-	f := manifest.Decode([]byte(strings.ReplaceAll(reader, "%s", "")), manifest.Options{Kind: manifest.KindAPI})
-	if uses := manifest.Uses(f.Pods[0]); len(uses) > 0 {
-		t.Errorf("got %+v", uses)
-	}
-}
-
 func TestImmutableStays(t *testing.T) {
 	frozen := strings.Replace(configOf("c", "{a: x}"), "\ndata:", "\nimmutable: true\ndata:", 1)
 	decode := func(text string) *manifest.File {

@@ -35,9 +35,9 @@ const (
 )
 
 // Uses are the places where a pod reads objects beside it, in the order of its
-// fields. Pods of an API server read none.
+// fields.
 func Uses(p *Pod) []Use {
-	if p == nil || p.Origin.Kind == KindAPI {
+	if p == nil {
 		return nil
 	}
 	u := &uses{namespace: p.Key.Namespace}

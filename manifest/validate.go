@@ -73,12 +73,12 @@ func validateStaticMeta(pod *v1.Pod, o Options) field.ErrorList {
 	if pod.UID != "" && !SafeUID(pod.UID) {
 		errs = append(errs, field.Invalid(path.Child("uid"), string(pod.UID), "must be 1 to 63 letters, digits and dashes, since it names a directory"))
 	}
+	if o.Kind == KindAPI {
+		return errs
+	}
 	at := path.Child("annotations").Key(AnnotationRestartOnChange)
 	if v, ok := pod.Annotations[AnnotationRestartOnChange]; ok && v != "true" && v != "false" {
 		errs = append(errs, field.Invalid(at, v, `must be "true" or "false"`))
-	}
-	if o.Kind == KindAPI {
-		return errs
 	}
 	full := pod.Name + o.suffix()
 	if len(pod.Name) <= validation.DNS1123SubdomainMaxLength && len(full) > validation.DNS1123SubdomainMaxLength {
