@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -50,6 +51,13 @@ func (e *entry) unasked(wants *manifest.Pod) {
 	}
 }
 
+// ends takes what its source says of a pod that it wants ended.
+func (e *entry) ends(p *manifest.Pod, now time.Time) {
+	if d := e.deletes; d == nil || d.UID != p.UID || d.Grace > p.Deletion.Grace {
+		e.deletes = &plan.Delete{UID: p.UID, Grace: p.Deletion.Grace, At: now}
+	}
+}
+
 // claims are what the name claims now. Until the worker has told what it makes
 // of its first observation, the observation itself speaks: what runs had its
 // claims first.
@@ -60,6 +68,7 @@ func (e *entry) claims(key types.NamespacedName, wants *manifest.Pod, last *runt
 		c.Rests = e.rests() && wants != nil && sameVersion(wants, e.report.Version)
 		c.Present = (len(e.admitted) > 0 || e.report.Exists) && !e.rests()
 	}
+	c.Rests = c.Rests || wants.Over()
 	if e.told() {
 		return c
 	}

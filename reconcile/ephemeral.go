@@ -81,6 +81,9 @@ func (w *worker) add(a addition) error {
 	if p == nil || p.UID != a.uid {
 		return gone(w.key)
 	}
+	if ofCluster(p) {
+		return invalid(w.key, field.Forbidden(field.NewPath("spec", "ephemeralContainers"), "the pod is the cluster's; add them there, with kubectl debug"))
+	}
 	next, errs := p.AddEphemeral(a.containers)
 	if next != p && w.in.History.Finished.Of(p) {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "ephemeralContainers"), "the pod has run to its end; nothing is started in it any more"))
@@ -168,6 +171,9 @@ func placeOf(c *runtime.Container) int {
 
 // unmade are the ephemeral containers that no container tells of.
 func (w *worker) unmade() []v1.EphemeralContainer {
+	if ofCluster(w.in.Desired) {
+		return nil // the cluster has them
+	}
 	return slices.DeleteFunc(slices.Clone(w.in.Desired.Spec.Spec.EphemeralContainers), func(c v1.EphemeralContainer) bool {
 		return w.in.History.Containers[c.Name].Made
 	})
@@ -178,6 +184,9 @@ func (w *worker) unmade() []v1.EphemeralContainer {
 func (w *worker) added(p *manifest.Pod) *manifest.Pod {
 	if p == w.bare {
 		return w.in.Desired
+	}
+	if ofCluster(p) {
+		return p
 	}
 	w.bare = p
 	return p.WithEphemeral(w.in.Desired.Spec.Spec.EphemeralContainers)

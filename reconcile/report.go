@@ -117,6 +117,10 @@ func (w *worker) uids() []types.UID {
 // pod is the version in force with its status. The object is made anew only
 // when the status changed.
 func (w *worker) pod(d plan.Decision) *v1.Pod {
+	if w.in.Desired.Over() && len(w.in.Observed) == 0 {
+		w.published, w.publishedFrom = w.in.Desired.Spec, w.in.Desired
+		return w.published
+	}
 	st := status.Of(w.statusFacts(d))
 	if w.published != nil && w.publishedFrom == w.in.Desired && equality.Semantic.DeepEqual(w.published.Status, st) {
 		return w.published
@@ -130,6 +134,7 @@ func (w *worker) pod(d plan.Decision) *v1.Pod {
 // leaving is the last version with the status of its end; nil when podd never
 // had its manifest.
 func (w *worker) leaving() *v1.Pod {
+	w.takeLeaving()
 	if w.published == nil {
 		return nil
 	}
@@ -155,6 +160,19 @@ func (w *worker) leaving() *v1.Pod {
 	return w.published
 }
 
+// takeLeaving has the last version be as its source has it, who perhaps alone does.
+func (w *worker) takeLeaving() {
+	from := w.order.leaving
+	if from == nil || from == w.publishedFrom || w.published != nil && !sameVersion(from, w.publishedFrom) {
+		return
+	}
+	p := *from.Spec
+	if w.published != nil {
+		p.Status = w.published.Status
+	}
+	w.published, w.publishedFrom = &p, from
+}
+
 // recursiveReadOnly tells whether the pod's runtime handler serves such mounts.
 func (w *worker) recursiveReadOnly(p *v1.Pod) bool {
 	return w.render != nil && w.render.Handler(&p.Spec).RecursiveReadOnlyMounts
@@ -174,6 +192,8 @@ func (w *worker) statusFacts(d plan.Decision) status.Facts {
 	}
 	if w.published != nil && w.publishedFrom != nil && sameVersion(w.publishedFrom, w.in.Desired) {
 		f.Previous = &w.published.Status
+	} else if ofCluster(w.in.Desired) && w.in.Desired.Spec.Status.Phase != "" {
+		f.Previous = &w.in.Desired.Spec.Status // what an earlier podd said
 	}
 	if d.Phase == plan.PhaseWait {
 		f.Waiting = status.Reason{Reason: d.Reason, Message: d.Why}

@@ -329,9 +329,7 @@ func (r *Router) start() {
 		}
 	}
 	r.started, r.dirty = true, true
-	if r.o.Devices != nil {
-		r.orderAll() // what nobody has any more is free
-	}
+	r.orderAll() // what nobody has any more is free, and what is lacking is
 }
 
 // short is the name users gave: without the node's.

@@ -1,6 +1,8 @@
 package reconcile
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
@@ -29,7 +31,7 @@ func (r *Router) orderOther() {
 func (r *Router) order(key types.NamespacedName, e *entry, v plan.Verdict) {
 	o, was := r.compose(key, e, v), e.order
 	if was.seq > 0 && was.desired == o.desired && was.certain == o.certain && was.verdict == o.verdict &&
-		was.supply == o.supply && was.earlier == o.earlier && was.earlierSupply == o.earlierSupply && was.node == o.node && was.runtime == o.runtime && was.render == o.render && was.hurry == o.hurry && was.deletes == o.deletes && was.userIDs == o.userIDs {
+		was.supply == o.supply && was.earlier == o.earlier && was.earlierSupply == o.earlierSupply && was.node == o.node && was.runtime == o.runtime && was.render == o.render && was.hurry == o.hurry && was.deletes == o.deletes && was.leaving == o.leaving && was.userIDs == o.userIDs {
 		return
 	}
 	if was.seq == 0 && r.seen {
@@ -42,8 +44,12 @@ func (r *Router) order(key types.NamespacedName, e *entry, v plan.Verdict) {
 // compose is the order for one name as things stand, without an observation.
 func (r *Router) compose(key types.NamespacedName, e *entry, v plan.Verdict) order {
 	e.unasked(r.wanted(key))
+	leaving := r.leaving(key)
+	if leaving != nil {
+		e.ends(leaving, time.Now())
+	}
 	o := order{
-		seq: e.order.seq, desired: r.wanted(key), verdict: v,
+		seq: e.order.seq, desired: r.wanted(key), verdict: v, leaving: leaving,
 		node: r.planNode(), runtime: r.node.Name, render: r.render, hurry: r.hurry, deletes: e.deletes,
 	}
 	if o.desired != nil {
@@ -55,7 +61,7 @@ func (r *Router) compose(key types.NamespacedName, e *entry, v plan.Verdict) ord
 	}
 	o.userIDs = r.userIDs(key, e, o.desired)
 	r.supply(key, e, &o)
-	o.certain = o.desired == nil && r.certain(e)
+	o.certain = o.desired == nil && (r.certain(e) || r.seen && leaving != nil)
 	return o
 }
 
@@ -101,6 +107,15 @@ func (r *Router) wanted(key types.NamespacedName) *manifest.Pod {
 	return r.set.Pods[key]
 }
 
+// leaving is what the source of a name has and wants ended; nil for none. One that is
+// not there is not made an entry for.
+func (r *Router) leaving(key types.NamespacedName) *manifest.Pod {
+	if r.set == nil {
+		return nil
+	}
+	return r.set.Leaving[key]
+}
+
 // certain tells whether the absence of a pod from the set is a fact: the
 // source that had it was seen whole or, when nobody knows which that was,
 // every source of its kind.
@@ -141,7 +156,9 @@ func (r *Router) planNode() plan.Node {
 func (r *Router) admit() map[types.NamespacedName]plan.Verdict {
 	claimants := make([]plan.Claimant, 0, len(r.entries))
 	for key, e := range r.entries {
-		claimants = append(claimants, e.claims(key, r.wanted(key), r.last[key]))
+		c := e.claims(key, r.wanted(key), r.last[key])
+		c.Yields = c.Yields || c.Wants == nil && r.leaving(key) != nil
+		claimants = append(claimants, c)
 	}
 	limits := r.o.Limits
 	if r.o.Devices != nil {
@@ -149,6 +166,17 @@ func (r *Router) admit() map[types.NamespacedName]plan.Verdict {
 	}
 	limits.Machine.Runtime = r.node
 	limits.ShuttingDown = r.shutdown != nil
+	if r.set != nil && r.set.Node != nil {
+		limits.Machine.Labels, limits.Machine.Taints = r.set.Node.Labels, r.set.Node.Taints
+	}
 	limits.Single = manifest.SingleClaims(r.set)
-	return plan.Admission(claimants, limits)
+	verdicts := plan.Admission(claimants, limits)
+	for key, v := range verdicts {
+		// For a cluster's pod this is the end, and what others hold is not known yet.
+		if !r.started && v.Answer == plan.Reject && ofCluster(r.wanted(key)) {
+			v.Answer = plan.Wait
+			verdicts[key] = v
+		}
+	}
+	return verdicts
 }

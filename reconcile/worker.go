@@ -33,7 +33,8 @@ type order struct {
 	node    plan.Node
 	runtime string // its name
 	render  *render.Node
-	userIDs uint32 // see Router.userIDs
+	userIDs uint32        // see Router.userIDs
+	leaving *manifest.Pod // its source wants it ended; nil: it wants it, or nothing
 	evict   *plan.Evict
 	deletes *plan.Delete // stays until there is another, or it is over
 	restart []string     // container names to restart once; "" is all

@@ -24,6 +24,9 @@ func (w *worker) commit(d plan.Decision) error {
 	}
 	if d.Finished != nil {
 		w.in.History.Finished = d.Finished
+		if ofCluster(w.in.Desired) && len(w.in.Observed)+len(w.in.Dirs) == 0 {
+			return nil // nothing of it is here; the cluster has its end, or it is found again
+		}
 		if err := w.remember(w.in.Desired.UID, w.in.Desired.Hash, true); err != nil {
 			w.in.History.Finished = nil
 			return err

@@ -47,6 +47,9 @@ func (w *worker) want(p *manifest.Pod) {
 	case p == nil:
 		w.leave()
 		w.in.Desired, w.in.Successor = nil, nil
+		if p := w.order.leaving; p != nil && (w.in.Leaving == nil || sameVersion(p, w.in.Leaving)) {
+			w.in.Leaving = p
+		}
 	case w.in.Desired == nil:
 		w.begin(p)
 	case sameVersion(p, w.in.Desired):
@@ -57,6 +60,10 @@ func (w *worker) want(p *manifest.Pod) {
 		w.in.Successor = p
 	}
 }
+
+// ofCluster says that a cluster has the pod, with its status and its ephemeral
+// containers.
+func ofCluster(p *manifest.Pod) bool { return p.Origin.Kind == manifest.KindAPI }
 
 // sameVersion: what runs of a need not be ended for b, which may have another size.
 func sameVersion(a, b *manifest.Pod) bool { return a.UID == b.UID && a.Hash == b.Hash }
@@ -102,8 +109,14 @@ func (w *worker) begin(p *manifest.Pod) {
 			}
 		}
 	}
+	if at := p.Spec.Status.StartTime; ofCluster(p) && at != nil {
+		h.StartTime = anchored(at.Time, h.StartTime)
+	}
 	w.bare = p
-	w.in.Desired, w.in.Successor, w.in.History, w.in.Evict = p.WithEphemeral(added), nil, h, nil
+	w.in.Desired, w.in.Successor, w.in.History, w.in.Evict = p, nil, h, nil
+	if !ofCluster(p) {
+		w.in.Desired = p.WithEphemeral(added)
+	}
 	if w.dir(p.UID).Hash == "" && w.journals.has(p.UID) {
 		// Its journal is lost, or was never written.
 		w.setDir(plan.Dir{UID: p.UID, Hash: w.dir(p.UID).Hash, Volumes: true})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -76,7 +77,7 @@ func Admission(claimants []Claimant, limits Limits) map[types.NamespacedName]Ver
 			}
 			return 1
 		}
-		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
+		return cmp.Or(madeAt(&a).Compare(madeAt(&b)), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
 	})
 	for {
 		verdicts, again := admission(ordered, limits), false
@@ -91,47 +92,59 @@ func Admission(claimants []Claimant, limits Limits) map[types.NamespacedName]Ver
 	}
 }
 
+// madeAt is when a cluster made what is wanted, by which its pods come in turn, and
+// behind all others.
+func madeAt(c *Claimant) (at time.Time) {
+	if ofCluster(c.Wants) {
+		at = c.Wants.Spec.CreationTimestamp.Time
+	}
+	return at
+}
+
+// admissions is what is left for those who are asked for next.
+type admissions struct {
+	limits Limits
+	ports  portTable
+	places *places
+	shares *shares
+	uids   uidTable
+	claims claimTable
+}
+
 func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]Verdict {
-	ports := heldPorts(ordered)
-	places := countPlaces(ordered, limits)
-	shares := heldShares(ordered, limits.withDevices())
-	uids := heldUIDs(ordered)
-	claims := heldClaims(ordered, limits)
+	a := admissions{
+		limits: limits, ports: heldPorts(ordered), places: countPlaces(ordered, limits),
+		shares: heldShares(ordered, limits.withDevices()), uids: heldUIDs(ordered), claims: heldClaims(ordered, limits),
+	}
 	verdicts := map[types.NamespacedName]Verdict{}
 	for _, c := range ordered {
 		if c.Wants == nil {
 			continue
 		}
-		if c.Rests {
+		switch {
+		case c.Rests:
 			verdicts[c.Key] = Verdict{}
-			continue
-		}
-		if limits.ShuttingDown && !c.Present {
+		case limits.ShuttingDown && !c.Present:
 			verdicts[c.Key] = Verdict{Answer: Reject, Reason: NodeShutdown, Message: rejectedMessage}
-			continue
+		case ofCluster(c.Wants):
+			verdicts[c.Key] = a.admitOfCluster(c)
+		default:
+			verdicts[c.Key] = a.admit(c)
 		}
-		v := limits.Machine.admit(c.Wants)
-		if v.Answer == Admit {
-			v = places.admit(c)
-		}
-		if v.Answer == Admit {
-			v = limits.admitDevices(c)
-		}
-		if v.Answer == Admit {
-			v = shares.admit(c)
-		}
-		if v.Answer == Admit {
-			v = ports.admit(c)
-		}
-		if v.Answer == Admit {
-			v = uids.admit(c)
-		}
-		if v.Answer == Admit {
-			v = claims.admit(c)
-		}
-		verdicts[c.Key] = v
 	}
 	return verdicts
+}
+
+func (a *admissions) admit(c Claimant) Verdict {
+	return first(
+		func() Verdict { return a.limits.Machine.admit(c.Wants) },
+		func() Verdict { return a.places.admit(c) },
+		func() Verdict { return a.limits.admitDevices(c) },
+		func() Verdict { return a.shares.admit(c) },
+		func() Verdict { return a.ports.admit(c) },
+		func() Verdict { return a.uids.admit(c) },
+		func() Verdict { return a.claims.admit(c) },
+	)
 }
 
 // uidTable has who holds a UID.
@@ -182,9 +195,19 @@ func (t portTable) add(key types.NamespacedName, p *manifest.Pod, keeps []manife
 }
 
 func (t portTable) admit(c Claimant) Verdict {
-	wanted := manifest.HostClaims(c.Wants)
+	answer := t.ask(c)
+	if answer.Answer == Admit {
+		t.take(c)
+	}
+	return answer
+}
+
+func (t portTable) take(c Claimant) { t.add(c.Key, c.Wants, manifest.HostClaims(c.Wants)) }
+
+// ask takes nothing.
+func (t portTable) ask(c Claimant) Verdict {
 	answer := Verdict{}
-	for _, claim := range wanted {
+	for _, claim := range manifest.HostClaims(c.Wants) {
 		for _, b := range t[claim.Number] {
 			if b.key == c.Key || !claim.Meets(b.HostClaim) {
 				continue
@@ -200,8 +223,8 @@ func (t portTable) admit(c Claimant) Verdict {
 			}
 		}
 	}
-	if answer.Answer == Admit {
-		t.add(c.Key, c.Wants, wanted)
+	if answer.Answer == Reject && ofCluster(c.Wants) {
+		return predicate("NodePorts", true, "node(s) didn't have free ports for the requested pod ports")
 	}
 	return answer
 }
@@ -231,6 +254,9 @@ func (p *places) admit(c Claimant) Verdict {
 	}
 	v := Verdict{Answer: Reject, Reason: "OutOfpods"}
 	v.Message = fmt.Sprintf("the node is full: %d of %d pods (--max-pods)", p.taken, p.max)
+	if ofCluster(c.Wants) {
+		v.Message = clusterWords(v1.ResourcePods, 1, int64(p.taken), int64(p.max))
+	}
 	if p.leaving > 0 {
 		p.leaving--
 		v.Answer = Wait

@@ -114,7 +114,11 @@ func (s *shares) admit(c Claimant) Verdict {
 	others, leaving := maps.Clone(s.taken), maps.Clone(s.leaving)
 	others.take(held)
 	leaving.take(c.leaving(s.limits))
-	for _, name := range slices.Sorted(maps.Keys(wants)) {
+	names := slices.Sorted(maps.Keys(wants))
+	if ofCluster(c.Wants) {
+		names = asKubelet(names)
+	}
+	for _, name := range names {
 		limit := s.limits[name]
 		if wants[name] <= held[name] || others[name]+wants[name] <= limit {
 			continue
@@ -122,6 +126,9 @@ func (s *shares) admit(c Claimant) Verdict {
 		v := Verdict{Answer: Reject, Reason: reasonOf(name), Never: wants[name] > limit}
 		v.Message = fmt.Sprintf("it asks for %s of %s; the node has %s for pods and others ask for %s",
 			text(name, wants[name]), name, text(name, limit), text(name, others[name]))
+		if ofCluster(c.Wants) {
+			v.Message = clusterWords(name, wants[name], others[name], limit)
+		}
 		if others[name]-leaving[name]+wants[name] <= limit {
 			v.Answer = Wait
 			v.Message += ", which are ending"

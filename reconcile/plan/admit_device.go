@@ -51,6 +51,9 @@ func (l Limits) admitDevices(c Claimant) Verdict {
 			continue
 		}
 		answer := Wait
+		if _, known := l.Devices[name]; !known && ofCluster(c.Wants) {
+			continue // the cluster counts it, or a driver beside the node does
+		}
 		switch {
 		case l.Devices == nil:
 			return Verdict{Answer: Reject, Reason: noDevices, Never: true, Message: fmt.Sprintf("it asks for %s, and no device plugin is served here; podd run without --runonce serves them", name)}

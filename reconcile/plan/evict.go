@@ -6,8 +6,12 @@ import (
 	"podd/runtime"
 )
 
-// Evicted is the reason of a pod that the node does not go on running.
-const Evicted = "Evicted"
+// Evicted is the reason of a pod that the node does not go on running, Preempted
+// of one that gives way to a critical one.
+const (
+	Evicted   = "Evicted"
+	Preempted = "Preempting"
+)
 
 // evictGrace is all that an evicted pod gets to end, its preStop hooks included:
 // what it does to the node would go on meanwhile. It is the kubelet's

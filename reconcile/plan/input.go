@@ -92,11 +92,9 @@ type Node struct {
 // Evict is why the node does not go on running a pod.
 type Evict struct {
 	UID     types.UID
+	Reason  string // Evicted, Preempted or Terminated; "" is Evicted
 	Message string
-	// Reason is Terminated, else Evicted; Grace is the most that a terminated pod
-	// gets.
-	Reason string
-	Grace  time.Duration
+	Grace   time.Duration // the most that a terminated pod gets
 }
 
 // Answer is what admission says of a wanted pod.
@@ -187,10 +185,15 @@ type Finished struct {
 	Resumes bool          `json:",omitempty"`
 }
 
-// Of tells whether it is the end of p; f may be nil.
+// Of tells whether it is the end of p; f may be nil. One of a cluster ends once,
+// in whatever size.
 func (f *Finished) Of(p *manifest.Pod) bool {
-	return f != nil && f.UID == p.UID && f.Hash == p.Hash && f.Size == p.PodSize()
+	return f != nil && f.UID == p.UID && f.Hash == p.Hash && (f.Size == p.PodSize() || ofCluster(p))
 }
+
+// ofCluster says that a cluster has the pod: it is one for as long as its UID, and
+// once it failed or is gone it is never run again.
+func ofCluster(p *manifest.Pod) bool { return p != nil && p.Origin.Kind == manifest.KindAPI }
 
 // Stopping is a termination under way.
 type Stopping struct {

@@ -25,6 +25,9 @@ type Machine struct {
 	RuntimeClasses map[string]string
 	// Labels of the node.
 	Labels map[string]string
+	// Taints of the node in its cluster; only its pods are asked whether they
+	// tolerate them.
+	Taints []v1.Taint
 	// AppArmor says that the kernel enforces its profiles.
 	AppArmor bool
 }

@@ -46,7 +46,7 @@ func (f *facts) prepareSuccessor(d *Decision) {
 	}
 	wait, problem := f.successorWaits(d)
 	wait, problem = f.letGo(d, wait, problem)
-	if wait == "" || !f.caredFor(d) {
+	if wait == "" || !f.caredFor(d) || ofCluster(f.in.Successor) { // whose pod of that name is no more
 		d.Succeed = true
 		d.Actions = nil
 		return

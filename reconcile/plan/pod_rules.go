@@ -137,7 +137,7 @@ func (f *facts) liveStale() *runtime.Incarnation {
 // wanted one cannot start yet.
 func (f *facts) keepsEarlier() bool {
 	inc := f.liveStale()
-	if f.in.Desired == nil || inc == nil || !Live(inc) || f.in.ending(inc.ID) || Runs(f.in.Desired, inc) || !slices.ContainsFunc(inc.Containers, ran) {
+	if f.in.Desired == nil || ofCluster(f.in.Desired) || inc == nil || !Live(inc) || f.in.ending(inc.ID) || Runs(f.in.Desired, inc) || !slices.ContainsFunc(inc.Containers, ran) {
 		return false
 	}
 	if f.in.Verdict.Answer == Reject || f.nodeWaits(f.in.Desired) != "" || f.in.Objects.Missing != "" {
@@ -184,6 +184,8 @@ func (f *facts) mustStop() bool { return f.liveStale() != nil }
 func (f *facts) stopStale(d *Decision) {
 	inc, why := f.liveStale(), "changed"
 	switch {
+	case f.in.Desired == nil && ofCluster(f.in.Leaving):
+		why = "deleted from the cluster"
 	case f.in.Desired == nil:
 		why = "manifest removed"
 	case f.in.ending(inc.ID):
@@ -226,7 +228,14 @@ func (f *facts) sameUIDLeft() bool {
 // notAdmitted: the verdict is on the newest version; an earlier one in force was
 // admitted before.
 func (f *facts) notAdmitted() bool {
-	return f.in.Successor == nil && f.in.Verdict.Answer != Admit && (f.cur == nil || !f.cur.Ready) && !f.keepsSize()
+	return f.in.Successor == nil && f.in.Verdict.Answer != Admit && (f.cur == nil || !f.cur.Ready) && !f.keepsSize() &&
+		!(ofCluster(f.in.Desired) && f.begun())
+}
+
+// begun: something was made for the version, so that it was admitted once. What is
+// a cluster's is not asked again.
+func (f *facts) begun() bool {
+	return f.cur != nil || slices.ContainsFunc(f.in.Dirs, func(d Dir) bool { return d.UID == f.in.Desired.UID })
 }
 
 func (f *facts) waitAdmission(d *Decision) {
@@ -321,10 +330,16 @@ func (f *facts) finished() bool {
 
 // outcome is how the pod ended, nil while it has not.
 func (f *facts) outcome() *Finished {
+	if f.in.Desired.Over() {
+		return f.recorded()
+	}
 	e := f.in.Evict
 	evicted := e != nil && e.UID == f.in.Desired.UID
 	if evicted && e.Reason != Terminated {
-		return f.failed(Evicted, e.Message)
+		return f.failed(cmp.Or(e.Reason, Evicted), e.Message)
+	}
+	if f.rejected() {
+		return f.failed(f.in.Verdict.Reason, Rejected+f.in.Verdict.Message)
 	}
 	if fin := f.ended(); fin != nil {
 		return fin
@@ -336,6 +351,22 @@ func (f *facts) outcome() *Finished {
 		return f.failed(DeadlineExceeded, "Pod was active on the node longer than the specified deadline")
 	}
 	return nil
+}
+
+// Rejected is before the message of a pod that its node did not admit for good.
+const Rejected = "Pod was rejected: "
+
+// rejected: a pod of a cluster is to run elsewhere then, and waits for nothing.
+func (f *facts) rejected() bool {
+	return ofCluster(f.in.Desired) && f.in.Successor == nil && f.in.Verdict.Answer == Reject && !f.begun() && f.in.Node.Reachable
+}
+
+// recorded is the end that the cluster has of the pod.
+func (f *facts) recorded() *Finished {
+	s := &f.in.Desired.Spec.Status
+	fin := f.failed(s.Reason, s.Message)
+	fin.Failed = s.Phase == v1.PodFailed
+	return fin
 }
 
 // failed is an end that no container is to blame for.

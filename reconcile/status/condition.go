@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -13,30 +14,54 @@ import (
 // kubelet writes them.
 func (o *observed) conditions(s *v1.PodStatus) []v1.PodCondition {
 	var all []v1.PodCondition
+	evicted := o.evicted()
 	for _, c := range o.f.Pod.Spec.Status.Conditions {
-		if !isOurs(c.Type) && (c.Type != v1.DisruptionTarget || !o.terminated()) {
+		if !isOurs(c.Type) && (c.Type != v1.DisruptionTarget || evicted == nil) {
 			all = append(all, *c.DeepCopy())
 		}
 	}
+	if o.rejected() && o.ofCluster() && evicted == nil {
+		return all // as a kubelet, which says no more of it
+	}
 	containers := o.containersReady(s)
-	ours := append(o.resizeConditions(),
+	ours := append(append(o.resizeConditions(), evicted...),
 		o.readyToStart(),
 		o.initializedCondition(s),
 		podReady(o.f.Pod.Spec.Spec.ReadinessGates, all, containers),
 		containers,
 		v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionTrue},
 	)
-	if o.terminated() {
-		ours = append(ours, condition(v1.DisruptionTarget, true, v1.PodReasonTerminationByKubelet, o.f.Failed.Message))
-	}
 	for i := range ours {
+		ours[i].ObservedGeneration = o.f.Pod.Spec.Generation
 		o.stamp(&ours[i])
 	}
 	return append(all, ours...)
 }
 
-// terminated says that the node ended the pod because it goes down.
-func (o *observed) terminated() bool { return o.f.Failed != nil && o.f.Failed.Reason == "Terminated" }
+func (o *observed) ofCluster() bool { return o.f.Pod.Origin.Kind == manifest.KindAPI }
+
+// disruptions are the reasons of pods that the node did not go on running, and what
+// a kubelet tells of them; "" for the pod's own message.
+var disruptions = map[string]string{
+	"Terminated": "",
+	"Evicted":    "",
+	"Preempting": "Pod was preempted by Kubelet to accommodate a critical pod.",
+}
+
+// evicted is the condition by which controllers tell such pods from those that
+// failed; none for others, and for those of no cluster but when the machine goes
+// down.
+func (o *observed) evicted() []v1.PodCondition {
+	failed := o.f.Failed
+	if failed == nil || !o.ofCluster() && failed.Reason != "Terminated" {
+		return nil
+	}
+	message, disrupted := disruptions[failed.Reason]
+	if !disrupted {
+		return nil
+	}
+	return []v1.PodCondition{condition(v1.DisruptionTarget, true, v1.PodReasonTerminationByKubelet, cmp.Or(message, failed.Message))}
+}
 
 func isOurs(t v1.PodConditionType) bool {
 	switch t {

@@ -25,8 +25,9 @@ func Of(f Facts) v1.PodStatus {
 func (o *observed) status() v1.PodStatus {
 	f := o.f
 	s := v1.PodStatus{
-		QOSClass:  manifest.QoS(f.Pod.Spec),
-		StartTime: startTime(f),
+		ObservedGeneration: f.Pod.Spec.Generation,
+		QOSClass:           manifest.QoS(f.Pod.Spec),
+		StartTime:          startTime(f),
 	}
 	if !o.rejected() {
 		spec := &f.Pod.Spec.Spec
@@ -61,7 +62,7 @@ func (o *observed) phase(s *v1.PodStatus) {
 		s.Phase = f.Finished
 	case o.ended != "":
 		s.Phase = o.ended
-	case s.Phase == v1.PodPending:
+	case s.Phase == v1.PodPending && !o.ofCluster(): // there, events tell why
 		s.Reason, s.Message = f.Waiting.Reason, f.Waiting.Message
 	}
 }

@@ -1,0 +1,134 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/runtime"
+)
+
+// clusterPod is a pod of a cluster that was made so many seconds after the first.
+func clusterPod(name string, made int64, change func(*v1.Pod)) *manifest.Pod {
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(time.Unix(made+1_700_000_000, 0))}}
+	p.Spec.NodeName, p.Spec.Containers = "n1", []v1.Container{{Name: "app", Image: "app:1"}}
+	if change != nil {
+		change(p)
+	}
+	return manifest.FromAPI(p, manifest.Options{Kind: manifest.KindAPI, Source: "the cluster", Node: "n1"})
+}
+
+func requesting(name v1.ResourceName, amount string) func(*v1.Pod) {
+	return func(p *v1.Pod) {
+		p.Spec.Containers[0].Resources.Requests = v1.ResourceList{name: resource.MustParse(amount)}
+		if manifest.IsExtended(name) {
+			p.Spec.Containers[0].Resources.Limits = p.Spec.Containers[0].Resources.Requests
+		}
+	}
+}
+
+func onPort(p *v1.Pod) {
+	p.Spec.Containers[0].Ports = []v1.ContainerPort{{ContainerPort: 80, HostPort: 80, Protocol: v1.ProtocolTCP}}
+}
+
+func both(changes ...func(*v1.Pod)) func(*v1.Pod) {
+	return func(p *v1.Pod) {
+		for _, change := range changes {
+			change(p)
+		}
+	}
+}
+
+// A kubelet's reasons and words, and its order of them.
+func TestAdmissionOfCluster(t *testing.T) {
+	sysctl := func(p *v1.Pod) {
+		p.Spec.SecurityContext = &v1.PodSecurityContext{Sysctls: []v1.Sysctl{{Name: "kernel.msgmax", Value: "1"}}}
+	}
+	elsewhere := func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }
+	here := func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"tier": "edge"} }
+	confined := func(p *v1.Pod) {
+		p.Spec.SecurityContext = &v1.PodSecurityContext{AppArmorProfile: &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeRuntimeDefault}}
+	}
+	limits := Limits{
+		MaxPods: 3, Amounts: Amounts{v1.ResourceCPU: 1000, v1.ResourceMemory: 1 << 30, v1.ResourceEphemeralStorage: 1 << 30},
+		Devices: map[v1.ResourceName]Devices{"example.com/gpu": {Total: 1, Served: true}, "example.com/late": {}},
+		Machine: Machine{Labels: map[string]string{"tier": "edge"}, Runtime: runtime.Node{Reachable: true, Name: "containerd", Version: "v1.6.20"}},
+	}
+	tainted := limits
+	tainted.Machine.Taints = []v1.Taint{{Key: "broken", Effect: v1.TaintEffectNoExecute}, {Key: "full", Effect: v1.TaintEffectNoSchedule}}
+	tolerant := func(p *v1.Pod) {
+		p.Spec.Tolerations = []v1.Toleration{{Key: "broken", Operator: v1.TolerationOpExists}}
+	}
+	for _, test := range []struct {
+		note   string
+		change func(*v1.Pod)
+		limits Limits
+		others []Claimant
+		want   Verdict
+	}{
+		{"nothing", nil, limits, nil, Verdict{}},
+		{"its node", here, limits, nil, Verdict{}},
+		{"sysctl", both(sysctl, elsewhere), limits, nil, Verdict{Reject, "SysctlForbidden", `forbidden sysctl: "kernel.msgmax" not allowlisted`, false}},
+		{"cpu before its node", both(requesting("cpu", "3"), elsewhere), limits, nil, Verdict{Reject, "OutOfcpu", "Node didn't have enough resource: cpu, requested: 3000, used: 0, capacity: 1000", true}},
+		{"memory before storage", func(p *v1.Pod) {
+			p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceMemory: resource.MustParse("2Gi"), v1.ResourceEphemeralStorage: resource.MustParse("2Gi")}
+		}, limits, nil, Verdict{Reject, "OutOfmemory", "Node didn't have enough resource: memory, requested: 2147483648, used: 0, capacity: 1073741824", true}},
+		{"storage", requesting(v1.ResourceEphemeralStorage, "2Gi"), limits, nil, Verdict{Reject, "OutOfephemeral-storage", "Node didn't have enough resource: ephemeral-storage, requested: 2147483648, used: 0, capacity: 1073741824", true}},
+		{"node", both(elsewhere, confined), limits, nil, Verdict{Reject, "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector", false}},
+		{"apparmor", confined, limits, nil, Verdict{Reject, "AppArmor", "Cannot enforce AppArmor: AppArmor is not enabled on the host", false}},
+		{"os", func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }, limits, nil, Verdict{Reject, "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS", false}},
+		{"os label", func(p *v1.Pod) { p.Labels = map[string]string{v1.LabelOSStable: "windows"} }, limits, nil, Verdict{Reject, "PodOSSelectorNodeLabelDoesNotMatch", "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label", false}},
+		{"taint", nil, tainted, nil, Verdict{Reject, "TaintToleration", "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate", false}},
+		{"taint tolerated", tolerant, tainted, nil, Verdict{}},
+		{"port", onPort, limits, []Claimant{{Key: named("b"), Wants: clusterPod("b", 0, onPort), Present: true}}, Verdict{Reject, "NodePorts", "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports", false}},
+		{"port of one that ends", onPort, limits, []Claimant{{Key: named("b"), Holds: []*manifest.Pod{clusterPod("b", 0, onPort)}, Present: true, Yields: true}}, Verdict{Wait, "HostPortConflict", "", false}},
+		{"pods", requesting("cpu", "3"), limits, []Claimant{{Key: named("b"), Present: true, Wants: clusterPod("b", 0, nil)}, {Key: named("c"), Present: true, Wants: clusterPod("c", 0, nil)}, {Key: named("d"), Present: true, Wants: clusterPod("d", 0, nil)}},
+			Verdict{Reject, "OutOfpods", "Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3", false}},
+		{"devices", requesting("example.com/gpu", "2"), limits, nil, Verdict{Reject, "UnexpectedAdmissionError", "Allocate failed due to requested number of devices unavailable for example.com/gpu. Requested: 2, Available: 1, which is unexpected", true}},
+		{"a plugin that comes late", requesting("example.com/late", "1"), limits, nil, Verdict{Wait, "UnexpectedAdmissionError", "", false}},
+		{"what the cluster counts", requesting("example.com/dongle", "1"), limits, nil, Verdict{}},
+		{"not served", func(p *v1.Pod) { p.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "x"}} }, limits, nil, Verdict{Reject, "UnexpectedAdmissionError", "spec.resourceClaims: is not served yet for pods of a cluster", false}},
+		{"what another runtime can", func(p *v1.Pod) { p.Spec.HostUsers = new(false) }, limits, nil, Verdict{Wait, "UserNamespacesNotSupported", "", false}},
+	} {
+		p := clusterPod("a", 10, test.change)
+		got := Admission(append(test.others, Claimant{Key: named("a"), Wants: p}), test.limits)[named("a")]
+		if test.want.Message == "" {
+			got.Message = ""
+		}
+		if got != test.want {
+			t.Errorf("%s:\ngot  %+v\nwant %+v", test.note, got, test.want)
+		}
+		running := Claimant{Key: named("a"), Wants: p, Holds: []*manifest.Pod{p}, Present: true}
+		if got := Admission(append(test.others, running), test.limits)[named("a")]; got.Answer != Admit {
+			t.Errorf("%s: it runs, and is put out: %+v", test.note, got)
+		}
+	}
+}
+
+// The older comes first, and who is rejected takes nothing.
+func TestAdmissionOfClusterInTurn(t *testing.T) {
+	limits := Limits{MaxPods: 1, Amounts: Amounts{v1.ResourceCPU: 1000}, Machine: Machine{}}
+	elsewhere := func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }
+	verdicts := Admission([]Claimant{
+		{Key: named("a"), Wants: clusterPod("a", 30, requesting("cpu", "1"))},
+		{Key: named("b"), Wants: clusterPod("b", 20, requesting("cpu", "1"))},
+		{Key: named("c"), Wants: clusterPod("c", 10, both(requesting("cpu", "1"), elsewhere))},
+	}, limits)
+	if verdicts[named("c")].Reason != "NodeAffinity" || verdicts[named("b")].Answer != Admit || verdicts[named("a")].Reason != "OutOfpods" {
+		t.Errorf("got %+v", verdicts)
+	}
+	over := clusterPod("a", 0, func(p *v1.Pod) { p.Status.Phase = v1.PodFailed })
+	if !over.Over() || strings.Contains(over.Refused, "x") {
+		t.Errorf("got %+v", over)
+	}
+}
+
+func named(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "default", Name: name}
+}
