@@ -33,6 +33,9 @@ type View struct {
 	Written string `json:"written,omitempty"`
 	// Unread are those of them that were not seen whole yet.
 	Unread []string `json:"unread,omitempty"`
+	// Taken has, by source, which of its batches Pods are wanted by; only sources
+	// that ask have one.
+	Taken map[string]uint64 `json:"-"`
 	// Claims are the PersistentVolumeClaims that they hold, in order of namespace
 	// and name.
 	Claims []ClaimView `json:"claims,omitempty"`

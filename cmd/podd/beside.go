@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 
+	"podd/cmd/podd/internal/cluster"
 	"podd/cmd/podd/internal/config"
 	"podd/server"
 )
@@ -54,7 +55,7 @@ func readAs(running *server.View, cfg *config.Config) {
 	cfg.APIManifestDir = running.Written
 	for _, s := range running.Sources {
 		switch {
-		case s == running.Written:
+		case s == running.Written, s == cluster.SourceName:
 		case isURL(s):
 			cfg.ManifestURLs = append(cfg.ManifestURLs, s)
 		default:

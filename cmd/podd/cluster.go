@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -25,7 +26,7 @@ func (d *podd) newCluster() *cluster.Cluster {
 		return nil
 	}
 	return cluster.New(cluster.Options{
-		Kubeconfig: c.Kubeconfig, Version: thisVersion().Version,
+		Kubeconfig: c.Kubeconfig, Version: thisVersion().Version, Origin: filepath.Join(d.cfg.RootDir, "cluster.json"),
 		QPS: c.QPS, Burst: c.Burst, ContentType: c.ContentType,
 		Node: d.cfg.NodeName, Register: c.Register, Taints: c.Taints, ProviderID: c.ProviderID,
 		ExternalCloud: c.ExternalCloud, ProvidedIP: d.providedIP(), AttachDetach: c.AttachDetach,

@@ -86,6 +86,7 @@ func (v *viewer) publish(c reconcile.Change) {
 		v.said, v.told = v.problemsOf(c.Set)
 		next.Files, next.Claims = fileViews(c.Set.Files), claimViews(c.Set)
 		next.Unread = filter(next.Sources, func(s string) bool { return !c.Set.Complete[s] })
+		next.Taken = c.Set.Versions
 		set := c.Set
 		next.Objects = sync.OnceValue(func() *server.Objects { return v.objects.of(set) })
 	}

@@ -125,6 +125,9 @@ func (d *podd) wire() error {
 	if d.sources, err = sources(cfg, source.Options{Log: d.log, Cache: cache}); err != nil {
 		return err
 	}
+	if d.cluster != nil {
+		d.sources = append(d.sources, d.cluster.Source())
+	}
 	if err := source.Prune(cache, d.sources...); err != nil {
 		d.log.Warn("content of sources that are no longer configured stays", "err", err)
 	}

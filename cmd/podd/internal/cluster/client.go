@@ -28,6 +28,7 @@ type client struct {
 	// a flood of those holds up nothing else.
 	tokens, access *rest.RESTClient
 	host           string // of the API server, as users are shown it
+	authority      string // whom it trusts to be the cluster, as a digest
 	close          func() // every connection; they are made anew
 }
 
@@ -50,6 +51,9 @@ func connect(o *Options) (*client, error) {
 	config.ContentType = o.ContentType
 	config.AcceptContentTypes = o.ContentType + ",application/json"
 	c := &client{host: shownHost(config.Host), close: dialer.CloseAll}
+	if c.authority, err = authorityOf(config); err != nil {
+		return nil, configError{fmt.Errorf("using --kubeconfig %s: %w", o.Kubeconfig, err)}
+	}
 	if err := c.open(config, o); err != nil {
 		return nil, configError{fmt.Errorf("using --kubeconfig %s: %w", o.Kubeconfig, err)}
 	}
@@ -84,7 +88,7 @@ func (c *client) open(config *rest.Config, o *Options) (err error) {
 // scheme knows what is asked for, and no more: whole groups would cost memory.
 func scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
-	s.AddKnownTypes(v1.SchemeGroupVersion, &v1.Node{}, &v1.NodeList{}, &v1.Pod{}, &v1.PodList{})
+	s.AddKnownTypes(v1.SchemeGroupVersion, &v1.Node{}, &v1.NodeList{}, &v1.Pod{}, &v1.PodList{}, &v1.Service{})
 	s.AddKnownTypes(coordination.SchemeGroupVersion, &coordination.Lease{})
 	s.AddKnownTypes(authentication.SchemeGroupVersion, &authentication.TokenReview{})
 	s.AddKnownTypes(authorization.SchemeGroupVersion, &authorization.SubjectAccessReview{})

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/server"
 )
@@ -16,6 +17,7 @@ import (
 // ProviderID and ProvidedIP are required.
 type Options struct {
 	Kubeconfig string // the file
+	Origin     string // the file that tells which cluster the pods here are from
 	Version    string // podd's, for the API server's logs
 	// QPS and Burst limit requests that are no signs of life; QPS 0 is 5.
 	QPS, Burst  int
@@ -50,6 +52,11 @@ type Cluster struct {
 	o Options
 	// pods are those bound to the node, mirror pods among them.
 	pods latest[sighting[*v1.Pod]]
+	// nodes has the Node, if there is one. Each kubeconfig begins anew: it may be of
+	// another cluster.
+	nodes latest[sighting[*v1.Node]]
+	// ending are the pods whose end the source told of, since which batch.
+	ending latest[map[types.UID]uint64]
 	// state has what runs here, and in View.Machine the node as this machine is.
 	state server.Viewer
 	// reviews are told of each connection; nil: nobody asks for any.
@@ -93,13 +100,14 @@ func (c *Cluster) liveWith(ctx context.Context, api *client, s *speaker, seen fi
 		c.reviews.use(api)
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	var nodes latest[sighting[*v1.Node]] // of this life: another kubeconfig may be of another cluster
-	ownNode := follower[*v1.Node]{client: api, query: api.node(c.o.Node), list: &v1.NodeList{}, seen: &nodes, say: s, of: ofNode}
+	c.nodes.set(sighting[*v1.Node]{})
+	ownNode := follower[*v1.Node]{client: api, query: api.node(c.o.Node), list: &v1.NodeList{}, seen: &c.nodes, say: s, of: ofNode}
 	ownPods := follower[*v1.Pod]{client: api, query: api.podsOf(c.o.Node), list: &v1.PodList{}, seen: &c.pods, say: s, of: ofPods}
+	ownPods.origin = func(ctx context.Context) (origin, error) { return api.origin(ctx, c.o.Node) }
 	k := &keeper{o: &c.o, state: c.state, c: api, say: s}
 	group.Go(func() error { ownNode.run(ctx); return nil })
 	group.Go(func() error { ownPods.run(ctx); return nil })
-	group.Go(func() error { k.run(ctx, &nodes); return nil })
+	group.Go(func() error { k.run(ctx, &c.nodes); return nil })
 	group.Go(func() error { (&lessee{o: &c.o, c: api, say: s, owner: &k.uid}).run(ctx); return nil })
 	group.Go(func() error {
 		for sleep(ctx, lookEvery) {

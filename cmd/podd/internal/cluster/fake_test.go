@@ -29,6 +29,7 @@ type fakeAPI struct {
 	node    *v1.Node
 	lease   *coordination.Lease
 	pods    map[types.NamespacedName]*v1.Pod
+	service types.UID      // of default/kubernetes; "": there is none
 	changed map[string]int // version of the last change, by resource
 	watches []watcher
 	asked   []string // "GET nodes", "WATCH nodes", …
@@ -54,7 +55,7 @@ func (f *fakeAPI) RoundTrip(q *http.Request) (*http.Response, error) {
 	if q.URL.Query().Get("watch") != "" {
 		verb = "WATCH"
 	}
-	for _, other := range []string{"leases", "pods"} {
+	for _, other := range []string{"leases", "pods", "services"} {
 		if strings.Contains(q.URL.Path, "/"+other) {
 			resource = other
 		}
@@ -77,6 +78,13 @@ func (f *fakeAPI) RoundTrip(q *http.Request) (*http.Response, error) {
 		return f.leases(verb, body), nil
 	case resource == "pods":
 		return f.podList(), nil
+	case resource == "services":
+		return f.kubernetes(), nil
+	case verb == "GET" && strings.HasSuffix(q.URL.Path, "/n1"):
+		if f.node == nil {
+			return refusal(apierrors.NewNotFound(nodesResource, "n1")), nil
+		}
+		return answer(200, f.node), nil
 	}
 	return f.nodes(verb, body), nil
 }
@@ -137,6 +145,15 @@ func (f *fakeAPI) tell(event string, o runtime.Object) {
 			go w.Write(text)
 		}
 	}
+}
+
+func (f *fakeAPI) kubernetes() *http.Response {
+	if f.service == "" {
+		return refusal(apierrors.NewNotFound(schema.GroupResource{Resource: "services"}, "kubernetes"))
+	}
+	s := &v1.Service{TypeMeta: metav1.TypeMeta{Kind: "Service", APIVersion: "v1"}}
+	s.Namespace, s.Name, s.UID = "default", "kubernetes", f.service
+	return answer(200, s)
 }
 
 func (f *fakeAPI) podList() *http.Response {

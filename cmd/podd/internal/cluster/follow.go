@@ -44,6 +44,8 @@ type sighting[T object] struct {
 	// anew grows with each list: the cluster may have been away. 0: nobody looked
 	// yet.
 	anew int
+	// origin is that of the last list, where it was asked for.
+	origin origin
 }
 
 // follower keeps a sighting the newest. One goroutine runs it, once.
@@ -53,10 +55,12 @@ type follower[T object] struct {
 	// watch, too.
 	query func() *rest.Request
 	list  runtime.Object // an empty one of their lists
-	seen  *latest[sighting[T]]
-	say   *speaker
-	of    part
-	now   sighting[T] // what seen has
+	// origin asks whose a list is that was just read; nil: nobody needs to know.
+	origin func(context.Context) (origin, error)
+	seen   *latest[sighting[T]]
+	say    *speaker
+	of     part
+	now    sighting[T] // what seen has
 }
 
 // run does so until ctx is done.
@@ -102,7 +106,13 @@ func (f *follower[T]) look(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", f.client.at(err)
 	}
-	f.tell(sighting[T]{items, f.now.anew + 1})
+	var of origin
+	if f.origin != nil {
+		if of, err = f.origin(ctx); err != nil {
+			return "", err
+		}
+	}
+	f.tell(sighting[T]{items, f.now.anew + 1, of})
 	list, err := meta.ListAccessor(l)
 	if err != nil {
 		return "", f.client.at(err)
@@ -143,7 +153,7 @@ func (f *follower[T]) watch(ctx context.Context, version string) (string, error)
 		} else {
 			items[keyOf(item)] = slim(item)
 		}
-		f.tell(sighting[T]{items, f.now.anew})
+		f.tell(sighting[T]{items, f.now.anew, f.now.origin})
 	}
 	return version, ctx.Err()
 }

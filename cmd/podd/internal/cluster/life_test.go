@@ -32,7 +32,7 @@ type life struct {
 // alone runs a test of one life, which begins 2 s before; prepare may be nil.
 func alone(t *testing.T, prepare func(*life, *Options), test func(*life)) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &life{fakeAPI: &fakeAPI{version: 1}, t: t, state: server.NewLatest(&server.View{Revision: 1, Machine: machine()})}
+		l := &life{fakeAPI: &fakeAPI{version: 1, service: "s1"}, t: t, state: server.NewLatest(&server.View{Revision: 1, Machine: machine()})}
 		o := &Options{
 			Kubeconfig: "/none", ContentType: "application/json", QPS: 50, Burst: 100, Node: "n1", Register: true,
 			UpdateFrequency: 10 * time.Second, ReportFrequency: 5 * time.Minute, Lease: 40 * time.Second,

@@ -1,0 +1,133 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/manifest/source"
+	"podd/server"
+)
+
+// SourceName is where users are told that pods of the cluster are from.
+const SourceName = "the cluster"
+
+// podSource has the pods bound to the node run. It emits nothing before the cluster
+// told of them and of the Node, for without that absence means nothing.
+type podSource struct {
+	c     *Cluster
+	bound boundPods
+	last  manifest.Batch
+}
+
+var _ source.Source = (*podSource)(nil)
+
+// Source is what the cluster wants to run here. Its Run is to be called beside the
+// Cluster's.
+func (c *Cluster) Source() source.Source {
+	return &podSource{c: c, bound: boundPods{node: c.o.Node, source: SourceName}}
+}
+
+// Name implements source.Source.
+func (s *podSource) Name() string { return SourceName }
+
+// Kind implements source.Source.
+func (s *podSource) Kind() string { return manifest.KindAPI }
+
+// Run implements source.Source.
+func (s *podSource) Run(ctx context.Context, emit func(manifest.Batch)) error {
+	of, err := recall(s.c.o.Origin)
+	if err != nil {
+		return err
+	}
+	s.bound.origin = of
+	for {
+		pods, otherPods := s.c.pods.get()
+		nodes, otherNodes := s.c.nodes.get()
+		if pods.anew > 0 && nodes.anew > 0 {
+			s.bound.take(pods, time.Now())
+			if b := s.batch(nodes); b.Version != s.last.Version {
+				s.last = b
+				known, _ := s.c.ending.get()
+				s.c.ending.set(endings(b, known))
+				emit(b)
+			}
+			for _, n := range nodes.items {
+				if !s.bound.strange && s.bound.origin.Node == "" {
+					s.bound.origin.Node = n.UID // it was made since the list
+				}
+			}
+			s.remember(&of)
+		}
+		select {
+		case <-otherPods:
+		case <-otherNodes:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// remember keeps the origin across lives of podd, as soon as there may be pods.
+func (s *podSource) remember(kept *origin) {
+	if s.bound.origin == *kept {
+		return
+	}
+	if err := s.bound.origin.remember(s.c.o.Origin); err != nil {
+		s.c.o.Log.Warn("if the cluster is lost meanwhile, its pods may end with the next start of podd", "err", err)
+	}
+	*kept = s.bound.origin // it is tried again when it is another
+}
+
+// batch is what to run by now: the last one where that says all.
+func (s *podSource) batch(nodes sighting[*v1.Node]) manifest.Batch {
+	b := manifest.Batch{Pods: s.bound.list(), Complete: !s.bound.strange, Node: s.last.Node, Version: s.last.Version}
+	for _, n := range nodes.items {
+		if b.Node == nil || !maps.Equal(n.Labels, b.Node.Labels) || !equality.Semantic.DeepEqual(n.Spec.Taints, b.Node.Taints) {
+			b.Node = &manifest.Node{Labels: n.Labels, Taints: n.Spec.Taints}
+		}
+	}
+	if s.bound.strange {
+		b.Problems = append(b.Problems, s.strange())
+	}
+	if s.last.Version > 0 && b.Node == s.last.Node && b.Complete == s.last.Complete && slices.Equal(b.Pods, s.last.Pods) && slices.Equal(b.Problems, s.last.Problems) {
+		return s.last
+	}
+	b.Version++
+	return b
+}
+
+func (s *podSource) strange() manifest.Problem {
+	return manifest.Problem{Severity: manifest.Error, Path: SourceName, Message: fmt.Sprintf(
+		"the cluster is not the one that pods here are from: it has neither the Service default/kubernetes nor the node %s of then, though the kubeconfig trusts the same authority; "+
+			"pods that it does not know run on; if they are to end, remove %s and start podd again", s.c.o.Node, s.c.o.Origin)}
+}
+
+// endings are the batches, by Version, since which the ends of pods are known;
+// known has those of earlier ones.
+func endings(b manifest.Batch, known map[types.UID]uint64) map[types.UID]uint64 {
+	all := map[types.UID]uint64{}
+	for _, p := range b.Pods {
+		if p.Deletion != nil {
+			all[p.UID] = cmp.Or(known[p.UID], b.Version)
+		}
+	}
+	return all
+}
+
+// ended tells, of a pod that is being deleted, that nothing of it is on this machine
+// and nothing will be.
+func (c *Cluster) ended(v *server.View, uid types.UID) bool {
+	known, _ := c.ending.get()
+	version := known[uid]
+	return version > 0 && v.Taken[SourceName] >= version && !v.Starting &&
+		!slices.ContainsFunc(v.Pods, func(p *server.PodView) bool { return p.Pod.UID == uid })
+}
