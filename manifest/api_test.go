@@ -71,7 +71,7 @@ func TestFromAPI(t *testing.T) {
 	if !equality.Semantic.DeepEqual(pod, before) {
 		t.Error("what was given was written")
 	}
-	if uses := manifest.Uses(p); len(uses) != 1 || uses[0].Object.Name != "kube-root-ca.crt" {
+	if uses := manifest.Uses(p); len(uses) != 2 || uses[0].Token == nil || uses[1].Object.Name != "kube-root-ca.crt" {
 		t.Errorf("uses %v", uses)
 	}
 }

@@ -36,6 +36,8 @@ func Bind(s *Set, salt string, kept map[types.NamespacedName]bool, before *Bound
 			b.Supplies[key] = supply
 		}
 		switch was := before.Supplies[key]; {
+		case p.Origin.Kind == KindAPI:
+			bound.Pods[key] = p.handledBy(bound.Objects[p.Origin.Source].Cluster, before.Set.Pods[key])
 		case !RestartsOnChange(p) || supply == nil:
 			bound.Pods[key] = p
 		case before.written[key] == p && was != nil && was.Files == supply.Files && was.Env == supply.Env:
@@ -48,8 +50,8 @@ func Bind(s *Set, salt string, kept map[types.NamespacedName]bool, before *Bound
 	return b
 }
 
-// AnnotationRestartOnChange, when "true", has a pod replaced as an edit of it
-// would once an object changes that its variables or files are made of.
+// AnnotationRestartOnChange, when "true", has a pod of a manifest replaced as an edit
+// of it would once an object changes that its variables or files are made of.
 const AnnotationRestartOnChange = "podd/restart-on-change"
 
 // RestartsOnChange tells whether a pod has that annotation. It is none of the

@@ -24,7 +24,8 @@ type Claim struct {
 	// Volume is nil for a claim that gets a directory of podd's.
 	Volume *v1.PersistentVolume
 	// Owner is whose claim it is: "file", or the name of another source. A claim's
-	// data is for pods of its owner alone.
+	// data is for pods of its owner alone. "" is a cluster, which has bound it: podd
+	// keeps nothing of it.
 	Owner string
 }
 
@@ -96,6 +97,10 @@ func (c *Claim) text() []byte {
 // bound; without a volume that fits it gets a directory, unless it asks for none
 // made anew.
 func (o *Objects) Binding(c *v1.PersistentVolumeClaim) (bound Claim, lack string) {
+	if o.Cluster != nil {
+		pv := o.Volumes[types.NamespacedName{Name: c.Spec.VolumeName}]
+		return Claim{PersistentVolumeClaim: c, Volume: pv}, Unbound(c, pv)
+	}
 	bound = Claim{PersistentVolumeClaim: c, Owner: o.owner(c)}
 	if name := c.Spec.VolumeName; name != "" {
 		pv := o.Volumes[types.NamespacedName{Name: name}]
@@ -267,11 +272,12 @@ func (o *Objects) claimLacks(p *Pod, u Use, what string) []lack {
 // misused says that a container mounts a device, or has a file system as one; ""
 // when none does.
 func misused(p *Pod, c *Claim) (text string) {
-	block := *c.Spec.VolumeMode == v1.PersistentVolumeBlock
+	block := c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == v1.PersistentVolumeBlock
 	of := func(name string) bool {
 		for i := range p.Spec.Spec.Volumes {
-			if v := &p.Spec.Spec.Volumes[i]; v.Name == name && v.PersistentVolumeClaim != nil {
-				return v.PersistentVolumeClaim.ClaimName == c.Name
+			if v := &p.Spec.Spec.Volumes[i]; v.Name == name {
+				return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == c.Name ||
+					v.Ephemeral != nil && EphemeralClaim(p.Spec, name) == c.Name
 			}
 		}
 		return false

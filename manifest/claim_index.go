@@ -43,7 +43,7 @@ func (o *Objects) claimed() *claimIndex {
 // will be.
 func (m *merger) indexClaims() {
 	for source, o := range m.set.Objects {
-		if len(o.Claims) > 0 {
+		if len(o.Claims) > 0 && o.Cluster == nil {
 			o.index = newClaimIndex(&o)
 			m.set.Objects[source] = o
 		}

@@ -71,9 +71,7 @@ func (m *merger) add(b *Batch) {
 	if b.Version > 0 {
 		put(&m.set.Versions, b.Source, max(b.Version, m.set.Versions[b.Source]))
 	}
-	objects, problems := JoinObjects(m.set.Objects[b.Source], b.Objects)
-	m.set.Problems = append(m.set.Problems, problems...)
-	m.set.Objects[b.Source] = objects
+	m.objects(b)
 	for _, p := range b.Pods {
 		if p.Deletion != nil {
 			put(&m.set.Leaving, p.Key, p)
@@ -81,6 +79,17 @@ func (m *merger) add(b *Batch) {
 		}
 		m.pod(p)
 	}
+}
+
+// objects takes those of a batch. An API server has one of each name.
+func (m *merger) objects(b *Batch) {
+	if b.Objects.Cluster != nil {
+		m.set.Objects[b.Source] = b.Objects
+		return
+	}
+	objects, problems := JoinObjects(m.set.Objects[b.Source], b.Objects)
+	m.set.Problems = append(m.set.Problems, problems...)
+	m.set.Objects[b.Source] = objects
 }
 
 // pod takes a pod unless one before it has its name or its directory.

@@ -16,15 +16,15 @@ type lack struct {
 	text string // what of it is not there
 }
 
-// missing says what a pod cannot start without, "" for nothing. Until its source
+// missing says what a pod cannot start without. Until its source
 // was seen whole nobody knows what is not there, so what is optional counts too.
-func missing(p *Pod, used []Use, s *Set) string {
+func missing(p *Pod, used []Use, s *Set) Wait {
 	complete := s.Complete[p.Origin.Source]
 	lacks := slices.DeleteFunc(lacksOf(p, used, s.Objects), func(l lack) bool {
 		return l.Role == ForPull || l.Role == ForEphemeral || l.Optional && complete
 	})
 	if len(lacks) == 0 {
-		return ""
+		return Wait{}
 	}
 	first := lacks[0]
 	text := fmt.Sprintf("%s (%s) %s", first.what, placeOf(p.Origin, first.Field), first.text)
@@ -32,7 +32,7 @@ func missing(p *Pod, used []Use, s *Set) string {
 	if !complete {
 		text += ", which was not read whole yet"
 	}
-	return text
+	return Wait{Missing: text, Volume: first.volumeOf(p.Spec), Reason: "CreateContainerConfigError"}
 }
 
 // mostOthers is how many are named beside the first.

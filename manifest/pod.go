@@ -50,6 +50,9 @@ type Pod struct {
 	// SandboxHash is Hash of only what a sandbox is made from; equal hashes
 	// mean that the sandbox may stay. "v1:<hex>".
 	SandboxHash string
+	// Handler is what the RuntimeClass of a cluster's pod says; nil for other pods,
+	// and while nobody has told.
+	Handler *string
 	// Containers has an entry for every init and regular container, by name.
 	Containers map[string]ContainerHash
 }

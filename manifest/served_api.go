@@ -28,7 +28,7 @@ var servedAPI = []row{
 	{"spec.volumes[].projected.sources[].serviceAccountToken", served, ""},
 	{"spec.volumes[].projected.sources[].clusterTrustBundle", refused, ungated},
 	{"spec.volumes[].projected.sources[].podCertificate", refused, ungated},
-	{"spec.volumes[].ephemeral", refused, notYet},
+	{"spec.volumes[].ephemeral", served, ""}, // the cluster makes the claim
 	{"spec.volumes[].csi", refused, notYet},
 }
 

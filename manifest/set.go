@@ -59,14 +59,18 @@ type Objects struct {
 	Before string
 	// Kept has the claims whose data is in a directory of podd's; see Bind.
 	Kept map[types.NamespacedName]bool
-	// Origins tells of each of them where it was written; no Fields.
+	// Origins tells of each of them where it was written; no Fields. Those of an API
+	// server have none.
 	Origins map[ObjectRef]Origin
+	// Cluster has what else an API server says; nil for objects of manifests.
+	Cluster *Cluster
 
 	index *claimIndex // nil: not made yet
 }
 
 // ObjectRef names an object: "ConfigMap", "Secret", "PersistentVolumeClaim" or
-// "PersistentVolume"; the last has no namespace.
+// "PersistentVolume", of an API server also "RuntimeClass" or the token of a pod,
+// "TokenRequest"; PersistentVolumes and RuntimeClasses have no namespace.
 type ObjectRef struct {
 	Kind string
 	types.NamespacedName

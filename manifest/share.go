@@ -61,6 +61,9 @@ func (m *merger) oneGroup() {
 	first := map[claimOf]groupOf{}
 	for _, key := range slices.SortedFunc(maps.Keys(m.set.Pods), byName) {
 		p := m.set.Pods[key]
+		if p.Origin.Kind == KindAPI {
+			continue // whom a cluster's claims are for is the cluster's to say
+		}
 		s := p.Spec.Spec.SecurityContext
 		if s == nil || s.FSGroup == nil {
 			continue

@@ -1,15 +1,18 @@
 package manifest
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"hash"
 	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Supply is what the objects beside a pod hold for it: those it refers to, of
@@ -18,15 +21,31 @@ type Supply struct {
 	ConfigMaps map[string]*v1.ConfigMap // by name
 	Secrets    map[string]*v1.Secret
 	Claims     map[string]Claim
-	// Missing says what is not there that the pod cannot start without, and
-	// where that was looked for; "" for nothing.
-	Missing string
+	// Wait is what the pod is not set up without.
+	Wait
 	// Files, Env, Pull and Mount tell one content of what is read for each role
 	// from another, also in another life of podd. Without the salt they were made
 	// with they tell nothing of the content.
 	Files, Env, Pull, Mount, Ephemeral string
 
 	pod *Pod // whose references they are
+
+	lacks         map[ObjectRef]Lack // of an API server's; nil for others
+	tokens        map[string][]byte  // by name
+	services, api *Services          // of the pod's namespace, and of the API server's
+}
+
+// Wait is what keeps a pod from being set up; zero: nothing.
+type Wait struct {
+	// Missing says what is not there that the pod cannot start without, and
+	// where that was looked for; "" for nothing.
+	Missing string
+	// Volume is the one that lacks it; "" when it is no volume.
+	Volume string
+	// Soon says that it is being looked up, which is no trouble.
+	Soon bool
+	// Reason is what the containers wait for; "": that they are created.
+	Reason string
 }
 
 // ConfigMap is the object of a name; nil when there is none.
@@ -56,39 +75,118 @@ func (s *Supply) Claim(name string) *Claim {
 	return nil
 }
 
+// Token is the one of a projected volume; nil when there is none.
+func (s *Supply) Token(t *v1.ServiceAccountTokenProjection) []byte {
+	if s == nil {
+		return nil
+	}
+	return s.tokens[TokenOf(s.pod.Spec, t).Name]
+}
+
+// Lack is why an object is not there, which it is not.
+func (s *Supply) Lack(kind, name string) Lack {
+	if s == nil || s.pod == nil || s.pod.Origin.Kind != KindAPI {
+		return Lack{Absent: true, Why: fmt.Sprintf("%s %q is not there", kind, name)}
+	}
+	if lack, ok := s.lacks[ObjectRef{kind, types.NamespacedName{Namespace: s.pod.Key.Namespace, Name: name}}]; ok {
+		return lack
+	}
+	return Lack{Why: fmt.Sprintf("%s %q is being looked up", kind, name)}
+}
+
+// Same says that a pod that was given one has nothing to try anew with the other.
+func (s *Supply) Same(o *Supply) bool {
+	if s == nil || o == nil {
+		return s == o
+	}
+	return s == o || samePod(s.pod, o.pod) && s.sameText(o) && maps.Equal(s.lacks, o.lacks)
+}
+
+// samePod: a pod of an API server reads the same for as long as it lives.
+func samePod(a, b *Pod) bool {
+	return a == b || a != nil && b != nil && a.Origin.Kind == KindAPI && b.Origin.Kind == KindAPI && a.UID == b.UID
+}
+
+func (s *Supply) sameText(o *Supply) bool {
+	return s.Wait == o.Wait && s.Files == o.Files && s.Env == o.Env && s.Pull == o.Pull && s.Mount == o.Mount && s.Ephemeral == o.Ephemeral
+}
+
 // SupplyOf looks up what a pod refers to; nil when it refers to nothing. Where
 // it comes to the same as before for this pod, before itself is the answer.
 func SupplyOf(p *Pod, set *Set, salt string, before *Supply) *Supply {
 	used := Uses(p)
-	if len(used) == 0 && !showsItself(p) {
+	ofCluster := p != nil && p.Origin.Kind == KindAPI
+	if len(used) == 0 && !showsItself(p) && !ofCluster {
 		return nil
 	}
 	own := set.Objects[p.Origin.Source]
-	s := &Supply{Missing: missing(p, used, set), pod: p}
-	for _, u := range used {
-		if c := own.ConfigMaps[u.Object.NamespacedName]; c != nil && u.Object.Kind == "ConfigMap" {
-			put(&s.ConfigMaps, c.Name, c)
-		}
-		if c := own.Secrets[u.Object.NamespacedName]; c != nil && u.Object.Kind == "Secret" {
-			put(&s.Secrets, c.Name, c)
-		}
-		if c := own.Claims[u.Object.NamespacedName]; c != nil && u.Object.Kind == kindClaim {
-			if bound, lack := own.Binding(c); lack == "" {
-				put(&s.Claims, c.Name, bound)
-			}
-		}
+	s := &Supply{pod: p}
+	if ofCluster {
+		s.Wait = own.waits(p, used, set.Node)
+		s.ask(own.Cluster, used)
+	} else {
+		s.Wait = missing(p, used, set)
 	}
-	sameUse := before != nil && before.pod == p && s.Missing == before.Missing
-	if sameUse && maps.Equal(s.ConfigMaps, before.ConfigMaps) && maps.Equal(s.Secrets, before.Secrets) && maps.Equal(s.Claims, before.Claims) {
+	for _, u := range used {
+		s.take(&own, u.Object)
+	}
+	known := before != nil && samePod(before.pod, p)
+	if known && before.pod == p && s.Wait == before.Wait && s.sameObjects(before) {
 		return before
 	}
 	s.Files, s.Env = s.version(salt, used, ForFiles)+ownText(p), s.version(salt, used, ForEnv)
 	s.Pull, s.Mount = s.version(salt, used, ForPull), s.version(salt, used, ForMount)
 	s.Ephemeral = s.version(salt, used, ForEphemeral)
-	if sameUse && s.Files == before.Files && s.Env == before.Env && s.Pull == before.Pull && s.Mount == before.Mount && s.Ephemeral == before.Ephemeral {
+	if known && s.sameText(before) && s.sameLookups(before) {
 		return before
 	}
 	return s
+}
+
+// take is an object that is there.
+func (s *Supply) take(own *Objects, ref ObjectRef) {
+	switch ref.Kind {
+	case "ConfigMap":
+		if c := own.ConfigMaps[ref.NamespacedName]; c != nil {
+			put(&s.ConfigMaps, c.Name, c)
+		}
+	case "Secret":
+		if c := own.Secrets[ref.NamespacedName]; c != nil {
+			put(&s.Secrets, c.Name, c)
+		}
+	case kindClaim:
+		if c := own.Claims[ref.NamespacedName]; c != nil {
+			if bound, lack := own.Binding(c); lack == "" {
+				put(&s.Claims, c.Name, bound)
+			}
+		}
+	}
+}
+
+// ask is what only an API server has, and why it has not the rest.
+func (s *Supply) ask(c *Cluster, used []Use) {
+	if c == nil {
+		return
+	}
+	s.services, s.api = c.Services[s.pod.Key.Namespace], c.Services[apiService.Namespace]
+	for _, u := range used {
+		if token, ok := c.Tokens[u.Object.NamespacedName]; ok && u.Object.Kind == kindToken {
+			put(&s.tokens, u.Object.Name, token)
+		}
+		if lack, ok := c.Lacks[u.Object]; ok {
+			put(&s.lacks, u.Object, lack)
+		}
+	}
+}
+
+// sameObjects and sameLookups say that two Supplies have the same: what is followed
+// keeps its pointer.
+func (s *Supply) sameObjects(o *Supply) bool {
+	return maps.Equal(s.ConfigMaps, o.ConfigMaps) && maps.Equal(s.Secrets, o.Secrets) && maps.Equal(s.Claims, o.Claims) && s.sameLookups(o)
+}
+
+func (s *Supply) sameLookups(o *Supply) bool {
+	return s.services == o.services && s.api == o.api && maps.Equal(s.lacks, o.lacks) && maps.EqualFunc(s.tokens, o.tokens, bytes.Equal)
 }
 
 // showsItself: labels and annotations of the pod are in its files and may change
@@ -133,6 +231,9 @@ func (s *Supply) version(salt string, used []Use, role Role) string {
 		}
 		if c := s.Claim(u.Object.Name); c != nil && u.Object.Kind == kindClaim {
 			write(mac, c.text())
+		}
+		if u.Object.Kind == kindToken {
+			write(mac, s.tokens[u.Object.Name])
 		}
 	}
 	if len(done) == 0 {

@@ -17,6 +17,8 @@ type Use struct {
 	Optional bool
 	// Field is where the object is named ("spec.volumes[0].configMap.name").
 	Field string
+	// Token is what a token is asked for with; nil for other objects.
+	Token *v1.ServiceAccountTokenProjection
 }
 
 // Role is what an object is read for.
@@ -25,13 +27,14 @@ type Role int
 // A mounted object's files follow it while the pod runs, variables are read
 // when their container starts, credentials when an image is pulled; what a claim
 // is bound to is mounted. What an ephemeral container reads keeps nothing else of
-// the pod waiting.
+// the pod waiting. A RuntimeClass says what the sandbox is made by.
 const (
 	ForFiles Role = iota
 	ForEnv
 	ForPull
 	ForMount
 	ForEphemeral
+	ForSandbox
 )
 
 // Uses are the places where a pod reads objects beside it, in the order of its
@@ -40,8 +43,23 @@ func Uses(p *Pod) []Use {
 	if p == nil {
 		return nil
 	}
-	u := &uses{namespace: p.Key.Namespace}
-	spec := &p.Spec.Spec
+	if p.Origin.Kind == KindAPI {
+		return ClusterUses(p.Spec)
+	}
+	return (&uses{namespace: p.Key.Namespace}).of(&p.Spec.Spec)
+}
+
+// ClusterUses are those of a pod of an API server, which looks more up than one of
+// a manifest.
+func ClusterUses(pod *v1.Pod) []Use {
+	u := &uses{namespace: pod.Namespace, pod: pod}
+	if class := pod.Spec.RuntimeClassName; class != nil && *class != "" {
+		u.all = append(u.all, Use{Object: ObjectRef{kindClass, types.NamespacedName{Name: *class}}, Role: ForSandbox, Field: "spec.runtimeClassName"})
+	}
+	return u.of(&pod.Spec)
+}
+
+func (u *uses) of(spec *v1.PodSpec) []Use {
 	for i := range spec.Volumes {
 		u.volume(&spec.Volumes[i], fmt.Sprintf("spec.volumes[%d]", i))
 	}
@@ -66,6 +84,7 @@ func Uses(p *Pod) []Use {
 
 type uses struct {
 	namespace string
+	pod       *v1.Pod // of an API server; nil for others
 	all       []Use
 }
 
@@ -83,6 +102,8 @@ func (u *uses) volume(v *v1.Volume, at string) {
 	switch {
 	case v.PersistentVolumeClaim != nil:
 		u.add(kindClaim, v.PersistentVolumeClaim.ClaimName, ForMount, nil, at+".persistentVolumeClaim.claimName")
+	case v.Ephemeral != nil && u.pod != nil: // else it is a directory
+		u.add(kindClaim, EphemeralClaim(u.pod, v.Name), ForMount, nil, at+".ephemeral")
 	case v.ConfigMap != nil:
 		u.add("ConfigMap", v.ConfigMap.Name, ForFiles, v.ConfigMap.Optional, at+".configMap.name", keysOf(v.ConfigMap.Items)...)
 	case v.Secret != nil:
@@ -95,6 +116,9 @@ func (u *uses) volume(v *v1.Volume, at string) {
 			}
 			if s.Secret != nil {
 				u.add("Secret", s.Secret.Name, ForFiles, s.Secret.Optional, at+".secret.name", keysOf(s.Secret.Items)...)
+			}
+			if t := s.ServiceAccountToken; t != nil && u.pod != nil {
+				u.all = append(u.all, Use{Object: TokenOf(u.pod, t), Role: ForFiles, Field: at + ".serviceAccountToken", Token: t})
 			}
 		}
 	}

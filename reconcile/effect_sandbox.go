@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"podd/manifest"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
 	"podd/runtime"
@@ -59,7 +58,7 @@ func (e *Effects) reserveSandbox(ctx context.Context, s scene, attempt uint32) (
 			return "", err
 		}
 		made, done := whole(ctx)
-		id, err := e.Runtime.RunPodSandbox(made, config, manifest.RuntimeHandler(&s.desired.Spec.Spec, s.node.RuntimeClasses))
+		id, err := e.Runtime.RunPodSandbox(made, config, s.desired.RuntimeHandler(s.node.RuntimeClasses))
 		done()
 		if !errors.Is(err, runtime.ErrNameReserved) {
 			return id, err

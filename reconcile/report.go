@@ -150,7 +150,7 @@ func (w *worker) leaving() *v1.Pod {
 	facts := status.Facts{
 		Pod: w.publishedFrom, Observed: w.in.Observed, StartTime: w.in.History.StartTime,
 		HostIPs: w.hostIPs, RuntimeName: w.runtimeName, Said: w.in.History.Said, Previous: &w.published.Status,
-		RecursiveReadOnly: w.recursiveReadOnly(w.publishedFrom.Spec),
+		RecursiveReadOnly: w.recursiveReadOnly(w.publishedFrom),
 		Now:               w.in.Now, Terminating: true, Containers: map[string]status.ContainerFacts{},
 	}
 	w.tellProbes(&facts)
@@ -174,8 +174,8 @@ func (w *worker) takeLeaving() {
 }
 
 // recursiveReadOnly tells whether the pod's runtime handler serves such mounts.
-func (w *worker) recursiveReadOnly(p *v1.Pod) bool {
-	return w.render != nil && w.render.Handler(&p.Spec).RecursiveReadOnlyMounts
+func (w *worker) recursiveReadOnly(p *manifest.Pod) bool {
+	return w.render != nil && w.render.Handler(p).RecursiveReadOnlyMounts
 }
 
 func (w *worker) statusFacts(d plan.Decision) status.Facts {
@@ -188,7 +188,7 @@ func (w *worker) statusFacts(d plan.Decision) status.Facts {
 		RuntimeName: w.runtimeName,
 		Now:         w.in.Now,
 
-		RecursiveReadOnly: w.recursiveReadOnly(w.in.Desired.Spec),
+		RecursiveReadOnly: w.recursiveReadOnly(w.in.Desired),
 	}
 	if w.published != nil && w.publishedFrom != nil && sameVersion(w.publishedFrom, w.in.Desired) {
 		f.Previous = &w.published.Status

@@ -30,7 +30,7 @@ func (w *worker) look() {
 		w.nextSupply = w.order.supply
 	}
 	w.in.Objects, w.in.NextObjects = objectsOf(w.supply), objectsOf(w.nextSupply)
-	if w.supply != before || w.nextSupply != next {
+	if !w.supply.Same(before) || !w.nextSupply.Same(next) {
 		w.tryAnew()
 	}
 }
@@ -39,7 +39,7 @@ func objectsOf(s *manifest.Supply) plan.Objects {
 	if s == nil {
 		return plan.Objects{}
 	}
-	return plan.Objects{Missing: s.Missing, Files: s.Files}
+	return plan.Objects{Wait: s.Wait, Files: s.Files}
 }
 
 // tryAnew has nothing wait that may have failed for what the objects were.

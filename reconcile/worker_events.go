@@ -21,7 +21,7 @@ func (w *worker) hear(ctx context.Context, a plan.EnsureImage, e event.Event) {
 func (w *worker) decision(d plan.Decision) event.Decision {
 	return event.Decision{
 		Key: w.key, Pod: w.in.Desired, Before: w.told, Now: d, Observed: w.in.Observed,
-		Endings: w.in.History.Endings, Missing: w.in.Objects.Missing, At: w.in.Now,
+		Endings: w.in.History.Endings, Wait: w.in.Objects.Wait, At: w.in.Now,
 	}
 }
 

@@ -72,6 +72,9 @@ func (v *objectViews) of(set *manifest.Set) *server.Objects {
 		return cmp.Or(cmp.Compare(kindOf(set.Objects[a]), kindOf(set.Objects[b])), cmp.Compare(a, b)) // files before URLs
 	}) {
 		o := set.Objects[source]
+		if o.Cluster != nil {
+			continue // who may read them is the cluster's to say
+		}
 		claims, volumes := s.bindings(&o)
 		add(s, &out.ConfigMaps, "ConfigMap", o.ConfigMaps, o, (*v1.ConfigMap).DeepCopy, nil, nil)
 		add(s, &out.Secrets, "Secret", o.Secrets, o, (*v1.Secret).DeepCopy, nil, nil)

@@ -23,9 +23,9 @@ type Decision struct {
 	Observed    []runtime.Incarnation
 	// Endings are plan.History's.
 	Endings map[string]plan.Ending
-	// Missing is plan.Objects's, of the version in force.
-	Missing string
-	At      time.Time
+	// Wait is plan.Objects's, of the version in force.
+	manifest.Wait
+	At time.Time
 }
 
 // Decided tells what is new in a decision.
@@ -74,17 +74,14 @@ func (d Decision) waits(s Subject) []Event {
 	return []Event{s.Warning(now.Reason, "", now.Why)} // admission's
 }
 
-// missing is an object that is not there: what is lacking is a volume or, with
-// variables, a container.
+// missing is an object that is not there: what is lacking is a volume, a sandbox
+// or, with variables, a container.
 func (d Decision) missing(s Subject) Event {
-	for _, u := range manifest.Uses(d.Pod) {
-		if !strings.HasPrefix(d.Missing, fmt.Sprintf("%s %q ", u.Object.Kind, u.Object.Name)) {
-			continue
-		}
-		var i int
-		if n, _ := fmt.Sscanf(u.Field, "spec.volumes[%d]", &i); n == 1 && i < len(d.Pod.Spec.Spec.Volumes) {
-			return s.setUpFailed(d.Pod.Spec.Spec.Volumes[i].Name, d.Now.Why)
-		}
+	switch {
+	case d.Volume != "":
+		return s.setUpFailed(d.Volume, d.Now.Why)
+	case d.Reason == "":
+		return s.Warning("FailedCreatePodSandBox", "", "Failed to create pod sandbox: "+d.Now.Why)
 	}
 	return s.Warning("Failed", "", "Error: "+d.Now.Why)
 }

@@ -65,9 +65,7 @@ type Dir struct {
 // Objects is what a pod's references to ConfigMaps and Secrets come to. The zero
 // value is that of a pod without any.
 type Objects struct {
-	// Missing says what is not there that the pod cannot start without, and where
-	// it was looked for; "" for nothing.
-	Missing string
+	manifest.Wait
 	// Files tells one content of what its volumes are written from from another;
 	// "" when none is.
 	Files string

@@ -108,7 +108,7 @@ func (c *choices) input() Input {
 }
 
 func (c *choices) objects() Objects {
-	return Objects{Missing: []string{"", "", "a Secret"}[c.n(3)], Files: []string{"", "1", "2"}[c.n(3)]}
+	return Objects{Wait: manifest.Wait{Missing: []string{"", "", "a Secret"}[c.n(3)]}, Files: []string{"", "1", "2"}[c.n(3)]}
 }
 
 func (c *choices) pod() *manifest.Pod {

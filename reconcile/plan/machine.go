@@ -39,6 +39,8 @@ type demand struct {
 	lacks func(*Machine, *v1.Pod) string
 }
 
+const noHandlerReason = "RuntimeHandlerNotFound"
+
 // demands are looked at in this order; the first that is not met rejects.
 var demands = []demand{
 	// It is meant for another node: manifests may be served to many.
@@ -48,7 +50,7 @@ var demands = []demand{
 	// A container that is to be confined must not run as if it were.
 	{"AppArmor", (*Machine).noAppArmor},
 	// The default handler would isolate less, or not at all.
-	{"RuntimeHandlerNotFound", (*Machine).noHandler},
+	{noHandlerReason, (*Machine).noHandler},
 	// Older runtimes take the field for nothing and run the pod's root as the
 	// node's.
 	{"UserNamespacesNotSupported", (*Machine).noUserNamespaces},
@@ -61,7 +63,15 @@ var demands = []demand{
 // admit rejects what could only run otherwise than its manifest says: a runtime
 // drops in silence what it does not know.
 func (m *Machine) admit(p *manifest.Pod) Verdict {
+	if p.Handler != nil { // the cluster's word counts
+		of := *m
+		of.RuntimeClasses = map[string]string{*p.Spec.Spec.RuntimeClassName: *p.Handler}
+		m = &of
+	}
 	for _, d := range demands {
+		if d.reason == noHandlerReason && p.Origin.Kind == manifest.KindAPI {
+			continue // a cluster tries, and tries again
+		}
 		if why := d.lacks(m, p.Spec); why != "" {
 			return Verdict{Answer: Reject, Reason: d.reason, Message: why}
 		}

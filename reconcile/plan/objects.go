@@ -6,14 +6,18 @@ func (f *facts) objectsMissing() bool {
 }
 
 func (f *facts) waitObjects(d *Decision) {
+	if f.in.Objects.Soon { // images may need what is not known yet, too
+		d.Why = f.in.Objects.Missing
+		return
+	}
 	d.Why = f.in.Objects.Missing + "; the pod starts when it is there"
-	d.Problem, d.Reason = true, "CreateContainerConfigError"
+	d.Problem, d.Reason = true, f.in.Objects.Reason
 	f.prefetch(d)
 }
 
 // tellMissing shows what a running pod would not start without.
 func (f *facts) tellMissing(d *Decision) {
-	if f.in.Objects.Missing != "" {
+	if f.in.Objects.Missing != "" && !f.in.Objects.Soon {
 		d.Why, d.Problem = f.in.Objects.Missing+"; the pod runs on with what it has of it", true
 	}
 }

@@ -13,13 +13,20 @@ import (
 type environment struct {
 	vars  []*cri.KeyValue
 	index map[string]int
+	// services tell of Services. The container's own variables see them all, and
+	// take their place.
+	services map[string]string
 }
 
 // newEnvironment takes whole objects first, and then resolves the container's
 // variables one after the other, so that $(NAME) sees only what stands before
 // it.
 func newEnvironment(in *ContainerInput) (*environment, error) {
-	e := &environment{index: map[string]int{}}
+	e := &environment{index: map[string]int{}, services: map[string]string{}}
+	services := in.Supply.ServiceVariables()
+	for _, v := range services {
+		e.services[v.Name] = v.Value
+	}
 	if err := e.addFrom(in); err != nil {
 		return nil, err
 	}
@@ -31,6 +38,11 @@ func newEnvironment(in *ContainerInput) (*environment, error) {
 		}
 		if set {
 			e.set(v.Name, value)
+		}
+	}
+	for _, v := range services {
+		if _, own := e.index[v.Name]; !own {
+			e.set(v.Name, v.Value)
 		}
 	}
 	return e, nil
@@ -63,7 +75,8 @@ func (e *environment) precede(vars []*cri.KeyValue) {
 func (e *environment) lookup(name string) (string, bool) {
 	i, ok := e.index[name]
 	if !ok {
-		return "", false
+		value, ok := e.services[name]
+		return value, ok
 	}
 	return string(e.vars[i].Value), true
 }

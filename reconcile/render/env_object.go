@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
 )
 
 // addFrom sets a variable for each key of the objects that a container names as
@@ -17,11 +19,11 @@ func (e *environment) addFrom(in *ContainerInput) error {
 		from := &in.Container.EnvFrom[i]
 		kind, name, optional := objectOf(from)
 		data, there := textsOf(in, kind, name)
-		switch {
-		case !there && isTrue(optional):
+		if !there {
+			if err := lacking(in.Supply, kind, name, optional); err != nil {
+				return fmt.Errorf("making the environment of container %q: envFrom[%d]: %w", in.Container.Name, i, err)
+			}
 			continue
-		case !there:
-			return fmt.Errorf("making the environment of container %q: envFrom[%d]: %s %q %w", in.Container.Name, i, kind, name, ErrMissing)
 		}
 		for _, key := range slices.Sorted(maps.Keys(data)) {
 			if err := processText(data[key]); err != nil {
@@ -51,10 +53,12 @@ func keyValue(in *ContainerInput, kind, name, key string, optional *bool) (value
 	switch {
 	case ok:
 		return value, true, processText(value)
+	case !there:
+		return "", false, lacking(in.Supply, kind, name, optional)
 	case isTrue(optional):
 		return "", false, nil
-	case !there:
-		return "", false, fmt.Errorf("%s %q %w", kind, name, ErrMissing)
+	case in.Pod.Origin.Kind == manifest.KindAPI:
+		return "", false, missingError(fmt.Sprintf("couldn't find key %s in %s %s/%s", key, kind, in.Pod.Key.Namespace, name))
 	}
 	return "", false, fmt.Errorf("key %q of %s %q %w", key, kind, name, ErrMissing)
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -17,6 +18,8 @@ import (
 type File struct {
 	Data []byte
 	Mode uint32 // permission bits
+	// Owner is the user whose it is; nil: root.
+	Owner *int64
 }
 
 // ErrMissing is within the error of whatever needs an object, or a key of one,
@@ -28,7 +31,8 @@ type Volumes interface {
 	// Files are those of a volume that podd writes, by their path in it; an error
 	// with ErrMissing in it is about an object that is not there.
 	Files(v *v1.Volume) (map[string]File, error)
-	// Claim is that of a volume with a persistentVolumeClaim; nil: there is none.
+	// Claim is that of a volume with a persistentVolumeClaim, or of an ephemeral one
+	// that a cluster made a claim for; nil: there is none.
 	Claim(v *v1.Volume) *manifest.Claim
 }
 
@@ -47,7 +51,18 @@ var _ Volumes = Content{}
 
 // Claim implements Volumes.
 func (c Content) Claim(v *v1.Volume) *manifest.Claim {
-	return c.Supply.Claim(v.PersistentVolumeClaim.ClaimName)
+	return c.Supply.Claim(ClaimName(c.Pod, v))
+}
+
+// ClaimName is of the claim that a volume is; "" for others.
+func ClaimName(p *manifest.Pod, v *v1.Volume) string {
+	switch {
+	case v.PersistentVolumeClaim != nil:
+		return v.PersistentVolumeClaim.ClaimName
+	case v.Ephemeral != nil && p.Origin.Kind == manifest.KindAPI:
+		return manifest.EphemeralClaim(p.Spec, v.Name)
+	}
+	return ""
 }
 
 // Files implements Volumes. The error names the object, key or field and never
@@ -96,8 +111,10 @@ func (f *filler) projected(sources []v1.VolumeProjection) error {
 			err = f.object("Secret", s.Secret.Name, s.Secret.Items, s.Secret.Optional)
 		case s.DownwardAPI != nil:
 			err = f.downward(s.DownwardAPI.Items)
+		case s.ServiceAccountToken != nil:
+			err = f.token(s.ServiceAccountToken)
 		default:
-			err = errors.New("only configMap, secret and downwardAPI are served")
+			err = errors.New("only configMap, secret, downwardAPI and serviceAccountToken are served")
 		}
 		if err != nil {
 			return fmt.Errorf("sources[%d]: %w", i, err)
@@ -109,8 +126,8 @@ func (f *filler) projected(sources []v1.VolumeProjection) error {
 // object adds every key of an object, or those that items name.
 func (f *filler) object(kind, name string, items []v1.KeyToPath, optional *bool) error {
 	data, there := dataOf(f.Supply, kind, name)
-	if !there && !isTrue(optional) {
-		return fmt.Errorf("%s %q %w", kind, name, ErrMissing)
+	if !there {
+		return lacking(f.Supply, kind, name, optional)
 	}
 	if len(items) == 0 {
 		for key, bytes := range data {
@@ -128,6 +145,53 @@ func (f *filler) object(kind, name string, items []v1.KeyToPath, optional *bool)
 		}
 	}
 	return nil
+}
+
+// lacking is the error of an object that is not there, nil where it need not be.
+func lacking(s *manifest.Supply, kind, name string, optional *bool) error {
+	lack := s.Lack(kind, name)
+	if lack.Absent && isTrue(optional) {
+		return nil
+	}
+	return missingError(lack.Why)
+}
+
+// missingError is ErrMissing in other words.
+type missingError string
+
+func (e missingError) Error() string        { return string(e) }
+func (e missingError) Is(target error) bool { return target == ErrMissing }
+
+// token adds one of the pod's service account. Only root could read what is shared
+// with nobody, so it is made the pod's user's, or left to the pod's group.
+func (f *filler) token(t *v1.ServiceAccountTokenProjection) error {
+	text := f.Supply.Token(t)
+	if text == nil {
+		return missingError("the token of service account " + strconv.Quote(f.Pod.Spec.Spec.ServiceAccountName) + " is not there yet")
+	}
+	file := File{Data: text, Mode: uint32(f.mode), Owner: commonUser(&f.Pod.Spec.Spec)}
+	s := f.Pod.Spec.Spec.SecurityContext
+	if file.Owner != nil || s != nil && s.FSGroup != nil {
+		file.Mode = 0o600
+	}
+	f.files[path.Clean(t.Path)] = file
+	return nil
+}
+
+// commonUser is whom every container says that it runs as; nil where one says
+// nothing, or another.
+func commonUser(spec *v1.PodSpec) *int64 {
+	var user *int64
+	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			runs := effective(spec, &list[i]).RunAsUser
+			if runs == nil || user != nil && *user != *runs {
+				return nil
+			}
+			user = runs
+		}
+	}
+	return user
 }
 
 func (f *filler) add(name string, data []byte, mode *int32) {

@@ -68,7 +68,7 @@ func volumeMount(in *ContainerInput, i int) (*cri.Mount, error) {
 	if err != nil {
 		return nil, err
 	}
-	recursive, err := recursiveReadOnly(m, in.Node.Handler(&in.Pod.Spec.Spec))
+	recursive, err := recursiveReadOnly(m, in.Node.Handler(in.Pod))
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func CheckMounts(p *manifest.Pod, n Node) error {
 		for i := range list {
 			for j := range list[i].VolumeMounts {
 				m := &list[i].VolumeMounts[j]
-				_, err := recursiveReadOnly(m, n.Handler(&p.Spec.Spec))
+				_, err := recursiveReadOnly(m, n.Handler(p))
 				if err == nil && findVolume(&ContainerInput{Pod: p}, m.Name).Image != nil {
 					err = n.Images.check(m)
 				}
@@ -143,36 +143,36 @@ func CheckMounts(p *manifest.Pod, n Node) error {
 	return nil
 }
 
-func findVolume(in *ContainerInput, name string) *v1.VolumeSource {
+func findVolume(in *ContainerInput, name string) *v1.Volume {
 	for i := range in.Pod.Spec.Spec.Volumes {
 		if v := &in.Pod.Spec.Spec.Volumes[i]; v.Name == name {
-			return &v.VolumeSource
+			return v
 		}
 	}
-	return &v1.VolumeSource{}
+	return &v1.Volume{}
 }
 
 // isMade says that the volume's files are podd's and may be relabelled.
-func isMade(in *ContainerInput, v *v1.VolumeSource) bool {
-	if s := v.PersistentVolumeClaim; s != nil {
-		c := in.Supply.Claim(s.ClaimName)
+func isMade(in *ContainerInput, v *v1.Volume) bool {
+	if name := ClaimName(in.Pod, v); name != "" {
+		c := in.Supply.Claim(name)
 		return c != nil && c.Volume == nil
 	}
-	return v.EmptyDir != nil || v.Ephemeral != nil || isProjected(v)
+	return v.EmptyDir != nil || v.Ephemeral != nil || isProjected(&v.VolumeSource)
 }
 
 // isReadOnly says that nobody may write to the volume, whatever a mount says.
-func isReadOnly(in *ContainerInput, v *v1.VolumeSource) bool {
+func isReadOnly(in *ContainerInput, v *v1.Volume) bool {
+	if v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly {
+		return true
+	}
 	served := v.NFS
-	if s := v.PersistentVolumeClaim; s != nil {
-		if s.ReadOnly {
-			return true
-		}
-		if c := in.Supply.Claim(s.ClaimName); c != nil && c.Volume != nil {
+	if name := ClaimName(in.Pod, v); name != "" {
+		if c := in.Supply.Claim(name); c != nil && c.Volume != nil {
 			served = c.Volume.Spec.NFS
 		}
 	}
-	return isProjected(v) || served != nil && served.ReadOnly
+	return isProjected(&v.VolumeSource) || served != nil && served.ReadOnly
 }
 
 func isProjected(v *v1.VolumeSource) bool {

@@ -15,8 +15,6 @@
 package render
 
 import (
-	v1 "k8s.io/api/core/v1"
-
 	"podd/manifest"
 	"podd/runtime"
 )
@@ -125,6 +123,6 @@ func (n Node) allocatable() Resources {
 
 // Handler is what the runtime says of the handler that a pod's runtimeClassName
 // stands for; zero: nothing.
-func (n Node) Handler(spec *v1.PodSpec) runtime.Handler {
-	return n.Handlers[manifest.RuntimeHandler(spec, n.RuntimeClasses)]
+func (n Node) Handler(p *manifest.Pod) runtime.Handler {
+	return n.Handlers[p.RuntimeHandler(n.RuntimeClasses)]
 }

@@ -36,7 +36,7 @@ func SubPaths(in ContainerInput) ([]SubPath, error) {
 		}
 		all = append(all, SubPath{
 			Mount: i, Volume: m.Name, Path: path.Clean(text), Text: m.SubPath + m.SubPathExpr,
-			Make: isMadeIn(findVolume(&in, m.Name)),
+			Make: isMadeIn(&findVolume(&in, m.Name).VolumeSource),
 		})
 	}
 	return all, nil

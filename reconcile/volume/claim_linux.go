@@ -33,8 +33,10 @@ func (claimed) check(p *place, v *v1.Volume) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := p.mayClaim(c, v.Name); err != nil {
-		return "", err
+	if c.Owner != "" {
+		if err := p.mayClaim(c, v.Name); err != nil {
+			return "", err
+		}
 	}
 	switch {
 	case c.Volume == nil:
@@ -68,34 +70,38 @@ func (claimed) prepare(ctx context.Context, p *place, v *v1.Volume) (string, err
 		return "", err
 	}
 	defer links.Close()
-	if err := (Claims{p.claims}).take(ctx, c, p.all.Root, p.pod.Spec, links, v.Name); err != nil {
-		return "", err
+	if c.Owner != "" { // what a cluster has bound it remembers, too
+		if err := (Claims{p.claims}).take(ctx, c, p.all.Root, p.pod.Spec, links, v.Name); err != nil {
+			return "", err
+		}
 	}
+	readOnly := v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
 	path := filepath.Join(p.claims, c.Namespace, c.Name)
 	switch {
 	case c.Volume == nil:
 	case c.Volume.Spec.NFS != nil:
-		path, err = exportOfVolume(c.Volume, v.PersistentVolumeClaim.ReadOnly).mount(ctx, p, v.Name)
+		path, err = exportOfVolume(c.Volume, readOnly).mount(ctx, p, v.Name)
 	default:
 		path, err = bound(c.Volume, true)
 	}
-	if err != nil || !settles(c, v.PersistentVolumeClaim) {
+	if err != nil || !settles(c, readOnly) {
 		return path, err
 	}
 	return path, own(ctx, p.pod.Spec, path, links, v.Name)
 }
 
 func (p *place) claim(v *v1.Volume) (*manifest.Claim, error) {
-	name := v.PersistentVolumeClaim.ClaimName
-	switch {
-	case p.claims == "" || p.of == nil:
+	if p.claims == "" || p.of == nil {
 		return nil, errors.New("there are no claims here")
-	case p.of.Claim(v) == nil:
-		return nil, fmt.Errorf("PersistentVolumeClaim %q %w", name, render.ErrMissing)
-	case p.of.Claim(v).Volume == nil && isBlock(p.of.Claim(v).Spec.VolumeMode):
-		return nil, fmt.Errorf("PersistentVolumeClaim %q has the volumeMode Block, and no PersistentVolume that is a device", name)
 	}
-	return p.of.Claim(v), nil
+	c := p.of.Claim(v)
+	switch {
+	case c == nil:
+		return nil, fmt.Errorf("PersistentVolumeClaim %q %w", render.ClaimName(p.pod, v), render.ErrMissing)
+	case c.Volume == nil && isBlock(c.Spec.VolumeMode):
+		return nil, fmt.Errorf("PersistentVolumeClaim %q has the volumeMode Block, and no PersistentVolume that is a device", c.Name)
+	}
+	return c, nil
 }
 
 // bound is the path of a PersistentVolume of this machine.
@@ -134,8 +140,8 @@ func isBlock(mode *v1.PersistentVolumeMode) bool {
 // settles says that the files of a claim are given to the pod's group, as those
 // of a hostPath never are. Nor are those that a pod only reads, whoever else uses
 // them.
-func settles(c *manifest.Claim, s *v1.PersistentVolumeClaimVolumeSource) bool {
-	return !s.ReadOnly && (c.Volume == nil || c.Volume.Spec.Local != nil) && !isBlock(c.Spec.VolumeMode)
+func settles(c *manifest.Claim, readOnly bool) bool {
+	return !readOnly && (c.Volume == nil || c.Volume.Spec.Local != nil) && !isBlock(c.Spec.VolumeMode)
 }
 
 // settled ends the name of what says that this was done for a pod.

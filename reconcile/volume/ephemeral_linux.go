@@ -5,20 +5,31 @@ import (
 	"path/filepath"
 
 	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
 )
 
 const ephemeralPlugin = "podd~ephemeral"
 
-// ephemeral is a claim that is made for a pod and goes with it: a directory.
+// ephemeral is a claim that is made for a pod and goes with it: a directory or, of
+// a pod of a cluster, what that has made.
 type ephemeral struct{}
 
 func (ephemeral) source() string { return "ephemeral" }
 
 func (ephemeral) serves(v *v1.Volume) bool { return v.Ephemeral != nil }
 
-func (ephemeral) check(*place, *v1.Volume) (string, error) { return "", nil }
+func (ephemeral) check(p *place, v *v1.Volume) (string, error) {
+	if p.pod.Origin.Kind == manifest.KindAPI {
+		return claimed{}.check(p, v)
+	}
+	return "", nil
+}
 
-func (ephemeral) prepare(_ context.Context, p *place, v *v1.Volume) (string, error) {
+func (ephemeral) prepare(ctx context.Context, p *place, v *v1.Volume) (string, error) {
+	if p.pod.Origin.Kind == manifest.KindAPI {
+		return claimed{}.prepare(ctx, p, v)
+	}
 	path := filepath.Join(p.path, volumesDir, ephemeralPlugin, v.Name)
 	dir, err := p.under(ephemeralPlugin, dirMode)
 	if err != nil {

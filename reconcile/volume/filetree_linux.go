@@ -141,7 +141,7 @@ func (t *fileTree) same(dir *beneath.Dir, file string, want render.File) bool {
 	defer f.Close()
 	var st unix.Stat_t
 	if unix.Fstat(int(f.Fd()), &st) != nil || st.Size != int64(len(want.Data)) || st.Mode&0o7777 != t.mode(want.Mode) ||
-		t.gid >= 0 && int(st.Gid) != t.gid {
+		t.gid >= 0 && int(st.Gid) != t.gid || want.Owner != nil && int64(st.Uid) != *want.Owner {
 		return false
 	}
 	have, err := io.ReadAll(io.LimitReader(f, st.Size+1))
@@ -198,6 +198,9 @@ func (t *fileTree) create(dir *beneath.Dir, file string, want render.File) error
 	_, err = f.Write(want.Data)
 	if err == nil && t.gid >= 0 {
 		err = unix.Fchown(int(f.Fd()), -1, t.gid)
+	}
+	if err == nil && want.Owner != nil {
+		err = unix.Fchown(int(f.Fd()), int(*want.Owner), -1)
 	}
 	if err == nil {
 		err = unix.Fchmod(int(f.Fd()), t.mode(want.Mode))

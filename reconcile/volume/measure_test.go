@@ -31,6 +31,9 @@ func TestMeasure(t *testing.T) {
 	must(t, err)
 	claim := filepath.Join(d.Claims, pod.Spec.Namespace, "db")
 	must(t, os.MkdirAll(claim, 0o755))
+	uses := filepath.Join(d.Root, string(pod.UID), "volumes", "podd~claim")
+	must(t, os.MkdirAll(uses, 0o755))
+	must(t, os.Symlink(filepath.Join(pod.Spec.Namespace, "db"), filepath.Join(uses, "data")))
 	paths["data"] = claim
 	for _, p := range paths {
 		must(t, os.WriteFile(filepath.Join(p, "f"), make([]byte, 2<<20), 0o600))

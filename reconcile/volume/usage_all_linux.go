@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -66,7 +67,14 @@ func (d Dir) dirOf(pod *v1.Pod, v *v1.Volume) (root, at, claim string) {
 	case v.Ephemeral != nil:
 		plugin, claim = ephemeralPlugin, pod.Name+"-"+v.Name
 	case v.PersistentVolumeClaim != nil && d.Claims != "":
-		return d.Claims, filepath.Join(pod.Namespace, v.PersistentVolumeClaim.ClaimName), v.PersistentVolumeClaim.ClaimName
+		claim = v.PersistentVolumeClaim.ClaimName
+		at = filepath.Join(pod.Namespace, claim)
+		// One of that name may be a cluster's, whose data is not podd's to measure.
+		used, err := os.Readlink(filepath.Join(d.Root, string(pod.UID), volumesDir, claimPlugin, v.Name))
+		if err != nil || used != at {
+			return "", "", ""
+		}
+		return d.Claims, at, claim
 	}
 	for _, w := range []written{configMap, secret, downwardAPI, projected} {
 		if w.serves(v) {
