@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"podd/cmd/podd/internal/cluster"
+	"podd/manifest"
 	"podd/server/auth"
 )
 
@@ -27,11 +28,16 @@ func (d *podd) newCluster() *cluster.Cluster {
 	}
 	return cluster.New(cluster.Options{
 		Kubeconfig: c.Kubeconfig, Version: thisVersion().Version, Origin: filepath.Join(d.cfg.RootDir, "cluster.json"),
-		QPS: c.QPS, Burst: c.Burst, ContentType: c.ContentType,
+		QPS: c.QPS, Burst: c.Burst, EventQPS: c.EventQPS, EventBurst: c.EventBurst, ContentType: c.ContentType,
 		Node: d.cfg.NodeName, Register: c.Register, Taints: c.Taints, ProviderID: c.ProviderID,
 		ExternalCloud: c.ExternalCloud, ProvidedIP: d.providedIP(), AttachDetach: c.AttachDetach,
 		UpdateFrequency: c.UpdateFrequency, ReportFrequency: c.ReportFrequency, Lease: c.Lease,
-		Log: d.log,
+		Events: d.events, Log: d.log,
+		Refused: func(ctx context.Context, all []cluster.Refusal) {
+			problems := refused(all)
+			d.view.refused.Store(&problems)
+			_ = d.router.Renew(ctx)
+		},
 		Told: func(ctx context.Context, trouble string) {
 			d.view.cluster.Store(&trouble)
 			_ = d.router.Renew(ctx) // it ends with podd
@@ -53,6 +59,18 @@ func (d *podd) askCluster(g *auth.Guard) {
 	if a.AccessReview {
 		g.Authorizer = reviews
 	}
+}
+
+// refused is what keeps the cluster from knowing pods as they are.
+func refused(all []cluster.Refusal) []manifest.Problem {
+	var problems []manifest.Problem
+	for _, r := range all {
+		problems = append(problems, manifest.Problem{
+			Severity: manifest.Warning, Path: r.Path, Position: manifest.Position{Line: uint32(r.Line)}, Pod: r.Pod,
+			Message: "pod " + r.Pod.String() + ": " + r.Why,
+		})
+	}
+	return problems
 }
 
 // providedIP is what the user gave as the node's addresses, "" for none or those

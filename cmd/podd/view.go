@@ -38,6 +38,8 @@ type viewer struct {
 	// cluster is what keeps podd from being a cluster's node, in the form for users;
 	// nil or "" for nothing. Others write it, and have the state published.
 	cluster atomic.Pointer[string]
+	// refused is what keeps the cluster from knowing pods as they are; likewise.
+	refused atomic.Pointer[[]manifest.Problem]
 	objects *objectViews
 }
 
@@ -130,11 +132,14 @@ func nodeProblems(n runtime.Node) []manifest.Problem {
 	return all
 }
 
-func (v *viewer) clusterProblems() []manifest.Problem {
+func (v *viewer) clusterProblems() (all []manifest.Problem) {
 	if p := v.cluster.Load(); p != nil && *p != "" {
-		return []manifest.Problem{{Severity: manifest.Error, Message: *p}}
+		all = append(all, manifest.Problem{Severity: manifest.Error, Message: *p})
 	}
-	return nil
+	if p := v.refused.Load(); p != nil {
+		all = append(all, *p...)
+	}
+	return all
 }
 
 // problemsOf is what is said of the manifests, and what is told of them besides.

@@ -120,6 +120,7 @@ func (d *podd) wire() error {
 			return err
 		}
 	}
+	d.events = newEvents(cfg.NodeName, node.CgroupV2)
 	d.cluster = d.newCluster()
 	cache := cacheDir(cfg)
 	if d.sources, err = sources(cfg, source.Options{Log: d.log, Cache: cache}); err != nil {
@@ -138,7 +139,6 @@ func (d *podd) wire() error {
 	d.view.objects.written = writtenName(cfg)
 	d.view.changed, d.view.gone = d.metrics.Pod, d.metrics.Gone
 	d.view.advisor = &advisor{node, cfg.ResolvConf, func() (render.DNS, error) { return readDNS(cfg.ResolvConf) }}
-	d.events = newEvents(cfg.NodeName, node.CgroupV2)
 	d.tellReboot()
 	d.view.machine = newNodeView(cfg, node, d.instance.ID)
 	d.classes = newClassKeeper(node, cgroup.Make, d.log)

@@ -24,6 +24,7 @@ type client struct {
 	core *rest.RESTClient // limited in rate, as whatever is no sign of life
 	// beats and leases are signs of life, which wait for nothing.
 	beats, leases *rest.RESTClient
+	events        *rest.RESTClient // have a limit of their own
 	// tokens and access review clients of this node, each limited in rate by itself:
 	// a flood of those holds up nothing else.
 	tokens, access *rest.RESTClient
@@ -79,16 +80,25 @@ func (c *client) open(config *rest.Config, o *Options) (err error) {
 	}
 	c.core = of("/api", v1.SchemeGroupVersion, o.QPS, o.Burst)
 	c.beats = of("/api", v1.SchemeGroupVersion, -1, 0)
+	c.events = of("/api", v1.SchemeGroupVersion, eventQPS(o.EventQPS), o.EventBurst)
 	c.leases = of("/apis", coordination.SchemeGroupVersion, -1, 0)
 	c.tokens = of("/apis", authentication.SchemeGroupVersion, o.QPS, o.Burst)
 	c.access = of("/apis", authorization.SchemeGroupVersion, o.QPS, o.Burst)
 	return err
 }
 
+// eventQPS: the kubelet's configuration says 0 for no limit.
+func eventQPS(qps int) int {
+	if qps == 0 {
+		return -1
+	}
+	return qps
+}
+
 // scheme knows what is asked for, and no more: whole groups would cost memory.
 func scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
-	s.AddKnownTypes(v1.SchemeGroupVersion, &v1.Node{}, &v1.NodeList{}, &v1.Pod{}, &v1.PodList{}, &v1.Service{})
+	s.AddKnownTypes(v1.SchemeGroupVersion, &v1.Node{}, &v1.NodeList{}, &v1.Pod{}, &v1.PodList{}, &v1.Service{}, &v1.Event{})
 	s.AddKnownTypes(coordination.SchemeGroupVersion, &coordination.Lease{})
 	s.AddKnownTypes(authentication.SchemeGroupVersion, &authentication.TokenReview{})
 	s.AddKnownTypes(authorization.SchemeGroupVersion, &authorization.SubjectAccessReview{})
@@ -127,6 +137,13 @@ func (c *client) into(ctx context.Context, r *rest.Request, answer runtime.Objec
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	return c.at(r.Do(ctx).Into(answer))
+}
+
+// done makes one whose answer says nothing.
+func (c *client) done(ctx context.Context, r *rest.Request) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	return c.at(r.Do(ctx).Error())
 }
 
 // at is an error, if there is one, with where it comes from.

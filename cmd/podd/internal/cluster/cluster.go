@@ -20,8 +20,10 @@ type Options struct {
 	Origin     string // the file that tells which cluster the pods here are from
 	Version    string // podd's, for the API server's logs
 	// QPS and Burst limit requests that are no signs of life; QPS 0 is 5.
-	QPS, Burst  int
-	ContentType string
+	QPS, Burst int
+	// EventQPS and EventBurst limit those about events; EventQPS 0: nothing does.
+	EventQPS, EventBurst int
+	ContentType          string
 
 	Node       string // its name
 	Register   bool   // make it where there is none
@@ -38,10 +40,15 @@ type Options struct {
 	UpdateFrequency, ReportFrequency time.Duration
 	Lease                            time.Duration // whole seconds
 
+	// Events has what happened; nil tells the cluster nothing of it.
+	Events server.EventLog
 	// Told is called by one goroutine with what keeps the node from being one, for
 	// users; "" when nothing does any more.
 	Told func(ctx context.Context, trouble string)
-	Log  *slog.Logger
+	// Refused is called by one goroutine with what keeps the cluster from knowing
+	// pods as they are, in order of their names, whenever that is another.
+	Refused func(ctx context.Context, all []Refusal)
+	Log     *slog.Logger
 }
 
 // lookEvery is how often the kubeconfig is looked at for changes.
@@ -104,10 +111,15 @@ func (c *Cluster) liveWith(ctx context.Context, api *client, s *speaker, seen fi
 	ownNode := follower[*v1.Node]{client: api, query: api.node(c.o.Node), list: &v1.NodeList{}, seen: &c.nodes, say: s, of: ofNode}
 	ownPods := follower[*v1.Pod]{client: api, query: api.podsOf(c.o.Node), list: &v1.PodList{}, seen: &c.pods, say: s, of: ofPods}
 	ownPods.origin = func(ctx context.Context) (origin, error) { return api.origin(ctx, c.o.Node) }
+	w := newWriter(c, api) // before anything is seen in this life
 	k := &keeper{o: &c.o, state: c.state, c: api, say: s}
 	group.Go(func() error { ownNode.run(ctx); return nil })
 	group.Go(func() error { ownPods.run(ctx); return nil })
 	group.Go(func() error { k.run(ctx, &c.nodes); return nil })
+	group.Go(func() error { w.run(ctx); return nil })
+	if c.o.Events != nil {
+		group.Go(func() error { newTeller(api, c.o.Events).run(ctx); return nil })
+	}
 	group.Go(func() error { (&lessee{o: &c.o, c: api, say: s, owner: &k.uid}).run(ctx); return nil })
 	group.Go(func() error {
 		for sleep(ctx, lookEvery) {

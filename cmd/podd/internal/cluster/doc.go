@@ -3,11 +3,13 @@
 // flag nothing of it runs.
 //
 //	kubeconfig ─▶ client ─┬─▶ follower ── the Node as the cluster has it ─┐
-//	                      ├─▶ follower ── the pods bound to it, Cluster.pods
-//	                      │                                               ▼
+//	                      ├─▶ follower ── the pods bound to it ─┐         │
+//	                      │                                     │         ▼
 //	server.Viewer ────────┼────────────── the Node as this machine is ─▶ keeper ─▶ create, patch status
-//	                      └─▶ lessee ──▶ renew the Lease                  │
-//	                      all of them ─▶ speaker ──▶ log, Problems ◀──────┘
+//	                      │     ╰──────── what runs here ───────┴──────▶ writer ─▶ status, mirrors, deletes
+//	server.EventLog ──────┼────────────────────────────────────────────▶ teller ─▶ events
+//	                      └─▶ lessee ──▶ renew the Lease
+//	                      all of them ─▶ speaker ──▶ log, Problems
 //
 // Nothing here touches a pod: what files and URLs want runs on whatever the
 // cluster does, and podd starts without one. A client lives as long as its
@@ -39,6 +41,22 @@
 // did that wants it gone. podd takes up the one that somebody makes instead, and
 // makes one itself when it is started again.
 //
+// The writer has the cluster know what runs. write_decide.go is the table of what is
+// done about a pod, from what podd shows of it and what the cluster has; what was
+// sighted is the record, so that no patch costs a GET, and nothing is asked for while
+// nothing is new. Per pod there is one request at a time, of the newest; mostWrites of
+// them over all. It does what the kubelet does, but for these:
+//
+//   - A mirror is made without what an API server refuses in it: references to other
+//     objects, which AnnotationLocalRefs names, and priority and overhead, which it
+//     fills in from its own classes. Its config.hash stays.
+//   - Making one holds no start up, and one that tells of an earlier run of its pod,
+//     which the cluster lets nobody take back, is replaced.
+//   - Statuses are patched without being asked for first.
+//
+// Pods that podd's own API wrote have no mirrors: they have no names of their own on
+// each node.
+//
 // Who asks the node's own API, and whether they may, the cluster is asked by Reviews
 // (review.go, answers.go), which is what package auth of server wants and is made
 // before there is any connection. It does as the kubelet's webhooks, but for these:
@@ -46,7 +64,7 @@
 // other request and drives out no known one, and whoever asks the same at once is
 // one request.
 //
-// Pods bound to the node, what they look up by name, their status, mirror pods and
-// events, and certificates, are not there yet. They come as a source.Source, a
-// resolver and a reader of the published state, each made of the client that Run has.
+// Pods bound to the node, what they look up by name, and certificates, are not there
+// yet. They come as a source.Source and a resolver, each made of the client that Run
+// has.
 package cluster

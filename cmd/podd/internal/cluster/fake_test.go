@@ -29,11 +29,13 @@ type fakeAPI struct {
 	node    *v1.Node
 	lease   *coordination.Lease
 	pods    map[types.NamespacedName]*v1.Pod
-	service types.UID      // of default/kubernetes; "": there is none
-	changed map[string]int // version of the last change, by resource
+	service types.UID            // of default/kubernetes; "": there is none
+	events  map[string]*v1.Event // by name
+	drops   func(*v1.Pod)        // what it does not know of a status; nil: nothing
+	changed map[string]int       // version of the last change, by resource
 	watches []watcher
 	asked   []string // "GET nodes", "WATCH nodes", …
-	// fault answers instead; nil for none.
+	// fault answers instead, unless with nothing; nil for none.
 	fault func(*http.Request) (*http.Response, error)
 }
 
@@ -55,7 +57,7 @@ func (f *fakeAPI) RoundTrip(q *http.Request) (*http.Response, error) {
 	if q.URL.Query().Get("watch") != "" {
 		verb = "WATCH"
 	}
-	for _, other := range []string{"leases", "pods", "services"} {
+	for _, other := range []string{"leases", "pods", "services", "events"} {
 		if strings.Contains(q.URL.Path, "/"+other) {
 			resource = other
 		}
@@ -64,8 +66,11 @@ func (f *fakeAPI) RoundTrip(q *http.Request) (*http.Response, error) {
 	if f.fault != nil {
 		fault := f.fault
 		f.mu.Unlock() // it may take its time
-		defer f.mu.Lock()
-		return fault(q)
+		r, err := fault(q)
+		f.mu.Lock()
+		if r != nil || err != nil {
+			return r, err
+		}
 	}
 	var body []byte
 	if q.Body != nil {
@@ -77,7 +82,9 @@ func (f *fakeAPI) RoundTrip(q *http.Request) (*http.Response, error) {
 	case resource == "leases":
 		return f.leases(verb, body), nil
 	case resource == "pods":
-		return f.podList(), nil
+		return f.podRequest(q, verb, body), nil
+	case resource == "events":
+		return f.eventRequest(q, verb, body), nil
 	case resource == "services":
 		return f.kubernetes(), nil
 	case verb == "GET" && strings.HasSuffix(q.URL.Path, "/n1"):

@@ -27,6 +27,7 @@ type life struct {
 	state   *server.Latest
 	mu      sync.Mutex // guards said
 	said    []string
+	refused []Refusal // of late
 }
 
 // alone runs a test of one life, which begins 2 s before; prepare may be nil.
@@ -36,8 +37,9 @@ func alone(t *testing.T, prepare func(*life, *Options), test func(*life)) {
 		o := &Options{
 			Kubeconfig: "/none", ContentType: "application/json", QPS: 50, Burst: 100, Node: "n1", Register: true,
 			UpdateFrequency: 10 * time.Second, ReportFrequency: 5 * time.Minute, Lease: 40 * time.Second,
-			Log:  slog.New(slog.DiscardHandler),
-			Told: func(_ context.Context, why string) { l.mu.Lock(); l.said = append(l.said, why); l.mu.Unlock() },
+			Log:     slog.New(slog.DiscardHandler),
+			Told:    func(_ context.Context, why string) { l.mu.Lock(); l.said = append(l.said, why); l.mu.Unlock() },
+			Refused: func(_ context.Context, all []Refusal) { l.mu.Lock(); l.refused = all; l.mu.Unlock() },
 		}
 		if prepare != nil {
 			prepare(l, o)

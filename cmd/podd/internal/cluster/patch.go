@@ -30,13 +30,14 @@ func patch(a, b *v1.Node) ([]byte, error) {
 	return json.Marshal(d)
 }
 
-func fields(n *v1.Node) (m map[string]any, err error) {
-	text, err := json.Marshal(n)
+// fields are those of an object of the API, or of a part of it.
+func fields(o any) (m map[string]any, err error) {
+	text, err := json.Marshal(o)
 	if err == nil {
 		err = json.Unmarshal(text, &m)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("encoding the node: %w", err)
+		return nil, fmt.Errorf("encoding a %T: %w", o, err)
 	}
 	return m, nil
 }

@@ -14,7 +14,6 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/source"
-	"podd/server"
 )
 
 // SourceName is where users are told that pods of the cluster are from.
@@ -121,13 +120,4 @@ func endings(b manifest.Batch, known map[types.UID]uint64) map[types.UID]uint64 
 		}
 	}
 	return all
-}
-
-// ended tells, of a pod that is being deleted, that nothing of it is on this machine
-// and nothing will be.
-func (c *Cluster) ended(v *server.View, uid types.UID) bool {
-	known, _ := c.ending.get()
-	version := known[uid]
-	return version > 0 && v.Taken[SourceName] >= version && !v.Starting &&
-		!slices.ContainsFunc(v.Pods, func(p *server.PodView) bool { return p.Pod.UID == uid })
 }

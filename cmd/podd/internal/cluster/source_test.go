@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
-	"podd/server"
 )
 
 // seenPods is what a cluster has after so many lists.
@@ -156,13 +155,8 @@ func TestSource(t *testing.T) {
 			l.putPod(p, "MODIFIED")
 		})
 		b := last()
-		view := &server.View{Taken: map[string]uint64{SourceName: b.Version - 1}}
-		if b.Pods[0].Deletion == nil || l.cluster.ended(view, "uid-a") {
-			t.Errorf("deleted: got %+v", b)
-		}
-		view.Taken[SourceName] = b.Version
-		if !l.cluster.ended(view, "uid-a") || l.cluster.ended(view, "uid-b") {
-			t.Error("it has not ended")
+		if ending, _ := l.cluster.ending.get(); b.Pods[0].Deletion == nil || len(ending) != 1 || ending["uid-a"] != b.Version {
+			t.Errorf("deleted: got %+v, ending %v", b, ending)
 		}
 		l.with(func() { l.putPod(withUID("b"), "ADDED"); l.putPod(withUID("a"), "DELETED") })
 		if b := last(); names(b.Pods) != "b" {

@@ -36,6 +36,8 @@ type Cluster struct {
 	Lease time.Duration
 	// QPS and Burst limit the rate of requests, the signs of life apart.
 	QPS, Burst int
+	// EventQPS and EventBurst limit those about events; EventQPS 0: nothing does.
+	EventQPS, EventBurst int
 	// ContentType of requests and answers.
 	ContentType string
 }
@@ -71,6 +73,7 @@ func (r *resolving) cluster(c *Config) {
 		ReportFrequency: or(k.NodeStatusReportFrequency, orZero(k.NodeStatusUpdateFrequency, d.NodeStatusReportFrequency)),
 		Lease:           time.Duration(orZero(k.NodeLeaseDurationSeconds, d.NodeLeaseDurationSeconds)) * time.Second,
 		QPS:             int(orNil(k.KubeAPIQPS, d.KubeAPIQPS)), Burst: int(orZero(k.KubeAPIBurst, d.KubeAPIBurst)),
+		EventQPS: int(orNil(k.EventRecordQPS, d.EventRecordQPS)), EventBurst: int(orZero(k.EventBurst, d.EventBurst)),
 		ContentType: orZero(k.ContentType, d.ContentType),
 	}
 }

@@ -38,7 +38,7 @@ var served = set(
 var ofCluster = set(
 	"registerNode", "registerWithTaints", "providerID", "enableControllerAttachDetach",
 	"nodeStatusUpdateFrequency", "nodeStatusReportFrequency", "nodeLeaseDurationSeconds",
-	"kubeAPIQPS", "kubeAPIBurst", "contentType",
+	"kubeAPIQPS", "kubeAPIBurst", "eventRecordQPS", "eventBurst", "contentType",
 	"authentication.webhook.cacheTTL", "authorization.webhook.cacheAuthorizedTTL", "authorization.webhook.cacheUnauthorizedTTL",
 )
 

@@ -1,0 +1,112 @@
+package cluster
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+)
+
+// staticPod is one of a file, as podd shows it.
+func staticPod(t *testing.T, text string) *v1.Pod {
+	t.Helper()
+	f := manifest.Decode([]byte(text), manifest.Options{Kind: manifest.KindFile, Path: "/m/web.yaml", Node: "n1", Now: noon})
+	if len(f.Pods) != 1 {
+		t.Fatal(f.Problems)
+	}
+	return f.Pods[0].Spec
+}
+
+const webManifest = `
+apiVersion: v1
+kind: Pod
+metadata: {name: web, labels: {app: web}}
+spec:
+  containers: [{name: main, image: i}]
+`
+
+func theNode(uid types.UID) *v1.Node {
+	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: uid}}
+}
+
+func TestMirror(t *testing.T) {
+	static := staticPod(t, webManifest)
+	m := mirrorOf(static, theNode("u1"))
+	hash := static.Annotations[manifest.AnnotationConfigHash]
+	if m.Name != "web-n1" || m.UID != "" || m.Spec.NodeName != "n1" || m.Labels["app"] != "web" || hash == "" ||
+		m.Annotations[manifest.AnnotationConfigHash] != hash || m.Annotations[manifest.AnnotationConfigMirror] != hash ||
+		m.Annotations[manifest.AnnotationConfigSource] != "file" || m.Annotations[manifest.AnnotationConfigSeen] == "" {
+		t.Errorf("got %+v", m)
+	}
+	if o := metav1.GetControllerOf(m); o == nil || o.APIVersion != "v1" || o.Kind != "Node" || o.Name != "n1" || o.UID != "u1" || o.BlockOwnerDeletion != nil {
+		t.Errorf("owner: %+v", o)
+	}
+	if isMirror(static) || !isStatic(static) {
+		t.Error("the pod was changed")
+	}
+	if !mirrors(m, static, theNode("u1")) || !mirrors(m, static, nil) || mirrors(m, static, theNode("u2")) {
+		t.Error("whose mirror it is")
+	}
+	if mirrors(m, staticPod(t, webManifest+"  hostNetwork: true\n"), theNode("u1")) {
+		t.Error("it mirrors another version")
+	}
+}
+
+// TestLocalRefs: what no API server takes in a mirror is left out of it, whole, and
+// named.
+func TestLocalRefs(t *testing.T) {
+	static := staticPod(t, `
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  serviceAccountName: robot
+  priority: 7
+  imagePullSecrets: [{name: pull}]
+  initContainers:
+  - {name: init, image: i, envFrom: [{secretRef: {name: env}}, {configMapRef: {name: conf}}]}
+  containers:
+  - name: main
+    image: i
+    env:
+    - {name: A, value: "1"}
+    - {name: B, valueFrom: {configMapKeyRef: {name: conf, key: k}}}
+    - {name: C, valueFrom: {secretKeyRef: {name: env, key: k}}}
+    - {name: D, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+    volumeMounts:
+    - {name: conf, mountPath: /conf}
+    - {name: data, mountPath: /data}
+    - {name: mixed, mountPath: /mixed}
+    - {name: only, mountPath: /only}
+    - {name: tmp, mountPath: /tmp}
+  volumes:
+  - {name: conf, configMap: {name: files}}
+  - {name: cred, secret: {secretName: cred}}
+  - {name: data, persistentVolumeClaim: {claimName: data}}
+  - {name: mixed, projected: {sources: [{configMap: {name: conf}}, {downwardAPI: {items: [{path: name, fieldRef: {fieldPath: metadata.name}}]}}]}}
+  - {name: only, projected: {sources: [{secret: {name: deep}}]}}
+  - {name: own, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}
+  - {name: tmp, emptyDir: {}}
+`)
+	m := mirrorOf(static, theNode("u1"))
+	want := "ConfigMap/conf,ConfigMap/files,PersistentVolumeClaim/data,PersistentVolumeClaim/web-n1-own,Secret/cred,Secret/deep,Secret/env,Secret/pull,ServiceAccount/robot"
+	if got := m.Annotations[AnnotationLocalRefs]; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	c := m.Spec.Containers[0]
+	if len(c.Env) != 2 || len(c.VolumeMounts) != 2 || len(m.Spec.Volumes) != 2 || len(m.Spec.Volumes[0].Projected.Sources) != 1 {
+		t.Errorf("left: %+v, %+v", c, m.Spec.Volumes)
+	}
+	if m.Spec.InitContainers[0].EnvFrom != nil && len(m.Spec.InitContainers[0].EnvFrom) > 0 || len(m.Spec.ImagePullSecrets) > 0 || m.Spec.ServiceAccountName != "" || m.Spec.Priority != nil {
+		t.Errorf("left: %+v", m.Spec)
+	}
+	if len(static.Spec.Containers[0].Env) != 4 || len(static.Spec.Volumes) != 7 || static.Annotations[AnnotationLocalRefs] != "" {
+		t.Error("the pod itself was changed")
+	}
+	if m.Annotations[manifest.AnnotationConfigHash] != static.Annotations[manifest.AnnotationConfigHash] {
+		t.Error("the hash is another")
+	}
+}

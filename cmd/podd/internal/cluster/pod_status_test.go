@@ -1,0 +1,204 @@
+package cluster
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"pgregory.net/rapid"
+)
+
+// patched is what an API server makes of a patch of a status.
+func patched(t interface{ Fatal(...any) }, p *v1.Pod, body []byte) *v1.Pod {
+	before, _ := json.Marshal(p)
+	after, err := strategicpatch.StrategicMergePatch(before, body, v1.Pod{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed[v1.Pod](after)
+}
+
+func drawTime(t *rapid.T) metav1.Time {
+	return metav1.NewTime(noon.Add(time.Duration(rapid.Int64Range(-100e9, 100e9).Draw(t, "time"))))
+}
+
+func drawState(t *rapid.T) (s v1.ContainerState) {
+	switch rapid.IntRange(0, 3).Draw(t, "state") {
+	case 0:
+		s.Waiting = &v1.ContainerStateWaiting{Reason: rapid.SampledFrom([]string{"", "PodInitializing", "CrashLoopBackOff"}).Draw(t, "reason")}
+	case 1:
+		s.Running = &v1.ContainerStateRunning{StartedAt: drawTime(t)}
+	case 2:
+		s.Terminated = &v1.ContainerStateTerminated{ExitCode: rapid.Int32Range(0, 2).Draw(t, "code"), StartedAt: drawTime(t), FinishedAt: drawTime(t)}
+	}
+	return s
+}
+
+func drawContainers(t *rapid.T, names ...string) (all []v1.ContainerStatus) {
+	for _, name := range names {
+		if rapid.Bool().Draw(t, name) {
+			all = append(all, v1.ContainerStatus{
+				Name: name, State: drawState(t), LastTerminationState: drawState(t), Ready: rapid.Bool().Draw(t, "ready"),
+				RestartCount: rapid.Int32Range(0, 3).Draw(t, "restarts"), Image: "i", ImageID: rapid.SampledFrom([]string{"", "a"}).Draw(t, "id"),
+			})
+		}
+	}
+	return all
+}
+
+func drawConditions(t *rapid.T, types ...v1.PodConditionType) (all []v1.PodCondition) {
+	for _, kind := range types {
+		if rapid.Bool().Draw(t, string(kind)) {
+			all = append(all, v1.PodCondition{
+				Type: kind, Status: rapid.SampledFrom([]v1.ConditionStatus{v1.ConditionTrue, v1.ConditionFalse}).Draw(t, "status"),
+				Reason: rapid.SampledFrom([]string{"", "A", v1.PodReasonTerminationByKubelet}).Draw(t, "why"), Message: rapid.SampledFrom([]string{"", "m"}).Draw(t, "message"),
+				LastTransitionTime: drawTime(t), ObservedGeneration: rapid.Int64Range(0, 2).Draw(t, "generation"),
+			})
+		}
+	}
+	return all
+}
+
+func drawStatus(t *rapid.T, conditions ...v1.PodConditionType) (s v1.PodStatus) {
+	s.Phase = rapid.SampledFrom([]v1.PodPhase{v1.PodPending, v1.PodRunning, v1.PodSucceeded, v1.PodFailed}).Draw(t, "phase")
+	s.Reason = rapid.SampledFrom([]string{"", "Evicted"}).Draw(t, "reason")
+	s.Conditions = drawConditions(t, conditions...)
+	for _, ip := range rapid.SampledFrom([][]string{nil, {"10.0.0.1"}, {"10.0.0.2", "fd00::1"}, {"fd00::1", "10.0.0.2"}}).Draw(t, "ips") {
+		s.PodIPs, s.HostIPs = append(s.PodIPs, v1.PodIP{IP: ip}), append(s.HostIPs, v1.HostIP{IP: ip})
+	}
+	if len(s.PodIPs) > 0 {
+		s.PodIP, s.HostIP = s.PodIPs[0].IP, s.HostIPs[0].IP
+	}
+	if rapid.Bool().Draw(t, "started") {
+		s.StartTime = new(drawTime(t))
+	}
+	s.InitContainerStatuses, s.ContainerStatuses = drawContainers(t, "i", "s"), drawContainers(t, "a", "b")
+	s.EphemeralContainerStatuses = drawContainers(t, "e")
+	return s
+}
+
+const gate v1.PodConditionType = "example.com/gate"
+
+func drawCluster(t *rapid.T) *v1.Pod {
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", Generation: rapid.Int64Range(1, 3).Draw(t, "generation")}}
+	p.Spec.RestartPolicy = rapid.SampledFrom([]v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever}).Draw(t, "policy")
+	always := v1.ContainerRestartPolicyAlways
+	p.Spec.InitContainers = []v1.Container{{Name: "i"}, {Name: "s", RestartPolicy: &always}}
+	p.Spec.Containers = []v1.Container{{Name: "a"}, {Name: "b"}}
+	p.Status = drawStatus(t, v1.PodScheduled, v1.PodReady, v1.PodResizePending, gate, v1.DisruptionTarget)
+	p.Status.QOSClass = v1.PodQOSBurstable
+	text, _ := json.Marshal(p)
+	return parsed[v1.Pod](text) // as it is stored
+}
+
+// TestStatusFixpoint: what an API server has after a patch differs no more, whatever
+// it had; what others own is what it was, and nothing is taken back.
+func TestStatusFixpoint(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seen := drawCluster(t)
+		mine := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", Generation: rapid.Int64Range(0, 3).Draw(t, "mine")}}
+		mine.Status = drawStatus(t, v1.PodReady, v1.PodInitialized, v1.ContainersReady, v1.PodScheduled, v1.PodResizeInProgress, gate, v1.DisruptionTarget)
+		if rapid.Bool().Draw(t, "ends") {
+			mine = endOf(mine, metav1.NewTime(noon))
+		}
+		body, err := statusPatch(seen, statusOf(seen, mine))
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := seen
+		if body != nil {
+			next = patched(t, seen, body)
+		}
+		if again, err := statusPatch(next, statusOf(next, mine)); err != nil || again != nil {
+			t.Fatalf("after %s: again %s, %v", body, again, err)
+		}
+		was, is := &seen.Status, &next.Status
+		if find(was.Conditions, gate) != find(is.Conditions, gate) || is.QOSClass != was.QOSClass {
+			t.Errorf("others' changed: %v to %v", was, is)
+		}
+		if isOver(was.Phase) && is.Phase != was.Phase || !isOver(was.Phase) && isOver(is.Phase) && anyRuns(is) {
+			t.Errorf("phase %s became %s with %v", was.Phase, is.Phase, is.ContainerStatuses)
+		}
+		for _, c := range is.Conditions {
+			if before := find(was.Conditions, c.Type); before.Status == c.Status && !before.LastTransitionTime.Equal(&c.LastTransitionTime) {
+				t.Errorf("%s: the transition moved from %v to %v", c.Type, before, c)
+			}
+		}
+		if !isMirror(seen) && len(mine.Status.ContainerStatuses) != len(is.ContainerStatuses) {
+			t.Errorf("containers: got %v, want %v", is.ContainerStatuses, mine.Status.ContainerStatuses)
+		}
+	})
+}
+
+func find(all []v1.PodCondition, t v1.PodConditionType) v1.PodCondition {
+	if i := slices.IndexFunc(all, func(c v1.PodCondition) bool { return c.Type == t }); i >= 0 {
+		c := all[i]
+		c.LastTransitionTime = c.LastTransitionTime.Rfc3339Copy()
+		return c
+	}
+	return v1.PodCondition{}
+}
+
+// TestStatusTransitions: what the cluster keeps for ever is not taken back.
+func TestStatusTransitions(t *testing.T) {
+	ended := func(code int32) []v1.ContainerStatus {
+		return []v1.ContainerStatus{{Name: "a", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}}}}
+	}
+	runs := []v1.ContainerStatus{{Name: "a", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}
+	for _, c := range []struct {
+		name    string
+		policy  v1.RestartPolicy
+		was, is v1.PodStatus
+		want    bool
+	}{
+		{"starts again", v1.RestartPolicyAlways, v1.PodStatus{ContainerStatuses: ended(0)}, v1.PodStatus{ContainerStatuses: runs}, false},
+		{"failed, starts again", v1.RestartPolicyOnFailure, v1.PodStatus{ContainerStatuses: ended(1)}, v1.PodStatus{ContainerStatuses: runs}, false},
+		{"done", v1.RestartPolicyOnFailure, v1.PodStatus{ContainerStatuses: ended(0)}, v1.PodStatus{ContainerStatuses: runs}, true},
+		{"never", v1.RestartPolicyNever, v1.PodStatus{ContainerStatuses: ended(1)}, v1.PodStatus{ContainerStatuses: runs}, true},
+		{"ended pod", v1.RestartPolicyAlways, v1.PodStatus{Phase: v1.PodFailed}, v1.PodStatus{Phase: v1.PodRunning}, true},
+		{"still ended", v1.RestartPolicyAlways, v1.PodStatus{Phase: v1.PodFailed}, v1.PodStatus{Phase: v1.PodFailed}, false},
+		{"ephemeral", v1.RestartPolicyAlways, v1.PodStatus{EphemeralContainerStatuses: ended(0)}, v1.PodStatus{EphemeralContainerStatuses: runs}, true},
+	} {
+		seen := &v1.Pod{Status: c.was}
+		seen.Spec.RestartPolicy, seen.Spec.Containers = c.policy, []v1.Container{{Name: "a"}}
+		if got := backward(seen, &c.is); got != c.want {
+			t.Errorf("%s: got %t", c.name, got)
+		}
+	}
+}
+
+// TestEnd: how a pod ended of which nothing is left.
+func TestEnd(t *testing.T) {
+	state := func(s v1.ContainerState) []v1.ContainerStatus { return []v1.ContainerStatus{{Name: "a", State: s}} }
+	ended := func(code int32) v1.ContainerState {
+		return v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}}
+	}
+	waits := v1.ContainerState{Waiting: &v1.ContainerStateWaiting{}}
+	for _, c := range []struct {
+		name  string
+		last  v1.PodStatus
+		phase v1.PodPhase
+		code  int32 // of the regular container; -1: it did not end
+	}{
+		{"ran", v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: state(v1.ContainerState{Running: &v1.ContainerStateRunning{}})}, v1.PodFailed, 137},
+		{"stopped well", v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: state(ended(0))}, v1.PodSucceeded, 0},
+		{"stopped", v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: state(ended(143))}, v1.PodFailed, 143},
+		{"never started", v1.PodStatus{Phase: v1.PodPending, ContainerStatuses: state(waits)}, v1.PodFailed, 137},
+		{"never initialized", v1.PodStatus{Phase: v1.PodPending, InitContainerStatuses: state(waits), ContainerStatuses: state(waits)}, v1.PodFailed, -1},
+		{"evicted", v1.PodStatus{Phase: v1.PodFailed, Reason: "Evicted"}, v1.PodFailed, -1},
+	} {
+		c.last.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
+		s := &endOf(&v1.Pod{Status: c.last}, metav1.NewTime(noon)).Status
+		code := int32(-1)
+		if len(s.ContainerStatuses) > 0 && s.ContainerStatuses[0].State.Terminated != nil {
+			code = s.ContainerStatuses[0].State.Terminated.ExitCode
+		}
+		if s.Phase != c.phase || s.Reason != c.last.Reason || code != c.code || s.Conditions[0].Status != v1.ConditionFalse || c.last.Conditions[0].Status != v1.ConditionTrue {
+			t.Errorf("%s: got %+v", c.name, s)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package cluster
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/server"
+)
+
+// TestDecide has a line for each rule, and those that look alike.
+func TestDecide(t *testing.T) {
+	static := staticPod(t, webManifest)
+	static.Status = v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: "main", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}}
+	edited := staticPod(t, webManifest+"  hostNetwork: true\n")
+	shown := func(p *v1.Pod, change ...func(*server.PodView)) *server.PodView {
+		v := &server.PodView{Pod: p.DeepCopy(), Rule: "rests", Exists: true}
+		for _, f := range change {
+			f(v)
+		}
+		return v
+	}
+	leaving := func(v *server.PodView) { v.Pod.DeletionTimestamp = new(metav1.Now()) }
+	gone := func(v *server.PodView) { v.Exists = false }
+	phase := func(p v1.PodPhase) func(*server.PodView) {
+		return func(v *server.PodView) { v.Pod.Status.Phase = p; v.Pod.Status.ContainerStatuses = nil }
+	}
+	unspoken := func(v *server.PodView) { v.Rule = "" }
+	nameless := func(v *server.PodView) { v.Pod.UID = "" }
+
+	node, mirror := theNode("u1"), mirrorOf(static, theNode("u1"))
+	mirror.UID, mirror.Status = "m", static.Status
+	with := func(p *v1.Pod, change ...func(*v1.Pod)) *v1.Pod {
+		p = p.DeepCopy()
+		for _, f := range change {
+			f(p)
+		}
+		return p
+	}
+	deleted := func(p *v1.Pod) { p.DeletionTimestamp = new(metav1.Now()) }
+	differs := func(p *v1.Pod) { p.Status.ContainerStatuses = nil }
+	ended := func(p *v1.Pod) { p.Status.Phase = v1.PodSucceeded }
+
+	api := bound("app", "1")
+	api.UID, api.Status = "a", v1.PodStatus{Phase: v1.PodRunning}
+
+	for _, c := range []struct {
+		name string
+		f    facts
+		rule string
+		want verb
+	}{
+		{"podd does not know yet what runs", facts{mine: shown(static), node: node}, "not known yet", nothing},
+		{"no worker has spoken", facts{whole: true, mine: shown(static, unspoken), node: node}, "not known yet", nothing},
+		{"no manifest is known, with a mirror", facts{whole: true, complete: true, mine: shown(static, nameless), seen: mirror, node: node}, "not known yet", nothing},
+
+		{"new", facts{whole: true, mine: shown(static), node: node}, "no mirror", create},
+		{"new, no node yet", facts{whole: true, mine: shown(static)}, "no node", nothing},
+		{"new, the node goes", facts{whole: true, mine: shown(static), node: func() *v1.Node { n := theNode("u1"); n.DeletionTimestamp = new(metav1.Now()); return n }()}, "no node", nothing},
+		{"ended", facts{whole: true, mine: shown(static, phase(v1.PodSucceeded)), node: node}, "ended without mirror", nothing},
+		{"leaves", facts{whole: true, mine: shown(static, leaving), node: node}, "ended without mirror", nothing},
+		{"of podd's API", facts{whole: true, mine: shown(api), node: node}, "not the cluster's", nothing},
+
+		{"mirrored", facts{whole: true, mine: shown(static), seen: mirror, node: node}, "mirror", nothing},
+		{"mirrored, other status", facts{whole: true, mine: shown(static), seen: with(mirror, differs), node: node}, "mirror", patches},
+		{"leaves, other status", facts{whole: true, mine: shown(static, leaving), seen: with(mirror, differs), node: node}, "mirror", patches},
+		{"mirror of another version", facts{whole: true, mine: shown(edited), seen: mirror, node: node}, "stale mirror", remove},
+		{"mirror of another node", facts{whole: true, mine: shown(static), seen: mirror, node: theNode("u2")}, "stale mirror", remove},
+		{"mirror, no node", facts{whole: true, mine: shown(static), seen: mirror}, "mirror", nothing},
+		{"mirror being deleted", facts{whole: true, mine: shown(static), seen: with(mirror, deleted), node: node}, "stale mirror", remove},
+		{"mirror of an earlier run", facts{whole: true, mine: shown(static), seen: with(mirror, ended), node: node}, "mirror of the past", remove},
+		{"mirror of none", facts{whole: true, complete: true, seen: mirror, node: node}, "mirror of none", remove},
+		{"mirror of one that was here", facts{whole: true, seen: mirror, last: static, node: node}, "mirror of none", remove},
+		{"mirror, sources not read", facts{whole: true, seen: mirror, node: node}, "mirror of one to come", nothing},
+		{"name taken", facts{whole: true, mine: shown(static), seen: with(api), node: node}, "name taken", nothing},
+
+		{"runs", facts{whole: true, mine: shown(api), seen: api}, "here", nothing},
+		{"runs, other status", facts{whole: true, mine: shown(static), seen: with(static, differs)}, "name taken", nothing},
+		{"fails", facts{whole: true, mine: shown(api, phase(v1.PodFailed)), seen: api}, "here", patches},
+		{"has ended for the cluster", facts{whole: true, mine: shown(api), seen: with(api, ended)}, "taken back", nothing},
+		{"to come", facts{whole: true, complete: true, seen: api}, "to come", nothing},
+		{"another uid", facts{whole: true, mine: shown(api), seen: with(api, func(p *v1.Pod) { p.UID = "b" }), released: true}, "to come", nothing},
+		{"deleted, runs", facts{whole: true, mine: shown(api), seen: with(api, deleted), released: true}, "here", nothing},
+		{"deleted, leaves", facts{whole: true, mine: shown(api, leaving), seen: with(api, deleted)}, "here", nothing},
+		{"deleted, to come", facts{whole: true, seen: with(api, deleted)}, "to come", nothing},
+		{"deleted, gone", facts{whole: true, seen: with(api, deleted), last: api, released: true}, "gone", patches},
+		{"deleted, shown as gone", facts{whole: true, mine: shown(api, leaving, gone), seen: with(api, deleted)}, "gone", patches},
+		{"deleted, gone and told", facts{whole: true, seen: with(api, deleted, ended), released: true}, "gone and told", remove},
+		{"deleted, another is here", facts{whole: true, mine: shown(api), seen: with(api, deleted, ended, func(p *v1.Pod) { p.UID = "b" }), released: true}, "gone and told", remove},
+	} {
+		c.f.now = metav1.NewTime(noon)
+		s, rule, err := decide(&c.f)
+		if err != nil || rule != c.rule || s.verb != c.want {
+			t.Errorf("%s: got %s: %q %s, %v; want %s: %q", c.name, rule, s.verb, s.body, err, c.rule, c.want)
+		}
+	}
+}

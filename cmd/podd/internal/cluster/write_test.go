@@ -1,0 +1,298 @@
+package cluster
+
+import (
+	"maps"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/server"
+)
+
+// shows publishes what podd shows of all its pods.
+func (l *life) shows(pods ...*server.PodView) {
+	v := *l.state.View()
+	v.Revision++
+	v.Pods = pods
+	l.state.Publish(&v)
+	l.after(time.Second)
+}
+
+// ends has podd be told of the end of a pod.
+func (l *life) ends(uid types.UID) {
+	l.cluster.ending.set(map[types.UID]uint64{uid: 1})
+	v := *l.state.View()
+	v.Revision++
+	v.Taken = map[string]uint64{SourceName: 1}
+	l.state.Publish(&v)
+}
+
+// seen is a pod as the cluster has it; nil: it has none.
+func (l *life) seen(namespace, name string) *v1.Pod {
+	l.fakeAPI.mu.Lock()
+	defer l.fakeAPI.mu.Unlock()
+	return l.pods[types.NamespacedName{Namespace: namespace, Name: name}]
+}
+
+// told is what is refused of pods now.
+func (l *life) told() []Refusal {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.refused
+}
+
+func view(p *v1.Pod, s v1.PodStatus) *server.PodView {
+	p = p.DeepCopy()
+	p.Status = s
+	return &server.PodView{Pod: p, Rule: "rule", Exists: true, Path: "/m/web.yaml", Line: 2}
+}
+
+// running has a container that was started at a time.
+func running(at time.Time) v1.PodStatus {
+	ready := v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)}
+	return v1.PodStatus{Phase: v1.PodRunning, StartTime: new(metav1.NewTime(at)), Conditions: []v1.PodCondition{ready}, ContainerStatuses: []v1.ContainerStatus{
+		{Name: "main", Ready: true, State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.NewTime(at.Add(123 * time.Millisecond))}}},
+	}}
+}
+
+// TestMirrored: a static pod has a mirror with its status, whoever takes it away,
+// and podd asks for nothing when nothing is new.
+func TestMirrored(t *testing.T) {
+	alone(t, nil, func(l *life) {
+		static := staticPod(t, webManifest)
+		l.shows(view(static, running(noon)))
+		first := l.seen("default", "web-n1")
+		if first == nil || !isMirror(first) || first.OwnerReferences[0].UID != l.node.UID || !first.Status.ContainerStatuses[0].Ready {
+			t.Fatalf("got %+v", first)
+		}
+		l.count()
+		l.after(time.Hour)
+		if n := l.count("PATCH pods", "POST pods", "DELETE pods", "GET pods"); n[0]+n[1]+n[2]+n[3] > 0 {
+			t.Errorf("in an hour asked %v times", n)
+		}
+		for name, takeAway := range map[string]func(*v1.Pod){
+			"deleted":                  func(p *v1.Pod) { l.putPod(p, "DELETED") },
+			"deletion under way":       func(p *v1.Pod) { p.DeletionTimestamp = new(metav1.Now()); l.putPod(p, "MODIFIED") },
+			"of another node":          func(p *v1.Pod) { p.OwnerReferences[0].UID = "x"; l.putPod(p, "MODIFIED") },
+			"status changed by others": func(p *v1.Pod) { p.Status = v1.PodStatus{Phase: v1.PodUnknown}; l.putPod(p, "MODIFIED") },
+		} {
+			before := l.seen("default", "web-n1")
+			l.with(func() { takeAway(before.DeepCopy()) })
+			l.after(time.Second)
+			now := l.seen("default", "web-n1")
+			if now == nil || now.ResourceVersion == before.ResourceVersion || now.DeletionTimestamp != nil || now.OwnerReferences[0].UID != l.node.UID || now.Status.Phase != v1.PodRunning {
+				t.Errorf("%s: got %+v", name, now)
+			}
+		}
+		edited := staticPod(t, webManifest+"  hostNetwork: true\n")
+		l.shows(view(edited, running(noon)))
+		if m := l.seen("default", "web-n1"); m == nil || m.Annotations[manifest.AnnotationConfigMirror] != string(edited.UID) || !m.Spec.HostNetwork {
+			t.Errorf("edited: got %+v", m)
+		}
+		l.shows()
+		if m := l.seen("default", "web-n1"); m != nil {
+			t.Errorf("removed: got %+v", m)
+		}
+		if told := l.told(); len(told) > 0 {
+			t.Errorf("told %v", told)
+		}
+	})
+}
+
+// TestOrphanedMirror: of a pod that went while podd was not there, once podd knows
+// that it is wanted nowhere.
+func TestOrphanedMirror(t *testing.T) {
+	prepare := func(l *life, _ *Options) {
+		m := mirrorOf(staticPod(t, webManifest), theNode("u1"))
+		m.UID, m.Spec.NodeName = "m", "n1"
+		l.putPod(m, "ADDED")
+		l.state = server.NewLatest(&server.View{Revision: 1, Machine: machine(), Starting: true, Unread: []string{"/m"}})
+	}
+	alone(t, prepare, func(l *life) {
+		next := func(change func(*server.View)) {
+			v := *l.state.View()
+			v.Revision++
+			change(&v)
+			l.state.Publish(&v)
+			l.after(10 * time.Second)
+		}
+		next(func(v *server.View) { v.Starting = false })
+		if l.seen("default", "web-n1") == nil {
+			t.Error("deleted before the manifests were read")
+		}
+		next(func(v *server.View) { v.Unread = nil })
+		if m := l.seen("default", "web-n1"); m != nil {
+			t.Errorf("got %+v", m)
+		}
+	})
+}
+
+// TestFinalDelete: a pod of the cluster that is deleted goes once nothing is left of
+// it and podd knows, with its end told before.
+func TestFinalDelete(t *testing.T) {
+	alone(t, nil, func(l *life) {
+		p := bound("app", "1")
+		p.UID = "a"
+		l.with(func() { l.putPod(p, "ADDED") })
+		l.shows(view(p, running(noon)))
+		p = l.seen("default", "app").DeepCopy()
+		if p.Status.Phase != v1.PodRunning {
+			t.Fatalf("got %+v", p.Status)
+		}
+		p.DeletionTimestamp = new(metav1.Now())
+		l.with(func() { l.putPod(p, "MODIFIED") })
+		l.shows()
+		if l.seen("default", "app") == nil {
+			t.Fatal("deleted before the source knew")
+		}
+		var last *v1.Pod
+		l.with(func() { l.drops = func(p *v1.Pod) { last = p } })
+		l.ends("a")
+		l.after(time.Second)
+		l.with(func() { l.drops = nil })
+		if now := l.seen("default", "app"); now != nil || last == nil || last.Status.Phase != v1.PodFailed || last.Status.ContainerStatuses[0].State.Terminated == nil {
+			t.Errorf("got %+v, last %+v", now, last)
+		}
+	})
+}
+
+// TestNeverStarted: one that was deleted before podd showed anything of it.
+func TestNeverStarted(t *testing.T) {
+	alone(t, nil, func(l *life) {
+		p := bound("app", "1")
+		p.UID, p.DeletionTimestamp = "a", new(metav1.Now())
+		l.with(func() { l.putPod(p, "ADDED") })
+		l.ends("a")
+		l.after(settleTime / 2)
+		if l.seen("default", "app") == nil {
+			t.Error("deleted while it may be on its way")
+		}
+		l.after(settleTime)
+		if now := l.seen("default", "app"); now != nil {
+			t.Errorf("got %+v", now)
+		}
+	})
+}
+
+// TestWritesAfterOutage: what changed while the cluster was away is right within 5 s
+// of its return; nothing is asked without end meanwhile.
+func TestWritesAfterOutage(t *testing.T) {
+	for name, fault := range map[string]func(*http.Request) (*http.Response, error){
+		"away": func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED },
+		"ill": func(*http.Request) (*http.Response, error) {
+			return refusal(apierrors.NewInternalError(syscall.EIO)), nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			alone(t, nil, func(l *life) {
+				var views []*server.PodView
+				for i := range 20 {
+					views = append(views, view(staticPod(t, strings.Replace(webManifest, "name: web", "name: web"+string(rune('a'+i)), 1)), running(noon)))
+				}
+				l.shows(views...)
+				l.with(func() { l.fault = fault; l.cut() })
+				for i := range views {
+					views[i] = view(views[i].Pod, running(noon.Add(time.Minute)))
+				}
+				l.count()
+				l.shows(views...)
+				l.after(10 * time.Minute)
+				if n := l.count("PATCH pods"); n[0] == 0 || n[0] > 600*20/3 {
+					t.Errorf("asked %v times in ten minutes", n)
+				}
+				l.with(func() { l.fault = nil })
+				l.after(5 * time.Second)
+				for _, v := range views {
+					if m := l.seen("default", v.Pod.Name); m == nil || m.Status.ContainerStatuses[0].State.Running.StartedAt.Unix() != noon.Add(time.Minute).Unix() {
+						t.Errorf("%s: got %+v", v.Pod.Name, m)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestMirrorRefused: users are told once why a pod has no mirror, and podd does not
+// ask without end.
+func TestMirrorRefused(t *testing.T) {
+	alone(t, nil, func(l *life) {
+		l.with(func() {
+			l.fault = func(q *http.Request) (*http.Response, error) {
+				if q.Method == http.MethodPost && strings.HasSuffix(q.URL.Path, "/pods") {
+					return refusal(apierrors.NewNotFound(podsResource, "namespaces \"lab\"")), nil
+				}
+				return nil, nil
+			}
+		})
+		l.count()
+		l.shows(view(staticPod(t, webManifest), running(noon)))
+		if told := l.told(); len(told) > 0 {
+			t.Errorf("told at once: %v", told)
+		}
+		l.after(10 * time.Minute)
+		if told := l.told(); len(told) != 1 || told[0].Path != "/m/web.yaml" || !strings.Contains(told[0].Why, "takes no mirror of it") || !strings.Contains(told[0].Why, "lab") {
+			t.Errorf("told %v", told)
+		}
+		if n := l.count("POST pods"); n[0] > 40 {
+			t.Errorf("asked %v times", n)
+		}
+		l.with(func() { l.fault = nil })
+		l.after(time.Minute)
+		if told := l.told(); l.seen("default", "web-n1") == nil || len(told) > 0 {
+			t.Errorf("after all: told %v", told)
+		}
+	})
+}
+
+// TestFutile: an API server that does not know a field is not told of it for ever.
+func TestFutile(t *testing.T) {
+	prepare := func(l *life, _ *Options) {
+		l.drops = func(p *v1.Pod) {
+			for i := range p.Status.ContainerStatuses {
+				p.Status.ContainerStatuses[i].StopSignal = nil
+			}
+		}
+	}
+	alone(t, prepare, func(l *life) {
+		s := running(noon)
+		s.ContainerStatuses[0].StopSignal = new(v1.SIGTERM)
+		static := staticPod(t, webManifest)
+		l.shows(view(static, s))
+		l.after(time.Minute)
+		if n := l.count("PATCH pods"); n[0] > 2 {
+			t.Errorf("%d patches", n[0])
+		}
+		s.Phase = v1.PodPending
+		l.shows(view(static, s))
+		if m := l.seen("default", "web-n1"); m.Status.Phase != v1.PodPending {
+			t.Errorf("got %+v", m.Status)
+		}
+	})
+}
+
+// TestComesBackEmpty: a cluster that has forgotten its pods, though not podd.
+func TestComesBackEmpty(t *testing.T) {
+	alone(t, nil, func(l *life) {
+		l.shows(view(staticPod(t, webManifest), running(noon)))
+		before := l.seen("default", "web-n1")
+		l.with(func() {
+			l.pods = maps.Clone(l.pods)
+			clear(l.pods)
+			l.changed["pods"] = l.version + 1
+			l.version++
+			l.cut()
+		})
+		l.after(6 * time.Second)
+		if now := l.seen("default", "web-n1"); now == nil || now.UID == before.UID || now.Status.Phase != v1.PodRunning {
+			t.Errorf("got %+v", now)
+		}
+	})
+}
