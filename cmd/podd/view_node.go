@@ -67,7 +67,7 @@ func newNodeView(cfg *config.Config, r render.Node, instance string) *nodeView {
 			Capacity: capacity, Allocatable: resourcesOf(limits, r.Allocatable),
 			Addresses:       []v1.NodeAddress{},
 			DaemonEndpoints: v1.NodeDaemonEndpoints{KubeletEndpoint: v1.DaemonEndpoint{Port: port(cfg.API.Listen)}},
-			NodeInfo:        systemInfo(),
+			NodeInfo:        systemInfo(cfg.AsKubelet),
 		},
 	}
 	for _, ip := range r.HostIPs {
@@ -211,12 +211,18 @@ func port(address string) int32 {
 	return int32(n)
 }
 
-func systemInfo() v1.NodeSystemInfo {
+// systemInfo is what the machine is. To a cluster, and whoever calls podd kubelet,
+// its agent has the version of the kubelet that it stands in for: kubeadm and others
+// compare versions.
+func systemInfo(asKubelet bool) v1.NodeSystemInfo {
 	info := v1.NodeSystemInfo{
 		MachineID:  cmp.Or(firstLine("/etc/machine-id"), firstLine("/var/lib/dbus/machine-id")),
 		SystemUUID: cmp.Or(firstLine("/sys/class/dmi/id/product_uuid"), firstLine("/proc/device-tree/vm,uuid"), firstLine("/etc/machine-id")),
 		BootID:     firstLine("/proc/sys/kernel/random/boot_id"), OSImage: osImage("/etc/os-release"),
 		KubeletVersion: kube.GitVersion, OperatingSystem: goruntime.GOOS, Architecture: goruntime.GOARCH,
+	}
+	if asKubelet {
+		info.KubeletVersion = kubernetesVersion
 	}
 	if swap, err := memInfo("/proc/meminfo", "SwapTotal"); err == nil && swap > 0 {
 		info.Swap = &v1.NodeSwapStatus{Capacity: &swap}

@@ -66,6 +66,9 @@ type Config struct {
 	LogEvery    time.Duration
 	// MaxPods that run at once; at least 1.
 	MaxPods int
+	// AsKubelet has podd stand in for a kubelet: it was called so, or is the node of a
+	// cluster.
+	AsKubelet bool
 	// Adopt ends foreign sandboxes that hold a wanted pod's name.
 	Adopt bool
 	// RunOnce runs what the sources hold once, to completion.

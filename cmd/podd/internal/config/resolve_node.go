@@ -18,9 +18,10 @@ func (r *resolving) node(c *Config) {
 	c.NodeLabels = r.labels()
 	c.NodeIPs = r.nodeIPs()
 	c.MaxStatusImages = int(orNil(k.NodeStatusMaxImages, d.NodeStatusMaxImages))
+	c.AsKubelet = r.machine.AsKubelet() || f.Kubeconfig != ""
 	root, logs := DefaultRootDir, d.PodLogsDir
 	switch {
-	case r.machine.AsKubelet() || f.Kubeconfig != "":
+	case c.AsKubelet:
 		root = KubeletRootDir
 	case k.ContainerRuntimeEndpoint == "" && r.checkoutRuntime() != "":
 		root, logs = filepath.Join(r.machine.Checkout, "root"), filepath.Join(r.machine.Checkout, "logs")
