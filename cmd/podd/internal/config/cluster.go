@@ -45,7 +45,8 @@ type Cluster struct {
 func (r *resolving) cluster(c *Config) {
 	f, k, d := r.flags, r.k, defaults()
 	for _, known := range f.Known {
-		if joins[known.Name] && !known.empty {
+		// As with the kubelet, nobody reads it where the other is.
+		if joins[known.Name] && !known.empty && !exists(f.Kubeconfig) {
 			r.add(manifest.Error, "--"+known.Name, "podd asks for no certificate yet; give it one with --kubeconfig")
 		}
 	}
@@ -79,7 +80,7 @@ func (r *resolving) cluster(c *Config) {
 }
 
 // joins are the flags that make a machine the node of a cluster in a way that is
-// not served: its pods would silently not run.
+// not served: its pods would silently not run. kubeadm's unit always has them.
 var joins = set("bootstrap-kubeconfig")
 
 // noCluster names the flags without a field that nobody reads.
