@@ -35,6 +35,9 @@ type Planned struct {
 	Key      types.NamespacedName
 	Pod      *manifest.Pod // nil: nothing wants it
 	Decision plan.Decision
+	// Replaces says that another version runs, which is stopped for this one as
+	// soon as it can start: the Decision is only the first step of that.
+	Replaces bool
 }
 
 // Preview plans for every pod name without doing anything: the same decisions
@@ -75,12 +78,19 @@ func Preview(in PreviewInput) ([]Planned, error) {
 		})
 		w.in.Now = time.Now()
 		w.note(w.in.Now)
-		out = append(out, Planned{Key: key, Pod: in.Set.Pods[key], Decision: plan.Next(w.in).Told()})
+		p := in.Set.Pods[key]
+		out = append(out, Planned{Key: key, Pod: p, Decision: plan.Next(w.in).Told(), Replaces: replaces(p, in.Seen.Pods[key])})
 	}
 	slices.SortFunc(out, func(a, b Planned) int {
 		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
 	})
 	return out, nil
+}
+
+func replaces(p *manifest.Pod, seen *runtime.Pod) bool {
+	return p != nil && seen != nil && slices.ContainsFunc(seen.Incarnations, func(inc runtime.Incarnation) bool {
+		return !inc.Foreign && plan.Live(&inc) && !plan.Runs(p, &inc)
+	})
 }
 
 // certain is Router.certain for a podd that has just started and wanted nothing

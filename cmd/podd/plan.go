@@ -15,9 +15,11 @@ import (
 	"podd/manifest"
 	"podd/manifest/source"
 	"podd/reconcile"
+	"podd/reconcile/plan"
 	"podd/reconcile/volume"
 	"podd/runtime"
 	"podd/runtime/cri"
+	"podd/server"
 )
 
 // planPatience is how long the sources may take to be seen, and then the runtime.
@@ -70,10 +72,10 @@ func (c *PlanCmd) Run(ctx context.Context, s Streams) error {
 		return err
 	}
 	if len(c.Targets) == 0 {
-		return printPlan(s.Out, set.Problems, planned)
+		return printPlan(s.Out, set.Problems, planned, running)
 	}
 	w := wish{pods, files, running}
-	return printPlan(s.Out, w.problems(set.Problems), filter(planned, w.of))
+	return printPlan(s.Out, w.problems(set.Problems), filter(planned, w.of), running)
 }
 
 // planSources returns the sources and what they hold, with what a podd that
@@ -184,8 +186,8 @@ func lookOnce(ctx context.Context, cfg *config.Config) (runtime.Snapshot, runtim
 }
 
 // printPlan lists problems first, then the decision on each pod; an error among
-// the problems makes the code 1.
-func printPlan(w io.Writer, problems []manifest.Problem, planned []reconcile.Planned) error {
+// the problems makes the code 1. running may be nil.
+func printPlan(w io.Writer, problems []manifest.Problem, planned []reconcile.Planned, running *server.View) error {
 	failed := false
 	for _, p := range problems {
 		fmt.Fprintln(w, plain(p.String()))
@@ -193,6 +195,9 @@ func printPlan(w io.Writer, problems []manifest.Problem, planned []reconcile.Pla
 	}
 	for _, p := range planned {
 		fmt.Fprintf(w, "%s\n", p.Key)
+		if p.Replaces {
+			fmt.Fprintf(w, "  %s\n", replacing(p, running))
+		}
 		for line := range strings.Lines(p.Decision.String()) {
 			fmt.Fprintf(w, "  %s\n", plain(strings.TrimSuffix(line, "\n")))
 		}
@@ -204,4 +209,19 @@ func printPlan(w io.Writer, problems []manifest.Problem, planned []reconcile.Pla
 		return exitWith(codeFailed, nil)
 	}
 	return nil
+}
+
+// replacing tells that a pod ends for another version of it; of the one that ends
+// only the podd that runs it has the manifest.
+func replacing(p reconcile.Planned, running *server.View) string {
+	text := "replaces the version that runs"
+	if running == nil {
+		return text
+	}
+	if was := running.Pod(server.Key(p.Key)); was != nil {
+		if class := plan.ClassChange(was.Pod, p.Pod.Spec); class != "" {
+			text += ": " + class
+		}
+	}
+	return text
 }

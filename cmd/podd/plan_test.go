@@ -13,11 +13,14 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/cmd/podd/internal/config"
 	"podd/manifest"
 	"podd/manifest/source"
+	"podd/reconcile"
 	"podd/server"
 )
 
@@ -163,6 +166,40 @@ func TestPlanGates(t *testing.T) {
 		err = c.Run(t.Context(), Streams{In: strings.NewReader(""), Out: &out, Err: io.Discard})
 		if refused := strings.Contains(out.String(), "needs the feature gate"); refused == test.taken || (err == nil) != test.taken {
 			t.Errorf("%+v: %v\n%s", test, err, out.String())
+		}
+	}
+}
+
+// TestPlanReplaces: an edit that ends a pod says so, and why where only the podd
+// that runs the pod can tell.
+func TestPlanReplaces(t *testing.T) {
+	key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
+	pod := func(limits v1.ResourceList) *v1.Pod {
+		return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: key.Name, Namespace: key.Namespace},
+			Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{Limits: limits}}}}}
+	}
+	limited := pod(v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")})
+	running := &server.View{Pods: []*server.PodView{{Pod: pod(nil)}}}
+	for _, test := range []struct {
+		name     string
+		is       *v1.Pod
+		running  *server.View
+		replaces bool
+		want     string
+	}{
+		{"nothing else runs", limited, running, false, ""},
+		{"of another class", limited, running, true, "  replaces the version that runs: QoS class BestEffort becomes Burstable, and a pod keeps its class as long as it runs\n"},
+		{"of the same", pod(nil), running, true, "  replaces the version that runs\n"},
+		{"nobody knows of what", limited, nil, true, "  replaces the version that runs\n"},
+		{"the podd there does not have it", limited, &server.View{}, true, "  replaces the version that runs\n"},
+	} {
+		var out strings.Builder
+		planned := []reconcile.Planned{{Key: key, Pod: &manifest.Pod{Key: key, Spec: test.is}, Replaces: test.replaces}}
+		if err := printPlan(&out, nil, planned, test.running); err != nil {
+			t.Fatal(err)
+		}
+		if first := "default/web-n1\n" + test.want; !strings.HasPrefix(out.String(), first) || strings.Contains(out.String(), "replaces") != test.replaces {
+			t.Errorf("%s: got %q, want it to begin with %q", test.name, out.String(), first)
 		}
 	}
 }

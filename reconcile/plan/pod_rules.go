@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"podd/manifest"
 	"podd/runtime"
 )
 
@@ -192,8 +193,22 @@ func (f *facts) stopStale(d *Decision) {
 		why = f.in.History.Stopping.Why
 	case Runs(f.in.Desired, inc):
 		why = "made twice"
+	default:
+		if was := VersionOf(inc, f.in.Leaving); was != nil && ClassChange(was.Spec, f.in.Desired.Spec) != "" {
+			why += ": " + ClassChange(was.Spec, f.in.Desired.Spec)
+		}
 	}
 	f.stop(d, inc, why)
+}
+
+// ClassChange tells of two versions of a pod why more cpu or memory cannot be given
+// to the first as it runs, though nothing else may differ; "" when it can.
+func ClassChange(was, is *v1.Pod) string {
+	before, after := manifest.QoS(was), manifest.QoS(is)
+	if before == after {
+		return ""
+	}
+	return fmt.Sprintf("QoS class %s becomes %s, and a pod keeps its class as long as it runs", before, after)
 }
 
 // gone says done when nothing of this name is left; tidy removes what is.

@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // TestPlanBeside: beside a podd that runs no flag is needed, and of a manifest
@@ -23,6 +26,15 @@ func TestPlanBeside(t *testing.T) {
 	more := filepath.Join(d.dir, "more.yaml")
 	if err := os.WriteFile(more, []byte(text(d, d.pod("other", shell("main", serve("other"))))), 0o644); err != nil {
 		t.Fatal(err)
+	}
+	edited := filepath.Join(d.dir, "edited.yaml")
+	larger := d.pod("web", shell("main", serve("web")))
+	larger.Spec.Containers[0].Resources.Limits = v1.ResourceList{v1.ResourceMemory: resource.MustParse("64Mi")}
+	if err := os.WriteFile(edited, []byte(text(d, larger)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := d.verb("plan", edited); !strings.Contains(out, "default/web-"+d.host+"\n  replaces the version that runs: QoS class BestEffort becomes Burstable") {
+		t.Errorf("podd plan of an edit says\n%s", out)
 	}
 	out, talk := d.verb("plan", more)
 	if !strings.Contains(out, "default/other-"+d.host) || strings.Contains(out, "web") || talk != "" {
