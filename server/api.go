@@ -28,6 +28,8 @@ const maxCommand = 64 << 10
 //	POST /v1/credential                  Credential
 //	POST /v1/restart                     Target; answered when decided
 //	POST /v1/down                        a line of Down for every pod gone
+//	POST /v1/shutdown?grace=30s          the same, since the machine goes down
+//	POST /v1/resume                      it does not after all
 type API struct {
 	State   Viewer    // required
 	Command Commander // required
@@ -73,6 +75,8 @@ func (a *API) Handler() http.Handler {
 	mux.HandleFunc("POST /v1/credential", a.credential)
 	mux.HandleFunc("POST /v1/restart", a.restart)
 	mux.HandleFunc("POST /v1/down", a.down)
+	mux.HandleFunc("POST /v1/shutdown", a.shutdown)
+	mux.HandleFunc("POST /v1/resume", a.resume)
 	return mux
 }
 

@@ -233,6 +233,47 @@ func TestDown(t *testing.T) {
 	}
 }
 
+// TestShutdown: what has come to an end is gone, though its records are kept.
+func TestShutdown(t *testing.T) {
+	m := newMachine("a", "b")
+	url := start(t, m)
+	proceed, grace := make(chan struct{}), time.Duration(0)
+	m.shutdown = func(_ context.Context, g time.Duration) error { grace = g; <-proceed; return nil }
+	lines := json.NewDecoder(post(t, url+"/v1/shutdown?grace=30s").Body)
+	for i, want := range []Down{{Left: keys("a", "b")}, {Gone: keys("a"), Left: keys("b")}, {Gone: keys("b"), Done: true}} {
+		var line Down
+		if err := lines.Decode(&line); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, line); diff != "" {
+			t.Errorf("line %d (-want +got):\n%s", i, diff)
+		}
+		switch i {
+		case 0:
+			ended := *m.View().Pods[0]
+			ended.Phase = "rest"
+			m.Publish(&View{Revision: 8, Pods: []*PodView{&ended, m.View().Pods[1]}})
+		case 1:
+			close(proceed)
+		}
+	}
+	if grace != 30*time.Second {
+		t.Errorf("asked for %s", grace)
+	}
+	for _, bad := range []string{"0s", "-1s", "soon"} {
+		if resp := post(t, url+"/v1/shutdown?grace="+bad); resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: %s", bad, resp.Status)
+		}
+	}
+	if resp := post(t, url+"/v1/resume"); resp.StatusCode != http.StatusOK {
+		t.Errorf("resume: %s", resp.Status)
+	}
+	m.resumed = errors.New("podd is stopping")
+	if resp := post(t, url+"/v1/resume"); resp.StatusCode == http.StatusOK {
+		t.Errorf("resume in vain: %s", resp.Status)
+	}
+}
+
 // TestDownOutlivesTheClient: when the client leaves, the waiting ends.
 func TestDownOutlivesTheClient(t *testing.T) {
 	m := newMachine("a")

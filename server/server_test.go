@@ -52,6 +52,8 @@ type machine struct {
 	*Latest
 	restarted []string
 	down      func(ctx context.Context) error
+	shutdown  func(ctx context.Context, grace time.Duration) error
+	resumed   error // what Resume returns
 	log       func(ctx context.Context, req LogRequest, w io.Writer) error
 }
 
@@ -64,6 +66,12 @@ func (m *machine) Restart(_ context.Context, key types.NamespacedName, container
 }
 
 func (m *machine) Down(ctx context.Context) error { return m.down(ctx) }
+
+func (m *machine) Shutdown(ctx context.Context, grace time.Duration) error {
+	return m.shutdown(ctx, grace)
+}
+
+func (m *machine) Resume(context.Context) error { return m.resumed }
 
 func (m *machine) Logs(ctx context.Context, req LogRequest, w io.Writer) error {
 	return m.log(ctx, req, w)

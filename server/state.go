@@ -31,6 +31,13 @@ type Commander interface {
 	// nothing of them is left. They stay down until podd is started again. The
 	// end of ctx ends the waiting, not the stopping.
 	Down(ctx context.Context) error
+	// Shutdown ends every pod because the machine goes down, in the order of their
+	// priority and within grace, or as configured for 0, and returns when each has
+	// ended. They stay so until the machine has booted. The end of ctx ends the
+	// waiting, not the stopping.
+	Shutdown(ctx context.Context, grace time.Duration) error
+	// Resume is that the machine does not go down after all.
+	Resume(ctx context.Context) error
 }
 
 // LogReader reads container logs.

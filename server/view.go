@@ -45,6 +45,9 @@ type View struct {
 	// Down says that podd was told to end all pods; it starts none until it is
 	// started again itself.
 	Down bool `json:"down,omitempty"`
+	// ShuttingDown says that the machine goes down: podd starts nothing until it has
+	// booted.
+	ShuttingDown bool `json:"shuttingDown,omitempty"`
 	// Files has one entry for every file and URL read, in order of path.
 	Files []FileView `json:"files,omitempty"`
 	// Pods in order of namespace and name: the wanted, from the revision on in

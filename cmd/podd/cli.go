@@ -33,6 +33,7 @@ type verbs struct {
 	PortForward PortForwardCmd `cmd:"" help:"Have ports of this machine lead to ports of a pod."`
 	Restart     RestartCmd     `cmd:"" help:"Start a pod's containers again."`
 	Down        DownCmd        `cmd:"" help:"End all pods, with their grace."`
+	Shutdown    ShutdownCmd    `cmd:"" help:"End all pods since the machine goes down, in the order of their priority."`
 	Plan        PlanCmd        `cmd:"" help:"Tell what would be done now, and do nothing."`
 	Volume      VolumeCmd      `cmd:"" help:"List the volumes of claims, or remove some with their data."`
 	Kubeconfig  KubeconfigCmd  `cmd:"" help:"Print root's credential for podd's own API and the kubelet's, good for a year; for kubectl --kubeconfig."`

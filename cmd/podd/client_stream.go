@@ -39,7 +39,29 @@ func (p *peer) watch(ctx context.Context, each func(*server.View) (done bool, er
 
 // down asks for the end of every pod and calls each with what is told of it.
 func (p *peer) down(ctx context.Context, each func(*server.Down)) error {
-	resp, err := p.call(ctx, http.MethodPost, "/v1/down", nil, nil)
+	return p.ends(ctx, "/v1/down", nil, each)
+}
+
+// shutdown is the same since the machine goes down, within grace if there is one.
+func (p *peer) shutdown(ctx context.Context, grace time.Duration, each func(*server.Down)) error {
+	query := url.Values{}
+	if grace > 0 {
+		query.Set("grace", grace.String())
+	}
+	return p.ends(ctx, "/v1/shutdown", query, each)
+}
+
+// resume is that it does not go down after all.
+func (p *peer) resume(ctx context.Context) error {
+	resp, err := p.call(ctx, http.MethodPost, "/v1/resume", nil, nil)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
+func (p *peer) ends(ctx context.Context, path string, query url.Values, each func(*server.Down)) error {
+	resp, err := p.call(ctx, http.MethodPost, path, query, nil)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/google/go-cmp/cmp"
+
 	"podd/server"
 )
 
@@ -79,6 +81,28 @@ func TestDownVerb(t *testing.T) {
 	}
 	if got := f.podd(t, "down"); got != (said{Err: "podd: no pods ran; podd goes on and starts nothing until it is started again\n"}) {
 		t.Errorf("again: %+v", got)
+	}
+}
+
+func TestShutdownVerb(t *testing.T) {
+	f := serve(t, viewOf(up(podAt("a.yaml", 1, "a", "app"))))
+	f.down = func(context.Context) error {
+		f.Publish(&server.View{Revision: 101, Node: "n1"})
+		return nil
+	}
+	got := f.podd(t, "shutdown", "--grace=90s")
+	if got.Code != 0 || strings.Count(got.Err, " stopped after ") != 1 || !strings.Contains(got.Err, "\npodd: 1 pod stopped in ") ||
+		!strings.HasSuffix(got.Err, "; none is started until the machine has booted, or podd shutdown --cancel\n") {
+		t.Errorf("%+v", got)
+	}
+	if got := f.podd(t, "shutdown", "--cancel"); got != (said{Err: "podd: the shutdown is cancelled; pods run again\n"}) {
+		t.Errorf("%+v", got)
+	}
+	if diff := cmp.Diff([]string{"shutdown 1m30s", "resume"}, f.asked); diff != "" {
+		t.Error(diff)
+	}
+	if got := f.podd(t, "shutdown", "--cancel", "--grace=1s"); got.Code == 0 {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -31,7 +31,7 @@ func (c *DownCmd) Run(ctx context.Context, s Streams) error {
 	t := toll{begin: time.Now()}
 	err = p.down(limited, func(d *server.Down) { io.WriteString(s.Err, t.add(d)) })
 	if err == nil {
-		fmt.Fprintf(s.Err, "podd: %s\n", t.result())
+		fmt.Fprintf(s.Err, "podd: %s\n", t.summary(staysDown))
 	} else if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		return t.late()
 	}
@@ -58,12 +58,12 @@ func (t *toll) add(d *server.Down) string {
 // staysDown is what podd does after all have ended.
 const staysDown = "; podd goes on and starts nothing until it is started again"
 
-// result is the last line when all have ended.
-func (t *toll) result() string {
+// summary is the last line when all have ended, with what podd does then.
+func (t *toll) summary(then string) string {
 	if t.ended == 0 {
-		return "no pods ran" + staysDown
+		return "no pods ran" + then
 	}
-	return plural(t.ended, "pod") + " stopped in " + lasted(time.Since(t.begin)) + staysDown
+	return plural(t.ended, "pod") + " stopped in " + lasted(time.Since(t.begin)) + then
 }
 
 // late is the error when the user's patience ended first.

@@ -12,6 +12,9 @@ import (
 // talk are the problems, and where to read on.
 func (l *listing) talk(v *server.View) string {
 	var b strings.Builder
+	if v.ShuttingDown {
+		b.WriteString("podd: the machine is shutting down; nothing is started until it has booted, or podd shutdown --cancel\n")
+	}
 	if len(v.Pods) == 0 {
 		b.WriteString(nothingRuns(v, l.Namespace))
 	}

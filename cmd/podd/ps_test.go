@@ -64,6 +64,8 @@ func TestPsGoldens(t *testing.T) {
 	hostile.Path = "/etc/podd/manifests/\x1b[31mred\n.yaml"
 	down := viewOf()
 	down.Down = true
+	leaving := viewOf(up(podAt("web.yaml", 1, "web", "app")))
+	leaving.ShuttingDown = true
 	starting := viewOf()
 	starting.Starting = true
 	for name, c := range map[string]struct {
@@ -80,6 +82,7 @@ func TestPsGoldens(t *testing.T) {
 		"ps_none_in":   {view: machineView(), Select: Select{Namespace: "test"}},
 		"ps_down":      {view: down},
 		"ps_starting":  {view: starting},
+		"ps_shutdown":  {view: leaving},
 		"ps_unused":    {view: &server.View{Node: "n1"}},
 		"ps_hostile":   {view: viewOf(hostile)},
 	} {

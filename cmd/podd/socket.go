@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -76,6 +77,18 @@ func (c commander) Restart(ctx context.Context, pod types.NamespacedName, contai
 // Down implements server.Commander. podd itself goes on: a service manager
 // would only start it again, and the pods with it.
 func (c commander) Down(ctx context.Context) error { return c.d.router.Down(ctx) }
+
+// Shutdown implements server.Commander.
+func (c commander) Shutdown(ctx context.Context, grace time.Duration) error {
+	groups := c.d.leave.groups
+	if grace > 0 {
+		groups = shared(groups, grace)
+	}
+	return c.d.leave.begin(ctx, byUser, groups)
+}
+
+// Resume implements server.Commander.
+func (c commander) Resume(ctx context.Context) error { return c.d.leave.cancel(ctx) }
 
 // logReader finds the log of a pod's container.
 type logReader struct {

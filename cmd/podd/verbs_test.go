@@ -118,6 +118,13 @@ func (f *fakePodd) Restart(_ context.Context, key types.NamespacedName, containe
 
 func (f *fakePodd) Down(ctx context.Context) error { return f.down(ctx) }
 
+func (f *fakePodd) Shutdown(ctx context.Context, grace time.Duration) error {
+	f.note("shutdown " + grace.String())
+	return f.down(ctx)
+}
+
+func (f *fakePodd) Resume(context.Context) error { f.note("resume"); return nil }
+
 // Usage is nothing at all unless the test says what.
 func (f *fakePodd) Usage(ctx context.Context) (*server.Usage, error) {
 	if f.usage == nil {

@@ -77,6 +77,7 @@ func (v *viewer) publish(c reconcile.Change) {
 	old := v.latest.View()
 	next := *old
 	next.Revision, next.Down, next.Starting = old.Revision+1, c.Down, c.Starting
+	next.ShuttingDown = c.ShuttingDown
 	if c.Node.Name != "" {
 		next.Runtime = c.Node.Name + " " + c.Node.Version
 	}

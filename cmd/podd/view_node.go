@@ -47,6 +47,7 @@ type runtimeState struct {
 	groups            bool // a policy of supplemental groups is served
 	why, whyNetwork   string
 	disk, diskForPods int64
+	leaves            bool // the machine shuts down
 }
 
 // newNodeView is the node of a configuration; what this machine does not tell is
@@ -99,7 +100,7 @@ func resourcesOf(limits plan.Limits, r render.Resources) v1.ResourceList {
 // pointer while nothing of it is another.
 func (m *nodeView) with(c reconcile.Change) *v1.Node {
 	r := c.Node
-	now := runtimeState{r.Name, r.Version, r.Ready, r.NetworkReady, r.SupplementalGroupsPolicy, r.Message, r.NetworkMessage, c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage}
+	now := runtimeState{r.Name, r.Version, r.Ready, r.NetworkReady, r.SupplementalGroupsPolicy, r.Message, r.NetworkMessage, c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage, c.ShuttingDown}
 	facts := m.latest.Load()
 	if m.shown != nil && m.seen == now && m.facts == facts && maps.Equal(m.has, c.Devices) && maps.Equal(m.can, r.Handlers) {
 		return m.shown
@@ -114,7 +115,7 @@ func (m *nodeView) with(c reconcile.Change) *v1.Node {
 			}
 		}
 	}
-	n.Status.Conditions = append(n.Status.Conditions, m.since(readiness(r)))
+	n.Status.Conditions = append(n.Status.Conditions, m.since(readiness(r, c.ShuttingDown)))
 	if r.Name != "" {
 		n.Status.NodeInfo.ContainerRuntimeVersion = r.Name + "://" + strings.TrimPrefix(r.Version, "v")
 	}
@@ -154,10 +155,12 @@ func setFeatures(s *v1.NodeStatus, r runtime.Node) {
 	s.Features = &v1.NodeFeatures{SupplementalGroupsPolicy: &r.SupplementalGroupsPolicy}
 }
 
-// readiness is the condition Ready.
-func readiness(r runtime.Node) v1.NodeCondition {
+// readiness is the condition Ready; leaves: the machine shuts down.
+func readiness(r runtime.Node, leaves bool) v1.NodeCondition {
 	c := v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionFalse, Reason: "KubeletNotReady"}
 	switch {
+	case leaves:
+		c.Message = "node is shutting down"
 	case r.Ready && r.NetworkReady:
 		c.Status, c.Reason, c.Message = v1.ConditionTrue, "KubeletReady", "podd runs pods"
 	case r.Ready:

@@ -61,6 +61,7 @@ type podd struct {
 	logs     *logs.Notifier
 	trimmer  trimmer
 	classes  *classKeeper
+	leave    *leaver
 	pulse    pulse
 	told     string             // the status line systemd heard last
 	problems []manifest.Problem // of the manifests, as logged
@@ -153,6 +154,7 @@ func (d *podd) wire() error {
 	left := leftovers(cfg)
 	left.CgroupRemoved = d.cgroupRemoved
 	effects.MakeCgroup, effects.Leftovers = d.timedMake, left
+	d.leave = newLeaver(cfg, d.log)
 	d.router = reconcile.NewRouter(reconcile.Options{
 		Effects: effects, Devices: d.devices,
 		Journals: journals(cfg.RootDir),
@@ -160,8 +162,9 @@ func (d *podd) wire() error {
 		SourceKinds: sourceKinds(d.sources), Limits: limitsOf(cfg, node.Allocatable),
 		Kept:   volume.Claims{Root: claimsDir(cfg)}.Kept,
 		Render: node, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
-		Beat: d.beat, BeatEvery: beatEvery(d.log),
+		Beat: d.beat, BeatEvery: beatEvery(d.log), Shutdown: d.leave.underWay(),
 	})
+	d.leave.router = d.router
 	return nil
 }
 
@@ -261,6 +264,7 @@ func (d *podd) run(ctx context.Context) error {
 	group.Go(func() error { return d.rotateLogs(ctx) })
 	group.Go(func() error { return d.writeEvents(ctx) })
 	group.Go(func() error { return d.joinCluster(ctx) })
+	group.Go(func() error { return d.awaitShutdown(ctx) })
 	group.Go(func() error { return d.router.Run(ctx, in) })
 	group.Go(func() error { d.serveDevices(ctx); return nil })
 	group.Go(func() error { return ended(d.pods.Run(ctx, send(ctx, snapshots))) })

@@ -71,6 +71,9 @@ type Config struct {
 	AsKubelet bool
 	// Adopt ends foreign sandboxes that hold a wanted pod's name.
 	Adopt bool
+	// Shutdown are the groups in which pods end when the machine shuts down, in rising
+	// order; none: it waits for no pod unless podd is asked to end them.
+	Shutdown []ShutdownGroup
 	// RunOnce runs what the sources hold once, to completion.
 	RunOnce bool
 

@@ -22,13 +22,7 @@ func (c *checking) together() {
 	default:
 		c.errorf("imageGCLowThresholdPercent", "%d is not below imageGCHighThresholdPercent %d", *low, *high)
 	}
-	if k.ShutdownGracePeriodCriticalPods.Duration > k.ShutdownGracePeriod.Duration {
-		c.errorf("shutdownGracePeriodCriticalPods", "%s is longer than shutdownGracePeriod %s",
-			k.ShutdownGracePeriodCriticalPods.Duration, k.ShutdownGracePeriod.Duration)
-	}
-	if len(k.ShutdownGracePeriodByPodPriority) > 0 && k.ShutdownGracePeriod.Duration > 0 {
-		c.errorf("shutdownGracePeriodByPodPriority", "contradicts shutdownGracePeriod; drop one of them")
-	}
+	c.shutdown()
 	if k.SystemCgroups != "" && k.CgroupRoot == "" {
 		c.errorf("systemCgroups", "needs cgroupRoot")
 	}

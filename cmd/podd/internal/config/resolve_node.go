@@ -36,6 +36,7 @@ func (r *resolving) node(c *Config) {
 	c.Reserved = reserved(k)
 	c.LimitedSwap = k.MemorySwap.SwapBehavior == LimitedSwap
 	c.EnforceReserved = k.EnforceNodeAllocatable == nil || slices.Contains(k.EnforceNodeAllocatable, "pods")
+	c.Shutdown = shutdownGroups(k)
 	c.Adopt = r.machine.AsKubelet()
 	if f.Adopt != nil {
 		c.Adopt = *f.Adopt

@@ -28,6 +28,7 @@ var served = set(
 	"authentication.webhook.enabled", // told of by authorization
 	"enableDebuggingHandlers", "enableSystemLogHandler", "enableProfilingHandler", "enableDebugFlagsHandler",
 	"logging.format", "logging.verbosity",
+	"shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority",
 	"podPidsLimit", "kubeReserved", "systemReserved", "enforceNodeAllocatable",
 	// Refused unless they ask for nothing; see refusals.
 	"cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy", "reservedSystemCPUs",
@@ -102,7 +103,7 @@ func unserved(user *kubelet.KubeletConfiguration, m *merged, known []Known, join
 func noteGates(gates map[string]bool, m *merged, note func(string, origin)) (unknown []manifest.Problem) {
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		path := join("featureGates", name)
-		if name == restartRules || name == "KubeletCrashLoopBackOffMax" && gates[name] { // its limit is served anyway
+		if name == restartRules || name == gracefulShutdown || name == shutdownByPriority || name == "KubeletCrashLoopBackOffMax" && gates[name] { // its limit is served anyway
 			continue
 		}
 		o := m.origin(path)

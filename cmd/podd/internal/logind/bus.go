@@ -1,0 +1,125 @@
+package logind
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// callTime is how long an answer may take.
+const callTime = 10 * time.Second
+
+const (
+	manager = "org.freedesktop.login1.Manager"
+	systemd = "org.freedesktop.systemd1.Manager"
+	unit    = "systemd-logind.service"
+)
+
+// bus is a connection to the system's bus.
+type bus struct {
+	conn    *dbus.Conn
+	logind  dbus.BusObject
+	systemd dbus.BusObject
+	signals chan *dbus.Signal // closed when the connection is
+}
+
+// open connects to address, or for "" to the system's bus, and subscribes.
+func open(ctx context.Context, address string) (*bus, error) {
+	dial := func() (*dbus.Conn, error) { return dbus.Dial(address, options(ctx)...) }
+	if address == "" {
+		dial = func() (*dbus.Conn, error) { return dbus.SystemBusPrivate(options(ctx)...) }
+	}
+	conn, err := dial()
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the system's bus: %w", err)
+	}
+	// By number: a name would be looked up.
+	err = conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Getuid()))})
+	if err == nil {
+		err = conn.Hello()
+	}
+	b := &bus{
+		conn:    conn,
+		logind:  conn.Object("org.freedesktop.login1", "/org/freedesktop/login1"),
+		systemd: conn.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1"),
+		signals: make(chan *dbus.Signal, 8),
+	}
+	if err == nil {
+		conn.Signal(b.signals)
+		err = conn.AddMatchSignalContext(ctx, dbus.WithMatchInterface(manager), dbus.WithMatchMember("PrepareForShutdown"), dbus.WithMatchObjectPath(b.logind.Path()))
+	}
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("speaking on the system's bus: %w", err)
+	}
+	return b, nil
+}
+
+// options keep signals in their order.
+func options(ctx context.Context) []dbus.ConnOption {
+	return []dbus.ConnOption{dbus.WithContext(ctx), dbus.WithSignalHandler(dbus.NewSequentialSignalHandler())}
+}
+
+// inhibit takes the lock that logind waits for; closing it lets go.
+func (b *bus) inhibit(ctx context.Context) (*os.File, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	var fd dbus.UnixFD
+	if err := b.logind.CallWithContext(ctx, manager+".Inhibit", 0, "shutdown", "podd", "ends the pods first", "delay").Store(&fd); err != nil {
+		return nil, fmt.Errorf("having logind wait with a shutdown: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "inhibitor"), nil
+}
+
+// property reads one of an object.
+func property[T any](ctx context.Context, of dbus.BusObject, iface, name string) (value T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	var v dbus.Variant
+	if err = of.CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, iface, name).Store(&v); err != nil {
+		return value, fmt.Errorf("reading %s of %s: %w", name, of.Destination(), err)
+	}
+	value, ok := v.Value().(T)
+	if !ok {
+		return value, fmt.Errorf("reading %s of %s: it is a %T", name, of.Destination(), v.Value())
+	}
+	return value, nil
+}
+
+// delay is the longest that logind waits.
+func (b *bus) delay(ctx context.Context) (time.Duration, error) {
+	us, err := property[uint64](ctx, b.logind, manager, "InhibitDelayMaxUSec")
+	return time.Duration(min(us, uint64(1<<62/time.Microsecond))) * time.Microsecond, err
+}
+
+// reload has logind read its configuration.
+func (b *bus) reload(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	const hangup = int32(1)
+	if err := b.systemd.CallWithContext(ctx, systemd+".KillUnit", 0, unit, "all", hangup).Err; err != nil {
+		return fmt.Errorf("having logind read its configuration: %w", err)
+	}
+	return nil
+}
+
+// stopping says that systemd is past what could be cancelled.
+func (b *bus) stopping(ctx context.Context) bool {
+	state, err := property[string](ctx, b.systemd, systemd, "SystemState")
+	return err != nil || state == "stopping" // who does not answer may be gone already
+}
+
+// prepares reads a signal.
+func prepares(s *dbus.Signal) (bool, error) {
+	if len(s.Body) == 1 {
+		if is, ok := s.Body[0].(bool); ok {
+			return is, nil
+		}
+	}
+	return false, errors.New("logind's PrepareForShutdown has no boolean")
+}
