@@ -27,6 +27,9 @@ func (c *RunCmd) Run(ctx context.Context, s Streams) error {
 	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" {
 		log.Warn("no source of pods", "give", "--pod-manifest-path or --manifest-url")
 	}
+	if err := askCloud(ctx, &cfg, log); err != nil {
+		return err
+	}
 	d, err := newPodd(&cfg, log, level)
 	if err != nil {
 		return err

@@ -45,6 +45,10 @@ type Config struct {
 
 	// NodeName is lower case and a DNS-1123 subdomain.
 	NodeName string
+	// Cloud is whose metadata service is to tell what the node is, "" for none; Named
+	// says that it is not to name the node, since the user has.
+	Cloud string
+	Named bool
 	// NodeIPs are the addresses pods see as the host's, the primary first;
 	// empty: find them.
 	NodeIPs []netip.Addr

@@ -32,6 +32,7 @@ type Flags struct {
 	Config              string   `group:"Node" placeholder:"FILE" help:"KubeletConfiguration (kubelet.config.k8s.io/v1beta1); flags win."`
 	ConfigDir           string   `group:"Node" placeholder:"DIR" help:"Drop-ins (*.conf) merged over the configuration."`
 	HostnameOverride    string   `group:"Node" placeholder:"NAME" help:"Name of the node instead of the hostname."`
+	CloudMetadata       string   `group:"Node" placeholder:"CLOUD" help:"Ask the metadata service of openstack, ec2 or gce for the node's name, zone, region, instance type and provider id; flags that are given win, and pods wait for the answer."`
 	NodeIP              string   `group:"Node" name:"node-ip" placeholder:"IP[,IP]" help:"Address of the node, or one of each family, the primary first; found when not given."`
 	NodeLabels          []string `group:"Node" placeholder:"NAME=VALUE" help:"Labels of the node, for nodeSelector and nodeAffinity."`
 	RootDir             string   `group:"Node" placeholder:"DIR" help:"State and volumes (/var/lib/podd; in a cluster /var/lib/kubelet)."`

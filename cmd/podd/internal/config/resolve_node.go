@@ -15,6 +15,13 @@ import (
 func (r *resolving) node(c *Config) {
 	f, k, d := r.flags, r.k, defaults()
 	c.NodeName = r.nodeName()
+	c.Cloud, c.Named = f.CloudMetadata, f.CloudMetadata != "" && f.HostnameOverride != ""
+	if c.Cloud != "" && !slices.Contains(clouds, c.Cloud) {
+		r.add(manifest.Error, "--cloud-metadata", "%q is not known; want %s", c.Cloud, strings.Join(clouds, ", "))
+	}
+	if c.Cloud != "" && k.RunOnce {
+		r.add(manifest.Error, "--cloud-metadata", "a run to completion is no node of a cloud; leave it out, or --runonce")
+	}
 	c.NodeLabels = r.labels()
 	c.NodeIPs = r.nodeIPs()
 	c.MaxStatusImages = int(orNil(k.NodeStatusMaxImages, d.NodeStatusMaxImages))
@@ -42,6 +49,9 @@ func (r *resolving) node(c *Config) {
 		c.Adopt = *f.Adopt
 	}
 }
+
+// clouds are those whose metadata service is known, see package metadata.
+var clouds = []string{"ec2", "gce", "openstack"}
 
 // nodeIPs are one address, or one of each family.
 func (r *resolving) nodeIPs() (all []netip.Addr) {

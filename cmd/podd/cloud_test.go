@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/metadata"
+)
+
+var inCloud = metadata.Machine{Name: "worker-1", ProviderID: "openstack:///u1", Zone: "nova", Type: "m1.small"}
+
+// TestCloudKeeper: a cloud is asked until it answers, or for a while where it has
+// answered this machine before.
+func TestCloudKeeper(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "root", "cloud.json")
+	for _, tt := range []struct {
+		name, machine string
+		answers       int // which try is answered; 0: none within a minute
+		tries         int
+		learns        bool
+	}{
+		{"late", "m1", 4, 4, true},
+		{"from memory", "m1", 0, cloudTries, true},
+		{"another machine's disk", "m2", 0, 0, false},
+		{"nobody knows which machine", "", 0, 0, false},
+		{"at once", "m2", 1, 1, true},
+		{"from memory of the newest", "m1", 0, 0, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tries := 0
+				k := &cloudKeeper{path: path, machine: tt.machine, cloud: "openstack", log: slog.New(slog.DiscardHandler)}
+				k.ask = func(context.Context) (metadata.Machine, error) {
+					if tries++; tries == tt.answers {
+						return inCloud, nil
+					}
+					return metadata.Machine{}, errors.New("nobody answers")
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				m, err := k.learn(ctx)
+				if (err == nil) != tt.learns || tt.learns && (m != inCloud || tries != tt.tries) {
+					t.Errorf("after %d tries: %+v, %v", tries, m, err)
+				}
+			})
+		})
+	}
+}
+
+// TestTakeCloud: what the user says wins.
+func TestTakeCloud(t *testing.T) {
+	cfg := &config.Config{Cloud: "openstack", NodeName: "host"}
+	if err := takeCloud(cfg, inCloud); err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{"topology.kubernetes.io/zone": "nova", "node.kubernetes.io/instance-type": "m1.small"}
+	if diff := cmp.Diff(labels, cfg.NodeLabels); diff != "" || cfg.NodeName != "worker-1" || cfg.Cluster.ProviderID != "openstack:///u1" {
+		t.Errorf("%+v %s", cfg, diff)
+	}
+	cfg = &config.Config{Cloud: "openstack", NodeName: "mine", Named: true, NodeLabels: map[string]string{"topology.kubernetes.io/zone": "z"}}
+	cfg.Cluster.ProviderID = "x://y"
+	if err := takeCloud(cfg, inCloud); err != nil {
+		t.Fatal(err)
+	}
+	labels["topology.kubernetes.io/zone"] = "z"
+	if diff := cmp.Diff(labels, cfg.NodeLabels); diff != "" || cfg.NodeName != "mine" || cfg.Cluster.ProviderID != "x://y" {
+		t.Errorf("%+v %s", cfg, diff)
+	}
+}

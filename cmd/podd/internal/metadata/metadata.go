@@ -1,0 +1,84 @@
+package metadata
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Clouds are those whose service is known.
+var Clouds = []string{"ec2", "gce", "openstack"}
+
+// Machine is what a cloud says of one.
+type Machine struct {
+	Name       string `json:"name"`       // of the node, in lower case
+	ProviderID string `json:"providerID"` // as the cloud's controller looks for it
+	Zone       string `json:"zone"`
+	Region     string `json:"region,omitempty"` // "": the cloud tells none
+	Type       string `json:"type,omitempty"`   // of the instance; "": the cloud tells none
+}
+
+// Labels are those of the node.
+func (m Machine) Labels() map[string]string {
+	labels := map[string]string{}
+	for name, value := range map[string]string{
+		v1.LabelTopologyZone: m.Zone, v1.LabelTopologyRegion: m.Region, v1.LabelInstanceTypeStable: m.Type,
+	} {
+		if value != "" {
+			labels[name] = value
+		}
+	}
+	return labels
+}
+
+// Ask asks the service of one of Clouds; base is its URL, "" for that of every cloud.
+func Ask(ctx context.Context, cloud, base string) (Machine, error) {
+	c := newClient(base)
+	defer c.close()
+	var m Machine
+	var err error
+	switch cloud {
+	case "ec2":
+		m, err = c.ec2(ctx)
+	case "gce":
+		m, err = c.gce(ctx)
+	case "openstack":
+		m, err = c.openstack(ctx)
+	default:
+		err = errors.New("it is not known")
+	}
+	if err == nil {
+		m.Name = strings.ToLower(m.Name)
+		err = m.Check()
+	}
+	if err != nil {
+		return Machine{}, fmt.Errorf("asking the metadata service of cloud %s what this machine is: %w", cloud, err)
+	}
+	return m, nil
+}
+
+var providerID = regexp.MustCompile(`^(aws|gce|openstack)://[A-Za-z0-9._:-]*/[A-Za-z0-9._-]*/?[A-Za-z0-9._-]+$`)
+
+// Check says what is no name, id or label.
+func (m Machine) Check() error {
+	if why := validation.IsDNS1123Subdomain(m.Name); why != nil {
+		return fmt.Errorf("its name is %.80q: %s", m.Name, why[0])
+	}
+	if len(m.ProviderID) > 256 || !providerID.MatchString(m.ProviderID) {
+		return fmt.Errorf("its id makes %.120q, which is no provider id", m.ProviderID)
+	}
+	if m.Zone == "" {
+		return errors.New("it has no zone")
+	}
+	for what, value := range m.Labels() {
+		if why := validation.IsValidLabelValue(value); why != nil {
+			return fmt.Errorf("%s is %.80q: %s", what, value, why[0])
+		}
+	}
+	return nil
+}
