@@ -32,6 +32,8 @@ var steps = []step{
 	{name: "swap", about: "Burstable pods share the machine's, and none without LimitedSwap", binary: "machine.test", only: "^TestSwap$"},
 	{name: "hugepages", about: "in cgroups and volumes, and who asks too much", binary: "machine.test", only: "^TestHugePages$"},
 	{name: "nfs", about: "volumes of a server, which falls silent", binary: "machine.test", only: "^TestNFS$"},
+	{name: "shutdown", about: "logind waits for the pods, which end in their order", binary: "machine.test", only: "^TestShutdown$", cut: true},
+	{name: "shutdown-after", about: "they run again", binary: "machine.test", only: "^TestAfterShutdown$"},
 	{name: "start", about: "pods run, and one has finished", binary: "machine.test", only: "^TestStart$", cut: true},
 	{name: "started", about: "they run again, none twice", binary: "machine.test", only: "^TestAfterCut$"},
 	{name: "broken", about: "a manifest breaks", binary: "machine.test", only: "^TestBreakManifest$", cut: true},

@@ -15,8 +15,9 @@
 //
 //	node_startup_duration_seconds, pod_status_sync_duration_seconds,
 //	rest_client_requests_total, certificate_manager_client_…   there is no API server
-//	image_garbage_collected_total, preemptions, graceful_shutdown_…_time_seconds,
+//	image_garbage_collected_total, preemptions,
 //	lifecycle_handler_http_fallbacks_total, orphan_pod_cleaned_volumes   it does none of it
+//	graceful_shutdown_…_time_seconds   of a machine that is going down; events tell of it
 //	pleg_discard_events              no event is lost: it is only a reason to look
 //	cri_losing_support               podd serves old runtimes as well
 //	server_expiration_renew_errors   a certificate is made when a client asks for it

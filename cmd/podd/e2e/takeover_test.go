@@ -1,0 +1,178 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/reconcile/cgroup"
+	"podd/reconcile/render"
+	"podd/runtime/runtimetest/stack"
+	"podd/runtime/runtimetest/stack/tools"
+)
+
+// kubeletConfig has a kubelet do nothing to the machine that it need not.
+const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+authentication: {webhook: {enabled: false}, anonymous: {enabled: false}}
+authorization: {mode: AlwaysAllow}
+cgroupDriver: cgroupfs
+enforceNodeAllocatable: [none]
+failCgroupV1: false
+failSwapOn: false
+oomScoreAdj: 0
+makeIPTablesUtilChains: false
+healthzPort: 0
+address: 127.0.0.1
+fileCheckFrequency: 1s
+imageGCHighThresholdPercent: 100
+evictionHard: {memory.available: 1Mi}
+`
+
+// kubelet runs one on the root, the manifests and the runtime of a podd that does
+// not run, until stop is called.
+func (d *daemon) kubelet(program string) (stop func()) {
+	d.t.Helper()
+	if err := cgroup.Make(render.Cgroup{Parent: d.cgroup()}); err != nil {
+		d.t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	config := filepath.Join(d.dir, "kubelet.yaml")
+	text := kubeletConfig + fmt.Sprintf("cgroupRoot: %s\nstaticPodPath: %s\npodLogsDir: %s\ncontainerRuntimeEndpoint: %s\nport: %d\n",
+		d.cgroup(), d.manifests(), d.logs(), d.endpoint, port)
+	log, lerr := os.OpenFile(filepath.Join(d.dir, "kubelet.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err := errors.Join(lerr, os.WriteFile(config, []byte(text), 0o600)); err != nil {
+		d.t.Fatal(err)
+	}
+	defer log.Close() // the kubelet has its own
+	cmd := exec.Command(program, "--config", config, "--root-dir", d.root(), "--cert-dir", filepath.Join(d.dir, "pki"),
+		"--hostname-override", d.host, "--node-ip", "127.0.0.1", "--containerd", d.on.Socket())
+	cmd.Stdout, cmd.Stderr = log, log
+	proc, err := launch(cmd)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return func() { proc.signal(syscall.SIGTERM) }
+}
+
+// alone is a script that notes when it is not the only one of its name, and takes a
+// second to end.
+func alone(name string) string {
+	lock := "/trace/" + name + ".lock"
+	return "mkdir " + lock + " || " + note(name+" runs twice") +
+		"trap 'sleep 1; rmdir " + lock + "; " + note(name+" TERM") + "exit 0' TERM; " + note(name+" runs") + "sleep 3600 & wait"
+}
+
+// took is what the pods of a name noted.
+func (d *daemon) took(name string) []string {
+	return slices.DeleteFunc(d.journal(), func(l string) bool { return !strings.HasPrefix(l, name+" ") })
+}
+
+// untilTook waits until each of these pods noted just so.
+func (d *daemon) untilTook(names []string, notes ...string) {
+	d.t.Helper()
+	d.within(3*patience, "each pod has noted "+strings.Join(notes, ", "), func() error {
+		for _, name := range names {
+			want := make([]string, len(notes))
+			for i, n := range notes {
+				want[i] = name + " " + n
+			}
+			if got := d.took(name); !slices.Equal(got, want) {
+				return fmt.Errorf("got %q", got)
+			}
+		}
+		return nil
+	})
+}
+
+// TestTakeover: podd with --adopt ends what a kubelet made, and the kubelet runs it
+// again after podd down: each pod is replaced once a time, with its grace, and never
+// runs twice. What no manifest wants is left to the kubelet.
+func TestTakeover(t *testing.T) {
+	t.Parallel()
+	plane, err := tools.EnsureControlPlane(t.Context(), slog.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubelet := filepath.Join(plane.Programs, "kubelet")
+	// A kubelet takes every pod of a runtime for its own.
+	dir, err := os.MkdirTemp("", "podd-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	own, err := stack.Start(context.Background(), stack.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := own.Destroy(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	d := newDaemon(t, own, "--adopt")
+	host := d.pod("host", shell("main", alone("host")))
+	host.Spec.HostNetwork = true
+	web := d.pod("web", shell("main", alone("web")))
+	web.Spec.Containers[0].Ports = []v1.ContainerPort{{ContainerPort: 80}}
+	d.apply(host, web, d.pod("alien", shell("main", alone("alien"))))
+	names := []string{"host", "web"}
+
+	stop := d.kubelet(kubelet)
+	t.Cleanup(func() { stop() })
+	d.untilTook([]string{"host", "web", "alien"}, "runs")
+	stop()
+	d.remove("alien")
+
+	d.start()
+	d.untilApplied("host")
+	d.untilApplied("web")
+	d.untilTook(names, "runs", "TERM", "runs")
+	d.crash() // it knows its own, and that nothing is left to take over
+	d.untilApplied("host")
+	d.untilApplied("web")
+	d.untilTook(names, "runs", "TERM", "runs")
+	d.untilTook([]string{"alien"}, "runs")
+	if n := len(d.allRunning("alien", "main")); n != 1 {
+		t.Errorf("%d containers run of a pod that is none of podd's", n)
+	}
+
+	// Without this the kubelet, to which pods have other UIDs, would start its own
+	// beside podd's before it ends them.
+	d.verb("down")
+	d.kill()
+	stop = d.kubelet(kubelet)
+	d.untilTook(names, "runs", "TERM", "runs", "TERM", "runs")
+	// Of what it does not want a kubelet kills what takes longer than a second to end.
+	d.eventually("the kubelet has ended what no manifest wants", func() error {
+		if n := len(d.allRunning("alien", "main")); n > 0 {
+			return fmt.Errorf("%d containers run", n)
+		}
+		return nil
+	})
+	stop()
+
+	// And the same once more, to leave nothing.
+	d.start()
+	d.untilApplied("host")
+	d.untilApplied("web")
+	d.untilTook(names, "runs", "TERM", "runs", "TERM", "runs", "TERM", "runs")
+}
