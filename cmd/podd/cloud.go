@@ -23,7 +23,7 @@ func askCloud(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	}
 	k := &cloudKeeper{
 		ask:  func(ctx context.Context) (metadata.Machine, error) { return metadata.Ask(ctx, cfg.Cloud, "") },
-		path: filepath.Join(cfg.RootDir, "cloud.json"), machine: systemInfo().SystemUUID, cloud: cfg.Cloud, log: log,
+		path: filepath.Join(cfg.RootDir, "cloud.json"), machine: systemInfo(cfg.AsKubelet).SystemUUID, cloud: cfg.Cloud, log: log,
 	}
 	m, err := k.learn(ctx)
 	if err != nil {
