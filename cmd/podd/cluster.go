@@ -28,6 +28,7 @@ func (d *podd) newCluster() *cluster.Cluster {
 	}
 	return cluster.New(cluster.Options{
 		Kubeconfig: c.Kubeconfig, Version: thisVersion().Version, Origin: filepath.Join(d.cfg.RootDir, "cluster.json"),
+		BootstrapKubeconfig: c.BootstrapKubeconfig, CertDir: c.CertDir, RotateCertificates: c.Rotate,
 		QPS: c.QPS, Burst: c.Burst, EventQPS: c.EventQPS, EventBurst: c.EventBurst, ContentType: c.ContentType,
 		Node: d.cfg.NodeName, Register: c.Register, Taints: c.Taints, ProviderID: c.ProviderID,
 		ExternalCloud: c.ExternalCloud, ProvidedIP: d.providedIP(), AttachDetach: c.AttachDetach,

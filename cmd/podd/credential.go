@@ -32,7 +32,9 @@ func (d *podd) credential() (server.Credential, error) {
 	c := server.Credential{Server: "https://" + reachable(d.cfg.API.Listen), Certificate: cert, Key: key}
 	if d.cfg.API.CertFile == "" {
 		c.CA = d.pki.PEM()
-		return c, nil
+		if !d.cfg.Cluster.ServingBootstrap {
+			return c, nil
+		}
 	}
 	return c, trustGiven(&c, d.show)
 }

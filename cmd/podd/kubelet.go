@@ -135,9 +135,24 @@ func (n newest) Rules(u auth.User, namespace string) ([]rbac.PolicyRule, error) 
 	return n.file.Get().Rules(u, namespace)
 }
 
-// certificate is what podd shows to clients: that which is configured, as it is
-// on disk now, or its own.
+// certificate is what podd shows to clients: the cluster's, where one is to give it
+// and has, or else that of the node.
 func (d *podd) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+	ofNode, err := d.nodeCertificate()
+	if err != nil || !d.cfg.Cluster.ServingBootstrap {
+		return ofNode, err
+	}
+	ofCluster := d.cluster.Serving()
+	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if c := ofCluster(); c != nil {
+			return c, nil
+		}
+		return ofNode(hello)
+	}, nil
+}
+
+// nodeCertificate is that which is configured, as it is on disk now, or podd's own.
+func (d *podd) nodeCertificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
 	a := d.cfg.API
 	if a.CertFile == "" {
 		own := d.pki.Serving(servingNames(d.cfg.NodeName, d.cfg.NodeIPs))

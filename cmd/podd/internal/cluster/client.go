@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
+	certificates "k8s.io/api/certificates/v1"
 	coordination "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,9 +31,14 @@ type client struct {
 	// tokens and access review clients of this node, each limited in rate by itself:
 	// a flood of those holds up nothing else.
 	tokens, access *rest.RESTClient
-	host           string // of the API server, as users are shown it
-	authority      string // whom it trusts to be the cluster, as a digest
-	close          func() // every connection; they are made anew
+	requests       *rest.RESTClient // of certificates
+	host           string           // of the API server, as users are shown it
+	authority      string           // whom it trusts to be the cluster, as a digest
+	close          func()           // every connection; they are made anew
+	// identity is the pair by which podd is known, where that is renewed; nil: it is
+	// what the kubeconfig says. renewed grows before that closes the connections.
+	identity *identity
+	renewed  atomic.Int32
 }
 
 // requestTime is how long a request may take. The kubelet gives its signs of life
@@ -45,15 +53,12 @@ func connect(o *Options) (*client, error) {
 	if err != nil {
 		return nil, configError{fmt.Errorf("reading --kubeconfig %s: %w", o.Kubeconfig, err)}
 	}
-	dialer := connrotation.NewDialer((&net.Dialer{Timeout: requestTime, KeepAlive: 30 * time.Second}).DialContext)
-	config.Dial = dialer.DialContext
-	config.UserAgent = "podd/" + o.Version
-	config.WarningHandler = rest.NoWarnings{}
-	config.ContentType = o.ContentType
-	config.AcceptContentTypes = o.ContentType + ",application/json"
-	c := &client{host: shownHost(config.Host), close: dialer.CloseAll}
+	c := newClient(config, o)
 	if c.authority, err = authorityOf(config); err != nil {
 		return nil, configError{fmt.Errorf("using --kubeconfig %s: %w", o.Kubeconfig, err)}
+	}
+	if c.identity, err = o.identity(config); err != nil {
+		return nil, configError{fmt.Errorf("taking the certificate of --kubeconfig %s: %w", o.Kubeconfig, err)}
 	}
 	if err := c.open(config, o); err != nil {
 		return nil, configError{fmt.Errorf("using --kubeconfig %s: %w", o.Kubeconfig, err)}
@@ -61,9 +66,23 @@ func connect(o *Options) (*client, error) {
 	return c, nil
 }
 
+// newClient is not open yet.
+func newClient(config *rest.Config, o *Options) *client {
+	dialer := connrotation.NewDialer((&net.Dialer{Timeout: requestTime, KeepAlive: 30 * time.Second}).DialContext)
+	config.Dial = dialer.DialContext
+	if config.Proxy == nil {
+		config.Proxy = http.ProxyFromEnvironment // the default, by which client-go keeps the transport of no client for ever
+	}
+	config.UserAgent = "podd/" + o.Version
+	config.WarningHandler = rest.NoWarnings{}
+	config.ContentType = o.ContentType
+	config.AcceptContentTypes = o.ContentType + ",application/json"
+	return &client{host: shownHost(config.Host), close: dialer.CloseAll}
+}
+
 // open shares connections among the clients.
 func (c *client) open(config *rest.Config, o *Options) (err error) {
-	http, err := rest.HTTPClientFor(config)
+	shared, err := c.identity.httpClient(config)
 	if err != nil {
 		return err
 	}
@@ -75,7 +94,7 @@ func (c *client) open(config *rest.Config, o *Options) (err error) {
 		config := rest.CopyConfig(config)
 		config.APIPath, config.GroupVersion, config.NegotiatedSerializer = path, &group, codecs
 		config.QPS, config.Burst = float32(qps), burst
-		r, err = rest.RESTClientForConfigAndClient(config, http)
+		r, err = rest.RESTClientForConfigAndClient(config, shared)
 		return r
 	}
 	c.core = of("/api", v1.SchemeGroupVersion, o.QPS, o.Burst)
@@ -84,6 +103,7 @@ func (c *client) open(config *rest.Config, o *Options) (err error) {
 	c.leases = of("/apis", coordination.SchemeGroupVersion, -1, 0)
 	c.tokens = of("/apis", authentication.SchemeGroupVersion, o.QPS, o.Burst)
 	c.access = of("/apis", authorization.SchemeGroupVersion, o.QPS, o.Burst)
+	c.requests = of("/apis", certificates.SchemeGroupVersion, -1, 0)
 	return err
 }
 
@@ -102,10 +122,12 @@ func scheme() *runtime.Scheme {
 	s.AddKnownTypes(coordination.SchemeGroupVersion, &coordination.Lease{})
 	s.AddKnownTypes(authentication.SchemeGroupVersion, &authentication.TokenReview{})
 	s.AddKnownTypes(authorization.SchemeGroupVersion, &authorization.SubjectAccessReview{})
+	s.AddKnownTypes(certificates.SchemeGroupVersion, &certificates.CertificateSigningRequest{})
 	metav1.AddToGroupVersion(s, v1.SchemeGroupVersion)
 	metav1.AddToGroupVersion(s, coordination.SchemeGroupVersion)
 	metav1.AddToGroupVersion(s, authentication.SchemeGroupVersion)
 	metav1.AddToGroupVersion(s, authorization.SchemeGroupVersion)
+	metav1.AddToGroupVersion(s, certificates.SchemeGroupVersion)
 	return s
 }
 
@@ -136,14 +158,24 @@ func shownHost(host string) string {
 func (c *client) into(ctx context.Context, r *rest.Request, answer runtime.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	return c.at(r.Do(ctx).Into(answer))
+	return c.at(c.try(ctx, r).Into(answer))
 }
 
 // done makes one whose answer says nothing.
 func (c *client) done(ctx context.Context, r *rest.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	return c.at(r.Do(ctx).Error())
+	return c.at(c.try(ctx, r).Error())
+}
+
+// try makes a request, and again when a renewal of podd's certificate has cut it.
+func (c *client) try(ctx context.Context, r *rest.Request) rest.Result {
+	as := c.renewed.Load()
+	result := r.Do(ctx)
+	if err := result.Error(); err != nil && !answered(err) && c.renewed.Load() != as {
+		return r.Do(ctx)
+	}
+	return result
 }
 
 // at is an error, if there is one, with where it comes from.

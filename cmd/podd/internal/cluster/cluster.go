@@ -14,11 +14,18 @@ import (
 )
 
 // Options say which node podd is of which cluster. All but the booleans, Taints,
-// ProviderID and ProvidedIP are required.
+// ProviderID, ProvidedIP and BootstrapKubeconfig are required.
 type Options struct {
 	Kubeconfig string // the file
-	Origin     string // the file that tells which cluster the pods here are from
-	Version    string // podd's, for the API server's logs
+	// BootstrapKubeconfig is the file by which podd asks for a certificate, and writes
+	// Kubeconfig with it, when that gives podd no identity that is good; "": never.
+	BootstrapKubeconfig string
+	// CertDir has the certificates that podd asked for. RotateCertificates renews the
+	// one by which podd is known.
+	CertDir            string
+	RotateCertificates bool
+	Origin             string // the file that tells which cluster the pods here are from
+	Version            string // podd's, for the API server's logs
 	// QPS and Burst limit requests that are no signs of life; QPS 0 is 5.
 	QPS, Burst int
 	// EventQPS and EventBurst limit those about events; EventQPS 0: nothing does.
@@ -68,6 +75,7 @@ type Cluster struct {
 	state server.Viewer
 	// reviews are told of each connection; nil: nobody asks for any.
 	reviews *Reviews
+	serving *identity // of the node's own API; nil: it is not asked for
 }
 
 // New asks nobody anything yet.
@@ -88,6 +96,12 @@ func (c *Cluster) Run(ctx context.Context, state server.Viewer) error {
 func (c *Cluster) live(ctx context.Context, s *speaker) {
 	var b backoff
 	for ctx.Err() == nil {
+		err := c.o.bootstrap(ctx, s)
+		s.report(ctx, ofIdentity, err)
+		if err != nil {
+			sleep(ctx, b.next())
+			continue
+		}
 		seen := stamp(c.o.Kubeconfig)
 		api, err := connect(&c.o)
 		s.report(ctx, ofKubeconfig, err)
@@ -121,9 +135,17 @@ func (c *Cluster) liveWith(ctx context.Context, api *client, s *speaker, seen fi
 		group.Go(func() error { newTeller(api, c.o.Events).run(ctx); return nil })
 	}
 	group.Go(func() error { (&lessee{o: &c.o, c: api, say: s, owner: &k.uid}).run(ctx); return nil })
+	if api.identity != nil {
+		r := &renewer{o: &c.o, c: api, say: s, to: toAsk, has: api.identity, wish: c.o.wishToAsk, took: api.renew}
+		group.Go(func() error { r.run(ctx); return nil })
+	}
+	if c.serving != nil {
+		r := &renewer{o: &c.o, c: api, say: s, to: toServe, has: c.serving, wish: c.wishToServe(&c.nodes), took: func() {}}
+		group.Go(func() error { r.run(ctx); return nil })
+	}
 	group.Go(func() error {
 		for sleep(ctx, lookEvery) {
-			if stamp(c.o.Kubeconfig) != seen {
+			if stamp(c.o.Kubeconfig) != seen || c.o.bootstraps() {
 				return context.Canceled // ends the others
 			}
 		}

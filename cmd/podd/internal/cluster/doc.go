@@ -25,6 +25,12 @@
 //   - A Lease that names a Node that was deleted gets the new one as its owner,
 //     before the garbage collector takes it away.
 //   - A kubeconfig is read when it comes, and again when it changes.
+//   - Where both a kubeconfig and the certificate directory have a certificate, that
+//     counts which was made later, so that a new kubeconfig is never in vain. A
+//     kubeconfig with a token is an identity, too, and is not written over.
+//   - A request for a certificate has a name that its key gives, so that it is made
+//     once however often podd starts; users are told of it while it waits, and who is
+//     refused asks ever more seldom.
 //   - What another changed in the status is put right at the next look; at once
 //     only after the cluster was away.
 //
@@ -64,7 +70,17 @@
 // other request and drives out no known one, and whoever asks the same at once is
 // one request.
 //
-// Pods bound to the node, what they look up by name, and certificates, are not there
-// yet. They come as a source.Source and a resolver, each made of the client that Run
-// has.
+// Certificates are asked for (request.go) at the start, when there is none (bootstrap.go),
+// and renewed (renew.go) when 70 to 90 % of their life are over: the one by which podd
+// is known, and the one that its own API shows. They are kept where the kubelet keeps
+// them (pair.go). When the first is another, every connection is closed and made
+// anew; what was under way goes on over the new ones and nobody is told. The second
+// is looked up with each handshake and closes nothing.
+//
+//	bootstrap kubeconfig ─▶ request ─▶ approval, signer ─▶ pair ─▶ kubeconfig
+//	                           ▲                            │
+//	                        renewer ◀── 70–90 % ── identity ◀┘ ── client, the node's API
+//
+// Pods bound to the node, and what they look up by name, are not there yet. They come
+// as a source.Source and a resolver, each made of the client that Run has.
 package cluster

@@ -73,11 +73,14 @@ func (f *follower[T]) run(ctx context.Context) {
 			f.say.report(ctx, f.of, nil)
 		}
 		for err == nil {
-			began := time.Now()
+			began, as := time.Now(), f.client.renewed.Load()
 			version, err = f.watch(ctx, version)
-			if time.Since(began) >= shortWatch {
+			switch {
+			case f.client.renewed.Load() != as:
+				err = nil // that cut it
+			case time.Since(began) >= shortWatch:
 				b = backoff{}
-			} else if err == nil {
+			case err == nil:
 				err = f.client.at(errShortWatch)
 			}
 		}
@@ -123,19 +126,11 @@ func (f *follower[T]) look(ctx context.Context) (string, error) {
 // watch takes changes after a version and returns the last, with nil when the
 // server ends it as asked.
 func (f *follower[T]) watch(ctx context.Context, version string) (string, error) {
-	seconds := int64((watchTime + rand.N(watchTime)) / time.Second)
-	q := f.query().Param("watch", "true").Param("resourceVersion", version).Param("allowWatchBookmarks", "true").
-		Param("timeoutSeconds", strconv.FormatInt(seconds, 10))
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	late := time.AfterFunc(requestTime, func() { cancel(context.DeadlineExceeded) })
-	w, err := q.Watch(ctx)
-	late.Stop()
+	w, err := f.client.watch(ctx, cancel, f.query(), version)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
-		return version, f.client.at(err)
+		return version, err
 	}
 	defer w.Stop()
 	for e := range w.ResultChan() {
@@ -156,6 +151,24 @@ func (f *follower[T]) watch(ctx context.Context, version string) (string, error)
 		f.tell(sighting[T]{items, f.now.anew, f.now.origin})
 	}
 	return version, ctx.Err()
+}
+
+// watch opens a watch for what changes after a version, within requestTime; cancel is
+// that of ctx, with which it ends.
+func (c *client) watch(ctx context.Context, cancel context.CancelCauseFunc, q *rest.Request, version string) (watch.Interface, error) {
+	seconds := int64((watchTime + rand.N(watchTime)) / time.Second)
+	q = q.Param("watch", "true").Param("resourceVersion", version).Param("allowWatchBookmarks", "true").
+		Param("timeoutSeconds", strconv.FormatInt(seconds, 10))
+	late := time.AfterFunc(requestTime, func() { cancel(context.DeadlineExceeded) })
+	w, err := q.Watch(ctx)
+	late.Stop()
+	if err == nil {
+		return w, nil
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return nil, c.at(err)
 }
 
 func (f *follower[T]) tell(s sighting[T]) {

@@ -15,9 +15,18 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// read reads a kubeconfig. Its errors are for users, so whatever would quote what may
-// be secret, as parsers do, is found and told here.
+// read is the configuration that a kubeconfig has.
 func read(path string) (*rest.Config, error) {
+	file, err := load(path)
+	if err != nil {
+		return nil, err
+	}
+	return configOf(file)
+}
+
+// load reads a kubeconfig. Its errors are for users, so whatever would quote what may
+// be secret, as parsers do, is found and told here.
+func load(path string) (*api.Config, error) {
 	file, err := clientcmd.LoadFromFile(path)
 	if err != nil {
 		return nil, withoutText(err)
@@ -30,7 +39,7 @@ func read(path string) (*rest.Config, error) {
 			return nil, fmt.Errorf("cluster %q: %w", name, err)
 		}
 	}
-	return clientcmd.NewNonInteractiveClientConfig(*file, "", &clientcmd.ConfigOverrides{}, nil).ClientConfig()
+	return file, nil
 }
 
 var lineOf = regexp.MustCompile(`\bline [0-9]+\b`)

@@ -11,10 +11,12 @@ type part int
 // In the order in which users are told of them: the earlier explain the later.
 const (
 	ofKubeconfig part = iota
+	ofIdentity
 	ofNode
 	ofPods
 	ofLease
 	ofStatus
+	ofServing
 	parts
 )
 
@@ -66,7 +68,7 @@ func (s *speaker) take(ctx context.Context, a attempt, now time.Time) {
 			break
 		}
 	}
-	if worst.kind == s.said.kind {
+	if worst.kind == s.said.kind && (worst.kind != waiting || worst.text == s.said.text) {
 		return // in other words perhaps; the first are as good
 	}
 	was, since := s.said, s.since

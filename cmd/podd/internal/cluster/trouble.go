@@ -26,6 +26,9 @@ const (
 	ill              // it answers that it cannot
 	gone             // the Node was deleted
 	missing          // there is none, and podd makes none
+	waiting          // for what somebody is to do
+	refusing         // somebody did not want it
+	local            // files
 	other
 )
 
@@ -40,10 +43,33 @@ type (
 	goneError    struct{ node string }
 	missingError struct{ node string }
 	configError  struct{ error }
+	// waitingError is that a request for a certificate waits for somebody to approve
+	// it or, approved, for its signer; refusedError that nobody ever will.
+	waitingError struct {
+		request  string
+		approved bool
+	}
+	refusedError struct{ request, how, why string }
+	fileError    struct{ error } // of podd's own files
 )
 
 func (e goneError) Error() string    { return "node " + e.node + " was deleted" }
 func (e missingError) Error() string { return "there is no node " + e.node }
+
+func (e waitingError) Error() string {
+	if e.approved {
+		return "certificate signing request " + e.request + " is approved and waits for its signer, which is kube-controller-manager unless the cluster has another"
+	}
+	return fmt.Sprintf("certificate signing request %s waits for approval: kubectl certificate approve %[1]s", e.request)
+}
+
+func (e refusedError) Error() string {
+	text := fmt.Sprintf("certificate signing request %s %s", e.request, map[string]string{"denied": "was denied", "failed": "has failed"}[e.how])
+	if e.why != "" {
+		text += ": " + e.why
+	}
+	return text
+}
 
 // atError is of a request made of a host.
 type atError struct {
@@ -62,6 +88,9 @@ func troubleOf(err error) trouble {
 		config   configError
 		deleted  goneError
 		absent   missingError
+		waits    waitingError
+		refused  refusedError
+		file     fileError
 		status   apierrors.APIStatus
 		verified *tls.CertificateVerificationError
 	)
@@ -78,6 +107,12 @@ func troubleOf(err error) trouble {
 		return trouble{gone, fmt.Sprintf("node %s was deleted from %s; start podd again to have it made anew, or leave --kubeconfig out", deleted.node, where)}
 	case errors.As(err, &absent):
 		return trouble{missing, fmt.Sprintf("%s has no node %s, and podd makes none with --register-node=false; make it", where, absent.node)}
+	case errors.As(err, &waits):
+		return trouble{waiting, waits.Error()}
+	case errors.As(err, &refused):
+		return trouble{refusing, refused.Error() + "; podd asks anew later, and pods of files and URLs run on"}
+	case errors.As(err, &file):
+		return trouble{local, file.Error() + meanwhile}
 	case errors.As(err, &status):
 		return ofStatusCode(where, status)
 	case errors.As(err, &verified):

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,16 @@ type Cluster struct {
 	// Kubeconfig is the file that says where the cluster is and who podd is there;
 	// "": podd joins none, and nothing below counts.
 	Kubeconfig string
+	// BootstrapKubeconfig is the file by which podd asks for an identity, and writes
+	// Kubeconfig with it, when that gives none that is good; "": never.
+	BootstrapKubeconfig string
+	// CertDir has the certificates that podd asked for; absolute. Rotate renews the one
+	// by which podd is known.
+	CertDir string
+	Rotate  bool
+	// ServingBootstrap has the cluster give the certificate that the kubelet's API
+	// shows.
+	ServingBootstrap bool
 	// Register makes the node where there is none.
 	Register bool
 	// Taints are those that the node is made with.
@@ -44,17 +55,14 @@ type Cluster struct {
 
 func (r *resolving) cluster(c *Config) {
 	f, k, d := r.flags, r.k, defaults()
-	for _, known := range f.Known {
-		// As with the kubelet, nobody reads it where the other is.
-		if joins[known.Name] && !known.empty && !exists(f.Kubeconfig) {
-			r.add(manifest.Error, "--"+known.Name, "podd asks for no certificate yet; give it one with --kubeconfig")
-		}
-	}
 	taints := r.taints()
 	if f.CloudProvider != "" && f.CloudProvider != "external" {
 		r.add(manifest.Error, "--cloud-provider", "%q is not known; want external", f.CloudProvider)
 	}
 	if f.Kubeconfig == "" {
+		if f.BootstrapKubeconfig != "" {
+			r.add(manifest.Error, "--bootstrap-kubeconfig", "what the cluster gives is written to --kubeconfig; give that too")
+		}
 		r.noCluster()
 		return
 	}
@@ -66,6 +74,9 @@ func (r *resolving) cluster(c *Config) {
 	}
 	c.Cluster = Cluster{
 		Kubeconfig: r.dir("--kubeconfig", f.Kubeconfig, ""), Taints: taints,
+		BootstrapKubeconfig: r.dir("--bootstrap-kubeconfig", f.BootstrapKubeconfig, ""),
+		CertDir:             r.dir("--cert-dir", f.CertDir, filepath.Join(c.RootDir, "pki")),
+		Rotate:              k.RotateCertificates, ServingBootstrap: k.ServerTLSBootstrap && c.API.Listen != "",
 		Register:   orNil(k.RegisterNode, d.RegisterNode),
 		ProviderID: k.ProviderID, ExternalCloud: f.CloudProvider != "",
 		AttachDetach:    orNil(k.EnableControllerAttachDetach, d.EnableControllerAttachDetach),
@@ -79,16 +90,12 @@ func (r *resolving) cluster(c *Config) {
 	}
 }
 
-// joins are the flags that make a machine the node of a cluster in a way that is
-// not served: its pods would silently not run. kubeadm's unit always has them.
-var joins = set("bootstrap-kubeconfig")
-
 // noCluster names the flags without a field that nobody reads.
 func (r *resolving) noCluster() {
 	for _, flag := range []struct {
 		name  string
 		given bool
-	}{{"--register-with-taints", len(r.flags.RegisterWithTaints) > 0}, {"--cloud-provider", r.flags.CloudProvider != ""}} {
+	}{{"--register-with-taints", len(r.flags.RegisterWithTaints) > 0}, {"--cloud-provider", r.flags.CloudProvider != ""}, {"--cert-dir", r.flags.CertDir != ""}} {
 		if flag.given {
 			r.add(manifest.Warning, flag.name, "for the node of a cluster, and without --kubeconfig has no effect")
 		}

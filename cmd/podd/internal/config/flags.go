@@ -68,6 +68,10 @@ type Flags struct {
 	ImageCredentialProviderBinDir string      `group:"Images" placeholder:"DIR" help:"Directory with those plugins' programs."`
 
 	Kubeconfig                string         `group:"Cluster" placeholder:"FILE" help:"Kubeconfig by which this machine is a node of a cluster."`
+	BootstrapKubeconfig       string         `group:"Cluster" placeholder:"FILE" help:"Kubeconfig by which to ask the cluster for a certificate, and write --kubeconfig, when that gives none that is good."`
+	CertDir                   string         `group:"Cluster" placeholder:"DIR" help:"Certificates that the cluster gave (pki in the root directory)."`
+	RotateCertificates        *bool          `group:"Cluster" field:"rotateCertificates" help:"Ask the cluster for the next client certificate before the last is over."`
+	RotateServerCertificates  *bool          `group:"Cluster" field:"serverTLSBootstrap" help:"Have the cluster give the certificate that the kubelet's API shows."`
 	RegisterNode              *bool          `group:"Cluster" field:"registerNode" help:"Make the node in the cluster; on unless =false."`
 	RegisterWithTaints        []string       `group:"Cluster" placeholder:"KEY=VALUE:EFFECT" help:"Taints that the node is made with; repeatable."`
 	ProviderID                *string        `group:"Cluster" name:"provider-id" field:"providerID" placeholder:"ID" help:"What the cloud calls this machine."`

@@ -74,8 +74,6 @@ var knownFlags = []knownFlag{
 	{"protect-kernel-defaults", boolean, "protectKernelDefaults"},
 	{"qos-reserved", pairs, "qosReserved"},
 	{"reserved-cpus", text, "reservedSystemCPUs"},
-	{"rotate-certificates", boolean, "rotateCertificates"},
-	{"rotate-server-certificates", boolean, "serverTLSBootstrap"},
 	{"streaming-connection-idle-timeout", duration, "streamingConnectionIdleTimeout"},
 	{"system-cgroups", text, "systemCgroups"},
 	{"system-reserved", pairs, "systemReserved"},
@@ -87,8 +85,6 @@ var knownFlags = []knownFlag{
 	{"volume-stats-agg-period", duration, "volumeStatsAggPeriod"},
 
 	// No field in the file, or one too rich for a patch.
-	{"bootstrap-kubeconfig", text, ""},
-	{"cert-dir", text, ""},
 	{"exit-on-lock-contention", boolean, ""},
 	{"experimental-allocatable-ignore-eviction", boolean, ""},
 	{"experimental-mounter-path", text, ""},

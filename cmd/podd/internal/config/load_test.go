@@ -116,7 +116,7 @@ func TestLoadKubeadm(t *testing.T) {
 	if diff := cmp.Diff([]string{
 		"warning: authentication and authorization by webhook ask a cluster, and without --kubeconfig there is none: " +
 			"the kubelet's API answers root, and those whom --authorization-policy-file lets",
-		"warning: rotateCertificates (testdata/kubelet-config.yaml:41): known, but not served by podd yet, and has no effect",
+		"warning: rotateCertificates (testdata/kubelet-config.yaml:41): for the node of a cluster, and without --kubeconfig has no effect",
 	}, lines(warnings, "/")); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}

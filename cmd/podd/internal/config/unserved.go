@@ -39,7 +39,7 @@ var served = set(
 var ofCluster = set(
 	"registerNode", "registerWithTaints", "providerID", "enableControllerAttachDetach",
 	"nodeStatusUpdateFrequency", "nodeStatusReportFrequency", "nodeLeaseDurationSeconds",
-	"kubeAPIQPS", "kubeAPIBurst", "eventRecordQPS", "eventBurst", "contentType",
+	"kubeAPIQPS", "kubeAPIBurst", "eventRecordQPS", "eventBurst", "contentType", "rotateCertificates", "serverTLSBootstrap",
 	"authentication.webhook.cacheTTL", "authorization.webhook.cacheAuthorizedTTL", "authorization.webhook.cacheUnauthorizedTTL",
 )
 
@@ -90,7 +90,7 @@ func unserved(user *kubelet.KubeletConfiguration, m *merged, known []Known, join
 		note(path, o)
 	})
 	for _, k := range known {
-		if k.field == "" && !k.empty && !joins[k.Name] {
+		if k.field == "" && !k.empty {
 			note("", origin{flag: "--" + k.Name})
 		}
 	}
