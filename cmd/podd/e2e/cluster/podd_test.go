@@ -109,7 +109,19 @@ func (a *agent) pod(name string) {
 	a.t.Helper()
 	text := fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s},
 spec: {hostNetwork: true, terminationGracePeriodSeconds: 0, containers: [{name: main, image: "podd.test/busybox:1", command: [sleep, "1000000"]}]}}`, name)
+	a.write(name, text)
+}
+
+func (a *agent) write(name, text string) {
+	a.t.Helper()
 	if err := os.WriteFile(filepath.Join(a.manifests(), name+".yaml"), []byte(text), 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func (a *agent) remove(name string) {
+	a.t.Helper()
+	if err := os.Remove(filepath.Join(a.manifests(), name+".yaml")); err != nil {
 		a.t.Fatal(err)
 	}
 }

@@ -1,0 +1,287 @@
+//go:build e2e
+
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authentication "k8s.io/api/authentication/v1"
+	v1 "k8s.io/api/core/v1"
+	rbac "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/cmd/podd/internal/stream"
+)
+
+// serving has podd serve port 10250, or rather another, as a kubelet of kubeadm's does.
+func serving(t *testing.T, node string, flags ...string) (a *agent, port string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ = net.SplitHostPort(l.Addr().String())
+	l.Close()
+	return newAgent(t, node, append([]string{
+		"--enable-server=true", "--port", port, "--client-ca-file", filepath.Join(plane.dir, "ca.crt"), "--authorization-mode", "Webhook",
+	}, flags...)...), port
+}
+
+// token is one of a service account that may get some of a node; who may nothing
+// needs no resources.
+func (p *controlPlane) token(t *testing.T, name string, resources ...string) string {
+	t.Helper()
+	const accounts = "/api/v1/namespaces/default/serviceaccounts"
+	made := []struct {
+		path   string
+		object any
+	}{
+		{accounts, &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}},
+		{"/apis/rbac.authorization.k8s.io/v1/clusterroles", &rbac.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbac.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: append(resources, "nodes/none")}},
+		}},
+		{"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &rbac.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects: []rbac.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: name}},
+		}},
+	}
+	for _, m := range made {
+		if err := p.ask(http.MethodPost, m.path, m.object, nil); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = p.ask(http.MethodDelete, m.path+"/"+name, nil, nil) })
+	}
+	var q authentication.TokenRequest
+	if err := p.ask(http.MethodPost, accounts+"/"+name+"/token", &q, &q); err != nil {
+		t.Fatal(err)
+	}
+	return q.Status.Token
+}
+
+// visit asks the node itself for something; podd's certificate is its own.
+func visit(port, token, method, path string) (int, string, error) {
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}, Timeout: 30 * time.Second}
+	q, err := http.NewRequest(method, "https://127.0.0.1:"+port+path, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	if token != "" {
+		q.Header.Set("Authorization", "Bearer "+token)
+	}
+	r, err := client.Do(q)
+	if err != nil {
+		return 0, "", err
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	return r.StatusCode, string(body), err
+}
+
+// Who may what of the node is said by the cluster, for its service accounts too; what
+// it said counts for a while when it is away.
+func TestReviews(t *testing.T) {
+	reader := plane.token(t, "reader", "nodes/metrics", "nodes/pods")
+	proxier := plane.token(t, "proxier", "nodes/proxy")
+	nobody := plane.token(t, "nobody")
+	a, port := serving(t, "n9")
+	a.start().ready()
+	type row struct {
+		who, token, method, path string
+		status                   int
+		says                     string
+	}
+	check := func(rows []row) {
+		t.Helper()
+		for _, c := range rows {
+			status, body, err := visit(port, c.token, c.method, c.path)
+			if err != nil || status != c.status || !strings.Contains(body, c.says) {
+				t.Errorf("%s: %s %s: %v, %d %.300s; want %d %s", c.who, c.method, c.path, err, status, body, c.status, c.says)
+			}
+		}
+	}
+	check([]row{
+		{"reader", reader, "GET", "/metrics", 200, "kubelet_"},
+		{"reader", reader, "GET", "/pods", 200, "PodList"},
+		{"reader", reader, "GET", "/configz", 403, "Forbidden (user=system:serviceaccount:default:reader, verb=get, resource=nodes, subresource(s)=[configz proxy])"},
+		{"reader", reader, "GET", "/api/v1/pods", 403, "nodes/proxy"},
+		{"proxier", proxier, "GET", "/pods", 200, "PodList"},
+		{"proxier", proxier, "GET", "/configz", 200, "kubeletconfig"},
+		{"proxier", proxier, "GET", "/metrics", 403, "subresource(s)=[metrics]"},
+		{"proxier", proxier, "GET", "/exec/default/x/main?command=id&output=1", 403, "verb=create"},
+		{"proxier", proxier, "GET", "/api/v1/pods", 200, "PodList"},
+		{"proxier", proxier, "GET", "/api/v1/namespaces/default/pods/x/exec?command=id", 403, "cannot create"},
+		{"proxier", proxier, "POST", "/api/v1/namespaces/default/pods", 403, "forbidden"},
+		{"nobody", nobody, "GET", "/pods", 403, "subresource(s)=[pods proxy]"},
+		{"a stranger", reader[:len(reader)-8] + "AAAAAAAA", "GET", "/metrics", 401, "Unauthorized"},
+		{"a stranger", "made-up", "GET", "/metrics", 401, "Unauthorized"},
+		{"who shows nothing", "", "GET", "/metrics", 401, "Unauthorized"},
+	})
+	if n := a.said(reader) + a.said("made-up"); n != 0 {
+		t.Errorf("tokens are in the log %d times", n)
+	}
+	// A token that the cluster has not seen here yet.
+	late := plane.token(t, "late", "nodes/metrics")
+	plane.command(t, "kill")
+	t.Cleanup(func() {
+		if t.Failed() {
+			plane.command(t, "serve")
+		}
+	})
+	check([]row{
+		{"reader, away", reader, "GET", "/metrics", 200, "kubelet_"},
+		{"reader, away", reader, "GET", "/stats/summary", 500, "Authorization error (user=system:serviceaccount:default:reader, verb=get, resource=nodes, subresource=stats)"},
+		{"nobody, away", nobody, "GET", "/logs/", 500, "Authorization error"},
+		{"late, away", late, "GET", "/metrics", 401, "Unauthorized"},
+	})
+	plane.command(t, "serve")
+	a.eventually("the cluster is asked again", func() error {
+		status, body, err := visit(port, late, "GET", "/metrics")
+		if err == nil && status != 200 {
+			err = fmt.Errorf("got %d %s", status, body)
+		}
+		return err
+	})
+}
+
+// dial opens a connection to the API server as administrator.
+func (p *controlPlane) dial(t *testing.T, path string, query url.Values) (net.Conn, *url.URL) {
+	t.Helper()
+	target, err := url.Parse(p.url + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target.RawQuery = query.Encode()
+	conf := p.admin.Transport.(*http.Transport).TLSClientConfig.Clone()
+	conf.NextProtos = []string{"http/1.1"}
+	conn, err := tls.Dial("tcp", target.Host, conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, target
+}
+
+// text is what a GET of a path answers.
+func (p *controlPlane) text(path string) (string, error) {
+	r, err := p.admin.Get(p.url + path)
+	if err != nil {
+		return "", err
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	if err == nil && r.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", r.Status, body)
+	}
+	return string(body), err
+}
+
+// What kubectl's logs, exec, attach, port-forward and top ask the API server for, it
+// gets from podd, of a pod of the same name that the cluster has.
+func TestStreams(t *testing.T) {
+	a, _ := serving(t, "n10")
+	a.start().ready()
+	const manifest = `{apiVersion: v1, kind: Pod, metadata: {name: %s},
+spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: "podd.test/busybox:1", stdin: true,
+command: [sh, -c, "echo began; httpd -p 8080; while read line; do echo got $line; done; sleep 1000000"]}]}}`
+	a.write("web", fmt.Sprintf(manifest, "web"))
+	a.runs("web")
+	const name = "web-n10"
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PodSpec{
+		NodeName: "n10", AutomountServiceAccountToken: new(false),
+		Containers: []v1.Container{{Name: "main", Image: "podd.test/busybox:1", Stdin: true}},
+	}}
+	const pods = "/api/v1/namespaces/default/pods"
+	if err := plane.ask(http.MethodPost, pods, pod, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = plane.ask(http.MethodDelete, pods+"/"+name+"?gracePeriodSeconds=0", nil, nil) })
+	a.eventually("logs come", func() error {
+		text, err := plane.text(pods + "/" + name + "/log")
+		if err == nil && !strings.Contains(text, "began") {
+			err = fmt.Errorf("got %q", text)
+		}
+		return err
+	})
+	run := func(verb string, query url.Values, c stream.Command) error {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		conn, target := plane.dial(t, pods+"/"+name+"/"+verb, query)
+		streams, err := stream.DialCommand(ctx, conn, target)
+		if err != nil {
+			return err
+		}
+		return c.Run(ctx, streams)
+	}
+	var out, errs bytes.Buffer
+	err := run("exec", url.Values{"command": {"sh", "-c", "cat; echo bad >&2; exit 3"}, "stdin": {"true"}, "stdout": {"true"}, "stderr": {"true"}},
+		stream.Command{Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &errs})
+	if exit, ok := err.(*stream.ExitError); !ok || exit.Code != 3 || out.String() != "hello" || errs.String() != "bad\n" {
+		t.Errorf("exec: %v, said %q and %q", err, out.String(), errs.String())
+	}
+	in, type_ := io.Pipe()
+	heard := make(lines, 16)
+	var attached sync.WaitGroup
+	defer attached.Wait()
+	attached.Go(func() {
+		_ = run("attach", url.Values{"stdin": {"true"}, "stdout": {"true"}}, stream.Command{Stdin: in, Stdout: heard})
+	})
+	if _, err := io.WriteString(type_, "typed\n"); err != nil {
+		t.Error(err)
+	}
+	for heard.next(t) != "got typed\n" {
+	}
+	if conn, target := plane.dial(t, pods+"/"+name+"/portforward", nil); true {
+		forward, err := stream.DialForward(t.Context(), conn, target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer forward.Close()
+		near, far := net.Pipe()
+		go func() { _ = forward.Forward(8080, far) }()
+		if _, err := io.WriteString(near, "GET / HTTP/1.0\r\n\r\n"); err != nil {
+			t.Error(err)
+		}
+		if text, _ := io.ReadAll(near); !bytes.HasPrefix(text, []byte("HTTP/1.")) {
+			t.Errorf("port-forward: got %q", text)
+		}
+	}
+	type_.Close()
+	a.remove("web") // which ends what is attached
+	for path, want := range map[string]string{
+		"stats/summary": `"nodeName":"n10"`, "metrics/resource": "node_cpu_usage_seconds_total", "pods": "PodList", "configz": "kubeletconfig", "healthz": "ok",
+	} {
+		if text, err := plane.text("/api/v1/nodes/n10/proxy/" + path); err != nil || !strings.Contains(text, want) {
+			t.Errorf("proxy/%s: %v, %.300s", path, err, text)
+		}
+	}
+}
+
+// lines is a writer whose lines, one a Write, are read elsewhere.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) {
+	l <- string(p)
+	return len(p), nil
+}
+
+func (l lines) next(t *testing.T) string {
+	t.Helper()
+	select {
+	case line := <-l:
+		return line
+	case <-time.After(patience):
+		t.Fatal("nothing more came")
+		return ""
+	}
+}
