@@ -404,3 +404,55 @@ func TestRenewAt(t *testing.T) {
 		t.Errorf("%d times for 100 certificates", len(seen))
 	}
 }
+
+// With renewal podd is known by what was made later, the kubeconfig's certificate or
+// the one that is kept; by a kubeconfig's token in any case.
+func TestIdentity(t *testing.T) {
+	dir := t.TempDir()
+	o := &Options{CertDir: filepath.Join(dir, "pki"), Node: "n1", RotateCertificates: true, Log: slog.New(slog.DiscardHandler)}
+	ca := newSigner(t)
+	config := func(name string, from time.Time) *rest.Config {
+		private, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotBefore: from, NotAfter: from.Add(24 * time.Hour)}
+		der, err := x509.CreateCertificate(rand.Reader, template, ca.ca, private.Public(), ca.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, _ := pemOf(private)
+		return &rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), KeyData: key}}
+	}
+	const name = "system:node:n1"
+	now := time.Now().Truncate(time.Second)
+	for _, c := range []struct {
+		what   string
+		config *rest.Config
+		from   time.Time // of the certificate that counts
+		given  bool
+	}{
+		{"nothing is kept", config(name, now), now, true},
+		{"the kubeconfig is newer", config(name, now.Add(time.Minute)), now.Add(time.Minute), true},
+		{"the kubeconfig is older", config(name, now), now.Add(time.Minute), false},
+	} {
+		i, err := o.identity(c.config)
+		if err != nil || !i.now.Load().Leaf.NotBefore.Equal(c.from) || i.given.Load() != c.given {
+			t.Errorf("%s: %v, given %t, %v", c.what, i.now.Load().Leaf.NotBefore, i.given.Load(), err)
+		}
+	}
+	o.Node = "n2" // what is kept is of another
+	if i, err := o.identity(config("system:node:n2", now.Add(-time.Minute))); err != nil || !i.given.Load() {
+		t.Errorf("of another name: %v", err)
+	}
+	if err := os.WriteFile(o.pairs(toAsk).current(), []byte("no pair"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if i, err := o.identity(config("system:node:n2", now)); err != nil || !i.given.Load() {
+		t.Errorf("what is kept is spoilt: %v", err)
+	}
+	if i, err := o.identity(&rest.Config{BearerToken: "t"}); i != nil || err != nil {
+		t.Errorf("a token: %v, %v", i, err)
+	}
+	o.RotateCertificates = false
+	if i, err := o.identity(config(name, now)); i != nil || err != nil {
+		t.Errorf("without renewal: %v, %v", i, err)
+	}
+}
