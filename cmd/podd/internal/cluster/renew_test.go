@@ -236,6 +236,26 @@ func TestRenew(t *testing.T) {
 	})
 }
 
+// A request that the cluster forgot is made again, and nobody is told of that.
+func TestRenewForgotten(t *testing.T) {
+	renewing(t, func(t *testing.T, o *Options, c *client, s *signer, say *speaker, told func() string) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() {
+			(&renewer{o: o, c: c, say: say, to: toAsk, has: &identity{}, wish: o.wishToAsk, took: func() {}}).run(ctx)
+		})
+		time.Sleep(time.Hour)
+		before := told()
+		s.with(func(r *certificates.CertificateSigningRequest) { delete(s.has, r.Name) })
+		time.Sleep(time.Minute)
+		if n := s.names(); len(n) != 2 || n[0] != n[1] || told() != before {
+			t.Errorf("asked for %v, told %q and %q", n, before, told())
+		}
+		cancel()
+		all.Wait()
+	})
+}
+
 // Who is refused asks anew, with another key, ever more seldom.
 func TestRenewRefused(t *testing.T) {
 	renewing(t, func(t *testing.T, o *Options, c *client, s *signer, say *speaker, told func() string) {

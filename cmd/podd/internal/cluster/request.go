@@ -102,11 +102,7 @@ const tellAfter = 3 * time.Second
 // one; meanwhile tell is told of it.
 func (c *client) signed(ctx context.Context, wish *certificates.CertificateSigningRequest, tell func(*certificates.CertificateSigningRequest)) ([]byte, error) {
 	var b backoff
-	r := &certificates.CertificateSigningRequest{}
-	err := c.into(ctx, c.requests.Post().Resource("certificatesigningrequests").Body(wish), r)
-	if apierrors.IsAlreadyExists(err) {
-		err = c.into(ctx, c.requests.Get().Resource("certificatesigningrequests").Name(wish.Name), r)
-	}
+	r, err := c.requested(ctx, wish)
 	for late := time.Now().Add(tellAfter); err == nil; {
 		if len(r.Status.Certificate) > 0 {
 			return r.Status.Certificate, nil
@@ -122,11 +118,21 @@ func (c *client) signed(ctx context.Context, wish *certificates.CertificateSigni
 		if err = c.changed(ctx, r, wait); err != nil || !sleep(ctx, b.next()) {
 			break
 		}
-		name := r.Name
-		r = &certificates.CertificateSigningRequest{}
-		err = c.into(ctx, c.requests.Get().Resource("certificatesigningrequests").Name(name), r)
+		r, err = c.requested(ctx, wish)
 	}
 	return nil, errors.Join(err, ctx.Err())
+}
+
+// requested is the request that is wished as the cluster has it now. It is made where
+// there is none: a cluster forgets those that wait for a day.
+func (c *client) requested(ctx context.Context, wish *certificates.CertificateSigningRequest) (*certificates.CertificateSigningRequest, error) {
+	r := &certificates.CertificateSigningRequest{}
+	err := c.into(ctx, c.requests.Get().Resource("certificatesigningrequests").Name(wish.Name), r)
+	if apierrors.IsNotFound(err) {
+		r = &certificates.CertificateSigningRequest{}
+		err = c.into(ctx, c.requests.Post().Resource("certificatesigningrequests").Body(wish), r)
+	}
+	return r, err
 }
 
 // changed returns when a request has changed, or might have, or after a while.
