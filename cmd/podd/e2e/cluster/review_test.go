@@ -187,7 +187,7 @@ func (p *controlPlane) text(path string) (string, error) {
 }
 
 // What kubectl's logs, exec, attach, port-forward and top ask the API server for, it
-// gets from podd, of a pod of the same name that the cluster has.
+// gets from podd, of the mirror of a pod.
 func TestStreams(t *testing.T) {
 	a, _ := serving(t, "n10")
 	a.start().ready()
@@ -197,15 +197,7 @@ command: [sh, -c, "echo began; httpd -p 8080; while read line; do echo got $line
 	a.write("web", fmt.Sprintf(manifest, "web"))
 	a.runs("web")
 	const name = "web-n10"
-	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PodSpec{
-		NodeName: "n10", AutomountServiceAccountToken: new(false),
-		Containers: []v1.Container{{Name: "main", Image: "podd.test/busybox:1", Stdin: true}},
-	}}
 	const pods = "/api/v1/namespaces/default/pods"
-	if err := plane.ask(http.MethodPost, pods, pod, nil); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = plane.ask(http.MethodDelete, pods+"/"+name+"?gracePeriodSeconds=0", nil, nil) })
 	a.eventually("logs come", func() error {
 		text, err := plane.text(pods + "/" + name + "/log")
 		if err == nil && !strings.Contains(text, "began") {
