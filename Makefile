@@ -42,8 +42,8 @@ e2e: build ## the promises, on a real containerd
 	$(E2E)
 
 # An API server takes minutes to build, once: no part of test.
-cluster: build ## podd as the node of a cluster, on a real API server
-	go test -tags e2e -count 1 -timeout 40m ./cmd/podd/e2e/cluster
+cluster: build ## podd as the node of a cluster, on a real API server, and set up by kubeadm
+	go test -tags e2e -count 1 -timeout 40m -p 1 ./cmd/podd/e2e/cluster ./cmd/podd/e2e/kubeadm
 
 # Emulated, so slow: no part of test. VM=--step=cut takes one step of it.
 vm: go ## in a virtual machine: systemd, cgroup v2 alone, swap, huge pages, power cuts; 15 to 25 minutes

@@ -24,16 +24,40 @@ func WriteImages(ctx context.Context, to, source string, commands map[string]str
 	}
 	all := map[name.Reference]v1.Image{}
 	for ref, command := range commands {
-		parsed, err := name.ParseReference(ref)
-		if err != nil {
-			return fmt.Errorf("naming image %s: %w", ref, err)
-		}
-		files := []file{{name: path.Join(searched, command)[1:], mode: 0o755, data: program}}
-		if all[parsed], err = newImage(files, v1.Config{Env: []string{"PATH=" + searched}}); err != nil {
-			return fmt.Errorf("making image %s: %w", ref, err)
+		if err := addCommand(all, ref, command, program); err != nil {
+			return err
 		}
 	}
 	return writeImages(to, all)
+}
+
+// WriteProgramImages is as WriteImages for programs that are there: the images have
+// each its own, a static file, under that file's name.
+func WriteProgramImages(to string, programs map[string]string) error {
+	all := map[name.Reference]v1.Image{}
+	for ref, file := range programs {
+		program, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", file, err)
+		}
+		if err := addCommand(all, ref, filepath.Base(file), program); err != nil {
+			return err
+		}
+	}
+	return writeImages(to, all)
+}
+
+// addCommand adds an image that has a program as a command on the PATH.
+func addCommand(all map[name.Reference]v1.Image, ref, command string, program []byte) error {
+	parsed, err := name.ParseReference(ref)
+	if err != nil {
+		return fmt.Errorf("naming image %s: %w", ref, err)
+	}
+	files := []file{{name: path.Join(searched, command)[1:], mode: 0o755, data: program}}
+	if all[parsed], err = newImage(files, v1.Config{Env: []string{"PATH=" + searched}}); err != nil {
+		return fmt.Errorf("making image %s: %w", ref, err)
+	}
+	return nil
 }
 
 // build makes a static program of the package in directory source, at binary,

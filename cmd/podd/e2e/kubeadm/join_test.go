@@ -1,0 +1,96 @@
+//go:build e2e
+
+package kubeadm
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"testing"
+)
+
+const joinConfig = `apiVersion: kubeadm.k8s.io/v1beta4
+kind: JoinConfiguration
+discovery:
+  bootstrapToken: {token: abcdef.0123456789abcdef, apiServerEndpoint: "SERVER:6443", unsafeSkipCAVerification: true}
+nodeRegistration:
+  criSocket: SOCKET
+  taints: [{key: example.com/new, effect: NoSchedule}]
+  kubeletExtraArgs: [{name: node-labels, value: tier=edge}]
+`
+
+// TestJoin: a kubelet on a second node gets a certificate by a bootstrap token from
+// the control plane that podd runs, and is Ready.
+func TestJoin(t *testing.T) {
+	if machine.name == second {
+		machine.join(t, os.Getenv(agentEnv))
+		return
+	}
+	_, c := machine.init(t, "podd")
+	n := c.ready(t, second, launch(t, "kubelet"))
+	if len(n.Spec.Taints) == 0 || n.Labels["tier"] != "edge" || n.Status.NodeInfo.KubeletVersion != "v1.34.4" {
+		t.Errorf("labels %v, taints %v, nodeInfo %+v", n.Labels, n.Spec.Taints, n.Status.NodeInfo)
+	}
+}
+
+// agentEnv has the agent of the second node.
+const agentEnv = "PODD_KUBEADM_AGENT"
+
+// launch starts the second node, which ends with the test at the latest.
+func launch(t *testing.T, agent string) func() error {
+	t.Helper()
+	cmd := unshared(second, "-test.run=^TestJoin$", "-test.v")
+	cmd.Env = append(cmd.Env, agentEnv+"="+agent)
+	stop, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	started, ended := make(chan error), make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // it ends with this thread
+		defer close(ended)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = stop.Close()
+		<-ended
+		if !cmd.ProcessState.Success() {
+			t.Errorf("the second node: %s", cmd.ProcessState)
+		}
+	})
+	if err := connect(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	return func() error {
+		select {
+		case <-ended:
+			return fmt.Errorf("the second node ended: %s", cmd.ProcessState)
+		default:
+			return nil
+		}
+	}
+}
+
+// join makes the node one of the first one's cluster, until that has seen enough.
+func (n *node) join(t *testing.T, agent string) {
+	t.Helper()
+	config := "--config=" + n.config(t, joinConfig)
+	n.kubeadm(t, "join", "phase", "preflight", config, spared)
+	n.kubeadm(t, "join", "phase", "kubelet-start", config)
+	a := n.start(t, agent)
+	// What the phase kubelet-wait-bootstrap waits for, which takes no configuration.
+	eventually(t, "the agent is healthy and has its kubeconfig", func() error {
+		_, err := os.Stat("/etc/kubernetes/kubelet.conf")
+		return errors.Join(err, a.runs(), healthy())
+	})
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}

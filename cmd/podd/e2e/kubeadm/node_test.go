@@ -1,0 +1,230 @@
+//go:build e2e
+
+package kubeadm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/runtime/runtimetest/stack"
+	"podd/runtime/runtimetest/stack/tools"
+)
+
+// node is a machine that kubeadm sets up.
+type node struct {
+	name, address string
+	dir           string // a tmpfs
+	programs      string // the directory of those of Kubernetes
+	podd          string // called kubelet
+	runtime       *stack.Stack
+}
+
+// prepare makes this process's namespaces the node.
+func (n *node) prepare(podd string) error {
+	if err := settle(n.name, n.dir); err != nil {
+		return err
+	}
+	n.address = firstAddress
+	var err error
+	if n.name == second {
+		n.address = secondAddress
+		err = await()
+	} else {
+		err = ip("link", "add", uplink, "type", "veth", "peer", "name", "nobody")
+	}
+	if err != nil {
+		return err
+	}
+	n.podd = filepath.Join(n.dir, "bin", "kubelet")
+	return errors.Join(addUplink(n.address), os.Mkdir(filepath.Dir(n.podd), 0o700), os.Symlink(podd, n.podd))
+}
+
+// images are those that kubeadm's preflight looks for, and the programs in them. Of
+// what no phase here runs it is some program.
+func (n *node) images() map[string]string {
+	const registry = "registry.k8s.io/"
+	all := map[string]string{registry + "etcd:3.6.5-0": "etcd"}
+	for _, program := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+		all[registry+program+":v1.34.4"] = program
+	}
+	for image, program := range all {
+		all[image] = filepath.Join(n.programs, program)
+	}
+	for _, image := range []string{"kube-proxy:v1.34.4", "coredns/coredns:v1.12.1", "pause:3.10.1"} {
+		all[registry+image] = filepath.Join(n.runtime.Tools.CNI, "loopback")
+	}
+	return all
+}
+
+func (n *node) loadImages(ctx context.Context) error {
+	images := n.images()
+	tarball := filepath.Join(n.dir, "images.tar")
+	defer os.Remove(tarball)
+	if err := tools.WriteProgramImages(tarball, images); err != nil {
+		return err
+	}
+	var names []string
+	for name := range images {
+		names = append(names, name)
+	}
+	return n.runtime.Load(ctx, tarball, names...)
+}
+
+// config is kubeadm's. Nothing in it is podd's: the driver and the root of cgroups
+// are the machine's.
+func (n *node) config(t *testing.T, kinds ...string) string {
+	t.Helper()
+	text := strings.NewReplacer("NODE", n.name, "ADDRESS", n.address, "SOCKET", n.runtime.Endpoint(), "CGROUP", n.runtime.CgroupParent(), "SERVER", firstAddress).
+		Replace(strings.Join(kinds, "---\n"))
+	file := filepath.Join(n.dir, "kubeadm.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// kubeadm runs it, and returns what it said.
+func (n *node) kubeadm(t *testing.T, words ...string) string {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(n.programs, "kubeadm"), words...)
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(n.podd)+":"+os.Getenv("PATH"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.CombinedOutput()
+	t.Logf("kubeadm %s:\n%s", strings.Join(words, " "), out)
+	if err != nil {
+		t.Fatalf("kubeadm %s: %v", strings.Join(words, " "), err)
+	}
+	return string(out)
+}
+
+// flags are those of the unit that kubeadm's package has for the kubelet, with what
+// kubeadm wrote for it.
+func (n *node) flags(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("/var/lib/kubelet/kubeadm-flags.env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := strings.Trim(strings.TrimPrefix(strings.TrimSpace(string(text)), "KUBELET_KUBEADM_ARGS="), `"`)
+	return append([]string{
+		"--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf", "--kubeconfig=/etc/kubernetes/kubelet.conf",
+		"--config=/var/lib/kubelet/config.yaml",
+	}, strings.Fields(written)...)
+}
+
+// start has podd or a kubelet be the node's agent until the test ends.
+func (n *node) start(t *testing.T, name string) *agent {
+	t.Helper()
+	program, flags := n.podd, append(n.flags(t), "--run-dir="+filepath.Join(n.dir, "run"))
+	if name != "podd" {
+		program, flags = filepath.Join(n.programs, name), n.flags(t)
+	}
+	log, err := os.CreateTemp(n.dir, "agent.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	a := &agent{name: name, cmd: exec.Command(program, flags...), log: log.Name(), began: time.Now(), ended: make(chan struct{})}
+	a.cmd.Stdout, a.cmd.Stderr = log, log
+	a.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := a.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = a.cmd.Wait()
+		close(a.ended)
+	}()
+	t.Cleanup(func() { a.end(t) })
+	return a
+}
+
+// agent is what runs the node's pods.
+type agent struct {
+	name  string
+	cmd   *exec.Cmd
+	log   string
+	began time.Time
+	ended chan struct{}
+}
+
+// runs is an error once the agent has ended.
+func (a *agent) runs() error {
+	select {
+	case <-a.ended:
+		return fmt.Errorf("the agent ended: %s", a.cmd.ProcessState)
+	default:
+		return nil
+	}
+}
+
+func (a *agent) kill() {
+	_ = a.cmd.Process.Kill()
+	<-a.ended
+}
+
+func (a *agent) end(t *testing.T) {
+	a.kill()
+	if text, err := os.ReadFile(a.log); err == nil && t.Failed() {
+		t.Logf("what the agent said:\n%s", text[max(0, len(text)-20000):])
+	}
+}
+
+// cgroups makes the pods' own, below which the kubelet would not make its own.
+func (n *node) cgroups() error {
+	const mounts = "/sys/fs/cgroup"
+	if _, err := os.Stat(mounts + "/cgroup.controllers"); err == nil {
+		return os.MkdirAll(mounts+n.runtime.CgroupParent(), 0o755)
+	}
+	all, err := filepath.Glob(mounts + "/*/tasks")
+	for _, tasks := range all {
+		err = errors.Join(err, os.MkdirAll(filepath.Dir(tasks)+n.runtime.CgroupParent(), 0o755))
+	}
+	return err
+}
+
+// containers are the ids of those that run, by their names.
+func (n *node) containers(t *testing.T) map[string]string {
+	t.Helper()
+	conn, err := grpc.NewClient(n.runtime.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	running := &runtimev1.ContainerFilter{State: &runtimev1.ContainerStateValue{State: runtimev1.ContainerState_CONTAINER_RUNNING}}
+	reply, err := runtimev1.NewRuntimeServiceClient(conn).ListContainers(t.Context(), &runtimev1.ListContainersRequest{Filter: running})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, c := range reply.GetContainers() {
+		all[c.GetMetadata().GetName()] = c.GetId()
+	}
+	return all
+}
+
+// reset takes away what a test left of a node.
+func (n *node) reset(t *testing.T) {
+	err := n.runtime.RemovePods(context.WithoutCancel(t.Context()))
+	for range 2 { // the kubelet mounts its directory onto itself
+		_ = unix.Unmount("/var/lib/kubelet", unix.MNT_DETACH)
+	}
+	for _, dir := range []string{"/etc/kubernetes", "/var/lib/kubelet", "/var/lib/etcd", "/var/log/pods"} {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	if err != nil {
+		t.Errorf("resetting the node: %v", err)
+	}
+}
