@@ -52,6 +52,7 @@ func TestShutdown(t *testing.T) {
 		os.WriteFile(shutdownConfig, []byte(config), 0o644), os.WriteFile(shutdownUnit, []byte(unit), 0o644)); err != nil {
 		t.Fatal(err)
 	}
+	run(t, "systemctl unmask systemd-logind") // the disk has it masked, for nobody logs in
 	run(t, "systemctl start dbus systemd-logind")
 	restart(t)
 	apply(t, map[string]string{"usual": ending("usual", ""), "system": ending("system", "system-node-critical")})
@@ -123,6 +124,7 @@ func TestAfterShutdown(t *testing.T) {
 	if err := errors.Join(os.Remove(shutdownUnit), os.Remove(ended)); err != nil {
 		t.Error(err)
 	}
+	run(t, "systemctl mask systemd-logind")
 	restart(t)
 	remove(t, "usual", "system")
 	untilClean(t)
