@@ -186,9 +186,12 @@ func TestTakeover(t *testing.T) {
 	})
 	stop()
 
-	// And the same once more, to leave nothing.
+	// And the same once more. What is left is the kubelet's, and goes with the stack.
 	d.start()
 	d.untilApplied("host")
 	d.untilApplied("web")
 	d.untilTook(names, "runs", "TERM", "runs", "TERM", "runs", "TERM", "runs")
+	d.remove(names...)
+	d.untilGone(names...)
+	d.kill()
 }
