@@ -60,9 +60,6 @@
 //     which the cluster lets nobody take back, is replaced.
 //   - Statuses are patched without being asked for first.
 //
-// Pods that podd's own API wrote have no mirrors: they have no names of their own on
-// each node.
-//
 // Who asks the node's own API, and whether they may, the cluster is asked by Reviews
 // (review.go, answers.go), which is what package auth of server wants and is made
 // before there is any connection. It does as the kubelet's webhooks, but for these:

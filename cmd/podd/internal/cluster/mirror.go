@@ -18,8 +18,7 @@ func isMirror(p *v1.Pod) bool {
 	return is
 }
 
-// isStatic says that a pod is one that has a mirror. What podd's own API wrote is
-// none: it has no name of its own on this node.
+// isStatic says that a pod is one of a file or a URL.
 func isStatic(p *v1.Pod) bool {
 	source := p.Annotations[manifest.AnnotationConfigSource]
 	return p.Annotations[manifest.AnnotationConfigHash] != "" && (source == manifest.KindFile || source == manifest.KindURL)

@@ -100,7 +100,7 @@ spec:
 	if len(c.Env) != 2 || len(c.VolumeMounts) != 2 || len(m.Spec.Volumes) != 2 || len(m.Spec.Volumes[0].Projected.Sources) != 1 {
 		t.Errorf("left: %+v, %+v", c, m.Spec.Volumes)
 	}
-	if m.Spec.InitContainers[0].EnvFrom != nil && len(m.Spec.InitContainers[0].EnvFrom) > 0 || len(m.Spec.ImagePullSecrets) > 0 || m.Spec.ServiceAccountName != "" || m.Spec.Priority != nil {
+	if len(m.Spec.InitContainers[0].EnvFrom) > 0 || len(m.Spec.ImagePullSecrets) > 0 || m.Spec.ServiceAccountName != "" || m.Spec.Priority != nil {
 		t.Errorf("left: %+v", m.Spec)
 	}
 	if len(static.Spec.Containers[0].Env) != 4 || len(static.Spec.Volumes) != 7 || static.Annotations[AnnotationLocalRefs] != "" {

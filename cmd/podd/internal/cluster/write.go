@@ -94,7 +94,7 @@ func (w *writer) look(ctx context.Context, view *server.View, pods sighting[*v1.
 			if r.asked == nothing && w.asking < mostWrites {
 				w.consider(ctx, key, r, r.factsOf(ending, node, view, now), now)
 			}
-			next = r.wake(now)
+			next = r.wake()
 		}
 		if next.After(now) && (wake.IsZero() || next.Before(wake)) {
 			wake = next
@@ -156,6 +156,7 @@ func (w *writer) consider(ctx context.Context, key types.NamespacedName, r *reco
 	}
 	r.trouble = s.trouble
 	if s.verb == nothing || s.verb == patches && string(s.body) == r.futile {
+		r.attempt = attempted{} // it came about in another way
 		return
 	}
 	w.o.Log.Debug("cluster", "does", s.verb, "pod", key, "rule", rule)

@@ -16,10 +16,10 @@ type facts struct {
 	// whole says that nothing is here that podd does not show, complete that nothing is
 	// wanted.
 	whole, complete bool
-	// released says that podd knows of the deletion of seen, and starts nothing of it
-	// any more.
-	released bool
-	now      metav1.Time // of a transition; whole seconds
+	// ended says of seen, which is being deleted, that nothing of it is here, and
+	// nothing will be.
+	ended bool
+	now   metav1.Time // of a transition; whole seconds
 }
 
 // verb is what is asked of the API server.
@@ -78,6 +78,8 @@ var rules = []rule{
 	{"no node", func(f *facts) bool { return f.seen == nil && (f.node == nil || f.node.DeletionTimestamp != nil) }, leave},
 	{"no mirror", func(f *facts) bool { return f.seen == nil }, createIt},
 
+	// Only what others wait for holds it.
+	{"mirror let go", func(f *facts) bool { return isMirror(f.seen) && letGo(f.seen) }, leave},
 	{"mirror of none", func(f *facts) bool { return isMirror(f.seen) && !f.static() && (f.complete || f.last != nil) }, removeIt},
 	{"mirror of one to come", func(f *facts) bool { return isMirror(f.seen) && !f.static() }, leave},
 	{"stale mirror", func(f *facts) bool { return isMirror(f.seen) && !mirrors(f.seen, f.mine.Pod, f.node) }, removeIt},
@@ -89,8 +91,9 @@ var rules = []rule{
 	{"taken back", func(f *facts) bool { return f.left() && backward(f.seen, &f.mine.Pod.Status) }, leave},
 	{"here", func(f *facts) bool { return f.left() }, patchIt},
 	// Whoever waits for the pod's end looks at its phase before the object goes.
-	{"gone", func(f *facts) bool { return f.over() && !isOver(f.seen.Status.Phase) }, endIt},
-	{"gone and told", func(f *facts) bool { return f.over() }, removeIt},
+	{"gone", func(f *facts) bool { return f.ended && !isOver(f.seen.Status.Phase) }, endIt},
+	{"let go", func(f *facts) bool { return f.ended && letGo(f.seen) }, leave},
+	{"gone and told", func(f *facts) bool { return f.ended }, removeIt},
 	{"to come", func(*facts) bool { return true }, leave},
 }
 
@@ -110,23 +113,17 @@ func spoken(p *server.PodView) bool { return p.Rule != "" && p.Pod.UID != "" }
 
 func (f *facts) static() bool { return f.mine != nil && isStatic(f.mine.Pod) }
 
-// left says that something of the cluster's pod is here, or may come.
-func (f *facts) left() bool {
-	return f.mine != nil && f.mine.Pod.UID == f.seen.UID && (f.mine.Exists || f.mine.Pod.DeletionTimestamp == nil)
-}
+// left says that the cluster's pod is here, or is to be.
+func (f *facts) left() bool { return f.mine != nil && f.mine.Pod.UID == f.seen.UID }
 
-// over says that nothing is, and that it was to be so.
-func (f *facts) over() bool {
-	same := f.mine != nil && f.mine.Pod.UID == f.seen.UID
-	return f.seen.DeletionTimestamp != nil && !f.left() && (same || f.released)
+// letGo says that nothing but finalizers keeps an object.
+func letGo(p *v1.Pod) bool {
+	return p.DeletionTimestamp != nil && p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds == 0
 }
 
 // ending is the pod as it was shown last.
 func (f *facts) ending() *v1.Pod {
-	switch {
-	case f.mine != nil && f.mine.Pod.UID == f.seen.UID:
-		return f.mine.Pod
-	case f.last != nil:
+	if f.last != nil {
 		return f.last
 	}
 	return f.seen

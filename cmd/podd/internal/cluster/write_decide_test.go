@@ -5,6 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 
 	"podd/server"
 )
@@ -22,7 +24,6 @@ func TestDecide(t *testing.T) {
 		return v
 	}
 	leaving := func(v *server.PodView) { v.Pod.DeletionTimestamp = new(metav1.Now()) }
-	gone := func(v *server.PodView) { v.Exists = false }
 	phase := func(p v1.PodPhase) func(*server.PodView) {
 		return func(v *server.PodView) { v.Pod.Status.Phase = p; v.Pod.Status.ContainerStatuses = nil }
 	}
@@ -39,6 +40,7 @@ func TestDecide(t *testing.T) {
 		return p
 	}
 	deleted := func(p *v1.Pod) { p.DeletionTimestamp = new(metav1.Now()) }
+	noGrace := func(p *v1.Pod) { p.DeletionGracePeriodSeconds = new(int64(0)) }
 	differs := func(p *v1.Pod) { p.Status.ContainerStatuses = nil }
 	ended := func(p *v1.Pod) { p.Status.Phase = v1.PodSucceeded }
 
@@ -69,6 +71,7 @@ func TestDecide(t *testing.T) {
 		{"mirror of another node", facts{whole: true, mine: shown(static), seen: mirror, node: theNode("u2")}, "stale mirror", remove},
 		{"mirror, no node", facts{whole: true, mine: shown(static), seen: mirror}, "mirror", nothing},
 		{"mirror being deleted", facts{whole: true, mine: shown(static), seen: with(mirror, deleted), node: node}, "stale mirror", remove},
+		{"mirror that finalizers hold", facts{whole: true, mine: shown(static), seen: with(mirror, deleted, noGrace), node: node}, "mirror let go", nothing},
 		{"mirror of an earlier run", facts{whole: true, mine: shown(static), seen: with(mirror, ended), node: node}, "mirror of the past", remove},
 		{"mirror of none", facts{whole: true, complete: true, seen: mirror, node: node}, "mirror of none", remove},
 		{"mirror of one that was here", facts{whole: true, seen: mirror, last: static, node: node}, "mirror of none", remove},
@@ -80,14 +83,15 @@ func TestDecide(t *testing.T) {
 		{"fails", facts{whole: true, mine: shown(api, phase(v1.PodFailed)), seen: api}, "here", patches},
 		{"has ended for the cluster", facts{whole: true, mine: shown(api), seen: with(api, ended)}, "taken back", nothing},
 		{"to come", facts{whole: true, complete: true, seen: api}, "to come", nothing},
-		{"another uid", facts{whole: true, mine: shown(api), seen: with(api, func(p *v1.Pod) { p.UID = "b" }), released: true}, "to come", nothing},
-		{"deleted, runs", facts{whole: true, mine: shown(api), seen: with(api, deleted), released: true}, "here", nothing},
+		{"another uid", facts{whole: true, mine: shown(api), seen: with(api, func(p *v1.Pod) { p.UID = "b" })}, "to come", nothing},
+		{"deleted, runs", facts{whole: true, mine: shown(api), seen: with(api, deleted)}, "here", nothing},
 		{"deleted, leaves", facts{whole: true, mine: shown(api, leaving), seen: with(api, deleted)}, "here", nothing},
 		{"deleted, to come", facts{whole: true, seen: with(api, deleted)}, "to come", nothing},
-		{"deleted, gone", facts{whole: true, seen: with(api, deleted), last: api, released: true}, "gone", patches},
-		{"deleted, shown as gone", facts{whole: true, mine: shown(api, leaving, gone), seen: with(api, deleted)}, "gone", patches},
-		{"deleted, gone and told", facts{whole: true, seen: with(api, deleted, ended), released: true}, "gone and told", remove},
-		{"deleted, another is here", facts{whole: true, mine: shown(api), seen: with(api, deleted, ended, func(p *v1.Pod) { p.UID = "b" }), released: true}, "gone and told", remove},
+		{"deleted, gone", facts{whole: true, seen: with(api, deleted), last: api, ended: true}, "gone", patches},
+		{"deleted, gone and told", facts{whole: true, seen: with(api, deleted, ended), ended: true}, "gone and told", remove},
+		{"deleted, finalizers hold it", facts{whole: true, seen: with(api, deleted, ended, noGrace), ended: true}, "let go", nothing},
+		{"deleted, finalizers hold it, not told", facts{whole: true, seen: with(api, deleted, noGrace), ended: true}, "gone", patches},
+		{"deleted, another is here", facts{whole: true, mine: shown(api), seen: with(api, deleted, ended, func(p *v1.Pod) { p.UID = "b" }), ended: true}, "gone and told", remove},
 	} {
 		c.f.now = metav1.NewTime(noon)
 		s, rule, err := decide(&c.f)
@@ -95,4 +99,64 @@ func TestDecide(t *testing.T) {
 			t.Errorf("%s: got %s: %q %s, %v; want %s: %q", c.name, rule, s.verb, s.body, err, c.rule, c.want)
 		}
 	}
+}
+
+// drawFacts has a static pod or one of the cluster, or none, here and there.
+func drawFacts(t *rapid.T, static *v1.Pod) *facts {
+	f := &facts{whole: true, complete: rapid.Bool().Draw(t, "complete"), now: metav1.NewTime(noon)}
+	if rapid.Bool().Draw(t, "node") {
+		f.node = theNode("u1")
+	}
+	if rapid.Bool().Draw(t, "seen") {
+		f.seen = drawCluster(t)
+		if rapid.Bool().Draw(t, "mirror") {
+			m := mirrorOf(static, theNode(types.UID(rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "owner"))))
+			m.UID, m.Status = "m", f.seen.Status
+			f.seen = m
+		}
+		if rapid.Bool().Draw(t, "deleted") {
+			f.seen.DeletionTimestamp = new(metav1.NewTime(noon))
+		}
+	}
+	if rapid.Bool().Draw(t, "here") {
+		p := static.DeepCopy()
+		if rapid.Bool().Draw(t, "cluster's") {
+			p = drawCluster(t)
+		}
+		p.Status = drawStatus(t, v1.PodReady, v1.PodScheduled, v1.PodResizeInProgress)
+		f.mine = &server.PodView{Pod: p, Rule: "rule"}
+	}
+	f.ended = f.mine == nil && f.seen != nil && f.seen.DeletionTimestamp != nil && rapid.Bool().Draw(t, "ended")
+	return f
+}
+
+// TestDecideFixpoint: whatever the cluster has, after a few steps nothing is to be
+// done any more.
+func TestDecideFixpoint(t *testing.T) {
+	static := staticPod(t, webManifest)
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFacts(t, static)
+		var did []string
+		for {
+			s, rule, err := decide(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.verb == nothing {
+				return
+			}
+			if did = append(did, rule); len(did) > 4 {
+				t.Fatalf("did %q", did)
+			}
+			switch s.verb {
+			case create:
+				f.seen = s.pod
+				f.seen.UID, f.seen.Status = "made", v1.PodStatus{Phase: v1.PodPending, QOSClass: v1.PodQOSBestEffort}
+			case patches:
+				f.seen = patched(t, f.seen, s.body)
+			case remove:
+				f.seen, f.ended = nil, false
+			}
+		}
+	})
 }

@@ -20,9 +20,6 @@ type record struct {
 	asked   verb    // under way
 	answer  *outcome
 	futile  string // a patch that the API server took and made nothing of
-	// unseen is since when the source knows of the deletion of one that was never
-	// shown; zero: it does not.
-	unseen  time.Time
 	trouble string // of the last decision
 	attempt attempted
 }
@@ -38,10 +35,6 @@ type outcome struct {
 // outcomeTime is how long an answer counts for more than what is sighted.
 const outcomeTime = 5 * time.Second
 
-// settleTime is how long a pod that podd was told to start and to end at once may be
-// on its way from the source to what is shown.
-const settleTime = time.Second
-
 // attempted is what became of the last attempts; zero: they went well.
 type attempted struct {
 	why   string
@@ -50,18 +43,12 @@ type attempted struct {
 	next  time.Time
 }
 
-// wake is when what was answered, or waited for, is to be looked at again; zero: not.
-func (r *record) wake(now time.Time) (wake time.Time) {
-	times := []time.Time{r.unseen.Add(settleTime)}
-	if r.answer != nil {
-		times = append(times, r.answer.until)
+// wake is when what was answered counts no more; zero: never.
+func (r *record) wake() time.Time {
+	if r.answer == nil {
+		return time.Time{}
 	}
-	for _, t := range times {
-		if t.After(now) && (wake.IsZero() || t.Before(wake)) {
-			wake = t
-		}
-	}
-	return wake
+	return r.answer.until
 }
 
 // seen is the pod as the cluster has it, by what was sighted and what was answered
@@ -86,7 +73,7 @@ func older(a, b *v1.Pod) bool {
 }
 
 // factsOf are the facts now; ending are the pods that podd was told to end, by which
-// batch of the source.
+// batch of the source. Once podd has taken that, what it does not show is gone.
 func (r *record) factsOf(ending map[types.UID]uint64, node *v1.Node, view *server.View, now time.Time) facts {
 	f := facts{mine: r.mine, seen: r.seen(now), node: node, whole: !view.Starting, complete: len(view.Unread) == 0}
 	if r.mine != nil && spoken(r.mine) {
@@ -99,13 +86,6 @@ func (r *record) factsOf(ending map[types.UID]uint64, node *v1.Node, view *serve
 		f.last = l
 	}
 	batch := ending[f.seen.UID]
-	knows := batch > 0 && view.Taken[SourceName] >= batch
-	switch {
-	case !knows:
-		r.unseen = time.Time{}
-	case r.unseen.IsZero():
-		r.unseen = now
-	}
-	f.released = knows && (f.last != nil || now.Sub(r.unseen) >= settleTime)
+	f.ended = f.seen.DeletionTimestamp != nil && batch > 0 && view.Taken[SourceName] >= batch && !f.left()
 	return f
 }

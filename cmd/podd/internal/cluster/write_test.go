@@ -26,15 +26,6 @@ func (l *life) shows(pods ...*server.PodView) {
 	l.after(time.Second)
 }
 
-// ends has podd be told of the end of a pod.
-func (l *life) ends(uid types.UID) {
-	l.cluster.ending.set(map[types.UID]uint64{uid: 1})
-	v := *l.state.View()
-	v.Revision++
-	v.Taken = map[string]uint64{SourceName: 1}
-	l.state.Publish(&v)
-}
-
 // seen is a pod as the cluster has it; nil: it has none.
 func (l *life) seen(namespace, name string) *v1.Pod {
 	l.fakeAPI.mu.Lock()
@@ -148,36 +139,25 @@ func TestFinalDelete(t *testing.T) {
 			t.Fatalf("got %+v", p.Status)
 		}
 		p.DeletionTimestamp = new(metav1.Now())
-		l.with(func() { l.putPod(p, "MODIFIED") })
-		l.shows()
-		if l.seen("default", "app") == nil {
-			t.Fatal("deleted before the source knew")
-		}
 		var last *v1.Pod
-		l.with(func() { l.drops = func(p *v1.Pod) { last = p } })
-		l.ends("a")
+		l.with(func() { l.putPod(p, "MODIFIED"); l.drops = func(p *v1.Pod) { last = p } })
+		l.after(time.Minute)
+		if last != nil || l.seen("default", "app") == nil {
+			t.Fatal("it ended while it was here")
+		}
+		l.cluster.ending.set(map[types.UID]uint64{p.UID: 7})
+		l.shows()
+		if last != nil {
+			t.Fatal("it ended before podd knew")
+		}
+		v := *l.state.View()
+		v.Revision++
+		v.Taken = map[string]uint64{SourceName: 7}
+		l.state.Publish(&v)
 		l.after(time.Second)
 		l.with(func() { l.drops = nil })
 		if now := l.seen("default", "app"); now != nil || last == nil || last.Status.Phase != v1.PodFailed || last.Status.ContainerStatuses[0].State.Terminated == nil {
 			t.Errorf("got %+v, last %+v", now, last)
-		}
-	})
-}
-
-// TestNeverStarted: one that was deleted before podd showed anything of it.
-func TestNeverStarted(t *testing.T) {
-	alone(t, nil, func(l *life) {
-		p := bound("app", "1")
-		p.UID, p.DeletionTimestamp = "a", new(metav1.Now())
-		l.with(func() { l.putPod(p, "ADDED") })
-		l.ends("a")
-		l.after(settleTime / 2)
-		if l.seen("default", "app") == nil {
-			t.Error("deleted while it may be on its way")
-		}
-		l.after(settleTime)
-		if now := l.seen("default", "app"); now != nil {
-			t.Errorf("got %+v", now)
 		}
 	})
 }
