@@ -1,0 +1,103 @@
+//go:build e2e
+
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// schedule makes a pod that is bound to the agent's node.
+func (a *agent) schedule(p *v1.Pod) {
+	a.t.Helper()
+	account := &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	if err := plane.ask(http.MethodPost, "/api/v1/namespaces/default/serviceaccounts", account, nil); err != nil && !strings.Contains(err.Error(), "AlreadyExists") {
+		a.t.Fatal(err)
+	}
+	p.Spec.NodeName, p.Spec.HostNetwork, p.Spec.AutomountServiceAccountToken = a.node, true, new(false)
+	if err := plane.ask(http.MethodPost, "/api/v1/namespaces/default/pods", p, nil); err != nil {
+		a.t.Fatal(err)
+	}
+	a.t.Cleanup(func() {
+		_ = plane.ask(http.MethodDelete, "/api/v1/namespaces/default/pods/"+p.Name, &metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, nil)
+	})
+}
+
+// told waits until the cluster has a pod be as wanted.
+func (a *agent) told(name, what string, is func(*v1.Pod) bool) (p *v1.Pod) {
+	a.t.Helper()
+	a.eventually("the cluster knows that "+name+" "+what, func() (err error) {
+		if p, err = plane.pod("default", name); err == nil && !is(p) {
+			err = fmt.Errorf("got %+v", p.Status)
+		}
+		return err
+	})
+	return p
+}
+
+const gate = "example.com/gate"
+
+// The cluster is told how its pods are, beside what others tell of them, and lets go
+// of one that it deleted once that has ended.
+func TestPodStatus(t *testing.T) {
+	a := newAgent(t, "w5").start()
+	a.ready()
+	once := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "w5-once"}}
+	once.Spec.RestartPolicy = v1.RestartPolicyNever
+	once.Spec.Containers = []v1.Container{{Name: "main", Image: "podd.test/busybox:1", Command: []string{"true"}}}
+	a.schedule(once)
+	web := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "w5-web", Finalizers: []string{"example.com/held"}}}
+	web.Spec.ReadinessGates = []v1.PodReadinessGate{{ConditionType: gate}}
+	web.Spec.Containers = []v1.Container{{Name: "main", Image: "podd.test/busybox:1", Command: []string{"sh", "-c", "trap 'exit 3' TERM; sleep 1000000 & wait"}}}
+	a.schedule(web)
+
+	a.told("w5-once", "has succeeded", func(p *v1.Pod) bool {
+		return p.Status.Phase == v1.PodSucceeded && p.Status.ContainerStatuses[0].State.Terminated != nil
+	})
+	started := a.told("w5-web", "runs", func(p *v1.Pod) bool {
+		return p.Status.Phase == v1.PodRunning && !isReady(p) && p.Status.ContainerStatuses[0].Ready
+	})
+	if s := started.Status; s.PodIP == "" || s.HostIP == "" || s.StartTime == nil || s.QOSClass != v1.PodQOSBestEffort {
+		t.Errorf("got %+v", s)
+	}
+	open := map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": gate, "status": "True"}}}}
+	if err := plane.ask(http.MethodPatch, "/api/v1/namespaces/default/pods/w5-web/status", open, nil); err != nil {
+		t.Fatal(err)
+	}
+	a.told("w5-web", "is ready", func(p *v1.Pod) bool {
+		for _, c := range p.Status.Conditions {
+			if c.Type == gate && c.Status == v1.ConditionTrue {
+				return isReady(p)
+			}
+		}
+		return false
+	})
+
+	for _, name := range []string{"w5-web", "w5-once"} {
+		if err := plane.ask(http.MethodDelete, "/api/v1/namespaces/default/pods/"+name, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.told("w5-web", "has ended", func(p *v1.Pod) bool {
+		end := p.Status.ContainerStatuses[0].State.Terminated
+		return p.Status.Phase == v1.PodFailed && end != nil && end.ExitCode == 3 && *p.DeletionGracePeriodSeconds == 0
+	})
+	free := map[string]any{"metadata": map[string]any{"finalizers": nil}}
+	if err := plane.ask(http.MethodPatch, "/api/v1/namespaces/default/pods/w5-web", free, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"w5-web", "w5-once"} {
+		a.eventually(name+" is gone", func() error {
+			if _, err := plane.pod("default", name); !errors.Is(err, errNone) {
+				return fmt.Errorf("it is there: %v", err)
+			}
+			return nil
+		})
+	}
+}
