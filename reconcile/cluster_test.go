@@ -43,9 +43,10 @@ func inCluster(o *reconcile.Options) {
 // bound is what the cluster has bound to the machine, all of it unless it is not
 // complete.
 func (m *machine) bound(complete bool, pods ...*manifest.Pod) {
+	known := manifest.Objects{Cluster: &manifest.Cluster{Services: map[string]*manifest.Services{}}}
 	set := manifest.Merge([]manifest.Batch{
 		{Source: source, Kind: manifest.KindFile, Complete: true},
-		{Source: clusterSource, Kind: manifest.KindAPI, Pods: pods, Complete: complete},
+		{Source: clusterSource, Kind: manifest.KindAPI, Pods: pods, Complete: complete, Objects: known},
 	})
 	for _, p := range pods {
 		if m.given[p] == nil {
@@ -295,6 +296,27 @@ func TestClusterResizes(t *testing.T) {
 		m.is("web 0 ready", "web/app 0 running")
 		if got := m.report("web").Pod.Status.ContainerStatuses[0].AllocatedResources.Cpu().String(); got != "200m" {
 			t.Errorf("allocated %s", got)
+		}
+	})
+}
+
+// TestClusterPreempts: for a critical pod others end, with their grace, and it starts
+// when there is room.
+func TestClusterPreempts(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.options = func(o *reconcile.Options) { inCluster(o); o.Limits.MaxPods = 2 }
+		one, two := ofCluster("one", nil), ofCluster("two", nil)
+		critical := ofCluster("critical", func(p *v1.Pod) { p.Spec.Priority = new(int32(2_000_000_000)) })
+		m.start()
+		m.bound(true, one, two)
+		m.settle()
+		m.bound(true, one, two, critical)
+		m.pass(10 * time.Second)
+		m.is("one 0 ready", "one/app 0 running", "two 0 ready", "two/app 0 running")
+		m.pass(time.Minute)
+		m.is("critical 0 ready", "critical/app 0 running", "one 0 dead", "one/app 0 exited 137", "two 0 ready", "two/app 0 running")
+		if s := m.report("one").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "Preempting" || s.Message != "Preempted in order to admit critical pod" || !hasDisruption(s.Conditions) {
+			t.Errorf("got %+v", s)
 		}
 	})
 }

@@ -29,7 +29,8 @@ type entry struct {
 	holds    []*manifest.Pod // those of which something may run
 	report   *Report
 	deletes  *plan.Delete
-	kind     string // of the source that wanted it last
+	preempts types.UID // of the pod that was last asked to give way to another
+	kind     string    // of the source that wanted it last
 	source   string
 }
 
@@ -68,6 +69,7 @@ func (e *entry) claims(key types.NamespacedName, wants *manifest.Pod, last *runt
 		c.Rests = e.rests() && wants != nil && sameVersion(wants, e.report.Version)
 		c.Present = (len(e.admitted) > 0 || e.report.Exists) && !e.rests()
 	}
+	c.Ends = e.report != nil && e.report.Finished != nil && !e.rests() && wants != nil && sameVersion(wants, e.report.Version)
 	c.Rests = c.Rests || wants.Over()
 	if e.told() {
 		return c
@@ -136,7 +138,7 @@ func (e *entry) updateHolds(before *Report) (changed bool) {
 	}
 	holds = append(holds, strangers(e.report.Observed, append(slices.Clone(e.admitted), e.report.Version))...)
 	changed = !slices.EqualFunc(holds, e.holds, sameSize) || len(admitted) != len(e.admitted) || before == nil ||
-		!slices.Equal(before.UIDs, e.report.UIDs) || before.Decision.Yields != e.report.Decision.Yields
+		(before.Finished == nil) != (e.report.Finished == nil) || !slices.Equal(before.UIDs, e.report.UIDs) || before.Decision.Yields != e.report.Decision.Yields
 	e.holds, e.admitted = holds, admitted
 	return changed
 }

@@ -15,6 +15,21 @@ func (r *Router) orderAll() {
 	for key, e := range r.entries {
 		r.order(key, e, verdicts[key])
 	}
+	r.preempt(verdicts)
+}
+
+// preempt ends those that are to give way to others.
+func (r *Router) preempt(verdicts map[types.NamespacedName]plan.Verdict) {
+	for _, v := range verdicts {
+		e := r.entries[v.Preempts]
+		if e == nil || e.order.desired == nil || e.preempts == e.order.desired.UID {
+			continue
+		}
+		o := e.order
+		e.preempts = o.desired.UID
+		o.seen, o.pod, o.evict = false, nil, &plan.Evict{UID: o.desired.UID, Reason: plan.Preempted, Message: "Preempted in order to admit critical pod"}
+		r.post(e, o)
+	}
 }
 
 // orderOther gives new orders to those whose verdict has another answer, not other

@@ -16,7 +16,6 @@
 //	ImageGCFailed, FreeDiskSpaceFailed   it removes no images to make room
 //	EvictionThresholdMet                 it ends no pods for the node's pressure, which
 //	                                     its conditions tell of
-//	Preempting                           no pod gives way to another
 //	FailedAttachVolume, FailedMapVolume, SuccessfulAttachVolume, VolumeResizeFailed,
 //	FailedPrepareDynamicResources        there are no drivers of storage or of devices
 //	                                     that it would ask for this

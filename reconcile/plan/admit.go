@@ -28,6 +28,9 @@ type Claimant struct {
 	Yields bool
 	// Rests says that what is wanted ran to its end: it claims nothing any more.
 	Rests bool
+	// Ends says that what is wanted has come to its end, and what is held of it is
+	// being given up.
+	Ends bool
 	// Present says that the name takes one of the node's places for pods.
 	Present bool
 }
@@ -103,6 +106,7 @@ func madeAt(c *Claimant) (at time.Time) {
 
 // admissions is what is left for those who are asked for next.
 type admissions struct {
+	all    []Claimant
 	limits Limits
 	ports  portTable
 	places *places
@@ -113,7 +117,7 @@ type admissions struct {
 
 func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]Verdict {
 	a := admissions{
-		limits: limits, ports: heldPorts(ordered), places: countPlaces(ordered, limits),
+		all: ordered, limits: limits, ports: heldPorts(ordered), places: countPlaces(ordered, limits),
 		shares: heldShares(ordered, limits.withDevices()), uids: heldUIDs(ordered), claims: heldClaims(ordered, limits),
 	}
 	verdicts := map[types.NamespacedName]Verdict{}
@@ -122,7 +126,7 @@ func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]Verdi
 			continue
 		}
 		switch {
-		case c.Rests:
+		case c.Rests, c.Ends:
 			verdicts[c.Key] = Verdict{}
 		case limits.ShuttingDown && !c.Present:
 			verdicts[c.Key] = Verdict{Answer: Reject, Reason: NodeShutdown, Message: rejectedMessage}
@@ -236,7 +240,7 @@ func countPlaces(claimants []Claimant, limits Limits) *places {
 	for _, c := range claimants {
 		if c.Present {
 			p.taken++
-			if c.Wants == nil {
+			if c.Wants == nil || c.Ends {
 				p.leaving++
 			}
 		}

@@ -62,10 +62,10 @@ func TestAmounts(t *testing.T) {
 	disk := asking(t, "d", "1m", "1Mi")
 	disk.Spec.Spec.Containers[0].Resources.Requests["ephemeral-storage"] = resource.MustParse("2Gi")
 	full := Admission([]Claimant{claim(a, half, half), claim(b, disk)}, Limits{Amounts: Amounts{"ephemeral-storage": 1 << 30}})[b]
-	if want := (Verdict{Reject, "OutOfephemeral-storage", "it asks for 2Gi of ephemeral-storage; the node has 1Gi for pods and others ask for 0", true}); full != want {
+	if want := (Verdict{Answer: Reject, Reason: "OutOfephemeral-storage", Message: "it asks for 2Gi of ephemeral-storage; the node has 1Gi for pods and others ask for 0", Never: true}); full != want {
 		t.Errorf("got %+v, want %+v", full, want)
 	}
-	want := Verdict{Reject, "OutOfcpu", "it asks for 800m of cpu; the node has 1 for pods and others ask for 500m", false}
+	want := Verdict{Answer: Reject, Reason: "OutOfcpu", Message: "it asks for 800m of cpu; the node has 1 for pods and others ask for 500m"}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

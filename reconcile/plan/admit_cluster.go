@@ -32,6 +32,27 @@ func (a *admissions) admitOfCluster(c Claimant) Verdict {
 		},
 		func() Verdict { return a.places.admit(c) },
 		func() Verdict { return a.shares.admit(c) },
+		func() Verdict { return a.besideRoom(c) },
+	)
+	if v.Answer == Reject { // it takes nothing, whatever it was given above
+		*a.places, a.shares.taken = places, taken
+	}
+	if v.Answer == Reject && critical(c.Wants) && short(v.Reason) {
+		if other := a.besideRoom(c); other.Answer == Reject {
+			return other // room would not help it
+		}
+		return a.preempt(c)
+	}
+	if v.Answer == Admit {
+		a.ports.take(c)
+	}
+	return v
+}
+
+// besideRoom is what is asked of a pod that there is room for.
+func (a *admissions) besideRoom(c Claimant) Verdict {
+	m, pod := &a.limits.Machine, c.Wants.Spec
+	return first(
 		func() Verdict {
 			return predicate("NodeAffinity", m.anotherNode(pod) != "", "node(s) didn't match Pod's node affinity/selector")
 		},
@@ -44,15 +65,10 @@ func (a *admissions) admitOfCluster(c Claimant) Verdict {
 		func() Verdict { return a.uids.admit(c) },
 		func() Verdict { return later(a.claims.admit(c)) },
 	)
-	if v.Answer == Reject { // it takes nothing, whatever it was given above
-		*a.places, a.shares.taken = places, taken
-		return v
-	}
-	if v.Answer == Admit {
-		a.ports.take(c)
-	}
-	return v
 }
+
+// short says that a pod was rejected for want of room.
+func short(reason string) bool { return strings.HasPrefix(reason, "OutOf") }
 
 // first is the first answer that does not admit.
 func first(asks ...func() Verdict) (v Verdict) {

@@ -74,27 +74,27 @@ func TestAdmissionOfCluster(t *testing.T) {
 	}{
 		{"nothing", nil, limits, nil, Verdict{}},
 		{"its node", here, limits, nil, Verdict{}},
-		{"sysctl", both(sysctl, elsewhere), limits, nil, Verdict{Reject, "SysctlForbidden", `forbidden sysctl: "kernel.msgmax" not allowlisted`, false}},
-		{"cpu before its node", both(requesting("cpu", "3"), elsewhere), limits, nil, Verdict{Reject, "OutOfcpu", "Node didn't have enough resource: cpu, requested: 3000, used: 0, capacity: 1000", true}},
+		{"sysctl", both(sysctl, elsewhere), limits, nil, Verdict{Answer: Reject, Reason: "SysctlForbidden", Message: `forbidden sysctl: "kernel.msgmax" not allowlisted`}},
+		{"cpu before its node", both(requesting("cpu", "3"), elsewhere), limits, nil, Verdict{Answer: Reject, Reason: "OutOfcpu", Message: "Node didn't have enough resource: cpu, requested: 3000, used: 0, capacity: 1000", Never: true}},
 		{"memory before storage", func(p *v1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceMemory: resource.MustParse("2Gi"), v1.ResourceEphemeralStorage: resource.MustParse("2Gi")}
-		}, limits, nil, Verdict{Reject, "OutOfmemory", "Node didn't have enough resource: memory, requested: 2147483648, used: 0, capacity: 1073741824", true}},
-		{"storage", requesting(v1.ResourceEphemeralStorage, "2Gi"), limits, nil, Verdict{Reject, "OutOfephemeral-storage", "Node didn't have enough resource: ephemeral-storage, requested: 2147483648, used: 0, capacity: 1073741824", true}},
-		{"node", both(elsewhere, confined), limits, nil, Verdict{Reject, "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector", false}},
-		{"apparmor", confined, limits, nil, Verdict{Reject, "AppArmor", "Cannot enforce AppArmor: AppArmor is not enabled on the host", false}},
-		{"os", func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }, limits, nil, Verdict{Reject, "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS", false}},
-		{"os label", func(p *v1.Pod) { p.Labels = map[string]string{v1.LabelOSStable: "windows"} }, limits, nil, Verdict{Reject, "PodOSSelectorNodeLabelDoesNotMatch", "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label", false}},
-		{"taint", nil, tainted, nil, Verdict{Reject, "TaintToleration", "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate", false}},
+		}, limits, nil, Verdict{Answer: Reject, Reason: "OutOfmemory", Message: "Node didn't have enough resource: memory, requested: 2147483648, used: 0, capacity: 1073741824", Never: true}},
+		{"storage", requesting(v1.ResourceEphemeralStorage, "2Gi"), limits, nil, Verdict{Answer: Reject, Reason: "OutOfephemeral-storage", Message: "Node didn't have enough resource: ephemeral-storage, requested: 2147483648, used: 0, capacity: 1073741824", Never: true}},
+		{"node", both(elsewhere, confined), limits, nil, Verdict{Answer: Reject, Reason: "NodeAffinity", Message: "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"}},
+		{"apparmor", confined, limits, nil, Verdict{Answer: Reject, Reason: "AppArmor", Message: "Cannot enforce AppArmor: AppArmor is not enabled on the host"}},
+		{"os", func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }, limits, nil, Verdict{Answer: Reject, Reason: "PodOSNotSupported", Message: "Failed to admit pod as the OS field doesn't match node OS"}},
+		{"os label", func(p *v1.Pod) { p.Labels = map[string]string{v1.LabelOSStable: "windows"} }, limits, nil, Verdict{Answer: Reject, Reason: "PodOSSelectorNodeLabelDoesNotMatch", Message: "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"}},
+		{"taint", nil, tainted, nil, Verdict{Answer: Reject, Reason: "TaintToleration", Message: "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"}},
 		{"taint tolerated", tolerant, tainted, nil, Verdict{}},
-		{"port", onPort, limits, []Claimant{{Key: named("b"), Wants: clusterPod("b", 0, onPort), Present: true}}, Verdict{Reject, "NodePorts", "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports", false}},
-		{"port of one that ends", onPort, limits, []Claimant{{Key: named("b"), Holds: []*manifest.Pod{clusterPod("b", 0, onPort)}, Present: true, Yields: true}}, Verdict{Wait, "HostPortConflict", "", false}},
+		{"port", onPort, limits, []Claimant{{Key: named("b"), Wants: clusterPod("b", 0, onPort), Present: true}}, Verdict{Answer: Reject, Reason: "NodePorts", Message: "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"}},
+		{"port of one that ends", onPort, limits, []Claimant{{Key: named("b"), Holds: []*manifest.Pod{clusterPod("b", 0, onPort)}, Present: true, Yields: true}}, Verdict{Answer: Wait, Reason: "HostPortConflict"}},
 		{"pods", requesting("cpu", "3"), limits, []Claimant{{Key: named("b"), Present: true, Wants: clusterPod("b", 0, nil)}, {Key: named("c"), Present: true, Wants: clusterPod("c", 0, nil)}, {Key: named("d"), Present: true, Wants: clusterPod("d", 0, nil)}},
-			Verdict{Reject, "OutOfpods", "Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3", false}},
-		{"devices", requesting("example.com/gpu", "2"), limits, nil, Verdict{Reject, "UnexpectedAdmissionError", "Allocate failed due to requested number of devices unavailable for example.com/gpu. Requested: 2, Available: 1, which is unexpected", true}},
-		{"a plugin that comes late", requesting("example.com/late", "1"), limits, nil, Verdict{Wait, "UnexpectedAdmissionError", "", false}},
+			Verdict{Answer: Reject, Reason: "OutOfpods", Message: "Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3"}},
+		{"devices", requesting("example.com/gpu", "2"), limits, nil, Verdict{Answer: Reject, Reason: "UnexpectedAdmissionError", Message: "Allocate failed due to requested number of devices unavailable for example.com/gpu. Requested: 2, Available: 1, which is unexpected", Never: true}},
+		{"a plugin that comes late", requesting("example.com/late", "1"), limits, nil, Verdict{Answer: Wait, Reason: "UnexpectedAdmissionError"}},
 		{"what the cluster counts", requesting("example.com/dongle", "1"), limits, nil, Verdict{}},
-		{"not served", func(p *v1.Pod) { p.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "x"}} }, limits, nil, Verdict{Reject, "UnexpectedAdmissionError", "spec.resourceClaims: is not served yet for pods of a cluster", false}},
-		{"what another runtime can", func(p *v1.Pod) { p.Spec.HostUsers = new(false) }, limits, nil, Verdict{Wait, "UserNamespacesNotSupported", "", false}},
+		{"not served", func(p *v1.Pod) { p.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "x"}} }, limits, nil, Verdict{Answer: Reject, Reason: "UnexpectedAdmissionError", Message: "spec.resourceClaims: is not served yet for pods of a cluster"}},
+		{"what another runtime can", func(p *v1.Pod) { p.Spec.HostUsers = new(false) }, limits, nil, Verdict{Answer: Wait, Reason: "UserNamespacesNotSupported"}},
 	} {
 		p := clusterPod("a", 10, test.change)
 		got := Admission(append(test.others, Claimant{Key: named("a"), Wants: p}), test.limits)[named("a")]
@@ -131,4 +131,54 @@ func TestAdmissionOfClusterInTurn(t *testing.T) {
 
 func named(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "default", Name: name}
+}
+
+// Whom a critical pod has give way: the fewest, of the lowest class, the smallest.
+func TestPreempt(t *testing.T) {
+	sized := func(cpu string, limit bool) func(*v1.Pod) {
+		return func(p *v1.Pod) {
+			list := v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu), v1.ResourceMemory: resource.MustParse("1Mi")}
+			p.Spec.Containers[0].Resources.Requests = list
+			if limit {
+				p.Spec.Containers[0].Resources.Limits = list
+			}
+		}
+	}
+	prior := func(n int32) func(*v1.Pod) { return func(p *v1.Pod) { p.Spec.Priority = &n } }
+	runs := func(name string, change func(*v1.Pod)) Claimant {
+		p := clusterPod(name, 0, change)
+		return Claimant{Key: named(name), Wants: p, Holds: []*manifest.Pod{p}, Present: true}
+	}
+	ending := func(c Claimant) Claimant { c.Ends = true; return c }
+	limits := Limits{MaxPods: 4, Amounts: Amounts{v1.ResourceCPU: 1000, v1.ResourceMemory: 1 << 30}}
+	asks := both(sized("600m", false), prior(2_000_000_000))
+	less := both(sized("300m", false), prior(2_000_000_000))
+	for _, test := range []struct {
+		note   string
+		asks   func(*v1.Pod)
+		others []Claimant
+		want   string // who gives way, else the reason
+	}{
+		{"there is room", asks, []Claimant{runs("a", sized("300m", false))}, ""},
+		{"not critical", both(sized("600m", false), prior(5)), []Claimant{runs("a", sized("500m", false))}, "OutOfcpu"},
+		{"one", asks, []Claimant{runs("a", sized("500m", false)), runs("b", sized("300m", false))}, "a"},
+		{"the smaller that suffices", less, []Claimant{runs("a", sized("500m", false)), runs("b", sized("400m", false))}, "b"},
+		{"burstable before guaranteed", less, []Claimant{runs("a", sized("450m", true)), runs("b", sized("500m", false))}, "b"},
+		{"guaranteed where it must", asks, []Claimant{runs("a", sized("900m", true)), runs("b", sized("100m", false))}, "a"},
+		{"one is ending already", asks, []Claimant{ending(runs("a", sized("500m", false))), runs("b", sized("300m", false))}, "OutOfcpu"},
+		{"none but critical ones", asks, []Claimant{runs("a", both(sized("500m", false), prior(2_000_000_000)))}, "UnexpectedAdmissionError"},
+		{"a less critical one", both(sized("600m", false), prior(2_000_001_000)), []Claimant{runs("a", both(sized("500m", false), prior(2_000_000_000)))}, "a"},
+		{"more than there is", both(sized("2", false), prior(2_000_000_000)), []Claimant{runs("a", sized("500m", false))}, "UnexpectedAdmissionError"},
+		{"it is for another node", both(asks, func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"x": "y"} }), []Claimant{runs("a", sized("500m", false))}, "NodeAffinity"},
+		{"no place", prior(2_000_000_000), []Claimant{runs("a", sized("1m", true)), runs("b", nil), runs("c", sized("1m", false)), runs("d", sized("1m", false))}, "b"},
+	} {
+		v := Admission(append(test.others, Claimant{Key: named("new"), Wants: clusterPod("new", 10, test.asks)}), limits)[named("new")]
+		got := v.Preempts.Name
+		if got == "" {
+			got = v.Reason
+		}
+		if got != test.want || (v.Preempts.Name != "") != (v.Answer == Wait && v.Reason == "Preempting") {
+			t.Errorf("%s: got %q of %+v, want %q", test.note, got, v, test.want)
+		}
+	}
 }

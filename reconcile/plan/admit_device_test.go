@@ -36,17 +36,17 @@ func TestDevices(t *testing.T) {
 		want        Verdict
 	}{
 		"enough":                    {claim(a, one, one), claim(b, one), of(2, true), Verdict{}},
-		"too few":                   {claim(a, one, one), claim(b, two), of(2, true), Verdict{Reject, noDevices, "it asks for 2 of example.com/gpu; the node has 2 for pods and others ask for 1", false}},
-		"more than there are":       {claim(a, none), claim(b, two), of(1, true), Verdict{Reject, noDevices, "it asks for 2 of example.com/gpu; the node has 1 for pods and others ask for 0", true}},
-		"who has them ends":         {claim(a, nil, two), claim(b, one), of(2, true), Verdict{Wait, noDevices, "it asks for 1 of example.com/gpu; the node has 2 for pods and others ask for 2, which are ending", false}},
-		"the first of two":          {claim(a, one), claim(b, one), of(1, true), Verdict{Reject, noDevices, "it asks for 1 of example.com/gpu; the node has 1 for pods and others ask for 1", false}},
-		"no plugin yet":             {claim(a, none), claim(b, one), of(0, false), Verdict{Wait, noDevices, unserved, false}},
-		"none ever":                 {claim(a, none), claim(b, one), map[v1.ResourceName]Devices{}, Verdict{Wait, noDevices, unserved, false}},
+		"too few":                   {claim(a, one, one), claim(b, two), of(2, true), Verdict{Answer: Reject, Reason: noDevices, Message: "it asks for 2 of example.com/gpu; the node has 2 for pods and others ask for 1"}},
+		"more than there are":       {claim(a, none), claim(b, two), of(1, true), Verdict{Answer: Reject, Reason: noDevices, Message: "it asks for 2 of example.com/gpu; the node has 1 for pods and others ask for 0", Never: true}},
+		"who has them ends":         {claim(a, nil, two), claim(b, one), of(2, true), Verdict{Answer: Wait, Reason: noDevices, Message: "it asks for 1 of example.com/gpu; the node has 2 for pods and others ask for 2, which are ending"}},
+		"the first of two":          {claim(a, one), claim(b, one), of(1, true), Verdict{Answer: Reject, Reason: noDevices, Message: "it asks for 1 of example.com/gpu; the node has 1 for pods and others ask for 1"}},
+		"no plugin yet":             {claim(a, none), claim(b, one), of(0, false), Verdict{Answer: Wait, Reason: noDevices, Message: unserved}},
+		"none ever":                 {claim(a, none), claim(b, one), map[v1.ResourceName]Devices{}, Verdict{Answer: Wait, Reason: noDevices, Message: unserved}},
 		"runs, and its plugin died": {claim(a, none), claim(b, one, one), of(1, false), Verdict{}},
-		"would have more of it":     {claim(a, none), claim(b, two, one), of(1, false), Verdict{Reject, noDevices, "it asks for 2 of example.com/gpu, which no device plugin serves now; it starts when one registers", false}},
-		"its edit asks for as many, and its plugin died": {claim(a, none), claim(b, one, needing(t, "was", 1)), of(1, false), Verdict{Reject, noDevices, unserved, false}},
+		"would have more of it":     {claim(a, none), claim(b, two, one), of(1, false), Verdict{Answer: Reject, Reason: noDevices, Message: "it asks for 2 of example.com/gpu, which no device plugin serves now; it starts when one registers"}},
+		"its edit asks for as many, and its plugin died": {claim(a, none), claim(b, one, needing(t, "was", 1)), of(1, false), Verdict{Answer: Reject, Reason: noDevices, Message: unserved}},
 		"asks for none":             {claim(a, none), claim(b, none), nil, Verdict{}},
-		"none are served":           {claim(a, none), claim(b, one), nil, Verdict{Reject, noDevices, "it asks for example.com/gpu, and no device plugin is served here; podd run without --runonce serves them", true}},
+		"none are served":           {claim(a, none), claim(b, one), nil, Verdict{Answer: Reject, Reason: noDevices, Message: "it asks for example.com/gpu, and no device plugin is served here; podd run without --runonce serves them", Never: true}},
 		"its edit asks for as many": {claim(a, none), claim(b, one, needing(t, "was", 1)), of(1, true), Verdict{}},
 	}
 	for name, tt := range tests {

@@ -116,6 +116,8 @@ type Verdict struct {
 	Message string
 	// Never says that the node would not have room if nothing else ran.
 	Never bool
+	// Preempts is the pod that is ended to make room; zero: none is.
+	Preempts types.NamespacedName
 }
 
 // History is what one worker remembers of its pod name. The zero value knows

@@ -1,0 +1,141 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+)
+
+// criticalPriority is the least of a pod that others give way to.
+const criticalPriority = 2_000_000_000
+
+func critical(p *manifest.Pod) bool {
+	return ofCluster(p) && p.Spec.Spec.Priority != nil && *p.Spec.Spec.Priority >= criticalPriority
+}
+
+// givesWay says that a pod may be ended for another, as a kubelet does: one of a
+// cluster, which can run it elsewhere.
+func givesWay(c *Claimant, to *manifest.Pod) bool {
+	if !ofCluster(c.Wants) || c.Rests || c.Ends || !c.Present || c.Wants.UID == to.UID {
+		return false
+	}
+	if !critical(c.Wants) {
+		return true
+	}
+	return *to.Spec.Spec.Priority > *c.Wants.Spec.Spec.Priority
+}
+
+// preempt has a critical pod wait for the next one that gives way to it, and rejects
+// it where all together would not make room.
+func (a *admissions) preempt(c Claimant) Verdict {
+	short := a.shortOf(c)
+	if len(short) == 0 { // what is ending suffices
+		return Verdict{Answer: Wait, Reason: "Preempting", Message: "pods that give way to it are ending"}
+	}
+	next, ok := a.giveWay(c.Wants, short)
+	if !ok {
+		var lacks strings.Builder
+		for _, name := range asKubelet(slices.Collect(maps.Keys(short))) {
+			fmt.Fprintf(&lacks, "(res: %s, q: %d), ", name, short[name])
+		}
+		return clusterVerdict("UnexpectedAdmissionError",
+			"Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: ["+lacks.String()+"]")
+	}
+	return Verdict{Answer: Wait, Reason: "Preempting", Message: next.Key.String() + " gives way to it", Preempts: next.Key}
+}
+
+// shortOf is what is lacking for a pod once all that is ending has ended.
+func (a *admissions) shortOf(c Claimant) Amounts {
+	short := Amounts{}
+	if n := int64(a.places.taken - a.places.leaving + 1 - a.places.max); !c.Present && a.places.max > 0 && n > 0 {
+		short[v1.ResourcePods] = n
+	}
+	for name, asks := range needOf(c.Wants, a.shares.limits) {
+		if n := a.shares.taken[name] - a.shares.leaving[name] + asks - a.shares.limits[name]; n > 0 {
+			short[name] = n
+		}
+	}
+	return short
+}
+
+// without is what is still lacking when others are gone.
+func (a *admissions) without(short Amounts, others []Claimant) Amounts {
+	left := maps.Clone(short)
+	for i := range others {
+		for name := range left {
+			left[name] -= a.frees(&others[i], name)
+		}
+	}
+	maps.DeleteFunc(left, func(_ v1.ResourceName, n int64) bool { return n <= 0 })
+	return left
+}
+
+func (a *admissions) frees(c *Claimant, name v1.ResourceName) int64 {
+	if name == v1.ResourcePods {
+		return 1
+	}
+	return c.held(a.shares.limits)[name]
+}
+
+// giveWay is whose turn it is: of the fewest pods that make room, those of the
+// lowest class of quality where there is a choice, and small ones before large ones.
+func (a *admissions) giveWay(to *manifest.Pod, short Amounts) (Claimant, bool) {
+	classes := map[v1.PodQOSClass][]Claimant{}
+	for i := range a.all {
+		if c := &a.all[i]; givesWay(c, to) {
+			class := manifest.QoS(c.Wants.Spec)
+			classes[class] = append(classes[class], *c)
+		}
+	}
+	best, burst, sure := classes[v1.PodQOSBestEffort], classes[v1.PodQOSBurstable], classes[v1.PodQOSGuaranteed]
+	if len(a.without(short, slices.Concat(best, burst, sure))) > 0 {
+		return Claimant{}, false
+	}
+	sure = a.fewest(sure, a.without(short, slices.Concat(best, burst)))
+	burst = a.fewest(burst, a.without(short, slices.Concat(best, sure)))
+	best = a.fewest(best, a.without(short, slices.Concat(burst, sure)))
+	all := slices.Concat(sure, burst, best)
+	return all[0], len(all) > 0
+}
+
+// fewest chooses again and again the pod that leaves the least lacking.
+func (a *admissions) fewest(from []Claimant, short Amounts) (chosen []Claimant) {
+	for from = slices.Clone(from); len(short) > 0; {
+		at := 0
+		for i := range from {
+			if d := cmp.Compare(a.distance(&from[i], short), a.distance(&from[at], short)); d < 0 || d == 0 && a.smaller(&from[i], &from[at]) {
+				at = i
+			}
+		}
+		chosen = append(chosen, from[at])
+		short = a.without(short, from[at:at+1])
+		from = slices.Delete(from, at, at+1)
+	}
+	return chosen
+}
+
+// distance weighs each resource alike, by how much of what lacks a pod would leave.
+func (a *admissions) distance(c *Claimant, short Amounts) (d float64) {
+	for name, n := range short {
+		if left := n - a.frees(c, name); left > 0 {
+			d += math.Pow(float64(left)/float64(n), 2)
+		}
+	}
+	return d
+}
+
+func (a *admissions) smaller(c, than *Claimant) bool {
+	for _, name := range []v1.ResourceName{v1.ResourceMemory, v1.ResourceCPU} {
+		if d := cmp.Compare(a.frees(c, name), a.frees(than, name)); d != 0 {
+			return d < 0
+		}
+	}
+	return false
+}
