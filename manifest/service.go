@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -12,6 +13,11 @@ import (
 
 // Services are those of one namespace that have an address, by name. Immutable.
 type Services struct{ ByName map[string]Service }
+
+// Equal says that both have the same Services.
+func (s *Services) Equal(o *Services) bool {
+	return maps.EqualFunc(s.ByName, o.ByName, func(a, b Service) bool { return a.IP == b.IP && slices.Equal(a.Ports, b.Ports) })
+}
 
 // Service is what variables are made of.
 type Service struct {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -12,10 +13,13 @@ const (
 )
 
 // backoff has the waits between attempts that fail; the zero value begins anew.
-type backoff struct{ last time.Duration }
+type backoff struct {
+	last  time.Duration
+	first time.Duration // 0: firstWait
+}
 
 func (b *backoff) next() time.Duration {
-	b.last = min(max(2*b.last, firstWait), mostWait)
+	b.last = min(max(2*b.last, cmp.Or(b.first, firstWait)), mostWait)
 	return b.last
 }
 

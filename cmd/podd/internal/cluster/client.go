@@ -14,6 +14,7 @@ import (
 	certificates "k8s.io/api/certificates/v1"
 	coordination "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	nodes "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,6 +32,7 @@ type client struct {
 	// tokens and access review clients of this node, each limited in rate by itself:
 	// a flood of those holds up nothing else.
 	tokens, access *rest.RESTClient
+	classes        *rest.RESTClient
 	requests       *rest.RESTClient // of certificates
 	host           string           // of the API server, as users are shown it
 	authority      string           // whom it trusts to be the cluster, as a digest
@@ -102,6 +104,7 @@ func (c *client) open(config *rest.Config, o *Options) (err error) {
 	c.events = of("/api", v1.SchemeGroupVersion, eventQPS(o.EventQPS), o.EventBurst)
 	c.leases = of("/apis", coordination.SchemeGroupVersion, -1, 0)
 	c.tokens = of("/apis", authentication.SchemeGroupVersion, o.QPS, o.Burst)
+	c.classes = of("/apis", nodes.SchemeGroupVersion, o.QPS, o.Burst)
 	c.access = of("/apis", authorization.SchemeGroupVersion, o.QPS, o.Burst)
 	c.requests = of("/apis", certificates.SchemeGroupVersion, -1, 0)
 	return err
@@ -118,14 +121,18 @@ func eventQPS(qps int) int {
 // scheme knows what is asked for, and no more: whole groups would cost memory.
 func scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
-	s.AddKnownTypes(v1.SchemeGroupVersion, &v1.Node{}, &v1.NodeList{}, &v1.Pod{}, &v1.PodList{}, &v1.Service{}, &v1.Event{})
+	s.AddKnownTypes(v1.SchemeGroupVersion, &v1.Node{}, &v1.NodeList{}, &v1.Pod{}, &v1.PodList{},
+		&v1.ConfigMap{}, &v1.ConfigMapList{}, &v1.Secret{}, &v1.SecretList{}, &v1.Service{}, &v1.ServiceList{},
+		&v1.PersistentVolumeClaim{}, &v1.PersistentVolume{}, &v1.Event{})
+	s.AddKnownTypes(nodes.SchemeGroupVersion, &nodes.RuntimeClass{}, &nodes.RuntimeClassList{})
 	s.AddKnownTypes(coordination.SchemeGroupVersion, &coordination.Lease{})
-	s.AddKnownTypes(authentication.SchemeGroupVersion, &authentication.TokenReview{})
+	s.AddKnownTypes(authentication.SchemeGroupVersion, &authentication.TokenReview{}, &authentication.TokenRequest{})
 	s.AddKnownTypes(authorization.SchemeGroupVersion, &authorization.SubjectAccessReview{})
 	s.AddKnownTypes(certificates.SchemeGroupVersion, &certificates.CertificateSigningRequest{})
 	metav1.AddToGroupVersion(s, v1.SchemeGroupVersion)
 	metav1.AddToGroupVersion(s, coordination.SchemeGroupVersion)
 	metav1.AddToGroupVersion(s, authentication.SchemeGroupVersion)
+	metav1.AddToGroupVersion(s, nodes.SchemeGroupVersion)
 	metav1.AddToGroupVersion(s, authorization.SchemeGroupVersion)
 	metav1.AddToGroupVersion(s, certificates.SchemeGroupVersion)
 	return s

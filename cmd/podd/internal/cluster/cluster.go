@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/manifest"
 	"podd/server"
 )
 
@@ -71,6 +72,9 @@ type Cluster struct {
 	nodes latest[sighting[*v1.Node]]
 	// ending are the pods whose end the source told of, since which batch.
 	ending latest[map[types.UID]uint64]
+	// objects is what pods refer to by name, as far as it is known.
+	objects  latest[manifest.Objects]
+	resolver resolver
 	// state has what runs here, and in View.Machine the node as this machine is.
 	state server.Viewer
 	// reviews are told of each connection; nil: nobody asks for any.
@@ -134,6 +138,10 @@ func (c *Cluster) liveWith(ctx context.Context, api *client, s *speaker, seen fi
 	if c.o.Events != nil {
 		group.Go(func() error { newTeller(api, c.o.Events).run(ctx); return nil })
 	}
+	group.Go(func() error {
+		c.resolver.run(ctx, api, &c.pods, &c.objects, s)
+		return nil
+	})
 	group.Go(func() error { (&lessee{o: &c.o, c: api, say: s, owner: &k.uid}).run(ctx); return nil })
 	if api.identity != nil {
 		r := &renewer{o: &c.o, c: api, say: s, to: toAsk, has: api.identity, wish: c.o.wishToAsk, took: api.renew}

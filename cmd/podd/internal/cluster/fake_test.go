@@ -35,6 +35,7 @@ type fakeAPI struct {
 	changed map[string]int       // version of the last change, by resource
 	watches []watcher
 	asked   []string // "GET nodes", "WATCH nodes", …
+	objects fakeObjects
 	// fault answers instead, unless with nothing; nil for none.
 	fault func(*http.Request) (*http.Response, error)
 }
@@ -62,6 +63,9 @@ func (f *fakeAPI) RoundTrip(q *http.Request) (*http.Response, error) {
 			resource = other
 		}
 	}
+	if is, _, _, _ := where(q); lookedUp[is] != "" {
+		resource = is
+	}
 	f.asked = append(f.asked, verb+" "+resource)
 	if f.fault != nil {
 		fault := f.fault
@@ -75,6 +79,9 @@ func (f *fakeAPI) RoundTrip(q *http.Request) (*http.Response, error) {
 	var body []byte
 	if q.Body != nil {
 		body, _ = io.ReadAll(q.Body)
+	}
+	if known := f.object(q, verb, body); known != nil {
+		return known, nil
 	}
 	switch {
 	case verb == "WATCH":

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,15 +58,27 @@ type follower[T object] struct {
 	list  runtime.Object // an empty one of their lists
 	// origin asks whose a list is that was just read; nil: nobody needs to know.
 	origin func(context.Context) (origin, error)
-	seen   *latest[sighting[T]]
-	say    *speaker
+	seen   place[sighting[T]]
+	say    reporter
 	of     part
-	now    sighting[T] // what seen has
+	first  time.Duration // of the waits; 0: firstWait
+	now    sighting[T]   // what seen has
+}
+
+// place is a latest, or who takes what one would have.
+type place[T any] interface {
+	get() (T, <-chan struct{})
+	set(T)
+}
+
+// reporter is a speaker, or who hears instead how attempts end.
+type reporter interface {
+	report(ctx context.Context, of part, err error)
 }
 
 // run does so until ctx is done.
 func (f *follower[T]) run(ctx context.Context) {
-	var b backoff
+	b := backoff{first: f.first}
 	f.now, _ = f.seen.get()
 	for ctx.Err() == nil {
 		version, err := f.look(ctx)
@@ -79,7 +92,7 @@ func (f *follower[T]) run(ctx context.Context) {
 			case f.client.renewed.Load() != as:
 				err = nil // that cut it
 			case time.Since(began) >= shortWatch:
-				b = backoff{}
+				b = backoff{first: f.first}
 			case err == nil:
 				err = f.client.at(errShortWatch)
 			}
@@ -180,8 +193,17 @@ func keyOf(o metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// slim drops what nobody here asks for: whose the fields are is a third of a pod.
+// slim drops what nobody here asks for: whose the fields are is a third of a pod,
+// and of a Service only its address and ports count, of which a cluster has many.
 func slim[T object](o T) T {
+	if s, ok := any(o).(*v1.Service); ok {
+		ports := make([]v1.ServicePort, 0, len(s.Spec.Ports))
+		for _, p := range s.Spec.Ports {
+			ports = append(ports, v1.ServicePort{Name: p.Name, Protocol: p.Protocol, Port: p.Port})
+		}
+		s.ObjectMeta = metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, ResourceVersion: s.ResourceVersion}
+		s.Spec, s.Status = v1.ServiceSpec{ClusterIP: s.Spec.ClusterIP, Ports: ports}, v1.ServiceStatus{}
+	}
 	o.SetManagedFields(nil)
 	return o
 }

@@ -14,6 +14,7 @@ const (
 	ofIdentity
 	ofNode
 	ofPods
+	ofServices
 	ofLease
 	ofStatus
 	ofServing

@@ -20,6 +20,7 @@ func (c *checking) oneOf() {
 		{"logging.format", k.Logging.Format, []string{"text", "json"}},
 		{"authorization.mode", string(k.Authorization.Mode), []string{"AlwaysAllow", "Webhook"}},
 		{"contentType", k.ContentType, []string{"application/vnd.kubernetes.protobuf", "application/json"}},
+		{"configMapAndSecretChangeDetectionStrategy", string(k.ConfigMapAndSecretChangeDetectionStrategy), []string{"Watch", "Cache", "Get"}},
 		{"hairpinMode", k.HairpinMode, []string{"promiscuous-bridge", "hairpin-veth", "none"}},
 		{"topologyManagerScope", k.TopologyManagerScope, []string{"container", "pod"}},
 		{"memorySwap.swapBehavior", k.MemorySwap.SwapBehavior, []string{"NoSwap", LimitedSwap}},

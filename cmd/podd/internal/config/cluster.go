@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"podd/manifest"
 )
@@ -68,6 +69,9 @@ func (r *resolving) cluster(c *Config) {
 	}
 	if c.RunOnce {
 		r.add(manifest.Error, "--kubeconfig", "a run to completion joins no cluster; leave it out, or --runonce")
+	}
+	if s := k.ConfigMapAndSecretChangeDetectionStrategy; s == kubelet.TTLCacheChangeDetectionStrategy || s == kubelet.GetChangeDetectionStrategy {
+		r.add(manifest.Error, "configMapAndSecretChangeDetectionStrategy", "%s: podd watches what pods refer to, which is newer and asks less; only Watch is served", s)
 	}
 	if taints == nil {
 		taints = k.RegisterWithTaints

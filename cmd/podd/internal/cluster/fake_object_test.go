@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	authentication "k8s.io/api/authentication/v1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// lookedUp are the resources that fakeObjects has, with their kinds.
+var lookedUp = map[string]string{
+	"configmaps": "ConfigMap", "secrets": "Secret", "services": "Service", "serviceaccounts": "ServiceAccount",
+	"persistentvolumeclaims": "PersistentVolumeClaim", "persistentvolumes": "PersistentVolume", "runtimeclasses": "RuntimeClass",
+}
+
+// fakeObjects are what pods refer to. The fakeAPI's mu guards it.
+type fakeObjects struct {
+	have     map[string]object // by "configmaps/default/conf"
+	requests []authentication.TokenRequest
+	noTokens bool
+}
+
+// where is of a request the resource, and the name, the subresource and the namespace
+// in its path.
+func where(q *http.Request) (resource, name, sub, namespace string) {
+	path := strings.Split(strings.TrimPrefix(q.URL.Path, "/"), "/")
+	path = path[slices.Index(path, "v1")+1:]
+	if path[0] == "namespaces" && len(path) > 2 {
+		namespace, path = path[1], path[2:]
+	}
+	path = append(path, "", "")
+	return path[0], path[1], path[2], namespace
+}
+
+// object answers for what is looked up; nil for all else. The caller holds mu.
+func (f *fakeAPI) object(q *http.Request, verb string, body []byte) *http.Response {
+	resource, name, sub, namespace := where(q)
+	if lookedUp[resource] == "" {
+		return nil
+	}
+	selected := strings.TrimPrefix(q.URL.Query().Get("fieldSelector"), "metadata.name=")
+	at := strings.Join([]string{resource, namespace, selected}, "/")
+	switch {
+	case sub == "token" && f.objects.noTokens:
+		return refusal(apierrors.NewNotFound(schema.GroupResource{Resource: "serviceaccounts"}, name))
+	case sub == "token":
+		ask := parsed[authentication.TokenRequest](body)
+		f.objects.requests = append(f.objects.requests, *ask)
+		ask.TypeMeta = metav1.TypeMeta{Kind: "TokenRequest", APIVersion: "authentication.k8s.io/v1"}
+		ask.Status = authentication.TokenRequestStatus{
+			Token:               fmt.Sprintf("%s-%d", name, len(f.objects.requests)),
+			ExpirationTimestamp: metav1.NewTime(time.Now().Add(time.Duration(*ask.Spec.ExpirationSeconds) * time.Second)),
+		}
+		return answer(201, ask)
+	case verb == "WATCH":
+		return f.watch(q, at)
+	case name != "":
+		if o := f.objects.have[resource+"/"+namespace+"/"+name]; o != nil {
+			return answer(200, o)
+		}
+		return refusal(apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name))
+	}
+	version, kind := "v1", lookedUp[resource]
+	if kind == "RuntimeClass" {
+		version = "node.k8s.io/v1"
+	}
+	items := []object{}
+	for _, key := range slices.Sorted(maps.Keys(f.objects.have)) {
+		if strings.HasPrefix(key, resource+"/") && (selected == "" || key == at) {
+			items = append(items, f.objects.have[key])
+		}
+	}
+	return answer(200, map[string]any{"kind": kind + "List", "apiVersion": version, "metadata": metav1.ListMeta{ResourceVersion: fmt.Sprint(f.version)}, "items": items})
+}
+
+// give has an object be there, or not, and tells the watches of it; the caller holds
+// mu.
+func (f *fakeAPI) give(resource string, o object, event string) {
+	f.version++
+	o = o.DeepCopyObject().(object)
+	o.SetResourceVersion(fmt.Sprint(f.version))
+	version := "v1"
+	if resource == "runtimeclasses" {
+		version = "node.k8s.io/v1"
+	}
+	o.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(version, lookedUp[resource]))
+	if f.objects.have == nil {
+		f.objects.have = map[string]object{}
+	}
+	if f.changed == nil {
+		f.changed = map[string]int{}
+	}
+	at := strings.Join([]string{resource, o.GetNamespace(), o.GetName()}, "/")
+	if f.objects.have[at] = o; event == "DELETED" {
+		delete(f.objects.have, at)
+	}
+	raw, _ := json.Marshal(o)
+	text, _ := json.Marshal(metav1.WatchEvent{Type: event, Object: runtime.RawExtension{Raw: raw}})
+	for _, at := range []string{at, resource + "//"} {
+		f.changed[at] = f.version
+		for _, w := range f.watches {
+			if w.resource == at {
+				go w.Write(text)
+			}
+		}
+	}
+}
+
+func named(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "default", Name: name}
+}
+
+func config(name, value string) *v1.ConfigMap {
+	return &v1.ConfigMap{ObjectMeta: named(name), Data: map[string]string{"a": value}}
+}

@@ -1,0 +1,182 @@
+package cluster
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	nodes "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+)
+
+// resolver keeps what pods refer to by name: one lookup for each object, shared by
+// all that refer to it, which begins when the first of them is there and ends with
+// the last. What is known outlasts a life: it stays so until the next one knows
+// better. One goroutine owns it; lookups tell it.
+type resolver struct {
+	found map[manifest.ObjectRef]finding
+	uses  map[*v1.Pod][]manifest.Use // of those that were looked at
+	// services are as the cluster has them; byName is what pods are told of those
+	// that were indexed, nil until they were listed.
+	services latest[sighting[*v1.Service]]
+	indexed  sighting[*v1.Service]
+	byName   map[string]*manifest.Services
+	news     bool // that objects lacks
+
+	// Of one life:
+	client  *client
+	lookups map[manifest.ObjectRef]*lookup
+	tell    chan finding
+	ended   sync.WaitGroup // every goroutine
+}
+
+// finding is what came of a lookup: an object, or why there is none.
+type finding struct {
+	by     *lookup
+	object any // *v1.ConfigMap, *v1.Secret, *boundClaim, *nodes.RuntimeClass or token
+	lack   manifest.Lack
+}
+
+type (
+	token      []byte
+	boundClaim struct {
+		claim  *v1.PersistentVolumeClaim
+		volume *v1.PersistentVolume // nil: there is none
+	}
+)
+
+// run does so until ctx is done: pods are those of the node, objects what is known.
+func (r *resolver) run(ctx context.Context, api *client, pods *latest[sighting[*v1.Pod]], objects *latest[manifest.Objects], say *speaker) {
+	r.client, r.lookups, r.tell = api, map[manifest.ObjectRef]*lookup{}, make(chan finding)
+	if r.found == nil {
+		r.found, r.news = map[manifest.ObjectRef]finding{}, true
+	}
+	defer r.ended.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	all := follower[*v1.Service]{client: api, query: api.services, list: &v1.ServiceList{}, seen: &r.services, say: say, of: ofServices}
+	r.ended.Go(func() { all.run(ctx) })
+	for {
+		bound, otherPods := pods.get()
+		services, otherServices := r.services.get()
+		if bound.anew > 0 {
+			r.want(ctx, bound.items)
+		}
+		r.index(services)
+		if r.news {
+			objects.set(r.known())
+			r.news = false
+		}
+		select {
+		case <-otherPods:
+		case <-otherServices:
+		case f := <-r.tell:
+			r.take(f)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// take takes what was found, and what else is there to take: it is told at once.
+func (r *resolver) take(f finding) {
+	for {
+		if r.lookups[f.by.ref] == f.by {
+			r.found[f.by.ref], r.news = f, true
+		}
+		select {
+		case f = <-r.tell:
+		default:
+			return
+		}
+	}
+}
+
+// want begins lookups of what pods refer to and ends all others.
+func (r *resolver) want(ctx context.Context, pods map[types.NamespacedName]*v1.Pod) {
+	wanted, uses := map[manifest.ObjectRef]bool{}, map[*v1.Pod][]manifest.Use{}
+	for _, pod := range pods {
+		if !reads(pod) {
+			continue
+		}
+		used, known := r.uses[pod]
+		if !known {
+			used = manifest.ClusterUses(pod)
+		}
+		uses[pod] = used
+		for _, u := range used {
+			if wanted[u.Object] = true; r.lookups[u.Object] == nil {
+				r.begin(ctx, pod, u)
+			}
+		}
+	}
+	r.uses = uses
+	for ref, l := range r.lookups {
+		if !wanted[ref] {
+			l.end()
+			delete(r.lookups, ref)
+		}
+	}
+	for ref := range r.found {
+		if !wanted[ref] {
+			delete(r.found, ref)
+			r.news = true
+		}
+	}
+}
+
+// reads tells of a pod that runs or is to run here because the cluster says so: not
+// one that has ended, nor the mirror of one that a manifest wants.
+func reads(pod *v1.Pod) bool {
+	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]
+	return !mirror && pod.Status.Phase != v1.PodSucceeded && pod.Status.Phase != v1.PodFailed
+}
+
+func (r *resolver) begin(ctx context.Context, pod *v1.Pod, u manifest.Use) {
+	l := &lookup{client: r.client, ref: u.Object, tell: r.tell}
+	ctx, l.end = context.WithCancel(ctx)
+	r.lookups[u.Object] = l
+	r.ended.Go(func() {
+		switch {
+		case u.Token != nil:
+			l.token(ctx, pod, u.Token)
+		case u.Object.Kind == "PersistentVolumeClaim":
+			l.claim(ctx)
+		case u.Object.Kind == "ConfigMap":
+			follow[*v1.ConfigMap](ctx, l, &v1.ConfigMapList{})
+		case u.Object.Kind == "Secret":
+			follow[*v1.Secret](ctx, l, &v1.SecretList{})
+		case u.Object.Kind == "RuntimeClass":
+			follow[*nodes.RuntimeClass](ctx, l, &nodes.RuntimeClassList{})
+		}
+	})
+}
+
+// index keeps of Services what variables are made of; what has not changed keeps its
+// pointer.
+func (r *resolver) index(s sighting[*v1.Service]) {
+	if s.anew == 0 || r.byName != nil && maps.Equal(s.items, r.indexed.items) {
+		return
+	}
+	r.indexed, r.news = s, true
+	next := map[string]*manifest.Services{}
+	for key, item := range s.items {
+		one := manifest.ServiceOf(item)
+		if one == nil {
+			continue
+		}
+		if next[key.Namespace] == nil {
+			next[key.Namespace] = &manifest.Services{ByName: map[string]manifest.Service{}}
+		}
+		next[key.Namespace].ByName[key.Name] = *one
+	}
+	for namespace, services := range next {
+		if was := r.byName[namespace]; was != nil && services.Equal(was) {
+			next[namespace] = was
+		}
+	}
+	r.byName = next
+}

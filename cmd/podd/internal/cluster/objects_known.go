@@ -1,0 +1,46 @@
+package cluster
+
+import (
+	v1 "k8s.io/api/core/v1"
+	nodes "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+)
+
+// known is all that was found, as pods are given it.
+func (r *resolver) known() manifest.Objects {
+	o := manifest.Objects{
+		ConfigMaps: map[types.NamespacedName]*v1.ConfigMap{},
+		Secrets:    map[types.NamespacedName]*v1.Secret{},
+		Claims:     map[types.NamespacedName]*v1.PersistentVolumeClaim{},
+		Volumes:    map[types.NamespacedName]*v1.PersistentVolume{},
+		Cluster: &manifest.Cluster{
+			Lacks:    map[manifest.ObjectRef]manifest.Lack{},
+			Tokens:   map[types.NamespacedName][]byte{},
+			Handlers: map[string]string{},
+			Services: r.byName,
+		},
+	}
+	for ref, f := range r.found {
+		key := ref.NamespacedName
+		switch object := f.object.(type) {
+		case *v1.ConfigMap:
+			o.ConfigMaps[key] = object
+		case *v1.Secret:
+			o.Secrets[key] = object
+		case *boundClaim:
+			o.Claims[key] = object.claim
+			if object.volume != nil {
+				o.Volumes[types.NamespacedName{Name: object.volume.Name}] = object.volume
+			}
+		case *nodes.RuntimeClass:
+			o.Cluster.Handlers[key.Name] = object.Handler
+		case token:
+			o.Cluster.Tokens[key] = object
+		default:
+			o.Cluster.Lacks[ref] = f.lack
+		}
+	}
+	return o
+}
