@@ -58,7 +58,7 @@ func (f *fakeAPI) RoundTrip(q *http.Request) (*http.Response, error) {
 	if q.URL.Query().Get("watch") != "" {
 		verb = "WATCH"
 	}
-	for _, other := range []string{"leases", "pods", "services", "events"} {
+	for _, other := range []string{"leases", "pods", "events"} {
 		if strings.Contains(q.URL.Path, "/"+other) {
 			resource = other
 		}
@@ -80,6 +80,9 @@ func (f *fakeAPI) RoundTrip(q *http.Request) (*http.Response, error) {
 	if q.Body != nil {
 		body, _ = io.ReadAll(q.Body)
 	}
+	if strings.HasSuffix(q.URL.Path, "/services/kubernetes") {
+		return f.kubernetes(), nil
+	}
 	if known := f.object(q, verb, body); known != nil {
 		return known, nil
 	}
@@ -92,8 +95,6 @@ func (f *fakeAPI) RoundTrip(q *http.Request) (*http.Response, error) {
 		return f.podRequest(q, verb, body), nil
 	case resource == "events":
 		return f.eventRequest(q, verb, body), nil
-	case resource == "services":
-		return f.kubernetes(), nil
 	case verb == "GET" && strings.HasSuffix(q.URL.Path, "/n1"):
 		if f.node == nil {
 			return refusal(apierrors.NewNotFound(nodesResource, "n1")), nil

@@ -25,6 +25,8 @@ type podSource struct {
 	c     *Cluster
 	bound boundPods
 	last  manifest.Batch
+	// objects is told of by a channel: what was in last is known by it.
+	objects <-chan struct{}
 }
 
 var _ source.Source = (*podSource)(nil)
@@ -51,10 +53,11 @@ func (s *podSource) Run(ctx context.Context, emit func(manifest.Batch)) error {
 	for {
 		pods, otherPods := s.c.pods.get()
 		nodes, otherNodes := s.c.nodes.get()
+		objects, otherObjects := s.c.objects.get()
 		if pods.anew > 0 && nodes.anew > 0 {
 			s.bound.take(pods, time.Now())
-			if b := s.batch(nodes); b.Version != s.last.Version {
-				s.last = b
+			if b := s.batch(nodes, objects, otherObjects == s.objects); b.Version != s.last.Version {
+				s.last, s.objects = b, otherObjects
 				known, _ := s.c.ending.get()
 				s.c.ending.set(endings(b, known))
 				emit(b)
@@ -69,6 +72,7 @@ func (s *podSource) Run(ctx context.Context, emit func(manifest.Batch)) error {
 		select {
 		case <-otherPods:
 		case <-otherNodes:
+		case <-otherObjects:
 		case <-ctx.Done():
 			return nil
 		}
@@ -86,9 +90,10 @@ func (s *podSource) remember(kept *origin) {
 	*kept = s.bound.origin // it is tried again when it is another
 }
 
-// batch is what to run by now: the last one where that says all.
-func (s *podSource) batch(nodes sighting[*v1.Node]) manifest.Batch {
-	b := manifest.Batch{Pods: s.bound.list(), Complete: !s.bound.strange, Node: s.last.Node, Version: s.last.Version}
+// batch is what to run by now: the last one where that says all, with the same
+// objects.
+func (s *podSource) batch(nodes sighting[*v1.Node], objects manifest.Objects, same bool) manifest.Batch {
+	b := manifest.Batch{Pods: s.bound.list(), Objects: objects, Complete: !s.bound.strange, Node: s.last.Node, Version: s.last.Version}
 	for _, n := range nodes.items {
 		if b.Node == nil || !maps.Equal(n.Labels, b.Node.Labels) || !equality.Semantic.DeepEqual(n.Spec.Taints, b.Node.Taints) {
 			b.Node = &manifest.Node{Labels: n.Labels, Taints: n.Spec.Taints}
@@ -97,7 +102,7 @@ func (s *podSource) batch(nodes sighting[*v1.Node]) manifest.Batch {
 	if s.bound.strange {
 		b.Problems = append(b.Problems, s.strange())
 	}
-	if s.last.Version > 0 && b.Node == s.last.Node && b.Complete == s.last.Complete && slices.Equal(b.Pods, s.last.Pods) && slices.Equal(b.Problems, s.last.Problems) {
+	if s.last.Version > 0 && same && b.Node == s.last.Node && b.Complete == s.last.Complete && slices.Equal(b.Pods, s.last.Pods) && slices.Equal(b.Problems, s.last.Problems) {
 		return s.last
 	}
 	b.Version++
