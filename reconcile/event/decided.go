@@ -38,7 +38,8 @@ func Decided(d Decision) []Event {
 	if d.Now.Rule == plan.SandboxLost && d.Before.Rule != plan.SandboxLost {
 		all = append(all, s.Normal("SandboxChanged", "", "Pod sandbox changed, it will be killed and re-created."))
 	}
-	if fin := d.Now.Finished; fin != nil && fin.Reason != "" && fin.Reason != plan.Terminated {
+	// What its cluster has as the end of it was told of before.
+	if fin := d.Now.Finished; fin != nil && fin.Reason != "" && fin.Reason != plan.Terminated && !d.Pod.Over() {
 		all = append(all, s.failed(fin))
 	}
 	return slices.Concat(all, d.waits(s), d.backoffs(s), d.stops())
@@ -49,7 +50,7 @@ func (s Subject) failed(fin *plan.Finished) Event {
 	if fin.Reason == plan.DeadlineExceeded {
 		return s.Normal(fin.Reason, "", fin.Message)
 	}
-	return s.Warning(fin.Reason, "", fin.Message)
+	return s.Warning(fin.Reason, "", strings.TrimPrefix(fin.Message, plan.Rejected))
 }
 
 // waits is why a pod does not start, or its edit does not take over. Volumes,

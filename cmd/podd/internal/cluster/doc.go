@@ -20,7 +20,8 @@
 //
 // What the node is, is decided in functions from values to values: node.go,
 // condition.go, patch.go. What this machine is, its images, pressure and readiness,
-// is what the View shows to everybody, and is sent when it is another. They do what the kubelet does, but for these:
+// is what the View shows to everybody, and is sent when it is another. They do what
+// the kubelet does, but for these:
 //
 //   - A Lease that names a Node that was deleted gets the new one as its owner,
 //     before the garbage collector takes it away.
@@ -67,6 +68,24 @@
 // other request and drives out no known one, and whoever asks the same at once is
 // one request.
 //
+// What the cluster wants to run here comes as a source.Source (source.go, bound.go),
+// once the pods and the Node were seen; until then absence means nothing, and nothing
+// of the cluster is kept for a podd that comes after. Of what an API server says of a
+// pod only what bears on its running is passed on: podd's own words come back to it
+// and are no news. Package manifest tells what is served, plan what is admitted, and
+// in which words; here is only decided what is bound. As with the kubelet, a pod that
+// is deleted with force ends with its own grace, for nobody says another. But:
+//
+//   - A list without a pod ends it only where it is of the cluster that had the pod.
+//     An API server whose memory was lost lists nothing, and that is no wish of
+//     anybody's. What tells is the UID of the Service default/kubernetes, which it
+//     makes anew then, or that of the Node, should somebody have deleted the Service
+//     (origin.go). It is asked for with every list and kept in cluster.json of the root
+//     directory. While neither is what it was, pods that the list lacks run on, with a
+//     Problem that says how to let them go. A kubeconfig that trusts another authority
+//     is of another cluster, and meant: what it does not list ends.
+//   - What a watch tells the end of has ended: whoever lost its memory ends watches.
+//
 // Certificates are asked for (request.go) at the start, when there is none (bootstrap.go),
 // and renewed (renew.go) when 70 to 90 % of their life are over: the one by which podd
 // is known, and the one that its own API shows. They are kept where the kubelet keeps
@@ -77,7 +96,4 @@
 //	bootstrap kubeconfig ─▶ request ─▶ approval, signer ─▶ pair ─▶ kubeconfig
 //	                           ▲                            │
 //	                        renewer ◀── 70–90 % ── identity ◀┘ ── client, the node's API
-//
-// Pods bound to the node, and what they look up by name, are not there yet. They come
-// as a source.Source and a resolver, each made of the client that Run has.
 package cluster
