@@ -96,7 +96,7 @@ func (p *place) claim(v *v1.Volume) (*manifest.Claim, error) {
 	}
 	c := p.of.Claim(v)
 	switch {
-	case c == nil:
+	case c == nil, c.Owner == "" && c.Volume == nil:
 		return nil, fmt.Errorf("PersistentVolumeClaim %q %w", render.ClaimName(p.pod, v), render.ErrMissing)
 	case c.Volume == nil && isBlock(c.Spec.VolumeMode):
 		return nil, fmt.Errorf("PersistentVolumeClaim %q has the volumeMode Block, and no PersistentVolume that is a device", c.Name)

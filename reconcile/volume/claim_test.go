@@ -403,3 +403,33 @@ func TestClaimsSideBySide(t *testing.T) {
 		t.Errorf("%+v, %v", kept, err)
 	}
 }
+
+// What a cluster has bound is mounted and nothing of it kept: what podd has of a
+// claim of that name is another's, and the cluster may bind it anew.
+func TestClaimOfACluster(t *testing.T) {
+	d, claims := newClaims(t)
+	_, err := d.Prepare(t.Context(), claiming(), claimOf("file", nil))
+	must(t, err)
+	must(t, d.Remove(t.Context(), uid))
+	for range 2 {
+		top := t.TempDir()
+		of := claimOf("", localVolume("pv", top))
+		p := claiming()
+		p.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: new(int64(2000))}
+		must(t, d.Check(t.Context(), p, of, nil))
+		paths, err := d.Prepare(t.Context(), p, of)
+		must(t, err)
+		var st unix.Stat_t
+		if err := unix.Stat(top, &st); err != nil || paths["data"] != top || st.Gid != 2000 {
+			t.Errorf("got %v, group %d, %v", paths, st.Gid, err)
+		}
+		kept, err := claims.List(d.Root)
+		if err != nil || len(kept) != 1 || len(kept[0].Users) > 0 || kept[0].Volume != "" {
+			t.Errorf("kept %+v, %v", kept, err)
+		}
+		must(t, d.Remove(t.Context(), uid))
+	}
+	if paths, err := d.Prepare(t.Context(), claiming(), claimOf("", nil)); !errors.Is(err, render.ErrMissing) {
+		t.Errorf("a claim without a volume got %v, %v", paths, err)
+	}
+}

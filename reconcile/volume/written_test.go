@@ -175,6 +175,21 @@ func TestWrittenBelongsToTheGroup(t *testing.T) {
 	}
 }
 
+func TestWrittenBelongsToItsOwner(t *testing.T) {
+	d := newDir(t)
+	pod := podOf(secretVolume("v"))
+	for _, owner := range []*int64{new(int64(1000)), new(int64(1001)), nil} {
+		paths, err := d.Prepare(t.Context(), pod, always(map[string]render.File{"token": {Data: []byte("x"), Mode: 0o600, Owner: owner}}))
+		must(t, err)
+		var st unix.Stat_t
+		must(t, unix.Stat(filepath.Join(paths["v"], "token"), &st))
+		if want := owner; want != nil && int64(st.Uid) != *want || st.Mode&0o777 != 0o600 {
+			t.Errorf("uid %d, mode %o", st.Uid, st.Mode)
+		}
+	}
+	must(t, d.Remove(t.Context(), pod.UID))
+}
+
 func TestWrittenStaysWhileItsObjectIsMissing(t *testing.T) {
 	d, pod := newDir(t), podOf(secretVolume("s"))
 	gone := Files(func(*v1.Volume) (map[string]render.File, error) {

@@ -1,0 +1,119 @@
+package render
+
+import (
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+)
+
+// ofCluster gives a pod what an API server has for it.
+func ofCluster(pod *v1.Pod, o manifest.Objects) (*manifest.Pod, *manifest.Supply) {
+	pod.Namespace, pod.Name, pod.UID = "shop", "web", "u1"
+	p := &manifest.Pod{
+		Key: types.NamespacedName{Namespace: "shop", Name: "web"}, UID: "u1", FixedUID: true, Spec: pod,
+		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: "cluster"},
+	}
+	set := manifest.Merge([]manifest.Batch{{Source: "cluster", Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Objects: o, Complete: true}})
+	return p, manifest.Bind(set, "salt", nil, nil).Supplies[p.Key]
+}
+
+// Who may read a token: its mode and owner are the kubelet's.
+func TestTokenFile(t *testing.T) {
+	user, other, group, mode := int64(1000), int64(1001), int64(2000), int32(0o444)
+	runs := func(id *int64) v1.Container {
+		return v1.Container{SecurityContext: &v1.SecurityContext{RunAsUser: id}}
+	}
+	for _, test := range []struct {
+		note  string
+		spec  v1.PodSpec
+		mode  uint32
+		owner *int64
+	}{
+		{"nobody in particular", v1.PodSpec{Containers: []v1.Container{{}}}, 0o444, nil},
+		{"the pod's user", v1.PodSpec{SecurityContext: &v1.PodSecurityContext{RunAsUser: &user}, Containers: []v1.Container{{}}}, 0o600, &user},
+		{"every container's", v1.PodSpec{InitContainers: []v1.Container{runs(&user)}, Containers: []v1.Container{runs(&user)}}, 0o600, &user},
+		{"several users", v1.PodSpec{InitContainers: []v1.Container{runs(&other)}, Containers: []v1.Container{runs(&user)}}, 0o444, nil},
+		{"one says nothing", v1.PodSpec{Containers: []v1.Container{runs(&user), {}}}, 0o444, nil},
+		{"a group", v1.PodSpec{SecurityContext: &v1.PodSecurityContext{FSGroup: &group}, Containers: []v1.Container{{}}}, 0o600, nil},
+	} {
+		source := &v1.ServiceAccountTokenProjection{Path: "a/token"}
+		test.spec.Volumes = []v1.Volume{{Name: "api", VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{
+			DefaultMode: &mode, Sources: []v1.VolumeProjection{{ServiceAccountToken: source}}}}}}
+		p, none := ofCluster(&v1.Pod{Spec: test.spec}, manifest.Objects{Cluster: &manifest.Cluster{}})
+		v := &p.Spec.Spec.Volumes[0]
+		if _, err := (Content{Pod: p, Supply: none}).Files(v); err == nil || !strings.Contains(err.Error(), "is not there yet") {
+			t.Errorf("%s: without a token: %v", test.note, err)
+		}
+		ref := manifest.TokenOf(p.Spec, source)
+		p, s := ofCluster(p.Spec, manifest.Objects{Cluster: &manifest.Cluster{Tokens: map[types.NamespacedName][]byte{ref.NamespacedName: []byte("t0ken")}}})
+		files, err := (Content{Pod: p, Supply: s}).Files(v)
+		f := files["a/token"]
+		if err != nil || string(f.Data) != "t0ken" || f.Mode != test.mode || (f.Owner == nil) != (test.owner == nil) || f.Owner != nil && *f.Owner != *test.owner {
+			t.Errorf("%s: got %o %v %v, want %o %v", test.note, f.Mode, f.Owner, err, test.mode, test.owner)
+		}
+	}
+}
+
+// Variables tell of Services where the container does not set them itself, and its
+// own see them all; what they are made of is missed in the words of Kubernetes.
+func TestVariablesOfACluster(t *testing.T) {
+	yes := true
+	from := func(name, key string, optional *bool) *v1.EnvVarSource {
+		return &v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: name}, Key: key, Optional: optional}}
+	}
+	db := *manifest.ServiceOf(&v1.Service{Spec: v1.ServiceSpec{ClusterIP: "10.0.0.9", Ports: []v1.ServicePort{{Port: 5432}}}})
+	lack := func(name string, absent bool, why string) (manifest.ObjectRef, manifest.Lack) {
+		return manifest.ObjectRef{Kind: "ConfigMap", NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}}, manifest.Lack{Absent: absent, Why: why}
+	}
+	have := types.NamespacedName{Namespace: "shop", Name: "have"}
+	o := manifest.Objects{
+		ConfigMaps: map[types.NamespacedName]*v1.ConfigMap{have: {ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "have"}, Data: map[string]string{"a": "1"}}},
+		Cluster: &manifest.Cluster{
+			Services: map[string]*manifest.Services{"shop": {ByName: map[string]manifest.Service{"db": db}}},
+			Lacks:    map[manifest.ObjectRef]manifest.Lack{},
+		},
+	}
+	for _, l := range []struct {
+		name   string
+		absent bool
+		why    string
+	}{{"none", true, `configmap "none" not found`}, {"secret", false, "configmaps is forbidden"}} {
+		ref, lacks := lack(l.name, l.absent, l.why)
+		o.Cluster.Lacks[ref] = lacks
+	}
+	for _, test := range []struct {
+		env  v1.EnvVar
+		want string
+	}{
+		{v1.EnvVar{Name: "A", Value: "$(DB_SERVICE_HOST)"}, "A=10.0.0.9"},
+		{v1.EnvVar{Name: "DB_SERVICE_HOST", Value: "mine"}, "DB_SERVICE_HOST=mine"},
+		{v1.EnvVar{Name: "A", ValueFrom: from("have", "a", nil)}, "A=1"},
+		{v1.EnvVar{Name: "A", ValueFrom: from("have", "b", &yes)}, ""},
+		{v1.EnvVar{Name: "A", ValueFrom: from("have", "b", nil)}, "couldn't find key b in ConfigMap shop/have"},
+		{v1.EnvVar{Name: "A", ValueFrom: from("none", "a", nil)}, `configmap "none" not found`},
+		{v1.EnvVar{Name: "A", ValueFrom: from("none", "a", &yes)}, ""},
+		{v1.EnvVar{Name: "A", ValueFrom: from("secret", "a", &yes)}, "configmaps is forbidden"},
+	} {
+		p, s := ofCluster(&v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "main", Env: []v1.EnvVar{test.env}}}}}, o)
+		env, err := newEnvironment(&ContainerInput{Pod: p, Container: &p.Spec.Spec.Containers[0], Supply: s})
+		if err != nil {
+			if !strings.HasSuffix(err.Error(), test.want) || test.want == "" {
+				t.Errorf("%v: got %v, want %q", test.env, err, test.want)
+			}
+			continue
+		}
+		value, is := env.lookup(test.env.Name)
+		got := ""
+		if is {
+			got = test.env.Name + "=" + value
+		}
+		if _, linked := env.lookup("DB_PORT_5432_TCP_ADDR"); got != test.want || !linked || len(env.vars) < 7 {
+			t.Errorf("%v: got %q of %v, want %q", test.env, got, env.vars, test.want)
+		}
+	}
+}
