@@ -131,9 +131,13 @@ func (s *stage) object(args []string) error {
 	o := s.objects[p.Hash]
 	switch text := strings.Join(args[2:], " "); args[1] {
 	case "missing":
-		o.Missing = text
+		o.Wait = manifest.Wait{Missing: text, Reason: "CreateContainerConfigError"}
+	case "soon":
+		o.Wait = manifest.Wait{Missing: text, Soon: true}
+	case "volume":
+		o.Wait = manifest.Wait{Missing: text, Volume: "conf"}
 	case "there":
-		o.Missing = ""
+		o.Wait = manifest.Wait{}
 	case "hold":
 		o.Files = text
 	default:

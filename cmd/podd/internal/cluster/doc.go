@@ -68,6 +68,22 @@
 // other request and drives out no known one, and whoever asks the same at once is
 // one request.
 //
+// What pods refer to by name a resolver looks up (objects.go): one lookup for each
+// object, for as long as a pod that is to run refers to it. A ConfigMap, Secret or
+// RuntimeClass is listed and watched by its name, which is all that the node authorizer
+// lets a node do; one that is immutable is listed only. A claim and its volume are got
+// until they are bound. A token is asked for again before it ends. Services are followed
+// all together, as far as variables are made of them. It does as the kubelet, but for
+// these:
+//
+//   - A RuntimeClass is watched where a pod names it, and claims are asked for ever
+//     more seldom, up to every four seconds, instead of ten times a second.
+//   - A refusal in the first second after a pod came is no trouble: the API server
+//     may not have heard yet that it is bound here.
+//   - Pods of files and URLs get no variables of Services.
+//   - Nobody looks up a PriorityClass, as with the kubelet: the API server wrote its
+//     number into the pod.
+//
 // What the cluster wants to run here comes as a source.Source (source.go, bound.go),
 // once the pods and the Node were seen; until then absence means nothing, and nothing
 // of the cluster is kept for a podd that comes after. Of what an API server says of a
