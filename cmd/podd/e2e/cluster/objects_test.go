@@ -188,7 +188,7 @@ func TestObjectsMissing(t *testing.T) {
 	if err := plane.ask(http.MethodPatch, inDefault+"secrets/o2-env", map[string]any{"stringData": map[string]string{"a": "yes"}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	a.gets(reads.Name, "yes", "printenv", "A")
+	a.gets(reads.Name, "yes", "sh", "-c", "echo $A")
 }
 
 // A claim that the cluster has bound is mounted, and none before.

@@ -46,8 +46,8 @@ func (c *client) claim(ctx context.Context, ref manifest.ObjectRef) (*boundClaim
 	}
 	slim(f.claim)
 	name := f.claim.Spec.VolumeName
-	if name == "" {
-		return f, nil
+	if name == "" || f.claim.Status.Phase != v1.ClaimBound {
+		return f, nil // a node may not ask for it yet
 	}
 	volume := &v1.PersistentVolume{}
 	switch err := c.into(ctx, c.core.Get().Resource("persistentvolumes").Name(name), volume); {
