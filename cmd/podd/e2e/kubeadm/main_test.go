@@ -60,7 +60,7 @@ func inside(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, n.runtime.Destroy(ctx)) }()
-	if err := errors.Join(n.cgroups(), n.loadImages(ctx)); err != nil {
+	if err := errors.Join(forward(), n.cgroups(), n.loadImages(ctx)); err != nil {
 		return 1, err
 	}
 	return m.Run(), nil

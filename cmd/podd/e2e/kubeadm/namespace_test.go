@@ -95,6 +95,16 @@ func addUplink(address string) error {
 		ip("addr", "add", address+"/24", "dev", uplink), ip("link", "set", uplink, "up"), ip("route", "add", "default", "dev", uplink))
 }
 
+// forward has the node forward packets, which kubeadm's preflight asks of one. The
+// stack has remembered by now what the host had, which a new namespace begins with.
+func forward() error {
+	const file = "/proc/sys/net/ipv4/ip_forward"
+	if now, err := os.ReadFile(file); err == nil && strings.TrimSpace(string(now)) == "1" {
+		return nil
+	}
+	return os.WriteFile(file, []byte("1"), 0)
+}
+
 // connect has the second node, a process, reached by a link of its own.
 func connect(pid int) error {
 	const name = "second"
