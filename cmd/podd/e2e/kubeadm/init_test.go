@@ -55,6 +55,9 @@ func TestInit(t *testing.T) {
 			eventually(t, "the API server reaches the agent", func() error {
 				return c.ask(http.MethodGet, "/api/v1/nodes/"+machine.name+"/proxy/healthz", nil)
 			})
+			for _, component := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+				c.mirrored(t, component+"-"+machine.name)
+			}
 			machine.again(t, a, c)
 		})
 	}
@@ -124,6 +127,23 @@ func healthy() error {
 		return errors.New(r.Status)
 	}
 	return nil
+}
+
+// mirrored waits for the mirror of a static pod that runs, with the hash that
+// kubeadm's upgrade looks at.
+func (c *client) mirrored(t *testing.T, name string) {
+	t.Helper()
+	eventually(t, "the cluster has the mirror of "+name, func() error {
+		p := &v1.Pod{}
+		if err := c.ask(http.MethodGet, "/api/v1/namespaces/kube-system/pods/"+name, p); err != nil {
+			return err
+		}
+		hash := p.Annotations["kubernetes.io/config.hash"]
+		if hash == "" || p.Annotations[v1.MirrorPodAnnotationKey] != hash || p.Status.Phase != v1.PodRunning {
+			return fmt.Errorf("phase %s, annotations %v", p.Status.Phase, p.Annotations)
+		}
+		return nil
+	})
 }
 
 func (c *client) node(name string) (*v1.Node, error) {
