@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"podd/runtime/runtimetest/stack"
 	"podd/runtime/runtimetest/stack/tools"
 )
@@ -40,6 +42,7 @@ func inside(m *testing.M) (code int, err error) {
 	}
 	defer os.RemoveAll(dir)
 	n := &node{name: os.Getenv(nodeEnv), dir: filepath.Join(dir, "node")}
+	defer func() { _ = unix.Unmount(n.dir, unix.MNT_DETACH) }()
 	machine = n
 	containers := filepath.Join(dir, "c") // where the stack unmounts what it finds
 	if err := errors.Join(os.Mkdir(n.dir, 0o700), os.Mkdir(containers, 0o700)); err != nil {
