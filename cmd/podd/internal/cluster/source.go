@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
-	"podd/manifest/source"
 )
 
 // SourceName is where users are told that pods of the cluster are from.
 const SourceName = "the cluster"
 
-// podSource has the pods bound to the node run. It emits nothing before the cluster
-// told of them and of the Node, for without that absence means nothing.
-type podSource struct {
+// Source is the Source of package source that has the pods bound to the node. It emits
+// nothing before the cluster told of them and of the Node, for without that absence
+// means nothing.
+type Source struct {
 	c     *Cluster
 	bound boundPods
 	last  manifest.Batch
@@ -29,22 +29,20 @@ type podSource struct {
 	objects <-chan struct{}
 }
 
-var _ source.Source = (*podSource)(nil)
-
 // Source is what the cluster wants to run here. Its Run is to be called beside the
 // Cluster's.
-func (c *Cluster) Source() source.Source {
-	return &podSource{c: c, bound: boundPods{node: c.o.Node, source: SourceName}}
+func (c *Cluster) Source() *Source {
+	return &Source{c: c, bound: boundPods{node: c.o.Node, source: SourceName}}
 }
 
-// Name implements source.Source.
-func (s *podSource) Name() string { return SourceName }
+// Name implements package source's Source.
+func (s *Source) Name() string { return SourceName }
 
-// Kind implements source.Source.
-func (s *podSource) Kind() string { return manifest.KindAPI }
+// Kind implements package source's Source.
+func (s *Source) Kind() string { return manifest.KindAPI }
 
-// Run implements source.Source.
-func (s *podSource) Run(ctx context.Context, emit func(manifest.Batch)) error {
+// Run implements package source's Source.
+func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
 	of, err := recall(s.c.o.Origin)
 	if err != nil {
 		return err
@@ -80,7 +78,7 @@ func (s *podSource) Run(ctx context.Context, emit func(manifest.Batch)) error {
 }
 
 // remember keeps the origin across lives of podd, as soon as there may be pods.
-func (s *podSource) remember(kept *origin) {
+func (s *Source) remember(kept *origin) {
 	if s.bound.origin == *kept {
 		return
 	}
@@ -92,7 +90,7 @@ func (s *podSource) remember(kept *origin) {
 
 // batch is what to run by now: the last one where that says all, with the same
 // objects.
-func (s *podSource) batch(nodes sighting[*v1.Node], objects manifest.Objects, same bool) manifest.Batch {
+func (s *Source) batch(nodes sighting[*v1.Node], objects manifest.Objects, same bool) manifest.Batch {
 	b := manifest.Batch{Pods: s.bound.list(), Objects: objects, Complete: !s.bound.strange, Node: s.last.Node, Version: s.last.Version}
 	for _, n := range nodes.items {
 		if b.Node == nil || !maps.Equal(n.Labels, b.Node.Labels) || !equality.Semantic.DeepEqual(n.Spec.Taints, b.Node.Taints) {
@@ -109,7 +107,7 @@ func (s *podSource) batch(nodes sighting[*v1.Node], objects manifest.Objects, sa
 	return b
 }
 
-func (s *podSource) strange() manifest.Problem {
+func (s *Source) strange() manifest.Problem {
 	return manifest.Problem{Severity: manifest.Error, Path: SourceName, Message: fmt.Sprintf(
 		"the cluster is not the one that pods here are from: it has neither the Service default/kubernetes nor the node %s of then, though the kubeconfig trusts the same authority; "+
 			"pods that it does not know run on; if they are to end, remove %s and start podd again", s.c.o.Node, s.c.o.Origin)}
