@@ -87,7 +87,7 @@ func (a *agent) none(name string) {
 	a.t.Helper()
 	a.eventually(name+" is gone", func() error {
 		out, _ := a.verb("get", "pods", name)
-		if !strings.Contains(strings.ToLower(out), "not found") {
+		if !strings.Contains(out, "no pod \"") {
 			return errors.New(out)
 		}
 		return nil
