@@ -122,11 +122,9 @@ func TestShutdownCancelled(t *testing.T) {
 // another.
 func TestShutdownOfTheAPI(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.options = func(o *reconcile.Options) { o.SourceKinds[source] = manifest.KindAPI }
-		p := pod(t, "web", web)
-		p.Origin.Kind = manifest.KindAPI
+		m.options = inCluster
 		m.start()
-		m.want(p)
+		m.bound(true, ofCluster("web", nil))
 		m.settle()
 		if err := <-m.shutDown(); err != nil {
 			t.Fatal(err)

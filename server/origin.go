@@ -19,6 +19,21 @@ func OwnOrigin(h http.Handler) http.Handler {
 	})
 }
 
+// OwnOriginOrForwarded is OwnOrigin but for what an API server passes on, with the
+// headers of its own clients: it says for whom, which no page can have a browser do
+// that is not allowed to first. It is for nodes of a cluster, before which nobody
+// else stands.
+func OwnOriginOrForwarded(h http.Handler) http.Handler {
+	own := OwnOrigin(h)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Forwarded-For") != "" {
+			h.ServeHTTP(w, r)
+			return
+		}
+		own.ServeHTTP(w, r)
+	})
+}
+
 func ownOrigin(r *http.Request) bool {
 	if r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Upgrade") == "" {
 		return true

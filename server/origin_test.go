@@ -36,3 +36,26 @@ func TestOwnOrigin(t *testing.T) {
 		}
 	}
 }
+
+func TestForwardedOrigin(t *testing.T) {
+	served := OwnOriginOrForwarded(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for _, tt := range []struct {
+		name, forwarded string
+		want            int
+	}{
+		{"another's WebSocket", "", 403},
+		{"one that an API server passes on", "192.0.2.7", 200},
+	} {
+		r := httptest.NewRequest("GET", "https://node1:10250/exec/default/a/b", nil)
+		r.Header.Set("Origin", "http://localhost")
+		r.Header.Set("Upgrade", "websocket")
+		if tt.forwarded != "" {
+			r.Header.Set("X-Forwarded-For", tt.forwarded)
+		}
+		w := httptest.NewRecorder()
+		served.ServeHTTP(w, r)
+		if w.Code != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, w.Code, tt.want)
+		}
+	}
+}

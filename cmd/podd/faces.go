@@ -145,6 +145,9 @@ func (d *podd) api(who auth.Authorizer, meter server.Meter, measures http.Handle
 	mux.Handle("/", both(node, d.kubeAPI(who, meter, node)))
 	mux.Handle("GET /{$}", page)
 	mux.Handle("GET /page/", page)
+	if d.cluster != nil {
+		return server.OwnOriginOrForwarded(mux)
+	}
 	return server.OwnOrigin(mux)
 }
 

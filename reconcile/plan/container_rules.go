@@ -164,7 +164,7 @@ func waitTurn(f *facts, m *member, d *Decision, s *Step) {
 	}
 }
 
-// comesUp is the reason of a container that was never made in a pod that is fine.
+// comesUp is the reason of a container that does not run yet in a pod that is fine.
 func (f *facts) comesUp() string {
 	if len(f.in.Desired.Spec.Spec.InitContainers) == 0 {
 		return "ContainerCreating"
@@ -249,7 +249,7 @@ func (m *member) imagePresent() bool {
 func (f *facts) prefetch(d *Decision) {
 	for i := range f.members {
 		m := &f.members[i]
-		s := Step{Container: m.spec.Name, Rule: "not its turn -> wait", Reason: "ContainerCreating"}
+		s := Step{Container: m.spec.Name, Rule: "not its turn -> wait", Reason: f.comesUp()}
 		switch {
 		case f.completed(m):
 			s.Rule, s.Reason = "completed -> leave", ""
@@ -263,7 +263,7 @@ func (f *facts) prefetch(d *Decision) {
 }
 
 func waitVolumes(f *facts, m *member, d *Decision, s *Step) {
-	s.Reason = "ContainerCreating"
+	s.Reason = f.comesUp()
 	for _, a := range d.Actions {
 		if _, ok := a.(PrepareVolumes); ok {
 			return
@@ -274,7 +274,7 @@ func waitVolumes(f *facts, m *member, d *Decision, s *Step) {
 }
 
 func start(f *facts, m *member, d *Decision, s *Step) {
-	s.Reason = "ContainerCreating"
+	s.Reason = f.comesUp()
 	a := StartContainer{Container: m.spec.Name, SandboxID: f.cur.ID, Attempt: m.attempt, ImageRef: m.hist.Image.Ref, PostStart: HasPostStart(m.spec), Why: "wanted"}
 	if m.is(runtime.Exited) {
 		a.Backoff = crashes(m.last) + 1

@@ -41,7 +41,7 @@ func init() {
 func (f *facts) prefetchEphemeral(d *Decision) {
 	for i := range f.ephemeral {
 		m := &f.ephemeral[i]
-		s := Step{Container: m.spec.Name, Rule: "not its turn -> wait", Reason: "ContainerCreating"}
+		s := Step{Container: m.spec.Name, Rule: "not its turn -> wait", Reason: f.comesUp()}
 		switch {
 		case m.made:
 			s.Rule, s.Reason = "gone -> leave", ""

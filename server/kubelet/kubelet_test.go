@@ -209,6 +209,22 @@ func TestDisabled(t *testing.T) {
 	}
 }
 
+// TestLogEndsApart: the end of a log does not come with its last bytes, which an API
+// server loses then for those who ask over a WebSocket.
+func TestLogEndsApart(t *testing.T) {
+	n := newNode()
+	s := httptest.NewServer((&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), Debugging: true}).Handler())
+	defer s.Close()
+	r, err := s.Client().Get(s.URL + "/containerLogs/default/web-n1/app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if r.StatusCode != 200 || r.ContentLength != -1 {
+		t.Errorf("%s, with a length of %d", r.Status, r.ContentLength)
+	}
+}
+
 // TestSwitchedOff: what has a switch of its own says which.
 func TestSwitchedOff(t *testing.T) {
 	n := newNode()

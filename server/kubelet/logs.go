@@ -46,6 +46,9 @@ func ServeLog(w http.ResponseWriter, r *http.Request, logs server.LogReader, req
 	switch {
 	case err == nil:
 		text.Begin()
+		// An API server asked for a log over a WebSocket loses what comes with the end
+		// of the answer.
+		text.Flush()
 	case text.Begun():
 		panic(http.ErrAbortHandler) // a text cut short must not look whole
 	default:
