@@ -5,7 +5,7 @@ BUILD   := go build -trimpath -tags grpcnotrace -ldflags "-s -w -X main.version=
 RACE    := $(shell command -v gcc >/dev/null && echo -race)
 E2E     := go test -tags e2e -count 1 -timeout 25m -p 1 ./cmd/podd/e2e ./runtime/...
 
-.PHONY: help build run stop test unit e2e cluster vm bench lint golden clean go
+.PHONY: help build run stop test unit e2e cluster conformance vm bench lint golden clean go
 .DEFAULT_GOAL := help
 
 help: ## tell what there is
@@ -45,6 +45,11 @@ e2e: build ## the promises, on a real containerd
 cluster: build ## podd as the node of a cluster, on a real API server, and set up by kubeadm
 	go test -tags e2e -count 1 -timeout 40m -p 1 ./cmd/podd/e2e/cluster ./cmd/podd/e2e/kubeadm
 
+# The suite takes a quarter of an hour to build, once, and as long to run. CONFORMANCE
+# is a regular expression of the tests to run.
+conformance: build ## Kubernetes' own tests of a node's agent
+	PODD_CONFORMANCE='$(CONFORMANCE)' go test -tags e2e,conformance -count 1 -timeout 60m -v -run '^TestNodeConformance$$' ./cmd/podd/e2e/cluster
+
 # Emulated, so slow: no part of test. VM=--step=cut takes one step of it.
 vm: go ## in a virtual machine: systemd, cgroup v2 alone, swap, huge pages, power cuts; 15 to 25 minutes
 	@[ "$$(id -u)" = 0 ] || { echo "make vm makes a disk image, which needs root: sudo make vm"; exit 1; }
@@ -55,8 +60,8 @@ bench: build ## speed and memory beside bare CRI calls
 
 lint: go ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l cmd manifest reconcile runtime server)" || { gofmt -l cmd manifest reconcile runtime server; exit 1; }
-	go vet ./... && go vet -tags e2e,vm ./...
-	go tool staticcheck ./... && go tool staticcheck -tags e2e,vm ./...
+	go vet ./... && go vet -tags e2e,conformance,vm ./...
+	go tool staticcheck ./... && go tool staticcheck -tags e2e,conformance,vm ./...
 
 golden: go ## rewrite expected outputs; read the diff
 	go test ./... -update

@@ -8,11 +8,13 @@ import (
 )
 
 // ControlPlane are the programs that Start needs, Controllers those of Control.
-// Kubelet is an agent of a node, Kubeadm sets all of them up.
+// Kubelet is an agent of a node, Kubeadm sets all of them up. Conformance are what
+// runs the suite in parallel and what its images are made of; see BuildConformance.
 var (
 	ControlPlane     = []string{"etcd", "kube-apiserver"}
 	Controllers      = []string{"kube-controller-manager", "kube-scheduler"}
 	Kubelet, Kubeadm = "kubelet", "kubeadm"
+	Conformance      = []string{"ginkgo", "agnhost", "curl", "nnp"}
 )
 
 // packages are what each program is built from.
@@ -23,6 +25,10 @@ var packages = map[string]string{
 	"kube-scheduler":          "k8s.io/kubernetes/cmd/kube-scheduler",
 	"kubelet":                 "k8s.io/kubernetes/cmd/kubelet",
 	"kubeadm":                 "k8s.io/kubernetes/cmd/kubeadm",
+	"agnhost":                 agnhost,
+	"ginkgo":                  "github.com/onsi/ginkgo/v2/ginkgo",
+	"curl":                    "podd/testdata/controlplane/image/curl",
+	"nnp":                     "podd/testdata/controlplane/image/nnp",
 }
 
 // version is what the programs are stamped with, as those of a release are: kubeadm

@@ -12,7 +12,8 @@
 //	control FLAG…    starts the controller manager, with flags more, and the scheduler
 //	release          ends them
 //
-// Without --dir it only builds the programs, kubeadm and the kubelet among them.
+// Without --dir it only builds the programs, kubeadm and the kubelet among them, and
+// with --conformance instead Kubernetes' suite and what its images are made of.
 package main
 
 import (
@@ -33,7 +34,15 @@ import (
 func main() {
 	programs := flag.String("programs", "", "the `directory` that has, or gets, the programs")
 	dir := flag.String("dir", "", "the `directory` of the control plane's own files")
+	conformance := flag.Bool("conformance", false, "build Kubernetes' conformance suite, and nothing else")
 	flag.Parse()
+	if *conformance {
+		if err := cluster.BuildConformance(*programs); err != nil {
+			fmt.Fprintln(os.Stderr, "up:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := up(context.Background(), *programs, *dir, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "up:", err)
 		os.Exit(1)

@@ -26,7 +26,7 @@ import (
 )
 
 // nodes are those that have a kubeconfig; each test takes one.
-var nodes = []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9", "n10", "n11", "n12", "n13", "w1", "w2", "w3", "w4", "w5", "p1", "p2", "p3", "p4", "o1", "o2", "o3"}
+var nodes = []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9", "n10", "n11", "n12", "n13", "w1", "w2", "w3", "w4", "w5", "p1", "p2", "p3", "p4", "o1", "o2", "o3", "conformance"}
 
 // controlPlane is program up, which ends when its input does: with this process.
 type controlPlane struct {

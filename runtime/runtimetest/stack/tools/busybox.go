@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -29,6 +30,21 @@ func debianBusybox(ctx context.Context, c *cache) (string, error) {
 // busyboxImage is a root file system with busybox and a link for each of its
 // commands in /bin, and the little of /etc that programs look for.
 func busyboxImage(ctx context.Context, busybox string) (v1.Image, error) {
+	files, err := busyboxFiles(ctx, busybox)
+	if err != nil {
+		return nil, err
+	}
+	return newImage(files, v1.Config{Env: []string{"PATH=/bin"}, Cmd: []string{"sh"}})
+}
+
+// The users and groups that every image with busybox has.
+const (
+	passwd = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"
+	group  = "root:x:0:\nnobody:x:65534:\n"
+)
+
+// busyboxFiles end at their capacity, so that several images can append to them.
+func busyboxFiles(ctx context.Context, busybox string) ([]file, error) {
 	data, err := os.ReadFile(busybox)
 	if err != nil {
 		return nil, fmt.Errorf("reading busybox: %w", err)
@@ -41,8 +57,8 @@ func busyboxImage(ctx context.Context, busybox string) (v1.Image, error) {
 		{name: "bin/", mode: 0o755},
 		{name: "bin/busybox", mode: 0o755, data: data},
 		{name: "etc/", mode: 0o755},
-		{name: "etc/passwd", mode: 0o644, data: []byte("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n")},
-		{name: "etc/group", mode: 0o644, data: []byte("root:x:0:\nnobody:x:65534:\n")},
+		{name: "etc/passwd", mode: 0o644, data: []byte(passwd)},
+		{name: "etc/group", mode: 0o644, data: []byte(group)},
 		{name: "root/", mode: 0o700},
 		{name: "tmp/", mode: 0o1777},
 	}
@@ -51,5 +67,5 @@ func busyboxImage(ctx context.Context, busybox string) (v1.Image, error) {
 			files = append(files, file{name: "bin/" + command, mode: 0o777, link: "busybox"})
 		}
 	}
-	return newImage(files, v1.Config{Env: []string{"PATH=/bin"}, Cmd: []string{"sh"}})
+	return slices.Clip(files), nil
 }

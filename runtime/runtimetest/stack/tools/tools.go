@@ -11,6 +11,7 @@
 //		busybox-<codename>/  busybox-static, unpacked
 //		images-<hash>/       images.tar
 //		controlplane-<hash>/ etcd, the programs of Kubernetes
+//		conformance-<hash>/  Kubernetes' conformance suite and its images
 //		disk-<hash>/         the disk of the virtual machine, its kernel
 //
 // Everything is made in a directory of its own and renamed into place, so

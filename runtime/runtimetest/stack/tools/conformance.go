@@ -1,0 +1,138 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// Conformance is Kubernetes' own test suite, of testdata/controlplane.
+type Conformance struct {
+	Suite, Ginkgo string   // the program, and the one that runs it in parallel
+	Images        string   // a tarball
+	ImageNames    []string // of those in it
+}
+
+// conformanceRecipe is part of the hash: change it with how the images are made.
+const conformanceRecipe = "1"
+
+// EnsureConformance builds the suite and the images it asks for if they are not
+// there, which takes many minutes.
+func EnsureConformance(ctx context.Context, log *slog.Logger) (Conformance, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return Conformance{}, err
+	}
+	c, err := openCache(log)
+	if err != nil {
+		return Conformance{}, err
+	}
+	if err := c.lock(ctx); err != nil {
+		return Conformance{}, err
+	}
+	defer c.unlock()
+	module := filepath.Join(root, "testdata", "controlplane")
+	hash, err := moduleHash(ctx, module)
+	if err != nil {
+		return Conformance{}, err
+	}
+	dir, err := c.entry("conformance-"+hash+"-"+conformanceRecipe, func(dir string) error {
+		log.Info("building Kubernetes' conformance suite; this takes many minutes", "into", c.dir)
+		if _, err := run(ctx, module, goEnv("0"), "go", "run", "./up", "--programs", dir, "--conformance"); err != nil {
+			return err
+		}
+		busybox, err := debianBusybox(ctx, c)
+		if err != nil {
+			return err
+		}
+		return writeConformanceImages(ctx, dir, busybox)
+	})
+	if err != nil {
+		return Conformance{}, err
+	}
+	set := Conformance{Suite: filepath.Join(dir, "e2e.test"), Ginkgo: filepath.Join(dir, "ginkgo"), Images: filepath.Join(dir, imagesTar)}
+	names, err := os.ReadFile(filepath.Join(dir, "images.txt"))
+	set.ImageNames = strings.Fields(string(names))
+	return set, err
+}
+
+// writeConformanceImages makes an image for each name that the suite asks for and
+// that there is a recipe for; what the others are for needs more than one machine
+// without a network has.
+func writeConformanceImages(ctx context.Context, dir, busybox string) error {
+	listed, err := run(ctx, dir, nil, filepath.Join(dir, "e2e.test"), "--list-images")
+	if err != nil {
+		return err
+	}
+	recipes, err := conformanceRecipes(ctx, dir, busybox)
+	if err != nil {
+		return err
+	}
+	all, names := map[name.Reference]v1.Image{}, ""
+	for _, ref := range strings.Fields(string(listed)) {
+		parsed, err := name.ParseReference(ref)
+		if err != nil {
+			return fmt.Errorf("naming image %s: %w", ref, err)
+		}
+		if image, known := recipes[path.Base(parsed.Context().RepositoryStr())]; known {
+			all[parsed] = image
+			names += ref + "\n"
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "images.txt"), []byte(names), 0o644); err != nil {
+		return err
+	}
+	return writeImages(filepath.Join(dir, imagesTar), all)
+}
+
+// conformanceRecipes are the images by the last part of their names: all the
+// commands of busybox in each, beside the programs of the image's own.
+func conformanceRecipes(ctx context.Context, dir, busybox string) (map[string]v1.Image, error) {
+	system, err := busyboxFiles(ctx, busybox)
+	if err != nil {
+		return nil, err
+	}
+	content := map[string][]byte{}
+	for _, name := range []string{"agnhost", "curl", "nnp", "localhost.crt", "localhost.key"} {
+		if content[name], err = os.ReadFile(filepath.Join(dir, name)); err != nil {
+			return nil, err
+		}
+	}
+	agnhost := append(system,
+		file{name: "agnhost", mode: 0o755, data: content["agnhost"]},
+		file{name: "agnhost-2", mode: 0o777, link: "agnhost"},
+		file{name: "localhost.crt", mode: 0o644, data: content["localhost.crt"]},
+		file{name: "localhost.key", mode: 0o644, data: content["localhost.key"]},
+		file{name: "uploads/", mode: 0o755},
+		file{name: "usr/bin/curl", mode: 0o755, data: content["curl"]},
+		file{name: "etc/passwd", mode: 0o644, data: []byte(passwd + "user-defined-in-image:x:1000:1000::/:/bin/sh\n")},
+		file{name: "etc/group", mode: 0o644, data: []byte(group + "user-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\n")},
+	)
+	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	server := v1.Config{Env: env, Entrypoint: []string{"/agnhost", "test-webserver"}}
+	images := map[string]v1.Image{}
+	for name, of := range map[string]struct {
+		files  []file
+		config v1.Config
+	}{
+		"agnhost":    {agnhost, v1.Config{Env: env, Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}}},
+		"busybox":    {system, v1.Config{Env: env, Cmd: []string{"sh"}}},
+		"nonroot":    {system, v1.Config{Env: env, User: "1234"}},
+		"nonewprivs": {append(system, file{name: "usr/local/bin/nnp", mode: 0o4755, data: content["nnp"]}), v1.Config{Env: env, Cmd: []string{"nnp"}}},
+		"pause":      {agnhost, v1.Config{Env: env, Entrypoint: []string{"/agnhost", "pause"}}},
+		"httpd":      {agnhost, server},
+		"nginx":      {agnhost, server},
+	} {
+		if images[name], err = newImage(of.files, of.config); err != nil {
+			return nil, fmt.Errorf("making image %s: %w", name, err)
+		}
+	}
+	return images, nil
+}

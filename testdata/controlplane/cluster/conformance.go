@@ -1,0 +1,51 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// suite is the package of Kubernetes' end-to-end tests, agnhost that of the program
+// in most of their images.
+const (
+	suite   = "k8s.io/kubernetes/test/e2e"
+	agnhost = "k8s.io/kubernetes/test/images/agnhost"
+)
+
+// BuildConformance builds Kubernetes' conformance suite, as e2e.test, and what its
+// images are made of, into a directory.
+func BuildConformance(dir string) error {
+	if err := Build(dir, Conformance...); err != nil {
+		return err
+	}
+	if err := command("go", "test", "-c", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, "e2e.test"), suite); err != nil {
+		return err
+	}
+	from, err := exec.Command("go", "list", "-f", "{{.Dir}}", agnhost).Output()
+	if err != nil {
+		return fmt.Errorf("finding %s: %w", agnhost, err)
+	}
+	for _, name := range []string{"localhost.crt", "localhost.key"} {
+		data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(from)), "porter", name))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// command runs one that builds something static.
+func command(name string, args ...string) error {
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+// Program curl is as much of curl as the conformance suite asks for: it gets one
+// URL and prints the answer's body.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+type options struct {
+	include       bool
+	output, write string
+	connect, all  float64 // seconds; 0: no limit
+	url           string
+	unused        bool
+}
+
+func main() {
+	o, err := parse(os.Args[1:])
+	if err == nil {
+		err = get(o)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "curl:", err)
+		os.Exit(exitCode(err))
+	}
+}
+
+// exitCode is 7 when nobody answers, 28 when it took too long, as of curl.
+func exitCode(err error) int {
+	var network net.Error
+	switch {
+	case errors.As(err, &network) && network.Timeout():
+		return 28
+	case errors.As(err, &network):
+		return 7
+	}
+	return 2
+}
+
+func parse(args []string) (o options, err error) {
+	f := flag.NewFlagSet("curl", flag.ContinueOnError)
+	for _, name := range []string{"g", "q", "s"} {
+		f.BoolVar(&o.unused, name, false, "nothing is different with it")
+	}
+	f.BoolVar(&o.include, "i", false, "print the answer's header, too")
+	f.StringVar(&o.output, "o", "", "the `file` that gets the answer")
+	f.StringVar(&o.write, "w", "", "print this at the end; %{http_code} is the status")
+	f.Float64Var(&o.connect, "connect-timeout", 0, "`seconds` that connecting may take")
+	f.Float64Var(&o.all, "max-time", 0, "`seconds` that all may take")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if f.NArg() != 1 {
+		return o, fmt.Errorf("want one URL, got %q", f.Args())
+	}
+	o.url = f.Arg(0)
+	if !strings.Contains(o.url, "://") {
+		o.url = "http://" + o.url
+	}
+	return o, nil
+}
+
+func get(o options) error {
+	ctx := context.Background()
+	if o.all > 0 {
+		limited, cancel := context.WithTimeout(ctx, seconds(o.all))
+		defer cancel()
+		ctx = limited
+	}
+	dialer := net.Dialer{Timeout: seconds(o.connect)}
+	client := http.Client{
+		Transport:     &http.Transport{DialContext: dialer.DialContext},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, o.url, nil)
+	if err != nil {
+		return err
+	}
+	r, err := client.Do(q)
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	if err := print(o, r); err != nil {
+		return err
+	}
+	if o.write != "" {
+		fmt.Print(strings.ReplaceAll(o.write, "%{http_code}", strconv.Itoa(r.StatusCode)))
+	}
+	return nil
+}
+
+func print(o options, r *http.Response) error {
+	out := os.Stdout
+	if o.output != "" {
+		f, err := os.Create(o.output)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		out = f
+	}
+	if o.include {
+		fmt.Fprintf(out, "%s %s\r\n", r.Proto, r.Status)
+		if err := r.Header.Write(out); err != nil {
+			return err
+		}
+		fmt.Fprint(out, "\r\n")
+	}
+	_, err := io.Copy(out, r.Body)
+	return err
+}
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

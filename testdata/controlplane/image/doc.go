@@ -1,0 +1,3 @@
+// Package image has the programs of test images that Kubernetes' own images take
+// from a distribution.
+package image
