@@ -52,10 +52,11 @@ func (e *entry) unasked(wants *manifest.Pod) {
 	}
 }
 
-// ends takes what its source says of a pod that it wants ended.
-func (e *entry) ends(p *manifest.Pod, now time.Time) {
-	if d := e.deletes; d == nil || d.UID != p.UID || d.Grace > p.Deletion.Grace {
-		e.deletes = &plan.Delete{UID: p.UID, Grace: p.Deletion.Grace, At: now}
+// ends has a pod that is not wanted end with a grace, or sooner where that was asked
+// for before.
+func (e *entry) ends(uid types.UID, grace time.Duration, now time.Time) {
+	if d := e.deletes; d == nil || d.UID != uid || d.Grace > grace {
+		e.deletes = &plan.Delete{UID: uid, Grace: grace, At: now}
 	}
 }
 

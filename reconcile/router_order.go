@@ -61,7 +61,7 @@ func (r *Router) compose(key types.NamespacedName, e *entry, v plan.Verdict) ord
 	e.unasked(r.wanted(key))
 	leaving := r.leaving(key)
 	if leaving != nil {
-		e.ends(leaving, time.Now())
+		e.ends(leaving.UID, leaving.Deletion.Grace, time.Now())
 	}
 	o := order{
 		seq: e.order.seq, desired: r.wanted(key), verdict: v, leaving: leaving,

@@ -157,8 +157,8 @@ func (r *Router) endFor(p plan.ShutdownPod, now time.Time) {
 		r.post(e, o)
 		return
 	}
-	if len(e.report.UIDs) > 0 && e.deletes == nil {
-		e.deletes = &plan.Delete{UID: e.report.UIDs[0], Grace: p.Grace, At: now}
+	if len(e.report.UIDs) > 0 {
+		e.ends(e.report.UIDs[0], p.Grace, now)
 		r.order(p.Key, e, e.order.verdict)
 	}
 }

@@ -142,6 +142,21 @@ func TestShutdownOfTheAPI(t *testing.T) {
 
 // TestShutdownOfLeaving: what ends already gets no more than its group does.
 func TestShutdownOfLeaving(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) { // a cluster has it end, with much grace
+		m.options = inCluster
+		m.start()
+		m.bound(true, ofCluster("web", nil))
+		m.settle()
+		m.bound(true, ofCluster("web", deleted(600)))
+		m.pass(time.Second)
+		began := time.Now()
+		if err := <-m.shutDown(); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 25*time.Second {
+			t.Errorf("it took %s", took)
+		}
+	})
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
 		m.want(nodePods(t)...)
