@@ -229,6 +229,31 @@ func TestClusterRejects(t *testing.T) {
 	})
 }
 
+// TestClusterTakesOver: what another pod gives up is waited for, however its end was
+// told, for a pod that is rejected has failed for good.
+func TestClusterTakesOver(t *testing.T) {
+	onPort := func(p *v1.Pod) { p.Spec.Containers[0].Ports = []v1.ContainerPort{{HostPort: 80, ContainerPort: 80}} }
+	for note, first := range map[string][]*manifest.Pod{
+		"forgotten at once": nil,
+		"deleted":           {ofCluster("first", both(onPort, deleted(20)))},
+		"over":              {ofCluster("first", both(onPort, func(p *v1.Pod) { p.Status.Phase = v1.PodFailed }))},
+	} {
+		t.Run(note, func(t *testing.T) {
+			run(t, func(t *testing.T, m *machine) {
+				m.options = inCluster
+				m.start()
+				m.bound(true, ofCluster("first", onPort))
+				m.settle()
+				m.bound(true, append(first, ofCluster("second", onPort))...)
+				m.pass(2 * time.Minute)
+				if s := m.report("second").Pod.Status; s.Phase != v1.PodRunning {
+					t.Errorf("got %+v\n%s", s, m.story())
+				}
+			})
+		})
+	}
+}
+
 // TestClusterEvicts: it has failed, and controllers see that the node did it.
 func TestClusterEvicts(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {

@@ -76,7 +76,7 @@ func (r *Router) compose(key types.NamespacedName, e *entry, v plan.Verdict) ord
 	}
 	o.userIDs = r.userIDs(key, e, o.desired)
 	r.supply(key, e, &o)
-	o.certain = o.desired == nil && (r.certain(e) || r.seen && leaving != nil)
+	o.certain = o.desired == nil && r.unwanted(key, e)
 	return o
 }
 
@@ -131,6 +131,11 @@ func (r *Router) leaving(key types.NamespacedName) *manifest.Pod {
 	return r.set.Leaving[key]
 }
 
+// unwanted tells whether the end of a pod that is not in the set is wanted.
+func (r *Router) unwanted(key types.NamespacedName, e *entry) bool {
+	return r.certain(e) || r.seen && r.leaving(key) != nil
+}
+
 // certain tells whether the absence of a pod from the set is a fact: the
 // source that had it was seen whole or, when nobody knows which that was,
 // every source of its kind.
@@ -172,7 +177,7 @@ func (r *Router) admit() map[types.NamespacedName]plan.Verdict {
 	claimants := make([]plan.Claimant, 0, len(r.entries))
 	for key, e := range r.entries {
 		c := e.claims(key, r.wanted(key), r.last[key])
-		c.Yields = c.Yields || c.Wants == nil && r.leaving(key) != nil
+		c.Yields = c.Yields || c.Wants == nil && r.unwanted(key, e)
 		claimants = append(claimants, c)
 	}
 	limits := r.o.Limits

@@ -35,6 +35,9 @@ type Claimant struct {
 	Present bool
 }
 
+// over: what is wanted has come to its end, so that nothing that is held is kept.
+func (c *Claimant) over() bool { return c.Rests || c.Ends }
+
 // Limits are the node's.
 type Limits struct {
 	MaxPods int // 0: no limit
@@ -181,9 +184,12 @@ type portTable map[int32][]binding
 func heldPorts(claimants []Claimant) portTable {
 	t := portTable{}
 	for _, c := range claimants {
-		keeps := manifest.HostClaims(c.Wants)
+		var keeps []manifest.HostClaim
+		if !c.over() {
+			keeps = manifest.HostClaims(c.Wants)
+		}
 		for _, held := range c.Holds {
-			if !c.Yields {
+			if !c.Yields && !c.over() {
 				keeps = append(keeps, manifest.HostClaims(held)...)
 			}
 			t.add(c.Key, held, keeps)

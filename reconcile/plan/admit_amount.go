@@ -97,7 +97,7 @@ func (c *Claimant) held(limits Amounts) Amounts {
 func (c *Claimant) leaving(limits Amounts) Amounts {
 	n := c.held(limits)
 	switch {
-	case c.Wants == nil || c.Rests || c.Ends:
+	case c.Wants == nil || c.over():
 		return n
 	case !c.Yields:
 		return nil

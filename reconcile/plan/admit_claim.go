@@ -27,7 +27,7 @@ func heldClaims(claimants []Claimant, limits Limits) claimTable {
 		wants := manifest.ClaimsOf(c.Wants)
 		for _, held := range c.Holds {
 			for _, name := range manifest.ClaimsOf(held) {
-				t.users[name] = append(t.users[name], claimUser{c.Key, !c.Yields || slices.Contains(wants, name)})
+				t.users[name] = append(t.users[name], claimUser{c.Key, !c.over() && (!c.Yields || slices.Contains(wants, name))})
 			}
 		}
 	}

@@ -88,6 +88,8 @@ func TestAdmissionOfCluster(t *testing.T) {
 		{"taint tolerated", tolerant, tainted, nil, Verdict{}},
 		{"port", onPort, limits, []Claimant{{Key: named("b"), Wants: clusterPod("b", 0, onPort), Present: true}}, Verdict{Answer: Reject, Reason: "NodePorts", Message: "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"}},
 		{"port of one that ends", onPort, limits, []Claimant{{Key: named("b"), Holds: []*manifest.Pod{clusterPod("b", 0, onPort)}, Present: true, Yields: true}}, Verdict{Answer: Wait, Reason: "HostPortConflict"}},
+		{"port of one that has ended", onPort, limits, []Claimant{{Key: named("b"), Wants: clusterPod("b", 0, onPort), Holds: []*manifest.Pod{clusterPod("b", 0, onPort)}, Present: true, Ends: true}}, Verdict{Answer: Wait, Reason: "HostPortConflict"}},
+		{"port of one that is over, and runs", onPort, limits, []Claimant{{Key: named("b"), Wants: clusterPod("b", 0, onPort), Holds: []*manifest.Pod{clusterPod("b", 0, onPort)}, Rests: true}}, Verdict{Answer: Wait, Reason: "HostPortConflict"}},
 		{"pods", requesting("cpu", "3"), limits, []Claimant{{Key: named("b"), Present: true, Wants: clusterPod("b", 0, nil)}, {Key: named("c"), Present: true, Wants: clusterPod("c", 0, nil)}, {Key: named("d"), Present: true, Wants: clusterPod("d", 0, nil)}},
 			Verdict{Answer: Reject, Reason: "OutOfpods", Message: "Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3"}},
 		{"devices", requesting("example.com/gpu", "2"), limits, nil, Verdict{Answer: Reject, Reason: "UnexpectedAdmissionError", Message: "Allocate failed due to requested number of devices unavailable for example.com/gpu. Requested: 2, Available: 1, which is unexpected", Never: true}},
