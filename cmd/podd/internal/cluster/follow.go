@@ -29,6 +29,10 @@ const shortWatch = time.Second
 
 var errShortWatch = errors.New("watches end at once")
 
+// errPart is that an answer is not all that there is, of which what it lacks would
+// be taken to be gone. No API server answers so when it is asked for all.
+var errPart = errors.New("the answer is no whole list; is there a proxy before the API server?")
+
 // mostBlind is the longest wait of who does not know what the cluster has: it is
 // to be right soon after the cluster is back.
 const mostBlind = 4 * time.Second
@@ -110,8 +114,15 @@ func (f *follower[T]) look(ctx context.Context) (string, error) {
 	if err := f.client.into(ctx, f.query(), l); err != nil {
 		return "", err
 	}
+	whole, err := meta.ListAccessor(l)
+	if err == nil && (whole.GetResourceVersion() == "" || whole.GetContinue() != "") {
+		err = errPart
+	}
+	if err != nil {
+		return "", f.client.at(err)
+	}
 	items := map[types.NamespacedName]T{}
-	err := meta.EachListItem(l, func(o runtime.Object) error {
+	err = meta.EachListItem(l, func(o runtime.Object) error {
 		item, ok := o.(T)
 		if !ok {
 			return fmt.Errorf("a list has an unexpected %T", o)
@@ -129,11 +140,7 @@ func (f *follower[T]) look(ctx context.Context) (string, error) {
 		}
 	}
 	f.tell(sighting[T]{items, f.now.anew + 1, of})
-	list, err := meta.ListAccessor(l)
-	if err != nil {
-		return "", f.client.at(err)
-	}
-	return list.GetResourceVersion(), nil
+	return whole.GetResourceVersion(), nil
 }
 
 // watch takes changes after a version and returns the last, with nil when the

@@ -1,6 +1,9 @@
 package cluster
 
 import (
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,4 +46,29 @@ func TestFollow(t *testing.T) {
 			t.Errorf("deleted: got %v", none)
 		}
 	})
+}
+
+// What is no whole list, as of a proxy that answers for the API server, ends nothing.
+func TestFollowWhole(t *testing.T) {
+	for note, text := range map[string]string{
+		"of nobody": `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[]}`,
+		"bare":      `{}`,
+		"a part":    `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9","continue":"more"},"items":[]}`,
+	} {
+		alone(t, func(l *life, _ *Options) { l.fakeAPI.putPod(bound("a", "1"), "ADDED") }, func(l *life) {
+			l.with(func() {
+				l.cut()
+				l.fault = func(q *http.Request) (*http.Response, error) {
+					if !strings.HasSuffix(q.URL.Path, "/pods") {
+						return nil, nil
+					}
+					return &http.Response{StatusCode: 200, Header: jsonType, Body: io.NopCloser(strings.NewReader(text))}, nil
+				}
+			})
+			l.after(time.Minute)
+			if now, _ := l.cluster.pods.get(); len(now.items) != 1 || now.anew != 1 {
+				t.Errorf("%s: got %+v", note, now)
+			}
+		})
+	}
 }
