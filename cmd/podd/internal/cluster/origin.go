@@ -69,28 +69,30 @@ func authorityOf(config *rest.Config) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// recall reads the origin of the pods that may be here; zero: there are none.
+// errBroken is that a file is there and tells of no origin.
+var errBroken = errors.New("the file is broken")
+
+// recall reads the origin of the pods that may be here; zero: there are none, or,
+// with errBroken in the error, nobody knows any more.
 func recall(path string) (o origin, err error) {
 	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return o, nil
+	case err != nil:
+		return o, fmt.Errorf("reading which cluster the pods here are from: %w", err)
 	}
-	if err == nil {
-		err = json.Unmarshal(text, &o)
+	if err := json.Unmarshal(text, &o); err != nil {
+		return origin{}, fmt.Errorf("reading which cluster the pods here are from: %s: %w: %w", path, errBroken, err)
 	}
-	if err != nil {
-		err = fmt.Errorf("reading which cluster the pods here are from: %w", err)
-	}
-	return o, err
+	return o, nil
 }
 
+// remember outlasts a loss of power: what is lost with it is perhaps the cluster, too.
 func (o origin) remember(path string) error {
 	text, err := json.Marshal(o)
 	if err == nil {
-		err = os.WriteFile(path+".new", text, 0o600)
-	}
-	if err == nil {
-		err = os.Rename(path+".new", path)
+		err = put(path, text)
 	}
 	if err != nil {
 		err = fmt.Errorf("remembering which cluster the pods here are from: %w", err)

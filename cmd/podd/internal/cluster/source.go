@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,7 +45,10 @@ func (s *Source) Kind() string { return manifest.KindAPI }
 // Run implements package source's Source.
 func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
 	of, err := recall(s.c.o.Origin)
-	if err != nil {
+	switch {
+	case errors.Is(err, errBroken): // pods of a good cluster are not to wait for it
+		s.c.o.Log.Warn("should the cluster have been lost meanwhile, the pods that it lacks end", "err", err)
+	case err != nil:
 		return err
 	}
 	s.bound.origin = of
@@ -54,18 +58,18 @@ func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
 		objects, otherObjects := s.c.objects.get()
 		if pods.anew > 0 && nodes.anew > 0 {
 			s.bound.take(pods, time.Now())
-			if b := s.batch(nodes, objects, otherObjects == s.objects); b.Version != s.last.Version {
-				s.last, s.objects = b, otherObjects
-				known, _ := s.c.ending.get()
-				s.c.ending.set(endings(b, known))
-				emit(b)
-			}
 			for _, n := range nodes.items {
 				if !s.bound.strange && s.bound.origin.Node == "" {
 					s.bound.origin.Node = n.UID // it was made since the list
 				}
 			}
 			s.remember(&of)
+			if b := s.batch(nodes, objects, otherObjects == s.objects); b.Version != s.last.Version {
+				s.last, s.objects = b, otherObjects
+				known, _ := s.c.ending.get()
+				s.c.ending.set(endings(b, known))
+				emit(b)
+			}
 		}
 		select {
 		case <-otherPods:
@@ -77,7 +81,7 @@ func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
 	}
 }
 
-// remember keeps the origin across lives of podd, as soon as there may be pods.
+// remember keeps the origin across lives of podd, before there may be pods.
 func (s *Source) remember(kept *origin) {
 	if s.bound.origin == *kept {
 		return

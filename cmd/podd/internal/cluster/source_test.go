@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -123,7 +124,13 @@ func sourced(t *testing.T, path string, test func(*life, func() *manifest.Batch)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			if err := l.cluster.Source().Run(ctx, func(b manifest.Batch) { last = &b }); err != nil {
+			err := l.cluster.Source().Run(ctx, func(b manifest.Batch) {
+				last = &b
+				if of, err := recall(path); of == (origin{}) || err != nil {
+					t.Errorf("pods may begin whose cluster is not remembered: %v", err)
+				}
+			})
+			if err != nil {
 				t.Error(err)
 			}
 		}()
@@ -189,6 +196,24 @@ func TestSource(t *testing.T) {
 			t.Errorf("it is back without a pod: got %+v", b)
 		}
 	})
+}
+
+// What is broken of what was remembered keeps nobody from being told of pods.
+func TestSourceForgot(t *testing.T) {
+	for note, text := range map[string]string{"cut short": `{"authority":`, "empty": "", "of another kind": "[1]"} {
+		path := filepath.Join(t.TempDir(), "cluster.json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		sourced(t, path, func(l *life, last func() *manifest.Batch) {
+			if b := last(); b == nil || !b.Complete || names(b.Pods) != "a" {
+				t.Errorf("%s: got %+v", note, b)
+			}
+		})
+		if of, err := recall(path); of.Service == "" || err != nil {
+			t.Errorf("%s: afterwards %v, %v", note, of, err)
+		}
+	}
 }
 
 // A cluster that cannot be reached says nothing of its pods.
