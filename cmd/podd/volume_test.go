@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
@@ -27,6 +28,18 @@ func keptClaim(t *testing.T) (root string) {
 		t.Fatal(err)
 	}
 	return root
+}
+
+// TestClaimViewsOfACluster: a cluster's claims are none of podd's, whose data it keeps.
+func TestClaimViewsOfACluster(t *testing.T) {
+	of := func(name string, cluster *manifest.Cluster) manifest.Objects {
+		key := types.NamespacedName{Namespace: "default", Name: name}
+		return manifest.Objects{Claims: map[types.NamespacedName]*v1.PersistentVolumeClaim{key: {}}, Cluster: cluster}
+	}
+	set := &manifest.Set{Objects: map[string]manifest.Objects{"/etc/m": of("data", nil), "the cluster": of("theirs", &manifest.Cluster{})}}
+	if got := claimViews(set); len(got) != 1 || got[0].Claim.Name != "data" {
+		t.Errorf("got %+v", got)
+	}
 }
 
 // TestVolumesOfARunningPodd: it says which claims are wanted, and no flag need.

@@ -12,10 +12,14 @@ import (
 	"podd/server"
 )
 
-// claimViews are the claims of a set.
+// claimViews are the claims of a set, but for those of a cluster, which keeps their
+// data itself.
 func claimViews(set *manifest.Set) []server.ClaimView {
 	var all []server.ClaimView
 	for _, o := range set.Objects {
+		if o.Cluster != nil {
+			continue
+		}
 		for key, c := range o.Claims {
 			at := o.Origins[manifest.ObjectRef{Kind: "PersistentVolumeClaim", NamespacedName: key}]
 			all = append(all, server.ClaimView{
