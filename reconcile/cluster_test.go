@@ -154,6 +154,31 @@ func TestClusterAway(t *testing.T) {
 	})
 }
 
+// TestClusterEndsItsOwn: what the cluster says of its pod's end is not of another's by
+// that name, whose manifest podd has not seen yet.
+func TestClusterEndsItsOwn(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.options = inCluster
+		m.start()
+		static := pod(t, "web", web)
+		m.want(static)
+		m.settle()
+		m.Forget()
+		m.kill()
+		set := manifest.Merge([]manifest.Batch{
+			{Source: source, Kind: manifest.KindFile},
+			{Source: clusterSource, Kind: manifest.KindAPI, Complete: true, Pods: []*manifest.Pod{ofCluster("web", deleted(1))}},
+		})
+		m.set = set
+		m.start()
+		m.pass(time.Minute)
+		m.did()
+		m.want(static)
+		m.settle()
+		m.is("web 0 ready", "web/app 0 running")
+	})
+}
+
 // TestClusterEdits: what an API server lets be changed restarts nothing but the
 // container whose image is another.
 func TestClusterEdits(t *testing.T) {

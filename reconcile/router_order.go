@@ -1,12 +1,14 @@
 package reconcile
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
 	"podd/reconcile/plan"
+	"podd/runtime"
 )
 
 // orderAll gives every worker whose order changed its new one.
@@ -131,9 +133,20 @@ func (r *Router) leaving(key types.NamespacedName) *manifest.Pod {
 	return r.set.Leaving[key]
 }
 
-// unwanted tells whether the end of a pod that is not in the set is wanted.
+// unwanted tells whether the end of what is here by a name that is not in the set is
+// wanted. What a source says of the end of its own pod is not of another's by that
+// name, whose source may not have spoken yet.
 func (r *Router) unwanted(key types.NamespacedName, e *entry) bool {
-	return r.certain(e) || r.seen && r.leaving(key) != nil
+	if r.certain(e) {
+		return true
+	}
+	p := r.leaving(key)
+	return r.seen && p != nil && !hasOther(r.last[key], p.UID)
+}
+
+// hasOther: something of ours by that name is of another UID.
+func hasOther(p *runtime.Pod, uid types.UID) bool {
+	return p != nil && slices.ContainsFunc(p.Incarnations, func(inc runtime.Incarnation) bool { return !inc.Foreign && inc.UID != uid })
 }
 
 // certain tells whether the absence of a pod from the set is a fact: the
