@@ -87,7 +87,8 @@ var rules = []rule{
 	{"mirror of the past", func(f *facts) bool { return isMirror(f.seen) && backward(f.seen, &f.mine.Pod.Status) }, removeIt},
 	{"mirror", func(f *facts) bool { return isMirror(f.seen) }, patchIt},
 
-	{"name taken", func(f *facts) bool { return f.static() }, inTheWay},
+	// One that is gone for good is let go of beside a static pod of its name, too.
+	{"name taken", func(f *facts) bool { return f.static() && !f.ended }, inTheWay},
 	{"taken back", func(f *facts) bool { return f.left() && backward(f.seen, &f.mine.Pod.Status) }, leave},
 	{"here", func(f *facts) bool { return f.left() }, patchIt},
 	// Whoever waits for the pod's end looks at its phase before the object goes.

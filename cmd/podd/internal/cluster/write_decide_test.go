@@ -91,6 +91,8 @@ func TestDecide(t *testing.T) {
 		{"deleted, gone and told", facts{whole: true, seen: with(api, deleted, ended), ended: true}, "gone and told", remove},
 		{"deleted, finalizers hold it", facts{whole: true, seen: with(api, deleted, ended, noGrace), ended: true}, "let go", nothing},
 		{"deleted, finalizers hold it, not told", facts{whole: true, seen: with(api, deleted, noGrace), ended: true}, "gone", patches},
+		{"deleted, gone, a static pod has its name", facts{whole: true, mine: shown(static), seen: with(api, deleted), ended: true}, "gone", patches},
+		{"deleted, gone and told, a static pod has its name", facts{whole: true, mine: shown(static), seen: with(api, deleted, ended), ended: true}, "gone and told", remove},
 		{"deleted, another is here", facts{whole: true, mine: shown(api), seen: with(api, deleted, ended, func(p *v1.Pod) { p.UID = "b" }), ended: true}, "gone and told", remove},
 	} {
 		c.f.now = metav1.NewTime(noon)
@@ -126,7 +128,7 @@ func drawFacts(t *rapid.T, static *v1.Pod) *facts {
 		p.Status = drawStatus(t, v1.PodReady, v1.PodScheduled, v1.PodResizeInProgress)
 		f.mine = &server.PodView{Pod: p, Rule: "rule"}
 	}
-	f.ended = f.mine == nil && f.seen != nil && f.seen.DeletionTimestamp != nil && rapid.Bool().Draw(t, "ended")
+	f.ended = (f.mine == nil || f.static()) && f.seen != nil && !isMirror(f.seen) && f.seen.DeletionTimestamp != nil && rapid.Bool().Draw(t, "ended")
 	return f
 }
 
