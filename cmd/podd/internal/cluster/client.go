@@ -165,14 +165,23 @@ func shownHost(host string) string {
 func (c *client) into(ctx context.Context, r *rest.Request, answer runtime.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	return c.at(c.try(ctx, r).Into(answer))
+	return c.answer(ctx, r, answer)
 }
 
 // done makes one whose answer says nothing.
 func (c *client) done(ctx context.Context, r *rest.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	return c.at(c.try(ctx, r).Error())
+	return c.answer(ctx, r, nil)
+}
+
+// answer makes one that ends with ctx; nil: its answer says nothing.
+func (c *client) answer(ctx context.Context, r *rest.Request, into runtime.Object) error {
+	result := c.try(ctx, r)
+	if into == nil {
+		return c.at(result.Error())
+	}
+	return c.at(result.Into(into))
 }
 
 // try makes a request, and again when a renewal of podd's certificate has cut it.

@@ -15,7 +15,7 @@
 // cluster does, and podd starts without one. A client lives as long as its
 // kubeconfig is what it was; a changed file, or one that can be read at last, makes
 // another (cluster.go). Each goroutine owns its state and makes one request at a
-// time, which ends within requestTime. What the cluster has of something is a
+// time, which ends within requestTime, or writeTime. What the cluster has of something is a
 // sighting, immutable, which its follower puts into a latest for whoever reads it.
 //
 // What the node is, is decided in functions from values to values: node.go,

@@ -8,7 +8,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"syscall"
+	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -137,9 +139,25 @@ func ofStatusCode(where string, status apierrors.APIStatus) trouble {
 	case s.Code == http.StatusUnauthorized:
 		return trouble{unknown, where + " does not know who the kubeconfig says podd is: its certificate or token is not, or no longer, good" + meanwhile}
 	case s.Code == http.StatusForbidden:
-		return trouble{forbidden, fmt.Sprintf("%s forbids it: %s; the kubeconfig's user is to be system:node:NAME, of the group system:nodes%s", where, s.Message, meanwhile)}
+		return trouble{forbidden, fmt.Sprintf("%s forbids it: %s; the kubeconfig's user is to be system:node:NAME, of the group system:nodes%s", where, said(s.Message), meanwhile)}
 	}
-	return trouble{ill, fmt.Sprintf("%s answers %d: %s%s", where, s.Code, s.Message, meanwhile)}
+	return trouble{ill, fmt.Sprintf("%s answers %d: %s%s", where, s.Code, said(s.Message), meanwhile)}
+}
+
+// mostSaid bounds what an API server says as users are told it.
+const mostSaid = 500
+
+// said is what an API server says, without what a terminal or a log would obey.
+func said(text string) string {
+	if len(text) > mostSaid {
+		text = text[:mostSaid] + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
 }
 
 // late tells of a request that took too long.

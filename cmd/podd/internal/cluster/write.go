@@ -123,7 +123,11 @@ func (w *writer) note(view *server.View, pods sighting[*v1.Pod]) {
 		r.mine = p
 	}
 	for key, p := range pods.items {
-		w.record(key).sighted = p
+		r := w.record(key)
+		r.sighted = p
+		if r.attempt.of != p.UID {
+			r.attempt = attempted{} // of another, of its name
+		}
 	}
 	for key, r := range w.records {
 		if !r.there && r.asked == nothing {

@@ -28,7 +28,7 @@ type record struct {
 type outcome struct {
 	uid   types.UID
 	pod   *v1.Pod // nil: it is gone
-	made  bool    // by this
+	made  bool    // by podd, and not sighted since
 	until time.Time
 }
 
@@ -37,6 +37,7 @@ const outcomeTime = 5 * time.Second
 
 // attempted is what became of the last attempts; zero: they went well.
 type attempted struct {
+	of    types.UID // "": to make one
 	why   string
 	since time.Time
 	wait  time.Duration

@@ -5,9 +5,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -23,27 +23,35 @@ type reply struct {
 	facts facts
 	pod   *v1.Pod
 	err   error
+	late  bool // err is that there was no answer within writeTime
 }
+
+// writeTime is how long a step may take: a webhook of the cluster may have the API
+// server wait for 30 s. Connections on which nobody answers are closed before (lessee).
+const writeTime = 40 * time.Second
 
 // request does a step. What is gone, or is another pod now, is not there to be
 // deleted any more.
 func (c *client) request(ctx context.Context, key types.NamespacedName, s step, f facts) reply {
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	defer cancel()
 	a := reply{key: key, step: s, facts: f, pod: &v1.Pod{}}
 	switch s.verb {
 	case create:
-		a.err = c.into(ctx, c.core.Post().Namespace(key.Namespace).Resource("pods").Body(s.pod), a.pod)
+		a.err = c.answer(ctx, c.core.Post().Namespace(key.Namespace).Resource("pods").Body(s.pod), a.pod)
 	case patches:
-		a.err = c.into(ctx, c.core.Patch(types.StrategicMergePatchType).Namespace(key.Namespace).Resource("pods").Name(key.Name).SubResource("status").Body(s.body), a.pod)
+		a.err = c.answer(ctx, c.core.Patch(types.StrategicMergePatchType).Namespace(key.Namespace).Resource("pods").Name(key.Name).SubResource("status").Body(s.body), a.pod)
 		if apierrors.IsNotFound(a.err) {
 			a.pod, a.err = nil, nil
 		}
 	case remove:
 		o := &metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &s.pod.UID}}
-		a.pod, a.err = nil, c.done(ctx, c.core.Delete().Namespace(key.Namespace).Resource("pods").Name(key.Name).Body(o))
+		a.pod, a.err = nil, c.answer(ctx, c.core.Delete().Namespace(key.Namespace).Resource("pods").Name(key.Name).Body(o), nil)
 		if apierrors.IsNotFound(a.err) || apierrors.IsConflict(a.err) {
 			a.err = nil
 		}
 	}
+	a.late = a.err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
 	return a
 }
 
@@ -57,7 +65,8 @@ func (w *writer) take(a reply, now time.Time) {
 		return
 	}
 	w.hold, w.away, r.attempt = time.Time{}, backoff{}, attempted{}
-	r.answer = &outcome{uid: a.step.pod.UID, pod: a.pod, made: a.step.verb == create, until: now.Add(outcomeTime)}
+	made := a.step.verb == create || r.answer != nil && r.answer.made && r.answer.uid == a.step.pod.UID
+	r.answer = &outcome{uid: a.step.pod.UID, pod: a.pod, made: made, until: now.Add(outcomeTime)}
 	if a.pod == nil {
 		return
 	}
@@ -80,9 +89,9 @@ const (
 )
 
 // failed notes an attempt that came to nothing. When nobody answers, nobody would
-// for another pod.
+// for another pod, unless it is this one that the API server is long over.
 func (w *writer) failed(r *record, a reply, now time.Time) {
-	if !answered(a.err) {
+	if !answered(a.err) && !a.late {
 		w.hold = now.Add(min(w.away.next(), mostBlind))
 		return
 	}
@@ -91,11 +100,11 @@ func (w *writer) failed(r *record, a reply, now time.Time) {
 		t.since = now
 	}
 	most := mostRefused
-	if code := statusOfError(a.err).Code; code >= http.StatusInternalServerError || code == http.StatusTooManyRequests {
+	if code := statusOfError(a.err).Code; code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || a.late {
 		most = mostIll
 	}
 	t.wait = min(max(2*t.wait, firstWait), most)
-	t.why, t.next = whyNot(a), now.Add(t.wait)
+	t.of, t.why, t.next = a.step.pod.UID, whyNot(a), now.Add(t.wait)
 }
 
 // statusOfError is what an API server says that refuses.
@@ -145,17 +154,14 @@ func (w *writer) tell(ctx context.Context) {
 	w.o.Refused(ctx, all)
 }
 
-// mostSaid bounds what an API server says of a pod as users are told it.
-const mostSaid = 500
-
 // whyNot is for users.
 func whyNot(a reply) string {
 	if apierrors.IsAlreadyExists(a.err) {
 		return nameTaken
 	}
-	says := statusOfError(a.err).Message
-	if len(says) > mostSaid {
-		says = strings.ToValidUTF8(says[:mostSaid], "") + "…"
+	says := said(statusOfError(a.err).Message)
+	if a.late {
+		says = fmt.Sprintf("it did not answer within %s; is one of its webhooks away?", writeTime)
 	}
 	switch a.step.verb {
 	case create:

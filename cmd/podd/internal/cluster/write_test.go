@@ -232,6 +232,77 @@ func TestMirrorRefused(t *testing.T) {
 	})
 }
 
+// TestSlowWebhook: the mirror that a webhook has an API server wait with is made after
+// all, and holds up no other pod, also when it never is.
+func TestSlowWebhook(t *testing.T) {
+	alone(t, nil, func(l *life) {
+		webhook := 11 * time.Second
+		l.with(func() {
+			l.fault = func(q *http.Request) (*http.Response, error) {
+				if q.Method == http.MethodPost && strings.HasSuffix(q.URL.Path, "/pods") {
+					select {
+					case <-q.Context().Done():
+						return nil, q.Context().Err()
+					case <-time.After(webhook):
+					}
+				}
+				return nil, nil
+			}
+		})
+		static := view(staticPod(t, webManifest), running(noon))
+		l.shows(static)
+		l.after(15 * time.Second)
+		if l.seen("default", "web-n1") == nil {
+			t.Fatal("no mirror")
+		}
+		l.with(func() { webhook = time.Hour })
+		slow := view(staticPod(t, strings.Replace(webManifest, "name: web", "name: slow", 1)), running(noon))
+		l.shows(static, slow)
+		l.count()
+		for n := range 300 {
+			static = view(static.Pod, running(noon.Add(time.Duration(n+1)*time.Minute)))
+			l.shows(static, slow)
+			if got := l.seen("default", "web-n1").Status.ContainerStatuses[0].State.Running.StartedAt; got.Unix() != noon.Add(time.Duration(n+1)*time.Minute).Unix() {
+				t.Fatalf("after %ds the status of another pod is not told within 1s: %+v", n, l.seen("default", "web-n1").Status)
+			}
+		}
+		if n := l.count("POST pods"); n[0] == 0 || n[0] > 300/10 {
+			t.Errorf("asked %v times in five minutes", n)
+		}
+		if told := l.told(); len(told) != 1 || told[0].Pod.Name != "slow-n1" || !strings.Contains(told[0].Why, "did not answer within "+writeTime.String()) {
+			t.Errorf("told %v", told)
+		}
+	})
+}
+
+// TestSuccessor: what the cluster refused of one pod is no reason to wait with another
+// of its name.
+func TestSuccessor(t *testing.T) {
+	alone(t, nil, func(l *life) {
+		l.with(func() {
+			l.fault = func(q *http.Request) (*http.Response, error) {
+				if q.Method == http.MethodPatch && strings.Contains(q.URL.Path, "/pods/app/") {
+					return refusal(apierrors.NewBadRequest("no")), nil
+				}
+				return nil, nil
+			}
+		})
+		p := bound("app", "1")
+		p.UID = "a"
+		l.with(func() { l.putPod(p, "ADDED") })
+		l.shows(view(p, running(noon)))
+		l.after(10 * time.Minute)
+		next := bound("app", "1")
+		next.UID = "b"
+		l.with(func() { l.fault = nil; l.putPod(p, "DELETED") })
+		l.with(func() { l.putPod(next, "ADDED") })
+		l.shows(view(next, running(noon)))
+		if now := l.seen("default", "app"); now.UID != "b" || now.Status.Phase != v1.PodRunning {
+			t.Errorf("got %s: %+v", now.UID, now.Status)
+		}
+	})
+}
+
 // TestFutile: an API server that does not know a field is not told of it for ever.
 func TestFutile(t *testing.T) {
 	prepare := func(l *life, _ *Options) {
