@@ -118,7 +118,7 @@ func (c *Cluster) live(ctx context.Context, s *speaker) {
 	}
 }
 
-// liveWith keeps the node until the kubeconfig has changed since it was seen.
+// liveWith keeps the node until there is another kubeconfig than was seen.
 func (c *Cluster) liveWith(ctx context.Context, api *client, s *speaker, seen fileStamp) {
 	defer api.close()
 	if c.reviews != nil {
@@ -153,13 +153,30 @@ func (c *Cluster) liveWith(ctx context.Context, api *client, s *speaker, seen fi
 	}
 	group.Go(func() error {
 		for sleep(ctx, lookEvery) {
-			if stamp(c.o.Kubeconfig) != seen || c.o.bootstraps() {
+			over, err := c.o.outdated(seen)
+			if over {
 				return context.Canceled // ends the others
 			}
+			s.report(ctx, ofKubeconfig, err)
 		}
 		return nil
 	})
 	_ = group.Wait() // of a change, or ctx
+}
+
+// outdated says that another life is to begin: there is another kubeconfig than was
+// seen, or podd is nobody by it any more. One of which nothing can be made ends none,
+// but is an error.
+func (o *Options) outdated(seen fileStamp) (bool, error) {
+	now := stamp(o.Kubeconfig)
+	if now == seen {
+		return o.bootstraps(), nil
+	}
+	if o.BootstrapKubeconfig != "" && now == (fileStamp{}) {
+		return true, nil // whoever took it away wants another
+	}
+	err := o.unusable()
+	return err == nil, err
 }
 
 // fileStamp tells versions of a file apart.

@@ -25,7 +25,8 @@
 //
 //   - A Lease that names a Node that was deleted gets the new one as its owner,
 //     before the garbage collector takes it away.
-//   - A kubeconfig is read when it comes, and again when it changes.
+//   - A kubeconfig is read when it comes, and again when it changes; while nothing can
+//     be made of the new one, the last counts.
 //   - Where both a kubeconfig and the certificate directory have a certificate, that
 //     counts which was made later, so that a new kubeconfig is never in vain. A
 //     kubeconfig with a token is an identity, too, and is not written over.

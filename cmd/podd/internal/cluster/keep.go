@@ -95,10 +95,11 @@ func (k *keeper) take(s sighting[*v1.Node]) bool {
 
 func (k *keeper) see(n *v1.Node) {
 	k.seen = n
-	k.uid.Store(nil)
+	var uid *types.UID
 	if n != nil {
-		k.uid.Store(&n.UID)
+		uid = &n.UID
 	}
+	k.uid.Store(uid)
 }
 
 // sync makes one attempt.

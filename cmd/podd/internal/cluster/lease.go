@@ -28,13 +28,17 @@ type lessee struct {
 // kubelet when that fails.
 func (l *lessee) run(ctx context.Context) {
 	var b backoff
+	silent := 0 // attempts in a row that nobody answered
 	for {
 		asked, err := l.renew(ctx)
+		if silent++; err == nil || answered(err) {
+			silent = 0
+		}
 		wait := l.o.Lease / 4
 		wait += time.Duration(rand.Float64() * 0.04 * float64(wait))
 		switch {
 		case err != nil:
-			if !answered(err) {
+			if silent > 1 {
 				l.c.close() // a connection that hangs would hold up all that follow
 			}
 			wait = b.next()

@@ -2,11 +2,15 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -14,6 +18,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"podd/server"
@@ -28,6 +33,7 @@ type life struct {
 	mu      sync.Mutex // guards said
 	said    []string
 	refused []Refusal // of late
+	closed  func()    // every connection; nil: nothing is done
 }
 
 // alone runs a test of one life, which begins 2 s before; prepare may be nil.
@@ -44,7 +50,11 @@ func alone(t *testing.T, prepare func(*life, *Options), test func(*life)) {
 		if prepare != nil {
 			prepare(l, o)
 		}
-		c := &client{host: "https://api", close: func() {}}
+		c := &client{host: "https://api", close: func() {
+			if l.closed != nil {
+				l.closed()
+			}
+		}}
 		if err := c.open(&rest.Config{Host: "http://api", Transport: l.fakeAPI, ContentConfig: rest.ContentConfig{ContentType: o.ContentType}}, o); err != nil {
 			t.Fatal(err)
 		}
@@ -193,6 +203,85 @@ func TestOutage(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestBrokenKubeconfig: the last that could be read counts until there is another that
+// can be.
+func TestBrokenKubeconfig(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	good := strings.Replace(kubeconfig, ", certificate-authority: ca.crt", "", 1)
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(good)
+	alone(t, func(_ *life, o *Options) { o.Kubeconfig = file }, func(l *life) {
+		for _, broken := range []string{"", good[:60], kubeconfig} {
+			write(broken)
+			l.after(15 * time.Second)
+			l.count()
+			l.after(time.Minute)
+			if n := l.count("PUT leases"); n[0] < 5 {
+				t.Errorf("%q: the lease was renewed %d times", broken, n[0])
+			}
+			if said := l.heard(); len(said) > 1 || len(said) == 1 && !strings.Contains(said[0], file) {
+				t.Errorf("%q: told %q", broken, said)
+			}
+		}
+		write(good + "# another\n")
+		l.after(15 * time.Second)
+		l.count()
+		l.after(time.Minute)
+		if n := l.count("PUT leases"); n[0] > 0 {
+			t.Error("a new one began no other life")
+		}
+	})
+}
+
+// TestSlowLease: one request that is late is no reason to make every connection anew.
+func TestSlowLease(t *testing.T) {
+	var late, closed atomic.Int32
+	prepare := func(l *life, _ *Options) {
+		l.closed = func() { closed.Add(1) }
+		l.fault = func(q *http.Request) (*http.Response, error) {
+			if strings.Contains(q.URL.Path, "/leases") && late.Add(-1) >= 0 {
+				<-q.Context().Done()
+				return nil, q.Context().Err()
+			}
+			return nil, nil
+		}
+	}
+	alone(t, prepare, func(l *life) {
+		for n, want := range []int32{0, 0, 1, 2} {
+			late.Store(int32(n))
+			closed.Store(0)
+			l.after(time.Minute)
+			if got := closed.Load(); got != want {
+				t.Errorf("%d late in a row: closed %d times, want %d", n, got, want)
+			}
+		}
+	})
+}
+
+// TestTroubleOfAnotherPart: what users were told is put right when it is over, though
+// something else is of its kind.
+func TestTroubleOfAnotherPart(t *testing.T) {
+	var said []string
+	s := newSpeaker(&Options{Log: slog.New(slog.DiscardHandler), Told: func(_ context.Context, why string) { said = append(said, why) }})
+	forbids := func(what string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: what}, "n1", errors.New("no"))
+	}
+	for _, a := range []attempt{{ofLease, forbids("leases")}, {ofNode, forbids("nodes")}, {ofLease, nil}, {ofPods, forbids("pods")}, {ofNode, nil}, {ofPods, nil}} {
+		s.take(t.Context(), a, noon)
+	}
+	if len(said) != 4 || !strings.Contains(said[0], "leases") || !strings.Contains(said[1], "nodes") || !strings.Contains(said[2], "pods") || said[3] != "" {
+		t.Errorf("told %q", said)
+	}
+	long := apierrors.NewInternalError(errors.New(strings.Repeat("no\x1b[2J ", 1000)))
+	if text := troubleOf(long).text; len(text) > 2*mostSaid || strings.Contains(text, "\x1b") {
+		t.Errorf("told %d bytes: %q", len(text), text)
 	}
 }
 

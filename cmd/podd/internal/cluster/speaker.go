@@ -28,6 +28,7 @@ type speaker struct {
 	reports chan attempt
 	trouble [parts]trouble
 	said    trouble
+	of      part      // that said was told of
 	since   time.Time // of said
 }
 
@@ -63,17 +64,18 @@ func (s *speaker) run(ctx context.Context) {
 func (s *speaker) take(ctx context.Context, a attempt, now time.Time) {
 	s.trouble[a.of] = troubleOf(a.err)
 	var worst trouble
-	for _, t := range s.trouble {
+	var of part
+	for i, t := range s.trouble {
 		if t.kind != fine {
-			worst = t
+			worst, of = t, part(i)
 			break
 		}
 	}
-	if worst.kind == s.said.kind && (worst.kind != waiting || worst.text == s.said.text) {
-		return // in other words perhaps; the first are as good
+	if worst.kind == s.said.kind && (worst.text == s.said.text || s.holds()) {
+		return
 	}
 	was, since := s.said, s.since
-	s.said, s.since = worst, now
+	s.said, s.of, s.since = worst, of, now
 	switch {
 	case worst.kind != fine:
 		s.o.Log.Warn("cluster", "why", worst.text)
@@ -81,4 +83,11 @@ func (s *speaker) take(ctx context.Context, a attempt, now time.Time) {
 		s.o.Log.Info("the cluster is well again", "after", now.Sub(since).Round(100*time.Millisecond))
 	}
 	s.o.Told(ctx, worst.text)
+}
+
+// holds says that what was said is as good as other words of its kind: they name what
+// is waited for, or what is forbidden, and whoever has allowed that is not to read it
+// any more.
+func (s *speaker) holds() bool {
+	return s.said.kind != waiting && (s.said.kind != forbidden || s.trouble[s.of].kind == forbidden)
 }
