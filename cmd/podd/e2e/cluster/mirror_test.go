@@ -183,7 +183,7 @@ func TestMirrorOutage(t *testing.T) {
 	a.write("removed", webPod("removed", "1000000"))
 	kept := a.mirrored("kept", "ready", isReady)
 	a.mirrored("removed", "ready", isReady)
-	plane.command(t, "kill")
+	back := plane.away(t)
 	if err := os.Remove(filepath.Join(a.manifests(), "removed.yaml")); err != nil {
 		t.Fatal(err)
 	}
@@ -201,14 +201,14 @@ func TestMirrorOutage(t *testing.T) {
 		}
 		return err
 	})
-	plane.command(t, "serve")
-	back := time.Now()
+	back()
+	since := time.Now()
 	a.mirrored("kept", "restarted", func(now *v1.Pod) bool {
 		return now.UID == kept.UID && isReady(now) && now.Status.ContainerStatuses[0].RestartCount == 1
 	})
 	a.mirrored("new", "ready", isReady)
 	a.unmirrored("removed")
-	t.Logf("right %s after the return", time.Since(back).Round(time.Millisecond))
+	t.Logf("right %s after the return", time.Since(since).Round(time.Millisecond))
 }
 
 // Events are the pod's as kubectl describe looks for them; a node on which nothing

@@ -144,27 +144,33 @@ func TestDeleted(t *testing.T) {
 	})
 }
 
+// renewed waits until the lease was renewed since a time.
+func (a *agent) renewed(since time.Time) {
+	a.t.Helper()
+	a.eventually("the lease is renewed", func() error {
+		l, err := a.lease()
+		if err == nil && l.Spec.RenewTime.Time.Before(since) {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+}
+
 // An API server that is killed and comes back touches no pod, and is told of once.
 func TestOutage(t *testing.T) {
 	a := newAgent(t, "n4").start()
 	a.ready()
 	a.pod("before")
 	a.runs("before")
-	plane.command(t, "kill")
+	back := plane.away(t)
 	a.tells("cannot be reached: connection refused", true)
 	a.pod("meanwhile")
 	a.runs("meanwhile")
-	plane.command(t, "serve")
-	back := time.Now()
+	back()
+	since := time.Now()
 	a.tells("cannot be reached", false)
-	a.eventually("the lease is renewed", func() error {
-		l, err := a.lease()
-		if err == nil && l.Spec.RenewTime.Time.Before(back) {
-			err = errors.New("not yet")
-		}
-		return err
-	})
-	t.Logf("well %s after the return", time.Since(back).Round(time.Millisecond))
+	a.renewed(since)
+	t.Logf("well %s after the return", time.Since(since).Round(time.Millisecond))
 	a.runs("before")
 	if n := a.said("cannot be reached"); n != 1 {
 		t.Errorf("told %d times in the log", n)
@@ -177,7 +183,8 @@ func TestOutage(t *testing.T) {
 	a.ready()
 }
 
-// One who answers never, or forbids, keeps no pod from running.
+// One who answers never keeps no pod from running, and a broken kubeconfig no node
+// from being one.
 func TestSilent(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -204,6 +211,12 @@ func TestSilent(t *testing.T) {
 	write(string(text)) // another file is another cluster
 	a.ready()
 	a.tells("does not answer", false)
+
+	write(string(text)[:60]) // half of one is none
+	a.tells("which is another than podd uses", true)
+	a.renewed(time.Now())
+	write(string(text))
+	a.tells("which is another than podd uses", false)
 }
 
 func TestForbidden(t *testing.T) {

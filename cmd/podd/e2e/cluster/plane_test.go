@@ -73,7 +73,7 @@ func (p *controlPlane) trust() error {
 	if roots.AppendCertsFromPEM(ca); err != nil {
 		return err
 	}
-	p.admin = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots}}}
+	p.admin = &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots}}}
 	return nil
 }
 
@@ -97,6 +97,23 @@ func (p *controlPlane) command(t *testing.T, word string) {
 		t.Fatalf("%s: %v, said %q", word, err, p.out.Text())
 	}
 	p.admin.CloseIdleConnections()
+}
+
+// away kills the API server, and returns what has it serve again, which is done when
+// the test ends at the latest: it is everybody's.
+func (p *controlPlane) away(t *testing.T) (back func()) {
+	t.Helper()
+	served := false
+	back = func() {
+		t.Helper()
+		if !served {
+			served = true
+			p.command(t, "serve")
+		}
+	}
+	t.Cleanup(back)
+	p.command(t, "kill")
+	return back
 }
 
 var errNone = errors.New("there is none")

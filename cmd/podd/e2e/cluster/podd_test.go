@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -87,7 +88,9 @@ func (a *agent) end() {
 
 // verb is the output of a verb of podd's command line.
 func (a *agent) verb(words ...string) (string, error) {
-	cmd := exec.Command(binary, words...)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience) // down is asked for after the test
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, words...)
 	cmd.Env = append(os.Environ(), "PODD_RUN_DIR="+a.runDir())
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

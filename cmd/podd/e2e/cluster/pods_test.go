@@ -202,7 +202,7 @@ func TestPodsOutage(t *testing.T) {
 	before := a.until(kept.Name, "is ready", podReady)
 	ended := bind(t, a.node, "p4-ended", nil, sleeper("main"))
 	a.until(ended.Name, "is ready", podReady)
-	plane.command(t, "kill")
+	back := plane.away(t)
 	time.Sleep(outage(t)) // nothing happens, and that is to be seen
 	untouched := func(when string) {
 		t.Helper()
@@ -218,10 +218,10 @@ func TestPodsOutage(t *testing.T) {
 	if p, err := a.shown(kept.Name); err == nil && p.DeletionTimestamp != nil {
 		t.Errorf("it is being ended: %+v", p)
 	}
-	plane.command(t, "serve")
-	back := time.Now()
+	back()
+	since := time.Now()
 	untouched("after the outage")
-	t.Logf("well %s after the return", time.Since(back).Round(time.Millisecond))
+	t.Logf("well %s after the return", time.Since(since).Round(time.Millisecond))
 	a.kill()
 	deletePod(t, ended.Name, 5)
 	made := bind(t, a.node, "p4-made", nil, sleeper("main"))

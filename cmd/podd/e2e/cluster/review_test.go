@@ -133,19 +133,14 @@ func TestReviews(t *testing.T) {
 	}
 	// A token that the cluster has not seen here yet.
 	late := plane.token(t, "late", "nodes/metrics")
-	plane.command(t, "kill")
-	t.Cleanup(func() {
-		if t.Failed() {
-			plane.command(t, "serve")
-		}
-	})
+	back := plane.away(t)
 	check([]row{
 		{"reader, away", reader, "GET", "/metrics", 200, "kubelet_"},
 		{"reader, away", reader, "GET", "/stats/summary", 500, "Authorization error (user=system:serviceaccount:default:reader, verb=get, resource=nodes, subresource=stats)"},
 		{"nobody, away", nobody, "GET", "/logs/", 500, "Authorization error"},
 		{"late, away", late, "GET", "/metrics", 401, "Unauthorized"},
 	})
-	plane.command(t, "serve")
+	back()
 	a.eventually("the cluster is asked again", func() error {
 		status, body, err := visit(port, late, "GET", "/metrics")
 		if err == nil && status != 200 {
