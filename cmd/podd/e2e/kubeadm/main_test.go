@@ -20,6 +20,10 @@ import (
 
 var machine *node // this one
 
+// poddEnv has the program that the first node built, for the second, which is to be
+// there soon.
+const poddEnv = "PODD_KUBEADM_PODD"
+
 func TestMain(m *testing.M) {
 	run := outside
 	if os.Getenv(nodeEnv) != "" {
@@ -53,18 +57,27 @@ func inside(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	n.programs = made.Programs
-	if err := build(ctx, "../../../..", filepath.Join(dir, "podd")); err != nil {
-		return 1, err
+	podd := os.Getenv(poddEnv)
+	if podd == "" {
+		podd = filepath.Join(dir, "podd")
+		if err := errors.Join(build(ctx, "../../../..", podd), os.Setenv(poddEnv, podd)); err != nil {
+			return 1, err
+		}
 	}
-	if err := n.prepare(filepath.Join(dir, "podd")); err != nil {
+	if err := n.prepare(podd); err != nil {
 		return 1, err
 	}
 	if n.runtime, err = stack.Start(ctx, stack.Options{Dir: containers}); err != nil {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, n.runtime.Destroy(ctx)) }()
-	if err := errors.Join(forward(), n.cgroups(), n.loadImages(ctx)); err != nil {
+	if err := errors.Join(forward(), n.cgroups()); err != nil {
 		return 1, err
+	}
+	if n.name == first { // the control plane is there
+		if err := n.loadImages(ctx); err != nil {
+			return 1, err
+		}
 	}
 	return m.Run(), nil
 }
