@@ -27,13 +27,18 @@ type writer struct {
 	records map[types.NamespacedName]*record
 	replies chan reply
 	asking  int       // requests under way
+	making  int       // those of them that make a mirror
 	hold    time.Time // nobody answers: nothing is asked before
 	away    backoff
 	told    []Refusal
 }
 
-// mostWrites is how many pods are written of at once.
-const mostWrites = 8
+// mostWrites is how many pods are written of at once, mostMade of them to make mirrors,
+// which webhooks may hold up: statuses go on.
+const (
+	mostWrites = 8
+	mostMade   = mostWrites / 2
+)
 
 func newWriter(c *Cluster, api *client) *writer {
 	pods, _ := c.pods.get()
@@ -162,6 +167,13 @@ func (w *writer) consider(ctx context.Context, key types.NamespacedName, r *reco
 	if s.verb == nothing || s.verb == patches && string(s.body) == r.futile {
 		r.attempt = attempted{} // it came about in another way
 		return
+	}
+	if s.verb == create {
+		if w.making >= mostMade {
+			r.facts = facts{} // it is its turn when another is made
+			return
+		}
+		w.making++
 	}
 	w.o.Log.Debug("cluster", "does", s.verb, "pod", key, "rule", rule)
 	r.asked = s.verb

@@ -58,6 +58,9 @@ func (c *client) request(ctx context.Context, key types.NamespacedName, s step, 
 // take notes an answer.
 func (w *writer) take(a reply, now time.Time) {
 	w.asking--
+	if a.step.verb == create {
+		w.making--
+	}
 	r := w.records[a.key]
 	r.asked, r.facts = nothing, facts{}
 	if a.err != nil {
@@ -98,6 +101,9 @@ func (w *writer) failed(r *record, a reply, now time.Time) {
 	t := &r.attempt
 	if t.why == "" {
 		t.since = now
+		if a.late {
+			t.since = now.Add(-writeTime)
+		}
 	}
 	most := mostRefused
 	if code := statusOfError(a.err).Code; code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || a.late {
