@@ -2,7 +2,6 @@ package logind
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -18,6 +17,7 @@ const (
 	manager = "org.freedesktop.login1.Manager"
 	systemd = "org.freedesktop.systemd1.Manager"
 	unit    = "systemd-logind.service"
+	prepare = "PrepareForShutdown"
 )
 
 // bus is a connection to the system's bus.
@@ -25,16 +25,32 @@ type bus struct {
 	conn    *dbus.Conn
 	logind  dbus.BusObject
 	systemd dbus.BusObject
-	signals chan *dbus.Signal // closed when the connection is
+	wake    waker
+}
+
+// waker is told, at most once at a time, that logind may have said something. Others
+// on the bus can say it in logind's place, so that what was said counts for nothing.
+type waker chan struct{}
+
+// DeliverSignal implements dbus.SignalHandler.
+func (w waker) DeliverSignal(iface, member string, _ *dbus.Signal) {
+	if iface != manager || member != prepare {
+		return
+	}
+	select {
+	case w <- struct{}{}:
+	default:
+	}
 }
 
 // open connects to address, or for "" to the system's bus, and subscribes.
 func open(ctx context.Context, address string) (*bus, error) {
-	dial := func() (*dbus.Conn, error) { return dbus.Dial(address, options(ctx)...) }
+	wake := make(waker, 1)
+	dial := func(o ...dbus.ConnOption) (*dbus.Conn, error) { return dbus.Dial(address, o...) }
 	if address == "" {
-		dial = func() (*dbus.Conn, error) { return dbus.SystemBusPrivate(options(ctx)...) }
+		dial = dbus.SystemBusPrivate
 	}
-	conn, err := dial()
+	conn, err := dial(dbus.WithContext(ctx), dbus.WithSignalHandler(wake))
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the system's bus: %w", err)
 	}
@@ -47,22 +63,16 @@ func open(ctx context.Context, address string) (*bus, error) {
 		conn:    conn,
 		logind:  conn.Object("org.freedesktop.login1", "/org/freedesktop/login1"),
 		systemd: conn.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1"),
-		signals: make(chan *dbus.Signal, 8),
+		wake:    wake,
 	}
 	if err == nil {
-		conn.Signal(b.signals)
-		err = conn.AddMatchSignalContext(ctx, dbus.WithMatchInterface(manager), dbus.WithMatchMember("PrepareForShutdown"), dbus.WithMatchObjectPath(b.logind.Path()))
+		err = conn.AddMatchSignalContext(ctx, dbus.WithMatchSender(b.logind.Destination()), dbus.WithMatchInterface(manager), dbus.WithMatchMember(prepare), dbus.WithMatchObjectPath(b.logind.Path()))
 	}
 	if err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("speaking on the system's bus: %w", err)
 	}
 	return b, nil
-}
-
-// options keep signals in their order.
-func options(ctx context.Context) []dbus.ConnOption {
-	return []dbus.ConnOption{dbus.WithContext(ctx), dbus.WithSignalHandler(dbus.NewSequentialSignalHandler())}
 }
 
 // inhibit takes the lock that logind waits for; closing it lets go.
@@ -97,6 +107,11 @@ func (b *bus) delay(ctx context.Context) (time.Duration, error) {
 	return time.Duration(min(us, uint64(1<<62/time.Microsecond))) * time.Microsecond, err
 }
 
+// preparing says that a shutdown is on its way.
+func (b *bus) preparing(ctx context.Context) (bool, error) {
+	return property[bool](ctx, b.logind, manager, "PreparingForShutdown")
+}
+
 // reload has logind read its configuration.
 func (b *bus) reload(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
@@ -112,14 +127,4 @@ func (b *bus) reload(ctx context.Context) error {
 func (b *bus) stopping(ctx context.Context) bool {
 	state, err := property[string](ctx, b.systemd, systemd, "SystemState")
 	return err != nil || state == "stopping" // who does not answer may be gone already
-}
-
-// prepares reads a signal.
-func prepares(s *dbus.Signal) (bool, error) {
-	if len(s.Body) == 1 {
-		if is, ok := s.Body[0].(bool); ok {
-			return is, nil
-		}
-	}
-	return false, errors.New("logind's PrepareForShutdown has no boolean")
 }

@@ -131,6 +131,12 @@ func (l *fakeLogind) answer(c *net.UnixConn, m *dbus.Message) error {
 	case "KillUnit":
 		l.reread()
 	case "Inhibit":
+		if l.preparing {
+			return l.send(c, dbus.TypeError, map[dbus.HeaderField]dbus.Variant{
+				dbus.FieldReplySerial: dbus.MakeVariant(m.Serial()),
+				dbus.FieldErrorName:   dbus.MakeVariant("org.freedesktop.login1.OperationInProgress"),
+			}, nil)
+		}
 		r, w, err := os.Pipe()
 		if err != nil {
 			return err
@@ -192,10 +198,21 @@ func (l *fakeLogind) prepare(t *testing.T, is bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.preparing = is
+	l.signalLocked(t, manager, "PrepareForShutdown", is)
+}
+
+// spoof is what anybody on the bus may send.
+func (l *fakeLogind) spoof(t *testing.T, iface, member string, body ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.signalLocked(t, iface, member, body...)
+}
+
+func (l *fakeLogind) signalLocked(t *testing.T, iface, member string, body ...any) {
 	err := l.send(l.conns[len(l.conns)-1], dbus.TypeSignal, map[dbus.HeaderField]dbus.Variant{
-		dbus.FieldInterface: dbus.MakeVariant(manager), dbus.FieldMember: dbus.MakeVariant("PrepareForShutdown"),
+		dbus.FieldInterface: dbus.MakeVariant(iface), dbus.FieldMember: dbus.MakeVariant(member),
 		dbus.FieldPath: dbus.MakeVariant(dbus.ObjectPath("/org/freedesktop/login1")), dbus.FieldSender: dbus.MakeVariant(":1.2"),
-	}, []any{is})
+	}, body)
 	if err != nil {
 		t.Error(err)
 	}
@@ -207,11 +224,12 @@ func (l *fakeLogind) asked(what string) bool {
 	return slices.Contains(l.calls, what)
 }
 
-func (l *fakeLogind) reloads() (n int) {
+// count is how often something was called, or a property read.
+func (l *fakeLogind) count(what string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range l.calls {
-		if c == "KillUnit" {
+		if c == what {
 			n++
 		}
 	}

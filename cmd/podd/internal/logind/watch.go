@@ -35,6 +35,7 @@ const (
 // Run watches until ctx is done.
 func Run(ctx context.Context, o Options) error {
 	w := &watcher{Options: o}
+	defer w.release()
 	wait, told := soon, ""
 	for {
 		began := time.Now()
@@ -66,31 +67,34 @@ type watcher struct {
 	cancel context.CancelFunc
 }
 
-// watch returns when the connection is lost, or ctx is done.
+// watch returns when the connection is lost, or ctx is done. The lock is held on: it is
+// no part of the connection.
 func (w *watcher) watch(ctx context.Context) error {
 	b, err := open(ctx, w.Address)
 	if err != nil {
 		return err
 	}
 	defer b.conn.Close()
-	defer w.release()
 	defer w.land()
-	if err := w.take(ctx, b); err != nil {
-		return err
-	}
-	prepares, err := property[bool](ctx, b.logind, manager, "PreparingForShutdown")
+	prepares, err := b.preparing(ctx)
 	if err != nil {
 		return err
 	}
-	if prepares || w.UnderWay() {
-		w.turn(ctx, b, prepares)
+	if prepares { // logind gives no lock any more
+		if w.within, err = b.delay(ctx); err != nil {
+			return err
+		}
+		w.within = min(w.within, w.Period)
+	} else if err := w.take(ctx, b); err != nil {
+		return err
 	}
+	w.turn(ctx, b, prepares)
 	w.Log.Info("a shutdown of the machine waits for the pods", "at most", w.within)
 	return w.follow(ctx, b)
 }
 
 // take has logind wait, for as long as it does.
-func (w *watcher) take(ctx context.Context, b *bus) (err error) {
+func (w *watcher) take(ctx context.Context, b *bus) error {
 	within, err := w.raise(ctx, b)
 	if within == 0 && err != nil {
 		return err
@@ -99,8 +103,13 @@ func (w *watcher) take(ctx context.Context, b *bus) (err error) {
 		w.Log.Warn("the pods get less than they should when the machine shuts down", "err", err)
 	}
 	w.within = min(within, w.Period)
-	w.lock, err = b.inhibit(ctx)
-	return err
+	lock, err := b.inhibit(ctx)
+	if err != nil {
+		return err
+	}
+	w.release()
+	w.lock = lock
+	return nil
 }
 
 func (w *watcher) follow(ctx context.Context, b *bus) error {
@@ -111,11 +120,10 @@ func (w *watcher) follow(ctx context.Context, b *bus) error {
 		case <-w.ending:
 			w.land()
 			w.release()
-		case s, ok := <-b.signals:
-			if !ok {
-				return errors.New("the system's bus has closed the connection")
-			}
-			is, err := prepares(s)
+		case <-b.conn.Context().Done():
+			return errors.New("the system's bus has closed the connection")
+		case <-b.wake:
+			is, err := b.preparing(ctx)
 			if err != nil {
 				return err
 			}
@@ -124,21 +132,28 @@ func (w *watcher) follow(ctx context.Context, b *bus) error {
 	}
 }
 
-// turn is that the machine goes down, or does not any more.
+// turn is that the machine goes down, or does not.
 func (w *watcher) turn(ctx context.Context, b *bus, down bool) {
 	switch {
 	case down && w.ending == nil:
 		w.begin(ctx)
-	case !down && !b.stopping(ctx):
-		w.land()
+	case !down && (w.ending != nil || w.lock == nil || w.UnderWay()) && !b.stopping(ctx):
+		w.giveUp(ctx, b)
+	}
+}
+
+// giveUp is that the machine does not go down after all.
+func (w *watcher) giveUp(ctx context.Context, b *bus) {
+	w.land()
+	if w.UnderWay() {
 		if err := w.Cancel(ctx); err != nil {
 			w.Log.Error("the pods are not run again after a shutdown that was cancelled; podd shutdown --cancel does", "err", err)
 		}
-		if w.lock == nil {
-			var err error
-			if w.lock, err = b.inhibit(ctx); err != nil {
-				w.Log.Warn("the next shutdown does not wait for the pods", "err", err)
-			}
+	}
+	if w.lock == nil {
+		var err error
+		if w.lock, err = b.inhibit(ctx); err != nil {
+			w.Log.Warn("the next shutdown does not wait for the pods", "err", err)
 		}
 	}
 }

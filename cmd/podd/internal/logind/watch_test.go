@@ -32,6 +32,19 @@ func (k *keeper) has(what string) bool {
 	return slices.Contains(k.told, what)
 }
 
+func (k *keeper) count(what string) (n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, t := range k.told {
+		if t == what {
+			n++
+		}
+	}
+	return n
+}
+
+func (k *keeper) leaves(is bool) { k.mu.Lock(); defer k.mu.Unlock(); k.underWay = is }
+
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(time.Millisecond) {
@@ -52,13 +65,14 @@ func watchFake(t *testing.T, l *fakeLogind, k *keeper, period time.Duration) (dr
 			Address: l.serve(t), DropIn: dropIn, Period: period, Log: slog.New(slog.DiscardHandler),
 			Begin: func(ctx context.Context, within time.Duration) error {
 				k.note("begin " + within.String())
+				k.leaves(true)
 				select {
 				case <-ctx.Done():
 				case <-k.ended:
 				}
 				return ctx.Err()
 			},
-			Cancel:   func(context.Context) error { k.note("cancel"); return nil },
+			Cancel:   func(context.Context) error { k.note("cancel"); k.leaves(false); return nil },
 			UnderWay: func() bool { k.mu.Lock(); defer k.mu.Unlock(); return k.underWay },
 		})
 	}()
@@ -101,7 +115,7 @@ func TestShortDelay(t *testing.T) {
 	l, k := newFake(time.Minute), &keeper{ended: make(chan struct{})}
 	watchFake(t, l, k, 30*time.Second)
 	eventually(t, "logind waits", l.inhibited)
-	if l.reloads() > 0 {
+	if l.count("KillUnit") > 0 {
 		t.Error("logind was told to read a configuration that nobody changed")
 	}
 	l.prepare(t, true)
@@ -123,13 +137,51 @@ func TestAway(t *testing.T) {
 			l, k := newFake(time.Minute), &keeper{ended: make(chan struct{}), underWay: tt.underWay}
 			l.state, l.preparing = tt.state, tt.prepares
 			watchFake(t, l, k, time.Second)
-			eventually(t, "logind waits", l.inhibited)
 			eventually(t, "it is told", func() bool { return tt.want == "" && l.asked("SystemState") || k.has(tt.want) })
 			l.hangUp()
-			eventually(t, "it connects again", func() bool { return l.connections() > 1 && l.inhibited() })
+			eventually(t, "it connects again", func() bool { return l.connections() > 1 && l.inhibited() == !tt.prepares })
 			if k.has(tt.not) {
 				t.Errorf("it did %s", tt.not)
 			}
 		})
 	}
+}
+
+// TestOthersSignals: what others on the bus say in logind's place ends no pod, has
+// none run again, and costs no connection.
+func TestOthersSignals(t *testing.T) {
+	l, k := newFake(time.Minute), &keeper{ended: make(chan struct{})}
+	watchFake(t, l, k, 30*time.Second)
+	eventually(t, "logind waits", l.inhibited)
+	l.spoof(t, "org.freedesktop.DBus", "NameAcquired", ":1.1")
+	reads := func() int { return l.count("PreparingForShutdown") }
+	for _, body := range [][]any{{true}, {false}, {"text"}, nil} {
+		before := reads()
+		l.spoof(t, manager, "PrepareForShutdown", body...)
+		eventually(t, "it asks logind", func() bool { return reads() > before })
+	}
+	l.prepare(t, true)
+	eventually(t, "the pods end", func() bool { return k.has("begin 30s") })
+	before := reads()
+	l.spoof(t, manager, "PrepareForShutdown", false)
+	eventually(t, "it asks logind", func() bool { return reads() > before })
+	if k.has("cancel") || k.count("begin 30s") != 1 || l.connections() != 1 || !l.inhibited() {
+		t.Errorf("cancelled: %t, begun %d times, %d connections; logind waits: %t", k.has("cancel"), k.count("begin 30s"), l.connections(), l.inhibited())
+	}
+}
+
+// TestLostBus: logind waits on though the bus is gone, and the pods end on.
+func TestLostBus(t *testing.T) {
+	l, k := newFake(time.Minute), &keeper{ended: make(chan struct{})}
+	watchFake(t, l, k, 30*time.Second)
+	eventually(t, "logind waits", l.inhibited)
+	l.prepare(t, true)
+	eventually(t, "the pods end", func() bool { return k.has("begin 30s") })
+	l.hangUp()
+	eventually(t, "they end on", func() bool { return k.count("begin 30s") == 2 })
+	if !l.inhibited() {
+		t.Error("logind does not wait any more")
+	}
+	close(k.ended)
+	eventually(t, "logind goes on", func() bool { return !l.inhibited() })
 }
