@@ -44,8 +44,8 @@ func (i *identity) httpClient(config *rest.Config) (*http.Client, error) {
 }
 
 // identity is by what podd is known with renewal: the certificate of a kubeconfig, or
-// the one that was kept, whichever was made later. A kubeconfig that has none says
-// otherwise who podd is, and nothing is renewed: that is nil.
+// the one that was kept, whichever was made later and is not over. A kubeconfig that
+// has none says otherwise who podd is, and nothing is renewed: that is nil.
 func (o *Options) identity(config *rest.Config) (*identity, error) {
 	if !o.RotateCertificates {
 		return nil, nil
@@ -61,7 +61,9 @@ func (o *Options) identity(config *rest.Config) (*identity, error) {
 	if err != nil {
 		o.Log.Warn("another certificate is asked for", "err", err)
 	}
-	if kept != nil && kept.Leaf.Subject.CommonName == o.subject().CommonName && !kept.Leaf.NotBefore.Before(pair.Leaf.NotBefore) {
+	over := func(p *tls.Certificate) bool { return time.Now().After(p.Leaf.NotAfter) }
+	if kept != nil && kept.Leaf.Subject.CommonName == o.subject().CommonName &&
+		!kept.Leaf.NotBefore.Before(pair.Leaf.NotBefore) && (!over(kept) || over(pair)) {
 		i.now.Store(kept)
 		return i, nil
 	}

@@ -26,7 +26,7 @@ type renewer struct {
 	took func() // called when there is another
 }
 
-// The waits after a request that was refused.
+// The waits after a request that was refused, or a certificate that serves nobody.
 const (
 	firstDenied = 10 * time.Second
 	mostDenied  = 15 * time.Minute
@@ -53,16 +53,25 @@ func (r *renewer) run(ctx context.Context) {
 		}
 		r.say.report(ctx, r.to.of, err)
 		switch refused := (refusedError{}); {
-		case err == nil:
+		case err == nil && r.wait(wish, time.Now()) > 0:
 			b, again = backoff{}, firstDenied
-			sleep(ctx, lookEvery) // a signer may backdate so that the next is due at once
+		case err == nil: // of something else than was asked, or for a time that is over
+			r.pause(ctx, wish, min(again, max(lookEvery, time.Until(pair.Leaf.NotAfter)/2)))
+			again = min(2*again, mostDenied)
 		case errors.As(err, &refused):
-			sleep(ctx, again)
+			r.pause(ctx, wish, again)
 			again = min(2*again, mostDenied)
 		default:
 			sleep(ctx, b.next())
 		}
 	}
+}
+
+// pause waits for as long as the same is wished.
+func (r *renewer) pause(ctx context.Context, wish *x509.CertificateRequest, d time.Duration) {
+	ctx, stop := while(ctx, func() bool { return same(wish, r.wish()) })
+	defer stop()
+	sleep(ctx, d)
 }
 
 // wait is how long there is nothing to ask for.

@@ -59,18 +59,27 @@ func newSigner(t *testing.T) *signer {
 }
 
 // approve signs; the caller holds mu.
-func (s *signer) approve(r *certificates.CertificateSigningRequest) {
+func (s *signer) approve(r *certificates.CertificateSigningRequest) { s.sign(r, nil, "") }
+
+// sign does so for a key, and a name, that may be others than are asked for.
+func (s *signer) sign(r *certificates.CertificateSigningRequest, key any, name string) {
 	block, _ := pem.Decode(r.Spec.Request)
 	q, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil || q.CheckSignature() != nil {
 		s.t.Errorf("a bad request: %v", err)
 		return
 	}
+	if key == nil {
+		key = q.PublicKey
+	}
+	if name != "" {
+		q.Subject.CommonName = name
+	}
 	serial, _ := rand.Int(rand.Reader, big.NewInt(1<<60))
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: serial, Subject: q.Subject, DNSNames: q.DNSNames, IPAddresses: q.IPAddresses,
 		NotBefore: time.Now(), NotAfter: time.Now().Add(time.Hour),
-	}, s.ca, q.PublicKey, s.key)
+	}, s.ca, key, s.key)
 	if err != nil {
 		s.t.Error(err)
 	}
@@ -280,6 +289,46 @@ func TestRenewRefused(t *testing.T) {
 	})
 }
 
+// What is no certificate for podd's key, or for nothing that was asked, does not keep
+// podd from one that is, and is asked for ever more seldom.
+func TestRenewSpoilt(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		spoil func(*signer, *certificates.CertificateSigningRequest)
+		told  string
+	}{
+		{"another's key", func(s *signer, r *certificates.CertificateSigningRequest) {
+			key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+			s.sign(r, key.Public(), r.Name)
+		}, "got what is no certificate for podd's key"},
+		{"no certificate", func(_ *signer, r *certificates.CertificateSigningRequest) { r.Status.Certificate = []byte("x") }, "got what is no certificate"},
+		{"another's name", func(s *signer, r *certificates.CertificateSigningRequest) { s.sign(r, nil, "else") }, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			renewing(t, func(t *testing.T, o *Options, c *client, s *signer, say *speaker, told func() string) {
+				s.decides(func(r *certificates.CertificateSigningRequest) { tt.spoil(s, r) })
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				i := &identity{}
+				go (&renewer{o: o, c: c, say: say, to: toAsk, has: i, wish: o.wishToAsk, took: func() {}}).run(ctx)
+				time.Sleep(5 * time.Second)
+				if got := told(); !strings.Contains(got, tt.told) {
+					t.Errorf("told %q", got)
+				}
+				time.Sleep(2 * time.Minute)
+				if n := len(slices.Compact(slices.Sorted(slices.Values(s.names())))); n != 4 {
+					t.Errorf("%d requests in two minutes", n)
+				}
+				s.decides(s.approve)
+				time.Sleep(5 * time.Minute)
+				if is := i.good(); is == nil || is.Leaf.Subject.CommonName != "system:node:n1" || told() != "" {
+					t.Errorf("told %q", told())
+				}
+			})
+		})
+	}
+}
+
 // What the node's API shows is of the node's addresses, whichever they are now, and
 // that which was kept counts from the start.
 func TestRenewServing(t *testing.T) {
@@ -431,9 +480,9 @@ func TestIdentity(t *testing.T) {
 	dir := t.TempDir()
 	o := &Options{CertDir: filepath.Join(dir, "pki"), Node: "n1", RotateCertificates: true, Log: slog.New(slog.DiscardHandler)}
 	ca := newSigner(t)
-	config := func(name string, from time.Time) *rest.Config {
+	lasting := func(name string, from time.Time, life time.Duration) *rest.Config {
 		private, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotBefore: from, NotAfter: from.Add(24 * time.Hour)}
+		template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotBefore: from, NotAfter: from.Add(life)}
 		der, err := x509.CreateCertificate(rand.Reader, template, ca.ca, private.Public(), ca.key)
 		if err != nil {
 			t.Fatal(err)
@@ -441,6 +490,7 @@ func TestIdentity(t *testing.T) {
 		key, _ := pemOf(private)
 		return &rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), KeyData: key}}
 	}
+	config := func(name string, from time.Time) *rest.Config { return lasting(name, from, 24*time.Hour) }
 	const name = "system:node:n1"
 	now := time.Now().Truncate(time.Second)
 	for _, c := range []struct {
@@ -457,6 +507,13 @@ func TestIdentity(t *testing.T) {
 		if err != nil || !i.now.Load().Leaf.NotBefore.Equal(c.from) || i.given.Load() != c.given {
 			t.Errorf("%s: %v, given %t, %v", c.what, i.now.Load().Leaf.NotBefore, i.given.Load(), err)
 		}
+	}
+	short := lasting(name, now.Add(-2*time.Hour), time.Hour)
+	if _, err := o.pairs(toAsk).keep(short.CertData, short.KeyData); err != nil {
+		t.Fatal(err)
+	}
+	if i, err := o.identity(config(name, now.Add(-3*time.Hour))); err != nil || i.good() == nil || !i.given.Load() {
+		t.Errorf("what is kept is later, and over: %v", err)
 	}
 	o.Node = "n2" // what is kept is of another
 	if i, err := o.identity(config("system:node:n2", now.Add(-time.Minute))); err != nil || !i.given.Load() {

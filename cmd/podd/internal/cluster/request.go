@@ -59,16 +59,22 @@ func (o *Options) obtain(ctx context.Context, c *client, p purpose, wish *x509.C
 	if err != nil {
 		return nil, err
 	}
-	chain, err := c.signed(ctx, requestOf(p, wish, der, key.Public()), func(r *certificates.CertificateSigningRequest) {
+	request := requestOf(p, wish, der, key.Public())
+	chain, err := c.signed(ctx, request, func(r *certificates.CertificateSigningRequest) {
 		s.report(ctx, p.of, waitingError{r.Name, approved(r)})
 	})
+	var text []byte
+	if err == nil {
+		text, err = pemOf(key)
+	}
+	if err == nil {
+		if _, wrong := tls.X509KeyPair(chain, text); wrong != nil { // somebody else asks by that name, perhaps
+			err = refusedError{request.Name, "spoilt", wrong.Error()}
+		}
+	}
 	if refused := (refusedError{}); errors.As(err, &refused) {
-		return nil, errors.Join(err, files.drop()) // the same would be refused again
+		return nil, errors.Join(err, files.drop()) // the same would come again
 	}
-	if err != nil {
-		return nil, err
-	}
-	text, err := pemOf(key)
 	if err != nil {
 		return nil, err
 	}

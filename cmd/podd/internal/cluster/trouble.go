@@ -66,7 +66,9 @@ func (e waitingError) Error() string {
 }
 
 func (e refusedError) Error() string {
-	text := fmt.Sprintf("certificate signing request %s %s", e.request, map[string]string{"denied": "was denied", "failed": "has failed"}[e.how])
+	text := fmt.Sprintf("certificate signing request %s %s", e.request, map[string]string{
+		"denied": "was denied", "failed": "has failed", "spoilt": "got what is no certificate for podd's key",
+	}[e.how])
 	if e.why != "" {
 		text += ": " + e.why
 	}
