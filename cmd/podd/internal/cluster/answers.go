@@ -76,9 +76,3 @@ func (a *answers[V]) learn(key [sha256.Size]byte, is verdict[V]) verdict[V] {
 	kept.Add(key, is)
 	return is
 }
-
-// forget has everything asked for anew.
-func (a *answers[V]) forget() {
-	a.yes.Clear()
-	a.no.Clear()
-}

@@ -65,9 +65,9 @@
 // Who asks the node's own API, and whether they may, the cluster is asked by Reviews
 // (review.go, answers.go), which is what package auth of server wants and is made
 // before there is any connection. It does as the kubelet's webhooks, but for these:
-// it remembers no more than so many answers, a flood of unknown tokens holds up no
-// other request and drives out no known one, and whoever asks the same at once is
-// one request.
+// it remembers no more than so many answers, and for ten seconds at most that a token
+// is nobody's, a flood of unknown tokens holds up no other request and drives out no
+// known one, and whoever asks the same at once is one request.
 //
 // What pods refer to by name a resolver looks up (objects.go): one lookup for each
 // object, for as long as a pod that is to run refers to it. A ConfigMap, Secret or

@@ -20,7 +20,7 @@ import (
 
 // ReviewOptions say for how long the cluster's answers count; all are required.
 type ReviewOptions struct {
-	Tokens          time.Duration // whose a token is, or that it is nobody's
+	Tokens          time.Duration // whose a token is; that it is nobody's, for a while of it
 	Allowed, Denied time.Duration
 }
 
@@ -28,11 +28,17 @@ type ReviewOptions struct {
 // no connection can be made, what it said before counts for as long as it would
 // have. Safe for concurrent use.
 type Reviews struct {
-	log    *slog.Logger
-	client atomic.Pointer[client] // nil: none was made yet
+	o    ReviewOptions
+	log  *slog.Logger
+	now  atomic.Pointer[connection]
+	told atomic.Int64 // when the log was told of trouble, in Unix nanoseconds
+}
+
+// connection is to one cluster, perhaps, with what that has said.
+type connection struct {
+	client *client // nil: there is none yet
 	tokens *answers[auth.User]
 	access *answers[struct{}]
-	told   atomic.Int64 // when the log was told of trouble, in Unix nanoseconds
 }
 
 var _ auth.Authorizer = (*Reviews)(nil)
@@ -45,14 +51,21 @@ func (c *Cluster) Reviews(o ReviewOptions) *Reviews {
 }
 
 func newReviews(o ReviewOptions, log *slog.Logger) *Reviews {
-	return &Reviews{log: log, tokens: newAnswers[auth.User](o.Tokens, o.Tokens), access: newAnswers[struct{}](o.Allowed, o.Denied)}
+	r := &Reviews{o: o, log: log}
+	r.use(nil)
+	return r
 }
 
-// use has another cluster asked, perhaps, of which nothing is known.
+// mostUnknown is the longest that a token is nobody's: an API server that could not ask
+// its own authenticators says so, too, and one that was just made may be good.
+const mostUnknown = 10 * time.Second
+
+// use has another cluster asked, perhaps: what the last one said, or says yet, counts
+// no more.
 func (r *Reviews) use(c *client) {
-	r.client.Store(c)
-	r.tokens.forget()
-	r.access.forget()
+	r.now.Store(&connection{
+		c, newAnswers[auth.User](r.o.Tokens, min(r.o.Tokens, mostUnknown)), newAnswers[struct{}](r.o.Allowed, r.o.Denied),
+	})
 }
 
 var (
@@ -64,16 +77,17 @@ var (
 // User tells whose a token is: auth.Authenticator.Review. Why the cluster could not
 // be asked is told to the log alone.
 func (r *Reviews) User(ctx context.Context, token string) (auth.User, bool) {
-	u, known, err := r.tokens.get([]byte(token), func() (auth.User, bool, error) { return r.review(ctx, token) })
+	c := r.now.Load()
+	u, known, err := c.tokens.get([]byte(token), func() (auth.User, bool, error) { return c.review(ctx, token) })
 	if err != nil {
 		r.tell("the cluster was not asked whose a token is, and it counts for none", err)
 	}
 	return u, known && err == nil
 }
 
-func (r *Reviews) review(ctx context.Context, token string) (u auth.User, known bool, err error) {
+func (c *connection) review(ctx context.Context, token string) (u auth.User, known bool, err error) {
 	q := &authentication.TokenReview{Spec: authentication.TokenReviewSpec{Token: token}}
-	if err := r.ask(ctx, func(c *client) *rest.RESTClient { return c.tokens }, "tokenreviews", q); err != nil || !q.Status.Authenticated {
+	if err := c.ask(ctx, func(c *client) *rest.RESTClient { return c.tokens }, "tokenreviews", q); err != nil || !q.Status.Authenticated {
 		return u, false, err
 	}
 	is := q.Status.User
@@ -126,9 +140,10 @@ func (r *Reviews) may(ctx context.Context, spec authorization.SubjectAccessRevie
 	if err != nil {
 		return false, err
 	}
-	_, may, err := r.access.get(key, func() (_ struct{}, may bool, err error) {
+	c := r.now.Load()
+	_, may, err := c.access.get(key, func() (_ struct{}, may bool, err error) {
 		q := &authorization.SubjectAccessReview{Spec: spec}
-		err = r.ask(ctx, func(c *client) *rest.RESTClient { return c.access }, "subjectaccessreviews", q)
+		err = c.ask(ctx, func(c *client) *rest.RESTClient { return c.access }, "subjectaccessreviews", q)
 		if s := q.Status; err == nil && s.Allowed && s.Denied {
 			err = errBoth
 		}
@@ -145,12 +160,11 @@ func (r *Reviews) Rules(auth.User, string) ([]rbac.PolicyRule, error) { return n
 
 // ask has the cluster answer a review, in it. Who left may be one of several who
 // wait for that.
-func (r *Reviews) ask(ctx context.Context, of func(*client) *rest.RESTClient, resource string, review runtime.Object) error {
-	c := r.client.Load()
-	if c == nil {
+func (c *connection) ask(ctx context.Context, of func(*client) *rest.RESTClient, resource string, review runtime.Object) error {
+	if c.client == nil {
 		return errNotYet
 	}
-	return c.into(context.WithoutCancel(ctx), of(c).Post().Resource(resource).Body(review), review)
+	return c.client.into(context.WithoutCancel(ctx), of(c.client).Post().Resource(resource).Body(review), review)
 }
 
 // tellEvery is how often the log is told of trouble: there may be many requests.

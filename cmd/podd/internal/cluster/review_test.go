@@ -112,17 +112,17 @@ func TestReviewsAreRemembered(t *testing.T) {
 		}
 		look("first", true, true, false, false, 4)
 		look("again", true, true, false, false, 0)
-		time.Sleep(31 * time.Second) // a refusal is over
-		look("after 31 s", true, true, false, false, 1)
+		time.Sleep(31 * time.Second)                    // a refusal is over
+		look("after 31 s", true, true, false, false, 2) // and so is that bad is nobody's
 		f.away.Store(true)
-		look("away", true, true, false, false, 0)
+		look("away", true, true, false, false, 0) // bad is nobody's for 10 s
 		time.Sleep(2 * time.Minute)
 		look("away after 2 min", false, true, false, true, 3)
 		time.Sleep(3 * time.Minute)
 		look("away after 5 min", false, false, false, true, 4)
 		f.away.Store(false)
 		look("back", true, true, false, false, 4)
-		r.use(r.client.Load())
+		r.use(r.now.Load().client)
 		look("another cluster", true, true, false, false, 4)
 		if n := strings.Count(log.String(), "\n"); n != 3 || strings.Contains(log.String(), "good") || strings.Contains(log.String(), "bad") {
 			t.Errorf("the log has %d lines:\n%s", n, log)
@@ -152,6 +152,23 @@ func TestReviewsTogether(t *testing.T) {
 	})
 }
 
+// What another cluster says yet is not taken for what this one does.
+func TestReviewsOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &reviewer{wait: time.Second}
+		r := reviews(t, f, slog.New(slog.DiscardHandler))
+		var asks sync.WaitGroup
+		asks.Go(func() { r.User(t.Context(), "good") })
+		synctest.Wait()
+		r.use(r.now.Load().client)
+		asks.Wait()
+		f.away.Store(true)
+		if u, ok := r.User(t.Context(), "good"); ok {
+			t.Errorf("good is %v", u)
+		}
+	})
+}
+
 // Tokens that somebody makes up take no more room than a few, and none of those that count.
 func TestReviewsFlood(t *testing.T) {
 	f := &reviewer{}
@@ -164,7 +181,7 @@ func TestReviewsFlood(t *testing.T) {
 	if _, ok := r.User(t.Context(), "good"); !ok || f.asked.Load() != 0 {
 		t.Errorf("good: %t, asked %d times", ok, f.asked.Load())
 	}
-	if n := r.tokens.no.Len(); n != mostAnswers {
+	if n := r.now.Load().tokens.no.Len(); n != mostAnswers {
 		t.Errorf("%d are kept", n)
 	}
 	both := pods
