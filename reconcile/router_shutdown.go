@@ -150,17 +150,34 @@ func (r *Router) endFor(p plan.ShutdownPod, now time.Time) {
 		return
 	}
 	asked[p.Key] = version
+	evicted := types.UID("")
 	if version != nil && e.order.desired != nil {
+		evicted = version.UID
 		o := e.order
 		o.seen, o.pod = false, nil
 		o.evict = &plan.Evict{UID: version.UID, Reason: plan.Terminated, Message: plan.TerminatedMessage, Grace: p.Grace}
 		r.post(e, o)
-		return
 	}
-	if len(e.report.UIDs) > 0 {
-		e.ends(e.report.UIDs[0], p.Grace, now)
+	if e.hasten(evicted, p.Grace, now) {
 		r.order(p.Key, e, e.order.verdict)
 	}
+}
+
+// hasten has what ends already, and is not the version evicted, end within grace; false
+// says that it does, or there is nothing of it.
+func (e *entry) hasten(evicted types.UID, grace time.Duration, now time.Time) bool {
+	i := slices.IndexFunc(e.report.UIDs, func(uid types.UID) bool { return uid != evicted })
+	if i < 0 {
+		return false
+	}
+	uid := e.report.UIDs[i]
+	if d := e.deletes; d != nil && d.UID != evicted {
+		if uid = d.UID; !d.At.Add(d.Grace).After(now.Add(grace)) {
+			return false
+		}
+	}
+	e.deletes = &plan.Delete{UID: uid, Grace: grace, At: now}
+	return true
 }
 
 // resume forgets the end of a pod by a shutdown that was cancelled.

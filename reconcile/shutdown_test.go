@@ -126,6 +126,7 @@ func TestShutdownOfTheAPI(t *testing.T) {
 		m.start()
 		m.bound(true, ofCluster("web", nil))
 		m.settle()
+		m.is("web 0 ready", "web/app 0 running")
 		if err := <-m.shutDown(); err != nil {
 			t.Fatal(err)
 		}
@@ -140,36 +141,55 @@ func TestShutdownOfTheAPI(t *testing.T) {
 	})
 }
 
-// TestShutdownOfLeaving: what ends already gets no more than its group does.
+// TestShutdownOfLeaving: what ends already gets no more than its group does, whatever
+// was asked for it, and no more than it had left.
 func TestShutdownOfLeaving(t *testing.T) {
-	run(t, func(t *testing.T, m *machine) { // a cluster has it end, with much grace
-		m.options = inCluster
-		m.start()
-		m.bound(true, ofCluster("web", nil))
-		m.settle()
-		m.bound(true, ofCluster("web", deleted(600)))
-		m.pass(time.Second)
-		began := time.Now()
-		if err := <-m.shutDown(); err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(began); took > 25*time.Second {
-			t.Errorf("it took %s", took)
-		}
-	})
-	run(t, func(t *testing.T, m *machine) {
-		m.start()
-		m.want(nodePods(t)...)
-		m.settle()
-		m.want()
-		m.pass(time.Second)
-		began := time.Now()
-		if err := <-m.shutDown(); err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(began); took > 40*time.Second {
-			t.Errorf("it took %s", took)
-		}
-		m.is()
-	})
+	long := func(p *v1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(600)) }
+	for _, test := range []struct {
+		note  string
+		leave func(t *testing.T, m *machine)
+		most  time.Duration
+	}{
+		{"removed", func(t *testing.T, m *machine) {
+			m.want(nodePods(t)...)
+			m.settle()
+			m.want()
+		}, 33 * time.Second},
+		{"edited", func(t *testing.T, m *machine) {
+			m.want(nodePods(t)...)
+			m.settle()
+			var edited []*manifest.Pod
+			for _, p := range nodePods(t) {
+				edited = append(edited, pod(t, p.Spec.Name, `containers: [{name: app, image: "job:1", command: [sleep, "1000"]}]`))
+			}
+			m.want(edited...)
+		}, 33 * time.Second},
+		{"deleted from a cluster", func(_ *testing.T, m *machine) {
+			m.bound(true, ofCluster("web", long))
+			m.settle()
+			m.bound(true, ofCluster("web", both(long, deleted(300))))
+		}, 23 * time.Second},
+		{"almost gone", func(_ *testing.T, m *machine) {
+			m.bound(true, ofCluster("web", long))
+			m.settle()
+			m.bound(true, ofCluster("web", both(long, deleted(60))))
+			m.pass(55 * time.Second)
+		}, 9 * time.Second},
+	} {
+		t.Run(test.note, func(t *testing.T) {
+			run(t, func(t *testing.T, m *machine) {
+				m.options = inCluster
+				m.start()
+				test.leave(t, m)
+				m.pass(time.Second)
+				began := time.Now()
+				if err := <-m.shutDown(); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); took > test.most {
+					t.Errorf("it took %s\n%s", took, m.story())
+				}
+			})
+		})
+	}
 }
