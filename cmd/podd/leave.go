@@ -131,7 +131,7 @@ func (l *leaver) begin(ctx context.Context, by string, groups []plan.ShutdownGro
 			l.log.Warn("the shutdown is not remembered; a podd that is started before the machine is down runs its pods", "err", err)
 		}
 	}
-	err := l.router.Shutdown(ctx, l.now.Groups)
+	err := l.router.Shutdown(context.WithoutCancel(ctx), l.now.Groups) // who asked may leave
 	l.mu.Unlock()
 	if err != nil {
 		return err
@@ -149,9 +149,12 @@ func (l *leaver) cancel(ctx context.Context) error {
 	if err := os.Remove(l.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("forgetting the machine's shutdown: %w", err)
 	}
+	if err := l.router.Resume(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
 	l.log.Info("the machine is not shutting down any more; pods run again")
 	l.now = nil
-	return l.router.Resume(ctx)
+	return nil
 }
 
 // by says who has the machine go down; "": nobody.

@@ -17,7 +17,10 @@ import (
 // fakeRouter notes what it is asked.
 type fakeRouter struct{ asked []string }
 
-func (f *fakeRouter) Shutdown(_ context.Context, groups []plan.ShutdownGroup) error {
+func (f *fakeRouter) Shutdown(ctx context.Context, groups []plan.ShutdownGroup) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	f.asked = append(f.asked, "shutdown "+groups[0].Grace.String())
 	return nil
 }
@@ -25,7 +28,13 @@ func (f *fakeRouter) AwaitShutdown(context.Context) error {
 	f.asked = append(f.asked, "await")
 	return nil
 }
-func (f *fakeRouter) Resume(context.Context) error { f.asked = append(f.asked, "resume"); return nil }
+func (f *fakeRouter) Resume(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	f.asked = append(f.asked, "resume")
+	return nil
+}
 
 // TestLeave: a shutdown is known to the podd that comes after, until it is cancelled
 // or the machine has booted.
@@ -75,6 +84,25 @@ func TestLeave(t *testing.T) {
 		if l, _ = life(); l.underWay() != nil {
 			t.Errorf("%s: it is taken up", name)
 		}
+	}
+}
+
+// TestLeaveWithoutWhoAsked: who asks for a shutdown, or its end, and leaves at once gets
+// the whole of it.
+func TestLeaveWithoutWhoAsked(t *testing.T) {
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	f := &fakeRouter{}
+	l := newLeaver(&config.Config{RunDir: t.TempDir()}, slog.New(slog.DiscardHandler))
+	l.router = f
+	if err := l.begin(gone, byUser, []plan.ShutdownGroup{{Grace: time.Second}}); err != nil || l.by() != byUser {
+		t.Errorf("by %q: %v", l.by(), err)
+	}
+	if err := l.cancel(gone); err != nil || l.by() != "" {
+		t.Errorf("by %q: %v", l.by(), err)
+	}
+	if diff := cmp.Diff([]string{"shutdown 1s", "await", "resume"}, f.asked); diff != "" {
+		t.Error(diff)
 	}
 }
 
