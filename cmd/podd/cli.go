@@ -32,7 +32,7 @@ type verbs struct {
 	Cp          CpCmd          `cmd:"" help:"Copy files into a container, or out of it."`
 	PortForward PortForwardCmd `cmd:"" help:"Have ports of this machine lead to ports of a pod."`
 	Restart     RestartCmd     `cmd:"" help:"Start a pod's containers again."`
-	Down        DownCmd        `cmd:"" help:"End all pods, with their grace."`
+	Down        DownCmd        `cmd:"" help:"End all pods, with their grace; before a kubelet is to have them, too."`
 	Shutdown    ShutdownCmd    `cmd:"" help:"End all pods since the machine goes down, in the order of their priority."`
 	Plan        PlanCmd        `cmd:"" help:"Tell what would be done now, and do nothing."`
 	Volume      VolumeCmd      `cmd:"" help:"List the volumes of claims, or remove some with their data."`

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"podd/cmd/podd/internal/config"
+	"podd/server"
 )
 
 // Run runs pods until ctx ends: then podd stops, and no pod with it.
@@ -24,7 +25,7 @@ func (c *RunCmd) Run(ctx context.Context, s Streams) error {
 		return fmt.Errorf("podd runs pods as root; start it with sudo")
 	}
 	log, level := newLog(s.Err, &cfg, slog.LevelInfo)
-	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" {
+	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" && cfg.Cluster.Kubeconfig == "" {
 		log.Warn("no source of pods", "give", "--pod-manifest-path or --manifest-url")
 	}
 	if err := askCloud(ctx, &cfg, log); err != nil {
@@ -35,7 +36,21 @@ func (c *RunCmd) Run(ctx context.Context, s Streams) error {
 		return err
 	}
 	defer d.Close()
-	return d.run(ctx)
+	err = d.run(ctx)
+	if n := runOn(d.view.latest.View()); n > 0 {
+		log.Info("podd ends, its pods run on", "pods", n, "before a kubelet has them", "podd down, or those of files and URLs run twice")
+	}
+	return err
+}
+
+// runOn is how many pods run that nobody cares for while podd does not.
+func runOn(v *server.View) (n int) {
+	for _, p := range v.Pods {
+		if p.Sandbox != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // loadConfig makes one configuration of flags and files, and says its warnings.

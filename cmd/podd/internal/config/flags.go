@@ -40,7 +40,7 @@ type Flags struct {
 	PodLogsDir          *string  `group:"Node" field:"podLogsDir" placeholder:"DIR" help:"Logs of the pods (/var/log/pods)."`
 	MaxPods             *int32   `group:"Node" field:"maxPods" placeholder:"110" help:"Pods that run at once."`
 	NodeStatusMaxImages *int32   `group:"Node" field:"nodeStatusMaxImages" placeholder:"50" help:"Images that the node's status lists; -1 for all."`
-	Adopt               *bool    `group:"Node" help:"End pods of others that hold a wanted pod's name."`
+	Adopt               *bool    `group:"Node" help:"End pods of others that hold a wanted pod's name, as of a stopped kubelet; the way back begins with podd down."`
 	RunOnce             *bool    `group:"Node" name:"runonce" field:"runOnce" help:"Run the pods once, to completion, and exit with their code."`
 
 	ContainerRuntimeEndpoint *string        `group:"Runtime" field:"containerRuntimeEndpoint" placeholder:"SOCKET" help:"CRI socket; containerd's and CRI-O's are found."`
