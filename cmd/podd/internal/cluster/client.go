@@ -68,22 +68,6 @@ func connect(o *Options) (*client, error) {
 	return c, nil
 }
 
-// unusable is why nothing can be made of the kubeconfig as it is now; nil: connect can.
-// It keeps nothing.
-func (o *Options) unusable() error {
-	config, err := read(o.Kubeconfig)
-	if err == nil {
-		_, err = authorityOf(config)
-	}
-	if err == nil {
-		_, err = pairOf(config)
-	}
-	if err != nil {
-		return configError{fmt.Errorf("reading --kubeconfig %s, which is another than podd uses: %w", o.Kubeconfig, err)}
-	}
-	return nil
-}
-
 // newClient is not open yet.
 func newClient(config *rest.Config, o *Options) *client {
 	dialer := connrotation.NewDialer((&net.Dialer{Timeout: requestTime, KeepAlive: 30 * time.Second}).DialContext)

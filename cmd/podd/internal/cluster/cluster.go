@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"log/slog"
-	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -162,33 +161,4 @@ func (c *Cluster) liveWith(ctx context.Context, api *client, s *speaker, seen fi
 		return nil
 	})
 	_ = group.Wait() // of a change, or ctx
-}
-
-// outdated says that another life is to begin: there is another kubeconfig than was
-// seen, or podd is nobody by it any more. One of which nothing can be made ends none,
-// but is an error.
-func (o *Options) outdated(seen fileStamp) (bool, error) {
-	now := stamp(o.Kubeconfig)
-	if now == seen {
-		return o.bootstraps(), nil
-	}
-	if o.BootstrapKubeconfig != "" && now == (fileStamp{}) {
-		return true, nil // whoever took it away wants another
-	}
-	err := o.unusable()
-	return err == nil, err
-}
-
-// fileStamp tells versions of a file apart.
-type fileStamp struct {
-	size int64
-	time time.Time
-}
-
-func stamp(path string) fileStamp {
-	info, err := os.Stat(path)
-	if err != nil {
-		return fileStamp{}
-	}
-	return fileStamp{info.Size(), info.ModTime()}
 }

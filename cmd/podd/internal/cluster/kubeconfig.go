@@ -6,8 +6,10 @@ import (
 	"io/fs"
 	"maps"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
@@ -65,6 +67,51 @@ func checkURLs(c *api.Cluster) error {
 	}
 	if u, err := url.Parse(c.ProxyURL); err != nil || !slices.Contains([]string{"http", "https", "socks5"}, u.Scheme) {
 		return errors.New("its proxy-url is no URL of http, https or socks5")
+	}
+	return nil
+}
+
+// outdated says that another life is to begin: there is another kubeconfig than was
+// seen, or podd is nobody by it any more. One of which nothing can be made ends none,
+// but is an error.
+func (o *Options) outdated(seen fileStamp) (bool, error) {
+	now := stamp(o.Kubeconfig)
+	if now == seen {
+		return o.bootstraps(), nil
+	}
+	if o.BootstrapKubeconfig != "" && now == (fileStamp{}) {
+		return true, nil // whoever took it away wants another
+	}
+	err := o.unusable()
+	return err == nil, err
+}
+
+// fileStamp tells versions of a file apart.
+type fileStamp struct {
+	size int64
+	time time.Time
+}
+
+func stamp(path string) fileStamp {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fileStamp{}
+	}
+	return fileStamp{info.Size(), info.ModTime()}
+}
+
+// unusable is why nothing can be made of the kubeconfig as it is now; nil: connect can.
+// It keeps nothing.
+func (o *Options) unusable() error {
+	config, err := read(o.Kubeconfig)
+	if err == nil {
+		_, err = authorityOf(config)
+	}
+	if err == nil {
+		_, err = pairOf(config)
+	}
+	if err != nil {
+		return configError{fmt.Errorf("reading --kubeconfig %s, which is another than podd uses: %w", o.Kubeconfig, err)}
 	}
 	return nil
 }
