@@ -42,8 +42,9 @@ e2e: build ## the promises, on a real containerd
 	$(E2E)
 
 # An API server takes minutes to build, once: no part of test.
-cluster: build ## podd as the node of a cluster, on a real API server, and set up by kubeadm
+cluster: build ## podd as the node of a cluster, set up by kubeadm, and after a kubelet: all of them real
 	go test -tags e2e -count 1 -timeout 40m -p 1 ./cmd/podd/e2e/cluster ./cmd/podd/e2e/kubeadm
+	go test -tags e2e,kubelet -count 1 -run '^TestTakeover$$' ./cmd/podd/e2e
 
 # The suite takes a quarter of an hour to build, once, and as long to run. CONFORMANCE
 # is a regular expression of the tests to run.
@@ -60,8 +61,8 @@ bench: build ## speed and memory beside bare CRI calls
 
 lint: go ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l cmd manifest reconcile runtime server)" || { gofmt -l cmd manifest reconcile runtime server; exit 1; }
-	go vet ./... && go vet -tags e2e,conformance,vm ./...
-	go tool staticcheck ./... && go tool staticcheck -tags e2e,conformance,vm ./...
+	go vet ./... && go vet -tags e2e,conformance,kubelet,vm ./...
+	go tool staticcheck ./... && go tool staticcheck -tags e2e,conformance,kubelet,vm ./...
 
 golden: go ## rewrite expected outputs; read the diff
 	go test ./... -update
