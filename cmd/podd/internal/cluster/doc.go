@@ -74,8 +74,9 @@
 // RuntimeClass is listed and watched by its name, which is all that the node authorizer
 // lets a node do; one that is immutable is listed only. A claim and its volume are got
 // until they are bound. A token is asked for again before it ends. Services are followed
-// all together, as far as variables are made of them. It does as the kubelet, but for
-// these:
+// all together, as far as variables are made of them. In an outage an object that is
+// known is tried ever more seldom, up to every 30 seconds. It does as the kubelet, but
+// for these:
 //
 //   - A RuntimeClass is watched where a pod names it, and claims are asked for ever
 //     more seldom, up to every four seconds, instead of ten times a second.

@@ -66,7 +66,9 @@ type follower[T object] struct {
 	say    reporter
 	of     part
 	first  time.Duration // of the waits; 0: firstWait
-	now    sighting[T]   // what seen has
+	// most is the longest of them by now; nil: mostBlind.
+	most func() time.Duration
+	now  sighting[T] // what seen has
 }
 
 // place is a latest, or who takes what one would have.
@@ -104,7 +106,11 @@ func (f *follower[T]) run(ctx context.Context) {
 		if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 			f.say.report(ctx, f.of, err)
 		}
-		sleep(ctx, min(b.next(), mostBlind))
+		most := mostBlind
+		if f.most != nil {
+			most = f.most()
+		}
+		sleep(ctx, spread(b.upTo(most)))
 	}
 }
 

@@ -34,7 +34,7 @@ func (l *lookup) claim(ctx context.Context) {
 				return
 			}
 		}
-		sleep(ctx, min(b.next(), mostBlind))
+		sleep(ctx, spread(b.upTo(mostBlind)))
 	}
 }
 

@@ -27,6 +27,7 @@ type lookup struct {
 	ref    manifest.ObjectRef
 	tell   chan<- finding
 	told   bool // something was
+	has    bool // an object was found last
 	end    context.CancelFunc
 }
 
@@ -35,9 +36,20 @@ func (l *lookup) send(ctx context.Context, f finding) {
 	f.by = l
 	select {
 	case l.tell <- f:
-		l.told = true
+		l.told, l.has = true, f.object != nil
 	case <-ctx.Done():
 	}
+}
+
+// mostKnown is the longest wait of who has an object. There are many of them on a
+// node, and one limit of requests for all: the pods themselves come first.
+const mostKnown = 30 * time.Second
+
+func (l *lookup) most() time.Duration {
+	if l.has {
+		return mostKnown
+	}
+	return mostBlind
 }
 
 // lacks tells why there is no object, where that was not told. One that is known
@@ -77,7 +89,7 @@ func follow[T object](ctx context.Context, l *lookup, list runtime.Object) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	one := &oneObject[T]{ctx: ctx, lookup: l, frozen: cancel, since: time.Now()}
-	f := follower[T]{client: l.client, query: l.client.object(l.ref), list: list, seen: one, say: one, first: soon}
+	f := follower[T]{client: l.client, query: l.client.object(l.ref), list: list, seen: one, say: one, first: soon, most: l.most}
 	f.run(ctx)
 }
 

@@ -59,6 +59,37 @@ func (l *life) sees(name, want string) {
 	}
 }
 
+// In an outage little is asked for what is known, so that the pods are soon right
+// after it.
+func TestLookupAway(t *testing.T) {
+	const many = 20
+	alone(t, nil, func(l *life) {
+		var volumes []v1.VolumeSource
+		l.with(func() {
+			for i := range many {
+				name := fmt.Sprint("conf", i)
+				volumes = append(volumes, mapped(name))
+				l.give("configmaps", config(name, "1"), "ADDED")
+			}
+			l.putPod(reader("a", volumes...), "ADDED")
+		})
+		l.with(func() {
+			l.fault = func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("away") }
+			l.cut()
+		})
+		l.count()
+		l.after(10 * time.Minute)
+		if n := l.count("GET configmaps"); n[0] > many*45 {
+			t.Errorf("asked %d times for %d objects", n[0], many)
+		}
+		l.with(func() { l.fault = nil; l.putPod(bound("b", "1"), "ADDED") })
+		l.after(mostBlind)
+		if now, _ := l.cluster.pods.get(); len(now.items) != 2 {
+			t.Errorf("after it: got %v", now.items)
+		}
+	})
+}
+
 // What pods refer to is looked up when they come, once for all of them, followed
 // while they are there, and kept in an outage.
 func TestLookup(t *testing.T) {
@@ -94,7 +125,7 @@ func TestLookup(t *testing.T) {
 		l.after(time.Minute)
 		l.sees("conf", "2")
 		l.with(func() { l.fault = nil; l.give("configmaps", config("conf", "3"), "MODIFIED") })
-		l.after(mostBlind)
+		l.after(mostKnown)
 		l.sees("conf", "3")
 		l.with(func() { l.putPod(reader("a"), "DELETED") })
 		l.sees("conf", "3")

@@ -31,7 +31,7 @@ func (l *lookup) token(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccountTok
 				l.send(ctx, finding{lack: manifest.Lack{Why: fmt.Sprintf("failed to fetch token: %v", told(err))}})
 				l.told = false
 			}
-			sleep(ctx, min(b.next(), mostBlind))
+			sleep(ctx, spread(b.upTo(mostBlind)))
 			continue
 		}
 		b = backoff{first: soon}
