@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -94,8 +95,9 @@ func (k *cloudKeeper) learn(ctx context.Context) (metadata.Machine, error) {
 	}
 }
 
+// remember writes what is new: a cut of the power finds the file whole.
 func (k *cloudKeeper) remember(m metadata.Machine) {
-	if k.machine == "" {
+	if known, ok := k.recall(); k.machine == "" || ok && known == m {
 		return
 	}
 	data, err := json.Marshal(toldOnce{k.machine, k.cloud, m})
@@ -103,7 +105,7 @@ func (k *cloudKeeper) remember(m metadata.Machine) {
 		err = os.MkdirAll(filepath.Dir(k.path), 0o750)
 	}
 	if err == nil {
-		err = os.WriteFile(k.path+".new", data, 0o600)
+		err = writeSynced(k.path+".new", data)
 	}
 	if err == nil {
 		err = os.Rename(k.path+".new", k.path)
@@ -111,6 +113,15 @@ func (k *cloudKeeper) remember(m metadata.Machine) {
 	if err != nil {
 		k.log.Warn("what the cloud says of the node is not remembered", "err", err)
 	}
+}
+
+func writeSynced(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // recall is what the file has of this machine.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -52,6 +53,25 @@ func TestCloudKeeper(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestCloudKeptAsItIs: what the file has already is not written again.
+func TestCloudKeptAsItIs(t *testing.T) {
+	k := &cloudKeeper{path: filepath.Join(t.TempDir(), "cloud.json"), machine: "m1", cloud: "openstack", log: slog.New(slog.DiscardHandler)}
+	other := inCloud
+	other.Zone = "other"
+	var before os.FileInfo
+	for i, m := range []metadata.Machine{inCloud, inCloud, other} {
+		k.remember(m)
+		now, err := os.Stat(k.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is, ok := k.recall(); !ok || is != m || before != nil && os.SameFile(before, now) != (i == 1) {
+			t.Errorf("%d: the file has %+v, the same file: %t", i, is, os.SameFile(before, now))
+		}
+		before = now
 	}
 }
 
