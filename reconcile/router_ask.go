@@ -142,11 +142,16 @@ func (r *Router) Down(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return r.await(ctx, done, "ending every pod")
+}
+
+// await returns what comes of doing something to all pods, unless podd or ctx ends.
+func (r *Router) await(ctx context.Context, done <-chan error, doing string) error {
 	select {
 	case err := <-done:
 		return err
 	case <-r.ended:
-		return errors.New("ending every pod: podd is stopping; they run on")
+		return errors.New(doing + ": podd is stopping; they run on")
 	case <-ctx.Done():
 		return ctx.Err()
 	}

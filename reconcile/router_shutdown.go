@@ -66,14 +66,7 @@ func (r *Router) AwaitShutdown(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case err := <-done:
-		return err
-	case <-r.ended:
-		return errors.New("ending the pods for the machine's shutdown: podd is stopping")
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return r.await(ctx, done, "ending the pods for the machine's shutdown")
 }
 
 // Resume is that the machine does not go down after all: what a manifest on this
