@@ -29,7 +29,7 @@ func (c *RunCmd) Run(ctx context.Context, s Streams) error {
 		log.Warn("no source of pods", "give", "--pod-manifest-path or --manifest-url")
 	}
 	if err := askCloud(ctx, &cfg, log); err != nil {
-		return err
+		return ended(err)
 	}
 	d, err := newPodd(&cfg, log, level)
 	if err != nil {
