@@ -33,7 +33,7 @@ type fakeAPI struct {
 	events  map[string]*v1.Event // by name
 	drops   func(*v1.Pod)        // what it does not know of a status; nil: nothing
 	changed map[string]int       // version of the last change, by resource
-	watches []watcher
+	watches []*watcher
 	asked   []string // "GET nodes", "WATCH nodes", …
 	objects fakeObjects
 	// fault answers instead, unless with nothing; nil for none.
@@ -48,6 +48,7 @@ var (
 type watcher struct {
 	resource string
 	*io.PipeWriter
+	queue [][]byte // events that are not written yet, in their order
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -156,9 +157,25 @@ func (f *fakeAPI) tell(event string, o runtime.Object) {
 	object, _ := json.Marshal(o)
 	text, _ := json.Marshal(metav1.WatchEvent{Type: event, Object: runtime.RawExtension{Raw: object}})
 	for _, w := range f.watches {
-		if w.resource == resource {
-			go w.Write(text)
+		if w.resource != resource {
+			continue
 		}
+		if w.queue = append(w.queue, text); len(w.queue) == 1 {
+			go f.write(w)
+		}
+	}
+}
+
+// write sends a watch its events until there are no more.
+func (f *fakeAPI) write(w *watcher) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(w.queue) > 0 {
+		text := w.queue[0]
+		f.mu.Unlock()
+		_, _ = w.Write(text) // fails for a watch that ended
+		f.mu.Lock()
+		w.queue = w.queue[1:]
 	}
 }
 
@@ -219,7 +236,7 @@ func (f *fakeAPI) watch(q *http.Request, resource string) *http.Response {
 		return refusal(apierrors.NewResourceExpired("it remembers nothing"))
 	}
 	r, w := io.Pipe()
-	f.watches = append(f.watches, watcher{resource, w})
+	f.watches = append(f.watches, &watcher{resource: resource, PipeWriter: w})
 	var seconds int
 	_, _ = fmt.Sscan(q.URL.Query().Get("timeoutSeconds"), &seconds)
 	ended := time.AfterFunc(time.Duration(seconds)*time.Second, func() { w.Close() })
