@@ -69,7 +69,7 @@ func create(path string) (*Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the key of podd's certificate authority: %w", err)
 	}
-	if err := write(path, append(a.PEM(), pemOf("PRIVATE KEY", key)...)); err != nil {
+	if err := WriteFile(path, append(a.PEM(), pemOf("PRIVATE KEY", key)...)); err != nil {
 		return nil, fmt.Errorf("keeping podd's certificate authority: %w", err)
 	}
 	return a, nil
@@ -170,13 +170,15 @@ func read(path string) ([]byte, error) {
 	return text, err
 }
 
-// write keeps text through a power cut.
-func write(path string, text []byte) error {
+// WriteFile makes or replaces a file of mode 0600, whole or not at all, and its
+// directory, 0700, if there is none. After it returned nil the file outlives a power
+// cut. A symbolic link at path is replaced, not followed.
+func WriteFile(path string, text []byte) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".ca-")
+	f, err := os.CreateTemp(dir, ".podd-")
 	if err != nil {
 		return err
 	}

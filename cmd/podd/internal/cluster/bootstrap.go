@@ -9,6 +9,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+
+	"podd/server/pki"
 )
 
 // bootstraps says that the kubeconfig gives podd no identity that is good, and another
@@ -95,7 +97,7 @@ func (o *Options) writeKubeconfig(of *api.Config) error {
 	if err != nil {
 		return err
 	}
-	return put(o.Kubeconfig, text)
+	return pki.WriteFile(o.Kubeconfig, text)
 }
 
 // configOf is the configuration of a kubeconfig's current context.

@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"podd/server/pki"
 )
 
 // origin tells one cluster from another. An API server makes the Service kubernetes
@@ -92,7 +94,7 @@ func recall(path string) (o origin, err error) {
 func (o origin) remember(path string) error {
 	text, err := json.Marshal(o)
 	if err == nil {
-		err = put(path, text)
+		err = pki.WriteFile(path, text)
 	}
 	if err != nil {
 		err = fmt.Errorf("remembering which cluster the pods here are from: %w", err)

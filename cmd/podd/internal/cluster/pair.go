@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"podd/server/pki"
 )
 
 // pairs are the files of the certificates of one name and their keys, below the
@@ -58,7 +60,7 @@ func (p pairs) keep(chain, key []byte) (*tls.Certificate, error) {
 		return nil, err
 	}
 	dated := p.name + "-" + time.Now().Format("2006-01-02-15-04-05") + ".pem"
-	if err := put(filepath.Join(p.dir, dated), text); err != nil {
+	if err := pki.WriteFile(filepath.Join(p.dir, dated), text); err != nil {
 		return nil, err
 	}
 	return &pair, p.link(dated)
@@ -95,7 +97,7 @@ func (p pairs) key() (*ecdsa.PrivateKey, error) {
 	if text, err = pemOf(key); err != nil {
 		return nil, err
 	}
-	return key, put(p.pending(), text)
+	return key, pki.WriteFile(p.pending(), text)
 }
 
 // drop has the next be asked for with another key.
@@ -120,28 +122,6 @@ func pemOf(key *ecdsa.PrivateKey) ([]byte, error) {
 		return nil, err
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
-}
-
-// put writes a file of mode 0600, whole or not at all, for good.
-func put(path string, text []byte) error {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, ".podd-")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return err
-	}
-	return syncDir(dir)
 }
 
 func syncDir(dir string) error {
