@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"podd/manifest/durable"
 )
 
 // Instance is the ownership of one root directory. Its ID, random and kept in
@@ -98,20 +100,5 @@ func writeID(dir *os.Root) (string, error) {
 	raw := make([]byte, idBytes)
 	rand.Read(raw)
 	id := hex.EncodeToString(raw)
-	f, err := dir.OpenFile("instance.new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return "", err
-	}
-	_, err = f.WriteString(id + "\n")
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return "", err
-	}
-	if err := dir.Rename("instance.new", "instance"); err != nil {
-		return "", err
-	}
-	d, err := dir.Open(".")
-	if err != nil {
-		return "", err
-	}
-	return id, errors.Join(d.Sync(), d.Close())
+	return id, durable.WriteIn(dir, "instance", "instance.new", []byte(id+"\n"))
 }

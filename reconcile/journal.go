@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/durable"
 	"podd/reconcile/plan"
 )
 
@@ -109,36 +110,18 @@ func silent(containers map[string]journalEntry) map[string]journalEntry {
 	return all
 }
 
-// replace renames a temporary file over the journal.
-func replace(dir string, data []byte, durable bool) error {
+// replace puts a journal in place of the one that there may be.
+func replace(dir string, data []byte, lasting bool) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	const temp = journalName + ".new"
-	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
+	write := durable.Replace
+	if lasting {
+		write = durable.WriteIn
 	}
-	_, err = f.Write(data)
-	if durable {
-		err = errors.Join(err, f.Sync())
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := root.Rename(temp, journalName); err != nil {
-		return err
-	}
-	if !durable {
-		return nil
-	}
-	d, err := root.Open(".")
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return write(root, journalName, journalName+".new", data)
 }
 
 // read returns the journal of a pod directory; fs.ErrNotExist when it has none.

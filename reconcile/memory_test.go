@@ -207,12 +207,12 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 5; exit 0"]}]`
 		m.want(p)
 		m.pass(2 * time.Second)
 		blocker := m.journal(p) + ".new"
-		if err := os.Mkdir(blocker, 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(blocker, "in the way"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		m.settle()
 		m.is("job 0 ready", "job/app 0 exited 0")
-		if err := os.Remove(blocker); err != nil {
+		if err := os.RemoveAll(blocker); err != nil {
 			t.Fatal(err)
 		}
 		m.settle()

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -13,6 +12,7 @@ import (
 
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/metadata"
+	"podd/manifest/durable"
 	"podd/reconcile/plan"
 )
 
@@ -102,26 +102,11 @@ func (k *cloudKeeper) remember(m metadata.Machine) {
 	}
 	data, err := json.Marshal(toldOnce{k.machine, k.cloud, m})
 	if err == nil {
-		err = os.MkdirAll(filepath.Dir(k.path), 0o750)
-	}
-	if err == nil {
-		err = writeSynced(k.path+".new", data)
-	}
-	if err == nil {
-		err = os.Rename(k.path+".new", k.path)
+		err = durable.Write(k.path, data)
 	}
 	if err != nil {
 		k.log.Warn("what the cloud says of the node is not remembered", "err", err)
 	}
-}
-
-func writeSynced(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // recall is what the file has of this machine.

@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"podd/manifest/durable"
 	"podd/reconcile/event"
 )
 
@@ -94,12 +95,8 @@ func rebooted(path, now string) (bool, error) {
 	if err == nil && string(before) == now {
 		return false, nil
 	}
-	next := path + ".tmp"
-	if werr := os.WriteFile(next, []byte(now), 0o600); werr != nil {
+	if werr := durable.Write(path, []byte(now)); werr != nil {
 		return false, fmt.Errorf("remembering the machine's boot id: %w", werr)
-	}
-	if rerr := os.Rename(next, path); rerr != nil {
-		return false, fmt.Errorf("remembering the machine's boot id: %w", rerr)
 	}
 	return err == nil && len(before) > 0, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/logind"
+	"podd/manifest/durable"
 	"podd/reconcile/plan"
 )
 
@@ -173,11 +174,7 @@ func (l *leaver) write() error {
 	if err != nil {
 		return err
 	}
-	temp := l.path + ".new"
-	if err := os.WriteFile(temp, data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(temp, l.path)
+	return durable.Write(l.path, data)
 }
 
 // sum is how long groups take at most.

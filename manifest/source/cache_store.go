@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"podd/manifest/durable"
 )
 
 // store is one source's directory of sealed files. Its names are made by podd
@@ -78,33 +80,12 @@ func (s *store) read(name string) (payload []byte, digest string, err error) {
 
 // write puts a whole file into place, or leaves what was there.
 func (s *store) write(name string, payload []byte) error {
-	temp := name + tempSuffix
-	if err := s.root.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := s.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(seal(payload))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
 	if info, err := s.root.Lstat(name); err == nil && info.IsDir() { // no rename replaces it
 		if err := s.root.RemoveAll(name); err != nil {
 			return err
 		}
 	}
-	return s.root.Rename(temp, name)
-}
-
-// sync makes the names in the directory last.
-func (s *store) sync() error {
-	dir, err := s.root.Open(".")
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return durable.Put(s.root, name, name+tempSuffix, seal(payload))
 }
 
 // sweep removes all but the files to keep: contents that no record names and

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"podd/manifest"
+	"podd/manifest/durable"
 )
 
 // put keeps a content. data must not change afterwards.
@@ -147,13 +148,13 @@ func (c *cache) write(changes map[string]*change, next map[string]record) error 
 	if err != nil {
 		return err
 	}
-	if err := st.sync(); err != nil { // the contents before what names them
+	if err := durable.Sync(st.root); err != nil { // the contents before what names them
 		return err
 	}
 	if err := st.write(indexName, payload); err != nil {
 		return err
 	}
-	if err := st.sync(); err != nil {
+	if err := durable.Sync(st.root); err != nil {
 		return err
 	}
 	keep := map[string]bool{indexName: true}

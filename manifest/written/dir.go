@@ -21,6 +21,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"podd/manifest/durable"
 )
 
 // MaxSize bounds a file: more than an API takes at once.
@@ -141,28 +143,8 @@ func (d *Dir) Write(o Object, text []byte) error {
 			return errIrregular
 		}
 		beside := unfinishedPrefix + rand.Text() + unfinishedSuffix
-		if err := writeNew(root, beside, text); err != nil {
-			root.Remove(beside)
-			return err
-		}
-		if err := root.Rename(beside, name); err != nil {
-			root.Remove(beside)
-			return err
-		}
-		return syncDir(root)
+		return durable.WriteIn(root, name, beside, text)
 	})
-}
-
-func writeNew(root *os.Root, name string, text []byte) error {
-	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
 }
 
 // Remove takes a file away; one that is not there is success.
@@ -180,16 +162,8 @@ func (d *Dir) Remove(o Object) error {
 		if err := root.Remove(name); err != nil {
 			return err
 		}
-		return syncDir(root)
+		return durable.Sync(root)
 	})
-}
-
-func syncDir(root *os.Root) error {
-	dir, err := root.Open(".")
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // in opens the directory anew for every use, as one that was replaced is.

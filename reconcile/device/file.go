@@ -7,12 +7,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
+	"podd/manifest/durable"
 )
 
 // record is a Grant in the file.
@@ -91,7 +92,7 @@ func (l *Ledger) save() error {
 	}
 	data, err := json.Marshal(records)
 	if err == nil {
-		err = replace(l.file, data)
+		err = durable.Write(l.file, data)
 	}
 	if err != nil {
 		return fmt.Errorf("remembering which devices pods have: %w", err)
@@ -124,25 +125,4 @@ func (l *Ledger) records() ([]record, uint64, error) {
 		}
 	}
 	return records, l.revision, nil
-}
-
-// replace renames a temporary file over the one of that name.
-func replace(file string, data []byte) error {
-	temp := file + ".new"
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(temp, file); err != nil {
-		return err
-	}
-	d, err := os.Open(filepath.Dir(file))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

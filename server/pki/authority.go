@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"podd/manifest/durable"
 )
 
 // FileName is the file below the root directory that holds the authority's
@@ -69,7 +71,7 @@ func create(path string) (*Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the key of podd's certificate authority: %w", err)
 	}
-	if err := WriteFile(path, append(a.PEM(), pemOf("PRIVATE KEY", key)...)); err != nil {
+	if err := durable.Write(path, append(a.PEM(), pemOf("PRIVATE KEY", key)...)); err != nil {
 		return nil, fmt.Errorf("keeping podd's certificate authority: %w", err)
 	}
 	return a, nil
@@ -168,32 +170,4 @@ func read(path string) ([]byte, error) {
 	text := make([]byte, info.Size())
 	_, err = f.ReadAt(text, 0)
 	return text, err
-}
-
-// WriteFile makes or replaces a file of mode 0600, whole or not at all, and its
-// directory, 0700, if there is none. After it returned nil the file outlives a power
-// cut. A symbolic link at path is replaced, not followed.
-func WriteFile(path string, text []byte) error {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, ".podd-")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return err
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

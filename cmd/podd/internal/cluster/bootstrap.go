@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
-	"podd/server/pki"
+	"podd/manifest/durable"
 )
 
 // bootstraps says that the kubeconfig gives podd no identity that is good, and another
@@ -97,7 +97,7 @@ func (o *Options) writeKubeconfig(of *api.Config) error {
 	if err != nil {
 		return err
 	}
-	return pki.WriteFile(o.Kubeconfig, text)
+	return durable.Write(o.Kubeconfig, text)
 }
 
 // configOf is the configuration of a kubeconfig's current context.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"podd/server/pki"
+	"podd/manifest/durable"
 )
 
 // origin tells one cluster from another. An API server makes the Service kubernetes
@@ -94,7 +94,7 @@ func recall(path string) (o origin, err error) {
 func (o origin) remember(path string) error {
 	text, err := json.Marshal(o)
 	if err == nil {
-		err = pki.WriteFile(path, text)
+		err = durable.Write(path, text)
 	}
 	if err != nil {
 		err = fmt.Errorf("remembering which cluster the pods here are from: %w", err)

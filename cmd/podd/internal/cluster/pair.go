@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"podd/server/pki"
+	"podd/manifest/durable"
 )
 
 // pairs are the files of the certificates of one name and their keys, below the
@@ -60,7 +60,7 @@ func (p pairs) keep(chain, key []byte) (*tls.Certificate, error) {
 		return nil, err
 	}
 	dated := p.name + "-" + time.Now().Format("2006-01-02-15-04-05") + ".pem"
-	if err := pki.WriteFile(filepath.Join(p.dir, dated), text); err != nil {
+	if err := durable.Write(filepath.Join(p.dir, dated), text); err != nil {
 		return nil, err
 	}
 	return &pair, p.link(dated)
@@ -68,17 +68,22 @@ func (p pairs) keep(chain, key []byte) (*tls.Certificate, error) {
 
 // link makes a file of the directory the current one.
 func (p pairs) link(name string) error {
-	next := filepath.Join(p.dir, p.name+"-updated.pem")
-	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	dir, err := os.OpenRoot(p.dir)
+	if err != nil {
 		return err
 	}
-	if err := os.Symlink(name, next); err != nil {
+	defer dir.Close()
+	next := p.name + "-updated.pem"
+	if err := dir.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.Rename(next, p.current()); err != nil {
+	if err := dir.Symlink(name, next); err != nil {
 		return err
 	}
-	return syncDir(p.dir)
+	if err := dir.Rename(next, filepath.Base(p.current())); err != nil {
+		return err
+	}
+	return durable.Sync(dir)
 }
 
 // key is the one that a certificate is asked for, made where there is none: who is
@@ -97,7 +102,7 @@ func (p pairs) key() (*ecdsa.PrivateKey, error) {
 	if text, err = pemOf(key); err != nil {
 		return nil, err
 	}
-	return key, pki.WriteFile(p.pending(), text)
+	return key, durable.Write(p.pending(), text)
 }
 
 // drop has the next be asked for with another key.
@@ -122,12 +127,4 @@ func pemOf(key *ecdsa.PrivateKey) ([]byte, error) {
 		return nil, err
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
