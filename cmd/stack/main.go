@@ -16,11 +16,12 @@ import (
 )
 
 var grammar struct {
-	Run   run     `cmd:"" help:"Build podd, bring the runtime up and run podd on it."`
-	Up    up      `cmd:"" help:"Build what is missing and start a runtime that outlives this command."`
-	Down  down    `cmd:"" help:"Remove the runtime and everything it made."`
-	Tools build   `cmd:"" help:"Only build the runtime and the test images."`
-	VM    virtual `cmd:"" name:"vm" help:"Run the tests that need a machine of their own in a virtual one."`
+	Run        run        `cmd:"" help:"Build podd, bring the runtime up and run podd on it."`
+	Up         up         `cmd:"" help:"Build what is missing and start a runtime that outlives this command."`
+	Down       down       `cmd:"" help:"Remove the runtime and everything it made."`
+	Tools      build      `cmd:"" help:"Only build the runtime and the test images."`
+	Kubernetes kubernetes `cmd:"" help:"Only build the programs of Kubernetes that tests run."`
+	VM         virtual    `cmd:"" name:"vm" help:"Run the tests that need a machine of their own in a virtual one."`
 }
 
 func main() {

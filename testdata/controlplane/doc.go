@@ -28,5 +28,6 @@
 //
 // Package cluster is the control plane that it uses, a real one, and program up
 // runs that, and the controllers where they are asked for, for tests of podd as a
-// node. They are static programs, so images can be made of them.
+// node. They are static programs, so images can be made of them. Package suite is
+// Kubernetes' own tests of a node's agent.
 package controlplane

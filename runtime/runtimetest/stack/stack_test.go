@@ -382,8 +382,14 @@ func TestReapAfterTheStateWasRemoved(t *testing.T) {
 }
 
 func TestDetachedStackIsOpenedByAnother(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 6)) // shim sockets do not fit
-	detached, err := stack.Start(t.Context(), stack.Options{Dir: dir, Detach: true})
+	for _, flavor := range []tools.Flavor{tools.Pinned, tools.Debian} {
+		dir := filepath.Join(t.TempDir(), strings.Repeat("long", 6)) // shim sockets do not fit
+		t.Run(string(flavor), func(t *testing.T) { openAnother(t, stack.Options{Dir: dir, Flavor: flavor, Detach: true}) })
+	}
+}
+
+func openAnother(t *testing.T, o stack.Options) {
+	detached, err := stack.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,10 +397,10 @@ func TestDetachedStackIsOpenedByAnother(t *testing.T) {
 	if err := stack.Reap(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := stack.Start(t.Context(), stack.Options{Dir: dir}); err == nil {
+	if _, err := stack.Start(t.Context(), stack.Options{Dir: o.Dir}); err == nil {
 		t.Error("a second stack was started in the same directory")
 	}
-	s, err := stack.Open(dir, nil)
+	s, err := stack.Open(o.Dir, nil)
 	if err != nil || !s.Running() {
 		t.Fatalf("opening it: %v", err)
 	}

@@ -5,6 +5,7 @@
 //	test ──▶ Client ──────┐
 //	node agent ──▶ Kubeconfig("system:node:n", "system:nodes") ──▶ kube-apiserver ──▶ etcd
 //	                      Control: kube-controller-manager, kube-scheduler ──▲
+//	                      Metrics: metrics-server, which the API server asks as well
 //
 // Node and RBAC authorize, the default admission plugins and NodeRestriction
 // admit, bootstrap tokens are known, and what agents of nodes ask for is in the file
@@ -31,6 +32,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -49,7 +51,9 @@ type Cluster struct {
 
 	dir, programs string
 	authority     *authority
-	processes     []*process   // all that run
+	processes     []*process // all that run
+	store, peers  string     // URLs of etcd
+	etcd          *process
 	command       []string     // of the API server
 	server        *process     // it, while it runs
 	controllers   []*process   // those of Control
@@ -83,21 +87,14 @@ func (c *Cluster) start(ctx context.Context) error {
 	if c.authority, err = newAuthority(c.dir); err != nil {
 		return err
 	}
-	store, peers := "http://127.0.0.1:"+ports[0], "http://127.0.0.1:"+ports[1]
-	// Whatever power cut this data meets, nobody needs it afterwards.
-	etcd, err := c.run(filepath.Join(c.programs, "etcd"), "--data-dir", filepath.Join(c.dir, "etcd"), "--unsafe-no-fsync", "--log-level", "warn",
-		"--listen-client-urls", store, "--advertise-client-urls", store,
-		"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers)
-	if err != nil {
-		return err
-	}
-	if err := etcd.ready(ctx, http.DefaultClient, store+"/health"); err != nil {
+	c.store, c.peers = "http://127.0.0.1:"+ports[0], "http://127.0.0.1:"+ports[1]
+	if err := c.remember(ctx); err != nil {
 		return err
 	}
 	if c.admin, err = c.authority.client(administrator, "system:masters"); err != nil {
 		return err
 	}
-	if err := c.compose(store, ports[2]); err != nil {
+	if err := c.compose(ports[2]); err != nil {
 		return err
 	}
 	if err := c.Serve(ctx); err != nil {
@@ -114,14 +111,31 @@ func (c *Cluster) start(ctx context.Context) error {
 	return c.Namespace(ctx, "default")
 }
 
+// remember starts etcd.
+func (c *Cluster) remember(ctx context.Context) (err error) {
+	// Whatever power cut this data meets, nobody needs it afterwards.
+	c.etcd, err = c.run(filepath.Join(c.programs, "etcd"), "--data-dir", c.data(), "--unsafe-no-fsync", "--log-level", "warn",
+		"--listen-client-urls", c.store, "--advertise-client-urls", c.store,
+		"--listen-peer-urls", c.peers, "--initial-advertise-peer-urls", c.peers, "--initial-cluster", "default="+c.peers)
+	if err != nil {
+		return err
+	}
+	return c.etcd.ready(ctx, http.DefaultClient, c.store+"/health")
+}
+
+func (c *Cluster) data() string { return filepath.Join(c.dir, "etcd") }
+
 const administrator = "administrator"
 
 // KubeletUser is who the API server is to the agents of nodes.
 const KubeletUser = "kube-apiserver-kubelet-client"
 
+// frontProxy is who the API server is to those that it asks for others.
+const frontProxy = "front-proxy-client"
+
 // compose makes the command line of the API server. It names itself 192.0.2.1, for
 // a Service may have no address of loopback; nobody asks there.
-func (c *Cluster) compose(store, port string) error {
+func (c *Cluster) compose(port string) error {
 	server, err := c.authority.issue("kube-apiserver", nil, loopback)
 	if err != nil {
 		return err
@@ -130,17 +144,24 @@ func (c *Cluster) compose(store, port string) error {
 	if err != nil {
 		return err
 	}
+	front, err := c.authority.issue(frontProxy, nil)
+	if err != nil {
+		return err
+	}
 	audit := filepath.Join(c.dir, "audit.yaml")
 	if err := os.WriteFile(audit, []byte(auditPolicy), 0o600); err != nil {
 		return err
 	}
 	c.URL = "https://127.0.0.1:" + port
-	c.command = []string{filepath.Join(c.programs, "kube-apiserver"), "--etcd-servers", store, "--bind-address", "127.0.0.1", "--secure-port", port, "--advertise-address", "192.0.2.1",
+	c.command = []string{filepath.Join(c.programs, "kube-apiserver"), "--etcd-servers", c.store, "--bind-address", "127.0.0.1", "--secure-port", port, "--advertise-address", "192.0.2.1",
 		"--cert-dir", c.dir, "--tls-cert-file", server.cert, "--tls-private-key-file", server.key, "--client-ca-file", c.authority.cert,
 		"--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", c.authority.key, "--service-account-signing-key-file", c.authority.key,
 		"--authorization-mode", "Node,RBAC", "--enable-admission-plugins", "NodeRestriction", "--service-cluster-ip-range", "10.96.0.0/16",
 		"--allow-privileged", "--enable-bootstrap-token-auth", "--kubelet-client-certificate", kubelet.cert, "--kubelet-client-key", kubelet.key,
 		"--kubelet-preferred-address-types", "InternalIP,ExternalIP,Hostname",
+		"--requestheader-client-ca-file", c.authority.cert, "--requestheader-allowed-names", frontProxy,
+		"--requestheader-username-headers", "X-Remote-User", "--requestheader-group-headers", "X-Remote-Group", "--requestheader-extra-headers-prefix", "X-Remote-Extra-",
+		"--proxy-client-cert-file", front.cert, "--proxy-client-key-file", front.key,
 		"--audit-policy-file", audit, "--audit-log-path", filepath.Join(c.dir, "audit.log")}
 	return nil
 }
@@ -165,6 +186,26 @@ func (c *Cluster) Serve(ctx context.Context) (err error) {
 		return err
 	}
 	return c.server.ready(ctx, c.admin, c.URL+"/readyz")
+}
+
+// Lose has the API server come back without anything that it had, at the same URL and
+// with the same certificates.
+func (c *Cluster) Lose(ctx context.Context) error {
+	if err := errors.Join(c.Kill(), c.end((*process).kill, c.etcd), os.RemoveAll(c.data())); err != nil {
+		return err
+	}
+	if err := c.remember(ctx); err != nil {
+		return err
+	}
+	if err := c.Serve(ctx); err != nil {
+		return err
+	}
+	var failed error // a connection to the one before may still be tried
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, readyWithin, true, func(ctx context.Context) (bool, error) {
+		failed = c.Namespace(ctx, "default")
+		return failed == nil, nil
+	})
+	return errors.Join(err, failed)
 }
 
 // Config is that of a client who is the user of the groups.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -85,23 +86,28 @@ func (p *process) lastWords() string {
 func (p *process) ready(ctx context.Context, client *http.Client, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
+	var answer string
 	for {
 		q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return err
 		}
-		if r, err := client.Do(q); err == nil {
+		if r, err := client.Do(q); err != nil {
+			answer = err.Error()
+		} else {
+			text, _ := io.ReadAll(r.Body)
 			_ = r.Body.Close()
 			if r.StatusCode == http.StatusOK {
 				return nil
 			}
+			answer = fmt.Sprintf("%s: %s", r.Status, text)
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-p.ended:
 			return fmt.Errorf("%s ended:\n%s", p.name, p.lastWords())
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready: %w\n%s", p.name, ctx.Err(), p.lastWords())
+			return fmt.Errorf("%s is not ready: %w\n%s\n%s", p.name, ctx.Err(), answer, p.lastWords())
 		}
 	}
 }

@@ -9,8 +9,10 @@
 //
 //	kill             kills the API server
 //	serve            starts it again
+//	lose             has it come back without anything that it had
 //	control FLAG…    starts the controller manager, with flags more, and the scheduler
 //	release          ends them
+//	metrics PROGRAM  starts a metrics-server
 //
 // Without --dir it only builds the programs, kubeadm and the kubelet among them, and
 // with --conformance instead Kubernetes' suite and what its images are made of.
@@ -93,15 +95,19 @@ func command(ctx context.Context, c *cluster.Cluster, words []string) error {
 	if len(words) == 0 {
 		return errors.New("no command")
 	}
-	switch words[0] {
+	switch name, words := words[0], words[1:]; name {
 	case "kill":
 		return c.Kill()
 	case "serve":
 		return c.Serve(ctx)
+	case "lose":
+		return c.Lose(ctx)
 	case "control":
-		return c.Control(ctx, words[1:]...)
+		return c.Control(ctx, words...)
 	case "release":
 		return c.Release()
+	case "metrics":
+		return c.Metrics(ctx, strings.Join(words, " "))
 	}
 	return errors.New("no such command")
 }

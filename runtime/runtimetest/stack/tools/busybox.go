@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,6 +26,19 @@ func debianBusybox(ctx context.Context, c *cache) (string, error) {
 		return nil
 	})
 	return filepath.Join(dir, "bin", "busybox"), err
+}
+
+// lockedBusybox is debianBusybox for who holds another lock than its.
+func lockedBusybox(ctx context.Context, log *slog.Logger) (string, error) {
+	c, err := openCache(log, stackLock)
+	if err != nil {
+		return "", err
+	}
+	if err := c.lock(ctx); err != nil {
+		return "", err
+	}
+	defer c.unlock()
+	return debianBusybox(ctx, c)
 }
 
 // busyboxImage is a root file system with busybox and a link for each of its

@@ -16,12 +16,20 @@ import (
 
 // cache is the directory that keeps what was built. One goroutine uses it.
 type cache struct {
-	dir  string
-	log  *slog.Logger
-	held *os.File // the lock file while locked
+	dir      string
+	log      *slog.Logger
+	lockName string
+	held     *os.File // the lock file while locked
 }
 
-func openCache(log *slog.Logger) (*cache, error) {
+// What is made under one of these locks may be made while the other is held: a
+// runtime is not to wait for Kubernetes.
+const (
+	stackLock      = "lock"
+	kubernetesLock = "lock-kubernetes"
+)
+
+func openCache(log *slog.Logger, lock string) (*cache, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {
 		return nil, fmt.Errorf("finding the cache directory: %w", err)
@@ -30,13 +38,13 @@ func openCache(log *slog.Logger) (*cache, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the cache directory: %w", err)
 	}
-	return &cache{dir: dir, log: log}, nil
+	return &cache{dir: dir, log: log, lockName: lock}, nil
 }
 
-// lock waits until no other process makes anything in the cache. flock has no
+// lock waits until no other process makes anything under the cache's lock. flock has no
 // wait with a context, so it asks again every 50 ms.
 func (c *cache) lock(ctx context.Context) error {
-	f, err := os.OpenFile(filepath.Join(c.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	f, err := os.OpenFile(filepath.Join(c.dir, c.lockName), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return fmt.Errorf("opening the lock of the cache: %w", err)
 	}

@@ -20,8 +20,8 @@ type Conformance struct {
 	ImageNames    []string // of those in it
 }
 
-// conformanceRecipe is part of the hash: change it with how the images are made.
-const conformanceRecipe = "1"
+// conformanceRecipe is part of the hash: change it with how suite and images are made.
+const conformanceRecipe = "3"
 
 // EnsureConformance builds the suite and the images it asks for if they are not
 // there, which takes many minutes.
@@ -30,7 +30,7 @@ func EnsureConformance(ctx context.Context, log *slog.Logger) (Conformance, erro
 	if err != nil {
 		return Conformance{}, err
 	}
-	c, err := openCache(log)
+	c, err := openCache(log, kubernetesLock)
 	if err != nil {
 		return Conformance{}, err
 	}
@@ -45,10 +45,10 @@ func EnsureConformance(ctx context.Context, log *slog.Logger) (Conformance, erro
 	}
 	dir, err := c.entry("conformance-"+hash+"-"+conformanceRecipe, func(dir string) error {
 		log.Info("building Kubernetes' conformance suite; this takes many minutes", "into", c.dir)
-		if _, err := run(ctx, module, goEnv("0"), "go", "run", "./up", "--programs", dir, "--conformance"); err != nil {
+		if _, err := run(ctx, module, kubernetesEnv(), "go", "run", "./up", "--programs", dir, "--conformance"); err != nil {
 			return err
 		}
-		busybox, err := debianBusybox(ctx, c)
+		busybox, err := lockedBusybox(ctx, log)
 		if err != nil {
 			return err
 		}

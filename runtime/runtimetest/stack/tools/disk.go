@@ -48,7 +48,7 @@ var diskFiles embed.FS
 // the virtio port "podd".
 func EnsureDisk(ctx context.Context, log *slog.Logger) (Disk, error) {
 	begin := time.Now()
-	c, err := openCache(log)
+	c, err := openCache(log, stackLock)
 	if err != nil {
 		return Disk{}, err
 	}

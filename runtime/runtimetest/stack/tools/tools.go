@@ -6,6 +6,7 @@
 //
 //	<user cache>/podd-stack/
 //		lock                 held while anything below is being made
+//		lock-kubernetes      instead, for the programs of Kubernetes
 //		containerd-<hash>/   built programs; the hash covers go.mod, go.sum, Go
 //		debian-<codename>/   Debian's containerd and runc, unpacked
 //		busybox-<codename>/  busybox-static, unpacked
@@ -78,7 +79,7 @@ func Ensure(ctx context.Context, o Options) (Set, error) {
 	if err != nil {
 		return Set{}, err
 	}
-	c, err := openCache(o.Log)
+	c, err := openCache(o.Log, stackLock)
 	if err != nil {
 		return Set{}, err
 	}

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"podd/runtime/runtimetest/stack/tools"
+)
+
+type kubernetes struct{}
+
+// Run builds what is missing.
+func (kubernetes) Run(ctx context.Context) error {
+	begin := time.Now()
+	if _, err := tools.EnsureControlPlane(ctx, slog.Default()); err != nil {
+		return err
+	}
+	line("cluster", "a control plane, a kubelet and kubeadm built", time.Since(begin))
+	begin = time.Now()
+	if _, err := tools.EnsureConformance(ctx, slog.Default()); err != nil {
+		return err
+	}
+	line("suite", "Kubernetes' own tests and their images built", time.Since(begin))
+	return nil
+}
