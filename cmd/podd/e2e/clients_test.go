@@ -86,7 +86,7 @@ func TestKnownClients(t *testing.T) {
 	d.apply(d.pod("web", main))
 	d.untilApplied("web")
 	c := d.admin()
-	c.tls.Certificates = nil // whom each token names
+	c.tls.GetClientCertificate = nil // whom each token names
 	for _, k := range known {
 		token := "the-token-of-" + k.program
 		for _, a := range k.asks {

@@ -47,12 +47,7 @@ func (d *daemon) kubectl() *kubectl {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	text, _ := d.verb("kubeconfig")
-	k := &kubectl{d: d, path: path, config: filepath.Join(d.dir, "kubeconfig"), home: d.t.TempDir()}
-	if err := os.WriteFile(k.config, []byte(text), 0o600); err != nil {
-		d.t.Fatal(err)
-	}
-	return k
+	return &kubectl{d: d, path: path, config: d.kubeconfig(), home: d.t.TempDir()}
 }
 
 // command is one not yet run; its environment has nothing of the tester's.

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,8 +20,8 @@ import (
 
 	"golang.org/x/net/websocket"
 	v1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
+	"podd/cmd/podd/e2e/controlplane"
 	"podd/server/pki"
 )
 
@@ -37,31 +36,22 @@ type client struct {
 // admin is the client that podd kubeconfig makes.
 func (d *daemon) admin() *client {
 	d.t.Helper()
-	text, _ := d.verb("kubeconfig")
-	var k struct {
-		Clusters []struct {
-			Cluster struct {
-				Server string `json:"server"`
-				CA     []byte `json:"certificate-authority-data"`
-			} `json:"cluster"`
-		} `json:"clusters"`
-		Users []struct {
-			User struct {
-				Certificate []byte `json:"client-certificate-data"`
-				Key         []byte `json:"client-key-data"`
-			} `json:"user"`
-		} `json:"users"`
-	}
-	if err := yaml.Unmarshal([]byte(text), &k); err != nil {
-		d.t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(k.Clusters[0].Cluster.CA)
-	pair, err := tls.X509KeyPair(k.Users[0].User.Certificate, k.Users[0].User.Key)
+	c, err := controlplane.Connect(d.kubeconfig())
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return d.client(k.Clusters[0].Cluster.Server, &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}})
+	return d.client(c.URL, c.HTTP.Transport.(*http.Transport).TLSClientConfig)
+}
+
+// kubeconfig is a file of what podd kubeconfig says.
+func (d *daemon) kubeconfig() string {
+	d.t.Helper()
+	text, _ := d.verb("kubeconfig")
+	file := filepath.Join(d.dir, "kubeconfig")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	return file
 }
 
 func (d *daemon) client(server string, conf *tls.Config) *client {

@@ -47,17 +47,17 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, runtimeStack.Destroy(ctx)) }()
-	if binary, err = build(ctx, "../../../..", filepath.Join(dir, "podd"), "-tags", "grpcnotrace", "./cmd/podd"); err != nil {
+	if binary, err = build(ctx, "", filepath.Join(dir, "podd"), "-tags", "grpcnotrace", "podd/cmd/podd"); err != nil {
 		return 1, err
 	}
 	if plane, err = startPlane(ctx, made, filepath.Join(dir, "plane")); err != nil {
 		return 1, err
 	}
-	defer plane.stop()
+	defer plane.Stop()
 	return m.Run(), nil
 }
 
-// build makes a program of the module in a directory.
+// build makes a program of a module, the directory of which is given.
 func build(ctx context.Context, module, file string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", file}, args...)...)
 	cmd.Dir, cmd.Env = module, append(os.Environ(), "CGO_ENABLED=0")

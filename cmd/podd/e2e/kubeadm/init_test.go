@@ -53,7 +53,7 @@ func TestInit(t *testing.T) {
 			// The API server comes in with the certificate that kubeadm gave it, and the
 			// node asks it who that is.
 			eventually(t, "the API server reaches the agent", func() error {
-				return c.ask(http.MethodGet, "/api/v1/nodes/"+machine.name+"/proxy/healthz", nil)
+				return c.get("/api/v1/nodes/"+machine.name+"/proxy/healthz", nil)
 			})
 			for _, component := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
 				c.mirrored(t, component+"-"+machine.name)
@@ -81,7 +81,7 @@ func (n *node) init(t *testing.T, agent string) (*agent, *client) {
 		if err := a.runs(); err != nil {
 			t.Fatal(err)
 		}
-		return c.ask(http.MethodGet, "/readyz", nil)
+		return c.get("/readyz", nil)
 	})
 	served := time.Since(a.began)
 	c.ready(t, n.name, a.runs)
@@ -105,7 +105,7 @@ func (n *node) again(t *testing.T, a *agent, c *client) {
 	n.start(t, a.name)
 	eventually(t, "the new agent is healthy, and tells the cluster", func() error {
 		l := &coordination.Lease{}
-		err := c.ask(http.MethodGet, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+n.name, l)
+		err := c.get("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+n.name, l)
 		if err == nil && l.Spec.RenewTime.Time.Before(since) {
 			err = errors.New("not yet")
 		}
@@ -135,7 +135,7 @@ func (c *client) mirrored(t *testing.T, name string) {
 	t.Helper()
 	eventually(t, "the cluster has the mirror of "+name, func() error {
 		p := &v1.Pod{}
-		if err := c.ask(http.MethodGet, "/api/v1/namespaces/kube-system/pods/"+name, p); err != nil {
+		if err := c.get("/api/v1/namespaces/kube-system/pods/"+name, p); err != nil {
 			return err
 		}
 		hash := p.Annotations["kubernetes.io/config.hash"]
@@ -148,7 +148,7 @@ func (c *client) mirrored(t *testing.T, name string) {
 
 func (c *client) node(name string) (*v1.Node, error) {
 	n := &v1.Node{}
-	return n, c.ask(http.MethodGet, "/api/v1/nodes/"+name, n)
+	return n, c.get("/api/v1/nodes/"+name, n)
 }
 
 // ready waits for a node that is Ready, as long as its agent runs.

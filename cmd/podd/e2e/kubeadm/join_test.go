@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"runtime"
 	"testing"
@@ -21,17 +22,28 @@ nodeRegistration:
   kubeletExtraArgs: [{name: node-labels, value: tier=edge}]
 `
 
-// TestJoin: a kubelet on a second node gets a certificate by a bootstrap token from
-// the control plane that podd runs, and is Ready.
+// TestJoin: podd, as a kubelet, on a second node gets a certificate by a bootstrap
+// token from the control plane that podd runs, and is Ready.
 func TestJoin(t *testing.T) {
 	if machine.name == second {
 		machine.join(t, os.Getenv(agentEnv))
 		return
 	}
 	_, c := machine.init(t, "podd")
-	n := c.ready(t, second, launch(t, "kubelet"))
-	if len(n.Spec.Taints) == 0 || n.Labels["tier"] != "edge" || n.Status.NodeInfo.KubeletVersion != "v1.34.4" {
-		t.Errorf("labels %v, taints %v, nodeInfo %+v", n.Labels, n.Spec.Taints, n.Status.NodeInfo)
+	for _, agent := range []string{"podd", "kubelet"} {
+		t.Run(agent, func(t *testing.T) {
+			n := c.ready(t, second, launch(t, agent))
+			if len(n.Spec.Taints) == 0 || n.Labels["tier"] != "edge" || n.Status.NodeInfo.KubeletVersion != "v1.34.4" {
+				t.Errorf("labels %v, taints %v, nodeInfo %+v", n.Labels, n.Spec.Taints, n.Status.NodeInfo)
+			}
+			eventually(t, "the API server reaches the agent", func() error {
+				return c.get("/api/v1/nodes/"+second+"/proxy/healthz", nil)
+			})
+		})
+		// kubeadm refuses to join as a node that is there and Ready.
+		if err := c.Ask(http.MethodDelete, "/api/v1/nodes/"+second, nil, nil); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

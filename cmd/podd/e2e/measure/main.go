@@ -26,6 +26,7 @@ import (
 	"strings"
 	"time"
 
+	"podd/cmd/podd/e2e/kubelet"
 	"podd/cmd/podd/e2e/shape"
 	"podd/runtime/runtimetest/stack"
 )
@@ -42,23 +43,23 @@ const (
 )
 
 func main() {
-	kubelet := flag.String("kubelet", "", "the kubelet's program")
+	program := flag.String("kubelet", "", "the kubelet's program")
 	podd := flag.String("podd", "", "podd's")
 	record := flag.Bool("record", false, "write the kubelet's shapes to "+recording)
 	flag.Parse()
-	if err := measure(context.Background(), *kubelet, *podd, *record); err != nil {
+	if err := measure(context.Background(), *program, *podd, *record); err != nil {
 		fmt.Fprintln(os.Stderr, "measuring:", err)
 		os.Exit(1)
 	}
 }
 
-func measure(ctx context.Context, kubelet, podd string, record bool) (err error) {
+func measure(ctx context.Context, program, podd string, record bool) (err error) {
 	dir, err := os.MkdirTemp("", "measure-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	defer remember(dir)()
+	defer kubelet.Remember(dir)()
 	var nodes []*node
 	for _, name := range []string{"kubelet", "podd"} {
 		s, err := stack.Start(ctx, stack.Options{Dir: filepath.Join(dir, name+"-stack")})
@@ -78,7 +79,7 @@ func measure(ctx context.Context, kubelet, podd string, record bool) (err error)
 	k, p := nodes[0], nodes[1]
 	defer p.end()
 	defer k.end()
-	if err := k.startKubelet(kubelet); err != nil {
+	if err := k.startKubelet(program); err != nil {
 		return err
 	}
 	if err := p.startPodd(podd); err != nil {

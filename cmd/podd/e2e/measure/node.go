@@ -2,22 +2,17 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
 
-	"github.com/moby/sys/mountinfo"
-	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 
-	"podd/reconcile/cgroup"
-	"podd/reconcile/render"
+	"podd/cmd/podd/e2e/kubelet"
 	"podd/runtime/runtimetest/stack"
 )
 
@@ -68,43 +63,13 @@ func (n *node) startPodd(program string) error {
 		"--cgroup-root", n.cgroup(), "--healthz-port", "0", "--enable-server=false", "--read-only-port", strconv.Itoa(n.port))
 }
 
-// kubeletConfig has the kubelet do nothing to the machine that it need not.
-const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
-kind: KubeletConfiguration
-authentication: {webhook: {enabled: false}, anonymous: {enabled: false}}
-authorization: {mode: AlwaysAllow}
-cgroupDriver: cgroupfs
-enforceNodeAllocatable: [none]
-failCgroupV1: false
-failSwapOn: false
-oomScoreAdj: 0
-makeIPTablesUtilChains: false
-healthzPort: 0
-address: 127.0.0.1
-fileCheckFrequency: 1s
-imageGCHighThresholdPercent: 100
-evictionHard: {memory.available: 1Mi}
-`
-
-// startKubelet runs a kubelet on its own. Its cAdvisor knows the containers of the
-// containerd that it is told of, and of no other.
+// startKubelet runs a kubelet on its own.
 func (n *node) startKubelet(program string) error {
-	if err := cgroup.Make(render.Cgroup{Parent: n.cgroup()}); err != nil {
-		return err
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	args, err := kubelet.Options{Dir: n.dir, Name: n.name, Stack: n.stack, Manifests: n.manifests(), ReadOnlyPort: n.port}.Flags()
 	if err != nil {
 		return err
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	_ = l.Close()
-	text := kubeletConfig + fmt.Sprintf("cgroupRoot: %s\nstaticPodPath: %s\npodLogsDir: %s\ncontainerRuntimeEndpoint: %s\nport: %d\nreadOnlyPort: %d\n",
-		n.cgroup(), n.manifests(), n.path("logs"), n.stack.Endpoint(), port, n.port)
-	if err := os.WriteFile(n.path("config.yaml"), []byte(text), 0o600); err != nil {
-		return err
-	}
-	return n.start(program, "--config", n.path("config.yaml"), "--root-dir", n.path("root"), "--cert-dir", n.path("pki"),
-		"--hostname-override", n.name, "--node-ip", "127.0.0.1", "--containerd", n.stack.Socket(), "--v", "2")
+	return n.start(program, args...)
 }
 
 // want gives it the pods.
@@ -138,13 +103,5 @@ func (n *node) end() {
 	_ = n.cmd.Process.Kill()
 	_ = n.cmd.Wait()
 	_ = n.log.Close()
-	n.unmount()
-}
-
-// unmount takes away the mounts of pods that it did not come to remove.
-func (n *node) unmount() {
-	left, _ := mountinfo.GetMounts(mountinfo.PrefixFilter(n.path("root")))
-	for _, m := range slices.Backward(left) {
-		_ = unix.Unmount(m.Mountpoint, unix.MNT_DETACH)
-	}
+	kubelet.Unmount(n.dir)
 }

@@ -1,4 +1,4 @@
-package main
+package kubelet
 
 import (
 	"os"
@@ -16,9 +16,9 @@ var (
 	}
 )
 
-// remember sees how the machine is before a kubelet changes it; restore puts it
+// Remember sees how the machine is before a kubelet changes it; restore puts it
 // back, without the links to logs below dir.
-func remember(dir string) (restore func()) {
+func Remember(dir string) (restore func()) {
 	values, made := map[string][]byte{}, []string{}
 	for _, t := range tunables {
 		path := "/proc/sys/" + t

@@ -1,0 +1,73 @@
+package controlplane
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Client asks a server as one of its users.
+type Client struct {
+	URL  string // of the server
+	HTTP *http.Client
+}
+
+// Connect returns the client that is the user of a kubeconfig.
+func Connect(kubeconfig string) (Client, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return Client{}, err
+	}
+	trust, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return Client{}, fmt.Errorf("reading the keys of %s: %w", kubeconfig, err)
+	}
+	transport := &http.Transport{TLSClientConfig: trust} // of its own, unlike client-go's
+	return Client{config.Host, &http.Client{Timeout: time.Minute, Transport: transport}}, nil
+}
+
+// ErrNone says that there is no such object.
+var ErrNone = errors.New("there is none")
+
+// Ask makes a request; body and answer may be nil.
+func (c Client) Ask(method, path string, body, answer any) error {
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	q, err := http.NewRequest(method, c.URL+path, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	q.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		q.Header.Set("Content-Type", "application/strategic-merge-patch+json")
+	}
+	r, err := c.HTTP.Do(q)
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	all, err := io.ReadAll(r.Body)
+	switch {
+	case err != nil:
+		return err
+	case r.StatusCode == http.StatusNotFound:
+		return fmt.Errorf("%s: %w", path, ErrNone)
+	case r.StatusCode >= 300:
+		return fmt.Errorf("%s %s: %s: %s", method, path, r.Status, all)
+	case answer == nil:
+		return nil
+	}
+	return json.Unmarshal(all, answer)
+}

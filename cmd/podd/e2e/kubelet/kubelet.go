@@ -1,0 +1,90 @@
+// Package kubelet has a kubelet run on a machine that is not its own, beside podd: it
+// is told to leave alone what it can, and what it changes is put back.
+package kubelet
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+
+	"podd/reconcile/cgroup"
+	"podd/reconcile/render"
+	"podd/runtime/runtimetest/stack"
+)
+
+// Options say which node a kubelet is. All but the last three are required.
+type Options struct {
+	Dir   string // for its own files
+	Name  string // of the node
+	Stack *stack.Stack
+
+	Manifests    string // the directory of static pods
+	Kubeconfig   string // "": it is on its own
+	ReadOnlyPort int
+}
+
+// config is the configuration of a kubelet that does nothing to the machine that it
+// need not; where it is, is to be added.
+const config = `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+authentication: {webhook: {enabled: false}, anonymous: {enabled: false}}
+authorization: {mode: AlwaysAllow}
+cgroupDriver: cgroupfs
+enforceNodeAllocatable: [none]
+failCgroupV1: false
+failSwapOn: false
+oomScoreAdj: 0
+makeIPTablesUtilChains: false
+healthzPort: 0
+address: 127.0.0.1
+fileCheckFrequency: 1s
+imageGCHighThresholdPercent: 100
+evictionHard: {memory.available: 1Mi}
+`
+
+// Flags writes the configuration and returns the kubelet's flags. Its cAdvisor knows
+// the containers of the containerd that it is told of, and of no other.
+func (o Options) Flags() ([]string, error) {
+	cgroups := o.Stack.CgroupParent() + "/" + o.Name
+	if err := cgroup.Make(render.Cgroup{Parent: cgroups}); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	_ = l.Close()
+	text := config + fmt.Sprintf("cgroupRoot: %s\npodLogsDir: %s\ncontainerRuntimeEndpoint: %s\nport: %d\n", cgroups, o.path("logs"), o.Stack.Endpoint(), port)
+	if o.Manifests != "" {
+		text += "staticPodPath: " + o.Manifests + "\n"
+	}
+	if o.ReadOnlyPort != 0 {
+		text += fmt.Sprintf("readOnlyPort: %d\n", o.ReadOnlyPort)
+	}
+	if err := os.WriteFile(o.path("config.yaml"), []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	flags := []string{"--config", o.path("config.yaml"), "--root-dir", o.path("root"), "--cert-dir", o.path("pki"),
+		"--hostname-override", o.Name, "--containerd", o.Stack.Socket(), "--v", "2"}
+	if o.Kubeconfig != "" {
+		return append(flags, "--kubeconfig", o.Kubeconfig), nil
+	}
+	return append(flags, "--node-ip", "127.0.0.1"), nil // a cluster takes none of loopback
+}
+
+func (o Options) path(name string) string { return filepath.Join(o.Dir, name) }
+
+// Unmount takes away the mounts of pods below a kubelet's directory that it did not
+// come to remove.
+func Unmount(dir string) {
+	left, _ := mountinfo.GetMounts(mountinfo.PrefixFilter(filepath.Join(dir, "root")))
+	for _, m := range slices.Backward(left) {
+		_ = unix.Unmount(m.Mountpoint, unix.MNT_DETACH)
+	}
+}
