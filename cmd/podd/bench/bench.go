@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"podd/cmd/podd/e2e/kubelet"
 	"podd/runtime/runtimetest/stack"
 )
 
@@ -23,6 +24,7 @@ type bench struct {
 	started *starts
 	tasks   *tasks
 	calls   *calls
+	cluster *cluster // nil: none was started
 	table   table
 	serial  int // of the pods, whose names are never used twice
 }
@@ -95,6 +97,12 @@ func (b *bench) close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		errs = append(errs, b.stack.Destroy(ctx))
+	}
+	if b.cluster != nil {
+		errs = append(errs, b.cluster.close())
+	}
+	if b.daemon != nil {
+		kubelet.Unmount(b.daemon.dir) // what it did not come to remove
 	}
 	if b.Keep == "" && b.dir != "" {
 		errs = append(errs, os.RemoveAll(b.dir))

@@ -67,6 +67,17 @@ func (d *daemon) launch() (time.Time, error) {
 	defer log.Close() // podd has its own
 	cmd := exec.Command(d.b.Podd, d.flags()...)
 	cmd.Stdout, cmd.Stderr = log, log
+	at, ended, err := launch(cmd)
+	if err != nil {
+		return at, fmt.Errorf("starting podd: %w", err)
+	}
+	d.cmd, d.ended = cmd, ended
+	return at, nil
+}
+
+// launch starts a program that ends with this one in any case, and returns the
+// moment before, and what is closed when it was waited for.
+func launch(cmd *exec.Cmd) (time.Time, chan struct{}, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	began, started, ended := make(chan time.Time, 1), make(chan error, 1), make(chan struct{})
 	go func() {
@@ -77,15 +88,10 @@ func (d *daemon) launch() (time.Time, error) {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // end tells it to
+			_ = cmd.Wait() // who ends it looks at how it ended
 		}
 	}()
-	at := <-began
-	if err := <-started; err != nil {
-		return at, fmt.Errorf("starting podd: %w", err)
-	}
-	d.cmd, d.ended = cmd, ended
-	return at, nil
+	return <-began, ended, <-started
 }
 
 // settled is how long podd is left alone before a clock runs: until it has given

@@ -46,7 +46,8 @@ func newFloor(ctx context.Context, b *bench) (*floor, error) {
 	}
 	return &floor{
 		client: client, runtime: api.NewRuntimeServiceClient(conn), image: image.ID,
-		volumes: map[string]string{"bench": filepath.Dir(b.started.path)},
+		// A mount is a mount: what is in the directory is all the same.
+		volumes: map[string]string{"bench": filepath.Dir(b.started.path), "config": b.dir, "secret": b.dir},
 		node: render.Node{
 			Name: "floor", HostIPs: []string{"127.0.0.1"}, Instance: "floor",
 			Capacity: render.Resources{MilliCPU: 2000, Memory: 8 << 30},

@@ -32,33 +32,60 @@ var residents = map[int]float64{1: 25e6, 100: 32e6}
 
 // watchIdle looks at podd, which has n pods and nothing to do.
 func (b *bench) watchIdle(ctx context.Context, n int) error {
-	if err := rest(ctx, quiet); err != nil {
-		return err
-	}
-	pid := b.daemon.cmd.Process.Pid
-	before, err := cpu(pid)
+	i, err := b.idle(ctx, b.daemon.cmd.Process.Pid)
 	if err != nil {
 		return err
 	}
+	of := pods(n)
+	b.table.add(row{name: "RSS, " + of, unit: megabytes, podd: samples{i.resident}, goal: goal{plus: residents[n]}})
+	b.table.add(row{name: "  of it RssAnon, " + of, unit: megabytes, podd: samples{i.anonymous}})
+	b.table.add(row{name: "idle CPU, " + of, unit: percent, podd: samples{i.cpu}, goal: goal{plus: 0.5}})
+	return nil
+}
+
+func pods(n int) string {
+	if n == 1 {
+		return "1 pod"
+	}
+	return fmt.Sprintf("%d pods", n)
+}
+
+// idle is what a process has and takes that has nothing to do.
+type idle struct {
+	memory
+	cpu float64 // percent of a processor
+}
+
+// lookEvery is how often memory is looked at: the kernel maps the pages of a program
+// again as they are used, so one look tells little.
+const lookEvery = time.Second
+
+// idle looks at a process that gets nothing to do; of its memory it has the median.
+func (b *bench) idle(ctx context.Context, pid int) (i idle, err error) {
+	if err := rest(ctx, quiet); err != nil {
+		return i, err
+	}
+	before, err := cpu(pid)
+	if err != nil {
+		return i, err
+	}
+	var resident, anonymous samples
 	begin := time.Now()
-	if err := rest(ctx, b.Idle); err != nil {
-		return err
+	for time.Since(begin) < b.Idle {
+		if err := rest(ctx, lookEvery); err != nil {
+			return i, err
+		}
+		m, err := memoryOf(pid)
+		if err != nil {
+			return i, err
+		}
+		resident, anonymous = append(resident, m.resident), append(anonymous, m.anonymous)
 	}
 	after, err := cpu(pid)
 	if err != nil {
-		return err
+		return i, err
 	}
-	used := 100 * float64(after-before) / float64(time.Since(begin))
-	m, err := memoryOf(pid)
-	if err != nil {
-		return err
-	}
-	of := fmt.Sprintf("%d pods", n)
-	if n == 1 {
-		of = "1 pod"
-	}
-	b.table.add(row{name: "RSS, " + of, unit: megabytes, podd: samples{m.resident}, goal: goal{plus: residents[n]}})
-	b.table.add(row{name: "  of it RssAnon, " + of, unit: megabytes, podd: samples{m.anonymous}})
-	b.table.add(row{name: "idle CPU, " + of, unit: percent, podd: samples{used}, goal: goal{plus: 0.5}})
-	return nil
+	i.cpu = 100 * float64(after-before) / float64(time.Since(begin))
+	i.memory = memory{resident.median(), anonymous.median()}
+	return i, nil
 }

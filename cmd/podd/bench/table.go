@@ -35,6 +35,7 @@ var (
 	seconds   = unit{1, "%.3f s"}
 	megabytes = unit{1e-6, "%.1f MB"}
 	percent   = unit{1, "%.2f %%"}
+	perMinute = unit{1, "%.1f /min"}
 )
 
 func (u unit) show(v float64) string { return fmt.Sprintf(u.format, v*u.scale) }
@@ -104,14 +105,19 @@ func (t *table) add(r row) {
 
 // note adds a line below the table: calls by name, for so many pods.
 func (t *table) note(what string, calls map[string]float64, pods int) {
+	t.notes = append(t.notes, "calls a pod, "+what+": "+list(calls, float64(pods)))
+}
+
+// list tells of calls, the most frequent first, each of so many.
+func list(calls map[string]float64, of float64) string {
 	total, parts := 0.0, []string(nil)
 	for _, name := range slices.SortedFunc(maps.Keys(calls), func(a, b string) int {
 		return cmp.Or(cmp.Compare(calls[b], calls[a]), cmp.Compare(a, b))
 	}) {
 		total += calls[name]
-		parts = append(parts, fmt.Sprintf("%s %.2f", name, calls[name]/float64(pods)))
+		parts = append(parts, fmt.Sprintf("%s %.2f", name, calls[name]/of))
 	}
-	t.notes = append(t.notes, fmt.Sprintf("calls a pod, %s: %.2f (%s)", what, total/float64(pods), strings.Join(parts, ", ")))
+	return fmt.Sprintf("%.2f (%s)", total/of, strings.Join(parts, ", "))
 }
 
 func (t *table) print(w io.Writer) {

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	coordination "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/cmd/podd/e2e/controlplane"
+	"podd/cmd/podd/e2e/kubelet"
+	"podd/runtime/runtimetest/stack"
+	"podd/runtime/runtimetest/stack/tools"
+)
+
+// kubeletName is the node that the kubelet is.
+const kubeletName = "kubelet"
+
+// cluster is the one that podd and the kubelet are nodes of.
+type cluster struct {
+	b     *bench
+	plane *controlplane.Plane
+	made  tools.ControlPlane
+}
+
+// join has podd be a node of the cluster, which is started if there is none, until
+// leave.
+func (b *bench) join(ctx context.Context) (*cluster, error) {
+	if b.cluster == nil {
+		say("cluster", "etcd and kube-apiserver")
+		made, err := tools.EnsureControlPlane(ctx, slog.Default())
+		if err != nil {
+			return nil, err
+		}
+		plane, err := controlplane.Start(ctx, made, filepath.Join(b.dir, "plane"), nodeName, kubeletName)
+		if err != nil {
+			return nil, err
+		}
+		b.cluster = &cluster{b, plane, made}
+		if err := b.cluster.trust(); err != nil {
+			return nil, err
+		}
+	}
+	b.daemon.more = []string{"--kubeconfig", b.cluster.kubeconfig(nodeName)}
+	return b.cluster, nil
+}
+
+// leave ends podd; the next is on its own again.
+func (b *bench) leave() error {
+	b.daemon.more = nil
+	return b.daemon.end()
+}
+
+// trust gives the namespace what all pods in it are given. No controller runs that
+// would.
+func (c *cluster) trust() error {
+	ca, err := os.ReadFile(filepath.Join(c.plane.Dir, "ca.crt"))
+	if err != nil {
+		return err
+	}
+	root := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kube-root-ca.crt"}, Data: map[string]string{"ca.crt": string(ca)}}
+	return c.plane.Ask(http.MethodPost, inDefault+"configmaps", root, nil)
+}
+
+func (c *cluster) close() error { return c.plane.Stop() }
+
+func (c *cluster) kubeconfig(node string) string {
+	return filepath.Join(c.plane.Dir, node+".kubeconfig")
+}
+
+// begin starts podd and returns when it has been a node for a moment.
+func (c *cluster) begin(ctx context.Context) error {
+	began := time.Now()
+	if err := c.b.daemon.begin(ctx); err != nil {
+		return err
+	}
+	return c.alive(ctx, nodeName, began)
+}
+
+// alive waits until a node has given a sign of life since a time.
+func (c *cluster) alive(ctx context.Context, node string, since time.Time) error {
+	for {
+		var l coordination.Lease
+		err := c.plane.Ask(http.MethodGet, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+node, nil, &l)
+		if err == nil && l.Spec.RenewTime.After(since) {
+			return rest(ctx, pause)
+		}
+		if err != nil && !errors.Is(err, controlplane.ErrNone) {
+			return err
+		}
+		if err := rest(ctx, 100*time.Millisecond); err != nil {
+			return fmt.Errorf("waiting for a sign of life of node %s: %w", node, err)
+		}
+	}
+}
+
+// kubeletNode is a kubelet that is a node.
+type kubeletNode struct {
+	name, dir string
+	stack     *stack.Stack
+	cmd       *exec.Cmd
+	ended     chan struct{}
+	restore   func()
+}
+
+// newKubelet starts one, on a containerd of its own: it ends what it does not know.
+func newKubelet(ctx context.Context, dir string, c *cluster) (k *kubeletNode, err error) {
+	say("kubelet", "with a containerd of its own")
+	k = &kubeletNode{name: kubeletName, dir: dir, restore: kubelet.Remember(dir)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, k.close())
+		}
+	}()
+	if err = os.MkdirAll(dir, 0o755); err != nil {
+		return k, err
+	}
+	if k.stack, err = stack.Start(ctx, stack.Options{Dir: filepath.Join(dir, "s")}); err != nil {
+		return k, err
+	}
+	flags, err := kubelet.Options{Dir: dir, Name: k.name, Stack: k.stack, Kubeconfig: c.kubeconfig(k.name)}.Flags()
+	if err != nil {
+		return k, err
+	}
+	log, err := os.Create(filepath.Join(dir, "kubelet.log"))
+	if err != nil {
+		return k, err
+	}
+	defer log.Close() // it has its own
+	cmd := exec.Command(filepath.Join(c.made.Programs, "kubelet"), flags...)
+	cmd.Stdout, cmd.Stderr = log, log
+	began, ended, err := launch(cmd)
+	if err != nil {
+		return k, fmt.Errorf("starting the kubelet: %w", err)
+	}
+	k.cmd, k.ended = cmd, ended
+	return k, c.alive(ctx, k.name, began)
+}
+
+// close ends it, its pods, and what they left.
+func (k *kubeletNode) close() (err error) {
+	if k.cmd != nil {
+		err = k.cmd.Process.Kill()
+		<-k.ended
+	}
+	kubelet.Unmount(k.dir)
+	if k.stack != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // it has many pods
+		defer cancel()
+		err = errors.Join(err, k.stack.Destroy(ctx))
+	}
+	k.restore()
+	return err
+}

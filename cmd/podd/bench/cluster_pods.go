@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// reads are a pod, and a ConfigMap and a Secret of its own, which it mounts, as most
+// pods of a cluster do.
+func (p pod) reads() (*v1.Pod, *v1.ConfigMap, *v1.Secret, error) {
+	read := &v1.Pod{}
+	if err := yaml.Unmarshal([]byte(p.text), read); err != nil {
+		return nil, nil, nil, fmt.Errorf("reading the manifest of %s: %w", p.name, err)
+	}
+	main := &read.Spec.Containers[0]
+	for name, source := range map[string]v1.VolumeSource{
+		"config": {ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: p.name}}},
+		"secret": {Secret: &v1.SecretVolumeSource{SecretName: p.name}},
+	} {
+		read.Spec.Volumes = append(read.Spec.Volumes, v1.Volume{Name: name, VolumeSource: source})
+		main.VolumeMounts = append(main.VolumeMounts, v1.VolumeMount{Name: name, MountPath: "/etc/" + name})
+	}
+	meta := metav1.ObjectMeta{Name: p.name}
+	return read,
+		&v1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: meta, Data: map[string]string{"app.conf": strings.Repeat("key = value\n", 80)}},
+		&v1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: meta, Data: map[string][]byte{"password": []byte("correct horse battery staple")}},
+		nil
+}
+
+// withFiles is a manifest with all that a pod reads.
+func (p pod) withFiles() (string, error) {
+	read, config, secret, err := p.reads()
+	if err != nil {
+		return "", err
+	}
+	var all strings.Builder
+	for _, o := range []any{read, config, secret} {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&all, "---\n%s", text)
+	}
+	return all.String(), nil
+}
+
+const inDefault = "/api/v1/namespaces/default/"
+
+// apply has the cluster have pods, binds them to a node, and returns when that began,
+// and when all their processes ran. They have tokens of their service account and
+// the cluster's root certificate, too, as an API server gives them to each.
+func (c *cluster) apply(ctx context.Context, node string, pods []pod) (began, at time.Time, err error) {
+	for _, p := range pods {
+		read, config, secret, err := p.reads()
+		if err != nil {
+			return began, at, err
+		}
+		for _, o := range []struct {
+			kind   string
+			object any
+		}{{"configmaps", config}, {"secrets", secret}, {"pods", read}} {
+			if err := c.plane.Ask(http.MethodPost, inDefault+o.kind, o.object, nil); err != nil {
+				return began, at, err
+			}
+		}
+	}
+	if err = rest(ctx, pause); err != nil {
+		return
+	}
+	began = time.Now()
+	for _, p := range pods {
+		binding := &v1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.name}, Target: v1.ObjectReference{Kind: "Node", Name: node}}
+		if err = c.plane.Ask(http.MethodPost, inDefault+"pods/"+p.name+"/binding", binding, nil); err != nil {
+			return
+		}
+	}
+	at, err = c.b.started.all(ctx, names(pods), began)
+	return
+}
+
+// withdraw deletes pods of podd and returns when no trace of them is left.
+func (c *cluster) withdraw(ctx context.Context, pods []pod) error {
+	dirs, err := watchEmptiness(c.b.daemon.pods())
+	if err != nil {
+		return err
+	}
+	defer dirs.close()
+	for _, p := range pods {
+		for _, kind := range []string{"pods/", "configmaps/", "secrets/"} {
+			if err := c.plane.Ask(http.MethodDelete, inDefault+kind+p.name, nil, nil); err != nil {
+				return err
+			}
+		}
+	}
+	if _, err := c.b.tasks.wait(ctx); err != nil {
+		return err
+	}
+	if _, err := dirs.wait(ctx); err != nil {
+		return err
+	}
+	return rest(ctx, pause)
+}
