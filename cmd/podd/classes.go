@@ -17,7 +17,7 @@ import (
 )
 
 // classKeeper limits the cgroups that pods lie in: a class gets the cpu shares
-// that its pods ask for, and all together what the node has for pods.
+// that its pods ask for, and all together what is not reserved.
 type classKeeper struct {
 	limit func(render.Cgroup) error // makes it, too
 	log   *slog.Logger

@@ -22,7 +22,7 @@ func TestClassKeeper(t *testing.T) {
 		var made []render.Cgroup
 		fail := error(nil)
 		var log strings.Builder
-		node := render.Node{Allocatable: render.Resources{MilliCPU: 2000, Memory: 1 << 30}, EnforceAllocatable: true}
+		node := render.Node{PodsLimit: render.Resources{MilliCPU: 2000, Memory: 1 << 30}}
 		k := newClassKeeper(node, func(c render.Cgroup) error {
 			made = append(made, c)
 			return fail

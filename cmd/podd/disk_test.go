@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"podd/cmd/podd/internal/config"
 	"podd/reconcile/render"
 )
 
@@ -25,7 +26,7 @@ func TestDiskKeeper(t *testing.T) {
 		capacity: render.Resources{MilliCPU: 1000, Memory: gib, EphemeralStorage: 100 * gib},
 		size:     func() (int64, error) { return size, failed },
 		left: func(c render.Resources) (render.Resources, error) {
-			return withoutReserved(c, v1.ResourceList{v1.ResourceEphemeralStorage: resource.MustParse("10Gi")}, 0)
+			return allocatableOf(c, v1.ResourceList{v1.ResourceEphemeralStorage: resource.MustParse("10Gi")}, config.Pressure{}, 0)
 		},
 		tell: func(_ context.Context, capacity, allocatable int64) error {
 			told = append(told, fmt.Sprintf("%d/%d", capacity/gib, allocatable/gib))

@@ -51,7 +51,7 @@ func renderNode(cfg *config.Config, instance string) (render.Node, error) {
 		Name:        cfg.NodeName,
 		HostIPs:     nodeIPs(cfg),
 		Capacity:    capacity,
-		Allocatable: allocatable, EnforceAllocatable: cfg.EnforceReserved,
+		Allocatable: allocatable, PodsLimit: podsLimit(cfg, capacity),
 		Instance:     instance,
 		LogsDir:      cfg.PodLogsDir,
 		CgroupRoot:   cfg.CgroupRoot,
@@ -64,32 +64,6 @@ func renderNode(cfg *config.Config, instance string) (render.Node, error) {
 		RuntimeClasses: cfg.RuntimeClasses,
 		SeccompDefault: cfg.SeccompDefault, SeccompDir: filepath.Join(cfg.RootDir, "seccomp"),
 	}, nil
-}
-
-// amounts are what the machine has, and what of it is for pods.
-func amounts(cfg *config.Config) (capacity, allocatable render.Resources, err error) {
-	memory, err := memInfo("/proc/meminfo", "MemTotal")
-	if err != nil {
-		return capacity, allocatable, err
-	}
-	disk, err := diskSize(cfg.RootDir)
-	if err != nil {
-		return capacity, allocatable, err
-	}
-	capacity = render.Resources{
-		MilliCPU: int64(runtime.NumCPU()) * 1000, Memory: memory, EphemeralStorage: disk, Pids: mostPids("/proc/sys/kernel"),
-	}
-	allocatable, err = leftOf(cfg, capacity)
-	return capacity, allocatable, err
-}
-
-// leftOf is what of a machine is for pods.
-func leftOf(cfg *config.Config, capacity render.Resources) (render.Resources, error) {
-	var huge int64
-	for _, n := range hugePages("/sys/kernel/mm/hugepages") {
-		huge += n
-	}
-	return withoutReserved(capacity, cfg.Reserved, huge)
 }
 
 // hugePages are the machine's, in bytes of each size.
@@ -119,24 +93,12 @@ func limitsOf(cfg *config.Config, allocatable render.Resources) plan.Limits {
 	return plan.Limits{MaxPods: cfg.MaxPods, Amounts: amounts, Devices: map[v1.ResourceName]plan.Devices{}, Machine: machineOf(cfg)}
 }
 
-// withoutReserved is what is left for pods; 0 of what is not known.
-func withoutReserved(capacity render.Resources, reserved v1.ResourceList, huge int64) (render.Resources, error) {
-	left := capacity
-	left.MilliCPU -= reserved.Cpu().MilliValue()
-	left.Memory -= reserved.Memory().Value() + huge
-	if left.MilliCPU <= 0 || left.Memory <= 0 {
-		return left, fmt.Errorf("kubeReserved and systemReserved, cpu %s and memory %s, and huge pages of %d MiB leave nothing for pods on a machine of %d cpus and %d MiB",
-			reserved.Cpu(), reserved.Memory(), huge>>20, capacity.MilliCPU/1000, capacity.Memory>>20)
+// machineOf is what the machine can give a pod, for all that podd knows itself.
+func machineOf(cfg *config.Config) plan.Machine {
+	return plan.Machine{
+		UnsafeSysctls: cfg.UnsafeSysctls, RuntimeClasses: cfg.RuntimeClasses, Labels: nodeLabels(cfg),
+		AppArmor: appArmor("/sys/module/apparmor/parameters/enabled"),
 	}
-	left.EphemeralStorage = max(left.EphemeralStorage-reserved.StorageEphemeral().Value(), 0)
-	if left.EphemeralStorage == 0 && capacity.EphemeralStorage > 0 {
-		return left, fmt.Errorf("kubeReserved and systemReserved, ephemeral-storage %s, leave nothing for pods on a disk of %d MiB",
-			reserved.StorageEphemeral(), capacity.EphemeralStorage>>20)
-	}
-	if pid, ok := reserved["pid"]; ok && capacity.Pids > 0 {
-		left.Pids = max(capacity.Pids-pid.Value(), 1)
-	}
-	return left, nil
 }
 
 // readDNS reads a resolv.conf; none at all is a machine without DNS.

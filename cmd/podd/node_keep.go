@@ -100,7 +100,7 @@ func (k *nodeKeeper) changed(now map[v1.NodeConditionType]bool, at time.Time) []
 
 // disk tells once that the runtime keeps images where nothing has a size.
 func (k *nodeKeeper) disk(r room, at time.Time) {
-	invalid := r.images.known && r.images.total == 0
+	invalid := r.images.known && r.images.bytes.whole == 0
 	if invalid && !k.invalid {
 		k.tell([]event.Event{event.Node(v1.EventTypeWarning, "InvalidDiskCapacity", "invalid capacity 0 on image filesystem", at)})
 	}

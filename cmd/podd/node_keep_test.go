@@ -22,13 +22,14 @@ import (
 // TestNodeKeeper: pressure is shown at once and until it has been over for a while,
 // each change with its event; what is the same is shown once.
 func TestNodeKeeper(t *testing.T) {
-	plenty := diskRoom{total: 100, left: 50, inodes: 100, inodesLeft: 50, known: true}
-	now, images := room{memoryLeft: 1 << 30, disk: plenty, images: plenty}, []runtime.Image{{Tags: []string{"a:1"}, Size: 1}}
+	plenty := diskRoom{bytes: stock{100, 50}, inodes: stock{100, 50}, known: true}
+	now, images := room{memory: stock{2 << 30, 1 << 30}, disk: plenty, images: plenty}, []runtime.Image{{Tags: []string{"a:1"}, Size: 1}}
 	var failed error
 	var events, shown []string
 	var talk strings.Builder
 	k := &nodeKeeper{
 		name: "n1", most: 50, log: slog.New(slog.NewTextHandler(&talk, nil)),
+		seen:   pressures{by: kubelets},
 		room:   func(context.Context) (room, error) { return now, failed },
 		images: func(context.Context) ([]runtime.Image, error) { return images, failed },
 		tell: func(all []event.Event) {
@@ -56,11 +57,11 @@ func TestNodeKeeper(t *testing.T) {
 	status := func(word string) string { return "Normal " + word + ": Node n1 status is now: " + word }
 	step("first", status("NodeHasSufficientMemory")+"\n"+status("NodeHasNoDiskPressure")+"\n"+status("NodeHasSufficientPID"), "false false false 1")
 	step("the same", "", "")
-	now.memoryLeft = 99 << 20
+	now.memory.left = 99 << 20
 	step("memory", status("NodeHasInsufficientMemory"), "true false false 1")
-	now.memoryLeft, now.disk.inodesLeft = 1<<30, 4
+	now.memory.left, now.disk.inodes.left = 1<<30, 4
 	step("inodes", status("NodeHasDiskPressure"), "true true false 1")
-	at = at.Add(transition - 3*nodeEvery)
+	at = at.Add(kubelets.Transition - 3*nodeEvery)
 	step("over, and not for long enough", "", "")
 	step("over", status("NodeHasSufficientMemory"), "false true false 1")
 	now.disk, now.images = plenty, diskRoom{known: true}
@@ -74,37 +75,6 @@ func TestNodeKeeper(t *testing.T) {
 	step("nor later", "", "")
 	if got := talk.String(); strings.Count(got, "it is gone") != 1 {
 		t.Errorf("logged:\n%s", got)
-	}
-}
-
-// TestPressure: each threshold, and the last amount that is enough.
-func TestPressure(t *testing.T) {
-	enough := room{
-		memoryLeft: 100 << 20,
-		disk:       diskRoom{total: 100, left: 10, inodes: 100, inodesLeft: 5},
-		images:     diskRoom{total: 100, left: 15, inodes: 100, inodesLeft: 5},
-	}
-	for name, test := range map[string]struct {
-		change       func(*room)
-		memory, disk bool
-	}{
-		"enough":             {func(*room) {}, false, false},
-		"memory":             {func(r *room) { r.memoryLeft-- }, true, false},
-		"disk":               {func(r *room) { r.disk.left-- }, false, true},
-		"its inodes":         {func(r *room) { r.disk.inodesLeft-- }, false, true},
-		"images":             {func(r *room) { r.images.left-- }, false, true},
-		"their inodes":       {func(r *room) { r.images.inodesLeft-- }, false, true},
-		"no bound is known":  {func(r *room) { r.disk, r.images = diskRoom{}, diskRoom{} }, false, false},
-		"a very large disk":  {func(r *room) { r.disk = diskRoom{total: 1 << 56, left: 1 << 55} }, false, false},
-		"a full large disk":  {func(r *room) { r.disk = diskRoom{total: 1 << 56, left: 1 << 50} }, false, true},
-		"inodes of no bound": {func(r *room) { r.disk.inodes, r.disk.inodesLeft = 0, 0 }, false, false},
-	} {
-		r := enough
-		test.change(&r)
-		got := r.under()
-		if got[v1.NodeMemoryPressure] != test.memory || got[v1.NodeDiskPressure] != test.disk || got[v1.NodePIDPressure] {
-			t.Errorf("%s: %v", name, got)
-		}
 	}
 }
 

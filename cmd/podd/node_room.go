@@ -15,6 +15,7 @@ func (d *podd) keepNode(ctx context.Context) error {
 	k := &nodeKeeper{
 		name: d.cfg.NodeName, kernel: kernel, images: d.client.ListImages, most: d.cfg.MaxStatusImages, log: d.log,
 		room: func(ctx context.Context) (room, error) { return roomOf(ctx, d.cfg.RootDir, d.client) },
+		seen: pressures{by: d.cfg.Pressure},
 		tell: func(all []event.Event) { d.events.Add(notes(all)...) },
 		show: func(ctx context.Context, f *nodeFacts) {
 			d.view.machine.latest.Store(f)
@@ -27,16 +28,12 @@ func (d *podd) keepNode(ctx context.Context) error {
 // roomOf is what the machine has left now; where images are only the runtime knows,
 // which may not be there.
 func roomOf(ctx context.Context, root string, client *cri.Client) (room, error) {
-	free, err := memInfo("/proc/meminfo", "MemFree")
+	memory, err := memoryRoom("/proc/meminfo")
 	if err != nil {
 		return room{}, err
 	}
-	// What the kernel can take back at once, as a kubelet counts.
-	idle, err := memInfo("/proc/meminfo", "Inactive(file)")
-	if err != nil {
-		return room{}, err
-	}
-	r := room{memoryLeft: free + idle}
+	pids := mostPids("/proc/sys/kernel")
+	r := room{memory: memory, pids: stock{pids, max(pids-processes("/proc/loadavg"), 0)}}
 	disk, err := space(root)
 	if err != nil {
 		return room{}, err
@@ -52,8 +49,22 @@ func roomOf(ctx context.Context, root string, client *cri.Client) (room, error) 
 	return r, nil
 }
 
+// memoryRoom counts as left what the kernel can take back at once, as a kubelet.
+func memoryRoom(path string) (stock, error) {
+	var all [3]int64
+	for i, field := range []string{"MemTotal", "MemFree", "Inactive(file)"} {
+		var err error
+		if all[i], err = memInfo(path, field); err != nil {
+			return stock{}, err
+		}
+	}
+	return stock{whole: all[0], left: all[1] + all[2]}, nil
+}
+
 func diskRoomOf(s fileSystem) diskRoom {
-	return diskRoom{total: s.Capacity, left: s.Available, inodes: s.Inodes, inodesLeft: s.InodesFree, known: true}
+	return diskRoom{
+		bytes: stock{int64(s.Capacity), int64(s.Available)}, inodes: stock{int64(s.Inodes), int64(s.InodesFree)}, known: true,
+	}
 }
 
 // tellReboot tells of a machine that was started anew since podd last ran on it.

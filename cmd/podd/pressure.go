@@ -4,46 +4,42 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"podd/cmd/podd/internal/config"
 )
 
 // room is what the machine has left.
 type room struct {
-	memoryLeft   int64
+	memory, pids stock
 	disk, images diskRoom // of podd's root directory, and of images
 }
 
-// diskRoom is a file system's, in bytes and inodes. One without a total has no bound
-// that is known.
+// diskRoom is a file system's; it is known where it could be asked.
 type diskRoom struct {
-	total, left, inodes, inodesLeft uint64
-	known                           bool
+	bytes, inodes stock
+	known         bool
 }
 
-// The thresholds from which a node is under pressure, a kubelet's when it is told of
-// none. Processes have none.
-const (
-	leastMemory                          = 100 << 20
-	leastDisk, leastImages               = 10, 15 // percent
-	leastInodes                          = 5
-	transition             time.Duration = 5 * time.Minute // without pressure until it is over
-)
+// stock is how much there is of something, 0 for no bound that is known, and how much
+// of it is left.
+type stock struct{ whole, left int64 }
+
+func (s stock) below(t config.Threshold) bool { return s.whole > 0 && s.left < t.Of(s.whole) }
 
 // under are the kinds of pressure that there are.
-func (r room) under() map[v1.NodeConditionType]bool {
+func (r room) under(p config.Pressure) map[v1.NodeConditionType]bool {
 	return map[v1.NodeConditionType]bool{
-		v1.NodeMemoryPressure: r.memoryLeft < leastMemory,
-		v1.NodeDiskPressure:   r.disk.below(leastDisk) || r.images.below(leastImages),
-		v1.NodePIDPressure:    false,
+		v1.NodeMemoryPressure: r.memory.below(p.Memory),
+		v1.NodeDiskPressure: r.disk.bytes.below(p.Nodefs) || r.disk.inodes.below(p.NodefsInodes) ||
+			r.images.bytes.below(p.Imagefs) || r.images.inodes.below(p.ImagefsInodes),
+		v1.NodePIDPressure: r.pids.below(p.Pids),
 	}
 }
 
-func (s diskRoom) below(percent uint64) bool {
-	return s.left*100 < s.total*percent || s.inodesLeft*100 < s.inodes*leastInodes
-}
-
-// pressures remember when there was pressure last. The zero value has seen none.
+// pressures remember when there was pressure last.
 type pressures struct {
-	last map[v1.NodeConditionType]time.Time
+	by   config.Pressure
+	last map[v1.NodeConditionType]time.Time // nil: none was seen
 }
 
 // see returns the kinds that a node shows: those that are there, or were not long
@@ -53,12 +49,12 @@ func (p *pressures) see(r room, now time.Time) map[v1.NodeConditionType]bool {
 		p.last = map[v1.NodeConditionType]time.Time{}
 	}
 	shown := map[v1.NodeConditionType]bool{}
-	for kind, is := range r.under() {
+	for kind, is := range r.under(p.by) {
 		if is {
 			p.last[kind] = now
 		}
 		at, was := p.last[kind]
-		shown[kind] = was && now.Sub(at) < transition
+		shown[kind] = was && now.Sub(at) < p.by.Transition
 	}
 	return shown
 }

@@ -21,7 +21,6 @@ import (
 	"podd/reconcile/cgroup"
 	"podd/reconcile/collect"
 	"podd/reconcile/device"
-	"podd/reconcile/plan"
 	"podd/reconcile/pull"
 	"podd/reconcile/pull/provider"
 	"podd/reconcile/render"
@@ -192,14 +191,6 @@ func leftovers(cfg *config.Config) collect.Leftovers {
 	return collect.Leftovers{
 		Logs:       collect.Logs{Dir: cfg.PodLogsDir, Links: filepath.Join(filepath.Dir(cfg.PodLogsDir), "containers")},
 		CgroupRoot: cfg.CgroupRoot,
-	}
-}
-
-// machineOf is what the machine can give a pod, for all that podd knows itself.
-func machineOf(cfg *config.Config) plan.Machine {
-	return plan.Machine{
-		UnsafeSysctls: cfg.UnsafeSysctls, RuntimeClasses: cfg.RuntimeClasses, Labels: nodeLabels(cfg),
-		AppArmor: appArmor("/sys/module/apparmor/parameters/enabled"),
 	}
 }
 

@@ -84,13 +84,12 @@ func ClassRequest(pod *v1.Pod) int64 {
 }
 
 // ClassCgroups are those that pods lie in, parents first. burstable is the sum of
-// ClassRequest. What the node has for pods is the limit of all of them together.
+// ClassRequest.
 func ClassCgroups(n Node, burstable int64) []Cgroup {
 	systemd := n.CgroupDriver == "systemd"
-	all := Cgroup{Parent: cgroupName(n, "kubepods"), Systemd: systemd}
-	if n.EnforceAllocatable {
-		of := n.allocatable()
-		all.CPUShares, all.Memory, all.Pids = shares(of.MilliCPU), of.Memory, max(of.Pids, 0)
+	all := Cgroup{Parent: cgroupName(n, "kubepods"), Systemd: systemd, Memory: n.PodsLimit.Memory, Pids: n.PodsLimit.Pids}
+	if n.PodsLimit.MilliCPU > 0 {
+		all.CPUShares = shares(n.PodsLimit.MilliCPU)
 	}
 	return []Cgroup{
 		all,

@@ -39,8 +39,9 @@ type Node struct {
 	// Allocatable is what pods may share; it stands in for limits nobody wrote
 	// in resourceFieldRef. Zero fields mean those of Capacity.
 	Allocatable Resources
-	// EnforceAllocatable makes Allocatable the limit of all pods together.
-	EnforceAllocatable bool
+	// PodsLimit is the limit of all pods together, by whatever is set; of disk there
+	// is none.
+	PodsLimit Resources
 	// Instance is the id of this podd, for runtime.LabelInstance; "" writes no
 	// such label.
 	Instance string

@@ -103,7 +103,7 @@ func TestCgroups(t *testing.T) {
 // another one leaves.
 func TestFullNode(t *testing.T) {
 	t.Parallel()
-	d := begin(t, "--system-reserved=memory="+strconv.FormatInt(machineMemory(t)-256<<20, 10))
+	d := begin(t, "--eviction-hard=memory.available<0%", "--system-reserved=memory="+strconv.FormatInt(machineMemory(t)-256<<20, 10))
 	d.apply(d.pod("first", needs(shell("a", serve("first")), "1m", "1", "192Mi")))
 	d.untilApplied("first")
 	d.apply(d.pod("second", needs(shell("a", serve("second")), "1m", "1", "128Mi")))

@@ -19,8 +19,6 @@ func TestScheduled(t *testing.T) {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "scheduled"}, Spec: v1.PodSpec{
 		NodeSelector: map[string]string{v1.LabelHostname: "n8"},
 		Containers:   []v1.Container{{Name: "main", Image: "podd.test/busybox:1"}},
-		// A machine for tests may be short of disk; that is no news here.
-		Tolerations: []v1.Toleration{{Key: v1.TaintNodeDiskPressure, Operator: v1.TolerationOpExists}},
 	}}
 	const pods = "/api/v1/namespaces/default/pods"
 	if err := plane.ask(http.MethodPost, pods, pod, nil); err != nil {

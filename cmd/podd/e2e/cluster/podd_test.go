@@ -44,6 +44,7 @@ func newAgent(t *testing.T, node string, flags ...string) *agent {
 		"--root-dir", filepath.Join(a.dir, "root"), "--run-dir", a.runDir(), "--pod-logs-dir", filepath.Join(a.dir, "logs"),
 		"--pod-manifest-path", a.manifests(), "--container-runtime-endpoint", runtimeStack.Endpoint(),
 		"--cgroup-root", runtimeStack.CgroupParent() + "/" + node, "--healthz-port", "0", "--enable-server=false", "--v", "4",
+		"--eviction-hard", "memory.available<1Mi", // a machine for tests may be short of disk
 	}, flags...)
 	t.Cleanup(a.end)
 	return a

@@ -151,6 +151,7 @@ func (c *checking) durations() {
 		{"authentication.webhook.cacheTTL", k.Authentication.Webhook.CacheTTL},
 		{"authorization.webhook.cacheAuthorizedTTL", k.Authorization.Webhook.CacheAuthorizedTTL},
 		{"authorization.webhook.cacheUnauthorizedTTL", k.Authorization.Webhook.CacheUnauthorizedTTL},
+		{"evictionPressureTransitionPeriod", k.EvictionPressureTransitionPeriod},
 		{"shutdownGracePeriod", k.ShutdownGracePeriod},
 		{"shutdownGracePeriodCriticalPods", k.ShutdownGracePeriodCriticalPods},
 	} {

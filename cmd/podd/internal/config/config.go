@@ -97,6 +97,9 @@ type Config struct {
 	PodPids int64
 	// Reserved is kept from the pods: cpu, memory, ephemeral-storage and pid.
 	Reserved v1.ResourceList
+	// Pressure says when the node is under pressure. Memory and Nodefs of it are kept
+	// from what is allocatable, too; no pod ends for any of it.
+	Pressure Pressure
 	// EnforceReserved limits all pods together to what is not Reserved.
 	EnforceReserved bool
 	// LimitedSwap gives Burstable pods their share of the machine's swap; others,

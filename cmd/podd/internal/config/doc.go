@@ -14,7 +14,9 @@
 //
 // A field that Kubernetes 1.34 knows and podd does not serve yet is named in
 // one warning, or refused where ignoring it would run pods wrongly. All errors
-// are found at once and each names its file and line or its flag.
+// are found at once and each names its file and line or its flag. evictionHard is
+// served as far as it says when the node is under pressure and what of it is
+// allocatable; no pod ends for it, and evictionSoft has no effect.
 //
 // Load is the only function that reads files; nothing here keeps state.
 package config

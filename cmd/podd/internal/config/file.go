@@ -90,6 +90,9 @@ func readLayers(f *Flags) ([]*layer, []manifest.Problem, error) {
 		}
 		l, found := parseLayer(path, data)
 		problems = append(problems, found...)
+		if l != nil && path == f.Config {
+			l.presetEviction()
+		}
 		if l != nil {
 			layers = append(layers, l)
 		}

@@ -54,6 +54,10 @@ func (l *layer) set(path, flag string, value any) {
 	tree[keys[len(keys)-1]] = value
 }
 
+// replaces tells whether an object at path is a flag's, which takes the place of a
+// file's. The kubelet merges those of feature gates.
+func (l *layer) replaces(path string) bool { return l.flag[path] != "" && path != "featureGates" }
+
 // problem is about the field at o; a flag is named instead of its field.
 func (o origin) problem(sev manifest.Severity, field, message string) manifest.Problem {
 	if o.flag != "" {

@@ -31,7 +31,7 @@ func (m *merged) object(into, patch map[string]any, at string, l *layer) {
 			continue
 		}
 		old, ok := into[key].(map[string]any)
-		if !ok {
+		if !ok || l.replaces(path) {
 			m.forget(path)
 			old = map[string]any{}
 			into[key] = old

@@ -28,6 +28,7 @@ func (c *checking) together() {
 	}
 	c.allocatable()
 	c.reserved()
+	c.pressure()
 }
 
 func (c *checking) allocatable() {

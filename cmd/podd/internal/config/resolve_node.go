@@ -41,6 +41,7 @@ func (r *resolving) node(c *Config) {
 		c.PodPids = max(*k.PodPidsLimit, 0) // less is no limit, to the kubelet too
 	}
 	c.Reserved = reserved(k)
+	c.Pressure = pressureOf(k)
 	c.LimitedSwap = k.MemorySwap.SwapBehavior == LimitedSwap
 	c.EnforceReserved = k.EnforceNodeAllocatable == nil || slices.Contains(k.EnforceNodeAllocatable, "pods")
 	c.Shutdown = shutdownGroups(k)

@@ -29,6 +29,7 @@ func shown(f *Flags, user *kubelet.KubeletConfiguration, m *merged, c *Config) (
 	if k.StaticPodURL != "" { // may hold a password
 		k.StaticPodURL = masked
 	}
+	k.EvictionHard = evictionHard(user)
 	c.API.inForce(k)
 	if c.Cluster.Kubeconfig == "" {
 		k.RegisterNode = new(false)

@@ -31,7 +31,7 @@ staticPodURLHeader: {Authorization: [Bearer s3cret]}
 	if err := json.Unmarshal(cfg.Shown.Kubelet, &k); err != nil {
 		t.Fatal(err)
 	}
-	if k.MaxPods != 7 || k.Port != 10251 || k.Address != "127.0.0.1" || *k.RegisterNode || *k.Authentication.Webhook.Enabled || k.SyncFrequency.Duration.Seconds() != 60 || *k.HealthzPort != 10248 {
+	if k.MaxPods != 7 || k.Port != 10251 || k.Address != "127.0.0.1" || *k.RegisterNode || *k.Authentication.Webhook.Enabled || k.SyncFrequency.Duration.Seconds() != 60 || *k.HealthzPort != 10248 || k.EvictionHard["nodefs.available"] != "10%" {
 		t.Errorf("in force: %s", cfg.Shown.Kubelet)
 	}
 	want := map[string]string{

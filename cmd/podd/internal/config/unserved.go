@@ -30,6 +30,7 @@ var served = set(
 	"logging.format", "logging.verbosity",
 	"shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority",
 	"podPidsLimit", "kubeReserved", "systemReserved", "enforceNodeAllocatable",
+	"evictionHard", "mergeDefaultEvictionSettings", "evictionPressureTransitionPeriod",
 	// Refused unless they ask for nothing; see refusals.
 	"cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy", "reservedSystemCPUs",
 )
