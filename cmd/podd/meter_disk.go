@@ -40,8 +40,8 @@ type diskMeter struct {
 // take; without its answer the rest is told.
 const runtimeTime = 10 * time.Second
 
-// measure leaves out what cannot be measured, or not before ctx is done: a pod
-// may vanish meanwhile, and no answer at all helps nobody.
+// measure implements stats.Options.Disk. It leaves out what cannot be measured: a
+// pod may vanish meanwhile, and no answer at all helps nobody.
 func (m *diskMeter) measure(ctx context.Context, pods []stats.Pod) (*stats.Disk, error) {
 	root, err := space(m.cfg.RootDir)
 	if err != nil {
@@ -53,11 +53,14 @@ func (m *diskMeter) measure(ctx context.Context, pods []stats.Pod) (*stats.Disk,
 	limited, cancel := context.WithTimeout(ctx, runtimeTime)
 	defer cancel()
 	d.Images, d.Layers = m.ofImages(limited)
-	told, _ := m.runtime.ContainerUsages(limited, m.node.Instance)
+	layers := m.layers(limited)
 	v := m.view.View()
 	for i := range pods {
+		if ctx.Err() != nil {
+			break
+		}
 		if p := v.Pod(server.Key(pods[i].Key)); p != nil && p.Pod.UID == pods[i].UID {
-			d.Pods[pods[i].UID] = m.pod(ctx, &pods[i], p.Pod, told, d.Root)
+			d.Pods[pods[i].UID] = m.pod(ctx, &pods[i], p.Pod, layers, d.Root)
 		}
 	}
 	d.MaxPIDs, d.Processes = mostPids("/proc/sys/kernel"), processes("/proc/loadavg")
@@ -79,6 +82,15 @@ func (m *diskMeter) ofImages(ctx context.Context) (images, layers *stats.Filesys
 	return first(i), first(l)
 }
 
+// layers is what the runtime tells of containers, by id; nil: it did not answer.
+func (m *diskMeter) layers(ctx context.Context) map[string]runtime.Usage {
+	told, err := m.runtime.ContainerUsages(ctx, m.node.Instance)
+	if err == nil || errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+		return told
+	}
+	return map[string]runtime.Usage{} // nor will it tell the next time
+}
+
 // told is a part of a file system as the runtime measured it.
 func told(f *runtime.Filesystem, at time.Time) stats.Filesystem {
 	out := stats.Filesystem{Used: &f.UsedBytes, InodesUsed: &f.InodesUsed, At: at}
@@ -89,7 +101,10 @@ func told(f *runtime.Filesystem, at time.Time) stats.Filesystem {
 }
 
 func (m *diskMeter) pod(ctx context.Context, p *stats.Pod, spec *v1.Pod, layers map[string]runtime.Usage, root stats.Filesystem) stats.PodDisk {
-	d := stats.PodDisk{Logs: map[string]stats.Filesystem{}, Layers: map[string]stats.Filesystem{}}
+	d := stats.PodDisk{Logs: map[string]stats.Filesystem{}}
+	if layers != nil {
+		d.Layers = map[string]stats.Filesystem{}
+	}
 	dir := render.LogDirectory(&manifest.Pod{Key: p.Key, UID: p.UID, Spec: spec}, m.node)
 	part := func(u beneath.Usage) stats.Filesystem {
 		bytes, inodes := uint64(max(u.Bytes, 0)), uint64(max(u.Inodes, 0))
@@ -113,6 +128,7 @@ func (m *diskMeter) pod(ctx context.Context, p *stats.Pod, spec *v1.Pod, layers 
 		f := part(u)
 		d.Hosts = &f
 	}
+	d.At, d.Cut = time.Now(), ctx.Err() != nil
 	return d
 }
 

@@ -8,6 +8,7 @@ import (
 
 // Disk is what is on disks at one moment. It is immutable.
 type Disk struct {
+	// At is when measuring it began.
 	At time.Time
 	// Root is the file system of volumes and logs, all of it.
 	Root Filesystem
@@ -17,6 +18,9 @@ type Disk struct {
 	Pods           map[types.UID]PodDisk
 	// MaxPIDs and Processes are how many processes there may be and are.
 	MaxPIDs, Processes int64
+
+	// lacks says that of a pod nothing is known yet, or none of its layers.
+	lacks bool
 }
 
 // Filesystem is a file system, or a part of it that is used for something.
@@ -33,8 +37,13 @@ type Space struct{ Capacity, Available, Inodes, InodesFree uint64 }
 
 // PodDisk is what one pod has on disk.
 type PodDisk struct {
+	// At is when it was measured; of one that was cut, when the whole Disk was.
+	At time.Time
+	// Cut says that it was not measured to its end: what is missing is not known.
+	Cut     bool
 	Volumes []Volume
-	// Logs are by name of container; Layers, their own file systems, by id.
+	// Logs are by name of container; Layers, their own file systems, by id, nil
+	// where the runtime did not say in time.
 	Logs, Layers map[string]Filesystem
 	// Hosts is /etc/hosts.
 	Hosts *Filesystem

@@ -8,6 +8,9 @@ import (
 // kept is a value that is made when somebody asks for it, by one at a time, and
 // is good for a while. Its zero value cannot be used; safe for concurrent use.
 type kept[T any] struct {
+	// lacks says of a value that part of it was never made: the next one is made
+	// sooner. Nil: none does.
+	lacks func(T) bool
 	turn  chan struct{} // holds one element while free; it guards all following fields
 	value T
 	at    time.Time // when value was made; zero: never
@@ -21,7 +24,7 @@ func newKept[T any]() *kept[T] {
 }
 
 // mostOfTime is the part of the time, one in so many, that may go into making
-// values anew.
+// values anew; into going on with one that lacks something, half of it.
 const mostOfTime = 20
 
 // get returns the value if it is not older than age, else a new one. What takes
@@ -35,7 +38,7 @@ func (k *kept[T]) get(ctx context.Context, age time.Duration, make func(context.
 		return none, ctx.Err()
 	}
 	defer func() { k.turn <- struct{}{} }()
-	if !k.at.IsZero() && time.Since(k.at) <= max(age, mostOfTime*k.took) {
+	if !k.at.IsZero() && time.Since(k.at) <= max(age, k.rest()) {
 		return k.value, nil
 	}
 	began := time.Now()
@@ -46,4 +49,13 @@ func (k *kept[T]) get(ctx context.Context, age time.Duration, make func(context.
 	k.value, k.at = v, time.Now()
 	k.took = k.at.Sub(began)
 	return v, nil
+}
+
+// rest is how long nothing is made after a value that took long. It is the caller's
+// turn.
+func (k *kept[T]) rest() time.Duration {
+	if k.lacks != nil && k.lacks(k.value) {
+		return k.took
+	}
+	return mostOfTime * k.took
 }

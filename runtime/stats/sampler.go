@@ -34,7 +34,9 @@ type Options struct {
 	// Runtime is what the runtime says that containers use, by id; it is asked
 	// when one of them has no cgroup. Nil: nobody is asked.
 	Runtime func(context.Context) (map[string]runtime.Usage, error)
-	// Disk measures disks; nil: they are not measured.
+	// Disk measures disks, those of pods in the order given, as far as it gets before
+	// ctx is done: a pod that it did not get to is not in Disk.Pods. Nil: disks are not
+	// measured.
 	Disk func(ctx context.Context, pods []Pod) (*Disk, error)
 }
 
@@ -57,10 +59,12 @@ type Sampler struct {
 // called.
 func New(o Options) *Sampler {
 	life, end := context.WithCancel(context.Background())
-	return &Sampler{
+	s := &Sampler{
 		o: o, life: life, end: end, machine: newKept[*model.MachineInfo](), basic: newKept[*Sample](), whole: newKept[*Sample](),
 		disk: newKept[*Disk](), first: newKept[struct{}](),
 	}
+	s.disk.lacks = func(d *Disk) bool { return d.lacks }
+	return s
 }
 
 // Machine is what the machine is made of.
@@ -82,15 +86,23 @@ func (s *Sampler) Whole(ctx context.Context) (*Sample, error) {
 	return s.sample(ctx, s.whole, whole)
 }
 
-// diskTime bounds one measuring of disks, which goes on when who asked has gone.
+// diskTime bounds one measuring of disks, which goes on when who asked has gone. The
+// next one begins with the pods that it did not get to.
 const diskTime = 20 * time.Second
 
-// Disk measures disks.
+// Disk measures disks. What could not be measured anew in time is told as it was
+// before, with the time of that.
 func (s *Sampler) Disk(ctx context.Context) (*Disk, error) {
 	return s.disk.get(ctx, DiskAge, func(context.Context) (*Disk, error) {
 		ctx, cancel := context.WithTimeout(s.life, diskTime)
 		defer cancel()
-		return s.o.Disk(ctx, s.o.Pods())
+		last := s.disk.value // it is this one's turn
+		pods := last.byTurn(s.o.Pods())
+		d, err := s.o.Disk(ctx, pods)
+		if err != nil {
+			return nil, err
+		}
+		return d.upon(last, pods), nil
 	})
 }
 

@@ -8,7 +8,8 @@
 //
 // Nothing runs between two questions: no goroutine, no timer. A rate needs two
 // readings, so the last ones are kept; who asks for the first time waits for a
-// short one to be made.
+// short one to be made. Disks are measured in rounds of a bounded time, pod by pod;
+// the next round begins with the pods that the last one did not get to.
 //
 // Cgroups are read with cAdvisor's library, as the kubelet does, under both
 // versions of cgroups. The runtime's own figures (CRI ContainerStats) come from

@@ -1,0 +1,105 @@
+package stats
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestDiskTurns: a round that is over before all pods were measured tells of those
+// that were, the next one comes soon and goes on with the others, and what is old
+// keeps its time. Once something is known of every pod, disks have their rest.
+func TestDiskTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := []Pod{{UID: "a"}, {UID: "b"}, {UID: "c"}, {UID: "d"}, {UID: "e"}}
+		var began time.Time
+		rounds := 0
+		s := New(Options{Pods: func() []Pod { return pods }, Disk: func(ctx context.Context, pods []Pod) (*Disk, error) {
+			rounds++
+			d := &Disk{At: time.Now(), Pods: map[types.UID]PodDisk{}}
+			for _, p := range pods {
+				select {
+				case <-time.After(8 * time.Second):
+					used := uint64(rounds)
+					fs := Filesystem{Used: &used, At: time.Now()}
+					d.Pods[p.UID] = PodDisk{At: fs.At, Layers: map[string]Filesystem{}, Hosts: &fs}
+				case <-ctx.Done():
+					d.Pods[p.UID] = PodDisk{At: time.Now(), Cut: true, Layers: map[string]Filesystem{}}
+					return d, nil
+				}
+			}
+			return d, nil
+		}})
+		defer s.Close()
+		began = time.Now()
+		ask := func(want string) {
+			t.Helper()
+			d, err := s.Disk(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for _, p := range pods {
+				text := "-"
+				if of, ok := d.Pods[p.UID]; ok && of.Hosts != nil {
+					text = fmt.Sprintf("%d@%.0f", *of.Hosts.Used, of.Hosts.At.Sub(began).Seconds())
+				}
+				got += fmt.Sprintf("%s %s ", p.UID, text)
+			}
+			if got != want {
+				t.Errorf("after %s\n got %s\nwant %s", time.Since(began), got, want)
+			}
+		}
+		ask("a 1@8 b 1@16 c - d - e - ")
+		ask("a 1@8 b 1@16 c - d - e - ")
+		time.Sleep(21 * time.Second) // at 41; c was cut
+		ask("a 1@8 b 1@16 c - d 2@49 e 2@57 ")
+		pods = append(pods[:1:1], pods[2:]...) // b is gone
+		time.Sleep(21 * time.Second)
+		if ask("a 1@8 c - d 2@49 e 2@57 "); rounds != 2 {
+			t.Errorf("%d rounds, want the rest of a long one", rounds)
+		}
+		time.Sleep(7 * time.Minute)           // at 502
+		ask("a 3@510 c 3@518 d 2@49 e 2@57 ") // d was cut
+		time.Sleep(7 * time.Minute)           // at 942
+		ask("a 3@510 c 3@518 d 4@958 e 4@950 ")
+	})
+}
+
+// TestPodDiskUpon: what was not measured anew of a pod is as it was before, but for
+// what is no more.
+func TestPodDiskUpon(t *testing.T) {
+	at := func(n uint64) Filesystem { return Filesystem{Used: &n, At: noon.Add(time.Duration(n) * time.Second)} }
+	one, two := at(1), at(2)
+	last := PodDisk{
+		At: one.At, Hosts: &one,
+		Logs:    map[string]Filesystem{"app": one, "side": one, "gone": one},
+		Layers:  map[string]Filesystem{"c1": one},
+		Volumes: []Volume{{Name: "x", Filesystem: one}, {Name: "y", Filesystem: one}},
+	}
+	pod := &Pod{Containers: []Container{{Name: "app"}, {Name: "side"}, {Name: "new"}}}
+	for name, test := range map[string]struct{ now, want PodDisk }{
+		"to its end": {PodDisk{At: two.At, Layers: map[string]Filesystem{}}, PodDisk{At: two.At, Layers: map[string]Filesystem{}}},
+		"without the runtime": {
+			PodDisk{At: two.At, Hosts: &two},
+			PodDisk{At: two.At, Hosts: &two, Layers: map[string]Filesystem{"c1": one}},
+		},
+		"cut": {
+			PodDisk{At: two.At, Cut: true, Logs: map[string]Filesystem{"app": two}, Layers: map[string]Filesystem{"c2": two}, Volumes: []Volume{{Name: "y", Filesystem: two}}},
+			PodDisk{
+				At: two.At, Cut: true, Hosts: &one, Layers: map[string]Filesystem{"c2": two},
+				Logs:    map[string]Filesystem{"app": two, "side": one},
+				Volumes: []Volume{{Name: "y", Filesystem: two}, {Name: "x", Filesystem: one}},
+			},
+		},
+	} {
+		if diff := cmp.Diff(test.want, test.now.upon(last, pod)); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+	}
+}
