@@ -23,7 +23,7 @@ const maxCommand = 64 << 10
 //	GET  /v1/events?revision=N           a v1.EventList of those newer than N, 0 for all
 //	GET  /v1/events?watch=1&revision=N   a line of v1.Event for each of them, and for
 //	                                     each to come, or to happen again
-//	GET  /v1/logs?namespace=&pod=&container=&previous=&follow=&tail=&since=&timestamps=&limit=
+//	GET  /v1/logs?namespace=&pod=&container=&previous=&follow=&tail=&since=&timestamps=&limit=&stream=
 //	                                     text; an error amid it is in the trailer Podd-Error
 //	POST /v1/credential                  Credential
 //	POST /v1/restart                     Target; answered when decided

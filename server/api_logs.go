@@ -53,6 +53,11 @@ func logRequest(q url.Values) (req LogRequest, err error) {
 			}
 		}
 	}
+	switch req.Stream = LogStream(q.Get("stream")); req.Stream {
+	case "", Stdout, Stderr:
+	default:
+		return req, badParameter("stream", string(req.Stream), "stdout or stderr")
+	}
 	if s := q.Get("since"); s != "" {
 		if req.Since, err = time.Parse(time.RFC3339, s); err != nil {
 			return req, badParameter("since", s, "a time as 2006-01-02T15:04:05Z")

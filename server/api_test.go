@@ -109,8 +109,8 @@ func TestLogRequest(t *testing.T) {
 	pod := types.NamespacedName{Namespace: "default", Name: "web-n1"}
 	for target, want := range map[string]LogRequest{
 		names: {Pod: pod, Container: "app", Tail: -1},
-		names + "&previous=true&follow=1&timestamps=true&tail=0&limit=9&since=2026-03-01T14:02:11.5Z": {
-			Pod: pod, Container: "app", Previous: true, Follow: true, Timestamps: true, Limit: 9,
+		names + "&previous=true&follow=1&timestamps=true&tail=0&limit=9&since=2026-03-01T14:02:11.5Z&stream=stderr": {
+			Pod: pod, Container: "app", Previous: true, Follow: true, Timestamps: true, Limit: 9, Stream: Stderr,
 			Since: time.Date(2026, 3, 1, 14, 2, 11, 5e8, time.UTC),
 		},
 	} {
@@ -126,6 +126,7 @@ func TestLogRequest(t *testing.T) {
 		"?namespace=a&pod=web&container=app&tail=x":    `parameter tail: \"x\" is not a number`,
 		"?namespace=a&pod=web&container=app&since=5m":  `parameter since: \"5m\" is not a time`,
 		"?namespace=a&pod=web&container=app&follow=so": `parameter follow: \"so\" is not true or false`,
+		"?namespace=a&pod=web&container=app&stream=in": `parameter stream: \"in\" is not stdout or stderr`,
 	} {
 		if w := ask(m.handler(), "GET", "/v1/logs"+query, "podd"); w.Code != 400 || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: %d %s, want 400 %s", query, w.Code, w.Body, want)

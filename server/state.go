@@ -63,7 +63,18 @@ type LogRequest struct {
 	Timestamps bool
 	// Limit is the most bytes to write; 0 for no limit.
 	Limit int64
+	// Stream is the one to read; "" for both.
+	Stream LogStream `json:",omitempty"`
 }
+
+// LogStream is where a container wrote.
+type LogStream string
+
+// What a container writes to.
+const (
+	Stdout LogStream = "stdout"
+	Stderr LogStream = "stderr"
+)
 
 // Latest holds the newest View. One goroutine publishes, any may read.
 type Latest struct{ now atomic.Pointer[publication] }

@@ -121,6 +121,9 @@ func (p *peer) logs(ctx context.Context, req server.LogRequest, w io.Writer) err
 		"previous":   {strconv.FormatBool(req.Previous)},
 		"timestamps": {strconv.FormatBool(req.Timestamps)},
 	}
+	if req.Stream != "" {
+		q.Set("stream", string(req.Stream))
+	}
 	if !req.Since.IsZero() {
 		q.Set("since", req.Since.Format(time.RFC3339Nano))
 	}

@@ -25,7 +25,7 @@ type DebugCmd struct {
 	Target          string        `placeholder:"CONTAINER" help:"See the processes of this container." complete:"container"`
 	Stdin           bool          `short:"i" name:"stdin" help:"Pass standard input on to it; this attaches."`
 	TTY             bool          `short:"t" name:"tty" help:"Give it a terminal; needs -i."`
-	Attach          *bool         `negatable:"" help:"Take part in it once it runs; so it is with -i."`
+	Attach          *bool         `negatable:"" help:"Take part in it once it runs, and leave with its code; so it is with -i."`
 	Env             []string      `sep:"none" placeholder:"K=V" help:"A variable for it; repeatable."`
 	ImagePullPolicy string        `enum:",Always,IfNotPresent,Never" default:"" placeholder:"POLICY" help:"Always, IfNotPresent or Never; else as the image's tag has it."`
 	ArgumentsOnly   bool          `help:"The words after -- are arguments of the image's command."`
@@ -46,7 +46,7 @@ func (c *DebugCmd) Validate() error {
 }
 
 // Run adds an ephemeral container to a pod, as kubectl debug does, and waits until
-// it runs.
+// it runs, or with -i until it has ended.
 func (c *DebugCmd) Run(ctx context.Context, s Streams) error {
 	env, err := variables(c.Env)
 	if err != nil {
@@ -67,27 +67,15 @@ func (c *DebugCmd) Run(ctx context.Context, s Streams) error {
 	if err := p.addEphemeral(ctx, pod, added); err != nil {
 		return err
 	}
-	pod, status, err := c.untilRuns(ctx, p, pod.Key(), added.Name, talk)
+	pod, status, err := c.untilRuns(ctx, p, pod, added.Name, talk)
 	if err != nil {
 		return err
 	}
-	switch {
-	case !c.attaches():
-		fmt.Fprintf(talk.Err, "podd: container %s of %s %s; podd logs %s -c %s\n", added.Name, word, debugState(status), word, added.Name)
-		return nil
-	case status.State.Terminated != nil, !c.Stdin && !c.TTY:
-		return c.logs(ctx, p, pod, added.Name, s)
+	if c.attaches() {
+		return c.takePart(ctx, p, pod, status, word, s)
 	}
-	a := &AttachCmd{Container: added.Name, Stdin: c.Stdin, TTY: c.TTY, Quiet: c.Quiet}
-	if err = a.attach(ctx, p, pod, added.Name, word, s); err == nil || ctx.Err() != nil {
-		return err
-	}
-	if v, again := p.state(ctx); again == nil {
-		if now := v.Pod(pod.Key()); now != nil && hasEnded(now, added.Name) {
-			return c.logs(ctx, p, now, added.Name, s) // before anybody could attach
-		}
-	}
-	return err
+	fmt.Fprintf(talk.Err, "podd: container %s of %s %s; podd logs %s -c %s\n", added.Name, word, debugState(status), word, added.Name)
+	return nil
 }
 
 // attaches says whether to take part in the container.
@@ -152,10 +140,4 @@ func variables(words []string) ([]v1.EnvVar, error) {
 		all = append(all, v1.EnvVar{Name: name, Value: value})
 	}
 	return all, nil
-}
-
-// logs prints all that a container says until it ends, also what it said before
-// anybody could attach.
-func (c *DebugCmd) logs(ctx context.Context, p *peer, pod *server.PodView, name string, s Streams) error {
-	return p.logs(ctx, (&LogsCmd{Tail: -1, Follow: true}).request(pod, name), s.Out)
 }

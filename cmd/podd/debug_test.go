@@ -22,7 +22,7 @@ func debugged(t *testing.T, states ...v1.ContainerState) (f *fakePodd, patches f
 	web.Pod.UID = "u"
 	f = &fakePodd{Latest: server.NewLatest(viewOf(web)), dir: shortDir(t)}
 	f.logs = func(_ context.Context, r server.LogRequest, w io.Writer) error {
-		_, err := io.WriteString(w, "said by "+r.Container+"\n")
+		_, err := io.WriteString(w, string(r.Stream)+" of "+r.Container+"\n")
 		return err
 	}
 	f.debug = func(w http.ResponseWriter, r *http.Request) {
@@ -67,6 +67,7 @@ func debugged(t *testing.T, states ...v1.ContainerState) (f *fakePodd, patches f
 var (
 	runs1 = v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: *kubeTime(0)}}
 	exit3 = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 3, StartedAt: *kubeTime(2e9), FinishedAt: *kubeTime(1e9)}}
+	exit0 = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}
 	stuck = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "pulling x: 404"}}
 )
 
@@ -79,7 +80,7 @@ func TestDebugPatch(t *testing.T) {
 			`"env":[{"name":"A","value":"b=c"},{"name":"E"}],"resources":{},"terminationMessagePolicy":"File","imagePullPolicy":"Never","targetContainerName":"app"}`,
 		"web --image x -c d --profile sysadmin --arguments-only -- -v": `{"name":"d","image":"x","args":["-v"],"resources":{},"terminationMessagePolicy":"File","securityContext":{"privileged":true}}`,
 	} {
-		f, patches := debugged(t, exit3)
+		f, patches := debugged(t, exit0)
 		got := f.podd(t, append([]string{"debug"}, strings.Fields(words)...)...)
 		all := patches()
 		if got.Code != 0 || len(all) != 1 {
@@ -108,8 +109,10 @@ func TestDebug(t *testing.T) {
 		"not shown yet":    {"web --image late -c d", []v1.ContainerState{runs1}, said{Err: "podd: container d of web runs; podd logs web -c d\n"}},
 		"quietly":          {"-q web --image x", []v1.ContainerState{runs1}, said{}},
 		"has ended":        {"web --image x -c d", []v1.ContainerState{exit3}, said{Err: "podd: container d of web has ended: exit 3 after 1.0s; podd logs web -c d\n"}},
-		"ended attached":   {"web --image x -c d -i", []v1.ContainerState{exit3}, said{Out: "said by d\n"}},
-		"attached by hand": {"web --image x -c d --attach", []v1.ContainerState{exit3}, said{Out: "said by d\n"}},
+		"ended attached":   {"web --image x -c d -i", []v1.ContainerState{exit3}, said{Out: "stdout of d\n", Err: "stderr of d\npodd: command terminated with exit code 3\n", Code: 3}},
+		"attached by hand": {"web --image x -c d --attach", []v1.ContainerState{exit3}, said{Out: "stdout of d\n", Err: "stderr of d\npodd: command terminated with exit code 3\n", Code: 3}},
+		"ended well":       {"web --image x -c d --attach", []v1.ContainerState{runs1, exit0}, said{Out: "stdout of d\n", Err: "stderr of d\n"}},
+		"quiet code":       {"-q web --image x -c d -i", []v1.ContainerState{exit3}, said{Out: "stdout of d\n", Err: "stderr of d\n", Code: 3}},
 		"not attached":     {"web --image x -c d -i --attach=false", []v1.ContainerState{runs1}, said{Err: "podd: container d of web runs; podd logs web -c d\n"}},
 		"does not come":    {"web --image x -c d --timeout 1s", []v1.ContainerState{stuck}, said{Err: "podd: container d: pulling x: 404\npodd: container d of default/web-n1 does not run after 1.0s: pulling x: 404\n", Code: 1}},
 		"refused":          {"web --image bad -c d", nil, said{Err: "podd: it will not do\n", Code: 1}},
@@ -127,5 +130,32 @@ func TestDebug(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %+v, want %+v", what, got, c.want)
 		}
+	}
+}
+
+// TestDebugReplaced: of a pod that another version took the place of, neither is waited
+// for.
+func TestDebugReplaced(t *testing.T) {
+	replace := func(f *fakePodd) {
+		v := *f.View()
+		p := *v.Pods[0]
+		p.Pod = p.Pod.DeepCopy()
+		p.Pod.UID, p.Pod.Status.EphemeralContainerStatuses = "u2", nil
+		v.Pods = []*server.PodView{&p}
+		v.Revision++
+		f.Publish(&v)
+	}
+	f, _ := debugged(t, runs1)
+	f.logs = func(context.Context, server.LogRequest, io.Writer) error { replace(f); return nil }
+	want := said{Err: "podd: pod default/web-n1 was replaced, and how container d ended is not known\n", Code: 1}
+	if got := f.podd(t, "debug", "web", "--image", "x", "-c", "d", "--attach"); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	f, _ = debugged(t)
+	add := f.debug
+	f.debug = func(w http.ResponseWriter, r *http.Request) { add(w, r); replace(f) }
+	want.Err = "podd: pod default/web-n1 was replaced before container d ran\n"
+	if got := f.podd(t, "debug", "web", "--image", "x", "-c", "d", "--timeout", "20s"); got != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -47,7 +47,8 @@ func (p *peer) addEphemeral(ctx context.Context, pod *server.PodView, c *v1.Ephe
 
 // untilRuns returns the pod and the container's status once that runs, or has run.
 // What keeps it from running is said as it comes.
-func (c *DebugCmd) untilRuns(ctx context.Context, p *peer, key server.Key, name string, talk Streams) (*server.PodView, *v1.ContainerStatus, error) {
+func (c *DebugCmd) untilRuns(ctx context.Context, p *peer, of *server.PodView, name string, talk Streams) (*server.PodView, *v1.ContainerStatus, error) {
+	key := of.Key()
 	foot := progress.New(talk.Err)
 	defer foot.Close()
 	talk.Err = foot.Writer(talk.Err)
@@ -60,8 +61,11 @@ func (c *DebugCmd) untilRuns(ctx context.Context, p *peer, key server.Key, name 
 	var status *v1.ContainerStatus
 	said := ""
 	err := p.watch(limited, func(v *server.View) (bool, error) {
-		if pod = v.Pod(key); pod == nil {
+		switch pod = v.Pod(key); {
+		case pod == nil:
 			return false, fmt.Errorf("pod %s went before container %s ran: no manifest has it any more", key, name)
+		case pod.Pod.UID != of.Pod.UID:
+			return false, fmt.Errorf("pod %s was replaced before container %s ran", key, name)
 		}
 		foot.Set(pulling(pod))
 		if status = ephemeralStatus(pod, name); status == nil {
@@ -96,11 +100,6 @@ func ephemeralStatus(p *server.PodView, name string) *v1.ContainerStatus {
 		}
 	}
 	return nil
-}
-
-func hasEnded(p *server.PodView, name string) bool {
-	status := ephemeralStatus(p, name)
-	return status != nil && status.State.Terminated != nil
 }
 
 // debugState says how a container does that was added.

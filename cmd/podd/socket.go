@@ -128,7 +128,7 @@ func (l logReader) options(req server.LogRequest) (*logs.Options, error) {
 		Dir: render.LogDirectory(pod, l.node), Container: req.Container,
 		// The newest run that has ended is the newest of all in a back-off.
 		Previous: req.Previous && runs, Follow: follow, Notifier: l.notifier, Tail: tail(req.Tail),
-		Since: req.Since, Limit: req.Limit,
+		Since: req.Since, Limit: req.Limit, Stream: logs.Stream(req.Stream),
 	}
 	if follow {
 		o.Ended = l.ended(p, req.Container, first)

@@ -162,7 +162,7 @@ func (f *fakePodd) serve(t *testing.T) (stop func()) {
 	mux.Handle("/v1/", api.Handler())
 	mux.Handle("/", (&kube.API{State: f, Logs: f, Usage: f, Debugging: true, Now: func() time.Time { return at }}).Handler())
 	if f.debug != nil {
-		mux.Handle("PATCH /api/v1/namespaces/{namespace}/pods/{pod}/ephemeralcontainers", f.debug)
+		mux.HandleFunc("PATCH /api/v1/namespaces/{namespace}/pods/{pod}/ephemeralcontainers", func(w http.ResponseWriter, r *http.Request) { f.debug(w, r) })
 	}
 	done := make(chan error, 1)
 	go func() { done <- (&server.Server{Handler: mux, Streams: true}).Serve(ctx, ln) }()

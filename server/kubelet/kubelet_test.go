@@ -403,6 +403,97 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+// TestStreamsHeardOut: a command that has ended and reads no more of its input is
+// heard to its end, however slow the client.
+func TestStreamsHeardOut(t *testing.T) {
+	said := strings.Repeat("a", 40<<10) + " the end"
+	gone := make(chan struct{})
+	runtime := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n"+said)
+		conn.(*net.TCPConn).SetLinger(0) // as with input that nobody read
+		conn.Close()
+		close(gone)
+	}))
+	defer runtime.Close()
+	n := newNode()
+	n.url = runtime.URL + "/exec/token"
+	client, podds := net.Pipe() // which holds nothing
+	r := httptest.NewRequestWithContext(t.Context(), "POST", "/exec/default/web-n1/app?command=echo&input=1&output=1", nil)
+	r.Header.Set("Connection", "Upgrade")
+	r.Header.Set("Upgrade", "SPDY/3.1")
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		n.handler().ServeHTTP(hijacked{httptest.NewRecorder(), podds}, r)
+	}()
+	from := bufio.NewReaderSize(client, 16)
+	if line, err := from.ReadString('\n'); !strings.HasPrefix(line, "HTTP/1.1 101 ") {
+		t.Fatalf("%q, %v", line, err)
+	}
+	<-gone
+	for line := "-"; line != "" && line != "\r\n"; {
+		line, _ = from.ReadString('\n')
+	}
+	for range 3 {
+		client.Write([]byte("more input")) // all of it is taken, or none
+	}
+	all, err := io.ReadAll(from)
+	if string(all) != said {
+		t.Errorf("%d bytes of %d, %v", len(all), len(said), err)
+	}
+	client.Close()
+	<-served
+}
+
+// TestStreamsLetGo: a client that has gone is not waited for, though the runtime goes on
+// with its command.
+func TestStreamsLetGo(t *testing.T) {
+	served := make(chan struct{})
+	runtime := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
+		<-served
+	}))
+	defer runtime.Close()
+	n := newNode()
+	n.url = runtime.URL + "/exec/token"
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(served)
+		n.handler().ServeHTTP(w, r)
+	}))
+	defer s.Close()
+	conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	io.WriteString(conn, "POST /exec/default/web-n1/app?command=sleep&input=1&output=1 HTTP/1.1\r\nHost: n1\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
+	if line, err := bufio.NewReader(conn).ReadString('\n'); !strings.HasPrefix(line, "HTTP/1.1 101 ") {
+		t.Errorf("%q, %v", line, err)
+	}
+	conn.Close()
+	<-served
+}
+
+// hijacked gives away a connection.
+type hijacked struct {
+	http.ResponseWriter
+	conn net.Conn
+}
+
+func (h hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return h.conn, bufio.NewReadWriter(bufio.NewReader(h.conn), bufio.NewWriterSize(h.conn, 1)), nil
+}
+
 // FuzzRouter: whatever is asked, the answer is a status and nothing breaks.
 func FuzzRouter(f *testing.F) {
 	for _, target := range []string{"/pods", "/exec/default/web-n1/app?command=ls&output=1", "/containerLogs/default/web-n1/app?tailLines=1", "/logs/../../etc/passwd", "//", "/run/a/b/c?cmd=%00"} {

@@ -133,7 +133,7 @@ func pass(w http.ResponseWriter, r *http.Request, fail Fail, ask func(context.Co
 			p.Out.URL, p.Out.Host = to, to.Host
 			p.Out.Header.Del("Authorization") // meant for podd
 		},
-		Transport: transportTo(to),
+		Transport: transportTo(to), ModifyResponse: hearOut,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			fail(w, bad(http.StatusBadGateway, "the runtime's server of streams: %v", err))
 		},

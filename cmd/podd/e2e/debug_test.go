@@ -41,10 +41,16 @@ func TestDebug(t *testing.T) {
 	if code != 0 || out != "said at once\n" {
 		t.Errorf("%q, %q, %d", out, talk, code)
 	}
-	// containerd takes the input a moment before it hands out what answers it.
-	out, talk, code = d.outcome(strings.NewReader("word\n"), with("-i", "-c", "reader", "--", "sh", "-c", "read line; sleep 1; echo got $line")...)
-	if code != 0 || out != "got word\n" {
+	// What is said before anybody can attach, and at once to what comes in.
+	const reader = "echo early; echo trouble >&2; read line; echo got $line; exit 7"
+	out, talk, code = d.outcome(strings.NewReader("word\n"), with("-i", "-c", "reader", "--", "sh", "-c", reader)...)
+	if code != 7 || out != "early\ngot word\n" || !strings.HasPrefix(talk, "trouble\n") {
 		t.Errorf("%q, %q, %d", out, talk, code)
+	}
+	all := strings.Repeat("0123456789\n", 20000)
+	out, talk, code = d.outcome(strings.NewReader(all), with("-i", "-c", "cat", "--", "cat")...)
+	if code != 0 || out != all {
+		t.Errorf("%d bytes of %d, %q, %d", len(out), len(all), talk, code)
 	}
 
 	cmd := d.command(with("-it", "--target", "main", "--", "sh")...)

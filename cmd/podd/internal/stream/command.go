@@ -101,7 +101,10 @@ func (c *Command) open(conn *Conn) (map[string]httpstream.Stream, error) {
 			return nil, err
 		}
 	}
-	return all, all[v1.StreamTypeError].Close() // nothing is written to it
+	// Nothing is written to it. A command that has ended already has taken the
+	// connection with it, and what it said is still to be read.
+	_ = all[v1.StreamTypeError].Close()
+	return all, nil
 }
 
 // pass copies a client's input, and then tells that this was all.

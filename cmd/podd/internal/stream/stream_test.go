@@ -3,6 +3,7 @@ package stream
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"syscall"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -97,6 +99,50 @@ func TestCommand(t *testing.T) {
 			t.Errorf("%s: %q, %q, %q", c.end, got, out.String(), talk.String())
 		}
 	}
+}
+
+// TestRefusedAtOnce: a command that ended, with the connection, before the client
+// had told that it writes nothing to the stream of the end is heard nevertheless.
+func TestRefusedAtOnce(t *testing.T) {
+	conn, target := runtime(t, 3, func(s map[string]httpstream.Stream) {
+		io.WriteString(s[v1.StreamTypeError], failure)
+	})
+	streams, err := DialCommand(t.Context(), &opening{Conn: conn}, target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = (&Command{Stdout: io.Discard, Stderr: io.Discard}).Run(t.Context(), streams)
+	if got := errorText(err); got != "no such file" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// opening is a connection that takes what opens streams, and is broken for all that
+// is written to one.
+type opening struct {
+	net.Conn
+	upgraded bool
+	begun    []byte // of a frame of SPDY
+}
+
+func (o *opening) Write(p []byte) (int, error) {
+	if !o.upgraded {
+		o.upgraded = true
+		return o.Conn.Write(p)
+	}
+	o.begun = append(o.begun, p...)
+	for len(o.begun) >= 8 {
+		const control = 0x80
+		size := 8 + int(binary.BigEndian.Uint32(o.begun[4:])&0xffffff)
+		if o.begun[0]&control == 0 {
+			return 0, syscall.EPIPE
+		}
+		if len(o.begun) < size {
+			break
+		}
+		o.begun = o.begun[size:]
+	}
+	return o.Conn.Write(p)
 }
 
 func errorText(err error) string {
