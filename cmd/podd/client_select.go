@@ -121,6 +121,29 @@ func (p *peer) findPod(ctx context.Context, s Select, word string) (*server.View
 	return v, pod, err
 }
 
+// look finds podd and asks what it shows.
+func (c Client) look(ctx context.Context) (*peer, *server.View, error) {
+	p, err := c.connect(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	v, err := p.state(ctx)
+	return p, v, err
+}
+
+// reach finds podd and a pod there, and the word that other verbs know it by.
+func (c Client) reach(ctx context.Context, s Select, word string) (*peer, *server.PodView, string, error) {
+	p, err := c.connect(ctx)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	v, pod, err := p.findPod(ctx, s, word)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	return p, pod, wordFor(v, pod.Key()), nil
+}
+
 // podKeys are the keys of all pods shown.
 func podKeys(v *server.View) []server.Key {
 	keys := make([]server.Key, 0, len(v.Pods))

@@ -26,11 +26,7 @@ type DescribeCmd struct {
 
 // Run prints all that is known of pods, or of the node, as kubectl describe does.
 func (c *DescribeCmd) Run(ctx context.Context, s Streams) error {
-	p, err := c.connect(ctx)
-	if err != nil {
-		return err
-	}
-	v, err := p.state(ctx)
+	p, v, err := c.look(ctx)
 	if err != nil {
 		return err
 	}

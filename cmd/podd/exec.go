@@ -62,19 +62,6 @@ func inPod(verb string, p *server.PodView, container string) string {
 	return verb + p.Pod.Namespace + "/" + p.Pod.Name + "/" + container
 }
 
-// reach finds podd and a pod there, and the word that other verbs know it by.
-func (c Client) reach(ctx context.Context, s Select, word string) (*peer, *server.PodView, string, error) {
-	p, err := c.connect(ctx)
-	if err != nil {
-		return nil, nil, "", err
-	}
-	v, pod, err := p.findPod(ctx, s, word)
-	if err != nil {
-		return nil, nil, "", err
-	}
-	return p, pod, wordFor(v, pod.Key()), nil
-}
-
 // AttachCmd is podd attach.
 type AttachCmd struct {
 	Client

@@ -37,19 +37,10 @@ type LogsCmd struct {
 
 // Run copies logs to stdout as they were written.
 func (c *LogsCmd) Run(ctx context.Context, s Streams) error {
-	p, err := c.connect(ctx)
+	p, pod, word, err := c.reach(ctx, c.Select, c.Pod)
 	if err != nil {
 		return err
 	}
-	v, err := p.state(ctx)
-	if err != nil {
-		return err
-	}
-	pod, err := c.findPod(v, c.Pod)
-	if err != nil {
-		return err
-	}
-	word := wordFor(v, pod.Key())
 	if c.AllContainers {
 		return c.all(ctx, p, pod, word, s)
 	}

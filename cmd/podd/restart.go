@@ -29,11 +29,7 @@ func (c *RestartCmd) Run(ctx context.Context, s Streams) error {
 	if err != nil {
 		return err
 	}
-	v, err := p.state(ctx)
-	if err != nil {
-		return err
-	}
-	pod, err := c.findPod(v, c.Pod)
+	v, pod, err := p.findPod(ctx, c.Select, c.Pod)
 	if err != nil {
 		return err
 	}

@@ -21,11 +21,7 @@ type WhyCmd struct {
 
 // Run tells of each target what it does and why, on stdout.
 func (c *WhyCmd) Run(ctx context.Context, s Streams) error {
-	p, err := c.connect(ctx)
-	if err != nil {
-		return err
-	}
-	v, err := p.state(ctx)
+	p, v, err := c.look(ctx)
 	if err != nil {
 		return err
 	}
