@@ -24,6 +24,9 @@ type PodView struct {
 	// Earlier is how many containers run on of a version that no manifest has any
 	// more, since the object in force cannot start yet.
 	Earlier int `json:"earlier,omitempty"`
+	// Ending is how many containers of an earlier version still run, which are being
+	// ended for the object in force.
+	Ending int `json:"ending,omitempty"`
 	// Sandbox is the CRI id of the pod's sandbox; "" while none lives.
 	Sandbox string `json:"sandbox,omitempty"`
 	// Exists says that something of it is on this machine: a sandbox, a

@@ -15,8 +15,8 @@ import (
 	kubetable "podd/server/kube/table"
 )
 
-// TestPsEarlier: what runs of a version whose manifest is gone is not shown as
-// the one that cannot start.
+// TestPsEarlier: what runs of an earlier version is not shown as the one that cannot
+// start, and as what it is while it ends for that.
 func TestPsEarlier(t *testing.T) {
 	key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
 	wanted := &manifest.Pod{Key: key, UID: "new", Hash: "v1:b", Spec: &v1.Pod{
@@ -38,7 +38,8 @@ func TestPsEarlier(t *testing.T) {
 		ready, status, source string
 	}{
 		"an earlier one":     {plan.PhaseWait, inc("old", "v1:a", false), "1/2", "Running", "web.yaml (edit waits)"},
-		"it is being ended":  {plan.PhaseStop, inc("old", "v1:a", false), "0/2", "ContainerCreating", "web.yaml"},
+		"it is being ended":  {plan.PhaseStop, inc("old", "v1:a", false), "1/2", "Terminating", "web.yaml"},
+		"its own are ended":  {plan.PhaseStop, inc("new", "v1:b", false), "0/2", "ContainerCreating", "web.yaml"},
 		"somebody else's":    {plan.PhaseWait, inc("old", "v1:a", true), "0/2", "ContainerCreating", "web.yaml"},
 		"its own containers": {plan.PhaseWait, inc("new", "v1:b", false), "0/2", "ContainerCreating", "web.yaml"},
 	} {

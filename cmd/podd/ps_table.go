@@ -50,8 +50,12 @@ func (l *listing) cells(v *server.View, p *server.PodView) []string {
 // columns are those of the version that runs, where it is not the one wanted.
 func columns(p *server.PodView, now time.Time) kubetable.PodWords {
 	c := kubetable.WordsOf(p.Pod, now)
-	if p.Earlier > 0 {
-		c.Ready, c.Status = fmt.Sprintf("%d/%d", p.Earlier, max(p.Earlier, len(p.Pod.Spec.Containers))), string(v1.PodRunning)
+	n := p.Earlier + p.Ending
+	if n > 0 {
+		c.Ready, c.Status = fmt.Sprintf("%d/%d", n, max(n, len(p.Pod.Spec.Containers))), string(v1.PodRunning)
+	}
+	if p.Ending > 0 {
+		c.Status = "Terminating"
 	}
 	return c
 }

@@ -218,7 +218,12 @@ func podView(r *reconcile.Report, wanted *manifest.Pod) *server.PodView {
 	if p.Pod == nil {
 		p.Pod = unknownPod(r.Key, d.Phase)
 	}
-	p.Earlier = earlier(r)
+	switch d.Phase {
+	case plan.PhaseWait:
+		p.Earlier = earlier(r)
+	case plan.PhaseStop:
+		p.Ending = earlier(r)
+	}
 	p.Sandbox = sandbox(r.Observed)
 	p.Ready = ready(p.Pod)
 	for _, s := range d.Steps {
@@ -263,10 +268,9 @@ func exits(r *reconcile.Report) []server.ExitView {
 	return out
 }
 
-// earlier counts the containers that run on, of a version that no manifest has any
-// more, since the one that is wanted cannot start yet.
+// earlier counts the containers that run of another version than that of the report.
 func earlier(r *reconcile.Report) (n int) {
-	if r.Version == nil || r.Decision.Phase != plan.PhaseWait {
+	if r.Version == nil {
 		return 0
 	}
 	for i := range r.Observed {

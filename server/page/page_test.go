@@ -135,6 +135,15 @@ func TestState(t *testing.T) {
 	}
 }
 
+// TestEnding: who looks at the page sees that nothing is started any more.
+func TestEnding(t *testing.T) {
+	for want, v := range map[string]server.View{"": {}, "machine": {ShuttingDown: true, Down: true}, "pods": {Down: true}} {
+		if got := (&Page{}).change(&server.Change{View: v}).Ending; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestRoutes(t *testing.T) {
 	whole := serve(t, &Page{Logs: log("a line\n"), Events: happened{}, Meter: meter{}}).URL
 	some := serve(t, &Page{}).URL

@@ -20,6 +20,9 @@ type Change struct {
 	Runtime  string   `json:"runtime"`
 	Sources  []string `json:"sources"`
 	Starting bool     `json:"starting"`
+	// Ending is "machine" while that goes down, "pods" once all of them were told to
+	// end; nothing is started then.
+	Ending string `json:"ending"`
 	// CPU is what the node has, in billionths of a core, and Memory, in bytes.
 	CPU    int64 `json:"cpu"`
 	Memory int64 `json:"memory"`
@@ -79,6 +82,12 @@ func (p *Page) change(c *server.Change) *Change {
 		Revision: c.Revision, Node: c.Node, Version: c.Version, Runtime: c.Runtime,
 		Sources: c.Sources, Starting: c.Starting, Logs: p.Logs != nil,
 		Problems: c.Problems, Whole: c.Whole, Gone: c.Gone, Pods: []Pod{},
+	}
+	switch {
+	case c.ShuttingDown:
+		out.Ending = "machine"
+	case c.Down:
+		out.Ending = "pods"
 	}
 	if c.Machine != nil {
 		out.CPU, out.Memory = 1e6*c.Machine.Status.Capacity.Cpu().MilliValue(), c.Machine.Status.Capacity.Memory().Value()

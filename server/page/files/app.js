@@ -23,6 +23,7 @@ function draw() {
   document.title = `${state.node} · podd`;
   $("node").textContent = state.node;
   $("about").textContent = [`podd ${state.version}`, state.runtime || "no container runtime", count()].join(" · ");
+  drawEnding();
   drawProblems();
   drawPods();
   detail.update(state, events);
@@ -32,6 +33,17 @@ function drawEventsNow() {
   drawEvents($("events").querySelector("ol"), events, true);
   $("events").hidden = false;
   detail.update(state, events);
+}
+
+const ending = {
+  machine: "The machine is shutting down; nothing is started until it has booted, or podd shutdown --cancel",
+  pods: "All pods were told to end; nothing is started until podd is started again",
+};
+
+function drawEnding() {
+  const words = ending[state.ending] || "";
+  $("ending").hidden = !words;
+  if ($("ending").textContent !== words) $("ending").textContent = words; // said aloud once
 }
 
 function count() {
