@@ -44,11 +44,13 @@ func TestFile(t *testing.T) {
 		f := &File{Path: path, Log: slog.New(slog.DiscardHandler)}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
+		l.Add(note("BackOff", "again", 0))
 		go func() { done <- f.Run(ctx, l) }()
-		for i := range 150 {
-			l.Add(note("BackOff", "again", time.Duration(i)*time.Second))
+		for i := range 149 {
 			time.Sleep(time.Second)
+			l.Add(note("BackOff", "again", time.Duration(i+1)*time.Second))
 		}
+		time.Sleep(time.Second)
 		l.Add(note("Killing", "last", time.Hour))
 		cancel()
 		if err := <-done; err != nil {
