@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
@@ -21,9 +22,16 @@ type boundPods struct {
 	pods         map[types.NamespacedName]boundPod
 	// missing are those that the last list lacked, where it proves nothing.
 	missing map[types.NamespacedName]boundPod
+	// ended are those that another cluster than that of the pods had, and has no more.
+	ended   []boundPod
 	origin  origin // of the pods
+	listed  origin // of the last list
 	strange bool   // the last list was another cluster's
 }
+
+// mostEnded bounds what is remembered, for nobody tells that one is gone from here; a
+// node runs fewer.
+const mostEnded = 1000
 
 // boundPod is a pod as it was read and as it is to run.
 type boundPod struct {
@@ -32,11 +40,12 @@ type boundPod struct {
 }
 
 // take takes what is bound now. A pod that a watch told the end of is gone; one
-// that a list lacks is, too, if that is of the cluster that had it.
+// that a list lacks is, too, if that is of the cluster that had it. Where not all that
+// is here is known to be of that cluster, no absence tells an end, but ended does.
 func (b *boundPods) take(seen sighting[*v1.Pod], now time.Time) {
 	next := map[types.NamespacedName]boundPod{}
 	for key, p := range seen.items {
-		if _, mirror := p.Annotations[manifest.AnnotationConfigMirror]; mirror {
+		if isMirror(p) {
 			continue
 		}
 		if pod := b.pod(key, p, now); pod.made != nil {
@@ -51,14 +60,42 @@ func (b *boundPods) take(seen sighting[*v1.Pod], now time.Time) {
 			delete(b.missing, key)
 		}
 	}
+	b.end(next, now)
 	b.seen, b.pods = seen, next
+}
+
+// end keeps those that there were before next and that are not missing.
+func (b *boundPods) end(next map[types.NamespacedName]boundPod, now time.Time) {
+	if !b.strange {
+		b.ended = nil
+		return
+	}
+	b.ended = slices.DeleteFunc(b.ended, func(p boundPod) bool { _, again := next[p.made.Key]; return again })
+	for key, p := range b.pods {
+		_, there := next[key]
+		if _, missing := b.missing[key]; there || missing {
+			continue
+		}
+		if p.made.Deletion == nil {
+			read := p.read.DeepCopy()
+			read.DeletionTimestamp = &metav1.Time{Time: now}
+			p.made = b.make(read, now)
+		}
+		b.ended = append(b.ended, p)
+	}
+	b.ended = b.ended[max(0, len(b.ended)-mostEnded):]
 }
 
 // judge looks at a new list, which has next.
 func (b *boundPods) judge(of origin, next map[types.NamespacedName]boundPod) {
 	b.strange = !of.sameAs(b.origin) && !of.moved(b.origin)
+	again := b.listed.Service+b.listed.Node != "" && of.sameAs(b.listed)
+	b.listed = of
 	if !b.strange {
 		b.missing, b.origin = nil, of
+		return
+	}
+	if again { // it lists its own
 		return
 	}
 	missing := maps.Clone(b.pods)
@@ -83,7 +120,11 @@ func (b *boundPods) pod(key types.NamespacedName, p *v1.Pod, now time.Time) boun
 			now = at
 		}
 	}
-	return boundPod{p, manifest.FromAPI(p, manifest.Options{Kind: manifest.KindAPI, Source: b.source, Path: b.source, Node: b.node, Now: now})}
+	return boundPod{p, b.make(p, now)}
+}
+
+func (b *boundPods) make(p *v1.Pod, now time.Time) *manifest.Pod {
+	return manifest.FromAPI(p, manifest.Options{Kind: manifest.KindAPI, Source: b.source, Path: b.source, Node: b.node, Now: now})
 }
 
 // saysTheSame of what is to run: whoever runs it writes the rest.
@@ -115,11 +156,14 @@ func others(p *v1.Pod) []v1.PodCondition {
 
 // list has all of them, the oldest first: so a kubelet admits them.
 func (b *boundPods) list() []*manifest.Pod {
-	all := make([]*manifest.Pod, 0, len(b.pods)+len(b.missing))
+	all := make([]*manifest.Pod, 0, len(b.pods)+len(b.missing)+len(b.ended))
 	for _, m := range []map[types.NamespacedName]boundPod{b.pods, b.missing} {
 		for _, p := range m {
 			all = append(all, p.made)
 		}
+	}
+	for _, p := range b.ended {
+		all = append(all, p.made)
 	}
 	slices.SortFunc(all, func(a, b *manifest.Pod) int {
 		return cmp.Or(a.Spec.CreationTimestamp.Compare(b.Spec.CreationTimestamp.Time), cmp.Compare(a.Key.String(), b.Key.String()))

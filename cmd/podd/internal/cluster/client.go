@@ -33,10 +33,11 @@ type client struct {
 	// a flood of those holds up nothing else.
 	tokens, access *rest.RESTClient
 	classes        *rest.RESTClient
-	requests       *rest.RESTClient // of certificates
-	host           string           // of the API server, as users are shown it
-	authority      string           // whom it trusts to be the cluster, as a digest
-	close          func()           // every connection; they are made anew
+	requests       *rest.RESTClient         // of certificates
+	streams        runtime.ClientNegotiator // decodes watches of all of them
+	host           string                   // of the API server, as users are shown it
+	authority      string                   // whom it trusts to be the cluster, as a digest
+	close          func()                   // every connection; they are made anew
 	// identity is the pair by which podd is known, where that is renewed; nil: it is
 	// what the kubeconfig says. renewed grows before that closes the connections.
 	identity *identity
@@ -89,6 +90,7 @@ func (c *client) open(config *rest.Config, o *Options) (err error) {
 		return err
 	}
 	codecs := serializer.NewCodecFactory(scheme()).WithoutConversion()
+	c.streams = runtime.NewClientNegotiator(codecs, v1.SchemeGroupVersion) // nothing is converted to another
 	of := func(path string, group schema.GroupVersion, qps, burst int) (r *rest.RESTClient) {
 		if err != nil {
 			return nil

@@ -66,6 +66,8 @@ type Cluster struct {
 	o Options
 	// pods are those bound to the node, mirror pods among them.
 	pods latest[sighting[*v1.Pod]]
+	// watched counts the watches of them that began.
+	watched latest[int]
 	// nodes has the Node, if there is one. Each kubeconfig begins anew: it may be of
 	// another cluster.
 	nodes latest[sighting[*v1.Node]]
@@ -127,6 +129,7 @@ func (c *Cluster) liveWith(ctx context.Context, api *client, s *speaker, seen fi
 	c.nodes.set(sighting[*v1.Node]{})
 	ownNode := follower[*v1.Node]{client: api, query: api.node(c.o.Node), list: &v1.NodeList{}, seen: &c.nodes, say: s, of: ofNode}
 	ownPods := follower[*v1.Pod]{client: api, query: api.podsOf(c.o.Node), list: &v1.PodList{}, seen: &c.pods, say: s, of: ofPods}
+	ownPods.watches = &c.watched
 	ownPods.origin = func(ctx context.Context) (origin, error) { return api.origin(ctx, c.o.Node) }
 	w := newWriter(c, api) // before anything is seen in this life
 	k := &keeper{o: &c.o, state: c.state, c: api, say: s}

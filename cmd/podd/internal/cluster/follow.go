@@ -1,12 +1,12 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
-	"math/rand/v2"
-	"strconv"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -20,8 +20,12 @@ import (
 )
 
 // watchTime is how long the API server is asked to keep a watch, and up to twice
-// that: nodes that started together do not come back together.
-const watchTime = 5 * time.Minute
+// that: nodes that started together do not come back together. A node has a watch for
+// each ConfigMap and Secret, which are to cost it little while nothing happens.
+const (
+	watchTime       = 5 * time.Minute
+	objectWatchTime = 30 * time.Minute
+)
 
 // shortWatch is a watch so short that the next waits: a proxy that ends each at
 // once is no reason to ask without end.
@@ -63,12 +67,15 @@ type follower[T object] struct {
 	// origin asks whose a list is that was just read; nil: nobody needs to know.
 	origin func(context.Context) (origin, error)
 	seen   place[sighting[T]]
-	say    reporter
-	of     part
-	first  time.Duration // of the waits; 0: firstWait
+	// watches counts those that began; nil: nobody needs to know.
+	watches *latest[int]
+	say     reporter
+	of      part
+	first   time.Duration // of the waits; 0: firstWait
 	// most is the longest of them by now; nil: mostBlind.
 	most func() time.Duration
-	now  sighting[T] // what seen has
+	last time.Duration // of each watch, and up to twice that; 0: watchTime
+	now  sighting[T]   // what seen has
 }
 
 // place is a latest, or who takes what one would have.
@@ -99,11 +106,11 @@ func (f *follower[T]) run(ctx context.Context) {
 				err = nil // that cut it
 			case time.Since(began) >= shortWatch:
 				b = backoff{first: f.first}
-			case err == nil:
+			case err == nil || err == errCut:
 				err = f.client.at(errShortWatch)
 			}
 		}
-		if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+		if err != errCut && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 			f.say.report(ctx, f.of, err)
 		}
 		most := mostBlind
@@ -150,51 +157,47 @@ func (f *follower[T]) look(ctx context.Context) (string, error) {
 }
 
 // watch takes changes after a version and returns the last, with nil when the
-// server ends it as asked.
+// server ends it as asked, and errCut when it ends otherwise.
 func (f *follower[T]) watch(ctx context.Context, version string) (string, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w, err := f.client.watch(ctx, cancel, f.query(), version)
+	w, err := f.client.watch(ctx, cancel, f.query(), version, cmp.Or(f.last, watchTime))
 	if err != nil {
 		return version, err
 	}
-	defer w.Stop()
-	for e := range w.ResultChan() {
-		item, ok := e.Object.(T)
+	defer w.close()
+	if f.watches != nil {
+		n, _ := f.watches.get()
+		f.watches.set(n + 1)
+	}
+	for {
+		kind, o, err := w.next()
+		switch {
+		case err != nil && context.Cause(ctx) == errOver:
+			return version, errCut
+		case err == io.EOF:
+			return version, ctx.Err()
+		case err == errCut:
+			return version, err
+		case err != nil:
+			return version, f.client.at(fmt.Errorf("reading what changes: %w", err))
+		}
+		item, ok := o.(T)
 		if !ok {
-			return version, f.client.at(apierrors.FromObject(e.Object))
+			return version, f.client.at(apierrors.FromObject(o))
 		}
 		version = item.GetResourceVersion()
-		if e.Type == watch.Bookmark {
+		if kind == watch.Bookmark {
 			continue
 		}
 		items := maps.Clone(f.now.items)
-		if e.Type == watch.Deleted {
+		if kind == watch.Deleted {
 			delete(items, keyOf(item))
 		} else {
 			items[keyOf(item)] = slim(item)
 		}
 		f.tell(sighting[T]{items, f.now.anew, f.now.origin})
 	}
-	return version, ctx.Err()
-}
-
-// watch opens a watch for what changes after a version, within requestTime; cancel is
-// that of ctx, with which it ends.
-func (c *client) watch(ctx context.Context, cancel context.CancelCauseFunc, q *rest.Request, version string) (watch.Interface, error) {
-	seconds := int64((watchTime + rand.N(watchTime)) / time.Second)
-	q = q.Param("watch", "true").Param("resourceVersion", version).Param("allowWatchBookmarks", "true").
-		Param("timeoutSeconds", strconv.FormatInt(seconds, 10))
-	late := time.AfterFunc(requestTime, func() { cancel(context.DeadlineExceeded) })
-	w, err := q.Watch(ctx)
-	late.Stop()
-	if err == nil {
-		return w, nil
-	}
-	if cause := context.Cause(ctx); cause != nil {
-		err = cause
-	}
-	return nil, c.at(err)
 }
 
 func (f *follower[T]) tell(s sighting[T]) {

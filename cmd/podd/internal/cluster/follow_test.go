@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -48,6 +50,33 @@ func TestFollow(t *testing.T) {
 	})
 }
 
+// A watch that ends before its time is followed by a list: who answers the next may
+// have lost what it had, and takes any version.
+func TestFollowCut(t *testing.T) {
+	for note, err := range map[string]error{"cut": io.ErrUnexpectedEOF, "reset": syscall.ECONNRESET, "ended": io.EOF} {
+		alone(t, func(l *life, _ *Options) { l.fakeAPI.putPod(bound("a", "1"), "ADDED") }, func(l *life) {
+			l.with(func() {
+				for _, w := range l.watches {
+					w.CloseWithError(err)
+				}
+				l.watches, l.pods, l.changed, l.version = nil, nil, nil, 1
+			})
+			l.after(time.Second)
+			if now, _ := l.cluster.pods.get(); len(now.items) > 0 || now.anew != 2 {
+				t.Errorf("%s: got %+v", note, now)
+			}
+			if said := l.heard(); len(said) > 0 {
+				t.Errorf("%s: told %q", note, said)
+			}
+			l.count()
+			l.after(2*watchTime + time.Minute)
+			if n := l.count("GET pods", "WATCH pods"); n[0] > 0 || n[1] == 0 {
+				t.Errorf("%s, then not: listed %d times, watched %d times", note, n[0], n[1])
+			}
+		})
+	}
+}
+
 // What is no whole list, as of a proxy that answers for the API server, ends nothing.
 func TestFollowWhole(t *testing.T) {
 	for note, text := range map[string]string{
@@ -71,4 +100,29 @@ func TestFollowWhole(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A watch that is never ended, as of a proxy whose API server hangs, is given up.
+func TestFollowEndless(t *testing.T) {
+	hangs := func(l *life, _ *Options) {
+		l.fault = func(q *http.Request) (*http.Response, error) {
+			if q.URL.Query().Get("watch") == "" {
+				return nil, nil
+			}
+			r, w := io.Pipe()
+			context.AfterFunc(q.Context(), func() { w.CloseWithError(q.Context().Err()) })
+			return &http.Response{StatusCode: 200, Header: jsonType, Body: r}, nil
+		}
+	}
+	alone(t, hangs, func(l *life) {
+		l.after(time.Minute)
+		l.with(func() { l.fault = nil; l.putPod(bound("a", "1"), "ADDED") })
+		l.after(2*watchTime + requestTime)
+		if now, _ := l.cluster.pods.get(); len(now.items) != 1 {
+			t.Errorf("got %v", now)
+		}
+		if said := l.heard(); len(said) > 0 {
+			t.Errorf("users were told %q", said)
+		}
+	})
 }

@@ -89,7 +89,7 @@ func follow[T object](ctx context.Context, l *lookup, list runtime.Object) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	one := &oneObject[T]{ctx: ctx, lookup: l, frozen: cancel, since: time.Now()}
-	f := follower[T]{client: l.client, query: l.client.object(l.ref), list: list, seen: one, say: one, first: soon, most: l.most}
+	f := follower[T]{client: l.client, query: l.client.object(l.ref), list: list, seen: one, say: one, first: soon, most: l.most, last: objectWatchTime}
 	f.run(ctx)
 }
 

@@ -59,6 +59,32 @@ func (l *life) sees(name, want string) {
 	}
 }
 
+// While nothing happens, next to nothing is asked for what is known.
+func TestLookupIdle(t *testing.T) {
+	const many = 20
+	alone(t, nil, func(l *life) {
+		var volumes []v1.VolumeSource
+		l.with(func() {
+			for i := range many {
+				name := fmt.Sprint("conf", i)
+				volumes = append(volumes, mapped(name))
+				l.give("configmaps", config(name, "1"), "ADDED")
+			}
+			l.putPod(reader("a", volumes...), "ADDED")
+		})
+		l.after(time.Minute)
+		l.count()
+		l.after(objectWatchTime - 2*time.Minute)
+		if n := l.count("GET configmaps", "WATCH configmaps"); n[0]+n[1] > 0 {
+			t.Errorf("listed %d times, watched %d times", n[0], n[1])
+		}
+		l.after(objectWatchTime + 2*time.Minute)
+		if n := l.count("GET configmaps", "WATCH configmaps"); n[0] > 0 || n[1] < many || n[1] > 2*many {
+			t.Errorf("after an hour: listed %d times, watched %d times", n[0], n[1])
+		}
+	})
+}
+
 // In an outage little is asked for what is known, so that the pods are soon right
 // after it.
 func TestLookupAway(t *testing.T) {

@@ -143,17 +143,16 @@ func (c *client) requested(ctx context.Context, wish *certificates.CertificateSi
 
 // changed returns when a request has changed, or might have, or after a while.
 func (c *client) changed(ctx context.Context, r *certificates.CertificateSigningRequest, while time.Duration) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+	during, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w, err := c.watch(ctx, cancel, c.requests.Get().Resource("certificatesigningrequests").Param("fieldSelector", "metadata.name="+r.Name), r.ResourceVersion)
+	w, err := c.watch(during, cancel, c.requests.Get().Resource("certificatesigningrequests").Param("fieldSelector", "metadata.name="+r.Name), r.ResourceVersion, watchTime)
 	if err != nil {
 		return err
 	}
-	defer w.Stop()
-	select {
-	case <-w.ResultChan():
-	case <-time.After(while):
-	}
+	defer w.close()
+	over := time.AfterFunc(while, func() { cancel(nil) })
+	defer over.Stop()
+	_, _, _ = w.next() // whatever it says: the request is asked for again
 	return ctx.Err()
 }
 

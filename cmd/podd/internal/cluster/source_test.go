@@ -35,7 +35,11 @@ func withUID(name string) *v1.Pod {
 func names(all []*manifest.Pod) string {
 	var names []string
 	for _, p := range all {
-		names = append(names, p.Key.Name)
+		if name := p.Key.Name; p.Deletion != nil {
+			names = append(names, name+":"+p.Deletion.Grace.String())
+		} else {
+			names = append(names, name)
+		}
 	}
 	return strings.Join(names, " ")
 }
@@ -44,7 +48,12 @@ func names(all []*manifest.Pod) string {
 // what a watch told the end of has ended.
 func TestBound(t *testing.T) {
 	a, b, c := withUID("a"), withUID("b"), withUID("c")
-	one := origin{"ca", "s1", "n1"}
+	one, two := origin{"ca", "s1", "n1"}, origin{"ca", "s2", "n2"}
+	deleted := func(p *v1.Pod, seconds int64) *v1.Pod {
+		p = p.DeepCopy()
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Unix(5, 0)}, &seconds
+		return p
+	}
 	for _, test := range []struct {
 		note    string
 		seen    []sighting[*v1.Pod]
@@ -56,7 +65,13 @@ func TestBound(t *testing.T) {
 		{"the node was made anew", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "s1", "n2"}, a)}, "a", false},
 		{"the Service was made anew", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "s2", "n1"}, a)}, "a", false},
 		{"empty", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "", ""})}, "a b", true},
-		{"empty, then made anew", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "", ""}), seenPods(3, origin{"ca", "s2", "n2"}, c), seenPods(3, origin{"ca", "s2", "n2"})}, "a b", true},
+		{"empty, then made anew", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "", ""}), seenPods(3, two, c), seenPods(3, two)}, "a b c:30s", true},
+		{"it ends its own by a list", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, two, c), seenPods(3, two)}, "a b c:30s", true},
+		{"with the grace it gave", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, two, c), seenPods(2, two, deleted(c, 7)), seenPods(2, two)}, "a b c:7s", true},
+		{"it knows one of them, and ends it", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, two, b), seenPods(2, two)}, "a b:30s", true},
+		{"another of that name", []sighting[*v1.Pod]{seenPods(1, one, a), seenPods(2, two, c), seenPods(2, two), seenPods(3, two, c)}, "a c", true},
+		{"a third cluster's", []sighting[*v1.Pod]{seenPods(1, one, a), seenPods(2, two, c), seenPods(3, origin{"ca", "s3", "n3"}, b)}, "a b c", true},
+		{"the first is back, and what had ended has", []sighting[*v1.Pod]{seenPods(1, one, a), seenPods(2, two, c), seenPods(2, two), seenPods(3, one, a)}, "a", false},
 		{"another cluster's", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "s2", "n2"}, c)}, "c a b", true},
 		{"back again", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "", ""}), seenPods(3, one, a)}, "a", false},
 		{"moved by the user", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"other", "s2", "n2"}, c)}, "c", false},
@@ -66,8 +81,8 @@ func TestBound(t *testing.T) {
 		for _, s := range test.seen {
 			pods.take(s, time.Now())
 		}
-		got := strings.Fields(names(pods.list()))
-		want := strings.Fields(test.want)
+		got, want := strings.Fields(names(pods.list())), strings.Fields(test.want)
+		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) || pods.strange != test.strange {
 			t.Errorf("%s: got %v, strange %v; want %v, %v", test.note, got, pods.strange, want, test.strange)

@@ -22,8 +22,10 @@ type writer struct {
 	// of has the cluster's pods and Node, and which of the pods podd was told to end.
 	of *Cluster
 
-	stale   int // sighting.anew of what an earlier life saw
-	looked  int // of the newest that was taken
+	stale   int       // sighting.anew of what an earlier life saw
+	looked  int       // of the newest that was taken
+	watched int       // of the watches that began, likewise
+	hoped   time.Time // when what was futile was tried again
 	records map[types.NamespacedName]*record
 	replies chan reply
 	asking  int       // requests under way
@@ -60,7 +62,9 @@ func (w *writer) run(ctx context.Context) {
 		pods, podsChanged := w.of.pods.get()
 		ending, endingChanged := w.of.ending.get()
 		nodes, nodesChanged := w.of.nodes.get()
+		watched, watchedAnew := w.of.watched.get()
 		var again <-chan time.Time
+		w.hope(watched, time.Now())
 		if pods.anew > w.stale && !view.Starting {
 			wake := w.look(ctx, view, pods, ending, nodes.items[types.NamespacedName{Name: w.o.Node}], time.Now())
 			if !wake.IsZero() {
@@ -72,6 +76,7 @@ func (w *writer) run(ctx context.Context) {
 		case <-podsChanged:
 		case <-endingChanged:
 		case <-nodesChanged:
+		case <-watchedAnew:
 		case <-w.state.Changed(view.Revision):
 		case a := <-w.replies:
 			w.take(a, time.Now())
@@ -115,6 +120,20 @@ func (w *writer) begin() {
 	for _, r := range w.records {
 		r.attempt.wait, r.attempt.next = 0, time.Time{}
 		r.answer, r.facts = nil, facts{}
+	}
+}
+
+// hope has what an API server made nothing of be tried again: with a new watch it may
+// be another, which knows more. Who ends watches early is no reason to ask as often.
+func (w *writer) hope(watched int, now time.Time) {
+	if watched == w.watched || now.Sub(w.hoped) < watchTime {
+		return
+	}
+	w.watched = watched
+	for _, r := range w.records {
+		if r.futile != "" {
+			r.futile, r.facts, w.hoped = "", facts{}, now
+		}
 	}
 }
 

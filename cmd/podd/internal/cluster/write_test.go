@@ -325,6 +325,19 @@ func TestFutile(t *testing.T) {
 		if n := l.count("PATCH pods"); n[0] > 2 {
 			t.Errorf("%d patches", n[0])
 		}
+		for range 30 {
+			l.with(l.cut)
+			l.after(10 * time.Second)
+		}
+		if n := l.count("PATCH pods"); n[0] > 2 {
+			t.Errorf("%d patches in 5 minutes of short watches", n[0])
+		}
+		// The next one may know it, and lists nothing anew.
+		l.with(func() { l.drops = nil; l.cut() })
+		l.after(2 * watchTime)
+		if m := l.seen("default", "web-n1"); m.Status.ContainerStatuses[0].StopSignal == nil {
+			t.Error("the API server that came next was not told")
+		}
 		s.Phase = v1.PodPending
 		l.shows(view(static, s))
 		if m := l.seen("default", "web-n1"); m.Status.Phase != v1.PodPending {
