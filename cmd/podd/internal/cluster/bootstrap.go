@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -15,26 +16,38 @@ import (
 
 // bootstraps says that the kubeconfig gives podd no identity that is good, and another
 // is to be asked for: it is missing, or nothing can be made of it, or its certificate
-// is over.
+// is over. What only cannot be read now may be good.
 func (o *Options) bootstraps() bool {
 	if o.BootstrapKubeconfig == "" {
 		return false
 	}
 	config, err := read(o.Kubeconfig)
 	if err != nil {
-		return true
+		return !unread(err)
 	}
 	pair, err := pairOf(config)
 	if err != nil {
-		return true
+		return !unread(err)
 	}
 	if pair == nil {
 		return config.BearerToken == "" && config.BearerTokenFile == "" && config.ExecProvider == nil && config.AuthProvider == nil && config.Username == ""
 	}
-	if kept, _ := o.pairs(toAsk).load(); o.RotateCertificates && kept != nil && kept.Leaf.NotAfter.After(pair.Leaf.NotAfter) {
-		pair = kept
+	if o.RotateCertificates {
+		kept, err := o.pairs(toAsk).load()
+		if kept != nil && kept.Leaf.NotAfter.After(pair.Leaf.NotAfter) {
+			pair = kept
+		}
+		if unread(err) {
+			return false
+		}
 	}
 	return time.Now().After(pair.Leaf.NotAfter)
+}
+
+// unread is that a file is there and what it has is not known.
+func unread(err error) bool {
+	var file *fs.PathError
+	return errors.As(err, &file) && !errors.Is(err, fs.ErrNotExist)
 }
 
 // bootstrap asks for an identity where there is none, with the one of the bootstrap
@@ -61,13 +74,20 @@ func (o *Options) bootstrap(ctx context.Context, s *speaker) error {
 		return failed("using", err)
 	}
 	seen, by := stamp(o.Kubeconfig), stamp(o.BootstrapKubeconfig)
-	asking, stop := while(ctx, func() bool { return stamp(o.Kubeconfig) == seen && stamp(o.BootstrapKubeconfig) == by })
+	has := &identity{}
+	asking, stop := while(ctx, func() bool {
+		return has.good() == nil && stamp(o.Kubeconfig) == seen && stamp(o.BootstrapKubeconfig) == by
+	})
 	defer stop()
 	asking, done := context.WithCancel(asking)
 	defer done()
-	r := &renewer{o: o, c: c, say: s, to: toAsk, has: &identity{}, wish: o.wishToAsk, took: done}
+	r := &renewer{o: o, c: c, say: s, to: toAsk, has: has, wish: o.wishToAsk, took: func() {
+		if has.good() != nil { // by this machine's clock
+			done()
+		}
+	}}
 	r.run(asking)
-	pair := r.has.good()
+	pair := has.good()
 	if pair == nil {
 		return nil // another file is to be looked at
 	}

@@ -170,13 +170,6 @@ func (c *client) into(ctx context.Context, r *rest.Request, answer runtime.Objec
 	return c.answer(ctx, r, answer)
 }
 
-// done makes one whose answer says nothing.
-func (c *client) done(ctx context.Context, r *rest.Request) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
-	return c.answer(ctx, r, nil)
-}
-
 // answer makes one that ends with ctx; nil: its answer says nothing.
 func (c *client) answer(ctx context.Context, r *rest.Request, into runtime.Object) error {
 	result := c.try(ctx, r)

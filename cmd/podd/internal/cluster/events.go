@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -16,7 +17,7 @@ import (
 // teller has the cluster know of what happened. Package events has put together what
 // repeats; of an event that goes on the API server is sent the count, as often as the
 // spam filter lets it. It never holds anybody up: what the log has dropped before it
-// was sent, or has become old, is not sent.
+// was sent, or has become old, is not sent, nor again what the API server is long over.
 type teller struct {
 	c    *client
 	log  server.EventLog
@@ -61,12 +62,12 @@ func (t *teller) tell(ctx context.Context, e *v1.Event) bool {
 	}
 	var b backoff
 	for time.Since(e.LastTimestamp.Time) < mostOld {
-		err := t.send(ctx, e)
+		err, late := t.send(ctx, e)
 		if ctx.Err() != nil {
 			return false
 		}
-		if err == nil || answered(err) {
-			return true // what is refused now will be again
+		if err == nil || answered(err) || late {
+			return true // what is refused now will be again, or waits for a webhook
 		}
 		if !sleep(ctx, b.next()) {
 			return false
@@ -75,8 +76,16 @@ func (t *teller) tell(ctx context.Context, e *v1.Event) bool {
 	return true
 }
 
-// send makes the event, or tells of its count where the API server has it.
-func (t *teller) send(ctx context.Context, e *v1.Event) error {
+// send makes the event within writeTime; late is that there was no answer.
+func (t *teller) send(ctx context.Context, e *v1.Event) (err error, late bool) {
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	defer cancel()
+	err = t.put(ctx, e)
+	return err, err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
+}
+
+// put makes the event, or tells of its count where the API server has it.
+func (t *teller) put(ctx context.Context, e *v1.Event) error {
 	name := e.Namespace + "/" + e.Name
 	if t.sent[name] {
 		err := t.again(ctx, e)
@@ -86,7 +95,7 @@ func (t *teller) send(ctx context.Context, e *v1.Event) error {
 		// They last for an hour.
 	}
 	e.ObjectMeta = metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}
-	err := t.c.done(ctx, t.c.events.Post().Namespace(e.Namespace).Resource("events").Body(e))
+	err := t.c.answer(ctx, t.c.events.Post().Namespace(e.Namespace).Resource("events").Body(e), nil)
 	if apierrors.IsAlreadyExists(err) { // an answer was lost, or it is another life's
 		err = t.again(ctx, e)
 	}
@@ -105,5 +114,5 @@ func (t *teller) again(ctx context.Context, e *v1.Event) error {
 	if err != nil {
 		return err
 	}
-	return t.c.done(ctx, t.c.events.Patch(types.StrategicMergePatchType).Namespace(e.Namespace).Resource("events").Name(e.Name).Body(body))
+	return t.c.answer(ctx, t.c.events.Patch(types.StrategicMergePatchType).Namespace(e.Namespace).Resource("events").Name(e.Name).Body(body), nil)
 }

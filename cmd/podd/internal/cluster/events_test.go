@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -95,6 +96,42 @@ func TestEventsOutage(t *testing.T) {
 		l.after(10 * time.Second)
 		if n := len(l.posted()); n < 3 || n > 5 {
 			t.Errorf("got %d: %v", n, l.posted())
+		}
+	})
+}
+
+// TestEventsSlowWebhook: an event that a webhook has an API server wait with is told
+// of after all, and one for which it never ends holds up no other for long.
+func TestEventsSlowWebhook(t *testing.T) {
+	log := events.New(events.Options{Node: "n1"})
+	alone(t, tells(log), func(l *life) {
+		webhook := 25 * time.Second
+		l.with(func() {
+			l.fault = func(q *http.Request) (*http.Response, error) {
+				if !strings.Contains(q.URL.Path, "/namespaces/default/events") {
+					return nil, nil
+				}
+				select {
+				case <-q.Context().Done():
+					return nil, q.Context().Err()
+				case <-time.After(webhook):
+				}
+				return nil, nil
+			}
+		})
+		log.Add(note("Slow", "m"))
+		l.after(30 * time.Second)
+		if len(l.posted()) != 1 {
+			t.Fatalf("got %v", l.posted())
+		}
+		l.with(func() { webhook = time.Hour })
+		log.Add(note("Hangs", "m"))
+		other := note("Other", "m")
+		other.Pod.Namespace = "other"
+		log.Add(other)
+		l.after(writeTime + time.Second)
+		if len(l.posted()) != 2 {
+			t.Errorf("got %v", l.posted())
 		}
 	})
 }

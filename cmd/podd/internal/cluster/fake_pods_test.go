@@ -45,6 +45,12 @@ func (f *fakeAPI) podRequest(q *http.Request, verb string, body []byte) *http.Re
 	if o := parsed[metav1.DeleteOptions](body); *o.Preconditions.UID != was.UID || *o.GracePeriodSeconds != 0 {
 		return refusal(apierrors.NewConflict(podsResource, key.Name, errors.New("another uid")))
 	}
+	if len(was.Finalizers) > 0 {
+		was = was.DeepCopy()
+		was.DeletionTimestamp, was.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(0))
+		f.putPod(was, "MODIFIED")
+		return answer(200, f.pods[key])
+	}
 	f.putPod(was, "DELETED")
 	return answer(200, was)
 }

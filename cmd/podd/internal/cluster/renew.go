@@ -51,12 +51,17 @@ func (r *renewer) run(ctx context.Context) {
 		if pair == nil && errors.Is(err, context.Canceled) {
 			continue // something else is wished
 		}
-		r.say.report(ctx, r.to.of, err)
+		if err == nil && time.Now().After(pair.Leaf.NotAfter) {
+			r.say.report(ctx, r.to.of, clockError{pair.Leaf.NotAfter})
+		} else {
+			r.say.report(ctx, r.to.of, err)
+		}
 		switch refused := (refusedError{}); {
 		case err == nil && r.wait(wish, time.Now()) > 0:
 			b, again = backoff{}, firstDenied
-		case err == nil: // of something else than was asked, or for a time that is over
-			r.pause(ctx, wish, min(again, max(lookEvery, time.Until(pair.Leaf.NotAfter)/2)))
+		case err == nil: // of something else than was asked, or for a time that is over by this clock
+			life := pair.Leaf.NotAfter.Sub(pair.Leaf.NotBefore)
+			r.pause(ctx, wish, min(again, max(lookEvery, life/2)))
 			again = min(2*again, mostDenied)
 		case errors.As(err, &refused):
 			r.pause(ctx, wish, again)
@@ -67,9 +72,9 @@ func (r *renewer) run(ctx context.Context) {
 	}
 }
 
-// pause waits for as long as the same is wished.
+// pause waits for as long as the same is wished, and there is something to ask for.
 func (r *renewer) pause(ctx context.Context, wish *x509.CertificateRequest, d time.Duration) {
-	ctx, stop := while(ctx, func() bool { return same(wish, r.wish()) })
+	ctx, stop := while(ctx, func() bool { return same(wish, r.wish()) && r.wait(wish, time.Now()) <= 0 })
 	defer stop()
 	sleep(ctx, d)
 }

@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -49,6 +50,7 @@ type signer struct {
 	// decide is made of each that comes; nil leaves it.
 	decide func(*certificates.CertificateSigningRequest)
 	wait   []*io.PipeWriter
+	behind time.Duration // its clock, of this machine's
 }
 
 func newSigner(t *testing.T) *signer {
@@ -78,7 +80,7 @@ func (s *signer) sign(r *certificates.CertificateSigningRequest, key any, name s
 	serial, _ := rand.Int(rand.Reader, big.NewInt(1<<60))
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: serial, Subject: q.Subject, DNSNames: q.DNSNames, IPAddresses: q.IPAddresses,
-		NotBefore: time.Now(), NotAfter: time.Now().Add(time.Hour),
+		NotBefore: time.Now().Add(-s.behind), NotAfter: time.Now().Add(time.Hour - s.behind),
 	}, s.ca, key, s.key)
 	if err != nil {
 		s.t.Error(err)
@@ -329,6 +331,31 @@ func TestRenewSpoilt(t *testing.T) {
 	}
 }
 
+// Where this machine's clock is ahead by a life, podd asks ever more seldom, until it
+// is set.
+func TestRenewClock(t *testing.T) {
+	renewing(t, func(t *testing.T, o *Options, c *client, s *signer, say *speaker, told func() string) {
+		s.behind = 2 * time.Hour
+		s.decides(s.approve)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		i := &identity{}
+		go (&renewer{o: o, c: c, say: say, to: toAsk, has: i, wish: o.wishToAsk, took: func() {}}).run(ctx)
+		time.Sleep(time.Hour)
+		if n := len(s.names()); n < 5 || n > 12 {
+			t.Errorf("%d requests in an hour", n)
+		}
+		if got := told(); !strings.Contains(got, "by this machine's clock") {
+			t.Errorf("told %q", got)
+		}
+		s.with(func(*certificates.CertificateSigningRequest) { s.behind = 0 })
+		time.Sleep(mostDenied + time.Minute)
+		if i.good() == nil || told() != "" {
+			t.Errorf("told %q", told())
+		}
+	})
+}
+
 // What the node's API shows is of the node's addresses, whichever they are now, and
 // that which was kept counts from the start.
 func TestRenewServing(t *testing.T) {
@@ -446,6 +473,32 @@ func TestBootstraps(t *testing.T) {
 		if got := o.bootstraps(); got != (life < 0) {
 			t.Errorf("with a certificate for %s: %t", life, got)
 		}
+	}
+	// What is kept is over. A directory cannot be read, as a disk that fails.
+	current := o.pairs(toAsk).current()
+	for note, make := range map[string]func() error{
+		"gone": func() error { return nil }, "broken": func() error { return os.WriteFile(current, []byte("x"), 0o600) },
+		"unreadable": func() error { return os.Mkdir(current, 0o700) },
+	} {
+		if err := errors.Join(os.RemoveAll(current), make()); err != nil {
+			t.Fatal(err)
+		}
+		if got := o.bootstraps(); got != (note != "unreadable") {
+			t.Errorf("with a certificate that is %s: %t", note, got)
+		}
+	}
+	was, _ := os.ReadFile(o.Kubeconfig)
+	if err := errors.Join(os.Remove(o.Kubeconfig), os.Mkdir(o.Kubeconfig, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if o.bootstraps() {
+		t.Error("with a kubeconfig that is unreadable")
+	}
+	if err := errors.Join(os.Remove(o.Kubeconfig), os.WriteFile(o.Kubeconfig, was, 0o600), os.RemoveAll(current)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.pairs(toAsk).keep(pair(time.Hour)); err != nil {
+		t.Fatal(err)
 	}
 	// Nothing that is no pair replaces one that is.
 	cert, _ := pair(time.Hour)

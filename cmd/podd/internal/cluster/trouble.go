@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"syscall"
+	"time"
 	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,6 +54,8 @@ type (
 	}
 	refusedError struct{ request, how, why string }
 	fileError    struct{ error } // of podd's own files
+	// clockError is that what the cluster gave now is over since then.
+	clockError struct{ since time.Time }
 )
 
 func (e goneError) Error() string    { return "node " + e.node + " was deleted" }
@@ -63,6 +66,10 @@ func (e waitingError) Error() string {
 		return "certificate signing request " + e.request + " is approved and waits for its signer, which is kube-controller-manager unless the cluster has another"
 	}
 	return fmt.Sprintf("certificate signing request %s waits for approval: kubectl certificate approve %[1]s", e.request)
+}
+
+func (e clockError) Error() string {
+	return fmt.Sprintf("the certificate that the cluster gave now is over since %s by this machine's clock; set that, or the cluster's", e.since.UTC().Format(time.RFC3339))
 }
 
 func (e refusedError) Error() string {
@@ -95,6 +102,7 @@ func troubleOf(err error) trouble {
 		waits    waitingError
 		refused  refusedError
 		file     fileError
+		clock    clockError
 		status   apierrors.APIStatus
 		verified *tls.CertificateVerificationError
 	)
@@ -115,6 +123,8 @@ func troubleOf(err error) trouble {
 		return trouble{waiting, waits.Error()}
 	case errors.As(err, &refused):
 		return trouble{refusing, refused.Error() + "; podd asks anew later, and pods of files and URLs run on"}
+	case errors.As(err, &clock):
+		return trouble{refusing, clock.Error() + meanwhile}
 	case errors.As(err, &file):
 		return trouble{local, file.Error() + meanwhile}
 	case errors.As(err, &status):

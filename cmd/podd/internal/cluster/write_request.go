@@ -46,9 +46,12 @@ func (c *client) request(ctx context.Context, key types.NamespacedName, s step, 
 		}
 	case remove:
 		o := &metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &s.pod.UID}}
-		a.pod, a.err = nil, c.answer(ctx, c.core.Delete().Namespace(key.Namespace).Resource("pods").Name(key.Name).Body(o), nil)
+		a.err = c.answer(ctx, c.core.Delete().Namespace(key.Namespace).Resource("pods").Name(key.Name).Body(o), a.pod)
 		if apierrors.IsNotFound(a.err) || apierrors.IsConflict(a.err) {
 			a.err = nil
+		}
+		if len(a.pod.Finalizers) == 0 { // else it stays until others are done with it
+			a.pod = nil
 		}
 	}
 	a.late = a.err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded)

@@ -346,6 +346,34 @@ func TestFutile(t *testing.T) {
 	})
 }
 
+// TestHeldMirror: one that somebody's finalizer holds is in nobody's way.
+func TestHeldMirror(t *testing.T) {
+	alone(t, nil, func(l *life) {
+		static := staticPod(t, webManifest)
+		l.shows(view(static, running(noon)))
+		held := l.seen("default", "web-n1").DeepCopy()
+		held.Finalizers = []string{"example.com/slow"}
+		l.with(func() { l.putPod(held, "MODIFIED") })
+		edited := static.DeepCopy()
+		edited.Annotations[manifest.AnnotationConfigHash] = "other"
+		l.count()
+		for range 20 {
+			l.shows(view(edited, running(noon)))
+			if told := l.told(); len(told) > 0 {
+				t.Fatalf("told %v", told)
+			}
+		}
+		if n := l.count("DELETE pods", "POST pods"); n[0] != 1 || n[1] != 0 {
+			t.Errorf("asked %v", n)
+		}
+		l.with(func() { l.putPod(held, "DELETED") })
+		l.after(time.Second)
+		if now := l.seen("default", "web-n1"); now == nil || now.UID == held.UID {
+			t.Errorf("got %v", now)
+		}
+	})
+}
+
 // TestComesBackEmpty: a cluster that has forgotten its pods, though not podd.
 func TestComesBackEmpty(t *testing.T) {
 	alone(t, nil, func(l *life) {
