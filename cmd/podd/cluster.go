@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"podd/cmd/podd/internal/cluster"
 	"podd/manifest"
@@ -34,6 +35,7 @@ func (d *podd) newCluster() *cluster.Cluster {
 		ExternalCloud: c.ExternalCloud, ProvidedIP: d.providedIP(), AttachDetach: c.AttachDetach,
 		UpdateFrequency: c.UpdateFrequency, ReportFrequency: c.ReportFrequency, Lease: c.Lease,
 		Events: d.events, Log: d.log,
+		Renewed: func(serving bool, made time.Time, err error) { d.metrics.Renewed(serving, made, time.Now(), err) },
 		Refused: func(ctx context.Context, all []cluster.Refusal) {
 			problems := refused(all)
 			d.view.refused.Store(&problems)

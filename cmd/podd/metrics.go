@@ -22,10 +22,23 @@ func (d *podd) newMetrics(node render.Node) *metrics.Metrics {
 	if node.CgroupV2 {
 		version = 2
 	}
-	return metrics.New(metrics.Options{
+	o := metrics.Options{
 		CgroupVersion: version, Kubernetes: kubernetesVersion, NotAdmitted: plan.NotAdmitted,
 		Certificate: d.servingUntil, Disks: d.podDisks,
-	})
+	}
+	if d.cfg.Cluster.Kubeconfig != "" {
+		o.ClientCertificate, o.Mirrors = d.knownUntil, func() int { return d.cluster.Mirrors() }
+	}
+	return metrics.New(o)
+}
+
+// knownUntil is how long the certificate is good by which the cluster knows the node.
+func (d *podd) knownUntil() (time.Time, error) {
+	until, ok := d.cluster.Identity()
+	if !ok {
+		return until, errors.New("the cluster knows the node by no certificate that podd renews")
+	}
+	return until, nil
 }
 
 // servingUntil is how long the certificate of the kubelet's port is good.

@@ -18,6 +18,8 @@ type Claim struct {
 	Namespace, Name                string
 	Capacity, Available, Used      float64 // in bytes
 	Inodes, InodesFree, InodesUsed float64
+	// Abnormal is whether something is wrong with it; nil: nobody says.
+	Abnormal *bool
 }
 
 // Log is what the logs of a container take.
@@ -34,6 +36,7 @@ var (
 	claimInodes = desc("kubelet_volume_stats_inodes", "How many inodes the volume of a claim may have.", ofClaim...)
 	claimFree   = desc("kubelet_volume_stats_inodes_free", "How many inodes are left in the volume of a claim.", ofClaim...)
 	claimFiles  = desc("kubelet_volume_stats_inodes_used", "How many inodes the volume of a claim has.", ofClaim...)
+	claimIll    = desc("kubelet_volume_stats_health_status_abnormal", "1 where the driver of a claim's volume says that something is wrong with it, else 0.", ofClaim...)
 	logBytes    = desc("kubelet_container_log_filesystem_used_bytes", "What the logs of a container take on disk.", "uid", "namespace", "pod", "container")
 )
 
@@ -45,7 +48,7 @@ type disksOf func(ctx context.Context) (*Disks, error)
 
 // Describe implements prometheus.Collector.
 func (disksOf) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{claimCap, claimLeft, claimUsed, claimInodes, claimFree, claimFiles, logBytes} {
+	for _, d := range []*prometheus.Desc{claimCap, claimLeft, claimUsed, claimInodes, claimFree, claimFiles, claimIll, logBytes} {
 		to <- d
 	}
 }
@@ -78,5 +81,12 @@ func (c Claim) tell(tell teller) {
 		claimInodes: c.Inodes, claimFree: c.InodesFree, claimFiles: c.InodesUsed,
 	} {
 		tell(d, n, c.Namespace, c.Name)
+	}
+	if c.Abnormal != nil {
+		ill := 0.0
+		if *c.Abnormal {
+			ill = 1
+		}
+		tell(claimIll, ill, c.Namespace, c.Name)
 	}
 }

@@ -14,16 +14,18 @@
 // does not do or cannot know:
 //
 //	node_startup_duration_seconds, pod_status_sync_duration_seconds,
-//	rest_client_requests_total, certificate_manager_client_…   there is no API server
-//	image_garbage_collected_total, preemptions,
-//	lifecycle_handler_http_fallbacks_total, orphan_pod_cleaned_volumes   it does none of it
+//	rest_client_requests_total       a cluster's API server counts and times them itself
+//	preemptions                      the pod's status and its event tell of it
+//	image_garbage_collected_total, lifecycle_handler_http_fallbacks_total,
+//	orphan_pod_cleaned_volumes       it does none of it
 //	graceful_shutdown_…_time_seconds   of a machine that is going down; events tell of it
 //	pleg_discard_events              no event is lost: it is only a reason to look
 //	cri_losing_support               podd serves old runtimes as well
-//	server_expiration_renew_errors   a certificate is made when a client asks for it
 //	eviction_stats_age_seconds       what evicts is measured in the same turn
 //	storage_operation_duration_seconds   volumes are made together, whatever their kinds
 //	first_network_pod_start_sli_duration_seconds, …   a kubelet's own internals
+//
+// Those of the certificates that a cluster gives are told where there is one.
 //
 // kubelet_pod_worker_duration_seconds is of the single things a worker does, not of a
 // whole turn as in a kubelet: here no turn waits for anything.
@@ -54,6 +56,12 @@ type Options struct {
 	// Certificate is until when that of the kubelet's port is good; nil: there is no
 	// port.
 	Certificate func() (time.Time, error)
+	// ClientCertificate is until when the one by which a cluster knows the node is good,
+	// an error for none; nil: there is no cluster.
+	ClientCertificate func() (time.Time, error)
+	// Mirrors is how many pods a cluster has that stand for one from a file or URL; nil:
+	// there is no cluster.
+	Mirrors func() int
 	// Disks measures what pods have on disk, or tells what was measured a while ago;
 	// nil: nobody does.
 	Disks func(context.Context) (*Disks, error)
@@ -66,8 +74,10 @@ type Metrics struct {
 	startCounts
 	workCounts
 	probeCounts
+	driverCounts
 	requestCounts
 	checkCounts
+	certificateCounts
 	o                 Options
 	all, probes, slis *prometheus.Registry
 }
@@ -77,9 +87,9 @@ func New(o Options) *Metrics {
 	m := &Metrics{
 		runtimeCounts: newRuntimeCounts(), podCounts: newPodCounts(),
 		startCounts: newStartCounts(), workCounts: newWorkCounts(),
-		probeCounts: newProbeCounts(), requestCounts: newRequestCounts(),
-		checkCounts: newCheckCounts(),
-		o:           o, all: prometheus.NewRegistry(), probes: prometheus.NewRegistry(), slis: prometheus.NewRegistry(),
+		probeCounts: newProbeCounts(), driverCounts: newDriverCounts(), requestCounts: newRequestCounts(),
+		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(),
+		o: o, all: prometheus.NewRegistry(), probes: prometheus.NewRegistry(), slis: prometheus.NewRegistry(),
 	}
 	m.all.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.all.MustRegister(m.runtimeCounts.all()...)
@@ -87,6 +97,10 @@ func New(o Options) *Metrics {
 	m.all.MustRegister(m.startCounts.all()...)
 	m.all.MustRegister(m.workCounts.all()...)
 	m.all.MustRegister(m.requestCounts.all()...)
+	if o.ClientCertificate != nil {
+		m.all.MustRegister(m.certificateCounts.all(o.ClientCertificate)...)
+	}
+	m.all.MustRegister(m.driverTook)
 	m.slis.MustRegister(m.checkCounts.all()...)
 	m.probes.MustRegister(m.probeCounts.all()...)
 	m.probes.MustRegister(began{collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})})

@@ -66,11 +66,17 @@ func named(name string, phase v1.PodPhase, containers ...v1.ContainerStatus) *v1
 func used() *Metrics {
 	m := New(Options{
 		CgroupVersion: 2, Kubernetes: "v1.34.4", NotAdmitted: "not admitted",
+		ClientCertificate: func() (time.Time, error) { return time.Time{}, errors.New("a token") },
+		Mirrors:           func() int { return 2 },
 		Disks: func(context.Context) (*Disks, error) {
-			data := Claim{Namespace: "default", Name: "data", Capacity: 100, Available: 60, Used: 40, Inodes: 10, InodesFree: 7, InodesUsed: 3}
+			data := Claim{Namespace: "default", Name: "data", Capacity: 100, Available: 60, Used: 40, Inodes: 10, InodesFree: 7, InodesUsed: 3, Abnormal: new(true)}
 			return &Disks{Claims: []Claim{data, data}, Logs: []Log{{"default", "web-n1", "uid-web-n1", "main", 4096}}}, nil
 		},
 	})
+	m.Renewed(true, time.Unix(1000, 0), time.Unix(8000, 0), nil)
+	m.Renewed(true, time.Time{}, time.Unix(8000, 0), nil)
+	m.Renewed(true, time.Unix(1000, 0), time.Unix(8000, 0), errors.New("denied"))
+	m.Renewed(false, time.Unix(1000, 0), time.Unix(8000, 0), errors.New("denied"))
 	m.Call("RunPodSandbox", 300*time.Millisecond, nil)
 	m.Call("PullImage", time.Second, errors.New("no route"))
 	m.Relisted(time.Unix(3000, 0), 10*time.Millisecond)
@@ -92,6 +98,7 @@ func used() *Metrics {
 	m.Cgroup("create", time.Millisecond)
 	m.PluginRegistered("example.com/fpga")
 	m.ResourcesAsked("v1")
+	m.Driver("host.csi.example.com", "/csi.v1.Node/NodeStageVolume", "OK", time.Second)
 	ended := *after
 	ended.Pod = named("web-n1", v1.PodFailed)
 	ended.Pod.Status.Reason = evicted
@@ -149,7 +156,7 @@ func TestText(t *testing.T) {
 }
 
 // kubelets are names that a kubelet has and a linter would have otherwise.
-var kubelets = []string{"kubelet_evictions", "kubelet_running_pods", "kubelet_node_name", "kubelet_cgroup_version", "volume_manager_total_volumes"}
+var kubelets = []string{"kubelet_evictions", "kubelet_running_pods", "kubelet_node_name", "kubelet_cgroup_version", "volume_manager_total_volumes", "kubelet_certificate_manager_client_expiration_renew_errors", "kubelet_server_expiration_renew_errors"}
 
 func TestLint(t *testing.T) {
 	h := used().Handler(server.NewLatest(view()))

@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"cmp"
-	"math"
 	"runtime"
 	"strings"
 	"time"
@@ -64,8 +63,12 @@ func (s stateOf) Collect(to chan<- prometheus.Metric) {
 	if s.CgroupVersion != 0 {
 		tell(cgroups, float64(s.CgroupVersion))
 	}
-	tell(mirrorPods, 0)
-	tell(certificateTTL, s.serving(time.Now()))
+	mirrors := 0
+	if s.Mirrors != nil {
+		mirrors = s.Mirrors()
+	}
+	tell(mirrorPods, float64(mirrors))
+	tell(certificateTTL, left(s.Certificate, time.Now()))
 	tellPods(v, tell)
 	tellWorking(v, tell)
 	tellVolumes(v, tell)
@@ -79,18 +82,6 @@ func majorMinor(version string) (major, minor string) {
 	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	minor, _, _ = strings.Cut(rest, ".")
 	return major, minor
-}
-
-// serving is how long the certificate of the kubelet's port is good for.
-func (s stateOf) serving(now time.Time) float64 {
-	if s.Certificate == nil {
-		return math.Inf(1)
-	}
-	until, err := s.Certificate()
-	if err != nil {
-		return math.Inf(1)
-	}
-	return until.Sub(now).Seconds()
 }
 
 type teller func(d *prometheus.Desc, n float64, labels ...string)

@@ -45,6 +45,8 @@ func pluginOf(v *v1.Volume) string {
 		return "kubernetes.io/downward-api"
 	case s.NFS != nil:
 		return "kubernetes.io/nfs"
+	case s.CSI != nil:
+		return "kubernetes.io/csi:" + s.CSI.Driver
 	case s.Image != nil:
 		return "kubernetes.io/image"
 	}

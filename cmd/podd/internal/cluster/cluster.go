@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -49,6 +50,10 @@ type Options struct {
 
 	// Events has what happened; nil tells the cluster nothing of it.
 	Events server.EventLog
+	// Renewed is called by any goroutine with each attempt at another certificate, of the
+	// node's own API or else of who podd is; nil: by none. made is when the one before
+	// was, zero for none.
+	Renewed func(serving bool, made time.Time, err error)
 	// Told is called by one goroutine with what keeps the node from being one, for
 	// users; "" when nothing does any more.
 	Told func(ctx context.Context, trouble string)
@@ -80,7 +85,8 @@ type Cluster struct {
 	state server.Viewer
 	// reviews are told of each connection; nil: nobody asks for any.
 	reviews *Reviews
-	serving *identity // of the node's own API; nil: it is not asked for
+	serving *identity                // of the node's own API; nil: it is not asked for
+	known   atomic.Pointer[identity] // by which podd is; nil: by no certificate that is renewed
 }
 
 // New asks nobody anything yet.
@@ -122,6 +128,7 @@ func (c *Cluster) live(ctx context.Context, s *speaker) {
 // liveWith keeps the node until there is another kubeconfig than was seen.
 func (c *Cluster) liveWith(ctx context.Context, api *client, s *speaker, seen fileStamp) {
 	defer api.close()
+	c.known.Store(api.identity)
 	if c.reviews != nil {
 		c.reviews.use(api)
 	}

@@ -28,6 +28,20 @@ func (i *identity) good() *tls.Certificate {
 	return nil
 }
 
+// Identity is until when the certificate is good by which podd is known to the cluster;
+// false: it is known by none that is renewed.
+func (c *Cluster) Identity() (until time.Time, ok bool) {
+	i := c.known.Load()
+	if i == nil {
+		return until, false
+	}
+	pair := i.now.Load()
+	if pair == nil {
+		return until, false
+	}
+	return pair.Leaf.NotAfter, true
+}
+
 // httpClient is one that shows i, or what config says when that is nil.
 func (i *identity) httpClient(config *rest.Config) (*http.Client, error) {
 	if i == nil {

@@ -18,6 +18,18 @@ func isMirror(p *v1.Pod) bool {
 	return is
 }
 
+// Mirrors is how many the cluster was last seen to have for this node.
+func (c *Cluster) Mirrors() int {
+	pods, _ := c.pods.get()
+	n := 0
+	for _, p := range pods.items {
+		if isMirror(p) {
+			n++
+		}
+	}
+	return n
+}
+
 // isStatic says that a pod is one of a file or a URL.
 func isStatic(p *v1.Pod) bool {
 	source := p.Annotations[manifest.AnnotationConfigSource]

@@ -92,7 +92,14 @@ func (r *renewer) wait(wish *x509.CertificateRequest, now time.Time) time.Durati
 func (r *renewer) attempt(ctx context.Context, wish *x509.CertificateRequest) (*tls.Certificate, error) {
 	ctx, stop := while(ctx, func() bool { return same(wish, r.wish()) })
 	defer stop()
+	var made time.Time
+	if before := r.has.now.Load(); before != nil {
+		made = before.Leaf.NotBefore
+	}
 	pair, err := r.o.obtain(ctx, r.c, r.to, wish, r.say)
+	if r.o.Renewed != nil && (pair != nil || ctx.Err() == nil) { // else something else is wished
+		r.o.Renewed(r.to.of == ofServing, made, err)
+	}
 	if pair == nil {
 		return nil, err
 	}

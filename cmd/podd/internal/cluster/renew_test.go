@@ -198,6 +198,13 @@ func TestRenew(t *testing.T) {
 			time.Sleep(tellAfter + time.Second)
 			return func() { cancel(); all.Wait() }
 		}
+		var attempts []time.Time // what was replaced was made then
+		o.Renewed = func(serving bool, made time.Time, err error) {
+			if serving || err != nil {
+				t.Errorf("attempted: serving %t, %v", serving, err)
+			}
+			attempts = append(attempts, made)
+		}
 		i := &identity{}
 		stop := run(i)
 		if s.names() == nil {
@@ -241,6 +248,9 @@ func TestRenew(t *testing.T) {
 			t.Errorf("after 55m: asked %d times, renewed %d times", len(s.names()), c.renewed.Load())
 		}
 		stop()
+		if len(attempts) != 2 || !attempts[0].IsZero() || !attempts[1].Equal(first.Leaf.NotBefore) {
+			t.Errorf("attempted %v", attempts)
+		}
 		if kept, err := o.pairs(toAsk).load(); err != nil || !kept.Leaf.Equal(second.Leaf) {
 			t.Errorf("kept %v, %v", kept, err)
 		}

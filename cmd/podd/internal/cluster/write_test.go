@@ -65,6 +65,9 @@ func TestMirrored(t *testing.T) {
 		if first == nil || !isMirror(first) || first.OwnerReferences[0].UID != l.node.UID || !first.Status.ContainerStatuses[0].Ready {
 			t.Fatalf("got %+v", first)
 		}
+		if n := l.cluster.Mirrors(); n != 1 {
+			t.Errorf("%d mirrors are seen", n)
+		}
 		l.count()
 		l.after(time.Hour)
 		if n := l.count("PATCH pods", "POST pods", "DELETE pods", "GET pods"); n[0]+n[1]+n[2]+n[3] > 0 {
@@ -92,6 +95,9 @@ func TestMirrored(t *testing.T) {
 		l.shows()
 		if m := l.seen("default", "web-n1"); m != nil {
 			t.Errorf("removed: got %+v", m)
+		}
+		if n := l.cluster.Mirrors(); n != 0 {
+			t.Errorf("%d mirrors are seen", n)
 		}
 		if told := l.told(); len(told) > 0 {
 			t.Errorf("told %v", told)
