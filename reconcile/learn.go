@@ -5,13 +5,11 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
 	"podd/reconcile/plan"
-	"podd/reconcile/status"
 	"podd/runtime"
 )
 
@@ -51,38 +49,13 @@ func (w *worker) learn(f fact) (ask bool) {
 	case plan.ResizePod:
 		w.learnResizePod(a, f)
 		return false
-	case plan.StopContainer:
-		switch {
-		case f.container != nil:
-			w.in.Observed = withContainer(w.in.Observed, *f.container)
-		case f.err == nil:
-			w.in.Observed = withoutContainer(w.in.Observed, a.ID)
-		}
 	case plan.PostStart, plan.PreStop:
 		return w.learnHook(f)
-	case plan.RemoveContainer:
-		if f.err == nil {
-			w.in.Observed = withoutContainer(w.in.Observed, a.ID)
-		}
-	case plan.StopSandbox:
-		if f.err == nil {
-			w.learnStopped(a.ID, f.containers)
-		}
-	case plan.RemoveSandbox, plan.EndForeign:
-		if f.err == nil {
-			w.in.Observed = withoutSandbox(w.in.Observed, sandboxOf(a))
-		}
-	case plan.ReleaseVolumes:
-		if f.err == nil {
-			dir := plan.Dir{UID: a.UID, Hash: w.hashOf(a.UID)}
-			w.setDir(dir)
-			w.in.History.VolumesReady = false
-			w.rememberSoon(dir.UID, dir.Hash)
-		}
-	case plan.RemoveDir:
-		if f.err == nil {
-			w.dropDir(a)
-		}
+	case plan.StopContainer:
+		w.learnStop(a, f)
+	}
+	if f.err == nil {
+		w.learnEnd(f)
 	}
 	w.learnCleanup(f)
 	return f.err != nil
@@ -95,16 +68,6 @@ func makes(a plan.Action) bool {
 		return true
 	}
 	return false
-}
-
-func sandboxOf(a plan.Action) string {
-	switch a := a.(type) {
-	case plan.RemoveSandbox:
-		return a.ID
-	case plan.EndForeign:
-		return a.ID
-	}
-	return ""
 }
 
 func (w *worker) learnImage(a plan.EnsureImage, f fact) {
@@ -227,57 +190,6 @@ func (w *worker) learnStart(a plan.StartContainer, f fact) {
 			h.Image = plan.Image{}
 		}
 	})
-}
-
-// learnStopped marks a sandbox as ended with all that was in it.
-func (w *worker) learnStopped(id string, ended []runtime.Container) {
-	for _, c := range ended {
-		w.in.Observed = withContainer(w.in.Observed, c)
-	}
-	released := maps.Clone(w.in.History.Released)
-	if released == nil {
-		released = map[string]bool{}
-	}
-	released[id] = true
-	w.in.History.Released = released
-	w.in.Observed = slices.Clone(w.in.Observed)
-	for i := range w.in.Observed {
-		if inc := &w.in.Observed[i]; inc.ID == id {
-			inc.Ready = false
-			inc.Containers = allExited(inc.Containers)
-			if w.in.Desired != nil && inc.UID == w.in.Desired.UID {
-				w.in.History.VolumesReady = false
-			}
-		}
-	}
-}
-
-// allExited: stopping a sandbox ends its containers; how the ones ended that
-// nobody looked at, the next observation tells.
-func allExited(cs []runtime.Container) []runtime.Container {
-	cs = slices.Clone(cs)
-	for i := range cs {
-		if cs[i].State == runtime.Running || cs[i].State == runtime.Unknown {
-			cs[i].State = runtime.Exited
-			cs[i].FinishedAt = time.Now()
-			cs[i].ExitCode = 137
-			cs[i].Reason = status.ContainerStatusUnknown
-		}
-	}
-	return cs
-}
-
-func (w *worker) learnCleanup(f fact) {
-	subject := f.action.Subject()
-	before, known := w.in.History.Cleanup[subject]
-	if f.err == nil {
-		if known {
-			w.in.History.Cleanup = maps.Clone(w.in.History.Cleanup)
-			delete(w.in.History.Cleanup, subject)
-		}
-		return
-	}
-	w.in.History.Cleanup = with(w.in.History.Cleanup, subject, failed(before, f, ""))
 }
 
 func failed(before plan.Failure, f fact, reason string) plan.Failure {

@@ -18,7 +18,9 @@ import (
 func (a *admissions) admitOfCluster(c Claimant) Verdict {
 	m, pod := &a.limits.Machine, c.Wants.Spec
 	if slices.ContainsFunc(c.Holds, func(p *manifest.Pod) bool { return p.UID == c.Wants.UID }) {
-		return a.shares.admit(c)
+		v := a.shares.admit(c)
+		v.Resize = v.Answer != Admit
+		return v
 	}
 	places, taken := *a.places, a.shares.taken
 	v := first(

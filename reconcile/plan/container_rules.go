@@ -264,10 +264,8 @@ func (f *facts) prefetch(d *Decision) {
 
 func waitVolumes(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason = f.comesUp()
-	for _, a := range d.Actions {
-		if _, ok := a.(PrepareVolumes); ok {
-			return
-		}
+	if d.prepares() {
+		return
 	}
 	f.prepareVolumes(d)
 	s.Why = d.Why

@@ -5,7 +5,8 @@
 //	seen   ─┼─▶ Next ─▶ Decision{Rule, Actions, Wake, Done}
 //	memory ─┘
 //
-// Pod rules (pod_rules.go) choose the phase, first match wins:
+// Pod rules (pod_rules.go; what they look at and do is in pod_*.go) choose the phase,
+// first match wins:
 //
 //	        ┌───────────────────── stop ◀──────────────┐ changed, removed, asked
 //	        ▼                                          │

@@ -116,6 +116,8 @@ type Verdict struct {
 	Message string
 	// Never says that the node would not have room if nothing else ran.
 	Never bool
+	// Resize says that the version was admitted, and the answer is to its new size.
+	Resize bool
 	// Preempts is the pod that is ended to make room; zero: none is.
 	Preempts types.NamespacedName
 }

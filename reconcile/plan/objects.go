@@ -24,9 +24,9 @@ func (f *facts) tellMissing(d *Decision) {
 
 // updateVolumes keeps the files of a running pod at what its objects hold. What
 // they have is on disk and nowhere else: a podd that starts anew looks once, when all is
-// looked up.
+// looked up. Volumes that are to be prepared are written with that.
 func (f *facts) updateVolumes(d *Decision) {
-	if f.in.Objects.Soon || f.in.Objects.Files == "" || f.in.Objects.Files == f.in.History.Written {
+	if f.preparesVolumes(d) || f.in.Objects.Soon || f.in.Objects.Files == "" || f.in.Objects.Files == f.in.History.Written {
 		return
 	}
 	if fail := f.in.History.Update; f.in.Now.Before(fail.Until) {

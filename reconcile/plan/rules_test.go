@@ -68,6 +68,11 @@ func TestPodRules(t *testing.T) {
 		"others' in its place":      {func(in *Input) { in.Observed = []runtime.Incarnation{theirs()} }, "a foreign pod has the name", PhaseWait},
 		"others' dead":              {func(in *Input) { dead := theirs(); dead.Ready = false; in.Observed = []runtime.Incarnation{dead} }, "no sandbox", PhasePrepare},
 		"others' to adopt":          {func(in *Input) { in.Observed, in.Node.Adopt = []runtime.Incarnation{theirs()}, true }, "end a foreign pod", PhaseStop},
+		"others' of its uid, dead": {func(in *Input) {
+			dead := theirs()
+			dead.Ready, dead.UID = false, "u"
+			in.Observed, in.Node.Adopt = []runtime.Incarnation{dead}, true
+		}, "end a foreign pod", PhaseStop},
 		"another version":           {func(in *Input) { in.Desired = versioned("next") }, "stop", PhaseStop},
 		"another version, rejected": {func(in *Input) { in.Desired = versioned("next"); in.Verdict.Answer = Reject }, "keep the earlier version", PhaseWait},
 		"another version, waits":    {func(in *Input) { in.Desired = versioned("next"); in.Verdict.Answer = Wait }, "stop", PhaseStop},

@@ -1,0 +1,74 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"podd/runtime"
+)
+
+// liveStale is the incarnation to stop next: the one already being stopped,
+// else the newest. One that died by itself counts until its network is freed:
+// a successor may want its ports and addresses.
+func (f *facts) liveStale() *runtime.Incarnation {
+	var found *runtime.Incarnation
+	for i := range f.stale {
+		inc := &f.stale[i]
+		if !Live(inc) && (inc.ID == "" || f.in.History.Released[inc.ID]) {
+			continue
+		}
+		if f.in.ending(inc.ID) {
+			return inc
+		}
+		if found == nil {
+			found = inc
+		}
+	}
+	return found
+}
+
+// keepsEarlier: a version that podd has no manifest for any more ran, and the
+// wanted one cannot start yet.
+func (f *facts) keepsEarlier() bool {
+	inc := f.liveStale()
+	if f.in.Desired == nil || ofCluster(f.in.Desired) || inc == nil || !Live(inc) || f.in.ending(inc.ID) || Runs(f.in.Desired, inc) || !slices.ContainsFunc(inc.Containers, ran) {
+		return false
+	}
+	if f.in.Verdict.Answer == Reject || f.nodeWaits(f.in.Desired) != "" || f.in.Objects.Missing != "" {
+		return true
+	}
+	for i := range f.members {
+		if !f.members[i].imagePresent() {
+			return true
+		}
+	}
+	why, _ := f.volumesWait(&Decision{}, f.in.Desired)
+	return why != ""
+}
+
+func (f *facts) keepEarlier(d *Decision) {
+	why := ""
+	for i := range f.members {
+		m := &f.members[i]
+		step := Step{Container: m.spec.Name, Rule: "wait"}
+		if !m.imagePresent() {
+			step.Rule = "wait for its image"
+			why = cmp.Or(why, "getting its images")
+			getImage(f, m, d, &step)
+			if step.Problem {
+				why, d.Problem = step.Why, true
+			}
+		}
+		d.Steps = append(d.Steps, step)
+	}
+	if f.in.Objects.Missing != "" {
+		why, d.Problem = f.in.Objects.Missing, true
+	} else if vol, bad := f.volumesWait(d, f.in.Desired); vol != "" {
+		why, d.Problem = cmp.Or(why, vol), d.Problem || bad
+	}
+	if node := f.nodeWaits(f.in.Desired); node != "" {
+		why, d.Problem = node, true
+	}
+	why, d.Problem = f.letGo(d, why, d.Problem)
+	d.editWaits(why)
+}

@@ -1,0 +1,69 @@
+package plan
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+)
+
+func (f *facts) mustStop() bool { return f.liveStale() != nil }
+
+func (f *facts) stopStale(d *Decision) {
+	inc, why := f.liveStale(), "changed"
+	switch {
+	case f.in.Desired == nil && ofCluster(f.in.Leaving):
+		why = "deleted from the cluster"
+	case f.in.Desired == nil:
+		why = "manifest removed"
+	case f.in.ending(inc.ID):
+		why = f.in.History.Stopping.Why
+	case Runs(f.in.Desired, inc):
+		why = "made twice"
+	default:
+		if was := VersionOf(inc, f.in.Leaving); was != nil && ClassChange(was.Spec, f.in.Desired.Spec) != "" {
+			why += ": " + ClassChange(was.Spec, f.in.Desired.Spec)
+		}
+	}
+	f.stop(d, inc, why)
+}
+
+// ClassChange tells of two versions of a pod why more cpu or memory cannot be given
+// to the first as it runs, though nothing else may differ; "" when it can.
+func ClassChange(was, is *v1.Pod) string {
+	before, after := manifest.QoS(was), manifest.QoS(is)
+	if before == after {
+		return ""
+	}
+	return fmt.Sprintf("QoS class %s becomes %s, and a pod keeps its class as long as it runs", before, after)
+}
+
+// gone says done when nothing of this name is left; tidy removes what is.
+func (f *facts) gone(d *Decision) {
+	d.Done = len(f.stale)+len(f.mine)+len(f.in.Dirs) == 0 && !f.in.Unseen && !f.busy()
+}
+
+// busy: something is under way whose outcome counts. What a probe or a hook says
+// of a pod that is gone does not.
+func (f *facts) busy() bool {
+	for _, a := range f.in.InFlight {
+		if _, ok := a.(Probe); !ok && !IsHook(a) {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *facts) sameUIDLeft() bool {
+	remove := RemoveDir{UID: f.in.Desired.UID}
+	if f.in.InFlight[remove.Subject()] == Action(remove) {
+		return true // it takes logs and cgroups with it
+	}
+	for _, dir := range f.in.Dirs {
+		if dir.UID == f.in.Desired.UID && !dir.of(f.in.Desired) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,36 @@
+package plan
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+)
+
+// TestVolumesFirst: a sandbox waits for what a driver or a server may have, and for
+// nothing that this machine gives alone.
+func TestVolumesFirst(t *testing.T) {
+	claim, ephemeral := &v1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}, &v1.EphemeralVolumeSource{}
+	for _, c := range []struct {
+		of    manifest.Origin
+		is    v1.VolumeSource
+		first bool
+	}{
+		{manifest.Origin{Kind: manifest.KindFile}, v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}, false},
+		{manifest.Origin{Kind: manifest.KindAPI}, v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{}}, false},
+		{manifest.Origin{Kind: manifest.KindAPI}, v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{}}, false},
+		{manifest.Origin{Kind: manifest.KindFile}, v1.VolumeSource{Ephemeral: ephemeral}, false},
+		{manifest.Origin{Kind: manifest.KindAPI}, v1.VolumeSource{Ephemeral: ephemeral}, true},
+		{manifest.Origin{Kind: manifest.KindFile}, v1.VolumeSource{PersistentVolumeClaim: claim}, true},
+		{manifest.Origin{Kind: manifest.KindAPI}, v1.VolumeSource{CSI: &v1.CSIVolumeSource{Driver: "d"}}, true},
+		{manifest.Origin{Kind: manifest.KindFile}, v1.VolumeSource{NFS: &v1.NFSVolumeSource{}}, true},
+	} {
+		p := &manifest.Pod{Origin: c.of, Spec: &v1.Pod{Spec: v1.PodSpec{Volumes: []v1.Volume{
+			{Name: "own", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}, {Name: "data", VolumeSource: c.is},
+		}}}}
+		if got := (&facts{in: &Input{Desired: p}}).volumesFirst(); got != c.first {
+			t.Errorf("a pod of %s with %+v: %v", c.of.Kind, c.is, got)
+		}
+	}
+}
