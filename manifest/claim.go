@@ -34,17 +34,24 @@ func (c *Claim) Single() bool {
 	return slices.Contains(c.Spec.AccessModes, v1.ReadWriteOncePod)
 }
 
+// ClaimRef names a claim that a pod uses. One of a cluster is another than one of that
+// name on the machine.
+type ClaimRef struct {
+	types.NamespacedName
+	Cluster bool
+}
+
 // SingleClaims are the claims of a set, which may be nil, that are for one pod at
 // a time; nil for none.
-func SingleClaims(s *Set) map[types.NamespacedName]bool {
+func SingleClaims(s *Set) map[ClaimRef]bool {
 	if s == nil {
 		return nil
 	}
-	var single map[types.NamespacedName]bool
+	var single map[ClaimRef]bool
 	for _, o := range s.Objects {
 		for key, c := range o.Claims {
 			if (&Claim{PersistentVolumeClaim: c}).Single() {
-				put(&single, key, true)
+				put(&single, ClaimRef{key, o.Cluster != nil}, true)
 			}
 		}
 	}
@@ -62,14 +69,15 @@ func HasClaims(s *Set) bool {
 }
 
 // ClaimsOf are the claims that the volumes of a pod, which may be nil, name.
-func ClaimsOf(p *Pod) []types.NamespacedName {
+func ClaimsOf(p *Pod) []ClaimRef {
 	if p == nil {
 		return nil
 	}
-	var names []types.NamespacedName
+	var names []ClaimRef
 	for i := range p.Spec.Spec.Volumes {
 		if s := p.Spec.Spec.Volumes[i].PersistentVolumeClaim; s != nil {
-			names = append(names, types.NamespacedName{Namespace: p.Key.Namespace, Name: s.ClaimName})
+			key := types.NamespacedName{Namespace: p.Key.Namespace, Name: s.ClaimName}
+			names = append(names, ClaimRef{key, p.Origin.Kind == KindAPI})
 		}
 	}
 	return names

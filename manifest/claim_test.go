@@ -271,8 +271,13 @@ func TestClaimWaitsForTheWholeSource(t *testing.T) {
 
 func TestSingleClaims(t *testing.T) {
 	once := strings.Replace(claimText("a", ""), "ReadWriteOnce", "ReadWriteOncePod", 1)
-	set := manifest.Merge([]manifest.Batch{batch(manifest.KindFile, "x", once+claimText("b", ""))})
-	if got := manifest.SingleClaims(set); len(got) != 1 || !got[types.NamespacedName{Namespace: "default", Name: "a"}] {
+	api := batch(manifest.KindAPI, "cluster", claimText("a", "")+strings.Replace(claimText("b", ""), "ReadWriteOnce", "ReadWriteOncePod", 1))
+	api.Objects.Cluster = &manifest.Cluster{}
+	set := manifest.Merge([]manifest.Batch{batch(manifest.KindFile, "x", once+claimText("b", "")), api})
+	local, clusters := manifest.ClaimRef{}, manifest.ClaimRef{Cluster: true}
+	local.NamespacedName = types.NamespacedName{Namespace: "default", Name: "a"}
+	clusters.NamespacedName = types.NamespacedName{Namespace: "default", Name: "b"}
+	if got := manifest.SingleClaims(set); len(got) != 2 || !got[local] || !got[clusters] {
 		t.Errorf("%v", got)
 	}
 }

@@ -370,3 +370,108 @@ func TestClusterPreempts(t *testing.T) {
 		}
 	})
 }
+
+// TestStaticPreempts: a pod of a file starts on a full node, and starts without its
+// cluster, which its manifest may be what serves.
+func TestStaticPreempts(t *testing.T) {
+	full := func(o *reconcile.Options) { inCluster(o); o.Limits.MaxPods = 2 }
+	one, two := ofCluster("one", nil), ofCluster("two", nil)
+	both := func(m *machine, static *manifest.Pod, seen bool) {
+		api := manifest.Batch{Source: clusterSource, Kind: manifest.KindAPI, Complete: seen}
+		if seen {
+			api.Pods = []*manifest.Pod{one, two}
+			api.Objects = manifest.Objects{Cluster: &manifest.Cluster{Services: map[string]*manifest.Services{}}}
+		}
+		set := manifest.Merge([]manifest.Batch{{Source: source, Kind: manifest.KindFile, Pods: []*manifest.Pod{static}, Complete: true}, api})
+		m.mu.Lock()
+		m.set = set
+		m.mu.Unlock()
+		if d := m.life(); d.ctx.Err() == nil {
+			send(d.ctx, d.sets, set)
+		}
+	}
+	t.Run("seen", func(t *testing.T) {
+		run(t, func(t *testing.T, m *machine) {
+			m.options = full
+			m.start()
+			m.bound(true, one, two)
+			m.settle()
+			both(m, pod(t, "static", web), true)
+			m.pass(time.Minute)
+			m.is("one 0 dead", "one/app 0 exited 137", "static 0 ready", "static/app 0 running", "two 0 ready", "two/app 0 running")
+			if s := m.report("one").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "Preempting" {
+				t.Errorf("got %+v", s)
+			}
+		})
+	})
+	t.Run("not seen", func(t *testing.T) {
+		run(t, func(t *testing.T, m *machine) {
+			m.options = full
+			m.start()
+			m.bound(true, one, two)
+			m.settle()
+			m.kill()
+			both(m, pod(t, "static", web), false)
+			m.start()
+			m.settle()
+			all := []string{"one 0 ready", "one/app 0 running", "static 0 ready", "static/app 0 running", "two 0 ready", "two/app 0 running"}
+			m.is(all...)
+			both(m, pod(t, "static", web), true)
+			m.pass(time.Minute)
+			m.is(all...)
+		})
+	})
+}
+
+// TestClusterAdmitsOnce: what was admitted holds its place from then on, before it
+// has begun to use it.
+func TestClusterAdmitsOnce(t *testing.T) {
+	made := func(seconds int64) func(*v1.Pod) {
+		return func(p *v1.Pod) { p.CreationTimestamp = metav1.NewTime(time.Unix(1_700_000_000+seconds, 0)) }
+	}
+	for range 20 {
+		run(t, func(t *testing.T, m *machine) {
+			m.options = func(o *reconcile.Options) { inCluster(o); o.Limits.MaxPods = 1 }
+			m.start()
+			m.bound(true)
+			m.settle()
+			younger := ofCluster("younger", made(9))
+			m.bound(true, younger)
+			m.bound(true, younger, ofCluster("older", made(1)))
+			m.settle()
+			m.is("younger 0 ready", "younger/app 0 running")
+			if s := m.report("older").Pod.Status; s.Reason != "OutOfpods" {
+				t.Errorf("got %+v", s)
+			}
+		})
+	}
+}
+
+// TestClusterRebooted: of what there is nothing left but its directory the node is
+// asked again, as a kubelet asks for all.
+func TestClusterRebooted(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		web := ofCluster("web", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} })
+		m.options = func(o *reconcile.Options) { inCluster(o); o.Limits.Machine.Labels = map[string]string{"disk": "ssd"} }
+		m.start()
+		m.bound(true, web)
+		m.settle()
+		m.is("web 0 ready", "web/app 0 running")
+		m.kill()
+		for _, inc := range m.report("web").Observed {
+			if err := m.RemovePodSandbox(t.Context(), inc.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(m.dirs()) != 1 {
+			t.Fatalf("there is %v", m.dirs())
+		}
+		m.options = inCluster
+		m.start()
+		m.pass(time.Minute)
+		m.is()
+		if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "NodeAffinity" {
+			t.Errorf("got %+v", s)
+		}
+	})
+}

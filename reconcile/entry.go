@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -60,6 +61,15 @@ func (e *entry) ends(uid types.UID, grace time.Duration, now time.Time) {
 	}
 }
 
+// claimant is a name with its claims; unwanted says that it is known that nothing
+// wants it.
+func (e *entry) claimant(key types.NamespacedName, wants *manifest.Pod, last *runtime.Pod, unwanted bool) plan.Claimant {
+	c := e.claims(key, wants, last)
+	c.Yields = c.Yields || unwanted
+	c.Unseen = wants == nil && !unwanted && cmp.Or(e.kind, kindOf(e.observed(last))) == manifest.KindAPI
+	return c
+}
+
 // claims are what the name claims now. Until the worker has told what it makes
 // of its first observation, the observation itself speaks: what runs had its
 // claims first.
@@ -69,6 +79,9 @@ func (e *entry) claims(key types.NamespacedName, wants *manifest.Pod, last *runt
 		c.UIDs, c.Yields = e.report.UIDs, e.report.Decision.Yields
 		c.Rests = e.rests() && wants != nil && sameVersion(wants, e.report.Version)
 		c.Present = (len(e.admitted) > 0 || e.report.Exists) && !e.rests()
+	}
+	if p := e.promised(); p != nil && !c.Rests {
+		c.Holds, c.Present = append(slices.Clone(c.Holds), p), true
 	}
 	c.Ends = e.report != nil && e.report.Finished != nil && !e.rests() && wants != nil && sameVersion(wants, e.report.Version)
 	c.Rests = c.Rests || wants.Over()
@@ -93,6 +106,20 @@ func (e *entry) claims(key types.NamespacedName, wants *manifest.Pod, last *runt
 	}
 	c.Holds = append(slices.Clone(c.Holds), strangers(last.Incarnations, c.Holds)...)
 	return c
+}
+
+// promised is what the worker may begin by its last order, before any report tells
+// of that; nil for nothing.
+func (e *entry) promised() *manifest.Pod {
+	p := e.order.desired
+	same := func(q *manifest.Pod) bool { return q != nil && sameVersion(p, q) }
+	switch {
+	case p == nil, e.order.verdict.Answer != plan.Admit, !slices.ContainsFunc(e.admitted, same):
+		return nil
+	case e.report != nil && e.report.Finished != nil && same(e.report.Version):
+		return nil
+	}
+	return p
 }
 
 // told says whether the worker has spoken of its first observation.

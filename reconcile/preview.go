@@ -132,7 +132,7 @@ func previewAdmission(in PreviewInput, past map[types.NamespacedName][]journal, 
 	var claimants []plan.Claimant
 	for key := range keys {
 		e := &entry{past: past[key]}
-		claimants = append(claimants, e.claims(key, in.Set.Pods[key], in.Seen.Pods[key]))
+		claimants = append(claimants, e.claimant(key, in.Set.Pods[key], in.Seen.Pods[key], in.certain(key)))
 	}
 	in.Limits.Machine.Runtime = in.Node
 	in.Limits.Single = manifest.SingleClaims(in.Set)

@@ -189,9 +189,8 @@ func (r *Router) planNode() plan.Node {
 func (r *Router) admit() map[types.NamespacedName]plan.Verdict {
 	claimants := make([]plan.Claimant, 0, len(r.entries))
 	for key, e := range r.entries {
-		c := e.claims(key, r.wanted(key), r.last[key])
-		c.Yields = c.Yields || c.Wants == nil && r.unwanted(key, e)
-		claimants = append(claimants, c)
+		wants := r.wanted(key)
+		claimants = append(claimants, e.claimant(key, wants, r.last[key], wants == nil && r.unwanted(key, e)))
 	}
 	limits := r.o.Limits
 	if r.o.Devices != nil {
@@ -205,11 +204,15 @@ func (r *Router) admit() map[types.NamespacedName]plan.Verdict {
 	limits.Single = manifest.SingleClaims(r.set)
 	verdicts := plan.Admission(claimants, limits)
 	for key, v := range verdicts {
-		// For a cluster's pod this is the end, and what others hold is not known yet.
-		if !r.started && v.Answer == plan.Reject && ofCluster(r.wanted(key)) {
-			v.Answer = plan.Wait
-			verdicts[key] = v
+		// For a cluster's pod this is the end, also for one that is to give way, and
+		// what others hold is not known yet.
+		if r.started {
+			break
 		}
+		if v.Preempts = (types.NamespacedName{}); v.Answer == plan.Reject && ofCluster(r.wanted(key)) {
+			v.Answer = plan.Wait
+		}
+		verdicts[key] = v
 	}
 	return verdicts
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"podd/cmd/podd/internal/cluster"
 	"podd/cmd/podd/internal/config"
 	"podd/manifest"
 	"podd/manifest/source"
@@ -53,6 +54,9 @@ func (c *PlanCmd) Run(ctx context.Context, s Streams) error {
 		Set: set, Journals: journals(cfg.RootDir),
 		Limits: limitsOf(&cfg, allocatable), Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
 		SourceKinds: sourceKinds(all),
+	}
+	if cfg.Cluster.Kubeconfig != "" || running != nil && slices.Contains(running.Sources, cluster.SourceName) {
+		in.SourceKinds[cluster.SourceName] = manifest.KindAPI // it is not asked: its pods stay
 	}
 	in.Limits.DevicesUnknown = true // plugins tell the podd that runs
 	if in.Instance, err = reconcile.PeekID(cfg.RootDir); err != nil {

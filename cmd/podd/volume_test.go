@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/cluster"
 	"podd/manifest"
 	"podd/reconcile"
 	"podd/server"
@@ -68,7 +69,7 @@ func TestVolumesOfARunningPodd(t *testing.T) {
 	if got := f.podd(t, "volume", "rm", "data"); got.Code == 0 || !strings.Contains(got.Err, "/a was not seen in time") {
 		t.Errorf("rm of what may be wanted: %+v", got)
 	}
-	f.Publish(&server.View{Revision: 3, Node: "n1", Root: root})
+	f.Publish(&server.View{Revision: 3, Node: "n1", Root: root, Sources: []string{cluster.SourceName}, Unread: []string{cluster.SourceName}})
 	if got := f.podd(t, "volume", "rm", "data"); got.Code != 0 || !strings.Contains(got.Err, "claim default/data removed") {
 		t.Errorf("rm: %+v", got)
 	}

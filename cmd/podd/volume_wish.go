@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"podd/cmd/podd/internal/cluster"
 	"podd/cmd/podd/internal/config"
 	"podd/manifest"
 	"podd/server"
@@ -41,8 +42,10 @@ var errUnknownWishes = errors.New("no podd runs here, and without a source of po
 func wantedClaims(ctx context.Context, running *server.View, cfg *config.Config) ([]server.ClaimView, error) {
 	var all []server.ClaimView
 	if running != nil {
-		if len(running.Unread) > 0 {
-			return nil, unseen(running.Unread[0])
+		for _, source := range running.Unread {
+			if source != cluster.SourceName { // whose claims have no data here
+				return nil, unseen(source)
+			}
 		}
 		all = running.Claims
 	}

@@ -33,6 +33,8 @@ type Claimant struct {
 	Ends bool
 	// Present says that the name takes one of the node's places for pods.
 	Present bool
+	// Unseen says that it is a cluster's, which has not told yet whether it wants it.
+	Unseen bool
 }
 
 // over: what is wanted has come to its end, so that nothing that is held is kept.
@@ -53,7 +55,7 @@ type Limits struct {
 	// ShuttingDown admits nothing that is not there yet.
 	ShuttingDown bool
 	// Single are the claims that one pod may use at a time.
-	Single map[types.NamespacedName]bool
+	Single map[manifest.ClaimRef]bool
 }
 
 // binding is who has a host port, and what it wants to have.
@@ -143,14 +145,33 @@ func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]Verdi
 }
 
 func (a *admissions) admit(c Claimant) Verdict {
-	return first(
+	places, taken := *a.places, a.shares.taken
+	v := first(
 		func() Verdict { return a.limits.Machine.admit(c.Wants) },
 		func() Verdict { return a.places.admit(c) },
 		func() Verdict { return a.limits.admitDevices(c) },
 		func() Verdict { return a.shares.admit(c) },
-		func() Verdict { return a.ports.admit(c) },
+		func() Verdict { return a.once(c) },
+	)
+	if v.Answer == Reject { // it takes nothing, whatever it was given above
+		*a.places, a.shares.taken = places, taken
+	}
+	if v.Answer == Reject && short(v.Reason) && !c.resizes() {
+		v = a.makeRoom(c, v)
+	}
+	if v.Answer == Admit {
+		a.ports.take(c)
+		a.claims.take(c)
+	}
+	return v
+}
+
+// once is what is asked of a pod that there is room for: what only one may have.
+func (a *admissions) once(c Claimant) Verdict {
+	return first(
+		func() Verdict { return a.ports.ask(c) },
 		func() Verdict { return a.uids.admit(c) },
-		func() Verdict { return a.claims.admit(c) },
+		func() Verdict { return a.claims.ask(c) },
 	)
 }
 
@@ -204,14 +225,6 @@ func (t portTable) add(key types.NamespacedName, p *manifest.Pod, keeps []manife
 	}
 }
 
-func (t portTable) admit(c Claimant) Verdict {
-	answer := t.ask(c)
-	if answer.Answer == Admit {
-		t.take(c)
-	}
-	return answer
-}
-
 func (t portTable) take(c Claimant) { t.add(c.Key, c.Wants, manifest.HostClaims(c.Wants)) }
 
 // ask takes nothing.
@@ -246,7 +259,7 @@ func countPlaces(claimants []Claimant, limits Limits) *places {
 	for _, c := range claimants {
 		if c.Present {
 			p.taken++
-			if c.Wants == nil || c.Ends {
+			if c.Wants == nil && !c.Unseen || c.Ends {
 				p.leaving++
 			}
 		}

@@ -97,7 +97,7 @@ func (c *Claimant) held(limits Amounts) Amounts {
 func (c *Claimant) leaving(limits Amounts) Amounts {
 	n := c.held(limits)
 	switch {
-	case c.Wants == nil || c.over():
+	case c.Wants == nil && !c.Unseen || c.over():
 		return n
 	case !c.Yields:
 		return nil
@@ -135,9 +135,15 @@ func (s *shares) admit(c Claimant) Verdict {
 		}
 		return v
 	}
-	others.add(held.most(wants))
-	s.taken = others
+	s.take(c)
 	return Verdict{}
+}
+
+func (s *shares) take(c Claimant) {
+	held, taken := c.held(s.limits), maps.Clone(s.taken)
+	taken.take(held)
+	taken.add(held.most(needOf(c.Wants, s.limits)))
+	s.taken = taken
 }
 
 // text is an amount as manifests write it.

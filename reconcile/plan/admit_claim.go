@@ -11,8 +11,8 @@ import (
 
 // claimTable has who uses the claims that are for one pod at a time.
 type claimTable struct {
-	single map[types.NamespacedName]bool
-	users  map[types.NamespacedName][]claimUser
+	single map[manifest.ClaimRef]bool
+	users  map[manifest.ClaimRef][]claimUser
 }
 
 // claimUser is a pod that uses a claim; keeps says that it wants it.
@@ -22,7 +22,7 @@ type claimUser struct {
 }
 
 func heldClaims(claimants []Claimant, limits Limits) claimTable {
-	t := claimTable{limits.Single, map[types.NamespacedName][]claimUser{}}
+	t := claimTable{limits.Single, map[manifest.ClaimRef][]claimUser{}}
 	for _, c := range claimants {
 		wants := manifest.ClaimsOf(c.Wants)
 		for _, held := range c.Holds {
@@ -34,10 +34,16 @@ func heldClaims(claimants []Claimant, limits Limits) claimTable {
 	return t
 }
 
-func (t claimTable) admit(c Claimant) Verdict {
+func (t claimTable) take(c Claimant) {
+	for _, name := range manifest.ClaimsOf(c.Wants) {
+		t.users[name] = append(t.users[name], claimUser{c.Key, true})
+	}
+}
+
+// ask takes nothing.
+func (t claimTable) ask(c Claimant) Verdict {
 	answer := Verdict{}
-	wants := manifest.ClaimsOf(c.Wants)
-	for _, name := range wants {
+	for _, name := range manifest.ClaimsOf(c.Wants) {
 		for _, u := range t.users[name] {
 			if !t.single[name] || u.key == c.Key || answer.Answer == Reject {
 				continue
@@ -47,11 +53,6 @@ func (t claimTable) admit(c Claimant) Verdict {
 				answer.Answer = Reject
 				answer.Message = fmt.Sprintf("claim %s is ReadWriteOncePod and used by %s", name.Name, u.key)
 			}
-		}
-	}
-	if answer.Answer == Admit {
-		for _, name := range wants {
-			t.users[name] = append(t.users[name], claimUser{c.Key, true})
 		}
 	}
 	return answer

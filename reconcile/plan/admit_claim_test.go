@@ -18,20 +18,22 @@ func TestClaimOfOnePod(t *testing.T) {
 		}}}
 		return p
 	}
+	bound := func(p *manifest.Pod) *manifest.Pod { p.Origin.Kind = manifest.KindAPI; return p }
 	a, b := types.NamespacedName{Namespace: "default", Name: "a"}, types.NamespacedName{Namespace: "default", Name: "b"}
-	single := Limits{Single: map[types.NamespacedName]bool{{Namespace: "default", Name: "one"}: true}}
+	single := Limits{Single: map[manifest.ClaimRef]bool{{NamespacedName: types.NamespacedName{Namespace: "default", Name: "one"}}: true}}
 	for name, test := range map[string]struct {
 		holder Claimant
 		claim  string
 		want   Answer
 	}{
-		"used":               {Claimant{Wants: using("a", "one"), Holds: []*manifest.Pod{using("a", "one")}}, "one", Reject},
-		"wanted first":       {Claimant{Wants: using("a", "one")}, "one", Reject},
-		"for many":           {Claimant{Wants: using("a", "many"), Holds: []*manifest.Pod{using("a", "many")}}, "many", Admit},
-		"another claim":      {Claimant{Wants: using("a", "one"), Holds: []*manifest.Pod{using("a", "one")}}, "many", Admit},
-		"ending":             {Claimant{Holds: []*manifest.Pod{using("a", "one")}, Yields: true}, "one", Wait},
-		"going to another":   {Claimant{Wants: using("a", "two"), Holds: []*manifest.Pod{using("a", "one")}, Yields: true}, "one", Wait},
-		"not going anywhere": {Claimant{Wants: using("a", "two"), Holds: []*manifest.Pod{using("a", "one")}}, "one", Reject},
+		"used":                     {Claimant{Wants: using("a", "one"), Holds: []*manifest.Pod{using("a", "one")}}, "one", Reject},
+		"wanted first":             {Claimant{Wants: using("a", "one")}, "one", Reject},
+		"for many":                 {Claimant{Wants: using("a", "many"), Holds: []*manifest.Pod{using("a", "many")}}, "many", Admit},
+		"another claim":            {Claimant{Wants: using("a", "one"), Holds: []*manifest.Pod{using("a", "one")}}, "many", Admit},
+		"ending":                   {Claimant{Holds: []*manifest.Pod{using("a", "one")}, Yields: true}, "one", Wait},
+		"going to another":         {Claimant{Wants: using("a", "two"), Holds: []*manifest.Pod{using("a", "one")}, Yields: true}, "one", Wait},
+		"not going anywhere":       {Claimant{Wants: using("a", "two"), Holds: []*manifest.Pod{using("a", "one")}}, "one", Reject},
+		"a cluster's of that name": {Claimant{Wants: bound(using("a", "one")), Holds: []*manifest.Pod{bound(using("a", "one"))}}, "one", Admit},
 	} {
 		test.holder.Key, test.holder.Present = a, true
 		verdicts := Admission([]Claimant{test.holder, {Key: b, Wants: using("b", test.claim)}}, single)

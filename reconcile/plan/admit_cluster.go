@@ -47,6 +47,7 @@ func (a *admissions) admitOfCluster(c Claimant) Verdict {
 	}
 	if v.Answer == Admit {
 		a.ports.take(c)
+		a.claims.take(c)
 	}
 	return v
 }
@@ -65,7 +66,7 @@ func (a *admissions) besideRoom(c Claimant) Verdict {
 		func() Verdict { return clusterVerdict("AppArmor", m.unenforced(pod)) },
 		func() Verdict { return later(m.admit(c.Wants)) },
 		func() Verdict { return a.uids.admit(c) },
-		func() Verdict { return later(a.claims.admit(c)) },
+		func() Verdict { return later(a.claims.ask(c)) },
 	)
 }
 
@@ -105,13 +106,8 @@ func later(v Verdict) Verdict {
 }
 
 func (m *Machine) unlistedSysctl(pod *v1.Pod) string {
-	if pod.Spec.SecurityContext == nil {
-		return ""
-	}
-	for _, s := range pod.Spec.SecurityContext.Sysctls {
-		if !manifest.SysctlAllowed(s.Name, m.UnsafeSysctls) {
-			return fmt.Sprintf("forbidden sysctl: %q not allowlisted", s.Name)
-		}
+	if name := m.unsafeSysctl(pod); name != "" {
+		return fmt.Sprintf("forbidden sysctl: %q not allowlisted", name)
 	}
 	return ""
 }

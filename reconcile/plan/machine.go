@@ -84,12 +84,20 @@ func (m *Machine) admit(p *manifest.Pod) Verdict {
 func (m *Machine) Refuses(pod *v1.Pod) string { return m.noAppArmor(pod) }
 
 func (m *Machine) forbiddenSysctl(pod *v1.Pod) string {
+	if name := m.unsafeSysctl(pod); name != "" {
+		return fmt.Sprintf("sysctl %s is not safe and not allowed on this node; remove it, or allow it with --allowed-unsafe-sysctls", name)
+	}
+	return ""
+}
+
+// unsafeSysctl is the first that the node does not allow; "" for none.
+func (m *Machine) unsafeSysctl(pod *v1.Pod) string {
 	if pod.Spec.SecurityContext == nil {
 		return ""
 	}
 	for _, s := range pod.Spec.SecurityContext.Sysctls {
 		if !manifest.SysctlAllowed(s.Name, m.UnsafeSysctls) {
-			return fmt.Sprintf("sysctl %s is not safe and not allowed on this node; remove it, or allow it with --allowed-unsafe-sysctls", s.Name)
+			return s.Name
 		}
 	}
 	return ""

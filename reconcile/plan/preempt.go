@@ -16,8 +16,9 @@ import (
 // criticalPriority is the least of a pod that others give way to.
 const criticalPriority = 2_000_000_000
 
+// critical: a pod of a file or URL is, whatever its priority.
 func critical(p *manifest.Pod) bool {
-	return ofCluster(p) && p.Spec.Spec.Priority != nil && *p.Spec.Spec.Priority >= criticalPriority
+	return !ofCluster(p) || p.Spec.Spec.Priority != nil && *p.Spec.Spec.Priority >= criticalPriority
 }
 
 // givesWay says that a pod may be ended for another, as a kubelet does: one of a
@@ -29,7 +30,7 @@ func givesWay(c *Claimant, to *manifest.Pod) bool {
 	if !critical(c.Wants) {
 		return true
 	}
-	return *to.Spec.Spec.Priority > *c.Wants.Spec.Spec.Priority
+	return to.Spec.Spec.Priority != nil && *to.Spec.Spec.Priority > *c.Wants.Spec.Spec.Priority
 }
 
 // preempt has a critical pod wait for the next one that gives way to it, and rejects
@@ -37,7 +38,7 @@ func givesWay(c *Claimant, to *manifest.Pod) bool {
 func (a *admissions) preempt(c Claimant) Verdict {
 	short := a.shortOf(c)
 	if len(short) == 0 { // what is ending suffices
-		return Verdict{Answer: Wait, Reason: "Preempting", Message: "pods that give way to it are ending"}
+		return givingWay("pods that give way to it are ending")
 	}
 	next, ok := a.giveWay(c.Wants, short)
 	if !ok {
@@ -48,17 +49,31 @@ func (a *admissions) preempt(c Claimant) Verdict {
 		return clusterVerdict("UnexpectedAdmissionError",
 			"Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: ["+lacks.String()+"]")
 	}
-	return Verdict{Answer: Wait, Reason: "Preempting", Message: next.Key.String() + " gives way to it", Preempts: next.Key}
+	v := givingWay(next.Key.String() + " gives way to it")
+	v.Preempts = next.Key
+	return v
+}
+
+func givingWay(message string) Verdict {
+	return Verdict{Answer: Wait, Reason: Preempted, Message: message}
 }
 
 // shortOf is what is lacking for a pod once all that is ending has ended.
 func (a *admissions) shortOf(c Claimant) Amounts {
-	short := Amounts{}
-	if n := int64(a.places.taken - a.places.leaving + 1 - a.places.max); !c.Present && a.places.max > 0 && n > 0 {
-		short[v1.ResourcePods] = n
+	return a.lacks(c, a.places.leaving, a.shares.leaving)
+}
+
+// lacks is what a pod would lack if so much of what others have were free. What it
+// asks no more of than it has it never lacks.
+func (a *admissions) lacks(c Claimant, places int, amounts Amounts) Amounts {
+	short, limits := Amounts{}, a.shares.limits
+	if n := a.places.taken - places + 1 - a.places.max; !c.Present && a.places.max > 0 && n > 0 {
+		short[v1.ResourcePods] = int64(n)
 	}
-	for name, asks := range needOf(c.Wants, a.shares.limits) {
-		if n := a.shares.taken[name] - a.shares.leaving[name] + asks - a.shares.limits[name]; n > 0 {
+	held := c.held(limits)
+	for name, asks := range needOf(c.Wants, limits) {
+		others := a.shares.taken[name] - held[name] - amounts[name]
+		if n := others + asks - limits[name]; n > 0 && asks > held[name] {
 			short[name] = n
 		}
 	}

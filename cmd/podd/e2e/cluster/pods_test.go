@@ -159,6 +159,49 @@ func TestPodsRejected(t *testing.T) {
 	a.until(here.Name, "is ready", podReady)
 }
 
+// On a full node a pod of a file starts, and so does a critical one of the cluster;
+// one of the others gives way to each, and fails in a kubelet's words.
+func TestPreemption(t *testing.T) {
+	a := newAgent(t, "p5", "--max-pods=2").start()
+	a.ready()
+	others := []string{"p5-one", "p5-two"}
+	for _, name := range others {
+		bind(t, a.node, name, nil, sleeper("main"))
+		a.until(name, "is ready", podReady)
+	}
+	gaveWay := func(want int) {
+		t.Helper()
+		a.eventually(fmt.Sprintf("the cluster knows that %d gave way", want), func() error {
+			var n int
+			var states []string
+			for _, name := range others {
+				p, err := plane.pod("default", name)
+				if err != nil {
+					return err
+				}
+				s := p.Status
+				if s.Phase == v1.PodFailed && s.Reason == "Preempting" && s.Message == "Preempted in order to admit critical pod" {
+					n++
+				}
+				states = append(states, fmt.Sprintf("%s %s %s %q", name, s.Phase, s.Reason, s.Message))
+			}
+			if n != want {
+				return fmt.Errorf("got %s", strings.Join(states, ", "))
+			}
+			return nil
+		})
+	}
+	a.write("p5-static", webPod("p5-static", "1000000"))
+	before := a.mirrored("p5-static", "ready", isReady)
+	gaveWay(1)
+	bind(t, a.node, "p5-critical", func(p *v1.Pod) { p.Spec.PriorityClassName = "system-node-critical" }, sleeper("main"))
+	a.until("p5-critical", "is ready", podReady)
+	gaveWay(2)
+	if after := a.mirrored("p5-static", "ready", isReady); containerOf(after) != containerOf(before) {
+		t.Errorf("the pod of the file has container %s, before %s", containerOf(after), containerOf(before))
+	}
+}
+
 // A pod that ran to its end is never run again, though podd forgot it.
 func TestPodsFinish(t *testing.T) {
 	a := newAgent(t, "p3").start()

@@ -1,0 +1,56 @@
+package reconcile_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile"
+	"podd/reconcile/plan"
+	"podd/runtime"
+)
+
+// TestPreviewBesideUnseen: a pod of a file is planned beside those of a cluster that
+// is not asked, as it is admitted beside them, and they are not planned to stop;
+// without a cluster they leave, and it waits for that.
+func TestPreviewBesideUnseen(t *testing.T) {
+	static := pod(t, "static", "containers: [{name: app, image: web:1, resources: {requests: {cpu: 500m}}}]")
+	one := types.NamespacedName{Namespace: "default", Name: "one"}
+	runs := &runtime.Pod{Key: one, Incarnations: []runtime.Incarnation{{Sandbox: runtime.Sandbox{
+		ID: "s1", UID: "uid-one", Ready: true, CreatedAt: time.Unix(1_700_000_000, 0),
+		Annotations: map[string]string{manifest.AnnotationConfigSource: manifest.KindAPI, runtime.AnnotationSize: "cpu=1/1 memory=/"},
+	}}}}
+	for name, c := range map[string]struct {
+		kinds       map[string]string
+		limits      plan.Limits
+		first, stay bool
+	}{
+		"places":     {map[string]string{source: manifest.KindFile, clusterSource: manifest.KindAPI}, plan.Limits{MaxPods: 1}, true, true},
+		"amounts":    {map[string]string{source: manifest.KindFile, clusterSource: manifest.KindAPI}, plan.Limits{Amounts: plan.Amounts{"cpu": 1000}}, true, true},
+		"no cluster": {map[string]string{source: manifest.KindFile}, plan.Limits{MaxPods: 1}, false, false},
+	} {
+		planned, err := reconcile.Preview(reconcile.PreviewInput{
+			Set:      manifest.Merge([]manifest.Batch{{Source: source, Kind: manifest.KindFile, Pods: []*manifest.Pod{static}, Complete: true}}),
+			Seen:     runtime.Snapshot{Pods: map[types.NamespacedName]*runtime.Pod{one: runs}, Whole: true},
+			Node:     runtime.Node{Reachable: true, Ready: true, NetworkReady: true},
+			Journals: reconcile.Journals{Root: filepath.Join(t.TempDir(), "pods")},
+			Limits:   c.limits, SourceKinds: c.kinds, MaxBackoff: time.Minute,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range planned {
+			acts := len(p.Decision.Actions) > 0
+			switch {
+			case p.Key == one && acts == c.stay, p.Key == static.Key && acts != c.first:
+				t.Errorf("%s: %s: %s, %v", name, p.Key, p.Decision.Rule, p.Decision.Actions)
+			}
+		}
+		if len(planned) != 2 {
+			t.Errorf("%s: planned %+v", name, planned)
+		}
+	}
+}
