@@ -28,7 +28,8 @@ type Pod struct {
 	// UID is metadata.uid where the user fixed it, else made of node, key and
 	// what Hash is of. It becomes a path: [A-Za-z0-9-]{1,63}.
 	UID types.UID
-	// FixedUID says that the user wrote the UID.
+	// FixedUID says that the user wrote the UID, or a kubelet had given it to the pod;
+	// see Recognize.
 	FixedUID bool
 	// Written is Options.Written.
 	Written bool

@@ -11,6 +11,13 @@
 // name: the wanted version, what was seen, what is remembered. An effect owns
 // nothing: it takes an action, does it, and returns a fact.
 //
+// A pod of a file or URL that podd took over from a kubelet keeps the UID that it had
+// there (manifest.Recognize, knownAs), and its containers have the kubelet's hash: so a
+// kubelet that comes back goes on with them. What says so is on the machine, the
+// sandbox and the journal; a version that neither knows has the UID of its own. What a
+// kubelet began of a cluster's pod that may end, its worker has for its own as it runs
+// (worker_takeover.go), and the journal says so.
+//
 // Objects beside a pod, ConfigMaps and Secrets, come to its worker as a
 // manifest.Supply, and a new one only when what the pod reads of them differs:
 // plan sees what is missing and which content the files should have, effects

@@ -24,11 +24,14 @@ func attempt(request any) uint32 {
 }
 
 // foreign makes a pod of that name that no podd made, with a container app.
-func (m *machine) foreign(name string) {
+func (m *machine) foreign(name string) { m.kubelets(name, "foreign-"+name, nil) }
+
+// kubelets makes one of a kubelet.
+func (m *machine) kubelets(name, uid string, annotations map[string]string) {
 	m.t.Helper()
 	config := &cri.PodSandboxConfig{
-		Metadata: &cri.PodSandboxMetadata{Name: name, Namespace: "default", Uid: "foreign-" + name},
-		Labels:   map[string]string{runtime.LabelPodName: name, runtime.LabelPodNamespace: "default", runtime.LabelPodUID: "foreign-" + name},
+		Metadata: &cri.PodSandboxMetadata{Name: name, Namespace: "default", Uid: uid}, Annotations: annotations,
+		Labels: map[string]string{runtime.LabelPodName: name, runtime.LabelPodNamespace: "default", runtime.LabelPodUID: uid},
 	}
 	id, err := m.RunPodSandbox(context.Background(), config, "")
 	if err != nil {
@@ -37,7 +40,7 @@ func (m *machine) foreign(name string) {
 	c, err := m.CreateContainer(context.Background(), id, &cri.ContainerConfig{
 		Metadata: &cri.ContainerMetadata{Name: "app"}, Image: &cri.ImageSpec{Image: "web:1"},
 		Labels: map[string]string{
-			runtime.LabelPodName: name, runtime.LabelPodNamespace: "default", runtime.LabelPodUID: "foreign-" + name,
+			runtime.LabelPodName: name, runtime.LabelPodNamespace: "default", runtime.LabelPodUID: uid,
 			runtime.LabelContainerName: "app",
 		},
 	}, config)

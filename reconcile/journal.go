@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,10 +28,13 @@ import (
 // come from container annotations and logs, and what has a probe is not ready,
 // or not started, before the probe passes anew. What was resized is resized once
 // more. Ephemeral containers that were asked for and not made yet are not made.
+// What was taken over from a kubelet is that one's again, for a podd that is not
+// asked to adopt.
 type journal struct {
 	Key        types.NamespacedName    `json:"key"`
 	UID        types.UID               `json:"uid"`
 	Hash       string                  `json:"hash"`
+	Taken      bool                    `json:"taken,omitempty"` // over from a kubelet
 	Volumes    bool                    `json:"volumes,omitempty"`
 	StartTime  time.Time               `json:"startTime,omitzero"`
 	Finished   *plan.Finished          `json:"finished,omitempty"`
@@ -151,6 +155,18 @@ func (s Journals) read(uid types.UID) (journal, error) {
 		return j, fmt.Errorf("reading journal of %s: it speaks of %q (%q)", uid, j.Key, j.UID)
 	}
 	return j, nil
+}
+
+// TookOver tells whether something is remembered as taken over from a kubelet: what has
+// no podd's label is to be looked into then, also by a podd that is not asked to adopt.
+func (s Journals) TookOver() (bool, error) {
+	found, _, err := s.all()
+	for _, all := range found {
+		if slices.ContainsFunc(all, func(j journal) bool { return j.Taken }) {
+			return true, nil
+		}
+	}
+	return false, err
 }
 
 // Names are the pods whose directories are there, by UID.

@@ -58,6 +58,7 @@ type machine struct {
 	knew    []string           // the pods in the first Change of this podd that is not of its start
 	seen    []runtime.Snapshot // every one the observer made, when keep is set
 	keep    bool
+	adopts  bool // as with --adopt
 }
 
 // podd is one life of it.
@@ -93,7 +94,11 @@ func newMachine(t *testing.T) *machine {
 func (m *machine) start() {
 	d := &podd{snapshots: make(chan runtime.Snapshot), sets: make(chan *manifest.Set), nodes: make(chan runtime.Node)}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
-	observer := m.NewObserver(cri.ObserverOptions{Instance: instance, Logger: slog.New(m.log)})
+	took, err := reconcile.Journals{Root: filepath.Join(m.root, "pods")}.TookOver()
+	if err != nil {
+		m.t.Error(err)
+	}
+	observer := m.NewObserver(cri.ObserverOptions{Instance: instance, Nobodys: m.adopts || took, Logger: slog.New(m.log)})
 	node := m.NewNodeObserver(cri.NodeObserverOptions{Logger: slog.New(m.log)})
 	d.router = m.newRouter(observer.Refresh)
 	d.parts.Go(func() {

@@ -47,7 +47,10 @@ func Preview(in PreviewInput) ([]Planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	bound := manifest.Bind(in.Set, in.Instance, in.Kept, nil)
+	known := manifest.Recognize(in.Set, nil, func(p *manifest.Pod) types.UID {
+		return knownAs(p, past[p.Key], in.Seen.Pods[p.Key], in.Adopt)
+	})
+	bound := manifest.Bind(known.Set, in.Instance, in.Kept, nil)
 	in.Set = bound.Set
 	keys := map[types.NamespacedName]bool{}
 	for key := range in.Set.Pods {

@@ -84,7 +84,10 @@ type Router struct {
 	ended   chan struct{} // closed when Run returns
 
 	entries map[types.NamespacedName]*entry
-	bound   *manifest.Bound // the newest set with its objects; nil before the first
+	read    *manifest.Set   // the newest one; nil before the first
+	known   *manifest.Known // it, by the UIDs that the machine knows
+	past    map[types.NamespacedName][]journal
+	bound   *manifest.Bound // and with its objects
 	set     *manifest.Set   // that of bound
 	node    runtime.Node
 	render  *render.Node
@@ -156,7 +159,7 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 	if err != nil {
 		return err
 	}
-	r.lost, r.lateUntil = lost, time.Now().Add(lateCalls)
+	r.past, r.lost, r.lateUntil = past, lost, time.Now().Add(lateCalls)
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.workers.Wait()
 	defer cancel()
@@ -224,15 +227,21 @@ func (r *Router) pending() bool {
 }
 
 func (r *Router) takeSet(ctx context.Context, s *manifest.Set) {
-	r.bound = manifest.Bind(s, r.o.Render.Instance, r.kept(s), r.bound)
-	s = r.bound.Set
-	r.events = append(r.events, event.Refused(r.set, s, time.Now())...)
-	r.set, r.dirty, r.setChanged = s, true, true
-	for key := range s.Pods {
+	r.read = s
+	r.bind()
+	for key := range r.set.Pods {
 		r.entry(ctx, key, nil)
 	}
 	r.takeLost(ctx)
 	r.orderAll()
+}
+
+// bind makes of the newest set what is wanted.
+func (r *Router) bind() {
+	s := r.recognize()
+	r.bound = manifest.Bind(s, r.o.Render.Instance, r.kept(s), r.bound)
+	r.events = append(r.events, event.Refused(r.set, r.bound.Set, time.Now())...)
+	r.set, r.dirty, r.setChanged = r.bound.Set, true, true
 }
 
 // kept is looked up for every set anew: claims get their directories meanwhile.

@@ -25,6 +25,9 @@ func (r *Router) takeSnapshot(ctx context.Context, s runtime.Snapshot) {
 	}
 	first := s.Whole && !r.seen
 	r.seen = r.seen || s.Whole
+	if first && r.read != nil {
+		r.bind() // the pods may have other UIDs here
+	}
 	r.takeLost(ctx)
 	var verdicts map[types.NamespacedName]plan.Verdict
 	if first {

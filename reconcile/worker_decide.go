@@ -19,6 +19,7 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	if w.note(now) && runsToEnd(w.in.Desired) {
 		w.rememberSoon(w.in.Desired.UID, w.in.Desired.Hash)
 	}
+	w.noteTaken()
 	w.forgetStopped()
 	w.in.Now = now
 	w.in.History.Allocated = w.in.AllocatedSizes()

@@ -47,7 +47,7 @@ func (w *worker) rememberSoon(uid types.UID, hash string) {
 func (w *worker) remember(uid types.UID, hash string, durable bool) error {
 	j := w.past[uid]
 	if j.Hash != hash {
-		j = journal{}
+		j = journal{Taken: j.Taken}
 	}
 	j.Key, j.UID, j.Hash = w.key, uid, hash
 	j.Stopping = nil

@@ -56,6 +56,8 @@ func (w *worker) want(p *manifest.Pod) {
 		p = w.added(p)
 		w.resizeAnew(p)
 		w.in.Desired, w.in.Successor = p, nil
+	case !w.looked && p.Hash == w.in.Desired.Hash: // nothing was done of it, and the machine knows it by another UID
+		w.begin(p)
 	default:
 		w.in.Successor = p
 	}
@@ -133,7 +135,7 @@ func (w *worker) observe(p *runtime.Pod, asOf time.Time) {
 	w.looked, w.in.Unseen = true, false
 	var seen []runtime.Incarnation
 	if p != nil {
-		seen = withExits(p.Incarnations, w.in.Observed)
+		seen = w.takeOver(withExits(p.Incarnations, w.in.Observed))
 	}
 	w.in.Observed = seen
 	w.ownDirs()

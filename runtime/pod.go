@@ -39,7 +39,7 @@ type Sandbox struct {
 	Labels         map[string]string
 	Annotations    map[string]string
 	// Foreign says that another instance, or no podd, made it. Such a sandbox
-	// is looked at and never touched.
+	// is looked at and never touched, unless a podd that adopts takes it over.
 	Foreign bool
 }
 
@@ -167,6 +167,9 @@ const (
 	AnnotationContainerPorts            = "io.kubernetes.container.ports"
 	AnnotationPodDeletionGracePeriod    = "io.kubernetes.pod.deletionGracePeriod"
 	AnnotationPodTerminationGracePeriod = "io.kubernetes.pod.terminationGracePeriod"
+	// AnnotationStart holds the digits of manifest.ContainerHash.Start on a container;
+	// the kubelet's own hash is what a kubelet finds there that comes after.
+	AnnotationStart = "podd/start"
 	// AnnotationHash holds manifest.Pod.Hash of the version the sandbox runs.
 	AnnotationHash = "podd/hash"
 	// AnnotationSize holds manifest.ContainerHash.Size on a container and

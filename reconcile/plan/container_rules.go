@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"podd/manifest"
 	"podd/runtime"
 )
 
@@ -133,8 +134,12 @@ func (f *facts) changed(m *member) bool {
 }
 
 func (f *facts) another(m *member) bool {
-	made := m.last.Annotations[runtime.AnnotationContainerHash]
-	return f.in.Desired.FixedUID && made != "" && made != f.in.Desired.Containers[m.spec.Name].Digits()
+	made, ours := m.last.Annotations[runtime.AnnotationStart]
+	if !ours { // a kubelet's, which had the pod in between, or an earlier podd's
+		made = m.last.Annotations[runtime.AnnotationContainerHash]
+		ours = made != "" && made != manifest.KubeletHash(m.spec)
+	}
+	return f.in.Desired.FixedUID && ours && made != f.in.Desired.Containers[m.spec.Name].Digits()
 }
 
 func stopChanged(f *facts, m *member, d *Decision, s *Step) {

@@ -78,7 +78,7 @@ type Node struct {
 	NetworkReady   bool
 	Message        string // why not ready
 	NetworkMessage string
-	// Adopt ends foreign pods of a wanted name instead of waiting for them.
+	// Adopt ends a kubelet's pods of a wanted name instead of waiting for them.
 	Adopt bool
 	// MaxBackoff caps the crash back-off; zero means 5 minutes.
 	MaxBackoff time.Duration

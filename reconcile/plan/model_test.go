@@ -458,7 +458,7 @@ func (w *world) startContainer(a StartContainer, p *manifest.Pod) error {
 				runtime.AnnotationKind:    fmt.Sprintf("%s:%d", kind, index),
 
 				runtime.AnnotationEphemeral:              w.createEphemeral(p, a.Container, id),
-				runtime.AnnotationContainerHash:          p.Containers[a.Container].Digits(),
+				runtime.AnnotationStart:                  p.Containers[a.Container].Digits(),
 				runtime.AnnotationPreStopHandler:         preStopText(p, a.Container),
 				runtime.AnnotationTerminationMessagePath: w.messages,
 			},

@@ -276,7 +276,13 @@ func TestContainerRules(t *testing.T) {
 			changes(in, "new")
 			in.Desired.FixedUID = false
 		}, "running -> leave", ""},
-		"not changed":            {func(in *Input) { changes(in, "old") }, "running -> leave", ""},
+		"not changed": {func(in *Input) { changes(in, "old") }, "running -> leave", ""},
+		"a kubelet's own": {func(in *Input) {
+			changes(in, "new")
+			made := in.Observed[0].Containers[0].Annotations
+			delete(made, runtime.AnnotationStart)
+			made[runtime.AnnotationContainerHash] = manifest.KubeletHash(&in.Desired.Spec.Spec.Containers[0])
+		}, "running -> leave", ""},
 		"changed while it waits": {func(in *Input) { changes(in, "new"); ended(in, "9") }, "start", "start"},
 		"unknown":                {func(in *Input) { last(in).State = runtime.Unknown }, "state unknown -> stop", "stop"},
 		"made, not started":      {func(in *Input) { last(in).State = runtime.Created }, "created -> start", "start"},
@@ -493,5 +499,5 @@ func noImage(in *Input, f Failure) {
 func changes(in *Input, now string) {
 	in.Desired.FixedUID = true
 	in.Desired.Containers = map[string]manifest.ContainerHash{"app": {Start: "v1:" + now}}
-	in.Observed[0].Containers[0].Annotations[runtime.AnnotationContainerHash] = "old"
+	in.Observed[0].Containers[0].Annotations[runtime.AnnotationStart] = "old"
 }

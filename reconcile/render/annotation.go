@@ -1,11 +1,10 @@
 package render
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"strconv"
 
+	"podd/manifest"
 	"podd/runtime"
 )
 
@@ -18,7 +17,8 @@ func containerLabels(in *ContainerInput) map[string]string {
 func containerAnnotations(in *ContainerInput) map[string]string {
 	c, spec := in.Container, in.Pod.Spec
 	a := map[string]string{
-		runtime.AnnotationContainerHash:            in.Pod.Containers[c.Name].Digits(),
+		runtime.AnnotationContainerHash:            manifest.KubeletHash(c),
+		runtime.AnnotationStart:                    in.Pod.Containers[c.Name].Digits(),
 		runtime.AnnotationRestartCount:             strconv.FormatUint(uint64(in.Attempt), 10),
 		runtime.AnnotationTerminationMessagePath:   c.TerminationMessagePath,
 		runtime.AnnotationTerminationMessagePolicy: string(c.TerminationMessagePolicy),
@@ -27,8 +27,8 @@ func containerAnnotations(in *ContainerInput) map[string]string {
 		runtime.AnnotationKind:                     in.Kind + ":" + strconv.Itoa(in.Index),
 	}
 	if in.Kind == KindEphemeral {
-		text := jsonText(spec.Spec.EphemeralContainers[in.Index])
-		a[runtime.AnnotationEphemeral], a[runtime.AnnotationContainerHash] = text, digitsOf(text)
+		a[runtime.AnnotationEphemeral] = jsonText(spec.Spec.EphemeralContainers[in.Index])
+		delete(a, runtime.AnnotationStart)
 		delete(a, runtime.AnnotationSize)
 	}
 	if s := spec.DeletionGracePeriodSeconds; s != nil {
@@ -47,12 +47,6 @@ func containerAnnotations(in *ContainerInput) map[string]string {
 		a[runtime.AnnotationDevices] = jsonText(ids)
 	}
 	return a
-}
-
-// digitsOf is the first 64 bits of a text's hash.
-func digitsOf(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:8])
 }
 
 // jsonText is for API types, which always marshal.

@@ -28,7 +28,7 @@ func TestContainerAnnotations(t *testing.T) {
 	in.Pod.Containers = map[string]manifest.ContainerHash{"main": {Start: "v1:00c0ffee00c0ffee00c0ffee00c0ffee", Size: "cpu=1/2 memory=/"}}
 	in.Attempt, in.BackoffStep = 4, 2
 	want := map[string]string{
-		"io.kubernetes.container.hash":                     "00c0ffee00c0ffee",
+		"io.kubernetes.container.hash":                     manifest.KubeletHash(in.Container),
 		"io.kubernetes.container.restartCount":             "4",
 		"io.kubernetes.container.terminationMessagePath":   "/dev/termination-log",
 		"io.kubernetes.container.terminationMessagePolicy": "File",
@@ -39,6 +39,7 @@ func TestContainerAnnotations(t *testing.T) {
 		"podd/backoff-step":                                "2",
 		"podd/kind":                                        "container:0",
 		"podd/size":                                        "cpu=1/2 memory=/",
+		"podd/start":                                       "00c0ffee00c0ffee",
 	}
 	c, err := Container(in)
 	if err != nil {

@@ -265,7 +265,6 @@ var kubeletDiffers = []struct {
 	why   string
 }{
 	{regexp.MustCompile(`^(sandbox|container)\.(annotations\.podd/|labels\.podd\.)`), "podd's own, to find its pods again; nobody else may write them"},
-	{regexp.MustCompile(`^container\.annotations\.io\.kubernetes\.container\.hash:`), "of the whole container, so that every edit counts, not of name and image alone"},
 	{regexp.MustCompile(`^sandbox\.port_mappings: kubelet .*, podd .*"container_port":15000`), "the host ports of sidecars are mapped, too"},
 	{regexp.MustCompile(`^container\.envs\.IP\.value: kubelet null, podd "192\.0\.2\.10"$`), "on the host's network a pod has the host's address, which a kubelet knows of an API server only"},
 	{regexp.MustCompile(`^sandbox\.annotations\.kubernetes\.io/config\.(source: kubelet "api", podd "file"|hash: kubelet null, podd "UID")$`), "podd has every pod from a manifest, and what the kubelet has of an API server is no static pod"},

@@ -18,6 +18,9 @@ type ObserverOptions struct {
 	// Instance is the value of runtime.LabelInstance on our sandboxes; "" is that
 	// of nobody, and nothing is ours.
 	Instance string
+	// Nobodys has sandboxes looked into that have no podd's label, too, as a kubelet's,
+	// which are Foreign all the same.
+	Nobodys bool
 	// Fast is the time between relists while events cannot be relied on: none
 	// are served, the stream is new, or a relist found what none announced.
 	// Zero is 1 s.

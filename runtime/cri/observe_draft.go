@@ -18,13 +18,14 @@ import (
 // and creation never change in CRI, so the state tells.
 type draft struct {
 	instance string
+	nobodys  bool // see ObserverOptions
 	prior    map[types.NamespacedName]*runtime.Pod
 	wasWrong map[string]struct{} // ids that earlier passes could not ask about
 	mayAsk   bool                // it is time to ask about those again
 	unsure   map[string]struct{} // ids that this pass leaves unsure
 
 	knownSandboxes  map[string]knownSandbox
-	knownContainers map[string]*runtime.Container // ours only
+	knownContainers map[string]*runtime.Container // of sandboxes looked into
 	listed          map[string]*sandboxDraft      // the sandboxes, by id
 	orphans         map[orphanKey]*sandboxDraft
 	all             []*sandboxDraft
@@ -58,9 +59,10 @@ type containerDraft struct {
 	answer    answer
 }
 
-func newDraft(instance string, prior map[types.NamespacedName]*runtime.Pod, wasWrong map[string]struct{}) *draft {
+func newDraft(instance string, nobodys bool, prior map[types.NamespacedName]*runtime.Pod, wasWrong map[string]struct{}) *draft {
 	d := &draft{
 		instance:        instance,
+		nobodys:         nobodys,
 		prior:           prior,
 		wasWrong:        wasWrong,
 		unsure:          map[string]struct{}{},
@@ -126,7 +128,7 @@ func (d *draft) newSandbox(sd *sandboxDraft, s *api.PodSandbox, known *runtime.S
 		sd.sandbox.IPs = known.IPs
 	}
 	switch {
-	case !sd.sandbox.Ready || sd.sandbox.Foreign:
+	case !sd.sandbox.Ready || d.passesBy(&sd.sandbox):
 	case d.holds(s.GetId()):
 		sd.answer = notYet
 	default:
@@ -138,16 +140,22 @@ func (d *draft) ours(labels map[string]string) bool {
 	return d.instance != "" && labels[runtime.LabelInstance] == d.instance
 }
 
+// passesBy says that a sandbox is not looked into: another podd's is its alone.
+func (d *draft) passesBy(s *runtime.Sandbox) bool {
+	return s.Foreign && !(d.nobodys && s.Labels[runtime.LabelInstance] == "")
+}
+
 // holds says that an id is not to be asked about in this pass.
 func (d *draft) holds(id string) bool {
 	_, unsure := d.wasWrong[id]
 	return unsure && !d.mayAsk
 }
 
-// addContainer takes a container in whose sandbox is ours, or gone and was.
+// addContainer takes a container in whose sandbox is looked into, or is gone and was
+// ours.
 func (d *draft) addContainer(item *wireItem) error {
 	home := d.listed[string(item.sandbox)]
-	if home != nil && home.sandbox.Foreign {
+	if home != nil && d.passesBy(&home.sandbox) {
 		return nil
 	}
 	cd := &containerDraft{before: d.knownContainers[string(item.id)]}
@@ -163,7 +171,7 @@ func (d *draft) addContainer(item *wireItem) error {
 		return err
 	}
 	if home == nil {
-		if home = d.orphanage(&listed, cd.before != nil); home == nil {
+		if home = d.orphanage(&listed, cd.before != nil && !d.wasForeign(cd.before.SandboxID)); home == nil {
 			return nil
 		}
 	}
@@ -180,6 +188,11 @@ func (d *draft) addContainer(item *wireItem) error {
 		d.containers = append(d.containers, cd)
 	}
 	return nil
+}
+
+func (d *draft) wasForeign(sandbox string) bool {
+	known := d.knownSandboxes[sandbox].sandbox
+	return known != nil && known.Foreign
 }
 
 // orphanage is where a container without a sandbox belongs, nil when it is not

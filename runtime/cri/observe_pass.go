@@ -32,7 +32,7 @@ func (o *Observer) pass(ctx context.Context, wanted dirty) (runtime.Snapshot, bo
 	if err != nil {
 		return s, false, err
 	}
-	d := newDraft(o.opts.Instance, o.prior(s.Whole, wanted.keys), o.unsure)
+	d := newDraft(o.opts.Instance, o.opts.Nobodys, o.prior(s.Whole, wanted.keys), o.unsure)
 	d.mayAsk = !s.AsOf.Before(o.askAt)
 	if err := d.add(l); err != nil {
 		return s, false, err

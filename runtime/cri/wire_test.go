@@ -118,6 +118,6 @@ func FuzzWire(f *testing.F) {
 				return
 			}
 		}
-		_ = newDraft("ours", nil, nil).add(listing{sandboxes: l.items, containers: l.items})
+		_ = newDraft("ours", false, nil, nil).add(listing{sandboxes: l.items, containers: l.items})
 	})
 }

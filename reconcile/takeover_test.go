@@ -1,0 +1,173 @@
+package reconcile_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/reconcile"
+)
+
+func adopts(o *reconcile.Options) {
+	inCluster(o)
+	o.Adopt = true
+}
+
+// byKubelet makes what a kubelet would have of a pod of the cluster.
+func (m *machine) byKubelet(name string) {
+	m.kubelets(name, "uid-"+name, map[string]string{manifest.AnnotationConfigSource: manifest.KindAPI})
+}
+
+func never(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever }
+
+// TestTakeOver: what a kubelet began of a pod that may end goes on as podd's, and is
+// not made again, however it ends; another pod is replaced.
+func TestTakeOver(t *testing.T) {
+	for name, test := range map[string]struct {
+		run  func(m *machine)
+		want v1.PodPhase
+	}{
+		"succeeds": {func(m *machine) { m.Exit("default/job/app", 0) }, v1.PodSucceeded},
+		"fails":    {func(m *machine) { m.Exit("default/job/app", 3) }, v1.PodFailed},
+		"ends while podd is away": {func(m *machine) {
+			m.kill()
+			m.Exit("default/job/app", 3)
+			m.start()
+		}, v1.PodFailed},
+		"is deleted":                                      {func(m *machine) { m.bound(true, ofCluster("job", both(never, deleted(5)))) }, ""},
+		"is deleted while podd is away":                   {func(m *machine) { m.kill(); m.bound(true, ofCluster("job", both(never, deleted(5)))); m.start() }, ""},
+		"is forgotten":                                    {func(m *machine) { m.bound(true) }, ""},
+		"is forgotten, podd being away":                   {func(m *machine) { m.kill(); m.bound(true); m.start() }, ""},
+		"runs on with a podd that comes":                  {func(m *machine) { m.kill(); m.start() }, v1.PodRunning},
+		"runs on with one that is not asked to take over": {func(m *machine) { m.kill(); m.options, m.adopts = inCluster, false; m.start() }, v1.PodRunning},
+		"succeeds under one that is not asked": {func(m *machine) {
+			m.kill()
+			m.options, m.adopts = inCluster, false
+			m.start()
+			m.settle()
+			m.Exit("default/job/app", 0)
+		}, v1.PodSucceeded},
+		"is forgotten by one that is not asked": {func(m *machine) { m.kill(); m.options, m.adopts = inCluster, false; m.bound(true); m.start() }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, m *machine) {
+				m.options, m.adopts = adopts, true
+				m.byKubelet("job")
+				m.Forget()
+				m.start()
+				m.bound(true, ofCluster("job", never))
+				m.settle()
+				if r := m.report("job"); r == nil || r.Pod.Status.Phase != v1.PodRunning {
+					t.Fatalf("got %+v", r)
+				}
+				test.run(m)
+				m.pass(2 * time.Minute)
+				if r := m.report("job"); test.want == "" && r != nil || test.want != "" && (r == nil || r.Pod.Status.Phase != test.want) {
+					t.Errorf("got %+v", r)
+				}
+				if made := append(m.Calls("RunPodSandbox"), m.Calls("CreateContainer")...); len(made) > 0 {
+					t.Errorf("it was made again: %v", made)
+				}
+				if test.want == "" {
+					m.is()
+				}
+			})
+		})
+	}
+}
+
+// TestNotTakenOver: what was not taken over is nobody's of podd's, whatever is
+// remembered of the pod.
+func TestNotTakenOver(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.options = inCluster
+		m.byKubelet("job")
+		m.Forget()
+		m.start()
+		m.bound(true, ofCluster("job", never))
+		m.pass(time.Minute)
+		m.kill()
+		m.start()
+		m.pass(time.Minute)
+		if ended := m.Calls("StopContainer"); len(ended) > 0 {
+			t.Errorf("ended %v", ended)
+		}
+		if r := m.report("job"); r == nil || r.Pod.Status.Phase != v1.PodPending {
+			t.Errorf("got %+v", r)
+		}
+	})
+}
+
+// TestReplaceKubelets: a pod that runs for good is ended, and then podd's own runs.
+func TestReplaceKubelets(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.options, m.adopts = adopts, true
+		m.byKubelet("web")
+		m.Forget()
+		m.start()
+		m.bound(true, ofCluster("web", nil))
+		m.pass(time.Minute)
+		if made, ended := m.Calls("StartContainer"), m.Calls("StopContainer"); len(made) != 1 || len(ended) != 1 || made[0].At.Before(ended[0].At) {
+			t.Errorf("ended %v, made %v", ended, made)
+		}
+	})
+}
+
+// TestTakeOverStatic: a pod of a file that was a kubelet's is replaced once, under the
+// UID that it had there, and keeps that whatever a podd that comes after remembers.
+func TestTakeOverStatic(t *testing.T) {
+	ofFile := func() *manifest.Pod {
+		text := "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {" + web + "}\n"
+		return manifest.Decode([]byte(text), manifest.Options{Kind: manifest.KindFile, Source: source, Path: source + "/a.yaml"}).Pods[0]
+	}
+	for name, next := range map[string]func(m *machine){
+		"podd comes again":       func(*machine) {},
+		"without being asked to": func(m *machine) { m.options, m.adopts = nil, false },
+		"remembering nothing": func(m *machine) {
+			if err := os.RemoveAll(filepath.Join(m.root, "pods")); err != nil {
+				m.t.Fatal(err)
+			}
+		},
+		"and something is left of an earlier life": func(m *machine) {
+			p := ofFile()
+			if err := os.Mkdir(filepath.Dir(m.journal(p)), 0o700); err != nil {
+				m.t.Fatal(err)
+			}
+			text := fmt.Sprintf(`{"key": {"Namespace": "default", "Name": "web"}, "uid": %q, "hash": %q, "containers": {"app": {"lastExit": {"ID": "x", "Code": 1}}}}`, p.UID, p.Hash)
+			if err := os.WriteFile(m.journal(p), []byte(text), 0o600); err != nil {
+				m.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, m *machine) {
+				m.options, m.adopts = adopts, true
+				m.kubelets("web", "theirs", map[string]string{manifest.AnnotationConfigSource: manifest.KindFile, manifest.AnnotationConfigHash: "theirs"})
+				m.Forget()
+				m.want(ofFile())
+				m.start()
+				m.pass(time.Minute)
+				if made, ended := m.Calls("RunPodSandbox"), m.Calls("StopContainer"); len(made) != 1 || len(ended) != 1 || m.report("web").Pod.UID != "theirs" {
+					t.Fatalf("ended %v, made %v", ended, made)
+				}
+				m.Exit("default/web/app", 1)
+				m.pass(time.Minute)
+				m.kill()
+				next(m)
+				m.Forget()
+				m.start()
+				m.pass(time.Minute)
+				m.want(ofFile())
+				m.pass(time.Minute)
+				if made, ended := m.Calls("RunPodSandbox"), m.Calls("StopContainer"); len(made)+len(ended) > 0 || m.report("web").Pod.UID != "theirs" {
+					t.Errorf("ended %v, made %v, uid %s", ended, made, m.report("web").Pod.UID)
+				}
+			})
+		})
+	}
+}
