@@ -10,10 +10,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"podd/manifest"
 	"podd/reconcile/device"
 	"podd/reconcile/device/plugin"
+	"podd/reconcile/plugins"
 	"podd/server"
 	"podd/server/podresources"
 )
@@ -59,11 +61,18 @@ func (d *podd) servePlugins(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // before it is waited: Serve may fail
 	watch.Go(func() {
-		if err := s.Watch(ctx, filepath.Join(d.cfg.RootDir, "plugins_registry")); err != nil {
+		if err := d.watchPlugins(ctx, s); err != nil {
 			d.log.Error("plugins that wait to be found are not", "err", err)
 		}
 	})
 	return s.Serve(ctx, ln)
+}
+
+// watchPlugins has those register that wait to be found.
+func (d *podd) watchPlugins(ctx context.Context, devices *plugin.Server) error {
+	kinds := map[string]plugins.Kind{registration.DevicePlugin: devices.Kind()}
+	w := &plugins.Watcher{Dir: filepath.Join(d.cfg.RootDir, plugins.Dir), Kinds: kinds, Log: d.log}
+	return w.Run(ctx)
 }
 
 func (d *podd) servePodResources(ctx context.Context) error {

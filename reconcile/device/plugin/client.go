@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
 	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	"podd/reconcile/device"
+	"podd/reconcile/plugins"
 )
 
 // callTime is how long a plugin may take to answer, workTime how long when it does
@@ -36,21 +33,9 @@ type client struct {
 
 var _ device.Plugin = (*client)(nil)
 
-// dial returns a lazy connection to a plugin's socket.
-func dial(socket string) (*grpc.ClientConn, error) {
-	return grpc.NewClient("passthrough:///"+socket,
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", socket)
-		}),
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"), grpc.WithNoProxy(),
-		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(), grpc.WithIdleTimeout(0),
-		grpc.WithReadBufferSize(8<<10), grpc.WithWriteBufferSize(8<<10),
-	)
-}
-
 // connect asks a plugin that has just registered for what it wants to be asked.
 func connect(ctx context.Context, resource, socket string) (*client, error) {
-	conn, err := dial(socket)
+	conn, err := plugins.Dial(socket)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +44,7 @@ func connect(ctx context.Context, resource, socket string) (*client, error) {
 	defer cancel()
 	if c.options, err = c.api.GetDevicePluginOptions(ctx, &v1beta1.Empty{}, grpc.WaitForReady(true)); err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("asking for its options at %s: %w", socket, plain(err))
+		return nil, fmt.Errorf("asking for its options at %s: %w", socket, plugins.Plain(err))
 	}
 	return c, nil
 }
@@ -122,7 +107,7 @@ func (c *client) call(ctx context.Context, limit time.Duration, what string, ask
 	case ctx.Err() != nil:
 		return unanswered(ctx, limit, what)
 	}
-	return fmt.Errorf("asking its plugin %s: %w", what, plain(err))
+	return fmt.Errorf("asking its plugin %s: %w", what, plugins.Plain(err))
 }
 
 // unanswered: the time is over, or nobody wants to know any more.
@@ -131,16 +116,4 @@ func unanswered(ctx context.Context, limit time.Duration, what string) error {
 		return fmt.Errorf("asking its plugin %s: %w", what, ctx.Err())
 	}
 	return fmt.Errorf("asking its plugin %s: it did not answer within %s", what, limit)
-}
-
-// textLimit is how much of a plugin's own words is repeated.
-const textLimit = 512
-
-// plain is what a plugin says without gRPC's words about it.
-func plain(err error) error {
-	text := strings.ToValidUTF8(status.Convert(err).Message(), "?")
-	if len(text) > textLimit {
-		text = strings.ToValidUTF8(text[:textLimit], "") + "…"
-	}
-	return errors.New(text)
 }

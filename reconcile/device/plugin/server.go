@@ -1,6 +1,6 @@
 // Package plugin is how device plugins reach podd: the kubelet's registration
-// service, deviceplugin/v1beta1, and sockets in its directory for plugins,
-// pluginregistration/v1. They are clients of a device.Ledger.
+// service, deviceplugin/v1beta1, and sockets that package plugins finds. They are
+// clients of a device.Ledger.
 //
 //	plugin ──Register──▶ <root>/device-plugins/kubelet.sock
 //	plugin ◀─ListAndWatch, Allocate, …── its own socket beside it
@@ -31,6 +31,7 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile/device"
+	"podd/reconcile/plugins"
 )
 
 // Socket is the name of the registration service's in its directory.
@@ -201,7 +202,7 @@ func (s *Server) follow(ctx context.Context, c *registered) {
 		delete(s.clients, c.resource)
 	}
 	if ctx.Err() == nil {
-		s.Log.Warn("a device plugin is gone; who has its devices keeps them", "resource", c.resource, "err", plain(err))
+		s.Log.Warn("a device plugin is gone; who has its devices keeps them", "resource", c.resource, "err", plugins.Plain(err))
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"podd/reconcile/device"
 	"podd/reconcile/device/plugin/plugintest"
 	"podd/reconcile/plan"
+	"podd/reconcile/plugins"
 )
 
 const gpu = "example.com/gpu"
@@ -82,7 +83,8 @@ func begin(t *testing.T, dir string) *agent {
 		}
 	})
 	running.Go(func() {
-		if err := a.Watch(ctx, a.registry); err != nil {
+		watch := &plugins.Watcher{Dir: a.registry, Kinds: map[string]plugins.Kind{v1.DevicePlugin: a.Kind()}, Log: a.Log}
+		if err := watch.Run(ctx); err != nil {
 			t.Error(err)
 		}
 	})
