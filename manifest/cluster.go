@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	storage "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -15,11 +17,22 @@ type Cluster struct {
 	// there nor here was not looked up yet.
 	Lacks map[ObjectRef]Lack
 	// Tokens are by the names that TokenOf gives.
-	Tokens map[types.NamespacedName][]byte
+	Tokens map[types.NamespacedName]Token
 	// Handlers are those of RuntimeClasses, by the class's name.
 	Handlers map[string]string
 	// Services are by namespace; nil: not known yet.
 	Services map[string]*Services
+	// Drivers are the CSIDrivers by name; nil: not known yet.
+	Drivers map[string]*storage.CSIDriverSpec
+	// Attached are the volumes that are attached to this machine, by the names that
+	// AttachmentName gives, with what their attacher says of them.
+	Attached map[string]map[string]string
+}
+
+// Token is one of a pod's service account.
+type Token struct {
+	Text    []byte
+	Expires metav1.Time
 }
 
 // Lack is why an object is not there.
@@ -27,14 +40,17 @@ type Lack struct {
 	// Absent says that there is none, so that what is optional does without. Else
 	// nobody knows.
 	Absent bool
+	// Soon says that it comes by itself, which is no trouble yet.
+	Soon bool
 	// Why is for users, in the words of Kubernetes: `configmap "c" not found`.
 	Why string
 }
 
 // What nodes look up but objects of manifests never are.
 const (
-	kindToken = "TokenRequest"
-	kindClass = "RuntimeClass"
+	kindToken      = "TokenRequest"
+	kindClass      = "RuntimeClass"
+	kindAttachment = "VolumeAttachment"
 )
 
 // TokenOf names the token of a projected volume of a pod: one for each audience
@@ -77,6 +93,8 @@ func (o *Objects) there(ref ObjectRef) (is bool) {
 		_, is = o.Cluster.Tokens[ref.NamespacedName]
 	case kindClass:
 		_, is = o.Cluster.Handlers[ref.Name]
+	case kindAttachment:
+		_, is = o.Cluster.Attached[ref.Name]
 	}
 	return is
 }
@@ -87,20 +105,23 @@ func (o *Objects) waits(p *Pod, used []Use, node *Node) Wait {
 	if o.Cluster == nil || o.Cluster.Services == nil {
 		return Wait{Missing: "the Services of the cluster are not known yet", Soon: true}
 	}
+	if o.Cluster.Drivers == nil && o.needsDriver(p.Spec) {
+		return Wait{Missing: "the CSIDrivers of the cluster are not known yet", Soon: true}
+	}
 	for _, u := range used {
 		if !o.lookedUp(u.Object) && u.Role != ForEphemeral {
 			return Wait{Missing: u.Object.shown() + " is being looked up", Soon: true}
 		}
 	}
 	for _, u := range used {
-		if u.Role != ForFiles && u.Role != ForMount && u.Role != ForSandbox {
-			continue
-		}
-		if why := o.lackOf(p, u, node); why != "" {
-			return Wait{Missing: why, Volume: u.volumeOf(p.Spec)}
+		switch u.Role {
+		case ForFiles, ForMount, ForSandbox, ForDriver:
+			if why := o.lackOf(p, u, node); why != "" {
+				return Wait{Missing: why, Volume: u.volumeOf(p.Spec), Soon: o.Cluster.Lacks[u.Object].Soon}
+			}
 		}
 	}
-	return Wait{}
+	return o.driversWait(p)
 }
 
 // lackOf is why what a pod reads of an object is not there, "" when it is or need
@@ -108,8 +129,10 @@ func (o *Objects) waits(p *Pod, used []Use, node *Node) Wait {
 func (o *Objects) lackOf(p *Pod, u Use, node *Node) string {
 	lack, lacks := o.Cluster.Lacks[u.Object]
 	switch {
-	case lacks && lack.Absent && u.Optional:
+	case lacks && u.Optional && (lack.Absent || u.Role == ForDriver):
 		return ""
+	case lacks && u.Role == ForDriver && u.Object.Kind == "Secret":
+		return fmt.Sprintf("fetching %s %s failed: %s", u.Field[strings.LastIndex(u.Field, ".")+1:], u.Object.NamespacedName, lack.Why)
 	case lacks:
 		return lack.Why
 	case u.Object.Kind == kindClaim:
@@ -133,10 +156,13 @@ func configOr(kind string) string {
 	return strings.ToLower(kind)
 }
 
-// shown is String without what a token's name is made of.
+// shown is String without names that nobody gave.
 func (r ObjectRef) shown() string {
-	if r.Kind == kindToken {
+	switch r.Kind {
+	case kindToken:
 		return "a token of the pod's service account"
+	case kindAttachment:
+		return "whether a volume is attached"
 	}
 	return r.String()
 }

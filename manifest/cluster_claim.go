@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,12 +37,15 @@ func isEphemeral(pod *v1.Pod, volume string) bool {
 	return false
 }
 
+// claimProtection keeps a claim that is being deleted while a pod has it.
+const claimProtection = "kubernetes.io/pvc-protection"
+
 // Unbound is why a claim of a cluster is not, or not yet, bound to the volume that
 // it names, which is nil when there is none; "" when it is. Only the cluster binds.
 func Unbound(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
 	claim := c.Namespace + "/" + c.Name
 	switch {
-	case c.DeletionTimestamp != nil:
+	case c.DeletionTimestamp != nil && !slices.Contains(c.Finalizers, claimProtection):
 		return fmt.Sprintf("can't start pod because PVC %s is being deleted", claim)
 	case c.Status.Phase != v1.ClaimBound || c.Spec.VolumeName == "":
 		return fmt.Sprintf("PVC %s has non-bound phase (%q) or empty pvc.Spec.VolumeName (%q)", claim, c.Status.Phase, c.Spec.VolumeName)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+	storage "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -73,9 +74,10 @@ func answered(p *manifest.Pod) manifest.Objects {
 		Volumes: map[types.NamespacedName]*v1.PersistentVolume{{Name: "pv1"}: volume("pv1", "data"), {Name: "pv2"}: volume("pv2", "web-tmp")},
 		Cluster: &manifest.Cluster{
 			Lacks:    map[manifest.ObjectRef]manifest.Lack{{Kind: "Secret", NamespacedName: in("maybe")}: {Absent: true, Why: `secret "maybe" not found`}},
-			Tokens:   map[types.NamespacedName][]byte{in("u1/3600/"): []byte("t0ken")},
+			Tokens:   map[types.NamespacedName]manifest.Token{in("u1/3600/"): {Text: []byte("t0ken")}},
 			Handlers: map[string]string{"gvisor": "runsc"},
 			Services: map[string]*manifest.Services{},
+			Drivers:  map[string]*storage.CSIDriverSpec{},
 		},
 	}
 }
@@ -180,7 +182,7 @@ func TestSupplyOfAClusterStays(t *testing.T) {
 	}
 	same, s := again(func(c *manifest.Cluster) {
 		c.Services = map[string]*manifest.Services{"other": {}}
-		c.Tokens[in("u2/3600/")] = []byte("x")
+		c.Tokens[in("u2/3600/")] = manifest.Token{Text: []byte("x")}
 	})
 	if s != was || same.Set.Pods[p.Key] != b.Set.Pods[p.Key] {
 		t.Error("what others read made another Supply or version")
@@ -189,7 +191,7 @@ func TestSupplyOfAClusterStays(t *testing.T) {
 	if s == was || !s.Same(was) {
 		t.Error("Services: the newest are not there, or count as content")
 	}
-	_, s = again(func(c *manifest.Cluster) { c.Tokens[in("u1/3600/")] = []byte("n3w") })
+	_, s = again(func(c *manifest.Cluster) { c.Tokens[in("u1/3600/")] = manifest.Token{Text: []byte("n3w")} })
 	if s.Files == was.Files || s.Env != was.Env || s.Same(was) {
 		t.Error("a new token is not in the files")
 	}

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// noClass is said of what only a storage driver could do.
-const noClass = "podd runs no storage driver that would change a volume; remove it"
+// noClass is said of what only a cluster could have done.
+const noClass = "there is no cluster that would have a storage driver change the volume; remove it"
 
 // servedClaimFields is the served table of a PersistentVolumeClaim.
 var servedClaimFields = []row{

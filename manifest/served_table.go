@@ -150,7 +150,7 @@ var servedFields = []row{
 	{"spec.volumes[].iscsi", refused, attachIt},
 	{"spec.volumes[].rbd", refused, attachIt},
 	{"spec.volumes[].fc", refused, attachIt},
-	{"spec.volumes[].csi", refused, "podd runs no CSI drivers; mount the volume on the machine and use hostPath, or a claim"},
+	{"spec.volumes[].csi", refused, "CSI drivers make volumes for pods of a cluster alone; mount the volume on the machine and use hostPath, or a claim with a local PersistentVolume"},
 	{"spec.volumes[].flexVolume", refused, "podd runs no FlexVolume drivers; mount the volume on the machine and use hostPath, or a claim"},
 	{"spec.volumes[].awsElasticBlockStore", refused, noCloud},
 	{"spec.volumes[].azureDisk", refused, noCloud},

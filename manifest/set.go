@@ -69,8 +69,9 @@ type Objects struct {
 }
 
 // ObjectRef names an object: "ConfigMap", "Secret", "PersistentVolumeClaim" or
-// "PersistentVolume", of an API server also "RuntimeClass" or the token of a pod,
-// "TokenRequest"; PersistentVolumes and RuntimeClasses have no namespace.
+// "PersistentVolume", of an API server also "RuntimeClass", "VolumeAttachment" or the
+// token of a pod, "TokenRequest"; PersistentVolumes, RuntimeClasses and
+// VolumeAttachments have no namespace.
 type ObjectRef struct {
 	Kind string
 	types.NamespacedName

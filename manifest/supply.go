@@ -25,7 +25,8 @@ type Supply struct {
 	Wait
 	// Files, Env, Pull and Mount tell one content of what is read for each role
 	// from another, also in another life of podd. Without the salt they were made
-	// with they tell nothing of the content.
+	// with they tell nothing of the content. Where drivers are to be called again while
+	// the pod runs, Files tells of that, too.
 	Files, Env, Pull, Mount, Ephemeral string
 
 	pod *Pod // whose references they are
@@ -33,6 +34,7 @@ type Supply struct {
 	lacks         map[ObjectRef]Lack // of an API server's; nil for others
 	tokens        map[string][]byte  // by name
 	services, api *Services          // of the pod's namespace, and of the API server's
+	csi           map[string]*CSI    // by the pod's volume
 }
 
 // Wait is what keeps a pod from being set up; zero: nothing.
@@ -122,8 +124,10 @@ func SupplyOf(p *Pod, set *Set, salt string, before *Supply) *Supply {
 	own := set.Objects[p.Origin.Source]
 	s := &Supply{pod: p}
 	if ofCluster {
-		s.Wait = own.waits(p, used, set.Node)
-		s.ask(own.Cluster, used)
+		all := append(slices.Clip(used), own.DriverUses(p.Spec)...)
+		s.Wait = own.waits(p, all, set.Node)
+		s.ask(own.Cluster, all)
+		s.drive(&own, set.Node, before)
 	} else {
 		s.Wait = missing(p, used, set)
 	}
@@ -135,6 +139,9 @@ func SupplyOf(p *Pod, set *Set, salt string, before *Supply) *Supply {
 		return before
 	}
 	s.Files, s.Env = s.version(salt, used, ForFiles)+ownText(p), s.version(salt, used, ForEnv)
+	if calls := s.calls(); calls != nil {
+		s.Files += keyed(salt, calls)
+	}
 	s.Pull, s.Mount = s.version(salt, used, ForPull), s.version(salt, used, ForMount)
 	s.Ephemeral = s.version(salt, used, ForEphemeral)
 	if known && s.sameText(before) && s.sameLookups(before) {
@@ -170,8 +177,8 @@ func (s *Supply) ask(c *Cluster, used []Use) {
 	}
 	s.services, s.api = c.Services[s.pod.Key.Namespace], c.Services[apiService.Namespace]
 	for _, u := range used {
-		if token, ok := c.Tokens[u.Object.NamespacedName]; ok && u.Object.Kind == kindToken {
-			put(&s.tokens, u.Object.Name, token)
+		if token, ok := c.Tokens[u.Object.NamespacedName]; ok && u.Object.Kind == kindToken && u.Role == ForFiles {
+			put(&s.tokens, u.Object.Name, token.Text)
 		}
 		if lack, ok := c.Lacks[u.Object]; ok {
 			put(&s.lacks, u.Object, lack)
@@ -186,7 +193,8 @@ func (s *Supply) sameObjects(o *Supply) bool {
 }
 
 func (s *Supply) sameLookups(o *Supply) bool {
-	return s.services == o.services && s.api == o.api && maps.Equal(s.lacks, o.lacks) && maps.EqualFunc(s.tokens, o.tokens, bytes.Equal)
+	return s.services == o.services && s.api == o.api && maps.Equal(s.lacks, o.lacks) &&
+		maps.EqualFunc(s.tokens, o.tokens, bytes.Equal) && maps.Equal(s.csi, o.csi)
 }
 
 // showsItself: labels and annotations of the pod are in its files and may change
@@ -236,9 +244,20 @@ func (s *Supply) version(salt string, used []Use, role Role) string {
 			write(mac, s.tokens[u.Object.Name])
 		}
 	}
-	if len(done) == 0 {
+	if role == ForMount {
+		for _, volume := range slices.Sorted(maps.Keys(s.csi)) {
+			write(mac, []byte(volume), s.csi[volume].text())
+		}
+	}
+	if len(done) == 0 && (role != ForMount || len(s.csi) == 0) {
 		return ""
 	}
+	return hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+func keyed(salt string, text []byte) string {
+	mac := hmac.New(sha256.New, []byte(salt))
+	mac.Write(text)
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 

@@ -19,6 +19,9 @@ type Use struct {
 	Field string
 	// Token is what a token is asked for with; nil for other objects.
 	Token *v1.ServiceAccountTokenProjection
+	// Volume is what is attached, as a Node's status names it; "" for what is no
+	// VolumeAttachment.
+	Volume v1.UniqueVolumeName
 }
 
 // Role is what an object is read for.
@@ -27,7 +30,8 @@ type Role int
 // A mounted object's files follow it while the pod runs, variables are read
 // when their container starts, credentials when an image is pulled; what a claim
 // is bound to is mounted. What an ephemeral container reads keeps nothing else of
-// the pod waiting. A RuntimeClass says what the sandbox is made by.
+// the pod waiting. A RuntimeClass says what the sandbox is made by. What a driver is
+// told is for it alone: nothing else of the pod may read it.
 const (
 	ForFiles Role = iota
 	ForEnv
@@ -35,6 +39,7 @@ const (
 	ForMount
 	ForEphemeral
 	ForSandbox
+	ForDriver
 )
 
 // Uses are the places where a pod reads objects beside it, in the order of its

@@ -45,13 +45,17 @@ func validateDeviceName(c *v1.Container, name string, volumes map[string]*v1.Vol
 		return field.ErrorList{field.Duplicate(at, name)}
 	case v == nil:
 		return field.ErrorList{field.Invalid(at, name, "is none of spec.volumes")}
-	case v.Ephemeral != nil:
+	case v.Ephemeral != nil && !isBlockTemplate(v.Ephemeral.VolumeClaimTemplate): // else a cluster's, or refused there
 		return field.ErrorList{field.Invalid(at, name, ephemeralIs)}
-	case v.PersistentVolumeClaim == nil:
+	case v.PersistentVolumeClaim == nil && v.Ephemeral == nil:
 		return field.ErrorList{field.Invalid(at, name, "is no persistentVolumeClaim, and no other volume is a block device; use volumeMounts")}
 	case slices.ContainsFunc(c.VolumeMounts, func(m v1.VolumeMount) bool { return m.Name == name }):
 		return field.ErrorList{field.Invalid(at, name, "is among volumeMounts too; leave one")}
 	}
 	taken[name] = true
 	return nil
+}
+
+func isBlockTemplate(t *v1.PersistentVolumeClaimTemplate) bool {
+	return t != nil && t.Spec.VolumeMode != nil && *t.Spec.VolumeMode == v1.PersistentVolumeBlock
 }

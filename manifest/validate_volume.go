@@ -38,12 +38,27 @@ func validateVolumes(spec *v1.PodSpec, fields *field.Path) field.ErrorList {
 		if v.NFS != nil {
 			errs = append(errs, validateNFS(v.NFS, at.Child("nfs"))...)
 		}
+		if v.CSI != nil {
+			errs = append(errs, validateCSI(v.CSI, at.Child("csi"))...)
+		}
 		errs = append(errs, validateFilesOf(v, at)...)
 		errs = append(errs, validateClaimVolume(v, at)...)
 		if v.Image != nil {
 			errs = append(errs, validateImage(v.Image.Reference, at.Child("image", "reference"))...)
 			errs = append(errs, oneOf(at.Child("image", "pullPolicy"), v.Image.PullPolicy, v1.PullAlways, v1.PullIfNotPresent, v1.PullNever)...)
 		}
+	}
+	return errs
+}
+
+// validateCSI checks a volume of a driver; it names a directory.
+func validateCSI(s *v1.CSIVolumeSource, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if !isDriver(s.Driver) {
+		errs = append(errs, field.Invalid(at.Child("driver"), s.Driver, "must be a DNS name of at most 63 characters"))
+	}
+	if ref := s.NodePublishSecretRef; ref != nil {
+		errs = append(errs, validateObjectName(ref.Name, at.Child("nodePublishSecretRef", "name"))...)
 	}
 	return errs
 }

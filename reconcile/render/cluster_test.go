@@ -50,7 +50,7 @@ func TestTokenFile(t *testing.T) {
 			t.Errorf("%s: without a token: %v", test.note, err)
 		}
 		ref := manifest.TokenOf(p.Spec, source)
-		p, s := ofCluster(p.Spec, manifest.Objects{Cluster: &manifest.Cluster{Tokens: map[types.NamespacedName][]byte{ref.NamespacedName: []byte("t0ken")}}})
+		p, s := ofCluster(p.Spec, manifest.Objects{Cluster: &manifest.Cluster{Tokens: map[types.NamespacedName]manifest.Token{ref.NamespacedName: {Text: []byte("t0ken")}}}})
 		files, err := (Content{Pod: p, Supply: s}).Files(v)
 		f := files["a/token"]
 		if err != nil || string(f.Data) != "t0ken" || f.Mode != test.mode || (f.Owner == nil) != (test.owner == nil) || f.Owner != nil && *f.Owner != *test.owner {

@@ -28,6 +28,7 @@ type fakeObjects struct {
 	have     map[string]object // by "configmaps/default/conf"
 	requests []authentication.TokenRequest
 	noTokens bool
+	ahead    time.Duration // this machine's clock, of the API server's
 }
 
 // where is of a request the resource, and the name, the subresource and the namespace
@@ -59,7 +60,7 @@ func (f *fakeAPI) object(q *http.Request, verb string, body []byte) *http.Respon
 		ask.TypeMeta = metav1.TypeMeta{Kind: "TokenRequest", APIVersion: "authentication.k8s.io/v1"}
 		ask.Status = authentication.TokenRequestStatus{
 			Token:               fmt.Sprintf("%s-%d", name, len(f.objects.requests)),
-			ExpirationTimestamp: metav1.NewTime(time.Now().Add(time.Duration(*ask.Spec.ExpirationSeconds) * time.Second)),
+			ExpirationTimestamp: metav1.NewTime(time.Now().Add(-f.objects.ahead).Add(time.Duration(*ask.Spec.ExpirationSeconds) * time.Second)),
 		}
 		return answer(201, ask)
 	case verb == "WATCH":

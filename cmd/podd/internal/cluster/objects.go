@@ -41,7 +41,7 @@ type finding struct {
 }
 
 type (
-	token      []byte
+	token      manifest.Token
 	boundClaim struct {
 		claim  *v1.PersistentVolumeClaim
 		volume *v1.PersistentVolume // nil: there is none

@@ -17,7 +17,7 @@ func (r *resolver) known() manifest.Objects {
 		Volumes:    map[types.NamespacedName]*v1.PersistentVolume{},
 		Cluster: &manifest.Cluster{
 			Lacks:    map[manifest.ObjectRef]manifest.Lack{},
-			Tokens:   map[types.NamespacedName][]byte{},
+			Tokens:   map[types.NamespacedName]manifest.Token{},
 			Handlers: map[string]string{},
 			Services: r.byName,
 		},
@@ -37,7 +37,7 @@ func (r *resolver) known() manifest.Objects {
 		case *nodes.RuntimeClass:
 			o.Cluster.Handlers[key.Name] = object.Handler
 		case token:
-			o.Cluster.Tokens[key] = object
+			o.Cluster.Tokens[key] = manifest.Token(object)
 		default:
 			o.Cluster.Lacks[ref] = f.lack
 		}

@@ -218,7 +218,7 @@ func TestLookupImmutable(t *testing.T) {
 func TestToken(t *testing.T) {
 	alone(t, nil, func(l *life) {
 		of := func(name string) string {
-			return string(l.objects().Cluster.Tokens[types.NamespacedName{Namespace: "default", Name: name}])
+			return string(l.objects().Cluster.Tokens[types.NamespacedName{Namespace: "default", Name: name}].Text)
 		}
 		l.with(func() { l.putPod(reader("a", tokened("", 3600), tokened("", 3600), tokened("vault", 600)), "ADDED") })
 		if n := len(l.fakeAPI.objects.requests); n != 2 || of("uid-a/3600/") == "" || of("uid-a/600/vault") == "" {
@@ -247,6 +247,19 @@ func TestToken(t *testing.T) {
 			t.Errorf("of a pod that is gone: %d requests, %d tokens", n, len(l.objects().Cluster.Tokens))
 		}
 	})
+}
+
+// TestTokenClock: how long a token is good for is no matter of this machine's clock.
+func TestTokenClock(t *testing.T) {
+	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
+		alone(t, nil, func(l *life) {
+			l.with(func() { l.fakeAPI.objects.ahead = ahead; l.putPod(reader("a", tokened("", 3600)), "ADDED") })
+			l.after(90 * time.Minute)
+			if n := len(l.fakeAPI.objects.requests); n != 2 {
+				t.Errorf("%s ahead: %d requests in 90 minutes", ahead, n)
+			}
+		})
+	}
 }
 
 func TestTokenRefused(t *testing.T) {

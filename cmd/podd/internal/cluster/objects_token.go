@@ -24,7 +24,6 @@ const (
 func (l *lookup) token(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccountTokenProjection) {
 	b, began := backoff{first: soon}, time.Now()
 	for ctx.Err() == nil {
-		asked := time.Now()
 		got, err := l.client.token(ctx, pod, t)
 		if err != nil {
 			if !l.told && answered(err) && time.Since(began) >= lag {
@@ -35,12 +34,12 @@ func (l *lookup) token(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccountTok
 			continue
 		}
 		b = backoff{first: soon}
-		l.send(ctx, finding{object: token(got.Status.Token)})
-		sleep(ctx, renewal(got.Status.ExpirationTimestamp.Sub(asked))-rand.N(earlier))
+		l.send(ctx, finding{object: token{[]byte(got.Status.Token), got.Status.ExpirationTimestamp}})
+		sleep(ctx, renewal(time.Duration(*got.Spec.ExpirationSeconds)*time.Second)-rand.N(earlier))
 	}
 }
 
-// renewal is when a token with so much life before it is to be asked for anew.
+// renewal is, whatever this machine's clock says, when a token with so much life before it is to be asked for anew.
 func renewal(life time.Duration) time.Duration {
 	return max(min(life*4/5, oldest), 2*earlier)
 }
@@ -58,8 +57,8 @@ func (c *client) token(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccountTok
 	if err := c.into(ctx, q, &got); err != nil {
 		return nil, err
 	}
-	if got.Status.Token == "" {
-		return nil, c.at(fmt.Errorf("the answer has no token"))
+	if got.Status.Token == "" || got.Spec.ExpirationSeconds == nil {
+		return nil, c.at(fmt.Errorf("the answer has no token, or does not say how long it is good for"))
 	}
 	return &got, nil
 }
