@@ -353,3 +353,14 @@ func TestFollowStaysBelow(t *testing.T) {
 		t.Errorf("a FIFO: %v", err)
 	}
 }
+
+func TestNames(t *testing.T) {
+	top := t.TempDir()
+	write(t, filepath.Join(top, "b"), "")
+	write(t, filepath.Join(top, "a", "c"), "")
+	for dir, want := range map[string]string{top: "a b", filepath.Join(top, "none"): "", filepath.Join(top, "b", "none"): "", filepath.Join(top, "b"): ""} {
+		if got, err := Names(dir); err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%s: got %q, %v, want %s", dir, got, err, want)
+		}
+	}
+}

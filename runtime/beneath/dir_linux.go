@@ -57,6 +57,20 @@ func Open(path string) (*Dir, error) {
 	return &Dir{os.NewFile(uintptr(fd), path)}, nil
 }
 
+// Names lists a directory whose path nobody but root can change, by name; none where
+// there is no directory.
+func Names(path string) ([]string, error) {
+	entries, err := os.ReadDir(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return nil, nil
+	}
+	var all []string
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all, err
+}
+
 // Close releases the descriptor.
 func (d *Dir) Close() error { return d.f.Close() }
 

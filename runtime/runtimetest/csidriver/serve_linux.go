@@ -1,0 +1,194 @@
+package csidriver
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+)
+
+// service is a driver in its process.
+type service struct {
+	*Driver
+	csi.UnimplementedIdentityServer
+	csi.UnimplementedNodeServer
+	registration.UnsafeRegistrationServer
+
+	mu    sync.Mutex // guards all following fields
+	calls *os.File
+	under map[string]int // calls under way, by volume
+}
+
+func (d *Driver) serve() error {
+	if err := os.MkdirAll(filepath.Join(d.Dir, "volumes"), 0o750); err != nil {
+		return err
+	}
+	s := &service{Driver: d, under: map[string]int{}}
+	var err error
+	if s.calls, err = os.OpenFile(filepath.Join(d.Dir, "calls"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+		return err
+	}
+	server := grpc.NewServer(grpc.UnaryInterceptor(s.observe))
+	csi.RegisterIdentityServer(server, s)
+	csi.RegisterNodeServer(server, s)
+	registration.RegisterRegistrationServer(server, s)
+	ended := make(chan error)
+	for _, socket := range []string{d.Endpoint(), d.Registration()} {
+		if err := unlessAbsent(os.Remove(socket)); err != nil {
+			return err
+		}
+		ln, err := net.Listen("unix", socket)
+		if err != nil {
+			return err
+		}
+		go func() { ended <- server.Serve(ln) }()
+	}
+	tell := os.NewFile(serving, "serving")
+	if _, err := tell.Write([]byte{'\n'}); err != nil {
+		return err
+	}
+	if err := tell.Close(); err != nil {
+		return err
+	}
+	return <-ended
+}
+
+func (s *service) write(c Call) error {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err = s.calls.Write(append(text, '\n'))
+	return err
+}
+
+// observe writes of every call, and has it become what is set.
+func (s *service) observe(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	method := info.FullMethod[strings.LastIndexByte(info.FullMethod, '/')+1:]
+	text, err := protojson.Marshal(request.(proto.Message))
+	if err != nil {
+		return nil, err
+	}
+	volume := ""
+	if of, ok := request.(interface{ GetVolumeId() string }); ok {
+		volume = of.GetVolumeId()
+	}
+	s.mu.Lock()
+	overlaps := volume != "" && method != "NodeGetVolumeStats" && s.under[volume] > 0
+	s.under[volume]++
+	s.mu.Unlock()
+	if err := s.write(Call{What: Begun, Method: method, Request: text, Volume: volume, Overlaps: overlaps}); err != nil {
+		return nil, err
+	}
+	answer, err := s.become(ctx, method, func() (any, error) { return handle(ctx, request) })
+	s.mu.Lock()
+	s.under[volume]--
+	s.mu.Unlock()
+	return answer, cmp.Or(err, s.write(Call{What: Ended, Method: method, Code: status.Code(err).String(), Volume: volume}))
+}
+
+func (s *service) become(ctx context.Context, method string, do func() (any, error)) (any, error) {
+	at := filepath.Join(s.Dir, "control", method)
+	text, err := os.ReadFile(at)
+	if err != nil {
+		return do()
+	}
+	what := string(text)
+	if what == "hang" || what == "late" {
+		var answer any
+		if what == "late" {
+			if answer, err = do(); err != nil {
+				return nil, err
+			}
+		}
+		for ctx.Err() == nil {
+			if now, err := os.ReadFile(at); err != nil || string(now) != what {
+				if what == "late" {
+					return answer, nil
+				}
+				return do()
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+	if once, is := strings.CutPrefix(what, "once "); is {
+		what = once
+		if err := os.Remove(at); err != nil {
+			return nil, err
+		}
+	}
+	name, message, _ := strings.Cut(what, " ")
+	for c := codes.OK; c <= codes.Unauthenticated; c++ {
+		if c.String() == name {
+			return nil, status.Error(c, message)
+		}
+	}
+	return nil, status.Errorf(codes.Unknown, "%s is set to %q, which is nothing", method, what)
+}
+
+// GetInfo implements the registration.
+func (s *service) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
+	versions := s.Versions
+	if versions == nil {
+		versions = []string{"1.0.0"}
+	}
+	return &registration.PluginInfo{Type: registration.CSIPlugin, Name: s.Name, Endpoint: s.Endpoint(), SupportedVersions: versions}, nil
+}
+
+// NotifyRegistrationStatus implements the registration.
+func (s *service) NotifyRegistrationStatus(context.Context, *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
+	return &registration.RegistrationStatusResponse{}, nil
+}
+
+// GetPluginInfo implements the identity service.
+func (s *service) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
+	return &csi.GetPluginInfoResponse{Name: s.Name, VendorVersion: "1"}, nil
+}
+
+// GetPluginCapabilities implements the identity service.
+func (s *service) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
+	return &csi.GetPluginCapabilitiesResponse{}, nil
+}
+
+// Probe implements the identity service.
+func (s *service) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
+	return &csi.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
+}
+
+// NodeGetInfo implements the node service.
+func (s *service) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
+	r := &csi.NodeGetInfoResponse{NodeId: cmp.Or(s.NodeID, "node-of-"+s.Name), MaxVolumesPerNode: s.Most}
+	if s.Topology != nil {
+		r.AccessibleTopology = &csi.Topology{Segments: s.Topology}
+	}
+	return r, nil
+}
+
+// NodeGetCapabilities implements the node service.
+func (s *service) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
+	r := &csi.NodeGetCapabilitiesResponse{}
+	for _, name := range s.Can {
+		kind := csi.NodeServiceCapability_RPC_Type(csi.NodeServiceCapability_RPC_Type_value[name])
+		r.Capabilities = append(r.Capabilities, &csi.NodeServiceCapability{
+			Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{Type: kind}},
+		})
+	}
+	return r, nil
+}
