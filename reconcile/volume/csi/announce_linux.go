@@ -1,0 +1,60 @@
+package csi
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// announce says that the pod uses the volume: from now on it is not unstaged.
+func (w *work) announce() error {
+	f, err := w.factsOf(w.p.data)
+	if err != nil {
+		return err
+	}
+	if f[w.p.state] == "" {
+		id := w.v.id()
+		before := announced
+		if f[keySpec] != "" && f[keyState] == "" {
+			before = begun // by a kubelet, perhaps
+		}
+		f[keySpec], f[keyNode], f[keyAttachment] = w.v.spec(), w.d.o.Node, attachment(id, w.d.o.Node)
+		f[w.p.name], f[w.p.state] = w.v.Name, before
+		if w.v.Block {
+			f[keyVolume], f[keyState] = w.v.Volume, cmp.Or(f[keyState], before)
+		} else {
+			f[keyLifecycle] = w.v.lifecycle()
+		}
+		if err := f.save(w.p.data); err != nil {
+			return err
+		}
+	}
+	if w.p.link == "" {
+		return nil
+	}
+	return linkTo(w.p.target, w.p.link)
+}
+
+// linkTo makes a link that outlives a power cut, unless it is there.
+func linkTo(target, link string) error {
+	if err := os.MkdirAll(filepath.Dir(link), 0o750); err != nil {
+		return err
+	}
+	if have, err := os.Readlink(link); err == nil && have == target {
+		return nil
+	}
+	if err := remove(link); err != nil {
+		return err
+	}
+	if err := os.Symlink(target, link); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(link))
+}
+
+// attachment is the name of the VolumeAttachment of a volume.
+func attachment(u Use, node string) string {
+	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(u.Handle+u.Driver+node)))
+}

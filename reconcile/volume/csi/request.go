@@ -1,0 +1,143 @@
+package csi
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	v1 "k8s.io/api/core/v1"
+	storage "k8s.io/api/storage/v1"
+)
+
+// capability is what a volume is to be able to do, as the kubelet has it. A block
+// device has no mount flags.
+func (v Volume) capability(can able) *csi.VolumeCapability {
+	c := &csi.VolumeCapability{AccessMode: &csi.VolumeCapability_AccessMode{Mode: v.accessMode(can)}}
+	if v.Block {
+		c.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
+		return c
+	}
+	mount := &csi.VolumeCapability_MountVolume{FsType: v.FSType, MountFlags: v.MountOptions}
+	if g := v.fsGroup(); g != nil && can.group() {
+		mount.VolumeMountGroup = strconv.FormatInt(*g, 10)
+	}
+	c.AccessType = &csi.VolumeCapability_Mount{Mount: mount}
+	return c
+}
+
+func (v Volume) accessMode(can able) csi.VolumeCapability_AccessMode_Mode {
+	switch v.AccessMode {
+	case v1.ReadOnlyMany:
+		return csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY
+	case v1.ReadWriteMany:
+		return csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
+	case v1.ReadWriteOncePod:
+		if can.multiWriter() {
+			return csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER
+		}
+	default:
+		if can.multiWriter() {
+			return csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER
+		}
+	}
+	return csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER
+}
+
+func (v Volume) fsGroup() *int64 {
+	if s := v.Pod.Spec.Spec.SecurityContext; s != nil {
+		return s.FSGroup
+	}
+	return nil
+}
+
+// ownsFiles says that the files of a volume are to be given to the pod's group by
+// podd, and not by its driver.
+func (v Volume) ownsFiles(can able) bool {
+	if v.fsGroup() == nil || v.Block || v.ReadOnly || can.group() {
+		return false
+	}
+	policy := storage.ReadWriteOnceWithFSTypeFSGroupPolicy
+	if v.Wishes != nil && v.Wishes.FSGroupPolicy != nil {
+		policy = *v.Wishes.FSGroupPolicy
+	}
+	switch policy {
+	case storage.NoneFSGroupPolicy:
+		return false
+	case storage.FileFSGroupPolicy:
+		return true
+	}
+	once := !v.persistent() || v.AccessMode == v1.ReadWriteOnce || v.AccessMode == v1.ReadWriteOncePod
+	return v.FSType != "" && once
+}
+
+func (v Volume) stageRequest(p place, can able) *csi.NodeStageVolumeRequest {
+	return &csi.NodeStageVolumeRequest{
+		VolumeId: v.Handle, PublishContext: v.Published, StagingTargetPath: p.staging,
+		VolumeCapability: v.capability(can), Secrets: texts(v.StageSecret), VolumeContext: v.Attributes,
+	}
+}
+
+func (v Volume) publishRequest(p place, can able) *csi.NodePublishVolumeRequest {
+	r := &csi.NodePublishVolumeRequest{
+		VolumeId: v.id().Handle, PublishContext: v.Published, TargetPath: p.target, Readonly: v.ReadOnly,
+		VolumeCapability: v.capability(can), Secrets: texts(v.PublishSecret), VolumeContext: v.context(),
+	}
+	if v.Block || v.persistent() && can.stage() {
+		r.StagingTargetPath = p.staging
+	}
+	return r
+}
+
+func (v Volume) growRequest(p place, can able) *csi.NodeExpandVolumeRequest {
+	r := &csi.NodeExpandVolumeRequest{
+		VolumeId: v.Handle, VolumePath: p.target, CapacityRange: &csi.CapacityRange{RequiredBytes: v.Capacity},
+		VolumeCapability: v.capability(can), Secrets: texts(v.ExpandSecret),
+	}
+	if mount := r.VolumeCapability.GetMount(); mount != nil {
+		mount.VolumeMountGroup = ""
+	}
+	if can.stage() {
+		r.StagingTargetPath = p.staging
+	}
+	return r
+}
+
+// context is what a driver is told with a publish: the volume's own, of the pod what
+// the driver wants to know, and the pod's tokens.
+func (v Volume) context() map[string]string {
+	all := maps.Clone(v.Attributes)
+	if all == nil {
+		all = map[string]string{}
+	}
+	if v.Wishes != nil && v.Wishes.PodInfoOnMount != nil && *v.Wishes.PodInfoOnMount {
+		all["csi.storage.k8s.io/pod.name"] = v.Pod.Spec.Name
+		all["csi.storage.k8s.io/pod.namespace"] = v.Pod.Spec.Namespace
+		all["csi.storage.k8s.io/pod.uid"] = string(v.Pod.UID)
+		all["csi.storage.k8s.io/serviceAccount.name"] = v.Pod.Spec.Spec.ServiceAccountName
+		all["csi.storage.k8s.io/ephemeral"] = strconv.FormatBool(!v.persistent())
+	}
+	if v.Tokens != "" && !v.Block {
+		all["csi.storage.k8s.io/serviceAccount.tokens"] = v.Tokens
+	}
+	return all
+}
+
+// texts are the data of a Secret as the protocol has it.
+func texts(data map[string][]byte) map[string]string {
+	all := make(map[string]string, len(data))
+	for key, value := range data {
+		all[key] = string(value)
+	}
+	return all
+}
+
+// same says that a driver would be told the same in a publish.
+func (v Volume) same(o Volume) bool {
+	return maps.Equal(v.Published, o.Published) && maps.Equal(v.context(), o.context()) &&
+		maps.Equal(texts(v.PublishSecret), texts(o.PublishSecret)) && slices.Equal(v.MountOptions, o.MountOptions)
+}
+
+func (v Volume) republishes() bool {
+	return v.Wishes != nil && v.Wishes.RequiresRepublish != nil && *v.Wishes.RequiresRepublish
+}

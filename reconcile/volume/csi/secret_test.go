@@ -1,0 +1,30 @@
+package csi
+
+import "testing"
+
+// TestRedact: nothing of what a driver was told in confidence is repeated, in
+// whatever way the driver repeats it.
+func TestRedact(t *testing.T) {
+	v := volumeOf(one)
+	v.CSI.StageSecret = map[string][]byte{"a": []byte("pass"), "b": []byte("password"), "c": []byte("trailing\n"), "key": []byte("-----BEGIN-----\nMIIEow\n-----END-----\n"), "short": []byte("ab")}
+	v.CSI.Tokens = `{"vault":{"token":"eyJ.one","expirationTimestamp":"2030-01-01T00:00:00Z"},"":{"token":"eyJ.two","expirationTimestamp":null}}`
+	all := secretsOf(v.CSI)
+	for text, want := range map[string]string{
+		"denied for pass":                    "denied for …",
+		"denied for password":                "denied for …",
+		"denied for 'trailing'":              "denied for '…'",
+		"no key in line MIIEow":              "no key in line …",
+		`no key "-----BEGIN-----\nMIIEow\n"`: `no key "……"`,
+		"bad token eyJ.one for vault":        "bad token … for vault",
+		"bad token eyJ.two":                  "bad token …",
+		"bad " + v.Tokens:                    "bad …",
+		"absent":                             "absent",
+	} {
+		if got := all.redact(text); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	if text := secretsOf(nil).redact("a"); text != "a" {
+		t.Error(text)
+	}
+}
