@@ -43,6 +43,7 @@ type machine struct {
 	options   func(*reconcile.Options) // before each start; may be nil
 	log       slog.Handler
 	devices   <-chan struct{} // as in reconcile.Inputs, for the next start
+	drivers   <-chan struct{} // likewise
 
 	given map[*manifest.Pod]*v1.Pod // every pod given, and a copy of it
 
@@ -102,7 +103,7 @@ func (m *machine) start() {
 	node := m.NewNodeObserver(cri.NodeObserverOptions{Logger: slog.New(m.log)})
 	d.router = m.newRouter(observer.Refresh)
 	d.parts.Go(func() {
-		if err := d.router.Run(d.ctx, reconcile.Inputs{Sets: d.sets, Snapshots: d.snapshots, Nodes: d.nodes, Devices: m.devices}); err != nil {
+		if err := d.router.Run(d.ctx, reconcile.Inputs{Sets: d.sets, Snapshots: d.snapshots, Nodes: d.nodes, Devices: m.devices, Drivers: m.drivers}); err != nil {
 			m.t.Errorf("the router ended: %v", err)
 		}
 	})

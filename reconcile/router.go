@@ -92,6 +92,7 @@ type Router struct {
 	node    runtime.Node
 	render  *render.Node
 	devices map[v1.ResourceName]plan.Devices // as they were counted last
+	drivers uint64                           // how often those of volumes changed
 	seen    bool                             // a whole snapshot came
 	started bool                             // and every worker has told what it makes of it
 	asOf    time.Time                        // of the newest snapshot taken
@@ -149,6 +150,8 @@ type Inputs struct {
 	Nodes     <-chan runtime.Node
 	// Devices has a value when there may be others to be had; nil: never.
 	Devices <-chan struct{}
+	// Drivers has a value when volumes may be had that could not before; nil: never.
+	Drivers <-chan struct{}
 }
 
 // Run routes until ctx is done, and returns when every worker has ended. No
@@ -196,6 +199,9 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 		case <-in.Devices:
 			r.orderAll()
 			r.dirty = true
+		case <-in.Drivers:
+			r.drivers++
+			r.orderAll()
 		case rep := <-r.reports:
 			r.takeReport(rep)
 		case a := <-r.asks:

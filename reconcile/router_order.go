@@ -48,7 +48,7 @@ func (r *Router) orderOther() {
 func (r *Router) order(key types.NamespacedName, e *entry, v plan.Verdict) {
 	o, was := r.compose(key, e, v), e.order
 	if was.seq > 0 && was.desired == o.desired && was.certain == o.certain && was.verdict == o.verdict &&
-		was.supply == o.supply && was.earlier == o.earlier && was.earlierSupply == o.earlierSupply && was.node == o.node && was.runtime == o.runtime && was.render == o.render && was.hurry == o.hurry && was.deletes == o.deletes && was.leaving == o.leaving && was.userIDs == o.userIDs {
+		was.supply == o.supply && was.earlier == o.earlier && was.earlierSupply == o.earlierSupply && was.node == o.node && was.runtime == o.runtime && was.render == o.render && was.hurry == o.hurry && was.deletes == o.deletes && was.leaving == o.leaving && was.userIDs == o.userIDs && was.drivers == o.drivers {
 		return
 	}
 	if was.seq == 0 && r.seen {
@@ -67,7 +67,7 @@ func (r *Router) compose(key types.NamespacedName, e *entry, v plan.Verdict) ord
 	}
 	o := order{
 		seq: e.order.seq, desired: r.wanted(key), verdict: v, leaving: leaving,
-		node: r.planNode(), runtime: r.node.Name, render: r.render, hurry: r.hurry, deletes: e.deletes,
+		node: r.planNode(), runtime: r.node.Name, render: r.render, hurry: r.hurry, deletes: e.deletes, drivers: r.drivers,
 	}
 	if o.desired != nil {
 		e.kind, e.source = o.desired.Origin.Kind, o.desired.Origin.Source

@@ -45,7 +45,7 @@ func objectsOf(s *manifest.Supply) plan.Objects {
 // tryAnew has nothing wait that may have failed for what the objects were.
 func (w *worker) tryAnew() {
 	h := &w.in.History
-	h.Volumes.Until, h.Update.Until, h.Checked.Failure.Until = time.Time{}, time.Time{}, time.Time{}
+	w.tryVolumes()
 	h.Containers, h.Next = maps.Clone(h.Containers), maps.Clone(h.Next)
 	for name, c := range h.Containers {
 		c.Image.Failure.Until, c.Start.Until = time.Time{}, time.Time{}
@@ -54,6 +54,22 @@ func (w *worker) tryAnew() {
 	for name, img := range h.Next {
 		img.Failure.Until = time.Time{}
 		h.Next[name] = img
+	}
+}
+
+// tryVolumes has no volume wait that failed.
+func (w *worker) tryVolumes() {
+	h := &w.in.History
+	h.Volumes.Until, h.Update.Until, h.Checked.Failure.Until = time.Time{}, time.Time{}, time.Time{}
+}
+
+// tryCleanup has nothing wait that failed to go.
+func (w *worker) tryCleanup() {
+	h := &w.in.History
+	h.Cleanup = maps.Clone(h.Cleanup)
+	for subject, fail := range h.Cleanup {
+		fail.Until = time.Time{}
+		h.Cleanup[subject] = fail
 	}
 }
 

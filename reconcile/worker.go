@@ -40,6 +40,7 @@ type order struct {
 	restart []string     // container names to restart once; "" is all
 	added   []addition
 	hurry   bool // see plan.Input
+	drivers uint64
 	seen    bool // pod and asOf are an observation
 	stale   bool // which is older than the wish for the pod
 	pod     *runtime.Pod

@@ -15,6 +15,10 @@ import (
 
 func (w *worker) obey(o order) {
 	w.seq, w.runtimeName, w.render, w.userIDs = o.seq, o.runtime, o.render, o.userIDs
+	if o.drivers != w.order.drivers {
+		w.tryVolumes()
+		w.tryCleanup()
+	}
 	w.order = o
 	w.want(o.desired)
 	w.look()

@@ -80,7 +80,7 @@ func (d Decision) waits(s Subject) []Event {
 func (d Decision) missing(s Subject) Event {
 	switch {
 	case d.Volume != "":
-		return s.setUpFailed(d.Volume, d.Now.Why)
+		return s.VolumeFailed("MountVolume.SetUp", d.Volume, d.Now.Why)
 	case d.Reason == "":
 		return s.Warning("FailedCreatePodSandBox", "", "Failed to create pod sandbox: "+d.Now.Why)
 	}

@@ -2,6 +2,7 @@ package event
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -134,7 +135,11 @@ func (s Subject) eachMount(err error) []Event {
 	switch e := err.(type) {
 	case mountFailure:
 		volume, why := e.MountFailure()
-		return []Event{s.setUpFailed(volume, why)}
+		step := "MountVolume.SetUp"
+		if of, is := e.(interface{ MountStep() string }); is {
+			step = of.MountStep()
+		}
+		return []Event{s.VolumeFailed(step, volume, why)}
 	case interface{ Unwrap() []error }:
 		var all []Event
 		for _, each := range e.Unwrap() {
@@ -147,8 +152,16 @@ func (s Subject) eachMount(err error) []Event {
 	return nil
 }
 
-func (s Subject) setUpFailed(volume, why string) Event {
-	return s.Warning("FailedMount", "", fmt.Sprintf("MountVolume.SetUp failed for volume %q : %s", volume, why))
+// VolumeFailed is that a step of a kubelet's failed for a volume.
+func (s Subject) VolumeFailed(step, volume, why string) Event {
+	reason := "FailedMount"
+	switch {
+	case strings.HasSuffix(step, ".NodeExpandVolume"):
+		reason = "VolumeResizeFailed"
+	case strings.HasPrefix(step, "MapVolume."):
+		reason = "FailedMapVolume"
+	}
+	return s.Warning(reason, "", fmt.Sprintf("%s failed for volume %q : %s", step, volume, why))
 }
 
 // Probed tells of an attempt of a probe that did not pass, or only just.

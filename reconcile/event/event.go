@@ -16,9 +16,10 @@
 //	ImageGCFailed, FreeDiskSpaceFailed   it removes no images to make room
 //	EvictionThresholdMet                 it ends no pods for the node's pressure, which
 //	                                     its conditions tell of
-//	FailedAttachVolume, FailedMapVolume, SuccessfulAttachVolume, VolumeResizeFailed,
-//	FailedPrepareDynamicResources        there are no drivers of storage or of devices
-//	                                     that it would ask for this
+//	FailedAttachVolume, SuccessfulAttachVolume   the cluster attaches, and tells of it
+//	FileSystemResizeSuccessful           the claim's status says so
+//	FailedPrepareDynamicResources        there are no drivers of devices that it would
+//	                                     ask for this
 //	FailedPodSandBoxStatus               a sandbox that cannot be looked at was not made:
 //	                                     FailedCreatePodSandBox
 //	ExceededGracePeriod                  what did not end is killed, and that failing is

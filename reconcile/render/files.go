@@ -34,6 +34,8 @@ type Volumes interface {
 	// Claim is that of a volume with a persistentVolumeClaim, or of an ephemeral one
 	// that a cluster made a claim for; nil: there is none.
 	Claim(v *v1.Volume) *manifest.Claim
+	// CSI is what the driver of a volume, a claim's too, is told of it; nil: not known.
+	CSI(v *v1.Volume) *manifest.CSI
 }
 
 // Content is what the volumes of a pod are made from. Nothing of it is written
@@ -53,6 +55,9 @@ var _ Volumes = Content{}
 func (c Content) Claim(v *v1.Volume) *manifest.Claim {
 	return c.Supply.Claim(ClaimName(c.Pod, v))
 }
+
+// CSI implements Volumes.
+func (c Content) CSI(v *v1.Volume) *manifest.CSI { return c.Supply.CSI(v) }
 
 // ClaimName is of the claim that a volume is; "" for others.
 func ClaimName(p *manifest.Pod, v *v1.Volume) string {

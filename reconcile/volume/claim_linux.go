@@ -43,6 +43,8 @@ func (claimed) check(p *place, v *v1.Volume) (string, error) {
 		return "", nil
 	case c.Volume.Spec.NFS != nil:
 		return exportOfVolume(c.Volume, false).check(p)
+	case c.Volume.Spec.CSI != nil:
+		return "", p.all.hasDrivers()
 	}
 	return bound(c.Volume, false)
 }
@@ -81,6 +83,8 @@ func (claimed) prepare(ctx context.Context, p *place, v *v1.Volume) (string, err
 	case c.Volume == nil:
 	case c.Volume.Spec.NFS != nil:
 		path, err = exportOfVolume(c.Volume, readOnly).mount(ctx, p, v.Name)
+	case c.Volume.Spec.CSI != nil:
+		path, err = p.driven(ctx, v)
 	default:
 		path, err = bound(c.Volume, true)
 	}

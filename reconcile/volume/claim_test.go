@@ -24,6 +24,7 @@ type holds manifest.Claim
 
 func (holds) Files(*v1.Volume) (map[string]render.File, error) { return nil, nil }
 func (h *holds) Claim(*v1.Volume) *manifest.Claim              { return (*manifest.Claim)(h) }
+func (h *holds) CSI(*v1.Volume) *manifest.CSI                  { return nil }
 
 func claimOf(owner string, pv *v1.PersistentVolume) *holds {
 	mode := v1.PersistentVolumeFilesystem

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,7 +30,7 @@ type Kept struct {
 // List tells what is kept, by namespace and name. pods are the directories of
 // all pods that may use claims.
 func (c Claims) List(pods ...string) ([]Kept, error) {
-	namespaces, err := names(filepath.Join(c.Root, boundDir))
+	namespaces, err := beneath.Names(filepath.Join(c.Root, boundDir))
 	if err != nil {
 		return nil, fmt.Errorf("looking for claims: %w", err)
 	}
@@ -41,7 +40,7 @@ func (c Claims) List(pods ...string) ([]Kept, error) {
 	}
 	var all []Kept
 	for _, namespace := range namespaces {
-		claims, err := names(filepath.Join(c.Root, boundDir, namespace))
+		claims, err := beneath.Names(filepath.Join(c.Root, boundDir, namespace))
 		if err != nil {
 			return nil, fmt.Errorf("looking for claims: %w", err)
 		}
@@ -155,13 +154,13 @@ func forget(dir *beneath.Dir, name types.NamespacedName, away string) (*beneath.
 func usersOf(pods []string) (map[types.NamespacedName][]types.UID, error) {
 	users := map[types.NamespacedName][]types.UID{}
 	for _, root := range pods {
-		uids, err := names(root)
+		uids, err := beneath.Names(root)
 		if err != nil {
 			return nil, err
 		}
 		for _, uid := range uids {
 			dir := filepath.Join(root, uid, volumesDir, claimPlugin)
-			links, err := names(dir)
+			links, err := beneath.Names(dir)
 			if err != nil {
 				return nil, err
 			}
@@ -176,17 +175,4 @@ func usersOf(pods []string) (map[types.NamespacedName][]types.UID, error) {
 		}
 	}
 	return users, nil
-}
-
-// names lists a directory, nothing where there is none.
-func names(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
-		return nil, nil
-	}
-	var all []string
-	for _, e := range entries {
-		all = append(all, e.Name())
-	}
-	return all, err
 }

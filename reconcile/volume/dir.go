@@ -5,6 +5,7 @@
 //	    volumes/kubernetes.io~empty-dir/<volume>/   emptyDir: a directory, a tmpfs or a hugetlbfs
 //	    volumes/kubernetes.io~secret/<volume>/      0700 above it; a tmpfs: Secrets reach no disk
 //	    volumes/kubernetes.io~nfs/<volume>/         nfs, a claim's too: mounted from a server
+//	    volumes/kubernetes.io~csi/<volume>/mount    a CSI driver's, also below volumeDevices/
 //	    volumes/podd~claim/<volume>                 a link that names the claim the pod uses
 //	    volumes/podd~ephemeral/<volume>/            an ephemeral volume's directory
 //	    containers/<container>/<8 hex digits>       0666: termination messages
@@ -21,7 +22,8 @@
 // nothing here opens such a volume but for a subPath, and that for a time only
 // and one at a time (see Attempts). mount.nfs and umount do the rest, and are given
 // up (see NFS). k8s.io/mount-utils
-// runs the same programs, and has no way to end them.
+// runs the same programs, and has no way to end them. What is below the mounts of CSI
+// drivers may be a server's, too; they alone mount and unmount it (package csi).
 //
 // A new kind of volume is a file with a type that implements kind, and a line
 // in kinds.
@@ -37,6 +39,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/reconcile/volume/csi"
 	"podd/runtime/beneath"
 )
 
@@ -55,6 +58,9 @@ type Dir struct {
 	// NFS is how volumes of servers are mounted; the zero value is right but for
 	// tests.
 	NFS NFS
+	// CSI are the drivers that have volumes in pods, whose directories are in Root;
+	// nil serves no such volume.
+	CSI *csi.Drivers
 	// Attempts are those under way at volumes whose servers are silent, of all
 	// copies of a Dir; nil remembers none.
 	Attempts *Attempts

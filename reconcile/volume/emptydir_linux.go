@@ -115,14 +115,20 @@ func tmpfsOptions(mode uint32, gid int, size int64) string {
 	return options
 }
 
-func expectTmpfs(dir *beneath.Dir, name string) error {
+// fileSystemOf is the one that a directory in dir is of.
+func fileSystemOf(dir *beneath.Dir, name string) (st unix.Statfs_t, err error) {
 	vol, err := dir.Sub(name)
 	if err != nil {
-		return err
+		return st, err
 	}
 	defer vol.Close()
-	var st unix.Statfs_t
-	if err := unix.Fstatfs(vol.Fd(), &st); err != nil {
+	err = unix.Fstatfs(vol.Fd(), &st)
+	return st, err
+}
+
+func expectTmpfs(dir *beneath.Dir, name string) error {
+	st, err := fileSystemOf(dir, name)
+	if err != nil {
 		return err
 	}
 	if int64(st.Type) != unix.TMPFS_MAGIC {

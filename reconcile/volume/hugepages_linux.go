@@ -66,13 +66,8 @@ func inHugePages(dir *beneath.Dir, name string, h hugePages) error {
 }
 
 func expectHugePages(dir *beneath.Dir, name string, size int64) error {
-	vol, err := dir.Sub(name)
+	st, err := fileSystemOf(dir, name)
 	if err != nil {
-		return err
-	}
-	defer vol.Close()
-	var st unix.Statfs_t
-	if err := unix.Fstatfs(vol.Fd(), &st); err != nil {
 		return err
 	}
 	if int64(st.Type) != unix.HUGETLBFS_MAGIC || int64(st.Bsize) != size {

@@ -53,6 +53,11 @@ func TestMeasure(t *testing.T) {
 	if len(got) != len(want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
+	must(t, os.RemoveAll(paths["disk"]))
+	must(t, os.Symlink("/", paths["disk"]))
+	if got, err := d.Measure(t.Context(), pod.Spec); err == nil || len(got) != 2 || got[0].Name != "mem" {
+		t.Errorf("with one that is no directory: %+v, %v", got, err)
+	}
 	kept.UID = "../x"
 	if _, err := d.Measure(t.Context(), &kept); err == nil {
 		t.Error("a uid that is a path was taken")

@@ -12,6 +12,7 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile/render"
+	"podd/reconcile/volume/csi"
 	"podd/runtime/beneath"
 )
 
@@ -31,7 +32,7 @@ type kind interface {
 }
 
 // kinds in no particular order: a volume has one source.
-var kinds = []kind{emptyDir{}, hostPath{}, configMap, secret, downwardAPI, projected, nfs{}, claimed{}, ephemeral{}, image{}}
+var kinds = []kind{emptyDir{}, hostPath{}, configMap, secret, downwardAPI, projected, nfs{}, claimed{}, ephemeral{}, driven{}, image{}}
 
 // place is where the volumes of one pod are prepared.
 type place struct {
@@ -67,10 +68,21 @@ func (e *Error) Error() string {
 
 // MountFailure is what package event tells of it.
 func (e *Error) MountFailure() (volume, why string) {
+	if s, is := errors.AsType[*csi.StepError](e.Err); is {
+		return s.Volume, e.Err.Error()
+	}
 	if e.Path != "" {
 		return e.Volume, e.Path + ": " + e.Err.Error()
 	}
 	return e.Volume, e.Err.Error()
+}
+
+// MountStep is what of a kubelet's work failed, "MountVolume.SetUp" of most.
+func (e *Error) MountStep() string {
+	if s, is := errors.AsType[*csi.StepError](e.Err); is {
+		return s.Step
+	}
+	return "MountVolume.SetUp"
 }
 
 // Unwrap returns the cause.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/reconcile/volume/csi"
 	"podd/runtime/beneath"
 )
 
@@ -69,7 +70,7 @@ func (d Dir) Release(ctx context.Context, uid types.UID) error {
 			return err
 		}
 		defer pod.Close()
-		return errors.Join(pod.RemoveAll(ctx, subPathsDir), pod.RemoveAll(ctx, volumesDir))
+		return errors.Join(pod.RemoveAll(ctx, subPathsDir), pod.RemoveAll(ctx, volumesDir), pod.RemoveAll(ctx, csi.DevicesDir))
 	})
 }
 
@@ -98,10 +99,25 @@ func (d Dir) clear(ctx context.Context, uid types.UID, remove func(pods *beneath
 	return fmt.Errorf("removing the directory of pod %s: %w", uid, err)
 }
 
-// unmount takes away podd's own mounts below a pod's directory. A volume of this
-// machine never lazily: a detached tmpfs lives on, unseen, for as long as anything
-// uses it.
+// unmount takes away podd's own mounts below a pod's directory, and has CSI drivers
+// take away theirs then: copies of parts of these are podd's.
 func (d Dir) unmount(ctx context.Context, uid types.UID) error {
+	if err := d.unmountOurs(ctx, uid); err != nil {
+		return err
+	}
+	if err := d.unpublish(ctx, uid); err != nil {
+		return err
+	}
+	left, err := d.mountsBelow(string(uid))
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	return leftError(uid, left)
+}
+
+// unmountOurs takes no volume of this machine away lazily: a detached tmpfs lives
+// on, unseen, for as long as anything uses it.
+func (d Dir) unmountOurs(ctx context.Context, uid types.UID) error {
 	mounts, err := d.mountsBelow(string(uid))
 	if err != nil || len(mounts) == 0 {
 		return err
@@ -124,11 +140,7 @@ func (d Dir) unmount(ctx context.Context, uid types.UID) error {
 			}
 		}
 	}
-	left, err := d.mountsBelow(string(uid))
-	if err != nil || len(left) == 0 {
-		return err
-	}
-	return leftError(uid, left)
+	return nil
 }
 
 // stays tells a mount that is in use, covered by another or gone meanwhile from

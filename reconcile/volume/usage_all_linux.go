@@ -23,20 +23,25 @@ type Measured struct {
 	Own                                     bool
 	Used                                    beneath.Usage
 	Capacity, Available, Inodes, InodesFree uint64
+	// Abnormal is whether its driver says that something is wrong with it; nil: it
+	// says nothing.
+	Abnormal *bool
 }
 
 // maxMeasured bounds the work of measuring one volume when somebody looks, about
 // half a second.
 const maxMeasured = 1 << 18
 
-// Measure measures the volumes of a pod that podd keeps, in the pod's order:
-// neither paths of the machine nor what a server has, which may be silent. One
-// that is not there, or no more, is left out. A pod may run meanwhile.
+// Measure measures the volumes of a pod that podd keeps, in the pod's order, and
+// asks the drivers of others: neither paths of the machine nor what a server has,
+// which may be silent. One that is not there, or no more, is left out, as is one that
+// the error tells of. A pod may run meanwhile.
 func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]Measured, error) {
 	if err := checkUID(pod.UID); err != nil {
 		return nil, err
 	}
 	var all []Measured
+	var failed []error
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
 		root, at, claim := d.dirOf(pod, v)
@@ -48,13 +53,45 @@ func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]Measured, error) {
 			continue
 		}
 		if err != nil {
-			return all, fmt.Errorf("measuring volume %q of pod %s/%s: %w", v.Name, pod.Namespace, pod.Name, err)
+			failed = append(failed, fmt.Errorf("measuring volume %q of pod %s/%s: %w", v.Name, pod.Namespace, pod.Name, err))
+			continue
 		}
 		m.Name, m.Claim = v.Name, claim
 		m.Own = v.ConfigMap != nil || v.EmptyDir != nil && v.EmptyDir.Medium == v1.StorageMediumDefault
 		all = append(all, m)
 	}
-	return all, nil
+	all, err := d.addDriven(ctx, all, pod)
+	return all, errors.Join(append(failed, err)...)
+}
+
+// addDriven adds what CSI drivers say of their volumes.
+func (d Dir) addDriven(ctx context.Context, all []Measured, pod *v1.Pod) ([]Measured, error) {
+	if d.CSI == nil {
+		return all, nil
+	}
+	told, err := d.CSI.Stats(ctx, pod.UID)
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		s, is := told[v.Name]
+		if !is {
+			continue
+		}
+		m := Measured{
+			Name: v.Name, Capacity: s.Bytes.Total, Available: s.Bytes.Available, Inodes: s.Inodes.Total, InodesFree: s.Inodes.Available,
+			Used: beneath.Usage{Bytes: int64(s.Bytes.Used), Inodes: int64(s.Inodes.Used)},
+		}
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			m.Claim = v.PersistentVolumeClaim.ClaimName
+		case v.Ephemeral != nil:
+			m.Claim = pod.Name + "-" + v.Name
+		}
+		if s.Condition != nil {
+			m.Abnormal = &s.Condition.Abnormal
+		}
+		all = append(all, m)
+	}
+	return all, err
 }
 
 // dirOf is where a volume's directory is, below a root, with the name of its

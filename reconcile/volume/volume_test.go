@@ -22,18 +22,20 @@ import (
 func newDir(t *testing.T) Dir {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "pods")
-	t.Cleanup(func() {
-		left, err := mountinfo.GetMounts(mountinfo.PrefixFilter(root))
-		if err != nil {
-			t.Error(err)
-		}
-		for i := len(left) - 1; i >= 0; i-- {
-			if err := unix.Unmount(left[i].Mountpoint, unix.MNT_DETACH); err != nil {
-				t.Errorf("unmounting %s: %v", left[i].Mountpoint, err)
-			}
-		}
-	})
+	t.Cleanup(func() { unmountAll(t, root) })
 	return Dir{Root: root}
+}
+
+func unmountAll(t *testing.T, below string) {
+	left, err := mountinfo.GetMounts(mountinfo.PrefixFilter(below))
+	if err != nil {
+		t.Error(err)
+	}
+	for i := len(left) - 1; i >= 0; i-- {
+		if err := unix.Unmount(left[i].Mountpoint, unix.MNT_DETACH); err != nil {
+			t.Errorf("unmounting %s: %v", left[i].Mountpoint, err)
+		}
+	}
 }
 
 func must(t *testing.T, err error) {
@@ -141,3 +143,4 @@ type Files func(*v1.Volume) (map[string]render.File, error)
 
 func (f Files) Files(v *v1.Volume) (map[string]render.File, error) { return f(v) }
 func (Files) Claim(*v1.Volume) *manifest.Claim                     { return nil }
+func (Files) CSI(*v1.Volume) *manifest.CSI                         { return nil }

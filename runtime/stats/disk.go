@@ -56,6 +56,9 @@ type Volume struct {
 	Claim string
 	// Own says that it counts as the pod's ephemeral storage.
 	Own bool
+	// Abnormal is whether its driver says that something is wrong with it; nil: it
+	// says nothing.
+	Abnormal *bool
 	Filesystem
 }
 

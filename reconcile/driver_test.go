@@ -1,0 +1,73 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile"
+	"podd/reconcile/render"
+)
+
+// needy is a Disk whose volumes want a driver.
+type needy struct {
+	reconcile.Disk
+	driver *atomic.Bool
+}
+
+func (n needy) Prepare(ctx context.Context, pod *manifest.Pod, of render.Volumes) (map[string]string, error) {
+	if !n.driver.Load() {
+		return nil, errors.New("driver x is not there")
+	}
+	own := *pod
+	own.Spec = pod.Spec.DeepCopy()
+	own.Spec.Spec.Volumes = nil // the driver gives these
+	return n.Disk.Prepare(ctx, &own, of)
+}
+
+func (n needy) Remove(ctx context.Context, uid types.UID) error {
+	if !n.driver.Load() {
+		return errors.New("driver x is not there")
+	}
+	return n.Disk.Remove(ctx, uid)
+}
+
+// TestDrivers: a volume that failed to come or go for want of a driver is tried when
+// one comes, however long it was to wait.
+func TestDrivers(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		came := make(chan struct{}, 1)
+		var driver atomic.Bool
+		m.disk, m.drivers = needy{m.disk, &driver}, came
+		m.start()
+		m.want(pod(t, "db", `
+containers: [{name: app, image: "web:1"}]
+volumes: [{name: data, nfs: {server: files.example, path: /data}}]`))
+		m.pass(10 * time.Minute)
+		m.is()             // nor a sandbox
+		came <- struct{}{} // it was another that came
+		m.pass(100 * time.Millisecond)
+		m.is()
+		driver.Store(true)
+		came <- struct{}{}
+		m.pass(100 * time.Millisecond)
+		m.is("db 0 ready", "db/app 0 running")
+		driver.Store(false)
+		m.want()
+		m.pass(10 * time.Minute)
+		if dirs := m.dirs(); len(dirs) != 1 {
+			t.Errorf("there are %q", dirs)
+		}
+		driver.Store(true)
+		came <- struct{}{}
+		m.pass(100 * time.Millisecond)
+		if dirs := m.dirs(); len(dirs) > 0 {
+			t.Errorf("%q are left", dirs)
+		}
+	})
+}
