@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -13,12 +14,27 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"podd/cmd/podd/internal/config"
 	"podd/server"
 	"podd/server/auth"
+	"podd/server/pki"
 )
 
 // credentialLife is how long what podd kubeconfig prints is good.
 const credentialLife = 365 * 24 * time.Hour
+
+// openPKI is nil when the kubelet's API is off, or cannot be: pods run without it.
+func openPKI(cfg *config.Config, log *slog.Logger) *pki.Authority {
+	if cfg.API.Listen == "" {
+		return nil
+	}
+	authority, err := pki.Open(cfg.RootDir)
+	if err != nil {
+		log.Error("the kubelet's API is not served", "err", err)
+		return nil
+	}
+	return authority
+}
 
 // credential makes root's for the kubelet's API.
 func (d *podd) credential() (server.Credential, error) {

@@ -71,6 +71,9 @@ func (d *podd) servePlugins(ctx context.Context) error {
 // watchPlugins has those register that wait to be found.
 func (d *podd) watchPlugins(ctx context.Context, devices *plugin.Server) error {
 	kinds := map[string]plugins.Kind{registration.DevicePlugin: devices.Kind()}
+	if d.csi != nil {
+		kinds[registration.CSIPlugin] = d.csi
+	}
 	w := &plugins.Watcher{Dir: filepath.Join(d.cfg.RootDir, plugins.Dir), Kinds: kinds, Log: d.log}
 	return w.Run(ctx)
 }

@@ -17,6 +17,15 @@ type DownCmd struct {
 	Timeout time.Duration `placeholder:"DURATION" help:"Give up waiting after this long; without it, the pods' own grace is waited for."`
 }
 
+// Help is how a machine goes from podd to a kubelet.
+func (c *DownCmd) Help() string {
+	return `Before a kubelet is to have the machine, while podd runs:
+
+    podd down && systemctl stop podd && systemctl start kubelet
+
+A kubelet goes on with the pods that it ran before, which podd --adopt started anew under the UIDs it gave them, and with the cluster's pods. What podd ran first, or was edited since, would run twice: a kubelet gives pods of files and URLs UIDs of its own, and starts its own before it ends those that it does not know. A metadata.uid in the manifest spares that.`
+}
+
 // Run ends every pod of the podd that answers and returns when none is left.
 func (c *DownCmd) Run(ctx context.Context, s Streams) error {
 	p, err := c.connect(ctx)

@@ -104,34 +104,38 @@ func (d *podd) faces(ctx context.Context) ([]face, error) {
 		}
 		all = append(all, f)
 	}
-	if addr := d.cfg.HealthzListen; addr != "" {
-		f, err := d.openTCP(ctx, "--healthz-port", addr, d.health())
-		if err != nil {
-			return nil, err
+	for _, port := range []struct {
+		flag, addr string
+		handler    func() http.Handler
+	}{
+		{"--healthz-port", d.cfg.HealthzListen, func() http.Handler { return d.health() }},
+		{"--cadvisor-port", d.cfg.CadvisorListen, func() http.Handler { return d.cadvisor(meter) }},
+		{"--read-only-port", d.cfg.ReadOnlyListen, func() http.Handler { return d.readOnly(meter, measures) }},
+	} {
+		if port.addr == "" {
+			continue
 		}
-		all = append(all, f)
-	}
-	if addr := d.cfg.CadvisorListen; addr != "" {
-		mux := http.NewServeMux()
-		mux.Handle("GET /metrics", stats.Cadvisor(meter))
-		mux.Handle("GET /", d.page(nil, nil, meter))
-		f, err := d.openTCP(ctx, "--cadvisor-port", addr, server.NewGate(d.trimmed(server.OwnOrigin(server.KnownHosts(d.cfg.NodeName, mux)))))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, f)
-	}
-	if addr := d.cfg.ReadOnlyListen; addr != "" {
-		h := &server.ReadOnly{
-			State: d.view.latest, Health: d.health(), Page: d.page(nil, nil, meter), Stats: measures, Node: d.cfg.NodeName,
-		}
-		f, err := d.openTCP(ctx, "--read-only-port", addr, d.metrics.Requests("readonly", server.NewGate(d.trimmed(h))))
+		f, err := d.openTCP(ctx, port.flag, port.addr, port.handler())
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, f)
 	}
 	return all, nil
+}
+
+func (d *podd) cadvisor(meter server.Meter) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", stats.Cadvisor(meter))
+	mux.Handle("GET /", d.page(nil, nil, meter))
+	return server.NewGate(d.trimmed(server.OwnOrigin(server.KnownHosts(d.cfg.NodeName, mux))))
+}
+
+func (d *podd) readOnly(meter server.Meter, measures http.Handler) http.Handler {
+	h := &server.ReadOnly{
+		State: d.view.latest, Health: d.health(), Page: d.page(nil, nil, meter), Stats: measures, Node: d.cfg.NodeName,
+	}
+	return d.metrics.Requests("readonly", server.NewGate(d.trimmed(h)))
 }
 
 // api is what the socket and the kubelet's port have in common.

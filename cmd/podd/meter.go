@@ -32,7 +32,7 @@ func (d *podd) newMeter() *meter {
 	// nobody can act on it.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	all, classes := cgroup.Groups(d.cfg.CgroupRoot)
-	disks := &diskMeter{cfg: d.cfg, node: d.render, runtime: d.client, view: d.view.latest}
+	disks := &diskMeter{cfg: d.cfg, node: d.render, runtime: d.client, view: d.view.latest, csi: d.csi}
 	return &meter{
 		node: stats.Node{Name: d.cfg.NodeName, Began: d.pulse.began},
 		sampler: stats.New(stats.Options{

@@ -20,6 +20,7 @@ import (
 	"podd/reconcile/collect"
 	"podd/reconcile/render"
 	"podd/reconcile/volume"
+	"podd/reconcile/volume/csi"
 	"podd/runtime"
 	"podd/runtime/beneath"
 	"podd/runtime/cri"
@@ -34,6 +35,7 @@ type diskMeter struct {
 	node    render.Node
 	runtime *cri.Client
 	view    server.Viewer
+	csi     *csi.Drivers // nil: there are none
 }
 
 // runtimeTime is how long the runtime may take to tell what images and layers
@@ -118,11 +120,11 @@ func (m *diskMeter) pod(ctx context.Context, p *stats.Pod, spec *v1.Pod, layers 
 			d.Layers[c.ID] = told(u.Layer, u.LayerAt)
 		}
 	}
-	volumes, _ := volume.Dir{Root: podsDir(m.cfg.RootDir), Claims: claimsDir(m.cfg)}.Measure(ctx, spec)
+	volumes, _ := volume.Dir{Root: podsDir(m.cfg.RootDir), Claims: claimsDir(m.cfg), CSI: m.csi}.Measure(ctx, spec)
 	for _, v := range volumes {
 		f := part(v.Used)
 		f.Space = &stats.Space{Capacity: v.Capacity, Available: v.Available, Inodes: v.Inodes, InodesFree: v.InodesFree}
-		d.Volumes = append(d.Volumes, stats.Volume{Name: v.Name, Claim: v.Claim, Own: v.Own, Filesystem: f})
+		d.Volumes = append(d.Volumes, stats.Volume{Name: v.Name, Claim: v.Claim, Own: v.Own, Abnormal: v.Abnormal, Filesystem: f})
 	}
 	if u, err := hostsFile(filepath.Join(podsDir(m.cfg.RootDir), string(p.UID), "etc-hosts")); err == nil {
 		f := part(u)
@@ -205,6 +207,7 @@ func scrapedDisks(disk *stats.Disk, v *server.View) *metrics.Disks {
 				Namespace: p.Pod.Namespace, Name: vol.Claim,
 				Capacity: float64(vol.Capacity), Available: float64(vol.Available), Used: float64(*vol.Used),
 				Inodes: float64(vol.Inodes), InodesFree: float64(vol.InodesFree), InodesUsed: float64(*vol.InodesUsed),
+				Abnormal: vol.Abnormal,
 			})
 		}
 		for container, f := range of.Logs {

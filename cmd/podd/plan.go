@@ -174,10 +174,14 @@ func lookOnce(ctx context.Context, cfg *config.Config) (runtime.Snapshot, runtim
 	if err != nil {
 		return runtime.Snapshot{}, node, err
 	}
+	nobodys, err := looksIntoNobodys(cfg)
+	if err != nil {
+		return runtime.Snapshot{}, node, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var seen runtime.Snapshot
-	err = client.NewObserver(cri.ObserverOptions{Instance: id, Logger: quiet}).Run(ctx, func(s runtime.Snapshot) {
+	err = client.NewObserver(cri.ObserverOptions{Instance: id, Nobodys: nobodys, Logger: quiet}).Run(ctx, func(s runtime.Snapshot) {
 		if s.Whole && !seen.Whole {
 			seen = s
 			cancel()

@@ -64,7 +64,7 @@ func (m *machine) begin(ctx context.Context, publish func(reconcile.Change), kee
 	ctx, m.cancel = context.WithCancel(ctx)
 	observer := m.client.NewObserver(cri.ObserverOptions{Instance: m.instance.ID, Logger: m.log})
 	node := m.client.NewNodeObserver(cri.NodeObserverOptions{Logger: m.log})
-	effects := newEffects(m.cfg, m.dir, m.client, m.render)
+	effects := newEffects(m.cfg, m.dir, m.client, m.render, nil)
 	effects.Leftovers = keep(effects.Leftovers)
 	pods := &reported{pods: map[types.NamespacedName]*v1.Pod{}}
 	m.router = reconcile.NewRouter(reconcile.Options{

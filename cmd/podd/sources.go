@@ -11,6 +11,22 @@ import (
 	"podd/manifest/source"
 )
 
+// openSources are all there are, the cluster too.
+func (d *podd) openSources() ([]source.Source, error) {
+	cache := cacheDir(d.cfg)
+	all, err := sources(d.cfg, source.Options{Log: d.log, Cache: cache})
+	if err != nil {
+		return nil, err
+	}
+	if d.cluster != nil {
+		all = append(all, d.cluster.Source())
+	}
+	if err := source.Prune(cache, all...); err != nil {
+		d.log.Warn("content of sources that are no longer configured stays", "err", err)
+	}
+	return all, nil
+}
+
 // sources are the configured places, each once. o has where last good contents
 // are kept, and who is told what.
 func sources(cfg *config.Config, o source.Options) ([]source.Source, error) {

@@ -1,16 +1,9 @@
 package main
 
 import (
-	"context"
 	"crypto/tls"
 	"log/slog"
-	"path/filepath"
-	goruntime "runtime"
-	"slices"
 	"time"
-
-	"github.com/coreos/go-systemd/v22/daemon"
-	"golang.org/x/sync/errgroup"
 
 	"podd/cmd/podd/internal/cluster"
 	"podd/cmd/podd/internal/config"
@@ -19,16 +12,12 @@ import (
 	"podd/manifest/written"
 	"podd/reconcile"
 	"podd/reconcile/cgroup"
-	"podd/reconcile/collect"
 	"podd/reconcile/device"
-	"podd/reconcile/pull"
-	"podd/reconcile/pull/provider"
 	"podd/reconcile/render"
 	"podd/reconcile/volume"
-	"podd/runtime"
+	"podd/reconcile/volume/csi"
 	"podd/runtime/cri"
 	"podd/runtime/logs"
-	"podd/runtime/shim"
 	"podd/server"
 	"podd/server/events"
 	"podd/server/metrics"
@@ -48,6 +37,7 @@ type podd struct {
 	pods     *cri.Observer
 	node     *cri.NodeObserver
 	devices  *device.Ledger
+	csi      *csi.Drivers // nil: there are none
 	router   *reconcile.Router
 	sources  []source.Source
 	cluster  *cluster.Cluster // nil: there is none
@@ -95,216 +85,104 @@ func (d *podd) Close() error {
 	return d.instance.Close()
 }
 
-func (d *podd) wire() error {
-	cfg := d.cfg
-	node, err := renderNode(cfg, d.instance.ID)
-	if err != nil {
+// wire makes the parts, each of those before it.
+//
+//	sources, cluster ──▶ router ──▶ effects ──▶ runtime
+//	observers ───────────▶ │
+//	                       └──────▶ view ──▶ faces, events, metrics, cluster
+func (d *podd) wire() (err error) {
+	if d.render, err = renderNode(d.cfg, d.instance.ID); err != nil {
 		return err
 	}
-	d.render = node
-	d.metrics = d.newMetrics(node)
-	if d.client, err = dial(cfg, d.log, d.metrics.Call); err != nil {
+	d.metrics, d.events = d.newMetrics(d.render), newEvents(d.cfg.NodeName, d.render.CgroupV2)
+	if d.client, err = dial(d.cfg, d.log, d.metrics.Call); err != nil {
 		return err
 	}
-	if cfg.API.Listen != "" {
-		if d.pki, err = pki.Open(cfg.RootDir); err != nil {
-			d.log.Error("the kubelet's API is not served", "err", err) // pods run without it
-		}
+	d.pki = openPKI(d.cfg, d.log)
+	if d.written, err = openWritten(d.cfg); err != nil {
+		return err
 	}
-	if cfg.APIManifestDir != "" {
-		if err := readOnce(cfg); err != nil {
-			return err
-		}
-		vanished := writtenSource(cfg, source.Options{Cache: cacheDir(cfg)}).Keeps()
-		if d.written, err = written.Open(cfg.APIManifestDir, vanished); err != nil {
-			return err
-		}
+	if d.csi, err = d.openDrivers(); err != nil {
+		return err
 	}
-	d.events = newEvents(cfg.NodeName, node.CgroupV2)
 	d.cluster = d.newCluster()
-	cache := cacheDir(cfg)
-	if d.sources, err = sources(cfg, source.Options{Log: d.log, Cache: cache}); err != nil {
+	if d.sources, err = d.openSources(); err != nil {
 		return err
 	}
-	if d.cluster != nil {
-		d.sources = append(d.sources, d.cluster.Source())
-	}
-	if err := source.Prune(cache, d.sources...); err != nil {
-		d.log.Warn("content of sources that are no longer configured stays", "err", err)
-	}
-	d.view = newViewer(server.View{
-		Node: cfg.NodeName, Version: thisVersion().Version, Root: cfg.RootDir,
-		Endpoint: cfg.RuntimeEndpoint, RestartRules: cfg.RestartRules, Sources: sourceNames(d.sources), Written: writtenName(cfg),
-	})
-	d.view.objects.written = writtenName(cfg)
-	d.view.changed, d.view.gone = d.metrics.Pod, d.metrics.Gone
-	d.view.advisor = &advisor{node, cfg.ResolvConf, func() (render.DNS, error) { return readDNS(cfg.ResolvConf) }}
+	d.view = d.newView()
 	d.tellReboot()
-	d.view.machine = newNodeView(cfg, node, d.instance.ID)
-	d.classes = newClassKeeper(node, cgroup.Make, d.log)
-	if cfg.EnforceReserved {
-		d.classes.told = d.tellEnforced
+	d.classes = d.newClasses()
+	if d.pods, d.node, err = d.newObservers(); err != nil {
+		return err
 	}
-	d.pods = d.client.NewObserver(cri.ObserverOptions{Instance: d.instance.ID, Slow: cfg.SyncFrequency, Looked: d.metrics.Relisted, Logger: d.log})
-	d.node = d.client.NewNodeObserver(cri.NodeObserverOptions{Logger: d.log})
-	d.devices = openDevices(cfg.RootDir, d.log)
-	effects := newEffects(cfg, cfg.RootDir, d.client, node)
-	effects.Devices, effects.Done = d.devices, d.done(counted(d.metrics))
-	left := leftovers(cfg)
-	left.CgroupRemoved = d.cgroupRemoved
-	effects.MakeCgroup, effects.Leftovers = d.timedMake, left
-	d.leave = newLeaver(cfg, d.log)
-	d.router = reconcile.NewRouter(reconcile.Options{
-		Effects: effects, Devices: d.devices,
-		Journals: journals(cfg.RootDir),
-		Log:      d.log, Refresh: d.pods.Refresh, Publish: d.publish,
-		SourceKinds: sourceKinds(d.sources), Limits: limitsOf(cfg, node.Allocatable),
-		Kept:   volume.Claims{Root: claimsDir(cfg)}.Kept,
-		Render: node, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
-		Beat: d.beat, BeatEvery: beatEvery(d.log), Shutdown: d.leave.underWay(),
-	})
+	d.devices = openDevices(d.cfg.RootDir, d.log)
+	d.leave = newLeaver(d.cfg, d.log)
+	d.router = d.newRouter()
 	d.leave.router = d.router
 	return nil
 }
 
-// newEffects does what plans say with the pods of one root directory.
-func newEffects(cfg *config.Config, root string, client *cri.Client, node render.Node) *reconcile.Effects {
-	credentials := filepath.Join(cfg.RootDir, "config.json")
-	return &reconcile.Effects{
-		Runtime: client,
-		Images: pull.New(pull.Options{
-			Runtime: client, Credentials: pull.File(credentials), CredentialsIn: credentials,
-			Providers: provider.New(cfg.CredentialProviderDir, cfg.CredentialProviders).Credentials,
-			Parallel:  cfg.ParallelPulls, QPS: cfg.PullQPS, Burst: cfg.PullBurst,
-			UsePresent: cfg.PullOffline == config.PullUsePresent,
-		}),
-		Disk:      volume.Dir{Root: podsDir(root), Memory: node.Capacity.Memory, Claims: claimsDir(cfg), Attempts: &volume.Attempts{}},
-		Leftovers: leftovers(cfg),
-		EndShim:   shim.End, MakeCgroup: cgroup.Make,
-		DNS:  func() (render.DNS, error) { return readDNS(cfg.ResolvConf) },
-		Gate: reconcile.NewGate(parallelStarts(cfg)),
-	}
-}
-
-// leftovers are those of pods beside their directories.
-func leftovers(cfg *config.Config) collect.Leftovers {
-	return collect.Leftovers{
-		Logs:       collect.Logs{Dir: cfg.PodLogsDir, Links: filepath.Join(filepath.Dir(cfg.PodLogsDir), "containers")},
-		CgroupRoot: cfg.CgroupRoot,
-	}
-}
-
-// cacheDir keeps the last good contents of the sources.
-func cacheDir(cfg *config.Config) string { return filepath.Join(cfg.RootDir, "sources") }
-
-// claimsDir has what outlives pods, those of a run to completion too.
-func claimsDir(cfg *config.Config) string { return filepath.Join(cfg.RootDir, "claims") }
-
-func podsDir(root string) string { return filepath.Join(root, "pods") }
-
-func journals(root string) reconcile.Journals { return reconcile.Journals{Root: podsDir(root)} }
-
-// defaultEndpoint is waited for where no runtime is found.
-const defaultEndpoint = "/run/containerd/containerd.sock"
-
-// dial tells called, which may be nil, of every call.
-func dial(cfg *config.Config, log *slog.Logger, called func(method string, took time.Duration, err error)) (*cri.Client, error) {
-	endpoint := cfg.RuntimeEndpoint
-	if endpoint == "" {
-		found, err := cri.Discover()
-		if err != nil {
-			log.Warn("no runtime yet", "err", err, "waiting", defaultEndpoint)
-			found = defaultEndpoint
-		}
-		endpoint = found
-	}
-	return cri.Dial(cri.Options{Endpoint: endpoint, ImageEndpoint: cfg.ImageEndpoint, Timeout: cfg.RuntimeRequestTimeout, Called: called})
-}
-
-// mostStarts is where more at once only wait for the kernel's own locks.
-const mostStarts = 64
-
-// parallelStarts: a start is in part waiting, for the runtime's programs and
-// the disk. On two cores eight at once are 8 % faster than four, and beside busy
-// pods they get more of the processor.
-func parallelStarts(cfg *config.Config) int {
-	if cfg.ParallelStarts > 0 {
-		return cfg.ParallelStarts
-	}
-	return min(4*goruntime.NumCPU(), mostStarts)
-}
-
-// run works until ctx is done or a part fails, and returns when every part has
-// ended. Pods run on.
-func (d *podd) run(ctx context.Context) error {
-	faces, err := d.faces(ctx)
-	if err != nil {
-		return err
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	snapshots := make(chan runtime.Snapshot)
-	nodes := make(chan runtime.Node)
-	sets := source.Watch(ctx, d.sources...)
-	in := reconcile.Inputs{Sets: sets, Snapshots: snapshots, Nodes: nodes, Devices: d.devices.Changed()}
-	group.Go(func() error { return d.trimmer.run(ctx) })
-	group.Go(func() error { return d.sweep(ctx) })
-	group.Go(func() error { return d.keepLimits(ctx) })
-	group.Go(func() error { return d.keepDisk(ctx) })
-	group.Go(func() error { return d.keepNode(ctx) })
-	group.Go(func() error { return d.classes.run(ctx) })
-	group.Go(func() error { return d.rotateLogs(ctx) })
-	group.Go(func() error { return d.writeEvents(ctx) })
-	group.Go(func() error { return d.joinCluster(ctx) })
-	group.Go(func() error { return d.awaitShutdown(ctx) })
-	group.Go(func() error { return d.router.Run(ctx, in) })
-	group.Go(func() error { d.serveDevices(ctx); return nil })
-	group.Go(func() error { return ended(d.pods.Run(ctx, send(ctx, snapshots))) })
-	group.Go(func() error { return ended(d.node.Run(ctx, send(ctx, nodes))) })
-	for _, face := range faces {
-		group.Go(func() error { return face(ctx) })
-	}
-	group.Go(func() error {
-		if d.router.Ping(ctx) == nil {
-			notify(d.log, daemon.SdNotifyReady)
-		}
-		return nil // why there was no turn is told by the router's own end
+// newView shows what the router publishes, and tells the metrics.
+func (d *podd) newView() *viewer {
+	cfg := d.cfg
+	v := newViewer(server.View{
+		Node: cfg.NodeName, Version: thisVersion().Version, Root: cfg.RootDir,
+		Endpoint: cfg.RuntimeEndpoint, RestartRules: cfg.RestartRules, Sources: sourceNames(d.sources), Written: writtenName(cfg),
 	})
-	err = group.Wait()
-	for range sets { // the sources write their caches; Close gives these up
-	}
-	notify(d.log, daemon.SdNotifyStopping)
-	return err
+	v.objects.written = writtenName(cfg)
+	v.changed, v.gone = d.metrics.Pod, d.metrics.Gone
+	v.advisor = &advisor{d.render, cfg.ResolvConf, func() (render.DNS, error) { return readDNS(cfg.ResolvConf) }}
+	v.machine = newNodeView(cfg, d.render, d.instance.ID)
+	return v
 }
 
-func (d *podd) publish(c reconcile.Change) {
-	d.events.Add(notes(c.Events)...)
-	if c.Quiet {
-		return
+func (d *podd) newClasses() *classKeeper {
+	k := newClassKeeper(d.render, cgroup.Make, d.log)
+	if d.cfg.EnforceReserved {
+		k.told = d.tellEnforced
 	}
-	d.view.publish(c)
-	d.classes.take(c)
-	if c.SetChanged {
-		before, passed := d.problems, d.advice
-		d.problems, d.advice = logNew(d.log, d.view.said, before, c.Set.Files), d.view.told
-		d.events.Add(notes(advised(c.Set, slices.Concat(before, passed), slices.Concat(d.problems, d.advice), time.Now()))...)
-	}
-	d.trimmer.touch()
+	return k
 }
 
-// ended makes nothing of the end that was asked for.
-func ended(err error) error {
-	if err == context.Canceled {
-		return nil
+// newObservers see what runs, and what the runtime says of itself.
+func (d *podd) newObservers() (*cri.Observer, *cri.NodeObserver, error) {
+	nobodys, err := looksIntoNobodys(d.cfg)
+	if err != nil {
+		return nil, nil, err
 	}
-	return err
+	pods := d.client.NewObserver(cri.ObserverOptions{
+		Instance: d.instance.ID, Nobodys: nobodys, Slow: d.cfg.SyncFrequency, Looked: d.metrics.Relisted, Logger: d.log,
+	})
+	return pods, d.client.NewNodeObserver(cri.NodeObserverOptions{Logger: d.log}), nil
 }
 
-// send makes an emit of a channel; it gives up when ctx is done.
-func send[T any](ctx context.Context, c chan<- T) func(T) {
-	return func(v T) {
-		select {
-		case c <- v:
-		case <-ctx.Done():
-		}
+// looksIntoNobodys says whether what has no podd's label may be podd's.
+func looksIntoNobodys(cfg *config.Config) (bool, error) {
+	if cfg.Adopt {
+		return true, nil
 	}
+	return journals(cfg.RootDir).TookOver()
+}
+
+// newRouter brings what is seen to what is wanted.
+func (d *podd) newRouter() *reconcile.Router {
+	return reconcile.NewRouter(reconcile.Options{
+		Effects: d.newEffects(), Devices: d.devices,
+		Journals: journals(d.cfg.RootDir),
+		Log:      d.log, Refresh: d.pods.Refresh, Publish: d.publish,
+		SourceKinds: sourceKinds(d.sources), Limits: limitsOf(d.cfg, d.render.Allocatable),
+		Kept:   volume.Claims{Root: claimsDir(d.cfg)}.Kept,
+		Render: d.render, Adopt: d.cfg.Adopt, MaxBackoff: d.cfg.MaxRestartPeriod,
+		Beat: d.beat, BeatEvery: beatEvery(d.log), Shutdown: d.leave.underWay(),
+	})
+}
+
+// newEffects are counted, and have the devices of plugins.
+func (d *podd) newEffects() *reconcile.Effects {
+	e := newEffects(d.cfg, d.cfg.RootDir, d.client, d.render, d.csi)
+	e.Devices, e.Done, e.MakeCgroup = d.devices, d.done(counted(d.metrics)), d.timedMake
+	left := leftovers(d.cfg)
+	left.CgroupRemoved = d.cgroupRemoved
+	e.Leftovers = left
+	return e
 }

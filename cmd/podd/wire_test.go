@@ -90,3 +90,29 @@ func TestReadOnce(t *testing.T) {
 		t.Errorf("it was changed: %v, %v", info, err)
 	}
 }
+
+// TestLooksIntoNobodys: what was taken over from a kubelet has no label of podd's, and
+// is looked into by a podd that is not asked to adopt, too.
+func TestLooksIntoNobodys(t *testing.T) {
+	for journal, want := range map[string]bool{
+		"": false, "{": false,
+		`{"key":{"Namespace":"default","Name":"job"},"uid":"u1","hash":"v1:a"}`:              false,
+		`{"key":{"Namespace":"default","Name":"job"},"uid":"u1","hash":"v1:a","taken":true}`: true,
+	} {
+		cfg := &config.Config{RootDir: t.TempDir()}
+		dir := filepath.Join(podsDir(cfg.RootDir), "u1")
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "journal.json"), []byte(journal), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := looksIntoNobodys(cfg); got != want || err != nil {
+			t.Errorf("%s: %t, %v, want %t", journal, got, err, want)
+		}
+		cfg.Adopt = true
+		if got, err := looksIntoNobodys(cfg); !got || err != nil {
+			t.Errorf("%s: %t, %v though asked to adopt", journal, got, err)
+		}
+	}
+}

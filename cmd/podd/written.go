@@ -9,7 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"podd/cmd/podd/internal/config"
 	"podd/manifest"
+	"podd/manifest/source"
 	"podd/manifest/written"
 	"podd/reconcile"
 	"podd/server"
@@ -21,6 +23,18 @@ type apiManifests struct {
 	dir    *written.Dir
 	router *reconcile.Router
 	read   manifest.Options // as its source reads it
+}
+
+// openWritten is nil when none is configured.
+func openWritten(cfg *config.Config) (*written.Dir, error) {
+	if cfg.APIManifestDir == "" {
+		return nil, nil
+	}
+	if err := readOnce(cfg); err != nil {
+		return nil, err
+	}
+	vanished := writtenSource(cfg, source.Options{Cache: cacheDir(cfg)}).Keeps()
+	return written.Open(cfg.APIManifestDir, vanished)
 }
 
 var _ kube.Manifests = apiManifests{}

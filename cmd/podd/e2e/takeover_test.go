@@ -4,10 +4,8 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,54 +17,26 @@ import (
 	v1 "k8s.io/api/core/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"podd/reconcile/cgroup"
-	"podd/reconcile/render"
+	"podd/cmd/podd/e2e/kubelet"
 	"podd/runtime"
 	"podd/runtime/runtimetest/stack"
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// kubeletConfig has a kubelet do nothing to the machine that it need not.
-const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
-kind: KubeletConfiguration
-authentication: {webhook: {enabled: false}, anonymous: {enabled: false}}
-authorization: {mode: AlwaysAllow}
-cgroupDriver: cgroupfs
-enforceNodeAllocatable: [none]
-failCgroupV1: false
-failSwapOn: false
-oomScoreAdj: 0
-makeIPTablesUtilChains: false
-healthzPort: 0
-address: 127.0.0.1
-fileCheckFrequency: 1s
-imageGCHighThresholdPercent: 100
-evictionHard: {memory.available: 1Mi}
-`
-
 // kubelet runs one on the root, the manifests and the runtime of a podd that does
 // not run, until stop is called.
 func (d *daemon) kubelet(program string) (stop func()) {
 	d.t.Helper()
-	if err := cgroup.Make(render.Cgroup{Parent: d.cgroup()}); err != nil {
-		d.t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	flags, err := kubelet.Options{Dir: d.dir, Name: d.host, Stack: d.on, Manifests: d.manifests()}.Flags()
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
-	config := filepath.Join(d.dir, "kubelet.yaml")
-	text := kubeletConfig + fmt.Sprintf("cgroupRoot: %s\nstaticPodPath: %s\npodLogsDir: %s\ncontainerRuntimeEndpoint: %s\nport: %d\n",
-		d.cgroup(), d.manifests(), d.logs(), d.endpoint, port)
-	log, lerr := os.OpenFile(filepath.Join(d.dir, "kubelet.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err := errors.Join(lerr, os.WriteFile(config, []byte(text), 0o600)); err != nil {
+	log, err := os.OpenFile(filepath.Join(d.dir, "kubelet.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
 		d.t.Fatal(err)
 	}
 	defer log.Close() // the kubelet has its own
-	cmd := exec.Command(program, "--config", config, "--root-dir", d.root(), "--cert-dir", filepath.Join(d.dir, "pki"),
-		"--hostname-override", d.host, "--node-ip", "127.0.0.1", "--containerd", d.on.Socket())
+	cmd := exec.Command(program, flags...)
 	cmd.Stdout, cmd.Stderr = log, log
 	proc, err := launch(cmd)
 	if err != nil {
@@ -119,22 +89,24 @@ func (d *daemon) untilTook(names []string, notes ...string) {
 	})
 }
 
-// TestTakeover: podd with --adopt ends what a kubelet made, and the kubelet runs it
-// again after podd down: each pod is replaced once a time, with its grace, and never
-// runs twice. What no manifest wants is left to the kubelet.
+// TestTakeover: podd with --adopt ends what a kubelet made and runs it anew; the
+// kubelet goes on with that, and so does podd again. After podd down the kubelet runs
+// also what podd had first. Each pod is replaced once at most, with its grace, and
+// never runs twice. What no manifest wants is left to the kubelet.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	plane, err := tools.EnsureControlPlane(t.Context(), slog.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubelet := filepath.Join(plane.Programs, "kubelet")
+	program := filepath.Join(plane.Programs, "kubelet")
 	// A kubelet takes every pod of a runtime for its own.
 	dir, err := os.MkdirTemp("", "podd-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(kubelet.Remember(dir))
 	own, err := stack.Start(context.Background(), stack.Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +124,7 @@ func TestTakeover(t *testing.T) {
 	d.apply(host, web, d.pod("alien", shell("main", alone("alien"))))
 	names := []string{"host", "web"}
 
-	stop := d.kubelet(kubelet)
+	stop := d.kubelet(program)
 	t.Cleanup(func() { stop() })
 	d.untilTook([]string{"host", "web", "alien"}, "runs")
 	stop()
@@ -171,12 +143,9 @@ func TestTakeover(t *testing.T) {
 		t.Errorf("%d containers run of a pod that is none of podd's", n)
 	}
 
-	// Without this the kubelet, to which pods have other UIDs, would start its own
-	// beside podd's before it ends them.
-	d.verb("down")
+	// The kubelet knows what it ran before, though podd made it anew.
 	d.kill()
-	stop = d.kubelet(kubelet)
-	d.untilTook(names, "runs", "TERM", "runs", "TERM", "runs")
+	stop = d.kubelet(program)
 	// Of what it does not want a kubelet kills what takes longer than a second to end.
 	d.eventually("the kubelet has ended what no manifest wants", func() error {
 		if n := d.running("alien"); n > 0 {
@@ -184,6 +153,23 @@ func TestTakeover(t *testing.T) {
 		}
 		return nil
 	})
+	d.untilTook(names, "runs", "TERM", "runs")
+	stop()
+	d.start()
+	d.untilApplied("host")
+	d.untilApplied("web")
+	d.untilTook(names, "runs", "TERM", "runs")
+
+	// What podd ran first has another UID for the kubelet, which would start its own
+	// beside podd's before it ends those.
+	d.apply(d.pod("later", shell("main", alone("later"))))
+	d.untilApplied("later")
+	d.untilTook([]string{"later"}, "runs")
+	d.verb("down")
+	d.kill()
+	stop = d.kubelet(program)
+	d.untilTook(names, "runs", "TERM", "runs", "TERM", "runs")
+	d.untilTook([]string{"later"}, "runs", "TERM", "runs")
 	stop()
 
 	// And the same once more. What is left is the kubelet's, and goes with the stack.
@@ -191,7 +177,8 @@ func TestTakeover(t *testing.T) {
 	d.untilApplied("host")
 	d.untilApplied("web")
 	d.untilTook(names, "runs", "TERM", "runs", "TERM", "runs", "TERM", "runs")
-	d.remove(names...)
-	d.untilGone(names...)
+	d.untilTook([]string{"later"}, "runs", "TERM", "runs", "TERM", "runs")
+	d.remove("host", "web", "later")
+	d.untilGone("host", "web", "later")
 	d.kill()
 }
