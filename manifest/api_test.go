@@ -122,8 +122,21 @@ func TestFromAPIRefuses(t *testing.T) {
 		want   string
 	}{
 		{func(p *v1.Pod) {
-			p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: "v", VolumeSource: v1.VolumeSource{CSI: &v1.CSIVolumeSource{Driver: "x"}}})
-		}, "spec.volumes[1].csi: is not served yet"},
+			p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: "v", VolumeSource: v1.VolumeSource{CSI: &v1.CSIVolumeSource{Driver: "x.example", NodePublishSecretRef: &v1.LocalObjectReference{Name: "s"}}}})
+		}, ""},
+		{func(p *v1.Pod) {
+			p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: "v", VolumeSource: v1.VolumeSource{CSI: &v1.CSIVolumeSource{Driver: "../x"}}})
+		}, "spec.volumes[1].csi.driver: "},
+		{func(p *v1.Pod) {
+			p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: "v", VolumeSource: v1.VolumeSource{CSI: &v1.CSIVolumeSource{Driver: "x.example", NodePublishSecretRef: &v1.LocalObjectReference{Name: "a,b"}}}})
+		}, "spec.volumes[1].csi.nodePublishSecretRef.name: "},
+		{func(p *v1.Pod) {
+			block := v1.PersistentVolumeBlock
+			template := &v1.PersistentVolumeClaimTemplate{Spec: v1.PersistentVolumeClaimSpec{VolumeMode: &block, AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
+				VolumeAttributesClassName: new("fast"), Resources: v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}}}}
+			p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: "v", VolumeSource: v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{VolumeClaimTemplate: template}}})
+			p.Spec.Containers[0].VolumeDevices = []v1.VolumeDevice{{Name: "v", DevicePath: "/dev/v"}}
+		}, ""},
 		{func(p *v1.Pod) { p.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "x"}} }, "spec.resourceClaims: is not served yet"},
 		{func(p *v1.Pod) { p.Spec.Containers[0].VolumeMounts[0].MountPath = "" }, "spec.containers[0].volumeMounts[0].mountPath: "},
 		{func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }, ""},

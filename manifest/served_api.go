@@ -29,7 +29,7 @@ var servedAPI = []row{
 	{"spec.volumes[].projected.sources[].clusterTrustBundle", refused, ungated},
 	{"spec.volumes[].projected.sources[].podCertificate", refused, ungated},
 	{"spec.volumes[].ephemeral", served, ""}, // the cluster makes the claim
-	{"spec.volumes[].csi", refused, notYet},
+	{"spec.volumes[].csi", served, ""},
 }
 
 var servedAPIContainers = []row{

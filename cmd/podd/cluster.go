@@ -27,7 +27,7 @@ func (d *podd) newCluster() *cluster.Cluster {
 	if c.Kubeconfig == "" {
 		return nil
 	}
-	return cluster.New(cluster.Options{
+	o := cluster.Options{
 		Kubeconfig: c.Kubeconfig, Version: thisVersion().Version, Origin: filepath.Join(d.cfg.RootDir, "cluster.json"),
 		BootstrapKubeconfig: c.BootstrapKubeconfig, CertDir: c.CertDir, RotateCertificates: c.Rotate,
 		QPS: c.QPS, Burst: c.Burst, EventQPS: c.EventQPS, EventBurst: c.EventBurst, ContentType: c.ContentType,
@@ -45,7 +45,11 @@ func (d *podd) newCluster() *cluster.Cluster {
 			d.view.cluster.Store(&trouble)
 			_ = d.router.Renew(ctx) // it ends with podd
 		},
-	})
+	}
+	if d.csi != nil {
+		o.CSI = d.csi
+	}
+	return cluster.New(o)
 }
 
 // askCluster has a guard ask the configured cluster what it is to ask one.

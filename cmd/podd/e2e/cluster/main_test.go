@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"podd/runtime/runtimetest/csidriver"
 	"podd/runtime/runtimetest/stack"
 	"podd/runtime/runtimetest/stack/tools"
 )
@@ -23,6 +24,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	csidriver.Main() // in a process that is a driver
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

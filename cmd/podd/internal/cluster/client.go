@@ -15,6 +15,7 @@ import (
 	coordination "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	nodes "k8s.io/api/node/v1"
+	storage "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,7 +34,8 @@ type client struct {
 	// a flood of those holds up nothing else.
 	tokens, access *rest.RESTClient
 	classes        *rest.RESTClient
-	requests       *rest.RESTClient         // of certificates
+	requests       *rest.RESTClient // of certificates
+	storage        *rest.RESTClient
 	streams        runtime.ClientNegotiator // decodes watches of all of them
 	host           string                   // of the API server, as users are shown it
 	authority      string                   // whom it trusts to be the cluster, as a digest
@@ -109,6 +111,7 @@ func (c *client) open(config *rest.Config, o *Options) (err error) {
 	c.classes = of("/apis", nodes.SchemeGroupVersion, o.QPS, o.Burst)
 	c.access = of("/apis", authorization.SchemeGroupVersion, o.QPS, o.Burst)
 	c.requests = of("/apis", certificates.SchemeGroupVersion, -1, 0)
+	c.storage = of("/apis", storage.SchemeGroupVersion, o.QPS, o.Burst)
 	return err
 }
 
@@ -127,6 +130,7 @@ func scheme() *runtime.Scheme {
 		&v1.ConfigMap{}, &v1.ConfigMapList{}, &v1.Secret{}, &v1.SecretList{}, &v1.Service{}, &v1.ServiceList{},
 		&v1.PersistentVolumeClaim{}, &v1.PersistentVolume{}, &v1.Event{})
 	s.AddKnownTypes(nodes.SchemeGroupVersion, &nodes.RuntimeClass{}, &nodes.RuntimeClassList{})
+	s.AddKnownTypes(storage.SchemeGroupVersion, &storage.CSIDriver{}, &storage.CSIDriverList{}, &storage.CSINode{}, &storage.VolumeAttachment{})
 	s.AddKnownTypes(coordination.SchemeGroupVersion, &coordination.Lease{})
 	s.AddKnownTypes(authentication.SchemeGroupVersion, &authentication.TokenReview{}, &authentication.TokenRequest{})
 	s.AddKnownTypes(authorization.SchemeGroupVersion, &authorization.SubjectAccessReview{})
@@ -135,6 +139,7 @@ func scheme() *runtime.Scheme {
 	metav1.AddToGroupVersion(s, coordination.SchemeGroupVersion)
 	metav1.AddToGroupVersion(s, authentication.SchemeGroupVersion)
 	metav1.AddToGroupVersion(s, nodes.SchemeGroupVersion)
+	metav1.AddToGroupVersion(s, storage.SchemeGroupVersion)
 	metav1.AddToGroupVersion(s, authorization.SchemeGroupVersion)
 	metav1.AddToGroupVersion(s, certificates.SchemeGroupVersion)
 	return s

@@ -54,6 +54,8 @@ type Options struct {
 	// node's own API or else of who podd is; nil: by none. made is when the one before
 	// was, zero for none.
 	Renewed func(serving bool, made time.Time, err error)
+	// CSI is what this machine has of CSI drivers; nil: nothing.
+	CSI Drivers
 	// Told is called by one goroutine with what keeps the node from being one, for
 	// users; "" when nothing does any more.
 	Told func(ctx context.Context, trouble string)
@@ -81,6 +83,10 @@ type Cluster struct {
 	// objects is what pods refer to by name, as far as it is known.
 	objects  latest[manifest.Objects]
 	resolver resolver
+	inUse    inUse     // the volumes that are not to be detached
+	drivers  registrar // has the cluster know the drivers of this machine
+	// grew is how often podd has told of a claim that it grew.
+	grew latest[map[types.NamespacedName]int]
 	// state has what runs here, and in View.Machine the node as this machine is.
 	state server.Viewer
 	// reviews are told of each connection; nil: nobody asks for any.
@@ -139,7 +145,8 @@ func (c *Cluster) liveWith(ctx context.Context, api *client, s *speaker, seen fi
 	ownPods.watches = &c.watched
 	ownPods.origin = func(ctx context.Context) (origin, error) { return api.origin(ctx, c.o.Node) }
 	w := newWriter(c, api) // before anything is seen in this life
-	k := &keeper{o: &c.o, state: c.state, c: api, say: s}
+	c.inUse.report(nil)
+	k := &keeper{o: &c.o, state: c.state, c: api, say: s, inUse: &c.inUse}
 	group.Go(func() error { ownNode.run(ctx); return nil })
 	group.Go(func() error { ownPods.run(ctx); return nil })
 	group.Go(func() error { k.run(ctx, &c.nodes); return nil })
@@ -148,9 +155,13 @@ func (c *Cluster) liveWith(ctx context.Context, api *client, s *speaker, seen fi
 		group.Go(func() error { newTeller(api, c.o.Events).run(ctx); return nil })
 	}
 	group.Go(func() error {
-		c.resolver.run(ctx, api, &c.pods, &c.objects, s)
+		c.resolver.run(ctx, api, c, s)
 		return nil
 	})
+	group.Go(func() error { c.drivers.run(ctx, api, c, s); return nil })
+	if c.o.CSI != nil {
+		group.Go(func() error { c.tellGrowth(ctx, api); return nil })
+	}
 	group.Go(func() error { (&lessee{o: &c.o, c: api, say: s, owner: &k.uid}).run(ctx); return nil })
 	if api.identity != nil {
 		r := &renewer{o: &c.o, c: api, say: s, to: toAsk, has: api.identity, wish: c.o.wishToAsk, took: api.renew}

@@ -44,9 +44,35 @@
 // clientcmd reads the kubeconfig, for 0.2 MB of the binary's 1.5: certificates, tokens,
 // their files and exec plugins are what the kubelet takes too.
 //
-// Left out of the kubelet's status are volumesInUse, for podd has no volumes that a
-// controller attaches, and a limit of process ids, which is nobody's default. The
-// limits of pressure are the kubelet's defaults; evictionHard is not read.
+// Pressure is by evictionHard, of which memory.available and nodefs.available are kept
+// from what is allocatable, too; no pod ends for any of it yet. Memory is that of the
+// machine: how near pods together are to their own limit is not looked at.
+//
+// The volumes of CSI drivers that a controller attaches are volumesInUse of the status
+// (in_use.go) for as long as a pod that is bound here wants them or this machine has
+// them, and no driver hears of one before the API server has answered that the status
+// names it. After a start what the status names stays until all is known that could
+// speak for it. A volume is attached (objects_attach.go) when volumesAttached names it,
+// too, which the watch of the Node tells and the Node is then asked for, as the watch may
+// be behind, and its VolumeAttachment, which a node may only get, says so; it stays so
+// until volumesAttached says otherwise. What its attacher complains of is asked for while
+// it takes long, which the kubelet leaves to events.
+//
+// The cluster is told of the drivers that register here (registrar.go) as by the kubelet:
+// nodeid annotation and topology labels of the Node, and the CSINode, which is made at
+// the start in any case. But:
+//
+//   - The registration of a driver does not hang on the API server: the cluster is told
+//     when it can be, and a driver that it cannot have, for its topology is another than
+//     the Node's label says, is a trouble and no other driver's.
+//   - A CSINode of a Node that was deleted gets the new one as its owner.
+//   - The CSINode does not say, as the kubelet's does, that volumes of Kubernetes' own
+//     cloud drivers are migrated to CSI: a pod that has one of those is refused here.
+//   - allocatable.count is what the driver said when it registered.
+//
+// A bound claim of a driver's volume is got again every minute and a half, for it may
+// have been told to grow; grow.go tells the claim's status when this machine has done
+// its part, and of a growth that failed what the kubelet does.
 //
 // A Node that is deleted while podd runs stays so, as with the kubelet: whoever
 // did that wants it gone. podd takes up the one that somebody makes instead, and
@@ -78,7 +104,9 @@
 // lets a node do, for as long at a time as the kubelet does; one that is immutable is
 // listed only. A claim and its volume are got
 // until they are bound. A token is asked for again before it ends. Services are followed
-// all together, as far as variables are made of them. In an outage an object that is
+// all together, as far as variables are made of them, and so are CSIDrivers. What a
+// PersistentVolume or its driver needs, Secrets of other namespaces, tokens, a
+// VolumeAttachment, is looked up once it is known which. In an outage an object that is
 // known is tried ever more seldom, up to every 30 seconds. It does as the kubelet, but
 // for these:
 //

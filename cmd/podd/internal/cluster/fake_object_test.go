@@ -11,16 +11,19 @@ import (
 
 	authentication "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
+	storage "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
 // lookedUp are the resources that fakeObjects has, with their kinds.
 var lookedUp = map[string]string{
 	"configmaps": "ConfigMap", "secrets": "Secret", "services": "Service", "serviceaccounts": "ServiceAccount",
 	"persistentvolumeclaims": "PersistentVolumeClaim", "persistentvolumes": "PersistentVolume", "runtimeclasses": "RuntimeClass",
+	"csidrivers": "CSIDriver", "csinodes": "CSINode", "volumeattachments": "VolumeAttachment",
 }
 
 // fakeObjects are what pods refer to. The fakeAPI's mu guards it.
@@ -65,16 +68,15 @@ func (f *fakeAPI) object(q *http.Request, verb string, body []byte) *http.Respon
 		return answer(201, ask)
 	case verb == "WATCH":
 		return f.watch(q, at)
+	case verb == "POST" || verb == "PUT" || verb == "PATCH":
+		return f.write1(resource, namespace, name, verb, body)
 	case name != "":
 		if o := f.objects.have[resource+"/"+namespace+"/"+name]; o != nil {
 			return answer(200, o)
 		}
 		return refusal(apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name))
 	}
-	version, kind := "v1", lookedUp[resource]
-	if kind == "RuntimeClass" {
-		version = "node.k8s.io/v1"
-	}
+	version, kind := versionOf(resource), lookedUp[resource]
 	items := []object{}
 	for _, key := range slices.Sorted(maps.Keys(f.objects.have)) {
 		if strings.HasPrefix(key, resource+"/") && (selected == "" || key == at) {
@@ -84,17 +86,54 @@ func (f *fakeAPI) object(q *http.Request, verb string, body []byte) *http.Respon
 	return answer(200, map[string]any{"kind": kind + "List", "apiVersion": version, "metadata": metav1.ListMeta{ResourceVersion: fmt.Sprint(f.version)}, "items": items})
 }
 
+func versionOf(resource string) string {
+	switch resource {
+	case "runtimeclasses":
+		return "node.k8s.io/v1"
+	case "csidrivers", "csinodes", "volumeattachments":
+		return "storage.k8s.io/v1"
+	}
+	return "v1"
+}
+
+// write1 takes a CSINode, or a patch of a claim's status.
+func (f *fakeAPI) write1(resource, namespace, name, verb string, body []byte) *http.Response {
+	what := schema.GroupResource{Resource: resource}
+	if resource == "csinodes" {
+		is := parsed[storage.CSINode](body)
+		was := f.objects.have["csinodes//"+is.Name]
+		switch {
+		case verb == "POST" && was != nil:
+			return refusal(apierrors.NewAlreadyExists(what, is.Name))
+		case verb == "PUT" && was == nil:
+			return refusal(apierrors.NewNotFound(what, is.Name))
+		case verb == "PUT" && was.GetResourceVersion() != is.ResourceVersion:
+			return refusal(apierrors.NewConflict(what, is.Name, fmt.Errorf("changed")))
+		}
+		f.give(resource, is, "MODIFIED")
+		return answer(200, f.objects.have["csinodes//"+is.Name])
+	}
+	at := resource + "/" + namespace + "/" + name
+	before, _ := json.Marshal(f.objects.have[at])
+	after, err := strategicpatch.StrategicMergePatch(before, body, v1.PersistentVolumeClaim{})
+	if err != nil {
+		return refusal(apierrors.NewBadRequest(err.Error()))
+	}
+	is := parsed[v1.PersistentVolumeClaim](after)
+	if is.ResourceVersion != f.objects.have[at].GetResourceVersion() {
+		return refusal(apierrors.NewConflict(what, name, fmt.Errorf("changed")))
+	}
+	f.give(resource, is, "MODIFIED")
+	return answer(200, f.objects.have[at])
+}
+
 // give has an object be there, or not, and tells the watches of it; the caller holds
 // mu.
 func (f *fakeAPI) give(resource string, o object, event string) {
 	f.version++
 	o = o.DeepCopyObject().(object)
 	o.SetResourceVersion(fmt.Sprint(f.version))
-	version := "v1"
-	if resource == "runtimeclasses" {
-		version = "node.k8s.io/v1"
-	}
-	o.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(version, lookedUp[resource]))
+	o.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(versionOf(resource), lookedUp[resource]))
 	if f.objects.have == nil {
 		f.objects.have = map[string]object{}
 	}

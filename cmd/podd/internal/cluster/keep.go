@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/reconcile/volume/csi"
 	"podd/server"
 )
 
@@ -19,6 +21,7 @@ type keeper struct {
 	state server.Viewer
 	c     *client
 	say   *speaker
+	inUse *inUse
 	// uid is of the Node, for whoever belongs to it; nil while there is none.
 	uid atomic.Pointer[types.UID]
 
@@ -42,13 +45,17 @@ func (k *keeper) run(ctx context.Context, nodes *latest[sighting[*v1.Node]]) {
 	for {
 		view := k.state.View()
 		s, sighted := nodes.get()
+		volumes, otherWanted, otherHere := k.volumes()
 		if s.anew > k.looked {
 			again = nil // the cluster answers
 		}
-		due = k.take(s) || due || view.Machine != machine
+		due = k.take(s) || due || view.Machine != machine || k.seen != nil && !slices.Equal(volumes, k.seen.Status.VolumesInUse)
 		if due && again == nil && k.looked > 0 && view.Machine != nil {
 			machine, due = view.Machine, false
-			err := k.sync(ctx, machine, time.Now())
+			err := k.sync(ctx, machine, volumes, time.Now())
+			if err == nil && k.seen != nil {
+				k.inUse.report(k.seen.Status.VolumesInUse)
+			}
 			k.say.report(ctx, ofStatus, err)
 			if err == nil || settled(err) {
 				b = backoff{}
@@ -60,6 +67,8 @@ func (k *keeper) run(ctx context.Context, nodes *latest[sighting[*v1.Node]]) {
 		select {
 		case <-sighted:
 		case <-k.state.Changed(view.Revision):
+		case <-otherWanted:
+		case <-otherHere:
 		case <-tick.C:
 			due = true
 		case <-again:
@@ -68,6 +77,21 @@ func (k *keeper) run(ctx context.Context, nodes *latest[sighting[*v1.Node]]) {
 			return
 		}
 	}
+}
+
+// volumes are those that the status is to name, with channels of which one is closed
+// when there may be others.
+func (k *keeper) volumes() (names []v1.UniqueVolumeName, wanted, here <-chan struct{}) {
+	var uses []csi.Use
+	if k.o.CSI != nil {
+		uses, here = k.o.CSI.InUse()
+	}
+	var seen []v1.UniqueVolumeName
+	if k.seen != nil {
+		seen = k.seen.Status.VolumesInUse
+	}
+	names, wanted = k.inUse.name(seen, uses)
+	return names, wanted, here
 }
 
 // settled is an error that trying again does not mend.
@@ -103,15 +127,16 @@ func (k *keeper) see(n *v1.Node) {
 }
 
 // sync makes one attempt.
-func (k *keeper) sync(ctx context.Context, machine *v1.Node, now time.Time) error {
+func (k *keeper) sync(ctx context.Context, machine *v1.Node, volumes []v1.UniqueVolumeName, now time.Time) error {
 	if k.seen == nil {
-		return k.absent(ctx, machine, now)
+		return k.absent(ctx, machine, volumes, now)
 	}
 	next := k.seen
 	if !k.adopted {
 		next = k.o.adopted(next, machine)
 	}
 	next = k.o.updated(next, machine, now)
+	next.Status.VolumesInUse = volumes
 	is := changed(k.seen, next)
 	if !is && !k.sent.IsZero() && now.Sub(k.sent) < k.every {
 		return nil
@@ -134,7 +159,7 @@ func (k *keeper) sync(ctx context.Context, machine *v1.Node, now time.Time) erro
 }
 
 // absent makes the Node if podd may, once.
-func (k *keeper) absent(ctx context.Context, machine *v1.Node, now time.Time) error {
+func (k *keeper) absent(ctx context.Context, machine *v1.Node, volumes []v1.UniqueVolumeName, now time.Time) error {
 	switch {
 	case k.adopted:
 		return goneError{k.o.Node}
@@ -142,7 +167,9 @@ func (k *keeper) absent(ctx context.Context, machine *v1.Node, now time.Time) er
 		return missingError{k.o.Node}
 	}
 	var n v1.Node
-	err := k.c.into(ctx, k.c.core.Post().Resource("nodes").Body(k.o.made(machine, now)), &n)
+	made := k.o.made(machine, now)
+	made.Status.VolumesInUse = volumes
+	err := k.c.into(ctx, k.c.core.Post().Resource("nodes").Body(made), &n)
 	if apierrors.IsAlreadyExists(err) {
 		return nil // whoever follows tells of it
 	}

@@ -3,10 +3,13 @@ package cluster
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	nodes "k8s.io/api/node/v1"
+	storage "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
@@ -24,9 +27,15 @@ type resolver struct {
 	services latest[sighting[*v1.Service]]
 	indexed  sighting[*v1.Service]
 	byName   map[string]*manifest.Services
-	news     bool // that objects lacks
+	// drivers are the CSIDrivers as the cluster has them, specs those that pods are told
+	// of, nil until they were listed.
+	drivers latest[sighting[*storage.CSIDriver]]
+	specs   map[string]*storage.CSIDriverSpec
+	last    manifest.Objects // that pods were told of
+	news    bool             // that last lacks
 
 	// Of one life:
+	of      *Cluster
 	client  *client
 	lookups map[manifest.ObjectRef]*lookup
 	tell    chan finding
@@ -36,21 +45,22 @@ type resolver struct {
 // finding is what came of a lookup: an object, or why there is none.
 type finding struct {
 	by     *lookup
-	object any // *v1.ConfigMap, *v1.Secret, *boundClaim, *nodes.RuntimeClass or token
+	object any // *v1.ConfigMap, *v1.Secret, *boundClaim, *nodes.RuntimeClass, attachment or token
 	lack   manifest.Lack
 }
 
 type (
 	token      manifest.Token
+	attachment map[string]string
 	boundClaim struct {
 		claim  *v1.PersistentVolumeClaim
 		volume *v1.PersistentVolume // nil: there is none
 	}
 )
 
-// run does so until ctx is done: pods are those of the node, objects what is known.
-func (r *resolver) run(ctx context.Context, api *client, pods *latest[sighting[*v1.Pod]], objects *latest[manifest.Objects], say *speaker) {
-	r.client, r.lookups, r.tell = api, map[manifest.ObjectRef]*lookup{}, make(chan finding)
+// run does so until ctx is done, for the pods of a cluster.
+func (r *resolver) run(ctx context.Context, api *client, c *Cluster, say *speaker) {
+	r.of, r.client, r.lookups, r.tell = c, api, map[manifest.ObjectRef]*lookup{}, make(chan finding)
 	if r.found == nil {
 		r.found, r.news = map[manifest.ObjectRef]finding{}, true
 	}
@@ -59,20 +69,28 @@ func (r *resolver) run(ctx context.Context, api *client, pods *latest[sighting[*
 	defer cancel()
 	all := follower[*v1.Service]{client: api, query: api.services, list: &v1.ServiceList{}, seen: &r.services, say: say, of: ofServices}
 	r.ended.Go(func() { all.run(ctx) })
+	drivers := follower[*storage.CSIDriver]{client: api, query: api.drivers, list: &storage.CSIDriverList{}, seen: &r.drivers, say: say, of: ofDrivers}
+	r.ended.Go(func() { drivers.run(ctx) })
 	for {
-		bound, otherPods := pods.get()
+		bound, otherPods := c.pods.get()
 		services, otherServices := r.services.get()
+		drivers, otherDrivers := r.drivers.get()
+		r.index(services)
+		r.spec(drivers)
+		if r.news {
+			r.last, r.news = r.known(), false
+			c.objects.set(r.last)
+		}
 		if bound.anew > 0 {
 			r.want(ctx, bound.items)
 		}
-		r.index(services)
 		if r.news {
-			objects.set(r.known())
-			r.news = false
+			continue // what nobody wants any more is gone
 		}
 		select {
 		case <-otherPods:
 		case <-otherServices:
+		case <-otherDrivers:
 		case f := <-r.tell:
 			r.take(f)
 		case <-ctx.Done():
@@ -95,9 +113,16 @@ func (r *resolver) take(f finding) {
 	}
 }
 
+// asked is what a lookup is for: one of the pods that want it, and how that uses it.
+type asked struct {
+	pod *v1.Pod
+	use manifest.Use
+}
+
 // want begins lookups of what pods refer to and ends all others.
 func (r *resolver) want(ctx context.Context, pods map[types.NamespacedName]*v1.Pod) {
-	wanted, uses := map[manifest.ObjectRef]bool{}, map[*v1.Pod][]manifest.Use{}
+	wanted, uses := map[manifest.ObjectRef]asked{}, map[*v1.Pod][]manifest.Use{}
+	volumes := wantedVolumes{names: map[v1.UniqueVolumeName]bool{}, unattached: r.unattached(), whole: r.specs != nil}
 	for _, pod := range pods {
 		if !reads(pod) {
 			continue
@@ -107,21 +132,31 @@ func (r *resolver) want(ctx context.Context, pods map[types.NamespacedName]*v1.P
 			used = manifest.ClusterUses(pod)
 		}
 		uses[pod] = used
-		for _, u := range used {
-			if wanted[u.Object] = true; r.lookups[u.Object] == nil {
-				r.begin(ctx, pod, u)
+		for _, u := range append(slices.Clip(used), r.last.DriverUses(pod)...) {
+			wanted[u.Object] = asked{pod, u}
+			if _, found := r.found[u.Object]; !found && u.Object.Kind == "PersistentVolumeClaim" {
+				volumes.whole = false
+			}
+			if u.Volume != "" {
+				volumes.names[u.Volume] = true
 			}
 		}
 	}
 	r.uses = uses
+	r.of.inUse.want(volumes) // before anything of them is asked
+	for ref, a := range wanted {
+		if r.lookups[ref] == nil {
+			r.begin(ctx, a.pod, a.use)
+		}
+	}
 	for ref, l := range r.lookups {
-		if !wanted[ref] {
+		if _, is := wanted[ref]; !is {
 			l.end()
 			delete(r.lookups, ref)
 		}
 	}
 	for ref := range r.found {
-		if !wanted[ref] {
+		if _, is := wanted[ref]; !is {
 			delete(r.found, ref)
 			r.news = true
 		}
@@ -143,8 +178,10 @@ func (r *resolver) begin(ctx context.Context, pod *v1.Pod, u manifest.Use) {
 		switch {
 		case u.Token != nil:
 			l.token(ctx, pod, u.Token)
+		case u.Volume != "":
+			l.attachment(ctx, u.Volume, r.of)
 		case u.Object.Kind == "PersistentVolumeClaim":
-			l.claim(ctx)
+			l.claim(ctx, &r.of.grew)
 		case u.Object.Kind == "ConfigMap":
 			follow[*v1.ConfigMap](ctx, l, &v1.ConfigMapList{})
 		case u.Object.Kind == "Secret":
@@ -179,4 +216,33 @@ func (r *resolver) index(s sighting[*v1.Service]) {
 		}
 	}
 	r.byName = next
+}
+
+// spec keeps of CSIDrivers what bears on their volumes; what has not changed keeps its
+// pointer.
+func (r *resolver) spec(s sighting[*storage.CSIDriver]) {
+	next := map[string]*storage.CSIDriverSpec{}
+	for key, item := range s.items {
+		next[key.Name] = &item.Spec
+		if was := r.specs[key.Name]; was != nil && equality.Semantic.DeepEqual(was, &item.Spec) {
+			next[key.Name] = was
+		}
+	}
+	if s.anew > 0 && (r.specs == nil || !maps.Equal(next, r.specs)) {
+		r.specs, r.news = next, true
+	}
+}
+
+// unattached are the drivers whose volumes nothing attaches; nil: not known yet.
+func (r *resolver) unattached() map[string]bool {
+	if r.specs == nil {
+		return nil
+	}
+	all := map[string]bool{}
+	for name, spec := range r.specs {
+		if spec.AttachRequired != nil && !*spec.AttachRequired {
+			all[name] = true
+		}
+	}
+	return all
 }

@@ -26,8 +26,9 @@ type lookup struct {
 	client *client
 	ref    manifest.ObjectRef
 	tell   chan<- finding
-	told   bool // something was
-	has    bool // an object was found last
+	told   bool          // something was
+	has    bool          // an object was found last
+	lack   manifest.Lack // told last, of an attachment
 	end    context.CancelFunc
 }
 
@@ -143,6 +144,9 @@ func (c *client) object(ref manifest.ObjectRef) func() *rest.Request {
 		return c.core.Get().Namespace(ref.Namespace).Resource(strings.ToLower(ref.Kind)+"s").Param("fieldSelector", field)
 	}
 }
+
+// drivers asks for all: claims of any may come to be here.
+func (c *client) drivers() *rest.Request { return c.storage.Get().Resource("csidrivers") }
 
 // services asks for all: those of any namespace may come to have pods here.
 func (c *client) services() *rest.Request { return c.core.Get().Resource("services") }

@@ -20,6 +20,8 @@ func (r *resolver) known() manifest.Objects {
 			Tokens:   map[types.NamespacedName]manifest.Token{},
 			Handlers: map[string]string{},
 			Services: r.byName,
+			Drivers:  r.specs,
+			Attached: map[string]map[string]string{},
 		},
 	}
 	for ref, f := range r.found {
@@ -36,6 +38,8 @@ func (r *resolver) known() manifest.Objects {
 			}
 		case *nodes.RuntimeClass:
 			o.Cluster.Handlers[key.Name] = object.Handler
+		case attachment:
+			o.Cluster.Attached[key.Name] = object
 		case token:
 			o.Cluster.Tokens[key] = manifest.Token(object)
 		default:

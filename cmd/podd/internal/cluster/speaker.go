@@ -15,8 +15,10 @@ const (
 	ofNode
 	ofPods
 	ofServices
+	ofDrivers
 	ofLease
 	ofStatus
+	ofCSINode
 	ofServing
 	parts
 )

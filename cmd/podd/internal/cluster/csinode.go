@@ -1,0 +1,102 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	storage "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"podd/reconcile/volume/csi"
+)
+
+// annotationNodeIDs has the drivers' names of the node, as JSON by driver.
+const annotationNodeIDs = "csi.volume.kubernetes.io/nodeid"
+
+// csiNode is the CSINode of a Node with a driver, or without one: nil for none of
+// either. seen is what the cluster has, nil for nothing. What is there of other drivers
+// stays. What a kubelet left there that claims volumes of Kubernetes itself for drivers
+// goes: podd hands none of these to a driver. The controllers of 1.34 ask for that claim
+// of no cloud's volume any more, and the scheduler without it goes by what the volume
+// itself says.
+func csiNode(seen *storage.CSINode, n *v1.Node, with *csi.Driver, without string) *storage.CSINode {
+	next := &storage.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}, Spec: storage.CSINodeSpec{Drivers: []storage.CSINodeDriver{}}}
+	if seen != nil {
+		next = seen.DeepCopy()
+	}
+	next.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: n.UID}}
+	delete(next.Annotations, v1.MigratedPluginsAnnotationKey)
+	next.Spec.Drivers = slices.DeleteFunc(next.Spec.Drivers, func(d storage.CSINodeDriver) bool { return d.Name == without })
+	if with == nil {
+		return next
+	}
+	is := storage.CSINodeDriver{Name: with.Name, NodeID: with.NodeID, TopologyKeys: slices.Sorted(maps.Keys(with.Topology))}
+	if with.MaxVolumes > 0 {
+		is.Allocatable = &storage.VolumeNodeResources{Count: new(int32(min(with.MaxVolumes, math.MaxInt32)))}
+	}
+	at := slices.IndexFunc(next.Spec.Drivers, func(d storage.CSINodeDriver) bool { return d.Name == with.Name })
+	if at < 0 {
+		next.Spec.Drivers = append(next.Spec.Drivers, is)
+	} else {
+		next.Spec.Drivers[at] = is
+	}
+	return next
+}
+
+// unfit is why a driver cannot be one of the Node's, "" when it can.
+func unfit(n *v1.Node, d *csi.Driver) string {
+	if d.NodeID == "" {
+		return fmt.Sprintf("CSI driver %s has no name for this node", d.Name)
+	}
+	for _, key := range slices.Sorted(maps.Keys(d.Topology)) {
+		value := d.Topology[key]
+		if len(validation.IsQualifiedName(key))+len(validation.IsValidLabelValue(value)) > 0 {
+			return fmt.Sprintf("CSI driver %s reported the topology %q:%q, which is no label", d.Name, key, value)
+		}
+		if has, is := n.Labels[key]; is && has != value {
+			return fmt.Sprintf("detected topology value collision: CSI driver %s reported %q:%q but existing label is %q:%q", d.Name, key, value, key, has)
+		}
+	}
+	return ""
+}
+
+// nodeWords is a patch that has the Node's labels and annotations tell of a driver, or
+// tell no more of one; nil where they are so. Labels stay, as with the kubelet.
+func nodeWords(n *v1.Node, with *csi.Driver, without string) []byte {
+	ids := map[string]string{}
+	if err := json.Unmarshal([]byte(n.Annotations[annotationNodeIDs]), &ids); err != nil {
+		ids = map[string]string{} // what nobody can read nobody needs
+	}
+	labels := map[string]string{}
+	delete(ids, without)
+	if with != nil {
+		ids[with.Name] = with.NodeID
+		for key, value := range with.Topology {
+			if n.Labels[key] != value {
+				labels[key] = value
+			}
+		}
+	}
+	is, there := n.Annotations[annotationNodeIDs]
+	annotations := map[string]any{annotationNodeIDs: nil} // it goes
+	if len(ids) > 0 {
+		annotations[annotationNodeIDs] = text(ids)
+	}
+	if same := there == (len(ids) > 0) && (!there || is == annotations[annotationNodeIDs]); same && len(labels) == 0 {
+		return nil
+	}
+	return []byte(text(map[string]any{"metadata": map[string]any{"annotations": annotations, "labels": labels}}))
+}
+
+func text(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("cluster: texts are no JSON: " + err.Error())
+	}
+	return string(b)
+}
