@@ -7,7 +7,8 @@
 //	test ──▶ up ──▶ etcd, kube-apiserver ◀── podd (system:node:nN) ──▶ containerd
 //	  └── administrator ──▲
 //
-// Each test has a node of its own. The tests have the build tag e2e and need root;
-// make cluster runs them. Everything ends with the test binary, also when that is
-// killed.
+// Each test has a node of its own. One has Kubernetes' own tests judge podd: those of
+// conformance.txt, or all of them with make conformance. The tests have the build tag
+// e2e and need root; make cluster runs them. Everything ends with the test binary,
+// also when that is killed.
 package cluster

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,6 +82,10 @@ func (a *agent) end() {
 			a.t.Errorf("podd down: %v: %s", err, out)
 		}
 		a.kill()
+	}
+	// A scheduler would give it what later tests want to see running.
+	if err := plane.ask(http.MethodDelete, "/api/v1/nodes/"+a.node, nil, nil); err != nil && !errors.Is(err, errNone) {
+		a.t.Error(err)
 	}
 	if log, err := os.ReadFile(a.output()); err == nil && a.t.Failed() {
 		a.t.Logf("what podd said:\n%s", log)

@@ -1,0 +1,127 @@
+//go:build e2e
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/runtime/runtimetest/stack/tools"
+)
+
+// kubectlPath is the machine's kubectl or, where it has none, one built from
+// Kubernetes' own source.
+var kubectlPath = sync.OnceValues(func() (string, error) {
+	if path, err := exec.LookPath("kubectl"); err == nil {
+		return path, nil
+	}
+	return build(context.Background(), "../../../../testdata/controlplane", filepath.Join(plane.dir, "kubectl"), "k8s.io/kubernetes/cmd/kubectl")
+})
+
+// kubectl is what it says to the administrator.
+func kubectl(t *testing.T, words ...string) (string, error) {
+	t.Helper()
+	path, err := kubectlPath()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, append([]string{"--kubeconfig", filepath.Join(plane.dir, "admin.kubeconfig")}, words...)...)
+	cmd.Env = []string{"HOME=" + plane.dir, "PATH=" + os.Getenv("PATH")}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// kubectl copies files into a pod and out of it, and debugs it with a container that
+// is added, which comes to podd from the API server and is told back.
+func TestKubectl(t *testing.T) {
+	a, _ := serving(t, "n14")
+	a.start().ready()
+	const name = "n14-web"
+	bind(t, a.node, name, nil, sleeper("main"))
+	a.told(name, "is ready", isReady)
+
+	dir := t.TempDir()
+	there, back := filepath.Join(dir, "there"), filepath.Join(dir, "back")
+	text := strings.Repeat("some text\n", 100_000)
+	if err := os.WriteFile(there, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range [][]string{{"cp", there, "default/" + name + ":/tmp/copy"}, {"cp", "default/" + name + ":/tmp/copy", back}} {
+		if out, err := kubectl(t, words...); err != nil {
+			t.Fatalf("%v: %v: %s", words, err, out)
+		}
+	}
+	if got, err := os.ReadFile(back); err != nil || string(got) != text {
+		t.Errorf("%v, %d bytes came back of %d", err, len(got), len(text))
+	}
+
+	debug := []string{"debug", name, "--image=podd.test/busybox:1", "--container=debugger", "--target=main", "--profile=general", "--attach=false", "--", "sh", "-c", "echo sees; ps; sleep 1000000"}
+	if out, err := kubectl(t, debug...); err != nil {
+		t.Fatalf("%v: %v: %s", debug, err, out)
+	}
+	a.eventually("the debugger sees the processes of its target", func() error {
+		out, err := kubectl(t, "logs", name, "-c", "debugger")
+		if err == nil && strings.Count(out, "sleep 1000000") < 2 {
+			err = fmt.Errorf("it sees %s", out)
+		}
+		return err
+	})
+	a.eventually("the cluster knows of it", func() error {
+		p, err := plane.pod("default", name)
+		if err == nil && (len(p.Status.EphemeralContainerStatuses) != 1 || p.Status.EphemeralContainerStatuses[0].State.Running == nil || p.Status.ContainerStatuses[0].RestartCount != 0) {
+			err = fmt.Errorf("got %+v", p.Status)
+		}
+		return err
+	})
+}
+
+// kubectl shows what metrics-server has from podd: a pod's memory by its containers,
+// and the node's.
+func TestTop(t *testing.T) {
+	program, err := tools.EnsureMetricsServer(t.Context(), slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plane.command(t, "metrics "+program)
+	a, _ := serving(t, "n16")
+	a.start().ready()
+	const name = "n16-holds"
+	holds := v1.Container{Name: "holds", Image: "podd.test/busybox:1", Command: []string{"sh", "-c", "dd if=/dev/zero of=/dev/shm/held bs=1M count=40; trap 'exit 3' TERM; sleep 1000000 & wait"}}
+	bind(t, a.node, name, nil, holds, sleeper("sleeps"))
+	a.told(name, "is ready", isReady)
+	for _, top := range []struct {
+		words []string
+		shows string
+		least int // MiB
+	}{
+		{[]string{"pod", name, "--containers"}, `(?m)^n16-holds +holds +\d+m +(\d+)Mi`, 40},
+		{[]string{"pod", name, "--containers"}, `(?m)^n16-holds +sleeps +\d+m +(\d+)Mi`, 0},
+		{[]string{"node", a.node}, `(?m)^n16 +\d+m +\d+% +(\d+)Mi +\d+%`, 40},
+	} {
+		shows := regexp.MustCompile(top.shows)
+		a.eventually(fmt.Sprintf("kubectl top %v shows %s", top.words, top.shows), func() error {
+			out, err := kubectl(t, append([]string{"top"}, top.words...)...)
+			found := shows.FindStringSubmatch(out)
+			if err != nil || found == nil {
+				return fmt.Errorf("%v, it shows %s", err, out)
+			}
+			if mebi, err := strconv.Atoi(found[1]); err != nil || mebi < top.least {
+				return fmt.Errorf("%v, want %d MiB or more: %s", err, top.least, out)
+			}
+			return nil
+		})
+	}
+}
