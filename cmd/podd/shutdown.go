@@ -17,6 +17,16 @@ type ShutdownCmd struct {
 	Cancel bool          `help:"The machine does not go down after all: run the pods again."`
 }
 
+// Help is what the machine's own way down has to do with it.
+func (c *ShutdownCmd) Help() string {
+	return `With shutdownGracePeriod in its configuration podd has systemd's logind wait, and does this by itself. Elsewhere have podd's unit file do it, but not when podd alone is stopped:
+
+    ExecStop=/bin/sh -c 'systemctl is-system-running | grep -q stopping && exec podd shutdown || :'
+    TimeoutStopSec=5min
+
+No pod starts until the machine has booted, or podd shutdown --cancel. With the systemd cgroup driver only logind's way is orderly: systemd ends containers itself.`
+}
+
 // Validate refuses what makes no sense.
 func (c *ShutdownCmd) Validate() error {
 	switch {

@@ -23,7 +23,7 @@ type Flags struct {
 	ManifestURLCA         string         `group:"Sources" name:"manifest-url-ca" placeholder:"FILE" help:"CA certificates for manifest URLs instead of the system's."`
 	ManifestURLCert       string         `group:"Sources" name:"manifest-url-cert" placeholder:"FILE" help:"Client certificate for manifest URLs."`
 	ManifestURLKey        string         `group:"Sources" name:"manifest-url-key" placeholder:"FILE" help:"Key of that certificate."`
-	APIManifestDir        string         `group:"Sources" name:"api-manifest-dir" placeholder:"DIR" help:"Directory that kubectl apply, create, edit and delete write to, podd's alone; without, they are refused."`
+	APIManifestDir        string         `group:"Sources" name:"api-manifest-dir" placeholder:"DIR" help:"Directory that kubectl apply, create, edit and delete write to, podd's alone and of mode 0700; without, and for pods of other files, they are refused. None in a cluster."`
 	FileCheckFrequency    *time.Duration `group:"Sources" field:"fileCheckFrequency" placeholder:"20s" help:"How often files are looked at again beside watching them."`
 	HTTPCheckFrequency    *time.Duration `group:"Sources" name:"http-check-frequency" field:"httpCheckFrequency" placeholder:"20s" help:"How often manifest URLs are asked."`
 	SyncFrequency         *time.Duration `group:"Sources" field:"syncFrequency" placeholder:"1m" help:"How often every pod is looked at anew at least."`
@@ -35,12 +35,12 @@ type Flags struct {
 	CloudMetadata       string   `group:"Node" placeholder:"CLOUD" help:"Ask the metadata service of openstack, ec2 or gce for the node's name, zone, region, instance type and provider id; flags that are given win, and pods wait for the answer."`
 	NodeIP              string   `group:"Node" name:"node-ip" placeholder:"IP[,IP]" help:"Address of the node, or one of each family, the primary first; found when not given."`
 	NodeLabels          []string `group:"Node" placeholder:"NAME=VALUE" help:"Labels of the node, for nodeSelector and nodeAffinity."`
-	RootDir             string   `group:"Node" placeholder:"DIR" help:"State and volumes (/var/lib/podd; in a cluster /var/lib/kubelet)."`
+	RootDir             string   `group:"Node" placeholder:"DIR" help:"State and volumes (/var/lib/podd; in a cluster /var/lib/kubelet); two podds need two."`
 	RunDir              string   `group:"Node" placeholder:"DIR" help:"Control socket (/run/podd)."`
 	PodLogsDir          *string  `group:"Node" field:"podLogsDir" placeholder:"DIR" help:"Logs of the pods (/var/log/pods)."`
 	MaxPods             *int32   `group:"Node" field:"maxPods" placeholder:"110" help:"Pods that run at once."`
 	NodeStatusMaxImages *int32   `group:"Node" field:"nodeStatusMaxImages" placeholder:"50" help:"Images that the node's status lists; -1 for all."`
-	Adopt               *bool    `group:"Node" help:"End pods of others that hold a wanted pod's name, as of a stopped kubelet; the way back begins with podd down."`
+	Adopt               *bool    `group:"Node" help:"End pods of others that hold a wanted pod's name, as of a stopped kubelet, after their grace; podd help down tells the way back."`
 	RunOnce             *bool    `group:"Node" name:"runonce" field:"runOnce" help:"Run the pods once, to completion, and exit with their code."`
 
 	ContainerRuntimeEndpoint *string        `group:"Runtime" field:"containerRuntimeEndpoint" placeholder:"SOCKET" help:"CRI socket; containerd's and CRI-O's are found."`
@@ -85,7 +85,7 @@ type Flags struct {
 	ClusterDomain *string  `group:"DNS" field:"clusterDomain" placeholder:"DOMAIN" help:"Domain that pods search."`
 	ResolvConf    *string  `group:"DNS" field:"resolvConf" placeholder:"FILE" help:"What the pods' DNS is made from (/etc/resolv.conf)."`
 
-	Port                    *int32   `group:"Kubelet API" field:"port" placeholder:"10250" help:"Port of the kubelet's API; 0 is off."`
+	Port                    *int32   `group:"Kubelet API" field:"port" placeholder:"10250" help:"Port of the kubelet's API, and of kubectl's; 0 is off."`
 	Address                 *string  `group:"Kubelet API" field:"address" placeholder:"IP" help:"Address of the kubelet's API and of /pods; 127.0.0.1 unless clients have credentials of their own or a cluster's."`
 	EnableServer            *bool    `group:"Kubelet API" field:"enableServer" help:"Serve it; --enable-server=false does not."`
 	TLSCertFile             *string  `group:"Kubelet API" name:"tls-cert-file" field:"tlsCertFile" placeholder:"FILE" help:"Certificate to show; podd's own when not given."`
@@ -101,7 +101,7 @@ type Flags struct {
 
 	HealthzPort        *int32  `group:"Health and logs" field:"healthzPort" placeholder:"10248" help:"Port of /healthz; 0 is off."`
 	HealthzBindAddress *string `group:"Health and logs" field:"healthzBindAddress" placeholder:"127.0.0.1" help:"Address of /healthz."`
-	ReadOnlyPort       *int32  `group:"Health and logs" field:"readOnlyPort" placeholder:"0" help:"Port of /pods, metrics and the page, for reading; 0 is off."`
+	ReadOnlyPort       *int32  `group:"Health and logs" field:"readOnlyPort" placeholder:"0" help:"Port of /pods, metrics and the page, for all to read, without logs; 0 is off."`
 	CadvisorPort       int32   `group:"Health and logs" placeholder:"0" help:"Port of cAdvisor's /metrics, and of the page, on 127.0.0.1; 0 is off."`
 	EventLog           string  `group:"Health and logs" placeholder:"FILE" help:"Append what happens to pods to a file, a line of JSON for each event."`
 	LoggingFormat      *string `group:"Health and logs" field:"logging.format" placeholder:"text" help:"text or json."`
