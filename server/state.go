@@ -43,8 +43,8 @@ type Commander interface {
 // LogReader reads container logs.
 type LogReader interface {
 	// Logs writes what was asked for to w and returns; when following, once
-	// the container has ended, ctx is done, or w fails. Lines are written
-	// whole. No name in the request has been looked up yet.
+	// the container has ended, ctx is done, or w fails. What there is comes in
+	// few writes. No name in the request has been looked up yet.
 	Logs(ctx context.Context, req LogRequest, w io.Writer) error
 }
 

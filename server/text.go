@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bufio"
 	"context"
 	"net/http"
 )
@@ -51,14 +50,8 @@ func (t *Text) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// CopyLogs writes a log; one that is followed, each line at once.
+// CopyLogs writes a log; of one that is followed, each write is sent at once.
 func (t *Text) CopyLogs(ctx context.Context, from LogReader, req LogRequest) error {
-	if req.Follow {
-		t.each = true
-		return from.Logs(ctx, req, t)
-	}
-	out := bufio.NewWriterSize(t, 32<<10)
-	err := from.Logs(ctx, req, out)
-	out.Flush() // fails only for a client that went away
-	return err
+	t.each = req.Follow
+	return from.Logs(ctx, req, t)
 }
