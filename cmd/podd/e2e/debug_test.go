@@ -47,10 +47,11 @@ func TestDebug(t *testing.T) {
 	if code != 7 || out != "early\ngot word\n" || !strings.HasPrefix(talk, "trouble\n") {
 		t.Errorf("%q, %q, %d", out, talk, code)
 	}
-	all := strings.Repeat("0123456789\n", 20000)
-	out, talk, code = d.outcome(strings.NewReader(all), with("-i", "-c", "cat", "--", "cat")...)
-	if code != 0 || out != all {
-		t.Errorf("%d bytes of %d, %q, %d", len(out), len(all), talk, code)
+	// It counts: containerd 1.6 loses what a container writes in its last moments, when
+	// that is more than its pipes hold (containerd#7289).
+	out, talk, code = d.outcome(strings.NewReader(strings.Repeat("0123456789\n", 20000)), with("-i", "-c", "count", "--", "wc", "-c")...)
+	if code != 0 || strings.TrimSpace(out) != "220000" {
+		t.Errorf("%q, %q, %d", out, talk, code)
 	}
 
 	cmd := d.command(with("-it", "--target", "main", "--", "sh")...)
