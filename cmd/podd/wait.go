@@ -20,7 +20,7 @@ type WaitCmd struct {
 	Client
 	Select
 	Targets []string      `arg:"" name:"pod|file" help:"Pods, with or without the node's name, or manifests, which stand for all pods in them." complete:"pod,file"`
-	For     string        `enum:",ready,applied" default:"" placeholder:"WHAT" help:"ready: the pod, in whatever version runs; applied: what its file holds now. A file is waited for until applied, a pod until ready, when not told."`
+	For     string        `enum:",ready,applied,condition=Ready,condition=ready" default:"" placeholder:"WHAT" help:"ready, or condition=Ready as kubectl has it: the pod, in whatever version runs; applied: what its file holds now. A file is waited for until applied, a pod until ready, when not told."`
 	Timeout time.Duration `default:"30s" placeholder:"DURATION" help:"Give up after this long (30s); 0 waits for ever."`
 }
 
@@ -85,7 +85,7 @@ func (c *WaitCmd) goals() ([]goal, error) {
 		g := goal{Select: c.Select, word: word, applied: c.For == "applied", digests: map[string]string{}}
 		if looksLikeFile(word) && !isURL(word) {
 			g.file = true
-			g.applied = c.For != "ready"
+			g.applied = c.For == "" || g.applied
 			digest, err := digestOf(word)
 			if err != nil {
 				return nil, err

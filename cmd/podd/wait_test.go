@@ -58,6 +58,7 @@ func TestGoals(t *testing.T) {
 		met             []string // the others are not
 	}{
 		{path, "ready", []string{"all there", "old content", "one old", "edit refused"}},
+		{path, "condition=Ready", []string{"all there", "old content", "one old", "edit refused"}},
 		{path, "applied", []string{"all there"}},
 		{"b", "ready", []string{"all there", "old content", "one old", "edit refused"}},
 		{"b", "applied", []string{"all there"}},
@@ -181,6 +182,11 @@ func TestWaitInVain(t *testing.T) {
 	}
 	if got := f.podd(t, "wait", "--timeout=1ns", "db"); got.Code != 1 {
 		t.Errorf("%+v", got)
+	}
+	for _, word := range []string{"condition=Ready", "condition=ready"} {
+		if got := f.podd(t, "wait", "--for="+word, "pod/a"); got.Code != 0 {
+			t.Errorf("as kubectl has it: %+v", got)
+		}
 	}
 	if got := f.podd(t, "wait", filepath.Join(dir, "other.yaml")); got.Code != 1 || !strings.HasPrefix(got.Err, "podd: reading the manifest: open ") {
 		t.Errorf("%+v", got)
