@@ -58,6 +58,7 @@ type Client struct {
 	conns    []*grpc.ClientConn // the distinct ones, empty for New
 	dials    atomic.Uint64      // connections made to the runtime so far
 	events   atomic.Int32       // eventsUnknown, eventsServed or eventsAbsent
+	answers  answers
 }
 
 // Whether the runtime serves GetContainerEvents, as the event reader found out.

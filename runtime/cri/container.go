@@ -50,6 +50,14 @@ func (c *Client) RemoveContainer(ctx context.Context, id string) error {
 
 // ContainerStatus returns a container; SandboxID stays empty, CRI does not say.
 func (c *Client) ContainerStatus(ctx context.Context, id string) (runtime.Container, error) {
+	found, err := c.askContainer(ctx, id)
+	if err == nil {
+		c.answers.keepContainer(found)
+	}
+	return found, err
+}
+
+func (c *Client) askContainer(ctx context.Context, id string) (runtime.Container, error) {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.ContainerStatus, &api.ContainerStatusRequest{ContainerId: id})
 	if err != nil {
 		return runtime.Container{}, err

@@ -46,8 +46,9 @@ type ObserverOptions struct {
 // and nothing else.
 //
 // A pass asks for no more than what may have changed: two lists, the status of
-// containers whose state in the list is new, the addresses of new sandboxes. A
-// pod in which nothing changed keeps its pointer.
+// containers whose state in the list is new, the addresses of new sandboxes, but
+// for what the runtime told somebody since. A pod in which nothing changed keeps
+// its pointer.
 type Observer struct {
 	client *Client
 	opts   ObserverOptions

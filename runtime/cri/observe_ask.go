@@ -20,8 +20,11 @@ const (
 )
 
 // ask fills in the addresses.
-func (s *sandboxDraft) ask(ctx context.Context, c *Client) error {
-	found, err := c.PodSandboxStatus(ctx, s.sandbox.ID)
+func (s *sandboxDraft) ask(ctx context.Context, c *Client) (err error) {
+	found, known := c.answers.sandbox(s.sandbox.ID)
+	if !known {
+		found, err = c.askSandbox(ctx, s.sandbox.ID)
+	}
 	s.answer = answerOf(err)
 	if s.answer == answered {
 		s.sandbox.IPs, s.sandbox.Ready = found.IPs, found.Ready
@@ -31,8 +34,11 @@ func (s *sandboxDraft) ask(ctx context.Context, c *Client) error {
 
 // ask fills in what only the status tells. The list knows the image better: a
 // status names one of its tags.
-func (c *containerDraft) ask(ctx context.Context, client *Client) error {
-	found, err := client.ContainerStatus(ctx, c.container.ID)
+func (c *containerDraft) ask(ctx context.Context, client *Client) (err error) {
+	found, known := client.answers.container(c.container.ID)
+	if !known || c.container.State != runtime.Running {
+		found, err = client.askContainer(ctx, c.container.ID)
+	}
 	c.answer = answerOf(err)
 	if c.answer == answered {
 		listed := c.container

@@ -27,6 +27,9 @@ const (
 // pass looks once at what is wanted and says whether anything changed.
 func (o *Observer) pass(ctx context.Context, wanted dirty) (runtime.Snapshot, bool, error) {
 	s := runtime.Snapshot{Whole: wanted.whole || len(wanted.keys) > fewPods || o.unlabelled(wanted.keys)}
+	if s.Whole {
+		o.client.answers.relist()
+	}
 	s.AsOf = time.Now()
 	l, err := o.list(ctx, s.Whole, wanted.keys)
 	if err != nil {

@@ -3,6 +3,7 @@ package cri_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,6 +90,42 @@ func TestObserverAsksOnce(t *testing.T) {
 		}
 		if s.seen("p07") != before {
 			s.Error("another pod's exit gave this one a new pointer")
+		}
+	})
+}
+
+// TestObserverHearsAnswers: what the runtime told somebody of what runs is not asked
+// for again; of an exit it is.
+func TestObserverHearsAnswers(t *testing.T) {
+	inScene(t, runtimetest.Options{}, func(s *scene) {
+		s.sleep(time.Minute)
+		config := sandboxOf("web", 0)
+		sandbox := s.sandbox(config)
+		id := s.start(sandbox, config, 0)
+		told, err := s.PodSandboxStatus(s.Context(), sandbox)
+		if err != nil {
+			s.Fatal(err)
+		}
+		started, err := s.ContainerStatus(s.Context(), id)
+		if err != nil {
+			s.Fatal(err)
+		}
+		s.Forget()
+		s.sleep(10 * time.Second)
+		if n := len(s.Calls("ContainerStatus", "PodSandboxStatus")); n != 0 {
+			s.Errorf("%d status calls for what was told already", n)
+		}
+		inc := s.seen("web").Incarnations[0]
+		if c := s.container("web"); c.State != runtime.Running || !c.StartedAt.Equal(started.StartedAt) || c.Labels == nil || !slices.Equal(inc.IPs, told.IPs) || inc.Labels == nil {
+			s.Errorf("got %+v", inc)
+		}
+		if _, err := s.ContainerStatus(s.Context(), id); err != nil {
+			s.Fatal(err)
+		}
+		s.Exit("default/web/app", 3) // what was told is not true any more
+		s.sleep(time.Second)
+		if c := s.container("web"); c.State != runtime.Exited || c.ExitCode != 3 {
+			s.Errorf("got %+v", c)
 		}
 	})
 }

@@ -35,6 +35,14 @@ func (c *Client) RemovePodSandbox(ctx context.Context, id string) error {
 // PodSandboxStatus returns a sandbox with its addresses. Foreign is not set:
 // the client does not know whose podd it serves.
 func (c *Client) PodSandboxStatus(ctx context.Context, id string) (runtime.Sandbox, error) {
+	s, err := c.askSandbox(ctx, id)
+	if err == nil {
+		c.answers.keepSandbox(s)
+	}
+	return s, err
+}
+
+func (c *Client) askSandbox(ctx context.Context, id string) (runtime.Sandbox, error) {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.PodSandboxStatus, &api.PodSandboxStatusRequest{PodSandboxId: id})
 	if err != nil {
 		return runtime.Sandbox{}, err
