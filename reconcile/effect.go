@@ -54,6 +54,8 @@ type Image struct {
 	// Ref is what containers are created from, Warning what of it is not as the
 	// policy asked, or "".
 	Ref, Warning string
+	// User is who Ref runs as; nil: nobody has looked.
+	User *runtime.ImageUser
 	// Pull is how it was fetched; nil: it was there.
 	Pull *event.Pull
 }
@@ -197,6 +199,7 @@ type fact struct {
 	container  *runtime.Container  // as started or stopped
 	containers []runtime.Container // as their sandbox's end left them
 	ref        string              // of the image
+	user       *runtime.ImageUser  // likewise; nil: nobody has looked
 	pull       *event.Pull         // of it; nil: it was there
 	tried      bool                // a registry was to be asked for it
 	warning    string              // what is not quite as it should be
@@ -282,7 +285,7 @@ func (e *Effects) ensure(ctx context.Context, s scene, a plan.EnsureImage, f *fa
 	if err != nil && without != "" {
 		err = fmt.Errorf("%w%s", err, without)
 	}
-	f.ref, f.warning, f.pull, f.err = image.Ref, image.Warning, image.Pull, err
+	f.ref, f.user, f.warning, f.pull, f.err = image.Ref, image.User, image.Warning, image.Pull, err
 }
 
 func (e *Effects) prepare(ctx context.Context, s scene) (map[string]uint32, error) {

@@ -91,6 +91,12 @@ func (e *Effects) create(ctx context.Context, s scene, a plan.StartContainer, de
 		return "", &startError{"CreateContainerError", err}
 	}
 	id, err := e.Runtime.CreateContainer(ctx, a.SandboxID, config, sandbox)
+	if errors.Is(err, runtime.ErrNotFound) {
+		// Of the sandbox and the image, the runtime names only what it looked for.
+		if _, gone := e.imageUser(ctx, a); gone != nil {
+			return "", &startError{"CreateContainerConfigError", gone}
+		}
+	}
 	if err != nil {
 		return "", &startError{"CreateContainerError", fmt.Errorf("creating container %s: %w", a.Container, err)}
 	}
@@ -122,9 +128,11 @@ func (e *Effects) containerInput(ctx context.Context, s scene, a plan.StartConta
 	if err != nil {
 		return nil, in, fmt.Errorf("making the file for the termination message of container %s: %w", a.Container, err)
 	}
-	user, err := e.imageUser(ctx, a)
-	if err != nil {
-		return nil, in, err
+	user := a.ImageUser
+	if user == nil {
+		if user, err = e.imageUser(ctx, a); err != nil {
+			return nil, in, err
+		}
 	}
 	in = render.ContainerInput{
 		Pod: s.desired, Container: c, Node: *s.node, Supply: s.supply, Attempt: a.Attempt,
@@ -145,10 +153,8 @@ func (e *Effects) containerInput(ctx context.Context, s scene, a plan.StartConta
 	return config, in, err
 }
 
-// imageUser is who the image runs as. It is asked for before every start and of
-// the very image that the container is made from: a later start must not run as
-// another user than the first (CVE-2019-11245).
-func (e *Effects) imageUser(ctx context.Context, a plan.StartContainer) (*render.ImageUser, error) {
+// imageUser is who the image runs as.
+func (e *Effects) imageUser(ctx context.Context, a plan.StartContainer) (*runtime.ImageUser, error) {
 	image, present, err := e.Runtime.ImageStatus(ctx, a.ImageRef)
 	if err != nil {
 		return nil, fmt.Errorf("looking at the image of container %s: %w", a.Container, err)
@@ -156,7 +162,7 @@ func (e *Effects) imageUser(ctx context.Context, a plan.StartContainer) (*render
 	if !present {
 		return nil, fmt.Errorf("creating container %s: its image is gone; it is fetched again", a.Container)
 	}
-	return render.UserOf(image), nil
+	return &image.User, nil
 }
 
 func findSandbox(observed []runtime.Incarnation, id string) *runtime.Sandbox {

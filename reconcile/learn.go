@@ -71,7 +71,7 @@ func makes(a plan.Action) bool {
 }
 
 func (w *worker) learnImage(a plan.EnsureImage, f fact) {
-	img := plan.Image{Name: a.Image, Ref: f.ref, Warning: f.warning}
+	img := plan.Image{Name: a.Image, Ref: f.ref, User: f.user, Warning: f.warning}
 	if f.err != nil {
 		before := w.imageOf(a)
 		if before.Name != a.Image {

@@ -62,6 +62,39 @@ func TestImageUser(t *testing.T) {
 	})
 }
 
+// TestImageReplaced: an image that went while its container ran is said to be gone,
+// and of another by its name the container has the user, too.
+func TestImageReplaced(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.AddImage(runtimetest.Image{Name: "app:1", ID: "sha256:one", UID: new(int64(1000))})
+		m.start()
+		m.want(pod(t, "web", `containers: [{name: app, image: "app:1", imagePullPolicy: IfNotPresent}]`))
+		m.settle()
+		if err := m.RemoveImage(t.Context(), "sha256:one"); err != nil {
+			t.Fatal(err)
+		}
+		m.Exit("default/web/app", 1)
+		m.settle()
+		const want = "creating container app: its image is gone; it is fetched again"
+		if got := m.happened(); !strings.Contains(got, want) {
+			t.Errorf("%s\nwant %q", got, want)
+		}
+		m.AddImage(runtimetest.Image{Name: "app:1", ID: "sha256:two", UID: new(int64(2000))})
+		m.pass(2 * time.Minute)
+		m.is("web 0 ready", "web/app 0 exited 1", "web/app 1 running")
+		starts := m.created("app")
+		for i, want := range map[int]int64{0: 1000, len(starts) - 1: 2000} {
+			c := starts[i]
+			if got := c.GetLinux().GetSecurityContext().GetRunAsUser().GetValue(); got != want {
+				t.Errorf("start %d from %s: runs as %d, want %d", i, c.GetImage().GetImage(), got, want)
+			}
+		}
+		if got := starts[len(starts)-1].GetImage().GetImage(); got != "sha256:two" {
+			t.Errorf("started from %s", got)
+		}
+	})
+}
+
 // TestRunAsNonRoot: root does not start, its neighbour does, and it does too
 // once its image names a user.
 func TestRunAsNonRoot(t *testing.T) {

@@ -11,13 +11,17 @@ type Image struct {
 	Tags    []string
 	Digests []string
 	Size    uint64
-	// UID is the numeric user that the image runs as; nil when it names one or
-	// says nothing.
-	UID *int64
-	// Username is the user's name where the image gives a name, else "".
-	Username string
+	// User is who it runs as.
+	User ImageUser
 	// Pinned images are never to be removed; the sandbox image is one.
 	Pinned bool
+}
+
+// ImageUser is the user in an image's config: a number, else a name, else
+// neither, which is root.
+type ImageUser struct {
+	UID  *int64
+	Name string
 }
 
 // Filesystem is what images or containers take on one file system.

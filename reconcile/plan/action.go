@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"podd/runtime"
 )
 
 // Action describes one effect. At most one action of a subject is under way.
@@ -53,8 +55,11 @@ type StartContainer struct {
 	SandboxID string
 	Attempt   uint32
 	Backoff   int
-	// ImageRef is what the container is created from.
-	ImageRef string
+	// ImageRef is what the container is created from, ImageUser who that very image
+	// says it runs as: a later start must not run as another user than the first
+	// (CVE-2019-11245). nil: nobody has looked.
+	ImageRef  string
+	ImageUser *runtime.ImageUser
 	// CreatedID is the container an interrupted start left; "" for none.
 	CreatedID string
 	// TargetID is the container whose processes it is to see; "" for its own.

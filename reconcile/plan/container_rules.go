@@ -278,7 +278,8 @@ func waitVolumes(f *facts, m *member, d *Decision, s *Step) {
 
 func start(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason = f.comesUp()
-	a := StartContainer{Container: m.spec.Name, SandboxID: f.cur.ID, Attempt: m.attempt, ImageRef: m.hist.Image.Ref, PostStart: HasPostStart(m.spec), Why: "wanted"}
+	a := StartContainer{Container: m.spec.Name, SandboxID: f.cur.ID, Attempt: m.attempt, PostStart: HasPostStart(m.spec), Why: "wanted"}
+	a.ImageRef, a.ImageUser = m.hist.Image.Ref, m.hist.Image.User
 	if m.is(runtime.Exited) {
 		a.Backoff = crashes(m.last) + 1
 		a.Why = fmt.Sprintf("exited with %d", m.last.ExitCode)

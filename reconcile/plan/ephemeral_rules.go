@@ -84,7 +84,7 @@ func waitTarget(f *facts, m *member, d *Decision, s *Step) {
 func startEphemeral(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason = f.comesUp()
 	d.do(StartContainer{
-		Container: m.spec.Name, SandboxID: f.cur.ID, Attempt: m.attempt, ImageRef: m.hist.Image.Ref,
+		Container: m.spec.Name, SandboxID: f.cur.ID, Attempt: m.attempt, ImageRef: m.hist.Image.Ref, ImageUser: m.hist.Image.User,
 		TargetID: f.runningID(m.target), Why: "added to the pod",
 	})
 }

@@ -228,9 +228,10 @@ type ContainerHistory struct {
 
 // Image is what came of making a container's image present.
 type Image struct {
-	Name    string // as in the spec
-	Ref     string // "" until it is present
-	Warning string // what is not as the policy asked, or ""
+	Name    string             // as in the spec
+	Ref     string             // "" until it is present
+	User    *runtime.ImageUser // of Ref; nil: not known
+	Warning string             // what is not as the policy asked, or ""
 	Failure Failure
 	// Used says that a container was started from this answer; the policy
 	// Always then asks again.

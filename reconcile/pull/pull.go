@@ -125,7 +125,7 @@ func (p *Puller) Ensure(ctx context.Context, image, policy string, secrets []*v1
 	}
 	switch {
 	case present && policy != string(v1.PullAlways):
-		return reconcile.Image{Ref: have.ID}, nil
+		return reconcile.Image{Ref: have.ID, User: new(have.User)}, nil // a copy: the rest is not kept
 	case policy == string(v1.PullNever):
 		return reconcile.Image{}, imageError(image, "ErrImageNeverPull", fmt.Errorf("image %s is not present and its pull policy is Never; load it, or change imagePullPolicy", image))
 	}
@@ -138,7 +138,7 @@ func (p *Puller) Ensure(ctx context.Context, image, policy string, secrets []*v1
 	switch {
 	case failed && pull.Unreachable && present && p.o.UsePresent:
 		warning := fmt.Sprintf("no registry answers for %s; the present image%s is used (%v)", image, p.age(ctx, image), err)
-		return reconcile.Image{Ref: have.ID, Warning: warning}, nil
+		return reconcile.Image{Ref: have.ID, User: new(have.User), Warning: warning}, nil
 	case err != nil:
 		return reconcile.Image{}, err
 	}

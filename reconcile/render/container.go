@@ -9,6 +9,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/manifest"
+	"podd/runtime"
 )
 
 // The kinds of container in a pod; they go into runtime.AnnotationKind.
@@ -37,7 +38,7 @@ type ContainerInput struct {
 	Image string
 	// ImageUser is who the image says it runs as; nil when nobody looked, and
 	// the runtime then looks by itself.
-	ImageUser *ImageUser
+	ImageUser *runtime.ImageUser
 	// PodIPs are status.podIPs, the primary first. A host-network pod's may be
 	// empty: they are the node's.
 	PodIPs []string

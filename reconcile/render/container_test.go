@@ -83,15 +83,15 @@ func TestImageUser(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		sc   *v1.SecurityContext
-		user *ImageUser
+		user *runtime.ImageUser
 		uid  *cri.Int64Value
 		text string
 	}{
 		{"nobody looked", nil, nil, nil, ""},
-		{"root", nil, &ImageUser{}, &cri.Int64Value{}, ""},
-		{"a number", nil, &ImageUser{UID: &uid}, &cri.Int64Value{Value: 1000}, ""},
-		{"a name", nil, &ImageUser{Name: "web"}, nil, "web"},
-		{"the manifest's goes first", own, &ImageUser{Name: "web"}, &cri.Int64Value{Value: 1000}, ""},
+		{"root", nil, &runtime.ImageUser{}, &cri.Int64Value{}, ""},
+		{"a number", nil, &runtime.ImageUser{UID: &uid}, &cri.Int64Value{Value: 1000}, ""},
+		{"a name", nil, &runtime.ImageUser{Name: "web"}, nil, "web"},
+		{"the manifest's goes first", own, &runtime.ImageUser{Name: "web"}, &cri.Int64Value{Value: 1000}, ""},
 	} {
 		in := inputOf(v1.Container{SecurityContext: tt.sc})
 		in.ImageUser = tt.user
@@ -107,17 +107,17 @@ func TestRunAsNonRoot(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		asked *int64
-		user  *ImageUser
+		user  *runtime.ImageUser
 		want  string // part of the error
 	}{
-		{"the manifest's number", &uid, &ImageUser{}, ""},
-		{"the manifest says root", &zero, &ImageUser{UID: &uid}, "container's runAsUser breaks non-root policy"},
-		{"the image's number", nil, &ImageUser{UID: &uid}, ""},
-		{"the image is root", nil, &ImageUser{}, "container has runAsNonRoot and image will run as root"},
-		{"the image is 0", nil, &ImageUser{UID: &zero}, "container has runAsNonRoot and image will run as root"},
-		{"the image's name", nil, &ImageUser{Name: "web"}, `image has non-numeric user ("web")`},
-		{"the image's number is 0 in 32 bits", nil, &ImageUser{UID: &huge}, "out of range"},
-		{"the image's number is below 0", nil, &ImageUser{UID: &below}, "out of range"},
+		{"the manifest's number", &uid, &runtime.ImageUser{}, ""},
+		{"the manifest says root", &zero, &runtime.ImageUser{UID: &uid}, "container's runAsUser breaks non-root policy"},
+		{"the image's number", nil, &runtime.ImageUser{UID: &uid}, ""},
+		{"the image is root", nil, &runtime.ImageUser{}, "container has runAsNonRoot and image will run as root"},
+		{"the image is 0", nil, &runtime.ImageUser{UID: &zero}, "container has runAsNonRoot and image will run as root"},
+		{"the image's name", nil, &runtime.ImageUser{Name: "web"}, `image has non-numeric user ("web")`},
+		{"the image's number is 0 in 32 bits", nil, &runtime.ImageUser{UID: &huge}, "out of range"},
+		{"the image's number is below 0", nil, &runtime.ImageUser{UID: &below}, "out of range"},
 		{"nobody looked", nil, nil, "not known"},
 	} {
 		in := inputOf(v1.Container{SecurityContext: &v1.SecurityContext{RunAsUser: tt.asked}})

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"podd/manifest"
+	"podd/runtime"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/render/*.golden")
@@ -182,7 +183,7 @@ func sandbox(t *testing.T, p *manifest.Pod, n Node, attempt uint32) *cri.PodSand
 func inputFor(p *manifest.Pod, n Node, c *v1.Container) ContainerInput {
 	in := ContainerInput{
 		Pod: p, Container: c, Node: n, Attempt: 2, Image: "sha256:feed", BackoffStep: 1,
-		UserIDs: hostIDs, ImageUser: &ImageUser{}, Volumes: map[string]string{}, Supply: supplies[p.Key],
+		UserIDs: hostIDs, ImageUser: &runtime.ImageUser{}, Volumes: map[string]string{}, Supply: supplies[p.Key],
 	}
 	if !p.Spec.Spec.HostNetwork {
 		in.PodIPs = []string{"10.88.0.3", "fd00::3"}

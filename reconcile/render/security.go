@@ -50,7 +50,7 @@ func containerSecurity(in *ContainerInput) *cri.LinuxContainerSecurityContext {
 		s.SupplementalGroupsPolicy = groupsPolicy(pod)
 	}
 	if s.RunAsUser == nil && in.ImageUser != nil {
-		s.RunAsUser, s.RunAsUsername = in.ImageUser.cri()
+		s.RunAsUser, s.RunAsUsername = userOf(in.ImageUser)
 	}
 	if sc.ProcMount == nil || *sc.ProcMount != v1.UnmaskedProcMount {
 		s.MaskedPaths = slices.Concat(maskedPaths, in.Node.MaskedPaths)

@@ -9,14 +9,7 @@ import (
 	"podd/runtime"
 )
 
-// ImageUser is the user in an image's config: a number, else a name, else
-// neither, which is root.
-type ImageUser struct {
-	UID  *int64
-	Name string
-}
-
-func (u *ImageUser) cri() (*cri.Int64Value, string) {
+func userOf(u *runtime.ImageUser) (*cri.Int64Value, string) {
 	switch {
 	case u.UID != nil:
 		return &cri.Int64Value{Value: *u.UID}, ""
@@ -24,11 +17,6 @@ func (u *ImageUser) cri() (*cri.Int64Value, string) {
 		return nil, u.Name
 	}
 	return &cri.Int64Value{}, ""
-}
-
-// UserOf is the user that a present image names.
-func UserOf(image runtime.Image) *ImageUser {
-	return &ImageUser{UID: image.UID, Name: image.Username}
 }
 
 // verifyNonRoot refuses a container that must not run as root and would, or

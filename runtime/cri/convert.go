@@ -129,16 +129,16 @@ func imageName(spec *api.ImageSpec) string {
 
 func imageFromCRI(i *api.Image) runtime.Image {
 	image := runtime.Image{
-		ID:       i.GetId(),
-		Tags:     i.GetRepoTags(),
-		Digests:  i.GetRepoDigests(),
-		Size:     i.GetSize(),
-		Username: i.GetUsername(),
-		Pinned:   i.GetPinned(),
+		ID:      i.GetId(),
+		Tags:    i.GetRepoTags(),
+		Digests: i.GetRepoDigests(),
+		Size:    i.GetSize(),
+		User:    runtime.ImageUser{Name: i.GetUsername()},
+		Pinned:  i.GetPinned(),
 	}
 	if i.GetUid() != nil {
 		uid := i.GetUid().GetValue()
-		image.UID = &uid
+		image.User.UID = &uid
 	}
 	return image
 }
