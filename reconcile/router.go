@@ -110,6 +110,7 @@ type Router struct {
 	changed    map[types.NamespacedName]bool
 	gone       []types.NamespacedName
 	dirty      bool
+	claimed    bool          // claims changed since the last orderAll
 	events     []event.Event // not published yet
 	setChanged bool
 	workers    sync.WaitGroup
@@ -175,8 +176,11 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 	beat, stop := r.beats()
 	defer stop()
 	for {
-		// A burst of changes is published once, but published.
-		for n := 0; r.dirty && n < len(r.entries) && r.pending(); n++ {
+		// A burst of changes is answered and published once, but answered and published.
+		for n := 0; (r.dirty || r.claimed) && n < len(r.entries) && r.pending(); n++ {
+		}
+		if r.claimed {
+			r.orderAll()
 		}
 		r.start()
 		r.endNext()
@@ -327,7 +331,7 @@ func (r *Router) takeReport(rep Report) {
 		return
 	}
 	if e.updateHolds(before) || first {
-		r.orderAll()
+		r.claimed = true
 	} else if v := rep.Version; v != nil && v != before.Version && len(v.Spec.Spec.EphemeralContainers) > 0 {
 		r.order(rep.Key, e, e.order.verdict) // with what these read
 	}

@@ -13,6 +13,7 @@ import (
 
 // orderAll gives every worker whose order changed its new one.
 func (r *Router) orderAll() {
+	r.claimed = false
 	verdicts := r.admit()
 	for key, e := range r.entries {
 		r.order(key, e, verdicts[key])

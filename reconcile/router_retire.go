@@ -16,7 +16,7 @@ func (r *Router) retire(key types.NamespacedName, e *entry) {
 	delete(r.entries, key)
 	delete(r.changed, key)
 	r.gone = append(r.gone, key)
-	r.orderAll()
+	r.claimed = true
 	r.tellDown()
 }
 
