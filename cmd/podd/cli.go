@@ -14,8 +14,8 @@ import (
 	"podd/cmd/podd/internal/config"
 )
 
-// verbs is the grammar: one line a verb, in the order of podd help. Each verb
-// has a Run method that takes what execute binds.
+// verbs is the grammar: one line a verb, in the order of podd help. Each is
+// a verb.
 type verbs struct {
 	Run         RunCmd         `cmd:"" help:"Run the pods of the sources, and follow them."`
 	Ps          PsCmd          `cmd:"" help:"List the pods and what is to be mended."`
@@ -46,7 +46,7 @@ type verbs struct {
 // verb. Help and versions go to s.Out.
 func execute(ctx context.Context, args []string, s Streams) error {
 	program, words := filepath.Base(args[0]), args[1:]
-	k, err := newParser(ctx, &verbs{}, s)
+	k, err := newParser(&verbs{}, s)
 	if err != nil {
 		return err
 	}
@@ -64,11 +64,17 @@ func execute(ctx context.Context, args []string, s Streams) error {
 	if flag := versionFlag(words); flag != "" {
 		return printVersion(s.Out, program, flag)
 	}
-	parsed, err := parse(k, words)
+	chosen, err := parse(k, words)
 	if err != nil {
 		return exitWith(usageCode(words), err)
 	}
-	return parsed.Run()
+	return chosen.Run(ctx, s)
+}
+
+// verb is what a command line asks for, with its flags. It does not hold the
+// grammar, half a megabyte, which nobody needs while podd runs.
+type verb interface {
+	Run(ctx context.Context, s Streams) error
 }
 
 // versionFlag is a --version behind a verb or other flags, "" for none; as with
@@ -85,11 +91,9 @@ func versionFlag(words []string) string {
 	return ""
 }
 
-// newParser makes the parser of a grammar. It binds what Run methods may take:
-// a context and the Streams.
-func newParser(ctx context.Context, grammar any, s Streams) (*kong.Kong, error) {
+// newParser makes the parser of a grammar.
+func newParser(grammar any, s Streams) (*kong.Kong, error) {
 	k, err := kong.New(grammar, kong.Name("podd"), kong.Writers(s.Out, s.Err),
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}))
 	if err != nil {
 		return nil, fmt.Errorf("building the command line's grammar: %w", err)
@@ -110,16 +114,16 @@ func helpFirst(words []string) []string {
 
 // parse finds the verb, lets package config ready its flags, and leaves the
 // rest to kong. The kubelet's flags are for the verbs that run or plan.
-func parse(k *kong.Kong, words []string) (*kong.Context, error) {
+func parse(k *kong.Kong, words []string) (verb, error) {
 	if len(words) == 0 || strings.HasPrefix(words[0], "-") {
 		words = append([]string{"run"}, words...)
 	}
-	verb := findVerb(k.Model, words[0])
-	if verb == nil {
+	node := findVerb(k.Model, words[0])
+	if node == nil {
 		return nil, unknownVerb(k.Model, words[0])
 	}
 	alone, names := map[string]bool{}, []string(nil)
-	for _, group := range verb.AllFlags(false) {
+	for _, group := range node.AllFlags(false) {
 		for _, f := range group {
 			alone[f.Name] = f.IsBool()
 			names = append(names, f.Name)
@@ -130,15 +134,18 @@ func parse(k *kong.Kong, words []string) (*kong.Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd, ok := verb.Target.Addr().Interface().(interface{ kubelet() *config.Flags })
+	chosen := node.Target.Addr().Interface()
+	takes, ok := chosen.(interface{ kubelet() *config.Flags })
 	if !ok && len(known) > 0 {
-		return nil, fmt.Errorf("--%s is no flag of podd %s, only of podd run", known[0].Name, verb.Name)
+		return nil, fmt.Errorf("--%s is no flag of podd %s, only of podd run", known[0].Name, node.Name)
 	}
-	parsed, err := k.Parse(append(words[:1:1], rest...))
+	if _, err := k.Parse(append(words[:1:1], rest...)); err != nil {
+		return nil, err
+	}
 	if ok {
-		cmd.kubelet().Known = known
+		takes.kubelet().Known = known
 	}
-	return parsed, err
+	return chosen.(verb), nil
 }
 
 func findVerb(app *kong.Application, name string) *kong.Node {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"embed"
 	"fmt"
 )
@@ -21,7 +22,7 @@ func (c *CompletionCmd) Help() string {
 }
 
 // Run prints a script for the shell.
-func (c *CompletionCmd) Run(s Streams) error {
+func (c *CompletionCmd) Run(_ context.Context, s Streams) error {
 	text, err := completions.ReadFile("completion/podd." + c.Shell)
 	if err != nil {
 		return fmt.Errorf("printing the completion for %s: %w", c.Shell, err)

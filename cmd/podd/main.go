@@ -2,8 +2,8 @@
 // CRI runtime, without an apiserver.
 //
 // The grammar of the command line is in cli.go and grammar.go; each verb has a
-// file of its own with a Run method, which kong calls with what main binds: a
-// context that ends on SIGINT and SIGTERM, and the Streams.
+// file of its own with a Run method, which gets a context that ends on SIGINT and
+// SIGTERM, and the Streams.
 package main
 
 import (

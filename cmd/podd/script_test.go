@@ -53,7 +53,7 @@ type configVerbs struct {
 type configCmd struct{ RunCmd }
 
 // Run prints what the command line comes to.
-func (c *configCmd) Run(s Streams) error {
+func (c *configCmd) Run(_ context.Context, s Streams) error {
 	cfg, warnings, err := config.Load(c.Flags, config.Machine{Program: "podd", Hostname: "node-1", CgroupV2: true})
 	for _, w := range warnings {
 		fmt.Fprintln(s.Err, w)
@@ -71,13 +71,26 @@ func (c *configCmd) Run(s Streams) error {
 }
 
 func printConfig(args []string) error {
-	k, err := newParser(context.Background(), &configVerbs{}, streams())
+	k, err := newParser(&configVerbs{}, streams())
 	if err != nil {
 		return err
 	}
-	parsed, err := parse(k, args)
+	chosen, err := parse(k, args)
 	if err != nil {
 		return exitWith(usageCode(args), err)
 	}
-	return parsed.Run()
+	return chosen.Run(context.Background(), streams())
+}
+
+// TestVerbs: every verb of the grammar can be run.
+func TestVerbs(t *testing.T) {
+	k, err := newParser(&verbs{}, streams())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range k.Model.Children {
+		if _, ok := node.Target.Addr().Interface().(verb); !ok {
+			t.Errorf("podd %s does nothing", node.Name)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"runtime"
@@ -29,7 +30,7 @@ type versionInfo struct {
 }
 
 // Run prints the version.
-func (c *VersionCmd) Run(s Streams) error {
+func (c *VersionCmd) Run(_ context.Context, s Streams) error {
 	if c.Output == "text" {
 		return printVersion(s.Out, "podd", "")
 	}
