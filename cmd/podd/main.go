@@ -14,6 +14,7 @@ import (
 )
 
 func main() {
+	noteLess()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends what hangs, at once
 	streams := Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
