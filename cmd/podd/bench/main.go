@@ -45,7 +45,7 @@ type options struct {
 	Widths  []int         `default:"2,4,8,16" help:"How many bare calls are made side by side."`
 	Idle    time.Duration `default:"30s" help:"How long an idle podd is watched."`
 	Load    time.Duration `default:"20s" help:"How long each face is asked for more than it can answer."`
-	Traffic time.Duration `default:"10m" help:"How long requests to an API server are counted; watches last for 5 to 10 minutes."`
+	Traffic time.Duration `default:"10m" help:"How long requests to an API server are counted; a kubelet's watches last for 5 to 10 minutes."`
 	Only    []string      `help:"Parts to measure: one, restart, start, burst, idle, faces, bound, cluster; all when not given." enum:"one,restart,start,burst,idle,faces,bound,cluster"`
 	Keep    string        `help:"Directory to work in, kept with podd's log." placeholder:"DIR"`
 	Flags   []string      `sep:"none" name:"flag" help:"A flag for podd, such as --flag=--v=4; repeatable."`

@@ -20,8 +20,9 @@ import (
 )
 
 // watchTime is how long the API server is asked to keep a watch, and up to twice
-// that: nodes that started together do not come back together. A node has a watch for
-// each ConfigMap and Secret, which are to cost it little while nothing happens.
+// that: nodes that started together do not come back together. Watches of what pods use
+// last longer: there is one for each ConfigMap and Secret, and they are to cost little
+// while nothing happens.
 const (
 	watchTime       = 5 * time.Minute
 	objectWatchTime = 30 * time.Minute

@@ -67,9 +67,9 @@ func (r *resolver) run(ctx context.Context, api *client, c *Cluster, say *speake
 	defer r.ended.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	all := follower[*v1.Service]{client: api, query: api.services, list: &v1.ServiceList{}, seen: &r.services, say: say, of: ofServices}
+	all := follower[*v1.Service]{client: api, query: api.services, list: &v1.ServiceList{}, seen: &r.services, say: say, of: ofServices, last: objectWatchTime}
 	r.ended.Go(func() { all.run(ctx) })
-	drivers := follower[*storage.CSIDriver]{client: api, query: api.drivers, list: &storage.CSIDriverList{}, seen: &r.drivers, say: say, of: ofDrivers}
+	drivers := follower[*storage.CSIDriver]{client: api, query: api.drivers, list: &storage.CSIDriverList{}, seen: &r.drivers, say: say, of: ofDrivers, last: objectWatchTime}
 	r.ended.Go(func() { drivers.run(ctx) })
 	for {
 		bound, otherPods := c.pods.get()
