@@ -204,7 +204,7 @@ func TestDriveLeaves(t *testing.T) {
 
 // TestDriveBreaks: without a machine or an output there is no going on.
 func TestDriveBreaks(t *testing.T) {
-	s := &stage{failed: make(chan struct{}), err: errors.New("the runtime's socket is gone")}
+	s := &stage{failed: make(chan struct{}), err: errors.New("the runtime's socket is gone"), stuck: make(chan struct{})}
 	close(s.failed)
 	result, _, err := play(t, Options{}, s, wanted(t, manifestOf("a", never, "c"))...)
 	if result.Verdict.Code != CodeOwn || !errors.Is(err, s.err) || result.Verdict.Why != s.err.Error() {
