@@ -59,19 +59,24 @@ func (l *life) sees(name, want string) {
 	}
 }
 
+// reads has a pod that reads so many ConfigMaps.
+func (l *life) reads(many int) {
+	l.with(func() {
+		var volumes []v1.VolumeSource
+		for i := range many {
+			name := fmt.Sprint("conf", i)
+			volumes = append(volumes, mapped(name))
+			l.give("configmaps", config(name, "1"), "ADDED")
+		}
+		l.putPod(reader("a", volumes...), "ADDED")
+	})
+}
+
 // While nothing happens, next to nothing is asked for what is known.
 func TestLookupIdle(t *testing.T) {
 	const many = 20
 	alone(t, nil, func(l *life) {
-		var volumes []v1.VolumeSource
-		l.with(func() {
-			for i := range many {
-				name := fmt.Sprint("conf", i)
-				volumes = append(volumes, mapped(name))
-				l.give("configmaps", config(name, "1"), "ADDED")
-			}
-			l.putPod(reader("a", volumes...), "ADDED")
-		})
+		l.reads(many)
 		l.after(time.Minute)
 		l.count()
 		l.after(objectWatchTime - 2*time.Minute)
@@ -90,15 +95,7 @@ func TestLookupIdle(t *testing.T) {
 func TestLookupAway(t *testing.T) {
 	const many = 20
 	alone(t, nil, func(l *life) {
-		var volumes []v1.VolumeSource
-		l.with(func() {
-			for i := range many {
-				name := fmt.Sprint("conf", i)
-				volumes = append(volumes, mapped(name))
-				l.give("configmaps", config(name, "1"), "ADDED")
-			}
-			l.putPod(reader("a", volumes...), "ADDED")
-		})
+		l.reads(many)
 		l.with(func() {
 			l.fault = func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("away") }
 			l.cut()
