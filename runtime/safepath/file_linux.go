@@ -1,0 +1,193 @@
+package safepath
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// File opens a regular file below d for reading. Other types are refused without opening
+// them, because opening a device node can have effects.
+func (d *Dir) File(name string) (*os.File, error) {
+	return d.regular(name, unix.O_RDONLY)
+}
+
+// Update opens a regular file below d for reading and writing, as File does.
+func (d *Dir) Update(name string) (*os.File, error) {
+	return d.regular(name, unix.O_RDWR)
+}
+
+// Create creates a file with exactly this mode. It returns fs.ErrExist if the name exists,
+// even as a link.
+func (d *Dir) Create(name string, mode uint32) (*os.File, error) {
+	fd, err := openat(d.Fd(), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600, 0)
+	if err != nil {
+		return nil, d.pathError("create", name, err)
+	}
+	f := os.NewFile(uintptr(fd), filepath.Join(d.Path(), name))
+	if err := unix.Fchmod(fd, mode); err != nil {
+		f.Close()
+		return nil, d.pathError("create", name, err)
+	}
+	return f, nil
+}
+
+// regular checks the type through an O_PATH descriptor and then opens the file through that
+// descriptor, so that it opens what it has checked.
+func (d *Dir) regular(name string, flags int) (*os.File, error) {
+	held, err := openat(d.Fd(), name, unix.O_PATH|unix.O_NOFOLLOW, 0, 0)
+	if err != nil {
+		return nil, d.pathError("open", name, err)
+	}
+	defer unix.Close(held)
+	var st unix.Stat_t
+	if err := unix.Fstat(held, &st); err != nil {
+		return nil, d.pathError("open", name, err)
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFLNK:
+		return nil, d.pathError("open", name, ErrLink)
+	default:
+		return nil, d.pathError("open", name, ErrNotRegular)
+	}
+	// Without O_NONBLOCK this would wait for a lease on the file.
+	fd, err := retry(func() (int, error) {
+		return unix.Open(fmt.Sprintf("/proc/self/fd/%d", held), flags|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return nil, d.pathError("open", name, err)
+	}
+	return os.NewFile(uintptr(fd), filepath.Join(d.Path(), name)), nil
+}
+
+// Stat returns the size and modification time of a regular file without opening it. Other
+// types are an error.
+func (d *Dir) Stat(name string) (size int64, modified time.Time, err error) {
+	st, err := d.statRegular(name)
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	return st.Size, time.Unix(st.Mtim.Unix()), nil
+}
+
+// FileUsage returns the disk usage of a regular file, or ErrNotRegular for other types.
+func (d *Dir) FileUsage(name string) (Usage, error) {
+	st, err := d.statRegular(name)
+	if err != nil {
+		return Usage{}, err
+	}
+	return Usage{Bytes: st.Blocks * 512, Inodes: 1}, nil
+}
+
+func (d *Dir) statRegular(name string) (st unix.Stat_t, err error) {
+	held, err := openat(d.Fd(), name, unix.O_PATH|unix.O_NOFOLLOW, 0, 0)
+	if err != nil {
+		return st, d.pathError("stat", name, err)
+	}
+	defer unix.Close(held)
+	if err := unix.Fstat(held, &st); err != nil {
+		return st, d.pathError("stat", name, err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return st, d.pathError("stat", name, ErrNotRegular)
+	}
+	return st, nil
+}
+
+// Readlink returns the target of a link. Other types are an error.
+func (d *Dir) Readlink(name string) (string, error) {
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(d.Fd(), name, buf)
+	if err != nil {
+		return "", err
+	}
+	return string(buf[:n]), nil
+}
+
+// Rename renames from to to. It replaces to if it exists. Both names are directly in d.
+func (d *Dir) Rename(from, to string) error { return d.rename(from, to, 0) }
+
+// RenameNew is Rename, but returns fs.ErrExist if the new name exists. On file systems that
+// do not support this, such as NFS, it replaces the new name.
+func (d *Dir) RenameNew(from, to string) error {
+	err := d.rename(from, to, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) {
+		return d.rename(from, to, 0)
+	}
+	return err
+}
+
+func (d *Dir) rename(from, to string, flags uint) error {
+	if filepath.Base(from) != from || filepath.Base(to) != to || !filepath.IsLocal(from) || !filepath.IsLocal(to) {
+		return d.pathError("rename", from, fs.ErrInvalid)
+	}
+	if err := unix.Renameat2(d.Fd(), from, d.Fd(), to, flags); err != nil {
+		return d.pathError("rename", from, err)
+	}
+	return nil
+}
+
+// Remove unlinks a name that is not a directory. A missing name is not an error.
+func (d *Dir) Remove(name string) error {
+	at, err := d.sub(filepath.Dir(name), 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	err = unix.Unlinkat(at.Fd(), filepath.Base(name), 0)
+	if err != nil && err != unix.ENOENT {
+		return d.pathError("remove", name, err)
+	}
+	return nil
+}
+
+func openat(dir int, name string, flags int, mode uint32, extra uint64) (int, error) {
+	if !filepath.IsLocal(name) {
+		return -1, fs.ErrInvalid
+	}
+	return retry(func() (int, error) {
+		return unix.Openat2(dir, name, &unix.OpenHow{
+			Flags:   uint64(flags | unix.O_CLOEXEC),
+			Mode:    uint64(mode),
+			Resolve: resolve | extra,
+		})
+	})
+}
+
+// retry repeats open after EINTR, and after EAGAIN, which openat2 returns if a path with
+// ".." raced with a rename.
+func retry(open func() (int, error)) (int, error) {
+	for tries := 0; ; tries++ {
+		fd, err := open()
+		if err == unix.EINTR || err == unix.EAGAIN && tries < 32 {
+			continue
+		}
+		return fd, err
+	}
+}
+
+func (d *Dir) pathError(op, name string, err error) error {
+	return pathError(op, filepath.Join(d.Path(), name), err)
+}
+
+// pathError returns an error with the meaning that errno has in this package.
+func pathError(op, path string, err error) error {
+	switch {
+	case errors.Is(err, unix.ELOOP):
+		err = ErrLink
+	case errors.Is(err, unix.EXDEV):
+		err = ErrMount
+	case errors.Is(err, unix.ENOSYS):
+		err = errors.New("the kernel lacks openat2; podd needs Linux 5.6 or later")
+	}
+	return &fs.PathError{Op: op, Path: path, Err: err}
+}

@@ -1,0 +1,43 @@
+package safepath
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Follow returns an O_PATH descriptor of the file that name leads to, which may have any
+// type and is not opened. It follows links that stay below d. It returns ErrOutside for a
+// link that leaves d, as every absolute link does.
+func (d *Dir) Follow(name string) (*os.File, error) { return d.follow(name, unix.O_PATH) }
+
+// FollowDir opens the directory that name leads to, as Follow does.
+func (d *Dir) FollowDir(name string) (*Dir, error) {
+	f, err := d.follow(name, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	return &Dir{f}, nil
+}
+
+func (d *Dir) follow(name string, flags uint64) (*os.File, error) {
+	if !filepath.IsLocal(name) {
+		return nil, d.pathError("follow", name, fs.ErrInvalid)
+	}
+	fd, err := retry(func() (int, error) {
+		return unix.Openat2(d.Fd(), name, &unix.OpenHow{
+			Flags:   flags | unix.O_CLOEXEC,
+			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
+		})
+	})
+	if errors.Is(err, unix.EXDEV) || errors.Is(err, unix.ELOOP) { // ELOOP also for a magic link
+		err = ErrOutside
+	}
+	if err != nil {
+		return nil, d.pathError("follow", name, err)
+	}
+	return os.NewFile(uintptr(fd), filepath.Join(d.Path(), name)), nil
+}

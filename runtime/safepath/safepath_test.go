@@ -1,0 +1,488 @@
+package safepath
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
+)
+
+func open(t *testing.T, path string) *Dir {
+	t.Helper()
+	d, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mount puts a mount on a path and takes it away when the test ends.
+func mount(t *testing.T, source, target, kind string, flags uintptr) {
+	t.Helper()
+	must(t, unix.Mount(source, target, kind, flags, ""))
+	t.Cleanup(func() { unix.Unmount(target, unix.MNT_DETACH) })
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, []byte(text), 0o644))
+}
+
+func TestFileRefusesWhatIsNotARegularFileBelow(t *testing.T) {
+	top := t.TempDir()
+	secret := filepath.Join(t.TempDir(), "secret")
+	write(t, secret, "secret")
+	write(t, filepath.Join(top, "in", "good"), "good")
+	must(t, os.Symlink(secret, filepath.Join(top, "absolute")))
+	must(t, os.Symlink("in/good", filepath.Join(top, "inside")))
+	must(t, os.Symlink("in", filepath.Join(top, "dirlink")))
+	must(t, os.Symlink("/proc/self/root", filepath.Join(top, "magic")))
+	must(t, unix.Mkfifo(filepath.Join(top, "fifo"), 0o644))
+	must(t, unix.Mknod(filepath.Join(top, "device"), unix.S_IFCHR|0o644, int(unix.Mkdev(1, 3))))
+	d := open(t, top)
+	for _, test := range []struct {
+		name string
+		want error
+	}{
+		{"in/good", nil},
+		{"absolute", ErrLink},
+		{"inside", ErrLink},
+		{"dirlink/good", ErrLink},
+		{"magic/etc/passwd", ErrLink},
+		{"fifo", ErrNotRegular},
+		{"device", ErrNotRegular},
+		{"in", ErrNotRegular},
+		{"missing", fs.ErrNotExist},
+		{"../" + filepath.Base(top) + "/in/good", fs.ErrInvalid},
+		{secret, fs.ErrInvalid},
+	} {
+		f, err := d.File(test.name)
+		if !errors.Is(err, test.want) {
+			t.Errorf("File(%q): got error %v, want %v", test.name, err, test.want)
+		}
+		if f != nil {
+			text, _ := io.ReadAll(f)
+			if string(text) != "good" {
+				t.Errorf("File(%q): read %q", test.name, text)
+			}
+			f.Close()
+		}
+	}
+}
+
+func TestMkdirGivesTheModeAndLeavesWhatIsThere(t *testing.T) {
+	defer unix.Umask(unix.Umask(0o077))
+	d := open(t, t.TempDir())
+	for i, want := range []bool{true, false} {
+		made, err := d.Mkdir("vol", 0o2777, 1234)
+		must(t, err)
+		if made != want {
+			t.Errorf("call %d: made = %v, want %v", i, made, want)
+		}
+	}
+	var st unix.Stat_t
+	must(t, unix.Stat(filepath.Join(d.Path(), "vol"), &st))
+	if st.Mode&0o7777 != 0o2777 || st.Gid != 1234 {
+		t.Errorf("mode %o gid %d, want 2777 and 1234", st.Mode&0o7777, st.Gid)
+	}
+	must(t, os.Mkdir(filepath.Join(d.Path(), ".new.sub"), 0o700)) // a container's
+	must(t, os.WriteFile(filepath.Join(d.Path(), ".new.sub", "planted"), nil, 0o600))
+	for _, name := range []string{"sub", strings.Repeat("n", unix.NAME_MAX)} {
+		made, err := d.Mkdir(name, 0o777, -1)
+		if left, _ := os.ReadDir(filepath.Join(d.Path(), name)); err != nil || !made || len(left) > 0 {
+			t.Errorf("Mkdir %s: made %v with %v in it, error %v", name, made, left, err)
+		}
+	}
+	must(t, unix.Stat(filepath.Join(d.Path(), ".new.sub"), &st))
+	if st.Mode&0o7777 != 0o700 {
+		t.Errorf("what a container put beside it has mode %o, want 700", st.Mode&0o7777)
+	}
+	must(t, os.Symlink("/etc", filepath.Join(d.Path(), "link")))
+	if _, err := d.Mkdir("link", 0o755, -1); !errors.Is(err, ErrLink) {
+		t.Errorf("Mkdir over a link: got %v, want ErrLink", err)
+	}
+	if _, err := d.Create("link", 0o644); !errors.Is(err, fs.ErrExist) && !errors.Is(err, ErrLink) {
+		t.Errorf("Create over a link: got %v, want ErrExist or ErrLink", err)
+	}
+}
+
+// TestMkdirOfPlainModeHasNoTemporaryName: killing the process leaves nothing that nobody
+// removes in a directory such as that of all pods' logs.
+func TestMkdirOfPlainModeHasNoTemporaryName(t *testing.T) {
+	defer unix.Umask(unix.Umask(0o077))
+	d := open(t, t.TempDir())
+	watch, err := fsnotify.NewWatcher()
+	must(t, err)
+	defer watch.Close()
+	must(t, watch.Add(d.Path()))
+	if made, err := d.Mkdir("web", 0o755, -1); err != nil || !made {
+		t.Fatalf("Mkdir: made %v, error %v", made, err)
+	}
+	must(t, os.Mkdir(filepath.Join(d.Path(), "end"), 0o700))
+	var st unix.Stat_t
+	must(t, unix.Stat(filepath.Join(d.Path(), "web"), &st))
+	if st.Mode&0o7777 != 0o755 {
+		t.Errorf("mode %o, want 755", st.Mode&0o7777)
+	}
+	for e := range watch.Events {
+		switch filepath.Base(e.Name) {
+		case "web":
+		case "end":
+			return
+		default:
+			t.Errorf("a directory was called %s", e.Name)
+		}
+	}
+}
+
+func TestRemoveAllFollowsNoLink(t *testing.T) {
+	outside := t.TempDir()
+	write(t, filepath.Join(outside, "kept"), "x")
+	d := open(t, t.TempDir())
+	top := filepath.Join(d.Path(), "pod")
+	write(t, filepath.Join(top, "a/b/c"), "x")
+	must(t, os.Symlink(outside, filepath.Join(top, "a/link")))
+	must(t, unix.Mkfifo(filepath.Join(top, "a/fifo"), 0))
+	must(t, os.Chmod(filepath.Join(top, "a/b"), 0))
+	must(t, d.RemoveAll(t.Context(), "pod"))
+	must(t, d.RemoveAll(t.Context(), "pod"))
+	if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
+		t.Errorf("removed through a link: %v", err)
+	}
+	if names, _ := d.Names(); len(names) != 0 {
+		t.Errorf("left behind: %q", names)
+	}
+	must(t, os.Symlink(outside, top))
+	must(t, d.RemoveAll(t.Context(), "pod")) // the link itself
+	if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
+		t.Errorf("removed through a link at the top: %v", err)
+	}
+}
+
+func TestRemoveAllStopsAtMounts(t *testing.T) {
+	outside := t.TempDir()
+	write(t, filepath.Join(outside, "kept"), "x")
+	for _, kind := range []string{"tmpfs", "bind", "file"} {
+		t.Run(kind, func(t *testing.T) {
+			d := open(t, t.TempDir())
+			at := filepath.Join(d.Path(), "pod/deep/mnt")
+			must(t, os.MkdirAll(filepath.Dir(at), 0o755))
+			switch kind {
+			case "tmpfs":
+				must(t, os.Mkdir(at, 0o755))
+				mount(t, "tmpfs", at, "tmpfs", 0)
+				write(t, filepath.Join(at, "kept"), "x")
+			case "bind":
+				must(t, os.Mkdir(at, 0o755))
+				mount(t, outside, at, "", unix.MS_BIND)
+			case "file":
+				write(t, at, "")
+				mount(t, filepath.Join(outside, "kept"), at, "", unix.MS_BIND)
+			}
+			if err := d.RemoveAll(t.Context(), "pod"); !errors.Is(err, ErrMount) {
+				t.Errorf("got %v, want ErrMount", err)
+			}
+			if _, err := os.Stat(at); err != nil {
+				t.Errorf("the mount point is gone: %v", err)
+			}
+			must(t, unix.Unmount(at, 0))
+			must(t, d.RemoveAll(t.Context(), "pod"))
+			if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
+				t.Errorf("removed across a mount: %v", err)
+			}
+		})
+	}
+}
+
+// chain makes directories one in another, deeper than any path may be.
+func chain(t *testing.T, top string, depth int) {
+	t.Helper()
+	fd, err := unix.Open(top, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	must(t, err)
+	for range depth {
+		must(t, unix.Mkdirat(fd, "d", 0o755))
+		next, err := unix.Openat(fd, "d", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+		must(t, err)
+		unix.Close(fd)
+		fd = next
+	}
+	unix.Close(fd)
+}
+
+func TestRemoveAllOfADeepAndAWideTree(t *testing.T) {
+	d := open(t, t.TempDir())
+	must(t, os.Mkdir(filepath.Join(d.Path(), "pod"), 0o755))
+	chain(t, filepath.Join(d.Path(), "pod"), 3*maxDepth+7)
+	for i := range 3 * readNames {
+		must(t, os.MkdirAll(filepath.Join(d.Path(), "pod", fmt.Sprint(i), "sub"), 0o755))
+	}
+	u, err := open(t, filepath.Join(d.Path(), "pod")).Usage(t.Context(), 1<<20)
+	must(t, err)
+	if u.Excess != "directories that are nested more than 4096 levels deep" || u.Inodes < 6*readNames {
+		t.Errorf("usage of a too deep tree: got %+v", u)
+	}
+	must(t, d.RemoveAll(t.Context(), "pod"))
+	if names, _ := d.Names(); len(names) != 0 {
+		t.Errorf("left behind: %q", names)
+	}
+}
+
+func TestEmptyKeepsWhatItIsTold(t *testing.T) {
+	d := open(t, t.TempDir())
+	write(t, filepath.Join(d.Path(), "journal.json"), "{}")
+	write(t, filepath.Join(d.Path(), "a/journal.json"), "{}")
+	must(t, d.Empty(t.Context(), "journal.json"))
+	names, err := d.Names()
+	if err != nil || len(names) != 1 || names[0] != "journal.json" {
+		t.Errorf("left %q, error %v; want journal.json alone", names, err)
+	}
+}
+
+func TestRemoveAllEndsWithItsContext(t *testing.T) {
+	d := open(t, t.TempDir())
+	write(t, filepath.Join(d.Path(), "pod/a/b"), "")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := d.RemoveAll(ctx, "pod"); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want Canceled", err)
+	}
+}
+
+// A process that swaps a directory for a link, again and again, must not lead
+// removal out of the tree.
+func TestRemoveAllAgainstSwappedLinks(t *testing.T) {
+	outside := t.TempDir()
+	write(t, filepath.Join(outside, "deep/kept"), "x")
+	d := open(t, t.TempDir())
+	top := filepath.Join(d.Path(), "pod")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			os.MkdirAll(filepath.Join(top, "x/deep"), 0o755)
+			os.WriteFile(filepath.Join(top, "x/deep/f"), nil, 0o644)
+			os.Symlink(outside, filepath.Join(top, "y"))
+			unix.Renameat2(unix.AT_FDCWD, filepath.Join(top, "x"), unix.AT_FDCWD, filepath.Join(top, "y"), unix.RENAME_EXCHANGE)
+		}
+	}()
+	for range 300 {
+		d.RemoveAll(t.Context(), "pod") // may fail; may not follow
+	}
+	cancel()
+	<-done
+	if _, err := os.Stat(filepath.Join(outside, "deep/kept")); err != nil {
+		t.Fatalf("removed through a swapped link: %v", err)
+	}
+	must(t, d.RemoveAll(t.Context(), "pod"))
+}
+
+func TestUsageCountsOnceAndStaysInside(t *testing.T) {
+	d := open(t, t.TempDir())
+	big := make([]byte, 1<<20)
+	must(t, os.MkdirAll(filepath.Join(d.Path(), "a/mnt"), 0o755))
+	must(t, os.WriteFile(filepath.Join(d.Path(), "a/one"), big, 0o644))
+	must(t, os.Link(filepath.Join(d.Path(), "a/one"), filepath.Join(d.Path(), "a/two")))
+	outside := filepath.Join(t.TempDir(), "big")
+	must(t, os.WriteFile(outside, big, 0o644))
+	must(t, os.Symlink(outside, filepath.Join(d.Path(), "link")))
+	mount(t, "tmpfs", filepath.Join(d.Path(), "a/mnt"), "tmpfs", 0)
+	must(t, os.WriteFile(filepath.Join(d.Path(), "a/mnt/other"), big, 0o644))
+	write(t, filepath.Join(d.Path(), "file"), "")
+	mount(t, outside, filepath.Join(d.Path(), "file"), "", unix.MS_BIND)
+	u, err := d.Usage(t.Context(), 1000)
+	must(t, err)
+	if u.Excess != "" || u.Bytes < 1<<20 || u.Bytes > 1<<20+64<<10 {
+		t.Errorf("got %+v, want a little over 1 MiB", u)
+	}
+	if u, err = d.Usage(t.Context(), 2); err != nil || u.Excess != "more than 2 files and directories" {
+		t.Errorf("with a limit of 2: %+v, %v", u, err)
+	}
+}
+
+func TestUsage_ManyDirectories(t *testing.T) {
+	d := open(t, t.TempDir())
+	mount(t, "tmpfs", d.Path(), "tmpfs", 0)
+	d = open(t, d.Path())
+	for i := range maxPending + 1 {
+		must(t, unix.Mkdirat(d.Fd(), fmt.Sprint(i), 0o755))
+	}
+	if u, err := d.Usage(t.Context(), 1<<20); err != nil || u.Excess != "more than 65536 directories side by side" {
+		t.Errorf("got %+v, %v", u, err)
+	}
+}
+
+// TestWalk_RemovedDirectory checks that a directory that is removed between being
+// opened and being listed is empty, and no error that ends a measurement.
+func TestWalk_RemovedDirectory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gone")
+	must(t, os.Mkdir(path, 0o755))
+	dir, err := os.Open(path)
+	must(t, err)
+	defer dir.Close()
+	must(t, os.Remove(path))
+	w := walk{visitor: &measure{limit: 10}, levels: []level{{name: "gone", dir: dir}}}
+	must(t, w.list())
+}
+
+// moving moves a directory out of its parent and back while something below it is
+// visited: the directories on the way are entered before and left after.
+type moving struct {
+	measure
+	from, to string
+}
+
+func (m *moving) entry(fd int, name string, depth int) (bool, error) {
+	if name == "moved-file" {
+		if err := os.Rename(m.from, m.to); err != nil {
+			return false, err
+		}
+	}
+	return m.measure.entry(fd, name, depth)
+}
+
+// TestUsage_MovedDirectory checks that a tree is measured to its end though the
+// directory that is being visited is moved to another parent.
+func TestUsage_MovedDirectory(t *testing.T) {
+	for _, test := range []struct {
+		held int
+		want error
+	}{{maxHeld, nil}, {0, errMoved}} {
+		d := open(t, t.TempDir())
+		big := make([]byte, 1<<20)
+		must(t, os.MkdirAll(filepath.Join(d.Path(), "a/b/c"), 0o755))
+		write(t, filepath.Join(d.Path(), "a/b/c/moved-file"), "")
+		for _, dir := range []string{"", "a", "a/b", "a/b/z", "a/y", "x"} {
+			must(t, os.MkdirAll(filepath.Join(d.Path(), dir), 0o755))
+			must(t, os.WriteFile(filepath.Join(d.Path(), dir, "big"), big, 0o600))
+		}
+		m := &moving{measure: measure{limit: 1000, linked: map[inode]struct{}{}}, from: filepath.Join(d.Path(), "a/b/c"), to: filepath.Join(t.TempDir(), "c")}
+		err := walkBelow(t.Context(), d, m, test.held)
+		if !errors.Is(err, test.want) {
+			t.Errorf("with %d levels open: %v, want %v", test.held, err, test.want)
+		}
+		if err == nil && (m.Bytes < 6<<20 || m.Bytes > 6<<20+64<<10) {
+			t.Errorf("measured %d bytes, want 6 MiB", m.Bytes)
+		}
+	}
+}
+
+// TestMkdirSideBySide: whoever is slower finds the directory made, with its mode.
+func TestMkdirSideBySide(t *testing.T) {
+	for range 50 {
+		dir := t.TempDir()
+		d, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if _, err := d.Mkdir("made", 0o751, -1); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		d.Close()
+		entries, err := os.ReadDir(dir)
+		if err != nil || len(entries) != 1 {
+			t.Fatalf("%v, %v", entries, err)
+		}
+		if info, err := entries[0].Info(); err != nil || info.Mode().Perm() != 0o751 {
+			t.Errorf("%v, %v", info, err)
+		}
+	}
+}
+
+func TestFollowStaysBelow(t *testing.T) {
+	top := t.TempDir()
+	outside := t.TempDir()
+	write(t, filepath.Join(top, "in", "good"), "good")
+	write(t, filepath.Join(outside, "secret"), "secret")
+	must(t, unix.Mkfifo(filepath.Join(top, "fifo"), 0o644))
+	for name, target := range map[string]string{
+		"file": "in/good", "dir": "in", "chain": "dir/up", "in/up": "../file", "gone": "nowhere",
+		"absolute": filepath.Join(top, "in"), "out": "../" + filepath.Base(outside), "root": "/", "loop": "loop",
+		"magic": "/proc/self/root",
+	} {
+		must(t, os.Symlink(target, filepath.Join(top, name)))
+	}
+	d := open(t, top)
+	for name, want := range map[string]error{
+		"in": nil, "file": nil, "dir/good": nil, "chain": nil, "fifo": nil, ".": nil,
+		"none": fs.ErrNotExist, "gone": fs.ErrNotExist, "absolute": ErrOutside, "out/secret": ErrOutside, "root": ErrOutside,
+		"loop": ErrOutside, "magic": ErrOutside, "..": fs.ErrInvalid, "/": fs.ErrInvalid, "in/../..": fs.ErrInvalid,
+	} {
+		f, err := d.Follow(name)
+		if !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %v", name, err, want)
+		}
+		if err == nil {
+			f.Close()
+		}
+	}
+	sub, err := d.FollowDir("dir")
+	must(t, err)
+	defer sub.Close()
+	if names, err := sub.Names(); err != nil || len(names) != 2 {
+		t.Errorf("it has %q, %v", names, err)
+	}
+	if _, err := d.FollowDir("fifo"); !errors.Is(err, unix.ENOTDIR) {
+		t.Errorf("a FIFO: %v", err)
+	}
+}
+
+func TestNames(t *testing.T) {
+	top := t.TempDir()
+	write(t, filepath.Join(top, "b"), "")
+	write(t, filepath.Join(top, "a", "c"), "")
+	for dir, want := range map[string]string{top: "a b", filepath.Join(top, "none"): "", filepath.Join(top, "b", "none"): "", filepath.Join(top, "b"): ""} {
+		if got, err := Names(dir); err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%s: got %q, %v, want %s", dir, got, err, want)
+		}
+	}
+}
+
+func TestHasFiles(t *testing.T) {
+	for name, c := range map[string]struct {
+		make func(dir string)
+		want bool
+	}{
+		"nothing":     {func(string) {}, false},
+		"directories": {func(dir string) { must(t, os.MkdirAll(filepath.Join(dir, "a/b/c"), 0o755)) }, false},
+		"an empty file": {func(dir string) {
+			must(t, os.MkdirAll(filepath.Join(dir, "a/b/c"), 0o755))
+			write(t, filepath.Join(dir, "a/b/c/f"), "")
+		}, true},
+		"a link": {func(dir string) { must(t, os.Symlink("/nowhere", filepath.Join(dir, "l"))) }, true},
+		"a mount point": {func(dir string) {
+			must(t, os.MkdirAll(filepath.Join(dir, "a/mnt"), 0o755))
+			mount(t, "tmpfs", filepath.Join(dir, "a/mnt"), "tmpfs", 0)
+		}, true},
+	} {
+		d := open(t, t.TempDir())
+		c.make(d.Path())
+		if got, err := d.HasFiles(t.Context()); err != nil || got != c.want {
+			t.Errorf("%s: got %t, %v, want %t", name, got, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package safepath
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxDepth limits the number of levels that a walk stores.
+	maxDepth = 4096
+	// maxPending limits the number of names that a walk stores, in the whole tree.
+	maxPending = 1 << 16
+	// readNames is how many names are read from a directory at a time.
+	readNames = 1024
+)
+
+// visitor receives the calls of a walk. fd is always the directory that contains name.
+type visitor interface {
+	// entry visits a name at a depth, which is 0 at the top. dir makes the walk enter it.
+	entry(fd int, name string, depth int) (dir bool, err error)
+	// left is called after everything below a directory was visited.
+	left(fd int, name string) error
+	// skipped is called for a directory that was not entered: err is an errno if it was
+	// removed or changed its type, ErrMount for a mount point, errDeep or errMany.
+	skipped(fd int, name string, err error) error
+}
+
+// Reasons why a pass does not visit everything.
+var (
+	errDeep = errors.New("too deep for one pass")
+	errMany = errors.New("too many directories for one pass")
+	// errMoved: a directory was moved while it was visited.
+	errMoved = errors.New("was moved elsewhere meanwhile; try again")
+)
+
+// walk visits everything below a directory within one mount, with few descriptors and at
+// any depth. It goes up to a level that it has kept open, or through "..", and checks that
+// this is the directory it came from.
+type walk struct {
+	visitor
+	top     string
+	levels  []level
+	held    int // number of levels that stay open
+	pending int // names in all levels
+}
+
+// level is a directory on the way from the top to the current one.
+type level struct {
+	name     string
+	dir      *os.File // of the current level and of those that stay open
+	dev, ino uint64
+	pending  []string
+}
+
+// walkBelow visits everything below d and keeps held levels open. What is moved out of an
+// open level is still visited, so a walk that changes what it visits must keep none open.
+func walkBelow(ctx context.Context, d *Dir, v visitor, held int) error {
+	w := walk{visitor: v, top: d.Path(), held: held}
+	defer w.close()
+	if err := w.enter(d.Fd(), "."); err != nil {
+		return err
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		l := &w.levels[len(w.levels)-1]
+		if n := len(l.pending); n > 0 {
+			name := l.pending[n-1]
+			l.pending = l.pending[:n-1]
+			w.pending--
+			if err := w.down(name); err != nil {
+				return err
+			}
+			continue
+		}
+		if len(w.levels) == 1 {
+			return nil
+		}
+		if err := w.up(); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *walk) down(name string) error {
+	if len(w.levels) >= maxDepth {
+		return w.skipped(w.fd(), name, errDeep)
+	}
+	return w.enter(w.fd(), name)
+}
+
+// enter opens a directory, makes it the current one and lists it.
+func (w *walk) enter(at int, name string) error {
+	fd, err := openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY, 0, unix.RESOLVE_NO_XDEV)
+	if err != nil {
+		return w.skipped(at, name, w.pathError("enter", name, err))
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+		return w.pathError("enter", name, err)
+	}
+	if n := len(w.levels); n > w.held {
+		w.levels[n-1].close()
+	}
+	w.levels = append(w.levels, level{name: name, dir: os.NewFile(uintptr(fd), name), dev: st.Dev, ino: st.Ino})
+	return w.list()
+}
+
+func (w *walk) close() {
+	for i := range w.levels {
+		w.levels[i].close()
+	}
+}
+
+func (l *level) close() {
+	if l.dir != nil {
+		l.dir.Close()
+		l.dir = nil
+	}
+}
+
+func (w *walk) list() error {
+	l := &w.levels[len(w.levels)-1]
+	for {
+		names, err := l.dir.Readdirnames(readNames)
+		for _, name := range names {
+			dir, err := w.entry(w.fd(), name, len(w.levels)-1)
+			if err == nil && dir && w.pending >= maxPending {
+				err = w.skipped(w.fd(), name, errMany)
+			} else if err == nil && dir {
+				l.pending = append(l.pending, name)
+				w.pending++
+			}
+			if err != nil {
+				return w.pathError("visit", name, err)
+			}
+		}
+		if err == io.EOF || errors.Is(err, unix.ENOENT) { // ENOENT: the directory was removed
+			return nil
+		}
+		if err != nil {
+			return w.pathError("list", "", err)
+		}
+	}
+}
+
+// up returns to the parent. It fails if the directory was moved.
+func (w *walk) up() error {
+	gone := w.levels[len(w.levels)-1]
+	defer gone.close()
+	w.levels = w.levels[:len(w.levels)-1]
+	parent := &w.levels[len(w.levels)-1]
+	var err error
+	if parent.dir == nil {
+		err = parent.open(int(gone.dir.Fd()))
+	}
+	if err == nil {
+		err = w.left(w.fd(), gone.name)
+	}
+	if err != nil {
+		return w.pathError("leave", gone.name, err)
+	}
+	return nil
+}
+
+// open opens the level from which a directory was entered.
+func (l *level) open(below int) error {
+	fd, err := retry(func() (int, error) {
+		return unix.Openat(below, "..", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	err = unix.Fstat(fd, &st)
+	if err == nil && (st.Dev != l.dev || st.Ino != l.ino) {
+		err = errMoved
+	}
+	if err != nil {
+		unix.Close(fd)
+		return err
+	}
+	l.dir = os.NewFile(uintptr(fd), l.name)
+	return nil
+}
+
+// fd returns the current directory.
+func (w *walk) fd() int { return int(w.levels[len(w.levels)-1].dir.Fd()) }
+
+// pathError adds the path, shortened in the middle if it is very long.
+func (w *walk) pathError(op, name string, err error) error {
+	var known *os.PathError
+	if errors.As(err, &known) {
+		return err
+	}
+	var b strings.Builder
+	b.WriteString(w.top)
+	for i, l := range w.levels {
+		switch {
+		case i == 0:
+		case i < 16:
+			b.WriteString("/" + l.name)
+		case i == 16:
+			b.WriteString("/…")
+		}
+	}
+	return pathError(op, filepath.Join(b.String(), name), err)
+}
