@@ -1,0 +1,136 @@
+// Package dirwatch wakes its caller when something changes in a directory.
+//
+// An event carries no state: after each one the caller must read the directories again. If
+// inotify has reached a limit, the caller must poll instead. Each call of Watch tries
+// inotify again.
+package dirwatch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
+)
+
+// A Watcher watches directories. The zero value is ready for use. A Watcher must be used by
+// one goroutine only.
+type Watcher struct {
+	// New creates the inotify instance. If it is nil, fsnotify.NewWatcher does.
+	New func() (*fsnotify.Watcher, error)
+
+	fs   *fsnotify.Watcher   // nil if there is no inotify instance
+	dirs map[string]identity // watched directories by path
+}
+
+// identity distinguishes directories that had the same path at different times.
+type identity struct{ dev, ino uint64 }
+
+// Watch replaces the set of watched directories. A directory that is already watched stays
+// so, unless a different directory is at its path now. fresh reports whether Watch added a
+// directory: earlier changes in it may be unknown to the caller. A directory that does not
+// exist is not an error. After an error the caller must poll and call Watch again.
+func (w *Watcher) Watch(dirs []string) (fresh bool, err error) {
+	if w.fs == nil {
+		open := w.New
+		if open == nil {
+			open = fsnotify.NewWatcher
+		}
+		made, err := open()
+		if err != nil {
+			return false, limitError(err)
+		}
+		w.fs, w.dirs = made, map[string]identity{}
+	}
+	for path := range w.dirs {
+		if !slices.Contains(dirs, path) {
+			w.drop(path)
+		}
+	}
+	for _, path := range dirs {
+		added, err := w.add(path)
+		if err != nil {
+			return fresh, limitError(err)
+		}
+		fresh = fresh || added
+	}
+	return fresh, nil
+}
+
+func (w *Watcher) add(path string) (added bool, err error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		w.drop(path)
+		return false, nil
+	}
+	id := identity{uint64(st.Dev), st.Ino}
+	if w.dirs[path] == id {
+		return false, nil
+	}
+	w.drop(path)
+	switch err := w.fs.Add(path); {
+	case errors.Is(err, os.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	w.dirs[path] = id
+	return true, nil
+}
+
+// drop stops watching a directory. The kernel may have deleted the watch already.
+func (w *Watcher) drop(path string) {
+	if _, ok := w.dirs[path]; ok {
+		_ = w.fs.Remove(path) // fails only if the kernel has already deleted the watch
+		delete(w.dirs, path)
+	}
+}
+
+// Forget stops watching a directory, or all of them if path is "". It must be called for
+// the path of a removal event, because a new directory there may have the same inode.
+func (w *Watcher) Forget(path string) {
+	for watched := range w.dirs {
+		if path == "" || path == watched {
+			w.drop(watched)
+		}
+	}
+}
+
+// Events returns the events of the watched directories. It returns nil if there is no
+// inotify instance.
+func (w *Watcher) Events() <-chan fsnotify.Event {
+	if w.fs == nil {
+		return nil
+	}
+	return w.fs.Events
+}
+
+// Errors returns errors such as lost events. It returns nil if there is no inotify
+// instance.
+func (w *Watcher) Errors() <-chan error {
+	if w.fs == nil {
+		return nil
+	}
+	return w.fs.Errors
+}
+
+// Close releases the inotify instance. A later Watch creates a new one.
+func (w *Watcher) Close() {
+	if w.fs != nil {
+		w.fs.Close()
+		w.fs, w.dirs = nil, nil
+	}
+}
+
+// limitError names the limit that was reached, and the setting that raises it.
+func limitError(err error) error {
+	switch {
+	case errors.Is(err, unix.EMFILE):
+		return fmt.Errorf("all inotify instances are in use; raise fs.inotify.max_user_instances (sysctl), or podd's limit of open files")
+	case errors.Is(err, unix.ENOSPC):
+		return fmt.Errorf("all inotify watches are in use; raise fs.inotify.max_user_watches (sysctl)")
+	}
+	return err
+}

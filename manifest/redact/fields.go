@@ -1,0 +1,169 @@
+package redact
+
+import (
+	"reflect"
+	"regexp"
+	"strings"
+)
+
+// public lists the fields that are not private, by type. They contain only names, counts or
+// selectors. A text field that is not listed is private, including one that a later version
+// of the API adds.
+//
+// Commands and arguments are public because every user of the host sees them in /proc. A
+// string, a list of strings or a map is one field. A map of quantities counts as text
+// because its keys are names of resources.
+var public = parseFields(`
+	AWSElasticBlockStoreVolumeSource: VolumeID FSType
+	AppArmorProfile: Type LocalhostProfile
+	AzureDiskVolumeSource: DiskName CachingMode FSType Kind
+	AzureFileVolumeSource: SecretName ShareName
+	CSIVolumeSource: Driver FSType
+	Capabilities: Add Drop
+	CephFSVolumeSource: Monitors Path User SecretFile
+	CinderVolumeSource: VolumeID FSType
+	ClusterTrustBundleProjection: Name SignerName Path
+	ConfigMapKeySelector: Key
+	Container: Name Image Command Args WorkingDir RestartPolicy TerminationMessagePath TerminationMessagePolicy ImagePullPolicy
+	ContainerExtendedResourceRequest: ContainerName ResourceName RequestName
+	ContainerPort: Name Protocol HostIP
+	ContainerResizePolicy: ResourceName RestartPolicy
+	ContainerRestartRule: Action
+	ContainerRestartRuleOnExitCodes: Operator
+	ContainerStateTerminated: Reason ContainerID
+	ContainerStateWaiting: Reason
+	ContainerStatus: Name Image ImageID ContainerID AllocatedResources StopSignal
+	DownwardAPIVolumeFile: Path
+	EmptyDirVolumeSource: Medium
+	EnvFromSource: Prefix
+	EnvVar: Name
+	EphemeralContainer: TargetContainerName
+	EphemeralContainerCommon: Name Image Command Args WorkingDir RestartPolicy TerminationMessagePath TerminationMessagePolicy ImagePullPolicy
+	ExecAction: Command
+	FCVolumeSource: TargetWWNs FSType WWIDs
+	FileKeySelector: VolumeName Path Key
+	FlexVolumeSource: Driver FSType
+	FlockerVolumeSource: DatasetName DatasetUUID
+	GCEPersistentDiskVolumeSource: PDName FSType
+	GRPCAction: Service
+	GitRepoVolumeSource: Revision Directory
+	GlusterfsVolumeSource: EndpointsName Path
+	HTTPGetAction: Host Scheme
+	HTTPHeader: Name
+	HostAlias: IP Hostnames
+	HostIP: IP
+	HostPathVolumeSource: Path Type
+	ISCSIVolumeSource: TargetPortal IQN ISCSIInterface FSType Portals InitiatorName
+	ImageVolumeSource: Reference PullPolicy
+	IntOrString: StrVal
+	KeyToPath: Key Path
+	LabelSelector: MatchLabels
+	LabelSelectorRequirement: Key Operator Values
+	Lifecycle: StopSignal
+	LocalObjectReference: Name
+	NFSVolumeSource: Server Path
+	NodeSelectorRequirement: Key Operator Values
+	ObjectFieldSelector: APIVersion FieldPath
+	ObjectMeta: Name GenerateName Namespace SelfLink UID ResourceVersion Labels Finalizers
+	OwnerReference: APIVersion Kind Name UID
+	PersistentVolumeClaimSpec: AccessModes VolumeName StorageClassName VolumeMode VolumeAttributesClassName
+	PersistentVolumeClaimVolumeSource: ClaimName
+	PhotonPersistentDiskVolumeSource: PdID FSType
+	PodAffinityTerm: Namespaces TopologyKey MatchLabelKeys MismatchLabelKeys
+	PodCertificateProjection: SignerName KeyType CredentialBundlePath KeyPath CertificateChainPath
+	PodCondition: Type Status Reason
+	PodDNSConfig: Nameservers Searches
+	PodDNSConfigOption: Name Value
+	PodExtendedResourceClaimStatus: ResourceClaimName
+	PodIP: IP
+	PodOS: Name
+	PodReadinessGate: ConditionType
+	PodResourceClaim: Name ResourceClaimName ResourceClaimTemplateName
+	PodResourceClaimStatus: Name ResourceClaimName
+	PodSchedulingGate: Name
+	PodSecurityContext: SupplementalGroupsPolicy FSGroupChangePolicy SELinuxChangePolicy
+	PodSpec: RestartPolicy DNSPolicy NodeSelector ServiceAccountName DeprecatedServiceAccount NodeName Hostname Subdomain SchedulerName PriorityClassName RuntimeClassName PreemptionPolicy Overhead HostnameOverride
+	PodStatus: Phase Reason NominatedNodeName HostIP PodIP QOSClass Resize
+	PortworxVolumeSource: VolumeID FSType
+	Quantity: Format
+	QuobyteVolumeSource: Registry Volume User Group Tenant
+	RBDVolumeSource: CephMonitors RBDImage FSType RBDPool RadosUser Keyring
+	ResourceClaim: Name Request
+	ResourceFieldSelector: ContainerName Resource
+	ResourceHealth: ResourceID Health
+	ResourceRequirements: Limits Requests
+	ResourceStatus: Name
+	SELinuxOptions: User Role Type Level
+	ScaleIOVolumeSource: Gateway System ProtectionDomain StoragePool StorageMode VolumeName FSType
+	SeccompProfile: Type LocalhostProfile
+	SecretKeySelector: Key
+	SecretVolumeSource: SecretName
+	SecurityContext: ProcMount
+	ServiceAccountTokenProjection: Audience Path
+	StorageOSVolumeSource: VolumeName VolumeNamespace FSType
+	Sysctl: Name Value
+	TCPSocketAction: Host
+	Toleration: Key Operator Value Effect
+	TopologySpreadConstraint: TopologyKey WhenUnsatisfiable NodeAffinityPolicy NodeTaintsPolicy MatchLabelKeys
+	TypeMeta: Kind APIVersion
+	TypedLocalObjectReference: APIGroup Kind Name
+	TypedObjectReference: APIGroup Kind Name Namespace
+	Volume: Name
+	VolumeDevice: Name DevicePath
+	VolumeMount: Name RecursiveReadOnly MountPath SubPath MountPropagation SubPathExpr
+	VolumeMountStatus: Name MountPath RecursiveReadOnly
+	VolumeResourceRequirements: Limits Requests
+	VsphereVirtualDiskVolumeSource: VolumePath FSType StoragePolicyName StoragePolicyID
+	WindowsSecurityContextOptions: GMSACredentialSpecName RunAsUserName
+`)
+
+// privatePaths matches the end of the path of each private field that a validation message
+// can be about.
+var privatePaths = regexp.MustCompile(`(^|\.)annotations\[[^]]*\]$|\.env\[\d+\]\.value$|\.httpHeaders\[\d+\]\.value$|\.(volumeAttributes|options)\[[^]]*\]$|\.gitRepo\.repository$|\.dataDiskURI$|\.gmsaCredentialSpec$`)
+
+// IsPrivate reports whether the field of a path in a manifest, such as
+// "spec.containers[0].env[1].value", is private: a message about it must not quote
+// its value.
+func IsPrivate(path string) bool { return privatePaths.MatchString(path) }
+
+// partly lists private fields that have a public part. Each function removes the private
+// part of the field.
+var partlyPrivate = map[string]func(reflect.Value){
+	"ObjectMeta.Annotations": keepSourceAnnotations,
+	"HTTPGetAction.Path":     dropQuery,
+}
+
+// config lists the annotations in which a node agent records the source of a pod.
+var sourceAnnotations = []string{"kubernetes.io/config.hash", "kubernetes.io/config.mirror", "kubernetes.io/config.seen", "kubernetes.io/config.source"}
+
+func keepSourceAnnotations(field reflect.Value) {
+	kept := map[string]string{}
+	for _, key := range sourceAnnotations {
+		if v := field.MapIndex(reflect.ValueOf(key)); v.IsValid() {
+			kept[key] = v.String()
+		}
+	}
+	field.SetZero()
+	if len(kept) > 0 {
+		field.Set(reflect.ValueOf(kept))
+	}
+}
+
+// dropQuery removes the query from a URL path, because the query may contain a token.
+func dropQuery(field reflect.Value) {
+	path, _, _ := strings.Cut(field.String(), "?")
+	field.SetString(path)
+}
+
+// parse parses lines of the form "Type: Field Field".
+func parseFields(table string) map[string]map[string]bool {
+	all := map[string]map[string]bool{}
+	for line := range strings.Lines(strings.TrimSpace(table)) {
+		name, fields, _ := strings.Cut(strings.TrimSpace(line), ":")
+		all[name] = map[string]bool{}
+		for _, field := range strings.Fields(fields) {
+			all[name][field] = true
+		}
+	}
+	return all
+}

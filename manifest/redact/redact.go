@@ -1,0 +1,357 @@
+// Package redact defines which fields of a pod are private, and removes them.
+//
+//	Pod         returns a copy without private values    port 10255, the page without a login
+//	Text        removes private values from a text       log lines, events
+//	StatusText  like Text, and removes status messages   errors of the API server, problems on that page
+//	Data        removes data of Secrets from a text      errors of the runtime
+//
+// These values are private: environment variables, headers of probes and hooks,
+// annotations, queries in the URLs of probes and hooks, parameters of volume drivers, and
+// every message in a status, because it can contain the end of a log or quote a program.
+// Names are public. The table in fields.go lists the public fields; every other field is
+// private. Pods are not redacted on root's socket, in the authenticated API and in the
+// cluster.
+//
+// In a text, a short value that could also be an ordinary word is removed only where the text
+// marks it as a value, such as PASSWORD=tiger or "tiger". Values of less than four bytes stay.
+//
+// The package imports no other package of podd, so that all of them can import it.
+package redact
+
+import (
+	"cmp"
+	"iter"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// Pod returns a copy of p without private values.
+func Pod(p *v1.Pod) *v1.Pod {
+	out := p.DeepCopy()
+	walk(reflect.ValueOf(out).Elem(), func(name string, field reflect.Value, isPublic bool) {
+		apply, isPartly := partlyPrivate[name]
+		switch {
+		case isPublic:
+		case isPartly:
+			apply(field)
+		default:
+			field.SetZero()
+		}
+	})
+	return out
+}
+
+// mask stands for a private value in a text.
+const mask = "<redacted>"
+
+// Short values such as a port, a log level or "localhost" are in most texts by chance, so
+// masking them everywhere would make errors unreadable. A value, or a line of one, is masked
+// everywhere if it has at least minLength bytes, and minLengthData if it is the data of a
+// Secret. One of at most maxWordLength bytes must also be a whole word of the text and,
+// unless it is the data of a Secret, must not consist of lowercase letters only. Any other
+// value of at least minLengthMarked bytes is masked only where the text marks it as a value:
+// as NAME=value, or as a whole in quotation marks.
+const (
+	minLength       = 8
+	minLengthData   = 4
+	minLengthMarked = 4
+	maxWordLength   = 12
+)
+
+// Text returns text without the private values of the pods, each of which may be nil. It is
+// for texts that podd did not write itself, such as errors of a runtime, because podd's own
+// texts quote no private value. A value that is also in a public field of its pod stays,
+// because others see it there. Status messages are not searched for, because they consist
+// of the same texts, and a runtime does not quote the output of a container.
+func Text(text string, pods ...*v1.Pod) string { return textWithout(text, pods, false) }
+
+// StatusText is like Text, and also removes the messages in the status of the pods. It is
+// for texts of programs that read the status, such as the webhooks of a cluster.
+func StatusText(text string, pods ...*v1.Pod) string { return textWithout(text, pods, true) }
+
+func textWithout(text string, pods []*v1.Pod, status bool) string {
+	for _, p := range pods {
+		if p != nil {
+			text = maskPod(text, p, status)
+		}
+	}
+	return text
+}
+
+// Data returns text without the data of the Secrets, each of which may be nil. The runtime
+// quotes such data if a variable or an argument of a container refers to the Secret.
+func Data(text string, secrets ...*v1.Secret) string {
+	var found []string
+	for _, s := range secrets {
+		if s == nil {
+			continue
+		}
+		for _, value := range s.Data {
+			found = append(found, findQuoted(text, quotableParts("EnvVar.Value", string(value)))...)
+		}
+		for _, value := range s.StringData {
+			found = append(found, findQuoted(text, quotableParts("EnvVar.Value", value))...)
+		}
+	}
+	return maskValues(text, found, nil, isLongData)
+}
+
+// maskPod masks the private values of p in text, and those in its status if status is set.
+func maskPod(text string, p *v1.Pod, status bool) string {
+	var found, shown []string
+	visit := func(name string, field reflect.Value, isPublic bool) {
+		eachText(field, func(s string) {
+			if isPublic {
+				shown = append(shown, s)
+				return
+			}
+			found = append(found, findQuoted(text, quotableParts(name, s))...)
+		})
+	}
+	for _, key := range sourceAnnotations {
+		shown = append(shown, p.Annotations[key])
+	}
+	walk(reflect.ValueOf(&p.ObjectMeta), visit)
+	walk(reflect.ValueOf(&p.Spec), visit)
+	if status {
+		walk(reflect.ValueOf(&p.Status), visit)
+	}
+	return maskValues(text, found, shown, isLong)
+}
+
+// maskValues masks the values in text, except those that are part of a shown text. The
+// longest comes first, because one value can be part of another. A value for which isLong
+// returns false is masked only where the text marks it as a value.
+func maskValues(text string, values, shown []string, isLong func(string) bool) string {
+	slices.SortFunc(values, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) })
+	for _, value := range slices.Compact(values) {
+		if !slices.ContainsFunc(shown, func(s string) bool { return containsValue(s, value) }) {
+			text = maskCutOff(maskValue(text, value, isLong(value)), value, isLong(value))
+		}
+	}
+	return text
+}
+
+// containsValue reports whether text contains value, which must be a whole word if it is
+// short, because "latest" does not show the value "test".
+func containsValue(text, value string) bool {
+	for at := range indexes(text, value) {
+		if !isPartOfWord(text, at, len(value)) {
+			return true
+		}
+	}
+	return false
+}
+
+// findQuoted returns the parts that may have to be masked in text: text contains them or,
+// if it was shortened, may end with the beginning of one.
+func findQuoted(text string, parts []string) (found []string) {
+	before, isCutOff := strings.CutSuffix(text, "…")
+	for _, part := range parts {
+		switch {
+		case len(part) < minLengthMarked:
+		case strings.Contains(text, part), isCutOff && strings.Contains(before, part[:minLengthMarked]):
+			found = append(found, part)
+		}
+	}
+	return found
+}
+
+// maskCutOff masks the end of text if text was shortened there and the end is the beginning
+// of value.
+func maskCutOff(text, value string, isLong bool) string {
+	before, ok := strings.CutSuffix(text, "…")
+	if !ok {
+		return text
+	}
+	for n := min(len(before), len(value)); n >= minLengthMarked; n-- {
+		at := len(before) - n
+		if before[at:] == value[:n] && (opensValue(before[:at]) || isLong && n >= minLength && !isPartOfWord(before, at, n)) {
+			return before[:at] + mask
+		}
+	}
+	return text
+}
+
+func isLong(s string) bool { return len(s) >= minLength && (len(s) > maxWordLength || !isLower(s)) }
+
+func isLongData(s string) bool { return len(s) >= minLengthData }
+
+func isLower(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < 'a' || 'z' < r })
+}
+
+// quotableParts returns the strings that a text may quote of a private value: the whole
+// value, its lines, the query of a path and the values in it, and the long words of a
+// variable, a header or a status message, because the rest may be a reference, a scheme or
+// ordinary text. Each string is also returned quoted as in Go and as an error of the runtime
+// shows it.
+func quotableParts(name, value string) []string {
+	all := []string{value}
+	switch _, field, _ := strings.Cut(name, "."); {
+	case name == "HTTPGetAction.Path":
+		_, value, _ = strings.Cut(value, "?")
+		all = append(strings.FieldsFunc(value, func(r rune) bool { return r == '&' || r == '=' }), value)
+	case name == "EnvVar.Value", name == "HTTPHeader.Value", field == "Message":
+		for _, w := range strings.FieldsFunc(value, func(r rune) bool { return !isWordRune(r) && !strings.ContainsRune("-_./+~", r) }) {
+			if len(w) > maxWordLength {
+				all = append(all, w)
+			}
+		}
+	}
+	for line := range strings.Lines(value) {
+		all = append(all, strings.TrimSpace(line))
+	}
+	for _, part := range all {
+		quoted := strconv.Quote(part)
+		for _, other := range []string{quoted[1 : len(quoted)-1], onOneLine(part), shortenID(part)} {
+			if other != part {
+				all = append(all, other)
+			}
+		}
+	}
+	return all
+}
+
+// onOneLine returns s with a space for each control character, as errors of the runtime
+// show it.
+func onOneLine(s string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s))
+}
+
+// shortenID returns the form in which errors of the runtime show a word that can be the ID
+// of a container: the first 12 of its 64 hexadecimal digits. It returns any other text
+// unchanged.
+func shortenID(s string) string {
+	if len(s) != 64 || strings.Trim(s, "0123456789abcdef") != "" {
+		return s
+	}
+	return s[:12]
+}
+
+// maskValue masks value in text: everywhere, or only where the text marks it as a value.
+func maskValue(text, value string, everywhere bool) string {
+	var b strings.Builder
+	end := 0
+	for at := range indexes(text, value) {
+		if !isPartOfWord(text, at, len(value)) && (everywhere || isMarked(text[:at], text[at+len(value):])) {
+			b.WriteString(text[end:at] + mask)
+			end = at + len(value)
+		}
+	}
+	return b.String() + text[end:]
+}
+
+// indexes yields the positions of value, which must not be empty, in text. They do not
+// overlap.
+func indexes(text, value string) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for from := 0; ; from += len(value) {
+			at := strings.Index(text[from:], value)
+			if at < 0 || !yield(from+at) {
+				return
+			}
+			from += at
+		}
+	}
+}
+
+// isPartOfWord reports whether the n bytes of text at the given position are short and only
+// a part of a word.
+func isPartOfWord(text string, at, n int) bool {
+	before, _ := utf8.DecodeLastRuneInString(text[:at])
+	after, _ := utf8.DecodeRuneInString(text[at+n:])
+	return n <= maxWordLength && (isWordRune(before) || isWordRune(after))
+}
+
+// quotes are the quotation marks around values.
+const quotes = "\"'`"
+
+// isMarked reports whether the text before and after a word marks it as a value: as
+// NAME=value, or in quotation marks, which may be escaped.
+func isMarked(before, after string) bool {
+	if !opensValue(before) {
+		return false
+	}
+	last := before[len(before)-1:]
+	return last == "=" || strings.HasPrefix(strings.TrimLeft(after, `\`), last)
+}
+
+// opensValue reports whether a value may begin after text.
+func opensValue(text string) bool {
+	return text != "" && strings.Contains("="+quotes, text[len(text)-1:])
+}
+
+func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// walk calls visit for every text field below a struct, with the name "Type.Field".
+func walk(v reflect.Value, visit func(name string, field reflect.Value, isPublic bool)) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			walk(v.Elem(), visit)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			walk(v.Index(i), visit)
+		}
+	case reflect.Struct:
+		t := v.Type()
+		for i := range t.NumField() {
+			switch f := t.Field(i); {
+			case !f.IsExported(): // internals of a time or a quantity
+			case isText(f.Type):
+				visit(t.Name()+"."+f.Name, v.Field(i), public[t.Name()][f.Name])
+			default:
+				walk(v.Field(i), visit)
+			}
+		}
+	}
+}
+
+// isText reports whether a field of type t is a string, bytes, a map, or a list of or
+// pointer to such a field.
+func isText(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.String, reflect.Map:
+		return true
+	case reflect.Slice, reflect.Pointer, reflect.Array:
+		return t.Elem().Kind() == reflect.Uint8 || isText(t.Elem())
+	}
+	return false
+}
+
+// eachText calls visit for every string of a field, except the keys of a map.
+func eachText(v reflect.Value, visit func(string)) {
+	switch v.Kind() {
+	case reflect.String:
+		visit(v.String())
+	case reflect.Pointer:
+		if !v.IsNil() {
+			eachText(v.Elem(), visit)
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			visit(string(v.Bytes()))
+			return
+		}
+		for i := range v.Len() {
+			eachText(v.Index(i), visit)
+		}
+	case reflect.Map:
+		for r := v.MapRange(); r.Next(); {
+			eachText(r.Value(), visit)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+// Package redacttest fills pods with markers, for tests of code that shows pods.
+package redacttest
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Private maps each private text field below a v1.Pod, as "Type.Field", to the reason. It
+// is written by hand and independent of package redact, whose tests compare it with the
+// table of public fields. A field that a later version of the API adds is in neither table,
+// so the test fails until it is added to one.
+var Private = map[string]string{
+	"AzureDiskVolumeSource.DataDiskURI":                "its query can hold a token",
+	"CSIVolumeSource.VolumeAttributes":                 "a driver's own parameters",
+	"ContainerStateTerminated.Message":                 "it can be the end of a log",
+	"ContainerStateWaiting.Message":                    "it can quote a hook or a runtime",
+	"EnvVar.Value":                                     "variables hold passwords",
+	"FieldsV1.Raw":                                     "it has the keys of private maps",
+	"FlexVolumeSource.Options":                         "a driver's own parameters",
+	"GitRepoVolumeSource.Repository":                   "a URL can hold a password",
+	"HTTPGetAction.Path":                               "its query can hold a token",
+	"HTTPHeader.Value":                                 "headers authorize",
+	"ManagedFieldsEntry.APIVersion":                    "of no use without the fields",
+	"ManagedFieldsEntry.FieldsType":                    "of no use without the fields",
+	"ManagedFieldsEntry.Manager":                       "of no use without the fields",
+	"ManagedFieldsEntry.Operation":                     "of no use without the fields",
+	"ManagedFieldsEntry.Subresource":                   "of no use without the fields",
+	"ObjectMeta.Annotations":                           "kubectl keeps whole manifests there",
+	"PodCondition.Message":                             "it can quote a runtime",
+	"PodStatus.Message":                                "it can quote a runtime",
+	"WindowsSecurityContextOptions.GMSACredentialSpec": "a credential",
+}
+
+// Marks contains the markers of a pod. The maps go from a marker to the path of its field.
+type Marks struct {
+	// Private markers must not be shown to others.
+	Private map[string]string
+	// Public markers may be shown.
+	Public map[string]string
+	// Fields contains all text fields, as "Type.Field".
+	Fields map[string]bool
+
+	private map[string]bool // as "Type.Field"
+	marker  func(n int) string
+	n       int
+}
+
+// Fill sets every text field below the struct that v points to, to a unique marker. Every
+// list and map gets one element. Markers consist of letters and digits. The path of an
+// httpGet gets a public marker, and a private one in its query. The fields in more are
+// private in addition to those in Private.
+func Fill(v any, more ...string) *Marks {
+	return fillWith(v, func(n int) string { return fmt.Sprintf("marker%05dx", n) }, more)
+}
+
+// FillShort is like Fill with markers of five lowercase letters, such as a short password.
+func FillShort(v any, more ...string) *Marks {
+	return fillWith(v, func(n int) string {
+		marker := []byte("zaaaa")
+		for i := len(marker) - 1; n > 0; i-- {
+			marker[i] = byte('a' + n%26)
+			n /= 26
+		}
+		return string(marker)
+	}, more)
+}
+
+func fillWith(v any, marker func(n int) string, more []string) *Marks {
+	m := &Marks{Private: map[string]string{}, Public: map[string]string{}, Fields: map[string]bool{}, private: map[string]bool{}, marker: marker}
+	for name := range Private {
+		m.private[name] = true
+	}
+	for _, name := range more {
+		m.private[name] = true
+	}
+	e := reflect.ValueOf(v).Elem()
+	m.fill(e, e.Type().Name(), "")
+	return m
+}
+
+// Found returns the fields whose markers are in text.
+func Found(marks map[string]string, text string) (fields []string) {
+	for marker, field := range marks {
+		if strings.Contains(text, marker) {
+			fields = append(fields, field)
+		}
+	}
+	return fields
+}
+
+// mark returns a new marker for the field at path, which its type calls name.
+func (m *Marks) mark(path, name string) string {
+	m.n++
+	marker := m.marker(m.n)
+	if m.Fields[name] = true; m.private[name] {
+		m.Private[marker] = path
+	} else {
+		m.Public[marker] = path
+	}
+	return marker
+}
+
+func (m *Marks) fill(v reflect.Value, path, name string) {
+	switch v.Kind() {
+	case reflect.String:
+		text := m.mark(path, name)
+		if name == "HTTPGetAction.Path" {
+			delete(m.Private, text)
+			m.Public[text] = path
+			text = "/" + text + "?token=" + m.mark(path+"?", name)
+		}
+		v.SetString(text)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		m.fill(v.Elem(), path, name)
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			v.SetBytes([]byte(`"` + m.mark(path, name) + `"`))
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		m.fill(v.Index(0), path+"[0]", name)
+	case reflect.Map:
+		m.fillMap(v, path, name)
+	case reflect.Struct:
+		switch a := v.Addr().Interface().(type) {
+		case *resource.Quantity: // the format is not a field in JSON
+			m.Fields["Quantity.Format"] = true
+			return
+		case *intstr.IntOrString:
+			a.Type = intstr.String
+		}
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() {
+				m.fill(v.Field(i), path+"."+f.Name, v.Type().Name()+"."+f.Name)
+			}
+		}
+	}
+}
+
+// fillMap fills a map. The keys of a private map get no marker, because keys are names.
+func (m *Marks) fillMap(v reflect.Value, path, name string) {
+	key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+	if m.private[name] {
+		key.SetString("key")
+		m.Fields[name] = true
+	} else {
+		m.fill(key, path+" key", name)
+	}
+	m.fill(value, path, name)
+	v.Set(reflect.MakeMap(v.Type()))
+	v.SetMapIndex(key, value)
+}
