@@ -1,0 +1,74 @@
+// Package checksum adds checksums to files of JSON, and checks their checksums and versions.
+//
+// The last field of the object in such a file is the checksum of all bytes before it:
+//
+//	{"version":1,"name":"web","checksum":"0a1b2c3d"}
+//
+// It detects bytes that changed on the disk and truncated files, which may still be valid
+// JSON with other values. It does not detect changes on purpose.
+package checksum
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+const (
+	field = `,"checksum":"`
+	size  = len(field) + 8 + len(`"}`)
+)
+
+var (
+	// ErrMissing is the error of Verify if data does not end with a checksum.
+	ErrMissing = errors.New("it has no checksum")
+	// ErrWrong is the error of Verify if data does not match its checksum.
+	ErrWrong = errors.New("its checksum is wrong")
+)
+
+var table = crc32.MakeTable(crc32.Castagnoli)
+
+// Marshal returns v as JSON with a checksum. The JSON of v must be an object with at least
+// one field, and without the field "checksum".
+func Marshal(v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	data = data[:len(data)-1] // the closing brace
+	return append(data, ending(data)...), nil
+}
+
+// Verify checks the checksum of data, which may be arbitrary. It does not check that data
+// is valid JSON.
+func Verify(data []byte) error {
+	at := len(data) - size
+	if at < 0 || !bytes.HasPrefix(data[at:], []byte(field)) {
+		return ErrMissing
+	}
+	if string(data[at:]) != ending(data[:at]) {
+		return ErrWrong
+	}
+	return nil
+}
+
+// CheckVersion returns an error if data, which may be arbitrary, is not a JSON object or its
+// field "version" is above latest. It must be called before other fields are decoded, because
+// another version may have fields of other types. A missing version is 0.
+func CheckVersion(data []byte, latest int) error {
+	var format struct{ Version int }
+	if err := json.Unmarshal(data, &format); err != nil {
+		return fmt.Errorf("invalid JSON: %w", err)
+	}
+	if format.Version > latest {
+		return fmt.Errorf("it has version %d of a newer podd, and this one reads up to version %d", format.Version, latest)
+	}
+	return nil
+}
+
+// ending returns the field with the checksum of data, and the closing brace.
+func ending(data []byte) string {
+	return fmt.Sprintf(`%s%08x"}`, field, crc32.Checksum(data, table))
+}

@@ -1,0 +1,79 @@
+package checksum_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"podd/reconcile/checksum"
+)
+
+// TestMarshal checks that the checksum is a field of the JSON that is written, and that
+// every truncated or changed file is detected.
+func TestMarshal(t *testing.T) {
+	data, err := checksum.Marshal(struct{ Name string }{"web"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(data), `{"Name":"web","checksum":"240e286f"}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	var fields map[string]string
+	if err := json.Unmarshal(data, &fields); err != nil || fields["Name"] != "web" {
+		t.Errorf("got %v, %v", fields, err)
+	}
+	if err := checksum.Verify(data); err != nil {
+		t.Error(err)
+	}
+	for n := range data {
+		if checksum.Verify(data[:n]) == nil {
+			t.Errorf("the first %d bytes are taken for the whole file", n)
+		}
+		for bit := range 8 {
+			data[n] ^= 1 << bit
+			if checksum.Verify(data) == nil {
+				t.Errorf("%q is taken for a file without damage", data)
+			}
+			data[n] ^= 1 << bit
+		}
+	}
+}
+
+// TestVerify checks that a file without a checksum differs from one with a wrong one.
+func TestVerify(t *testing.T) {
+	for text, want := range map[string]error{
+		``:                                     checksum.ErrMissing,
+		`{"Name":"web"}`:                       checksum.ErrMissing,
+		`{"Name":"web","checksum":7}`:          checksum.ErrMissing,
+		`{"Name":"web","checksum":"none"}`:     checksum.ErrMissing,
+		`{"Name":"web","checksum":"00000000"}`: checksum.ErrWrong,
+		`,"checksum":"00000000"}`:              nil, // of no bytes
+	} {
+		if err := checksum.Verify([]byte(text)); !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %v", text, err, want)
+		}
+	}
+}
+
+// TestMarshal_Failed checks that an error of JSON is returned.
+func TestMarshal_Failed(t *testing.T) {
+	if data, err := checksum.Marshal(func() {}); err == nil {
+		t.Errorf("got %q", data)
+	}
+}
+
+func TestCheckVersion(t *testing.T) {
+	for data, want := range map[string]string{
+		`{"version":2,"name":["web"]}`: "",
+		`{"name":"web"}`:               "",
+		`{"version":3}`:                "it has version 3 of a newer podd, and this one reads up to version 2",
+		`{"version":"3"}`:              "invalid JSON: ",
+		`{"version":2`:                 "invalid JSON: ",
+	} {
+		err := checksum.CheckVersion([]byte(data), 2)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%s: got error %v, want %q", data, err, want)
+		}
+	}
+}

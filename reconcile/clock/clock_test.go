@@ -1,0 +1,24 @@
+package clock_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"podd/reconcile/clock"
+)
+
+// TestRead checks that readings have the ID of the boot and increase.
+func TestRead(t *testing.T) {
+	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := clock.Read(), clock.Read()
+	if want := strings.TrimSpace(string(text)); first.Boot != want || second.Boot != want {
+		t.Errorf("got boots %q and %q, want %q", first.Boot, second.Boot, want)
+	}
+	if first.Up <= 0 || second.Up < first.Up || second.Now.Before(first.Now) {
+		t.Errorf("got %+v, then %+v; want increasing times", first, second)
+	}
+}

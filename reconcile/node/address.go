@@ -1,0 +1,136 @@
+package node
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Addresses are the addresses of the node. They are immutable.
+type Addresses struct {
+	// IPs contains the primary address first and at most one address of each family. It is
+	// never empty: if there is no other address, it contains the loopback address.
+	IPs []netip.Addr
+	// Problem is a message for users why the node may be unreachable at IPs; "" if no
+	// problem is known.
+	Problem string
+}
+
+// Strings returns the addresses as text.
+func (a Addresses) Strings() []string {
+	var all []string
+	for _, ip := range a.IPs {
+		all = append(all, ip.String())
+	}
+	return all
+}
+
+func (a Addresses) String() string { return strings.Join(a.Strings(), ",") }
+
+func (a Addresses) equal(b Addresses) bool {
+	return slices.Equal(a.IPs, b.IPs) && a.Problem == b.Problem
+}
+
+// given returns the result for addresses set by the user. They are used even if the host
+// does not have them.
+func given(ips []netip.Addr, r reading) Addresses {
+	a := Addresses{IPs: ips}
+	var missing []string
+	for _, ip := range ips {
+		if !r.failed && !r.has(ip) {
+			missing = append(missing, ip.String())
+		}
+	}
+	if len(missing) > 0 {
+		a.Problem = fmt.Sprintf("--node-ip: this host does not have the address %s; a failed probe of a pod on the host's network does not count until it has", strings.Join(missing, " and "))
+	}
+	return a
+}
+
+// family restricts the addresses that a node may have.
+type family int
+
+const (
+	anyFamily family = iota
+	onlyIPv4
+	onlyIPv6
+)
+
+func (f family) fits(ip netip.Addr) bool {
+	return ip.IsValid() && (f == anyFamily || ip.Is4() == (f == onlyIPv4))
+}
+
+// choice is the address in use with the reason for it.
+type choice struct {
+	ip netip.Addr // zero: not chosen yet
+	by reason
+}
+
+// reason is why an address was chosen.
+type reason int
+
+const (
+	byDefault reason = iota // no better reason
+	byRoute                 // it is the source address of packets to the default route
+	byName                  // the node's name resolves to it
+)
+
+// next returns the choice after another reading.
+//
+// While a host renews its lease, or its link is down, it has neither its address nor a
+// default route, but perhaps addresses of bridges. Therefore an address that was found by
+// its route or by the node's name is replaced only by another address found in this way,
+// and never by one of the other family, unless that is IPv4. podd may restart during this
+// time, or start before DHCP after a boot, so such an address is kept in a file.
+func (c choice) next(f family, r reading) choice {
+	if r.failed {
+		return c.orLoopback(f) // only the first reading can have failed here
+	}
+	if f.fits(r.named) {
+		return choice{r.named, byName}
+	}
+	if c.by == byName && r.unresolved && r.has(c.ip) {
+		return c
+	}
+	for _, source := range []netip.Addr{r.source4, r.source6} {
+		if f.fits(source) && !(c.found() && c.ip.Is4() && source.Is6()) {
+			return choice{source, byRoute}
+		}
+	}
+	if c.found() || c.lasting() && r.has(c.ip) {
+		return c
+	}
+	for _, ip := range r.all {
+		if f.fits(ip) && ip.IsGlobalUnicast() {
+			return choice{ip, byDefault}
+		}
+	}
+	return c.orLoopback(f)
+}
+
+// found reports whether the address was found by its route or by the node's name.
+func (c choice) found() bool { return c.lasting() && c.by != byDefault }
+
+// lasting reports whether there is an address that can be published.
+func (c choice) lasting() bool { return c.ip.IsValid() && !c.ip.IsLoopback() }
+
+// orLoopback returns c, or the loopback address if there is no address yet.
+func (c choice) orLoopback(f family) choice {
+	switch {
+	case c.ip.IsValid():
+		return c
+	case f == onlyIPv6:
+		return choice{ip: netip.IPv6Loopback()}
+	}
+	return choice{ip: netip.AddrFrom4([4]byte{127, 0, 0, 1})}
+}
+
+// addresses returns the Addresses for the choice.
+func (c choice) addresses(r reading) Addresses {
+	a := Addresses{IPs: []netip.Addr{c.ip}}
+	if !r.failed && c.lasting() && !r.has(c.ip) {
+		a.Problem = fmt.Sprintf("this host has lost the address %s and has no default route from another one; it stays the node's until there is one or --node-ip sets another", c.ip)
+	}
+	return a
+}

@@ -1,0 +1,65 @@
+package node
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"podd/runtime/atomicfile"
+)
+
+// maxStored is the maximum size of the file in bytes.
+const maxStored = 4 << 10
+
+// storedChoice is the content of the file that keeps an address across restarts of podd.
+type storedChoice struct {
+	IP netip.Addr `json:"ip"`
+	// ByName is set if the node's name resolved to the address. Otherwise it was found by its
+	// route.
+	ByName bool `json:"byName,omitempty"`
+}
+
+// readChoice returns the choice in a file; the zero choice if the file does not exist.
+func readChoice(path string) (choice, error) {
+	text, err := atomicfile.Read(path, maxStored)
+	if errors.Is(err, fs.ErrNotExist) {
+		return choice{}, nil
+	}
+	if err != nil {
+		return choice{}, fmt.Errorf("reading the node's address: %w", err)
+	}
+	var s storedChoice
+	if err := json.Unmarshal(text, &s); err != nil {
+		return choice{}, fmt.Errorf("reading the node's address in %s: %w", path, err)
+	}
+	c := choice{s.IP, byRoute}
+	if s.ByName {
+		c.by = byName
+	}
+	if !c.found() {
+		return choice{}, fmt.Errorf("reading the node's address in %s: %s is not an address of a node", path, s.IP)
+	}
+	return c, nil
+}
+
+// writeChoice replaces the file, durably. Its directory must exist.
+func writeChoice(path string, c choice) error {
+	data, err := json.Marshal(storedChoice{c.ip, c.by == byName})
+	if err != nil {
+		return fmt.Errorf("storing the node's address: %w", err)
+	}
+	dir, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("storing the node's address: %w", err)
+	}
+	defer dir.Close()
+	name := filepath.Base(path)
+	if err := atomicfile.WriteIn(dir, name, name+".new", append(data, '\n')); err != nil {
+		return fmt.Errorf("storing the node's address in %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestAddressFollower_Restart starts a follower for each reading, with the file that the
+// one before has left.
+func TestAddressFollower_Restart(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		steps []string // "reading -> address", with "!" if there is a Problem
+	}{
+		{"before DHCP", []string{"10.0.0.1 default=10.0.0.1 -> 10.0.0.1", " -> 10.0.0.1!", "10.0.0.2 default=10.0.0.2 -> 10.0.0.2", " -> 10.0.0.2!"}},
+		{"a bridge before DHCP", []string{"10.0.0.1 default=10.0.0.1 -> 10.0.0.1", "10.88.0.1 -> 10.0.0.1!", "10.88.0.1 10.0.0.1 -> 10.0.0.1"}},
+		{"never a default route", []string{"10.88.0.1 -> 10.88.0.1", "10.89.0.1 -> 10.89.0.1", " -> 127.0.0.1"}},
+		{"IPv6 before IPv4", []string{"fd00::1 10.0.0.1 default=fd00::1 default=10.0.0.1 -> 10.0.0.1", "fd00::1 default=fd00::1 -> 10.0.0.1!"}},
+		{"no response from the resolver", []string{
+			"10.0.0.1 10.1.0.1 default=10.0.0.1 name=10.1.0.1 -> 10.1.0.1", "10.0.0.1 10.1.0.1 default=10.0.0.1 name=? -> 10.1.0.1"}},
+		{"name resolves no more", []string{
+			"10.0.0.1 10.1.0.1 default=10.0.0.1 name=10.1.0.1 -> 10.1.0.1", "10.0.0.1 10.1.0.1 default=10.0.0.1 -> 10.0.0.1"}},
+		{"addresses cannot be read", []string{"10.0.0.1 default=10.0.0.1 -> 10.0.0.1", "failed -> 10.0.0.1"}},
+	} {
+		file := filepath.Join(t.TempDir(), "node-address")
+		for i, step := range tt.steps {
+			on, want, _ := strings.Cut(step, "-> ")
+			a := start(t, AddressOptions{File: file}, on).Addresses()
+			got := a.String()
+			if a.Problem != "" {
+				got += "!"
+			}
+			if got != want {
+				t.Errorf("%s, step %d: got %s, want %s", tt.name, i+1, got, want)
+				break
+			}
+		}
+	}
+}
+
+// start returns a follower of a host that does not change.
+func start(t *testing.T, o AddressOptions, on string) *AddressFollower {
+	t.Helper()
+	r := host(t, on)
+	o.read = func(context.Context) reading { return r }
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return NewAddressFollower(t.Context(), o)
+}
+
+func TestAddressFollower_RestartAfterChange(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "node-address")
+	following(t, AddressOptions{File: file}, func(h *fakeHost, f *AddressFollower, reported func() string) {
+		h.set("10.0.0.1 default=10.0.0.1")
+		h.wake <- struct{}{}
+		time.Sleep(time.Second)
+		if a := start(t, AddressOptions{File: file}, "10.88.0.1").Addresses(); a.String() != "10.0.0.1" {
+			t.Errorf("got %s", a)
+		}
+	})
+}
+
+// TestAddressFollower_RestartWithFlag checks that --node-ip takes precedence over a stored
+// address.
+func TestAddressFollower_RestartWithFlag(t *testing.T) {
+	for flag, want := range map[string]string{"": "10.0.0.1", "0.0.0.0": "10.0.0.1", "::": "fd00::1", "10.0.0.9": "10.0.0.9"} {
+		file := filepath.Join(t.TempDir(), "node-address")
+		start(t, AddressOptions{File: file}, "10.0.0.1 default=10.0.0.1")
+		o := AddressOptions{File: file}
+		if flag != "" {
+			o.Given = []netip.Addr{netip.MustParseAddr(flag)}
+		}
+		if a := start(t, o, "fd00::1 default=fd00::1").Addresses(); a.String() != want {
+			t.Errorf("--node-ip %q: got %s, want %s", flag, a, want)
+		}
+	}
+}
+
+func TestAddressFollower_BrokenFile(t *testing.T) {
+	for _, content := range []string{"", "10.0.0.1", "{}", `{"ip":"x"}`, `{"ip":"127.0.0.1"}`} {
+		file, log := filepath.Join(t.TempDir(), "node-address"), &strings.Builder{}
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		o := AddressOptions{File: file, Log: slog.New(slog.NewTextHandler(log, nil))}
+		if a := start(t, o, "10.0.0.2 default=10.0.0.2").Addresses(); a.String() != "10.0.0.2" || !strings.Contains(log.String(), file) {
+			t.Errorf("%q: got %s, log %s", content, a, log)
+		}
+		if a := start(t, AddressOptions{File: file}, "").Addresses(); a.String() != "10.0.0.2" {
+			t.Errorf("%q: after the next start got %s", content, a)
+		}
+	}
+}
+
+// TestAddressFollower_UnwritableFile checks that an address that cannot be stored is used.
+func TestAddressFollower_UnwritableFile(t *testing.T) {
+	log := &strings.Builder{}
+	o := AddressOptions{File: filepath.Join(t.TempDir(), "none", "node-address"), Log: slog.New(slog.NewTextHandler(log, nil))}
+	if a := start(t, o, "10.0.0.1 default=10.0.0.1").Addresses(); a.String() != "10.0.0.1" || !strings.Contains(log.String(), "storing the node's address") {
+		t.Errorf("got %s, log %s", a, log)
+	}
+}

@@ -1,0 +1,140 @@
+package node
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// host is a reading in words: "10.0.0.1 10.1.0.1 default=10.0.0.1 name=10.1.0.1",
+// "name=?" for a resolver that does not answer, "failed" for a failed reading.
+func host(t *testing.T, text string) reading {
+	t.Helper()
+	r := reading{all: []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1")}}
+	for _, word := range strings.Fields(text) {
+		kind, value, found := strings.Cut(word, "=")
+		if !found {
+			kind, value = "address", word
+		}
+		if word == "name=?" {
+			r.unresolved = true
+			continue
+		}
+		if word == "failed" {
+			return reading{failed: true}
+		}
+		ip, err := netip.ParseAddr(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case kind == "address":
+			r.all = append(r.all, ip)
+		case kind == "name":
+			r.named = ip
+		case ip.Is4():
+			r.source4 = ip
+		default:
+			r.source6 = ip
+		}
+	}
+	return r
+}
+
+func TestChoice(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		family family
+		steps  []string // "reading -> address", with "!" if there is a Problem
+	}{
+		{"before DHCP", anyFamily, []string{" -> 127.0.0.1", "10.0.0.1 default=10.0.0.1 -> 10.0.0.1"}},
+		{"address before its route", anyFamily, []string{"10.0.0.1 -> 10.0.0.1", "10.0.0.1 10.1.0.1 default=10.1.0.1 -> 10.1.0.1"}},
+		{"renewed lease", anyFamily, []string{
+			"10.0.0.1 10.88.0.1 default=10.0.0.1 -> 10.0.0.1", "10.88.0.1 -> 10.0.0.1!", "10.88.0.1 10.0.0.2 -> 10.0.0.1!", "10.88.0.1 10.0.0.2 default=10.0.0.2 -> 10.0.0.2"}},
+		{"the same lease again", anyFamily, []string{"10.0.0.1 default=10.0.0.1 -> 10.0.0.1", " -> 10.0.0.1!", "10.0.0.1 default=10.0.0.1 -> 10.0.0.1"}},
+		{"default route moves", anyFamily, []string{"10.0.0.1 10.1.0.1 default=10.0.0.1 -> 10.0.0.1", "10.0.0.1 10.1.0.1 default=10.1.0.1 -> 10.1.0.1"}},
+		{"default route goes", anyFamily, []string{"10.0.0.1 10.1.0.1 default=10.1.0.1 -> 10.1.0.1", "10.0.0.1 10.1.0.1 -> 10.1.0.1"}},
+		{"never a default route", anyFamily, []string{"10.0.0.1 10.1.0.1 -> 10.0.0.1", "10.1.0.1 -> 10.1.0.1", "10.0.0.1 10.1.0.1 -> 10.1.0.1", " -> 10.1.0.1!"}},
+		{"IPv6 first", anyFamily, []string{"fd00::1 default=fd00::1 -> fd00::1", "fd00::1 10.0.0.1 default=fd00::1 default=10.0.0.1 -> 10.0.0.1", "fd00::1 default=fd00::1 -> 10.0.0.1!"}},
+		{"a bridge before IPv6", anyFamily, []string{"10.88.0.1 -> 10.88.0.1", "10.88.0.1 fd00::1 default=fd00::1 -> fd00::1", "10.88.0.1 -> fd00::1!"}},
+		{"link-local alone", anyFamily, []string{"fe80::1 -> 127.0.0.1"}},
+		{"only IPv6", onlyIPv6, []string{"10.0.0.1 default=10.0.0.1 -> ::1", "10.0.0.1 fd00::1 default=10.0.0.1 default=fd00::1 -> fd00::1", "10.0.0.1 -> fd00::1!"}},
+		{"only IPv4", onlyIPv4, []string{"fd00::1 default=fd00::1 -> 127.0.0.1", "fd00::1 10.0.0.1 default=fd00::1 -> 10.0.0.1"}},
+		{"name", anyFamily, []string{
+			"10.0.0.1 10.1.0.1 default=10.0.0.1 name=10.1.0.1 -> 10.1.0.1", "10.0.0.1 10.1.0.1 default=10.0.0.1 name=? -> 10.1.0.1",
+			"10.0.0.1 default=10.0.0.1 name=? -> 10.0.0.1"}},
+		{"name resolves no more", anyFamily, []string{"10.0.0.1 10.1.0.1 default=10.0.0.1 name=10.1.0.1 -> 10.1.0.1", "10.0.0.1 10.1.0.1 default=10.0.0.1 -> 10.0.0.1"}},
+	} {
+		var c choice
+		for i, step := range tt.steps {
+			on, want, _ := strings.Cut(step, "-> ")
+			r := host(t, on)
+			c = c.next(tt.family, r)
+			got := c.addresses(r).String()
+			if c.addresses(r).Problem != "" {
+				got += "!"
+			}
+			if got != want {
+				t.Errorf("%s, step %d: got %s, want %s", tt.name, i+1, got, want)
+				break
+			}
+		}
+	}
+}
+
+// TestChoice_Lasts checks that no reading takes an address away for the loopback
+// address, or for one of the other family than IPv4.
+func TestChoice_Lasts(t *testing.T) {
+	pool := []netip.Addr{{}}
+	for _, ip := range []string{"10.0.0.1", "10.0.0.2", "10.88.0.1", "fd00::1", "fd00::2"} {
+		pool = append(pool, netip.MustParseAddr(ip))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		var c choice
+		f := family(rapid.IntRange(0, 2).Draw(t, "family"))
+		for range rapid.IntRange(1, 8).Draw(t, "steps") {
+			r := reading{unresolved: rapid.Bool().Draw(t, "unresolved"), failed: rapid.Bool().Draw(t, "failed")}
+			for _, ip := range pool[1:] {
+				if rapid.Bool().Draw(t, ip.String()) {
+					r.all = append(r.all, ip)
+				}
+			}
+			pick := func(label string, is func(netip.Addr) bool) netip.Addr {
+				ip := rapid.SampledFrom(pool).Draw(t, label)
+				if !ip.IsValid() || !is(ip) || !r.has(ip) {
+					return netip.Addr{}
+				}
+				return ip
+			}
+			r.source4, r.source6 = pick("source4", netip.Addr.Is4), pick("source6", netip.Addr.Is6)
+			was := c
+			c = c.next(f, r)
+			switch {
+			case !f.fits(c.ip):
+				t.Fatalf("family %d: got %s", f, c.ip)
+			case was.lasting() && !c.lasting():
+				t.Fatalf("%s was replaced by %s", was.ip, c.ip)
+			case was.lasting() && was.by != byDefault && was.ip.Is4() && c.ip.Is6():
+				t.Fatalf("%s was replaced by %s", was.ip, c.ip)
+			case c != was && !r.has(c.ip) && c.lasting():
+				t.Fatalf("%s was chosen, which the host does not have", c.ip)
+			}
+		}
+	})
+}
+
+func TestGiven(t *testing.T) {
+	ips := []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}
+	for on, want := range map[string]string{
+		"10.0.0.1 fd00::1":          "",
+		"10.0.0.1 default=10.0.0.1": "does not have the address fd00::1;",
+		"":                          "does not have the address 10.0.0.1 and fd00::1;",
+	} {
+		got := given(ips, host(t, on))
+		if got.String() != "10.0.0.1,fd00::1" || !strings.Contains(got.Problem, want) || (got.Problem == "") != (want == "") {
+			t.Errorf("on a host with %q: got %s, problem %q; want the problem %q", on, got, got.Problem, want)
+		}
+	}
+}

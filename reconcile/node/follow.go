@@ -1,0 +1,174 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Addresses are read every pollEvery and after events, but at most every readGap, because a
+// busy host may have thousands of events per second.
+const (
+	pollEvery = 10 * time.Second
+	readGap   = 100 * time.Millisecond
+)
+
+// AddressOptions configure how the addresses of a node are determined.
+type AddressOptions struct {
+	// Given contains the addresses of --node-ip, which are used whatever the host has.
+	// 0.0.0.0 or :: alone means any address of that family, no address one of any family.
+	Given []netip.Addr
+	// Name is the node's name if the addresses that it resolves to take precedence, as in a
+	// kubelet; otherwise "".
+	Name string
+	// File is the path of a file that keeps an address found by its route or by the node's
+	// name for the next start; "" keeps none. Its directory must exist.
+	File string
+	Log  *slog.Logger
+
+	// Replaced in tests; nil reads and follows the host.
+	read   func(context.Context) reading
+	events func(ctx context.Context, wake chan<- struct{}) error
+}
+
+// An AddressFollower determines the addresses of the node and follows their changes.
+type AddressFollower struct {
+	o      AddressOptions
+	family family
+	choice choice // written only by the goroutine of Run
+	stored choice // in the file; written only by the goroutine of Run
+	now    atomic.Pointer[Addresses]
+}
+
+// NewAddressFollower determines the current addresses. It starts with the address in File.
+// If Name is set, it may block for a second.
+func NewAddressFollower(ctx context.Context, o AddressOptions) *AddressFollower {
+	if o.read == nil {
+		name := o.Name
+		o.read = func(ctx context.Context) reading { return read(ctx, name) }
+	}
+	if o.events == nil {
+		o.events = routeEvents
+	}
+	f := &AddressFollower{o: o}
+	if len(o.Given) == 1 && o.Given[0].IsUnspecified() {
+		f.family = onlyIPv6
+		if o.Given[0].Is4() {
+			f.family = onlyIPv4
+		}
+		f.o.Given = nil
+	}
+	f.load()
+	f.now.Store(new(f.find(o.read(ctx))))
+	f.store()
+	return f
+}
+
+// load makes the address in the file the current choice if it is of the right family.
+func (f *AddressFollower) load() {
+	if f.o.File == "" {
+		return
+	}
+	var err error
+	if f.stored, err = readChoice(f.o.File); err != nil {
+		f.o.Log.Warn("loading the stored node address failed; using one that the host has now", "err", err)
+	}
+	if f.family.fits(f.stored.ip) {
+		f.choice = f.stored
+	}
+}
+
+// store writes the choice to the file if it differs and was found by its route or by the
+// node's name. After an error it does not try again until the choice changes, because the
+// next start writes it too.
+func (f *AddressFollower) store() {
+	if f.o.File == "" || !f.choice.found() || f.choice == f.stored {
+		return
+	}
+	f.stored = f.choice
+	if err := writeChoice(f.o.File, f.choice); err != nil {
+		f.o.Log.Warn("storing the node address failed; if podd restarts while the host has no default route, the address may change", "err", err)
+	}
+}
+
+// Addresses returns the current addresses. It is safe for concurrent use.
+func (f *AddressFollower) Addresses() Addresses { return *f.now.Load() }
+
+// Run calls changed with the addresses at first and after each change, until ctx is done.
+func (f *AddressFollower) Run(ctx context.Context, changed func(Addresses)) {
+	wake := make(chan struct{}, 1)
+	var events sync.WaitGroup
+	defer events.Wait()
+	events.Go(func() { f.follow(ctx, wake) })
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	changed(f.Addresses())
+	for {
+		f.update(ctx, changed)
+		if !sleep(ctx, readGap) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-wake:
+		case <-tick.C:
+		}
+	}
+}
+
+// update reads once, and reports and stores a change.
+func (f *AddressFollower) update(ctx context.Context, changed func(Addresses)) {
+	r := f.o.read(ctx)
+	if r.failed || ctx.Err() != nil {
+		return
+	}
+	was, is := f.Addresses(), f.find(r)
+	if !is.equal(was) {
+		f.now.Store(&is)
+		f.o.Log.Info("node addresses changed", "was", was, "is", is, "problem", is.Problem)
+		changed(is)
+	}
+	f.store() // last, because a write may block on a bad disk
+}
+
+// find returns the addresses after another reading.
+func (f *AddressFollower) find(r reading) Addresses {
+	if len(f.o.Given) > 0 {
+		return given(f.o.Given, r)
+	}
+	f.choice = f.choice.next(f.family, r)
+	return f.choice.addresses(r)
+}
+
+// follow wakes Run after events until ctx is done.
+func (f *AddressFollower) follow(ctx context.Context, wake chan<- struct{}) {
+	for logged := false; ; {
+		err := f.o.events(ctx, wake)
+		if ctx.Err() != nil {
+			return
+		}
+		if !logged {
+			logged = true
+			f.o.Log.Warn("receiving the kernel's events about addresses failed; polling instead", "every", pollEvery, "err", err)
+		}
+		if !sleep(ctx, pollEvery) {
+			return
+		}
+	}
+}
+
+// sleep reports whether d has passed before ctx was done.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

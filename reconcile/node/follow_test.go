@@ -1,0 +1,171 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// fakeHost is a host whose addresses a test changes.
+type fakeHost struct {
+	t    *testing.T
+	wake chan struct{}
+
+	mu    sync.Mutex // guards all following fields
+	now   reading
+	reads int
+}
+
+func (h *fakeHost) set(text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now = host(h.t, text)
+}
+
+// fail has readings fail.
+func (h *fakeHost) fail() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now = reading{failed: true}
+}
+
+func (h *fakeHost) read(context.Context) reading {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reads++
+	return h.now
+}
+
+func (h *fakeHost) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := h.reads
+	h.reads = 0
+	return n
+}
+
+// events passes on what the test sends.
+func (h *fakeHost) events(ctx context.Context, wake chan<- struct{}) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-h.wake:
+			select {
+			case wake <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// following runs a follower of a fake host and returns what it has reported so far.
+func following(t *testing.T, o AddressOptions, test func(h *fakeHost, f *AddressFollower, reported func() string)) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &fakeHost{t: t, wake: make(chan struct{})}
+		h.set("")
+		o.read, o.Log = h.read, slog.New(slog.DiscardHandler)
+		if o.events == nil {
+			o.events = h.events
+		}
+		f := NewAddressFollower(t.Context(), o)
+		ctx, cancel := context.WithCancel(t.Context())
+		var mu sync.Mutex
+		var all []string
+		var run sync.WaitGroup
+		run.Go(func() {
+			f.Run(ctx, func(a Addresses) {
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, a.String())
+			})
+		})
+		time.Sleep(time.Second)
+		test(h, f, func() string {
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			return strings.Join(all, " ")
+		})
+		cancel()
+		run.Wait()
+	})
+}
+
+func TestAddressFollower(t *testing.T) {
+	following(t, AddressOptions{}, func(h *fakeHost, f *AddressFollower, reported func() string) {
+		if got := reported(); got != "127.0.0.1" {
+			t.Errorf("at first: got %s", got)
+		}
+		h.set("10.0.0.1 default=10.0.0.1")
+		h.wake <- struct{}{}
+		if got := reported(); got != "127.0.0.1 10.0.0.1" || f.Addresses().String() != "10.0.0.1" {
+			t.Errorf("after an event: got %s, now %s", got, f.Addresses())
+		}
+		time.Sleep(time.Second)
+		h.set("10.0.0.2 default=10.0.0.2")
+		time.Sleep(pollEvery)
+		if got := reported(); got != "127.0.0.1 10.0.0.1 10.0.0.2" {
+			t.Errorf("after a lost event: got %s", got)
+		}
+		h.set("")
+		h.wake <- struct{}{}
+		time.Sleep(time.Second)
+		if a := f.Addresses(); a.String() != "10.0.0.2" || !strings.Contains(a.Problem, "lost the address 10.0.0.2") {
+			t.Errorf("without an address: got %s, problem %q", a, a.Problem)
+		}
+		h.fail()
+		h.wake <- struct{}{}
+		time.Sleep(time.Second)
+		if a := f.Addresses(); a.Problem == "" {
+			t.Errorf("after a failed reading: got %s, problem %q, want both as they were", a, a.Problem)
+		}
+	})
+}
+
+// TestAddressFollower_Flood has events come all the time.
+func TestAddressFollower_Flood(t *testing.T) {
+	following(t, AddressOptions{}, func(h *fakeHost, f *AddressFollower, reported func() string) {
+		h.count()
+		for range 1000 {
+			h.wake <- struct{}{}
+			time.Sleep(time.Millisecond)
+		}
+		if n := h.count(); n < 5 || n > 15 {
+			t.Errorf("%d readings in a second, want 10", n)
+		}
+	})
+}
+
+func TestAddressFollower_WithoutEvents(t *testing.T) {
+	o := AddressOptions{events: func(context.Context, chan<- struct{}) error { return errors.New("too many open files") }}
+	following(t, o, func(h *fakeHost, f *AddressFollower, reported func() string) {
+		h.set("10.0.0.1 default=10.0.0.1")
+		time.Sleep(pollEvery)
+		if got := reported(); got != "127.0.0.1 10.0.0.1" {
+			t.Errorf("got %s, want the address found by polling", got)
+		}
+	})
+}
+
+func TestAddressFollower_Given(t *testing.T) {
+	ip := []netip.Addr{netip.MustParseAddr("10.0.0.1")}
+	following(t, AddressOptions{Given: ip}, func(h *fakeHost, f *AddressFollower, reported func() string) {
+		if a := f.Addresses(); !slices.Equal(a.IPs, ip) || a.Problem == "" {
+			t.Errorf("before the host has it: got %s, problem %q", a, a.Problem)
+		}
+		h.set("10.0.0.1 10.0.0.2 default=10.0.0.2")
+		h.wake <- struct{}{}
+		time.Sleep(time.Second)
+		if a := f.Addresses(); !slices.Equal(a.IPs, ip) || a.Problem != "" {
+			t.Errorf("when the host has it: got %s, problem %q", a, a.Problem)
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// reading is what the kernel and the resolver report at one moment.
+type reading struct {
+	all    []netip.Addr // of all interfaces
+	failed bool         // all could not be read
+	// source4 and source6 are the source addresses of packets to the default route of each
+	// family; zero: there is no such route.
+	source4, source6 netip.Addr
+	// named is an address of the host that the node's name resolves to; zero: none.
+	// unresolved reports that the resolver did not respond.
+	named      netip.Addr
+	unresolved bool
+}
+
+func (r reading) has(ip netip.Addr) bool { return slices.Contains(r.all, ip) }
+
+// Addresses reserved for documentation (RFC 5737, RFC 3849): only a default route leads to
+// them.
+var (
+	world4 = netip.MustParseAddrPort("192.0.2.1:9")
+	world6 = netip.MustParseAddrPort("[2001:db8::1]:9")
+)
+
+// lookupTime limits how long the lookup of a name may take.
+const lookupTime = time.Second
+
+// read returns the current reading. name is the node's name; "" resolves none.
+func read(ctx context.Context, name string) reading {
+	r := reading{source4: source(world4), source6: source(world6)}
+	var err error
+	if r.all, err = interfaceAddresses(); err != nil {
+		return reading{failed: true}
+	}
+	if name != "" {
+		r.named, r.unresolved = resolve(ctx, name, r.all)
+	}
+	return r
+}
+
+// IsLocal reports whether the address belongs to an interface of this host that is up. It
+// returns true if the interfaces cannot be read.
+func IsLocal(ip string) bool {
+	addr, err := netip.ParseAddr(ip)
+	if err != nil {
+		return true
+	}
+	from, err := route(netip.AddrPortFrom(addr, world4.Port()))
+	for _, exhausted := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.ENOBUFS} {
+		if errors.Is(err, exhausted) {
+			return true
+		}
+	}
+	return err == nil && from == addr.Unmap()
+}
+
+func interfaceAddresses() ([]netip.Addr, error) {
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, err
+	}
+	var all []netip.Addr
+	for _, a := range own {
+		if n, ok := a.(*net.IPNet); ok {
+			if ip, ok := netip.AddrFromSlice(n.IP); ok {
+				all = append(all, ip.Unmap())
+			}
+		}
+	}
+	return all, nil
+}
+
+// source returns the source address of packets to world; zero if there is none.
+func source(world netip.AddrPort) netip.Addr {
+	ip, err := route(world)
+	if err != nil || ip.IsLoopback() {
+		return netip.Addr{}
+	}
+	return ip
+}
+
+// route returns the source address of packets to an address.
+func route(to netip.AddrPort) (from netip.Addr, err error) {
+	// Connecting a UDP socket sends nothing, but makes the kernel choose a route.
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	defer c.Close()
+	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
+}
+
+// resolve returns the first address in own that name is or resolves to, IPv4 before IPv6.
+// If name is an address, it is not looked up.
+func resolve(ctx context.Context, name string, own []netip.Addr) (found netip.Addr, unresolved bool) {
+	if ip, err := netip.ParseAddr(name); err == nil {
+		return ip, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTime)
+	defer cancel()
+	all, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+	if dns := (*net.DNSError)(nil); err != nil && !(errors.As(err, &dns) && dns.IsNotFound) {
+		return netip.Addr{}, true
+	}
+	for _, ip := range all {
+		ip = ip.Unmap()
+		if ip.IsGlobalUnicast() && slices.Contains(own, ip) && (!found.IsValid() || ip.Is4() && !found.Is4()) {
+			found = ip
+		}
+	}
+	return found, false
+}
