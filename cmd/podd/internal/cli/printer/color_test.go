@@ -1,0 +1,14 @@
+package printer
+
+import "testing"
+
+func TestStatus(t *testing.T) {
+	for status, want := range map[string]string{
+		"Running": "32", "Completed": "32", "CrashLoopBackOff": "31", "Init:Error": "31", "ErrImagePull": "31", "OOMKilled": "31",
+		"Pending": "33", "ContainerCreating": "33", "Init:0/2": "33", "Terminating": "33",
+	} {
+		if got := Status(status); got != "\x1b["+want+"m"+status+"\x1b[0m" {
+			t.Errorf("%s: %q", status, got)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package printer
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+// Duration formats a duration with two digits at most, such as "30ms", "0.8s",
+// "31s" or "6m".
+func Duration(d time.Duration) string {
+	switch d = max(d, 0).Round(time.Millisecond); {
+	case d < 100*time.Millisecond:
+		return d.String()
+	case d < 9950*time.Millisecond:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return duration.HumanDuration(d.Round(time.Second))
+}
+
+// Age formats the time since t in whole seconds.
+func Age(t, now time.Time) string { return duration.HumanDuration(max(now.Sub(t), 0)) }
+
+// Time formats t as a time of day, with the date unless it is today's.
+func Time(t, now time.Time) string {
+	t = t.In(now.Location())
+	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateTime)
+}
+
+// Escape escapes characters that would begin a new line or control a terminal, because
+// names and messages come from manifests, registries and containers.
+func Escape(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	return b.String()
+}
+
+// OrNone returns s, or "<none>" if it is empty.
+func OrNone(s string) string {
+	if s == "" {
+		return "<none>"
+	}
+	return s
+}
+
+// Plural formats a number of things: "1 pod", "2 pods".
+func Plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,11 @@
+// Package iostreams defines the standard streams of a verb.
+package iostreams
+
+import "io"
+
+// Streams are the input and output of a verb: Out is for data, Err for diagnostics. Every
+// Run method takes them.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}

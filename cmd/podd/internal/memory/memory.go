@@ -1,0 +1,103 @@
+// Package memory keeps the memory of an idle podd small.
+package memory
+
+import (
+	"context"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+// A burst of pods leaves garbage, and an idle daemon allocates too little for the garbage
+// collector to run. Most pages of its program are not needed until the next burst either.
+// podd's periodic checks map many of them again.
+const (
+	gcPercent = 50
+	// With thousands of pods marking the heap is the greater cost: it does not fit into
+	// the caches of the processor.
+	largeHeapPercent = 100
+	largeHeap        = 64 << 20
+	heapInterval     = time.Second // between two checks of the heap's size
+
+	quietPercent    = 20 // garbage is rare when podd is idle, and collecting it is cheap
+	quietAfter      = 3 * time.Second
+	programInterval = 10 * time.Second // costs half a millisecond
+)
+
+// ReduceHeapProfile reduces the number of allocations that are sampled for
+// /debug/pprof/heap, because at Go's default rate the samples take a megabyte.
+// GODEBUG=memprofilerate=1 records all of them. The profile overestimates what was
+// allocated before main.
+func ReduceHeapProfile() {
+	if runtime.MemProfileRate == 512<<10 {
+		runtime.MemProfileRate = 4 << 20
+	}
+}
+
+// A Trimmer returns memory to the operating system when podd has become idle.
+type Trimmer struct{ busy chan struct{} } // capacity 1
+
+func NewTrimmer() Trimmer { return Trimmer{make(chan struct{}, 1)} }
+
+// Touch records activity. It does not block.
+func (t Trimmer) Touch() {
+	select {
+	case t.busy <- struct{}{}:
+	default:
+	}
+}
+
+// Run trims memory until ctx is done.
+func (t Trimmer) Run(ctx context.Context) error {
+	debug.SetGCPercent(gcPercent)
+	percent, checked := gcPercent, time.Now()
+	set := func(p int) {
+		if p != percent { // setting it stops all goroutines
+			percent = p
+			debug.SetGCPercent(p)
+		}
+	}
+	quiet := time.NewTimer(quietAfter)
+	defer quiet.Stop()
+	for freed := false; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.busy:
+			if freed || time.Since(checked) >= heapInterval {
+				set(busyPercent(liveHeap()))
+				checked = time.Now()
+			}
+			freed = false
+			quiet.Reset(quietAfter)
+		case <-quiet.C:
+			if !freed {
+				set(quietPercent)
+				debug.FreeOSMemory()
+			}
+			freed = true
+			quiet.Reset(programInterval)
+			_ = releaseProgram() // without it podd only uses more memory
+		}
+	}
+}
+
+// busyPercent returns the garbage collector's target percentage for a busy daemon whose
+// live heap has a size in bytes.
+func busyPercent(live uint64) int {
+	if live > largeHeap {
+		return largeHeapPercent
+	}
+	return gcPercent
+}
+
+// liveHeap returns the number of bytes that the last garbage collection left.
+func liveHeap() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	if sample[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return sample[0].Value.Uint64()
+}

@@ -1,0 +1,46 @@
+// Package paths compares and shortens paths of manifests, which may be URLs.
+package paths
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// SameFile reports whether two paths lead to the same file. Equal paths need not exist.
+func SameFile(known, word string) bool {
+	abs, err := filepath.Abs(word)
+	if err != nil {
+		return false
+	}
+	if filepath.Clean(known) == abs {
+		return true
+	}
+	a, err := os.Stat(known)
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(abs)
+	return err == nil && os.SameFile(a, b)
+}
+
+// Short returns path relative to dir if it is below dir. URLs are not changed.
+func Short(path, dir string) string {
+	if below, err := filepath.Rel(dir, path); err == nil && dir != "" && filepath.IsLocal(below) && filepath.IsAbs(path) {
+		return below
+	}
+	return path
+}
+
+// IsURL reports whether a path in a View is a URL.
+func IsURL(path string) bool { return strings.Contains(path, "://") }
+
+// WorkingDir returns the directory that paths are shown relative to, or "" if it is
+// unknown.
+func WorkingDir() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	return dir
+}

@@ -1,0 +1,46 @@
+// Package netns moves a test to a network namespace of its own, so that addresses, links
+// and routes can change without an effect on the host.
+package netns
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// init keeps the main thread for the main goroutine. Enter could otherwise move the main
+// thread, which does not end with a goroutine and whose namespaces are those in /proc/self
+// and /proc/net.
+func init() { runtime.LockOSThread() }
+
+// Enter moves the calling goroutine, which must be that of the test, to a new network
+// namespace and returns the path of the namespace. It contains the interfaces uplink and
+// wire, which are connected, and no addresses except those of the loopback interface.
+// Programs that the goroutine starts, and sockets that it creates, are in the namespace.
+// Other goroutines are not. The namespace ends with the test and these programs.
+func Enter(t *testing.T) string {
+	t.Helper()
+	runtime.LockOSThread() // never unlocked, so that the thread ends with the test
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		t.Fatal(err)
+	}
+	IP(t, "link set lo up")
+	IP(t, "link add uplink type veth peer name wire")
+	IP(t, "link set uplink up")
+	IP(t, "link set wire up")
+	return fmt.Sprintf("/proc/%d/task/%d/ns/net", os.Getpid(), unix.Gettid())
+}
+
+// IP runs the program ip with the given arguments, which are separated by spaces, in the
+// namespace of the calling goroutine.
+func IP(t *testing.T, args string) {
+	t.Helper()
+	if out, err := exec.Command("ip", strings.Fields(args)...).CombinedOutput(); err != nil {
+		t.Fatalf("ip %s: %v: %s", args, err, out)
+	}
+}
