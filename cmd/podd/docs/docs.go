@@ -1,0 +1,39 @@
+// Package docs contains the pages that "podd help TOPIC" prints. The README links to the
+// same files.
+package docs
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+//go:embed *.md
+var pages embed.FS
+
+// Page returns the page about a topic in Markdown. It reports whether there is one.
+func Page(topic string) (string, bool) {
+	text, err := pages.ReadFile(topic + ".md")
+	return string(text), err == nil
+}
+
+// A Topic is the name of a page, and its title.
+type Topic struct{ Name, Title string }
+
+// Topics returns all pages, sorted by name.
+func Topics() []Topic {
+	entries, err := fs.ReadDir(pages, ".")
+	if err != nil {
+		panic(fmt.Sprintf("reading the embedded pages: %v", err)) // they are part of the binary
+	}
+	var all []Topic
+	for _, e := range entries {
+		name := strings.TrimSuffix(e.Name(), path.Ext(e.Name()))
+		text, _ := Page(name)
+		title, _, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
+		all = append(all, Topic{name, title})
+	}
+	return all
+}
