@@ -5,13 +5,13 @@ BUILD   := go build -tags grpcnotrace -ldflags "-s -w -X main.version=$(VERSION)
 UNIT    := $(shell command -v gcc >/dev/null && echo CGO_ENABLED=1 go test -trimpath=false -race || echo go test) -vet=off -timeout 20m
 E2E     := go test -tags e2e -count 1 -timeout 40m -p 1 -vet=off
 # The race detector would take minutes to find nothing here: no goroutine is started.
-PURE    := ./manifest ./reconcile/plan ./reconcile/render ./reconcile/status
+PURE    := ./manifest ./manifest/decode ./manifest/defaults ./manifest/merge ./manifest/refs ./manifest/supported ./manifest/validate ./reconcile/plan ./reconcile/render ./reconcile/status
 # Lint and tests have what a release is built with, so that it is compiled once, and
 # tests are vetted by lint alone.
 export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(shell go env GOFLAGS 2>/dev/null) -trimpath)
 
-.PHONY: help build run stop test waits computes unit e2e cluster kubernetes conformance vm bench lint golden clean go
+.PHONY: help build run stop test waits computes unit e2e crio faults soak cluster kubernetes conformance vm bench lint golden clean go
 .DEFAULT_GOAL := help
 
 help: ## tell what there is
@@ -40,6 +40,8 @@ test: build ## everything, as CI does
 waits:
 	$(MAKE) e2e
 	RUNTIME=debian $(E2E) ./cmd/podd/e2e
+	@if [ -n "$$CRIO_DIR" ] || command -v crio >/dev/null; then set -x; RUNTIME=crio $(E2E) -run "^Test($$(echo $(ONCRIO) | tr ' ' '|'))$$" ./cmd/podd/e2e; \
+	else echo "NOT TESTED: podd on CRI-O, because CRIO_DIR is not set and the PATH has no crio"; fi
 	$(E2E) -skip '^TestTop$$' ./cmd/podd/e2e/cluster
 	$(E2E) -run '^TestInit$$' ./cmd/podd/e2e/kubeadm
 
@@ -54,19 +56,44 @@ unit: go ## unit, golden, property and fuzz tests; other platforms build
 	go test -vet=off -timeout 20m $(PURE)
 	$(UNIT) $$(go list ./... | grep -vxF -e podd/reconcile $(PURE:./%=-e podd/%))
 	for only in '-skip=Churn|CallsFail|NothingTells' -run=Churn -run=CallsFail -run=NothingTells; do $(UNIT) $$only ./reconcile || exit; done
-	go test -vet=off -run - -fuzz FuzzDecode -fuzztime 30s -fuzzminimizetime 1s ./manifest
+	go test -vet=off -run - -fuzz FuzzDecode -fuzztime 30s -fuzzminimizetime 1s ./manifest/decode
 	go test -vet=off -run - -fuzz FuzzNext -fuzztime 30s -fuzzminimizetime 1s ./reconcile/plan
 	GOARCH=arm64 $(BUILD) -o /dev/null ./cmd/podd
 	GOARCH=arm $(BUILD) -o /dev/null ./cmd/podd
 
-# The tests of what is below podd run on the newest and the oldest containerd.
+# The tests of what is below podd run on the newest and the oldest containerd, and on
+# CRI-O if CRIO_DIR or the PATH has it.
 e2e: build ## the promises, on a real containerd; with RUNTIME=debian on the oldest
 	$(E2E) ./cmd/podd/e2e
 	$(E2E) ./runtime/...
 
+# CRI-O comes from CRIO_DIR or the PATH because no Go module has it. Of the tests of podd,
+# test runs those that depend most on the runtime.
+ONCRIO := AddEditRemove Attach Cgroups Confined EditsDuringGraceLastOneWins Events Exec \
+	ExecTerminal HookOrder HostPorts ImageByDigest ImageVolumes InitContainersRunInOrder \
+	KillAndStartRestartsNothing KilledContainerRunsAgain KubectlDebug LogsAreBounded \
+	LostSandboxIsReplaced MountPropagation NamespacesAndSeccomp NetworkIsAbsent \
+	OnceCodes PortForward PullBacksOff Resize RuntimeIsAbsentAtStart \
+	RuntimeIsKilledUnderPods Stats StopSignal StubbornIsKilledAfterItsGrace \
+	SupplementalGroups TerminationMessages UserNamespace
+
+crio: build ## the promises on CRI-O; CRIO_DIR names the directory of crio and pinns
+	RUNTIME=crio $(E2E) ./runtime/...
+	RUNTIME=crio $(E2E) ./cmd/podd/e2e
+
 cluster: build ## podd as the node of a cluster, set up by kubeadm, and after a kubelet: all of them real
 	$(E2E) ./cmd/podd/e2e/cluster ./cmd/podd/e2e/kubeadm
 	go test -tags e2e,kubelet -count 1 -run '^TestTakeover$$' ./cmd/podd/e2e
+
+# The tests that are quick are part of e2e, too, and those of damaged files and of lists
+# larger than 16 MiB are part of unit.
+faults: build ## real faults: full disks, damaged files, calls that hang, a stopped runtime, 5,000 pods; 30 minutes
+	go test -count 1 -vet=off -run '^Test(Journal(Formats|Truncated|Flipped|Newer)|(Broken|Empty|Unreadable)Journal|Supersede|IndexFormats|Unseal_|CacheIgnoresDamage|Formats|Decode_|Open_|UnreadableIsKept|Observer_LargeList)' ./reconcile ./manifest/source ./reconcile/device ./runtime/cri
+	go test -tags e2e,faults -count 1 -timeout 60m -vet=off -run '^(TestFault|TestFullDisk|TestReadOnlyDisk|TestPowerCut|TestAddress|TestHostname|TestResolvConf|TestRunDir|TestExitUnknown|TestManifestsOnMount|TestGivenAddressIsMissing|TestLostRootDirectory|TestOrphanedDirectories)' ./cmd/podd/e2e
+
+# SOAK is a duration; an hour if it is not set.
+soak: build ## random edits, kills, full disks, slow and hanging calls, again and again
+	PODD_SOAK=$(or $(SOAK),1h) go test -tags e2e,soak -count 1 -timeout 0 -vet=off -v -run '^TestSoak$$' ./cmd/podd/e2e
 
 # They take many minutes to build, once.
 kubernetes: go
@@ -74,7 +101,7 @@ kubernetes: go
 
 # CONFORMANCE is a regular expression of the tests to run; thirty of them are part of
 # test and of cluster.
-conformance: build ## Kubernetes' own tests of a node's agent
+conformance: build ## Kubernetes' own tests of a node's agent; with RUNTIME=crio on CRI-O
 	PODD_CONFORMANCE='$(or $(CONFORMANCE),\[NodeConformance\])' go test -tags e2e -count 1 -timeout 60m -v -run '^TestNodeConformance$$' ./cmd/podd/e2e/cluster
 
 # Emulated, so slow: no part of test. VM=--step=cut takes one step of it.
@@ -87,8 +114,8 @@ bench: build ## speed and memory beside bare CRI calls, and a kubelet
 
 lint: go ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l cmd manifest reconcile runtime server)" || { gofmt -l cmd manifest reconcile runtime server; exit 1; }
-	go vet ./... && go vet -tags e2e,kubelet,vm ./...
-	go tool staticcheck ./... && go tool staticcheck -tags e2e,kubelet,vm ./...
+	go vet ./... && go vet -tags e2e,faults,kubelet,soak,vm ./...
+	go tool staticcheck ./... && go tool staticcheck -tags e2e,faults,kubelet,soak,vm ./...
 
 golden: go ## rewrite expected outputs; read the diff
 	go test ./... -update

@@ -2,8 +2,8 @@ package manifest
 
 import "fmt"
 
-// Conflicts are the host ports that several of the pods want, an error Problem
-// for each pod behind the first. Init containers that end count for nothing.
+// Conflicts returns an error Problem for each pod that uses a host port of an earlier pod.
+// Ports of init containers that are not sidecars are ignored.
 func Conflicts(pods []*Pod) []Problem {
 	type holding struct {
 		pod   *Pod
@@ -16,7 +16,7 @@ func Conflicts(pods []*Pod) []Problem {
 		for _, c := range mine {
 			for _, other := range taken[c.Number] {
 				if c.Meets(other.claim) {
-					problems = append(problems, takenBy(p, c, other.pod, other.claim))
+					problems = append(problems, portConflict(p, c, other.pod, other.claim))
 					break
 				}
 			}
@@ -28,8 +28,8 @@ func Conflicts(pods []*Pod) []Problem {
 	return problems
 }
 
-// takenBy is the problem of a pod whose claim another one has.
-func takenBy(p *Pod, c HostClaim, other *Pod, held HostClaim) Problem {
+// portConflict returns the Problem of a pod whose port another pod has.
+func portConflict(p *Pod, c HostClaim, other *Pod, held HostClaim) Problem {
 	there := other.Origin
 	there.Line = int(there.Position(held.Field).Line)
 	return Problem{

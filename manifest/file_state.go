@@ -2,20 +2,20 @@ package manifest
 
 import "time"
 
-// FileState tells which content of a file or URL runs. Immutable; comparable
-// by ==, its times are UTC without a monotonic part.
+// A FileState describes which content of a file or URL is in use. It is immutable and
+// comparable with ==; its times are UTC without a monotonic reading.
 type FileState struct {
 	Path string // as in Origin.Path
-	// Digest is "sha256:<hex>" of the bytes that run, "" when none do.
+	// Digest is "sha256:<hex>" of the content in use, "" if there is none.
 	Digest string
-	// Version is the time of those bytes: a file's mtime, or when a URL first
-	// served them. Zero when none run.
+	// Version is the time of that content: a file's mtime, or when a URL first returned it.
+	// Zero if there is none.
 	Version time.Time
-	// Behind says why what is there now does not run: "edit refused", "write
-	// begun", "reading failed", "gone", "fetch failed"; "" when it does, or
-	// its good documents do where no good content was ever seen. It reads well
-	// before "4s ago"; Problems with this Path tell the rest.
+	// Behind is the reason why the current content is not in use: "edit refused", "write
+	// begun", "reading failed", "gone" or "fetch failed". It is "" if the content is in
+	// use, or if its valid documents are and no valid content was ever read. It is printed
+	// before "4s ago". Problems with this Path have the details.
 	Behind string
-	// Since when it is Behind, zero when it is not.
+	// Since is when the content fell Behind; zero if it has not.
 	Since time.Time
 }

@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/dump"
 )
 
-// KubeletHash is what a kubelet knows a container by, in the digits that it writes
-// down: of name and image alone. One that finds another on a container of its pods
-// ends it and starts its own, whatever the restart policy says.
+// KubeletHash returns the hash by which a kubelet identifies a container, in the format it
+// stores: a hash of name and image. If a container of one of its pods has a different hash,
+// the kubelet kills it and starts a new one, whatever the restart policy is.
 func KubeletHash(c *v1.Container) string {
 	text, err := json.Marshal(map[string]string{"name": c.Name, "image": c.Image})
 	if err != nil {
-		return "" // strings always marshal
+		return "" // cannot happen: strings always marshal
 	}
 	h := fnv.New32a()
 	h.Write([]byte(dump.ForHash(text)))

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"podd/manifest"
+	"podd/manifest/decode"
+	"podd/manifest/manifesttest"
 )
 
 const hashed = `apiVersion: v1
@@ -49,11 +50,11 @@ func TestHashes(t *testing.T) {
 		"a note":      {"spec:\n", "spec: # note\n", ""},
 		"unknown one": {"args: [a]", "args: [a], argz: []", "start"},
 	}
-	before := one(t, hashed, manifest.Options{Node: "n"})
+	before := manifesttest.One(t, hashed, decode.Options{Node: "n"})
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(hashed, tt.old, tt.new, 1)
-			after := one(t, text, manifest.Options{Node: "n"})
+			after := manifesttest.One(t, text, decode.Options{Node: "n"})
 			var got []string
 			if before.SandboxHash != after.SandboxHash {
 				got = append(got, "sandbox")

@@ -6,17 +6,16 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// HostClaim is a port of the host that a pod has while it runs.
+// A HostClaim is a host port that a pod reserves while it runs.
 type HostClaim struct {
 	Protocol v1.Protocol
 	Number   int32
-	IP       string // as written; "" is every address
-	Field    string // where it was written
+	IP       string // as in the manifest; "" means all addresses
+	Field    string // path of the field
 }
 
-// HostClaims are the host ports of the regular containers, then of the
-// sidecars: those that a runtime maps. Init containers that end have none. Nil
-// for a nil pod.
+// HostClaims returns the host ports of the regular containers and then of the sidecars,
+// which the runtime maps. Other init containers reserve none. It returns nil for a nil pod.
 func HostClaims(p *Pod) []HostClaim {
 	if p == nil {
 		return nil
@@ -41,11 +40,11 @@ func HostClaims(p *Pod) []HostClaim {
 	return claims
 }
 
-// Meets says that two claims exclude each other: one port of one protocol, and
-// the same address or every address.
+// Meets reports whether two reservations exclude each other: they have the same port and
+// protocol, and the same address or one of them has all addresses.
 func (c HostClaim) Meets(other HostClaim) bool {
 	return c.Protocol == other.Protocol && c.Number == other.Number &&
-		(everyIP(c.IP) || everyIP(other.IP) || c.IP == other.IP)
+		(isAnyIP(c.IP) || isAnyIP(other.IP) || c.IP == other.IP)
 }
 
-func everyIP(ip string) bool { return ip == "" || ip == "0.0.0.0" || ip == "::" }
+func isAnyIP(ip string) bool { return ip == "" || ip == "0.0.0.0" || ip == "::" }

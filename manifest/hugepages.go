@@ -8,16 +8,17 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// IsHugeMedium says that an emptyDir is of huge pages: of the one size that the
-// pod requests, or of the size that the medium names.
+// IsHugeMedium reports whether an emptyDir consists of huge pages, either of the only size
+// that the pod requests or of the size in the medium's name.
 func IsHugeMedium(medium v1.StorageMedium) bool {
 	return medium == v1.StorageMediumHugePages || strings.HasPrefix(string(medium), string(v1.StorageMediumHugePagesPrefix))
 }
 
-// HugePageSize is the size in bytes of the pages of such an emptyDir. The pod
-// must request some of them, or nothing could be written there.
+// HugePageSize returns the page size in bytes of such an emptyDir. The pod must request
+// some of these pages, because otherwise writes would fail.
 func HugePageSize(spec *v1.PodSpec, medium v1.StorageMedium) (int64, error) {
 	sizes := requestedPages(spec)
 	if medium == v1.StorageMediumHugePages {
@@ -30,7 +31,7 @@ func HugePageSize(spec *v1.PodSpec, medium v1.StorageMedium) (int64, error) {
 		return 0, errors.New("the pod requests huge pages of several sizes; name one, as HugePages-2Mi")
 	}
 	name := v1.ResourceName(v1.ResourceHugePagesPrefix + strings.TrimPrefix(string(medium), string(v1.StorageMediumHugePagesPrefix)))
-	size := pageSize(name)
+	size := PageSize(name)
 	switch {
 	case size == 0:
 		return 0, errors.New("names no page size")
@@ -40,7 +41,7 @@ func HugePageSize(spec *v1.PodSpec, medium v1.StorageMedium) (int64, error) {
 	return size, nil
 }
 
-// requestedPages are the sizes of huge pages that a pod or one of its containers
+// requestedPages returns the sizes of huge pages that a pod or one of its containers
 // requests.
 func requestedPages(spec *v1.PodSpec) []int64 {
 	var all []v1.ResourceRequirements
@@ -55,10 +56,19 @@ func requestedPages(spec *v1.PodSpec) []int64 {
 	sizes := map[int64]bool{}
 	for _, r := range all {
 		for name := range r.Requests {
-			if size := pageSize(name); IsHugePages(name) && size > 0 {
+			if size := PageSize(name); IsHugePages(name) && size > 0 {
 				sizes[size] = true
 			}
 		}
 	}
 	return slices.Sorted(maps.Keys(sizes))
+}
+
+// PageSize returns the size of huge pages in bytes; 0 if the name has no valid size.
+func PageSize(name v1.ResourceName) int64 {
+	q, err := resource.ParseQuantity(strings.TrimPrefix(string(name), v1.ResourceHugePagesPrefix))
+	if err != nil || q.Sign() <= 0 {
+		return 0
+	}
+	return q.Value()
 }

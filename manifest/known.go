@@ -7,19 +7,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Known is a Set whose pods have the UIDs that the machine knows them by. Immutable.
+// A Known is a Set whose pods have the UIDs under which this node already runs them. It is
+// immutable.
 type Known struct {
 	Set     *Set
-	written map[types.NamespacedName]*Pod // those that have another than they were written with
+	decoded map[types.NamespacedName]*Pod // pods whose UID was replaced, as decoded
 }
 
-// Recognize gives pods of files and URLs, for which no user fixed a UID, the one that
-// find has for them, "" for none. One that a pod got in before, which may be nil, it
-// keeps for as long as it is the same version, and its pointer for as long as it is
-// the same pod. A UID that is no name of a directory, or another pod's, is none; nor
-// has a pod one that is another version for each content of its objects.
+// Recognize gives pods of files and URLs without a UID set by a user the UID that find
+// returns, or none if that is "". A pod keeps the UID that it got in before, which may be
+// nil, as long as its version is the same, and its pointer as long as the pod is the same.
+// A UID that cannot be the name of a directory, or that another pod has, is ignored. A pod
+// with AnnotationRestartOnChange is never changed, because each content of its objects is a
+// new version.
 func Recognize(s *Set, before *Known, find func(*Pod) types.UID) *Known {
-	k, found := &Known{Set: s, written: map[types.NamespacedName]*Pod{}}, map[types.NamespacedName]types.UID{}
+	k, found := &Known{Set: s, decoded: map[types.NamespacedName]*Pod{}}, map[types.NamespacedName]types.UID{}
 	for key, p := range s.Pods {
 		if p.FixedUID || p.Origin.Kind == KindAPI || RestartsOnChange(p) {
 			continue
@@ -41,31 +43,31 @@ func Recognize(s *Set, before *Known, find func(*Pod) types.UID) *Known {
 	for _, p := range s.Pods {
 		taken[p.UID] = true
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(found), byName) {
+	for _, key := range slices.SortedFunc(maps.Keys(found), CompareKeys) {
 		p, uid := s.Pods[key], found[key]
 		if taken[uid] {
 			continue
 		}
-		taken[uid], k.written[key] = true, p
-		if before != nil && before.written[key] == p {
+		taken[uid], k.decoded[key] = true, p
+		if before != nil && before.decoded[key] == p {
 			set.Pods[key] = before.Set.Pods[key]
 		} else {
-			set.Pods[key] = p.under(uid)
+			set.Pods[key] = p.withUID(uid)
 		}
 	}
 	return k
 }
 
-// uid is what a version got before; "" for none.
+// uid returns the UID that this version got before; "" if none.
 func (k *Known) uid(p *Pod) types.UID {
-	if k == nil || k.written[p.Key] == nil || k.written[p.Key].Hash != p.Hash {
+	if k == nil || k.decoded[p.Key] == nil || k.decoded[p.Key].Hash != p.Hash {
 		return ""
 	}
 	return k.Set.Pods[p.Key].UID
 }
 
-// under is p with a UID that it keeps, as if a user had fixed it.
-func (p *Pod) under(uid types.UID) *Pod {
+// withUID returns p with a fixed UID.
+func (p *Pod) withUID(uid types.UID) *Pod {
 	v := p.clone()
 	v.UID, v.FixedUID = uid, true
 	v.Spec.UID, v.Spec.Annotations[AnnotationConfigHash] = uid, string(uid)

@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/manifesttest"
+	"podd/manifest/merge"
 )
 
 const knownPods = `
@@ -32,7 +34,10 @@ spec: {containers: [{name: main, image: "i:1"}]}
 
 // TestRecognize: a UID is kept by a version that has it, and is one pod's.
 func TestRecognize(t *testing.T) {
-	s := setOf(t, map[string]string{"/a": knownPods})
+	setOf := func(text string) *manifest.Set {
+		return merge.Batches([]manifest.Batch{manifesttest.Batch(manifest.KindFile, "/a", text)})
+	}
+	s := setOf(knownPods)
 	find := func(uid types.UID) func(*manifest.Pod) types.UID {
 		return func(*manifest.Pod) types.UID { return uid }
 	}
@@ -53,11 +58,11 @@ func TestRecognize(t *testing.T) {
 	if again := manifest.Recognize(s, k, find("")); again.Set.Pods[db] != p || again.Set.Pods[web] != s.Pods[web] {
 		t.Errorf("got %s and %s", again.Set.Pods[db].UID, again.Set.Pods[web].UID)
 	}
-	read := setOf(t, map[string]string{"/a": knownPods})
+	read := setOf(knownPods)
 	if now := manifest.Recognize(read, k, find("")).Set.Pods[db]; now == p || now.UID != "theirs" {
 		t.Errorf("the same version has uid %s", now.UID)
 	}
-	edited := setOf(t, map[string]string{"/a": "apiVersion: v1\nkind: Pod\nmetadata: {name: db}\nspec: {containers: [{name: main, image: \"i:2\"}]}"})
+	edited := setOf("apiVersion: v1\nkind: Pod\nmetadata: {name: db}\nspec: {containers: [{name: main, image: \"i:2\"}]}")
 	if now := manifest.Recognize(edited, k, find("")); now.Set != edited {
 		t.Errorf("another version has uid %s", now.Set.Pods[db].UID)
 	}

@@ -1,72 +1,87 @@
-// Package manifest is what should run: the wanted pods and the local objects
-// they read, as immutable values, and the pure functions that make them from
-// bytes.
+// Package manifest defines desired pods and the objects they reference, as immutable
+// values, with their identity and hashes.
 //
-//	bytes ── Decode ──▶ File ──▶ Batch (one a source) ── Merge ──▶ Set
+//	bytes ── decode ──▶ File ──▶ Batch (one per source) ── merge ──▶ Set
 //
-// Nothing here does I/O; package manifest/source does the watching. A *Pod is
-// shared by every goroutine that sees it and is never written after Decode
-// returned it.
+// This package does no I/O; package manifest/source watches the sources. A *Pod is shared by
+// many goroutines and is never written after package decode has returned it.
 package manifest
 
 import (
+	"cmp"
+	"path"
 	"strconv"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Pod is one wanted pod, decoded, defaulted and validated.
+// A Pod is a desired pod: decoded, defaulted and validated.
 type Pod struct {
-	// Key is namespace and full name; a pod from a file or URL carries the
-	// node's name as a suffix, as the kubelet's static pods do ("web-node1").
+	// Key is the namespace and full name. The name of a pod from a file or URL has the
+	// node's name as a suffix, as that of the kubelet's static pods ("web-node1").
 	Key types.NamespacedName
-	// Suffix is what Key.Name has behind the user's name, its dash included; ""
-	// for nothing.
+	// Suffix is the suffix of Key.Name, including its dash; "" if there is none.
 	Suffix string
-	// UID is metadata.uid where the user fixed it, else made of node, key and
-	// what Hash is of. It becomes a path: [A-Za-z0-9-]{1,63}.
+	// UID is metadata.uid if the user set it. Otherwise it is computed from the node, Key
+	// and the input of Hash. It becomes a path: [A-Za-z0-9-]{1,63}.
 	UID types.UID
-	// FixedUID says that the user wrote the UID, or a kubelet had given it to the pod;
-	// see Recognize.
+	// FixedUID reports whether the user set the UID, or a kubelet had assigned it; see
+	// Recognize.
 	FixedUID bool
-	// Written is Options.Written.
+	// Written reports that podd's own API wrote the manifest; see decode.Options.Written.
 	Written bool
-	// Origin tells where the pod was written.
+	// Origin is where the pod was decoded from.
 	Origin Origin
-	// Refused is what of a pod of an API server podd does not serve, and so never
-	// runs it: "field: message"; "" for nothing. Other pods are not taken at all.
+	// Refused is the first field of a pod of an API server that podd does not serve, as
+	// "field: message". Such a pod never runs. Other sources omit refused pods.
 	Refused string
-	// Deletion says that the source wants the pod ended; nil: it is to run.
+	// Deletion is set if the source wants the pod deleted; nil: it must run.
 	Deletion *Deletion
-	// Spec is the whole object with defaults; never nil, never written.
+	// Spec is the complete object with defaults; never nil, never written.
 	Spec *v1.Pod
-	// Hash is of the user's canonical JSON without, with restartPolicy Always, the
-	// amounts of cpu and memory of containers, and of what Options.Written leaves
-	// in, "v1:<hex>"; two pods with one UID and unequal Hash are two versions, the
-	// newer replaces the older. With equal Hash what runs gets the amounts of the
-	// newer, and only containers of another Start are started again.
+	// Hash is "v1:<hex>" of the user's canonical JSON. If restartPolicy is Always, the
+	// amounts of cpu and memory of containers are not included; Written excludes
+	// further fields. If two pods have the same UID and different hashes, the newer one
+	// replaces the older one. If the hashes are equal, the amounts of the newer one are
+	// applied, and only containers with a different Start are restarted.
 	Hash string
-	// SandboxHash is Hash of only what a sandbox is made from; equal hashes
-	// mean that the sandbox may stay. "v1:<hex>".
+	// SandboxHash is like Hash, but only of the fields that affect the sandbox. If it is
+	// equal, the sandbox can be kept. "v1:<hex>".
 	SandboxHash string
-	// Handler is what the RuntimeClass of a cluster's pod says; nil for other pods,
-	// and while nobody has told.
+	// Handler is the handler of the pod's RuntimeClass in a cluster; nil for other pods,
+	// and while it is unknown.
 	Handler *string
 	// Containers has an entry for every init and regular container, by name.
 	Containers map[string]ContainerHash
 }
 
-// ContainerHash tells how far two versions of a container differ.
+// Over reports whether the pod has already finished according to its source. Such a pod
+// never runs again, whatever state this node has.
+func (p *Pod) Over() bool {
+	if p == nil || p.Origin.Kind != KindAPI {
+		return false
+	}
+	phase := p.Spec.Status.Phase
+	return phase == v1.PodSucceeded || phase == v1.PodFailed
+}
+
+// A Deletion means that the source wants the pod deleted.
+type Deletion struct {
+	Grace time.Duration // at least one second, as in the kubelet
+}
+
+// A ContainerHash shows how two versions of a container differ.
 type ContainerHash struct {
-	Start string // differs: the container must be started again
-	// Size differs: its cpu and memory are changed in place. See SizeOf.
+	Start string // if it differs, the container must be restarted
+	// If Size differs, cpu and memory are changed in place. See SizeOf.
 	Size string
 }
 
-// Digits are the first 64 bits of Start in hexadecimal digits, as readers of a
-// container's annotation expect a hash.
+// Digits returns the first 64 bits of Start in hexadecimal, which is the format that
+// readers of the container's hash annotation expect.
 func (h ContainerHash) Digits() string {
 	digits := h.Start
 	if _, after, ok := strings.Cut(digits, ":"); ok {
@@ -75,34 +90,40 @@ func (h ContainerHash) Digits() string {
 	return digits[:min(len(digits), 16)]
 }
 
-// Kinds of source, the values of the annotation kubernetes.io/config.source.
+// Kinds of sources, which are the values of the annotation kubernetes.io/config.source.
 const (
 	KindFile = "file"
 	KindURL  = "http"
 	KindAPI  = "api"
 )
 
-// Origin is the document that a pod or object was decoded from.
+// An Origin is the document from which a pod or object was decoded.
 type Origin struct {
 	Kind string // KindFile, KindURL or KindAPI
-	// Source names the source, as in Batch.Source.
+	// Source is the name of the source, as in Batch.Source.
 	Source string
-	// Path is the file's path or the URL; URLs carry no userinfo or query.
+	// Path is the file's path or the URL without userinfo and query.
 	Path string
-	// Line is where the document begins, from 1; 0 when unknown.
-	Line int
-	// Fields finds a field's position by its path ("spec.containers[0].image").
-	// Read-only; nil for pods without text.
-	Fields map[string]Position
+	// Line is where the document begins, counted from 1; 0 if unknown.
+	Line   int
+	Fields Fields // nil for pods without text
 }
 
-// Position is a place in a text, both from 1; the zero value is unknown.
-type Position struct{ Line, Column uint32 }
-
-// String is "path:line", the form in which Problems point at another place.
+// String returns "path:line", the form in which Problems refer to another place.
 func (o Origin) String() string {
 	if o.Line <= 0 {
 		return o.Path
 	}
 	return o.Path + ":" + strconv.Itoa(o.Line)
+}
+
+// Short returns the position of a field for use in a sentence, "db.yaml:17".
+func (o Origin) Short(field string) string {
+	if line := o.Position(field).Line; line > 0 {
+		o.Line = int(line)
+	}
+	if o.Kind != KindURL {
+		o.Path = cmp.Or(path.Base(o.Path), o.Path)
+	}
+	return o.String()
 }

@@ -7,8 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// SeccompProfile is a container's profile: its own or else the pod's; nil for
-// none.
+// SeccompProfile returns a container's seccomp profile: its own or else the pod's; nil if
+// there is none.
 func SeccompProfile(spec *v1.PodSpec, c *v1.Container) *v1.SeccompProfile {
 	if sc := c.SecurityContext; sc != nil && sc.SeccompProfile != nil {
 		return sc.SeccompProfile
@@ -19,8 +19,8 @@ func SeccompProfile(spec *v1.PodSpec, c *v1.Container) *v1.SeccompProfile {
 	return nil
 }
 
-// LocalSeccomp is the file of a container's seccomp profile, below the node's
-// directory of them; ok is false when its profile is in no file.
+// LocalSeccomp returns the file of a container's seccomp profile, relative to the node's
+// profile directory. ok is false if the profile is not in a file.
 func LocalSeccomp(spec *v1.PodSpec, c *v1.Container) (file string, ok bool) {
 	p := SeccompProfile(spec, c)
 	if p == nil || p.Type != v1.SeccompProfileTypeLocalhost {
@@ -32,21 +32,21 @@ func LocalSeccomp(spec *v1.PodSpec, c *v1.Container) (file string, ok bool) {
 	return file, true
 }
 
-// NeedsFiles says that a pod can only start with what the node must have on
-// disk: volumes, or files of profiles.
+// NeedsFiles reports whether a pod needs files on the node to start: volumes, or profiles.
 func NeedsFiles(p *Pod) bool {
 	spec := &p.Spec.Spec
 	local := func(c v1.Container) bool { _, ok := LocalSeccomp(spec, &c); return ok }
 	return len(spec.Volumes) > 0 || slices.ContainsFunc(spec.InitContainers, local) || slices.ContainsFunc(spec.Containers, local)
 }
 
-// AppArmorProfile is a container's profile, nil for none. The annotation of
-// before 1.30 still counts, after the container's field and before the pod's.
+// AppArmorProfile returns a container's profile, or nil if there is none. The annotation
+// used before 1.30 is still supported: the container's field takes precedence over it, and
+// it takes precedence over the pod's field.
 func AppArmorProfile(pod *v1.Pod, c *v1.Container) *v1.AppArmorProfile {
 	if sc := c.SecurityContext; sc != nil && sc.AppArmorProfile != nil {
 		return sc.AppArmorProfile
 	}
-	if p := annotatedProfile(pod.Annotations[v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+c.Name]); p != nil {
+	if p := AnnotatedAppArmor(pod.Annotations[v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+c.Name]); p != nil {
 		return p
 	}
 	if sc := pod.Spec.SecurityContext; sc != nil {
@@ -55,8 +55,9 @@ func AppArmorProfile(pod *v1.Pod, c *v1.Container) *v1.AppArmorProfile {
 	return nil
 }
 
-// annotatedProfile is nil for what is no profile.
-func annotatedProfile(text string) *v1.AppArmorProfile {
+// AnnotatedAppArmor returns the profile in the annotation used before 1.30, or nil if text
+// is not a profile.
+func AnnotatedAppArmor(text string) *v1.AppArmorProfile {
 	switch text {
 	case v1.DeprecatedAppArmorBetaProfileRuntimeDefault:
 		return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeRuntimeDefault}

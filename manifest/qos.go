@@ -2,16 +2,16 @@ package manifest
 
 import v1 "k8s.io/api/core/v1"
 
-// IsSidecar says that an init container is a restartable one: it keeps running
-// beside the regular containers.
+// IsSidecar reports whether an init container is restartable: it keeps running together
+// with the regular containers.
 func IsSidecar(c *v1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
-// QoS is the class that the pod's requests and limits of cpu and memory put it
-// in. Guaranteed: both limits everywhere and every request equal to its limit.
-// BestEffort: nothing asked for. Burstable: the rest. The pod's own resources,
-// where written, count instead of the containers'.
+// QoS returns the pod's class, which depends on requests and limits of cpu and memory.
+// Guaranteed: both limits are set everywhere and every request equals its limit.
+// BestEffort: nothing is set. Burstable: all other cases. If the pod has resources of its
+// own, those of the containers are ignored.
 func QoS(pod *v1.Pod) v1.PodQOSClass {
 	requests, limits := v1.ResourceList{}, v1.ResourceList{}
 	bounded := true
@@ -35,7 +35,7 @@ func QoS(pod *v1.Pod) v1.PodQOSClass {
 	return v1.PodQOSGuaranteed
 }
 
-// claims lists whatever asks for resources in the pod's name.
+// claims returns the resource requirements that determine the QoS class.
 func claims(spec *v1.PodSpec) []v1.ResourceRequirements {
 	if spec.Resources != nil {
 		return []v1.ResourceRequirements{*spec.Resources}
@@ -50,8 +50,8 @@ func claims(spec *v1.PodSpec) []v1.ResourceRequirements {
 	return all
 }
 
-// addCompute adds cpu and memory to sum and says how many of the two were
-// asked for; zero asks for nothing.
+// addCompute adds cpu and memory to sum and returns how many of the two are set. Zero
+// counts as not set.
 func addCompute(sum, list v1.ResourceList) int {
 	found := 0
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {

@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// RestartPolicyOf is a container's own restart policy, else its pod's.
+// RestartPolicyOf returns a container's own restart policy, or else its pod's.
 func RestartPolicyOf(spec *v1.PodSpec, c *v1.Container) v1.RestartPolicy {
 	if c.RestartPolicy != nil {
 		return v1.RestartPolicy(*c.RestartPolicy)
@@ -14,11 +14,11 @@ func RestartPolicyOf(spec *v1.PodSpec, c *v1.Container) v1.RestartPolicy {
 	return spec.RestartPolicy
 }
 
-// RestartsAfter says that a container is started again after such an exit: by a
-// rule of its own, else by its restart policy. An init container that exits with
-// 0 has done its work, whatever this says.
+// RestartsAfter reports whether a container is restarted after an exit with this code, by
+// one of its restart rules or else by its restart policy. The caller must handle init
+// containers that exit with 0: those have completed.
 func RestartsAfter(spec *v1.PodSpec, c *v1.Container, code int32) bool {
-	// Without a policy beside them rules count for nothing, as in Kubernetes.
+	// Rules without a policy have no effect, as in Kubernetes.
 	if c.RestartPolicy != nil && slices.ContainsFunc(c.RestartPolicyRules, func(r v1.ContainerRestartRule) bool { return restarts(&r, code) }) {
 		return true
 	}
@@ -45,16 +45,19 @@ func restarts(r *v1.ContainerRestartRule, code int32) bool {
 	return false
 }
 
-// GoesOn says that a pod does not end by itself: one of its regular containers is
-// started again after every exit.
+// GoesOn reports whether a pod never finishes by itself: one of its regular containers is
+// restarted after every exit.
 func GoesOn(spec *v1.PodSpec) bool {
-	return slices.ContainsFunc(spec.Containers, func(c v1.Container) bool {
-		return !slices.ContainsFunc(exitCodes(&c), func(code int32) bool { return !RestartsAfter(spec, &c, code) })
-	})
+	return slices.ContainsFunc(spec.Containers, func(c v1.Container) bool { return RestartsAlways(spec, &c) })
 }
 
-// exitCodes has one of each kind that a container's policy and rules tell apart:
-// 0, those that are named, and one that is not.
+// RestartsAlways reports whether RestartsAfter is true for every exit code.
+func RestartsAlways(spec *v1.PodSpec, c *v1.Container) bool {
+	return !slices.ContainsFunc(exitCodes(c), func(code int32) bool { return !RestartsAfter(spec, c, code) })
+}
+
+// exitCodes returns a code for each case that a container's policy and rules distinguish:
+// 0, those that are listed, and one that is not.
 func exitCodes(c *v1.Container) []int32 {
 	codes := []int32{0}
 	for i := range c.RestartPolicyRules {

@@ -10,12 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// sized are the resources that a container's amounts can be changed of while it
-// runs.
+// sized lists the resources whose amounts can be changed while a container runs.
 var sized = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory}
 
-// SizeOf is how much cpu and memory is requested and allowed, as text:
-// "cpu=100m/1 memory=32Mi/". Nothing stands for what is not written.
+// SizeOf returns the requested and limited cpu and memory as text: "cpu=100m/1
+// memory=32Mi/". An amount that is not set is empty.
 func SizeOf(r v1.ResourceRequirements) string {
 	parts := make([]string, 0, len(sized))
 	for _, name := range sized {
@@ -32,7 +31,7 @@ func amount(list v1.ResourceList, name v1.ResourceName) string {
 	return q.String()
 }
 
-// OfSize is what a size says is requested; what is no amount is not.
+// OfSize returns the requests in a size. It ignores invalid amounts.
 func OfSize(size string) v1.ResourceRequirements {
 	r := v1.ResourceRequirements{Requests: v1.ResourceList{}}
 	for name, both := range parseSize(size) {
@@ -44,18 +43,18 @@ func OfSize(size string) v1.ResourceRequirements {
 	return r
 }
 
-// PodSize is the size of a pod as a whole.
+// PodSize returns the size of the whole pod.
 func (p *Pod) PodSize() string {
 	return SizeOf(v1.ResourceRequirements{Requests: PodRequests(&p.Spec.Spec), Limits: PodLimits(&p.Spec.Spec)})
 }
 
-// Resized names the resources that two sizes differ in.
+// Resized returns the resources in which two sizes differ.
 func Resized(a, b string) []v1.ResourceName {
 	was, is := parseSize(a), parseSize(b)
 	return slices.DeleteFunc(slices.Clone(sized), func(name v1.ResourceName) bool { return was[name] == is[name] })
 }
 
-// parseSize has "request/limit" of each resource.
+// parseSize returns "request/limit" for each resource.
 func parseSize(size string) map[v1.ResourceName]string {
 	amounts := map[v1.ResourceName]string{}
 	for _, part := range strings.Fields(size) {
@@ -65,8 +64,8 @@ func parseSize(size string) map[v1.ResourceName]string {
 	return amounts
 }
 
-// Sized is p with containers of other sizes, by name; p itself where they are no
-// others. One that is no size of that container changes nothing.
+// Sized returns p with other sizes for the named containers, or p itself if none differs.
+// It ignores a size that is not valid for its container.
 func (p *Pod) Sized(sizes map[string]string) *Pod {
 	out := p
 	for _, list := range [][]v1.Container{p.Spec.Spec.InitContainers, p.Spec.Spec.Containers} {
@@ -79,12 +78,20 @@ func (p *Pod) Sized(sizes map[string]string) *Pod {
 			if out == p {
 				out = p.clone()
 			}
-			c, _ := findContainer(&out.Spec.Spec, name)
-			c.Resources = r
+			containerNamed(&out.Spec.Spec, name).Resources = r
 			out.Containers[name] = ContainerHash{Start: p.Containers[name].Start, Size: SizeOf(r)}
 		}
 	}
 	return out
+}
+
+// containerNamed returns the init or regular container with a name, which must exist.
+func containerNamed(spec *v1.PodSpec, name string) *v1.Container {
+	byName := func(c v1.Container) bool { return c.Name == name }
+	if i := slices.IndexFunc(spec.Containers, byName); i >= 0 {
+		return &spec.Containers[i]
+	}
+	return &spec.InitContainers[slices.IndexFunc(spec.InitContainers, byName)]
 }
 
 func (p *Pod) clone() *Pod {
@@ -93,7 +100,7 @@ func (p *Pod) clone() *Pod {
 	return &out
 }
 
-// resize is r with the amounts of a size, which must speak of the same ones.
+// resize returns r with the amounts of a size, which must contain the same resources.
 func resize(r v1.ResourceRequirements, size string) (v1.ResourceRequirements, bool) {
 	r = *r.DeepCopy()
 	amounts := parseSize(size)
@@ -119,7 +126,7 @@ func setAmount(list v1.ResourceList, name v1.ResourceName, text string) bool {
 	return true
 }
 
-// sizesOf has the size of every init and regular container, by name.
+// sizesOf returns the size of every init and regular container, by name.
 func sizesOf(spec *v1.PodSpec) map[string]string {
 	sizes := map[string]string{}
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
@@ -130,8 +137,8 @@ func sizesOf(spec *v1.PodSpec) map[string]string {
 	return sizes
 }
 
-// RestartsToResize tells whether a change of a container's size has it started
-// anew (resizePolicy).
+// RestartsToResize reports whether a change of a container's size restarts it
+// (resizePolicy).
 func RestartsToResize(c *v1.Container, was, is string) bool {
 	for _, name := range Resized(was, is) {
 		for _, p := range c.ResizePolicy {

@@ -8,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
+	"podd/manifest/decode"
+	"podd/manifest/manifesttest"
 )
 
 // TestQoSIsAVersion: amounts that put a pod into another class, and so into
@@ -15,7 +17,7 @@ import (
 func TestQoSIsAVersion(t *testing.T) {
 	const text = `{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, image: "i:1", resources: {limits: {cpu: 1, memory: 1Gi}, requests: {cpu: 1, memory: MEM}}}]}}`
 	of := func(memory string) *manifest.Pod {
-		return one(t, strings.Replace(text, "MEM", memory, 1), manifest.Options{Node: "n"})
+		return manifesttest.One(t, strings.Replace(text, "MEM", memory, 1), decode.Options{Node: "n"})
 	}
 	guaranteed, burstable, smaller := of("1Gi"), of("512Mi"), of("256Mi")
 	if guaranteed.Hash == burstable.Hash || guaranteed.UID == burstable.UID {
@@ -31,7 +33,7 @@ func TestQoSIsAVersion(t *testing.T) {
 func TestJobSizeIsAVersion(t *testing.T) {
 	for _, policy := range []string{"Never", "OnFailure"} {
 		text := strings.Replace(hashed, "spec:\n", "spec:\n  restartPolicy: "+policy+"\n", 1)
-		small, large := one(t, text, manifest.Options{}), one(t, strings.Replace(text, "64Mi", "1Gi", 1), manifest.Options{})
+		small, large := manifesttest.One(t, text, decode.Options{}), manifesttest.One(t, strings.Replace(text, "64Mi", "1Gi", 1), decode.Options{})
 		if small.Hash == large.Hash || small.UID == large.UID {
 			t.Errorf("%s: two sizes are one version", policy)
 		}
@@ -39,7 +41,7 @@ func TestJobSizeIsAVersion(t *testing.T) {
 }
 
 func TestSized(t *testing.T) {
-	p := one(t, hashed, manifest.Options{Node: "n"})
+	p := manifesttest.One(t, hashed, decode.Options{Node: "n"})
 	const size = "cpu=1/1 memory=32Mi/64Mi"
 	if got := p.Containers["main"].Size; got != size {
 		t.Fatalf("the size is %q, want %q", got, size)

@@ -3,12 +3,10 @@ package manifest
 import (
 	"slices"
 	"strings"
-
-	v1 "k8s.io/api/core/v1"
 )
 
-// safeSysctls are those of Kubernetes 1.34: each belongs to its pod alone, and
-// cannot harm the node or another pod.
+// safeSysctls lists the safe sysctls of Kubernetes 1.34: each is namespaced and cannot harm
+// the node or another pod.
 var safeSysctls = []string{
 	"kernel.shm_rmid_forced",
 	"net.ipv4.ip_local_port_range",
@@ -24,8 +22,8 @@ var safeSysctls = []string{
 	"net.ipv4.tcp_wmem",
 }
 
-// SysctlName is a sysctl's name with dots between its parts, as CRI has it. Who
-// writes slashes writes a dot within a part as one: "net/ipv4/conf/eth0.1/mtu".
+// SysctlName returns a sysctl's name with dots between its parts, as CRI requires. If the
+// separators are slashes, a dot is part of a name: "net/ipv4/conf/eth0.1/mtu".
 func SysctlName(name string) string {
 	if at := strings.IndexAny(name, "./"); at < 0 || name[at] == '.' {
 		return name
@@ -33,8 +31,8 @@ func SysctlName(name string) string {
 	return strings.NewReplacer("/", ".", ".", "/").Replace(name)
 }
 
-// SysctlNamespace is the Linux namespace that a sysctl belongs to, "ipc" or
-// "net"; "" is the whole machine. The name may end in *, for all that begin so.
+// SysctlNamespace returns the Linux namespace of a sysctl, "ipc" or "net"; "" if it is not
+// namespaced. The name may end in * and then stands for all names with that prefix.
 func SysctlNamespace(name string) string {
 	name = SysctlName(name)
 	for _, prefix := range []string{"kernel.shm", "kernel.msg", "fs.mqueue."} {
@@ -51,8 +49,8 @@ func SysctlNamespace(name string) string {
 	return ""
 }
 
-// SysctlAllowed says that a pod may set a sysctl: it is safe, or is one of
-// unsafe, where a name may end in *.
+// SysctlAllowed reports whether a pod may set a sysctl: it is safe, or matches unsafe,
+// whose names may end in *.
 func SysctlAllowed(name string, unsafe []string) bool {
 	name = SysctlName(name)
 	return slices.Contains(safeSysctls, name) || slices.ContainsFunc(unsafe, func(u string) bool {
@@ -60,16 +58,4 @@ func SysctlAllowed(name string, unsafe []string) bool {
 		prefix, all := strings.CutSuffix(u, "*")
 		return u == name || all && strings.HasPrefix(name, prefix)
 	})
-}
-
-// ofHost names what takes a pod out of a sysctl's namespace, "" when nothing
-// does: setting it would set the node's.
-func ofHost(name string, spec *v1.PodSpec) string {
-	switch ns := SysctlNamespace(name); {
-	case ns == "net" && spec.HostNetwork:
-		return "hostNetwork"
-	case ns == "ipc" && spec.HostIPC:
-		return "hostIPC"
-	}
-	return ""
 }

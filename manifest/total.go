@@ -7,15 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Requests and Limits are what Total can sum.
+// Requests selects requests for Total.
 func Requests(r v1.ResourceRequirements) v1.ResourceList { return r.Requests }
 
-// Limits is the other one.
+// Limits selects limits for Total.
 func Limits(r v1.ResourceRequirements) v1.ResourceList { return r.Limits }
 
-// Total is the most that the containers of a pod ask for at any one time: the
-// regular ones and the sidecars together, or an init container with the
-// sidecars before it where that is more. The result is the caller's.
+// Total returns the maximum that the containers of a pod request at the same time: all
+// regular containers and sidecars together or, if that is more, an init container with the
+// sidecars before it. The caller owns the result.
 func Total(spec *v1.PodSpec, of func(v1.ResourceRequirements) v1.ResourceList) v1.ResourceList {
 	sum, sidecars, peak := v1.ResourceList{}, v1.ResourceList{}, v1.ResourceList{}
 	for i := range spec.Containers {
@@ -37,15 +37,16 @@ func Total(spec *v1.PodSpec, of func(v1.ResourceRequirements) v1.ResourceList) v
 	return sum
 }
 
-// PodRequests is what a pod takes of a node: PodTotal of its requests, and its
-// overhead. The result is the caller's.
+// PodRequests returns the amounts that a pod requests from a node: PodTotal of its requests
+// plus its overhead. The caller owns the result.
 func PodRequests(spec *v1.PodSpec) v1.ResourceList {
 	sum := PodTotal(spec, Requests)
 	plus(sum, spec.Overhead)
 	return sum
 }
 
-// PodLimits is PodRequests for limits; an overhead is none of what has no limit.
+// PodLimits is PodRequests for limits. The overhead is added only to resources with a
+// limit.
 func PodLimits(spec *v1.PodSpec) v1.ResourceList {
 	sum := PodTotal(spec, Limits)
 	for name, more := range spec.Overhead {
@@ -57,7 +58,7 @@ func PodLimits(spec *v1.PodSpec) v1.ResourceList {
 	return sum
 }
 
-// PodTotal is Total, or what the pod itself asks for in its place.
+// PodTotal returns the pod-level amounts if they are set, or else Total.
 func PodTotal(spec *v1.PodSpec, of func(v1.ResourceRequirements) v1.ResourceList) v1.ResourceList {
 	sum := Total(spec, of)
 	if spec.Resources != nil {
@@ -86,20 +87,20 @@ func atLeast(sum, list v1.ResourceList) {
 	}
 }
 
-// IsPodLevel says that spec.resources may speak of a resource (KEP-2837).
+// IsPodLevel reports whether a resource may be in spec.resources (KEP-2837).
 func IsPodLevel(name v1.ResourceName) bool {
 	return name == v1.ResourceCPU || name == v1.ResourceMemory || IsHugePages(name)
 }
 
-// IsExtended says that a resource is counted by somebody's device plugin: a name
-// in a domain that is none of Kubernetes' own.
+// IsExtended reports whether a resource is extended, and so provided by a device plugin:
+// its name has a domain that is not one of Kubernetes' own.
 func IsExtended(name v1.ResourceName) bool {
 	return strings.Contains(string(name), "/") && !strings.Contains(string(name), v1.ResourceDefaultNamespacePrefix) &&
 		!strings.HasPrefix(string(name), v1.DefaultResourceRequestsPrefix) &&
 		len(validation.IsQualifiedName(v1.DefaultResourceRequestsPrefix+string(name))) == 0
 }
 
-// IsHugePages says that a resource is pages of one size, "hugepages-2Mi".
+// IsHugePages reports whether a resource is huge pages of one size, like "hugepages-2Mi".
 func IsHugePages(name v1.ResourceName) bool {
 	return strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
 }

@@ -16,8 +16,8 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// TestOldSnapshots: an observation from any time before, delivered at any
-// moment, never starts or stops anything.
+// TestOldSnapshots checks that an older observation, delivered at any moment, never starts
+// or stops anything.
 func TestOldSnapshots(t *testing.T) {
 	versions := func(name string) []*manifest.Pod {
 		return []*manifest.Pod{
@@ -56,14 +56,14 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 1.7; exit 0"]}
 						pods = append(pods, p)
 					}
 				}
-				m.want(pods...)
-				m.pass(s.after)
+				m.setPods(pods...)
+				m.advance(s.after)
 				for _, n := range s.old {
 					m.deliver(n)
-					m.pass(s.after / 3)
+					m.advance(s.after / 3)
 				}
 			}
-			m.pass(time.Minute)
+			m.advance(time.Minute)
 			m.checkEnd(&failure)
 		})
 		if failure != "" {
@@ -72,7 +72,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 1.7; exit 0"]}
 	})
 }
 
-// deliver hands the router a snapshot that the observer once made.
+// deliver passes an earlier snapshot of the observer to the router.
 func (m *machine) deliver(n int) {
 	m.mu.Lock()
 	var s runtime.Snapshot
@@ -81,12 +81,12 @@ func (m *machine) deliver(n int) {
 	}
 	m.mu.Unlock()
 	if s.Pods != nil {
-		d := m.life()
+		d := m.current()
 		send(d.ctx, d.snapshots, s)
 	}
 }
 
-// checkEnd: there is one sandbox for each wanted pod that does not rest, and
+// checkEnd checks that there is one sandbox for each desired pod that has not finished, and
 // none for others.
 func (m *machine) checkEnd(failure *string) {
 	sandboxes := map[string]int{}
@@ -96,17 +96,17 @@ func (m *machine) checkEnd(failure *string) {
 	}
 	for key := range m.set.Pods {
 		if n := sandboxes[key.String()]; n != 1 && m.report(key.Name).Decision.Phase != plan.PhaseRest {
-			*failure = fmt.Sprintf("there are %d sandboxes of %s\n%s", n, key, m.story())
+			*failure = fmt.Sprintf("there are %d sandboxes of %s\n%s", n, key, m.state())
 		}
 		delete(sandboxes, key.String())
 	}
 	if len(sandboxes) > 0 {
-		*failure = fmt.Sprintf("left: %v\n%s", sandboxes, m.story())
+		*failure = fmt.Sprintf("left: %v\n%s", sandboxes, m.state())
 	}
 }
 
-// watchStarts notes as a failure each start of a container while another one of
-// its name runs; each takes a while to be answered.
+// watchStarts records a failure for each start of a container while another one of its name
+// runs. Each response is delayed.
 func (m *machine) watchStarts(failure *string, answer time.Duration) {
 	m.Inject(runtimetest.Fault{Method: "StartContainer", After: true, Delay: answer + 1, Do: func() {
 		running := map[string]bool{}
@@ -116,15 +116,15 @@ func (m *machine) watchStarts(failure *string, answer time.Duration) {
 				continue
 			}
 			if running[name] {
-				*failure = fmt.Sprintf("%s was started twice\n%s", name, m.story())
+				*failure = fmt.Sprintf("%s was started twice\n%s", name, m.state())
 			}
 			running[name] = true
 		}
 	}})
 }
 
-// TestSlowObserver: what the observer tells is always old, by less or more than
-// effects take; nothing is started twice for that.
+// TestSlowObserver checks that nothing is started twice if every observation is late, by
+// less or more than effects take.
 func TestSlowObserver(t *testing.T) {
 	versions := []*manifest.Pod{nil, pod(t, "a", web), pod(t, "a", "terminationGracePeriodSeconds: 3\n"+web), pod(t, "a", "terminationGracePeriodSeconds: 0\n"+web)}
 	ms := []int{0, 1, 2, 5, 50, 700, 3000}
@@ -146,19 +146,19 @@ func TestSlowObserver(t *testing.T) {
 			defer m.end()
 			for i, v := range steps {
 				if p := versions[v]; p != nil {
-					m.want(p)
+					m.setPods(p)
 				} else {
-					m.want()
+					m.setPods()
 				}
-				m.pass(time.Duration(waits[i]) * time.Millisecond)
+				m.advance(time.Duration(waits[i]) * time.Millisecond)
 			}
-			m.pass(5 * time.Minute)
+			m.advance(5 * time.Minute)
 			want := []string{"default/a/app 0 running"}
 			if steps[len(steps)-1] == 0 {
 				want = nil
 			}
 			if got := m.Containers(); !slices.EqualFunc(got, want, func(a, b string) bool { return strings.HasSuffix(a, " running") }) || len(m.Sandboxes()) != len(want) {
-				failure = fmt.Sprintf("there is %v %v\n%s", m.Sandboxes(), got, m.story())
+				failure = fmt.Sprintf("there is %v %v\n%s", m.Sandboxes(), got, m.state())
 			}
 		})
 		if failure != "" {

@@ -13,10 +13,9 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// TestChurn: fifty names are edited at random, with a runtime that fails, dies
-// and comes back, containers that crash and a podd that is restarted; in the end
-// there is exactly what is wanted and nothing else. That no goroutine is left
-// the bubble sees to.
+// TestChurn edits fifty pods at random, while the runtime fails and restarts, containers
+// crash and podd is restarted. In the end exactly the desired pods run. The synctest bubble
+// checks that no goroutine is left.
 func TestChurn(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -30,7 +29,7 @@ const names = 50
 func churn(t *testing.T, m *machine, random *rand.Rand) {
 	failure := ""
 	m.watchStarts(&failure, time.Millisecond)
-	luck := rand.New(rand.NewPCG(random.Uint64(), 2)) // the runtime's, under its lock
+	luck := rand.New(rand.NewPCG(random.Uint64(), 2)) // used by the runtime, under its lock
 	m.Inject(runtimetest.Fault{Match: func(q any) bool { return changes(q) && luck.IntN(40) == 0 }})
 	m.Inject(runtimetest.Fault{After: true, Match: func(q any) bool { return changes(q) && luck.IntN(40) == 0 }})
 	versions := make([][]*manifest.Pod, names)
@@ -50,7 +49,7 @@ containers: [{name: app, image: "web:2", volumeMounts: [{name: v, mountPath: /v}
 	m.start()
 	wanted := make([]*manifest.Pod, names)
 	want := func() {
-		m.want(slices.DeleteFunc(slices.Clone(wanted), func(p *manifest.Pod) bool { return p == nil })...)
+		m.setPods(slices.DeleteFunc(slices.Clone(wanted), func(p *manifest.Pod) bool { return p == nil })...)
 	}
 	for range 60 {
 		for range random.IntN(12) {
@@ -61,11 +60,11 @@ containers: [{name: app, image: "web:2", volumeMounts: [{name: v, mountPath: /v}
 			}
 		}
 		want()
-		m.pass(time.Duration(random.IntN(500)) * time.Millisecond)
+		m.advance(time.Duration(random.IntN(500)) * time.Millisecond)
 		switch random.IntN(10) {
 		case 0:
 			m.Down()
-			m.pass(time.Duration(random.IntN(2000)) * time.Millisecond)
+			m.advance(time.Duration(random.IntN(2000)) * time.Millisecond)
 			m.Up()
 		case 1:
 			m.kill()
@@ -74,21 +73,21 @@ containers: [{name: app, image: "web:2", volumeMounts: [{name: v, mountPath: /v}
 			m.Exit(fmt.Sprintf("default/p%02d/app", random.IntN(names)), 1)
 		}
 	}
-	// Nobody shares a port in the end, or one of two waits for good.
+	// No two pods share a port in the end, because one of them would wait for ever.
 	for i := range wanted {
 		if wanted[i] == versions[i][4] && i%2 == 1 {
 			wanted[i] = versions[i][0]
 		}
 	}
 	want()
-	m.pass(15 * time.Minute)
+	m.advance(15 * time.Minute)
 	if failure != "" {
 		t.Fatal(failure)
 	}
 	checkChurn(t, m, wanted)
-	m.want()
-	m.pass(5 * time.Minute)
-	m.is()
+	m.setPods()
+	m.advance(5 * time.Minute)
+	m.wantState()
 	if len(m.dirs()) > 0 || len(m.leftovers.attempts) > 0 || len(m.reports) > 0 {
 		t.Errorf("left: %v %v %v", m.dirs(), m.leftovers.attempts, m.reports)
 	}
@@ -97,7 +96,8 @@ containers: [{name: app, image: "web:2", volumeMounts: [{name: v, mountPath: /v}
 	}
 }
 
-// checkChurn: each wanted pod runs once, as wanted, and nothing else does.
+// checkChurn checks that each desired pod runs once, in its desired version, and that
+// nothing else runs.
 func checkChurn(t *testing.T, m *machine, wanted []*manifest.Pod) {
 	t.Helper()
 	var want, dirs []string
@@ -117,7 +117,7 @@ func checkChurn(t *testing.T, m *machine, wanted []*manifest.Pod) {
 	slices.Sort(want)
 	slices.Sort(dirs)
 	if got := m.alive(); !slices.Equal(got, want) {
-		t.Fatalf("there is\n%v\nwant\n%v\n%s", got, want, m.story())
+		t.Fatalf("there is\n%v\nwant\n%v\n%s", got, want, m.state())
 	}
 	if !slices.Equal(m.dirs(), dirs) {
 		t.Errorf("directories\n%v\nwant\n%v", m.dirs(), dirs)

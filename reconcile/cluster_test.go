@@ -11,13 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/decode"
+	"podd/manifest/merge"
 	"podd/reconcile"
 	"podd/reconcile/plan"
 )
 
 const clusterSource = "the cluster"
 
-// ofCluster is a pod as an API server has it.
+// ofCluster returns a pod as an API server has it.
 func ofCluster(name string, change func(*v1.Pod)) *manifest.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name), Generation: 1}}
 	p.Spec.NodeName, p.Spec.TerminationGracePeriodSeconds = "node", new(int64(30))
@@ -26,7 +28,7 @@ func ofCluster(name string, change func(*v1.Pod)) *manifest.Pod {
 	if change != nil {
 		change(p)
 	}
-	return manifest.FromAPI(p, manifest.Options{Kind: manifest.KindAPI, Source: clusterSource, Path: clusterSource, Node: "node"})
+	return decode.FromAPI(p, decode.Options{Kind: manifest.KindAPI, Source: clusterSource, Path: clusterSource, Node: "node"})
 }
 
 func deleted(seconds int64) func(*v1.Pod) {
@@ -35,16 +37,16 @@ func deleted(seconds int64) func(*v1.Pod) {
 	}
 }
 
-// inCluster has the machine's podd know of a cluster.
+// inCluster configures podd for a cluster.
 func inCluster(o *reconcile.Options) {
 	o.SourceKinds = map[string]string{source: manifest.KindFile, clusterSource: manifest.KindAPI}
 }
 
-// bound is what the cluster has bound to the machine, all of it unless it is not
-// complete.
-func (m *machine) bound(complete bool, pods ...*manifest.Pod) {
+// setClusterPods sets the pods that the cluster has bound to the node. complete reports whether
+// these are all.
+func (m *machine) setClusterPods(complete bool, pods ...*manifest.Pod) {
 	known := manifest.Objects{Cluster: &manifest.Cluster{Services: map[string]*manifest.Services{}}}
-	set := manifest.Merge([]manifest.Batch{
+	set := merge.Batches([]manifest.Batch{
 		{Source: source, Kind: manifest.KindFile, Complete: true},
 		{Source: clusterSource, Kind: manifest.KindAPI, Pods: pods, Complete: complete, Objects: known},
 	})
@@ -62,8 +64,8 @@ func (m *machine) bound(complete bool, pods ...*manifest.Pod) {
 	}
 }
 
-// TestClusterDeletes: a pod ends with the grace that was asked for, a smaller one
-// later, also when podd was started meanwhile, with the hooks of its spec.
+// TestClusterDeletes checks that a deleted pod stops with the requested grace and the hooks
+// of its spec. A shorter grace may be requested later, and podd may be restarted meanwhile.
 func TestClusterDeletes(t *testing.T) {
 	hooked := func(p *v1.Pod) {
 		p.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 2}}}
@@ -73,25 +75,25 @@ func TestClusterDeletes(t *testing.T) {
 		run    func(m *machine)
 		killed time.Duration
 	}{
-		{"its own grace, forgotten at once", func(m *machine) { m.bound(true) }, 30 * time.Second},
-		{"asked for", func(m *machine) { m.bound(true, ofCluster("web", both(hooked, deleted(12)))) }, 12 * time.Second},
-		{"a longer one", func(m *machine) { m.bound(true, ofCluster("web", both(hooked, deleted(50)))) }, 50 * time.Second},
-		{"at once", func(m *machine) { m.bound(true, ofCluster("web", both(hooked, deleted(0)))) }, 3 * time.Second},
+		{"its own grace, forgotten at once", func(m *machine) { m.setClusterPods(true) }, 30 * time.Second},
+		{"asked for", func(m *machine) { m.setClusterPods(true, ofCluster("web", both(hooked, deleted(12)))) }, 12 * time.Second},
+		{"a longer one", func(m *machine) { m.setClusterPods(true, ofCluster("web", both(hooked, deleted(50)))) }, 50 * time.Second},
+		{"at once", func(m *machine) { m.setClusterPods(true, ofCluster("web", both(hooked, deleted(0)))) }, 3 * time.Second},
 		{"less, later", func(m *machine) {
-			m.bound(true, ofCluster("web", both(hooked, deleted(25))))
-			m.pass(5 * time.Second)
-			m.bound(true, ofCluster("web", both(hooked, deleted(4))))
+			m.setClusterPods(true, ofCluster("web", both(hooked, deleted(25))))
+			m.advance(5 * time.Second)
+			m.setClusterPods(true, ofCluster("web", both(hooked, deleted(4))))
 		}, 9 * time.Second},
 		{"while podd was away", func(m *machine) {
 			m.kill()
-			m.bound(false, ofCluster("web", both(hooked, deleted(12))))
+			m.setClusterPods(false, ofCluster("web", both(hooked, deleted(12))))
 			m.start()
 		}, 12 * time.Second},
 		{"and it was killed meanwhile", func(m *machine) {
-			m.bound(true, ofCluster("web", both(hooked, deleted(12))))
-			m.pass(4 * time.Second)
+			m.setClusterPods(true, ofCluster("web", both(hooked, deleted(12))))
+			m.advance(4 * time.Second)
 			m.kill()
-			m.pass(2 * time.Second)
+			m.advance(2 * time.Second)
 			m.start()
 		}, 12 * time.Second},
 	} {
@@ -99,14 +101,14 @@ func TestClusterDeletes(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
 				m.options = inCluster
 				m.start()
-				m.bound(true, ofCluster("web", hooked))
+				m.setClusterPods(true, ofCluster("web", hooked))
 				m.settle()
-				m.is("web 0 ready", "web/app 0 running")
+				m.wantState("web 0 ready", "web/app 0 running")
 				m.Forget()
 				began := time.Now()
 				test.run(m)
-				m.pass(time.Minute)
-				m.is()
+				m.advance(time.Minute)
+				m.wantState()
 				if r := m.report("web"); r != nil || len(m.dirs()) > 0 {
 					t.Errorf("something is left: %v, %v", r, m.dirs())
 				}
@@ -133,54 +135,55 @@ func both(changes ...func(*v1.Pod)) func(*v1.Pod) {
 	}
 }
 
-// TestClusterAway: what the cluster says nothing of runs on, and what it lost while
-// podd was away is removed once it has told of all.
-func TestClusterAway(t *testing.T) {
+// TestClusterUnreachable checks that pods keep running while the cluster does not report them, and
+// that pods which were deleted while podd did not run are removed once the cluster has
+// reported all pods.
+func TestClusterUnreachable(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = inCluster
 		m.start()
 		web, lost := ofCluster("web", nil), ofCluster("lost", nil)
-		m.bound(true, web, lost)
+		m.setClusterPods(true, web, lost)
 		m.settle()
 		m.Forget()
-		m.bound(false)
+		m.setClusterPods(false)
 		m.kill()
 		m.start()
-		m.pass(time.Hour)
-		m.did()
-		m.bound(true, web)
-		m.pass(time.Minute)
-		m.is("web 0 ready", "web/app 0 running")
+		m.advance(time.Hour)
+		m.wantCalls()
+		m.setClusterPods(true, web)
+		m.advance(time.Minute)
+		m.wantState("web 0 ready", "web/app 0 running")
 	})
 }
 
-// TestClusterEndsItsOwn: what the cluster says of its pod's end is not of another's by
-// that name, whose manifest podd has not seen yet.
-func TestClusterEndsItsOwn(t *testing.T) {
+// TestClusterDeletes_OtherUID checks that the deletion of a cluster's pod does not stop another
+// pod of that name whose manifest podd has not read yet.
+func TestClusterDeletes_OtherUID(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = inCluster
 		m.start()
 		static := pod(t, "web", web)
-		m.want(static)
+		m.setPods(static)
 		m.settle()
 		m.Forget()
 		m.kill()
-		set := manifest.Merge([]manifest.Batch{
+		set := merge.Batches([]manifest.Batch{
 			{Source: source, Kind: manifest.KindFile},
 			{Source: clusterSource, Kind: manifest.KindAPI, Complete: true, Pods: []*manifest.Pod{ofCluster("web", deleted(1))}},
 		})
 		m.set = set
 		m.start()
-		m.pass(time.Minute)
-		m.did()
-		m.want(static)
+		m.advance(time.Minute)
+		m.wantCalls()
+		m.setPods(static)
 		m.settle()
-		m.is("web 0 ready", "web/app 0 running")
+		m.wantState("web 0 ready", "web/app 0 running")
 	})
 }
 
-// TestClusterEdits: what an API server lets be changed restarts nothing but the
-// container whose image is another.
+// TestClusterEdits checks that the changes that an API server permits restart nothing but a
+// container with a new image.
 func TestClusterEdits(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = inCluster
@@ -188,37 +191,37 @@ func TestClusterEdits(t *testing.T) {
 			p.Spec.Containers = append(p.Spec.Containers, v1.Container{Name: "side", Image: "side:1", Command: []string{"sleep", "inf"}})
 		}
 		m.start()
-		m.bound(true, ofCluster("web", two))
+		m.setClusterPods(true, ofCluster("web", two))
 		m.settle()
 		m.Forget()
-		m.bound(true, ofCluster("web", both(two, func(p *v1.Pod) {
+		m.setClusterPods(true, ofCluster("web", both(two, func(p *v1.Pod) {
 			p.Labels, p.Spec.ActiveDeadlineSeconds, p.Generation = map[string]string{"a": "b"}, new(int64(10000)), 2
 		})))
 		m.settle()
-		m.did()
+		m.wantCalls()
 		if p := m.report("web").Pod; p.Labels["a"] != "b" || p.Status.ObservedGeneration != 2 || p.Status.Conditions[0].ObservedGeneration != 2 {
 			t.Errorf("got %v", p)
 		}
-		m.bound(true, ofCluster("web", both(two, func(p *v1.Pod) { p.Spec.Containers[0].Image = "web:2" })))
-		m.pass(time.Minute)
-		m.is("web 0 ready", "web/app 1 running", "web/side 0 running", "web/app 0 exited 137")
-		// Another pod of the name: nothing of the first is waited for but its end.
-		m.bound(true, ofCluster("web", func(p *v1.Pod) { p.UID, p.Spec.Containers[0].Image = "other", "absent:1" }))
-		m.pass(2 * time.Minute)
-		m.is("web 0 ready")
+		m.setClusterPods(true, ofCluster("web", both(two, func(p *v1.Pod) { p.Spec.Containers[0].Image = "web:2" })))
+		m.advance(time.Minute)
+		m.wantState("web 0 ready", "web/app 1 running", "web/side 0 running", "web/app 0 exited 137")
+		// Another pod of the name waits only for the end of the first one.
+		m.setClusterPods(true, ofCluster("web", func(p *v1.Pod) { p.UID, p.Spec.Containers[0].Image = "other", "absent:1" }))
+		m.advance(2 * time.Minute)
+		m.wantState("web 0 ready")
 	})
 }
 
-// TestClusterRejects: a pod that the node cannot take has failed for good, though
-// there is room later and podd is started anew.
+// TestClusterRejects checks that a pod that does not fit on the node fails for good, even
+// if there is room later and podd is restarted.
 func TestClusterRejects(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = func(o *reconcile.Options) { inCluster(o); o.Limits.MaxPods = 1 }
 		m.start()
 		first, second := ofCluster("first", nil), ofCluster("second", nil)
-		m.bound(true, first)
+		m.setClusterPods(true, first)
 		m.settle()
-		m.bound(true, first, second)
+		m.setClusterPods(true, first, second)
 		m.settle()
 		rejected := func() {
 			t.Helper()
@@ -228,25 +231,25 @@ func TestClusterRejects(t *testing.T) {
 			}
 		}
 		rejected()
-		m.bound(true, second)
-		m.pass(2 * time.Minute)
+		m.setClusterPods(true, second)
+		m.advance(2 * time.Minute)
 		rejected()
-		m.is()
+		m.wantState()
 		if len(m.dirs()) > 0 {
 			t.Errorf("there is %v", m.dirs())
 		}
-		// The cluster has its end by now.
+		// The cluster has its final status by now.
 		m.kill()
-		m.bound(true, ofCluster("second", func(p *v1.Pod) {
+		m.setClusterPods(true, ofCluster("second", func(p *v1.Pod) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = v1.PodFailed, "OutOfpods", "Pod was rejected: so"
 		}))
 		m.start()
 		m.settle()
-		m.is()
+		m.wantState()
 		if s := m.report("second").Pod.Status; s.Phase != v1.PodFailed || s.Message != "Pod was rejected: so" {
 			t.Errorf("got %+v", s)
 		}
-		m.bound(true)
+		m.setClusterPods(true)
 		m.settle()
 		if r := m.report("second"); r != nil {
 			t.Errorf("it is left: %v", r)
@@ -254,8 +257,8 @@ func TestClusterRejects(t *testing.T) {
 	})
 }
 
-// TestClusterTakesOver: what another pod gives up is waited for, however its end was
-// told, for a pod that is rejected has failed for good.
+// TestClusterTakesOver checks that a new pod waits for resources that another pod is about
+// to free, however its deletion was requested. A rejected pod would fail for good.
 func TestClusterTakesOver(t *testing.T) {
 	onPort := func(p *v1.Pod) { p.Spec.Containers[0].Ports = []v1.ContainerPort{{HostPort: 80, ContainerPort: 80}} }
 	for note, first := range map[string][]*manifest.Pod{
@@ -267,27 +270,28 @@ func TestClusterTakesOver(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
 				m.options = inCluster
 				m.start()
-				m.bound(true, ofCluster("first", onPort))
+				m.setClusterPods(true, ofCluster("first", onPort))
 				m.settle()
-				m.bound(true, append(first, ofCluster("second", onPort))...)
-				m.pass(2 * time.Minute)
+				m.setClusterPods(true, append(first, ofCluster("second", onPort))...)
+				m.advance(2 * time.Minute)
 				if s := m.report("second").Pod.Status; s.Phase != v1.PodRunning {
-					t.Errorf("got %+v\n%s", s, m.story())
+					t.Errorf("got %+v\n%s", s, m.state())
 				}
 			})
 		})
 	}
 }
 
-// TestClusterEvicts: it has failed, and controllers see that the node did it.
+// TestClusterEvicts checks that an evicted pod has failed, with the condition by which
+// controllers see that the node evicted it.
 func TestClusterEvicts(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = inCluster
 		m.start()
 		web := ofCluster("web", nil)
-		m.bound(true, web)
+		m.setClusterPods(true, web)
 		m.settle()
-		if err := m.life().router.Evict(context.Background(), key("web"), plan.Evict{UID: web.UID, Message: "The node was low on resource: memory. "}); err != nil {
+		if err := m.current().router.Evict(context.Background(), key("web"), plan.Evict{UID: web.UID, Hash: web.Hash, Message: "The node was low on resource: memory. "}); err != nil {
 			t.Fatal(err)
 		}
 		m.settle()
@@ -307,28 +311,29 @@ func hasDisruption(all []v1.PodCondition) bool {
 	return false
 }
 
-// TestClusterFinished: what is over for the cluster is never run, and what runs of it
-// ends.
+// TestClusterFinished checks that a pod that is finished in the cluster is never started,
+// and is stopped if it runs.
 func TestClusterFinished(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = inCluster
 		over := func(p *v1.Pod) { p.Status.Phase, p.Status.Reason = v1.PodFailed, "Preempted" }
 		m.start()
-		m.bound(true, ofCluster("never", over), ofCluster("runs", nil))
+		m.setClusterPods(true, ofCluster("never", over), ofCluster("runs", nil))
 		m.settle()
-		m.is("runs 0 ready", "runs/app 0 running")
-		m.bound(true, ofCluster("never", over), ofCluster("runs", over))
-		m.pass(2 * time.Minute)
-		m.is("runs 0 dead", "runs/app 0 exited 137")
+		m.wantState("runs 0 ready", "runs/app 0 running")
+		m.setClusterPods(true, ofCluster("never", over), ofCluster("runs", over))
+		m.advance(2 * time.Minute)
+		m.wantState("runs 0 dead", "runs/app 0 exited 137")
 		if s := m.report("runs").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "Preempted" || s.ContainerStatuses[0].State.Terminated == nil {
 			t.Errorf("got %+v", s)
 		}
 		m.restart()
-		m.is("runs 0 dead", "runs/app 0 exited 137")
+		m.wantState("runs 0 dead", "runs/app 0 exited 137")
 	})
 }
 
-// TestClusterResizes in place, what runs once too, and what has ended not at all.
+// TestClusterResizes checks that pods are resized in place, also those that run once, and
+// that finished pods are not resized.
 func TestClusterResizes(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = inCluster
@@ -339,40 +344,40 @@ func TestClusterResizes(t *testing.T) {
 			}
 		}
 		m.start()
-		m.bound(true, ofCluster("web", sized("100m")))
+		m.setClusterPods(true, ofCluster("web", sized("100m")))
 		m.settle()
-		m.bound(true, ofCluster("web", sized("200m")))
-		m.pass(time.Minute)
-		m.is("web 0 ready", "web/app 0 running")
+		m.setClusterPods(true, ofCluster("web", sized("200m")))
+		m.advance(time.Minute)
+		m.wantState("web 0 ready", "web/app 0 running")
 		if got := m.report("web").Pod.Status.ContainerStatuses[0].AllocatedResources.Cpu().String(); got != "200m" {
 			t.Errorf("allocated %s", got)
 		}
 	})
 }
 
-// TestClusterPreempts: for a critical pod others end, with their grace, and it starts
-// when there is room.
+// TestClusterPreempts checks that other pods stop with their grace to make room for a
+// critical pod, which starts then.
 func TestClusterPreempts(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = func(o *reconcile.Options) { inCluster(o); o.Limits.MaxPods = 2 }
 		one, two := ofCluster("one", nil), ofCluster("two", nil)
 		critical := ofCluster("critical", func(p *v1.Pod) { p.Spec.Priority = new(int32(2_000_000_000)) })
 		m.start()
-		m.bound(true, one, two)
+		m.setClusterPods(true, one, two)
 		m.settle()
-		m.bound(true, one, two, critical)
-		m.pass(10 * time.Second)
-		m.is("one 0 ready", "one/app 0 running", "two 0 ready", "two/app 0 running")
-		m.pass(time.Minute)
-		m.is("critical 0 ready", "critical/app 0 running", "one 0 dead", "one/app 0 exited 137", "two 0 ready", "two/app 0 running")
+		m.setClusterPods(true, one, two, critical)
+		m.advance(10 * time.Second)
+		m.wantState("one 0 ready", "one/app 0 running", "two 0 ready", "two/app 0 running")
+		m.advance(time.Minute)
+		m.wantState("critical 0 ready", "critical/app 0 running", "one 0 dead", "one/app 0 exited 137", "two 0 ready", "two/app 0 running")
 		if s := m.report("one").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "Preempting" || s.Message != "Preempted in order to admit critical pod" || !hasDisruption(s.Conditions) {
 			t.Errorf("got %+v", s)
 		}
 	})
 }
 
-// TestStaticPreempts: a pod of a file starts on a full node, and starts without its
-// cluster, which its manifest may be what serves.
+// TestStaticPreempts checks that a pod of a file starts on a full node, even before its
+// cluster was read, because the pod may be what serves the cluster.
 func TestStaticPreempts(t *testing.T) {
 	full := func(o *reconcile.Options) { inCluster(o); o.Limits.MaxPods = 2 }
 	one, two := ofCluster("one", nil), ofCluster("two", nil)
@@ -382,11 +387,11 @@ func TestStaticPreempts(t *testing.T) {
 			api.Pods = []*manifest.Pod{one, two}
 			api.Objects = manifest.Objects{Cluster: &manifest.Cluster{Services: map[string]*manifest.Services{}}}
 		}
-		set := manifest.Merge([]manifest.Batch{{Source: source, Kind: manifest.KindFile, Pods: []*manifest.Pod{static}, Complete: true}, api})
+		set := merge.Batches([]manifest.Batch{{Source: source, Kind: manifest.KindFile, Pods: []*manifest.Pod{static}, Complete: true}, api})
 		m.mu.Lock()
 		m.set = set
 		m.mu.Unlock()
-		if d := m.life(); d.ctx.Err() == nil {
+		if d := m.current(); d.ctx.Err() == nil {
 			send(d.ctx, d.sets, set)
 		}
 	}
@@ -394,11 +399,11 @@ func TestStaticPreempts(t *testing.T) {
 		run(t, func(t *testing.T, m *machine) {
 			m.options = full
 			m.start()
-			m.bound(true, one, two)
+			m.setClusterPods(true, one, two)
 			m.settle()
 			both(m, pod(t, "static", web), true)
-			m.pass(time.Minute)
-			m.is("one 0 dead", "one/app 0 exited 137", "static 0 ready", "static/app 0 running", "two 0 ready", "two/app 0 running")
+			m.advance(time.Minute)
+			m.wantState("one 0 dead", "one/app 0 exited 137", "static 0 ready", "static/app 0 running", "two 0 ready", "two/app 0 running")
 			if s := m.report("one").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "Preempting" {
 				t.Errorf("got %+v", s)
 			}
@@ -408,23 +413,23 @@ func TestStaticPreempts(t *testing.T) {
 		run(t, func(t *testing.T, m *machine) {
 			m.options = full
 			m.start()
-			m.bound(true, one, two)
+			m.setClusterPods(true, one, two)
 			m.settle()
 			m.kill()
 			both(m, pod(t, "static", web), false)
 			m.start()
 			m.settle()
 			all := []string{"one 0 ready", "one/app 0 running", "static 0 ready", "static/app 0 running", "two 0 ready", "two/app 0 running"}
-			m.is(all...)
+			m.wantState(all...)
 			both(m, pod(t, "static", web), true)
-			m.pass(time.Minute)
-			m.is(all...)
+			m.advance(time.Minute)
+			m.wantState(all...)
 		})
 	})
 }
 
-// TestClusterAdmitsOnce: what was admitted holds its place from then on, before it
-// has begun to use it.
+// TestClusterAdmitsOnce checks that an admitted pod holds its reservations even before it
+// is started.
 func TestClusterAdmitsOnce(t *testing.T) {
 	made := func(seconds int64) func(*v1.Pod) {
 		return func(p *v1.Pod) { p.CreationTimestamp = metav1.NewTime(time.Unix(1_700_000_000+seconds, 0)) }
@@ -433,13 +438,13 @@ func TestClusterAdmitsOnce(t *testing.T) {
 		run(t, func(t *testing.T, m *machine) {
 			m.options = func(o *reconcile.Options) { inCluster(o); o.Limits.MaxPods = 1 }
 			m.start()
-			m.bound(true)
+			m.setClusterPods(true)
 			m.settle()
 			younger := ofCluster("younger", made(9))
-			m.bound(true, younger)
-			m.bound(true, younger, ofCluster("older", made(1)))
+			m.setClusterPods(true, younger)
+			m.setClusterPods(true, younger, ofCluster("older", made(1)))
 			m.settle()
-			m.is("younger 0 ready", "younger/app 0 running")
+			m.wantState("younger 0 ready", "younger/app 0 running")
 			if s := m.report("older").Pod.Status; s.Reason != "OutOfpods" {
 				t.Errorf("got %+v", s)
 			}
@@ -447,16 +452,16 @@ func TestClusterAdmitsOnce(t *testing.T) {
 	}
 }
 
-// TestClusterRebooted: of what there is nothing left but its directory the node is
-// asked again, as a kubelet asks for all.
+// TestClusterRebooted checks that a pod of which only its directory is left is admitted
+// again, as a kubelet does for all pods.
 func TestClusterRebooted(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		web := ofCluster("web", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} })
 		m.options = func(o *reconcile.Options) { inCluster(o); o.Limits.Machine.Labels = map[string]string{"disk": "ssd"} }
 		m.start()
-		m.bound(true, web)
+		m.setClusterPods(true, web)
 		m.settle()
-		m.is("web 0 ready", "web/app 0 running")
+		m.wantState("web 0 ready", "web/app 0 running")
 		m.kill()
 		for _, inc := range m.report("web").Observed {
 			if err := m.RemovePodSandbox(t.Context(), inc.ID); err != nil {
@@ -468,8 +473,8 @@ func TestClusterRebooted(t *testing.T) {
 		}
 		m.options = inCluster
 		m.start()
-		m.pass(time.Minute)
-		m.is()
+		m.advance(time.Minute)
+		m.wantState()
 		if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "NodeAffinity" {
 			t.Errorf("got %+v", s)
 		}

@@ -10,31 +10,31 @@ import (
 	"podd/reconcile/plan"
 )
 
-// TestDeadline: a pod that takes too long has failed, though podd was away for most
-// of the time, and it stays so.
+// TestDeadline checks that a pod that exceeds its deadline has failed for good, even if
+// podd did not run for most of the time.
 func TestDeadline(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
 		began := time.Now()
-		m.want(pod(t, "web", `activeDeadlineSeconds: 60
+		m.setPods(pod(t, "web", `activeDeadlineSeconds: 60
 terminationGracePeriodSeconds: 9
 containers: [{name: app, image: "web:1", lifecycle: {preStop: {sleep: {seconds: 4}}}}]`))
 		m.settle()
 		m.kill()
-		m.pass(20 * time.Second)
+		m.advance(20 * time.Second)
 		m.start()
-		m.pass(15 * time.Second)
+		m.advance(15 * time.Second)
 		if s := m.report("web").Pod.Status; s.Phase != v1.PodRunning {
 			t.Errorf("in time it is %s, %s", s.Phase, s.Reason)
 		}
 		m.Forget()
 		m.settle()
-		isDeeds(t, m.deeds(began), "64s PodSandbox web", "64s stop web/app within 5")
+		wantHookCalls(t, m.hookCalls(began), "64s PodSandbox web", "64s stop web/app within 5")
 		failed := func() {
 			t.Helper()
 			s := m.report("web").Pod.Status
 			if s.Phase != v1.PodFailed || s.Reason != "DeadlineExceeded" || s.Message != "Pod was active on the node longer than the specified deadline" || m.rule("web") != "finished" {
-				t.Errorf("it is %s, %s: %s\n%s", s.Phase, s.Reason, s.Message, m.story())
+				t.Errorf("it is %s, %s: %s\n%s", s.Phase, s.Reason, s.Message, m.state())
 			}
 		}
 		failed()
@@ -43,8 +43,9 @@ containers: [{name: app, image: "web:1", lifecycle: {preStop: {sleep: {seconds: 
 	})
 }
 
-// TestDeadlineWaits: what waits for a place on the node uses no time up.
-func TestDeadlineWaits(t *testing.T) {
+// TestDeadline_NotAdmitted checks that the time for which a pod waits for its admission does not
+// count for its deadline.
+func TestDeadline_NotAdmitted(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = func(o *reconcile.Options) { o.Limits.MaxPods = 1 }
 		web := pod(t, "web", `containers: [{name: app, image: "web:1"}]`)
@@ -52,17 +53,17 @@ func TestDeadlineWaits(t *testing.T) {
 activeDeadlineSeconds: 60
 containers: [{name: app, image: "web:1"}]`)
 		m.start()
-		m.want(web)
+		m.setPods(web)
 		m.settle()
-		m.want(web, job)
-		m.pass(2 * time.Minute)
+		m.setPods(web, job)
+		m.advance(2 * time.Minute)
 		if r := m.report("job"); r.Decision.Reason != "OutOfpods" {
 			t.Fatalf("job: %s", r.Decision)
 		}
-		m.want(job)
-		m.pass(40 * time.Second)
-		m.is("job 0 ready", "job/app 0 running")
-		m.pass(time.Minute)
+		m.setPods(job)
+		m.advance(40 * time.Second)
+		m.wantState("job 0 ready", "job/app 0 running")
+		m.advance(time.Minute)
 		if r := m.report("job"); r.Finished == nil || r.Finished.Reason != plan.DeadlineExceeded {
 			t.Errorf("job: %s", r.Decision)
 		}

@@ -20,7 +20,7 @@ import (
 
 const gpu = "example.com/gpu"
 
-// gpus is a device plugin that gives each container the IDs in a variable.
+// gpus is a device plugin that passes the IDs to each container in a variable.
 type gpus struct {
 	ids []string
 
@@ -29,14 +29,14 @@ type gpus struct {
 	broken    error
 }
 
-// gave are the IDs of each allocation.
+// gave returns the IDs of each allocation.
 func (g *gpus) gave() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.allocated)
 }
 
-// fails has allocations fail, or succeed again for nil.
+// fails makes allocations fail with err, or succeed again if it is nil.
 func (g *gpus) fails(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -58,7 +58,7 @@ func (g *gpus) Allocate(_ context.Context, ids []string) (*v1beta1.ContainerAllo
 func (g *gpus) PreStart(context.Context, []string) error { return nil }
 func (g *gpus) Prepares() bool                           { return false }
 
-// runDevices is run with a ledger that each podd reads anew; the plugin registers
+// runDevices is run with a device ledger that each podd reads again. The plugin registers
 // with it when register is called.
 func runDevices(t *testing.T, test func(t *testing.T, m *machine, g *gpus, register func())) {
 	run(t, func(t *testing.T, m *machine) {
@@ -87,7 +87,7 @@ func needing(t *testing.T, name string, n int, more string) *manifest.Pod {
 	return pod(t, name, fmt.Sprintf(`containers: [{name: app, image: "web:1", resources: {limits: {%s: %d}}}]`+"\n%s", gpu, n, more))
 }
 
-// gpu is what the containers of a pod that run were given.
+// gpu returns the devices of a pod's running containers.
 func (m *machine) gpu(name string) string {
 	var all []string
 	for _, inc := range m.report(name).Observed {
@@ -100,22 +100,22 @@ func (m *machine) gpu(name string) string {
 	return strings.NewReplacer(`{"`+gpu+`":[`, "", `]}`, "", `"`, "").Replace(strings.Join(all, " "))
 }
 
-// TestDevices: pods wait for a plugin and for each other, a restart of podd changes
-// nothing, and what a pod had is the next one's.
+// TestDevices checks that pods wait for a plugin and for each other's devices, that a
+// restart of podd changes nothing, and that freed devices go to the next pod.
 func TestDevices(t *testing.T) {
 	runDevices(t, func(t *testing.T, m *machine, g *gpus, register func()) {
 		one, two := needing(t, "one", 1, ""), needing(t, "two", 2, "")
 		m.start()
-		m.want(one)
+		m.setPods(one)
 		m.settle()
-		m.is()
+		m.wantState()
 		if d := m.report("one").Decision; d.Problem || !strings.Contains(d.Why, "no device plugin serves now") {
 			t.Errorf("it %s", d)
 		}
 		register()
-		m.pass(100 * time.Millisecond)
-		m.is("one 0 ready", "one/app 0 running")
-		m.want(one, two)
+		m.advance(100 * time.Millisecond)
+		m.wantState("one 0 ready", "one/app 0 running")
+		m.setPods(one, two)
 		m.settle()
 		if why := m.why("two"); !strings.Contains(why, "the node has 2 for pods and others ask for 1") {
 			t.Errorf("why: %q", why)
@@ -123,24 +123,24 @@ func TestDevices(t *testing.T) {
 		m.restart()
 		register()
 		m.settle()
-		m.is("one 0 ready", "one/app 0 running")
-		if err := m.life().router.Restart(t.Context(), key("one"), ""); err != nil {
+		m.wantState("one 0 ready", "one/app 0 running")
+		if err := m.current().router.Restart(t.Context(), key("one"), ""); err != nil {
 			t.Fatal(err)
 		}
 		m.settle()
 		if got := m.gpu("one"); got != "a" {
 			t.Errorf("it has %q", got)
 		}
-		m.want(two)
+		m.setPods(two)
 		m.settle()
-		m.is("two 0 ready", "two/app 0 running")
+		m.wantState("two 0 ready", "two/app 0 running")
 		if got, want := strings.Join(g.gave(), " "), "a a+b"; got != want {
 			t.Errorf("allocated were %s, want %s", got, want)
 		}
 	})
 }
 
-// TestDevicesArePublished: who registers is told of though no pod is.
+// TestDevicesArePublished checks that a new plugin is published even if no pod uses it.
 func TestDevicesArePublished(t *testing.T) {
 	runDevices(t, func(t *testing.T, m *machine, g *gpus, register func()) {
 		m.start()
@@ -155,79 +155,81 @@ func TestDevicesArePublished(t *testing.T) {
 	})
 }
 
-// TestDeviceOfEarlierVersion: an edited pod has the only device at once.
-func TestDeviceOfEarlierVersion(t *testing.T) {
+// TestDevices_EarlierVersion checks that an edited pod gets the only device of its earlier
+// version at once.
+func TestDevices_EarlierVersion(t *testing.T) {
 	runDevices(t, func(t *testing.T, m *machine, g *gpus, register func()) {
 		g.ids = []string{"a"}
 		m.start()
 		register()
-		m.want(needing(t, "one", 1, ""))
+		m.setPods(needing(t, "one", 1, ""))
 		m.settle()
-		m.want(needing(t, "one", 1, "terminationGracePeriodSeconds: 1"))
-		m.pass(2 * time.Second)
+		m.setPods(needing(t, "one", 1, "terminationGracePeriodSeconds: 1"))
+		m.advance(2 * time.Second)
 		if got := m.gpu("one"); got != "a" || len(g.gave()) != 2 {
-			t.Errorf("it has %q of %q\n%s", got, g.gave(), m.story())
+			t.Errorf("it has %q of %q\n%s", got, g.gave(), m.state())
 		}
-		// Without a plugin the next edit would find none: what runs is kept.
+		// Without a plugin the successor would get no device, so the running version stays.
 		m.restart()
-		m.want(needing(t, "one", 1, "terminationGracePeriodSeconds: 2"))
+		m.setPods(needing(t, "one", 1, "terminationGracePeriodSeconds: 2"))
 		m.settle()
 		if got := m.gpu("one"); got != "a" || !strings.Contains(m.why("one"), "the earlier version runs on") {
-			t.Errorf("it has %q: %q\n%s", got, m.why("one"), m.story())
+			t.Errorf("it has %q: %q\n%s", got, m.why("one"), m.state())
 		}
 		register()
 		m.settle()
 		if got := m.gpu("one"); got != "a" || len(g.gave()) != 3 || m.why("one") != "" {
-			t.Errorf("it has %q\n%s", got, m.story())
+			t.Errorf("it has %q\n%s", got, m.state())
 		}
 	})
 }
 
-// TestDeviceOfFinished: what ran to its end has none.
-func TestDeviceOfFinished(t *testing.T) {
+// TestDevices_Finished checks that a finished pod holds no device.
+func TestDevices_Finished(t *testing.T) {
 	runDevices(t, func(t *testing.T, m *machine, g *gpus, register func()) {
 		g.ids = []string{"a"}
 		m.start()
 		register()
 		done := pod(t, "done", `restartPolicy: Never
 containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"], resources: {limits: {example.com/gpu: 1}}}]`)
-		m.want(done, needing(t, "one", 1, ""))
+		m.setPods(done, needing(t, "one", 1, ""))
 		m.settle()
-		m.is("done 0 dead", "done/app 0 exited 0", "one 0 ready", "one/app 0 running")
+		m.wantState("done 0 dead", "done/app 0 exited 0", "one 0 ready", "one/app 0 running")
 	})
 }
 
-// TestBrokenPlugin: its pod waits and is tried again, others do not.
+// TestBrokenPlugin checks that a pod waits for a failing plugin and is retried, and that
+// other pods do not wait.
 func TestBrokenPlugin(t *testing.T) {
 	runDevices(t, func(t *testing.T, m *machine, g *gpus, register func()) {
 		g.fails(errors.New("it burns"))
 		m.start()
 		register()
-		m.want(needing(t, "one", 1, ""), pod(t, "web", `containers: [{name: app, image: "web:1"}]`))
+		m.setPods(needing(t, "one", 1, ""), pod(t, "web", `containers: [{name: app, image: "web:1"}]`))
 		m.settle()
-		m.is("web 0 ready", "web/app 0 running")
+		m.wantState("web 0 ready", "web/app 0 running")
 		if why := m.why("one"); why != "giving container app 1 of example.com/gpu: it burns" {
 			t.Errorf("why: %q", why)
 		}
 		g.fails(nil)
-		m.pass(time.Minute)
-		m.is("one 0 ready", "one/app 0 running", "web 0 ready", "web/app 0 running")
+		m.advance(time.Minute)
+		m.wantState("one 0 ready", "one/app 0 running", "web 0 ready", "web/app 0 running")
 	})
 }
 
-// TestDevicesKilled: podd is killed at any moment of a start, and no device is lost
-// or given twice.
+// TestDevicesKilled kills podd at any moment of a start, and checks that no device is lost
+// or allocated twice.
 func TestDevicesKilled(t *testing.T) {
 	for at := range 16 {
 		runDevices(t, func(t *testing.T, m *machine, g *gpus, register func()) {
 			m.start()
 			register()
-			m.want(needing(t, "one", 1, ""), needing(t, "two", 1, ""))
-			m.pass(time.Duration(at) * time.Millisecond / 2)
+			m.setPods(needing(t, "one", 1, ""), needing(t, "two", 1, ""))
+			m.advance(time.Duration(at) * time.Millisecond / 2)
 			m.restart()
 			register()
 			m.settle()
-			m.is("one 0 ready", "one/app 0 running", "two 0 ready", "two/app 0 running")
+			m.wantState("one 0 ready", "one/app 0 running", "two 0 ready", "two/app 0 running")
 			if one, two := m.gpu("one"), m.gpu("two"); one+two != "ab" && one+two != "ba" {
 				t.Errorf("killed after %d half milliseconds they have %q and %q", at, one, two)
 			}
@@ -235,22 +237,22 @@ func TestDevicesKilled(t *testing.T) {
 	}
 }
 
-// TestDevicesOfStranger: a pod that podd has no manifest of keeps its devices for as
-// long as it runs, also when the file is lost.
-func TestDevicesOfStranger(t *testing.T) {
+// TestDevices_UnknownVersion checks that a pod without a manifest keeps its devices while it
+// runs, even if the file with the allocations is lost.
+func TestDevices_UnknownVersion(t *testing.T) {
 	runDevices(t, func(t *testing.T, m *machine, g *gpus, register func()) {
 		g.ids = []string{"a"}
 		m.start()
 		register()
-		m.want(needing(t, "one", 1, "terminationGracePeriodSeconds: 1"))
+		m.setPods(needing(t, "one", 1, "terminationGracePeriodSeconds: 1"))
 		m.settle()
 		m.kill()
-		m.want(needing(t, "one", 1, ""), needing(t, "other", 1, ""))
+		m.setPods(needing(t, "one", 1, ""), needing(t, "other", 1, ""))
 		m.start()
 		register()
 		m.settle()
 		if got := m.gpu("one"); got != "a" || m.report("other").Decision.Reason != "UnexpectedAdmissionError" {
-			t.Errorf("one has %q; the other %s\n%s", got, m.report("other").Decision, m.story())
+			t.Errorf("one has %q; the other %s\n%s", got, m.report("other").Decision, m.state())
 		}
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"podd/reconcile/render"
 )
 
-// TestNodeDNS: a machine that is given its name servers after podd has started
-// gives them to the pods that start then.
+// TestNodeDNS checks that pods get the name servers that the host got after podd was
+// started.
 func TestNodeDNS(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		var now atomic.Pointer[render.DNS]
@@ -21,10 +21,10 @@ func TestNodeDNS(t *testing.T) {
 		}
 		m.start()
 		a, b := pod(t, "a", web), pod(t, "b", web)
-		m.want(a)
+		m.setPods(a)
 		m.settle()
 		now.Store(&render.DNS{Servers: []string{"192.0.2.53"}})
-		m.want(a, b)
+		m.setPods(a, b)
 		m.settle()
 		calls := m.Calls("RunPodSandbox")
 		if len(calls) != 2 {

@@ -1,51 +1,131 @@
-// Package reconcile makes what runs agree with what is wanted.
+// Package reconcile makes the pods on the node match the desired pods.
 //
-//	manifest.Set ─┐            ┌─▶ worker (one a pod name) ─▶ plan.Next ─▶ effects
-//	Snapshot ─────┼─▶ Router ──┤        ▲                                     │
-//	node, asks ───┘            └─▶ …    └────────────── facts ◀───────────────┘
+//	manifest.Set ─┐            ┌─▶ worker (one per pod name) ─▶ plan.Next ─▶ effects
+//	Snapshot ─────┼─▶ Router ──┤        ▲                                      │
+//	node, calls ──┘            └─▶ …    └────────────── results ◀──────────────┘
 //	                  ▲ reports ◀──┘
 //
-// The Router owns the map of workers, the node-wide claims and the published
-// state; it waits for no worker but for the end of one that has nothing left to
-// do. A worker owns everything about one pod
-// name: the wanted version, what was seen, what is remembered. An effect owns
-// nothing: it takes an action, does it, and returns a fact.
+// # Parts
 //
-// A pod of a file or URL that podd took over from a kubelet keeps the UID that it had
-// there (manifest.Recognize, knownAs), and its containers have the kubelet's hash: so a
-// kubelet that comes back goes on with them. What says so is on the machine, the
-// sandbox and the journal; a version that neither knows has the UID of its own. What a
-// kubelet began of a cluster's pod that may end, its worker has for its own as it runs
-// (worker_takeover.go), and the journal says so.
+// The Router owns the map of workers, the reservations of the whole node and the published
+// state. It never waits for a worker, except for the end of one that has nothing left to do.
+// A worker owns everything about one pod name: the desired version, the observed sandboxes
+// and containers, and the history. An effect owns nothing: it carries out one action and
+// returns a result (package effect).
 //
-// Objects beside a pod, ConfigMaps and Secrets, come to its worker as a
-// manifest.Supply, and a new one only when what the pod reads of them differs:
-// plan sees what is missing and which content the files should have, effects
-// look values up. What the files have is read from disk, never remembered.
+// # Glossary
 //
-// Ephemeral containers are in no manifest. A worker is asked for them through the
-// router, and makes them part of the version in force: what decides, renders and
-// tells sees them as if they had been written. Until one is made its journal has
-// it, then the container itself, in the annotation podd/ephemeral, and a podd that
-// comes after finds it there: a container that is in no file, and is never made
-// again, is known from the runtime alone. The annotation has the whole spec, values
-// of variables among it; who may ask the runtime is root. What the runtime lists no
-// more is shown as it ended by the podd that saw it, and by none that comes after. An
-// edit that replaces the version drops them with it.
+//   - action, effect, result: the description of a change, its execution, and its return
+//     value.
+//   - order: the message from the router to a worker. It always has everything that the
+//     router wants of the worker, so that it can replace an unread one.
+//   - incarnation: one sandbox of a pod name, with its containers.
+//   - version: a pod with a UID and a hash of its manifest. Resized pods are of one version.
+//   - foreign sandbox: one that another instance or another node agent made.
+//   - barrier: the end of the newest effect; see below.
+//   - orphan: a pod directory of no known pod.
 //
-// Devices of device plugins are the ledger's, package device: the router admits
-// pods by how many there are and tells it whose pods may have some, an effect takes
-// a pod's before its sandbox is made, and a change of them has every pod admitted
-// anew.
+// # Pods of a kubelet
 //
-// The barrier: a fact is itself an observation, so nothing waits for a relist.
-// In return an observation that was sent before the newest effect ended is
-// dropped and asked for again, or a container would be started twice. What changes
-// nothing that can be observed, as an attempt of a probe, a pull or a directory
-// made, is outside the barrier (plan.Observable); and what only says again what is
-// known goes no further than its worker.
+// A pod of a file or URL that podd took over from a kubelet keeps the UID that it had there
+// (manifest.Recognize, recordedUID), and its containers keep the kubelet's hash. So a kubelet
+// that is started again continues with them. The UID is recorded in the sandbox and in the
+// journal. A version that neither of them has gets the UID of its manifest.
+// If a kubelet started a pod of a cluster that may terminate by itself, its worker takes the
+// running sandbox over (worker_takeover.go) and records that in the journal.
 //
-// Events, as package event words them, are told by who did or decided a thing:
-// workers send theirs with their reports, the router its own, and all go on with
-// the next Change. Nothing reads them here.
+// # ConfigMaps and Secrets
+//
+// A worker gets the ConfigMaps and Secrets of its pod as a refs.Resolved. It gets a new one
+// only if the part that the pod reads differs. plan checks which objects are missing and
+// which content the files should have; effects read the values. The present content of the
+// files is read from disk and never remembered.
+//
+// # Ephemeral containers
+//
+// Ephemeral containers are in no manifest. The router passes a request for them to the
+// worker, which adds them to the version in force, so that planning, rendering and status
+// treat them like containers of the manifest. The journal has an ephemeral container until it
+// is created. After that the annotation podd/ephemeral of the container has its whole spec,
+// and a podd that is started later reads it from there. The spec includes the values of
+// variables, which is acceptable because only root may query the runtime. If the runtime no
+// longer lists such a container, its status is shown only by the podd that observed it. An
+// edit that replaces the version drops its ephemeral containers.
+//
+// # Devices
+//
+// Package device manages the devices of device plugins. The router admits pods by the number
+// of devices and reports which pods may hold some. An effect allocates the devices of a pod
+// before it creates the sandbox. If the devices change, every pod is admitted again.
+//
+// # Addresses of the node
+//
+// The addresses of the node change while podd runs. Package node follows them, and the router
+// passes new ones to every worker, for its statuses, probes, hooks and new containers. A
+// probe that failed at an address which the host does not have shows nothing about its
+// container, and does not count.
+//
+// # The barrier
+//
+// The result of an effect is itself an observation, so nothing waits for a relist. In return,
+// an observation that was requested before the newest effect ended is dropped and requested
+// again, because it could start a container twice. Actions that change nothing observable,
+// such as a probe, a pull or the creation of a directory, are outside the barrier
+// (plan.Observable). Their results are reported only if they differ from what is known.
+//
+// After a start, the container's status is queried for two seconds. If there is no response,
+// or if a start fails, the container may run without having been observed. Until a newer
+// observation, nothing else is started in the pod, and while there is grace its sandbox
+// is not stopped, because that would skip the container's preStop hook.
+//
+// # Journals
+//
+// A worker writes the journal of its pod before the effects that depend on it.
+// Only the end of a pod that ended by itself waits until it is on disk, because the
+// pod could run a second time. An eviction, a deadline, a shutdown of the node and
+// the removal of a manifest stop the pod first, because the pod may be what fills
+// the disk; a write that failed is retried until it succeeds (worker_journal.go).
+// A worker waits for a write for one second only, because a disk may not respond at all.
+// After that the write counts as failed until it ends (worker_write.go).
+// The times in a journal count from the boot of the host, so that no setting of
+// the wall clock moves a deadline or a grace (journal_clock.go). Time for which the host
+// is suspended counts, as with a kubelet (worker_clock.go).
+//
+// A pod directory without a valid journal does not name its pod. If no desired or
+// observed pod has its UID once all of these are known, podd removes it only if it has
+// neither a journal nor data. Otherwise it is an orphan: podd keeps and reports it until
+// a user removes it (router_orphan.go). An unreadable journal may record that its pod has
+// ended. So if the runtime has no container of the pod, and some of its containers may run
+// once only, the pod waits until a user repairs or removes the journal.
+//
+// # Instances and other agents
+//
+// The labels of a sandbox never change. If the root directory of an Instance is lost, its ID
+// remains in the labels of its sandboxes. Another instance that adopts this ID treats these
+// sandboxes as its own. podd checks the locks of root directories, so that no other podd runs
+// the adopted instance at the same time.
+//
+// Other agents on the same runtime, such as another podd, may create the same pod at the
+// same time. So an effect that has created a sandbox lists those of the pod's name
+// before any container is started in it. If another agent has one, podd stops its
+// own and waits. Both agents may do so; they try again after different times.
+//
+// # Unknown exit codes
+//
+// An exit code that the runtime has not reported decides nothing. Such a container is
+// runtime.ExitUnknown, and its pod has no terminal phase and is journaled as not finished.
+// The container is started again only if it would be started again after any exit code. The
+// observer queries the status until it has the code. The container counts as lost, with the
+// code 137 and the reason ContainerStatusUnknown as with a kubelet, if
+//
+//   - the runtime responds that it does not exist, or lists its sandbox without it;
+//   - its pod is ended for another reason (eviction, deadline, node shutdown);
+//   - its pod was deleted from the cluster two minutes ago. A pod of a file or URL is
+//     removed at once, because its exit code is reported to no API server.
+//
+// # Events
+//
+// The part that made a decision or carried it out creates the event, in the wording of
+// package event. Workers send their events with their reports; the router adds its own, and
+// publishes all with the next Change. Nothing in this package reads events.
 package reconcile

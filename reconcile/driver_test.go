@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
-	"podd/reconcile"
+	"podd/reconcile/effect"
 	"podd/reconcile/render"
 )
 
-// needy is a Disk whose volumes want a driver.
+// needy is a Disk whose volumes need a driver.
 type needy struct {
-	reconcile.Disk
+	effect.Disk
 	driver *atomic.Bool
 }
 
@@ -26,7 +26,7 @@ func (n needy) Prepare(ctx context.Context, pod *manifest.Pod, of render.Volumes
 	}
 	own := *pod
 	own.Spec = pod.Spec.DeepCopy()
-	own.Spec.Spec.Volumes = nil // the driver gives these
+	own.Spec.Spec.Volumes = nil // the driver provides these
 	return n.Disk.Prepare(ctx, &own, of)
 }
 
@@ -37,35 +37,35 @@ func (n needy) Remove(ctx context.Context, uid types.UID) error {
 	return n.Disk.Remove(ctx, uid)
 }
 
-// TestDrivers: a volume that failed to come or go for want of a driver is tried when
-// one comes, however long it was to wait.
+// TestDrivers checks that volumes that could not be prepared or removed without a driver
+// are retried as soon as one registers, however long the wait was.
 func TestDrivers(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		came := make(chan struct{}, 1)
 		var driver atomic.Bool
 		m.disk, m.drivers = needy{m.disk, &driver}, came
 		m.start()
-		m.want(pod(t, "db", `
+		m.setPods(pod(t, "db", `
 containers: [{name: app, image: "web:1"}]
 volumes: [{name: data, nfs: {server: files.example, path: /data}}]`))
-		m.pass(10 * time.Minute)
-		m.is()             // nor a sandbox
-		came <- struct{}{} // it was another that came
-		m.pass(100 * time.Millisecond)
-		m.is()
+		m.advance(10 * time.Minute)
+		m.wantState()      // nor a sandbox
+		came <- struct{}{} // another driver registered
+		m.advance(100 * time.Millisecond)
+		m.wantState()
 		driver.Store(true)
 		came <- struct{}{}
-		m.pass(100 * time.Millisecond)
-		m.is("db 0 ready", "db/app 0 running")
+		m.advance(100 * time.Millisecond)
+		m.wantState("db 0 ready", "db/app 0 running")
 		driver.Store(false)
-		m.want()
-		m.pass(10 * time.Minute)
+		m.setPods()
+		m.advance(10 * time.Minute)
 		if dirs := m.dirs(); len(dirs) != 1 {
 			t.Errorf("there are %q", dirs)
 		}
 		driver.Store(true)
 		came <- struct{}{}
-		m.pass(100 * time.Millisecond)
+		m.advance(100 * time.Millisecond)
 		if dirs := m.dirs(); len(dirs) > 0 {
 			t.Errorf("%q are left", dirs)
 		}

@@ -16,27 +16,32 @@ import (
 	"podd/runtime"
 )
 
-// entry is the router's side of one worker.
+// entry is the router's record of one worker.
 type entry struct {
-	worker *worker
-	cancel context.CancelFunc
-	ended  chan struct{}
-	order  order  // the last one posted
-	shown  uint64 // seq of the first order with an observation; 0: none yet
-	past   []journal
-	// admitted are versions that may hold what they claim: the wanted one, and
-	// earlier ones while something of them runs. A rejected one never does.
-	admitted []*manifest.Pod
-	holds    []*manifest.Pod // those of which something may run
-	report   *Report
-	deletes  *plan.Delete
-	preempts types.UID // of the pod that was last asked to give way to another
-	kind     string    // of the source that wanted it last
-	source   string
+	worker      *worker
+	cancel      context.CancelFunc
+	ended       chan struct{}
+	order       order        // the last one posted
+	firstSeq    uint64       // seq of the first order with an observation; 0 if there is none yet
+	observation *runtime.Pod // the newest observation posted to the worker
+	past        []journal
+	// admitted are versions that may hold reservations: the desired one, and earlier ones
+	// while something of them runs. A rejected version holds none.
+	admitted  []*manifest.Pod
+	holds     []*manifest.Pod // versions that may have running containers
+	report    *Report
+	deletion  *plan.Delete
+	preempted types.UID // UID of the pod that was last told to give way to another
+	kind      string    // kind of the source that had it last
+	source    string
 }
 
-// admit notes that p may hold what it claims.
-func (e *entry) admit(p *manifest.Pod) {
+// hasObservation reports whether p is the newest observation of the worker. The observer
+// keeps the pointer of a pod that did not change.
+func (e *entry) hasObservation(p *runtime.Pod) bool { return e.firstSeq > 0 && e.observation == p }
+
+// addAdmitted records that p may hold reservations.
+func (e *entry) addAdmitted(p *manifest.Pod) {
 	if i := slices.IndexFunc(e.admitted, func(q *manifest.Pod) bool { return sameVersion(p, q) }); i >= 0 {
 		e.admitted[i] = p
 		return
@@ -44,48 +49,47 @@ func (e *entry) admit(p *manifest.Pod) {
 	e.admitted = append(e.admitted, p)
 }
 
-// unasked forgets the asking for the end of a pod that is wanted again: its next end
-// is another one.
-func (e *entry) unasked(wants *manifest.Pod) {
-	del, was := e.deletes, e.order.desired
+// clearDeletion forgets the deletion of a pod that is desired again. Its next deletion is a
+// new one.
+func (e *entry) clearDeletion(wants *manifest.Pod) {
+	del, was := e.deletion, e.order.desired
 	if del != nil && wants != nil && wants.UID == del.UID && (was == nil || was.UID != del.UID) {
-		e.deletes = nil
+		e.deletion = nil
 	}
 }
 
-// ends has a pod that is not wanted end with a grace, or sooner where that was asked
-// for before.
-func (e *entry) ends(uid types.UID, grace time.Duration, now time.Time) {
-	if d := e.deletes; d == nil || d.UID != uid || d.Grace > grace {
-		e.deletes = &plan.Delete{UID: uid, Grace: grace, At: now}
+// setDeletion deletes a pod with a grace, unless a shorter one was requested before.
+func (e *entry) setDeletion(uid types.UID, grace time.Duration, now time.Time) {
+	if d := e.deletion; d == nil || d.UID != uid || d.Grace > grace {
+		e.deletion = &plan.Delete{UID: uid, Grace: grace, At: now}
 	}
 }
 
-// claimant is a name with its claims; unwanted says that it is known that nothing
-// wants it.
+// claimant returns a name with its reservations; unwanted reports whether it is known that
+// no source has the pod.
 func (e *entry) claimant(key types.NamespacedName, wants *manifest.Pod, last *runtime.Pod, unwanted bool) plan.Claimant {
-	c := e.claims(key, wants, last)
+	c := e.reservations(key, wants, last)
 	c.Yields = c.Yields || unwanted
 	c.Unseen = wants == nil && !unwanted && cmp.Or(e.kind, kindOf(e.observed(last))) == manifest.KindAPI
 	return c
 }
 
-// claims are what the name claims now. Until the worker has told what it makes
-// of its first observation, the observation itself speaks: what runs had its
-// claims first.
-func (e *entry) claims(key types.NamespacedName, wants *manifest.Pod, last *runtime.Pod) plan.Claimant {
+// reservations returns the present reservations of a name. Until the worker has reported on
+// its first observation, they are computed from the observation, because running pods had
+// their reservations first.
+func (e *entry) reservations(key types.NamespacedName, wants *manifest.Pod, last *runtime.Pod) plan.Claimant {
 	c := plan.Claimant{Key: key, Wants: wants, Holds: e.holds}
 	if e.report != nil {
 		c.UIDs, c.Yields = e.report.UIDs, e.report.Decision.Yields
-		c.Rests = e.rests() && wants != nil && sameVersion(wants, e.report.Version)
-		c.Present = (len(e.admitted) > 0 || e.report.Exists) && !e.rests()
+		c.Rests = e.isFinished() && wants != nil && sameVersion(wants, e.report.Version)
+		c.Present = (len(e.admitted) > 0 || e.report.Exists) && !e.isFinished()
 	}
-	if p := e.promised(); p != nil && !c.Rests {
+	if p := e.startable(); p != nil && !c.Rests {
 		c.Holds, c.Present = append(slices.Clone(c.Holds), p), true
 	}
-	c.Ends = e.report != nil && e.report.Finished != nil && !e.rests() && wants != nil && sameVersion(wants, e.report.Version)
+	c.Ends = e.report != nil && e.report.Finished != nil && !e.isFinished() && wants != nil && sameVersion(wants, e.report.Version)
 	c.Rests = c.Rests || wants.Over()
-	if e.told() {
+	if e.hasReported() {
 		return c
 	}
 	for _, j := range e.past {
@@ -95,7 +99,7 @@ func (e *entry) claims(key types.NamespacedName, wants *manifest.Pod, last *runt
 	if last == nil {
 		return c
 	}
-	if held := e.found(wants, last.Incarnations); held != nil && !c.Rests {
+	if held := e.runningVersion(wants, last.Incarnations); held != nil && !c.Rests {
 		c.Holds = append(slices.Clone(c.Holds), held)
 	}
 	for i := range last.Incarnations {
@@ -104,13 +108,13 @@ func (e *entry) claims(key types.NamespacedName, wants *manifest.Pod, last *runt
 			c.Present = !c.Rests
 		}
 	}
-	c.Holds = append(slices.Clone(c.Holds), strangers(last.Incarnations, c.Holds)...)
+	c.Holds = append(slices.Clone(c.Holds), unknownVersions(last.Incarnations, c.Holds)...)
 	return c
 }
 
-// promised is what the worker may begin by its last order, before any report tells
-// of that; nil for nothing.
-func (e *entry) promised() *manifest.Pod {
+// startable returns the version that the worker may start because of its last order, before
+// it reports that; nil if there is none.
+func (e *entry) startable() *manifest.Pod {
 	p := e.order.desired
 	same := func(q *manifest.Pod) bool { return q != nil && sameVersion(p, q) }
 	switch {
@@ -122,12 +126,14 @@ func (e *entry) promised() *manifest.Pod {
 	return p
 }
 
-// told says whether the worker has spoken of its first observation.
-func (e *entry) told() bool { return e.report != nil && e.shown > 0 && e.report.seq >= e.shown }
+// hasReported reports whether the worker has reported on its first observation.
+func (e *entry) hasReported() bool {
+	return e.report != nil && e.firstSeq > 0 && e.report.seq >= e.firstSeq
+}
 
-// found is the wanted version in the sizes that what is there of it has; nil when
-// nothing is.
-func (e *entry) found(wants *manifest.Pod, observed []runtime.Incarnation) *manifest.Pod {
+// runningVersion returns the desired version in the size of its running containers; nil if
+// none runs.
+func (e *entry) runningVersion(wants *manifest.Pod, observed []runtime.Incarnation) *manifest.Pod {
 	if !slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool { return plan.Runs(wants, &inc) }) {
 		return nil
 	}
@@ -138,18 +144,18 @@ func (e *entry) found(wants *manifest.Pod, observed []runtime.Incarnation) *mani
 	return wants.Sized(plan.Sizes(wants, observed, given, false))
 }
 
-// rests says that the pod ran to its end and holds nothing but its records.
-func (e *entry) rests() bool {
+// isFinished reports whether the pod has terminated and nothing but its records is left.
+func (e *entry) isFinished() bool {
 	return e.report.Finished != nil && e.report.Version != nil && e.report.Decision.Phase == plan.PhaseRest
 }
 
-// updateHolds keeps what the last report shows to be in force or to run, and
-// tells whether claims changed since the one before.
+// updateHolds sets the versions that hold reservations from the last report. It reports
+// whether reservations changed since the report before.
 func (e *entry) updateHolds(before *Report) (changed bool) {
 	var holds, admitted []*manifest.Pod
 	for _, p := range e.admitted {
 		inForce := e.report.Version != nil && sameVersion(p, e.report.Version)
-		holding := inForce && e.report.Exists && !e.rests() || listed(e.report.Observed, p)
+		holding := inForce && e.report.Exists && !e.isFinished() || isRunning(e.report.Observed, p)
 		switch {
 		case holding && inForce:
 			holds = append(holds, e.report.Held...)
@@ -160,43 +166,57 @@ func (e *entry) updateHolds(before *Report) (changed bool) {
 			admitted = append(admitted, p)
 		}
 	}
-	// One that is not admitted in the size it is written may run in another.
-	if v := e.report.Version; v != nil && listed(e.report.Observed, v) && !slices.ContainsFunc(e.admitted, func(p *manifest.Pod) bool { return sameVersion(p, v) }) {
+	// A version that is not admitted in its desired size may run in another one.
+	if v := e.report.Version; v != nil && isRunning(e.report.Observed, v) && !slices.ContainsFunc(e.admitted, func(p *manifest.Pod) bool { return sameVersion(p, v) }) {
 		holds = append(holds, e.report.Held...)
 	}
-	holds = append(holds, strangers(e.report.Observed, append(slices.Clone(e.admitted), e.report.Version))...)
+	holds = append(holds, unknownVersions(e.report.Observed, append(slices.Clone(e.admitted), e.report.Version))...)
 	changed = !slices.EqualFunc(holds, e.holds, sameSize) || len(admitted) != len(e.admitted) || before == nil ||
 		(before.Finished == nil) != (e.report.Finished == nil) || !slices.Equal(before.UIDs, e.report.UIDs) || before.Decision.Yields != e.report.Decision.Yields
 	e.holds, e.admitted = holds, admitted
 	return changed
 }
 
+// sameSize reports whether a and b are the same version with the same container sizes.
 func sameSize(a, b *manifest.Pod) bool {
 	return sameVersion(a, b) && maps.Equal(a.Containers, b.Containers)
 }
 
-// listed tells whether anything of a version runs.
-func listed(observed []runtime.Incarnation, p *manifest.Pod) bool {
+// isRunning reports whether anything of a version runs.
+func isRunning(observed []runtime.Incarnation, p *manifest.Pod) bool {
 	return slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool { return plan.Runs(p, &inc) && plan.Live(&inc) })
 }
 
-// strangers are versions that run and are none of the known ones: podd has no
-// manifest of them since it was started anew. What they claim is on their
+// awaitsExit reports whether an exit code of a version is not known yet.
+func awaitsExit(observed []runtime.Incarnation, p *manifest.Pod) bool {
+	return slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool {
+		return plan.Runs(p, &inc) && lacksExitCode(&inc)
+	})
+}
+
+// lacksExitCode reports whether the exit code of a container in a sandbox is not known yet.
+func lacksExitCode(inc *runtime.Incarnation) bool {
+	return slices.ContainsFunc(inc.Containers, func(c runtime.Container) bool { return c.State == runtime.ExitUnknown })
+}
+
+// unknownVersions returns the versions that run and are not in known: podd has had no
+// manifest of them since it was started. Their reservations are recorded on their
 // containers.
-func strangers(observed []runtime.Incarnation, known []*manifest.Pod) []*manifest.Pod {
+func unknownVersions(observed []runtime.Incarnation, known []*manifest.Pod) []*manifest.Pod {
 	var all []*manifest.Pod
 	for i := range observed {
 		inc := &observed[i]
 		if inc.Foreign || !plan.Live(inc) || slices.ContainsFunc(known, func(p *manifest.Pod) bool { return p != nil && plan.Runs(p, inc) }) {
 			continue
 		}
-		all = append(all, stranger(inc))
+		all = append(all, unknownVersion(inc))
 	}
 	return all
 }
 
-// stranger is as much of a version's manifest as its sandbox and containers tell.
-func stranger(inc *runtime.Incarnation) *manifest.Pod {
+// unknownVersion returns the part of a version's manifest that its sandbox and containers
+// record.
+func unknownVersion(inc *runtime.Incarnation) *manifest.Pod {
 	p := &manifest.Pod{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationHash], Spec: &v1.Pod{}}
 	p.Origin.Path = "an earlier version"
 	size := manifest.OfSize(inc.Annotations[runtime.AnnotationSize])
@@ -207,7 +227,7 @@ func stranger(inc *runtime.Incarnation) *manifest.Pod {
 	}
 	for i := range inc.Containers {
 		c := v1.Container{Name: inc.Containers[i].Name}
-		// What does not decode was not written by podd and claims nothing.
+		// An annotation that cannot be decoded is not podd's and reserves nothing.
 		if json.Unmarshal([]byte(inc.Containers[i].Annotations[runtime.AnnotationContainerPorts]), &c.Ports) == nil {
 			p.Spec.Spec.Containers = append(p.Spec.Spec.Containers, c)
 		}

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,21 +14,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"podd/manifest"
+	"podd/manifest/decode"
 	"podd/reconcile/plan"
 	"podd/runtime"
 )
 
-// addition asks a worker for ephemeral containers.
+// addition is a request to a worker to add ephemeral containers.
 type addition struct {
-	uid        types.UID // of the pod they are meant for
+	uid        types.UID // UID of the pod that they are for
 	containers []v1.EphemeralContainer
-	dry        bool
-	reply      chan<- error // has room for it
+	dryRun     bool
+	reply      chan<- error // receives one error or nil, and must have room for it
 }
 
-// Debug has the pod of this name and UID have these ephemeral containers, those
-// that it has among them, and returns once its worker has remembered them. With
-// dry it only says whether it would. Its errors are Kubernetes' own.
+// Debug sets the ephemeral containers of the pod with this name and UID. containers must
+// include those that the pod has already. Debug returns when the worker has written them to
+// the journal. If dry is set, it only validates them. Its errors are Kubernetes API errors.
 func (r *Router) Debug(ctx context.Context, key types.NamespacedName, uid types.UID, containers []v1.EphemeralContainer, dry bool) error {
 	reply := make(chan error, 1)
 	var ended <-chan struct{}
@@ -43,8 +42,8 @@ func (r *Router) Debug(ctx context.Context, key types.NamespacedName, uid types.
 			return invalid(key, field.Forbidden(field.NewPath("spec", "ephemeralContainers"), why))
 		}
 		o := e.order
-		o.seen, o.pod = false, nil
-		o.added = []addition{{uid, containers, dry, reply}}
+		o.observed, o.pod = false, nil
+		o.additions = []addition{{uid, containers, dry, reply}}
 		ended = e.ended
 		r.post(e, o)
 		return nil
@@ -56,9 +55,9 @@ func (r *Router) Debug(ctx context.Context, key types.NamespacedName, uid types.
 	case err := <-reply:
 		return err
 	case <-ended:
-		return gone(key)
+		return replacedError(key)
 	case <-ctx.Done():
-		return fmt.Errorf("adding ephemeral containers to %s: %w", r.short(key), ctx.Err())
+		return fmt.Errorf("adding ephemeral containers to %s: %w", r.shortName(key), ctx.Err())
 	}
 }
 
@@ -66,59 +65,60 @@ func invalid(key types.NamespacedName, errs ...*field.Error) error {
 	return apierrors.NewInvalid(v1.SchemeGroupVersion.WithKind("Pod").GroupKind(), key.Name, errs)
 }
 
-func gone(key types.NamespacedName) error {
+func replacedError(key types.NamespacedName) error {
 	return apierrors.NewConflict(v1.Resource("pods"), key.Name, errors.New("it is being ended, or is another pod by now"))
 }
 
-// add adds ephemeral containers to the version in force. Until they are made,
-// nobody but its journal knows of them.
+// add adds ephemeral containers to the version in force. Until they are created, only the
+// journal has them.
 func (w *worker) add(a addition) error {
-	if !w.looked { // it may have some of which nothing was seen yet
+	if !w.hasObserved { // it may have some that were not observed yet
 		return apierrors.NewServiceUnavailable("podd has not looked at the runtime yet; try again")
 	}
-	w.meet()
+	w.recoverEphemeral()
 	p := w.in.Desired
 	if p == nil || p.UID != a.uid {
-		return gone(w.key)
+		return replacedError(w.key)
 	}
 	if ofCluster(p) {
 		return invalid(w.key, field.Forbidden(field.NewPath("spec", "ephemeralContainers"), "the pod is the cluster's; add them there, with kubectl debug"))
 	}
-	next, errs := p.AddEphemeral(a.containers)
+	next, errs := decode.AddEphemeral(p, a.containers)
 	if next != p && w.in.History.Finished.Of(p) {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "ephemeralContainers"), "the pod has run to its end; nothing is started in it any more"))
 	}
 	if len(errs) > 0 {
 		return invalid(w.key, errs...)
 	}
-	if next == p || a.dry {
+	if next == p || a.dryRun {
 		return nil
 	}
 	before := w.in.History.Containers
 	for _, c := range next.Spec.Spec.EphemeralContainers[len(p.Spec.Spec.EphemeralContainers):] {
-		// One of the name may have been there; its number stays taken.
-		w.container(c.Name, func(h *plan.ContainerHistory) { *h = plan.ContainerHistory{Attempt: h.Attempt} })
+		// An earlier container of this name keeps its attempt number.
+		w.container(c.Name, func(h *plan.ContainerHistory) { *h = plan.ContainerHistory{Attempt: h.Attempt, Restarts: h.Restarts} })
 	}
 	w.in.Desired = next
-	if err := w.remember(p.UID, p.Hash, true); err != nil {
+	if err := w.writeJournal(p.UID, p.Hash); err != nil {
 		w.in.Desired, w.in.History.Containers = p, before
-		// What failed may be on disk all the same; a podd that comes after must not
-		// start what was refused.
-		return apierrors.NewInternalError(errors.Join(err, w.remember(p.UID, p.Hash, true)))
+		// The failed write may have reached the disk. A later podd must not start
+		// containers that were refused.
+		return apierrors.NewInternalError(errors.Join(err, w.writeJournal(p.UID, p.Hash)))
 	}
-	w.look()
+	w.applySupplies()
 	return nil
 }
 
-// meet takes over what the containers of the version in force were made from, as
-// they say themselves: of those that an earlier life of podd made nobody else
-// knows. What was made leaves the journal.
-func (w *worker) meet() {
+// recoverEphemeral adds the ephemeral containers that an earlier podd created to the
+// version in force. Their specs are in annotations of the containers only. A created
+// container is removed from the journal.
+func (w *worker) recoverEphemeral() {
 	var unknown []runtime.Container
 	left := false
 	for i := range w.in.Observed {
 		inc := &w.in.Observed[i]
-		// What is being ended was of a pod that was removed, and is wanted anew.
+		// A sandbox that is being stopped belongs to a pod that was removed and is desired
+		// again.
 		if s := w.in.History.Stopping; !plan.Runs(w.in.Desired, inc) || s != nil && s.SandboxID == inc.ID {
 			continue
 		}
@@ -126,7 +126,7 @@ func (w *worker) meet() {
 			switch {
 			case c.Annotations[runtime.AnnotationEphemeral] == "" || w.in.History.Containers[c.Name].Made:
 				continue
-			case !w.has(c.Name):
+			case !w.hasEphemeral(c.Name):
 				unknown = append(unknown, c)
 			default:
 				left = true
@@ -135,23 +135,25 @@ func (w *worker) meet() {
 		}
 	}
 	if len(unknown) > 0 {
-		// They were made, and so come before those that were not.
-		list := slices.Concat(specsOf(unknown), w.in.Desired.Spec.Spec.EphemeralContainers)
+		// They were created already, so they come before those that were not.
+		list := slices.Concat(ephemeralSpecs(unknown), w.in.Desired.Spec.Spec.EphemeralContainers)
 		w.in.Desired = w.in.Desired.WithEphemeral(list)
 	}
 	if left {
-		w.rememberSoon(w.in.Desired.UID, w.in.Desired.Hash)
+		w.tryWriteJournal(w.in.Desired.UID, w.in.Desired.Hash)
 	}
 }
 
-func (w *worker) has(name string) bool {
+// hasEphemeral reports whether the version in force has an ephemeral container of that
+// name.
+func (w *worker) hasEphemeral(name string) bool {
 	return slices.ContainsFunc(w.in.Desired.Spec.Spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return c.Name == name })
 }
 
-// specsOf is what containers were made from, in the order they were added. What
-// does not decode was not written by podd.
-func specsOf(containers []runtime.Container) []v1.EphemeralContainer {
-	slices.SortFunc(containers, func(a, b runtime.Container) int { return cmp.Compare(placeOf(&a), placeOf(&b)) })
+// ephemeralSpecs returns the specs of created ephemeral containers, in the order in which
+// they were added. An annotation that cannot be decoded is not podd's.
+func ephemeralSpecs(containers []runtime.Container) []v1.EphemeralContainer {
+	slices.SortFunc(containers, func(a, b runtime.Container) int { return cmp.Compare(ephemeralIndex(&a), ephemeralIndex(&b)) })
 	var all []v1.EphemeralContainer
 	for i := range containers {
 		var c v1.EphemeralContainer
@@ -163,31 +165,31 @@ func specsOf(containers []runtime.Container) []v1.EphemeralContainer {
 	return all
 }
 
-func placeOf(c *runtime.Container) int {
-	_, place, _ := strings.Cut(c.Annotations[runtime.AnnotationKind], ":")
-	n, _ := strconv.Atoi(place)
-	return n
+// ephemeralIndex returns the position of an ephemeral container in the pod's list.
+func ephemeralIndex(c *runtime.Container) int {
+	_, index := c.Kind()
+	return index
 }
 
-// unmade are the ephemeral containers that no container tells of.
-func (w *worker) unmade() []v1.EphemeralContainer {
+// uncreatedEphemeral returns the ephemeral containers that were not created yet.
+func (w *worker) uncreatedEphemeral() []v1.EphemeralContainer {
 	if ofCluster(w.in.Desired) {
-		return nil // the cluster has them
+		return nil // the cluster stores them
 	}
 	return slices.DeleteFunc(slices.Clone(w.in.Desired.Spec.Spec.EphemeralContainers), func(c v1.EphemeralContainer) bool {
 		return w.in.History.Containers[c.Name].Made
 	})
 }
 
-// added is a wanted version with the ephemeral containers of the one in force,
-// which is the same. Equal orders make one pod of it.
-func (w *worker) added(p *manifest.Pod) *manifest.Pod {
-	if p == w.bare {
+// withEphemeral returns p, which is the version in force, with its ephemeral containers.
+// For an unchanged p it returns the same pod.
+func (w *worker) withEphemeral(p *manifest.Pod) *manifest.Pod {
+	if p == w.withoutEphemeral {
 		return w.in.Desired
 	}
 	if ofCluster(p) {
 		return p
 	}
-	w.bare = p
+	w.withoutEphemeral = p
 	return p.WithEphemeral(w.in.Desired.Spec.Spec.EphemeralContainers)
 }

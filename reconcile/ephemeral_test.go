@@ -25,7 +25,7 @@ func debugger(name, image, target string) v1.EphemeralContainer {
 	}, TargetContainerName: target}
 }
 
-// debug adds ephemeral containers to those that a pod has.
+// debug adds ephemeral containers to those of a pod.
 func (m *machine) debug(name string, add ...v1.EphemeralContainer) error {
 	m.t.Helper()
 	p := m.report(name).Pod
@@ -35,10 +35,10 @@ func (m *machine) debug(name string, add ...v1.EphemeralContainer) error {
 			m.t.Fatal(err)
 		}
 	}
-	return m.life().router.Debug(context.Background(), key(name), p.UID, append(append([]v1.EphemeralContainer{}, p.Spec.EphemeralContainers...), add...), false)
+	return m.current().router.Debug(context.Background(), key(name), p.UID, append(append([]v1.EphemeralContainer{}, p.Spec.EphemeralContainers...), add...), false)
 }
 
-// ephemerals are those of a pod as it is shown, each with its state.
+// ephemerals returns the published ephemeral containers of a pod, each with its state.
 func (m *machine) ephemerals(name string) string {
 	p := m.report(name).Pod
 	var all []string
@@ -60,15 +60,15 @@ func (m *machine) ephemerals(name string) string {
 	return strings.Join(all, ", ")
 }
 
-func (m *machine) shows(name, want string) {
+func (m *machine) wantEphemeral(name, want string) {
 	m.t.Helper()
 	if got := m.ephemerals(name); got != want {
-		m.t.Fatalf("podd shows %q, want %q\n%s%+v", got, want, m.story(), m.report(name).Pod.Status.EphemeralContainerStatuses)
+		m.t.Fatalf("podd shows %q, want %q\n%s%+v", got, want, m.state(), m.report(name).Pod.Status.EphemeralContainerStatuses)
 	}
 }
 
-// remembered is the journal of the only pod.
-func (m *machine) remembered() string {
+// onlyJournal returns the journal of the only pod.
+func (m *machine) onlyJournal() string {
 	text, err := os.ReadFile(filepath.Join(m.root, "pods", m.dirs()[0], "journal.json"))
 	if err != nil {
 		m.t.Fatal(err)
@@ -76,80 +76,80 @@ func (m *machine) remembered() string {
 	return string(text)
 }
 
-// TestEphemeral: one is added, runs beside the others, outlives podd, ends and is
-// never started again; it goes with its pod.
+// TestEphemeral checks that an ephemeral container is added, runs with the others, survives
+// a restart of podd, ends, is never started again, and is removed with its pod.
 func TestEphemeral(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
 		p := pod(t, "web", web)
-		m.want(p)
+		m.setPods(p)
 		m.settle()
 		m.Forget()
 		if err := m.debug("web", debugger("debug", "side:1", "app")); err != nil {
 			t.Fatal(err)
 		}
 		m.settle()
-		m.did("CreateContainer web/debug", "StartContainer web/debug")
-		m.is("web 0 ready", "web/app 0 running", "web/debug 0 running")
-		m.shows("web", "debug runs")
+		m.wantCalls("CreateContainer web/debug", "StartContainer web/debug")
+		m.wantState("web 0 ready", "web/app 0 running", "web/debug 0 running")
+		m.wantEphemeral("web", "debug runs")
 		config := m.Calls("CreateContainer")[0].Request.(*cri.CreateContainerRequest).GetConfig()
 		if o := config.GetLinux().GetSecurityContext().GetNamespaceOptions(); o.GetPid() != cri.NamespaceMode_TARGET || o.GetTargetId() == "" {
 			t.Errorf("namespaces %v", o)
 		}
-		if strings.Contains(m.remembered(), secret) {
-			t.Errorf("it is made, and in the journal: %s", m.remembered())
+		if strings.Contains(m.onlyJournal(), secret) {
+			t.Errorf("it is made, and in the journal: %s", m.onlyJournal())
 		}
 
 		m.Forget()
 		m.restart()
-		m.did()
-		m.shows("web", "debug runs")
+		m.wantCalls()
+		m.wantEphemeral("web", "debug runs")
 		if got := m.report("web").Pod.Spec.EphemeralContainers[0]; got.TargetContainerName != "app" || got.Env[0].Value != secret {
 			t.Errorf("after a restart of podd: %+v", got)
 		}
 
 		m.Exit("default/web/debug", 1)
 		m.settle()
-		m.shows("web", "debug Error")
+		m.wantEphemeral("web", "debug Error")
 		m.restart()
-		m.pass(time.Hour)
-		m.did()
-		m.shows("web", "debug Error")
+		m.advance(time.Hour)
+		m.wantCalls()
+		m.wantEphemeral("web", "debug Error")
 
-		m.want()
+		m.setPods()
 		m.settle()
-		m.is()
+		m.wantState()
 		if dirs := m.dirs(); len(dirs) > 0 {
 			t.Errorf("left: %v", dirs)
 		}
 	})
 }
 
-// TestEphemeralPending: what was accepted and not made yet is in the journal
-// alone, and is made once by the podd that comes after.
+// TestEphemeralPending checks that only the journal has a container that was accepted and
+// not created yet, and that the next podd creates it once.
 func TestEphemeralPending(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
-		m.want(pod(t, "web", web))
+		m.setPods(pod(t, "web", web))
 		m.settle()
 		if err := m.debug("web", debugger("debug", "late:1", "")); err != nil {
 			t.Fatal(err)
 		}
 		m.settle()
-		m.shows("web", "debug ImagePullBackOff")
+		m.wantEphemeral("web", "debug ImagePullBackOff")
 		var j struct{ Ephemeral []v1.EphemeralContainer }
-		if err := json.Unmarshal([]byte(m.remembered()), &j); err != nil || len(j.Ephemeral) != 1 {
-			t.Fatalf("journal %s %v", m.remembered(), err)
+		if err := json.Unmarshal([]byte(m.onlyJournal()), &j); err != nil || len(j.Ephemeral) != 1 {
+			t.Fatalf("journal %s %v", m.onlyJournal(), err)
 		}
-		if strings.Contains(m.story(), secret) {
-			t.Errorf("it tells a secret: %s", m.story())
+		if strings.Contains(m.state(), secret) {
+			t.Errorf("it tells a secret: %s", m.state())
 		}
 		m.restart()
 		m.AddImages("late:1")
-		m.pass(10 * time.Minute)
-		m.shows("web", "debug runs")
-		if strings.Contains(m.remembered(), secret) {
-			t.Errorf("it is made, and in the journal: %s", m.remembered())
+		m.advance(10 * time.Minute)
+		m.wantEphemeral("web", "debug runs")
+		if strings.Contains(m.onlyJournal(), secret) {
+			t.Errorf("it is made, and in the journal: %s", m.onlyJournal())
 		}
 		if n := len(m.Calls("CreateContainer")); n != 2 {
 			t.Errorf("%d containers were made", n)
@@ -157,61 +157,61 @@ func TestEphemeralPending(t *testing.T) {
 	})
 }
 
-// TestEphemeralLostAnswer: whether it was made is looked up before it is made
-// again.
-func TestEphemeralLostAnswer(t *testing.T) {
+// TestEphemeral_LostResponse checks that podd observes whether the container was created
+// before it creates it again.
+func TestEphemeral_LostResponse(t *testing.T) {
 	for _, method := range []string{"CreateContainer", "StartContainer"} {
 		run(t, func(t *testing.T, m *machine) {
 			m.start()
-			m.want(pod(t, "web", web))
+			m.setPods(pod(t, "web", web))
 			m.settle()
 			m.Inject(runtimetest.Fault{Method: method, Nth: 1, After: true})
 			if err := m.debug("web", debugger("debug", "side:1", "")); err != nil {
 				t.Fatal(err)
 			}
-			m.pass(time.Minute)
-			m.is("web 0 ready", "web/app 0 running", "web/debug 0 running")
-			m.shows("web", "debug runs")
+			m.advance(time.Minute)
+			m.wantState("web 0 ready", "web/app 0 running", "web/debug 0 running")
+			m.wantEphemeral("web", "debug runs")
 		})
 	}
 }
 
-// TestEphemeralEdit: an edit that keeps the pod keeps them, another drops them; a
-// new sandbox has none.
+// TestEphemeralEdit checks that an edit that keeps the pod keeps its ephemeral containers,
+// that another edit drops them, and that a new sandbox has none.
 func TestEphemeralEdit(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
-		m.want(pod(t, "web", web), pod(t, "other", web))
+		m.setPods(pod(t, "web", web), pod(t, "other", web))
 		m.settle()
 		if err := m.debug("web", debugger("debug", "side:1", "")); err != nil {
 			t.Fatal(err)
 		}
 		m.settle()
 		m.Forget()
-		m.want(pod(t, "web", web), pod(t, "other", "terminationGracePeriodSeconds: 5\n"+web)) // decoded anew
+		m.setPods(pod(t, "web", web), pod(t, "other", "terminationGracePeriodSeconds: 5\n"+web)) // decoded again
 		m.settle()
-		m.shows("web", "debug runs")
+		m.wantEphemeral("web", "debug runs")
 		if n := len(m.report("web").Pod.Spec.EphemeralContainers); n != 1 {
 			t.Errorf("it has %d", n)
 		}
 		m.KillSandbox(m.report("web").Observed[0].ID)
 		m.settle()
-		m.shows("web", "debug Error")
-		m.is("web 1 ready", "web/app 1 running", "other 0 ready", "other/app 0 running")
+		m.wantEphemeral("web", "debug Error")
+		m.wantState("web 1 ready", "web/app 1 running", "other 0 ready", "other/app 0 running")
 
-		m.want(pod(t, "web", "terminationGracePeriodSeconds: 5\n"+web))
+		m.setPods(pod(t, "web", "terminationGracePeriodSeconds: 5\n"+web))
 		m.settle()
-		m.shows("web", "")
+		m.wantEphemeral("web", "")
 	})
 }
 
 func TestEphemeralRefused(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
-		m.want(pod(t, "web", web), pod(t, "job", `restartPolicy: Never
+		m.setPods(pod(t, "web", web), pod(t, "job", `restartPolicy: Never
 containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"]}]`))
 		m.settle()
-		router, ctx := m.life().router, context.Background()
+		router, ctx := m.current().router, context.Background()
 		list := []v1.EphemeralContainer{debugger("debug", "side:1", "")}
 		uid := m.report("web").Pod.UID
 		if err := router.Debug(ctx, key("no"), uid, list, false); !apierrors.IsNotFound(err) {
@@ -235,7 +235,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"]}]`))
 			t.Errorf("dry: %v", err)
 		}
 		m.settle()
-		m.shows("web", "")
+		m.wantEphemeral("web", "")
 		if err := m.debug("web", list...); err != nil {
 			t.Fatal(err)
 		}
@@ -251,17 +251,17 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"]}]`))
 			t.Error(err)
 		}
 		m.settle()
-		m.did("StopContainer web/app", "CreateContainer web/app", "StartContainer web/app")
+		m.wantCalls("StopContainer web/app", "CreateContainer web/app", "StartContainer web/app")
 	})
 }
 
-// TestEphemeralObjects: what it reads is looked up, and keeps nothing else
-// waiting.
+// TestEphemeralObjects checks that the objects that an ephemeral container reads are used,
+// and that a missing one makes nothing else wait.
 func TestEphemeralObjects(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
 		p := pod(t, "web", web)
-		m.want(p)
+		m.setPods(p)
 		m.settle()
 		c := debugger("debug", "side:1", "")
 		c.EnvFrom = []v1.EnvFromSource{{ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "conf"}}}}
@@ -269,10 +269,10 @@ func TestEphemeralObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.settle()
-		m.shows("web", "debug CreateContainerConfigError")
-		m.give("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: conf}\ndata: {MODE: slow}\n", p)
+		m.wantEphemeral("web", "debug CreateContainerConfigError")
+		m.setObjects("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: conf}\ndata: {MODE: slow}\n", p)
 		m.settle()
-		m.shows("web", "debug runs")
+		m.wantEphemeral("web", "debug runs")
 		calls := m.Calls("CreateContainer")
 		envs := calls[len(calls)-1].Request.(*cri.CreateContainerRequest).GetConfig().GetEnvs()
 		found := false

@@ -23,14 +23,14 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected events")
 
-// happened are the events since the last time, by whom they happened to, those
-// that repeat one before as its count.
-func (m *machine) happened() string {
+// takeEvents returns the events since its last call, sorted by their objects. Repeated events
+// are counted.
+func (m *machine) takeEvents() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var lines []string
 	count := map[string]int{}
-	// What happens to two at once comes in any order.
+	// Events of two objects at the same time come in any order.
 	slices.SortStableFunc(m.events, func(a, b event.Event) int {
 		return cmp.Or(strings.Compare(a.Pod.Name, b.Pod.Name), strings.Compare(a.Field, b.Field))
 	})
@@ -53,18 +53,18 @@ func (m *machine) happened() string {
 	return strings.Join(append(lines, ""), "\n")
 }
 
-// tales are what happens to a pod, told in testdata/event.
+// tales are the scenarios whose events are in testdata/event.
 var tales = map[string]func(t *testing.T, m *machine, then func(string)){
 	"life": func(t *testing.T, m *machine, then func(string)) {
 		m.start()
-		m.want(pod(t, "web", `containers: [{name: app, image: "web:1"}]`))
+		m.setPods(pod(t, "web", `containers: [{name: app, image: "web:1"}]`))
 		m.settle()
 		then("starts")
 		m.kill()
 		m.start()
 		m.settle()
 		then("podd starts anew")
-		m.want()
+		m.setPods()
 		m.settle()
 		then("is removed")
 	},
@@ -72,41 +72,41 @@ var tales = map[string]func(t *testing.T, m *machine, then func(string)){
 		m.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "far:1"}, Takes: time.Second})
 		m.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "away:1"}, Err: errors.New("no such host")})
 		m.start()
-		m.want(pod(t, "web", `containers: [{name: app, image: "far:1"}]`))
+		m.setPods(pod(t, "web", `containers: [{name: app, image: "far:1"}]`))
 		m.settle()
 		then("comes from afar")
-		m.want(pod(t, "web", `containers: [{name: app, image: "away:1"}]`))
+		m.setPods(pod(t, "web", `containers: [{name: app, image: "away:1"}]`))
 		m.settle()
 		then("the image of an edit does not come")
-		m.want(pod(t, "never", `containers: [{name: app, image: "missing:1", imagePullPolicy: Never}]`))
+		m.setPods(pod(t, "never", `containers: [{name: app, image: "missing:1", imagePullPolicy: Never}]`))
 		m.settle()
 		then("it is not to be fetched; the other pod is removed")
 	},
 	"crash": func(t *testing.T, m *machine, then func(string)) {
 		m.start()
-		m.want(pod(t, "web", `containers: [{name: app, image: "web:1", command: [exit, "3"]}]`))
-		m.pass(3 * time.Minute)
+		m.setPods(pod(t, "web", `containers: [{name: app, image: "web:1", command: [exit, "3"]}]`))
+		m.advance(3 * time.Minute)
 		then("crashes")
-		m.want(pod(t, "web", `containers: [{name: app, image: "web:1", command: [/no/such]}]`))
-		m.pass(20 * time.Second)
+		m.setPods(pod(t, "web", `containers: [{name: app, image: "web:1", command: [/no/such]}]`))
+		m.advance(20 * time.Second)
 		then("cannot be started")
 	},
 	"probes": func(t *testing.T, m *machine, then func(string)) {
 		c := newClinic(m)
 		c.falls("started", bad)
 		m.start()
-		m.want(pod(t, "web", probed))
-		m.pass(2500 * time.Millisecond)
+		m.setPods(pod(t, "web", probed))
+		m.advance(2500 * time.Millisecond)
 		then("is starting")
 		c.heals("started")
-		m.pass(6 * time.Second)
+		m.advance(6 * time.Second)
 		then("has started")
 		c.falls("alive", bad)
-		m.pass(17 * time.Second)
+		m.advance(17 * time.Second)
 		then("is not alive")
 		c.falls("ready", runtimetest.Program{Ends: true, Code: 1, Output: strings.Repeat("word ", 5000)})
 		c.heals("alive")
-		m.pass(25 * time.Second)
+		m.advance(25 * time.Second)
 		then("is not ready")
 	},
 	"hooks": func(t *testing.T, m *machine, then func(string)) {
@@ -114,28 +114,28 @@ var tales = map[string]func(t *testing.T, m *machine, then func(string)){
 		c.falls("warm", bad)
 		c.falls("drain", bad)
 		m.start()
-		m.want(pod(t, "web", `containers: [{name: app, image: "web:1", lifecycle: {postStart: {exec: {command: [warm]}}, preStop: {exec: {command: [drain]}}}}]`))
-		m.pass(5 * time.Second)
+		m.setPods(pod(t, "web", `containers: [{name: app, image: "web:1", lifecycle: {postStart: {exec: {command: [warm]}}, preStop: {exec: {command: [drain]}}}}]`))
+		m.advance(5 * time.Second)
 		then("both hooks fail")
 		c.heals("warm")
-		m.pass(time.Minute)
+		m.advance(time.Minute)
 		then("heals")
-		m.want()
+		m.setPods()
 		m.settle()
 		then("is removed")
 	},
 	"objects": func(t *testing.T, m *machine, then func(string)) {
 		m.start()
-		m.want(pod(t, "web", readsConf))
+		m.setPods(pod(t, "web", readsConf))
 		m.settle()
 		then("nothing is there")
-		m.give("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: conf}\ndata: {a: b}\n", pod(t, "web", readsConf))
+		m.setObjects("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: conf}\ndata: {a: b}\n", pod(t, "web", readsConf))
 		m.settle()
 		then("the Secret is not")
-		m.give(confAndKey("a", "b"), pod(t, "web", readsConf))
+		m.setObjects(confAndKey("a", "b"), pod(t, "web", readsConf))
 		m.settle()
 		then("all is there")
-		m.give(confAndKey("a", "b"), pod(t, "web", `volumes: [{name: disk, hostPath: {path: /no/such/path, type: Directory}}]
+		m.setObjects(confAndKey("a", "b"), pod(t, "web", `volumes: [{name: disk, hostPath: {path: /no/such/path, type: Directory}}]
 containers: [{name: app, image: "web:1"}]`))
 		m.settle()
 		then("an edit wants a path")
@@ -144,13 +144,13 @@ containers: [{name: app, image: "web:1"}]`))
 		m.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: 1, Err: errors.New("no addresses left")})
 		m.start()
 		web := pod(t, "web", "containers: [{name: app, image: \"web:1\"}]")
-		m.want(web)
+		m.setPods(web)
 		m.settle()
 		then("the network fails once")
 		m.killSandbox("web")
 		m.settle()
 		then("the sandbox dies")
-		if err := m.life().router.Evict(t.Context(), key("web"), plan.Evict{UID: web.UID, Message: "too big"}); err != nil {
+		if err := m.current().router.Evict(t.Context(), key("web"), plan.Evict{UID: web.UID, Hash: web.Hash, Message: "too big"}); err != nil {
 			t.Fatal(err)
 		}
 		m.settle()
@@ -159,7 +159,7 @@ containers: [{name: app, image: "web:1"}]`))
 	"refused": func(t *testing.T, m *machine, then func(string)) {
 		m.start()
 		web := pod(t, "web", "containers: [{name: app, image: \"web:1\"}]")
-		m.want(web)
+		m.setPods(web)
 		m.settle()
 		then("starts")
 		bad := manifest.Problem{Severity: manifest.Error, Path: web.Origin.Path, Position: manifest.Position{Line: 3, Column: 2}, Field: "spec.containers[0].image", Message: "required"}
@@ -174,20 +174,20 @@ containers: [{name: app, image: "web:1"}]`))
 		}
 		then("an edit of it is bad, and another file")
 		foreign := pod(t, "theirs", "containers: [{name: app, image: \"web:1\"}]")
-		m.foreign("theirs")
-		m.want(web, foreign)
+		m.makeForeign("theirs")
+		m.setPods(web, foreign)
 		m.settle()
 		then("a name is taken")
 	},
 }
 
-// TestEvents: what is told of a pod, in which words, and how often.
+// TestEvents checks which events a pod has, with their messages and counts.
 func TestEvents(t *testing.T) {
 	for name, tale := range tales {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
 				var b strings.Builder
-				tale(t, m, func(what string) { b.WriteString("# " + what + "\n" + m.happened()) })
+				tale(t, m, func(what string) { b.WriteString("# " + what + "\n" + m.takeEvents()) })
 				text := strings.ReplaceAll(b.String(), string(pod(t, "web", readsConf).UID), "UID")
 				path := filepath.Join("../testdata/event", name+".txt")
 				if *update {
@@ -207,15 +207,16 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestNodeEvents: the node tells once that it is ready, and that it is not.
+// TestNodeEvents checks that the node has one event when it becomes ready, and one when it
+// stops being ready.
 func TestNodeEvents(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
 		m.settle()
 		m.Down()
-		m.pass(time.Minute)
+		m.advance(time.Minute)
 		m.Up()
-		m.pass(time.Minute)
+		m.advance(time.Minute)
 		var words []string
 		for _, e := range m.events {
 			words = append(words, e.Reason)

@@ -12,7 +12,7 @@ import (
 
 var reserved = status.Error(codes.Unknown, `failed to reserve sandbox name "x": name "x" is reserved for "y"`)
 
-// attempt is that of the sandbox or container a request would make.
+// attempt returns the attempt number of the sandbox or container that a request creates.
 func attempt(request any) uint32 {
 	switch q := request.(type) {
 	case *cri.RunPodSandboxRequest:
@@ -23,11 +23,11 @@ func attempt(request any) uint32 {
 	return 0
 }
 
-// foreign makes a pod of that name that no podd made, with a container app.
-func (m *machine) foreign(name string) { m.kubelets(name, "foreign-"+name, nil) }
+// makeForeign creates a pod of that name that no podd made, with a container app.
+func (m *machine) makeForeign(name string) { m.makeKubeletPod(name, "foreign-"+name, nil) }
 
-// kubelets makes one of a kubelet.
-func (m *machine) kubelets(name, uid string, annotations map[string]string) {
+// makeKubeletPod creates a pod of a kubelet.
+func (m *machine) makeKubeletPod(name, uid string, annotations map[string]string) {
 	m.t.Helper()
 	config := &cri.PodSandboxConfig{
 		Metadata: &cri.PodSandboxMetadata{Name: name, Namespace: "default", Uid: uid}, Annotations: annotations,
@@ -52,7 +52,7 @@ func (m *machine) kubelets(name, uid string, annotations map[string]string) {
 	}
 }
 
-// killSandbox ends the ready sandbox of a pod from outside.
+// killSandbox stops the ready sandbox of a pod from outside.
 func (m *machine) killSandbox(name string) {
 	m.t.Helper()
 	for _, inc := range m.report(name).Observed {

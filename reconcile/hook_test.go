@@ -30,9 +30,9 @@ containers:
 
 var slow = runtimetest.Program{Ends: true, Run: 5 * time.Second}
 
-// deeds are starts, commands and stops, each with the whole seconds since from, in
-// order; those of one second in that of their words.
-func (m *machine) deeds(from time.Time) []string {
+// hookCalls returns the starts, commands and stops, each with the whole seconds since from, in
+// their order. Those of the same second are sorted.
+func (m *machine) hookCalls(from time.Time) []string {
 	var all []string
 	for _, c := range m.Calls("StartContainer", "ExecSync", "StopContainer", "StopPodSandbox") {
 		text := strings.TrimPrefix(c.Method, "Stop") + " " + strings.TrimPrefix(c.Subject, "default/")
@@ -48,15 +48,15 @@ func (m *machine) deeds(from time.Time) []string {
 	return all
 }
 
-func isDeeds(t *testing.T, got []string, want ...string) {
+func wantHookCalls(t *testing.T, got []string, want ...string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
 		t.Errorf("podd did\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 	}
 }
 
-// waits is what a container waits for as published, "" when it runs.
-func (m *machine) waits(name string, container string) string {
+// waitingReason returns the published waiting reason of a container; "" if it runs.
+func (m *machine) waitingReason(name string, container string) string {
 	r := m.report(name)
 	for _, c := range slices.Concat(r.Pod.Status.InitContainerStatuses, r.Pod.Status.ContainerStatuses) {
 		if c.Name == container && c.State.Waiting != nil {
@@ -66,43 +66,43 @@ func (m *machine) waits(name string, container string) string {
 	return ""
 }
 
-// TestHooksLife: hooks hold up what comes behind them, and share the grace.
-func TestHooksLife(t *testing.T) {
+// TestHooks checks that hooks delay the steps after them, and share the grace.
+func TestHooks(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newClinic(m)
 		c.falls("warm", slow)
 		c.falls("drain", slow)
 		m.start()
 		began := time.Now()
-		m.want(pod(t, "web", hooked))
-		m.pass(time.Second)
-		if got := m.waits("web", "side"); got != "PodInitializing" || m.waits("web", "app") != "PodInitializing" {
+		m.setPods(pod(t, "web", hooked))
+		m.advance(time.Second)
+		if got := m.waitingReason("web", "side"); got != "PodInitializing" || m.waitingReason("web", "app") != "PodInitializing" {
 			t.Errorf("the sidecar is %q", got)
 		}
-		m.pass(3 * time.Second)
-		if got := m.waits("web", "app"); got != "PodInitializing" || m.waits("web", "behind") != "PodInitializing" || m.waits("web", "side") != "" {
+		m.advance(3 * time.Second)
+		if got := m.waitingReason("web", "app"); got != "PodInitializing" || m.waitingReason("web", "behind") != "PodInitializing" || m.waitingReason("web", "side") != "" {
 			t.Errorf("the container is %q", got)
 		}
 		if phase := m.report("web").Pod.Status.Phase; phase != v1.PodPending {
 			t.Errorf("the pod is %s", phase)
 		}
 		m.settle()
-		isDeeds(t, m.deeds(began), "0s StartContainer web/side", "2s StartContainer web/app", "2s [warm $(WORD)] within 0", "7s StartContainer web/behind")
-		if phase := m.report("web").Pod.Status.Phase; phase != v1.PodRunning || m.waits("web", "app") != "" {
+		wantHookCalls(t, m.hookCalls(began), "0s StartContainer web/side", "2s StartContainer web/app", "2s [warm $(WORD)] within 0", "7s StartContainer web/behind")
+		if phase := m.report("web").Pod.Status.Phase; phase != v1.PodRunning || m.waitingReason("web", "app") != "" {
 			t.Errorf("the pod is %s", phase)
 		}
 
 		m.Forget()
 		ends := time.Now()
-		m.want()
+		m.setPods()
 		m.settle()
-		m.is()
-		isDeeds(t, m.deeds(ends), "0s [drain] within 20", "0s stop web/behind within 20", "5s stop web/app within 15", "9s PodSandbox web", "9s stop web/side within 11")
+		m.wantState()
+		wantHookCalls(t, m.hookCalls(ends), "0s [drain] within 20", "0s stop web/behind within 20", "5s stop web/app within 15", "9s PodSandbox web", "9s stop web/side within 11")
 	})
 }
 
-// TestHookFails: a failed postStart hook ends its container with its preStop hook
-// and grace, and is told as a kubelet does.
+// TestHookFails checks that a failed postStart hook stops its container with its preStop
+// hook and grace, and is reported as by a kubelet.
 func TestHookFails(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		var log bytes.Buffer
@@ -111,31 +111,31 @@ func TestHookFails(t *testing.T) {
 		c.falls("warm", bad)
 		c.falls("drain", slow)
 		m.start()
-		m.want(pod(t, "web", hooked))
-		m.pass(4 * time.Second)
-		if got := m.waits("web", "app"); got != "PostStartHookError" {
-			t.Errorf("it waits for %q\n%s", got, m.story())
+		m.setPods(pod(t, "web", hooked))
+		m.advance(4 * time.Second)
+		if got := m.waitingReason("web", "app"); got != "PostStartHookError" {
+			t.Errorf("it waits for %q\n%s", got, m.state())
 		}
 		if got := m.report("web").Decision.Steps[1].Why; got != "postStart hook failed: exit 1: [1mno disk" {
 			t.Errorf("says %q", got)
 		}
-		m.pass(11 * time.Second)
-		if got := m.waits("web", "app"); got != "CrashLoopBackOff" {
-			t.Errorf("it waits for %q\n%s", got, m.story())
+		m.advance(11 * time.Second)
+		if got := m.waitingReason("web", "app"); got != "CrashLoopBackOff" {
+			t.Errorf("it waits for %q\n%s", got, m.state())
 		}
 		if got := m.report("web").Decision.Steps[1].Why; !strings.HasSuffix(got, "last exit 143, postStart hook failed: exit 1: [1mno disk") {
 			t.Errorf("says %q", got)
 		}
 		c.heals("warm")
 		m.settle()
-		if m.waits("web", "app") != "" {
-			t.Errorf("does not run\n%s", m.story())
+		if m.waitingReason("web", "app") != "" {
+			t.Errorf("does not run\n%s", m.state())
 		}
-		// A failed preStop hook is told and delays nothing.
+		// A failed preStop hook is reported and delays nothing.
 		c.falls("drain", bad)
-		m.want()
+		m.setPods()
 		m.settle()
-		m.is()
+		m.wantState()
 		m.kill()
 		if want := `msg=failed pod=default/web action="make the preStop hook of app within 20s" err="exit 1: [1mno disk"`; strings.Count(log.String(), want) != 1 {
 			t.Errorf("the log does not say once %s:\n%s", want, log.String())
@@ -143,26 +143,26 @@ func TestHookFails(t *testing.T) {
 	})
 }
 
-// TestHookTooSlow: a hook that outlasts the grace is given up, and the container
-// gets two seconds.
+// TestHookTooSlow checks that a hook that exceeds the grace is canceled, and that the
+// container then gets two seconds.
 func TestHookTooSlow(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newClinic(m)
 		c.falls("drain", runtimetest.Program{}) // never ends
 		m.start()
-		m.want(pod(t, "web", `terminationGracePeriodSeconds: 5
+		m.setPods(pod(t, "web", `terminationGracePeriodSeconds: 5
 containers: [{name: app, image: "web:1", lifecycle: {preStop: {exec: {command: [drain]}}}}]`))
 		m.settle()
 		m.Forget()
 		ends := time.Now()
-		m.want()
+		m.setPods()
 		m.settle()
-		isDeeds(t, m.deeds(ends), "0s [drain] within 5", "5s PodSandbox web", "5s stop web/app within 2")
+		wantHookCalls(t, m.hookCalls(ends), "0s [drain] within 5", "5s PodSandbox web", "5s stop web/app within 2")
 	})
 }
 
-// TestHookAfterKill: a podd that comes after one that was killed amid a hook makes
-// it again with what is left; what was over is not made again.
+// TestHookAfterKill checks that a podd that follows one that was killed during a hook calls
+// the hook again with the rest of the grace, and does not repeat a finished hook.
 func TestHookAfterKill(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newClinic(m)
@@ -170,8 +170,8 @@ func TestHookAfterKill(t *testing.T) {
 		c.falls("drain", slow)
 		web := pod(t, "web", hooked)
 		m.start()
-		m.want(web)
-		m.pass(4 * time.Second)
+		m.setPods(web)
+		m.advance(4 * time.Second)
 		again := func() time.Time {
 			m.kill()
 			m.Forget()
@@ -180,30 +180,31 @@ func TestHookAfterKill(t *testing.T) {
 		}
 		came := again()
 		m.settle()
-		isDeeds(t, m.deeds(came), "0s [warm $(WORD)] within 0", "5s StartContainer web/behind")
+		wantHookCalls(t, m.hookCalls(came), "0s [warm $(WORD)] within 0", "5s StartContainer web/behind")
 		came = again()
 		m.settle()
-		isDeeds(t, m.deeds(came))
+		wantHookCalls(t, m.hookCalls(came))
 
 		ends := time.Now()
-		m.want()
-		m.pass(3 * time.Second)
+		m.setPods()
+		m.advance(3 * time.Second)
 		again()
-		m.pass(5500 * time.Millisecond)
+		m.advance(5500 * time.Millisecond)
 		again()
 		m.settle()
-		m.is()
-		isDeeds(t, m.deeds(ends), "9s PodSandbox web", "9s stop web/side within 11")
+		m.wantState()
+		wantHookCalls(t, m.hookCalls(ends), "9s PodSandbox web", "9s stop web/side within 11")
 	})
 }
 
-// TestHookWithoutJournal: without its memory podd makes no hook of what runs.
+// TestHookWithoutJournal checks that without its journal podd calls no postStart hook of a
+// running container.
 func TestHookWithoutJournal(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		newClinic(m)
 		web := pod(t, "web", hooked)
 		m.start()
-		m.want(web)
+		m.setPods(web)
 		m.settle()
 		m.kill()
 		if err := os.Remove(m.journal(web)); err != nil {
@@ -212,71 +213,139 @@ func TestHookWithoutJournal(t *testing.T) {
 		m.Forget()
 		m.start()
 		m.settle()
-		isDeeds(t, m.deeds(time.Now()))
-		if m.waits("web", "app") != "" {
+		wantHookCalls(t, m.hookCalls(time.Now()))
+		if m.waitingReason("web", "app") != "" {
 			t.Error("it waits")
 		}
 	})
 }
 
-// TestHookKeepsNobodyWaiting: a hook under way keeps nobody waiting who ends the pod
-// without grace.
-func TestHookKeepsNobodyWaiting(t *testing.T) {
+// TestHook_ForceStop checks that a hook in progress does not delay a pod that is
+// stopped without grace.
+func TestHook_ForceStop(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newClinic(m)
 		c.falls("warm", runtimetest.Program{}) // never ends
 		m.start()
-		m.want(pod(t, "web", `terminationGracePeriodSeconds: 0
+		m.setPods(pod(t, "web", `terminationGracePeriodSeconds: 0
 containers: [{name: app, image: "web:1", lifecycle: {postStart: {exec: {command: [warm]}}, preStop: {exec: {command: [drain]}}}}]`))
-		m.pass(time.Minute)
-		if m.waits("web", "app") != "ContainerCreating" {
+		m.advance(time.Minute)
+		if m.waitingReason("web", "app") != "ContainerCreating" {
 			t.Error("it does not wait")
 		}
-		m.want()
-		m.pass(time.Second)
-		m.is()
+		m.setPods()
+		m.advance(time.Second)
+		m.wantState()
 		if c.times("drain") > 0 {
 			t.Error("a hook was made without grace")
 		}
 	})
 }
 
-// TestGivenUpHookComesToItsEnd: the command of a hook is not cancelled, see
-// plan.Cancellable; but nothing waits for it, and its answer counts for nothing.
-func TestGivenUpHookComesToItsEnd(t *testing.T) {
+// TestHook_NotCanceled checks that the command of a hook is not canceled (see
+// plan.Cancellable), but that nothing waits for it and its result is ignored.
+func TestHook_NotCanceled(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newClinic(m)
 		m.start()
-		m.want(pod(t, "web", `terminationGracePeriodSeconds: 2
+		m.setPods(pod(t, "web", `terminationGracePeriodSeconds: 2
 containers: [{name: app, image: "web:1", command: [sleep, inf], lifecycle: {preStop: {exec: {command: [drain]}}}}]`))
 		m.settle()
 		m.Forget()
 		slowly := m.Inject(runtimetest.Fault{Method: "ExecSync", Delay: 3 * time.Second})
 		ends := time.Now()
-		m.want()
+		m.setPods()
 		m.settle()
-		m.is()
-		isDeeds(t, m.deeds(ends), "0s [drain] within 2", "2s stop web/app within 2", "4s PodSandbox web")
+		m.wantState()
+		wantHookCalls(t, m.hookCalls(ends), "0s [drain] within 2", "2s stop web/app within 2", "4s PodSandbox web")
 		if n := c.times("drain"); n != 1 {
 			t.Errorf("the hook came %d times to its end", n)
 		}
 		slowly()
 
 		c.falls("warm", runtimetest.Program{Ends: true, Code: 1, Run: 5 * time.Second})
-		m.want(pod(t, "web", `terminationGracePeriodSeconds: 10
+		m.setPods(pod(t, "web", `terminationGracePeriodSeconds: 10
 containers: [{name: app, image: "web:1", command: [sleep, inf], lifecycle: {postStart: {exec: {command: [warm]}}}}]`))
-		m.pass(time.Second)
-		if err := m.life().router.Restart(t.Context(), key("web"), "app"); err != nil {
+		m.advance(time.Second)
+		if err := m.current().router.Restart(t.Context(), key("web"), "app"); err != nil {
 			t.Fatal(err)
 		}
-		m.pass(6 * time.Second)
-		if got := m.waits("web", "app"); got != "" && got != "ContainerCreating" {
-			t.Errorf("it waits for %q\n%s", got, m.story())
+		m.advance(6 * time.Second)
+		if got := m.waitingReason("web", "app"); got != "" && got != "ContainerCreating" {
+			t.Errorf("it waits for %q\n%s", got, m.state())
 		}
 		m.Inject(runtimetest.Fault{Method: "ExecSync", Hang: true})
-		m.pass(5 * time.Second) // the new one's hook hangs
-		m.want()
-		m.pass(13 * time.Second)
-		m.is()
+		m.advance(5 * time.Second) // the new one's hook hangs
+		m.setPods()
+		m.advance(13 * time.Second)
+		m.wantState()
+	})
+}
+
+// TestHook_StatusHangs checks that a hanging query for the status of a container that was
+// just started does not take the grace from the preStop hook of a pod that is removed.
+func TestHook_StatusHangs(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.OnExec(func(string, []string) runtimetest.Program { return slow })
+		m.start()
+		m.Inject(runtimetest.Fault{Method: "ContainerStatus", Nth: 1, Hang: true})
+		m.setPods(pod(t, "web", `terminationGracePeriodSeconds: 20
+initContainers: [{name: init, image: "init:1", command: [sh, -c, "exit 0"]}]
+containers: [{name: app, image: "web:1", lifecycle: {preStop: {exec: {command: [drain]}}}}]`))
+		m.advance(time.Second)
+		m.Forget()
+		from := time.Now()
+		m.setPods()
+		m.advance(time.Minute)
+		m.wantState()
+		wantHookCalls(t, m.hookCalls(from), "1s [drain] within 19", "6s PodSandbox web", "6s stop web/app within 14")
+	})
+}
+
+// TestHook_ObservedLate checks that the preStop hook of a container without a status is
+// called if the pod is removed before the container is observed.
+func TestHook_ObservedLate(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.OnExec(func(string, []string) runtimetest.Program { return slow })
+		m.start()
+		m.Inject(runtimetest.Fault{Method: "ContainerStatus", Hang: true})
+		m.Inject(runtimetest.Fault{Method: "ListPodSandbox", After: true, Delay: 4 * time.Second})
+		m.setPods(pod(t, "web", `terminationGracePeriodSeconds: 20
+containers: [{name: app, image: "web:1", lifecycle: {preStop: {exec: {command: [drain]}}}}]`))
+		for len(m.Calls("StartContainer")) == 0 {
+			m.advance(time.Millisecond)
+		}
+		m.advance(2100 * time.Millisecond) // the start has ended without a status
+		if n := len(m.report("web").Observed[0].Containers); n != 0 {
+			t.Fatalf("%d containers are observed", n)
+		}
+		m.Forget()
+		from := time.Now()
+		m.setPods()
+		m.advance(time.Minute)
+		m.wantState()
+		wantHookCalls(t, m.hookCalls(from), "10s [drain] within 10", "15s stop web/app within 5", "25s PodSandbox web", "25s stop web/app within 0")
+	})
+}
+
+// TestRestart_StatusHangs checks that a restart for a user does not end a pod whose policy
+// is Never if there is no status of the new container.
+func TestRestart_StatusHangs(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.start()
+		m.setPods(jobPod(t, "Never"))
+		m.settle()
+		first := m.report("job").Observed[0].Containers[0].ID
+		m.Inject(runtimetest.Fault{Method: "ContainerStatus", Hang: true, Match: func(request any) bool {
+			return request.(*cri.ContainerStatusRequest).GetContainerId() != first
+		}})
+		m.Inject(runtimetest.Fault{Method: "ListPodSandbox", After: true, Delay: 4 * time.Second})
+		if err := m.current().router.Restart(t.Context(), key("job"), "app"); err != nil {
+			t.Fatal(err)
+		}
+		m.advance(time.Minute)
+		if st := m.report("job").Pod.Status; st.Phase != v1.PodRunning || st.ContainerStatuses[0].RestartCount != 1 {
+			t.Errorf("got %s, %+v", st.Phase, st.ContainerStatuses)
+		}
 	})
 }

@@ -12,21 +12,32 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"podd/manifest/durable"
+	"podd/runtime/atomicfile"
 )
 
-// Instance is the ownership of one root directory. Its ID, random and kept in
-// the directory, is the value of runtime.LabelInstance on all that podd makes.
+// An Instance is the ownership of one root directory. Its ID is random and stored in the
+// directory. It is the value of runtime.LabelInstance on everything that podd creates.
 type Instance struct {
-	ID   string
+	ID string
+	// Adopted are the IDs of other instances that podd took over with their sandboxes.
+	// Contested are adopted IDs of instances that another podd runs now; podd does not
+	// touch their sandboxes.
+	Adopted, Contested []string
+
+	root string
 	lock *os.File
 }
 
+const lockName = "lock"
+
+// idName is the file in the root directory with the ID of the instance.
+const idName = "instance"
+
 const idBytes = 8
 
-// Own locks root, making it when it is missing, until Close or the end of the
-// process. The error says so when another podd has it.
-func Own(root string) (*Instance, error) {
+// LockRoot makes root if necessary and locks it until Close or the end of the process. It fails
+// if another podd has the lock.
+func LockRoot(root string) (*Instance, error) {
 	if err := os.MkdirAll(root, 0o750); err != nil {
 		return nil, fmt.Errorf("making the root directory: %w", err)
 	}
@@ -35,7 +46,7 @@ func Own(root string) (*Instance, error) {
 		return nil, fmt.Errorf("opening the root directory: %w", err)
 	}
 	defer dir.Close()
-	lock, err := dir.OpenFile("lock", os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := dir.OpenFile(lockName, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("locking root directory %s: %w", root, err)
 	}
@@ -46,40 +57,66 @@ func Own(root string) (*Instance, error) {
 		}
 		return nil, fmt.Errorf("root directory %s is in use by another podd; stop that one, or give this one its own --root-dir", root)
 	}
-	id, err := readID(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		id, err = writeID(dir)
-	}
-	if err != nil {
+	i := &Instance{root: root, lock: lock}
+	if err := i.identify(dir); err != nil {
 		lock.Close()
-		return nil, fmt.Errorf("reading the instance id in %s: %w", filepath.Join(root, "instance"), err)
+		return nil, err
 	}
-	return &Instance{id, lock}, nil
+	return i, nil
 }
 
-// Close gives the root directory up.
+// identify reads or creates the ID of a locked root directory, and reads the IDs of adopted
+// instances.
+func (i *Instance) identify(dir *os.Root) (err error) {
+	i.ID, err = readID(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		i.ID, err = writeID(dir)
+	}
+	path := filepath.Join(i.root, idName)
+	if err != nil {
+		return fmt.Errorf("reading the instance id in %s: %w", path, err)
+	}
+	pid, err := runningInstance(i.ID)
+	if err != nil {
+		return fmt.Errorf("finding out whether another podd runs instance %s: %w", i.ID, err)
+	}
+	if pid != 0 {
+		return fmt.Errorf("instance %s of root directory %s is in use by the podd with PID %d, which adopted it or has a copy of the directory; stop that one, or remove %s to start as a new instance without its pods", i.ID, i.root, pid, path)
+	}
+	if err := i.recallAdopted(dir); err != nil {
+		return err
+	}
+	i.announce()
+	return nil
+}
+
+// Close unlocks the root directory.
 func (i *Instance) Close() error { return i.lock.Close() }
 
-// PeekID returns the instance id of a root directory without owning it, "" when
-// no podd ever had it.
-func PeekID(root string) (string, error) {
+// PeekIDs returns the instance ID of a root directory and the instances that it adopted,
+// without locking it. id is "" if no podd has used the directory.
+func PeekIDs(root string) (id string, adopted []string, err error) {
 	dir, err := os.OpenRoot(root)
 	if errors.Is(err, os.ErrNotExist) {
-		return "", nil
+		return "", nil, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("opening the root directory: %w", err)
+		return "", nil, fmt.Errorf("opening the root directory: %w", err)
 	}
 	defer dir.Close()
-	id, err := readID(dir)
+	id, err = readID(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		return "", nil
+		return "", nil, nil
 	}
-	return id, err
+	if err != nil {
+		return "", nil, err
+	}
+	adopted, err = readAdopted(dir)
+	return id, adopted, err
 }
 
 func readID(dir *os.Root) (string, error) {
-	f, err := dir.Open("instance")
+	f, err := dir.Open(idName)
 	if err != nil {
 		return "", err
 	}
@@ -95,10 +132,10 @@ func readID(dir *os.Root) (string, error) {
 	return id, nil
 }
 
-// writeID makes a new id durable before anything can carry it.
+// writeID creates an ID. It is durable on disk before podd labels any sandbox with it.
 func writeID(dir *os.Root) (string, error) {
 	raw := make([]byte, idBytes)
 	rand.Read(raw)
 	id := hex.EncodeToString(raw)
-	return id, durable.WriteIn(dir, "instance", "instance.new", []byte(id+"\n"))
+	return id, atomicfile.WriteIn(dir, idName, idName+".new", []byte(id+"\n"))
 }

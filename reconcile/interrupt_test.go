@@ -13,13 +13,13 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// calls are those that change something, and those that effects rest on.
+// calls are the calls that change something, and those that effects depend on.
 var calls = []string{
 	"RunPodSandbox", "PodSandboxStatus", "StopPodSandbox", "RemovePodSandbox", "CreateContainer", "StartContainer",
 	"StopContainer", "RemoveContainer", "ContainerStatus", "ImageStatus", "PullImage", "ExecSync",
 }
 
-// story is a life of a pod, and what is there at its end.
+// story is a scenario of a pod, and the state at its end.
 type story struct {
 	name string
 	tell func(t *testing.T, m *machine)
@@ -37,37 +37,37 @@ volumes: [{name: v, emptyDir: {}}]
 containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 3; exit 0"]}]`)
 	return []story{
 		{"start", func(t *testing.T, m *machine) {
-			m.want(full("remote:1"))
+			m.setPods(full("remote:1"))
 			m.settle()
 		}, []string{"web ready", "web/app running", "web/side running"}},
 		{"edit", func(t *testing.T, m *machine) {
-			m.want(full("web:1"))
+			m.setPods(full("web:1"))
 			m.settle()
-			m.want(full("remote:1"))
+			m.setPods(full("remote:1"))
 			m.settle()
 		}, []string{"web ready", "web/app running", "web/side running"}},
 		{"remove", func(t *testing.T, m *machine) {
-			m.want(full("web:1"))
+			m.setPods(full("web:1"))
 			m.settle()
-			m.want()
+			m.setPods()
 			m.settle()
 		}, nil},
 		{"finish", func(t *testing.T, m *machine) {
-			m.want(job)
+			m.setPods(job)
 			m.settle()
 		}, []string{"job dead", "job/app exited"}},
 		{"hooks", func(t *testing.T, m *machine) {
 			p := pod(t, "web", `terminationGracePeriodSeconds: 4
 containers: [{name: app, image: "web:1", lifecycle: {postStart: {exec: {command: [sleep, "1"]}}, preStop: {exec: {command: [sleep, "1"]}}}}]`)
-			m.want(p)
+			m.setPods(p)
 			m.settle()
-			m.want()
+			m.setPods()
 			m.settle()
-			m.want(p)
+			m.setPods(p)
 			m.settle()
 		}, []string{"web ready", "web/app running"}},
 		{"crash", func(t *testing.T, m *machine) {
-			m.want(full("web:1"))
+			m.setPods(full("web:1"))
 			m.settle()
 			m.Exit("default/web/app", 1)
 			m.settle()
@@ -85,8 +85,8 @@ func (m *machine) killSandboxes() {
 	}
 }
 
-// alive are sandboxes and containers without attempts and codes; of a running
-// container the dead ones of its name are left out.
+// alive returns the sandboxes and containers without attempts and exit codes. Exited
+// containers are left out if another one of their name runs.
 func (m *machine) alive() []string {
 	var out []string
 	for _, line := range slices.Concat(m.Sandboxes(), m.Containers()) {
@@ -100,11 +100,11 @@ func (m *machine) alive() []string {
 	})
 }
 
-// check holds the end of a story against what it should be.
+// check compares the state with the expected end of the story.
 func (s story) check(t *testing.T, m *machine) {
 	t.Helper()
 	if got := m.alive(); !slices.Equal(got, s.want) {
-		t.Fatalf("there is %v, want %v\n%s\n%s", got, s.want, m.story(), strings.Join(m.Containers(), "\n"))
+		t.Fatalf("there is %v, want %v\n%s\n%s", got, s.want, m.state(), strings.Join(m.Containers(), "\n"))
 	}
 	if s.want == nil && (len(m.dirs()) > 0 || len(m.leftovers.attempts) > 0) {
 		t.Fatalf("left: %v %v", m.dirs(), m.leftovers.attempts)
@@ -112,7 +112,7 @@ func (s story) check(t *testing.T, m *machine) {
 	m.checkStarts(t)
 }
 
-// checkStarts: a job that ran is not run again.
+// checkStarts checks that a job that ran is not run again.
 func (m *machine) checkStarts(t *testing.T) {
 	t.Helper()
 	starts := 0
@@ -122,12 +122,12 @@ func (m *machine) checkStarts(t *testing.T) {
 		}
 	}
 	if starts > 1 {
-		t.Fatalf("a job was started %d times\n%s", starts, m.story())
+		t.Fatalf("a job was started %d times\n%s", starts, m.state())
 	}
 }
 
-// TestCallsFail: each call of each life fails once, before or after its effect,
-// and all ends as if it had not.
+// TestCallsFail checks that each story has the same end if one call fails, before or after
+// its effect.
 func TestCallsFail(t *testing.T) {
 	for _, s := range stories(t) {
 		for _, method := range calls {
@@ -150,8 +150,8 @@ func TestCallsFail(t *testing.T) {
 	}
 }
 
-// TestPoddDies: podd ends before or after each call of each life and another
-// one starts; all ends as if it had not.
+// TestPoddDies checks that each story has the same end if podd is killed before or after
+// any call, and another podd is started.
 func TestPoddDies(t *testing.T) {
 	for _, s := range stories(t) {
 		for _, after := range []bool{false, true} {
@@ -164,12 +164,13 @@ func TestPoddDies(t *testing.T) {
 	}
 }
 
-// dies tells a story in which podd dies at a call; false when there are fewer.
+// dies plays a story in which podd is killed at a call. It returns false if there are fewer
+// calls.
 func dies(t *testing.T, m *machine, s story, nth int, after bool) bool {
 	m.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "remote:1"}, Takes: time.Second})
 	struck := make(chan struct{})
 	m.Inject(runtimetest.Fault{Nth: nth, After: after, Match: changes, Hang: true, Do: func() {
-		m.life().cancel()
+		m.current().cancel()
 		close(struck)
 	}})
 	m.start()
@@ -197,7 +198,7 @@ func dies(t *testing.T, m *machine, s story, nth int, after bool) bool {
 	}
 }
 
-// changes says of a request that what it asks for changes something.
+// changes reports whether a request changes something.
 func changes(request any) bool {
 	switch request.(type) {
 	case *cri.RunPodSandboxRequest, *cri.StopPodSandboxRequest, *cri.RemovePodSandboxRequest, *cri.CreateContainerRequest,

@@ -1,97 +1,138 @@
 package reconcile
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
-	"podd/manifest/durable"
+	"podd/reconcile/checksum"
+	"podd/reconcile/clock"
 	"podd/reconcile/plan"
+	"podd/runtime/atomicfile"
 )
 
-// journal is what a worker remembers of one pod UID beyond the life of podd,
-// kept as <pods>/<uid>/journal.json. The runtime's word wins over it. Without
-// it a finished pod whose records the runtime lost too runs again, a
-// termination under way gets its whole grace once more, its preStop hooks are
-// made again, a postStart hook under way is taken for done, and restart counts
-// come from container annotations and logs, and what has a probe is not ready,
-// or not started, before the probe passes anew. What was resized is resized once
-// more. Ephemeral containers that were asked for and not made yet are not made.
-// What was taken over from a kubelet is that one's again, for a podd that is not
-// asked to adopt.
+// journal is the history of one pod UID that a worker stores in <pods>/<uid>/journal.json,
+// so that it survives podd. If the runtime reports something else, the runtime is right. If
+// the journal is lost,
+//
+//   - a finished pod runs again if the runtime lost its containers, too;
+//   - a termination in progress gets its whole grace and its preStop hooks again;
+//   - a postStart hook in progress counts as done;
+//   - restart counts come from container annotations and logs;
+//   - containers with probes are not ready, or not started, until the probe passes again;
+//   - resized containers are resized again;
+//   - ephemeral containers that were added and not created yet are not created;
+//   - a pod that was taken over from a kubelet belongs to the kubelet again, unless podd runs
+//     with --adopt.
 type journal struct {
+	Version    int                     `json:"version,omitempty"` // see journalVersion; 0 in the first format
 	Key        types.NamespacedName    `json:"key"`
 	UID        types.UID               `json:"uid"`
 	Hash       string                  `json:"hash"`
-	Taken      bool                    `json:"taken,omitempty"` // over from a kubelet
+	Taken      bool                    `json:"taken,omitempty"` // taken over from a kubelet
 	Volumes    bool                    `json:"volumes,omitempty"`
-	StartTime  time.Time               `json:"startTime,omitzero"`
+	StartTime  time.Time               `json:"startTime,omitzero"` // the start time in the pod's status
 	Finished   *plan.Finished          `json:"finished,omitempty"`
 	Stopping   *plan.Stopping          `json:"stopping,omitempty"`
 	Containers map[string]journalEntry `json:"containers,omitempty"`
 	Probed     map[string]plan.Probed  `json:"probed,omitempty"`  // by container ID
 	Endings    map[string]plan.Ending  `json:"endings,omitempty"` // by container ID
 	Sizes      map[string]string       `json:"sizes,omitempty"`   // see plan.History
-	// Ephemeral are the containers that were added to the pod and are not made yet,
-	// which have at most manifest.MaxEphemeral bytes.
+	// Ephemeral are the containers that were added to the pod and not created yet. They
+	// have at most validate.MaxEphemeralBytes bytes.
 	Ephemeral []v1.EphemeralContainer `json:"ephemeral,omitempty"`
+	// Clock is nil in the journals of older versions of podd.
+	Clock *journalClock `json:"clock,omitempty"`
+
+	// started is the moment of StartTime on the monotonic clock, which steps of the wall
+	// clock do not move.
+	started time.Time
 }
 
+// lasting reports whether j must survive a power cut: without its end the pod would run
+// again, and a user was told that its ephemeral containers were added. A journal that
+// replaces such a one must be synced too, because some file systems (XFS) may otherwise
+// have an empty file in its place after a power cut.
+func (j *journal) lasting() bool { return j.Finished != nil || len(j.Ephemeral) > 0 }
+
+// journalEntry is the part of a journal about one container.
 type journalEntry struct {
 	Attempt  uint32     `json:"attempt,omitempty"`
+	Skipped  uint32     `json:"skipped,omitempty"` // Attempt minus plan.ContainerHistory.Restarts; without it, restart counts are too high by this number
 	LastExit *plan.Exit `json:"lastExit,omitempty"`
 	// RestartID and PostStart are those of plan.ContainerHistory.
 	RestartID string    `json:"restartID,omitempty"`
 	PostStart plan.Hook `json:"postStart,omitzero"`
 }
 
-// journalLimit bounds what is written and read back. A container has less than 1 KiB
-// but for what it said of its end, up to 4 KiB that may have six times as many as
-// JSON: that is left out where there is no room.
+// journalLimit is the maximum size of a journal in bytes, for writing and reading. A
+// container needs less than 1 KiB without its termination message. The message has up to 4
+// KiB and may need six times as many in JSON. It is left out if there is no room.
 const journalLimit = 1 << 20
 
-// Journals are the journals under one pods directory. Each file has one
-// writer, the worker of its pod.
-type Journals struct{ Root string }
+// Journals are the journals in one pods directory. Each file has one writer, the worker of
+// its pod.
+type Journals struct {
+	Root string
+	// Clock reads the host's clocks; nil means clock.Read.
+	Clock func() clock.Reading
+	// HasData reports whether a pod's directory has data that must not be removed unless
+	// its pod is known; nil means that none has.
+	HasData func(ctx context.Context, uid types.UID) (bool, error)
+	// replace stores the data of one pod directory; nil stores it in a file.
+	// Tests record and fail writes with it.
+	replace func(dir string, data []byte, durable bool) error
+}
 
 const journalName = "journal.json"
 
-// write stores j; with durable it has reached the disk when write returns.
+// write stores j. If durable is set, j is on disk when write returns.
 func (s Journals) write(j journal, durable bool) error {
 	if !manifest.SafeUID(j.UID) {
 		return fmt.Errorf("remembering pod %s: its uid %q cannot be a directory name", j.Key, j.UID)
 	}
-	dir := filepath.Join(s.Root, string(j.UID))
+	dir := s.path(j.UID)
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("remembering pod %s: %w", j.Key, err)
 	}
-	data, err := j.encoded()
+	data, err := j.stamped(s.clock()).encoded()
 	if err != nil {
 		return fmt.Errorf("remembering pod %s: %w", j.Key, err)
 	}
-	if err := replace(dir, data, durable); err != nil {
+	store := replace
+	if s.replace != nil {
+		store = s.replace
+	}
+	if err := store(dir, data, durable); err != nil {
 		return fmt.Errorf("remembering pod %s: %w", j.Key, err)
 	}
 	return nil
 }
 
-// encoded is what read takes, without messages if it must be.
+func (s Journals) clock() clock.Reading {
+	if s.Clock != nil {
+		return s.Clock()
+	}
+	return clock.Read()
+}
+
+// encoded returns j as JSON, without termination messages if it would be too large for
+// read.
 func (j journal) encoded() ([]byte, error) {
-	data, err := json.Marshal(j)
+	j.Version = journalVersion
+	data, err := checksum.Marshal(j)
 	if err == nil && len(data) > journalLimit {
-		j.Containers = silent(j.Containers)
-		data, err = json.Marshal(j)
+		j.Containers = withoutMessages(j.Containers)
+		data, err = checksum.Marshal(j)
 	}
 	if err == nil && len(data) > journalLimit {
 		err = fmt.Errorf("its journal would have %d bytes, and only %d are read back", len(data), journalLimit)
@@ -99,9 +140,9 @@ func (j journal) encoded() ([]byte, error) {
 	return data, err
 }
 
-// silent leaves out what containers said of their ends; whoever reads it back asks
-// them again, where they still are.
-func silent(containers map[string]journalEntry) map[string]journalEntry {
+// withoutMessages returns containers without their termination messages. The worker that
+// reads them back reads the messages again if they still exist.
+func withoutMessages(containers map[string]journalEntry) map[string]journalEntry {
 	all := maps.Clone(containers)
 	for name, e := range all {
 		if e.LastExit != nil {
@@ -114,53 +155,31 @@ func silent(containers map[string]journalEntry) map[string]journalEntry {
 	return all
 }
 
-// replace puts a journal in place of the one that there may be.
+// replace replaces the journal in dir, if there is one. If lasting is set, it also syncs
+// the parent directory, because the pod's directory may be new.
 func replace(dir string, data []byte, lasting bool) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	write := durable.Replace
-	if lasting {
-		write = durable.WriteIn
+	if !lasting {
+		return atomicfile.Replace(root, journalName, journalName+".new", data)
 	}
-	return write(root, journalName, journalName+".new", data)
+	if err := atomicfile.WriteIn(root, journalName, journalName+".new", data); err != nil {
+		return err
+	}
+	parent, err := os.OpenRoot(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	return errors.Join(atomicfile.Sync(parent), parent.Close())
 }
 
-// read returns the journal of a pod directory; fs.ErrNotExist when it has none.
-func (s Journals) read(uid types.UID) (journal, error) {
-	var j journal
-	root, err := os.OpenRoot(filepath.Join(s.Root, string(uid)))
-	if err != nil {
-		return j, err
-	}
-	defer root.Close()
-	f, err := root.OpenFile(journalName, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return j, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return j, fmt.Errorf("reading journal of %s: it is not a regular file", uid)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, journalLimit))
-	if err != nil {
-		return j, err
-	}
-	if err := json.Unmarshal(data, &j); err != nil {
-		return j, fmt.Errorf("reading journal of %s: %w", uid, err)
-	}
-	if j.UID != uid || j.Key.Name == "" {
-		return j, fmt.Errorf("reading journal of %s: it speaks of %q (%q)", uid, j.Key, j.UID)
-	}
-	return j, nil
-}
-
-// TookOver tells whether something is remembered as taken over from a kubelet: what has
-// no podd's label is to be looked into then, also by a podd that is not asked to adopt.
-func (s Journals) TookOver() (bool, error) {
-	found, _, err := s.all()
+// HasTakenOver reports whether a journal records a pod that was taken over from a kubelet. Then
+// podd must observe unlabeled sandboxes, even without --adopt.
+func (s Journals) HasTakenOver() (bool, error) {
+	found, _, err := s.readAll()
 	for _, all := range found {
 		if slices.ContainsFunc(all, func(j journal) bool { return j.Taken }) {
 			return true, nil
@@ -169,9 +188,9 @@ func (s Journals) TookOver() (bool, error) {
 	return false, err
 }
 
-// Names are the pods whose directories are there, by UID.
+// Names returns the names of the pods with directories, by UID.
 func (s Journals) Names() (map[types.UID]types.NamespacedName, error) {
-	found, _, err := s.all()
+	found, _, err := s.readAll()
 	names := map[types.UID]types.NamespacedName{}
 	for key, all := range found {
 		for _, j := range all {
@@ -180,42 +199,3 @@ func (s Journals) Names() (map[types.UID]types.NamespacedName, error) {
 	}
 	return names, err
 }
-
-// all returns the journals of every pod directory, by pod name, and the UIDs of
-// directories without a readable one: nobody knows whose they are.
-func (s Journals) all() (found map[types.NamespacedName][]journal, lost []types.UID, err error) {
-	entries, err := os.ReadDir(s.Root)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("looking for pod directories: %w", err)
-	}
-	found = map[types.NamespacedName][]journal{}
-	for _, e := range entries {
-		uid := types.UID(e.Name())
-		if !e.IsDir() || !manifest.SafeUID(types.UID(e.Name())) {
-			continue
-		}
-		j, err := s.read(uid)
-		if err != nil {
-			lost = append(lost, uid)
-			continue
-		}
-		found[j.Key] = append(found[j.Key], j)
-	}
-	return found, lost, nil
-}
-
-// has tells whether a pod has a directory.
-func (s Journals) has(uid types.UID) bool {
-	if !manifest.SafeUID(uid) {
-		return false
-	}
-	info, err := os.Lstat(filepath.Join(s.Root, string(uid)))
-	return err == nil && info.IsDir()
-}
-
-// nameOfLost is the name under which a directory is torn down that nobody can
-// tell the pod of.
-func nameOfLost(uid types.UID) types.NamespacedName { return types.NamespacedName{Name: string(uid)} }

@@ -8,7 +8,8 @@ import (
 	"podd/reconcile/plan"
 )
 
-// What is written can be read, whatever containers say.
+// TestJournalTooLarge checks that a journal can be read back however long the messages of
+// its containers are.
 func TestJournalTooLarge(t *testing.T) {
 	s := Journals{Root: t.TempDir()}
 	j := journal{UID: "u", Hash: "h", Finished: &plan.Finished{UID: "u", Hash: "h"}, Containers: map[string]journalEntry{}}

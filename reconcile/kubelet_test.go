@@ -21,20 +21,20 @@ import (
 	"podd/runtime/runtimetest/recording"
 )
 
-// kubeletStory is a file of testdata/kubelet: what happens to a pod, step by step, and
-// what a kubelet asked of its runtime meanwhile. Module testdata/controlplane says
-// what the steps mean, and records. Where podd differs, section podd has what it
-// asks, below the reason in lines that begin with #.
+// kubeletStory is a file of testdata/kubelet: the steps of a scenario, and the requests of
+// a kubelet to its runtime. Module testdata/controlplane documents the steps, and records
+// the files. If podd differs, the section podd has its requests, after the reason in lines
+// that begin with #.
 type kubeletStory struct {
 	*machine
 	pod, edit                    string // manifests
 	steps, kubelet, podd, reason string
 	regular                      []string        // containers
-	fails                        map[string]bool // commands in first lives, by first word
+	fails                        map[string]bool // commands of first starts, by first word
 	takes                        map[string]time.Duration
 }
 
-// TestKubeletStories: podd asks what the kubelet asks, in its order.
+// TestKubeletStories checks that podd sends the kubelet's requests, in the same order.
 func TestKubeletStories(t *testing.T) {
 	files, err := filepath.Glob("../testdata/kubelet/*.txt")
 	if err != nil || len(files) < 20 {
@@ -55,9 +55,9 @@ func TestKubeletStories(t *testing.T) {
 	}
 }
 
-// preStop is the first word of those hooks in stories. The kubelet gives them no
-// timeout, and leaves behind what runs when the grace is over. That podd gives them
-// the grace, so that the runtime ends them, is shown by TestHooksLife.
+// preStop is the first word of the preStop hooks in stories. The kubelet gives them no
+// timeout, and leaves running hooks behind when the grace is over. TestHooks checks
+// that podd gives them the grace as their timeout, so that the runtime ends them.
 const preStop = "drain"
 
 func readStory(t *testing.T, m *machine, file string) *kubeletStory {
@@ -81,7 +81,7 @@ func readStory(t *testing.T, m *machine, file string) *kubeletStory {
 	return s
 }
 
-// play plays the story and tells what podd asked, as the story has it.
+// play plays the story and returns podd's requests in the format of the story.
 func (s *kubeletStory) play() string {
 	s.OnExec(s.command)
 	s.AddImages("exit:0")
@@ -105,8 +105,8 @@ func (s *kubeletStory) play() string {
 	return did.String()
 }
 
-// compare fails the test unless podd did what the kubelet did, or else what the
-// story says.
+// compare fails the test unless podd sent the kubelet's requests, or else those of the
+// section podd.
 func (s *kubeletStory) compare(did string) {
 	s.t.Helper()
 	got, kubelet, podd := s.ordered(did), s.ordered(s.kubelet), s.ordered(s.podd)
@@ -122,7 +122,7 @@ func (s *kubeletStory) compare(did string) {
 	}
 }
 
-// step takes one, and tells whether it is one that does something.
+// step carries out one step. It reports whether the step changes something.
 func (s *kubeletStory) step(words []string) bool {
 	s.t.Helper()
 	switch words[0] {
@@ -141,27 +141,27 @@ func (s *kubeletStory) step(words []string) bool {
 		for _, c := range p.Spec.Spec.Containers {
 			s.regular = append(s.regular, c.Name)
 		}
-		s.want(p)
+		s.setPods(p)
 	case "edit":
-		s.want(podOf(s.t, s.edit))
+		s.setPods(podOf(s.t, s.edit))
 	case "exit":
 		code, _ := strconv.Atoi(words[2])
 		if !s.Exit("default/web/"+words[1], int32(code)) {
 			s.t.Fatalf("%s does not run", words[1])
 		}
 	case "stop":
-		s.want()
+		s.setPods()
 	default:
 		s.t.Fatalf("there is no step %q", words[0])
 	}
-	for last, began := -1, time.Now(); last != len(s.lines(began, time.Now())); s.pass(15 * time.Second) {
+	for last, began := -1, time.Now(); last != len(s.lines(began, time.Now())); s.advance(15 * time.Second) {
 		last = len(s.lines(began, time.Now()))
 	}
 	return true
 }
 
-// command does what was said of a command, by its first word; anything else works
-// at once.
+// command runs the configured behavior of a command, by its first word. Any other command
+// succeeds at once.
 func (s *kubeletStory) command(container string, command []string) runtimetest.Program {
 	p := runtimetest.Program{Ends: true, Run: s.takes[command[0]]}
 	lives := 0
@@ -176,7 +176,7 @@ func (s *kubeletStory) command(container string, command []string) runtimetest.P
 	return p
 }
 
-// lines is what was asked from one time on until before another, as a story has it.
+// lines returns the requests in a time range, in the format of a story.
 func (s *kubeletStory) lines(from, until time.Time) (lines []string) {
 	calls := s.Calls("RunPodSandbox", "StopPodSandbox", "CreateContainer", "StartContainer", "StopContainer", "ExecSync", "UpdateContainerResources")
 	slices.SortStableFunc(calls, func(a, b runtimetest.Call) int { return a.At.Compare(b.At) })
@@ -207,8 +207,8 @@ func (s *kubeletStory) lines(from, until time.Time) (lines []string) {
 	return lines
 }
 
-// repeats says that a line is of a command that was run in this life of its
-// container, or is the one before it.
+// repeats reports whether a line is a command that was run in this start of its container
+// already, or equals the line before it.
 func repeats(lines []string, line string) bool {
 	words := strings.Fields(line)
 	for i, other := range slices.Backward(lines) {
@@ -222,10 +222,9 @@ func repeats(lines []string, line string) bool {
 	return false
 }
 
-// ordered is what a story says of order: of each step the requests that are no
-// commands, and then those of each container. What goes on side by side, starts of
-// regular containers, resizes, stops, and probes of one container that has started,
-// is in the order of its words.
+// ordered returns the order that a story requires: for each step the requests that are not
+// commands, and then those of each container. Concurrent requests are sorted: starts of
+// regular containers, resizes, stops, and probes of one container that has started.
 func (s *kubeletStory) ordered(text string) (all []string) {
 	var step string
 	var pod []string
@@ -271,7 +270,7 @@ func (s *kubeletStory) sortBeside(lines []string) {
 	}
 }
 
-// beside says with what else a request may be under way.
+// beside returns the requests that may be in progress at the same time as a request.
 func (s *kubeletStory) beside(line string) string {
 	switch words := strings.Fields(line); words[0] {
 	case "StopContainer", "UpdateContainerResources":

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
-	"podd/reconcile"
+	"podd/reconcile/effect"
 	"podd/reconcile/render"
 )
 
-// leftovers are the log directories of pods, and what was started in each.
+// leftovers are the log directories of pods, and the starts in each.
 type leftovers struct {
 	logs string
 
@@ -23,7 +23,7 @@ type leftovers struct {
 	removed  []types.UID
 }
 
-var _ reconcile.Leftovers = (*leftovers)(nil)
+var _ effect.Leftovers = (*leftovers)(nil)
 
 func newLeftovers(logs string) *leftovers {
 	return &leftovers{logs: logs, attempts: map[types.UID]map[string]uint32{}}
@@ -36,19 +36,11 @@ func (l *leftovers) NextAttempts(p *manifest.Pod) (map[string]uint32, error) {
 	for name, n := range l.attempts[p.UID] {
 		out[name] = n
 	}
-	// The runtime makes these; the one in memory does not.
-	dir := render.LogDirectory(p, render.Node{LogsDir: l.logs})
-	for _, c := range p.Spec.Spec.Containers {
-		if err := os.MkdirAll(filepath.Join(dir, c.Name), 0o755); err != nil {
-			return nil, err
-		}
-	}
-	for _, c := range p.Spec.Spec.InitContainers {
-		if err := os.MkdirAll(filepath.Join(dir, c.Name), 0o755); err != nil {
-			return nil, err
-		}
-	}
 	return out, nil
+}
+
+func (l *leftovers) MakeLogs(p *manifest.Pod, container string) error {
+	return os.MkdirAll(filepath.Join(render.LogDirectory(p, render.Node{LogsDir: l.logs}), container), 0o755)
 }
 
 func (l *leftovers) Started(p *manifest.Pod, container, _ string, attempt uint32) error {

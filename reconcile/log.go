@@ -10,26 +10,27 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"podd/reconcile/effect"
 	"podd/reconcile/plan"
 )
 
-// said is what the log heard of a pod last, so that it hears a thing once.
-type said struct {
-	decision string
-	troubles map[string]string // by container
-	ready    bool
-	any      bool      // an action was begun
-	ran      bool      // it was ready once
-	down     time.Time // since when it is not
-	resizing []string  // what was given another size since the log heard of it
+// logState is the state of a pod as last logged, so that nothing is logged twice.
+type logState struct {
+	decision      string
+	problems      map[string]string // by container
+	ready         bool
+	acted         bool      // an action was started
+	wasReady      bool      // the pod was ready once
+	notReadySince time.Time // when it stopped being ready
+	resizing      []string  // resized since the last log record about that
 }
 
-// logDecision says a decision once: when its rule or its reason is not the one
-// said before; and so each container's trouble.
+// logDecision logs a decision if its rule or its reason changed, and likewise the problem
+// of each container.
 func (w *worker) logDecision(d plan.Decision) {
-	if text := d.Rule + "\x00" + d.Why; text != w.said.decision {
-		w.said.decision = text
-		w.log.Log(context.Background(), decisionLevel(d), words[d.Phase], "rule", d.Rule, "why", d.Why)
+	if text := d.Rule + "\x00" + d.Why; text != w.logged.decision {
+		w.logged.decision = text
+		w.log.Log(context.Background(), decisionLevel(d), phaseMessages[d.Phase], "rule", d.Rule, "why", d.Why)
 	}
 	troubles := map[string]string{}
 	for _, s := range d.Steps {
@@ -37,7 +38,7 @@ func (w *worker) logDecision(d plan.Decision) {
 			continue
 		}
 		text := s.Rule + "\x00" + s.Why
-		if troubles[s.Container] = text; text != w.said.troubles[s.Container] {
+		if troubles[s.Container] = text; text != w.logged.problems[s.Container] {
 			word := "waits"
 			if s.Probe != "" {
 				word = "unhealthy"
@@ -45,16 +46,17 @@ func (w *worker) logDecision(d plan.Decision) {
 			w.log.Warn(word, "container", s.Container, "rule", s.Rule, "why", s.Why)
 		}
 	}
-	w.said.troubles = troubles
+	w.logged.problems = troubles
 }
 
-var words = map[plan.Phase]string{
+var phaseMessages = map[plan.Phase]string{
 	plan.PhaseHold: "holds", plan.PhaseWait: "waits", plan.PhaseStop: "stopping",
 	plan.PhasePrepare: "preparing", plan.PhaseInit: "initializing", plan.PhaseRun: "runs",
 	plan.PhaseWindDown: "finished", plan.PhaseRest: "rests",
 }
 
-// decisionLevel: what goes as planned is told by its outcome.
+// decisionLevel returns the log level of a decision. Decisions without a problem have the
+// debug level, because their outcome is logged.
 func decisionLevel(d plan.Decision) slog.Level {
 	switch {
 	case d.Problem:
@@ -65,7 +67,7 @@ func decisionLevel(d plan.Decision) slog.Level {
 	return slog.LevelDebug
 }
 
-// logOutcome says that the pod runs, was found running, or is gone.
+// logOutcome logs that the pod became ready, was found running, or was removed.
 func (w *worker) logOutcome(d plan.Decision, pod *v1.Pod) {
 	if d.Done {
 		w.log.Info("removed")
@@ -73,30 +75,30 @@ func (w *worker) logOutcome(d plan.Decision, pod *v1.Pod) {
 	}
 	ready := pod != nil && isReady(pod)
 	switch {
-	case ready && !w.said.ready && !w.said.any:
+	case ready && !w.logged.ready && !w.logged.acted:
 		w.log.Info("adopted", "age", since(w.in.Now, w.in.History.StartTime))
-	case ready && !w.said.ready && w.said.ran:
-		w.log.Info("running again", "down", since(w.in.Now, w.said.down))
-	case ready && !w.said.ready:
+	case ready && !w.logged.ready && w.logged.wasReady:
+		w.log.Info("running again", "down", since(w.in.Now, w.logged.notReadySince))
+	case ready && !w.logged.ready:
 		w.log.Info("running", "took", since(w.in.Now, w.in.History.StartTime))
-	case !ready && w.said.ready:
-		w.said.down = w.in.Now
+	case !ready && w.logged.ready:
+		w.logged.notReadySince = w.in.Now
 	}
-	w.said.ready, w.said.ran = ready, w.said.ran || ready
-	w.said.any = w.said.any || len(d.Actions) > 0
+	w.logged.ready, w.logged.wasReady = ready, w.logged.wasReady || ready
+	w.logged.acted = w.logged.acted || len(d.Actions) > 0
 }
 
-// logResize says that a pod has the size that is wanted, once all of it has.
+// logResize logs that a pod was resized, once all of it has the desired size.
 func (w *worker) logResize() {
-	if len(w.said.resizing) == 0 || w.in.Desired == nil || plan.Unsized(&w.in) {
+	if len(w.logged.resizing) == 0 || w.in.Desired == nil || plan.Unsized(&w.in) {
 		return
 	}
-	w.log.Info("resized", "what", strings.Join(w.said.resizing, ", "))
-	w.said.resizing = nil
+	w.log.Info("resized", "what", strings.Join(w.logged.resizing, ", "))
+	w.logged.resizing = nil
 }
 
-// resized notes for that what was given another size.
-func (s *said) resized(what string) {
+// resized records an object that was resized, for logResize.
+func (s *logState) resized(what string) {
 	if !slices.Contains(s.resizing, what) {
 		s.resizing = append(s.resizing, what)
 	}
@@ -115,16 +117,16 @@ func since(now, then time.Time) time.Duration {
 	return max(now.Sub(then), 0).Round(10 * time.Millisecond)
 }
 
-// logFact says each failure, and at debug level what went well.
-func (w *worker) logFact(f fact, took time.Duration) {
-	what := f.action.String()
+// logResult logs a failure as a warning, and a success at debug level.
+func (w *worker) logResult(f effect.Result, took time.Duration) {
+	what := f.Action.String()
 	switch {
-	case errors.Is(f.err, context.Canceled):
+	case errors.Is(f.Err, context.Canceled):
 		w.log.Debug("gave up", "action", what)
-	case f.err != nil:
-		w.log.Warn("failed", "action", what, "err", f.err, "took", took.Round(time.Millisecond))
-	case f.warning != "":
-		w.log.Warn("did", "action", what, "but", f.warning)
+	case f.Err != nil:
+		w.log.Warn("failed", "action", what, "err", f.Err, "took", took.Round(time.Millisecond))
+	case f.Warning != "":
+		w.log.Warn("did", "action", what, "but", f.Warning)
 	default:
 		w.log.Debug("did", "action", what, "took", took.Round(time.Millisecond))
 	}

@@ -19,8 +19,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/decode"
 	"podd/reconcile"
+	"podd/reconcile/clock"
+	"podd/reconcile/effect"
 	"podd/reconcile/event"
+	"podd/reconcile/node"
 	"podd/reconcile/plan"
 	"podd/reconcile/pull"
 	"podd/reconcile/render"
@@ -30,20 +34,22 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// machine is a node inside a synctest bubble: a runtime in memory, a real root
-// directory, and a podd on both that can be started and killed.
+// machine is a node inside a synctest bubble: a runtime in memory, a real root directory,
+// and a podd on both that can be started and killed.
 type machine struct {
 	*runtimetest.Runtime
 	t    *testing.T
 	root string
-	// disk and leftovers are what effects use; tests may change them while no
-	// podd runs.
-	disk      reconcile.Disk
+	// disk and leftovers are used by effects. Tests may change them while no podd runs.
+	disk      effect.Disk
 	leftovers *leftovers
 	options   func(*reconcile.Options) // before each start; may be nil
 	log       slog.Handler
 	devices   <-chan struct{} // as in reconcile.Inputs, for the next start
 	drivers   <-chan struct{} // likewise
+	boot      string          // ID of the boot
+	booted    time.Time
+	addresses chan node.Addresses // as in reconcile.Inputs, for the next start
 
 	given map[*manifest.Pod]*v1.Pod // every pod given, and a copy of it
 
@@ -56,13 +62,18 @@ type machine struct {
 	reports map[types.NamespacedName]*reconcile.Report
 	gone    []types.NamespacedName
 	events  []event.Event
-	knew    []string           // the pods in the first Change of this podd that is not of its start
-	seen    []runtime.Snapshot // every one the observer made, when keep is set
-	keep    bool
-	adopts  bool // as with --adopt
+	// problems are those of no single pod, as last published.
+	problems []manifest.Problem
+	knew     []string           // pods in the first Change of this podd after its start
+	seen     []runtime.Snapshot // every snapshot of the observer, if keep is set
+	keep     bool
+	adopts   bool // as with --adopt
+	// instance is the ID of the next podd, adopted are the instances that it adopted.
+	instance string
+	adopted  []string
 }
 
-// podd is one life of it.
+// podd is one run of podd.
 type podd struct {
 	ctx       context.Context
 	cancel    context.CancelFunc
@@ -75,35 +86,43 @@ type podd struct {
 
 const listTime = time.Millisecond
 
-func newMachine(t *testing.T) *machine {
-	root := t.TempDir()
-	m := &machine{
-		Runtime: runtimetest.New(t, runtimetest.Options{}), t: t, root: root,
-		disk:      volume.Dir{Root: filepath.Join(root, "pods")},
-		leftovers: newLeftovers(filepath.Join(root, "logs")),
-		log:       slog.DiscardHandler,
-		set:       &manifest.Set{},
-		given:     map[*manifest.Pod]*v1.Pod{},
-	}
-	// No call is as quick as none: an observation begins after what it shows.
+func newMachine(t *testing.T) *machine { return newMachineOn(t, runtimetest.Options{}) }
+
+func newMachineOn(t *testing.T, o runtimetest.Options) *machine {
+	m := newMachineBeside(t, runtimetest.New(t, o))
+	// Each call takes time, so that an observation begins after the change that it shows.
 	m.Inject(runtimetest.Fault{Method: "ListContainers", Delay: listTime})
 	m.AddImages("web:1", "web:2", "job:1", "init:1", "side:1")
 	return m
 }
 
-// start starts podd. The sources say again what they said before.
+// newMachineBeside returns a machine on a runtime that others may use, too.
+func newMachineBeside(t *testing.T, on *runtimetest.Runtime) *machine {
+	root := t.TempDir()
+	return &machine{
+		Runtime: on, t: t, root: root, instance: instance,
+		disk:      volume.Dir{Root: filepath.Join(root, "pods")},
+		leftovers: newLeftovers(filepath.Join(root, "logs")),
+		log:       slog.DiscardHandler,
+		set:       &manifest.Set{},
+		given:     map[*manifest.Pod]*v1.Pod{},
+		boot:      "boot 1", booted: time.Now().Add(-time.Hour),
+	}
+}
+
+// start starts podd. The sources report the same pods as before.
 func (m *machine) start() {
 	d := &podd{snapshots: make(chan runtime.Snapshot), sets: make(chan *manifest.Set), nodes: make(chan runtime.Node)}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
-	took, err := reconcile.Journals{Root: filepath.Join(m.root, "pods")}.TookOver()
+	took, err := reconcile.Journals{Root: filepath.Join(m.root, "pods")}.HasTakenOver()
 	if err != nil {
 		m.t.Error(err)
 	}
-	observer := m.NewObserver(cri.ObserverOptions{Instance: instance, Nobodys: m.adopts || took, Logger: slog.New(m.log)})
+	observer := m.NewObserver(cri.ObserverOptions{Instance: m.instance, Adopted: m.adopted, Nobodys: m.adopts || took, Logger: slog.New(m.log)})
 	node := m.NewNodeObserver(cri.NodeObserverOptions{Logger: slog.New(m.log)})
 	d.router = m.newRouter(observer.Refresh)
 	d.parts.Go(func() {
-		if err := d.router.Run(d.ctx, reconcile.Inputs{Sets: d.sets, Snapshots: d.snapshots, Nodes: d.nodes, Devices: m.devices, Drivers: m.drivers}); err != nil {
+		if err := d.router.Run(d.ctx, reconcile.Inputs{Sets: d.sets, Snapshots: d.snapshots, Nodes: d.nodes, Devices: m.devices, Drivers: m.drivers, Addresses: m.addresses}); err != nil {
 			m.t.Errorf("the router ended: %v", err)
 		}
 	})
@@ -118,16 +137,16 @@ func (m *machine) start() {
 	}
 }
 
-func (m *machine) newRouter(refresh func(types.NamespacedName)) *reconcile.Router {
+func (m *machine) newRouter(refresh func(types.NamespacedName, bool)) *reconcile.Router {
 	o := reconcile.Options{
-		Effects: &reconcile.Effects{
+		Effects: &effect.Runner{
 			Runtime: m.Client, Images: pull.New(pull.Options{Runtime: m.Client}),
-			Disk: m.disk, Leftovers: m.leftovers, Gate: reconcile.NewGate(4),
+			Disk: m.disk, Leftovers: m.leftovers, Gate: effect.NewGate(4),
 		},
-		Journals: reconcile.Journals{Root: filepath.Join(m.root, "pods")},
+		Journals: reconcile.Journals{Root: filepath.Join(m.root, "pods"), Clock: m.clock, HasData: volume.Dir{Root: filepath.Join(m.root, "pods")}.HasData},
 		Log:      slog.New(m.log), Refresh: refresh, Publish: m.publish,
 		SourceKinds: map[string]string{source: manifest.KindFile},
-		Render:      render.Node{Name: "node", Instance: instance, HostIPs: []string{"192.0.2.1"}, LogsDir: filepath.Join(m.root, "logs")},
+		Render:      render.Node{Name: "node", Instance: m.instance, Adopted: m.adopted, HostIPs: []string{"192.0.2.1"}, LogsDir: filepath.Join(m.root, "logs")},
 	}
 	if m.options != nil {
 		m.options(&o)
@@ -135,16 +154,24 @@ func (m *machine) newRouter(refresh func(types.NamespacedName)) *reconcile.Route
 	return reconcile.NewRouter(o)
 }
 
-// life is the podd that runs, or the last that did; nil before the first.
-func (m *machine) life() *podd {
+// clock reads the host's clocks.
+func (m *machine) clock() clock.Reading {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	return clock.Reading{Now: now, Boot: m.boot, Up: now.Sub(m.booted)}
+}
+
+// current returns the podd that runs, or the last that did; nil before the first start.
+func (m *machine) current() *podd {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.podd
 }
 
-// kill ends podd, when one runs.
+// kill stops podd if it runs.
 func (m *machine) kill() {
-	if d := m.life(); d != nil {
+	if d := m.current(); d != nil {
 		d.cancel()
 		d.parts.Wait()
 	}
@@ -174,7 +201,7 @@ func (m *machine) publish(c reconcile.Change) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.events = append(m.events, c.Events...)
-	m.node = c.Capacity
+	m.node, m.problems = c.Capacity, c.Problems
 	if c.Devices != nil {
 		m.counted = c.Devices
 	}
@@ -193,21 +220,21 @@ func (m *machine) publish(c reconcile.Change) {
 	}
 }
 
-// known are the pods that podd showed when it had started.
-func (m *machine) known() []string {
+// shownAtStart returns the pods that podd showed when it had started.
+func (m *machine) shownAtStart() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.knew
 }
 
-// report is what is published of a pod, nil when there is none.
+// report returns the published report of a pod; nil if there is none.
 func (m *machine) report(name string) *reconcile.Report {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.reports[key(name)]
 }
 
-// rule is the last rule of a pod's decision, "" when it is not cared for.
+// rule returns the rule of a pod's last decision; "" if there is none.
 func (m *machine) rule(name string) string {
 	if r := m.report(name); r != nil {
 		return r.Decision.Rule
@@ -219,8 +246,8 @@ func key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "default", Name: name}
 }
 
-// want makes exactly these pods wanted.
-func (m *machine) want(pods ...*manifest.Pod) {
+// setPods sets the desired pods.
+func (m *machine) setPods(pods ...*manifest.Pod) {
 	set := &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{}, Complete: map[string]bool{source: true}}
 	set = m.withObjects(set)
 	for _, p := range pods {
@@ -238,18 +265,18 @@ func (m *machine) want(pods ...*manifest.Pod) {
 	}
 }
 
-// pass lets time go by, and what it brings come to rest.
-func (m *machine) pass(d time.Duration) {
+// advance advances the time by d, and waits until all goroutines are idle.
+func (m *machine) advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// settle is time enough for everything that does not wait for minutes.
-func (m *machine) settle() { m.pass(20 * time.Second) }
+// settle advances the time enough for everything that does not wait for minutes.
+func (m *machine) settle() { m.advance(20 * time.Second) }
 
-// is fails the test unless sandboxes and containers are these, written as
-// Runtime.Sandboxes and Runtime.Containers do without the namespace.
-func (m *machine) is(want ...string) {
+// wantState fails the test unless the sandboxes and containers are these, in the format of
+// Runtime.Sandboxes and Runtime.Containers without the namespace.
+func (m *machine) wantState(want ...string) {
 	m.t.Helper()
 	var got []string
 	for _, line := range slices.Concat(m.Sandboxes(), m.Containers()) {
@@ -258,18 +285,18 @@ func (m *machine) is(want ...string) {
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		m.t.Fatalf("there is\n  %s\nwant\n  %s\n%s", strings.Join(got, "\n  "), strings.Join(want, "\n  "), m.story())
+		m.t.Fatalf("there is\n  %s\nwant\n  %s\n%s", strings.Join(got, "\n  "), strings.Join(want, "\n  "), m.state())
 	}
 }
 
-// did fails the test unless these calls changed something since Forget.
-func (m *machine) did(want ...string) {
+// wantCalls fails the test unless exactly these calls changed something since Forget.
+func (m *machine) wantCalls(want ...string) {
 	m.t.Helper()
-	m.didBeside("", want...)
+	m.wantCallsWith("", want...)
 }
 
-// didBeside is did where one more effect was under way side by side with others.
-func (m *machine) didBeside(aside string, want ...string) {
+// wantCallsWith is wantCalls if one more effect was in progress at the same time.
+func (m *machine) wantCallsWith(aside string, want ...string) {
 	m.t.Helper()
 	var got []string
 	for _, e := range m.Effects() {
@@ -281,12 +308,12 @@ func (m *machine) didBeside(aside string, want ...string) {
 		m.t.Fatalf("podd did not %s", aside)
 	}
 	if !slices.Equal(got, want) {
-		m.t.Fatalf("podd did\n  %s\nwant\n  %s\n%s", strings.Join(got, "\n  "), strings.Join(want, "\n  "), m.story())
+		m.t.Fatalf("podd did\n  %s\nwant\n  %s\n%s", strings.Join(got, "\n  "), strings.Join(want, "\n  "), m.state())
 	}
 }
 
-// story is what is known of every pod, for failures.
-func (m *machine) story() string {
+// state returns the state of every pod, for failures.
+func (m *machine) state() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var b strings.Builder
@@ -296,7 +323,7 @@ func (m *machine) story() string {
 	return b.String()
 }
 
-// dirs are the pod directories that are left.
+// dirs returns the pod directories.
 func (m *machine) dirs() []string {
 	entries, err := os.ReadDir(filepath.Join(m.root, "pods"))
 	if err != nil && !os.IsNotExist(err) {
@@ -317,24 +344,30 @@ func pod(t *testing.T, name, spec string) *manifest.Pod {
 
 func podOf(t *testing.T, text string) *manifest.Pod {
 	t.Helper()
-	file := manifest.Decode([]byte(text), manifest.Options{Source: source, Path: source + "/a.yaml"})
+	file := decode.File([]byte(text), decode.Options{Source: source, Path: source + "/a.yaml"})
 	if len(file.Pods) != 1 {
 		t.Fatalf("no pod: %v", file.Problems)
 	}
 	return file.Pods[0]
 }
 
-// run is a test of a machine on which podd runs, and which ends without podd.
+// run runs a test on a machine, which is stopped afterwards.
 func run(t *testing.T, test func(t *testing.T, m *machine)) {
 	t.Helper()
+	runOn(t, runtimetest.Options{}, test)
+}
+
+// runOn is run on another runtime than containerd 2.x.
+func runOn(t *testing.T, o runtimetest.Options, test func(t *testing.T, m *machine)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		m := newMachine(t)
+		m := newMachineOn(t, o)
 		defer m.end()
 		test(t, m)
 	})
 }
 
-// end kills podd, if it runs, and checks that nobody wrote to a shared pod.
+// end kills podd if it runs, and checks that no shared pod was modified.
 func (m *machine) end() {
 	m.kill()
 	for p, copy := range m.given {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"podd/manifest"
 	"podd/runtime/runtimetest"
 )
@@ -17,39 +19,39 @@ const job = `restartPolicy: Never
 volumes: [{name: v, emptyDir: {}}]
 containers: [{name: app, image: "job:1", command: [sh, -c, "exit 3"], volumeMounts: [{name: v, mountPath: /v}]}]`
 
-// journal is the path of a pod's journal.
+// journal returns the path of a pod's journal.
 func (m *machine) journal(p *manifest.Pod) string {
 	return filepath.Join(m.root, "pods", string(p.UID), "journal.json")
 }
 
-// TestFinishedSurvives: a pod that ran to its end is not run again, though podd
-// starts anew and the runtime lost its records.
+// TestFinishedSurvives checks that a finished pod is not run again, even if podd is
+// restarted and the runtime lost its records.
 func TestFinishedSurvives(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
-		m.want(pod(t, "job", job))
+		m.setPods(pod(t, "job", job))
 		m.settle()
-		m.is("job 0 dead", "job/app 0 exited 3")
+		m.wantState("job 0 dead", "job/app 0 exited 3")
 		m.kill()
 		m.loseRecords(t)
 		m.Forget()
 		m.start()
 		m.settle()
-		m.is()
-		m.did()
+		m.wantState()
+		m.wantCalls()
 		if r := m.report("job"); r.Decision.Rule != "finished" || !r.Finished.Failed || r.Pod.Status.Phase != "Failed" {
 			t.Errorf("%s %+v %s", r.Decision, r.Finished, r.Pod.Status.Phase)
 		}
-		// Removed and applied again it is another run.
-		m.want()
+		// A pod that was removed and applied again runs again.
+		m.setPods()
 		m.settle()
-		m.want(pod(t, "job", job))
+		m.setPods(pod(t, "job", job))
 		m.settle()
-		m.is("job 0 dead", "job/app 0 exited 3")
+		m.wantState("job 0 dead", "job/app 0 exited 3")
 	})
 }
 
-// loseRecords removes every sandbox behind podd's back.
+// loseRecords removes every sandbox without podd's knowledge.
 func (m *machine) loseRecords(t *testing.T) {
 	t.Helper()
 	for _, r := range m.reports {
@@ -61,30 +63,40 @@ func (m *machine) loseRecords(t *testing.T) {
 	}
 }
 
-// TestStoppingSurvives: a termination goes on with the rest of its grace when
-// podd starts anew in the middle of it, whatever it hears of first.
+// withGrace is a pod that runs until the end of its grace of 30 s.
+const withGrace = "terminationGracePeriodSeconds: 30\n" + `containers: [{name: app, image: "job:1", command: [sleep, inf]}]`
+
+// restartInGrace runs p, which is withGrace, removes it, and calls between while no podd
+// runs, in the middle of the grace. The test fails unless p is stopped after 30 s.
+func (m *machine) restartInGrace(p *manifest.Pod, between func()) {
+	m.t.Helper()
+	m.setPods(p)
+	m.settle()
+	began := time.Now()
+	m.setPods()
+	m.advance(18 * time.Second)
+	m.kill()
+	between()
+	m.start()
+	m.settle()
+	m.wantState()
+	calls := m.Calls("StopPodSandbox")
+	if took := calls[len(calls)-1].At.Sub(began); took < 30*time.Second || took > 31*time.Second {
+		m.t.Errorf("ended after %s, not 30s", took)
+	}
+}
+
+// TestStoppingSurvives checks that a termination continues with the rest of its grace if
+// podd is restarted during it, whether it reads sources or the runtime first.
 func TestStoppingSurvives(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
-		m.want(pod(t, "web", "terminationGracePeriodSeconds: 30\n"+`containers: [{name: app, image: "job:1", command: [sleep, inf]}]`))
-		m.settle()
-		began := time.Now()
-		m.want()
-		m.pass(18 * time.Second)
-		m.kill()
-		m.pass(2 * time.Second)
-		m.start()
-		m.settle()
-		m.is()
-		calls := m.Calls("StopPodSandbox")
-		if took := calls[len(calls)-1].At.Sub(began); took < 30*time.Second || took > 31*time.Second {
-			t.Errorf("ended after %s, not 30s", took)
-		}
+		m.restartInGrace(pod(t, "web", withGrace), func() { m.advance(2 * time.Second) })
 	})
 }
 
-// TestBrokenJournal: whatever has become of the journal of a pod that runs, it
-// runs on with its volumes, and all of it is removed with its manifest.
+// TestBrokenJournal checks that a running pod keeps running with its volumes if its journal
+// is broken in any way, and that all of it is removed with its manifest.
 func TestBrokenJournal(t *testing.T) {
 	breaks := map[string]func(path string) error{
 		"gone":    os.Remove,
@@ -108,6 +120,15 @@ func TestBrokenJournal(t *testing.T) {
 			}
 			return syscall.Mkfifo(path, 0o600)
 		},
+		"newer": func(path string) error {
+			return os.WriteFile(path, []byte(`{"version":999,"uid":{},"key":"default/web"}`), 0o600)
+		},
+		"a directory": func(path string) error {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+			return os.MkdirAll(filepath.Join(path, "in the way"), 0o700)
+		},
 		"too big": func(path string) error { return os.WriteFile(path, make([]byte, 2<<20), 0o600) },
 	}
 	for name, damage := range breaks {
@@ -123,7 +144,7 @@ func brokenJournal(t *testing.T, m *machine, damage func(string) error, removed 
 	p := pod(t, "web", `volumes: [{name: v, emptyDir: {}}]
 containers: [{name: app, image: "web:1", volumeMounts: [{name: v, mountPath: /v}]}]`)
 	m.start()
-	m.want(p)
+	m.setPods(p)
 	m.settle()
 	kept := filepath.Join(filepath.Dir(m.journal(p)), "volumes", "kubernetes.io~empty-dir", "v", "kept")
 	if err := os.WriteFile(kept, nil, 0o600); err != nil {
@@ -135,29 +156,29 @@ containers: [{name: app, image: "web:1", volumeMounts: [{name: v, mountPath: /v}
 	}
 	m.Forget()
 	if removed {
-		m.want()
+		m.setPods()
 	}
 	m.start()
 	m.settle()
 	if !removed {
-		m.did()
+		m.wantCalls()
 		if _, err := os.Stat(kept); err != nil {
 			t.Fatalf("the volume of a pod that runs: %v", err)
 		}
 	}
-	m.want()
+	m.setPods()
 	m.settle()
-	m.is()
+	m.wantState()
 	if len(m.dirs()) > 0 {
 		t.Errorf("left: %v", m.dirs())
 	}
 }
 
-// TestLostDirectories: what nobody knows the pod of goes once everything was
-// seen; what is no pod directory stays.
+// TestLostDirectories checks that directories of no known pod are removed once everything
+// was observed, and that other directories stay.
 func TestLostDirectories(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.foreign("other")
+		m.makeForeign("other")
 		for _, name := range []string{"of-nobody", "foreign-other", "lost+found", ".hidden"} {
 			if err := os.MkdirAll(filepath.Join(m.root, "pods", name, "volumes"), 0o750); err != nil {
 				t.Fatal(err)
@@ -168,7 +189,7 @@ func TestLostDirectories(t *testing.T) {
 		if n := len(m.dirs()); n != 4 {
 			t.Fatalf("removed before the sources were seen: %v", m.dirs())
 		}
-		m.want()
+		m.setPods()
 		m.settle()
 		if want := []string{".hidden", "foreign-other", "lost+found"}; !slices.Equal(m.dirs(), want) {
 			t.Errorf("directories %v, want %v", m.dirs(), want)
@@ -176,18 +197,18 @@ func TestLostDirectories(t *testing.T) {
 	})
 }
 
-// TestLateCall: a call of a podd that was killed may still make a sandbox, and
-// cgroups of its pod; the way to them stays until that is over.
+// TestLateCall checks that the directory of a pod is kept while a call of a podd that was
+// killed may still create a sandbox and cgroups.
 func TestLateCall(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
 		m.Inject(runtimetest.Fault{Method: "RunPodSandbox"})
-		m.want(pod(t, "web", web))
+		m.setPods(pod(t, "web", web))
 		m.settle()
 		m.kill()
-		m.want()
+		m.setPods()
 		m.start()
-		m.pass(5 * time.Second)
+		m.advance(5 * time.Second)
 		if len(m.dirs()) != 1 {
 			t.Errorf("directories %v", m.dirs())
 		}
@@ -198,32 +219,35 @@ func TestLateCall(t *testing.T) {
 	})
 }
 
-// TestJournalNotWritten: a pod is not given up before its end is remembered.
+// TestJournalNotWritten checks that the end of a pod that runs once is not published
+// before the journal has it, and is the same after a restart.
 func TestJournalNotWritten(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		p := pod(t, "job", `restartPolicy: Never
 containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 5; exit 0"]}]`)
 		m.start()
-		m.want(p)
-		m.pass(2 * time.Second)
-		blocker := m.journal(p) + ".new"
-		if err := os.MkdirAll(filepath.Join(blocker, "in the way"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		m.setPods(p)
+		m.advance(2 * time.Second)
+		m.blockJournal(p)
 		m.settle()
-		m.is("job 0 ready", "job/app 0 exited 0")
-		if err := os.RemoveAll(blocker); err != nil {
-			t.Fatal(err)
+		wantPhase := func(want v1.PodPhase) {
+			t.Helper()
+			m.wantState("job 0 dead", "job/app 0 exited 0")
+			if got := m.report("job").Pod.Status.Phase; got != want {
+				t.Errorf("the phase is %s, want %s", got, want)
+			}
 		}
+		wantPhase(v1.PodRunning)
+		m.unblockJournal(p)
 		m.settle()
-		m.is("job 0 dead", "job/app 0 exited 0")
+		wantPhase(v1.PodSucceeded)
 		m.restart()
-		m.is("job 0 dead", "job/app 0 exited 0")
+		wantPhase(v1.PodSucceeded)
 	})
 }
 
-// TestReadded: a pod is removed and applied again in every phase of its life.
-func TestReadded(t *testing.T) {
+// TestReapplied removes a pod and applies it again in every phase.
+func TestReapplied(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Millisecond, 3 * time.Millisecond, 12 * time.Millisecond, 25 * time.Millisecond, 40 * time.Millisecond, time.Second} {
 		for _, gap := range []time.Duration{0, time.Millisecond, 3 * time.Millisecond, 20 * time.Millisecond, 30 * time.Millisecond, 2 * time.Second, 3 * time.Second} {
 			run(t, func(t *testing.T, m *machine) {
@@ -232,18 +256,18 @@ func TestReadded(t *testing.T) {
 				}
 				p := pod(t, "web", "terminationGracePeriodSeconds: 2\n"+`containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
 				m.start()
-				m.want(p)
-				m.pass(after)
-				m.want()
-				m.pass(gap)
-				m.want(p)
-				m.pass(time.Minute)
+				m.setPods(p)
+				m.advance(after)
+				m.setPods()
+				m.advance(gap)
+				m.setPods(p)
+				m.advance(time.Minute)
 				if got := m.alive(); !slices.Equal(got, []string{"web ready", "web/app running"}) {
-					t.Fatalf("after %s and %s there is %v\n%s", after, gap, got, m.story())
+					t.Fatalf("after %s and %s there is %v\n%s", after, gap, got, m.state())
 				}
-				m.want()
-				m.pass(time.Minute)
-				m.is()
+				m.setPods()
+				m.advance(time.Minute)
+				m.wantState()
 				if len(m.dirs()) > 0 || m.report("web") != nil {
 					t.Fatalf("after %s and %s there is left %v %v", after, gap, m.dirs(), m.report("web"))
 				}

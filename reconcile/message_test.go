@@ -10,7 +10,7 @@ import (
 	"podd/manifest"
 )
 
-// ended is how a container of a pod ended, as published.
+// ended returns the published termination state of a container.
 func (m *machine) ended(name string) *v1.ContainerStateTerminated {
 	m.t.Helper()
 	c := m.report(name).Pod.Status.ContainerStatuses[0]
@@ -19,7 +19,7 @@ func (m *machine) ended(name string) *v1.ContainerStateTerminated {
 			return state.Terminated
 		}
 	}
-	m.t.Fatalf("%s has not ended\n%s", name, m.story())
+	m.t.Fatalf("%s has not ended\n%s", name, m.state())
 	return nil
 }
 
@@ -31,8 +31,8 @@ func (m *machine) says(p *manifest.Pod, attempt, text string) {
 	}
 }
 
-// TestMessages: what a container left is in its status, its journal and whatever
-// is made of them; the log stands in where the manifest asks for it.
+// TestMessages checks that a termination message is in the status and in the journal, and
+// that the end of the log replaces it if the manifest asks for that.
 func TestMessages(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		job := pod(t, "job", `restartPolicy: Never
@@ -43,8 +43,8 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 3; exit 3"], t
 		well := pod(t, "well", `restartPolicy: Never
 containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 3; exit 0"], terminationMessagePolicy: FallbackToLogsOnError}]`)
 		m.start()
-		m.want(job, web, talks, well)
-		m.pass(1e9)
+		m.setPods(job, web, talks, well)
+		m.advance(1e9)
 		m.says(job, "00000000", "no disk\n")
 		m.says(web, "00000000", "first")
 		m.settle()
@@ -67,7 +67,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 3; exit 0"], t
 		m.restart()
 		all()
 
-		// With its file gone too, the journal knows.
+		// The file is removed, too, and the journal has the message.
 		m.kill()
 		if err := os.RemoveAll(filepath.Join(m.root, "pods", string(job.UID), "containers")); err != nil {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 3; exit 0"], t
 		m.settle()
 		is("job", "no disk\n")
 
-		// What stands in its place is not followed.
+		// A link in place of the file is not followed.
 		path := filepath.Join(m.root, "pods", string(web.UID), "containers/app/00000001")
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
@@ -85,7 +85,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 3; exit 0"], t
 			t.Fatal(err)
 		}
 		m.Exit("default/web/app", 1)
-		m.pass(1e9)
+		m.advance(1e9)
 		if got := m.ended("web").Message; len(got) > 200 {
 			t.Errorf("it says %q", got)
 		}

@@ -6,8 +6,9 @@ import (
 	"podd/runtime"
 )
 
-// withContainer puts c in place of the one with its ID, else into its sandbox.
-// What was seen to have ended does not run again, however late c comes.
+// withContainer returns observed with c in place of the container with its ID, or added to
+// its sandbox. A container that has exited does not run again, even if an older state of it
+// arrives late.
 func withContainer(observed []runtime.Incarnation, c runtime.Container) []runtime.Incarnation {
 	out := slices.Clone(observed)
 	for i := range out {
@@ -19,7 +20,7 @@ func withContainer(observed []runtime.Incarnation, c runtime.Container) []runtim
 		if at < 0 {
 			cs = append(cs, c)
 		} else {
-			if cs[at].State == runtime.Exited && c.State != runtime.Exited {
+			if endedBefore(cs[at].State, c.State) {
 				continue
 			}
 			c.SandboxID = cs[at].SandboxID
@@ -30,6 +31,19 @@ func withContainer(observed []runtime.Incarnation, c runtime.Container) []runtim
 	return out
 }
 
+// endedBefore reports whether have is the state of a container that has ended, and next is
+// an earlier state.
+func endedBefore(have, next runtime.ContainerState) bool {
+	switch have {
+	case runtime.Exited:
+		return next != runtime.Exited
+	case runtime.ExitUnknown:
+		return next == runtime.Created || next == runtime.Running
+	}
+	return false
+}
+
+// withoutContainer returns observed without the container with an ID.
 func withoutContainer(observed []runtime.Incarnation, id string) []runtime.Incarnation {
 	out := slices.Clone(observed)
 	for i := range out {
@@ -38,6 +52,7 @@ func withoutContainer(observed []runtime.Incarnation, id string) []runtime.Incar
 	return slices.DeleteFunc(out, func(inc runtime.Incarnation) bool { return inc.ID == "" && len(inc.Containers) == 0 })
 }
 
+// withoutSandbox returns observed without the sandbox with an ID.
 func withoutSandbox(observed []runtime.Incarnation, id string) []runtime.Incarnation {
 	return slices.DeleteFunc(slices.Clone(observed), func(inc runtime.Incarnation) bool { return inc.ID == id })
 }

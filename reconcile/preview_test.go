@@ -8,15 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/merge"
 	"podd/reconcile"
 	"podd/reconcile/plan"
 	"podd/runtime"
 )
 
-// TestPreviewBesideUnseen: a pod of a file is planned beside those of a cluster that
-// is not asked, as it is admitted beside them, and they are not planned to stop;
-// without a cluster they leave, and it waits for that.
-func TestPreviewBesideUnseen(t *testing.T) {
+// TestPreview_ClusterNotQueried checks that the plan for a pod of a file counts the running pods
+// of a cluster that is not queried, and does not stop them. Without a cluster they are
+// stopped, and the pod waits for that.
+func TestPreview_ClusterNotQueried(t *testing.T) {
 	static := pod(t, "static", "containers: [{name: app, image: web:1, resources: {requests: {cpu: 500m}}}]")
 	one := types.NamespacedName{Namespace: "default", Name: "one"}
 	runs := &runtime.Pod{Key: one, Incarnations: []runtime.Incarnation{{Sandbox: runtime.Sandbox{
@@ -33,8 +34,8 @@ func TestPreviewBesideUnseen(t *testing.T) {
 		"no cluster": {map[string]string{source: manifest.KindFile}, plan.Limits{MaxPods: 1}, false, false},
 	} {
 		planned, err := reconcile.Preview(reconcile.PreviewInput{
-			Set:      manifest.Merge([]manifest.Batch{{Source: source, Kind: manifest.KindFile, Pods: []*manifest.Pod{static}, Complete: true}}),
-			Seen:     runtime.Snapshot{Pods: map[types.NamespacedName]*runtime.Pod{one: runs}, Whole: true},
+			Set:      merge.Batches([]manifest.Batch{{Source: source, Kind: manifest.KindFile, Pods: []*manifest.Pod{static}, Complete: true}}),
+			Observed: runtime.Snapshot{Pods: map[types.NamespacedName]*runtime.Pod{one: runs}, Whole: true},
 			Node:     runtime.Node{Reachable: true, Ready: true, NetworkReady: true},
 			Journals: reconcile.Journals{Root: filepath.Join(t.TempDir(), "pods")},
 			Limits:   c.limits, SourceKinds: c.kinds, MaxBackoff: time.Minute,

@@ -27,10 +27,10 @@ const probed = `containers:
   livenessProbe: {exec: {command: [alive]}, periodSeconds: 5, terminationGracePeriodSeconds: 3}
   readinessProbe: {exec: {command: [ready]}, periodSeconds: 10}`
 
-// clinic says how containers do when they are asked.
+// clinic configures the results of commands in containers.
 type clinic struct {
 	mu    sync.Mutex                     // guards all following fields
-	ill   map[string]runtimetest.Program // what a command does, by its first word; missing: it ends well
+	ill   map[string]runtimetest.Program // what a command does, by its first word; a missing one succeeds
 	asked []string
 }
 
@@ -60,7 +60,7 @@ func (c *clinic) heals(command string) {
 	delete(c.ill, command)
 }
 
-// times is how often a command was run since the last time.
+// times returns how often a command was run since the last call.
 func (c *clinic) times(command string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +71,7 @@ func (c *clinic) times(command string) int {
 
 var bad = runtimetest.Program{Ends: true, Code: 1, Output: "\x1b[1mno disk\nmore\n"}
 
-// health is "started ready condition" of the pod's container as published.
+// health returns "started ready condition" of the pod's container as published.
 func (m *machine) health(name string) string {
 	r := m.report(name)
 	if r == nil || r.Pod == nil || len(r.Pod.Status.ContainerStatuses) == 0 {
@@ -90,13 +90,13 @@ func (m *machine) health(name string) string {
 func (m *machine) isHealth(name, want string) {
 	m.t.Helper()
 	if got := m.health(name); got != want {
-		m.t.Fatalf("started, ready, Ready are %s, want %s\n%s", got, want, m.story())
+		m.t.Fatalf("started, ready, Ready are %s, want %s\n%s", got, want, m.state())
 	}
 }
 
-// TestProbesLife: a container starts up, becomes ready, is unready for a while,
-// and is started again when it is no longer alive.
-func TestProbesLife(t *testing.T) {
+// TestProbes checks that a container starts up, becomes ready, is unready for a while,
+// and is restarted when its liveness probe fails.
+func TestProbes(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		var log bytes.Buffer
 		m.log = slog.NewTextHandler(&log, nil)
@@ -104,32 +104,32 @@ func TestProbesLife(t *testing.T) {
 		c.falls("started", bad)
 		c.falls("ready", bad)
 		m.start()
-		m.want(pod(t, "web", probed))
-		m.pass(1500 * time.Millisecond)
+		m.setPods(pod(t, "web", probed))
+		m.advance(1500 * time.Millisecond)
 		m.isHealth("web", "false false False")
 		if got := c.asked[0]; got != "started hello $(OTHER)" {
 			t.Errorf("ran %q", got)
 		}
 		c.heals("started")
-		m.pass(2 * time.Second)
+		m.advance(2 * time.Second)
 		m.isHealth("web", "true false False")
 		if got := m.report("web").Decision.Steps[0].Why; got != "readiness probe failed: exit 1: [1mno disk" {
 			t.Errorf("says %q", got)
 		}
 		c.heals("ready")
-		m.pass(10 * time.Second)
+		m.advance(10 * time.Second)
 		m.isHealth("web", "true true True")
 		if c.times("started"); c.times("alive") < 2 {
 			t.Error("nobody asked whether it is alive")
 		}
 
 		c.falls("ready", bad)
-		m.pass(21 * time.Second)
+		m.advance(21 * time.Second)
 		m.isHealth("web", "true true True")
-		m.pass(10 * time.Second)
+		m.advance(10 * time.Second)
 		m.isHealth("web", "true false False")
 		c.heals("ready")
-		m.pass(11 * time.Second)
+		m.advance(11 * time.Second)
 		m.isHealth("web", "true true True")
 		if n := c.times("started"); n > 0 {
 			t.Errorf("asked %d times more whether it has started", n)
@@ -137,9 +137,9 @@ func TestProbesLife(t *testing.T) {
 
 		m.Forget()
 		c.falls("alive", runtimetest.Program{Ends: true, Run: 5 * time.Second}) // too slow
-		m.pass(20 * time.Second)
+		m.advance(20 * time.Second)
 		c.heals("alive")
-		m.did("StopContainer web/app", "CreateContainer web/app", "StartContainer web/app")
+		m.wantCalls("StopContainer web/app", "CreateContainer web/app", "StartContainer web/app")
 		m.settle()
 		m.isHealth("web", "true true True")
 		m.kill()
@@ -155,18 +155,18 @@ func TestProbesLife(t *testing.T) {
 	})
 }
 
-// TestProbesAfterRestart: a podd that was away flips nothing and restarts nothing,
-// with its journal and without.
+// TestProbesAfterRestart checks that a restart of podd changes no readiness and restarts
+// nothing, with its journal and without.
 func TestProbesAfterRestart(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		newClinic(m)
 		web := pod(t, "web", probed)
 		m.start()
-		m.want(web)
+		m.setPods(web)
 		m.settle()
 		m.isHealth("web", "true true True")
 		m.kill()
-		m.pass(time.Hour)
+		m.advance(time.Hour)
 		m.Forget()
 		first := atomic.Pointer[string]{}
 		m.options = func(o *reconcile.Options) {
@@ -185,95 +185,95 @@ func TestProbesAfterRestart(t *testing.T) {
 			t.Errorf("the first word of it was %s", got)
 		}
 		m.isHealth("web", "true true True")
-		m.did()
+		m.wantCalls()
 
 		m.kill()
 		if err := os.Remove(m.journal(web)); err != nil {
 			t.Fatal(err)
 		}
 		m.start()
-		m.pass(100 * time.Millisecond)
+		m.advance(100 * time.Millisecond)
 		if got := m.health("web"); got != "false false False" {
 			t.Errorf("without a journal it is %s at first", got)
 		}
 		m.settle()
 		m.isHealth("web", "true true True")
-		m.did()
+		m.wantCalls()
 	})
 }
 
-// TestFailedVerdictSurvives: what was found dead is ended, though podd was killed
-// before it could.
-func TestFailedVerdictSurvives(t *testing.T) {
+// TestLivenessFailure_Restart checks that a container whose liveness probe failed is stopped,
+// even if podd was killed before it could do so.
+func TestLivenessFailure_Restart(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newClinic(m)
 		m.start()
-		m.want(pod(t, "web", probed))
+		m.setPods(pod(t, "web", probed))
 		m.settle()
 		m.Forget()
 		remove := m.Inject(runtimetest.Fault{Method: "StopContainer", Hang: true})
 		c.falls("alive", bad)
-		m.pass(16 * time.Second)
+		m.advance(16 * time.Second)
 		m.kill()
 		remove()
 		c.heals("alive")
 		m.start()
-		m.pass(5 * time.Second)
-		m.did("StopContainer web/app", "CreateContainer web/app", "StartContainer web/app")
+		m.advance(5 * time.Second)
+		m.wantCalls("StopContainer web/app", "CreateContainer web/app", "StartContainer web/app")
 	})
 }
 
-// deaf is probed with a container that ends with its grace, and whose first
-// unready answer counts.
+// deaf changes a probed pod to a container that ends with its grace, and whose first failed
+// readiness probe counts.
 var deaf = strings.NewReplacer(`image: "web:1"`, `image: "web:1"
   command: [sleep, inf]`, "periodSeconds: 10", "periodSeconds: 2, failureThreshold: 1").Replace(probed)
 
-// TestReadinessOfWhatEnds: a pod that is being stopped is asked on whether it is
-// ready, and nothing else, until its container ends; an attempt under way keeps
-// nobody waiting.
-func TestReadinessOfWhatEnds(t *testing.T) {
+// TestReadiness_Stopping checks that only the readiness probe of a pod that is being
+// stopped continues, until its container ends, and that an attempt in progress delays
+// nothing.
+func TestReadiness_Stopping(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newClinic(m)
 		m.start()
-		m.want(pod(t, "web", deaf))
+		m.setPods(pod(t, "web", deaf))
 		m.settle()
 		m.isHealth("web", "true true True")
-		m.want()
-		m.pass(time.Second)
+		m.setPods()
+		m.advance(time.Second)
 		c.times("")
-		m.pass(8 * time.Second)
+		m.advance(8 * time.Second)
 		m.isHealth("web", "true true True")
 		if ready, all := c.times("ready"), c.times(""); ready != 4 || all != 0 {
 			t.Errorf("asked %d times whether it is ready, %d times something else", ready, all)
 		}
 		c.falls("ready", bad)
-		m.pass(3 * time.Second)
+		m.advance(3 * time.Second)
 		m.isHealth("web", "true false False")
 		c.heals("ready")
-		m.pass(3 * time.Second)
+		m.advance(3 * time.Second)
 		m.isHealth("web", "true true True")
 
 		m.Inject(runtimetest.Fault{Method: "ExecSync", Hang: true})
-		m.pass(14 * time.Second)
+		m.advance(14 * time.Second)
 		m.isHealth("web", "true true True")
-		m.pass(2 * time.Second)
-		m.is()
+		m.advance(2 * time.Second)
+		m.wantState()
 	})
 }
 
-// TestReadinessOfWhatIsReplaced: so is the earlier version of an edit, as its own
-// manifest says.
-func TestReadinessOfWhatIsReplaced(t *testing.T) {
+// TestReadiness_Replaced checks the same for the earlier version of an edited pod,
+// by its own manifest.
+func TestReadiness_Replaced(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newClinic(m)
 		m.start()
-		m.want(pod(t, "web", deaf))
+		m.setPods(pod(t, "web", deaf))
 		m.settle()
 		m.Forget()
-		m.want(pod(t, "web", `containers: [{name: app, image: "web:1", readinessProbe: {exec: {command: [other]}}}]`))
-		m.pass(time.Second)
+		m.setPods(pod(t, "web", `containers: [{name: app, image: "web:1", readinessProbe: {exec: {command: [other]}}}]`))
+		m.advance(time.Second)
 		c.times("")
-		m.pass(20 * time.Second)
+		m.advance(20 * time.Second)
 		if ready, all := c.times("ready"), c.times(""); ready != 10 || all != 0 {
 			t.Errorf("asked %d times whether it is ready, %d times something else", ready, all)
 		}
@@ -282,18 +282,18 @@ func TestReadinessOfWhatIsReplaced(t *testing.T) {
 		if ready, other := c.times("ready"), c.times("other"); ready > 5 || other == 0 {
 			t.Errorf("asked %d times what is gone, %d times what runs", ready, other)
 		}
-		m.didBeside("RemovePodSandbox web", "StopContainer web/app", "StopPodSandbox web", "RunPodSandbox web", "CreateContainer web/app", "StartContainer web/app")
+		m.wantCallsWith("RemovePodSandbox web", "StopContainer web/app", "StopPodSandbox web", "RunPodSandbox web", "CreateContainer web/app", "StartContainer web/app")
 	})
 }
 
-// TestNobodyAsksWhatFailed: a pod that is ended for good has its verdict, and one
-// of which podd has no manifest any more cannot be asked.
-func TestNobodyAsksWhatFailed(t *testing.T) {
+// TestProbes_FailedPod checks that a pod that failed because of its deadline is not
+// probed, and neither is one without a manifest.
+func TestProbes_FailedPod(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, m *machine){
 		"deadline": func(*testing.T, *machine) {},
 		"removed, and podd killed": func(_ *testing.T, m *machine) {
-			m.want()
-			m.pass(time.Second)
+			m.setPods()
+			m.advance(time.Second)
 			m.kill()
 			m.start()
 		},
@@ -302,12 +302,12 @@ func TestNobodyAsksWhatFailed(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
 				c := newClinic(m)
 				m.start()
-				m.want(pod(t, "web", "activeDeadlineSeconds: 20\n"+deaf))
-				m.pass(20*time.Second - time.Millisecond)
+				m.setPods(pod(t, "web", "activeDeadlineSeconds: 20\n"+deaf))
+				m.advance(20*time.Second - time.Millisecond)
 				end(t, m)
-				m.pass(time.Second)
+				m.advance(time.Second)
 				c.times("")
-				m.pass(20 * time.Second)
+				m.advance(20 * time.Second)
 				if n := c.times(""); n > 0 {
 					t.Errorf("asked %d times", n)
 				}
@@ -316,13 +316,13 @@ func TestNobodyAsksWhatFailed(t *testing.T) {
 	}
 }
 
-// TestEndLeavesAttempts: a command that is being started when the pod's end
-// begins is not given up; see plan.Cancellable.
-func TestEndLeavesAttempts(t *testing.T) {
+// TestProbes_NotCanceled checks that a command that is being started when the pod is stopped
+// is not canceled; see plan.Cancellable.
+func TestProbes_NotCanceled(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newClinic(m)
 		m.start()
-		m.want(pod(t, "web", strings.ReplaceAll(probed, `image: "web:1"`, `image: "web:1"
+		m.setPods(pod(t, "web", strings.ReplaceAll(probed, `image: "web:1"`, `image: "web:1"
   command: [sleep, inf]`)))
 		m.settle()
 		m.isHealth("web", "true true True")
@@ -330,19 +330,19 @@ func TestEndLeavesAttempts(t *testing.T) {
 		m.Inject(runtimetest.Fault{Method: "ExecSync", Delay: time.Second, Do: func() { under.Add(1) }})
 		c.times("")
 		for under.Load() == 0 {
-			m.pass(100 * time.Millisecond)
+			m.advance(100 * time.Millisecond)
 		}
-		m.want()
-		m.pass(5 * time.Second)
+		m.setPods()
+		m.advance(5 * time.Second)
 		if n := c.times(""); n != int(under.Load()) {
 			t.Errorf("%d of %d attempts came to their end", n, under.Load())
 		}
 	})
 }
 
-// TestQuietProbes: attempts that say what is known are told to nobody: nothing is
-// published, logged, written or looked at again.
-func TestQuietProbes(t *testing.T) {
+// TestProbes_SameResult checks that attempts with an unchanged result are not published, logged
+// or written, and trigger no observation.
+func TestProbes_SameResult(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		lines := &lineCount{}
 		m.log = slog.NewTextHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug})
@@ -357,13 +357,13 @@ func TestQuietProbes(t *testing.T) {
 		for i := range 20 {
 			pods = append(pods, pod(t, fmt.Sprintf("p%02d", i), probed))
 		}
-		m.want(pods...)
+		m.setPods(pods...)
 		m.settle()
 		m.settle()
 		c.times("")
 		published.Store(0)
 		before, journal := lines.n.Load(), modified(t, m.journal(pods[0]))
-		m.pass(time.Minute)
+		m.advance(time.Minute)
 		if n := c.times(""); n < 20*(12+6)-40 {
 			t.Errorf("%d attempts in a minute", n)
 		}
@@ -379,7 +379,7 @@ func TestQuietProbes(t *testing.T) {
 	})
 }
 
-// lineCount counts what is written to it.
+// lineCount counts the lines that are written to it.
 type lineCount struct {
 	n    atomic.Int64
 	text atomic.Pointer[string]
@@ -403,7 +403,8 @@ func modified(t *testing.T, path string) time.Time {
 	return info.ModTime()
 }
 
-// TestSpreadAfterStart: a podd that finds many pods asks them one after the other.
+// TestSpreadAfterStart checks that a podd that finds many pods spreads their first probes
+// over time.
 func TestSpreadAfterStart(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newClinic(m)
@@ -412,14 +413,14 @@ func TestSpreadAfterStart(t *testing.T) {
 		for i := range 40 {
 			pods = append(pods, pod(t, fmt.Sprintf("p%02d", i), `containers: [{name: app, image: "web:1", readinessProbe: {exec: {command: [ready]}}}]`))
 		}
-		m.want(pods...)
+		m.setPods(pods...)
 		m.settle()
 		m.kill()
 		m.start()
 		c.times("")
 		most, all := 0, 0
 		for range 100 {
-			m.pass(100 * time.Millisecond)
+			m.advance(100 * time.Millisecond)
 			n := c.times("ready")
 			most, all = max(most, n), all+n
 		}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// impure is what a function from values to values does not do.
+// impure are the packages that a pure function does not use.
 var impure = map[string]string{
 	"time.Now": "time comes in as an argument", "time.Since": "time comes in as an argument", "time.Until": "time comes in as an argument",
 	"time.Sleep": "nothing waits", "time.After": "nothing waits", "time.NewTimer": "nothing waits", "time.AfterFunc": "nothing waits", "time.Tick": "nothing waits",
@@ -18,8 +18,8 @@ var impure = map[string]string{
 	"log.": "whoever decides does not talk", "slog.": "whoever decides does not talk", "sync.": "nothing is shared that changes", "atomic.": "nothing is shared that changes",
 }
 
-// TestPure: plan, status and render have no clock, no input or output, no
-// goroutine and no chance in them.
+// TestPure checks that plan, status and render use no clock, no input or output, no
+// goroutine and no randomness.
 func TestPure(t *testing.T) {
 	for _, dir := range []string{"plan", "status", "render"} {
 		files, err := filepath.Glob(dir + "/*.go")

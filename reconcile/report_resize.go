@@ -11,7 +11,7 @@ import (
 	"podd/reconcile/status"
 )
 
-// resize is how far the pod is with being resized.
+// resize returns the progress of resizing the pod.
 func (w *worker) resize() status.Resize {
 	var r status.Resize
 	if w.in.Successor != nil || !plan.Unsized(&w.in) {

@@ -22,13 +22,13 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// sizedPod has one container that may have so much memory.
+// sizedPod returns a pod with one container that has this memory limit.
 func sizedPod(t *testing.T, name, memory, more string) *manifest.Pod {
 	t.Helper()
 	return pod(t, name, fmt.Sprintf(`containers: [{name: app, image: "web:1", resources: {limits: {memory: %s, cpu: 1}, requests: {cpu: 100m}}%s}]`, memory, more))
 }
 
-// memoryOf is the limit that the runtime has of a container.
+// memoryOf returns the memory limit of a container in the runtime.
 func (m *machine) memoryOf(name string) int64 {
 	m.t.Helper()
 	c := m.report(name).Observed[0].Containers
@@ -39,21 +39,21 @@ func (m *machine) memoryOf(name string) int64 {
 	return r.Memory
 }
 
-// has fails the test unless the pod runs in its first container with so much
-// memory, as the runtime and the status say.
-func (m *machine) has(name, memory string, bytes int64) {
+// wantMemory fails the test unless the first container of the pod runs with this memory limit, in
+// the runtime and in the status.
+func (m *machine) wantMemory(name, memory string, bytes int64) {
 	m.t.Helper()
-	m.is(name+" 0 ready", name+"/app 0 running")
+	m.wantState(name+" 0 ready", name+"/app 0 running")
 	if got := m.memoryOf(name); got != bytes {
-		m.t.Fatalf("the runtime has %d bytes, want %d\n%s", got, bytes, m.story())
+		m.t.Fatalf("the runtime has %d bytes, want %d\n%s", got, bytes, m.state())
 	}
 	st := m.report(name).Pod.Status.ContainerStatuses[0]
 	if got := st.Resources.Limits.Memory().String(); got != memory || st.RestartCount != 0 {
-		m.t.Fatalf("the status has %s and %d restarts, want %s\n%s", got, st.RestartCount, memory, m.story())
+		m.t.Fatalf("the status has %s and %d restarts, want %s\n%s", got, st.RestartCount, memory, m.state())
 	}
 }
 
-// condition is "reason: message" of a condition that is true, "" for none.
+// condition returns "reason: message" of a condition that is true; "" if there is none.
 func (m *machine) condition(name string, kind v1.PodConditionType) string {
 	for _, c := range m.report(name).Pod.Status.Conditions {
 		if c.Type == kind && c.Status == v1.ConditionTrue {
@@ -63,19 +63,19 @@ func (m *machine) condition(name string, kind v1.PodConditionType) string {
 	return ""
 }
 
-// TestResizeIsLogged: once all of the pod has its size, and once.
+// TestResizeIsLogged checks that a resize is logged once, when all of the pod has its size.
 func TestResizeIsLogged(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		var talk bytes.Buffer
 		m.log = slog.NewTextHandler(&talk, nil)
 		m.start()
-		m.want(sizedPod(t, "web", "64Mi", ""))
+		m.setPods(sizedPod(t, "web", "64Mi", ""))
 		m.settle()
 		if text := talk.String(); strings.Contains(text, "resized") {
 			t.Errorf("a start is no resize:\n%s", text)
 		}
 		for n, memory := range []string{"128Mi", "256Mi"} {
-			m.want(sizedPod(t, "web", memory, ""))
+			m.setPods(sizedPod(t, "web", memory, ""))
 			m.settle()
 			m.settle()
 			if text := talk.String(); strings.Count(text, "msg=resized") != n+1 || !strings.Contains(text, "container app") {
@@ -85,48 +85,48 @@ func TestResizeIsLogged(t *testing.T) {
 	})
 }
 
-// TestResize: another size restarts nothing, whether podd runs when it comes or
-// not; what is another version restarts.
+// TestResize checks that another size restarts nothing, whether or not podd runs when it
+// comes, and that another version restarts the pod.
 func TestResize(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
-		m.want(sizedPod(t, "web", "64Mi", ""))
+		m.setPods(sizedPod(t, "web", "64Mi", ""))
 		m.settle()
-		m.has("web", "64Mi", 64<<20)
+		m.wantMemory("web", "64Mi", 64<<20)
 		m.Forget()
-		m.want(sizedPod(t, "web", "128Mi", ""))
+		m.setPods(sizedPod(t, "web", "128Mi", ""))
 		m.settle()
-		m.has("web", "128Mi", 128<<20)
-		m.did("UpdateContainerResources web/app")
+		m.wantMemory("web", "128Mi", 128<<20)
+		m.wantCalls("UpdateContainerResources web/app")
 		if r := m.report("web"); r.Unsized || len(r.Held) != 1 {
 			t.Errorf("unsized %t, held %v", r.Unsized, r.Held)
 		}
 		m.restart()
-		m.did("UpdateContainerResources web/app")
+		m.wantCalls("UpdateContainerResources web/app")
 		m.kill()
-		m.want(sizedPod(t, "web", "32Mi", ""))
+		m.setPods(sizedPod(t, "web", "32Mi", ""))
 		m.start()
 		m.settle()
-		m.has("web", "32Mi", 32<<20)
-		m.want(pod(t, "web", `containers: [{name: app, image: "web:1", resources: {limits: {cpu: 1}, requests: {cpu: 100m}}}]`))
+		m.wantMemory("web", "32Mi", 32<<20)
+		m.setPods(pod(t, "web", `containers: [{name: app, image: "web:1", resources: {limits: {cpu: 1}, requests: {cpu: 100m}}}]`))
 		m.settle()
-		m.is("web 0 ready", "web/app 0 running")
+		m.wantState("web 0 ready", "web/app 0 running")
 		if m.memoryOf("web") != 0 {
 			t.Error("it has a limit still")
 		}
 	})
 }
 
-// TestResizeKilled: podd dies after the runtime resized the container and before
-// it is remembered: it is done once more.
+// TestResizeKilled checks that a resize is repeated if podd is killed after the runtime
+// resized the container and before the journal has it.
 func TestResizeKilled(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
 		p := sizedPod(t, "web", "64Mi", "")
-		m.want(p)
+		m.setPods(p)
 		m.settle()
 		remove := m.Inject(runtimetest.Fault{Method: "UpdateContainerResources", After: true, Hang: true})
-		m.want(sizedPod(t, "web", "128Mi", ""))
+		m.setPods(sizedPod(t, "web", "128Mi", ""))
 		m.settle()
 		m.kill()
 		remove()
@@ -136,8 +136,8 @@ func TestResizeKilled(t *testing.T) {
 		m.Forget()
 		m.start()
 		m.settle()
-		m.has("web", "128Mi", 128<<20)
-		m.did("UpdateContainerResources web/app")
+		m.wantMemory("web", "128Mi", 128<<20)
+		m.wantCalls("UpdateContainerResources web/app")
 		var j struct{ Sizes map[string]string }
 		if text, err := os.ReadFile(m.journal(p)); err != nil || json.Unmarshal(text, &j) != nil || len(j.Sizes) != 2 {
 			t.Errorf("the journal says %s, %v", text, err)
@@ -145,16 +145,17 @@ func TestResizeKilled(t *testing.T) {
 	})
 }
 
-// TestResizeFails: it is tried again, and the container runs on.
+// TestResizeFails checks that a failed resize is retried, and that the container keeps
+// running.
 func TestResizeFails(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
-		m.want(sizedPod(t, "web", "64Mi", ""))
+		m.setPods(sizedPod(t, "web", "64Mi", ""))
 		m.settle()
 		remove := m.Inject(runtimetest.Fault{Method: "UpdateContainerResources", Err: errors.New("device or resource busy")})
-		m.want(sizedPod(t, "web", "16Mi", ""))
+		m.setPods(sizedPod(t, "web", "16Mi", ""))
 		m.settle()
-		m.has("web", "64Mi", 64<<20)
+		m.wantMemory("web", "64Mi", 64<<20)
 		step := m.report("web").Decision.Steps[0]
 		if want := "device or resource busy; it runs on with cpu=100m/1 memory=64Mi/64Mi"; !step.Problem || !strings.HasSuffix(step.Why, want) || step.Until.IsZero() {
 			t.Errorf("%+v, want a problem that ends with %q", step, want)
@@ -163,47 +164,128 @@ func TestResizeFails(t *testing.T) {
 			t.Errorf("the condition says %q", got)
 		}
 		remove()
-		m.pass(time.Minute)
-		m.has("web", "16Mi", 16<<20)
+		m.advance(time.Minute)
+		m.wantMemory("web", "16Mi", 16<<20)
 		if got := m.condition("web", v1.PodResizeInProgress); got != "" {
 			t.Errorf("the condition says %q", got)
 		}
 	})
 }
 
-// TestResizeBelowUse: where the kernel would kill for it, podd refuses to.
+// TestResizeBelowUse checks that a memory limit that does not exceed the memory in use is
+// rejected with the kubelet's message before the runtime is called, on either version of
+// cgroups, and set when less is in use.
 func TestResizeBelowUse(t *testing.T) {
+	for _, v2 := range []bool{false, true} {
+		run(t, func(t *testing.T, m *machine) {
+			m.options = func(o *reconcile.Options) { o.Render.CgroupV2 = v2 }
+			m.start()
+			m.setPods(sizedPod(t, "web", "64Mi", ""))
+			m.settle()
+			m.Use("default/web/app", 40<<20)
+			m.Forget()
+			m.setPods(sizedPod(t, "web", "32Mi", ""))
+			m.settle()
+			m.wantMemory("web", "64Mi", 64<<20)
+			m.wantCalls()
+			const want = "cannot decrease memory limits: [attempting to set pod memory limit (33554432) below current usage (41943040), " +
+				`attempting to set container "app" memory limit (33554432) below current usage (41943040)]; it runs on with`
+			if got := m.condition("web", v1.PodResizeInProgress); !strings.HasPrefix(got, "Error: ") || !strings.Contains(got, want) {
+				t.Errorf("cgroup v2 %t: the condition says %q, want %q in it", v2, got, want)
+			}
+			m.Use("default/web/app", 20<<20)
+			m.advance(2 * time.Minute)
+			m.wantMemory("web", "32Mi", 32<<20)
+		})
+	}
+}
+
+// TestResizeBelowUse_AffectsWholePod checks that no container of a pod is resized while the
+// limit of another one cannot be.
+func TestResizeBelowUse_AffectsWholePod(t *testing.T) {
+	two := func(a, b string) *manifest.Pod {
+		return pod(t, "web", fmt.Sprintf(`containers:
+- {name: app, image: "web:1", resources: {limits: {memory: %s}}}
+- {name: db, image: "web:1", resources: {limits: {memory: %s}}}`, a, b))
+	}
 	run(t, func(t *testing.T, m *machine) {
-		m.options = func(o *reconcile.Options) { o.Render.CgroupV2 = true }
 		m.start()
-		m.want(sizedPod(t, "web", "64Mi", ""))
+		m.setPods(two("64Mi", "64Mi"))
 		m.settle()
-		m.Use("default/web/app", 40<<20)
-		m.want(sizedPod(t, "web", "32Mi", ""))
+		m.Use("default/web/db", 40<<20)
+		m.Forget()
+		m.setPods(two("128Mi", "32Mi"))
 		m.settle()
-		m.has("web", "64Mi", 64<<20)
-		if got := m.condition("web", v1.PodResizeInProgress); !strings.Contains(got, "it uses 40Mi of memory; it runs on with") {
-			t.Errorf("the condition says %q", got)
+		m.wantCalls()
+		const want = `cannot decrease memory limits: attempting to set container "db" memory limit (33554432) below current usage (41943040)`
+		if got := m.condition("web", v1.PodResizeInProgress); !strings.Contains(got, want) {
+			t.Errorf("the condition says %q, want %q in it", got, want)
 		}
-		m.Use("default/web/app", 20<<20)
-		m.pass(2 * time.Minute)
-		m.has("web", "32Mi", 32<<20)
+		m.Use("default/web/db", 0)
+		m.advance(2 * time.Minute)
+		m.wantCallsWith("UpdateContainerResources web/db", "UpdateContainerResources web/app")
 	})
 }
 
-// TestResizeByRestart: who reads its memory only once is started anew in its new
-// size, with its own grace.
+// TestResizeBelowUse_OfPod checks the memory that no container is charged with, such as
+// that of an emptyDir in memory.
+func TestResizeBelowUse_OfPod(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		var used, limit atomic.Int64
+		m.options = func(o *reconcile.Options) {
+			o.Effects.PodMemory = func(render.Cgroup) (int64, int64, error) { return used.Load(), limit.Load(), nil }
+			o.Effects.MakeCgroup = func(c render.Cgroup) error { limit.Store(c.Memory); return nil }
+		}
+		m.start()
+		m.setPods(sizedPod(t, "web", "64Mi", ""))
+		m.settle()
+		used.Store(48 << 20)
+		m.setPods(sizedPod(t, "web", "32Mi", ""))
+		m.settle()
+		const want = "cannot decrease memory limits: attempting to set pod memory limit (33554432) below current usage (50331648)"
+		if got := m.condition("web", v1.PodResizeInProgress); !strings.Contains(got, want) || limit.Load() != 64<<20 {
+			t.Errorf("the condition says %q, want %q in it; the limit is %d", got, want, limit.Load())
+		}
+		// The memory in use grows between the two steps.
+		used.Store(16 << 20)
+		remove := m.Inject(runtimetest.Fault{Method: "UpdateContainerResources", After: true, Hang: true})
+		m.advance(2 * time.Minute)
+		used.Store(48 << 20)
+		remove()
+		m.advance(10 * time.Minute)
+		if limit.Load() != 64<<20 || !strings.Contains(m.condition("web", v1.PodResizeInProgress), "below current usage") {
+			t.Errorf("the limit is %d, the condition says %q", limit.Load(), m.condition("web", v1.PodResizeInProgress))
+		}
+		used.Store(16 << 20)
+		m.advance(10 * time.Minute)
+		m.wantMemory("web", "32Mi", 32<<20)
+		if limit.Load() != 32<<20 {
+			t.Errorf("the limit is %d", limit.Load())
+		}
+		// The page cache may fill the limit, which forbids no other change.
+		used.Store(32 << 20)
+		more := `containers: [{name: app, image: "web:1", resources: {limits: {memory: 32Mi, cpu: 2}, requests: {cpu: 100m}}}]`
+		m.setPods(pod(t, "web", more))
+		m.settle()
+		if r := m.report("web"); r.Unsized {
+			t.Errorf("cpu was not resized: %+v", r.Decision.Steps)
+		}
+	})
+}
+
+// TestResizeByRestart checks that a container with the resize policy RestartContainer is
+// restarted in its new size, with its own grace.
 func TestResizeByRestart(t *testing.T) {
 	const policy = `, resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]`
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
-		m.want(sizedPod(t, "web", "64Mi", policy))
+		m.setPods(sizedPod(t, "web", "64Mi", policy))
 		m.settle()
 		m.Forget()
-		m.want(sizedPod(t, "web", "128Mi", policy))
+		m.setPods(sizedPod(t, "web", "128Mi", policy))
 		m.settle()
-		m.did("StopContainer web/app", "CreateContainer web/app", "StartContainer web/app")
-		m.is("web 0 ready", "web/app 0 exited 143", "web/app 1 running")
+		m.wantCalls("StopContainer web/app", "CreateContainer web/app", "StartContainer web/app")
+		m.wantState("web 0 ready", "web/app 0 exited 143", "web/app 1 running")
 		if m.memoryOf("web") != 128<<20 {
 			t.Error("it has not its new size")
 		}
@@ -213,9 +295,9 @@ func TestResizeByRestart(t *testing.T) {
 	})
 }
 
-// TestResizeWithoutRoom: what the node has no room for changes nothing, also in
-// another life of podd and when the container crashes; it is done when another
-// pod leaves. The pod's cgroup has its new size at the end.
+// TestResizeWithoutRoom checks that a size that the node has no room for changes nothing,
+// even if podd is restarted or the container crashes, and is applied when another pod is
+// removed. The pod's cgroup has its new size at the end.
 func TestResizeWithoutRoom(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		var mu sync.Mutex // guards pods
@@ -231,13 +313,13 @@ func TestResizeWithoutRoom(t *testing.T) {
 		}
 		m.start()
 		other, small, large := sizedPod(t, "other", "128Mi", ""), sizedPod(t, "web", "64Mi", ""), sizedPod(t, "web", "192Mi", "")
-		m.want(other, small)
+		m.setPods(other, small)
 		m.settle()
-		m.want(other, large)
+		m.setPods(other, large)
 		for range 2 {
 			m.settle()
 			if got := m.memoryOf("web"); got != 64<<20 {
-				t.Fatalf("it has %d bytes\n%s", got, m.story())
+				t.Fatalf("it has %d bytes\n%s", got, m.state())
 			}
 			if d := m.report("web").Decision; !d.Problem || !strings.Contains(d.Why, "asks for 192Mi of memory") {
 				t.Errorf("got %s", d)
@@ -249,79 +331,79 @@ func TestResizeWithoutRoom(t *testing.T) {
 		}
 		m.Exit("default/web/app", 1)
 		m.settle()
-		m.is("other 0 ready", "other/app 0 running", "web 0 ready", "web/app 0 exited 1", "web/app 1 running")
+		m.wantState("other 0 ready", "other/app 0 running", "web 0 ready", "web/app 0 exited 1", "web/app 1 running")
 		if got := m.memoryOf("web"); got != 64<<20 {
-			t.Fatalf("started again it has %d bytes\n%s", got, m.story())
+			t.Fatalf("started again it has %d bytes\n%s", got, m.state())
 		}
-		m.want(other, sizedPod(t, "web", "1Gi", ""))
+		m.setPods(other, sizedPod(t, "web", "1Gi", ""))
 		m.settle()
 		if got := m.condition("web", v1.PodResizePending); !strings.HasPrefix(got, "Infeasible: ") {
 			t.Errorf("the condition says %q", got)
 		}
-		m.want(large)
+		m.setPods(large)
 		m.settle()
-		m.is("web 0 ready", "web/app 0 exited 1", "web/app 1 running")
+		m.wantState("web 0 ready", "web/app 0 exited 1", "web/app 1 running")
 		if got := m.memoryOf("web"); got != 192<<20 {
-			t.Fatalf("it has %d bytes\n%s", got, m.story())
+			t.Fatalf("it has %d bytes\n%s", got, m.state())
 		}
 		mu.Lock()
 		if got := pods[len(pods)-1].Memory; got != 192<<20 {
 			t.Errorf("the pod's cgroup has %d bytes", got)
 		}
 		mu.Unlock()
-		m.want(large, sizedPod(t, "third", "128Mi", ""))
+		m.setPods(large, sizedPod(t, "third", "128Mi", ""))
 		m.settle()
 		if m.rule("third") != "not admitted" {
-			t.Errorf("there is no room for the third\n%s", m.story())
+			t.Errorf("there is no room for the third\n%s", m.state())
 		}
-		m.want(small, sizedPod(t, "third", "128Mi", ""))
+		m.setPods(small, sizedPod(t, "third", "128Mi", ""))
 		m.settle()
-		m.is("third 0 ready", "third/app 0 running", "web 0 ready", "web/app 0 exited 1", "web/app 1 running")
+		m.wantState("third 0 ready", "third/app 0 running", "web 0 ready", "web/app 0 exited 1", "web/app 1 running")
 	})
 }
 
-// TestSizeOutlivesSandbox: what is not admitted is not given because a new sandbox
-// has no container yet that tells of the old size.
+// TestSizeOutlivesSandbox checks that a size that is not admitted is not applied to a new
+// sandbox, which has no container with the old size yet.
 func TestSizeOutlivesSandbox(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = func(o *reconcile.Options) {
 			o.Limits = plan.Limits{Amounts: plan.Amounts{v1.ResourceMemory: 256 << 20}}
 		}
 		m.start()
-		m.want(sizedPod(t, "web", "64Mi", ""))
+		m.setPods(sizedPod(t, "web", "64Mi", ""))
 		m.settle()
-		m.want(sizedPod(t, "web", "1Gi", ""))
+		m.setPods(sizedPod(t, "web", "1Gi", ""))
 		m.settle()
 		m.Inject(runtimetest.Fault{Method: "CreateContainer", Nth: 1, Err: errors.New("not now")})
 		m.KillSandbox(m.report("web").Observed[0].ID)
 		m.settle()
 		if got := m.memoryOf("web"); got != 64<<20 {
-			t.Errorf("it has %d bytes\n%s", got, m.story())
+			t.Errorf("it has %d bytes\n%s", got, m.state())
 		}
 	})
 }
 
-// TestResizeKeepsStart: a pod is as old after it was resized as before, and so is
-// its deadline.
+// TestResizeKeepsStart checks that a resize changes neither the start time of a pod nor its
+// deadline.
 func TestResizeKeepsStart(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
-		m.want(sizedPod(t, "web", "64Mi", ""))
+		m.setPods(sizedPod(t, "web", "64Mi", ""))
 		m.settle()
 		was := m.report("web").Pod.Status.StartTime
-		m.pass(10 * time.Second)
-		m.want(sizedPod(t, "web", "96Mi", ""))
+		m.advance(10 * time.Second)
+		m.setPods(sizedPod(t, "web", "96Mi", ""))
 		m.settle()
-		m.has("web", "96Mi", 96<<20)
+		m.wantMemory("web", "96Mi", 96<<20)
 		if now := m.report("web").Pod.Status.StartTime; !now.Equal(was) {
 			t.Errorf("it began at %s, now at %s", was, now)
 		}
 	})
 }
 
-// TestResizeTakenBack: the pod's cgroup, which was given room for both sizes, is
-// brought back when the resize fails and is taken back.
-func TestResizeTakenBack(t *testing.T) {
+// TestResize_Revoked checks that the pod's cgroup, which was widened for both sizes, gets
+// its former size back when the resize fails and is revoked.
+func TestResize_Revoked(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		run(t, func(t *testing.T, m *machine) {
 			var limit atomic.Int64
@@ -329,10 +411,10 @@ func TestResizeTakenBack(t *testing.T) {
 				o.Effects.MakeCgroup = func(c render.Cgroup) error { limit.Store(c.Memory); return nil }
 			}
 			m.start()
-			m.want(sizedPod(t, "web", "64Mi", ""))
+			m.setPods(sizedPod(t, "web", "64Mi", ""))
 			m.settle()
 			m.Inject(runtimetest.Fault{Method: "UpdateContainerResources", Err: errors.New("device or resource busy")})
-			m.want(sizedPod(t, "web", "128Mi", ""))
+			m.setPods(sizedPod(t, "web", "128Mi", ""))
 			m.settle()
 			if got := limit.Load(); got != 128<<20 {
 				t.Errorf("amid the resize the pod may have %d bytes", got)
@@ -340,9 +422,9 @@ func TestResizeTakenBack(t *testing.T) {
 			if killed {
 				m.restart()
 			}
-			m.want(sizedPod(t, "web", "64Mi", ""))
+			m.setPods(sizedPod(t, "web", "64Mi", ""))
 			m.settle()
-			m.has("web", "64Mi", 64<<20)
+			m.wantMemory("web", "64Mi", 64<<20)
 			if got := limit.Load(); got != 64<<20 {
 				t.Errorf("killed %t: taken back, the pod may have %d bytes", killed, got)
 			}

@@ -3,8 +3,10 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,114 +15,134 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/refs"
+	"podd/reconcile/effect"
 	"podd/reconcile/event"
+	"podd/reconcile/node"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
 	"podd/runtime"
 )
 
-// Options are what a Router works with. Effects, Log, Refresh and Publish are
-// required.
+// Options configure a Router. Effects, Log, Refresh and Publish are required.
 type Options struct {
-	Effects  *Effects
+	Effects  *effect.Runner
 	Journals Journals
 	Log      *slog.Logger
-	// Refresh asks for a new observation of a pod; it must not block.
-	Refresh func(types.NamespacedName)
-	// Publish is told of every change, by the router's goroutine; it must not
+	// Refresh requests a new observation of a pod, at once if it is urgent. It must not
 	// block.
+	Refresh func(key types.NamespacedName, urgent bool)
+	// Publish receives every change, on the router's goroutine. It must not block.
 	Publish func(Change)
-	// SourceKinds has the kind of every configured source, by name.
+	// SourceKinds maps the name of every configured source to its kind.
 	SourceKinds map[string]string
 	Limits      plan.Limits
-	// Kept are the claims whose data is in a directory of podd's; nil: none.
+	// Kept returns the PersistentVolumeClaims that have their data in a directory of podd;
+	// nil means that none has.
 	Kept func() (map[types.NamespacedName]bool, error)
-	// Devices are those that pods are admitted by; nil: Limits says.
+	// Devices reports the devices that pods are admitted by; nil means those of Limits.
 	Devices Holdings
-	// Render is the node as pods see it; its cgroup driver is that of the runtime
-	// where the runtime says, its handler's features always are.
+	// Render is the node as pods see it. The runtime's cgroup driver, if it reports one,
+	// and the features of its handlers replace those in Render.
 	Render render.Node
 	Adopt  bool
+	// EarlierNodes are the earlier names of the node. A pod with a name that ends with one
+	// of them stops before its successor starts.
+	EarlierNodes []string
 	// MaxBackoff caps the crash back-off; zero means 5 minutes.
 	MaxBackoff time.Duration
-	// Beat is called every BeatEvery by the router's own goroutine, to feed a
-	// watchdog; zero BeatEvery: never.
+	// Beat is called every BeatEvery on the router's goroutine, to feed a watchdog. If
+	// BeatEvery is zero, it is never called.
 	Beat      func()
 	BeatEvery time.Duration
-	// Shutdown is that of a machine that goes down already; nil: it does not.
+	// Shutdown has the groups of a node shutdown that is in progress already; nil means
+	// that there is none.
 	Shutdown []plan.ShutdownGroup
 }
 
-// Change is what differs since the last one.
+// A Change has the differences from the previous one.
 type Change struct {
 	Reports []*Report // changed or new
 	Gone    []types.NamespacedName
-	Set     *manifest.Set // the present one; nil before the first
-	// SetChanged says that Set is not that of the Change before.
+	Set     *manifest.Set // the newest one; nil before the first
+	// SetChanged reports whether Set differs from that of the previous Change.
 	SetChanged bool
 	Node       runtime.Node
-	// Capacity is what the machine has, Allocatable what of it is for pods, and
-	// Devices what pods were admitted by last; read-only.
+	// Capacity is the capacity of the node, Allocatable the part of it for pods, and
+	// Devices the devices by which pods were last admitted. All are read-only.
 	Capacity, Allocatable render.Resources
 	Devices               map[v1.ResourceName]plan.Devices
-	// Down says that every pod was asked to end and none is started any more,
-	// ShuttingDown that the machine goes down.
+	// Addresses are the addresses of the node that pods see.
+	Addresses node.Addresses
+	// Down reports whether every pod was told to stop and none is started any more,
+	// ShuttingDown whether the node shuts down.
 	Down, ShuttingDown bool
-	// Starting says that a pod of which something is on this machine may be in
-	// no report yet: the runtime was not seen, or a worker has not spoken.
+	// Starting reports whether a pod on the node may be missing from the reports: the
+	// runtime was not observed yet, or a worker has not reported yet.
 	Starting bool
-	// Events are what happened since. Quiet says that nothing else is new.
-	Events []event.Event
-	Quiet  bool
+	// Problems are those that belong to no single pod. They are read-only.
+	Problems []manifest.Problem
+	// Events are the new events. EventsOnly reports whether nothing else is new.
+	Events     []event.Event
+	EventsOnly bool
 }
 
-// Router hands wanted and seen pods to their workers and owns what spans pods.
-// All its state belongs to the goroutine in Run; the other methods may be
-// called from anywhere while Run runs.
+// A Router passes desired and observed pods to their workers, and owns the state that
+// concerns several pods. All its state belongs to the goroutine in Run. The other methods
+// may be called from any goroutine while Run runs.
 type Router struct {
-	o       Options
-	reports chan Report
-	asks    chan ask
-	ended   chan struct{} // closed when Run returns
+	o        Options
+	reports  chan Report
+	requests chan request
+	ended    chan struct{} // closed when Run returns
 
-	entries map[types.NamespacedName]*entry
-	read    *manifest.Set   // the newest one; nil before the first
-	known   *manifest.Known // it, by the UIDs that the machine knows
-	past    map[types.NamespacedName][]journal
-	bound   *manifest.Bound // and with its objects
-	set     *manifest.Set   // that of bound
-	node    runtime.Node
-	render  *render.Node
-	devices map[v1.ResourceName]plan.Devices // as they were counted last
-	drivers uint64                           // how often those of volumes changed
-	seen    bool                             // a whole snapshot came
-	started bool                             // and every worker has told what it makes of it
-	asOf    time.Time                        // of the newest snapshot taken
-	lost    []types.UID                      // directories without a journal
-	// lateUntil is until when calls of an earlier life may still have effects.
+	entries       map[types.NamespacedName]*entry
+	received      *manifest.Set   // the newest one; nil before the first
+	recognized    *manifest.Known // received, with the UIDs that pods have on this node
+	past          map[types.NamespacedName][]journal
+	bound         *refs.ResolvedSet // recognized, with the objects of its pods
+	set           *manifest.Set     // the set in bound
+	node          runtime.Node
+	render        *render.Node
+	devices       map[v1.ResourceName]plan.Devices // as of the last admission
+	driverChanges uint64                           // number of changes of the volume drivers
+	addresses     node.Addresses                   // as last received
+	hasSnapshot   bool                             // a whole snapshot was received
+	started       bool                             // every worker has reported on its first observation, too
+	asOf          time.Time                        // time of the newest snapshot
+	// orphans are the pod directories without a valid journal and without a known pod,
+	// inUse those of known pods with unreadable journals. unreadable has the error of
+	// every journal that could not be read when podd started.
+	orphans, inUse []orphan
+	unreadable     map[types.UID]error
+	problems       []manifest.Problem                  // of pod directories
+	discarded      []types.UID                         // orphans that a user told podd to remove
+	removals       map[types.NamespacedName]chan error // receive the results that users wait for
+	// lateUntil is when calls that an earlier podd made can no longer have an effect.
 	lateUntil time.Time
-	last      map[types.NamespacedName]*runtime.Pod // as last seen
-	// buried has when the last effect of a retired name ended: an observation
-	// from before says nothing of the name.
-	buried     map[types.NamespacedName]time.Time
-	down       bool
-	hurry      bool
-	shutdown   *shutdown // nil: the machine does not go down
-	downed     []chan error
-	changed    map[types.NamespacedName]bool
-	gone       []types.NamespacedName
-	dirty      bool
-	claimed    bool          // claims changed since the last orderAll
-	events     []event.Event // not published yet
-	setChanged bool
-	workers    sync.WaitGroup
+	observed  map[types.NamespacedName]*runtime.Pod // as of the newest snapshot of each
+	// retiredAt has the end of the last effect of each retired name. An older observation
+	// shows nothing about that name.
+	retiredAt           map[types.NamespacedName]time.Time
+	down                bool
+	forceStop           bool
+	shutdown            *shutdown // nil if the node does not shut down
+	downWaiters         []chan error
+	changed             map[types.NamespacedName]bool
+	removed             []types.NamespacedName
+	dirty               bool
+	reservationsChanged bool          // since the last orderAll
+	events              []event.Event // not published yet
+	setChanged          bool
+	workers             sync.WaitGroup
 }
 
-// lateCalls is how long a runtime may go on with a call whose caller died: it
-// notices, but under load only seconds later.
+// lateCalls is how long a runtime may continue a call after its caller died. Usually it
+// notices at once, but under load only after seconds.
 const lateCalls = 10 * time.Second
 
-type ask struct {
+// request is a function that the router's goroutine calls for another one.
+type request struct {
 	do    func() error
 	reply chan error
 }
@@ -128,14 +150,14 @@ type ask struct {
 // NewRouter returns a router that does nothing until Run.
 func NewRouter(o Options) *Router {
 	r := &Router{
-		o:       o,
-		render:  &o.Render,
-		reports: make(chan Report),
-		asks:    make(chan ask),
-		entries: map[types.NamespacedName]*entry{},
-		buried:  map[types.NamespacedName]time.Time{},
-		ended:   make(chan struct{}),
-		changed: map[types.NamespacedName]bool{},
+		o:         o,
+		render:    &o.Render,
+		reports:   make(chan Report),
+		requests:  make(chan request),
+		entries:   map[types.NamespacedName]*entry{},
+		retiredAt: map[types.NamespacedName]time.Time{},
+		ended:     make(chan struct{}),
+		changed:   map[types.NamespacedName]bool{},
 	}
 	if o.Shutdown != nil {
 		r.shutdown = newShutdown(o.Shutdown)
@@ -143,47 +165,54 @@ func NewRouter(o Options) *Router {
 	return r
 }
 
-// Inputs are the streams a Router reads. Sets may be closed, which is the end of
-// news; the others are not.
+// Inputs are the channels that a Router reads. Only Sets may be closed, which means that no
+// more sets will come.
 type Inputs struct {
 	Sets      <-chan *manifest.Set
 	Snapshots <-chan runtime.Snapshot
 	Nodes     <-chan runtime.Node
-	// Devices has a value when there may be others to be had; nil: never.
+	// Devices receives a value when other devices may be available; nil means never.
 	Devices <-chan struct{}
-	// Drivers has a value when volumes may be had that could not before; nil: never.
+	// Drivers receives a value when volumes may be available that could not be prepared
+	// before; nil means never.
 	Drivers <-chan struct{}
+	// Addresses receives the addresses of the node whenever they change; nil means never.
+	Addresses <-chan node.Addresses
 }
 
-// Run routes until ctx is done, and returns when every worker has ended. No
-// container is stopped by that.
+// Run routes until ctx is done, and returns when every worker has ended. It stops no
+// container.
 func (r *Router) Run(ctx context.Context, in Inputs) error {
 	defer close(r.ended)
-	past, lost, err := r.o.Journals.all()
+	past, orphans, err := r.o.Journals.readAll()
 	if err != nil {
 		return err
 	}
-	r.past, r.lost, r.lateUntil = past, lost, time.Now().Add(lateCalls)
+	r.past, r.orphans, r.lateUntil = past, orphans, time.Now().Add(lateCalls)
+	r.unreadable = unreadable(orphans)
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.workers.Wait()
 	defer cancel()
 	for key, js := range past {
 		if r.shutdown == nil {
-			js = resumed(js)
+			js = withoutResumable(js)
 		}
 		r.entry(ctx, key, js)
 	}
-	beat, stop := r.beats()
+	r.reportOrphans()
+	beat, stop := r.newBeat()
 	defer stop()
 	for {
-		// A burst of changes is answered and published once, but answered and published.
-		for n := 0; (r.dirty || r.claimed) && n < len(r.entries) && r.pending(); n++ {
+		// The loop takes the reports of a burst of changes, so that they are ordered and
+		// published once. It is bounded, so that a busy node still publishes.
+		for n := 0; (r.dirty || r.reservationsChanged) && n < len(r.entries) && r.receivePending(); n++ {
 		}
-		if r.claimed {
+		if r.reservationsChanged {
 			r.orderAll()
 		}
-		r.start()
-		r.endNext()
+		r.removeDiscarded(ctx)
+		r.markStarted()
+		r.terminateNext()
 		if r.dirty || len(r.events) > 0 {
 			r.publish()
 		}
@@ -195,20 +224,22 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 				in.Sets = nil
 				continue
 			}
-			r.takeSet(ctx, s)
+			r.applySet(ctx, s)
 		case s := <-in.Snapshots:
-			r.takeSnapshot(ctx, s)
+			r.applySnapshot(ctx, s)
 		case n := <-in.Nodes:
-			r.takeNode(n)
+			r.applyNode(n)
+		case a := <-in.Addresses:
+			r.applyAddresses(a)
 		case <-in.Devices:
 			r.orderAll()
 			r.dirty = true
 		case <-in.Drivers:
-			r.drivers++
+			r.driverChanges++
 			r.orderAll()
 		case rep := <-r.reports:
-			r.takeReport(rep)
-		case a := <-r.asks:
+			r.applyReport(rep)
+		case a := <-r.requests:
 			a.reply <- a.do()
 		case <-r.shutdown.due():
 		case <-beat:
@@ -217,7 +248,8 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 	}
 }
 
-func (r *Router) beats() (<-chan time.Time, func()) {
+// newBeat returns the channel on which Beat is due, and a function that stops it.
+func (r *Router) newBeat() (<-chan time.Time, func()) {
 	if r.o.BeatEvery <= 0 {
 		return nil, func() {}
 	}
@@ -225,48 +257,50 @@ func (r *Router) beats() (<-chan time.Time, func()) {
 	return t.C, t.Stop
 }
 
-// pending takes one report that is already there.
-func (r *Router) pending() bool {
+// receivePending applies one report that is already there. It returns false if there is
+// none.
+func (r *Router) receivePending() bool {
 	select {
 	case rep := <-r.reports:
-		r.takeReport(rep)
+		r.applyReport(rep)
 		return true
 	default:
 		return false
 	}
 }
 
-func (r *Router) takeSet(ctx context.Context, s *manifest.Set) {
-	r.read = s
+func (r *Router) applySet(ctx context.Context, s *manifest.Set) {
+	r.received = s
 	r.bind()
 	for key := range r.set.Pods {
 		r.entry(ctx, key, nil)
 	}
-	r.takeLost(ctx)
+	r.handleOrphans(ctx)
 	r.orderAll()
 }
 
-// bind makes of the newest set what is wanted.
+// bind sets the desired pods and their objects from the newest set.
 func (r *Router) bind() {
 	s := r.recognize()
-	r.bound = manifest.Bind(s, r.o.Render.Instance, r.kept(s), r.bound)
+	r.bound = refs.ResolveSet(s, r.o.Render.Instance, r.keptClaims(s), r.bound)
 	r.events = append(r.events, event.Refused(r.set, r.bound.Set, time.Now())...)
 	r.set, r.dirty, r.setChanged = r.bound.Set, true, true
 }
 
-// kept is looked up for every set anew: claims get their directories meanwhile.
-func (r *Router) kept(s *manifest.Set) map[types.NamespacedName]bool {
-	if r.o.Kept == nil || !manifest.HasClaims(s) {
+// keptClaims returns the claims that have their data in a directory of podd. It is called
+// for every set, because claims get their directories in the meantime.
+func (r *Router) keptClaims(s *manifest.Set) map[types.NamespacedName]bool {
+	if r.o.Kept == nil || !refs.HasClaims(s) {
 		return nil
 	}
 	kept, err := r.o.Kept()
-	if err != nil { // no claim gets another's data by that: a volume prepares with its record
+	if err != nil { // safe, because a volume is prepared from its own record
 		r.o.Log.Warn("where claims have their data is not known; one that a PersistentVolume fits may wait", "err", err)
 	}
 	return kept
 }
 
-func (r *Router) takeNode(n runtime.Node) {
+func (r *Router) applyNode(n runtime.Node) {
 	var before *runtime.Node
 	if r.node.Name != "" || r.node.Message != "" {
 		before = &r.node
@@ -282,7 +316,18 @@ func (r *Router) takeNode(n runtime.Node) {
 	r.orderAll()
 }
 
-// entry returns the entry of a name, with a worker that runs.
+// applyAddresses gives pods other addresses of the node.
+func (r *Router) applyAddresses(a node.Addresses) {
+	r.addresses, r.dirty = a, true
+	if ips := a.Strings(); !slices.Equal(ips, r.render.HostIPs) {
+		render := *r.render
+		render.HostIPs = ips
+		r.render = &render
+		r.orderAll()
+	}
+}
+
+// entry returns the entry of a name. It starts a worker if there is none.
 func (r *Router) entry(ctx context.Context, key types.NamespacedName, past []journal) *entry {
 	if e, ok := r.entries[key]; ok {
 		return e
@@ -290,18 +335,18 @@ func (r *Router) entry(ctx context.Context, key types.NamespacedName, past []jou
 	ctx, cancel := context.WithCancel(ctx)
 	w := &worker{
 		key: key, effects: r.o.Effects, journals: r.o.Journals, refresh: r.o.Refresh,
-		log:     r.o.Log.With("pod", r.short(key)),
-		hostIPs: r.o.Render.HostIPs,
-		orders:  make(chan order, 1), facts: make(chan fact), heard: make(chan fetch),
-		flights: map[string]flight{}, effectEnd: r.buried[key],
+		render: r.render,
+		orders: make(chan order, 1), results: make(chan effect.Result), pullStarts: make(chan pullStart),
+		flights: map[string]flight{}, effectEnd: r.retiredAt[key], unreadable: maps.Clone(r.unreadable),
 	}
+	w.log = slog.New(redactHandler{r.o.Log.Handler(), w.redacted}).With("pod", r.shortName(key))
 	w.report = func(rep Report) {
 		select {
 		case r.reports <- rep:
 		case <-ctx.Done():
 		}
 	}
-	w.recall(past, r.lateUntil)
+	w.restore(past, r.lateUntil)
 	e := &entry{worker: w, cancel: cancel, ended: make(chan struct{}), past: past}
 	r.entries[key] = e
 	r.workers.Go(func() {
@@ -311,59 +356,62 @@ func (r *Router) entry(ctx context.Context, key types.NamespacedName, past []jou
 	return e
 }
 
-func (r *Router) takeReport(rep Report) {
+func (r *Router) applyReport(rep Report) {
 	e := r.entries[rep.Key]
 	if e == nil || e.worker != rep.worker {
 		return
 	}
 	r.events = append(r.events, rep.events...)
-	if rep.quiet {
+	if rep.eventsOnly {
 		return
 	}
 	before := e.report
-	first := before == nil || before.seq < e.shown && rep.seq >= e.shown
-	if first || !before.says(&rep) {
+	first := before == nil || before.seq < e.firstSeq && rep.seq >= e.firstSeq
+	if first || !before.equal(&rep) {
 		r.changed[rep.Key], r.dirty = true, true
 	}
 	e.report = &rep
+	if rep.Decision.Problem {
+		r.endRemoval(rep.Key, errors.New(rep.Decision.Why))
+	}
 	if rep.Decision.Done && e.order.desired == nil && rep.seq == e.order.seq {
 		r.retire(rep.Key, e)
 		return
 	}
 	if e.updateHolds(before) || first {
-		r.claimed = true
+		r.reservationsChanged = true
 	} else if v := rep.Version; v != nil && v != before.Version && len(v.Spec.Spec.EphemeralContainers) > 0 {
-		r.order(rep.Key, e, e.order.verdict) // with what these read
+		r.order(rep.Key, e, e.order.verdict) // because ephemeral containers read objects, too
 	}
 }
 
-// start notes, once, that podd knows what is on this machine.
-func (r *Router) start() {
-	if r.started || !r.seen || r.set == nil {
+// markStarted records, once, that podd knows everything on this node.
+func (r *Router) markStarted() {
+	if r.started || !r.hasSnapshot || r.set == nil {
 		return
 	}
 	for _, e := range r.entries {
-		if !e.told() {
+		if !e.hasReported() {
 			return
 		}
 	}
 	r.started, r.dirty = true, true
-	r.orderAll() // what nobody has any more is free, and what is lacking is
+	r.orderAll() // reservations that no worker reported are free, and missing objects are known
 }
 
-// short is the name users gave: without the node's.
-func (r *Router) short(key types.NamespacedName) string {
+// shortName returns the name that users gave: without the name of the node.
+func (r *Router) shortName(key types.NamespacedName) string {
 	return key.Namespace + "/" + strings.TrimSuffix(key.Name, "-"+r.o.Render.Name)
 }
 
 func (r *Router) publish() {
-	c := Change{Set: r.set, SetChanged: r.setChanged, Node: r.node, Capacity: r.render.Capacity, Allocatable: r.render.Allocatable, Devices: r.devices, Gone: r.gone, Down: r.down, ShuttingDown: r.shutdown != nil, Starting: !r.started, Events: r.events, Quiet: !r.dirty}
+	c := Change{Set: r.set, SetChanged: r.setChanged, Node: r.node, Capacity: r.render.Capacity, Allocatable: r.render.Allocatable, Devices: r.devices, Addresses: r.addresses, Gone: r.removed, Down: r.down, ShuttingDown: r.shutdown != nil, Starting: !r.started, Problems: r.problems, Events: r.events, EventsOnly: !r.dirty}
 	for key := range r.changed {
 		if e := r.entries[key]; e != nil {
 			c.Reports = append(c.Reports, e.report)
 		}
 	}
-	r.changed, r.gone, r.events = map[types.NamespacedName]bool{}, nil, nil
+	r.changed, r.removed, r.events = map[types.NamespacedName]bool{}, nil, nil
 	r.dirty, r.setChanged = false, false
 	r.o.Publish(c)
 }

@@ -12,10 +12,10 @@ import (
 	"podd/runtime"
 )
 
-// Holdings knows which devices there are and who has them, as a *device.Ledger
-// does. Its methods wait for nothing.
+// Holdings manages the devices of device plugins, as a *device.Ledger does. Its methods do
+// not block.
 type Holdings interface {
-	// Held is whether anybody has devices.
+	// Held reports whether any pod holds devices.
 	Held() bool
 	Hold(holders map[device.Holder]device.Held, whole bool)
 	Counts() map[v1.ResourceName]plan.Devices
@@ -23,13 +23,13 @@ type Holdings interface {
 
 var _ Holdings = (*device.Ledger)(nil)
 
-// holdDevices tells who may have devices, and returns how many there are then.
-// Before every worker has told what it makes of this machine, nobody loses any.
+// holdDevices sets which pods may hold devices, and returns the available ones. Until every
+// worker has reported its first observation, no pod loses any.
 func (r *Router) holdDevices() map[v1.ResourceName]plan.Devices {
-	if r.o.Devices.Held() || r.seesDevices() { // on most machines nothing is to be told
+	if r.o.Devices.Held() || r.observesDevices() { // most nodes have no devices
 		holders := map[device.Holder]device.Held{}
 		for key, e := range r.entries {
-			e.addHolders(key, r.last[key], holders)
+			e.addHolders(key, r.observed[key], holders)
 		}
 		r.o.Devices.Hold(holders, r.started)
 	}
@@ -37,10 +37,10 @@ func (r *Router) holdDevices() map[v1.ResourceName]plan.Devices {
 	return r.devices
 }
 
-// seesDevices is whether a container is seen to have some.
-func (r *Router) seesDevices() bool {
+// observesDevices reports whether a container was observed to have devices.
+func (r *Router) observesDevices() bool {
 	for key, e := range r.entries {
-		observed := e.observed(r.last[key])
+		observed := e.observed(r.observed[key])
 		for i := range observed {
 			if device.Sees(&observed[i]) {
 				return true
@@ -50,7 +50,7 @@ func (r *Router) seesDevices() bool {
 	return false
 }
 
-// observed is what was last seen of a name.
+// observed returns the incarnations of a name as last observed.
 func (e *entry) observed(last *runtime.Pod) []runtime.Incarnation {
 	switch {
 	case e.report != nil:
@@ -61,13 +61,13 @@ func (e *entry) observed(last *runtime.Pod) []runtime.Incarnation {
 	return nil
 }
 
-// addHolders adds the versions of a name that may have devices: what was admitted
-// and has not run to its end, and what is seen to run.
+// addHolders adds the versions of a name that may hold devices: those that were admitted
+// and have not finished, and those that are observed to run.
 func (e *entry) addHolders(key types.NamespacedName, last *runtime.Pod, holders map[device.Holder]device.Held) {
 	observed := e.observed(last)
 	for _, list := range [][]*manifest.Pod{e.admitted, e.holds} {
 		for _, p := range list {
-			if e.report == nil || !e.rests() || !sameVersion(p, e.report.Version) {
+			if e.report == nil || !e.isFinished() || !sameVersion(p, e.report.Version) {
 				holders[device.Holder{Key: key, UID: p.UID, Hash: p.Hash}] = nil
 			}
 		}
@@ -80,8 +80,8 @@ func (e *entry) addHolders(key types.NamespacedName, last *runtime.Pod, holders 
 	}
 }
 
-// devicesOf is how many devices an incarnation has of each resource; its containers
-// may have the same.
+// devicesOf returns how many devices of each resource an incarnation has. Its containers
+// may share them.
 func devicesOf(inc *runtime.Incarnation) v1.ResourceList {
 	all := map[string]sets.Set[string]{}
 	for _, resources := range device.Seen(inc) {

@@ -2,16 +2,21 @@ package reconcile
 
 import (
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/runtime"
 )
 
-// TestClaimsAnsweredOnce: many reports that change claims have all pods admitted
-// once, and not each of them.
-func TestClaimsAnsweredOnce(t *testing.T) {
+// TestReservations_OneAdmission checks that many reports of changed reservations cause one
+// admission of all pods, not one each.
+func TestReservations_OneAdmission(t *testing.T) {
 	r := NewRouter(Options{Log: slog.New(slog.DiscardHandler)})
 	r.set = &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{}}
 	for _, name := range []string{"a", "b", "c"} {
@@ -22,7 +27,7 @@ func TestClaimsAnsweredOnce(t *testing.T) {
 		r.entries[key] = &entry{worker: &worker{orders: make(chan order, 1)}}
 	}
 	for key, e := range r.entries {
-		r.takeReport(Report{Key: key, worker: e.worker, Version: r.set.Pods[key], Exists: true})
+		r.applyReport(Report{Key: key, worker: e.worker, Version: r.set.Pods[key], Exists: true})
 	}
 	orders := func() (n int) {
 		for _, e := range r.entries {
@@ -30,11 +35,51 @@ func TestClaimsAnsweredOnce(t *testing.T) {
 		}
 		return n
 	}
-	if n := orders(); n > 0 || !r.claimed {
-		t.Errorf("%d orders for reports alone, claimed %v", n, r.claimed)
+	if n := orders(); n > 0 || !r.reservationsChanged {
+		t.Errorf("%d orders for reports alone, claimed %v", n, r.reservationsChanged)
 	}
 	r.orderAll()
-	if n := orders(); n != 3 || r.claimed {
-		t.Errorf("%d orders, claimed %v, want 3 and false", n, r.claimed)
+	if n := orders(); n != 3 || r.reservationsChanged {
+		t.Errorf("%d orders, claimed %v, want 3 and false", n, r.reservationsChanged)
 	}
+}
+
+// TestApplySnapshot_Unchanged checks that a relist passes on only pods that changed, and
+// those whose worker waits for a confirmation of an effect.
+func TestApplySnapshot_Unchanged(t *testing.T) {
+	r := NewRouter(Options{Log: slog.New(slog.DiscardHandler)})
+	still, changed, confirmed := keyOf("still"), keyOf("changed"), keyOf("confirmed")
+	pods := map[types.NamespacedName]*runtime.Pod{}
+	for _, key := range []types.NamespacedName{still, changed, confirmed} {
+		r.entries[key] = &entry{worker: &worker{key: key, orders: make(chan order, 1), refresh: func(types.NamespacedName, bool) {}}}
+		pods[key] = seen(true)
+	}
+	now := time.Now()
+	relist := func(after time.Duration) (handed []string) {
+		r.applySnapshot(t.Context(), runtime.Snapshot{Whole: true, AsOf: now.Add(after), Pods: maps.Clone(pods)})
+		for key, e := range r.entries {
+			select {
+			case o := <-e.worker.orders:
+				if !o.observed || o.pod != pods[key] {
+					t.Errorf("%s: got order %+v", key, o)
+				}
+				handed = append(handed, key.Name)
+			default:
+			}
+		}
+		slices.Sort(handed)
+		return handed
+	}
+	if got := relist(0); len(got) != 3 {
+		t.Errorf("the first relist handed over %q, want all", got)
+	}
+	pods[changed] = seen(true)
+	r.entries[confirmed].worker.requestObservation(true)
+	if got := strings.Join(relist(time.Second), " "); got != "changed confirmed" {
+		t.Errorf("the second relist handed over %q", got)
+	}
+}
+
+func keyOf(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "default", Name: name}
 }

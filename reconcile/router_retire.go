@@ -12,31 +12,33 @@ import (
 func (r *Router) retire(key types.NamespacedName, e *entry) {
 	e.cancel()
 	<-e.ended
-	r.bury(key, e)
+	r.markRetired(key, e)
 	delete(r.entries, key)
 	delete(r.changed, key)
-	r.gone = append(r.gone, key)
-	r.claimed = true
-	r.tellDown()
+	r.endRemoval(key, nil)
+	r.removed = append(r.removed, key)
+	r.reservationsChanged = true
+	r.finishDown()
 }
 
-// bury remembers of a name that is gone that it is, newer than any observation
-// so far; what others have of that name stays known.
-func (r *Router) bury(key types.NamespacedName, e *entry) {
-	r.buried[key] = e.worker.effectEnd
-	r.last = maps.Clone(r.last)
-	delete(r.last, key)
+// markRetired records when the last effect of key ended, so that an older snapshot does not
+// recreate its worker. Foreign sandboxes of that name stay known.
+func (r *Router) markRetired(key types.NamespacedName, e *entry) {
+	r.retiredAt[key] = e.worker.effectEnd
+	r.observed = maps.Clone(r.observed)
+	delete(r.observed, key)
 	if len(e.report.Observed) > 0 {
-		r.last = with(r.last, key, &runtime.Pod{Key: key, Incarnations: e.report.Observed})
+		r.observed = with(r.observed, key, &runtime.Pod{Key: key, Incarnations: e.report.Observed})
 	}
 }
 
-func (r *Router) tellDown() {
-	if !r.down || !r.seen || len(r.entries) > 0 {
+// finishDown returns from all calls of Down once no pod is left.
+func (r *Router) finishDown() {
+	if !r.down || !r.hasSnapshot || len(r.entries) > 0 {
 		return
 	}
-	for _, c := range r.downed {
+	for _, c := range r.downWaiters {
 		c <- nil
 	}
-	r.downed = nil
+	r.downWaiters = nil
 }

@@ -14,21 +14,22 @@ import (
 	"podd/reconcile/plan"
 )
 
-// shutdown is a machine on its way down.
+// shutdown is a node shutdown in progress.
 type shutdown struct {
 	groups []plan.ShutdownGroup
 	turn   plan.Turn
 	wake   *time.Timer
-	// asked has the version of each pod that was told to end.
-	asked   map[types.NamespacedName]*manifest.Pod
-	waiting []chan error
+	// terminated has the version of each pod that was told to stop.
+	terminated map[types.NamespacedName]*manifest.Pod
+	waiting    []chan error
 }
 
 func newShutdown(groups []plan.ShutdownGroup) *shutdown {
-	return &shutdown{groups: groups, wake: time.NewTimer(0), asked: map[types.NamespacedName]*manifest.Pod{}}
+	return &shutdown{groups: groups, wake: time.NewTimer(0), terminated: map[types.NamespacedName]*manifest.Pod{}}
 }
 
-// due is when the turn may be another's; s may be nil.
+// due returns the channel that receives a value when the next group may be due. s may be
+// nil.
 func (s *shutdown) due() <-chan time.Time {
 	if s == nil {
 		return nil
@@ -36,24 +37,24 @@ func (s *shutdown) due() <-chan time.Time {
 	return s.wake.C
 }
 
-// ErrCancelled is that a shutdown of the machine was.
+// ErrCancelled is the error of a wait for a node shutdown that was cancelled.
 var ErrCancelled = errors.New("ending the pods for the machine's shutdown: it was cancelled")
 
-// Shutdown ends every pod because the machine goes down, group by group of priority,
-// and returns when that is under way. No pod is begun any more, but for those whose
-// turn it is not yet. A shutdown that is under way keeps its groups, of which there is
-// at least one, in rising order.
+// Shutdown stops every pod because the node shuts down, one priority group after the other,
+// and returns when that has begun. No pod is started any more, except those in groups that are
+// not due yet. A shutdown in progress keeps its groups. There must be at least one group,
+// in ascending order of priority.
 func (r *Router) Shutdown(ctx context.Context, groups []plan.ShutdownGroup) error {
 	return r.call(ctx, func() error {
 		if r.shutdown == nil {
 			r.shutdown = newShutdown(groups)
-			r.shutdownChanged("Shutdown manager detected shutdown event")
+			r.recordShutdown("Shutdown manager detected shutdown event")
 		}
 		return nil
 	})
 }
 
-// AwaitShutdown returns when every pod has come to its end by Shutdown, or ctx is done.
+// AwaitShutdown returns when Shutdown has stopped every pod, or ctx is done.
 func (r *Router) AwaitShutdown(ctx context.Context) error {
 	done := make(chan error, 1)
 	err := r.call(ctx, func() error {
@@ -69,43 +70,47 @@ func (r *Router) AwaitShutdown(ctx context.Context) error {
 	return r.await(ctx, done, "ending the pods for the machine's shutdown")
 }
 
-// Resume is that the machine does not go down after all: what a manifest on this
-// machine stands for runs again once it has come to its end.
+// Resume cancels a node shutdown. The pods of manifests on this node are started again once
+// they have stopped.
 func (r *Router) Resume(ctx context.Context) error {
 	return r.call(ctx, func() error {
 		if r.shutdown == nil {
 			return nil
 		}
-		r.shutdown.answer(ErrCancelled)
+		r.shutdown.finish(ErrCancelled)
 		r.shutdown.wake.Stop()
 		r.shutdown = nil
-		r.shutdownChanged("Shutdown manager detected shutdown cancellation")
+		r.recordShutdown("Shutdown manager detected shutdown cancellation")
 		return nil
 	})
 }
 
-func (r *Router) shutdownChanged(message string) {
+// recordShutdown adds the event of a change of the shutdown, and orders all workers.
+func (r *Router) recordShutdown(message string) {
 	r.events = append(r.events, event.Node(v1.EventTypeNormal, "Shutdown", message, time.Now()))
 	r.dirty = true
 	r.orderAll()
 }
 
-func (s *shutdown) answer(err error) {
+// finish returns err from all calls of AwaitShutdown.
+func (s *shutdown) finish(err error) {
 	for _, c := range s.waiting {
 		c <- err
 	}
 	s.waiting = nil
 }
 
-// endNext ends those whose turn it is. What is on the machine must be known.
-func (r *Router) endNext() {
+// terminateNext stops the pods of the groups that are due. It does nothing before
+// everything on the node is known.
+func (r *Router) terminateNext() {
 	s := r.shutdown
 	if s == nil || !r.started {
 		return
 	}
 	var pods []plan.ShutdownPod
 	for key, e := range r.entries {
-		if e.report != nil && e.report.Exists && !e.rests() {
+		// A directory that cannot be removed must not block the node shutdown.
+		if e.report != nil && e.report.Exists && !e.isFinished() && !e.report.OnDiskOnly {
 			pods = append(pods, plan.ShutdownPod{Key: key, Priority: e.priority()})
 		}
 	}
@@ -113,7 +118,7 @@ func (r *Router) endNext() {
 	turn, ends, wake := plan.NextTurn(s.groups, s.turn, pods, now)
 	s.turn = turn
 	for _, p := range ends {
-		r.endFor(p, now)
+		r.terminate(p, now)
 	}
 	if wake.IsZero() {
 		s.wake.Stop()
@@ -121,12 +126,12 @@ func (r *Router) endNext() {
 		s.wake.Reset(wake.Sub(now))
 	}
 	if len(pods) == 0 {
-		s.answer(nil)
+		s.finish(nil)
 	}
 }
 
-// priority is that of the version in force, or of the one that ends; 0 when podd
-// does not know its manifest.
+// priority returns the priority of the version in force, or of the one that is being
+// stopped; 0 if podd does not know its manifest.
 func (e *entry) priority() int32 {
 	if p := e.report.Pod; p != nil && p.Spec.Priority != nil {
 		return *p.Spec.Priority
@@ -134,10 +139,10 @@ func (e *entry) priority() int32 {
 	return 0
 }
 
-// endFor tells a pod to end, once for each version. What ends already gets no more
-// than the grace of its group.
-func (r *Router) endFor(p plan.ShutdownPod, now time.Time) {
-	e, asked := r.entries[p.Key], r.shutdown.asked
+// terminate tells a pod to stop, once for each version. A pod that is being stopped already
+// gets at most the grace of its group.
+func (r *Router) terminate(p plan.ShutdownPod, now time.Time) {
+	e, asked := r.entries[p.Key], r.shutdown.terminated
 	version := e.report.Version
 	if before, was := asked[p.Key]; was && before == version {
 		return
@@ -147,40 +152,42 @@ func (r *Router) endFor(p plan.ShutdownPod, now time.Time) {
 	if version != nil && e.order.desired != nil {
 		evicted = version.UID
 		o := e.order
-		o.seen, o.pod = false, nil
-		o.evict = &plan.Evict{UID: version.UID, Reason: plan.Terminated, Message: plan.TerminatedMessage, Grace: p.Grace}
+		o.observed, o.pod = false, nil
+		o.evict = &plan.Evict{UID: version.UID, Hash: version.Hash, Reason: plan.Terminated, Message: plan.TerminatedMessage, Grace: p.Grace}
 		r.post(e, o)
 	}
-	if e.hasten(evicted, p.Grace, now) {
+	if e.shortenGrace(evicted, p.Grace, now) {
 		r.order(p.Key, e, e.order.verdict)
 	}
 }
 
-// hasten has what ends already, and is not the version evicted, end within grace; false
-// says that it does, or there is nothing of it.
-func (e *entry) hasten(evicted types.UID, grace time.Duration, now time.Time) bool {
+// shortenGrace limits the grace of a pod that is being stopped already, and is not the
+// evicted version. It returns false if the grace is short enough or there is no such pod.
+func (e *entry) shortenGrace(evicted types.UID, grace time.Duration, now time.Time) bool {
 	i := slices.IndexFunc(e.report.UIDs, func(uid types.UID) bool { return uid != evicted })
 	if i < 0 {
 		return false
 	}
 	uid := e.report.UIDs[i]
-	if d := e.deletes; d != nil && d.UID != evicted {
+	if d := e.deletion; d != nil && d.UID != evicted {
 		if uid = d.UID; !d.At.Add(d.Grace).After(now.Add(grace)) {
 			return false
 		}
 	}
-	e.deletes = &plan.Delete{UID: uid, Grace: grace, At: now}
+	e.deletion = &plan.Delete{UID: uid, Grace: grace, At: now}
 	return true
 }
 
-// resume forgets the end of a pod by a shutdown that was cancelled.
-func (w *worker) resume() {
-	w.in.Evict, w.in.History.Finished, w.in.History.StartTime = nil, nil, time.Now()
-	w.rememberSoon(w.in.Desired.UID, w.in.Desired.Hash)
+// resumeAfterShutdown forgets that a pod was stopped by a node shutdown that was cancelled.
+func (w *worker) resumeAfterShutdown() {
+	w.in.Evict, w.in.History.Finished = nil, nil
+	w.resetStartTime()
+	w.tryWriteJournal(w.in.Desired.UID, w.in.Desired.Hash)
 }
 
-// resumed are journals without such ends, of a machine that is up again.
-func resumed(past []journal) []journal {
+// withoutResumable returns the journals without the ends by an earlier node shutdown,
+// because the node is up again.
+func withoutResumable(past []journal) []journal {
 	past = slices.Clone(past)
 	for i := range past {
 		if fin := past[i].Finished; fin != nil && fin.Resumes {

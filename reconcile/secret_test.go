@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -17,34 +18,33 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// hidden is in all that a pod of secretive has of Secrets, and in its headers.
-const hidden = "hunter2"
+// hidden is in every Secret and header of a pod.
+const hidden = "hunter2hunter2"
 
 const secretObjects = `apiVersion: v1
 kind: Secret
 metadata: {name: key}
-stringData: {p: hunter2, TOKEN: hunter2 as well}
+stringData: {p: hunter2hunter2, TOKEN: hunter2hunter2 as well}
 ---
-{apiVersion: v1, kind: Secret, metadata: {name: pull}, type: kubernetes.io/dockerconfigjson, stringData: {.dockerconfigjson: '{"auths": {"registry.example": {"username": "hunter2", "password": "hunter2"}}}'}}
+{apiVersion: v1, kind: Secret, metadata: {name: pull}, type: kubernetes.io/dockerconfigjson, stringData: {.dockerconfigjson: '{"auths": {"registry.example": {"username": "hunter2hunter2", "password": "hunter2hunter2"}}}'}}
 `
 
 // secretive are the parts of a pod that hold something secret.
 var secretive = []string{
 	"env: [{name: P, valueFrom: {secretKeyRef: {name: key, key: p}}}]",
-	"env: [{name: P, value: hunter2}, {name: Q, value: \"x $(P)\"}]",
+	"env: [{name: P, value: hunter2hunter2}, {name: Q, value: \"x $(P)\"}]",
 	"envFrom: [{secretRef: {name: key}}]",
 	"volumeMounts: [{name: key, mountPath: /key}]",
 	"volumeMounts: [{name: key, mountPath: /key, subPath: p}]",
-	"livenessProbe: {periodSeconds: 1, failureThreshold: 1, httpGet: {port: 1, httpHeaders: [{name: Authorization, value: hunter2}]}}",
-	"readinessProbe: {httpGet: {port: none, httpHeaders: [{name: Authorization, value: hunter2}]}}",
-	"startupProbe: {periodSeconds: 1, failureThreshold: 2, httpGet: {port: 1, httpHeaders: [{name: Authorization, value: hunter2}]}}",
-	"lifecycle: {postStart: {httpGet: {port: 1, httpHeaders: [{name: Authorization, value: hunter2}]}}, preStop: {httpGet: {port: 1, httpHeaders: [{name: Authorization, value: hunter2}]}}}",
+	"livenessProbe: {periodSeconds: 1, failureThreshold: 1, httpGet: {port: 1, httpHeaders: [{name: Authorization, value: hunter2hunter2}]}}",
+	"readinessProbe: {httpGet: {port: none, httpHeaders: [{name: Authorization, value: hunter2hunter2}]}}",
+	"startupProbe: {periodSeconds: 1, failureThreshold: 2, httpGet: {port: 1, httpHeaders: [{name: Authorization, value: hunter2hunter2}]}}",
+	"lifecycle: {postStart: {httpGet: {port: 1, httpHeaders: [{name: Authorization, value: hunter2hunter2}]}}, preStop: {httpGet: {port: 1, httpHeaders: [{name: Authorization, value: hunter2hunter2}]}}}",
 }
 
-// TestNothingTellsSecrets: whatever a pod has of them and whichever calls of the
-// runtime fail, none is in a decision with its actions, a status, an exit, a
-// journal or a line of the log.
-func TestNothingTellsSecrets(t *testing.T) {
+// TestNoSecretIsShown checks that no secret is in a decision with its actions, a
+// status, an exit, a journal or a line of the log, whichever calls of the runtime fail.
+func TestNoSecretIsShown(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		image := rapid.SampledFrom([]string{"web:1", "registry.example/web:1", "registry.example/none:1"}).Draw(rt, "image")
 		spec := "imagePullSecrets: [{name: pull}]\nvolumes: [{name: key, secret: {secretName: key}}]\ncontainers:\n- name: app\n  image: " + image
@@ -66,23 +66,23 @@ func TestNothingTellsSecrets(t *testing.T) {
 			m.log = slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})
 			m.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: hidden, Password: hidden})
 			for _, method := range fails {
-				m.Inject(runtimetest.Fault{Method: method, Nth: 1, Err: errors.New("out of order")})
+				m.Inject(runtimetest.Fault{Method: method, Nth: 1, Err: fmt.Errorf("exec: %q: executable file not found in $PATH", hidden)})
 			}
 			m.start()
-			m.give(secretObjects, pod(t, "web", spec))
+			m.setObjects(secretObjects, pod(t, "web", spec))
 			look := func() {
-				if told := m.told(t); strings.Contains(told, hidden) {
+				if told := m.allOutput(t); strings.Contains(told, hidden) {
 					found = told
 				}
 			}
 			for range 5 {
-				m.pass(7 * time.Second)
+				m.advance(7 * time.Second)
 				look()
 			}
-			m.want()
-			m.pass(time.Second)
+			m.setPods()
+			m.advance(time.Second)
 			look()
-			m.pass(time.Minute)
+			m.advance(time.Minute)
 			m.end()
 			if log.Len() == 0 || strings.Contains(log.String(), hidden) {
 				found = "log: " + log.String()
@@ -94,10 +94,11 @@ func TestNothingTellsSecrets(t *testing.T) {
 	})
 }
 
-// told is all that is shown and kept of every pod, but for the manifest itself.
-func (m *machine) told(t *testing.T) string {
+// allOutput returns everything that is shown and stored of every pod, except the manifest
+// itself.
+func (m *machine) allOutput(t *testing.T) string {
 	t.Helper()
-	told := m.story()
+	told := m.state()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range m.reports {

@@ -16,7 +16,7 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// created are the configs of a container, in the order of its starts.
+// created returns the configurations of a container, in the order of its starts.
 func (m *machine) created(container string) []*cri.ContainerConfig {
 	var all []*cri.ContainerConfig
 	for _, c := range m.Calls("CreateContainer") {
@@ -27,13 +27,13 @@ func (m *machine) created(container string) []*cri.ContainerConfig {
 	return all
 }
 
-// TestImageUser: a container runs as the user of its image, each time it starts.
+// TestImageUser checks that a container runs as the user of its image, each time it starts.
 func TestImageUser(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.AddImage(runtimetest.Image{Name: "named:1", Username: "web"})
 		m.AddImage(runtimetest.Image{Name: "number:1", UID: new(int64(1000))})
 		m.start()
-		m.want(pod(t, "web", `containers:
+		m.setPods(pod(t, "web", `containers:
 - {name: named, image: "named:1"}
 - {name: number, image: "number:1", securityContext: {runAsNonRoot: true}}
 - {name: root, image: "web:1"}`))
@@ -62,13 +62,14 @@ func TestImageUser(t *testing.T) {
 	})
 }
 
-// TestImageReplaced: an image that went while its container ran is said to be gone,
-// and of another by its name the container has the user, too.
+// TestImageReplaced checks that an image that was removed while its container ran is
+// reported as missing, and that a container of another image with that name runs as that
+// image's user.
 func TestImageReplaced(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.AddImage(runtimetest.Image{Name: "app:1", ID: "sha256:one", UID: new(int64(1000))})
 		m.start()
-		m.want(pod(t, "web", `containers: [{name: app, image: "app:1", imagePullPolicy: IfNotPresent}]`))
+		m.setPods(pod(t, "web", `containers: [{name: app, image: "app:1", imagePullPolicy: IfNotPresent}]`))
 		m.settle()
 		if err := m.RemoveImage(t.Context(), "sha256:one"); err != nil {
 			t.Fatal(err)
@@ -76,12 +77,12 @@ func TestImageReplaced(t *testing.T) {
 		m.Exit("default/web/app", 1)
 		m.settle()
 		const want = "creating container app: its image is gone; it is fetched again"
-		if got := m.happened(); !strings.Contains(got, want) {
+		if got := m.takeEvents(); !strings.Contains(got, want) {
 			t.Errorf("%s\nwant %q", got, want)
 		}
 		m.AddImage(runtimetest.Image{Name: "app:1", ID: "sha256:two", UID: new(int64(2000))})
-		m.pass(2 * time.Minute)
-		m.is("web 0 ready", "web/app 0 exited 1", "web/app 1 running")
+		m.advance(2 * time.Minute)
+		m.wantState("web 0 ready", "web/app 0 exited 1", "web/app 1 running")
 		starts := m.created("app")
 		for i, want := range map[int]int64{0: 1000, len(starts) - 1: 2000} {
 			c := starts[i]
@@ -95,30 +96,30 @@ func TestImageReplaced(t *testing.T) {
 	})
 }
 
-// TestRunAsNonRoot: root does not start, its neighbour does, and it does too
-// once its image names a user.
+// TestRunAsNonRoot checks that a container that would run as root does not start, that its
+// neighbor does, and that it starts once its image names a user.
 func TestRunAsNonRoot(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
-		m.want(pod(t, "web", `securityContext: {runAsNonRoot: true}
+		m.setPods(pod(t, "web", `securityContext: {runAsNonRoot: true}
 containers:
 - {name: app, image: "web:1"}
 - {name: side, image: "web:1", securityContext: {runAsUser: 7}}`))
 		m.settle()
-		m.is("web 0 ready", "web/side 0 running")
+		m.wantState("web 0 ready", "web/side 0 running")
 		step := m.report("web").Decision.Steps[0]
 		if !step.Problem || step.Reason != "CreateContainerConfigError" ||
 			!strings.Contains(step.Why, `"app": container has runAsNonRoot and image will run as root; set runAsUser`) {
 			t.Errorf("app: %+v", step)
 		}
 		m.AddImage(runtimetest.Image{Name: "web:1", UID: new(int64(1000))})
-		m.pass(2 * time.Minute)
-		m.is("web 0 ready", "web/side 0 running", "web/app 0 running")
+		m.advance(2 * time.Minute)
+		m.wantState("web 0 ready", "web/side 0 running", "web/app 0 running")
 	})
 }
 
-// TestSeccompFile: a profile that is not there, or holds nothing, is waited for,
-// and keeps an edit from taking over.
+// TestSeccompFile checks that a pod waits for a profile that is missing or empty, and that
+// such a profile keeps an edit from replacing the running version.
 func TestSeccompFile(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		dir := filepath.Join(m.root, "seccomp")
@@ -135,41 +136,42 @@ func TestSeccompFile(t *testing.T) {
 			}
 		}
 		m.start()
-		m.want(profiled("a.json"))
+		m.setPods(profiled("a.json"))
 		m.settle()
-		m.is("web 0 ready")
+		m.wantState("web 0 ready")
 		step := m.report("web").Decision.Steps[0]
 		if !step.Problem || step.Reason != "CreateContainerConfigError" || !strings.Contains(step.Why, filepath.Join(dir, "a.json")+", is not there") {
 			t.Errorf("without: %+v", step)
 		}
 		write("a.json", "")
-		m.pass(time.Minute)
+		m.advance(time.Minute)
 		if step = m.report("web").Decision.Steps[0]; !strings.Contains(step.Why, "is empty") {
 			t.Errorf("empty: %+v", step)
 		}
 		write("a.json", "{}")
-		m.pass(2 * time.Minute)
-		m.is("web 0 ready", "web/app 0 running")
+		m.advance(2 * time.Minute)
+		m.wantState("web 0 ready", "web/app 0 running")
 		if got := m.created("app")[0].GetLinux().GetSecurityContext().GetSeccomp().GetLocalhostRef(); got != filepath.Join(dir, "a.json") {
 			t.Errorf("the profile is %s", got)
 		}
 		m.Forget()
-		m.want(profiled("b.json"))
+		m.setPods(profiled("b.json"))
 		m.settle()
-		m.did()
+		m.wantCalls()
 		if why := m.why("web"); !strings.Contains(why, "b.json, is not there") || !strings.Contains(why, "runs on") {
 			t.Errorf("why: %q", why)
 		}
 		write("b.json", "{}")
-		m.pass(2 * time.Minute)
-		m.is("web 0 ready", "web/app 0 running")
+		m.advance(2 * time.Minute)
+		m.wantState("web 0 ready", "web/app 0 running")
 		if got := len(m.created("app")); got != 1 {
 			t.Errorf("the edit started %d times", got)
 		}
 	})
 }
 
-// sandboxes are the configs of a pod's sandboxes, in the order they were made.
+// sandboxes returns the configurations of a pod's sandboxes, in the order in which they
+// were created.
 func (m *machine) sandboxes(name string) []*cri.PodSandboxConfig {
 	var all []*cri.PodSandboxConfig
 	for _, c := range m.Calls("RunPodSandbox") {
@@ -180,7 +182,7 @@ func (m *machine) sandboxes(name string) []*cri.PodSandboxConfig {
 	return all
 }
 
-// ids is the first of the node's ids that a config maps; 0 for none.
+// ids returns the first host ID that a configuration maps; 0 if it maps none.
 func ids(o *cri.NamespaceOption) uint32 {
 	if o.GetUsernsOptions().GetMode() != cri.NamespaceMode_POD || len(o.GetUsernsOptions().GetUids()) != 1 {
 		return 0
@@ -188,8 +190,8 @@ func ids(o *cri.NamespaceOption) uint32 {
 	return o.GetUsernsOptions().GetUids()[0].GetHostId()
 }
 
-// TestUserIDs: each pod has users of its own, one and the same in its sandbox,
-// its containers and its mounts, over restarts of containers and of podd.
+// TestUserIDs checks that each pod has its own host IDs, the same ones in its sandbox, its
+// containers and its mounts, over restarts of containers and of podd.
 func TestUserIDs(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		own := func(name, image string) *manifest.Pod {
@@ -197,7 +199,7 @@ func TestUserIDs(t *testing.T) {
 		}
 		a, b, c := own("a", "web:1"), own("b", "web:1"), own("c", "web:1")
 		m.start()
-		m.want(a, b, pod(t, "host", `containers: [{name: host, image: "web:1"}]`))
+		m.setPods(a, b, pod(t, "host", `containers: [{name: host, image: "web:1"}]`))
 		m.settle()
 		check := func(name string, want uint32) {
 			t.Helper()
@@ -232,22 +234,23 @@ func TestUserIDs(t *testing.T) {
 		m.Exit("default/b/b", 1)
 		m.settle()
 		check("b", two)
-		// A new one is given what nobody has, and an edit keeps what it had.
-		m.want(a, own("b", "web:2"), c)
+		// A new pod gets unused IDs, and an edited one keeps its IDs.
+		m.setPods(a, own("b", "web:2"), c)
 		m.settle()
 		check("b", two)
 		check("c", 3*65536)
-		m.want(a, c)
+		m.setPods(a, c)
 		m.settle()
 		d := own("d", "web:1")
-		m.want(a, c, d)
+		m.setPods(a, c, d)
 		m.settle()
 		check("d", two)
 	})
 }
 
-// TestRuntimeClass: a class is a handler of the runtime, by its own name or by
-// one that the node gives; an unknown one keeps an edit from taking over.
+// TestRuntimeClass checks that a runtime class selects a handler, by its own name or by one
+// that is configured, and that an unknown class keeps an edit from replacing the running
+// version.
 func TestRuntimeClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t)
@@ -263,9 +266,9 @@ func TestRuntimeClass(t *testing.T) {
 			return pod(t, name, "runtimeClassName: "+class+"\ncontainers: [{name: app, image: \"web:1\"}]")
 		}
 		m.start()
-		m.want(of("a", "kata"), of("b", "small"), of("c", "gvisor"))
+		m.setPods(of("a", "kata"), of("b", "small"), of("c", "gvisor"))
 		m.settle()
-		m.is("a 0 ready", "a/app 0 running", "b 0 ready", "b/app 0 running")
+		m.wantState("a 0 ready", "a/app 0 running", "b 0 ready", "b/app 0 running")
 		for _, c := range m.Calls("RunPodSandbox") {
 			if q := c.Request.(*cri.RunPodSandboxRequest); q.GetRuntimeHandler() != "kata" {
 				t.Errorf("%s runs with handler %q", c.Subject, q.GetRuntimeHandler())
@@ -275,9 +278,9 @@ func TestRuntimeClass(t *testing.T) {
 			t.Errorf("why: %q", why)
 		}
 		m.Forget()
-		m.want(of("a", "gvisor"), of("b", "small"))
+		m.setPods(of("a", "gvisor"), of("b", "small"))
 		m.settle()
-		m.did()
+		m.wantCalls()
 		if why := m.why("a"); !strings.Contains(why, "runs on") {
 			t.Errorf("why: %q", why)
 		}

@@ -15,7 +15,7 @@ import (
 
 var byPriority = []plan.ShutdownGroup{{Priority: 0, Grace: 20 * time.Second}, {Priority: 2000000000, Grace: 10 * time.Second}}
 
-// The pods of a node: two that take their time to end, one of the system.
+// nodePods returns the pods of a node: two that stop slowly, and one of the system.
 func nodePods(t *testing.T) []*manifest.Pod {
 	slow := "terminationGracePeriodSeconds: %s\n" + `containers: [{name: app, image: "job:1", command: [sleep, inf]}]`
 	with := func(grace, more string) string {
@@ -24,10 +24,10 @@ func nodePods(t *testing.T) []*manifest.Pod {
 	return []*manifest.Pod{pod(t, "quick", with("5", "")), pod(t, "slow", with("600", "")), pod(t, "system", with("600", "priorityClassName: system-node-critical\n"))}
 }
 
-// shutDown begins one; the result comes on the channel.
+// shutDown begins a node shutdown. Its result is sent on the channel.
 func (m *machine) shutDown() <-chan error {
 	done := make(chan error, 1)
-	life := m.life()
+	life := m.current()
 	if err := life.router.Shutdown(life.ctx, byPriority); err != nil {
 		m.t.Fatal(err)
 	}
@@ -35,23 +35,24 @@ func (m *machine) shutDown() <-chan error {
 	return done
 }
 
-// TestShutdown: pods end in the order of their priority, each with its own grace or
-// its group's; nothing is begun meanwhile, and a podd that comes in between goes on.
+// TestShutdown checks that pods stop in the order of their priority, each with the shorter
+// of its own grace and its group's, that nothing is started meanwhile, and that a restarted
+// podd continues.
 func TestShutdown(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
 		pods := nodePods(t)
-		m.want(pods...)
+		m.setPods(pods...)
 		m.settle()
 		done := m.shutDown()
-		m.pass(6 * time.Second)
-		m.is("quick 0 dead", "quick/app 0 exited 137", "slow 0 ready", "slow/app 0 running", "system 0 ready", "system/app 0 running")
+		m.advance(6 * time.Second)
+		m.wantState("quick 0 dead", "quick/app 0 exited 137", "slow 0 ready", "slow/app 0 running", "system 0 ready", "system/app 0 running")
 		st := m.report("quick").Pod.Status
 		if st.Phase != v1.PodFailed || st.Reason != "Terminated" || st.Message != plan.TerminatedMessage || !disrupted(st) {
 			t.Errorf("quick: %+v", st)
 		}
-		m.want(append(slices.Clone(pods), pod(t, "late", web))...)
-		m.pass(time.Second)
+		m.setPods(append(slices.Clone(pods), pod(t, "late", web))...)
+		m.advance(time.Second)
 		if r := m.report("late"); r.Decision.Reason != "NodeShutdown" {
 			t.Errorf("late: %s", r.Decision)
 		}
@@ -62,22 +63,22 @@ func TestShutdown(t *testing.T) {
 		}
 		m.start()
 		done = m.shutDown()
-		m.pass(14 * time.Second) // slow has had its 20 seconds, from before the restart
-		m.is("quick 0 dead", "quick/app 0 exited 137", "slow 0 dead", "slow/app 0 exited 137", "system 0 ready", "system/app 0 running")
-		m.pass(9 * time.Second)
+		m.advance(14 * time.Second) // slow has had its 20 seconds, from before the restart
+		m.wantState("quick 0 dead", "quick/app 0 exited 137", "slow 0 dead", "slow/app 0 exited 137", "system 0 ready", "system/app 0 running")
+		m.advance(9 * time.Second)
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 		all := []string{"quick 0 dead", "quick/app 0 exited 137", "slow 0 dead", "slow/app 0 exited 137", "system 0 dead", "system/app 0 exited 137"}
-		m.is(all...)
+		m.wantState(all...)
 		m.restart()
-		m.is(all...)
-		// The machine is up again.
+		m.wantState(all...)
+		// The node is up again.
 		m.options = nil
 		m.restart()
 		for _, name := range []string{"quick", "slow", "system", "late"} {
 			if st := m.report(name).Pod.Status; st.Phase != v1.PodRunning || st.Reason != "" || disrupted(st) {
-				t.Errorf("%s after the boot: %+v\n%s", name, st, m.story())
+				t.Errorf("%s after the boot: %+v\n%s", name, st, m.state())
 			}
 		}
 	})
@@ -89,28 +90,28 @@ func disrupted(st v1.PodStatus) bool {
 	})
 }
 
-// TestShutdownCancelled: what has begun to end comes to its end and runs again, the
-// others never notice.
+// TestShutdownCancelled checks that pods that are being stopped stop and then run again,
+// and that others are not affected.
 func TestShutdownCancelled(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
-		m.want(nodePods(t)...)
+		m.setPods(nodePods(t)...)
 		m.settle()
 		done := m.shutDown()
-		m.pass(6 * time.Second)
-		if err := m.life().router.Resume(t.Context()); err != nil {
+		m.advance(6 * time.Second)
+		if err := m.current().router.Resume(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-done; !errors.Is(err, reconcile.ErrCancelled) {
 			t.Errorf("the shutdown ended with %v", err)
 		}
-		m.pass(time.Second)
+		m.advance(time.Second)
 		if st := m.report("quick").Pod.Status; st.Phase != v1.PodRunning {
-			t.Errorf("quick: %+v\n%s", st, m.story())
+			t.Errorf("quick: %+v\n%s", st, m.state())
 		}
-		m.pass(time.Minute)
+		m.advance(time.Minute)
 		if st := m.report("slow").Pod.Status; st.Phase != v1.PodRunning {
-			t.Errorf("slow: %+v\n%s", st, m.story())
+			t.Errorf("slow: %+v\n%s", st, m.state())
 		}
 		if st := m.report("system").Pod.Status; st.Phase != v1.PodRunning || st.ContainerStatuses[0].RestartCount > 0 {
 			t.Errorf("system: %+v", st)
@@ -118,19 +119,19 @@ func TestShutdownCancelled(t *testing.T) {
 	})
 }
 
-// TestShutdownOfTheAPI: a pod of the API stays Failed, since who made it makes
-// another.
-func TestShutdownOfTheAPI(t *testing.T) {
+// TestShutdown_APIPod checks that a pod of the API stays Failed, because its controller
+// creates another one.
+func TestShutdown_APIPod(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = inCluster
 		m.start()
-		m.bound(true, ofCluster("web", nil))
+		m.setClusterPods(true, ofCluster("web", nil))
 		m.settle()
-		m.is("web 0 ready", "web/app 0 running")
+		m.wantState("web 0 ready", "web/app 0 running")
 		if err := <-m.shutDown(); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.life().router.Resume(t.Context()); err != nil {
+		if err := m.current().router.Resume(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		m.settle()
@@ -141,9 +142,9 @@ func TestShutdownOfTheAPI(t *testing.T) {
 	})
 }
 
-// TestShutdownOfLeaving: what ends already gets no more than its group does, whatever
-// was asked for it, and no more than it had left.
-func TestShutdownOfLeaving(t *testing.T) {
+// TestShutdown_Stopping checks that a pod that is being stopped already gets at most the
+// grace of its group, and no more than was left of its own.
+func TestShutdown_Stopping(t *testing.T) {
 	long := func(p *v1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(600)) }
 	for _, test := range []struct {
 		note  string
@@ -151,29 +152,29 @@ func TestShutdownOfLeaving(t *testing.T) {
 		most  time.Duration
 	}{
 		{"removed", func(t *testing.T, m *machine) {
-			m.want(nodePods(t)...)
+			m.setPods(nodePods(t)...)
 			m.settle()
-			m.want()
+			m.setPods()
 		}, 33 * time.Second},
 		{"edited", func(t *testing.T, m *machine) {
-			m.want(nodePods(t)...)
+			m.setPods(nodePods(t)...)
 			m.settle()
 			var edited []*manifest.Pod
 			for _, p := range nodePods(t) {
 				edited = append(edited, pod(t, p.Spec.Name, `containers: [{name: app, image: "job:1", command: [sleep, "1000"]}]`))
 			}
-			m.want(edited...)
+			m.setPods(edited...)
 		}, 33 * time.Second},
 		{"deleted from a cluster", func(_ *testing.T, m *machine) {
-			m.bound(true, ofCluster("web", long))
+			m.setClusterPods(true, ofCluster("web", long))
 			m.settle()
-			m.bound(true, ofCluster("web", both(long, deleted(300))))
+			m.setClusterPods(true, ofCluster("web", both(long, deleted(300))))
 		}, 23 * time.Second},
 		{"almost gone", func(_ *testing.T, m *machine) {
-			m.bound(true, ofCluster("web", long))
+			m.setClusterPods(true, ofCluster("web", long))
 			m.settle()
-			m.bound(true, ofCluster("web", both(long, deleted(60))))
-			m.pass(55 * time.Second)
+			m.setClusterPods(true, ofCluster("web", both(long, deleted(60))))
+			m.advance(55 * time.Second)
 		}, 9 * time.Second},
 	} {
 		t.Run(test.note, func(t *testing.T) {
@@ -181,13 +182,13 @@ func TestShutdownOfLeaving(t *testing.T) {
 				m.options = inCluster
 				m.start()
 				test.leave(t, m)
-				m.pass(time.Second)
+				m.advance(time.Second)
 				began := time.Now()
 				if err := <-m.shutDown(); err != nil {
 					t.Fatal(err)
 				}
 				if took := time.Since(began); took > test.most {
-					t.Errorf("it took %s\n%s", took, m.story())
+					t.Errorf("it took %s\n%s", took, m.state())
 				}
 			})
 		})

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
+	"podd/manifest/decode"
 	"podd/reconcile"
 )
 
@@ -18,15 +19,15 @@ func adopts(o *reconcile.Options) {
 	o.Adopt = true
 }
 
-// byKubelet makes what a kubelet would have of a pod of the cluster.
+// byKubelet creates the sandbox and containers of a kubelet for a pod of the cluster.
 func (m *machine) byKubelet(name string) {
-	m.kubelets(name, "uid-"+name, map[string]string{manifest.AnnotationConfigSource: manifest.KindAPI})
+	m.makeKubeletPod(name, "uid-"+name, map[string]string{manifest.AnnotationConfigSource: manifest.KindAPI})
 }
 
 func never(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever }
 
-// TestTakeOver: what a kubelet began of a pod that may end goes on as podd's, and is
-// not made again, however it ends; another pod is replaced.
+// TestTakeOver checks that a kubelet's pod that may terminate by itself continues as podd's
+// own and is not created again, however it ends, and that other pods are replaced.
 func TestTakeOver(t *testing.T) {
 	for name, test := range map[string]struct {
 		run  func(m *machine)
@@ -39,10 +40,14 @@ func TestTakeOver(t *testing.T) {
 			m.Exit("default/job/app", 3)
 			m.start()
 		}, v1.PodFailed},
-		"is deleted":                                      {func(m *machine) { m.bound(true, ofCluster("job", both(never, deleted(5)))) }, ""},
-		"is deleted while podd is away":                   {func(m *machine) { m.kill(); m.bound(true, ofCluster("job", both(never, deleted(5)))); m.start() }, ""},
-		"is forgotten":                                    {func(m *machine) { m.bound(true) }, ""},
-		"is forgotten, podd being away":                   {func(m *machine) { m.kill(); m.bound(true); m.start() }, ""},
+		"is deleted": {func(m *machine) { m.setClusterPods(true, ofCluster("job", both(never, deleted(5)))) }, ""},
+		"is deleted while podd is away": {func(m *machine) {
+			m.kill()
+			m.setClusterPods(true, ofCluster("job", both(never, deleted(5))))
+			m.start()
+		}, ""},
+		"is forgotten":                                    {func(m *machine) { m.setClusterPods(true) }, ""},
+		"is forgotten, podd being away":                   {func(m *machine) { m.kill(); m.setClusterPods(true); m.start() }, ""},
 		"runs on with a podd that comes":                  {func(m *machine) { m.kill(); m.start() }, v1.PodRunning},
 		"runs on with one that is not asked to take over": {func(m *machine) { m.kill(); m.options, m.adopts = inCluster, false; m.start() }, v1.PodRunning},
 		"succeeds under one that is not asked": {func(m *machine) {
@@ -52,7 +57,7 @@ func TestTakeOver(t *testing.T) {
 			m.settle()
 			m.Exit("default/job/app", 0)
 		}, v1.PodSucceeded},
-		"is forgotten by one that is not asked": {func(m *machine) { m.kill(); m.options, m.adopts = inCluster, false; m.bound(true); m.start() }, ""},
+		"is forgotten by one that is not asked": {func(m *machine) { m.kill(); m.options, m.adopts = inCluster, false; m.setClusterPods(true); m.start() }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
@@ -60,13 +65,13 @@ func TestTakeOver(t *testing.T) {
 				m.byKubelet("job")
 				m.Forget()
 				m.start()
-				m.bound(true, ofCluster("job", never))
+				m.setClusterPods(true, ofCluster("job", never))
 				m.settle()
 				if r := m.report("job"); r == nil || r.Pod.Status.Phase != v1.PodRunning {
 					t.Fatalf("got %+v", r)
 				}
 				test.run(m)
-				m.pass(2 * time.Minute)
+				m.advance(2 * time.Minute)
 				if r := m.report("job"); test.want == "" && r != nil || test.want != "" && (r == nil || r.Pod.Status.Phase != test.want) {
 					t.Errorf("got %+v", r)
 				}
@@ -74,26 +79,26 @@ func TestTakeOver(t *testing.T) {
 					t.Errorf("it was made again: %v", made)
 				}
 				if test.want == "" {
-					m.is()
+					m.wantState()
 				}
 			})
 		})
 	}
 }
 
-// TestNotTakenOver: what was not taken over is nobody's of podd's, whatever is
-// remembered of the pod.
-func TestNotTakenOver(t *testing.T) {
+// TestTakeOver_NotRecorded checks that a sandbox that was not taken over is not podd's, even if the
+// journal has its pod.
+func TestTakeOver_NotRecorded(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = inCluster
 		m.byKubelet("job")
 		m.Forget()
 		m.start()
-		m.bound(true, ofCluster("job", never))
-		m.pass(time.Minute)
+		m.setClusterPods(true, ofCluster("job", never))
+		m.advance(time.Minute)
 		m.kill()
 		m.start()
-		m.pass(time.Minute)
+		m.advance(time.Minute)
 		if ended := m.Calls("StopContainer"); len(ended) > 0 {
 			t.Errorf("ended %v", ended)
 		}
@@ -103,27 +108,28 @@ func TestNotTakenOver(t *testing.T) {
 	})
 }
 
-// TestReplaceKubelets: a pod that runs for good is ended, and then podd's own runs.
-func TestReplaceKubelets(t *testing.T) {
+// TestTakeOver_Replaced checks that a kubelet's pod that runs for ever is stopped and then
+// replaced.
+func TestTakeOver_Replaced(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options, m.adopts = adopts, true
 		m.byKubelet("web")
 		m.Forget()
 		m.start()
-		m.bound(true, ofCluster("web", nil))
-		m.pass(time.Minute)
+		m.setClusterPods(true, ofCluster("web", nil))
+		m.advance(time.Minute)
 		if made, ended := m.Calls("StartContainer"), m.Calls("StopContainer"); len(made) != 1 || len(ended) != 1 || made[0].At.Before(ended[0].At) {
 			t.Errorf("ended %v, made %v", ended, made)
 		}
 	})
 }
 
-// TestTakeOverStatic: a pod of a file that was a kubelet's is replaced once, under the
-// UID that it had there, and keeps that whatever a podd that comes after remembers.
-func TestTakeOverStatic(t *testing.T) {
+// TestTakeOver_Static checks that a kubelet's pod of a file is replaced once, with the same
+// UID, and that later podds keep that UID with any journal.
+func TestTakeOver_Static(t *testing.T) {
 	ofFile := func() *manifest.Pod {
 		text := "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {" + web + "}\n"
-		return manifest.Decode([]byte(text), manifest.Options{Kind: manifest.KindFile, Source: source, Path: source + "/a.yaml"}).Pods[0]
+		return decode.File([]byte(text), decode.Options{Kind: manifest.KindFile, Source: source, Path: source + "/a.yaml"}).Pods[0]
 	}
 	for name, next := range map[string]func(m *machine){
 		"podd comes again":       func(*machine) {},
@@ -147,23 +153,23 @@ func TestTakeOverStatic(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
 				m.options, m.adopts = adopts, true
-				m.kubelets("web", "theirs", map[string]string{manifest.AnnotationConfigSource: manifest.KindFile, manifest.AnnotationConfigHash: "theirs"})
+				m.makeKubeletPod("web", "theirs", map[string]string{manifest.AnnotationConfigSource: manifest.KindFile, manifest.AnnotationConfigHash: "theirs"})
 				m.Forget()
-				m.want(ofFile())
+				m.setPods(ofFile())
 				m.start()
-				m.pass(time.Minute)
+				m.advance(time.Minute)
 				if made, ended := m.Calls("RunPodSandbox"), m.Calls("StopContainer"); len(made) != 1 || len(ended) != 1 || m.report("web").Pod.UID != "theirs" {
 					t.Fatalf("ended %v, made %v", ended, made)
 				}
 				m.Exit("default/web/app", 1)
-				m.pass(time.Minute)
+				m.advance(time.Minute)
 				m.kill()
 				next(m)
 				m.Forget()
 				m.start()
-				m.pass(time.Minute)
-				m.want(ofFile())
-				m.pass(time.Minute)
+				m.advance(time.Minute)
+				m.setPods(ofFile())
+				m.advance(time.Minute)
 				if made, ended := m.Calls("RunPodSandbox"), m.Calls("StopContainer"); len(made)+len(ended) > 0 || m.report("web").Pod.UID != "theirs" {
 					t.Errorf("ended %v, made %v, uid %s", ended, made, m.report("web").Pod.UID)
 				}

@@ -8,37 +8,38 @@ import (
 	"podd/runtime"
 )
 
-// userIDs is the first of the node's ids for the user namespaces of a name, 0
-// while it needs none. No two names have the same, nor do those of others on
-// this runtime that podd can see; over a restart of podd the sandboxes tell. A
-// name keeps its ids from one version to the next: never do two of them run.
+// userIDs returns the first of the host's IDs for the user namespaces of a name; 0 if it
+// needs none. No two names have the same, and none has those of another agent's sandboxes.
+// After a restart of podd, the sandboxes record them. A name keeps its IDs from one version
+// to the next, because two versions of it never run at the same time.
 func (r *Router) userIDs(key types.NamespacedName, e *entry, desired *manifest.Pod) uint32 {
-	if !r.seen || !e.needsUserIDs(desired) {
+	if !r.hasSnapshot || !e.needsUserIDs(desired) {
 		return 0
 	}
 	if e.order.userIDs > 0 {
 		return e.order.userIDs
 	}
-	if own := idsOf(r.last[key], false); len(own) > 0 {
+	if own := idsOf(r.observed[key], false); len(own) > 0 {
 		return own[0]
 	}
 	taken := map[uint32]bool{}
 	for _, other := range r.entries {
 		taken[other.order.userIDs] = true
 	}
-	for _, p := range r.last {
+	for _, p := range r.observed {
 		for _, ids := range append(idsOf(p, false), idsOf(p, true)...) {
 			taken[ids] = true
 		}
 	}
-	ids := uint32(render.IDsPerPod) // the first ones are the node's own users
+	ids := uint32(render.IDsPerPod) // the first ones are the host's own users
 	for taken[ids] {
 		ids += render.IDsPerPod
 	}
 	return ids
 }
 
-// needsUserIDs: the wanted version may wait for one that runs, or may run again.
+// needsUserIDs reports whether the desired version of a name, or one that may still run,
+// has a user namespace.
 func (e *entry) needsUserIDs(desired *manifest.Pod) bool {
 	versions := append([]*manifest.Pod{desired}, e.holds...)
 	if e.report != nil {
@@ -52,7 +53,7 @@ func (e *entry) needsUserIDs(desired *manifest.Pod) bool {
 	return false
 }
 
-// idsOf are the ids that the sandboxes of a name have, ours or those of others.
+// idsOf returns the IDs of a name's sandboxes: foreign ones or its own.
 func idsOf(p *runtime.Pod, foreign bool) []uint32 {
 	var all []uint32
 	if p == nil {

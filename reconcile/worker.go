@@ -5,111 +5,139 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/refs"
+	"podd/reconcile/clock"
+	"podd/reconcile/effect"
 	"podd/reconcile/event"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
 	"podd/runtime"
 )
 
-// order is what the router tells a worker: always the whole of what it wants,
-// so that a newer one can replace one not yet read.
+// order is a message from the router to a worker. It always has everything that the router
+// wants of the worker, so that a newer order can replace an unread one.
 type order struct {
 	seq     uint64
 	desired *manifest.Pod
-	// supply is what the objects beside desired hold for it, earlierSupply for
-	// the version that the worker had in force, where that is another.
-	supply        *manifest.Supply
+	// supply has the objects of desired. earlier is the version that the worker had in
+	// force, if it differs, and earlierSupply has its objects.
+	supply        *refs.Resolved
 	earlier       *manifest.Pod
-	earlierSupply *manifest.Supply
+	earlierSupply *refs.Resolved
 
-	certain bool
-	verdict plan.Verdict
-	node    plan.Node
-	runtime string // its name
-	render  *render.Node
-	userIDs uint32        // see Router.userIDs
-	leaving *manifest.Pod // its source wants it ended; nil: it wants it, or nothing
-	evict   *plan.Evict
-	deletes *plan.Delete // stays until there is another, or it is over
-	restart []string     // container names to restart once; "" is all
-	added   []addition
-	hurry   bool // see plan.Input
-	drivers uint64
-	seen    bool // pod and asOf are an observation
-	stale   bool // which is older than the wish for the pod
-	pod     *runtime.Pod
-	asOf    time.Time
+	certain       bool
+	verdict       plan.Verdict
+	node          plan.Node
+	runtimeName   string
+	render        *render.Node
+	userIDs       uint32        // see Router.userIDs
+	leaving       *manifest.Pod // the pod of this name that its source is deleting; nil if there is none
+	evict         *plan.Evict
+	deletion      *plan.Delete // kept until it is replaced or has ended
+	restart       []string     // containers to restart once; "" means all
+	additions     []addition
+	forceStop     bool // see plan.Input
+	driverChanges uint64
+	reread        *reread
+	observed      bool // pod and asOf are an observation
+	stale         bool // the observation is older than the first order for the pod
+	pod           *runtime.Pod
+	asOf          time.Time
 }
 
-// after merges an order that was not read into the one that replaces it.
+// after returns o with what an unread order has in addition.
 func (o order) after(unread order) order {
 	o.restart = append(slices.Clone(unread.restart), o.restart...)
-	o.added = append(slices.Clone(unread.added), o.added...)
+	o.additions = append(slices.Clone(unread.additions), o.additions...)
 	if o.evict == nil {
 		o.evict = unread.evict
 	}
-	if !o.seen && unread.seen {
-		o.seen, o.pod, o.asOf = true, unread.pod, unread.asOf
+	if o.reread == nil {
+		o.reread = unread.reread
+	}
+	if !o.observed && unread.observed {
+		o.observed, o.pod, o.asOf = true, unread.pod, unread.asOf
 	}
 	o.stale = o.stale || unread.stale
 	return o
 }
 
-// worker cares for one pod name. All fields below orders belong to the
-// goroutine in run.
+// worker manages the pod of one name. All fields below unconfirmed belong to the goroutine
+// in run.
 type worker struct {
 	key      types.NamespacedName
-	effects  *Effects
+	effects  *effect.Runner
 	journals Journals
-	refresh  func(types.NamespacedName)
+	refresh  func(key types.NamespacedName, urgent bool)
 	report   func(Report)
-	hostIPs  []string
 	log      *slog.Logger
 
-	orders chan order // capacity 1, see post
-	facts  chan fact
-	heard  chan fetch // from effects under way
+	orders     chan order // capacity 1, see post
+	results    chan effect.Result
+	pullStarts chan pullStart // from effects in progress
+	// unconfirmed is set when an effect ended that no observation has confirmed yet. Then
+	// the router passes on the next observation even if the pod did not change.
+	unconfirmed atomic.Bool
 
-	in          plan.Input
-	bare        *manifest.Pod // what in.Desired is made of: the manifest's, or as it was begun
-	seq         uint64
-	order       order // the newest
-	supply      *manifest.Supply
-	nextSupply  *manifest.Supply
-	runtimeName string
-	render      *render.Node
-	userIDs     uint32
-	flights     map[string]flight
-	effectEnd   time.Time // of the newest observable effect: the barrier
-	looked      bool      // the runtime was seen at least once
-	past        map[types.UID]journal
-	said        said
-	told        plan.Decision // the last one reported
-	events      []event.Event // not reported yet
-	rule        string        // of the last decision, and since when
-	ruleSince   time.Time
-	// published is the last object reported, made from publishedFrom.
+	in               plan.Input
+	withoutEphemeral *manifest.Pod // in.Desired as the router sent it, without the ephemeral containers that podd added
+	seq              uint64
+	order            order // the newest
+	// startTime is the start time in the pod's status, by the wall clock of that moment.
+	// History.StartTime is the same moment, for waits.
+	startTime time.Time
+	supply    *refs.Resolved
+	// formerSupply is the previous supply, because containers that are being stopped still
+	// have its Secrets; nil if there was none.
+	formerSupply *refs.Resolved
+	nextSupply   *refs.Resolved
+	runtimeName  string
+	render       *render.Node
+	userIDs      uint32
+	clock        clock.Reading // the host was not suspended since this reading
+	flights      map[string]flight
+	givenUp      []givenUp
+	effectEnd    time.Time // end of the newest observable effect: the barrier
+	hasObserved  bool      // the runtime was observed at least once
+	exitsLost    bool      // since the last decision, see recordLost
+	past         map[types.UID]journal
+	unreadable   map[types.UID]error       // why a journal that is not replaced yet cannot be read
+	unwritten    map[types.UID]failedWrite // journals of past that are not on disk
+	finishing    *plan.Finished            // the end of the pod that waits for the journal; nil if there is none
+	writing      *slowWrite                // the write in progress that takes too long; nil if there is none
+	logged       logState
+	reported     plan.Decision // the last decision reported
+	events       []event.Event // not reported yet
+	rule         string        // rule of the last decision
+	ruleSince    time.Time     // when rule began to match
+	// replaced is the version that was in force before Desired, while the runtime lists
+	// incarnations of another version: errors about these may quote its private values.
+	replaced *manifest.Pod
+	// published is the last object reported. It was made from publishedFrom.
 	published     *v1.Pod
 	publishedFrom *manifest.Pod
 	running       sync.WaitGroup
 }
 
-// flight is an action under way.
+// flight is an action in progress.
 type flight struct {
 	action plan.Action
 	since  time.Time
 	cancel context.CancelFunc
-	// pulling is since when its image is fetched; zero: it is not, or not yet.
+	permit effect.Permit // of plan.StartContainer
+	uid    types.UID     // UID of the version that it is for; "" if there is none
+	// pulling is when the pull of its image began; zero if it has not.
 	pulling time.Time
 }
 
-// post gives an order without ever waiting. Only the router calls it.
+// post sends an order without blocking. Only the router calls it.
 func (w *worker) post(o order) {
 	select {
 	case unread := <-w.orders:
@@ -119,7 +147,7 @@ func (w *worker) post(o order) {
 	w.orders <- o
 }
 
-// run works until ctx is done and every effect has ended.
+// run applies orders and results until ctx is done and every effect has ended.
 func (w *worker) run(ctx context.Context) {
 	wake := time.NewTimer(0)
 	defer wake.Stop()
@@ -128,15 +156,18 @@ func (w *worker) run(ctx context.Context) {
 		news := false
 		select {
 		case <-ctx.Done():
-			w.land()
+			w.awaitActions()
 			return
 		case o := <-w.orders:
-			w.obey(o)
+			w.applyOrder(o)
 			news = true
-		case f := <-w.facts:
-			news = w.take(f)
-		case f := <-w.heard:
-			w.fetches(f)
+		case f := <-w.results:
+			news = w.handleResult(f)
+		case f := <-w.pullStarts:
+			w.applyPullStart(f)
+			news = true
+		case err := <-w.writing.ended():
+			w.endWrite(err)
 			news = true
 		case <-wake.C:
 		}
@@ -148,8 +179,10 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// land cancels what is under way and waits for it.
-func (w *worker) land() {
+// awaitActions cancels the actions in progress and waits for them. It waits only a moment
+// for a disk that does not respond.
+func (w *worker) awaitActions() {
+	defer w.finishWrites()
 	for _, fl := range w.flights {
 		fl.cancel()
 	}
@@ -157,7 +190,7 @@ func (w *worker) land() {
 	go func() { w.running.Wait(); close(done) }()
 	for {
 		select {
-		case <-w.facts:
+		case <-w.results:
 		case <-done:
 			return
 		}

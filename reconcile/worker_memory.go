@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -11,96 +12,101 @@ import (
 	"podd/runtime"
 )
 
-// commit remembers what a decision wants remembered before its effects.
+// commit records what a decision requires to be written before its effects. It returns an
+// error if the end of the pod must not be published yet.
 func (w *worker) commit(d plan.Decision) error {
 	if d.Stopping != nil {
 		w.in.History.Stopping = d.Stopping
-		if inc := findSandbox(w.in.Observed, d.Stopping.SandboxID); inc != nil && inc.ID != "" && d.Stopping.Grace > 0 {
-			w.rememberSoon(inc.UID, inc.Annotations[runtime.AnnotationHash])
+		if inc := runtime.FindSandbox(w.in.Observed, d.Stopping.SandboxID); inc != nil && inc.ID != "" && d.Stopping.Grace > 0 {
+			w.tryWriteJournal(inc.UID, inc.Annotations[runtime.AnnotationHash])
 		}
 	}
 	for id, e := range d.Endings {
-		w.ending(id, e)
+		w.setEnding(id, e)
 	}
-	if d.Finished != nil {
-		w.in.History.Finished = d.Finished
-		if ofCluster(w.in.Desired) && len(w.in.Observed)+len(w.in.Dirs) == 0 {
-			return nil // nothing of it is here; the cluster has its end, or it is found again
+	switch {
+	case !d.RecordFirst:
+		w.dropEnd(d)
+		return nil
+	case d.Finished == nil:
+		return nil
+	}
+	return w.recordEnd(d.Finished)
+}
+
+// recordEnd sets the end of the pod to fin once the journal contains it, and returns an
+// error until then. A write that takes too long counts when it ends.
+func (w *worker) recordEnd(fin *plan.Finished) error {
+	if w.finishing != nil {
+		undated := *fin
+		undated.At = w.finishing.At
+		if undated == *w.finishing {
+			fin = w.finishing
 		}
-		if err := w.remember(w.in.Desired.UID, w.in.Desired.Hash, true); err != nil {
-			w.in.History.Finished = nil
+	}
+	w.finishing = fin
+	p := w.in.Desired
+	if w.past[p.UID].Finished != fin {
+		if err := w.writeJournal(p.UID, p.Hash); err != nil {
 			return err
 		}
 	}
+	if failed, is := w.unwritten[p.UID]; is {
+		return errors.New(failed.Message) // retryWrites retries
+	}
+	w.in.History.Finished, w.finishing = fin, nil
 	return nil
 }
 
-// rememberSoon is for what costs little when it is lost: a failure is logged,
-// and mended by the next thing to remember.
-func (w *worker) rememberSoon(uid types.UID, hash string) {
-	if err := w.remember(uid, hash, false); err != nil {
-		w.log.Warn("not remembered", "err", err)
+// dropEnd replaces an end that waits for the journal by that of the decision, if it has
+// one.
+func (w *worker) dropEnd(d plan.Decision) {
+	waited := w.finishing != nil
+	w.finishing = nil
+	if d.Finished != nil {
+		w.in.History.Finished = d.Finished // see commitLate
+	} else if waited && w.in.Desired != nil {
+		w.tryWriteJournal(w.in.Desired.UID, w.in.Desired.Hash) // the journal may have the dropped end
 	}
 }
 
-// remember writes the journal of one UID.
-func (w *worker) remember(uid types.UID, hash string, durable bool) error {
-	j := w.past[uid]
-	if j.Hash != hash {
-		j = journal{Taken: j.Taken}
+// commitLate writes the end of a pod that does not wait for the journal: its effects are in
+// progress already, even if the disk does not respond.
+func (w *worker) commitLate(d plan.Decision) {
+	if d.Finished == nil || d.RecordFirst {
+		return
 	}
-	j.Key, j.UID, j.Hash = w.key, uid, hash
-	j.Stopping = nil
-	if s := w.in.History.Stopping; s != nil {
-		if inc := findSandbox(w.in.Observed, s.SandboxID); inc != nil && inc.UID == uid {
-			j.Stopping = s
-		}
+	if ofCluster(w.in.Desired) && len(w.in.Observed)+len(w.in.Dirs) == 0 {
+		return // the node has nothing of it; the cluster has its end, or podd decides it again
 	}
-	j.Endings = w.endingsOf(uid)
-	if p := w.in.Desired; p != nil && p.UID == uid && p.Hash == hash {
-		j.StartTime, j.Finished = w.in.History.StartTime, w.in.History.Finished
-		j.Containers = map[string]journalEntry{}
-		j.Probed, j.Sizes = verdicts(w.in.History.Probed), w.in.History.Sizes
-		j.Ephemeral = w.unmade()
-		for name, h := range w.in.History.Containers {
-			j.Containers[name] = journalEntry{Attempt: h.Attempt, LastExit: h.LastExit, RestartID: h.RestartID, PostStart: h.PostStart}
-		}
-	}
-	dir := w.dir(uid)
-	j.Volumes = dir.Volumes
-	dir.Hash = hash
-	w.setDir(dir)
-	w.past = with(w.past, uid, j)
-	return w.journals.write(j, durable)
+	w.tryWriteJournal(w.in.Desired.UID, w.in.Desired.Hash)
 }
 
-// endingsOf are those of containers of a UID; nil for none.
+// endingsOf returns the endings of the containers of a UID; nil if there are none.
 func (w *worker) endingsOf(uid types.UID) map[string]plan.Ending {
 	var kept map[string]plan.Ending
 	for id, e := range w.in.History.Endings {
-		if inc, _ := findRecord(w.in.Observed, id); inc != nil && inc.UID == uid {
+		if inc, _ := runtime.FindContainer(w.in.Observed, id); inc != nil && inc.UID == uid {
 			kept = with(kept, id, e)
 		}
 	}
 	return kept
 }
 
-// forgetStopped ends a termination once nothing of its sandbox is left, which
-// nobody knows before the runtime was seen: one taken over from an earlier life
-// of podd goes on with the rest of its grace.
+// forgetStopped forgets a termination once its sandbox is gone. Before the runtime was
+// observed that is not known: a termination that an earlier podd began continues with the
+// rest of its grace.
 func (w *worker) forgetStopped() {
 	s := w.in.History.Stopping
-	if s == nil || !w.looked {
+	if s == nil || !w.hasObserved {
 		return
 	}
-	for i := range w.in.Observed {
-		if w.in.Observed[i].ID == s.SandboxID {
-			return
-		}
+	if runtime.FindSandbox(w.in.Observed, s.SandboxID) == nil {
+		w.in.History.Stopping = nil
 	}
-	w.in.History.Stopping = nil
 }
 
+// dir returns the record of the directory of a UID.
 func (w *worker) dir(uid types.UID) plan.Dir {
 	for _, d := range w.in.Dirs {
 		if d.UID == uid {
@@ -110,37 +116,37 @@ func (w *worker) dir(uid types.UID) plan.Dir {
 	return plan.Dir{UID: uid}
 }
 
+// hashOf returns the hash of the version that the directory of a UID was made for.
 func (w *worker) hashOf(uid types.UID) string { return w.dir(uid).Hash }
 
+// setDir adds or replaces the record of a directory.
 func (w *worker) setDir(d plan.Dir) {
 	w.in.Dirs = append(slices.DeleteFunc(slices.Clone(w.in.Dirs), func(have plan.Dir) bool { return have.UID == d.UID }), d)
 }
 
+// dropDir forgets a directory that was removed.
 func (w *worker) dropDir(a plan.RemoveDir) {
 	w.in.Dirs = slices.DeleteFunc(slices.Clone(w.in.Dirs), func(have plan.Dir) bool { return have.UID == a.UID })
 	w.past = maps.Clone(w.past)
 	delete(w.past, a.UID)
+	delete(w.unwritten, a.UID)
 	if w.in.Desired != nil && w.in.Desired.UID == a.UID {
 		w.in.History.VolumesReady = false
 	}
 }
 
-// recall takes over what earlier lives of podd left about this name; late is
-// until when a call of the last one may still have an effect: not on what had
-// ended, or was being stopped.
-func (w *worker) recall(past []journal, late time.Time) {
+// restore sets the worker's state from the journals of earlier podds. Until late, a call of
+// the last podd may still create something. That does not apply to pods that had ended or
+// were being stopped.
+func (w *worker) restore(past []journal, late time.Time) {
 	w.past = map[types.UID]journal{}
-	now := time.Now()
 	for _, j := range past {
 		w.past[j.UID] = j
 		dir := plan.Dir{UID: j.UID, Hash: j.Hash, Volumes: j.Volumes, Keep: late}
 		if j.Stopping != nil {
-			stopping := *j.Stopping
-			stopping.Since = anchored(stopping.Since, now)
-			w.in.History.Stopping = &stopping
+			w.in.History.Stopping = j.Stopping
 		}
 		for id, e := range j.Endings {
-			e.Since = anchored(e.Since, now)
 			w.in.History.Endings = with(w.in.History.Endings, id, e)
 		}
 		if j.Stopping != nil || j.Finished != nil {

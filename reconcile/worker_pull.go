@@ -9,29 +9,30 @@ import (
 	"podd/reconcile/plan"
 )
 
-// Pull is an image that is being fetched, or waits for its turn to be. How much of
-// it is there nobody knows: CRI's PullImage says nothing until it ends, and a
-// runtime's file systems are those of all images.
+// A Pull is an image that is being pulled, or is queued for that. The progress is not
+// known: CRI's PullImage reports nothing until it ends, and the size of a runtime's file
+// system is that of all images.
 type Pull struct {
 	Container, Image string
 	Since            time.Time
 }
 
-// fetch is that the image of a flight begins to be fetched.
-type fetch struct {
+// pullStart reports that the pull of an action's image begins.
+type pullStart struct {
 	subject string
 	event   event.Event
 }
 
-// fetches remembers it. The flight is still there: its effect waits to be heard.
-func (w *worker) fetches(f fetch) {
+// applyPullStart records it. The action is still in progress, because its effect waits
+// until the worker has received this.
+func (w *worker) applyPullStart(f pullStart) {
 	w.events = append(w.events, f.event)
 	fl := w.flights[f.subject]
 	fl.pulling = time.Now()
 	w.flights[f.subject] = fl
 }
 
-// pulls are the images on their way.
+// pulls returns the pulls in progress.
 func (w *worker) pulls() []Pull {
 	var all []Pull
 	for _, fl := range w.flights {

@@ -10,18 +10,19 @@ import (
 	"podd/runtime"
 )
 
-// takeOver has what a kubelet began of a cluster's pod that may end be podd's own, as
-// it runs: ended and made anew it would run twice, which its policy may forbid.
-// Other pods of a kubelet are replaced. What was taken over once is remembered, and
-// is podd's also when nobody wants it any more, or asks podd to take over.
+// takeOver makes a kubelet's sandboxes podd's own as they run, if they are of a cluster's
+// pod that may terminate by itself. If podd replaced such a pod, it would run twice, which
+// its restart policy may forbid. Other pods of a kubelet are replaced. A sandbox that was
+// taken over stays podd's own, even if its pod is not desired any more or podd runs without
+// --adopt.
 func (w *worker) takeOver(seen []runtime.Incarnation) []runtime.Incarnation {
 	cloned := false
 	for i := range seen {
-		hash := w.takes(&seen[i])
+		hash := w.takenOverHash(&seen[i])
 		if hash == "" {
 			continue
 		}
-		if !cloned { // what was observed is everybody's
+		if !cloned { // others read the observation
 			seen, cloned = slices.Clone(seen), true
 		}
 		inc := &seen[i]
@@ -31,8 +32,9 @@ func (w *worker) takeOver(seen []runtime.Incarnation) []runtime.Incarnation {
 	return seen
 }
 
-// takes is the version that a foreign sandbox is taken for; "" for none.
-func (w *worker) takes(inc *runtime.Incarnation) string {
+// takenOverHash returns the hash of the version that a foreign sandbox is taken over for;
+// "" if it is not.
+func (w *worker) takenOverHash(inc *runtime.Incarnation) string {
 	if !inc.Foreign || inc.Labels[runtime.LabelInstance] != "" || inc.Annotations[manifest.AnnotationConfigSource] != manifest.KindAPI {
 		return ""
 	}
@@ -52,15 +54,16 @@ func (w *worker) takes(inc *runtime.Incarnation) string {
 	return past.Hash
 }
 
-// noteTaken has a podd that comes after know what was taken over, wanted or not.
-func (w *worker) noteTaken() {
+// recordTakenOver writes the journals of pods that were taken over, so that a later podd
+// knows them.
+func (w *worker) recordTakenOver() {
 	for i := range w.in.Observed {
 		inc := &w.in.Observed[i]
 		j := w.past[inc.UID]
 		if !inc.Foreign && inc.ID != "" && inc.Labels[runtime.LabelInstance] == "" && !j.Taken {
 			j.Taken = true
 			w.past = with(w.past, inc.UID, j)
-			w.rememberSoon(inc.UID, inc.Annotations[runtime.AnnotationHash])
+			w.tryWriteJournal(inc.UID, inc.Annotations[runtime.AnnotationHash])
 		}
 	}
 }

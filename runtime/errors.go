@@ -2,37 +2,37 @@ package runtime
 
 import "errors"
 
-// What callers branch on; everything else is a plain error whose text is fit
-// for a user: no gRPC codes, no wrapper chains.
+// Errors that callers distinguish. All other errors are plain and have a text for users: no
+// gRPC codes, no wrapper chains.
 var (
-	// ErrNotFound: the sandbox, container or image does not exist. When
-	// stopping or removing, cri returns nil instead.
+	// ErrNotFound means that the sandbox, container or image does not exist. When stopping
+	// or removing it, package cri returns nil instead.
 	ErrNotFound = errors.New("not found")
-	// ErrNameReserved: an interrupted call still holds the sandbox or
-	// container name in the runtime.
+	// ErrNameReserved means that an interrupted call still holds the sandbox or container
+	// name in the runtime.
 	ErrNameReserved = errors.New("name is reserved")
-	// ErrTaskLost: the runtime cannot remove something because of a process
-	// that it has lost track of.
+	// ErrTaskLost means that the runtime cannot remove a container or sandbox because it
+	// has lost track of its process.
 	ErrTaskLost = errors.New("the runtime lost track of a process")
-	// ErrUnavailable: the runtime did not answer; nothing is known of the
-	// effect.
+	// ErrUnavailable means that the runtime did not respond; the effect of the call is
+	// unknown.
 	ErrUnavailable = errors.New("runtime unavailable")
-	// ErrUnimplemented: the runtime does not serve this call.
+	// ErrUnimplemented means that the runtime does not implement the call.
 	ErrUnimplemented = errors.New("not served by this runtime")
 )
 
-// PullError is a failed image pull.
+// A PullError is a failed image pull.
 type PullError struct {
 	Image string
-	// Registry is the host that Image names, "docker.io" where it names none.
+	// Registry is the host in Image, "docker.io" if there is none.
 	Registry string
 	// Reason is a container waiting reason: ErrImagePull, InvalidImageName,
 	// RegistryUnavailable or SignatureValidationFailed.
 	Reason string
-	// Status is the registry's HTTP status where it is known, else 0; 401, 403
-	// and 404 do not come right by trying again soon.
+	// Status is the registry's HTTP status, or 0 if it is unknown. A retry soon after 401,
+	// 403 or 404 does not help.
 	Status int
-	// Unreachable says that no registry answered.
+	// Unreachable reports that no registry responded.
 	Unreachable bool
 	Err         error
 }

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Since is, by a runtime's name, the version from which on it has something that
-// no feature of it tells: major and minor.
+// Since contains, by a runtime's name, the first version (major, minor) with a behavior
+// that the runtime does not report as a feature.
 type Since map[string][2]int
 
-// Reaches says that the node's runtime is of such a version. One that is not
-// named, or whose version cannot be read, is not.
+// Reaches reports whether the node's runtime has at least this version. It returns false
+// for a runtime that is not in s, and for a version that cannot be parsed.
 func (n Node) Reaches(s Since) bool {
 	first, known := s[n.Name]
 	var major, minor int

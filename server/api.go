@@ -1,78 +1,84 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/types"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 )
 
-// maxCommand bounds the body of a command.
+// maxCommand limits the body of a command, in bytes.
 const maxCommand = 64 << 10
 
-// API is what the verbs of the command line talk to, over the socket of
-// ListenSocket. Every answer is JSON; one that is not 200 is an Error.
+// API is the API for podd's command line on the socket of ListenSocket. Every response
+// is JSON. A response with a status other than 200 is an Error.
 //
 //	GET  /v1/version                     Version
 //	GET  /v1/state                       View
-//	GET  /v1/state?watch=1&revision=N    a line of Change for every change; the
-//	                                     first is whole unless N is the newest
-//	GET  /v1/events?revision=N           a v1.EventList of those newer than N, 0 for all
-//	GET  /v1/events?watch=1&revision=N   a line of v1.Event for each of them, and for
-//	                                     each to come, or to happen again
+//	GET  /v1/state?watch=1&revision=N    a line of Change for each change; the
+//	                                     first is whole unless N is the newest revision
+//	GET  /v1/events?revision=N           a v1.EventList of the events newer than N, 0 for all
+//	GET  /v1/events?watch=1&revision=N   a line of v1.Event for each of these events and
+//	                                     for each later one, including repetitions
 //	GET  /v1/logs?namespace=&pod=&container=&previous=&follow=&tail=&since=&timestamps=&limit=&stream=
-//	                                     text; an error amid it is in the trailer Podd-Error
-//	POST /v1/credential                  Credential
-//	POST /v1/restart                     Target; answered when decided
-//	POST /v1/down                        a line of Down for every pod gone
-//	POST /v1/shutdown?grace=30s          the same, since the machine goes down
-//	POST /v1/resume                      it does not after all
+//	                                     text; the trailer Podd-Error has an error that
+//	                                     occurred after the first byte
+//	POST /v1/credential?duration=1h      Credential, valid for a year if there is no duration
+//	DELETE /v1/credential                Revocation of all credentials issued so far
+//	POST /v1/accept                      Acceptance; the response is Accepted
+//	GET  /v1/orphans                     a list of Orphan
+//	POST /v1/orphans/remove              OrphanTarget; the response comes after the removal
+//	POST /v1/restart                     Target; the response comes after the decision
+//	POST /v1/down                        a line of Down whenever pods have been removed
+//	POST /v1/shutdown?grace=30s          a line of Down whenever pods have terminated,
+//	                                     because the machine shuts down
+//	POST /v1/resume                      cancels the shutdown
 type API struct {
 	State   Viewer    // required
 	Command Commander // required
 	Logs    LogReader // required
 	Events  EventLog  // required
-	// Credential makes one for the kubelet's API; required.
-	Credential func() (Credential, error)
+	// Credential issues a credential for the kubelet's API with the given validity;
+	// required.
+	Credential func(time.Duration) (Credential, error)
+	// Revoke revokes every Credential issued so far; required.
+	Revoke  func() (Revocation, error)
+	Orphans Orphans // required
+	// Accept applies a change of the host that podd reported; required.
+	Accept func(ctx context.Context, what Acceptance) (message string, err error)
 }
 
-// Version is the answer of /v1/version.
-type Version struct {
+// versionInfo is the response of /v1/version.
+type versionInfo struct {
 	Version string `json:"version"`
 	Node    string `json:"node"`
 	Runtime string `json:"runtime,omitempty"`
 }
 
-// Credential is by what root reaches the kubelet's API from elsewhere.
-type Credential struct {
-	// Server is its URL, Name what its certificate is checked for where that is
-	// not the host of the URL.
-	Server string `json:"server"`
-	Name   string `json:"name,omitempty"`
-	// CA vouches for the server; the rest is the client's. All are in PEM.
-	CA          []byte `json:"ca"`
-	Certificate []byte `json:"certificate"`
-	Key         []byte `json:"key"`
-}
-
-// Target names what a command is for.
+// Target is the pod or container of a command.
 type Target struct {
 	Namespace string `json:"namespace"`
-	Pod       string `json:"pod"`                 // its full name
-	Container string `json:"container,omitempty"` // "" for all
+	Pod       string `json:"pod"`                 // full name
+	Container string `json:"container,omitempty"` // "" for all containers
 }
 
-// Handler serves a. It can be used any number of times.
+// Handler returns an http.Handler for the API. It may be called more than once.
 func (a *API) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/version", a.version)
 	mux.HandleFunc("GET /v1/state", a.state)
 	mux.HandleFunc("GET /v1/events", a.events)
 	mux.HandleFunc("GET /v1/logs", func(w http.ResponseWriter, r *http.Request) { ServeLogs(w, r, a.Logs) })
-	mux.HandleFunc("POST /v1/credential", a.credential)
+	mux.HandleFunc("POST /v1/credential", withoutBrowsers(a.credential))
+	mux.HandleFunc("DELETE /v1/credential", withoutBrowsers(a.revoke))
+	mux.HandleFunc("POST /v1/accept", a.accept)
+	mux.HandleFunc("GET /v1/orphans", a.listOrphans)
+	mux.HandleFunc("POST /v1/orphans/remove", a.removeOrphan)
 	mux.HandleFunc("POST /v1/restart", a.restart)
 	mux.HandleFunc("POST /v1/down", a.down)
 	mux.HandleFunc("POST /v1/shutdown", a.shutdown)
@@ -82,22 +88,13 @@ func (a *API) Handler() http.Handler {
 
 func (a *API) version(w http.ResponseWriter, _ *http.Request) {
 	v := a.State.View()
-	Reply(w, http.StatusOK, Version{Version: v.Version, Node: v.Node, Runtime: v.Runtime})
-}
-
-func (a *API) credential(w http.ResponseWriter, _ *http.Request) {
-	c, err := a.Credential()
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	Reply(w, http.StatusOK, c)
+	Reply(w, http.StatusOK, versionInfo{Version: v.Version, Node: v.Node, Runtime: v.Runtime})
 }
 
 func (a *API) restart(w http.ResponseWriter, r *http.Request) {
 	var t Target
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand)).Decode(&t); err != nil {
-		fail(w, Unread("reading what to restart", err))
+		fail(w, BodyError("reading the restart request", err))
 		return
 	}
 	key, err := t.key()
@@ -111,10 +108,11 @@ func (a *API) restart(w http.ResponseWriter, r *http.Request) {
 	Reply(w, http.StatusOK, t)
 }
 
-// key checks the names, which end up in paths and messages.
+// key returns the pod's key. It returns an error if a name is invalid, because the
+// names are used in paths and messages.
 func (t Target) key() (types.NamespacedName, error) {
-	bad := func(what, name string, why []string) (types.NamespacedName, error) {
-		return types.NamespacedName{}, &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("%.80q is no name for a %s: %s", name, what, why[0])}
+	bad := func(kind, name string, why []string) (types.NamespacedName, error) {
+		return types.NamespacedName{}, &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("%.80q is not a valid %s name: %s", name, kind, why[0])}
 	}
 	if why := utilvalidation.IsDNS1123Label(t.Namespace); why != nil {
 		return bad("namespace", t.Namespace, why)

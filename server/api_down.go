@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Down is a line of the answer of /v1/down and of /v1/shutdown. The first names in Left all pods
-// that are to end, the last is Done or has an Error.
+// Down is a line of the responses of /v1/down and /v1/shutdown. Left of the first
+// line has all pods to stop. The last line has Done or Error.
 type Down struct {
-	// Gone are the pods of which nothing is left since the line before, or for a
-	// shutdown nothing that runs.
+	// Gone has the pods that were removed since the previous line or, for a
+	// shutdown, that have terminated since then.
 	Gone []Key `json:"gone,omitempty"`
 	Left []Key `json:"left,omitempty"`
 	Done bool  `json:"done,omitempty"`
-	// Error is why it ended before it was done.
+	// Error is set if the operation failed or was canceled.
 	Error string `json:"error,omitempty"`
 }
 
 func (a *API) down(w http.ResponseWriter, r *http.Request) {
-	a.tellEnds(w, r, a.Command.Down, existing)
+	a.streamDown(w, r, a.Command.Down, existingPods)
 }
 
 func (a *API) shutdown(w http.ResponseWriter, r *http.Request) {
@@ -29,11 +29,11 @@ func (a *API) shutdown(w http.ResponseWriter, r *http.Request) {
 	if text := r.URL.Query().Get("grace"); text != "" {
 		var err error
 		if grace, err = time.ParseDuration(text); err != nil || grace <= 0 {
-			fail(w, &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("grace: %.40q is no duration above 0, such as 30s", text)})
+			fail(w, &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("grace: %.40q is not a positive duration such as 30s", text)})
 			return
 		}
 	}
-	a.tellEnds(w, r, func(ctx context.Context) error { return a.Command.Shutdown(ctx, grace) }, living)
+	a.streamDown(w, r, func(ctx context.Context) error { return a.Command.Shutdown(ctx, grace) }, runningPods)
 }
 
 func (a *API) resume(w http.ResponseWriter, r *http.Request) {
@@ -44,35 +44,36 @@ func (a *API) resume(w http.ResponseWriter, r *http.Request) {
 	Reply(w, http.StatusOK, struct{}{})
 }
 
-// tellEnds writes a line for every pod that what end does leaves none of any more.
-func (a *API) tellEnds(w http.ResponseWriter, r *http.Request, end func(context.Context) error, of func(*View) []Key) {
+// streamDown writes a line whenever pods have disappeared from remaining while stop
+// runs.
+func (a *API) streamDown(w http.ResponseWriter, r *http.Request, stop func(context.Context) error, remaining func(*View) []Key) {
 	ctx, cancel := context.WithCancel(r.Context())
 	result := make(chan error, 1)
-	seen := a.State.View()
-	go func() { result <- end(ctx) }()
+	view := a.State.View()
+	go func() { result <- stop(ctx) }()
 
 	out := newLines(w)
-	left := of(seen)
+	left := remaining(view)
 	err := out.send(Down{Left: left})
 	for err == nil {
 		select {
 		case err = <-result:
-			out.send(downEnd(left, of(a.State.View()), err)) // the last word either way
+			out.send(downEnd(left, remaining(a.State.View()), err)) // the last line in any case
 			cancel()
 			return
-		case <-a.State.Changed(seen.Revision):
-			seen = a.State.View()
-			if now := of(seen); !slices.Equal(now, left) {
+		case <-a.State.Changed(view.Revision):
+			view = a.State.View()
+			if now := remaining(view); !slices.Equal(now, left) {
 				err = out.send(Down{Gone: without(left, now), Left: now})
 				left = now
 			}
 		}
 	}
-	cancel() // nobody listens any more; the stopping goes on
+	cancel() // the client has disconnected; pods continue to stop
 	<-result
 }
 
-// downEnd is the last line, after Down returned err.
+// downEnd returns the last line, given the error of the operation.
 func downEnd(before, now []Key, err error) Down {
 	if err != nil {
 		return Down{Gone: without(before, now), Left: now, Error: oneLine(err.Error())}
@@ -80,8 +81,8 @@ func downEnd(before, now []Key, err error) Down {
 	return Down{Gone: before, Done: true}
 }
 
-// living are the pods that have not come to an end, in order.
-func living(v *View) []Key {
+// runningPods returns the keys of the pods that have not terminated, in order.
+func runningPods(v *View) []Key {
 	var keys []Key
 	for _, p := range v.Pods {
 		if p.Exists && p.Phase != "rest" {
@@ -91,8 +92,9 @@ func living(v *View) []Key {
 	return keys
 }
 
-// existing are the pods of which something is on the machine, in order.
-func existing(v *View) []Key {
+// existingPods returns the keys of the pods that have anything on the host, in
+// order.
+func existingPods(v *View) []Key {
 	var keys []Key
 	for _, p := range v.Pods {
 		if p.Exists {
@@ -102,7 +104,7 @@ func existing(v *View) []Key {
 	return keys
 }
 
-// without are the elements of a that b has not.
+// without returns the elements of a that are not in b.
 func without(a, b []Key) []Key {
 	return slices.DeleteFunc(slices.Clone(a), func(s Key) bool { return slices.Contains(b, s) })
 }

@@ -9,24 +9,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// EventLog tells what happened to pods and to the node. Methods are safe for
-// concurrent use, quick, and never block.
+// EventLog provides the events of pods and of the node. Its methods are safe for
+// concurrent use, fast, and never block.
 type EventLog interface {
-	// Events are all that is kept and newer than a revision, in the order of their
-	// resourceVersions, and the newest revision. What happened again has a greater
-	// count, a newer resourceVersion and the same name. 0 is older than all. The
-	// events are the caller's to keep and to change.
+	// Events returns the retained events that are newer than a revision, in the
+	// order of their resourceVersions, and the newest revision. A repeated event
+	// has a greater count, a newer resourceVersion and the same name. All events
+	// are newer than 0. The caller owns the events and may modify them.
 	Events(after uint64) (events []*v1.Event, revision uint64)
-	// Changed is closed once the newest revision is another than after.
+	// Changed returns a channel that is closed when the newest revision differs
+	// from after.
 	Changed(after uint64) <-chan struct{}
 }
 
 func (a *API) events(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	watch, err := boolean(q, "watch")
-	var known uint64
+	var after uint64
 	if s := q.Get("revision"); s != "" && err == nil {
-		if known, err = strconv.ParseUint(s, 10, 64); err != nil {
+		if after, err = strconv.ParseUint(s, 10, 64); err != nil {
 			err = badParameter("revision", s, "a number")
 		}
 	}
@@ -34,9 +35,9 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		fail(w, err)
 	case watch:
-		followEvents(r.Context(), a.Events, known, newLines(w).send) // its error is the client's leaving
+		followEvents(r.Context(), a.Events, after, newLines(w).send) // an error means that the client has disconnected
 	default:
-		Reply(w, http.StatusOK, eventList(a.Events.Events(known)))
+		Reply(w, http.StatusOK, eventList(a.Events.Events(after)))
 	}
 }
 
@@ -52,22 +53,22 @@ func eventList(events []*v1.Event, revision uint64) *v1.EventList {
 	return list
 }
 
-// followEvents calls send with every event newer than known, again with each that
-// happens again, until ctx is done or send fails. While send is busy, repetitions
-// gather.
-func followEvents(ctx context.Context, log EventLog, known uint64, send func(any) error) error {
+// followEvents calls send with every event newer than after, and again when one is
+// repeated, until ctx is done or send fails. Repetitions that occur while send runs
+// are combined.
+func followEvents(ctx context.Context, log EventLog, after uint64, send func(any) error) error {
 	for {
-		newer, revision := log.Events(known)
+		newer, revision := log.Events(after)
 		for _, e := range newer {
 			if err := send(e); err != nil {
 				return err
 			}
 		}
-		known = revision
+		after = revision
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-log.Changed(known):
+		case <-log.Changed(after):
 		}
 	}
 }

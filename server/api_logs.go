@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// ErrorTrailer names the trailer that holds the error which ended a text.
+// ErrorTrailer is the name of the trailer with the error that ended a text
+// response.
 const ErrorTrailer = "Podd-Error"
 
-// ServeLogs answers with the log that the query asks for, see API.
+// ServeLogs responds with the log that the query selects; see API.
 func ServeLogs(w http.ResponseWriter, r *http.Request, logs LogReader) {
 	req, err := logRequest(r.URL.Query())
 	if err != nil {
@@ -24,14 +25,14 @@ func ServeLogs(w http.ResponseWriter, r *http.Request, logs LogReader) {
 	case err == nil:
 		text.Begin()
 	case text.Begun():
-		text.Flush() // an answer that went out whole would have no trailer
+		text.Flush() // so that the response is chunked, because only such a response can have a trailer
 		w.Header().Set(http.TrailerPrefix+ErrorTrailer, oneLine(err.Error()))
 	default:
 		fail(w, err)
 	}
 }
 
-// logRequest reads the query of /v1/logs.
+// logRequest parses the query of /v1/logs.
 func logRequest(q url.Values) (req LogRequest, err error) {
 	if req.Container = q.Get("container"); req.Container == "" {
 		return req, &Error{Status: http.StatusBadRequest, Message: "parameter container is missing"}
@@ -60,7 +61,7 @@ func logRequest(q url.Values) (req LogRequest, err error) {
 	}
 	if s := q.Get("since"); s != "" {
 		if req.Since, err = time.Parse(time.RFC3339, s); err != nil {
-			return req, badParameter("since", s, "a time as 2006-01-02T15:04:05Z")
+			return req, badParameter("since", s, "a time such as 2006-01-02T15:04:05Z")
 		}
 	}
 	return req, nil

@@ -19,10 +19,10 @@ func (a *API) state(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// WatchState answers with a line of JSON for every change, as it is shown here,
-// until the client leaves. The first is whole unless the parameter revision is
-// that of the newest View.
-func WatchState(w http.ResponseWriter, r *http.Request, state Viewer, shown func(*Change) any) {
+// WatchState responds with a line of JSON for each change, which convert has
+// converted, until the client disconnects. The first change is whole unless the
+// parameter revision is the revision of the newest View.
+func WatchState(w http.ResponseWriter, r *http.Request, state Viewer, convert func(*Change) any) {
 	var known uint64
 	if s := r.URL.Query().Get("revision"); s != "" {
 		var err error
@@ -32,13 +32,13 @@ func WatchState(w http.ResponseWriter, r *http.Request, state Viewer, shown func
 		}
 	}
 	lines := newLines(w)
-	watchViews(r.Context(), state, known, func(c *Change) error { return lines.send(shown(c)) }) // its error is the client's leaving
+	watchViews(r.Context(), state, known, func(c *Change) error { return lines.send(convert(c)) }) // an error means that the client has disconnected
 }
 
-// watchViews calls send with what makes the newest View of the one before,
-// beginning from nothing or, when the newest has the revision known, from that
-// one. While send is busy, changes gather and make one Change. It returns when
-// ctx is done or with the error of send.
+// watchViews calls send with the difference between the newest View and the
+// previously sent one. If the newest View has the revision known, it starts from
+// that, else from nothing. Changes that occur while send runs are combined into
+// one. watchViews returns when ctx is done or send fails.
 func watchViews(ctx context.Context, state Viewer, known uint64, send func(*Change) error) error {
 	var sent *View
 	if v := state.View(); v.Revision == known {
@@ -47,7 +47,7 @@ func watchViews(ctx context.Context, state Viewer, known uint64, send func(*Chan
 	for {
 		v := state.View()
 		if sent == nil || v.Revision != sent.Revision {
-			if err := send(Between(sent, v)); err != nil {
+			if err := send(diff(sent, v)); err != nil {
 				return err
 			}
 			sent = v
@@ -60,7 +60,7 @@ func watchViews(ctx context.Context, state Viewer, known uint64, send func(*Chan
 	}
 }
 
-// lines answers with a line of JSON at a time, each sent at once.
+// lines writes a response as lines of JSON and flushes each line.
 type lines struct {
 	json  *json.Encoder
 	flush func() error
@@ -70,7 +70,7 @@ func newLines(w http.ResponseWriter) lines {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	flush := http.NewResponseController(w).Flush
-	flush() // the header, so that the client knows that it was heard
+	flush() // sends the header, so that the client knows that the request was accepted
 	return lines{json.NewEncoder(w), flush}
 }
 

@@ -19,7 +19,7 @@ import (
 	"podd/server/events"
 )
 
-func TestAPIAnswers(t *testing.T) {
+func TestAPI(t *testing.T) {
 	tests := []struct {
 		name, method, target, body string
 		status                     int
@@ -28,14 +28,14 @@ func TestAPIAnswers(t *testing.T) {
 		{"version", "GET", "/v1/version", "", 200, `{"version":"v0.1.0","node":"n1","runtime":"containerd 2.4.2"}`},
 		{"restart", "POST", "/v1/restart", `{"namespace":"default","pod":"web-n1","container":"app"}`, 200, `{"namespace":"default","pod":"web-n1","container":"app"}`},
 		{"restart of nothing", "POST", "/v1/restart", `{"namespace":"default","pod":"absent-n1"}`, 404, `{"error":"no pod default/absent-n1"}`},
-		{"restart of a path", "POST", "/v1/restart", `{"namespace":"../x","pod":"web"}`, 400, `is no name for a namespace`},
-		{"restart of an odd container", "POST", "/v1/restart", `{"namespace":"default","pod":"web","container":"a/b"}`, 400, `is no name for a container`},
-		{"restart without JSON", "POST", "/v1/restart", `web`, 400, `reading what to restart`},
-		{"restart of very much", "POST", "/v1/restart", strings.Repeat(" ", maxCommand+1) + "{}", 413, `the body has more than 65536 bytes`},
+		{"restart of a path", "POST", "/v1/restart", `{"namespace":"../x","pod":"web"}`, 400, `is not a valid namespace name`},
+		{"restart of an invalid container", "POST", "/v1/restart", `{"namespace":"default","pod":"web","container":"a/b"}`, 400, `is not a valid container name`},
+		{"restart without JSON", "POST", "/v1/restart", `web`, 400, `reading the restart request`},
+		{"restart with a large body", "POST", "/v1/restart", strings.Repeat(" ", maxCommand+1) + "{}", 413, `the request body has more than 65536 bytes`},
 		{"wrong method", "GET", "/v1/restart", "", 405, "Method Not Allowed"},
 		{"unknown", "GET", "/v2/state", "", 404, "404 page not found"},
-		{"odd watch", "GET", "/v1/state?watch=maybe", "", 400, `{"error":"parameter watch: \"maybe\" is not true or false"}`},
-		{"odd revision", "GET", "/v1/state?watch=1&revision=-1", "", 400, `{"error":"parameter revision: \"-1\" is not a number"}`},
+		{"invalid watch", "GET", "/v1/state?watch=maybe", "", 400, `{"error":"parameter watch: \"maybe\" is not true or false"}`},
+		{"invalid revision", "GET", "/v1/state?watch=1&revision=-1", "", 400, `{"error":"parameter revision: \"-1\" is not a number"}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -43,13 +43,13 @@ func TestAPIAnswers(t *testing.T) {
 			w := httptest.NewRecorder()
 			m.handler().ServeHTTP(w, httptest.NewRequest(tt.method, tt.target, strings.NewReader(tt.body)))
 			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) {
-				t.Errorf("%d %s, want %d %s", w.Code, w.Body, tt.status, tt.want)
+				t.Errorf("got %d %s, want %d %s", w.Code, w.Body, tt.status, tt.want)
 			}
 		})
 	}
 }
 
-func TestAPIState(t *testing.T) {
+func TestAPI_State(t *testing.T) {
 	m := newMachine("db-n1", "web-n1")
 	url := start(t, m)
 	var got View
@@ -69,29 +69,29 @@ func TestAPIState(t *testing.T) {
 	}
 }
 
-// TestAPIEvents: all that happened, what is newer, and what comes.
-func TestAPIEvents(t *testing.T) {
+// The log of events can be listed, listed from a revision, and followed.
+func TestAPI_Events(t *testing.T) {
 	m := newMachine()
 	url := start(t, m)
-	tell := func(reason string) { m.events.Add(events.Note{Type: "Normal", Reason: reason, Time: time.Unix(1, 0)}) }
-	tell("Starting")
-	tell("NodeReady")
+	add := func(reason string) { m.events.Add(events.Note{Type: "Normal", Reason: reason, Time: time.Unix(1, 0)}) }
+	add("Starting")
+	add("NodeReady")
 	for query, want := range map[string]int{"": 2, "?revision=1": 1, "?revision=2": 0} {
 		var got v1.EventList
 		decode(t, get(t, url+"/v1/events"+query).Body, &got)
 		if len(got.Items) != want || got.Items == nil || got.ResourceVersion != "2" || got.Kind != "EventList" {
-			t.Errorf("%s: %+v", query, got)
+			t.Errorf("%s: got %+v", query, got)
 		}
 	}
 	watch := json.NewDecoder(get(t, url+"/v1/events?watch=1&revision=1").Body)
 	for i, want := range []string{"NodeReady x1", "Starting x2", "NodeReady x2"} {
 		if i > 0 {
 			reason, _, _ := strings.Cut(want, " ")
-			tell(reason)
+			add(reason)
 		}
 		var e v1.Event
 		if err := watch.Decode(&e); err != nil || fmt.Sprintf("%s x%d", e.Reason, e.Count) != want {
-			t.Errorf("%+v %v, want %s", e, err, want)
+			t.Errorf("got %+v %v, want %s", e, err, want)
 		}
 	}
 	for _, query := range []string{"?watch=so", "?revision=x", "?watch=1&revision=-2"} {
@@ -121,8 +121,8 @@ func TestLogRequest(t *testing.T) {
 	}
 	for query, want := range map[string]string{
 		"?namespace=default&pod=web-n1":                "parameter container is missing",
-		"?namespace=default&pod=../web&container=app":  "is no name for a pod",
-		"?namespace=&pod=web&container=app":            "is no name for a namespace",
+		"?namespace=default&pod=../web&container=app":  "is not a valid pod name",
+		"?namespace=&pod=web&container=app":            "is not a valid namespace name",
 		"?namespace=a&pod=web&container=app&tail=x":    `parameter tail: \"x\" is not a number`,
 		"?namespace=a&pod=web&container=app&since=5m":  `parameter since: \"5m\" is not a time`,
 		"?namespace=a&pod=web&container=app&follow=so": `parameter follow: \"so\" is not true or false`,
@@ -134,9 +134,9 @@ func TestLogRequest(t *testing.T) {
 	}
 }
 
-// TestLogErrors: before the first byte an error is the answer, later it is in
-// the trailer.
-func TestLogErrors(t *testing.T) {
+// If reading fails before the first byte, the response is an error; if it fails
+// later, the error is in the trailer.
+func TestServeLogs_Errors(t *testing.T) {
 	m := newMachine()
 	url := start(t, m)
 	for _, tt := range []struct {
@@ -167,22 +167,21 @@ func TestLogErrors(t *testing.T) {
 					t.Fatal(err)
 				}
 				if resp.StatusCode != tt.status || string(body) != tt.body || resp.Trailer.Get(ErrorTrailer) != tt.trailer {
-					t.Errorf("%d %q trailer %q, want %d %q trailer %q", resp.StatusCode, body, resp.Trailer.Get(ErrorTrailer), tt.status, tt.body, tt.trailer)
+					t.Errorf("got %d %q trailer %q, want %d %q trailer %q", resp.StatusCode, body, resp.Trailer.Get(ErrorTrailer), tt.status, tt.body, tt.trailer)
 				}
 			})
 		}
 	}
 }
 
-// TestFollowSendsAtOnce: a line that was logged is not held back until the
-// next one.
-func TestFollowSendsAtOnce(t *testing.T) {
+// A line of a followed log is sent without waiting for the next one.
+func TestServeLogs_Follow(t *testing.T) {
 	m := newMachine()
 	url := start(t, m)
 	ended := make(chan error, 1)
 	m.log = func(ctx context.Context, _ LogRequest, w io.Writer) error {
 		io.WriteString(w, "one\n")
-		<-ctx.Done() // the client's leaving ends it
+		<-ctx.Done() // until the client disconnects
 		ended <- ctx.Err()
 		return ctx.Err()
 	}
@@ -193,18 +192,18 @@ func TestFollowSendsAtOnce(t *testing.T) {
 	}
 	resp.Body.Close()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("the reader ended with %v", err)
+		t.Errorf("the reader returned %v, want context.Canceled", err)
 	}
 }
 
-func TestDown(t *testing.T) {
+func TestAPI_Down(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		err  error
 		want []Down
 	}{
 		{"all", nil, []Down{{Left: keys("a", "b")}, {Gone: keys("a"), Left: keys("b")}, {Gone: keys("b"), Done: true}}},
-		{"fails", errors.New("the runtime is gone"), []Down{{Left: keys("a", "b")}, {Gone: keys("a"), Left: keys("b")}, {Left: keys("b"), Error: "the runtime is gone"}}},
+		{"fails", errors.New("the runtime is unreachable"), []Down{{Left: keys("a", "b")}, {Gone: keys("a"), Left: keys("b")}, {Left: keys("b"), Error: "the runtime is unreachable"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newMachine("a", "b")
@@ -234,8 +233,8 @@ func TestDown(t *testing.T) {
 	}
 }
 
-// TestShutdown: what has come to an end is gone, though its records are kept.
-func TestShutdown(t *testing.T) {
+// For a shutdown, a pod that has terminated is gone even if it still exists.
+func TestAPI_Shutdown(t *testing.T) {
 	m := newMachine("a", "b")
 	url := start(t, m)
 	proceed, grace := make(chan struct{}), time.Duration(0)
@@ -259,7 +258,7 @@ func TestShutdown(t *testing.T) {
 		}
 	}
 	if grace != 30*time.Second {
-		t.Errorf("asked for %s", grace)
+		t.Errorf("got grace %s, want 30s", grace)
 	}
 	for _, bad := range []string{"0s", "-1s", "soon"} {
 		if resp := post(t, url+"/v1/shutdown?grace="+bad); resp.StatusCode != http.StatusBadRequest {
@@ -271,12 +270,12 @@ func TestShutdown(t *testing.T) {
 	}
 	m.resumed = errors.New("podd is stopping")
 	if resp := post(t, url+"/v1/resume"); resp.StatusCode == http.StatusOK {
-		t.Errorf("resume in vain: %s", resp.Status)
+		t.Errorf("failed resume: got %s", resp.Status)
 	}
 }
 
-// TestDownOutlivesTheClient: when the client leaves, the waiting ends.
-func TestDownOutlivesTheClient(t *testing.T) {
+// If the client disconnects, the context of Down is canceled.
+func TestAPI_DownClientDisconnects(t *testing.T) {
 	m := newMachine("a")
 	url := start(t, m)
 	ended := make(chan error, 1)
@@ -284,11 +283,11 @@ func TestDownOutlivesTheClient(t *testing.T) {
 	resp := post(t, url+"/v1/down")
 	resp.Body.Close()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("Down ended with %v", err)
+		t.Errorf("Down returned %v, want context.Canceled", err)
 	}
 }
 
-// start serves m until what the test opened is closed.
+// start serves m and returns its URL. The server is closed when the test ends.
 func start(t *testing.T, m *machine) (url string) {
 	t.Helper()
 	server := httptest.NewServer(m.handler())
@@ -321,5 +320,57 @@ func decode(t *testing.T, from io.Reader, to any) {
 	t.Helper()
 	if err := json.NewDecoder(from).Decode(to); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Credentials are only for programs: a page in a browser gets none, whatever its
+// host.
+func TestCredential_FromBrowser(t *testing.T) {
+	m := newMachine()
+	issued := 0
+	a := &API{
+		State: m, Command: m, Logs: m, Events: m.events,
+		Credential: func(time.Duration) (Credential, error) { issued++; return Credential{}, nil },
+		Revoke:     func() (Revocation, error) { issued++; return Revocation{}, nil },
+	}
+	for _, c := range []struct {
+		name, host string
+		header     http.Header
+		want       int
+	}{
+		{"podd kubeconfig", "podd", http.Header{"User-Agent": {"Go-http-client/1.1"}}, 200},
+		{"the page's own script", "localhost:8080", http.Header{"Sec-Fetch-Site": {"same-origin"}, "Origin": {"http://localhost:8080"}}, 403},
+		{"Origin alone", "localhost:8080", http.Header{"Origin": {"http://localhost:8080"}}, 403},
+		{"an empty Origin", "localhost:8080", http.Header{"Origin": {""}}, 403},
+		{"a form", "localhost:8080", http.Header{"Sec-Fetch-Mode": {"navigate"}}, 403},
+		{"rebinding", "wpad:8080", http.Header{"Origin": {"http://wpad:8080"}}, 403},
+		{"an old browser", "wpad:8080", http.Header{"User-Agent": {"Mozilla/5.0 (X11)"}}, 403},
+	} {
+		for _, method := range []string{"POST", "DELETE"} {
+			w, r := httptest.NewRecorder(), httptest.NewRequest(method, "/v1/credential", nil)
+			r.Host, r.Header = c.host, c.header
+			issued = 0
+			if a.Handler().ServeHTTP(w, r); w.Code != c.want || (issued > 0) != (c.want == 200) {
+				t.Errorf("%s: %s: got %d with %d calls, want %d", c.name, method, w.Code, issued, c.want)
+			}
+		}
+	}
+}
+
+// The client chooses the validity of a credential within limits.
+func TestCredential_Duration(t *testing.T) {
+	m := newMachine()
+	var got time.Duration
+	a := &API{State: m, Command: m, Logs: m, Events: m.events, Credential: func(life time.Duration) (Credential, error) { got = life; return Credential{}, nil }}
+	for query, want := range map[string]time.Duration{
+		"": defaultCredentialLife, "?duration=90m": 90 * time.Minute, "?duration=1m": time.Minute, "?duration=8760h": maxCredentialLife,
+		"?duration=": 0, "?duration=0": 0, "?duration=59s": 0, "?duration=-1h": 0, "?duration=8760h1s": 0, "?duration=1d": 0, "?duration=99999999h": 0,
+	} {
+		got = 0
+		w := httptest.NewRecorder()
+		a.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/credential"+query, nil))
+		if got != want || (w.Code == 200) != (want > 0) || want == 0 && w.Code != 400 {
+			t.Errorf("%q: got %s and %d %s, want %s", query, got, w.Code, w.Body, want)
+		}
 	}
 }

@@ -5,19 +5,20 @@ import (
 	"slices"
 )
 
-// Change leads from one View to a later one. A watcher is sent one for every
-// state it can keep up with; what happened in between is in the next.
+// Change is the difference between two Views. A watcher that is slower than the
+// changes receives their combination.
 type Change struct {
-	// View is the later one, but Pods are only those that differ.
+	// View is the later View, except that Pods has only the pods that changed.
 	View
-	// Whole says that Pods are all: there is no earlier View to start from.
+	// Whole is set if Pods has all pods, because there is no earlier View.
 	Whole bool `json:"whole,omitempty"`
-	// Gone are the pods that the later one has not, in order.
+	// Gone has the pods that are not in the later View, in order.
 	Gone []Key `json:"gone,omitempty"`
 }
 
-// Between is the Change that makes after of before, which may be nil.
-func Between(before, after *View) *Change {
+// diff returns the Change from before to after. If before is nil, the Change is
+// whole.
+func diff(before, after *View) *Change {
 	c := &Change{View: *after}
 	if before == nil {
 		c.Whole = true
@@ -38,8 +39,9 @@ func Between(before, after *View) *Change {
 	return c
 }
 
-// Apply returns the View that c makes of before, which may be nil only when c
-// is Whole. Neither is changed; pods that c does not name keep their pointer.
+// Apply returns the View that results from applying c to before. before may be nil
+// if c is Whole. Apply modifies neither, and pods that did not change keep their
+// pointer.
 func (c *Change) Apply(before *View) *View {
 	after := c.View
 	if c.Whole {
@@ -65,7 +67,7 @@ func byKey(pods []*PodView) map[Key]*PodView {
 	return m
 }
 
-// Compare orders by namespace and name.
+// Compare orders keys by namespace and name.
 func (k Key) Compare(other Key) int {
 	return cmp.Or(cmp.Compare(k.Namespace, other.Namespace), cmp.Compare(k.Name, other.Name))
 }

@@ -11,9 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestChangesLeadToTheView: whatever happens and however many states a watcher
-// misses, applying what it is sent gives the newest View.
-func TestChangesLeadToTheView(t *testing.T) {
+// Applying the changes that a watcher receives gives the newest View, whatever the
+// watcher missed.
+func TestChange_Properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a-n1", "b-n1", "c-n1", "d-n1"}
 		pods := map[string]*PodView{}
@@ -34,7 +34,7 @@ func TestChangesLeadToTheView(t *testing.T) {
 			if rapid.Bool().Draw(t, "missed") {
 				continue
 			}
-			change := Between(seen, published)
+			change := diff(seen, published)
 			seen = change.Apply(seen)
 			if diff := cmp.Diff(published, seen, cmp.Transformer("nil", nonNil)); diff != "" {
 				t.Fatalf("after revision %d (-published +seen):\n%s", rev, diff)
@@ -51,14 +51,14 @@ func nonNil(pods []*PodView) []PodView {
 	return out
 }
 
-func TestChangeHoldsOnlyWhatDiffers(t *testing.T) {
+func TestDiff(t *testing.T) {
 	a, b, c := pod("a"), pod("b"), pod("c")
 	before := &View{Revision: 1, Pods: []*PodView{a, b}}
 	after := &View{Revision: 2, Pods: []*PodView{a, c}}
-	got := Between(before, after)
+	got := diff(before, after)
 	want := &Change{View: View{Revision: 2, Pods: []*PodView{c}}, Gone: keys("b")}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("Between (-want +got):\n%s", diff)
+		t.Errorf("Diff (-want +got):\n%s", diff)
 	}
 	text, err := json.Marshal(got)
 	if err != nil {
@@ -73,9 +73,9 @@ func TestChangeHoldsOnlyWhatDiffers(t *testing.T) {
 	}
 }
 
-// TestWatchCoalesces: a slow reader gets what it missed in one piece, a quick
-// one everything, and nobody anything twice.
-func TestWatchCoalesces(t *testing.T) {
+// A slow watcher receives the changes that it missed as one, a fast one receives
+// each, and no change is sent twice.
+func TestWatchViews_SlowWatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		state := NewLatest(&View{Revision: 1, Pods: []*PodView{pod("a")}})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -92,7 +92,7 @@ func TestWatchCoalesces(t *testing.T) {
 		if c := <-changes; !c.Whole || c.Revision != 1 {
 			t.Errorf("first change: whole %v, revision %d, want true, 1", c.Whole, c.Revision)
 		}
-		for rev := uint64(2); rev <= 5; rev++ { // while it is busy
+		for rev := uint64(2); rev <= 5; rev++ { // while the watcher is busy
 			state.Publish(&View{Revision: rev, Pods: []*PodView{pod("a")}})
 		}
 		busy <- struct{}{}
@@ -108,12 +108,12 @@ func TestWatchCoalesces(t *testing.T) {
 		}
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("watch ended with %v", err)
+			t.Errorf("watchViews returned %v, want context.Canceled", err)
 		}
 	})
 }
 
-func TestWatchFromKnownRevision(t *testing.T) {
+func TestWatchViews_KnownRevision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		state := NewLatest(&View{Revision: 3, Pods: []*PodView{pod("a"), pod("b")}})
 		stop := errors.New("enough")
@@ -123,11 +123,11 @@ func TestWatchFromKnownRevision(t *testing.T) {
 		}()
 		synctest.Wait()
 		if got != nil {
-			t.Fatalf("sent revision %d to one who has it", got.Revision)
+			t.Fatalf("sent revision %d to a watcher that has it", got.Revision)
 		}
 		state.Publish(&View{Revision: 4, Pods: state.View().Pods[:1]})
 		if err := <-ended; err != stop {
-			t.Fatalf("watch ended with %v, want the error of send", err)
+			t.Fatalf("watchViews returned %v, want the error of send", err)
 		}
 		if got.Whole || len(got.Pods) != 0 || len(got.Gone) != 1 {
 			t.Errorf("whole %v, %d pods, %d gone, want false, 0, 1", got.Whole, len(got.Pods), len(got.Gone))

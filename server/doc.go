@@ -1,28 +1,30 @@
-// Package server is how others see podd, its faces:
+// Package server implements podd's HTTP, gRPC and Unix-socket endpoints:
 //
-//	Health    127.0.0.1:10248   /healthz /livez /readyz           anyone local
-//	ReadOnly  127.0.0.1:10255   /pods /healthz, stats, the page   anyone local
-//	stats     127.0.0.1:4194    /metrics, cAdvisor's; the page    anyone local
-//	kubelet   127.0.0.1:10250       the kubelet's, with TLS       whom package auth lets
-//	kube      127.0.0.1:10250       Kubernetes', for kubectl      whom package auth lets
-//	API       <run-dir>/podd.sock   /v1/… and both of those       root
+//	Health    127.0.0.1:10248   /healthz /livez /readyz           any local client
+//	ReadOnly  127.0.0.1:10255   /pods /healthz, stats, the page   any local client
+//	stats     127.0.0.1:4194    /metrics, cAdvisor's; the page    any local client
+//	kubelet   127.0.0.1:10250   the kubelet's API, with TLS       as package auth decides
+//	kube      127.0.0.1:10250   the Kubernetes API, for kubectl   as package auth decides
+//	API       <run-dir>/podd.sock   /v1/… and the previous two    root
 //	podresources   <root-dir>/pod-resources/kubelet.sock   gRPC   root
 //
-// Package page is what a browser gets at / of all but Health. No page of another
-// origin is answered, by none of them.
+// Every HTTP endpoint but Health serves package page at / to browsers. No endpoint serves
+// requests from pages of another origin. On a forwarded socket, a browser must use a
+// host name that another site cannot resolve to it, and it never gets a credential.
 //
-// It imports nothing of ours: what it shows it reads through the interfaces in
-// state.go and meter.go, as immutable values (View), and as an EventLog, which
-// package events has. A face is an http.Handler; Server runs one on a listener
-// and returns when the last of its handlers has.
+// The package imports no other package of podd except redact and request. It reads the
+// data that it serves through the interfaces in state.go and meter.go, as immutable
+// values (View), and through EventLog, which package events implements. An endpoint is
+// an http.Handler. A Server runs it on a listener and returns when all of its handlers
+// have returned.
 //
-// Health and ReadOnly have no authentication. They never read a request's body,
-// bound everything a client can make them keep, and show no values of
-// environment variables and no logs.
+// Health, ReadOnly and the cAdvisor port do not authenticate clients. They never read a
+// request's body, limit all resources that a client can use, and show no logs, no
+// events and no private fields of a pod (package redact).
 //
-// What a client can make any face keep is bounded: how many connections there are,
-// where strangers make room for each other before those who are known wait, and
-// slow readers for others where nobody is known; the
-// size of a header and of a body and the time that both take; and how long a
-// client may take nothing of its answer.
+// Every endpoint limits the resources that a client can use: the number of connections,
+// the size of a header and of a body, the time to send them, and the time for which a
+// client may read nothing of a response. When the limit of connections is reached, one
+// of an unauthenticated client is closed before an authenticated client has to wait. If
+// an endpoint does not authenticate, connections of slow readers are closed.
 package server

@@ -8,66 +8,68 @@ import (
 	"strconv"
 )
 
-// Error is an answer of the API that is not the wanted one, at both ends of
-// the socket.
+// Error is a response of the API with a status other than 200. The client decodes
+// it to the same type.
 type Error struct {
-	Status  int    `json:"-"` // the HTTP status; 0 stands for 500
+	Status  int    `json:"-"` // HTTP status; 0 means 500
 	Message string `json:"error"`
-	// Reason tells it from others of the same status; "" for most.
+	// Reason distinguishes errors with the same status; "" for most.
 	Reason Reason `json:"reason,omitempty"`
 }
 
-// Reason is why an answer is not the wanted one, for programs.
+// Reason is the cause of an error for programs.
 type Reason string
 
-// NoLog is that a container has no log.
+// NoLog means that a container has no log.
 const NoLog Reason = "NoLog"
 
 func (e *Error) Error() string { return e.Message }
 
-// NotFound is an *Error for something that does not exist.
+// NotFound returns an *Error for an object that does not exist.
 func NotFound(message string) *Error { return &Error{Status: http.StatusNotFound, Message: message} }
 
-// Unread is why the body of a request could not be taken.
-func Unread(doing string, err error) *Error {
+// BodyError returns the *Error for a failure to read the body of a request. doing
+// describes the operation.
+func BodyError(doing string, err error) *Error {
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-		return &Error{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("%s: the body has more than %d bytes", doing, large.Limit)}
+		return &Error{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("%s: the request body has more than %d bytes", doing, large.Limit)}
 	}
 	return &Error{Status: http.StatusBadRequest, Message: doing + ": " + err.Error()}
 }
 
-// fail answers with err.
+// fail responds with err.
 func fail(w http.ResponseWriter, err error) {
-	said := Error{Message: err.Error()}
+	response := Error{Message: err.Error()}
 	if e := (*Error)(nil); errors.As(err, &e) {
-		said.Reason = e.Reason
+		response.Reason = e.Reason
 	}
-	Reply(w, StatusOf(err), said)
+	Reply(w, HTTPStatus(err), response)
 }
 
-// StatusOf is the HTTP status that err chooses, 500 for one that does not.
-func StatusOf(err error) int {
+// HTTPStatus returns the HTTP status that err specifies, or 500.
+func HTTPStatus(err error) int {
 	if e := (*Error)(nil); errors.As(err, &e) && e.Status != 0 {
 		return e.Status
 	}
 	return http.StatusInternalServerError
 }
 
-// Reply answers with v as JSON.
+// Reply responds with v as JSON.
 func Reply(w http.ResponseWriter, status int, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
-		http.Error(w, "encoding the answer: "+err.Error(), http.StatusInternalServerError)
+		http.Error(w, "encoding the response: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
-	replyJSON(w, status, body)
+	ReplyJSON(w, status, body)
 }
 
-func replyJSON(w http.ResponseWriter, status int, body []byte) {
+// ReplyJSON responds with an encoded JSON document.
+func ReplyJSON(w http.ResponseWriter, status int, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	w.Write(body) // a client that went away needs no answer
+	w.Write(body) // an error means that the client has disconnected
 }

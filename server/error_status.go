@@ -8,14 +8,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ReplyStatus answers with err as the Kubernetes API does: with the metav1.Status
-// that it is or, by its HTTP status, stands for.
+// ReplyStatus responds with err in the format of the Kubernetes API, a
+// metav1.Status.
 func ReplyStatus(w http.ResponseWriter, err error) {
 	s := KubeStatus(err)
 	Reply(w, int(s.Code), s)
 }
 
-// KubeStatus is err in the Kubernetes API's words.
+// KubeStatus converts err to a metav1.Status. If err is not an API error, the
+// reason follows from its HTTP status.
 func KubeStatus(err error) *metav1.Status {
 	kind := metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	if api := apierrors.APIStatus(nil); errors.As(err, &api) {
@@ -23,7 +24,7 @@ func KubeStatus(err error) *metav1.Status {
 		s.TypeMeta = kind
 		return &s
 	}
-	code := StatusOf(err)
+	code := HTTPStatus(err)
 	return &metav1.Status{TypeMeta: kind, Status: metav1.StatusFailure, Code: int32(code), Reason: reasons[code], Message: err.Error()}
 }
 

@@ -9,13 +9,15 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 )
 
-// made is what net/http makes of such a request, for those who do not wait;
-// nil when it makes nothing of it.
-func made(t *testing.T, method, target, host, body string) *http.Request {
+// newRequest returns a server request like those of net/http, with a canceled
+// context, so that no handler blocks. It returns nil if net/http rejects the
+// request.
+func newRequest(t *testing.T, method, target, host, body string) *http.Request {
 	u, err := url.ParseRequestURI(target)
 	if err != nil {
 		return nil
@@ -30,8 +32,8 @@ func made(t *testing.T, method, target, host, body string) *http.Request {
 	return r.WithContext(ctx)
 }
 
-// FuzzReadOnly: whatever is asked, the answer has a status and no value of a
-// variable, and only what was sent to a name of ours is heard.
+// Every response has a valid status and contains no value of an environment
+// variable, and only requests for a known host are served.
 func FuzzReadOnly(f *testing.F) {
 	for _, target := range []string{"/pods", "/pods/?x=1", "//pods", "/healthz/ping", "/page/../pods", "/stats/summary", "/%2e%2e/etc/passwd", "/metrics/cadvisor"} {
 		f.Add("GET", target, "localhost", "")
@@ -41,7 +43,7 @@ func FuzzReadOnly(f *testing.F) {
 	secret.Pod.Spec.Containers = []v1.Container{{Name: "c", Env: []v1.EnvVar{{Name: "PASSWORD", Value: "hunter2"}}}}
 	h := readOnly(secret)
 	f.Fuzz(func(t *testing.T, method, target, host, body string) {
-		r := made(t, method, target, host, body)
+		r := newRequest(t, method, target, host, body)
 		if r == nil {
 			return
 		}
@@ -51,13 +53,13 @@ func FuzzReadOnly(f *testing.F) {
 			t.Errorf("%s %q of %q: %d %s", method, target, host, w.Code, w.Body)
 		}
 		if w.Code == http.StatusOK && !knownHost(r, h.Node) {
-			t.Errorf("%s %q of %q is answered", method, target, host)
+			t.Errorf("%s %q of %q is served", method, target, host)
 		}
 	})
 }
 
-// FuzzAPI: whatever is asked, the answer has a status, and no name with which one
-// could leave a directory gets further.
+// Every response has a valid status, and names that could traverse directories are
+// rejected.
 func FuzzAPI(f *testing.F) {
 	for _, target := range []string{
 		"/v1/version", "/v1/state?watch=1&revision=7", "/v1/events?revision=1", "/v1/events?watch=1", "/v1/credential",
@@ -68,7 +70,7 @@ func FuzzAPI(f *testing.F) {
 	f.Add("POST", "/v1/restart", `{"namespace":"default","pod":"web-n1","container":"c"}`)
 	f.Add("POST", "/v1/down", "")
 	f.Fuzz(func(t *testing.T, method, target, body string) {
-		r := made(t, method, target, "podd", body)
+		r := newRequest(t, method, target, "podd", body)
 		if r == nil {
 			return
 		}
@@ -77,20 +79,20 @@ func FuzzAPI(f *testing.F) {
 		m.log = func(_ context.Context, req LogRequest, _ io.Writer) error {
 			for _, name := range []string{req.Pod.Namespace, req.Pod.Name, req.Container} {
 				if name == "" || strings.HasPrefix(name, ".") || strings.Contains(name, "/") {
-					t.Errorf("%s %q names %q", method, target, name)
+					t.Errorf("%s %q: got name %q", method, target, name)
 				}
 			}
 			return nil
 		}
-		a := &API{State: m, Command: m, Logs: m, Events: m.events, Credential: func() (Credential, error) { return Credential{}, nil }}
+		a := &API{State: m, Command: m, Logs: m, Events: m.events, Credential: func(time.Duration) (Credential, error) { return Credential{}, nil }, Revoke: func() (Revocation, error) { return Revocation{}, nil }}
 		w := httptest.NewRecorder()
 		a.Handler().ServeHTTP(w, r)
 		if w.Code < 200 || w.Code > 599 {
 			t.Errorf("%s %q: %d", method, target, w.Code)
 		}
-		for _, what := range m.restarted {
-			if strings.Contains(what, "..") || strings.Count(what, "/") != 1 {
-				t.Errorf("%s %q %q restarts %q", method, target, body, what)
+		for _, pod := range m.restarted {
+			if strings.Contains(pod, "..") || strings.Count(pod, "/") != 1 {
+				t.Errorf("%s %q %q restarts %q", method, target, body, pod)
 			}
 		}
 	})

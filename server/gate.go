@@ -11,33 +11,34 @@ import (
 )
 
 const (
-	// gateWidth is how many answers are made at once for each processor, and
-	// gateLeast for all: more only make each other late.
-	gateWidth = 4
-	gateLeast = 8
-	// gateWait is how long a request waits for its turn.
+	// gatePerCPU is the number of requests per processor that are served
+	// concurrently, and gateMin the minimum in total. More would only delay each
+	// other.
+	gatePerCPU = 4
+	gateMin    = 8
+	// gateWait is the time for which a request waits for a slot.
 	gateWait = 50 * time.Millisecond
-	// gateSlow is how long a request counts: who takes an answer slowly keeps
-	// nobody else from theirs.
+	// gateSlow is the time after which a request gives up its slot, so that clients
+	// that read slowly do not block others.
 	gateSlow = time.Second
 )
 
-// Gate has so many requests answered at once that each is answered soon; others
-// wait for a moment, and are then told to come again: 429. What may last, and
-// what asks whether podd is well, is not counted.
+// Gate limits the number of requests that are served concurrently, so that each
+// response is fast. Further requests wait briefly for a slot and are then rejected
+// with 429. Long-running requests and health checks are not limited.
 type Gate struct {
 	handler http.Handler
-	slots   chan struct{} // holds one element for every request that counts
+	slots   chan struct{} // holds one element for each request in progress
 }
 
-// NewGate is a gate before h.
+// NewGate returns a Gate in front of h.
 func NewGate(h http.Handler) *Gate {
-	return &Gate{handler: h, slots: make(chan struct{}, max(gateLeast, gateWidth*runtime.GOMAXPROCS(0)))}
+	return &Gate{handler: h, slots: make(chan struct{}, max(gateMin, gatePerCPU*runtime.GOMAXPROCS(0)))}
 }
 
 // ServeHTTP implements http.Handler.
 func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if request.Lasts(r) || asksHealth(r.URL.Path) {
+	if request.IsLongRunning(r) || isHealthCheck(r.URL.Path) {
 		g.handler.ServeHTTP(w, r)
 		return
 	}
@@ -45,9 +46,9 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		busy(w, r)
 		return
 	}
-	leave := sync.OnceFunc(func() { <-g.slots })
-	defer leave()
-	defer time.AfterFunc(gateSlow, leave).Stop()
+	release := sync.OnceFunc(func() { <-g.slots })
+	defer release()
+	defer time.AfterFunc(gateSlow, release).Stop()
 	g.handler.ServeHTTP(w, r)
 }
 
@@ -70,15 +71,15 @@ func (g *Gate) enter(r *http.Request) bool {
 
 func busy(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Retry-After", "1")
-	const message = "too many requests at once; ask again in a second"
-	if request.Is(r.URL.Path) {
+	const message = "too many requests; retry after a second"
+	if request.IsAPI(r.URL.Path) {
 		ReplyStatus(w, &Error{Status: http.StatusTooManyRequests, Message: message})
 		return
 	}
 	http.Error(w, message, http.StatusTooManyRequests)
 }
 
-func asksHealth(path string) bool {
+func isHealthCheck(path string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return first == "healthz" || first == "livez" || first == "readyz"
 }

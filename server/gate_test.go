@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// TestGate: as many as there is room for are answered at once, some wait, others
-// are told to come again; what lasts counts not at all, and what is slow not for
-// long.
+// Requests up to the limit are served at once, further ones wait or are rejected.
+// Long-running requests do not count, and slow ones count only for a limited time.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := make(chan struct{})
@@ -49,12 +48,12 @@ func TestGate(t *testing.T) {
 		}
 		<-time.After(gateSlow)
 		if w := get("/pods"); w.Code != 200 {
-			t.Errorf("beside slow ones: %d", w.Code)
+			t.Errorf("with slow requests in progress: got %d, want 200", w.Code)
 		}
 		close(end)
 		slow.Wait()
 		if n := len(g.slots); n != 0 {
-			t.Errorf("%d slots are taken", n)
+			t.Errorf("%d slots are in use, want 0", n)
 		}
 	})
 }

@@ -6,30 +6,27 @@ import (
 	"strings"
 )
 
-// Check is one thing that has to be well.
+// Check is a health check of one component.
 type Check struct {
-	// Name is its path below /healthz: "syncloop".
+	// Name is the path of the check below /healthz, such as "syncloop".
 	Name string
-	// Func returns nil or what is wrong, fit for a user. It must be quick, not
-	// block, and bear concurrent calls; whoever is asked about is not asked,
-	// only the traces it left.
+	// Func returns nil or an error that is shown to users. It must be fast, must
+	// not block, and must be safe for concurrent use. It must not call the checked
+	// component but inspect the component's recorded state.
 	Func func() error
 }
 
-// Health answers whether podd works: with "ok", or with status 500 and what is
-// wrong in one line.
+// Health serves health checks. The response is "ok", or status 500 with the errors in
+// one line.
 //
-//	/healthz  /livez   Checks
-//	/readyz            Checks and Ready
-//	/healthz/NAME      that one of Checks; /healthz/ping is always ok, and so is
-//	                   /healthz/log: podd keeps back nothing of its log
+//	/healthz  /livez  /readyz   Checks
+//	/healthz/NAME               the check of that name; /healthz/ping and /healthz/log are
+//	                            always ok, the latter because podd does not buffer its log
 type Health struct {
 	Checks []Check
-	// Ready are for what is no reason to restart podd: a source not yet read.
-	Ready []Check
-	// Observed is told what came of each check that was made, with the kind of
-	// question, "healthz", "livez" or "readyz"; nil: nobody is. It must be safe for
-	// concurrent use.
+	// Observed is called with the result of each check and the kind of request:
+	// "healthz", "livez" or "readyz". It may be nil. It must be safe for concurrent
+	// use.
 	Observed func(kind, check string, err error)
 }
 
@@ -64,13 +61,11 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, "ok")
 }
 
-// checks are those behind a path; false for a path that is not served.
+// checks returns the checks of a path, or false if the path is not served.
 func (h *Health) checks(path string) ([]Check, bool) {
 	switch path {
-	case "/healthz", "/livez":
+	case "/healthz", "/livez", "/readyz":
 		return h.Checks, true
-	case "/readyz":
-		return append(h.Checks[:len(h.Checks):len(h.Checks)], h.Ready...), true
 	case "/healthz/ping", "/healthz/log":
 		return nil, true
 	}
@@ -85,8 +80,8 @@ func (h *Health) checks(path string) ([]Check, bool) {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// readOnlyMethod says whether r only reads; otherwise it has answered 405. A
-// body that came along is left unread: the connection is closed instead.
+// readOnlyMethod reports whether the method of r is GET or HEAD. If not, it has
+// responded with 405. A request body is not read; the connection is closed instead.
 func readOnlyMethod(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength != 0 {
 		w.Header().Set("Connection", "close")

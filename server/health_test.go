@@ -10,13 +10,10 @@ import (
 
 func TestHealth(t *testing.T) {
 	ok := func() error { return nil }
-	well := &Health{
-		Checks: []Check{{"syncloop", ok}, {"runtime", ok}},
-		Ready:  []Check{{"sources", func() error { return errors.New("https://fleet.example/x not read yet") }}},
-	}
-	ill := &Health{Checks: []Check{
-		{"syncloop", func() error { return errors.New("no turn for 5m10s,\nlonger than 5m0s") }},
-		{"runtime", func() error { return errors.New("no answer for 40s") }},
+	healthy := &Health{Checks: []Check{{"syncloop", ok}, {"runtime", ok}}}
+	unhealthy := &Health{Checks: []Check{
+		{"syncloop", func() error { return errors.New("no progress for 5m10s,\nlonger than 5m0s") }},
+		{"runtime", func() error { return errors.New("no response for 40s") }},
 	}}
 	tests := []struct {
 		health       *Health
@@ -24,20 +21,21 @@ func TestHealth(t *testing.T) {
 		status       int
 		body         string
 	}{
-		{well, "GET", "/healthz", 200, "ok"},
-		{well, "HEAD", "/healthz", 200, "ok"}, // net/http drops the body
-		{well, "GET", "/healthz/", 200, "ok"},
-		{well, "GET", "/livez", 200, "ok"},
-		{well, "GET", "/healthz/syncloop", 200, "ok"},
-		{well, "GET", "/readyz", 500, "sources: https://fleet.example/x not read yet\n"},
-		{well, "GET", "/healthz/nothing", 404, "404 page not found\n"},
-		{well, "GET", "/syncloop", 404, "404 page not found\n"},
-		{well, "GET", "/", 404, "404 page not found\n"},
-		{well, "POST", "/healthz", 405, "only GET and HEAD are served here\n"},
-		{ill, "GET", "/healthz", 500, "syncloop: no turn for 5m10s, longer than 5m0s; runtime: no answer for 40s\n"},
-		{ill, "GET", "/healthz/runtime", 500, "runtime: no answer for 40s\n"},
-		{ill, "GET", "/healthz/ping", 200, "ok"},
-		{ill, "GET", "/healthz/log", 200, "ok"},
+		{healthy, "GET", "/healthz", 200, "ok"},
+		{healthy, "HEAD", "/healthz", 200, "ok"}, // net/http omits the body
+		{healthy, "GET", "/healthz/", 200, "ok"},
+		{healthy, "GET", "/livez", 200, "ok"},
+		{healthy, "GET", "/healthz/syncloop", 200, "ok"},
+		{healthy, "GET", "/readyz", 200, "ok"},
+		{healthy, "GET", "/healthz/nothing", 404, "404 page not found\n"},
+		{healthy, "GET", "/syncloop", 404, "404 page not found\n"},
+		{healthy, "GET", "/", 404, "404 page not found\n"},
+		{healthy, "POST", "/healthz", 405, "only GET and HEAD are served here\n"},
+		{unhealthy, "GET", "/healthz", 500, "syncloop: no progress for 5m10s, longer than 5m0s; runtime: no response for 40s\n"},
+		{unhealthy, "GET", "/readyz", 500, "syncloop: no progress for 5m10s, longer than 5m0s; runtime: no response for 40s\n"},
+		{unhealthy, "GET", "/healthz/runtime", 500, "runtime: no response for 40s\n"},
+		{unhealthy, "GET", "/healthz/ping", 200, "ok"},
+		{unhealthy, "GET", "/healthz/log", 200, "ok"},
 		{&Health{}, "GET", "/healthz", 200, "ok"},
 	}
 	for _, tt := range tests {
@@ -51,18 +49,18 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestChecked: who counts checks is told of each.
-func TestChecked(t *testing.T) {
-	var told []string
+// Observed is called for each check.
+func TestHealth_Observed(t *testing.T) {
+	var observed []string
 	h := &Health{Checks: []Check{
 		{"syncloop", func() error { return nil }},
-		{"runtime", func() error { return errors.New("no answer") }},
+		{"runtime", func() error { return errors.New("no response") }},
 	}}
-	h.Observed = func(kind, name string, err error) { told = append(told, fmt.Sprint(kind, " ", name, " ", err)) }
+	h.Observed = func(kind, name string, err error) { observed = append(observed, fmt.Sprint(kind, " ", name, " ", err)) }
 	for _, path := range []string{"/healthz", "/healthz/runtime", "/healthz/ping"} {
 		ask(h, "GET", path, "")
 	}
-	if got, want := strings.Join(told, ", "), "healthz syncloop <nil>, healthz runtime no answer, healthz runtime no answer"; got != want {
-		t.Errorf("told %s, want %s", got, want)
+	if got, want := strings.Join(observed, ", "), "healthz syncloop <nil>, healthz runtime no response, healthz runtime no response"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

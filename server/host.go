@@ -7,21 +7,22 @@ import (
 	"strings"
 )
 
-// KnownHosts has h answer only what was sent to one of this machine's own names,
-// node among them. A web page in a browser here can make it send requests to a
-// name of the page's own that resolves to this machine; that is answered 421.
+// KnownHosts returns a handler that serves a request only if its Host header is a
+// name or address of this host, or node. Otherwise a web page could use DNS
+// rebinding: it has a name that resolves to this host, so a browser on this host
+// would send the page's requests to podd. Such requests are rejected with 421.
 func KnownHosts(node string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !knownHost(r, node) {
-			http.Error(w, "this is podd; ask for it as localhost, its address or the node's name", http.StatusMisdirectedRequest)
+			http.Error(w, "unknown host name; use localhost, an address of this host or the node's name", http.StatusMisdirectedRequest)
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
 }
 
-// knownHost says whether r was sent to one of our own names. No Host at all,
-// as HTTP/1.0 allows, is fine: a browser always sends one.
+// knownHost reports whether r was sent to a name or address of this host. A missing
+// Host header, which HTTP/1.0 allows, is accepted because browsers always send one.
 func knownHost(r *http.Request, node string) bool {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -39,8 +40,8 @@ func knownHost(r *http.Request, node string) bool {
 	return ip.Unmap().IsLoopback() || ip.Unmap() == localIP(r)
 }
 
-// localIP is the address of ours that the client connected to; zero when that
-// is not known.
+// localIP returns the local address of the connection, or the zero Addr if it is
+// unknown.
 func localIP(r *http.Request) netip.Addr {
 	if a, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
 		return a.AddrPort().Addr().Unmap()

@@ -9,71 +9,79 @@ import (
 	"time"
 )
 
-// limited is ln with at most n connections open at a time, 64 for 0. One more
-// has the oldest stranger's closed, or waits where there is none; with brief set,
-// only until a guest has been one for gateSlow.
-func limited(ln net.Listener, n int) *limitListener {
+// newLimitListener returns a listener with at most n open connections, 64 if n is
+// 0. If the limit is reached, accepting a further one closes the oldest connection
+// that is not admitted. If there is none, it waits; if closeSlow is set, only until
+// a connection has been admitted for gateSlow, which it then closes.
+func newLimitListener(ln net.Listener, n int) *limitListener {
 	if n == 0 {
 		n = defaultConns
 	}
 	return &limitListener{
 		Listener: ln, slots: make(chan struct{}, n), done: make(chan struct{}),
-		left: make(chan struct{}, 1), open: map[*limitConn]bool{},
-		strangers: list.New(), guests: list.New(),
+		demoted: make(chan struct{}, 1), open: map[*limitConn]bool{},
+		unadmitted: list.New(), admitted: list.New(),
 	}
 }
 
 type limitListener struct {
 	net.Listener
-	brief     bool          // guests stay for gateSlow when others wait
-	slots     chan struct{} // holds one element for every open connection
+	closeSlow bool          // admitted connections may be closed after gateSlow if others wait
+	slots     chan struct{} // holds one element for each open connection
 	done      chan struct{} // closed by Close
 	closeOnce sync.Once
-	left      chan struct{} // holds an element when a guest has become a stranger
+	demoted   chan struct{} // receives when a connection is no longer admitted
 
-	mu        sync.Mutex // guards all following fields, and those of limitConn
-	open      map[*limitConn]bool
-	strangers *list.List // *limitConn, the oldest first
-	guests    *list.List // the same, by when they became guests
+	mu         sync.Mutex // guards all following fields, and those of limitConn
+	open       map[*limitConn]bool
+	unadmitted *list.List // of *limitConn, the oldest first
+	admitted   *list.List // of *limitConn, in the order of admission
 }
 
-// cut closes every connection that is open, also those that a handler took over.
-func (l *limitListener) cut() {
+// closeAll closes every open connection, including hijacked ones.
+func (l *limitListener) closeAll() { l.closeIf(func(*limitConn) bool { return true }) }
+
+// closeIf closes the open connections for which is returns true, including hijacked
+// ones, and returns their number.
+func (l *limitListener) closeIf(is func(*limitConn) bool) int {
 	l.mu.Lock()
 	all := slices.Collect(maps.Keys(l.open))
 	l.mu.Unlock()
+	all = slices.DeleteFunc(all, func(c *limitConn) bool { return !is(c) })
 	for _, c := range all {
 		c.Close()
 	}
+	return len(all)
 }
 
+// Accept implements net.Listener.
 func (l *limitListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	if err := l.room(); err != nil {
+	if err := l.acquire(); err != nil {
 		c.Close()
 		return nil, err
 	}
-	conn := &limitConn{Conn: c, of: l}
+	conn := &limitConn{Conn: c, listener: l}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open[conn] = true
-	conn.in, conn.place = l.strangers, l.strangers.PushBack(conn)
+	conn.list, conn.element = l.unadmitted, l.unadmitted.PushBack(conn)
 	return conn, nil
 }
 
-// room takes a slot, if need be from who has to leave, also when that turns out
-// while it waits.
-func (l *limitListener) room() error {
+// acquire waits for a slot. If necessary, it closes a connection, also if one can
+// be closed only while it waits.
+func (l *limitListener) acquire() error {
 	for {
 		select {
 		case l.slots <- struct{}{}:
 			return nil
 		default:
 		}
-		c, later := l.leaver()
+		c, retry := l.victim()
 		if c != nil {
 			c.Close()
 			continue
@@ -81,24 +89,25 @@ func (l *limitListener) room() error {
 		select {
 		case l.slots <- struct{}{}:
 			return nil
-		case <-l.left:
-		case <-later:
+		case <-l.demoted:
+		case <-retry:
 		case <-l.done:
 			return net.ErrClosed
 		}
 	}
 }
 
-// leaver is the stranger that came first, else a guest that stayed too long; when
-// it is nil, the channel tells when to ask again.
-func (l *limitListener) leaver() (*limitConn, <-chan time.Time) {
+// victim returns the connection to close: the oldest one that is not admitted or,
+// if closeSlow is set, one that has been admitted for gateSlow. If it returns nil,
+// the channel receives when victim should be called again.
+func (l *limitListener) victim() (*limitConn, <-chan time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e := l.strangers.Front(); e != nil {
+	if e := l.unadmitted.Front(); e != nil {
 		return e.Value.(*limitConn), nil
 	}
-	e := l.guests.Front()
-	if e == nil || !l.brief {
+	e := l.admitted.Front()
+	if e == nil || !l.closeSlow {
 		return nil, nil
 	}
 	c := e.Value.(*limitConn)
@@ -112,7 +121,7 @@ func (l *limitListener) release(c *limitConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.open, c)
-	c.in.Remove(c.place)
+	c.list.Remove(c.element)
 	<-l.slots
 }
 

@@ -4,63 +4,69 @@ import (
 	"container/list"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// patience is how long a client may take nothing of what is sent to it, as one
-// does that went without a word or stopped reading. Somebody may look for a while
-// at what is on their screen.
-const patience = 5 * time.Minute
+// writeTimeout is the time for which a client may read nothing of what is sent to
+// it, for example because it vanished or stopped reading. It is long because a user
+// may pause the output on a terminal.
+const writeTimeout = 5 * time.Minute
 
-// limitConn gives its slot back when it is closed for the first time.
+// limitConn is a connection of a limitListener. It frees its slot when it is first
+// closed.
 type limitConn struct {
 	net.Conn
-	once  sync.Once
-	of    *limitListener
-	in    *list.List    // of's strangers or guests
-	place *list.Element // there
-	since time.Time     // when it became a guest
+	once     sync.Once
+	listener *limitListener
+	list     *list.List    // the list of listener that has the connection
+	element  *list.Element // its element in list
+	since    time.Time     // time of admission
+	// peer is the client certificate of the newest request.
+	peer atomic.Pointer[x509.Certificate]
 
 	mu       sync.Mutex // guards deadline
-	deadline time.Time  // of writing, as it was set
+	deadline time.Time  // write deadline that the server has set
 }
 
 func (c *limitConn) Close() error {
-	defer c.once.Do(func() { c.of.release(c) })
+	defer c.once.Do(func() { c.listener.release(c) })
 	return c.Conn.Close()
 }
 
-// guest says whether c is one that strangers make room for. A closed one is none.
-func (c *limitConn) guest(is bool) {
-	c.of.mu.Lock()
-	defer c.of.mu.Unlock()
-	to := c.of.strangers
+// setAdmitted changes whether c is protected from being closed in favor of new
+// connections. It does nothing if c is closed.
+func (c *limitConn) setAdmitted(is bool) {
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	to := c.listener.unadmitted
 	if is {
-		to = c.of.guests
+		to = c.listener.admitted
 	}
-	if !c.of.open[c] || c.in == to {
+	if !c.listener.open[c] || c.list == to {
 		return
 	}
-	c.in.Remove(c.place)
-	c.in, c.place, c.since = to, to.PushBack(c), time.Now()
+	c.list.Remove(c.element)
+	c.list, c.element, c.since = to, to.PushBack(c), time.Now()
 	if !is {
 		select {
-		case c.of.left <- struct{}{}:
-		default: // it is known already
+		case c.listener.demoted <- struct{}{}:
+		default: // a signal is pending
 		}
 	}
 }
 
-// Write fails when the client takes nothing for as long as patience.
+// Write fails if the client reads nothing for writeTimeout.
 func (c *limitConn) Write(p []byte) (int, error) {
 	for sent := 0; ; {
-		if err := c.bound(); err != nil {
+		if err := c.refreshDeadline(); err != nil {
 			return sent, err
 		}
-		part := p[sent:min(len(p), sent+mostAtOnce)]
+		part := p[sent:min(len(p), sent+maxChunk)]
 		n, err := c.Conn.Write(part)
 		if sent += n; err != nil || sent == len(p) {
 			return sent, err
@@ -68,13 +74,14 @@ func (c *limitConn) Write(p []byte) (int, error) {
 	}
 }
 
-// mostAtOnce is what a client that takes anything at all takes within patience.
-const mostAtOnce = 256 << 10
+// maxChunk is the number of bytes that even a slow client reads within
+// writeTimeout.
+const maxChunk = 256 << 10
 
-func (c *limitConn) bound() error {
+func (c *limitConn) refreshDeadline() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	latest := time.Now().Add(patience)
+	latest := time.Now().Add(writeTimeout)
 	if !c.deadline.IsZero() && c.deadline.Before(latest) {
 		latest = c.deadline
 	}
@@ -97,25 +104,35 @@ func (c *limitConn) SetDeadline(t time.Time) error {
 	return c.Conn.SetDeadline(t)
 }
 
-// connKey is that of the *limitConn a request came by.
+// connKey is the context key of a request's connection.
 type connKey struct{}
 
 func withConn(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, plain(c))
+	return context.WithValue(ctx, connKey{}, unwrapTLS(c))
 }
 
-// plain is c as it was accepted.
-func plain(c net.Conn) net.Conn {
+// unwrapTLS returns the connection below TLS.
+func unwrapTLS(c net.Conn) net.Conn {
 	if t, ok := c.(*tls.Conn); ok {
 		return t.NetConn()
 	}
 	return c
 }
 
-// Admit says that whoever sent r is known, and so makes room for nobody. It does
-// nothing for one that came by no Server.
+// recordCertificate records the client certificate of r for CloseClients. It must
+// be called before the certificate is verified.
+func recordCertificate(r *http.Request) {
+	c, ok := r.Context().Value(connKey{}).(*limitConn)
+	if ok && r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+		c.peer.Store(r.TLS.PeerCertificates[0])
+	}
+}
+
+// Admit protects the connection of r from being closed in favor of new connections,
+// because its client is authenticated. It does nothing if r was not received by a
+// Server.
 func Admit(r *http.Request) {
 	if c, ok := r.Context().Value(connKey{}).(*limitConn); ok {
-		c.guest(true)
+		c.setAdmitted(true)
 	}
 }

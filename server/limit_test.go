@@ -19,7 +19,7 @@ import (
 	"podd/server/pki"
 )
 
-// dial connects to addr until the test ends.
+// dial returns a connection to addr that is closed when the test ends.
 func dial(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
@@ -30,8 +30,8 @@ func dial(t *testing.T, addr string) net.Conn {
 	return c
 }
 
-// say sends a request without a body and returns the status line.
-func say(t *testing.T, c net.Conn, request string) string {
+// statusLine sends a request without a body and returns the status line.
+func statusLine(t *testing.T, c net.Conn, request string) string {
 	t.Helper()
 	if _, err := io.WriteString(c, request+" HTTP/1.1\r\nHost: n1\r\n\r\n"); err != nil {
 		t.Fatal(err)
@@ -43,18 +43,18 @@ func say(t *testing.T, c net.Conn, request string) string {
 	return strings.TrimSpace(line)
 }
 
-func ended(t *testing.T, c net.Conn) {
+func waitClosed(t *testing.T, c net.Conn) {
 	t.Helper()
 	if n, err := io.Copy(io.Discard, c); err != nil && !errors.Is(err, unix.ECONNRESET) {
-		t.Errorf("a connection goes on: %d bytes, %v", n, err)
+		t.Errorf("the connection was not closed: %d bytes, %v", n, err)
 	}
 }
 
-// TestStrangersMakeRoom: however many connect and say nothing, those who are
-// known stay, and come in.
-func TestStrangersMakeRoom(t *testing.T) {
+// However many unauthenticated clients connect and send nothing, connections of
+// authenticated clients stay open and new ones are accepted.
+func TestServer_GuardedConnLimit(t *testing.T) {
 	addr := serve(t, &Server{MaxConns: 4, Guarded: true, Streams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/stranger" {
+		if r.URL.Path == "/unauthorized" {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
@@ -62,38 +62,38 @@ func TestStrangersMakeRoom(t *testing.T) {
 	})})
 	known := []net.Conn{dial(t, addr), dial(t, addr)}
 	for _, c := range known {
-		if got := say(t, c, "GET /"); got != "HTTP/1.1 200 OK" {
+		if got := statusLine(t, c, "GET /"); got != "HTTP/1.1 200 OK" {
 			t.Fatal(got)
 		}
 	}
-	var strangers []net.Conn
+	var unknown []net.Conn
 	for range 20 {
-		strangers = append(strangers, dial(t, addr))
+		unknown = append(unknown, dial(t, addr))
 	}
-	heard := dial(t, addr)
-	if got := say(t, heard, "GET /stranger"); got != "HTTP/1.1 401 Unauthorized" {
+	rejected := dial(t, addr)
+	if got := statusLine(t, rejected, "GET /unauthorized"); got != "HTTP/1.1 401 Unauthorized" {
 		t.Error(got)
 	}
-	strangers = append(strangers, heard)
+	unknown = append(unknown, rejected)
 	for range 4 {
-		strangers = append(strangers, dial(t, addr))
+		unknown = append(unknown, dial(t, addr))
 	}
-	if got := say(t, dial(t, addr), "GET /"); got != "HTTP/1.1 200 OK" {
+	if got := statusLine(t, dial(t, addr), "GET /"); got != "HTTP/1.1 200 OK" {
 		t.Error(got)
 	}
-	for _, c := range strangers[:20] {
-		ended(t, c)
+	for _, c := range unknown[:20] {
+		waitClosed(t, c)
 	}
 	for _, c := range known {
-		if got := say(t, c, "GET /"); got != "HTTP/1.1 200 OK" {
+		if got := statusLine(t, c, "GET /"); got != "HTTP/1.1 200 OK" {
 			t.Error(got)
 		}
 	}
 }
 
-// TestIdleMakeRoom: where nobody is known, who is being answered stays and who
-// only keeps a connection goes.
-func TestIdleMakeRoom(t *testing.T) {
+// If the endpoint does not authenticate, idle connections are closed in favor of
+// new ones, and those with a request in progress are not.
+func TestServer_IdleConnLimit(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	addr := serve(t, &Server{MaxConns: 2, Streams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/long" {
@@ -104,24 +104,24 @@ func TestIdleMakeRoom(t *testing.T) {
 	long, idle := dial(t, addr), dial(t, addr)
 	io.WriteString(long, "GET /long HTTP/1.1\r\nHost: n1\r\n\r\n")
 	<-begun
-	if got := say(t, idle, "GET /"); got != "HTTP/1.1 200 OK" {
+	if got := statusLine(t, idle, "GET /"); got != "HTTP/1.1 200 OK" {
 		t.Fatal(got)
 	}
 	for range 5 {
-		if got := say(t, dial(t, addr), "GET /"); got != "HTTP/1.1 200 OK" {
+		if got := statusLine(t, dial(t, addr), "GET /"); got != "HTTP/1.1 200 OK" {
 			t.Error(got)
 		}
 	}
-	ended(t, idle)
+	waitClosed(t, idle)
 	close(end)
 	if line, err := bufio.NewReader(long).ReadString('\n'); err != nil || line != "HTTP/1.1 200 OK\r\n" {
 		t.Errorf("%q, %v", line, err)
 	}
 }
 
-// TestWaitsForIdle: who waits because everybody is being answered comes in when one
-// of them has its whole answer.
-func TestWaitsForIdle(t *testing.T) {
+// If all connections have a request in progress, a new one is served when one of
+// the responses is complete.
+func TestServer_WaitsForIdle(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	addr := serve(t, &Server{MaxConns: 1, Streams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/long" {
@@ -135,7 +135,7 @@ func TestWaitsForIdle(t *testing.T) {
 	next := dial(t, addr)
 	next.SetDeadline(time.Now().Add(idleTimeout / 2))
 	io.WriteString(next, "GET / HTTP/1.1\r\nHost: n1\r\n\r\n")
-	<-time.After(50 * time.Millisecond) // it is accepted, and waits
+	<-time.After(50 * time.Millisecond) // time for next to be accepted
 	close(end)
 	for _, c := range []net.Conn{long, next} {
 		if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || line != "HTTP/1.1 200 OK\r\n" {
@@ -144,9 +144,9 @@ func TestWaitsForIdle(t *testing.T) {
 	}
 }
 
-// TestNobodyTakes: clients that take nothing of their answers keep nobody out of a
-// face that is open to everybody.
-func TestNobodyTakes(t *testing.T) {
+// Clients that do not read their responses do not block an endpoint without
+// authentication.
+func TestServer_SlowReaderConnLimit(t *testing.T) {
 	begun := make(chan struct{}, 2)
 	addr := serve(t, &Server{MaxConns: 2, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/large" {
@@ -164,13 +164,13 @@ func TestNobodyTakes(t *testing.T) {
 		<-begun
 	}
 	began := time.Now()
-	if got := say(t, dial(t, addr), "GET /"); got != "HTTP/1.1 200 OK" || time.Since(began) > answerTimeout/2 {
+	if got := statusLine(t, dial(t, addr), "GET /"); got != "HTTP/1.1 200 OK" || time.Since(began) > responseTimeout/2 {
 		t.Errorf("%s after %s", got, time.Since(began))
 	}
 }
 
-// TestNobodyReads: a client that takes nothing ends its stream, not podd.
-func TestNobodyReads(t *testing.T) {
+// If a client reads nothing, its stream ends, and podd is not affected.
+func TestServer_WriteTimeout(t *testing.T) {
 	for name, h := range map[string]http.HandlerFunc{
 		"written": func(w http.ResponseWriter, _ *http.Request) {
 			for {
@@ -201,15 +201,16 @@ func TestNobodyReads(t *testing.T) {
 			began := time.Now()
 			io.WriteString(conn, "GET / HTTP/1.1\r\nHost: n1\r\n\r\n")
 			<-over
-			if took := time.Since(began); took > patience+time.Second {
+			if took := time.Since(began); took > writeTimeout+time.Second {
 				t.Errorf("%s: held for %s", name, took)
 			}
 		})
 	}
 }
 
-// TestSlowHeader: who sends a request a byte at a time has the time for one.
-func TestSlowHeader(t *testing.T) {
+// A client that sends a header one byte at a time is disconnected after
+// headerTimeout.
+func TestServer_HeaderTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, stop := piped(t, &Server{Streams: true, Handler: http.NotFoundHandler()})
 		defer stop()
@@ -223,8 +224,8 @@ func TestSlowHeader(t *testing.T) {
 	})
 }
 
-// TestVanished: the kernel asks after clients that went without a word.
-func TestVanished(t *testing.T) {
+// The kernel detects clients that vanished.
+func TestListen_Keepalive(t *testing.T) {
 	ln, err := Listen(t.Context(), "test", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -242,7 +243,7 @@ func TestVanished(t *testing.T) {
 	}
 	for name, o := range map[string]struct{ level, option, want int }{
 		"keepalive":    {unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
-		"user timeout": {unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(patience.Milliseconds())},
+		"user timeout": {unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(writeTimeout.Milliseconds())},
 	} {
 		var got int
 		raw.Control(func(fd uintptr) { got, err = unix.GetsockoptInt(int(fd), o.level, o.option) })
@@ -252,7 +253,7 @@ func TestVanished(t *testing.T) {
 	}
 }
 
-// open is how many goroutines and descriptors this process has.
+// open returns the numbers of goroutines and file descriptors of this process.
 func open(t *testing.T) (goroutines, descriptors int) {
 	t.Helper()
 	all, err := os.ReadDir("/proc/self/fd")
@@ -262,14 +263,14 @@ func open(t *testing.T) (goroutines, descriptors int) {
 	return runtime.NumGoroutine(), len(all)
 }
 
-// TestFlood: strangers of every kind come, good clients among them are answered,
-// and nothing is left of any stranger that went.
-func TestFlood(t *testing.T) {
+// During a flood of unauthenticated connections of every kind, valid clients are
+// served, and closed connections leave no resources behind.
+func TestServer_Flood(t *testing.T) {
 	ca, err := pki.New("test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	serving := ca.Serving([]string{"n1"}, []net.IP{net.IPv4(127, 0, 0, 1)})
+	serving := ca.Serving([]string{"n1"}, func() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1)} })
 	roots, err := ca.Trust(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -308,32 +309,32 @@ func TestFlood(t *testing.T) {
 	}
 	ask()
 	goroutines, descriptors := open(t)
-	var strangers []net.Conn
+	var unknown []net.Conn
 	send := func(c net.Conn, text string) {
-		strangers = append(strangers, c)
+		unknown = append(unknown, c)
 		io.WriteString(c, text)
 	}
 	for i := range 50 {
 		send(dial(t, addr), "")
-		send(dial(t, addr), "\x16\x03\x01\x02\x00\x01")    // a handshake that is never finished
-		send(dial(t, addr), "GET / HTTP/1.1\r\n\r\n")      // none at all
-		send(secure(), "GET / HTTP/1.1\r\nHost: n1\r\nX:") // a header that is never finished
+		send(dial(t, addr), "\x16\x03\x01\x02\x00\x01")    // an incomplete TLS handshake
+		send(dial(t, addr), "GET / HTTP/1.1\r\n\r\n")      // no TLS handshake
+		send(secure(), "GET / HTTP/1.1\r\nHost: n1\r\nX:") // an incomplete header
 		if i%10 == 0 {
 			for request, want := range map[string]string{
 				"GET /": "401 Unauthorized",
 				"GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 8<<10): "431 Request Header Fields Too Large",
 			} {
 				c := secure()
-				strangers = append(strangers, c)
-				if got := say(t, c, request); got != "HTTP/1.1 "+want {
+				unknown = append(unknown, c)
+				if got := statusLine(t, c, request); got != "HTTP/1.1 "+want {
 					t.Errorf("%.20s: %s, want %s", request, got, want)
 				}
 			}
 		}
 		ask()
-		good.CloseIdleConnections() // the next one comes in anew
+		good.CloseIdleConnections() // so that the next request opens a new connection
 	}
-	for _, c := range strangers {
+	for _, c := range unknown {
 		c.Close()
 	}
 	ask()

@@ -8,42 +8,44 @@ import (
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// Meter tells what the node and its pods use. Each answer is made when it is
-// asked for and shared by all who ask within a second; it must not be written
-// to. Methods may be called concurrently.
+// Meter measures the resource usage of the node and its pods. A result is measured
+// on demand and shared by all callers within a second. Callers must not modify it.
+// The methods may be called concurrently.
 type Meter interface {
-	// Usage is processor and memory, cheap enough to be asked every second.
+	// Usage returns CPU and memory usage. It is cheap enough to be called every
+	// second.
 	Usage(ctx context.Context) (*Usage, error)
-	// Summary is a kubelet's; of processor and memory alone, or of everything.
+	// Summary returns the kubelet's summary, either with CPU and memory only or
+	// with all data.
 	Summary(ctx context.Context, cpuAndMemory bool) (*stats.Summary, error)
-	// Containers are the cgroups of the node, of pods and of containers, as
-	// cAdvisor knows them, by name. All text in them is UTF-8.
+	// Containers returns the cgroups of the node, of pods and of containers in
+	// cAdvisor's format, by name. All strings in them are valid UTF-8.
 	Containers(ctx context.Context) (map[string]*model.ContainerInfo, error)
-	// Machine is what the node is made of.
+	// Machine returns the hardware of the node.
 	Machine(ctx context.Context) (*model.MachineInfo, error)
 }
 
-// Usage is what the node and its pods use at one moment.
+// Usage is the resource usage of the node and its pods at one time.
 type Usage struct {
 	At   time.Time        `json:"at"`
 	Node Amounts          `json:"node"`
 	Pods map[Key]PodUsage `json:"pods"`
 }
 
-// PodUsage is what one pod uses.
+// PodUsage is the resource usage of one pod.
 type PodUsage struct {
 	Amounts
-	// Containers are those that run, by name.
+	// Containers has the running containers, by name.
 	Containers map[string]Amounts `json:"containers"`
 }
 
-// Amounts are of processor and memory.
+// Amounts are amounts of CPU and memory.
 type Amounts struct {
-	// NanoCores is the processor time a second, in billionths, over the last
-	// seconds; nil: not known yet.
+	// NanoCores is the CPU usage in billionths of a core, averaged over the last
+	// seconds; nil if it is not known yet.
 	NanoCores *uint64 `json:"nanoCores,omitempty"`
-	// CoreNanoSeconds is the processor time so far.
+	// CoreNanoSeconds is the total CPU time.
 	CoreNanoSeconds uint64 `json:"coreNanoSeconds"`
-	// WorkingSet is the memory that the kernel cannot take back, in bytes.
+	// WorkingSet is the memory that the kernel cannot reclaim, in bytes.
 	WorkingSet uint64 `json:"workingSet"`
 }

@@ -6,32 +6,62 @@ import (
 	"strings"
 )
 
-// OwnOrigin serves h to everyone but pages of another origin in a browser: with
-// the user's client certificate, or through a forwarded socket, they could do
-// what the user may. A link to a page of ours from elsewhere is no such page.
+// OwnOrigin returns a handler that rejects requests from browser pages of another
+// origin, because with the user's client certificate or through a forwarded socket
+// they have the user's rights. Links from other pages are served.
 func OwnOrigin(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !ownOrigin(r) {
-			http.Error(w, "podd answers no page of another origin", http.StatusForbidden)
+			http.Error(w, "requests from pages of another origin are rejected", http.StatusForbidden)
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
 }
 
-// OwnOriginOrForwarded is OwnOrigin but for what an API server passes on, with the
-// headers of its own clients: it says for whom, which no page can have a browser do
-// that is not allowed to first. It is for nodes of a cluster, before which nobody
-// else stands.
+// OwnOriginOrForwarded is like OwnOrigin, but also serves requests that an API
+// server forwards, which carry the headers of the original client. They have
+// X-Forwarded-For, which a browser sends for a page of another origin only after a
+// preflight request that podd does not allow. Use it only for nodes of a cluster,
+// which no other proxy forwards requests to.
 func OwnOriginOrForwarded(h http.Handler) http.Handler {
 	own := OwnOrigin(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("X-Forwarded-For") != "" {
+		if Forwarded(r) {
 			h.ServeHTTP(w, r)
 			return
 		}
 		own.ServeHTTP(w, r)
 	})
+}
+
+// Forwarded reports whether r came through a proxy, such as a cluster's API server.
+// The credential of such a request is the proxy's and not the original client's.
+func Forwarded(r *http.Request) bool { return len(r.Header.Values("X-Forwarded-For")) > 0 }
+
+// FromBrowser reports whether r may come from a browser, in which a page of another
+// origin may have caused it. Browsers send Origin and Sec-Fetch headers only with
+// some requests: a GET of a page that is neither on localhost nor served with
+// TLS has none of them. Such a request has Accept-Language, which pages can change
+// but not remove and which programs rarely send.
+func FromBrowser(r *http.Request) bool {
+	for name := range r.Header {
+		if name == "Origin" || name == "Accept-Language" || strings.HasPrefix(name, "Sec-Fetch-") {
+			return true
+		}
+	}
+	return strings.HasPrefix(r.UserAgent(), "Mozilla/")
+}
+
+// withoutBrowsers returns a handler that rejects requests from browsers.
+func withoutBrowsers(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if FromBrowser(r) {
+			fail(w, &Error{Status: http.StatusForbidden, Message: "this path is for programs: a request from a browser gets no credential"})
+			return
+		}
+		h(w, r)
+	}
 }
 
 func ownOrigin(r *http.Request) bool {
@@ -45,7 +75,7 @@ func ownOrigin(r *http.Request) bool {
 	default:
 		return false
 	}
-	// Older browsers, and WebSockets of some, tell only the origin.
+	// Older browsers, and WebSockets of some, send only Origin.
 	origin := r.Header.Get("Origin")
 	if origin == "" {
 		return true

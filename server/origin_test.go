@@ -13,15 +13,15 @@ func TestOwnOrigin(t *testing.T) {
 		head         map[string]string
 		want         int
 	}{
-		{"no browser", "POST", nil, 200},
+		{"not a browser", "POST", nil, 200},
 		{"the page's own script", "GET", map[string]string{"Sec-Fetch-Site": "same-origin"}, 200},
 		{"typed in", "GET", map[string]string{"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}, 200},
 		{"a link from elsewhere", "GET", map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 200},
 		{"a form from elsewhere", "POST", map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 403},
-		{"another's script", "GET", map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, 403},
-		{"a script of the same site", "GET", map[string]string{"Sec-Fetch-Site": "same-site"}, 403},
-		{"another's WebSocket", "GET", map[string]string{"Origin": "https://evil.example", "Upgrade": "websocket"}, 403},
-		{"another's WebSocket, as a navigation", "GET", map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Upgrade": "websocket"}, 403},
+		{"a script of another site", "GET", map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, 403},
+		{"a script of another host of the site", "GET", map[string]string{"Sec-Fetch-Site": "same-site"}, 403},
+		{"a WebSocket of another site", "GET", map[string]string{"Origin": "https://evil.example", "Upgrade": "websocket"}, 403},
+		{"a WebSocket of another site, as a navigation", "GET", map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Upgrade": "websocket"}, 403},
 		{"the page's own WebSocket", "GET", map[string]string{"Origin": "https://node1:10250", "Upgrade": "websocket"}, 200},
 		{"a sandboxed frame", "POST", map[string]string{"Origin": "null"}, 403},
 	} {
@@ -37,14 +37,14 @@ func TestOwnOrigin(t *testing.T) {
 	}
 }
 
-func TestForwardedOrigin(t *testing.T) {
+func TestOwnOriginOrForwarded(t *testing.T) {
 	served := OwnOriginOrForwarded(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for _, tt := range []struct {
 		name, forwarded string
 		want            int
 	}{
-		{"another's WebSocket", "", 403},
-		{"one that an API server passes on", "192.0.2.7", 200},
+		{"a WebSocket of another site", "", 403},
+		{"one that an API server forwards", "192.0.2.7", 200},
 	} {
 		r := httptest.NewRequest("GET", "https://node1:10250/exec/default/a/b", nil)
 		r.Header.Set("Origin", "http://localhost")

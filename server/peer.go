@@ -8,11 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PeerUID is the user at the other end, as of when it connected or listened.
+// PeerUID returns the user id of the peer at the time when it connected or
+// listened.
 func PeerUID(c *net.UnixConn) (uint32, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return 0, fmt.Errorf("asking who is at the other end: %w", err)
+		return 0, fmt.Errorf("reading the peer's credentials: %w", err)
 	}
 	var cred *unix.Ucred
 	var failed error
@@ -23,11 +24,11 @@ func PeerUID(c *net.UnixConn) (uint32, error) {
 		err = failed
 	}
 	if err != nil {
-		return 0, fmt.Errorf("asking who is at the other end: %w", err)
+		return 0, fmt.Errorf("reading the peer's credentials: %w", err)
 	}
 	return cred.Uid, nil
 }
 
-// Trusted says whether a user may command this process: root, or the one it
-// runs as, who can do all that it can anyway.
+// Trusted reports whether a user may control this process: root, or the user that
+// the process runs as, because that user has all of its rights anyway.
 func Trusted(uid uint32) bool { return uid == 0 || int(uid) == os.Geteuid() }

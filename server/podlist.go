@@ -10,48 +10,50 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PodLists answers with the pods of Views as the kubelet encodes them: a
-// v1.PodList that tells the type once, at the top. What is the same as in the
-// list before is not encoded again; when nobody asks, nothing is kept for long.
-// It may be used concurrently.
+// PodLists responds with the pods of Views as the kubelet encodes them: in a
+// v1.PodList with items that have no kind and apiVersion. Pods that did not change
+// since the last list are not encoded again. The cache is freed by the garbage
+// collector if there are no requests. PodLists is safe for concurrent use.
 type PodLists struct {
-	mu     sync.Mutex            // guards newest; who waits for it would encode the same
-	newest weak.Pointer[podList] // so that it goes with the next garbage
+	mu     sync.Mutex            // guards newest; held while encoding, because waiting callers need the same list
+	newest weak.Pointer[podList] // weak, so that the garbage collector can free the list
 }
 
-// podList is the list of one View.
+// podList is the encoded list of one View.
 type podList struct {
-	of   *View
+	view *View
 	body []byte
-	pods map[*PodView][]byte // parts of body
+	pods map[*PodView][]byte // slices of body
 }
 
-// Reply answers with the pods of v.
+// Reply responds with the pods of v.
 func (l *PodLists) Reply(w http.ResponseWriter, v *View) {
-	l.reply(w, v, func(p *v1.Pod) v1.Pod { return *p })
+	l.reply(w, v, func(p *v1.Pod) *v1.Pod { return p })
 }
 
-// reply shows of each pod a copy with what may be seen; always the same.
-func (l *PodLists) reply(w http.ResponseWriter, v *View, shown func(*v1.Pod) v1.Pod) {
-	replyJSON(w, http.StatusOK, l.list(v, shown).body)
+// reply responds with the pods of v after converting each. convert must always
+// return the same result for the same pod.
+func (l *PodLists) reply(w http.ResponseWriter, v *View, convert func(*v1.Pod) *v1.Pod) {
+	ReplyJSON(w, http.StatusOK, l.list(v, convert).body)
 }
 
-func (l *PodLists) list(v *View, shown func(*v1.Pod) v1.Pod) *podList {
+func (l *PodLists) list(v *View, convert func(*v1.Pod) *v1.Pod) *podList {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := l.newest.Value()
-	if before != nil && before.of == v {
+	if before != nil && before.view == v {
 		return before
 	}
-	now := encodePods(v, before, shown)
+	now := encodePods(v, before, convert)
 	l.newest = weak.Make(now)
 	return now
 }
 
-// encodePods makes the list of v, with what it has in common with another, if any.
-func encodePods(v *View, before *podList, shown func(*v1.Pod) v1.Pod) *podList {
+// encodePods encodes the pods of v. It reuses encoded pods of before, which may be
+// nil.
+func encodePods(v *View, before *podList, convert func(*v1.Pod) *v1.Pod) *podList {
 	const begin, end = `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[`, "]}"
-	list := &podList{of: v, pods: make(map[*PodView][]byte, len(v.Pods))}
+	list := &podList{view: v, pods: make(map[*PodView][]byte, len(v.Pods))}
 	size := len(begin) + len(end)
 	for _, p := range v.Pods {
 		var text []byte
@@ -59,7 +61,7 @@ func encodePods(v *View, before *podList, shown func(*v1.Pod) v1.Pod) *podList {
 			text = before.pods[p]
 		}
 		if text == nil {
-			text = encodePod(shown(p.Pod))
+			text = encodePod(convert(p.Pod))
 		}
 		list.pods[p] = text
 		size += len(text) + 1
@@ -71,16 +73,17 @@ func encodePods(v *View, before *podList, shown func(*v1.Pod) v1.Pod) *podList {
 		}
 		at := len(list.body)
 		list.body = append(list.body, list.pods[p]...)
-		list.pods[p] = list.body[at:len(list.body):len(list.body)] // frees the body before
+		list.pods[p] = list.body[at:len(list.body):len(list.body)] // lets the garbage collector free the previous body
 	}
 	list.body = append(list.body, end...)
 	return list
 }
 
-// encodePod never fails: a pod is made of what JSON has.
-func encodePod(p v1.Pod) []byte {
-	p.TypeMeta = metav1.TypeMeta{}
-	text, err := json.Marshal(&p)
+// encodePod encodes a pod. It cannot fail, because all fields have JSON types.
+func encodePod(p *v1.Pod) []byte {
+	untyped := *p
+	untyped.TypeMeta = metav1.TypeMeta{}
+	text, err := json.Marshal(&untyped)
 	if err != nil {
 		panic("encoding a pod: " + err.Error())
 	}

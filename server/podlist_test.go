@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hundred is a View of many pods with what pods have.
+// hundred returns a View of 100 pods of typical size.
 func hundred() *View {
 	v := &View{Revision: 1, Node: "n1"}
 	for i := range 100 {
@@ -37,8 +37,8 @@ func hundred() *View {
 	return v
 }
 
-// TestPodLists: what is put together of parts is what one encoding would be,
-// whatever changed since the list before.
+// A list that is assembled from encoded pods equals one that is encoded as a whole,
+// whatever changed.
 func TestPodLists(t *testing.T) {
 	var lists PodLists
 	check := func(v *View) {
@@ -53,7 +53,7 @@ func TestPodLists(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := lists.list(v, func(p *v1.Pod) v1.Pod { return *p })
+		l := lists.list(v, func(p *v1.Pod) *v1.Pod { return p })
 		if diff := cmp.Diff(string(text), string(l.body)); diff != "" {
 			t.Fatal(diff)
 		}
@@ -71,15 +71,14 @@ func TestPodLists(t *testing.T) {
 	check(&View{})
 }
 
-// TestPodListsAllocate: however many ask, what did not change is encoded once,
-// and a change costs no more than itself and the list.
-func TestPodListsAllocate(t *testing.T) {
+// Repeated requests do not encode unchanged pods again.
+func TestPodLists_Allocations(t *testing.T) {
 	var lists PodLists
-	whole := func(p *v1.Pod) v1.Pod { return *p }
+	whole := func(p *v1.Pod) *v1.Pod { return p }
 	v := hundred()
 	first := lists.list(v, whole)
 	if n := testing.AllocsPerRun(100, func() { lists.list(v, whole) }); n > 0 {
-		t.Errorf("asking again makes %v allocations", n)
+		t.Errorf("an unchanged list makes %v allocations", n)
 	}
 	allocated := func(f func()) uint64 {
 		var before, after runtime.MemStats
@@ -93,9 +92,9 @@ func TestPodListsAllocate(t *testing.T) {
 	next.Pods[7] = pod("web-007-n1")
 	one := allocated(func() { encodePods(next, first, whole) })
 	if all > 8e6 || one > uint64(len(first.body)*2) {
-		t.Errorf("a list of %d bytes takes %d bytes, one more pod %d", len(first.body), all, one)
+		t.Errorf("a list of %d bytes allocates %d bytes, after a change of one pod %d", len(first.body), all, one)
 	}
-	t.Logf("a list of %d bytes takes %d bytes, one more pod %d", len(first.body), all, one)
+	t.Logf("a list of %d bytes allocates %d bytes, after a change of one pod %d", len(first.body), all, one)
 }
 
 func BenchmarkPods(b *testing.B) {
@@ -104,7 +103,7 @@ func BenchmarkPods(b *testing.B) {
 	s.State = state
 	b.ReportAllocs()
 	for b.Loop() {
-		v := *state.View() // something changed
+		v := *state.View() // something has changed
 		v.Revision++
 		v.Pods = slices.Clone(v.Pods)
 		changed := *v.Pods[3]

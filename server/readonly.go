@@ -3,18 +3,20 @@ package server
 import (
 	"net/http"
 	"strings"
+
+	"podd/manifest/redact"
 )
 
-// ReadOnly is what the kubelet serves on its read-only port, as far as it is
-// safe to show to everyone who can connect:
+// ReadOnly serves the part of the kubelet's read-only port that is safe to show to all
+// clients that can connect:
 //
-//	/pods               a v1.PodList of all pods with their status, without env values
-//	/stats/  /metrics   what they use, and what podd did, as the kubelet has it
+//	/pods               a v1.PodList of all pods with their status, as redact.Pod returns them
+//	/stats/  /metrics   resource usage and podd's metrics, as the kubelet serves them
 //	/  /page/           the page
 //	/healthz            as Health
 //
-// What the kubelet calls disabled here is called so, other paths are not found.
-// An unknown name in the Host header is answered 421, see KnownHosts.
+// Paths that the kubelet reports as disabled are reported as disabled; other paths are
+// not found. A request with an unknown Host header is rejected with 421; see KnownHosts.
 type ReadOnly struct {
 	State interface{ View() *View } // required
 	// Health serves /healthz and below; required.
@@ -23,8 +25,8 @@ type ReadOnly struct {
 	Page http.Handler
 	// Stats serves /stats/ and /metrics; required.
 	Stats http.Handler
-	// Node is allowed as Host beside localhost, loopback addresses and the
-	// address that the client connected to.
+	// Node is accepted as Host in addition to localhost, loopback addresses and the
+	// local address of the connection.
 	Node string
 
 	pods PodLists
@@ -37,12 +39,12 @@ func (s *ReadOnly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *ReadOnly) serve(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
-	if debugs(path) {
-		w.Header().Set("Connection", "close") // and with it a body, unread
+	if isDebugPath(path) {
+		w.Header().Set("Connection", "close") // closes the connection without reading a request body
 		DebuggingDisabled(w, r)
 		return
 	}
-	// Some ask for statistics in this way; nobody reads what they send along.
+	// Some clients use POST for statistics. The body is not read.
 	if path == "/stats/summary" && r.Method == http.MethodPost {
 		w.Header().Set("Connection", "close")
 		s.Stats.ServeHTTP(w, r)
@@ -52,8 +54,8 @@ func (s *ReadOnly) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
-	case path == "/pods", path == "/pods/": // agents ask in both ways
-		s.pods.reply(w, s.State.View(), withoutEnvValues)
+	case path == "/pods", path == "/pods/": // agents use both
+		s.pods.reply(w, s.State.View(), redact.Pod)
 	case path == "/healthz", strings.HasPrefix(path, "/healthz/"):
 		s.Health.ServeHTTP(w, r)
 	case strings.HasPrefix(path, "/stats/"), path == "/metrics", strings.HasPrefix(path, "/metrics/"):

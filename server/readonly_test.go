@@ -19,7 +19,7 @@ func readOnly(views ...*PodView) *ReadOnly {
 	return &ReadOnly{State: NewLatest(&View{Pods: views}), Health: &Health{}, Stats: some, Page: some, Node: "Node1"}
 }
 
-func TestReadOnlyHosts(t *testing.T) {
+func TestReadOnly_Hosts(t *testing.T) {
 	for host, want := range map[string]int{
 		"localhost":           200,
 		"localhost:10255":     200,
@@ -29,7 +29,7 @@ func TestReadOnlyHosts(t *testing.T) {
 		"[::1]:10255":         200,
 		"[::1]":               200,
 		"[::ffff:127.0.0.1]":  200,
-		"10.1.2.3:10255":      200, // where the client connected to
+		"10.1.2.3:10255":      200, // local address of the connection
 		"node1":               200,
 		"node1:10255":         200,
 		"":                    200,
@@ -40,7 +40,7 @@ func TestReadOnlyHosts(t *testing.T) {
 		"127.0.0.1.nip.io":    421,
 		"[2001:db8::1]":       421,
 		"[2001:db8::1]:10255": 421,
-		"0.0.0.0":             421, // where a browser goes to this machine, for any page
+		"0.0.0.0":             421, // browsers connect to this host for it, for any page
 		"127.1":               421,
 		"[":                   421,
 	} {
@@ -50,7 +50,7 @@ func TestReadOnlyHosts(t *testing.T) {
 	}
 }
 
-func TestReadOnlyRoutes(t *testing.T) {
+func TestReadOnly_Routes(t *testing.T) {
 	tests := []struct {
 		method, path string
 		status       int
@@ -96,11 +96,11 @@ func TestReadOnlyRoutes(t *testing.T) {
 	}
 }
 
-func TestPodsShowNoEnvValues(t *testing.T) {
+func TestReadOnly_EnvValues(t *testing.T) {
 	const secret = "s3cret"
 	env := []v1.EnvVar{{Name: "TOKEN", Value: secret}, {Name: "NODE", ValueFrom: &v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}}}
 	p := pod("web-node1")
-	p.Pod.Annotations = map[string]string{v1.LastAppliedConfigAnnotation: `{"value":"` + secret + `"}`, "kept": "yes"}
+	p.Pod.Annotations = map[string]string{v1.LastAppliedConfigAnnotation: `{"value":"` + secret + `"}`, "token": secret, "kubernetes.io/config.source": "file"}
 	p.Pod.Spec = v1.PodSpec{
 		InitContainers:      []v1.Container{{Name: "init", Env: env}},
 		Containers:          []v1.Container{{Name: "app", Args: []string{"-v"}, Env: env}},
@@ -111,7 +111,7 @@ func TestPodsShowNoEnvValues(t *testing.T) {
 
 	got := ask(readOnly(p), "GET", "/pods", "localhost")
 	if strings.Contains(got.Body.String(), secret) {
-		t.Errorf("the answer holds an env value: %s", got.Body)
+		t.Errorf("the response contains the value of an environment variable: %s", got.Body)
 	}
 	if diff := cmp.Diff(before, p.Pod); diff != "" {
 		t.Errorf("the shared pod was written to (-before +after):\n%s", diff)
@@ -123,7 +123,7 @@ func TestPodsShowNoEnvValues(t *testing.T) {
 	env[0].Value = ""
 	want := v1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: []v1.Pod{*before.DeepCopy()}}
 	want.Items[0].TypeMeta = metav1.TypeMeta{}
-	want.Items[0].Annotations = map[string]string{"kept": "yes"}
+	want.Items[0].Annotations = map[string]string{"kubernetes.io/config.source": "file"}
 	want.Items[0].Spec.InitContainers[0].Env = env
 	want.Items[0].Spec.Containers[0].Env = env
 	want.Items[0].Spec.EphemeralContainers[0].Env = env
@@ -131,20 +131,20 @@ func TestPodsShowNoEnvValues(t *testing.T) {
 		t.Errorf("/pods (-want +got):\n%s", diff)
 	}
 	if ct := got.Header().Get("Content-Type"); ct != "application/json" {
-		t.Errorf("Content-Type is %q", ct)
+		t.Errorf("got Content-Type %q", ct)
 	}
 }
 
-func TestPodsOfNothing(t *testing.T) {
+func TestReadOnly_NoPods(t *testing.T) {
 	const want = `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[]}`
 	if got := ask(readOnly(), "GET", "/pods", "localhost").Body.String(); got != want {
-		t.Errorf("/pods is %s, want %s", got, want)
+		t.Errorf("/pods: got %s, want %s", got, want)
 	}
 }
 
-// TestBodyStaysUnread sends a request that announces a body and never sends
-// it: the answer comes all the same and the connection is closed.
-func TestBodyStaysUnread(t *testing.T) {
+// A request that announces a body and never sends it gets a response, and the
+// connection is closed.
+func TestReadOnly_UnreadBody(t *testing.T) {
 	addr := serve(t, &Server{Handler: readOnly()})
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -162,7 +162,7 @@ func TestBodyStaysUnread(t *testing.T) {
 	}
 }
 
-func TestHeadersAreBounded(t *testing.T) {
+func TestReadOnly_HeaderLimit(t *testing.T) {
 	addr := serve(t, &Server{Handler: readOnly()})
 	r, _ := http.NewRequest("GET", "http://"+addr+"/pods", nil)
 	r.Header.Set("X-Long", strings.Repeat("x", 2*maxHeader))

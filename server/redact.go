@@ -1,40 +1,35 @@
 package server
 
-import (
-	"maps"
-	"slices"
+import "podd/manifest/redact"
 
-	v1 "k8s.io/api/core/v1"
-)
-
-// withoutEnvValues is a copy of p that holds no value of an environment
-// variable, neither in the containers nor in the copy of the manifest that
-// kubectl keeps in an annotation. What is not changed is shared with p.
-func withoutEnvValues(p *v1.Pod) v1.Pod {
-	out := *p
-	if _, ok := p.Annotations[v1.LastAppliedConfigAnnotation]; ok {
-		out.Annotations = maps.Clone(p.Annotations)
-		delete(out.Annotations, v1.LastAppliedConfigAnnotation)
+// RedactView returns a copy of v for clients that are not authenticated: its pod is
+// redacted by redact.Pod, and texts that can quote the output of a program are
+// omitted. A field that is added to PodView is omitted until it is added here.
+func RedactView(v *PodView) *PodView {
+	out := &PodView{
+		Pod: redact.Pod(v.Pod), Path: v.Path, Line: v.Line, Current: v.Current, Earlier: v.Earlier, Ending: v.Ending,
+		Sandbox: v.Sandbox, Exists: v.Exists, Ready: v.Ready,
+		Phase: v.Phase, Rule: v.Rule, Problem: v.Problem, Since: v.Since, Wake: v.Wake, Pulls: v.Pulls,
 	}
-	out.Spec.InitContainers = slices.Clone(p.Spec.InitContainers)
-	for i := range out.Spec.InitContainers {
-		dropValues(&out.Spec.InitContainers[i].Env)
+	for _, s := range v.Steps {
+		out.Steps = append(out.Steps, StepView{
+			Container: s.Container, Rule: s.Rule, Reason: s.Reason, Crashes: s.Crashes, Until: s.Until, Problem: s.Problem,
+		})
 	}
-	out.Spec.Containers = slices.Clone(p.Spec.Containers)
-	for i := range out.Spec.Containers {
-		dropValues(&out.Spec.Containers[i].Env)
-	}
-	out.Spec.EphemeralContainers = slices.Clone(p.Spec.EphemeralContainers)
-	for i := range out.Spec.EphemeralContainers {
-		dropValues(&out.Spec.EphemeralContainers[i].Env)
+	for _, e := range v.Last {
+		out.Last = append(out.Last, ExitView{
+			Container: e.Container, ExitCode: e.ExitCode, Reason: e.Reason, Started: e.Started, Finished: e.Finished,
+		})
 	}
 	return out
 }
 
-// dropValues replaces the list, which is shared, by one without values.
-func dropValues(env *[]v1.EnvVar) {
-	*env = slices.Clone(*env)
-	for i := range *env {
-		(*env)[i].Value = ""
+// RedactProblem returns a copy of p for clients that are not authenticated, without the
+// private values of the pod of v, which may be nil. The code that reports a problem must not quote
+// such a value in the first place.
+func RedactProblem(p ProblemView, v *PodView) ProblemView {
+	if v != nil {
+		p.Message = redact.StatusText(p.Message, v.Pod)
 	}
+	return p
 }

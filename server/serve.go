@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,81 +12,104 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Bounds on what a client can make a face keep. Requests are small and have no
-// body, but for a few bytes of JSON on the socket.
+// Limits on the resources that a client can use. Requests are small and have no
+// body, except for a few bytes of JSON on the socket.
 const (
-	headerTimeout = 5 * time.Second
-	answerTimeout = 30 * time.Second
-	idleTimeout   = time.Minute
-	maxHeader     = 16 << 10
-	defaultConns  = 64
-	// endTimeout is how long handlers may take to notice that they should end
-	// before their connections are cut.
+	headerTimeout   = 5 * time.Second
+	responseTimeout = 30 * time.Second
+	idleTimeout     = time.Minute
+	maxHeader       = 16 << 10
+	defaultConns    = 64
+	// endTimeout is the time for which handlers may continue after their contexts
+	// are canceled, before their connections are closed.
 	endTimeout = time.Second
 )
 
 // Server runs a handler on a listener.
 type Server struct {
 	Handler http.Handler // required
-	// TLS has clients speak TLS; nil: plain HTTP. It must have a certificate.
+	// TLS enables TLS; nil means plain HTTP. It must have a certificate.
 	TLS *tls.Config
-	// MaxConns is how many connections are open at a time; 0 stands for 64. One
-	// more has the oldest closed by which nothing is being answered. Where there is
-	// none it waits; without Guarded and Streams only until an answer lasts for a
-	// second, which is cut then: who takes none of it would keep everybody out.
+	// MaxConns is the maximum number of open connections; 0 means 64. If it is
+	// reached, a new connection closes the oldest one without a request in
+	// progress. If there is none, it waits. Without Guarded and Streams, it waits
+	// only until a request has been in progress for a second and then closes that
+	// connection, because clients that do not read their responses would block all
+	// others.
 	MaxConns int
-	// Guarded says that Handler tells by Admit who is known: only their connections
-	// stay then, while anything or nothing is being answered.
+	// Guarded means that Handler calls Admit for authenticated clients. Then only
+	// their connections are protected, whether or not they have a request in
+	// progress.
 	Guarded bool
-	// MaxHeader is how many bytes a request's line and headers may have; 0
-	// stands for 16 KiB.
+	// MaxHeader limits the size of a request line with its headers, in bytes; 0
+	// means 16 KiB.
 	MaxHeader int
-	// Streams says that answers may last: they have no time limit, but bodies
-	// of requests do.
+	// Streams removes the time limit for responses. Request bodies are still
+	// newLimitListener.
 	Streams bool
-	// Log is told of handlers that panicked; nil for slog.Default.
+	// Log receives panics of handlers; nil means slog.Default.
 	Log *slog.Logger
+
+	serving atomic.Pointer[limitListener] // set by Serve
 }
 
-// Listen opens a TCP listener for Serve. flag names it in errors:
+// CloseClients closes the connections of clients with a certificate that satisfies is,
+// including those that carry streams, and returns their number. The Handler must
+// already reject such certificates, because otherwise clients could connect again
+// in the meantime.
+func (s *Server) CloseClients(is func(*x509.Certificate) bool) int {
+	l := s.serving.Load()
+	if l == nil {
+		return 0
+	}
+	return l.closeIf(func(c *limitConn) bool {
+		peer := c.peer.Load()
+		return peer != nil && is(peer)
+	})
+}
+
+// Listen returns a TCP listener for Serve. Errors name flag, such as
 // "--healthz-port".
 func Listen(ctx context.Context, flag, addr string) (net.Listener, error) {
-	ln, err := (&net.ListenConfig{Control: impatient}).Listen(ctx, "tcp", addr)
+	ln, err := (&net.ListenConfig{Control: setUserTimeout}).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("listening on %s, %s: %w; end what listens there, or give another port", addr, flag, cause(err))
+		return nil, fmt.Errorf("listening on %s, %s: %w; stop the process that uses the port, or use another port", addr, flag, cause(err))
 	}
 	return ln, nil
 }
 
-// impatient has the kernel give up clients that confirm nothing, also while what
-// was sent to them waits in its buffers. Connections inherit it.
-func impatient(_, _ string, c syscall.RawConn) error {
+// setUserTimeout makes the kernel close connections on which nothing is
+// acknowledged for writeTimeout, even while unsent data is in its buffers. Accepted
+// connections inherit it.
+func setUserTimeout(_, _ string, c syscall.RawConn) error {
 	var failed error
 	err := c.Control(func(fd uintptr) {
-		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(patience.Milliseconds()))
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(writeTimeout.Milliseconds()))
 	})
 	return errors.Join(err, failed)
 }
 
-// Serve answers on ln until ctx is done, which also ends the contexts of all
-// requests, and returns when every handler has returned. It closes ln. The
-// error is nil unless ln failed.
+// Serve serves on ln until ctx is done, which also cancels the contexts of all
+// requests. It returns when every handler has returned. It closes ln. The error is
+// nil unless ln failed.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var conns, handlers sync.WaitGroup
 	hs := s.httpServer(ctx, &conns)
-	hs.Handler = s.counted(&handlers)
+	hs.Handler = s.track(&handlers)
 
-	conn := limited(ln, s.MaxConns)
-	conn.brief = !s.Guarded && !s.Streams
+	conn := newLimitListener(ln, s.MaxConns)
+	conn.closeSlow = !s.Guarded && !s.Streams
 	defer conn.Close()
+	s.serving.Store(conn)
 	served := make(chan error, 1)
 	go func() { served <- s.accept(hs, conn) }()
 	var failed error
@@ -104,7 +128,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		failed = <-served
 	}
 	conns.Wait()
-	conn.cut() // those that a handler took over
+	conn.closeAll() // including hijacked ones
 	handlers.Wait()
 	if errors.Is(failed, http.ErrServerClosed) {
 		return nil
@@ -112,17 +136,19 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return fmt.Errorf("accepting on %s: %w", ln.Addr(), cause(failed))
 }
 
-func (s *Server) counted(running *sync.WaitGroup) http.Handler {
+func (s *Server) track(running *sync.WaitGroup) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		running.Add(1)
 		defer running.Done()
+		recordCertificate(r)
 		if !s.Guarded {
 			Admit(r)
 		}
 		if s.Streams && r.ContentLength != 0 {
-			// What the handler leaves of the body net/http reads after it. The
-			// deadline ends with the body, and when a stream is taken over.
-			http.NewResponseController(w).SetReadDeadline(time.Now().Add(answerTimeout))
+			// After the handler returns, net/http reads the rest of the body. The
+			// deadline is cleared when the body has been read, and when the
+			// connection is hijacked.
+			http.NewResponseController(w).SetReadDeadline(time.Now().Add(responseTimeout))
 		}
 		s.Handler.ServeHTTP(w, r)
 	})
@@ -145,21 +171,22 @@ func (s *Server) httpServer(ctx context.Context, conns *sync.WaitGroup) *http.Se
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    cmp.Or(s.MaxHeader, maxHeader),
-		ErrorLog:          slog.NewLogLogger(quiet{log.Handler()}, slog.LevelWarn),
+		ErrorLog:          slog.NewLogLogger(quietHandler{log.Handler()}, slog.LevelWarn),
 		Protocols:         http1(),
-		// net/http would answer OPTIONS * past the handler, and so past its guard.
+		// net/http would respond to OPTIONS * without calling the handler, which
+		// authorizes requests.
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return ctx },
 		ConnContext:                  withConn,
-		// A connection is new before Serve can return, and closed after its
-		// last handler returned.
+		// A connection becomes new before Serve can return, and it is closed after
+		// its last handler has returned.
 		ConnState: func(c net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
 				conns.Add(1)
-			case http.StateIdle: // all of the answer is sent, not only made
-				if l, ok := plain(c).(*limitConn); ok && !s.Guarded {
-					l.guest(false)
+			case http.StateIdle: // the response has been sent completely
+				if l, ok := unwrapTLS(c).(*limitConn); ok && !s.Guarded {
+					l.setAdmitted(false)
 				}
 			case http.StateClosed, http.StateHijacked:
 				conns.Done()
@@ -167,25 +194,25 @@ func (s *Server) httpServer(ctx context.Context, conns *sync.WaitGroup) *http.Se
 		},
 	}
 	if !s.Streams {
-		hs.ReadTimeout, hs.WriteTimeout = answerTimeout, answerTimeout
+		hs.ReadTimeout, hs.WriteTimeout = responseTimeout, responseTimeout
 	}
 	return hs
 }
 
-// http1 leaves HTTP/2 out: its connections have no time limit for a first
-// request, and nothing that takes a connection over can use it.
+// http1 excludes HTTP/2, because its connections have no time limit for the first
+// request and cannot be hijacked.
 func http1() *http.Protocols {
 	p := &http.Protocols{}
 	p.SetHTTP1(true)
 	return p
 }
 
-// quiet keeps what any stranger can make a server say, as often as they like,
-// to those who are debugging.
-type quiet struct{ slog.Handler }
+// quietHandler logs TLS handshake errors at debug level only, because
+// unauthenticated clients can cause them at any rate.
+type quietHandler struct{ slog.Handler }
 
 // Handle implements slog.Handler.
-func (q quiet) Handle(ctx context.Context, r slog.Record) error {
+func (q quietHandler) Handle(ctx context.Context, r slog.Record) error {
 	if strings.HasPrefix(r.Message, "http: TLS handshake error") {
 		if r.Level = slog.LevelDebug; !q.Enabled(ctx, r.Level) {
 			return nil
@@ -194,7 +221,8 @@ func (q quiet) Handle(ctx context.Context, r slog.Record) error {
 	return q.Handler.Handle(ctx, r)
 }
 
-// cause is what the system said, without the layers that repeat the address.
+// cause returns the error of the system call without wrapping errors that repeat
+// the address.
 func cause(err error) error {
 	if op := (*net.OpError)(nil); errors.As(err, &op) {
 		err = op.Err

@@ -25,7 +25,7 @@ import (
 	"podd/server/events"
 )
 
-// pod is a ready, existing pod in namespace default.
+// pod returns a ready, existing pod in namespace default.
 func pod(name string) *PodView {
 	return &PodView{
 		Pod: &v1.Pod{
@@ -37,7 +37,7 @@ func pod(name string) *PodView {
 	}
 }
 
-// keys are those of pods in namespace default.
+// keys returns the keys of pods in namespace default.
 func keys(names ...string) []Key {
 	var out []Key
 	for _, n := range names {
@@ -46,14 +46,15 @@ func keys(names ...string) []Key {
 	return out
 }
 
-// machine is a podd in memory: a published state and what was asked of it.
+// machine is a podd in memory: a published state, and the commands that it
+// received.
 type machine struct {
 	events *events.Log
 	*Latest
 	restarted []string
 	down      func(ctx context.Context) error
 	shutdown  func(ctx context.Context, grace time.Duration) error
-	resumed   error // what Resume returns
+	resumed   error // returned by Resume
 	log       func(ctx context.Context, req LogRequest, w io.Writer) error
 }
 
@@ -89,7 +90,7 @@ func newMachine(names ...string) *machine {
 	return &machine{Latest: NewLatest(v), events: events.New(events.Options{Node: "n1"})}
 }
 
-// ask sends a request to h as the address 127.0.0.1:10255 would get it.
+// ask sends a request to h as if it was received at 10.1.2.3:10255.
 func ask(h http.Handler, method, target, host string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, nil)
 	r.Host = host
@@ -100,7 +101,7 @@ func ask(h http.Handler, method, target, host string) *httptest.ResponseRecorder
 	return w
 }
 
-// serve runs h until the test ends and returns its address.
+// serve runs s until the test ends and returns its address.
 func serve(t *testing.T, s *Server) string {
 	t.Helper()
 	ln, err := Listen(t.Context(), "test", "127.0.0.1:0")
@@ -117,7 +118,7 @@ func serve(t *testing.T, s *Server) string {
 	return ln.Addr().String()
 }
 
-func TestServeEndsHandlersAndReturns(t *testing.T) {
+func TestServe_Shutdown(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ln, err := Listen(ctx, "test", "127.0.0.1:0")
 	if err != nil {
@@ -147,13 +148,13 @@ func TestServeEndsHandlersAndReturns(t *testing.T) {
 		t.Error("Serve returned before the handler did")
 	}
 	if err := <-client; err != nil {
-		t.Errorf("the client saw %v, want a whole answer", err)
+		t.Errorf("the client got %v, want a complete response", err)
 	}
 }
 
-// TestServeCutsWhatWasTakenOver: a handler that talks to a client which neither
-// reads nor goes keeps Serve from nothing.
-func TestServeCutsWhatWasTakenOver(t *testing.T) {
+// A handler that writes to a hijacked connection whose client does not read must
+// not block Serve.
+func TestServe_ShutdownHijacked(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ln, err := Listen(ctx, "test", "127.0.0.1:0")
@@ -187,22 +188,22 @@ func TestServeCutsWhatWasTakenOver(t *testing.T) {
 	}
 }
 
-// TestServeTLS: whatever ciphers are asked for, a client is served, by HTTP/1.1
-// alone, and a stranger's noise is not in the log.
-func TestServeTLS(t *testing.T) {
+// TLS clients are served with every cipher suite, with HTTP/1.1 only, and handshake
+// errors are not logged.
+func TestServe_TLS(t *testing.T) {
 	ca, err := pki.New("test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	serving := ca.Serving([]string{"n1"}, []net.IP{net.IPv4(127, 0, 0, 1)})
+	serving := ca.Serving([]string{"n1"}, func() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1)} })
 	roots, err := ca.Trust(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var said syncBuffer
+	var logged syncBuffer
 	addr := serve(t, &Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }),
-		Log:     slog.New(slog.NewTextHandler(&said, nil)),
+		Log:     slog.New(slog.NewTextHandler(&logged, nil)),
 		TLS: &tls.Config{
 			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return serving.Get() },
 			CipherSuites:   []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384},
@@ -224,13 +225,13 @@ func TestServeTLS(t *testing.T) {
 	}
 	defer conn.Close()
 	io.WriteString(conn, "noise, and no handshake at all\r\n\r\n")
-	io.Copy(io.Discard, conn) // until the server has had enough
-	if said.String() != "" {
-		t.Errorf("it said %s", said.String())
+	io.Copy(io.Discard, conn) // until the server closes the connection
+	if logged.String() != "" {
+		t.Errorf("got log %s, want none", logged.String())
 	}
 }
 
-// syncBuffer is a buffer for several goroutines.
+// syncBuffer is a buffer that is safe for concurrent use.
 type syncBuffer struct {
 	mu  sync.Mutex // guards buf
 	buf bytes.Buffer
@@ -248,13 +249,13 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-func TestServeSaysWhyItCannot(t *testing.T) {
+func TestServe_Errors(t *testing.T) {
 	ln, err := Listen(t.Context(), "test", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = Listen(t.Context(), "--healthz-port", ln.Addr().String())
-	want := "listening on " + ln.Addr().String() + ", --healthz-port: bind: address already in use; end what listens there, or give another port"
+	want := "listening on " + ln.Addr().String() + ", --healthz-port: bind: address already in use; stop the process that uses the port, or use another port"
 	if err == nil || err.Error() != want {
 		t.Errorf("second Listen: %v, want %s", err, want)
 	}
@@ -264,16 +265,15 @@ func TestServeSaysWhyItCannot(t *testing.T) {
 	}
 }
 
-// TestConnectionLimit holds as many connections as are allowed and sees that
-// a further one is served only when one of them is given up.
-func TestConnectionLimit(t *testing.T) {
+// At the limit, a further connection is accepted only when another one is closed.
+func TestLimitListener(t *testing.T) {
 	inner, outer := net.Pipe()
 	defer outer.Close()
-	ln := limited(&onceListener{conns: []net.Conn{inner, inner, inner}}, 1)
+	ln := newLimitListener(&onceListener{conns: []net.Conn{inner, inner, inner}}, 1)
 	accept := func() (net.Conn, error) {
 		c, err := ln.Accept()
 		if err == nil {
-			c.(*limitConn).guest(true)
+			c.(*limitConn).setAdmitted(true)
 		}
 		return c, err
 	}
@@ -289,7 +289,7 @@ func TestConnectionLimit(t *testing.T) {
 	default:
 	}
 	first.Close()
-	first.Close() // gives up its slot only once
+	first.Close() // must not free the slot twice
 	if err := <-second; err != nil {
 		t.Fatalf("accepting after a slot was freed: %v", err)
 	}
@@ -300,7 +300,7 @@ func TestConnectionLimit(t *testing.T) {
 	}
 }
 
-// onceListener accepts what it was given.
+// onceListener returns the given connections.
 type onceListener struct{ conns []net.Conn }
 
 func (l *onceListener) Accept() (net.Conn, error) {
@@ -311,7 +311,7 @@ func (l *onceListener) Accept() (net.Conn, error) {
 func (l *onceListener) Close() error   { return nil }
 func (l *onceListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// pipeListener accepts one connection in memory, so that time can be a test's own.
+// pipeListener accepts in-memory connections, so that synctest controls the time.
 type pipeListener struct {
 	conns chan net.Conn
 	done  <-chan struct{}
@@ -329,11 +329,11 @@ func (l *pipeListener) Accept() (net.Conn, error) {
 func (l *pipeListener) Close() error   { l.end(); return nil }
 func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// piped is a connection to s, which runs until stop.
+// piped returns an in-memory connection to s, which runs until stop is called.
 func piped(t *testing.T, s *Server) (conn net.Conn, stop func()) {
 	inner, outer := net.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
-	closed, end := context.WithCancel(t.Context()) // as a listener, by Close alone
+	closed, end := context.WithCancel(t.Context()) // like a listener, ended only by Close
 	ln := &pipeListener{make(chan net.Conn, 1), closed.Done(), end}
 	ln.conns <- inner
 	done := make(chan error, 1)
@@ -347,9 +347,8 @@ func piped(t *testing.T, s *Server) (conn net.Conn, stop func()) {
 	}
 }
 
-// TestUnreadBody: who is refused and never sends the body they announced keeps
-// no connection.
-func TestUnreadBody(t *testing.T) {
+// A rejected client that never sends its announced body is disconnected.
+func TestServer_UnreadBody(t *testing.T) {
 	for _, body := range []string{"Content-Length: 10", "Transfer-Encoding: chunked"} {
 		synctest.Test(t, func(t *testing.T) {
 			conn, stop := piped(t, &Server{Streams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -363,15 +362,15 @@ func TestUnreadBody(t *testing.T) {
 			if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 401 ") {
 				t.Errorf("%s: got %q, %v", body, answer, err)
 			}
-			if took := time.Since(began); took > answerTimeout+time.Second {
+			if took := time.Since(began); took > responseTimeout+time.Second {
 				t.Errorf("%s: held for %s", body, took)
 			}
 		})
 	}
 }
 
-// TestTakenOverHasTime: a stream, and an answer to a body that was read, last.
-func TestTakenOverHasTime(t *testing.T) {
+// Streams, and responses to a body that was read, have no time limit.
+func TestServer_StreamsNoTimeLimit(t *testing.T) {
 	handlers := map[string]http.HandlerFunc{
 		"hijacked": func(w http.ResponseWriter, _ *http.Request) {
 			conn, rw, err := w.(http.Hijacker).Hijack()
@@ -391,7 +390,7 @@ func TestTakenOverHasTime(t *testing.T) {
 			select {
 			case <-r.Context().Done():
 				t.Error(r.Context().Err())
-			case <-time.After(3 * answerTimeout):
+			case <-time.After(3 * responseTimeout):
 			}
 			w.Header().Set("Connection", "close")
 			io.WriteString(w, "LATE\n")
@@ -403,7 +402,7 @@ func TestTakenOverHasTime(t *testing.T) {
 			defer stop()
 			io.WriteString(conn, "POST / HTTP/1.1\r\nHost: n1\r\nContent-Length: 5\r\n\r\n")
 			if name == "hijacked" {
-				<-time.After(2 * answerTimeout)
+				<-time.After(2 * responseTimeout)
 			}
 			io.WriteString(conn, "late\n")
 			if answer, err := io.ReadAll(conn); err != nil || !strings.HasSuffix(string(answer), "LATE\n") {
@@ -413,8 +412,8 @@ func TestTakenOverHasTime(t *testing.T) {
 	}
 }
 
-// TestOptions: nothing is answered past the handler.
-func TestOptions(t *testing.T) {
+// No request is handled without calling the handler.
+func TestServer_Options(t *testing.T) {
 	addr := serve(t, &Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
 		http.Error(w, "Unauthorized", http.StatusUnauthorized)

@@ -15,42 +15,18 @@ import (
 // SocketName is the name of the socket in the run directory.
 const SocketName = "podd.sock"
 
-// maxSocketPath is what fits into sockaddr_un with its final zero byte.
+// maxSocketPath is the maximum length of a path in sockaddr_un, which ends with a
+// zero byte.
 const maxSocketPath = 107
 
-// ListenSocket opens the root-only socket in the run directory, which it makes
-// where missing and closes to others. A socket that a dead podd left is
-// replaced; a lock beside it, held until the listener is closed, tells that
-// from a living one. Connections of other users than root, or than the one
-// podd runs as, are closed unheard.
-func ListenSocket(ctx context.Context, runDir string) (net.Listener, error) {
-	path := filepath.Join(runDir, SocketName)
-	if err := checkLength(path, "--run-dir"); err != nil {
-		return nil, err
-	}
-	if err := prepareRunDir(runDir); err != nil {
-		return nil, err
-	}
-	lock, err := lockSocket(path)
-	if err != nil {
-		return nil, err
-	}
-	ln, err := bind(ctx, path)
-	if err != nil {
-		lock.Close()
-		return nil, err
-	}
-	return &socketListener{rootListener: rootListener{ln}, lock: lock}, nil
-}
-
-// ListenRoot opens a root-only socket below the root directory, which nobody else
-// has, in a directory that it makes where missing.
+// ListenRoot opens a socket for root below the root directory, which no other podd
+// uses. It creates the socket's directory if necessary.
 func ListenRoot(ctx context.Context, path string) (net.Listener, error) {
 	if err := checkLength(path, "--root-dir"); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return nil, fmt.Errorf("making the directory of a socket: %w", err)
+		return nil, fmt.Errorf("creating the directory of the socket: %w", err)
 	}
 	ln, err := bind(ctx, path)
 	if err != nil {
@@ -63,62 +39,74 @@ func checkLength(path, flag string) error {
 	if len(path) <= maxSocketPath {
 		return nil
 	}
-	return fmt.Errorf("listening on %s: the path has %d bytes and a socket's may have %d; choose a shorter %s", path, len(path), maxSocketPath, flag)
+	return fmt.Errorf("listening on %s: the path has %d bytes, but the path of a socket can have only %d; use a shorter %s", path, len(path), maxSocketPath, flag)
 }
 
-// lockSocket makes this process the one that may bind path. The lock ends with
-// the file, so also with the process.
+// lockSocket acquires the right to bind path. The lock is released when the file is
+// closed, and so also when the process exits.
 func lockSocket(path string) (*os.File, error) {
-	name := path + ".lock"
+	name := lockName(path)
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("opening the lock of the socket: %w", err)
+		return nil, fmt.Errorf("opening the lock file of the socket: %w", err)
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil && !isAt(f, name) {
+		err = errors.New("the file was removed while it was being locked")
+	}
 	if err == nil {
 		return f, nil
 	}
 	f.Close()
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, fmt.Errorf("listening on %s: another podd does; end it, or give this one its own --run-dir", path)
+		return nil, fmt.Errorf("listening on %s: another podd uses the socket; stop it, or use another --run-dir", path)
 	}
 	return nil, fmt.Errorf("locking %s: %w", name, err)
 }
 
-// bind listens on path in place of a dead socket. The caller has the lock.
+func lockName(socket string) string { return socket + ".lock" }
+
+// isAt reports whether the file at path is f.
+func isAt(f *os.File, path string) bool {
+	open, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	now, err := os.Lstat(path)
+	return err == nil && os.SameFile(open, now)
+}
+
+// bind listens on path and replaces the socket of a process that has exited. The
+// caller must hold the lock.
 func bind(ctx context.Context, path string) (*net.UnixListener, error) {
 	switch info, err := os.Lstat(path); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return nil, fmt.Errorf("looking for an old socket: %w", err)
+		return nil, fmt.Errorf("checking for an old socket: %w", err)
 	case info.Mode().Type() != fs.ModeSocket:
-		return nil, fmt.Errorf("listening on %s: something that is no socket has this name; move it away", path)
+		return nil, fmt.Errorf("listening on %s: the path exists and is not a socket; move it away", path)
 	default:
 		if err := os.Remove(path); err != nil {
-			return nil, fmt.Errorf("removing the socket of a podd that is gone: %w", err)
+			return nil, fmt.Errorf("removing the socket of a podd that has exited: %w", err)
 		}
 	}
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("listening on %s: %w", path, cause(err))
 	}
-	// Until here the directory alone keeps others out.
+	// Until here, only the mode of the directory protects the socket.
 	if err := os.Chmod(path, 0o600); err != nil {
 		ln.Close()
-		return nil, fmt.Errorf("closing the socket to others: %w", err)
+		return nil, fmt.Errorf("restricting the mode of the socket: %w", err)
 	}
 	return ln.(*net.UnixListener), nil
 }
 
-// rootListener accepts only root, and removes the socket when it is closed.
+// rootListener accepts connections of trusted users only, and removes the socket
+// when it is closed.
 type rootListener struct{ *net.UnixListener }
 
-// socketListener holds the lock until it is closed.
-type socketListener struct {
-	rootListener
-	lock *os.File
-}
-
+// Accept implements net.Listener.
 func (l *rootListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.AcceptUnix()
@@ -130,9 +118,4 @@ func (l *rootListener) Accept() (net.Conn, error) {
 		}
 		c.Close()
 	}
-}
-
-// Close also removes the socket.
-func (l *socketListener) Close() error {
-	return errors.Join(l.UnixListener.Close(), l.lock.Close())
 }

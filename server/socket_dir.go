@@ -8,24 +8,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prepareRunDir makes dir, or sees to it that an existing one is a directory
-// of ours that others cannot enter. Its mode is only changed when nothing but
-// podd's own is in it: the user may have named /run.
+// prepareRunDir creates dir, or verifies that it is a directory of a trusted user
+// that other users cannot enter. It changes the mode only if the directory contains
+// nothing but podd's files, because the user may have specified a shared directory
+// such as /run.
 func prepareRunDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("making the run directory: %w", err)
+		return fmt.Errorf("creating the run directory: %w", err)
 	}
 	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		return fmt.Errorf("opening the run directory, which cannot be a link: %w", err)
+		return fmt.Errorf("opening the run directory, which must not be a symbolic link: %w", err)
 	}
 	defer f.Close()
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return fmt.Errorf("looking at the run directory %s: %w", dir, err)
+		return fmt.Errorf("checking the run directory %s: %w", dir, err)
 	}
 	if !Trusted(st.Uid) {
-		return fmt.Errorf("using the run directory %s: it belongs to user %d, who could put another socket in our place; choose a different --run-dir", dir, st.Uid)
+		return fmt.Errorf("using the run directory %s: it belongs to uid %d, who could replace the socket; use another --run-dir", dir, st.Uid)
 	}
 	if st.Mode&0o077 == 0 {
 		return nil
@@ -36,11 +37,11 @@ func prepareRunDir(dir string) error {
 	}
 	for _, name := range names {
 		if !strings.HasPrefix(name, "podd") {
-			return fmt.Errorf("using the run directory %s: others can enter it (mode %04o) and it holds more than podd's own (%s); choose a different --run-dir, or chmod it to 0700", dir, st.Mode&0o777, name)
+			return fmt.Errorf("using the run directory %s: other users can enter it (mode %04o) and it contains files that are not podd's (%s); use another --run-dir, or change the mode to 0700", dir, st.Mode&0o777, name)
 		}
 	}
 	if err := f.Chmod(0o700); err != nil {
-		return fmt.Errorf("closing the run directory to others: %w", err)
+		return fmt.Errorf("restricting the mode of the run directory: %w", err)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -16,7 +17,7 @@ import (
 
 func listenSocket(t *testing.T, dir string) net.Listener {
 	t.Helper()
-	ln, err := ListenSocket(t.Context(), dir)
+	ln, err := ListenSocket(t.Context(), dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +25,7 @@ func listenSocket(t *testing.T, dir string) net.Listener {
 	return ln
 }
 
-func TestSocketIsOursAlone(t *testing.T) {
+func TestListenSocket(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run", "podd")
 	ln := listenSocket(t, dir)
 	for path, want := range map[string]os.FileMode{dir: 0o700 | os.ModeDir, filepath.Join(dir, SocketName): 0o600 | os.ModeSocket} {
@@ -56,10 +57,10 @@ func TestSocketIsOursAlone(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, SocketName)); !os.IsNotExist(err) {
 		t.Errorf("the socket is still there: %v", err)
 	}
-	listenSocket(t, dir) // the lock is free again
+	listenSocket(t, dir) // the lock has been released
 }
 
-func TestSocketOfADeadPodd(t *testing.T) {
+func TestListenSocket_StaleSocket(t *testing.T) {
 	dir := t.TempDir()
 	old, err := net.Listen("unix", filepath.Join(dir, SocketName))
 	if err != nil {
@@ -70,40 +71,40 @@ func TestSocketOfADeadPodd(t *testing.T) {
 	listenSocket(t, dir)
 }
 
-func TestSocketRefusals(t *testing.T) {
+func TestListenSocket_Errors(t *testing.T) {
 	tests := []struct {
 		name    string
-		prepare func(t *testing.T, dir string) string // returns the run dir
+		prepare func(t *testing.T, dir string) string // returns the run directory
 		want    string
 	}{
 		{"long path", func(t *testing.T, dir string) string { return filepath.Join(dir, strings.Repeat("x", 100)) },
-			"bytes and a socket's may have 107; choose a shorter --run-dir"},
-		{"living podd", func(t *testing.T, dir string) string { listenSocket(t, dir); return dir },
-			"another podd does"},
-		{"no socket", func(t *testing.T, dir string) string {
+			"bytes, but the path of a socket can have only 107; use a shorter --run-dir"},
+		{"running podd", func(t *testing.T, dir string) string { listenSocket(t, dir); return dir },
+			"another podd uses the socket"},
+		{"not a socket", func(t *testing.T, dir string) string {
 			write(t, filepath.Join(dir, SocketName))
 			return dir
-		}, "something that is no socket has this name"},
+		}, "the path exists and is not a socket"},
 		{"link", func(t *testing.T, dir string) string {
 			link := filepath.Join(dir, "link")
 			if err := os.Symlink(t.TempDir(), link); err != nil {
 				t.Fatal(err)
 			}
 			return link
-		}, "opening the run directory, which cannot be a link"},
+		}, "opening the run directory, which must not be a symbolic link"},
 		{"shared directory", func(t *testing.T, dir string) string {
 			write(t, filepath.Join(dir, "sshd.pid"))
 			if err := os.Chmod(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
 			return dir
-		}, "(mode 0755) and it holds more than podd's own (sshd.pid)"},
-		{"lock is a link", func(t *testing.T, dir string) string {
+		}, "(mode 0755) and it contains files that are not podd's (sshd.pid)"},
+		{"lock is a symbolic link", func(t *testing.T, dir string) string {
 			if err := os.Symlink("/dev/null", filepath.Join(dir, SocketName+".lock")); err != nil {
 				t.Fatal(err)
 			}
 			return dir
-		}, "opening the lock of the socket"},
+		}, "opening the lock file of the socket"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -112,7 +113,7 @@ func TestSocketRefusals(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { os.RemoveAll(dir) })
-			ln, err := ListenSocket(t.Context(), tt.prepare(t, dir))
+			ln, err := ListenSocket(t.Context(), tt.prepare(t, dir), slog.New(slog.DiscardHandler))
 			if err == nil {
 				ln.Close()
 			}
@@ -123,7 +124,7 @@ func TestSocketRefusals(t *testing.T) {
 	}
 }
 
-func TestSharedModeIsTightened(t *testing.T) {
+func TestListenSocket_RestrictsMode(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -134,9 +135,9 @@ func TestSharedModeIsTightened(t *testing.T) {
 	}
 }
 
-// TestPeerUID connects as another user where the test may become one, and
-// sees that the connection is closed without an answer.
-func TestPeerUID(t *testing.T) {
+// A connection of another user is closed without a response. This part runs only as
+// root.
+func TestListenSocket_PeerUID(t *testing.T) {
 	dir := t.TempDir()
 	ln := listenSocket(t, dir)
 	path := filepath.Join(dir, SocketName)
@@ -178,12 +179,16 @@ func TestPeerUID(t *testing.T) {
 	<-accepted
 }
 
-// dialAs connects from a thread that has become uid, and reads.
+// init keeps the main thread for the main goroutine: dialAs changes the user of its
+// thread for good, and the main thread does not end with a goroutine.
+func init() { runtime.LockOSThread() }
+
+// dialAs connects and reads as user uid, from a separate thread.
 func dialAs(path string, uid int) (n int, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread ends with us
+		runtime.LockOSThread() // never unlocked, so that the thread ends with the goroutine
 		if _, _, no := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid)); no != 0 {
 			err = no
 			return

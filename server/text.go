@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// Text is an answer in plain text. Its header goes with the first byte, so that
-// until then an error can still be the answer. For one goroutine.
+// Text is a plain text response. Its header is set with the first byte, so that an
+// error response is possible until then. It is not safe for concurrent use.
 type Text struct {
 	w     http.ResponseWriter
 	kind  string
@@ -15,10 +15,10 @@ type Text struct {
 	each  bool // flush after every write
 }
 
-// NewText makes a Text of a Content-Type. Nothing is sent yet.
+// NewText returns a Text with a Content-Type. It sends nothing.
 func NewText(w http.ResponseWriter, contentType string) *Text { return &Text{w: w, kind: contentType} }
 
-// Begin makes the header part of the answer; again, it does nothing.
+// Begin sets the header of the response. Further calls do nothing.
 func (t *Text) Begin() {
 	if !t.begun {
 		t.begun = true
@@ -27,13 +27,14 @@ func (t *Text) Begin() {
 	}
 }
 
-// Begun says that nothing else can be the answer any more.
+// Begun reports whether Begin was called, so that an error response is no longer
+// possible.
 func (t *Text) Begun() bool { return t.begun }
 
-// Len is how many bytes of the text were written.
+// Len returns the number of bytes written.
 func (t *Text) Len() int64 { return t.n }
 
-// Flush sends what was written.
+// Flush sends the bytes written so far.
 func (t *Text) Flush() error { return http.NewResponseController(t.w).Flush() }
 
 // Write implements io.Writer.
@@ -50,7 +51,7 @@ func (t *Text) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// CopyLogs writes a log; of one that is followed, each write is sent at once.
+// CopyLogs writes a log. If the log is followed, each write is flushed.
 func (t *Text) CopyLogs(ctx context.Context, from LogReader, req LogRequest) error {
 	t.each = req.Follow
 	return from.Logs(ctx, req, t)

@@ -10,63 +10,66 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// View is everything podd shows of itself at one revision. It is immutable,
-// and so is all that it points to.
+// ClusterSource is the name of the source of the pods that an API server binds to the node.
+const ClusterSource = "the cluster"
+
+// View is podd's whole published state at one revision. It is immutable, including
+// everything that it points to.
 type View struct {
-	// Revision grows with every change, also across restarts of podd.
+	// Revision increases with every change, also across restarts of podd.
 	Revision uint64 `json:"revision"`
-	// Node is the node's name, the suffix of pods from files and URLs.
+	// Node is the name of the node, which is the suffix of the names of pods from
+	// files and URLs.
 	Node    string `json:"node"`
 	Version string `json:"version"`
-	// Root is the directory of podd's state and of the volumes, absolute.
+	// Root is the absolute path of the directory with podd's state and the volumes.
 	Root string `json:"root,omitempty"`
-	// Runtime is its name and version, "containerd 2.4.2"; "" while none was
-	// reached.
+	// Runtime is the name and version of the runtime, such as "containerd 2.4.2";
+	// "" until it has been reached.
 	Runtime string `json:"runtime,omitempty"`
-	// Endpoint is the CRI socket that podd was given; "" for a well-known one.
+	// Endpoint is the configured CRI socket; "" if podd uses a well-known one.
 	Endpoint string `json:"endpoint,omitempty"`
-	// RestartRules says that the feature gate ContainerRestartRules is on.
+	// RestartRules is set if the feature gate ContainerRestartRules is enabled.
 	RestartRules bool `json:"restartRules,omitempty"`
-	// Sources are the files, directories and URLs that podd reads.
+	// Sources are the files, directories and URLs that podd reads, and ClusterSource.
 	Sources []string `json:"sources,omitempty"`
-	// Written is the one of them that the API writes to; "" for none.
+	// Written is the source that the Kubernetes API writes to; "" if there is none.
 	Written string `json:"written,omitempty"`
-	// Unread are those of them that were not seen whole yet.
+	// Unread has the sources that have not been read completely yet.
 	Unread []string `json:"unread,omitempty"`
-	// Taken has, by source, which of its batches Pods are wanted by; only sources
-	// that ask have one.
+	// Taken has, by source, the number of the newest batch that Pods includes. Only
+	// sources that request it are in the map.
 	Taken map[string]uint64 `json:"-"`
-	// Claims are the PersistentVolumeClaims that they hold, in order of namespace
-	// and name.
+	// Claims are the PersistentVolumeClaims of the sources, sorted by namespace and
+	// name.
 	Claims []ClaimView `json:"claims,omitempty"`
-	// Starting says that podd has not yet looked at the runtime: pods may run
-	// that Pods lacks.
+	// Starting is set until podd has listed the pods of the runtime: until then,
+	// pods may run that are not in Pods.
 	Starting bool `json:"starting,omitempty"`
-	// Down says that podd was told to end all pods; it starts none until it is
-	// started again itself.
+	// Down is set after Commander.Down: podd starts no pods until it is restarted.
 	Down bool `json:"down,omitempty"`
-	// ShuttingDown says that the machine goes down: podd starts nothing until it has
-	// booted.
+	// ShuttingDown is set while the machine shuts down: podd starts no pods until
+	// it has booted.
 	ShuttingDown bool `json:"shuttingDown,omitempty"`
-	// Files has one entry for every file and URL read, in order of path.
+	// Files has an entry for every file and URL that was read, sorted by path.
 	Files []FileView `json:"files,omitempty"`
-	// Pods in order of namespace and name: the wanted, from the revision on in
-	// which their file has its entry, and those of which something still
-	// exists. A pod that did not change keeps its pointer from one View to the
-	// next; watchers are sent only the others.
+	// Pods has the desired pods, from the revision on in which their file has its
+	// entry, and the pods that still exist, sorted by namespace and name. A pod
+	// that did not change keeps its pointer from one View to the next; watchers
+	// receive only the others.
 	Pods []*PodView `json:"pods"`
-	// Problems in order of path, line and column.
+	// Problems is sorted by path, line and column.
 	Problems []ProblemView `json:"problems"`
 
-	// Machine is this node as an object of Kubernetes, Objects makes those that
-	// manifests have beside their pods, Secrets among them, for whoever asks; it
-	// may be called from anywhere. What did not change keeps its pointer. Nil while
-	// unknown. Only package kube shows them.
+	// Machine is the Node object of this node. Objects returns the other objects of
+	// the manifests, including Secrets; it may be called concurrently. An object
+	// that did not change keeps its pointer. Both are nil until they are known.
+	// Only package kube shows them.
 	Machine *v1.Node        `json:"-"`
 	Objects func() *Objects `json:"-"`
 }
 
-// Pod is the one of a key; nil when there is none.
+// Pod returns the pod with the given key, or nil if there is none.
 func (v *View) Pod(key Key) *PodView {
 	i, found := slices.BinarySearchFunc(v.Pods, key, func(p *PodView, k Key) int { return p.Key().Compare(k) })
 	if !found {
@@ -75,22 +78,23 @@ func (v *View) Pod(key Key) *PodView {
 	return v.Pods[i]
 }
 
-// FileView tells which content of a file or URL is wanted.
+// FileView describes the content of a file or URL that is in effect.
 type FileView struct {
 	Path string `json:"path"` // as in PodView.Path
-	// Digest is "sha256:<hex>" of the wanted content; "" when none is.
+	// Digest is "sha256:<hex>" of the content in effect; "" if there is none.
 	Digest string `json:"digest,omitempty"`
-	// Version is the time of that content: a file's mtime, or when a URL first
-	// served it. Zero when there is none.
+	// Version is the time of that content: the mtime of a file, or the time at
+	// which a URL first served it. Zero if there is none.
 	Version time.Time `json:"version,omitzero"`
-	// Behind says why what is there now is not wanted: "edit refused",
-	// "unreadable"; "" when it is. Since is when that began.
+	// Behind is the reason if the current content is not in effect, such as "edit
+	// refused" or "unreadable", and Since the time since when; otherwise both are
+	// zero.
 	Behind string    `json:"behind,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 }
 
-// ClaimView is a wanted PersistentVolumeClaim. Of several sources each may have
-// one of a name.
+// ClaimView is a PersistentVolumeClaim of a source. Several sources may have claims
+// with the same name.
 type ClaimView struct {
 	Claim     Key    `json:"claim"`
 	Requested string `json:"requested"` // "1Gi"
@@ -104,22 +108,22 @@ const (
 	SeverityWarning = "warning"
 )
 
-// ProblemView is something that a user should mend.
+// ProblemView is a problem that needs action by a user.
 type ProblemView struct {
 	Path     string `json:"path,omitempty"` // absolute, or a URL without userinfo and query
 	Line     int    `json:"line,omitempty"`
 	Column   int    `json:"column,omitempty"`
 	Severity string `json:"severity"` // SeverityError or SeverityWarning
 	Field    string `json:"field,omitempty"`
-	// Message says what is wrong and what to do; it holds no values of env,
-	// headers or secrets.
+	// Message describes the problem and the remedy. It contains no values of
+	// environment variables, headers or secrets.
 	Message string `json:"message"`
-	// Pod is the full key of the pod concerned; zero when unknown.
+	// Pod is the key of the affected pod; zero if there is none.
 	Pod   Key       `json:"pod,omitzero"`
 	Since time.Time `json:"since,omitzero"`
 }
 
-// String is "path:line:col: severity: field: message", the form editors parse.
+// String returns "path:line:col: severity: field: message", which editors parse.
 func (p ProblemView) String() string {
 	var b strings.Builder
 	if p.Path != "" {
@@ -139,10 +143,11 @@ func (p ProblemView) String() string {
 	return b.String() + p.Message
 }
 
-// Key is a namespace and a full name, "namespace/name" in JSON.
+// Key is the namespace and the full name of an object. In JSON it is
+// "namespace/name".
 type Key types.NamespacedName
 
-// String is "namespace/name", or "" for the zero Key.
+// String returns "namespace/name", or "" for the zero Key.
 func (k Key) String() string {
 	if k == (Key{}) {
 		return ""

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestProblemString(t *testing.T) {
+func TestProblemView_String(t *testing.T) {
 	for want, p := range map[string]ProblemView{
 		"manifests/clock.yaml:4:21: error: spec.containers[0].image: required": {Path: "manifests/clock.yaml", Line: 4, Column: 21, Severity: SeverityError, Field: "spec.containers[0].image", Message: "required"},
 		"db.yaml:3: warning: waits":      {Path: "db.yaml", Line: 3, Severity: SeverityWarning, Message: "waits"},
@@ -22,7 +22,7 @@ func TestProblemString(t *testing.T) {
 	}
 }
 
-func TestKeyInJSON(t *testing.T) {
+func TestKey_JSON(t *testing.T) {
 	for text, key := range map[string]Key{`"default/web-n1"`: {"default", "web-n1"}, `""`: {}} {
 		got, err := json.Marshal(key)
 		if err != nil || string(got) != text {
@@ -39,7 +39,7 @@ func TestKeyInJSON(t *testing.T) {
 	}
 }
 
-func TestEditWaits(t *testing.T) {
+func TestPodView_EditWaits(t *testing.T) {
 	now := metav1.Now()
 	for name, test := range map[string]struct {
 		pod  PodView

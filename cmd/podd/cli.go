@@ -6,52 +6,74 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
+	"podd/cmd/podd/docs"
+	"podd/cmd/podd/internal/cli"
 	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/exit"
+	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/offline"
 )
 
-// verbs is the grammar: one line a verb, in the order of podd help. Each is
-// a verb.
+// verbs is the command-line grammar, in the order of podd help. Each field is a verb.
 type verbs struct {
-	Run         RunCmd         `cmd:"" help:"Run the pods of the sources, and follow them."`
-	Ps          PsCmd          `cmd:"" help:"List the pods and what is to be mended."`
-	Why         WhyCmd         `cmd:"" help:"Tell what a pod does and why."`
-	Wait        WaitCmd        `cmd:"" help:"Wait until pods are ready, or a file's content is."`
-	Get         GetCmd         `cmd:"" help:"List pods, nodes, secrets and others as kubectl get does."`
-	Describe    DescribeCmd    `cmd:"" help:"Tell all that is known of a pod or of the node, as kubectl describe does."`
-	Top         TopCmd         `cmd:"" help:"List what pods or the node use, as kubectl top does."`
-	Events      EventsCmd      `cmd:"" help:"List what happened to pods and to the node."`
-	Logs        LogsCmd        `cmd:"" help:"Print what a container wrote."`
-	Exec        ExecCmd        `cmd:"" help:"Run a command in a container."`
-	Attach      AttachCmd      `cmd:"" help:"Take part in what a container reads and writes."`
-	Debug       DebugCmd       `cmd:"" help:"Add a container to a pod that runs, to look around in it."`
-	Cp          CpCmd          `cmd:"" help:"Copy files into a container, or out of it."`
-	PortForward PortForwardCmd `cmd:"" help:"Have ports of this machine lead to ports of a pod."`
-	Restart     RestartCmd     `cmd:"" help:"Start a pod's containers again."`
-	Down        DownCmd        `cmd:"" help:"End all pods, with their grace; before a kubelet is to have them, too."`
-	Shutdown    ShutdownCmd    `cmd:"" help:"End all pods since the machine goes down, in the order of their priority."`
-	Plan        PlanCmd        `cmd:"" help:"Tell what would be done now, and do nothing."`
-	Volume      VolumeCmd      `cmd:"" help:"List the volumes of claims, or remove some with their data."`
-	Kubeconfig  KubeconfigCmd  `cmd:"" help:"Print root's credential for podd's own API and the kubelet's, good for a year; for kubectl --kubeconfig."`
-	Validate    ValidateCmd    `cmd:"" help:"Check manifests without running anything."`
-	Completion  CompletionCmd  `cmd:"" help:"Print what a shell needs to complete podd's words."`
-	Version     VersionCmd     `cmd:"" help:"Tell the version."`
+	Run         RunCmd                `cmd:"" help:"Run pods from manifest files and URLs, and apply changes to them."`
+	Ps          cli.PsCmd             `cmd:"" help:"List pods and their problems."`
+	Why         cli.WhyCmd            `cmd:"" help:"Explain the state of pods and manifests."`
+	Wait        cli.WaitCmd           `cmd:"" help:"Wait for a specific condition on pods or manifests."`
+	Get         cli.GetCmd            `cmd:"" help:"Display one or many resources."`
+	Describe    cli.DescribeCmd       `cmd:"" help:"Show details of pods or of the node."`
+	Top         cli.TopCmd            `cmd:"" help:"Display resource (CPU/memory) usage of pods or of the node."`
+	Events      cli.EventsCmd         `cmd:"" help:"List events."`
+	Logs        cli.LogsCmd           `cmd:"" help:"Print the logs for a container in a pod."`
+	Exec        cli.ExecCmd           `cmd:"" help:"Execute a command in a container."`
+	Attach      cli.AttachCmd         `cmd:"" help:"Attach to a running container."`
+	Debug       cli.DebugCmd          `cmd:"" help:"Add an ephemeral container for debugging to a running pod."`
+	Cp          cli.CpCmd             `cmd:"" help:"Copy files and directories to and from containers."`
+	PortForward cli.PortForwardCmd    `cmd:"" help:"Forward one or more local ports to a pod."`
+	Restart     cli.RestartCmd        `cmd:"" help:"Restart the containers of a pod."`
+	Down        cli.DownCmd           `cmd:"" help:"Stop all pods, for example before a kubelet takes over."`
+	Shutdown    cli.ShutdownCmd       `cmd:"" help:"Stop all pods for a node shutdown, in order of priority."`
+	Accept      cli.AcceptCmd         `cmd:"" help:"Accept a change of the host that podd reports as a problem."`
+	Plan        offline.PlanCmd       `cmd:"" help:"Show what podd run would do now, without doing it."`
+	Volume      offline.VolumeCmd     `cmd:"" help:"List or remove the volumes of persistent volume claims."`
+	Orphans     cli.OrphansCmd        `cmd:"" help:"List or remove orphaned pod directories."`
+	Kubeconfig  cli.KubeconfigCmd     `cmd:"" help:"Print a kubeconfig with root's credential for this node's APIs, or revoke all such credentials."`
+	Validate    offline.ValidateCmd   `cmd:"" help:"Validate manifests without running them."`
+	Completion  offline.CompletionCmd `cmd:"" help:"Output shell completion code for the specified shell (bash, zsh or fish)."`
+	Version     VersionCmd            `cmd:"" help:"Print the version."`
 }
 
-// execute understands a command line, args[0] being the program, and runs its
-// verb. Help and versions go to s.Out.
-func execute(ctx context.Context, args []string, s Streams) error {
+// newVerbs returns the grammar with what verbs get from this package.
+func newVerbs() *verbs { return &verbs{Validate: offline.ValidateCmd{Version: thisVersion().Version}} }
+
+// completeVerb is the hidden verb that shells run for completion. Its arguments are the
+// words of a command line after "podd", the last of which may be incomplete.
+const completeVerb = "__complete"
+
+// completionTimeout limits how long a shell waits for choices after a key press.
+const completionTimeout = time.Second
+
+// execute parses a command line, in which args[0] is the program, and runs its verb. It
+// prints help and versions to s.Out.
+func execute(ctx context.Context, args []string, s iostreams.Streams) error {
 	program, words := filepath.Base(args[0]), args[1:]
-	k, err := newParser(&verbs{}, s)
+	k, err := newParser(newVerbs(), s)
 	if err != nil {
 		return err
 	}
 	if len(words) > 0 && words[0] == completeVerb {
-		return completeWord(ctx, k.Model, words[1:], s)
+		limited, cancel := context.WithTimeout(ctx, completionTimeout)
+		defer cancel()
+		return cli.Complete(limited, k.Model, words[1:], s.Out)
+	}
+	if page, ok := helpPage(words); ok {
+		_, err := io.WriteString(s.Out, page)
+		return err
 	}
 	words = helpFirst(words)
 	switch {
@@ -66,19 +88,19 @@ func execute(ctx context.Context, args []string, s Streams) error {
 	}
 	chosen, err := parse(k, words)
 	if err != nil {
-		return exitWith(usageCode(words), err)
+		return exit.With(usageCode(words), err)
 	}
 	return chosen.Run(ctx, s)
 }
 
-// verb is what a command line asks for, with its flags. It does not hold the
-// grammar, half a megabyte, which nobody needs while podd runs.
+// A verb is a parsed command. It does not refer to the grammar, so that its half a
+// megabyte is freed while podd runs.
 type verb interface {
-	Run(ctx context.Context, s Streams) error
+	Run(ctx context.Context, s iostreams.Streams) error
 }
 
-// versionFlag is a --version behind a verb or other flags, "" for none; as with
-// the kubelet it wins over them.
+// versionFlag returns the --version flag that follows a verb or other flags, or "". As in
+// the kubelet, it takes precedence over them.
 func versionFlag(words []string) string {
 	for _, w := range words {
 		switch {
@@ -91,8 +113,8 @@ func versionFlag(words []string) string {
 	return ""
 }
 
-// newParser makes the parser of a grammar.
-func newParser(grammar any, s Streams) (*kong.Kong, error) {
+// newParser returns a parser of grammar.
+func newParser(grammar any, s iostreams.Streams) (*kong.Kong, error) {
 	k, err := kong.New(grammar, kong.Name("podd"), kong.Writers(s.Out, s.Err),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}))
 	if err != nil {
@@ -101,7 +123,16 @@ func newParser(grammar any, s Streams) (*kong.Kong, error) {
 	return k, nil
 }
 
-// helpFirst makes "help" and "help VERB" of what git and kubectl users type.
+// helpPage returns the page of "help TOPIC", and reports whether there is one.
+func helpPage(words []string) (string, bool) {
+	if len(words) != 2 || words[0] != "help" {
+		return "", false
+	}
+	return docs.Page(words[1])
+}
+
+// helpFirst rewrites "help" and "help VERB", as git and kubectl have them, to --help
+// flags.
 func helpFirst(words []string) []string {
 	if len(words) == 0 || words[0] != "help" {
 		return words
@@ -112,48 +143,40 @@ func helpFirst(words []string) []string {
 	return []string{words[1], "--help"}
 }
 
-// parse finds the verb, lets package config ready its flags, and leaves the
-// rest to kong. The kubelet's flags are for the verbs that run or plan.
+// parse finds the verb, parses the kubelet's flags with package config and the others
+// with kong. Only verbs that run or plan pods accept the kubelet's flags.
 func parse(k *kong.Kong, words []string) (verb, error) {
 	if len(words) == 0 || strings.HasPrefix(words[0], "-") {
 		words = append([]string{"run"}, words...)
 	}
-	node := findVerb(k.Model, words[0])
+	node := cli.FindVerb(k.Model, words[0])
 	if node == nil {
 		return nil, unknownVerb(k.Model, words[0])
 	}
-	alone, names := map[string]bool{}, []string(nil)
+	isBool, names := map[string]bool{}, []string(nil)
 	for _, group := range node.AllFlags(false) {
 		for _, f := range group {
-			alone[f.Name] = f.IsBool()
+			isBool[f.Name] = f.IsBool()
 			names = append(names, f.Name)
 		}
 	}
-	served := func(name string) (bool, bool) { a, ok := alone[name]; return a, ok }
+	served := func(name string) (bool, bool) { a, ok := isBool[name]; return a, ok }
 	rest, known, err := config.Args(words[1:], served, names)
 	if err != nil {
 		return nil, err
 	}
 	chosen := node.Target.Addr().Interface()
-	takes, ok := chosen.(interface{ kubelet() *config.Flags })
+	withFlags, ok := chosen.(interface{ KubeletFlags() *config.Flags })
 	if !ok && len(known) > 0 {
-		return nil, fmt.Errorf("--%s is no flag of podd %s, only of podd run", known[0].Name, node.Name)
+		return nil, fmt.Errorf("unknown flag --%s for podd %s; it is a flag of podd run", known[0].Name, node.Name)
 	}
 	if _, err := k.Parse(append(words[:1:1], rest...)); err != nil {
 		return nil, err
 	}
 	if ok {
-		takes.kubelet().Known = known
+		withFlags.KubeletFlags().Known = known
 	}
 	return chosen.(verb), nil
-}
-
-func findVerb(app *kong.Application, name string) *kong.Node {
-	i := slices.IndexFunc(app.Children, func(n *kong.Node) bool { return n.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return app.Children[i]
 }
 
 func unknownVerb(app *kong.Application, word string) error {
@@ -170,26 +193,31 @@ func unknownVerb(app *kong.Application, word string) error {
 	return fmt.Errorf("unknown verb %q; podd help lists them", word)
 }
 
-// usageCode keeps a mistyped --runonce from looking like a container's code.
+// usageCode returns the exit code of a usage error. With --runonce it is not a code that
+// a container could have returned.
 func usageCode(words []string) int {
 	for _, w := range words {
 		if name, _, _ := strings.Cut(w, "="); name == "--runonce" {
-			return codeOwn
+			return exit.Internal
 		}
 	}
-	return codeUsage
+	return exit.Usage
 }
 
-// printUsage is podd help: what podd is, the verbs, two ways to begin.
+// printUsage prints podd help.
 func printUsage(w io.Writer, app *kong.Application) error {
 	var b strings.Builder
 	b.WriteString("podd runs Kubernetes pods from manifest files and URLs on a CRI runtime.\n\n")
-	b.WriteString("  podd --pod-manifest-path DIR       run the pods in DIR and follow its changes\n")
-	b.WriteString("  podd run --runonce FILE            run pods to completion, exit with their code\n\n")
+	b.WriteString("  podd --pod-manifest-path DIR       run the pods in DIR and apply its changes\n")
+	b.WriteString("  podd run --runonce FILE            run pods to completion and exit with their exit code\n\n")
 	for _, n := range app.Children {
 		fmt.Fprintf(&b, "  %-12s %s\n", n.Name, n.Help)
 	}
-	b.WriteString("\npodd VERB --help tells its flags. podd alone is podd run.\n")
+	b.WriteString("\nTopics:\n")
+	for _, t := range docs.Topics() {
+		fmt.Fprintf(&b, "  %-15s %s\n", t.Name, t.Title)
+	}
+	b.WriteString("\nUse \"podd help VERB\" for the flags of a verb and \"podd help TOPIC\" for a page. podd without a verb is podd run.\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -1,9 +1,10 @@
 // Command podd runs Kubernetes pods from manifest files and URLs straight on a
 // CRI runtime, without an apiserver.
 //
-// The grammar of the command line is in cli.go and grammar.go; each verb has a
-// file of its own with a Run method, which gets a context that ends on SIGINT and
-// SIGTERM, and the Streams.
+// The grammar of the command line is in cli.go. Each verb is a type with a Run method,
+// which gets a context that ends on SIGINT and SIGTERM, and the Streams. Verbs that talk
+// to a running podd are in package internal/cli, those that need none in internal/offline;
+// podd run is in internal/daemon and, with --runonce, in internal/runonce.
 package main
 
 import (
@@ -11,14 +12,18 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"podd/cmd/podd/internal/exit"
+	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/memory"
 )
 
 func main() {
-	noteLess()
+	memory.ReduceHeapProfile()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends what hangs, at once
-	streams := Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+	context.AfterFunc(ctx, stop) // a second signal terminates podd at once
+	streams := iostreams.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	err := execute(ctx, os.Args, streams)
 	stop()
-	os.Exit(report(err, streams))
+	os.Exit(exit.Report(err, streams.Err))
 }

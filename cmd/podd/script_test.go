@@ -13,24 +13,28 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/exit"
+	"podd/cmd/podd/internal/iostreams"
 )
 
 var update = flag.Bool("update", false, "rewrite the cmp files of testdata/script")
 
-// TestMain lets scripts call podd by its names. "podd-config" understands the
-// command line as podd run does and prints the Config instead of running.
+// TestMain lets scripts call podd by its names. "podd-config" parses the command line as
+// podd run does, and prints the Config.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"podd":        main,
 		"kubelet":     main,
-		"podd-config": func() { os.Exit(report(printConfig(os.Args[1:]), streams())) },
+		"podd-config": func() { os.Exit(exit.Report(printConfig(os.Args[1:]), os.Stderr)) },
 	})
 }
 
-func streams() Streams { return Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr} }
+func streams() iostreams.Streams {
+	return iostreams.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+}
 
-// TestScripts runs testdata/script of the repository. A script that asks $WEB
-// gets the files of its own directory over HTTP.
+// TestScripts runs testdata/script of the repository. In scripts, $WEB is the URL of a
+// server for the script's directory.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "../../testdata/script",
@@ -45,15 +49,15 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// configVerbs is a grammar with run's flags and another effect.
+// configVerbs is a grammar with the flags of run.
 type configVerbs struct {
 	Run configCmd `cmd:""`
 }
 
 type configCmd struct{ RunCmd }
 
-// Run prints what the command line comes to.
-func (c *configCmd) Run(_ context.Context, s Streams) error {
+// Run prints the configuration of the command line.
+func (c *configCmd) Run(_ context.Context, s iostreams.Streams) error {
 	cfg, warnings, err := config.Load(c.Flags, config.Machine{Program: "podd", Hostname: "node-1", CgroupV2: true})
 	for _, w := range warnings {
 		fmt.Fprintln(s.Err, w)
@@ -77,12 +81,12 @@ func printConfig(args []string) error {
 	}
 	chosen, err := parse(k, args)
 	if err != nil {
-		return exitWith(usageCode(args), err)
+		return exit.With(usageCode(args), err)
 	}
 	return chosen.Run(context.Background(), streams())
 }
 
-// TestVerbs: every verb of the grammar can be run.
+// TestVerbs checks that every verb of the grammar implements verb.
 func TestVerbs(t *testing.T) {
 	k, err := newParser(&verbs{}, streams())
 	if err != nil {

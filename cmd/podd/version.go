@@ -7,20 +7,22 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/exit"
+	"podd/cmd/podd/internal/host"
+	"podd/cmd/podd/internal/iostreams"
 )
 
-// version is stamped by the linker: -X main.version=v1.2.3.
+// version is set by the linker: -X main.version=v1.2.3.
 var version string
 
-// kubernetesVersion is that of the kubelet podd stands in for.
-const kubernetesVersion = "v1.34.4"
-
-// VersionCmd is podd version.
+// VersionCmd is the podd version command.
 type VersionCmd struct {
-	Output string `short:"o" enum:"text,json,yaml" default:"text" placeholder:"FORMAT" help:"text, json or yaml."`
+	Output string `short:"o" enum:"text,json,yaml" default:"text" placeholder:"FORMAT" help:"Output format. One of: text, json, yaml."`
 }
 
-// versionInfo is the JSON of podd version.
+// versionInfo is the output of podd version -o json.
 type versionInfo struct {
 	Version    string `json:"version"`
 	Revision   string `json:"revision,omitempty"`
@@ -30,20 +32,20 @@ type versionInfo struct {
 }
 
 // Run prints the version.
-func (c *VersionCmd) Run(_ context.Context, s Streams) error {
+func (c *VersionCmd) Run(_ context.Context, s iostreams.Streams) error {
 	if c.Output == "text" {
 		return printVersion(s.Out, "podd", "")
 	}
-	return asData(s.Out, c.Output, thisVersion())
+	return printer.Data(s.Out, c.Output, thisVersion())
 }
 
-// thisVersion is the stamped version, or else what the build knows of itself.
+// thisVersion returns the version that the linker set, or that of the build information.
 func thisVersion() versionInfo {
 	v := versionInfo{
 		Version:    version,
 		Go:         runtime.Version(),
 		Platform:   runtime.GOOS + "/" + runtime.GOARCH,
-		Kubernetes: kubernetesVersion,
+		Kubernetes: host.KubeletVersion,
 	}
 	build, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -63,14 +65,14 @@ func thisVersion() versionInfo {
 	return v
 }
 
-// printVersion answers --version. Called as the kubelet, it is the kubelet's
-// answer, which kubeadm and node tools parse.
+// printVersion prints the output of --version. If podd is called as kubelet, the output
+// is that of the kubelet, because kubeadm and other tools parse it.
 func printVersion(w io.Writer, program, flag string) error {
 	if name, value, _ := strings.Cut(flag, "="); name != "" && name != "--version" || value == "false" {
-		return exitWith(codeUsage, fmt.Errorf("unknown flag %s; did you mean --version?", flag))
+		return exit.With(exit.Usage, fmt.Errorf("unknown flag %s; did you mean --version?", flag))
 	}
 	if program == "kubelet" {
-		_, err := fmt.Fprintf(w, "Kubernetes %s\n", kubernetesVersion)
+		_, err := fmt.Fprintf(w, "Kubernetes %s\n", host.KubeletVersion)
 		return err
 	}
 	v := thisVersion()

@@ -15,7 +15,7 @@ type down struct {
 	Dir string `default:".run" help:"Where the runtime lives."`
 }
 
-// Run removes the stack. None is success.
+// Run removes the stack. It succeeds if there is none.
 func (d down) Run(ctx context.Context) error {
 	begin := time.Now()
 	s, err := stack.Open(d.Dir, slog.Default())

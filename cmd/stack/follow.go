@@ -18,14 +18,14 @@ import (
 	"podd/server"
 )
 
-// follow prints a line for every pod that runs, is replaced, ends or has a
-// problem, and for every problem of the manifests and the runtime.
+// follow prints a line for every pod that runs, is replaced, stops or has a problem, and
+// for every problem of the manifests and the runtime.
 func (p place) follow(ctx context.Context) error {
 	t := teller{place: p, pods: map[server.Key]*told{}}
 	return p.whenUp(ctx, func() error { return p.watch(ctx, t.tell) })
 }
 
-// teller remembers what it told.
+// A teller remembers what it has printed.
 type teller struct {
 	place
 	pods     map[server.Key]*told
@@ -33,12 +33,12 @@ type teller struct {
 	hinted   bool
 }
 
-// told is what was told of a pod.
+// told is what was printed about a pod.
 type told struct {
 	text  string
 	since time.Time // when this version was first seen
 	uid   types.UID
-	runs  bool // some version of it was told to run
+	runs  bool // a version of it was printed as running
 }
 
 func (t *teller) tell(c *server.Change) {
@@ -70,7 +70,7 @@ func (p place) hint() {
 	fmt.Printf("  page    %-32s end     ^C leaves pods running; make stop removes all\n", "http://127.0.0.1:10255/")
 }
 
-// describe is "" when there is nothing new to tell.
+// describe returns a line if something has changed, or "".
 func (t *teller) describe(pod *server.PodView) string {
 	p := t.pods[pod.Key()]
 	if p == nil || p.uid != pod.Pod.UID {
@@ -106,7 +106,7 @@ func (p *told) line(pod *server.PodView) string {
 	return ""
 }
 
-// trouble is what a user has to mend; "" is nothing.
+// trouble returns a problem that the user must solve, or "".
 func trouble(pod *server.PodView) string {
 	if pod.Problem {
 		return pod.Why
@@ -119,7 +119,7 @@ func trouble(pod *server.PodView) string {
 	return ""
 }
 
-// address is where a pod that names a port answers.
+// address returns the URL of a pod with a port.
 func address(pod *v1.Pod) string {
 	for _, c := range pod.Spec.Containers {
 		if len(c.Ports) > 0 && pod.Status.PodIP != "" {
@@ -129,7 +129,7 @@ func address(pod *v1.Pod) string {
 	return ""
 }
 
-// whenUp calls f once podd's socket answers.
+// whenUp calls f when podd's socket accepts connections.
 func (p place) whenUp(ctx context.Context, f func() error) error {
 	retry := time.NewTicker(20 * time.Millisecond)
 	defer retry.Stop()
@@ -149,7 +149,7 @@ func (p place) whenUp(ctx context.Context, f func() error) error {
 
 func (p place) socket() string { return filepath.Join(p.socketDir(), server.SocketName) }
 
-// watch calls tell for every change until ctx ends.
+// watch calls tell for every change until ctx is done.
 func (p place) watch(ctx context.Context, tell func(*server.Change)) error {
 	client := http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -168,7 +168,7 @@ func (p place) watch(ctx context.Context, tell func(*server.Change)) error {
 	for changes := json.NewDecoder(resp.Body); ; {
 		var c server.Change
 		if err := changes.Decode(&c); err != nil {
-			return nil // podd has ended, or we shall
+			return nil // podd or this program is stopping
 		}
 		tell(&c)
 	}

@@ -10,7 +10,7 @@ import (
 
 type kubernetes struct{}
 
-// Run builds what is missing.
+// Run builds the programs that are missing.
 func (kubernetes) Run(ctx context.Context) error {
 	begin := time.Now()
 	if _, err := tools.EnsureControlPlane(ctx, slog.Default()); err != nil {

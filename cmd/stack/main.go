@@ -1,7 +1,6 @@
-// Command stack starts and removes a private container runtime for trying
-// podd out: containerd, runc and CNI plugins that share nothing with another
-// runtime of the machine. `make run` and `make stop` call it. `make vm` has it run
-// tests in a virtual machine.
+// Command stack starts and removes a private container runtime for trying podd out:
+// containerd, runc and CNI plugins that share nothing with another runtime of the host.
+// `make run` and `make stop` call it. `make vm` calls it to run tests in a virtual machine.
 package main
 
 import (

@@ -20,15 +20,15 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// run is what `make run` shows a newcomer.
+// run implements make run, a demonstration for new users.
 type run struct {
 	up
 	Version string `help:"Version to stamp."`
 	Demo    string `default:"testdata/demo" help:"Manifests to start with."`
 }
 
-// Run builds podd, brings the runtime up and runs podd on copies of the demo's
-// manifests until ctx ends. The pods stay.
+// Run builds podd, starts the runtime and runs podd on copies of the demo's manifests
+// until ctx is done. The pods continue to run.
 func (r run) Run(ctx context.Context) error {
 	if os.Geteuid() != 0 {
 		return errors.New("starting a runtime needs root; run it with sudo")
@@ -39,7 +39,7 @@ func (r run) Run(ctx context.Context) error {
 	}
 	turn, err := p.take()
 	if errors.Is(err, errTaken) {
-		// What was asked for is there: no failure that make would have to speak of.
+		// The user has stopped it, which is no failure for make.
 		fmt.Printf("podd runs in %s already, as it was built then; see bin/podd ps, or end it with make stop\n", show(p.dir))
 		return nil
 	}
@@ -82,10 +82,10 @@ func buildPodd(ctx context.Context, version string) error {
 	return nil
 }
 
-// place is the directory podd is tried in.
+// A place is the directory that podd is tried in.
 type place struct {
 	dir    string
-	cgroup string // that its pods lie below
+	cgroup string // parent cgroup of its pods
 }
 
 func newPlace(dir string) (place, error) {
@@ -97,7 +97,7 @@ func (p place) manifests() string { return filepath.Join(p.dir, "manifests") }
 func (p place) socketDir() string { return filepath.Join(p.dir, "run") }
 func (p place) log() string       { return filepath.Join(p.dir, "podd.log") }
 
-// copyDemo fills the manifest directory once; what a user made of it stays.
+// copyDemo fills the manifest directory once and does not overwrite changes of the user.
 func (p place) copyDemo(from string) error {
 	if _, err := os.Stat(p.manifests()); err == nil {
 		return nil
@@ -108,7 +108,8 @@ func (p place) copyDemo(from string) error {
 	return nil
 }
 
-// podd is the command that runs podd here, as a child that ends with us.
+// podd returns the command that runs podd in this place. It is killed when this program
+// ends.
 func (p place) podd(ctx context.Context, out io.Writer) *exec.Cmd {
 	c := exec.CommandContext(ctx, binary, "run",
 		"--pod-manifest-path="+p.manifests(), "--root-dir="+filepath.Join(p.dir, "root"),
@@ -116,12 +117,12 @@ func (p place) podd(ctx context.Context, out io.Writer) *exec.Cmd {
 		"--container-runtime-endpoint="+filepath.Join(p.dir, "containerd.sock"), "--cgroup-root="+p.cgroup, "--read-only-port=10255")
 	c.Stdout, c.Stderr = out, out
 	c.Cancel = func() error { return c.Process.Signal(unix.SIGTERM) }
-	// A group of its own: ^C is ours to pass on.
+	// A separate process group, because ^C must not reach it directly.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGTERM}
 	return c
 }
 
-// try runs podd and tells what becomes of its pods until ctx ends.
+// try runs podd and prints changes of its pods until ctx is done.
 func (p place) try(ctx context.Context) error {
 	out, err := os.OpenFile(p.log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -149,13 +150,13 @@ func (p place) try(ctx context.Context) error {
 	return errors.Join(fmt.Errorf("podd ended (%w); %s ends with\n%s", err, show(p.log()), lastLines(text, 5)), readErr)
 }
 
-// lastLines are the last so many lines of a text.
+// lastLines returns the last n lines of a text.
 func lastLines(text []byte, n int) string {
 	lines := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
 	return strings.Join(lines[max(len(lines)-n, 0):], "\n")
 }
 
-// removePods has podd itself end what an earlier run left.
+// removePods makes podd stop the pods of an earlier run.
 func (p place) removePods(ctx context.Context) error {
 	left, err := os.ReadDir(filepath.Join(p.dir, "root", "pods"))
 	if errors.Is(err, fs.ErrNotExist) || len(left) == 0 {
@@ -173,15 +174,15 @@ func (p place) removePods(ctx context.Context) error {
 	down := exec.CommandContext(ctx, binary, "down", "--run-dir="+p.socketDir())
 	err = p.whenUp(ctx, down.Run)
 	cancel()
-	podd.Wait() // ended by cancel
+	podd.Wait() // stopped by cancel
 	if err != nil {
 		return fmt.Errorf("removing the pods: %w", err)
 	}
 	return nil
 }
 
-// removeState removes all that podd kept, once its pods are gone. The manifests
-// are the user's.
+// removeState removes the state of podd after its pods are removed. It keeps the
+// manifests, because they belong to the user.
 func (p place) removeState() error {
 	for _, name := range []string{"root", "run", "logs", "containers", "podd.log", "turn"} {
 		if err := os.RemoveAll(filepath.Join(p.dir, name)); err != nil {

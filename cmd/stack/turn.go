@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// turn is held by the one command that works on a place; its file has the
-// holder's pid. It ends with the process.
+// A turn is a lock on a place. Its file contains the PID of the holder. It is released
+// when the process ends.
 type turn struct{ f *os.File }
 
-// errTaken says that another command has the turn.
+// errTaken is returned if another command holds the lock.
 var errTaken = errors.New("another make run works here")
 
-// take takes the turn; errTaken when another process has it.
+// take acquires the lock, or returns errTaken.
 func (p place) take() (*turn, error) {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making %s: %w", p.dir, err)
@@ -51,7 +51,7 @@ func (t *turn) Close() error { return t.f.Close() }
 
 func (p place) turnFile() string { return filepath.Join(p.dir, "turn") }
 
-// holder is the pid of the command that has the turn.
+// holder returns the PID of the process that holds the lock.
 func (p place) holder() (int, error) {
 	text, err := os.ReadFile(p.turnFile())
 	if err != nil {
@@ -60,7 +60,7 @@ func (p place) holder() (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
 
-// takeOver ends the command that has the turn and takes it.
+// takeOver stops the command that holds the lock and acquires it.
 func (p place) takeOver(ctx context.Context) (*turn, error) {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
@@ -74,7 +74,7 @@ func (p place) takeOver(ctx context.Context) (*turn, error) {
 			if err != nil {
 				return nil, fmt.Errorf("ending the make run that works here: %w", err)
 			}
-			// It holds the lock, so the pid is still its own.
+			// It holds the lock, so the PID was not reused.
 			if err := unix.Kill(pid, unix.SIGTERM); err != nil {
 				return nil, fmt.Errorf("ending process %d, the make run that works here: %w", pid, err)
 			}

@@ -16,10 +16,10 @@ import (
 
 type up struct {
 	Dir     string       `default:".run" help:"Where the runtime lives."`
-	Runtime tools.Flavor `env:"RUNTIME" default:"containerd" enum:"containerd,debian" help:"containerd (the pinned one) or debian (Debian's 1.6)."`
+	Runtime tools.Flavor `env:"RUNTIME" default:"containerd" enum:"containerd,debian,crio" help:"containerd (the pinned one), debian (Debian's 1.6) or crio (of $$CRIO_DIR or the PATH)."`
 }
 
-// Run starts the stack, or says that it is up already.
+// Run starts the stack, or reports that it is running.
 func (u up) Run(ctx context.Context) error {
 	s, err := stack.Open(u.Dir, slog.Default())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -48,16 +48,16 @@ func (u up) start(ctx context.Context) error {
 	return nil
 }
 
-// upText says where the runtime is, and what of it is not in its directory.
+// upText describes where the runtime is, and what of it is outside its directory.
 func upText(s *stack.Stack) string {
-	return fmt.Sprintf("containerd on %s; outside %s only bridge %s, %s", show(s.Socket()), show(s.Dir), s.Claim.Bridge(), s.Claim.Subnet)
+	return fmt.Sprintf("%s on %s; outside %s only bridge %s, %s", s.Program(), show(s.Socket()), show(s.Dir), s.Claim.Bridge(), s.Claim.Subnet)
 }
 
 type build struct {
-	Runtime tools.Flavor `env:"RUNTIME" default:"containerd" enum:"containerd,debian" help:"containerd (the pinned one) or debian (Debian's 1.6)."`
+	Runtime tools.Flavor `env:"RUNTIME" default:"containerd" enum:"containerd,debian,crio" help:"containerd (the pinned one), debian (Debian's 1.6) or crio (of $$CRIO_DIR or the PATH)."`
 }
 
-// Run builds what is missing.
+// Run builds the programs that are missing.
 func (b build) Run(ctx context.Context) error {
 	set, err := tools.Ensure(ctx, tools.Options{Flavor: b.Runtime, Log: slog.Default()})
 	if err != nil {
@@ -68,7 +68,11 @@ func (b build) Run(ctx context.Context) error {
 }
 
 func report(set tools.Set, took stack.Took) {
-	line("stack", fmt.Sprintf("containerd %s, runc %s, CNI plugins", set.Versions.Containerd, set.Versions.Runc), set.ProgramsTook+took.Ready)
+	runtime := "containerd " + set.Versions.Containerd
+	if set.Flavor == tools.CRIO {
+		runtime = "CRI-O " + set.Versions.CRIO
+	}
+	line("stack", fmt.Sprintf("%s, runc %s, CNI plugins", runtime, set.Versions.Runc), set.ProgramsTook+took.Ready)
 	what := "busybox, web, pause built"
 	if took.Images > 0 {
 		what += " and loaded"
@@ -76,7 +80,7 @@ func report(set tools.Set, took stack.Took) {
 	line("images", what, set.ImagesTook+took.Images)
 }
 
-// line prints a step and, right-aligned, the time it took; none if zero.
+// line prints a step and, right-aligned, its duration unless that is zero.
 func line(step, what string, took time.Duration) {
 	if took == 0 {
 		fmt.Printf("%-8s%s\n", step, what)
@@ -85,7 +89,7 @@ func line(step, what string, took time.Duration) {
 	fmt.Printf("%-8s%-60s%7s\n", step, what, round(took))
 }
 
-// round keeps tenths of the first ten seconds and whole seconds above.
+// round rounds to tenths of a second below ten seconds, and to seconds above.
 func round(d time.Duration) string {
 	if d < 10*time.Second {
 		return fmt.Sprintf("%.1fs", d.Seconds())
@@ -93,7 +97,7 @@ func round(d time.Duration) string {
 	return fmt.Sprintf("%.0fs", d.Seconds())
 }
 
-// show shortens a path to one below the working directory, if it is there.
+// show shortens a path below the working directory.
 func show(path string) string {
 	wd, err := os.Getwd()
 	if err != nil {

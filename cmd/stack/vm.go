@@ -16,7 +16,7 @@ import (
 	"podd/runtime/runtimetest/vm"
 )
 
-// virtual runs the tests that need a machine of their own, in a virtual one.
+// virtual runs the tests that need a machine of their own in a virtual machine.
 type virtual struct {
 	Dir     string        `default:".run/vm" help:"Where the machine's disk and the logs are."`
 	Version string        `help:"Version to stamp."`
@@ -24,8 +24,7 @@ type virtual struct {
 	Limit   time.Duration `default:"40m" help:"How long one step may take."`
 }
 
-// Run takes the steps, each on the machine as the one before left it. It fails
-// with the first that fails.
+// Run runs the steps in order on one machine. It stops at the first failure.
 func (v virtual) Run(ctx context.Context) error {
 	if os.Geteuid() != 0 {
 		return errors.New("making a virtual machine's disk needs root; run it with sudo")
@@ -48,7 +47,7 @@ func (v virtual) Run(ctx context.Context) error {
 	}
 	line("disk", "Debian with systemd and cgroup v2", disk.Took)
 	begin := time.Now()
-	h := house{virtual: v, options: vm.Options{Disk: disk, Dir: p.dir, Payload: filepath.Join(p.dir, "payload")}}
+	h := house{virtual: v, options: vm.Options{Disk: disk, Dir: p.dir, Payload: filepath.Join(p.dir, "payload"), XFS: filepath.Join(p.dir, "xfs"), Ext4: filepath.Join(p.dir, "ext4")}}
 	if err := makePayload(ctx, v.Version, filepath.Join(p.dir, "pack"), h.options.Payload); err != nil {
 		return err
 	}
@@ -57,21 +56,29 @@ func (v virtual) Run(ctx context.Context) error {
 	if h.options.Disk, err = vm.Copy(ctx, disk, p.dir); err != nil {
 		return err
 	}
+	if err := errors.Join(tools.MakeXFS(ctx, h.options.XFS, dataSize), tools.MakeExt4(ctx, h.options.Ext4, dataSize)); err != nil {
+		return err
+	}
 	return h.all(ctx)
 }
 
-// house is where the machine stands: its power is switched here.
+// dataSize is the size in bytes of each disk for podd's state, which is a sparse file.
+const dataSize = 1 << 30
+
+// A house controls the power of the machine.
 type house struct {
 	virtual
 	options vm.Options
-	machine *vm.Machine // nil: the power is off
+	machine *vm.Machine // nil: powered off
 }
 
-// end leaves the logs.
+// end keeps the logs.
 func (h *house) end() {
 	h.cut()
-	os.Remove(h.options.Payload) // the next run makes its own anyway
+	os.Remove(h.options.Payload) // the next run creates another one
 	os.Remove(filepath.Join(h.options.Dir, "disk"))
+	os.Remove(h.options.XFS)
+	os.Remove(h.options.Ext4)
 }
 
 func (h *house) cut() {
@@ -93,8 +100,8 @@ func (h *house) all(ctx context.Context) error {
 	return nil
 }
 
-// take takes one step; the power is on before it, and is cut after it if the
-// step says so.
+// take runs one step. It powers the machine on before, and cuts the power after the step
+// if that is configured.
 func (h *house) take(ctx context.Context, s step) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.Limit, fmt.Errorf("it took longer than %s", h.Limit))
 	defer cancel()
@@ -119,8 +126,8 @@ func (h *house) take(ctx context.Context, s step) error {
 	return nil
 }
 
-// run runs a step's test binary and keeps what it says in a file; after a failure
-// its end is told.
+// run runs the test binary of a step and writes its output to a file. After a failure it
+// prints the end of the output.
 func (h *house) run(ctx context.Context, s step) error {
 	file := filepath.Join(h.options.Dir, s.name+".log")
 	log, err := os.Create(file)

@@ -14,13 +14,13 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// payload is where the machine sees what it is given.
+// payload is the mount point of the payload in the machine.
 const payload = "/payload"
 
-// payloadSize is a limit; the image has holes.
+// payloadSize is a limit; the image is sparse.
 const payloadSize = "1G"
 
-// makePayload makes the image of all that is run in the machine: podd, the test
+// makePayload creates an image of everything that runs in the machine: podd, the test
 // binaries and both runtimes.
 func makePayload(ctx context.Context, version, dir, image string) error {
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
@@ -50,14 +50,13 @@ func makePayload(ctx context.Context, version, dir, image string) error {
 	return os.RemoveAll(dir)
 }
 
-// packer copies directories of programs, each once.
+// A packer copies directories of programs, each once.
 type packer struct {
 	dir  string
-	dirs map[string]string // where each is in the machine
+	dirs map[string]string // paths in the machine
 }
 
-// runtime packs a runtime and its images, and a description of them for
-// tools.GivenEnv.
+// runtime packs a runtime and its images, and a description of them for tools.GivenEnv.
 func (p packer) runtime(ctx context.Context, flavor tools.Flavor) error {
 	set, err := tools.Ensure(ctx, tools.Options{Flavor: flavor, Log: slog.Default()})
 	if err != nil {
@@ -80,8 +79,7 @@ func (p packer) runtime(ctx context.Context, flavor tools.Flavor) error {
 	return os.WriteFile(filepath.Join(p.dir, string(flavor)+".json"), data, 0o644)
 }
 
-// place copies a directory, unless that is done, and says where the machine
-// sees it.
+// place copies a directory once and returns its path in the machine.
 func (p packer) place(from string) (string, error) {
 	if in, ok := p.dirs[from]; ok {
 		return in, nil

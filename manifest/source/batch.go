@@ -1,6 +1,7 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,7 +9,7 @@ import (
 	"podd/manifest"
 )
 
-// publish emits the Batch if it is another one than the last.
+// publish emits the Batch if it differs from the last one.
 func (f *follower) publish() {
 	if !f.changed {
 		return
@@ -22,60 +23,69 @@ func (f *follower) publish() {
 	f.emit(b)
 }
 
-// batch is everything that is known now.
+// batch returns a Batch of the current state.
 func (f *follower) batch() manifest.Batch {
-	b := manifest.Batch{Source: f.path, Kind: manifest.KindFile, Problems: f.tell(), Complete: f.complete()}
+	b := manifest.Batch{Source: f.path, Kind: manifest.KindFile, Problems: f.sourceProblems(), Complete: f.complete()}
 	var running, going []*manifest.File
 	for _, path := range slices.Sorted(maps.Keys(f.files)) {
 		it := f.files[path]
 		there := it.goneSince.IsZero()
 		if there {
-			b.Problems = append(b.Problems, it.tell()...)
+			b.Problems = append(b.Problems, it.fileProblems()...)
 		}
 		b.Files = append(b.Files, it.state())
 		switch {
-		case it.runs == nil:
+		case it.inUse == nil:
 		case there:
-			running = append(running, it.runs)
+			running = append(running, it.inUse)
 		default:
-			going = append(going, it.runs)
+			going = append(going, it.inUse)
 		}
 	}
 	gather(&b, running, going)
 	return b
 }
 
-// complete says that a pod's absence means something: everything was listed and
-// read, or was found in the cache. A file that is being written when podd
-// starts is waited for, but not for ever.
+// complete reports whether the absence of a pod means that it is not desired: all files
+// were listed and read, or were found in the cache. A file that is being written when podd
+// starts delays this by at most CheckFrequency.
 func (f *follower) complete() bool {
 	if f.last != nil && f.last.Complete {
 		return true
 	}
 	unread := 0
 	for _, it := range f.files {
-		if it.runs == nil && (!it.askAt.IsZero() || it.passes() || f.lost != nil) {
+		if it.inUse == nil && (!it.retryAt.IsZero() || it.mayRecover() || f.listErr != nil) {
 			unread++
 		}
 	}
-	if f.lost != nil {
-		return f.cache.known && unread == 0
+	if f.listErr != nil {
+		return f.cache.known && unread == 0 && !f.missesUnknown()
 	}
 	return f.listed && (unread == 0 || f.opts.Now().Sub(f.started) >= f.opts.CheckFrequency)
 }
 
-// tell returns the Problems of the source as a whole.
-func (f *follower) tell() []manifest.Problem {
+// missesUnknown reports whether manifests may be missing that are not in the cache.
+func (f *follower) missesUnknown() bool {
+	other, ok := errors.AsType[*placeError](f.listErr)
+	return ok && other.missing == 0
+}
+
+// sourceProblems returns the Problems of the source as a whole.
+func (f *follower) sourceProblems() []manifest.Problem {
 	var problems []manifest.Problem
 	problem := func(s manifest.Severity, format string, args ...any) {
 		problems = append(problems, manifest.Problem{Severity: s, Path: f.path, Message: fmt.Sprintf(format, args...)})
 	}
-	if f.lost != nil {
-		rest := "podd waits for it"
-		if f.holdsAny() {
+	if f.listErr != nil {
+		severity, rest := manifest.Error, "podd waits for it"
+		if f.hasContent() {
 			rest = "its last good content runs on"
 		}
-		problem(manifest.Error, "reading manifests: %v; %s", cause(f.lost), rest)
+		if other, ok := errors.AsType[*placeError](f.listErr); ok && other.settles() {
+			severity = manifest.Warning
+		}
+		problem(severity, "reading manifests: %v; %s", withoutPath(f.listErr), rest)
 	} else if f.only != "" && len(f.files) == 0 {
 		problem(manifest.Warning, "there is no such file; podd waits for it")
 	}
@@ -85,11 +95,11 @@ func (f *follower) tell() []manifest.Problem {
 	if f.remote {
 		problem(manifest.Warning, "it is on a network filesystem, which does not tell of changes made elsewhere; podd looks every %v", min(pollEvery, f.opts.CheckFrequency))
 	}
-	if f.deaf != nil {
-		problem(manifest.Warning, "watching for changes: %v; podd looks every %v instead", f.deaf, min(pollEvery, f.opts.CheckFrequency))
+	if f.watchErr != nil {
+		problem(manifest.Warning, "watching for changes: %v; podd looks every %v instead", f.watchErr, min(pollEvery, f.opts.CheckFrequency))
 	}
 	for _, s := range f.skipped {
-		if s.telling {
+		if s.isProblem {
 			problems = append(problems, s.warning(f.path))
 		}
 	}

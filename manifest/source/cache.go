@@ -13,44 +13,58 @@ import (
 	"podd/manifest"
 )
 
-// cache keeps the last good content of every file, or of the one URL, of one
-// source on disk:
+// cache stores the last valid content of each file, or of the URL, of one source on disk:
 //
 //	<root>/sources/<hash of the source>/index                      sealed JSON
 //	<root>/sources/<hash of the source>/<hash of path>-<digest>    sealed content
 //
-// Contents are written first and the index names only those that are there, so
-// the cache is whole whenever podd or the machine stops. put and drop return
-// at once; a goroutine of its own writes, since a disk may take its time and a
-// manifest shall not. Only what changed is written.
+// Contents are written before the index that names them, so the cache is consistent
+// whenever podd or the host stops. put and drop return at once, because a slow disk must
+// not delay a manifest: a separate goroutine writes. Only changes are written.
 //
-// The source's goroutine calls all methods but those of the writer.
+// Nothing is written before the index has been read, because the new index would replace
+// one with contents that podd does not know. If reading fails because of the host (an I/O
+// error, too many open files), retry repeats it. If the index itself cannot be used (it is
+// damaged, or of a newer podd), the first write sets the whole directory aside:
+//
+//	<root>/sources/<hash of the source>.unreadable/                the last one set aside
+//
+// Only the goroutine of the source may call the methods other than the writer's.
 type cache struct {
-	dir    string // <root>/sources; "" keeps nothing
-	source string
-	wake   chan struct{} // something is pending
-	told   chan struct{} // failed has changed
-	stop   chan struct{}
-	ended  chan struct{}
+	dir           string // <root>/sources; "" disables the cache
+	source        string
+	wake          chan struct{} // a change is pending
+	failedChanged chan struct{} // failed has changed
+	stop          chan struct{}
+	ended         chan struct{}
 
-	// readOnly: nothing is written, by a goroutine or otherwise.
+	// readOnly prevents all writes, including those of the goroutine.
 	readOnly bool
-	// damage are the Problems that were found while reading; the source's own.
+	// damage, known, unread and accepted belong to the source's goroutine.
+	// damage contains the Problems found while reading.
 	damage []manifest.Problem
-	// known says that a whole index was read.
+	// known reports whether a complete index was read.
 	known bool
+	// unread reports whether there may be an index that could not be read, so that podd does
+	// not know which contents there were.
+	unread bool
+	// accepted reports whether a user accepted an empty directory. Then an index that is read
+	// later is out of date.
+	accepted bool
 
-	mu      sync.Mutex         // guards all following fields
-	store   *store             // nil: could not be had yet
-	records map[string]record  // on disk, by path
-	pending map[string]*change // to be written
-	writing map[string]*change // being written
-	fresh   bool               // an index is due even without changes
-	failed  error              // of the last writing
+	mu       sync.Mutex         // guards all following fields
+	store    *store             // nil: the index was not read yet
+	setAside bool               // the next write must set the directory aside
+	records  map[string]record  // on disk, by path
+	pending  map[string]*change // to be written
+	writing  map[string]*change // being written
+	indexDue bool               // an index must be written even without changes
+	failed   error              // error of the last write, or of opening the store
+	place    *identity          // directory the entries were read from; nil: not recorded
 }
 
-// change is one entry to come: the record and content to keep, or nil to
-// forget the entry.
+// change is a pending change of one entry: the record and content to store. A nil change
+// removes the entry.
 type change struct {
 	record record
 	data   []byte
@@ -58,12 +72,12 @@ type change struct {
 
 const indexName = "index"
 
-// openCache reads the index of a source and starts its writer; close ends it.
-// Damage is a Problem and never an error: podd runs without a cache.
+// openCache reads the index of a source and starts the writer, which close stops. Damage is
+// a Problem and never an error, because podd can run without a cache.
 func openCache(dir, source string) *cache {
 	c := &cache{
 		dir: dir, source: source,
-		wake: make(chan struct{}, 1), told: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), failedChanged: make(chan struct{}, 1),
 		stop: make(chan struct{}), ended: make(chan struct{}),
 		records: map[string]record{}, pending: map[string]*change{},
 	}
@@ -71,16 +85,30 @@ func openCache(dir, source string) *cache {
 		close(c.ended)
 		return c
 	}
-	if st, err := c.disk(); err == nil {
-		c.readIndex(st)
-	} else {
-		c.failed = err
-	}
+	c.open()
 	go c.serve()
 	return c
 }
 
-// close writes what is pending and ends the writer.
+// open opens the store and reads the index. It reports whether that succeeded; the index may
+// be damaged then.
+func (c *cache) open() bool {
+	st, err := openStore(c.dir, hashOf(c.source))
+	if err == nil {
+		if err = c.readIndex(st); err != nil {
+			st.root.Close()
+		}
+	}
+	c.unread = c.unread || err != nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failed = err; err == nil {
+		c.store = st
+	}
+	return err == nil
+}
+
+// close writes pending changes and stops the writer.
 func (c *cache) close() {
 	close(c.stop)
 	<-c.ended
@@ -89,37 +117,62 @@ func (c *cache) close() {
 	}
 }
 
-// readIndex fills records. No index is that of a source never seen.
-func (c *cache) readIndex(st *store) {
+// readIndex sets records, place, known and unread. It returns an error if the index cannot
+// be read now but perhaps later. A source without an index was never read completely, unless
+// an index was set aside and podd or the host stopped before the next one was written.
+func (c *cache) readIndex(st *store) error {
+	path := filepath.Join(st.root.Name(), indexName)
 	payload, _, err := st.read(indexName)
 	if errors.Is(err, fs.ErrNotExist) {
-		return
+		if err = c.checkSetAside(); err == nil {
+			c.unread = false
+			return nil
+		}
+	}
+	if _, failed := errors.AsType[*fs.PathError](err); failed {
+		return fmt.Errorf("reading its index %q: %w", path, err)
 	}
 	var records map[string]record
+	var place *identity
 	if err == nil {
-		records, err = parseIndex(payload, c.source)
+		records, place, err = parseIndex(payload, c.source)
 	}
-	if err != nil {
-		c.damaged(c.source, fmt.Errorf("reading its index %q: %w", filepath.Join(st.root.Name(), indexName), err))
-		return
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case errors.Is(err, errSetAside):
+		c.unread = true
+		c.addDamage(c.source, fmt.Errorf("reading its index %q: %w", path, err))
+	case err != nil:
+		c.unread, c.setAside = true, true
+		c.addDamage(c.source, fmt.Errorf("reading its index %q: %w; the next change moves it to %q", path, err, st.root.Name()+unreadableSuffix))
+	case c.accepted:
+		c.unread, c.indexDue = false, true
+	default:
+		c.records, c.known, c.unread = records, true, false
+		if place != nil {
+			c.place = place
+		}
 	}
-	c.records, c.known = records, true
+	return nil
 }
 
-// paths are those of all entries, sorted.
+// paths returns the paths of all entries, sorted.
 func (c *cache) paths() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var paths []string
 	for path := range c.records {
-		paths = append(paths, path)
+		if ch, coming := c.pending[path]; !coming || ch != nil {
+			paths = append(paths, path)
+		}
 	}
 	slices.Sort(paths)
 	return paths
 }
 
-// load returns the last good content of a path, written or not yet; false when
-// there is none or it is damaged.
+// load returns the last valid content of a path, even if it is not written yet. It returns
+// false if there is none or if it is damaged.
 func (c *cache) load(path string) ([]byte, record, bool) {
 	ch, coming, r, st := c.find(path)
 	switch {
@@ -133,13 +186,13 @@ func (c *cache) load(path string) ([]byte, record, bool) {
 		err = errSeal
 	}
 	if err != nil {
-		c.damaged(path, fmt.Errorf("reading it: %w", err))
+		c.addDamage(path, fmt.Errorf("reading it: %w", err))
 		return nil, record{}, false
 	}
 	return data, r, true
 }
 
-// find returns the change that is coming for a path, else its record on disk.
+// find returns the pending change of a path and its record on disk.
 func (c *cache) find(path string) (ch *change, coming bool, r record, st *store) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,8 +202,8 @@ func (c *cache) find(path string) (ch *change, coming bool, r record, st *store)
 	return ch, coming, c.records[path], c.store
 }
 
-// damaged notes that what is kept for a path cannot be used.
-func (c *cache) damaged(path string, err error) {
+// addDamage records a Problem: the stored content of a path cannot be used.
+func (c *cache) addDamage(path string, err error) {
 	p := manifest.Problem{
 		Severity: manifest.Warning, Path: path,
 		Message: fmt.Sprintf("its last good content in %s is damaged and ignored: %v; the next good content replaces it", c.dir, err),
@@ -160,12 +213,12 @@ func (c *cache) damaged(path string, err error) {
 	}
 }
 
-// bodyName is the name of a content's file, from hashes alone.
+// bodyName returns the file name of a content. It consists of hashes only.
 func (c *cache) bodyName(path, digest string) string {
 	return hashOf(c.source+"\x00"+path) + "-" + digest[len("sha256:"):][:32]
 }
 
-// hashOf makes a file name of anything.
+// hashOf returns a file name for any string.
 func hashOf(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:16])

@@ -10,22 +10,30 @@ import (
 	"time"
 )
 
-// A file of the cache is a line with the digest and size of the rest, and the
-// rest. What was cut off, mixed up or decayed is told from what was written.
-const sealMark = "podd-cache 1 "
+// A sealed file starts with a line that contains the digest and size of the payload. It
+// detects truncated, replaced and corrupted files.
+const (
+	sealName = "podd-cache "
+	sealMark = sealName + "1 "
+)
 
-var errSeal = errors.New("its checksum is wrong")
+var (
+	errSeal    = errors.New("its checksum is wrong")
+	errVersion = errors.New("its format is that of another version of podd")
+)
 
-// seal puts the line in front of the payload.
+// seal prepends the line to payload.
 func seal(payload []byte) []byte {
 	line := fmt.Sprintf("%s%s %d\n", sealMark, digestOf(payload), len(payload))
 	return append([]byte(line), payload...)
 }
 
-// unseal checks the line and returns the payload with its digest. The input may
-// be anything.
+// unseal verifies the line and returns the payload and its digest. data may be arbitrary.
 func unseal(data []byte) (payload []byte, digest string, err error) {
 	line, payload, ok := bytes.Cut(data, []byte("\n"))
+	if bytes.HasPrefix(line, []byte(sealName)) && !bytes.HasPrefix(line, []byte(sealMark)) {
+		return nil, "", errVersion
+	}
 	rest, marked := strings.CutPrefix(string(line), sealMark)
 	digest, size, spaced := strings.Cut(rest, " ")
 	if !ok || !marked || !spaced || size != strconv.Itoa(len(payload)) || digest != digestOf(payload) {
@@ -34,50 +42,53 @@ func unseal(data []byte) (payload []byte, digest string, err error) {
 	return payload, digest, nil
 }
 
-// index says what of one source is in the cache.
+// index lists the cached contents of one source.
 type index struct {
-	Source  []byte    `json:"source"` // bytes, since paths need not be UTF-8
+	Source  []byte    `json:"source"` // bytes, because a path need not be UTF-8
 	Saved   time.Time `json:"saved"`
 	Entries []record  `json:"entries"`
+	// Place is the directory from which the entries were read. It is nil for a URL, and in
+	// an index written before this field existed.
+	Place *identity `json:"place,omitempty"`
 }
 
-// record is one file, or the URL.
+// record is the index entry of one file, or of the URL.
 type record struct {
 	Path    []byte    `json:"path"`
 	Digest  string    `json:"digest"` // of the content
 	Version time.Time `json:"version"`
-	// ETag and Modified are what the server sent with a URL's content.
+	// ETag and Modified are the validators that the server sent with the content of a URL.
 	ETag     string `json:"etag,omitempty"`
 	Modified string `json:"modified,omitempty"`
 }
 
-// parseIndex reads the payload of an index of the named source. The input may
-// be anything; nothing in it becomes part of a path on disk.
-func parseIndex(payload []byte, source string) (map[string]record, error) {
+// parseIndex parses the payload of an index of the named source. data may be arbitrary:
+// nothing in it becomes part of a path on disk.
+func parseIndex(payload []byte, source string) (map[string]record, *identity, error) {
 	var x index
 	if err := json.Unmarshal(payload, &x); err != nil {
-		return nil, fmt.Errorf("it is no index: %w", err)
+		return nil, nil, fmt.Errorf("it is no index: %w", err)
 	}
 	if string(x.Source) != source {
-		return nil, errors.New("it is of another source")
+		return nil, nil, errors.New("it is of another source")
 	}
 	if len(x.Entries) > maxNames {
-		return nil, fmt.Errorf("it has %d entries", len(x.Entries))
+		return nil, nil, fmt.Errorf("it has %d entries", len(x.Entries))
 	}
 	records := map[string]record{}
 	for _, r := range x.Entries {
 		if !isDigest(r.Digest) {
-			return nil, errors.New("it has a digest that is none")
+			return nil, nil, errors.New("it has a digest that is none")
 		}
 		records[string(r.Path)] = r
 	}
 	if len(records) != len(x.Entries) {
-		return nil, errors.New("it has a path twice")
+		return nil, nil, errors.New("it has a path twice")
 	}
-	return records, nil
+	return records, x.Place, nil
 }
 
-// isDigest says that s is "sha256:" and 64 hexadecimal digits.
+// isDigest reports whether s is "sha256:" followed by 64 hexadecimal digits.
 func isDigest(s string) bool {
 	hex, ok := strings.CutPrefix(s, "sha256:")
 	return ok && len(hex) == 64 && strings.Trim(hex, "0123456789abcdef") == ""

@@ -11,16 +11,20 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"podd/manifest/durable"
+	"podd/runtime/atomicfile"
 )
 
-// store is one source's directory of sealed files. Its names are made by podd
-// alone; nothing in it is followed out of it.
+// store is the directory of sealed files of one source. Only podd chooses names in it, and
+// no symbolic link leads out of it.
 type store struct{ root *os.Root }
 
-const tempSuffix = ".tmp"
+const (
+	tempSuffix = ".tmp"
+	// unreadableSuffix is appended to the name of a directory with an unusable index.
+	unreadableSuffix = ".unreadable"
+)
 
-// openStore makes and opens the directory name in dir, for root only.
+// openStore creates and opens the directory name in dir, with mode 0700.
 func openStore(dir, name string) (*store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -53,9 +57,9 @@ func openStore(dir, name string) (*store, error) {
 	return &store{root}, nil
 }
 
-// read returns what was sealed in a file, and its digest.
+// read returns the payload of a sealed file, and its digest.
 func (s *store) read(name string) (payload []byte, digest string, err error) {
-	info, err := s.root.Lstat(name) // only root can put something else there
+	info, err := s.root.Lstat(name) // only root can replace the file in the meantime
 	if err != nil {
 		return nil, "", err
 	}
@@ -78,18 +82,18 @@ func (s *store) read(name string) (payload []byte, digest string, err error) {
 	return unseal(data)
 }
 
-// write puts a whole file into place, or leaves what was there.
+// write replaces a file. After an error the old file is still there.
 func (s *store) write(name string, payload []byte) error {
-	if info, err := s.root.Lstat(name); err == nil && info.IsDir() { // no rename replaces it
+	if info, err := s.root.Lstat(name); err == nil && info.IsDir() { // rename does not replace a directory
 		if err := s.root.RemoveAll(name); err != nil {
 			return err
 		}
 	}
-	return durable.Put(s.root, name, name+tempSuffix, seal(payload))
+	return atomicfile.Put(s.root, name, name+tempSuffix, seal(payload))
 }
 
-// sweep removes all but the files to keep: contents that no record names and
-// what a crash left behind.
+// sweep removes all files except those in keep: contents that no record names, and
+// temporary files left by a crash.
 func (s *store) sweep(keep map[string]bool) error {
 	entries, err := fs.ReadDir(s.root.FS(), ".")
 	if err != nil {
@@ -105,9 +109,42 @@ func (s *store) sweep(keep map[string]bool) error {
 	return nil
 }
 
-// Prune removes from a cache directory what is kept of any source but those
-// given: content of a source that is no longer configured may hold secrets. It
-// is called while no source runs.
+// setAside renames the directory name in dir, because its index cannot be used but the user,
+// or a newer podd, may need its contents. It replaces one that was set aside earlier, so that
+// the disk use is bounded.
+func setAside(dir, name string) error {
+	all, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer all.Close()
+	if err := all.RemoveAll(name + unreadableSuffix); err != nil {
+		return err
+	}
+	if err := all.Rename(name, name+unreadableSuffix); err != nil {
+		return err
+	}
+	return atomicfile.Sync(all)
+}
+
+var errSetAside = errors.New("it is missing, and an earlier one could not be read")
+
+// checkSetAside returns errSetAside if a directory of the source was set aside.
+func (c *cache) checkSetAside() error {
+	path := filepath.Join(c.dir, hashOf(c.source)+unreadableSuffix)
+	_, err := os.Lstat(path)
+	switch {
+	case err == nil:
+		return fmt.Errorf("%w; it is kept in %q", errSetAside, path)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	}
+	return err
+}
+
+// Prune removes all cached contents except those of the given sources, because the content
+// of a source that is no longer configured may contain secrets. It must not be called while
+// a source runs.
 func Prune(dir string, keep ...Source) error {
 	names := map[string]bool{}
 	for _, s := range keep {
@@ -123,8 +160,8 @@ func Prune(dir string, keep ...Source) error {
 	defer root.Close()
 	entries, err := fs.ReadDir(root.FS(), ".")
 	for _, e := range entries {
-		if name := e.Name(); !names[name] && isHash(name) {
-			err = errors.Join(err, root.RemoveAll(name))
+		if name := strings.TrimSuffix(e.Name(), unreadableSuffix); !names[name] && isHash(name) {
+			err = errors.Join(err, root.RemoveAll(e.Name()))
 		}
 	}
 	if err != nil {
@@ -133,7 +170,7 @@ func Prune(dir string, keep ...Source) error {
 	return nil
 }
 
-// isHash says that a name is one that hashOf makes.
+// isHash reports whether name has the form that hashOf returns.
 func isHash(name string) bool {
 	return len(name) == 32 && strings.Trim(name, "0123456789abcdef") == ""
 }

@@ -59,7 +59,7 @@ func TestCacheKeepsOverRestarts(t *testing.T) {
 	}
 }
 
-// files are all of a directory with their content, and who may read them.
+// files returns the content of all files below a directory, and verifies their modes.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -93,12 +93,12 @@ func files(t *testing.T, dir string) map[string]string {
 func TestCacheWritesOnlyWhatChanges(t *testing.T) {
 	c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
 	put(c, "/m/a", "one")
-	c.listed()
+	c.markListed()
 	c = reopen(t, c)
 	before := files(t, c.dir)
 	put(c, "/m/a", "one")
 	c.drop("/m/never")
-	c.listed()
+	c.markListed()
 	c.retry()
 	c.close()
 	if diff := cmp.Diff(before, files(t, c.dir)); diff != "" {
@@ -106,12 +106,12 @@ func TestCacheWritesOnlyWhatChanges(t *testing.T) {
 	}
 }
 
-func TestCacheOfNothingIsKnown(t *testing.T) {
+func TestCacheOfEmptyListing(t *testing.T) {
 	c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
 	if c.known {
 		t.Error("known before anything was listed")
 	}
-	c.listed()
+	c.markListed()
 	c = reopen(t, c)
 	defer c.close()
 	if !c.known || len(c.paths()) != 0 {
@@ -181,7 +181,7 @@ func appendTo(path, text string) error {
 	return os.WriteFile(path, append(data, text...), 0o600)
 }
 
-// A cache that cannot be written is a Problem, and works once it can be.
+// A cache that cannot be written is a Problem. It works as soon as it can be written.
 func TestCacheWithoutADirectory(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "sources")
@@ -207,7 +207,7 @@ func TestCacheWithoutADirectory(t *testing.T) {
 	}
 }
 
-func TestCacheTellsWhenWritingFailsAndWorks(t *testing.T) {
+func TestCacheReportsFailedAndRestoredWrites(t *testing.T) {
 	c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
 	defer c.close()
 	blocker := filepath.Join(c.store.root.Name(), c.bodyName("/m/a", digestOf([]byte("one")))+tempSuffix)
@@ -215,7 +215,7 @@ func TestCacheTellsWhenWritingFailsAndWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(c, "/m/a", "one")
-	<-c.told
+	<-c.failedChanged
 	if got := fmt.Sprint(c.problems()); !strings.Contains(got, "keeping its last good content") {
 		t.Errorf("problems: got %s", got)
 	}
@@ -223,7 +223,7 @@ func TestCacheTellsWhenWritingFailsAndWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.retry()
-	<-c.told
+	<-c.failedChanged
 	if got := c.problems(); len(got) != 0 {
 		t.Errorf("problems after mending: got %v", got)
 	}
@@ -276,9 +276,8 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// Whatever is put and dropped, with restarts in between, the last of it is
-// there.
-func TestCacheHasTheLast(t *testing.T) {
+// After any sequence of put, drop and restart the cache has the last content.
+func TestCacheHasLastContent(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
 		defer func() { c.close() }()
@@ -335,7 +334,7 @@ func FuzzIndex(f *testing.F) {
 	f.Add(good)
 	f.Add([]byte(`{"source":"L20=","entries":[{"path":"Lg==","digest":"sha256:../../etc"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		records, err := parseIndex(data, "/m")
+		records, _, err := parseIndex(data, "/m")
 		if err != nil {
 			return
 		}

@@ -7,28 +7,31 @@ import (
 	"os"
 )
 
-// viewCache reads the cache of a source and never writes: what is put or dropped
-// is forgotten. It may be another podd's that writes it meanwhile. No cache is
-// one of a source never seen; one that cannot be read is a Problem.
+// viewCache reads the cache of a source and never writes: put and drop have no effect.
+// Another podd may write the cache at the same time. If there is no cache, the source was
+// never read; a cache that cannot be read is a Problem.
 func viewCache(dir, source string) *cache {
 	c := &cache{
 		dir: dir, source: source, readOnly: true,
-		wake: make(chan struct{}, 1), told: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), failedChanged: make(chan struct{}, 1),
 		stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	close(c.ended)
 	st, err := viewStore(dir, hashOf(source))
-	switch {
-	case err == nil:
+	if err == nil {
 		c.store = st
-		c.readIndex(st)
-	case !errors.Is(err, fs.ErrNotExist):
-		c.damaged(source, fmt.Errorf("opening it: %w", err))
+		err = c.readIndex(st)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = c.checkSetAside()
+	}
+	if err != nil {
+		c.unread = true
+		c.addDamage(source, fmt.Errorf("opening it: %w", err))
 	}
 	return c
 }
 
-// viewStore opens the directory name in dir, if it is there.
+// viewStore opens the directory name in dir. It does not create it.
 func viewStore(dir, name string) (*store, error) {
 	all, err := os.OpenRoot(dir)
 	if err != nil {

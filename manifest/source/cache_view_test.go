@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What an earlier podd kept is seen, and nothing is written beside or over it.
-func TestDirReadsTheCacheOfAnother(t *testing.T) {
+// The cache of another podd is read, and nothing is written.
+func TestDirReadsForeignCache(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	d.write("a.yaml", yaml("a"))
 	d.write("b.yaml", yaml("b"))
@@ -30,7 +30,7 @@ func TestDirReadsTheCacheOfAnother(t *testing.T) {
 	}
 }
 
-func TestDirMakesNoCacheForReading(t *testing.T) {
+func TestDirReadOnlyCreatesNoCache(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	d.write("a.yaml", yaml("a"))
 	o.CacheReadOnly = true

@@ -4,23 +4,32 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"podd/manifest"
-	"podd/manifest/durable"
+	"podd/runtime/atomicfile"
 )
 
-// put keeps a content. data must not change afterwards.
+// mayStore reports whether a content that is in use may be stored. Refused content is in use
+// if no valid content was read before, which podd does not know until it has read the index.
+func (c *cache) mayStore(f *manifest.File) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.store != nil || !f.Refused()
+}
+
+// put stores a content. The caller must not change data afterwards.
 func (c *cache) put(path string, r record, data []byte) {
 	r.Path = []byte(path)
 	c.change(path, &change{r, data})
 }
 
-// drop forgets a path.
+// drop removes the entry of a path.
 func (c *cache) drop(path string) { c.change(path, nil) }
 
-// change makes one change pending, unless the disk has it already.
+// change adds a pending change, unless the disk already has that content.
 func (c *cache) change(path string, ch *change) {
 	if c.dir == "" || c.readOnly {
 		return
@@ -29,7 +38,7 @@ func (c *cache) change(path string, ch *change) {
 	defer c.mu.Unlock()
 	_, busy := c.writing[path]
 	r, kept := c.records[path]
-	same := ch == nil && !kept || ch != nil && kept && r.Digest == ch.record.Digest
+	same := c.store != nil && (ch == nil && !kept || ch != nil && kept && r.Digest == ch.record.Digest)
 	if same && !busy {
 		delete(c.pending, path)
 		return
@@ -38,42 +47,89 @@ func (c *cache) change(path string, ch *change) {
 	c.poke(c.wake)
 }
 
-// listed notes that the source was read whole: from now on an index says so,
-// if only by being empty.
-func (c *cache) listed() {
+// markListed records that the source was read completely. The index shows that, even if it has
+// no entries.
+func (c *cache) markListed() {
 	if c.dir == "" || c.readOnly || c.known {
 		return
 	}
 	c.known = true
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.fresh = true
+	c.indexDue = true
 	c.poke(c.wake)
 }
 
-// retry writes again what could not be written.
-func (c *cache) retry() {
+// setPlace records the directory from which manifests are read; nil if it has none.
+func (c *cache) setPlace(id *identity) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.failed != nil {
+	if c.place == id || c.place != nil && id != nil && *c.place == *id {
+		return
+	}
+	c.place = id
+	if c.dir != "" && !c.readOnly {
+		c.indexDue = true
 		c.poke(c.wake)
 	}
 }
 
-// problems are what is wrong with the cache now.
+// isPlace reports whether id is the directory from which manifests were read, and returns
+// the recorded identity; nil if none is recorded.
+func (c *cache) isPlace(id identity) (bool, *identity) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.place != nil && c.place.is(id), c.place
+}
+
+// accept records that a user accepted an empty directory.
+func (c *cache) accept(id *identity) {
+	c.accepted = true
+	c.setPlace(id)
+}
+
+// has reports whether a content of a path is stored.
+func (c *cache) has(path string) bool {
+	ch, coming, r, _ := c.find(path)
+	return ch != nil || !coming && r.Digest != ""
+}
+
+// retry repeats a failed write, or opens the store if that has failed before. It reports
+// whether it opened the store: then all contents of the cache are new to the caller.
+func (c *cache) retry() (opened bool) {
+	if c.dir == "" || c.readOnly {
+		return false
+	}
+	c.mu.Lock()
+	closed, failed := c.store == nil, c.failed != nil
+	c.mu.Unlock()
+	if closed && !c.open() {
+		return false
+	}
+	if closed || failed {
+		c.poke(c.wake)
+	}
+	return closed
+}
+
+// problems returns the current Problems of the cache.
 func (c *cache) problems() []manifest.Problem {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.failed == nil {
 		return c.damage
 	}
+	until := "podd cannot fall back to it after a restart"
+	if c.store == nil {
+		until = "podd cannot fall back to it"
+	}
 	return append(slices.Clip(c.damage), manifest.Problem{
 		Severity: manifest.Warning, Path: c.source,
-		Message: fmt.Sprintf("keeping its last good content in %s: %v; until that works, podd cannot fall back to it after a restart", c.dir, c.failed),
+		Message: fmt.Sprintf("keeping its last good content in %s: %v; until that works, %s", c.dir, c.failed, until),
 	})
 }
 
-// poke wakes the reader of a channel without waiting for it.
+// poke wakes the receiver of ch without blocking.
 func (*cache) poke(ch chan<- struct{}) {
 	select {
 	case ch <- struct{}{}:
@@ -81,7 +137,7 @@ func (*cache) poke(ch chan<- struct{}) {
 	}
 }
 
-// serve writes until the cache is closed.
+// serve writes changes until the cache is closed.
 func (c *cache) serve() {
 	defer close(c.ended)
 	for {
@@ -95,19 +151,20 @@ func (c *cache) serve() {
 	}
 }
 
-// flush writes everything pending; what fails is pending again.
+// flush writes all pending changes if the store is open. If the write fails, they stay
+// pending.
 func (c *cache) flush() {
 	c.mu.Lock()
-	changes, fresh := c.pending, c.fresh
-	if len(changes) == 0 && !fresh && c.failed == nil {
+	changes, fresh := c.pending, c.indexDue
+	if c.store == nil || len(changes) == 0 && !fresh && c.failed == nil {
 		c.mu.Unlock()
 		return
 	}
-	c.pending, c.writing, c.fresh = map[string]*change{}, changes, false
-	next := maps.Clone(c.records)
+	c.pending, c.writing, c.indexDue = map[string]*change{}, changes, false
+	next, place := maps.Clone(c.records), c.place
 	c.mu.Unlock()
 
-	err := c.write(changes, next)
+	err := c.write(changes, next, place)
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,18 +172,18 @@ func (c *cache) flush() {
 	if err == nil {
 		c.records = next
 	} else {
-		maps.Copy(changes, c.pending) // the newer ones win
-		c.pending, c.fresh = changes, fresh || c.fresh
+		maps.Copy(changes, c.pending) // newer changes replace older ones
+		c.pending, c.indexDue = changes, fresh || c.indexDue
 	}
 	if fmt.Sprint(err) != fmt.Sprint(c.failed) {
-		c.poke(c.told)
+		c.poke(c.failedChanged)
 	}
 	c.failed = err
 }
 
-// write applies the changes to next, and next to the disk.
-func (c *cache) write(changes map[string]*change, next map[string]record) error {
-	st, err := c.disk()
+// write applies the changes to next and to the disk.
+func (c *cache) write(changes map[string]*change, next map[string]record, place *identity) error {
+	st, err := c.writableStore()
 	if err != nil {
 		return err
 	}
@@ -140,7 +197,7 @@ func (c *cache) write(changes map[string]*change, next map[string]record) error 
 		}
 		next[path] = ch.record
 	}
-	x := index{Source: []byte(c.source), Saved: time.Now().UTC().Round(time.Second), Entries: []record{}}
+	x := index{Source: []byte(c.source), Saved: time.Now().UTC().Round(time.Second), Entries: []record{}, Place: place}
 	for _, path := range slices.Sorted(maps.Keys(next)) {
 		x.Entries = append(x.Entries, next[path])
 	}
@@ -148,13 +205,13 @@ func (c *cache) write(changes map[string]*change, next map[string]record) error 
 	if err != nil {
 		return err
 	}
-	if err := durable.Sync(st.root); err != nil { // the contents before what names them
+	if err := atomicfile.Sync(st.root); err != nil { // contents must be on disk before the index that names them
 		return err
 	}
 	if err := st.write(indexName, payload); err != nil {
 		return err
 	}
-	if err := durable.Sync(st.root); err != nil {
+	if err := atomicfile.Sync(st.root); err != nil {
 		return err
 	}
 	keep := map[string]bool{indexName: true}
@@ -164,16 +221,21 @@ func (c *cache) write(changes map[string]*change, next map[string]record) error 
 	return st.sweep(keep)
 }
 
-// disk is the store, made now if it could not be made before.
-func (c *cache) disk() (*store, error) {
+// writableStore returns the store. If its index cannot be used, it is set aside first, and
+// the store is an empty one. If opening that fails, retry opens it.
+func (c *cache) writableStore() (*store, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.store == nil {
-		made, err := openStore(c.dir, hashOf(c.source))
-		if err != nil {
-			return nil, err
-		}
-		c.store = made
+	if !c.setAside {
+		return c.store, nil
 	}
-	return c.store, nil
+	name := hashOf(c.source)
+	if err := setAside(c.dir, name); err != nil {
+		return nil, fmt.Errorf("moving what cannot be read to %q: %w", filepath.Join(c.dir, name+unreadableSuffix), err)
+	}
+	c.setAside = false
+	c.store.root.Close()
+	var err error
+	c.store, err = openStore(c.dir, name)
+	return c.store, err
 }

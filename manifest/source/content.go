@@ -10,33 +10,32 @@ import (
 	"podd/manifest"
 )
 
-// content is what one file or URL holds: what runs of it, and what is there
-// now where that does not run. The zero value holds nothing. One goroutine
-// owns it.
+// content is the content of one file or URL: the version in use, and the version that is
+// there now if that is not used. The zero value has no version. One goroutine owns it.
 //
-//	             good            refused, stops no pod
-//	nothing ───────────▶ runs ◀──────────────────── part runs
-//	   │                ▲    │ refused                  ▲  │ refused
-//	   │           good │    ▼                          │  ▼
-//	   │              runs, behind      part runs, behind
-//	   └────────────── refused: its good documents ─────┘
+//	              valid            refused, but removes no pod
+//	nothing ───────────▶ in use ◀─────────────────── partly in use
+//	   │                ▲    │ refused                   ▲  │ refused
+//	   │          valid │    ▼                           │  ▼
+//	   │             in use, behind              partly in use, behind
+//	   └────────────── refused: its valid documents ─────┘
 type content struct {
 	path string
-	// runs is what is wanted of it; nil: nothing is. Refused while no good
-	// content was ever seen: then it is the good documents of a bad content.
-	runs    *manifest.File
-	digest  string // of the bytes of runs
+	// inUse is the version in use; nil: none. inUse.Refused reports true until a valid
+	// content was read: until then inUse contains the valid documents of an invalid content.
+	inUse   *manifest.File
+	digest  string // digest of the bytes of inUse
 	version time.Time
-	// there is the digest of the bytes last offered, "" before the first.
-	there string
-	// problems are of the content that is there.
+	// there is the digest of the bytes that were offered last; "" before the first.
+	offered string
+	// problems are those of the content that is there now.
 	problems []manifest.Problem
-	// behind and since as in manifest.FileState.
+	// behind and since have the meaning of the fields of manifest.FileState.
 	behind string
 	since  time.Time
 }
 
-// Why a content is behind, as `podd ps` prints it before "4s ago".
+// These are the reasons why a content is behind. `podd ps` prints them before "4s ago".
 const (
 	behindRefused = "edit refused"
 	behindWriting = "write begun"
@@ -45,71 +44,72 @@ const (
 	behindAnswer  = "fetch failed"
 )
 
-// offer takes a content that was read whole. It says whether the bytes are now
-// what runs and were not before, and so belong into the cache.
+// offer processes a content that was read completely. It reports whether the version in use
+// has changed, so that the caller must store data in the cache.
 func (c *content) offer(f *manifest.File, digest string, version, since time.Time) bool {
-	f = f.Keeping(c.runs)
-	c.there, c.problems = digest, f.Problems
-	if !c.takes(f) {
+	f = keepImmutable(f, c.inUse)
+	c.offered, c.problems = digest, f.Problems
+	if !c.replaces(f) {
 		c.fallBehind(behindRefused, since)
 		return false
 	}
 	c.behind, c.since = "", time.Time{}
-	if c.runs != nil && c.digest == digest {
+	if c.inUse != nil && c.digest == digest {
 		return false
 	}
-	c.runs, c.digest, c.version = f, digest, version
-	return c.keeps()
+	c.inUse, c.digest, c.version = f, digest, version
+	return c.hasFallback()
 }
 
-// takes says whether f replaces what runs: a good content always, a refused one
-// only where no good one was seen and it stops no pod that runs.
-func (c *content) takes(f *manifest.File) bool {
+// replaces reports whether f replaces the version in use. Valid content always does. Refused
+// content does only if no valid content was read before and it removes no running pod.
+func (c *content) replaces(f *manifest.File) bool {
 	if !f.Refused() {
 		return true
 	}
-	if c.runs == nil {
+	if c.inUse == nil {
 		return true
 	}
-	return c.runs.Refused() && covers(f, c.runs)
+	return c.inUse.Refused() && covers(f, c.inUse)
 }
 
-// restore puts a content from the cache under what is there. It counts as what
-// runs from now on; what is there must be offered again.
+// restore makes a cached content the version in use. The content that is there now must be
+// offered again afterwards.
 func (c *content) restore(f *manifest.File, digest string, version time.Time) {
-	c.runs, c.digest, c.version, c.problems = f, digest, version, f.Problems
+	c.inUse, c.digest, c.version, c.problems = f, digest, version, f.Problems
 }
 
-// keeps says that there is something to fall back to.
-func (c *content) keeps() bool {
-	return c.runs != nil && (holds(c.runs) || !c.runs.Refused())
+// hasFallback reports whether there is content to fall back to.
+func (c *content) hasFallback() bool {
+	return c.inUse != nil && (hasObjects(c.inUse) || !c.inUse.Refused())
 }
 
-// back says that what is there is again what runs, without decoding it.
-func (c *content) back() {
-	c.there, c.problems = c.digest, c.runs.Problems
+// restoreOffered records that the content that is there now is the version in use, without
+// decoding it.
+func (c *content) restoreOffered() {
+	c.offered, c.problems = c.digest, c.inUse.Problems
 	c.behind, c.since = "", time.Time{}
 }
 
-// fallBehind notes why what is there does not run. The first time stands while
-// the reason does.
+// fallBehind records why the content that is there is not in use. since is stored only when
+// the reason changes.
 func (c *content) fallBehind(why string, since time.Time) {
 	if c.behind != why {
-		c.behind, c.since = why, wall(since)
+		c.behind, c.since = why, plainTime(since)
 	}
 }
 
-// state is the content as the Batch tells it.
+// state returns the state of the content for a Batch.
 func (c *content) state() manifest.FileState {
 	s := manifest.FileState{Path: c.path}
-	if c.keeps() {
-		s.Digest, s.Version = c.digest, wall(c.version)
+	if c.hasFallback() {
+		s.Digest, s.Version = c.digest, plainTime(c.version)
 	}
 	s.Behind, s.Since = c.behind, c.since
 	return s
 }
 
-// covers says that every pod of b has one with its name in a.
+// covers reports whether a has a pod of the same name for every pod of b.
 func covers(a, b *manifest.File) bool {
 	names := map[types.NamespacedName]bool{}
 	for _, p := range a.Pods {
@@ -123,15 +123,16 @@ func covers(a, b *manifest.File) bool {
 	return true
 }
 
-// wall strips what would make equal times unequal by ==.
-func wall(t time.Time) time.Time {
+// plainTime returns t without the monotonic reading and location, so that == works on equal
+// times.
+func plainTime(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}
 	}
 	return t.Round(0).UTC()
 }
 
-// digestOf names bytes: "sha256:<hex>".
+// digestOf returns the digest of data as "sha256:<hex>".
 func digestOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"podd/manifest"
+	"podd/manifest/decode"
 )
 
 func TestDirPollsWithoutInotify(t *testing.T) {
@@ -45,23 +46,15 @@ func TestDirPollsWithoutInotify(t *testing.T) {
 	}
 }
 
-func TestDirSaysWhichInotifyLimit(t *testing.T) {
-	for err, want := range map[error]string{unix.EMFILE: "max_user_instances", unix.ENOSPC: "max_user_watches"} {
-		if got := inotifyError(os.NewSyscallError("inotify", err)).Error(); !strings.Contains(got, want) {
-			t.Errorf("inotifyError(%v): got %q, want it to name %s", err, got, want)
-		}
-	}
-}
-
 func TestDirReadsTwiceWithoutLeases(t *testing.T) {
 	t.Parallel()
 	d := newTree(t)
 	d.write("a.yaml", yaml("a"))
 	s := NewDir(d.path, testOptions(t))
 	var reads atomic.Int32
-	s.reader.lease = func(*os.File) openness {
+	s.reader.lease = func(*os.File) writerState {
 		reads.Add(1)
-		return unknown
+		return unknownWriter
 	}
 	r := run(t, s)
 	r.untilPods("a")
@@ -72,7 +65,7 @@ func TestDirReadsTwiceWithoutLeases(t *testing.T) {
 	r.untilPods("a=2")
 }
 
-// The reading rules of a file that the kernel tells nothing about.
+// A file is read twice if the kernel does not report writers.
 func TestDraftsMustBeEqual(t *testing.T) {
 	now := time.Now()
 	one, two := text{digest: "1", stamp: stamp{size: 1}}, text{digest: "2", stamp: stamp{size: 1}}
@@ -92,7 +85,7 @@ func TestDraftsMustBeEqual(t *testing.T) {
 	}
 }
 
-// An idle source opens no manifest and emits nothing, however often it looks.
+// An idle source opens no manifest and emits nothing, however often it checks.
 func TestDirIdles(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	d.write("a.yaml", yaml("a"))
@@ -100,12 +93,12 @@ func TestDirIdles(t *testing.T) {
 	now := time.Now().Add(time.Hour) // every stamp is old enough to be trusted
 	s := NewDir(d.path, o)
 	opened, emitted := 0, 0
-	s.reader.lease = func(f *os.File) openness { opened++; return askLease(f) }
+	s.reader.lease = func(f *os.File) writerState { opened++; return checkLease(f) }
 	f := newFollower(s, func(manifest.Batch) { emitted++ })
 	defer f.close()
 	for i := range 10 {
 		f.scanAt = time.Time{}
-		f.look(now)
+		f.check(now)
 		if i == 0 {
 			opened = 0
 		}
@@ -115,7 +108,40 @@ func TestDirIdles(t *testing.T) {
 	}
 }
 
-// The directory of a sticky, untrusted place must not be left by a link.
+// TestDirRename_ListedInBetween checks that a renamed file keeps its last valid content if
+// a listing has neither of its names, because it was read during the rename, and podd lists
+// the directory again only after removeDelay.
+func TestDirRename_ListedInBetween(t *testing.T) {
+	d, o := newTree(t), testOptions(t)
+	now := time.Now().Add(time.Hour)
+	var last manifest.Batch
+	f := newFollower(NewDir(d.path, o), func(b manifest.Batch) { last = b })
+	defer f.close()
+	check := func() {
+		t.Helper()
+		f.scanAt, now = time.Time{}, now.Add(2*removeDelay)
+		f.check(now)
+		if got := strings.Fields(podsOf(last)); !slices.Contains(got, "a") || !slices.Contains(got, "z") {
+			t.Fatalf("got %s, want pods a and z", show(last))
+		}
+	}
+	d.write("a.yaml", yaml("a"))
+	d.write("z.yaml", yaml("z"))
+	check()
+	d.write("a.yaml", broken)
+	check()
+	outside := filepath.Join(t.TempDir(), "a.yaml")
+	if err := os.Rename(d.in("a.yaml"), outside); err != nil {
+		t.Fatal(err)
+	}
+	check()
+	if err := os.Rename(outside, d.in("b.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	check()
+}
+
+// A link must not lead out of a sticky, untrusted directory.
 func TestDirFollowsNoLinkOutOfAnUntrustedPlace(t *testing.T) {
 	d := newTree(t)
 	outside := filepath.Join(filepath.Dir(d.path), "secret.yaml")
@@ -138,35 +164,11 @@ func TestDirFollowsNoLinkOutOfAnUntrustedPlace(t *testing.T) {
 	r.untilPods("inside")
 }
 
-// Another, empty filesystem at the place of one with manifests looks like an
-// unmounted one.
-func TestDirKeepsWhatWasUnmounted(t *testing.T) {
-	d := newTree(t)
-	d.write("a.yaml", yaml("a"))
-	var last manifest.Batch
-	f := newFollower(NewDir(d.path, testOptions(t)), func(b manifest.Batch) { last = b })
-	defer f.close()
-	f.look(time.Now())
-	f.dev++ // what was listed was on another device
-	d.remove("a.yaml")
-	f.scanAt = time.Time{}
-	f.look(time.Now())
-	if podsOf(last) != "a" || !strings.Contains(problemsOf(last), "unmounted") {
-		t.Errorf("got %s, want the pod and a problem", show(last))
-	}
-	d.write("b.yaml", yaml("b"))
-	f.scanAt = time.Time{}
-	f.look(time.Now())
-	if got := podsOf(last); got != "b a" && got != "b" {
-		t.Errorf("with a manifest there: got %s, want b", show(last))
-	}
-}
-
 func TestDirKeeps(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	keeps := func(want bool) {
 		t.Helper()
-		if got := NewDir(d.path, o).Keeps(); got != want {
+		if got := NewDir(d.path, o).HasCachedContent(); got != want {
 			t.Errorf("keeps: got %v, want %v", got, want)
 		}
 	}
@@ -191,7 +193,7 @@ func TestDirKeeps(t *testing.T) {
 	keeps(true)
 }
 
-func TestDirRefusesCrowds(t *testing.T) {
+func TestDirRefusesTooManyFiles(t *testing.T) {
 	d := newTree(t)
 	d.write("a.yaml", yaml("a"))
 	r := run(t, NewDir(d.path, testOptions(t)))
@@ -225,7 +227,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func TestDirSaysOnceWhatItSkips(t *testing.T) {
+func TestDirLogsSkippedFilesOnce(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	d.write("README", "")
 	d.write("a.yaml~", "")
@@ -245,9 +247,8 @@ func TestDirSaysOnceWhatItSkips(t *testing.T) {
 	}
 }
 
-// Whatever is done to a directory in whatever order, once it is quiet exactly
-// the pods of the files that are there are wanted.
-func TestDirEndsWithWhatIsThere(t *testing.T) {
+// After any sequence of changes the desired pods are those of the files that exist.
+func TestDirConvergesToFiles(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		d := tree{t, filepath.Join(t.TempDir(), "m")}.mkdir()
@@ -284,7 +285,7 @@ func TestDirEndsWithWhatIsThere(t *testing.T) {
 	})
 }
 
-// pods are those of the files that are there now.
+// pods returns the pods of the files that exist.
 func (d tree) pods(rt *rapid.T) string {
 	var b manifest.Batch
 	entries, err := os.ReadDir(d.path)
@@ -297,21 +298,21 @@ func (d tree) pods(rt *rapid.T) string {
 			rt.Fatal(err)
 		}
 		if kindOf(e.Name()) == nameManifest {
-			b.Pods = append(b.Pods, manifest.Decode(data, manifest.Options{Node: "node"}).Pods...)
+			b.Pods = append(b.Pods, decode.File(data, decode.Options{Node: "node"}).Pods...)
 		}
 	}
 	return podsOf(b)
 }
 
-// known is what the model of a file knows: the pods of its last good content,
-// and whether that is what is there.
+// known is the model of a file: the pods of its last valid content, and whether the file
+// has that content now.
 type known struct {
 	pods  string
 	there bool
 }
 
-// Whatever is done to good and broken files, one thing after the other and with
-// restarts in between, the last good content of each file runs.
+// After any sequence of valid and invalid contents, with restarts, the last valid content
+// of each file runs.
 func TestDirRunsLastGoodContents(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

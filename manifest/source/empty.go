@@ -7,16 +7,16 @@ import (
 	"podd/manifest"
 )
 
-// decode makes pods of data.
+// decode decodes data and refuses empty content.
 func (o Options) decode(data []byte, path string) *manifest.File {
 	return NotEmpty(o.Decode(data, path), data, path)
 }
 
-// NotEmpty is what data was decoded to, and refuses a content with nothing in
-// it unless it says in so many words that it is an empty list: a truncated write
-// or answer, a disk that was full and a template that failed look the same.
+// NotEmpty returns f, the result of decoding data, or a refused File if f contains nothing
+// and data does not explicitly contain an empty list. A truncated write or response, a full
+// disk and a failed template would otherwise look like an empty manifest.
 func NotEmpty(f *manifest.File, data []byte, path string) *manifest.File {
-	if holds(f) || f.Refused() || emptyList(data) {
+	if hasObjects(f) || f.Refused() || emptyList(data) {
 		return f
 	}
 	return &manifest.File{Problems: append([]manifest.Problem{{
@@ -25,16 +25,16 @@ func NotEmpty(f *manifest.File, data []byte, path string) *manifest.File {
 	}}, f.Problems...)}
 }
 
-// holds says that something in f can run or be used.
-func holds(f *manifest.File) bool {
+// hasObjects reports whether f contains a pod or another object.
+func hasObjects(f *manifest.File) bool {
 	o := f.Objects
 	return len(f.Pods)+len(o.ConfigMaps)+len(o.Secrets)+len(o.Claims)+len(o.Volumes) > 0
 }
 
 var listKind = regexp.MustCompile(`(?:^|[\s{,])["']?kind["']?\s*:\s*["']?\w*List\b`)
 
-// emptyList says that a content which decodes to nothing, without a complaint,
-// names a list outside its comments; Decode has seen then that its items are [].
+// emptyList reports whether data, which was decoded to nothing without an error, names a
+// list kind outside of comments. In this case decoding has verified that its items are [].
 func emptyList(data []byte) bool {
 	for line := range bytes.Lines(data) {
 		if !bytes.HasPrefix(bytes.TrimSpace(line), []byte("#")) && listKind.Match(line) {

@@ -14,86 +14,88 @@ type file struct {
 	content
 	name string
 	link bool
-	// stamp is of the content last looked at; while it stays and is settled,
+	// stamp is that of the content that was read last. While it is unchanged and settled,
 	// the file is not opened.
 	stamp   stamp
 	settled bool
 	birth   birth
-	// trouble is why the file cannot be read; nil when it can.
-	trouble error
-	// writingSince and askAt are zero unless the file is not complete.
+	// readErr is the error of the last read; nil if it succeeded.
+	readErr error
+	// writingSince and askAt are zero unless the file is incomplete.
 	writingSince time.Time
-	askAt        time.Time
+	retryAt      time.Time
 	draft        draft
-	shared       bool // others than root may write it
+	shared       bool // a user other than root can write the file
 	astray       bool // as in found
 	// goneSince is zero while the file is in its directory.
 	goneSince time.Time
-	// heir is the file that this one was before it was renamed, or nil.
-	heir *file
+	// seenIn is the directory in which the file was found last in this run of podd.
+	seenIn identity
+	// renamedFrom is the entry of the file before it was renamed, or nil.
+	renamedFrom *file
 }
 
-// patience is how long a file may be half written without a word.
-const patience = 5 * time.Second
+// incompleteLimit is how long a file may be incomplete before it is reported.
+const incompleteLimit = 5 * time.Second
 
-// due says that the file must be opened: it is another one than that last
-// looked at, or may be.
-func (f *file) due(now stamp, touched bool) bool {
-	return touched || !f.settled || f.stamp != now || f.trouble != nil || !f.askAt.IsZero() ||
+// mustRead reports whether the file must be opened, because its content has changed or may
+// have.
+func (f *file) mustRead(now stamp, touched bool) bool {
+	return touched || !f.settled || f.stamp != now || f.readErr != nil || !f.retryAt.IsZero() ||
 		f.behind != "" && f.behind != behindRefused
 }
 
-// wait notes that the file is not complete and when to ask again. It says
-// whether there is something new to tell.
-func (f *file) wait(now time.Time, draft bool) bool {
+// setIncomplete records that the file is incomplete, and schedules the next attempt. It reports
+// whether the state to publish has changed.
+func (f *file) setIncomplete(now time.Time, draft bool) bool {
 	if f.writingSince.IsZero() {
 		f.writingSince = now
 	}
-	f.trouble = nil
+	f.readErr = nil
 	waited := now.Sub(f.writingSince)
 	switch {
 	case draft:
-		f.askAt = now.Add(draftsApart)
-	case waited < long:
-		f.askAt = now.Add(askAgain)
+		f.retryAt = now.Add(draftsApart)
+	case waited < writingLong:
+		f.retryAt = now.Add(retryShort)
 	default:
-		f.askAt = now.Add(askLater)
+		f.retryAt = now.Add(retryLong)
 	}
-	if waited < patience || f.behind == behindWriting {
+	if waited < incompleteLimit || f.behind == behindWriting {
 		return false
 	}
 	f.fallBehind(behindWriting, f.writingSince)
 	return true
 }
 
-// fail notes why the file cannot be read.
-func (f *file) fail(err error, now time.Time) {
-	f.trouble, f.writingSince, f.askAt = cause(err), time.Time{}, time.Time{}
+// setError records why the file cannot be read.
+func (f *file) setError(err error, now time.Time) {
+	f.readErr, f.writingSince, f.retryAt = withoutPath(err), time.Time{}, time.Time{}
 	f.fallBehind(behindRead, now)
 }
 
-// passes says that the trouble may go without anybody's doing.
-func (f *file) passes() bool {
-	err := f.trouble
+// mayRecover reports whether the error may disappear without a change of the file.
+func (f *file) mayRecover() bool {
+	err := f.readErr
 	return err != nil && !errors.Is(err, errIrregular) && !errors.Is(err, errTooBig) &&
 		!errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) &&
 		!errors.Is(err, errAnyone) && !errors.Is(err, errAstray)
 }
 
-// tell returns the Problems of the file.
-func (f *file) tell() []manifest.Problem {
+// fileProblems returns the Problems of the file.
+func (f *file) fileProblems() []manifest.Problem {
 	own := f.problems
 	problem := func(s manifest.Severity, format string, args ...any) {
 		p := manifest.Problem{Severity: s, Path: f.path, Message: fmt.Sprintf(format, args...)}
 		own = append(own[:len(own):len(own)], p)
 	}
 	rest := "nothing of it runs"
-	if f.runs != nil && holds(f.runs) {
+	if f.inUse != nil && hasObjects(f.inUse) {
 		rest = "its last good content runs on"
 	}
 	switch {
-	case f.trouble != nil:
-		problem(manifest.Error, "reading it: %v; %s", f.trouble, rest)
+	case f.readErr != nil:
+		problem(manifest.Error, "reading it: %v; %s", f.readErr, rest)
 	case f.behind == behindWriting:
 		problem(manifest.Warning, "a program has it open for writing; %s until it is closed", rest)
 	}
@@ -106,8 +108,8 @@ func (f *file) tell() []manifest.Problem {
 	return own
 }
 
-// cause is an error without the path, which the Problem has already.
-func cause(err error) error {
+// withoutPath returns err without the path, because the Problem already has it.
+func withoutPath(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		return path.Err

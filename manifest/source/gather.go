@@ -7,12 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/merge"
 )
 
-// gather puts the files of one source together into its Batch, in their order.
-// Of two pods with one name both are handed on, for Merge to judge. Files that
-// are going come last and add only what no other has: a renamed file's pods are
-// those of its new name.
+// gather adds the files of one source to its Batch, in their order. If two pods have the
+// same name it adds both, because merging decides between them. The files in going are
+// missing from their directory. They are added last, and only pods that no other file has:
+// the pods of a renamed file come from its new name.
 func gather(b *manifest.Batch, files, going []*manifest.File) {
 	var objects []manifest.Objects
 	have := map[types.NamespacedName]bool{}
@@ -23,21 +24,21 @@ func gather(b *manifest.Batch, files, going []*manifest.File) {
 		}
 		objects = append(objects, f.Objects)
 	}
-	joined, problems := manifest.JoinObjects(objects...)
+	joined, problems := merge.Objects(objects...)
 	for _, f := range going {
 		for _, p := range f.Pods {
 			if !have[p.Key] {
 				b.Pods = append(b.Pods, p)
 			}
 		}
-		joined, _ = manifest.JoinObjects(joined, f.Objects)
+		joined, _ = merge.Objects(joined, f.Objects)
 	}
 	b.Objects = joined
 	b.Problems = append(b.Problems, problems...)
 }
 
-// sameBatch says that two Batches of one source tell the same. Pods and objects
-// are compared as pointers: what did not change was not decoded again.
+// sameBatch reports whether two Batches of one source are equal. Pods and objects are
+// compared as pointers, because an unchanged file is not decoded again.
 func sameBatch(a, b manifest.Batch) bool {
 	return a.Complete == b.Complete &&
 		slices.Equal(a.Pods, b.Pods) &&

@@ -15,7 +15,7 @@ import (
 	"podd/manifest"
 )
 
-// yaml is a manifest with these pods.
+// yaml returns a manifest with these pods.
 func yaml(names ...string) string {
 	var docs []string
 	for _, n := range names {
@@ -74,7 +74,7 @@ func testOptions(t *testing.T) Options {
 	return Options{Node: "node", Cache: filepath.Join(t.TempDir(), "sources"), CheckFrequency: time.Hour}
 }
 
-// running is a source that runs in the background and what it emitted.
+// running is a source that runs in the background, with the Batches it has emitted.
 type running struct {
 	t      *testing.T
 	limit  time.Duration
@@ -84,13 +84,13 @@ type running struct {
 	update chan struct{} // closed at every emission
 }
 
-// run starts a source; it ends with the test, or by stop.
+// run starts a source, which stops with the test or by stop.
 func run(t *testing.T, s Source) *running {
 	t.Helper()
 	return runWithin(t, s, time.Minute)
 }
 
-// runWithin is run with the time in which all that a test waits for must come.
+// runWithin is run with a time limit for all that the test waits for.
 func runWithin(t *testing.T, s Source, limit time.Duration) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -115,15 +115,15 @@ func (r *running) emit(b manifest.Batch) {
 	r.update = make(chan struct{})
 }
 
-// batches are all that were emitted.
+// batches returns all emitted Batches.
 func (r *running) batches() ([]manifest.Batch, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.all), r.update
 }
 
-// await waits for a Batch that ok accepts as the newest, and returns it. The
-// text is empty, or what was there instead.
+// await waits until ok accepts the newest Batch, and returns it. The text is empty, or
+// describes the newest Batch if the time limit is reached.
 func (r *running) await(ok func(manifest.Batch) bool) (manifest.Batch, string) {
 	timeout := time.After(r.limit)
 	for {
@@ -142,7 +142,7 @@ func (r *running) await(ok func(manifest.Batch) bool) (manifest.Batch, string) {
 	}
 }
 
-// until is await, or the end of the test.
+// until is await, but a failure ends the test.
 func (r *running) until(what string, ok func(manifest.Batch) bool) manifest.Batch {
 	r.t.Helper()
 	b, instead := r.await(ok)
@@ -168,7 +168,7 @@ func (r *running) untilProblem(text string, names ...string) manifest.Batch {
 	})
 }
 
-// podsOf lists a Batch's pods as "name" or "name=arg", in its order.
+// podsOf returns the pods of a Batch as "name" or "name=arg", in its order.
 func podsOf(b manifest.Batch) string {
 	var names []string
 	for _, p := range b.Pods {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// held is what a process holds that a source could leave behind.
+// held lists the resources of the process that a source could leave behind.
 func held(t *testing.T) (goroutines, fds int) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -22,7 +22,7 @@ func held(t *testing.T) (goroutines, fds int) {
 	return runtime.NumGoroutine(), len(entries)
 }
 
-// Sources that have ended hold nothing, whatever they met.
+// Sources that have stopped leave no resources, whatever happened to them.
 func TestSourcesLeaveNothing(t *testing.T) {
 	d := newTree(t)
 	d.write("a.yaml", yaml("a"))
@@ -58,8 +58,8 @@ func TestSourcesLeaveNothing(t *testing.T) {
 	awaitHeld(t, goroutines, fds)
 }
 
-// awaitHeld waits until no more is held; connections end a moment after they
-// are closed.
+// awaitHeld waits until no more than these resources are held. A connection ends a moment
+// after it is closed.
 func awaitHeld(t *testing.T, goroutines, fds int) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -79,7 +79,8 @@ func awaitHeld(t *testing.T, goroutines, fds int) {
 	}
 }
 
-// A URL's connection ends with it; the bubble would not end otherwise.
+// The connection of a URL ends with its source. Otherwise the synctest bubble would not
+// end.
 func TestURLLeavesNoConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, list("a"))
@@ -89,8 +90,8 @@ func TestURLLeavesNoConnection(t *testing.T) {
 	})
 }
 
-// A server that hangs does not hold up the end.
-func TestURLEndsWhileAsking(t *testing.T) {
+// A server that does not respond does not delay the stop.
+func TestURLStopsDuringRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := make(chan struct{})
 		f := newFleet(t, nil)
@@ -111,7 +112,7 @@ func TestURLEndsWhileAsking(t *testing.T) {
 	})
 }
 
-// Neither names nor problems show what a user hides in a URL.
+// Neither names nor Problems show the secret parts of a URL.
 func TestURLShowsNoSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := urlOptions(t)

@@ -7,43 +7,43 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openness is what the kernel tells about writers of a file.
-type openness int
+// writerState describes whether a file is open for writing.
+type writerState int
 
 const (
-	unwritten openness = iota // nobody has it open for writing
-	written                   // somebody has
-	unknown                   // the filesystem or its owner does not let us know
+	noWriter      writerState = iota // no process has it open for writing
+	hasWriter                        // a process has it open for writing
+	unknownWriter                    // the filesystem or the owner of the file does not allow the check
 )
 
-// askLease asks whether anybody has f, open for reading only, open for writing:
-// a read lease cannot be had then (fcntl(2), F_SETLEASE: EAGAIN). The lease is
-// given back at once, so no writer waits for it longer than a system call.
-func askLease(f *os.File) openness {
+// checkLease checks whether a process has f open for writing. f must be open for reading
+// only. F_SETLEASE with F_RDLCK fails with EAGAIN in this case (fcntl(2)). The lease is
+// released at once, so a writer waits no longer than one system call.
+func checkLease(f *os.File) writerState {
 	raw, err := f.SyscallConn()
 	if err != nil {
-		return unknown
+		return unknownWriter
 	}
-	answer := unknown
+	answer := unknownWriter
 	err = raw.Control(func(fd uintptr) {
 		_, err := unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_RDLCK)
 		switch {
 		case err == nil:
-			answer = unwritten
-			// It cannot fail for the holder; closing f drops the lease as well.
+			answer = noWriter
+			// This cannot fail for the holder. Closing f also drops the lease.
 			_, _ = unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_UNLCK)
 		case errors.Is(err, unix.EAGAIN):
-			answer = written
+			answer = hasWriter
 		}
 	})
 	if err != nil {
-		return unknown
+		return unknownWriter
 	}
 	return answer
 }
 
-// remote are filesystems on which another machine can write: neither leases nor
-// inotify tell of that.
+// remote lists the filesystems on which another host can write, because neither leases nor
+// inotify report such writes.
 var remote = map[int64]bool{
 	unix.NFS_SUPER_MAGIC:   true,
 	unix.SMB_SUPER_MAGIC:   true,
@@ -57,7 +57,7 @@ var remote = map[int64]bool{
 	unix.OCFS2_SUPER_MAGIC: true,
 }
 
-// isRemote says whether the open directory is on such a filesystem.
+// isRemote reports whether the open directory is on such a filesystem.
 func isRemote(dir *os.File) bool {
 	raw, err := dir.SyscallConn()
 	if err != nil {

@@ -6,13 +6,12 @@ import (
 	"path/filepath"
 )
 
-// maxSteps bounds the links that lead to one file, as the kernel does.
+// maxSteps limits the number of links that lead to one file, as the kernel does.
 const maxSteps = 40
 
-// follow goes from a link to its file and says whether others than root can
-// write a directory on the way, and so choose the content. The error is
-// errAstray where everyone can, and else why a step cannot be taken. The place
-// itself is judged once, by judge.
+// follow resolves a link and reports whether a user other than root can write a directory
+// on the way, and so choose the content. The error is errAstray if every user can, or else
+// the reason why a step cannot be taken. The place itself is checked by checkAccess.
 func (p *place) follow(name string) (astray bool, err error) {
 	at := filepath.Join(p.path, name)
 	for range maxSteps {
@@ -21,7 +20,8 @@ func (p *place) follow(name string) (astray bool, err error) {
 			return astray, err
 		}
 		if !filepath.IsAbs(target) {
-			// Not cleaned: the ".." after a link to a directory leaves that one.
+			// Not cleaned, because ".." after a link to a directory is the parent of that
+			// directory.
 			target = dirOf(at) + target
 		}
 		at = target
@@ -29,7 +29,7 @@ func (p *place) follow(name string) (astray bool, err error) {
 		if err != nil {
 			return astray, err
 		}
-		others, err := p.stray(at, info)
+		others, err := p.checkStep(at, info)
 		astray = astray || others
 		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
 			return astray, err
@@ -38,20 +38,20 @@ func (p *place) follow(name string) (astray bool, err error) {
 	return astray, errAstray
 }
 
-// stray judges the directory of one step as judge does the place's: a sticky one
-// keeps what is root's from others.
-func (p *place) stray(at string, step fs.FileInfo) (others bool, err error) {
+// checkStep checks the directory of one step as checkAccess checks the place. In a sticky
+// directory other users cannot replace a file of root.
+func (p *place) checkStep(at string, step fs.FileInfo) (others bool, err error) {
 	dir, err := os.Stat(dirOf(at))
 	if err != nil || os.SameFile(dir, p.dir) {
 		return false, err
 	}
-	if dir.Mode()&0o002 != 0 && (dir.Mode()&fs.ModeSticky == 0 || !ours(step)) {
+	if dir.Mode()&0o002 != 0 && (dir.Mode()&fs.ModeSticky == 0 || !ownedByRoot(step)) {
 		return true, errAstray
 	}
 	return othersWrite(dir), nil
 }
 
-// dirOf is the directory of a path, which is not cleaned.
+// dirOf returns the directory of a path without cleaning it.
 func dirOf(path string) string {
 	dir, _ := filepath.Split(path)
 	return dir

@@ -13,33 +13,33 @@ import (
 	"podd/manifest"
 )
 
-// maxNames bounds the entries of a directory that podd reads.
+// maxNames limits the number of entries that podd reads from a directory.
 const maxNames = 10_000
 
-// listing is all that one look at a place found.
+// listing is the result of listing a place.
 type listing struct {
 	files   []found // to be read, sorted by name
 	skipped []skip  // not to be read
 }
 
-// found is an entry that has a manifest's name.
+// found is an entry that is named like a manifest.
 type found struct {
 	name  string
 	link  bool
-	stamp stamp // of what it leads to
-	err   error // why it cannot be read
-	// astray: it is a link that goes through a directory which others than root
+	stamp stamp // of the file that the entry leads to
+	err   error // why the file cannot be read
+	// astray reports whether it is a link through a directory that a user other than root
 	// can write.
 	astray bool
 }
 
-// skip is an entry that is not read; why is what to say about it once.
+// skip is an entry that is not read. why is logged once.
 type skip struct {
 	name string
 	why  string
-	// telling: it may be meant as a manifest, so it is shown and not only
-	// logged.
-	telling bool
+	// isProblem reports whether the entry may be meant as a manifest, so that it becomes a
+	// Problem and not only a log message.
+	isProblem bool
 }
 
 // list reads the names in the place.
@@ -62,12 +62,12 @@ func (p *place) list(now time.Time) (*listing, error) {
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	l := &listing{}
 	for _, e := range entries {
-		p.sort(l, e, now)
+		p.addEntry(l, e, now)
 	}
 	return l, nil
 }
 
-// listOnly is a listing of the single file, whatever its name.
+// listOnly returns the listing of a single file, which may have any name.
 func (p *place) listOnly() (*listing, error) {
 	info, err := p.root.Lstat(p.only)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,8 +79,8 @@ func (p *place) listOnly() (*listing, error) {
 	return &listing{files: []found{p.find(p.only, info.Mode())}}, nil
 }
 
-// sort puts one entry where it belongs.
-func (p *place) sort(l *listing, e fs.DirEntry, now time.Time) {
+// addEntry adds one entry to the files or the skipped entries of the listing.
+func (p *place) addEntry(l *listing, e fs.DirEntry, now time.Time) {
 	name := e.Name()
 	skipped := func(telling bool, format string, args ...any) {
 		l.skipped = append(l.skipped, skip{name, fmt.Sprintf(format, args...), telling})
@@ -95,25 +95,24 @@ func (p *place) sort(l *listing, e fs.DirEntry, now time.Time) {
 	case e.IsDir():
 		skipped(true, "podd does not look into subdirectories")
 	case kind == nameOther:
-		skipped(p.lasting(e, now), "its name does not end in %s", strings.Join(manifestSuffixes, ", "))
+		skipped(p.isStable(e, now), "its name does not end in %s", strings.Join(manifestSuffixes, ", "))
 	default:
 		if f := p.find(name, e.Type()); !errors.Is(f.err, fs.ErrNotExist) || f.link {
-			l.files = append(l.files, f) // else it went while we looked
+			l.files = append(l.files, f) // otherwise it was removed after it was listed
 		}
 	}
 }
 
-// passing is how long a file with a strange name may be the step of some
-// program between two others.
-const passing = 5 * time.Second
+// stableAfter is how long a file with an unknown name may be a program's temporary file.
+const stableAfter = 5 * time.Second
 
-// lasting says that an entry has been as it is for longer than that.
-func (p *place) lasting(e fs.DirEntry, now time.Time) bool {
+// isStable reports whether an entry has been unchanged for longer than stableAfter.
+func (p *place) isStable(e fs.DirEntry, now time.Time) bool {
 	info, err := e.Info()
-	return err == nil && now.Sub(stampOf(info).changed(now)) > passing
+	return err == nil && now.Sub(stampOf(info).changed(now)) > stableAfter
 }
 
-// find looks at one entry with a manifest's name.
+// find returns the state of one entry that is named like a manifest.
 func (p *place) find(name string, mode fs.FileMode) found {
 	f := found{name: name, link: mode&fs.ModeSymlink != 0}
 	info, err := p.stat(name, f.link)
@@ -131,8 +130,8 @@ func (p *place) find(name string, mode fs.FileMode) found {
 	return f
 }
 
-// targets are the directories of the files that links lead to, as far as they
-// are not the place itself; edits of those files show only there.
+// targets returns the directories outside the place that contain files which links lead to,
+// because edits of those files cause events only there.
 func (p *place) targets(l *listing) []string {
 	var dirs []string
 	for _, f := range l.files {
@@ -147,10 +146,10 @@ func (p *place) targets(l *listing) []string {
 	return dirs
 }
 
-// maxTargets bounds the watches that links cost.
+// maxTargets limits the number of watches for the targets of links.
 const maxTargets = 64
 
-// warning is the Problem of a skipped entry.
+// warning returns the Problem of a skipped entry.
 func (s skip) warning(dir string) manifest.Problem {
 	return manifest.Problem{
 		Severity: manifest.Warning, Path: filepath.Join(dir, s.name),

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// nameKind is what the name of a directory's entry says about it.
+// nameKind classifies an entry of a directory by its name.
 type nameKind int
 
 const (
 	nameManifest nameKind = iota // to be read
 	namePlumbing                 // the links and directories of a ..data swap
 	nameHidden                   // begins with a dot
-	nameBackup                   // an editor's, a package manager's or a user's copy
-	nameOther                    // not a manifest's name; perhaps meant as one
+	nameBackup                   // a copy made by an editor, a package manager or a user
+	nameOther                    // not the name of a manifest, but perhaps meant as one
 )
 
 var (
@@ -26,11 +26,10 @@ var (
 	}
 )
 
-// IsManifest tells whether a directory's entry of this name is read.
+// IsManifest reports whether an entry of a directory with this name is read.
 func IsManifest(name string) bool { return kindOf(name) == nameManifest }
 
-// kindOf classifies a name. "4913" is the file by which vim tries out whether
-// it may write in a directory.
+// kindOf classifies a name. vim creates "4913" to check whether a directory is writable.
 func kindOf(name string) nameKind {
 	ends := func(suffix string) bool { return strings.HasSuffix(name, suffix) }
 	switch {

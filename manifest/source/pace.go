@@ -2,8 +2,8 @@ package source
 
 import "time"
 
-// pace is how often a server is asked.
-type pace struct {
+// pollInterval computes the time between requests to a server.
+type pollInterval struct {
 	frequency time.Duration
 	random    func() float64 // from [0, 1)
 }
@@ -11,17 +11,17 @@ type pace struct {
 const (
 	// maxWait is the longest time between two requests.
 	maxWait = 10 * time.Minute
-	// jitter spreads requests of many machines: ±20 %.
+	// jitter spreads the requests of many hosts: ±20 %.
 	jitter = 0.2
-	// firstRetry is the wait after a server first was silent, which may be just
-	// a network that is not up yet.
+	// firstRetry is the wait after the first request without a response, because the
+	// network may not be up yet.
 	firstRetry = time.Second
 )
 
-// wait is how long to wait after a request. failures counts those in a row that
-// failed, 0 after a good one; silent says that no answer came at all; after is
-// what the server asked for, which is the least.
-func (p pace) wait(failures int, silent bool, after time.Duration) time.Duration {
+// wait returns how long to wait after a request. failures is the number of consecutive
+// failed requests, 0 after a successful one. silent means that there was no response. after
+// is the server's Retry-After, and the minimum.
+func (p pollInterval) wait(failures int, silent bool, after time.Duration) time.Duration {
 	wait := p.frequency
 	if silent {
 		wait = min(firstRetry, wait)

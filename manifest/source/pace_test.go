@@ -27,19 +27,19 @@ func TestPace(t *testing.T) {
 		{1, false, 5 * time.Minute, 5 * time.Minute},
 		{9, false, time.Second, maxWait},
 	} {
-		p := pace{frequency, func() float64 { return 0.5 }}
+		p := pollInterval{frequency, func() float64 { return 0.5 }}
 		if got := p.wait(c.failures, c.silent, c.after); got != c.want {
 			t.Errorf("%d failures, silent %v, after %v: got %v, want %v", c.failures, c.silent, c.after, got, c.want)
 		}
 	}
 }
 
-// No wait is shorter than asked for, or longer than the longest.
+// No wait is shorter than the server requested, or longer than maxWait.
 func TestPaceBounds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		frequency := time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(rt, "frequency"))
 		after := time.Duration(rapid.Int64Range(0, int64(maxWait)).Draw(rt, "after"))
-		p := pace{frequency, func() float64 { return rapid.Float64Range(0, 0.999).Draw(rt, "random") }}
+		p := pollInterval{frequency, func() float64 { return rapid.Float64Range(0, 0.999).Draw(rt, "random") }}
 		got := p.wait(rapid.IntRange(0, 100).Draw(rt, "failures"), rapid.Bool().Draw(rt, "silent"), after)
 		if got < after || got <= 0 && frequency > 10 || got > max(maxWait, frequency, after) {
 			rt.Fatalf("frequency %v, after %v: got %v", frequency, after, got)

@@ -11,21 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// place is the directory in which manifests are, opened for one look. The
-// caller closes it.
+// place is the directory of the manifests, opened for one check. The caller must close it.
 type place struct {
 	path string // of the directory
-	only string // the one name that counts, for a single file; "" for all
+	only string // the only name to read, for a single file; "" for all
 	root *os.Root
 	dir  fs.FileInfo
-	// remote: other machines can write here unseen.
+	id   identity // of the directory
+	// remote reports whether other hosts can write here without an event.
 	remote bool
-	// trusted: only root (or podd's own user) can put something here, so its
-	// symlinks are followed wherever they lead. Others' must stay inside.
+	// trusted reports whether only root (or podd's own user) can create entries here. Then
+	// symlinks may lead anywhere. Otherwise they must not leave the directory.
 	trusted bool
 }
 
-// Why a place, or a file in it, is not taken.
+// Reasons to refuse a place or a file in it.
 var (
 	errNeither  = errors.New("it is neither a directory nor a regular file")
 	errAnyone   = errors.New("everyone can write it, and so run anything as root; take that right away (chmod o-w)")
@@ -33,8 +33,8 @@ var (
 	errUnlisted = errors.New("it has more entries than podd reads; move what is no manifest away")
 )
 
-// openPlace opens a directory, or the directory of a single file. With single
-// a missing file is no error while its directory can be read.
+// openPlace opens a directory, or the directory of a single file. If single is true, a
+// missing file is not an error as long as its directory can be read.
 func openPlace(path string, single bool) (*place, error) {
 	p := &place{path: path}
 	info, err := os.Stat(path)
@@ -50,15 +50,15 @@ func openPlace(path string, single bool) (*place, error) {
 	if p.root, err = os.OpenRoot(p.path); err != nil {
 		return nil, err
 	}
-	if err := p.judge(); err != nil {
+	if err := p.checkAccess(); err != nil {
 		p.Close()
 		return nil, err
 	}
 	return p, nil
 }
 
-// judge finds out who can write in the place.
-func (p *place) judge() error {
+// checkAccess checks which users can write to the place.
+func (p *place) checkAccess() error {
 	dir, err := p.root.Open(".")
 	if err != nil {
 		return err
@@ -67,43 +67,43 @@ func (p *place) judge() error {
 	if p.dir, err = dir.Stat(); err != nil {
 		return err
 	}
-	p.remote = isRemote(dir)
+	p.id, p.remote = identify(dir, p.dir), isRemote(dir)
 	p.trusted = !othersWrite(p.dir)
 	mode := p.dir.Mode()
 	if mode&0o002 == 0 {
 		return nil
 	}
-	// In a sticky directory (/tmp) nobody can replace another's file; a single
-	// file of root's is as safe there as anywhere.
+	// In a sticky directory such as /tmp no user can replace the file of another user, so a
+	// single file of root is safe there.
 	if p.only != "" && mode&fs.ModeSticky != 0 && p.ownFile() {
 		return nil
 	}
 	return errAnyone
 }
 
-// ownFile says that the single file is there and belongs to root or podd.
+// ownFile reports whether the single file exists and belongs to root or podd's user.
 func (p *place) ownFile() bool {
 	info, err := p.root.Lstat(p.only)
-	return err == nil && ours(info)
+	return err == nil && ownedByRoot(info)
 }
 
 // Close releases the directory.
 func (p *place) Close() { p.root.Close() }
 
-// ours says that a file belongs to root or to podd's own user.
-func ours(info fs.FileInfo) bool {
+// ownedByRoot reports whether a file belongs to root or podd's own user.
+func ownedByRoot(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (st.Uid == 0 || int(st.Uid) == os.Geteuid())
 }
 
-// othersWrite says that somebody beside root and podd's user can write a file.
-// The group root is root's.
+// othersWrite reports whether a user other than root and podd's user can write a file.
+// Group root counts as root.
 func othersWrite(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
-	return !ok || !ours(info) || info.Mode()&0o002 != 0 || info.Mode()&0o020 != 0 && st.Gid != 0
+	return !ok || !ownedByRoot(info) || info.Mode()&0o002 != 0 || info.Mode()&0o020 != 0 && st.Gid != 0
 }
 
-// stat follows symlinks as far as the place's trust goes.
+// stat follows symlinks as far as the place is trusted.
 func (p *place) stat(name string, link bool) (fs.FileInfo, error) {
 	if link && p.trusted {
 		return os.Stat(filepath.Join(p.path, name))
@@ -111,8 +111,8 @@ func (p *place) stat(name string, link bool) (fs.FileInfo, error) {
 	return p.root.Stat(name)
 }
 
-// open opens a regular file for reading, without waiting for the other end of
-// a FIFO and without making a terminal podd's own.
+// open opens a regular file for reading. It does not block on a FIFO, and a terminal does
+// not become podd's controlling terminal.
 func (p *place) open(name string, link bool) (*os.File, fs.FileInfo, error) {
 	const flags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
 	var f *os.File
@@ -136,7 +136,7 @@ func (p *place) open(name string, link bool) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// notRegular says what a file is that podd does not read.
+// notRegular returns the error for a file that is not regular, with its type.
 func notRegular(mode fs.FileMode) error {
 	kind := "something else"
 	switch {

@@ -10,23 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Why a file that can be read is not read yet.
+// Reasons not to read a readable file yet, or at all.
 var (
 	errWriting = errors.New("somebody has it open for writing")
 	errDraft   = errors.New("it was read once and must be found equal again")
 	errTooBig  = fmt.Errorf("it has more than %d MiB; split it", MaxSize>>20)
 )
 
-// Times between two looks at a file that is not complete.
+// Intervals between two attempts to read an incomplete file.
 const (
-	askAgain    = 5 * time.Millisecond
-	askLater    = 15 * time.Millisecond // of one that has been written for long
-	long        = 10 * time.Second
+	retryShort  = 5 * time.Millisecond
+	retryLong   = 15 * time.Millisecond // for a file that has been written for longer than long
+	writingLong = 10 * time.Second
 	draftsApart = 200 * time.Millisecond
 )
 
-// draft is what the first of two equal readings found, where the kernel cannot
-// tell about writers.
+// draft is the result of the first of two reads that must be equal. It is used where the
+// kernel does not report writers.
 type draft struct {
 	digest string
 	stamp  stamp
@@ -39,18 +39,18 @@ type text struct {
 	digest string
 	stamp  stamp
 	birth  birth
-	// shared: others than root may write it.
+	// shared reports whether a user other than root can write the file.
 	shared bool
 }
 
-// reader reads complete files; lease is askLease, or a test's.
+// reader reads complete files. lease is checkLease, except in tests.
 type reader struct {
-	lease func(*os.File) openness
+	lease func(*os.File) writerState
 }
 
-// read returns the content of a file that nobody is writing. errWriting and
-// errDraft ask for another look, after askAgain and draftsApart; d keeps what
-// one draft must tell the next and is the file's own.
+// read returns the content of a file that no process is writing. After errWriting and
+// errDraft the caller must try again, after retryShort and draftsApart. d belongs to the file
+// and must be passed again.
 func (r reader) read(p *place, name string, link bool, d *draft, now time.Time) (text, error) {
 	f, info, err := p.open(name, link)
 	if err != nil {
@@ -65,7 +65,7 @@ func (r reader) read(p *place, name string, link bool, d *draft, now time.Time) 
 		return t, errTooBig
 	}
 	writers := r.lease(f)
-	if writers == written {
+	if writers == hasWriter {
 		return t, errWriting
 	}
 	if t.data, err = io.ReadAll(io.LimitReader(f, MaxSize+1)); err != nil {
@@ -78,26 +78,26 @@ func (r reader) read(p *place, name string, link bool, d *draft, now time.Time) 
 	if err := r.unchanged(f, t.stamp, writers); err != nil {
 		return t, err
 	}
-	if writers == unwritten && !p.remote {
+	if writers == noWriter && !p.remote {
 		return t, nil
 	}
 	return t, d.equal(t, now)
 }
 
-// unchanged says that nobody wrote f while it was read: neither to its end nor,
-// within one step of the clock, unseen by stat but still at it.
-func (r reader) unchanged(f *os.File, before stamp, writers openness) error {
+// unchanged returns an error if f was written while it was read. A write within one step of
+// the filesystem's clock does not change the stamp, so the lease is checked again.
+func (r reader) unchanged(f *os.File, before stamp, writers writerState) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	if stampOf(info) != before || writers == unwritten && r.lease(f) == written {
+	if stampOf(info) != before || writers == noWriter && r.lease(f) == hasWriter {
 		return errWriting
 	}
 	return nil
 }
 
-// equal is nil when t was read before, long enough ago.
+// equal returns nil if t equals a read that was long enough ago.
 func (d *draft) equal(t text, now time.Time) error {
 	if d.digest != t.digest || d.stamp != t.stamp {
 		*d = draft{t.digest, t.stamp, now}

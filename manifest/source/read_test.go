@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A program that writes without rest, in steps, is never seen between them.
-func TestDirSeesNoStepOfAWriter(t *testing.T) {
+// The intermediate states of a program that writes continuously are never read.
+func TestDirReadsNoPartialWrite(t *testing.T) {
 	d := newTree(t)
 	d.write("a.yaml", yaml("a=0", "b=0"))
 	r := run(t, NewDir(d.path, testOptions(t)))
@@ -39,15 +39,15 @@ func TestDirSeesNoStepOfAWriter(t *testing.T) {
 	}
 }
 
-// What happens to a file while it is read is found out at the end of it.
-func TestReadFindsOutAboutWriters(t *testing.T) {
+// A change of a file during the read is detected at the end of it.
+func TestReadDetectsWriters(t *testing.T) {
 	d := newTree(t)
 	for name, c := range map[string]struct {
-		during func() openness // at the second question
+		during func() writerState // at the second question
 		want   error
 	}{
-		"nobody":        {func() openness { return unwritten }, nil},
-		"still writing": {func() openness { return written }, errWriting},
+		"nobody":        {func() writerState { return noWriter }, nil},
+		"still writing": {func() writerState { return hasWriter }, errWriting},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d.write("a.yaml", yaml("a"))
@@ -57,9 +57,9 @@ func TestReadFindsOutAboutWriters(t *testing.T) {
 			}
 			defer p.Close()
 			questions := 0
-			r := reader{func(*os.File) openness {
+			r := reader{func(*os.File) writerState {
 				if questions++; questions == 1 {
-					return unwritten
+					return noWriter
 				}
 				return c.during()
 			}}
@@ -73,7 +73,7 @@ func TestReadFindsOutAboutWriters(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	grow := reader{func(*os.File) openness { d.write("a.yaml", yaml("a", "b")); return unwritten }}
+	grow := reader{func(*os.File) writerState { d.write("a.yaml", yaml("a", "b")); return noWriter }}
 	d.write("a.yaml", yaml("a"))
 	if _, err := grow.read(p, "a.yaml", false, &draft{}, time.Now()); !errors.Is(err, errWriting) {
 		t.Errorf("a file that grew: got %v, want %v", err, errWriting)

@@ -10,95 +10,98 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// scan looks at everything.
+// scan checks everything.
 func (f *follower) scan(now time.Time) {
 	f.scanAt = now.Add(f.opts.CheckFrequency)
 	f.changed = true
 	f.listen()
-	f.cache.retry()
-	err := f.list(now)
+	if f.cache.retry() {
+		f.addCached()
+	}
+	f.listErr = f.list(now)
 	clear(f.touched)
 	f.touchAll = false
-	if err != nil {
-		f.lose(err, now)
+	if f.listen() { // earlier changes in a newly watched directory may have been missed
+		f.scanBy(now.Add(eventDelay))
 	}
-	f.lost = err
-	if f.listen() { // only now: what happened there meanwhile is not known
-		f.scanBy(now.Add(settle))
-	}
-	if f.deaf != nil || f.lost != nil || f.remote || f.troubled() {
+	if f.watchErr != nil || f.listErr != nil || f.remote || f.mayRecover() {
 		f.scanBy(now.Add(pollEvery))
 	}
 }
 
-// listen watches what is to be watched, and says whether that is new.
+// listen updates the watched directories and reports whether one was added.
 func (f *follower) listen() bool {
-	fresh, err := f.notify.watch(f.directories())
-	f.deaf = err
+	fresh, err := f.notify.Watch(f.directories())
+	f.watchErr = err
 	return fresh
 }
 
-// list reads the place and every file in it that changed.
+// list reads the place and every file in it that has changed. It returns an error if the
+// place cannot be listed, or is not the directory that had the missing files.
 func (f *follower) list(now time.Time) error {
 	p, err := openPlace(f.path, f.only != "")
 	if err != nil {
+		f.markUnreadable(err, now)
 		return err
 	}
 	defer p.Close()
 	l, err := p.list(now)
 	if err != nil {
+		f.markUnreadable(err, now)
 		return err
 	}
-	dev := stampOf(p.dir).dev
-	if len(l.files) == 0 && f.dev != 0 && f.dev != dev && f.holdsAny() {
-		return errEmptied
-	}
-	f.only, f.dev, f.remote, f.unsafe, f.targets = p.only, dev, p.remote, !p.trusted, p.targets(l)
-	f.skip(p, l.skipped)
+	f.only, f.remote, f.unsafe, f.targets = p.only, p.remote, !p.trusted, p.targets(l)
+	f.logSkipped(p, l.skipped)
 	there := map[string]bool{}
 	for _, found := range l.files {
 		there[filepath.Join(p.path, found.name)] = true
 	}
-	f.miss(there, now)
+	other := f.recognize(p, l, there, now)
+	missing := f.markMissing(p, there, other, now)
 	for _, found := range l.files {
-		f.see(p, found, now)
+		f.updateFile(p, found, now)
+	}
+	f.removeMissing(missing, now) // last, because a missing file may have been renamed
+	if other != nil {
+		return other
+	}
+	if len(f.files) == 0 {
+		f.cache.setPlace(nil)
 	}
 	if !f.listed {
 		f.listed = true
-		f.cache.listed()
+		f.cache.markListed()
 	}
 	return nil
 }
 
-var errEmptied = errors.New("another filesystem is at its place, with no manifest; is it unmounted? A restart of podd takes it as it is")
-
-// see looks at one file that is there.
-func (f *follower) see(p *place, found found, now time.Time) {
+// updateFile processes one file that is there.
+func (f *follower) updateFile(p *place, found found, now time.Time) {
 	path := filepath.Join(p.path, found.name)
 	it := f.files[path]
 	if it == nil {
 		it = &file{content: content{path: path}, name: found.name}
 		f.files[path] = it
 	}
-	if !it.keeps() {
-		it.heir = f.renamed(path)
+	if !it.hasFallback() {
+		it.renamedFrom = f.renamed(path)
 	}
-	it.goneSince, it.link, it.astray = time.Time{}, found.link, found.astray
+	it.goneSince, it.link, it.astray, it.seenIn = time.Time{}, found.link, found.astray, p.id
 	touched := f.touchAll || f.touched[path] || found.link && len(f.touched) > 0
 	switch {
 	case found.err != nil:
 		f.fallBack(it)
-		it.fail(found.err, now)
-	case it.due(found.stamp, touched):
-		f.ask(p, it, now)
+		it.setError(found.err, now)
+	case it.mustRead(found.stamp, touched):
+		f.readFile(p, it, now)
 	}
 }
 
-// renamed finds the missing file that is now at this path.
+// renamed returns the missing file that is now at path, or nil.
 func (f *follower) renamed(path string) *file {
 	var b birth
 	for _, it := range f.files {
-		if it.goneSince.IsZero() || !it.keeps() || it.birth == (birth{}) {
+		if it.goneSince.IsZero() || !it.hasFallback() || it.birth == (birth{}) {
 			continue
 		}
 		if b == (birth{}) {
@@ -111,67 +114,97 @@ func (f *follower) renamed(path string) *file {
 	return nil
 }
 
-// miss lets go of the files that are not there any more: those that ran
-// nothing at once, the others when they do not come back.
-func (f *follower) miss(there map[string]bool, now time.Time) {
+// markMissing marks the files that are not there, and returns those of them that may be
+// removed. other is not nil if the place is not the directory that had the missing files.
+func (f *follower) markMissing(p *place, there map[string]bool, other *placeError, now time.Time) []*file {
+	var missing []*file
 	for path, it := range f.files {
 		switch {
 		case there[path]:
-		case it.runs == nil || !it.goneSince.IsZero() && now.Sub(it.goneSince) >= f.hold:
-			delete(f.files, path)
-			f.cache.drop(path)
+		case other != nil && it.seenIn != p.id:
+			f.keepMissing(it, other, now)
 		default:
 			if it.goneSince.IsZero() {
-				it.goneSince, it.askAt = now, time.Time{}
+				it.goneSince, it.retryAt = now, time.Time{}
 			}
-			f.scanBy(it.goneSince.Add(f.hold))
+			missing = append(missing, it)
 		}
+	}
+	return missing
+}
+
+// removeMissing removes missing files: at once if they have no content in use, otherwise
+// after removeDelay.
+func (f *follower) removeMissing(missing []*file, now time.Time) {
+	for _, it := range missing {
+		if it.inUse != nil && now.Sub(it.goneSince) < f.removeDelay {
+			f.scanBy(it.goneSince.Add(f.removeDelay))
+			continue
+		}
+		delete(f.files, it.path)
+		f.cache.drop(it.path)
 	}
 }
 
-// lose keeps everything while the place cannot be listed.
-func (f *follower) lose(err error, now time.Time) {
+// keepMissing keeps the content of a file in use that is missing from a place which is not
+// the directory that had it. If podd will accept the place soon, it does not use a cached
+// content: a pod that is probably not desired must not be started only to be stopped. The
+// listing is incomplete until then, so running pods are kept.
+func (f *follower) keepMissing(it *file, other *placeError, now time.Time) {
+	if !other.settles() {
+		f.fallBack(it)
+	}
+	it.retryAt, it.writingSince = time.Time{}, time.Time{}
+	if it.goneSince.IsZero() {
+		it.goneSince = now
+	}
+	it.fallBehind(behindGone, now)
+}
+
+// markUnreadable marks all files as behind while the place cannot be listed. Their content
+// stays in use.
+func (f *follower) markUnreadable(err error, now time.Time) {
 	why := behindRead
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errEmptied) {
+	if errors.Is(err, fs.ErrNotExist) {
 		why = behindGone
 	}
 	for _, it := range f.files {
 		f.fallBack(it)
-		it.goneSince, it.askAt, it.writingSince = time.Time{}, time.Time{}, time.Time{}
+		it.goneSince, it.retryAt, it.writingSince = time.Time{}, time.Time{}, time.Time{}
 		it.fallBehind(why, now)
 	}
 }
 
-// holdsAny says that something runs of some file.
-func (f *follower) holdsAny() bool {
+// hasContent reports whether any file has a pod or object in use.
+func (f *follower) hasContent() bool {
 	for it := range maps.Values(f.files) {
-		if it.runs != nil && holds(it.runs) {
+		if it.inUse != nil && hasObjects(it.inUse) {
 			return true
 		}
 	}
 	return false
 }
 
-// troubled says that some file may become readable without an event.
-func (f *follower) troubled() bool {
+// mayRecover reports whether a file may become readable without an event.
+func (f *follower) mayRecover() bool {
 	for it := range maps.Values(f.files) {
-		if it.passes() {
+		if it.mayRecover() {
 			return true
 		}
 	}
 	return false
 }
 
-// skip says once what is not read.
-func (f *follower) skip(p *place, skipped []skip) {
+// logSkipped logs each skipped entry once.
+func (f *follower) logSkipped(p *place, skipped []skip) {
 	f.skipped = skipped
 	for _, s := range skipped {
-		if !f.said[s.name] && len(f.said) < maxSaid {
-			f.said[s.name] = true
+		if !f.loggedSkips[s.name] && len(f.loggedSkips) < maxLoggedSkips {
+			f.loggedSkips[s.name] = true
 			f.opts.Log.Info("manifest not read", "path", filepath.Join(p.path, s.name), "why", s.why)
 		}
 	}
 }
 
-// maxSaid bounds what is remembered of names that come and go.
-const maxSaid = 1000
+// maxLoggedSkips limits the memory for logged names.
+const maxLoggedSkips = 1000

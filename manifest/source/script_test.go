@@ -15,8 +15,8 @@ import (
 	"podd/manifest"
 )
 
-// stage is what one script works on. The sources it starts keep their last good
-// contents in one cache, as podd does over a restart.
+// stage is the state of one script. Its sources share one cache, as they do across restarts
+// of podd.
 type stage struct {
 	t       *testing.T
 	cache   string
@@ -26,7 +26,7 @@ type stage struct {
 	writers map[string]*writer
 }
 
-// writer is a program in the middle of writing a file.
+// writer is a program that has written a part of a file.
 type writer struct {
 	file *os.File
 	rest string
@@ -34,7 +34,7 @@ type writer struct {
 
 func TestScripts(t *testing.T) {
 	commands := map[string]func(s *stage, args []string) error{
-		"watch": (*stage).watch, "stop": (*stage).stop, "pods": (*stage).pods, "trouble": (*stage).trouble,
+		"watch": (*stage).watch, "stop": (*stage).stop, "accept": (*stage).accept, "pods": (*stage).pods, "trouble": (*stage).trouble,
 		"quiet": (*stage).quiet, "complete": (*stage).complete, "complete_now": (*stage).completeNow, "behind": (*stage).behind,
 		"note": (*stage).note, "throughout": (*stage).throughout,
 		"put": (*stage).put, "half": (*stage).half, "rest": (*stage).rest,
@@ -73,11 +73,14 @@ func (s *stage) watch(args []string) error {
 	}
 	s.dir = NewDir(args[0], Options{Node: "node", Cache: s.cache, CheckFrequency: time.Hour})
 	if len(args) > 1 {
-		s.dir.hold = 5 * time.Second
+		s.dir.removeDelay = 5 * time.Second
 	}
 	s.source, s.mark = run(s.t, s.dir), 0
 	return nil
 }
+
+// accept takes the directory as empty.
+func (s *stage) accept([]string) error { return s.dir.AcceptEmpty(s.t.Context()) }
 
 func (s *stage) stop([]string) error {
 	if s.source != nil {
@@ -87,12 +90,12 @@ func (s *stage) stop([]string) error {
 	return nil
 }
 
-// pods NAME... waits until exactly these are wanted.
+// pods NAME... waits until exactly these are desired.
 func (s *stage) pods(names []string) error {
 	return s.await("pods", func(b manifest.Batch) bool { return podsOf(b) == strings.Join(names, " ") })
 }
 
-// trouble TEXT NAME... waits for a Problem while these pods are wanted.
+// trouble TEXT NAME... waits for a Problem while these pods are desired.
 func (s *stage) trouble(args []string) error {
 	return s.await("trouble", func(b manifest.Batch) bool {
 		return strings.Contains(problemsOf(b), args[0]) && podsOf(b) == strings.Join(args[1:], " ")
@@ -118,7 +121,7 @@ func (s *stage) completeNow([]string) error {
 	return nil
 }
 
-// behind PATH WHY waits until a file's content does not run, for this reason.
+// behind PATH WHY waits until the content of a file is behind for this reason.
 func (s *stage) behind(args []string) error {
 	return s.await("behind", func(b manifest.Batch) bool {
 		return slices.ContainsFunc(b.Files, func(f manifest.FileState) bool {
@@ -134,14 +137,14 @@ func (s *stage) await(what string, ok func(manifest.Batch) bool) error {
 	return nil
 }
 
-// note begins what throughout looks at.
+// note marks the Batch at which throughout starts.
 func (s *stage) note([]string) error {
 	all, _ := s.source.batches()
 	s.mark = len(all) - 1
 	return nil
 }
 
-// throughout NAME... says that every Batch since note had these pods.
+// throughout NAME... checks that every Batch since note had these pods.
 func (s *stage) throughout(names []string) error {
 	all, _ := s.source.batches()
 	for _, b := range all[s.mark:] {
@@ -179,13 +182,13 @@ func draftOf(args []string) string {
 	return yaml(args...)
 }
 
-// put PATH POD... writes a file in place, as an editor does that keeps none.
+// put PATH POD... writes a file in place.
 func (s *stage) put(args []string) error {
 	return os.WriteFile(args[0], []byte(draftOf(args[1:])), 0o644)
 }
 
-// half PATH POD... begins to write a file and stops after the first pod, where
-// the half is a manifest too.
+// half PATH POD... starts to write a file and stops after the first pod, where the written
+// part is a valid manifest too.
 func (s *stage) half(args []string) error {
 	f, err := os.Create(args[0])
 	if err != nil {

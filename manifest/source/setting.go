@@ -10,11 +10,10 @@ import (
 	"strings"
 )
 
-// maxSetting is how many bytes a file of headers, certificates or an id may
-// have.
+// maxSetting is the maximum size in bytes of a file with headers, certificates or an id.
 const maxSetting = 1 << 20
 
-// readSmall reads a file of settings, which root named; links are followed.
+// readSmall reads a settings file. It follows links, because root named the file.
 func readSmall(path string) ([]byte, os.FileInfo, error) {
 	p := place{path: filepath.Dir(path), trusted: true}
 	f, info, err := p.open(filepath.Base(path), true)
@@ -32,8 +31,8 @@ func readSmall(path string) ([]byte, os.FileInfo, error) {
 	return data, info, nil
 }
 
-// parseHeaders reads "Name: value" lines; blank ones and those that begin with
-// # say nothing. Errors tell the line and never what is in it.
+// parseHeaders parses lines of the form "Name: value" and ignores blank lines and lines
+// that begin with #. Errors contain the line number and never the text.
 func parseHeaders(data []byte) (http.Header, error) {
 	h := http.Header{}
 	n := 0
@@ -53,7 +52,7 @@ func parseHeaders(data []byte) (http.Header, error) {
 	return h, nil
 }
 
-// checkHeader says whether every name and value can be sent.
+// checkHeader returns an error if a name or value cannot be sent.
 func checkHeader(h http.Header) error {
 	for name, values := range h {
 		if !isToken(name) {
@@ -68,13 +67,13 @@ func checkHeader(h http.Header) error {
 	return nil
 }
 
-// isToken says that s is a token of RFC 9110, section 5.6.2.
+// isToken reports whether s is a token of RFC 9110, section 5.6.2.
 func isToken(s string) bool {
 	const marks = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	return s != "" && strings.Trim(s, marks) == ""
 }
 
-// isValue says that s has no control character but the tab.
+// isValue reports whether s has no control character except tab.
 func isValue(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' && s[i] != '\t' || s[i] == 0x7f {

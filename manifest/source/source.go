@@ -1,18 +1,22 @@
-// Package source watches the places that say what should run: directories and
-// files (Dir) and URLs (URL). Watch merges them into one stream of Sets.
+// Package source watches the places that define the desired pods: directories and files
+// (Dir) and URLs (URL). Watch merges them into one stream of Sets.
 //
 //	Dir ──┐ Batch                    latest wins
-//	Dir ──┼───────▶ merger ── Merge ──────────▶ *manifest.Set
+//	Dir ──┼───────▶ merger ── merge ──────────▶ *manifest.Set
 //	URL ──┘
 //
-// Every source is one goroutine that owns what it has seen; it emits its whole
-// content whenever that changes, so a lost wake-up costs time and nothing else.
+// Each source is one goroutine that owns its state. It emits its whole content after each
+// change, so a lost event delays a change but never loses it.
 //
-// What runs of a file or URL is its last good content. Content that is broken,
-// unreadable, half written or gone with its directory changes nothing but the
-// Problems, in this process and, through the cache under <root>/sources, in
-// every later one. Only a listing that was really read, without a file, or a
-// good content without a pod, takes a pod away.
+// podd runs the last valid content of a file or URL. If the content becomes invalid,
+// unreadable or incomplete, or if its directory disappears, only the Problems change. This
+// also holds after a restart, because the cache under <root>/sources has the last valid
+// content. A pod is removed only if a complete listing lacks its file, or if valid content
+// lacks the pod. A listing that lacks files removes pods only if it is the one
+// that had these files (identity), and not the mount point of a filesystem that is missing,
+// or if a user accepts it. A directory that replaces another one removes them if it has files
+// and does not change for 10 s (recognize). If the cache cannot be read, podd does not know
+// whether an empty directory had manifests, and treats it as one that had.
 package source
 
 import (
@@ -21,60 +25,61 @@ import (
 	"time"
 
 	"podd/manifest"
+	"podd/manifest/decode"
 )
 
-// Source is a place that says what should run. Dir and URL are sources; the
-// cluster add-on brings its own.
+// A Source defines desired pods. Dir and URL are sources; the cluster add-on has another
+// one.
 type Source interface {
-	// Name is unique among the sources of one podd and holds no secret: a path,
-	// or a URL without userinfo and query. It is Batch.Source.
+	// Name is unique among the sources of one podd and contains no secret: a path, or a URL
+	// without userinfo and query. It is Batch.Source.
 	Name() string
 	// Kind is manifest.KindFile, KindURL or KindAPI.
 	Kind() string
-	// Run emits the whole content of the source, at first and after every
-	// change, until ctx is done; then it returns nil, when everything that it
-	// started has ended. After an error Watch runs it again. emit is called by
-	// one goroutine at a time, keeps the caller no longer than a merge takes,
-	// and is not called after Run returned. Run is called once at a time.
+	// Run emits the whole content of the source, at first and after every change, until ctx
+	// is done. Then it stops everything that it started and returns nil. After an error
+	// Watch calls Run again. Run calls emit from one goroutine at a time and not after it
+	// has returned; emit blocks no longer than a merge takes. Run must not be called
+	// concurrently.
 	Run(ctx context.Context, emit func(manifest.Batch)) error
 }
 
-// Sizes and times that are the same for every source.
+// Limits and defaults for every source.
 const (
-	// MaxSize is how many bytes a file or a URL's answer may have.
+	// MaxSize is the maximum size in bytes of a file or of a response.
 	MaxSize = 10 << 20
-	// DefaultFrequency is how often a source is looked at without a cause.
+	// DefaultFrequency is the default of Options.CheckFrequency.
 	DefaultFrequency = 20 * time.Second
 )
 
-// Options are what every source needs. Only Node is required.
+// Options configure a source. Only Node is required.
 type Options struct {
-	// Node is the node's name, which decoding puts into pod names.
+	// Node is the node's name, which decoding appends to pod names.
 	Node string
-	// Labels are manifest.Options.Labels.
+	// Labels is decode.Options.Labels.
 	Labels map[string]string
-	// Suffix is manifest.Options.Suffix.
+	// Suffix is decode.Options.Suffix.
 	Suffix string
-	// RestartRules is manifest.Options.RestartRules.
+	// RestartRules is decode.Options.RestartRules.
 	RestartRules bool
-	// Written is manifest.Options.Written.
+	// Written is decode.Options.Written.
 	Written bool
-	// Strict makes unknown and repeated fields errors.
+	// Strict makes unknown and duplicate fields errors.
 	Strict bool
-	// CheckFrequency is how often a source is looked at without a cause; zero
-	// or less is DefaultFrequency.
+	// CheckFrequency is the interval of checks without an event. If it is zero or negative,
+	// DefaultFrequency is used.
 	CheckFrequency time.Duration
-	// Cache is the directory of last good contents, <root>/sources; it is made
-	// when it is missing. "" keeps nothing: a restart then runs what is there.
+	// Cache is the directory for the last valid contents, <root>/sources. It is created if
+	// necessary. "" disables the cache: after a restart only the current content is used.
 	Cache string
-	// CacheReadOnly leaves the cache as it is: another podd writes it.
+	// CacheReadOnly prevents writes to the cache, because another podd writes it.
 	CacheReadOnly bool
-	// Log gets what is said once; nil is silence.
+	// Log receives messages that are logged once. nil discards them.
 	Log *slog.Logger
-	// Decode makes pods of bytes; nil is manifest.Decode with the other options.
-	// It must not return nil.
+	// Decode decodes a manifest; nil means decode.File with the other options. It must
+	// not return nil.
 	Decode func(data []byte, path string) *manifest.File
-	// Now is the wall clock; nil is time.Now.
+	// Now returns the wall-clock time; nil means time.Now.
 	Now func() time.Time
 }
 
@@ -86,7 +91,7 @@ func (o Options) cache(name string) *cache {
 	return openCache(o.Cache, name)
 }
 
-// complete returns o with every default filled in for one source.
+// complete returns o with the defaults for one source.
 func (o Options) complete(kind, name string) Options {
 	if o.CheckFrequency <= 0 {
 		o.CheckFrequency = DefaultFrequency
@@ -99,7 +104,7 @@ func (o Options) complete(kind, name string) Options {
 	}
 	if o.Decode == nil {
 		o.Decode = func(data []byte, path string) *manifest.File {
-			return manifest.Decode(data, manifest.Options{
+			return decode.File(data, decode.Options{
 				Kind: kind, Source: name, Path: path,
 				Node: o.Node, Labels: o.Labels, Suffix: o.Suffix, RestartRules: o.RestartRules, Written: o.Written, Strict: o.Strict, Now: o.Now(),
 			})

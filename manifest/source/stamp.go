@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stamp is what stat tells about the content of a file; while it is equal, the
-// content is. (But see settled.) The zero value is of no file.
+// stamp contains the result of stat that changes whenever the content of a file changes,
+// with the exception described at settled. The zero value is the stamp of no file.
 type stamp struct {
 	dev, ino     uint64
 	size         int64
 	mtime, ctime int64 // Unix nanoseconds
 }
 
-// stampOf is the stamp in a FileInfo of this operating system.
+// stampOf returns the stamp of info.
 func stampOf(info fs.FileInfo) stamp {
 	s := stamp{size: info.Size(), mtime: info.ModTime().UnixNano()}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -26,24 +26,23 @@ func stampOf(info fs.FileInfo) stamp {
 	return s
 }
 
-// coarse is longer than the steps in which any filesystem counts its times.
-const coarse = 2 * time.Second
+// maxClockStep is longer than the clock step of any filesystem.
+const maxClockStep = 2 * time.Second
 
-// settled says that a change after now would change the stamp too: within one
-// step of the filesystem's clock two contents can have one stamp.
+// settled reports whether a change after now would change the stamp. Two contents that are
+// written within one step of the filesystem's clock can have the same stamp.
 func (s stamp) settled(now time.Time) bool {
-	return now.Sub(time.Unix(0, s.ctime)) > coarse
+	return now.Sub(time.Unix(0, s.ctime)) > maxClockStep
 }
 
-// birth tells a file from every other one, also from one that got its inode
-// later. The zero value is of a file on a filesystem that keeps no birth time.
+// birth identifies a file, even if another file gets its inode later. The zero value is
+// that of a file on a filesystem without birth times.
 type birth struct {
 	dev, ino uint64
 	at       int64 // Unix nanoseconds
 }
 
-// birthOf asks for the birth of the file that dirfd and path lead to, as
-// statx(2) takes them.
+// birthOf returns the birth of the file at dirfd and path, which are those of statx(2).
 func birthOf(dirfd int, path string, flags int) birth {
 	var st unix.Statx_t
 	err := unix.Statx(dirfd, path, flags, unix.STATX_BTIME|unix.STATX_INO, &st)
@@ -53,11 +52,11 @@ func birthOf(dirfd int, path string, flags int) birth {
 	return birth{unix.Mkdev(st.Dev_major, st.Dev_minor), st.Ino, st.Btime.Sec*1e9 + int64(st.Btime.Nsec)}
 }
 
-// version is the time of the content, never later than now.
+// version returns the modification time, but never later than now.
 func (s stamp) version(now time.Time) time.Time { return earlier(s.mtime, now) }
 
-// changed is when the content came to be there, never later than now. Unlike
-// mtime nobody can set it, and a rename sets it.
+// changed returns when the file last changed, but never later than now. Unlike mtime, ctime
+// cannot be set by a user, and a rename updates it.
 func (s stamp) changed(now time.Time) time.Time { return earlier(s.ctime, now) }
 
 func earlier(nanos int64, now time.Time) time.Time {

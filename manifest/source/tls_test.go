@@ -84,8 +84,8 @@ func (a *authority) pem() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 }
 
-// serveTLS starts a server that wants client certificates of the authority and
-// names in its pod whose it got.
+// serveTLS starts a server that requires client certificates of the authority and returns a
+// pod named after the client.
 func (a *authority) serveTLS() *httptest.Server {
 	cert, key := a.sign("server")
 	pair, err := tls.X509KeyPair(cert, key)

@@ -15,44 +15,43 @@ import (
 	"podd/manifest"
 )
 
-// URLOptions are what a URL needs beside a source's Options. All are optional.
+// URLOptions configure a URL in addition to Options. All fields are optional.
 type URLOptions struct {
 	Options
-	// Header is sent with every request; its values are never shown.
+	// Header is sent with every request. Its values are never shown.
 	Header http.Header
-	// HeaderFile holds more of it, a "Name: value" on each line; it is read
-	// again when it changes, and wins over Header.
+	// HeaderFile contains additional headers, one "Name: value" per line, which override
+	// Header. It is read for every request.
 	HeaderFile string
-	// CAFile holds the only authorities that are trusted; "": the system's.
+	// CAFile contains the only trusted authorities; "" means those of the system.
 	CAFile string
-	// CertFile and KeyFile are the client's certificate. They and CAFile are
-	// read again when they change.
+	// CertFile and KeyFile contain the client's certificate. They and CAFile are read again
+	// when they change.
 	CertFile, KeyFile string
-	// MachineIDFile is what {machineID} stands for; "" is /etc/machine-id.
+	// MachineIDFile contains the value of {machineID}; "" means /etc/machine-id.
 	MachineIDFile string
-	// Timeout is for a whole request, from connecting to the last byte; zero or
-	// less is 10 s.
+	// Timeout limits a request from connecting to the last byte. If it is zero or negative,
+	// 10 s is used.
 	Timeout time.Duration
-	// Label tells sources apart whose URLs differ only in what is not shown:
-	// the name of the source ends in "#label".
+	// Label distinguishes sources if their URLs differ only in the parts that are not shown.
+	// The name of the source ends in "#label".
 	Label string
 }
 
-// URL is a manifest that a server serves, polled.
+// A URL is a manifest that podd polls from a server.
 type URL struct {
 	template string
 	name     string
 	opts     URLOptions
-	// dial and random are the network's and chance's, or a test's; dial may be
-	// nil.
+	// dial and random are replaced only in tests. dial may be nil.
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	random func() float64
 }
 
 var _ Source = (*URL)(nil)
 
-// NewURL returns the source of a URL, in which {node} and {machineID} stand for
-// what they say, escaped. Errors and the name hold neither userinfo nor query.
+// NewURL returns the source for a URL. The escaped node name replaces {node} and the
+// escaped machine ID {machineID}. Errors and the name contain neither userinfo nor query.
 func NewURL(raw string, o URLOptions) (*URL, error) {
 	u := &URL{template: raw, opts: o, random: rand.Float64}
 	const machine = "machineID-machineID"
@@ -79,13 +78,13 @@ func NewURL(raw string, o URLOptions) (*URL, error) {
 	return u, nil
 }
 
-// Name is the URL without userinfo and query.
+// Name returns the URL without userinfo and query.
 func (u *URL) Name() string { return u.name }
 
-// Kind is manifest.KindURL.
+// Kind returns manifest.KindURL.
 func (u *URL) Kind() string { return manifest.KindURL }
 
-// parse fills in the template. Its errors hold no part of it.
+// parse expands and parses the template. Its errors contain no part of it.
 func (u *URL) parse(machineID string) (*url.URL, error) {
 	path, query, asked := strings.Cut(u.template, "?")
 	whole := fill(path, url.PathEscape, u.opts.Node, machineID)
@@ -108,7 +107,7 @@ func (u *URL) parse(machineID string) (*url.URL, error) {
 	return parsed, nil
 }
 
-// withoutText drops errors that quote what they could not parse.
+// withoutText replaces errors that quote the input.
 func withoutText(err error) error {
 	if strings.ContainsAny(err.Error(), `"%`) {
 		return errors.New("something in it is malformed")
@@ -120,20 +119,20 @@ func fill(s string, escape func(string) string, node, machineID string) string {
 	return strings.NewReplacer("{node}", escape(node), "{machineID}", escape(machineID)).Replace(s)
 }
 
-// shown is a URL as it may be shown.
+// shown returns u without userinfo, query and fragment.
 func shown(u *url.URL) string {
 	bare := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 	return bare.String()
 }
 
-// target is the URL to ask now.
+// target returns the URL for the next request.
 func (u *URL) target() (*url.URL, error) {
 	if !strings.Contains(u.template, "{machineID}") {
 		return u.parse("")
 	}
 	data, _, err := readSmall(u.opts.MachineIDFile)
 	if err != nil {
-		return nil, fmt.Errorf("reading the machine's id %q: %w", u.opts.MachineIDFile, cause(err))
+		return nil, fmt.Errorf("reading the machine's id %q: %w", u.opts.MachineIDFile, withoutPath(err))
 	}
 	id := strings.TrimSpace(string(data))
 	if id == "" || strings.Trim(id, "0123456789abcdefABCDEF-") != "" {

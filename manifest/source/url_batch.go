@@ -6,10 +6,10 @@ import (
 	"podd/manifest"
 )
 
-// publish emits the Batch if it is another one than the last; none before there
-// is an answer, or it takes too long.
+// publish emits the Batch if it differs from the last one. The first Batch waits for a
+// response, up to a time limit (firstResponseWait).
 func (f *urlFollower) publish() {
-	if f.last == nil && !f.waiting && f.failed == nil && f.there == "" {
+	if f.last == nil && !f.waiting && f.failed == nil && f.offered == "" {
 		return
 	}
 	b := f.batch()
@@ -20,33 +20,33 @@ func (f *urlFollower) publish() {
 	f.emit(b)
 }
 
-// batch is everything that is known now.
+// batch returns a Batch of the current state.
 func (f *urlFollower) batch() manifest.Batch {
 	b := manifest.Batch{
 		Source: f.name, Kind: manifest.KindURL,
-		Files: []manifest.FileState{f.state()}, Problems: append(f.tell(), f.problems...),
-		Complete: f.listed || f.failed != nil && f.cache.known && f.runs != nil,
+		Files: []manifest.FileState{f.state()}, Problems: append(f.sourceProblems(), f.problems...),
+		Complete: f.listed || f.failed != nil && f.cache.known && f.inUse != nil,
 	}
 	if f.last != nil && f.last.Complete {
 		b.Complete = true
 	}
-	if f.runs != nil {
-		gather(&b, []*manifest.File{f.runs}, nil)
+	if f.inUse != nil {
+		gather(&b, []*manifest.File{f.inUse}, nil)
 	}
 	return b
 }
 
-// tell returns the Problems of the source as a whole.
-func (f *urlFollower) tell() []manifest.Problem {
+// sourceProblems returns the Problems of the source as a whole.
+func (f *urlFollower) sourceProblems() []manifest.Problem {
 	var problems []manifest.Problem
 	problem := func(s manifest.Severity, format string, args ...any) {
 		problems = append(problems, manifest.Problem{Severity: s, Path: f.name, Message: fmt.Sprintf(format, args...)})
 	}
 	rest := "nothing of it runs"
 	switch {
-	case f.runs != nil && f.fromDisk:
+	case f.inUse != nil && f.fromDisk:
 		rest = "its last good content, kept on disk, runs on"
-	case f.runs != nil:
+	case f.inUse != nil:
 		rest = "its last good content runs on"
 	}
 	switch {

@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// client is the connection of one Run of a URL to its server. It is made anew
-// when a certificate file has changed. HTTP/1.1 only: a connection that died
-// unseen is given up with the first request that times out on it.
+// client is the connection of one Run of a URL to its server. It is replaced when a
+// certificate file changes. It uses HTTP/1.1 only, so that a broken connection is closed by
+// the first request that times out on it.
 type client struct {
 	*URL
 	http  *http.Client // nil before the first request
-	files [3]stamp     // of CAFile, CertFile and KeyFile when http was made
+	files [3]stamp     // of CAFile, CertFile and KeyFile when http was created
 }
 
-// get returns the client for a request now.
+// get returns the client for the next request.
 func (c *client) get() (*http.Client, error) {
 	var files [3]stamp
 	for i, path := range []string{c.opts.CAFile, c.opts.CertFile, c.opts.KeyFile} {
@@ -31,7 +31,7 @@ func (c *client) get() (*http.Client, error) {
 		}
 		info, err := os.Stat(path)
 		if err != nil {
-			return nil, fmt.Errorf("reading %q: %w", path, cause(err))
+			return nil, fmt.Errorf("reading %q: %w", path, withoutPath(err))
 		}
 		files[i] = stampOf(info)
 	}
@@ -53,7 +53,7 @@ func (c *client) get() (*http.Client, error) {
 	return c.http, nil
 }
 
-// close ends the connection, if one is open.
+// close closes the connection, if there is one.
 func (c *client) close() {
 	if c.http != nil {
 		c.http.CloseIdleConnections()
@@ -65,7 +65,7 @@ func (c *client) dialer() func(context.Context, string, string) (net.Conn, error
 	if c.dial != nil {
 		return c.dial
 	}
-	return (&net.Dialer{}).DialContext // the request's context bounds it
+	return (&net.Dialer{}).DialContext // limited by the context of the request
 }
 
 // trust reads the certificate files.
@@ -74,7 +74,7 @@ func (c *client) trust() (*tls.Config, error) {
 	if c.opts.CAFile != "" {
 		data, _, err := readSmall(c.opts.CAFile)
 		if err != nil {
-			return nil, fmt.Errorf("reading the CA file %q: %w", c.opts.CAFile, cause(err))
+			return nil, fmt.Errorf("reading the CA file %q: %w", c.opts.CAFile, withoutPath(err))
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(data) {
@@ -86,11 +86,11 @@ func (c *client) trust() (*tls.Config, error) {
 	}
 	cert, _, err := readSmall(c.opts.CertFile)
 	if err != nil {
-		return nil, fmt.Errorf("reading the client certificate %q: %w", c.opts.CertFile, cause(err))
+		return nil, fmt.Errorf("reading the client certificate %q: %w", c.opts.CertFile, withoutPath(err))
 	}
 	key, _, err := readSmall(c.opts.KeyFile)
 	if err != nil {
-		return nil, fmt.Errorf("reading the client key %q: %w", c.opts.KeyFile, cause(err))
+		return nil, fmt.Errorf("reading the client key %q: %w", c.opts.KeyFile, withoutPath(err))
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
@@ -102,8 +102,9 @@ func (c *client) trust() (*tls.Config, error) {
 
 const maxRedirects = 5
 
-// CheckRedirect, of an http.Client, keeps a request, its headers and its answer
-// with the host that root named, and inside TLS once it is there.
+// CheckRedirect is the CheckRedirect function of an http.Client. It allows a redirect only
+// to the same host and never from https to http, because a redirect receives the headers of
+// the request.
 func CheckRedirect(to *http.Request, via []*http.Request) error {
 	from := via[len(via)-1].URL
 	secured := from.Scheme == "http" && to.URL.Scheme == "https"
@@ -118,7 +119,7 @@ func CheckRedirect(to *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// port is the port that a URL means.
+// port returns the port of a URL, or the default of its scheme.
 func port(u *url.URL) string {
 	switch p := u.Port(); {
 	case p != "":

@@ -14,27 +14,27 @@ import (
 	"time"
 )
 
-// validators are what a server sends to recognize its content by.
+// validators are the values by which a server recognizes its content.
 type validators struct{ etag, modified string }
 
-// answer is the result of one request: content, not modified, or an error.
-type answer struct {
+// fetchResult is the result of one request: content, "not modified", or an error.
+type fetchResult struct {
 	data []byte
 	validators
 	notModified bool
 	err         error
-	// silent: no HTTP answer came at all. after is the server's Retry-After.
+	// silent reports whether there was no HTTP response. after is the server's Retry-After.
 	silent bool
 	after  time.Duration
-	// exposed: others can read the file of headers.
+	// exposed reports whether other users can read the file of headers.
 	exposed bool
 }
 
-// fetch asks once. Errors hold neither headers nor userinfo nor query.
-func (c *client) fetch(ctx context.Context, have validators) answer {
+// fetch sends one request. Errors contain neither headers nor userinfo nor query.
+func (c *client) fetch(ctx context.Context, have validators) fetchResult {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
-	var a answer
+	var a fetchResult
 	request, exposed, err := c.request(ctx, have)
 	a.exposed = exposed
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *client) fetch(ctx context.Context, have validators) answer {
 	}
 	response, err := web.Do(request)
 	if err != nil {
-		a.err, a.silent = c.bare(err), true
+		a.err, a.silent = c.stripURL(err), true
 		return a
 	}
 	defer response.Body.Close()
@@ -61,12 +61,12 @@ func (c *client) fetch(ctx context.Context, have validators) answer {
 		a.err = fmt.Errorf("it answers %d %s", response.StatusCode, http.StatusText(response.StatusCode))
 	default:
 		a.data, a.err = body(response)
-		a.err = c.bare(a.err)
+		a.err = c.stripURL(a.err)
 	}
 	return a
 }
 
-// request makes the request; exposed says that others can read its headers.
+// request creates the request. exposed reports whether other users can read its headers.
 func (c *client) request(ctx context.Context, have validators) (r *http.Request, exposed bool, err error) {
 	target, err := c.target()
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *client) request(ctx context.Context, have validators) (r *http.Request,
 	if c.opts.HeaderFile != "" {
 		data, info, err := readSmall(c.opts.HeaderFile)
 		if err != nil {
-			return nil, false, fmt.Errorf("reading the header file %q: %w", c.opts.HeaderFile, cause(err))
+			return nil, false, fmt.Errorf("reading the header file %q: %w", c.opts.HeaderFile, withoutPath(err))
 		}
 		more, err := parseHeaders(data)
 		if err != nil {
@@ -90,11 +90,11 @@ func (c *client) request(ctx context.Context, have validators) (r *http.Request,
 		exposed = info.Mode()&0o004 != 0
 		setHeader(r, more)
 	}
-	setHeader(r, http.Header{"If-None-Match": one(have.etag), "If-Modified-Since": one(have.modified)})
+	setHeader(r, http.Header{"If-None-Match": headerValues(have.etag), "If-Modified-Since": headerValues(have.modified)})
 	return r, exposed, nil
 }
 
-// setHeader sets all of more; Host is the one that net/http keeps elsewhere.
+// setHeader sets all headers of more. net/http expects Host in a field of its own.
 func setHeader(r *http.Request, more http.Header) {
 	for name, values := range more {
 		name = http.CanonicalHeaderKey(name)
@@ -108,15 +108,15 @@ func setHeader(r *http.Request, more http.Header) {
 	}
 }
 
-// one is a header's values, none for "".
-func one(value string) []string {
+// headerValues returns the values of a header; none if value is "".
+func headerValues(value string) []string {
 	if value == "" {
 		return nil
 	}
 	return []string{value}
 }
 
-// body reads a whole answer.
+// body reads the whole body of a response.
 func body(r *http.Response) ([]byte, error) {
 	if r.ContentLength > MaxSize {
 		return nil, errTooBig
@@ -137,8 +137,8 @@ func body(r *http.Response) ([]byte, error) {
 	return data, nil
 }
 
-// bare takes the URL, with its query, out of an error of net/http.
-func (c *client) bare(err error) error {
+// stripURL removes the URL, with its query, from an error of net/http.
+func (c *client) stripURL(err error) error {
 	var whole *url.Error
 	switch {
 	case err == nil:
@@ -155,7 +155,8 @@ func (c *client) bare(err error) error {
 	return err
 }
 
-// retryAfter reads the header: seconds or a date; zero for none or nonsense.
+// retryAfter parses the header, which contains seconds or a date. It returns zero if the
+// header is missing or invalid.
 func retryAfter(value string, now time.Time) time.Duration {
 	if n, err := strconv.Atoi(value); err == nil && n > 0 {
 		return min(time.Duration(min(n, 1<<20))*time.Second, maxWait)

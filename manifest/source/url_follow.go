@@ -7,8 +7,8 @@ import (
 	"podd/manifest"
 )
 
-// urlFollower is one Run of a URL and all that it knows. Its goroutine owns it;
-// the one that asks the server owns the client while it asks.
+// urlFollower is the state of one Run of a URL. The goroutine of Run owns it, except that
+// the goroutine of a request owns client during the request.
 type urlFollower struct {
 	*URL
 	content
@@ -17,28 +17,28 @@ type urlFollower struct {
 	emit   func(manifest.Batch)
 
 	have     validators // of the content that is there
-	failures int        // in a row
-	failed   error      // why the last request did; nil when it did not
-	waiting  bool       // the first answer takes its time
-	fromDisk bool       // what runs is what an earlier podd kept
-	listed   bool       // a good list was seen
+	failures int        // consecutive
+	failed   error      // error of the last request; nil if it succeeded
+	waiting  bool       // the first response is late
+	fromDisk bool       // the content in use comes from the cache
+	listed   bool       // a valid list was received
 	exposed  bool
 	last     *manifest.Batch
 }
 
-// hush is how long podd waits for the first answer before it falls back to what
-// it kept on disk: what the server has removed meanwhile shall not start again
-// only to be stopped.
-const hush = time.Second
+// firstResponseWait is how long podd waits for the first response before it uses the cached
+// content. A pod that the server has removed in the meantime must not be started only to be
+// stopped.
+const firstResponseWait = time.Second
 
-// Run polls until ctx is done; it never fails.
+// Run polls until ctx is done. It always returns nil.
 func (u *URL) Run(ctx context.Context, emit func(manifest.Batch)) error {
 	f := newURLFollower(u, emit)
 	defer f.close()
-	answers := make(chan answer, 1)
+	answers := make(chan fetchResult, 1)
 	due := time.NewTimer(0)
 	defer due.Stop()
-	late := time.NewTimer(hush)
+	late := time.NewTimer(firstResponseWait)
 	defer late.Stop()
 	asking := false
 	for {
@@ -49,6 +49,9 @@ func (u *URL) Run(ctx context.Context, emit func(manifest.Batch)) error {
 			}
 			return nil
 		case <-due.C:
+			if f.cache.retry() && (f.inUse == nil || f.inUse.Refused()) {
+				f.restoreCached()
+			}
 			asking = true
 			have := f.have
 			go func() { answers <- f.client.fetch(ctx, have) }()
@@ -57,41 +60,47 @@ func (u *URL) Run(ctx context.Context, emit func(manifest.Batch)) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			due.Reset(f.take(a))
+			due.Reset(f.handleResult(a))
 		case <-late.C:
 			f.waiting = f.last == nil
-		case <-f.cache.told:
+		case <-f.cache.failedChanged:
 		}
 		f.publish()
 	}
 }
 
-// newURLFollower begins with what is in the cache, unseen as yet.
+// newURLFollower returns a follower with the cached content, which the server has not
+// confirmed yet.
 func newURLFollower(u *URL, emit func(manifest.Batch)) *urlFollower {
 	f := &urlFollower{
 		URL: u, emit: emit, client: client{URL: u},
 		content: content{path: u.name}, cache: u.opts.cache(u.name),
 	}
-	data, r, ok := f.cache.load(u.name)
-	if !ok {
-		return f
-	}
-	f.restore(u.opts.decode(data, u.name), r.Digest, r.Version)
-	f.fromDisk = true
-	if !f.runs.Refused() {
-		f.have = validators{r.ETag, r.Modified}
-	}
+	f.restoreCached()
 	return f
 }
 
-// close ends what the follower started.
+// restoreCached makes the cached content the version in use, and the server must confirm it.
+func (f *urlFollower) restoreCached() {
+	data, r, ok := f.cache.load(f.name)
+	if !ok {
+		return
+	}
+	f.restore(f.opts.decode(data, f.name), r.Digest, r.Version)
+	f.fromDisk, f.offered, f.have = true, "", validators{}
+	if !f.inUse.Refused() {
+		f.have = validators{r.ETag, r.Modified}
+	}
+}
+
+// close closes the connection and the cache.
 func (f *urlFollower) close() {
 	f.client.close()
 	f.cache.close()
 }
 
-// take makes an answer the URL's and says when to ask again.
-func (f *urlFollower) take(a answer) time.Duration {
+// handleResult processes a response and returns the time until the next request.
+func (f *urlFollower) handleResult(a fetchResult) time.Duration {
 	now := f.opts.Now()
 	f.waiting, f.failed, f.exposed = false, a.err, a.exposed
 	switch {
@@ -100,45 +109,45 @@ func (f *urlFollower) take(a answer) time.Duration {
 		f.fallBehind(behindAnswer, now)
 		return f.pace().wait(f.failures, a.silent, a.after)
 	case a.notModified:
-		f.unchanged(now)
+		f.handleUnchanged(now)
 	default:
-		f.receive(a, now)
+		f.handleContent(a, now)
 	}
 	f.failures = 0
-	if f.behind == "" && f.there != "" {
+	if f.behind == "" && f.offered != "" {
 		f.fromDisk = false
 		if !f.listed {
-			f.listed = !f.runs.Refused()
-			f.cache.listed()
+			f.listed = !f.inUse.Refused()
+			f.cache.markListed()
 		}
 	}
 	return f.pace().wait(0, false, 0)
 }
 
-func (f *urlFollower) pace() pace { return pace{f.opts.CheckFrequency, f.random} }
+func (f *urlFollower) pace() pollInterval { return pollInterval{f.opts.CheckFrequency, f.random} }
 
-// unchanged is for a server that still has the content last seen.
-func (f *urlFollower) unchanged(now time.Time) {
-	if f.there == "" || f.there == f.digest {
-		f.back()
+// handleUnchanged handles a response with the same content as the last one.
+func (f *urlFollower) handleUnchanged(now time.Time) {
+	if f.offered == "" || f.offered == f.digest {
+		f.restoreOffered()
 		return
 	}
 	f.fallBehind(behindRefused, now)
 }
 
-// receive takes a whole content.
-func (f *urlFollower) receive(a answer, now time.Time) {
+// handleContent processes a complete content.
+func (f *urlFollower) handleContent(a fetchResult, now time.Time) {
 	f.have = a.validators
 	digest := digestOf(a.data)
 	switch {
-	case f.runs != nil && f.digest == digest:
-		f.back()
+	case f.inUse != nil && f.digest == digest:
+		f.restoreOffered()
 		return
-	case f.there == digest:
+	case f.offered == digest:
 		f.fallBehind(behindRefused, now)
 		return
 	}
-	if f.offer(f.opts.decode(a.data, f.name), digest, now, now) {
+	if decoded := f.opts.decode(a.data, f.name); f.offer(decoded, digest, now, now) && f.cache.mayStore(decoded) {
 		f.cache.put(f.name, record{Digest: digest, Version: now.UTC(), ETag: a.etag, Modified: a.modified}, a.data)
 	}
 }

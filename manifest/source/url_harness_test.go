@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// wire is a network without a kernel, so that a test's clock can run ahead.
+// wire is an in-memory network, so that a test can use a fake clock.
 type wire struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -53,7 +53,7 @@ func (w *wire) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// fleet is a server that answers as the test says at the moment.
+// fleet is a server whose response a test sets.
 type fleet struct {
 	t    *testing.T
 	wire *wire
@@ -64,7 +64,7 @@ type fleet struct {
 	asked  []request
 }
 
-// request is what a server saw of one.
+// request is a received request.
 type request struct {
 	at     time.Time
 	uri    string
@@ -93,21 +93,21 @@ func (f *fleet) serve(w http.ResponseWriter, r *http.Request) {
 	answer(w, r)
 }
 
-// now answers in this way from now on.
+// now sets the response for later requests.
 func (f *fleet) now(answer http.HandlerFunc) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.answer = answer
 }
 
-// requests are those that came so far.
+// requests returns the requests received so far.
 func (f *fleet) requests() []request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]request{}, f.asked...)
 }
 
-// url is the source of this server.
+// url returns the source of this server.
 func (f *fleet) url(path string, o URLOptions) *URL {
 	f.t.Helper()
 	u, err := NewURL("http://127.0.0.1"+path, o)
@@ -118,7 +118,7 @@ func (f *fleet) url(path string, o URLOptions) *URL {
 	return u
 }
 
-// urlOptions are a test's.
+// urlOptions returns the options of a test.
 func urlOptions(t *testing.T) URLOptions {
 	o := URLOptions{Options: testOptions(t)}
 	o.CheckFrequency = 0
@@ -131,7 +131,7 @@ func list(names ...string) http.HandlerFunc { return body200(yaml(names...)) }
 // body200 answers 200 with this.
 func body200(content string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(content)) // who hangs up has its reason
+		_, _ = w.Write([]byte(content)) // the client may have closed the connection
 	}
 }
 

@@ -14,12 +14,12 @@ import (
 	"podd/manifest"
 )
 
-// poll runs a source in a bubble, where an hour costs nothing.
+// poll runs a source in a synctest bubble with a fake clock.
 func poll(t *testing.T, u *URL) *running { return runWithin(t, u, time.Hour) }
 
 const emptyPodList = `{"apiVersion":"v1","kind":"PodList","metadata":{},"items":[]}`
 
-func TestURLAsksWithValidators(t *testing.T) {
+func TestURLSendsValidators(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, nil)
 		f.now(func(w http.ResponseWriter, r *http.Request) {
@@ -51,8 +51,8 @@ func TestURLAsksWithValidators(t *testing.T) {
 	})
 }
 
-// What is not 200 with a good list changes nothing that runs; the next good
-// list clears the Problem.
+// A response that is not 200 with a valid list changes no pod. The next valid list clears
+// the Problem.
 func TestURLKeepsLastGoodList(t *testing.T) {
 	manyBytes := yaml("a") + strings.Repeat("# fill\n", 11<<20/7)
 	for name, c := range map[string]struct {
@@ -138,7 +138,7 @@ func drip(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func TestURLTakesGoodLists(t *testing.T) {
+func TestURLAcceptsValidLists(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
 		want   string
@@ -177,7 +177,7 @@ func TestURLTakesGoodLists(t *testing.T) {
 	}
 }
 
-// A refused content with a validator of its own must not count as the good one.
+// The validators of a refused content must not be taken for those of the valid one.
 func TestURLOfARefusedContentNotModified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, list("a"))
@@ -203,7 +203,7 @@ func TestURLOfARefusedContentNotModified(t *testing.T) {
 	})
 }
 
-func TestURLWaitsAsTold(t *testing.T) {
+func TestURLHonorsRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "300")
@@ -242,7 +242,7 @@ func TestURLBacksOff(t *testing.T) {
 	})
 }
 
-// After a boot without network what was kept on disk runs.
+// After a boot without network the cached content runs.
 func TestURLStartsFromDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := urlOptions(t)
@@ -271,8 +271,8 @@ func TestURLStartsFromDisk(t *testing.T) {
 		began := time.Now()
 		r = poll(t, f.url("/x", o))
 		b = r.untilProblem("no answer yet", "a", "b")
-		if waited := time.Since(began); waited != hush || b.Complete {
-			t.Errorf("slow server: after %v got %s, want it after %v and incomplete", waited, show(b), hush)
+		if waited := time.Since(began); waited != firstResponseWait || b.Complete {
+			t.Errorf("slow server: after %v got %s, want it after %v and incomplete", waited, show(b), firstResponseWait)
 		}
 		f.now(func(w http.ResponseWriter, r *http.Request) {
 			if got := r.Header.Get("If-None-Match"); got != `"v1"` {

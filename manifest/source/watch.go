@@ -8,25 +8,25 @@ import (
 	"time"
 
 	"podd/manifest"
+	"podd/manifest/merge"
 )
 
-// Watch runs the sources and returns what they want together, as one Set after
-// every change of any of them. The first Set comes with the first Batch (at
-// once when there are no sources) and names every source in Complete. A slow
-// reader gets the newest Set and none of those in between. The channel is
-// closed when ctx is done and every source has ended.
+// Watch runs the sources and sends their merged content as one Set after each change of any
+// of them. The first Set is sent with the first Batch, or at once if there are no sources.
+// Its Complete names every source. A slow receiver gets only the newest Set. The channel is
+// closed when ctx is done and every source has stopped.
 //
-// Of two sources with one name only the first is run.
+// If two sources have the same name, only the first one runs.
 func Watch(ctx context.Context, sources ...Source) <-chan *manifest.Set {
 	out := make(chan *manifest.Set)
 	m := newMerger(sources)
-	go m.run(ctx, out) // the reader waits for it by reading to the close
+	go m.run(ctx, out) // the receiver waits for it by receiving until the channel is closed
 	return out
 }
 
 // merger owns the last Batch of every source.
 type merger struct {
-	sources []Source         // nil where the name is taken
+	sources []Source         // nil if the name is taken
 	batches []manifest.Batch // same index
 	reports chan report
 }
@@ -43,7 +43,7 @@ func newMerger(sources []Source) *merger {
 	for i, s := range m.sources {
 		batch := manifest.Batch{Source: s.Name(), Kind: s.Kind()}
 		if taken[batch.Source] {
-			batch = twice(s, i)
+			batch = duplicateName(s, i)
 			m.sources[i] = nil
 		}
 		taken[batch.Source] = true
@@ -52,8 +52,8 @@ func newMerger(sources []Source) *merger {
 	return m
 }
 
-// twice is all that comes from a source whose name another one has.
-func twice(s Source, index int) manifest.Batch {
+// duplicateName returns the Batch of a source if its name is taken.
+func duplicateName(s Source, index int) manifest.Batch {
 	return manifest.Batch{
 		Source: fmt.Sprintf("%s#%d", s.Name(), index+1), Kind: s.Kind(), Complete: true,
 		Problems: []manifest.Problem{{
@@ -63,20 +63,20 @@ func twice(s Source, index int) manifest.Batch {
 	}
 }
 
-// run starts the sources and serves until all of them have ended.
+// run starts the sources and serves until all of them have stopped.
 func (m *merger) run(ctx context.Context, out chan<- *manifest.Set) {
 	defer close(out)
 	ended := m.start(ctx)
 	var next *manifest.Set
-	var send chan<- *manifest.Set // nil while there is nothing new to deliver
+	var send chan<- *manifest.Set // nil while there is nothing new to send
 	if len(m.sources) == 0 {
-		next, send = manifest.Merge(nil), out
+		next, send = merge.Batches(nil), out
 	}
 	for {
 		select {
 		case r := <-m.reports:
 			m.batches[r.index] = r.batch
-			next, send = manifest.Merge(slices.Clone(m.batches)), out
+			next, send = merge.Batches(slices.Clone(m.batches)), out
 		case send <- next:
 			send = nil
 		case <-ended:
@@ -85,13 +85,13 @@ func (m *merger) run(ctx context.Context, out chan<- *manifest.Set) {
 	}
 }
 
-// start runs every source in a goroutine of its own. The channel is closed
-// when ctx is done and all of them have ended.
+// start runs every source in its own goroutine. The returned channel is closed when ctx is
+// done and all of them have stopped.
 func (m *merger) start(ctx context.Context) <-chan struct{} {
 	var running sync.WaitGroup
 	for i, s := range m.sources {
 		if s != nil {
-			running.Go(func() { m.tend(ctx, i, s) })
+			running.Go(func() { m.runSource(ctx, i, s) })
 		}
 	}
 	ended := make(chan struct{})
@@ -103,14 +103,14 @@ func (m *merger) start(ctx context.Context) <-chan struct{} {
 	return ended
 }
 
-// Waits before a source that failed is run again.
+// Delays before a failed source runs again.
 const (
 	firstRerun = time.Second
 	lastRerun  = time.Minute
 )
 
-// tend runs one source, again after an error, until ctx is done.
-func (m *merger) tend(ctx context.Context, index int, s Source) {
+// runSource runs one source until ctx is done, again after each error.
+func (m *merger) runSource(ctx context.Context, index int, s Source) {
 	last := m.batches[index]
 	emit := func(b manifest.Batch) {
 		b.Source, b.Kind = s.Name(), s.Kind()
@@ -135,7 +135,7 @@ func (m *merger) tend(ctx context.Context, index int, s Source) {
 	}
 }
 
-// failed is the last Batch of a source with a Problem for its early end.
+// failed returns the last Batch with a Problem for the error.
 func failed(last manifest.Batch, s Source, err error) manifest.Batch {
 	p := manifest.Problem{
 		Severity: manifest.Error, Path: s.Name(),

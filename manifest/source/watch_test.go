@@ -16,7 +16,7 @@ import (
 	"podd/manifest"
 )
 
-// scripted is a source that does what a test says.
+// scripted is a source that emits the given batches.
 type scripted struct {
 	name string
 	kind string
@@ -29,7 +29,7 @@ func (s scripted) Run(ctx context.Context, emit func(manifest.Batch)) error {
 	return s.run(ctx, emit)
 }
 
-// says emits the batches and then only waits.
+// says emits the batches and then waits.
 func says(name, kind string, batches ...manifest.Batch) scripted {
 	return scripted{name, kind, func(ctx context.Context, emit func(manifest.Batch)) error {
 		for _, b := range batches {
@@ -40,7 +40,7 @@ func says(name, kind string, batches ...manifest.Batch) scripted {
 	}}
 }
 
-// holding is a Batch with these pods, each from the source it names.
+// holding returns a Batch with these pods, each from the source it names.
 func holding(from string, names ...string) manifest.Batch {
 	b := manifest.Batch{Complete: true}
 	for _, n := range names {
@@ -88,7 +88,7 @@ func TestWatchMergesByPrecedence(t *testing.T) {
 	})
 }
 
-func TestWatchGivesASlowReaderTheNewest(t *testing.T) {
+func TestWatch_SlowReaderGetsNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var batches []manifest.Batch
 		for i := range 100 {
@@ -109,7 +109,7 @@ func TestWatchGivesASlowReaderTheNewest(t *testing.T) {
 	})
 }
 
-func TestWatchWithoutSourcesSaysSo(t *testing.T) {
+func TestWatch_NoSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		sets := Watch(ctx)
@@ -165,8 +165,8 @@ func TestWatchRunsOneSourceOfAName(t *testing.T) {
 	})
 }
 
-// However sources and a reader take turns, the reader ends with the last batch
-// of every source, and never sees a source go back.
+// In any interleaving of sources and receiver, the receiver ends with the last batch of
+// every source, and never receives an older batch after a newer one.
 func TestWatchLosesNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		counts := rapid.SliceOfN(rapid.IntRange(1, 20), 1, 5).Draw(rt, "batches")
@@ -179,7 +179,7 @@ func TestWatchLosesNothing(t *testing.T) {
 	})
 }
 
-// watchLosses tells what a reader of sources with so many batches each missed.
+// watchLosses returns what a receiver of sources with so many batches each missed.
 func watchLosses(t *testing.T, counts, pause []int) (wrong []string) {
 	var sources []Source
 	for i, n := range counts {
@@ -216,8 +216,8 @@ func watchLosses(t *testing.T, counts, pause []int) (wrong []string) {
 	return wrong
 }
 
-// TestFirstFileTakesAName: of two files with one pod the first by name counts, also
-// when it comes later; the other one's Problem says so.
+// TestFirstFileTakesAName checks that of two files with the same pod the first by name is
+// used, even if it is created later, and that the other one gets a Problem.
 func TestFirstFileTakesAName(t *testing.T) {
 	d := newTree(t)
 	d.write("web.yaml", yaml("web=old"))

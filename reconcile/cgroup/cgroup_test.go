@@ -16,9 +16,9 @@ import (
 
 const uid = "8f7b2c1e-0000-4000-8000-0123456789ab"
 
-// newRoot makes a cgroup of the test's own in every hierarchy that lets it,
-// and takes it away again with all below.
-func newRoot(t *testing.T) (root string, points []string) {
+// newTestRoot creates a cgroup for the test in every writable hierarchy and removes it
+// with its children when the test ends.
+func newTestRoot(t *testing.T) (root string, points []string) {
 	t.Helper()
 	all, err := hierarchies()
 	if err != nil {
@@ -32,12 +32,12 @@ func newRoot(t *testing.T) (root string, points []string) {
 		}
 	}
 	if len(points) == 0 {
-		t.Fatalf("no cgroup hierarchy of %v can be written to", all)
+		t.Fatalf("no cgroup hierarchy of %v is writable", all)
 	}
 	return root, points
 }
 
-// removeForce takes away what a test made, whatever became of it.
+// removeForce removes a cgroup and all cgroups below it.
 func removeForce(t *testing.T, dir string) {
 	subs, _ := children(dir)
 	for _, sub := range subs {
@@ -57,7 +57,7 @@ func mkdir(t *testing.T, points []string, at string) {
 	}
 }
 
-func left(points []string, at string) (dirs []string) {
+func remaining(points []string, at string) (dirs []string) {
 	for _, p := range points {
 		if _, err := os.Stat(filepath.Join(p, at)); !errors.Is(err, fs.ErrNotExist) {
 			dirs = append(dirs, filepath.Join(p, at))
@@ -67,30 +67,30 @@ func left(points []string, at string) (dirs []string) {
 }
 
 func TestRemove(t *testing.T) {
-	root, points := newRoot(t)
+	root, points := newTestRoot(t)
 	parent := root + "/kubepods/burstable/pod" + uid
 	mkdir(t, points, parent+"/container/nested/deep")
 	mkdir(t, points, parent+"/other")
 	mkdir(t, points, root+"/kubepods/burstable/podother")
-	for range 2 { // already gone is success
-		if err := Remove(t.Context(), parent, Cgroupfs, uid); err != nil {
+	for range 2 { // removing it again succeeds
+		if err := remove(t.Context(), points, parent, driverCgroupfs, uid, nil); err != nil {
 			t.Fatal(err)
 		}
-		if dirs := left(points, parent); len(dirs) > 0 {
-			t.Fatalf("left: %v", dirs)
+		if dirs := remaining(points, parent); len(dirs) > 0 {
+			t.Fatalf("remaining: %v", dirs)
 		}
 	}
-	if dirs := left(points, root+"/kubepods/burstable/podother"); len(dirs) != len(points) {
-		t.Errorf("another pod's cgroups are gone; left: %v", dirs)
+	if dirs := remaining(points, root+"/kubepods/burstable/podother"); len(dirs) != len(points) {
+		t.Errorf("removed cgroups of another pod; remaining: %v", dirs)
 	}
-	if err := Remove(t.Context(), root+"/kubepods/burstable", Cgroupfs, uid); err == nil {
-		t.Error("removed what is not the pod's cgroup")
+	if err := remove(t.Context(), points, root+"/kubepods/burstable", driverCgroupfs, uid, nil); err == nil {
+		t.Error("removed a cgroup that is not the pod's")
 	}
 }
 
-func TestRemoveOfASlice(t *testing.T) {
-	root, points := newRoot(t)
-	// The slices lie at the top; the test keeps to its own name.
+func TestRemove_Slice(t *testing.T) {
+	root, points := newTestRoot(t)
+	// The slices are at the top of the hierarchy, with a name that only this test uses.
 	base := strings.TrimPrefix(strings.ReplaceAll(root, "-", "_"), "/")
 	name := base + "-pod" + strings.ReplaceAll(uid, "-", "_") + ".slice"
 	mkdir(t, points, "/"+base+".slice/"+name+"/cri-containerd-x.scope")
@@ -99,20 +99,20 @@ func TestRemoveOfASlice(t *testing.T) {
 			removeForce(t, filepath.Join(p, base+".slice"))
 		}
 	})
-	if err := Remove(t.Context(), name, Systemd, uid); err != nil {
+	if err := remove(t.Context(), points, name, driverSystemd, uid, nil); err != nil {
 		t.Fatal(err)
 	}
-	if dirs := left(points, "/"+base+".slice/"+name); len(dirs) > 0 {
-		t.Errorf("left: %v", dirs)
+	if dirs := remaining(points, "/"+base+".slice/"+name); len(dirs) > 0 {
+		t.Errorf("remaining: %v", dirs)
 	}
-	if dirs := left(points, "/"+base+".slice"); len(dirs) != len(points) {
-		t.Errorf("the parent slice is gone")
+	if dirs := remaining(points, "/"+base+".slice"); len(dirs) != len(points) {
+		t.Errorf("removed the parent slice; remaining: %v", dirs)
 	}
 }
 
-// blocked starts a process that ends when its input does, inside a cgroup of
-// the first hierarchy that takes it.
-func blocked(t *testing.T, points []string, at string) (cgroup string, end func()) {
+// startProcess starts a process in the cgroup at of the first hierarchy that accepts it,
+// and returns the cgroup. The process exits when end is called or the test ends.
+func startProcess(t *testing.T, points []string, at string) (cgroup string, end func()) {
 	t.Helper()
 	cmd := exec.Command("cat")
 	in, err := cmd.StdinPipe()
@@ -137,49 +137,49 @@ func blocked(t *testing.T, points []string, at string) (cgroup string, end func(
 			return cgroup, end
 		}
 	}
-	t.Fatalf("no hierarchy of %v takes a process", points)
+	t.Fatalf("no hierarchy of %v accepts a process", points)
 	return "", nil
 }
 
-func TestRemovePodWhereverItIs(t *testing.T) {
-	root, points := newRoot(t)
-	// The slices of this root lie at the top.
+func TestRemovePod_AllPlaces(t *testing.T) {
+	root, points := newTestRoot(t)
+	// The slices of this root are at the top of the hierarchy.
 	top := "/" + strings.ReplaceAll(strings.TrimPrefix(root, "/"), "-", "_") + ".slice"
 	t.Cleanup(func() {
 		for _, p := range points {
 			removeForce(t, filepath.Join(p, top))
 		}
 	})
-	for _, dir := range classes(root) {
-		at, _ := inClass(dir, uid)
-		other, _ := inClass(dir, "other")
+	for _, dir := range classPaths(root) {
+		at, _ := podPathInClass(dir, uid)
+		other, _ := podPathInClass(dir, "other")
 		mkdir(t, points, at+"/container")
 		mkdir(t, points, other)
 	}
 	if err := RemovePod(t.Context(), root, uid, nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range classes(root) {
-		at, _ := inClass(dir, uid)
-		if dirs := left(points, at); len(dirs) > 0 {
-			t.Errorf("left: %v", dirs)
+	for _, dir := range classPaths(root) {
+		at, _ := podPathInClass(dir, uid)
+		if dirs := remaining(points, at); len(dirs) > 0 {
+			t.Errorf("remaining: %v", dirs)
 		}
-		other, driver := inClass(dir, "other")
-		if dirs := left(points, other); len(dirs) != len(points) {
-			t.Errorf("left of the other pod: %v", dirs)
+		other, driver := podPathInClass(dir, "other")
+		if dirs := remaining(points, other); len(dirs) != len(points) {
+			t.Errorf("remaining of the other pod: %v, want all", dirs)
 		}
-		if err := Remove(t.Context(), other, driver, "other"); err != nil {
-			t.Errorf("Remove does not take what inClass gave: %v", err)
+		if err := remove(t.Context(), points, other, driver, "other", nil); err != nil {
+			t.Errorf("removing the other pod's cgroup: %v", err)
 		}
 	}
 }
 
-func TestRemoveKillsNothing(t *testing.T) {
-	root, points := newRoot(t)
+func TestRemove_Busy(t *testing.T) {
+	root, points := newTestRoot(t)
 	parent := root + "/kubepods/pod" + uid
 	mkdir(t, points, parent+"/container")
-	at, end := blocked(t, points, parent+"/container")
-	err := Remove(t.Context(), parent, Cgroupfs, uid)
+	at, end := startProcess(t, points, parent+"/container")
+	err := remove(t.Context(), points, parent, driverCgroupfs, uid, nil)
 	var busy *BusyError
 	if !errors.As(err, &busy) {
 		t.Fatalf("got %v, want a *BusyError", err)
@@ -187,40 +187,41 @@ func TestRemoveKillsNothing(t *testing.T) {
 	if diff := cmp.Diff(BusyError{UID: uid, Path: at, Processes: 1}, *busy); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if dirs := left(points, parent); len(dirs) != 1 {
-		t.Errorf("left %v, want only the one in use", dirs)
+	if dirs := remaining(points, parent); len(dirs) != 1 {
+		t.Errorf("remaining: %v, want only the one in use", dirs)
 	}
 	end()
-	if err := Remove(t.Context(), parent, Cgroupfs, uid); err != nil {
+	if err := remove(t.Context(), points, parent, driverCgroupfs, uid, nil); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestRemovePodEndsWhatIsLeft: what the runtime lost track of goes with the pod.
-func TestRemovePodEndsWhatIsLeft(t *testing.T) {
-	root, points := newRoot(t)
+// TestRemovePod_EndsProcesses checks that processes that the runtime no longer knows are
+// ended.
+func TestRemovePod_EndsProcesses(t *testing.T) {
+	root, points := newTestRoot(t)
 	parent := root + "/kubepods/pod" + uid
 	mkdir(t, points, parent+"/container")
-	_, end := blocked(t, points, parent+"/container")
+	_, end := startProcess(t, points, parent+"/container")
 	defer end()
 	var ended []int
-	endProcess := func(pid int, still func() bool) error {
-		if !still() {
-			t.Errorf("process %d is not there", pid)
+	killProcess := func(pid int, stillThere func() bool) error {
+		if !stillThere() {
+			t.Errorf("process %d is not in the cgroup", pid)
 		}
 		ended = append(ended, pid)
 		end()
 		return nil
 	}
 	var busy *BusyError
-	if err := RemovePod(t.Context(), root, uid, endProcess); !errors.As(err, &busy) {
+	if err := RemovePod(t.Context(), root, uid, killProcess); !errors.As(err, &busy) {
 		t.Errorf("got %v, want a *BusyError", err)
 	}
 	if len(ended) != 1 {
-		t.Errorf("ended %v, want the one process", ended)
+		t.Errorf("ended %v, want one process", ended)
 	}
-	if err := RemovePod(t.Context(), root, uid, endProcess); err != nil || len(left(points, parent)) > 0 {
-		t.Errorf("then: %v, left %v", err, left(points, parent))
+	if err := RemovePod(t.Context(), root, uid, killProcess); err != nil || len(remaining(points, parent)) > 0 {
+		t.Errorf("after the process exited: %v, remaining: %v", err, remaining(points, parent))
 	}
 }
 

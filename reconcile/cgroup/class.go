@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// classes are the cgroups that pods of the three QoS classes lie in, for both
-// drivers.
-func classes(root string) []string {
+// classPaths returns the parent cgroups of the pods of each QoS class, for both drivers.
+// root is the parent of kubepods; "" is the top of the hierarchy.
+func classPaths(root string) []string {
 	parts := strings.FieldsFunc(root, func(r rune) bool { return r == '/' })
 	var dirs []string
 	for _, class := range []string{"", "burstable", "besteffort"} {
@@ -19,7 +19,7 @@ func classes(root string) []string {
 			at = append(at, class)
 		}
 		dirs = append(dirs, "/"+path.Join(at...))
-		for i := range at { // in a slice's name a dash stands between levels
+		for i := range at { // in the name of a slice, a dash separates levels
 			at[i] = strings.ReplaceAll(at[i], "-", "_")
 		}
 		if dir, err := slicePath(strings.Join(at, "-") + slice); err == nil {
@@ -29,10 +29,11 @@ func classes(root string) []string {
 	return dirs
 }
 
-// inClass is the path of a pod's cgroup in one of the classes, with its driver.
-func inClass(dir string, uid types.UID) (at, driver string) {
+// podPathInClass returns the path of a pod's cgroup in dir, one of the classPaths, and
+// the driver of dir.
+func podPathInClass(dir string, uid types.UID) (at, driver string) {
 	if name, ok := strings.CutSuffix(path.Base(dir), slice); ok {
-		return path.Join(dir, name+"-pod"+strings.ReplaceAll(string(uid), "-", "_")+slice), Systemd
+		return path.Join(dir, name+"-pod"+strings.ReplaceAll(string(uid), "-", "_")+slice), driverSystemd
 	}
-	return path.Join(dir, "pod"+string(uid)), Cgroupfs
+	return path.Join(dir, "pod"+string(uid)), driverCgroupfs
 }

@@ -1,14 +1,15 @@
-// Package cgroup makes the cgroups of pods and of the classes they lie in, limits
-// them, and removes what pods leave behind. The containers' own cgroups are
-// the runtime's.
+// Package cgroup creates the cgroups of pods and of QoS classes, sets their limits,
+// measures their memory, and removes those of deleted pods. The runtime manages the
+// cgroups of containers.
 //
 //	cgroupfs   /kubepods[/burstable|/besteffort]/pod<uid>
 //	systemd    kubepods-burstable-pod<uid, with _ for ->.slice, which is
 //	           /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid>.slice
 //
-// A pod's cgroup exists in every v1 hierarchy and in v2; where these are
-// mounted is read from the mount table. A cgroup with processes in it stays, with
-// a *BusyError; what the runtime has lost track of is ended by whoever removes.
+// A pod's cgroup exists in the v2 hierarchy and in every v1 hierarchy. Their mount
+// points are read from the mount table. A cgroup that has processes is not removed, which
+// is reported as a *BusyError; the caller may end processes that the runtime no longer
+// knows (see RemovePod).
 package cgroup
 
 import (
@@ -19,18 +20,19 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// hierarchies gives the mount point of every cgroup hierarchy of the machine:
-// one for v2, one for each hierarchy of v1.
+// hierarchies returns the mount point of every cgroup hierarchy of the host: the one of
+// v2, and each of v1.
 func hierarchies() ([]string, error) {
 	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
 	if err != nil {
-		return nil, fmt.Errorf("looking for the cgroup mounts: %w", err)
+		return nil, fmt.Errorf("listing the cgroup mounts: %w", err)
 	}
 	return mountPoints(mounts), nil
 }
 
-// mountPoints picks one mount of each hierarchy: a whole one before a part,
-// as bind mounts into a chroot are, and of equals the shortest path.
+// mountPoints returns one mount point of each hierarchy. It prefers a mount of the root
+// of the hierarchy to one of a subtree, such as a bind mount into a chroot, and then the
+// shortest path.
 func mountPoints(mounts []*mountinfo.Info) []string {
 	slices.SortStableFunc(mounts, func(a, b *mountinfo.Info) int {
 		return cmp.Or(cmp.Compare(len(a.Root), len(b.Root)), cmp.Compare(len(a.Mountpoint), len(b.Mountpoint)))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,8 +14,8 @@ import (
 	"podd/reconcile/render"
 )
 
-// Make makes a cgroup in every hierarchy, unless it is there, and gives it the
-// limits of c. Those of what lies in it stay as they are.
+// Make creates a cgroup in every hierarchy where it does not exist, and sets the limits
+// of c. The limits of its child cgroups are not changed.
 func Make(c render.Cgroup) error {
 	at, err := libraryConfig(c)
 	if err != nil {
@@ -22,31 +23,44 @@ func Make(c render.Cgroup) error {
 	}
 	m, err := manager.New(at)
 	if err != nil {
-		return fmt.Errorf("making the cgroup %s: %w", c.Parent, err)
+		return fmt.Errorf("creating cgroup %s: %w", c.Parent, err)
 	}
-	if err := m.Apply(-1); err != nil { // no process is put into it
-		return fmt.Errorf("making the cgroup %s: %w", c.Parent, err)
+	if err := m.Apply(-1); err != nil { // -1: without adding a process to it
+		return fmt.Errorf("creating cgroup %s: %w", c.Parent, err)
 	}
+	inheritCPUSet(m.Path("cpuset"))
 	if err := m.Set(at.Resources); err != nil {
-		return fmt.Errorf("limiting the cgroup %s: %w", c.Parent, err)
+		return fmt.Errorf("setting the limits of cgroup %s: %w", c.Parent, err)
 	}
 	return nil
 }
 
-func libraryConfig(c render.Cgroup) (*cgroups.Cgroup, error) {
-	driver := Cgroupfs
-	if c.Systemd {
-		driver = Systemd
+// inheritCPUSet makes the kernel give new cgroups in dir the CPUs and memory nodes of
+// dir. Only cgroup v1 has this setting. Without it a new cgroup has no CPUs until the
+// library, or the runtime, copies them, and for each of these writes the kernel visits
+// every cpuset of the host. Because that works too, errors are ignored.
+func inheritCPUSet(dir string) {
+	setting := filepath.Join(dir, "cgroup.clone_children")
+	if text, err := os.ReadFile(setting); err == nil && strings.TrimSpace(string(text)) == "0" {
+		_ = os.WriteFile(setting, []byte("1"), 0)
 	}
-	at, err := place(c.Parent, driver)
+}
+
+// libraryConfig returns the configuration of c for the cgroups library.
+func libraryConfig(c render.Cgroup) (*cgroups.Cgroup, error) {
+	driver := driverCgroupfs
+	if c.Systemd {
+		driver = driverSystemd
+	}
+	at, err := resolve(c.Parent, driver)
 	if err != nil {
-		return nil, fmt.Errorf("making a cgroup: %w", err)
+		return nil, fmt.Errorf("creating a cgroup: %w", err)
 	}
 	r := resources(c)
 	if !c.Systemd {
 		return &cgroups.Cgroup{Path: at, Resources: r}, nil
 	}
-	return sliceOf(at, r), nil
+	return sliceConfig(at, r), nil
 }
 
 func resources(c render.Cgroup) *cgroups.Resources {
@@ -57,7 +71,7 @@ func resources(c render.Cgroup) *cgroups.Resources {
 	switch {
 	case c.CPUShares == 0:
 	case cgroups.IsCgroup2UnifiedMode():
-		r.CpuWeight = weight(c.CPUShares)
+		r.CpuWeight = cpuWeight(c.CPUShares)
 	default:
 		r.CpuShares = uint64(c.CPUShares)
 	}
@@ -70,12 +84,12 @@ func resources(c render.Cgroup) *cgroups.Resources {
 	return r
 }
 
-// weight is the kubelet's image of cpu shares (2 to 262144) in cgroup v2's range
-// of 1 to 10000; runtimes have another one for containers.
-func weight(shares int64) uint64 { return uint64(1 + (shares-2)*9999/262142) }
+// cpuWeight converts CPU shares (2 to 262144) to a weight of cgroup v2 (1 to 10000) with
+// the kubelet's formula. Runtimes use another one for containers.
+func cpuWeight(shares int64) uint64 { return uint64(1 + (shares-2)*9999/262142) }
 
-// HugePageSizes are those of the machine, in the kernel's words ("2MB"), empty
-// where no cgroup limits them.
+// HugePageSizes returns the huge page sizes of the host in the format of the kernel
+// ("2MB"). It returns nil if no cgroup hierarchy limits huge pages.
 func HugePageSizes() []string {
 	points, err := hierarchies()
 	if err != nil || !slices.ContainsFunc(points, limitsHugePages) {
@@ -84,7 +98,8 @@ func HugePageSizes() []string {
 	return cgroups.HugePageSizes()
 }
 
-// limitsHugePages: beside v1 hierarchies that of v2 is not used.
+// limitsHugePages reports whether the hierarchy mounted at point limits huge pages. On a
+// host that also has v1 hierarchies, that of v2 is not used.
 func limitsHugePages(point string) bool {
 	if !cgroups.IsCgroup2UnifiedMode() {
 		return path.Base(point) == "hugetlb"

@@ -1,8 +1,13 @@
 package cgroup
 
 import (
+	"bufio"
+	"context"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,8 +16,8 @@ import (
 	"podd/reconcile/render"
 )
 
-// reads is what a file of a cgroup says in the hierarchy that has it.
-func reads(t *testing.T, points []string, at, file string) string {
+// readCgroupFile returns the content of a cgroup's file in the first hierarchy that has it.
+func readCgroupFile(t *testing.T, points []string, at, file string) string {
 	t.Helper()
 	for _, p := range points {
 		if text, err := os.ReadFile(filepath.Join(p, at, file)); err == nil {
@@ -24,19 +29,19 @@ func reads(t *testing.T, points []string, at, file string) string {
 }
 
 func TestMake(t *testing.T) {
-	root, points := newRoot(t)
+	root, points := newTestRoot(t)
 	at := root + "/kubepods/burstable/pod" + uid
 	c := render.Cgroup{Parent: at, CPUShares: 512, CPUQuota: 150000, CPUPeriod: 100000, Memory: 64 << 20, Pids: 100}
 	want := map[string]string{"cpu.shares": "512", "cpu.cfs_quota_us": "150000", "memory.limit_in_bytes": "67108864", "pids.max": "100"}
 	if cgroups.IsCgroup2UnifiedMode() {
 		want = map[string]string{"cpu.weight": "20", "cpu.max": "150000 100000", "memory.max": "67108864", "pids.max": "100"}
 	}
-	for range 2 { // again is the same
+	for range 2 { // making it again changes nothing
 		if err := Make(c); err != nil {
 			t.Fatal(err)
 		}
 		for file, text := range want {
-			if got := reads(t, points, at, file); got != text {
+			if got := readCgroupFile(t, points, at, file); got != text {
 				t.Errorf("%s: got %s, want %s", file, got, text)
 			}
 		}
@@ -45,21 +50,95 @@ func TestMake(t *testing.T) {
 	if err := Make(c); err != nil {
 		t.Fatal(err)
 	}
-	if got := reads(t, points, at, "pids.max"); got != "7" {
-		t.Errorf("pids.max after a change: %s", got)
+	if got := readCgroupFile(t, points, at, "pids.max"); got != "7" {
+		t.Errorf("pids.max after a change: got %s, want 7", got)
 	}
 	if err := RemovePod(t.Context(), root, uid, nil); err != nil {
 		t.Fatal(err)
 	}
-	if dirs := left(points, at); len(dirs) > 0 {
-		t.Errorf("left: %v", dirs)
+	if dirs := remaining(points, at); len(dirs) > 0 {
+		t.Errorf("remaining: %v", dirs)
 	}
 }
 
-func TestMakeRefuses(t *testing.T) {
+// TestMake_CPUSet checks that cgroups below a cgroup that was made have its CPUs from
+// the beginning. Under cgroup v2 they always have.
+func TestMake_CPUSet(t *testing.T) {
+	root, points := newTestRoot(t)
+	if err := Make(render.Cgroup{Parent: root + "/kubepods"}); err != nil {
+		t.Fatal(err)
+	}
+	mkdir(t, points, root+"/kubepods/burstable/pod"+uid)
+	for _, p := range points {
+		text, err := os.ReadFile(filepath.Join(p, root, "kubepods/cpuset.cpus"))
+		if err != nil || cgroups.IsCgroup2UnifiedMode() {
+			continue
+		}
+		if got := readCgroupFile(t, []string{p}, root+"/kubepods/burstable/pod"+uid, "cpuset.cpus"); got != strings.TrimSpace(string(text)) {
+			t.Errorf("got the CPUs %q, want those of the parent, %q", got, text)
+		}
+	}
+}
+
+// TestMemory checks that a pod's cgroup is charged with the memory of a process below it.
+func TestMemory(t *testing.T) {
+	root, points := newTestRoot(t)
+	at := root + "/kubepods/burstable/pod" + uid
+	c := render.Cgroup{Parent: at, Memory: 64 << 20}
+	if got, limit, err := Memory(c); err != nil || got != 0 || limit != 0 {
+		t.Errorf("before it exists: got %d of %d, %v", got, limit, err)
+	}
+	if err := Make(c); err != nil {
+		t.Fatal(err)
+	}
+	before, _, err := Memory(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, limit, err := Memory(render.Cgroup{Parent: root}); err != nil || limit != 0 {
+		t.Errorf("without a limit: got %d, %v", limit, err)
+	}
+	hoard := exec.Command("sh", "-c", "read go; x=$(head -c 8388608 /dev/zero | tr '\\0' x); echo ready; read end")
+	in, err := hoard.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := hoard.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hoard.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		hoard.Wait()
+		if err := RemovePod(context.WithoutCancel(t.Context()), root, uid, nil); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, p := range points {
+		if _, err := os.Stat(filepath.Join(p, at)); err == nil {
+			if err := os.WriteFile(filepath.Join(p, at, "cgroup.procs"), []byte(strconv.Itoa(hoard.Process.Pid)), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := io.WriteString(in, "go\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if got, limit, err := Memory(c); err != nil || got < before+8<<20 || limit != c.Memory {
+		t.Errorf("got %d bytes of %d, %v; want at least 8Mi more than %d", got, limit, err, before)
+	}
+}
+
+func TestMake_InvalidParent(t *testing.T) {
 	for _, parent := range []string{"", "relative", "/a/../b", "/a/"} {
 		if err := Make(render.Cgroup{Parent: parent}); err == nil {
-			t.Errorf("%q was made", parent)
+			t.Errorf("%q: got no error", parent)
 		}
 	}
 }
@@ -78,7 +157,7 @@ func TestLibraryConfig(t *testing.T) {
 
 func TestWeight(t *testing.T) {
 	for shares, want := range map[int64]uint64{2: 1, 102: 4, 1024: 39, 262144: 10000} {
-		if got := weight(shares); got != want {
+		if got := cpuWeight(shares); got != want {
 			t.Errorf("weight(%d): got %d, want %d", shares, got, want)
 		}
 	}

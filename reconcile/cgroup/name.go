@@ -11,34 +11,33 @@ import (
 	"podd/manifest"
 )
 
-// The drivers, as runtimes name them. The zero Driver is Cgroupfs.
+// The cgroup drivers, with the names that runtimes use. An empty driver means driverCgroupfs.
 const (
-	Cgroupfs = "cgroupfs"
-	Systemd  = "systemd"
+	driverCgroupfs = "cgroupfs"
+	driverSystemd  = "systemd"
 )
 
 const slice = ".slice"
 
-// podPath is the place in a hierarchy of the pod cgroup called parent, which
-// must be that of the pod uid: nothing else may be removed for it.
+// podPath returns the path in a hierarchy of the pod cgroup parent. It returns an error
+// unless this is the cgroup of the pod uid, so that no other cgroup is removed.
 func podPath(parent, driver string, uid types.UID) (string, error) {
 	if !manifest.SafeUID(uid) {
 		return "", fmt.Errorf("pod uid %q cannot be part of a cgroup name", uid)
 	}
-	at, err := place(parent, driver)
+	at, err := resolve(parent, driver)
 	if err != nil {
 		return "", err
 	}
-	if got, ok := uidOf(path.Base(at)); !ok || got != uid {
-		return "", fmt.Errorf("cgroup %q is not that of pod %s", parent, uid)
+	if got, ok := uidFromName(path.Base(at)); !ok || got != uid {
+		return "", fmt.Errorf("cgroup %q is not the cgroup of pod %s", parent, uid)
 	}
 	return at, nil
 }
 
-// place turns the cgroup parent that was given to the runtime into a path in a
-// hierarchy.
-func place(parent, driver string) (string, error) {
-	if driver == Systemd {
+// resolve returns the path in a hierarchy of a cgroup parent, as passed to the runtime.
+func resolve(parent, driver string) (string, error) {
+	if driver == driverSystemd {
 		return slicePath(path.Base(parent))
 	}
 	if !path.IsAbs(parent) || path.Clean(parent) != parent || slices.Contains(strings.Split(parent, "/"), "..") {
@@ -47,8 +46,8 @@ func place(parent, driver string) (string, error) {
 	return parent, nil
 }
 
-// slicePath spells out the parents of a slice: "a-b.slice" lies in "a.slice"
-// (systemd.slice(5)).
+// slicePath returns the path of a slice with all its parents: the parent of "a-b.slice"
+// is "a.slice" (systemd.slice(5)).
 func slicePath(name string) (string, error) {
 	base, ok := strings.CutSuffix(name, slice)
 	if !ok || base == "" || strings.Contains(name, "/") {
@@ -66,8 +65,9 @@ func slicePath(name string) (string, error) {
 	return at, nil
 }
 
-// uidOf reads a pod's UID off the last element of its cgroup's path.
-func uidOf(base string) (types.UID, bool) {
+// uidFromName returns the pod UID in base, the last element of the path of a pod cgroup.
+// It returns false if base is not the name of a pod cgroup.
+func uidFromName(base string) (types.UID, bool) {
 	if name, ok := strings.CutSuffix(base, slice); ok {
 		if i := strings.LastIndex(name, "-"); i >= 0 {
 			name = name[i+1:]

@@ -11,25 +11,25 @@ import (
 
 func TestPodPath(t *testing.T) {
 	for _, test := range []struct{ parent, driver, uid, want string }{
-		{"/kubepods/burstable/podab-1", Cgroupfs, "ab-1", "/kubepods/burstable/podab-1"},
+		{"/kubepods/burstable/podab-1", driverCgroupfs, "ab-1", "/kubepods/burstable/podab-1"},
 		{"/kubepods/podab-1", "", "ab-1", "/kubepods/podab-1"},
-		{"/podd/kubepods/podab-1", Cgroupfs, "ab-1", "/podd/kubepods/podab-1"},
-		{"kubepods-burstable-podab_1.slice", Systemd, "ab-1", "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podab_1.slice"},
-		{"kubepods-podab_1.slice", Systemd, "ab-1", "/kubepods.slice/kubepods-podab_1.slice"},
-		{"/kubepods.slice/kubepods-podab_1.slice", Systemd, "ab-1", "/kubepods.slice/kubepods-podab_1.slice"},
-		// Refused:
-		{"/kubepods/podab-1", Cgroupfs, "other", ""},
-		{"/kubepods", Cgroupfs, "ab-1", ""},
-		{"/", Cgroupfs, "ab-1", ""},
-		{"", Cgroupfs, "ab-1", ""},
-		{"kubepods/podab-1", Cgroupfs, "ab-1", ""},
-		{"/kubepods/../podab-1", Cgroupfs, "ab-1", ""},
-		{"/kubepods/podab-1/", Cgroupfs, "ab-1", ""},
-		{"/kubepods/pod../..", Cgroupfs, "../..", ""},
-		{"kubepods-podab_1", Systemd, "ab-1", ""},
-		{"kubepods--podab_1.slice", Systemd, "ab-1", ""},
-		{".slice", Systemd, "ab-1", ""},
-		{"system.slice", Systemd, "ab-1", ""},
+		{"/podd/kubepods/podab-1", driverCgroupfs, "ab-1", "/podd/kubepods/podab-1"},
+		{"kubepods-burstable-podab_1.slice", driverSystemd, "ab-1", "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podab_1.slice"},
+		{"kubepods-podab_1.slice", driverSystemd, "ab-1", "/kubepods.slice/kubepods-podab_1.slice"},
+		{"/kubepods.slice/kubepods-podab_1.slice", driverSystemd, "ab-1", "/kubepods.slice/kubepods-podab_1.slice"},
+		// Rejected:
+		{"/kubepods/podab-1", driverCgroupfs, "other", ""},
+		{"/kubepods", driverCgroupfs, "ab-1", ""},
+		{"/", driverCgroupfs, "ab-1", ""},
+		{"", driverCgroupfs, "ab-1", ""},
+		{"kubepods/podab-1", driverCgroupfs, "ab-1", ""},
+		{"/kubepods/../podab-1", driverCgroupfs, "ab-1", ""},
+		{"/kubepods/podab-1/", driverCgroupfs, "ab-1", ""},
+		{"/kubepods/pod../..", driverCgroupfs, "../..", ""},
+		{"kubepods-podab_1", driverSystemd, "ab-1", ""},
+		{"kubepods--podab_1.slice", driverSystemd, "ab-1", ""},
+		{".slice", driverSystemd, "ab-1", ""},
+		{"system.slice", driverSystemd, "ab-1", ""},
 	} {
 		got, err := podPath(test.parent, test.driver, types.UID(test.uid))
 		if got != test.want || (err == nil) != (test.want != "") {
@@ -38,23 +38,24 @@ func TestPodPath(t *testing.T) {
 	}
 }
 
-// Every UID comes back from both drivers' names, and nothing leads outside.
+// TestPodPathProperties checks that the names of both drivers contain the UID, and that
+// every accepted parent results in a clean absolute path.
 func TestPodPathProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		uid := types.UID(rapid.StringMatching(`[A-Za-z0-9-]{1,63}`).Draw(t, "uid"))
-		at, err := podPath("/kubepods/pod"+string(uid), Cgroupfs, uid)
+		at, err := podPath("/kubepods/pod"+string(uid), driverCgroupfs, uid)
 		if err != nil || path.Dir(at) != "/kubepods" {
 			t.Fatalf("cgroupfs: %q, %v", at, err)
 		}
 		name := "kubepods-besteffort-pod" + strings.ReplaceAll(string(uid), "-", "_") + ".slice"
-		at, err = podPath(name, Systemd, uid)
+		at, err = podPath(name, driverSystemd, uid)
 		if err != nil || path.Dir(at) != "/kubepods.slice/kubepods-besteffort.slice" {
 			t.Fatalf("systemd: %q, %v", at, err)
 		}
-		for _, driver := range []string{Cgroupfs, Systemd} {
+		for _, driver := range []string{driverCgroupfs, driverSystemd} {
 			parent := rapid.String().Draw(t, "parent")
 			if at, err := podPath(parent, driver, uid); err == nil && (!path.IsAbs(at) || path.Clean(at) != at || path.Dir(at) == at) {
-				t.Fatalf("%q became %q", parent, at)
+				t.Fatalf("%s: %q: got path %q", driver, parent, at)
 			}
 		}
 	})

@@ -15,64 +15,55 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// BusyError is a cgroup that processes are still in, or are only just leaving;
-// trying again helps once they are gone.
+// A BusyError reports that a cgroup could not be removed because it has processes.
+// Removing it again succeeds once they have exited.
 type BusyError struct {
 	UID  types.UID
-	Path string // of the cgroup, on the file system
-	// Processes is how many there are in it and below; zero: they left since.
+	Path string // of the cgroup in the file system
+	// Processes is the number of processes in the cgroup and below it. It is 0 if they
+	// have exited in the meantime.
 	Processes int
 }
 
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("removing the cgroup of pod %s: %d processes are left in %s; podd tries again", e.UID, e.Processes, e.Path)
+	return fmt.Sprintf("removing the cgroup of pod %s: %d processes are left in %s; podd will retry", e.UID, e.Processes, e.Path)
 }
 
-// maxDepth bounds how deep containers may have nested cgroups of their own;
-// the kernel's own bound (cgroup.max.depth) is none by default.
+// maxDepth limits the depth of cgroups that containers have nested, because the limit of
+// the kernel (cgroup.max.depth) is unlimited by default.
 const maxDepth = 512
 
-// Remove removes a pod's cgroup, with the empty ones below it, from every
-// hierarchy. parent is what the runtime was given as cgroup parent: a path, for
-// the driver Systemd that of a slice or its name alone. Already gone is nil. A
-// cgroup that still has processes is a *BusyError; the other hierarchies are
-// cleared all the same.
-func Remove(ctx context.Context, parent, driver string, uid types.UID) error {
-	points, err := hierarchies()
-	if err != nil {
-		return err
-	}
-	return remove(ctx, points, parent, driver, uid, nil)
-}
-
-// End ends a process that was found in the cgroup of a pod which the runtime
-// knows nothing of any more. still tells whether it is there yet.
+// End ends a process in the cgroup of a pod that the runtime no longer knows. still
+// reports whether the process is still in the cgroup.
 type End func(pid int, still func() bool) error
 
-// RemovePod is Remove for a pod whose QoS class and driver are not known any
-// more: it looks in all the places where its cgroup may be, and has end end what
-// is left in them. root is the
-// cgroup that kubepods lies in, as configured for either driver: "" and "/" are
-// the top.
+// RemovePod removes a pod's cgroup and the empty ones below it from every hierarchy. The
+// QoS class and the driver of the pod are not known, so RemovePod tries all possible paths
+// (see Places). It returns nil if the cgroup does not exist, and a *BusyError if it has
+// processes in a hierarchy; it is removed from the others. end, unless it is nil, is called
+// for these processes. root is the parent of kubepods, as configured for either driver; ""
+// and "/" are the top of the hierarchy.
 func RemovePod(ctx context.Context, root string, uid types.UID, end End) error {
 	points, err := hierarchies()
 	if err != nil {
 		return err
 	}
 	var failed []error
-	for _, dir := range classes(root) {
-		parent, driver := inClass(dir, uid)
+	for _, dir := range classPaths(root) {
+		parent, driver := podPathInClass(dir, uid)
 		failed = append(failed, remove(ctx, points, parent, driver, uid, end))
 	}
 	return errors.Join(failed...)
 }
 
+// remove does what RemovePod does for one path. parent is the cgroup parent that was passed
+// to the runtime: a path, or for driverSystemd the path or the name of a slice.
 func remove(ctx context.Context, points []string, parent, driver string, uid types.UID, end End) error {
 	at, err := podPath(parent, driver, uid)
 	if err != nil {
 		return fmt.Errorf("removing the cgroup of pod %s: %w", uid, err)
 	}
-	if driver == Systemd {
+	if driver == driverSystemd {
 		if err := stopSlice(points, at); err != nil {
 			return fmt.Errorf("removing the cgroup of pod %s: %w", uid, err)
 		}
@@ -85,7 +76,7 @@ func remove(ctx context.Context, points []string, parent, driver string, uid typ
 			errors.As(err, &p)
 			err = &BusyError{UID: uid, Path: p.Path, Processes: len(processes(p.Path, 0))}
 			if end != nil {
-				err = errors.Join(err, endAll(filepath.Join(point, at), end))
+				err = errors.Join(err, endProcesses(filepath.Join(point, at), end))
 			}
 		} else if err != nil {
 			err = fmt.Errorf("removing the cgroup of pod %s: %w", uid, err)
@@ -95,8 +86,8 @@ func remove(ctx context.Context, points []string, parent, driver string, uid typ
 	return errors.Join(failed...)
 }
 
-// removeTree removes empty cgroups, deepest first. Most often there is one and
-// it is empty.
+// removeTree removes dir and the cgroups below it, the deepest first. It tries dir first,
+// because usually there are no cgroups below it.
 func removeTree(ctx context.Context, dir string, depth int) error {
 	err := rmdir(dir)
 	if err == nil {
@@ -117,8 +108,8 @@ func removeTree(ctx context.Context, dir string, depth int) error {
 	return rmdir(dir)
 }
 
-// rmdir takes a cgroup that is gone for removed. It never unlinks: the files
-// of a cgroup go with it.
+// rmdir removes a cgroup. It returns nil if the cgroup does not exist. It unlinks no
+// files, because the kernel removes those of a cgroup.
 func rmdir(dir string) error {
 	for {
 		err := syscall.Rmdir(dir)
@@ -127,7 +118,7 @@ func rmdir(dir string) error {
 			return nil
 		case syscall.EINTR:
 			continue
-		case syscall.EROFS: // said of what does not exist, too
+		case syscall.EROFS: // also returned if dir does not exist
 			if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 				return nil
 			}
@@ -153,7 +144,8 @@ func children(dir string) ([]string, error) {
 	return subs, nil
 }
 
-// processes are those in a cgroup and below it; what cannot be read has none.
+// processes returns the processes in a cgroup and below it. A cgroup that cannot be read
+// counts as empty.
 func processes(dir string, depth int) []int {
 	text, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	var all []int
@@ -171,8 +163,8 @@ func processes(dir string, depth int) []int {
 	return all
 }
 
-// endAll ends what is in a cgroup and below it.
-func endAll(dir string, end End) error {
+// endProcesses calls end for each process in a cgroup and below it.
+func endProcesses(dir string, end End) error {
 	var failed []error
 	for _, pid := range processes(dir, 0) {
 		failed = append(failed, end(pid, func() bool { return slices.Contains(processes(dir, 0), pid) }))

@@ -13,8 +13,8 @@ import (
 	"podd/reconcile/render"
 )
 
-// sliceOf is how the library names the slice at a path.
-func sliceOf(at string, r *cgroups.Resources) *cgroups.Cgroup {
+// sliceConfig returns the configuration of the slice at a path for the cgroups library.
+func sliceConfig(at string, r *cgroups.Resources) *cgroups.Cgroup {
 	parent := path.Base(path.Dir(at))
 	if parent == "/" {
 		parent = "-" + slice // the root of all slices
@@ -22,31 +22,31 @@ func sliceOf(at string, r *cgroups.Resources) *cgroups.Cgroup {
 	return &cgroups.Cgroup{Systemd: true, Name: path.Base(at), Parent: parent, Resources: r}
 }
 
-// stopSlice has systemd stop the slice at a path, unless processes are in it:
-// those a stop would end. Without that systemd keeps the unit of a cgroup that
-// is long gone, for as long as the machine runs.
+// stopSlice makes systemd stop the slice at a path, because otherwise systemd keeps the
+// unit of the removed cgroup until the host is rebooted. It does nothing if the slice
+// has processes, because systemd would kill them.
 func stopSlice(points []string, at string) error {
 	if !systemd.IsRunningSystemd() {
 		return nil
 	}
-	there := false
+	exists := false
 	for _, point := range points {
 		dir := filepath.Join(point, at)
 		if len(processes(dir, 0)) > 0 {
 			return nil
 		}
 		_, err := os.Stat(dir)
-		there = there || err == nil
+		exists = exists || err == nil
 	}
-	if !there {
+	if !exists {
 		return nil
 	}
-	m, err := manager.New(sliceOf(at, resources(render.Cgroup{})))
+	m, err := manager.New(sliceConfig(at, resources(render.Cgroup{})))
 	if err == nil {
 		err = m.Destroy()
 	}
 	if err != nil {
-		return fmt.Errorf("stopping the slice %s: %w", path.Base(at), err)
+		return fmt.Errorf("stopping slice %s: %w", path.Base(at), err)
 	}
 	return nil
 }

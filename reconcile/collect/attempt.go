@@ -6,14 +6,14 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"podd/runtime/beneath"
 	"podd/runtime/logs"
+	"podd/runtime/safepath"
 )
 
-// RemoveBefore removes the logs of a container's attempts before this one,
-// rotated parts included, and tells whether there were any. podLogs is the
-// pod's log directory.
-func RemoveBefore(podLogs, container string, attempt uint32) (removed bool, err error) {
+// removeBefore removes the logs of a container's attempts before attempt, including
+// rotated ones, except for the latest of them that has logs. It reports whether it removed
+// any. podLogs is the pod's log directory.
+func removeBefore(podLogs, container string, attempt uint32) (removed bool, err error) {
 	dir, err := openContainer(podLogs, container)
 	if dir == nil {
 		return false, err
@@ -23,9 +23,15 @@ func RemoveBefore(podLogs, container string, attempt uint32) (removed bool, err 
 	if err != nil {
 		return false, fmt.Errorf("removing old logs of container %s: %w", container, err)
 	}
-	var failed []error
+	previous := uint32(0)
 	for _, name := range names {
 		if n, ok := logs.AttemptOf(name); ok && n < attempt {
+			previous = max(previous, n)
+		}
+	}
+	var failed []error
+	for _, name := range names {
+		if n, ok := logs.AttemptOf(name); ok && n < previous {
 			removed = true
 			failed = append(failed, dir.Remove(name))
 		}
@@ -36,9 +42,10 @@ func RemoveBefore(podLogs, container string, attempt uint32) (removed bool, err 
 	return removed, nil
 }
 
-// NextAttempt is the lowest attempt number above all that a container has log
-// files of, rotated ones too: what to go on with when the runtime has forgotten
-// its dead containers. Without any it is 0. podLogs is the pod's log directory.
+// NextAttempt returns the lowest attempt number that is higher than those of all log
+// files of a container, including rotated ones; 0 if there are none. It is the number of
+// the next attempt if the runtime no longer lists the exited containers. podLogs is the
+// pod's log directory.
 func NextAttempt(podLogs, container string) (uint32, error) {
 	dir, err := openContainer(podLogs, container)
 	if dir == nil {
@@ -47,13 +54,13 @@ func NextAttempt(podLogs, container string) (uint32, error) {
 	defer dir.Close()
 	names, err := dir.Names()
 	if err != nil {
-		return 0, fmt.Errorf("looking for earlier logs of container %s: %w", container, err)
+		return 0, fmt.Errorf("listing the logs of container %s: %w", container, err)
 	}
 	return nextAttempt(names), nil
 }
 
-// maxAttempt is the highest number that is taken for an attempt: no container
-// gets there, and nobody who plants a file can make the count run over.
+// maxAttempt is the highest valid attempt number. No container reaches it. The limit
+// prevents a file that a container plants from making the number overflow.
 const maxAttempt = 1 << 30
 
 func nextAttempt(names []string) (next uint32) {
@@ -65,18 +72,18 @@ func nextAttempt(names []string) (next uint32) {
 	return next
 }
 
-// openContainer opens the log directory of a container; nil without an error
-// when there is none.
-func openContainer(podLogs, container string) (*beneath.Dir, error) {
-	if !filepath.IsLocal(container) || container == "." || filepath.Base(container) != container {
-		return nil, fmt.Errorf("looking for logs: %q is no container's name", container)
+// openContainer opens the log directory of a container. It returns nil and no error if
+// the directory does not exist.
+func openContainer(podLogs, container string) (*safepath.Dir, error) {
+	if !isContainerName(container) {
+		return nil, fmt.Errorf("opening the logs: %q is not a valid container name", container)
 	}
-	all, err := beneath.Open(filepath.Dir(podLogs))
+	all, err := safepath.Open(filepath.Dir(podLogs))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("looking for logs of container %s: %w", container, err)
+		return nil, fmt.Errorf("opening the logs of container %s: %w", container, err)
 	}
 	defer all.Close()
 	dir, err := all.Sub(filepath.Join(filepath.Base(podLogs), container))
@@ -84,7 +91,13 @@ func openContainer(podLogs, container string) (*beneath.Dir, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("looking for logs of container %s: %w", container, err)
+		return nil, fmt.Errorf("opening the logs of container %s: %w", container, err)
 	}
 	return dir, nil
+}
+
+// isContainerName reports whether name is valid for the log directory of a container: one
+// path element that stays below the pod's directory.
+func isContainerName(name string) bool {
+	return filepath.IsLocal(name) && name != "." && filepath.Base(name) == name
 }

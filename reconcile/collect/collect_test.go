@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"podd/manifest"
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
 var web = types.NamespacedName{Namespace: "default", Name: "web-node1"}
@@ -29,7 +29,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// newLogs has log files, by path below Dir.
+// newLogs returns Logs with the given files, which are paths below Dir.
 func newLogs(t *testing.T, files ...string) Logs {
 	t.Helper()
 	l := Logs{Dir: filepath.Join(t.TempDir(), "pods"), Links: filepath.Join(t.TempDir(), "containers")}
@@ -89,13 +89,13 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	must(t, os.RemoveAll(l.Dir))
-	must(t, l.Remove(t.Context(), "u2"))
+	must(t, l.remove(t.Context(), "u2"))
 	if left := names(t, l.Links); slices.Contains(left, "live.log") {
-		t.Errorf("links %q are left, though their logs are gone", left)
+		t.Errorf("got links %q to removed logs, want none", left)
 	}
 }
 
-func TestRemoveFollowsNoLinkAndCrossesNoMount(t *testing.T) {
+func TestRemove_LinksAndMounts(t *testing.T) {
 	l := newLogs(t, "default_web_u1/c/0.log", "default_web2_u1/c/0.log")
 	outside := t.TempDir()
 	kept := filepath.Join(outside, "kept")
@@ -106,14 +106,14 @@ func TestRemoveFollowsNoLinkAndCrossesNoMount(t *testing.T) {
 	must(t, os.Mkdir(at, 0o755))
 	must(t, unix.Mount(outside, at, "", unix.MS_BIND, ""))
 	t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
-	if err := l.Remove(t.Context(), "u1"); !errors.Is(err, beneath.ErrMount) || !strings.Contains(err.Error(), at) {
+	if err := l.remove(t.Context(), "u1"); !errors.Is(err, safepath.ErrMount) || !strings.Contains(err.Error(), at) {
 		t.Errorf("got %v, want it to name the mount %s", err, at)
 	}
 	if diff := cmp.Diff([]string{"default_web2_u1"}, names(t, l.Dir)); diff != "" {
-		t.Errorf("left (-want +got):\n%s", diff)
+		t.Errorf("remaining (-want +got):\n%s", diff)
 	}
 	must(t, unix.Unmount(at, 0))
-	must(t, l.Remove(t.Context(), "u1"))
+	must(t, l.remove(t.Context(), "u1"))
 	if _, err := os.Stat(kept); err != nil {
 		t.Errorf("removed outside: %v", err)
 	}
@@ -153,15 +153,15 @@ func TestLink(t *testing.T) {
 	}
 	must(t, os.Remove(path))
 	must(t, os.Symlink("/etc/passwd", path))
-	if made, err := l.Link(path, web, "c", "x"); made || !errors.Is(err, beneath.ErrNotRegular) {
+	if made, err := l.Link(path, web, "c", "x"); made || !errors.Is(err, safepath.ErrNotRegular) {
 		t.Errorf("a link in place of the log: made %v, error %v", made, err)
 	}
 }
 
-func TestLongLinkNames(t *testing.T) {
+func TestLink_LongNames(t *testing.T) {
 	pod := types.NamespacedName{Namespace: "default", Name: strings.Repeat("p", 253)}
 	l := newLogs(t, "a/b/0.log", "a/b/1.log")
-	for _, name := range []string{"0.log", "1.log"} { // the names are cut to the same
+	for _, name := range []string{"0.log", "1.log"} { // both names are truncated to the same name
 		path := filepath.Join(l.Dir, "a/b", name)
 		made, err := l.Link(path, pod, "c", name)
 		if !made || err != nil {
@@ -203,15 +203,15 @@ func FuzzNextAttempt(f *testing.F) {
 		files := strings.Split(text, "\n")
 		next := nextAttempt(files)
 		if next > maxAttempt+1 {
-			t.Errorf("%q: %d ran over", files, next)
+			t.Errorf("%q: got %d, an overflow", files, next)
 		}
 		if slices.Contains(files, "7.log") && next < 8 {
-			t.Errorf("%q: %d is taken", files, next)
+			t.Errorf("%q: got %d, which is in use", files, next)
 		}
 	})
 }
 
-// The next attempt is above all, and the least such.
+// TestNextAttemptProperty checks that the next attempt is the lowest number above all.
 func TestNextAttemptProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var files []string
@@ -253,10 +253,46 @@ func TestLeftovers(t *testing.T) {
 	if diff := cmp.Diff([]string{"web-node1_default_c-id2.log", "web-node1_default_c-id3.log"}, names(t, l.Logs.Links)); diff != "" {
 		t.Errorf("links (-want +got):\n%s", diff)
 	}
+	// The attempts in between have no containers.
+	must(t, os.WriteFile(filepath.Join(l.Logs.Dir, "default_web-node1_u1/c/6.log"), nil, 0o644))
+	must(t, l.Started(pod, "c", "id6", 6))
+	if diff := cmp.Diff([]string{"3.log", "6.log"}, names(t, l.Logs.Dir+"/default_web-node1_u1/c")); diff != "" {
+		t.Errorf("logs after numbers that were skipped (-want +got):\n%s", diff)
+	}
 	for range 2 {
 		must(t, l.Remove(t.Context(), web, "u1"))
 		if left := append(names(t, l.Logs.Dir), names(t, l.Logs.Links)...); len(left) > 0 {
-			t.Errorf("left %q", left)
+			t.Errorf("remaining: %q", left)
 		}
+	}
+}
+
+func TestMakeLogs(t *testing.T) {
+	l := Leftovers{Logs: Logs{Dir: filepath.Join(t.TempDir(), "log/pods")}}
+	pod := &manifest.Pod{Key: web, UID: "u1"}
+	old := unix.Umask(0o077) // the mode does not depend on it
+	defer unix.Umask(old)
+	for _, container := range []string{"", "c", "c"} {
+		must(t, l.MakeLogs(pod, container))
+	}
+	for _, name := range []string{"default_web-node1_u1", "default_web-node1_u1/c"} {
+		info, err := os.Stat(filepath.Join(l.Logs.Dir, name))
+		must(t, err)
+		if !info.IsDir() || info.Mode().Perm() != 0o755 {
+			t.Errorf("%s: got %s, want a directory with mode 0755", name, info.Mode())
+		}
+	}
+	for _, bad := range []string{"..", ".", "../other", "a/b", "/etc"} {
+		if err := l.MakeLogs(pod, bad); err == nil {
+			t.Errorf("container %q: got no error", bad)
+		}
+	}
+	must(t, os.Symlink(t.TempDir(), filepath.Join(l.Logs.Dir, "default_web-node1_u1/link")))
+	if err := l.MakeLogs(pod, "link"); !errors.Is(err, safepath.ErrLink) {
+		t.Errorf("a link in place of the directory: got %v, want %v", err, safepath.ErrLink)
+	}
+	must(t, os.Symlink(t.TempDir(), filepath.Join(l.Logs.Dir, "default_web-node1_u2")))
+	if err := l.MakeLogs(&manifest.Pod{Key: web, UID: "u2"}, "c"); !errors.Is(err, safepath.ErrLink) {
+		t.Errorf("a link in place of the pod's directory: got %v, want %v", err, safepath.ErrLink)
 	}
 }

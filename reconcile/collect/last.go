@@ -12,14 +12,15 @@ import (
 	"podd/runtime/logs"
 )
 
-// What a container's log gives for a termination message.
+// The maximum size of a termination message from a container's log, as in the kubelet.
 const (
 	lastLines = 80
 	lastBytes = 2048
 )
 
-// LastLines is the end of what a start of a container that has ended logged, once
-// the runtime has written it down; "" when it logged nothing, or the log is gone.
+// LastLines returns the end of the log of an attempt of an exited container. It waits
+// until the runtime has written the whole log. It returns "" if the log is empty or does
+// not exist.
 func (l Leftovers) LastLines(ctx context.Context, key types.NamespacedName, uid types.UID, container string, attempt uint32) (string, error) {
 	var text []byte
 	ended := make(chan struct{})
@@ -42,7 +43,7 @@ func (l Leftovers) LastLines(ctx context.Context, key types.NamespacedName, uid 
 	return string(tail(text)), err
 }
 
-// tail cuts text to its last lines.
+// tail returns the last lines of text.
 func tail(text []byte) []byte {
 	at := len(bytes.TrimSuffix(text, []byte("\n")))
 	for range lastLines {

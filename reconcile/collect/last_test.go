@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestLastLines: the runtime writes the end of a log after that of its container.
+// TestLastLines checks that LastLines waits for the rest of the log, which the runtime
+// writes after the container has exited.
 func TestLastLines(t *testing.T) {
 	l := Leftovers{Logs: Logs{Dir: t.TempDir()}}
 	file := filepath.Join(l.Logs.Dir, "default_web-node1_uid", "main", "2.log")
@@ -47,6 +48,6 @@ func TestLastLines(t *testing.T) {
 		t.Errorf("got %q, %v", r.text, r.err)
 	}
 	if text, err := l.LastLines(t.Context(), web, "uid", "main", 3); text != "" || err != nil {
-		t.Errorf("of a start without a log: %q, %v", text, err)
+		t.Errorf("attempt without a log: got %q, %v", text, err)
 	}
 }

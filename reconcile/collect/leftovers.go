@@ -16,22 +16,23 @@ import (
 	"podd/runtime/shim"
 )
 
-// Leftovers are what pods leave outside of their directories: logs, links to
-// them, and cgroups. Methods may be called concurrently.
+// Leftovers manages the files and cgroups of pods outside of the pod directories: logs,
+// links to logs, and cgroups. Its methods may be called concurrently.
 type Leftovers struct {
 	Logs Logs
-	// CgroupRoot is the cgroup that kubepods lies in; "" means the top.
+	// CgroupRoot is the parent cgroup of kubepods; "" means the top of the hierarchy.
 	CgroupRoot string
-	// CgroupRemoved is told how long removing a pod's took; nil: nobody is.
+	// CgroupRemoved is called with the time that the removal of a pod's cgroup took,
+	// unless it is nil.
 	CgroupRemoved func(took time.Duration)
 }
 
-// podLogs is the log directory of a pod.
+// podLogs returns the log directory of a pod.
 func (l Leftovers) podLogs(pod *manifest.Pod) string {
 	return filepath.Join(l.Logs.Dir, pod.Key.Namespace+"_"+pod.Key.Name+"_"+string(pod.UID))
 }
 
-// NextAttempts has NextAttempt for each container of a pod that has logs.
+// NextAttempts returns NextAttempt for each container of a pod that has logs.
 func (l Leftovers) NextAttempts(pod *manifest.Pod) (map[string]uint32, error) {
 	next := map[string]uint32{}
 	var failed []error
@@ -47,15 +48,15 @@ func (l Leftovers) NextAttempts(pod *manifest.Pod) (map[string]uint32, error) {
 	return next, errors.Join(failed...)
 }
 
-// Started links the log of a started container where agents look for it, and
-// removes the logs, with their links, of all attempts before the previous one.
+// Started creates the link to the log of a started container for log agents. It removes
+// the logs of all attempts before the previous one, and their links.
 func (l Leftovers) Started(pod *manifest.Pod, container, id string, attempt uint32) error {
 	path := filepath.Join(l.podLogs(pod), container, fmt.Sprintf("%d.log", attempt))
 	_, err := l.Logs.Link(path, pod.Key, container, id)
 	if attempt < 2 {
 		return err
 	}
-	removed, rerr := RemoveBefore(l.podLogs(pod), container, attempt-1)
+	removed, rerr := removeBefore(l.podLogs(pod), container, attempt)
 	if removed {
 		uid := sets.New(pod.UID)
 		rerr = errors.Join(rerr, l.Logs.Sweep(context.Background(), uid, uid))
@@ -63,11 +64,12 @@ func (l Leftovers) Started(pod *manifest.Pod, container, id string, attempt uint
 	return errors.Join(err, rerr)
 }
 
-// Remove removes the logs, links and cgroups of a pod that is gone, and ends
-// what the runtime left running in them; what is gone already is nil. A *cgroup.BusyError passes when its processes have
-// ended.
+// Remove removes the logs, links and cgroups of a removed pod, and ends processes in the
+// cgroups that the runtime no longer knows. It returns nil if there is nothing to remove.
+// If it returns a *cgroup.BusyError, it can be called again after the processes have
+// exited.
 func (l Leftovers) Remove(ctx context.Context, _ types.NamespacedName, uid types.UID) error {
-	err, began := l.Logs.Remove(ctx, uid), time.Now()
+	err, began := l.Logs.remove(ctx, uid), time.Now()
 	err = errors.Join(err, cgroup.RemovePod(ctx, l.CgroupRoot, uid, shim.EndOrphan))
 	if l.CgroupRemoved != nil {
 		l.CgroupRemoved(time.Since(began))

@@ -8,23 +8,23 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
 const (
-	maxName    = 255 // bytes, on every file system in use
+	maxName    = 255 // maximum length of a file name in bytes on all common file systems
 	linkSuffix = ".log"
 )
 
-// linkName is the name of a link; one that is too long is cut before its
-// suffix.
+// linkName returns the name of the link to a container's log. A name that is too long is
+// truncated before its suffix.
 func linkName(pod types.NamespacedName, container, id string) string {
 	name := pod.Name + "_" + pod.Namespace + "_" + container + "-" + id
 	return name[:min(len(name), maxName-len(linkSuffix))] + linkSuffix
 }
 
-// Link makes the link to a container's log, once there is a log: made is false
-// until then. Made already is true. path is the log's, below Dir.
+// Link creates the link to a container's log at path, which is below Dir. made reports
+// whether the link exists when Link returns; it is false if there is no log yet.
 func (l Logs) Link(path string, pod types.NamespacedName, container, id string) (made bool, err error) {
 	made, err = l.link(path, linkName(pod, container, id))
 	if err != nil {
@@ -34,7 +34,7 @@ func (l Logs) Link(path string, pod types.NamespacedName, container, id string) 
 }
 
 func (l Logs) link(path, name string) (made bool, err error) {
-	if exists, err := l.exists(path); !exists {
+	if logExists, err := l.logExists(path); !logExists {
 		return false, err
 	}
 	links, err := l.openLinks(true)
@@ -43,7 +43,7 @@ func (l Logs) link(path, name string) (made bool, err error) {
 	}
 	defer links.Close()
 	if filepath.Base(name) != name {
-		return false, fmt.Errorf("%q cannot be a file name", name)
+		return false, fmt.Errorf("%q is not a valid file name", name)
 	}
 	err = unix.Symlinkat(path, links.Fd(), name)
 	if err != unix.EEXIST {
@@ -53,7 +53,7 @@ func (l Logs) link(path, name string) (made bool, err error) {
 	if err != nil || target == path {
 		return err == nil, err
 	}
-	// Of an earlier container, whose name was cut to the same.
+	// The link belongs to an earlier container with the same truncated name.
 	temp := ".new." + name[:min(len(name), maxName-len(".new."))]
 	if err := unix.Symlinkat(path, links.Fd(), temp); err != nil && err != unix.EEXIST {
 		return false, err
@@ -62,13 +62,13 @@ func (l Logs) link(path, name string) (made bool, err error) {
 	return err == nil, err
 }
 
-// exists says whether there is a log of that path below Dir.
-func (l Logs) exists(path string) (bool, error) {
+// logExists reports whether path is an existing log below Dir.
+func (l Logs) logExists(path string) (bool, error) {
 	rel, err := filepath.Rel(l.Dir, path)
 	if err != nil || !filepath.IsLocal(rel) || rel == "." {
 		return false, fmt.Errorf("%s is not in %s", path, l.Dir)
 	}
-	all, err := beneath.Open(l.Dir)
+	all, err := safepath.Open(l.Dir)
 	if errors.Is(err, unix.ENOENT) {
 		return false, nil
 	}
@@ -81,7 +81,7 @@ func (l Logs) exists(path string) (bool, error) {
 		return false, nil
 	}
 	if err == nil && !mode.IsRegular() {
-		err = fmt.Errorf("%s %w", path, beneath.ErrNotRegular)
+		err = fmt.Errorf("%s %w", path, safepath.ErrNotRegular)
 	}
 	return err == nil, err
 }

@@ -11,51 +11,54 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"podd/runtime/beneath"
 	"podd/runtime/logs"
+	"podd/runtime/safepath"
 )
 
-// sweepLinks removes the links into log directories of pods that are owned and
-// not live, and the dead links of live ones. all may be nil: there are no logs.
-func (l Logs) sweepLinks(ctx context.Context, all *beneath.Dir, owned, live sets.Set[types.UID]) error {
+// sweepLinks removes the links into log directories of pods that are owned and not live,
+// and the dead links of live ones. all is nil if there are no logs.
+func (l Logs) sweepLinks(ctx context.Context, all *safepath.Dir, owned, live sets.Set[types.UID], failed failures) {
 	links, err := l.openLinks(false)
+	if err != nil {
+		failed.add(allPods, err)
+	}
 	if links == nil {
-		return err
+		return
 	}
 	defer links.Close()
 	names, err := links.Names()
 	if err != nil {
-		return fmt.Errorf("removing links to logs that are gone: %w", err)
+		failed.add(allPods, fmt.Errorf("removing links to removed logs: %w", err))
+		return
 	}
-	var failed []error
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
-			return err
+			failed.add(allPods, err)
+			return
 		}
 		if filepath.Ext(name) != linkSuffix {
 			continue
 		}
-		log, ok := l.logOf(links, name)
-		if !ok || !owned.Has(log.uid) || live.Has(log.uid) && !log.superseded(all) {
+		log, ok := l.linkTarget(links, name)
+		if !ok || !owned.Has(log.uid) || live.Has(log.uid) && !log.isSuperseded(all) {
 			continue
 		}
 		if err := links.Remove(name); err != nil {
-			failed = append(failed, fmt.Errorf("removing links to logs that are gone: %w", err))
+			failed.add(log.uid, fmt.Errorf("removing a link to a removed log: %w", err))
 		}
 	}
-	return errors.Join(failed...)
 }
 
-// target is the log that a link points to.
+// A target is the log that a link points to.
 type target struct {
 	uid  types.UID
 	dir  string // of the container, below Dir
 	name string
 }
 
-// logOf reads a link without following it; not ok for what is no link to a
-// container's log.
-func (l Logs) logOf(links *beneath.Dir, name string) (target, bool) {
+// linkTarget returns the target of a link. It returns false if the link does not point to
+// a container's log.
+func (l Logs) linkTarget(links *safepath.Dir, name string) (target, bool) {
 	path, err := links.Readlink(name)
 	if err != nil {
 		return target{}, false
@@ -68,13 +71,14 @@ func (l Logs) logOf(links *beneath.Dir, name string) (target, bool) {
 	if len(parts) != 3 {
 		return target{}, false
 	}
-	uid, ok := uidOf(parts[0])
+	uid, ok := uidFromName(parts[0])
 	return target{uid: uid, dir: filepath.Join(parts[0], parts[1]), name: parts[2]}, ok
 }
 
-// superseded says that a log is gone for good: it is missing, and there is one
-// of a later attempt. (While a log is rotated it is missing for a moment.)
-func (t target) superseded(all *beneath.Dir) bool {
+// isSuperseded reports whether a log was removed: it does not exist, and there is one of a
+// later attempt. The latter is necessary because a log is missing briefly while it is
+// rotated.
+func (t target) isSuperseded(all *safepath.Dir) bool {
 	attempt, ok := logs.AttemptOf(t.name)
 	if all == nil || !ok {
 		return false

@@ -6,34 +6,34 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
-// maxUsageNames bounds the work of measuring one container's logs.
+// maxUsageNames is the maximum number of files that are measured per container.
 const maxUsageNames = 1 << 16
 
-// Usage is how many bytes a container's logs have on disk, those of earlier
-// attempts and rotated ones included; 0 without any. podLogs is the pod's log
-// directory.
-func Usage(ctx context.Context, podLogs, container string) (int64, error) {
+// Usage returns the disk usage of a container's logs, including rotated ones and those of
+// earlier attempts; zero if there are none. podLogs is the pod's log directory. If Usage
+// returns an error, the result has the part that could be measured.
+func Usage(ctx context.Context, podLogs, container string) (safepath.Usage, error) {
 	dir, err := openContainer(podLogs, container)
 	if dir == nil {
-		return 0, err
+		return safepath.Usage{}, err
 	}
 	defer dir.Close()
 	used, err := dir.Usage(ctx, maxUsageNames)
 	if err != nil {
-		return 0, fmt.Errorf("measuring logs of container %s: %w", container, err)
+		return used, fmt.Errorf("measuring logs of container %s: %w", container, err)
 	}
-	return used.Bytes, nil
+	return used, nil
 }
 
-// Files is what a container's logs have on disk as a kubelet counts it: without
-// their directory.
-func Files(ctx context.Context, podLogs, container string) (beneath.Usage, error) {
+// Files is like Usage, but without the directory itself, as in the kubelet. If it returns
+// an error, the result is zero.
+func Files(ctx context.Context, podLogs, container string) (safepath.Usage, error) {
 	dir, err := openContainer(podLogs, container)
 	if dir == nil {
-		return beneath.Usage{}, err
+		return safepath.Usage{}, err
 	}
 	defer dir.Close()
 	used, err := dir.Usage(ctx, maxUsageNames)
@@ -42,7 +42,7 @@ func Files(ctx context.Context, podLogs, container string) (beneath.Usage, error
 		err = unix.Fstat(dir.Fd(), &own)
 	}
 	if err != nil {
-		return beneath.Usage{}, fmt.Errorf("measuring logs of container %s: %w", container, err)
+		return safepath.Usage{}, fmt.Errorf("measuring logs of container %s: %w", container, err)
 	}
 	used.Bytes, used.Inodes = used.Bytes-own.Blocks*512, used.Inodes-1
 	return used, nil

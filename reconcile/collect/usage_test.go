@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestFiles: logs are measured without their directory and whatever a link leads
-// to.
+// TestFiles checks that logs are measured without their directory and without the targets
+// of links.
 func TestFiles(t *testing.T) {
 	pod := filepath.Join(t.TempDir(), "default_web_u1")
 	dir := filepath.Join(pod, "main")

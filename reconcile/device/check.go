@@ -13,50 +13,50 @@ import (
 	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// responseLimit is more than any container can have in its environment; it bounds
-// the file that they are kept in.
-const responseLimit = 1 << 20
+// maxResponse is the maximum size of a response in bytes. It is larger than the
+// environment of any container can be, and limits the size of the ledger's file.
+const maxResponse = 1 << 20
 
-// reserved are annotations that say how a container is to be treated.
-var reserved = []string{"podd/", "io.kubernetes.container.", "io.kubernetes.pod."}
+// reservedPrefixes are prefixes of annotations that control how podd handles a container.
+var reservedPrefixes = []string{"podd/", "io.kubernetes.container.", "io.kubernetes.pod."}
 
 var cdiName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9_-]*=[A-Za-z0-9][A-Za-z0-9._:-]*$`)
 
-// check refuses an answer that no container could be made with, or that reaches
-// beyond what a plugin has a say in. Values are in no error.
+// check returns an error if no container could be created with a response, or if the
+// response sets something that plugins must not set. Errors have no values of it.
 func check(r *v1beta1.ContainerAllocateResponse) error {
 	if r == nil {
-		return errors.New("its plugin gave no answer for the container")
+		return errors.New("its plugin sent no response for the container")
 	}
-	if n := proto.Size(r); n > responseLimit {
-		return fmt.Errorf("its plugin's answer has %d bytes, more than %d", n, responseLimit)
+	if n := proto.Size(r); n > maxResponse {
+		return fmt.Errorf("its plugin's response has %d bytes, more than %d", n, maxResponse)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Envs)) {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(r.Envs[name], "\x00") {
-			return fmt.Errorf("its plugin sets a variable %q, which no process can be given", short(name))
+			return fmt.Errorf("its plugin sets an invalid environment variable %q", truncate(name))
 		}
 	}
 	for _, m := range r.Mounts {
 		if err := checkPaths(m.GetHostPath(), m.GetContainerPath()); err != nil {
-			return fmt.Errorf("its plugin mounts %q at %q: %w", short(m.GetHostPath()), short(m.GetContainerPath()), err)
+			return fmt.Errorf("its plugin mounts %q at %q: %w", truncate(m.GetHostPath()), truncate(m.GetContainerPath()), err)
 		}
 	}
 	for _, d := range r.Devices {
 		if err := checkPaths(d.GetHostPath(), d.GetContainerPath()); err != nil {
-			return fmt.Errorf("its plugin gives the device %q as %q: %w", short(d.GetHostPath()), short(d.GetContainerPath()), err)
+			return fmt.Errorf("its plugin adds the device %q as %q: %w", truncate(d.GetHostPath()), truncate(d.GetContainerPath()), err)
 		}
 		if strings.Trim(d.GetPermissions(), "rwm") != "" {
-			return fmt.Errorf("its plugin gives the device %q with permissions %q, which are not of r, w and m", short(d.GetHostPath()), short(d.GetPermissions()))
+			return fmt.Errorf("its plugin adds the device %q with permissions %q, which may only have r, w and m", truncate(d.GetHostPath()), truncate(d.GetPermissions()))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Annotations)) {
-		if slices.ContainsFunc(reserved, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
-			return fmt.Errorf("its plugin sets the annotation %q, which is not for plugins", short(name))
+		if slices.ContainsFunc(reservedPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+			return fmt.Errorf("its plugin sets the annotation %q, which is reserved", truncate(name))
 		}
 	}
 	for _, d := range r.CdiDevices {
 		if !cdiName.MatchString(d.GetName()) {
-			return fmt.Errorf("its plugin names the CDI device %q, which is not vendor/class=name", short(d.GetName()))
+			return fmt.Errorf("its plugin names the CDI device %q, which is not vendor/class=name", truncate(d.GetName()))
 		}
 	}
 	return nil
@@ -71,11 +71,11 @@ func checkPaths(all ...string) error {
 	return nil
 }
 
-// short is as much of a plugin's text as a message needs.
-func short(s string) string {
-	const most = 256
-	if len(s) <= most {
+// truncate returns at most 256 bytes of a plugin's text for a message.
+func truncate(s string) string {
+	const limit = 256
+	if len(s) <= limit {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return strings.ToValidUTF8(s[:limit], "") + "…"
 }

@@ -7,26 +7,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// offer is what one container may have of one resource, as things stand.
+// An offer has the devices of a resource that can be allocated to a container now.
 type offer struct {
-	// reusable are those of init containers that are over when it starts; they are
-	// taken first.
+	// reusable has the devices of init containers that have completed when the container
+	// starts. They are chosen first.
 	reusable []string
-	// free are those that are healthy and nobody's.
+	// free has the healthy devices that are not allocated.
 	free []string
 }
 
-// choose takes n devices: of the reusable ones, then of those that the plugin
-// prefers, then of the others, each in the order of their IDs.
+// choose returns n devices: the reusable ones, then those that the plugin prefers, then
+// others, each in the order of their IDs.
 func (o offer) choose(n int, preferred []string) ([]string, error) {
 	taken := o.reused(n)
-	if missing := n - len(taken); missing > len(o.free) {
-		return nil, fmt.Errorf("%d are asked for and %d are free", n, len(o.free)+len(taken))
+	if needed := n - len(taken); needed > len(o.free) {
+		return nil, fmt.Errorf("%d requested, %d free", n, len(o.free)+len(taken))
 	}
-	liked := sets.New(preferred...)
-	for _, wanted := range []bool{true, false} {
+	isPreferred := sets.New(preferred...)
+	for _, want := range []bool{true, false} {
 		for _, id := range slices.Sorted(slices.Values(o.free)) {
-			if len(taken) < n && liked.Has(id) == wanted {
+			if len(taken) < n && isPreferred.Has(id) == want {
 				taken = append(taken, id)
 			}
 		}
@@ -35,7 +35,7 @@ func (o offer) choose(n int, preferred []string) ([]string, error) {
 	return taken, nil
 }
 
-// reused are the reusable ones that n devices begin with.
+// reused returns the reusable devices that choose(n) takes.
 func (o offer) reused(n int) []string {
 	all := slices.Sorted(slices.Values(o.reusable))
 	return all[:min(n, len(all))]

@@ -10,19 +10,19 @@ func TestChoose(t *testing.T) {
 	tests := map[string]struct {
 		reusable, free, preferred string
 		n                         int
-		want                      string // "": there are too few
+		want                      string // "" if there are too few
 	}{
-		"in the order of IDs":             {"", "c a b", "", 2, "a b"},
-		"what is preferred":               {"", "a b c", "c", 2, "a c"},
-		"more preferred than asked for":   {"", "a b c", "c b", 1, "b"},
-		"preferred, but not to be had":    {"", "a b", "x b", 2, "a b"},
-		"reusable before what is free":    {"z", "a b", "", 2, "a z"},
-		"reusable before what is liked":   {"y z", "a", "a", 1, "y"},
-		"more reusable than asked for":    {"x y z", "a", "", 2, "x y"},
-		"all there are":                   {"x", "a", "", 2, "a x"},
-		"one too few":                     {"x", "a", "", 3, ""},
-		"none at all":                     {"", "", "", 1, ""},
-		"preferred twice is not two ones": {"", "a b", "b b", 2, "a b"},
+		"in the order of IDs":           {"", "c a b", "", 2, "a b"},
+		"preferred":                     {"", "a b c", "c", 2, "a c"},
+		"more preferred than requested": {"", "a b c", "c b", 1, "b"},
+		"preferred, but not available":  {"", "a b", "x b", 2, "a b"},
+		"reusable before free":          {"z", "a b", "", 2, "a z"},
+		"reusable before preferred":     {"y z", "a", "a", 1, "y"},
+		"more reusable than requested":  {"x y z", "a", "", 2, "x y"},
+		"all devices":                   {"x", "a", "", 2, "a x"},
+		"one too few":                   {"x", "a", "", 3, ""},
+		"no devices":                    {"", "", "", 1, ""},
+		"preferred twice":               {"", "a b", "b b", 2, "a b"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

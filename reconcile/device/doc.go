@@ -1,5 +1,5 @@
-// Package device gives pods the devices of device plugins: extended resources,
-// asked for in resources.limits.
+// Package device allocates the devices of device plugins to pods. Pods request them as
+// extended resources in resources.limits.
 //
 //	                Serve, Update, Leave            Use
 //	plugin.Server ─────────────────────▶ Ledger ◀──────── effects
@@ -7,16 +7,18 @@
 //	      └── Preferred, Allocate, PreStart │
 //	                                      router
 //
-// The router admits pods by Counts, as many as there are devices; which ones a
-// pod gets is chosen here, for all of its containers, before its sandbox is made.
-// They are its own until it is gone: a container that is started anew has the same.
+// The router admits pods by the number of devices in Counts. The Ledger chooses the
+// devices of a pod for all of its containers before its sandbox is created. The pod keeps
+// them until it is gone, so that a restarted container has the same devices.
 //
-// What was given is in a file before anything is made with it, and on the
-// containers, runtime.AnnotationDevices. Without the file a plugin is asked once
-// more what a container with these devices needs.
+// Allocations are written to a file before they are used, and to the annotation
+// runtime.AnnotationDevices of the containers. If the file is lost or unreadable, podd calls
+// Allocate again for the devices in the annotation. A damaged file and one of a newer podd
+// are unreadable; the file has a version and a checksum, so that podd detects both. An
+// unreadable file stays in its place until allocations are saved, and is renamed then.
 //
-// A Ledger's state is guarded by a mutex rather than owned by a goroutine: nothing
-// waits with it held, for a plugin or for the disk, and what the router says of
-// who holds devices counts at once. A plugin that does not answer holds up pods
-// that want its devices, each call for so long, and no others.
+// The state of a Ledger is guarded by a mutex instead of being owned by a goroutine,
+// because the router's calls of Hold must take effect at once. No call to a plugin and no
+// disk access is made while the mutex is held. A plugin that does not respond delays only
+// pods that request its devices, each call up to its timeout.
 package device

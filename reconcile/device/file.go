@@ -1,22 +1,22 @@
 package device
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
-	"podd/manifest/durable"
+	"podd/reconcile/checksum"
+	"podd/runtime/atomicfile"
 )
 
-// record is a Grant in the file.
+// A record is a Grant in the file.
 type record struct {
 	Key       types.NamespacedName `json:"key"`
 	UID       types.UID            `json:"uid"`
@@ -29,19 +29,37 @@ type record struct {
 	Response  []byte               `json:"response"` // as the plugin sent it
 }
 
-// fileLimit bounds what is read back.
-const fileLimit = 256 << 20
+// fileVersion is the version of the files that podd writes. It is incremented with each
+// change that makes an older podd misread a file; an older podd then does not read it. The
+// first format has no version and is an array of records.
+const fileVersion = 1
 
-// Open returns the ledger kept in a file, which need not be there. An error comes
-// with a ledger that knows nothing of the past but what Hold will tell.
+// contents is what the file has, together with a checksum.
+type contents struct {
+	Version int      `json:"version"`
+	Records []record `json:"records"`
+}
+
+const (
+	// maxFile is the maximum number of bytes that are read from the file.
+	maxFile = 256 << 20
+	// UnreadableSuffix is appended to the name of an unreadable file that is kept.
+	UnreadableSuffix = ".unreadable"
+)
+
+// Open returns the ledger that is stored in a file. The file need not exist. If it cannot
+// be read, Open returns an error and an empty ledger, which learns allocations from Hold.
+// When that ledger is first saved, it keeps the unreadable file with UnreadableSuffix and
+// replaces one that was kept earlier.
 func Open(file string) (*Ledger, error) {
 	l := &Ledger{
-		file: file, changed: make(chan struct{}, 1), resources: map[string]*supply{},
-		pods: map[Holder]given{}, using: map[Holder]int{}, turns: map[Holder]chan struct{}{},
+		file: file, changed: make(chan struct{}, 1), resources: map[string]*served{},
+		pods: map[Holder]grantMap{}, using: map[Holder]int{}, allocating: map[Holder]chan struct{}{},
 	}
 	records, err := read(file)
 	if err != nil {
-		return l, fmt.Errorf("reading which devices pods have: %w", err)
+		l.unreadable = true
+		return l, fmt.Errorf("reading the device allocations: %w", err)
 	}
 	for _, r := range records {
 		g := Grant{Resource: r.Resource, IDs: r.IDs, NUMA: r.NUMA, Prepares: r.Prepares}
@@ -51,7 +69,7 @@ func Open(file string) (*Ledger, error) {
 		}
 		h := Holder{r.Key, r.UID, r.Hash}
 		if l.pods[h] == nil {
-			l.pods[h] = given{}
+			l.pods[h] = grantMap{}
 		}
 		l.pods[h].put(r.Container, g)
 	}
@@ -59,30 +77,44 @@ func Open(file string) (*Ledger, error) {
 }
 
 func read(file string) ([]record, error) {
-	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	data, err := atomicfile.Read(file, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", file)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, fileLimit))
+	records, err := decodeRecords(data)
 	if err != nil {
-		return nil, err
-	}
-	var records []record
-	if err := json.Unmarshal(data, &records); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return records, nil
 }
 
-// save writes what changed since it was last called; it has reached the disk when
-// save returns.
+// decodeRecords returns the records of a file in any format. The first format has neither a
+// version nor a checksum.
+func decodeRecords(data []byte) ([]record, error) {
+	var c contents
+	if bytes.HasPrefix(data, []byte("[")) {
+		if err := json.Unmarshal(data, &c.Records); err != nil {
+			return nil, fmt.Errorf("invalid JSON: %w", err)
+		}
+		return c.Records, nil
+	}
+	if err := checksum.CheckVersion(data, fileVersion); err != nil {
+		return nil, err
+	}
+	if err := checksum.Verify(data); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, &c); err != nil {
+		return nil, fmt.Errorf("invalid JSON: %w", err)
+	}
+	return c.Records, nil
+}
+
+// save writes the file if the allocations have changed since the last call. They are
+// durable on disk when save returns.
 func (l *Ledger) save() error {
 	l.saving.Lock()
 	defer l.saving.Unlock()
@@ -90,19 +122,35 @@ func (l *Ledger) save() error {
 	if err != nil || revision == l.saved {
 		return err
 	}
-	data, err := json.Marshal(records)
+	data, err := checksum.Marshal(contents{fileVersion, records})
 	if err == nil {
-		err = durable.Write(l.file, data)
+		err = l.setAside()
+	}
+	if err == nil {
+		err = atomicfile.Write(l.file, data)
 	}
 	if err != nil {
-		return fmt.Errorf("remembering which devices pods have: %w", err)
+		return fmt.Errorf("saving the device allocations: %w", err)
 	}
 	l.saved = revision
 	return nil
 }
 
-// records are what the file is to hold. Those without a response are being
-// allocated: should podd end now, nothing has them yet, or a container tells.
+// setAside renames the file if Open could not read it.
+func (l *Ledger) setAside() error {
+	if !l.unreadable {
+		return nil
+	}
+	if err := os.Rename(l.file, l.file+UnreadableSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("keeping the unreadable file: %w", err)
+	}
+	l.unreadable = false
+	return nil
+}
+
+// records returns the records of the file and the revision of the allocations. It omits
+// grants without a response, which are being allocated: if podd exits now, they are
+// either unused or in the annotation of a container.
 func (l *Ledger) records() ([]record, uint64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +166,7 @@ func (l *Ledger) records() ([]record, uint64, error) {
 				}
 				response, err := proto.MarshalOptions{Deterministic: true}.Marshal(g.Response)
 				if err != nil {
-					return nil, 0, fmt.Errorf("remembering the devices of %s: %w", h.Key, err)
+					return nil, 0, fmt.Errorf("saving the devices of %s: %w", h.Key, err)
 				}
 				records = append(records, record{h.Key, h.UID, h.Hash, container, g.Resource, g.IDs, g.NUMA, g.Prepares, response})
 			}

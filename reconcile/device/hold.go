@@ -7,12 +7,12 @@ import (
 	"podd/runtime"
 )
 
-// Held is what containers are seen to have, by name, resource and ID: what
-// runtime.AnnotationDevices says.
+// Held has the device IDs in the annotations runtime.AnnotationDevices of containers, by
+// container and resource.
 type Held map[string]map[string][]string
 
-// Seen is what is written on the containers of an incarnation. What does not
-// decode was not written by podd.
+// Seen returns the devices in the annotations of an incarnation's containers. It ignores
+// annotations that cannot be decoded, because podd did not write them.
 func Seen(inc *runtime.Incarnation) Held {
 	var all Held
 	for i := range inc.Containers {
@@ -29,21 +29,22 @@ func Seen(inc *runtime.Incarnation) Held {
 	return all
 }
 
-// Sees is whether Seen could be of anything.
+// Sees reports whether any container of an incarnation has an annotation of devices.
 func Sees(inc *runtime.Incarnation) bool {
 	return slices.ContainsFunc(inc.Containers, func(c runtime.Container) bool { return c.Annotations[runtime.AnnotationDevices] != "" })
 }
 
-// Held is whether any pod has devices, or is being given some.
+// Held reports whether any pod has devices or is being allocated some.
 func (l *Ledger) Held() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.pods) > 0
 }
 
-// Hold tells which pods may have devices, with what is seen of them. With whole
-// these are all, and what others have is free, but for those that are being
-// started. What is seen and not known, since the file is lost, is theirs.
+// Hold sets which pods may have devices, with the devices in their annotations. If whole
+// is true, holders has all such pods, and the devices of other pods are released except
+// for those of pods in Use. Devices in annotations that are not in the ledger, because
+// its file was lost, are added to it.
 func (l *Ledger) Hold(holders map[Holder]Held, whole bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,15 +57,15 @@ func (l *Ledger) Hold(holders map[Holder]Held, whole bool) {
 	for h, seen := range holders {
 		for container, resources := range seen {
 			for resource, ids := range resources {
-				l.findLocked(h, container, resource, ids)
+				l.adoptLocked(h, container, resource, ids)
 			}
 		}
 	}
 }
 
-// findLocked takes what a container is seen to have, unless something of it was
-// given to another since.
-func (l *Ledger) findLocked(h Holder, container, resource string, ids []string) {
+// adoptLocked takes what a container is seen to have, unless something of it was
+// grantMap to another since.
+func (l *Ledger) adoptLocked(h Holder, container, resource string, ids []string) {
 	if len(ids) == 0 || len(l.pods[h].ids(container, resource)) > 0 {
 		return
 	}
@@ -76,21 +77,21 @@ func (l *Ledger) findLocked(h Holder, container, resource string, ids []string) 
 		}
 	}
 	if l.pods[h] == nil {
-		l.pods[h] = given{}
+		l.pods[h] = grantMap{}
 	}
-	l.pods[h].put(container, Grant{Resource: resource, IDs: slices.Sorted(slices.Values(ids)), NUMA: l.nearLocked(resource, ids)})
+	l.pods[h].put(container, Grant{Resource: resource, IDs: slices.Sorted(slices.Values(ids)), NUMA: l.numaLocked(resource, ids)})
 	l.revision++
 }
 
-// nearLocked are the NUMA nodes that devices are near.
-func (l *Ledger) nearLocked(resource string, ids []string) map[string][]int64 {
-	near := map[string][]int64{}
+// numaLocked returns the NUMA nodes of devices by ID.
+func (l *Ledger) numaLocked(resource string, ids []string) map[string][]int64 {
+	numa := map[string][]int64{}
 	if s := l.resources[resource]; s != nil {
 		for _, id := range ids {
 			if nodes := s.devices[id].NUMA; len(nodes) > 0 {
-				near[id] = nodes
+				numa[id] = nodes
 			}
 		}
 	}
-	return near
+	return numa
 }

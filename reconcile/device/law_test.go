@@ -12,13 +12,14 @@ import (
 	"podd/manifest"
 )
 
-// TestLaws: whatever comes and goes, no two pods have one device, a container keeps
-// what it was given, over restarts of podd too, and in the end all is free.
+// TestLaws checks with random operations that no two pods have the same device, that a
+// container keeps its devices, also across restarts of podd, and that all devices are
+// free at the end.
 func TestLaws(t *testing.T) {
 	var pods []*manifest.Pod
 	for i, containers := range [][]string{{"main=1"}, {"main=2"}, {"init:a=2", "main=1", "b=1"}, {"sidecar:s=1", "main=1"}, {"main=3"}} {
 		for _, more := range []string{"", "then=0"} { // two versions of each
-			pods = append(pods, asking(t, fmt.Sprint("p", i), append(slices.Clone(containers), strings.Fields(more)...)...))
+			pods = append(pods, podRequesting(t, fmt.Sprint("p", i), append(slices.Clone(containers), strings.Fields(more)...)...))
 		}
 	}
 	dir, runs := t.TempDir(), 0
@@ -31,20 +32,20 @@ func TestLaws(t *testing.T) {
 			"use": func(r *rapid.T) {
 				p := rapid.SampledFrom(pods).Draw(r, "pod")
 				for other := range present {
-					if other.Key == p.Key && other != HolderOf(p) {
+					if other.Key == p.Key && other != holderOf(p) {
 						delete(present, other)
-						forget(given, other)
+						removeAll(given, other)
 					}
 				}
-				present[HolderOf(p)] = nil
+				present[holderOf(p)] = nil
 				if _, err := use(t, l, p, "main"); err != nil {
 					return
 				}
 				for _, c := range p.Spec.Spec.Containers {
 					ids, _ := use(t, l, p, c.Name)
-					at := fmt.Sprint(HolderOf(p), c.Name)
+					at := fmt.Sprint(holderOf(p), c.Name)
 					if was, had := given[at]; had && was != ids {
-						r.Fatalf("%s had %q and has %q", at, was, ids)
+						r.Fatalf("devices of %s changed from %q to %q", at, was, ids)
 					}
 					given[at] = ids
 				}
@@ -53,7 +54,7 @@ func TestLaws(t *testing.T) {
 				for h := range present {
 					if rapid.Bool().Draw(r, "ends") {
 						delete(present, h)
-						forget(given, h)
+						removeAll(given, h)
 					}
 				}
 				l.Hold(present, true)
@@ -70,25 +71,25 @@ func TestLaws(t *testing.T) {
 					for _, grants := range pod {
 						for _, id := range grants[gpu].IDs {
 							if other, taken := owner[id]; taken && other != h {
-								r.Fatalf("%s is had by %v and %v", id, other, h)
+								r.Fatalf("%s is allocated to %v and %v", id, other, h)
 							}
 							owner[id] = h
 						}
 					}
 				}
 				if n := l.Counts()[gpu].Total; n < int64(len(owner)) {
-					r.Fatalf("%d are counted, and %d are had", n, len(owner))
+					r.Fatalf("got a total of %d, but %d are allocated", n, len(owner))
 				}
 			},
 		})
-		if l.Hold(nil, true); has(l) != "" {
-			r.Fatalf("in the end %s", has(l))
+		if l.Hold(nil, true); allocations(l) != "" {
+			r.Fatalf("at the end: got %s, want no allocations", allocations(l))
 		}
 	})
 }
 
-// forget drops what a version had.
-func forget(given map[string]string, h Holder) {
+// removeAll deletes the devices of a version.
+func removeAll(given map[string]string, h Holder) {
 	for at := range given {
 		if strings.HasPrefix(at, fmt.Sprint(h)) {
 			delete(given, at)

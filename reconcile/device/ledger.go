@@ -14,62 +14,65 @@ import (
 	"podd/reconcile/plan"
 )
 
-// Plugin serves the devices of one resource. Each call ends soon after ctx does,
-// and after a time of its own where the plugin does not answer.
+// A Plugin serves the devices of one resource. Each call returns soon after ctx is done,
+// and has a timeout.
 type Plugin interface {
-	// Preferred is what the plugin would give of what is available, must included;
-	// nil where it has no opinion.
+	// Preferred returns the n devices of available that the plugin prefers, including
+	// those in must; nil if it has no preference.
 	Preferred(ctx context.Context, available, must []string, n int) ([]string, error)
 	Allocate(ctx context.Context, ids []string) (*v1beta1.ContainerAllocateResponse, error)
-	// PreStart is called before each start of a container where Prepares.
+	// PreStart is called before each start of a container if Prepares returns true.
 	PreStart(ctx context.Context, ids []string) error
 	Prepares() bool
 }
 
-// Ledger knows the devices of this machine and who has them. Its methods may be
-// called from anywhere.
+// A Ledger has the devices of this node and their allocation to pods. It is safe for
+// concurrent use.
 type Ledger struct {
 	file    string
 	changed chan struct{} // capacity 1
 
-	saving sync.Mutex // taken before mu; guards the file and saved
-	saved  uint64
+	saving     sync.Mutex // taken before mu; guards the file and the following two fields
+	saved      uint64     // the revision in the file
+	unreadable bool       // Open could not read the file, and it is still in its place
 
-	mu        sync.Mutex // guards all following fields
-	revision  uint64     // of pods
-	resources map[string]*supply
-	pods      map[Holder]given
-	using     map[Holder]int           // calls of Use that are not done
-	turns     map[Holder]chan struct{} // closed when an allocation is over
+	mu         sync.Mutex // guards all following fields
+	revision   uint64     // of pods
+	resources  map[string]*served
+	pods       map[Holder]grantMap
+	using      map[Holder]int           // calls of Use that are not done
+	allocating map[Holder]chan struct{} // closed when the allocation is finished
 }
 
-// supply is what a plugin serves.
-type supply struct {
+// served has the plugin of a resource and its devices.
+type served struct {
 	plugin  Plugin
-	listed  bool // devices came from it
+	listed  bool // whether the plugin has listed its devices
 	devices map[string]Device
 }
 
-// Changed has a value whenever Counts may have changed since the last one.
+// Changed returns a channel that has a value when Counts may have changed since the last
+// value was received.
 func (l *Ledger) Changed() <-chan struct{} { return l.changed }
 
-func (l *Ledger) tell() {
+func (l *Ledger) notify() {
 	select {
 	case l.changed <- struct{}{}:
-	default: // it was not heard yet
+	default: // a value is pending
 	}
 }
 
-// Serve makes plugin the one of a resource; one that was before it is none any
-// more. It has no devices until it lists some.
+// Serve sets the plugin of a resource and replaces a previous one. The resource has no
+// devices until Update is called.
 func (l *Ledger) Serve(resource string, plugin Plugin) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.resources[resource] = &supply{plugin: plugin}
-	l.tell()
+	l.resources[resource] = &served{plugin: plugin}
+	l.notify()
 }
 
-// Update takes what a plugin lists, unless it is the resource's no more.
+// Update sets the devices of a resource. It does nothing if plugin is no longer the
+// plugin of the resource.
 func (l *Ledger) Update(resource string, plugin Plugin, devices []Device) {
 	all := make(map[string]Device, len(devices))
 	for _, d := range devices {
@@ -84,22 +87,22 @@ func (l *Ledger) Update(resource string, plugin Plugin, devices []Device) {
 	same := s.listed && maps.EqualFunc(s.devices, all, func(a, b Device) bool { return a.Healthy == b.Healthy })
 	s.devices, s.listed = all, true
 	if !same {
-		l.tell()
+		l.notify()
 	}
 }
 
-// Leave forgets a plugin, unless it is the resource's no more. Who has devices of
-// it keeps them.
+// Leave removes the plugin of a resource. It does nothing if plugin is no longer the
+// plugin of the resource. Pods keep its devices.
 func (l *Ledger) Leave(resource string, plugin Plugin) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s := l.resources[resource]; s != nil && s.plugin == plugin {
 		delete(l.resources, resource)
-		l.tell()
+		l.notify()
 	}
 }
 
-// Counts are what pods can be admitted by.
+// Counts returns the numbers of devices by which pods are admitted.
 func (l *Ledger) Counts() map[v1.ResourceName]plan.Devices {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,7 +117,7 @@ func (l *Ledger) Counts() map[v1.ResourceName]plan.Devices {
 	return counts
 }
 
-// heldLocked are all devices that pods have, by resource.
+// heldLocked returns all allocated devices by resource.
 func (l *Ledger) heldLocked() map[string]sets.Set[string] {
 	held := map[string]sets.Set[string]{}
 	for _, pod := range l.pods {
@@ -130,7 +133,7 @@ func (l *Ledger) heldLocked() map[string]sets.Set[string] {
 	return held
 }
 
-// freeLocked are the healthy devices of a resource that nobody has.
+// freeLocked returns the healthy devices of a resource that are not allocated.
 func (l *Ledger) freeLocked(resource string) []string {
 	s := l.resources[resource]
 	if s == nil {
@@ -146,8 +149,8 @@ func (l *Ledger) freeLocked(resource string) []string {
 	return free
 }
 
-// Healthy are the devices that can be given, or are, by resource and in the order
-// of their IDs.
+// Healthy returns the healthy devices, allocated or not, by resource in the order of
+// their IDs.
 func (l *Ledger) Healthy() map[string][]Device {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,13 +165,13 @@ func (l *Ledger) Healthy() map[string][]Device {
 	return all
 }
 
-// Of are the grants of a pod's container, whatever its version.
+// Of returns the grants of a pod's container in any version of the pod.
 func (l *Ledger) Of(key types.NamespacedName, uid types.UID, container string) []Grant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for h, g := range l.pods {
 		if h.Key == key && h.UID == uid && len(g[container]) > 0 {
-			return g.of(container)
+			return g.list(container)
 		}
 	}
 	return nil

@@ -9,20 +9,22 @@ import (
 	"podd/manifest"
 )
 
-// Use gives a pod the devices that its containers ask for, unless it has them, and
-// returns what a container that is about to be made has; for "", the sandbox,
-// nothing; then nothing of the pod runs, and devices that are ill or gone are
-// replaced. Whatever an earlier version of the pod has is free by that: it has ended.
-// The devices stay the pod's until done is called, and then for as long as Hold
-// says. The error names the container, the resource and what to do.
+// Use allocates the devices that the containers of a pod request, unless it has them, and
+// returns the grants of the container that is about to be created. For the sandbox,
+// container is "" and there are no grants; because no container of the pod runs then, Use
+// replaces devices that are unhealthy or no longer listed.
+//
+// The devices of an earlier version of the pod are released, because it has been stopped.
+// The pod keeps its devices until done is called, and then until Hold releases them. The
+// error names the container and the resource.
 func (l *Ledger) Use(ctx context.Context, pod *manifest.Pod, container string) (grants []Grant, done func(), err error) {
-	asks := asksOf(&pod.Spec.Spec)
-	if len(asks) == 0 {
+	requests := deviceRequests(&pod.Spec.Spec)
+	if len(requests) == 0 {
 		return nil, func() {}, nil
 	}
-	h := HolderOf(pod)
-	done = l.begin(h)
-	grants, err = l.use(ctx, pod, h, asks, container)
+	h := holderOf(pod)
+	done = l.beginUse(h)
+	grants, err = l.use(ctx, pod, h, requests, container)
 	if err != nil {
 		done()
 		return nil, nil, err
@@ -30,16 +32,16 @@ func (l *Ledger) Use(ctx context.Context, pod *manifest.Pod, container string) (
 	return grants, done, nil
 }
 
-func (l *Ledger) use(ctx context.Context, pod *manifest.Pod, h Holder, asks []ask, container string) ([]Grant, error) {
-	over, err := l.turn(ctx, h)
+func (l *Ledger) use(ctx context.Context, pod *manifest.Pod, h Holder, requests []deviceRequest, container string) ([]Grant, error) {
+	unlock, err := l.lockPod(ctx, h)
 	if err != nil {
 		return nil, err
 	}
-	defer over()
+	defer unlock()
 	if container == "" {
-		l.replaceIll(h, asks)
+		l.replaceUnhealthy(h, requests)
 	}
-	for _, a := range asks {
+	for _, a := range requests {
 		if err := l.allocate(ctx, pod, h, a); err != nil {
 			return nil, fmt.Errorf("giving container %s %d of %s: %w", a.container, a.n, a.resource, err)
 		}
@@ -49,37 +51,37 @@ func (l *Ledger) use(ctx context.Context, pod *manifest.Pod, h Holder, asks []as
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.pods[h].of(container), nil
+	return l.pods[h].list(container), nil
 }
 
-// replaceIll takes a pod's devices of a resource when one of them is not healthy:
-// its containers may share them, and all are given again. A plugin that has listed
-// none yet tells nothing.
-func (l *Ledger) replaceIll(h Holder, asks []ask) {
+// replaceUnhealthy releases all of a pod's devices of a resource if one of them is not
+// healthy. It releases all because containers may share devices. It does nothing for a
+// resource until its plugin has listed its devices.
+func (l *Ledger) replaceUnhealthy(h Holder, requests []deviceRequest) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	pod := l.pods[h]
-	for _, one := range asks {
-		s := l.resources[one.resource]
-		ill := func(id string) bool { return !s.devices[id].Healthy }
-		has := func(a ask) bool {
-			return a.resource == one.resource && slices.ContainsFunc(pod.ids(a.container, a.resource), ill)
+	for _, req := range requests {
+		s := l.resources[req.resource]
+		unhealthy := func(id string) bool { return !s.devices[id].Healthy }
+		has := func(a deviceRequest) bool {
+			return a.resource == req.resource && slices.ContainsFunc(pod.ids(a.container, a.resource), unhealthy)
 		}
-		if s == nil || !s.listed || !slices.ContainsFunc(asks, has) {
+		if s == nil || !s.listed || !slices.ContainsFunc(requests, has) {
 			continue
 		}
-		for _, a := range asks {
-			if a.resource == one.resource {
+		for _, a := range requests {
+			if a.resource == req.resource {
 				pod.drop(a.container, a.resource)
 			}
 		}
 		l.revision++
-		l.tell()
+		l.notify()
 	}
 }
 
-// PreStart has the plugins of a container's devices make them ready, as often as
-// it is started.
+// PreStart calls the plugins of a container's devices that must prepare them before each
+// start.
 func (l *Ledger) PreStart(ctx context.Context, container string, grants []Grant) error {
 	for _, g := range grants {
 		if !g.Prepares {
@@ -90,15 +92,15 @@ func (l *Ledger) PreStart(ctx context.Context, container string, grants []Grant)
 			err = plugin.PreStart(ctx, g.IDs)
 		}
 		if err != nil {
-			return fmt.Errorf("making %s ready for container %s: %w", g.Resource, container, err)
+			return fmt.Errorf("preparing %s for container %s: %w", g.Resource, container, err)
 		}
 	}
 	return nil
 }
 
-// begin notes that a start is under way, and that what other versions of the pod
-// had is free.
-func (l *Ledger) begin(h Holder) (done func()) {
+// beginUse records that a start is in progress and releases the devices of other
+// versions of the pod.
+func (l *Ledger) beginUse(h Holder) (done func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.using[h]++
@@ -117,33 +119,33 @@ func (l *Ledger) begin(h Holder) (done func()) {
 	}
 }
 
-// turn waits until no other container of the pod is being served: their choices
-// depend on each other.
-func (l *Ledger) turn(ctx context.Context, h Holder) (over func(), err error) {
+// lockPod waits until no other allocation for the pod is in progress, because the choices
+// for its containers depend on each other.
+func (l *Ledger) lockPod(ctx context.Context, h Holder) (unlock func(), err error) {
 	for {
 		l.mu.Lock()
-		ahead, busy := l.turns[h]
+		current, busy := l.allocating[h]
 		if !busy {
-			mine := make(chan struct{})
-			l.turns[h] = mine
+			finished := make(chan struct{})
+			l.allocating[h] = finished
 			l.mu.Unlock()
 			return func() {
 				l.mu.Lock()
 				defer l.mu.Unlock()
-				delete(l.turns, h)
-				close(mine)
+				delete(l.allocating, h)
+				close(finished)
 			}, nil
 		}
 		l.mu.Unlock()
 		select {
-		case <-ahead:
+		case <-current:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
 }
 
-var errNoPlugin = errors.New("no device plugin serves it now; it is tried again later")
+var errNoPlugin = errors.New("no device plugin serves it now; podd will retry")
 
 func (l *Ledger) plugin(resource string) (Plugin, error) {
 	l.mu.Lock()
@@ -154,9 +156,9 @@ func (l *Ledger) plugin(resource string) (Plugin, error) {
 	return nil, errNoPlugin
 }
 
-// allocate does one ask, unless that was done.
-func (l *Ledger) allocate(ctx context.Context, pod *manifest.Pod, h Holder, a ask) error {
-	g := l.granted(h, a)
+// allocate allocates the devices of a request unless they are allocated.
+func (l *Ledger) allocate(ctx context.Context, pod *manifest.Pod, h Holder, a deviceRequest) error {
+	g := l.grantOf(h, a)
 	if g.Response != nil {
 		return nil
 	}
@@ -164,8 +166,8 @@ func (l *Ledger) allocate(ctx context.Context, pod *manifest.Pod, h Holder, a as
 	if err != nil {
 		return err
 	}
-	chosen := len(g.IDs) == 0
-	if chosen {
+	isNew := len(g.IDs) == 0
+	if isNew {
 		if g, err = l.reserve(ctx, pod, h, a, plugin); err != nil {
 			return err
 		}
@@ -177,7 +179,7 @@ func (l *Ledger) allocate(ctx context.Context, pod *manifest.Pod, h Holder, a as
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
-		if chosen { // what it had before may be in use: a container may run with it
+		if isNew { // keep devices of an earlier call because a container may use them
 			l.pods[h].drop(a.container, a.resource)
 			l.revision++
 		}
@@ -189,18 +191,19 @@ func (l *Ledger) allocate(ctx context.Context, pod *manifest.Pod, h Holder, a as
 	return nil
 }
 
-func (l *Ledger) granted(h Holder, a ask) Grant {
+func (l *Ledger) grantOf(h Holder, a deviceRequest) Grant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.pods[h] == nil {
-		l.pods[h] = given{}
+		l.pods[h] = grantMap{}
 	}
 	return l.pods[h][a.container][a.resource]
 }
 
-// reserve chooses devices and notes them as the pod's. What the plugin would like
-// is asked before that, and counts for as much as is still free then.
-func (l *Ledger) reserve(ctx context.Context, pod *manifest.Pod, h Holder, a ask, plugin Plugin) (Grant, error) {
+// reserve chooses devices and adds them to the pod. It queries the preference of the
+// plugin first, without the mutex; of the preferred devices, those that are no longer
+// free are ignored.
+func (l *Ledger) reserve(ctx context.Context, pod *manifest.Pod, h Holder, a deviceRequest, plugin Plugin) (Grant, error) {
 	now := l.offer(pod, h, a)
 	if _, err := now.choose(a.n, nil); err != nil {
 		return Grant{}, err
@@ -216,24 +219,25 @@ func (l *Ledger) reserve(ctx context.Context, pod *manifest.Pod, h Holder, a ask
 	if err != nil {
 		return Grant{}, err
 	}
-	g := Grant{Resource: a.resource, IDs: ids, NUMA: l.nearLocked(a.resource, ids)}
+	g := Grant{Resource: a.resource, IDs: ids, NUMA: l.numaLocked(a.resource, ids)}
 	l.pods[h].put(a.container, g)
 	l.revision++
 	return g, nil
 }
 
-func (l *Ledger) offer(pod *manifest.Pod, h Holder, a ask) offer {
+// offer returns the devices that can be allocated for a request now.
+func (l *Ledger) offer(pod *manifest.Pod, h Holder, a deviceRequest) offer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.offerLocked(pod, h, a)
 }
 
-func (l *Ledger) offerLocked(pod *manifest.Pod, h Holder, a ask) offer {
+func (l *Ledger) offerLocked(pod *manifest.Pod, h Holder, a deviceRequest) offer {
 	s := l.resources[a.resource]
 	healthy := func(id string) bool { return s != nil && s.devices[id].Healthy }
-	again := reusable(&pod.Spec.Spec, a.container, func(container string) []string { return l.pods[h].ids(container, a.resource) })
+	earlier := reusable(&pod.Spec.Spec, a.container, func(container string) []string { return l.pods[h].ids(container, a.resource) })
 	return offer{
-		reusable: slices.DeleteFunc(again, func(id string) bool { return !healthy(id) }),
+		reusable: slices.DeleteFunc(earlier, func(id string) bool { return !healthy(id) }),
 		free:     l.freeLocked(a.resource),
 	}
 }

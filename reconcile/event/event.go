@@ -1,29 +1,30 @@
-// Package event says what happened to pods and to the node as a kubelet of
-// Kubernetes 1.34 does: with its reasons, and the texts that people look for.
+// Package event generates the events of pods and of the node. It uses the reasons and
+// messages of the kubelet of Kubernetes 1.34, because users search for them.
 //
-//	action + what came of it     ─▶ Did
+//	action and its result        ─▶ Did
 //	attempt of a probe           ─▶ Probed
 //	decision before and now      ─▶ Decided
 //	node before and now          ─▶ NodeChanged
 //	problems of manifests        ─▶ Refused
 //
-// It is pure: values in, values out. Who did or decided a thing tells it, once,
-// so that a podd that starts anew repeats nothing of what runs already. What a
-// hook said is in no event, what a probe said is, as with a kubelet.
+// The package is pure: its functions map values to values. The part of podd that
+// performs an action or makes a decision records the event once, so that a restart of
+// podd does not repeat the events of pods that already run. As in the kubelet's events,
+// the output of a probe is part of the message and the output of a hook is not.
 //
-// A kubelet's reasons that there are none of, since podd does nothing of the kind:
+// podd does not use these reasons of the kubelet:
 //
-//	ImageGCFailed, FreeDiskSpaceFailed   it removes no images to make room
-//	EvictionThresholdMet                 it ends no pods for the node's pressure, which
-//	                                     its conditions tell of
-//	FailedAttachVolume, SuccessfulAttachVolume   the cluster attaches, and tells of it
-//	FileSystemResizeSuccessful           the claim's status says so
-//	FailedPrepareDynamicResources        there are no drivers of devices that it would
-//	                                     ask for this
-//	FailedPodSandBoxStatus               a sandbox that cannot be looked at was not made:
-//	                                     FailedCreatePodSandBox
-//	ExceededGracePeriod                  what did not end is killed, and that failing is
-//	                                     FailedKillPod
+//	ImageGCFailed, FreeDiskSpaceFailed   podd removes no images to free disk space
+//	EvictionThresholdMet                 podd evicts no pods under node pressure, which
+//	                                     the node's conditions report
+//	FailedAttachVolume, SuccessfulAttachVolume   the cluster attaches volumes and
+//	                                     records these events
+//	FileSystemResizeSuccessful           the claim's status reports the resize
+//	FailedPrepareDynamicResources        podd supports no DRA drivers
+//	FailedPodSandBoxStatus               a sandbox with an unreadable status counts as
+//	                                     not created: FailedCreatePodSandBox
+//	ExceededGracePeriod                  a container that exceeds its grace period is
+//	                                     killed; if that fails: FailedKillPod
 package event
 
 import (
@@ -36,46 +37,54 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/redact"
 	"podd/reconcile/plan"
 )
 
-// Event is one thing that happened.
+// An Event is an event of a pod, of one of its containers, or of the node.
 type Event struct {
 	Type    string // v1.EventTypeNormal or v1.EventTypeWarning
 	Reason  string
 	Message string
-	// Pod is whom it happened to, with its full name; zero: the node.
+	// Pod is the full name of the pod; the zero value means the node.
 	Pod types.NamespacedName
 	UID types.UID
-	// Field names the container, as "spec.containers{web}"; "" for none.
+	// Field is the field path of the container, such as "spec.containers{web}"; "" if
+	// the event is not about a container.
 	Field string
 	Time  time.Time
 }
 
-// Subject is the pod that events are about, and when they happened.
+// A Subject is the pod that events are about, and the time of the events.
 type Subject struct {
 	Key types.NamespacedName
 	UID types.UID
-	// Pod tells init containers from others; nil where podd has no manifest.
+	// Pod provides the kinds of the containers and the secrets to redact. It is nil if
+	// podd has no manifest of the pod.
 	Pod *manifest.Pod
 	At  time.Time
 }
 
-// On is the Subject of a version.
+// On returns the Subject for a version of a pod.
 func On(p *manifest.Pod, at time.Time) Subject { return Subject{p.Key, p.UID, p, at} }
 
-// Normal is an event of a container, or of the pod as a whole for "".
+// Normal returns a normal event of the named container, or of the whole pod if
+// container is "".
 func (s Subject) Normal(reason, container, message string) Event {
 	return s.event(v1.EventTypeNormal, reason, container, message)
 }
 
-// Warning likewise.
+// Warning returns a warning event of the named container, or of the whole pod if
+// container is "".
 func (s Subject) Warning(reason, container, message string) Event {
 	return s.event(v1.EventTypeWarning, reason, container, message)
 }
 
 func (s Subject) event(kind, reason, container, message string) Event {
-	return Event{kind, reason, clip(message), s.Key, s.UID, s.field(container), s.At}
+	if s.Pod != nil {
+		message = redact.Text(message, s.Pod.Spec)
+	}
+	return Event{kind, reason, truncate(message), s.Key, s.UID, s.field(container), s.At}
 }
 
 func (s Subject) field(container string) string {
@@ -85,19 +94,19 @@ func (s Subject) field(container string) string {
 	if s.Pod != nil {
 		for _, c := range s.Pod.Spec.Spec.InitContainers {
 			if c.Name == container {
-				return fieldOf(container, plan.Init)
+				return fieldPath(container, plan.Init)
 			}
 		}
 		for _, c := range s.Pod.Spec.Spec.EphemeralContainers {
 			if c.Name == container {
-				return fieldOf(container, plan.Ephemeral)
+				return fieldPath(container, plan.Ephemeral)
 			}
 		}
 	}
-	return fieldOf(container, plan.Regular)
+	return fieldPath(container, plan.Regular)
 }
 
-func fieldOf(container string, kind plan.Kind) string {
+func fieldPath(container string, kind plan.Kind) string {
 	list := "containers"
 	switch kind {
 	case plan.Init, plan.Sidecar:
@@ -108,17 +117,17 @@ func fieldOf(container string, kind plan.Kind) string {
 	return fmt.Sprintf("spec.%s{%s}", list, container)
 }
 
-// longest is how much of a message is kept, the limit of an apiserver.
-const longest = 1024
+// maxMessage is the maximum length of a message in bytes, the limit of the API server.
+const maxMessage = 1024
 
-// clip keeps a message short: what a container or a registry says may be of any
-// length.
-func clip(s string) string {
+// truncate returns s as valid UTF-8 of at most maxMessage bytes, because the output of
+// a container or of a registry can have any length.
+func truncate(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= longest {
+	if len(s) <= maxMessage {
 		return s
 	}
-	cut := longest - len("…")
+	cut := maxMessage - len("…")
 	for !utf8.RuneStart(s[cut]) {
 		cut--
 	}

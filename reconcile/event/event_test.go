@@ -25,8 +25,8 @@ func web() *manifest.Pod {
 	return p
 }
 
-// said are events as "Type Reason field: message".
-func said(all []Event) string {
+// format returns one line "Type Reason field: message" per event.
+func format(all []Event) string {
 	var lines []string
 	for _, e := range all {
 		if e.Pod.Name != "web-node" && e.Pod.Name != "" || e.Time != at {
@@ -42,7 +42,7 @@ type volumeError struct{}
 func (volumeError) Error() string                  { return "preparing it" }
 func (volumeError) MountFailure() (string, string) { return "disk", "no such path" }
 
-// TestDid: what came of each action, in the kubelet's words.
+// TestDid checks that the outcome of each action has the kubelet's events.
 func TestDid(t *testing.T) {
 	failed := errors.New("it broke")
 	image := plan.EnsureImage{Container: "first", Image: "i:1"}
@@ -68,7 +68,7 @@ Warning Failed spec.initContainers{first}: Error: ErrImagePull`},
 		"never": {Outcome{Action: image, Err: failed, Reason: "ErrImageNeverPull"},
 			`Warning ErrImageNeverPull spec.initContainers{first}: Container image "i:1" is not present with pull policy of Never
 Warning Failed spec.initContainers{first}: Error: ErrImageNeverPull`},
-		"no name": {Outcome{Action: image, Err: failed, Reason: "InvalidImageName"},
+		"invalid name": {Outcome{Action: image, Err: failed, Reason: "InvalidImageName"},
 			`Warning InspectFailed spec.initContainers{first}: Failed to apply default image tag "i:1": it broke
 Warning Failed spec.initContainers{first}: Error: InvalidImageName`},
 		"inspect": {Outcome{Action: image, Err: failed, Reason: "ImageInspectError"},
@@ -89,16 +89,16 @@ Warning Failed spec.initContainers{first}: Error: ImageInspectError`},
 		"stop sandbox":   {Outcome{Action: plan.StopSandbox{}, Err: failed}, "Warning FailedKillPod : error killing pod: it broke"},
 		"remove":         {Outcome{Action: plan.RemoveContainer{}, Err: failed}, "Warning ContainerGCFailed : it broke"},
 		"remove sandbox": {Outcome{Action: plan.RemoveSandbox{}, Err: failed}, "Warning ContainerGCFailed : it broke"},
-		"well":           {Outcome{Action: plan.RunSandbox{}}, ""},
+		"success":        {Outcome{Action: plan.RunSandbox{}}, ""},
 	} {
 		c.o.Subject = On(web(), at)
-		if got := said(Did(c.o)); got != strings.TrimSpace(c.want) {
-			t.Errorf("%s: told\n%s\nwant\n%s", name, got, c.want)
+		if got := format(Did(c.o)); got != strings.TrimSpace(c.want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
 }
 
-// TestProbed: each kind of probe, and each way not to pass.
+// TestProbed covers each kind of probe and each result that is not a plain pass.
 func TestProbed(t *testing.T) {
 	for _, c := range []struct {
 		kind    plan.ProbeKind
@@ -111,13 +111,13 @@ func TestProbed(t *testing.T) {
 		{plan.Startup, plan.Outcome{Errored: true, Message: "no port"}, false, "Warning Unhealthy spec.containers{app}: Startup probe errored and resulted in unknown state: no port"},
 		{plan.Readiness, plan.Outcome{Passed: true, Message: "redirect"}, true, "Warning ProbeWarning spec.containers{app}: Readiness probe warning: redirect"},
 	} {
-		if got := said(Probed(On(web(), at), plan.Probe{Container: "app", Kind: c.kind}, c.o, c.warning)); got != c.want {
-			t.Errorf("told %q, want %q", got, c.want)
+		if got := format(Probed(On(web(), at), plan.Probe{Container: "app", Kind: c.kind}, c.o, c.warning)); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
 }
 
-// TestDecided: what is new in a decision, once.
+// TestDecided checks that each difference between two decisions is reported once.
 func TestDecided(t *testing.T) {
 	never := web()
 	never.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
@@ -146,14 +146,14 @@ func TestDecided(t *testing.T) {
 	}{
 		"stopped": {Decision{Pod: web(), Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "s"}}},
 			"Normal Killing spec.initContainers{first}: Stopping container first\nNormal Killing spec.containers{app}: Stopping container app"},
-		"stopped, nobody knows it": {Decision{Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "s"}}},
+		"stopped, no manifest": {Decision{Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "s"}}},
 			"Normal Killing spec.initContainers{first}: Stopping container first\nNormal Killing spec.containers{app}: Stopping container app"},
-		"another is stopped":    {Decision{Pod: web(), Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "other"}}}, ""},
-		"one was told of":       {Decision{Pod: web(), Endings: map[string]plan.Ending{"1": {}}, Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "s"}}}, "Normal Killing spec.containers{app}: Stopping container app"},
-		"not alive":             {Decision{Pod: web(), Now: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe, will be restarted"},
-		"not alive, never":      {Decision{Pod: never, Now: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe"},
-		"not alive, its own":    {Decision{Pod: own, Now: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe, will be restarted"},
-		"asked to restart":      {Decision{Pod: web(), Now: plan.Decision{Endings: liveness.Endings, Steps: []plan.Step{{Container: "app"}}}}, "Normal Killing spec.containers{app}: Stopping container app"},
+		"other sandbox stopped": {Decision{Pod: web(), Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "other"}}}, ""},
+		"one stopping already":  {Decision{Pod: web(), Endings: map[string]plan.Ending{"1": {}}, Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "s"}}}, "Normal Killing spec.containers{app}: Stopping container app"},
+		"liveness":              {Decision{Pod: web(), Now: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe, will be restarted"},
+		"liveness, never":       {Decision{Pod: never, Now: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe"},
+		"liveness, own policy":  {Decision{Pod: own, Now: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe, will be restarted"},
+		"restart requested":     {Decision{Pod: web(), Now: plan.Decision{Endings: liveness.Endings, Steps: []plan.Step{{Container: "app"}}}}, "Normal Killing spec.containers{app}: Stopping container app"},
 		"hook":                  {Decision{Pod: web(), Now: plan.Decision{Endings: liveness.Endings, Steps: []plan.Step{{Container: "app", Reason: "PostStartHookError"}}}}, "Normal Killing spec.containers{app}: FailedPostStartHook"},
 		"crashed":               {Decision{Pod: web(), Now: held(at)}, backOff},
 		"still held":            {Decision{Pod: web(), Before: held(at), Now: held(at)}, ""},
@@ -169,30 +169,31 @@ func TestDecided(t *testing.T) {
 		"no room":               {Decision{Pod: web(), Now: wait("OutOfcpu", "all is taken")}, "Warning OutOfcpu : all is taken"},
 		"name taken":            {Decision{Pod: web(), Now: wait("NameInUse", "by others")}, "Warning FailedSync : by others"},
 		"runtime not ready":     {Decision{Pod: web(), Now: wait("", "no runtime")}, ""},
-		"the edit waits":        {Decision{Pod: web(), Now: plan.Decision{EditWaits: true, Problem: true, Why: "for an image"}}, "Warning FailedSync : for an image"},
-		"the edit only fetches": {Decision{Pod: web(), Now: plan.Decision{EditWaits: true, Why: "getting image"}}, ""},
+		"edit waits":            {Decision{Pod: web(), Now: plan.Decision{EditWaits: true, Problem: true, Why: "for an image"}}, "Warning FailedSync : for an image"},
+		"edit pulls an image":   {Decision{Pod: web(), Now: plan.Decision{EditWaits: true, Why: "getting image"}}, ""},
 	} {
 		if c.d.Observed == nil {
 			c.d.Observed = running
 		}
 		c.d.Key, c.d.At = web().Key, at
-		if got := said(Decided(c.d)); got != c.want {
-			t.Errorf("%s: told\n%s\nwant\n%s", name, got, c.want)
+		if got := format(Decided(c.d)); got != c.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
 }
 
-// TestMessage: what is told is bounded, and text.
+// TestMessage checks that messages are valid UTF-8 of limited length.
 func TestMessage(t *testing.T) {
 	for _, given := range []string{strings.Repeat("ä", 600), "\xff" + strings.Repeat("€", 400), "short"} {
 		got := On(web(), at).Normal("R", "", given).Message
-		if len(got) > longest || !utf8.ValidString(got) || len(given) < longest && len(got) < len(given) {
+		if len(got) > maxMessage || !utf8.ValidString(got) || len(given) < maxMessage && len(got) < len(given) {
 			t.Errorf("%d bytes: %q", len(got), got)
 		}
 	}
 }
 
-// TestRefusedOrder: every pod of a broken file is told of, in the order of names.
+// TestRefusedOrder checks that an invalid file is reported for each of its pods, sorted
+// by name.
 func TestRefusedOrder(t *testing.T) {
 	set := &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{}, Problems: []manifest.Problem{{Severity: manifest.Error, Path: "f", Message: "broken"}}}
 	for _, name := range []string{"b/a", "a/c", "a/b", "c/a", "a/a"} {
@@ -206,6 +207,6 @@ func TestRefusedOrder(t *testing.T) {
 		got = append(got, e.Pod.String())
 	}
 	if want := "a/a a/b a/c b/a c/a"; strings.Join(got, " ") != want {
-		t.Errorf("told of %v, want %s", got, want)
+		t.Errorf("got events of %v, want %s", got, want)
 	}
 }

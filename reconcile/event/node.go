@@ -13,64 +13,66 @@ import (
 	"podd/runtime"
 )
 
-// Node is an event of the node itself.
+// Node returns an event of the node. kind is v1.EventTypeNormal or v1.EventTypeWarning.
 func Node(kind, reason, message string, at time.Time) Event {
-	return Event{Type: kind, Reason: reason, Message: clip(message), Time: at}
+	return Event{Type: kind, Reason: reason, Message: truncate(message), Time: at}
 }
 
-// NodeChanged tells whether the node became ready or unready. Nothing was known
-// of one with a zero before.
+// NodeChanged returns an event if the node became ready or not ready. If before is nil,
+// the node was not observed yet and its present state is an event.
 func NodeChanged(name string, before *runtime.Node, now runtime.Node, at time.Time) []Event {
 	if before != nil && ready(*before) == ready(now) {
 		return nil
 	}
-	word := "NodeNotReady"
+	reason := "NodeNotReady"
 	if ready(now) {
-		word = "NodeReady"
+		reason = "NodeReady"
 	}
-	return []Event{NodeStatus(name, word, at)}
+	return []Event{NodeStatus(name, reason, at)}
 }
 
-// NodeStatus tells of a condition that the node has now, in the word for it.
-func NodeStatus(name, word string, at time.Time) Event {
-	return Node(v1.EventTypeNormal, word, fmt.Sprintf("Node %s status is now: %s", name, word), at)
+// NodeStatus returns the event for a changed condition of the node. reason names the
+// new state, such as "NodeHasDiskPressure".
+func NodeStatus(name, reason string, at time.Time) Event {
+	return Node(v1.EventTypeNormal, reason, fmt.Sprintf("Node %s status is now: %s", name, reason), at)
 }
 
-// Rebooted tells that the machine was started anew; id is that of this boot.
+// Rebooted returns the event for a reboot of the node. id is the ID of the new boot.
 func Rebooted(name, id string, at time.Time) Event {
 	return Node(v1.EventTypeWarning, "Rebooted", fmt.Sprintf("Node %s has been rebooted, boot id: %s", name, id), at)
 }
 
 func ready(n runtime.Node) bool { return n.Ready && n.NetworkReady }
 
-// Refused tells the errors in manifests that were not there before: of the pod
-// concerned, else of every pod of the file that runs on in an earlier version,
-// else of the node.
+// Refused returns events for the errors in now that are not in before; before may be
+// nil. The events are about the pod that the error names, else about every pod of the
+// file, which keeps running in an earlier version, else about the node.
 func Refused(before, now *manifest.Set, at time.Time) []Event {
-	known := map[manifest.Problem]bool{}
+	recorded := map[manifest.Problem]bool{}
 	if before != nil {
 		for _, p := range before.Problems {
-			known[p] = true
+			recorded[p] = true
 		}
 	}
 	var all []Event
 	for _, p := range now.Problems {
-		if p.Severity != manifest.Error || known[p] {
+		if p.Severity != manifest.Error || recorded[p] {
 			continue
 		}
-		known[p] = true
+		recorded[p] = true
 		text := p.What()
 		if place := p.Place(); place != "" {
 			text = place + ": " + text
 		}
-		for _, s := range concerned(now, p, at) {
+		for _, s := range subjects(now, p, at) {
 			all = append(all, s.Warning("FailedValidation", "", text))
 		}
 	}
 	return all
 }
 
-func concerned(set *manifest.Set, p manifest.Problem, at time.Time) []Subject {
+// subjects returns the subjects of the events for p, sorted by name: see Refused.
+func subjects(set *manifest.Set, p manifest.Problem, at time.Time) []Subject {
 	if p.Pod != (types.NamespacedName{}) {
 		s := Subject{Key: p.Pod, At: at}
 		if pod := set.Pods[p.Pod]; pod != nil {

@@ -9,8 +9,8 @@ import (
 	"podd/runtime"
 )
 
-// Action describes one effect. At most one action of a subject is under way.
-// String is for users and logs; it never prints env, headers or credentials.
+// An Action describes one effect. At most one action of each Subject is in progress. String
+// is for users and logs; it never prints env, headers or credentials.
 type Action interface {
 	Subject() string
 	Verb() string
@@ -18,99 +18,101 @@ type Action interface {
 	sealed()
 }
 
-// EnsureImage makes a container's image present by its pull policy.
+// EnsureImage makes a container's image present according to its pull policy.
 type EnsureImage struct {
 	Container string
 	Image     string
 	Policy    string
-	// Successor says that it is for the version that waits to take over.
+	// Successor reports that the image is for the version that will replace the current
+	// one.
 	Successor bool
 }
 
-// PrepareVolumes makes the pod's directory and volumes; doing it twice is
-// harmless.
+// PrepareVolumes creates the pod's directory and volumes. It is idempotent.
 type PrepareVolumes struct{ UID types.UID }
 
-// UpdateVolumes brings the files of a running pod's volumes to what its objects
-// now hold; doing it twice is harmless.
+// UpdateVolumes writes the current content of a running pod's objects to its volumes. It is
+// idempotent.
 type UpdateVolumes struct {
 	UID   types.UID
 	Files string // as in Objects
 }
 
-// CheckVolumes looks, making nothing, whether a version that is to take over
-// could have its volumes and the files of its profiles.
+// CheckVolumes checks without changes whether the volumes and profile files of a newer
+// version are available.
 type CheckVolumes struct {
 	UID  types.UID
 	Hash string
 }
 
-// RunSandbox makes and starts the pod's sandbox.
+// RunSandbox creates and starts the pod's sandbox.
 type RunSandbox struct{ Attempt uint32 }
 
-// StartContainer creates and starts a container, or starts the one of
-// CreatedID that an interrupted start left behind.
+// StartContainer creates and starts a container, or starts the one with CreatedID that an
+// interrupted start has created.
 type StartContainer struct {
 	Container string
 	SandboxID string
-	Attempt   uint32
-	Backoff   int
-	// ImageRef is what the container is created from, ImageUser who that very image
-	// says it runs as: a later start must not run as another user than the first
-	// (CVE-2019-11245). nil: nobody has looked.
+	// Attempt is the attempt number, which is part of the container's name in the runtime,
+	// and Restarts the restart count.
+	Attempt, Restarts uint32
+	Backoff           int
+	// ImageRef is the image to create the container from, and ImageUser the user of that
+	// image: a later start must not run as another user than the first (CVE-2019-11245).
+	// nil: unknown.
 	ImageRef  string
 	ImageUser *runtime.ImageUser
-	// CreatedID is the container an interrupted start left; "" for none.
+	// CreatedID is the container that an interrupted start has created; "" if there is
+	// none.
 	CreatedID string
-	// TargetID is the container whose processes it is to see; "" for its own.
+	// TargetID is the container that shares its process namespace; "" if none does.
 	TargetID string
-	// PostStart says that a hook is owed once it runs.
+	// PostStart reports that the postStart hook must run after the start.
 	PostStart bool
 	Why       string
 }
 
-// ResizeContainer gives a running container its size in Desired; doing it twice
-// is harmless.
+// ResizeContainer gives a running container its size in Desired. It is idempotent.
 type ResizeContainer struct{ Container, ID string }
 
-// ResizePod gives the pod's cgroup the size of Desired as a whole; likewise.
+// ResizePod gives the pod's cgroup the size of Desired. It is idempotent.
 type ResizePod struct{ SandboxID string }
 
-// StopContainer ends a container, with TERM first unless Grace is zero.
+// StopContainer stops a container, with SIGTERM first unless Grace is zero.
 type StopContainer struct {
 	Container string
 	ID        string
 	Grace     time.Duration
 	Why       string
-	// Again says that it is to be started again however it ends.
+	// Again reports that the container must be restarted after it has exited.
 	Again bool
 }
 
-// RemoveContainer forgets a dead container.
+// RemoveContainer removes an exited container.
 type RemoveContainer struct{ Container, ID string }
 
-// StopSandbox ends whatever still runs in a sandbox and frees its network.
+// StopSandbox stops all processes of a sandbox and releases its network.
 type StopSandbox struct{ ID, Why string }
 
-// EndForeign ends and removes a sandbox that podd did not make, its containers
-// first, each with the grace it was made with.
+// EndForeign stops and removes a sandbox that podd did not create. It stops the containers
+// first, each with the grace period recorded at its creation.
 type EndForeign struct{ ID string }
 
-// RemoveSandbox forgets a stopped sandbox with its containers.
+// RemoveSandbox removes a stopped sandbox with its containers.
 type RemoveSandbox struct {
 	ID string
-	// Released says that podd stopped it itself, so that it need not be stopped
-	// again: each time, containerd 2.x runs the network plugins.
+	// Released reports that podd has stopped the sandbox, so it need not be stopped again.
+	// containerd 2.x runs the network plugins at each stop.
 	Released bool
 }
 
-// ReleaseVolumes unmounts and removes the volumes of a pod at rest.
+// ReleaseVolumes unmounts and removes the volumes of a finished pod.
 type ReleaseVolumes struct{ UID types.UID }
 
-// RemoveDir removes everything a gone pod left on disk: volumes, logs, memory.
+// RemoveDir removes all files of a deleted pod: volumes, logs, journal.
 type RemoveDir struct{ UID types.UID }
 
-// Subjects: what an action is about.
+// Subject returns the object that an action changes.
 func (a EnsureImage) Subject() string {
 	if a.Successor {
 		return "next image/" + a.Container
@@ -131,7 +133,8 @@ func (a RemoveSandbox) Subject() string   { return "sandbox/" + a.ID }
 func (a ReleaseVolumes) Subject() string  { return "dir/" + string(a.UID) }
 func (a RemoveDir) Subject() string       { return "dir/" + string(a.UID) }
 
-// Verbs: two actions of one subject and verb are the same undertaking.
+// Verb returns the operation. Two actions with equal subject and verb are the same
+// operation.
 func (EnsureImage) Verb() string     { return "pull" }
 func (PrepareVolumes) Verb() string  { return "prepare" }
 func (UpdateVolumes) Verb() string   { return "update" }
@@ -191,8 +194,8 @@ func (RemoveSandbox) sealed()   {}
 func (ReleaseVolumes) sealed()  {}
 func (RemoveDir) sealed()       {}
 
-// SameUndertaking says that one action is the other with newer reasons: what is
-// under way for it serves.
+// SameUndertaking reports whether b is a, perhaps with another reason, so that the action
+// in progress need not be replaced.
 func SameUndertaking(a, b Action) bool {
 	if a.Subject() != b.Subject() || a.Verb() != b.Verb() {
 		return false
@@ -204,12 +207,11 @@ func SameUndertaking(a, b Action) bool {
 	return true
 }
 
-// Cancellable says that an action may be given up half-way when no decision
-// names it any more. The others are short or must come to their end. So must an
-// attempt of a probe, and the command of a hook, which ends with its container at
-// the latest: a client of containerd that leaves while its command is being
-// started takes the pipes away that the shim waits for, 30 s long, and no exit of
-// the container is told meanwhile.
+// Cancellable reports whether an action is canceled when no decision names it any more.
+// Other actions are short or must complete. An attempt of a probe and the command of a hook
+// must complete too (the command ends with its container at the latest): if a client of
+// containerd disconnects while its command is being started, it removes the pipes for which
+// the shim waits up to 30 s, and meanwhile no exit of the container is reported.
 func Cancellable(a Action) bool {
 	switch a := a.(type) {
 	case EnsureImage, PrepareVolumes, CheckVolumes, RunSandbox:
@@ -222,8 +224,8 @@ func Cancellable(a Action) bool {
 	return false
 }
 
-// Observable tells whether an observation can differ by an action: one that was
-// made before such an action ended says nothing any more.
+// Observable reports whether an action can change observations. An observation that was
+// made before such an action ended is out of date.
 func Observable(a Action) bool {
 	switch a.(type) {
 	case EnsureImage, PrepareVolumes, UpdateVolumes, CheckVolumes, ReleaseVolumes, RemoveDir, Probe, ReadMessage:

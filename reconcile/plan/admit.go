@@ -10,55 +10,58 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/refs"
 )
 
-// Claimant is one pod name's claims on what the node has once.
+// A Claimant contains the reservations of one pod name.
 type Claimant struct {
 	Key types.NamespacedName
-	// Wants is the newest wanted version; nil when the name is going.
+	// Wants is the newest desired version; nil if the pod is to be deleted.
 	Wants *manifest.Pod
-	// Holds are the versions of which something may still run, also those that
-	// were admitted and are being started.
+	// Holds contains the versions that may still run, including those that were admitted
+	// and are being started.
 	Holds []*manifest.Pod
-	// UIDs of which the name has anything on this machine: directories are
-	// named after them.
+	// UIDs contains the UIDs for which the name has a directory or sandbox on this node.
 	UIDs []types.UID
-	// Yields says that what is held and not wanted any more is being given up;
-	// otherwise a version that runs keeps it for as long as it runs.
+	// Yields reports that reservations that are not desired any more are being released.
+	// Otherwise a running version keeps them as long as it runs.
 	Yields bool
-	// Rests says that what is wanted ran to its end: it claims nothing any more.
+	// Rests reports that the desired version has finished, so it reserves nothing.
 	Rests bool
-	// Ends says that what is wanted has come to its end, and what is held of it is
-	// being given up.
+	// Ends reports that the desired version has finished and its reservations are being
+	// released.
 	Ends bool
-	// Present says that the name takes one of the node's places for pods.
+	// Present reports that the name counts as one pod on the node.
 	Present bool
-	// Unseen says that it is a cluster's, which has not told yet whether it wants it.
+	// Earlier contains the names of the same pod under earlier names of the node.
+	Earlier []types.NamespacedName
+	// Unseen reports a pod of a cluster that has not confirmed yet whether it desires the
+	// pod.
 	Unseen bool
 }
 
-// over: what is wanted has come to its end, so that nothing that is held is kept.
-func (c *Claimant) over() bool { return c.Rests || c.Ends }
+// hasFinished reports whether the desired version has finished, so that nothing is kept.
+func (c *Claimant) hasFinished() bool { return c.Rests || c.Ends }
 
-// Limits are the node's.
+// Limits are the limits of the node.
 type Limits struct {
 	MaxPods int // 0: no limit
-	// Amounts are what all pods together may request; what is not named has no
+	// Amounts limits the requests of all pods together. A resource that is not in it has no
 	// limit.
 	Amounts Amounts
-	// Devices are those of device plugins, by resource; nil: none are served.
+	// Devices contains the devices of plugins by resource; nil: device plugins are not
+	// supported.
 	Devices map[v1.ResourceName]Devices
-	// DevicesUnknown says that Devices were not counted: nothing is kept back for
-	// what it asks of them.
+	// DevicesUnknown reports that Devices were not counted, so no pod waits for devices.
 	DevicesUnknown bool
 	Machine        Machine
-	// ShuttingDown admits nothing that is not there yet.
+	// ShuttingDown prevents the admission of pods that are not present yet.
 	ShuttingDown bool
-	// Single are the claims that one pod may use at a time.
-	Single map[manifest.ClaimRef]bool
+	// Single contains the claims that only one pod at a time may use.
+	Single map[refs.ClaimRef]bool
 }
 
-// binding is who has a host port, and what it wants to have.
+// binding is the reservation of a host port, with the ports that its pod desires.
 type binding struct {
 	manifest.HostClaim
 	key   types.NamespacedName
@@ -66,16 +69,17 @@ type binding struct {
 	keeps []manifest.HostClaim
 }
 
-// kept says that who has the port wants it, or what excludes claim as well.
+// kept reports whether the pod still desires the port, or another reservation that
+// conflicts with claim.
 func (b *binding) kept(claim manifest.HostClaim) bool {
 	return slices.ContainsFunc(b.keeps, claim.Meets)
 }
 
-// Admission answers for every claimant that wants something. Who is present comes
-// first, then the names in order. A claim is free once its holder is gone;
-// while the holder is on its way out the answer is Wait. A holder whose edit is
-// rejected is on no way out, and that may reject others: so it is asked again
-// until nothing changes, at most once for each claimant.
+// Admission returns a verdict for every claimant that desires a pod. Present pods come
+// first, then the others ordered by name. A reservation is free once its holder is deleted;
+// while the holder is being stopped, the verdict is Wait. If an edit of the holder is
+// rejected, the holder is not stopped, which may reject others. Therefore the computation
+// is repeated until nothing changes, at most once for each claimant.
 func Admission(claimants []Claimant, limits Limits) map[types.NamespacedName]Verdict {
 	ordered := slices.Clone(claimants)
 	slices.SortStableFunc(ordered, func(a, b Claimant) int {
@@ -100,8 +104,8 @@ func Admission(claimants []Claimant, limits Limits) map[types.NamespacedName]Ver
 	}
 }
 
-// madeAt is when a cluster made what is wanted, by which its pods come in turn, and
-// behind all others.
+// madeAt returns when the cluster created the desired pod, because pods of a cluster are
+// ordered by that time, after all others.
 func madeAt(c *Claimant) (at time.Time) {
 	if ofCluster(c.Wants) {
 		at = c.Wants.Spec.CreationTimestamp.Time
@@ -109,7 +113,7 @@ func madeAt(c *Claimant) (at time.Time) {
 	return at
 }
 
-// admissions is what is left for those who are asked for next.
+// admissions contains the resources that are left for the claimants that follow.
 type admissions struct {
 	all    []Claimant
 	limits Limits
@@ -118,12 +122,14 @@ type admissions struct {
 	shares *shares
 	uids   uidTable
 	claims claimTable
+	going  removedTable
 }
 
 func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]Verdict {
 	a := admissions{
 		all: ordered, limits: limits, ports: heldPorts(ordered), places: countPlaces(ordered, limits),
 		shares: heldShares(ordered, limits.withDevices()), uids: heldUIDs(ordered), claims: heldClaims(ordered, limits),
+		going: removedNames(ordered),
 	}
 	verdicts := map[types.NamespacedName]Verdict{}
 	for _, c := range ordered {
@@ -134,7 +140,7 @@ func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]Verdi
 		case c.Rests, c.Ends:
 			verdicts[c.Key] = Verdict{}
 		case limits.ShuttingDown && !c.Present:
-			verdicts[c.Key] = Verdict{Answer: Reject, Reason: NodeShutdown, Message: rejectedMessage}
+			verdicts[c.Key] = Verdict{Answer: Reject, Reason: nodeShutdown, Message: rejectedMessage}
 		case ofCluster(c.Wants):
 			verdicts[c.Key] = a.admitOfCluster(c)
 		default:
@@ -146,14 +152,14 @@ func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]Verdi
 
 func (a *admissions) admit(c Claimant) Verdict {
 	places, taken := *a.places, a.shares.taken
-	v := first(
+	v := firstRefusal(
 		func() Verdict { return a.limits.Machine.admit(c.Wants) },
 		func() Verdict { return a.places.admit(c) },
 		func() Verdict { return a.limits.admitDevices(c) },
 		func() Verdict { return a.shares.admit(c) },
-		func() Verdict { return a.once(c) },
+		func() Verdict { return a.admitExclusive(c) },
 	)
-	if v.Answer == Reject { // it takes nothing, whatever it was given above
+	if v.Answer == Reject { // a rejected pod takes nothing of what was added above
 		*a.places, a.shares.taken = places, taken
 	}
 	if v.Answer == Reject && short(v.Reason) && !c.resizes() {
@@ -166,16 +172,18 @@ func (a *admissions) admit(c Claimant) Verdict {
 	return v
 }
 
-// once is what is asked of a pod that there is room for: what only one may have.
-func (a *admissions) once(c Claimant) Verdict {
-	return first(
-		func() Verdict { return a.ports.ask(c) },
+// admitExclusive checks the resources that only one pod at a time can have, if there is
+// room for the pod.
+func (a *admissions) admitExclusive(c Claimant) Verdict {
+	return firstRefusal(
+		func() Verdict { return a.ports.check(c) },
 		func() Verdict { return a.uids.admit(c) },
-		func() Verdict { return a.claims.ask(c) },
+		func() Verdict { return a.going.admit(c) },
+		func() Verdict { return a.claims.check(c) },
 	)
 }
 
-// uidTable has who holds a UID.
+// uidTable contains the holder of each UID.
 type uidTable map[types.UID]types.NamespacedName
 
 func heldUIDs(claimants []Claimant) uidTable {
@@ -190,8 +198,8 @@ func heldUIDs(claimants []Claimant) uidTable {
 	return t
 }
 
-// admit: a uid that a user moved from one name to another is free once nothing
-// of the first is left.
+// admit makes a pod wait until nothing is left of another name that had its UID before an
+// edit.
 func (t uidTable) admit(c Claimant) Verdict {
 	holder, held := t[c.Wants.UID]
 	if !held || holder == c.Key {
@@ -200,17 +208,42 @@ func (t uidTable) admit(c Claimant) Verdict {
 	return Verdict{Answer: Wait, Reason: "UIDInUse", Message: fmt.Sprintf("metadata.uid %s is still that of %s, which is ending", c.Wants.UID, holder)}
 }
 
+// removedTable contains the names that are not desired any more and have left something on
+// this node.
+type removedTable map[types.NamespacedName]bool
+
+func removedNames(claimants []Claimant) removedTable {
+	t := removedTable{}
+	for _, c := range claimants {
+		if c.Wants == nil && (c.Present || len(c.UIDs) > 0) {
+			t[c.Key] = true
+		}
+	}
+	return t
+}
+
+// admit makes a pod wait for its own earlier incarnations if the node was renamed, because
+// all have one manifest and must not run at the same time.
+func (t removedTable) admit(c Claimant) Verdict {
+	for _, name := range c.Earlier {
+		if t[name] {
+			return Verdict{Answer: Wait, Reason: "NodeRenamed", Message: fmt.Sprintf("%s, this pod under an earlier name of the node, is ending", name)}
+		}
+	}
+	return Verdict{}
+}
+
 type portTable map[int32][]binding
 
 func heldPorts(claimants []Claimant) portTable {
 	t := portTable{}
 	for _, c := range claimants {
 		var keeps []manifest.HostClaim
-		if !c.over() {
+		if !c.hasFinished() {
 			keeps = manifest.HostClaims(c.Wants)
 		}
 		for _, held := range c.Holds {
-			if !c.Yields && !c.over() {
+			if !c.Yields && !c.hasFinished() {
 				keeps = append(keeps, manifest.HostClaims(held)...)
 			}
 			t.add(c.Key, held, keeps)
@@ -227,8 +260,8 @@ func (t portTable) add(key types.NamespacedName, p *manifest.Pod, keeps []manife
 
 func (t portTable) take(c Claimant) { t.add(c.Key, c.Wants, manifest.HostClaims(c.Wants)) }
 
-// ask takes nothing.
-func (t portTable) ask(c Claimant) Verdict {
+// check checks the ports without reserving them.
+func (t portTable) check(c Claimant) Verdict {
 	answer := Verdict{}
 	for _, claim := range manifest.HostClaims(c.Wants) {
 		for _, b := range t[claim.Number] {
@@ -278,7 +311,7 @@ func (p *places) admit(c Claimant) Verdict {
 	v := Verdict{Answer: Reject, Reason: "OutOfpods"}
 	v.Message = fmt.Sprintf("the node is full: %d of %d pods (--max-pods)", p.taken, p.max)
 	if ofCluster(c.Wants) {
-		v.Message = clusterWords(v1.ResourcePods, 1, int64(p.taken), int64(p.max))
+		v.Message = kubeletMessage(v1.ResourcePods, 1, int64(p.taken), int64(p.max))
 	}
 	if p.leaving > 0 {
 		p.leaving--

@@ -12,11 +12,11 @@ import (
 	"podd/manifest"
 )
 
-// Amounts are quantities of resources: thousandths of a cpu, bytes, or devices.
+// Amounts are quantities of resources: millicores, bytes, or devices.
 type Amounts map[v1.ResourceName]int64
 
-// needOf is what a pod asks of a node that shares out the resources in limits. Of
-// huge pages a node has those that are named and no others.
+// needOf returns what a pod requests from a node with these limits. The node has only the
+// sizes of huge pages that are in limits.
 func needOf(p *manifest.Pod, limits Amounts) Amounts {
 	n := Amounts{}
 	if len(limits) == 0 {
@@ -30,12 +30,13 @@ func needOf(p *manifest.Pod, limits Amounts) Amounts {
 	return n
 }
 
-// mostAmount is beyond any machine; a thousand of them can be summed up.
-const mostAmount = 1 << 52
+// maxAmount exceeds the capacity of any node; a thousand of them can be added without
+// overflow.
+const maxAmount = 1 << 52
 
 func amountOf(name v1.ResourceName, q resource.Quantity) int64 {
-	if q.CmpInt64(mostAmount/1000) > 0 && name == v1.ResourceCPU || q.CmpInt64(mostAmount) > 0 {
-		return mostAmount
+	if q.CmpInt64(maxAmount/1000) > 0 && name == v1.ResourceCPU || q.CmpInt64(maxAmount) > 0 {
+		return maxAmount
 	}
 	if name == v1.ResourceCPU {
 		return q.MilliValue()
@@ -43,8 +44,8 @@ func amountOf(name v1.ResourceName, q resource.Quantity) int64 {
 	return q.Value()
 }
 
-// most is the greater of both, of each resource.
-func (a Amounts) most(b Amounts) Amounts {
+// maximum returns the maximum of both for each resource.
+func (a Amounts) maximum(b Amounts) Amounts {
 	sum := maps.Clone(a)
 	for name, n := range b {
 		sum[name] = max(sum[name], n)
@@ -64,12 +65,12 @@ func (a Amounts) take(b Amounts) {
 	}
 }
 
-// shares is what is taken of the node. Versions of one name never run side by
-// side: of each resource it takes the most that one of them asks for.
+// shares contains the amounts in use on the node. Versions of one name never run at the
+// same time, so for each resource a name takes the maximum over its versions.
 type shares struct {
 	limits  Amounts
 	taken   Amounts
-	leaving Amounts // the part of taken that is being given up
+	leaving Amounts // the part of taken that is being released
 }
 
 func heldShares(claimants []Claimant, limits Amounts) *shares {
@@ -84,20 +85,20 @@ func heldShares(claimants []Claimant, limits Amounts) *shares {
 	return s
 }
 
-// held is what the name has already.
+// held returns what the name already has.
 func (c *Claimant) held(limits Amounts) Amounts {
 	n := Amounts{}
 	for _, p := range c.Holds {
-		n = n.most(needOf(p, limits))
+		n = n.maximum(needOf(p, limits))
 	}
 	return n
 }
 
-// leaving is the part of held that is being given up.
+// leaving returns the part of held that is being released.
 func (c *Claimant) leaving(limits Amounts) Amounts {
 	n := c.held(limits)
 	switch {
-	case c.Wants == nil && !c.Unseen || c.over():
+	case c.Wants == nil && !c.Unseen || c.hasFinished():
 		return n
 	case !c.Yields:
 		return nil
@@ -108,7 +109,7 @@ func (c *Claimant) leaving(limits Amounts) Amounts {
 	return n
 }
 
-// admit: what runs is never put out for what it asks.
+// admit checks the amounts. It never rejects what already runs because of its requests.
 func (s *shares) admit(c Claimant) Verdict {
 	held, wants := c.held(s.limits), needOf(c.Wants, s.limits)
 	others, leaving := maps.Clone(s.taken), maps.Clone(s.leaving)
@@ -116,7 +117,7 @@ func (s *shares) admit(c Claimant) Verdict {
 	leaving.take(c.leaving(s.limits))
 	names := slices.Sorted(maps.Keys(wants))
 	if ofCluster(c.Wants) {
-		names = asKubelet(names)
+		names = inKubeletOrder(names)
 	}
 	for _, name := range names {
 		limit := s.limits[name]
@@ -127,7 +128,7 @@ func (s *shares) admit(c Claimant) Verdict {
 		v.Message = fmt.Sprintf("it asks for %s of %s; the node has %s for pods and others ask for %s",
 			text(name, wants[name]), name, text(name, limit), text(name, others[name]))
 		if ofCluster(c.Wants) {
-			v.Message = clusterWords(name, wants[name], others[name], limit)
+			v.Message = kubeletMessage(name, wants[name], others[name], limit)
 		}
 		if others[name]-leaving[name]+wants[name] <= limit {
 			v.Answer = Wait
@@ -142,11 +143,11 @@ func (s *shares) admit(c Claimant) Verdict {
 func (s *shares) take(c Claimant) {
 	held, taken := c.held(s.limits), maps.Clone(s.taken)
 	taken.take(held)
-	taken.add(held.most(needOf(c.Wants, s.limits)))
+	taken.add(held.maximum(needOf(c.Wants, s.limits)))
 	s.taken = taken
 }
 
-// text is an amount as manifests write it.
+// text returns an amount in the format of manifests.
 func text(name v1.ResourceName, n int64) string {
 	if name == v1.ResourceCPU {
 		return resource.NewMilliQuantity(n, resource.DecimalSI).String()

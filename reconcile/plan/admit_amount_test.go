@@ -8,13 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/decode"
 )
 
 // asking is a pod that asks for so much.
 func asking(t *testing.T, name, cpu, memory string) *manifest.Pod {
 	t.Helper()
 	text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: c, image: i, resources: {requests: {cpu: %q, memory: %q}}}]}\n", name, cpu, memory)
-	f := manifest.Decode([]byte(text), manifest.Options{Path: "f", Node: "n"})
+	f := decode.File([]byte(text), decode.Options{Path: "f", Node: "n"})
 	if f.Refused() || len(f.Pods) != 1 {
 		t.Fatalf("%s: %v", text, f.Problems)
 	}

@@ -6,28 +6,28 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/manifest"
+	"podd/manifest/refs"
 )
 
-// claimTable has who uses the claims that are for one pod at a time.
+// claimTable contains the users of the claims that only one pod at a time may use.
 type claimTable struct {
-	single map[manifest.ClaimRef]bool
-	users  map[manifest.ClaimRef][]claimUser
+	single map[refs.ClaimRef]bool
+	users  map[refs.ClaimRef][]claimUser
 }
 
-// claimUser is a pod that uses a claim; keeps says that it wants it.
+// claimUser is a pod that uses a claim; keeps reports that it still desires it.
 type claimUser struct {
 	key   types.NamespacedName
 	keeps bool
 }
 
 func heldClaims(claimants []Claimant, limits Limits) claimTable {
-	t := claimTable{limits.Single, map[manifest.ClaimRef][]claimUser{}}
+	t := claimTable{limits.Single, map[refs.ClaimRef][]claimUser{}}
 	for _, c := range claimants {
-		wants := manifest.ClaimsOf(c.Wants)
+		wants := refs.ListClaims(c.Wants)
 		for _, held := range c.Holds {
-			for _, name := range manifest.ClaimsOf(held) {
-				t.users[name] = append(t.users[name], claimUser{c.Key, !c.over() && (!c.Yields || slices.Contains(wants, name))})
+			for _, name := range refs.ListClaims(held) {
+				t.users[name] = append(t.users[name], claimUser{c.Key, !c.hasFinished() && (!c.Yields || slices.Contains(wants, name))})
 			}
 		}
 	}
@@ -35,15 +35,15 @@ func heldClaims(claimants []Claimant, limits Limits) claimTable {
 }
 
 func (t claimTable) take(c Claimant) {
-	for _, name := range manifest.ClaimsOf(c.Wants) {
+	for _, name := range refs.ListClaims(c.Wants) {
 		t.users[name] = append(t.users[name], claimUser{c.Key, true})
 	}
 }
 
-// ask takes nothing.
-func (t claimTable) ask(c Claimant) Verdict {
+// check checks the claims without reserving them.
+func (t claimTable) check(c Claimant) Verdict {
 	answer := Verdict{}
-	for _, name := range manifest.ClaimsOf(c.Wants) {
+	for _, name := range refs.ListClaims(c.Wants) {
 		for _, u := range t.users[name] {
 			if !t.single[name] || u.key == c.Key || answer.Answer == Reject {
 				continue

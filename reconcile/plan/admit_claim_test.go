@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/refs"
 )
 
 // TestClaimOfOnePod: who wants a ReadWriteOncePod claim that another pod uses.
@@ -20,7 +21,7 @@ func TestClaimOfOnePod(t *testing.T) {
 	}
 	bound := func(p *manifest.Pod) *manifest.Pod { p.Origin.Kind = manifest.KindAPI; return p }
 	a, b := types.NamespacedName{Namespace: "default", Name: "a"}, types.NamespacedName{Namespace: "default", Name: "b"}
-	single := Limits{Single: map[manifest.ClaimRef]bool{{NamespacedName: types.NamespacedName{Namespace: "default", Name: "one"}}: true}}
+	single := Limits{Single: map[refs.ClaimRef]bool{{NamespacedName: types.NamespacedName{Namespace: "default", Name: "one"}}: true}}
 	for name, test := range map[string]struct {
 		holder Claimant
 		claim  string

@@ -12,9 +12,10 @@ import (
 	"podd/manifest"
 )
 
-// admitOfCluster answers for a pod of a cluster in the order, for the reasons and in
-// the words of a kubelet. Reject is its end; what may pass, or what no kubelet
-// rejects for, has it wait. What was admitted before is asked only for more.
+// admitOfCluster returns the verdict for a pod of a cluster, with the order, reasons and
+// messages of a kubelet. Reject fails the pod. Temporary conditions, and those for which a
+// kubelet does not reject, make it wait. A pod that was admitted before is checked only for
+// larger requests.
 func (a *admissions) admitOfCluster(c Claimant) Verdict {
 	m, pod := &a.limits.Machine, c.Wants.Spec
 	if slices.ContainsFunc(c.Holds, func(p *manifest.Pod) bool { return p.UID == c.Wants.UID }) {
@@ -23,7 +24,7 @@ func (a *admissions) admitOfCluster(c Claimant) Verdict {
 		return v
 	}
 	places, taken := *a.places, a.shares.taken
-	v := first(
+	v := firstRefusal(
 		func() Verdict { return clusterVerdict("UnexpectedAdmissionError", c.Wants.Refused) },
 		func() Verdict { return clusterVerdict("SysctlForbidden", m.unlistedSysctl(pod)) },
 		func() Verdict { return a.limits.admitDevices(c) },
@@ -34,14 +35,14 @@ func (a *admissions) admitOfCluster(c Claimant) Verdict {
 		},
 		func() Verdict { return a.places.admit(c) },
 		func() Verdict { return a.shares.admit(c) },
-		func() Verdict { return a.besideRoom(c) },
+		func() Verdict { return a.admitExceptRoom(c) },
 	)
-	if v.Answer == Reject { // it takes nothing, whatever it was given above
+	if v.Answer == Reject { // a rejected pod takes nothing of what was added above
 		*a.places, a.shares.taken = places, taken
 	}
 	if v.Answer == Reject && critical(c.Wants) && short(v.Reason) {
-		if other := a.besideRoom(c); other.Answer == Reject {
-			return other // room would not help it
+		if other := a.admitExceptRoom(c); other.Answer == Reject {
+			return other // preemption would not help
 		}
 		return a.preempt(c)
 	}
@@ -52,29 +53,29 @@ func (a *admissions) admitOfCluster(c Claimant) Verdict {
 	return v
 }
 
-// besideRoom is what is asked of a pod that there is room for.
-func (a *admissions) besideRoom(c Claimant) Verdict {
+// admitExceptRoom checks everything except the amounts.
+func (a *admissions) admitExceptRoom(c Claimant) Verdict {
 	m, pod := &a.limits.Machine, c.Wants.Spec
-	return first(
+	return firstRefusal(
 		func() Verdict {
 			return predicate("NodeAffinity", m.anotherNode(pod) != "", "node(s) didn't match Pod's node affinity/selector")
 		},
-		func() Verdict { return a.ports.ask(c) },
+		func() Verdict { return a.ports.check(c) },
 		func() Verdict {
 			return predicate("TaintToleration", m.repels(pod), "node(s) had taints that the pod didn't tolerate")
 		},
 		func() Verdict { return clusterVerdict("AppArmor", m.unenforced(pod)) },
-		func() Verdict { return later(m.admit(c.Wants)) },
+		func() Verdict { return rejectToWait(m.admit(c.Wants)) },
 		func() Verdict { return a.uids.admit(c) },
-		func() Verdict { return later(a.claims.ask(c)) },
+		func() Verdict { return rejectToWait(a.claims.check(c)) },
 	)
 }
 
-// short says that a pod was rejected for want of room.
+// short reports whether a pod was rejected because of insufficient resources.
 func short(reason string) bool { return strings.HasPrefix(reason, "OutOf") }
 
-// first is the first answer that does not admit.
-func first(asks ...func() Verdict) (v Verdict) {
+// firstRefusal returns the first verdict that is not Admit.
+func firstRefusal(asks ...func() Verdict) (v Verdict) {
 	for _, ask := range asks {
 		if v = ask(); v.Answer != Admit {
 			return v
@@ -97,8 +98,8 @@ func predicate(name string, fails bool, why string) Verdict {
 	return clusterVerdict(name, "Predicate "+name+" failed: "+why)
 }
 
-// later has a pod wait for what a kubelet, too, would try again.
-func later(v Verdict) Verdict {
+// rejectToWait turns Reject into Wait for conditions after which a kubelet retries too.
+func rejectToWait(v Verdict) Verdict {
 	if v.Answer == Reject {
 		v.Answer = Wait
 	}
@@ -133,7 +134,7 @@ func (m *Machine) noStrictGroupsHere(pod *v1.Pod) string {
 	return "SupplementalGroupsPolicy=Strict is not supported in this node"
 }
 
-// repels: it has a taint that ends whatever does not tolerate it.
+// repels reports whether the node has a NoExecute taint that the pod does not tolerate.
 func (m *Machine) repels(pod *v1.Pod) bool {
 	return slices.ContainsFunc(m.Taints, func(t v1.Taint) bool {
 		return t.Effect == v1.TaintEffectNoExecute && !slices.ContainsFunc(pod.Spec.Tolerations, func(o v1.Toleration) bool { return o.ToleratesTaint(&t) })
@@ -147,16 +148,16 @@ func (m *Machine) unenforced(pod *v1.Pod) string {
 	return "Cannot enforce AppArmor: AppArmor is not enabled on the host"
 }
 
-// clusterWords are a kubelet's for what there is too little of.
-func clusterWords(name v1.ResourceName, asks, used, has int64) string {
+// kubeletMessage returns the kubelet's message for an insufficient resource.
+func kubeletMessage(name v1.ResourceName, asks, used, has int64) string {
 	if manifest.IsExtended(name) {
 		return fmt.Sprintf("Allocate failed due to requested number of devices unavailable for %s. Requested: %d, Available: %d, which is unexpected", name, asks, has-used)
 	}
 	return fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", name, asks, used, has)
 }
 
-// asKubelet is the order in which a kubelet looks at resources.
-func asKubelet(names []v1.ResourceName) []v1.ResourceName {
+// inKubeletOrder sorts resources in the order in which a kubelet checks them.
+func inKubeletOrder(names []v1.ResourceName) []v1.ResourceName {
 	known := []v1.ResourceName{v1.ResourceEphemeralStorage, v1.ResourceMemory, v1.ResourceCPU}
 	slices.SortFunc(names, func(a, b v1.ResourceName) int {
 		return cmp.Or(cmp.Compare(slices.Index(known, b), slices.Index(known, a)), strings.Compare(string(a), string(b)))

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/decode"
 	"podd/runtime"
 )
 
@@ -21,7 +22,7 @@ func clusterPod(name string, made int64, change func(*v1.Pod)) *manifest.Pod {
 	if change != nil {
 		change(p)
 	}
-	return manifest.FromAPI(p, manifest.Options{Kind: manifest.KindAPI, Source: "the cluster", Node: "n1"})
+	return decode.FromAPI(p, decode.Options{Kind: manifest.KindAPI, Source: "the cluster", Node: "n1"})
 }
 
 func requesting(name v1.ResourceName, amount string) func(*v1.Pod) {

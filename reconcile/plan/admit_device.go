@@ -10,19 +10,19 @@ import (
 	"podd/manifest"
 )
 
-// Devices are those of one extended resource.
+// Devices are the devices of one extended resource.
 type Devices struct {
-	// Total is how many there are to be had: those that are healthy, and those
-	// that pods have, whatever became of them.
+	// Total is the number of devices: the healthy ones, and those that pods have, whether
+	// healthy or not.
 	Total int64
-	// Served says that a plugin lists them now.
+	// Served reports that a plugin currently serves them.
 	Served bool
 }
 
-// noDevices is Kubernetes' word for a pod rejected for want of devices.
+// noDevices is the reason with which Kubernetes rejects a pod because of missing devices.
 const noDevices = "UnexpectedAdmissionError"
 
-// withDevices are the amounts of a node beside its devices.
+// withDevices returns the amounts of the node including its devices.
 func (l Limits) withDevices() Amounts {
 	if len(l.Devices) == 0 {
 		return l.Amounts
@@ -37,9 +37,9 @@ func (l Limits) withDevices() Amounts {
 	return all
 }
 
-// admitDevices keeps back what asks for devices that no plugin serves: on a machine
-// that boots plugins come late, as pods even. What has its devices keeps them, and
-// what runs is not ended for a version that could have none.
+// admitDevices makes pods wait for devices that no plugin serves, because plugins start
+// late after a boot and may even be pods. A pod with devices keeps them, and a running
+// version is not stopped for one that cannot have devices.
 func (l Limits) admitDevices(c Claimant) Verdict {
 	if l.DevicesUnknown {
 		return Verdict{}
@@ -52,7 +52,7 @@ func (l Limits) admitDevices(c Claimant) Verdict {
 		}
 		answer := Wait
 		if _, known := l.Devices[name]; !known && ofCluster(c.Wants) {
-			continue // the cluster counts it, or a driver beside the node does
+			continue // the cluster counts it, or a driver outside the node does
 		}
 		switch {
 		case l.Devices == nil:
@@ -67,7 +67,7 @@ func (l Limits) admitDevices(c Claimant) Verdict {
 	return Verdict{}
 }
 
-// reasonOf a pod that there is not enough of a resource for.
+// reasonOf returns the reason of a pod for which a resource is insufficient.
 func reasonOf(name v1.ResourceName) string {
 	if manifest.IsExtended(name) {
 		return noDevices

@@ -6,13 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/decode"
 )
 
 // TestHostPorts: who wants the host port of a pod that runs.
 func TestHostPorts(t *testing.T) {
 	one := func(spec string) *manifest.Pod {
 		text := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {" + spec + "}\n"
-		f := manifest.Decode([]byte(text), manifest.Options{Path: "f", Node: "n"})
+		f := decode.File([]byte(text), decode.Options{Path: "f", Node: "n"})
 		if f.Refused() || len(f.Pods) != 1 {
 			t.Fatalf("%s: %v", text, f.Problems)
 		}
@@ -52,5 +53,28 @@ func TestHostPorts(t *testing.T) {
 				t.Errorf("%v, want %v", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestRenamedNode checks that a pod waits for its incarnations under earlier names of the
+// node.
+func TestRenamedNode(t *testing.T) {
+	f := decode.File([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n"), decode.Options{Path: "f", Node: "b"})
+	pod := f.Pods[0]
+	before := types.NamespacedName{Namespace: "default", Name: "p-a"}
+	for name, c := range map[string]struct {
+		other Claimant
+		want  Answer
+	}{
+		"it runs":                  {Claimant{Key: before, Present: true, UIDs: []types.UID{"u"}}, Wait},
+		"its directory is left":    {Claimant{Key: before, UIDs: []types.UID{"u"}}, Wait},
+		"nothing is left":          {Claimant{Key: before}, Admit},
+		"another pod has the name": {Claimant{Key: before, Wants: &manifest.Pod{Key: before, UID: "other", Spec: pod.Spec}, Present: true}, Admit},
+		"another name":             {Claimant{Key: types.NamespacedName{Namespace: "default", Name: "q-a"}, Present: true}, Admit},
+	} {
+		got := Admission([]Claimant{c.other, {Key: pod.Key, Wants: pod, Earlier: []types.NamespacedName{{Namespace: "default", Name: "p-0"}, before}}}, Limits{})[pod.Key]
+		if got.Answer != c.want {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
 	}
 }

@@ -7,17 +7,17 @@ import (
 	"podd/runtime"
 )
 
-// The crash back-off of Kubernetes: the first restart is immediate, then 10s
-// doubling to 5 minutes; ten minutes without a crash forgive everything.
+// Crash back-off of Kubernetes: the first restart is immediate, then after 10s, doubling to
+// 5 minutes. Ten minutes without a crash reset it.
 const (
 	backoffFirst   = 10 * time.Second
 	backoffMax     = 5 * time.Minute
 	backoffForgive = 10 * time.Minute
 )
 
-// Backoff is the delay before the start that follows n crashes in a row, at
-// most limit; a zero limit is 5 minutes.
-func Backoff(n int, limit time.Duration) time.Duration {
+// backoff returns the delay of the start that follows n consecutive crashes, at most limit;
+// a zero limit means 5 minutes.
+func backoff(n int, limit time.Duration) time.Duration {
 	if limit <= 0 {
 		limit = backoffMax
 	}
@@ -31,8 +31,8 @@ func Backoff(n int, limit time.Duration) time.Duration {
 	return min(d, limit)
 }
 
-// crashes is how many crashes in a row led to the container's end, itself
-// not counted: the step it was started at, unless it ran long enough.
+// crashes returns how many consecutive crashes preceded the container's exit: the back-off
+// step at which it was started, unless it ran long enough.
 func crashes(c *runtime.Container) int {
 	if !c.StartedAt.IsZero() && c.FinishedAt.Sub(c.StartedAt) >= backoffForgive {
 		return 0
@@ -44,18 +44,21 @@ func crashes(c *runtime.Container) int {
 	return n
 }
 
-// restartAt is when an exited container may start again. The wait is measured
-// from when the exit was first seen, on the monotonic clock, less what had
-// already passed by the runtime's wall clock: a clock that jumps can shorten
-// the wait to nothing but never lengthen it.
+// restartAt returns when an exited container may be restarted. The wait is measured on the
+// monotonic clock from the first observation of the exit, minus the time that had passed
+// before by the runtime's wall clock. So a clock that jumps can shorten the wait but never
+// lengthen it.
 func restartAt(c *runtime.Container, seen time.Time, limit time.Duration) time.Time {
-	delay := Backoff(crashes(c), limit)
+	delay := backoff(crashes(c), limit)
+	if c.FinishedAt.IsZero() { // the time of the exit is unknown
+		return seen.Add(delay)
+	}
 	passed := min(max(seen.Sub(c.FinishedAt), 0), delay)
 	return seen.Add(delay - passed)
 }
 
-// RetryDelay is the wait before a failed effect is tried again, n being how
-// often it failed in a row: 1s doubling to a minute.
+// RetryDelay returns the delay before a failed effect is retried after n consecutive
+// failures: 1s, doubling to a minute.
 func RetryDelay(n int) time.Duration {
 	d := time.Second
 	for ; n > 1 && d < time.Minute; n-- {

@@ -19,7 +19,7 @@ func TestBackoff(t *testing.T) {
 		{1, 5 * s, 5 * s}, {1, 30 * s, 10 * s}, {3, 30 * s, 30 * s}, {9, s, s}, {2, -s, 20 * s},
 	}
 	for _, test := range tests {
-		if got := Backoff(test.n, test.limit); got != test.want {
+		if got := backoff(test.n, test.limit); got != test.want {
 			t.Errorf("after %d crashes, at most %s: %s, want %s", test.n, test.limit, got, test.want)
 		}
 	}

@@ -2,12 +2,13 @@ package plan
 
 import "time"
 
-// DeadlineExceeded is the reason of a pod that took longer than its manifest lets
-// it.
+// DeadlineExceeded is the reason of a pod that exceeded its activeDeadlineSeconds.
 const DeadlineExceeded = "DeadlineExceeded"
 
-// deadline is when the pod fails by activeDeadlineSeconds, counted from when it
-// was admitted, restarts of podd and of containers included; zero: never.
+// deadline returns when the pod fails because of activeDeadlineSeconds, counted from its
+// admission across restarts of podd and of containers; zero: never. If podd is killed
+// before it has recorded the failure, the pod fails again because of its start time, which
+// was recorded before the pod was started.
 func (f *facts) deadline() time.Time {
 	p := f.in.Desired
 	if p == nil || p.Spec.Spec.ActiveDeadlineSeconds == nil || f.in.History.StartTime.IsZero() || f.notAdmitted() && f.cur == nil {
@@ -16,8 +17,13 @@ func (f *facts) deadline() time.Time {
 	return f.in.History.StartTime.Add(Grace(*p.Spec.Spec.ActiveDeadlineSeconds))
 }
 
-// mindDeadline looks again when it has come, while the pod has not ended.
-func (f *facts) mindDeadline(d *Decision) {
+func (f *facts) overDeadline() bool {
+	at := f.deadline()
+	return !at.IsZero() && !f.in.Now.Before(at)
+}
+
+// wakeAtDeadline schedules a decision at the deadline, unless the pod has finished.
+func (f *facts) wakeAtDeadline(d *Decision) {
 	if at := f.deadline(); f.in.Now.Before(at) && d.Phase != PhaseWindDown && d.Phase != PhaseRest {
 		d.wakeAt(at)
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Phase is where a pod stands; see the package's picture.
+// Phase is the phase of a pod; see the diagram in the package comment.
 type Phase string
 
 // The phases.
@@ -20,67 +20,80 @@ const (
 	PhaseRest     Phase = "rest"
 )
 
-// Decision is what to do now. It prints as one line a rule and an action.
+// A Decision is what to do now. It prints as one line per rule and action.
 type Decision struct {
 	Phase Phase
-	// Rule is the pod rule that matched; Why says it with this pod's facts.
+	// Rule is the pod rule that matched; Why describes it for this pod.
 	Rule, Why string
-	// Problem says that a user has something to mend: Why is then shown.
+	// Problem reports that a user must act, so Why is shown.
 	Problem bool
-	// EditWaits says that Why is what keeps the newer version from taking over.
+	// EditWaits reports that Why is the reason why the newer version cannot replace this
+	// one.
 	EditWaits bool
-	// Reason is a status reason for the pod as a whole, or "".
+	// Reason is a status reason for the whole pod, or "".
 	Reason string
-	// Failure is what the pod as a whole waits to try again; zero: nothing.
+	// Failure is the failed operation of the pod that will be retried; zero: none.
 	Failure Failure
 	Actions []Action
-	// Steps has what was decided on each container, in spec order.
+	// Steps contains the decision for each container, in spec order.
 	Steps []Step
-	// Wake is when to decide again if nothing happens; zero: no need.
+	// Wake is when to decide again if nothing happens; zero: not needed.
 	Wake time.Time
-	// ProbeAt is when the next attempt of a probe is due; zero: none is. It is
-	// apart from Wake since nothing else waits for it.
+	// ProbeAt is when the next attempt of a probe is due; zero: none. It is separate from
+	// Wake because nothing else depends on it.
 	ProbeAt time.Time
-	// Yields says that what an earlier version claims is being given up, or would
-	// be if the newer one were admitted.
+	// Yields reports that reservations of an earlier version are being released, or would
+	// be if the newer version were admitted.
 	Yields bool
-	// Succeed says that Successor takes Desired's place now: the worker makes it
-	// Desired and decides again.
+	// Succeed reports that Successor replaces Desired now: the worker makes it Desired and
+	// decides again.
 	Succeed bool
-	// Resume says that Desired, which was ended for a shutdown of the node that was
-	// cancelled, runs again: the worker forgets that end and decides again.
+	// CancelStarts reports that the starts of containers in progress are canceled because
+	// the pod is stopped. The worker cancels them and removes those that have not called
+	// the runtime from InFlight.
+	CancelStarts bool
+	// Resume reports that Desired, which was stopped for a node shutdown that was canceled,
+	// runs again: the worker removes its Finished and decides again.
 	Resume bool
-	// Done says that nothing of this name is left to care for.
+	// Done reports that nothing is left of this name.
 	Done bool
-	// Finished and Stopping are to be remembered before the actions are started,
-	// Finished durably; nil: nothing new.
+	// Finished must be recorded after the actions are started; nil: nothing new. A failed
+	// write is retried.
 	Finished *Finished
+	// RecordFirst reports that the end of the pod must not be published before Finished is
+	// on disk. While messages of containers are read first, Finished is nil. The actions
+	// do not wait: they only stop what still runs of the pod and release its volumes,
+	// which may be what fills the disk.
+	RecordFirst bool
+	// Stopping must be recorded before the actions are started, which start even if that
+	// fails; nil: nothing new.
 	Stopping *Stopping
-	// Endings, by container ID, likewise; nil: nothing new.
+	// Endings, by container ID, must be recorded in the same way; nil: nothing new.
 	Endings map[string]Ending
 }
 
-// Step is the decision on one container.
+// A Step is the decision for one container.
 type Step struct {
 	Container string
 	Rule      string
 	Why       string
 	// Reason is a container waiting reason ("CrashLoopBackOff"), or "".
 	Reason string
-	// Problem says that a user has something to mend.
+	// Problem reports that a user must act.
 	Problem bool
-	// Crashes is how many ends in a row made it back off; 0: it does not.
+	// Crashes is the number of consecutive crashes that caused the back-off; 0: no
+	// back-off.
 	Crashes int
-	// Until is when the wait ends by itself; zero: not by time.
+	// Until is when the wait ends; zero: it does not depend on time.
 	Until time.Time
-	// Failure is the pull or start that is to be tried again; zero: none.
+	// Failure is the pull or start that will be retried; zero: none.
 	Failure Failure
-	// Probe is the kind of the probe that is the Problem; "" for none.
+	// Probe is the kind of the failing probe if it is the Problem; "" otherwise.
 	Probe ProbeKind
 }
 
-// Told is the decision as others hear of it: without the attempts of probes,
-// of which only the verdicts are news.
+// Told returns the decision for publication, without the attempts of probes, because only
+// their results are of interest.
 func (d Decision) Told() Decision {
 	d.ProbeAt = time.Time{}
 	var rest []Action
@@ -93,7 +106,7 @@ func (d Decision) Told() Decision {
 	return d
 }
 
-// Next is when to decide again if nothing happens; zero: no need.
+// Next returns when to decide again if nothing happens; zero: not needed.
 func (d Decision) Next() time.Time {
 	if d.Wake.IsZero() || !d.ProbeAt.IsZero() && d.ProbeAt.Before(d.Wake) {
 		return d.ProbeAt
@@ -101,7 +114,7 @@ func (d Decision) Next() time.Time {
 	return d.Wake
 }
 
-// do names an action, unless one of its subject is named: that goes first.
+// do adds an action unless there is one with the same subject already.
 func (d *Decision) do(a Action) {
 	for _, b := range d.Actions {
 		if a.Subject() == b.Subject() {
@@ -115,29 +128,29 @@ func (d *Decision) editWaits(why string) {
 	d.Why, d.EditWaits = "the edit waits: "+why+"; the earlier version runs on", true
 }
 
-// ending has the end of a container remembered.
-func (d *Decision) ending(id string, e Ending) {
+// recordEnding records the termination of a container.
+func (d *Decision) recordEnding(id string, e Ending) {
 	if d.Endings == nil {
 		d.Endings = map[string]Ending{}
 	}
 	d.Endings[id] = e
 }
 
-// wakeAt keeps the earliest of all wakes.
+// wakeAt sets Wake to the earlier of Wake and t.
 func (d *Decision) wakeAt(t time.Time) {
 	if !t.IsZero() && (d.Wake.IsZero() || t.Before(d.Wake)) {
 		d.Wake = t
 	}
 }
 
-// probeAt keeps the earliest attempt of all.
+// probeAt sets ProbeAt to the earlier of ProbeAt and t.
 func (d *Decision) probeAt(t time.Time) {
 	if d.ProbeAt.IsZero() || t.Before(d.ProbeAt) {
 		d.ProbeAt = t
 	}
 }
 
-// String is a transcript: the rule, each step, each action.
+// String returns a transcript: the rule, each step, each action.
 func (d Decision) String() string {
 	var b strings.Builder
 	line := func(parts ...string) { b.WriteString(strings.Join(parts, "") + "\n") }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -10,64 +11,82 @@ import (
 	"podd/manifest"
 )
 
-// DiskUse is what a pod has on the node's disk, in bytes by name. What is not
-// known is left out and counts as nothing.
+// DiskUse is the disk usage of a pod on the node, in bytes by name. Unknown usage is
+// omitted and counts as zero.
 type DiskUse struct {
-	// Volumes are its emptyDirs.
+	// Volumes contains its emptyDirs.
 	Volumes map[string]int64
-	// Layers are what its containers wrote to their own file systems, Logs what
-	// they have of logs.
-	Layers, Logs map[string]int64
+	// Layers contains the writable layers of its containers, Logs their logs, Messages
+	// their termination messages.
+	Layers, Logs, Messages map[string]int64
+	// Hosts is its hosts file, to which all of its containers can write.
+	Hosts int64
+	// Excess contains the parts that could not be measured completely and may be larger.
+	Excess Excess
 }
 
-// LimitsVolumes says that a pod has an emptyDir on disk with a sizeLimit. In
-// memory the file system itself keeps the limit.
+// Excess contains, by the name of a volume or container, the limit of the measurement that
+// was exceeded, for example "more than 1000 files and directories". Such a pod counts as
+// exceeding its storage limit, because it could hide any amount of data.
+type Excess struct{ Volumes, Logs map[string]string }
+
+// LimitsVolumes reports whether a pod has an emptyDir on disk with a sizeLimit. For an
+// emptyDir in memory the file system enforces the limit.
 func LimitsVolumes(spec *v1.PodSpec) bool {
 	return slices.ContainsFunc(spec.Volumes, func(v v1.Volume) bool {
 		return OnDisk(&v) && v.EmptyDir.SizeLimit != nil && v.EmptyDir.SizeLimit.Sign() > 0
 	})
 }
 
-// OnDisk says that a volume is an emptyDir on the node's disk.
+// OnDisk reports whether a volume is an emptyDir on the node's disk.
 func OnDisk(v *v1.Volume) bool {
 	return v.EmptyDir != nil && v.EmptyDir.Medium == v1.StorageMediumDefault
 }
 
-// LimitsStorage says that a container of a pod has a limit of ephemeral
-// storage. As with cpu and memory a limit of 0 is none.
+// LimitsStorage reports whether a container of a pod has a limit of ephemeral storage. As
+// with cpu and memory, a limit of 0 is no limit.
 func LimitsStorage(spec *v1.PodSpec) bool {
 	limited := func(c v1.Container) bool { return c.Resources.Limits.StorageEphemeral().Sign() > 0 }
 	return slices.ContainsFunc(spec.Containers, limited) || slices.ContainsFunc(spec.InitContainers, limited)
 }
 
-// Outgrown is why a pod is evicted for what it has on disk, "" while it keeps
-// its limits. Limits are looked at in the kubelet's order, and each reason begins
-// with its words: that of a volume; that of the pod, which is those of its
-// containers together and bounds its volumes, layers and logs, also those of
-// ephemeral containers; that of a
-// container, which bounds its layer and logs. Init containers that end have no
-// limit of their own; sidecars do, which the kubelet forgets.
+// Outgrown returns why a pod must be evicted because of its disk usage, or "". A part that
+// could not be measured completely exceeds all limits that apply to it. Limits are checked
+// in the kubelet's order, and each reason begins with its words: the limit of a volume; the
+// limit of the pod, which is the sum of its containers' limits and applies to the whole
+// DiskUse, including ephemeral containers; the limit of a container, which applies to its
+// layer, logs and termination messages. Init containers have no limit of their own, except
+// sidecars, which the kubelet omits.
 func (u DiskUse) Outgrown(spec *v1.PodSpec) string {
 	for i := range spec.Volumes {
 		v := &spec.Volumes[i]
 		if !OnDisk(v) || v.EmptyDir.SizeLimit == nil {
 			continue
 		}
-		if limit := v.EmptyDir.SizeLimit; limit.Sign() > 0 && limit.CmpInt64(u.Volumes[v.Name]) < 0 {
-			return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, limit) + advice(u.Volumes[v.Name])
+		limit, used, excess := v.EmptyDir.SizeLimit, u.Volumes[v.Name], u.Excess.Volumes[v.Name]
+		switch {
+		case limit.Sign() <= 0:
+		case limit.CmpInt64(used) < 0:
+			return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, limit) + advice(used)
+		case excess != "":
+			return fmt.Sprintf("Usage of EmptyDir volume %q cannot be measured and counts as above the limit %q: the volume has %s. ", v.Name, limit, excess) + excessAdvice(used)
 		}
 	}
 	if !LimitsStorage(spec) {
 		return ""
 	}
-	if limit, used := manifest.PodLimits(spec)[v1.ResourceEphemeralStorage], u.total(spec); limit.CmpInt64(used) < 0 {
+	limit, used, excess := manifest.PodLimits(spec)[v1.ResourceEphemeralStorage], u.total(spec), u.excess(spec)
+	switch {
+	case limit.CmpInt64(used) < 0:
 		return fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", limit.String()) + advice(used)
+	case excess != "":
+		return fmt.Sprintf("Pod ephemeral local storage usage cannot be measured and counts as above the total limit of containers %s: %s. ", limit.String(), excess) + excessAdvice(used)
 	}
 	for i, c := range containersOf(spec) {
 		if i < len(spec.InitContainers) && !manifest.IsSidecar(c) {
 			continue
 		}
-		limit, used := c.Resources.Limits.StorageEphemeral(), u.Layers[c.Name]+u.Logs[c.Name]
+		limit, used := c.Resources.Limits.StorageEphemeral(), u.container(c.Name)
 		if limit.Sign() > 0 && limit.CmpInt64(used) < 0 {
 			return fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit) + advice(used)
 		}
@@ -75,22 +94,46 @@ func (u DiskUse) Outgrown(spec *v1.PodSpec) string {
 	return ""
 }
 
-func (u DiskUse) total(spec *v1.PodSpec) (sum int64) {
+func (u DiskUse) container(name string) int64 {
+	return u.Layers[name] + u.Logs[name] + u.Messages[name]
+}
+
+func (u DiskUse) total(spec *v1.PodSpec) int64 {
+	sum := u.Hosts
 	for i := range spec.Volumes {
 		if v := &spec.Volumes[i]; OnDisk(v) {
 			sum += u.Volumes[v.Name]
 		}
 	}
 	for _, c := range containersOf(spec) {
-		sum += u.Layers[c.Name] + u.Logs[c.Name]
+		sum += u.container(c.Name)
 	}
 	for i := range spec.EphemeralContainers {
-		name := spec.EphemeralContainers[i].Name
-		sum += u.Layers[name] + u.Logs[name]
+		sum += u.container(spec.EphemeralContainers[i].Name)
 	}
 	return sum
 }
 
-func advice(used int64) string {
-	return fmt.Sprintf("It holds %s; raise the limit or write less, an edit starts the pod again", resource.NewQuantity(used, resource.BinarySI))
+// excess returns the first part of a pod that could not be measured completely, and why.
+func (u DiskUse) excess(spec *v1.PodSpec) string {
+	for i := range spec.Volumes {
+		if v := &spec.Volumes[i]; OnDisk(v) && u.Excess.Volumes[v.Name] != "" {
+			return fmt.Sprintf("EmptyDir volume %q has %s", v.Name, u.Excess.Volumes[v.Name])
+		}
+	}
+	names := slices.Sorted(maps.Keys(u.Excess.Logs))
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the log directory of container %s has %s", names[0], u.Excess.Logs[names[0]])
 }
+
+func advice(used int64) string {
+	return fmt.Sprintf("It holds %s; raise the limit or write less, an edit starts the pod again", quantity(used))
+}
+
+func excessAdvice(used int64) string {
+	return fmt.Sprintf("It holds at least %s; write fewer files or remove the limit, an edit starts the pod again", quantity(used))
+}
+
+func quantity(bytes int64) *resource.Quantity { return resource.NewQuantity(bytes, resource.BinarySI) }

@@ -1,11 +1,12 @@
 package plan
 
 import (
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/manifest"
+	"podd/manifest/decode"
 )
 
 // TestOutgrown: a volume has its own limit, the pod the sum of its containers',
@@ -27,12 +28,13 @@ spec:
   - {name: disk, emptyDir: {}}
   - {name: mem, emptyDir: {medium: Memory, sizeLimit: 1Mi}}
 `
-	f := manifest.Decode([]byte(text), manifest.Options{Path: "f", Node: "n"})
+	f := decode.File([]byte(text), decode.Options{Path: "f", Node: "n"})
 	if len(f.Pods) != 1 {
 		t.Fatal(f.Problems)
 	}
 	p := f.Pods[0].WithEphemeral([]v1.EphemeralContainer{debugger("debug", "")})
 	type use = map[string]int64
+	type said = map[string]string
 	const mi = 1 << 20
 	const advised = "; raise the limit or write less, an edit starts the pod again"
 	volume := `Usage of EmptyDir volume "sized" exceeds the limit "1Mi". It holds `
@@ -40,25 +42,43 @@ spec:
 	container := func(name, limit string) string {
 		return "Container " + name + " exceeded its local ephemeral storage limit \"" + limit + "\". It holds "
 	}
+	const many = "more than 10 files and directories"
+	excess := func(limit string) string {
+		return " cannot be measured and counts as above the " + limit + " has " + many + ". It holds at least "
+	}
 	for name, tt := range map[string]struct {
 		use  DiskUse
 		want string
 	}{
 		"nothing known":              {DiskUse{}, ""},
-		"all at their limits":        {DiskUse{use{"sized": mi}, use{"app": 3 * mi, "side": mi}, use{"app": mi}}, ""},
+		"all at their limits":        {DiskUse{Volumes: use{"sized": mi}, Layers: use{"app": 3 * mi, "side": mi}, Logs: use{"app": mi}}, ""},
 		"a volume":                   {DiskUse{Volumes: use{"sized": 2 * mi}}, volume + "2Mi"},
 		"a volume before the pod":    {DiskUse{Volumes: use{"sized": 8 * mi}}, volume + "8Mi"},
 		"memory is not disk":         {DiskUse{Volumes: use{"mem": 8 * mi}}, ""},
 		"a volume without a limit":   {DiskUse{Volumes: use{"disk": 7 * mi}}, pod + "7Mi"},
 		"logs count for the pod":     {DiskUse{Logs: use{"free": 7 * mi}}, pod + "7Mi"},
-		"all of it together":         {DiskUse{use{"disk": mi}, use{"free": 3 * mi, "init": mi}, use{"app": 2 * mi}}, pod + "7Mi"},
+		"all of it together":         {DiskUse{Volumes: use{"disk": mi}, Layers: use{"free": 3 * mi, "init": mi}, Logs: use{"app": 2 * mi}}, pod + "7Mi"},
 		"a container":                {DiskUse{Layers: use{"app": 3 * mi}, Logs: use{"app": 2 * mi}}, container("app", "4Mi") + "5Mi"},
 		"a sidecar":                  {DiskUse{Layers: use{"side": 3 * mi}}, container("side", "2Mi") + "3Mi"},
 		"an init container is over":  {DiskUse{Layers: use{"init": 2 * mi}}, ""},
 		"an ephemeral container":     {DiskUse{Layers: use{"debug": 4 * mi}, Logs: use{"debug": 3 * mi}}, pod + "7Mi"},
+		"a termination message":      {DiskUse{Messages: use{"app": 5 * mi}}, container("app", "4Mi") + "5Mi"},
+		"message, layer and logs":    {DiskUse{Layers: use{"app": 2 * mi}, Logs: use{"app": mi}, Messages: use{"app": 2 * mi}}, container("app", "4Mi") + "5Mi"},
+		"messages without a limit":   {DiskUse{Messages: use{"free": 4 * mi, "debug": 3 * mi}}, pod + "7Mi"},
+		"the hosts file":             {DiskUse{Hosts: 7 * mi}, pod + "7Mi"},
+		"the hosts file and more":    {DiskUse{Hosts: 4 * mi, Volumes: use{"disk": 2 * mi}, Logs: use{"free": mi}}, pod + "7Mi"},
+		"hosts is no container's":    {DiskUse{Hosts: 5 * mi}, ""},
+		"a volume with many files":   {DiskUse{Volumes: use{"sized": mi / 2}, Excess: Excess{Volumes: said{"sized": many}}}, `Usage of EmptyDir volume "sized"` + excess(`limit "1Mi": the volume`) + "512Ki"},
+		"many files and over":        {DiskUse{Volumes: use{"sized": 2 * mi}, Excess: Excess{Volumes: said{"sized": many}}}, volume + "2Mi"},
+		"many files in another one":  {DiskUse{Volumes: use{"disk": mi}, Excess: Excess{Volumes: said{"disk": many}}}, "Pod ephemeral local storage usage" + excess(`total limit of containers 6Mi: EmptyDir volume "disk"`) + "1Mi"},
+		"many files in memory":       {DiskUse{Excess: Excess{Volumes: said{"mem": many}}}, ""},
+		"many log files":             {DiskUse{Logs: use{"app": mi}, Excess: Excess{Logs: said{"app": many}}}, "Pod ephemeral local storage usage" + excess("total limit of containers 6Mi: the log directory of container app") + "1Mi"},
 		"volumes are no container's": {DiskUse{Volumes: use{"disk": 5 * mi}}, ""},
 	} {
-		if tt.want != "" {
+		switch {
+		case strings.Contains(tt.want, many):
+			tt.want += "; write fewer files or remove the limit, an edit starts the pod again"
+		case tt.want != "":
 			tt.want += advised
 		}
 		if got := tt.use.Outgrown(&p.Spec.Spec); got != tt.want {
@@ -66,11 +86,12 @@ spec:
 		}
 	}
 	for _, spec := range []string{"{containers: [{name: c, image: i, resources: {limits: {ephemeral-storage: 0}}}]}", "{containers: [{name: c, image: i}]}"} {
-		f := manifest.Decode([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: "+spec), manifest.Options{Path: "f", Node: "n"})
+		f := decode.File([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: "+spec), decode.Options{Path: "f", Node: "n"})
 		if len(f.Pods) != 1 {
 			t.Fatal(f.Problems)
 		}
-		if got := (DiskUse{Layers: use{"c": mi}}).Outgrown(&f.Pods[0].Spec.Spec); got != "" {
+		unlimited := DiskUse{Layers: use{"c": mi}, Excess: Excess{Logs: said{"c": many}}}
+		if got := unlimited.Outgrown(&f.Pods[0].Spec.Spec); got != "" {
 			t.Errorf("%s: without a limit: %s", spec, got)
 		}
 	}

@@ -1,72 +1,82 @@
-// Package plan decides what to do next about one pod name. It is pure: values
-// in, values out; no clock, no I/O, no goroutine.
+// Package plan decides what to do next for one pod name. It is pure: values in, values out;
+// no clock, no I/O, no goroutine.
 //
-//	wanted ─┐
-//	seen   ─┼─▶ Next ─▶ Decision{Rule, Actions, Wake, Done}
-//	memory ─┘
+//	desired  ─┐
+//	observed ─┼─▶ Next ─▶ Decision{Rule, Actions, Wake, Done}
+//	history  ─┘
 //
-// Pod rules (pod_rules.go; what they look at and do is in pod_*.go) choose the phase,
-// first match wins:
+// Pod rules (pod_rules.go, with their conditions and effects in pod_*.go) choose the phase;
+// the first match wins:
 //
-//	        ┌───────────────────── stop ◀──────────────┐ changed, removed, asked
+//	        ┌───────────────────── stop ◀──────────────┐ changed, removed, requested
 //	        ▼                                          │
 //	wait ─▶ prepare ─▶ init ─▶ run ─▶ wind down ─▶ rest
 //	          ▲                 │ sandbox lost
 //	          └─────────────────┘
 //
-// Container rules (container_rules.go) then see every container. A Decision
-// names every action that should be under way, also those that already are:
-// the worker starts the ones whose subject is free and cancels what a Decision
-// no longer names.
+// Container rules (container_rules.go) then apply to every container. A Decision names
+// every action that must be in progress, including those that already are: the worker
+// starts the ones with a free subject and cancels those that a Decision no longer names.
 //
-// Ephemeral containers (ephemeral_rules.go) are in no manifest: they are added to a
-// version while it runs. They start as soon as there is a sandbox, beside all
-// others, and are never started again; a pod is neither ready nor finished by what
-// they do, and they end with it:
+// Ephemeral containers (ephemeral_rules.go) are not part of a manifest: they are added to a
+// version while it runs. They start as soon as there is a sandbox, independently of other
+// containers, and are never restarted. They do not affect whether a pod is ready or
+// finished, and stop with it:
 //
 //	added ─▶ wait for image, target ─▶ start ─▶ runs ─▶ ended
 //
-// Each is created once. That it was is a fact of the runtime's, and its number is
-// the same at every try: where the answer to one was lost, the runtime itself
-// refuses a second. What is gone from there is not made again, whether it was
-// removed or went with its sandbox.
+// Each is created once. The runtime shows whether it was created, and every try uses the
+// same attempt number: if the result of a try was lost, the runtime rejects a second
+// container. A container that was removed, by itself or with its sandbox, is not created
+// again.
 //
-// Cpu and memory of a container are its size (size.go), which changes as it runs.
+// Every other start has its own attempt number, which is part of the container's name. If
+// an interrupted call holds the name of a number for more than five seconds, the number is
+// skipped, and does not count as a restart. An ephemeral container waits until the runtime
+// releases its name.
 //
-// A probe (probe.go, probe_rules.go) is attempts, which are actions, and a
-// verdict, which is history by container ID:
+// The cpu and memory of a container are its size (size.go), which can change while it runs.
+//
+// A probe (probe.go, probe_rules.go) consists of attempts, which are actions, and a result,
+// which is part of the history by container ID:
 //
 //	runs ─▶ startup passed ─▶ liveness passed ─▶ …   readiness: in the status
 //	 ▲          │ failed         │ failed
 //	 └── stop ◀─┴────────────────┘
 //
-// What ends is asked on whether it is ready, until it has ended: a pod that is
-// stopped by the manifest it was made from, which a podd that comes after may not
-// have. Nothing waits for the answer.
+// The readiness probe of a container that is being stopped continues until it has exited.
+// In a pod that is being stopped this needs the manifest that the pod was created from,
+// which podd may not have after a restart. Nothing waits for the result.
 //
-// A hook (hook.go, hook_rules.go) is an action, and a sleep a wait. What runs and
-// owes its postStart hook has not started for others: no probe asks it, and what
-// stands behind it in the manifest is not started. What is to stop has its preStop
-// hook made first, and both share the grace:
+// A hook (hook.go, hook_rules.go) is an action, except that a sleep is a wait. Until
+// its postStart hook is done, a container has not started: no probe runs, and the containers after
+// it in the manifest are not started. Before a container is stopped, its preStop hook runs,
+// and both share the grace period:
 //
 //	start ─▶ postStart ─▶ runs      stop: preStop ─▶ TERM, with the rest ─▶ KILL
 //	             │ failed                      │ grace over ▲ two seconds
 //	             └─▶ stop                      └────────────┘
 //
-// A machine that goes down ends its pods group by group of priority (shutdown.go): each
-// is Failed then, and rests. What a manifest on the machine stands for resumes after
-// the next boot, or when the shutdown is cancelled:
+// A node shutdown stops pods by groups of priority (shutdown.go): each pod becomes Failed
+// and rests. A pod of a manifest on this node resumes after the next boot, or when the
+// shutdown is canceled:
 //
 //	run ─▶ wind down ─▶ rest ─▶ resumes: as after the loss of its sandbox
 //
-// Every stop goes this way: of a pod, of a sidecar, of one container that is ill
-// or asked to restart. A grace only shrinks, and without any there is no hook.
+// All stops follow this procedure: of a pod, of a sidecar, of one container that is
+// unhealthy or must restart on request. A grace period only gets shorter, and with zero
+// grace no hook runs.
 //
-// A hook is made once, or again when podd was killed amid it. That a postStart
-// hook is owed is remembered before its container is started, that an end has
-// begun before anything is done for it, that a hook is over before what follows:
-// a podd that comes after makes again what was under way, within what is left of
-// the grace, and nothing that was over. A hook under way that no Decision names
-// any more, as when its container ended or the grace did, is given up: a request is
-// cancelled, a command comes to its end alone, and neither's answer counts.
+// The stop of a pod does not wait for starts of its containers. Those that have not called
+// the runtime are canceled at once: they create nothing, even if a volume keeps them from
+// returning, and only the removal of the pod's directory waits for them. The others are
+// canceled, and return within seconds (Decision.CancelStarts).
+//
+// A hook runs once, or again if podd was killed while it ran. Three facts are recorded in
+// time: that a postStart hook is due, before its container is started; that a termination
+// has begun, before anything is done for it; that a hook is done, before the next step. So
+// podd after a restart repeats a hook that was in progress, within the rest of the grace
+// period, and no hook that was done. If no Decision names a hook in progress any more,
+// because its container exited or the grace period is over, an HTTP request is canceled, a
+// command continues, and the result of both is ignored.
 package plan

@@ -38,15 +38,16 @@ func TestEvict(t *testing.T) {
 	in := evictable("30", "")
 	for _, test := range []struct {
 		uid     types.UID
+		hash    string
 		evicted bool
-	}{{"u", true}, {"another", false}} {
-		in.Evict = &Evict{UID: test.uid, Message: "too big"}
+	}{{"u", "v1:a", true}, {"another", "v1:a", false}, {"u", "v1:before", false}} {
+		in.Evict = &Evict{UID: test.uid, Hash: test.hash, Message: "too big"}
 		d := Next(in)
 		if got := d.Finished != nil && d.Finished.Failed && d.Finished.Reason == "Evicted"; got != test.evicted {
-			t.Errorf("evicting uid %q: evicted %v, want %v:\n%v", test.uid, got, test.evicted, d)
+			t.Errorf("evicting uid %q, hash %q: evicted %v, want %v:\n%v", test.uid, test.hash, got, test.evicted, d)
 		}
 		if got := d.Phase == PhaseWindDown && d.Problem; got != test.evicted {
-			t.Errorf("evicting uid %q: winds down with a problem %v, want %v:\n%v", test.uid, got, test.evicted, d)
+			t.Errorf("evicting uid %q, hash %q: winds down with a problem %v, want %v:\n%v", test.uid, test.hash, got, test.evicted, d)
 		}
 	}
 }
@@ -73,7 +74,7 @@ func TestEvictGrace(t *testing.T) {
 			if fin := (&Finished{UID: "u", Hash: "v1:a", Size: in.Desired.PodSize(), Failed: true, Reason: Evicted, At: in.Now.Add(-test.begun)}); test.begun > 0 {
 				in.History.Finished = fin
 			} else {
-				in.Evict = &Evict{UID: "u", Message: "too big"}
+				in.Evict = &Evict{UID: "u", Hash: "v1:a", Message: "too big"}
 			}
 			if test.edited {
 				in.Desired = nil
@@ -89,5 +90,33 @@ func TestEvictGrace(t *testing.T) {
 				t.Errorf("got %q, want %q\n%s", got, test.want, d)
 			}
 		})
+	}
+}
+
+// TestDeadlineInShutdown: a pod that has stopped by its deadline stays Failed for that
+// when the node shuts down, so that it does not run again afterwards. One that still
+// runs ends with the grace of the shutdown.
+func TestDeadlineInShutdown(t *testing.T) {
+	for name, test := range map[string]struct {
+		active time.Duration
+		runs   bool
+		want   string
+	}{
+		"runs, in time":         {time.Minute, true, Terminated},
+		"runs, is too late":     {time.Hour, true, Terminated},
+		"stopped, in time":      {time.Minute, false, Terminated},
+		"stopped, was too late": {time.Hour, false, DeadlineExceeded},
+	} {
+		in := evictable("30", "")
+		in.Desired.Spec.Spec.ActiveDeadlineSeconds = new(int64(600))
+		in.History.StartTime = in.Now.Add(-test.active)
+		in.Evict = &Evict{UID: "u", Hash: "v1:a", Reason: Terminated, Grace: time.Second}
+		if !test.runs {
+			in.Observed[0].Ready = false
+			in.Observed[0].Containers[0].State = runtime.Exited
+		}
+		if d := Next(in); d.Finished == nil || d.Finished.Reason != test.want {
+			t.Errorf("%s: it ended with %+v, want %s", name, d.Finished, test.want)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -13,57 +12,57 @@ import (
 	"podd/runtime"
 )
 
-// facts are an Input sorted for the rules.
+// facts are the data of an Input in the form that the rules use.
 type facts struct {
 	in *Input
-	// wanted is Desired as it is written; in.Desired is what is allocated of it.
-	wanted *manifest.Pod
-	// mine are the incarnations of Desired's version, newest first.
+	// desired is Desired with the sizes in the manifest; in.Desired has the allocated sizes.
+	desired *manifest.Pod
+	// mine contains the incarnations of Desired's version, newest first.
 	mine []runtime.Incarnation
-	// stale are ours and to end: of another version, asked to end, or live
-	// beside the newest one of this version.
+	// stale contains our incarnations that must stop: those of another version, those that a
+	// user wants to stop, and older live ones of this version.
 	stale   []runtime.Incarnation
 	foreign []runtime.Incarnation
-	// cur is the newest of mine; nil when there is none.
+	// cur is the newest of mine; nil if there is none.
 	cur     *runtime.Incarnation
 	members []member
-	// ephemeral are the containers that were added to the wanted pod; nothing that
-	// is decided on the pod as a whole looks at them.
+	// ephemeral contains the ephemeral containers. They do not affect decisions about the
+	// whole pod.
 	ephemeral []member
 }
 
-// member is one container of the wanted pod with what is known of it.
+// member is one container of the desired pod with its observed state and history.
 type member struct {
 	spec *v1.Container
 	kind Kind
-	// last is its newest record in cur; nil when there is none.
+	// last is its newest record in cur; nil if there is none.
 	last *runtime.Container
 	hist ContainerHistory
-	// again says that last was ended to be started anew.
+	// again reports that last was stopped to be restarted.
 	again bool
-	// started says that it ran at least once in cur.
+	// started reports that it ran at least once in cur.
 	started bool
-	// attempt is the number of its next start.
-	attempt uint32
-	// made says of an ephemeral one that it was created, target whose processes it
-	// is to see; "" for nobody's.
+	// attempt is the number of its next start, restarts the restart count.
+	attempt, restarts uint32
+	// made reports that an ephemeral container was created; target is the container that
+	// shares its process namespace with it, "" for none.
 	made   bool
 	target string
 }
 
-// Kind of a container: what it means for the pod that it ends.
+// Kind is the kind of a container, which determines what its exit means for the pod.
 type Kind string
 
-// The kinds, values of the annotation podd/kind before ":<index>".
+// The kinds, which are values of the annotation podd/kind before ":<index>".
 const (
 	Init    Kind = "init"
 	Sidecar Kind = "sidecar"
 	Regular Kind = "container"
-	// Ephemeral containers are in no manifest, and mean nothing for the pod.
+	// Ephemeral containers are not part of a manifest and do not affect the pod's state.
 	Ephemeral Kind = "ephemeral"
 )
 
-// KindOf tells an init container from a sidecar.
+// KindOf returns the kind of a regular or init container.
 func KindOf(c *v1.Container, init bool) Kind {
 	switch {
 	case !init:
@@ -87,7 +86,7 @@ func sortFacts(in *Input) *facts {
 		}
 	}
 	slices.SortStableFunc(f.mine, newestFirst)
-	f.supersede()
+	f.markSuperseded()
 	if len(f.mine) > 0 {
 		f.cur = &f.mine[0]
 	}
@@ -95,8 +94,8 @@ func sortFacts(in *Input) *facts {
 	return f
 }
 
-// newestFirst puts containers whose sandbox is gone last: what has a sandbox
-// is newer.
+// newestFirst sorts records without a sandbox last, because those with a
+// sandbox are newer.
 func newestFirst(a, b runtime.Incarnation) int {
 	if (a.ID == "") != (b.ID == "") {
 		if a.ID == "" {
@@ -107,9 +106,9 @@ func newestFirst(a, b runtime.Incarnation) int {
 	return cmp.Compare(b.Attempt, a.Attempt)
 }
 
-// supersede makes stale what is live of this version beside its newest sandbox:
-// when the answer to the call that made one is lost, two can be made.
-func (f *facts) supersede() {
+// markSuperseded marks live incarnations of this version other than the newest as stale. If the
+// result of a RunSandbox call is lost, two sandboxes can exist.
+func (f *facts) markSuperseded() {
 	var kept []runtime.Incarnation
 	for i, inc := range f.mine {
 		if i > 0 && Live(&inc) {
@@ -121,20 +120,20 @@ func (f *facts) supersede() {
 	f.mine = kept
 }
 
-// Runs tells whether an incarnation of ours is of exactly this version.
+// Runs reports whether an incarnation was created by podd from exactly this version.
 func Runs(p *manifest.Pod, inc *runtime.Incarnation) bool {
 	if p == nil || inc.Foreign || inc.UID != p.UID {
 		return false
 	}
-	// Containers whose sandbox is gone tell no hash; a made UID tells as much.
+	// Records without a sandbox have no hash, but a generated UID is specific to a version.
 	if inc.ID == "" {
 		return !p.FixedUID
 	}
 	return inc.Annotations[runtime.AnnotationHash] == p.Hash
 }
 
-// VersionOf is what an incarnation was made from, nil when podd does not have its
-// manifest.
+// VersionOf returns the version from which an incarnation was created, or nil if podd does
+// not have its manifest.
 func VersionOf(inc *runtime.Incarnation, known ...*manifest.Pod) *manifest.Pod {
 	for _, p := range known {
 		if Runs(p, inc) {
@@ -170,7 +169,7 @@ func (f *facts) addMembers() {
 
 func (f *facts) member(c *v1.Container, kind Kind) member {
 	m := member{spec: c, kind: kind, hist: f.in.History.Containers[c.Name]}
-	m.attempt, m.made = m.hist.Attempt, m.hist.Made
+	m.attempt, m.restarts, m.made = m.hist.Attempt, m.hist.Restarts, m.hist.Made
 	for i := range f.mine {
 		for j := range f.mine[i].Containers {
 			rec := &f.mine[i].Containers[j]
@@ -178,9 +177,12 @@ func (f *facts) member(c *v1.Container, kind Kind) member {
 				continue
 			}
 			m.attempt = max(m.attempt, rec.Attempt+1)
+			if rec.State != runtime.Created {
+				m.restarts = max(m.restarts, rec.Restarts()+1)
+			}
 			m.made = true
 			if rec.CutShort() && kind != Ephemeral {
-				continue // as if it had never been made, but for its number
+				continue // counts only for the attempt number
 			}
 			m.started = m.started || i == 0 && rec.State != runtime.Created
 			if i == 0 && (m.last == nil || rec.Attempt >= m.last.Attempt) {
@@ -194,9 +196,20 @@ func (f *facts) member(c *v1.Container, kind Kind) member {
 	return m
 }
 
+// hasEnded reports whether the container has exited, with a known or unknown code.
+func (m *member) hasEnded() bool { return m.is(runtime.Exited) || m.is(runtime.ExitUnknown) }
+
+// exitText returns the exit code for messages.
+func (m *member) exitText() string {
+	if m.is(runtime.ExitUnknown) {
+		return "unknown"
+	}
+	return strconv.Itoa(int(m.last.ExitCode))
+}
+
 func (m *member) is(s runtime.ContainerState) bool { return m.last != nil && m.last.State == s }
 
-// restartsAfter says that policy and rules have m started again after an exit.
+// restartsAfter reports whether policy and rules restart m after an exit with this code.
 func (f *facts) restartsAfter(m *member, code int32) bool {
 	return manifest.RestartsAfter(&f.in.Desired.Spec.Spec, m.spec, code)
 }
@@ -205,7 +218,7 @@ func (f *facts) policy(m *member) v1.RestartPolicy {
 	return manifest.RestartPolicyOf(&f.in.Desired.Spec.Spec, m.spec)
 }
 
-// exit is the container's last end: from the runtime, else from memory.
+// exit returns the container's last exit: from the runtime, or else from the history.
 func (m *member) exit() *Exit {
 	if m.is(runtime.Exited) {
 		return exitOf(m.last)
@@ -219,11 +232,11 @@ func (m *member) exit() *Exit {
 func exitOf(c *runtime.Container) *Exit {
 	return &Exit{
 		ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message,
-		StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, Attempt: c.Attempt,
+		StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, Attempt: c.Attempt, Skipped: c.Attempt - c.Restarts(),
 	}
 }
 
-// completed tells whether a regular container ended for good.
+// completed reports whether a regular container has exited and is not restarted.
 func (f *facts) completed(m *member) bool {
 	e := m.exit()
 	if m.kind != Regular || e == nil || m.restartAsked() {
@@ -233,16 +246,16 @@ func (f *facts) completed(m *member) bool {
 }
 
 func (m *member) restartAsked() bool {
-	return m.last != nil && m.hist.RestartID == m.last.ID || m.again && m.is(runtime.Exited)
+	return m.last != nil && m.hist.RestartID == m.last.ID || m.again && m.hasEnded()
 }
 
-// initSatisfied tells whether the ones after m may start as far as m goes.
+// initSatisfied reports whether m lets later containers start.
 func (f *facts) initSatisfied(m *member) bool {
 	switch m.kind {
 	case Init:
-		// A regular container made in this sandbox proves that init is over,
-		// though its record may be gone (k/k#86531).
-		// One that was stopped to be started again has not done its work.
+		// If a regular container was created in this sandbox, init is complete, even if its
+		// record no longer exists (k/k#86531). An init container that was stopped to be
+		// restarted has not completed.
 		return m.is(runtime.Exited) && m.last.ExitCode == 0 && !m.restartAsked() || f.regularMade()
 	case Sidecar:
 		return m.started && !f.hookPending(m) && (m.spec.StartupProbe == nil || f.passed(m, Startup)) || f.regularMade()
@@ -259,7 +272,7 @@ func (f *facts) regularMade() bool {
 	return false
 }
 
-// turn tells whether m may run as far as those before it go.
+// turn reports whether the containers before m let it start.
 func (f *facts) turn(m *member) bool {
 	for i := range f.members {
 		before := &f.members[i]
@@ -269,14 +282,14 @@ func (f *facts) turn(m *member) bool {
 		if before.kind != Regular && !f.initSatisfied(before) {
 			return false
 		}
-		if before.kind == Regular && f.holdsUp(before) {
+		if before.kind == Regular && f.blocksNext(before) {
 			return false
 		}
 	}
 	return true
 }
 
-// Live tells whether anything of an incarnation may still run.
+// Live reports whether a process of an incarnation may still run.
 func Live(inc *runtime.Incarnation) bool {
 	return inc.Ready || len(running(inc)) > 0
 }
@@ -291,17 +304,14 @@ func running(inc *runtime.Incarnation) []runtime.Container {
 	return out
 }
 
-// kindOfRecord reads podd/kind ("sidecar:2") from a container.
+// kindOfRecord returns the recorded kind and index of a container. A container without
+// them is a regular one.
 func kindOfRecord(c *runtime.Container) (Kind, int) {
-	kind, index, _ := strings.Cut(c.Annotations[runtime.AnnotationKind], ":")
-	n, err := strconv.Atoi(index)
-	if err != nil {
-		n = 0
-	}
+	kind, index := c.Kind()
 	if kind == "" {
 		return Regular, 0
 	}
-	return Kind(kind), n
+	return Kind(kind), index
 }
 
 func (f *facts) startsInFlight() bool {
@@ -313,7 +323,15 @@ func (f *facts) startsInFlight() bool {
 	return false
 }
 
-// mayAppear: a sandbox or container that is not seen yet may come to be.
+// cancelStarts cancels the starts of containers in progress and reports whether there are
+// any. They may still create a container, and return soon: see Decision.CancelStarts.
+func (f *facts) cancelStarts(d *Decision) bool {
+	d.CancelStarts = f.startsInFlight()
+	return d.CancelStarts
+}
+
+// mayAppear reports whether a sandbox or container that is not observed yet may come into
+// existence.
 func (f *facts) mayAppear() bool {
 	for _, a := range f.in.InFlight {
 		if _, ok := a.(RunSandbox); ok {
@@ -323,11 +341,11 @@ func (f *facts) mayAppear() bool {
 	return f.in.Unseen || f.startsInFlight()
 }
 
-// MaxGrace is the longest grace a pod gets, a hundred years: as good as what a
-// manifest may ask for beyond, and no overflow of a Duration.
+// MaxGrace is the longest grace period, a hundred years: it does not overflow a Duration,
+// and is as good as any longer one.
 const MaxGrace = 100 * 365 * 24 * time.Hour
 
-// Grace of so many seconds, at most MaxGrace.
+// Grace returns a grace period in seconds as a Duration, at most MaxGrace.
 func Grace(seconds int64) time.Duration {
 	return time.Duration(min(seconds, int64(MaxGrace/time.Second))) * time.Second
 }

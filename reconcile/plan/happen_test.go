@@ -6,14 +6,22 @@ import (
 	"time"
 
 	"podd/manifest"
+	"podd/manifest/refs"
 	"podd/runtime"
 )
 
 // happenings are what can befall a world, by name.
 var happenings = map[string]func(*world, op, []*manifest.Pod){
-	"land":    func(w *world, o op, _ []*manifest.Pod) { w.landNth(o.n, nil) },
-	"fail":    func(w *world, o op, _ []*manifest.Pod) { w.landNth(o.n, errors.New("it failed")) },
-	"lose":    func(w *world, o op, _ []*manifest.Pod) { w.landNth(o.n, errLost) },
+	"land": func(w *world, o op, _ []*manifest.Pod) { w.landNth(o.n, nil) },
+	"fail": func(w *world, o op, _ []*manifest.Pod) { w.landNth(o.n, errors.New("it failed")) },
+	"lose": func(w *world, o op, _ []*manifest.Pod) { w.landNth(o.n, errLost) },
+	"hide": func(w *world, o op, _ []*manifest.Pod) { w.landNth(o.n, errUnseen) },
+	"call": (*world).call,
+	"return": func(w *world, o op, _ []*manifest.Pod) {
+		if len(w.used) > 0 {
+			w.use(slices.Delete(slices.Clone(w.used), o.n%len(w.used), o.n%len(w.used)+1))
+		}
+	},
 	"observe": func(w *world, _ op, _ []*manifest.Pod) { w.observe() },
 	"want": func(w *world, o op, pods []*manifest.Pod) {
 		w.in.Certain = true
@@ -31,6 +39,12 @@ var happenings = map[string]func(*world, op, []*manifest.Pod){
 			c.State = runtime.Unknown
 		}
 	},
+	"unreport": func(w *world, o op, _ []*manifest.Pod) {
+		if c := w.nth(o.n, func(c *runtime.Container) bool { return c.State == runtime.Exited }); c != nil {
+			w.unreported[c.ID] = true
+		}
+	},
+	"report": func(w *world, _ op, _ []*manifest.Pod) { clear(w.unreported) },
 	"created": func(w *world, o op, _ []*manifest.Pod) {
 		if c := w.nth(o.n, func(c *runtime.Container) bool { return c.State == runtime.Running }); c != nil {
 			c.State = runtime.Created
@@ -74,7 +88,7 @@ var happenings = map[string]func(*world, op, []*manifest.Pod){
 		if o.m == 0 {
 			missing = `ConfigMap "c" is not there`
 		}
-		w.objects[pods[o.n%len(pods)].Hash] = Objects{Wait: manifest.Wait{Missing: missing}, Files: []string{"", "one", "two", "three"}[o.m]}
+		w.objects[pods[o.n%len(pods)].Hash] = Objects{Wait: refs.Wait{Missing: missing}, Files: []string{"", "one", "two", "three"}[o.m]}
 	},
 	"node": func(w *world, o op, _ []*manifest.Pod) {
 		w.in.Node.Reachable, w.in.Node.Ready, w.in.Node.NetworkReady = o.n != 0, o.n != 1, o.n != 2
@@ -97,6 +111,19 @@ var happenings = map[string]func(*world, op, []*manifest.Pod){
 func (w *world) landNth(n int, err error) {
 	if flights := w.flights(); len(flights) > 0 {
 		w.land(flights[n%len(flights)], err)
+	}
+}
+
+// call has a start of a container under way call the runtime.
+func (w *world) call(o op, _ []*manifest.Pod) {
+	var starts []string
+	for _, subject := range w.flights() {
+		if _, ok := w.in.InFlight[subject].(StartContainer); ok {
+			starts = append(starts, subject)
+		}
+	}
+	if len(starts) > 0 {
+		w.called[starts[o.n%len(starts)]] = true
 	}
 }
 

@@ -10,21 +10,21 @@ import (
 	"podd/runtime"
 )
 
-// PostStart makes the postStart hook of a container that runs.
+// PostStart runs the postStart hook of a running container.
 type PostStart struct {
 	Container string
 	ID        string
 	Attempt   uint32
-	Exec      bool // it is a command in the container
+	Exec      bool // the hook is a command in the container
 }
 
-// PreStop makes the preStop hook of a container that is to be stopped, within
-// what is left of its grace.
+// PreStop runs the preStop hook of a container that is about to be stopped, within the rest
+// of its grace period.
 type PreStop struct {
 	Container string
 	ID        string
 	Grace     time.Duration
-	Exec      bool // it is a command in the container
+	Exec      bool // the hook is a command in the container
 }
 
 // Subject implements Action.
@@ -48,8 +48,8 @@ func (a PreStop) String() string {
 func (PostStart) sealed() {}
 func (PreStop) sealed()   {}
 
-// IsHook tells whether an action is a hook. Once no decision names it any more,
-// nothing waits for it, and what comes of it counts for nothing.
+// IsHook reports whether an action is a hook. Once no decision names it any more, nothing
+// waits for it and its result is ignored.
 func IsHook(a Action) bool {
 	switch a.(type) {
 	case PostStart, PreStop:
@@ -58,25 +58,25 @@ func IsHook(a Action) bool {
 	return false
 }
 
-// Hook is the postStart hook of one container. The zero value is that none is
-// owed, or that it went well. It is written down before the container is
-// started: a podd that is killed in between makes the hook again, and one whose
-// memory is lost does not. What has a JSON name outlives podd.
+// Hook is the state of the postStart hook of one container. The zero value means that none
+// is due, or that it succeeded. It is recorded before the container is started: if podd is
+// killed in between, the hook runs again; if the journal is lost, it does not. Fields with
+// a JSON name survive a restart of podd.
 type Hook struct {
-	// Attempt is the container's.
+	// Attempt is the attempt number of the container.
 	Attempt uint32 `json:"attempt"`
-	// Failed says that the hook was made and failed, with Message.
+	// Failed reports that the hook ran and failed with Message.
 	Failed  bool   `json:"failed,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Owed says that it has not come to its end.
+	// Owed reports that the hook is not done.
 	Owed bool `json:"owed,omitempty"`
-	// Since is when the container was first seen to run, monotonic: a sleep is
+	// Since is when the container was first observed running, monotonic. A sleep is
 	// measured from it.
 	Since time.Time `json:"-"`
 }
 
-// Pending says that a container with this hook has not started for others: the
-// hook is not over, or it failed and the container is on its way out.
+// Pending reports whether a container with this hook has not started yet: the hook is not
+// done, or it failed and the container is being stopped.
 func (h Hook) Pending(spec *v1.Container, c *runtime.Container, now time.Time) bool {
 	if c == nil || h.Attempt != c.Attempt || !HasPostStart(spec) {
 		return false
@@ -84,8 +84,8 @@ func (h Hook) Pending(spec *v1.Container, c *runtime.Container, now time.Time) b
 	return h.Failed || h.Owed && h.rest(spec, c, now) > 0
 }
 
-// rest is how long the hook takes yet, as far as is known: a sleep is over by
-// itself, any other hook when somebody says so.
+// rest returns the remaining time of the hook. For a hook other than a sleep it is unknown,
+// and MaxGrace is returned.
 func (h Hook) rest(spec *v1.Container, c *runtime.Container, now time.Time) time.Duration {
 	sleep := spec.Lifecycle.PostStart.Sleep
 	if sleep == nil {
@@ -95,30 +95,30 @@ func (h Hook) rest(spec *v1.Container, c *runtime.Container, now time.Time) time
 	if since.IsZero() {
 		since = now
 	}
-	// Less what had passed by the runtime's clock when podd came.
+	// Minus the time that had passed by the runtime's clock before podd started.
 	before := max(since.Sub(c.StartedAt), 0)
 	return Grace(sleep.Seconds) - before - max(now.Sub(since), 0)
 }
 
-// HasPostStart tells whether a container has such a hook.
+// HasPostStart reports whether a container has a postStart hook.
 func HasPostStart(c *v1.Container) bool { return c.Lifecycle != nil && c.Lifecycle.PostStart != nil }
 
-// Ending is the end of one container that is being stopped. What has a JSON name
-// outlives podd.
+// Ending is the termination of one container. Fields with a JSON name survive a restart of
+// podd.
 type Ending struct {
-	// Since is when it began by a reason of the container's own, with Grace; zero:
-	// it ends with its pod, which Stopping tells of.
+	// Since is when it began for a reason of the container itself, with Grace; zero: it
+	// stops with its pod, see Stopping.
 	Since time.Time     `json:"since,omitzero"`
 	Grace time.Duration `json:"grace,omitempty"`
 	Why   string        `json:"why,omitempty"`
-	// Again says that the container is to be started again however it ends.
+	// Again reports that the container must be restarted after it has exited.
 	Again bool `json:"again,omitempty"`
-	// Hooked says that its preStop hook is over, well or not.
+	// Hooked reports that its preStop hook is done, successfully or not.
 	Hooked bool `json:"hooked,omitempty"`
 }
 
-// PreStopOf is the hook that a container was made with, nil for none. It is read
-// from the container, since the manifest may be gone.
+// PreStopOf returns the hook with which a container was created, or nil if there is none.
+// It is read from the container because the manifest may no longer exist.
 func PreStopOf(c *runtime.Container) *v1.LifecycleHandler {
 	text := c.Annotations[runtime.AnnotationPreStopHandler]
 	if text == "" {

@@ -6,56 +6,59 @@ import (
 	"podd/runtime"
 )
 
-// term is how long an end may take: the hook and the stop share it.
-type term struct {
+// termination is the time for a termination, which the hook and the stop share.
+type termination struct {
 	since time.Time
 	grace time.Duration
 	why   string
-	again bool // it is to be started again however it ends
+	again bool // restart it after it has exited
 }
 
-// passed is how much of it is used up. A beginning that is later than now is now.
-func (t term) passed(now time.Time) time.Duration { return min(max(now.Sub(t.since), 0), t.grace) }
+// passed returns how much of the grace period has passed. A start time in the future counts
+// as now.
+func (t termination) passed(now time.Time) time.Duration {
+	return min(max(now.Sub(t.since), 0), t.grace)
+}
 
-func (t term) left(now time.Time) time.Duration { return t.grace - t.passed(now) }
+func (t termination) left(now time.Time) time.Duration { return t.grace - t.passed(now) }
 
-// forStop is what a runtime is given: the rest, and no less than two seconds
-// unless there was no grace at all.
-func (t term) forStop(now time.Time) time.Duration {
+// forStop returns the grace period for the runtime: the rest, but at least two seconds
+// unless the grace period is zero.
+func (t termination) forStop(now time.Time) time.Duration {
 	if t.grace == 0 {
 		return 0
 	}
 	return max(t.left(now), minGrace)
 }
 
-// own is the end of a container by a reason of its own, as it is remembered.
-func (f *facts) own(id string) (term, bool) {
+// ownTermination returns the recorded termination of a container for a reason of its own.
+func (f *facts) ownTermination(id string) (termination, bool) {
 	e := f.in.History.Endings[id]
-	return term{e.Since, e.Grace, e.Why, e.Again}, !e.Since.IsZero()
+	return termination{e.Since, e.Grace, e.Why, e.Again}, !e.Since.IsZero()
 }
 
-// end stops a container by a reason of its own, and remembers since when: what
-// its hook has used up is not given to it again.
+// end stops a container for a reason of its own, and records when that began, so that the
+// time used by the hook is subtracted.
 func (f *facts) end(d *Decision, m *member, grace time.Duration, why string) {
-	f.endOwn(d, m, term{grace: grace, why: why})
+	f.endOwn(d, m, termination{grace: grace, why: why})
 }
 
-func (f *facts) endOwn(d *Decision, m *member, began term) {
-	t, known := f.own(m.last.ID)
+func (f *facts) endOwn(d *Decision, m *member, began termination) {
+	t, known := f.ownTermination(m.last.ID)
 	if !known {
 		t = began
 		t.since = f.in.Now
 		e := f.in.History.Endings[m.last.ID]
 		e.Since, e.Grace, e.Why, e.Again = t.since, t.grace, t.why, t.again
-		d.ending(m.last.ID, e)
+		d.recordEnding(m.last.ID, e)
 	}
 	f.endContainer(d, m.last, t)
-	f.askOn(m, d)
+	f.continueReadiness(m, d)
 }
 
-// endContainer has the preStop hook made, then the container stopped, and tells
-// which it is: told is that of the stop.
-func (f *facts) endContainer(d *Decision, c *runtime.Container, t term) (told bool) {
+// endContainer runs the preStop hook and then stops the container. It reports whether it is
+// at the stop.
+func (f *facts) endContainer(d *Decision, c *runtime.Container, t termination) (told bool) {
 	if f.hooks(d, c, t) {
 		return false
 	}
@@ -63,9 +66,9 @@ func (f *facts) endContainer(d *Decision, c *runtime.Container, t term) (told bo
 	return true
 }
 
-// hooks tells whether the preStop hook keeps the container from being told to
-// stop, and has it made. A hook that is not over when the grace is is given up.
-func (f *facts) hooks(d *Decision, c *runtime.Container, t term) bool {
+// hooks runs the preStop hook and reports whether the stop must wait for it. A hook that is
+// not done when the grace period is over is ignored.
+func (f *facts) hooks(d *Decision, c *runtime.Container, t termination) bool {
 	h, left := PreStopOf(c), t.left(f.in.Now)
 	if h == nil || left == 0 || c.State != runtime.Running || f.in.History.Endings[c.ID].Hooked || f.stopping(c.ID) {
 		return false
@@ -83,16 +86,16 @@ func (f *facts) hooks(d *Decision, c *runtime.Container, t term) bool {
 	return true
 }
 
-// stopping: the runtime was told, and the hook is over.
+// stopping reports whether the stop of a container is in progress, after its hook.
 func (f *facts) stopping(id string) bool {
 	_, told := f.in.InFlight[StopContainer{ID: id}.Subject()]
 	return told
 }
 
-// joined is the end of a container of a pod that ends, from now on: a grace only
-// shrinks.
-func (f *facts) joined(c *runtime.Container, pod term) term {
-	own, known := f.own(c.ID)
+// terminationInPod returns the termination of a container in a pod that is being stopped.
+// The grace period can only get shorter.
+func (f *facts) terminationInPod(c *runtime.Container, pod termination) termination {
+	own, known := f.ownTermination(c.ID)
 	if !known {
 		return pod
 	}
@@ -101,10 +104,10 @@ func (f *facts) joined(c *runtime.Container, pod term) term {
 	return own
 }
 
-// overstays: the runtime was told of a grace that its pod does not have. It
-// cannot be told otherwise, but the end of the sandbox ends the container too.
-func (f *facts) overstays(d *Decision, c *runtime.Container, pod term) bool {
-	own, known := f.own(c.ID)
+// exceedsPodGrace reports whether the runtime was given a longer grace period than the pod's.
+// That cannot be changed, but stopping the sandbox stops the container too.
+func (f *facts) exceedsPodGrace(d *Decision, c *runtime.Container, pod termination) bool {
+	own, known := f.ownTermination(c.ID)
 	if !known || !f.stopping(c.ID) {
 		return false
 	}
@@ -119,22 +122,23 @@ func (f *facts) overstays(d *Decision, c *runtime.Container, pod term) bool {
 	return false
 }
 
-// beingEnded: its end has begun, though what began it may be forgotten.
-func beingEnded(f *facts, m *member) bool {
+// isTerminating reports whether the termination of a container has begun, even if its reason
+// is no longer known.
+func isTerminating(f *facts, m *member) bool {
 	if !m.is(runtime.Running) {
 		return false
 	}
-	_, known := f.own(m.last.ID)
+	_, known := f.ownTermination(m.last.ID)
 	return known
 }
 
-func goOnEnding(f *facts, m *member, d *Decision, s *Step) {
-	t, _ := f.own(m.last.ID)
+func continueTermination(f *facts, m *member, d *Decision, s *Step) {
+	t, _ := f.ownTermination(m.last.ID)
 	s.Why = t.why
 	f.end(d, m, t.grace, t.why)
 }
 
-// postStart is the hook of the container that m is now.
+// postStart returns the hook of the current container of m.
 func (m *member) postStart() Hook {
 	if m.last == nil || m.hist.PostStart.Attempt != m.last.Attempt {
 		return Hook{}
@@ -146,7 +150,7 @@ func (f *facts) hookPending(m *member) bool { return m.postStart().Pending(m.spe
 
 func hookFailed(_ *facts, m *member) bool { return m.is(runtime.Running) && m.postStart().Failed }
 
-// stopFailedHook: what has not started as it should is started anew.
+// stopFailedHook stops a container after its postStart hook failed, so that it restarts.
 func stopFailedHook(f *facts, m *member, d *Decision, s *Step) {
 	s.Why, s.Reason, s.Problem = hookText(m.postStart()), "PostStartHookError", true
 	f.end(d, m, graceOf(f.cur), s.Why)
@@ -166,10 +170,10 @@ func makePostStart(f *facts, m *member, d *Decision, s *Step) {
 	f.clean(d, PostStart{Container: m.spec.Name, ID: m.last.ID, Attempt: m.last.Attempt, Exec: h.Exec != nil})
 }
 
-// holdsUp: the containers of a pod are started in their order, and one with a
-// postStart hook lets the next one start when that is over. What cannot start
-// holds nobody up.
-func (f *facts) holdsUp(m *member) bool {
+// blocksNext reports whether a container keeps later ones from starting. The containers of a
+// pod are started in order, and one with a postStart hook must complete it first. A
+// container that cannot start holds up no other.
+func (f *facts) blocksNext(m *member) bool {
 	if !HasPostStart(m.spec) || f.completed(m) {
 		return false
 	}

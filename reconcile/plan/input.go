@@ -6,200 +6,215 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/refs"
 	"podd/runtime"
 )
 
-// Input is all that a decision rests on. Next never writes to it.
+// An Input is all data on which a decision depends. Next never writes to it.
 type Input struct {
-	// Desired is the wanted pod; nil means that nothing of this name should
-	// exist, once Certain says so.
+	// Desired is the desired pod. If it is nil and Certain is true, nothing of this name
+	// should exist.
 	Desired *manifest.Pod
-	// Successor is a newer version that takes Desired's place as soon as it can
-	// start; until then Desired is cared for as if there were none. Often nil.
+	// Successor is a newer version that replaces Desired as soon as it can start. Until
+	// then Desired runs as if there were none. Usually nil.
 	Successor *manifest.Pod
-	// Leaving is the version that was in force before, while something of it runs;
-	// nil for none, or when podd never had its manifest.
+	// Leaving is the previous version, while something of it runs or one of its exit codes
+	// is unknown. It is nil if there is none, or if podd never had its manifest.
 	Leaving *manifest.Pod
-	// Certain says that a nil Desired was seen in a complete listing of the
-	// sources. Without it nothing is removed.
+	// Certain reports that a complete listing of the sources does not contain the pod.
+	// Without it nothing is removed.
 	Certain bool
-	// Observed is every sandbox of this name, newest first.
+	// Observed contains every sandbox of this name, newest first.
 	Observed []runtime.Incarnation
-	// Dirs are the pod directories of this name found on disk.
+	// Dirs contains the pod directories of this name on disk.
 	Dirs []Dir
-	// Unseen says that a sandbox or container may be there of which nothing was
-	// seen yet: an effect ended without telling, or the last look at the runtime
-	// is older than the wish for the pod.
+	// JournalError is why the journal of Desired's UID cannot be read; "" if it can be, or
+	// if there is none.
+	JournalError string
+	// Unseen reports whether a sandbox or container may exist that has not been observed:
+	// an effect ended without its result, or the newest observation is older than the
+	// order for the pod.
 	Unseen bool
 	Node   Node
-	// Verdict is the node's admission of the newest wanted version.
+	// Verdict is the node's admission of the newest desired version.
 	Verdict Verdict
-	// Objects is what Desired's references come to, NextObjects what Successor's.
+	// Objects is the state of Desired's references, NextObjects of Successor's.
 	Objects, NextObjects Objects
 	History              History
-	// Evict ends the wanted version for good; nil: no reason to.
+	// Evict ends the desired version permanently; nil: no reason to.
 	Evict *Evict
-	// Delete says with what grace a version ends once it is not wanted any more;
-	// nil: with its own.
+	// Delete is the grace period with which a version stops when it is no longer desired;
+	// nil: its own.
 	Delete   *Delete
 	InFlight map[string]Action // by subject
-	// Hurry ends without grace whatever is being ended.
+	// Used contains the UIDs of pods with a directory in use by a canceled start that has
+	// not returned, for example because one of its volumes hangs.
+	Used map[types.UID]bool
+	// Hurry stops without grace period whatever is being stopped.
 	Hurry bool
-	// Now carries a monotonic reading: waits are measured with it.
+	// Now has a monotonic reading, with which waits are measured.
 	Now time.Time
 }
 
-// Dir is a pod directory on disk.
+// A Dir is a pod directory on disk.
 type Dir struct {
 	UID types.UID
-	// Hash is of the version it was made for; "" when unknown, which may be any.
+	// Hash is that of the version for which it was created; "" if unknown, which may be
+	// any.
 	Hash string
-	// Volumes says that something may be mounted or kept in it.
+	// Volumes reports that volumes may be mounted or stored in it.
 	Volumes bool
-	// Keep is when it may be removed at the earliest; zero: at once. A call of a
-	// podd that was killed may still make a sandbox, and cgroups that nothing
-	// but this directory's name leads to.
+	// Keep is the earliest time of its removal; zero: at once. A call of a podd that was
+	// killed may still create a sandbox, and cgroups that can only be found through the
+	// name of this directory.
 	Keep time.Time
 }
 
-// Objects is what a pod's references to ConfigMaps and Secrets come to. The zero
-// value is that of a pod without any.
+// Objects is the state of a pod's references to ConfigMaps and Secrets. The zero value is
+// that of a pod without references.
 type Objects struct {
-	manifest.Wait
-	// Files tells one content of what its volumes are written from from another;
-	// "" when none is.
+	refs.Wait
+	// Files differs for different contents of its volumes; "" if they do not depend on
+	// objects.
 	Files string
 }
 
-// Node is what decisions need to know of the machine.
+// Node is the state of the node on which decisions depend.
 type Node struct {
-	Reachable      bool // the runtime answers
+	Reachable      bool // the runtime responds
 	Ready          bool
 	NetworkReady   bool
-	Message        string // why not ready
+	Message        string // why it is not ready
 	NetworkMessage string
-	// Adopt ends a kubelet's pods of a wanted name instead of waiting for them.
+	// Adopt stops a kubelet's pods of a desired name instead of waiting for them.
 	Adopt bool
-	// MaxBackoff caps the crash back-off; zero means 5 minutes.
+	// MaxBackoff limits the crash back-off; zero means 5 minutes.
 	MaxBackoff time.Duration
-	// ShuttingDown says that the machine goes down: no version takes the place of
-	// another, and what was ended for it stays so.
+	// ShuttingDown reports a shutdown of the node: no version replaces another, and pods
+	// stopped for the shutdown do not restart.
 	ShuttingDown bool
 }
 
-// Evict is why the node does not go on running a pod.
+// Evict is the reason why the node stops one version of a pod permanently. Both UID and
+// Hash must match, because an edit may keep the UID, and must not be evicted because of the
+// version before it.
 type Evict struct {
 	UID     types.UID
-	Reason  string // Evicted, Preempted or Terminated; "" is Evicted
+	Hash    string
+	Reason  string // Evicted, Preempted or Terminated; "" means Evicted
 	Message string
-	Grace   time.Duration // the most that a terminated pod gets
+	Grace   time.Duration // maximum grace period of a terminated pod
 }
 
-// Answer is what admission says of a wanted pod.
+// Answer is the result of admission.
 type Answer int
 
-// Admit starts it. Wait keeps it back while a claim is on its way to being
-// freed, or while nothing is there yet that could be claimed; an earlier version
-// of the pod is ended for it. Reject keeps it back for as long as something else
-// holds the claim: an earlier version runs on.
+// Admit starts the pod. Wait delays it while a reservation is being released, or while what
+// it needs is not available yet; an earlier version of the pod is stopped for it. Reject
+// delays it as long as something else has the reservation; an earlier version keeps
+// running.
 const (
 	Admit Answer = iota
 	Wait
 	Reject
 )
 
-// Verdict is an Answer with its reason ("OutOfpods", "HostPortConflict") and a
-// text for the user.
+// A Verdict is an Answer with its reason ("OutOfpods", "HostPortConflict") and a message
+// for users.
 type Verdict struct {
 	Answer  Answer
 	Reason  string
 	Message string
-	// Never says that the node would not have room if nothing else ran.
+	// Never reports that the pod would be rejected even if nothing else ran on the node.
 	Never bool
-	// Resize says that the version was admitted, and the answer is to its new size.
+	// Resize reports that the version was admitted before, and the answer is for its new
+	// size.
 	Resize bool
-	// Preempts is the pod that is ended to make room; zero: none is.
+	// Preempts is the pod that is stopped to make room; zero: none.
 	Preempts types.NamespacedName
 }
 
-// History is what one worker remembers of its pod name. The zero value knows
-// nothing and is always safe: facts of the runtime win over it.
+// History is the memory of one worker about its pod name. The zero value is always valid.
+// If the runtime reports a fact, it takes precedence.
 type History struct {
-	// Finished is set once the pod ran to its end.
+	// Finished is set when the pod has finished.
 	Finished *Finished
-	// Stopping is set while an incarnation is being ended.
+	// Stopping is set while an incarnation is being stopped.
 	Stopping *Stopping
-	// Said has the termination messages that were read, by container ID.
+	// Said contains the termination messages that were read, by container ID.
 	Said map[string]string
-	// Endings are those of containers, by ID, of any version.
+	// Endings contains the terminations of containers of any version, by ID.
 	Endings map[string]Ending
-	// StartTime is when the present version was first acted upon.
+	// StartTime is when the current version was first processed. Like all times here it is
+	// measured by a clock that cannot be set, also across restarts of podd.
 	StartTime time.Time
-	// Containers by name, of the present version.
+	// Containers of the current version, by name.
 	Containers map[string]ContainerHistory
-	// Sandbox remembers failures to make the sandbox.
+	// Sandbox contains failures to create the sandbox.
 	Sandbox Failure
-	// Volumes remembers failures to prepare the volumes.
+	// SandboxAttempt is the lowest attempt number of a sandbox with the pod's UID that
+	// was not used by a removed sandbox and is not reserved by the runtime.
+	SandboxAttempt uint32
+	// Volumes contains failures to prepare the volumes.
 	Volumes Failure
-	// VolumesReady says that the volumes of the present version are prepared.
+	// VolumesReady reports that the volumes of the current version are prepared.
 	VolumesReady bool
-	// Written is the Objects.Files that the volumes of the present version have;
-	// "" when nobody looked yet.
+	// Written is the Objects.Files that the volumes of the current version contain; "" if
+	// that was not checked yet.
 	Written string
-	// Update remembers failures to write a newer one.
+	// Update contains failures to write newer content.
 	Update Failure
-	// Checked is the last answer about the volumes of a version to come.
+	// Checked is the last result of checking the volumes of a successor.
 	Checked Checked
-	// SeenExit is when an exit was first seen, by container ID: the anchor of
-	// its back-off, monotonic.
+	// SeenExit is when an exit was first observed, by container ID: the start of its
+	// back-off, monotonic.
 	SeenExit map[string]time.Time
-	// Sizes are those that containers and sandboxes were given after they were
-	// made, by ID; see runtime.AnnotationSize.
+	// Sizes contains the sizes that containers and sandboxes got after their creation, by
+	// ID; see runtime.AnnotationSize.
 	Sizes map[string]string
-	// Allocated are the sizes that containers had when the node began to admit no
-	// more, by name: they hold for one whose records are gone.
+	// Allocated contains the sizes that containers had when the node stopped admitting
+	// larger ones, by name. They apply to a container without a record in the runtime.
 	Allocated map[string]string
-	// ResizePod remembers failures to resize the pod's cgroup.
+	// ResizePod contains failures to resize the pod's cgroup.
 	ResizePod Failure
-	// Probed is what is remembered of probes, by container ID.
+	// Probed contains the state of probes, by container ID.
 	Probed map[string]Probed
-	// Next has what is known of the images of Successor, by container.
+	// Next contains the state of Successor's images, by container.
 	Next map[string]Image
-	// Released lists sandboxes whose network was torn down, by ID.
+	// Released contains the IDs of sandboxes without a network, because it was torn down.
 	Released map[string]bool
-	// Cleanup remembers failures to remove things, by subject.
+	// Cleanup contains failures to remove things, by subject.
 	Cleanup map[string]Failure
 }
 
-// Finished is the end of a pod whose policy is Never or OnFailure, or that was
-// evicted.
+// Finished is the end of a pod that has completed, failed or was evicted.
 type Finished struct {
 	UID     types.UID
 	Hash    string
-	Size    string // manifest.Pod.PodSize: an edit of it, too, has the pod run again
+	Size    string // manifest.Pod.PodSize: a changed size runs the pod again, too
 	Failed  bool
 	Reason  string
 	Message string
 	At      time.Time
-	// Grace is the most that a Terminated pod got. Resumes says that it runs again
-	// once the node does: a manifest on this machine stands for it.
+	// Grace is the maximum grace period of a Terminated pod. Resumes reports that the pod
+	// runs again after the shutdown, because its manifest is on this node.
 	Grace   time.Duration `json:",omitempty"`
 	Resumes bool          `json:",omitempty"`
 }
 
-// Of tells whether it is the end of p; f may be nil. One of a cluster ends once,
-// in whatever size.
+// Of reports whether f is the end of p; f may be nil. A pod of a cluster finishes only
+// once, whatever its size.
 func (f *Finished) Of(p *manifest.Pod) bool {
 	return f != nil && f.UID == p.UID && f.Hash == p.Hash && (f.Size == p.PodSize() || ofCluster(p))
 }
 
-// ofCluster says that a cluster has the pod: it is one for as long as its UID, and
-// once it failed or is gone it is never run again.
+// ofCluster reports whether the pod comes from a cluster. Its version stays the same as
+// long as its UID, and after it has failed or was deleted it never runs again.
 func ofCluster(p *manifest.Pod) bool { return p != nil && p.Origin.Kind == manifest.KindAPI }
 
-// Stopping is a termination under way.
+// Stopping is a termination in progress.
 type Stopping struct {
-	// SandboxID is the incarnation; everything in it is ended.
+	// SandboxID is the incarnation; everything in it is stopped.
 	SandboxID string
 	Since     time.Time
 	Grace     time.Duration
@@ -207,60 +222,61 @@ type Stopping struct {
 	Why string
 }
 
-// ContainerHistory is what is remembered of one container name.
+// ContainerHistory is the history of one container name.
 type ContainerHistory struct {
-	// Attempt is the lowest attempt number not yet used, when the runtime does
-	// not know better.
-	Attempt uint32
-	// Image is the last answer about its image.
+	// Attempt is the lowest unused attempt number, unless the runtime has a higher one, and
+	// Restarts the restart count of the next start. The difference is the number of
+	// attempts with a name that the runtime holds without a container.
+	Attempt, Restarts uint32
+	// Image is the last result for its image.
 	Image Image
-	// Start remembers failures to create or start it, Resize to resize it.
+	// Start contains failures to create or start it, Resize to resize it.
 	Start, Resize Failure
-	// LastExit survives the loss of the runtime's record; nil: never exited.
+	// LastExit survives the removal of the runtime's record; nil: never exited.
 	LastExit *Exit
-	// Made says that an ephemeral container of this name was created.
+	// Made reports that an ephemeral container of this name was created.
 	Made bool
-	// RestartID is the container a user asked to restart.
+	// RestartID is the container that a user has asked to restart.
 	RestartID string
 	// PostStart is the hook of the newest container.
 	PostStart Hook
 }
 
-// Image is what came of making a container's image present.
+// Image is the result of ensuring that a container's image is present.
 type Image struct {
 	Name    string             // as in the spec
 	Ref     string             // "" until it is present
-	User    *runtime.ImageUser // of Ref; nil: not known
-	Warning string             // what is not as the policy asked, or ""
+	User    *runtime.ImageUser // of Ref; nil: unknown
+	Warning string             // deviation from the pull policy, or ""
 	Failure Failure
-	// Used says that a container was started from this answer; the policy
-	// Always then asks again.
+	// Used reports that a container was started from it; the policy Always then requires a
+	// new check.
 	Used bool
 }
 
-// Checked is what came of looking whether a version could have its volumes.
+// Checked is the result of checking the volumes of a version.
 type Checked struct {
 	UID     types.UID
 	Hash    string
-	Failure Failure // zero: it could
+	Failure Failure // zero: they are available
 }
 
-// Of tells whether the answer is about p.
-func (c *Checked) Of(p *manifest.Pod) bool { return c.UID == p.UID && c.Hash == p.Hash }
+// isFor reports whether the result is for p.
+func (c *Checked) isFor(p *manifest.Pod) bool { return c.UID == p.UID && c.Hash == p.Hash }
 
-// Failure is a thing that did not work, and when it may be tried again.
+// A Failure is a failed operation, with the time of its retry.
 type Failure struct {
 	Count   int
 	Reason  string // container waiting reason, or ""
 	Message string
-	Until   time.Time // not before; zero: at once
-	// Final says that trying again does not help until something changes.
+	Until   time.Time // time of the next try; zero: at once
+	// Final reports that a retry does not help until something changes.
 	Final bool
-	// Status is the registry's HTTP status of a failed pull; 0: none is known.
+	// Status is the registry's HTTP status of a failed pull; 0: unknown.
 	Status int
 }
 
-// Exit is a container's end.
+// An Exit is the exit of a container.
 type Exit struct {
 	ID      string
 	Code    int32
@@ -269,9 +285,11 @@ type Exit struct {
 	// Said is the container's termination message, and Told that it was read.
 	Said string
 	Told bool
-	// Why is why podd ended it, "" when it ended by itself.
+	// Why is why podd stopped it, "" if it exited by itself.
 	Why        string
 	StartedAt  time.Time
 	FinishedAt time.Time
 	Attempt    uint32
+	// Skipped is Attempt minus its restart count, see ContainerHistory.
+	Skipped uint32 `json:",omitempty"`
 }

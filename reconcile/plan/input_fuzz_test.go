@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/refs"
 	"podd/runtime"
 )
 
@@ -79,9 +80,10 @@ var fuzzUIDs, fuzzHashes = []types.UID{"u1", "u2", ""}, []string{"v1:1", "v1:2",
 func (c *choices) input() Input {
 	in := Input{
 		Now: c.start, Certain: c.is(), Unseen: c.is(), Hurry: c.is(), InFlight: map[string]Action{},
-		Node:    Node{Reachable: c.n(8) > 0, Ready: c.n(8) > 0, NetworkReady: c.n(8) > 0, Adopt: c.is()},
-		Verdict: Verdict{Answer: Answer(c.n(3)), Message: "because"},
-		Objects: c.objects(), NextObjects: c.objects(),
+		Node:         Node{Reachable: c.n(8) > 0, Ready: c.n(8) > 0, NetworkReady: c.n(8) > 0, Adopt: c.is()},
+		JournalError: []string{"", "", "journal cannot be read"}[c.n(3)],
+		Verdict:      Verdict{Answer: Answer(c.n(3)), Message: "because"},
+		Objects:      c.objects(), NextObjects: c.objects(),
 	}
 	if c.n(8) > 0 {
 		in.Desired = c.pod()
@@ -108,7 +110,7 @@ func (c *choices) input() Input {
 }
 
 func (c *choices) objects() Objects {
-	return Objects{Wait: manifest.Wait{Missing: []string{"", "", "a Secret"}[c.n(3)]}, Files: []string{"", "1", "2"}[c.n(3)]}
+	return Objects{Wait: refs.Wait{Missing: []string{"", "", "a Secret"}[c.n(3)]}, Files: []string{"", "1", "2"}[c.n(3)]}
 }
 
 func (c *choices) pod() *manifest.Pod {
@@ -181,7 +183,7 @@ func (c *choices) incarnation() runtime.Incarnation {
 	for range c.n(4) {
 		inc.Containers = append(inc.Containers, runtime.Container{
 			ID: c.id("c"), SandboxID: inc.ID, Name: []string{"c0", "c1", "i0", "i1", "x", "e0"}[c.n(6)], Attempt: uint32(c.n(4)),
-			State:     []runtime.ContainerState{runtime.Created, runtime.Running, runtime.Exited, runtime.Unknown, ""}[c.n(5)],
+			State:     []runtime.ContainerState{runtime.Created, runtime.Running, runtime.Exited, runtime.Unknown, runtime.ExitUnknown, ""}[c.n(6)],
 			StartedAt: c.wall(), FinishedAt: c.wall(), ExitCode: int32(c.n(3)),
 			Annotations: map[string]string{
 				runtime.AnnotationBackoff:                []string{"", "0", "3", "-4", "2147483647", "y"}[c.n(6)],

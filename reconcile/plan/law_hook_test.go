@@ -22,10 +22,10 @@ func recordOf(in Input, id string) (inc *runtime.Incarnation, c *runtime.Contain
 func graceLeft(in Input, inc *runtime.Incarnation, id string) time.Duration {
 	left := max(graceOf(inc), in.History.Endings[id].Grace)
 	if e := in.History.Endings[id]; !e.Since.IsZero() {
-		left = min(left, term{since: e.Since, grace: e.Grace}.left(in.Now))
+		left = min(left, termination{since: e.Since, grace: e.Grace}.left(in.Now))
 	}
 	if s := in.History.Stopping; s != nil && s.SandboxID == inc.ID {
-		left = min(left, term{since: s.Since, grace: s.Grace}.left(in.Now))
+		left = min(left, termination{since: s.Since, grace: s.Grace}.left(in.Now))
 	}
 	return left
 }
@@ -43,7 +43,7 @@ func hooked(in Input, a StopContainer) error {
 	}
 	left := graceLeft(in, inc, a.ID)
 	if fin := in.History.Finished; fin != nil {
-		left = min(left, term{since: fin.At, grace: graceOf(inc)}.left(in.Now))
+		left = min(left, termination{since: fin.At, grace: graceOf(inc)}.left(in.Now))
 	}
 	if left == 0 || h.Sleep != nil && left <= max(graceOf(inc), in.History.Endings[a.ID].Grace)-Grace(h.Sleep.Seconds) {
 		return nil

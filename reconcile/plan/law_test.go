@@ -45,7 +45,7 @@ func broken(in Input, d Decision) error {
 		return fmt.Errorf("acts, though nobody knows what is wanted")
 	case !in.Node.Reachable && slices.ContainsFunc(d.Actions, begins):
 		return fmt.Errorf("acts, though the runtime does not answer")
-	case d.Done && (in.Desired != nil || !in.Certain || in.Unseen || sortFacts(&in).busy() || len(in.Dirs) > 0 || slices.ContainsFunc(in.Observed, ours)):
+	case d.Done && (in.Desired != nil || !in.Certain || in.Unseen || sortFacts(&in).busy() || len(in.Dirs)+len(in.Used) > 0 || slices.ContainsFunc(in.Observed, ours)):
 		return fmt.Errorf("done, though something is left")
 	case !d.Wake.IsZero() && !d.Wake.After(in.Now):
 		return fmt.Errorf("wakes at once, for ever")
@@ -54,10 +54,37 @@ func broken(in Input, d Decision) error {
 	case !d.ProbeAt.IsZero() && (!d.ProbeAt.After(in.Now) || d.ProbeAt.Sub(in.Now) > longestProbe(in)):
 		return fmt.Errorf("probes in %s", d.ProbeAt.Sub(in.Now))
 	}
+	if err := guessed(in, d); err != nil {
+		return err
+	}
 	if err := patient(in, d); err != nil {
 		return err
 	}
 	return askedOn(in, d)
+}
+
+// guessed: nothing is decided by an exit code that is not known. Codes are tried out:
+// had the containers ended with another one, the pod would not have ended.
+func guessed(in Input, d Decision) error {
+	if d.Finished == nil || d.Finished.Reason != "" || d.Finished.Failed && sortFacts(&in).failedInit() != nil || in.Desired.Over() {
+		return nil
+	}
+	missing := false
+	for _, code := range []int32{0, 1} {
+		tried := in
+		tried.Observed = cloneAll(in.Observed)
+		for i := range tried.Observed {
+			for j := range tried.Observed[i].Containers {
+				if c := &tried.Observed[i].Containers[j]; c.State == runtime.ExitUnknown {
+					c.State, c.ExitCode, missing = runtime.Exited, code, true
+				}
+			}
+		}
+		if end := Next(tried).Finished; missing && (end == nil || end.Failed != d.Finished.Failed) {
+			return fmt.Errorf("finished, failed %t, though an exit code is unknown and %d would be another end", d.Finished.Failed, code)
+		}
+	}
+	return nil
 }
 
 // patient: no container waits for longer than its own delay.
@@ -66,7 +93,7 @@ func patient(in Input, d Decision) error {
 	for _, s := range d.Steps {
 		for i := range f.members {
 			m := &f.members[i]
-			if m.spec.Name == s.Container && strings.HasPrefix(s.Rule, "crashed -> back off") && s.Until.Sub(in.Now) > Backoff(crashes(m.last), 0) {
+			if m.spec.Name == s.Container && strings.HasPrefix(s.Rule, "crashed -> back off") && s.Until.Sub(in.Now) > backoff(crashes(m.last), 0) {
 				return fmt.Errorf("%s waits %s", s.Container, s.Until.Sub(in.Now))
 			}
 		}
@@ -92,6 +119,9 @@ func unfounded(in Input, a Action) error {
 			return inc.ID == a.SandboxID && inc.Ready && Runs(in.Desired, &inc)
 		}) {
 			return fmt.Errorf("not in a ready sandbox of this version")
+		}
+		if in.Unseen && a.CreatedID == "" && in.InFlight[a.Subject()] == nil {
+			return fmt.Errorf("the last start was not looked at")
 		}
 		ephemeral, err := targeted(in, a)
 		if !ephemeral {
@@ -137,6 +167,9 @@ func unfounded(in Input, a Action) error {
 	case RemoveSandbox:
 		return dead(in, a.ID)
 	case RemoveDir:
+		if in.Used[a.UID] {
+			return fmt.Errorf("a start that was given up uses it")
+		}
 		for _, inc := range in.Observed {
 			if inc.UID == a.UID {
 				return fmt.Errorf("a sandbox uses it")
@@ -148,6 +181,9 @@ func unfounded(in Input, a Action) error {
 			}
 		}
 	case ReleaseVolumes:
+		if in.Used[a.UID] {
+			return fmt.Errorf("a start that was given up uses them")
+		}
 		for _, inc := range in.Observed {
 			if inc.UID == a.UID && Live(&inc) {
 				return fmt.Errorf("something that runs uses them")
@@ -199,7 +235,7 @@ func inTurn(in Input, a StartContainer) error {
 // handsOver tells what is wrong with giving up the version in force.
 func handsOver(in Input) error {
 	f := sortFacts(&in)
-	f.wanted = in.Desired
+	f.desired = in.Desired
 	if f.cur == nil || len(running(f.cur)) == 0 || f.outcome() != nil {
 		return nil
 	}
@@ -296,7 +332,7 @@ func (w *world) check(t *rapid.T, in Input) {
 func deepCopy(in Input) Input {
 	in.Observed = cloneAll(in.Observed)
 	in.Dirs = slices.Clone(in.Dirs)
-	in.InFlight = maps.Clone(in.InFlight)
+	in.InFlight, in.Used = maps.Clone(in.InFlight), maps.Clone(in.Used)
 	for _, p := range []**manifest.Pod{&in.Desired, &in.Successor, &in.Leaving} {
 		if *p != nil {
 			c := **p
@@ -351,7 +387,7 @@ func FuzzNext(f *testing.F) { f.Fuzz(rapid.MakeFuzz(laws())) }
 // calm lets everything go well from now on.
 func (w *world) calm(t *rapid.T, wanted *manifest.Pod) {
 	happenings["unforeign"](w, op{}, nil)
-	w.images, w.volumes = map[string]error{}, nil
+	w.images, w.volumes, w.unreported = map[string]error{}, nil, map[string]bool{}
 	for hash, o := range w.objects {
 		o.Missing = ""
 		w.objects[hash] = o

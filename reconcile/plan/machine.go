@@ -13,64 +13,62 @@ import (
 	"podd/runtime"
 )
 
-// Machine is what the node can give a pod, other than what it has once. The zero
-// value gives what every node does.
+// Machine contains the features of the node that pods can require. The zero value has only
+// features that every node has.
 type Machine struct {
-	// Runtime is what the runtime last said of itself; what it must serve is not
-	// asked for before it is reached.
+	// Runtime is the last status of the runtime. Its features are checked only when it has
+	// been reached.
 	Runtime runtime.Node
-	// UnsafeSysctls may be set beside the safe ones; a name may end in *.
+	// UnsafeSysctls are allowed in addition to the safe ones; a name may end in *.
 	UnsafeSysctls []string
-	// RuntimeClasses are the handlers of classes that are named otherwise.
+	// RuntimeClasses maps RuntimeClasses to handlers with a different name.
 	RuntimeClasses map[string]string
 	// Labels of the node.
 	Labels map[string]string
-	// Taints of the node in its cluster; only its pods are asked whether they
-	// tolerate them.
+	// Taints of the node in its cluster. They apply only to pods of the cluster.
 	Taints []v1.Taint
-	// AppArmor says that the kernel enforces its profiles.
+	// AppArmor reports that the kernel enforces AppArmor profiles.
 	AppArmor bool
 }
 
-// demand is a row of the table of what a pod may ask of the machine.
+// demand is a row of the table of features that pods can require.
 type demand struct {
-	reason string // Kubernetes' word for a pod rejected for it
-	// lacks says what is not served to the pod and what to do, "" for nothing.
+	reason string // Kubernetes' reason for a rejected pod
+	// lacks returns the missing feature and the remedy, or "".
 	lacks func(*Machine, *v1.Pod) string
 }
 
 const noHandlerReason = "RuntimeHandlerNotFound"
 
-// demands are looked at in this order; the first that is not met rejects.
+// demands are checked in this order; the first missing feature rejects the pod.
 var demands = []demand{
-	// It is meant for another node: manifests may be served to many.
+	// The pod is for another node, because a manifest may be given to many nodes.
 	{"NodeAffinity", (*Machine).anotherNode},
-	// Set for one pod, it could starve or slow down the others.
+	// An unsafe sysctl of one pod could starve or slow down others.
 	{"SysctlForbidden", (*Machine).forbiddenSysctl},
-	// A container that is to be confined must not run as if it were.
+	// A container must not run unconfined if its manifest requires a profile.
 	{"AppArmor", (*Machine).noAppArmor},
-	// The default handler would isolate less, or not at all.
+	// The default handler might isolate less, or not at all.
 	{noHandlerReason, (*Machine).noHandler},
-	// Older runtimes take the field for nothing and run the pod's root as the
-	// node's.
+	// Older runtimes ignore the field and run the pod's root as the node's root.
 	{"UserNamespacesNotSupported", (*Machine).noUserNamespaces},
-	// Likewise: the image's own groups would come on top.
+	// Older runtimes ignore the field and add the groups of the image.
 	{"SupplementalGroupsPolicyNotSupported", (*Machine).noStrictGroups},
-	// Likewise: it would be ended with another signal, unprepared.
+	// Older runtimes ignore the field and send another signal.
 	{"StopSignalNotSupported", (*Machine).noStopSignals},
 }
 
-// admit rejects what could only run otherwise than its manifest says: a runtime
-// drops in silence what it does not know.
+// admit rejects a pod that could only run differently from its manifest, because a runtime
+// ignores unknown fields silently.
 func (m *Machine) admit(p *manifest.Pod) Verdict {
-	if p.Handler != nil { // the cluster's word counts
+	if p.Handler != nil { // the handler from the cluster takes precedence
 		of := *m
 		of.RuntimeClasses = map[string]string{*p.Spec.Spec.RuntimeClassName: *p.Handler}
 		m = &of
 	}
 	for _, d := range demands {
 		if d.reason == noHandlerReason && p.Origin.Kind == manifest.KindAPI {
-			continue // a cluster tries, and tries again
+			continue // a pod of a cluster is not rejected; its start is retried
 		}
 		if why := d.lacks(m, p.Spec); why != "" {
 			return Verdict{Answer: Reject, Reason: d.reason, Message: why}
@@ -79,8 +77,8 @@ func (m *Machine) admit(p *manifest.Pod) Verdict {
 	return Verdict{}
 }
 
-// Refuses says what of a pod's ephemeral containers, which come when the pod is
-// admitted already, cannot be as it is written; "" for nothing.
+// Refuses returns the feature that the ephemeral containers of a pod lack, or "". They are
+// added after the pod was admitted.
 func (m *Machine) Refuses(pod *v1.Pod) string { return m.noAppArmor(pod) }
 
 func (m *Machine) forbiddenSysctl(pod *v1.Pod) string {
@@ -90,7 +88,7 @@ func (m *Machine) forbiddenSysctl(pod *v1.Pod) string {
 	return ""
 }
 
-// unsafeSysctl is the first that the node does not allow; "" for none.
+// unsafeSysctl returns the first sysctl that the node does not allow, or "".
 func (m *Machine) unsafeSysctl(pod *v1.Pod) string {
 	if pod.Spec.SecurityContext == nil {
 		return ""
@@ -114,11 +112,12 @@ func (m *Machine) handler(pod *v1.Pod) string {
 	return manifest.RuntimeHandler(&pod.Spec, m.RuntimeClasses)
 }
 
-// noHandler: where the runtime does not list its handlers, it finds out itself.
+// noHandler accepts every handler if the runtime does not list its handlers, because then
+// the runtime checks it.
 func (m *Machine) noHandler(pod *v1.Pod) string {
 	handler := m.handler(pod)
 	_, known := m.Runtime.Handlers[handler]
-	if handler == "" || known || !m.asked() || len(m.Runtime.Handlers) == 0 {
+	if handler == "" || known || !m.hasReported() || len(m.Runtime.Handlers) == 0 {
 		return ""
 	}
 	var has []string
@@ -147,42 +146,42 @@ func (m *Machine) noAppArmor(pod *v1.Pod) string {
 }
 
 func (m *Machine) noUserNamespaces(pod *v1.Pod) string {
-	if !manifest.HasUserNamespace(&pod.Spec) || !m.asked() || m.Runtime.Handlers[m.handler(pod)].UserNamespaces {
+	if !manifest.HasUserNamespace(&pod.Spec) || !m.hasReported() || m.Runtime.Handlers[m.handler(pod)].UserNamespaces {
 		return ""
 	}
-	return fmt.Sprintf("hostUsers: false needs a user namespace, and %s gives none; use containerd 2 or later with runc 1.2 on Linux 6.3, or remove it", m.runtime())
+	return fmt.Sprintf("hostUsers: false needs a user namespace, and %s gives none; use containerd 2 or CRI-O 1.31, or later, with runc 1.2 on Linux 6.3, or remove it", m.runtime())
 }
 
 func (m *Machine) noStrictGroups(pod *v1.Pod) string {
 	sc := pod.Spec.SecurityContext
 	if sc == nil || sc.SupplementalGroupsPolicy == nil || *sc.SupplementalGroupsPolicy != v1.SupplementalGroupsPolicyStrict ||
-		!m.asked() || m.Runtime.SupplementalGroupsPolicy {
+		!m.hasReported() || m.Runtime.SupplementalGroupsPolicy {
 		return ""
 	}
-	return fmt.Sprintf("supplementalGroupsPolicy Strict is not served by %s; use containerd 2 or later, or remove it", m.runtime())
+	return fmt.Sprintf("supplementalGroupsPolicy Strict is not served by %s; use containerd 2 or CRI-O 1.31, or later, or remove it", m.runtime())
 }
 
-// stopSignals has the runtimes that end a container with its own signal.
+// stopSignals lists the runtimes that support stop signals of containers.
 var stopSignals = runtime.Since{"containerd": {2, 3}, "cri-o": {1, 34}}
 
 func (m *Machine) noStopSignals(pod *v1.Pod) string {
-	if !m.asked() || m.Runtime.Reaches(stopSignals) {
+	if !m.hasReported() || m.Runtime.Reaches(stopSignals) {
 		return ""
 	}
 	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			if l := list[i].Lifecycle; l != nil && l.StopSignal != nil {
-				return fmt.Sprintf("lifecycle.stopSignal of container %s is not served by %s; use containerd 2.3, or give the image a STOPSIGNAL", list[i].Name, m.runtime())
+				return fmt.Sprintf("lifecycle.stopSignal of container %s is not served by %s; use containerd 2.3 or CRI-O 1.34, or later, or give the image a STOPSIGNAL", list[i].Name, m.runtime())
 			}
 		}
 	}
 	return ""
 }
 
-// asked says that the runtime told of itself.
-func (m *Machine) asked() bool { return m.Runtime.Reachable && m.Runtime.Name != "" }
+// hasReported reports whether the runtime has reported its status.
+func (m *Machine) hasReported() bool { return m.Runtime.Reachable && m.Runtime.Name != "" }
 
-// runtime is its name and version, as in "containerd v2.4.2".
+// runtime returns the runtime's name and version, like "containerd v2.4.2".
 func (m *Machine) runtime() string {
 	return strings.TrimSpace(m.Runtime.Name + " " + m.Runtime.Version)
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"podd/manifest"
+	"podd/manifest/decode"
 	"podd/runtime"
 )
 
@@ -76,7 +76,7 @@ func TestMachine(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			text := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {" + tt.spec + "}\n"
-			f := manifest.Decode([]byte(text), manifest.Options{Path: "f", Node: "node"})
+			f := decode.File([]byte(text), decode.Options{Path: "f", Node: "node"})
 			if f.Refused() || len(f.Pods) != 1 {
 				t.Fatalf("%s: %v", text, f.Problems)
 			}

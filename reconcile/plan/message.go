@@ -2,7 +2,7 @@ package plan
 
 import "podd/runtime"
 
-// ReadMessage reads what a container that has ended left to say of it.
+// ReadMessage reads the termination message of an exited container.
 type ReadMessage struct {
 	Container string
 	ID        string
@@ -18,8 +18,8 @@ func (a ReadMessage) String() string { return "read the termination message of "
 
 func (ReadMessage) sealed() {}
 
-// readMessages has what the ended containers said read, once of each, and tells
-// whether any of it is yet to come.
+// readMessages reads the messages of exited containers once, and reports whether one is
+// still missing.
 func (f *facts) readMessages(d *Decision) (more bool) {
 	if f.cur == nil || !f.in.Node.Reachable {
 		return false

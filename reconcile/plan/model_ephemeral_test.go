@@ -122,7 +122,7 @@ func (w *world) checkEphemeral() error {
 	}
 	f := sortFacts(&w.in)
 	for i := range f.ephemeral {
-		if m := &f.ephemeral[i]; !m.made && !f.lacksTarget(m) {
+		if m := &f.ephemeral[i]; !m.made && !f.targetNotRunning(m) {
 			return fmt.Errorf("the ephemeral container %s was never made", m.spec.Name)
 		}
 	}

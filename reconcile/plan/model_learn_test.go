@@ -134,7 +134,7 @@ func (w *world) learnImage(a EnsureImage, err error) {
 		img.Ref = ""
 		img.Failure = w.failure(before, err)
 		img.Failure.Reason = "ErrImagePull"
-		img.Failure.Until = w.in.Now.Add(Backoff(img.Failure.Count, 0))
+		img.Failure.Until = w.in.Now.Add(backoff(img.Failure.Count, 0))
 	}
 	if a.Successor {
 		w.in.History.Next = with(w.in.History.Next, a.Container, img)
@@ -147,9 +147,12 @@ func (w *world) learnStart(a StartContainer, err error) {
 	w.container(a.Container, func(h *ContainerHistory) {
 		h.Attempt = max(h.Attempt, a.Attempt)
 		h.Image.Used = true
-		if err == nil {
+		if err == nil || errors.Is(err, errUnseen) {
 			h.Attempt = max(h.Attempt, a.Attempt+1)
-			h.Start, h.RestartID = Failure{}, ""
+			h.Start = Failure{}
+			if err == nil {
+				h.RestartID = ""
+			}
 			return
 		}
 		h.Start = w.failure(h.Start, err)
@@ -186,6 +189,10 @@ func (w *world) settle(patience time.Duration, decided func(Decision), did func(
 			next = d.Next()
 		}
 		if next.IsZero() || next.After(until) {
+			if len(w.used) > 0 {
+				w.use(w.used[1:])
+				continue
+			}
 			return d, true
 		}
 		w.in.Now = next

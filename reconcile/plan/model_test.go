@@ -22,6 +22,10 @@ type world struct {
 	in Input
 	// given says of an action under way that no decision names it any more.
 	given map[string]bool
+	// called has the starts under way that have called the runtime, by subject.
+	called map[string]bool
+	// used are the UIDs of pods whose starts were given up and have not returned.
+	used []types.UID
 	// began is when an action under way did.
 	began map[string]time.Time
 	// made are the containers that this life of podd started.
@@ -51,14 +55,17 @@ type world struct {
 	since    map[string]time.Time // when a version was first acted upon, by hash
 	messages string               // the path of containers' termination messages; "" for none
 	added    added
+	// unreported are exited containers, by ID, whose exit code the runtime does not
+	// report.
+	unreported map[string]bool
 }
 
 func newWorld() *world {
 	w := &world{
-		images: map[string]error{}, ails: map[string]string{}, hooks: map[string]Hook{}, past: map[types.UID]*Finished{}, given: map[string]bool{}, began: map[string]time.Time{}, made: map[string]bool{}, scene: map[string]*manifest.Pod{},
+		images: map[string]error{}, ails: map[string]string{}, hooks: map[string]Hook{}, past: map[types.UID]*Finished{}, given: map[string]bool{}, called: map[string]bool{}, began: map[string]time.Time{}, made: map[string]bool{}, scene: map[string]*manifest.Pod{},
 		start: time.Now(), termCode: 143, starts: map[string]int{}, since: map[string]time.Time{},
 		alloc: map[string]*manifest.Pod{}, sizes: map[string]string{},
-		objects: map[string]Objects{}, written: map[types.UID]string{}, added: newAdded(),
+		objects: map[string]Objects{}, written: map[types.UID]string{}, added: newAdded(), unreported: map[string]bool{},
 	}
 	w.in = Input{
 		Certain: true, Now: w.start, InFlight: map[string]Action{},
@@ -155,7 +162,8 @@ func (w *world) poddRestarts() {
 	if w.in.Successor != nil {
 		p = w.in.Successor
 	}
-	w.in.InFlight, w.given = map[string]Action{}, map[string]bool{}
+	w.in.InFlight, w.given, w.called = map[string]Action{}, map[string]bool{}, map[string]bool{}
+	w.use(nil)
 	w.told, w.made = map[string]Probed{}, map[string]bool{}
 	for id, probed := range w.in.History.Probed {
 		kept := Probed{}
@@ -186,6 +194,13 @@ func (w *world) poddRestarts() {
 
 func (w *world) observe() {
 	w.in.Observed = cloneAll(w.machine)
+	for i := range w.in.Observed {
+		for j := range w.in.Observed[i].Containers {
+			if c := &w.in.Observed[i].Containers[j]; w.unreported[c.ID] && c.State == runtime.Exited {
+				c.State, c.ExitCode, c.FinishedAt = runtime.ExitUnknown, -1, time.Time{}
+			}
+		}
+	}
 	w.in.Unseen = false
 	for _, d := range w.in.Dirs {
 		if slices.ContainsFunc(w.machine, func(i runtime.Incarnation) bool { return i.UID == d.UID }) {
@@ -216,6 +231,9 @@ func (w *world) decide() Decision {
 	if d.Resume {
 		w.in.Evict, w.in.History.Finished = nil, nil
 		d = Next(w.in)
+	}
+	if d.CancelStarts && w.cancelStarts() {
+		return w.decide()
 	}
 	if d.Stopping != nil {
 		w.in.History.Stopping = d.Stopping
@@ -268,6 +286,31 @@ func (w *world) decide() Decision {
 		}
 	}
 	return d
+}
+
+// cancelStarts is what a worker does.
+func (w *world) cancelStarts() (givenUp bool) {
+	w.in.InFlight = maps.Clone(w.in.InFlight)
+	for _, subject := range w.flights() {
+		if _, ok := w.in.InFlight[subject].(StartContainer); !ok {
+			continue
+		}
+		if w.called[subject] {
+			w.given[subject] = true
+			continue
+		}
+		delete(w.in.InFlight, subject)
+		w.use(append(w.used, w.scene[subject].UID))
+		givenUp = true
+	}
+	return givenUp
+}
+
+func (w *world) use(all []types.UID) {
+	w.used, w.in.Used = all, map[types.UID]bool{}
+	for _, uid := range all {
+		w.in.Used[uid] = true
+	}
 }
 
 // lookUp has the objects of what is wanted, as a router does.
@@ -335,6 +378,9 @@ func (w *world) flights() []string { return slices.Sorted(maps.Keys(w.in.InFligh
 var (
 	errLost     = errors.New("the answer was lost")
 	errReserved = errors.New("the name is reserved")
+	// errUnseen stands for a start that succeeded and whose status query failed. For
+	// other actions it is errLost.
+	errUnseen = fmt.Errorf("%w after its success", errLost)
 )
 
 // land ends an action: with err nil it works, with errLost it works and nobody
@@ -346,11 +392,13 @@ func (w *world) land(subject string, err error) {
 	w.in.InFlight = maps.Clone(w.in.InFlight)
 	delete(w.in.InFlight, subject)
 	delete(w.given, subject)
+	delete(w.called, subject)
 	if given {
 		if errors.Is(err, errLost) {
 			_ = w.do(a, p, alloc) // nobody hears of an error either
 		}
-		if _, ok := a.(RunSandbox); ok {
+		switch a.(type) {
+		case RunSandbox, StartContainer:
 			w.in.Unseen = true
 		}
 		return

@@ -8,13 +8,13 @@ import (
 	"podd/runtime"
 )
 
-// Next decides what to do now. It terminates, never fails and never writes to
-// in; equal inputs give equal decisions.
+// Next decides what to do now. It terminates, never fails and never writes to in; equal
+// inputs give equal decisions.
 func Next(in Input) Decision {
 	wanted := in.Desired
 	in.Desired = Allocated(&in)
 	f := sortFacts(&in)
-	f.wanted = wanted
+	f.desired = wanted
 	var d Decision
 	for _, r := range podRules {
 		if !r.when(f) {
@@ -27,15 +27,15 @@ func Next(in Input) Decision {
 	f.prepareSuccessor(&d)
 	if !d.Succeed {
 		f.readMessages(&d)
-		f.mindDeadline(&d)
+		f.wakeAtDeadline(&d)
 	}
 	f.tidy(&d)
 	d.Yields = d.Yields || d.Phase == PhaseStop || f.in.Desired == nil && f.in.Certain
 	return d
 }
 
-// prepareSuccessor gets the newer version's images while the present one runs,
-// and lets it take over once nothing keeps it from starting.
+// prepareSuccessor pulls the newer version's images while the current one runs, and makes
+// it replace the current one once nothing keeps it from starting.
 func (f *facts) prepareSuccessor(d *Decision) {
 	if f.in.Successor == nil || !f.in.Node.Reachable {
 		return
@@ -45,8 +45,8 @@ func (f *facts) prepareSuccessor(d *Decision) {
 		return
 	}
 	wait, problem := f.successorWaits(d)
-	wait, problem = f.letGo(d, wait, problem)
-	if wait == "" || !f.caredFor(d) || ofCluster(f.in.Successor) { // whose pod of that name is no more
+	wait, problem = f.whyNotReplaced(d, wait, problem)
+	if wait == "" || !f.worthKeeping(d) || ofCluster(f.in.Successor) { // the cluster has deleted the earlier pod of that name
 		d.Succeed = true
 		d.Actions = nil
 		return
@@ -55,16 +55,16 @@ func (f *facts) prepareSuccessor(d *Decision) {
 	d.Problem = problem
 }
 
-// caredFor tells whether the present version is worth keeping until its
-// successor can start: it ran, and runs or will again.
-func (f *facts) caredFor(d *Decision) bool {
+// worthKeeping reports whether the current version should be kept until its successor can
+// start: it ran before, and runs or will run again.
+func (f *facts) worthKeeping(d *Decision) bool {
 	if d.Phase == PhaseRest || d.Phase == PhaseWindDown {
 		return false
 	}
 	if f.cur != nil && slices.ContainsFunc(f.cur.Containers, ran) {
 		return true
 	}
-	// Its sandbox was lost: what ran in it is remembered.
+	// If its sandbox was lost, the history has the exits.
 	for i := range f.members {
 		if f.members[i].hist.LastExit != nil {
 			return true
@@ -75,7 +75,7 @@ func (f *facts) caredFor(d *Decision) bool {
 
 func ran(c runtime.Container) bool { return c.State != runtime.Created }
 
-// nodeWaits names what of the node keeps a version from starting; "" is nothing.
+// nodeWaits returns what on the node prevents a version from starting; "" for nothing.
 func (f *facts) nodeWaits(p *manifest.Pod) string {
 	switch n := &f.in.Node; {
 	case !n.Ready:
@@ -86,9 +86,9 @@ func (f *facts) nodeWaits(p *manifest.Pod) string {
 	return ""
 }
 
-// letGo names what keeps the version that runs from being ended for the newer
-// one; "" means nothing. waits is what that one lacks on its own account.
-func (f *facts) letGo(d *Decision, waits string, problem bool) (string, bool) {
+// whyNotReplaced returns why the running version cannot be stopped for the newer one; "" if
+// it can. waits is what the newer version itself needs.
+func (f *facts) whyNotReplaced(d *Decision, waits string, problem bool) (string, bool) {
 	d.Yields = waits == ""
 	if f.in.Verdict.Answer == Reject {
 		return f.in.Verdict.Message, true
@@ -96,8 +96,8 @@ func (f *facts) letGo(d *Decision, waits string, problem bool) (string, bool) {
 	return waits, problem
 }
 
-// successorWaits names what the newer version lacks; "" means nothing. Its
-// missing images become actions.
+// successorWaits returns what the newer version needs before it can start; "" for nothing.
+// It adds actions for missing images.
 func (f *facts) successorWaits(d *Decision) (why string, problem bool) {
 	spec := &f.in.Successor.Spec.Spec
 	for _, cs := range containersOf(spec) {
@@ -123,14 +123,14 @@ func (f *facts) successorWaits(d *Decision) (why string, problem bool) {
 	return why, problem
 }
 
-// volumesWait names what keeps a version to come from having its volumes and the
-// files of its profiles; "" means nothing.
+// volumesWait returns why the volumes or profile files of a version are not available; ""
+// if they are.
 func (f *facts) volumesWait(d *Decision, p *manifest.Pod) (why string, problem bool) {
 	if !manifest.NeedsFiles(p) {
 		return "", false
 	}
 	var fail Failure
-	if c := &f.in.History.Checked; c.Of(p) {
+	if c := &f.in.History.Checked; c.isFor(p) {
 		if fail = c.Failure; fail.Message == "" {
 			return "", false
 		}

@@ -1,12 +1,13 @@
 package plan
 
-// objectsMissing: what runs was started when it was all there, and runs on.
+// objectsMissing reports whether objects are missing for the start. A pod that already runs
+// keeps running without them.
 func (f *facts) objectsMissing() bool {
 	return f.in.Objects.Missing != "" && (f.cur == nil || !f.cur.Ready)
 }
 
 func (f *facts) waitObjects(d *Decision) {
-	if f.in.Objects.Soon { // images may need what is not known yet, too
+	if f.in.Objects.Soon { // the names of images may not be known yet either
 		d.Why = f.in.Objects.Missing
 		return
 	}
@@ -15,16 +16,16 @@ func (f *facts) waitObjects(d *Decision) {
 	f.prefetch(d)
 }
 
-// tellMissing shows what a running pod would not start without.
-func (f *facts) tellMissing(d *Decision) {
+// showMissing shows the missing objects of a running pod.
+func (f *facts) showMissing(d *Decision) {
 	if f.in.Objects.Missing != "" && !f.in.Objects.Soon {
 		d.Why, d.Problem = f.in.Objects.Missing+"; the pod runs on with what it has of it", true
 	}
 }
 
-// updateVolumes keeps the files of a running pod at what its objects hold. What
-// they have is on disk and nowhere else: a podd that starts anew looks once, when all is
-// looked up. Volumes that are to be prepared are written with that.
+// updateVolumes updates the files of a running pod when the content of its objects changes.
+// The content of the files is only on disk, so podd checks them once after a restart, when
+// all objects have been looked up. Volumes that will be prepared are written then.
 func (f *facts) updateVolumes(d *Decision) {
 	if f.preparesVolumes(d) || f.in.Objects.Soon || f.in.Objects.Files == "" || f.in.Objects.Files == f.in.History.Written {
 		return

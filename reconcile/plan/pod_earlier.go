@@ -7,9 +7,9 @@ import (
 	"podd/runtime"
 )
 
-// liveStale is the incarnation to stop next: the one already being stopped,
-// else the newest. One that died by itself counts until its network is freed:
-// a successor may want its ports and addresses.
+// liveStale returns the incarnation to stop next: the one already being stopped, or else
+// the newest. One that exited by itself is included until its network is released, because
+// a successor may need its ports and addresses.
 func (f *facts) liveStale() *runtime.Incarnation {
 	var found *runtime.Incarnation
 	for i := range f.stale {
@@ -27,8 +27,8 @@ func (f *facts) liveStale() *runtime.Incarnation {
 	return found
 }
 
-// keepsEarlier: a version that podd has no manifest for any more ran, and the
-// wanted one cannot start yet.
+// keepsEarlier reports whether an earlier version runs that podd has no manifest of any
+// more, and the desired one cannot start yet.
 func (f *facts) keepsEarlier() bool {
 	inc := f.liveStale()
 	if f.in.Desired == nil || ofCluster(f.in.Desired) || inc == nil || !Live(inc) || f.in.ending(inc.ID) || Runs(f.in.Desired, inc) || !slices.ContainsFunc(inc.Containers, ran) {
@@ -69,6 +69,6 @@ func (f *facts) keepEarlier(d *Decision) {
 	if node := f.nodeWaits(f.in.Desired); node != "" {
 		why, d.Problem = node, true
 	}
-	why, d.Problem = f.letGo(d, why, d.Problem)
+	why, d.Problem = f.whyNotReplaced(d, why, d.Problem)
 	d.editWaits(why)
 }

@@ -10,19 +10,19 @@ import (
 )
 
 func (f *facts) finished() bool {
-	if f.in.History.Finished.Of(f.wanted) {
+	if f.in.History.Finished.Of(f.desired) {
 		return true
 	}
 	return f.outcome() != nil
 }
 
-// outcome is how the pod ended, nil while it has not.
+// outcome returns how the pod ended; nil if it has not.
 func (f *facts) outcome() *Finished {
 	if f.in.Desired.Over() {
 		return f.recorded()
 	}
 	e := f.in.Evict
-	evicted := e != nil && e.UID == f.in.Desired.UID
+	evicted := e.names(f.in.Desired)
 	if evicted && e.Reason != Terminated {
 		return f.failed(cmp.Or(e.Reason, Evicted), e.Message)
 	}
@@ -32,24 +32,26 @@ func (f *facts) outcome() *Finished {
 	if fin := f.ended(); fin != nil {
 		return fin
 	}
-	if evicted {
+	switch over := f.overDeadline(); {
+	case evicted && !(over && (f.cur == nil || !Live(f.cur))):
+		// Running containers get the grace period of the shutdown.
 		return f.terminated(e)
-	}
-	if at := f.deadline(); !at.IsZero() && !f.in.Now.Before(at) {
+	case over:
 		return f.failed(DeadlineExceeded, "Pod was active on the node longer than the specified deadline")
 	}
 	return nil
 }
 
-// Rejected is before the message of a pod that its node did not admit for good.
+// Rejected is the prefix of the message of a pod that its node has rejected permanently.
 const Rejected = "Pod was rejected: "
 
-// rejected: a pod of a cluster is to run elsewhere then, and waits for nothing.
+// rejected reports whether admission has rejected a pod of a cluster. Such a pod fails
+// instead of waiting, because the cluster can run it on another node.
 func (f *facts) rejected() bool {
-	return ofCluster(f.in.Desired) && f.in.Successor == nil && f.in.Verdict.Answer == Reject && !f.begun() && f.in.Node.Reachable
+	return ofCluster(f.in.Desired) && f.in.Successor == nil && f.in.Verdict.Answer == Reject && !f.wasAdmitted() && f.in.Node.Reachable
 }
 
-// recorded is the end that the cluster has of the pod.
+// recorded returns the end of the pod as recorded in the cluster.
 func (f *facts) recorded() *Finished {
 	s := &f.in.Desired.Spec.Status
 	fin := f.failed(s.Reason, s.Message)
@@ -57,17 +59,17 @@ func (f *facts) recorded() *Finished {
 	return fin
 }
 
-// failed is an end that no container is to blame for.
+// failed returns a failure that no container has caused.
 func (f *facts) failed(reason, message string) *Finished {
 	return &Finished{
-		UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, Size: f.wanted.PodSize(), At: f.in.Now,
+		UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, Size: f.desired.PodSize(), At: f.in.Now,
 		Failed: true, Reason: reason, Message: message,
 	}
 }
 
-// ended is how the pod ended by itself, nil while it has not.
+// ended returns how the pod ended by itself; nil if it has not.
 func (f *facts) ended() *Finished {
-	fin := &Finished{UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, Size: f.wanted.PodSize(), At: f.in.Now}
+	fin := &Finished{UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, Size: f.desired.PodSize(), At: f.in.Now}
 	if m := f.failedInit(); m != nil {
 		fin.Failed = true
 		fin.Message = fmt.Sprintf("init container %s exited with %d", m.spec.Name, m.last.ExitCode)
@@ -92,7 +94,7 @@ func (f *facts) ended() *Finished {
 	return fin
 }
 
-// failedInit is the init container that failed for good, which ends the pod.
+// failedInit returns the init container that failed permanently, which fails the pod.
 func (f *facts) failedInit() *member {
 	if f.regularMade() {
 		return nil
@@ -106,8 +108,8 @@ func (f *facts) failedInit() *member {
 	return nil
 }
 
-// lostForGood: a pod whose containers ran once is not run again in a new sandbox
-// when none of them may be started again.
+// lostForGood reports whether the sandbox was lost and no container may be restarted, so
+// that the pod does not run again in a new sandbox.
 func (f *facts) lostForGood() bool {
 	if f.cur == nil || f.cur.Ready || !f.in.History.Released[f.cur.ID] {
 		return false
@@ -115,6 +117,9 @@ func (f *facts) lostForGood() bool {
 	ran := false
 	for i := range f.members {
 		m := &f.members[i]
+		if f.needsExit(m) {
+			return false
+		}
 		if m.kind != Regular {
 			continue
 		}
@@ -126,8 +131,8 @@ func (f *facts) lostForGood() bool {
 	return ran
 }
 
-// mayRunAgain: by how it ended, else by its policy alone: without an exit code
-// there is nothing to hold rules against.
+// mayRunAgain uses the last exit of a container. Without an exit code the restart rules
+// cannot be evaluated, so the policy alone decides.
 func (f *facts) mayRunAgain(m *member) bool {
 	if e := m.exit(); e != nil && !m.restartAsked() {
 		return f.restartsAfter(m, e.Code)

@@ -1,6 +1,10 @@
 package plan
 
-import "podd/runtime"
+import (
+	"fmt"
+
+	"podd/runtime"
+)
 
 func (f *facts) liveForeign() *runtime.Incarnation {
 	for i := range f.foreign {
@@ -11,9 +15,9 @@ func (f *facts) liveForeign() *runtime.Incarnation {
 	return nil
 }
 
-// adoptable is what another agent left in the place of a wanted pod: what runs, and
-// what is dead of the same UID, whose names at the runtime the pod is to have. What
-// another podd made is that podd's.
+// adoptable returns the incarnation of another agent to stop in place of the desired pod: a
+// live one, or a stopped one with the same UID, because the pod needs its names in the
+// runtime. Incarnations of another podd are excluded.
 func (f *facts) adoptable() *runtime.Incarnation {
 	if f.in.Desired == nil || !f.in.Node.Adopt {
 		return nil
@@ -34,12 +38,27 @@ func (f *facts) endForeign(d *Decision) {
 	f.clean(d, EndForeign{ID: f.adoptable().ID})
 }
 
+// foreignHolds reports whether another agent runs the pod and podd does not. A
+// sandbox without containers does not count: both made theirs at the same time, and
+// podd gives way.
 func (f *facts) foreignHolds() bool {
-	return f.in.Desired != nil && f.liveForeign() != nil && (f.cur == nil || !Live(f.cur))
+	return f.in.Desired != nil && f.liveForeign() != nil && (f.cur == nil || !Live(f.cur) || f.unused())
+}
+
+// unused reports whether the pod has a sandbox that is ready and in which no
+// container was made.
+func (f *facts) unused() bool {
+	return f.cur != nil && f.cur.Ready && len(f.cur.Containers) == 0 && !f.startsInFlight()
 }
 
 func (f *facts) waitForeign(d *Decision) {
+	if f.unused() {
+		f.clean(d, StopSandbox{ID: f.cur.ID, Why: "another agent made the pod, too"})
+	}
 	d.Why = "a pod of this name that podd did not make runs on this runtime; remove it, or start podd with --adopt"
+	if id := f.liveForeign().Labels[runtime.LabelInstance]; id != "" {
+		d.Why = fmt.Sprintf("a pod of this name of podd instance %.40s runs on this runtime; remove it there if that podd is in use; if its root directory was moved or is not mounted yet, start podd with that one; if it is lost, take over its pods with --adopt-instance=%.40s", id, id)
+	}
 	d.Problem = true
 	d.Reason = "NameInUse"
 }

@@ -15,6 +15,21 @@ func (f *facts) endLost(d *Decision) {
 	}
 }
 
+// lacksExit reports whether the sandbox no longer exists and the exit code of a container
+// is unknown on which the next step depends.
+func (f *facts) lacksExit() bool {
+	return f.cur != nil && !f.cur.Ready && slices.ContainsFunc(f.members, func(m member) bool { return f.needsExit(&m) })
+}
+
+func (f *facts) waitExits(d *Decision) {
+	for i := range f.members {
+		if m := &f.members[i]; f.needsExit(m) {
+			d.Why, d.Problem = m.spec.Name+": "+exitMissing(m.last), true
+			d.Steps = append(d.Steps, Step{Container: m.spec.Name, Rule: "exit code unknown -> wait", Why: exitMissing(m.last), Problem: true})
+		}
+	}
+}
+
 func (f *facts) prepare(d *Decision) {
 	f.prepareVolumes(d)
 	fail := f.in.History.Sandbox
@@ -23,7 +38,7 @@ func (f *facts) prepare(d *Decision) {
 	case f.in.Now.Before(fail.Until):
 		d.Why, d.Problem, d.Reason, d.Failure = fail.Message, true, fail.Reason, fail
 		d.wakeAt(fail.Until)
-	case f.in.Unseen: // what the runtime has of this name is being looked at
+	case f.in.Unseen: // the runtime may have a sandbox of this name that is not observed yet
 	default:
 		d.do(RunSandbox{Attempt: f.nextAttempt()})
 	}
@@ -41,24 +56,24 @@ func (f *facts) prepareVolumes(d *Decision) {
 		return
 	}
 	d.do(PrepareVolumes{UID: f.in.Desired.UID})
-	if fail.Message != "" { // a server may take its time to fail again
+	if fail.Message != "" { // keep showing the last failure during a retry
 		d.Why, d.Problem = fail.Message, true
 	}
 }
 
-// volumesFirst says that a sandbox waits for the pod's volumes, as with a kubelet: it is
-// not known how long a driver or a server takes, and meanwhile it would hold an address.
-// A claim may be of theirs. What this machine alone can do takes no longer than the
-// sandbox, and is done beside it.
+// volumesFirst reports whether the sandbox must wait for the pod's volumes, as in a
+// kubelet. A CSI driver or a server may take long, and a sandbox would hold an address
+// meanwhile; the volume of a claim may be of this kind. Other volumes take no longer than
+// the sandbox and are prepared at the same time.
 func (f *facts) volumesFirst() bool {
 	return slices.ContainsFunc(f.in.Desired.Spec.Spec.Volumes, func(v v1.Volume) bool {
-		own := v.Ephemeral != nil && !ofCluster(f.in.Desired) // a directory, as an emptyDir
+		own := v.Ephemeral != nil && !ofCluster(f.in.Desired) // a directory, like an emptyDir
 		return !own && v.EmptyDir == nil && v.HostPath == nil && v.ConfigMap == nil && v.Secret == nil &&
 			v.DownwardAPI == nil && v.Projected == nil && v.Image == nil
 	})
 }
 
-// preparesVolumes says that preparing them is to be done, or waited for.
+// preparesVolumes reports whether volumes must be prepared, or wait for a retry.
 func (f *facts) preparesVolumes(d *Decision) bool {
 	return f.in.Now.Before(f.in.History.Volumes.Until) || d.prepares()
 }
@@ -67,9 +82,10 @@ func (d *Decision) prepares() bool {
 	return slices.ContainsFunc(d.Actions, func(a Action) bool { _, is := a.(PrepareVolumes); return is })
 }
 
-// nextAttempt is above that of every sandbox seen with the UID.
+// nextAttempt returns a number above that of every observed sandbox with the UID and of
+// every one with a reserved name.
 func (f *facts) nextAttempt() uint32 {
-	var n uint32
+	n := f.in.History.SandboxAttempt
 	for _, inc := range f.in.Observed {
 		if inc.UID == f.in.Desired.UID && inc.ID != "" {
 			n = max(n, inc.Attempt+1)

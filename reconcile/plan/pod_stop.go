@@ -29,8 +29,8 @@ func (f *facts) stopStale(d *Decision) {
 	f.stop(d, inc, why)
 }
 
-// ClassChange tells of two versions of a pod why more cpu or memory cannot be given
-// to the first as it runs, though nothing else may differ; "" when it can.
+// ClassChange returns why a change of cpu or memory cannot be applied to a running pod: the
+// QoS class would change. It returns "" if the class stays the same.
 func ClassChange(was, is *v1.Pod) string {
 	before, after := manifest.QoS(was), manifest.QoS(is)
 	if before == after {
@@ -39,13 +39,13 @@ func ClassChange(was, is *v1.Pod) string {
 	return fmt.Sprintf("QoS class %s becomes %s, and a pod keeps its class as long as it runs", before, after)
 }
 
-// gone says done when nothing of this name is left; tidy removes what is.
+// gone sets Done when nothing of this name is left; tidy removes the rest.
 func (f *facts) gone(d *Decision) {
-	d.Done = len(f.stale)+len(f.mine)+len(f.in.Dirs) == 0 && !f.in.Unseen && !f.busy()
+	d.Done = len(f.stale)+len(f.mine)+len(f.in.Dirs)+len(f.in.Used) == 0 && !f.in.Unseen && !f.busy()
 }
 
-// busy: something is under way whose outcome counts. What a probe or a hook says
-// of a pod that is gone does not.
+// busy reports whether an action with a result that matters is in progress. Probes and hooks of a
+// deleted pod do not matter.
 func (f *facts) busy() bool {
 	for _, a := range f.in.InFlight {
 		if _, ok := a.(Probe); !ok && !IsHook(a) {
@@ -58,7 +58,7 @@ func (f *facts) busy() bool {
 func (f *facts) sameUIDLeft() bool {
 	remove := RemoveDir{UID: f.in.Desired.UID}
 	if f.in.InFlight[remove.Subject()] == Action(remove) {
-		return true // it takes logs and cgroups with it
+		return true // its removal also removes logs and cgroups
 	}
 	for _, dir := range f.in.Dirs {
 		if dir.UID == f.in.Desired.UID && !dir.of(f.in.Desired) {

@@ -3,12 +3,15 @@ package plan
 import (
 	"maps"
 	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/runtime"
 )
 
 func (f *facts) hold(d *Decision) { f.keepHooks(d) }
 
-// keepHooks goes on with what cannot be made half: whoever gives a hook up has it
-// made again.
+// keepHooks keeps hooks in progress, because a canceled hook would run again.
 func (f *facts) keepHooks(d *Decision) {
 	for _, subject := range slices.Sorted(maps.Keys(f.in.InFlight)) {
 		if a, ok := f.in.InFlight[subject].(PreStop); ok {
@@ -17,8 +20,8 @@ func (f *facts) keepHooks(d *Decision) {
 	}
 }
 
-// waitRuntime begins nothing, and gives nothing up that may yet come right: a
-// list that took too long is no reason to pull an image anew.
+// waitRuntime starts nothing and cancels nothing that may still succeed: a pull need not be
+// repeated because a list took too long.
 func (f *facts) waitRuntime(d *Decision) {
 	d.Why = f.in.Node.Message
 	if f.in.Desired == nil {
@@ -30,16 +33,17 @@ func (f *facts) waitRuntime(d *Decision) {
 	}
 }
 
-// notAdmitted: the verdict is on the newest version; an earlier one in force was
-// admitted before.
+// notAdmitted reports whether the newest version is not admitted. An earlier version that
+// is current was admitted before.
 func (f *facts) notAdmitted() bool {
 	return f.in.Successor == nil && f.in.Verdict.Answer != Admit && (f.cur == nil || !f.cur.Ready) && !f.keepsSize() &&
-		!(ofCluster(f.in.Desired) && f.begun())
+		!(ofCluster(f.in.Desired) && f.wasAdmitted())
 }
 
-// begun: the version was admitted once, and is a cluster's: it is not asked again. A
-// directory tells no such thing, after a reboot it may be all that is left.
-func (f *facts) begun() bool { return f.cur != nil || f.in.Verdict.Resize }
+// wasAdmitted reports whether a pod of a cluster was admitted before, so that it is not checked
+// again. Its directory does not prove that, because after a reboot the directory may be all
+// that is left.
+func (f *facts) wasAdmitted() bool { return f.cur != nil || f.in.Verdict.Resize }
 
 func (f *facts) waitAdmission(d *Decision) {
 	d.Why, d.Reason = f.in.Verdict.Message, f.in.Verdict.Reason
@@ -63,4 +67,22 @@ func (f *facts) networkNotReady() bool {
 func (f *facts) waitNetwork(d *Decision) {
 	d.Why, d.Problem, d.Reason = f.in.Node.NetworkMessage, true, "NetworkNotReady"
 	f.prefetch(d)
+}
+
+// mayHaveFinished reports whether Desired may have finished and only its journal, which
+// cannot be read, has that: the runtime has no container of it, and not all of its
+// containers may be restarted.
+func (f *facts) mayHaveFinished() bool {
+	if f.in.JournalError == "" || f.cur != nil && f.cur.Ready {
+		return false
+	}
+	if slices.ContainsFunc(f.mine, func(inc runtime.Incarnation) bool { return len(inc.Containers) > 0 }) {
+		return false
+	}
+	return slices.ContainsFunc(f.members, func(m member) bool { return f.policy(&m) != v1.RestartPolicyAlways })
+}
+
+func (f *facts) waitJournal(d *Decision) {
+	d.Problem = true
+	d.Why = "the pod may have run before: " + f.in.JournalError + "; repair the journal, or remove it to run the pod"
 }

@@ -2,15 +2,17 @@ package plan
 
 import "cmp"
 
-// windDown ends sidecars and the sandbox of a finished pod and releases its
-// volumes; then the pod rests, its records and logs kept.
+// windDown stops sidecars and the sandbox of a finished pod and releases its volumes. Then
+// the pod rests; its records and logs are kept.
 func (f *facts) windDown(d *Decision) {
-	if !f.in.History.Finished.Of(f.wanted) {
-		// Whoever hears of the end hears why.
-		if f.readMessages(d) {
+	if !f.in.History.Finished.Of(f.desired) {
+		fin := f.outcome()
+		d.RecordFirst = f.mustRecord(fin)
+		// The end is published with the containers' messages, unless it is urgent.
+		if d.RecordFirst && f.readMessages(d) {
 			return
 		}
-		d.Finished = f.outcome()
+		d.Finished = fin
 	}
 	why := "the pod has finished"
 	if fin := cmp.Or(d.Finished, f.in.History.Finished); fin != nil && fin.Reason != "" {
@@ -19,12 +21,15 @@ func (f *facts) windDown(d *Decision) {
 			why = "the node is shutting down"
 		}
 	}
-	if f.startsInFlight() {
+	if f.cancelStarts(d) {
 		return
 	}
 	if f.cur != nil && (Live(f.cur) || f.volumesHeld() && !f.in.History.Released[f.cur.ID]) {
 		fin := cmp.Or(d.Finished, f.in.History.Finished)
-		f.stopMembers(d, f.cur, term{since: fin.At, grace: graceAt(f.cur, fin), why: why})
+		f.stopMembers(d, f.cur, termination{since: fin.At, grace: graceAt(f.cur, fin), why: why})
+		return
+	}
+	if f.in.Used[f.in.Desired.UID] {
 		return
 	}
 	if f.volumesHeld() {
@@ -32,6 +37,20 @@ func (f *facts) windDown(d *Decision) {
 		return
 	}
 	d.Phase, d.Resume = PhaseRest, f.resumes()
+}
+
+// mustRecord reports whether an end must be on disk before the next step. That is so if the
+// pod ended by itself: published and then forgotten, it would run a second time. Other ends
+// follow again from their cause, or their loss is harmless, and they may be what frees the
+// disk; see evictGrace, deadline and terminated. While one of them is due, the end of a pod
+// that ended by itself does not wait either: it follows again from the runtime's records.
+func (f *facts) mustRecord(fin *Finished) bool {
+	return fin.Reason == "" && !f.in.Desired.Over() && !f.urgent()
+}
+
+// urgent reports whether what is left of the pod must stop now.
+func (f *facts) urgent() bool {
+	return f.in.Hurry || f.in.Evict.names(f.in.Desired) || f.overDeadline()
 }
 
 func (f *facts) volumesHeld() bool {

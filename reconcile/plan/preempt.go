@@ -13,16 +13,17 @@ import (
 	"podd/manifest"
 )
 
-// criticalPriority is the least of a pod that others give way to.
+// criticalPriority is the lowest priority of a critical pod.
 const criticalPriority = 2_000_000_000
 
-// critical: a pod of a file or URL is, whatever its priority.
+// critical reports whether other pods can be stopped for p. A pod of a file or URL is
+// critical, whatever its priority.
 func critical(p *manifest.Pod) bool {
 	return !ofCluster(p) || p.Spec.Spec.Priority != nil && *p.Spec.Spec.Priority >= criticalPriority
 }
 
-// givesWay says that a pod may be ended for another, as a kubelet does: one of a
-// cluster, which can run it elsewhere.
+// givesWay reports whether a pod may be stopped for another, as in a kubelet: only a pod of
+// a cluster, which can run it on another node.
 func givesWay(c *Claimant, to *manifest.Pod) bool {
 	if !ofCluster(c.Wants) || c.Rests || c.Ends || !c.Present || c.Wants.UID == to.UID {
 		return false
@@ -33,17 +34,17 @@ func givesWay(c *Claimant, to *manifest.Pod) bool {
 	return to.Spec.Spec.Priority != nil && *to.Spec.Spec.Priority > *c.Wants.Spec.Spec.Priority
 }
 
-// preempt has a critical pod wait for the next one that gives way to it, and rejects
-// it where all together would not make room.
+// preempt makes a critical pod wait while the next pod is stopped for it. It rejects the
+// critical pod if stopping all possible pods would not make enough room.
 func (a *admissions) preempt(c Claimant) Verdict {
 	short := a.shortOf(c)
-	if len(short) == 0 { // what is ending suffices
+	if len(short) == 0 { // the pods that are being stopped are sufficient
 		return givingWay("pods that give way to it are ending")
 	}
 	next, ok := a.giveWay(c.Wants, short)
 	if !ok {
 		var lacks strings.Builder
-		for _, name := range asKubelet(slices.Collect(maps.Keys(short))) {
+		for _, name := range inKubeletOrder(slices.Collect(maps.Keys(short))) {
 			fmt.Fprintf(&lacks, "(res: %s, q: %d), ", name, short[name])
 		}
 		return clusterVerdict("UnexpectedAdmissionError",
@@ -58,13 +59,13 @@ func givingWay(message string) Verdict {
 	return Verdict{Answer: Wait, Reason: Preempted, Message: message}
 }
 
-// shortOf is what is lacking for a pod once all that is ending has ended.
+// shortOf returns what a pod lacks after all pods being stopped have exited.
 func (a *admissions) shortOf(c Claimant) Amounts {
 	return a.lacks(c, a.places.leaving, a.shares.leaving)
 }
 
-// lacks is what a pod would lack if so much of what others have were free. What it
-// asks no more of than it has it never lacks.
+// lacks returns what a pod would lack if these parts of the others' amounts were free. A
+// resource is not lacking if the pod requests no more of it than it already has.
 func (a *admissions) lacks(c Claimant, places int, amounts Amounts) Amounts {
 	short, limits := Amounts{}, a.shares.limits
 	if n := a.places.taken - places + 1 - a.places.max; !c.Present && a.places.max > 0 && n > 0 {
@@ -80,7 +81,7 @@ func (a *admissions) lacks(c Claimant, places int, amounts Amounts) Amounts {
 	return short
 }
 
-// without is what is still lacking when others are gone.
+// without returns what is still lacking without the others.
 func (a *admissions) without(short Amounts, others []Claimant) Amounts {
 	left := maps.Clone(short)
 	for i := range others {
@@ -99,8 +100,8 @@ func (a *admissions) frees(c *Claimant, name v1.ResourceName) int64 {
 	return c.held(a.shares.limits)[name]
 }
 
-// giveWay is whose turn it is: of the fewest pods that make room, those of the
-// lowest class of quality where there is a choice, and small ones before large ones.
+// giveWay returns the pod to stop next: from the fewest pods that make enough room, of the
+// lowest QoS class if there is a choice, and small ones before large ones.
 func (a *admissions) giveWay(to *manifest.Pod, short Amounts) (Claimant, bool) {
 	classes := map[v1.PodQOSClass][]Claimant{}
 	for i := range a.all {
@@ -120,7 +121,7 @@ func (a *admissions) giveWay(to *manifest.Pod, short Amounts) (Claimant, bool) {
 	return all[0], len(all) > 0
 }
 
-// fewest chooses again and again the pod that leaves the least lacking.
+// fewest repeatedly chooses the pod after which the least is lacking.
 func (a *admissions) fewest(from []Claimant, short Amounts) (chosen []Claimant) {
 	for from = slices.Clone(from); len(short) > 0; {
 		at := 0
@@ -136,7 +137,8 @@ func (a *admissions) fewest(from []Claimant, short Amounts) (chosen []Claimant) 
 	return chosen
 }
 
-// distance weighs each resource alike, by how much of what lacks a pod would leave.
+// distance returns how much would still be lacking without c. All resources have the same
+// weight.
 func (a *admissions) distance(c *Claimant, short Amounts) (d float64) {
 	for name, n := range short {
 		if left := n - a.frees(c, name); left > 0 {

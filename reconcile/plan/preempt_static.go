@@ -6,15 +6,15 @@ import (
 	"podd/manifest"
 )
 
-// makeRoom answers for a pod of a file or URL that there is too little for, by why.
-// What a cluster has bound here gives way to it, as with a kubelet; and what it may
-// have bound here, nobody knows yet, is not in its way: it may be what the API server
-// is run by. An earlier version of it runs on meanwhile.
+// makeRoom returns the verdict for a pod of a file or URL for which there is not enough
+// room. Pods that a cluster has bound to this node are stopped for it, as in a kubelet.
+// Pods that the cluster has not confirmed yet do not block it, because it may be what runs
+// the API server. Meanwhile an earlier version of it keeps running.
 func (a *admissions) makeRoom(c Claimant, why Verdict) Verdict {
 	if v := a.limits.admitDevices(c); v.Answer != Admit {
-		return v // room would not help it
+		return v // preemption would not help
 	}
-	if v := a.once(c); v.Answer == Reject {
+	if v := a.admitExclusive(c); v.Answer == Reject {
 		return v
 	}
 	places, amounts := 0, Amounts{}
@@ -27,7 +27,7 @@ func (a *admissions) makeRoom(c Claimant, why Verdict) Verdict {
 		}
 	}
 	if len(a.lacks(c, places, amounts)) == 0 {
-		if v := a.once(c); v.Answer != Admit {
+		if v := a.admitExclusive(c); v.Answer != Admit {
 			return v
 		}
 		if !c.Present {
@@ -52,7 +52,8 @@ func (a *admissions) makeRoom(c Claimant, why Verdict) Verdict {
 	return v
 }
 
-// resizes: what is wanted is there, in another size. Nothing gives way to that.
+// resizes reports whether the pod already runs in another size. Other pods are not stopped
+// for a resize.
 func (c *Claimant) resizes() bool {
 	return slices.ContainsFunc(c.Holds, func(p *manifest.Pod) bool { return p.UID == c.Wants.UID && p.Hash == c.Wants.Hash })
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"podd/manifest"
+	"podd/manifest/decode"
 )
 
 // A pod of a file or URL is critical whatever its priority, as with a kubelet: those
@@ -20,7 +21,7 @@ func TestStaticPreempts(t *testing.T) {
 			ports = "ports: [{containerPort: 80, hostPort: 80}],"
 		}
 		text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {%s containers: [{name: c, image: i, %s resources: {requests: {cpu: %q}}}]}\n", name, spec, ports, cpu)
-		f := manifest.Decode([]byte(text), manifest.Options{Path: "f", Node: "n", Kind: manifest.KindFile})
+		f := decode.File([]byte(text), decode.Options{Path: "f", Node: "n", Kind: manifest.KindFile})
 		if f.Refused() || len(f.Pods) != 1 {
 			t.Fatalf("%s: %v", text, f.Problems)
 		}

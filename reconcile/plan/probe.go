@@ -7,9 +7,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// ProbeKind is what it means that a probe fails: Startup and Liveness restart
-// the container, Readiness takes its word that it can serve. Until Startup has
-// passed the two others wait.
+// ProbeKind is the purpose of a probe. A failure of Startup or Liveness restarts the
+// container, a failure of Readiness makes it not ready. Liveness and Readiness wait until
+// Startup has passed.
 type ProbeKind string
 
 // The kinds.
@@ -19,7 +19,7 @@ const (
 	Readiness ProbeKind = "readiness"
 )
 
-// ProbeOf is a container's probe of a kind, nil for none.
+// ProbeOf returns a container's probe of this kind, or nil if there is none.
 func ProbeOf(c *v1.Container, kind ProbeKind) *v1.Probe {
 	switch kind {
 	case Startup:
@@ -30,7 +30,7 @@ func ProbeOf(c *v1.Container, kind ProbeKind) *v1.Probe {
 	return c.ReadinessProbe
 }
 
-// HasProbes tells whether a container has a probe of any kind.
+// HasProbes reports whether a container has a probe of any kind.
 func HasProbes(c *v1.Container) bool {
 	return c.StartupProbe != nil || c.LivenessProbe != nil || c.ReadinessProbe != nil
 }
@@ -52,23 +52,23 @@ func (a Probe) String() string { return fmt.Sprintf("probe the %s of %s", a.Kind
 
 func (Probe) sealed() {}
 
-// Probed is what is remembered of the probes of one container. It dies with
-// the container's ID; what has a JSON name outlives podd.
+// Probed is the state of the probes of one container. It is discarded with the container's
+// ID. Fields with a JSON name survive a restart of podd.
 type Probed struct {
-	// Since is when the container was first seen to run, monotonic: first
-	// attempts are measured from it.
+	// Since is when the container was first observed running, monotonic. First attempts are
+	// measured from it.
 	Since time.Time `json:"-"`
-	// Adopted says that it ran already when podd came.
+	// Adopted reports that it already ran when podd started.
 	Adopted   bool  `json:"-"`
 	Startup   Trial `json:"startup,omitzero"`
 	Liveness  Trial `json:"liveness,omitzero"`
 	Readiness Trial `json:"readiness,omitzero"`
 }
 
-// Of is what is remembered of one kind.
+// Of returns the state of one kind.
 func (p Probed) Of(kind ProbeKind) Trial { return *p.at(kind) }
 
-// With is p with another memory of one kind.
+// With returns p with another state of one kind.
 func (p Probed) With(kind ProbeKind, t Trial) Probed {
 	*p.at(kind) = t
 	return p
@@ -84,52 +84,51 @@ func (p *Probed) at(kind ProbeKind) *Trial {
 	return &p.Readiness
 }
 
-// Health is what enough attempts in a row say of a container. The zero value
-// is that there were not enough yet: neither ready nor started, and alive.
+// Health is the result of enough consecutive attempts. The zero value means that there were
+// not enough yet: neither ready nor started, and alive.
 type Health string
 
-// The verdicts of a probe.
+// Results of a probe.
 const (
 	Passed Health = "passed"
 	Failed Health = "failed"
 )
 
-// Trial is what the attempts of one probe have come to.
+// A Trial is the state of one probe.
 type Trial struct {
 	Health Health `json:"health,omitempty"`
-	// Message is the failure that Health rests on or, before there is any, the
-	// first one: a line fit for users. It stands still until Health changes.
+	// Message is the failure that caused Health or, while Health is "", the first failure:
+	// a line for users. It changes only with Health.
 	Message string `json:"message,omitempty"`
-	// Began is when the last attempt began, monotonic; zero: none was made.
+	// Began is when the last attempt began, monotonic; zero: there was none.
 	Began time.Time `json:"-"`
-	// Passing is how the last attempts went, InRow how many of them; Errors is
-	// how many have since come to nothing.
+	// Passing is the result of the last attempts, InRow their number; Errors is the number
+	// of attempts since then that could not be made.
 	Passing bool `json:"-"`
 	InRow   int  `json:"-"`
 	Errors  int  `json:"-"`
-	// Warned says that a warning was told.
+	// Warned reports that a warning was published.
 	Warned bool `json:"-"`
 }
 
-// Outcome is what came of one attempt.
+// An Outcome is the result of one attempt.
 type Outcome struct {
 	Began  time.Time
 	Passed bool
-	// Errored says that the attempt could not be made: it counts for nothing.
+	// Errored reports that the attempt could not be made, so it does not count.
 	Errored bool
 	Message string
 }
 
-// probeTries is how often an attempt that could not be made is made again at
-// once.
+// probeTries is how often an attempt that could not be made is repeated immediately.
 const probeTries = 3
 
-// After is what one more attempt of probe p makes of t.
+// After returns the state after one more attempt of probe p.
 func (t Trial) After(p *v1.Probe, o Outcome) Trial {
 	t.Began = o.Began
 	if o.Errored {
 		t.Errors++
-		t.remark("cannot be made: " + o.Message)
+		t.keepFirstMessage("cannot be made: " + o.Message)
 		return t
 	}
 	if t.InRow > 0 && t.Passing == o.Passed {
@@ -144,23 +143,25 @@ func (t Trial) After(p *v1.Probe, o Outcome) Trial {
 	case !o.Passed && t.InRow >= int(p.FailureThreshold) && t.Health != Failed:
 		t.Health, t.Message = Failed, "failed: "+o.Message
 	case !o.Passed:
-		t.remark("failed: " + o.Message)
+		t.keepFirstMessage("failed: " + o.Message)
 	}
 	return t
 }
 
-// remark keeps the first thing there is to say before there is a verdict.
-func (t *Trial) remark(message string) {
+// keepFirstMessage keeps the first message before there is a result.
+func (t *Trial) keepFirstMessage(message string) {
 	if t.Health == "" && t.Message == "" {
 		t.Message = message
 	}
 }
 
-// hopeless says that somebody has something to mend: it failed, or was never
-// made for all that was tried.
-func (t Trial) hopeless() bool { return t.Health == Failed || t.Health == "" && t.Errors >= probeTries }
+// needsUser reports whether a user must act: the probe failed, or all tries of its attempts
+// could not be made.
+func (t Trial) needsUser() bool {
+	return t.Health == Failed || t.Health == "" && t.Errors >= probeTries
+}
 
-// why is what there is to say of a probe that has not passed.
+// why returns the message of a probe that has not passed.
 func (t Trial) why(kind ProbeKind) string {
 	if t.Message == "" {
 		return ""

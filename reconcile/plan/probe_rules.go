@@ -9,7 +9,7 @@ import (
 	"podd/runtime"
 )
 
-// trial is what is known of a probe of the container that m is now.
+// trial returns the state of a probe of the current container of m.
 func (f *facts) trial(m *member, kind ProbeKind) Trial {
 	if m.last == nil {
 		return Trial{}
@@ -17,20 +17,21 @@ func (f *facts) trial(m *member, kind ProbeKind) Trial {
 	return f.in.History.Probed[m.last.ID].Of(kind)
 }
 
-// passed: it runs, and no probe of this kind objects.
+// passed reports whether the container runs and has no probe of this kind that has not
+// passed.
 func (f *facts) passed(m *member, kind ProbeKind) bool {
 	return m.is(runtime.Running) && (ProbeOf(m.spec, kind) == nil || f.trial(m, kind).Health == Passed)
 }
 
-// failing makes the condition of a probe that ends its container.
+// failing returns the condition that a probe of this kind has failed.
 func failing(kind ProbeKind) func(*facts, *member) bool {
 	return func(f *facts, m *member) bool {
 		return m.is(runtime.Running) && ProbeOf(m.spec, kind) != nil && f.trial(m, kind).Health == Failed
 	}
 }
 
-// stopUnhealthy ends a container with its probe's own grace, where it has one;
-// the ordinary rules start it again.
+// stopUnhealthy returns an effect that stops a container with its probe's grace period, or
+// else the pod's. Other rules restart it.
 func stopUnhealthy(kind ProbeKind) func(*facts, *member, *Decision, *Step) {
 	return func(f *facts, m *member, d *Decision, s *Step) {
 		s.Why, s.Problem, s.Probe = f.trial(m, kind).why(kind), true, kind
@@ -44,17 +45,19 @@ func stopUnhealthy(kind ProbeKind) func(*facts, *member, *Decision, *Step) {
 
 func unstarted(f *facts, m *member) bool { return m.is(runtime.Running) && !f.passed(m, Startup) }
 
-// waitStarted: a failure before the last one allowed is what starting is like.
+// waitStarted marks failures of the startup probe as a Problem only when the probe has
+// failed, because single failures are normal during the start.
 func waitStarted(f *facts, m *member, d *Decision, s *Step) {
 	f.explain(m, Startup, s)
 	f.attempt(m, d, Startup)
 }
 
-// explain tells of a probe that has not passed.
+// explain shows the message of a probe that has not passed. It is a Problem if a user must
+// act.
 func (f *facts) explain(m *member, kind ProbeKind, s *Step) {
 	t := f.trial(m, kind)
 	s.Why = t.why(kind)
-	if t.hopeless() {
+	if t.needsUser() {
 		s.Problem, s.Probe = true, kind
 	}
 }
@@ -66,36 +69,36 @@ func waitReadiness(f *facts, m *member, d *Decision, s *Step) {
 	f.watch(m, d)
 }
 
-// watch makes the attempts of a container that has started.
+// watch makes the attempts for a container that has started.
 func (f *facts) watch(m *member, d *Decision) {
 	f.attempt(m, d, Liveness)
 	f.attempt(m, d, Readiness)
 }
 
-// askOn goes on asking a container that ends whether it is ready, so that all see
-// when it is not any more. Nothing else is asked, and nothing that was not before:
-// it may have ended before it started for others.
-func (f *facts) askOn(m *member, d *Decision) {
+// continueReadiness continues the readiness probe of a container that is being stopped, so
+// that its loss of readiness is published. It starts no probe that did not run before,
+// because the container may not have started yet.
+func (f *facts) continueReadiness(m *member, d *Decision) {
 	if m.is(runtime.Running) && f.trial(m, Readiness) != (Trial{}) {
 		f.attempt(m, d, Readiness)
 	}
 }
 
-// askLeaving does so in a pod that ends, unless it has finished: then it is not
-// ready whatever it says.
-func (f *facts) askLeaving(d *Decision, inc *runtime.Incarnation, c *runtime.Container) {
+// continueReadinessInStop does that for a container of a pod that is being stopped, unless
+// the pod has finished: then it is not ready anyway.
+func (f *facts) continueReadinessInStop(d *Decision, inc *runtime.Incarnation, c *runtime.Container) {
 	p := VersionOf(inc, f.in.Desired, f.in.Leaving)
 	if p == nil || d.Phase != PhaseStop {
 		return
 	}
 	for _, spec := range containersOf(&p.Spec.Spec) {
 		if spec.Name == c.Name {
-			f.askOn(&member{spec: spec, last: c}, d)
+			f.continueReadiness(&member{spec: spec, last: c}, d)
 		}
 	}
 }
 
-// attempt names an attempt that is due or under way, else when it will be.
+// attempt names an attempt that is due or in progress, or schedules it.
 func (f *facts) attempt(m *member, d *Decision, kind ProbeKind) {
 	p := ProbeOf(m.spec, kind)
 	if p == nil {
@@ -110,8 +113,9 @@ func (f *facts) attempt(m *member, d *Decision, kind ProbeKind) {
 	d.probeAt(at)
 }
 
-// dueAt is when the next attempt is to be made. The first is measured from when
-// the container was seen to run, less what had passed by the runtime's clock.
+// dueAt returns when the next attempt is due. The first is measured from the first
+// observation of the running container, minus the time that had passed by the runtime's
+// clock.
 func (f *facts) dueAt(m *member, kind ProbeKind, p *v1.Probe) time.Time {
 	period := time.Duration(max(p.PeriodSeconds, 1)) * time.Second
 	probed := f.in.History.Probed[m.last.ID]
@@ -133,8 +137,8 @@ func (f *facts) dueAt(m *member, kind ProbeKind, p *v1.Probe) time.Time {
 	return since.Add(delay)
 }
 
-// spread is a part of a period, another one for each container and kind: after
-// a start of podd the pods it finds are not all probed in one instant.
+// spread returns a part of a period that depends on container and kind, so that after a
+// start of podd not all existing pods are probed at the same time.
 func spread(id string, kind ProbeKind, period time.Duration) time.Duration {
 	h := fnv.New64a()
 	h.Write([]byte(string(kind) + "/" + id))

@@ -143,10 +143,47 @@ func TestPodRules(t *testing.T) {
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.Exited)
 			in.History.Released["s-u"] = true
 		}, "no sandbox", PhasePrepare},
+		"sandbox lost and released, exit code unknown": {func(in *Input) {
+			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Observed[0] = sandboxOf(in.Desired, false, runtime.ExitUnknown)
+			in.History.Released["s-u"] = true
+		}, "exit code unknown", PhaseWait},
+		"sandbox lost and released, exit code unknown, on failure": {func(in *Input) {
+			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyOnFailure
+			in.Observed[0] = sandboxOf(in.Desired, false, runtime.ExitUnknown)
+			in.History.Released["s-u"] = true
+		}, "exit code unknown", PhaseWait},
+		"sandbox lost and released, exit code unknown, always": {func(in *Input) {
+			in.Observed[0] = sandboxOf(in.Desired, false, runtime.ExitUnknown)
+			in.History.Released["s-u"] = true
+		}, "no sandbox", PhasePrepare},
+		"exit code unknown": {func(in *Input) {
+			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Observed[0].Containers[0].State = runtime.ExitUnknown
+		}, "run", PhaseRun},
 		"objects missing":                  {func(in *Input) { in.Observed, in.Objects.Missing = nil, "a Secret" }, "objects missing", PhaseWait},
 		"objects missing, and runs":        {func(in *Input) { in.Objects.Missing = "a Secret" }, "run", PhaseRun},
 		"objects missing, another version": {func(in *Input) { in.Desired = versioned("next"); in.Objects.Missing = "a Secret" }, "keep the earlier version", PhaseWait},
-		"no sandbox":                       {func(in *Input) { in.Observed = nil }, "no sandbox", PhasePrepare},
+		"journal unreadable":               {func(in *Input) { unreadable(in, v1.RestartPolicyNever); in.Observed = nil }, "journal unreadable", PhaseWait},
+		"journal unreadable, dead sandbox without containers": {func(in *Input) {
+			unreadable(in, v1.RestartPolicyOnFailure)
+			in.Observed[0] = sandboxOf(in.Desired, false)
+			in.Observed[0].Containers = nil
+			in.History.Released["s-u"] = true
+		}, "journal unreadable", PhaseWait},
+		"journal unreadable, always": {func(in *Input) { unreadable(in, v1.RestartPolicyAlways); in.Observed = nil }, "no sandbox", PhasePrepare},
+		"journal unreadable, one once": {func(in *Input) {
+			unreadable(in, v1.RestartPolicyAlways)
+			own(in, v1.ContainerRestartPolicyNever)
+			in.Observed = nil
+		}, "journal unreadable", PhaseWait},
+		"journal unreadable, and runs": {func(in *Input) { unreadable(in, v1.RestartPolicyNever) }, "run", PhaseRun},
+		"journal unreadable, and ended": {func(in *Input) {
+			unreadable(in, v1.RestartPolicyNever)
+			in.Observed[0] = sandboxOf(in.Desired, false, runtime.Exited)
+			in.History.Released["s-u"] = true
+		}, "finished", PhaseRest},
+		"no sandbox": {func(in *Input) { in.Observed = nil }, "no sandbox", PhasePrepare},
 		"init to do": {func(in *Input) {
 			in.Desired.Spec.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}}
 			in.Observed[0].Containers = nil
@@ -189,6 +226,11 @@ func TestContainerRules(t *testing.T) {
 		c.State, c.ExitCode, c.Annotations[runtime.AnnotationBackoff] = runtime.Exited, 1, step
 		c.StartedAt, c.FinishedAt = in.Now, in.Now
 		in.History.SeenExit["c"] = in.Now
+	}
+	unreported := func(in *Input) {
+		ended(in, "0")
+		c := last(in)
+		c.State, c.ExitCode, c.FinishedAt = runtime.ExitUnknown, 0, time.Time{}
 	}
 	tests := map[string]struct {
 		change func(*Input)
@@ -285,7 +327,30 @@ func TestContainerRules(t *testing.T) {
 		}, "running -> leave", ""},
 		"changed while it waits": {func(in *Input) { changes(in, "new"); ended(in, "9") }, "start", "start"},
 		"unknown":                {func(in *Input) { last(in).State = runtime.Unknown }, "state unknown -> stop", "stop"},
-		"made, not started":      {func(in *Input) { last(in).State = runtime.Created }, "created -> start", "start"},
+		"exit code unknown, never": {func(in *Input) {
+			unreported(in)
+			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+		}, "exit code unknown -> wait", ""},
+		"exit code unknown, on failure": {func(in *Input) {
+			unreported(in)
+			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyOnFailure
+		}, "exit code unknown -> wait", ""},
+		"exit code unknown, always": {unreported, "start", "start"},
+		"exit code unknown, always, again": {func(in *Input) {
+			unreported(in)
+			last(in).Annotations[runtime.AnnotationBackoff] = "1"
+		}, "crashed -> back off", ""},
+		"exit code unknown, restart asked": {func(in *Input) {
+			unreported(in)
+			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			history(in, func(h *ContainerHistory) { h.RestartID = "c" })
+		}, "start", "start"},
+		"exit code unknown, a rule": {func(in *Input) {
+			unreported(in)
+			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 3))
+		}, "exit code unknown -> wait", ""},
+		"made, not started":              {func(in *Input) { last(in).State = runtime.Created }, "created -> start", "start"},
+		"ended, an earlier start unseen": {func(in *Input) { ended(in, "0"); in.Unseen = true }, "not looked yet -> wait", ""},
 		"being started": {func(in *Input) {
 			last(in).State = runtime.Created
 			in.InFlight["container/app"] = StartContainer{Container: "app"}
@@ -500,4 +565,10 @@ func changes(in *Input, now string) {
 	in.Desired.FixedUID = true
 	in.Desired.Containers = map[string]manifest.ContainerHash{"app": {Start: "v1:" + now}}
 	in.Observed[0].Containers[0].Annotations[runtime.AnnotationStart] = "old"
+}
+
+// unreadable makes the journal of the desired pod unreadable, and gives it a policy.
+func unreadable(in *Input, policy v1.RestartPolicy) {
+	in.JournalError = "its journal cannot be read"
+	in.Desired.Spec.Spec.RestartPolicy = policy
 }

@@ -10,48 +10,48 @@ import (
 	"podd/manifest"
 )
 
-// Terminated is the reason of a pod that was ended because the machine goes down,
-// NodeShutdown that of one that is not begun for that.
+// Terminated is the reason of a pod that was stopped because of a node shutdown,
+// nodeShutdown of one that is not started because of it.
 const (
 	Terminated   = "Terminated"
-	NodeShutdown = "NodeShutdown"
+	nodeShutdown = "NodeShutdown"
 )
 
-// What pods show, a kubelet's words.
+// Messages of pods, as in a kubelet.
 const (
 	TerminatedMessage = "Pod was terminated in response to imminent node shutdown."
 	rejectedMessage   = "Pod was rejected as the node is shutting down."
 )
 
-// ShutdownGroup are the pods of a priority, or more, that no higher group has. The
-// lowest has those of less, too.
+// A ShutdownGroup contains the pods with a priority of at least Priority and lower than
+// that of the next group. The lowest group also contains all pods with a lower priority.
 type ShutdownGroup struct {
 	Priority int32
-	// Grace is the most that each of its pods gets, and how long the next group
-	// waits for them.
+	// Grace is the maximum grace period of its pods, and how long the next group waits for
+	// them.
 	Grace time.Duration
 }
 
-// ShutdownPod is a pod that ends in its turn.
+// A ShutdownPod is a pod in a node shutdown.
 type ShutdownPod struct {
 	Key      types.NamespacedName
 	Priority int32
-	// Grace is the most it gets: that of its group, as NextTurn says.
+	// Grace is its maximum grace period: that of its group, set by NextTurn.
 	Grace time.Duration
 }
 
-// Turn is where a shutdown stands: which group ends, and since when; zero Since:
-// none of it was seen yet.
+// A Turn is the progress of a shutdown: which group is being stopped, and since when. A
+// zero Since means that its pods were not stopped yet.
 type Turn struct {
 	Group int
 	Since time.Time
 }
 
-// NextTurn is where a shutdown stands now and whom it ends: pods are those of which
-// something is on the machine, groups at least one, in rising order. A group without
-// pods takes no time, and one whose pods outlast its grace is waited for no longer. It
-// ends what is left of earlier groups, too. Wake is when to ask again if nothing
-// happens; zero: no need.
+// NextTurn returns the progress of a shutdown at now and the pods to stop. pods are those
+// that have something on the node; groups has at least one element, in rising order. A
+// group without pods takes no time, and a group is not waited for any longer after its grace
+// period. The pods to stop include those left of earlier groups. wake is
+// when to call NextTurn again if nothing happens; zero: not needed.
 func NextTurn(groups []ShutdownGroup, t Turn, pods []ShutdownPod, now time.Time) (next Turn, ends []ShutdownPod, wake time.Time) {
 	group := func(p ShutdownPod) int { return groupOf(groups, p.Priority) }
 	for ; t.Group < len(groups); t = (Turn{Group: t.Group + 1}) {
@@ -75,7 +75,7 @@ func NextTurn(groups []ShutdownGroup, t Turn, pods []ShutdownPod, now time.Time)
 	return t, ends, wake
 }
 
-// groupOf is the place of the highest group that a priority reaches.
+// groupOf returns the index of the highest group for a priority.
 func groupOf(groups []ShutdownGroup, priority int32) int {
 	i, found := slices.BinarySearchFunc(groups, priority, func(g ShutdownGroup, p int32) int { return cmp.Compare(g.Priority, p) })
 	if found {
@@ -84,16 +84,18 @@ func groupOf(groups []ShutdownGroup, priority int32) int {
 	return max(i-1, 0)
 }
 
-// terminated is the end by a shutdown of the node. A pod of the API is another's to
-// make again, a manifest on this machine is to run whenever the machine does.
+// terminated returns the end caused by a node shutdown. A pod of the API is recreated by
+// its controller; a pod of a manifest on this node resumes. If podd is killed before the
+// end is on disk, it stops the pod again, because the shutdown is recorded in the run
+// directory. After a boot the pod runs as if it had been interrupted.
 func (f *facts) terminated(e *Evict) *Finished {
 	fin := f.failed(Terminated, e.Message)
 	fin.Grace, fin.Resumes = e.Grace, f.in.Desired.Origin.Kind != manifest.KindAPI
 	return fin
 }
 
-// resumes tells whether the shutdown that ended the pod is over.
+// resumes reports whether the shutdown that stopped the pod is over.
 func (f *facts) resumes() bool {
 	fin := f.in.History.Finished
-	return !f.in.Node.ShuttingDown && fin.Of(f.wanted) && fin.Resumes
+	return !f.in.Node.ShuttingDown && fin.Of(f.desired) && fin.Resumes
 }

@@ -7,18 +7,18 @@ import (
 	"podd/runtime"
 )
 
-// A pod's containers have sizes, their cpu and memory, which change while they
+// A pod's containers have sizes, which are their cpu and memory and can change while they
 // run:
 //
-//	written ── admitted ──▶ allocated ── resized ──▶ actual
+//	desired ── admitted ──▶ allocated ── resized ──▶ actual
 //
-// Written is Desired. Allocated is what containers are started with and resized
-// to: what is written or, while the node does not admit that, what each has. Of
-// actual sizes nobody but the runtime knows, and it does not always tell: they
-// are what a container was made with, or given since.
+// The desired size is in Desired. The allocated size is the one with which containers are
+// started and to which they are resized: the desired one or, while the node does not admit
+// that, the one that each has. The actual size is known to the runtime, which does not
+// always report it; podd uses the size from the creation or the last resize.
 
-// Allocated is Desired in the sizes that its containers are to have. While a
-// newer version waits, nothing is resized. nil for no Desired.
+// Allocated returns Desired with the allocated sizes. While a newer version waits, nothing
+// is resized. It returns nil if Desired is nil.
 func Allocated(in *Input) *manifest.Pod {
 	if in.Desired == nil || !in.holdsSizes() {
 		return in.Desired
@@ -26,11 +26,11 @@ func Allocated(in *Input) *manifest.Pod {
 	return in.Desired.Sized(in.AllocatedSizes())
 }
 
-// holdsSizes: what is written is not to be given yet.
+// holdsSizes reports whether the desired sizes must not be applied yet.
 func (in *Input) holdsSizes() bool { return in.Successor != nil || in.Verdict.Answer != Admit }
 
-// AllocatedSizes are those that the containers of Desired are to keep, by name,
-// for History.Allocated; nil while they are to have what is written.
+// AllocatedSizes returns the sizes that the containers of Desired must keep, by name, for
+// History.Allocated; nil if the desired sizes apply.
 func (in *Input) AllocatedSizes() map[string]string {
 	if in.Desired == nil || !in.holdsSizes() {
 		return nil
@@ -44,7 +44,7 @@ func (in *Input) AllocatedSizes() map[string]string {
 	return sizes
 }
 
-// Actual is Allocated in the sizes that what runs of it has.
+// Actual returns Allocated with the actual sizes of its running containers.
 func Actual(in *Input) *manifest.Pod {
 	p := Allocated(in)
 	if p == nil {
@@ -53,8 +53,8 @@ func Actual(in *Input) *manifest.Pod {
 	return p.Sized(Sizes(p, in.Observed, in.History.Sizes, true))
 }
 
-// Sizes are those that the newest containers of a version have, by name; with
-// running only of those that run. given has sizes by ID, as History.Sizes.
+// Sizes returns the sizes of the newest containers of a version by name, or only of the
+// running ones. given contains sizes by ID, as History.Sizes.
 func Sizes(p *manifest.Pod, observed []runtime.Incarnation, given map[string]string, running bool) map[string]string {
 	newest := map[string]*runtime.Container{}
 	for i := range observed {
@@ -77,20 +77,21 @@ func Sizes(p *manifest.Pod, observed []runtime.Incarnation, given map[string]str
 	return sizes
 }
 
-// sizeOf is the size of a container or sandbox; "" when nothing tells.
+// sizeOf returns the size of a container or sandbox; "" if it is unknown.
 func sizeOf(given map[string]string, id string, annotations map[string]string) string {
 	if size, ok := given[id]; ok {
-		return strings.TrimPrefix(size, unsure)
+		return strings.TrimPrefix(size, uncertainPrefix)
 	}
 	return annotations[runtime.AnnotationSize]
 }
 
-// unsure is before the size that a container had when another one was asked for,
-// in History.Sizes, until it is known what came of that.
-const unsure = "perhaps no more "
+// uncertainPrefix is a prefix in History.Sizes of the size that a container had before a resize
+// with an unknown result.
+const uncertainPrefix = "perhaps no more "
 
-// Doubts are for History.Sizes before an action begins: of what it changes no size
-// is certain until its end is known, whatever is wanted by then. nil for none.
+// Doubts returns the entries for History.Sizes that must be set before an action begins:
+// the sizes that it changes are uncertain until its result is known. It returns nil if
+// there are none.
 func Doubts(in *Input, a Action) map[string]string {
 	inc := in.current()
 	if inc == nil {
@@ -99,23 +100,23 @@ func Doubts(in *Input, a Action) map[string]string {
 	doubts := map[string]string{}
 	switch a := a.(type) {
 	case ResizePod:
-		doubts[a.SandboxID] = RoomForTwo
+		doubts[a.SandboxID] = roomForTwo
 	case ResizeContainer:
 		for i := range inc.Containers {
 			if c := &inc.Containers[i]; c.ID == a.ID {
-				doubts[a.ID] = unsure + sizeOf(in.History.Sizes, c.ID, c.Annotations)
+				doubts[a.ID] = uncertainPrefix + sizeOf(in.History.Sizes, c.ID, c.Annotations)
 			}
 		}
-		doubts[inc.ID] = RoomForTwo
-	case StartContainer: // in a pod whose cgroup may have room for less
+		doubts[inc.ID] = roomForTwo
+	case StartContainer: // its pod's cgroup may be too small for it
 		if Unsized(in) {
-			doubts[inc.ID] = RoomForTwo
+			doubts[inc.ID] = roomForTwo
 		}
 	}
 	return doubts
 }
 
-// current is the sandbox that Desired runs in; nil for none.
+// current returns the sandbox in which Desired runs; nil if there is none.
 func (in *Input) current() *runtime.Incarnation {
 	for i := range in.Observed {
 		if inc := &in.Observed[i]; inc.Ready && Runs(in.Desired, inc) {
@@ -125,12 +126,13 @@ func (in *Input) current() *runtime.Incarnation {
 	return nil
 }
 
-// RoomForTwo is what History.Sizes has of a sandbox whose cgroup was widened for
-// a resize: no size, so that the pod is brought to its own in the end, whatever
-// became of the resize.
-const RoomForTwo = "room for two sizes"
+// roomForTwo is the entry in History.Sizes for a sandbox with a cgroup that was enlarged
+// for a resize. It is not a size, so the pod is resized to its own size later, whatever the
+// result of the resize was.
+const roomForTwo = "room for two sizes"
 
-// Unsized says that what runs of the pod has not the size yet that is written.
+// Unsized reports whether a running container or the pod does not have its desired size
+// yet.
 func Unsized(in *Input) bool {
 	if in.Desired == nil {
 		return false
@@ -141,5 +143,5 @@ func Unsized(in *Input) bool {
 		}
 	}
 	inc := in.current()
-	return inc != nil && differ(sizeOf(in.History.Sizes, inc.ID, inc.Annotations), in.Desired.PodSize())
+	return inc != nil && sizeDiffers(sizeOf(in.History.Sizes, inc.ID, inc.Annotations), in.Desired.PodSize())
 }

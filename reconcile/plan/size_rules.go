@@ -7,17 +7,19 @@ import (
 	"podd/runtime"
 )
 
-// resized: it runs in another size than it is to have, or nobody knows.
+// resized reports whether a running container has another size than the allocated one, or
+// an uncertain one.
 func (f *facts) resized(m *member) bool {
-	return m.is(runtime.Running) && (f.unsure(m) || differ(f.sizeOf(m), f.in.Desired.Containers[m.spec.Name].Size))
+	return m.is(runtime.Running) && (f.isUncertain(m) || sizeDiffers(f.sizeOf(m), f.in.Desired.Containers[m.spec.Name].Size))
 }
 
-func (f *facts) unsure(m *member) bool {
-	return strings.HasPrefix(f.in.History.Sizes[m.last.ID], unsure)
+func (f *facts) isUncertain(m *member) bool {
+	return strings.HasPrefix(f.in.History.Sizes[m.last.ID], uncertainPrefix)
 }
 
-// differ: what tells no size was not made by a podd that could change it.
-func differ(has, wants string) bool { return has != "" && has != wants }
+// sizeDiffers reports whether has is a known size other than wants. A container without a
+// recorded size was created by a podd without resize.
+func sizeDiffers(has, wants string) bool { return has != "" && has != wants }
 
 func (f *facts) sizeOf(m *member) string {
 	return sizeOf(f.in.History.Sizes, m.last.ID, m.last.Annotations)
@@ -29,10 +31,11 @@ func (f *facts) resizedByRestart(m *member) bool {
 
 func stopToResize(f *facts, m *member, d *Decision, s *Step) {
 	s.Why, d.Yields = f.fromTo(m), true
-	f.endOwn(d, m, term{grace: graceOf(f.cur), why: "to resize it", again: true})
+	f.endOwn(d, m, termination{grace: graceOf(f.cur), why: "to resize it", again: true})
 }
 
-// resize goes on with its probes: it runs meanwhile, and if it fails.
+// resize continues the probes, because the container runs during the resize and after a
+// failure.
 func resize(f *facts, m *member, d *Decision, s *Step) {
 	if unstarted(f, m) {
 		f.attempt(m, d, Startup)
@@ -49,16 +52,16 @@ func resize(f *facts, m *member, d *Decision, s *Step) {
 }
 
 func (f *facts) fromTo(m *member) string {
-	if f.unsure(m) {
+	if f.isUncertain(m) {
 		return "to " + f.in.Desired.Containers[m.spec.Name].Size + "; what it has is not certain"
 	}
 	return "from " + f.sizeOf(m) + " to " + f.in.Desired.Containers[m.spec.Name].Size
 }
 
-// resizePod brings the pod's cgroup to the size of all its containers once each
-// of them has its own: until then it has room for both sizes.
+// resizePod resizes the pod's cgroup after all containers have their sizes. Until then it
+// has room for both sizes.
 func (f *facts) resizePod(d *Decision) {
-	if f.unadmitted() || !differ(f.podSize(), f.in.Desired.PodSize()) {
+	if f.unadmitted() || !sizeDiffers(f.podSize(), f.in.Desired.PodSize()) {
 		return
 	}
 	for i := range f.members {
@@ -78,12 +81,12 @@ func (f *facts) podSize() string {
 	return sizeOf(f.in.History.Sizes, f.cur.ID, f.cur.Annotations)
 }
 
-// unadmitted: the node has no room for the sizes that are written.
+// unadmitted reports whether the node does not admit the desired sizes.
 func (f *facts) unadmitted() bool {
 	if f.in.Successor != nil || f.in.Verdict.Answer == Admit {
 		return false
 	}
-	return f.in.Desired != f.wanted || f.cur != nil && differ(f.podSize(), f.wanted.PodSize())
+	return f.in.Desired != f.desired || f.cur != nil && sizeDiffers(f.podSize(), f.desired.PodSize())
 }
 
 func (f *facts) tellUnresized(d *Decision) {
@@ -93,8 +96,9 @@ func (f *facts) tellUnresized(d *Decision) {
 	}
 }
 
-// sizeless: it was never made, and may not be as it is written.
-func (f *facts) sizeless(m *member) bool {
+// hasNoAdmittedSize reports whether the container was never created and its desired size is not
+// admitted.
+func (f *facts) hasNoAdmittedSize(m *member) bool {
 	return f.unadmitted() && m.last == nil && m.attempt == 0
 }
 
@@ -102,12 +106,13 @@ func waitSize(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason, s.Why, s.Problem = f.in.Verdict.Reason, f.in.Verdict.Message, f.in.Verdict.Answer == Reject
 }
 
-// keepsSize: what ran before it was edited starts again as it was.
+// keepsSize reports whether a pod that ran before a resize was requested restarts with its
+// old size.
 func (f *facts) keepsSize() bool {
 	if !f.unadmitted() {
 		return false
 	}
-	has := Sizes(f.wanted, f.in.Observed, f.in.History.Sizes, false)
+	has := Sizes(f.desired, f.in.Observed, f.in.History.Sizes, false)
 	for i := range f.members {
 		if has[f.members[i].spec.Name] == "" {
 			return false

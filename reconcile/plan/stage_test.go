@@ -11,11 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/decode"
+	"podd/manifest/refs"
 	"podd/runtime"
 )
 
 func decodePod(text string, written bool) (*manifest.Pod, error) {
-	file := manifest.Decode([]byte(text), manifest.Options{Path: "test.yaml", RestartRules: true, Written: written})
+	file := decode.File([]byte(text), decode.Options{Path: "test.yaml", RestartRules: true, Written: written})
 	if len(file.Pods) != 1 {
 		return nil, fmt.Errorf("no pod: %v", file.Problems)
 	}
@@ -131,13 +133,13 @@ func (s *stage) object(args []string) error {
 	o := s.objects[p.Hash]
 	switch text := strings.Join(args[2:], " "); args[1] {
 	case "missing":
-		o.Wait = manifest.Wait{Missing: text, Reason: "CreateContainerConfigError"}
+		o.Wait = refs.Wait{Missing: text, Reason: "CreateContainerConfigError"}
 	case "soon":
-		o.Wait = manifest.Wait{Missing: text, Soon: true}
+		o.Wait = refs.Wait{Missing: text, Soon: true}
 	case "volume":
-		o.Wait = manifest.Wait{Missing: text, Volume: "conf"}
+		o.Wait = refs.Wait{Missing: text, Volume: "conf"}
 	case "there":
-		o.Wait = manifest.Wait{}
+		o.Wait = refs.Wait{}
 	case "hold":
 		o.Files = text
 	default:
@@ -167,7 +169,7 @@ func (s *stage) node(args []string) error {
 	case "leaves": // GRACE
 		n.ShuttingDown = true
 		grace, err := time.ParseDuration(args[1])
-		s.in.Evict = &Evict{UID: s.in.Desired.UID, Reason: Terminated, Message: TerminatedMessage, Grace: grace}
+		s.in.Evict = &Evict{UID: s.in.Desired.UID, Hash: s.in.Desired.Hash, Reason: Terminated, Message: TerminatedMessage, Grace: grace}
 		return err
 	case "stays":
 		n.ShuttingDown = false

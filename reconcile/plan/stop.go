@@ -13,11 +13,11 @@ import (
 	"podd/runtime"
 )
 
-// minGrace is the least time a container gets when its pod's grace is used up
-// by others, or by a restart of podd; the kubelet's floor.
+// minGrace is the minimum grace period of a container after its pod's grace period has
+// passed, or after a restart of podd. It is the kubelet's.
 const minGrace = 2 * time.Second
 
-// stop ends one incarnation in order and remembers since when.
+// stop stops one incarnation in order and records since when.
 func (f *facts) stop(d *Decision, inc *runtime.Incarnation, why string) {
 	d.Why = why
 	s := f.in.History.Stopping
@@ -25,27 +25,27 @@ func (f *facts) stop(d *Decision, inc *runtime.Incarnation, why string) {
 		s = &Stopping{SandboxID: inc.ID, Since: f.in.Now, Grace: graceAt(inc, f.in.History.Finished), Why: why}
 		d.Stopping = s
 	}
-	s = f.hasten(d, inc, s)
-	// A start under way may still make a container; it must end first.
-	if f.startsInFlight() {
+	s = f.shortenGrace(d, inc, s)
+	// A start that has called the runtime may still create a container; it must end first.
+	if f.cancelStarts(d) {
 		f.keepHooks(d)
 		return
 	}
-	t := term{since: s.Since, grace: s.Grace, why: why}
-	if f.overdue(d, inc, s) {
+	t := termination{since: s.Since, grace: s.Grace, why: why}
+	if f.deletionOverdue(d, inc, s) {
 		t.grace = 0
 	}
 	f.stopMembers(d, inc, t)
 }
 
-// Delete is that somebody asked for the end of a pod, with a grace of their own.
+// Delete is a request to delete a pod with its own grace period.
 type Delete struct {
 	UID   types.UID
 	Grace time.Duration
 	At    time.Time
 }
 
-// deleted is the asking that an incarnation ends by; nil for none.
+// deleted returns the deletion request for an incarnation; nil if there is none.
 func (f *facts) deleted(inc *runtime.Incarnation) *Delete {
 	if del := f.in.Delete; del != nil && del.UID == inc.UID && !inc.Foreign {
 		return del
@@ -53,9 +53,8 @@ func (f *facts) deleted(inc *runtime.Incarnation) *Delete {
 	return nil
 }
 
-// hasten gives what is being ended the grace that was asked for, when that is over
-// before its own.
-func (f *facts) hasten(d *Decision, inc *runtime.Incarnation, s *Stopping) *Stopping {
+// shortenGrace shortens the grace period to that of a deletion request, if that ends earlier.
+func (f *facts) shortenGrace(d *Decision, inc *runtime.Incarnation, s *Stopping) *Stopping {
 	del := f.deleted(inc)
 	if del == nil {
 		return s
@@ -70,9 +69,9 @@ func (f *facts) hasten(d *Decision, inc *runtime.Incarnation, s *Stopping) *Stop
 	return d.Stopping
 }
 
-// overdue: the grace that was asked for is over, and the runtime was perhaps told
-// of a longer one.
-func (f *facts) overdue(d *Decision, inc *runtime.Incarnation, s *Stopping) bool {
+// deletionOverdue reports whether the grace period of a deletion request has passed, and the
+// runtime may have got a longer one.
+func (f *facts) deletionOverdue(d *Decision, inc *runtime.Incarnation, s *Stopping) bool {
 	if f.deleted(inc) == nil {
 		return false
 	}
@@ -84,14 +83,19 @@ func (f *facts) overdue(d *Decision, inc *runtime.Incarnation, s *Stopping) bool
 	return true
 }
 
-// stopMembers ends regular and init containers side by side, then sidecars in
-// reverse order, then the sandbox. The preStop hooks of all are made at once, a
-// sidecar's too, as the kubelet does. Without grace the sandbox's end is enough:
-// the runtime kills what is in it.
-func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t term) {
+// stopMembers stops regular and init containers concurrently, then sidecars in reverse
+// order, then the sandbox. As in the kubelet, the preStop hooks of all containers run at
+// once, including those of sidecars. With zero grace only the sandbox is stopped, because
+// the runtime kills the processes in it.
+func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t termination) {
 	runs := running(inc)
 	if inc.ID == "" {
 		f.removeRecords(d, inc)
+		return
+	}
+	if len(runs) == 0 && f.mayHaveUnobserved(inc) && t.left(f.in.Now) > 0 {
+		f.keepHooks(d)
+		d.wakeAt(f.in.Now.Add(t.left(f.in.Now))) // the runtime may never respond
 		return
 	}
 	if len(runs) == 0 || t.grace == 0 || f.in.Hurry {
@@ -103,19 +107,19 @@ func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t term) {
 	first, _ := kindOfRecord(&runs[0])
 	for i := range runs {
 		c := &runs[i]
-		if f.overstays(d, c, t) {
+		if f.exceedsPodGrace(d, c, t) {
 			f.clean(d, StopSandbox{ID: inc.ID, Why: t.why})
 			return
 		}
-		f.askLeaving(d, inc, c)
+		f.continueReadinessInStop(d, inc, c)
 		kind, _ := kindOfRecord(c)
 		if i > 0 && (first == Sidecar || kind == Sidecar) {
-			if f.hooks(d, c, f.joined(c, t)) { // its turn to stop comes later
+			if f.hooks(d, c, f.terminationInPod(c, t)) { // the hook runs now, the stop follows later
 				hooking = append(hooking, c.Name)
 			}
 			continue
 		}
-		if !f.endContainer(d, c, f.joined(c, t)) {
+		if !f.endContainer(d, c, f.terminationInPod(c, t)) {
 			hooking = append(hooking, c.Name)
 		}
 	}
@@ -124,7 +128,13 @@ func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t term) {
 	}
 }
 
-// byStopOrder puts sidecars last, the one started last first.
+// mayHaveUnobserved reports whether a container that has not been observed may run in a
+// sandbox. Stopping the sandbox would skip the preStop hook of that container.
+func (f *facts) mayHaveUnobserved(inc *runtime.Incarnation) bool {
+	return f.in.Unseen && inc.Ready && !f.in.Hurry
+}
+
+// byStopOrder sorts sidecars last, the one started last first.
 func byStopOrder(a, b runtime.Container) int {
 	ka, ia := kindOfRecord(&a)
 	kb, ib := kindOfRecord(&b)
@@ -140,8 +150,7 @@ func byStopOrder(a, b runtime.Container) int {
 	return cmp.Compare(a.Name, b.Name)
 }
 
-// clean adds an action that ends or removes something, unless it failed a
-// moment ago.
+// clean adds an action that stops or removes something, unless its retry is not due.
 func (f *facts) clean(d *Decision, a Action) {
 	fail := f.in.History.Cleanup[a.Subject()]
 	if f.in.Now.Before(fail.Until) {
@@ -160,8 +169,8 @@ func (f *facts) removeRecords(d *Decision, inc *runtime.Incarnation) {
 	}
 }
 
-// tidy removes what nothing needs any more: superseded sandboxes, dead
-// containers beyond the last of a name, directories of gone versions.
+// tidy removes what is not needed any more: superseded sandboxes, all but the last exited
+// container of each name, directories of deleted versions.
 func (f *facts) tidy(d *Decision) {
 	if d.Phase == PhaseHold || d.Succeed || !f.in.Node.Reachable {
 		return
@@ -179,7 +188,7 @@ func (f *facts) tidy(d *Decision) {
 	}
 	for _, dir := range f.in.Dirs {
 		switch {
-		case !f.staleDir(dir) || f.mayAppear():
+		case !f.staleDir(dir) || f.mayAppear() || f.in.Used[dir.UID]:
 		case f.in.Now.Before(dir.Keep):
 			d.wakeAt(dir.Keep)
 		default:
@@ -192,6 +201,10 @@ func (f *facts) removeDead(d *Decision, inc *runtime.Incarnation) {
 	if Live(inc) || inc.ID != "" && f.in.ending(inc.ID) && !f.in.History.Released[inc.ID] {
 		return
 	}
+	if until := f.exitsBy(inc); f.in.Now.Before(until) {
+		d.wakeAt(until)
+		return
+	}
 	if inc.ID == "" {
 		f.removeRecords(d, inc)
 		return
@@ -199,11 +212,37 @@ func (f *facts) removeDead(d *Decision, inc *runtime.Incarnation) {
 	f.clean(d, RemoveSandbox{ID: inc.ID, Released: f.in.History.Released[inc.ID]})
 }
 
-// removeOlderDead keeps one dead container a name, for --previous.
+// exitCodeWait is how long a deleted pod waits for exit codes that the runtime has not
+// reported. Then ContainerStatusUnknown is published to the cluster.
+const exitCodeWait = 2 * time.Minute
+
+// exitsBy returns until when a stopped incarnation is kept because its exit codes must be
+// published to the cluster; zero: not at all.
+func (f *facts) exitsBy(inc *runtime.Incarnation) (until time.Time) {
+	if f.in.Desired != nil || f.in.Hurry || !ofCluster(f.in.Leaving) || !Runs(f.in.Leaving, inc) {
+		return until
+	}
+	for i := range inc.Containers {
+		c := &inc.Containers[i]
+		if c.State != runtime.ExitUnknown {
+			continue
+		}
+		seen, ok := f.in.History.SeenExit[c.ID]
+		if !ok {
+			seen = f.in.Now
+		}
+		if at := seen.Add(exitCodeWait); at.After(until) {
+			until = at
+		}
+	}
+	return until
+}
+
+// removeOlderDead keeps one exited container of each name, for --previous.
 func (f *facts) removeOlderDead(d *Decision) {
 	newest := map[string]*runtime.Container{}
 	dead := func(c *runtime.Container) bool {
-		return c.State == runtime.Exited || c.State == runtime.Created && c.Attempt+1 < f.attemptOf(c.Name)
+		return c.State == runtime.Exited || c.State == runtime.ExitUnknown || c.State == runtime.Created && c.Attempt+1 < f.attemptOf(c.Name)
 	}
 	for i := range f.cur.Containers {
 		c := &f.cur.Containers[i]
@@ -227,7 +266,7 @@ func (f *facts) attemptOf(name string) uint32 {
 	return 0
 }
 
-// staleDir: no version that is wanted or still listed uses it.
+// staleDir reports whether no desired or observed version uses a directory.
 func (f *facts) staleDir(dir Dir) bool {
 	if dir.of(f.in.Desired) || dir.of(f.in.Successor) {
 		return false
@@ -240,7 +279,7 @@ func (f *facts) staleDir(dir Dir) bool {
 	return true
 }
 
-// of tells whether a directory may be that of a version; p may be nil.
+// of reports whether a directory may be that of a version; p may be nil.
 func (d Dir) of(p *manifest.Pod) bool {
 	return p != nil && d.UID == p.UID && (d.Hash == p.Hash || d.Hash == "")
 }

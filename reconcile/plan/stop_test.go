@@ -2,9 +2,12 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/runtime"
 )
@@ -74,21 +77,98 @@ func TestStopOrder(t *testing.T) {
 	}
 }
 
-// TestStopWaitsForStarts: what is being started may still appear; it ends first.
-func TestStopWaitsForStarts(t *testing.T) {
+// TestStopDuringStart: a start under way is cancelled, and may still make a container
+// until it ends. One that was given up makes none, and uses the pod's directory.
+func TestStopDuringStart(t *testing.T) {
 	in := Input{
 		Certain: true, Now: time.Now(), Node: Node{Reachable: true},
 		Observed: []runtime.Incarnation{{Sandbox: runtime.Sandbox{ID: "s", UID: "old", Ready: true}}},
 		InFlight: map[string]Action{"container/a": StartContainer{Container: "a", SandboxID: "s"}},
 		Dirs:     []Dir{{UID: "old"}, {UID: "older"}},
 	}
-	if d := Next(in); len(d.Actions) > 0 || d.Stopping == nil {
-		t.Errorf("want nothing but to remember\n%s", d)
+	if d := Next(in); len(d.Actions) > 0 || d.Stopping == nil || !d.CancelStarts {
+		t.Errorf("want the start cancelled, and no action\n%s", d)
 	}
 	hook := PreStop{Container: "b", ID: "c", Grace: time.Second}
 	in.InFlight[hook.Subject()] = hook
 	if d := Next(in); len(d.Actions) != 1 || d.Actions[0] != Action(hook) {
 		t.Errorf("a hook under way would be made twice\n%s", d)
+	}
+	in.InFlight, in.Used = nil, map[types.UID]bool{"old": true}
+	if d := Next(in); len(d.Actions) != 2 || d.Actions[0] != Action(StopSandbox{ID: "s", Why: "manifest removed"}) || d.Actions[1] != Action(RemoveDir{UID: "older"}) || d.CancelStarts {
+		t.Errorf("want the sandbox stopped\n%s", d)
+	}
+	in.Observed, in.Dirs = nil, in.Dirs[:1]
+	if d := Next(in); len(d.Actions) > 0 || d.Done {
+		t.Errorf("want the directory kept\n%s", d)
+	}
+	in.Used = nil
+	if d := Next(in); len(d.Actions) != 1 || d.Actions[0] != Action(RemoveDir{UID: "old"}) {
+		t.Errorf("want the directory removed\n%s", d)
+	}
+	in.Used, in.Dirs = map[types.UID]bool{"old": true}, nil
+	if d := Next(in); len(d.Actions) > 0 || d.Done {
+		t.Errorf("want the start waited for\n%s", d)
+	}
+}
+
+// TestWindDownDuringStart: the same of a pod that is evicted, whose volumes are kept for a
+// start that was given up.
+func TestWindDownDuringStart(t *testing.T) {
+	in := fresh()
+	in.Observed = []runtime.Incarnation{{Sandbox: runtime.Sandbox{ID: "s", UID: in.Desired.UID, Ready: true, Annotations: map[string]string{runtime.AnnotationHash: in.Desired.Hash}}}}
+	in.Dirs = []Dir{{UID: in.Desired.UID, Hash: in.Desired.Hash, Volumes: true}}
+	in.Evict = &Evict{UID: in.Desired.UID, Hash: in.Desired.Hash, Message: "too big"}
+	in.InFlight = map[string]Action{"container/app": StartContainer{Container: "app", SandboxID: "s"}}
+	if d := Next(in); len(d.Actions) > 0 || d.Finished == nil || !d.CancelStarts {
+		t.Errorf("want the start cancelled, and no action\n%s", d)
+	}
+	in.InFlight, in.Used = nil, map[types.UID]bool{in.Desired.UID: true}
+	if d := Next(in); len(d.Actions) != 1 || d.Actions[0].Subject() != "sandbox/s" {
+		t.Errorf("want the sandbox stopped\n%s", d)
+	}
+	in.Observed = nil
+	if d := Next(in); len(d.Actions) > 0 || d.Phase == PhaseRest {
+		t.Errorf("want the volumes kept\n%s", d)
+	}
+	in.Used = nil
+	if d := Next(in); len(d.Actions) != 1 || d.Actions[0] != Action(ReleaseVolumes{UID: in.Desired.UID}) {
+		t.Errorf("want the volumes released\n%s", d)
+	}
+}
+
+// TestStopWaitsForObservation: the end of a sandbox waits, as long as there is grace, for
+// an observation of what was started in it.
+func TestStopWaitsForObservation(t *testing.T) {
+	now := time.Now()
+	for name, c := range map[string]struct {
+		change func(*Input)
+		want   []Action
+		wake   time.Time
+	}{
+		"grace left":      {func(*Input) {}, nil, now.Add(20 * time.Second)},
+		"grace over":      {func(in *Input) { in.History.Stopping.Since = now.Add(-time.Minute) }, []Action{StopSandbox{ID: "s", Why: "manifest removed"}}, time.Time{}},
+		"no grace":        {func(in *Input) { in.History.Stopping.Grace = 0 }, []Action{StopSandbox{ID: "s", Why: "manifest removed"}}, time.Time{}},
+		"in a hurry":      {func(in *Input) { in.Hurry = true }, []Action{StopSandbox{ID: "s", Why: "manifest removed"}}, time.Time{}},
+		"sandbox is dead": {func(in *Input) { in.Observed[0].Ready = false }, []Action{StopSandbox{ID: "s", Why: "manifest removed"}}, time.Time{}},
+		"observed":        {func(in *Input) { in.Unseen = false }, []Action{StopSandbox{ID: "s", Why: "manifest removed"}}, time.Time{}},
+		"another container runs": {func(in *Input) {
+			in.Observed[0].Containers = []runtime.Container{{ID: "c", Name: "a", State: runtime.Running}}
+		}, []Action{StopContainer{Container: "a", ID: "c", Grace: 20 * time.Second, Why: "manifest removed"}}, time.Time{}},
+		"a hook is under way": {func(in *Input) {
+			hook := PreStop{Container: "b", ID: "c", Grace: time.Second}
+			in.InFlight[hook.Subject()] = hook
+		}, []Action{PreStop{Container: "b", ID: "c", Grace: time.Second}}, now.Add(20 * time.Second)},
+	} {
+		in := Input{
+			Certain: true, Unseen: true, Now: now, Node: Node{Reachable: true}, InFlight: map[string]Action{},
+			Observed: []runtime.Incarnation{{Sandbox: runtime.Sandbox{ID: "s", UID: "old", Ready: true}}},
+		}
+		in.History.Stopping = &Stopping{SandboxID: "s", Since: now.Add(-10 * time.Second), Grace: 30 * time.Second, Why: "manifest removed"}
+		c.change(&in)
+		if d := Next(in); !slices.Equal(d.Actions, c.want) || !d.Wake.Equal(c.wake) {
+			t.Errorf("%s: want %v, wake %v\n%s", name, c.want, c.wake, d)
+		}
 	}
 }
 

@@ -1,10 +1,13 @@
-// Package plugins finds the programs that wait to be found by their sockets in one
-// directory, pluginregistration/v1, and hands each to what serves its type.
+// Package plugins discovers plugins by their sockets in a directory (the kubelet's API
+// pluginregistration/v1) and registers each with the Kind of its type.
 //
 //	plugin ◀─GetInfo, NotifyRegistrationStatus─ Watcher ──▶ Kind: device plugins, CSI drivers
 //
-// An event of the directory only wakes: each time all of it is looked at again.
-// What a plugin says is not trusted: it is bounded here, and checked by its Kind.
+// File system events only trigger a scan of the whole directory. If events are not
+// available, for example because all inotify instances are in use, the directory is polled
+// until they are.
+//
+// The data of a plugin is not trusted: its length is limited here, and its Kind checks it.
 package plugins
 
 import (
@@ -22,123 +25,160 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
+
+	"podd/manifest/dirwatch"
 )
 
 // Dir is the directory's name in a root directory.
 const Dir = "plugins_registry"
 
-// A plugin that cannot be registered is tried again after a time that doubles.
+// The back-off of the registration of a plugin, which doubles after each failure.
 const (
 	firstRetry = 500 * time.Millisecond
-	lastRetry  = 2 * time.Minute
+	maxRetry   = 2 * time.Minute
 )
 
-// lookAgain is how often the directory is looked at though nothing was told of it.
-const lookAgain = time.Minute
+const (
+	// resyncPeriod is the interval of scans while there are no events.
+	resyncPeriod = time.Minute
+	// pollPeriod is the interval of scans if events are not available.
+	pollPeriod = time.Second
+)
 
-// mostSockets bounds how many are cared for.
-const mostSockets = 64
+// maxSockets is the maximum number of plugins.
+const maxSockets = 64
 
-// Plugin is what one says of itself.
+// A Plugin is a plugin's description of itself.
 type Plugin struct {
 	Name string
-	// Endpoint is the absolute path of the socket at which it serves.
+	// Endpoint is the absolute path of the socket of its service.
 	Endpoint string
 	Versions []string
 }
 
-// Kind serves the plugins of one type. Its methods may be called concurrently.
+// A Kind handles the plugins of one type. Its methods may be called concurrently.
 type Kind interface {
-	// Register takes a plugin, which is told the error, if any. It ends with ctx.
+	// Register registers a plugin. The plugin is notified of the error, if any. Register
+	// returns soon after ctx is done.
 	Register(ctx context.Context, p Plugin) (Registration, error)
 }
 
-// Registration is a plugin that was taken.
+// A Registration is a registered plugin.
 type Registration interface {
-	// Gone is closed when the plugin is served no more. It is registered again
-	// then, unless its place was taken, which may be asked as soon as it is closed.
+	// Gone returns a channel that is closed when the plugin is no longer in use. It is
+	// then registered again, unless Displaced.
 	Gone() <-chan struct{}
+	// Displaced reports whether another plugin of the same name replaced this one. It may
+	// be called after Gone is closed.
 	Displaced() bool
-	// End gives the plugin up, for its socket is gone.
+	// End ends the registration, because the socket of the plugin was removed.
 	End()
 }
 
-// Watcher registers the plugins in Dir. All fields are required.
+// A Watcher registers the plugins in Dir. All fields are required.
 type Watcher struct {
 	Dir   string
-	Kinds map[string]Kind // by the type that plugins say they are of
+	Kinds map[string]Kind // by PluginInfo.Type
 	Log   *slog.Logger
 
-	kept    map[string]kept // by name of the socket
+	sockets map[string]watchedSocket // by name of the socket
 	running sync.WaitGroup
+	problem string // the last logged problem; "" if there is none
 }
 
-// kept is a socket that is cared for.
-type kept struct {
-	stamp  stamp
+// A watchedSocket is a socket with a plugin that is registered or being registered.
+type watchedSocket struct {
+	fileID fileID
 	cancel context.CancelFunc
 	ended  chan struct{}
 }
 
-// stamp tells a socket from another one of its name.
-type stamp struct {
+// A fileID distinguishes a socket from an earlier one of the same name.
+type fileID struct {
 	ino   uint64
 	mtime unix.Timespec
 }
 
-// Run has plugins registered for as long as their sockets are there, until ctx is
-// done. To be called once.
-func (w *Watcher) Run(ctx context.Context) error {
-	if err := os.MkdirAll(w.Dir, 0o750); err != nil {
-		return fmt.Errorf("making the directory of plugins: %w", err)
-	}
-	events, err := fsnotify.NewWatcher()
-	if err != nil {
-		return fmt.Errorf("watching the plugins in %s: %w", w.Dir, err)
-	}
+// Run registers plugins while their sockets exist, until ctx is done. It must be called
+// only once.
+func (w *Watcher) Run(ctx context.Context) {
+	var events dirwatch.Watcher
 	defer events.Close()
-	if err := events.Add(w.Dir); err != nil {
-		return fmt.Errorf("watching the plugins in %s: %w", w.Dir, err)
-	}
-	every := time.NewTicker(lookAgain)
-	defer every.Stop()
-	w.kept = map[string]kept{}
+	w.sockets = map[string]watchedSocket{}
 	defer w.running.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for {
-		w.look(ctx)
+		next := time.NewTimer(w.sync(ctx, &events))
 		select {
 		case <-ctx.Done():
-			return nil
-		case <-events.Events:
-		case <-every.C: // the directory may have been made anew, which no event tells
-			if err := os.MkdirAll(w.Dir, 0o750); err == nil {
-				_ = events.Add(w.Dir) // else at the next turn
+		case <-next.C:
+		case e, ok := <-events.Events():
+			switch {
+			case !ok:
+				events.Close()
+			case e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename):
+				events.Forget(e.Name)
 			}
-		case err := <-events.Errors:
-			w.Log.Warn("events of plugins were lost; it is looked again", "err", err)
+		case err, ok := <-events.Errors():
+			if ok {
+				w.Log.Warn("events of the plugin directory were lost; reading it again", "dir", w.Dir, "err", err)
+			} else {
+				events.Close()
+			}
+		}
+		next.Stop()
+		if ctx.Err() != nil {
+			return
 		}
 	}
 }
 
-func stampOf(path string) (stamp, error) {
-	var st unix.Stat_t
-	err := unix.Lstat(path, &st)
-	return stamp{st.Ino, st.Mtim}, err
+// sync watches and scans the directory. It returns the time until the next call if there
+// is no event.
+func (w *Watcher) sync(ctx context.Context, events *dirwatch.Watcher) time.Duration {
+	err := os.MkdirAll(w.Dir, 0o750)
+	if err == nil {
+		_, err = events.Watch([]string{w.Dir})
+	}
+	if failed := w.scan(ctx); failed != nil {
+		err = failed
+	}
+	problem := ""
+	if err != nil {
+		problem = err.Error()
+	}
+	switch {
+	case problem == w.problem:
+	case problem == "":
+		w.Log.Info("plugin directory watched again", "dir", w.Dir)
+	default:
+		w.Log.Warn("watching the plugin directory failed; polling it", "dir", w.Dir, "every", pollPeriod, "err", err)
+	}
+	w.problem = problem
+	if err != nil {
+		return pollPeriod
+	}
+	return resyncPeriod
 }
 
-// look begins with sockets that are new and gives up those that are gone.
-func (w *Watcher) look(ctx context.Context) {
+func readFileID(path string) (fileID, error) {
+	var st unix.Stat_t
+	err := unix.Lstat(path, &st)
+	return fileID{st.Ino, st.Mtim}, err
+}
+
+// scan begins to register plugins with new sockets and ends the registrations of those
+// without a socket. If the directory cannot be read, it changes nothing.
+func (w *Watcher) scan(ctx context.Context) error {
 	entries, err := os.ReadDir(w.Dir)
 	if err != nil {
-		w.Log.Warn("the directory of plugins is not read", "err", err)
-		return
+		return err
 	}
-	there, before := map[string]stamp{}, map[string]chan struct{}{}
-	slices.SortStableFunc(entries, func(a, b os.DirEntry) int { // more than are cared for end none of these
-		_, isA := w.kept[a.Name()]
-		_, isB := w.kept[b.Name()]
+	found, stopped := map[string]fileID{}, map[string]chan struct{}{}
+	slices.SortStableFunc(entries, func(a, b os.DirEntry) int { // sockets above the limit must not replace known ones
+		_, isA := w.sockets[a.Name()]
+		_, isB := w.sockets[b.Name()]
 		switch {
 		case isA == isB:
 			return 0
@@ -148,79 +188,80 @@ func (w *Watcher) look(ctx context.Context) {
 		return 1
 	})
 	for _, e := range entries {
-		s, err := stampOf(filepath.Join(w.Dir, e.Name()))
-		if err == nil && e.Type() == os.ModeSocket && !strings.HasPrefix(e.Name(), ".") && len(there) < mostSockets {
-			there[e.Name()] = s
+		s, err := readFileID(filepath.Join(w.Dir, e.Name()))
+		if err == nil && e.Type() == os.ModeSocket && !strings.HasPrefix(e.Name(), ".") && len(found) < maxSockets {
+			found[e.Name()] = s
 		}
 	}
-	for name, k := range w.kept {
-		if s, is := there[name]; !is || s != k.stamp {
+	for name, k := range w.sockets {
+		if s, ok := found[name]; !ok || s != k.fileID {
 			k.cancel()
-			before[name] = k.ended
-			delete(w.kept, name)
+			stopped[name] = k.ended
+			delete(w.sockets, name)
 		}
 	}
-	for name, s := range there {
-		if _, known := w.kept[name]; known {
+	for name, s := range found {
+		if _, watched := w.sockets[name]; watched {
 			continue
 		}
 		ctx, cancel := context.WithCancel(ctx)
-		k := kept{s, cancel, make(chan struct{})}
-		w.kept[name] = k
+		k := watchedSocket{s, cancel, make(chan struct{})}
+		w.sockets[name] = k
 		w.running.Go(func() {
 			defer close(k.ended)
-			if earlier := before[name]; earlier != nil {
-				<-earlier // it may have the same name, which is given up first
+			if earlier := stopped[name]; earlier != nil {
+				<-earlier // it may have the same name, so its registration must end first
 			}
-			w.keep(ctx, filepath.Join(w.Dir, name))
+			w.maintain(ctx, filepath.Join(w.Dir, name))
 		})
 	}
+	return nil
 }
 
-// keep registers the plugin at a socket, again when it was lost, until ctx is done.
-// One that gave way to another of its name is left alone until its socket is
-// another: they would take the name from each other for ever.
-func (w *Watcher) keep(ctx context.Context, socket string) {
+// maintain registers the plugin at a socket, and again whenever it is gone, until ctx is
+// done. If another plugin of the same name displaced it, maintain waits for a new socket,
+// because the two would displace each other forever.
+func (w *Watcher) maintain(ctx context.Context, socket string) {
 	wait := firstRetry
 	for ctx.Err() == nil {
-		r, err := w.admit(ctx, socket)
+		r, err := w.register(ctx, socket)
 		if err == nil {
 			since := time.Now()
 			select {
 			case <-r.Gone():
 				if r.Displaced() && ctx.Err() == nil {
-					w.Log.Warn("a plugin gave way to another of its name; it is registered again when its socket is made anew", "socket", socket)
+					w.Log.Warn("plugin was displaced by another one of the same name; registering it again when its socket is recreated", "socket", socket)
 					<-ctx.Done()
 					return
 				}
-				if time.Since(since) > lastRetry {
+				if time.Since(since) > maxRetry {
 					wait = firstRetry
 				}
 			case <-ctx.Done():
 				r.End()
 				return
 			}
-		} else if errors.As(err, new(otherKind)) {
-			w.Log.Info("a plugin is left alone", "socket", socket, "why", err)
+		} else if errors.As(err, new(unsupportedKind)) {
+			w.Log.Info("plugin of an unsupported type ignored", "socket", socket, "reason", err)
 			<-ctx.Done()
 			return
 		} else if ctx.Err() == nil {
-			w.Log.Warn("a plugin is not registered", "socket", socket, "err", err, "next", wait)
+			w.Log.Warn("registering a plugin failed; retrying", "socket", socket, "err", err, "retryAfter", wait)
 		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
 		}
-		wait = min(2*wait, lastRetry)
+		wait = min(2*wait, maxRetry)
 	}
 }
 
-// otherKind says that a plugin is not for podd.
-type otherKind string
+// unsupportedKind is the error for a plugin of a type that podd does not support.
+type unsupportedKind string
 
-func (k otherKind) Error() string { return string(k) }
+func (k unsupportedKind) Error() string { return string(k) }
 
-func (w *Watcher) other(kind string) otherKind {
+func (w *Watcher) unsupported(kind string) unsupportedKind {
 	served := strings.Join(slices.Sorted(maps.Keys(w.Kinds)), ", ")
-	return otherKind(fmt.Sprintf("it is a %q; podd serves plugins of the type %s", Bounded(kind), served))
+	return unsupportedKind(fmt.Sprintf("its type is %q; podd supports %s", Bounded(kind), served))
 }

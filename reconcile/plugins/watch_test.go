@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestFlood: sockets that come by the hundred end the registration of none that was
-// there before.
-func TestFlood(t *testing.T) {
+// TestScan_TooManySockets checks that sockets above the limit do not end the registration
+// of an earlier one.
+func TestScan_TooManySockets(t *testing.T) {
 	dir := t.TempDir()
 	listen := func(name string) {
 		ln, err := net.Listen("unix", filepath.Join(dir, name))
@@ -20,17 +20,22 @@ func TestFlood(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = ln.Close() })
 	}
-	w := &Watcher{Dir: dir, Log: slog.New(slog.DiscardHandler), kept: map[string]kept{}}
+	w := &Watcher{Dir: dir, Log: slog.New(slog.DiscardHandler), sockets: map[string]watchedSocket{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer w.running.Wait()
 	defer cancel()
 	listen("z.sock")
-	w.look(ctx)
-	for i := range 2 * mostSockets {
+	scan := func() {
+		if err := w.scan(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	scan()
+	for i := range 2 * maxSockets {
 		listen(fmt.Sprintf("a%d.sock", i))
 	}
-	w.look(ctx)
-	if _, is := w.kept["z.sock"]; !is || len(w.kept) != mostSockets {
-		t.Errorf("of %d that are cared for it is one: %v", len(w.kept), is)
+	scan()
+	if _, is := w.sockets["z.sock"]; !is || len(w.sockets) != maxSockets {
+		t.Errorf("got %d sockets, the earlier one among them: %v", len(w.sockets), is)
 	}
 }

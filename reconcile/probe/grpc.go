@@ -14,7 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// check passes when the health service says SERVING.
+// check runs a gRPC probe. It passes if the health service reports SERVING.
 func (t Target) check(ctx context.Context, a *v1.GRPCAction) (Result, error) {
 	host, err := t.host("")
 	if err != nil {
@@ -30,18 +30,18 @@ func (t Target) check(ctx context.Context, a *v1.GRPCAction) (Result, error) {
 			return dialer().DialContext(ctx, "tcp", addr)
 		}))
 	if err != nil {
-		return Result{}, fmt.Errorf("asking %s: %w", addr, err)
+		return Result{}, fmt.Errorf("connecting to %s: %w", addr, err)
 	}
 	defer conn.Close()
 	request := &health.HealthCheckRequest{}
 	if a.Service != nil {
 		request.Service = *a.Service
 	}
-	answer, err := health.NewHealthClient(conn).Check(ctx, request, grpc.MaxCallRecvMsgSize(bodyLimit))
+	res, err := health.NewHealthClient(conn).Check(ctx, request, grpc.MaxCallRecvMsgSize(maxBody))
 	if err != nil {
 		return failed(t.checkError(addr, err))
 	}
-	if s := answer.GetStatus(); s != health.HealthCheckResponse_SERVING {
+	if s := res.GetStatus(); s != health.HealthCheckResponse_SERVING {
 		return failed(fmt.Sprintf("service unhealthy (responded with %q)", s))
 	}
 	return Result{Passed: true}, nil

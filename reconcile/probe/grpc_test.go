@@ -13,7 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// serveGRPC serves until the test ends.
+// serveGRPC starts a gRPC server that runs until the test ends.
 func serveGRPC(t *testing.T, register func(*grpc.Server), o ...grpc.ServerOption) (*v1.ProbeHandler, Target) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -25,48 +25,49 @@ func serveGRPC(t *testing.T, register func(*grpc.Server), o ...grpc.ServerOption
 	ended := make(chan error)
 	go func() { ended <- s.Serve(l) }()
 	t.Cleanup(func() { s.Stop(); <-ended })
-	to := target(t, l.Addr())
+	to := newTarget(t, l.Addr())
 	return &v1.ProbeHandler{GRPC: &v1.GRPCAction{Port: to.Ports[1].ContainerPort}}, to
 }
 
 func TestGRPC(t *testing.T) {
 	h := health.NewServer()
 	var agent []string
-	look := grpc.UnaryInterceptor(func(ctx context.Context, q any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	recordAgent := grpc.UnaryInterceptor(func(ctx context.Context, q any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		md, _ := metadata.FromIncomingContext(ctx)
 		agent = md.Get("user-agent")
 		return next(ctx, q)
 	})
-	probe, to := serveGRPC(t, func(s *grpc.Server) { service.RegisterHealthServer(s, h) }, look)
-	tell(t, probe, to, true, "")
+	probe, to := serveGRPC(t, func(s *grpc.Server) { service.RegisterHealthServer(s, h) }, recordAgent)
+	checkAttempt(t, probe, to, true, "")
 	if len(agent) != 1 || agent[0] != "kube-probe/1.34 grpc-go/"+grpc.Version {
-		t.Errorf("the user agent is %q", agent)
+		t.Errorf("got user agent %q", agent)
 	}
 	h.SetServingStatus("", service.HealthCheckResponse_NOT_SERVING)
-	tell(t, probe, to, false, `service unhealthy (responded with "NOT_SERVING")`)
+	checkAttempt(t, probe, to, false, `service unhealthy (responded with "NOT_SERVING")`)
 	name := "db"
 	probe.GRPC.Service = &name
-	tell(t, probe, to, false, "health rpc probe failed: unknown service")
+	checkAttempt(t, probe, to, false, "health rpc probe failed: unknown service")
 	h.SetServingStatus(name, service.HealthCheckResponse_SERVING)
-	tell(t, probe, to, true, "")
+	checkAttempt(t, probe, to, true, "")
 }
 
-func TestGRPCNotServed(t *testing.T) {
+func TestGRPC_NotImplemented(t *testing.T) {
 	probe, to := serveGRPC(t, func(*grpc.Server) {})
-	tell(t, probe, to, false, "this server does not implement the grpc health protocol")
+	checkAttempt(t, probe, to, false, "this server does not implement the grpc health protocol")
 }
 
-// TestGRPCSilence: something accepts and says nothing, or nothing accepts.
-func TestGRPCSilence(t *testing.T) {
+// TestGRPC_NoResponse checks a server that accepts connections and does not respond, and
+// an address where no server listens.
+func TestGRPC_NoResponse(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	to := target(t, l.Addr())
-	to.Timeout = time.Second // it must get that far
+	to := newTarget(t, l.Addr())
+	to.Timeout = time.Second // long enough to connect
 	probe := &v1.ProbeHandler{GRPC: &v1.GRPCAction{Port: to.Ports[1].ContainerPort}}
-	tell(t, probe, to, false, "timeout: health rpc to "+l.Addr().String()+" did not complete within 1s")
+	checkAttempt(t, probe, to, false, "timeout: health rpc to "+l.Addr().String()+" did not complete within 1s")
 	l.Close()
 	to.Timeout = time.Minute
-	tell(t, probe, to, false, "failed to connect service at "+l.Addr().String())
+	checkAttempt(t, probe, to, false, "failed to connect service at "+l.Addr().String())
 }

@@ -9,38 +9,39 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// hookAgent is what servers and their logs know lifecycle hooks by.
-const hookAgent = "kube-lifecycle/1.34"
+// hookUserAgent is the user agent of the kubelet's lifecycle hooks.
+const hookUserAgent = "kube-lifecycle/1.34"
 
-// Call makes an httpGet hook once. Any answer will do, whatever its status: the
-// container has heard. It ends with an error soon after ctx is done, and after
-// t.Timeout, where that is not zero.
+// Call runs an httpGet hook once. Every HTTP response is a success, regardless of its
+// status. Call returns an error if there is no response, soon after ctx is done, or
+// after t.Timeout unless this is 0.
 func Call(ctx context.Context, handler *v1.LifecycleHandler, t Target) error {
 	if handler.HTTPGet == nil {
-		return errors.New("it has no handler that podd knows")
+		return errors.New("the hook has no supported handler")
 	}
 	err := t.call(ctx, handler.HTTPGet)
-	if gone := ctx.Err(); gone != nil {
-		return gone
+	if ctxErr := ctx.Err(); ctxErr != nil {
+		return ctxErr
 	}
 	return err
 }
 
 func (t Target) call(ctx context.Context, a *v1.HTTPGetAction) error {
-	req, err := t.request(ctx, a, hookAgent)
+	req, err := t.request(ctx, a, hookUserAgent)
 	if err != nil {
 		return err
 	}
 	client := t.client()
 	defer client.CloseIdleConnections()
 	res, err := client.Do(req)
-	if speaksHTTP(err) {
-		// Once every hook was asked in plain HTTP, and some servers rely on it.
-		// What is for a secret channel does not go over an open one.
-		again := req.Clone(ctx)
-		again.URL.Scheme = "http"
-		again.Header.Del("Authorization")
-		res, err = client.Do(again)
+	if serverSpeaksHTTP(err) {
+		// Like the kubelet, fall back to HTTP, because the kubelet once ignored the
+		// scheme of hooks and some servers rely on it. The Authorization header is
+		// removed because it must not be sent unencrypted.
+		plain := req.Clone(ctx)
+		plain.URL.Scheme = "http"
+		plain.Header.Del("Authorization")
+		res, err = client.Do(plain)
 	}
 	if err != nil {
 		return errors.New(Line(requestError(err)))
@@ -48,7 +49,8 @@ func (t Target) call(ctx context.Context, a *v1.HTTPGetAction) error {
 	return res.Body.Close()
 }
 
-// speaksHTTP says that a server was asked for TLS and does not know any.
-func speaksHTTP(err error) bool {
+// serverSpeaksHTTP reports whether err is that of an HTTPS request to a server that
+// responded in plain HTTP.
+func serverSpeaksHTTP(err error) bool {
 	return err != nil && strings.Contains(err.Error(), http.ErrSchemeMismatch.Error())
 }

@@ -19,8 +19,7 @@ func hook(path string, scheme v1.URIScheme) *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{HTTPGet: h}
 }
 
-// TestCall: any answer will do, and what the server is asked is what a kubelet
-// would ask.
+// TestCall checks that every response is a success and that the request is the kubelet's.
 func TestCall(t *testing.T) {
 	var got *http.Request
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -28,24 +27,24 @@ func TestCall(t *testing.T) {
 		w.WriteHeader(http.StatusInternalServerError)
 	}))
 	defer s.Close()
-	to := target(t, s.Listener.Addr())
+	to := newTarget(t, s.Listener.Addr())
 	to.Timeout = 0
 	if err := Call(t.Context(), hook("/stop?now", v1.URISchemeHTTP), to); err != nil {
 		t.Error(err)
 	}
 	if got.RequestURI != "/stop?now" || got.UserAgent() != "kube-lifecycle/1.34" || got.Header.Get("Authorization") != "secret" || got.Header.Get("X-A") != "1" {
-		t.Errorf("asked %s with %v", got.RequestURI, got.Header)
+		t.Errorf("got request %s with %v", got.RequestURI, got.Header)
 	}
-	// A server that knows no TLS is asked without, and told no secret.
+	// A server without TLS gets a plain HTTP request without credentials.
 	if err := Call(t.Context(), hook("/stop", v1.URISchemeHTTPS), to); err != nil {
 		t.Error(err)
 	}
 	if got.RequestURI != "/stop" || got.Header.Get("Authorization") != "" || got.Header.Get("X-A") != "1" {
-		t.Errorf("asked %s with %v", got.RequestURI, got.Header)
+		t.Errorf("got request %s with %v", got.RequestURI, got.Header)
 	}
 }
 
-func TestCallFails(t *testing.T) {
+func TestCall_Errors(t *testing.T) {
 	done := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {
@@ -55,8 +54,8 @@ func TestCallFails(t *testing.T) {
 	}))
 	defer s.Close()
 	defer close(done)
-	to := target(t, s.Listener.Addr())
-	to.Timeout = time.Second // it must get that far
+	to := newTarget(t, s.Listener.Addr())
+	to.Timeout = time.Second // long enough to connect
 	err := Call(t.Context(), hook("/?token=secret", v1.URISchemeHTTP), to)
 	if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "deadline exceeded") {
 		t.Errorf("a slow server: %v", err)
@@ -65,13 +64,13 @@ func TestCallFails(t *testing.T) {
 	time.AfterFunc(10*time.Millisecond, cancel)
 	to.Timeout = 0
 	if err := Call(ctx, hook("/", v1.URISchemeHTTP), to); !errors.Is(err, context.Canceled) {
-		t.Errorf("given up: %v", err)
+		t.Errorf("canceled: %v", err)
 	}
 	to.Ports = nil
 	if err := Call(t.Context(), hook("/", v1.URISchemeHTTP), to); err == nil || !strings.Contains(err.Error(), `no port "web"`) {
-		t.Errorf("no such port: %v", err)
+		t.Errorf("unknown port: %v", err)
 	}
 	if err := Call(t.Context(), &v1.LifecycleHandler{TCPSocket: &v1.TCPSocketAction{}}, to); err == nil {
-		t.Error("a handler nobody knows")
+		t.Error("unsupported handler: got no error")
 	}
 }

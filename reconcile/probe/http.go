@@ -14,10 +14,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// bodyLimit is the most that is read of an answer's body.
-const bodyLimit = 10 << 10
+// maxBody is the maximum number of bytes that are read of a response body.
+const maxBody = 10 << 10
 
-// get passes with a status of 200 to 399.
+// get runs an HTTP probe. It passes if the status is 200 to 399.
 func (t Target) get(ctx context.Context, a *v1.HTTPGetAction) (Result, error) {
 	req, err := t.request(ctx, a, userAgent)
 	if err != nil {
@@ -28,17 +28,30 @@ func (t Target) get(ctx context.Context, a *v1.HTTPGetAction) (Result, error) {
 		return failed(requestError(err))
 	}
 	defer res.Body.Close()
-	if _, err := io.Copy(io.Discard, io.LimitReader(res.Body, bodyLimit)); err != nil {
-		// The kubelet takes it for an attempt that came to nothing.
-		return Result{}, fmt.Errorf("reading the answer: %w", err)
+	var body strings.Builder // of a redirect
+	to := io.Discard
+	if isRedirect(res.StatusCode) {
+		to = &body
+	}
+	if _, err := io.Copy(to, io.LimitReader(res.Body, maxBody)); err != nil {
+		// Like the kubelet, podd regards this as an attempt without a result.
+		return Result{}, fmt.Errorf("reading the response body: %w", err)
 	}
 	switch {
 	case res.StatusCode < http.StatusOK || res.StatusCode >= http.StatusBadRequest:
 		return failed(fmt.Sprintf("HTTP probe failed with statuscode: %d", res.StatusCode))
-	case res.StatusCode >= http.StatusMultipleChoices:
-		return Result{Passed: true, Warning: true, Message: "the answer redirects to another host, which is not asked"}, nil
+	case isRedirect(res.StatusCode):
+		// It redirects to another host, which is not queried. Upstream's tests expect
+		// these words in the event.
+		return Result{Passed: true, Warning: true, Message: "Probe terminated redirects, Response body: " + Line(body.String())}, nil
 	}
 	return Result{Passed: true}, nil
+}
+
+// isRedirect reports whether a status is 3xx. Redirects to the same host were
+// followed before.
+func isRedirect(status int) bool {
+	return status >= http.StatusMultipleChoices && status < http.StatusBadRequest
 }
 
 func (t Target) client() *http.Client {
@@ -46,7 +59,7 @@ func (t Target) client() *http.Client {
 		Timeout:       t.Timeout,
 		CheckRedirect: sameHost,
 		Transport: &http.Transport{
-			// It asks whether somebody is there, not who.
+			// Like the kubelet's, a probe does not verify the server's certificate.
 			TLSClientConfig:    &tls.Config{InsecureSkipVerify: true},
 			DialContext:        dialer().DialContext,
 			DisableKeepAlives:  true,
@@ -67,23 +80,24 @@ func (t Target) request(ctx context.Context, a *v1.HTTPGetAction, agent string) 
 	}
 	u, err := url.Parse(a.Path)
 	if err != nil {
-		u = &url.URL{Path: a.Path} // as it stands; the server may know it
+		u = &url.URL{Path: a.Path} // unchanged, because the server may accept it
 	}
 	u.Scheme, u.Host = strings.ToLower(string(a.Scheme)), net.JoinHostPort(host, port)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, errors.New("its path and host make no URL")
+		return nil, errors.New("its host and path do not form a valid URL")
 	}
 	req.Header = header(a.HTTPHeaders, agent)
 	req.Host = req.Header.Get("Host")
 	return req, nil
 }
 
-// header is the user's; an Accept that is set to nothing is not sent.
+// header returns the headers in list with defaults for User-Agent and Accept. An Accept
+// header with an empty value is not sent.
 func header(list []v1.HTTPHeader, agent string) http.Header {
 	h := http.Header{}
-	for _, one := range list {
-		h.Add(one.Name, one.Value)
+	for _, v := range list {
+		h.Add(v.Name, v.Value)
 	}
 	if _, set := h["User-Agent"]; !set {
 		h.Set("User-Agent", agent)
@@ -96,7 +110,8 @@ func header(list []v1.HTTPHeader, agent string) http.Header {
 	return h
 }
 
-// sameHost follows redirects to the host that was asked; any other is an answer.
+// sameHost is a CheckRedirect function that follows at most 10 redirects to the host of
+// the first request. A redirect to another host is the response.
 func sameHost(req *http.Request, via []*http.Request) error {
 	if req.URL.Hostname() != via[0].URL.Hostname() {
 		return http.ErrUseLastResponse
@@ -107,7 +122,8 @@ func sameHost(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// requestError leaves out the query, in which a secret may stand.
+// requestError returns the message of err without the query of the URL, because it may
+// contain a secret.
 func requestError(err error) string {
 	failure, ok := errors.AsType[*url.Error](err)
 	if !ok {

@@ -5,11 +5,11 @@ import (
 	"unicode"
 )
 
-// lineLimit is the most characters of what a container said that are shown.
-const lineLimit = 200
+// maxLine is the maximum length in characters of a line from a container.
+const maxLine = 200
 
-// Line is the first line of a text that says something, cut short, without
-// what a terminal or a log would take for more than text.
+// Line returns the first non-empty line of text without unprintable characters, such as
+// terminal escapes, and truncated to 200 characters.
 func Line(text string) string {
 	for line := range strings.Lines(text) {
 		if line = printable(line); line != "" {
@@ -26,7 +26,7 @@ func printable(line string) string {
 		if !unicode.IsPrint(r) {
 			continue
 		}
-		if n++; n > lineLimit {
+		if n++; n > maxLine {
 			return b.String() + "…"
 		}
 		b.WriteRune(r)

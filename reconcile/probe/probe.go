@@ -1,16 +1,16 @@
-// Package probe makes one attempt of a container's probe over the network, and
-// an httpGet hook of its life in the same way.
+// Package probe runs one attempt of a container's network probe, and httpGet lifecycle
+// hooks.
 //
 //	v1.ProbeHandler + Target ─▶ Attempt ─▶ Result | error
 //	v1.LifecycleHandler + Target ─▶ Call ─▶ error
 //
-// A Result is the container's answer or silence; an error says that there was
-// nobody to ask or no way to ask, and counts for nothing. When to try, and what
-// the answers come to, package plan decides. What is asked, and what passes, is
-// as with a kubelet of Kubernetes 1.34.
+// A Result is that of the container, including a failure to respond. An error means that
+// the probe could not be carried out; it counts neither as success nor as failure.
+// Package plan decides when to probe and applies the thresholds. The requests and the
+// criteria of success are those of the kubelet of Kubernetes 1.34.
 //
-// What a container says is hostile: it is read up to a limit and shown as one
-// short line without control characters. Header values are never shown.
+// Responses of a container are untrusted: they are read up to a limit and shown as one
+// short line without control characters. Values of headers are never shown.
 package probe
 
 import (
@@ -25,30 +25,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// userAgent is what servers and their logs know probes by.
+// userAgent is the user agent of the kubelet's probes.
 const userAgent = "kube-probe/1.34"
 
-// Target is the container that is asked.
+// A Target is the container that a probe or hook is sent to.
 type Target struct {
-	// IP is the pod's first address, for handlers that name no host.
+	// IP is the first address of the pod, for handlers without a host; "" if the pod has
+	// none yet.
 	IP    string
 	Ports []v1.ContainerPort
-	// Timeout bounds the whole attempt; a slow answer is a failure. A hook may
-	// have none: 0.
+	// Timeout limits the whole attempt; if it expires, the probe failed. For a hook, 0
+	// means no limit.
 	Timeout time.Duration
 }
 
-// Result is what the container answered.
+// A Result is the result of a probe attempt.
 type Result struct {
 	Passed bool
-	// Warning says that it passed, and that Message is why somebody should look.
+	// Warning reports whether the attempt passed with the warning in Message.
 	Warning bool
-	// Message is one line that is fit for users.
+	// Message is one line for users.
 	Message string
 }
 
-// Attempt asks once. handler has httpGet, tcpSocket or grpc. It ends with an
-// error soon after ctx is done.
+// Attempt runs a probe once. handler has httpGet, tcpSocket or grpc. Attempt returns an
+// error if the probe could not be carried out, and soon after ctx is done.
 func Attempt(ctx context.Context, handler *v1.ProbeHandler, t Target) (Result, error) {
 	var r Result
 	var err error
@@ -60,11 +61,11 @@ func Attempt(ctx context.Context, handler *v1.ProbeHandler, t Target) (Result, e
 	case handler.GRPC != nil:
 		r, err = t.check(ctx, handler.GRPC)
 	default:
-		err = errors.New("it has no handler that podd knows")
+		err = errors.New("the probe has no supported handler")
 	}
-	// Whoever gave up gets no verdict.
-	if gone := ctx.Err(); gone != nil {
-		return Result{}, gone
+	// A canceled attempt has no result.
+	if ctxErr := ctx.Err(); ctxErr != nil {
+		return Result{}, ctxErr
 	}
 	r.Message = Line(r.Message)
 	return r, err
@@ -72,22 +73,34 @@ func Attempt(ctx context.Context, handler *v1.ProbeHandler, t Target) (Result, e
 
 func failed(message string) (Result, error) { return Result{Message: message}, nil }
 
-// host is where a handler asks.
-func (t Target) host(own string) (string, error) {
+// host returns the host of a request: that of the handler, or else the pod's address.
+func (t Target) host(handlerHost string) (string, error) {
 	switch {
-	case own != "":
-		return own, nil
+	case handlerHost != "":
+		return handlerHost, nil
 	case t.IP == "":
 		return "", errors.New("the pod has no address")
 	}
 	return t.IP, nil
 }
 
-// port is a number, or that of the container's port with the name.
+// OwnHost reports whether the requests of h go to the pod's address because h names no
+// host.
+func OwnHost(h *v1.ProbeHandler) bool {
+	switch {
+	case h.HTTPGet != nil:
+		return h.HTTPGet.Host == ""
+	case h.TCPSocket != nil:
+		return h.TCPSocket.Host == ""
+	}
+	return true
+}
+
+// port returns p if it is a number, else the number of the container port with this name.
 func (t Target) port(p intstr.IntOrString) (string, error) {
 	n := int(p.IntVal)
 	if p.Type == intstr.String {
-		n = t.named(p.StrVal)
+		n = t.namedPort(p.StrVal)
 	}
 	if n < 1 || n > 65535 {
 		return "", errors.New("the container has no port " + strconv.Quote(Line(p.String())))
@@ -95,25 +108,25 @@ func (t Target) port(p intstr.IntOrString) (string, error) {
 	return strconv.Itoa(n), nil
 }
 
-func (t Target) named(name string) int {
+func (t Target) namedPort(name string) int {
 	for i := range t.Ports {
 		if t.Ports[i].Name == name {
 			return int(t.Ports[i].ContainerPort)
 		}
 	}
-	n, err := strconv.Atoi(name) // a number that was put in quotes
+	n, err := strconv.Atoi(name) // a quoted number in the manifest
 	if err != nil {
 		return 0
 	}
 	return n
 }
 
-// dialer leaves no connection in TIME_WAIT for longer than a second: probes of
-// many pods, each second, would use up the ports.
+// dialer returns a dialer that leaves closed connections in TIME_WAIT for at most one
+// second, because frequent probes of many pods would otherwise use up the local ports.
 func dialer() *net.Dialer {
 	return &net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) {
-			// Without it the probe works as well.
+			// An error is ignored because the probe works without the option.
 			_ = syscall.SetsockoptLinger(int(fd), syscall.SOL_SOCKET, syscall.SO_LINGER, &syscall.Linger{Onoff: 1, Linger: 1})
 		})
 	}}

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// target is a container that has the port of a listener, named web.
-func target(t *testing.T, addr net.Addr) Target {
+// newTarget returns a container whose port "web" is that of the listener at addr.
+func newTarget(t *testing.T, addr net.Addr) Target {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {
@@ -33,8 +33,8 @@ func get(path string) *v1.ProbeHandler {
 	return &v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: path, Port: intstr.FromString("web"), Scheme: v1.URISchemeHTTP}}
 }
 
-// tell fails the test unless an attempt says so; want is how its message begins.
-func tell(t *testing.T, h *v1.ProbeHandler, to Target, passed bool, want string) {
+// checkAttempt runs an attempt and checks its result; want is a prefix of the message.
+func checkAttempt(t *testing.T, h *v1.ProbeHandler, to Target, passed bool, want string) {
 	t.Helper()
 	r, err := Attempt(t.Context(), h, to)
 	if err != nil || r.Passed != passed || !strings.HasPrefix(r.Message, want) || want == "" && r.Message != "" {
@@ -49,41 +49,41 @@ func TestHTTPStatus(t *testing.T) {
 		w.Write([]byte("secret"))
 	}))
 	defer s.Close()
-	to := target(t, s.Listener.Addr())
+	to := newTarget(t, s.Listener.Addr())
 	for code, passed := range map[string]bool{"200": true, "204": true, "304": true, "399": true, "400": false, "404": false, "500": false, "599": false} {
 		want := ""
 		if !passed {
 			want = "HTTP probe failed with statuscode: " + code
 		} else if code[0] == '3' {
-			want = "the answer redirects"
+			want = "Probe terminated redirects, Response body:"
 		}
-		tell(t, get("/"+code), to, passed, want)
+		checkAttempt(t, get("/"+code), to, passed, want)
 	}
 }
 
-// TestHTTPRequest: what the server is asked is what a kubelet would ask.
+// TestHTTPRequest checks that the request is the kubelet's.
 func TestHTTPRequest(t *testing.T) {
 	var got *http.Request
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r }))
 	defer s.Close()
-	to := target(t, s.Listener.Addr())
-	tell(t, get("/a?b=c"), to, true, "")
+	to := newTarget(t, s.Listener.Addr())
+	checkAttempt(t, get("/a?b=c"), to, true, "")
 	if got.Method != "GET" || got.RequestURI != "/a?b=c" || got.UserAgent() != "kube-probe/1.34" || got.Header.Get("Accept") != "*/*" ||
 		got.Header.Get("Accept-Encoding") != "" || got.Host != s.Listener.Addr().String() || !got.Close {
-		t.Errorf("asked %s %s of %q with %v", got.Method, got.RequestURI, got.Host, got.Header)
+		t.Errorf("got request %s %s to %q with %v", got.Method, got.RequestURI, got.Host, got.Header)
 	}
 	h := get("no/slash")
 	h.HTTPGet.HTTPHeaders = []v1.HTTPHeader{{Name: "host", Value: "example.com"}, {Name: "user-agent", Value: "me"}, {Name: "Accept", Value: ""}, {Name: "X-A", Value: "1"}, {Name: "X-A", Value: "2"}}
-	tell(t, h, to, true, "")
+	checkAttempt(t, h, to, true, "")
 	if got.URL.Path != "/no/slash" || got.Host != "example.com" || got.UserAgent() != "me" || len(got.Header["X-A"]) != 2 || got.Header["Accept"] != nil {
-		t.Errorf("asked %s of %q with %v", got.RequestURI, got.Host, got.Header)
+		t.Errorf("got request %s to %q with %v", got.RequestURI, got.Host, got.Header)
 	}
 }
 
 func TestHTTPRedirect(t *testing.T) {
-	asked := 0
+	requests := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked++
+		requests++
 		switch r.URL.Path {
 		case "/here":
 			http.Redirect(w, r, "/bad", http.StatusFound)
@@ -96,21 +96,23 @@ func TestHTTPRedirect(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	to := target(t, s.Listener.Addr())
-	tell(t, get("/here"), to, false, "HTTP probe failed with statuscode: 418")
+	to := newTarget(t, s.Listener.Addr())
+	checkAttempt(t, get("/here"), to, false, "HTTP probe failed with statuscode: 418")
 	r, err := Attempt(t.Context(), get("/away"), to)
-	if err != nil || !r.Passed || !r.Warning {
-		t.Errorf("a redirect to another host: %+v, %v", r, err)
+	// The kubelet's text, which upstream's tests expect.
+	const want = `Probe terminated redirects, Response body: <a href="http://other.invalid/">Found</a>.`
+	if err != nil || !r.Passed || !r.Warning || r.Message != want {
+		t.Errorf("a redirect to another host: got %+v, %v; want a warning %q", r, err, want)
 	}
-	asked = 0
+	requests = 0
 	r, _ = Attempt(t.Context(), get("/loop"), to)
-	if r.Passed || asked != 10 || !strings.Contains(r.Message, "stopped after 10 redirects") || strings.Contains(r.Message, "secret") {
-		t.Errorf("after %d requests: %+v", asked, r)
+	if r.Passed || requests != 10 || !strings.Contains(r.Message, "stopped after 10 redirects") || strings.Contains(r.Message, "secret") {
+		t.Errorf("after %d requests: %+v", requests, r)
 	}
 }
 
-// TestHTTPBody: the beginning of a body is enough, and one that breaks off is no
-// verdict.
+// TestHTTPBody checks that only the beginning of a body is read, and that an incomplete
+// body is an error.
 func TestHTTPBody(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/broken" {
@@ -118,17 +120,17 @@ func TestHTTPBody(t *testing.T) {
 			w.Write([]byte("short"))
 			return
 		}
-		for range 1 << 20 { // more than anybody waits for
+		for range 1 << 20 { // more than fits into the timeout
 			if _, err := w.Write(make([]byte, 1<<10)); err != nil {
 				return
 			}
 		}
 	}))
 	defer s.Close()
-	to := target(t, s.Listener.Addr())
-	tell(t, get("/"), to, true, "")
+	to := newTarget(t, s.Listener.Addr())
+	checkAttempt(t, get("/"), to, true, "")
 	if r, err := Attempt(t.Context(), get("/broken"), to); err == nil {
-		t.Errorf("a body that breaks off: %+v", r)
+		t.Errorf("incomplete body: got %+v", r)
 	}
 }
 
@@ -142,30 +144,30 @@ func TestHTTPTimeout(t *testing.T) {
 	}))
 	defer s.Close()
 	defer close(done)
-	to := target(t, s.Listener.Addr())
-	to.Timeout = time.Second // it must get that far
-	tell(t, get("/?token=secret"), to, false, `Get "http://`+s.Listener.Addr().String()+`/": context deadline exceeded`)
+	to := newTarget(t, s.Listener.Addr())
+	to.Timeout = time.Second // long enough to connect
+	checkAttempt(t, get("/?token=secret"), to, false, `Get "http://`+s.Listener.Addr().String()+`/": context deadline exceeded`)
 }
 
-// TestHTTPS: nobody looks at the certificate.
+// TestHTTPS checks that the certificate is not verified.
 func TestHTTPS(t *testing.T) {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer s.Close()
 	h := get("/")
-	tell(t, h, target(t, s.Listener.Addr()), false, "HTTP probe failed with statuscode: 400")
+	checkAttempt(t, h, newTarget(t, s.Listener.Addr()), false, "HTTP probe failed with statuscode: 400")
 	h.HTTPGet.Scheme = v1.URISchemeHTTPS
-	tell(t, h, target(t, s.Listener.Addr()), true, "")
+	checkAttempt(t, h, newTarget(t, s.Listener.Addr()), true, "")
 }
 
-// TestGivenUp: whoever gives up gets no verdict.
-func TestGivenUp(t *testing.T) {
+// TestAttempt_Canceled checks that a canceled attempt has no result.
+func TestAttempt_Canceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		cancel()
 		<-r.Context().Done()
 	}))
 	defer s.Close()
-	if r, err := Attempt(ctx, get("/"), target(t, s.Listener.Addr())); !errors.Is(err, context.Canceled) {
+	if r, err := Attempt(ctx, get("/"), newTarget(t, s.Listener.Addr())); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %+v, %v", r, err)
 	}
 }
@@ -175,33 +177,34 @@ func TestTCP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	to := target(t, l.Addr())
+	to := newTarget(t, l.Addr())
 	h := &v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromString("web")}}
-	tell(t, h, to, true, "")
+	checkAttempt(t, h, to, true, "")
 	h.TCPSocket.Host, to.IP = "localhost", "192.0.2.1"
-	tell(t, h, to, true, "")
+	checkAttempt(t, h, to, true, "")
 	l.Close()
-	tell(t, h, to, false, "dial tcp")
+	checkAttempt(t, h, to, false, "dial tcp")
 }
 
-// TestNobodyToAsk: what cannot be asked says nothing about the container.
-func TestNobodyToAsk(t *testing.T) {
+// TestAttempt_Errors checks that a probe that cannot be carried out is an error and not a
+// failure of the container.
+func TestAttempt_Errors(t *testing.T) {
 	for name, c := range map[string]struct {
 		h  v1.ProbeHandler
 		to Target
 	}{
 		"no handler":   {v1.ProbeHandler{}, Target{IP: "192.0.2.1"}},
 		"no address":   {v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromInt32(1)}}, Target{}},
-		"no such port": {v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromString("web")}}, Target{IP: "192.0.2.1"}},
-		"a port of 0":  {v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromString("0")}}, Target{IP: "192.0.2.1"}},
-		"no host":      {v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromInt32(1), Host: "a b"}}, Target{}},
+		"unknown port": {v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromString("web")}}, Target{IP: "192.0.2.1"}},
+		"port 0":       {v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromString("0")}}, Target{IP: "192.0.2.1"}},
+		"invalid host": {v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromInt32(1), Host: "a b"}}, Target{}},
 	} {
 		if r, err := Attempt(t.Context(), &c.h, c.to); err == nil {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
 	if got, err := (Target{}).port(intstr.FromString("8080")); err != nil || got != "8080" {
-		t.Errorf("a port in quotes is %q, %v", got, err)
+		t.Errorf("quoted port: got %q, %v", got, err)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// connect passes when something accepts.
+// connect runs a TCP probe. It passes if a connection can be established.
 func (t Target) connect(ctx context.Context, a *v1.TCPSocketAction) (Result, error) {
 	host, err := t.host(a.Host)
 	if err != nil {

@@ -13,33 +13,33 @@ import (
 	"podd/runtime"
 )
 
-// pull waits for a place and makes one attempt. The warning is of what an image
-// was pulled without.
-func (p *Puller) pull(ctx context.Context, o order) (landed, error) {
-	if p.places != nil {
+// pull waits for a slot and makes one attempt. The result has a warning if a credential
+// provider failed and the pull succeeded without it.
+func (p *Puller) pull(ctx context.Context, o request) (pullResult, error) {
+	if p.slots != nil {
 		select {
-		case p.places <- struct{}{}:
-			defer func() { <-p.places }()
+		case p.slots <- struct{}{}:
+			defer func() { <-p.slots }()
 		case <-ctx.Done():
-			return landed{}, ctx.Err()
+			return pullResult{}, ctx.Err()
 		}
 	}
 	if p.rate != nil {
 		if err := p.rate.Wait(ctx); err != nil {
-			return landed{}, err
+			return pullResult{}, err
 		}
 	}
 	auths := o.auths
 	if p.o.Credentials != nil {
 		found, err := p.o.Credentials(o.image)
 		if err != nil {
-			return landed{}, imageError(o.image, "ErrImagePull", fmt.Errorf("pulling %s: %w", o.image, err))
+			return pullResult{}, imageError(o.image, "ErrImagePull", fmt.Errorf("pulling %s: %w", o.image, err))
 		}
 		auths = slices.Concat(auths, found)
 	}
 	began := time.Now()
 	ref, warning, err := p.attempt(ctx, o, auths)
-	got := landed{ref: ref, warning: warning, took: time.Since(began)}
+	got := pullResult{ref: ref, warning: warning, took: time.Since(began)}
 	if err != nil {
 		return got, err
 	}
@@ -47,12 +47,14 @@ func (p *Puller) pull(ctx context.Context, o order) (landed, error) {
 	return got, nil
 }
 
-// forSize is how long a start may wait for what only people read.
-const forSize = 200 * time.Millisecond
+// sizeTimeout limits the query for the size of a pulled image, which is only informative
+// but delays the start of the container.
+const sizeTimeout = 200 * time.Millisecond
 
-// size is that of a pulled image; 0 when the runtime does not tell soon.
+// size returns the size of a pulled image in bytes, or 0 if the runtime does not report
+// it within sizeTimeout.
 func (p *Puller) size(ctx context.Context, image string) uint64 {
-	ctx, cancel := context.WithTimeout(ctx, forSize)
+	ctx, cancel := context.WithTimeout(ctx, sizeTimeout)
 	defer cancel()
 	found, _, err := p.o.Runtime.ImageStatus(ctx, image)
 	if err != nil {
@@ -61,14 +63,14 @@ func (p *Puller) size(ctx context.Context, image string) uint64 {
 	return found.Size
 }
 
-// attempt tries auths, then what the providers have, or what can be had without
-// credentials.
-func (p *Puller) attempt(ctx context.Context, o order, auths []*cri.AuthConfig) (ref, warning string, err error) {
+// attempt pulls with auths, then with the credentials of the providers. If there are no
+// credentials, it pulls without.
+func (p *Puller) attempt(ctx context.Context, o request, auths []*cri.AuthConfig) (ref, warning string, err error) {
 	ref, err = p.tryEach(ctx, o.image, auths)
 	if len(auths) > 0 && (err == nil || !otherCredentialsMayHelp(err)) || ctx.Err() != nil {
 		return ref, "", err
 	}
-	more, trouble := p.ask(ctx, o.image)
+	more, providerErr := p.providerCredentials(ctx, o.image)
 	switch {
 	case ctx.Err() != nil:
 		return "", "", ctx.Err()
@@ -76,26 +78,27 @@ func (p *Puller) attempt(ctx context.Context, o order, auths []*cri.AuthConfig) 
 		ref, err = p.tryEach(ctx, o.image, more)
 	case len(auths) == 0:
 		if ref, err = p.o.Runtime.PullImage(ctx, o.image, nil, nil); err != nil {
-			err = p.wantsCredentials(err, o)
+			err = p.addCredentialsHint(err, o)
 		}
 	}
-	if trouble == nil {
+	if providerErr == nil {
 		return ref, "", err
 	}
 	if err != nil {
-		return "", "", withTrouble(err, trouble)
+		return "", "", addProviderError(err, providerErr)
 	}
-	return ref, fmt.Sprintf("image %s was pulled without its help: %v", o.image, trouble), nil
+	return ref, fmt.Sprintf("pulled image %s, but without a provider: %v", o.image, providerErr), nil
 }
 
-func (p *Puller) ask(ctx context.Context, image string) ([]*cri.AuthConfig, error) {
+// providerCredentials returns the credentials of the providers for an image.
+func (p *Puller) providerCredentials(ctx context.Context, image string) ([]*cri.AuthConfig, error) {
 	if p.o.Providers == nil {
 		return nil, nil
 	}
-	return p.o.Providers(ctx, repositoryOf(image))
+	return p.o.Providers(ctx, fullRepository(image))
 }
 
-// tryEach pulls with one credential after the other until one is let in.
+// tryEach pulls with each of auths until the registry accepts one.
 func (p *Puller) tryEach(ctx context.Context, image string, auths []*cri.AuthConfig) (ref string, err error) {
 	for _, auth := range auths {
 		if ref, err = p.o.Runtime.PullImage(ctx, image, auth, nil); err == nil {
@@ -111,34 +114,36 @@ func (p *Puller) tryEach(ctx context.Context, image string, auths []*cri.AuthCon
 	return "", err
 }
 
-// otherCredentialsMayHelp: they make no difference to who does not answer.
+// otherCredentialsMayHelp reports whether a pull that failed with err may succeed with
+// other credentials. It cannot if the registry is unreachable.
 func otherCredentialsMayHelp(err error) bool {
 	failed, ok := errors.AsType[*runtime.PullError](err)
 	return ok && !failed.Unreachable
 }
 
-// withTrouble tells, behind why a pull failed, which providers did.
-func withTrouble(err, trouble error) error {
+// addProviderError returns the error of a pull with providerErr, the errors of the
+// providers, appended.
+func addProviderError(err, providerErr error) error {
 	pull, ok := errors.AsType[*runtime.PullError](err)
 	if !ok {
 		return err
 	}
-	told := *pull
-	told.Err = fmt.Errorf("%w; %w", pull.Err, trouble)
-	return &told
+	annotated := *pull
+	annotated.Err = fmt.Errorf("%w; %w", pull.Err, providerErr)
+	return &annotated
 }
 
-// wantsCredentials tells where credentials can be given, if a pull without any
-// was refused for that.
-func (p *Puller) wantsCredentials(err error, o order) error {
+// addCredentialsHint returns the error of a pull without credentials. If the registry
+// requires them, the error names the places where they can be configured.
+func (p *Puller) addCredentialsHint(err error, o request) error {
 	pull, ok := errors.AsType[*runtime.PullError](err)
 	if !ok || pull.Status != http.StatusUnauthorized || p.o.CredentialsIn == "" {
 		return err
 	}
-	told := *pull
-	told.Err = fmt.Errorf("%w; %s has none for %s", pull.Err, p.o.CredentialsIn, pull.Registry)
+	annotated := *pull
+	annotated.Err = fmt.Errorf("%w; %s has none for %s", pull.Err, p.o.CredentialsIn, pull.Registry)
 	if o.secrets {
-		told.Err = fmt.Errorf("%w; neither its imagePullSecrets nor %s have any for %s", pull.Err, p.o.CredentialsIn, pull.Registry)
+		annotated.Err = fmt.Errorf("%w; neither its imagePullSecrets nor %s have any for %s", pull.Err, p.o.CredentialsIn, pull.Registry)
 	}
-	return &told
+	return &annotated
 }

@@ -13,29 +13,29 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// TestOrder: a pod's Secrets, then config.json, then the providers, who are
-// asked only when it comes to them; one that fails keeps nobody from a pull.
+// TestOrder checks the order of credentials: a pod's Secrets, config.json, the providers.
+// Providers are run only if the others are rejected, and one that fails prevents no pull.
 func TestOrder(t *testing.T) {
 	secret := func(password string) *v1.Secret {
 		return pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `{"registry.example": {"username": "b", "password": "`+password+`"}}`)
 	}
-	trouble := errors.New("credential provider x failed")
+	providerErr := errors.New("credential provider x failed")
 	for name, test := range map[string]struct {
-		secret, file, provider string // passwords; "right" is let in
-		trouble                error
+		secret, file, provider string // passwords; only "right" is accepted
+		providerErr            error
 		tried                  string
 		warns, fails           string
 	}{
-		"by the Secret":             {"right", "old", "old", nil, "right", "", ""},
-		"by the file":               {"old", "right", "none", nil, "old right", "", ""},
-		"by the provider":           {"old", "older", "right", nil, "old older ask right", "", ""},
-		"by the provider alone":     {"", "", "right", nil, "ask right", "", ""},
-		"nobody has any":            {"", "", "", nil, "ask -", "", "without credentials"},
-		"nobody has the right ones": {"old", "older", "oldest", nil, "old older ask oldest", "", "not taken"},
-		"one fails, others help":    {"", "", "right", trouble, "ask right", "credential provider x failed", ""},
-		"one fails, nobody helps":   {"old", "", "", trouble, "old ask", "", "credential provider x failed"},
-		"one fails, none are there": {"", "", "", trouble, "ask -", "", "credential provider x failed"},
-		"who fails is not needed":   {"right", "", "", trouble, "right", "", ""},
+		"by the Secret":           {"right", "old", "old", nil, "right", "", ""},
+		"by the file":             {"old", "right", "none", nil, "old right", "", ""},
+		"by the provider":         {"old", "older", "right", nil, "old older ask right", "", ""},
+		"by the provider alone":   {"", "", "right", nil, "ask right", "", ""},
+		"no credentials":          {"", "", "", nil, "ask -", "", "without credentials"},
+		"no valid credentials":    {"old", "older", "oldest", nil, "old older ask oldest", "", "not taken"},
+		"failed, others valid":    {"", "", "right", providerErr, "ask right", "credential provider x failed", ""},
+		"failed, others rejected": {"old", "", "", providerErr, "old ask", "", "credential provider x failed"},
+		"failed, no others":       {"", "", "", providerErr, "ask -", "", "credential provider x failed"},
+		"failing one not needed":  {"right", "", "", providerErr, "right", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			auth := func(password string) []*cri.AuthConfig {
@@ -49,12 +49,12 @@ func TestOrder(t *testing.T) {
 				Credentials: func(string) ([]*cri.AuthConfig, error) { return auth(test.file), nil },
 				Providers: func(_ context.Context, repository string) ([]*cri.AuthConfig, error) {
 					if tried = append(tried, "ask"); repository != "registry.example/web" {
-						t.Errorf("asked for %s", repository)
+						t.Errorf("got request for %s", repository)
 					}
-					return auth(test.provider), test.trouble
+					return auth(test.provider), test.providerErr
 				},
 			}
-			bubble(t, o, func(b *bench) {
+			run(t, o, func(b *fixture) {
 				b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "right"})
 				b.Inject(runtimetest.Fault{Method: "PullImage", Match: func(q any) bool {
 					password := q.(*cri.PullImageRequest).GetAuth().GetPassword()
@@ -81,7 +81,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestRepository: how providers are told what is pulled.
+// TestRepository checks the name of the image in requests to providers.
 func TestRepository(t *testing.T) {
 	for image, want := range map[string]string{
 		"nginx":                            "docker.io/library/nginx",
@@ -95,9 +95,9 @@ func TestRepository(t *testing.T) {
 			got = repository
 			return nil, nil
 		}}
-		bubble(t, o, func(b *bench) { _ = b.ensure(image, "Always") })
+		run(t, o, func(b *fixture) { _ = b.ensure(image, "Always") })
 		if got != want {
-			t.Errorf("%s is asked for as %q, want %q", image, got, want)
+			t.Errorf("%s: got %q, want %q", image, got, want)
 		}
 	}
 }

@@ -17,10 +17,10 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// configLimit bounds the credentials file.
+// configLimit is the maximum size of the credentials file in bytes.
 const configLimit = 1 << 20
 
-// dockerConfig is the part of Docker's config.json that holds credentials.
+// A dockerConfig is the part of Docker's config.json that contains credentials.
 type dockerConfig struct {
 	Auths map[string]dockerAuth `json:"auths"`
 }
@@ -33,9 +33,9 @@ type dockerAuth struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// File returns the credentials in a Docker config.json for images, read anew
-// for each: the most specific entry first. A missing file has none. Errors
-// never quote the file.
+// File returns a function that returns the credentials for an image in a Docker
+// config.json, the most specific entry first. The function reads the file each time; if
+// the file does not exist, there are no credentials. Errors never quote the file.
 func File(name string) func(image string) ([]*cri.AuthConfig, error) {
 	return func(image string) ([]*cri.AuthConfig, error) {
 		config, err := readConfig(name)
@@ -46,19 +46,20 @@ func File(name string) func(image string) ([]*cri.AuthConfig, error) {
 	}
 }
 
-// stamp tells one content of a file from another; zero when there is none.
-type stamp struct {
+// A fileVersion changes when the content of a file changes. It is zero if the file does
+// not exist.
+type fileVersion struct {
 	modified unix.Timespec
 	size     int64
 	inode    uint64
 }
 
-func stampOf(name string) stamp {
+func versionOf(name string) fileVersion {
 	var st unix.Stat_t
 	if name == "" || unix.Stat(name, &st) != nil {
-		return stamp{}
+		return fileVersion{}
 	}
-	return stamp{st.Mtim, st.Size, st.Ino}
+	return fileVersion{st.Mtim, st.Size, st.Ino}
 }
 
 func readConfig(name string) (dockerConfig, error) {
@@ -87,26 +88,26 @@ func readConfig(name string) (dockerConfig, error) {
 	return config, nil
 }
 
-// credential is an entry that covers an image.
+// A credential is an entry for an image.
 type credential struct {
-	key  string // plain
+	key  string // normalized
 	auth *cri.AuthConfig
 }
 
-// matching are the entries whose key covers image.
+// matching returns the entries for image, sorted by key.
 func (c dockerConfig) matching(image string) (all []credential) {
 	host, repository := splitImage(image)
-	for _, written := range slices.Sorted(maps.Keys(c.Auths)) {
-		if key := plain(written); covers(key, host, repository) {
-			all = append(all, credential{key, c.Auths[written].cri()})
+	for _, rawKey := range slices.Sorted(maps.Keys(c.Auths)) {
+		if key := normalizeKey(rawKey); covers(key, host, repository) {
+			all = append(all, credential{key, c.Auths[rawKey].cri()})
 		}
 	}
 	return all
 }
 
-// specificFirst orders as the kubelet does, by key from the end of the alphabet:
-// a path comes before what it begins with, and * after every host. Equal keys stay
-// as they are.
+// specificFirst sorts the entries like the kubelet, by key in reverse alphabetical order:
+// a path comes before its prefixes, and * after every host. Entries with equal keys stay
+// in their order.
 func specificFirst(all []credential) (auths []*cri.AuthConfig) {
 	slices.SortStableFunc(all, func(a, b credential) int { return strings.Compare(b.key, a.key) })
 	for _, c := range all {
@@ -115,8 +116,9 @@ func specificFirst(all []credential) (auths []*cri.AuthConfig) {
 	return auths
 }
 
-// cri leaves out the server's address: containerd would compare it, read as a
-// URL, with the host it asks, and Docker Hub's or a mirror's is another one.
+// cri converts a to its CRI form without the address of the server, because containerd
+// compares the host of this address with the host it connects to, which differs for
+// Docker Hub and for mirrors.
 func (a dockerAuth) cri() *cri.AuthConfig {
 	out := &cri.AuthConfig{
 		Username: a.Username, Password: a.Password,
@@ -126,33 +128,33 @@ func (a dockerAuth) cri() *cri.AuthConfig {
 	if user, password, ok := strings.Cut(string(text), ":"); ok && err == nil {
 		out.Username, out.Password = user, strings.TrimRight(password, "\x00")
 	}
-	// Beside a token the user is a placeholder, which containerd would prefer.
+	// If there is a token, the user is a placeholder, which containerd would prefer.
 	if out.IdentityToken != "" {
 		out.Username, out.Password = "", ""
 	}
 	return out
 }
 
-// plain is a key of auths ("registry.example/team", "*.example",
-// "https://index.docker.io/v1/") without scheme and API.
-func plain(key string) string {
+// normalizeKey returns a key of auths ("registry.example/team", "*.example",
+// "https://index.docker.io/v1/") without the scheme and the API version.
+func normalizeKey(key string) string {
 	key = strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
 	key = strings.TrimSuffix(key, "/")
 	for _, api := range []string{"/v1", "/v2"} {
 		key = strings.TrimSuffix(key, api)
 	}
-	host, path, below := strings.Cut(key, "/")
+	host, path, hasPath := strings.Cut(key, "/")
 	host = strings.ToLower(host)
 	if host == "docker.io" || host == "registry-1.docker.io" {
 		host = "index.docker.io"
 	}
-	if below {
+	if hasPath {
 		return host + "/" + path
 	}
 	return host
 }
 
-// covers tells whether a plain key is for a repository.
+// covers reports whether an entry with a normalized key applies to a repository.
 func covers(key, host, repository string) bool {
 	keyHost, keyPath, _ := strings.Cut(key, "/")
 	if !coversHost(keyHost, strings.ToLower(host)) {
@@ -161,8 +163,8 @@ func covers(key, host, repository string) bool {
 	return keyPath == "" || repository == keyPath || strings.HasPrefix(repository, keyPath+"/")
 }
 
-// coversHost matches label by label, as the kubelet does: what is meant for
-// *.example is not sent to a.b.example.
+// coversHost reports whether host matches pattern. Like the kubelet, it matches label by
+// label: credentials for *.example are not sent to a.b.example.
 func coversHost(pattern, host string) bool {
 	if !strings.Contains(pattern, "*") {
 		return pattern == host
@@ -179,8 +181,8 @@ func coversHost(pattern, host string) bool {
 	return true
 }
 
-// splitImage returns the registry and the repository of an image name, as
-// containerd and Docker read it.
+// splitImage returns the registry and the repository of an image name, with the defaults
+// of containerd and Docker. The registry of Docker Hub is index.docker.io.
 func splitImage(image string) (host, repository string) {
 	name, _, _ := strings.Cut(image, "@")
 	host, repository, ok := strings.Cut(name, "/")
@@ -199,9 +201,9 @@ func splitImage(image string) (host, repository string) {
 	return host, repository
 }
 
-// repositoryOf is the name of an image without tag and digest, its registry
-// first, as credential providers are asked for it.
-func repositoryOf(image string) string {
+// fullRepository returns the name of an image with its registry and without tag and
+// digest, the form in requests to credential providers.
+func fullRepository(image string) string {
 	host, repository := splitImage(image)
 	if host == "index.docker.io" {
 		host = "docker.io"

@@ -11,7 +11,7 @@ import (
 	"podd/reconcile/pull"
 )
 
-// TestMatching: which entries of a Docker config.json are for an image, the most
+// TestMatching checks which entries of a Docker config.json apply to an image, the most
 // specific first.
 func TestMatching(t *testing.T) {
 	tests := []struct {
@@ -19,9 +19,9 @@ func TestMatching(t *testing.T) {
 	}{
 		{"host", "registry.example other.example", "registry.example/web:1", "registry.example"},
 		{"host and port", "registry.example registry.example:5000", "registry.example:5000/web", "registry.example:5000"},
-		{"port asked for", "registry.example:5000", "registry.example/web", ""},
+		{"port required", "registry.example:5000", "registry.example/web", ""},
 		{"path", "registry.example registry.example/team registry.example/team/web", "registry.example/team/web:1", "registry.example/team/web registry.example/team registry.example"},
-		{"no part of a name", "registry.example/te", "registry.example/team/web", ""},
+		{"incomplete path element", "registry.example/te", "registry.example/team/web", ""},
 		{"deeper path", "registry.example/team/web/deep", "registry.example/team/web", ""},
 		{"scheme", "https://registry.example", "registry.example/web", "https://registry.example"},
 		{"plain scheme", "http://registry.example/", "registry.example/web", "http://registry.example/"},
@@ -63,7 +63,7 @@ func TestMatching(t *testing.T) {
 				users = append(users, a.Username)
 			}
 			if got := strings.Join(users, " "); got != test.want {
-				t.Errorf("%s takes %q, want %q", test.image, got, test.want)
+				t.Errorf("%s: got %q, want %q", test.image, got, test.want)
 			}
 		})
 	}
@@ -78,7 +78,7 @@ func write(t *testing.T, text string) string {
 	return name
 }
 
-// TestForms: the ways in which an entry can hold what it holds.
+// TestForms checks the forms of an entry.
 func TestForms(t *testing.T) {
 	padded := base64.StdEncoding.EncodeToString([]byte("me:pass:word"))
 	raw := strings.TrimRight(base64.StdEncoding.EncodeToString([]byte("me:pass:word!")), "=")
@@ -91,7 +91,7 @@ func TestForms(t *testing.T) {
 		"identity token":    {`"auth": "` + base64.StdEncoding.EncodeToString([]byte("me:")) + `", "identitytoken": "tok"`, "", "", "tok"},
 		"unknown fields":    {`"email": "a@b", "username": "me", "password": "word"`, "me", "word", ""},
 		"broken auth":       {`"auth": "%%%"`, "", "", ""},
-		"auth of no form":   {`"auth": "` + base64.StdEncoding.EncodeToString([]byte("nocolon")) + `"`, "", "", ""},
+		"auth, no colon":    {`"auth": "` + base64.StdEncoding.EncodeToString([]byte("nocolon")) + `"`, "", "", ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestFiles: what is no readable config.json is told without a word of it.
+// TestFiles checks that the error for an invalid config.json does not quote it.
 func TestFiles(t *testing.T) {
 	if found, err := pull.File(filepath.Join(t.TempDir(), "none"))("web"); err != nil || found != nil {
 		t.Errorf("a missing file: %v %v", found, err)

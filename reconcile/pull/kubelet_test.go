@@ -11,69 +11,72 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/manifest"
+	"podd/manifest/decode"
+	"podd/manifest/refs"
 	"podd/reconcile/pull"
 	"podd/runtime/runtimetest"
 	"podd/runtime/runtimetest/recording"
 )
 
-// TestKubeletPulls: with the same imagePullSecrets podd asks for the same images
-// with the same credentials, one after the other, where users called wrong are refused.
+// TestKubeletPulls checks that podd and the kubelet send the same pull requests for the
+// same imagePullSecrets. The registry rejects users whose names begin with "wrong".
 func TestKubeletPulls(t *testing.T) {
 	on, pods := recording.Read(t, "../../testdata/render/kubelet-api.jsonl.gz")
-	set := &manifest.Set{Objects: map[string]manifest.Objects{"": manifest.Decode([]byte(on.Objects), manifest.Options{}).Objects}, Complete: map[string]bool{"": true}}
-	compared, used := 0, map[string]bool{}
+	set := &manifest.Set{Objects: map[string]manifest.Objects{"": decode.File([]byte(on.Objects), decode.Options{}).Objects}, Complete: map[string]bool{"": true}}
+	comparisons, used := 0, map[string]bool{}
 	for _, k := range pods {
 		if len(k.Pulls) == 0 {
 			continue
 		}
-		compared++
-		f := manifest.Decode(k.Manifest, manifest.Options{})
+		comparisons++
+		f := decode.File(k.Manifest, decode.Options{})
 		if len(f.Pods) == 0 {
 			t.Fatalf("%s: %v", k.Manifest, f.Problems)
 		}
-		bubble(t, pull.Options{}, func(b *bench) {
-			got := b.asKubelet(f.Pods[0], manifest.SupplyOf(f.Pods[0], set, "salt", nil))
+		run(t, pull.Options{}, func(b *fixture) {
+			got := b.pullRequests(f.Pods[0], refs.Resolve(f.Pods[0], set, "salt", nil))
 			image := f.Pods[0].Spec.Spec.Containers[0].Image
 			if d, differs := pullDiffers[image]; differs {
 				used[image] = true
 				if diff := cmp.Diff(d.pulls, got); diff != "" || d.why == "" {
-					t.Errorf("%s no longer differs as the table says (-want +got)\n%s", k.Manifest, diff)
+					t.Errorf("%s: the difference is not that of the table (-want +got):\n%s", k.Manifest, diff)
 				}
 			} else if diff := cmp.Diff(k.Pulls, got); diff != "" {
 				t.Errorf("%s (-kubelet +podd)\n%s", k.Manifest, diff)
 			}
 		})
 	}
-	if compared < 20 || len(used) != len(pullDiffers) {
-		t.Errorf("%d pods are compared, and %v of those in the table", compared, used)
+	if comparisons < 20 || len(used) != len(pullDiffers) {
+		t.Errorf("got %d comparisons, want at least 20; used rows of the table: %v", comparisons, used)
 	}
 }
 
-// pullDiffers has, by image, what podd means to ask instead.
+// pullDiffers has the intended differences between podd's pulls and the kubelet's, by
+// image.
 var pullDiffers = map[string]struct {
 	why   string
 	pulls []recording.Pull
 }{
 	"registry.example/teams/app:1": {
-		"what is for registry.example/team is not sent for registry.example/teams, whose name but begins so",
+		"credentials for registry.example/team are not sent for registry.example/teams, which only has the same prefix",
 		[]recording.Pull{{Image: "registry.example/teams/app:1", Auth: map[string]any{"username": "anna", "password": "one"}}},
 	},
 	"token.example/app:1": {
-		"docker login stores an identity token where the registry gives one; the kubelet knows user and password alone",
+		"docker login stores an identity token if the registry issues one; the kubelet supports only user and password",
 		[]recording.Pull{{Image: "token.example/app:1", Auth: map[string]any{"identity_token": "four"}}},
 	},
 	"both.example/app:1": {
-		"beside an identity token the user is a placeholder",
+		"if there is an identity token, the user is a placeholder",
 		[]recording.Pull{{Image: "both.example/app:1", Auth: map[string]any{"identity_token": "six"}}},
 	},
 	"docker.io/library/app": {
-		"a runtime that is asked for a name without a tag takes :latest itself, and shows the image as the manifest does",
+		"the runtime adds :latest to a name without a tag, and reports the image with the name of the manifest",
 		[]recording.Pull{{Image: "docker.io/library/app", Auth: map[string]any{"username": "hans", "password": "ten"}}},
 	},
 }
 
-// asKubelet pulls the image of a pod and tells what was asked.
-func (b *bench) asKubelet(p *manifest.Pod, s *manifest.Supply) (all []recording.Pull) {
+// pullRequests pulls the image of a pod and returns the pull requests.
+func (b *fixture) pullRequests(p *manifest.Pod, s *refs.Resolved) (all []recording.Pull) {
 	b.t.Helper()
 	c := &p.Spec.Spec.Containers[0]
 	b.remote(c.Image, nil)

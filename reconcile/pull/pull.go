@@ -1,15 +1,15 @@
-// Package pull makes images present by their pull policy. Pods that want the
-// same image with the same credentials share one pull, one back-off and its result; pulls of different
-// images run side by side up to a bound, so a registry that hangs holds one
-// place and no more. A pull that no pod waits for any longer is cancelled.
+// Package pull pulls images according to their pull policy. Pods that need the same
+// image with the same credentials share one pull, its result and its back-off. Pulls of
+// different images run in parallel up to a limit, so that a registry that does not
+// respond blocks only one slot. A pull is canceled when no pod waits for it.
 //
-// Credentials are tried one by one until the registry takes some, in the
-// kubelet's order:
+// Credentials are tried in the kubelet's order until the registry accepts some:
 //
 //	imagePullSecrets ─▶ config.json ─▶ credential providers
 //
-// The providers, being programs that take their time, are asked only when it
-// comes to them. Where nobody has any, there is one try without.
+// The providers are run only if the credentials before them are rejected, because they
+// are programs that may be slow. If there are no credentials at all, the image is pulled
+// without.
 package pull
 
 import (
@@ -24,90 +24,93 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"podd/reconcile"
+	"podd/reconcile/effect"
 	"podd/reconcile/event"
 	"podd/runtime"
 )
 
-// Back-off of a failed pull, Kubernetes' numbers.
+// The back-off of failed pulls, with the values of the kubelet.
 const (
 	firstDelay = 10 * time.Second
 	maxDelay   = 5 * time.Minute
-	// forgetAfter is how long after the end of a wait a failure counts on.
+	// forgetAfter is the time after the end of a back-off until the count of failures
+	// is reset.
 	forgetAfter = 2 * maxDelay
 )
 
-// Runtime is the part of a CRI runtime that pulls.
+// A Runtime is the part of a CRI runtime that pulls images.
 type Runtime interface {
 	ImageStatus(ctx context.Context, image string) (runtime.Image, bool, error)
-	// ImageCreated is when a present image was built; zero when nobody knows.
+	// ImageCreated returns the time when a present image was built; zero if unknown.
 	ImageCreated(ctx context.Context, image string) (time.Time, error)
 	PullImage(ctx context.Context, image string, auth *cri.AuthConfig, sandbox *cri.PodSandboxConfig) (string, error)
 }
 
-// Options are what a Puller works with. Runtime is required.
+// Options are the options of a Puller. Runtime is required.
 type Options struct {
 	Runtime Runtime
-	// Credentials for an image, to be tried in order; nil: none are known.
+	// Credentials returns the credentials for an image in the order to try them; nil if
+	// there are none.
 	Credentials func(image string) ([]*cri.AuthConfig, error)
-	// CredentialsIn names the file they are read from, for messages; once it
-	// changes, no failure from before keeps anybody waiting. "": none.
+	// CredentialsIn is the name of the file that Credentials reads, for messages; ""
+	// means that there is none. When the file changes, back-offs end.
 	CredentialsIn string
-	// Providers have further credentials for a repository with its registry, such
-	// as "docker.io/library/nginx", to be tried in order when no others are let
-	// in; nil: there are none. An error tells of those that failed and comes
-	// beside what the others have.
+	// Providers returns further credentials for a repository with its registry, such as
+	// "docker.io/library/nginx", in the order to try them if all others are rejected; nil
+	// if there are none. Its error names the providers that failed; the credentials of
+	// the others are returned together with it.
 	Providers func(ctx context.Context, repository string) ([]*cri.AuthConfig, error)
-	// Parallel bounds the pulls at once; 0: no bound.
+	// Parallel is the maximum number of parallel pulls; 0 means no limit.
 	Parallel int
-	// QPS and Burst limit how often pulls begin; QPS 0: no limit.
+	// QPS and Burst limit the rate of new pulls; a QPS of 0 means no limit.
 	QPS, Burst int
-	// UsePresent lets policy Always start from a present image when no
-	// registry answers.
+	// UsePresent makes the policy Always use a present image if its registry is
+	// unreachable.
 	UsePresent bool
 }
 
-// Puller pulls images. Safe for concurrent use.
+// A Puller pulls images. It is safe for concurrent use.
 type Puller struct {
-	o      Options
-	places chan struct{} // nil: no bound
-	rate   *rate.Limiter // nil: no limit
+	o     Options
+	slots chan struct{} // nil if there is no limit
+	rate  *rate.Limiter // nil if there is no limit
 
-	mu       sync.Mutex         // guards all following fields
-	flights  map[string]*flight // by order.key
-	failures map[string]failure // likewise
+	mu       sync.Mutex             // guards all following fields
+	pulls    map[string]*sharedPull // by request.key
+	failures map[string]failure     // by request.key
 }
 
-var _ reconcile.Images = (*Puller)(nil)
+var _ effect.Images = (*Puller)(nil)
 
-// flight is one pull under way.
-type flight struct {
+// A sharedPull is a pull in progress with the callers that wait for it.
+type sharedPull struct {
 	waiters int
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when all following fields are set
-	landed
+	pullResult
 	err error
 }
 
-// landed is what a pull brought.
-type landed struct {
+// A pullResult is the result of a successful pull.
+type pullResult struct {
 	ref, warning string
-	took         time.Duration // without waiting for a place
-	size         uint64        // 0: not known
+	took         time.Duration // without the wait for a slot
+	size         uint64        // in bytes; 0 if unknown
 }
 
+// A failure is a failed pull that is in back-off.
 type failure struct {
-	count int
-	until time.Time
-	err   error
-	stamp stamp // of the credentials' file when the pull began
+	count       int
+	until       time.Time
+	err         error
+	fileVersion fileVersion // version of the credentials file when the pull began
 }
 
 // New returns a Puller.
 func New(o Options) *Puller {
-	p := &Puller{o: o, flights: map[string]*flight{}, failures: map[string]failure{}}
+	p := &Puller{o: o, pulls: map[string]*sharedPull{}, failures: map[string]failure{}}
 	if o.Parallel > 0 {
-		p.places = make(chan struct{}, o.Parallel)
+		p.slots = make(chan struct{}, o.Parallel)
 	}
 	if o.QPS > 0 {
 		p.rate = rate.NewLimiter(rate.Limit(o.QPS), max(o.Burst, 1))
@@ -115,95 +118,98 @@ func New(o Options) *Puller {
 	return p
 }
 
-// Ensure makes image present, with the credentials in secrets before those of
-// Options.
-func (p *Puller) Ensure(ctx context.Context, image, policy string, secrets []*v1.Secret, pulling func()) (reconcile.Image, error) {
+// Ensure pulls image unless the policy and a present image make this unnecessary. It
+// tries the credentials in secrets before those of Options, and calls pulling when it
+// begins or joins a pull. During a back-off it returns a *effect.RetryLaterError.
+func (p *Puller) Ensure(ctx context.Context, image, policy string, secrets []*v1.Secret, pulling func()) (effect.Image, error) {
 	began := time.Now()
 	have, present, err := p.o.Runtime.ImageStatus(ctx, image)
 	if err != nil {
-		return reconcile.Image{}, imageError(image, "ImageInspectError", fmt.Errorf("looking for image %s: %w", image, err))
+		return effect.Image{}, imageError(image, "ImageInspectError", fmt.Errorf("inspecting image %s: %w", image, err))
 	}
 	switch {
 	case present && policy != string(v1.PullAlways):
-		return reconcile.Image{Ref: have.ID, User: new(have.User)}, nil // a copy: the rest is not kept
+		return effect.Image{Ref: have.ID, User: new(have.User)}, nil // a copy, so that the rest of have is not retained
 	case policy == string(v1.PullNever):
-		return reconcile.Image{}, imageError(image, "ErrImageNeverPull", fmt.Errorf("image %s is not present and its pull policy is Never; load it, or change imagePullPolicy", image))
+		return effect.Image{}, imageError(image, "ErrImageNeverPull", fmt.Errorf("image %s is not present and its pull policy is Never; load it, or change imagePullPolicy", image))
 	}
 	auths, err := fromSecrets(image, secrets)
 	if err != nil {
-		return reconcile.Image{}, imageError(image, "ErrImagePull", fmt.Errorf("pulling %s: %w", image, err))
+		return effect.Image{}, imageError(image, "ErrImagePull", fmt.Errorf("pulling %s: %w", image, err))
 	}
-	got, err := p.shared(ctx, order{image, auths, len(secrets) > 0}, pulling)
+	got, err := p.shared(ctx, request{image, auths, len(secrets) > 0}, pulling)
 	pull, failed := errors.AsType[*runtime.PullError](err)
 	switch {
 	case failed && pull.Unreachable && present && p.o.UsePresent:
-		warning := fmt.Sprintf("no registry answers for %s; the present image%s is used (%v)", image, p.age(ctx, image), err)
-		return reconcile.Image{Ref: have.ID, User: new(have.User), Warning: warning}, nil
+		warning := fmt.Sprintf("the registry of %s is unreachable; using the present image %s: %v", image, p.age(ctx, image), err)
+		return effect.Image{Ref: have.ID, User: new(have.User), Warning: warning}, nil
 	case err != nil:
-		return reconcile.Image{}, err
+		return effect.Image{}, err
 	}
-	return reconcile.Image{
+	return effect.Image{
 		Ref: got.ref, Warning: got.warning,
 		Pull: &event.Pull{Took: got.took, Waited: time.Since(began), Size: got.size},
 	}, nil
 }
 
-// age is ", built 12d ago,", or that it is not known.
+// age returns the age of a present image as text, such as "built 12d ago".
 func (p *Puller) age(ctx context.Context, image string) string {
 	built, err := p.o.Runtime.ImageCreated(ctx, image)
 	if err != nil || built.IsZero() {
-		return ", of unknown age,"
+		return "of unknown age"
 	}
-	return ", built " + duration.HumanDuration(max(time.Since(built), 0)) + " ago,"
+	return "built " + duration.HumanDuration(max(time.Since(built), 0)) + " ago"
 }
 
 func imageError(image, reason string, err error) error {
 	return &runtime.PullError{Image: image, Reason: reason, Err: err}
 }
 
-// shared joins the pull that o asks for, or begins it.
-func (p *Puller) shared(ctx context.Context, o order, pulling func()) (landed, error) {
+// shared waits for the pull for o, which it begins if there is none in progress.
+func (p *Puller) shared(ctx context.Context, o request, pulling func()) (pullResult, error) {
 	key := o.key()
 	f, err := p.join(ctx, key, o)
 	if err != nil {
-		return landed{}, err
+		return pullResult{}, err
 	}
-	defer p.leave(key, f)
+	defer p.release(key, f)
 	pulling()
 	select {
 	case <-f.done:
-		return f.landed, f.err
+		return f.pullResult, f.err
 	case <-ctx.Done():
-		return landed{}, ctx.Err()
+		return pullResult{}, ctx.Err()
 	}
 }
 
-func (p *Puller) join(ctx context.Context, key string, o order) (*flight, error) {
+// join returns the pull in progress for o or begins one. During a back-off it returns a
+// *effect.RetryLaterError. The caller must release the pull.
+func (p *Puller) join(ctx context.Context, key string, o request) (*sharedPull, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if f, ok := p.flights[key]; ok {
+	if f, ok := p.pulls[key]; ok {
 		f.waiters++
 		return f, nil
 	}
-	if f, ok := p.failures[key]; ok && time.Now().Before(f.until) && f.stamp == stampOf(p.o.CredentialsIn) {
-		return nil, &reconcile.Later{Until: f.until, Err: f.err}
+	if f, ok := p.failures[key]; ok && time.Now().Before(f.until) && f.fileVersion == versionOf(p.o.CredentialsIn) {
+		return nil, &effect.RetryLaterError{Until: f.until, Err: f.err}
 	}
-	// The pull outlives the one who began it while others wait for it.
+	// The pull continues after the caller that began it is canceled if others wait.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	f := &flight{waiters: 1, cancel: cancel, done: make(chan struct{})}
-	p.flights[key] = f
-	go p.fly(ctx, key, o, f)
+	f := &sharedPull{waiters: 1, cancel: cancel, done: make(chan struct{})}
+	p.pulls[key] = f
+	go p.runPull(ctx, key, o, f)
 	return f, nil
 }
 
-// leave gives up one's place; the last one to leave waits until the pull has
-// ended, cancelled if need be.
-func (p *Puller) leave(key string, f *flight) {
+// release ends the caller's wait for a pull. The last caller cancels the pull and waits
+// until it has returned.
+func (p *Puller) release(key string, f *sharedPull) {
 	p.mu.Lock()
 	f.waiters--
 	last := f.waiters == 0
-	if last && p.flights[key] == f {
-		delete(p.flights, key)
+	if last && p.pulls[key] == f {
+		delete(p.pulls, key)
 	}
 	p.mu.Unlock()
 	if last {
@@ -212,33 +218,34 @@ func (p *Puller) leave(key string, f *flight) {
 	}
 }
 
-func (p *Puller) fly(ctx context.Context, key string, o order, f *flight) {
+// runPull carries out a pull and records its result.
+func (p *Puller) runPull(ctx context.Context, key string, o request, f *sharedPull) {
 	defer close(f.done)
-	stamp := stampOf(p.o.CredentialsIn) // before it is read
-	f.landed, f.err = p.pull(ctx, o)
+	fileVersion := versionOf(p.o.CredentialsIn) // before it is read
+	f.pullResult, f.err = p.pull(ctx, o)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.flights[key] == f {
-		delete(p.flights, key)
+	if p.pulls[key] == f {
+		delete(p.pulls, key)
 	}
 	if f.err == nil {
 		delete(p.failures, key)
 		return
 	}
-	// That nobody waited any more, or that the runtime went away, says nothing of
-	// the image.
+	// A canceled pull or an unavailable runtime is not a failure of the image.
 	if ctx.Err() != nil || errors.Is(f.err, runtime.ErrUnavailable) {
 		return
 	}
-	p.forgiveLocked()
+	p.dropExpiredLocked()
+
 	n := p.failures[key].count + 1
-	failed := failure{n, time.Now().Add(delay(n)), f.err, stamp}
+	failed := failure{n, time.Now().Add(delay(n)), f.err, fileVersion}
 	p.failures[key] = failed
-	f.err = &reconcile.Later{Until: failed.until, Err: f.err}
+	f.err = &effect.RetryLaterError{Until: failed.until, Err: f.err}
 }
 
-// forgiveLocked forgets failures that nobody repeated for long.
-func (p *Puller) forgiveLocked() {
+// dropExpiredLocked removes failures that were not repeated within forgetAfter.
+func (p *Puller) dropExpiredLocked() {
 	for image, f := range p.failures {
 		if time.Since(f.until) > forgetAfter {
 			delete(p.failures, image)
@@ -246,6 +253,7 @@ func (p *Puller) forgiveLocked() {
 	}
 }
 
+// delay returns the back-off after the nth failure in a row.
 func delay(n int) time.Duration {
 	d := firstDelay
 	for ; n > 1 && d < maxDelay; n-- {

@@ -14,77 +14,77 @@ import (
 	"google.golang.org/grpc/status"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"podd/reconcile"
+	"podd/reconcile/effect"
 	"podd/reconcile/pull"
 	"podd/runtime"
 	"podd/runtime/runtimetest"
 )
 
-// bench is a puller on a runtime in memory, inside a bubble.
-type bench struct {
+// A fixture is a Puller with an in-memory runtime in a synctest bubble.
+type fixture struct {
 	*runtimetest.Runtime
 	*pull.Puller
 	t *testing.T
 }
 
-func bubble(t *testing.T, o pull.Options, test func(b *bench)) {
+func run(t *testing.T, o pull.Options, test func(b *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, runtimetest.Options{})
 		o.Runtime = r.Client
-		test(&bench{r, pull.New(o), t})
+		test(&fixture{r, pull.New(o), t})
 	})
 }
 
-// remote is an image that takes a second to pull, or fails with err.
-func (b *bench) remote(name string, err error) {
+// remote adds an image to the registry whose pull takes one second, or fails with err.
+func (b *fixture) remote(name string, err error) {
 	b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: name}, Takes: time.Second, Err: err})
 }
 
-func (b *bench) pulls() int { return len(b.Calls("PullImage")) }
+func (b *fixture) pulls() int { return len(b.Calls("PullImage")) }
 
-// ensure is Ensure with what matters to most tests.
-func (b *bench) ensure(image, policy string) error {
+// ensure calls Ensure without Secrets.
+func (b *fixture) ensure(image, policy string) error {
 	_, err := b.Ensure(b.t.Context(), image, policy, nil, func() {})
 	return err
 }
 
 func pass(d time.Duration) { <-time.After(d); synctest.Wait() }
 
-var errAway = errors.New(`failed to do request: Head "https://registry.example/v2/": dial tcp: lookup registry.example: no such host`)
+var errUnreachable = errors.New(`failed to do request: Head "https://registry.example/v2/": dial tcp: lookup registry.example: no such host`)
 
-// TestPolicies: which policy pulls what, and what it starts from.
+// TestPolicies checks for each policy whether the image is pulled and which one is used.
 func TestPolicies(t *testing.T) {
 	tests := map[string]struct {
 		policy          string
 		present, remote bool
 		usePresent      bool
 		pulls           int
-		reason          string // of the error; "" when there is none
+		reason          string // of the error; "" if there is none
 		warns           bool
 	}{
-		"always":                        {policy: "Always", present: true, remote: true, pulls: 1},
-		"always, away":                  {policy: "Always", present: true, pulls: 1, reason: "ErrImagePull"},
-		"always, away, use it":          {policy: "Always", present: true, usePresent: true, pulls: 1, warns: true},
-		"always, away, nothing to use":  {policy: "Always", usePresent: true, pulls: 1, reason: "ErrImagePull"},
-		"if not present":                {policy: "IfNotPresent", present: true, remote: true},
-		"if not present, missing":       {policy: "IfNotPresent", remote: true, pulls: 1},
-		"if not present, missing, away": {policy: "IfNotPresent", pulls: 1, reason: "ErrImagePull"},
-		"never":                         {policy: "Never", present: true},
-		"never, missing":                {policy: "Never", remote: true, reason: "ErrImageNeverPull"},
+		"always":                       {policy: "Always", present: true, remote: true, pulls: 1},
+		"always, unreachable":          {policy: "Always", present: true, pulls: 1, reason: "ErrImagePull"},
+		"always, unreachable, use it":  {policy: "Always", present: true, usePresent: true, pulls: 1, warns: true},
+		"always, unreachable, missing": {policy: "Always", usePresent: true, pulls: 1, reason: "ErrImagePull"},
+		"if not present":               {policy: "IfNotPresent", present: true, remote: true},
+		"if not present, missing":      {policy: "IfNotPresent", remote: true, pulls: 1},
+		"if not present, unreachable":  {policy: "IfNotPresent", pulls: 1, reason: "ErrImagePull"},
+		"never":                        {policy: "Never", present: true},
+		"never, missing":               {policy: "Never", remote: true, reason: "ErrImageNeverPull"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, pull.Options{UsePresent: test.usePresent}, func(b *bench) {
+			run(t, pull.Options{UsePresent: test.usePresent}, func(b *fixture) {
 				if test.present {
 					b.AddImages("web:1")
 				}
-				b.remote("web:1", errAway)
+				b.remote("web:1", errUnreachable)
 				if test.remote {
 					b.remote("web:1", nil)
 				}
-				asked := 0
-				got, err := b.Ensure(b.t.Context(), "web:1", test.policy, nil, func() { asked++ })
+				pullingCalls := 0
+				got, err := b.Ensure(b.t.Context(), "web:1", test.policy, nil, func() { pullingCalls++ })
 				reason := ""
 				if e, ok := errors.AsType[*runtime.PullError](err); ok {
 					reason = e.Reason
@@ -93,15 +93,15 @@ func TestPolicies(t *testing.T) {
 					b.t.Errorf("%d pulls, %+v, %v", b.pulls(), got, err)
 				}
 				fetched := test.pulls > 0 && err == nil && !test.warns
-				if asked != test.pulls || (got.Pull != nil) != fetched || fetched && (got.Pull.Took != time.Second || got.Pull.Waited < got.Pull.Took) {
-					b.t.Errorf("told %d times of a pull, how it went: %+v", asked, got.Pull)
+				if pullingCalls != test.pulls || (got.Pull != nil) != fetched || fetched && (got.Pull.Took != time.Second || got.Pull.Waited < got.Pull.Took) {
+					b.t.Errorf("got %d calls of pulling, Pull %+v", pullingCalls, got.Pull)
 				}
 			})
 		})
 	}
 }
 
-// dated is a runtime that tells when images were built.
+// dated is a runtime that reports when images were built.
 type dated struct {
 	pull.Runtime
 	built time.Time
@@ -109,11 +109,11 @@ type dated struct {
 
 func (d dated) ImageCreated(context.Context, string) (time.Time, error) { return d.built, nil }
 
-// TestAge: who starts from an old image is told how old it is.
+// TestAge checks that the warning has the age of a present image.
 func TestAge(t *testing.T) {
-	bubble(t, pull.Options{}, func(b *bench) {
+	run(t, pull.Options{}, func(b *fixture) {
 		b.AddImages("web:1")
-		b.remote("web:1", errAway)
+		b.remote("web:1", errUnreachable)
 		p := pull.New(pull.Options{Runtime: dated{b.Client, time.Now().Add(-12 * 24 * time.Hour)}, UsePresent: true})
 		got, err := p.Ensure(b.t.Context(), "web:1", "Always", nil, func() {})
 		if err != nil || !strings.Contains(got.Warning, "built 12d ago") {
@@ -122,11 +122,11 @@ func TestAge(t *testing.T) {
 	})
 }
 
-// TestUnknownAge: that nobody knows the age is told too.
-func TestUnknownAge(t *testing.T) {
-	bubble(t, pull.Options{}, func(b *bench) {
+// TestAge_Unknown checks the warning for an image of unknown age.
+func TestAge_Unknown(t *testing.T) {
+	run(t, pull.Options{}, func(b *fixture) {
 		b.AddImages("web:1")
-		b.remote("web:1", errAway)
+		b.remote("web:1", errUnreachable)
 		p := pull.New(pull.Options{Runtime: dated{b.Client, time.Time{}}, UsePresent: true})
 		if got, err := p.Ensure(b.t.Context(), "web:1", "Always", nil, func() {}); err != nil || !strings.Contains(got.Warning, "of unknown age") {
 			b.t.Errorf("%q %v", got.Warning, err)
@@ -134,10 +134,10 @@ func TestUnknownAge(t *testing.T) {
 	})
 }
 
-// TestCredentialsChanged: who asks after the file changed does not wait.
+// TestCredentialsChanged checks that a change of the file ends the back-off.
 func TestCredentialsChanged(t *testing.T) {
 	file := write(t, `{"auths": {"registry.example": {"username": "b", "password": "old"}}}`)
-	bubble(t, pull.Options{Credentials: pull.File(file), CredentialsIn: file}, func(b *bench) {
+	run(t, pull.Options{Credentials: pull.File(file), CredentialsIn: file}, func(b *fixture) {
 		b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "newer"})
 		for range 2 {
 			if b.ensure("registry.example/web:1", "Always") == nil || b.pulls() != 1 {
@@ -153,10 +153,10 @@ func TestCredentialsChanged(t *testing.T) {
 	})
 }
 
-// TestShared: pods that want one image share one pull and what comes of it.
+// TestShared checks that pods that need the same image share one pull and its result.
 func TestShared(t *testing.T) {
-	for _, err := range []error{nil, errAway} {
-		bubble(t, pull.Options{}, func(b *bench) {
+	for _, err := range []error{nil, errUnreachable} {
+		run(t, pull.Options{}, func(b *fixture) {
 			b.remote("web:1", err)
 			var all sync.WaitGroup
 			for range 10 {
@@ -174,9 +174,9 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestCancel: a pull goes on while anybody waits for it, and no longer.
+// TestCancel checks that a pull is canceled when its last waiter is, and not before.
 func TestCancel(t *testing.T) {
-	bubble(t, pull.Options{}, func(b *bench) {
+	run(t, pull.Options{}, func(b *fixture) {
 		b.Inject(runtimetest.Fault{Method: "PullImage", Hang: true})
 		first, leaveFirst := context.WithCancel(b.t.Context())
 		second, leaveSecond := context.WithCancel(b.t.Context())
@@ -191,20 +191,20 @@ func TestCancel(t *testing.T) {
 		pass(time.Minute)
 		leaveFirst()
 		pass(time.Minute)
-		if b.pulls() != 0 { // logged when they are answered
-			b.t.Fatal("the pull ended while somebody waited")
+		if b.pulls() != 0 { // calls are recorded when they return
+			b.t.Fatal("the pull ended although a caller waited")
 		}
 		leaveSecond()
 		all.Wait()
 		if b.pulls() != 1 {
-			b.t.Fatalf("%d pulls ended", b.pulls())
+			b.t.Fatalf("%d pulls returned, want 1", b.pulls())
 		}
 	})
 }
 
-// TestCancelIsNoFailure: a pull that nobody wanted any more is no reason to wait.
-func TestCancelIsNoFailure(t *testing.T) {
-	bubble(t, pull.Options{}, func(b *bench) {
+// TestCancel_NoBackOff checks that a canceled pull causes no back-off.
+func TestCancel_NoBackOff(t *testing.T) {
+	run(t, pull.Options{}, func(b *fixture) {
 		b.remote("web:1", nil)
 		remove := b.Inject(runtimetest.Fault{Method: "PullImage", Hang: true})
 		ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
@@ -219,15 +219,15 @@ func TestCancelIsNoFailure(t *testing.T) {
 	})
 }
 
-// TestBackOff: 10s doubling to 5m, shared by all; a success forgives, and so
-// does being left alone for long.
+// TestBackOff checks that the back-off doubles from 10s to 5m, is shared by all callers,
+// and is reset by a success or after a long time without failures.
 func TestBackOff(t *testing.T) {
-	bubble(t, pull.Options{}, func(b *bench) {
-		b.remote("web:1", errAway)
+	run(t, pull.Options{}, func(b *fixture) {
+		b.remote("web:1", errUnreachable)
 		var waits []time.Duration
 		fails := func() time.Duration {
 			err := b.ensure("web:1", "Always")
-			later, ok := errors.AsType[*reconcile.Later](err)
+			later, ok := errors.AsType[*effect.RetryLaterError](err)
 			if !ok {
 				b.t.Fatalf("got %v", err)
 			}
@@ -238,7 +238,7 @@ func TestBackOff(t *testing.T) {
 			waits = append(waits, wait)
 			before := b.pulls()
 			if again := fails(); again != wait || b.pulls() != before {
-				b.t.Fatalf("asked at once: wait %s of %s, %d pulls more", again, wait, b.pulls()-before)
+				b.t.Fatalf("immediate retry: got a wait of %s, want %s; %d more pulls", again, wait, b.pulls()-before)
 			}
 			pass(wait)
 		}
@@ -252,13 +252,13 @@ func TestBackOff(t *testing.T) {
 		if err := b.ensure("web:1", "Always"); err != nil {
 			b.t.Fatal(err)
 		}
-		b.remote("web:1", errAway)
+		b.remote("web:1", errUnreachable)
 		if wait := fails(); wait != 10*s {
 			b.t.Errorf("after a success the first wait is %s", wait)
 		}
 		pass(10 * s)
 		if wait := fails(); wait != 20*s {
-			b.t.Errorf("then %s", wait)
+			b.t.Errorf("the second wait is %s", wait)
 		}
 		pass(time.Hour)
 		if wait := fails(); wait != 10*s {
@@ -267,13 +267,13 @@ func TestBackOff(t *testing.T) {
 	})
 }
 
-// TestRuntimeAway: that the runtime went away says nothing of the image.
-func TestRuntimeAway(t *testing.T) {
-	bubble(t, pull.Options{}, func(b *bench) {
+// TestRuntimeUnavailable checks that an unavailable runtime causes no back-off.
+func TestRuntimeUnavailable(t *testing.T) {
+	run(t, pull.Options{}, func(b *fixture) {
 		b.remote("web:1", nil)
 		b.Inject(runtimetest.Fault{Method: "PullImage", Nth: 1})
 		err := b.ensure("web:1", "Always")
-		if _, waits := errors.AsType[*reconcile.Later](err); err == nil || waits || !errors.Is(err, runtime.ErrUnavailable) {
+		if _, waits := errors.AsType[*effect.RetryLaterError](err); err == nil || waits || !errors.Is(err, runtime.ErrUnavailable) {
 			b.t.Fatalf("got %v", err)
 		}
 		if err := b.ensure("web:1", "Always"); err != nil {
@@ -282,10 +282,10 @@ func TestRuntimeAway(t *testing.T) {
 	})
 }
 
-// TestParallel: pulls run side by side up to the bound; one that hangs holds one
-// place.
+// TestParallel checks that pulls run in parallel up to the limit, and that one that hangs
+// occupies only one slot.
 func TestParallel(t *testing.T) {
-	bubble(t, pull.Options{Parallel: 2}, func(b *bench) {
+	run(t, pull.Options{Parallel: 2}, func(b *fixture) {
 		b.Inject(runtimetest.Fault{Method: "PullImage", Hang: true, Match: func(q any) bool {
 			return strings.HasPrefix(q.(*cri.PullImageRequest).GetImage().GetImage(), "hung")
 		}})
@@ -311,9 +311,9 @@ func TestParallel(t *testing.T) {
 	})
 }
 
-// TestRate: no more pulls begin in a time than allowed.
+// TestRate checks the rate limit of new pulls.
 func TestRate(t *testing.T) {
-	bubble(t, pull.Options{QPS: 1, Burst: 2}, func(b *bench) {
+	run(t, pull.Options{QPS: 1, Burst: 2}, func(b *fixture) {
 		var all sync.WaitGroup
 		for _, name := range []string{"a:1", "b:1", "c:1", "d:1"} {
 			b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: name}})
@@ -331,12 +331,12 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// TestCredentialsTried: each that fits, the most specific first, until one works;
-// none when no registry answers.
+// TestCredentialsTried checks that credentials are tried in order until one is accepted,
+// and that none is tried after the registry was unreachable.
 func TestCredentialsTried(t *testing.T) {
 	auths := []*cri.AuthConfig{{Username: "a", Password: "secret-a"}, {Username: "b", Password: "secret-b"}}
 	find := func(string) ([]*cri.AuthConfig, error) { return auths, nil }
-	bubble(t, pull.Options{Credentials: find}, func(b *bench) {
+	run(t, pull.Options{Credentials: find}, func(b *fixture) {
 		b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "web:1"}, Username: "b", Password: "secret-b"})
 		if err := b.ensure("web:1", "Always"); err != nil || b.pulls() != 2 {
 			b.t.Errorf("%d pulls, %v", b.pulls(), err)
@@ -348,16 +348,17 @@ func TestCredentialsTried(t *testing.T) {
 			b.t.Errorf("got %v", err)
 		}
 		b.Forget()
-		b.remote("web:3", errAway)
+		b.remote("web:3", errUnreachable)
 		if err := b.ensure("web:3", "Always"); err == nil || b.pulls() != 1 {
 			b.t.Errorf("%d pulls, %v", b.pulls(), err)
 		}
 	})
 }
 
-// TestCredentialsMissing: who is refused is told where credentials can be given.
+// TestCredentialsMissing checks that the error names the file where credentials can be
+// configured.
 func TestCredentialsMissing(t *testing.T) {
-	bubble(t, pull.Options{CredentialsIn: "/root/config.json"}, func(b *bench) {
+	run(t, pull.Options{CredentialsIn: "/root/config.json"}, func(b *fixture) {
 		b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "x"})
 		err := b.ensure("registry.example/web:1", "Always")
 		if err == nil || !strings.Contains(err.Error(), "/root/config.json has none for registry.example") {
@@ -366,11 +367,11 @@ func TestCredentialsMissing(t *testing.T) {
 	})
 }
 
-// TestCredentialsBroken: a file that cannot be read keeps no image that needs
-// none from being present, and is told.
+// TestCredentialsBroken checks that an invalid file is reported, and that it does not
+// affect images that need no pull.
 func TestCredentialsBroken(t *testing.T) {
 	find := func(string) ([]*cri.AuthConfig, error) { return nil, errors.New("it is not a Docker config.json") }
-	bubble(t, pull.Options{Credentials: find}, func(b *bench) {
+	run(t, pull.Options{Credentials: find}, func(b *fixture) {
 		b.remote("web:1", nil)
 		if err := b.ensure("web:1", "Always"); err == nil || !strings.Contains(err.Error(), "Docker config.json") {
 			b.t.Errorf("got %v", err)
@@ -382,9 +383,9 @@ func TestCredentialsBroken(t *testing.T) {
 	})
 }
 
-// TestInspectFails: a runtime that cannot tell what is present.
+// TestInspectFails checks the error if the runtime cannot report the image.
 func TestInspectFails(t *testing.T) {
-	bubble(t, pull.Options{}, func(b *bench) {
+	run(t, pull.Options{}, func(b *fixture) {
 		b.Inject(runtimetest.Fault{Method: "ImageStatus", Err: status.Error(codes.Unknown, "disk I/O error")})
 		err := b.ensure("web:1", "IfNotPresent")
 		if e, ok := errors.AsType[*runtime.PullError](err); !ok || e.Reason != "ImageInspectError" {

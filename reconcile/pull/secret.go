@@ -10,10 +10,10 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// fromSecrets are the credentials for an image in Secrets of the types
-// kubernetes.io/dockerconfigjson and kubernetes.io/dockercfg, the most specific of
-// all of them first and else in their order; of other Secrets nothing is read.
-// Errors never quote one.
+// fromSecrets returns the credentials for an image in Secrets of the types
+// kubernetes.io/dockerconfigjson and kubernetes.io/dockercfg, the most specific entry
+// first, entries with equal keys in the order of secrets. Secrets of other types are
+// ignored. Errors never quote a Secret.
 func fromSecrets(image string, secrets []*v1.Secret) ([]*cri.AuthConfig, error) {
 	var all []credential
 	for _, s := range secrets {
@@ -26,24 +26,24 @@ func fromSecrets(image string, secrets []*v1.Secret) ([]*cri.AuthConfig, error) 
 			err = json.Unmarshal(s.Data[v1.DockerConfigKey], &config.Auths)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the Secret %q of its imagePullSecrets is no Docker configuration", s.Name)
+			return nil, fmt.Errorf("the Secret %q of its imagePullSecrets is not a Docker configuration", s.Name)
 		}
 		all = append(all, config.matching(image)...)
 	}
 	return specificFirst(all), nil
 }
 
-// order is an image with the credentials of the pod that wants it. Pods with
-// equal ones share a pull.
-type order struct {
+// A request is an image with the credentials of a pod. Pods with equal requests share a
+// pull.
+type request struct {
 	image string
 	auths []*cri.AuthConfig
-	// secrets says that the pod has Secrets, whether or not for this image.
+	// secrets reports whether the pod has imagePullSecrets, even if for other images.
 	secrets bool
 }
 
-// key tells orders from one another, and nothing of their credentials.
-func (o order) key() string {
+// key returns a string that identifies the request without revealing its credentials.
+func (o request) key() string {
 	if len(o.auths) == 0 {
 		return o.image
 	}

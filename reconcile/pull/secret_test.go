@@ -16,8 +16,8 @@ func pullSecret(kind v1.SecretType, key, text string) *v1.Secret {
 	return &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "creds"}, Type: kind, Data: map[string][]byte{key: []byte(text)}}
 }
 
-// TestSecrets: the credentials of a pod's Secrets are tried before those of the
-// file, and no other pod waits for what came of them.
+// TestSecrets checks that the credentials of a pod's Secrets are tried before those of
+// the file, and that their failure delays no other pod.
 func TestSecrets(t *testing.T) {
 	const auths = `{"registry.example": {"username": "b", "password": "hunter2"}}`
 	file := write(t, `{"auths": {"registry.example": {"username": "b", "password": "of the node"}}}`)
@@ -26,22 +26,22 @@ func TestSecrets(t *testing.T) {
 		pulls   int
 		err     string
 	}{
-		"json":           {[]*v1.Secret{pullSecret(v1.SecretTypeDockerConfigJson, v1.DockerConfigJsonKey, `{"auths": `+auths+`}`)}, 1, ""},
-		"old form":       {[]*v1.Secret{pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, auths)}, 1, ""},
-		"the second":     {[]*v1.Secret{pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, strings.Replace(auths, "hunter2", "old", 1)), pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, auths)}, 2, ""},
-		"of a host else": {[]*v1.Secret{pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, strings.Replace(auths, "example", "else", 1))}, 1, "401"},
-		"another type":   {[]*v1.Secret{pullSecret(v1.SecretTypeOpaque, v1.DockerConfigKey, auths)}, 1, "401"},
-		"broken":         {[]*v1.Secret{pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `["hunter2"]`)}, 0, `the Secret "creds" of its imagePullSecrets is no Docker configuration`},
-		"none":           {nil, 1, "401"},
+		"json":         {[]*v1.Secret{pullSecret(v1.SecretTypeDockerConfigJson, v1.DockerConfigJsonKey, `{"auths": `+auths+`}`)}, 1, ""},
+		"old form":     {[]*v1.Secret{pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, auths)}, 1, ""},
+		"the second":   {[]*v1.Secret{pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, strings.Replace(auths, "hunter2", "old", 1)), pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, auths)}, 2, ""},
+		"other host":   {[]*v1.Secret{pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, strings.Replace(auths, "example", "else", 1))}, 1, "401"},
+		"another type": {[]*v1.Secret{pullSecret(v1.SecretTypeOpaque, v1.DockerConfigKey, auths)}, 1, "401"},
+		"broken":       {[]*v1.Secret{pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `["hunter2"]`)}, 0, `the Secret "creds" of its imagePullSecrets is not a Docker configuration`},
+		"none":         {nil, 1, "401"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, pull.Options{Credentials: pull.File(file), CredentialsIn: file}, func(b *bench) {
+			run(t, pull.Options{Credentials: pull.File(file), CredentialsIn: file}, func(b *fixture) {
 				b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "hunter2"})
 				_, err := b.Ensure(b.t.Context(), "registry.example/web:1", "Always", test.secrets, func() {})
 				if (err == nil) != (test.err == "") || err != nil && (!strings.Contains(err.Error(), test.err) || strings.Contains(err.Error(), "hunter2")) || b.pulls() != test.pulls {
 					b.t.Errorf("%d pulls, want %d; %v, want %q", b.pulls(), test.pulls, err, test.err)
 				}
-				// Who has the right ones does not wait for who had not.
+				// A pod with valid credentials does not wait for the back-off of the others.
 				right := pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, auths)
 				if _, err := b.Ensure(b.t.Context(), "registry.example/web:1", "Always", []*v1.Secret{right}, func() {}); err != nil {
 					b.t.Error(err)
@@ -51,10 +51,10 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestSecretsOrder: the most specific of all Secrets first, as the kubelet does,
-// and else in their order.
+// TestSecretsOrder checks that, as in the kubelet, the most specific entry of all Secrets
+// comes first and equal ones keep the order of the Secrets.
 func TestSecretsOrder(t *testing.T) {
-	bubble(t, pull.Options{}, func(b *bench) {
+	run(t, pull.Options{}, func(b *fixture) {
 		b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/team/web:1"}, Username: "last", Password: "p"})
 		secrets := []*v1.Secret{
 			pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `{"*.example": {"username": "last", "password": "p"}, "registry.example/team": {"username": "first"}}`),

@@ -10,20 +10,20 @@ import (
 	"podd/manifest"
 )
 
-// maxKernelHostname is what sethostname(2) takes.
+// maxKernelHostname is the limit of sethostname(2).
 const maxKernelHostname = 64
 
-// Advice is of a field that is valid and has not all of its effect on this node.
+// An Advice is about a valid field that does not have its full effect on this node.
 type Advice struct {
 	Field, Message string
-	// Passing says that there is nothing to mend: it is worth an event, no more.
+	// Passing reports whether no change is necessary, so that the advice is only an event.
 	Passing bool
 }
 
-// AdviseDNS tells what a pod's resolvers are not told: what is cut to their
-// limits, and the DNS of a cluster that the node does not know. ClusterFirst is
-// Kubernetes' default and in every manifest that kubectl run or a cluster wrote, so
-// that alone asks for nothing special.
+// AdviseDNS returns advice about DNS settings of a pod that have no effect: those that
+// exceed the limits of resolvers, and the cluster's DNS on a node without one. The latter
+// is Passing for ClusterFirst, because it is the default of Kubernetes and in every
+// manifest that kubectl run or a cluster has written.
 func AdviseDNS(p *manifest.Pod, n Node) []Advice {
 	var all []Advice
 	spec := &p.Spec.Spec
@@ -36,29 +36,29 @@ func AdviseDNS(p *manifest.Pod, n Node) []Advice {
 	}
 	full := fullDNS(p, n)
 	if slices.Equal(full.Servers, n.DNS.Servers) && slices.Equal(full.Searches, n.DNS.Searches) {
-		return all // what is cut of the node's own is said once
+		return all // AdviseNode reports the node's own settings once
 	}
-	return append(all, adviseCut(full, "spec.dnsConfig.", "with the node's and the cluster's ")...)
+	return append(all, adviseTruncated(full, "spec.dnsConfig.", "with the node's and the cluster's ")...)
 }
 
-// AdviseNode likewise of the node's own DNS, which pods have.
-func AdviseNode(d DNS) []Advice { return adviseCut(d, "", "") }
+// AdviseNode returns advice about settings of the node's DNS that have no effect in pods.
+func AdviseNode(d DNS) []Advice { return adviseTruncated(d, "", "") }
 
-func adviseCut(d DNS, prefix, with string) []Advice {
+func adviseTruncated(d DNS, prefix, with string) []Advice {
 	var all []Advice
 	if len(d.Servers) > maxNameservers {
 		all = append(all, Advice{Field: prefix + "nameservers", Message: fmt.Sprintf("%sthere are %d, of which resolvers ask %d; left out: %s",
 			with, len(d.Servers), maxNameservers, strings.Join(d.Servers[maxNameservers:], ", "))})
 	}
-	if cut := len(d.Searches) - len(fitSearches(d.Searches)); cut > 0 {
+	if cut := len(d.Searches) - len(limitSearches(d.Searches)); cut > 0 {
 		all = append(all, Advice{Field: prefix + "searches", Message: fmt.Sprintf("%sthere are %d, of which %d are left out; resolvers take %d of %d characters together and %d each",
 			with, len(d.Searches), cut, maxSearches, maxSearchChars, maxSearchPath)})
 	}
 	return all
 }
 
-// checkHostname: the kernel would refuse the sandbox, and the runtime would say
-// that in words of its own.
+// checkHostname returns an error if a hostname is too long for the kernel. The error of
+// the runtime would be less clear.
 func checkHostname(name string) error {
 	if len(name) <= maxKernelHostname {
 		return nil

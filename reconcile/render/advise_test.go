@@ -10,7 +10,7 @@ import (
 	"podd/manifest"
 )
 
-// TestAdviseDNS: what a pod's resolvers are not told is told to its user.
+// TestAdviseDNS checks the advice about DNS settings without effect.
 func TestAdviseDNS(t *testing.T) {
 	many := func(n int, of string) (all []string) {
 		for i := range n {
@@ -65,7 +65,7 @@ func TestAdviseDNS(t *testing.T) {
 	}
 }
 
-// TestHostnameTooLong: with the whole name as its own it is refused, not cut.
+// TestHostnameTooLong checks that a full name that is too long is rejected, not truncated.
 func TestHostnameTooLong(t *testing.T) {
 	yes := true
 	for length, want := range map[int]bool{64 - len(".s.ns.svc.cluster.local"): true, 65 - len(".s.ns.svc.cluster.local"): false} {

@@ -9,24 +9,25 @@ import (
 )
 
 func containerLabels(in *ContainerInput) map[string]string {
-	return identify(map[string]string{runtime.LabelContainerName: in.Container.Name}, in.Pod, in.Node)
+	return addIdentityLabels(map[string]string{runtime.LabelContainerName: in.Container.Name}, in.Pod, in.Node)
 }
 
-// containerAnnotations hold what must be known of a container when its manifest
-// is gone: enough to stop it properly and to tell whether it is the wanted one.
+// containerAnnotations returns the annotations of a container. They have the values that
+// podd needs after the manifest was removed: to stop the container with its preStop hook
+// and grace period, and to decide whether it is the desired one.
 func containerAnnotations(in *ContainerInput) map[string]string {
 	c, spec := in.Container, in.Pod.Spec
 	a := map[string]string{
 		runtime.AnnotationContainerHash:            manifest.KubeletHash(c),
 		runtime.AnnotationStart:                    in.Pod.Containers[c.Name].Digits(),
-		runtime.AnnotationRestartCount:             strconv.FormatUint(uint64(in.Attempt), 10),
+		runtime.AnnotationRestartCount:             strconv.FormatUint(uint64(in.Restarts), 10),
 		runtime.AnnotationTerminationMessagePath:   c.TerminationMessagePath,
 		runtime.AnnotationTerminationMessagePolicy: string(c.TerminationMessagePolicy),
 		runtime.AnnotationBackoff:                  strconv.Itoa(in.BackoffStep),
 		runtime.AnnotationSize:                     in.Pod.Containers[c.Name].Size,
 		runtime.AnnotationKind:                     in.Kind + ":" + strconv.Itoa(in.Index),
 	}
-	if in.Kind == KindEphemeral {
+	if in.Kind == kindEphemeral {
 		a[runtime.AnnotationEphemeral] = jsonText(spec.Spec.EphemeralContainers[in.Index])
 		delete(a, runtime.AnnotationStart)
 		delete(a, runtime.AnnotationSize)
@@ -49,7 +50,8 @@ func containerAnnotations(in *ContainerInput) map[string]string {
 	return a
 }
 
-// jsonText is for API types, which always marshal.
+// jsonText returns v as JSON. v must be an API type, because these can always be
+// marshaled.
 func jsonText(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {

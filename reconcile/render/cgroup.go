@@ -9,14 +9,14 @@ import (
 	"podd/manifest"
 )
 
-// CgroupParent names the pod's cgroup, the parent of its containers', as the
-// cgroup driver wants it:
+// cgroupParent returns the pod's cgroup, the parent of those of its containers, in the
+// form of the cgroup driver:
 //
 //	cgroupfs  /kubepods/burstable/pod<uid>
 //	systemd   /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid with _ for ->.slice
 //
-// Guaranteed pods are right under kubepods.
-func CgroupParent(p *manifest.Pod, n Node) string {
+// The cgroups of Guaranteed pods are directly below kubepods.
+func cgroupParent(p *manifest.Pod, n Node) string {
 	pod := "pod" + string(p.UID)
 	switch manifest.QoS(p.Spec) {
 	case v1.PodQOSBurstable:
@@ -27,7 +27,7 @@ func CgroupParent(p *manifest.Pod, n Node) string {
 	return cgroupName(n, "kubepods", pod)
 }
 
-// cgroupName is the cgroup at a path below the root of pods.
+// cgroupName returns the cgroup at a path below CgroupRoot.
 func cgroupName(n Node, levels ...string) string {
 	parts := append(strings.FieldsFunc(n.CgroupRoot, func(r rune) bool { return r == '/' }), levels...)
 	if n.CgroupDriver == "systemd" {
@@ -36,8 +36,8 @@ func cgroupName(n Node, levels ...string) string {
 	return "/" + path.Join(parts...)
 }
 
-// slicePath is the path of a systemd slice. In a slice's name a dash separates
-// levels, so dashes inside of a level become underscores.
+// slicePath returns the path of a systemd slice. In the name of a slice a dash separates
+// levels, so dashes within a level are replaced by underscores.
 func slicePath(parts []string) string {
 	name, dir := "", ""
 	for _, part := range parts {

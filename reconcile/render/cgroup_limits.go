@@ -7,29 +7,29 @@ import (
 	"podd/manifest"
 )
 
-// Cgroup is a cgroup that podd itself makes and limits: that of a pod, or one
-// that pods lie in. The zero value of a limit sets none.
+// A Cgroup is a cgroup that podd creates, with its limits: that of a pod, or a parent of
+// those of pods. A limit of 0 is not set.
 type Cgroup struct {
-	// Parent is its name for the cgroup driver, as CgroupParent gives it.
+	// Parent is the path of the cgroup in the form of cgroupParent.
 	Parent string
-	// Systemd says that the driver is systemd's; else it is cgroupfs.
+	// Systemd reports whether the driver is systemd; else it is cgroupfs.
 	Systemd bool
-	// CPUShares are those of cgroup v1; v2 has a weight made of them.
+	// CPUShares are the CPU shares of cgroup v1, which are converted to a weight for v2.
 	CPUShares int64
-	CPUQuota  int64 // µs a period
+	CPUQuota  int64 // µs per period
 	CPUPeriod int64 // µs
 	Memory    int64 // bytes
 	Pids      int64
 	HugePages []*cri.HugepageLimit
 }
 
-// PodCgroup is what all of a pod's containers share. A limit holds for the pod
-// when every container has one, or the pod itself: the sum then bounds what
-// is not any container's own, like the pages of an emptyDir in memory.
+// PodCgroup returns the cgroup of a pod. It has a limit if the pod or each of its
+// containers has one. The limit of the pod also covers memory that does not belong to a
+// container, such as the pages of an emptyDir in memory.
 func PodCgroup(p *manifest.Pod, n Node) Cgroup {
 	requests, limits := manifest.PodRequests(&p.Spec.Spec), manifest.PodLimits(&p.Spec.Spec)
 	c := Cgroup{
-		Parent: CgroupParent(p, n), Systemd: n.CgroupDriver == "systemd",
+		Parent: cgroupParent(p, n), Systemd: n.CgroupDriver == "systemd",
 		CPUShares: minShares, Pids: max(n.PodPids, 0),
 		HugePages: hugePages(n.HugePageSizes, limits),
 	}
@@ -37,7 +37,7 @@ func PodCgroup(p *manifest.Pod, n Node) Cgroup {
 		return c
 	}
 	c.CPUShares = shares(requests.Cpu().MilliValue())
-	if !n.NoCPUQuota && limitsAll(p.Spec, v1.ResourceCPU) {
+	if limitsAll(p.Spec, v1.ResourceCPU) {
 		c.CPUQuota, c.CPUPeriod = quota(limits.Cpu().MilliValue()), quotaPeriod
 	}
 	if limitsAll(p.Spec, v1.ResourceMemory) {
@@ -46,21 +46,21 @@ func PodCgroup(p *manifest.Pod, n Node) Cgroup {
 	return c
 }
 
-// AtLeast is c with limits that are none lower than those of b, of the same pod
-// in another size.
+// AtLeast returns c with limits that are not lower than those of b, which is the cgroup of
+// the same pod with other resources.
 func (c Cgroup) AtLeast(b Cgroup) Cgroup {
 	c.CPUShares, c.CPUQuota, c.Memory = max(c.CPUShares, b.CPUShares), max(c.CPUQuota, b.CPUQuota), max(c.Memory, b.Memory)
 	return c
 }
 
-// limitsAll tells whether a resource is limited for the pod or each container.
+// limitsAll reports whether the pod or each of its containers limits a resource.
 func limitsAll(pod *v1.Pod, name v1.ResourceName) bool {
-	if pod.Spec.Resources != nil && !none(pod.Spec.Resources.Limits, name) {
+	if pod.Spec.Resources != nil && !isUnlimited(pod.Spec.Resources.Limits, name) {
 		return true
 	}
 	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
-			if none(list[i].Resources.Limits, name) {
+			if isUnlimited(list[i].Resources.Limits, name) {
 				return false
 			}
 		}
@@ -68,13 +68,13 @@ func limitsAll(pod *v1.Pod, name v1.ResourceName) bool {
 	return true
 }
 
-func none(list v1.ResourceList, name v1.ResourceName) bool {
+func isUnlimited(list v1.ResourceList, name v1.ResourceName) bool {
 	q, ok := list[name]
 	return !ok || q.IsZero()
 }
 
-// ClassRequest is what a pod adds to the shares of the Burstable class, in
-// thousandths of a cpu.
+// ClassRequest returns the CPU request, in millicores, that a pod adds to the shares of the
+// Burstable class.
 func ClassRequest(pod *v1.Pod) int64 {
 	if manifest.QoS(pod) != v1.PodQOSBurstable {
 		return 0
@@ -83,8 +83,8 @@ func ClassRequest(pod *v1.Pod) int64 {
 	return requests.Cpu().MilliValue()
 }
 
-// ClassCgroups are those that pods lie in, parents first. burstable is the sum of
-// ClassRequest.
+// ClassCgroups returns the cgroups of all pods and of the QoS classes, parents first.
+// burstable is the sum of ClassRequest of all pods.
 func ClassCgroups(n Node, burstable int64) []Cgroup {
 	systemd := n.CgroupDriver == "systemd"
 	all := Cgroup{Parent: cgroupName(n, "kubepods"), Systemd: systemd, Memory: n.PodsLimit.Memory, Pids: n.PodsLimit.Pids}

@@ -39,9 +39,9 @@ func TestPodCgroup(t *testing.T) {
 			v1.PodSpec{Containers: []v1.Container{c(whole)}}, Node{PodPids: 64},
 			Cgroup{Parent: "/kubepods/podu", CPUShares: 1024, CPUQuota: 100000, CPUPeriod: 100000, Memory: 128 << 20, Pids: 64},
 		},
-		"no quota": {
-			v1.PodSpec{Containers: []v1.Container{c(whole)}}, Node{NoCPUQuota: true, CgroupDriver: "systemd"},
-			Cgroup{Parent: "/kubepods.slice/kubepods-podu.slice", Systemd: true, CPUShares: 1024, Memory: 128 << 20},
+		"systemd": {
+			v1.PodSpec{Containers: []v1.Container{c(whole)}}, Node{CgroupDriver: "systemd"},
+			Cgroup{Parent: "/kubepods.slice/kubepods-podu.slice", Systemd: true, CPUShares: 1024, CPUQuota: 100000, CPUPeriod: 100000, Memory: 128 << 20},
 		},
 		"limits of the pod": {
 			v1.PodSpec{Resources: &both, Containers: []v1.Container{c(v1.ResourceRequirements{})}}, Node{},

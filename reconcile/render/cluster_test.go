@@ -9,17 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/merge"
+	"podd/manifest/refs"
 )
 
 // ofCluster gives a pod what an API server has for it.
-func ofCluster(pod *v1.Pod, o manifest.Objects) (*manifest.Pod, *manifest.Supply) {
+func ofCluster(pod *v1.Pod, o manifest.Objects) (*manifest.Pod, *refs.Resolved) {
 	pod.Namespace, pod.Name, pod.UID = "shop", "web", "u1"
 	p := &manifest.Pod{
 		Key: types.NamespacedName{Namespace: "shop", Name: "web"}, UID: "u1", FixedUID: true, Spec: pod,
 		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: "cluster"},
 	}
-	set := manifest.Merge([]manifest.Batch{{Source: "cluster", Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Objects: o, Complete: true}})
-	return p, manifest.Bind(set, "salt", nil, nil).Supplies[p.Key]
+	set := merge.Batches([]manifest.Batch{{Source: "cluster", Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Objects: o, Complete: true}})
+	return p, refs.ResolveSet(set, "salt", nil, nil).Refs[p.Key]
 }
 
 // Who may read a token: its mode and owner are the kubelet's.
@@ -49,7 +51,7 @@ func TestTokenFile(t *testing.T) {
 		if _, err := (Content{Pod: p, Supply: none}).Files(v); err == nil || !strings.Contains(err.Error(), "is not there yet") {
 			t.Errorf("%s: without a token: %v", test.note, err)
 		}
-		ref := manifest.TokenOf(p.Spec, source)
+		ref := refs.TokenRef(p.Spec, source)
 		p, s := ofCluster(p.Spec, manifest.Objects{Cluster: &manifest.Cluster{Tokens: map[types.NamespacedName]manifest.Token{ref.NamespacedName: {Text: []byte("t0ken")}}}})
 		files, err := (Content{Pod: p, Supply: s}).Files(v)
 		f := files["a/token"]

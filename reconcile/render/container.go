@@ -9,76 +9,71 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/manifest"
+	"podd/manifest/refs"
 	"podd/runtime"
 )
 
-// The kinds of container in a pod; they go into runtime.AnnotationKind.
+// The kinds of containers in a pod, for runtime.AnnotationKind.
 const (
-	KindInit      = "init"
-	KindSidecar   = "sidecar"
-	KindContainer = "container"
-	KindEphemeral = "ephemeral"
+	kindInit      = "init"
+	kindSidecar   = "sidecar"
+	kindContainer = "container"
+	kindEphemeral = "ephemeral"
 )
 
-// ContainerInput is what one container's config is made from. Nothing of it is
-// written to.
+// ContainerInput is the input of Container, which does not modify it.
 type ContainerInput struct {
 	Pod *manifest.Pod // required
-	// Container is the one of Pod's init, regular or ephemeral containers to make;
-	// required.
+	// Container is the init, regular or ephemeral container of Pod to create; required.
 	Container *v1.Container
 	Node      Node
-	// Supply has the objects that variables are read from; may be nil.
-	Supply *manifest.Supply
-	// Attempt is the container's restart count: its number among those of this
-	// name in this pod, from 0.
-	Attempt uint32
-	// Image is the image as the runtime resolved it, an id or digest; "" means
-	// the name in the manifest, which goes along in any case.
+	// Supply has the objects that variables refer to; may be nil.
+	Supply *refs.Resolved
+	// Attempt is the attempt number of the container in this pod, from 0. Restarts is its
+	// restart count, which is less if an attempt number was rejected.
+	Attempt, Restarts uint32
+	// Image is the image ID or digest from the runtime; "" means the name in the
+	// manifest. The name is part of the config in both cases.
 	Image string
-	// ImageUser is who the image says it runs as; nil when nobody looked, and
-	// the runtime then looks by itself.
+	// ImageUser is the user of the image; nil if unknown, so that the runtime determines
+	// it.
 	ImageUser *runtime.ImageUser
-	// PodIPs are status.podIPs, the primary first. A host-network pod's may be
-	// empty: they are the node's.
+	// PodIPs is status.podIPs, the primary address first. It may be empty for a
+	// host-network pod, which has the node's addresses.
 	PodIPs []string
-	// Volumes has the host path of every volume that the container mounts or has
-	// as a device, by the volume's name.
+	// Volumes has the host path of every volume that the container mounts or has as a
+	// block device, by the name of the volume.
 	Volumes map[string]string
-	// SubPaths has the host path of what a volumeMount with subPath or
-	// subPathExpr mounts, by its index in volumeMounts. Whoever opened it has
-	// made sure that it lies within the volume.
+	// SubPaths has the host paths for volumeMounts with subPath or subPathExpr, by index
+	// in volumeMounts. The caller must have checked that they are within their volumes.
 	SubPaths map[int]string
-	// Images has for each volume that is an image the reference that the runtime
-	// knows it by.
+	// Images has the runtime's reference of each image volume, by the volume's name.
 	Images map[string]string
-	// Devices are those of device plugins that the container was given, in the order
-	// of their resources.
+	// Devices has the devices of device plugins that are allocated to the container, in
+	// the order of their resources.
 	Devices []Device
-	// HostsFile is the host path of the pod's /etc/hosts, and TerminationLog
-	// that of the container's termination message; "" mounts nothing.
+	// HostsFile is the host path of the pod's /etc/hosts, and TerminationLog that of the
+	// container's termination message; "" means no mount.
 	HostsFile, TerminationLog string
 	// UserIDs is that of the container's sandbox, see SandboxInput.
 	UserIDs uint32
-	// BackoffStep is the crash back-off step that this start was made at.
+	// BackoffStep is the step of the crash back-off of this start.
 	BackoffStep int
-	// TargetID is the container whose processes an ephemeral one is to see; "" for
-	// none. Where the pod has processes in common, it sees those.
+	// TargetID is the ID of the container that an ephemeral container shares the process
+	// namespace of; "" for none. It has no effect if the pod shares its process namespace.
 	TargetID string
-	// Kind and Index say what the container is and where it stands in the list
-	// of its kind, init containers and sidecars in one; an empty Kind means:
-	// find out from Pod.
+	// Kind is the kind of the container and Index its index in the list of its kind, with
+	// init containers and sidecars in one list. If Kind is "", both are taken from Pod.
 	Kind  string
 	Index int
 }
 
-// Container is the config of one container. The error names the container and
-// the variable, volume or field that cannot be made; trying again helps only
-// once the input differs.
+// Container returns the config of a container. The error names the container and the
+// invalid variable, volume or field. Retrying is useful only with a different input.
 func Container(in ContainerInput) (*cri.ContainerConfig, error) {
 	c := in.Container
 	if in.Kind == "" {
-		in.Kind, in.Index = KindOf(in.Pod.Spec, c.Name)
+		in.Kind, in.Index = kindOf(in.Pod.Spec, c.Name)
 	}
 	if err := verifyNonRoot(&in); err != nil {
 		return nil, err
@@ -91,7 +86,7 @@ func Container(in ContainerInput) (*cri.ContainerConfig, error) {
 		return nil, err
 	}
 	devs := newPluginDevices(in.Devices)
-	env.precede(devs.envs)
+	env.prepend(devs.envs)
 	mounts, err := mounts(&in, devs.mounts)
 	if err != nil {
 		return nil, err
@@ -111,8 +106,8 @@ func Container(in ContainerInput) (*cri.ContainerConfig, error) {
 		Devices:     append(devs.devices, devices...),
 		CDIDevices:  devs.cdi,
 		Labels:      containerLabels(&in),
-		Annotations: over(devs.annotations, containerAnnotations(&in)),
-		LogPath:     LogPath(c.Name, in.Attempt),
+		Annotations: mergeInto(devs.annotations, containerAnnotations(&in)),
+		LogPath:     logPath(c.Name, in.Attempt),
 		Stdin:       c.Stdin,
 		StdinOnce:   c.StdinOnce,
 		Tty:         c.TTY,
@@ -124,7 +119,8 @@ func Container(in ContainerInput) (*cri.ContainerConfig, error) {
 	}, nil
 }
 
-// stopSignal is what ends the container; without one its image says that.
+// stopSignal returns the stop signal of the container. Without one, the runtime uses that
+// of the image.
 func stopSignal(c *v1.Container) cri.Signal {
 	if c.Lifecycle == nil || c.Lifecycle.StopSignal == nil {
 		return cri.Signal_SIGNAL_RUNTIME_DEFAULT
@@ -133,30 +129,31 @@ func stopSignal(c *v1.Container) cri.Signal {
 	return cri.Signal(cri.Signal_value["SIGNAL_"+name])
 }
 
-// LogPath is a container's log file, below the sandbox's log directory.
-func LogPath(container string, attempt uint32) string {
+// logPath returns the path of a container's log file, relative to the sandbox's log
+// directory.
+func logPath(container string, attempt uint32) string {
 	return container + "/" + strconv.FormatUint(uint64(attempt), 10) + ".log"
 }
 
-// KindOf finds the container's kind and place in the pod; "" and -1 when it has
-// none of that name.
-func KindOf(pod *v1.Pod, name string) (kind string, index int) {
+// kindOf returns the kind and the index of the named container, or "" and -1 if the pod
+// has no container of that name.
+func kindOf(pod *v1.Pod, name string) (kind string, index int) {
 	for i := range pod.Spec.InitContainers {
 		if c := &pod.Spec.InitContainers[i]; c.Name == name {
 			if manifest.IsSidecar(c) {
-				return KindSidecar, i
+				return kindSidecar, i
 			}
-			return KindInit, i
+			return kindInit, i
 		}
 	}
 	for i := range pod.Spec.Containers {
 		if pod.Spec.Containers[i].Name == name {
-			return KindContainer, i
+			return kindContainer, i
 		}
 	}
 	for i := range pod.Spec.EphemeralContainers {
 		if pod.Spec.EphemeralContainers[i].Name == name {
-			return KindEphemeral, i
+			return kindEphemeral, i
 		}
 	}
 	return "", -1
@@ -170,7 +167,7 @@ func image(in *ContainerInput) *cri.ImageSpec {
 	return &cri.ImageSpec{Image: ref, UserSpecifiedImage: in.Container.Image}
 }
 
-// podIPs are the pod's addresses, which are the node's on the node's network.
+// podIPs returns the pod's addresses; those of the node for a host-network pod.
 func (in *ContainerInput) podIPs() []string {
 	if len(in.PodIPs) == 0 && in.Pod.Spec.Spec.HostNetwork {
 		return in.Node.HostIPs

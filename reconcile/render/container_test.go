@@ -26,10 +26,10 @@ func TestContainerAnnotations(t *testing.T) {
 	in.Pod.Spec.Spec.TerminationGracePeriodSeconds = &grace
 	in.Pod.Spec.DeletionGracePeriodSeconds = &deletion
 	in.Pod.Containers = map[string]manifest.ContainerHash{"main": {Start: "v1:00c0ffee00c0ffee00c0ffee00c0ffee", Size: "cpu=1/2 memory=/"}}
-	in.Attempt, in.BackoffStep = 4, 2
+	in.Attempt, in.Restarts, in.BackoffStep = 4, 3, 2
 	want := map[string]string{
 		"io.kubernetes.container.hash":                     manifest.KubeletHash(in.Container),
-		"io.kubernetes.container.restartCount":             "4",
+		"io.kubernetes.container.restartCount":             "3",
 		"io.kubernetes.container.terminationMessagePath":   "/dev/termination-log",
 		"io.kubernetes.container.terminationMessagePolicy": "File",
 		"io.kubernetes.container.preStopHandler":           `{"exec":{"command":["/bin/drain","\u003c\u0026\u003e"]}}`,
@@ -59,7 +59,7 @@ func TestKindOf(t *testing.T) {
 		Containers:     []v1.Container{{Name: "a"}, {Name: "b"}},
 	}).Spec
 	for name, want := range map[string]string{"i": "init 0", "s": "sidecar 1", "a": "container 0", "b": "container 1", "x": " -1"} {
-		kind, index := KindOf(pod, name)
+		kind, index := kindOf(pod, name)
 		if got := fmt.Sprintf("%s %d", kind, index); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
@@ -118,7 +118,7 @@ func TestRunAsNonRoot(t *testing.T) {
 		{"the image's name", nil, &runtime.ImageUser{Name: "web"}, `image has non-numeric user ("web")`},
 		{"the image's number is 0 in 32 bits", nil, &runtime.ImageUser{UID: &huge}, "out of range"},
 		{"the image's number is below 0", nil, &runtime.ImageUser{UID: &below}, "out of range"},
-		{"nobody looked", nil, nil, "not known"},
+		{"unknown image user", nil, nil, "unknown"},
 	} {
 		in := inputOf(v1.Container{SecurityContext: &v1.SecurityContext{RunAsUser: tt.asked}})
 		in.Pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{RunAsNonRoot: &yes}

@@ -7,8 +7,8 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// devices are the container's volumes that are block devices. It may read them
-// and, unless its claim is for reading, write to them and make nodes of them.
+// devices returns the container's block volumes. The container has the permissions mrw, or
+// r if the volume is read-only.
 func devices(in *ContainerInput) ([]*cri.Device, error) {
 	var all []*cri.Device
 	for i := range in.Container.VolumeDevices {
@@ -16,7 +16,7 @@ func devices(in *ContainerInput) ([]*cri.Device, error) {
 		host := in.Volumes[d.Name]
 		if host == "" {
 			err := errors.New("the volume is not ready")
-			return nil, fmt.Errorf("giving volume %q to container %q at %q: %w", d.Name, in.Container.Name, d.DevicePath, err)
+			return nil, fmt.Errorf("adding volume %q to container %q at %q: %w", d.Name, in.Container.Name, d.DevicePath, err)
 		}
 		allowed := "mrw"
 		if isReadOnly(in, findVolume(in, d.Name)) {

@@ -12,16 +12,16 @@ import (
 	"podd/runtime"
 )
 
-// Device is what a container was given of one resource of a device plugin.
+// A Device has the devices of a resource that are allocated to a container.
 type Device struct {
 	Resource string
 	IDs      []string
-	// Response is what the plugin wants the container to have; may be nil.
+	// Response is the plugin's response to Allocate; may be nil.
 	Response *v1beta1.ContainerAllocateResponse
 }
 
-// CDIOf goes by the runtime's version: an older one takes the names for nothing,
-// and in silence. One that is not known is believed.
+// CDIOf reports whether a runtime supports CDI devices according to its version, because
+// older versions silently ignore them. It returns true for an unknown runtime or version.
 func CDIOf(n runtime.Node) bool {
 	since := map[string][2]int{"containerd": {1, 7}, "cri-o": {1, 27}}
 	var major, minor int
@@ -32,10 +32,9 @@ func CDIOf(n runtime.Node) bool {
 	return major > first[0] || major == first[0] && minor >= first[1]
 }
 
-// pluginDevices is what the answers of plugins come to for one container. Where
-// two say something of the same variable, path or annotation, the first counts, as
-// in the kubelet. All of it stands before what the manifest says, which counts
-// where both say something.
+// pluginDevices is the combination of the plugins' responses for a container. If two
+// responses set the same variable, path or annotation, the first one is used, as in the
+// kubelet. Values of the manifest replace those of plugins.
 type pluginDevices struct {
 	envs        []*cri.KeyValue
 	mounts      []*cri.Mount
@@ -44,7 +43,7 @@ type pluginDevices struct {
 	cdi         []*cri.CDIDevice
 }
 
-func newPluginDevices(given []Device) pluginDevices {
+func newPluginDevices(devices []Device) pluginDevices {
 	p := pluginDevices{annotations: map[string]string{}}
 	seen := map[[2]string]bool{}
 	first := func(kind, name string) bool {
@@ -52,7 +51,7 @@ func newPluginDevices(given []Device) pluginDevices {
 		seen[[2]string{kind, name}] = true
 		return !before
 	}
-	for _, d := range given {
+	for _, d := range devices {
 		r := d.Response
 		for _, name := range slices.Sorted(maps.Keys(r.GetEnvs())) {
 			if first("env", name) {
@@ -83,17 +82,17 @@ func newPluginDevices(given []Device) pluginDevices {
 	return p
 }
 
-// deviceIDs are those of a container by resource.
-func deviceIDs(given []Device) map[string][]string {
+// deviceIDs returns the IDs of a container's devices by resource.
+func deviceIDs(devices []Device) map[string][]string {
 	ids := map[string][]string{}
-	for _, d := range given {
+	for _, d := range devices {
 		ids[d.Resource] = d.IDs
 	}
 	return ids
 }
 
-// over is a with b, whose values count.
-func over(a, b map[string]string) map[string]string {
+// mergeInto copies b into a, replacing equal keys, and returns a.
+func mergeInto(a, b map[string]string) map[string]string {
 	maps.Copy(a, b)
 	return a
 }

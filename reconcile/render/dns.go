@@ -9,18 +9,18 @@ import (
 	"podd/manifest"
 )
 
-// podDNS is the resolver configuration of a pod, cut to what resolvers take;
-// AdviseDNS tells what that leaves out.
+// podDNS returns the resolver configuration of a pod, truncated to the limits of
+// resolvers. AdviseDNS reports what is omitted.
 func podDNS(p *manifest.Pod, n Node) *cri.DNSConfig {
 	d := fullDNS(p, n)
 	return &cri.DNSConfig{
 		Servers:  d.Servers[:min(len(d.Servers), maxNameservers)],
-		Searches: fitSearches(d.Searches),
+		Searches: limitSearches(d.Searches),
 		Options:  d.Options,
 	}
 }
 
-// fullDNS is by dnsPolicy, with dnsConfig merged in.
+// fullDNS returns the resolver configuration of dnsPolicy and dnsConfig without limits.
 func fullDNS(p *manifest.Pod, n Node) DNS {
 	spec := &p.Spec.Spec
 	d := policyDNS(spec, p.Key.Namespace, n)
@@ -34,9 +34,8 @@ func fullDNS(p *manifest.Pod, n Node) DNS {
 	return d
 }
 
-// policyDNS is the configuration that dnsPolicy alone gives, in slices of its
-// own. ClusterFirst on the host's network means the node's, and so does
-// ClusterFirst on a node that knows no cluster DNS.
+// policyDNS returns a copy of the configuration of dnsPolicy. ClusterFirst means the
+// node's configuration for a host-network pod and on a node without cluster DNS.
 func policyDNS(spec *v1.PodSpec, namespace string, n Node) DNS {
 	policy := spec.DNSPolicy
 	if policy == v1.DNSNone {
@@ -66,7 +65,7 @@ func clusterSearches(namespace string, n Node) []string {
 	return unique([]string{namespace + ".svc." + d, "svc." + d, d}, n.DNS.Searches)
 }
 
-// optionText is a dnsConfig option as resolv.conf has it.
+// optionText returns a dnsConfig option in the format of resolv.conf.
 func optionText(o v1.PodDNSConfigOption) string {
 	if o.Value == nil || *o.Value == "" {
 		return o.Name
@@ -74,7 +73,7 @@ func optionText(o v1.PodDNSConfigOption) string {
 	return o.Name + ":" + *o.Value
 }
 
-// unique joins the lists in a new one and keeps the first of equal entries.
+// unique returns the concatenation of the lists without duplicates.
 func unique(lists ...[]string) []string {
 	var all []string
 	for _, list := range lists {
@@ -87,8 +86,8 @@ func unique(lists ...[]string) []string {
 	return all
 }
 
-// fitSearches keeps the leading search paths that fit the limits.
-func fitSearches(searches []string) []string {
+// limitSearches returns the first search paths that are within the limits.
+func limitSearches(searches []string) []string {
 	searches = searches[:min(len(searches), maxSearches)]
 	var fit []string
 	chars := -1 // one space fewer than paths

@@ -7,20 +7,18 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// environment is a container's variables in the order of the manifest, each
-// name once. Index finds a name; a later variable of the same name takes the
-// place and the value.
+// An environment has a container's variables in the order of the manifest. Each name
+// occurs once; a later variable of the same name replaces the value.
 type environment struct {
 	vars  []*cri.KeyValue
-	index map[string]int
-	// services tell of Services. The container's own variables see them all, and
-	// take their place.
+	index map[string]int // index in vars by name
+	// services has the variables of Services. The container's own variables can refer to
+	// them and replace them.
 	services map[string]string
 }
 
-// newEnvironment takes whole objects first, and then resolves the container's
-// variables one after the other, so that $(NAME) sees only what stands before
-// it.
+// newEnvironment adds the variables of envFrom and then resolves those of env in order,
+// so that $(NAME) refers only to earlier variables.
 func newEnvironment(in *ContainerInput) (*environment, error) {
 	e := &environment{index: map[string]int{}, services: map[string]string{}}
 	services := in.Supply.ServiceVariables()
@@ -41,7 +39,7 @@ func newEnvironment(in *ContainerInput) (*environment, error) {
 		}
 	}
 	for _, v := range services {
-		if _, own := e.index[v.Name]; !own {
+		if _, exists := e.index[v.Name]; !exists {
 			e.set(v.Name, v.Value)
 		}
 	}
@@ -57,12 +55,12 @@ func (e *environment) set(name, value string) {
 	e.vars = append(e.vars, &cri.KeyValue{Key: name, Value: []byte(value)})
 }
 
-// precede puts variables first, but for those that the container sets itself.
-// The container's other variables do not see them, its command does.
-func (e *environment) precede(vars []*cri.KeyValue) {
+// prepend adds variables before all others, except those that the container sets itself.
+// The container's command can refer to them, its variables cannot.
+func (e *environment) prepend(vars []*cri.KeyValue) {
 	var first []*cri.KeyValue
 	for _, v := range vars {
-		if _, own := e.index[v.Key]; !own {
+		if _, exists := e.index[v.Key]; !exists {
 			first = append(first, v)
 		}
 	}
@@ -81,8 +79,8 @@ func (e *environment) lookup(name string) (string, bool) {
 	return string(e.vars[i].Value), true
 }
 
-// value is one variable's value, and whether it has one; the errors never hold
-// it.
+// value returns the value of a variable. set is false if the variable is to be omitted.
+// Errors never contain the value.
 func (e *environment) value(in *ContainerInput, v *v1.EnvVar) (value string, set bool, err error) {
 	from := v.ValueFrom
 	switch {
@@ -101,5 +99,5 @@ func (e *environment) value(in *ContainerInput, v *v1.EnvVar) (value string, set
 		ref := from.SecretKeyRef
 		return keyValue(in, "Secret", ref.Name, ref.Key, ref.Optional)
 	}
-	return "", false, fmt.Errorf("valueFrom: names no source that is served; write the value in the manifest")
+	return "", false, fmt.Errorf("valueFrom: the source is not supported; set the value in the manifest")
 }

@@ -11,22 +11,21 @@ import (
 	"podd/manifest"
 )
 
-// addFrom sets a variable for each key of the objects that a container names as
-// a whole, sorted within an object; a later object wins. What is bytes in a
-// ConfigMap is no variable.
+// addFrom adds the variables of envFrom: one for each key, sorted within an object. A
+// later object replaces variables of an earlier one. binaryData of a ConfigMap is ignored.
 func (e *environment) addFrom(in *ContainerInput) error {
 	for i := range in.Container.EnvFrom {
 		from := &in.Container.EnvFrom[i]
-		kind, name, optional := objectOf(from)
-		data, there := textsOf(in, kind, name)
-		if !there {
-			if err := lacking(in.Supply, kind, name, optional); err != nil {
+		kind, name, optional := envFromObject(from)
+		data, found := textData(in, kind, name)
+		if !found {
+			if err := missingObject(in.Supply, kind, name, optional); err != nil {
 				return fmt.Errorf("making the environment of container %q: envFrom[%d]: %w", in.Container.Name, i, err)
 			}
 			continue
 		}
 		for _, key := range slices.Sorted(maps.Keys(data)) {
-			if err := processText(data[key]); err != nil {
+			if err := checkNoNUL(data[key]); err != nil {
 				return fmt.Errorf("making the environment of container %q: envFrom[%d]: key %q of %s %q: %w", in.Container.Name, i, key, kind, name, err)
 			}
 			e.set(from.Prefix+key, data[key])
@@ -35,7 +34,7 @@ func (e *environment) addFrom(in *ContainerInput) error {
 	return nil
 }
 
-func objectOf(from *v1.EnvFromSource) (kind, name string, optional *bool) {
+func envFromObject(from *v1.EnvFromSource) (kind, name string, optional *bool) {
 	if from.SecretRef != nil {
 		return "Secret", from.SecretRef.Name, from.SecretRef.Optional
 	}
@@ -45,16 +44,16 @@ func objectOf(from *v1.EnvFromSource) (kind, name string, optional *bool) {
 	return "ConfigMap", "", nil
 }
 
-// keyValue is the value of one key; set is false for an optional one that is
-// not there, and the variable is left out then.
+// keyValue returns the value of a key. If the key is missing and optional, set is false,
+// and the variable is omitted.
 func keyValue(in *ContainerInput, kind, name, key string, optional *bool) (value string, set bool, err error) {
-	data, there := textsOf(in, kind, name)
+	data, found := textData(in, kind, name)
 	value, ok := data[key]
 	switch {
 	case ok:
-		return value, true, processText(value)
-	case !there:
-		return "", false, lacking(in.Supply, kind, name, optional)
+		return value, true, checkNoNUL(value)
+	case !found:
+		return "", false, missingObject(in.Supply, kind, name, optional)
 	case isTrue(optional):
 		return "", false, nil
 	case in.Pod.Origin.Kind == manifest.KindAPI:
@@ -63,8 +62,9 @@ func keyValue(in *ContainerInput, kind, name, key string, optional *bool) (value
 	return "", false, fmt.Errorf("key %q of %s %q %w", key, kind, name, ErrMissing)
 }
 
-// textsOf is what of an object can be a variable.
-func textsOf(in *ContainerInput, kind, name string) (data map[string]string, there bool) {
+// textData returns the data of an object that can be used as variables. found is false if
+// the object is missing.
+func textData(in *ContainerInput, kind, name string) (data map[string]string, found bool) {
 	if kind == "ConfigMap" {
 		c := in.Supply.ConfigMap(name)
 		if c == nil {
@@ -83,8 +83,9 @@ func textsOf(in *ContainerInput, kind, name string) (data map[string]string, the
 	return data, true
 }
 
-// processText checks what becomes a C string, without showing it.
-func processText(s string) error {
+// checkNoNUL returns an error if s contains a NUL byte and so cannot be a C string. The
+// error does not contain s.
+func checkNoNUL(s string) error {
 	if strings.Contains(s, "\x00") {
 		return fmt.Errorf("it holds a NUL byte, which no process can be given; mount it as a file")
 	}

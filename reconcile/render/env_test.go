@@ -110,6 +110,40 @@ func TestResourceFields(t *testing.T) {
 	}
 }
 
+// TestResourceFields_PodLevel checks the order of KEP-2837: a limit is the
+// container's, else the pod's, else what the node has for pods. A request has no
+// such fallback in the kubelet either: what all containers share is requested by
+// none of them.
+func TestResourceFields_PodLevel(t *testing.T) {
+	in := inputOf(v1.Container{Resources: amounts("", "1500m", "", "")})
+	in.Pod.Spec.Spec.Containers = []v1.Container{*in.Container}
+	in.Pod.Spec.Spec.InitContainers = []v1.Container{{Name: "init"}}
+	whole := amounts("500m", "2500m", "32Mi", "64Mi")
+	whole.Limits["hugepages-2Mi"] = resource.MustParse("4Mi")
+	in.Pod.Spec.Spec.Resources = &whole
+	for _, tt := range []struct{ container, field, want string }{
+		{"", "limits.cpu", "2"},
+		{"", "limits.memory", "67108864"},
+		{"init", "limits.cpu", "3"},
+		{"init", "limits.memory", "67108864"},
+		{"", "limits.ephemeral-storage", "107374182400"},
+		{"", "limits.hugepages-2Mi", "0"},
+		{"", "requests.cpu", "0"},
+		{"", "requests.memory", "0"},
+	} {
+		ref := &v1.ResourceFieldSelector{ContainerName: tt.container, Resource: tt.field}
+		got, err := oneVar(in, v1.EnvVar{ValueFrom: &v1.EnvVarSource{ResourceFieldRef: ref}})
+		if err != nil || got != tt.want {
+			t.Errorf("%s %s: got %q, %v; want %q", tt.container, tt.field, got, err, tt.want)
+		}
+	}
+	delete(whole.Limits, v1.ResourceMemory)
+	ref := &v1.ResourceFieldSelector{Resource: "limits.memory", Divisor: resource.MustParse("1Gi")}
+	if got, err := oneVar(in, v1.EnvVar{ValueFrom: &v1.EnvVarSource{ResourceFieldRef: ref}}); err != nil || got != "8" {
+		t.Errorf("without a limit of the pod: got %q, %v; want the node's 8", got, err)
+	}
+}
+
 func TestEnvironmentOrder(t *testing.T) {
 	in := inputOf(v1.Container{
 		Env: []v1.EnvVar{
@@ -144,7 +178,8 @@ func TestEnvironmentOrder(t *testing.T) {
 	}
 }
 
-// TestErrorsNameAndHide: errors name container and variable, and no value.
+// TestErrorsNameAndHide checks that errors name the container and the variable, and do
+// not contain values.
 func TestErrorsNameAndHide(t *testing.T) {
 	const secret = "hunter2"
 	resourceRef := func(container, field string) *v1.EnvVarSource {

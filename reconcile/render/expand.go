@@ -2,10 +2,10 @@ package render
 
 import "strings"
 
-// Expand replaces each $(NAME) in text by what lookup knows for NAME and leaves
-// one that it does not know as it is. $$ is a dollar sign, so $$(NAME) is
-// literally $(NAME). A dollar sign before anything else, and a $( that is never
-// closed, stay. Values are not expanded again.
+// Expand replaces each $(NAME) in text by the value of NAME; if lookup does not find it,
+// $(NAME) is not changed. $$ is replaced by a dollar sign, so $$(NAME) becomes $(NAME). A
+// dollar sign before any other character and a $( without a closing parenthesis are not
+// changed. Values are not expanded again.
 func Expand(text string, lookup func(name string) (value string, ok bool)) string {
 	var out strings.Builder
 	for {
@@ -18,8 +18,8 @@ func Expand(text string, lookup func(name string) (value string, ok bool)) strin
 	}
 }
 
-// expandOne writes what stands for a dollar sign followed by rest, and returns
-// what of rest is still to do.
+// expandOne writes the expansion of a dollar sign followed by rest, and returns the
+// remainder of rest.
 func expandOne(out *strings.Builder, rest string, lookup func(string) (string, bool)) string {
 	if after, ok := strings.CutPrefix(rest, "$"); ok {
 		out.WriteByte('$')

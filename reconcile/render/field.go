@@ -7,8 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// fieldValue is what the downward API says for a field of the pod. A label or
-// annotation that the pod does not have is "".
+// fieldValue returns the value of a pod's field in the downward API; "" for a missing
+// label or annotation.
 func fieldValue(in *ContainerInput, ref *v1.ObjectFieldSelector) (string, error) {
 	p := in.Pod
 	if path, key, ok := subscript(ref.FieldPath); ok {
@@ -18,7 +18,7 @@ func fieldValue(in *ContainerInput, ref *v1.ObjectFieldSelector) (string, error)
 		case "metadata.annotations":
 			return p.Spec.Annotations[key], nil
 		}
-		return "", fmt.Errorf("fieldRef: %s takes no ['key']", path)
+		return "", fmt.Errorf("fieldRef: %s does not support ['key']", path)
 	}
 	switch ref.FieldPath {
 	case "metadata.name":
@@ -32,18 +32,18 @@ func fieldValue(in *ContainerInput, ref *v1.ObjectFieldSelector) (string, error)
 	case "spec.serviceAccountName":
 		return p.Spec.Spec.ServiceAccountName, nil
 	case "status.hostIP":
-		return firstOf(in.Node.HostIPs), nil
+		return firstOrEmpty(in.Node.HostIPs), nil
 	case "status.hostIPs":
 		return strings.Join(in.Node.HostIPs, ","), nil
 	case "status.podIP":
-		return firstOf(in.podIPs()), nil
+		return firstOrEmpty(in.podIPs()), nil
 	case "status.podIPs":
 		return strings.Join(in.podIPs(), ","), nil
 	}
-	return "", fmt.Errorf("fieldRef: %s is no field of the downward API", ref.FieldPath)
+	return "", fmt.Errorf("fieldRef: %s is not a field of the downward API", ref.FieldPath)
 }
 
-// subscript splits metadata.labels['key'].
+// subscript splits a field path such as metadata.labels['key'].
 func subscript(fieldPath string) (path, key string, ok bool) {
 	inside, ok := strings.CutSuffix(fieldPath, "']")
 	if !ok {
@@ -53,7 +53,7 @@ func subscript(fieldPath string) (path, key string, ok bool) {
 	return path, key, ok && path != ""
 }
 
-func firstOf(list []string) string {
+func firstOrEmpty(list []string) string {
 	if len(list) == 0 {
 		return ""
 	}

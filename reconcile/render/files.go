@@ -12,68 +12,64 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
+	"podd/manifest/refs"
 )
 
-// File is one file of a volume that podd writes.
+// A File is a file in a volume that podd writes.
 type File struct {
 	Data []byte
 	Mode uint32 // permission bits
-	// Owner is the user whose it is; nil: root.
+	// Owner is the user ID of the owner; nil means root.
 	Owner *int64
 }
 
-// ErrMissing is within the error of whatever needs an object, or a key of one,
-// that is not there.
+// ErrMissing is wrapped by errors about a missing object or key.
 var ErrMissing = errors.New("is not there")
 
-// Volumes tells what is in the volumes of a pod.
+// Volumes provides the content of a pod's volumes.
 type Volumes interface {
-	// Files are those of a volume that podd writes, by their path in it; an error
-	// with ErrMissing in it is about an object that is not there.
+	// Files returns the files of a volume that podd writes, by path in the volume. The
+	// error wraps ErrMissing if an object is missing.
 	Files(v *v1.Volume) (map[string]File, error)
-	// Claim is that of a volume with a persistentVolumeClaim, or of an ephemeral one
-	// that a cluster made a claim for; nil: there is none.
-	Claim(v *v1.Volume) *manifest.Claim
-	// CSI is what the driver of a volume, a claim's too, is told of it; nil: not known.
-	CSI(v *v1.Volume) *manifest.CSI
+	// Claim returns the claim of a volume with a persistentVolumeClaim, or of an
+	// ephemeral volume of a pod from an API server; nil if there is none.
+	Claim(v *v1.Volume) *refs.Claim
+	// CSI returns the parameters for the driver of a CSI volume or of a claim's volume;
+	// nil if they are unknown.
+	CSI(v *v1.Volume) *refs.CSI
 }
 
-// Content is what the volumes of a pod are made from. Nothing of it is written
-// to.
+// Content implements Volumes from a pod and its objects, which it does not modify.
 type Content struct {
 	Pod    *manifest.Pod
-	Supply *manifest.Supply // may be nil
+	Supply *refs.Resolved // may be nil
 	Node   Node
 }
-
-// IsWritten says that a volume's files are podd's to write.
-func IsWritten(v *v1.Volume) bool { return isProjected(&v.VolumeSource) }
 
 var _ Volumes = Content{}
 
 // Claim implements Volumes.
-func (c Content) Claim(v *v1.Volume) *manifest.Claim {
+func (c Content) Claim(v *v1.Volume) *refs.Claim {
 	return c.Supply.Claim(ClaimName(c.Pod, v))
 }
 
 // CSI implements Volumes.
-func (c Content) CSI(v *v1.Volume) *manifest.CSI { return c.Supply.CSI(v) }
+func (c Content) CSI(v *v1.Volume) *refs.CSI { return c.Supply.CSI(v) }
 
-// ClaimName is of the claim that a volume is; "" for others.
+// ClaimName returns the name of the claim of a volume; "" if it has none.
 func ClaimName(p *manifest.Pod, v *v1.Volume) string {
 	switch {
 	case v.PersistentVolumeClaim != nil:
 		return v.PersistentVolumeClaim.ClaimName
 	case v.Ephemeral != nil && p.Origin.Kind == manifest.KindAPI:
-		return manifest.EphemeralClaim(p.Spec, v.Name)
+		return refs.EphemeralClaim(p.Spec, v.Name)
 	}
 	return ""
 }
 
-// Files implements Volumes. The error names the object, key or field and never
-// what is in it.
+// Files implements Volumes. The error names the object, key or field, never its content.
 func (c Content) Files(v *v1.Volume) (map[string]File, error) {
-	f := &filler{Content: c, files: map[string]File{}}
+	f := &fileBuilder{Content: c, files: map[string]File{}}
 	var err error
 	switch {
 	case v.ConfigMap != nil:
@@ -90,7 +86,7 @@ func (c Content) Files(v *v1.Volume) (map[string]File, error) {
 		err = f.projected(v.Projected.Sources)
 	}
 	if err == nil {
-		err = f.clash()
+		err = f.checkPaths()
 	}
 	if err != nil {
 		return nil, err
@@ -98,14 +94,14 @@ func (c Content) Files(v *v1.Volume) (map[string]File, error) {
 	return f.files, nil
 }
 
-// filler gathers the files of one volume.
-type filler struct {
+// A fileBuilder collects the files of a volume.
+type fileBuilder struct {
 	Content
-	mode  int32 // of files that name none
+	mode  int32 // of files without a mode
 	files map[string]File
 }
 
-func (f *filler) projected(sources []v1.VolumeProjection) error {
+func (f *fileBuilder) projected(sources []v1.VolumeProjection) error {
 	for i := range sources {
 		s := &sources[i]
 		var err error
@@ -119,7 +115,7 @@ func (f *filler) projected(sources []v1.VolumeProjection) error {
 		case s.ServiceAccountToken != nil:
 			err = f.token(s.ServiceAccountToken)
 		default:
-			err = errors.New("only configMap, secret, downwardAPI and serviceAccountToken are served")
+			err = errors.New("only configMap, secret, downwardAPI and serviceAccountToken are supported")
 		}
 		if err != nil {
 			return fmt.Errorf("sources[%d]: %w", i, err)
@@ -128,11 +124,11 @@ func (f *filler) projected(sources []v1.VolumeProjection) error {
 	return nil
 }
 
-// object adds every key of an object, or those that items name.
-func (f *filler) object(kind, name string, items []v1.KeyToPath, optional *bool) error {
-	data, there := dataOf(f.Supply, kind, name)
-	if !there {
-		return lacking(f.Supply, kind, name, optional)
+// object adds the keys of an object that items name; all keys if items is empty.
+func (f *fileBuilder) object(kind, name string, items []v1.KeyToPath, optional *bool) error {
+	data, found := byteData(f.Supply, kind, name)
+	if !found {
+		return missingObject(f.Supply, kind, name, optional)
 	}
 	if len(items) == 0 {
 		for key, bytes := range data {
@@ -152,24 +148,25 @@ func (f *filler) object(kind, name string, items []v1.KeyToPath, optional *bool)
 	return nil
 }
 
-// lacking is the error of an object that is not there, nil where it need not be.
-func lacking(s *manifest.Supply, kind, name string, optional *bool) error {
-	lack := s.Lack(kind, name)
-	if lack.Absent && isTrue(optional) {
+// missingObject returns the error for a missing object, or nil if it is optional.
+func missingObject(s *refs.Resolved, kind, name string, optional *bool) error {
+	missing := s.Lack(kind, name)
+	if missing.Absent && isTrue(optional) {
 		return nil
 	}
-	return missingError(lack.Why)
+	return missingError(missing.Why)
 }
 
-// missingError is ErrMissing in other words.
+// missingError is an ErrMissing with another message.
 type missingError string
 
 func (e missingError) Error() string        { return string(e) }
 func (e missingError) Is(target error) bool { return target == ErrMissing }
 
-// token adds one of the pod's service account. Only root could read what is shared
-// with nobody, so it is made the pod's user's, or left to the pod's group.
-func (f *filler) token(t *v1.ServiceAccountTokenProjection) error {
+// token adds a token of the pod's service account. Its owner is the common user of the
+// containers, because only root could read a file of mode 0600 otherwise. With an fsGroup,
+// the file has this mode, too, and the group can read it.
+func (f *fileBuilder) token(t *v1.ServiceAccountTokenProjection) error {
 	text := f.Supply.Token(t)
 	if text == nil {
 		return missingError("the token of service account " + strconv.Quote(f.Pod.Spec.Spec.ServiceAccountName) + " is not there yet")
@@ -183,13 +180,12 @@ func (f *filler) token(t *v1.ServiceAccountTokenProjection) error {
 	return nil
 }
 
-// commonUser is whom every container says that it runs as; nil where one says
-// nothing, or another.
+// commonUser returns the runAsUser of all containers; nil if one has none or another.
 func commonUser(spec *v1.PodSpec) *int64 {
 	var user *int64
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
-			runs := effective(spec, &list[i]).RunAsUser
+			runs := effectiveSecurity(spec, &list[i]).RunAsUser
 			if runs == nil || user != nil && *user != *runs {
 				return nil
 			}
@@ -199,7 +195,7 @@ func commonUser(spec *v1.PodSpec) *int64 {
 	return user
 }
 
-func (f *filler) add(name string, data []byte, mode *int32) {
+func (f *fileBuilder) add(name string, data []byte, mode *int32) {
 	file := File{Data: data, Mode: uint32(f.mode)}
 	if mode != nil {
 		file.Mode = uint32(*mode)
@@ -207,8 +203,8 @@ func (f *filler) add(name string, data []byte, mode *int32) {
 	f.files[path.Clean(name)] = file
 }
 
-// dataOf is every key of an object as bytes.
-func dataOf(s *manifest.Supply, kind, name string) (data map[string][]byte, there bool) {
+// byteData returns all keys of an object as bytes. found is false if the object is missing.
+func byteData(s *refs.Resolved, kind, name string) (data map[string][]byte, found bool) {
 	if kind == "Secret" {
 		secret := s.Secret(name)
 		if secret == nil {
@@ -228,7 +224,7 @@ func dataOf(s *manifest.Supply, kind, name string) (data map[string][]byte, ther
 	return data, true
 }
 
-func (f *filler) downward(items []v1.DownwardAPIVolumeFile) error {
+func (f *fileBuilder) downward(items []v1.DownwardAPIVolumeFile) error {
 	for i := range items {
 		item := &items[i]
 		text, err := f.downwardValue(item)
@@ -240,7 +236,7 @@ func (f *filler) downward(items []v1.DownwardAPIVolumeFile) error {
 	return nil
 }
 
-func (f *filler) downwardValue(item *v1.DownwardAPIVolumeFile) (string, error) {
+func (f *fileBuilder) downwardValue(item *v1.DownwardAPIVolumeFile) (string, error) {
 	in := &ContainerInput{Pod: f.Pod, Node: f.Node}
 	switch {
 	case item.FieldRef != nil && item.FieldRef.FieldPath == "metadata.labels":
@@ -255,8 +251,8 @@ func (f *filler) downwardValue(item *v1.DownwardAPIVolumeFile) (string, error) {
 	return "", errors.New("names neither fieldRef nor resourceFieldRef")
 }
 
-// formatMap is how the downward API writes labels and annotations: a line
-// key="value" each, sorted.
+// formatMap formats labels or annotations like the downward API: a sorted list of lines
+// key="value".
 func formatMap(m map[string]string) string {
 	var lines []string
 	for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -265,8 +261,8 @@ func formatMap(m map[string]string) string {
 	return strings.Join(lines, "\n")
 }
 
-// clash finds a file that would have to be a directory as well.
-func (f *filler) clash() error {
+// checkPaths returns an error if a file is the parent directory of another one.
+func (f *fileBuilder) checkPaths() error {
 	for _, name := range slices.Sorted(maps.Keys(f.files)) {
 		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 			if _, isFile := f.files[dir]; isFile {

@@ -8,13 +8,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"podd/manifest"
+	"podd/manifest/refs"
 )
 
-// TestMissingObjects: what is missing is named with its kind, and nothing of
-// what there is.
+// TestMissingObjects checks that errors name the missing object with its kind, and do not
+// contain data of other objects.
 func TestMissingObjects(t *testing.T) {
-	supply := &manifest.Supply{
+	supply := &refs.Resolved{
 		ConfigMaps: map[string]*v1.ConfigMap{"c": {ObjectMeta: metav1.ObjectMeta{Name: "c"}, Data: map[string]string{"k": "hunter2"}, BinaryData: map[string][]byte{"b": {0}}}},
 		Secrets:    map[string]*v1.Secret{"s": {Data: map[string][]byte{"k": []byte("hunter2"), "nul": []byte("hunter2\x00")}}},
 	}

@@ -23,6 +23,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"podd/manifest"
+	"podd/manifest/decode"
+	"podd/manifest/refs"
 	"podd/runtime"
 )
 
@@ -40,7 +42,7 @@ func TestGolden(t *testing.T) {
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
 		t.Run(name, func(t *testing.T) {
-			got := renderAll(t, decode(t, file), goldenNode(name))
+			got := renderAll(t, readPod(t, file), goldenNode(name))
 			golden := strings.TrimSuffix(file, ".yaml") + ".golden"
 			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
@@ -58,18 +60,18 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestInputsStay: rendering, and scribbling on what was rendered, leaves the
-// pod and the node as they were.
+// TestInputsStay checks that rendering, and changes to the result, do not modify the pod
+// and the node.
 func TestInputsStay(t *testing.T) {
 	files, _ := filepath.Glob(dir + "/*.yaml")
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
-		p, n := decode(t, file), goldenNode(name)
+		p, n := readPod(t, file), goldenNode(name)
 		first := renderAll(t, p, n)
 		for _, message := range messages(t, p, n) {
 			scribble(message)
 		}
-		if diff := cmp.Diff(decode(t, file), p); diff != "" {
+		if diff := cmp.Diff(readPod(t, file), p); diff != "" {
 			t.Errorf("%s: the pod changed:\n%s", name, diff)
 		}
 		if diff := cmp.Diff(goldenNode(name), n); diff != "" {
@@ -81,13 +83,13 @@ func TestInputsStay(t *testing.T) {
 	}
 }
 
-func decode(t *testing.T, file string) *manifest.Pod {
+func readPod(t *testing.T, file string) *manifest.Pod {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := manifest.Decode(text, manifest.Options{Path: "/etc/podd/" + filepath.Base(file), Node: "node1"})
+	f := decode.File(text, decode.Options{Path: "/etc/podd/" + filepath.Base(file), Node: "node1"})
 	if len(f.Pods) != 1 {
 		t.Fatalf("%s: got %d pods and %v, want one pod", file, len(f.Pods), f.Problems)
 	}
@@ -95,7 +97,7 @@ func decode(t *testing.T, file string) *manifest.Pod {
 		f.Pods[0] = withEphemeral(t, f.Pods[0], text)
 	}
 	if len(f.Objects.Origins) > 0 {
-		supplies[f.Pods[0].Key] = manifest.SupplyOf(f.Pods[0], &manifest.Set{Objects: map[string]manifest.Objects{"": f.Objects}, Complete: map[string]bool{"": true}}, "salt", nil)
+		supplies[f.Pods[0].Key] = refs.Resolve(f.Pods[0], &manifest.Set{Objects: map[string]manifest.Objects{"": f.Objects}, Complete: map[string]bool{"": true}}, "salt", nil)
 	}
 	return f.Pods[0]
 }
@@ -107,7 +109,7 @@ func withEphemeral(t *testing.T, p *manifest.Pod, text []byte) *manifest.Pod {
 	if err := yaml.UnmarshalStrict(text, &list); err != nil {
 		t.Fatal(err)
 	}
-	p, errs := p.AddEphemeral(list)
+	p, errs := decode.AddEphemeral(p, list)
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -115,7 +117,7 @@ func withEphemeral(t *testing.T, p *manifest.Pod, text []byte) *manifest.Pod {
 }
 
 // supplies are what stands beside the pods in their files.
-var supplies = map[types.NamespacedName]*manifest.Supply{}
+var supplies = map[types.NamespacedName]*refs.Resolved{}
 
 // goldenNode is an edge machine, or for kubeadm's pods a control-plane node.
 func goldenNode(name string) Node {
@@ -156,7 +158,7 @@ func messages(t *testing.T, p *manifest.Pod, n Node) []proto.Message {
 	for i := range spec.EphemeralContainers {
 		e := &spec.EphemeralContainers[i]
 		in := inputFor(p, n, (*v1.Container)(&e.EphemeralContainerCommon))
-		if in.BackoffStep, in.Attempt = 0, 0; e.TargetContainerName != "" {
+		if in.BackoffStep, in.Attempt, in.Restarts = 0, 0, 0; e.TargetContainerName != "" {
 			in.TargetID = "id-of-" + e.TargetContainerName
 		}
 		c, err := Container(in)
@@ -182,7 +184,7 @@ func sandbox(t *testing.T, p *manifest.Pod, n Node, attempt uint32) *cri.PodSand
 
 func inputFor(p *manifest.Pod, n Node, c *v1.Container) ContainerInput {
 	in := ContainerInput{
-		Pod: p, Container: c, Node: n, Attempt: 2, Image: "sha256:feed", BackoffStep: 1,
+		Pod: p, Container: c, Node: n, Attempt: 2, Restarts: 2, Image: "sha256:feed", BackoffStep: 1,
 		UserIDs: hostIDs, ImageUser: &runtime.ImageUser{}, Volumes: map[string]string{}, Supply: supplies[p.Key],
 	}
 	if !p.Spec.Spec.HostNetwork {
@@ -236,7 +238,7 @@ func renderAll(t *testing.T, p *manifest.Pod, n Node) string {
 // writeFiles shows what a volume holds that podd writes.
 func writeFiles(t *testing.T, out *strings.Builder, c Content, v *v1.Volume) {
 	t.Helper()
-	if !IsWritten(v) {
+	if !isProjected(&v.VolumeSource) {
 		return
 	}
 	files, err := c.Files(v)

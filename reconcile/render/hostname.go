@@ -6,13 +6,13 @@ import (
 	"podd/manifest"
 )
 
-// maxHostname is the longest host name the kernel and DNS both take.
+// maxHostname is the maximum length of a hostname that both the kernel and DNS allow.
 const maxHostname = 63
 
-// Hostname is a pod's short host name and the domain it lives in; the domain is
-// "" without spec.subdomain. Both are for /etc/hosts too. A host-network pod
-// has the node's name and nothing here.
-func Hostname(p *manifest.Pod, n Node) (host, domain string) {
+// hostname returns the short hostname and the domain of a pod, which are also used in
+// /etc/hosts. The domain is "" without spec.subdomain. Both are "" for a host-network pod,
+// which has the hostname of the node.
+func hostname(p *manifest.Pod, n Node) (host, domain string) {
 	spec := &p.Spec.Spec
 	if spec.HostNetwork {
 		return "", ""
@@ -30,10 +30,10 @@ func Hostname(p *manifest.Pod, n Node) (host, domain string) {
 	return host, domain
 }
 
-// kernelHostname is what uname says in the pod. With setHostnameAsFQDN it is
-// the whole name, which is not cut: checkHostname refuses one that is too long.
+// kernelHostname returns the kernel's hostname in the pod. With setHostnameAsFQDN it is
+// the full name, which is not truncated: checkHostname rejects one that is too long.
 func kernelHostname(p *manifest.Pod, n Node) string {
-	host, domain := Hostname(p, n)
+	host, domain := hostname(p, n)
 	if fqdn := p.Spec.Spec.SetHostnameAsFQDN; domain != "" && fqdn != nil && *fqdn {
 		return host + "." + domain
 	}

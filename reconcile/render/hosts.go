@@ -9,9 +9,9 @@ import (
 	"podd/manifest"
 )
 
-// hostsBegin is what every pod's own hosts file begins with, the kubelet's
-// letter for letter: programs look for its first line.
-const hostsBegin = `# Kubernetes-managed hosts file.
+// hostsHeader is the beginning of the hosts files of pods. It is identical to that of the
+// kubelet, because programs search for its first line.
+const hostsHeader = `# Kubernetes-managed hosts file.
 127.0.0.1	localhost
 ::1	localhost ip6-localhost ip6-loopback
 fe00::0	ip6-localnet
@@ -20,18 +20,18 @@ fe00::1	ip6-allnodes
 fe00::2	ip6-allrouters
 `
 
-// HostsFile is the text of a pod's /etc/hosts: its own name under each of its
-// addresses, or the node's file for a host-network pod, then spec.hostAliases.
-// "" without an address: such a pod keeps the image's file.
+// HostsFile returns the content of a pod's /etc/hosts: its name with each of its
+// addresses, or for a host-network pod the file of the node, and then spec.hostAliases. It
+// returns "" for a pod without addresses, which keeps the file of the image.
 func HostsFile(p *manifest.Pod, n Node, ips []string, node string) string {
 	var b strings.Builder
-	switch host, domain := Hostname(p, n); {
+	switch host, domain := hostname(p, n); {
 	case p.Spec.Spec.HostNetwork:
 		b.WriteString("# Kubernetes-managed hosts file (host network).\n" + node)
 	case len(ips) == 0:
 		return ""
 	default:
-		b.WriteString(hostsBegin)
+		b.WriteString(hostsHeader)
 		for _, ip := range ips {
 			if domain != "" {
 				fmt.Fprintf(&b, "%s\t%s.%s\t%s\n", ip, host, domain, host)

@@ -27,7 +27,7 @@ func TestHostsFile(t *testing.T) {
 	} {
 		p := &manifest.Pod{Key: types.NamespacedName{Namespace: "prod", Name: "web-n1"}, Spec: &v1.Pod{Spec: test.spec}}
 		got := HostsFile(p, Node{ClusterDomain: "cluster.local"}, test.ips, "not this")
-		if diff := cmp.Diff(test.want, strings.TrimPrefix(got, hostsBegin)); diff != "" || !strings.HasPrefix(got, hostsBegin) {
+		if diff := cmp.Diff(test.want, strings.TrimPrefix(got, hostsHeader)); diff != "" || !strings.HasPrefix(got, hostsHeader) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

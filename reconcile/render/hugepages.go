@@ -9,24 +9,23 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// hugePages limits every page size that the machine has, to 0 where nothing
-// is asked for.
+// hugePages returns a limit for every huge page size of the host; 0 if limits has none.
 func hugePages(sizes []string, limits v1.ResourceList) []*cri.HugepageLimit {
-	asked := map[string]uint64{}
+	limitBySize := map[string]uint64{}
 	for name, q := range limits {
 		if size, ok := pageSize(name); ok {
-			asked[size] = uint64(max(q.Value(), 0))
+			limitBySize[size] = uint64(max(q.Value(), 0))
 		}
 	}
 	var all []*cri.HugepageLimit
 	for _, size := range sizes {
-		all = append(all, &cri.HugepageLimit{PageSize: size, Limit: asked[size]})
+		all = append(all, &cri.HugepageLimit{PageSize: size, Limit: limitBySize[size]})
 	}
 	return all
 }
 
-// pageSize is the kernel's word for the size in a resource name: "2MB" for
-// hugepages-2Mi.
+// pageSize returns the size in a resource name in the format of the kernel: "2MB" for
+// hugepages-2Mi. It returns false for other resources.
 func pageSize(name v1.ResourceName) (string, bool) {
 	text, ok := strings.CutPrefix(string(name), v1.ResourceHugePagesPrefix)
 	if !ok {

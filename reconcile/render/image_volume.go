@@ -9,14 +9,15 @@ import (
 	"podd/runtime"
 )
 
-// ImageVolumes is what a runtime serves of volumes that are images. No feature
-// says so; an older runtime would mount something else, and in silence.
+// ImageVolumes is the support of a runtime for image volumes: Whole without and Parts with
+// subPath. It depends on the version, because runtimes do not report it as a feature and
+// older ones silently mount something else.
 type ImageVolumes struct {
 	Whole, Parts bool
-	Runtime      string // and its version, for messages
+	Runtime      string // name and version of the runtime, for messages
 }
 
-// ImageVolumesOf goes by the runtime's version.
+// ImageVolumesOf returns the support of a runtime according to its version.
 func ImageVolumesOf(n runtime.Node) ImageVolumes {
 	return ImageVolumes{
 		Whole:   n.Reaches(runtime.Since{"containerd": {2, 1}, "cri-o": {1, 31}}),
@@ -28,9 +29,9 @@ func ImageVolumesOf(n runtime.Node) ImageVolumes {
 func (v ImageVolumes) check(m *v1.VolumeMount) error {
 	switch {
 	case !v.Whole:
-		return fmt.Errorf("the volume is an image, and %s mounts none; containerd 2.1 and CRI-O 1.31 do", v.Runtime)
+		return fmt.Errorf("image volumes are not supported by %s; use containerd 2.1 or CRI-O 1.31", v.Runtime)
 	case !v.Parts && m.SubPath+m.SubPathExpr != "":
-		return fmt.Errorf("the volume is an image, and %s mounts only whole ones; leave out the subPath", v.Runtime)
+		return fmt.Errorf("a subPath of an image volume is not supported by %s; remove the subPath", v.Runtime)
 	}
 	return nil
 }

@@ -39,8 +39,8 @@ func TestImageMount(t *testing.T) {
 		t.Errorf("%v, %v", subs, err)
 	}
 	for want, images := range map[string]ImageVolumes{
-		"containerd 1.6.20 mounts none":   {Runtime: "containerd 1.6.20"},
-		"containerd 2.1.0 mounts only wh": {Whole: true, Runtime: "containerd 2.1.0"},
+		"image volumes are not supported by containerd 1.6.20": {Runtime: "containerd 1.6.20"},
+		"not supported by containerd 2.1.0":                    {Whole: true, Runtime: "containerd 2.1.0"},
 	} {
 		in.Node.Images = images
 		_, err := Container(in)

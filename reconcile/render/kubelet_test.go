@@ -15,6 +15,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
+	"podd/manifest/decode"
+	"podd/manifest/refs"
 	"podd/runtime"
 	"podd/runtime/runtimetest/recording"
 )
@@ -50,10 +52,10 @@ func compareRecording(t *testing.T, file string, least int, used map[string]int)
 	if on.Objects != "" { // a kubelet on its own asks no runtime what it serves
 		n.Handlers = map[string]runtime.Handler{"": {RecursiveReadOnlyMounts: true}}
 	}
-	set := &manifest.Set{Objects: map[string]manifest.Objects{"": manifest.Decode([]byte(on.Objects), manifest.Options{}).Objects}, Complete: map[string]bool{"": true}}
+	set := &manifest.Set{Objects: map[string]manifest.Objects{"": decode.File([]byte(on.Objects), decode.Options{}).Objects}, Complete: map[string]bool{"": true}}
 	pods, differ, unserved := 0, map[string][]string{}, map[string]int{}
 	for _, l := range recorded {
-		f := manifest.Decode(withClass(l.Manifest), manifest.Options{Node: n.Name, Now: seen})
+		f := decode.File(withClass(l.Manifest), decode.Options{Node: n.Name, Now: seen})
 		if len(f.Pods) == 0 {
 			for _, p := range f.Problems {
 				unserved[p.Field]++
@@ -61,7 +63,7 @@ func compareRecording(t *testing.T, file string, least int, used map[string]int)
 			continue
 		}
 		pods++
-		k := compared{Pod: f.Pods[0], Node: n, Supply: manifest.SupplyOf(f.Pods[0], set, "salt", nil), api: on.Objects != ""}
+		k := compared{Pod: f.Pods[0], Node: n, Supply: refs.Resolve(f.Pods[0], set, "salt", nil), api: on.Objects != ""}
 		for _, d := range k.compare(t, l) {
 			if why := kubeletWhy(d); why != "" {
 				used[why]++
@@ -89,8 +91,8 @@ func withClass(pod []byte) []byte {
 type compared struct {
 	*manifest.Pod
 	Node
-	*manifest.Supply
-	api bool // it was an API server's for the kubelet
+	Supply *refs.Resolved
+	api    bool // it was an API server's for the kubelet
 }
 
 // compare says what differs of the configs of one pod.
@@ -152,7 +154,7 @@ func (k compared) volume(home string, v *v1.Volume) string {
 	case v.HostPath != nil:
 		return v.HostPath.Path
 	case v.PersistentVolumeClaim != nil:
-		pv := k.Claim(v.PersistentVolumeClaim.ClaimName).Volume.Spec
+		pv := k.Supply.Claim(v.PersistentVolumeClaim.ClaimName).Volume.Spec
 		if pv.Local != nil {
 			return pv.Local.Path
 		}

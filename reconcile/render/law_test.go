@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"podd/manifest"
+	"podd/manifest/decode"
+	"podd/manifest/refs"
 	"podd/runtime/runtimetest/recording"
 )
 
@@ -53,7 +55,7 @@ func readParts(t *testing.T) *parts {
 	}
 	_, recorded := recording.Read(t, dir+"/kubelet.jsonl.gz")
 	for _, l := range recorded {
-		if f := manifest.Decode(l.Manifest, manifest.Options{Node: "node1"}); len(f.Pods) > 0 {
+		if f := decode.File(l.Manifest, decode.Options{Node: "node1"}); len(f.Pods) > 0 {
 			all.add(t, string(l.Manifest))
 		}
 	}
@@ -141,15 +143,15 @@ func (all *parts) drawText(t *rapid.T) string {
 	return string(text) + all.objects
 }
 
-// TestEveryValidPodRenders: each time to the same, writing to nothing of what it
-// is made from; and what a Secret holds is in the values of variables and in
-// files, and nowhere else. A manifest that is not valid is told without it, too.
+// TestEveryValidPodRenders checks that rendering is deterministic and does not modify its
+// input, and that the data of a Secret is only in values of variables and in files, also
+// if the manifest is invalid.
 func TestEveryValidPodRenders(t *testing.T) {
 	all := readParts(t)
 	tried, valid := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		text := all.drawText(rt)
-		f := manifest.Decode([]byte(text), manifest.Options{Path: "mixed.yaml", Node: "node1"})
+		f := decode.File([]byte(text), decode.Options{Path: "mixed.yaml", Node: "node1"})
 		if told := fmt.Sprint(f.Problems); strings.Contains(told, hidden) {
 			rt.Fatalf("a Problem has a secret: %s", told)
 		}
@@ -160,7 +162,7 @@ func TestEveryValidPodRenders(t *testing.T) {
 		p := f.Pods[0]
 		n := goldenNode("hugepages")
 		n.CgroupV2 = rapid.Bool().Draw(rt, "v2")
-		supply := manifest.SupplyOf(p, &manifest.Set{Objects: map[string]manifest.Objects{"": f.Objects}, Complete: map[string]bool{"": true}}, "salt", nil)
+		supply := refs.Resolve(p, &manifest.Set{Objects: map[string]manifest.Objects{"": f.Objects}, Complete: map[string]bool{"": true}}, "salt", nil)
 		before := p.Spec.DeepCopy()
 		first, err := renderMixed(p, n, supply)
 		if err != nil && strings.Contains(err.Error(), "breaks non-root policy") {
@@ -185,7 +187,7 @@ func TestEveryValidPodRenders(t *testing.T) {
 }
 
 // renderMixed is all that is made of a pod, less what a Secret may be in.
-func renderMixed(p *manifest.Pod, n Node, supply *manifest.Supply) (string, error) {
+func renderMixed(p *manifest.Pod, n Node, supply *refs.Resolved) (string, error) {
 	var out strings.Builder
 	say := func(m proto.Message) error {
 		text, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
@@ -228,7 +230,7 @@ func renderMixed(p *manifest.Pod, n Node, supply *manifest.Supply) (string, erro
 	}
 	content := Content{Pod: p, Supply: supply, Node: n}
 	for i := range p.Spec.Spec.Volumes {
-		if v := &p.Spec.Spec.Volumes[i]; IsWritten(v) {
+		if v := &p.Spec.Spec.Volumes[i]; isProjected(&v.VolumeSource) {
 			files, err := content.Files(v)
 			if err != nil && strings.Contains(err.Error(), hidden) {
 				return "", fmt.Errorf("volume %s tells a secret: %w", v.Name, err)

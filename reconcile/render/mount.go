@@ -14,9 +14,9 @@ import (
 
 const etcHosts = "/etc/hosts"
 
-// mounts are those of its devices, the container's volumes in the manifest's order,
-// then /etc/hosts unless the container mounts its own there, then the termination
-// message.
+// mounts returns the mounts of a container: all, which has those of its devices, then its
+// volumeMounts in order, /etc/hosts unless a volume is mounted there, and the file of the
+// termination message.
 func mounts(in *ContainerInput, all []*cri.Mount) ([]*cri.Mount, error) {
 	labelled, ownHosts := map[string]bool{}, false
 	for i := range in.Container.VolumeMounts {
@@ -25,7 +25,7 @@ func mounts(in *ContainerInput, all []*cri.Mount) ([]*cri.Mount, error) {
 		if err != nil {
 			return nil, mountError(in.Container, m, err)
 		}
-		mount.SelinuxRelabel = in.Node.SELinux && !labelled[m.Name] && isMade(in, findVolume(in, m.Name))
+		mount.SelinuxRelabel = in.Node.SELinux && !labelled[m.Name] && isPoddOwned(in, findVolume(in, m.Name))
 		labelled[m.Name] = true
 		ownHosts = ownHosts || m.MountPath == etcHosts
 		all = append(all, mount)
@@ -44,14 +44,14 @@ func mounts(in *ContainerInput, all []*cri.Mount) ([]*cri.Mount, error) {
 	}
 	if manifest.HasUserNamespace(&in.Pod.Spec.Spec) {
 		for _, m := range all {
-			// Files are whose they would be without a user namespace.
+			// With mapped mounts, files have the same owners as without a user namespace.
 			m.UidMappings, m.GidMappings = idMappings(in.UserIDs), idMappings(in.UserIDs)
 		}
 	}
 	return all, nil
 }
 
-// volumeMount is the container's volume mount number i.
+// volumeMount returns the mount for the volumeMount with index i.
 func volumeMount(in *ContainerInput, i int) (*cri.Mount, error) {
 	m := &in.Container.VolumeMounts[i]
 	if v := findVolume(in, m.Name); v.Image != nil {
@@ -64,7 +64,7 @@ func volumeMount(in *ContainerInput, i int) (*cri.Mount, error) {
 	if !ok || host == "" {
 		return nil, fmt.Errorf("the volume is not ready")
 	}
-	spread, err := propagation(m.MountPropagation)
+	prop, err := propagation(m.MountPropagation)
 	if err != nil {
 		return nil, err
 	}
@@ -77,11 +77,11 @@ func volumeMount(in *ContainerInput, i int) (*cri.Mount, error) {
 		HostPath:          host,
 		Readonly:          m.ReadOnly || isReadOnly(in, findVolume(in, m.Name)),
 		RecursiveReadOnly: recursive,
-		Propagation:       spread,
+		Propagation:       prop,
 	}, nil
 }
 
-// absolute joins a relative path to the root and leaves an absolute one alone.
+// absolute returns p if it is absolute, else p joined to the root.
 func absolute(p string) string {
 	if path.IsAbs(p) {
 		return p
@@ -104,27 +104,26 @@ func propagation(mode *v1.MountPropagationMode) (cri.MountPropagation, error) {
 	return 0, fmt.Errorf("mountPropagation: %q is not one of None, HostToContainer, Bidirectional", *mode)
 }
 
-// recursiveReadOnly says whether mounts below the mount are read-only too. What
-// the runtime does not serve is an error where it is demanded, not dropped.
-func recursiveReadOnly(m *v1.VolumeMount, by runtime.Handler) (bool, error) {
+// recursiveReadOnly reports whether mounts below the mount are read-only, too. It returns
+// an error if m requires this and the runtime does not support it.
+func recursiveReadOnly(m *v1.VolumeMount, handler runtime.Handler) (bool, error) {
 	if m.RecursiveReadOnly == nil {
 		return false, nil
 	}
-	switch served := by.RecursiveReadOnlyMounts; *m.RecursiveReadOnly {
+	switch served := handler.RecursiveReadOnlyMounts; *m.RecursiveReadOnly {
 	case v1.RecursiveReadOnlyDisabled:
 		return false, nil
 	case v1.RecursiveReadOnlyIfPossible:
 		return served, nil
 	default:
 		if !served {
-			return false, errors.New("recursiveReadOnly: the runtime does not serve it; use IfPossible, or a newer runtime and kernel")
+			return false, errors.New("recursiveReadOnly: the runtime does not support it; use IfPossible, or a newer runtime and kernel")
 		}
 		return true, nil
 	}
 }
 
-// CheckMounts tells what keeps the containers of a pod from ever having their
-// mounts on this node.
+// CheckMounts returns an error if a mount of a pod is never possible on this node.
 func CheckMounts(p *manifest.Pod, n Node) error {
 	for _, list := range [][]v1.Container{p.Spec.Spec.InitContainers, p.Spec.Spec.Containers} {
 		for i := range list {
@@ -152,8 +151,9 @@ func findVolume(in *ContainerInput, name string) *v1.Volume {
 	return &v1.Volume{}
 }
 
-// isMade says that the volume's files are podd's and may be relabelled.
-func isMade(in *ContainerInput, v *v1.Volume) bool {
+// isPoddOwned reports whether podd created the files of a volume, so that they may be
+// relabeled.
+func isPoddOwned(in *ContainerInput, v *v1.Volume) bool {
 	if name := ClaimName(in.Pod, v); name != "" {
 		c := in.Supply.Claim(name)
 		return c != nil && c.Volume == nil
@@ -161,7 +161,7 @@ func isMade(in *ContainerInput, v *v1.Volume) bool {
 	return v.EmptyDir != nil || v.Ephemeral != nil || isProjected(&v.VolumeSource)
 }
 
-// isReadOnly says that nobody may write to the volume, whatever a mount says.
+// isReadOnly reports whether the volume is read-only regardless of its mounts.
 func isReadOnly(in *ContainerInput, v *v1.Volume) bool {
 	if v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly {
 		return true

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 
-	"podd/manifest"
+	"podd/manifest/refs"
 	"podd/runtime"
 )
 
@@ -82,8 +82,8 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-// TestRelabelOfClaims: podd's own directories are labelled, those of a
-// PersistentVolume are the host's.
+// TestRelabelOfClaims checks that podd's own directories are relabeled and those of a
+// PersistentVolume are not.
 func TestRelabelOfClaims(t *testing.T) {
 	claimed := func(name string) v1.VolumeSource {
 		return v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}}
@@ -97,7 +97,7 @@ func TestRelabelOfClaims(t *testing.T) {
 		{Name: "host", VolumeSource: claimed("host")},
 	}
 	in.Volumes = map[string]string{"kept": "/v/kept", "own": "/v/own", "host": "/srv"}
-	in.Supply = &manifest.Supply{Claims: map[string]manifest.Claim{
+	in.Supply = &refs.Resolved{Claims: map[string]refs.Claim{
 		"kept": {}, "host": {Volume: &v1.PersistentVolume{}},
 	}}
 	in.Node.SELinux = true

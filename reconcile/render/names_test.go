@@ -33,7 +33,7 @@ func TestCgroupParent(t *testing.T) {
 	for _, tt := range tests {
 		p := podOf(tt.spec)
 		p.UID = "ab-c1-d"
-		if got := CgroupParent(p, Node{CgroupRoot: tt.root, CgroupDriver: tt.driver}); got != tt.want {
+		if got := cgroupParent(p, Node{CgroupRoot: tt.root, CgroupDriver: tt.driver}); got != tt.want {
 			t.Errorf("root %q, driver %q: got %s, want %s", tt.root, tt.driver, got, tt.want)
 		}
 	}
@@ -60,7 +60,7 @@ func TestHostname(t *testing.T) {
 		p := podOf(tt.spec)
 		p.Key.Name = tt.pod
 		n := Node{ClusterDomain: "cluster.local"}
-		host, domain := Hostname(p, n)
+		host, domain := hostname(p, n)
 		if kernel := kernelHostname(p, n); host != tt.host || domain != tt.domain || kernel != tt.kernel {
 			t.Errorf("%s: got %q, %q, %q; want %q, %q, %q", tt.name, host, domain, kernel, tt.host, tt.domain, tt.kernel)
 		}
@@ -71,14 +71,15 @@ func TestHostnameFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := podOf(v1.PodSpec{})
 		p.Key.Name = rapid.StringMatching(`[a-z]([-.a-z0-9]{0,250}[a-z0-9])?`).Draw(t, "name")
-		host, _ := Hostname(p, Node{})
+		host, _ := hostname(p, Node{})
 		if len(host) > 63 || host == "" || strings.HasSuffix(host, "-") || strings.HasSuffix(host, ".") || !strings.HasPrefix(p.Key.Name, host) {
 			t.Fatalf("host name of %q: got %q", p.Key.Name, host)
 		}
 	})
 }
 
-// TestUsersCannotForge: labels and annotations that podd steers by are podd's.
+// TestUsersCannotForge checks that a manifest cannot set the labels and annotations that
+// podd relies on.
 func TestUsersCannotForge(t *testing.T) {
 	p := podOf(v1.PodSpec{})
 	p.Spec.Labels = map[string]string{

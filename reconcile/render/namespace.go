@@ -9,12 +9,12 @@ import (
 	"podd/manifest"
 )
 
-// IDsPerPod is how many users and groups a pod with a user namespace has; its
-// first id on the node is a multiple of it.
+// IDsPerPod is the number of user and group IDs of a pod with a user namespace. Its first
+// host ID is a multiple of it.
 const IDsPerPod = 65536
 
-// namespaces are those of a container: its pod's, but for an ephemeral one that
-// is to see what another runs.
+// namespaces returns the namespaces of a container: those of its pod, except that an
+// ephemeral container with a target joins the process namespace of the target.
 func (in *ContainerInput) namespaces() *cri.NamespaceOption {
 	o := namespaces(&in.Pod.Spec.Spec, in.UserIDs)
 	if in.TargetID != "" && o.Pid == cri.NamespaceMode_CONTAINER {
@@ -23,9 +23,8 @@ func (in *ContainerInput) namespaces() *cri.NamespaceOption {
 	return o
 }
 
-// namespaces are the Linux namespaces of a pod's sandbox and of each of its
-// containers; both are told the same. ids is the first of the node's ids that a
-// user namespace has.
+// namespaces returns the namespace options of a pod's sandbox and of its containers, which
+// are the same. ids is the first host ID of the user namespace.
 func namespaces(spec *v1.PodSpec, ids uint32) *cri.NamespaceOption {
 	o := &cri.NamespaceOption{
 		Network:       podOrNode(spec.HostNetwork),
@@ -43,10 +42,11 @@ func idMappings(ids uint32) []*cri.IDMapping {
 	return []*cri.IDMapping{{HostId: ids, ContainerId: 0, Length: IDsPerPod}}
 }
 
-// checkIDs: mapped to the node's first ids, root would be the node's.
+// checkIDs returns an error if a pod with a user namespace has no host IDs. Mapped to the
+// first host IDs, root in the pod would be root on the host.
 func checkIDs(spec *v1.PodSpec, ids uint32) error {
 	if manifest.HasUserNamespace(spec) && ids < IDsPerPod {
-		return errors.New("hostUsers: false: no ids of the node are known for the pod's users")
+		return errors.New("hostUsers: false: no host IDs are allocated to the pod")
 	}
 	return nil
 }
@@ -58,7 +58,8 @@ func podOrNode(host bool) cri.NamespaceMode {
 	return cri.NamespaceMode_POD
 }
 
-// pidMode is the one namespace that each container has to itself by default.
+// pidMode returns the mode of the process namespace, the only namespace that by default
+// is not shared by the containers of a pod.
 func pidMode(spec *v1.PodSpec) cri.NamespaceMode {
 	switch {
 	case spec.HostPID:

@@ -1,15 +1,15 @@
-// Package render makes CRI configs: a wanted pod plus values about the node in,
-// the message for RunPodSandbox or CreateContainer out.
+// Package render creates CRI configs: from a desired pod and values about the node, it
+// renders the messages for RunPodSandbox and CreateContainer.
 //
 //	manifest.Pod + Node ────────────────▶ Sandbox   ▶ PodSandboxConfig
 //	ContainerInput (pod, container, …) ─▶ Container ▶ ContainerConfig
 //
-// Every function is pure: the same input gives the same message, no input is
-// written to, and the messages share no memory with it that a caller could
-// change by accident. Field values are those that a kubelet of Kubernetes 1.34
-// sends, so that runtimes, log agents and crictl see what they know; podd's own
-// labels and annotations come on top. TestKubelet compares with what a kubelet
-// sent, and testdata/render/fields.txt has all fields of a pod with their tests.
+// Every function is pure: the same input results in the same message, the input is not
+// modified, and the messages share no memory with it that a caller could change by
+// accident. The values are those that the kubelet of Kubernetes 1.34 sends, because
+// runtimes, log agents and crictl depend on them; podd adds labels and annotations of its
+// own. TestKubelet compares the messages with recorded ones of a kubelet, and
+// testdata/render/fields.txt lists all fields of a pod with their tests.
 //
 // Errors name the container and the variable, volume or field, never a value.
 package render
@@ -19,81 +19,76 @@ import (
 	"podd/runtime"
 )
 
-// Node is what rendering needs to know of the machine and of podd's settings.
-// The zero value of each field is usable as its comment says.
+// A Node has the values of the node and of podd's configuration that rendering needs.
+// The zero value of a field is valid unless its comment says otherwise.
 type Node struct {
 	// Name is the node's name, as in spec.nodeName.
 	Name string
-	// Handlers are what the runtime says of its handlers, by name.
+	// Handlers has the features of the runtime's handlers by name.
 	Handlers map[string]runtime.Handler
-	// Images is what the runtime serves of volumes that are images; zero: none.
+	// Images is the runtime's support for image volumes; zero means no support.
 	Images ImageVolumes
-	// CDI says that the runtime gives containers the CDI devices that are named.
+	// CDI reports whether the runtime supports CDI devices.
 	CDI bool
-	// HostIPs of the node, the primary first: status.hostIPs, and the pod's own
-	// addresses for host-network pods. At most one a family.
+	// HostIPs has the addresses of the node, the primary one first and at most one of
+	// each family. They are status.hostIPs, and status.podIPs of host-network pods.
 	HostIPs []string
-	// Capacity is the whole machine; its Memory scales oom_score_adj. With zero
-	// memory a Burstable container counts as one that asked for none.
+	// Capacity has the resources of the whole host. oom_score_adj is relative to its
+	// Memory; if Memory is 0, a Burstable container has the score of one without a
+	// memory request.
 	Capacity Resources
-	// Allocatable is what pods may share; it stands in for limits nobody wrote
-	// in resourceFieldRef. Zero fields mean those of Capacity.
+	// Allocatable has the resources that are available to pods. They replace missing
+	// limits in resourceFieldRef. For fields that are 0, those of Capacity are used.
 	Allocatable Resources
-	// PodsLimit is the limit of all pods together, by whatever is set; of disk there
-	// is none.
+	// PodsLimit is the limit of all pods together; fields that are 0 set no limit. There
+	// is no limit of EphemeralStorage.
 	PodsLimit Resources
-	// Instance is the id of this podd, for runtime.LabelInstance; "" writes no
-	// such label.
+	// Instance is the ID of this podd, for runtime.LabelInstance; "" means no label.
 	Instance string
-	// LogsDir holds the pods' log directories; "" means /var/log/pods.
+	// Adopted has the IDs of instances that this podd took over. Existing containers may
+	// have one of them as their label; new ones have Instance.
+	Adopted []string
+	// LogsDir contains the pods' log directories; "" means /var/log/pods.
 	LogsDir string
 
-	// CgroupRoot is the cgroup above kubepods, in cgroupfs form; "" means /.
+	// CgroupRoot is the parent cgroup of kubepods in cgroupfs form; "" means /.
 	CgroupRoot string
-	// CgroupDriver is "systemd" or "cgroupfs"; anything else means cgroupfs.
+	// CgroupDriver is "systemd" or "cgroupfs"; any other value means cgroupfs.
 	CgroupDriver string
-	// CgroupV2 says that the machine has the unified hierarchy only.
+	// CgroupV2 reports whether the host has only the unified hierarchy.
 	CgroupV2 bool
-	// SingleProcessOOMKill leaves the other processes of a container alive when
-	// the kernel kills one for memory; only with CgroupV2.
-	SingleProcessOOMKill bool
-	// SwapLimits says that the kernel can limit swap; containers then get none,
-	// or their share of Swap.
+	// SwapLimits reports whether the kernel can limit swap. If it can, containers get no
+	// swap or their share of Swap.
 	SwapLimits bool
-	// Swap is how many bytes of swap Burstable pods share; only with CgroupV2.
+	// Swap is the number of bytes of swap that Burstable pods share; only with CgroupV2.
 	Swap int64
-	// NoCPUQuota leaves cpu limits unenforced.
-	NoCPUQuota bool
-	// PodPids is how many processes a pod may have; 0 or less: no limit.
+	// PodPids is the maximum number of processes of a pod; 0 or less means no limit.
 	PodPids int64
-	// HugePageSizes of the machine ("2MB", "1GB"); each is limited, to 0 unless
-	// the container asks.
+	// HugePageSizes has the huge page sizes of the host ("2MB", "1GB"). Each is limited,
+	// to 0 unless the container requests pages of this size.
 	HugePageSizes []string
 
 	// DNS is the node's resolv.conf.
 	DNS DNS
-	// ClusterDNS are the name servers of ClusterFirst pods; empty: such pods
+	// ClusterDNS has the name servers of ClusterFirst pods; if it is empty, such pods
 	// use DNS.
 	ClusterDNS []string
 	// ClusterDomain is the DNS domain of services ("cluster.local"), or "".
 	ClusterDomain string
 
-	// RuntimeClasses are the runtime's handlers of classes that are named
-	// otherwise.
+	// RuntimeClasses maps runtime classes to handlers with a different name.
 	RuntimeClasses map[string]string
 
-	// SeccompDefault gives RuntimeDefault to containers that say nothing.
+	// SeccompDefault makes RuntimeDefault the profile of containers without one.
 	SeccompDefault bool
-	// SeccompDir is where Localhost seccomp profiles are.
+	// SeccompDir is the directory of Localhost seccomp profiles.
 	SeccompDir string
-	// SELinux says that it is enabled: volumes podd makes are relabelled.
+	// SELinux reports whether SELinux is enabled, so that volumes that podd creates are
+	// relabeled.
 	SELinux bool
-	// MaskedPaths are masked in addition to the usual ones of /proc and /sys:
-	// those that exist on this machine only, like the cpus' thermal_throttle.
-	MaskedPaths []string
 }
 
-// Resources are amounts of a machine; 0 is unknown.
+// Resources are amounts of resources of a node; 0 means unknown.
 type Resources struct {
 	MilliCPU         int64
 	Memory           int64 // bytes
@@ -122,8 +117,11 @@ func (n Node) allocatable() Resources {
 	return r
 }
 
-// Handler is what the runtime says of the handler that a pod's runtimeClassName
-// stands for; zero: nothing.
+// Handler returns the features of the handler for a pod's runtimeClassName, or the zero
+// value if the runtime does not report the handler.
 func (n Node) Handler(p *manifest.Pod) runtime.Handler {
 	return n.Handlers[p.RuntimeHandler(n.RuntimeClasses)]
 }
+
+// Instances returns the values of runtime.LabelInstance on this podd's containers.
+func (n Node) Instances() []string { return append([]string{n.Instance}, n.Adopted...) }

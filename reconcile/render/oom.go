@@ -6,8 +6,9 @@ import (
 	"podd/manifest"
 )
 
-// The ends of the scale: who is killed last and who first when the machine
-// runs out of memory. Burstable containers lie strictly between.
+// The scores of Guaranteed containers, which are killed last if the host is out of memory,
+// and of BestEffort containers, which are killed first. The scores of Burstable containers
+// are between oomLowest and oomHighest.
 const (
 	oomGuaranteed = -997
 	oomBestEffort = 1000
@@ -15,11 +16,11 @@ const (
 	oomHighest    = oomBestEffort - 1
 )
 
-// OOMScoreAdj is the oom_score_adj of a container's processes on a machine with
-// that many bytes of memory. A Burstable container is safer the more of the
-// machine's memory it requested; a sidecar is at least as safe as the pod's
-// safest-to-kill regular container.
-func OOMScoreAdj(pod *v1.Pod, c *v1.Container, memory int64) int64 {
+// oomScoreAdj returns the oom_score_adj of a container's processes on a host with memory
+// bytes of memory. The score of a Burstable container decreases with its memory request.
+// The score of a sidecar is at most that of the regular container with the smallest
+// request.
+func oomScoreAdj(pod *v1.Pod, c *v1.Container, memory int64) int64 {
 	if pod.Spec.PriorityClassName == "system-node-critical" {
 		return oomGuaranteed
 	}
@@ -40,9 +41,8 @@ func OOMScoreAdj(pod *v1.Pod, c *v1.Container, memory int64) int64 {
 	return min(max(score, oomLowest), oomHighest)
 }
 
-// oomShare is 1000 less the request's thousandths of the machine, rounded as
-// whole numbers are divided. Requests beyond the machine count as all of it,
-// which also keeps the product within 64 bits.
+// oomShare returns 1000 minus the thousandths of memory in request, with integer division.
+// A request of more than memory counts as memory, which also avoids an overflow.
 func oomShare(request, memory int64) int64 {
 	request = min(max(request, 0), memory)
 	const limit = 1 << 53
@@ -52,22 +52,22 @@ func oomShare(request, memory int64) int64 {
 	return 1000 - 1000*request/memory
 }
 
-// spareMemory is each container's part of what the pod requests beyond the
-// requests of its containers.
+// spareMemory returns each container's equal part of the memory that the pod requests in
+// addition to the requests of its containers.
 func spareMemory(pod *v1.Pod) int64 {
 	if pod.Spec.Resources == nil {
 		return 0
 	}
-	whole := pod.Spec.Resources.Requests.Memory().Value()
-	if whole == 0 {
+	total := pod.Spec.Resources.Requests.Memory().Value()
+	if total == 0 {
 		return 0
 	}
 	own := manifest.Total(&pod.Spec, manifest.Requests)
 	n := int64(len(pod.Spec.Containers) + len(pod.Spec.InitContainers))
-	return (whole - own.Memory().Value()) / max(n, 1)
+	return (total - own.Memory().Value()) / max(n, 1)
 }
 
-// leastMemory is the smallest request among the regular containers.
+// leastMemory returns the smallest memory request of the regular containers.
 func leastMemory(pod *v1.Pod) int64 {
 	least := int64(0)
 	for i := range pod.Spec.Containers {

@@ -9,8 +9,8 @@ import (
 	"podd/manifest"
 )
 
-// Parts of /proc and /sys that tell of the host or change it; the same list as
-// of other container engines. A runtime ignores both for privileged containers.
+// Paths in /proc and /sys that reveal information about the host or change it, the same
+// as in other container engines. Runtimes ignore both lists for privileged containers.
 var (
 	maskedPaths = []string{
 		"/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore",
@@ -23,9 +23,8 @@ var (
 	}
 )
 
-// seccomp is the CRI's form of a profile; nil is the node's default. The
-// localhost profile of a manifest is a path below the node's directory, which
-// validation has shown to stay there.
+// seccomp returns the CRI form of a profile; nil means the node's default. A Localhost
+// profile is a path below SeccompDir, which validation has checked.
 func seccomp(n Node, p *v1.SeccompProfile) *cri.SecurityProfile {
 	switch {
 	case p == nil && n.SeccompDefault,
@@ -44,8 +43,8 @@ func seccomp(n Node, p *v1.SeccompProfile) *cri.SecurityProfile {
 	return &cri.SecurityProfile{ProfileType: cri.SecurityProfile_Unconfined}
 }
 
-// SeccompFile is the path of the file that a container's seccomp profile is in;
-// "" when it is in none.
+// SeccompFile returns the path of the file with a container's Localhost seccomp profile;
+// "" if the container has no such profile.
 func SeccompFile(spec *v1.PodSpec, c *v1.Container, n Node) string {
 	name, ok := manifest.LocalSeccomp(spec, c)
 	if !ok {
@@ -56,8 +55,8 @@ func SeccompFile(spec *v1.PodSpec, c *v1.Container, n Node) string {
 
 func seccompFile(n Node, name string) string { return path.Join(n.SeccompDir, path.Join("/", name)) }
 
-// apparmor is the container's profile and its older text form; nil and "" leave
-// the choice to the runtime.
+// apparmor returns the container's profile and its older text form. nil and "" mean the
+// default of the runtime.
 func apparmor(pod *v1.Pod, c *v1.Container) (*cri.SecurityProfile, string) {
 	p := manifest.AppArmorProfile(pod, c)
 	if p == nil {

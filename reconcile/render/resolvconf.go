@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// What resolvers take: glibc reads three name servers, and versions before
-// 2.26 cut longer search lists.
+// Limits of resolvers: glibc uses three name servers, and versions before 2.26 truncate
+// longer search lists.
 const (
 	maxNameservers   = 3
 	maxSearches      = 32
@@ -16,19 +16,18 @@ const (
 	maxResolvConfLen = 10 << 20
 )
 
-// DNS is a resolver configuration, the content of a resolv.conf. The zero value
-// names no server: the resolver then asks the local host.
+// DNS is a resolver configuration, the content of a resolv.conf. With the zero value,
+// which has no servers, resolvers query the local host.
 type DNS struct {
 	Servers  []string
 	Searches []string
 	Options  []string
 }
 
-// ParseResolvConf reads the text of a resolv.conf(5): nameserver lines add up,
-// of search and domain lines the last one counts, of an option given twice the
-// last value. Comments, unknown keywords and addresses that are none are
-// skipped, so there is no error. The limits of resolvers are applied to pods
-// and not here, as a pod's own servers come first.
+// ParseResolvConf parses a resolv.conf(5). All nameserver lines are used, of search and
+// domain lines the last one, and of an option the last value. Comments, unknown keywords
+// and invalid addresses are ignored, so there is no error. The limits of resolvers are
+// applied later, because the servers of a pod come first.
 func ParseResolvConf(text string) DNS {
 	var d DNS
 	if len(text) > maxResolvConfLen {
@@ -57,8 +56,8 @@ func ParseResolvConf(text string) DNS {
 	return d
 }
 
-// searchPaths drops the root, which every resolver tries anyway, and trailing
-// dots, so that one domain written in two ways is one.
+// searchPaths removes trailing dots, so that equal domains have one form, and the root
+// domain, which every resolver tries anyway.
 func searchPaths(words []string) []string {
 	var paths []string
 	for _, w := range words {
@@ -69,7 +68,7 @@ func searchPaths(words []string) []string {
 	return paths
 }
 
-// setOption replaces the option of the same name or appends.
+// setOption replaces the option of the same name or appends it.
 func setOption(options []string, option string) []string {
 	name := optionName(option)
 	i := slices.IndexFunc(options, func(o string) bool { return optionName(o) == name })

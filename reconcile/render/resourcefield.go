@@ -8,11 +8,13 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"podd/manifest"
 )
 
-// resourceValue is what the downward API says for a container's request or
-// limit, in units of the divisor and rounded up. A limit that is not written is
-// what pods may have of the node.
+// resourceValue returns a container's request or limit in units of the divisor,
+// rounded up. A limit that the container does not set is that of the pod
+// (KEP-2837), or else what the node has for pods; a request has no fallback.
 func resourceValue(in *ContainerInput, ref *v1.ResourceFieldSelector) (string, error) {
 	c := in.Container
 	if ref.ContainerName != "" {
@@ -27,7 +29,7 @@ func resourceValue(in *ContainerInput, ref *v1.ResourceFieldSelector) (string, e
 	case "requests":
 		q = c.Resources.Requests[resourceName]
 	case "limits":
-		q = limitOr(c, resourceName, in.Node.allocatable())
+		q = effectiveLimit(c, &in.Pod.Spec.Spec, resourceName, in.Node.allocatable())
 	default:
 		return "", fmt.Errorf("resourceFieldRef: %s is neither a request nor a limit", ref.Resource)
 	}
@@ -38,12 +40,19 @@ func resourceValue(in *ContainerInput, ref *v1.ResourceFieldSelector) (string, e
 		strings.HasPrefix(name, v1.ResourceHugePagesPrefix):
 		return divide(q.Value(), ref.Divisor.Value(), 1), nil
 	}
-	return "", fmt.Errorf("resourceFieldRef: %s is no resource of the downward API", ref.Resource)
+	return "", fmt.Errorf("resourceFieldRef: %s is not a resource of the downward API", ref.Resource)
 }
 
-func limitOr(c *v1.Container, name v1.ResourceName, node Resources) resource.Quantity {
-	if q := c.Resources.Limits[name]; !q.IsZero() {
+// effectiveLimit returns the limit that the downward API reports for a container. Huge
+// pages have no fallback because they are never overcommitted.
+func effectiveLimit(c *v1.Container, pod *v1.PodSpec, name v1.ResourceName, node Resources) resource.Quantity {
+	if q := c.Resources.Limits[name]; !q.IsZero() || manifest.IsHugePages(name) {
 		return q
+	}
+	if pod.Resources != nil && manifest.IsPodLevel(name) {
+		if q := pod.Resources.Limits[name]; !q.IsZero() {
+			return q
+		}
 	}
 	switch name {
 	case v1.ResourceCPU:
@@ -56,7 +65,8 @@ func limitOr(c *v1.Container, name v1.ResourceName, node Resources) resource.Qua
 	return c.Resources.Limits[name]
 }
 
-// divide rounds up; a divisor of 0 was not written and means one.
+// divide returns value divided by divisor, rounded up. A divisor of 0 is unset and means
+// one.
 func divide(value, divisor, one int64) string {
 	if divisor == 0 {
 		divisor = one

@@ -9,23 +9,22 @@ import (
 	"podd/manifest"
 )
 
-// The kernel's bounds and units of cpu control.
+// The limits and units of the kernel's CPU controller.
 const (
 	minShares    = 2
 	maxShares    = 262144
 	sharesPerCPU = 1024
 	quotaPeriod  = 100_000 // µs
 	minQuota     = 1_000   // µs
-	maxMilliCPU  = 1 << 40 // beyond any machine; keeps products within 64 bits
+	maxMilliCPU  = 1 << 40 // more than any host has; avoids overflows
 )
 
-// shares are the cpu shares of so many thousandths of a cpu.
+// shares converts millicores to CPU shares.
 func shares(milli int64) int64 {
 	return min(max(min(milli, maxMilliCPU)*sharesPerCPU/1000, minShares), maxShares)
 }
 
-// quota is the µs of cpu time a period for so many thousandths of a cpu; 0 is
-// no limit.
+// quota converts millicores to µs of CPU time per period; 0 means no limit.
 func quota(milli int64) int64 {
 	if milli == 0 {
 		return 0
@@ -33,8 +32,8 @@ func quota(milli int64) int64 {
 	return max(min(milli, maxMilliCPU)*quotaPeriod/1000, minQuota)
 }
 
-// linuxResources turns requests and limits into cgroup values. A limit without
-// a request is a request too.
+// linuxResources converts requests and limits to cgroup values. A missing CPU request
+// defaults to the limit.
 func linuxResources(n Node, requests, limits v1.ResourceList) *cri.LinuxContainerResources {
 	cpu, ok := requests[v1.ResourceCPU]
 	if !ok {
@@ -42,32 +41,29 @@ func linuxResources(n Node, requests, limits v1.ResourceList) *cri.LinuxContaine
 	}
 	r := &cri.LinuxContainerResources{
 		CpuShares:          shares(cpu.MilliValue()),
+		CpuPeriod:          quotaPeriod,
+		CpuQuota:           quota(limits.Cpu().MilliValue()),
 		MemoryLimitInBytes: limits.Memory().Value(),
 	}
-	if !n.NoCPUQuota {
-		r.CpuPeriod = quotaPeriod
-		r.CpuQuota = quota(limits.Cpu().MilliValue())
-	}
-	if n.CgroupV2 && !n.SingleProcessOOMKill {
+	if n.CgroupV2 {
 		r.Unified = map[string]string{"memory.oom.group": "1"}
 	}
 	return r
 }
 
-// ContainerResources are the cgroup values of one container, when it is made and
-// when it is resized. The pod's own limits stand in for limits the container does
-// not write.
+// ContainerResources returns the cgroup values of a container, for its creation and for a
+// resize. If the container has no limit, that of the pod is used.
 func ContainerResources(n Node, pod *v1.Pod, c *v1.Container) *cri.LinuxContainerResources {
 	limits := v1.ResourceList{}
 	if pod.Spec.Resources != nil {
-		keep(limits, pod.Spec.Resources.Limits, manifest.IsPodLevel)
+		copyIf(limits, pod.Spec.Resources.Limits, manifest.IsPodLevel)
 	}
-	keep(limits, c.Resources.Limits, func(name v1.ResourceName) bool {
+	copyIf(limits, c.Resources.Limits, func(name v1.ResourceName) bool {
 		q := c.Resources.Limits[name]
 		return !q.IsZero() || strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
 	})
 	r := linuxResources(n, c.Resources.Requests, limits)
-	r.OomScoreAdj = OOMScoreAdj(pod, c, n.Capacity.Memory)
+	r.OomScoreAdj = oomScoreAdj(pod, c, n.Capacity.Memory)
 	r.HugepageLimits = hugePages(n.HugePageSizes, limits)
 	if n.SwapLimits {
 		limitSwap(r, n, pod, c)
@@ -75,12 +71,13 @@ func ContainerResources(n Node, pod *v1.Pod, c *v1.Container) *cri.LinuxContaine
 	return r
 }
 
-// sandboxResources are what all of the pod's containers together ask for,
-// without its overhead; overheadResources are those of the overhead.
+// sandboxResources returns the total resources of the pod's containers without the
+// overhead of the pod.
 func sandboxResources(n Node, pod *v1.Pod) *cri.LinuxContainerResources {
 	return linuxResources(n, manifest.PodTotal(&pod.Spec, manifest.Requests), manifest.PodTotal(&pod.Spec, manifest.Limits))
 }
 
+// overheadResources returns the resources of the pod's overhead.
 func overheadResources(n Node, pod *v1.Pod) *cri.LinuxContainerResources {
 	if pod.Spec.Overhead == nil {
 		return &cri.LinuxContainerResources{}
@@ -88,9 +85,10 @@ func overheadResources(n Node, pod *v1.Pod) *cri.LinuxContainerResources {
 	return linuxResources(n, pod.Spec.Overhead, pod.Spec.Overhead)
 }
 
-func keep(into, from v1.ResourceList, which func(v1.ResourceName) bool) {
+// copyIf copies the resources of from for which match returns true.
+func copyIf(into, from v1.ResourceList, match func(v1.ResourceName) bool) {
 	for name, q := range from {
-		if which(name) {
+		if match(name) {
 			into[name] = q.DeepCopy()
 		}
 	}

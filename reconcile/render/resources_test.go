@@ -118,7 +118,7 @@ func TestOOMScoreAdj(t *testing.T) {
 		{"memory unknown", pod(burst), 0, 999},
 	}
 	for _, tt := range tests {
-		if got := OOMScoreAdj(tt.pod, &tt.pod.Spec.Containers[0], tt.memory); got != tt.want {
+		if got := oomScoreAdj(tt.pod, &tt.pod.Spec.Containers[0], tt.memory); got != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
 		}
 	}
@@ -140,7 +140,7 @@ func TestOOMScoreAdjOfSidecars(t *testing.T) {
 		if name == "init" {
 			want = 999 // 1Mi is less than a thousandth
 		}
-		if got := OOMScoreAdj(pod, findContainer(&pod.Spec, name), 4<<30); got != want {
+		if got := oomScoreAdj(pod, findContainer(&pod.Spec, name), 4<<30); got != want {
 			t.Errorf("%s: got %d, want %d", name, got, want)
 		}
 	}
@@ -151,7 +151,7 @@ func TestOOMScoreAdjBounds(t *testing.T) {
 		pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{
 			Requests: v1.ResourceList{v1.ResourceMemory: *resource.NewQuantity(rapid.Int64Min(1).Draw(t, "request"), resource.BinarySI)},
 		}}}}}
-		got := OOMScoreAdj(pod, &pod.Spec.Containers[0], rapid.Int64().Draw(t, "memory"))
+		got := oomScoreAdj(pod, &pod.Spec.Containers[0], rapid.Int64().Draw(t, "memory"))
 		if got < 3 || got > 999 {
 			t.Fatalf("got %d, want 3..999", got)
 		}
@@ -180,17 +180,13 @@ func TestContainerResourcesVariants(t *testing.T) {
 	if r.Unified["memory.oom.group"] != "1" || r.Unified["memory.swap.max"] != "0" || r.MemorySwapLimitInBytes != 0 {
 		t.Errorf("cgroup v2: got %v", r)
 	}
-	r = ContainerResources(Node{SwapLimits: true, NoCPUQuota: true}, pod, c)
-	if r.CpuQuota != 0 || r.CpuPeriod != 0 || len(r.Unified) != 0 || r.MemorySwapLimitInBytes != 64<<20 {
-		t.Errorf("cgroup v1 without quota: got %v", r)
-	}
-	r = ContainerResources(Node{CgroupV2: true, SingleProcessOOMKill: true}, pod, c)
-	if len(r.Unified) != 0 {
-		t.Errorf("single process OOM kill: got %v", r.Unified)
+	r = ContainerResources(Node{SwapLimits: true}, pod, c)
+	if len(r.Unified) != 0 || r.MemorySwapLimitInBytes != 64<<20 {
+		t.Errorf("cgroup v1: got %v", r)
 	}
 }
 
-// TestSwapShare: a machine of 4 GiB of memory and 2 GiB of swap.
+// TestSwapShare checks shares on a host with 4 GiB of memory and 2 GiB of swap.
 func TestSwapShare(t *testing.T) {
 	machine := Node{CgroupV2: true, SwapLimits: true, Swap: 2 << 30, Capacity: Resources{Memory: 4 << 30}}
 	none := machine

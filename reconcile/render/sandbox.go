@@ -12,20 +12,19 @@ import (
 	"podd/runtime"
 )
 
-// SandboxInput is what a sandbox's config is made from. Nothing of it is written
-// to.
+// SandboxInput is the input of Sandbox, which does not modify it.
 type SandboxInput struct {
 	Pod  *manifest.Pod // required
 	Node Node
-	// Attempt is the sandbox's number among those of the pod, from 0.
+	// Attempt is the attempt number of the sandbox, from 0.
 	Attempt uint32
-	// UserIDs is the first of the node's ids for a pod with a user namespace; a
-	// multiple of IDsPerPod and not 0. Other pods have none.
+	// UserIDs is the first host ID of the pod's user namespace, a multiple of IDsPerPod
+	// and not 0. It is 0 for a pod without a user namespace.
 	UserIDs uint32
 }
 
-// Sandbox is the config of a pod's sandbox. The same config goes with every
-// later call about that sandbox and its containers.
+// Sandbox returns the config of a pod's sandbox. CreateContainer requests for the sandbox
+// must have the same config.
 func Sandbox(in SandboxInput) (*cri.PodSandboxConfig, error) {
 	p, n, attempt := in.Pod, in.Node, in.Attempt
 	if err := checkIDs(&p.Spec.Spec, in.UserIDs); err != nil {
@@ -49,7 +48,7 @@ func Sandbox(in SandboxInput) (*cri.PodSandboxConfig, error) {
 		Labels:       sandboxLabels(p, n),
 		Annotations:  sandboxAnnotations(p, in.UserIDs),
 		Linux: &cri.LinuxPodSandboxConfig{
-			CgroupParent:    CgroupParent(p, n),
+			CgroupParent:    cgroupParent(p, n),
 			SecurityContext: sandboxSecurity(p.Spec, in.UserIDs),
 			Sysctls:         sysctls(p.Spec),
 			Resources:       sandboxResources(n, p.Spec),
@@ -58,7 +57,7 @@ func Sandbox(in SandboxInput) (*cri.PodSandboxConfig, error) {
 	}, nil
 }
 
-// LogDirectory is where the runtime writes the pod's logs.
+// LogDirectory returns the directory of the pod's logs.
 func LogDirectory(p *manifest.Pod, n Node) string {
 	return path.Join(n.logsDir(), p.Key.Namespace+"_"+p.Key.Name+"_"+string(p.UID))
 }
@@ -68,12 +67,12 @@ func sandboxLabels(p *manifest.Pod, n Node) map[string]string {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	return identify(labels, p, n)
+	return addIdentityLabels(labels, p, n)
 }
 
-// identify adds the labels that say whose a sandbox or container is; they win
-// over the user's.
-func identify(labels map[string]string, p *manifest.Pod, n Node) map[string]string {
+// addIdentityLabels adds the labels that identify the pod and the podd of a sandbox or
+// container. They replace labels of the user with the same keys.
+func addIdentityLabels(labels map[string]string, p *manifest.Pod, n Node) map[string]string {
 	labels[runtime.LabelPodName] = p.Key.Name
 	labels[runtime.LabelPodNamespace] = p.Key.Namespace
 	labels[runtime.LabelPodUID] = string(p.UID)
@@ -90,8 +89,9 @@ func sandboxAnnotations(p *manifest.Pod, ids uint32) map[string]string {
 		annotations = map[string]string{}
 	}
 	annotations[runtime.AnnotationHash] = p.Hash
-	// By it podd tells later whether the pod's absence is certain: a user's own, on a
-	// copy of another source's pod say, must not count.
+	// podd uses this annotation later to decide whether a missing pod was removed from
+	// its source. So one from the manifest, which may be a copy of a pod of another
+	// source, must not be used.
 	delete(annotations, manifest.AnnotationConfigSource)
 	if p.Origin.Kind != "" {
 		annotations[manifest.AnnotationConfigSource] = p.Origin.Kind
@@ -108,9 +108,9 @@ func sandboxAnnotations(p *manifest.Pod, ids uint32) map[string]string {
 	return annotations
 }
 
-// portMappings has every declared port of the regular containers, then of the
-// sidecars, which the kubelet forgets; without a host port it maps nothing, and
-// runtimes skip it. Equal ones within one container are one mapping.
+// portMappings returns a mapping for every declared port of the regular containers, then
+// of the sidecars, which the kubelet omits. Runtimes ignore those without a host port.
+// Equal ports of one container have one mapping.
 func portMappings(spec *v1.PodSpec) []*cri.PortMapping {
 	var all []*cri.PortMapping
 	for i := range spec.Containers {

@@ -9,9 +9,9 @@ import (
 	"podd/manifest"
 )
 
-// sandboxSecurity is the security context of the sandbox's own process. Its
-// seccomp profile is the runtime's default whatever the containers have; it is
-// privileged when any container is, as the runtime demands.
+// sandboxSecurity returns the security context of the sandbox's own process. Its seccomp
+// profile is always the runtime's default. It is privileged if any container is, because
+// runtimes require this.
 func sandboxSecurity(pod *v1.Pod, ids uint32) *cri.LinuxSandboxSecurityContext {
 	s := &cri.LinuxSandboxSecurityContext{
 		NamespaceOptions:   namespaces(&pod.Spec, ids),
@@ -28,10 +28,10 @@ func sandboxSecurity(pod *v1.Pod, ids uint32) *cri.LinuxSandboxSecurityContext {
 	return s
 }
 
-// containerSecurity is the security context of one container: the pod's where
-// the container's own says nothing.
+// containerSecurity returns the security context of a container, with fields of the pod's
+// where the container has none.
 func containerSecurity(in *ContainerInput) *cri.LinuxContainerSecurityContext {
-	pod, sc := in.Pod.Spec.Spec.SecurityContext, effective(&in.Pod.Spec.Spec, in.Container)
+	pod, sc := in.Pod.Spec.Spec.SecurityContext, effectiveSecurity(&in.Pod.Spec.Spec, in.Container)
 	s := &cri.LinuxContainerSecurityContext{
 		NamespaceOptions:   in.namespaces(),
 		Capabilities:       capabilities(sc.Capabilities),
@@ -44,24 +44,24 @@ func containerSecurity(in *ContainerInput) *cri.LinuxContainerSecurityContext {
 		SupplementalGroups: groups(pod),
 		Seccomp:            seccomp(in.Node, sc.SeccompProfile),
 	}
-	//lint:ignore SA1019 the kubelet writes the older field as well, and old runtimes read it
+	//lint:ignore SA1019 like the kubelet, set the older field for old runtimes, too
 	s.Apparmor, s.ApparmorProfile = apparmor(in.Pod.Spec, in.Container)
 	if pod != nil {
 		s.SupplementalGroupsPolicy = groupsPolicy(pod)
 	}
 	if s.RunAsUser == nil && in.ImageUser != nil {
-		s.RunAsUser, s.RunAsUsername = userOf(in.ImageUser)
+		s.RunAsUser, s.RunAsUsername = imageUser(in.ImageUser)
 	}
 	if sc.ProcMount == nil || *sc.ProcMount != v1.UnmaskedProcMount {
-		s.MaskedPaths = slices.Concat(maskedPaths, in.Node.MaskedPaths)
+		s.MaskedPaths = slices.Clone(maskedPaths)
 		s.ReadonlyPaths = slices.Clone(readonlyPaths)
 	}
 	return s
 }
 
-// effective is the container's security context with the gaps that the pod's
-// can fill filled; a value of its own.
-func effective(spec *v1.PodSpec, c *v1.Container) v1.SecurityContext {
+// effectiveSecurity returns a copy of the container's security context with missing
+// fields from the pod's.
+func effectiveSecurity(spec *v1.PodSpec, c *v1.Container) v1.SecurityContext {
 	var sc v1.SecurityContext
 	if c.SecurityContext != nil {
 		sc = *c.SecurityContext
@@ -70,15 +70,15 @@ func effective(spec *v1.PodSpec, c *v1.Container) v1.SecurityContext {
 	if pod == nil {
 		return sc
 	}
-	sc.SELinuxOptions = first(sc.SELinuxOptions, pod.SELinuxOptions)
-	sc.RunAsUser = first(sc.RunAsUser, pod.RunAsUser)
-	sc.RunAsGroup = first(sc.RunAsGroup, pod.RunAsGroup)
-	sc.RunAsNonRoot = first(sc.RunAsNonRoot, pod.RunAsNonRoot)
+	sc.SELinuxOptions = firstNonNil(sc.SELinuxOptions, pod.SELinuxOptions)
+	sc.RunAsUser = firstNonNil(sc.RunAsUser, pod.RunAsUser)
+	sc.RunAsGroup = firstNonNil(sc.RunAsGroup, pod.RunAsGroup)
+	sc.RunAsNonRoot = firstNonNil(sc.RunAsNonRoot, pod.RunAsNonRoot)
 	sc.SeccompProfile = manifest.SeccompProfile(spec, c)
 	return sc
 }
 
-func first[T any](a, b *T) *T {
+func firstNonNil[T any](a, b *T) *T {
 	if a != nil {
 		return a
 	}
@@ -94,7 +94,7 @@ func id(n *int64) *cri.Int64Value {
 	return &cri.Int64Value{Value: *n}
 }
 
-// groups are the gids that every process of the pod has besides its own.
+// groups returns the supplemental groups of every process of the pod.
 func groups(sc *v1.PodSecurityContext) []int64 {
 	if sc == nil {
 		return nil
@@ -124,10 +124,10 @@ func capabilities(c *v1.Capabilities) *cri.Capability {
 	if c == nil {
 		return nil
 	}
-	return &cri.Capability{AddCapabilities: texts(c.Add), DropCapabilities: texts(c.Drop)}
+	return &cri.Capability{AddCapabilities: toStrings(c.Add), DropCapabilities: toStrings(c.Drop)}
 }
 
-func texts(caps []v1.Capability) []string {
+func toStrings(caps []v1.Capability) []string {
 	var all []string
 	for _, c := range caps {
 		all = append(all, string(c))

@@ -10,19 +10,19 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// SubPath is a volumeMount that mounts a part of its volume.
+// A SubPath is a volumeMount with a subPath or subPathExpr.
 type SubPath struct {
-	Mount  int // in the container's volumeMounts
+	Mount  int // index in the container's volumeMounts
 	Volume string
-	// Path lies in the volume, has no "..", and may hold what is secret; Text is
-	// what the manifest says, for messages.
+	// Path is the path in the volume. It has no ".." and may contain secrets. Text is
+	// the text in the manifest, for messages.
 	Path, Text string
-	// Make says that a directory is made where there is nothing.
+	// Make reports whether a missing path is created as a directory.
 	Make bool
 }
 
-// SubPaths are those of a container, its variables put in. Whoever opens them
-// gives what they are as ContainerInput.SubPaths.
+// SubPaths returns the subPaths of a container with expanded variables. The caller opens
+// them and passes the host paths in ContainerInput.SubPaths.
 func SubPaths(in ContainerInput) ([]SubPath, error) {
 	var all []SubPath
 	for i := range in.Container.VolumeMounts {
@@ -31,19 +31,19 @@ func SubPaths(in ContainerInput) ([]SubPath, error) {
 		if err != nil {
 			return nil, mountError(in.Container, m, err)
 		}
-		if text == "" || findVolume(&in, m.Name).Image != nil { // the runtime finds what is in an image
+		if text == "" || findVolume(&in, m.Name).Image != nil { // the runtime resolves the path in an image
 			continue
 		}
 		all = append(all, SubPath{
 			Mount: i, Volume: m.Name, Path: path.Clean(text), Text: m.SubPath + m.SubPathExpr,
-			Make: isMadeIn(&findVolume(&in, m.Name).VolumeSource),
+			Make: createsMissingDir(&findVolume(&in, m.Name).VolumeSource),
 		})
 	}
 	return all, nil
 }
 
-// subPath is a mount's path in the volume, "" for none. Its errors name no
-// variable's value.
+// subPath returns the path of a mount in its volume; "" if there is none. Errors do not
+// contain values of variables.
 func subPath(in *ContainerInput, m *v1.VolumeMount) (string, error) {
 	if m.SubPathExpr == "" {
 		return m.SubPath, localPath("subPath", m.SubPath)
@@ -78,10 +78,11 @@ func localPath(what, text string) error {
 	return nil
 }
 
-// isMadeIn says that a directory is made in the volume where a subPath names
-// nothing. One in place of a file that podd writes would be a trap, but where
-// the object may be missing the container is to start all the same.
-func isMadeIn(v *v1.VolumeSource) bool {
+// createsMissingDir reports whether a missing subPath is created as a directory in the
+// volume. It is not in volumes that podd writes, because the directory would take the
+// place of a file, unless an object of the volume is optional: then the container must
+// start without it.
+func createsMissingDir(v *v1.VolumeSource) bool {
 	optional := func(b *bool) bool { return b != nil && *b }
 	switch {
 	case v.ConfigMap != nil:

@@ -9,12 +9,12 @@ import (
 	"podd/manifest"
 )
 
-// criticalPriority is that of the classes that the system is made of.
+// criticalPriority is the lowest priority of system-critical pods.
 const criticalPriority = 2_000_000_000
 
-// limitSwap limits the swap of a container to its share, as a rule none. On
-// cgroup v1 the limit is of memory and swap together, and without a memory limit
-// there is none on swap either.
+// limitSwap limits the swap of a container to its swapShare. On cgroup v1 the limit is
+// that of memory and swap together, so a container gets no swap; without a memory limit,
+// its swap is not limited either.
 func limitSwap(r *cri.LinuxContainerResources, n Node, pod *v1.Pod, c *v1.Container) {
 	if !n.CgroupV2 {
 		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes
@@ -26,10 +26,10 @@ func limitSwap(r *cri.LinuxContainerResources, n Node, pod *v1.Pod, c *v1.Contai
 	r.Unified["memory.swap.max"] = strconv.FormatInt(swapShare(n, pod, c), 10)
 }
 
-// swapShare is to the machine's swap as what the container requests of memory is
-// to the machine's memory. Only Burstable pods that are not critical have one,
-// and of them only containers that request some memory, and less than their
-// limit. The kubelet counts every static pod as critical; here that would be all.
+// swapShare returns the swap of a container in bytes: the fraction of Swap that its memory
+// request is of the host's memory. Only containers of Burstable pods that are not critical
+// have swap, and only if they request memory and less than their limit. Unlike the kubelet,
+// podd does not regard static pods as critical, because all pods of manifests are static.
 func swapShare(n Node, pod *v1.Pod, c *v1.Container) int64 {
 	request, limit := c.Resources.Requests.Memory().Value(), c.Resources.Limits.Memory().Value()
 	critical := pod.Spec.Priority != nil && *pod.Spec.Priority >= criticalPriority

@@ -9,7 +9,8 @@ import (
 	"podd/runtime"
 )
 
-func userOf(u *runtime.ImageUser) (*cri.Int64Value, string) {
+// imageUser returns the numeric ID or the name of the image's user.
+func imageUser(u *runtime.ImageUser) (*cri.Int64Value, string) {
 	switch {
 	case u.UID != nil:
 		return &cri.Int64Value{Value: *u.UID}, ""
@@ -19,11 +20,11 @@ func userOf(u *runtime.ImageUser) (*cri.Int64Value, string) {
 	return &cri.Int64Value{}, ""
 }
 
-// verifyNonRoot refuses a container that must not run as root and would, or
-// that names its user in a way only the image's passwd file can tell. The first
-// words of each reason are the kubelet's, which people search for.
+// verifyNonRoot returns an error if a container has runAsNonRoot and would run as root, or
+// if its user is a name with an ID that only the passwd file of the image contains. The messages begin
+// with those of the kubelet, because users search for them.
 func verifyNonRoot(in *ContainerInput) error {
-	sc := effective(&in.Pod.Spec.Spec, in.Container)
+	sc := effectiveSecurity(&in.Pod.Spec.Spec, in.Container)
 	if !isTrue(sc.RunAsNonRoot) {
 		return nil
 	}
@@ -34,10 +35,10 @@ func verifyNonRoot(in *ContainerInput) error {
 			why = "container's runAsUser breaks non-root policy: it is 0; set another, or remove runAsNonRoot"
 		}
 	case u == nil:
-		// The runtime knows and podd does not: running it might be as root.
-		why = "the image's user is not known; set runAsUser"
+		// Only the runtime knows the user, which may be root.
+		why = "the image's user is unknown; set runAsUser"
 	case u.UID == nil && u.Name != "":
-		why = fmt.Sprintf("container has runAsNonRoot and image has non-numeric user (%q), so that nobody knows whether it is root; set runAsUser", clip(u.Name))
+		why = fmt.Sprintf("container has runAsNonRoot and image has non-numeric user (%q), which may be root; set runAsUser", truncate(u.Name))
 	case u.UID == nil || *u.UID == 0:
 		why = "container has runAsNonRoot and image will run as root; set runAsUser, or use an image with a user"
 	case *u.UID < 0 || *u.UID > math.MaxInt32:
@@ -50,11 +51,11 @@ func verifyNonRoot(in *ContainerInput) error {
 	return fmt.Errorf("checking the user of container %q: %s", in.Container.Name, why)
 }
 
-// clip shortens what an image says.
-func clip(text string) string {
-	const most = 64
-	if len(text) <= most {
+// truncate returns at most 64 bytes of text from an image.
+func truncate(text string) string {
+	const limit = 64
+	if len(text) <= limit {
 		return text
 	}
-	return text[:most] + "…"
+	return text[:limit] + "…"
 }

@@ -3,6 +3,7 @@ package rotate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,17 +11,17 @@ import (
 	"strings"
 	"time"
 
-	"podd/runtime/beneath"
 	"podd/runtime/logs"
+	"podd/runtime/safepath"
 )
 
-// quiet is how long a file was not written to before it counts as complete: the
-// runtime may still drain the pipe of a container that has ended.
-const quiet = 2 * time.Second
+// settleTime is the time after the last write until a file counts as complete, because
+// the runtime may still drain the pipe of a container that has exited.
+const settleTime = 2 * time.Second
 
-// directory is an open log directory with its files, oldest first.
+// A directory is an open log directory with its files, the oldest first.
 type directory struct {
-	*beneath.Dir
+	*safepath.Dir
 	files []file
 }
 
@@ -30,10 +31,10 @@ type file struct {
 	modified time.Time
 }
 
-// cause tells the size of the newest file and whether there is something to do:
-// it is too large, it is missing though the container runs, or an earlier
-// attempt left something. It opens nothing.
-func (r *Rotator) cause(l Log) (size int64, cause bool) {
+// needsWork returns the size of the newest file and whether the directory must be
+// rotated: the file is too large or missing while the container runs, or there was an
+// earlier attempt. It opens no files.
+func (r *Rotator) needsWork(l Log) (size int64, needsWork bool) {
 	newest := logs.File{Attempt: l.Attempt}
 	info, err := os.Lstat(filepath.Join(r.o.Root, l.Dir, newest.Name()))
 	switch {
@@ -45,10 +46,10 @@ func (r *Rotator) cause(l Log) (size int64, cause bool) {
 	return 0, true
 }
 
-// tend brings one log directory within its bounds. again says that something is
-// not complete yet.
-func (r *Rotator) tend(ctx context.Context, l Log) (again bool, err error) {
-	root, err := beneath.Open(r.o.Root)
+// rotate rotates the logs in a directory and applies the limits. incomplete reports
+// whether a file may still be written, so that the directory must be checked again.
+func (r *Rotator) rotate(ctx context.Context, l Log) (incomplete bool, err error) {
+	root, err := safepath.Open(r.o.Root)
 	if err != nil {
 		return false, err
 	}
@@ -66,15 +67,21 @@ func (r *Rotator) tend(ctx context.Context, l Log) (again bool, err error) {
 		return false, err
 	}
 	if l.ID != "" {
-		if err := r.putAside(ctx, d, l); err != nil {
+		if err := r.rotateNewest(ctx, d, l); err != nil {
 			return false, err
 		}
 	}
-	again, err = r.shrink(ctx, d, l)
-	return again, errors.Join(err, r.drop(d, l, again))
+	select {
+	case r.files <- struct{}{}:
+		defer func() { <-r.files }()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	incomplete, err = r.shrink(ctx, d, l)
+	return incomplete, errors.Join(err, r.drop(d, l, incomplete))
 }
 
-// read lists the log files, and removes what an interrupted rotation left.
+// read lists the log files and removes temporary files of an interrupted rotation.
 func (d *directory) read() error {
 	names, err := d.Names()
 	if err != nil {
@@ -93,7 +100,7 @@ func (d *directory) read() error {
 			continue
 		}
 		size, modified, err := d.Stat(name)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, beneath.ErrLink) || errors.Is(err, beneath.ErrNotRegular) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, safepath.ErrLink) || errors.Is(err, safepath.ErrNotRegular) {
 			continue
 		}
 		if err != nil {
@@ -113,11 +120,13 @@ func (d *directory) find(f logs.File) *file {
 	return &d.files[i]
 }
 
-// putAside has the runtime begin a new file when the one it writes to is too
-// large, or was put aside by a podd that then died.
-func (r *Rotator) putAside(ctx context.Context, d *directory, l Log) error {
+// rotateNewest renames the newest file and makes the runtime open a new one if the file
+// is too large or if an earlier podd renamed it and exited before the runtime reopened
+// it. If the runtime fails, the file gets its name back, unless a new file shows that the
+// runtime has reopened it.
+func (r *Rotator) rotateNewest(ctx context.Context, d *directory, l Log) error {
 	writing := logs.File{Attempt: l.Attempt}
-	aside := logs.File{Attempt: l.Attempt, Rotated: d.stamp(l.Attempt, time.Now())}
+	aside := logs.File{Attempt: l.Attempt, Rotated: d.uniqueTime(l.Attempt, time.Now())}
 	now := d.find(writing)
 	if now != nil && now.size < r.o.MaxSize {
 		return nil
@@ -127,18 +136,33 @@ func (r *Rotator) putAside(ctx context.Context, d *directory, l Log) error {
 			return err
 		}
 	}
-	if err := r.o.Reopen(ctx, l.ID); err != nil {
-		if now != nil {
-			err = errors.Join(err, d.Rename(aside.Name(), writing.Name()))
+	if err := r.reopen(ctx, l.ID); err != nil {
+		if now == nil {
+			return err
 		}
-		return err
+		restored := d.RenameNew(aside.Name(), writing.Name())
+		if errors.Is(restored, fs.ErrExist) {
+			restored = nil
+		}
+		return errors.Join(err, restored)
 	}
 	return d.read()
 }
 
-// stamp is a time for a name, later than that of every file put aside before:
-// names have whole seconds.
-func (d *directory) stamp(attempt uint32, now time.Time) string {
+// reopen makes the runtime reopen the log of a container, with a timeout.
+func (r *Rotator) reopen(ctx context.Context, id string) error {
+	limited, cancel := context.WithTimeout(ctx, reopenTimeout)
+	defer cancel()
+	err := r.o.Reopen(limited, id)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("the runtime did not reopen the log within %v: %w", reopenTimeout, err)
+	}
+	return err
+}
+
+// uniqueTime returns now in the format of file names. If necessary it returns a later
+// time, because the times of file names have whole seconds and must be unique.
+func (d *directory) uniqueTime(attempt uint32, now time.Time) string {
 	for i := range d.files {
 		f := &d.files[i]
 		if f.Attempt != attempt || f.Rotated == "" {
@@ -151,10 +175,10 @@ func (d *directory) stamp(attempt uint32, now time.Time) string {
 	return now.Format(logs.RotatedLayout)
 }
 
-// drop removes the oldest files until the rest is within the bounds. The one
-// that is written to, or was last, stays; and none is too large before all are
-// as small as they will be.
-func (r *Rotator) drop(d *directory, l Log, again bool) error {
+// drop removes the oldest files until the limits are met. It keeps the newest file, and
+// applies the limit of the total size only if incomplete is false, because files that are
+// not compressed yet will become smaller.
+func (r *Rotator) drop(d *directory, l Log, incomplete bool) error {
 	total := int64(0)
 	for i := range d.files {
 		total += d.files[i].size
@@ -163,7 +187,7 @@ func (r *Rotator) drop(d *directory, l Log, again bool) error {
 	var failed []error
 	for len(d.files) > 1 {
 		oldest := &d.files[0]
-		tooMuch := total > limit && !again
+		tooMuch := total > limit && !incomplete
 		if oldest.File == (logs.File{Attempt: l.Attempt}) || len(d.files) <= r.o.MaxFiles && !tooMuch {
 			break
 		}

@@ -22,8 +22,8 @@ const (
 	maxFiles = 3
 )
 
-// bench is one container's logs, with a runtime that writes them.
-type bench struct {
+// A fixture has the logs of a container and a runtime that writes them.
+type fixture struct {
 	t    testing.TB
 	r    *Rotator
 	dir  string
@@ -35,10 +35,10 @@ type bench struct {
 	broken   error
 }
 
-func newBench(t testing.TB) *bench {
+func newFixture(t testing.TB) *fixture {
 	root, err := os.MkdirTemp(t.TempDir(), "logs")
 	must(t, err)
-	b := &bench{t: t, dir: filepath.Join(root, "pod", "c"), log: Log{Dir: "pod/c", ID: "id-0"}}
+	b := &fixture{t: t, dir: filepath.Join(root, "pod", "c"), log: Log{Dir: "pod/c", ID: "id-0"}}
 	must(t, os.MkdirAll(b.dir, 0o755))
 	b.r = New(Options{Root: root, MaxSize: maxSize, MaxFiles: maxFiles, Reopen: b.reopen, Logs: func() []Log { return []Log{b.log} }})
 	b.open()
@@ -52,7 +52,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func (b *bench) open() {
+func (b *fixture) open() {
 	if b.out != nil {
 		b.out.Close()
 	}
@@ -61,7 +61,7 @@ func (b *bench) open() {
 	must(b.t, err)
 }
 
-func (b *bench) reopen(_ context.Context, id string) error {
+func (b *fixture) reopen(_ context.Context, id string) error {
 	b.reopened++
 	if b.broken != nil {
 		return b.broken
@@ -73,8 +73,8 @@ func (b *bench) reopen(_ context.Context, id string) error {
 	return nil
 }
 
-// write writes lines that can be told apart, at least n bytes of them.
-func (b *bench) write(n int) {
+// write writes numbered lines with at least n bytes.
+func (b *fixture) write(n int) {
 	for size := 0; size < n; {
 		text := fmt.Sprintf("2025-01-02T15:04:05Z stdout F line %06d\n", b.line)
 		b.line++
@@ -85,27 +85,27 @@ func (b *bench) write(n int) {
 }
 
 // crash ends the container and starts the next attempt.
-func (b *bench) crash() {
+func (b *fixture) crash() {
 	b.log.Attempt++
 	b.log.ID = fmt.Sprintf("id-%d", b.log.Attempt)
 	b.open()
 }
 
-// tend is one look, some time after the last write.
-func (b *bench) tend() {
+// rotate runs one rotation some time after the last write.
+func (b *fixture) rotate() {
 	b.t.Helper()
 	for _, name := range b.names() {
 		past := time.Now().Add(-time.Minute)
 		must(b.t, os.Chtimes(filepath.Join(b.dir, name), past, past))
 	}
-	again, err := b.r.tend(b.t.Context(), b.log)
+	incomplete, err := b.r.rotate(b.t.Context(), b.log)
 	must(b.t, err)
-	if again {
-		b.t.Error("something counts as incomplete")
+	if incomplete {
+		b.t.Error("got incomplete, want complete")
 	}
 }
 
-func (b *bench) names() []string {
+func (b *fixture) names() []string {
 	entries, err := os.ReadDir(b.dir)
 	must(b.t, err)
 	var names []string
@@ -115,7 +115,7 @@ func (b *bench) names() []string {
 	return names
 }
 
-func (b *bench) total() (total int64) {
+func (b *fixture) total() (total int64) {
 	for _, name := range b.names() {
 		info, err := os.Stat(filepath.Join(b.dir, name))
 		must(b.t, err)
@@ -124,13 +124,13 @@ func (b *bench) total() (total int64) {
 	return total
 }
 
-// lines are the numbers that are left, of one attempt.
-func (b *bench) lines(previous bool) (all []int) {
+// lines returns the numbers of the remaining lines of an attempt.
+func (b *fixture) lines(previous bool) (all []int) {
 	b.t.Helper()
 	err := logs.Read(b.t.Context(), logs.Options{Dir: filepath.Dir(b.dir), Container: "c", Previous: previous}, func(e logs.Entry) error {
 		var n int
 		if _, err := fmt.Sscanf(string(e.Text), "line %d", &n); err != nil || e.Malformed {
-			b.t.Errorf("a broken line: %q", e.Text)
+			b.t.Errorf("malformed line: %q", e.Text)
 		}
 		all = append(all, n)
 		return nil
@@ -139,29 +139,29 @@ func (b *bench) lines(previous bool) (all []int) {
 	return all
 }
 
-func TestPutAside(t *testing.T) {
-	b := newBench(t)
+func TestRotate(t *testing.T) {
+	b := newFixture(t)
 	b.write(maxSize - 100)
-	b.tend()
+	b.rotate()
 	if b.reopened != 0 || len(b.names()) != 1 {
 		t.Fatalf("below the limit: reopened %d times, files %v", b.reopened, b.names())
 	}
 	b.write(100)
-	b.tend()
+	b.rotate()
 	if names := b.names(); b.reopened != 1 || len(names) != 2 || strings.HasSuffix(names[1], ".gz") {
 		t.Fatalf("at the limit: reopened %d times, files %v", b.reopened, names)
 	}
 	b.write(maxSize)
-	b.tend()
+	b.rotate()
 	if names := b.names(); len(names) != 3 || !strings.HasSuffix(names[1], ".gz") || strings.HasSuffix(names[2], ".gz") {
 		t.Fatalf("the second time: files %v", names)
 	}
 	if got := b.lines(false); len(got) != b.line || !slices.IsSorted(got) {
-		t.Errorf("%d lines of %d are left", len(got), b.line)
+		t.Errorf("got %d lines, want %d", len(got), b.line)
 	}
 	for range 5 {
 		b.write(maxSize)
-		b.tend()
+		b.rotate()
 	}
 	got := b.lines(false)
 	if names := b.names(); len(names) != maxFiles || got[len(got)-1] != b.line-1 || got[0] == 0 {
@@ -169,12 +169,13 @@ func TestPutAside(t *testing.T) {
 	}
 }
 
-// TestLookAgain: what was too fresh to be cut is looked at again, though nothing
-// is written any more.
-func TestLookAgain(t *testing.T) {
-	b := newBench(t)
+// TestRotate_RecentlyWritten checks that a file that is too new to be truncated is checked
+// again although it is no longer written.
+func TestRotate_RecentlyWritten(t *testing.T) {
+	b := newFixture(t)
 	b.write(10 * maxSize)
-	b.r.round(t.Context())
+	b.r.checkAll(t.Context())
+	b.r.waitAll(t.Context())
 	if names := b.names(); len(names) != 2 || b.total() < 10*maxSize {
 		t.Fatalf("at first: %d bytes in %v", b.total(), names)
 	}
@@ -182,74 +183,75 @@ func TestLookAgain(t *testing.T) {
 		past := time.Now().Add(-time.Minute)
 		must(t, os.Chtimes(filepath.Join(b.dir, name), past, past))
 	}
-	b.r.seen[b.log.Dir].due = time.Time{}
-	b.r.round(t.Context())
+	b.r.states[b.log.Dir].nextCheck = time.Time{}
+	b.r.checkAll(t.Context())
+	b.r.waitAll(t.Context())
 	if total := b.total(); total > maxSize {
 		t.Errorf("later: %d bytes in %v", total, b.names())
 	}
 }
 
-// TestReopenFails: the runtime writes on where it wrote.
-func TestReopenFails(t *testing.T) {
-	b := newBench(t)
+// TestRotate_ReopenFails checks that the runtime continues to write to the same file.
+func TestRotate_ReopenFails(t *testing.T) {
+	b := newFixture(t)
 	b.write(maxSize)
 	b.broken = errors.New("no such container")
-	if _, err := b.r.tend(t.Context(), b.log); !errors.Is(err, b.broken) {
+	if _, err := b.r.rotate(t.Context(), b.log); !errors.Is(err, b.broken) {
 		t.Errorf("got %v", err)
 	}
 	if names := b.names(); !slices.Equal(names, []string{"0.log"}) {
 		t.Errorf("files %v", names)
 	}
 	b.broken = nil
-	b.tend()
+	b.rotate()
 	if got := b.lines(false); len(got) != b.line || len(b.names()) != 2 {
 		t.Errorf("%d lines of %d, files %v", len(got), b.line, b.names())
 	}
 }
 
-// TestInterrupted: a podd that died between the rename and the runtime's new
-// file, or while it compressed.
-func TestInterrupted(t *testing.T) {
-	b := newBench(t)
+// TestRotate_Interrupted checks rotations that an exit of podd interrupted between the
+// rename and the new file of the runtime, or during the compression.
+func TestRotate_Interrupted(t *testing.T) {
+	b := newFixture(t)
 	b.write(maxSize)
 	must(t, os.Rename(filepath.Join(b.dir, "0.log"), filepath.Join(b.dir, "0.log.20250102-150405")))
 	must(t, os.WriteFile(filepath.Join(b.dir, "0.log.20250101-000000.gz.tmp"), []byte("half"), 0o600))
-	if _, cause := b.r.cause(b.log); !cause {
+	if _, needsWork := b.r.needsWork(b.log); !needsWork {
 		t.Error("no cause to look")
 	}
-	b.tend()
+	b.rotate()
 	if names := b.names(); b.reopened != 1 || !slices.Equal(names, []string{"0.log", "0.log.20250102-150405"}) {
 		t.Errorf("reopened %d times, files %v", b.reopened, names)
 	}
 }
 
-// TestEarlierAttempts: what a crash loop leaves is bounded as well, and the end
+// TestRotate_EarlierAttempts checks that the limits hold in a crash loop, and that the end
 // of the previous attempt is kept.
-func TestEarlierAttempts(t *testing.T) {
-	b := newBench(t)
+func TestRotate_EarlierAttempts(t *testing.T) {
+	b := newFixture(t)
 	b.write(20 * maxSize)
 	last := b.line - 1
 	b.crash()
 	b.write(100)
-	b.tend()
+	b.rotate()
 	if total := b.total(); total > maxSize+200 {
-		t.Errorf("%d bytes are left: %v", total, b.names())
+		t.Errorf("got %d bytes in %v", total, b.names())
 	}
 	if got := b.lines(true); len(got) == 0 || got[len(got)-1] != last || !slices.IsSorted(got) {
-		t.Errorf("of the previous attempt: %v, want the last lines up to %d", got, last)
+		t.Errorf("previous attempt: got %v, want the last lines up to %d", got, last)
 	}
 }
 
-// TestEndOfThePrevious: the last lines of an attempt can be read though its log
-// was put aside just before it ended.
-func TestEndOfThePrevious(t *testing.T) {
-	b := newBench(t)
+// TestRotate_PreviousAttemptReadable checks that the last lines of an attempt can be read
+// if its log was rotated just before it exited.
+func TestRotate_PreviousAttemptReadable(t *testing.T) {
+	b := newFixture(t)
 	b.write(20 * maxSize)
-	b.tend()
+	b.rotate()
 	last := b.line - 1
 	b.crash()
 	b.write(100)
-	b.tend()
+	b.rotate()
 	var got []string
 	o := logs.Options{Dir: filepath.Dir(b.dir), Container: "c", Previous: true, Tail: 1}
 	must(t, logs.Read(t.Context(), o, func(e logs.Entry) error { got = append(got, string(e.Text)); return nil }))
@@ -258,31 +260,32 @@ func TestEndOfThePrevious(t *testing.T) {
 	}
 }
 
-// TestTooFreshToCut: an earlier attempt's log does not go for what a later one's
-// takes up only for the moment.
-func TestTooFreshToCut(t *testing.T) {
-	b := newBench(t)
+// TestRotate_KeepsPreviousWhileIncomplete checks that the log of an earlier attempt is not
+// removed because of the temporary size of a later one.
+func TestRotate_KeepsPreviousWhileIncomplete(t *testing.T) {
+	b := newFixture(t)
 	b.write(2 * maxSize)
-	b.tend()
+	b.rotate()
 	b.log.ID = ""
 	b.crash()
 	b.write(20 * maxSize)
 	b.log.ID = ""
-	if again, err := b.r.tend(t.Context(), b.log); !again || err != nil {
-		t.Fatalf("again %v, %v", again, err)
+	if incomplete, err := b.r.rotate(t.Context(), b.log); !incomplete || err != nil {
+		t.Fatalf("again %v, %v", incomplete, err)
 	}
 	if got := b.lines(true); len(got) == 0 {
-		t.Errorf("nothing is left of the previous attempt: %v", b.names())
+		t.Errorf("got no lines of the previous attempt: %v", b.names())
 	}
-	b.tend()
+	b.rotate()
 	if got := b.lines(true); len(got) == 0 || b.total() > maxFiles*maxSize {
 		t.Errorf("%d bytes in %v", b.total(), b.names())
 	}
 }
 
-// TestHostile: links and directories in the place of logs are left alone.
-func TestHostile(t *testing.T) {
-	b := newBench(t)
+// TestRotate_LinksAndDirectories checks that links and directories in the place of logs
+// are not changed.
+func TestRotate_LinksAndDirectories(t *testing.T) {
+	b := newFixture(t)
 	secret := filepath.Join(t.TempDir(), "secret")
 	must(t, os.WriteFile(secret, bytes.Repeat([]byte("x"), 10*maxSize), 0o600))
 	must(t, os.Symlink(secret, filepath.Join(b.dir, "0.log.20250102-150405")))
@@ -290,27 +293,27 @@ func TestHostile(t *testing.T) {
 	must(t, os.Remove(filepath.Join(b.dir, "0.log")))
 	must(t, os.Symlink(secret, filepath.Join(b.dir, "0.log")))
 	b.log.Attempt = 3
-	_, _ = b.r.tend(t.Context(), b.log) // the link may be told
+	_, _ = b.r.rotate(t.Context(), b.log) // an error about the link is allowed
 	if info, err := os.Stat(secret); err != nil || info.Size() != 10*maxSize {
 		t.Errorf("%v, %v", info, err)
 	}
 	outside := Log{Dir: "../../etc", Attempt: 1}
-	if _, err := b.r.tend(t.Context(), outside); err == nil {
+	if _, err := b.r.rotate(t.Context(), outside); err == nil {
 		t.Error("went above the root")
 	}
 }
 
-// TestBounds: whatever is written and whenever it crashes, what is left is
-// within the bounds, whole lines, and the newest of them.
-func TestBounds(t *testing.T) {
+// TestLimits checks with random writes and crashes that the remaining logs are within the
+// limits and have whole lines, the newest ones.
+func TestLimits(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		b := newBench(t)
+		b := newFixture(t)
 		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
 			b.write(rapid.IntRange(0, 4*maxSize).Draw(rt, "bytes"))
 			if rapid.IntRange(0, 3).Draw(rt, "crash") == 0 {
 				b.crash()
 			}
-			b.tend()
+			b.rotate()
 			if n := len(b.names()); n > maxFiles {
 				rt.Fatalf("%d files: %v", n, b.names())
 			}
@@ -337,11 +340,11 @@ func TestDue(t *testing.T) {
 		"slowly":           {50, 1, time.Second, 10 * time.Second},
 		"it comes near":    {50, 10, time.Second, 2500 * time.Millisecond},
 		"fast":             {50, 50, time.Second, 500 * time.Millisecond},
-		"very fast":        {99, 99, time.Millisecond, quickest},
+		"very fast":        {99, 99, time.Millisecond, minInterval},
 		"never looked at":  {50, 50, 0, 10 * time.Second},
-		"beyond the limit": {150, 10, time.Second, quickest},
+		"beyond the limit": {150, 10, time.Second, minInterval},
 	} {
-		if got := due(now, test.size, test.grown, test.took, o).Sub(now); got != test.want {
+		if got := nextCheck(now, test.size, test.grown, test.took, o).Sub(now); got != test.want {
 			t.Errorf("%s: in %v, want %v", name, got, test.want)
 		}
 	}

@@ -1,19 +1,27 @@
-// Package rotate bounds the logs that containers leave on disk.
+// Package rotate rotates container logs and limits their size on disk.
 //
-//	<pod logs>/<container>/0.log.20250102-150405.gz   put aside, compressed
-//	                       0.log.20250102-160405      put aside last: readers may still be at it
-//	                       0.log                      the runtime writes here
+//	<pod logs>/<container>/0.log.20250102-150405.gz   rotated and compressed
+//	                       0.log.20250102-160405      rotated last: it may still be read
+//	                       0.log                      written by the runtime
 //
-// A file that has grown to MaxSize is put aside under the time, and the runtime
-// is told to begin a new one. The oldest go so that a container never has more
-// than MaxFiles files, nor more than MaxFiles times MaxSize bytes, those of its
-// earlier attempts included: a container that crashes in a loop is bounded too.
+// A file that has grown to MaxSize is renamed with the time, and the runtime opens a new
+// one. The oldest files are removed, so that a container has at most MaxFiles files and
+// MaxFiles times MaxSize bytes. Because the files of earlier attempts are included, the
+// limit also holds for a container that crashes in a loop.
 //
-// How soon a file is looked at again follows from how fast it grew. A log that
-// nobody writes to costs one stat now and then.
+// The time until a file is checked again depends on how fast it grew. An idle log costs
+// one stat per Options.Every.
 //
-// Containers may be able to write where their logs are, so names are opened as
-// package runtime/beneath does.
+//	Run ─ each directory that is due ─▶ rotate: rename, reopen (by the runtime), shrink, drop
+//	 ▲                                   │
+//	 └───────────── result ──────────────┘
+//
+// Each directory is rotated in its own goroutine, because the runtime may not respond for
+// one container. Calls to the runtime have a timeout. One goroutine at a time copies and
+// compresses files.
+//
+// Containers may be able to write to the directories of their logs, so files are opened
+// with package runtime/safepath.
 package rotate
 
 import (
@@ -22,60 +30,76 @@ import (
 	"time"
 )
 
-// Log is what one container name of a pod writes.
+// A Log identifies the logs of a container of a pod.
 type Log struct {
 	// Dir is the container's log directory below Options.Root.
 	Dir string
-	// Attempt is the newest one's number.
+	// Attempt is the number of the newest attempt.
 	Attempt uint32
-	// ID is the container of that attempt while it runs, else "".
+	// ID is the container ID of that attempt while it runs, else "".
 	ID string
 }
 
-// Options say what to keep and who knows. Root, MaxSize, Logs and Reopen are
-// required.
+// Options are the options of a Rotator. Root, MaxSize, Logs and Reopen are required.
 type Options struct {
-	// Root holds the log directories of all pods; nobody but root can change
-	// its path.
+	// Root contains the log directories of all pods. Only root can change its path.
 	Root string
-	// MaxSize is how many bytes a file may have before it is put aside.
+	// MaxSize is the size in bytes at which a file is rotated.
 	MaxSize int64
-	// MaxFiles is how many a container may have, at least 2.
+	// MaxFiles is the maximum number of files of a container, at least 2.
 	MaxFiles int
-	// Every is the longest time between two looks at one file. Zero: 10 s.
+	// Every is the maximum interval between checks of a file. 0 means 10 s.
 	Every time.Duration
-	// Logs are those there are now; called often, by Run's goroutine.
+	// Logs returns the present logs. It is called often, by the goroutine of Run.
 	Logs func() []Log
-	// Reopen has the runtime write a running container's log anew.
+	// Reopen makes the runtime reopen the log file of a running container. It must
+	// return when its context is done.
 	Reopen func(ctx context.Context, id string) error
-	// Log is told what could not be done. Nil: slog.Default().
+	// Log is the logger for failures. nil means slog.Default().
 	Log *slog.Logger
 }
 
-// Rotator keeps logs bounded. All its state belongs to the goroutine in Run.
+// A Rotator rotates logs. All of its state belongs to the goroutine of Run.
 type Rotator struct {
-	o    Options
-	seen map[string]*seen // by Dir
+	o          Options
+	states     map[string]*logState // by Dir
+	inProgress map[string]bool      // by Dir, until the result is received
+	results    chan result
+	rounds     uint64        // calls of checkAll
+	files      chan struct{} // capacity 1: held while files are shrunk and dropped
 }
 
-// seen is what is known of one log directory.
-type seen struct {
-	log   Log
-	size  int64 // of the file that is written to
-	at    time.Time
-	due   time.Time
-	again bool   // something was not complete yet
-	fault string // the last one told
+// A result is the result of rotating a directory.
+type result struct {
+	log        Log
+	incomplete bool
+	err        error
+}
+
+// A logState is the state of a log directory.
+type logState struct {
+	log        Log
+	size       int64     // of the newest file
+	at         time.Time // time of the last check
+	nextCheck  time.Time
+	incomplete bool   // whether a file was still being written
+	problem    string // the last one logged
+	round      uint64 // the last one in which the log existed
 }
 
 const (
-	// tick is how soon a new container is looked at.
+	// tick is the maximum time until a new container is checked.
 	tick = time.Second
-	// quickest is the least time between two looks at a file that grows fast.
-	quickest = 200 * time.Millisecond
+	// minInterval is the minimum interval between checks of a file that grows fast.
+	minInterval = 200 * time.Millisecond
+	// reopenTimeout is the timeout for the runtime to reopen a log file.
+	reopenTimeout = 30 * time.Second
+	// maxInProgress is the maximum number of directories that are rotated at the same
+	// time. Each uses two file descriptors.
+	maxInProgress = 256
 )
 
-// New returns a rotator that does nothing until Run.
+// New returns a Rotator. It does nothing until Run is called.
 func New(o Options) *Rotator {
 	if o.Every <= 0 {
 		o.Every = 10 * time.Second
@@ -84,78 +108,118 @@ func New(o Options) *Rotator {
 		o.Log = slog.Default()
 	}
 	o.MaxFiles = max(o.MaxFiles, 2)
-	return &Rotator{o: o, seen: map[string]*seen{}}
+	return &Rotator{o: o, states: map[string]*logState{}, inProgress: map[string]bool{}, results: make(chan result), files: make(chan struct{}, 1)}
 }
 
-// Run works until ctx is done. Call it once.
+// Run rotates logs until ctx is done. It must be called only once.
 func (r *Rotator) Run(ctx context.Context) error {
 	wake := time.NewTimer(tick)
 	defer wake.Stop()
 	for {
 		select {
 		case <-ctx.Done():
+			r.waitAll(ctx)
 			return nil
+		case done := <-r.results:
+			r.handleResult(ctx, done)
 		case <-wake.C:
+			wake.Reset(max(time.Until(r.checkAll(ctx)), 0))
 		}
-		wake.Reset(max(time.Until(r.round(ctx)), 0))
 	}
 }
 
-// round looks at what is due and returns when to look again.
-func (r *Rotator) round(ctx context.Context) time.Time {
+// waitAll waits until no rotation is in progress.
+func (r *Rotator) waitAll(ctx context.Context) {
+	for len(r.inProgress) > 0 {
+		r.handleResult(ctx, <-r.results)
+	}
+}
+
+// checkAll checks the logs that are due and returns the time of the next check.
+func (r *Rotator) checkAll(ctx context.Context) time.Time {
 	now := time.Now()
 	next := now.Add(tick)
-	there := make(map[string]bool, len(r.seen))
+	r.rounds++
 	for _, l := range r.o.Logs() {
-		there[l.Dir] = true
-		s := r.seen[l.Dir]
+		s := r.states[l.Dir]
 		if s == nil || s.log != l {
-			s = &seen{log: l, at: now}
-			r.seen[l.Dir] = s
+			s = &logState{log: l, at: now}
+			r.states[l.Dir] = s
 		}
-		if !now.Before(s.due) {
-			r.look(ctx, s)
+		s.round = r.rounds
+		if r.inProgress[l.Dir] {
+			continue
 		}
-		if s.due.Before(next) {
-			next = s.due
+		if !now.Before(s.nextCheck) {
+			r.check(ctx, s)
+		}
+		if s.growsFast() && s.nextCheck.Before(next) {
+			next = s.nextCheck
 		}
 	}
-	for dir := range r.seen {
-		if !there[dir] {
-			delete(r.seen, dir)
+	for dir, s := range r.states {
+		if s.round != r.rounds {
+			delete(r.states, dir)
 		}
 	}
 	return next
 }
 
-// look tends a directory when there is cause to and settles when it is due.
-func (r *Rotator) look(ctx context.Context, s *seen) {
-	size, cause := r.cause(s.log)
-	var err error
-	if cause || s.again {
-		s.again, err = r.tend(ctx, s.log)
-		size = 0
-	}
+// growsFast reports whether the log needs a check before the next tick. All other logs
+// wait for the tick, because a round costs time for each log that exists.
+func (s *logState) growsFast() bool { return s.nextCheck.Sub(s.at) < tick }
+
+// check starts the rotation of a directory if necessary and sets the time of its next
+// check.
+func (r *Rotator) check(ctx context.Context, s *logState) {
+	size, needsWork := r.needsWork(s.log)
 	now := time.Now()
-	s.due = due(now, size, size-s.size, now.Sub(s.at), r.o)
-	if s.again {
-		s.due = now.Add(tick)
-	}
+	s.nextCheck = nextCheck(now, size, size-s.size, now.Sub(s.at), r.o)
 	s.size, s.at = size, now
-	fault := ""
-	if err != nil && ctx.Err() == nil {
-		fault = err.Error()
-		s.due = now.Add(r.o.Every)
+	if !needsWork && !s.incomplete {
+		s.problem = ""
+		return
 	}
-	if fault != "" && fault != s.fault {
-		r.o.Log.Warn("logs not rotated", "dir", s.log.Dir, "err", fault)
+	if len(r.inProgress) >= maxInProgress {
+		s.nextCheck = now.Add(tick)
+		return
 	}
-	s.fault = fault
+	r.inProgress[s.log.Dir] = true
+	l := s.log
+	go func() { // waitAll receives its result
+		incomplete, err := r.rotate(ctx, l)
+		r.results <- result{l, incomplete, err}
+	}()
 }
 
-// due is when a file of this size, that grew so much in this time, may have
-// reached the limit; half-way there, for it may grow faster.
-func due(now time.Time, size, grown int64, took time.Duration, o Options) time.Time {
+// handleResult records the result of a rotation.
+func (r *Rotator) handleResult(ctx context.Context, done result) {
+	delete(r.inProgress, done.log.Dir)
+	s := r.states[done.log.Dir]
+	if s == nil || s.log != done.log {
+		return
+	}
+	now := time.Now()
+	s.incomplete, s.size, s.at = done.incomplete, 0, now
+	s.nextCheck = nextCheck(now, 0, 0, 0, r.o)
+	if s.incomplete {
+		s.nextCheck = now.Add(tick)
+	}
+	problem := ""
+	if done.err != nil && ctx.Err() == nil {
+		problem = done.err.Error()
+		s.nextCheck = now.Add(r.o.Every)
+	}
+	if problem != "" && problem != s.problem {
+		r.o.Log.Warn("rotating logs failed; retrying", "dir", s.log.Dir, "err", problem)
+	}
+	s.problem = problem
+}
+
+// nextCheck returns the time of the next check of a file with the given size and growth.
+// It is half of the time until the file reaches the limit, because the file may grow
+// faster.
+func nextCheck(now time.Time, size, grown int64, took time.Duration, o Options) time.Time {
 	wait := o.Every
 	if left := o.MaxSize - size; grown > 0 && took > 0 {
 		speed := float64(grown) / took.Seconds()
@@ -163,5 +227,5 @@ func due(now time.Time, size, grown int64, took time.Duration, o Options) time.T
 			wait = half
 		}
 	}
-	return now.Add(max(wait, quickest))
+	return now.Add(max(wait, minInterval))
 }

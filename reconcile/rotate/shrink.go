@@ -11,45 +11,44 @@ import (
 	"time"
 )
 
-// tooLarge is a file that a look came too late for: only its end is kept.
-func (r *Rotator) tooLarge(f *file) bool { return f.size > 2*r.o.MaxSize }
+// isTooLarge reports whether a file was rotated so late that only its end is kept.
+func (r *Rotator) isTooLarge(f *file) bool { return f.size > 2*r.o.MaxSize }
 
-// temporary ends the names of files that are not complete.
+// temporary is the suffix of files that are being written by this package.
 const temporary = ".tmp"
 
-// shrink compresses what was put aside, but for the last file of each attempt,
-// which readers may be at or want the end of, and cuts to its end what is far too
-// large. again says that something is not complete yet.
-func (r *Rotator) shrink(ctx context.Context, d *directory, l Log) (again bool, err error) {
+// shrink compresses rotated files except the newest of each attempt, which may still be
+// read, and truncates files that are too large to their end. incomplete reports whether
+// it skipped a file that may still be written.
+func (r *Rotator) shrink(ctx context.Context, d *directory, l Log) (incomplete bool, err error) {
 	var failed []error
 	for i := range d.files {
 		f := &d.files[i]
 		ended := f.Attempt < l.Attempt || l.ID == ""
 		switch {
-		case f.Compressed, f.Rotated == "" && (!ended || !r.tooLarge(f)):
+		case f.Compressed, f.Rotated == "" && (!ended || !r.isTooLarge(f)):
 			continue
-		case d.newestAside(i) && !r.tooLarge(f):
+		case d.isNewestRotated(i) && !r.isTooLarge(f):
 			continue
-		case time.Since(f.modified) < quiet:
-			again = true
+		case time.Since(f.modified) < settleTime:
+			incomplete = true
 			continue
 		}
 		skip := int64(0)
-		if r.tooLarge(f) {
+		if r.isTooLarge(f) {
 			skip = f.size - r.o.MaxSize
 		}
-		failed = append(failed, d.rewrite(ctx, f, skip, f.Rotated != "" && !d.newestAside(i)))
+		failed = append(failed, d.rewrite(ctx, f, skip, f.Rotated != "" && !d.isNewestRotated(i)))
 	}
-	return again, errors.Join(failed...)
+	return incomplete, errors.Join(failed...)
 }
 
-// newestAside tells whether a file was put aside and no later one of its attempt.
-func (d *directory) newestAside(i int) bool {
+// isNewestRotated reports whether a file is the newest rotated one of its attempt.
+func (d *directory) isNewestRotated(i int) bool {
 	return d.files[i].Rotated != "" && (i+1 == len(d.files) || d.files[i+1].Attempt != d.files[i].Attempt || d.files[i+1].Rotated == "")
 }
 
-// rewrite puts what lies behind an offset of a file in its place, from a whole
-// line on.
+// rewrite replaces a file with its content after an offset, beginning with a whole line.
 func (d *directory) rewrite(ctx context.Context, f *file, skip int64, compress bool) error {
 	from, err := d.File(f.Name())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,7 +75,7 @@ func (d *directory) rewrite(ctx context.Context, f *file, skip int64, compress b
 	return err
 }
 
-// write copies a file from the first line at or behind an offset.
+// write copies a file from the first line that begins at or after an offset.
 func (d *directory) write(ctx context.Context, name string, from *os.File, skip int64, compress bool) (size int64, err error) {
 	info, err := from.Stat()
 	if err != nil {
@@ -87,7 +86,7 @@ func (d *directory) write(ctx context.Context, name string, from *os.File, skip 
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	in := bufio.NewReaderSize(withContext{ctx, from}, 64<<10)
+	in := bufio.NewReaderSize(contextReader{ctx, from}, 64<<10)
 	if skip > 0 {
 		if _, err := from.Seek(skip-1, io.SeekStart); err != nil {
 			return 0, err
@@ -128,13 +127,13 @@ func skipLine(in *bufio.Reader) error {
 	}
 }
 
-// withContext ends a read with its context.
-type withContext struct {
+// A contextReader is a reader that fails when its context is done.
+type contextReader struct {
 	ctx context.Context
 	r   io.Reader
 }
 
-func (c withContext) Read(p []byte) (int, error) {
+func (c contextReader) Read(p []byte) (int, error) {
 	if err := c.ctx.Err(); err != nil {
 		return 0, err
 	}

@@ -6,11 +6,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// addresses sets the node's and the pod's. A pod whose sandbox has gone keeps
-// the addresses it had.
-func (o *observed) addresses(s *v1.PodStatus) {
+// setAddresses sets the addresses of the node and of the pod. A pod without a sandbox
+// keeps its previous addresses; a finished pod also keeps those of the node.
+func (o *observed) setAddresses(s *v1.PodStatus) {
 	f := o.f
-	hosts := OnePerFamily(f.HostIPs, f.HostIPs)
+	hosts := o.hostIPs()
 	for _, ip := range hosts {
 		s.HostIPs = append(s.HostIPs, v1.HostIP{IP: ip})
 	}
@@ -35,9 +35,23 @@ func (o *observed) addresses(s *v1.PodStatus) {
 	}
 }
 
-// OnePerFamily keeps the first address of each family, that of the node's
-// primary address first; IPv4 where the node has none. What is no address is
-// skipped.
+// hostIPs returns the node's addresses; for a finished pod, those in its previous
+// status.
+func (o *observed) hostIPs() []string {
+	f := o.f
+	if p := f.Previous; p != nil && f.Finished != "" && len(p.HostIPs) > 0 {
+		var ended []string
+		for _, ip := range p.HostIPs {
+			ended = append(ended, ip.IP)
+		}
+		return ended
+	}
+	return OnePerFamily(f.HostIPs, f.HostIPs)
+}
+
+// OnePerFamily returns the first IPv4 and the first IPv6 address of ips. The address of
+// the same family as node[0] comes first; IPv4 does if node is empty. Invalid addresses
+// are skipped.
 func OnePerFamily(ips, node []string) []string {
 	var v4, v6 string
 	for _, text := range ips {

@@ -10,60 +10,61 @@ import (
 	"podd/manifest"
 )
 
-// conditions are those of the pod that others set, then ours in the order every
-// kubelet writes them.
+// conditions returns the conditions that other components set in the pod's status,
+// followed by podd's own in the order of the kubelet.
 func (o *observed) conditions(s *v1.PodStatus) []v1.PodCondition {
 	var all []v1.PodCondition
-	evicted := o.evicted()
+	disruptionTarget := o.disruptionTarget()
 	for _, c := range o.f.Pod.Spec.Status.Conditions {
-		if !isOurs(c.Type) && (c.Type != v1.DisruptionTarget || evicted == nil) {
+		if !isOwnCondition(c.Type) && (c.Type != v1.DisruptionTarget || disruptionTarget == nil) {
 			all = append(all, *c.DeepCopy())
 		}
 	}
-	if o.rejected() && o.ofCluster() && evicted == nil {
-		return all // as a kubelet, which says no more of it
+	if o.rejected() && o.fromAPI() && disruptionTarget == nil {
+		return all // like the kubelet, which sets no conditions of a rejected pod
 	}
-	containers := o.containersReady(s)
-	ours := append(append(o.resizeConditions(), evicted...),
-		o.readyToStart(),
+	containers := o.containersReadyCondition(s)
+	ours := append(append(o.resizeConditions(), disruptionTarget...),
+		o.readyToStartCondition(),
 		o.initializedCondition(s),
-		podReady(o.f.Pod.Spec.Spec.ReadinessGates, all, containers),
+		podReadyCondition(o.f.Pod.Spec.Spec.ReadinessGates, all, containers),
 		containers,
 		v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionTrue},
 	)
 	for i := range ours {
 		ours[i].ObservedGeneration = o.f.Pod.Spec.Generation
-		o.stamp(&ours[i])
+		o.setTransitionTime(&ours[i])
 	}
 	return append(all, ours...)
 }
 
-func (o *observed) ofCluster() bool { return o.f.Pod.Origin.Kind == manifest.KindAPI }
+// fromAPI reports whether the pod comes from an API server.
+func (o *observed) fromAPI() bool { return o.f.Pod.Origin.Kind == manifest.KindAPI }
 
-// disruptions are the reasons of pods that the node did not go on running, and what
-// a kubelet tells of them; "" for the pod's own message.
+// disruptions maps the reasons of pods that the node terminated to the message of the
+// kubelet's DisruptionTarget condition; "" stands for the message of the pod's failure.
 var disruptions = map[string]string{
 	"Terminated": "",
 	"Evicted":    "",
 	"Preempting": "Pod was preempted by Kubelet to accommodate a critical pod.",
 }
 
-// evicted is the condition by which controllers tell such pods from those that
-// failed; none for others, and for those of no cluster but when the machine goes
-// down.
-func (o *observed) evicted() []v1.PodCondition {
+// disruptionTarget returns the condition by which controllers distinguish pods that the
+// node terminated from pods that failed. It returns nil for other pods. A pod that is
+// not from an API server has the condition only after a node shutdown.
+func (o *observed) disruptionTarget() []v1.PodCondition {
 	failed := o.f.Failed
-	if failed == nil || !o.ofCluster() && failed.Reason != "Terminated" {
+	if failed == nil || !o.fromAPI() && failed.Reason != "Terminated" {
 		return nil
 	}
-	message, disrupted := disruptions[failed.Reason]
-	if !disrupted {
+	message, ok := disruptions[failed.Reason]
+	if !ok {
 		return nil
 	}
 	return []v1.PodCondition{condition(v1.DisruptionTarget, true, v1.PodReasonTerminationByKubelet, cmp.Or(message, failed.Message))}
 }
 
-func isOurs(t v1.PodConditionType) bool {
+func isOwnCondition(t v1.PodConditionType) bool {
 	switch t {
 	case v1.PodResizePending, v1.PodResizeInProgress, v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled:
 		return true
@@ -71,30 +72,31 @@ func isOurs(t v1.PodConditionType) bool {
 	return false
 }
 
-// stamp dates a condition: from now on, or since when it has had this status.
-func (o *observed) stamp(c *v1.PodCondition) {
-	c.LastTransitionTime = seconds(o.f.Now)
+// setTransitionTime sets the last transition time of c: that of the previous status if
+// c had the same status there, else now.
+func (o *observed) setTransitionTime(c *v1.PodCondition) {
+	c.LastTransitionTime = wholeSecond(o.f.Now)
 	if o.f.Previous == nil {
 		return
 	}
 	for _, p := range o.f.Previous.Conditions {
 		if p.Type == c.Type && p.Status == c.Status && !p.LastTransitionTime.IsZero() {
-			c.LastTransitionTime = seconds(p.LastTransitionTime.Time)
+			c.LastTransitionTime = wholeSecond(p.LastTransitionTime.Time)
 		}
 	}
 }
 
-func (o *observed) readyToStart() v1.PodCondition {
+func (o *observed) readyToStartCondition() v1.PodCondition {
 	b := o.sandbox
 	ready := b != nil && b.Ready && (o.f.Pod.Spec.Spec.HostNetwork || len(b.IPs) > 0)
 	return condition(v1.PodReadyToStartContainers, ready, "", "")
 }
 
-// initializedCondition is true once every init container has completed and
-// every sidecar has started, and stays true while sidecars restart.
+// initializedCondition returns a condition that is true once every init container has
+// completed and every sidecar has started. It stays true while sidecars restart.
 func (o *observed) initializedCondition(s *v1.PodStatus) v1.PodCondition {
 	specs := o.f.Pod.Spec.Spec.InitContainers
-	var open []string
+	var incomplete []string
 	for i := range s.InitContainerStatuses {
 		c := &s.InitContainerStatuses[i]
 		done := c.Ready
@@ -102,7 +104,7 @@ func (o *observed) initializedCondition(s *v1.PodStatus) v1.PodCondition {
 			done = *c.Started
 		}
 		if !done {
-			open = append(open, c.Name)
+			incomplete = append(incomplete, c.Name)
 		}
 	}
 	switch {
@@ -110,14 +112,14 @@ func (o *observed) initializedCondition(s *v1.PodStatus) v1.PodCondition {
 		return condition(v1.PodInitialized, false, "UnknownContainerStatuses", "")
 	case s.Phase == v1.PodSucceeded:
 		return condition(v1.PodInitialized, true, "PodCompleted", "")
-	case len(open) == 0 || anyRan(s.ContainerStatuses):
+	case len(incomplete) == 0 || anyStarted(s.ContainerStatuses):
 		return condition(v1.PodInitialized, true, "", "")
 	}
 	return condition(v1.PodInitialized, false, "ContainersNotInitialized",
-		"containers with incomplete status: "+names(open))
+		"containers with incomplete status: "+names(incomplete))
 }
 
-func anyRan(list []v1.ContainerStatus) bool {
+func anyStarted(list []v1.ContainerStatus) bool {
 	for i := range list {
 		if list[i].State.Waiting == nil {
 			return true
@@ -126,7 +128,7 @@ func anyRan(list []v1.ContainerStatus) bool {
 	return false
 }
 
-func (o *observed) containersReady(s *v1.PodStatus) v1.PodCondition {
+func (o *observed) containersReadyCondition(s *v1.PodStatus) v1.PodCondition {
 	var unready []string
 	for i := range s.InitContainerStatuses {
 		c := &s.InitContainerStatuses[i]
@@ -151,27 +153,29 @@ func (o *observed) containersReady(s *v1.PodStatus) v1.PodCondition {
 	return condition(v1.ContainersReady, true, "", "")
 }
 
-// podReady is ContainersReady and every readiness gate.
-func podReady(gates []v1.PodReadinessGate, others []v1.PodCondition, containers v1.PodCondition) v1.PodCondition {
+// podReadyCondition returns a condition that is true if ContainersReady and the
+// condition of every readiness gate are true. others are the conditions that other
+// components set.
+func podReadyCondition(gates []v1.PodReadinessGate, others []v1.PodCondition, containers v1.PodCondition) v1.PodCondition {
 	ready := containers
 	ready.Type = v1.PodReady
 	if containers.Status != v1.ConditionTrue {
 		return ready
 	}
-	var closed []string
+	var unready []string
 	for _, gate := range gates {
-		if text := gateClosed(gate.ConditionType, others); text != "" {
-			closed = append(closed, text)
+		if message := gateMessage(gate.ConditionType, others); message != "" {
+			unready = append(unready, message)
 		}
 	}
-	if len(closed) == 0 {
+	if len(unready) == 0 {
 		return ready
 	}
-	return condition(v1.PodReady, false, "ReadinessGatesNotReady", strings.Join(closed, ", "))
+	return condition(v1.PodReady, false, "ReadinessGatesNotReady", strings.Join(unready, ", "))
 }
 
-// gateClosed says why, or "".
-func gateClosed(gate v1.PodConditionType, conditions []v1.PodCondition) string {
+// gateMessage returns why a readiness gate is not ready, or "" if it is.
+func gateMessage(gate v1.PodConditionType, conditions []v1.PodCondition) string {
 	for _, c := range conditions {
 		if c.Type != gate {
 			continue
@@ -186,9 +190,9 @@ func gateClosed(gate v1.PodConditionType, conditions []v1.PodCondition) string {
 
 func names(list []string) string { return "[" + strings.Join(list, " ") + "]" }
 
-func condition(t v1.PodConditionType, is bool, reason, message string) v1.PodCondition {
+func condition(t v1.PodConditionType, ok bool, reason, message string) v1.PodCondition {
 	status := v1.ConditionFalse
-	if is {
+	if ok {
 		status = v1.ConditionTrue
 	}
 	return v1.PodCondition{Type: t, Status: status, Reason: reason, Message: message}

@@ -10,28 +10,29 @@ import (
 	"podd/runtime"
 )
 
-// one is a container with all that is known of it.
-type one struct {
+// An observedContainer is a container of the pod with its facts.
+type observedContainer struct {
 	*observed
 	spec  *v1.Container
 	role  role
 	facts ContainerFacts
-	// last and before are its newest records; nil when there are none.
+	// last is the newest record of the runtime and before the one that precedes it; nil
+	// if there is none.
 	last, before *runtime.Container
-	// previous is its last status; the zero value when there is none.
+	// previous is the container's previous status; zero if there is none.
 	previous v1.ContainerStatus
 }
 
-// role is what a container is in its pod.
+// A role is the list of the pod spec that a container belongs to.
 type role int
 
 const (
 	regular   role = iota
-	initial        // an init container, sidecars among them
-	ephemeral      // it is never started again, and means nothing for the pod
+	initial        // an init container or a sidecar
+	ephemeral      // never restarted, and without effect on the status of the pod
 )
 
-// statuses are those of the containers, in their order.
+// statuses returns the statuses of the containers in the order of specs.
 func (o *observed) statuses(specs []v1.Container, previous []v1.ContainerStatus, r role) []v1.ContainerStatus {
 	var all []v1.ContainerStatus
 	for i := range specs {
@@ -42,8 +43,8 @@ func (o *observed) statuses(specs []v1.Container, previous []v1.ContainerStatus,
 	return all
 }
 
-func (o *observed) container(spec *v1.Container, previous []v1.ContainerStatus) one {
-	c := one{observed: o, spec: spec, facts: o.f.Containers[spec.Name]}
+func (o *observed) container(spec *v1.Container, previous []v1.ContainerStatus) observedContainer {
+	c := observedContainer{observed: o, spec: spec, facts: o.f.Containers[spec.Name]}
 	records := o.records[spec.Name]
 	if len(records) > 0 {
 		c.last = &records[0]
@@ -59,7 +60,7 @@ func (o *observed) container(spec *v1.Container, previous []v1.ContainerStatus) 
 	return c
 }
 
-func (c *one) status() v1.ContainerStatus {
+func (c *observedContainer) status() v1.ContainerStatus {
 	s := v1.ContainerStatus{
 		Name:         c.spec.Name,
 		Image:        c.spec.Image,
@@ -67,33 +68,34 @@ func (c *one) status() v1.ContainerStatus {
 		VolumeMounts: c.volumeMounts(),
 	}
 	if c.last != nil {
-		c.describe(&s)
+		c.setListed(&s)
 	} else {
-		c.recall(&s)
+		c.setUnlisted(&s)
 	}
-	if s.State.Terminated != nil && c.runsAgain(s.State.Terminated.ExitCode) && c.facts.Waiting.Reason != "" {
+	if s.State.Terminated != nil && c.willRestart(s.State.Terminated.ExitCode) && c.facts.Waiting.Reason != "" {
 		s.LastTerminationState = s.State
 		s.State = c.waiting()
 	}
-	c.probe(&s)
+	c.setReady(&s)
 	return s
 }
 
-// describe fills the status from the newest record.
-func (c *one) describe(s *v1.ContainerStatus) {
-	s.RestartCount = int32(c.last.Attempt)
+// setListed sets the status of a container that the runtime lists.
+func (c *observedContainer) setListed(s *v1.ContainerStatus) {
+	s.RestartCount = int32(c.last.Restarts())
 	s.ContainerID = c.containerID(c.last.ID)
 	s.ImageID = c.last.ImageRef
-	if c.last.Image != "" {
-		s.Image = c.last.Image
+	if image := c.last.ImageName(); image != "" {
+		s.Image = image
 	}
-	c.resources(s)
+	c.setResources(s)
+	s.User = containerUser(c.last.User)
 	s.State = c.state(c.last)
 	s.LastTerminationState = c.lastState()
 }
 
-// state is what a record says of its container.
-func (c *one) state(r *runtime.Container) v1.ContainerState {
+// state returns the container state of a record.
+func (c *observedContainer) state(r *runtime.Container) v1.ContainerState {
 	switch {
 	case r.State == runtime.Running && c.facts.Starting:
 		return c.waiting()
@@ -103,40 +105,43 @@ func (c *one) state(r *runtime.Container) v1.ContainerState {
 			before = p.StartedAt
 		}
 		return v1.ContainerState{Running: &v1.ContainerStateRunning{
-			StartedAt: moment(r.StartedAt, c.f.Now, before),
+			StartedAt: timestamp(r.StartedAt, c.f.Now, before),
 		}}
 	case r.State == runtime.Exited:
 		return v1.ContainerState{Terminated: c.exit(r)}
+	case r.State == runtime.ExitUnknown:
+		return c.unreportedExit(r)
 	case r.State == runtime.Unknown:
-		t := c.unknown("The container could not be located when the pod was terminated")
+		t := c.unknownExit("The container could not be located when the pod was terminated")
 		t.ContainerID = c.containerID(r.ID)
 		return v1.ContainerState{Terminated: t}
 	}
 	return c.waiting()
 }
 
-// lastState is the end before the present state: of the record before, else as
-// remembered, else as said the last time.
-func (c *one) lastState() v1.ContainerState {
+// lastState returns the last termination state: from the record before the newest one,
+// else from the recorded last exit, else from the previous status.
+func (c *observedContainer) lastState() v1.ContainerState {
 	if c.before != nil && hasEnded(c.before) {
 		return c.state(c.before)
 	}
-	if e := c.lastExit(); e != nil && !c.isOwnEnd(e) {
+	if e := c.lastExit(); e != nil && !c.isCurrentExit(e) {
 		return v1.ContainerState{Terminated: e}
 	}
 	last := c.previous.State
 	if last.Terminated == nil || sameID(c.previous.ContainerID, c.last.ID) {
 		last = c.previous.LastTerminationState
 	}
-	if c.isOwnEnd(last.Terminated) {
+	if c.isCurrentExit(last.Terminated) {
 		return v1.ContainerState{}
 	}
 	return *last.DeepCopy()
 }
 
-// isOwnEnd: the newest record's end is its state and not the one before; a
-// status has it as the one before while the container waits.
-func (c *one) isOwnEnd(t *v1.ContainerStateTerminated) bool {
+// isCurrentExit reports whether t is the exit of the newest record. This exit is the
+// state of the container, not its last termination state, although the previous status
+// has it there if the container waited to be restarted.
+func (c *observedContainer) isCurrentExit(t *v1.ContainerStateTerminated) bool {
 	return t != nil && hasEnded(c.last) && sameID(t.ContainerID, c.last.ID)
 }
 
@@ -144,22 +149,22 @@ func hasEnded(r *runtime.Container) bool {
 	return r.State == runtime.Exited || r.State == runtime.Unknown
 }
 
-// waiting is why the container does not run: what is known, or the default of
-// a pod that is still being set up.
-func (c *one) waiting() v1.ContainerState {
+// waiting returns a waiting state with the recorded reason, or with the kubelet's
+// default reason for a pod that is being set up.
+func (c *observedContainer) waiting() v1.ContainerState {
 	w := v1.ContainerStateWaiting{Reason: c.facts.Waiting.Reason, Message: c.facts.Waiting.Message}
 	if w.Reason == "" {
-		w.Reason = ContainerCreating
+		w.Reason = containerCreating
 		if len(c.f.Pod.Spec.Spec.InitContainers) > 0 {
-			w.Reason = PodInitializing
+			w.Reason = podInitializing
 		}
 	}
 	return v1.ContainerState{Waiting: &w}
 }
 
-// runsAgain says that the container is started again after such an end.
-func (c *one) runsAgain(code int32) bool {
-	if c.over() || c.role == ephemeral {
+// willRestart reports whether the container is restarted after an exit with this code.
+func (c *observedContainer) willRestart(code int32) bool {
+	if c.noRestarts() || c.role == ephemeral {
 		return false
 	}
 	if manifest.IsSidecar(c.spec) && c.role == initial {
@@ -171,15 +176,16 @@ func (c *one) runsAgain(code int32) bool {
 	return manifest.RestartsAfter(&c.f.Pod.Spec.Spec, c.spec, code)
 }
 
-// containerID puts the runtime's name before an id, once it is known.
-func (c *one) containerID(id string) string {
+// containerID returns id with the runtime's name as its scheme. If the name is not
+// known yet or id has a scheme, it returns id.
+func (c *observedContainer) containerID(id string) string {
 	if id == "" || c.f.RuntimeName == "" || strings.Contains(id, "://") {
 		return id
 	}
 	return c.f.RuntimeName + "://" + id
 }
 
-// sameID compares ids of which one or the other may lack the runtime's name.
+// sameID reports whether a and b are the same container ID, with or without a scheme.
 func sameID(a, b string) bool {
 	bare := func(id string) string { return id[strings.LastIndexByte(id, '/')+1:] }
 	return bare(a) == bare(b)

@@ -6,22 +6,22 @@ import (
 	"podd/runtime"
 )
 
-// maxMessages is the most bytes that the termination messages of one pod have
-// together; each container gets an equal part.
+// maxMessages is the maximum total length in bytes of the termination messages of a
+// pod. Each container gets an equal part, as with the kubelet.
 const maxMessages = 12 << 10
 
-// exit is the end that a record tells of.
-func (c *one) exit(r *runtime.Container) *v1.ContainerStateTerminated {
+// exit returns the terminated state of a record.
+func (c *observedContainer) exit(r *runtime.Container) *v1.ContainerStateTerminated {
 	t := &v1.ContainerStateTerminated{
 		ExitCode:    r.ExitCode,
 		Reason:      r.Reason,
-		Message:     c.cut(Message(r.Message, c.f.Said[r.ID])),
+		Message:     c.truncateMessage(Message(r.Message, c.f.Said[r.ID])),
 		ContainerID: c.containerID(r.ID),
 	}
 	if t.Reason == "" {
-		t.Reason = Error
+		t.Reason = errorReason
 		if r.ExitCode == 0 {
-			t.Reason = Completed
+			t.Reason = completed
 		}
 	}
 	var before v1.ContainerStateTerminated
@@ -30,12 +30,13 @@ func (c *one) exit(r *runtime.Container) *v1.ContainerStateTerminated {
 			before = *p
 		}
 	}
-	t.StartedAt = moment(r.StartedAt, c.f.Now, before.StartedAt)
-	t.FinishedAt = moment(r.FinishedAt, c.f.Now, before.FinishedAt)
+	t.StartedAt = timestamp(r.StartedAt, c.f.Now, before.StartedAt)
+	t.FinishedAt = timestamp(r.FinishedAt, c.f.Now, before.FinishedAt)
 	return t
 }
 
-// Message is what the runtime says of an end, then what the container said of it.
+// Message joins the runtime's message about an exit and the container's termination
+// message. Both may be empty.
 func Message(runtime, container string) string {
 	if runtime == "" || container == "" {
 		return runtime + container
@@ -43,30 +44,59 @@ func Message(runtime, container string) string {
 	return runtime + ": " + container
 }
 
-// lastExit is the remembered end in a status's form; nil when there is none.
-func (c *one) lastExit() *v1.ContainerStateTerminated {
+// lastExit returns the recorded last exit in the form of a status, or nil.
+func (c *observedContainer) lastExit() *v1.ContainerStateTerminated {
 	t := c.facts.LastExit.DeepCopy()
 	if t == nil {
 		return nil
 	}
 	t.ContainerID = c.containerID(t.ContainerID)
-	t.Message = c.cut(t.Message)
-	t.StartedAt, t.FinishedAt = seconds(t.StartedAt.Time), seconds(t.FinishedAt.Time)
+	t.Message = c.truncateMessage(t.Message)
+	t.StartedAt, t.FinishedAt = wholeSecond(t.StartedAt.Time), wholeSecond(t.FinishedAt.Time)
 	return t
 }
 
-// unknown is the end of a container that nobody saw; the code stands for some
-// failure.
-func (c *one) unknown(message string) *v1.ContainerStateTerminated {
+// LostCode is the exit code of a container if its exit was not observed, as with the
+// kubelet.
+const LostCode = 137
+
+// unknownExit returns the terminated state of a container if its exit was not observed.
+func (c *observedContainer) unknownExit(message string) *v1.ContainerStateTerminated {
 	return &v1.ContainerStateTerminated{
-		ExitCode: 137,
+		ExitCode: LostCode,
 		Reason:   ContainerStatusUnknown,
-		Message:  c.cut(message),
+		Message:  c.truncateMessage(message),
 	}
 }
 
-func (c *one) cut(message string) string {
+// unreportedExit returns the state of a container that has exited if the runtime has not
+// reported how. It stays Running if it was, else it is Waiting. It is Terminated only if
+// the end of its pod was decided without its exit code, because a terminated state
+// cannot be taken back.
+func (c *observedContainer) unreportedExit(r *runtime.Container) v1.ContainerState {
+	running := c.previous.State.Running
+	switch {
+	case c.f.Failed != nil || c.f.Finished != "":
+		t := c.unknownExit("The container could not be located when the pod was terminated")
+		t.ContainerID = c.containerID(r.ID)
+		return v1.ContainerState{Terminated: t}
+	case c.facts.Waiting.Reason != "":
+		return c.waiting()
+	case running != nil && sameID(c.previous.ContainerID, r.ID):
+		return v1.ContainerState{Running: running.DeepCopy()}
+	}
+	return v1.ContainerState{Waiting: &v1.ContainerStateWaiting{
+		Reason: ContainerStatusUnknown, Message: "The runtime has not reported how the container exited: " + r.Message,
+	}}
+}
+
+// isUnreported reports whether a container waits for its exit to be reported.
+func isUnreported(s *v1.ContainerStatus) bool {
+	return s.State.Waiting != nil && s.State.Waiting.Reason == ContainerStatusUnknown
+}
+
+func (c *observedContainer) truncateMessage(message string) string {
 	spec := &c.f.Pod.Spec.Spec
 	n := maxMessages / max(1, len(spec.InitContainers)+len(spec.Containers)+len(spec.EphemeralContainers))
-	return cutText(message, n)
+	return truncate(message, n)
 }

@@ -1,20 +1,21 @@
-// Package status makes a v1.PodStatus of what is known about a pod.
+// Package status computes the v1.PodStatus of a pod.
 //
-//	wanted pod ┐
-//	observed   ├─▶ Facts ─▶ Of ─▶ v1.PodStatus ─▶ podd ps, /pods, kubectl
-//	remembered ┘
+//	desired pod ┐
+//	observed    ├─▶ Facts ─▶ Of ─▶ v1.PodStatus ─▶ podd ps, /pods, kubectl
+//	recorded    ┘
 //
-// Of is pure: no clock, no I/O, nothing of the input is written to or shared with
-// the result. The status is what a kubelet of Kubernetes 1.34 says, word by word,
-// with the addresses filled in without a cluster too. The words of a listing are
-// made of it in server/kube/table.
+// Of is pure: it uses no clock and no I/O, and it neither modifies its input nor shares
+// memory of it with the result. The status is that of the kubelet of Kubernetes 1.34,
+// including its reasons and messages. Unlike the kubelet's, it has the addresses also
+// without a cluster. Package server/kube/table derives the columns of a listing from it.
 //
-// An ephemeral container has a status like others, and counts for nothing in that
-// of the pod. What its pod lost keeps its last one: it is never started again.
+// An ephemeral container has a status like other containers, but does not affect the
+// status of the pod. If the runtime no longer lists it, it keeps its last status,
+// because it is never restarted.
 //
-// Two laws keep whoever watches a status from being woken for nothing. Of is
-// idempotent: with its own result as Previous it returns that result. And times
-// have whole seconds, and move only when what they date has changed.
+// Two laws avoid needless updates for clients that watch a status. Of is idempotent: if
+// Previous is its own result and the other facts are the same, it returns that result.
+// Times have whole seconds and change only if the state that they belong to changes.
 package status
 
 import (
@@ -26,91 +27,101 @@ import (
 	"podd/runtime"
 )
 
-// Facts are all that a status rests on.
+// Facts are the input of Of.
 type Facts struct {
 	Pod *manifest.Pod // required
-	// Allocated is Pod in the sizes that its containers are to have, Actual in those
-	// that they have; nil: as Pod. Where Pod is another, Resize says why.
+	// Allocated is Pod with the resources that its containers are meant to have, and
+	// Actual with those that they have; nil means the resources of Pod. If Allocated
+	// differs from Pod, Resize has the reason.
 	Allocated, Actual *manifest.Pod
 	Resize            Resize
-	// Observed is every incarnation of the pod's name. Only ours of Pod's UID
-	// and hash count, so that an earlier version that still ends is not taken
-	// for this one.
+	// Observed has every incarnation of the pod's name. Of uses only those of this
+	// podd with the UID and the hash of Pod, so that an earlier version that is still
+	// being stopped does not count as this one.
 	Observed []runtime.Incarnation
-	// Containers has what is known beside the runtime, by container name; a
-	// missing entry knows nothing.
+	// Containers has the facts that the runtime does not have, by container name; a
+	// missing entry is a zero one.
 	Containers map[string]ContainerFacts
-	// Said has the termination messages of containers, by ID.
+	// Said has the termination messages of containers, by container ID.
 	Said map[string]string
-	// Waiting says why the pod as a whole does not start, and is the reason and
-	// message of a Pending pod. Zero: nothing to say.
+	// Waiting is why the whole pod does not start: the reason and message of a Pending
+	// pod; zero if there is none.
 	Waiting Reason
-	// Failed is why the pod was rejected, evicted or ended at its deadline; nil
-	// when it was not. The pod is Failed for as long as this is set, and from
-	// the moment on at which none of its containers runs.
+	// Failed is why the pod was rejected, evicted or stopped at its deadline; nil if it
+	// was not. While it is set, the phase is Failed, but not before the last container
+	// has stopped.
 	Failed *Reason
-	// Finished is Succeeded or Failed once the pod has run to its end, whatever
-	// the runtime still knows; "" before.
+	// Finished is Succeeded or Failed once the pod has finished, even if the runtime
+	// lists containers of it; "" before.
 	Finished v1.PodPhase
-	// StartTime is when podd first acted on this pod; zero means that of
-	// Previous, else Now.
+	// Unrecorded reports that the pod has finished, but that its journal cannot be written
+	// yet. A pod must never run again after its end was published, so the phase is not terminal.
+	Unrecorded bool
+	// StartTime is the time when podd first acted on this pod; zero means that of
+	// Previous, or Now if Previous has none.
 	StartTime time.Time
-	// HostIPs of the node, the primary first; empty when unknown.
+	// HostIPs has the addresses of the node, the primary one first; empty if unknown.
 	HostIPs []string
-	// RuntimeName is the scheme of container ids: "containerd", "cri-o".
+	// RuntimeName is the scheme of container IDs: "containerd", "cri-o".
 	RuntimeName string
-	// RecursiveReadOnly says that the pod's runtime handler serves such mounts.
+	// RecursiveReadOnly reports whether the pod's runtime handler supports recursive
+	// read-only mounts.
 	RecursiveReadOnly bool
-	// Previous is the last status made for this version of the pod; nil when
-	// there is none. It gives the times of what has not changed, and stands in
-	// for what the runtime no longer lists.
+	// Previous is the last status of this version of the pod; nil if there is none. It
+	// provides the times of unchanged states and the statuses of containers that the
+	// runtime no longer lists.
 	Previous *v1.PodStatus
-	// Now is the wall clock. A time of the runtime that is later counts as Now.
+	// Now is the wall-clock time. A later time of the runtime counts as Now.
 	Now time.Time
-	// Terminating says that the pod is being ended: nothing is started again.
+	// Terminating reports whether the pod is being terminated, so that no container is
+	// restarted.
 	Terminating bool
 }
 
-// Resize is how far a pod is with being resized. The zero value is not at all.
+// Resize is the state of an in-place resize of a pod. The zero value means that there
+// is none.
 type Resize struct {
-	// Pending says that the node does not admit it, with the reason Infeasible or
-	// Deferred; zero: it does.
+	// Pending is why the node does not admit the resize, with the reason Infeasible or
+	// Deferred; zero if the node admits it.
 	Pending Reason
-	// InProgress says that it is being done; Failed is why that fails, or "".
+	// InProgress reports whether the resize is being carried out. Failed is the error
+	// of the last attempt, or "".
 	InProgress bool
 	Failed     string
 }
 
-// ContainerFacts are what is remembered of one container. The zero value knows
-// nothing.
+// ContainerFacts are the facts about a container that the runtime does not have. The
+// zero value means that there are none.
 type ContainerFacts struct {
-	// Restarts is the restart count where the runtime has no record of the
-	// container; with a record, its attempt counts.
+	// Restarts is the restart count if the runtime has no record of the container. If
+	// it has one, the count of the record is used.
 	Restarts int32
-	// LastExit is the container's last end, needed once the runtime has lost
-	// its record. Its ContainerID may come without the runtime's name.
+	// LastExit is the last exit of the container, for when the runtime no longer has
+	// the record; nil if there is none. Its ContainerID may lack the runtime's name.
 	LastExit *v1.ContainerStateTerminated
-	// Waiting is why it is not started: CrashLoopBackOff, ErrImagePull,
-	// ImagePullBackOff, CreateContainerError, … It counts only while the
-	// container does not run and is to run again. Zero: nothing to say.
+	// Waiting is why the container is not started: CrashLoopBackOff, ErrImagePull,
+	// ImagePullBackOff, CreateContainerError, … It is used only while the container
+	// does not run and will be started; zero if there is no reason.
 	Waiting Reason
-	// Ready and Started are the verdicts of the readiness and the startup probe
-	// for the running container; nil before the first one. Without such a probe
-	// a container is ready and started as soon as it runs.
+	// Ready and Started are the results of the readiness and the startup probe of the
+	// running container; nil before the first result. A container without such a probe
+	// is ready and started as soon as it runs.
 	Ready, Started *bool
-	// Starting says that its postStart hook is not over: it runs, and is waiting
-	// for all that others know.
+	// Starting reports whether the postStart hook has not completed. The container
+	// runs, but its status is waiting, as with the kubelet.
 	Starting bool
 }
 
-// Reason is a word for programs and a text for people; both may be "".
+// Reason is a reason in CamelCase for programs and a message for users. Both may be "".
 type Reason struct{ Reason, Message string }
 
-// Reasons that status itself gives.
+// Reasons that this package sets itself.
 const (
-	ContainerCreating      = "ContainerCreating"
-	PodInitializing        = "PodInitializing"
-	Completed              = "Completed"
-	Error                  = "Error"
+	containerCreating = "ContainerCreating"
+	podInitializing   = "PodInitializing"
+	completed         = "Completed"
+	errorReason       = "Error"
+	// ContainerStatusUnknown is also the reason of a container that waits because it
+	// has exited and the runtime has not reported how.
 	ContainerStatusUnknown = "ContainerStatusUnknown"
 )

@@ -40,7 +40,7 @@ func drawPod(t *rapid.T) *manifest.Pod {
 	return p
 }
 
-// drawTime is near the epoch, a third of them in the future.
+// drawTime draws a time near epoch, in a third of the cases later than epoch.
 func drawTime(t *rapid.T) time.Time {
 	return epoch.Add(time.Duration(rapid.Int64Range(-20e9, 10e9).Draw(t, "time")))
 }
@@ -48,7 +48,7 @@ func drawTime(t *rapid.T) time.Time {
 func drawRecord(t *rapid.T, name, id string) runtime.Container {
 	c := runtime.Container{
 		Name: name, ID: id, Attempt: uint32(rapid.IntRange(0, 2).Draw(t, "attempt")), CreatedAt: drawTime(t),
-		State: rapid.SampledFrom([]runtime.ContainerState{runtime.Created, runtime.Running, runtime.Exited, runtime.Unknown}).Draw(t, "state"),
+		State: rapid.SampledFrom([]runtime.ContainerState{runtime.Created, runtime.Running, runtime.Exited, runtime.ExitUnknown, runtime.Unknown}).Draw(t, "state"),
 	}
 	if c.State != runtime.Created {
 		c.StartedAt = drawTime(t)
@@ -63,7 +63,7 @@ func drawRecord(t *rapid.T, name, id string) runtime.Container {
 
 func containerNames(p *manifest.Pod) []string {
 	var all []string
-	for _, c := range slices.Concat(p.Spec.Spec.InitContainers, p.Spec.Spec.Containers, ephemeralOf(&p.Spec.Spec)) {
+	for _, c := range slices.Concat(p.Spec.Spec.InitContainers, p.Spec.Spec.Containers, ephemeralContainers(&p.Spec.Spec)) {
 		all = append(all, c.Name)
 	}
 	return all
@@ -109,7 +109,7 @@ func drawFacts(t *rapid.T, p *manifest.Pod) Facts {
 	return f
 }
 
-// TestLaws draws lives of pods and holds each status against the laws.
+// TestLaws draws sequences of facts and checks each status against the laws.
 func TestLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPod(t)
@@ -128,10 +128,10 @@ func TestLaws(t *testing.T) {
 				t.Fatalf("not idempotent:\n%s", diff)
 			}
 			f.Now = f.Now.Add(time.Hour)
-			checkQuiet(t, f, s)
+			checkStableOverTime(t, f, s)
 			pod := p.Spec.DeepCopy()
 			pod.Status = s
-			if r := table.WordsOf(pod, f.Now); r.Status == "" || !strings.Contains(r.Ready, "/") {
+			if r := table.NewPodCells(pod, f.Now); r.Status == "" || !strings.Contains(r.Ready, "/") {
 				t.Fatalf("row %+v", r)
 			}
 			previous = &s
@@ -139,8 +139,9 @@ func TestLaws(t *testing.T) {
 	})
 }
 
-// checkQuiet: time alone changes nothing, except for what was in the future.
-func checkQuiet(t *rapid.T, f Facts, s v1.PodStatus) {
+// checkStableOverTime checks that a later Now alone changes nothing, unless the runtime
+// reported a time in the future.
+func checkStableOverTime(t *rapid.T, f Facts, s v1.PodStatus) {
 	for _, inc := range f.Observed {
 		for _, c := range inc.Containers {
 			if c.StartedAt.After(f.Now.Add(-time.Hour)) || c.FinishedAt.After(f.Now.Add(-time.Hour)) {
@@ -149,7 +150,7 @@ func checkQuiet(t *rapid.T, f Facts, s v1.PodStatus) {
 		}
 	}
 	if diff := cmp.Diff(s, Of(f)); diff != "" {
-		t.Fatalf("an hour changed:\n%s", diff)
+		t.Fatalf("the status changed after an hour:\n%s", diff)
 	}
 }
 
@@ -187,12 +188,13 @@ func checkStatus(t *rapid.T, f Facts, s v1.PodStatus) {
 		t.Fatalf("%s while a container runs", s.Phase)
 	}
 	checkPhase(t, f, s)
-	checkWithout(t, f, s)
+	checkWithoutEphemeral(t, f, s)
 }
 
-// checkWithout: an ephemeral container means nothing for its pod.
-func checkWithout(t *rapid.T, f Facts, s v1.PodStatus) {
-	if len(f.Pod.Spec.Spec.EphemeralContainers) == 0 || f.Failed != nil { // a pod that was rejected ran nothing at all
+// checkWithoutEphemeral checks that an ephemeral container does not affect the status of
+// its pod.
+func checkWithoutEphemeral(t *rapid.T, f Facts, s v1.PodStatus) {
+	if len(f.Pod.Spec.Spec.EphemeralContainers) == 0 || f.Failed != nil { // a rejected pod has no container statuses
 		return
 	}
 	f.Pod, f.Observed = f.Pod.WithEphemeral(nil), slices.Clone(f.Observed)
@@ -206,9 +208,9 @@ func checkWithout(t *rapid.T, f Facts, s v1.PodStatus) {
 	}
 }
 
-// checkPhase: the end of a pod sticks unless a regular container runs anew.
+// checkPhase checks that a terminal phase is final unless a regular container runs again.
 func checkPhase(t *rapid.T, f Facts, s v1.PodStatus) {
-	if f.Failed == nil && sticks(f.Previous) && s.Phase != f.Previous.Phase && !observe(&f).regularRuns() {
+	if f.Failed == nil && isFinal(f.Previous) && s.Phase != f.Previous.Phase && !observe(&f).regularRunning() {
 		t.Fatalf("%s after %s", s.Phase, f.Previous.Phase)
 	}
 	ready := map[v1.PodConditionType]v1.ConditionStatus{}
@@ -220,7 +222,7 @@ func checkPhase(t *rapid.T, f Facts, s v1.PodStatus) {
 	}
 }
 
-// wholeSeconds walks v and looks at every metav1.Time in it.
+// wholeSeconds checks that every metav1.Time in v has whole seconds.
 func wholeSeconds(t *rapid.T, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -246,8 +248,9 @@ func wholeSeconds(t *rapid.T, v reflect.Value) {
 	}
 }
 
-// TestFinishedSticks: whatever the runtime says.
-func TestFinishedSticks(t *testing.T) {
+// TestFinishedIsFinal checks that the phase of a finished pod does not depend on the
+// records of the runtime.
+func TestFinishedIsFinal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFacts(t, drawPod(t))
 		f.Failed = nil

@@ -9,19 +9,20 @@ import (
 	"podd/runtime"
 )
 
-// observed is what the runtime says of this version of the pod, sorted.
+// observed has the runtime's records of this version of the pod.
 type observed struct {
 	f *Facts
-	// sandbox is the newest; nil when there is none.
+	// sandbox is the newest sandbox; nil if there is none.
 	sandbox *runtime.Incarnation
-	// records of each container name, the newest first.
+	// records has the records by container name, the newest first.
 	records map[string][]runtime.Container
-	// initialized says that a regular container was made in the newest sandbox.
+	// initialized reports whether the newest sandbox has a regular container.
 	initialized bool
-	// ended is the phase that the pod ran to its end with; "" before.
+	// ended is the phase with which the pod finished; "" before.
 	ended v1.PodPhase
 }
 
+// observe returns the records of f that belong to f.Pod.
 func observe(f *Facts) *observed {
 	o := &observed{f: f, records: map[string][]runtime.Container{}}
 	mine := slices.DeleteFunc(slices.Clone(f.Observed), func(i runtime.Incarnation) bool { return !isMine(f, &i) })
@@ -32,7 +33,7 @@ func observe(f *Facts) *observed {
 		}
 		for _, c := range mine[i].Containers {
 			if c.CutShort() && c.Annotations[runtime.AnnotationEphemeral] == "" {
-				continue // it is started again and says nothing of the pod
+				continue // its start was interrupted and is repeated
 			}
 			o.records[c.Name] = append(o.records[c.Name], c)
 		}
@@ -40,29 +41,30 @@ func observe(f *Facts) *observed {
 	for _, list := range o.records {
 		slices.SortStableFunc(list, newestFirst)
 	}
-	o.initialized = o.regularMade()
-	if sticks(f.Previous) && !o.regularRuns() {
+	o.initialized = o.hasRegular()
+	if isFinal(f.Previous) && !o.regularRunning() {
 		o.ended = f.Previous.Phase
 	}
 	return o
 }
 
-// isMine: ours, of this UID, and of this version where the sandbox tells.
+// isMine reports whether i is a sandbox of this podd with the UID of f.Pod, and with its
+// hash if the sandbox has one.
 func isMine(f *Facts, i *runtime.Incarnation) bool {
 	if i.Foreign || i.UID != f.Pod.UID {
 		return false
 	}
-	hash, told := i.Annotations[runtime.AnnotationHash]
-	return !told || hash == f.Pod.Hash
+	hash, ok := i.Annotations[runtime.AnnotationHash]
+	return !ok || hash == f.Pod.Hash
 }
 
-// newestFirst goes by attempts, which count up through all sandboxes of a pod;
-// clocks may jump.
+// newestFirst compares records by attempt, which increases over all sandboxes of a pod,
+// and then by creation time. The time alone is not reliable because clocks may jump.
 func newestFirst(a, b runtime.Container) int {
 	return cmp.Or(cmp.Compare(b.Attempt, a.Attempt), b.CreatedAt.Compare(a.CreatedAt))
 }
 
-func (o *observed) regularMade() bool {
+func (o *observed) hasRegular() bool {
 	if o.sandbox == nil {
 		return false
 	}
@@ -77,8 +79,9 @@ func (o *observed) regularMade() bool {
 	return false
 }
 
-// regularRuns: after its end, the pod was started again on purpose.
-func (o *observed) regularRuns() bool {
+// regularRunning reports whether a regular container runs. If the pod had finished, it
+// was restarted on purpose.
+func (o *observed) regularRunning() bool {
 	for i := range o.f.Pod.Spec.Spec.Containers {
 		r := o.records[o.f.Pod.Spec.Spec.Containers[i].Name]
 		if len(r) > 0 && r[0].State == runtime.Running {
@@ -88,9 +91,9 @@ func (o *observed) regularRuns() bool {
 	return false
 }
 
-// sticks says that a pod ran to its end, which it does once. A failure with a
-// reason of the pod's own does not stick: a rejected pod is tried again.
-func sticks(previous *v1.PodStatus) bool {
+// isFinal reports whether previous has a phase that the pod cannot leave. A failure with
+// a pod-level reason is not final, because a rejected pod is retried.
+func isFinal(previous *v1.PodStatus) bool {
 	if previous == nil {
 		return false
 	}
@@ -98,13 +101,14 @@ func sticks(previous *v1.PodStatus) bool {
 		previous.Phase == v1.PodFailed && previous.Reason == ""
 }
 
-// over says that no container is started any more.
-func (o *observed) over() bool {
+// noRestarts reports whether no container of the pod is started any more.
+func (o *observed) noRestarts() bool {
 	return o.ended != "" || o.f.Terminating || o.f.Finished != "" || o.f.Failed != nil
 }
 
-// rejected says that the pod failed before anything of it ran. Its containers
-// then have no status: as waiting ones they would hide the pod's reason.
+// rejected reports whether the pod failed before any of its containers ran. Its
+// containers then have no status, because waiting containers would hide the reason of
+// the pod.
 func (o *observed) rejected() bool {
 	if o.f.Failed == nil || len(o.records) > 0 {
 		return false
@@ -114,10 +118,10 @@ func (o *observed) rejected() bool {
 			return false
 		}
 	}
-	return !ran(previousInit(o.f.Previous)) && !ran(previousRegular(o.f.Previous))
+	return !anyRan(previousInit(o.f.Previous)) && !anyRan(previousRegular(o.f.Previous))
 }
 
-func ran(list []v1.ContainerStatus) bool {
+func anyRan(list []v1.ContainerStatus) bool {
 	return slices.ContainsFunc(list, func(c v1.ContainerStatus) bool {
 		return c.State.Waiting == nil || c.LastTerminationState.Terminated != nil
 	})

@@ -13,8 +13,8 @@ import (
 	"podd/runtime"
 )
 
-// factsOf are those of a pod whose only container runs.
-func factsOf(c v1.Container) Facts {
+// runningFacts returns the facts of a pod with one container, which runs.
+func runningFacts(c v1.Container) Facts {
 	c.Name = "main"
 	p := &manifest.Pod{UID: "u1", Hash: "v1:h", Spec: &v1.Pod{}}
 	p.Spec.Spec.RestartPolicy = v1.RestartPolicyAlways
@@ -39,15 +39,15 @@ func TestProbes(t *testing.T) {
 		wantReady, want    bool // want: started
 	}{
 		{"no probes", nil, nil, nil, nil, true, true},
-		{"readiness not asked yet", probe, nil, nil, nil, false, true},
+		{"readiness without result", probe, nil, nil, nil, false, true},
 		{"readiness yes", probe, nil, &yes, nil, true, true},
 		{"readiness no", probe, nil, &no, nil, false, true},
-		{"startup not asked yet", nil, probe, nil, nil, false, false},
+		{"startup without result", nil, probe, nil, nil, false, false},
 		{"startup yes", nil, probe, nil, &yes, true, true},
 		{"startup no, readiness yes", probe, probe, &yes, &no, false, false},
 	}
 	for _, tt := range tests {
-		f := factsOf(v1.Container{ReadinessProbe: tt.readiness, StartupProbe: tt.startup})
+		f := runningFacts(v1.Container{ReadinessProbe: tt.readiness, StartupProbe: tt.startup})
 		f.Containers["main"] = ContainerFacts{Ready: tt.ready, Started: tt.started}
 		c := Of(f).ContainerStatuses[0]
 		if c.Ready != tt.wantReady || *c.Started != tt.want {
@@ -65,13 +65,13 @@ func TestAddresses(t *testing.T) {
 		wantPodIPs string
 	}{
 		{"one of each family, the node's first", []string{"192.0.2.1"}, []string{"fd00::3", "10.0.0.3", "10.0.0.4"}, false, "192.0.2.1", "10.0.0.3 fd00::3"},
-		{"a node of IPv6", []string{"2001:db8::1"}, []string{"10.0.0.3", "fd00::3"}, false, "2001:db8::1", "fd00::3 10.0.0.3"},
-		{"nothing known of the node", nil, []string{"fd00::3", "10.0.0.3"}, false, "", "10.0.0.3 fd00::3"},
+		{"an IPv6 node", []string{"2001:db8::1"}, []string{"10.0.0.3", "fd00::3"}, false, "2001:db8::1", "fd00::3 10.0.0.3"},
+		{"unknown node addresses", nil, []string{"fd00::3", "10.0.0.3"}, false, "", "10.0.0.3 fd00::3"},
 		{"host network", []string{"192.0.2.1", "2001:db8::1"}, nil, true, "192.0.2.1", "192.0.2.1 2001:db8::1"},
 		{"odd forms", []string{"192.0.2.1"}, []string{"junk", "::ffff:10.0.0.3", "FD00:0::3"}, false, "192.0.2.1", "10.0.0.3 fd00::3"},
 	}
 	for _, tt := range tests {
-		f := factsOf(v1.Container{})
+		f := runningFacts(v1.Container{})
 		f.HostIPs, f.Observed[0].IPs = tt.host, tt.ips
 		f.Pod.Spec.Spec.HostNetwork = tt.hostNet
 		s := Of(f)
@@ -85,21 +85,78 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestOthersDoNotCount: of another UID, another version, another podd.
-func TestOthersDoNotCount(t *testing.T) {
+// TestUser_FollowsRuntime checks that a status has the identity that the runtime
+// reports, also after the container exited, and none if it reports none.
+func TestUser_FollowsRuntime(t *testing.T) {
+	for name, tt := range map[string]struct {
+		state runtime.ContainerState
+		user  *runtime.User
+		want  *v1.ContainerUser
+	}{
+		"running":  {runtime.Running, &runtime.User{UID: 1000, GID: 2000, Groups: []int64{2000, 4000}}, &v1.ContainerUser{Linux: &v1.LinuxContainerUser{UID: 1000, GID: 2000, SupplementalGroups: []int64{2000, 4000}}}},
+		"exited":   {runtime.Exited, &runtime.User{}, &v1.ContainerUser{Linux: &v1.LinuxContainerUser{}}},
+		"unknown":  {runtime.Running, nil, nil},
+		"no Linux": {runtime.Created, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := runningFacts(v1.Container{})
+			f.Pod.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			f.Observed[0].Containers[0].State, f.Observed[0].Containers[0].User = tt.state, tt.user
+			s := Of(f)
+			if diff := cmp.Diff(tt.want, s.ContainerStatuses[0].User); diff != "" {
+				t.Errorf("user (-want +got):\n%s", diff)
+			}
+			if u := s.ContainerStatuses[0].User; u != nil && tt.user.Groups != nil && &u.Linux.SupplementalGroups[0] == &tt.user.Groups[0] {
+				t.Error("the status shares the groups of the observation")
+			}
+			f.Previous = &s
+			f.Observed[0].Containers = nil
+			if diff := cmp.Diff(tt.want, Of(f).ContainerStatuses[0].User); diff != "" && tt.state == runtime.Exited {
+				t.Errorf("user of a container that the runtime no longer lists (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestImage_RuntimeReportsID gives a container the image of its manifest if the runtime
+// reports only an ID.
+func TestImage_RuntimeReportsID(t *testing.T) {
+	id := strings.Repeat("79371f7e", 8)
+	for reported, want := range map[string]string{
+		"registry.example/web:1":     "registry.example/web:1",
+		id:                           "web:1",
+		"sha256:" + id:               "web:1",
+		"web@sha256:" + id:           "web@sha256:" + id,
+		"":                           "web:1",
+		"registry.example/" + id[:8]: "registry.example/" + id[:8],
+	} {
+		p := &manifest.Pod{UID: "u", Hash: "v1:0", Spec: &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app", Image: "web:1"}}}}}
+		s := Of(Facts{Pod: p, Now: time.Now(), Observed: []runtime.Incarnation{{
+			Sandbox:    runtime.Sandbox{ID: "s", UID: "u", Ready: true, Annotations: map[string]string{runtime.AnnotationHash: "v1:0"}},
+			Containers: []runtime.Container{{ID: "c", Name: "app", State: runtime.Running, Image: reported}},
+		}}})
+		if got := s.ContainerStatuses[0].Image; got != want {
+			t.Errorf("the runtime reports %q: got %q, want %q", reported, got, want)
+		}
+	}
+}
+
+// TestOf_OtherIncarnations checks that sandboxes of another UID, another version or
+// another podd do not affect the status.
+func TestOf_OtherIncarnations(t *testing.T) {
 	for name, change := range map[string]func(*runtime.Incarnation){
 		"UID":     func(i *runtime.Incarnation) { i.UID = "u2" },
 		"version": func(i *runtime.Incarnation) { i.Annotations = map[string]string{runtime.AnnotationHash: "v1:old"} },
 		"foreign": func(i *runtime.Incarnation) { i.Foreign = true },
 	} {
-		f := factsOf(v1.Container{})
+		f := runningFacts(v1.Container{})
 		change(&f.Observed[0])
 		if s := Of(f); s.Phase != v1.PodPending || s.ContainerStatuses[0].State.Waiting == nil {
 			t.Errorf("another %s: got %s, %+v", name, s.Phase, s.ContainerStatuses[0].State)
 		}
 	}
-	f := factsOf(v1.Container{})
-	f.Observed[0].ID = "" // a container whose sandbox is gone counts
+	f := runningFacts(v1.Container{})
+	f.Observed[0].ID = "" // a container without its sandbox counts
 	if s := Of(f); s.ContainerStatuses[0].State.Running == nil {
 		t.Errorf("without a sandbox: got %+v", s.ContainerStatuses[0].State)
 	}
@@ -116,7 +173,7 @@ func TestReadinessGates(t *testing.T) {
 		{"false", []v1.PodCondition{{Type: "lb", Status: v1.ConditionFalse}}, v1.ConditionFalse, `the status of pod readiness gate "lb" is not "True", but False`},
 		{"true", []v1.PodCondition{{Type: "lb", Status: v1.ConditionTrue}}, v1.ConditionTrue, ""},
 	} {
-		f := factsOf(v1.Container{})
+		f := runningFacts(v1.Container{})
 		f.Pod.Spec.Spec.ReadinessGates = []v1.PodReadinessGate{{ConditionType: "lb"}}
 		f.Pod.Spec.Status.Conditions = append(tt.conditions, v1.PodCondition{Type: v1.PodReady, Status: "Stale"})
 		conditions := Of(f).Conditions
@@ -128,15 +185,16 @@ func TestReadinessGates(t *testing.T) {
 				t.Errorf("%s: got %s %q, want %s %q", tt.name, c.Status, c.Message, tt.want, tt.message)
 			}
 			if c.Type == v1.ContainersReady && c.Status != v1.ConditionTrue {
-				t.Errorf("%s: containers are ready whatever the gates say", tt.name)
+				t.Errorf("%s: got ContainersReady %s, want True regardless of readiness gates", tt.name, c.Status)
 			}
 		}
 	}
 }
 
-// TestMessagesShare: one pod's termination messages have 12 KiB together.
-func TestMessagesShare(t *testing.T) {
-	f := factsOf(v1.Container{})
+// TestMessages_Limit checks that the termination messages of one pod have at most 12 KiB
+// in total.
+func TestMessages_Limit(t *testing.T) {
+	f := runningFacts(v1.Container{})
 	f.Pod.Spec.Spec.Containers = append(f.Pod.Spec.Spec.Containers, v1.Container{Name: "b"}, v1.Container{Name: "c"}, v1.Container{Name: "d"}, v1.Container{Name: "e"})
 	r := &f.Observed[0].Containers[0]
 	r.State, r.Message = runtime.Exited, strings.Repeat("ü", 5000)
@@ -146,28 +204,28 @@ func TestMessagesShare(t *testing.T) {
 	}
 }
 
-// TestTransitions: a condition keeps its time until its status flips.
+// TestTransitions checks that a condition keeps its time until its status changes.
 func TestTransitions(t *testing.T) {
-	f := factsOf(v1.Container{})
+	f := runningFacts(v1.Container{})
 	s := Of(f)
 	f.Previous, f.Now = &s, epoch.Add(time.Minute)
 	f.Observed[0].Containers[0].State = runtime.Exited
-	flipped := map[v1.PodConditionType]bool{}
+	changed := map[v1.PodConditionType]bool{}
 	for i, c := range Of(f).Conditions {
-		flipped[c.Type] = !c.LastTransitionTime.Equal(&s.Conditions[i].LastTransitionTime)
+		changed[c.Type] = !c.LastTransitionTime.Equal(&s.Conditions[i].LastTransitionTime)
 	}
 	want := map[v1.PodConditionType]bool{
 		v1.PodReady: true, v1.ContainersReady: true,
 		v1.PodInitialized: false, v1.PodScheduled: false, v1.PodReadyToStartContainers: false,
 	}
-	if diff := cmp.Diff(want, flipped); diff != "" {
-		t.Errorf("flipped: (-want +got)\n%s", diff)
+	if diff := cmp.Diff(want, changed); diff != "" {
+		t.Errorf("changed conditions (-want +got):\n%s", diff)
 	}
 }
 
-// TestMonotonicNow: a reading of the monotonic clock in Now changes nothing.
+// TestMonotonicNow checks that a monotonic clock reading in Now has no effect.
 func TestMonotonicNow(t *testing.T) {
-	f := factsOf(v1.Container{})
+	f := runningFacts(v1.Container{})
 	f.Now = time.Now()
 	bare := f
 	bare.Now = f.Now.Round(0)
@@ -176,10 +234,10 @@ func TestMonotonicNow(t *testing.T) {
 	}
 }
 
-// TestRememberedCount: the worker's count stands in for lost records, and a
-// record wins over it.
-func TestRememberedCount(t *testing.T) {
-	f := factsOf(v1.Container{})
+// TestRestartCount_Recorded checks that the recorded count is used if the runtime has no
+// record of the container, and that a record has precedence.
+func TestRestartCount_Recorded(t *testing.T) {
+	f := runningFacts(v1.Container{})
 	exit := &v1.ContainerStateTerminated{ExitCode: 2, Reason: "Error", ContainerID: "old", FinishedAt: metav1.NewTime(epoch)}
 	f.Containers["main"] = ContainerFacts{Restarts: 7, LastExit: exit}
 	f.Observed[0].Containers[0].Attempt = 8
@@ -194,6 +252,6 @@ func TestRememberedCount(t *testing.T) {
 	}
 	f.Terminating = true
 	if c = Of(f).ContainerStatuses[0]; c.State.Terminated == nil || c.ContainerID != "containerd://old" {
-		t.Errorf("ending: got %+v", c)
+		t.Errorf("terminating: got %+v", c)
 	}
 }

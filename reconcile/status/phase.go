@@ -6,19 +6,20 @@ import (
 	"podd/manifest"
 )
 
-// tally counts containers by what their state means for the pod.
+// A tally counts containers by the effect of their state on the phase of the pod.
 type tally struct {
-	pendingInit    int // init containers yet to complete
-	failedInit     int // init containers that failed and do not run again
-	pendingSidecar int // sidecars yet to start for the first time
-	running        int // sidecars and regular containers
-	waiting        int // those that never ran
-	stopped        int // regular containers that ended, also those to run again
-	over           int // of them, those that do not run again
-	succeeded      int // of the stopped ones, those that ended with 0 and stay so
+	pendingInit    int // init containers that have not completed
+	failedInit     int // init containers that failed and are not restarted
+	pendingSidecar int // sidecars that have not started for the first time
+	running        int // running sidecars and regular containers, and those without a reported exit
+	waiting        int // sidecars and regular containers that never ran
+	stopped        int // regular containers that exited, including those to be restarted
+	notRestarted   int // stopped containers that are not restarted
+	succeeded      int // stopped containers with exit code 0 that do not wait for a restart
 	initialized    bool
 }
 
+// count counts the container statuses in s.
 func (o *observed) count(s *v1.PodStatus) tally {
 	t := tally{initialized: o.initialized}
 	spec := &o.f.Pod.Spec.Spec
@@ -42,16 +43,18 @@ func (t *tally) init(c *v1.ContainerStatus, pod *v1.PodSpec, spec *v1.Container)
 		end = c.LastTerminationState.Terminated
 	}
 	switch {
-	case end == nil:
+	case end == nil, isUnreported(c):
 		t.pendingInit++
 	case end.ExitCode != 0 && !manifest.RestartsAfter(pod, spec, end.ExitCode):
 		t.failedInit++
 	}
 }
 
-// sidecar: one that ended is being started again and counts for nothing.
+// sidecar counts a sidecar. A stopped one is not counted, because it is being restarted.
 func (t *tally) sidecar(c *v1.ContainerStatus) {
 	switch {
+	case isUnreported(c):
+		t.running++
 	case c.State.Running != nil:
 		t.running++
 		if c.Started == nil || !*c.Started {
@@ -65,7 +68,7 @@ func (t *tally) sidecar(c *v1.ContainerStatus) {
 
 func (t *tally) regular(c *v1.ContainerStatus, pod *v1.PodSpec, spec *v1.Container) {
 	switch {
-	case c.State.Running != nil:
+	case c.State.Running != nil, isUnreported(c):
 		t.running++
 	case c.State.Terminated != nil:
 		t.stopped++
@@ -73,28 +76,29 @@ func (t *tally) regular(c *v1.ContainerStatus, pod *v1.PodSpec, spec *v1.Contain
 			t.succeeded++
 		}
 		if !manifest.RestartsAfter(pod, spec, c.State.Terminated.ExitCode) {
-			t.over++
+			t.notRestarted++
 		}
 	case c.LastTerminationState.Terminated != nil:
 		t.stopped++
-		// It waits, and so is to run again unless nothing could make it.
+		// A waiting container will be restarted, unless its restart policy and rules
+		// exclude it.
 		if manifest.RestartPolicyOf(pod, spec) == v1.RestartPolicyNever && !manifest.RestartsAfter(pod, spec, c.LastTerminationState.Terminated.ExitCode) {
-			t.over++
+			t.notRestarted++
 		}
 	default:
 		t.waiting++
 	}
 }
 
-// phase is an ordered table; the first match wins.
+// phase returns the phase. Its cases are an ordered table in which the first match wins.
 func (t tally) phase() v1.PodPhase {
 	switch {
-	// An init container that may not run again: nothing else ever will.
+	// If an init container failed for good, no later container is ever started.
 	case t.failedInit > 0:
 		return v1.PodFailed
 	case t.pendingInit > 0:
 		return v1.PodPending
-	// A sidecar that restarts does not put a pod back that has been set up.
+	// A sidecar that restarts does not make an initialized pod Pending.
 	case t.pendingSidecar > 0 && !t.initialized:
 		return v1.PodPending
 	case t.waiting > 0:
@@ -103,8 +107,8 @@ func (t tally) phase() v1.PodPhase {
 		return v1.PodRunning
 	case t.stopped == 0:
 		return v1.PodPending
-	// Some that have stopped are about to run again.
-	case t.stopped > t.over:
+	// Some stopped containers are to be restarted.
+	case t.stopped > t.notRestarted:
 		return v1.PodRunning
 	case t.stopped == t.succeeded:
 		return v1.PodSucceeded

@@ -6,36 +6,37 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
+	"podd/runtime"
 )
 
-// probe sets started and ready. An init container is ready once it has
-// completed; a sidecar and a regular container while it runs, is started and no
-// readiness probe objects.
-func (c *one) probe(s *v1.ContainerStatus) {
+// setReady sets Started and Ready. An init container is ready once it has completed. A
+// sidecar or regular container is ready while it runs, has started, and its readiness
+// probe, if any, succeeds.
+func (c *observedContainer) setReady(s *v1.ContainerStatus) {
 	if c.role == ephemeral {
-		return // no kubelet ever says that one has started or is ready
+		return // as with the kubelet, an ephemeral container is never started or ready
 	}
-	running := s.State.Running != nil
-	started := running && verdict(c.facts.Started, c.spec.StartupProbe)
+	running := s.State.Running != nil && (c.last == nil || c.last.State != runtime.ExitUnknown)
+	started := running && probeResult(c.facts.Started, c.spec.StartupProbe)
 	s.Started = &started
 	if c.role == initial && !manifest.IsSidecar(c.spec) {
 		s.Ready = s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
 		return
 	}
-	s.Ready = started && verdict(c.facts.Ready, c.spec.ReadinessProbe)
+	s.Ready = started && probeResult(c.facts.Ready, c.spec.ReadinessProbe)
 }
 
-// verdict is the probe's; before its first one a probe says no, and where there
-// is no probe the answer is yes.
-func verdict(v *bool, probe *v1.Probe) bool {
+// probeResult returns *v. If v is nil, it reports whether there is no probe: a probe
+// without a result counts as failed, a missing probe as successful.
+func probeResult(v *bool, probe *v1.Probe) bool {
 	if v != nil {
 		return *v
 	}
 	return probe == nil
 }
 
-// volumeMounts says how each volume of the container is mounted.
-func (c *one) volumeMounts() []v1.VolumeMountStatus {
+// volumeMounts returns the statuses of the container's volume mounts.
+func (c *observedContainer) volumeMounts() []v1.VolumeMountStatus {
 	var all []v1.VolumeMountStatus
 	for i := range c.spec.VolumeMounts {
 		m := &c.spec.VolumeMounts[i]
@@ -52,8 +53,8 @@ func (c *one) volumeMounts() []v1.VolumeMountStatus {
 	return all
 }
 
-// cutText cuts to n bytes at most, between characters.
-func cutText(text string, n int) string {
+// truncate returns at most n bytes of text, without a partial character.
+func truncate(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}

@@ -6,7 +6,8 @@ import (
 	"podd/manifest"
 )
 
-// resizeConditions are there while what they tell is so, as the kubelet's.
+// resizeConditions returns the conditions of a resize. Like the kubelet, podd removes
+// them once they are no longer true.
 func (o *observed) resizeConditions() []v1.PodCondition {
 	var all []v1.PodCondition
 	r := &o.f.Resize
@@ -23,14 +24,15 @@ func (o *observed) resizeConditions() []v1.PodCondition {
 	return all
 }
 
-// resources fills in what the container has and what it is given.
-func (c *one) resources(s *v1.ContainerStatus) {
+// setResources sets the actual and the allocated resources.
+func (c *observedContainer) setResources(s *v1.ContainerStatus) {
 	s.Resources = c.specIn(c.f.Actual).Resources.DeepCopy()
 	s.AllocatedResources = c.specIn(c.f.Allocated).Resources.Requests.DeepCopy()
 }
 
-// specIn is the container in another size of the pod, or as it is written.
-func (c *one) specIn(p *manifest.Pod) *v1.Container {
+// specIn returns the container's spec in p, which is the pod with other resources. If p
+// is nil, it returns the desired spec.
+func (c *observedContainer) specIn(p *manifest.Pod) *v1.Container {
 	if p == nil {
 		return c.spec
 	}

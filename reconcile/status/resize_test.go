@@ -11,7 +11,8 @@ import (
 	"podd/runtime"
 )
 
-// TestResize: what is given and what is had, and the conditions while they differ.
+// TestResize checks the allocated and the actual resources, and the conditions while
+// they differ.
 func TestResize(t *testing.T) {
 	spec := v1.Container{Name: "app", Image: "a:1", Resources: v1.ResourceRequirements{
 		Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse("64Mi")},
@@ -26,10 +27,10 @@ func TestResize(t *testing.T) {
 		requests, limits  string
 		conditions        string
 	}{
-		"none":    {Resize{}, nil, nil, "64Mi", "64Mi", ""},
-		"pending": {Resize{Pending: Reason{"Deferred", "no room"}}, small, small, "32Mi", "32Mi", "PodResizePending Deferred no room;"},
-		"is done": {Resize{InProgress: true}, p, small, "64Mi", "32Mi", "PodResizeInProgress  ;"},
-		"fails":   {Resize{InProgress: true, Failed: "busy"}, p, small, "64Mi", "32Mi", "PodResizeInProgress Error busy;"},
+		"none":        {Resize{}, nil, nil, "64Mi", "64Mi", ""},
+		"pending":     {Resize{Pending: Reason{"Deferred", "no room"}}, small, small, "32Mi", "32Mi", "PodResizePending Deferred no room;"},
+		"in progress": {Resize{InProgress: true}, p, small, "64Mi", "32Mi", "PodResizeInProgress  ;"},
+		"failed":      {Resize{InProgress: true, Failed: "busy"}, p, small, "64Mi", "32Mi", "PodResizeInProgress Error busy;"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Of(Facts{
@@ -41,10 +42,10 @@ func TestResize(t *testing.T) {
 			})
 			c := s.ContainerStatuses[0]
 			if got := c.AllocatedResources.Memory().String(); got != tt.requests {
-				t.Errorf("allocated is %s, want %s", got, tt.requests)
+				t.Errorf("allocated memory: got %s, want %s", got, tt.requests)
 			}
 			if got := c.Resources.Limits.Memory().String(); got != tt.limits {
-				t.Errorf("the limit is %s, want %s", got, tt.limits)
+				t.Errorf("memory limit: got %s, want %s", got, tt.limits)
 			}
 			got := ""
 			for _, c := range s.Conditions {
@@ -53,7 +54,7 @@ func TestResize(t *testing.T) {
 				}
 			}
 			if got != tt.conditions {
-				t.Errorf("conditions are %q, want %q", got, tt.conditions)
+				t.Errorf("conditions: got %q, want %q", got, tt.conditions)
 			}
 		})
 	}

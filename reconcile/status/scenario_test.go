@@ -12,25 +12,25 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/status/*.golden")
 
-// TestScenarios tells the stories of testdata/status. A story is a manifest,
-// then a line ---, then what happens:
+// TestScenarios runs the scenarios of testdata/status. A scenario is a manifest, a line
+// "---", and a list of steps:
 //
-//	at 3s                          the time of what follows, up to the next at;
-//	                               the pod is shown as it then is
+//	at 3s                          the time of the following steps, up to the next
+//	                               at; prints the status after these steps
 //	sandbox 0 ready 10.88.0.3 …    or dead, or gone
 //	web#1 running                  or created, exited 1 [reason], unknown, gone;
 //	                               #1 is the attempt; a last word @9s is the
-//	                               time by the runtime's clock
-//	web waiting REASON message     or ok: no reason to wait any more
-//	web ready false                the probe's verdict; also started
-//	web exit 137 Error             its last end, remembered
-//	web restarts 3                 the count, remembered
-//	added debug                    an ephemeral container, which is then told of
-//	                               as any other
+//	                               time of the runtime's clock
+//	web waiting REASON message     sets the waiting reason; ok removes it
+//	web ready false                the result of the probe; also started
+//	web exit 137 Error             the recorded last exit
+//	web restarts 3                 the recorded restart count
+//	added debug                    adds an ephemeral container; the other steps
+//	                               apply to it, too
 //	waiting REASON message         of the pod; also failed; finished PHASE
 //	terminating
-//	forget                         podd has started anew: no previous status
-//	status                         shows the pod with its whole status
+//	forget                         podd restarted: there is no previous status
+//	status                         prints the complete status of the pod
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/status/*.txt")
 	if err != nil || len(files) == 0 {
@@ -42,7 +42,7 @@ func TestScenarios(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := tell(t, string(text))
+			got := runScenario(t, string(text))
 			golden := strings.TrimSuffix(file, ".txt") + ".golden"
 			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {

@@ -7,15 +7,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podd/manifest"
+	"podd/runtime"
 )
 
-// Of is the pod's status by the facts.
+// Of returns the status of the pod.
 func Of(f Facts) v1.PodStatus {
 	o := observe(&f)
 	s := o.status()
-	if o.ended == "" && sticks(&s) {
-		// By these facts the pod has just ended. What would have been started
-		// again until now stays as it is.
+	if o.ended == "" && isFinal(&s) {
+		// According to these facts the pod has just finished, so the containers that
+		// would have been restarted keep their state.
 		o.ended = s.Phase
 		s = o.status()
 	}
@@ -33,24 +34,25 @@ func (o *observed) status() v1.PodStatus {
 		spec := &f.Pod.Spec.Spec
 		s.InitContainerStatuses = o.statuses(spec.InitContainers, previousInit(f.Previous), initial)
 		s.ContainerStatuses = o.statuses(spec.Containers, previousRegular(f.Previous), regular)
-		s.EphemeralContainerStatuses = o.statuses(ephemeralOf(spec), previousEphemeral(f.Previous), ephemeral)
+		s.EphemeralContainerStatuses = o.statuses(ephemeralContainers(spec), previousEphemeral(f.Previous), ephemeral)
 	}
-	o.addresses(&s)
-	o.phase(&s)
+	o.setAddresses(&s)
+	o.setPhase(&s)
 	s.Conditions = o.conditions(&s)
 	return s
 }
 
-// phase sets the phase with its reason and message, from the container
-// statuses.
-func (o *observed) phase(s *v1.PodStatus) {
+// setPhase sets the phase, reason and message from the container statuses.
+func (o *observed) setPhase(s *v1.PodStatus) {
 	f := o.f
 	s.Phase = o.count(s).phase()
 	if f.Failed != nil {
 		s.Phase, s.Reason, s.Message = v1.PodFailed, f.Failed.Reason, f.Failed.Message
 	}
-	// Whoever sees a terminal phase takes what the pod holds for free.
-	if isTerminal(s.Phase) && anyRunning(s) {
+	// The phase is not terminal while a container runs, because consumers of a terminal
+	// phase regard the pod's resources as free, nor before a container is restarted that
+	// its restart policy would not restart, nor before the end is recorded.
+	if isTerminal(s.Phase) && (f.Unrecorded || anyRunning(s) || o.mayRun() || f.Failed == nil && o.isRestarting(s)) {
 		s.Phase = v1.PodPending
 		if o.initialized {
 			s.Phase = v1.PodRunning
@@ -62,7 +64,7 @@ func (o *observed) phase(s *v1.PodStatus) {
 		s.Phase = f.Finished
 	case o.ended != "":
 		s.Phase = o.ended
-	case s.Phase == v1.PodPending && !o.ofCluster(): // there, events tell why
+	case s.Phase == v1.PodPending && !o.fromAPI(): // for pods of an API server, events have the reason
 		s.Reason, s.Message = f.Waiting.Reason, f.Waiting.Message
 	}
 }
@@ -72,6 +74,25 @@ func isTerminal(p v1.PodPhase) bool { return p == v1.PodSucceeded || p == v1.Pod
 func anyRunning(s *v1.PodStatus) bool {
 	return slices.ContainsFunc(s.InitContainerStatuses, isRunning) ||
 		slices.ContainsFunc(s.ContainerStatuses, isRunning)
+}
+
+// mayRun reports whether the runtime has lost track of a container that counts for
+// the pod.
+func (o *observed) mayRun() bool {
+	spec := &o.f.Pod.Spec.Spec
+	return slices.ContainsFunc(slices.Concat(spec.InitContainers, spec.Containers), func(c v1.Container) bool {
+		list := o.records[c.Name]
+		return len(list) > 0 && list[0].State == runtime.Unknown
+	})
+}
+
+// isRestarting reports whether a container that has exited waits for its next start,
+// because a user requested its restart or its manifest changed.
+func (o *observed) isRestarting(s *v1.PodStatus) bool {
+	return slices.ContainsFunc(slices.Concat(s.InitContainerStatuses, s.ContainerStatuses), func(c v1.ContainerStatus) bool {
+		hasExited := c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
+		return hasExited && c.State.Running == nil && o.f.Containers[c.Name].Waiting.Reason != ""
+	})
 }
 
 func isRunning(c v1.ContainerStatus) bool { return c.State.Running != nil }
@@ -84,7 +105,7 @@ func startTime(f *Facts) *metav1.Time {
 	if t.IsZero() {
 		t = f.Now
 	}
-	s := seconds(t)
+	s := wholeSecond(t)
 	return &s
 }
 
@@ -109,8 +130,8 @@ func previousEphemeral(p *v1.PodStatus) []v1.ContainerStatus {
 	return p.EphemeralContainerStatuses
 }
 
-// ephemeralOf are a pod's ephemeral containers as any others.
-func ephemeralOf(spec *v1.PodSpec) []v1.Container {
+// ephemeralContainers returns the ephemeral containers of spec as ordinary containers.
+func ephemeralContainers(spec *v1.PodSpec) []v1.Container {
 	var all []v1.Container
 	for i := range spec.EphemeralContainers {
 		all = append(all, v1.Container(spec.EphemeralContainers[i].EphemeralContainerCommon))

@@ -7,38 +7,37 @@ import (
 	"time"
 )
 
-// errStill is the error of an attempt while an earlier one that was given up is
-// still out.
-var errStill = errors.New("an earlier attempt is still waiting")
+// errPending is the error of an attempt while an earlier one, which timed out or was
+// canceled, has not returned.
+var errPending = errors.New("an earlier attempt is still waiting")
 
-// Attempts are calls into the kernel that a silent server may never let return.
-// Nothing can end these, so that there is one at a time for each subject: however
-// often podd tries again, no more than that one waits. A nil *Attempts bounds
-// the time of each and knows of no other.
+// Attempts limits system calls that may never return because a server does not respond.
+// Such calls cannot be interrupted, so there is only one at a time for each subject, and
+// retries do not accumulate blocked threads. A nil *Attempts only applies timeouts.
 type Attempts struct {
-	mu    sync.Mutex
-	under map[string]*attempt // guarded by mu
+	mu      sync.Mutex // guards running
+	running map[string]*attempt
 }
 
-// attempt is one that is under way.
+// An attempt is a call in progress.
 type attempt struct{ ended, givenUp chan struct{} }
 
-// do gives call up after the limit with errSilent, and when ctx ends with what
-// ended it. The goroutine outlives that until the server speaks again, for there
-// is nothing that could end it before: call owns what it uses, and changes
-// nothing any more once its own ctx is done.
+// do runs call and returns its error, errSilent after limit, or the cause of ctx when ctx
+// is done. After a timeout, call continues in its goroutine until the server responds,
+// because it cannot be interrupted. So call must own the resources that it uses, and must
+// change nothing after its ctx is done.
 func (a *Attempts) do(ctx context.Context, limit time.Duration, subject string, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errSilent)
 	defer cancel()
 	if a == nil {
 		a = &Attempts{}
 	}
-	mine := &attempt{ended: make(chan struct{}), givenUp: make(chan struct{})}
-	for before := a.begin(subject, mine); before != nil; before = a.begin(subject, mine) {
+	self := &attempt{ended: make(chan struct{}), givenUp: make(chan struct{})}
+	for before := a.tryBegin(subject, self); before != nil; before = a.tryBegin(subject, self) {
 		select {
 		case <-before.ended:
 		case <-before.givenUp:
-			return errStill
+			return errPending
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -47,34 +46,35 @@ func (a *Attempts) do(ctx context.Context, limit time.Duration, subject string, 
 	go func() {
 		err := call(ctx)
 		a.end(subject)
-		close(mine.ended)
+		close(self.ended)
 		result <- err
 	}()
 	select {
 	case err := <-result:
 		return err
 	case <-ctx.Done():
-		close(mine.givenUp)
+		close(self.givenUp)
 		return context.Cause(ctx)
 	}
 }
 
-// begin gives the attempt that has to end before.
-func (a *Attempts) begin(subject string, mine *attempt) *attempt {
+// tryBegin registers self as the attempt for subject. If there is another one, it returns
+// that one instead, which must end first.
+func (a *Attempts) tryBegin(subject string, self *attempt) *attempt {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if before := a.under[subject]; before != nil {
+	if before := a.running[subject]; before != nil {
 		return before
 	}
-	if a.under == nil {
-		a.under = map[string]*attempt{}
+	if a.running == nil {
+		a.running = map[string]*attempt{}
 	}
-	a.under[subject] = mine
+	a.running[subject] = self
 	return nil
 }
 
 func (a *Attempts) end(subject string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.under, subject)
+	delete(a.running, subject)
 }

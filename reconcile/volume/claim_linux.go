@@ -7,21 +7,23 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
-	"podd/manifest"
+	"podd/manifest/refs"
 	"podd/reconcile/render"
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
-// claimPlugin has a link for each volume of a pod that is a claim's, which says
-// whose: for as long as it is there the pod uses the claim.
+// claimPlugin is the directory with a link to the claim of each volume of a pod. The pod
+// uses the claim while the link exists.
 const claimPlugin = "podd~claim"
 
-// claimed is a persistentVolumeClaim: the volume that it is bound to, or a
-// directory that podd keeps for it.
+// claimed is the volume of a persistentVolumeClaim: the PersistentVolume that the claim is
+// bound to, or a directory of podd.
 type claimed struct{}
 
 func (claimed) source() string { return "persistentVolumeClaim" }
@@ -34,7 +36,7 @@ func (claimed) check(p *place, v *v1.Volume) (string, error) {
 		return "", err
 	}
 	if c.Owner != "" {
-		if err := p.mayClaim(c, v.Name); err != nil {
+		if err := p.checkAvailable(c, v.Name); err != nil {
 			return "", err
 		}
 	}
@@ -42,15 +44,16 @@ func (claimed) check(p *place, v *v1.Volume) (string, error) {
 	case c.Volume == nil:
 		return "", nil
 	case c.Volume.Spec.NFS != nil:
-		return exportOfVolume(c.Volume, false).check(p)
+		return pvExport(c.Volume, false).check(p)
 	case c.Volume.Spec.CSI != nil:
 		return "", p.all.hasDrivers()
 	}
-	return bound(c.Volume, false)
+	return localPath(c.Volume, false)
 }
 
-// mayClaim refuses what prepare would: of what the pod does not have yet.
-func (p *place) mayClaim(c *manifest.Claim, volume string) error {
+// checkAvailable returns the error of prepare if the pod may not use a claim that it does
+// not use yet.
+func (p *place) checkAvailable(c *refs.Claim, volume string) error {
 	claims := Claims{p.claims}
 	if err := claims.verify(c); err != nil {
 		return err
@@ -59,7 +62,7 @@ func (p *place) mayClaim(c *manifest.Claim, volume string) error {
 	if err == nil && have == filepath.Join(c.Namespace, c.Name) {
 		return nil
 	}
-	return claims.alone(c, p.all.Root, p.ended)
+	return claims.checkExclusive(c, p.all.Root, p.ended)
 }
 
 func (claimed) prepare(ctx context.Context, p *place, v *v1.Volume) (string, error) {
@@ -67,13 +70,13 @@ func (claimed) prepare(ctx context.Context, p *place, v *v1.Volume) (string, err
 	if err != nil {
 		return "", err
 	}
-	links, err := p.under(claimPlugin, dirMode)
+	links, err := p.openPlugin(claimPlugin, dirMode)
 	if err != nil {
 		return "", err
 	}
 	defer links.Close()
-	if c.Owner != "" { // what a cluster has bound it remembers, too
-		if err := (Claims{p.claims}).take(ctx, c, p.all.Root, p.pod.Spec, links, v.Name); err != nil {
+	if c.Owner != "" { // the API server records the bindings of a cluster's claims
+		if err := (Claims{p.claims}).acquire(ctx, c, p.all.Root, p.pod.Spec, links, v.Name); err != nil {
 			return "", err
 		}
 	}
@@ -82,19 +85,22 @@ func (claimed) prepare(ctx context.Context, p *place, v *v1.Volume) (string, err
 	switch {
 	case c.Volume == nil:
 	case c.Volume.Spec.NFS != nil:
-		path, err = exportOfVolume(c.Volume, readOnly).mount(ctx, p, v.Name)
+		path, err = pvExport(c.Volume, readOnly).mount(ctx, p, v.Name)
 	case c.Volume.Spec.CSI != nil:
-		path, err = p.driven(ctx, v)
+		path, err = p.csiVolume(ctx, v)
 	default:
-		path, err = bound(c.Volume, true)
+		path, err = localPath(c.Volume, true)
 	}
-	if err != nil || !settles(c, readOnly) {
+	if err == nil && isLocal(c) && !isBlock(c.Spec.VolumeMode) {
+		err = recordPath(links, v.Name, path)
+	}
+	if err != nil || !needsGroup(c, readOnly) {
 		return path, err
 	}
-	return path, own(ctx, p.pod.Spec, path, links, v.Name)
+	return path, p.setFSGroup(ctx, path, links, v.Name)
 }
 
-func (p *place) claim(v *v1.Volume) (*manifest.Claim, error) {
+func (p *place) claim(v *v1.Volume) (*refs.Claim, error) {
 	if p.claims == "" || p.of == nil {
 		return nil, errors.New("there are no claims here")
 	}
@@ -108,8 +114,8 @@ func (p *place) claim(v *v1.Volume) (*manifest.Claim, error) {
 	return c, nil
 }
 
-// bound is the path of a PersistentVolume of this machine.
-func bound(pv *v1.PersistentVolume, create bool) (string, error) {
+// localPath returns the path of a local or hostPath PersistentVolume.
+func localPath(pv *v1.PersistentVolume, create bool) (string, error) {
 	s := &pv.Spec.PersistentVolumeSource
 	switch {
 	case s.HostPath != nil:
@@ -120,58 +126,115 @@ func bound(pv *v1.PersistentVolume, create bool) (string, error) {
 		path := filepath.Clean(s.Local.Path)
 		info, err := os.Stat(path)
 		if err == nil && !info.IsDir() {
-			err = fmt.Errorf("is %s, and podd mounts a directory only", nounOf(info.Mode()))
+			err = fmt.Errorf("is %s, and podd mounts a directory only", describeMode(info.Mode()))
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			err = fmt.Errorf("the directory of the PersistentVolume %q is not there; make or mount it", pv.Name)
 		}
-		return path, bareOf(err)
+		return path, withoutPathOrNil(err)
 	}
-	return "", fmt.Errorf("podd does not serve this kind of PersistentVolume, %q", pv.Name)
+	return "", fmt.Errorf("podd does not support this kind of PersistentVolume, %q", pv.Name)
 }
 
-func bareOf(err error) error {
+func withoutPathOrNil(err error) error {
 	if err == nil {
 		return nil
 	}
-	return bare(err)
+	return withoutPath(err)
 }
 
 func isBlock(mode *v1.PersistentVolumeMode) bool {
 	return mode != nil && *mode == v1.PersistentVolumeBlock
 }
 
-// settles says that the files of a claim are given to the pod's group, as those
-// of a hostPath never are. Nor are those that a pod only reads, whoever else uses
-// them.
-func settles(c *manifest.Claim, readOnly bool) bool {
-	return !readOnly && (c.Volume == nil || c.Volume.Spec.Local != nil) && !isBlock(c.Spec.VolumeMode)
+// needsGroup reports whether the group of a claim's files is set to the pod's fsGroup. It is
+// not for a hostPath, for a block device, and for a claim that the pod uses read-only.
+func needsGroup(c *refs.Claim, readOnly bool) bool {
+	return !readOnly && (c.Volume == nil || isLocal(c)) && !isBlock(c.Spec.VolumeMode)
 }
 
-// settled ends the name of what says that this was done for a pod.
-const settled = ".settled"
+func isLocal(c *refs.Claim) bool { return c.Volume != nil && c.Volume.Spec.Local != nil }
 
-// own gives the files of a volume to the pod's group, once in a pod's life. What
-// a crash interrupted begins anew: the top comes last.
-func own(ctx context.Context, pod *v1.Pod, path string, links *beneath.Dir, name string) error {
-	s := pod.Spec.SecurityContext
+// pathSuffix is the suffix of a link to the local volume that a pod uses. Its target is a
+// path without links.
+const pathSuffix = ".path"
+
+func recordPath(links *safepath.Dir, name, path string) error {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return withoutPath(err)
+	}
+	err = unix.Symlinkat(path, links.Fd(), name+pathSuffix)
+	if err == unix.EEXIST { // the volume of a claim does not change
+		return nil
+	}
+	return err
+}
+
+// nestedVolumes returns the local volumes below path that pods other than uid use, as paths
+// relative to path.
+func nestedVolumes(path, pods string, uid types.UID) ([]string, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, withoutPath(err)
+	}
+	uids, err := safepath.Names(pods)
+	if err != nil {
+		return nil, err
+	}
+	var nested []string
+	for _, other := range uids {
+		dir := filepath.Join(pods, other, volumesDir, claimPlugin)
+		links, err := safepath.Names(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, link := range links {
+			if types.UID(other) == uid || !strings.HasSuffix(link, pathSuffix) {
+				continue
+			}
+			volume, err := os.Readlink(filepath.Join(dir, link))
+			if err != nil {
+				continue // the pod is being removed
+			}
+			if rel, err := filepath.Rel(path, volume); err == nil && rel != "." && filepath.IsLocal(rel) {
+				nested = append(nested, rel)
+			}
+		}
+	}
+	return nested, nil
+}
+
+// ownedSuffix is the suffix of a link that records that setFSGroup was done for a volume.
+const ownedSuffix = ".settled"
+
+// setFSGroup sets the group of the files in a volume to the pod's fsGroup, once for each
+// pod. After a crash it starts again, because the top directory is changed last. It does not
+// change mounts below path and volumes there that other pods use, because these have owners
+// and modes of their own. The kubelet skips only mounts.
+func (p *place) setFSGroup(ctx context.Context, path string, links *safepath.Dir, name string) error {
+	s := p.pod.Spec.Spec.SecurityContext
 	if s == nil || s.FSGroup == nil {
 		return nil
 	}
-	if _, err := links.Readlink(name + settled); err == nil {
+	if _, err := links.Readlink(name + ownedSuffix); err == nil {
 		return nil
 	}
-	vol, err := beneath.Open(path)
+	vol, err := safepath.Open(path)
 	if err != nil {
 		return err
 	}
 	defer vol.Close()
-	mismatch := s.FSGroupChangePolicy != nil && *s.FSGroupChangePolicy == v1.FSGroupChangeOnRootMismatch
-	// As the kubelet, podd leaves a read-only file system as it is.
-	if err := vol.Own(ctx, int(*s.FSGroup), mismatch); err != nil && !errors.Is(err, unix.EROFS) {
-		return fmt.Errorf("giving its files to group %d: %w", *s.FSGroup, err)
+	nested, err := nestedVolumes(path, p.all.Root, p.pod.UID)
+	if err != nil {
+		return err
 	}
-	err = unix.Symlinkat(name, links.Fd(), name+settled)
+	mismatch := s.FSGroupChangePolicy != nil && *s.FSGroupChangePolicy == v1.FSGroupChangeOnRootMismatch
+	// Like the kubelet, podd ignores a read-only file system.
+	if err := vol.Own(ctx, int(*s.FSGroup), mismatch, nested...); err != nil && !errors.Is(err, unix.EROFS) {
+		return fmt.Errorf("setting the group of its files to %d: %w", *s.FSGroup, err)
+	}
+	err = unix.Symlinkat(name, links.Fd(), name+ownedSuffix)
 	if err == unix.EEXIST {
 		return nil
 	}

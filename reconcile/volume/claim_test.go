@@ -16,15 +16,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/refs"
 	"podd/reconcile/render"
 )
 
 // holds is what a pod's only claim is bound to.
-type holds manifest.Claim
+type holds refs.Claim
 
 func (holds) Files(*v1.Volume) (map[string]render.File, error) { return nil, nil }
-func (h *holds) Claim(*v1.Volume) *manifest.Claim              { return (*manifest.Claim)(h) }
-func (h *holds) CSI(*v1.Volume) *manifest.CSI                  { return nil }
+func (h *holds) Claim(*v1.Volume) *refs.Claim                  { return (*refs.Claim)(h) }
+func (h *holds) CSI(*v1.Volume) *refs.CSI                      { return nil }
 
 func claimOf(owner string, pv *v1.PersistentVolume) *holds {
 	mode := v1.PersistentVolumeFilesystem
@@ -95,13 +96,13 @@ func TestClaimOutlivesItsPod(t *testing.T) {
 			t.Errorf("left: %q", left)
 		}
 	}
-	if err := claims.Remove(t.Context(), data, d.Root); !errors.Is(err, ErrNoClaim) {
+	if err := claims.Remove(t.Context(), data, d.Root); !errors.Is(err, errNoClaim) {
 		t.Errorf("removed twice: %v", err)
 	}
 }
 
-// TestClaimStaysBound: other data never takes the place of what was there, and
-// no other source gets it.
+// TestClaimStaysBound checks that a claim keeps its binding, and that no other source can
+// use it.
 func TestClaimStaysBound(t *testing.T) {
 	top := t.TempDir()
 	own, a, b := claimOf("file", nil), claimOf("file", localVolume("a", top)), claimOf("file", localVolume("b", top))
@@ -133,7 +134,7 @@ func TestClaimStaysBound(t *testing.T) {
 	}
 }
 
-// TestKept: only a claim with a directory of podd's is to stay there, until it is
+// TestKept checks that Kept has only claims with a directory of podd that were not
 // removed.
 func TestKept(t *testing.T) {
 	d, claims := newClaims(t)
@@ -159,7 +160,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestVolumeOfTwoClaims: pods of two sources do not have one volume by two claims.
+// TestVolumeOfTwoClaims checks that pods of two sources cannot use one volume through two
+// claims.
 func TestVolumeOfTwoClaims(t *testing.T) {
 	d, _ := newClaims(t)
 	top := t.TempDir()
@@ -183,7 +185,7 @@ func TestVolumeOfTwoClaims(t *testing.T) {
 	must(t, err)
 }
 
-// TestVolumeOfTwoClaimsThatHaveIt: pods that share one from before keep it.
+// TestVolumeOfTwoClaimsThatHaveIt checks that pods that share a volume already keep it.
 func TestVolumeOfTwoClaimsThatHaveIt(t *testing.T) {
 	d, _ := newClaims(t)
 	a, b := claimOf("file", localVolume("a", t.TempDir())), claimOf("file", localVolume("b", t.TempDir()))
@@ -197,7 +199,7 @@ func TestVolumeOfTwoClaimsThatHaveIt(t *testing.T) {
 	record := filepath.Join(d.Claims, boundDir, "shop", "data")
 	must(t, os.Remove(record))
 	b.Volume, b.Owner = a.Volume, "https://fleet.example/x"
-	must(t, os.Symlink(recordOf((*manifest.Claim)(b)).String(), record))
+	must(t, os.Symlink(bindingOf((*refs.Claim)(b)).String(), record))
 	for _, tt := range []struct {
 		pod *manifest.Pod
 		of  *holds
@@ -208,7 +210,7 @@ func TestVolumeOfTwoClaimsThatHaveIt(t *testing.T) {
 	}
 }
 
-// TestClaimOfAnOlderRecord: one that tells no path is good for any.
+// TestClaimOfAnOlderRecord checks that a binding without a path matches every path.
 func TestClaimOfAnOlderRecord(t *testing.T) {
 	d, claims := newClaims(t)
 	records := filepath.Join(d.Claims, boundDir, "default")
@@ -288,8 +290,8 @@ func TestClaimIsGivenToTheGroup(t *testing.T) {
 	}
 }
 
-// TestClaimIsNotGivenAway: neither what the pod only reads nor what nobody can
-// change; both are the pod's to use as they are.
+// TestClaimIsNotGivenAway checks that the group is not changed for a claim that the pod uses
+// read-only and for a read-only file system, and that the pod can use both.
 func TestClaimIsNotGivenAway(t *testing.T) {
 	for name, readOnly := range map[string]bool{"the pod reads it only": true, "the file system is read-only": false} {
 		d, _ := newClaims(t)
@@ -329,8 +331,7 @@ func TestEphemeralGoesWithItsPod(t *testing.T) {
 	}
 }
 
-// TestClaimWithAMountIsKept: what is mounted in a claim is nobody's to remove,
-// and nothing is forgotten while it is there.
+// TestClaimWithAMountIsKept checks that a claim with a mount in it is not removed.
 func TestClaimWithAMountIsKept(t *testing.T) {
 	d, claims := newClaims(t)
 	paths, err := d.Prepare(t.Context(), claiming(), claimOf("file", nil))
@@ -350,8 +351,8 @@ func TestClaimWithAMountIsKept(t *testing.T) {
 	must(t, claims.Remove(t.Context(), data, d.Root))
 }
 
-// TestClaimIsRemovedBesideLeftovers: what cannot be removed of an earlier claim
-// keeps no other.
+// TestClaimIsRemovedBesideLeftovers checks that a claim is removed although data of an
+// earlier claim cannot be removed.
 func TestClaimIsRemovedBesideLeftovers(t *testing.T) {
 	d, claims := newClaims(t)
 	_, err := d.Prepare(t.Context(), claiming(), claimOf("file", nil))
@@ -369,12 +370,12 @@ func TestClaimIsRemovedBesideLeftovers(t *testing.T) {
 	}
 }
 
-// TestClaimEndsWithItsContext: whoever holds the lock holds up no other for good.
+// TestClaimEndsWithItsContext checks that the wait for the lock ends with the context.
 func TestClaimEndsWithItsContext(t *testing.T) {
 	d, claims := newClaims(t)
-	held, err := claims.open(t.Context())
+	fdPath, err := claims.open(t.Context())
 	must(t, err)
-	defer held.Close()
+	defer fdPath.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := d.Prepare(ctx, claiming(), claimOf("file", nil)); !errors.Is(err, context.DeadlineExceeded) {
@@ -385,7 +386,7 @@ func TestClaimEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestClaimsSideBySide: many pods begin with one claim at once.
+// TestClaimsSideBySide checks that many pods can acquire a claim concurrently.
 func TestClaimsSideBySide(t *testing.T) {
 	d, claims := newClaims(t)
 	errs := make(chan error)
@@ -432,5 +433,55 @@ func TestClaimOfACluster(t *testing.T) {
 	}
 	if paths, err := d.Prepare(t.Context(), claiming(), claimOf("", nil)); !errors.Is(err, render.ErrMissing) {
 		t.Errorf("a claim without a volume got %v, %v", paths, err)
+	}
+}
+
+// TestOwn_NestedVolumes checks that the group of a pod gets the files of its local
+// volume, and neither what is mounted in it nor another pod's volume in it.
+func TestOwn_NestedVolumes(t *testing.T) {
+	d, _ := newClaims(t)
+	srv, other := t.TempDir(), t.TempDir()
+	at := func(name string) string { return filepath.Join(srv, name) }
+	for _, dir := range []string{"own/deep", "tmpfs", "bind", "used/deep", "unused"} {
+		must(t, os.MkdirAll(at(dir), 0o700))
+	}
+	must(t, unix.Mount("tmpfs", at("tmpfs"), "tmpfs", 0, "mode=700"))
+	t.Cleanup(func() { unix.Unmount(at("tmpfs"), unix.MNT_DETACH) })
+	bind(t, other, at("bind"))
+	must(t, os.Chmod(other, 0o700))
+	must(t, os.WriteFile(at("single"), nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(other, "single"), nil, 0o600))
+	bind(t, filepath.Join(other, "single"), at("single"))
+	for _, dir := range []string{"own/deep", "tmpfs", "bind", "used/deep", "unused"} {
+		must(t, os.WriteFile(at(dir+"/file"), nil, 0o600))
+	}
+	alias := filepath.Join(t.TempDir(), "alias")
+	must(t, os.Symlink(at("used"), alias))
+	prepare := func(id types.UID, name, path string, group *int64) {
+		t.Helper()
+		pod, of := claiming(), claimOf("file", localVolume(name, path))
+		pod.UID, of.Name = id, name
+		pod.Spec.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = name
+		pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: group}
+		_, err := d.Prepare(t.Context(), pod, of)
+		must(t, err)
+	}
+	prepare("nested", "b", alias, nil)
+	prepare("gone", "c", at("unused"), new(int64(5000)))
+	must(t, d.Remove(t.Context(), "gone"))
+	prepare("whole", "a", srv, new(int64(4321)))
+	for path, gid := range map[string]uint32{
+		"": 4321, "own": 4321, "own/deep/file": 4321, "unused/file": 4321,
+		"tmpfs": 0, "tmpfs/file": 0, "bind": 0, "bind/file": 0, "single": 0, "used": 0, "used/deep": 0, "used/deep/file": 0,
+	} {
+		var st unix.Stat_t
+		must(t, unix.Lstat(at(path), &st))
+		if st.Gid != gid || gid == 0 && st.Mode&0o070 != 0 {
+			t.Errorf("%s has group %d and mode %o, want group %d", path, st.Gid, st.Mode, gid)
+		}
+	}
+	kept, err := Claims{d.Claims}.List(d.Root)
+	if err != nil || len(kept) != 3 || len(kept[0].Users) != 1 || len(kept[1].Users) != 1 || len(kept[2].Users) != 0 {
+		t.Errorf("kept %+v, %v", kept, err)
 	}
 }

@@ -18,20 +18,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
-	"podd/runtime/beneath"
+	"podd/manifest/refs"
+	"podd/runtime/safepath"
 )
 
 // Claims is the directory <root-dir>/claims:
 //
 //	<namespace>/<name>/          the data of a claim that podd keeps
-//	.bound/<namespace>/<name>    a link that says whose claim it is and to what it is bound
-//	.removed/…                   what is being removed
+//	.bound/<namespace>/<name>    a link with the owner and the binding of the claim
+//	.removed/…                   data that is being removed
 //
-// A claim stays with what it was bound to first: a volume that comes, goes or
-// leads elsewhere with an edit must not put other data, or none, in the place of
-// what is there.
-// Whoever begins to use or to remove a claim holds a lock on the directory, and
-// reaches for nothing outside of it meanwhile: a volume may hang.
+// A claim keeps its first binding. A PersistentVolume that is added, removed or changed
+// with an edit must not replace the data of the claim.
+//
+// The directory is locked while a claim is acquired or removed. Volumes are not accessed
+// with the lock held, because the access may hang.
 type Claims struct{ Root string }
 
 const boundDir, removedDir = ".bound", ".removed"
@@ -39,12 +40,12 @@ const boundDir, removedDir = ".bound", ".removed"
 // unbound stands for podd's own directory in a record.
 const unbound = "-"
 
-// open makes the directory and locks it; closing it ends that.
-func (c Claims) open(ctx context.Context) (*beneath.Dir, error) {
+// open creates the directory and locks it until the result is closed.
+func (c Claims) open(ctx context.Context) (*safepath.Dir, error) {
 	if err := os.MkdirAll(c.Root, dirMode); err != nil {
 		return nil, err
 	}
-	dir, err := beneath.Open(c.Root)
+	dir, err := safepath.Open(c.Root)
 	if err != nil {
 		return nil, err
 	}
@@ -55,10 +56,10 @@ func (c Claims) open(ctx context.Context) (*beneath.Dir, error) {
 	return dir, nil
 }
 
-// lockWait is between two looks at a lock that another has.
-const lockWait = 10 * time.Millisecond
+// lockRetry is the interval of attempts to get the lock.
+const lockRetry = 10 * time.Millisecond
 
-func lock(ctx context.Context, dir *beneath.Dir) error {
+func lock(ctx context.Context, dir *safepath.Dir) error {
 	for {
 		err := unix.Flock(dir.Fd(), unix.LOCK_EX|unix.LOCK_NB)
 		switch err {
@@ -71,13 +72,14 @@ func lock(ctx context.Context, dir *beneath.Dir) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("locking %s: %w", dir.Path(), ctx.Err())
-		case <-time.After(lockWait):
+		case <-time.After(lockRetry):
 		}
 	}
 }
 
-// take makes what a claim needs of podd and notes in links that the pod uses it.
-func (c Claims) take(ctx context.Context, claim *manifest.Claim, pods string, pod *v1.Pod, links *beneath.Dir, volume string) error {
+// acquire records the binding of a claim and, in links, that the pod uses it. It creates the
+// directory of a claim without a volume.
+func (c Claims) acquire(ctx context.Context, claim *refs.Claim, pods string, pod *v1.Pod, links *safepath.Dir, volume string) error {
 	dir, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -87,10 +89,10 @@ func (c Claims) take(ctx context.Context, claim *manifest.Claim, pods string, po
 		return err
 	}
 	name := filepath.Join(claim.Namespace, claim.Name)
-	// The note comes first: no claim is removed that a pod may use.
+	// The link is created first, so that a claim that a pod may use is not removed.
 	if have, err := links.Readlink(volume); err != nil || have != name {
-		// Pods that have the volume already, of a version that asked for less, keep it.
-		if err := c.alone(claim, pods, nil); err != nil {
+		// Only new users are checked, so that a pod keeps a volume that it has.
+		if err := c.checkExclusive(claim, pods, nil); err != nil {
 			return err
 		}
 		if err := links.Remove(volume); err != nil {
@@ -111,8 +113,8 @@ func (c Claims) take(ctx context.Context, claim *manifest.Claim, pods string, po
 	return err
 }
 
-// verify refuses a claim that is another's or was bound to something else.
-func (c Claims) verify(claim *manifest.Claim) error {
+// verify returns an error if a claim has another owner or another binding.
+func (c Claims) verify(claim *refs.Claim) error {
 	have, err := os.Readlink(filepath.Join(c.Root, boundDir, claim.Namespace, claim.Name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -120,7 +122,7 @@ func (c Claims) verify(claim *manifest.Claim) error {
 	if err != nil {
 		return err
 	}
-	was, is := parseRecord(have), recordOf(claim)
+	was, is := parseRecord(have), bindingOf(claim)
 	remove := fmt.Sprintf("; podd volume rm %s/%s removes what is there", claim.Namespace, claim.Name)
 	switch {
 	case was.owner != is.owner:
@@ -137,10 +139,10 @@ func (c Claims) verify(claim *manifest.Claim) error {
 	return fmt.Errorf("claim %q was bound to the PersistentVolume %q, and would now be to %q%s", claim.Name, was.volume, is.volume, remove)
 }
 
-// alone refuses a volume that pods, whose directories are in pods, use through
-// another claim, of another source: it is one claim's, as a PersistentVolume is.
-// Pods that end before count for none.
-func (c Claims) alone(claim *manifest.Claim, pods string, ended []types.UID) error {
+// checkExclusive returns an error if pods, whose directories are in pods, use the volume of
+// a claim through another claim, because a PersistentVolume belongs to one claim. The pods
+// in ended are ignored.
+func (c Claims) checkExclusive(claim *refs.Claim, pods string, ended []types.UID) error {
 	if claim.Volume == nil {
 		return nil
 	}
@@ -148,7 +150,7 @@ func (c Claims) alone(claim *manifest.Claim, pods string, ended []types.UID) err
 	if err != nil {
 		return err
 	}
-	is := recordOf(claim)
+	is := bindingOf(claim)
 	for _, k := range kept {
 		gone := func(user types.UID) bool { return slices.Contains(ended, user) }
 		if k.Volume != is.volume || len(slices.DeleteFunc(k.Users, gone)) == 0 || k.Namespace == claim.Namespace && k.Name == claim.Name {
@@ -162,24 +164,24 @@ func (c Claims) alone(claim *manifest.Claim, pods string, ended []types.UID) err
 	return nil
 }
 
-// boundTo is a record. The path of a volume is a hash, and "" in the records of
-// versions that kept none.
-type boundTo struct{ owner, volume, path string }
+// A binding is the target of a link in boundDir. path is a hash of the path of the volume;
+// it is "" in bindings of older versions.
+type binding struct{ owner, volume, path string }
 
-func recordOf(claim *manifest.Claim) boundTo {
-	b := boundTo{owner: claim.Owner, volume: unbound}
-	if claim.Owner != manifest.KindFile { // a URL may be long, and is nobody's business
+func bindingOf(claim *refs.Claim) binding {
+	b := binding{owner: claim.Owner, volume: unbound}
+	if claim.Owner != manifest.KindFile { // a URL may be long or confidential
 		b.owner = shortHash(claim.Owner)
 	}
 	if claim.Volume != nil {
-		b.volume, b.path = claim.Volume.Name, shortHash(pathOf(claim.Volume))
+		b.volume, b.path = claim.Volume.Name, shortHash(volumePath(claim.Volume))
 	}
 	return b
 }
 
-// pathOf is where the data of a volume is. All else of its source may change: it
-// puts no other data there.
-func pathOf(pv *v1.PersistentVolume) string {
+// volumePath returns the location of the data of a volume. Other fields of its source may
+// change, because they do not change the data.
+func volumePath(pv *v1.PersistentVolume) string {
 	switch s := &pv.Spec.PersistentVolumeSource; {
 	case s.HostPath != nil:
 		return filepath.Clean(s.HostPath.Path)
@@ -196,18 +198,19 @@ func shortHash(text string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-func (b boundTo) String() string {
+func (b binding) String() string {
 	return strings.TrimSuffix(b.owner+" "+b.volume+" "+b.path, " ")
 }
 
-func parseRecord(text string) boundTo {
+func parseRecord(text string) binding {
 	owner, rest, _ := strings.Cut(text, " ")
 	volume, path, _ := strings.Cut(rest, " ")
-	return boundTo{owner, volume, path}
+	return binding{owner, volume, path}
 }
 
-// record remembers to what a claim is bound; one that is there was verified.
-func record(dir *beneath.Dir, claim *manifest.Claim) error {
+// record creates the link with the binding of a claim. An existing link was checked by
+// verify.
+func record(dir *safepath.Dir, claim *refs.Claim) error {
 	at := filepath.Join(boundDir, claim.Namespace)
 	for _, d := range []string{boundDir, at} {
 		if _, err := dir.Mkdir(d, dirMode, -1); err != nil {
@@ -219,7 +222,7 @@ func record(dir *beneath.Dir, claim *manifest.Claim) error {
 		return err
 	}
 	defer records.Close()
-	err = unix.Symlinkat(recordOf(claim).String(), records.Fd(), claim.Name)
+	err = unix.Symlinkat(bindingOf(claim).String(), records.Fd(), claim.Name)
 	if err == unix.EEXIST {
 		return nil
 	}

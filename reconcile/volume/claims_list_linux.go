@@ -14,41 +14,41 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
-// Kept is a claim of which something is kept.
+// Kept is a claim with data or a binding in Claims.
 type Kept struct {
 	types.NamespacedName
-	// Path is where its data is, "" for that of a PersistentVolume, which is
+	// Path is the path of its directory; "" if it is bound to the PersistentVolume
 	// Volume.
 	Path, Volume string
-	// Users are the pods that use it, by the directories they have.
+	// Users has the pods that use the claim according to their directories.
 	Users []types.UID
 }
 
-// List tells what is kept, by namespace and name. pods are the directories of
-// all pods that may use claims.
+// List returns the claims, sorted by namespace and name. pods are the directories of all
+// pod directories that may use claims.
 func (c Claims) List(pods ...string) ([]Kept, error) {
-	namespaces, err := beneath.Names(filepath.Join(c.Root, boundDir))
+	namespaces, err := safepath.Names(filepath.Join(c.Root, boundDir))
 	if err != nil {
-		return nil, fmt.Errorf("looking for claims: %w", err)
+		return nil, fmt.Errorf("listing claims: %w", err)
 	}
-	users, err := usersOf(pods)
+	users, err := claimUsers(pods)
 	if err != nil {
-		return nil, fmt.Errorf("looking who uses claims: %w", err)
+		return nil, fmt.Errorf("listing the users of claims: %w", err)
 	}
 	var all []Kept
 	for _, namespace := range namespaces {
-		claims, err := beneath.Names(filepath.Join(c.Root, boundDir, namespace))
+		claims, err := safepath.Names(filepath.Join(c.Root, boundDir, namespace))
 		if err != nil {
-			return nil, fmt.Errorf("looking for claims: %w", err)
+			return nil, fmt.Errorf("listing claims: %w", err)
 		}
 		for _, name := range claims {
 			k := Kept{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}, Path: filepath.Join(c.Root, namespace, name)}
 			text, err := os.Readlink(filepath.Join(c.Root, boundDir, namespace, name))
 			if err != nil {
-				continue // going
+				continue // being removed
 			}
 			if volume := parseRecord(text).volume; volume != unbound {
 				k.Path, k.Volume = "", volume
@@ -63,7 +63,7 @@ func (c Claims) List(pods ...string) ([]Kept, error) {
 	return all, nil
 }
 
-// Kept are the claims whose data is in a directory here.
+// Kept returns the claims with data in a directory in Claims.
 func (c Claims) Kept() (map[types.NamespacedName]bool, error) {
 	all, err := c.List()
 	kept := map[types.NamespacedName]bool{}
@@ -75,17 +75,18 @@ func (c Claims) Kept() (map[types.NamespacedName]bool, error) {
 	return kept, err
 }
 
-// ErrInUse is within the error of a removal: pods use the claim.
+// ErrInUse is wrapped by the error of Remove if pods use the claim.
 var ErrInUse = errors.New("pods use it")
 
-// ErrNoClaim likewise: nothing is kept of it.
-var ErrNoClaim = errors.New("nothing is kept of it; podd volume ls lists what is")
+// errNoClaim is wrapped by the error of Remove if the claim does not exist.
+var errNoClaim = errors.New("nothing is kept of it; podd volume ls lists what is")
 
-// ErrLeft likewise: the claim is removed, and something of an earlier one is not.
+// ErrLeft is wrapped by the error of Remove if the claim was removed, but not all data of
+// claims that were removed before.
 var ErrLeft = errors.New("the claim is removed, but not all that earlier removals left")
 
-// Remove removes the data of a claim that no pod uses, and what it was bound to
-// is forgotten. What a removal before left goes with it.
+// Remove removes the data and the binding of a claim that no pod uses. It also removes
+// data that earlier removals left.
 func (c Claims) Remove(ctx context.Context, name types.NamespacedName, pods ...string) error {
 	dir, err := c.open(ctx)
 	if err != nil {
@@ -99,7 +100,7 @@ func (c Claims) Remove(ctx context.Context, name types.NamespacedName, pods ...s
 	at := slices.IndexFunc(kept, func(k Kept) bool { return k.NamespacedName == name })
 	switch {
 	case at < 0:
-		return fmt.Errorf("removing claim %s: %w", name, ErrNoClaim)
+		return fmt.Errorf("removing claim %s: %w", name, errNoClaim)
 	case len(kept[at].Users) > 0:
 		return fmt.Errorf("removing claim %s: %w", name, ErrInUse)
 	}
@@ -109,8 +110,9 @@ func (c Claims) Remove(ctx context.Context, name types.NamespacedName, pods ...s
 	return nil
 }
 
-// remove gives the lock on dir back once the data is away: it may be much.
-func (c Claims) remove(ctx context.Context, dir *beneath.Dir, name types.NamespacedName) error {
+// remove removes a claim. It unlocks dir after the data has been moved away, because its
+// removal may take long.
+func (c Claims) remove(ctx context.Context, dir *safepath.Dir, name types.NamespacedName) error {
 	mounts, err := Dir{Root: c.Root}.mountsBelow(filepath.Join(name.Namespace, name.Name))
 	if err != nil {
 		return err
@@ -118,14 +120,14 @@ func (c Claims) remove(ctx context.Context, dir *beneath.Dir, name types.Namespa
 	if len(mounts) > 0 {
 		return fmt.Errorf("%s is mounted in it; umount %s first", mounts[0].what, mounts[0].path)
 	}
-	away := fmt.Sprint(time.Now().UnixNano())
-	removed, err := forget(dir, name, away)
+	trashName := fmt.Sprint(time.Now().UnixNano())
+	removed, err := moveAway(dir, name, trashName)
 	dir.Close()
 	if err != nil {
 		return err
 	}
 	defer removed.Close()
-	if err := removed.RemoveAll(ctx, away); err != nil {
+	if err := removed.RemoveAll(ctx, trashName); err != nil {
 		return err
 	}
 	if err := removed.Empty(ctx); err != nil {
@@ -134,13 +136,13 @@ func (c Claims) remove(ctx context.Context, dir *beneath.Dir, name types.Namespa
 	return nil
 }
 
-// forget takes the data away under another name at first, so that a claim is
-// there whole or not at all, and gives the directory of what is away.
-func forget(dir *beneath.Dir, name types.NamespacedName, away string) (*beneath.Dir, error) {
+// moveAway renames the data of a claim, so that its removal is atomic, and removes the
+// binding. It returns the directory of removed data.
+func moveAway(dir *safepath.Dir, name types.NamespacedName, trashName string) (*safepath.Dir, error) {
 	if _, err := dir.Mkdir(removedDir, dirMode, -1); err != nil {
 		return nil, err
 	}
-	err := unix.Renameat(dir.Fd(), filepath.Join(name.Namespace, name.Name), dir.Fd(), filepath.Join(removedDir, away))
+	err := unix.Renameat(dir.Fd(), filepath.Join(name.Namespace, name.Name), dir.Fd(), filepath.Join(removedDir, trashName))
 	if err != nil && err != unix.ENOENT {
 		return nil, err
 	}
@@ -150,17 +152,17 @@ func forget(dir *beneath.Dir, name types.NamespacedName, away string) (*beneath.
 	return dir.Sub(removedDir)
 }
 
-// usersOf has the pods that use each claim.
-func usersOf(pods []string) (map[types.NamespacedName][]types.UID, error) {
+// claimUsers returns the pods that use each claim.
+func claimUsers(pods []string) (map[types.NamespacedName][]types.UID, error) {
 	users := map[types.NamespacedName][]types.UID{}
 	for _, root := range pods {
-		uids, err := beneath.Names(root)
+		uids, err := safepath.Names(root)
 		if err != nil {
 			return nil, err
 		}
 		for _, uid := range uids {
 			dir := filepath.Join(root, uid, volumesDir, claimPlugin)
-			links, err := beneath.Names(dir)
+			links, err := safepath.Names(dir)
 			if err != nil {
 				return nil, err
 			}
@@ -168,6 +170,7 @@ func usersOf(pods []string) (map[types.NamespacedName][]types.UID, error) {
 				text, _ := os.Readlink(filepath.Join(dir, link))
 				namespace, name, isClaim := strings.Cut(text, "/")
 				key := types.NamespacedName{Namespace: namespace, Name: name}
+				isClaim = isClaim && !filepath.IsAbs(text)
 				if isClaim && !slices.Contains(users[key], types.UID(uid)) {
 					users[key] = append(users[key], types.UID(uid))
 				}

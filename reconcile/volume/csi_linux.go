@@ -12,32 +12,32 @@ import (
 
 	"podd/reconcile/render"
 	"podd/reconcile/volume/csi"
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
-// driven is a volume of a CSI driver that a pod writes itself.
-type driven struct{}
+// csiVolume is an inline CSI volume of a pod.
+type csiVolume struct{}
 
-func (driven) source() string { return "csi" }
+func (csiVolume) source() string { return "csi" }
 
-func (driven) serves(v *v1.Volume) bool { return v.CSI != nil }
+func (csiVolume) serves(v *v1.Volume) bool { return v.CSI != nil }
 
-func (driven) check(p *place, _ *v1.Volume) (string, error) { return "", p.all.hasDrivers() }
+func (csiVolume) check(p *place, _ *v1.Volume) (string, error) { return "", p.all.hasDrivers() }
 
-func (driven) prepare(ctx context.Context, p *place, v *v1.Volume) (string, error) {
-	return p.driven(ctx, v)
+func (csiVolume) prepare(ctx context.Context, p *place, v *v1.Volume) (string, error) {
+	return p.csiVolume(ctx, v)
 }
 
 func (d Dir) hasDrivers() error {
 	if d.CSI == nil {
-		return errors.New("podd has CSI drivers serve volumes only as a node of a cluster; start it with --kubeconfig")
+		return errors.New("podd supports CSI volumes only as a node of a cluster; start it with --kubeconfig")
 	}
 	return nil
 }
 
-// driven has the driver of a volume publish it. A pod keeps what it has when nothing
-// is known of a volume any more.
-func (p *place) driven(ctx context.Context, v *v1.Volume) (string, error) {
+// csiVolume makes the driver publish a volume and returns its path. If the data for the
+// driver is missing, a volume that was published before is kept.
+func (p *place) csiVolume(ctx context.Context, v *v1.Volume) (string, error) {
 	if err := p.all.hasDrivers(); err != nil {
 		return "", err
 	}
@@ -46,7 +46,7 @@ func (p *place) driven(ctx context.Context, v *v1.Volume) (string, error) {
 		if path := p.all.CSI.Has(p.pod.UID, v.Name); path != "" {
 			return path, nil
 		}
-		return "", fmt.Errorf("what its driver is to be told %w", render.ErrMissing)
+		return "", fmt.Errorf("the data for its driver %w", render.ErrMissing)
 	}
 	got, err := p.all.CSI.Publish(ctx, csi.Volume{CSI: known, Pod: p.pod, Name: v.Name})
 	switch {
@@ -55,43 +55,43 @@ func (p *place) driven(ctx context.Context, v *v1.Volume) (string, error) {
 	case !got.Group:
 		return got.Path, nil
 	}
-	return got.Path, p.ownDriven(ctx, got.Path, v.Name)
+	return got.Path, p.setCSIGroup(ctx, got.Path, v.Name)
 }
 
-// ownTime is how long a volume of a server may take until its files are the pod's
-// group's: it may have many.
-const ownTime = time.Hour
+// setGroupTimeout is the timeout for setting the group of the files in a volume of a server,
+// which may have many files.
+const setGroupTimeout = time.Hour
 
-// ownDriven gives the files of a volume to the pod's group. Where a server may keep
-// whoever looks waiting, one waits and no other, and no longer than ownTime.
-func (p *place) ownDriven(ctx context.Context, path, name string) error {
+// setCSIGroup sets the group of the files in a volume to the pod's fsGroup. For a volume of
+// a server, there is one attempt at a time with the timeout setGroupTimeout.
+func (p *place) setCSIGroup(ctx context.Context, path, name string) error {
 	remote, err := p.all.isRemoteAt(path)
 	if err != nil {
 		return err
 	}
-	give := func(ctx context.Context) error {
-		links, err := p.all.links(p.pod.UID)
+	setGroup := func(ctx context.Context) error {
+		links, err := p.all.openClaimLinks(p.pod.UID)
 		if err != nil {
 			return err
 		}
 		defer links.Close()
-		return own(ctx, p.pod.Spec, path, links, name)
+		return p.setFSGroup(ctx, path, links, name)
 	}
 	if !remote {
-		return give(ctx)
+		return setGroup(ctx)
 	}
-	err = p.all.Attempts.do(ctx, ownTime, "owning "+path, give)
+	err = p.all.Attempts.do(ctx, setGroupTimeout, "owning "+path, setGroup)
 	switch {
 	case errors.Is(err, errSilent):
-		return fmt.Errorf("its files were not given to the pod's group within %s; see to its server", ownTime)
-	case errors.Is(err, errStill):
-		return errors.New("still waiting for its server, to give its files to the pod's group; see to it")
+		return fmt.Errorf("setting the group of its files took longer than %s; check its server", setGroupTimeout)
+	case errors.Is(err, errPending):
+		return errors.New("still waiting for its server to set the group of its files; check it")
 	}
 	return err
 }
 
-// links opens the directory of notes about a pod's volumes.
-func (d Dir) links(uid types.UID) (*beneath.Dir, error) {
+// openClaimLinks opens the directory of links for a pod's volumes (see claimPlugin).
+func (d Dir) openClaimLinks(uid types.UID) (*safepath.Dir, error) {
 	pod, err := d.make(uid)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (d Dir) links(uid types.UID) (*beneath.Dir, error) {
 	return within(pod, true, volumesDir, claimPlugin)
 }
 
-// isRemoteAt asks the mount table whether a server is behind a mount.
+// isRemoteAt reports whether a mount is from a server, according to the mount table.
 func (d Dir) isRemoteAt(path string) (bool, error) {
 	under, err := filepath.Rel(d.Root, path)
 	if err != nil {
@@ -115,14 +115,14 @@ func (d Dir) isRemoteAt(path string) (bool, error) {
 	return false, err
 }
 
-// unpublish has the drivers take a pod's volumes away.
+// unpublish makes the drivers unpublish a pod's volumes.
 func (d Dir) unpublish(ctx context.Context, uid types.UID) error {
 	if d.CSI != nil {
 		return d.CSI.Unpublish(ctx, uid)
 	}
 	has, err := csi.Left(filepath.Join(d.Root, string(uid)))
 	if has && err == nil {
-		err = fmt.Errorf("removing the directory of pod %s: CSI drivers have volumes in it; start podd with --kubeconfig, so that they take them away", uid)
+		err = fmt.Errorf("removing the directory of pod %s: CSI volumes are published in it; start podd with --kubeconfig to unpublish them", uid)
 	}
 	return err
 }

@@ -18,7 +18,7 @@ import (
 	storage "k8s.io/api/storage/v1"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
-	"podd/manifest"
+	"podd/manifest/refs"
 	"podd/reconcile/plugins"
 	"podd/reconcile/render"
 	"podd/reconcile/volume/csi"
@@ -31,17 +31,17 @@ func TestMain(m *testing.M) {
 }
 
 // known is what is known of volumes by their names in the pod.
-type known map[string]*manifest.CSI
+type known map[string]*refs.CSI
 
 func (known) Files(*v1.Volume) (map[string]render.File, error) { return nil, nil }
-func (k known) CSI(v *v1.Volume) *manifest.CSI                 { return k[v.Name] }
-func (k known) Claim(v *v1.Volume) *manifest.Claim {
+func (k known) CSI(v *v1.Volume) *refs.CSI                     { return k[v.Name] }
+func (k known) Claim(v *v1.Volume) *refs.Claim {
 	if v.PersistentVolumeClaim == nil {
 		return nil
 	}
 	pv := &v1.PersistentVolume{}
 	pv.Name, pv.Spec.CSI = "pv-"+v.Name, &v1.CSIPersistentVolumeSource{Driver: "host.csi.example.com"}
-	c := &manifest.Claim{PersistentVolumeClaim: &v1.PersistentVolumeClaim{}, Volume: pv}
+	c := &refs.Claim{PersistentVolumeClaim: &v1.PersistentVolumeClaim{}, Volume: pv}
 	c.Namespace, c.Name = "default", v.PersistentVolumeClaim.ClaimName
 	return c
 }
@@ -60,11 +60,7 @@ func withDriver(t *testing.T) (Dir, *csidriver.Driver) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	w := &plugins.Watcher{Dir: d.Registry, Kinds: map[string]plugins.Kind{registration.CSIPlugin: drivers}, Log: log}
-	running.Go(func() {
-		if err := w.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	running.Go(func() { w.Run(ctx) })
 	running.Go(func() {
 		if err := drivers.Run(ctx); err != nil {
 			t.Error(err)
@@ -80,9 +76,9 @@ func withDriver(t *testing.T) (Dir, *csidriver.Driver) {
 	return Dir{Root: filepath.Join(top, "pods"), Claims: filepath.Join(top, "claims"), CSI: drivers, Attempts: &Attempts{}}, d
 }
 
-// TestDriven: a claim's volume and one of the pod's own are published by their
-// driver, their files given to the pod's group, and taken away by the driver; its
-// mounts, and what else is mounted there, are nobody's to look into.
+// TestDriven checks that the volume of a claim and an inline volume are published by their
+// driver, get the pod's group, and are unpublished, and that podd does not access mounts in
+// them.
 func TestDriven(t *testing.T) {
 	d, driver := withDriver(t)
 	group := int64(2345)
@@ -150,8 +146,8 @@ func silentBelow(t *testing.T, volume string) {
 	silent(t, at)
 }
 
-// TestDrivenErrors: what is known too late or not served here says so, in the
-// kubelet's steps.
+// TestDrivenErrors checks that errors for missing data and for unsupported volumes have the
+// kubelet's names of operations.
 func TestDrivenErrors(t *testing.T) {
 	inline := v1.Volume{Name: "own", VolumeSource: v1.VolumeSource{CSI: &v1.CSIVolumeSource{Driver: "x"}}}
 	d := newDir(t)

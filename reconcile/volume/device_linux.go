@@ -12,11 +12,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// device is the path of a PersistentVolume that is a block device. Links on the
-// way are followed, as names in /dev/disk are links; the path is that of the very
-// device that was looked at, without links. Its driver is not woken: O_PATH opens
-// the name alone. The kubelet puts a loop device before it, which would keep it
-// from being detached unseen; podd does not.
+// device returns the path without links of a PersistentVolume that is a block device. Links
+// are followed, because the names in /dev/disk are links. The device is opened with O_PATH,
+// so that its driver is not called. Unlike the kubelet, podd does not attach a loop device,
+// which would prevent the device from being detached.
 func device(pv *v1.PersistentVolume) (string, error) {
 	path := filepath.Clean(pv.Spec.Local.Path)
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -30,14 +29,14 @@ func device(pv *v1.PersistentVolume) (string, error) {
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return path, bare(err)
+		return path, withoutPath(err)
 	}
 	if !hostPathTypes[v1.HostPathBlockDev].is(info.Mode()) {
-		return path, fmt.Errorf("is %s, and the PersistentVolume %q has the volumeMode Block; name a block device, or use Filesystem", nounOf(info.Mode()), pv.Name)
+		return path, fmt.Errorf("is %s, and the PersistentVolume %q has the volumeMode Block; name a block device, or use Filesystem", describeMode(info.Mode()), pv.Name)
 	}
-	real, err := os.Readlink(held(f))
+	real, err := os.Readlink(fdPath(f))
 	if err == nil && strings.HasSuffix(real, " (deleted)") {
 		err = fs.ErrNotExist
 	}
-	return real, bareOf(err)
+	return real, withoutPathOrNil(err)
 }

@@ -10,8 +10,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestDevices: a claim of a block device has the path of the device, whatever
-// links lead to it, and nothing else is taken for one.
+// TestDevices checks that a claim of a block device has the path of the device without
+// links, and that other files are rejected.
 func TestDevices(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)

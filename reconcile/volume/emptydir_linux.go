@@ -10,13 +10,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
 const emptyDirPlugin = "kubernetes.io~empty-dir"
 
-// emptyDir is a directory that lives as long as its pod, on the disk of the
-// root dir, in memory or in huge pages.
+// emptyDir is a directory that is removed with its pod: on the disk of the root directory,
+// in memory or in huge pages.
 type emptyDir struct{}
 
 func (emptyDir) source() string { return "emptyDir" }
@@ -27,7 +27,7 @@ func (emptyDir) check(*place, *v1.Volume) (string, error) { return "", nil }
 
 func (emptyDir) prepare(_ context.Context, p *place, v *v1.Volume) (string, error) {
 	path := filepath.Join(p.path, volumesDir, emptyDirPlugin, v.Name)
-	dir, err := p.under(emptyDirPlugin, dirMode)
+	dir, err := p.openPlugin(emptyDirPlugin, dirMode)
 	if err != nil {
 		return path, err
 	}
@@ -35,7 +35,7 @@ func (emptyDir) prepare(_ context.Context, p *place, v *v1.Volume) (string, erro
 	mode, gid := emptyDirMode(p.pod.Spec)
 	switch medium := v.EmptyDir.Medium; {
 	case medium == v1.StorageMediumDefault:
-		return path, onDisk(dir, v.Name, mode, gid)
+		return path, makeDirVolume(dir, v.Name, mode, gid)
 	case manifest.IsHugeMedium(medium):
 		pages, err := manifest.HugePageSize(&p.pod.Spec.Spec, medium)
 		if err != nil {
@@ -45,17 +45,18 @@ func (emptyDir) prepare(_ context.Context, p *place, v *v1.Volume) (string, erro
 		if limit := v.EmptyDir.SizeLimit; limit != nil {
 			h.limit = limit.Value()
 		}
-		return path, inHugePages(dir, v.Name, h)
+		return path, mountHugePages(dir, v.Name, h)
 	case medium == v1.StorageMediumMemory:
 		size := memorySize(p.pod.Spec, v.EmptyDir.SizeLimit, p.node)
-		return path, inMemory(dir, v.Name, tmpfsOptions(mode, gid, size))
+		return path, mountTmpfs(dir, v.Name, tmpfsOptions(mode, gid, size))
 	}
-	return path, fmt.Errorf("podd does not serve the medium %q; leave it out or use %q",
+	return path, fmt.Errorf("podd does not support the medium %q; remove it or use %q",
 		v.EmptyDir.Medium, v1.StorageMediumMemory)
 }
 
-// emptyDirMode lets every user of the pod write, and with fsGroup gives what
-// they make to that group, as the kubelet does.
+// emptyDirMode returns the mode and the group of an emptyDir, like the kubelet: every user
+// of the pod can write, and with an fsGroup new files have this group. gid is -1 without
+// an fsGroup.
 func emptyDirMode(pod *v1.Pod) (mode uint32, gid int) {
 	if s := pod.Spec.SecurityContext; s != nil && s.FSGroup != nil {
 		return 0o2777, int(*s.FSGroup)
@@ -63,12 +64,12 @@ func emptyDirMode(pod *v1.Pod) (mode uint32, gid int) {
 	return 0o777, -1
 }
 
-func onDisk(dir *beneath.Dir, name string, mode uint32, gid int) error {
+func makeDirVolume(dir *safepath.Dir, name string, mode uint32, gid int) error {
 	if _, err := dir.Mkdir(name, mode, gid); err != nil {
 		return err
 	}
 	vol, err := dir.SubSameMount(name)
-	if errors.Is(err, beneath.ErrMount) {
+	if errors.Is(err, safepath.ErrMount) {
 		return errors.New("something is mounted where a volume on disk belongs; unmount it")
 	}
 	if err != nil {
@@ -77,20 +78,20 @@ func onDisk(dir *beneath.Dir, name string, mode uint32, gid int) error {
 	return vol.Close()
 }
 
-// inMemory mounts a tmpfs, unless one is mounted there.
-func inMemory(dir *beneath.Dir, name, options string) error {
-	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // seen only without the mount
+// mountTmpfs mounts a tmpfs unless one is mounted.
+func mountTmpfs(dir *safepath.Dir, name, options string) error {
+	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // visible only without the mount
 		return err
 	}
 	vol, err := dir.SubSameMount(name)
-	if errors.Is(err, beneath.ErrMount) {
+	if errors.Is(err, safepath.ErrMount) {
 		return expectTmpfs(dir, name)
 	}
 	if err != nil {
 		return err
 	}
 	defer vol.Close()
-	// The descriptor, not the path, says where: no link can come between.
+	// Mount at the descriptor instead of the path, so that no link is followed.
 	target := fmt.Sprintf("/proc/self/fd/%d", vol.Fd())
 	err = unix.Mount("tmpfs", target, "tmpfs", 0, options+",noswap")
 	if err == unix.EINVAL { // before Linux 6.4
@@ -102,8 +103,8 @@ func inMemory(dir *beneath.Dir, name, options string) error {
 	return nil
 }
 
-// tmpfsOptions leave the sticky bit that a tmpfs has by itself, as the kubelet
-// does: a user of the pod removes no other's files.
+// tmpfsOptions returns the mount options for a tmpfs. Like the kubelet, it sets the sticky
+// bit, the default of a tmpfs, so that users of the pod cannot remove each other's files.
 func tmpfsOptions(mode uint32, gid int, size int64) string {
 	options := fmt.Sprintf("mode=%o", mode|unix.S_ISVTX)
 	if gid >= 0 {
@@ -115,8 +116,8 @@ func tmpfsOptions(mode uint32, gid int, size int64) string {
 	return options
 }
 
-// fileSystemOf is the one that a directory in dir is of.
-func fileSystemOf(dir *beneath.Dir, name string) (st unix.Statfs_t, err error) {
+// statfs returns the status of the file system of a directory in dir.
+func statfs(dir *safepath.Dir, name string) (st unix.Statfs_t, err error) {
 	vol, err := dir.Sub(name)
 	if err != nil {
 		return st, err
@@ -126,8 +127,8 @@ func fileSystemOf(dir *beneath.Dir, name string) (st unix.Statfs_t, err error) {
 	return st, err
 }
 
-func expectTmpfs(dir *beneath.Dir, name string) error {
-	st, err := fileSystemOf(dir, name)
+func expectTmpfs(dir *safepath.Dir, name string) error {
+	st, err := statfs(dir, name)
 	if err != nil {
 		return err
 	}

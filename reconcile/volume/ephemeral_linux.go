@@ -11,8 +11,8 @@ import (
 
 const ephemeralPlugin = "podd~ephemeral"
 
-// ephemeral is a claim that is made for a pod and goes with it: a directory or, of
-// a pod of a cluster, what that has made.
+// ephemeral is a generic ephemeral volume: the claim that the cluster created for a pod of
+// an API server, or a directory that is removed with the pod.
 type ephemeral struct{}
 
 func (ephemeral) source() string { return "ephemeral" }
@@ -31,11 +31,11 @@ func (ephemeral) prepare(ctx context.Context, p *place, v *v1.Volume) (string, e
 		return claimed{}.prepare(ctx, p, v)
 	}
 	path := filepath.Join(p.path, volumesDir, ephemeralPlugin, v.Name)
-	dir, err := p.under(ephemeralPlugin, dirMode)
+	dir, err := p.openPlugin(ephemeralPlugin, dirMode)
 	if err != nil {
 		return path, err
 	}
 	defer dir.Close()
 	mode, gid := emptyDirMode(p.pod.Spec)
-	return path, onDisk(dir, v.Name, mode, gid)
+	return path, makeDirVolume(dir, v.Name, mode, gid)
 }

@@ -18,22 +18,22 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podd/reconcile/render"
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
-// fileTree is a volume's directory whose files change all at once:
+// A fileTree is the directory of a volume with files that are replaced atomically:
 //
-//	..2026_11_21_14_02_11.123456789/   the files, never changed once they are in use
+//	..2026_11_21_14_02_11.123456789/   the files, which are not changed while in use
 //	    a.conf, sub/b.conf
 //	..data -> ..2026_11_21_14_02_11.123456789
 //	a.conf -> ..data/a.conf
 //	sub -> ..data/sub
 //
-// A rename puts another directory behind ..data. It is as the kubelet has it,
-// and programs watch ..data.
+// A rename of ..data replaces the directory. The layout is that of the kubelet, because
+// programs watch ..data.
 type fileTree struct {
-	dir *beneath.Dir
-	gid int // of all that is in it; -1: nobody asked
+	dir *safepath.Dir
+	gid int // group of all entries; -1 for none
 }
 
 const (
@@ -41,8 +41,8 @@ const (
 	dataDraft = "..data_tmp"
 )
 
-// write makes the tree that of files, and is idle where it is. What a crash
-// left half done goes.
+// write sets the content of the tree to files. It does nothing if this is the content, and
+// removes what a crash left incomplete.
 func (t *fileTree) write(files map[string]render.File) error {
 	for name := range files {
 		if err := checkFile(name); err != nil {
@@ -56,7 +56,7 @@ func (t *fileTree) write(files map[string]render.File) error {
 			return fmt.Errorf("writing its files: %w", err)
 		}
 		if err := t.swap(next); err != nil {
-			return fmt.Errorf("putting its files in place: %w", err)
+			return fmt.Errorf("replacing its files: %w", err)
 		}
 		now = next
 	}
@@ -64,23 +64,23 @@ func (t *fileTree) write(files map[string]render.File) error {
 		return fmt.Errorf("linking its files: %w", err)
 	}
 	if err := t.sweep(now, files); err != nil {
-		return fmt.Errorf("removing what is no longer in it: %w", err)
+		return fmt.Errorf("removing its old files: %w", err)
 	}
 	return nil
 }
 
-// checkFile guards every path once more: it was a user's text.
+// checkFile returns an error if name, which is untrusted, is not a valid path in a volume.
 func checkFile(name string) error {
 	switch {
 	case !filepath.IsLocal(name) || name != path.Clean(name) || name == ".":
-		return fmt.Errorf("%.80q is no path within a volume", name)
+		return fmt.Errorf("%.80q is not a path within a volume", name)
 	case strings.HasPrefix(name, ".."):
 		return fmt.Errorf("%.80q begins with .., as the volume's own entries do", name)
 	}
 	return nil
 }
 
-// current is the name of the directory in use, "" for none.
+// current returns the name of the directory in use; "" if there is none.
 func (t *fileTree) current() string {
 	name, err := t.dir.Readlink(dataLink)
 	if err != nil || !strings.HasPrefix(name, "..") || name == ".." || strings.Contains(name, "/") {
@@ -92,7 +92,7 @@ func (t *fileTree) current() string {
 	return name
 }
 
-// holds tells whether a directory has exactly these files.
+// holds reports whether a directory has exactly these files.
 func (t *fileTree) holds(name string, files map[string]render.File) bool {
 	dir, err := t.dir.SubSameMount(name)
 	if err != nil {
@@ -117,8 +117,8 @@ func (t *fileTree) holds(name string, files map[string]render.File) bool {
 	return true
 }
 
-// count is how many names there are in a directory and in dirs below it.
-func count(dir *beneath.Dir, dirs map[string]bool) (int, error) {
+// count returns the number of entries in a directory and in dirs below it.
+func count(dir *safepath.Dir, dirs map[string]bool) (int, error) {
 	names, err := dir.Names()
 	n := len(names)
 	for d := range dirs {
@@ -133,7 +133,7 @@ func count(dir *beneath.Dir, dirs map[string]bool) (int, error) {
 	return n, err
 }
 
-func (t *fileTree) same(dir *beneath.Dir, file string, want render.File) bool {
+func (t *fileTree) same(dir *safepath.Dir, file string, want render.File) bool {
 	f, err := dir.File(file)
 	if err != nil {
 		return false
@@ -148,7 +148,7 @@ func (t *fileTree) same(dir *beneath.Dir, file string, want render.File) bool {
 	return err == nil && bytes.Equal(have, want.Data)
 }
 
-// mode is a file's: the pod's group may read what it owns.
+// mode returns the mode of a file. If there is a group, it can read the file.
 func (t *fileTree) mode(m uint32) uint32 {
 	if t.gid >= 0 {
 		m |= 0o440
@@ -156,7 +156,7 @@ func (t *fileTree) mode(m uint32) uint32 {
 	return m
 }
 
-// fill makes a directory with the files, not yet in use.
+// fill creates a new directory with the files. It is not in use yet.
 func (t *fileTree) fill(files map[string]render.File) (string, error) {
 	name := fmt.Sprintf("..%s.%010d", time.Now().UTC().Format("2006_01_02_15_04_05"), rand.Uint32())
 	if err := t.mkdir(t.dir, name); err != nil {
@@ -175,7 +175,7 @@ func (t *fileTree) fill(files map[string]render.File) (string, error) {
 	return name, nil
 }
 
-func (t *fileTree) mkdir(at *beneath.Dir, name string) error {
+func (t *fileTree) mkdir(at *safepath.Dir, name string) error {
 	mode := uint32(0o755)
 	if t.gid >= 0 {
 		mode |= unix.S_ISGID
@@ -184,7 +184,7 @@ func (t *fileTree) mkdir(at *beneath.Dir, name string) error {
 	return err
 }
 
-func (t *fileTree) create(dir *beneath.Dir, file string, want render.File) error {
+func (t *fileTree) create(dir *safepath.Dir, file string, want render.File) error {
 	steps := strings.Split(file, "/")
 	for i := range steps[:len(steps)-1] {
 		if err := t.mkdir(dir, path.Join(steps[:i+1]...)); err != nil {
@@ -208,7 +208,7 @@ func (t *fileTree) create(dir *beneath.Dir, file string, want render.File) error
 	return errors.Join(err, f.Close())
 }
 
-// swap puts a directory into use.
+// swap makes a directory the one in use.
 func (t *fileTree) swap(name string) error {
 	if err := t.dir.RemoveAll(context.Background(), dataDraft); err != nil {
 		return err
@@ -217,7 +217,7 @@ func (t *fileTree) swap(name string) error {
 		return err
 	}
 	err := unix.Renameat(t.dir.Fd(), dataDraft, t.dir.Fd(), dataLink)
-	if err == unix.EISDIR || err == unix.ENOTEMPTY { // nobody but podd should write here
+	if err == unix.EISDIR || err == unix.ENOTEMPTY { // only podd should write here
 		if err = t.dir.RemoveAll(context.Background(), dataLink); err == nil {
 			err = unix.Renameat(t.dir.Fd(), dataDraft, t.dir.Fd(), dataLink)
 		}
@@ -225,8 +225,8 @@ func (t *fileTree) swap(name string) error {
 	return err
 }
 
-// tops are the names at which the files are seen.
-func tops(files map[string]render.File) map[string]bool {
+// topNames returns the first path elements of the files.
+func topNames(files map[string]render.File) map[string]bool {
 	out := map[string]bool{}
 	for file := range files {
 		first, _, _ := strings.Cut(file, "/")
@@ -236,7 +236,7 @@ func tops(files map[string]render.File) map[string]bool {
 }
 
 func (t *fileTree) link(files map[string]render.File) error {
-	for name := range tops(files) {
+	for name := range topNames(files) {
 		target := path.Join(dataLink, name)
 		if now, err := t.dir.Readlink(name); err == nil && now == target {
 			continue
@@ -251,13 +251,13 @@ func (t *fileTree) link(files map[string]render.File) error {
 	return nil
 }
 
-// sweep removes all that is neither in use nor a link to it.
+// sweep removes all entries except the directory in use and the links to it.
 func (t *fileTree) sweep(now string, files map[string]render.File) error {
 	names, err := t.dir.Names()
 	if err != nil {
 		return err
 	}
-	stay := tops(files)
+	stay := topNames(files)
 	stay[now], stay[dataLink] = true, true
 	for _, name := range names {
 		if stay[name] {

@@ -103,3 +103,79 @@ func TestHostPathMustBeCleanAndAbsolute(t *testing.T) {
 		}
 	}
 }
+
+// TestHostPathThroughParentLink shows what a link in a parent directory can lead to:
+// something empty is made where nothing was, which the runtime, following the same
+// link, mounts. What exists there is not changed.
+func TestHostPathThroughParentLink(t *testing.T) {
+	top := t.TempDir()
+	outside, planted := filepath.Join(top, "outside"), filepath.Join(top, "planted")
+	must(t, os.MkdirAll(filepath.Join(outside, "dir"), 0o700))
+	must(t, os.Chmod(filepath.Join(outside, "dir"), 0o700))
+	must(t, os.WriteFile(filepath.Join(outside, "file"), []byte("secret"), 0o600))
+	must(t, os.Symlink(filepath.Join(top, "nowhere"), filepath.Join(outside, "dangling")))
+	must(t, os.Symlink(outside, planted))
+	before := tree(t, filepath.Join(outside, "dir")) + tree(t, filepath.Join(outside, "file"))
+	for _, c := range []struct {
+		name string
+		kind v1.HostPathType
+		ok   bool
+	}{
+		{"newdir", v1.HostPathDirectoryOrCreate, true}, {"newfile", v1.HostPathFileOrCreate, true},
+		{"dir", v1.HostPathDirectoryOrCreate, true}, {"file", v1.HostPathFileOrCreate, true},
+		{"dir", v1.HostPathFileOrCreate, false}, {"file", v1.HostPathDirectoryOrCreate, false},
+		{"dangling", v1.HostPathDirectoryOrCreate, false}, {"dangling", v1.HostPathFileOrCreate, false},
+	} {
+		_, err := newDir(t).Prepare(t.Context(), podOf(host("v", filepath.Join(planted, c.name), c.kind)), nil)
+		if (err == nil) != c.ok {
+			t.Errorf("%s %s: got %v, want success %v", c.kind, c.name, err, c.ok)
+		}
+	}
+	if after := tree(t, filepath.Join(outside, "dir")) + tree(t, filepath.Join(outside, "file")); after != before {
+		t.Errorf("what was there is\n%s\nwas\n%s", after, before)
+	}
+	if text, err := os.ReadFile(filepath.Join(outside, "file")); string(text) != "secret" {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+	if info, err := os.Stat(filepath.Join(outside, "newfile")); err != nil || info.Size() != 0 || info.Mode() != 0o644 {
+		t.Errorf("the new file: %v, %v", info, err)
+	}
+	if made := files(t, filepath.Join(outside, "newdir")); len(made) != 0 {
+		t.Errorf("the new directory has %v", made)
+	}
+	if _, err := os.Lstat(filepath.Join(top, "nowhere")); err == nil {
+		t.Error("the target of a link in the last element was made")
+	}
+}
+
+// TestHostPathWhileParentChanges checks that no directory but the one that was made
+// gets its mode, though a container swaps a link in the path meanwhile.
+func TestHostPathWhileParentChanges(t *testing.T) {
+	top := t.TempDir()
+	at := func(name string) string { return filepath.Join(top, name) }
+	must(t, os.MkdirAll(at("victim/sub"), 0o700))
+	must(t, os.Mkdir(at("own"), 0o755))
+	must(t, os.Symlink("own", at("x")))
+	must(t, os.Symlink("victim", at("y")))
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = unix.Renameat2(unix.AT_FDCWD, at("x"), unix.AT_FDCWD, at("y"), unix.RENAME_EXCHANGE)
+			}
+		}
+	}()
+	for range 5000 {
+		_ = createDir(at("x/sub"))
+		must(t, os.RemoveAll(at("own/sub")))
+	}
+	close(stop)
+	<-stopped
+	if info, err := os.Stat(at("victim/sub")); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the other directory has mode %v, %v", info.Mode(), err)
+	}
+}

@@ -7,19 +7,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
-// hugePages is an emptyDir of them.
+// hugePages is an emptyDir in huge pages.
 type hugePages struct {
-	size  int64 // of a page in bytes
-	limit int64 // bytes; 0: no other than the cgroup's
+	size  int64 // page size in bytes
+	limit int64 // size limit in bytes; 0 means only that of the cgroup
 	mode  uint32
 	gid   int
 }
 
-// options are those of hugetlbfs. Of a limit it takes whole pages only; the last
-// one that is begun counts.
+// options returns the mount options for hugetlbfs. It rounds the limit up to whole pages.
 func (h hugePages) options() string {
 	options := fmt.Sprintf("pagesize=%d,mode=%o", h.size, h.mode&0o1777)
 	if h.gid >= 0 {
@@ -31,20 +30,20 @@ func (h hugePages) options() string {
 	return options
 }
 
-// inHugePages mounts a hugetlbfs, unless one of such pages is mounted there.
-func inHugePages(dir *beneath.Dir, name string, h hugePages) error {
-	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // seen only without the mount
+// mountHugePages mounts a hugetlbfs unless one with this page size is mounted.
+func mountHugePages(dir *safepath.Dir, name string, h hugePages) error {
+	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // visible only without the mount
 		return err
 	}
 	vol, err := dir.SubSameMount(name)
-	if errors.Is(err, beneath.ErrMount) {
+	if errors.Is(err, safepath.ErrMount) {
 		return expectHugePages(dir, name, h.size)
 	}
 	if err != nil {
 		return err
 	}
 	defer vol.Close()
-	// The descriptor, not the path, says where: no link can come between.
+	// Mount at the descriptor instead of the path, so that no link is followed.
 	err = unix.Mount("nodev", fmt.Sprintf("/proc/self/fd/%d", vol.Fd()), "hugetlbfs", 0, h.options())
 	switch {
 	case err == unix.ENODEV:
@@ -62,11 +61,11 @@ func inHugePages(dir *beneath.Dir, name string, h hugePages) error {
 		return err
 	}
 	defer mounted.Close()
-	return unix.Fchmod(mounted.Fd(), h.mode) // the option takes no such bit
+	return unix.Fchmod(mounted.Fd(), h.mode) // the mount option does not support the setgid bit
 }
 
-func expectHugePages(dir *beneath.Dir, name string, size int64) error {
-	st, err := fileSystemOf(dir, name)
+func expectHugePages(dir *safepath.Dir, name string, size int64) error {
+	st, err := statfs(dir, name)
 	if err != nil {
 		return err
 	}

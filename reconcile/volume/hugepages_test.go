@@ -25,8 +25,8 @@ func TestHugePagesOptions(t *testing.T) {
 	}
 }
 
-// TestHugePages: the file system has the pages that the medium says, once, and
-// goes with the pod.
+// TestHugePages checks that the file system has the page size of the medium, is mounted
+// once, and is unmounted with the pod.
 func TestHugePages(t *testing.T) {
 	d := newDir(t)
 	group := int64(4321)

@@ -6,8 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// image is a volume that the runtime mounts by itself: there is nothing to make
-// and no path.
+// image is an image volume. The runtime mounts it, so there is nothing to prepare and no
+// path.
 type image struct{}
 
 func (image) source() string { return "image" }

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podd/manifest"
+	"podd/manifest/decode"
+	"podd/manifest/refs"
 	"podd/reconcile/render"
 	"podd/runtime/runtimetest/recording"
 )
@@ -21,19 +23,19 @@ import (
 // directory and link: mode, owner, and what it holds.
 func TestKubeletFiles(t *testing.T) {
 	on, pods := recording.Read(t, "../../testdata/render/kubelet-api.jsonl.gz")
-	objects := manifest.Decode([]byte(on.Objects), manifest.Options{}).Objects
+	objects := decode.File([]byte(on.Objects), decode.Options{}).Objects
 	set := &manifest.Set{Objects: map[string]manifest.Objects{"": objects}, Complete: map[string]bool{"": true}}
 	volumes := 0
 	for _, k := range pods {
 		if len(k.Files) == 0 {
 			continue
 		}
-		f := manifest.Decode(k.Manifest, manifest.Options{})
+		f := decode.File(k.Manifest, decode.Options{})
 		if len(f.Pods) == 0 {
 			t.Errorf("%s: %v", k.Manifest, f.Problems)
 			continue
 		}
-		paths := prepareAll(t, f.Pods[0], manifest.SupplyOf(f.Pods[0], set, "salt", nil), on)
+		paths := prepareAll(t, f.Pods[0], refs.Resolve(f.Pods[0], set, "salt", nil), on)
 		for name, want := range k.Files {
 			volumes++
 			if diff := cmp.Diff(want, listing(t, paths[name])); diff != "" {
@@ -47,7 +49,7 @@ func TestKubeletFiles(t *testing.T) {
 }
 
 // prepareAll makes a pod's volumes, and of them what its containers mount.
-func prepareAll(t *testing.T, p *manifest.Pod, s *manifest.Supply, on recording.Node) map[string]string {
+func prepareAll(t *testing.T, p *manifest.Pod, s *refs.Resolved, on recording.Node) map[string]string {
 	t.Helper()
 	d := newDir(t)
 	node := render.Node{

@@ -9,10 +9,10 @@ import (
 	"podd/manifest"
 )
 
-// memorySize is the size of a memory-backed volume in bytes: the least of its
-// own limit, of what the pod may use, and of what the node gives to pods (zero:
-// unknown). Zero means that nothing bounds it, and the kernel takes half of the
-// machine's memory.
+// memorySize returns the size of a memory-backed volume in bytes: the minimum of its size
+// limit, of the pod's memory limit, and of node, the memory that is allocatable to pods (0
+// if unknown). It returns 0 if there is no limit; the default of the kernel then is half of
+// the host's memory.
 func memorySize(pod *v1.Pod, limit *resource.Quantity, node int64) int64 {
 	size := node
 	bound := func(n int64) {
@@ -27,9 +27,8 @@ func memorySize(pod *v1.Pod, limit *resource.Quantity, node int64) int64 {
 	return size
 }
 
-// podMemory is the memory limit of a pod's cgroup, zero when it has none: that
-// of the pod itself, else the most its containers may use at a time, provided
-// that each of them has a limit.
+// podMemory returns the memory limit of a pod's cgroup: that of the pod, else the maximum
+// that its containers may use at a time if each of them has a limit, else 0.
 func podMemory(spec *v1.PodSpec) int64 {
 	total, limited := containersMemory(spec)
 	if spec.Resources != nil {

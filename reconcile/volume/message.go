@@ -10,24 +10,24 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
 const (
-	// containersDir has a file for each start of a container, named as the
-	// kubelet's are: <container>/<8 hex digits>. Here they are the attempt.
+	// containersDir has a file for each attempt of a container, with a name like the
+	// kubelet's: <container>/<8 hex digits>. The digits are the attempt number.
 	containersDir = "containers"
-	// messageMode: whoever the container runs as writes it.
+	// messageMode allows any user of the container to write.
 	messageMode = 0o666
-	// messageLimit is what is read of a message, its end.
+	// messageLimit is the maximum number of bytes that are read of the end of a message.
 	messageLimit = 4096
 )
 
 func messageName(attempt uint32) string { return fmt.Sprintf("%08x", attempt) }
 
-// MakeMessage makes the empty file that a start of a container may leave a
-// message in, and returns its path on the host. Those of starts before the
-// previous one are removed.
+// MakeMessage creates the empty file for the termination message of an attempt of a
+// container, and returns its path on the host. It removes the files of attempts before the
+// previous one.
 func (d Dir) MakeMessage(uid types.UID, container string, attempt uint32) (string, error) {
 	if err := checkUID(uid); err != nil {
 		return "", err
@@ -47,7 +47,7 @@ func (d Dir) MakeMessage(uid types.UID, container string, attempt uint32) (strin
 		return "", err
 	}
 	for _, name := range names {
-		// What has the number of this start is of one that never came about.
+		// A file with the number of this attempt is of one that never started.
 		n, err := strconv.ParseUint(name, 16, 32)
 		if err != nil || n+1 == uint64(attempt) {
 			continue
@@ -63,8 +63,8 @@ func (d Dir) MakeMessage(uid types.UID, container string, attempt uint32) (strin
 	return filepath.Join(d.Root, string(uid), containersDir, container, messageName(attempt)), f.Close()
 }
 
-// Message is the end of what a start of a container left; fs.ErrNotExist when it
-// has no file.
+// Message returns the end of the termination message of an attempt of a container, or
+// fs.ErrNotExist if there is no file.
 func (d Dir) Message(uid types.UID, container string, attempt uint32) (string, error) {
 	if err := checkUID(uid); err != nil {
 		return "", err
@@ -99,9 +99,9 @@ func (d Dir) Message(uid types.UID, container string, attempt uint32) (string, e
 	return string(text[:n]), err
 }
 
-// within opens a directory step by step, making what is missing if asked. The
-// caller closes it; from stays open.
-func within(from *beneath.Dir, create bool, names ...string) (*beneath.Dir, error) {
+// within opens a subdirectory of from step by step. If create is true, it creates missing
+// directories. The caller must close the result; from stays open.
+func within(from *safepath.Dir, create bool, names ...string) (*safepath.Dir, error) {
 	dir := from
 	for _, name := range names {
 		if create {

@@ -49,7 +49,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestMessagesAreFew: a container that starts again and again leaves two.
+// TestMessagesAreFew checks that at most two files exist for a container that restarts.
 func TestMessagesAreFew(t *testing.T) {
 	d := Dir{Root: t.TempDir()}
 	for attempt := range uint32(20) {
@@ -63,7 +63,7 @@ func TestMessagesAreFew(t *testing.T) {
 	}
 }
 
-// TestMessageRefuses: what somebody planted in its place is not read.
+// TestMessageRefuses checks that a file of another type in place of a message is not read.
 func TestMessageRefuses(t *testing.T) {
 	d := Dir{Root: t.TempDir()}
 	path, err := d.MakeMessage("u1", "app", 0)

@@ -9,19 +9,19 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// mount is one line of the mount table below Root.
+// A mount is an entry of the mount table below Root.
 type mount struct {
-	path  string // of the mount point
-	rel   string // the same, relative to Root
+	path  string // mount point
+	rel   string // mount point relative to Root
 	what  string // for messages: "tmpfs", "ext4 /dev/sda1"
-	whole bool   // a whole file system, not a bind mount of a part
+	whole bool   // whether it is a whole file system, not a bind mount of a part
 	fs    string
-	id    int // of the mount, as long as it is there
-	order int // in the table; of two with one path the later one is on top
+	id    int // mount ID, unique while the mount exists
+	order int // index in the table; of two mounts at one path, the later is on top
 }
 
-// mountsBelow reads the mount table: everything at or below Root/under, deepest
-// first and what is on top before what it covers, the order to unmount in.
+// mountsBelow returns the mounts at or below Root/under in the order in which they can be
+// unmounted: the deepest first, and a mount before those that it covers.
 func (d Dir) mountsBelow(under string) ([]mount, error) {
 	root, err := filepath.EvalSymlinks(d.Root) // the table has real paths
 	if err != nil {
@@ -54,9 +54,9 @@ func (d Dir) mountsBelow(under string) ([]mount, error) {
 	return found, nil
 }
 
-// ours says whether podd makes such mounts in such places, and where in the
-// pod's directory it is: a whole tmpfs or hugetlbfs at
-// <uid>/volumes/kubernetes.io~empty-dir/<volume>, say.
+// ours reports whether the type and the path of a mount are those of mounts that podd
+// makes, such as a whole tmpfs or hugetlbfs at
+// <uid>/volumes/kubernetes.io~empty-dir/<volume>. at is the path in the pod's directory.
 func (m mount) ours() (at string, ok bool) {
 	parts := strings.Split(m.rel, "/")
 	at = strings.Join(parts[1:], "/")
@@ -73,12 +73,12 @@ func (m mount) ours() (at string, ok bool) {
 
 func (m mount) nfs() bool { return m.fs == "nfs" || m.fs == "nfs4" }
 
-// remote says that a server, or a program of this machine that stands for one,
-// may keep whoever looks at it waiting.
+// remote reports whether accesses to a mount may hang, because they depend on a server or
+// on a FUSE program.
 func (m mount) remote() bool {
 	kind, _, _ := strings.Cut(m.fs, ".") // fuse.sshfs
 	return m.nfs() || slices.Contains([]string{"fuse", "cifs", "smb3", "ceph", "9p"}, kind)
 }
 
-// memoryPlugins are the directories in which podd mounts memory.
+// memoryPlugins are the directories of memory-backed volumes.
 var memoryPlugins = []string{emptyDirPlugin, secret.plugin, downwardAPI.plugin, projected.plugin}

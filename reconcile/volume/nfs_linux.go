@@ -20,28 +20,28 @@ import (
 
 const nfsPlugin = "kubernetes.io~nfs"
 
-// NFS says how file systems of the network are mounted. Every call on one whose
-// server is silent may hang, a stat as well as an open: podd asks the mount table
-// about them, and leaves the rest to programs that it can give up.
+// NFS configures how network file systems are mounted. Every system call on one may hang if
+// its server does not respond, including stat and open. So podd reads their state from the
+// mount table, and runs programs, which it can kill, to mount and unmount them.
 type NFS struct {
-	// Mount is mount.nfs; "" looks where distributions have it.
+	// Mount is the path of mount.nfs; "" means the path of distributions.
 	Mount string
-	// Unmount is umount; "" likewise.
+	// Unmount is the path of umount; "" means the path of distributions.
 	Unmount string
-	// Patience is how long one of them may take; zero: a minute.
+	// Patience is the timeout of these programs; 0 means one minute.
 	Patience time.Duration
 }
 
-// sbin are the directories of programs that mount.
-var sbin = []string{"/sbin", "/usr/sbin", "/bin", "/usr/bin"}
+// programDirs are the directories in which mount programs are searched.
+var programDirs = []string{"/sbin", "/usr/sbin", "/bin", "/usr/bin"}
 
-func (n NFS) patience() time.Duration { return cmp.Or(n.Patience, time.Minute) }
+func (n NFS) timeout() time.Duration { return cmp.Or(n.Patience, time.Minute) }
 
 func program(path, name, advice string) (string, error) {
 	if path != "" {
 		return path, nil
 	}
-	for _, dir := range sbin {
+	for _, dir := range programDirs {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
 			return filepath.Join(dir, name), nil
 		}
@@ -49,32 +49,32 @@ func program(path, name, advice string) (string, error) {
 	return "", fmt.Errorf("this machine has no %s; %s", name, advice)
 }
 
-// mounter is the program that mounts. It is called without mount, which knows
-// options that lead elsewhere.
+// mounter returns the path of mount.nfs. It is called directly because mount(8) has options
+// that change the mount point.
 func (n NFS) mounter() (string, error) {
 	return program(n.Mount, "mount.nfs", "install the package nfs-common (Debian, Ubuntu) or nfs-utils")
 }
 
-// nfs is a directory of a server.
+// nfs is an NFS volume.
 type nfs struct{}
 
 func (nfs) source() string { return "nfs" }
 
 func (nfs) serves(v *v1.Volume) bool { return v.NFS != nil }
 
-func (nfs) check(p *place, v *v1.Volume) (string, error) { return exportOf(v.NFS).check(p) }
+func (nfs) check(p *place, v *v1.Volume) (string, error) { return nfsExport(v.NFS).check(p) }
 
 func (nfs) prepare(ctx context.Context, p *place, v *v1.Volume) (string, error) {
-	return exportOf(v.NFS).mount(ctx, p, v.Name)
+	return nfsExport(v.NFS).mount(ctx, p, v.Name)
 }
 
-// export is what of a server is mounted, and how.
+// An export is an export of a server with the mount options.
 type export struct {
 	server, path string
 	options      []string
 }
 
-func exportOf(s *v1.NFSVolumeSource) export {
+func nfsExport(s *v1.NFSVolumeSource) export {
 	e := export{server: s.Server, path: s.Path}
 	if s.ReadOnly {
 		e.options = []string{"ro"}
@@ -82,10 +82,10 @@ func exportOf(s *v1.NFSVolumeSource) export {
 	return e
 }
 
-// exportOfVolume is that of a PersistentVolume, for a volume of a pod that may
+// pvExport returns the export of a PersistentVolume. readOnly reports whether the pod may
 // only read.
-func exportOfVolume(pv *v1.PersistentVolume, readOnly bool) export {
-	e := exportOf(pv.Spec.NFS)
+func pvExport(pv *v1.PersistentVolume, readOnly bool) export {
+	e := nfsExport(pv.Spec.NFS)
 	if readOnly {
 		e.options = []string{"ro"}
 	}
@@ -93,7 +93,7 @@ func exportOfVolume(pv *v1.PersistentVolume, readOnly bool) export {
 	return e
 }
 
-// String is the export as mount(8) has it.
+// String returns the export in the format of mount(8).
 func (e export) String() string {
 	server := e.server
 	if a, err := netip.ParseAddr(server); err == nil && a.Is6() {
@@ -107,8 +107,8 @@ func (e export) check(p *place) (string, error) {
 	return e.String(), err
 }
 
-// mount mounts an export at a name of its own in the pod's directory, unless
-// that was done. It never looks at what is mounted.
+// mount mounts an export in the pod's directory unless it is mounted. It does not access
+// the mounted file system.
 func (e export) mount(ctx context.Context, p *place, name string) (string, error) {
 	path := filepath.Join(p.path, volumesDir, nfsPlugin, name)
 	if is, err := p.isRemote(name); is || err != nil {
@@ -118,25 +118,25 @@ func (e export) mount(ctx context.Context, p *place, name string) (string, error
 	if err != nil {
 		return e.String(), err
 	}
-	dir, err := p.under(nfsPlugin, dirMode)
+	dir, err := p.openPlugin(nfsPlugin, dirMode)
 	if err != nil {
 		return path, err
 	}
 	defer dir.Close()
-	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // seen only without the mount
+	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // visible only without the mount
 		return path, err
 	}
-	limit := p.all.NFS.patience()
-	said, err := runProgram(ctx, limit, nil, mounter, e.String(), path, "-o", strings.Join(e.args(), ","))
+	limit := p.all.NFS.timeout()
+	output, err := runProgram(ctx, limit, nil, mounter, e.String(), path, "-o", strings.Join(e.args(), ","))
 	switch {
 	case errors.Is(err, errSilent):
 		return e.String(), fmt.Errorf("the server did not answer within %s; see that it runs and can be reached from here (rpcinfo, showmount -e)", limit)
 	case err != nil:
-		return e.String(), fault(mounter, said, err)
+		return e.String(), fault(mounter, output, err)
 	}
 	is, err := p.isRemote(name)
 	if err == nil && !is {
-		err = fmt.Errorf("%s says that it mounted it, and the mount table has nothing at %s", mounter, path)
+		err = fmt.Errorf("%s reported success, but the mount table has no mount at %s", mounter, path)
 	}
 	if err != nil {
 		return e.String(), err
@@ -144,8 +144,8 @@ func (e export) mount(ctx context.Context, p *place, name string) (string, error
 	return path, nil
 }
 
-// args are the options for mount.nfs: that it tries once, since podd has a time
-// of its own for the next try, unless the user has told it otherwise.
+// args returns the options for mount.nfs. Unless the user sets retry, mount.nfs tries only
+// once, because podd retries with its own back-off.
 func (e export) args() []string {
 	own := func(option string) bool {
 		return strings.HasPrefix(option, "retry=") || strings.Contains(option, ",retry=")
@@ -156,7 +156,7 @@ func (e export) args() []string {
 	return append(slices.Clone(e.options), "retry=0")
 }
 
-// isRemote asks the mount table whether a volume is mounted.
+// isRemote reports whether an NFS volume is mounted, according to the mount table.
 func (p *place) isRemote(name string) (bool, error) {
 	at := filepath.Join(string(p.pod.UID), volumesDir, nfsPlugin, name)
 	mounts, err := p.all.mountsBelow(at)
@@ -175,26 +175,26 @@ func (p *place) isRemote(name string) (bool, error) {
 	return false, nil
 }
 
-// fault is why mount.nfs failed, in its own words.
-func fault(mounter, said string, err error) error {
+// fault returns the error for a failed mount.nfs from its output.
+func fault(mounter, output string, err error) error {
 	if _, ended := errors.AsType[*exec.ExitError](err); !ended {
 		return fmt.Errorf("running %s: %w", mounter, err)
 	}
-	said = cmp.Or(plain(said), err.Error())
+	output = cmp.Or(oneLine(output), err.Error())
 	kernel, err := os.ReadFile("/proc/filesystems")
-	if err == nil && !bytes.Contains(kernel, []byte("\tnfs")) && (strings.Contains(said, "No such device") || strings.Contains(said, "not supported")) {
-		said += "; this machine's kernel has no NFS: load its module nfs (modprobe nfs), or boot a kernel that has it"
+	if err == nil && !bytes.Contains(kernel, []byte("\tnfs")) && (strings.Contains(output, "No such device") || strings.Contains(output, "not supported")) {
+		output += "; this machine's kernel has no NFS: load its module nfs (modprobe nfs), or boot a kernel that has it"
 	}
-	return errors.New(said)
+	return errors.New(output)
 }
 
-// mostSaid bounds what is shown of a program's words.
-const mostSaid = 300
+// maxOutput is the maximum length of a program's output in messages, in bytes.
+const maxOutput = 300
 
-// plain is what a program said in one line, without its name.
-func plain(said string) string {
+// oneLine returns the output of a program as one line without its name.
+func oneLine(output string) string {
 	var lines []string
-	for line := range strings.Lines(said) {
+	for line := range strings.Lines(output) {
 		line = strings.Map(func(r rune) rune {
 			if !unicode.IsPrint(r) {
 				return -1
@@ -207,5 +207,5 @@ func plain(said string) string {
 		}
 	}
 	text := strings.Join(lines, "; ")
-	return text[:min(len(text), mostSaid)]
+	return text[:min(len(text), maxOutput)]
 }

@@ -40,7 +40,7 @@ func TestNFSFaults(t *testing.T) {
 		{"refused", "echo 'mount.nfs: access denied by server' >&2; echo 'mount.nfs: access denied by server' >&2; exit 32", `"data" of pod default/web-node1: files.example:/a b: access denied by server`},
 		{"no kernel", "echo 'mount.nfs: No such device' >&2; exit 32", noKernel(t)},
 		{"silent", "exec sleep 1000", "files.example:/a b: the server did not answer within 300ms; see that it runs"},
-		{"does nothing", "exit 0", "the mount table has nothing at"},
+		{"does nothing", "exit 0", "the mount table has no mount at"},
 		{"says nothing", "exit 3", "exit status 3"},
 		{"says too much", "printf 'a\\033[1mb\\n%01000d' 7; exit 1", "a[1mb; 0000"},
 	} {
@@ -64,7 +64,7 @@ func TestNFSFaults(t *testing.T) {
 	}
 }
 
-// TestNFSIsGivenUp: what the pod's end cancels does not wait for a server.
+// TestNFSIsGivenUp checks that a canceled mount does not wait for the server.
 func TestNFSIsGivenUp(t *testing.T) {
 	d := newDir(t)
 	began := filepath.Join(t.TempDir(), "began")
@@ -95,7 +95,7 @@ func TestNFSWithoutItsProgram(t *testing.T) {
 	}
 }
 
-// TestNFSWords: what mount.nfs is told, and where.
+// TestNFSWords checks the arguments of mount.nfs.
 func TestNFSWords(t *testing.T) {
 	said := filepath.Join(t.TempDir(), "said")
 	d, _ := newClaims(t)
@@ -138,8 +138,8 @@ func TestNFSWhereSomethingElseIs(t *testing.T) {
 	must(t, d.Remove(t.Context(), uid))
 }
 
-// TestUnmountByProgram: also what is in use goes, and a program that hangs is
-// given up. A tmpfs stands for a server's file system.
+// TestUnmountByProgram checks that mounts in use are unmounted, and that a program that
+// hangs is killed. A tmpfs stands for the file system of a server.
 func TestUnmountByProgram(t *testing.T) {
 	for _, tt := range []struct {
 		name, script string
@@ -165,7 +165,7 @@ func TestUnmountByProgram(t *testing.T) {
 				d.NFS = NFS{Unmount: script(t, tt.script), Patience: time.Second}
 			}
 			err = d.unmountRemote(t.Context(), mounts[0])
-			if left := mountCount(t, d.Root); (err == nil) != tt.goes || (left == 0) != tt.goes || err != nil && !stays(err) {
+			if left := mountCount(t, d.Root); (err == nil) != tt.goes || (left == 0) != tt.goes || err != nil && !isRetryable(err) {
 				t.Errorf("%v, and %d mounts are left", err, left)
 			}
 		})

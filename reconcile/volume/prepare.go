@@ -13,48 +13,47 @@ import (
 	"podd/manifest"
 	"podd/reconcile/render"
 	"podd/reconcile/volume/csi"
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
-// kind is one kind of volume.
+// A kind is a kind of volume.
 type kind interface {
-	// serves says whether a volume is of this kind.
+	// serves reports whether a volume is of this kind.
 	serves(v *v1.Volume) bool
-	// source is the name of the field it reads, "hostPath".
+	// source returns the name of the kind's field, such as "hostPath".
 	source() string
-	// prepare makes the volume, unless it is there already, and gives its path
-	// on the host. Its errors speak of that path, or of the export that comes
-	// with them, and say what to do.
+	// prepare creates the volume unless it exists, and returns its path on the host. With
+	// an error it returns the path or export that the error is about.
 	prepare(ctx context.Context, p *place, v *v1.Volume) (string, error)
-	// check makes nothing, and p has no dir; its error is that of a prepare that cannot succeed,
-	// as far as can be seen.
+	// check returns the error of a prepare that cannot succeed, as far as this can be
+	// determined without changes. p.dir is nil.
 	check(p *place, v *v1.Volume) (string, error)
 }
 
-// kinds in no particular order: a volume has one source.
-var kinds = []kind{emptyDir{}, hostPath{}, configMap, secret, downwardAPI, projected, nfs{}, claimed{}, ephemeral{}, driven{}, image{}}
+// kinds has all kinds. Their order is irrelevant, because a volume has one source.
+var kinds = []kind{emptyDir{}, hostPath{}, configMap, secret, downwardAPI, projected, nfs{}, claimed{}, ephemeral{}, csiVolume{}, image{}}
 
-// place is where the volumes of one pod are prepared.
+// A place is a pod for which volumes are prepared or checked.
 type place struct {
 	all    Dir
 	pod    *manifest.Pod
 	of     render.Volumes
-	dir    *beneath.Dir // of the pod
-	path   string
-	node   int64       // bytes of memory that pods may have
-	claims string      // Dir.Claims
-	ended  []types.UID // see Dir.Check
+	dir    *safepath.Dir // directory of the pod; nil in check
+	path   string        // path of the directory of the pod
+	node   int64         // Dir.Memory
+	claims string        // Dir.Claims
+	ended  []types.UID   // see Dir.Check
 }
 
-// Error is a volume that could not be prepared.
+// An Error is the error for a volume that could not be prepared.
 type Error struct {
 	Pod    types.NamespacedName
 	Volume string
-	// Path is the host path or the export of a server concerned, or "".
+	// Path is the host path or the export that the error is about, or "".
 	Path string
-	// Field is the path of the field to look at: "spec.volumes[0].hostPath".
+	// Field is the path of the field, such as "spec.volumes[0].hostPath".
 	Field string
-	// Err says what is wrong and what to do.
+	// Err is the cause and the remedy.
 	Err error
 }
 
@@ -66,7 +65,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("preparing volume %q of pod %s: %s%v", e.Volume, e.Pod, at, e.Err)
 }
 
-// MountFailure is what package event tells of it.
+// MountFailure returns the volume and the reason for the event.
 func (e *Error) MountFailure() (volume, why string) {
 	if s, is := errors.AsType[*csi.StepError](e.Err); is {
 		return s.Volume, e.Err.Error()
@@ -77,7 +76,8 @@ func (e *Error) MountFailure() (volume, why string) {
 	return e.Volume, e.Err.Error()
 }
 
-// MountStep is what of a kubelet's work failed, "MountVolume.SetUp" of most.
+// MountStep returns the kubelet's name of the operation that failed, which usually is
+// "MountVolume.SetUp".
 func (e *Error) MountStep() string {
 	if s, is := errors.AsType[*csi.StepError](e.Err); is {
 		return s.Step
@@ -88,12 +88,11 @@ func (e *Error) MountStep() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Prepare makes the directory of a pod and its volumes, and gives the host
-// path of each volume by its name; of may be nil for a pod none of whose volumes
-// has files of podd's or is a claim's. A pod prepared before is left as it is, but
-// for files that have changed: those of one volume change all at once. The error
-// has an *Error for every volume that failed (errors.Join); what was
-// prepared stays until Remove.
+// Prepare creates the directory of a pod and its volumes, and returns the host path of each
+// volume by name. of may be nil if no volume is a claim or has files that podd writes. If
+// the pod was prepared before, only files that have changed are updated, those of one
+// volume atomically. The error joins an *Error for every volume that failed. Volumes exist
+// until Remove, also after an error.
 func (d Dir) Prepare(ctx context.Context, pod *manifest.Pod, of render.Volumes) (map[string]string, error) {
 	if err := checkUID(pod.UID); err != nil {
 		return nil, fmt.Errorf("preparing pod %s: %w", pod.Key, err)
@@ -105,16 +104,15 @@ func (d Dir) Prepare(ctx context.Context, pod *manifest.Pod, of render.Volumes) 
 	defer dir.Close()
 	p := d.place(pod, of)
 	p.dir = dir
-	return each(ctx, pod, func(k kind, v *v1.Volume) (string, error) { return k.prepare(ctx, p, v) })
+	return forEachVolume(ctx, pod, func(k kind, v *v1.Volume) (string, error) { return k.prepare(ctx, p, v) })
 }
 
-// Check makes nothing and tells, with the errors of Prepare, what would keep the
-// volumes of a pod from being made, once the pods of ended, which are earlier
-// versions of it, have ended.
+// Check returns the errors that Prepare would return for the volumes of a pod after the
+// pods in ended, which are earlier versions of it, have been removed. It changes nothing.
 func (d Dir) Check(ctx context.Context, pod *manifest.Pod, of render.Volumes, ended []types.UID) error {
 	p := d.place(pod, of)
 	p.ended = ended
-	_, err := each(ctx, pod, func(k kind, v *v1.Volume) (string, error) { return k.check(p, v) })
+	_, err := forEachVolume(ctx, pod, func(k kind, v *v1.Volume) (string, error) { return k.check(p, v) })
 	return err
 }
 
@@ -122,8 +120,9 @@ func (d Dir) place(pod *manifest.Pod, of render.Volumes) *place {
 	return &place{all: d, pod: pod, of: of, path: filepath.Join(d.Root, string(pod.UID)), node: d.Memory, claims: d.Claims}
 }
 
-// each has do give the host path of each volume of a pod, by name.
-func each(ctx context.Context, pod *manifest.Pod, do func(kind, *v1.Volume) (string, error)) (map[string]string, error) {
+// forEachVolume calls do for each volume of a pod and returns the results by name. The
+// error joins those of all volumes.
+func forEachVolume(ctx context.Context, pod *manifest.Pod, do func(kind, *v1.Volume) (string, error)) (map[string]string, error) {
 	paths := make(map[string]string, len(pod.Spec.Spec.Volumes))
 	var failed []error
 	for i := range pod.Spec.Spec.Volumes {
@@ -131,7 +130,7 @@ func each(ctx context.Context, pod *manifest.Pod, do func(kind, *v1.Volume) (str
 			return nil, err
 		}
 		v := &pod.Spec.Spec.Volumes[i]
-		path, err := one(pod, i, v, do)
+		path, err := prepareOne(pod, i, v, do)
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -144,12 +143,12 @@ func each(ctx context.Context, pod *manifest.Pod, do func(kind, *v1.Volume) (str
 	return paths, nil
 }
 
-func one(pod *manifest.Pod, i int, v *v1.Volume, do func(kind, *v1.Volume) (string, error)) (string, error) {
-	fault := &Error{Pod: pod.Key, Volume: v.Name, Field: fmt.Sprintf("spec.volumes[%d]", i)}
+func prepareOne(pod *manifest.Pod, i int, v *v1.Volume, do func(kind, *v1.Volume) (string, error)) (string, error) {
+	e := &Error{Pod: pod.Key, Volume: v.Name, Field: fmt.Sprintf("spec.volumes[%d]", i)}
 	if len(validation.IsDNS1123Label(v.Name)) > 0 { // it becomes a path
-		fault.Field += ".name"
-		fault.Err = errors.New("the name must be a DNS label: lower case letters, digits and '-'")
-		return "", fault
+		e.Field += ".name"
+		e.Err = errors.New("the name must be a DNS label: lower case letters, digits and '-'")
+		return "", e
 	}
 	for _, k := range kinds {
 		if !k.serves(v) {
@@ -159,16 +158,16 @@ func one(pod *manifest.Pod, i int, v *v1.Volume, do func(kind, *v1.Volume) (stri
 		if err == nil {
 			return path, nil
 		}
-		fault.Field += "." + k.source()
-		fault.Path, fault.Err = path, err
-		return "", fault
+		e.Field += "." + k.source()
+		e.Path, e.Err = path, err
+		return "", e
 	}
-	fault.Err = errors.New("podd does not serve this kind of volume; use another")
-	return "", fault
+	e.Err = errors.New("podd does not support this kind of volume; use another")
+	return "", e
 }
 
-// under opens volumes/<plugin> of the pod, making it with mode when missing.
-func (p *place) under(plugin string, mode uint32) (*beneath.Dir, error) {
+// openPlugin opens volumes/<plugin> of the pod and creates it with mode if it is missing.
+func (p *place) openPlugin(plugin string, mode uint32) (*safepath.Dir, error) {
 	if _, err := p.dir.Mkdir(volumesDir, dirMode, -1); err != nil {
 		return nil, err
 	}

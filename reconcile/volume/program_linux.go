@@ -11,34 +11,33 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
-// errSilent is the error of a program that took longer than it may.
+// errSilent is the error of a program that exceeded its time limit.
 var errSilent = errors.New("no answer in time")
 
-// killWait is how long a killed program may take to end.
-const killWait = 2 * time.Second
+// killTimeout is how long to wait for a killed program to exit.
+const killTimeout = 2 * time.Second
 
-// runProgram runs a program that may hang in the kernel on a server that is
-// silent. Its error is errSilent after the limit, and what ended ctx after that.
-// dir, which may be nil, is its descriptor 3. said is the end of its words.
+// runProgram runs a program that may hang in the kernel because a server does not respond.
+// It returns the beginning of the program's output. The error is errSilent after limit, and
+// the cause of ctx when ctx is done. dir is descriptor 3 of the program, unless it is nil.
 //
-// A program that the kernel does not let go even when it is killed is waited for
-// no longer: whatever it still does, the mount table tells. The goroutine that
-// reaps it is the only one that outlives its call, for there is nothing that
-// could end it before.
-func runProgram(ctx context.Context, limit time.Duration, dir *beneath.Dir, name string, args ...string) (said string, err error) {
+// If the killed program does not exit because it hangs in the kernel, runProgram returns,
+// and the caller gets the result from the mount table. Only the goroutine that waits for
+// the program outlives the call, because nothing can end it earlier.
+func runProgram(ctx context.Context, limit time.Duration, dir *safepath.Dir, name string, args ...string) (output string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errSilent)
 	defer cancel()
-	out, err := words()
+	out, err := newMemFile()
 	if err != nil {
 		return "", err
 	}
 	defer out.Close()
 	cmd := exec.Command(name, args...)
 	cmd.Env = []string{"LC_ALL=C", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
-	cmd.Stdout, cmd.Stderr = out, out // files: nobody copies them
+	cmd.Stdout, cmd.Stderr = out, out // files, so that no goroutine copies the output
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 	if dir != nil {
 		own, err := unix.FcntlInt(uintptr(dir.Fd()), unix.F_DUPFD_CLOEXEC, 0)
@@ -60,20 +59,20 @@ func runProgram(ctx context.Context, limit time.Duration, dir *beneath.Dir, name
 		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // it may have ended
 		select {
 		case <-ended:
-		case <-time.After(killWait):
+		case <-time.After(killTimeout):
 		}
 		return "", context.Cause(ctx)
 	}
 	text := make([]byte, messageLimit)
 	n, readErr := out.ReadAt(text, 0)
 	if readErr != nil && !errors.Is(readErr, io.EOF) {
-		err = errors.Join(err, fmt.Errorf("reading what %s said: %w", name, readErr))
+		err = errors.Join(err, fmt.Errorf("reading the output of %s: %w", name, readErr))
 	}
 	return string(text[:n]), err
 }
 
-// words is a file in memory.
-func words() (*os.File, error) {
+// newMemFile returns a new file in memory.
+func newMemFile() (*os.File, error) {
 	fd, err := unix.MemfdCreate("words", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, err

@@ -13,17 +13,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/reconcile/volume/csi"
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
-// MountError says that mounts keep a pod's directory from going.
+// A MountError reports that a pod's directory was not removed because of mounts in it.
 type MountError struct {
 	UID types.UID
-	// Mounts are the mount points that are left: those that podd did not make
-	// before its own, and then the deepest first.
+	// Mounts has the remaining mount points: those that podd did not make first, and
+	// then the deepest first.
 	Mounts []string
-	// Busy says that all of them are podd's own and in use: trying again later
-	// helps. Otherwise somebody else mounted the first, and has to unmount it.
+	// Busy reports whether podd made all of them and they are in use, so that a retry
+	// may succeed. Otherwise the first was mounted by others, who must unmount it.
 	Busy bool
 	what string
 }
@@ -40,28 +40,28 @@ func (e *MountError) Error() string {
 	return fmt.Sprintf("removing the directory of pod %s: %s at %s %s%s", e.UID, e.what, e.Mounts[0], why, more)
 }
 
-// Remove unmounts what podd mounted for a pod and removes its directory; one
-// that is gone already is nil. While a mount is left the directory stays, and
-// a *MountError says which. The journal in it goes last: a removal that was
-// interrupted is found and finished by whoever lists the directories next.
+// Remove unmounts podd's mounts for a pod and removes its directory. It returns nil if the
+// directory does not exist, and a *MountError if mounts remain; the directory is then kept.
+// The journal is removed last, so that an interrupted removal is found and completed when
+// the directories are listed again.
 func (d Dir) Remove(ctx context.Context, uid types.UID) error {
-	return d.clear(ctx, uid, func(pods *beneath.Dir) error {
+	return d.clear(ctx, uid, func(pods *safepath.Dir) error {
 		pod, err := pods.SubSameMount(string(uid))
 		if err == nil {
 			err = pod.Empty(ctx, journal)
 			pod.Close()
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, beneath.ErrLink) {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, safepath.ErrLink) {
 			return err
 		}
 		return pods.RemoveAll(ctx, string(uid))
 	})
 }
 
-// Release unmounts and removes the volumes of a pod at rest, as Remove does,
-// and leaves the rest of its directory.
+// Release unmounts and removes the volumes of a finished pod, like Remove, and its hosts
+// file. It keeps the end of termination messages and the rest of the directory.
 func (d Dir) Release(ctx context.Context, uid types.UID) error {
-	return d.clear(ctx, uid, func(pods *beneath.Dir) error {
+	return d.clear(ctx, uid, func(pods *safepath.Dir) error {
 		pod, err := pods.SubSameMount(string(uid))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -70,11 +70,11 @@ func (d Dir) Release(ctx context.Context, uid types.UID) error {
 			return err
 		}
 		defer pod.Close()
-		return errors.Join(pod.RemoveAll(ctx, subPathsDir), pod.RemoveAll(ctx, volumesDir), pod.RemoveAll(ctx, csi.DevicesDir))
+		return errors.Join(pod.RemoveAll(ctx, subPathsDir), pod.RemoveAll(ctx, volumesDir), pod.RemoveAll(ctx, csi.DevicesDir), freeFiles(pod))
 	})
 }
 
-func (d Dir) clear(ctx context.Context, uid types.UID, remove func(pods *beneath.Dir) error) error {
+func (d Dir) clear(ctx context.Context, uid types.UID, remove func(pods *safepath.Dir) error) error {
 	if err := checkUID(uid); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (d Dir) clear(ctx context.Context, uid types.UID, remove func(pods *beneath
 	switch {
 	case err == nil, errors.As(err, &known):
 		return err
-	case errors.Is(err, beneath.ErrMount): // mounted since the table was read
+	case errors.Is(err, safepath.ErrMount): // mounted after the mount table was read
 		var at *fs.PathError
 		errors.As(err, &at)
 		return &MountError{UID: uid, Mounts: []string{at.Path}, what: "a mount"}
@@ -99,8 +99,8 @@ func (d Dir) clear(ctx context.Context, uid types.UID, remove func(pods *beneath
 	return fmt.Errorf("removing the directory of pod %s: %w", uid, err)
 }
 
-// unmount takes away podd's own mounts below a pod's directory, and has CSI drivers
-// take away theirs then: copies of parts of these are podd's.
+// unmount unmounts podd's own mounts below a pod's directory, and then makes CSI drivers
+// unpublish theirs, because podd's subPath mounts may be copies of them.
 func (d Dir) unmount(ctx context.Context, uid types.UID) error {
 	if err := d.unmountOurs(ctx, uid); err != nil {
 		return err
@@ -112,17 +112,17 @@ func (d Dir) unmount(ctx context.Context, uid types.UID) error {
 	if err != nil || len(left) == 0 {
 		return err
 	}
-	return leftError(uid, left)
+	return remainingError(uid, left)
 }
 
-// unmountOurs takes no volume of this machine away lazily: a detached tmpfs lives
-// on, unseen, for as long as anything uses it.
+// unmountOurs unmounts podd's own mounts. Local volumes are not unmounted lazily, because a
+// detached tmpfs would continue to use memory unnoticed while it is in use.
 func (d Dir) unmountOurs(ctx context.Context, uid types.UID) error {
 	mounts, err := d.mountsBelow(string(uid))
 	if err != nil || len(mounts) == 0 {
 		return err
 	}
-	covered := "" // a mount point whose topmost mount stays
+	covered := "" // a mount point that keeps its topmost mount
 	for _, m := range mounts {
 		_, ok := m.ours()
 		if !ok || m.rel == covered {
@@ -135,7 +135,7 @@ func (d Dir) unmountOurs(ctx context.Context, uid types.UID) error {
 		}
 		if err := take(ctx, m); err != nil {
 			covered = m.rel
-			if !stays(err) {
+			if !isRetryable(err) {
 				return fmt.Errorf("unmounting %s: %w", m.path, err)
 			}
 		}
@@ -143,13 +143,13 @@ func (d Dir) unmountOurs(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// stays tells a mount that is in use, covered by another or gone meanwhile from
-// one that cannot be unmounted.
-func stays(err error) bool {
-	return err == unix.EBUSY || err == unix.EINVAL || errors.Is(err, beneath.ErrMount) || errors.Is(err, fs.ErrNotExist)
+// isRetryable reports whether err means that a mount is in use, covered by another one or
+// already unmounted.
+func isRetryable(err error) bool {
+	return err == unix.EBUSY || err == unix.EINVAL || errors.Is(err, safepath.ErrMount) || errors.Is(err, fs.ErrNotExist)
 }
 
-func leftError(uid types.UID, left []mount) error {
+func remainingError(uid types.UID, left []mount) error {
 	slices.SortStableFunc(left, func(a, b mount) int {
 		_, oursA := a.ours()
 		_, oursB := b.ours()

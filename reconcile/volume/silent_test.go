@@ -34,8 +34,8 @@ func bindPart(ctx context.Context, d Dir, pod *manifest.Pod, volume string) erro
 	return err
 }
 
-// TestSubPathOfASilentServer: it is given up in time, and asked once only,
-// however often the container is to start.
+// TestSubPathOfASilentServer checks the timeout of a subPath on a server that does not
+// respond, and that there is only one attempt for repeated starts.
 func TestSubPathOfASilentServer(t *testing.T) {
 	d := newDir(t)
 	d.Attempts, d.NFS.Patience = &Attempts{}, 100*time.Millisecond
@@ -60,7 +60,7 @@ func TestSubPathOfASilentServer(t *testing.T) {
 	must(t, d.Remove(t.Context(), uid))
 }
 
-// TestSubPathEndsWithItsContext: nor does the end of podd wait for a server.
+// TestSubPathEndsWithItsContext checks that the wait for a server ends with the context.
 func TestSubPathEndsWithItsContext(t *testing.T) {
 	d := newDir(t)
 	top := t.TempDir()
@@ -72,8 +72,8 @@ func TestSubPathEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestSubPathWhereASilentServerWas: what an earlier container had of a server
-// that is silent now keeps no other from starting, nor its pod from going.
+// TestSubPathWhereASilentServerWas checks that a mount of an earlier container, from a server
+// that no longer responds, prevents neither the next start nor the removal of the pod.
 func TestSubPathWhereASilentServerWas(t *testing.T) {
 	for _, again := range []bool{true, false} {
 		d := newDir(t)
@@ -98,7 +98,7 @@ func TestSubPathWhereASilentServerWas(t *testing.T) {
 	}
 }
 
-// TestAttemptsTakeTurns: one that was not given up is waited for.
+// TestAttemptsTakeTurns checks that an attempt waits for one that has not timed out.
 func TestAttemptsTakeTurns(t *testing.T) {
 	var a Attempts
 	began, ends := make(chan struct{}), make(chan struct{})

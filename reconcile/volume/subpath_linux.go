@@ -12,18 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podd/reconcile/render"
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
-// openSubPath takes hold of a part of the volume at a host path, through links
-// that stay in the volume. What is held is what gets mounted: a container that
-// changes the volume meanwhile changes nothing of that.
+// openSubPath opens a subPath of the volume at a host path. It follows only links within
+// the volume. The open file is mounted, so that a container that changes the volume in the
+// meantime cannot redirect the mount.
 func openSubPath(host string, s render.SubPath) (*os.File, error) {
-	vol, err := beneath.Open(host)
+	vol, err := safepath.Open(host)
 	if errors.Is(err, unix.ENOTDIR) {
 		return nil, errors.New("the volume is a file, which has no parts; mount it without a subPath")
 	}
-	if errors.Is(err, fs.ErrNotExist) { // a hostPath without a type is not looked at before
+	if errors.Is(err, fs.ErrNotExist) { // a hostPath without a type was not checked before
 		return nil, fmt.Errorf("the volume's host path %s is not there; make it, or use type DirectoryOrCreate", host)
 	}
 	if err != nil {
@@ -35,7 +35,7 @@ func openSubPath(host string, s render.SubPath) (*os.File, error) {
 		return f, err
 	}
 	if !s.Make {
-		return nil, errors.New("the volume has no such file; add the key, or mend the subPath")
+		return nil, errors.New("the volume has no such file; add the key, or correct the subPath")
 	}
 	if err := makeSubPath(vol, s.Path); err != nil {
 		return nil, err
@@ -43,18 +43,17 @@ func openSubPath(host string, s render.SubPath) (*os.File, error) {
 	return follow(vol, s.Path, vol.Follow)
 }
 
-// follow opens a name in a volume. A link that names a place in the volume by
-// its path on the host is as good as a relative one; where it leads is looked up
-// first and then opened as any other name.
-func follow[T any](vol *beneath.Dir, name string, open func(string) (T, error)) (T, error) {
+// follow opens a name in a volume. A link to a host path within the volume is
+// treated like a relative one: its target is resolved first and then opened.
+func follow[T any](vol *safepath.Dir, name string, open func(string) (T, error)) (T, error) {
 	found, err := open(name)
-	if !errors.Is(err, beneath.ErrOutside) {
+	if !errors.Is(err, safepath.ErrOutside) {
 		return found, err
 	}
 	top, notop := filepath.EvalSymlinks(vol.Path())
 	place, noplace := filepath.EvalSymlinks(filepath.Join(vol.Path(), name))
 	if errors.Is(noplace, fs.ErrNotExist) {
-		return found, fs.ErrNotExist // whether it is in the volume a part of its path tells
+		return found, fs.ErrNotExist // an existing parent shows whether it is in the volume
 	}
 	if rel, outside := filepath.Rel(top, place); notop == nil && noplace == nil && outside == nil && filepath.IsLocal(rel) {
 		return open(rel)
@@ -62,9 +61,8 @@ func follow[T any](vol *beneath.Dir, name string, open func(string) (T, error)) 
 	return found, err
 }
 
-// makeSubPath makes a directory, with its parents, that everybody may use who
-// may use the volume.
-func makeSubPath(vol *beneath.Dir, name string) error {
+// makeSubPath creates a directory and its parents with the permissions of the volume.
+func makeSubPath(vol *safepath.Dir, name string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(vol.Fd(), &st); err != nil {
 		return err
@@ -74,13 +72,13 @@ func makeSubPath(vol *beneath.Dir, name string) error {
 		gid = int(st.Gid)
 	}
 	steps := strings.Split(name, "/")
-	at, left, err := deepest(vol, steps)
+	at, left, err := openDeepest(vol, steps)
 	if err != nil {
 		return err
 	}
 	for _, step := range left {
 		_, err := at.Mkdir(step, st.Mode&(0o777|unix.S_ISGID|unix.S_ISVTX), gid)
-		var next *beneath.Dir
+		var next *safepath.Dir
 		if err == nil {
 			next, err = at.Sub(step)
 		}
@@ -93,9 +91,9 @@ func makeSubPath(vol *beneath.Dir, name string) error {
 	return at.Close()
 }
 
-// deepest opens the last directory on the way that is there, and gives the steps
-// that are left.
-func deepest(vol *beneath.Dir, steps []string) (*beneath.Dir, []string, error) {
+// openDeepest opens the deepest existing directory of a path, and returns the remaining
+// steps.
+func openDeepest(vol *safepath.Dir, steps []string) (*safepath.Dir, []string, error) {
 	for n := len(steps) - 1; ; n-- {
 		at, err := follow(vol, filepath.Join(append([]string{"."}, steps[:n]...)...), vol.FollowDir)
 		if err == nil {
@@ -107,10 +105,9 @@ func deepest(vol *beneath.Dir, steps []string) (*beneath.Dir, []string, error) {
 	}
 }
 
-// stage has source mounted at a place below Root that no container sees, whose
-// directory is dir. What was mounted there for an earlier container goes, unless
-// it is the same.
-func (d Dir) stage(ctx context.Context, dir *beneath.Dir, at string, source *os.File) error {
+// stage bind-mounts source at a path below Root, in the directory dir, which containers
+// cannot access. It replaces the mount for an earlier container unless it is the same.
+func (d Dir) stage(ctx context.Context, dir *safepath.Dir, at string, source *os.File) error {
 	want, err := source.Stat()
 	if err != nil {
 		return err
@@ -138,11 +135,11 @@ func (d Dir) stage(ctx context.Context, dir *beneath.Dir, at string, source *os.
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := unix.Mount(held(source), held(target), "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("mounting it for the container: %w", err)
+	if err := unix.Mount(fdPath(source), fdPath(target), "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("bind-mounting it for the container: %w", err)
 	}
 	return nil
 }
 
-// held is a path that leads to an open file and nowhere else.
-func held(f *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()) }
+// fdPath returns the path of an open file in /proc, which always refers to this file.
+func fdPath(f *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()) }

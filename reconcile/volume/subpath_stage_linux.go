@@ -14,19 +14,18 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile/render"
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
-// subPathsDir is named, as what is below it, as the kubelet names it.
+// subPathsDir and the names below it are those of the kubelet.
 const subPathsDir = "volume-subpaths"
 
-// BindSubPaths mounts the parts of volumes that a container mounts, each at a
-// place of its own, and gives these by the number of the volumeMount. volumes has
-// the host paths of the whole ones. They stay until Release or Remove; called
-// again, for the next start of the container, it brings them to what the paths
-// lead to then. A volume whose server is silent is given up, and while that
-// attempt is out there is no other at its host path. Not to be called twice at a
-// time for one container.
+// BindSubPaths bind-mounts the subPaths of a container, and returns the host paths of the
+// bind mounts by the index of the volumeMount. volumes has the host paths of the volumes.
+// The mounts exist until Release or Remove. If BindSubPaths is called again for the next
+// start of the container, it updates them. If the server of a volume does not respond, it
+// returns an error after a timeout; until that attempt returns, there is no other for the
+// same host path. Calls for the same container must not overlap.
 func (d Dir) BindSubPaths(ctx context.Context, pod *manifest.Pod, container string, volumes map[string]string, subs []render.SubPath) (map[int]string, error) {
 	if len(subs) == 0 {
 		return nil, nil
@@ -38,8 +37,8 @@ func (d Dir) BindSubPaths(ctx context.Context, pod *manifest.Pod, container stri
 	for _, s := range subs {
 		at := filepath.Join(string(pod.UID), subPathsDir, s.Volume, container, strconv.Itoa(s.Mount))
 		if err := d.bindSubPath(ctx, pod.UID, at, volumes[s.Volume], s); err != nil {
-			// The path is a variable's value, perhaps.
-			return nil, fmt.Errorf("preparing subPath %q of volume %q for container %s of pod %s: %w", s.Text, s.Volume, container, pod.Key, bare(err))
+			// The message omits the path because it may be the value of a variable.
+			return nil, fmt.Errorf("preparing subPath %q of volume %q for container %s of pod %s: %w", s.Text, s.Volume, container, pod.Key, withoutPath(err))
 		}
 		paths[s.Mount] = filepath.Join(d.Root, at)
 	}
@@ -47,7 +46,7 @@ func (d Dir) BindSubPaths(ctx context.Context, pod *manifest.Pod, container stri
 }
 
 func (d Dir) bindSubPath(ctx context.Context, uid types.UID, at, host string, s render.SubPath) error {
-	err := d.Attempts.do(ctx, d.NFS.patience(), "opening "+host, func(ctx context.Context) error {
+	err := d.Attempts.do(ctx, d.NFS.timeout(), "opening "+host, func(ctx context.Context) error {
 		source, err := openSubPath(host, s)
 		if err != nil {
 			return err
@@ -65,16 +64,16 @@ func (d Dir) bindSubPath(ctx context.Context, uid types.UID, at, host string, s 
 	})
 	switch {
 	case errors.Is(err, errSilent):
-		return fmt.Errorf("the volume did not answer within %s; see to its server", d.NFS.patience())
-	case errors.Is(err, errStill):
-		return fmt.Errorf("still waiting for the server of %s, which did not answer an earlier start; see to it", host)
+		return fmt.Errorf("the volume did not answer within %s; check its server", d.NFS.timeout())
+	case errors.Is(err, errPending):
+		return fmt.Errorf("still waiting for the server of %s, which did not answer an earlier start; check it", host)
 	}
 	return err
 }
 
-// stages makes the directory, below Root, in which the parts of a volume are
-// mounted for a container.
-func (d Dir) stages(uid types.UID, at string) (*beneath.Dir, error) {
+// stages creates and opens the directory, at below Root, of the subPath mounts of a volume
+// for a container.
+func (d Dir) stages(uid types.UID, at string) (*safepath.Dir, error) {
 	pod, err := d.make(uid)
 	if err != nil {
 		return nil, err
@@ -92,10 +91,10 @@ func (d Dir) stages(uid types.UID, at string) (*beneath.Dir, error) {
 	return pod.SubSameMount(in)
 }
 
-// staged says whether what is wanted is mounted at a name already; all else that
-// is there goes. What is mounted from a server is never looked at: it may have
-// been mounted for an earlier container, from one that is silent now.
-func (d Dir) staged(ctx context.Context, dir *beneath.Dir, at string, want fs.FileInfo) (bool, error) {
+// staged reports whether want is mounted at a path; it removes other mounts there. A mount
+// from a server is always removed without access to it, because the server may no longer
+// respond.
+func (d Dir) staged(ctx context.Context, dir *safepath.Dir, at string, want fs.FileInfo) (bool, error) {
 	mounts, err := d.mountsBelow(at)
 	if err != nil {
 		return false, err
@@ -114,7 +113,7 @@ func (d Dir) staged(ctx context.Context, dir *beneath.Dir, at string, want fs.Fi
 	}
 	there, err := dir.Follow(name)
 	if err != nil {
-		return false, nil // what keeps it from being made says so then
+		return false, nil // creating it reports the error
 	}
 	have, err := there.Stat()
 	there.Close()
@@ -124,21 +123,21 @@ func (d Dir) staged(ctx context.Context, dir *beneath.Dir, at string, want fs.Fi
 	return false, clearStage(dir, name)
 }
 
-func clearStage(dir *beneath.Dir, name string) error {
+func clearStage(dir *safepath.Dir, name string) error {
 	if err := detach(dir, name); err != nil {
 		return err
 	}
 	return dir.RemoveAll(context.Background(), name)
 }
 
-// mostStacked bounds how many mounts are taken from one place.
-const mostStacked = 64
+// maxStackedMounts is the maximum number of mounts that detach unmounts at a path.
+const maxStackedMounts = 64
 
-// detach takes away all that is mounted at a name, with what is mounted below.
-// That is all copies, and private first: unmounting one of them must not unmount
-// the original. Lazily, since no container uses them.
-func detach(dir *beneath.Dir, name string) error {
-	for range mostStacked {
+// detach unmounts all mounts at a name and below it. They are bind mounts, which are made
+// private first, so that the originals are not unmounted. The unmount is lazy because no
+// container uses them.
+func detach(dir *safepath.Dir, name string) error {
+	for range maxStackedMounts {
 		f, err := dir.Follow(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -146,9 +145,9 @@ func detach(dir *beneath.Dir, name string) error {
 		if err != nil {
 			return err
 		}
-		err = unix.Mount("", held(f), "", unix.MS_REC|unix.MS_PRIVATE, "")
+		err = unix.Mount("", fdPath(f), "", unix.MS_REC|unix.MS_PRIVATE, "")
 		if err == nil {
-			err = unix.Unmount(held(f), unix.MNT_DETACH)
+			err = unix.Unmount(fdPath(f), unix.MNT_DETACH)
 		}
 		f.Close()
 		if err == unix.EINVAL { // nothing is mounted there

@@ -63,8 +63,8 @@ func TestSubPathIsMadeAndMounted(t *testing.T) {
 	must(t, d.Remove(t.Context(), uid))
 }
 
-// TestSubPathFollowsTheVolume: the next start gets what is there then, be it of
-// another type.
+// TestSubPathFollowsTheVolume checks that the next start mounts the present file, even if it
+// has another type.
 func TestSubPathFollowsTheVolume(t *testing.T) {
 	d := newDir(t)
 	srv := t.TempDir()
@@ -156,8 +156,8 @@ func TestSubPathErrors(t *testing.T) {
 	}
 }
 
-// TestSubPathAgainstSwappedLinks: a container that turns a directory into a link
-// and back at any moment never gets what lies outside (CVE-2017-1002101,
+// TestSubPathAgainstSwappedLinks checks that a container that concurrently replaces a
+// directory by a link never gets files outside the volume (CVE-2017-1002101,
 // CVE-2021-25741).
 func TestSubPathAgainstSwappedLinks(t *testing.T) {
 	srv, outside := t.TempDir(), t.TempDir()
@@ -197,8 +197,8 @@ func TestSubPathAgainstSwappedLinks(t *testing.T) {
 	must(t, d.Remove(t.Context(), uid))
 }
 
-// TestSubPathCopiesNoUnmount: what is mounted in the volume is seen in the part
-// of it, too; ending that ends it nowhere else, however podd ends it.
+// TestSubPathCopiesNoUnmount checks that mounts in the volume are visible in the subPath, and
+// that unmounting the subPath does not unmount the originals.
 func TestSubPathCopiesNoUnmount(t *testing.T) {
 	remote := func(d Dir) error {
 		mounts, err := d.mountsBelow(uid)
@@ -211,8 +211,8 @@ func TestSubPathCopiesNoUnmount(t *testing.T) {
 		"of this machine": func(d Dir) error { return d.Remove(t.Context(), uid) },
 		"of a server":     remote,
 		"of a server, without umount": func(d Dir) error {
-			defer func(dirs []string) { sbin = dirs }(sbin)
-			sbin = nil
+			defer func(dirs []string) { programDirs = dirs }(programDirs)
+			programDirs = nil
 			return remote(d)
 		},
 	} {

@@ -10,27 +10,26 @@ import (
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
 func (n NFS) unmounter() (string, error) {
 	return program(n.Unmount, "umount", "install the package mount (Debian, Ubuntu) or util-linux")
 }
 
-// unmountRemote takes away what is mounted from a server: as is right at first,
-// and then, when it is in use or the server is silent, from the tree of files
-// alone. What was not written yet is written once the server is back; to force it
-// (umount -f) would fail what other pods have under way with the same server.
+// unmountRemote unmounts a mount from a server. If the mount is in use or the server does
+// not respond, it is unmounted lazily; unwritten data is then written when the server
+// responds again. A forced unmount (umount -f) would make requests of other pods to the
+// same server fail.
 //
-// From the tree it goes with all that is mounted below it, and is made private
-// before: a part of a volume, and what is mounted in that, are copies, and
-// unmounting these must not unmount the originals.
+// A lazy unmount includes all mounts below. They are made private first, because the mounts
+// of subPaths, and those below them, are copies, and their originals must not be unmounted.
 func (d Dir) unmountRemote(ctx context.Context, m mount) error {
 	umount, lacks := d.NFS.unmounter()
 	if lacks != nil {
 		return d.detachRemote(ctx, m)
 	}
-	if left, err := d.umount(ctx, umount, "-cin", m); !left || ctx.Err() != nil {
+	if remaining, err := d.umount(ctx, umount, "-cin", m); !remaining || ctx.Err() != nil {
 		return err
 	}
 	if err := d.makePrivate(ctx, m); err != nil {
@@ -40,18 +39,18 @@ func (d Dir) unmountRemote(ctx context.Context, m mount) error {
 	return err
 }
 
-// umount runs the program, and says by the mount table whether the mount is left:
-// of a program that hangs, too, which only writes what is left. The error is why
-// it is.
-func (d Dir) umount(ctx context.Context, program, flags string, m mount) (left bool, err error) {
+// umount runs the program umount. remaining reports whether the mount still exists according
+// to the mount table, also for a program that hangs because it writes remaining data. The
+// error is the reason.
+func (d Dir) umount(ctx context.Context, program, flags string, m mount) (remaining bool, err error) {
 	parent, err := d.parentOf(m)
 	if err != nil {
 		return true, err
 	}
 	defer parent.Close()
-	// The descriptor says where, so that nothing is looked up on the way; no
-	// helper asks the server.
-	said, err := runProgram(ctx, d.NFS.patience()/4, parent, program, flags, "/proc/self/fd/3/"+filepath.Base(m.rel))
+	// The path is that of a descriptor, so that no path lookup and no helper contacts the
+	// server.
+	output, err := runProgram(ctx, d.NFS.timeout()/4, parent, program, flags, "/proc/self/fd/3/"+filepath.Base(m.rel))
 	if ctx.Err() != nil {
 		return true, context.Cause(ctx)
 	}
@@ -61,12 +60,12 @@ func (d Dir) umount(ctx context.Context, program, flags string, m mount) (left b
 	if errors.Is(err, errSilent) {
 		return true, unix.EBUSY
 	}
-	return true, fmt.Errorf("%s: %s (%w)", m.what, plain(said), err)
+	return true, fmt.Errorf("%s: %s (%w)", m.what, oneLine(output), err)
 }
 
-// makePrivate keeps the end of a mount, and of what is mounted below it, from
-// ending others. A mount with nothing below needs that not: where a silent server
-// keeps podd from it, that one goes all the same.
+// makePrivate makes a mount and those below it private, so that unmounting them does not
+// unmount others. If this times out because the server does not respond, it returns nil for
+// a mount without others below, which need not be private.
 func (d Dir) makePrivate(ctx context.Context, m mount) error {
 	err := d.withMount(ctx, m, private)
 	if err != unix.EBUSY {
@@ -79,7 +78,7 @@ func (d Dir) makePrivate(ctx context.Context, m mount) error {
 	return nil
 }
 
-// detachRemote does without a program what unmountRemote does with one.
+// detachRemote is like unmountRemote, but without the program umount.
 func (d Dir) detachRemote(ctx context.Context, m mount) error {
 	return d.withMount(ctx, m, func(at string) error {
 		if err := private(at); err != nil {
@@ -91,9 +90,9 @@ func (d Dir) detachRemote(ctx context.Context, m mount) error {
 
 func private(at string) error { return unix.Mount("", at, "", unix.MS_REC|unix.MS_PRIVATE, "") }
 
-// withMount has call change the mount at a path, and gives up with EBUSY.
+// withMount runs call with the path of a mount. It returns EBUSY after a timeout.
 func (d Dir) withMount(ctx context.Context, m mount, call func(at string) error) error {
-	err := d.Attempts.do(ctx, d.NFS.patience()/4, "changing "+m.path, func(ctx context.Context) error {
+	err := d.Attempts.do(ctx, d.NFS.timeout()/4, "changing "+m.path, func(ctx context.Context) error {
 		parent, err := d.parentOf(m)
 		if err != nil {
 			return err
@@ -104,16 +103,16 @@ func (d Dir) withMount(ctx context.Context, m mount, call func(at string) error)
 		}
 		return call(fmt.Sprintf("/proc/self/fd/%d/%s", parent.Fd(), filepath.Base(m.rel)))
 	})
-	if errors.Is(err, errSilent) || errors.Is(err, errStill) {
+	if errors.Is(err, errSilent) || errors.Is(err, errPending) {
 		return unix.EBUSY
 	}
 	return err
 }
 
-// parentOf opens the directory that a mount is in, by which it is named: no link
-// can lead elsewhere then, and a descriptor of itself would keep it busy.
-func (d Dir) parentOf(m mount) (*beneath.Dir, error) {
-	pods, err := beneath.Open(d.Root)
+// parentOf opens the parent directory of a mount. The mount is accessed through it, so that
+// no link is followed; a descriptor of the mount itself would keep it busy.
+func (d Dir) parentOf(m mount) (*safepath.Dir, error) {
+	pods, err := safepath.Open(d.Root)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +120,7 @@ func (d Dir) parentOf(m mount) (*beneath.Dir, error) {
 	return pods.SubSameMount(filepath.Dir(m.rel))
 }
 
-// isThere asks the mount table for this very mount.
+// isThere reports whether the mount table has this mount.
 func (m mount) isThere() (bool, error) {
 	table, err := mountinfo.GetMounts(func(i *mountinfo.Info) (skip, stop bool) {
 		return i.ID != m.id || i.Mountpoint != m.path, false

@@ -11,31 +11,31 @@ import (
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
-// Measured is what one volume holds, and the file system it is in.
+// Measured is the usage of a volume and of its file system.
 type Measured struct {
 	Name string
-	// Claim is the name of the claim that it is; "": none.
+	// Claim is the name of the volume's claim; "" if there is none.
 	Claim string
-	// Own says that it counts as the pod's ephemeral storage.
+	// Own reports whether the volume counts as the pod's ephemeral storage.
 	Own                                     bool
-	Used                                    beneath.Usage
+	Used                                    safepath.Usage
 	Capacity, Available, Inodes, InodesFree uint64
-	// Abnormal is whether its driver says that something is wrong with it; nil: it
-	// says nothing.
+	// Abnormal reports whether the CSI driver reports an abnormal condition; nil if it
+	// reports no condition.
 	Abnormal *bool
 }
 
-// maxMeasured bounds the work of measuring one volume when somebody looks, about
-// half a second.
+// maxMeasured is the maximum number of files that are measured per volume on demand, which
+// takes about half a second.
 const maxMeasured = 1 << 18
 
-// Measure measures the volumes of a pod that podd keeps, in the pod's order, and
-// asks the drivers of others: neither paths of the machine nor what a server has,
-// which may be silent. One that is not there, or no more, is left out, as is one that
-// the error tells of. A pod may run meanwhile.
+// Measure returns the usage of the volumes of a pod that podd manages, in the pod's order,
+// and then that of CSI volumes according to their drivers. It does not measure host paths,
+// nor volumes of servers, which may not respond. Volumes that do not exist and those in the
+// error are omitted. The pod may be running.
 func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]Measured, error) {
 	if err := checkUID(pod.UID); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]Measured, error) {
 	var failed []error
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
-		root, at, claim := d.dirOf(pod, v)
+		root, at, claim := d.volumeDir(pod, v)
 		if at == "" {
 			continue
 		}
@@ -60,25 +60,25 @@ func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]Measured, error) {
 		m.Own = v.ConfigMap != nil || v.EmptyDir != nil && v.EmptyDir.Medium == v1.StorageMediumDefault
 		all = append(all, m)
 	}
-	all, err := d.addDriven(ctx, all, pod)
+	all, err := d.addCSI(ctx, all, pod)
 	return all, errors.Join(append(failed, err)...)
 }
 
-// addDriven adds what CSI drivers say of their volumes.
-func (d Dir) addDriven(ctx context.Context, all []Measured, pod *v1.Pod) ([]Measured, error) {
+// addCSI adds the statistics of CSI drivers.
+func (d Dir) addCSI(ctx context.Context, all []Measured, pod *v1.Pod) ([]Measured, error) {
 	if d.CSI == nil {
 		return all, nil
 	}
-	told, err := d.CSI.Stats(ctx, pod.UID)
+	stats, err := d.CSI.Stats(ctx, pod.UID)
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
-		s, is := told[v.Name]
-		if !is {
+		s, ok := stats[v.Name]
+		if !ok {
 			continue
 		}
 		m := Measured{
 			Name: v.Name, Capacity: s.Bytes.Total, Available: s.Bytes.Available, Inodes: s.Inodes.Total, InodesFree: s.Inodes.Available,
-			Used: beneath.Usage{Bytes: int64(s.Bytes.Used), Inodes: int64(s.Inodes.Used)},
+			Used: safepath.Usage{Bytes: int64(s.Bytes.Used), Inodes: int64(s.Inodes.Used)},
 		}
 		switch {
 		case v.PersistentVolumeClaim != nil:
@@ -94,9 +94,9 @@ func (d Dir) addDriven(ctx context.Context, all []Measured, pod *v1.Pod) ([]Meas
 	return all, err
 }
 
-// dirOf is where a volume's directory is, below a root, with the name of its
-// claim; "": podd keeps none.
-func (d Dir) dirOf(pod *v1.Pod, v *v1.Volume) (root, at, claim string) {
+// volumeDir returns the root and the relative path of a volume's directory, and the name of
+// its claim. at is "" if podd has no directory for the volume.
+func (d Dir) volumeDir(pod *v1.Pod, v *v1.Volume) (root, at, claim string) {
 	plugin := ""
 	switch {
 	case v.EmptyDir != nil:
@@ -106,14 +106,14 @@ func (d Dir) dirOf(pod *v1.Pod, v *v1.Volume) (root, at, claim string) {
 	case v.PersistentVolumeClaim != nil && d.Claims != "":
 		claim = v.PersistentVolumeClaim.ClaimName
 		at = filepath.Join(pod.Namespace, claim)
-		// One of that name may be a cluster's, whose data is not podd's to measure.
+		// A claim of this name may be that of a cluster, which podd does not measure.
 		used, err := os.Readlink(filepath.Join(d.Root, string(pod.UID), volumesDir, claimPlugin, v.Name))
 		if err != nil || used != at {
 			return "", "", ""
 		}
 		return d.Claims, at, claim
 	}
-	for _, w := range []written{configMap, secret, downwardAPI, projected} {
+	for _, w := range []podFiles{configMap, secret, downwardAPI, projected} {
 		if w.serves(v) {
 			plugin = w.plugin
 		}
@@ -125,7 +125,7 @@ func (d Dir) dirOf(pod *v1.Pod, v *v1.Volume) (root, at, claim string) {
 }
 
 func measured(ctx context.Context, root, at string) (Measured, error) {
-	base, err := beneath.Open(root)
+	base, err := safepath.Open(root)
 	if err != nil {
 		return Measured{}, err
 	}

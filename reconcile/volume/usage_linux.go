@@ -11,23 +11,17 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
-// maxUsageNames bounds the work of measuring one volume, about two seconds.
+// maxUsageNames is the maximum number of files that are measured per volume, which takes
+// about two seconds. A volume with more files counts as exceeding its limit (plan.DiskUse).
 const maxUsageNames = 1 << 20
 
-// Usage is how much an emptyDir holds.
-type Usage struct {
-	Bytes int64
-	// Partial says that there was more than podd looks at: it uses Bytes or
-	// more.
-	Partial bool
-}
-
-// EmptyDirUsage measures those emptyDirs of a pod that which wants, by name. One
-// that is not there yet is left out. A pod may run meanwhile.
-func (d Dir) EmptyDirUsage(ctx context.Context, pod *manifest.Pod, which func(*v1.Volume) bool) (map[string]Usage, error) {
+// EmptyDirUsage returns the usage of the emptyDirs of a pod for which which returns true, by
+// name. It omits those that do not exist yet. The pod may be running. If EmptyDirUsage
+// returns an error, the result has the part that could be measured.
+func (d Dir) EmptyDirUsage(ctx context.Context, pod *manifest.Pod, which func(*v1.Volume) bool) (map[string]safepath.Usage, error) {
 	if err := checkUID(pod.UID); err != nil {
 		return nil, err
 	}
@@ -36,7 +30,8 @@ func (d Dir) EmptyDirUsage(ctx context.Context, pod *manifest.Pod, which func(*v
 		return nil, err
 	}
 	defer pods.Close()
-	used := map[string]Usage{}
+	used := map[string]safepath.Usage{}
+	var failed []error
 	for i := range pod.Spec.Spec.Volumes {
 		v := &pod.Spec.Spec.Volumes[i]
 		if v.EmptyDir == nil || !which(v) {
@@ -46,31 +41,26 @@ func (d Dir) EmptyDirUsage(ctx context.Context, pod *manifest.Pod, which func(*v
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		u := Usage{}
 		if err == nil {
-			err = u.measure(ctx, vol, v.EmptyDir.Medium)
+			used[v.Name], err = emptyDirUsage(ctx, vol, v.EmptyDir.Medium)
 			vol.Close()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("measuring volume %q of pod %s: %w", v.Name, pod.Key, err)
+			failed = append(failed, fmt.Errorf("measuring volume %q of pod %s: %w", v.Name, pod.Key, err))
 		}
-		used[v.Name] = u
 	}
-	return used, nil
+	return used, errors.Join(failed...)
 }
 
-func (u *Usage) measure(ctx context.Context, vol *beneath.Dir, medium v1.StorageMedium) error {
-	if medium == v1.StorageMediumMemory { // the file system knows
+func emptyDirUsage(ctx context.Context, vol *safepath.Dir, medium v1.StorageMedium) (safepath.Usage, error) {
+	if medium == v1.StorageMediumMemory { // use the statistics of the file system
 		var st unix.Statfs_t
 		if err := unix.Fstatfs(vol.Fd(), &st); err != nil {
-			return err
+			return safepath.Usage{}, err
 		}
 		if int64(st.Type) == unix.TMPFS_MAGIC {
-			u.Bytes = int64(st.Blocks-st.Bfree) * int64(st.Bsize)
-			return nil
+			return safepath.Usage{Bytes: int64(st.Blocks-st.Bfree) * int64(st.Bsize)}, nil
 		}
 	}
-	tree, err := vol.Usage(ctx, maxUsageNames)
-	u.Bytes, u.Partial = tree.Bytes, tree.Partial
-	return err
+	return vol.Usage(ctx, maxUsageNames)
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/refs"
 	"podd/reconcile/render"
 )
 
@@ -102,16 +103,16 @@ func bind(t *testing.T, source, target string) {
 	t.Cleanup(func() { unix.Unmount(target, unix.MNT_DETACH) })
 }
 
-func TestWriteFile(t *testing.T) {
+func TestWriteHosts(t *testing.T) {
 	d := newDir(t)
-	path, err := d.WriteFile(uid, "etc-hosts", "one")
+	path, err := d.WriteHosts(uid, "one")
 	must(t, err)
 	first, err := os.Stat(path)
 	must(t, err)
 	if path != filepath.Join(d.Root, uid, "etc-hosts") || first.Mode() != 0o644 {
 		t.Errorf("%s has mode %v", path, first.Mode())
 	}
-	_, err = d.WriteFile(uid, "etc-hosts", "one")
+	_, err = d.WriteHosts(uid, "one")
 	must(t, err)
 	if same, err := os.Stat(path); err != nil || !os.SameFile(first, same) {
 		t.Errorf("the same text made another file: %v", err)
@@ -125,7 +126,7 @@ func TestWriteFile(t *testing.T) {
 	} {
 		must(t, os.RemoveAll(path))
 		must(t, prepare())
-		_, err := d.WriteFile(uid, "etc-hosts", "one")
+		_, err := d.WriteHosts(uid, "one")
 		must(t, err)
 		info, err := os.Lstat(path)
 		must(t, err)
@@ -133,7 +134,7 @@ func TestWriteFile(t *testing.T) {
 			t.Errorf("%v holds %q, %v", info.Mode(), text, err)
 		}
 	}
-	if _, err := d.WriteFile("../x", "etc-hosts", "one"); err == nil {
+	if _, err := d.WriteHosts("../x", "one"); err == nil {
 		t.Error("wrote outside")
 	}
 }
@@ -142,5 +143,5 @@ func TestWriteFile(t *testing.T) {
 type Files func(*v1.Volume) (map[string]render.File, error)
 
 func (f Files) Files(v *v1.Volume) (map[string]render.File, error) { return f(v) }
-func (Files) Claim(*v1.Volume) *manifest.Claim                     { return nil }
-func (Files) CSI(*v1.Volume) *manifest.CSI                         { return nil }
+func (Files) Claim(*v1.Volume) *refs.Claim                         { return nil }
+func (Files) CSI(*v1.Volume) *refs.CSI                             { return nil }

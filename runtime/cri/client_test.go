@@ -152,3 +152,43 @@ func TestNothingIsKnownOfTheEffect(t *testing.T) {
 		t.Errorf("got %v, want %v", err, runtime.ErrNameReserved)
 	}
 }
+
+// TestInterruptedCreate_CRIO repeats a call after the first was given up, as podd does
+// when it is started again. CRI-O lets the second wait for its deadline, and returns
+// the result of the first to a later one.
+func TestInterruptedCreate_CRIO(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := runtimetest.New(t, runtimetest.Options{CRIO: true})
+		r.AddImages("app")
+		if _, err := r.Node(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		twice := func(method string, call func(context.Context) (string, error)) string {
+			remove := r.Inject(runtimetest.Fault{Method: method, Nth: 1, Alone: true, Delay: 2 * time.Second})
+			defer remove()
+			short, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if id, err := call(short); err == nil {
+				t.Fatalf("%s: got %s, want that the caller gave up", method, id)
+			}
+			began := time.Now()
+			id, err := call(t.Context())
+			if took := time.Since(began); err != nil || took > 10*time.Second {
+				t.Errorf("%s again: got %v after %s, want its result within 10s", method, err, took)
+			}
+			return id
+		}
+		config := sandboxOf("web", 0)
+		sandbox := twice("RunPodSandbox", func(ctx context.Context) (string, error) { return r.RunPodSandbox(ctx, config, "") })
+		twice("CreateContainer", func(ctx context.Context) (string, error) {
+			return r.CreateContainer(ctx, sandbox, &api.ContainerConfig{
+				Metadata: &api.ContainerMetadata{Name: "app"}, Image: &api.ImageSpec{Image: "app", UserSpecifiedImage: "app"},
+			}, config)
+		})
+		// A call that is slow is not given up.
+		r.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: 1, Alone: true, Delay: time.Minute})
+		if _, err := r.RunPodSandbox(t.Context(), sandboxOf("slow", 0), ""); err != nil {
+			t.Errorf("a slow call: %v", err)
+		}
+	})
+}

@@ -8,14 +8,16 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// codec is gRPC's protobuf codec but for two things. A message is read into a
-// buffer of its own size: gRPC's takes one of 1 MiB for every list longer than
-// 32 KiB and keeps it. And a type of ours can read a message's bytes itself and
-// leave most of them lying.
+// codec is gRPC's protobuf codec with two differences. It reads a message into a buffer of
+// the message's size, while gRPC's takes one of 1 MiB for every list longer than 32 KiB and
+// keeps it. And a type of podd can decode a message's bytes itself and omit most of them.
 type codec struct{}
 
-// Name is the content subtype that every CRI server knows.
-func (codec) Name() string { return "proto" }
+// Name returns "", so that requests have the content type application/grpc, which
+// means protobuf. gRPC appends any other name as a subtype, and CRI-O rejects
+// application/grpc+proto: it serves its streaming endpoints on the same socket and
+// compares the whole content type.
+func (codec) Name() string { return "" }
 
 func (codec) Marshal(v any) (mem.BufferSlice, error) {
 	m, ok := v.(proto.Message)

@@ -9,55 +9,56 @@ import (
 	"podd/runtime"
 )
 
-// CreateContainer makes a container in a sandbox and returns its id. sandbox is
-// the config that the sandbox was made from. A missing image or sandbox is
-// runtime.ErrNotFound.
+// CreateContainer creates a container in a sandbox and returns its ID. sandbox is the
+// config from which the sandbox was created. If the image or sandbox does not exist, the
+// error is runtime.ErrNotFound.
 func (c *Client) CreateContainer(ctx context.Context, sandboxID string, config *api.ContainerConfig, sandbox *api.PodSandboxConfig) (string, error) {
-	r, err := invoke(ctx, c, c.timeout, c.runtime.CreateContainer,
+	r, err := create(ctx, c, c.timeout, c.runtime.CreateContainer,
 		&api.CreateContainerRequest{PodSandboxId: sandboxID, Config: config, SandboxConfig: sandbox})
 	return r.GetContainerId(), err
 }
 
-// StartContainer starts a created container. A container whose start failed is
-// Exited with a reason of the runtime's, as a rule StartError.
+// StartContainer starts a created container. If the start fails, the container is Exited
+// with a reason of the runtime, usually StartError.
 func (c *Client) StartContainer(ctx context.Context, id string) error {
 	_, err := invoke(ctx, c, c.timeout, c.runtime.StartContainer, &api.StartContainerRequest{ContainerId: id})
 	return err
 }
 
-// StopContainer asks a container to end, kills it when grace is over, and
-// returns when it has ended. grace is rounded up to whole seconds; zero kills
-// at once. A container that does not run, or does not exist, is stopped.
+// StopContainer sends a container its stop signal, kills it after grace, and returns when
+// it has exited. grace is rounded up to whole seconds; zero kills at once. It is not an
+// error if the container does not run or does not exist.
 //
-// containerd sends the stop signal only for the first call that has a grace:
-// to shorten a grace, call again with what is left of it.
+// containerd sends the stop signal only for the first call with a grace period. To shorten
+// a grace period, call again with the rest of it.
 func (c *Client) StopContainer(ctx context.Context, id string, grace time.Duration) error {
 	grace = max(grace, 0)
 	_, err := invoke(ctx, c, grace+c.timeout, c.runtime.StopContainer,
 		&api.StopContainerRequest{ContainerId: id, Timeout: wholeSeconds(grace)})
-	return gone(err)
+	return ignoreNotFound(err)
 }
 
-// wholeSeconds rounds up: CRI counts in seconds and a grace of 0.5 s is not none.
+// wholeSeconds rounds up, because CRI uses seconds and a grace period of 0.5 s must not
+// become zero.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// RemoveContainer removes a container, by force where it runs. One that is gone
-// is removed.
+// RemoveContainer removes a container. It is not an error if the container does not exist.
+// A running one must be killed first, because CRI-O gives it as long as the call may last.
 func (c *Client) RemoveContainer(ctx context.Context, id string) error {
 	_, err := invoke(ctx, c, c.timeout, c.runtime.RemoveContainer, &api.RemoveContainerRequest{ContainerId: id})
-	return gone(err)
+	return ignoreNotFound(err)
 }
 
-// ContainerStatus returns a container; SandboxID stays empty, CRI does not say.
+// ContainerStatus returns a container. SandboxID is empty, because CRI does not return it.
 func (c *Client) ContainerStatus(ctx context.Context, id string) (runtime.Container, error) {
-	found, err := c.askContainer(ctx, id)
+	found, err := c.queryContainer(ctx, id)
 	if err == nil {
-		c.answers.keepContainer(found)
+		c.responses.keepContainer(found)
 	}
 	return found, err
 }
 
-func (c *Client) askContainer(ctx context.Context, id string) (runtime.Container, error) {
+func (c *Client) queryContainer(ctx context.Context, id string) (runtime.Container, error) {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.ContainerStatus, &api.ContainerStatusRequest{ContainerId: id})
 	if err != nil {
 		return runtime.Container{}, err
@@ -65,8 +66,8 @@ func (c *Client) askContainer(ctx context.Context, id string) (runtime.Container
 	return containerFromStatus(r.GetStatus()), nil
 }
 
-// SandboxContainers lists the containers of a sandbox, whoever made it, with
-// what a list tells: no start, no exit.
+// SandboxContainers returns the containers of a sandbox, which may be foreign, with the
+// fields of a list: no start, no exit.
 func (c *Client) SandboxContainers(ctx context.Context, sandboxID string) ([]runtime.Container, error) {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.ListContainers,
 		&api.ListContainersRequest{Filter: &api.ContainerFilter{PodSandboxId: sandboxID}})
@@ -83,8 +84,8 @@ func (c *Client) SandboxContainers(ctx context.Context, sandboxID string) ([]run
 	return all, nil
 }
 
-// ReopenContainerLog makes the runtime open a running container's log file
-// again, after it was moved away.
+// ReopenContainerLog makes the runtime reopen a running container's log file after it was
+// renamed.
 func (c *Client) ReopenContainerLog(ctx context.Context, id string) error {
 	_, err := invoke(ctx, c, c.timeout, c.runtime.ReopenContainerLog, &api.ReopenContainerLogRequest{ContainerId: id})
 	return err

@@ -6,9 +6,13 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// ContainerMemory is how many bytes of memory a container uses that the kernel
-// cannot take back from it (its working set).
+// ContainerMemory returns the memory usage of a container in bytes, including the page
+// cache, or its working set if the runtime reports only that.
 func (c *Client) ContainerMemory(ctx context.Context, id string) (int64, error) {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.ContainerStats, &api.ContainerStatsRequest{ContainerId: id})
-	return int64(r.GetStats().GetMemory().GetWorkingSetBytes().GetValue()), err
+	memory := r.GetStats().GetMemory()
+	if used := memory.GetUsageBytes(); used != nil {
+		return int64(used.GetValue()), err
+	}
+	return int64(memory.GetWorkingSetBytes().GetValue()), err
 }

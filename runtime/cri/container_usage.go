@@ -8,26 +8,35 @@ import (
 	"podd/runtime"
 )
 
-// ContainerUsages is what the runtime says that the containers of an instance
-// use, by id.
-func (c *Client) ContainerUsages(ctx context.Context, instance string) (map[string]runtime.Usage, error) {
+// ContainerUsages returns the resource usage of the containers of these instances, by ID.
+func (c *Client) ContainerUsages(ctx context.Context, instances []string) (map[string]runtime.Usage, error) {
+	all := map[string]runtime.Usage{}
+	for _, instance := range instances {
+		if err := c.addUsages(ctx, instance, all); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// addUsages adds the containers of one instance.
+func (c *Client) addUsages(ctx context.Context, instance string, all map[string]runtime.Usage) error {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.ListContainerStats, &api.ListContainerStatsRequest{
 		Filter: &api.ContainerStatsFilter{LabelSelector: map[string]string{runtime.LabelInstance: instance}},
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	all := make(map[string]runtime.Usage, len(r.GetStats()))
 	for _, s := range r.GetStats() {
 		u := runtime.Usage{
-			At: moment(s.GetCpu().GetTimestamp()), CPU: s.GetCpu().GetUsageCoreNanoSeconds().GetValue(),
+			At: timeOf(s.GetCpu().GetTimestamp()), CPU: s.GetCpu().GetUsageCoreNanoSeconds().GetValue(),
 			Memory: s.GetMemory().GetUsageBytes().GetValue(), WorkingSet: s.GetMemory().GetWorkingSetBytes().GetValue(),
 			RSS: s.GetMemory().GetRssBytes().GetValue(),
 		}
 		if layer := s.GetWritableLayer(); layer.GetUsedBytes() != nil {
-			u.Layer, u.LayerAt = &filesystems([]*api.FilesystemUsage{layer})[0], moment(layer.GetTimestamp())
+			u.Layer, u.LayerAt = &filesystems([]*api.FilesystemUsage{layer})[0], timeOf(layer.GetTimestamp())
 		}
 		all[s.GetAttributes().GetId()] = u
 	}
-	return all, nil
+	return nil
 }

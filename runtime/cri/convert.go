@@ -10,8 +10,9 @@ import (
 	"podd/runtime"
 )
 
-// moment is CRI's nanoseconds since 1970; zero and less is the zero Time.
-func moment(nanoseconds int64) time.Time {
+// timeOf converts CRI's nanoseconds since 1970. Zero and negative numbers are the zero
+// Time.
+func timeOf(nanoseconds int64) time.Time {
 	if nanoseconds <= 0 {
 		return time.Time{}
 	}
@@ -32,35 +33,34 @@ func containerState(s api.ContainerState) runtime.ContainerState {
 
 func ready(s api.PodSandboxState) bool { return s == api.PodSandboxState_SANDBOX_READY }
 
-// listedSandbox is what a list tells: everything but the addresses.
+// listedSandbox converts a sandbox in a list, which lacks the addresses.
 func listedSandbox(s *api.PodSandbox) runtime.Sandbox {
 	return runtime.Sandbox{
-		ID:             s.GetId(),
-		UID:            types.UID(s.GetMetadata().GetUid()),
-		Attempt:        s.GetMetadata().GetAttempt(),
-		Ready:          ready(s.GetState()),
-		CreatedAt:      moment(s.GetCreatedAt()),
-		RuntimeHandler: s.GetRuntimeHandler(),
-		Labels:         s.GetLabels(),
-		Annotations:    s.GetAnnotations(),
+		ID:          s.GetId(),
+		UID:         types.UID(s.GetMetadata().GetUid()),
+		Attempt:     s.GetMetadata().GetAttempt(),
+		Ready:       ready(s.GetState()),
+		CreatedAt:   timeOf(s.GetCreatedAt()),
+		Labels:      s.GetLabels(),
+		Annotations: s.GetAnnotations(),
 	}
 }
 
 func sandboxFromStatus(s *api.PodSandboxStatus) runtime.Sandbox {
 	return runtime.Sandbox{
-		ID:             s.GetId(),
-		UID:            types.UID(s.GetMetadata().GetUid()),
-		Attempt:        s.GetMetadata().GetAttempt(),
-		Ready:          ready(s.GetState()),
-		CreatedAt:      moment(s.GetCreatedAt()),
-		IPs:            addresses(s.GetNetwork()),
-		RuntimeHandler: s.GetRuntimeHandler(),
-		Labels:         s.GetLabels(),
-		Annotations:    s.GetAnnotations(),
+		ID:          s.GetId(),
+		UID:         types.UID(s.GetMetadata().GetUid()),
+		Attempt:     s.GetMetadata().GetAttempt(),
+		Ready:       ready(s.GetState()),
+		CreatedAt:   timeOf(s.GetCreatedAt()),
+		IPs:         addresses(s.GetNetwork()),
+		Labels:      s.GetLabels(),
+		Annotations: s.GetAnnotations(),
 	}
 }
 
-// addresses of a pod, the primary one first; nil for the host's network.
+// addresses returns the addresses of a pod, the primary one first; nil for the host's
+// network.
 func addresses(n *api.PodSandboxNetworkStatus) []string {
 	if n.GetIp() == "" {
 		return nil
@@ -74,7 +74,8 @@ func addresses(n *api.PodSandboxNetworkStatus) []string {
 	return ips
 }
 
-// listedContainer is what a list tells: no times but the first, no exit.
+// listedContainer converts a container in a list, which has no times except its creation,
+// and no exit.
 func listedContainer(c *api.Container) runtime.Container {
 	return runtime.Container{
 		ID:          c.GetId(),
@@ -82,7 +83,7 @@ func listedContainer(c *api.Container) runtime.Container {
 		Name:        c.GetMetadata().GetName(),
 		Attempt:     c.GetMetadata().GetAttempt(),
 		State:       containerState(c.GetState()),
-		CreatedAt:   moment(c.GetCreatedAt()),
+		CreatedAt:   timeOf(c.GetCreatedAt()),
 		Image:       imageName(c.GetImage()),
 		ImageRef:    c.GetImageRef(),
 		Labels:      c.GetLabels(),
@@ -90,25 +91,26 @@ func listedContainer(c *api.Container) runtime.Container {
 	}
 }
 
-// containerFromStatus is what a status tells: all but the sandbox.
+// containerFromStatus converts a status, which lacks the sandbox.
 func containerFromStatus(s *api.ContainerStatus) runtime.Container {
 	c := runtime.Container{
 		ID:          s.GetId(),
 		Name:        s.GetMetadata().GetName(),
 		Attempt:     s.GetMetadata().GetAttempt(),
 		State:       containerState(s.GetState()),
-		CreatedAt:   moment(s.GetCreatedAt()),
-		StartedAt:   moment(s.GetStartedAt()),
+		CreatedAt:   timeOf(s.GetCreatedAt()),
+		StartedAt:   timeOf(s.GetStartedAt()),
 		Image:       imageName(s.GetImage()),
 		ImageRef:    s.GetImageRef(),
 		LogPath:     s.GetLogPath(),
 		Labels:      s.GetLabels(),
 		Annotations: s.GetAnnotations(),
+		User:        containerUser(s.GetUser()),
 	}
 	if c.State != runtime.Exited {
 		return c
 	}
-	c.FinishedAt, c.ExitCode = moment(s.GetFinishedAt()), s.GetExitCode()
+	c.FinishedAt, c.ExitCode = timeOf(s.GetFinishedAt()), s.GetExitCode()
 	c.Reason, c.Message = s.GetReason(), printable(s.GetMessage())
 	if c.Reason == "" {
 		c.Reason = "Completed"
@@ -119,7 +121,17 @@ func containerFromStatus(s *api.ContainerStatus) runtime.Container {
 	return c
 }
 
-// imageName is the image as the user wrote it, where the runtime kept that.
+// containerUser returns the identity of a container's first process, or nil if the runtime
+// does not report it, such as containerd before 2.0.
+func containerUser(u *api.ContainerUser) *runtime.User {
+	linux := u.GetLinux()
+	if linux == nil {
+		return nil
+	}
+	return &runtime.User{UID: linux.GetUid(), GID: linux.GetGid(), Groups: linux.GetSupplementalGroups()}
+}
+
+// imageName returns the image as the user wrote it, if the runtime has stored that.
 func imageName(spec *api.ImageSpec) string {
 	if name := spec.GetUserSpecifiedImage(); name != "" {
 		return name

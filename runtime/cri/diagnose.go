@@ -11,14 +11,15 @@ import (
 	"podd/runtime"
 )
 
-// configs by socket: what decides whether containerd serves CRI.
+// containerdConfigs contains, by socket, the file that determines whether containerd serves
+// CRI.
 var containerdConfigs = map[string]string{
 	"/run/containerd/containerd.sock":     "/etc/containerd/config.toml",
 	"/var/run/containerd/containerd.sock": "/etc/containerd/config.toml",
 }
 
-// diagnose says what to do about a runtime that does not tell its version. err
-// is clean already; what it is for errors.Is is kept.
+// diagnose adds the remedy for a runtime that does not return its version. err must be
+// clean. The result matches the same errors with errors.Is.
 func (c *Client) diagnose(err error) error {
 	if !errors.Is(err, runtime.ErrUnimplemented) {
 		return err
@@ -30,7 +31,7 @@ func (c *Client) diagnose(err error) error {
 	return &callError{text: text, kinds: []error{runtime.ErrUnimplemented}}
 }
 
-// disabledCRI says why a containerd may serve no CRI; config may be "".
+// disabledCRI returns why a containerd may not serve CRI. config may be "".
 func disabledCRI(config string) string {
 	const remedy = "remove it and restart containerd"
 	if plugin := disabledPlugin(config); plugin != "" {
@@ -39,8 +40,8 @@ func disabledCRI(config string) string {
 	return `"cri" is probably in disabled_plugins of its config.toml; ` + remedy
 }
 
-// disabledPlugin is the CRI plugin's name as the file's disabled_plugins spells
-// it; "" when it is not there or the file cannot be read.
+// disabledPlugin returns the name of the CRI plugin in the file's disabled_plugins, or ""
+// if it is not there or the file cannot be read.
 func disabledPlugin(config string) string {
 	if config == "" {
 		return ""
@@ -53,8 +54,8 @@ func disabledPlugin(config string) string {
 	return disabledIn(io.LimitReader(f, 1<<20))
 }
 
-// disabledIn looks for the CRI plugin in a disabled_plugins list, which may
-// stretch over several lines.
+// disabledIn searches the CRI plugin in a disabled_plugins list, which may have several
+// lines.
 func disabledIn(config io.Reader) string {
 	inside := false
 	for lines := bufio.NewScanner(config); lines.Scan(); {

@@ -14,18 +14,21 @@ import (
 )
 
 const (
-	// maxMessage is the kubelet's and containerd's bound on one message.
+	// maxMessage is the message limit of the kubelet and containerd.
 	maxMessage = 16 << 20
-	// ioBuffer is what each connection reads and writes at once. Lists of a
-	// hundred pods take some more system calls with it, and podd less memory.
+	// maxList limits a list of all sandboxes or containers. Thousands of pods, each with
+	// annotations, need more than maxMessage.
+	maxList = 512 << 20
+	// ioBuffer is the size of each connection's buffers. Lists of a hundred pods need more
+	// system calls with it, but podd needs less memory.
 	ioBuffer = 8 << 10
-	// window is how much one answer may run ahead of its reader. Naming it
-	// turns off gRPC's bandwidth estimates, whose pings a socket does not need.
+	// window is the flow control window of one response. Setting it disables gRPC's
+	// bandwidth estimates, because a socket does not need their pings.
 	window = 1 << 20
 )
 
-// dialSocket returns a lazy connection to a unix socket; dials counts the
-// connections that came about, called is as in Options.
+// dialSocket returns a lazy connection to a unix socket. dials counts the connections that
+// were made; called is as in Options.
 func dialSocket(socket string, dials *atomic.Uint64, called func(string, time.Duration, error)) (*grpc.ClientConn, error) {
 	dialer := func(ctx context.Context, _ string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// wellKnown sockets in the order in which Discover tries them.
+// wellKnown lists the sockets in the order in which Discover tries them.
 var wellKnown = []string{
 	"/run/containerd/containerd.sock",
 	"/run/crio/crio.sock",
@@ -20,8 +20,8 @@ var wellKnown = []string{
 	"/run/k3s/containerd/containerd.sock",
 }
 
-// Discover returns the first well-known runtime socket that exists on this
-// machine. Its error names every path that was tried.
+// Discover returns the first well-known runtime socket that exists on this host. Its error
+// names every path that was tried.
 func Discover() (string, error) { return discover(wellKnown) }
 
 func discover(paths []string) (string, error) {
@@ -43,7 +43,7 @@ func discover(paths []string) (string, error) {
 		strings.Join(paths, ", "))
 }
 
-// socketPath takes "unix:///path", "unix:/path" or "/path".
+// socketPath parses "unix:///path", "unix:/path" or "/path".
 func socketPath(endpoint string) (string, error) {
 	path := endpoint
 	if rest, ok := strings.CutPrefix(endpoint, "unix:"); ok {

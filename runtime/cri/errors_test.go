@@ -63,7 +63,11 @@ func TestClean(t *testing.T) {
 		},
 		{
 			"answer too large", codes.ResourceExhausted, "grpc: received message larger than max (17000000 vs. 16777216)",
-			"the runtime's answer is larger than 16 MiB", nil,
+			"the runtime's answer is larger than podd accepts", nil,
+		},
+		{
+			"list too large for containerd", codes.ResourceExhausted, "grpc: trying to send message larger than max (17000000 vs. 16777216)",
+			"the runtime does not send an answer of this size; raise its limit (containerd: max_send_message_size in [grpc], CRI-O: grpc_max_send_msg_size)", nil,
 		},
 		{
 			"containerd, sandbox name", codes.Unknown,
@@ -74,6 +78,21 @@ func TestClean(t *testing.T) {
 			"CRI-O, container name", codes.Unknown,
 			"error reserving ctr name k8s_app_web_default_1_0 for id " + id64 + ": name is reserved",
 			"error reserving ctr name k8s_app_web_default_1_0 for id c4d69b71d588: name is reserved", []error{runtime.ErrNameReserved},
+		},
+		{
+			"CRI-O, name of a call that is under way", codes.Unknown,
+			"kubelet may be retrying requests that are timing out in CRI-O due to system load. Currently at stage container storage creation: error reserving ctr name k8s_app_web_default_1_0 for id " + id64 + ": name is reserved",
+			"kubelet may be retrying requests that are timing out in CRI-O due to system load. Currently at stage container storage creation: error reserving ctr name k8s_app_web_default_1_0 for id c4d69b71d588: name is reserved", []error{runtime.ErrNameReserved},
+		},
+		{
+			"NRI plugin, a CPU set is reserved", codes.Unknown,
+			`failed to apply NRI adjustment: cpu set 2-3 is reserved for "system.slice"`,
+			`failed to apply NRI adjustment: cpu set 2-3 is reserved for "system.slice"`, nil,
+		},
+		{
+			"network plugin, an address is reserved", codes.Unknown,
+			`failed to setup network for sandbox: plugin failed (add): name "gateway" is reserved for "10.88.0.1"`,
+			`failed to setup network for sandbox: plugin failed (add): name "gateway" is reserved for "10.88.0.1"`, nil,
 		},
 		{
 			"containerd, no container", codes.NotFound, `an error occurred when try to find container "` + id64 + `": not found`,
@@ -96,6 +115,36 @@ func TestClean(t *testing.T) {
 			"crun, no program", codes.Unknown,
 			"container create failed: executable file `nope` not found in $PATH: No such file or directory\n",
 			"executable file `nope` not found in $PATH: No such file or directory", nil,
+		},
+		{
+			"CRI-O, no program", codes.Unknown,
+			`container create failed: time="2026-11-23T01:35:03Z" level=error msg="runc create failed: unable to start container process: error during container init: exec: \"/no/such\": stat /no/such: no such file or directory"` + "\n",
+			`exec: "/no/such": stat /no/such: no such file or directory`, nil,
+		},
+		{
+			"CRI-O, no command", codes.Unknown,
+			`command error: time="2026-11-23T01:35:05Z" level=error msg="exec failed: unable to start container process: exec: \"/no/such\": stat /no/such: no such file or directory"` + "\n, stdout: , stderr: , exit code -1",
+			`exec failed: unable to start container process: exec: "/no/such": stat /no/such: no such file or directory`, nil,
+		},
+		{
+			"CRI-O, two lines of a log", codes.Unknown,
+			`container create failed: time="2026-11-23T01:35:03Z" level=warning msg="slow\tdisk"` + "\n" + `time="2026-11-23T01:35:03Z" level=error msg="no disk"` + "\n",
+			"slow disk no disk", nil,
+		},
+		{
+			"CRI-O, no image", codes.Unknown,
+			`reference "[overlay@/var/lib/containers/storage+/run/containers/storage:overlay.mountopt=nodev]docker.io/library/absent:1" does not resolve to an image ID`,
+			`reference "docker.io/library/absent:1" does not resolve to an image ID`, []error{runtime.ErrNotFound},
+		},
+		{
+			"CRI-O, no container to resize", codes.Unknown,
+			"container with ID starting with " + id64 + " not found: ID does not exist",
+			"container with ID starting with c4d69b71d588 not found: ID does not exist", []error{runtime.ErrNotFound},
+		},
+		{
+			"CRI-O, no sandbox", codes.Unknown,
+			"specified sandbox not found: " + id64 + ": PodSandbox with ID starting with " + id64 + " not found: ID does not exist",
+			"specified sandbox not found: c4d69b71d588: PodSandbox with ID starting with c4d69b71d588 not found: ID does not exist", []error{runtime.ErrNotFound},
 		},
 		{
 			"a wrapper inside", codes.Unknown,

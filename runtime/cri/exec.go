@@ -13,13 +13,13 @@ import (
 	"podd/runtime"
 )
 
-// ExecSync runs a command in a running container and returns at most limit
-// bytes of each stream. timeout is rounded up to whole seconds; zero is none.
-// A command that takes longer is killed by the runtime, and the error is
-// context.DeadlineExceeded and not runtime.ErrUnavailable.
+// ExecSync runs a command in a running container and returns at most limit bytes of each
+// stream. timeout is rounded up to whole seconds; zero means none. If a command takes
+// longer, the runtime kills it, and the error is context.DeadlineExceeded and not
+// runtime.ErrUnavailable.
 //
-// The runtime sends up to 16 MiB a stream and gRPC takes 16 MiB in all: a
-// command that says more than that fails with an error that says so.
+// The runtime sends up to 16 MiB per stream, but gRPC accepts only 16 MiB in total. If the
+// output is larger, the error reports that.
 func (c *Client) ExecSync(ctx context.Context, id string, command []string, timeout time.Duration, limit int) (runtime.ExecResult, error) {
 	timeout = max(timeout, 0)
 	bounded, cancel := context.WithCancel(ctx)
@@ -32,6 +32,9 @@ func (c *Client) ExecSync(ctx context.Context, id string, command []string, time
 	if err != nil {
 		return runtime.ExecResult{}, c.execError(ctx, bounded, err, timeout)
 	}
+	if timeout > 0 && isTimedOut(r) {
+		return runtime.ExecResult{}, tookLonger(timeout)
+	}
 	result := runtime.ExecResult{ExitCode: r.GetExitCode()}
 	var cutOut, cutErr bool
 	result.Stdout, cutOut = beginning(r.GetStdout(), limit)
@@ -40,17 +43,28 @@ func (c *Client) ExecSync(ctx context.Context, id string, command []string, time
 	return result, nil
 }
 
-// execError tells a slow command, which the runtime reports, from a runtime
-// that does not answer, where the deadline of the call itself passed.
+// execError distinguishes a slow command, which the runtime reports, from a runtime that
+// does not respond before the deadline of the call.
 func (c *Client) execError(ctx, bounded context.Context, err error, timeout time.Duration) error {
 	slow := status.Code(err) == codes.DeadlineExceeded && !errors.Is(bounded.Err(), context.DeadlineExceeded)
 	if slow && timeout > 0 {
-		return &callError{text: "the command took longer than " + timeout.String(), kinds: []error{context.DeadlineExceeded}}
+		return tookLonger(timeout)
 	}
 	return c.clean(ctx, err)
 }
 
-// beginning copies the head of a stream, so that the rest can be collected.
+func tookLonger(timeout time.Duration) error {
+	return &callError{text: "the command took longer than " + timeout.String(), kinds: []error{context.DeadlineExceeded}}
+}
+
+// isTimedOut reports whether CRI-O killed a command at its timeout. It returns no error
+// then, but an exit code that no process can have.
+func isTimedOut(r *api.ExecSyncResponse) bool {
+	return r.GetExitCode() == -1 && string(r.GetStderr()) == "command timed out"
+}
+
+// beginning returns a copy of the beginning of a stream, so that the rest can be garbage
+// collected.
 func beginning(stream []byte, limit int) ([]byte, bool) {
 	if len(stream) <= limit {
 		return stream, false

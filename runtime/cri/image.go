@@ -9,11 +9,12 @@ import (
 	"podd/runtime"
 )
 
-// ImageStatus returns the image of that name or id, and whether it is present.
+// ImageStatus returns the image with this name or ID, and whether it is present. An invalid
+// name is reported as not present: only PullImage fails for it.
 func (c *Client) ImageStatus(ctx context.Context, image string) (runtime.Image, bool, error) {
 	r, err := invoke(ctx, c, c.timeout, c.images.ImageStatus, &api.ImageStatusRequest{Image: named(image)})
 	switch {
-	case errors.Is(err, runtime.ErrNotFound):
+	case errors.Is(err, runtime.ErrNotFound), err != nil && isInvalidName(err.Error()):
 		return runtime.Image{}, false, nil
 	case err != nil:
 		return runtime.Image{}, false, err
@@ -23,7 +24,7 @@ func (c *Client) ImageStatus(ctx context.Context, image string) (runtime.Image, 
 	return imageFromCRI(r.GetImage()), true, nil
 }
 
-// ListImages returns every image.
+// ListImages returns all images.
 func (c *Client) ListImages(ctx context.Context) ([]runtime.Image, error) {
 	r, err := invoke(ctx, c, c.timeout, c.images.ListImages, &api.ListImagesRequest{})
 	if err != nil {
@@ -36,10 +37,10 @@ func (c *Client) ListImages(ctx context.Context) ([]runtime.Image, error) {
 	return images, nil
 }
 
-// PullImage pulls an image and returns the reference that containers are
-// created from. auth may be nil; sandbox is the config of the pod that wants
-// the image and may be nil. It takes as long as ctx lasts. Its errors are
-// *runtime.PullError, except those that are runtime.ErrUnavailable or ctx's own.
+// PullImage pulls an image and returns the reference from which containers are created.
+// auth may be nil; sandbox is the config of the pod that needs the image and may be nil.
+// Only ctx limits its time. Its errors are *runtime.PullError, except those that are
+// runtime.ErrUnavailable or ctx's own.
 func (c *Client) PullImage(ctx context.Context, image string, auth *api.AuthConfig, sandbox *api.PodSandboxConfig) (string, error) {
 	r, err := c.images.PullImage(ctx, &api.PullImageRequest{Image: named(image), Auth: auth, SandboxConfig: sandbox})
 	if err != nil {
@@ -48,14 +49,15 @@ func (c *Client) PullImage(ctx context.Context, image string, auth *api.AuthConf
 	return r.GetImageRef(), nil
 }
 
-// RemoveImage removes an image with all its names. One that is gone is removed.
+// RemoveImage removes an image with all its names. It is not an error if the image does not
+// exist.
 func (c *Client) RemoveImage(ctx context.Context, image string) error {
 	_, err := invoke(ctx, c, c.timeout, c.images.RemoveImage, &api.RemoveImageRequest{Image: named(image)})
-	return gone(err)
+	return ignoreNotFound(err)
 }
 
-// ImageFsInfo returns what images and what containers' own layers take; the
-// second is empty where the runtime keeps both together.
+// ImageFsInfo returns the disk usage of images and of containers' writable layers. The
+// second is empty if the runtime stores both together.
 func (c *Client) ImageFsInfo(ctx context.Context) (images, containers []runtime.Filesystem, err error) {
 	r, err := invoke(ctx, c, c.timeout, c.images.ImageFsInfo, &api.ImageFsInfoRequest{})
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// ImageCreated returns when a present image was built, zero when the runtime or
-// the image does not say. CRI has no field for it: containerd and CRI-O tell it
-// in what they answer to whoever asks for more.
+// ImageCreated returns when a present image was built; zero if the runtime or the image
+// does not have that. CRI has no field for it: containerd and CRI-O return it in their
+// verbose status.
 func (c *Client) ImageCreated(ctx context.Context, image string) (time.Time, error) {
 	r, err := invoke(ctx, c, c.timeout, c.images.ImageStatus, &api.ImageStatusRequest{Image: named(image), Verbose: true})
 	if err != nil {

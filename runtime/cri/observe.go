@@ -3,6 +3,7 @@ package cri
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,67 +13,87 @@ import (
 	"podd/runtime"
 )
 
-// ObserverOptions say what to look at and how often. The zero value but for
-// Instance is what a daemon wants.
+// ObserverOptions configure an Observer. The zero values except Instance are right for a
+// daemon.
 type ObserverOptions struct {
-	// Instance is the value of runtime.LabelInstance on our sandboxes; "" is that
-	// of nobody, and nothing is ours.
+	// Instance is the value of runtime.LabelInstance on our sandboxes. If it is "", no
+	// sandbox is ours.
 	Instance string
-	// Nobodys has sandboxes looked into that have no podd's label, too, as a kubelet's,
-	// which are Foreign all the same.
+	// Adopted contains further values of the label on sandboxes that are ours.
+	Adopted []string
+	// Nobodys includes the details of sandboxes without the label of a podd, such as those
+	// of a kubelet. They are still Foreign.
 	Nobodys bool
-	// Fast is the time between relists while events cannot be relied on: none
-	// are served, the stream is new, or a relist found what none announced.
-	// Zero is 1 s.
+	// Fast is the interval of relists while events are not reliable: the runtime does not
+	// support them, the stream is new, or a relist found a change without an event. Zero
+	// means 1 s.
 	Fast time.Duration
-	// Slow is what Fast doubles up to while events are heard and relists find
-	// nothing new. Zero is 30 s.
+	// Slow is the interval to which Fast doubles while events arrive and relists find no
+	// changes without one. Zero means 30 s.
 	Slow time.Duration
-	// Looked is told of every complete relist: when it was asked for, and how
-	// long it took; nil: nobody is. It must not block.
+	// Looked is called after every complete relist with the time of its start and its
+	// duration; nil disables it. It must not block.
 	Looked func(asOf time.Time, took time.Duration)
-	// Logger is told when the runtime is lost and found. Nil: slog.Default().
+	// Logger logs when the runtime becomes unreachable or reachable. Nil means
+	// slog.Default().
 	Logger *slog.Logger
 }
 
-// Observer watches the pods of one runtime.
+// ours reports whether a value of runtime.LabelInstance marks sandboxes of ours.
+func (o *ObserverOptions) ours(instance string) bool {
+	return instance != "" && (instance == o.Instance || slices.Contains(o.Adopted, instance))
+}
+
+// An Observer watches the pods of one runtime.
 //
-//	event reader ──marks──▶ Run: list, ask for what changed ──emit──▶ Snapshot
+//	event reader ──marks──▶ Run: list, query what changed ──emit──▶ Snapshot
 //	Refresh ───────marks──▶       ▲ every Fast … Slow
 //
-// The reader only marks pods dirty and never waits: containerd 2.x stalls for
-// everyone when a subscriber reads slowly. What an event says is never believed,
-// only that something happened; so a lost one costs time until the next relist
-// and nothing else.
+// The reader only marks pods as dirty and never blocks, because a slow subscriber blocks
+// containerd 2.x for all clients. The payload of an event is not used as state, so a lost
+// event only delays a change until the next relist.
 //
-// A pass asks for no more than what may have changed: two lists, the status of
-// containers whose state in the list is new, the addresses of new sandboxes, but
-// for what the runtime told somebody since. A pod in which nothing changed keeps
-// its pointer.
+// A container is Exited once its exit code is known, and ExitUnknown before: then its
+// status is queried again within 100 ms, and less often the more often that fails. The
+// result of a late query is used when it arrives.
+//
+// A pass queries only what may have changed: two lists, the status of containers with a
+// new state in the list, and the addresses of new sandboxes, unless another call of this
+// client has returned them. A pod in which nothing changed keeps its pointer.
 type Observer struct {
 	client *Client
 	opts   ObserverOptions
 	marks  marks
 	stream stream
 	health atomic.Pointer[Health]
+	settle atomic.Int64 // afterPass of the last whole pass, in ns
 
 	// The following fields belong to Run's goroutine.
 	pods     map[types.NamespacedName]*runtime.Pod // as last emitted
-	period   time.Duration                         // between relists
-	relistAt time.Time                             // when the next one is due
-	failed   int                                   // passes that failed in a row
-	unsure   map[string]struct{}                   // ids whose status is still wanted
-	askAt    time.Time                             // when to ask about them again
-	puzzled  int                                   // times that asking left something unsure
+	period   time.Duration                         // interval of relists
+	relistAt time.Time                             // when the next relist is due
+	failed   int                                   // consecutive failed passes
+	doubts   map[string]doubt                      // IDs that still need a status query
+
+	sandboxes  *inquiries[runtime.Sandbox]
+	containers *inquiries[runtime.Container]
 }
 
-// Health is how well an Observer sees.
+// doubt is a sandbox or container after a failed status query.
+type doubt struct {
+	key     types.NamespacedName
+	tries   int       // number of failed queries
+	retryAt time.Time // when to query again; zero while a query is in progress
+}
+
+// Health is the state of an Observer.
 type Health struct {
-	// LastRelist is when the newest complete relist was asked for; zero: none yet.
+	// LastRelist is when the newest complete relist was started; zero: none yet.
 	LastRelist time.Time
-	// Err is why the newest pass failed, nil when it did not.
+	// Err is why the newest pass failed; nil if it succeeded.
 	Err error
-	// Events says that changes are announced; otherwise they take up to Fast.
+	// Events reports that changes cause events; otherwise they are found after at most
+	// Fast.
 	Events bool
 }
 
@@ -87,30 +108,42 @@ func (c *Client) NewObserver(o ObserverOptions) *Observer {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	ob := &Observer{client: c, opts: o, period: o.Fast, unsure: map[string]struct{}{}}
+	ob := &Observer{client: c, opts: o, period: o.Fast, doubts: map[string]doubt{}}
+	ob.sandboxes, ob.containers = newInquiries(c.querySandbox), newInquiries(c.queryContainer)
 	ob.marks.wake = make(chan struct{}, 1)
 	ob.health.Store(&Health{})
 	return ob
 }
 
-// Health may be called at any time by anyone.
+// Health returns the current state. It is safe for concurrent use.
 func (o *Observer) Health() Health { return *o.health.Load() }
 
-// Refresh asks for an observation of one pod whose AsOf lies after this call.
-// It never waits; several calls become one observation. Any goroutine may call
-// it, before Run too.
-func (o *Observer) Refresh(key types.NamespacedName) { o.marks.pod(key, 0) }
+// Refresh requests an observation of one pod with an AsOf after this call: at once if it
+// is urgent, else as soon as after an event. A burst of pods makes many requests, which
+// then share one list of all pods. Refresh does not wait for the observation. It is safe
+// for concurrent use, also before Run.
+func (o *Observer) Refresh(key types.NamespacedName, urgent bool) {
+	if urgent {
+		o.marks.pod(key, 0)
+		return
+	}
+	o.marks.pod(key, o.settleTime())
+}
 
-// Run observes until ctx ends and returns ctx's error. The first snapshot is
-// Whole; while the runtime cannot be reached nothing is emitted, since nothing
-// is known. emit is called by one goroutine and must not keep it for long; the
-// snapshot and all in it are shared and must not be written. Call Run once.
+// Run observes until ctx is done and returns ctx's error. The first snapshot is Whole.
+// While the runtime cannot be reached, nothing is emitted. Run calls emit from one
+// goroutine; emit must not block for long. The snapshot and everything in it is shared and
+// must not be modified. Run must be called only once.
 func (o *Observer) Run(ctx context.Context, emit func(runtime.Snapshot)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var reader sync.WaitGroup
 	reader.Go(func() { o.readEvents(ctx) })
-	defer reader.Wait()
-	defer cancel()
+	defer func() {
+		cancel()
+		reader.Wait()
+		o.sandboxes.calls.Wait()
+		o.containers.calls.Wait()
+	}()
 	o.relistAt = time.Now()
 	for {
 		byTimer, err := o.wait(ctx)
@@ -118,7 +151,7 @@ func (o *Observer) Run(ctx context.Context, emit func(runtime.Snapshot)) error {
 			return err
 		}
 		began := time.Now()
-		o.turn(ctx, byTimer, emit)
+		o.runPass(ctx, byTimer, emit)
 		if err := o.rest(ctx, time.Since(began)); err != nil {
 			return err
 		}

@@ -6,32 +6,32 @@ import (
 	"podd/runtime"
 )
 
-// answers are what the runtime told its callers of sandboxes that are ready and of
-// containers that run, kept until the Observer has listed them so that it need not
-// ask again: for as long as the list says so, a sandbox keeps its addresses and a
-// container all that its status tells. Safe for concurrent use; nothing is kept
-// before an Observer runs.
-type answers struct {
+// responseCache contains the responses of the runtime to other callers about ready
+// sandboxes and running containers. They are stored until the Observer has listed the
+// objects, so that it need not query them again: as long as the state in the list is the
+// same, the addresses of a sandbox and the status of a container do not change. Safe for
+// concurrent use. Nothing is stored before an Observer runs.
+type responseCache struct {
 	mu      sync.Mutex // guards all following fields
-	now     told       // since the last relist began
-	earlier told
+	now     responses  // since the last relist began
+	earlier responses
 }
 
-// told is by id; nil maps: nobody reads.
-type told struct {
+// responses contains responses by ID; nil maps: there is no Observer.
+type responses struct {
 	sandboxes  map[string]runtime.Sandbox
 	containers map[string]runtime.Container
 }
 
-// relist says that a list of everything is about to be made. It has all that was told
-// by now, and what was told before the one before it is forgotten.
-func (a *answers) relist() {
+// relist must be called before a list of everything. The list includes all objects stored
+// until now, and the responses stored before the previous relist are dropped.
+func (a *responseCache) relist() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.earlier, a.now = a.now, told{map[string]runtime.Sandbox{}, map[string]runtime.Container{}}
+	a.earlier, a.now = a.now, responses{map[string]runtime.Sandbox{}, map[string]runtime.Container{}}
 }
 
-func (a *answers) keepSandbox(s runtime.Sandbox) {
+func (a *responseCache) keepSandbox(s runtime.Sandbox) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.now.sandboxes != nil && s.Ready {
@@ -40,17 +40,17 @@ func (a *answers) keepSandbox(s runtime.Sandbox) {
 	}
 }
 
-func (a *answers) keepContainer(c runtime.Container) {
+func (a *responseCache) keepContainer(c runtime.Container) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.now.containers != nil && c.State == runtime.Running {
-		c.Labels, c.Annotations = nil, nil // likewise
+		c.Labels, c.Annotations = nil, nil // the list has them
 		a.now.containers[c.ID] = c
 	}
 }
 
-// sandbox is what was told of one that the list says is ready.
-func (a *answers) sandbox(id string) (runtime.Sandbox, bool) {
+// sandbox returns the stored response about a sandbox that is ready in the list.
+func (a *responseCache) sandbox(id string) (runtime.Sandbox, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s, known := a.now.sandboxes[id]
@@ -60,8 +60,8 @@ func (a *answers) sandbox(id string) (runtime.Sandbox, bool) {
 	return s, known
 }
 
-// container is what was told of one that the list says runs.
-func (a *answers) container(id string) (runtime.Container, bool) {
+// container returns the stored response about a container that runs in the list.
+func (a *responseCache) container(id string) (runtime.Container, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c, known := a.now.containers[id]

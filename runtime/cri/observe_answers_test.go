@@ -9,7 +9,7 @@ import (
 // TestAnswers: what was told is kept for two relists, and only of what runs, and only
 // when somebody lists.
 func TestAnswers(t *testing.T) {
-	var a answers
+	var a responseCache
 	tell := func() {
 		a.keepSandbox(runtime.Sandbox{ID: "ready", Ready: true, Labels: map[string]string{"a": "b"}})
 		a.keepSandbox(runtime.Sandbox{ID: "not"})

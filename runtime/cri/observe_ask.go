@@ -8,39 +8,39 @@ import (
 	"podd/runtime"
 )
 
-// answer is what became of the question about one object.
-type answer int
+// queryResult is the result of the query about one object.
+type queryResult int
 
 const (
-	notAsked answer = iota
-	notYet          // unsure since an earlier pass, and not the time to ask again
-	answered
-	isGone
-	noAnswer
+	notQueried queryResult = iota
+	notYet                 // failed in an earlier pass, and the retry is not due
+	queryDone
+	queryNotFound
+	queryFailed
 )
 
-// ask fills in the addresses.
-func (s *sandboxDraft) ask(ctx context.Context, c *Client) (err error) {
-	found, known := c.answers.sandbox(s.sandbox.ID)
+// query sets the addresses.
+func (s *sandboxDraft) query(ctx, pass context.Context, o *Observer) (err error) {
+	found, known := o.client.responses.sandbox(s.sandbox.ID)
 	if !known {
-		found, err = c.askSandbox(ctx, s.sandbox.ID)
+		found, err = o.sandboxes.get(ctx, pass, s.sandbox.ID, s.sandbox.Ready, func() { o.marks.pod(s.key, 0) })
 	}
 	s.answer = answerOf(err)
-	if s.answer == answered {
+	if s.answer == queryDone {
 		s.sandbox.IPs, s.sandbox.Ready = found.IPs, found.Ready
 	}
 	return err
 }
 
-// ask fills in what only the status tells. The list knows the image better: a
-// status names one of its tags.
-func (c *containerDraft) ask(ctx context.Context, client *Client) (err error) {
-	found, known := client.answers.container(c.container.ID)
+// query sets the fields of the status. The image comes from the list, because a status
+// contains one of its tags.
+func (c *containerDraft) query(ctx, pass context.Context, o *Observer) (err error) {
+	found, known := o.client.responses.container(c.container.ID)
 	if !known || c.container.State != runtime.Running {
-		found, err = client.askContainer(ctx, c.container.ID)
+		found, err = o.containers.get(ctx, pass, c.container.ID, c.container.State, func() { o.marks.pod(c.key, 0) })
 	}
 	c.answer = answerOf(err)
-	if c.answer == answered {
+	if c.answer == queryDone {
 		listed := c.container
 		c.container = found
 		c.container.SandboxID, c.container.Image = listed.SandboxID, listed.Image
@@ -48,45 +48,30 @@ func (c *containerDraft) ask(ctx context.Context, client *Client) (err error) {
 		if found.State == runtime.Exited && found.FinishedAt.IsZero() {
 			c.container.FinishedAt = time.Now().Round(0)
 		}
-	} else if c.answer == noAnswer {
+	} else if c.answer == queryFailed {
 		c.container.Message = err.Error()
 	}
 	return err
 }
 
-func answerOf(err error) answer {
+func answerOf(err error) queryResult {
 	switch {
 	case err == nil:
-		return answered
+		return queryDone
 	case errors.Is(err, runtime.ErrNotFound):
-		return isGone
+		return queryNotFound
 	}
-	return noAnswer
+	return queryFailed
 }
 
-// asked are the ids that were asked about in this pass.
-func (d *draft) asked() []string {
-	ids := make([]string, 0, len(d.sandboxes)+len(d.containers))
+// queried returns the IDs that were queried in this pass.
+func (d *draft) queried() map[string]bool {
+	ids := make(map[string]bool, len(d.sandboxes)+len(d.containers))
 	for _, s := range d.sandboxes {
-		ids = append(ids, s.sandbox.ID)
+		ids[s.sandbox.ID] = true
 	}
 	for _, c := range d.containers {
-		ids = append(ids, c.container.ID)
+		ids[c.container.ID] = true
 	}
 	return ids
-}
-
-// failedNow says that a question of this pass was not answered.
-func (d *draft) failedNow() bool {
-	for _, s := range d.sandboxes {
-		if s.answer == noAnswer {
-			return true
-		}
-	}
-	for _, c := range d.containers {
-		if c.answer == noAnswer {
-			return true
-		}
-	}
-	return false
 }

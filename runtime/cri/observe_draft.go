@@ -2,6 +2,7 @@ package cri
 
 import (
 	"fmt"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/types"
@@ -10,62 +11,65 @@ import (
 	"podd/runtime"
 )
 
-// draft is a pass in the making: lists in, questions out, answers in, pods out.
+// draft is the state of one pass, from the lists over the queries to the pods.
 //
-// What did not change is copied from the pods before, so that neither the list's
-// messages are decoded nor any status asked for again: a container that has
-// exited stays as it is, one that runs is asked about once. Labels, annotations
-// and creation never change in CRI, so the state tells.
+// What did not change is copied from the previous pods, so that the list's messages are not
+// decoded and no status is queried again: an exited container does not change, and a
+// running one is queried once. Labels, annotations and creation time never change in CRI,
+// so comparing the state is sufficient.
 type draft struct {
-	instance string
-	nobodys  bool // see ObserverOptions
-	prior    map[types.NamespacedName]*runtime.Pod
-	wasWrong map[string]struct{} // ids that earlier passes could not ask about
-	mayAsk   bool                // it is time to ask about those again
-	unsure   map[string]struct{} // ids that this pass leaves unsure
+	opts      *ObserverOptions
+	prior     map[types.NamespacedName]*runtime.Pod
+	doubts    map[string]doubt                // of earlier passes
+	asOf      time.Time                       // when this pass began
+	newDoubts map[string]types.NamespacedName // IDs of the queries that failed in this pass
 
 	knownSandboxes  map[string]knownSandbox
-	knownContainers map[string]*runtime.Container // of sandboxes looked into
-	listed          map[string]*sandboxDraft      // the sandboxes, by id
+	knownContainers map[string]*runtime.Container // of sandboxes that need their details
+	listed          map[string]*sandboxDraft      // the sandboxes, by ID
 	orphans         map[orphanKey]*sandboxDraft
 	all             []*sandboxDraft
 
-	sandboxes  []*sandboxDraft   // to be asked about
-	containers []*containerDraft // to be asked about
+	sandboxes  []*sandboxDraft   // to be queried
+	containers []*containerDraft // to be queried
 }
 
-// orphanKey groups containers whose sandbox is gone.
+// orphanKey groups containers without a sandbox.
 type orphanKey struct {
 	pod types.NamespacedName
 	uid types.UID
 }
 
-// knownSandbox is a sandbox as it was before.
+// knownSandbox is a sandbox of the previous pods.
 type knownSandbox struct {
-	key     types.NamespacedName
-	sandbox *runtime.Sandbox
+	key         types.NamespacedName
+	incarnation *runtime.Incarnation
+	sandbox     *runtime.Sandbox
 }
 
 type sandboxDraft struct {
 	key        types.NamespacedName
+	before     *runtime.Incarnation // the original of sandbox; nil if sandbox is not a copy
 	sandbox    runtime.Sandbox
 	containers []*containerDraft
-	answer     answer
+	answer     queryResult
 }
 
 type containerDraft struct {
+	key       types.NamespacedName
 	container runtime.Container
 	before    *runtime.Container // nil: not known before
-	answer    answer
+	isCopy    bool               // container is a copy of before
+	answer    queryResult
 }
 
-func newDraft(instance string, nobodys bool, prior map[types.NamespacedName]*runtime.Pod, wasWrong map[string]struct{}) *draft {
+func newDraft(opts *ObserverOptions, prior map[types.NamespacedName]*runtime.Pod, doubts map[string]doubt, asOf time.Time) *draft {
 	d := &draft{
-		instance:        instance,
-		nobodys:         nobodys,
+		opts:            opts,
 		prior:           prior,
-		wasWrong:        wasWrong,
-		unsure:          map[string]struct{}{},
+		doubts:          doubts,
+		asOf:            asOf,
+		newDoubts:       map[string]types.NamespacedName{},
 		knownSandboxes:  make(map[string]knownSandbox, len(prior)),
 		knownContainers: make(map[string]*runtime.Container, len(prior)),
 		listed:          make(map[string]*sandboxDraft, len(prior)),
@@ -75,7 +79,7 @@ func newDraft(instance string, nobodys bool, prior map[types.NamespacedName]*run
 		for i := range pod.Incarnations {
 			in := &pod.Incarnations[i]
 			if in.ID != "" {
-				d.knownSandboxes[in.ID] = knownSandbox{key: pod.Key, sandbox: &in.Sandbox}
+				d.knownSandboxes[in.ID] = knownSandbox{key: pod.Key, incarnation: in, sandbox: &in.Sandbox}
 			}
 			for j := range in.Containers {
 				d.knownContainers[in.Containers[j].ID] = &in.Containers[j]
@@ -85,7 +89,7 @@ func newDraft(instance string, nobodys bool, prior map[types.NamespacedName]*run
 	return d
 }
 
-// add takes the lists in.
+// add processes the lists.
 func (d *draft) add(l listing) error {
 	for i := range l.sandboxes {
 		if err := d.addSandbox(&l.sandboxes[i]); err != nil {
@@ -101,11 +105,11 @@ func (d *draft) add(l listing) error {
 }
 
 func (d *draft) addSandbox(item *wireItem) error {
-	_, again := d.wasWrong[string(item.id)]
+	_, again := d.doubts[string(item.id)]
 	known, isKnown := d.knownSandboxes[string(item.id)]
 	sd := &sandboxDraft{key: known.key}
 	if isKnown && !again && known.sandbox.Ready == ready(api.PodSandboxState(item.state)) {
-		sd.sandbox = *known.sandbox
+		sd.sandbox, sd.before = *known.sandbox, known.incarnation
 	} else {
 		var listed api.PodSandbox
 		if err := proto.Unmarshal(item.raw, &listed); err != nil {
@@ -118,8 +122,8 @@ func (d *draft) addSandbox(item *wireItem) error {
 	return nil
 }
 
-// newSandbox takes a sandbox from the list and notes that its addresses are
-// wanted. Those of one that is not ready are kept as they were. known may be nil.
+// newSandbox adds a sandbox from the list and queues the query of its addresses. For a
+// sandbox that is not ready, the known addresses are kept. known may be nil.
 func (d *draft) newSandbox(sd *sandboxDraft, s *api.PodSandbox, known *runtime.Sandbox) {
 	sd.key = types.NamespacedName{Namespace: s.GetMetadata().GetNamespace(), Name: s.GetMetadata().GetName()}
 	sd.sandbox = listedSandbox(s)
@@ -128,8 +132,8 @@ func (d *draft) newSandbox(sd *sandboxDraft, s *api.PodSandbox, known *runtime.S
 		sd.sandbox.IPs = known.IPs
 	}
 	switch {
-	case !sd.sandbox.Ready || d.passesBy(&sd.sandbox):
-	case d.holds(s.GetId()):
+	case !sd.sandbox.Ready || d.isIgnored(&sd.sandbox):
+	case d.isTooEarly(s.GetId()):
 		sd.answer = notYet
 	default:
 		d.sandboxes = append(d.sandboxes, sd)
@@ -137,32 +141,30 @@ func (d *draft) newSandbox(sd *sandboxDraft, s *api.PodSandbox, known *runtime.S
 }
 
 func (d *draft) ours(labels map[string]string) bool {
-	return d.instance != "" && labels[runtime.LabelInstance] == d.instance
+	return d.opts.ours(labels[runtime.LabelInstance])
 }
 
-// passesBy says that a sandbox is not looked into: another podd's is its alone.
-func (d *draft) passesBy(s *runtime.Sandbox) bool {
-	return s.Foreign && !(d.nobodys && s.Labels[runtime.LabelInstance] == "")
+// isIgnored reports whether the details of a sandbox are not needed, because another podd
+// owns it.
+func (d *draft) isIgnored(s *runtime.Sandbox) bool {
+	return s.Foreign && !(d.opts.Nobodys && s.Labels[runtime.LabelInstance] == "")
 }
 
-// holds says that an id is not to be asked about in this pass.
-func (d *draft) holds(id string) bool {
-	_, unsure := d.wasWrong[id]
-	return unsure && !d.mayAsk
-}
+// isTooEarly reports whether it is too early to query the status of an object again.
+func (d *draft) isTooEarly(id string) bool { return d.asOf.Before(d.doubts[id].retryAt) }
 
-// addContainer takes a container in whose sandbox is looked into, or is gone and was
+// addContainer adds a container if its sandbox is observed, or no longer exists and was
 // ours.
 func (d *draft) addContainer(item *wireItem) error {
 	home := d.listed[string(item.sandbox)]
-	if home != nil && d.passesBy(&home.sandbox) {
+	if home != nil && d.isIgnored(&home.sandbox) {
 		return nil
 	}
 	cd := &containerDraft{before: d.knownContainers[string(item.id)]}
 	state := containerState(api.ContainerState(item.state))
-	_, again := d.wasWrong[string(item.id)]
+	_, again := d.doubts[string(item.id)]
 	if home != nil && cd.before != nil && cd.before.State == state && !again {
-		cd.container = *cd.before
+		cd.container, cd.isCopy = *cd.before, true
 		home.containers = append(home.containers, cd)
 		return nil
 	}
@@ -171,18 +173,18 @@ func (d *draft) addContainer(item *wireItem) error {
 		return err
 	}
 	if home == nil {
-		if home = d.orphanage(&listed, cd.before != nil && !d.wasForeign(cd.before.SandboxID)); home == nil {
+		if home = d.orphanGroup(&listed, cd.before != nil && !d.wasForeign(cd.before.SandboxID)); home == nil {
 			return nil
 		}
 	}
 	home.containers = append(home.containers, cd)
-	cd.container = listedContainer(&listed)
+	cd.key, cd.container = home.key, listedContainer(&listed)
 	switch {
-	// A created container has nothing that the list does not tell.
+	// The status of a created container has no more fields than the list.
 	case state == runtime.Created:
 	case cd.before != nil && cd.before.State == state && !again:
 		cd.container = *cd.before
-	case d.holds(cd.container.ID):
+	case d.isTooEarly(cd.container.ID):
 		cd.answer = notYet
 	default:
 		d.containers = append(d.containers, cd)
@@ -195,9 +197,9 @@ func (d *draft) wasForeign(sandbox string) bool {
 	return known != nil && known.Foreign
 }
 
-// orphanage is where a container without a sandbox belongs, nil when it is not
-// known to be ours.
-func (d *draft) orphanage(c *api.Container, wasOurs bool) *sandboxDraft {
+// orphanGroup returns the group of a container without a sandbox; nil if it is not known to
+// be ours.
+func (d *draft) orphanGroup(c *api.Container, wasOurs bool) *sandboxDraft {
 	labels := c.GetLabels()
 	if !d.ours(labels) && !wasOurs {
 		return nil

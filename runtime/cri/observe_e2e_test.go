@@ -6,9 +6,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -23,10 +20,10 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// TestObserverOutlivesContainerd: containerd is killed, a container exits while
-// it is away, and it comes back.
-func TestObserverOutlivesContainerd(t *testing.T) {
-	for _, flavor := range []tools.Flavor{tools.Pinned, tools.Debian} {
+// TestObserverOutlivesRuntime kills the runtime, ends a container while it does not
+// run, and starts it again.
+func TestObserverOutlivesRuntime(t *testing.T) {
+	for _, flavor := range tools.Flavors() {
 		t.Run(string(flavor), func(t *testing.T) {
 			s := stack.ForTest(t, stack.Options{Flavor: flavor})
 			c, err := cri.Dial(cri.Options{Endpoint: s.Endpoint()})
@@ -145,7 +142,7 @@ func realPod(t *testing.T, s *stack.Stack, c *cri.Client, name, script string) (
 		t.Fatal(err)
 	}
 	container, err = c.CreateContainer(t.Context(), sandbox, &api.ContainerConfig{
-		Metadata: &api.ContainerMetadata{Name: "app"}, Image: &api.ImageSpec{Image: stack.BusyboxImage},
+		Metadata: &api.ContainerMetadata{Name: "app"}, Image: &api.ImageSpec{Image: stack.BusyboxImage, UserSpecifiedImage: stack.BusyboxImage},
 		Command: []string{"/bin/sh", "-c", script}, Labels: config.Labels, Linux: &api.LinuxContainerConfig{},
 	}, config)
 	if err == nil {
@@ -174,11 +171,7 @@ func awaitState(t *testing.T, s *seen, name string, state runtime.ContainerState
 // end kills the process of a container.
 func end(t *testing.T, s *stack.Stack, container string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(s.Dir, "stack/run/io.containerd.runtime.v2.task/k8s.io", container, "init.pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(string(text))
+	pid, err := s.ContainerPID(container)
 	if err == nil {
 		err = syscall.Kill(pid, syscall.SIGKILL)
 	}

@@ -3,6 +3,7 @@ package cri
 import (
 	"context"
 	"errors"
+	"io"
 	"sync"
 	"time"
 
@@ -14,53 +15,53 @@ import (
 )
 
 const (
-	// settle is how long a change may wait that is no end of a container of ours:
-	// podd as a rule made it itself, and its effects report their own success.
-	// In a burst of pods a shorter one has the runtime asked several times a pod.
-	// It also gives containerd the time to forget a sandbox whose removal it
-	// announces before it happens.
-	settle = time.Second
-	// trust is how long a silent stream must stay open to count as served:
+	// eventDelay is the delay after an event other than the exit of one of our containers:
+	// usually podd caused the change itself, and its effects report their own success. In a
+	// burst of pods a shorter delay would query the runtime several times per pod. It also
+	// gives containerd time to remove a sandbox, because its event comes before the
+	// removal. The delay is longer if there are many pods, see afterPass.
+	eventDelay = time.Second
+	// streamTrustDelay is how long a stream without events must stay open to count as served:
 	// containerd sends nothing, not even headers, before the first event.
-	trust = time.Second
-	// absentRetry is how often a runtime without events is asked again; a new
-	// connection asks at once.
+	streamTrustDelay = time.Second
+	// absentRetry is the interval of checks for a new connection to a runtime without
+	// events.
 	absentRetry = 5 * time.Second
 )
 
-// stream is the state of the subscription; its reader writes it.
+// stream is the state of the subscription, written by its reader.
 type stream struct {
 	mu       sync.Mutex // guards all following fields
 	openedAt time.Time  // zero: no stream is open
-	heard    bool       // an event came on this stream
+	hasEvent bool       // an event has arrived on this stream
 }
 
 func (s *stream) opened() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.openedAt, s.heard = time.Now(), false
+	s.openedAt, s.hasEvent = time.Now(), false
 }
 
 func (s *stream) event() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.heard = true
+	s.hasEvent = true
 }
 
 func (s *stream) closed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.openedAt, s.heard = time.Time{}, false
+	s.openedAt, s.hasEvent = time.Time{}, false
 }
 
-// served says that events can be relied on at now.
+// served reports whether events are reliable at now.
 func (s *stream) served(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.heard || !s.openedAt.IsZero() && now.Sub(s.openedAt) >= trust
+	return s.hasEvent || !s.openedAt.IsZero() && now.Sub(s.openedAt) >= streamTrustDelay
 }
 
-// readEvents keeps a subscription until ctx ends.
+// readEvents maintains a subscription until ctx is done.
 func (o *Observer) readEvents(ctx context.Context) {
 	for tries := 1; ; tries++ {
 		dials, began := o.client.dials.Load(), time.Now()
@@ -70,7 +71,6 @@ func (o *Observer) readEvents(ctx context.Context) {
 			return
 		}
 		if errors.Is(err, runtime.ErrUnimplemented) {
-			o.client.events.Store(eventsAbsent)
 			if !o.awaitNewConnection(ctx, dials) {
 				return
 			}
@@ -78,7 +78,7 @@ func (o *Observer) readEvents(ctx context.Context) {
 			continue
 		}
 		o.marks.all(0)
-		if time.Since(began) > trust {
+		if time.Since(began) > streamTrustDelay {
 			tries = 1
 		}
 		if !pause(ctx, backOff(tries, 100*time.Millisecond, retryLimit(err))) {
@@ -87,8 +87,8 @@ func (o *Observer) readEvents(ctx context.Context) {
 	}
 }
 
-// retryLimit is how far apart attempts may get: a runtime that is down may be
-// back any moment, one that ends every stream will go on doing so.
+// retryLimit returns the maximum interval of attempts: an unreachable runtime may return at
+// any time, and one that ends every stream will continue to do so.
 func retryLimit(err error) time.Duration {
 	if errors.Is(err, runtime.ErrUnavailable) {
 		return time.Second
@@ -96,8 +96,8 @@ func retryLimit(err error) time.Duration {
 	return time.Minute
 }
 
-// awaitNewConnection returns true when the runtime was connected to anew: only
-// another runtime serves what this one did not.
+// awaitNewConnection returns true when there is a new connection, because only a restarted
+// or upgraded runtime can support what this one does not. It returns false if ctx is done.
 func (o *Observer) awaitNewConnection(ctx context.Context, dials uint64) bool {
 	for o.client.dials.Load() == dials {
 		if !pause(ctx, absentRetry) {
@@ -107,9 +107,8 @@ func (o *Observer) awaitNewConnection(ctx context.Context, dials uint64) bool {
 	return true
 }
 
-// readStream subscribes once and marks until the stream ends. Every pod is
-// marked first: what happened before the subscription is not announced, except
-// that containerd replays what it has queued.
+// readStream subscribes once and marks pods until the stream ends. First it marks every
+// pod, because earlier changes have no events, except those that containerd has queued.
 func (o *Observer) readStream(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -121,11 +120,19 @@ func (o *Observer) readStream(ctx context.Context) error {
 	o.marks.all(0)
 	for {
 		var e wireEvent
-		if err := events.RecvMsg(&e); err != nil {
+		err := events.RecvMsg(&e)
+		if errors.Is(err, io.EOF) {
+			if o.stream.served(time.Now()) {
+				return err
+			}
+			// CRI-O ends every stream at once unless enable_pod_events is set.
+			return runtime.ErrUnimplemented
+		}
+		if err != nil {
 			return o.client.clean(ctx, err)
 		}
 		o.stream.event()
-		o.hear(e)
+		o.handleEvent(e)
 	}
 }
 
@@ -142,10 +149,10 @@ func (c *Client) subscribe(ctx context.Context) (grpc.ClientStream, error) {
 	return stream, stream.CloseSend()
 }
 
-// hear marks the pod that an event is about. Its kind only says how urgent it is.
-func (o *Observer) hear(e wireEvent) {
-	delay := settle
-	if e.kind == uint64(api.ContainerEventType_CONTAINER_STOPPED_EVENT) && (e.name == "" || e.instance == o.opts.Instance) {
+// handleEvent marks the pod of an event. The kind of the event determines only the delay.
+func (o *Observer) handleEvent(e wireEvent) {
+	delay := o.settleTime()
+	if e.kind == uint64(api.ContainerEventType_CONTAINER_STOPPED_EVENT) && (e.name == "" || o.opts.ours(e.instance)) {
 		delay = 0
 	}
 	if e.name == "" {
@@ -155,7 +162,10 @@ func (o *Observer) hear(e wireEvent) {
 	o.marks.pod(types.NamespacedName{Namespace: e.namespace, Name: e.name}, delay)
 }
 
-// pause waits for d, or returns false when ctx ends first.
+// settleTime returns how long a change that is not urgent waits for a pass.
+func (o *Observer) settleTime() time.Duration { return max(eventDelay, time.Duration(o.settle.Load())) }
+
+// pause waits for d. It returns false if ctx is done first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

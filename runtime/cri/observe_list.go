@@ -14,9 +14,9 @@ import (
 // listing is what the runtime has, of all pods or of some.
 type listing struct{ sandboxes, containers []wireItem }
 
-// list asks for containers before sandboxes: a pod made in between then shows
-// as a sandbox without containers, which its maker's barrier covers, and never
-// as containers without a sandbox.
+// list lists containers before sandboxes: then a pod created in between appears as a
+// sandbox without containers, which the barrier of its worker handles, and never as
+// containers without a sandbox.
 func (o *Observer) list(ctx context.Context, whole bool, keys map[types.NamespacedName]struct{}) (listing, error) {
 	var all listing
 	if whole {
@@ -32,7 +32,7 @@ func (o *Observer) list(ctx context.Context, whole bool, keys map[types.Namespac
 	return all, nil
 }
 
-// list adds what carries the labels; nil labels are on everything.
+// list adds the objects with these labels; nil means all objects.
 func (c *Client) list(ctx context.Context, l *listing, labels map[string]string) error {
 	containers, err := c.listWire(ctx, api.RuntimeService_ListContainers_FullMethodName,
 		&api.ListContainersRequest{Filter: &api.ContainerFilter{LabelSelector: labels}}, (*wireItem).readContainer)
@@ -48,12 +48,12 @@ func (c *Client) list(ctx context.Context, l *listing, labels map[string]string)
 	return nil
 }
 
-// listWire makes one list call and reads each item as far as read goes.
+// listWire makes one list call and decodes the fields of each item that read needs.
 func (c *Client) listWire(ctx context.Context, method string, request any, read func(*wireItem) error) ([]wireItem, error) {
 	bounded, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	var l wireList
-	if err := c.conn.Invoke(bounded, method, request, &l, grpc.ForceCodecV2(codec{})); err != nil {
+	if err := c.conn.Invoke(bounded, method, request, &l, grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(maxList)); err != nil {
 		return nil, c.clean(ctx, err)
 	}
 	for i := range l.items {

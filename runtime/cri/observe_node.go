@@ -9,30 +9,27 @@ import (
 	"podd/runtime"
 )
 
-// NodeObserverOptions say how often to ask. The zero value is what a daemon
-// wants.
+// NodeObserverOptions configure a NodeObserver. The zero value is right for a daemon.
 type NodeObserverOptions struct {
-	// Every is the time between two Status calls of a runtime and network that
-	// are ready. Zero is 5 s. A call was measured at 0.2 ms of containerd's time
-	// and 0.1 ms of podd's.
+	// Every is the interval of Status calls while runtime and network are ready. Zero means
+	// 5 s. A call was measured at 0.2 ms of containerd's time and 0.1 ms of podd's.
 	Every time.Duration
-	// Eager is the same while either is not ready, or the runtime is away. Zero is
-	// 500 ms.
+	// Eager is the interval while either is not ready, or the runtime is unreachable. Zero
+	// means 500 ms.
 	Eager time.Duration
-	// Logger is told when the runtime or its network becomes ready or stops
-	// being so; that it is lost or found is the Observer's to say. Nil:
-	// slog.Default().
+	// Logger logs when the readiness of the runtime or its network changes. The Observer
+	// logs when it becomes unreachable. Nil means slog.Default().
 	Logger *slog.Logger
 }
 
-// NodeObserver watches what the runtime says of itself.
+// A NodeObserver watches the status that the runtime reports.
 type NodeObserver struct {
 	client *Client
 	opts   NodeObserverOptions
 
 	// The following fields belong to Run's goroutine.
 	node  runtime.Node
-	dials uint64 // connections made when node's unchanging half was asked for
+	dials uint64 // connection for which the constant part of node was queried
 }
 
 // NewNodeObserver returns an observer that does nothing until Run.
@@ -49,13 +46,13 @@ func (c *Client) NewNodeObserver(o NodeObserverOptions) *NodeObserver {
 	return &NodeObserver{client: c, opts: o}
 }
 
-// Run emits the first Node it can tell and then every one that differs, until
-// ctx ends; it returns ctx's error. A runtime that cannot be asked is a Node
-// too: what was known of it, not Reachable, with a Message that says what to
-// do. emit is called by one goroutine. Call Run once.
+// Run emits the first Node and then each one that differs, until ctx is done; it returns
+// ctx's error. If the runtime cannot be reached, the Node has the last known fields, not
+// Reachable, and a Message with the remedy. Run calls emit from one goroutine. Run must be
+// called only once.
 func (n *NodeObserver) Run(ctx context.Context, emit func(runtime.Node)) error {
 	for first := true; ; first = false {
-		node := n.ask(ctx)
+		node := n.query(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -70,7 +67,7 @@ func (n *NodeObserver) Run(ctx context.Context, emit func(runtime.Node)) error {
 	}
 }
 
-// log says what became ready, or no longer is, since the last Node.
+// log logs the changes of readiness since the last Node.
 func (n *NodeObserver) log(now runtime.Node) {
 	if !now.Reachable {
 		return
@@ -93,8 +90,8 @@ func (n *NodeObserver) log(now runtime.Node) {
 	}
 }
 
-// ask makes one Status call, and all the others where the connection is new.
-func (n *NodeObserver) ask(ctx context.Context) runtime.Node {
+// query makes one Status call, and all other calls if the connection is new.
+func (n *NodeObserver) query(ctx context.Context) runtime.Node {
 	ctx, cancel := context.WithTimeout(ctx, max(2*n.opts.Every, 10*time.Second))
 	defer cancel()
 	var node runtime.Node
@@ -116,7 +113,7 @@ func (n *NodeObserver) ask(ctx context.Context) runtime.Node {
 	return node
 }
 
-// wait returns when it is time to ask again.
+// wait returns when the next call is due.
 func (n *NodeObserver) wait(ctx context.Context) error {
 	every := n.opts.Every
 	if !n.node.Ready || !n.node.NetworkReady {

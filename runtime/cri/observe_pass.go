@@ -14,68 +14,78 @@ import (
 )
 
 const (
-	// fewPods is how many dirty pods are asked for one by one; two lists of
-	// everything are cheaper than two for each of more.
+	// fewPods is how many dirty pods are listed one by one; for more, two lists of
+	// everything are cheaper than two for each.
 	fewPods = 8
-	// detailTime bounds all status calls of one pass: a shim that hangs must not
-	// hide the pods around it.
+	// detailTime is how long a pass waits for its status calls: a shim that hangs must not
+	// delay the other pods.
 	detailTime = 2 * time.Second
-	// detailCalls is how many status calls are made side by side.
+	// detailCalls is how many status calls run concurrently.
 	detailCalls = 4
+	// A status is queried again after firstRetry, and then after twice as long each time,
+	// up to mostRetry.
+	firstRetry = 100 * time.Millisecond
+	maxRetry   = 10 * time.Second
 )
 
-// pass looks once at what is wanted and says whether anything changed.
-func (o *Observer) pass(ctx context.Context, wanted dirty) (runtime.Snapshot, bool, error) {
+// pass observes the wanted pods once. If nothing changed, o.pods stays the same map.
+func (o *Observer) pass(ctx context.Context, wanted dirty) (runtime.Snapshot, error) {
 	s := runtime.Snapshot{Whole: wanted.whole || len(wanted.keys) > fewPods || o.unlabelled(wanted.keys)}
 	if s.Whole {
-		o.client.answers.relist()
+		o.client.responses.relist()
 	}
 	s.AsOf = time.Now()
 	l, err := o.list(ctx, s.Whole, wanted.keys)
 	if err != nil {
-		return s, false, err
+		return s, err
 	}
-	d := newDraft(o.opts.Instance, o.opts.Nobodys, o.prior(s.Whole, wanted.keys), o.unsure)
-	d.mayAsk = !s.AsOf.Before(o.askAt)
+	d := newDraft(&o.opts, o.prior(s.Whole, wanted.keys), o.doubts, s.AsOf)
 	if err := d.add(l); err != nil {
-		return s, false, err
+		return s, err
 	}
 	if err := o.fill(ctx, d); err != nil {
-		return s, false, err
+		return s, err
 	}
 	found := d.finish()
 	o.remember(d, s.Whole)
 	if !s.Whole {
-		return o.part(s, wanted.keys, found)
+		return o.part(s, wanted.keys, found), nil
 	}
-	changed := !sameEntries(o.pods, found)
-	if changed {
+	if !sameEntries(o.pods, found) {
 		o.pods = found
 	}
 	s.Pods = o.pods
-	return s, changed, nil
+	return s, nil
 }
 
-// remember keeps what could not be asked about, to ask again later each time.
+// remember stores the objects with failed queries in a pass, and marks their pods for the
+// time of the next query. A query in progress marks its pod when it ends.
 func (o *Observer) remember(d *draft, whole bool) {
-	if whole {
-		clear(o.unsure)
+	doubts, asked, now := map[string]doubt{}, d.queried(), time.Now()
+	if !whole {
+		maps.Copy(doubts, o.doubts)
+		maps.DeleteFunc(doubts, func(id string, _ doubt) bool { return asked[id] })
 	}
-	for _, id := range d.asked() {
-		delete(o.unsure, id)
+	for id, key := range d.newDoubts {
+		next := doubt{key: key, tries: o.doubts[id].tries, retryAt: o.doubts[id].retryAt}
+		if asked[id] {
+			next.tries++
+			next.retryAt = now.Add(backOff(next.tries, firstRetry, maxRetry))
+		}
+		if o.sandboxes.isUnderWay(id) || o.containers.isUnderWay(id) {
+			next.retryAt = time.Time{}
+		} else {
+			o.marks.pod(key, max(next.retryAt.Sub(now), 0))
+		}
+		doubts[id] = next
 	}
-	maps.Copy(o.unsure, d.unsure)
-	switch {
-	case len(o.unsure) == 0:
-		o.puzzled, o.askAt = 0, time.Time{}
-	case d.failedNow():
-		o.puzzled++
-		o.askAt = time.Now().Add(backOff(o.puzzled, time.Second, 30*time.Second))
-	}
+	o.doubts = doubts
+	o.sandboxes.forget(doubts)
+	o.containers.forget(doubts)
 }
 
-// part is the snapshot of some pods: a nil entry is one that is gone.
-func (o *Observer) part(s runtime.Snapshot, keys map[types.NamespacedName]struct{}, found map[types.NamespacedName]*runtime.Pod) (runtime.Snapshot, bool, error) {
+// part returns the snapshot of some pods; a nil entry is a pod that does not exist.
+func (o *Observer) part(s runtime.Snapshot, keys map[types.NamespacedName]struct{}, found map[types.NamespacedName]*runtime.Pod) runtime.Snapshot {
 	s.Pods = make(map[types.NamespacedName]*runtime.Pod, len(keys))
 	changed := false
 	for key := range keys {
@@ -83,9 +93,9 @@ func (o *Observer) part(s runtime.Snapshot, keys map[types.NamespacedName]struct
 		changed = changed || o.pods[key] != found[key]
 	}
 	if !changed {
-		return s, false, nil
+		return s
 	}
-	// Whoever got the last map may still read it.
+	// The receiver of the last map may still read it.
 	next := maps.Clone(o.pods)
 	for key, pod := range s.Pods {
 		if pod == nil {
@@ -95,14 +105,14 @@ func (o *Observer) part(s runtime.Snapshot, keys map[types.NamespacedName]struct
 		}
 	}
 	o.pods = next
-	return s, true, nil
+	return s
 }
 
 func sameEntries(a, b map[types.NamespacedName]*runtime.Pod) bool {
 	return a != nil && maps.Equal(a, b)
 }
 
-// prior is what is known of the pods looked at.
+// prior returns the previous state of the pods to observe.
 func (o *Observer) prior(whole bool, keys map[types.NamespacedName]struct{}) map[types.NamespacedName]*runtime.Pod {
 	if whole {
 		return o.pods
@@ -116,8 +126,8 @@ func (o *Observer) prior(whole bool, keys map[types.NamespacedName]struct{}) map
 	return some
 }
 
-// unlabelled says that a pod asked for has a sandbox without the labels that
-// the runtime would find it by: somebody else's.
+// unlabelled reports whether a pod to observe has a sandbox without the labels by which the
+// runtime would list it, because another agent created it.
 func (o *Observer) unlabelled(keys map[types.NamespacedName]struct{}) bool {
 	for key := range keys {
 		pod := o.pods[key]
@@ -134,21 +144,21 @@ func (o *Observer) unlabelled(keys map[types.NamespacedName]struct{}) bool {
 	return false
 }
 
-// fill asks for what the lists do not tell. Only a runtime that is gone is an
-// error; a call that fails leaves its object unsure.
+// fill queries what the lists do not contain. It returns an error only if the runtime is
+// unreachable; other failed calls are retried later.
 func (o *Observer) fill(ctx context.Context, d *draft) error {
 	if len(d.sandboxes) == 0 && len(d.containers) == 0 {
 		return nil
 	}
-	bounded, cancel := context.WithTimeout(ctx, detailTime)
+	pass, cancel := context.WithTimeout(ctx, detailTime)
 	defer cancel()
 	var calls errgroup.Group
 	calls.SetLimit(detailCalls)
 	for _, s := range d.sandboxes {
-		calls.Go(func() error { return lost(bounded, s.ask(bounded, o.client)) })
+		calls.Go(func() error { return onlyUnavailable(s.query(ctx, pass, o)) })
 	}
 	for _, c := range d.containers {
-		calls.Go(func() error { return lost(bounded, c.ask(bounded, o.client)) })
+		calls.Go(func() error { return onlyUnavailable(c.query(ctx, pass, o)) })
 	}
 	if err := calls.Wait(); err != nil {
 		return err
@@ -156,10 +166,10 @@ func (o *Observer) fill(ctx context.Context, d *draft) error {
 	return ctx.Err()
 }
 
-// lost keeps an error that says that the runtime went away, and not one of time
-// running out.
-func lost(bounded context.Context, err error) error {
-	if errors.Is(err, runtime.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) && bounded.Err() == nil {
+// onlyUnavailable returns err if the runtime was unreachable, and nil for other errors and
+// timeouts.
+func onlyUnavailable(err error) error {
+	if errors.Is(err, runtime.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return nil

@@ -10,46 +10,75 @@ import (
 	"podd/runtime"
 )
 
-// finish makes pods of the draft. A pod in which nothing changed is the one of
-// before.
+// finish returns the pods of the draft. A pod in which nothing changed keeps its pointer.
 func (d *draft) finish() map[types.NamespacedName]*runtime.Pod {
-	pods := make(map[types.NamespacedName]*runtime.Pod, len(d.all))
+	drafts := make(map[types.NamespacedName][]*sandboxDraft, len(d.all))
 	for _, sd := range d.all {
-		if sd.answer == isGone {
+		if sd.answer != queryNotFound {
+			drafts[sd.key] = append(drafts[sd.key], sd)
+		}
+	}
+	pods := make(map[types.NamespacedName]*runtime.Pod, len(drafts))
+	for key, sandboxes := range drafts {
+		before := d.prior[key]
+		if before != nil && isCopy(sandboxes, before) {
+			pods[key] = before
 			continue
 		}
-		if sd.answer == noAnswer || sd.answer == notYet {
-			d.unsure[sd.sandbox.ID] = struct{}{}
+		pod := d.pod(key, sandboxes)
+		if samePod(before, pod) {
+			pod = before
 		}
-		pod := pods[sd.key]
-		if pod == nil {
-			pod = &runtime.Pod{Key: sd.key}
-			pods[sd.key] = pod
-		}
-		pod.Incarnations = append(pod.Incarnations, runtime.Incarnation{Sandbox: sd.sandbox, Containers: d.settle(sd.containers)})
-	}
-	for key, pod := range pods {
-		newestFirst(pod.Incarnations)
-		if before := d.prior[key]; samePod(before, pod) {
-			pods[key] = before
-		}
+		pods[key] = pod
 	}
 	return pods
 }
 
-// settle returns the containers of one sandbox in order of creation.
-func (d *draft) settle(drafts []*containerDraft) []runtime.Container {
+// isCopy reports whether the drafts of a pod are copies of all that it had before. It is
+// cheap, so that a relist of thousands of pods builds and compares only those that may have
+// changed.
+func isCopy(sandboxes []*sandboxDraft, before *runtime.Pod) bool {
+	if len(sandboxes) != len(before.Incarnations) {
+		return false
+	}
+	for _, sd := range sandboxes {
+		if sd.before == nil || len(sd.containers) != len(sd.before.Containers) {
+			return false
+		}
+		for _, cd := range sd.containers {
+			if !cd.isCopy {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (d *draft) pod(key types.NamespacedName, sandboxes []*sandboxDraft) *runtime.Pod {
+	pod := &runtime.Pod{Key: key}
+	for _, sd := range sandboxes {
+		if sd.answer == queryFailed || sd.answer == notYet {
+			d.newDoubts[sd.sandbox.ID] = sd.key
+		}
+		pod.Incarnations = append(pod.Incarnations, runtime.Incarnation{Sandbox: sd.sandbox, Containers: d.sortedContainers(sd.containers)})
+	}
+	newestFirst(pod.Incarnations)
+	return pod
+}
+
+// sortedContainers returns the containers of one sandbox in the order of creation.
+func (d *draft) sortedContainers(drafts []*containerDraft) []runtime.Container {
 	if len(drafts) == 0 {
 		return nil
 	}
 	all := make([]runtime.Container, 0, len(drafts))
 	for _, cd := range drafts {
 		switch cd.answer {
-		case isGone:
+		case queryNotFound:
 			continue
-		case noAnswer, notYet:
-			d.unsure[cd.container.ID] = struct{}{}
-			cd.withoutAnswer()
+		case queryFailed, notYet:
+			d.newDoubts[cd.container.ID] = cd.key
+			cd.setUnknown()
 		}
 		all = append(all, cd.container)
 	}
@@ -60,24 +89,30 @@ func (d *draft) settle(drafts []*containerDraft) []runtime.Container {
 	return all
 }
 
-// withoutAnswer settles on what can be said of a container whose status could
-// not be had. An exit without its code would read as a success, so the container
-// is what it was before, and Unknown when it was nothing; the observer asks again.
-func (c *containerDraft) withoutAnswer() {
+// setUnknown sets the state of a container after its status query failed. An exit without
+// its code would look like a success, so an exited container becomes ExitUnknown. Others
+// keep their previous state.
+func (c *containerDraft) setUnknown() {
+	why := c.container.Message
+	c.container.Message = ""
 	if c.container.State != runtime.Exited {
-		c.container.Message = ""
 		return
 	}
 	if c.before != nil {
 		c.container = *c.before
+	}
+	if c.container.State == runtime.Exited && c.before != nil {
 		return
 	}
-	c.container.State = runtime.Unknown
+	if why == "" && c.container.State == runtime.ExitUnknown {
+		why = c.container.Message
+	}
+	c.container.State, c.container.Message = runtime.ExitUnknown, cmp.Or(why, errLate.Error())
 }
 
-// newestFirst sorts incarnations. Within one UID the attempt decides, which no
-// clock can turn back; between UIDs the newest sandbox of each. Containers
-// without a sandbox come last.
+// newestFirst sorts incarnations. Within one UID the attempt decides, because it does not
+// depend on a clock; between UIDs the newest sandbox of each. Containers without a sandbox
+// come last.
 func newestFirst(all []runtime.Incarnation) {
 	if len(all) < 2 {
 		return

@@ -78,7 +78,7 @@ var web = types.NamespacedName{Namespace: "default", Name: "web"}
 // TestOrphans: containers whose sandbox is gone make an incarnation without an
 // id, last, when they are known to be ours.
 func TestOrphans(t *testing.T) {
-	d := newDraft("ours", false, nil, nil)
+	d := newDraft(&ObserverOptions{Instance: "ours"}, nil, nil, time.Time{})
 	d.take(t, []*api.PodSandbox{listed("s2", "web", 2, true), listed("x", "web", 9, false)}, []*api.Container{
 		listedIn("labelled", "s1", "web", map[string]string{runtime.LabelInstance: "ours"}),
 		listedIn("not-known", "s1", "web", nil),
@@ -93,7 +93,7 @@ func TestOrphans(t *testing.T) {
 		t.Fatalf("got %+v", all)
 	}
 	// Then s2 vanishes from under its container, which was seen in it.
-	d = newDraft("ours", false, pods, nil)
+	d = newDraft(&ObserverOptions{Instance: "ours"}, pods, nil, time.Time{})
 	d.take(t, nil, []*api.Container{listedIn("home", "s2", "web", nil)})
 	all = d.finish()[web].Incarnations
 	if len(all) != 1 || all[0].ID != "" || len(all[0].Containers) != 1 || all[0].Containers[0].ID != "home" {
@@ -107,22 +107,36 @@ func TestNobodys(t *testing.T) {
 	bare, others := listed("bare", "web", 1, true), listed("others", "web", 0, true)
 	bare.Labels, others.Labels = nil, map[string]string{runtime.LabelInstance: "another"}
 	containers := []*api.Container{listedIn("seen", "bare", "web", nil), listedIn("theirs", "others", "web", nil)}
-	d := newDraft("ours", true, nil, nil)
+	d := newDraft(&ObserverOptions{Instance: "ours", Nobodys: true}, nil, nil, time.Time{})
 	d.take(t, []*api.PodSandbox{bare, others}, containers)
 	pods := d.finish()
 	all := pods[web].Incarnations
 	if len(all) != 2 || !all[0].Foreign || len(all[0].Containers) != 1 || !all[1].Foreign || len(all[1].Containers) != 0 {
 		t.Fatalf("got %+v", all)
 	}
-	d = newDraft("ours", true, pods, nil)
+	d = newDraft(&ObserverOptions{Instance: "ours", Nobodys: true}, pods, nil, time.Time{})
 	d.take(t, nil, containers)
 	if got := d.finish()[web]; got != nil {
 		t.Errorf("got %+v", got)
 	}
 }
 
+// TestAdopted: what has the label of an adopted instance is ours, also a container whose
+// sandbox is gone.
+func TestAdopted(t *testing.T) {
+	theirs := map[string]string{runtime.LabelInstance: "lost"}
+	sandbox := listed("s1", "web", 0, true)
+	sandbox.Labels = theirs
+	d := newDraft(&ObserverOptions{Instance: "ours", Adopted: []string{"lost"}}, nil, nil, time.Time{})
+	d.take(t, []*api.PodSandbox{sandbox}, []*api.Container{listedIn("c1", "s1", "web", nil), listedIn("c2", "gone", "web", theirs)})
+	all := d.finish()[web].Incarnations
+	if len(all) != 2 || all[0].Foreign || len(all[0].Containers) != 1 || all[1].Foreign || len(all[1].Containers) != 1 {
+		t.Errorf("got %+v", all)
+	}
+}
+
 func TestContainersInOrderOfCreation(t *testing.T) {
-	d := newDraft("ours", false, nil, nil)
+	d := newDraft(&ObserverOptions{Instance: "ours"}, nil, nil, time.Time{})
 	late, early := listedIn("a", "s", "web", nil), listedIn("b", "s", "web", nil)
 	late.CreatedAt, early.CreatedAt = 9, 3
 	d.take(t, []*api.PodSandbox{listed("s", "web", 0, true)}, []*api.Container{late, early})
@@ -134,11 +148,11 @@ func TestContainersInOrderOfCreation(t *testing.T) {
 
 // TestGoneBetweenTheCalls: what a status call no longer finds is not there.
 func TestGoneBetweenTheCalls(t *testing.T) {
-	d := newDraft("ours", false, nil, nil)
+	d := newDraft(&ObserverOptions{Instance: "ours"}, nil, nil, time.Time{})
 	running := listedIn("c", "s", "web", nil)
 	running.State = api.ContainerState_CONTAINER_RUNNING
 	d.take(t, []*api.PodSandbox{listed("s", "web", 0, true)}, []*api.Container{running})
-	d.containers[0].answer = isGone
+	d.containers[0].answer = queryNotFound
 	if got := d.finish()[web].Incarnations[0].Containers; len(got) != 0 {
 		t.Errorf("got %+v", got)
 	}

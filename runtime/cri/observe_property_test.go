@@ -69,7 +69,7 @@ func (s *scene) happen(i, step int) {
 	case 9:
 		s.Up()
 	case 10:
-		s.observer.Refresh(key(name))
+		s.observer.Refresh(key(name), true)
 		s.sleep(time.Duration(step) * time.Millisecond)
 	default:
 		s.sleep(time.Duration(step) * 100 * time.Millisecond)

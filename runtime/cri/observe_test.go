@@ -3,7 +3,10 @@ package cri_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,7 +141,7 @@ func TestObserverAsOf(t *testing.T) {
 		s.taken()
 		s.Inject(runtimetest.Fault{Method: "ListContainers", After: true, Delay: 3 * time.Second})
 		asked := time.Now()
-		s.observer.Refresh(key("web"))
+		s.observer.Refresh(key("web"), true)
 		s.sleep(time.Second)
 		s.Exit("default/web/app", 1) // after the list was made
 		s.sleep(2500 * time.Millisecond)
@@ -166,10 +169,10 @@ func TestObserverCoalesces(t *testing.T) {
 			remove := s.Inject(runtimetest.Fault{Method: "ListContainers", Nth: 1, Delay: 500 * time.Millisecond})
 			defer remove()
 			s.taken()
-			s.observer.Refresh(key("p00"))
+			s.observer.Refresh(key("p00"), true)
 			s.sleep(100 * time.Millisecond)
 			for i := range n {
-				s.observer.Refresh(key(fmt.Sprintf("p%02d", i%of)))
+				s.observer.Refresh(key(fmt.Sprintf("p%02d", i%of)), true)
 			}
 			s.sleep(2 * time.Second)
 			return s.taken()
@@ -179,6 +182,32 @@ func TestObserverCoalesces(t *testing.T) {
 		}
 		if got := meanwhile(20, 20); len(got) != 2 || len(got[0].Pods) != 1 || !got[1].Whole {
 			s.Errorf("of many pods: got %d snapshots, want one of 1 pod and a whole one", len(got))
+		}
+	})
+}
+
+// TestRefresh_NotUrgent: requests that are not urgent wait as changes after events do, and
+// then share one pass.
+func TestRefresh_NotUrgent(t *testing.T) {
+	inScene(t, runtimetest.Options{}, func(s *scene) {
+		s.pods(30)
+		s.sleep(40 * time.Second) // relists are at 1, 3, 7, 15, 31, 61 s
+		s.taken()
+		for i := range 9 {
+			s.observer.Refresh(key(fmt.Sprintf("p%02d", i)), false)
+			s.sleep(100 * time.Millisecond)
+		}
+		if got := s.taken(); len(got) != 0 {
+			s.Errorf("within 0.9 s: got %d snapshots, want none", len(got))
+		}
+		s.observer.Refresh(key("p20"), true)
+		s.sleep(50 * time.Millisecond)
+		if got := s.taken(); len(got) != 1 || len(got[0].Pods) != 1 || got[0].Whole {
+			s.Errorf("after an urgent request: got %+v, want one snapshot of its pod", got)
+		}
+		s.sleep(time.Second)
+		if got := s.taken(); len(got) != 1 || !got[0].Whole {
+			s.Errorf("after that: got %+v, want one snapshot of all pods", got)
 		}
 	})
 }
@@ -195,7 +224,7 @@ func TestObserverTellsOfGonePods(t *testing.T) {
 			s.Error("a removed pod is still seen")
 		}
 		s.taken()
-		s.observer.Refresh(key("never"))
+		s.observer.Refresh(key("never"), true)
 		s.sleep(time.Millisecond)
 		snapshots := s.taken()
 		if len(snapshots) != 1 {
@@ -208,23 +237,82 @@ func TestObserverTellsOfGonePods(t *testing.T) {
 }
 
 func TestObserverWithoutEvents(t *testing.T) {
-	inScene(t, runtimetest.Options{NoEvents: true}, func(s *scene) {
+	for name, o := range map[string]runtimetest.Options{
+		"containerd 1.6":             {NoEvents: true},
+		"CRI-O, as it is by default": {NoEvents: true, CRIO: true},
+	} {
+		t.Run(name, func(t *testing.T) { inScene(t, o, testWithoutEvents) })
+	}
+}
+
+func testWithoutEvents(s *scene) {
+	s.pod("web")
+	s.sleep(time.Minute)
+	s.Forget()
+	s.sleep(time.Minute)
+	if n := len(s.Calls("ListContainers")); n < 58 || n > 61 {
+		s.Errorf("%d relists in a minute, want one a second", n)
+	}
+	s.Exit("default/web/app", 3)
+	s.sleep(time.Second + 10*time.Millisecond)
+	if c := s.container("web"); c.State != runtime.Exited || c.ExitCode != 3 {
+		s.Errorf("got %+v", c)
+	}
+	if s.observer.Health().Events {
+		s.Error("events are relied on")
+	}
+}
+
+// TestObserver_EventsEnd checks that a stream that served events and then ends without an
+// error costs no time: its runtime may be restarting.
+func TestObserver_EventsEnd(t *testing.T) {
+	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pod("web")
-		s.sleep(time.Minute)
-		s.Forget()
-		s.sleep(time.Minute)
-		if n := len(s.Calls("ListContainers")); n < 58 || n > 61 {
-			s.Errorf("%d relists in a minute, want one a second", n)
-		}
+		s.sleep(10*time.Minute + 2*time.Second)
+		s.MuteEvents(true)
 		s.Exit("default/web/app", 3)
-		s.sleep(time.Second + 10*time.Millisecond)
-		if c := s.container("web"); c.State != runtime.Exited || c.ExitCode != 3 {
-			s.Errorf("got %+v", c)
+		s.EndEvents()
+		s.sleep(time.Second)
+		if c := s.container("web"); c.State != runtime.Exited {
+			s.Errorf("a second after the stream ended, got state %v, want %v", c.State, runtime.Exited)
 		}
-		if s.observer.Health().Events {
-			s.Error("events are relied on")
+		if n := s.Subscribers(); n != 1 {
+			s.Errorf("got %d streams, want 1", n)
 		}
 	})
+}
+
+// TestObserver_Burst checks that a burst of announced changes takes a bounded share of
+// the time, and that the observer does not take it for a loss of events.
+func TestObserver_Burst(t *testing.T) {
+	inScene(t, runtimetest.Options{}, func(s *scene) {
+		s.pods(20)
+		s.sleep(10 * time.Minute)
+		const listing = 100 * time.Millisecond
+		defer s.Inject(runtimetest.Fault{Method: "ListPodSandbox", Delay: listing})()
+		s.sleep(time.Minute) // until the observer has seen how long a list takes
+		s.Forget()
+		for i := range 1000 {
+			config := sandboxOf(fmt.Sprintf("burst%d", i), 0)
+			s.start(s.sandbox(config), config, 0)
+			s.sleep(100 * time.Millisecond)
+		}
+		if n, most := len(s.Calls("ListPodSandbox")), 1000/50+4; n > most {
+			s.Errorf("the pods were listed %d times in 100 s, want %d at most", n, most)
+		}
+		s.untilSeen("burst999", 10*time.Second)
+		s.Exit("default/burst999/app", 3)
+		s.untilExited("burst999", time.Second)
+	})
+}
+
+func (s *scene) untilSeen(name string, limit time.Duration) {
+	s.Helper()
+	for began := time.Now(); s.seen(name) == nil || len(s.seen(name).Incarnations[0].Containers) == 0; s.sleep(100 * time.Millisecond) {
+		if time.Since(began) > limit {
+			s.Fatalf("%s is not observed after %v", name, limit)
+		}
+	}
 }
 
 // TestObserverLosesEvents: a lost event costs time, and makes the observer look
@@ -333,18 +421,17 @@ func TestObserverStatusFails(t *testing.T) {
 				if c := s.container("good"); c.State != runtime.Exited || c.ExitCode != 4 {
 					s.Errorf("the good one: got %+v", c)
 				}
-				if c := s.container("bad"); c.State != runtime.Running {
-					s.Errorf("the bad one: got %+v, want it as it was", c)
+				if c := s.container("bad"); c.State != runtime.ExitUnknown || c.Message == "" || c.StartedAt.IsZero() {
+					s.Errorf("the bad one: got %+v, want its exit unknown", c)
 				}
-				// A new one, of which nothing is known before.
 				s.sleep(time.Hour)
 				s.Forget()
 				s.sleep(10 * time.Minute)
-				if n := len(s.Calls("ContainerStatus")); n < 10 || n > 25 {
-					s.Errorf("asked %d times in 10 minutes, want it about every 30 s", n)
+				if n := len(s.Calls("ContainerStatus")); n < 4 || n > 70 {
+					s.Errorf("asked %d times in 10 minutes, want it every 10 s at most", n)
 				}
 				heal()
-				s.sleep(40 * time.Second)
+				s.sleep(cri.DefaultTimeout) // one that hangs is not asked twice
 				if c := s.container("bad"); c.State != runtime.Exited || c.ExitCode != 3 {
 					s.Errorf("in the end: got %+v", c)
 				}
@@ -360,13 +447,75 @@ func TestObserverUnknownExit(t *testing.T) {
 		s.start(s.sandbox(config), config, 0)
 		s.Exit("default/web/app", 0)
 		s.sleep(time.Second)
-		if c := s.container("web"); c.State != runtime.Unknown {
-			s.Errorf("got %+v, want it unknown", c)
+		if c := s.container("web"); c.State != runtime.ExitUnknown || c.Message != "boom" {
+			s.Errorf("got %+v, want its exit unknown", c)
 		}
 		heal()
 		s.sleep(5 * time.Second)
 		if c := s.container("web"); c.State != runtime.Exited || c.Reason != "Completed" {
 			s.Errorf("in the end: got %+v", c)
+		}
+	})
+}
+
+// TestObserverLateStatus: a status that the runtime needs long for is taken when it
+// comes, and one that failed is queried again at once.
+func TestObserverLateStatus(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault runtimetest.Fault
+		known time.Duration // when the exit code is
+		calls int           // until then
+	}{
+		"after 5 s":  {runtimetest.Fault{Delay: 5 * time.Second}, 5 * time.Second, 1},
+		"after 30 s": {runtimetest.Fault{Delay: 30 * time.Second}, 30 * time.Second, 1},
+		"fails once": {runtimetest.Fault{Nth: 1, Err: status.Error(codes.Unknown, "boom")}, 100 * time.Millisecond, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inScene(t, runtimetest.Options{}, func(s *scene) {
+				s.pod("web")
+				s.sleep(time.Minute)
+				s.Forget()
+				c.fault.Method = "ContainerStatus"
+				s.Inject(c.fault)
+				s.Exit("default/web/app", 3)
+				s.sleep(c.known - time.Millisecond)
+				if got := s.container("web"); got.State == runtime.Exited {
+					s.Errorf("the exit code is known before the runtime has reported it: %+v", got)
+				}
+				s.sleep(250 * time.Millisecond)
+				if got := s.container("web"); got.State != runtime.Exited || got.ExitCode != 3 || got.Message != "" {
+					s.Errorf("after %v: got %+v, want exit code 3", c.known, got)
+				}
+				if n := len(s.Calls("ContainerStatus")); n != c.calls {
+					s.Errorf("%d status calls, want %d", n, c.calls)
+				}
+			})
+		})
+	}
+}
+
+// TestObserverSlowRuntime: of a runtime that needs long for every status, not all are
+// queried at once, and all come in.
+func TestObserverSlowRuntime(t *testing.T) {
+	inScene(t, runtimetest.Options{}, func(s *scene) {
+		s.pods(100)
+		s.sleep(time.Minute)
+		var inside, most atomic.Int32
+		s.Inject(runtimetest.Fault{Method: "ContainerStatus", Delay: 20 * time.Second, Do: func() {
+			most.Store(max(most.Load(), inside.Add(1)))
+			time.AfterFunc(20*time.Second, func() { inside.Add(-1) })
+		}})
+		for i := range 100 {
+			s.Exit(fmt.Sprintf("default/p%02d/app", i), 3)
+		}
+		s.sleep(5 * time.Minute)
+		for i := range 100 {
+			if c := s.container(fmt.Sprintf("p%02d", i)); c.State != runtime.Exited || c.ExitCode != 3 {
+				s.Fatalf("got %+v", c)
+			}
+		}
+		if n := most.Load(); n > 24 {
+			s.Errorf("%d status calls at once", n)
 		}
 	})
 }
@@ -440,7 +589,7 @@ func TestObserverSeesUnlabelled(t *testing.T) {
 		config.Labels = nil
 		s.sandbox(config)
 		s.sleep(time.Minute)
-		s.observer.Refresh(key("web"))
+		s.observer.Refresh(key("web"), true)
 		s.sleep(time.Second)
 		if pod := s.seen("web"); pod == nil || !pod.Incarnations[0].Foreign {
 			s.Errorf("got %+v, want it there and foreign", pod)
@@ -463,4 +612,28 @@ func TestObserverAddresses(t *testing.T) {
 			s.Errorf("in the end: got %+v", in)
 		}
 	})
+}
+
+// TestObserver_LargeList: a list that is larger than other answers may be is read.
+func TestObserver_LargeList(t *testing.T) {
+	const n, each = 100, 200 << 10
+	r := runtimetest.New(t, runtimetest.Options{})
+	for i := range n {
+		config := sandboxOf(fmt.Sprintf("p%02d", i), 0)
+		config.Annotations = map[string]string{"large": strings.Repeat("x", each)}
+		if _, err := r.RunPodSandbox(t.Context(), config, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	seen := 0
+	o := r.Dial(t).NewObserver(cri.ObserverOptions{Instance: instance, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	_ = o.Run(ctx, func(s runtime.Snapshot) { // it ends with ctx
+		seen = len(s.Pods)
+		cancel()
+	})
+	if seen != n {
+		t.Errorf("%d pods are seen in a list of %d MiB, want %d", seen, n*each>>20, n)
+	}
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"podd/runtime"
 )
 
-// wait returns when a mark is due, or, true, when the next relist is.
+// wait returns when a mark is due, or with true when the next relist is due.
 func (o *Observer) wait(ctx context.Context) (byTimer bool, err error) {
 	for {
 		until, marked := o.relistAt, false
@@ -27,11 +29,13 @@ func (o *Observer) wait(ctx context.Context) (byTimer bool, err error) {
 	}
 }
 
-// turn makes one pass and settles when the next one is due.
-func (o *Observer) turn(ctx context.Context, byTimer bool, emit func(runtime.Snapshot)) {
-	wanted := o.marks.take()
+// runPass makes one pass and schedules the next one.
+func (o *Observer) runPass(ctx context.Context, byTimer bool, emit func(runtime.Snapshot)) {
+	wanted := o.marks.take(byTimer)
+	announced := wanted
 	wanted.whole = wanted.whole || byTimer
-	snapshot, changed, err := o.pass(ctx, wanted)
+	before := o.pods
+	snapshot, err := o.pass(ctx, wanted)
 	if ctx.Err() != nil {
 		return
 	}
@@ -43,35 +47,51 @@ func (o *Observer) turn(ctx context.Context, byTimer bool, emit func(runtime.Sna
 		return
 	}
 	o.failed = 0
-	o.pace(time.Now(), byTimer && changed, snapshot.Whole)
+	if snapshot.Whole {
+		o.settle.Store(int64(afterPass(time.Since(snapshot.AsOf))))
+	}
+	o.scheduleRelist(time.Now(), byTimer && o.unannounced(announced, before), snapshot.Whole)
 	emit(snapshot)
 }
 
-// pace settles when the next relist is due. surprised says that a relist which
-// nothing asked for found something: events are being lost.
-func (o *Observer) pace(now time.Time, surprised, whole bool) {
+// unannounced reports whether a pod changed that was marked neither when the last pass
+// began nor during it.
+func (o *Observer) unannounced(marked dirty, before map[types.NamespacedName]*runtime.Pod) bool {
+	since := o.marks.peek()
+	if marked.whole || since.whole {
+		return false
+	}
+	differs := func(from, to map[types.NamespacedName]*runtime.Pod) bool {
+		for key, pod := range from {
+			_, first := marked.keys[key]
+			_, then := since.keys[key]
+			if !first && !then && to[key] != pod {
+				return true
+			}
+		}
+		return false
+	}
+	return differs(before, o.pods) || differs(o.pods, before)
+}
+
+// scheduleRelist schedules the next relist. surprised reports that a relist by the timer
+// found a change without an event, so events were lost.
+func (o *Observer) scheduleRelist(now time.Time, surprised, whole bool) {
 	served := o.stream.served(now)
 	switch {
-	// A new stream is not served yet, so what happened between the relist that
-	// it caused and its beginning is found soon.
+	// A new stream does not count as served yet, so changes between the relist that it
+	// caused and its start are found soon.
 	case !served, surprised:
 		o.period = o.opts.Fast
 	case whole:
 		o.period = min(2*o.period, o.opts.Slow)
 	}
-	if served {
-		o.client.events.Store(eventsServed)
-	}
 	if next := now.Add(o.period); whole || next.Before(o.relistAt) {
 		o.relistAt = next
 	}
-	// Never at once: an answer that stays out must not make a busy loop.
-	if again := later(o.askAt, now.Add(100*time.Millisecond)); len(o.unsure) > 0 && again.Before(o.relistAt) {
-		o.relistAt = again
-	}
 }
 
-// report keeps Health and says once when the runtime is lost or found.
+// report updates Health and logs once when the runtime becomes unreachable or reachable.
 func (o *Observer) report(s runtime.Snapshot, err error) {
 	h := o.Health()
 	switch {
@@ -91,8 +111,8 @@ func (o *Observer) report(s runtime.Snapshot, err error) {
 	o.health.Store(&h)
 }
 
-// rest leaves the machine to others for as long as the last pass took, so that
-// a storm of events costs at most half of one core's waiting.
+// rest pauses for as long as the last pass took, so that many events cost at most half of
+// the time of one core.
 func (o *Observer) rest(ctx context.Context, took time.Duration) error {
 	timer := time.NewTimer(min(took, 100*time.Millisecond))
 	defer timer.Stop()
@@ -104,17 +124,16 @@ func (o *Observer) rest(ctx context.Context, took time.Duration) error {
 	}
 }
 
-// backOff is first, doubled n-1 times, at most limit.
+// afterPass returns the delay of the next pass after changes that podd probably made
+// itself. took is the duration of the last whole pass. In a burst every pass is a whole
+// one, and its cost grows with the number of pods, so passes may take at most one fiftieth of
+// the time.
+func afterPass(took time.Duration) time.Duration { return min(50*took, 10*time.Second) }
+
+// backOff returns first, doubled n-1 times, but at most limit.
 func backOff(n int, first, limit time.Duration) time.Duration {
 	for ; n > 1 && first < limit; n-- {
 		first *= 2
 	}
 	return min(first, limit)
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -20,7 +20,7 @@ import (
 
 // TestPullErrors reads what real runtimes say of a registry's trouble.
 func TestPullErrors(t *testing.T) {
-	for _, flavor := range []tools.Flavor{tools.Pinned, tools.Debian} {
+	for _, flavor := range tools.Flavors() {
 		t.Run(string(flavor), func(t *testing.T) {
 			s := stack.ForTest(t, stack.Options{Flavor: flavor})
 			c, err := cri.Dial(cri.Options{Endpoint: s.Endpoint()})

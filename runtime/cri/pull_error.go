@@ -13,7 +13,7 @@ import (
 	"podd/runtime"
 )
 
-// The waiting reasons of a failed pull, as the kubelet has them.
+// Waiting reasons of a failed pull, as in the kubelet.
 const (
 	reasonPull        = "ErrImagePull"
 	reasonName        = "InvalidImageName"
@@ -21,10 +21,10 @@ const (
 	reasonSignature   = "SignatureValidationFailed"
 )
 
-// pullError makes a *runtime.PullError of what a runtime says about a pull.
-// Errors of the connection to the runtime itself stay what they are.
+// pullError converts a runtime's error of a pull to a *runtime.PullError. Errors of the
+// connection to the runtime itself are returned unchanged.
 //
-// anonymous says that the pull carried no credentials.
+// anonymous reports that the pull had no credentials.
 func (c *Client) pullError(ctx context.Context, image string, anonymous bool, err error) error {
 	s, _ := status.FromError(err)
 	ours := s.Code() == codes.Unavailable && !aboutRegistry(s.Message())
@@ -42,13 +42,13 @@ func (c *Client) pullError(ctx context.Context, image string, anonymous bool, er
 	}
 }
 
-// aboutRegistry tells an error that came back from a pull from one of the
-// connection: both can be Unavailable.
+// aboutRegistry reports whether an Unavailable error is the result of a pull, and not of
+// the connection to the runtime.
 func aboutRegistry(text string) bool {
 	return strings.Contains(text, "pull") || strings.Contains(text, "registry") || strings.Contains(text, "://")
 }
 
-// pullFailure is what is known of a failed pull.
+// pullFailure is the parsed error of a failed pull.
 type pullFailure struct {
 	reason      string
 	status      int
@@ -56,16 +56,18 @@ type pullFailure struct {
 	text        string
 }
 
-// whyPull reads the message of containerd or CRI-O. It is an ordered table:
-// first match wins.
+// whyPull parses the message of containerd or CRI-O. It is an ordered table: the first
+// match wins.
 func whyPull(image, message string, anonymous bool) pullFailure {
+	// CRI-O also tries to pull an OCI artifact of the name, which fails in the same way.
+	message, _, _ = strings.Cut(message, "; artifact err: ")
 	registry := registryOf(image)
 	f := pullFailure{reason: reasonPull, text: trimPull(readable(message))}
 	switch code := httpStatus(message); {
 	// containerd quotes credentials that it cannot parse.
 	case containsAny(message, "invalid decoded auth", "illegal base64"):
 		f.text = "the credentials for " + registry + " are not of the form user:password"
-	case containsAny(message, "failed to parse image reference", "invalid reference format", "invalid image reference", "couldn't parse image"):
+	case isInvalidName(message):
 		f.reason, f.text = reasonName, "not a valid image name"
 	case containsAny(message, reasonSignature, "Source image rejected", "image verifier"):
 		f.reason = reasonSignature
@@ -86,7 +88,12 @@ func whyPull(image, message string, anonymous bool) pullFailure {
 	return f
 }
 
-// statusText says in words what a registry's status means for a pull.
+// isInvalidName reports whether a runtime reports that the image name is invalid.
+func isInvalidName(message string) bool {
+	return containsAny(message, "failed to parse image reference", "invalid reference format", "invalid image reference", "couldn't parse image")
+}
+
+// statusText returns the meaning of a registry's HTTP status for a pull.
 func statusText(code int, registry string, anonymous bool) string {
 	switch code {
 	case http.StatusUnauthorized:
@@ -109,8 +116,8 @@ var (
 	statusBare  = regexp.MustCompile(`(?:unexpected|invalid) (?:HTTP )?status(?: code)?\b[^"]*?:? ([45]\d\d)\b`)
 )
 
-// httpStatus finds the status that a registry answered with, 0 for none: by its
-// number, else by the words of the registry API.
+// httpStatus returns the HTTP status of the registry's response, or 0 if there is none: by
+// its number, or else by the phrases of the registry API.
 func httpStatus(message string) int {
 	for _, m := range statusWords.FindAllStringSubmatch(message, -1) {
 		code, _ := strconv.Atoi(m[1])
@@ -133,8 +140,8 @@ func httpStatus(message string) int {
 	return 0
 }
 
-// statusPhrases in order: a registry that denies and names authentication too
-// wants credentials.
+// statusPhrases in order: a registry that denies access and mentions authentication
+// requires credentials.
 var statusPhrases = []struct {
 	has  string
 	code int
@@ -154,7 +161,7 @@ var statusPhrases = []struct {
 	{"repository name not known", http.StatusNotFound},
 }
 
-// unreachable says why no registry answered, "" when one did.
+// unreachable returns why no registry responded, or "" if one did.
 func unreachable(message string) string {
 	for _, w := range unreachablePhrases {
 		if strings.Contains(message, w.has) {

@@ -32,6 +32,18 @@ var pullMessages = []struct {
 		pullFailure{reasonPull, 404, false, "404 from reg.example: no such image"},
 	},
 	{
+		"CRI-O 1.36 missing", "reg.example/web:2",
+		"unable to pull image or OCI artifact: pull image err: initializing source docker://reg.example/web:2: reading manifest 2 in reg.example/web: manifest unknown; " +
+			"artifact err: image reference: get manifest from ref: create image source: reading manifest 2 in reg.example/web: manifest unknown",
+		pullFailure{reasonPull, 404, false, "404 from reg.example: no such image"},
+	},
+	{
+		"CRI-O 1.36, anything", "reg.example/web:2",
+		"unable to pull image or OCI artifact: pull image err: initializing source docker://reg.example/web:2: reading manifest 2 in reg.example/web: manifest is a teapot; " +
+			"artifact err: image reference: get manifest from ref: create image source: reading manifest 2 in reg.example/web: manifest is a teapot",
+		pullFailure{reasonPull, 0, false, "manifest is a teapot"},
+	},
+	{
 		"2.4 401", "reg.example/web:2",
 		`failed to pull and unpack image "reg.example/web:2": failed to resolve image: unexpected status from HEAD request to https://reg.example/v2/web/manifests/2: 401 Unauthorized`,
 		pullFailure{reasonPull, 401, false, "401 from reg.example, without credentials: no such image, or they are needed"},

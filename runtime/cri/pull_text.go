@@ -5,10 +5,12 @@ import (
 	"strings"
 )
 
-// pullChain are the layers that runtimes wrap around the cause of a failed pull.
+// pullChain matches the prefixes that runtimes add to the cause of a failed pull.
 var pullChain = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`failed to pull and unpack image "[^"]*": `,
 	`failed to pull image "[^"]*": `,
+	`unable to pull image(?: or OCI artifact)?: `,
+	`pull image err: `,
 	`failed to resolve image: `,
 	`failed to resolve reference "[^"]*": `,
 	`failed to copy: `,
@@ -17,10 +19,12 @@ var pullChain = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`RegistryUnavailable: `,
 	`SignatureValidationFailed: `,
 	`(?i:error )?(?:initializing|creating|writing|copying) (?:source|destination|image) \S+ `,
+	`pinging container registry \S+ `,
+	`reading manifest \S+ in \S+ `,
 	`(?:Get|Head|GET|HEAD) "[^"]*": `,
 }, `|`) + `)`)
 
-// trimPull is text without the layers in front.
+// trimPull returns text without these prefixes.
 func trimPull(text string) string {
 	for {
 		rest := pullChain.ReplaceAllString(text, "")
@@ -31,8 +35,8 @@ func trimPull(text string) string {
 	}
 }
 
-// registryOf is the host that an image name speaks of; names without one are
-// Docker Hub's.
+// registryOf returns the registry host of an image name; names without one are on Docker
+// Hub.
 func registryOf(image string) string {
 	first, _, found := strings.Cut(image, "/")
 	if found && (strings.ContainsAny(first, ".:") || first == "localhost" || first != strings.ToLower(first)) {
@@ -50,7 +54,7 @@ func containsAny(s string, words ...string) bool {
 	return false
 }
 
-// after is what follows the first of words that s contains, else s.
+// after returns the part of s after the first of words that it contains, or else s.
 func after(s string, words ...string) string {
 	for _, w := range words {
 		if _, rest, ok := strings.Cut(s, w); ok {
@@ -62,8 +66,8 @@ func after(s string, words ...string) string {
 
 var sandboxImageName = regexp.MustCompile(`failed to (?:get sandbox image|pull image) "([^"]+)": (.*)`)
 
-// sandboxImage explains a sandbox that failed for want of the runtime's own
-// sandbox image, which nobody who writes a pod has ever heard of.
+// sandboxImage adds an explanation if a sandbox failed because the runtime's sandbox image
+// is missing, which is not part of any manifest.
 func sandboxImage(err error) error {
 	known, ok := err.(*callError)
 	if !ok {

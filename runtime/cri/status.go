@@ -10,15 +10,14 @@ import (
 	"podd/runtime"
 )
 
-// nodeStatus is node with what a Status call says now: one cheap call while the
+// nodeStatus returns node with the result of a Status call: one cheap call while the
 // network is ready, two while it is not.
 func (c *Client) nodeStatus(ctx context.Context, node runtime.Node) (runtime.Node, error) {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.Status, &api.StatusRequest{})
 	if err != nil {
-		return runtime.Node{}, asking("status", err)
+		return runtime.Node{}, withCall("status", err)
 	}
 	node.Reachable = true
-	node.Events = c.events.Load() == eventsServed
 	if told := handlers(r.GetRuntimeHandlers()); told != nil {
 		node.Handlers = told
 	}
@@ -45,8 +44,8 @@ func handlers(all []*api.RuntimeHandler) map[string]runtime.Handler {
 	return m
 }
 
-// condition returns a condition's value and, where it is false, why. One that
-// the runtime does not name is false.
+// condition returns a condition's value and, if it is false, its reason. A condition that
+// the runtime does not report is false.
 func condition(r *api.StatusResponse, kind string) (bool, string) {
 	for _, c := range r.GetStatus().GetConditions() {
 		if c.GetType() != kind {
@@ -60,8 +59,8 @@ func condition(r *api.StatusResponse, kind string) (bool, string) {
 	return false, "the runtime does not report " + kind
 }
 
-// whyNoNetwork makes the runtime's word for "no network" one that can be acted
-// on: containerd's verbose Status knows the directory it looks into.
+// whyNoNetwork replaces the runtime's message for "no network" by one that names the CNI
+// directory, which is in containerd's verbose Status.
 func (c *Client) whyNoNetwork(ctx context.Context, message string) string {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.Status, &api.StatusRequest{Verbose: true})
 	if err != nil {
@@ -83,8 +82,8 @@ func (c *Client) whyNoNetwork(ctx context.Context, message string) string {
 	return message
 }
 
-// cniDir is the directory that containerd says it reads CNI configurations
-// from; "" when it does not say.
+// cniDir returns the directory from which containerd reads CNI configurations, or "" if it
+// does not report that.
 func cniDir(config string) string {
 	var parsed struct {
 		CNI struct {

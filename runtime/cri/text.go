@@ -8,7 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxText bounds an error's text: a container's own words can be part of it.
+// maxText limits the length of an error's text, because it can contain a container's
+// output.
 const maxText = 2048
 
 var (
@@ -17,11 +18,18 @@ var (
 	userinfo = regexp.MustCompile(`(https?://)[^\s/"'@]+@`)
 	quotedID = regexp.MustCompile(`(?: for)? "[0-9a-f]{64}"`)
 	longID   = regexp.MustCompile(`(\w+:)?[0-9a-f]{64}`)
+	// logLine matches a log line of runc in an error of CRI-O.
+	logLine = regexp.MustCompile(`time="[^"]*" level=\w+ msg=("(?:[^"\\]|\\.)*")`)
+	// execRest matches what CRI-O adds after the reason why a command did not start.
+	execRest = regexp.MustCompile(`(?s), stdout: .*, stderr: .*, exit code -1$`)
+	// storage matches the location that CRI-O puts before an image's name.
+	storage = regexp.MustCompile(`\[\w+@/[^\]]*\]`)
 )
 
-// wrappers stand in front of what went wrong and tell a user nothing. They come
-// in this order, the outer ones first.
+// wrappers are prefixes of the cause that do not help a user. They occur in this order, the
+// outer ones first.
 var wrappers = []string{
+	"command error: ",
 	"failed to create containerd task: ",
 	"failed to start containerd task: ",
 	"failed to create shim task: ",
@@ -33,10 +41,13 @@ var wrappers = []string{
 	"error during container init: ",
 }
 
-// readable is text without gRPC's wrapper, task layers, secrets in URLs, full
-// ids and control characters.
+// readable returns text without gRPC's prefix, task layers, secrets in URLs, full IDs and
+// control characters.
 func readable(text string) string {
 	text = wrapper.ReplaceAllString(text, "")
+	text = execRest.ReplaceAllString(text, "")
+	text = logLine.ReplaceAllStringFunc(text, message)
+	text = storage.ReplaceAllString(text, "")
 	for _, w := range wrappers {
 		text = strings.TrimPrefix(text, w)
 	}
@@ -48,8 +59,17 @@ func readable(text string) string {
 	return printable(text)
 }
 
-// shorten cuts a container's id to the 12 digits that people use and leaves
-// digests, which name their algorithm.
+// message returns the message of a log line.
+func message(line string) string {
+	quoted := logLine.FindStringSubmatch(line)[1]
+	if text, err := strconv.Unquote(quoted); err == nil {
+		return text
+	}
+	return quoted
+}
+
+// shorten cuts a container's ID to the usual 12 digits. It does not change digests, which
+// contain the name of their algorithm.
 func shorten(id string) string {
 	if strings.Contains(id, ":") {
 		return id
@@ -57,7 +77,7 @@ func shorten(id string) string {
 	return id[:12]
 }
 
-// printable is text in one line of at most maxText bytes.
+// printable returns text in one line of at most maxText bytes.
 func printable(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	text = strings.Map(func(r rune) rune {
@@ -76,8 +96,8 @@ func printable(text string) string {
 	return text[:cut] + "…"
 }
 
-// disconnected says in plain words why a connection could not be made or broke.
-// gRPC hides that at the end of a chain, part of it quoted.
+// disconnected returns the cause of a connection error, which gRPC puts at the end of a
+// chain, partly quoted.
 func disconnected(text string) string {
 	if _, quoted, ok := strings.Cut(text, `connection error: desc = "`); ok {
 		if inner, err := strconv.Unquote(`"` + beforeQuote(quoted) + `"`); err == nil {
@@ -92,7 +112,7 @@ func disconnected(text string) string {
 	return text
 }
 
-// beforeQuote is s up to its first quote that is not escaped.
+// beforeQuote returns the part of s before its first unescaped quote.
 func beforeQuote(s string) string {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {

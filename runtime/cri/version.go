@@ -12,9 +12,9 @@ import (
 	"podd/runtime"
 )
 
-// Node asks the runtime for everything it says of itself: version, conditions,
-// handlers, features and cgroup driver. When it cannot be asked, the error is a
-// diagnosis that names the socket and says what to do.
+// Node queries everything that the runtime reports about itself: version, conditions,
+// handlers, features and cgroup driver. If it cannot be reached, the error names the socket
+// and the remedy.
 //
 // Events is what an Observer of this client has found out so far.
 func (c *Client) Node(ctx context.Context) (runtime.Node, error) {
@@ -23,15 +23,16 @@ func (c *Client) Node(ctx context.Context) (runtime.Node, error) {
 		return runtime.Node{}, c.diagnose(err)
 	}
 	node := runtime.Node{Name: v.GetRuntimeName(), Version: v.GetRuntimeVersion(), APIVersion: v.GetRuntimeApiVersion()}
+	c.holdsCalls.Store(node.Name == "cri-o")
 	if err := c.configuration(ctx, &node); err != nil {
 		return runtime.Node{}, err
 	}
 	return c.nodeStatus(ctx, node)
 }
 
-// configuration asks RuntimeConfig for the cgroup driver and, where that is not
-// served (containerd 1.6), looks into the verbose Status, which has the names of
-// the handlers, too. Both stay empty when neither says.
+// configuration queries RuntimeConfig for the cgroup driver. If that is not implemented
+// (containerd 1.6), it uses the verbose Status, which has the names of the handlers, too.
+// Fields that neither reports stay empty.
 func (c *Client) configuration(ctx context.Context, node *runtime.Node) error {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.RuntimeConfig, &api.RuntimeConfigRequest{})
 	switch {
@@ -39,28 +40,28 @@ func (c *Client) configuration(ctx context.Context, node *runtime.Node) error {
 		node.CgroupDriver = strings.ToLower(r.GetLinux().GetCgroupDriver().String())
 		return nil
 	case err != nil && !errors.Is(err, runtime.ErrUnimplemented):
-		return asking("configuration", err)
+		return withCall("configuration", err)
 	}
 	s, err := invoke(ctx, c, c.timeout, c.runtime.Status, &api.StatusRequest{Verbose: true})
 	if err != nil {
-		return asking("status", err)
+		return withCall("status", err)
 	}
 	node.CgroupDriver, node.Handlers = fromInfo(s.GetInfo()["config"])
 	return nil
 }
 
-// asking says what was asked for, unless there was nobody to ask: then the
-// same words come for every question.
-func asking(what string, err error) error {
+// withCall adds what was queried to an error, unless the runtime is unreachable: then all
+// queries have the same error.
+func withCall(what string, err error) error {
 	if errors.Is(err, runtime.ErrUnavailable) {
 		return err
 	}
 	return fmt.Errorf("asking the runtime for its %s: %w", what, err)
 }
 
-// fromInfo reads containerd's own configuration, which its verbose Status holds
-// as JSON: the cgroup driver and the handlers, of whose features nothing is
-// told. "" and nil when it does not tell.
+// fromInfo parses containerd's configuration in its verbose Status, which is JSON: the
+// cgroup driver and the handlers, without their features. It returns "" and nil if they are
+// not in it.
 func fromInfo(config string) (driver string, handlers map[string]runtime.Handler) {
 	var parsed struct {
 		Containerd struct {

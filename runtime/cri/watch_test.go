@@ -151,7 +151,7 @@ func (s *scene) pod(name string) (sandbox, container string) {
 	config := sandboxOf(name, 0)
 	sandbox = s.sandbox(config)
 	container = s.start(sandbox, config, 0)
-	s.observer.Refresh(key(name))
+	s.observer.Refresh(key(name), true)
 	synctest.Wait()
 	return sandbox, container
 }

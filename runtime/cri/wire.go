@@ -6,15 +6,14 @@ import (
 	"podd/runtime"
 )
 
-// A relist of a hundred pods in which nothing happened is a hundred times the
-// same labels and annotations. The types here read the few fields that tell
-// whether anything did and keep the rest as bytes, to be decoded when it has.
-// They are the same as the messages of cri-api, which says the numbers.
+// The lists of a hundred pods contain the same labels and annotations in every relist. The
+// types here decode the few fields that show whether something changed, and keep the rest
+// as bytes, to be decoded only then. The field numbers are those of cri-api.
 
 // wireList is a ListPodSandboxResponse or a ListContainersResponse.
 type wireList struct{ items []wireItem }
 
-// wireItem is a PodSandbox or a Container. All of it lies in the list's buffer.
+// wireItem is a PodSandbox or a Container. Its slices point into the list's buffer.
 type wireItem struct {
 	id, sandbox []byte
 	state       uint64
@@ -30,7 +29,7 @@ const (
 	stateOfContainer = 6
 )
 
-// UnmarshalBinary keeps b.
+// UnmarshalBinary retains b.
 func (l *wireList) UnmarshalBinary(b []byte) error {
 	return eachField(b, func(n protowire.Number, f field) error {
 		if n != listItems || f.bytes == nil {
@@ -41,7 +40,7 @@ func (l *wireList) UnmarshalBinary(b []byte) error {
 	})
 }
 
-// readSandbox reads the fields of a PodSandbox.
+// readSandbox decodes the fields of a PodSandbox.
 func (i *wireItem) readSandbox() error {
 	return eachField(i.raw, func(n protowire.Number, f field) error {
 		switch n {
@@ -54,7 +53,7 @@ func (i *wireItem) readSandbox() error {
 	})
 }
 
-// readContainer reads the fields of a Container.
+// readContainer decodes the fields of a Container.
 func (i *wireItem) readContainer() error {
 	return eachField(i.raw, func(n protowire.Number, f field) error {
 		switch n {
@@ -69,7 +68,7 @@ func (i *wireItem) readContainer() error {
 	})
 }
 
-// wireEvent is what is read of a ContainerEventResponse: not the status of
+// wireEvent contains the decoded fields of a ContainerEventResponse, without the status of
 // every container in the pod, which is most of it.
 type wireEvent struct {
 	kind            uint64
@@ -91,7 +90,7 @@ const (
 	entryValue = 2
 )
 
-// UnmarshalBinary keeps nothing of b.
+// UnmarshalBinary does not retain b.
 func (e *wireEvent) UnmarshalBinary(b []byte) error {
 	*e = wireEvent{}
 	return eachField(b, func(n protowire.Number, f field) error {
@@ -136,14 +135,14 @@ func (e *wireEvent) readStatus(n protowire.Number, f field) error {
 	return nil
 }
 
-// field is one field's value: a number, or bytes that lie in the message.
+// field is the value of one field: a number, or bytes in the message.
 type field struct {
 	number uint64
 	bytes  []byte
 }
 
-// eachField walks over a message. Fields of types that CRI does not use are
-// passed over.
+// eachField calls visit for each field of a message. It skips fields of types that CRI does
+// not use.
 func eachField(b []byte, visit func(protowire.Number, field) error) error {
 	for len(b) > 0 {
 		number, kind, n := protowire.ConsumeTag(b)

@@ -2,6 +2,7 @@ package cri
 
 import (
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -118,6 +119,6 @@ func FuzzWire(f *testing.F) {
 				return
 			}
 		}
-		_ = newDraft("ours", false, nil, nil).add(listing{sandboxes: l.items, containers: l.items})
+		_ = newDraft(&ObserverOptions{Instance: "ours"}, nil, nil, time.Time{}).add(listing{sandboxes: l.items, containers: l.items})
 	})
 }

@@ -1,18 +1,18 @@
-// Package logs reads the log files that a CRI runtime writes for containers:
-// whole, from the end, or following them as they grow, rotate and start anew.
+// Package logs reads the log files that a CRI runtime writes for containers: from the
+// beginning, from the end, or following them while they grow, are rotated and are
+// recreated.
 //
 //	<pod's log dir>/<container>/0.log.20250102-150405.gz   rotated, oldest first
 //	                            0.log.20250102-160405
 //	                            0.log                      attempt 0
 //	                            1.log                      attempt 1
 //
-// Read takes these files as one sequence and hands out entries: what a line of
-// a file says, a line of the container's output or a piece of one. Piece after
-// piece, with a newline after each that is not Partial, they are the bytes of
-// the container's stream.
+// Read treats these files as one sequence and emits an entry for each line of a file, which
+// is a line of the container's output or a part of one. The texts of all entries, with a
+// newline after each that is not Partial, are the bytes of the container's stream.
 //
-// Containers may be able to write where their logs are (a hostPath on /var/log
-// is enough), so files are opened as package runtime/beneath does.
+// Containers may be able to write to the log directory (a hostPath on /var/log is
+// sufficient), so files are opened with package runtime/safepath.
 package logs
 
 import (
@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Stream is where a container wrote.
+// Stream is the output stream of a container.
 type Stream string
 
 // The two streams of a container.
@@ -29,24 +29,24 @@ const (
 	Stderr Stream = "stderr"
 )
 
-// Entry is one line of a log file. Its slices are valid until the function it
-// is passed to returns.
+// An Entry is one line of a log file. Its slices are valid until the function to which it
+// is passed returns.
 type Entry struct {
 	Attempt uint32
 	Stream  Stream
-	// Stamp is when the runtime read the text, as written: RFC 3339.
+	// Stamp is when the runtime read the text, in RFC 3339.
 	Stamp []byte
-	// Text is a line, or a piece of one, without its newline.
+	// Text is a line, or a part of one, without its newline.
 	Text []byte
-	// Partial says that no newline follows: the line goes on in the stream's
-	// next entry, or it is the stream's last and had none.
+	// Partial reports that no newline follows: the line continues in the stream's next
+	// entry, or it is the stream's last line and had no newline.
 	Partial bool
-	// Malformed says that this is no CRI log line; Text is what was found, in
-	// pieces when it is long. Stream and Stamp are empty.
+	// Malformed reports that the line is not a CRI log line. Text is the line, in several
+	// entries if it is long. Stream and Stamp are empty.
 	Malformed bool
 }
 
-// Time reads Stamp; zero when it is none.
+// Time parses Stamp. It returns the zero Time if Stamp is invalid.
 func (e Entry) Time() time.Time {
 	t, err := time.Parse(time.RFC3339Nano, string(e.Stamp))
 	if err != nil {
@@ -55,16 +55,16 @@ func (e Entry) Time() time.Time {
 	return t
 }
 
-// maxHeader bounds what comes before the text of a line: stamp, stream, tags.
+// maxHeader is the maximum length of stamp, stream and tags before the text of a line.
 const maxHeader = 256
 
-// Parse reads a line of a CRI log file, without its newline:
+// parse parses a line of a CRI log file, without its newline:
 //
 //	2025-01-02T15:04:05.999999999Z stdout F the text
 //
-// The tag is F, or P for a piece of a line; others may follow it behind colons.
-// The entry's slices are parts of line.
-func Parse(line []byte) Entry {
+// The tag is F, or P for a part of a line; other tags may follow it after colons. The
+// entry's slices are parts of line.
+func parse(line []byte) Entry {
 	head := line[:min(len(line), maxHeader)]
 	stamp, head, ok1 := bytes.Cut(head, space)
 	stream, head, ok2 := bytes.Cut(head, space)
@@ -98,8 +98,8 @@ var space, colon = []byte(" "), []byte(":")
 
 func malformed(line []byte) Entry { return Entry{Text: line, Malformed: true} }
 
-// isStamp looks no closer than is needed to tell a timestamp from other text:
-// 2025-01-02T15:04:05Z is the shortest. It is read only when somebody asks.
+// isStamp reports whether s looks like a timestamp. The shortest form is
+// 2025-01-02T15:04:05Z. Only Time parses it completely.
 func isStamp(s []byte) bool {
 	return len(s) >= 20 && s[4] == '-' && s[7] == '-' && s[10] == 'T' && s[13] == ':' && s[16] == ':'
 }

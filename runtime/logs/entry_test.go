@@ -26,7 +26,7 @@ func TestParse(t *testing.T) {
 		{stamp + " stdout F \x00\xff", Entry{Stream: Stdout, Text: []byte("\x00\xff")}},
 	} {
 		test.want.Stamp = []byte(stamp)
-		got := Parse([]byte(test.line))
+		got := parse([]byte(test.line))
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", test.line, diff)
 		}
@@ -39,7 +39,7 @@ func TestParse(t *testing.T) {
 		stamp + " stdlog F hello", "today stdout F hello", stamp + " " + strings.Repeat("x", 1000) + " F x",
 		stamp + " stdout F:" + strings.Repeat("x", 1000) + " x", "\x00\x00\x00",
 	} {
-		got := Parse([]byte(bad))
+		got := parse([]byte(bad))
 		if diff := cmp.Diff(Entry{Text: []byte(bad), Malformed: true}, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", bad, diff)
 		}
@@ -60,7 +60,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("2025-01-02T15:04:05Z stderr P"))
 	f.Add([]byte("garbage"))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		e := Parse(line)
+		e := parse(line)
 		e.Time()
 		if !bytes.HasSuffix(line, e.Text) {
 			t.Errorf("%q: text %q is not its end", line, e.Text)
@@ -82,7 +82,7 @@ func TestParseReadsWhatRuntimesWrite(t *testing.T) {
 		}
 		line := strings.TrimSuffix(cri(want.Stream, want.Partial, string(want.Text)), "\n")
 		_, line, _ = strings.Cut(line, " ")
-		got := Parse([]byte(string(want.Stamp) + " " + line))
+		got := parse([]byte(string(want.Stamp) + " " + line))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatal(diff)
 		}

@@ -1,19 +1,19 @@
 package logs
 
-// Joiner puts the pieces of lines together, for output where lines of several
-// streams or containers must not be mixed. Its Emit is what Read calls. Only To
-// is required. For one goroutine.
+// A Joiner joins the parts of lines, for output in which lines of several streams or
+// containers must not be mixed. Its Emit is the function to pass to Read. Only To is
+// required. It is not safe for concurrent use.
 type Joiner struct {
-	// To gets whole lines, and what is malformed as it comes.
+	// To receives complete lines, and malformed entries unchanged.
 	To func(Entry) error
-	// Max bounds what is kept of a line; a longer one comes in pieces of about
-	// that size, Partial but for the last. Zero means 1 MiB.
+	// Max limits the stored part of a line. A longer line is passed on in parts of about
+	// that size, all Partial except the last. Zero means 1 MiB.
 	Max int
 
-	begun [2]Entry // of stdout and stderr; begun if Stream is set
+	begun [2]Entry // of stdout and stderr; in use if Stream is set
 }
 
-// Emit takes an entry and passes on the line that it ends.
+// Emit takes an entry and passes on the line that it completes.
 func (j *Joiner) Emit(e Entry) error {
 	if e.Malformed {
 		return j.To(e)
@@ -22,7 +22,7 @@ func (j *Joiner) Emit(e Entry) error {
 	if e.Stream == Stderr {
 		b = &j.begun[1]
 	}
-	if b.Stream != "" && b.Attempt != e.Attempt { // what it began died with it
+	if b.Stream != "" && b.Attempt != e.Attempt { // the line of the previous attempt has no end
 		if err := j.pass(b, true); err != nil {
 			return err
 		}
@@ -41,7 +41,7 @@ func (j *Joiner) Emit(e Entry) error {
 	return j.pass(b, e.Partial)
 }
 
-// Flush passes on what the streams ended with without a newline.
+// Flush passes on the last lines of the streams if they have no newline.
 func (j *Joiner) Flush() error {
 	for i := range j.begun {
 		if b := &j.begun[i]; b.Stream != "" {
@@ -60,16 +60,16 @@ func (j *Joiner) max() int {
 	return 1 << 20
 }
 
-// keep is how large a buffer may be that waits for the next line: most are short,
-// and many follow.
-const keep = 16 << 10
+// keepBufferSize is the maximum size of a buffer that is kept for the next line, because
+// most lines are short.
+const keepBufferSize = 16 << 10
 
-// pass gives on a begun line and keeps its buffers for the next.
+// pass passes on the stored line and keeps its buffers for the next.
 func (j *Joiner) pass(b *Entry, partial bool) error {
 	line := *b
 	line.Partial = partial
 	b.Stream, b.Text = "", b.Text[:0]
-	if cap(b.Text) > keep {
+	if cap(b.Text) > keepBufferSize {
 		b.Text = nil
 	}
 	return j.To(line)

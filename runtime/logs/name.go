@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// AttemptOf reads the attempt off the name of a log file, "3.log" or anything
-// that was made of it, "3.log.20250102-150405.gz".
+// AttemptOf parses the attempt in the name of a log file, "3.log" or a name derived from
+// it, "3.log.20250102-150405.gz".
 func AttemptOf(name string) (attempt uint32, ok bool) {
 	digits, rest, found := strings.Cut(name, ".")
 	if !found || rest != "log" && !strings.HasPrefix(rest, "log.") || strings.HasPrefix(digits, "+") {
@@ -18,23 +18,23 @@ func AttemptOf(name string) (attempt uint32, ok bool) {
 	return uint32(n), err == nil
 }
 
-// File is a log file, by its name.
+// A File is the parsed name of a log file.
 type File struct {
 	Attempt uint32
-	// Rotated is when the file was put aside, as RotatedLayout has it; "" for the
-	// one that is written to.
+	// Rotated is the time of the rotation in RotatedLayout; "" for the file that is written
+	// to.
 	Rotated string
-	// Compressed says that it is a gzip file.
+	// Compressed reports that it is a gzip file.
 	Compressed bool
 }
 
-// RotatedLayout is how the time of a rotation stands in a name.
+// RotatedLayout is the format of the time of a rotation in a name.
 const RotatedLayout = "20060102-150405"
 
 var rotatedName = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}$`)
 
-// ParseName knows the files that Read reads. Half-made ones (".tmp") and what
-// is not spelled as podd and runtimes spell it are none.
+// ParseName parses the names of the files that Read reads. It returns false for incomplete
+// files (".tmp") and for names in another spelling than that of podd and the runtimes.
 func ParseName(name string) (File, bool) {
 	attempt, ok := AttemptOf(name)
 	if !ok {
@@ -51,7 +51,7 @@ func ParseName(name string) (File, bool) {
 	return f, f.Name() == name
 }
 
-// Name is the file's name.
+// Name returns the file's name.
 func (f File) Name() string {
 	name := strconv.FormatUint(uint64(f.Attempt), 10) + ".log"
 	if f.Rotated != "" {
@@ -63,8 +63,8 @@ func (f File) Name() string {
 	return name
 }
 
-// Compare orders files as they were written. A compressed file has the place
-// of the one it was made from.
+// Compare compares files by the order in which they were written. A compressed file is
+// equal to the file from which it was created.
 func (f File) Compare(g File) int {
 	if f.Attempt == g.Attempt && (f.Rotated == "") != (g.Rotated == "") {
 		if f.Rotated == "" {

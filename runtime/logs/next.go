@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// next opens the file that follows the current one; nil when there is none.
+// next opens the file that follows the current one; nil if there is none.
 func (r *reader) next() (next *scanner, err error) {
 	if len(r.queue) > 0 {
 		next, r.queue = r.queue[0], r.queue[1:]
@@ -32,12 +32,12 @@ func (r *reader) next() (next *scanner, err error) {
 	})
 }
 
-// place finds the current file among the files: it may have been renamed, then
-// compressed, then removed since it was opened.
+// place finds the current file in the listing: it may have been renamed, then compressed,
+// then removed since it was opened.
 func (r *reader) place(files []File) (File, error) {
 	cur := r.cur
 	if cur.file.Rotated != "" {
-		return cur.file, nil // such names stay
+		return cur.file, nil // these names do not change
 	}
 	mine, err := cur.f.Stat()
 	if err != nil {
@@ -58,10 +58,10 @@ func (r *reader) place(files []File) (File, error) {
 			return f, nil
 		}
 	}
-	if r.lost++; links(mine) > 0 && r.lost < 3 { // renamed while they were listed
+	if r.lost++; links(mine) > 0 && r.lost < 3 { // renamed during the listing
 		return File{}, errRace
 	}
-	// Gone, or named as podd names no log: everything that is left is newer.
+	// Removed, or renamed to another kind of name: all remaining files are newer.
 	return File{Attempt: cur.file.Attempt, Rotated: max(cur.after, "0")}, nil
 }
 
@@ -70,7 +70,7 @@ func (s *scanner) is(info fs.FileInfo) bool {
 	return err == nil && os.SameFile(mine, info)
 }
 
-// head is how the text of a file begins; the first stamp tells it from others.
+// head returns the beginning of a file. The first timestamp in it identifies the file.
 func (s *scanner) head() []byte {
 	var from io.Reader = io.NewSectionReader(s.f, 0, maxHeader)
 	if s.file.Compressed {

@@ -7,58 +7,57 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
-// Notifier wakes those who follow logs. All of them share one inotify instance,
-// which is there while somebody follows, and those of one directory a watch.
-// Where inotify has reached its limits they look now and then instead. Zero is
-// ready for use, by any number of readings at a time.
+// A Notifier wakes readers that follow logs. They share one inotify instance, which exists
+// while there are readers, and readers of the same directory share a watch. If inotify has
+// reached its limits, the readers poll instead. The zero value is ready for use. It is safe
+// for concurrent use.
 type Notifier struct {
-	// Log is told, seldom, that inotify cannot be had; nil for slog.Default.
+	// Log receives rare messages that inotify is unavailable; nil means slog.Default.
 	Log *slog.Logger
 
-	mu      sync.Mutex                        // guards all following fields, and those of watched
-	open    func() (*fsnotify.Watcher, error) // nil for fsnotify's
-	fs      *fsnotify.Watcher                 // nil: nothing is watched
-	ended   chan struct{}                     // closed when what reads fs, or read those before it, has returned
-	dirs    map[inode]*watched
-	paths   map[string]*watched // as fs names them
-	readers int
-	told    time.Time
+	mu       sync.Mutex                        // guards all following fields, and those of watched
+	open     func() (*fsnotify.Watcher, error) // nil: fsnotify.NewWatcher
+	fs       *fsnotify.Watcher                 // nil: nothing is watched
+	ended    chan struct{}                     // closed when the goroutines that read fs and earlier instances have returned
+	dirs     map[inode]*watched
+	paths    map[string]*watched // by the path in fs
+	readers  int
+	loggedAt time.Time
 }
 
-// tellAgain is how long after it was told Log is not: whoever follows can have
-// inotify come and go.
-const tellAgain = time.Hour
+// logInterval is the minimum interval of messages to Log.
+const logInterval = time.Hour
 
-// Of all who wait, each looks by itself so seldom that together they do so at
-// most so often a second.
+// Each waiting reader checks so rarely that all of them together check at most this often
+// per second.
 const (
-	looks = 100
-	polls = 1000
+	maxChecksPerSecond = 100
+	maxPollsPerSecond  = 1000
 )
 
-// after is how long a follower waits for an event, or for the next look.
-func (n *Notifier) after(polled bool) time.Duration {
+// checkInterval returns how long a reader waits for an event, or until the next check.
+func (n *Notifier) checkInterval(polled bool) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	all := time.Duration(n.readers) * time.Second
 	if polled {
-		return max(poll, all/polls)
+		return max(poll, all/maxPollsPerSecond)
 	}
-	return max(rescan, all/looks)
+	return max(rescan, all/maxChecksPerSecond)
 }
 
-// enter counts one more who waits, until it leaves.
+// enter counts one more reader, until leave is called.
 func (n *Notifier) enter() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.readers++
 }
 
-// join has w woken from now on, unless that cannot be.
-func (n *Notifier) join(w *wake, dir *beneath.Dir) {
+// join makes events wake w, if inotify is available.
+func (n *Notifier) join(w *wake, dir *safepath.Dir) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	d, err := n.watchLocked(dir.Fd())
@@ -69,15 +68,14 @@ func (n *Notifier) join(w *wake, dir *beneath.Dir) {
 	d.wakes[w], w.dir = true, d
 }
 
-// leave ends what join began. When nobody is left it waits for the goroutine that
-// reads events.
+// leave undoes join. After the last reader it waits for the goroutine that reads events.
 func (n *Notifier) leave(w *wake) {
 	n.mu.Lock()
 	n.readers--
 	if d := w.dir; d != nil {
 		delete(d.wakes, w)
 		if len(d.wakes) == 0 {
-			_ = n.fs.Remove(d.path) // fails only for what is watched no more
+			_ = n.fs.Remove(d.path) // fails only if the directory is not watched any more
 			n.forgetLocked(d)
 		}
 	}
@@ -90,10 +88,10 @@ func (n *Notifier) leave(w *wake) {
 }
 
 func (n *Notifier) tellLocked(err error) {
-	if !n.told.IsZero() && time.Since(n.told) < tellAgain {
+	if !n.loggedAt.IsZero() && time.Since(n.loggedAt) < logInterval {
 		return
 	}
-	n.told = time.Now()
+	n.loggedAt = time.Now()
 	log := n.Log
 	if log == nil {
 		log = slog.Default()

@@ -13,7 +13,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
 // inotify counts this process' instances and what they watch.
@@ -122,7 +122,7 @@ func TestFollowWithoutInotify(t *testing.T) {
 // TestFollowWithInotifyAgain: who could not have it for a moment has it later,
 // and it is said once however often that happens.
 func TestFollowWithInotifyAgain(t *testing.T) {
-	d, err := beneath.Open(t.TempDir())
+	d, err := safepath.Open(t.TempDir())
 	ok(t, err)
 	defer d.Close()
 	var said strings.Builder
@@ -130,7 +130,7 @@ func TestFollowWithInotifyAgain(t *testing.T) {
 	for range 2 {
 		n.open = func() (*fsnotify.Watcher, error) { return nil, errors.New("too many open files") }
 		w := &wake{of: n}
-		for !w.begun || !w.joined() {
+		for !w.counted || !w.joined() {
 			_, _, err := w.wait(t.Context(), d, nil)
 			ok(t, err)
 			n.open = nil
@@ -145,7 +145,7 @@ func TestFollowWithInotifyAgain(t *testing.T) {
 // waits is a wake that waits for a directory.
 func waits(t *testing.T, n *Notifier, dir string) *wake {
 	t.Helper()
-	d, err := beneath.Open(dir)
+	d, err := safepath.Open(dir)
 	ok(t, err)
 	w := &wake{of: n}
 	w.begin()
@@ -193,7 +193,7 @@ func TestNotifierWakes(t *testing.T) {
 // back takes nobody's watch away.
 func TestLateEventsOfAnEarlierInstance(t *testing.T) {
 	n, dir := &Notifier{}, t.TempDir()
-	first, err := beneath.Open(dir)
+	first, err := safepath.Open(dir)
 	ok(t, err)
 	defer first.Close()
 	w := &wake{of: n}

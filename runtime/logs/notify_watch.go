@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watched is a directory that somebody waits for. It stays open, so that nothing
-// else gets its inode or its path.
+// watched is a directory for which readers wait. It stays open, so that its inode and path
+// are not reused.
 type watched struct {
 	inode inode
 	dir   *os.File
@@ -20,8 +20,8 @@ type watched struct {
 
 type inode struct{ dev, ino uint64 }
 
-// watchLocked is the directory that is open as fd, whatever its path leads to by
-// now.
+// watchLocked watches the directory that is open as fd, even if its path leads to another
+// one now.
 func (n *Notifier) watchLocked(fd int) (*watched, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -73,7 +73,7 @@ func (n *Notifier) startLocked() error {
 	return nil
 }
 
-// read passes on the events of fs until it is closed.
+// read handles the events of fs until it is closed.
 func (n *Notifier) read(fs *fsnotify.Watcher) {
 	for {
 		select {
@@ -91,15 +91,15 @@ func (n *Notifier) read(fs *fsnotify.Watcher) {
 	}
 }
 
-// event wakes those who wait for a directory. Whatever it says is looked up.
+// event wakes the readers of a directory. The kind of the event is not used.
 func (n *Notifier) event(fs *fsnotify.Watcher, e fsnotify.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if fs != n.fs { // it was given back, and its paths may be others by now
+	if fs != n.fs { // fs was closed, and its paths may be those of other directories now
 		return
 	}
 	d := n.paths[e.Name]
-	if d != nil && e.Has(fsnotify.Rename) && fs.Add(d.path) != nil { // fs gives up what was moved
+	if d != nil && e.Has(fsnotify.Rename) && fs.Add(d.path) != nil { // fs does not watch a renamed directory any more
 		for w := range d.wakes {
 			w.dir = nil
 		}
@@ -126,7 +126,7 @@ func (d *watched) wakeLocked(look bool) {
 		w.look = w.look || look
 		select {
 		case w.changed <- struct{}{}:
-		default: // it has not looked since
+		default: // it has not consumed the last one
 		}
 	}
 }
@@ -137,7 +137,7 @@ func (n *Notifier) forgetLocked(d *watched) {
 	d.dir.Close()
 }
 
-// idleLocked gives the inotify instance back when nothing is watched.
+// idleLocked closes the inotify instance if nothing is watched.
 func (n *Notifier) idleLocked() {
 	if n.fs != nil && len(n.dirs) == 0 {
 		n.fs.Close()

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
 // logDir is a pod's log directory with files of a container "c".
@@ -201,7 +201,7 @@ func TestReadRefusesLinksAndPipes(t *testing.T) {
 		}
 		var out output
 		err := Read(t.Context(), Options{Dir: dir, Container: "c"}, out.emit)
-		if !errors.Is(err, beneath.ErrLink) && !errors.Is(err, beneath.ErrNotRegular) || len(out.lines) > 0 {
+		if !errors.Is(err, safepath.ErrLink) && !errors.Is(err, safepath.ErrNotRegular) || len(out.lines) > 0 {
 			t.Errorf("%s: read %q, error %v", name, out.lines, err)
 		}
 	}

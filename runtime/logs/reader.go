@@ -8,31 +8,31 @@ import (
 	"io/fs"
 	"time"
 
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
-// reader is one Read.
+// reader is the state of one Read.
 type reader struct {
 	o    Options
 	emit func(Entry) error
 	wake wake
-	dir  *beneath.Dir // the container's; nil until there is one
+	dir  *safepath.Dir // the container's; nil until it exists
 
-	// attempt is the first to read, once cur is set.
+	// attempt is the first to read, set together with cur.
 	attempt uint32
-	queue   []*scanner // opened already, to be read after cur
+	queue   []*scanner // already open, to be read after cur
 	cur     *scanner
-	// late is the file before cur: a runtime may still add to it.
+	// late is the file before cur, to which a runtime may still write.
 	late *scanner
-	// look says that there may be new files.
+	// look reports that there may be new files.
 	look bool
-	// lost counts how often cur was not found among the files.
+	// lost counts how often cur was not found in the listing.
 	lost int
 
-	lag time.Duration // how long what has ended may still be written down
+	lag time.Duration // how long the log may be written after the exit
 
-	given int64 // bytes
-	past  bool  // Since is past
+	emitted   int64 // bytes
+	pastSince bool  // an entry newer than Since was found
 }
 
 func (r *reader) close() {
@@ -48,9 +48,9 @@ func (r *reader) close() {
 }
 
 func (r *reader) run(ctx context.Context) error {
-	var over time.Time // when Ended said so
+	var over time.Time // when Ended returned true
 	for {
-		// Asked before the rest is read, so that what was written by then is read.
+		// Checked before the rest is read, so that everything written until then is read.
 		cur, written := r.cur, !over.IsZero() && r.beingWritten()
 		if err := r.readOn(ctx); err != nil {
 			return err
@@ -74,7 +74,7 @@ func (r *reader) run(ctx context.Context) error {
 	}
 }
 
-// await waits for a change or, once the container is over, a moment.
+// await waits for a change or, after the container has exited, for a moment.
 func (r *reader) await(ctx context.Context, over time.Time) (finishing bool, err error) {
 	if !over.IsZero() {
 		r.look = true
@@ -84,7 +84,7 @@ func (r *reader) await(ctx context.Context, over time.Time) (finishing bool, err
 	return finishing, err
 }
 
-// readOn begins, if that was not done, and gives everything there is.
+// readOn opens the first file if necessary, and emits everything available.
 func (r *reader) readOn(ctx context.Context) error {
 	if r.cur == nil {
 		err := r.begin()
@@ -92,14 +92,14 @@ func (r *reader) readOn(ctx context.Context) error {
 			return err
 		}
 		if err != nil {
-			r.o.Tail = 0 // whatever appears now is new
+			r.o.Tail = 0 // everything that appears now is new
 		}
 	}
 	return r.drain(ctx)
 }
 
-// beingWritten tells whether somebody, the runtime, may still add to a file that
-// is open.
+// beingWritten reports whether a process, usually the runtime, may still write to an open
+// file.
 func (r *reader) beingWritten() bool {
 	for _, s := range []*scanner{r.late, r.cur} {
 		if s != nil && beingWritten(s.f) {
@@ -109,10 +109,10 @@ func (r *reader) beingWritten() bool {
 	return false
 }
 
-// drain gives everything there is.
+// drain emits everything available.
 func (r *reader) drain(ctx context.Context) error {
 	for r.cur != nil {
-		if err := r.giveOpen(ctx); err != nil || !r.look {
+		if err := r.emitOpenFiles(ctx); err != nil || !r.look {
 			return err
 		}
 		next, err := r.next()
@@ -123,9 +123,9 @@ func (r *reader) drain(ctx context.Context) error {
 			r.look = false
 			return nil
 		}
-		// Once more: with the next file there, the one before cur is complete,
-		// and cur nearly so.
-		err = r.giveOpen(ctx)
+		// Once more: when the next file exists, the one before cur is complete, and cur
+		// nearly.
+		err = r.emitOpenFiles(ctx)
 		if err == nil {
 			err = r.finishLate()
 		}
@@ -138,18 +138,18 @@ func (r *reader) drain(ctx context.Context) error {
 	return nil
 }
 
-// giveOpen emits what there is in the files that are open.
-func (r *reader) giveOpen(ctx context.Context) error {
+// emitOpenFiles emits the available entries of the open files.
+func (r *reader) emitOpenFiles(ctx context.Context) error {
 	if r.late != nil {
-		if err := r.give(ctx, r.late); err != nil {
+		if err := r.emitFile(ctx, r.late); err != nil {
 			return err
 		}
 	}
-	return r.give(ctx, r.cur)
+	return r.emitFile(ctx, r.cur)
 }
 
-// give emits the entries of one file to its present end.
-func (r *reader) give(ctx context.Context, s *scanner) error {
+// emitFile emits the entries of one file up to its current end.
+func (r *reader) emitFile(ctx context.Context, s *scanner) error {
 	for n := 0; ; n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -163,7 +163,7 @@ func (r *reader) give(ctx context.Context, s *scanner) error {
 			if again {
 				continue
 			}
-			s.settle()
+			s.releaseBuffer()
 			return nil
 		}
 		if err != nil {
@@ -175,22 +175,22 @@ func (r *reader) give(ctx context.Context, s *scanner) error {
 	}
 }
 
-// entry emits what the options ask for.
+// entry emits an entry if the options select it.
 func (r *reader) entry(e Entry) error {
 	if r.o.Stream != "" && e.Stream != r.o.Stream && !e.Malformed {
 		return nil
 	}
-	if !r.past && !r.o.Since.IsZero() {
+	if !r.pastSince && !r.o.Since.IsZero() {
 		if e.Malformed || e.Time().Before(r.o.Since) {
 			return nil
 		}
-		r.past = true // logs are in order of time
+		r.pastSince = true // logs are ordered by time
 	}
 	n := int64(len(e.Text))
 	if !e.Partial {
 		n++
 	}
-	if left := r.o.Limit - r.given; r.o.Limit > 0 && n >= left {
+	if left := r.o.Limit - r.emitted; r.o.Limit > 0 && n >= left {
 		if n > left {
 			e.Text, e.Partial = e.Text[:left], true
 		}
@@ -199,11 +199,11 @@ func (r *reader) entry(e Entry) error {
 		}
 		return errEnough
 	}
-	r.given += n
+	r.emitted += n
 	return r.emit(e)
 }
 
-// finish gives what is left without a newline.
+// finish emits the remaining text without a newline.
 func (r *reader) finish() error {
 	if err := r.finishLate(); err != nil {
 		return err

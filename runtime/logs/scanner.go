@@ -11,29 +11,29 @@ import (
 	"sync"
 )
 
-// bufferSize is what is read at a time; a longer line comes in pieces. Runtimes
-// write none longer than half of it.
+// bufferSize is how much is read at a time; a longer line is split. Runtimes write no line
+// longer than half of it.
 const bufferSize = 32 << 10
 
-// buffers are those that nobody reads into.
+// buffers contains unused buffers.
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
-// scanner cuts one file into entries, in a buffer of fixed size. At the end of
-// the file it may be asked again later: the file may have grown.
+// scanner splits one file into entries, with a buffer of fixed size. After the end of the
+// file it can be called again, because the file may have grown.
 type scanner struct {
 	file File
 	f    *os.File
-	src  io.Reader // f, or what f decompresses to
+	src  io.Reader // f, or the decompressed f
 
-	buf    []byte // of bufferSize, or only what was held at the end of the file
-	r, w   int    // buf[r:w] is still to be cut up
+	buf    []byte // of bufferSize, or only the unread bytes at the end of the file
+	r, w   int    // buf[r:w] is not split yet
 	seen   int    // buf[r:r+seen] has no newline
-	offset int64  // in the file, of buf[r]
-	// long is the entry whose text the buffer could not hold; its rest follows.
+	offset int64  // of buf[r] in the file
+	// long is the entry that did not fit into the buffer; its rest follows.
 	long *Entry
-	// from tells, for each stream, where in the file to begin; nil: anywhere.
+	// from is the offset in the file where each stream begins; nil: at the start.
 	from map[Stream]int64
-	// after is the newest rotated file there was when this one was opened.
+	// after is the newest rotated file that existed when this one was opened.
 	after string
 }
 
@@ -45,7 +45,7 @@ func newScanner(f *os.File, name File) *scanner {
 	return s
 }
 
-// unzip starts to read only when it is asked for the first time.
+// unzip starts to decompress with the first read.
 type unzip struct {
 	f *os.File
 	z *gzip.Reader
@@ -62,8 +62,8 @@ func (u *unzip) Read(p []byte) (int, error) {
 	return u.z.Read(p)
 }
 
-// next is the next entry, and io.EOF when there is none at present. A file
-// that cannot be read on ends with a malformed entry that says so.
+// next returns the next entry, or io.EOF if there is none at present. A file that cannot be
+// read completely ends with a malformed entry with the error.
 func (s *scanner) next() (Entry, error) {
 	for {
 		at := s.offset
@@ -108,16 +108,16 @@ func (s *scanner) fill() error {
 	case err == nil, errors.Is(err, io.EOF):
 		return io.EOF
 	}
-	// Said once: whatever follows in this file is lost.
+	// Reported once: the rest of the file cannot be read.
 	s.src = bytes.NewReader(nil)
 	s.w = copy(s.buf, fmt.Sprintf("podd: reading %s: %v\n", s.f.Name(), err))
 	s.r, s.seen, s.long = 0, 0, nil
 	return nil
 }
 
-// settle gives the buffer back, until there is more to read. No entry of it is in
-// use any more.
-func (s *scanner) settle() {
+// releaseBuffer releases the buffer until there is more to read. Its entries must not be in use
+// any more.
+func (s *scanner) releaseBuffer() {
 	if len(s.buf) < bufferSize {
 		return
 	}
@@ -126,9 +126,9 @@ func (s *scanner) settle() {
 	s.buf, s.r, s.w = held, 0, len(held)
 }
 
-// line makes an entry of what precedes a newline.
+// line returns the entry for the text before a newline.
 func (s *scanner) line(line []byte) Entry {
-	e := Parse(line)
+	e := parse(line)
 	if s.long != nil {
 		e = *s.long
 		e.Text, s.long = line, nil
@@ -137,10 +137,10 @@ func (s *scanner) line(line []byte) Entry {
 	return e
 }
 
-// piece makes an entry of a buffer full of one line.
+// piece returns an entry for a full buffer of one line.
 func (s *scanner) piece(text []byte) Entry {
 	if s.long == nil {
-		e := Parse(text)
+		e := parse(text)
 		long := e
 		long.Stamp = bytes.Clone(e.Stamp)
 		s.long = &long
@@ -151,8 +151,8 @@ func (s *scanner) piece(text []byte) Entry {
 	return e
 }
 
-// rest is what is left at the end of a file that nobody writes to any more: a
-// line cut short, as by a power cut.
+// rest returns the rest at the end of a file that is not written any more: an incomplete
+// line, for example after a power cut.
 func (s *scanner) rest() (Entry, bool) {
 	if s.r == s.w {
 		return Entry{}, false
@@ -175,8 +175,8 @@ func (s *scanner) wanted(e Entry, at int64) bool {
 	return at >= from
 }
 
-// startOver begins again when the file was cut to less than what was read of
-// it, as somebody short of space may do.
+// startOver starts at the beginning if the file was truncated to less than what was read of
+// it.
 func (s *scanner) startOver() (bool, error) {
 	if s.file.Compressed {
 		return false, nil
@@ -190,8 +190,8 @@ func (s *scanner) startOver() (bool, error) {
 	return true, err
 }
 
-// seek goes to where the tail begins. Only before the first next, and only in
-// a plain file.
+// seek sets the offset where the tail begins. It must be called before the first next, and
+// only for a plain file.
 func (s *scanner) seek(offset int64) error {
 	s.offset = offset
 	_, err := s.f.Seek(offset, io.SeekStart)

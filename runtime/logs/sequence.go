@@ -8,14 +8,13 @@ import (
 	"path/filepath"
 	"slices"
 
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
-// maxRaces bounds how often a listing is made again because files were renamed
-// meanwhile.
+// maxRaces limits how often a listing is repeated because files were renamed during it.
 const maxRaces = 100
 
-// errRace: the directory changed while it was looked at.
+// errRace: the directory changed during the listing.
 var errRace = errors.New("the log files keep changing their names")
 
 // begin opens the first file to read, and with Tail those that follow.
@@ -51,7 +50,7 @@ func (r *reader) open() error {
 	if r.dir != nil {
 		return nil
 	}
-	all, err := beneath.Open(filepath.Dir(r.o.Dir))
+	all, err := safepath.Open(filepath.Dir(r.o.Dir))
 	if err == nil {
 		defer all.Close()
 		r.dir, err = all.Sub(filepath.Join(filepath.Base(r.o.Dir), r.o.Container))
@@ -69,7 +68,7 @@ func (r *reader) noLog(which string) error {
 	return fmt.Errorf("container %s has no %slog in %s: %w", r.o.Container, which, r.o.Dir, fs.ErrNotExist)
 }
 
-// choose tells which attempt the options mean.
+// choose returns the attempt that the options select.
 func (r *reader) choose(files []File) (uint32, error) {
 	if r.o.Attempt != nil && !r.o.Previous {
 		return *r.o.Attempt, nil
@@ -92,7 +91,7 @@ func (r *reader) choose(files []File) (uint32, error) {
 	return 0, r.noLog("previous ")
 }
 
-// list gives the files of the attempt, and of later ones too, in order.
+// list returns the files of the attempt, and of later ones if later is true, in order.
 func (r *reader) list(later bool) ([]File, error) {
 	names, err := r.dir.Names()
 	if err != nil {
@@ -105,13 +104,13 @@ func (r *reader) list(later bool) ([]File, error) {
 			files = append(files, f)
 		}
 	}
-	slices.SortFunc(files, func(a, b File) int { // of two, the plain file first
+	slices.SortFunc(files, func(a, b File) int { // the plain file before the compressed one
 		return cmp.Or(a.Compare(b), cmp.Compare(len(a.Name()), len(b.Name())))
 	})
 	return slices.CompactFunc(files, func(a, b File) bool { return a.Compare(b) == 0 }), nil
 }
 
-// openFile opens a file; errRace when it has that name no more.
+// openFile opens a file. It returns errRace if the name no longer exists.
 func (r *reader) openFile(name File) (*scanner, error) {
 	f, err := r.dir.File(name.Name())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -123,9 +122,9 @@ func (r *reader) openFile(name File) (*scanner, error) {
 	return newScanner(f, name), nil
 }
 
-// openNth opens the i-th of the files as one to read. Only the name of the one
-// that is written to can come to mean another file: were it rotated between
-// the listing and the opening, a file would be left out.
+// openNth opens the i-th of the files for reading. Only the name of the file that is
+// written to can become that of another file: if it were rotated between the listing and
+// the opening, a file would be omitted.
 func (r *reader) openNth(files []File, i int) (*scanner, error) {
 	s, err := r.openFile(files[i])
 	if err != nil || files[i].Rotated != "" {

@@ -9,34 +9,33 @@ import (
 )
 
 const (
-	// blockSize is what is read at a time on the way back.
+	// blockSize is how much is read at a time in backward direction.
 	blockSize = 64 << 10
-	// maxLookBack bounds the search for where a counted line begins, once there
-	// are enough of them: its pieces are seldom far from each other.
+	// maxLookBack limits the search for the beginning of a counted line after enough lines
+	// were found: its parts are usually close to each other.
 	maxLookBack = 4 << 20
 )
 
-// tail finds where the last lines of a container's output begin, going back
-// through its files. A line ends with an entry that is not Partial, and may
-// begin many entries earlier, with those of the other stream in between; so
-// each stream has a beginning of its own.
+// tail finds where the last lines of a container's output begin by reading its files
+// backwards. A line ends with an entry that is not Partial, and may begin many entries
+// earlier, with entries of the other stream in between. Therefore each stream has its own
+// beginning.
 type tail struct {
 	want    int
 	only    Stream // "": both
 	count   int
 	streams map[Stream]*tailStream
-	past    int64 // bytes gone back since there are enough lines
+	past    int64 // bytes read since enough lines were found
 }
 
 type tailStream struct {
-	// open: the earliest entry seen belongs to a line that counts, which may
-	// begin earlier still.
+	// open: the earliest entry found belongs to a counted line, which may begin earlier.
 	open bool
 }
 
-// find returns where to begin in each stream, in this file; enough says that
-// earlier files are not needed. Call it on a container's files, newest first.
-// A last line that is only half written is left for later.
+// find returns where each stream begins in this file. enough reports that earlier files are
+// not needed. It must be called for a container's files, newest first. An incomplete last
+// line is left for later.
 func (t *tail) find(f *os.File) (from map[Stream]int64, enough bool, err error) {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -51,19 +50,19 @@ func (t *tail) find(f *os.File) (from map[Stream]int64, enough bool, err error) 
 		if t.count >= t.want {
 			t.past += length
 		}
-		enough = t.see(Parse(head), at, from)
+		enough = t.addEntry(parse(head), at, from)
 		return !enough
 	})
 	for _, s := range []Stream{Stdout, Stderr, ""} {
-		if _, ok := from[s]; !ok && newest { // what is still to be written
+		if _, ok := from[s]; !ok && newest { // text that will be written later
 			from[s] = complete
 		}
 	}
 	return from, enough, err
 }
 
-// see takes the entry at an offset, earlier than all before, into account.
-func (t *tail) see(e Entry, at int64, from map[Stream]int64) (enough bool) {
+// addEntry processes the entry at an offset, which is lower than all previous ones.
+func (t *tail) addEntry(e Entry, at int64, from map[Stream]int64) (enough bool) {
 	if t.only != "" && e.Stream != t.only && !e.Malformed {
 		return false
 	}
@@ -100,13 +99,12 @@ func (t *tail) enough() bool {
 	return true
 }
 
-// backwards calls see with the offset, the length and the beginning of each
-// line of a file that ends with a newline, the last one first, until it returns
-// false. The beginning is at most maxHeader long. complete is where the last
-// newline ends.
+// backwards calls see with the offset, the length and the beginning of each line of a file
+// that ends with a newline, the last one first, until see returns false. The beginning has
+// at most maxHeader bytes. complete is the offset after the last newline.
 func backwards(f *os.File, size int64, see func(at, length int64, head []byte) bool) (complete int64, err error) {
 	block := make([]byte, blockSize+maxHeader)
-	end := int64(-1) // where the line that is looked for ends, at its newline
+	end := int64(-1) // offset of the newline that ends the current line
 	for start := size; start > 0; {
 		n := min(start, blockSize)
 		start -= n
@@ -139,7 +137,7 @@ func head(text []byte, length int64) []byte {
 	return text[:min(int64(len(text)), length, maxHeader)]
 }
 
-// openTail opens the files that hold the last lines, with their beginnings.
+// openTail opens the files that contain the last lines, at their beginnings.
 func (r *reader) openTail(files []File) error {
 	t := &tail{want: max(r.o.Tail, 0), only: r.o.Stream}
 	var opened []*scanner

@@ -4,37 +4,37 @@ import (
 	"context"
 	"time"
 
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
 const (
-	// rescan is how long a lost event may go unnoticed, at least.
+	// rescan is the minimum interval of checks for lost events.
 	rescan = time.Second
-	// poll is how often to look where there are no events, at most: before the
-	// log's directory exists, and when inotify has reached its limits.
+	// poll is the minimum interval of checks without events: before the log's directory
+	// exists, and if inotify has reached its limits.
 	poll = 50 * time.Millisecond
-	// closing is how often to ask whether a log that has come to its end is
-	// closed: no event tells of that for sure.
+	// closing is the initial interval of checks whether a complete log is closed, because
+	// no event reports that reliably.
 	closing = 10 * time.Millisecond
-	// seldom is how often at last, when something holds it open.
-	seldom = 500 * time.Millisecond
+	// closingMax is the maximum interval of these checks.
+	closingMax = 500 * time.Millisecond
 )
 
-// wake tells one reader when a container's log directory may have changed. An
-// event says no more than that: what happened is looked up. For one goroutine,
-// but for what of.mu guards.
+// wake tells one reader when a container's log directory may have changed. The payload of
+// events is not used. It is not safe for concurrent use, except for the fields that of.mu
+// guards.
 type wake struct {
-	of      *Notifier
-	begun   bool      // it is counted
-	tried   time.Time // when it tried to join last
-	changed chan struct{}
-	look    bool     // of.mu guards it: there may be new files
-	dir     *watched // of.mu guards it; nil: none is watched
+	of          *Notifier
+	counted     bool      // it is counted in of
+	joinTriedAt time.Time // when it last tried to join
+	changed     chan struct{}
+	look        bool     // of.mu guards it: there may be new files
+	dir         *watched // of.mu guards it; nil: not watched
 }
 
-// wait returns when there may be more to read; look says that there may be new
-// files, finishing that ended, which may be nil, says so. dir may be nil.
-func (w *wake) wait(ctx context.Context, dir *beneath.Dir, ended func() (bool, <-chan struct{})) (finishing, look bool, err error) {
+// wait returns when there may be more to read. look reports that there may be new files,
+// finishing that ended, which may be nil, returned true. dir may be nil.
+func (w *wake) wait(ctx context.Context, dir *safepath.Dir, ended func() (bool, <-chan struct{})) (finishing, look bool, err error) {
 	if ended == nil {
 		ended = Closed(nil)
 	}
@@ -44,13 +44,13 @@ func (w *wake) wait(ctx context.Context, dir *beneath.Dir, ended func() (bool, <
 	}
 	w.begin()
 	joined := w.joined()
-	// What kept it from joining may be over: files that are open come and go.
-	if dir != nil && !joined && time.Since(w.tried) >= w.of.after(false) {
-		w.tried = time.Now()
+	// The limit that prevented the join may not be reached any more.
+	if dir != nil && !joined && time.Since(w.joinTriedAt) >= w.of.checkInterval(false) {
+		w.joinTriedAt = time.Now()
 		w.of.join(w, dir)
 		return false, true, nil // it may have changed before that
 	}
-	timer := time.NewTimer(w.of.after(!joined))
+	timer := time.NewTimer(w.of.checkInterval(!joined))
 	defer timer.Stop()
 	for {
 		select {
@@ -68,9 +68,9 @@ func (w *wake) wait(ctx context.Context, dir *beneath.Dir, ended func() (bool, <
 	}
 }
 
-// pause waits a moment, the longer the log's end has been waited for.
+// pause waits for a moment, which gets longer the longer the end was waited for.
 func pause(ctx context.Context, waited time.Duration) error {
-	timer := time.NewTimer(min(max(waited/4, closing), seldom))
+	timer := time.NewTimer(min(max(waited/4, closing), closingMax))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -81,10 +81,10 @@ func pause(ctx context.Context, waited time.Duration) error {
 }
 
 func (w *wake) begin() {
-	if w.begun {
+	if w.counted {
 		return
 	}
-	w.begun, w.changed = true, make(chan struct{}, 1)
+	w.counted, w.changed = true, make(chan struct{}, 1)
 	if w.of == nil {
 		w.of = &Notifier{}
 	}
@@ -97,7 +97,7 @@ func (w *wake) joined() bool {
 	return w.dir != nil
 }
 
-// looks tells, once, whether there may be new files.
+// looks reports whether there may be new files, and resets that.
 func (w *wake) looks() bool {
 	w.of.mu.Lock()
 	defer w.of.mu.Unlock()
@@ -107,7 +107,7 @@ func (w *wake) looks() bool {
 }
 
 func (w *wake) close() {
-	if w.begun {
+	if w.counted {
 		w.of.leave(w)
 	}
 }

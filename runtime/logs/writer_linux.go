@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// beingWritten tells whether somebody has f, open for reading only, open for
-// writing: a read lease cannot be had then (fcntl(2), F_SETLEASE: EAGAIN). It is
-// given back at once, so no writer waits for it longer than a system call. Where
-// there are no leases nobody is known to write.
+// beingWritten reports whether a process has f open for writing. f must be open for reading
+// only. F_SETLEASE with F_RDLCK fails with EAGAIN in this case (fcntl(2)). The lease is
+// released at once, so a writer waits no longer than one system call. If the file system
+// does not support leases, it returns false.
 func beingWritten(f *os.File) bool {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -21,7 +21,7 @@ func beingWritten(f *os.File) bool {
 		_, err := unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_RDLCK)
 		written = errors.Is(err, unix.EAGAIN)
 		if err == nil {
-			// It cannot fail for the holder; closing f drops the lease as well.
+			// This cannot fail for the holder. Closing f also drops the lease.
 			_, _ = unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_UNLCK)
 		}
 	})

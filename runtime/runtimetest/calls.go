@@ -7,18 +7,18 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Call is one call that the runtime answered.
+// A Call is a call to which the runtime has responded.
 type Call struct {
 	Method string
 	// Subject is "namespace/pod", "namespace/pod/container", an image, or "".
 	Subject string
-	At      time.Time // when it came
-	// Request is the CRI message; it must not be written.
+	At      time.Time // when it arrived
+	// Request is the CRI message; it must not be modified.
 	Request any
 	Err     error
 }
 
-// String is "StartContainer default/web/app".
+// String returns a text like "StartContainer default/web/app".
 func (c Call) String() string {
 	if c.Subject == "" {
 		return c.Method
@@ -26,8 +26,8 @@ func (c Call) String() string {
 	return c.Method + " " + c.Subject
 }
 
-// Calls returns what was called so far, of the methods named or of all, in the
-// order of the answers.
+// Calls returns the calls so far of these methods, or of all methods, in the order of the
+// responses.
 func (r *Runtime) Calls(methods ...string) []Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,7 +52,7 @@ func (r *Runtime) Effects() []string {
 	return all
 }
 
-// Forget empties the log of calls.
+// Forget clears the log of calls.
 func (r *Runtime) Forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +65,7 @@ func (r *Runtime) record(c Call) {
 	r.calls = append(r.calls, c)
 }
 
-// subjectLocked names what a request is about.
+// subjectLocked returns the Subject of a request.
 func (r *Runtime) subjectLocked(request any) string {
 	switch q := request.(type) {
 	case *api.RunPodSandboxRequest:

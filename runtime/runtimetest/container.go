@@ -11,7 +11,7 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// container follows CRI's states.
+// container is a container with CRI's states.
 //
 //	CreateContainer ──▶ created ──StartContainer──▶ running ──exit, stop, kill──▶ exited
 //	                       └──────start fails (128, StartError)──────────────────────┘
@@ -24,7 +24,7 @@ type container struct {
 	program   Program
 	resources *api.LinuxContainerResources
 	memory    uint64  // in use
-	layer     *uint64 // bytes written; nil is not told
+	layer     *uint64 // size of the writable layer; nil is not reported
 	created   time.Time
 	started   time.Time
 	finished  time.Time
@@ -43,7 +43,7 @@ func (s *service) CreateContainer(ctx context.Context, q *api.CreateContainerReq
 	sb := s.sandboxes[q.GetPodSandboxId()]
 	switch {
 	case sb == nil:
-		return nil, missing("sandbox", q.GetPodSandboxId())
+		return nil, s.missingFor("sandbox", q.GetPodSandboxId())
 	case !sb.ready:
 		return nil, fmt.Errorf("sandbox container %q is not running", sb.id)
 	case q.GetConfig().GetMetadata() == nil || q.GetSandboxConfig().GetMetadata() == nil:
@@ -52,17 +52,24 @@ func (s *service) CreateContainer(ctx context.Context, q *api.CreateContainerReq
 	m := q.Config.Metadata
 	image := s.findLocked(q.Config.GetImage().GetImage())
 	if image == nil {
-		return nil, missing("image", q.Config.GetImage().GetImage())
+		return nil, s.missingFor("image", q.Config.GetImage().GetImage())
 	}
 	c := &container{
 		id: s.newIDLocked(), name: fmt.Sprintf("%s_%s_%d", m.GetName(), sb.name, m.GetAttempt()),
 		config: q.Config, sandbox: sb, imageID: image.ID, imageRef: image.ref(), program: image.program(q.Config),
 		created: time.Now(), done: make(chan struct{}), resources: q.Config.GetLinux().GetResources(), layer: new(uint64),
 	}
-	if err := s.reserveLocked("container", c.name, c.id); err != nil {
+	if has := s.containers[s.names["container"+c.name]]; has != nil && s.options.CRIO {
+		return &api.CreateContainerResponse{ContainerId: has.id}, nil
+	}
+	if err := s.reserveLocked(ctx, "container", c.name, c.id); err != nil {
 		return nil, err
 	}
-	if err := s.lingerLocked(ctx); err != nil {
+	err := s.lingerLocked(ctx)
+	if err == nil && s.options.CRIO {
+		err = c.prepare()
+	}
+	if err != nil {
 		s.freeLocked("container", c.name)
 		return nil, err
 	}
@@ -104,7 +111,7 @@ func (r *Runtime) startFailedLocked(c *container, err error) error {
 	return err
 }
 
-// exitLaterLocked ends a container after a while, unless it ends before.
+// exitLaterLocked makes a container exit after a delay, unless it exits before.
 func (r *Runtime) exitLaterLocked(c *container, after time.Duration, code int32, reason string) {
 	c.timers = append(c.timers, time.AfterFunc(after, func() {
 		r.mu.Lock()
@@ -113,7 +120,7 @@ func (r *Runtime) exitLaterLocked(c *container, after time.Duration, code int32,
 	}))
 }
 
-// exitLocked ends a running container; one that does not run is left alone.
+// exitLocked makes a running container exit. It does nothing if the container does not run.
 func (r *Runtime) exitLocked(c *container, code int32, reason string) {
 	if c.state != api.ContainerState_CONTAINER_RUNNING {
 		return
@@ -179,7 +186,7 @@ func (r *Runtime) removeLocked(c *container) {
 	r.announceLocked(api.ContainerEventType_CONTAINER_DELETED_EVENT, c.id, c.sandbox)
 }
 
-// inSandboxLocked returns a sandbox's containers in order of creation.
+// inSandboxLocked returns a sandbox's containers in the order of creation.
 func (r *Runtime) inSandboxLocked(id string) []*container {
 	var all []*container
 	for c := range maps.Values(r.containers) {
@@ -191,7 +198,7 @@ func (r *Runtime) inSandboxLocked(id string) []*container {
 	return all
 }
 
-// stopPrograms ends what still runs, so that no timer outlives the test.
+// stopPrograms stops all running programs, so that no timer outlives the test.
 func (r *Runtime) stopPrograms() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,12 +207,12 @@ func (r *Runtime) stopPrograms() {
 	}
 }
 
-// Exit ends a running container with a code, as its own process would. name is
-// its id or "namespace/pod/container". It reports whether one ran.
-func (r *Runtime) Exit(name string, code int32) bool { return r.ExitFor(name, code, "") }
+// Exit makes a running container exit with a code, as if its own process did. name is its
+// ID or "namespace/pod/container". It reports whether the container was running.
+func (r *Runtime) Exit(name string, code int32) bool { return r.exitFor(name, code, "") }
 
-// ExitFor is Exit with a reason of the runtime's, "OOMKilled" say.
-func (r *Runtime) ExitFor(name string, code int32, reason string) bool {
+// exitFor is Exit with a reason of the runtime, for example "OOMKilled".
+func (r *Runtime) exitFor(name string, code int32, reason string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.containers {
@@ -217,7 +224,7 @@ func (r *Runtime) ExitFor(name string, code int32, reason string) bool {
 	return false
 }
 
-// Use has the running container of a name use so much memory.
+// Use sets the memory usage of the running container with this name.
 func (r *Runtime) Use(name string, bytes uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -228,8 +235,8 @@ func (r *Runtime) Use(name string, bytes uint64) {
 	}
 }
 
-// Write has every container of a name have written so much to its own file
-// system; nil: the runtime does not tell.
+// Write sets the size of the writable layer of every container with this name; nil: it is
+// not reported.
 func (r *Runtime) Write(name string, bytes *uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -240,7 +247,7 @@ func (r *Runtime) Write(name string, bytes *uint64) {
 	}
 }
 
-// subject is "namespace/pod/container".
+// subject returns "namespace/pod/container".
 func (c *container) subject() string {
 	m := c.sandbox.config.GetMetadata()
 	return m.GetNamespace() + "/" + m.GetName() + "/" + c.config.GetMetadata().GetName()

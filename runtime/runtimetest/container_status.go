@@ -46,7 +46,7 @@ func (c *container) status() *api.ContainerStatus {
 		Id: c.id, Metadata: c.config.GetMetadata(), State: c.state, CreatedAt: c.created.UnixNano(),
 		Image: &api.ImageSpec{Image: c.config.GetImage().GetImage()}, ImageRef: c.imageRef, ImageId: c.imageID,
 		Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(), LogPath: c.logFile(),
-		Resources: &api.ContainerResources{Linux: c.resources},
+		Resources: &api.ContainerResources{Linux: c.resources}, User: c.user(),
 	}
 	if !c.started.IsZero() {
 		st.StartedAt = c.started.UnixNano()
@@ -55,6 +55,15 @@ func (c *container) status() *api.ContainerStatus {
 		st.FinishedAt, st.ExitCode, st.Reason, st.Message = c.finished.UnixNano(), c.code, c.reason, c.message
 	}
 	return st
+}
+
+// user returns the identity of the security context. As in containerd, the primary group
+// comes first among the supplemental ones.
+func (c *container) user() *api.ContainerUser {
+	sc := c.config.GetLinux().GetSecurityContext()
+	u := &api.LinuxContainerUser{Uid: sc.GetRunAsUser().GetValue(), Gid: sc.GetRunAsGroup().GetValue()}
+	u.SupplementalGroups = append([]int64{u.Gid}, sc.GetSupplementalGroups()...)
+	return &api.ContainerUser{Linux: u}
 }
 
 func (s *service) UpdateContainerResources(_ context.Context, q *api.UpdateContainerResourcesRequest) (*api.UpdateContainerResourcesResponse, error) {
@@ -83,7 +92,7 @@ func (c *container) stats() *api.ContainerStats {
 		Attributes: &api.ContainerAttributes{
 			Id: c.id, Metadata: c.config.GetMetadata(), Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(),
 		},
-		Memory: &api.MemoryUsage{WorkingSetBytes: &api.UInt64Value{Value: c.memory}},
+		Memory: &api.MemoryUsage{UsageBytes: &api.UInt64Value{Value: c.memory}, WorkingSetBytes: &api.UInt64Value{Value: c.memory}},
 	}
 	if c.layer != nil {
 		st.WritableLayer = &api.FilesystemUsage{Timestamp: time.Now().UnixNano(), UsedBytes: &api.UInt64Value{Value: *c.layer}}
@@ -119,7 +128,7 @@ func (s *service) ReopenContainerLog(_ context.Context, q *api.ReopenContainerLo
 	return &api.ReopenContainerLogResponse{}, c.appendLog("")
 }
 
-// logFile is "" for a container without a log.
+// logFile returns "" for a container without a log.
 func (c *container) logFile() string {
 	dir, path := c.sandbox.config.GetLogDirectory(), c.config.GetLogPath()
 	if dir == "" || path == "" {
@@ -128,7 +137,7 @@ func (c *container) logFile() string {
 	return filepath.Join(dir, path)
 }
 
-// writeLog writes what the program says, in CRI's format.
+// writeLog writes the program's output in CRI's format.
 func (c *container) writeLog() error { return c.appendLog(c.program.Output) }
 
 func (c *container) appendLog(output string) error {

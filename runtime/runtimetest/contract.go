@@ -14,22 +14,22 @@ import (
 	"podd/runtime/cri"
 )
 
-// Subject is a runtime that the contract is held against.
+// A Subject is a runtime to test.
 type Subject struct {
 	Client *cri.Client
 	// Image is present and has /bin/sh, sleep, echo and exit.
 	Image string
-	// Events says that GetContainerEvents is served.
+	// Events reports that GetContainerEvents is supported.
 	Events bool
-	// CgroupParent is where sandboxes go; "": the runtime's default.
+	// CgroupParent is the parent cgroup of sandboxes; "": the runtime's default.
 	CgroupParent string
 }
 
-// TestRuntime holds a runtime to what podd relies on. newRuntime is called once
-// for every part; a runtime may be shared between them and with others.
+// TestRuntime tests the behavior of a runtime on which podd relies. It calls newRuntime
+// once for every part; the runtime may be shared between them and with other tests.
 //
-// Whoever implements or fakes CRI for podd runs it; what it does not say, podd
-// must not rely on.
+// All implementations and fakes of CRI for podd must pass it. podd must not rely on
+// behavior that it does not test.
 func TestRuntime(t *testing.T, newRuntime func(t *testing.T) Subject) {
 	for _, part := range []struct {
 		name string
@@ -42,6 +42,7 @@ func TestRuntime(t *testing.T, newRuntime func(t *testing.T) Subject) {
 		{"sandbox takes its containers along", testSandboxEnds},
 		{"container lives and ends", testContainer},
 		{"container name is reserved", testContainerName},
+		{"container status has the user", testContainerUser},
 		{"container cannot be made", testCreateFails},
 		{"container cannot be started", testStartFails},
 		{"container stops when told", testStop},
@@ -61,7 +62,7 @@ func TestRuntime(t *testing.T, newRuntime func(t *testing.T) Subject) {
 	}
 }
 
-// bench makes pods for one part of the contract and removes them afterwards.
+// bench creates pods for one part of the contract and removes them afterwards.
 type bench struct {
 	Subject
 	t         *testing.T
@@ -69,7 +70,7 @@ type bench struct {
 	logs      string
 }
 
-// instance is the label value of sandboxes that are ours.
+// instance returns the label value of sandboxes that are ours.
 func (b *bench) instance() string { return b.namespace }
 
 func (b *bench) sandboxConfig(name string, attempt uint32) *api.PodSandboxConfig {
@@ -94,7 +95,7 @@ func (b *bench) sandboxConfig(name string, attempt uint32) *api.PodSandboxConfig
 	}
 }
 
-// run makes a sandbox that is removed after the test.
+// run creates a sandbox that is removed after the test.
 func (b *bench) run(config *api.PodSandboxConfig) string {
 	b.t.Helper()
 	id, err := b.Client.RunPodSandbox(b.ctx(), config, "")
@@ -104,11 +105,27 @@ func (b *bench) run(config *api.PodSandboxConfig) string {
 	b.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
+		b.kill(ctx, id)
 		if err := b.Client.RemovePodSandbox(ctx, id); err != nil {
 			b.t.Errorf("removing the sandbox: %v", err)
 		}
 	})
 	return id
+}
+
+// kill kills the containers of a sandbox, because not every runtime does that when the
+// sandbox is stopped or removed: CRI-O gives them as long as the call lasts.
+func (b *bench) kill(ctx context.Context, sandbox string) {
+	b.t.Helper()
+	all, err := b.Client.SandboxContainers(ctx, sandbox)
+	if err != nil {
+		b.t.Errorf("listing the containers of the sandbox: %v", err)
+	}
+	for _, c := range all {
+		if err := b.Client.StopContainer(ctx, c.ID, 0); err != nil {
+			b.t.Errorf("killing container %s: %v", c.Name, err)
+		}
+	}
 }
 
 func (b *bench) ctx() context.Context { return b.t.Context() }
@@ -125,11 +142,15 @@ func (b *bench) containerConfig(sandbox *api.PodSandboxConfig, name, script stri
 			runtime.LabelInstance: b.instance(),
 		},
 		Annotations: map[string]string{runtime.AnnotationContainerHash: "v1:" + name},
-		Linux:       &api.LinuxContainerConfig{Resources: &api.LinuxContainerResources{CpuShares: 128}},
+		Linux: &api.LinuxContainerConfig{
+			Resources: &api.LinuxContainerResources{CpuShares: 128},
+			// CRI-O requires the options of the sandbox.
+			SecurityContext: &api.LinuxContainerSecurityContext{NamespaceOptions: sandbox.Linux.SecurityContext.NamespaceOptions},
+		},
 	}
 }
 
-// create makes a container that runs script in a sandbox of config.
+// create creates a container that runs script in a sandbox with this config.
 func (b *bench) create(sandboxID string, sandbox *api.PodSandboxConfig, name, script string) string {
 	b.t.Helper()
 	id, err := b.Client.CreateContainer(b.ctx(), sandboxID, b.containerConfig(sandbox, name, script), sandbox)
@@ -139,7 +160,7 @@ func (b *bench) create(sandboxID string, sandbox *api.PodSandboxConfig, name, sc
 	return id
 }
 
-// start makes and starts a container.
+// start creates and starts a container.
 func (b *bench) start(sandboxID string, sandbox *api.PodSandboxConfig, name, script string) string {
 	b.t.Helper()
 	id := b.create(sandboxID, sandbox, name, script)
@@ -158,7 +179,7 @@ func (b *bench) status(id string) runtime.Container {
 	return c
 }
 
-// exited waits until a container has ended.
+// exited waits until a container has exited.
 func (b *bench) exited(id string) runtime.Container {
 	b.t.Helper()
 	for range 6000 {

@@ -14,7 +14,7 @@ import (
 	"podd/runtime/cri"
 )
 
-// watcher collects what an observer emits.
+// watcher collects the snapshots of an observer.
 type watcher struct {
 	b         *bench
 	snapshots chan runtime.Snapshot
@@ -38,8 +38,8 @@ func (b *bench) observe() (*watcher, *cri.Observer) {
 	return w, o
 }
 
-// until takes snapshots in until the pod is as wanted; nil is a pod that is
-// gone or was never there.
+// until processes snapshots until is returns true for the pod, which is nil if it does not
+// exist.
 func (w *watcher) until(what string, key types.NamespacedName, is func(*runtime.Pod) bool) *runtime.Pod {
 	w.b.t.Helper()
 	limit := time.NewTimer(time.Minute)
@@ -77,7 +77,7 @@ func testObserver(t *testing.T, b *bench) {
 	w.until("there is no such pod", key, func(p *runtime.Pod) bool { return p == nil })
 	sandbox := b.run(config)
 	id := b.create(sandbox, config, "app", "sleep 1000")
-	o.Refresh(key)
+	o.Refresh(key, true)
 	w.until("the container is created", key, func(p *runtime.Pod) bool { return one(p).State == runtime.Created })
 	if err := b.Client.StartContainer(b.ctx(), id); err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func (w *watcher) untilEvents(o *cri.Observer) {
 	w.b.t.Error("the observer does not rely on events")
 }
 
-// one is the first container of the newest incarnation, or none.
+// one returns the first container of the newest incarnation, or the zero value.
 func one(p *runtime.Pod) runtime.Container {
 	if p == nil || len(p.Incarnations[0].Containers) == 0 {
 		return runtime.Container{}
@@ -150,7 +150,7 @@ func testObserverForeign(t *testing.T, b *bench) {
 			if in := p.Incarnations[0]; !in.Foreign || len(in.Containers) != 0 {
 				t.Errorf("%s: got %+v, want it foreign and without containers", key.Name, in)
 			}
-			o.Refresh(key)
+			o.Refresh(key, true)
 		}
 	}
 }

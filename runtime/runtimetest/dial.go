@@ -15,8 +15,8 @@ import (
 	"podd/runtime/cri"
 )
 
-// Dial returns a client that speaks gRPC with the runtime over a pipe in
-// memory. It works inside a synctest bubble, and ends with the test.
+// Dial returns a client that uses gRPC over an in-memory connection. It works inside a
+// synctest bubble, and is closed when the test ends.
 func (r *Runtime) Dial(t testing.TB) *cri.Client {
 	listener := bufconn.Listen(64 << 10)
 	r.serve(t, listener)
@@ -33,7 +33,7 @@ func (r *Runtime) Dial(t testing.TB) *cri.Client {
 
 // Serve serves gRPC on a unix socket until the test ends and returns its path.
 func (r *Runtime) Serve(t testing.TB) string {
-	// t.TempDir's paths can be too long for a socket.
+	// A path of t.TempDir can be too long for a socket.
 	dir, err := os.MkdirTemp("", "runtimetest")
 	if err != nil {
 		t.Fatalf("making a directory for the socket: %v", err)
@@ -48,7 +48,7 @@ func (r *Runtime) Serve(t testing.TB) string {
 	return path
 }
 
-// serve answers on listener until the test ends.
+// serve serves on listener until the test ends.
 func (r *Runtime) serve(t testing.TB, listener net.Listener) {
 	server := grpc.NewServer(grpc.UnaryInterceptor(r.intercept))
 	r.register(server)

@@ -9,9 +9,8 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// feed hands events to subscribers. Without one it keeps them for the next, as
-// containerd does. Unlike containerd it never waits for a slow one. The lock is
-// the Runtime's.
+// feed sends events to subscribers. Without one it keeps them for the next, as containerd
+// does. Unlike containerd it never blocks on a slow one. The Runtime's lock guards it.
 type feed struct {
 	subscribers []*subscriber
 	backlog     []*api.ContainerEventResponse
@@ -19,9 +18,10 @@ type feed struct {
 }
 
 type subscriber struct {
-	queue  []*api.ContainerEventResponse
-	more   chan struct{} // holds one token while queue or broken changed
-	broken bool
+	queue []*api.ContainerEventResponse
+	more  chan struct{} // has one token when queue or ended changed
+	ended bool
+	err   error // of a stream that ended
 }
 
 func (s *subscriber) nudge() {
@@ -31,36 +31,45 @@ func (s *subscriber) nudge() {
 	}
 }
 
-func (f *feed) breakLocked() {
+func (f *feed) breakLocked() { f.endLocked(errLost) }
+
+func (f *feed) endLocked(err error) {
 	for _, s := range f.subscribers {
-		s.broken = true
+		s.ended, s.err = true, err
 		s.nudge()
 	}
 	f.subscribers, f.backlog = nil, nil
 }
 
-// MuteEvents makes events get lost; false ends that.
+// MuteEvents drops all events; false ends that.
 func (r *Runtime) MuteEvents(muted bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.feed.muted = muted
 }
 
-// BreakEvents ends every stream of events, and nothing else.
+// BreakEvents breaks every stream of events, and nothing else.
 func (r *Runtime) BreakEvents() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.feed.breakLocked()
 }
 
-// Subscribers is how many streams of events are open.
+// EndEvents ends every stream of events without an error, as a runtime does when it stops.
+func (r *Runtime) EndEvents() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.feed.endLocked(nil)
+}
+
+// Subscribers returns the number of open streams of events.
 func (r *Runtime) Subscribers() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.feed.subscribers)
 }
 
-// announceLocked makes an event, filled with what is so now.
+// announceLocked sends an event with the current state.
 func (r *Runtime) announceLocked(kind api.ContainerEventType, id string, sb *sandbox) {
 	if r.options.NoEvents || r.feed.muted || r.isDown {
 		return
@@ -82,6 +91,9 @@ func (r *Runtime) announceLocked(kind api.ContainerEventType, id string, sb *san
 }
 
 func (s *service) GetContainerEvents(_ *api.GetEventsRequest, stream api.RuntimeService_GetContainerEventsServer) error {
+	if s.options.NoEvents && s.options.CRIO {
+		return nil // the stream ends at once
+	}
 	if s.options.NoEvents {
 		return status.Error(codes.Unimplemented, "unknown method GetContainerEvents for service runtime.v1.RuntimeService")
 	}
@@ -95,14 +107,14 @@ func (s *service) GetContainerEvents(_ *api.GetEventsRequest, stream api.Runtime
 			return errLost
 		case <-sub.more:
 		}
-		events, broken := s.drain(sub)
+		events, ended, err := s.drain(sub)
 		for _, e := range events {
 			if err := stream.Send(e); err != nil {
 				return err
 			}
 		}
-		if broken {
-			return errLost
+		if ended {
+			return err
 		}
 	}
 }
@@ -110,7 +122,7 @@ func (s *service) GetContainerEvents(_ *api.GetEventsRequest, stream api.Runtime
 func (r *Runtime) subscribe() *subscriber {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	sub := &subscriber{more: make(chan struct{}, 1), queue: r.feed.backlog, broken: r.isDown}
+	sub := &subscriber{more: make(chan struct{}, 1), queue: r.feed.backlog, ended: r.isDown, err: errLost}
 	r.feed.backlog = nil
 	r.feed.subscribers = append(r.feed.subscribers, sub)
 	sub.nudge()
@@ -128,12 +140,12 @@ func (r *Runtime) unsubscribe(sub *subscriber) {
 	}
 }
 
-func (r *Runtime) drain(sub *subscriber) (events []*api.ContainerEventResponse, broken bool) {
+func (r *Runtime) drain(sub *subscriber) (events []*api.ContainerEventResponse, ended bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	events, sub.queue = sub.queue, nil
-	return events, sub.broken
+	return events, sub.ended, sub.err
 }
 
-// errLost is what a client sees of a connection that broke.
+// errLost is the error of a client after its connection broke.
 var errLost = status.Error(codes.Unavailable, "error reading from server: "+io.EOF.Error())

@@ -9,9 +9,9 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// OnExec has program say what a command that is run in a container does; nil
-// has Parse say it again. container is "namespace/pod/container". It may be
-// called by several goroutines at once.
+// OnExec sets the function that returns the behavior of a command in a container; nil
+// restores Parse. container is "namespace/pod/container". program may be called
+// concurrently.
 func (r *Runtime) OnExec(program func(container string, command []string) Program) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,6 +53,9 @@ func (s *service) ExecSync(ctx context.Context, q *api.ExecSyncRequest) (*api.Ex
 	case <-c.done:
 		return &api.ExecSyncResponse{ExitCode: 137}, nil
 	case <-timer.C:
+	}
+	if slow && s.options.CRIO {
+		return &api.ExecSyncResponse{Stderr: []byte("command timed out"), ExitCode: -1}, nil
 	}
 	if slow {
 		return nil, status.Errorf(codes.DeadlineExceeded, "failed to exec in container: timeout %s exceeded: context deadline exceeded", limit)

@@ -11,30 +11,29 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Fault says what goes wrong with a call. With neither Delay, Hang nor Err the
-// connection breaks: the caller learns nothing of the effect.
+// A Fault is an error to inject into a call. Without Delay, Hang and Err the connection
+// breaks, so the caller does not learn the effect.
 type Fault struct {
-	// Method is the call's name, "StartContainer"; "" is any.
+	// Method is the call's name, "StartContainer"; "" means any.
 	Method string
-	// Match narrows the calls down by their request; nil takes all.
+	// Match selects the calls by their request; nil selects all.
 	Match func(request any) bool
-	// Nth is which of the calls from now on is hit; 0: every one.
+	// Nth is the number of the affected call, counted from now; 0: every call.
 	Nth int
-	// After lets the call have its effect first.
+	// After makes the call have its effect first.
 	After bool
-	// Do is called when the fault strikes; nil: nothing. It may call the Runtime.
+	// Do is called when the fault is applied; nil: nothing. It may call the Runtime.
 	Do func()
-	// Delay makes the call slow and then succeed, or fail with Err.
+	// Delay makes the call slow; then it succeeds, or fails with Err.
 	Delay time.Duration
-	// Alone makes the call go on without a caller who gave up, so that its
-	// effect comes later; otherwise it ends without one. The Delay is then in
-	// its midst: the name that RunPodSandbox or CreateContainer takes is held,
-	// and nothing is listed.
+	// Alone makes the call continue after its caller has canceled it, so that its effect
+	// comes later. Otherwise it has no effect. The Delay is then in the middle of the call:
+	// the name for RunPodSandbox or CreateContainer is reserved, and nothing is listed.
 	Alone bool
-	// Hang keeps the call until the caller gives up, the runtime goes Down or
-	// the test ends.
+	// Hang blocks the call until the caller cancels it, the runtime goes Down or the test
+	// ends.
 	Hang bool
-	// Err is what the call fails with, a status error or any other.
+	// Err is the error of the call, a status error or any other.
 	Err error
 }
 
@@ -43,8 +42,8 @@ type fault struct {
 	seen int
 }
 
-// Inject adds a fault and returns what takes it away again. Of several that
-// match, the first added strikes.
+// Inject adds a fault and returns a function that removes it. If several match, the first
+// one added is applied.
 func (r *Runtime) Inject(f Fault) (remove func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,8 +56,8 @@ func (r *Runtime) Inject(f Fault) (remove func()) {
 	}
 }
 
-// strikeLocked returns the fault that hits this call, nil for none. Every fault
-// counts every call that it matches.
+// strikeLocked returns the fault for this call, or nil if there is none. Every fault counts
+// every call that it matches.
 func (r *Runtime) strikeLocked(method string, request any) *fault {
 	var hit *fault
 	for _, f := range r.faults {
@@ -73,7 +72,7 @@ func (r *Runtime) strikeLocked(method string, request any) *fault {
 	return hit
 }
 
-// intercept is around every call of both faces: it logs, and makes faults.
+// intercept wraps every call of both interfaces: it logs, and injects faults.
 func (r *Runtime) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	method := path.Base(info.FullMethod)
 	r.mu.Lock()
@@ -93,11 +92,11 @@ func (r *Runtime) intercept(ctx context.Context, request any, info *grpc.UnarySe
 	return response, err
 }
 
-// errDown is what a client sees of a socket that nobody listens to.
+// errDown is the error of a client if no process listens on the socket.
 var errDown = status.Error(codes.Unavailable,
 	`connection error: desc = "transport: Error while dialing: dial unix /run/runtimetest.sock: connect: connection refused"`)
 
-// answer makes the call, with what goes wrong.
+// answer makes the call with its fault.
 func (r *Runtime) answer(ctx context.Context, method string, f *fault, down chan struct{}, call func(context.Context) (any, error)) (any, error) {
 	if f == nil {
 		return r.make(ctx, down, call)
@@ -135,7 +134,7 @@ func (r *Runtime) answer(ctx context.Context, method string, f *fault, down chan
 	return response, nil
 }
 
-// suffer returns the error that the fault is, nil for a mere delay.
+// suffer returns the error of the fault; nil for a mere delay.
 func (r *Runtime) suffer(ctx context.Context, f *fault, down chan struct{}) error {
 	if f.Hang {
 		return r.sleep(ctx, down, 1<<62)
@@ -154,10 +153,10 @@ func (r *Runtime) suffer(ctx context.Context, f *fault, down chan struct{}) erro
 	return errLost
 }
 
-// midst is the context's key of a delay in the midst of a call.
+// midst is the context's key of a delay in the middle of a call.
 type midst struct{}
 
-// lingerLocked lets such a delay pass, without the lock.
+// lingerLocked waits for such a delay, without the lock.
 func (r *Runtime) lingerLocked(ctx context.Context) error {
 	delay, ok := ctx.Value(midst{}).(time.Duration)
 	if !ok {
@@ -168,7 +167,7 @@ func (r *Runtime) lingerLocked(ctx context.Context) error {
 	return r.sleep(ctx, nil, delay)
 }
 
-// sleep waits, unless the caller, the runtime or the test is gone before.
+// sleep waits, unless the call is canceled, the runtime goes down or the test ends before.
 func (r *Runtime) sleep(ctx context.Context, down chan struct{}, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -184,9 +183,9 @@ func (r *Runtime) sleep(ctx context.Context, down chan struct{}, d time.Duration
 	}
 }
 
-// make runs a call in its own goroutine, since a caller who gives up or loses
-// the connection does not end what the runtime has begun. Only calls that wait
-// look at their context.
+// make runs a call in its own goroutine, because a caller that cancels or loses the
+// connection does not stop what the runtime has begun. Only calls that wait check their
+// context.
 func (r *Runtime) make(ctx context.Context, down chan struct{}, call func(context.Context) (any, error)) (any, error) {
 	type outcome struct {
 		response any

@@ -14,30 +14,30 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Image is an image that is present.
+// An Image is an image that is present.
 type Image struct {
 	// Name is its tag, "registry.example/web:1". Required.
 	Name string
-	// ID is made of Name when empty.
+	// ID is generated from Name if empty.
 	ID       string
 	Size     uint64
 	UID      *int64
 	Username string
 	Pinned   bool
-	// Program is what a container of it without a command does. Where it is
-	// zero, a tag such as "exit:3" or "sleep:2" says so.
+	// Program is the behavior of a container without a command. If it is zero, a tag such
+	// as "exit:3" or "sleep:2" determines it.
 	Program Program
 	names   []string
 }
 
-// Remote is an image that a registry has.
+// A Remote is an image in a registry.
 type Remote struct {
 	Image
-	// Username and Password that a pull needs; "": none.
+	// Username and Password are required for a pull; "": none.
 	Username, Password string
-	// Takes is how long the pull lasts.
+	// Takes is the duration of a pull.
 	Takes time.Duration
-	// Err is how every pull fails; nil: it does not.
+	// Err is the error of every pull; nil: it succeeds.
 	Err error
 }
 
@@ -48,7 +48,7 @@ func (r *Runtime) AddImage(i Image) {
 	r.addLocked(i)
 }
 
-// AddImages makes images present that have a name only.
+// AddImages makes images with only a name present.
 func (r *Runtime) AddImages(names ...string) {
 	for _, name := range names {
 		r.AddImage(Image{Name: name})
@@ -81,7 +81,7 @@ func digest(s string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// ref is the image's digest with its repository.
+// ref returns the image's digest with its repository.
 func (i *Image) ref() string {
 	repository, _, _ := strings.Cut(i.Name, "@")
 	if colon := strings.LastIndex(repository, ":"); colon > strings.LastIndex(repository, "/") {
@@ -90,7 +90,7 @@ func (i *Image) ref() string {
 	return repository + "@" + i.ID
 }
 
-// program is what a container of this image does.
+// program returns the behavior of a container of this image.
 func (i *Image) program(c *api.ContainerConfig) Program {
 	if command := slices.Concat(c.GetCommand(), c.GetArgs()); len(command) > 0 {
 		return Parse(command)
@@ -125,6 +125,9 @@ func (i *Image) message() *api.Image {
 func (s *service) ImageStatus(_ context.Context, q *api.ImageStatusRequest) (*api.ImageStatusResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if name := q.GetImage().GetImage(); s.options.CRIO && strings.Contains(name, " ") {
+		return nil, status.Errorf(codes.Unknown, "cannot parse input: %q: invalid reference format", name)
+	}
 	i := s.findLocked(q.GetImage().GetImage())
 	if i == nil {
 		return &api.ImageStatusResponse{}, nil
@@ -170,6 +173,9 @@ func (s *service) PullImage(ctx context.Context, q *api.PullImageRequest) (*api.
 	s.mu.Lock()
 	remote := s.remote[name]
 	s.mu.Unlock()
+	if strings.Contains(name, " ") {
+		return nil, fmt.Errorf("failed to parse image reference %q: invalid reference format", name)
+	}
 	if remote == nil {
 		return nil, status.Errorf(codes.NotFound, "failed to pull and unpack image %q: failed to resolve image: %s: not found", name, name)
 	}

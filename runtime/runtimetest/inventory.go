@@ -8,8 +8,8 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Sandboxes returns every sandbox as "namespace/name attempt ready", sorted;
-// "dead" is one that is not ready.
+// Sandboxes returns every sandbox as "namespace/name attempt ready", sorted; "dead"
+// replaces "ready" if it is not ready.
 func (r *Runtime) Sandboxes() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -25,8 +25,8 @@ func (r *Runtime) Sandboxes() []string {
 	return all
 }
 
-// Containers returns every container as "namespace/name/container attempt
-// state", sorted; an exited one has its code behind it.
+// Containers returns every container as "namespace/name/container attempt state", sorted;
+// an exited one is followed by its code.
 func (r *Runtime) Containers() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,18 +38,6 @@ func (r *Runtime) Containers() []string {
 			line += fmt.Sprint(" ", c.code)
 		}
 		all = append(all, line)
-	}
-	slices.Sort(all)
-	return all
-}
-
-// Images returns the names of the images that are present, sorted.
-func (r *Runtime) Images() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var all []string
-	for _, i := range r.images {
-		all = append(all, i.names...)
 	}
 	slices.Sort(all)
 	return all

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// Program is what the process of a container does. The zero Program runs until
-// it is told to stop and then ends at once with 143.
+// A Program is the behavior of a container's process. The zero Program runs until it is
+// stopped and then exits at once with 143.
 type Program struct {
 	// Output is written to the log when the program starts.
 	Output string
-	// Ends says that it ends by itself after Run, with Code and Reason.
+	// Ends makes it exit by itself after Run, with Code and Reason.
 	Ends bool
 	Run  time.Duration
 	Code int32
-	// Reason is the exit's; "": Completed or Error by the code.
+	// Reason is that of the exit; "": Completed or Error, depending on the code.
 	Reason string
 	// StartError makes the start fail with this message.
 	StartError string
-	// IgnoresTerm says that only a kill ends it before its time.
+	// IgnoresTerm makes it ignore the stop signal.
 	IgnoresTerm bool
-	// Term is how long it takes to end when it is told to stop, and TermCode
-	// with what; TermCode 0 is 143 unless TermClean.
+	// Term is how long it takes to exit after the stop signal, and TermCode its exit code;
+	// TermCode 0 means 143 unless TermClean is set.
 	Term      time.Duration
 	TermCode  int32
 	TermClean bool
@@ -36,14 +36,14 @@ func (p Program) termCode() int32 {
 	return p.TermCode
 }
 
-// Parse reads a command line as a shell would, as far as tests need:
+// Parse parses a command line as a shell would, as far as tests need:
 //
 //	sh -c "trap 'exit 0' TERM; echo hi; sleep 2; exit 3"
 //	sleep 1h · exit 3 · true · false
 //
-// Several sleeps add up; one of "inf" or "infinity" never ends. As with a real
-// process 1, what is not trapped ignores the stop signal. A command without any
-// of these words runs until it is told to stop; one below /no/ does not start.
+// Several sleeps add up; one of "inf" or "infinity" never ends. As in a real process 1, the
+// stop signal is ignored unless it is trapped. A command without any of these words runs
+// until it is stopped; one below /no/ does not start.
 func Parse(command []string) Program {
 	if len(command) > 0 && strings.HasPrefix(command[0], "/no/") {
 		return Program{StartError: fmt.Sprintf("exec: %q: stat %s: no such file or directory", command[0], command[0])}
@@ -72,7 +72,7 @@ func Parse(command []string) Program {
 	return p
 }
 
-// untrap takes "trap 'exit N' TERM" out of a script and notes what it means.
+// untrap removes "trap 'exit N' TERM" from a script and records its meaning.
 func untrap(script string, p *Program) string {
 	before, rest, ok := strings.Cut(script, "trap '")
 	if !ok {
@@ -87,7 +87,7 @@ func untrap(script string, p *Program) string {
 	return before + rest
 }
 
-// run notes one statement; false when it is none that Parse knows.
+// run records one statement. It returns false if Parse does not support it.
 func (p *Program) run(words []string) bool {
 	argument := ""
 	if len(words) > 1 {
@@ -128,7 +128,7 @@ func number(s string) int32 {
 	return int32(n)
 }
 
-// duration takes seconds, as sleep does, and what time.ParseDuration takes.
+// duration parses seconds, as sleep does, and the format of time.ParseDuration.
 func duration(s string) time.Duration {
 	if seconds, err := strconv.ParseFloat(s, 64); err == nil {
 		return time.Duration(seconds * float64(time.Second))

@@ -1,20 +1,21 @@
-// Package runtimetest is a container runtime in memory, for tests of whoever
-// calls one, and the contract that it and a real runtime both keep.
+// Package runtimetest implements an in-memory container runtime for tests, and the contract
+// that it and real runtimes fulfill.
 //
 //	*cri.Client ── direct ─────────────┐
 //	*cri.Client ── gRPC, bufconn ──────┼── faults, call log ── service ── machine
 //	*cri.Client ── gRPC, unix socket ──┘
 //
-// There is one state machine and there are two faces to it. Runtime itself has
-// the methods of *cri.Client and calls the machine in the caller's goroutine;
-// Dial and Serve go through real gRPC. All of them run the real client code. A
-// Runtime made inside a testing/synctest bubble lives by the bubble's clock;
-// Serve alone uses the network and is for tests outside bubbles.
+// There is one state machine with two interfaces. Runtime itself has the methods of
+// *cri.Client and calls the state machine in the caller's goroutine; Dial and Serve use
+// real gRPC. All of them run the real client code. A Runtime created inside a
+// testing/synctest bubble uses the bubble's clock. Only Serve uses the network and is for
+// tests outside bubbles.
 //
-// It behaves as containerd does where podd can tell the difference: names are
-// reserved until their object is removed, exits are 137 for a kill, a second
-// stop signal is not sent, a removal is announced before it happens. TestRuntime
-// holds it to that.
+// It behaves like containerd as far as that matters to podd: names are reserved until their
+// object is removed, the exit code is 137 after a kill, a second stop signal is not sent,
+// the event of a removal comes before the removal. With Options.CRIO it behaves like CRI-O:
+// if a name is taken, the existing object is returned; a program that cannot be started, or
+// a log without a directory, fails CreateContainer. TestRuntime verifies this.
 package runtimetest
 
 import (
@@ -34,41 +35,43 @@ import (
 	"podd/runtime/cri"
 )
 
-// Options say what runtime to play. The zero value is a containerd 2.x.
+// Options select the runtime to imitate. The zero value is containerd 2.x.
 type Options struct {
-	// Version is what Version answers; "": "v2.4.2".
+	// CRIO imitates CRI-O.
+	CRIO bool
+	// Version is the result of Version; "": "v2.4.2", or "1.36.3" of CRI-O.
 	Version string
-	// NoEvents leaves GetContainerEvents out, as containerd 1.6 does.
+	// NoEvents disables GetContainerEvents, as in containerd 1.6, and in CRI-O unless
+	// enable_pod_events is set.
 	NoEvents bool
-	// NoRuntimeConfig leaves RuntimeConfig out, as containerd 1.6 does; its
-	// verbose Status then names the cgroup driver.
+	// NoRuntimeConfig disables RuntimeConfig, as in containerd 1.6; the verbose Status then
+	// contains the cgroup driver.
 	NoRuntimeConfig bool
 	// Driver is "cgroupfs" or "systemd"; "": cgroupfs.
 	Driver string
-	// Handlers are the runtime handlers beside the default one.
+	// Handlers are the runtime handlers in addition to the default one.
 	Handlers []string
 	// Timeout is that of the clients; zero: cri.DefaultTimeout.
 	Timeout time.Duration
 }
 
-// Runtime is the runtime in memory. The embedded client calls it directly. It
-// is safe for concurrent use.
+// A Runtime is an in-memory runtime. The embedded client calls it directly. It is safe for
+// concurrent use.
 type Runtime struct {
 	*cri.Client
 	options Options
-	ended   context.Context // done when the test is over
-	going   sync.WaitGroup  // calls that go on without their client
+	ended   context.Context // done when the test ends
+	going   sync.WaitGroup  // calls that continue without their client
 
 	mu         sync.Mutex // guards all following fields
 	down       chan struct{}
 	isDown     bool
-	unready    string // why RuntimeReady is false; "" when it is true
-	noNetwork  string // why NetworkReady is false; "" when it is true
+	noNetwork  string // why NetworkReady is false; "" if it is true
 	sequence   uint64
-	names      map[string]string // reserved name -> id
+	names      map[string]string // reserved name -> ID
 	sandboxes  map[string]*sandbox
 	containers map[string]*container
-	images     map[string]*Image // present, by id
+	images     map[string]*Image // present, by ID
 	remote     map[string]*Remote
 	faults     []*fault
 	onExec     func(container string, command []string) Program // nil: Parse
@@ -76,7 +79,8 @@ type Runtime struct {
 	feed       feed
 }
 
-// New returns an empty runtime that ends with the test: what hangs is let go.
+// New returns an empty runtime that is closed when the test ends; then hanging calls
+// return.
 func New(t testing.TB, o Options) *Runtime {
 	ended, cancel := context.WithCancel(context.Background())
 	r := &Runtime{
@@ -98,8 +102,8 @@ func New(t testing.TB, o Options) *Runtime {
 	return r
 }
 
-// Down makes the runtime go away: calls and streams under way break, new ones
-// find nobody. Containers run on.
+// Down makes the runtime unreachable: calls and streams in progress break, new ones fail.
+// Containers keep running.
 func (r *Runtime) Down() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,7 +115,7 @@ func (r *Runtime) Down() {
 	r.feed.breakLocked()
 }
 
-// Up ends Down. What happened meanwhile was not announced.
+// Up ends Down. Changes in between have no events.
 func (r *Runtime) Up() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,37 +124,37 @@ func (r *Runtime) Up() {
 	}
 }
 
-// Restart is Down and Up.
+// Restart calls Down and Up.
 func (r *Runtime) Restart() {
 	r.Down()
 	r.Up()
 }
 
-// SetNetwork makes NetworkReady false for the reason given; "" makes it true.
+// SetNetwork makes NetworkReady false for this reason; "" makes it true.
 func (r *Runtime) SetNetwork(reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.noNetwork = reason
 }
 
-// SetReady makes RuntimeReady false for the reason given; "" makes it true.
-func (r *Runtime) SetReady(reason string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.unready = reason
-}
-
-// newIDLocked returns 64 hex digits that look random and are the same in every
-// run.
+// newIDLocked returns 64 hex digits that look random and are the same in every run.
 func (r *Runtime) newIDLocked() string {
 	r.sequence++
 	sum := sha256.Sum256(fmt.Appendf(nil, "runtimetest %d", r.sequence))
 	return hex.EncodeToString(sum[:])
 }
 
-// reserveLocked takes a name until it is freed, as containerd does.
-func (r *Runtime) reserveLocked(kind, name, id string) error {
+// reserveLocked reserves a name until it is released. If an interrupted call holds it,
+// containerd reports that, and CRI-O waits as long as the call may take, even when the
+// interrupted one has ended. The lock is not held while it waits.
+func (r *Runtime) reserveLocked(ctx context.Context, kind, name, id string) error {
 	if holder, taken := r.names[kind+name]; taken {
+		if r.options.CRIO {
+			r.mu.Unlock()
+			<-ctx.Done()
+			r.mu.Lock()
+			return ctx.Err()
+		}
 		return status.Errorf(codes.Unknown, "failed to reserve %s name %q: name %q is reserved for %q", kind, name, name, holder)
 	}
 	r.names[kind+name] = id
@@ -159,7 +163,7 @@ func (r *Runtime) reserveLocked(kind, name, id string) error {
 
 func (r *Runtime) freeLocked(kind, name string) { delete(r.names, kind+name) }
 
-// service is the runtime as gRPC sees it.
+// service implements the gRPC services of the runtime.
 type service struct {
 	api.UnimplementedRuntimeServiceServer
 	api.UnimplementedImageServiceServer
@@ -171,7 +175,7 @@ func (r *Runtime) register(s grpc.ServiceRegistrar) {
 	api.RegisterImageServiceServer(s, &service{Runtime: r})
 }
 
-// missing is containerd's word for an object that is not there.
+// missing returns containerd's error for an object that does not exist.
 func missing(kind, id string) error {
 	return status.Errorf(codes.NotFound, "an error occurred when try to find %s %q: not found", kind, id)
 }

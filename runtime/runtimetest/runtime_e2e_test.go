@@ -11,10 +11,10 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// TestContractContainerd holds real runtimes to the contract: the newest and
-// the oldest containerd that podd works with.
-func TestContractContainerd(t *testing.T) {
-	for _, flavor := range []tools.Flavor{tools.Pinned, tools.Debian} {
+// TestContractReal holds real runtimes to the contract: the newest and the oldest
+// containerd that podd works with, and CRI-O.
+func TestContractReal(t *testing.T) {
+	for _, flavor := range tools.Flavors() {
 		t.Run(string(flavor), func(t *testing.T) {
 			s := stack.ForTest(t, stack.Options{Flavor: flavor})
 			c, err := cri.Dial(cri.Options{Endpoint: s.Endpoint()})
@@ -28,7 +28,7 @@ func TestContractContainerd(t *testing.T) {
 			})
 			runtimetest.TestRuntime(t, func(*testing.T) runtimetest.Subject {
 				return runtimetest.Subject{
-					Client: c, Image: stack.BusyboxImage, Events: flavor == tools.Pinned, CgroupParent: s.CgroupParent(),
+					Client: c, Image: stack.BusyboxImage, Events: flavor != tools.Debian, CgroupParent: s.CgroupParent(),
 				}
 			})
 		})

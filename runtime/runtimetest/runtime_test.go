@@ -10,7 +10,11 @@ import (
 
 // subject is a fresh runtime in memory as the contract wants it.
 func subject(t *testing.T, client func(*runtimetest.Runtime) *cri.Client) runtimetest.Subject {
-	r := runtimetest.New(t, runtimetest.Options{})
+	return subjectOf(t, runtimetest.Options{}, client)
+}
+
+func subjectOf(t *testing.T, o runtimetest.Options, client func(*runtimetest.Runtime) *cri.Client) runtimetest.Subject {
+	r := runtimetest.New(t, o)
 	r.AddImages("busybox")
 	return runtimetest.Subject{Client: client(r), Image: "busybox", Events: true}
 }
@@ -18,6 +22,12 @@ func subject(t *testing.T, client func(*runtimetest.Runtime) *cri.Client) runtim
 func TestContractDirect(t *testing.T) {
 	runtimetest.TestRuntime(t, func(t *testing.T) runtimetest.Subject {
 		return subject(t, func(r *runtimetest.Runtime) *cri.Client { return r.Client })
+	})
+}
+
+func TestContractCRIO(t *testing.T) {
+	runtimetest.TestRuntime(t, func(t *testing.T) runtimetest.Subject {
+		return subjectOf(t, runtimetest.Options{CRIO: true}, func(r *runtimetest.Runtime) *cri.Client { return r.Client })
 	})
 }
 

@@ -12,9 +12,9 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// sandbox is ready until it is stopped or dies.
+// sandbox is a sandbox, which is ready until it is stopped or killed.
 //
-//	RunPodSandbox ──▶ ready ──StopPodSandbox, KillSandbox──▶ not ready ──RemovePodSandbox──▶ gone
+//	RunPodSandbox ──▶ ready ──StopPodSandbox, KillSandbox──▶ not ready ──RemovePodSandbox──▶ removed
 type sandbox struct {
 	id, name string
 	config   *api.PodSandboxConfig // never written
@@ -39,7 +39,10 @@ func (s *service) RunPodSandbox(ctx context.Context, q *api.RunPodSandboxRequest
 		return nil, errors.New("sandbox config must include metadata")
 	}
 	sb := &sandbox{id: s.newIDLocked(), name: sandboxName(q.Config.Metadata), config: q.Config, handler: q.RuntimeHandler, created: time.Now(), ready: true}
-	if err := s.reserveLocked("sandbox", sb.name, sb.id); err != nil {
+	if has := s.sandboxes[s.names["sandbox"+sb.name]]; has != nil && s.options.CRIO {
+		return &api.RunPodSandboxResponse{PodSandboxId: has.id}, nil
+	}
+	if err := s.reserveLocked(ctx, "sandbox", sb.name, sb.id); err != nil {
 		return nil, err
 	}
 	if err := cmp.Or(s.lingerLocked(ctx), s.networkLocked(sb)); err != nil {
@@ -66,10 +69,13 @@ func (r *Runtime) networkLocked(sb *sandbox) error {
 	return nil
 }
 
-func (s *service) StopPodSandbox(_ context.Context, q *api.StopPodSandboxRequest) (*api.StopPodSandboxResponse, error) {
+func (s *service) StopPodSandbox(ctx context.Context, q *api.StopPodSandboxRequest) (*api.StopPodSandboxResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sb := s.sandboxes[q.GetPodSandboxId()]; sb != nil {
+		if err := s.askLocked(ctx, sb); err != nil {
+			return nil, err
+		}
 		s.stopSandboxLocked(sb)
 	}
 	return &api.StopPodSandboxResponse{}, nil
@@ -86,12 +92,15 @@ func (r *Runtime) stopSandboxLocked(sb *sandbox) {
 	sb.ip = ""
 }
 
-func (s *service) RemovePodSandbox(_ context.Context, q *api.RemovePodSandboxRequest) (*api.RemovePodSandboxResponse, error) {
+func (s *service) RemovePodSandbox(ctx context.Context, q *api.RemovePodSandboxRequest) (*api.RemovePodSandboxResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sb := s.sandboxes[q.GetPodSandboxId()]
 	if sb == nil {
 		return &api.RemovePodSandboxResponse{}, nil
+	}
+	if err := s.askLocked(ctx, sb); err != nil {
+		return nil, err
 	}
 	s.stopSandboxLocked(sb)
 	for _, c := range s.inSandboxLocked(sb.id) {
@@ -155,8 +164,8 @@ func selected(selector, labels map[string]string) bool {
 	return true
 }
 
-// KillSandbox ends a sandbox and all in it from outside, as a power cut or the
-// death of its first process does. It reports whether the sandbox was ready.
+// KillSandbox kills a sandbox and everything in it from outside, as a power cut or the exit
+// of its first process does. It reports whether the sandbox was ready.
 func (r *Runtime) KillSandbox(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,6 +175,6 @@ func (r *Runtime) KillSandbox(id string) bool {
 	}
 	ip := sb.ip
 	r.stopSandboxLocked(sb)
-	sb.ip = ip // its address is held until StopPodSandbox
+	sb.ip = ip // its address stays reserved until StopPodSandbox
 	return true
 }

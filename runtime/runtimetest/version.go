@@ -11,11 +11,14 @@ import (
 )
 
 func (s *service) Version(context.Context, *api.VersionRequest) (*api.VersionResponse, error) {
-	version := s.options.Version
-	if version == "" {
-		version = "v2.4.2"
+	name, version := "containerd", "v2.4.2"
+	if s.options.CRIO {
+		name, version = "cri-o", "1.36.3"
 	}
-	return &api.VersionResponse{Version: "0.1.0", RuntimeName: "containerd", RuntimeVersion: version, RuntimeApiVersion: "v1"}, nil
+	if s.options.Version != "" {
+		version = s.options.Version
+	}
+	return &api.VersionResponse{Version: "0.1.0", RuntimeName: name, RuntimeVersion: version, RuntimeApiVersion: "v1"}, nil
 }
 
 func (s *service) RuntimeConfig(context.Context, *api.RuntimeConfigRequest) (*api.RuntimeConfigResponse, error) {
@@ -33,7 +36,7 @@ func (s *service) Status(_ context.Context, q *api.StatusRequest) (*api.StatusRe
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	response := &api.StatusResponse{Status: &api.RuntimeStatus{Conditions: []*api.RuntimeCondition{
-		{Type: api.RuntimeReady, Status: s.unready == "", Message: s.unready},
+		{Type: api.RuntimeReady, Status: true},
 		{Type: api.NetworkReady, Status: s.noNetwork == "", Message: s.noNetwork},
 	}}}
 	if !s.options.NoRuntimeConfig {

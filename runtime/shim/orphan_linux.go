@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// EndOrphan kills a process of a pod that the runtime knows nothing of any more,
-// and the shim above it, if there is one: a call whose caller was killed can
-// leave both. still tells whether the process is what it was taken for; it is
-// asked once nothing else can have its pid. A process that has ended is nil.
+// EndOrphan kills a process of a pod that the runtime has lost track of, and its shim, if
+// there is one. Both can remain if the caller of the runtime was killed. still reports whether the
+// process is the expected one; it is called after a descriptor of the process was opened,
+// so the pid cannot be reused. It is not an error if the process has exited.
 func EndOrphan(pid int, still func() bool) error {
 	above := 0
-	err := endIf(pid, func() bool {
+	err := killIf(pid, func() bool {
 		parent, err := parentOf(pid)
 		if err != nil || !still() {
 			return false
@@ -23,7 +23,7 @@ func EndOrphan(pid int, still func() bool) error {
 		return true
 	})
 	if err == nil && above != 0 {
-		err = endIf(above, func() bool { return shimID(filepath.Join("/proc", strconv.Itoa(above))) != "" })
+		err = killIf(above, func() bool { return shimID(filepath.Join("/proc", strconv.Itoa(above))) != "" })
 	}
 	if err != nil {
 		return fmt.Errorf("ending process %d: %w", pid, err)
@@ -31,8 +31,8 @@ func EndOrphan(pid int, still func() bool) error {
 	return nil
 }
 
-// parentOf reads the parent off /proc/<pid>/stat, behind the name, which may
-// hold anything.
+// parentOf parses the parent in /proc/<pid>/stat. It follows the name, which may contain
+// any characters.
 func parentOf(pid int) (int, error) {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {

@@ -1,12 +1,11 @@
-// Package shim ends the process that containerd keeps beside a sandbox, where
-// containerd itself has lost track of what is in it.
+// Package shim kills the shim process of a sandbox if containerd has lost track of a task
+// in it.
 //
-// When the caller of StartContainer leaves in the middle, as a podd that is
-// killed does, containerd (1.6 to 2.4 at least) can fail to note a task that
-// its shim has made: "failed to get task pid: context canceled". The container
-// is exited then, and neither it nor its sandbox can ever be removed: "cannot
-// delete running task". No call ends such a task. When the shim is gone,
-// containerd cleans up behind it.
+// If the caller of StartContainer disconnects during the call, because podd was killed for
+// example, containerd (at least 1.6 to 2.4) may fail to record a task that its shim has
+// created: "failed to get task pid: context canceled". The container is exited then, and
+// neither it nor its sandbox can ever be removed: "cannot delete running task". No call
+// stops such a task. After the shim has exited, containerd cleans up.
 package shim
 
 import (
@@ -23,11 +22,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// program is how the names of containerd's shims begin.
+// program is the prefix of the names of containerd's shims.
 const program = "containerd-shim"
 
-// End kills the shim of a sandbox and tells whether there was one. All that
-// still runs in the sandbox loses its keeper: it must have been stopped.
+// End kills the shim of a sandbox and reports whether there was one. The sandbox must have
+// been stopped, because its remaining processes would lose their shim.
 func End(sandboxID string) (found bool, err error) { return end("/proc", sandboxID) }
 
 func end(proc, sandboxID string) (found bool, err error) {
@@ -44,7 +43,7 @@ func end(proc, sandboxID string) (found bool, err error) {
 		if err != nil || !is() {
 			continue
 		}
-		if err := endIf(pid, is); err != nil {
+		if err := killIf(pid, is); err != nil {
 			return true, fmt.Errorf("ending the shim of sandbox %s: %w", sandboxID, err)
 		}
 		found = true
@@ -52,9 +51,9 @@ func end(proc, sandboxID string) (found bool, err error) {
 	return found, nil
 }
 
-// endIf kills a process that is what it was taken for, through a descriptor of
-// it, so that a later one with the same pid is safe. One that has ended is nil.
-func endIf(pid int, is func() bool) error {
+// killIf kills a process if is returns true. It uses a descriptor of the process, so it
+// never kills a later one with the same pid. It is not an error if the process has exited.
+func killIf(pid int, is func() bool) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == nil {
 		defer unix.Close(fd)
@@ -69,15 +68,15 @@ func endIf(pid int, is func() bool) error {
 	return err
 }
 
-// maxArgs bounds what is read of a command line: a shim's is short.
+// maxArgs limits how much is read of a command line, because that of a shim is short.
 const maxArgs = 64 << 10
 
-// shimID is the sandbox that the process of a proc directory is the shim of; ""
-// when it is none.
+// shimID returns the sandbox of the shim process in a proc directory; "" if the process is
+// not a shim.
 func shimID(dir string) string {
 	f, err := os.Open(filepath.Join(dir, "cmdline"))
 	if err != nil {
-		return "" // it has ended
+		return "" // it has exited
 	}
 	defer f.Close()
 	line, err := io.ReadAll(io.LimitReader(f, maxArgs))

@@ -14,8 +14,8 @@ import (
 	"github.com/opencontainers/cgroups/fscommon"
 )
 
-// basic is what is read of processor and memory alone, whole what the kubelet
-// has cAdvisor read but for the load, of which neither measures anything.
+// basic contains the metrics for CPU and memory. whole contains those that a kubelet reads
+// with cAdvisor, except the load, which neither measures.
 var (
 	basic = container.MetricSet{container.CpuUsageMetrics: {}, container.MemoryUsageMetrics: {}}
 	whole = container.MetricSet{
@@ -25,8 +25,8 @@ var (
 	}
 )
 
-// hierarchy reads cgroups by their path below the mounts of controllers, by
-// controller; under version 2 there is one, "".
+// hierarchy reads cgroups by their path below the mounts of controllers. The keys of mounts
+// are controllers; for version 2 the only key is "".
 type hierarchy struct {
 	mounts  map[string]string
 	machine model.MachineInfoFactory
@@ -38,7 +38,8 @@ func newHierarchy(m model.MachineInfoFactory, metrics container.MetricSet) (*hie
 	return &hierarchy{mounts: mounts, machine: m, metrics: metrics}, err
 }
 
-// dir is where a cgroup can be listed; every controller has the same ones.
+// dir returns a directory in which a cgroup's children can be listed. They are the same for
+// every controller.
 func (h *hierarchy) dir(name string) string {
 	for _, controller := range []string{"", "memory", "cpu"} {
 		if at, ok := h.mounts[controller]; ok {
@@ -53,7 +54,7 @@ func (h *hierarchy) exists(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// first is the first of names that exists; "" for none.
+// first returns the first of names that exists; "" if none does.
 func (h *hierarchy) first(names []string) string {
 	for _, name := range names {
 		if h.exists(name) {
@@ -63,8 +64,8 @@ func (h *hierarchy) first(names []string) string {
 	return ""
 }
 
-// children are the cgroups right below one, by the CRI ids among ids that their
-// names end in: runtimes put words before and after, cri-containerd-<id>.scope.
+// children returns the direct children of a cgroup by the CRI ID in ids that their names
+// end with. Runtimes add prefixes and suffixes, cri-containerd-<id>.scope.
 func (h *hierarchy) children(name string, ids []string) map[string]string {
 	found := map[string]string{}
 	entries, err := os.ReadDir(h.dir(name))
@@ -82,7 +83,7 @@ func (h *hierarchy) children(name string, ids []string) map[string]string {
 	return found
 }
 
-// firstProcess is a process in a cgroup; 0: none.
+// firstProcess returns a process in a cgroup; 0 if there is none.
 func (h *hierarchy) firstProcess(name string) int {
 	text, err := os.ReadFile(filepath.Join(h.dir(name), "cgroup.procs"))
 	if err != nil {
@@ -93,11 +94,11 @@ func (h *hierarchy) firstProcess(name string) int {
 	return max(pid, 0)
 }
 
-// read reads a cgroup, and the network of a process where one is given.
+// read reads a cgroup, and the network of the process pid unless it is 0.
 func (h *hierarchy) read(name string, pid int) (*model.ContainerInfo, error) {
 	paths := common.MakeCgroupPaths(h.mounts, name)
 	if name == "/" {
-		delete(paths, "pids") // it has no pids.current
+		delete(paths, "pids") // the root cgroup has no pids.current
 	}
 	manager, err := libcontainer.NewCgroupManager(name, paths)
 	if err != nil {
@@ -121,8 +122,8 @@ func (h *hierarchy) read(name string, pid int) (*model.ContainerInfo, error) {
 	}, nil
 }
 
-// outOfMemory is how often the kernel ended a process of a cgroup for want of
-// memory, as the kernel counts.
+// outOfMemory returns the kernel's counter of processes in a cgroup that were killed
+// because of a lack of memory.
 func outOfMemory(paths map[string]string) uint64 {
 	dir, file := paths["memory"], "memory.oom_control"
 	if dir == "" {

@@ -56,7 +56,7 @@ func TestReadVersion1(t *testing.T) {
 		"blkio/p/blkio.throttle.io_service_bytes": "8:0 Read 512\n8:0 Write 1024\nTotal 1536\n",
 		"blkio/p/blkio.throttle.io_serviced":      "8:0 Read 1\n8:0 Write 2\nTotal 3\n",
 	})
-	h := &hierarchy{mounts: map[string]string{}, machine: known{&model.MachineInfo{NumCores: 2}}, metrics: whole}
+	h := &hierarchy{mounts: map[string]string{}, machine: machineInfo{&model.MachineInfo{NumCores: 2}}, metrics: whole}
 	for _, c := range []string{"cpu", "cpuacct", "memory", "pids", "blkio"} {
 		h.mounts[c] = filepath.Join(root, c)
 	}

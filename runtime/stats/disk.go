@@ -6,66 +6,63 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Disk is what is on disks at one moment. It is immutable.
+// Disk contains the disk usage at one time. It is immutable.
 type Disk struct {
-	// At is when measuring it began.
+	// At is when the measurement began.
 	At time.Time
-	// Root is the file system of volumes and logs, all of it.
+	// Root is the whole file system of volumes and logs.
 	Root Filesystem
-	// Images and Layers are what images and containers' own layers take; nil
-	// where the runtime does not say.
+	// Images and Layers are the usage of images and of containers' writable layers; nil if
+	// the runtime does not report it.
 	Images, Layers *Filesystem
 	Pods           map[types.UID]PodDisk
-	// MaxPIDs and Processes are how many processes there may be and are.
+	// MaxPIDs and Processes are the maximum and current number of processes.
 	MaxPIDs, Processes int64
-
-	// lacks says that of a pod nothing is known yet, or none of its layers.
-	lacks bool
 }
 
-// Filesystem is a file system, or a part of it that is used for something.
+// Filesystem is a file system, or the part of it that something uses.
 type Filesystem struct {
-	// Used and InodesUsed are of the part; nil: not known.
+	// Used and InodesUsed are those of the part; nil: unknown.
 	Used, InodesUsed *uint64
-	// The rest is of the whole file system; nil where it is not known.
+	// The other fields are those of the whole file system; nil if unknown.
 	*Space
 	At time.Time
 }
 
-// Space is what a file system has.
+// Space is the size of a file system.
 type Space struct{ Capacity, Available, Inodes, InodesFree uint64 }
 
-// PodDisk is what one pod has on disk.
+// PodDisk is the disk usage of one pod.
 type PodDisk struct {
-	// At is when it was measured; of one that was cut, when the whole Disk was.
+	// At is when it was measured; if Cut is set, when the whole Disk was.
 	At time.Time
-	// Cut says that it was not measured to its end: what is missing is not known.
+	// Cut reports that the measurement was not completed, so some values are unknown.
 	Cut     bool
 	Volumes []Volume
-	// Logs are by name of container; Layers, their own file systems, by id, nil
-	// where the runtime did not say in time.
+	// Logs has names of containers as keys. Layers, the writable layers, has IDs as keys
+	// and is nil if the runtime did not respond in time.
 	Logs, Layers map[string]Filesystem
-	// Hosts is /etc/hosts.
-	Hosts *Filesystem
+	// Files are the files that podd mounts into containers: /etc/hosts and termination
+	// messages.
+	Files *Filesystem
 }
 
-// Volume is one volume of a pod.
+// Volume is the disk usage of one volume of a pod.
 type Volume struct {
 	Name string
-	// Claim is the name of the claim that it is; "": none.
+	// Claim is the name of its claim; "": none.
 	Claim string
-	// Own says that it counts as the pod's ephemeral storage.
+	// Own reports that it counts as ephemeral storage of the pod.
 	Own bool
-	// Abnormal is whether its driver says that something is wrong with it; nil: it
-	// says nothing.
+	// Abnormal is the volume condition reported by its CSI driver; nil: not reported.
 	Abnormal *bool
 	Filesystem
 }
 
-// sum adds up parts, in the file system of the first.
+// plus adds the usage of parts, which are in the file system of f.
 func (f Filesystem) plus(parts ...Filesystem) Filesystem {
 	for _, p := range parts {
-		f.Used, f.InodesUsed = added(f.Used, p.Used), added(f.InodesUsed, p.InodesUsed)
+		f.Used, f.InodesUsed = sumKnown(f.Used, p.Used), sumKnown(f.InodesUsed, p.InodesUsed)
 		if p.At.After(f.At) {
 			f.At = p.At
 		}
@@ -73,8 +70,8 @@ func (f Filesystem) plus(parts ...Filesystem) Filesystem {
 	return f
 }
 
-// added is a sum in which what is not known counts nothing.
-func added(a, b *uint64) *uint64 {
+// sumKnown returns a sum in which unknown values count as zero.
+func sumKnown(a, b *uint64) *uint64 {
 	switch {
 	case a == nil:
 		return b

@@ -6,9 +6,9 @@ import (
 	"podd/runtime"
 )
 
-// Containers are the cgroups of a sample as cAdvisor knows them in a kubelet, by
-// name: a container and a sandbox by their CRI ids and their pod's labels, the
-// cgroup of a pod by the labels of the pod alone. Callers must not write to them.
+// Containers returns the cgroups of a sample in the form of a kubelet's cAdvisor, by name:
+// a container and a sandbox with their CRI IDs and their pod's labels, the cgroup of a pod
+// with the labels of the pod only. Callers must not modify them.
 func (s *Sample) Containers() map[string]*model.ContainerInfo {
 	all := map[string]*model.ContainerInfo{}
 	add := func(c *Cgroup, id, image string, labels map[string]string) {

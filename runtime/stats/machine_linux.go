@@ -13,23 +13,21 @@ import (
 	"github.com/google/cadvisor/lib/utils/sysfs"
 )
 
-// machineAge is how long what the machine is made of is good for, cAdvisor's
-// interval.
+// machineAge is how long the hardware information is reused, cAdvisor's interval.
 const machineAge = 5 * time.Minute
 
-// The file systems that are looked at are those of disks. Otherwise than in a
-// kubelet those in memory and the layers of containers are not, of which every
-// pod makes more, nor those of a server elsewhere: one that is silent would stop
-// who looks.
+// Only file systems on disks are read. Unlike a kubelet, podd omits those in memory and the
+// layers of containers, because their number grows with the pods, and network file systems,
+// because an unresponsive server would block the reader.
 func init() {
 	for name, plugin := range map[string]fs.FsPlugin{"vfs": vfs.NewPlugin(), "btrfs": btrfs.NewPlugin()} {
 		if err := fs.RegisterPlugin(name, plugin); err != nil {
-			panic(err) // two of one name
+			panic(err) // two with the same name
 		}
 	}
 }
 
-// readMachine looks at what the machine is made of.
+// readMachine reads the hardware information.
 func readMachine() (*model.MachineInfo, error) {
 	disks, err := fs.NewFsInfo(fs.Context{})
 	if err != nil {
@@ -38,17 +36,16 @@ func readMachine() (*model.MachineInfo, error) {
 	return machine.Info(sysfs.NewRealSysFs(), disks, true)
 }
 
-// known is what the machine was made of when it was looked at.
-type known struct{ *model.MachineInfo }
+// machineInfo is the hardware information that was read before.
+type machineInfo struct{ *model.MachineInfo }
 
 // GetMachineInfo implements model.MachineInfoFactory.
-func (k known) GetMachineInfo() (*model.MachineInfo, error) { return k.MachineInfo, nil }
+func (k machineInfo) GetMachineInfo() (*model.MachineInfo, error) { return k.MachineInfo, nil }
 
 // GetVersionInfo implements model.MachineInfoFactory.
-func (k known) GetVersionInfo() (*model.VersionInfo, error) { return &model.VersionInfo{}, nil }
+func (k machineInfo) GetVersionInfo() (*model.VersionInfo, error) { return &model.VersionInfo{}, nil }
 
-// readNode reads the cgroup of everything, with the network of the machine and
-// its file systems.
+// readNode reads the root cgroup, with the network of the host and its file systems.
 func (h *hierarchy) readNode(m *model.MachineInfo) (*model.ContainerInfo, error) {
 	info, err := h.read("/", 1)
 	if err != nil {
@@ -89,7 +86,7 @@ func filesystem(f *fs.Fs) model.FsStats {
 	return s
 }
 
-// nameDevices gives the disks of a cgroup their names.
+// nameDevices sets the names of the disks in a cgroup's statistics.
 func nameDevices(m *model.MachineInfo, s *model.ContainerStats) {
 	if s.DiskIo != nil {
 		common.AssignDeviceNamesToDiskStats((*common.MachineInfoNamer)(m), s.DiskIo)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// OwnCgroup is the cgroup of this process; "" when it is not told.
+// OwnCgroup returns the cgroup of this process; "" if it is unknown.
 func OwnCgroup() string {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -14,9 +14,9 @@ func OwnCgroup() string {
 	return ownCgroup(string(text))
 }
 
-// ownCgroup reads /proc/<pid>/cgroup, lines of "4:memory:/a/b": the line of the
-// memory controller, or the one of version 2, "0::/a/b", where that is the only
-// one.
+// ownCgroup parses /proc/<pid>/cgroup, which has lines like "4:memory:/a/b". It returns the
+// path of the memory controller, or that of version 2, "0::/a/b", if there is no other
+// line.
 func ownCgroup(text string) string {
 	alone := ""
 	for line := range strings.Lines(text) {

@@ -2,17 +2,17 @@ package stats
 
 import "time"
 
-// reading is a counter of processor time, in nanoseconds, at a moment.
+// reading is the value of a CPU time counter, in nanoseconds, at a time.
 type reading struct {
 	at    time.Time
 	total uint64
 }
 
-// maxWindow is how old a reading may be for a rate since then to speak of now.
+// maxWindow is the maximum age of a reading for computing a current rate.
 const maxWindow = 2 * time.Minute
 
-// rate is the processor time a second, in nanoseconds, between two readings; nil
-// when they do not tell: the counter began anew, or no time has passed.
+// rate returns the CPU time per second, in nanoseconds, between two readings. It returns
+// nil if the counter was reset, or if no time has passed.
 func rate(from, to reading) *uint64 {
 	elapsed := to.at.Sub(from.at)
 	if elapsed <= 0 || elapsed > maxWindow || to.total < from.total {
@@ -22,8 +22,8 @@ func rate(from, to reading) *uint64 {
 	return &n
 }
 
-// since is the reading that a rate up to now counts from: the last one of the
-// same cgroup, or, of one that was made later, its beginning at zero. false:
+// since returns the reading from which the current rate is computed: the last one of the
+// same cgroup or, for a cgroup created after it, zero at its creation. It returns false if
 // neither is known.
 func since(last reading, known bool, made time.Time, now reading) (reading, bool) {
 	anew := !known || now.total < last.total || made.After(last.at)

@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// readings are the last ones of the processor time of every cgroup. Safe for
-// concurrent use; the zero value has none.
+// readings contains the last CPU time readings of every cgroup. Safe for concurrent use;
+// the zero value is empty.
 type readings struct {
 	mu   sync.Mutex // guards all following fields
 	at   time.Time
 	last map[string]reading // by the cgroup's name
 }
 
-// outdated says that no rate counted from these tells of now.
+// outdated reports whether the readings are too old for computing current rates.
 func (r *readings) outdated(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.at.IsZero() || now.Sub(r.at) > maxWindow
 }
 
-// minWindow is the shortest time between two readings that a rate is counted
-// from. The kernel counts in ticks where nothing else makes it look.
+// minWindow is the minimum time between two readings for a rate, because the kernel may
+// update counters only at its timer ticks.
 const minWindow = firstWindow
 
-// rate gives a sample its rates and keeps its readings for the next. What is not
-// in it is forgotten.
+// rate sets the rates of a sample and stores its readings for the next one. Cgroups that
+// are not in the sample are dropped.
 func (r *readings) rate(s *Sample) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	keep := s.At.Sub(r.at) >= minWindow // else the next counts from the same
+	keep := s.At.Sub(r.at) >= minWindow // otherwise the next sample uses the same readings
 	next := make(map[string]reading, len(r.last))
 	s.each(func(c *Cgroup) {
 		now := reading{c.Stats().Timestamp, c.Stats().Cpu.Usage.Total}
@@ -48,7 +48,7 @@ func (r *readings) rate(s *Sample) {
 	}
 }
 
-// each visits every cgroup of a sample.
+// each calls visit for every cgroup of a sample.
 func (s *Sample) each(visit func(*Cgroup)) {
 	for _, c := range append([]*Cgroup{s.Node, s.AllPods, s.Own}, s.Classes...) {
 		if c != nil {

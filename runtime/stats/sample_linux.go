@@ -13,8 +13,8 @@ import (
 	"github.com/google/cadvisor/lib/model"
 )
 
-// sample reads everything once. What vanishes meanwhile is left out; only the
-// machine itself must be readable.
+// sample reads everything once. It omits what disappears meanwhile; only the node itself
+// must be readable.
 func (h *hierarchy) sample(ctx context.Context, o Options, m *model.MachineInfo) (*Sample, error) {
 	node, err := h.readNode(m)
 	if err != nil {
@@ -33,11 +33,11 @@ func (h *hierarchy) sample(ctx context.Context, o Options, m *model.MachineInfo)
 	for _, p := range o.Pods() {
 		s.Pods = append(s.Pods, h.pod(p, m))
 	}
-	s.askRuntime(ctx, o)
+	s.addRuntimeUsage(ctx, o)
 	return s, nil
 }
 
-// group reads a cgroup that is no container's; nil when it is not there.
+// group reads a cgroup that does not belong to a container; nil if it does not exist.
 func (h *hierarchy) group(name string, m *model.MachineInfo) *Cgroup { return h.one(name, 0, m) }
 
 func (h *hierarchy) one(name string, pid int, m *model.MachineInfo) *Cgroup {
@@ -65,9 +65,9 @@ func (h *hierarchy) sampled(info *model.ContainerInfo, m *model.MachineInfo) *Cg
 	return &Cgroup{Info: info}
 }
 
-// readable is a name of the kernel's as text. The kernel takes any bytes for the
-// name of an interface, from containers too, and a label that is not UTF-8 ends
-// who makes a metric of it.
+// readable returns a name from the kernel as UTF-8. The kernel accepts any bytes for the
+// name of an interface, also from containers, and a metric label that is not UTF-8 causes a
+// panic.
 func readable(name string) string {
 	if utf8.ValidString(name) {
 		return name
@@ -89,7 +89,7 @@ func (h *hierarchy) pod(p Pod, m *model.MachineInfo) PodSample {
 	if at[p.Sandbox] != "" {
 		s.Sandbox, pid = h.one(at[p.Sandbox], pid, m), 0
 	}
-	s.Cgroup = h.one(name, pid, m) // CRI-O makes sandboxes without a process
+	s.Cgroup = h.one(name, pid, m) // CRI-O creates sandboxes without a process
 	alone := h.withoutNetwork()
 	for _, c := range p.Containers {
 		s.Containers = append(s.Containers, ContainerSample{c, alone.one(at[c.ID], alone.limited(at[c.ID]), m)})
@@ -97,15 +97,15 @@ func (h *hierarchy) pod(p Pod, m *model.MachineInfo) PodSample {
 	return s
 }
 
-// withoutNetwork is h for what shares its network with others.
+// withoutNetwork returns h for cgroups that share their network with others.
 func (h *hierarchy) withoutNetwork() *hierarchy {
 	metrics := maps.Clone(h.metrics)
 	delete(metrics, container.NetworkUsageMetrics)
 	return &hierarchy{mounts: h.mounts, machine: h.machine, metrics: metrics}
 }
 
-// limited is the process whose limits are told as those of a cgroup; 0: they are
-// not told.
+// limited returns the process that the reported limits of a cgroup are read from; 0 if none
+// are reported.
 func (h *hierarchy) limited(name string) int {
 	if name == "" || !h.metrics.Has(container.ProcessMetrics) {
 		return 0
@@ -113,8 +113,8 @@ func (h *hierarchy) limited(name string) int {
 	return h.firstProcess(name)
 }
 
-// networkOf is a process in the network of a pod: the sandbox's, or a
-// container's where the sandbox has none; 0: none runs.
+// networkOf returns a process in the network of a pod: the sandbox's, or a container's if
+// the sandbox has none; 0 if none runs.
 func (h *hierarchy) networkOf(p Pod, at map[string]string) int {
 	for _, id := range p.ids() {
 		if at[id] == "" {
@@ -127,7 +127,7 @@ func (h *hierarchy) networkOf(p Pod, at map[string]string) int {
 	return 0
 }
 
-// ids are the CRI ids of what runs of a pod, the sandbox's first.
+// ids returns the CRI IDs of what runs of a pod, the sandbox's first.
 func (p *Pod) ids() []string {
 	ids := []string{p.Sandbox}
 	for i := range p.Containers {

@@ -11,63 +11,62 @@ import (
 	"podd/runtime"
 )
 
-// How long what was read is good for.
+// How long cached values are reused.
 const (
-	// SampleAge is that of cgroups: the window of a live curve.
-	SampleAge = time.Second
-	// DiskAge is that of disks, which take walking.
-	DiskAge = 10 * time.Second
+	// sampleAge is for cgroups: the resolution of a live graph.
+	sampleAge = time.Second
+	// diskAge is for disks, whose measurement walks directories.
+	diskAge = 10 * time.Second
 )
 
-// firstWindow is between the two readings made for who asks first.
+// firstWindow is the time between the two readings for the first caller.
 const firstWindow = 200 * time.Millisecond
 
-// Options are what a Sampler reads beside cgroups. Pods is required.
+// Options configure a Sampler. Pods is required.
 type Options struct {
-	// Pods are those to sample. It is quick and safe for concurrent use.
+	// Pods returns the pods to sample. It must be fast and safe for concurrent use.
 	Pods func() []Pod
-	// AllPods are the places where the cgroup of all pods may be, and Classes
-	// those of QoS classes, as in Pod.Cgroups.
+	// AllPods contains the possible paths of the cgroup of all pods, and Classes those of
+	// the QoS classes, as in Pod.Cgroups.
 	AllPods, Classes []string
-	// Own is podd's own cgroup; "": none to tell apart.
+	// Own is podd's own cgroup; "": not reported separately.
 	Own string
-	// Runtime is what the runtime says that containers use, by id; it is asked
-	// when one of them has no cgroup. Nil: nobody is asked.
+	// Runtime returns the usage that the runtime reports for containers, by ID. It is
+	// called if one of them has no cgroup. Nil: it is not available.
 	Runtime func(context.Context) (map[string]runtime.Usage, error)
-	// Disk measures disks, those of pods in the order given, as far as it gets before
-	// ctx is done: a pod that it did not get to is not in Disk.Pods. Nil: disks are not
-	// measured.
+	// Disk measures disks, those of pods in the given order, until ctx is done. Pods not
+	// measured until then are not in Disk.Pods. Nil: disks are not measured.
 	Disk func(ctx context.Context, pods []Pod) (*Disk, error)
 }
 
-// Sampler makes samples. It is safe for concurrent use.
+// A Sampler takes samples. It is safe for concurrent use.
 type Sampler struct {
 	o       Options
-	machine *kept[*model.MachineInfo]
-	basic   *kept[*Sample] // processor and memory
-	whole   *kept[*Sample]
-	disk    *kept[*Disk]
-	first   *kept[struct{}] // what rates count from where nothing else is known
+	machine *cached[*model.MachineInfo]
+	basic   *cached[*Sample] // CPU and memory
+	whole   *cached[*Sample]
+	disk    *cached[*Disk]
+	first   *cached[struct{}] // first readings, if there are none to compute rates from
 	rates   readings
 
-	life context.Context // of measuring disks
-	end  context.CancelFunc
-	soon soon
+	life       context.Context // of disk measurements
+	end        context.CancelFunc
+	background background
 }
 
-// New makes a Sampler, which reads nothing yet. It must be closed once DiskSoon was
+// New returns a Sampler, which reads nothing yet. It must be closed after DiskSoon was
 // called.
 func New(o Options) *Sampler {
 	life, end := context.WithCancel(context.Background())
 	s := &Sampler{
-		o: o, life: life, end: end, machine: newKept[*model.MachineInfo](), basic: newKept[*Sample](), whole: newKept[*Sample](),
-		disk: newKept[*Disk](), first: newKept[struct{}](),
+		o: o, life: life, end: end, machine: newCached[*model.MachineInfo](), basic: newCached[*Sample](), whole: newCached[*Sample](),
+		disk: newCached[*Disk](), first: newCached[struct{}](),
 	}
-	s.disk.lacks = func(d *Disk) bool { return d.lacks }
+	s.disk.lacks = func(d *Disk) bool { return d.lacks(o.Pods()) }
 	return s
 }
 
-// Machine is what the machine is made of.
+// Machine returns the hardware information.
 func (s *Sampler) Machine(ctx context.Context) (*model.MachineInfo, error) {
 	return s.machine.get(ctx, machineAge, func(context.Context) (*model.MachineInfo, error) {
 		m, err := readMachine()
@@ -78,35 +77,35 @@ func (s *Sampler) Machine(ctx context.Context) (*model.MachineInfo, error) {
 	})
 }
 
-// Basic samples processor and memory.
+// Basic samples CPU and memory.
 func (s *Sampler) Basic(ctx context.Context) (*Sample, error) { return s.sample(ctx, s.basic, basic) }
 
-// Whole samples everything but disks.
+// Whole samples everything except disks.
 func (s *Sampler) Whole(ctx context.Context) (*Sample, error) {
 	return s.sample(ctx, s.whole, whole)
 }
 
-// diskTime bounds one measuring of disks, which goes on when who asked has gone. The
-// next one begins with the pods that it did not get to.
+// diskTime limits one measurement of disks, which does not stop with its caller. The next
+// one starts with the pods that were not measured.
 const diskTime = 20 * time.Second
 
-// Disk measures disks. What could not be measured anew in time is told as it was
-// before, with the time of that.
+// Disk measures disks. For what could not be measured in time it returns the previous
+// values with their time.
 func (s *Sampler) Disk(ctx context.Context) (*Disk, error) {
-	return s.disk.get(ctx, DiskAge, func(context.Context) (*Disk, error) {
+	return s.disk.get(ctx, diskAge, func(context.Context) (*Disk, error) {
 		ctx, cancel := context.WithTimeout(s.life, diskTime)
 		defer cancel()
-		last := s.disk.value // it is this one's turn
+		last := s.disk.value // this call holds the turn
 		pods := last.byTurn(s.o.Pods())
 		d, err := s.o.Disk(ctx, pods)
 		if err != nil {
 			return nil, err
 		}
-		return d.upon(last, pods), nil
+		return d.withPrevious(last, pods), nil
 	})
 }
 
-func (s *Sampler) sample(ctx context.Context, kept *kept[*Sample], metrics container.MetricSet) (*Sample, error) {
+func (s *Sampler) sample(ctx context.Context, kept *cached[*Sample], metrics container.MetricSet) (*Sample, error) {
 	m, err := s.Machine(ctx)
 	if err != nil {
 		return nil, err
@@ -114,7 +113,7 @@ func (s *Sampler) sample(ctx context.Context, kept *kept[*Sample], metrics conta
 	if err := s.prepareRates(ctx, m); err != nil {
 		return nil, err
 	}
-	return kept.get(ctx, SampleAge, func(ctx context.Context) (*Sample, error) {
+	return kept.get(ctx, sampleAge, func(ctx context.Context) (*Sample, error) {
 		out, err := s.read(ctx, m, metrics)
 		if err == nil {
 			s.rates.rate(out)
@@ -124,15 +123,15 @@ func (s *Sampler) sample(ctx context.Context, kept *kept[*Sample], metrics conta
 }
 
 func (s *Sampler) read(ctx context.Context, m *model.MachineInfo, metrics container.MetricSet) (*Sample, error) {
-	h, err := newHierarchy(known{m}, metrics)
+	h, err := newHierarchy(machineInfo{m}, metrics)
 	if err != nil {
 		return nil, fmt.Errorf("looking for the cgroup mounts: %w", err)
 	}
 	return h.sample(ctx, s.o, m)
 }
 
-// prepareRates makes first readings where there are none that a rate could count
-// from, and gives them a moment to age.
+// prepareRates takes first readings if there are none from which a rate can be computed,
+// and waits for firstWindow.
 func (s *Sampler) prepareRates(ctx context.Context, m *model.MachineInfo) error {
 	if !s.rates.outdated(time.Now()) {
 		return nil

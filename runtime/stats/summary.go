@@ -8,15 +8,15 @@ import (
 	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// Node is what a summary says of the node beside a Sample.
+// Node contains data for the node's part of a summary that is not in a Sample.
 type Node struct {
 	Name string
-	// Began is when podd did.
+	// Began is when podd started.
 	Began time.Time
 }
 
-// Summarize makes a kubelet's summary of a whole sample and disks, or, without
-// disks, of processor and memory alone.
+// Summarize returns a kubelet's summary of a whole sample and disks or, if d is nil, only
+// of CPU and memory.
 func Summarize(n Node, s *Sample, d *Disk) *api.Summary {
 	node := summaryOf("", s.Node)
 	out := &api.Summary{
@@ -38,8 +38,8 @@ func Summarize(n Node, s *Sample, d *Disk) *api.Summary {
 	return out
 }
 
-// systemContainers are those of the kubelet's that there are here: without flags
-// a kubelet tells of itself and of all pods too.
+// systemContainers returns the system containers of a kubelet that exist here: without
+// flags a kubelet reports itself and all pods.
 func systemContainers(n Node, s *Sample, disks bool) []api.ContainerStats {
 	var all []api.ContainerStats
 	add := func(name string, c *Cgroup, began time.Time) {

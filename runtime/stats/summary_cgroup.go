@@ -6,10 +6,10 @@ import (
 	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// unlimited is the largest limit of memory that is one; the kernel rounds.
+// unlimited is the largest memory limit that counts as a limit, because the kernel rounds.
 const unlimited = uint64(1 << 62)
 
-// summaryOf summarizes processor, memory and swap of a cgroup.
+// summaryOf summarizes CPU, memory and swap of a cgroup.
 func summaryOf(name string, c *Cgroup) api.ContainerStats {
 	s, spec := c.Stats(), &c.Info.Spec
 	at := metav1.NewTime(s.Timestamp)
@@ -30,7 +30,7 @@ func summaryOf(name string, c *Cgroup) api.ContainerStats {
 	return out
 }
 
-// left is what is left of a limit; nil where there is none.
+// left returns the difference between limit and used; nil if there is no limit.
 func left(limit, used uint64) *uint64 {
 	if limit > unlimited {
 		return nil
@@ -39,7 +39,7 @@ func left(limit, used uint64) *uint64 {
 	return &n
 }
 
-// pressure is nil where the kernel told none, as under version 1 of cgroups.
+// pressure returns nil if the kernel reports none, as for version 1 of cgroups.
 func pressure(p *model.PSIStats) *api.PSIStats {
 	if *p == (model.PSIStats{}) {
 		return nil
@@ -58,7 +58,7 @@ func pressureOfIO(c *Cgroup) *api.IOStats {
 	return &api.IOStats{Time: metav1.NewTime(c.Stats().Timestamp), PSI: p}
 }
 
-// defaultInterface is the one that a summary tells of twice, by itself too.
+// defaultInterface is the interface that a summary contains twice: also on its own.
 const defaultInterface = "eth0"
 
 func networkStats(c *Cgroup) *api.NetworkStats {

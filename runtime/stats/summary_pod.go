@@ -7,7 +7,7 @@ import (
 	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// podStats summarizes one pod; d is nil for processor and memory alone.
+// podStats summarizes one pod. If d is nil, it contains only CPU and memory.
 func podStats(p *PodSample, d *Disk) api.PodStats {
 	out := api.PodStats{
 		PodRef:     api.PodReference{Namespace: p.Key.Namespace, Name: p.Key.Name, UID: string(p.UID)},
@@ -36,7 +36,7 @@ func podStats(p *PodSample, d *Disk) api.PodStats {
 	return out
 }
 
-// rest adds to a summary what is neither processor nor memory.
+// rest adds everything except CPU and memory to a summary.
 func (p *PodSample) rest(out *api.PodStats, d *Disk) {
 	disk := d.Pods[p.UID]
 	out.IO = pressureOfIO(p.Cgroup)
@@ -64,8 +64,8 @@ func (p *PodSample) rest(out *api.PodStats, d *Disk) {
 			whole = whole.plus(v.Filesystem)
 		}
 	}
-	if disk.Hosts != nil {
-		whole = whole.plus(*disk.Hosts)
+	if disk.Files != nil {
+		whole = whole.plus(*disk.Files)
 	}
 	out.EphemeralStorage = fsStats(whole)
 	out.ProcessStats = &api.ProcessStats{ProcessCount: &processes}

@@ -80,7 +80,7 @@ func fixedSample() *Sample {
 
 func fixedDisk() *Disk {
 	space := &Space{Capacity: 1 << 30, Available: 1 << 29, Inodes: 1000, InodesFree: 400}
-	images, hosts := fixedFS(7000, space), fixedFS(100, space)
+	images, files := fixedFS(7000, space), fixedFS(100, space)
 	return &Disk{
 		At: noon, Root: fixedFS(1<<29, space), Images: &images, MaxPIDs: 32768, Processes: 123,
 		Pods: map[types.UID]PodDisk{"u1": {
@@ -89,7 +89,7 @@ func fixedDisk() *Disk {
 				{Name: "scratch", Own: true, Filesystem: fixedFS(4000, space)},
 				{Name: "data", Claim: "db", Filesystem: fixedFS(90000, space)},
 			},
-			Hosts: &hosts,
+			Files: &files,
 		}},
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// byTurn has first the pods that were looked at longest ago, or never.
+// byTurn sorts the pods that were never measured, or the longest time ago, first.
 func (d *Disk) byTurn(pods []Pod) []Pod {
 	if d == nil {
 		return pods
@@ -15,9 +15,21 @@ func (d *Disk) byTurn(pods []Pod) []Pod {
 	})
 }
 
-// upon is a measuring of pods with what it did not get to as it was measured
-// before; last is nil for the first one.
-func (d *Disk) upon(last *Disk, pods []Pod) *Disk {
+// lacks reports whether a pod, its layers, or one of its containers was never measured. A
+// container that restarts is not one of these: its earlier values are used for longer.
+func (d *Disk) lacks(pods []Pod) bool {
+	return slices.ContainsFunc(pods, func(p Pod) bool {
+		measured := d.Pods[p.UID]
+		return measured.Layers == nil || slices.ContainsFunc(p.Containers, func(c Container) bool {
+			_, hasLog := measured.Logs[c.Name]
+			return !hasLog && c.Started.After(measured.At)
+		})
+	})
+}
+
+// withPrevious adds the previous values of pods that this measurement did not reach. last
+// is nil for the first one.
+func (d *Disk) withPrevious(last *Disk, pods []Pod) *Disk {
 	out := *d
 	out.Pods = maps.Clone(d.Pods)
 	if last == nil {
@@ -34,17 +46,16 @@ func (d *Disk) upon(last *Disk, pods []Pod) *Disk {
 			if now.Cut {
 				now.At = d.At // before those that were measured in this round, after all others
 			}
-			out.Pods[pods[i].UID] = now.upon(before, &pods[i])
+			out.Pods[pods[i].UID] = now.withPrevious(before, &pods[i])
 		case was:
 			out.Pods[pods[i].UID] = before
 		}
-		out.lacks = out.lacks || out.Pods[pods[i].UID].Layers == nil
 	}
 	return &out
 }
 
-// upon is likewise that of one pod.
-func (d PodDisk) upon(last PodDisk, of *Pod) PodDisk {
+// withPrevious adds the previous values of one pod.
+func (d PodDisk) withPrevious(last PodDisk, of *Pod) PodDisk {
 	if d.Layers == nil {
 		d.Layers = last.Layers
 	}
@@ -65,8 +76,8 @@ func (d PodDisk) upon(last PodDisk, of *Pod) PodDisk {
 			d.Volumes = append(d.Volumes, v)
 		}
 	}
-	if d.Hosts == nil {
-		d.Hosts = last.Hosts
+	if d.Files == nil {
+		d.Files = last.Files
 	}
 	return d
 }

@@ -27,7 +27,7 @@ func TestDiskTurns(t *testing.T) {
 				case <-time.After(8 * time.Second):
 					used := uint64(rounds)
 					fs := Filesystem{Used: &used, At: time.Now()}
-					d.Pods[p.UID] = PodDisk{At: fs.At, Layers: map[string]Filesystem{}, Hosts: &fs}
+					d.Pods[p.UID] = PodDisk{At: fs.At, Layers: map[string]Filesystem{}, Files: &fs}
 				case <-ctx.Done():
 					d.Pods[p.UID] = PodDisk{At: time.Now(), Cut: true, Layers: map[string]Filesystem{}}
 					return d, nil
@@ -46,8 +46,8 @@ func TestDiskTurns(t *testing.T) {
 			got := ""
 			for _, p := range pods {
 				text := "-"
-				if of, ok := d.Pods[p.UID]; ok && of.Hosts != nil {
-					text = fmt.Sprintf("%d@%.0f", *of.Hosts.Used, of.Hosts.At.Sub(began).Seconds())
+				if of, ok := d.Pods[p.UID]; ok && of.Files != nil {
+					text = fmt.Sprintf("%d@%.0f", *of.Files.Used, of.Files.At.Sub(began).Seconds())
 				}
 				got += fmt.Sprintf("%s %s ", p.UID, text)
 			}
@@ -71,13 +71,53 @@ func TestDiskTurns(t *testing.T) {
 	})
 }
 
+// TestDisk_NewPods checks that pods and containers that started after a slow measurement
+// are measured soon, and that one that only restarts is not.
+func TestDisk_NewPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var pods []Pod
+		rounds := 0
+		s := New(Options{Pods: func() []Pod { return pods }, Disk: func(_ context.Context, pods []Pod) (*Disk, error) {
+			rounds++
+			<-time.After(15 * time.Second)
+			d := &Disk{At: time.Now(), Pods: map[types.UID]PodDisk{}}
+			for _, p := range pods {
+				of := PodDisk{At: time.Now(), Layers: map[string]Filesystem{}, Logs: map[string]Filesystem{}}
+				for _, c := range p.Containers {
+					of.Logs[c.Name] = Filesystem{At: of.At}
+				}
+				d.Pods[p.UID] = of
+			}
+			return d, nil
+		}})
+		defer s.Close()
+		measure := func(want int, after string) {
+			t.Helper()
+			<-time.After(20 * time.Second)
+			if _, err := s.Disk(t.Context()); err != nil || rounds != want {
+				t.Errorf("after %s: %d rounds, want %d (error %v)", after, rounds, want, err)
+			}
+		}
+		start := func(name string) Container { return Container{Name: name, Started: time.Now()} }
+		measure(1, "the start")
+		measure(1, "a rest")
+		pods = []Pod{{UID: "a"}}
+		measure(2, "a new pod")
+		measure(2, "a rest")
+		pods = []Pod{{UID: "a", Containers: []Container{start("app")}}}
+		measure(3, "its container's start")
+		pods = []Pod{{UID: "a", Containers: []Container{start("app")}}}
+		measure(3, "its restart")
+	})
+}
+
 // TestPodDiskUpon: what was not measured anew of a pod is as it was before, but for
 // what is no more.
 func TestPodDiskUpon(t *testing.T) {
 	at := func(n uint64) Filesystem { return Filesystem{Used: &n, At: noon.Add(time.Duration(n) * time.Second)} }
 	one, two := at(1), at(2)
 	last := PodDisk{
-		At: one.At, Hosts: &one,
+		At: one.At, Files: &one,
 		Logs:    map[string]Filesystem{"app": one, "side": one, "gone": one},
 		Layers:  map[string]Filesystem{"c1": one},
 		Volumes: []Volume{{Name: "x", Filesystem: one}, {Name: "y", Filesystem: one}},
@@ -86,19 +126,19 @@ func TestPodDiskUpon(t *testing.T) {
 	for name, test := range map[string]struct{ now, want PodDisk }{
 		"to its end": {PodDisk{At: two.At, Layers: map[string]Filesystem{}}, PodDisk{At: two.At, Layers: map[string]Filesystem{}}},
 		"without the runtime": {
-			PodDisk{At: two.At, Hosts: &two},
-			PodDisk{At: two.At, Hosts: &two, Layers: map[string]Filesystem{"c1": one}},
+			PodDisk{At: two.At, Files: &two},
+			PodDisk{At: two.At, Files: &two, Layers: map[string]Filesystem{"c1": one}},
 		},
 		"cut": {
 			PodDisk{At: two.At, Cut: true, Logs: map[string]Filesystem{"app": two}, Layers: map[string]Filesystem{"c2": two}, Volumes: []Volume{{Name: "y", Filesystem: two}}},
 			PodDisk{
-				At: two.At, Cut: true, Hosts: &one, Layers: map[string]Filesystem{"c2": two},
+				At: two.At, Cut: true, Files: &one, Layers: map[string]Filesystem{"c2": two},
 				Logs:    map[string]Filesystem{"app": two, "side": one},
 				Volumes: []Volume{{Name: "y", Filesystem: two}, {Name: "x", Filesystem: one}},
 			},
 		},
 	} {
-		if diff := cmp.Diff(test.want, test.now.upon(last, pod)); diff != "" {
+		if diff := cmp.Diff(test.want, test.now.withPrevious(last, pod)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
 	}

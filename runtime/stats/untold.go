@@ -9,15 +9,15 @@ import (
 	"podd/runtime"
 )
 
-// askRuntime has the runtime tell of the containers that no cgroup was found of.
-// It may know nothing either: they are left out.
-func (s *Sample) askRuntime(ctx context.Context, o Options) {
+// addRuntimeUsage adds the usage that the runtime reports for containers without a cgroup.
+// Containers that the runtime does not report are omitted.
+func (s *Sample) addRuntimeUsage(ctx context.Context, o Options) {
 	if o.Runtime == nil || !s.lacks() {
 		return
 	}
 	told, err := o.Runtime(ctx)
 	if err != nil {
-		return // the others are sampled all the same
+		return // the other containers are sampled anyway
 	}
 	for i := range s.Pods {
 		p := &s.Pods[i]
@@ -41,7 +41,7 @@ func (s *Sample) lacks() bool {
 	return false
 }
 
-// name is that of a container's cgroup, were there one.
+// name returns the name that the cgroup of a container would have.
 func (p *PodSample) name(id string) string {
 	if p.Cgroup == nil {
 		return "/" + id

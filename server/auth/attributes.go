@@ -9,55 +9,60 @@ import (
 	"podd/server/kube/request"
 )
 
-// Attributes are what a request is for: something of a resource or, with an empty
-// Resource, a path.
+// Attributes describe a request for authorization: a verb on a resource or, if
+// Resource is empty, on a path.
 type Attributes struct {
-	// Verb is RBAC's: get, list, watch, create, update, patch, delete,
-	// deletecollection; "" matches only "*".
+	// Verb is an RBAC verb: get, list, watch, create, update, patch, delete,
+	// deletecollection. Only "*" in a rule matches an empty Verb.
 	Verb string
-	// Group, Resource, Namespace and Name say of what; what is in no namespace
-	// has none, what is all of a kind no name.
+	// Group, Resource, Namespace and Name identify the object. Namespace is empty
+	// for cluster-scoped resources and for requests of all namespaces, Name for
+	// requests of a collection.
 	Group, Resource, Namespace, Name string
-	// Subresources are those of the resource by any of which it may be done, the
-	// finest first; "" is the resource itself.
+	// Subresources lists the subresources that authorize the request, the most
+	// specific first: permission for any one of them suffices. "" is the resource
+	// itself.
 	Subresources []string
-	// Path is what is asked for that is no resource.
+	// Path is the URL path of a non-resource request.
 	Path string
 }
 
-// Of tells what r asks of a node: of the Kubernetes API there, as package
-// request reads it, or of the kubelet's.
+// RequestAttributes returns the attributes of a request to the named node. Paths of
+// the Kubernetes API are parsed by package request, all others belong to the
+// kubelet's API.
 //
-// The kubelet's paths are subresources of the node as the kubelet maps them
-// (KubeletFineGrainedAuthz). Otherwise than there, a GET that runs something in
-// a container, as WebSockets need, is "create": to be allowed to look is not to
-// be allowed to do.
-func Of(r *http.Request, node string) Attributes {
-	if !request.Is(r.URL.Path) {
-		return ofNode(r.Method, r.URL.Path, node)
+// The kubelet's paths are subresources of the node, mapped as in the kubelet
+// (KubeletFineGrainedAuthz). There is one difference: a GET that runs a process in
+// a container, as WebSocket clients send it, has the verb create, because read
+// permission must not be enough to run commands.
+func RequestAttributes(r *http.Request, node string) Attributes {
+	if !request.IsAPI(r.URL.Path) {
+		return nodeAttributes(r.Method, r.URL.Path, node)
 	}
-	i := request.Of(r)
+	i := request.Parse(r)
 	if i.Proxied == "" {
-		return ofInfo(i)
+		return resourceAttributes(i)
 	}
-	// By this way a cluster knows but one subresource, so that one always does.
-	a := ofNode(r.Method, i.Proxied, i.Name)
+	// An API server authorizes requests to a node's proxy path only as nodes/proxy,
+	// so that subresource always suffices here.
+	a := nodeAttributes(r.Method, i.Proxied, i.Name)
 	if !slices.Contains(a.Subresources, "proxy") {
 		a.Subresources = append(a.Subresources, "proxy")
 	}
 	return a
 }
 
-// ofNode is what a path of the kubelet's is for.
-func ofNode(method, path, node string) Attributes {
+// nodeAttributes returns the attributes of a request for a path of the kubelet's
+// API.
+func nodeAttributes(method, path, node string) Attributes {
 	a := Attributes{Verb: verb(method), Resource: "nodes", Name: node, Subresources: subresources(path)}
-	if acts(path) && a.Verb != "" {
+	if isAction(path) && a.Verb != "" {
 		a.Verb = "create"
 	}
 	return a
 }
 
-func ofInfo(i request.Info) Attributes {
+func resourceAttributes(i request.Info) Attributes {
 	if i.Resource == "" {
 		return Attributes{Verb: i.Verb, Path: i.Path}
 	}
@@ -67,8 +72,9 @@ func ofInfo(i request.Info) Attributes {
 	}
 }
 
-// Proxied says of the Kubernetes API what Guard does with OfCluster, for whoever
-// asks what they may there.
+// Proxied is an Authorizer that checks requests for the Kubernetes API as Guard
+// does with InCluster set. Access reviews use it to report the same permissions as
+// Guard enforces.
 type Proxied struct {
 	Authorizer
 	Node string
@@ -79,11 +85,32 @@ func (p Proxied) Allows(ctx context.Context, u User, a Attributes) (bool, error)
 	return p.Authorizer.Allows(ctx, u, a.proxied(p.Node))
 }
 
-// proxied is what one who asks the same by way of a cluster's API server needs.
-// What is no resource, as the versions that are served, tells nothing of pods; what
-// writes stays what it is, for Writes to see.
+// ShowsSecret reports whether u may read the data of a Secret that comes from the
+// node's own manifests. An empty name stands for every Secret of the namespace.
+// Permission to get nodes/proxy is not enough, because pods and metrics are read
+// with the same permission. If the Authorizer fails, the data stays hidden, except
+// from root: podd's own socket must work while the cluster is unreachable.
+func (p Proxied) ShowsSecret(ctx context.Context, u User, namespace, name string) bool {
+	if u.isRoot() {
+		return true
+	}
+	for _, a := range []Attributes{
+		{Verb: "create", Resource: "nodes", Name: p.Node, Subresources: []string{"proxy"}},
+		{Verb: "get", Resource: "secrets", Namespace: namespace, Name: name, Subresources: []string{""}},
+	} {
+		if may, err := p.Authorizer.Allows(ctx, u, a); err == nil && may {
+			return true
+		}
+	}
+	return false
+}
+
+// proxied returns the attributes that the same request has when a cluster's API
+// server proxies it to the node. Three kinds of requests keep their own attributes:
+// paths that are not resources, such as /version, because they show nothing about
+// pods; impersonation; and requests that Writes reserves for root.
 func (a Attributes) proxied(node string) Attributes {
-	if a.Resource == "" || a.writes() {
+	if a.Resource == "" || a.Verb == impersonates || a.needsRoot() {
 		return a
 	}
 	verb := a.Verb
@@ -109,11 +136,11 @@ func verb(method string) string {
 	return ""
 }
 
-// finer are the paths with a subresource of their own. only says that
-// nodes/proxy does not do.
-var finer = []struct {
+// pathSubresources lists the paths that have a subresource of their own. If noProxy
+// is set, permission for nodes/proxy does not include the path.
+var pathSubresources = []struct {
 	path, subresource string
-	only              bool
+	noProxy           bool
 }{
 	{"/stats", "stats", true},
 	{"/metrics", "metrics", true},
@@ -130,10 +157,10 @@ var finer = []struct {
 }
 
 func subresources(path string) []string {
-	for _, f := range finer {
+	for _, f := range pathSubresources {
 		switch {
 		case !within(path, f.path):
-		case f.only:
+		case f.noProxy:
 			return []string{f.subresource}
 		default:
 			return []string{f.subresource, "proxy"}
@@ -142,9 +169,9 @@ func subresources(path string) []string {
 	return []string{"proxy"}
 }
 
-// acts says whether what is behind a path runs something in a container or
-// changes something.
-func acts(path string) bool {
+// isAction reports whether a request for path runs a process in a container or
+// changes anything.
+func isAction(path string) bool {
 	for _, p := range []string{"/exec", "/attach", "/portForward", "/run", "/checkpoint"} {
 		if within(path, p) {
 			return true

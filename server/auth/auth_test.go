@@ -14,7 +14,8 @@ import (
 	"podd/server/pki"
 )
 
-// client is a certificate of an authority, as the server sees it.
+// client returns the TLS state of a connection whose client presents a new
+// certificate of a.
 func client(t *testing.T, a *pki.Authority, user string, life time.Duration, groups ...string) *tls.ConnectionState {
 	t.Helper()
 	cert, key, err := a.Client(user, groups, life)
@@ -43,8 +44,8 @@ func authority(t *testing.T) (*pki.Authority, *x509.CertPool) {
 
 func TestAuthenticator(t *testing.T) {
 	ours, pool := authority(t)
-	stranger, _ := authority(t)
-	tokens, err := ParseTokens([]byte("# who\nabc,prom,1,\"monitoring,ops\"\nxyz,bob,2\n"))
+	foreign, _ := authority(t)
+	tokens, err := ParseTokens([]byte("# users\nabc,prom,1,\"monitoring,ops\"\nxyz,bob,2\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,29 +54,29 @@ func TestAuthenticator(t *testing.T) {
 		anonymous     bool
 		state         *tls.ConnectionState
 		authorization string
-		want          string // "" for nobody
+		want          string // "" if authentication must fail
 	}{
 		{"a certificate", false, client(t, ours, "alice", time.Hour, "a", "b"), "", "alice (a, b, system:authenticated)"},
-		{"of another authority", false, client(t, stranger, "alice", time.Hour), "", ""},
-		{"that has ended", false, client(t, ours, "alice", -time.Minute), "", ""},
-		{"of nobody", false, client(t, ours, "", time.Hour, "g"), "", ""},
+		{"a certificate of another authority", false, client(t, foreign, "alice", time.Hour), "", ""},
+		{"an expired certificate", false, client(t, ours, "alice", -time.Minute), "", ""},
+		{"a certificate without a name", false, client(t, ours, "", time.Hour, "g"), "", ""},
 		{"a token", false, nil, "Bearer abc", "prom (monitoring, ops, system:authenticated)"},
-		{"its scheme in lower case", false, nil, "bearer xyz", "bob (system:authenticated)"},
+		{"a token with the scheme in lower case", false, nil, "bearer xyz", "bob (system:authenticated)"},
 		{"an unknown token", false, nil, "Bearer abcd", ""},
 		{"an empty token", false, nil, "Bearer ", ""},
 		{"another scheme", false, nil, "Basic YTpi", ""},
-		{"nothing", false, nil, "", ""},
-		{"nothing, when that will do", true, nil, "", "system:anonymous (system:unauthenticated)"},
-		{"an unknown token, when nothing will do", true, nil, "Bearer no", ""},
-		{"a stranger, when nothing will do", true, client(t, stranger, "alice", time.Hour), "", ""},
-		{"a stranger with a token", false, client(t, stranger, "alice", time.Hour), "Bearer xyz", "bob (system:authenticated)"},
-		{"a token that another knows", true, nil, "Bearer far", "far (there, system:authenticated)"},
-		{"a token of nobody", true, nil, "Bearer nameless", ""},
+		{"no credential", false, nil, "", ""},
+		{"no credential, anonymous allowed", true, nil, "", "system:anonymous (system:unauthenticated)"},
+		{"an unknown token, anonymous allowed", true, nil, "Bearer no", ""},
+		{"a foreign certificate, anonymous allowed", true, client(t, foreign, "alice", time.Hour), "", ""},
+		{"a foreign certificate and a token", false, client(t, foreign, "alice", time.Hour), "Bearer xyz", "bob (system:authenticated)"},
+		{"a token that Review accepts", true, nil, "Bearer far", "far (there, system:authenticated)"},
+		{"a token without a user name", true, nil, "Bearer nameless", ""},
 	} {
 		a := &Authenticator{CAs: func() *x509.CertPool { return pool }, Tokens: func() Tokens { return tokens }, Anonymous: c.anonymous}
 		a.Review = func(_ context.Context, token string) (User, bool) {
-			known := map[string]User{"far": {Name: "far", Groups: []string{"there"}}, "abc": {Name: "other"}, "nameless": {}}
-			u, ok := known[token]
+			reviewed := map[string]User{"far": {Name: "far", Groups: []string{"there"}}, "abc": {Name: "other"}, "nameless": {}}
+			u, ok := reviewed[token]
 			return u, ok
 		}
 		r := httptest.NewRequest("GET", "/pods", nil)
@@ -83,19 +84,19 @@ func TestAuthenticator(t *testing.T) {
 		if c.authorization != "" {
 			r.Header.Set("Authorization", c.authorization)
 		}
-		u, ok := a.User(r)
+		u, ok := a.authenticate(r)
 		if ok != (c.want != "") || ok && u.String() != c.want {
 			t.Errorf("%s: got %q %t, want %q", c.name, u, ok, c.want)
 		}
 	}
 	r := httptest.NewRequest("GET", "/pods", nil)
 	r.TLS = client(t, ours, "alice", time.Hour)
-	if _, ok := (&Authenticator{}).User(r); ok {
-		t.Error("the zero Authenticator knows somebody")
+	if _, ok := (&Authenticator{}).authenticate(r); ok {
+		t.Error("the zero Authenticator accepts a certificate")
 	}
 }
 
-// allows is what an authorizer says that can tell.
+// allows returns the decision of an Authorizer that must not fail.
 func allows(t *testing.T, by Authorizer, u User, a Attributes) bool {
 	t.Helper()
 	may, err := by.Allows(t.Context(), u, a)
@@ -109,7 +110,7 @@ func TestParseTokens(t *testing.T) {
 	for text, want := range map[string]string{
 		"s3cret,bob":             "line 1: want token,user,uid",
 		"ok,a,1\ns3cret,,1":      "line 2: want token,user,uid",
-		"s3cret,a,1\ns3cret,b,2": "line 2 has the token of an earlier line",
+		"s3cret,a,1\ns3cret,b,2": "line 2: duplicate token",
 		`s3cret,a,1,"x`:          "line 1",
 	} {
 		_, err := ParseTokens([]byte(text))
@@ -119,7 +120,7 @@ func TestParseTokens(t *testing.T) {
 	}
 }
 
-func TestOf(t *testing.T) {
+func TestRequestAttributes(t *testing.T) {
 	for _, c := range []struct{ method, path, want string }{
 		{"GET", "/pods", "get pods proxy"},
 		{"GET", "/pods/", "get pods proxy"},
@@ -151,9 +152,9 @@ func TestOf(t *testing.T) {
 		{"POST", "/api/v1/nodes/n1/proxy/run/a/b/c", "create proxy"},
 		{"GET", "/api/v1/nodes/n1/proxy", "get proxy"},
 	} {
-		a := Of(httptest.NewRequest(c.method, c.path, nil), "n1")
+		a := RequestAttributes(httptest.NewRequest(c.method, c.path, nil), "n1")
 		if a.Resource != "nodes" || a.Name != "n1" {
-			t.Errorf("%s: of %s %s", c.path, a.Resource, a.Name)
+			t.Errorf("%s: got resource %q, name %q; want nodes, n1", c.path, a.Resource, a.Name)
 		}
 		if got := a.Verb + " " + strings.Join(a.Subresources, " "); got != c.want {
 			t.Errorf("%s %s: got %q, want %q", c.method, c.path, got, c.want)
@@ -237,8 +238,8 @@ func TestPolicy(t *testing.T) {
 		{Root(), "POST", "/exec/a/b/c", "n1", true},
 		{User{Name: "eve"}, "GET", "/healthz", "n1", false},
 	} {
-		if got := allows(t, p, c.user, Of(httptest.NewRequest(c.method, c.path, nil), c.node)); got != c.want {
-			t.Errorf("%s %s %s on %s: %t", c.user, c.method, c.path, c.node, got)
+		if got := allows(t, p, c.user, RequestAttributes(httptest.NewRequest(c.method, c.path, nil), c.node)); got != c.want {
+			t.Errorf("%s %s %s on %s: got %t, want %t", c.user, c.method, c.path, c.node, got, c.want)
 		}
 	}
 	if allows(t, Policy{}, bob, Attributes{Verb: "get", Resource: "nodes", Subresources: []string{"pods"}}) {
@@ -246,7 +247,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-func TestParsePolicyErrors(t *testing.T) {
+func TestParsePolicy_Errors(t *testing.T) {
 	const head = "apiVersion: rbac.authorization.k8s.io/v1\n"
 	for text, want := range map[string]string{
 		"kind: ClusterRole\n":                                                   `document 1: apiVersion ""`,
@@ -255,8 +256,8 @@ func TestParsePolicyErrors(t *testing.T) {
 		head + "kind: RoleBinding\nmetadata: {name: x}\n":                       "metadata.namespace is missing",
 		head + "kind: ClusterRole\nrulez: []\n":                                 "rulez",
 		head + "kind: ClusterRole\naggregationRule: {}\n":                       "aggregationRule",
-		head + "kind: ClusterRoleBinding\nroleRef: {name: x}\n":                 `no  "x" beside it`,
-		policy + "---\n" + head + "kind: ClusterRole\nmetadata: {name: look}\n": `"look" is there twice`,
+		head + "kind: ClusterRoleBinding\nroleRef: {name: x}\n":                 `role not found:  "x"`,
+		policy + "---\n" + head + "kind: ClusterRole\nmetadata: {name: look}\n": `"look" is declared twice`,
 		"{": "document 1",
 	} {
 		if _, err := ParsePolicy([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
@@ -264,7 +265,7 @@ func TestParsePolicyErrors(t *testing.T) {
 		}
 	}
 	if p, err := ParsePolicy([]byte("\n---\n# nothing\n")); err != nil || len(p.grants) != 0 {
-		t.Errorf("of no document: %v, %v", p, err)
+		t.Errorf("without a document: got %v, %v", p, err)
 	}
 }
 
@@ -278,11 +279,11 @@ func TestGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var asked []string
+	var passed []string
 	g := &Guard{
 		Authenticator: &Authenticator{CAs: func() *x509.CertPool { return pool }, Tokens: func() Tokens { return tokens }},
 		Authorizer:    p, Node: "n1",
-		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.URL.Path) }),
+		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { passed = append(passed, r.URL.Path) }),
 	}
 	for _, c := range []struct {
 		token, path string
@@ -297,7 +298,7 @@ func TestGuard(t *testing.T) {
 			t.Errorf("%s with %q: %d %s", c.path, c.token, w.Code, w.Body)
 		}
 	}
-	if !slices.Equal(asked, []string{"/metrics"}) {
-		t.Errorf("let through: %q", asked)
+	if !slices.Equal(passed, []string{"/metrics"}) {
+		t.Errorf("requests passed to the handler: got %q, want only /metrics", passed)
 	}
 }

@@ -10,24 +10,26 @@ import (
 	"podd/server/kube/request"
 )
 
-// Guard lets requests through to a handler that their sender may make, or who that
-// is to be taken for, with the User in their context. Others are answered 401 or 403, and their connections
-// closed: an idle one would keep others out. So are, with 500, those of whom the
-// Authorizer cannot tell; why is for the node's log and not for them.
+// A Guard passes a request to its Handler if the sender, or the user that the
+// sender impersonates, is authorized. The context of the request then has that
+// User. A Guard answers other requests with 401 or 403 and closes the connection,
+// because an idle connection would occupy a slot that other clients need. If the
+// Authorizer fails, the response is 500 without the cause, which belongs in the
+// node's log.
 type Guard struct {
 	Authenticator *Authenticator // required
 	Authorizer    Authorizer     // required
 	Node          string
-	// OfCluster says that the node's cluster has an API of its own: what the
-	// Kubernetes API shows here is the node's then, for who may proxy to it, and
-	// grants in the objects' namespaces do not count.
-	OfCluster bool
+	// InCluster is set if the node belongs to a cluster with an API server of its
+	// own. Requests for the Kubernetes API then need permission to proxy to the
+	// node; grants in the namespaces of objects are ignored.
+	InCluster bool
 	Handler   http.Handler // required
 }
 
 // ServeHTTP implements http.Handler.
 func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	user, known := g.Authenticator.User(r)
+	user, known := g.Authenticator.authenticate(r)
 	if !known {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		refuse(w, r, http.StatusUnauthorized, "Unauthorized")
@@ -38,28 +40,34 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	user, err := g.impersonated(r.Context(), user, r.Header)
 	if err != nil {
-		refuse(w, r, server.StatusOf(err), err.Error())
+		refuse(w, r, server.HTTPStatus(err), err.Error())
 		return
 	}
-	a := Of(r, g.Node)
-	if g.OfCluster && request.Is(r.URL.Path) {
+	a := RequestAttributes(r, g.Node)
+	if g.InCluster && request.IsAPI(r.URL.Path) {
 		a = a.proxied(g.Node)
+		if a.needsRoot() && server.Forwarded(r) {
+			// The credential belongs to the API server and not to the original client.
+			refuse(w, r, http.StatusForbidden, forbidden(user, a, true))
+			return
+		}
 	}
 	switch may, err := g.Authorizer.Allows(r.Context(), user, a); {
 	case err != nil:
 		refuse(w, r, http.StatusInternalServerError, undecided(user, a))
 		return
 	case !may:
-		refuse(w, r, http.StatusForbidden, forbidden(user, a, request.Is(r.URL.Path)))
+		refuse(w, r, http.StatusForbidden, forbidden(user, a, request.IsAPI(r.URL.Path)))
 		return
 	}
-	g.Handler.ServeHTTP(w, r.WithContext(With(r.Context(), user)))
+	g.Handler.ServeHTTP(w, r.WithContext(WithUser(r.Context(), user)))
 }
 
-// refuse speaks to clients of each API in its own way.
+// refuse replies with an error in the format of the requested API: a Status object
+// for the Kubernetes API, plain text for the kubelet's.
 func refuse(w http.ResponseWriter, r *http.Request, status int, message string) {
 	w.Header().Set("Connection", "close")
-	if request.Is(r.URL.Path) {
+	if request.IsAPI(r.URL.Path) {
 		server.ReplyStatus(w, &server.Error{Status: status, Message: message})
 		return
 	}
@@ -90,26 +98,29 @@ func forbidden(u User, a Attributes, kube bool) string {
 	return fmt.Sprintf("%s%s is forbidden: User %q cannot %s resource %q in API group %q %s", a.Resource, name, u.Name, a.Verb, resource, a.Group, where)
 }
 
-// userKey is that of the context's User.
+// userKey is the context key of the User.
 type userKey struct{}
 
-// With says in a context who asks.
-func With(ctx context.Context, u User) context.Context { return context.WithValue(ctx, userKey{}, u) }
+// WithUser returns a context that carries the user of a request.
+func WithUser(ctx context.Context, u User) context.Context {
+	return context.WithValue(ctx, userKey{}, u)
+}
 
-// From is who asks; the zero User where nobody said.
-func From(ctx context.Context) User {
+// UserFrom returns the user that WithUser added to ctx, or the zero User.
+func UserFrom(ctx context.Context) User {
 	u, _ := ctx.Value(userKey{}).(User)
 	return u
 }
 
-// As has a handler serve everyone as one user, who may do everything. To be taken
-// for somebody else, who may less, is refused rather than overlooked.
-func As(u User, h http.Handler) http.Handler {
+// ServeAs returns a handler that serves every request as u. It rejects requests
+// with impersonation headers, because ignoring them would give a client more rights
+// than it asked for.
+func ServeAs(u User, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if name, _, err := wish(r.Header); err != nil || name != "" {
-			refuse(w, r, http.StatusBadRequest, "who asks here is "+u.Name+", and is taken for nobody else; ask the kubelet's port")
+		if name, _, err := impersonation(r.Header); err != nil || name != "" {
+			refuse(w, r, http.StatusBadRequest, "impersonation is not supported on this socket, where every request is "+u.Name+"'s; use the kubelet's port")
 			return
 		}
-		h.ServeHTTP(w, r.WithContext(With(r.Context(), u)))
+		h.ServeHTTP(w, r.WithContext(WithUser(r.Context(), u)))
 	})
 }

@@ -9,23 +9,24 @@ import (
 	"podd/server"
 )
 
-// The headers by which a client asks to be taken for somebody else, as with
-// kubectl --as and --as-group.
+// Headers with which a client impersonates a user, as kubectl does for --as and
+// --as-group.
 const (
-	asUser  = "Impersonate-User"
-	asGroup = "Impersonate-Group"
-	as      = "Impersonate-" // others are of what podd's users do not have
+	asUser   = "Impersonate-User"
+	asGroup  = "Impersonate-Group"
+	asPrefix = "Impersonate-" // the other headers set attributes that podd's users do not have
 )
 
-// impersonated is the user that u is to be taken for in a request: u, where it
-// asks for nobody else. For each name that it takes on u needs RBAC's verb
-// impersonate; the error is an answer.
+// impersonated returns the user that a request of u is authorized as: u itself,
+// unless headers name another one. For the name and for each group u needs RBAC's
+// verb impersonate. The caller then checks the rights of the impersonated user. The
+// error is a response.
 func (g *Guard) impersonated(ctx context.Context, u User, h http.Header) (User, error) {
-	name, groups, err := wish(h)
+	name, groups, err := impersonation(h)
 	if err != nil || name == "" {
 		return u, err
 	}
-	for _, a := range taking(name, groups) {
+	for _, a := range impersonationAttributes(name, groups) {
 		switch may, err := g.Authorizer.Allows(ctx, u, a); {
 		case err != nil:
 			return User{}, &server.Error{Status: http.StatusInternalServerError, Message: undecided(u, a)}
@@ -33,17 +34,18 @@ func (g *Guard) impersonated(ctx context.Context, u User, h http.Header) (User, 
 			return User{}, &server.Error{Status: http.StatusForbidden, Message: forbidden(u, a, true)}
 		}
 	}
-	return User{Name: name, Groups: known(name, groups)}, nil
+	return User{Name: name, Groups: withImplicitGroups(name, groups)}, nil
 }
 
-// wish is whom headers ask to be taken for; "" for nobody else.
-func wish(h http.Header) (name string, groups []string, err error) {
-	bad := func(what string) (string, []string, error) {
-		return "", nil, &server.Error{Status: http.StatusBadRequest, Message: what}
+// impersonation returns the user name and the groups in the impersonation headers.
+// The name is empty if there are no such headers.
+func impersonation(h http.Header) (name string, groups []string, err error) {
+	bad := func(message string) (string, []string, error) {
+		return "", nil, &server.Error{Status: http.StatusBadRequest, Message: message}
 	}
 	for header := range h {
-		if strings.HasPrefix(header, as) && header != asUser && header != asGroup {
-			return bad(header + ": podd's users have a name and groups, and nothing else to be taken for")
+		if strings.HasPrefix(header, asPrefix) && header != asUser && header != asGroup {
+			return bad(header + ": unsupported header; only a user name and groups can be impersonated")
 		}
 	}
 	users, groups := h.Values(asUser), h.Values(asGroup)
@@ -51,31 +53,33 @@ func wish(h http.Header) (name string, groups []string, err error) {
 	case len(users) == 0 && len(groups) == 0:
 		return "", nil, nil
 	case len(users) != 1 || users[0] == "":
-		return bad("to be taken for somebody else needs one name, in " + asUser)
+		return bad("impersonation needs exactly one user name, in the header " + asUser)
 	}
 	return users[0], groups, nil
 }
 
-// taking is what a user must be allowed to be taken for somebody.
-func taking(name string, groups []string) []Attributes {
-	all := []Attributes{{Verb: "impersonate", Resource: "users", Name: name, Subresources: []string{""}}}
+// impersonationAttributes returns the permissions that a user needs to impersonate
+// a user with these groups.
+func impersonationAttributes(name string, groups []string) []Attributes {
+	all := []Attributes{{Verb: impersonates, Resource: "users", Name: name, Subresources: []string{""}}}
 	if namespace, account, is := serviceAccount(name); is {
 		all[0].Resource, all[0].Namespace, all[0].Name = "serviceaccounts", namespace, account
 	}
 	for _, group := range groups {
-		all = append(all, Attributes{Verb: "impersonate", Resource: "groups", Name: group, Subresources: []string{""}})
+		all = append(all, Attributes{Verb: impersonates, Resource: "groups", Name: group, Subresources: []string{""}})
 	}
 	return all
 }
 
-// known are the groups of who is so called: also those that nobody has to ask for.
-func known(name string, groups []string) []string {
+// withImplicitGroups adds the groups that the API server adds to every
+// authenticated user, to service accounts and to system:anonymous.
+func withImplicitGroups(name string, groups []string) []string {
 	groups = slices.Clone(groups)
 	if namespace, _, is := serviceAccount(name); is && len(groups) == 0 {
 		groups = []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace}
 	}
-	switch told := slices.Contains(groups, unauthenticated); {
-	case told:
+	switch hasGroup := slices.Contains(groups, unauthenticated); {
+	case hasGroup:
 	case name == anonymous:
 		groups = append(groups, unauthenticated)
 	case !slices.Contains(groups, authenticated):

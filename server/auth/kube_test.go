@@ -46,7 +46,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: one}
 subjects: [{kind: User, name: tenant}]
 `
 
-func TestPolicyOfKubernetes(t *testing.T) {
+func TestPolicy_KubernetesAPI(t *testing.T) {
 	p, err := ParsePolicy([]byte(kubePolicy))
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestPolicyOfKubernetes(t *testing.T) {
 		{known("viewer"), "GET", "/api/v1/namespaces/a/pods/x/exec", false},
 		{known("viewer"), "DELETE", "/api/v1/namespaces/a/pods/x", false},
 		{known("viewer"), "GET", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", false},
-		{known("tenant"), "PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", false}, // though it may exec
+		{known("tenant"), "PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", false}, // although it may exec
 		{Root(), "PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", true},
 		{known("viewer"), "GET", "/api/v1/secrets", false},
 		{known("viewer"), "GET", "/api/v1/nodes", false},
@@ -86,27 +86,27 @@ func TestPolicyOfKubernetes(t *testing.T) {
 		{known("tenant"), "POST", "/api/v1/namespaces/b/pods/x/exec", false},
 		{Root(), "DELETE", "/api/v1/pods", true},
 	} {
-		if got := allows(t, p, c.user, Of(httptest.NewRequest(c.method, c.path, nil), "n1")); got != c.want {
-			t.Errorf("%s %s %s: %t", c.user, c.method, c.path, got)
+		if got := allows(t, p, c.user, RequestAttributes(httptest.NewRequest(c.method, c.path, nil), "n1")); got != c.want {
+			t.Errorf("%s %s %s: got %t, want %t", c.user, c.method, c.path, got, c.want)
 		}
 	}
 	if !allows(t, p, known("viewer"), Attributes{Verb: "get", Path: "/stuff/here"}) || allows(t, p, known("viewer"), Attributes{Verb: "get", Path: "/stuff"}) {
-		t.Error("/stuff/* is not what is below /stuff")
+		t.Error("/stuff/* must match paths below /stuff and not /stuff itself")
 	}
 	in, _ := p.Rules(known("tenant"), "a")
 	out, _ := p.Rules(known("tenant"), "c")
-	if len(in) != len(toAll)+2 || len(out) != len(toAll) {
-		t.Errorf("rules of tenant: %d in a, %d in c", len(in), len(out))
+	if len(in) != len(defaultGrants)+2 || len(out) != len(defaultGrants) {
+		t.Errorf("rules of tenant: got %d in a, %d in c", len(in), len(out))
 	}
 }
 
-func TestGuardSpeaksKubernetes(t *testing.T) {
+func TestGuard_KubernetesAPI(t *testing.T) {
 	tokens, err := ParseTokens([]byte("abc,prom,1\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := &Guard{Authenticator: &Authenticator{Tokens: func() Tokens { return tokens }}, Authorizer: Policy{}, Node: "n1",
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(From(r.Context()).String())) })}
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(UserFrom(r.Context()).String())) })}
 	for _, c := range []struct {
 		token, path string
 		status      int
@@ -143,8 +143,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: help}
 subjects: [{kind: User, name: helper}]
 `
 
-// TestImpersonation: who may be taken for somebody else may what that one may, and
-// nothing else.
+// A user who may impersonate another one has the rights of that one only.
 func TestImpersonation(t *testing.T) {
 	tokens, err := ParseTokens([]byte("help,helper,1\nroot,admin,2,system:masters\nview,viewer,3\n"))
 	if err != nil {
@@ -155,7 +154,7 @@ func TestImpersonation(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := &Guard{Authenticator: &Authenticator{Tokens: func() Tokens { return tokens }}, Authorizer: p, Node: "n1",
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(From(r.Context()).String())) })}
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(UserFrom(r.Context()).String())) })}
 	const secrets, pods = "/api/v1/secrets", "/api/v1/pods"
 	for _, c := range []struct {
 		token, path string
@@ -179,10 +178,10 @@ func TestImpersonation(t *testing.T) {
 		{"help", "/metrics", http.Header{asUser: {"viewer"}, asGroup: {"monitoring"}}, 200, "viewer (monitoring, system:authenticated)"},
 		{"help", "/metrics", http.Header{asUser: {"system:serviceaccount:mon:prom"}}, 200, "system:serviceaccount:mon:prom"},
 		{"view", pods, http.Header{asUser: {"tenant"}}, 403, "cannot impersonate"},
-		{"view", pods, http.Header{asGroup: {"monitoring"}}, 400, "needs one name"},
-		{"root", pods, http.Header{asUser: {"viewer", "tenant"}}, 400, "needs one name"},
-		{"root", pods, http.Header{asUser: {"viewer"}, "Impersonate-Uid": {"7"}}, 400, "Impersonate-Uid: podd's users have a name and groups"},
-		{"root", pods, http.Header{"Impersonate-Extra-Scopes": {"view"}}, 400, "nothing else"},
+		{"view", pods, http.Header{asGroup: {"monitoring"}}, 400, "needs exactly one user name"},
+		{"root", pods, http.Header{asUser: {"viewer", "tenant"}}, 400, "needs exactly one user name"},
+		{"root", pods, http.Header{asUser: {"viewer"}, "Impersonate-Uid": {"7"}}, 400, "Impersonate-Uid: unsupported header"},
+		{"root", pods, http.Header{"Impersonate-Extra-Scopes": {"view"}}, 400, "unsupported header"},
 		{"no", pods, http.Header{asUser: {"viewer"}}, 401, "Unauthorized"},
 	} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", c.path, nil)
@@ -197,9 +196,9 @@ func TestImpersonation(t *testing.T) {
 	}
 }
 
-// TestAs: on root's own socket nobody is taken for somebody who may less.
-func TestAs(t *testing.T) {
-	h := As(Root(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(From(r.Context()).String())) }))
+// Root's own socket rejects impersonation.
+func TestServeAs(t *testing.T) {
+	h := ServeAs(Root(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(UserFrom(r.Context()).String())) }))
 	for header, want := range map[string]int{"": 200, asUser: 400, asGroup: 400, "Impersonate-Uid": 400} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/api/v1/pods", nil)
 		if header != "" {
@@ -212,7 +211,7 @@ func TestAs(t *testing.T) {
 	}
 }
 
-// In a cluster a grant in a namespace is the cluster's affair, not the node's.
+// In a cluster, Guard ignores grants in a namespace.
 func TestProxied(t *testing.T) {
 	for _, c := range []struct {
 		method, path string
@@ -223,7 +222,7 @@ func TestProxied(t *testing.T) {
 		{"GET", "/version", Attributes{Verb: "get", Path: "/version"}},
 		{"PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", Attributes{Verb: "patch", Resource: "pods", Namespace: "a", Name: "x", Subresources: []string{"ephemeralcontainers"}}},
 	} {
-		if diff := cmp.Diff(c.want, Of(httptest.NewRequest(c.method, c.path, nil), "n1").proxied("n1")); diff != "" {
+		if diff := cmp.Diff(c.want, RequestAttributes(httptest.NewRequest(c.method, c.path, nil), "n1").proxied("n1")); diff != "" {
 			t.Errorf("%s %s (-want +got):\n%s", c.method, c.path, diff)
 		}
 	}
@@ -232,44 +231,45 @@ func TestProxied(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := httptest.NewRequest("GET", "/api/v1/namespaces/a/pods", nil)
-	g := &Guard{Authenticator: &Authenticator{Anonymous: true}, Authorizer: policy, Node: "n1", OfCluster: true}
+	g := &Guard{Authenticator: &Authenticator{Anonymous: true}, Authorizer: policy, Node: "n1", InCluster: true}
 	w := httptest.NewRecorder()
 	g.ServeHTTP(w, q)
 	if w.Code != 403 || !strings.Contains(w.Body.String(), "nodes/proxy") {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
-	// Who may proxy to the node may for all that not add a container to its pods.
+	// Permission to proxy to the node does not include adding a container to its
+	// pods.
 	proxy := Attributes{Verb: "patch", Resource: "nodes", Name: "n1", Subresources: []string{"proxy"}}
-	g = &Guard{Authenticator: g.Authenticator, Authorizer: Writes{All{}}, Node: "n1", OfCluster: true}
+	g = &Guard{Authenticator: g.Authenticator, Authorizer: Writes{All{}}, Node: "n1", InCluster: true}
 	w = httptest.NewRecorder()
 	g.ServeHTTP(w, httptest.NewRequest("PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", nil))
 	if w.Code != 403 || !allows(t, g.Authorizer, User{}, proxy) {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
-	// Who asks what they may is told the same.
+	// Access reviews report the same permissions.
 	look := Attributes{Verb: "list", Resource: "pods", Namespace: "a", Subresources: []string{""}}
 	if may := (Proxied{onlyNodes{}, "n1"}); !allows(t, may, User{}, look) || allows(t, may, User{}, Attributes{Verb: "create", Resource: "pods", Subresources: []string{""}}) {
-		t.Error("one who may proxy to the node is told something else")
+		t.Error("a user who may proxy to the node gets another result")
 	}
 }
 
-// onlyNodes allows all of node n1.
+// onlyNodes allows every request for node n1.
 type onlyNodes struct{ All }
 
 func (onlyNodes) Allows(_ context.Context, _ User, a Attributes) (bool, error) {
 	return a.Resource == "nodes" && a.Name == "n1", nil
 }
 
-// asleep cannot tell.
-type asleep struct{ All }
+// failing is an Authorizer that always returns an error.
+type failing struct{ All }
 
-func (asleep) Allows(context.Context, User, Attributes) (bool, error) {
-	return true, errors.New("the cluster is away: s3cret")
+func (failing) Allows(context.Context, User, Attributes) (bool, error) {
+	return true, errors.New("the cluster is unreachable: s3cret")
 }
 
-// Whom nobody can tell about is answered so, as by a kubelet, and not told why.
-func TestGuardUndecided(t *testing.T) {
-	g := &Guard{Authenticator: &Authenticator{Anonymous: true}, Authorizer: asleep{}, Node: "n1"}
+// If the Authorizer fails, the response has the kubelet's text and omits the cause.
+func TestGuard_AuthorizerFails(t *testing.T) {
+	g := &Guard{Authenticator: &Authenticator{Anonymous: true}, Authorizer: failing{}, Node: "n1"}
 	for _, c := range []struct{ path, as, want string }{
 		{"/pods", "", "Authorization error (user=system:anonymous, verb=get, resource=nodes, subresource=pods,proxy)"},
 		{"/pods", "bob", "Authorization error (user=system:anonymous, verb=impersonate, resource=users, subresource=)"},
@@ -282,6 +282,72 @@ func TestGuardUndecided(t *testing.T) {
 		g.ServeHTTP(w, r)
 		if w.Code != 500 || !strings.Contains(w.Body.String(), c.want) || strings.Contains(w.Body.String(), "s3cret") {
 			t.Errorf("%s as %q: %d %s", c.path, c.as, w.Code, w.Body)
+		}
+	}
+}
+
+// The data of a cluster node's Secrets needs more than permission to get
+// nodes/proxy.
+func TestProxied_ShowsSecret(t *testing.T) {
+	bob := User{Name: "bob", Groups: []string{authenticated}}
+	bound := func(rules string) Policy {
+		p, err := ParsePolicy([]byte(`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}, rules: [` + rules + `]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: b}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: r}, subjects: [{kind: User, name: bob}]}
+`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for _, c := range []struct {
+		name     string
+		inner    Authorizer
+		user     User
+		all, own bool // want for all Secrets of the namespace, for the Secret "own"
+	}{
+		{"get nodes/proxy", bound(`{apiGroups: [""], resources: [nodes/proxy], verbs: [get]}`), bob, false, false},
+		{"list secrets", bound(`{apiGroups: [""], resources: [secrets], verbs: [list, watch]}`), bob, false, false},
+		{"create nodes/proxy", bound(`{apiGroups: [""], resources: [nodes/proxy], verbs: [create]}`), bob, true, true},
+		{"create nodes/proxy of another node", bound(`{apiGroups: [""], resources: [nodes/proxy], verbs: [create], resourceNames: [n2]}`), bob, false, false},
+		{"get secrets", bound(`{apiGroups: [""], resources: [secrets], verbs: [get]}`), bob, true, true},
+		{"get one Secret", bound(`{apiGroups: [""], resources: [secrets], verbs: [get], resourceNames: [own]}`), bob, false, true},
+		{"an authorizer that fails", failing{}, bob, false, false},
+		{"root, while the cluster is unreachable", failing{}, Root(), true, true},
+	} {
+		p := Proxied{Writes{c.inner}, "n1"}
+		if all, own := p.ShowsSecret(t.Context(), c.user, "a", ""), p.ShowsSecret(t.Context(), c.user, "a", "own"); all != c.all || own != c.own {
+			t.Errorf("%s: got %t and %t, want %t and %t", c.name, all, own, c.all, c.own)
+		}
+	}
+}
+
+// A forwarded request carries the API server's credential, not that of the user who
+// sent it, so it gets no rights that need root's.
+func TestGuard_ForwardedWrite(t *testing.T) {
+	tokens, err := ParseTokens([]byte("api,kube-apiserver-kubelet-client,1,system:masters\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &Guard{Authenticator: &Authenticator{Tokens: func() Tokens { return tokens }}, Authorizer: Writes{All{}}, Node: "n1", InCluster: true,
+		Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
+	const pods = "/api/v1/namespaces/a/pods"
+	for _, c := range []struct {
+		method, path string
+		header       http.Header
+		want         int
+	}{
+		{"PATCH", pods + "/x/ephemeralcontainers", http.Header{"X-Forwarded-For": {"192.0.2.7"}}, 403},
+		{"PATCH", pods + "/x/ephemeralcontainers", http.Header{"X-Forwarded-For": {""}}, 403},
+		{"GET", pods, http.Header{"X-Forwarded-For": {"192.0.2.7"}}, 200},
+		{"POST", "/exec/a/x/main", http.Header{"X-Forwarded-For": {"192.0.2.7"}}, 200},
+		{"PATCH", pods + "/x/ephemeralcontainers", http.Header{}, 200},
+	} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(c.method, c.path, nil)
+		r.Header = c.header
+		r.Header.Set("Authorization", "Bearer api")
+		if g.ServeHTTP(w, r); w.Code != c.want {
+			t.Errorf("%s %s %v: got %d %s, want %d", c.method, c.path, c.header, w.Code, w.Body, c.want)
 		}
 	}
 }

@@ -8,16 +8,17 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// Authorizer tells who may what. It must be safe for concurrent use. Its errors say
-// that it could not tell; nothing is allowed with one.
+// An Authorizer decides which users may make which requests. It must be safe for
+// concurrent use.
 type Authorizer interface {
 	Allows(context.Context, User, Attributes) (bool, error)
-	// Rules are all that allow a user something: in a namespace, and of what is
-	// in none. With an error there may be more.
+	// Rules returns the rules that allow the user requests in a namespace and for
+	// cluster-scoped resources. If it also returns an error, the list may be
+	// incomplete.
 	Rules(u User, namespace string) ([]rbac.PolicyRule, error)
 }
 
-// All allows everything to everyone who is known.
+// All allows every request of every authenticated user.
 type All struct{}
 
 // Allows implements Authorizer.
@@ -26,23 +27,24 @@ func (All) Allows(context.Context, User, Attributes) (bool, error) { return true
 // Rules implements Authorizer.
 func (All) Rules(User, string) ([]rbac.PolicyRule, error) { return mastersRules, nil }
 
-// Policy allows what roles and their bindings do, everything to system:masters,
-// and to whoever is known what every cluster does: to learn what there is and
-// what they themselves may. The zero Policy allows nothing else.
+// Policy allows the requests that its roles and bindings grant, every request of
+// system:masters, and, for authenticated users, discovery and reviews of their own
+// permissions, as every cluster does. The zero Policy has no roles.
 type Policy struct{ grants []grant }
 
-// grant is a rule with those whom it is bound to.
+// grant is a rule together with the subjects that it is bound to.
 type grant struct {
 	rule      rbac.PolicyRule
-	namespace string // "" for everywhere
+	namespace string // "" for all namespaces
 	users     []string
 	groups    []string
 }
 
 var _ Authorizer = Policy{}
 
-// toAll are the cluster roles system:discovery and system:basic-user.
-var toAll = []grant{
+// defaultGrants are the rules of the cluster roles system:discovery and
+// system:basic-user.
+var defaultGrants = []grant{
 	{groups: []string{authenticated}, rule: rbac.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{
 		"/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", "/version", "/version/",
 	}}},
@@ -62,11 +64,11 @@ var mastersRules = []rbac.PolicyRule{
 
 // Allows implements Authorizer.
 func (p Policy) Allows(_ context.Context, u User, a Attributes) (bool, error) {
-	if slices.Contains(u.Groups, Masters) {
+	if u.isRoot() {
 		return true, nil
 	}
-	for _, all := range [][]grant{toAll, p.grants} {
-		if slices.ContainsFunc(all, func(g grant) bool { return g.to(u) && g.covers(a) }) {
+	for _, all := range [][]grant{defaultGrants, p.grants} {
+		if slices.ContainsFunc(all, func(g grant) bool { return g.appliesTo(u) && g.covers(a) }) {
 			return true, nil
 		}
 	}
@@ -75,39 +77,41 @@ func (p Policy) Allows(_ context.Context, u User, a Attributes) (bool, error) {
 
 // Rules implements Authorizer.
 func (p Policy) Rules(u User, namespace string) ([]rbac.PolicyRule, error) {
-	if slices.Contains(u.Groups, Masters) {
+	if u.isRoot() {
 		return mastersRules, nil
 	}
 	var rules []rbac.PolicyRule
-	for _, g := range slices.Concat(toAll, p.grants) {
-		if g.to(u) && (g.namespace == "" || g.namespace == namespace) {
+	for _, g := range slices.Concat(defaultGrants, p.grants) {
+		if g.appliesTo(u) && (g.namespace == "" || g.namespace == namespace) {
 			rules = append(rules, g.rule)
 		}
 	}
 	return rules, nil
 }
 
-func (g *grant) to(u User) bool {
+func (g *grant) appliesTo(u User) bool {
 	return slices.Contains(g.users, u.Name) ||
 		slices.ContainsFunc(u.Groups, func(name string) bool { return slices.Contains(g.groups, name) })
 }
 
-// covers is RBAC's matching of a rule.
+// covers reports whether the rule matches a by the rules of RBAC, regardless of the
+// user.
 func (g *grant) covers(a Attributes) bool {
 	rule := &g.rule
-	if !has(rule.Verbs, a.Verb) || g.namespace != "" && g.namespace != a.Namespace {
+	if !contains(rule.Verbs, a.Verb) || g.namespace != "" && g.namespace != a.Namespace {
 		return false
 	}
 	if a.Resource == "" {
-		return g.namespace == "" && slices.ContainsFunc(rule.NonResourceURLs, func(u string) bool { return u == a.Path || matches(u, a.Path) })
+		return g.namespace == "" && slices.ContainsFunc(rule.NonResourceURLs, func(u string) bool { return u == a.Path || matchesPrefix(u, a.Path) })
 	}
-	return has(rule.APIGroups, a.Group) &&
+	return contains(rule.APIGroups, a.Group) &&
 		slices.ContainsFunc(a.Subresources, func(sub string) bool { return covers(rule.Resources, a.Resource, sub) }) &&
 		(len(rule.ResourceNames) == 0 || a.Name != "" && slices.Contains(rule.ResourceNames, a.Name))
 }
 
-// matches: only a * at the end stands for more.
-func matches(pattern, path string) bool {
+// matchesPrefix reports whether path matches a non-resource URL that ends with *. A
+// * elsewhere is not a wildcard.
+func matchesPrefix(pattern, path string) bool {
 	prefix, open := strings.CutSuffix(pattern, "*")
 	return open && strings.HasPrefix(path, prefix)
 }
@@ -122,6 +126,6 @@ func covers(resources []string, resource, sub string) bool {
 	return slices.Contains(resources, resource+"/"+sub) || slices.Contains(resources, "*/"+sub)
 }
 
-func has(list []string, word string) bool {
-	return slices.Contains(list, "*") || slices.Contains(list, word)
+func contains(list []string, value string) bool {
+	return slices.Contains(list, "*") || slices.Contains(list, value)
 }

@@ -13,10 +13,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ParsePolicy reads YAML documents of kind ClusterRole, ClusterRoleBinding, Role
-// and RoleBinding, rbac.authorization.k8s.io/v1, as one would give them to a
-// cluster. An unknown field, another kind and a role that is bound and not there
-// are errors.
+// ParsePolicy parses YAML documents of kind ClusterRole, ClusterRoleBinding, Role
+// and RoleBinding of rbac.authorization.k8s.io/v1. It returns an error for an
+// unknown field, for another kind and for a binding to a role that is not in the text.
 func ParsePolicy(text []byte) (Policy, error) {
 	read := policyFile{roles: map[roleKey][]rbac.PolicyRule{}}
 	documents := yamlreader.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
@@ -34,10 +33,10 @@ func ParsePolicy(text []byte) (Policy, error) {
 	}
 }
 
-// policyFile is what the documents of one say.
+// policyFile collects the objects of a policy file.
 type policyFile struct {
 	roles    map[roleKey][]rbac.PolicyRule
-	bindings []rbac.RoleBinding // of a ClusterRoleBinding, in no namespace
+	bindings []rbac.RoleBinding // those of a ClusterRoleBinding have no namespace
 }
 
 type roleKey struct{ kind, namespace, name string }
@@ -48,7 +47,7 @@ func (f *policyFile) document(doc []byte) error {
 		return err
 	}
 	switch {
-	case meta == nil: // nothing but comments
+	case meta == nil: // only comments
 		return nil
 	case meta.APIVersion != rbac.SchemeGroupVersion.String():
 		return fmt.Errorf("apiVersion %q: want %s", meta.APIVersion, rbac.SchemeGroupVersion)
@@ -85,7 +84,7 @@ func (f *policyFile) clusterRole(doc []byte) error {
 		return err
 	}
 	if role.AggregationRule != nil {
-		return fmt.Errorf("ClusterRole %q: aggregationRule is not served; write its rules out", role.Name)
+		return fmt.Errorf("ClusterRole %q: aggregationRule is not supported; list the rules instead", role.Name)
 	}
 	return f.add(roleKey{"ClusterRole", "", role.Name}, role.Rules)
 }
@@ -96,14 +95,14 @@ func (f *policyFile) role(doc []byte) error {
 		return err
 	}
 	if role.Namespace == "" {
-		return fmt.Errorf("kind Role, %q: metadata.namespace is missing", role.Name)
+		return fmt.Errorf("role %q: metadata.namespace is missing", role.Name)
 	}
 	return f.add(roleKey{"Role", role.Namespace, role.Name}, role.Rules)
 }
 
 func (f *policyFile) add(key roleKey, rules []rbac.PolicyRule) error {
 	if _, twice := f.roles[key]; twice {
-		return fmt.Errorf("%s %q is there twice", key.kind, key.name)
+		return fmt.Errorf("%s %q is declared twice", key.kind, key.name)
 	}
 	f.roles[key] = rules
 	return nil
@@ -118,7 +117,7 @@ func (f *policyFile) bind() (Policy, error) {
 		}
 		rules, ok := f.roles[key]
 		if !ok {
-			return Policy{}, fmt.Errorf("%s %q: there is no %s %q beside it", b.Kind, b.Name, key.kind, key.name)
+			return Policy{}, fmt.Errorf("%s %q: role not found: %s %q; add it to the same file", b.Kind, b.Name, key.kind, key.name)
 		}
 		users, groups, err := subjects(b.Subjects)
 		if err != nil {
@@ -141,7 +140,7 @@ func subjects(all []rbac.Subject) (users, groups []string, err error) {
 		case rbac.ServiceAccountKind:
 			users = append(users, "system:serviceaccount:"+s.Namespace+":"+s.Name)
 		default:
-			return nil, nil, fmt.Errorf("a subject of kind %q; want User, Group or ServiceAccount", s.Kind)
+			return nil, nil, fmt.Errorf("unsupported subject kind %q; want User, Group or ServiceAccount", s.Kind)
 		}
 	}
 	return users, groups, nil

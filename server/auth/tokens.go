@@ -10,15 +10,17 @@ import (
 	"strings"
 )
 
-// Tokens are users by the digest of their bearer token, so that looking one up
-// takes no time that tells of another, and no token stays in memory.
+// Tokens maps the SHA-256 digest of a bearer token to its user. Digests keep the
+// tokens out of memory, and the duration of a lookup reveals nothing about other
+// tokens.
 type Tokens map[[sha256.Size]byte]User
 
-// ParseTokens reads a token file as the apiserver's: lines of
+// ParseTokens parses a token file in the format of the API server's
+// --token-auth-file. Each line is
 //
 //	token,user,uid[,"group1,group2"]
 //
-// Errors name the line and no token.
+// Errors name the line and never contain a token.
 func ParseTokens(text []byte) (Tokens, error) {
 	all := Tokens{}
 	lines := csv.NewReader(bytes.NewReader(text))
@@ -29,18 +31,18 @@ func ParseTokens(text []byte) (Tokens, error) {
 			return all, nil
 		}
 		if bad := (*csv.ParseError)(nil); errors.As(err, &bad) {
-			return nil, fmt.Errorf("line %d is no comma-separated values: %w", bad.Line, bad.Err)
+			return nil, fmt.Errorf("line %d: invalid CSV: %w", bad.Line, bad.Err)
 		}
 		if err != nil {
 			return nil, err
 		}
 		line, _ := lines.FieldPos(0)
 		if len(fields) < 3 || fields[0] == "" || fields[1] == "" {
-			return nil, fmt.Errorf(`line %d: want token,user,uid and perhaps "group,group"`, line)
+			return nil, fmt.Errorf(`line %d: want token,user,uid and optionally "group,group"`, line)
 		}
 		digest := sha256.Sum256([]byte(fields[0]))
 		if _, twice := all[digest]; twice {
-			return nil, fmt.Errorf("line %d has the token of an earlier line", line)
+			return nil, fmt.Errorf("line %d: duplicate token", line)
 		}
 		all[digest] = User{Name: fields[1], Groups: append(groups(fields[3:]), authenticated)}
 	}

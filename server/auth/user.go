@@ -1,6 +1,7 @@
-// Package auth decides who may ask the kubelet's and the Kubernetes API for what: an Authenticator
-// tells who asks, Attributes what for, in the terms of Kubernetes' RBAC, and an
-// Authorizer whether they may.
+// Package auth authenticates and authorizes requests for the kubelet's API and the
+// Kubernetes API. An Authenticator returns the User of a request, Attributes
+// describe the request in terms of Kubernetes' RBAC, and an Authorizer decides
+// whether the User may make it.
 package auth
 
 import (
@@ -11,52 +12,54 @@ import (
 	"time"
 )
 
-// User is who asks.
+// User is the identity of a client.
 type User struct {
 	Name   string
 	Groups []string
-	// UID and Extra are what a cluster tells of its users beside that, for its own
-	// Authorizer; "" and nil of others. Nobody writes to Extra.
+	// UID and Extra are further attributes that a cluster's TokenReview returns,
+	// for use by the cluster's Authorizer. They are empty for other users. Extra
+	// must not be modified.
 	UID   string
 	Extra map[string][]string
 }
 
-// Names that Kubernetes gives.
+// Kubernetes' well-known users and groups.
 const (
-	// Masters may do everything.
+	// Masters is the group that may do everything.
 	Masters         = "system:masters"
 	authenticated   = "system:authenticated"
 	unauthenticated = "system:unauthenticated"
 	anonymous       = "system:anonymous"
 )
 
-// Root is the user at the other end of podd's own socket.
+// Root returns the user of connections to podd's own socket.
 func Root() User { return User{Name: "root", Groups: []string{Masters, authenticated}} }
 
-// Authenticator tells who asks. The zero value knows nobody. Its functions are
-// called for each request and must be safe for concurrent use.
+// An Authenticator authenticates requests. The zero value authenticates none. Its
+// functions are called for each request and must be safe for concurrent use.
 type Authenticator struct {
-	// CAs vouch for clients: the user is the common name of a certificate and
-	// its organizations are the groups. Nil: no certificate counts.
+	// CAs returns the authorities for client certificates. A certificate's common
+	// name is the user and its organizations are the groups. If CAs is nil, no
+	// certificate is accepted.
 	CAs func() *x509.CertPool
-	// Tokens are known bearer tokens; nil: none is.
+	// Tokens returns the accepted bearer tokens. It may be nil.
 	Tokens func() Tokens
-	// Review tells whose a token is that Tokens do not have, asking somebody else
-	// perhaps; false: nobody's that is known, or nobody could tell. Nil: no other
-	// counts.
+	// Review authenticates tokens that are not in Tokens. It may call another
+	// server. It returns false if the token is invalid or cannot be checked. If
+	// Review is nil, only Tokens are accepted.
 	Review func(ctx context.Context, token string) (User, bool)
-	// Anonymous lets who shows nothing in as system:anonymous.
+	// Anonymous accepts requests without a credential as those of system:anonymous.
 	Anonymous bool
 
-	verified verified
+	verified certCache
 }
 
-// User tells who sent r; false says that nobody known did. Who shows a
-// credential that does not count is not anonymous.
-func (a *Authenticator) User(r *http.Request) (User, bool) {
+// authenticate returns the user of r, or false if r cannot be authenticated. A
+// request with an invalid credential is never anonymous.
+func (a *Authenticator) authenticate(r *http.Request) (User, bool) {
 	certificate := r.TLS != nil && len(r.TLS.PeerCertificates) > 0
 	if certificate {
-		if u, ok := a.ofCertificate(r.TLS.PeerCertificates); ok {
+		if u, ok := a.certificateUser(r.TLS.PeerCertificates); ok {
 			return u, true
 		}
 	}
@@ -68,7 +71,7 @@ func (a *Authenticator) User(r *http.Request) (User, bool) {
 	}
 	if token != "" && a.Review != nil {
 		if u, ok := a.Review(r.Context(), token); ok && u.Name != "" {
-			u.Groups = known(u.Name, u.Groups)
+			u.Groups = withImplicitGroups(u.Name, u.Groups)
 			return u, true
 		}
 	}
@@ -78,39 +81,41 @@ func (a *Authenticator) User(r *http.Request) (User, bool) {
 	return User{}, false
 }
 
-func (a *Authenticator) ofCertificate(chain []*x509.Certificate) (User, bool) {
+func (a *Authenticator) certificateUser(chain []*x509.Certificate) (User, bool) {
 	subject := chain[0].Subject
-	if a.CAs == nil || !a.vouch(chain, a.CAs(), time.Now()) || subject.CommonName == "" {
+	if a.CAs == nil || !a.verify(chain, a.CAs(), time.Now()) || subject.CommonName == "" {
 		return User{}, false
 	}
 	return User{Name: subject.CommonName, Groups: append(subject.Organization[:len(subject.Organization):len(subject.Organization)], authenticated)}, true
 }
 
-// vouch says that by vouches for the client that showed chain. That is remembered
-// of a certificate alone, for which nothing else that was shown matters.
-func (a *Authenticator) vouch(chain []*x509.Certificate, by *x509.CertPool, at time.Time) bool {
+// verify reports whether chain leads to an authority in roots. It caches the result
+// for a certificate without intermediates only, because the result for others
+// depends on the rest of the chain.
+func (a *Authenticator) verify(chain []*x509.Certificate, roots *x509.CertPool, at time.Time) bool {
 	alone := len(chain) == 1
-	if alone && a.verified.knows(chain[0], by, at) {
+	if alone && a.verified.contains(chain[0], roots, at) {
 		return true
 	}
-	between := x509.NewCertPool()
+	intermediates := x509.NewCertPool()
 	for _, c := range chain[1:] {
-		between.AddCert(c)
+		intermediates.AddCert(c)
 	}
 	all, err := chain[0].Verify(x509.VerifyOptions{
-		Roots: by, Intermediates: between, CurrentTime: at,
+		Roots: roots, Intermediates: intermediates, CurrentTime: at,
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	if err != nil {
 		return false
 	}
 	if alone {
-		a.verified.learn(all[0], by)
+		a.verified.add(all[0], roots)
 	}
 	return true
 }
 
-// bearer is the token in the Authorization header.
+// bearer returns the bearer token in the Authorization header. shown reports
+// whether the request has that header at all.
 func bearer(r *http.Request) (token string, shown bool) {
 	kind, token, found := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
 	if !found || !strings.EqualFold(kind, "bearer") {
@@ -119,7 +124,7 @@ func bearer(r *http.Request) (token string, shown bool) {
 	return strings.TrimSpace(token), true
 }
 
-// String tells of u without anything secret.
+// String returns the name and groups, which are not secret.
 func (u User) String() string {
 	if len(u.Groups) == 0 {
 		return u.Name

@@ -6,47 +6,50 @@ import (
 	"time"
 )
 
-// verified remembers which certificates a pool vouches for: verifying one takes
-// longer than most answers, and a connection shows the same with each request.
-// Only what counts is remembered. Its zero value is empty; safe for concurrent use.
-type verified struct {
-	mu sync.Mutex // guards all following fields
-	of map[*x509.Certificate]vouched
+// certCache caches which certificates are signed by an authority of a pool.
+// Verifying a certificate takes longer than most responses, and a connection
+// presents the same one with each request. Only successful verifications are
+// cached. The zero value is an empty cache. It is safe for concurrent use.
+type certCache struct {
+	mu      sync.Mutex // guards all following fields
+	entries map[*x509.Certificate]verified
 }
 
-// mostVerified is how many are remembered.
-const mostVerified = 256
+// maxVerified limits the number of cached certificates.
+const maxVerified = 256
 
-// vouched holds while the pool is the same and every certificate up to its root is
-// in its time.
-type vouched struct {
-	by          *x509.CertPool
+// verified is a successful verification. It applies while roots is the same pool
+// and every certificate up to the root is within its validity period.
+type verified struct {
+	roots       *x509.CertPool
 	from, until time.Time
 }
 
-// knows says that by vouches for c at a time. False means nothing.
-func (v *verified) knows(c *x509.Certificate, by *x509.CertPool, at time.Time) bool {
+// contains reports whether the cache has a verification of c against roots that is
+// valid at the given time. If it returns false, the certificate must be verified.
+func (v *certCache) contains(c *x509.Certificate, roots *x509.CertPool, at time.Time) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	known, ok := v.of[c]
-	return ok && known.by == by && !at.Before(known.from) && !at.After(known.until)
+	entry, ok := v.entries[c]
+	return ok && entry.roots == roots && !at.Before(entry.from) && !at.After(entry.until)
 }
 
-// learn takes the chain from a certificate, the first, to its root in by.
-func (v *verified) learn(chain []*x509.Certificate, by *x509.CertPool) {
-	known := vouched{by, chain[0].NotBefore, chain[0].NotAfter}
+// add caches the verification of chain, which leads from the client's certificate
+// to its root in roots.
+func (v *certCache) add(chain []*x509.Certificate, roots *x509.CertPool) {
+	entry := verified{roots, chain[0].NotBefore, chain[0].NotAfter}
 	for _, c := range chain[1:] {
-		if c.NotBefore.After(known.from) {
-			known.from = c.NotBefore
+		if c.NotBefore.After(entry.from) {
+			entry.from = c.NotBefore
 		}
-		if c.NotAfter.Before(known.until) {
-			known.until = c.NotAfter
+		if c.NotAfter.Before(entry.until) {
+			entry.until = c.NotAfter
 		}
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.of == nil || len(v.of) >= mostVerified {
-		v.of = map[*x509.Certificate]vouched{}
+	if v.entries == nil || len(v.entries) >= maxVerified {
+		v.entries = map[*x509.Certificate]verified{}
 	}
-	v.of[chain[0]] = known
+	v.entries[chain[0]] = entry
 }

@@ -12,13 +12,14 @@ import (
 	"time"
 )
 
-// signer is a certificate with its key.
+// signer is a certificate with its private key.
 type signer struct {
 	*x509.Certificate
 	key crypto.Signer
 }
 
-// sign makes a certificate that is good from from to until, of its own for by nil.
+// sign returns a certificate that is valid from from to until. It is self-signed if
+// by is nil.
 func sign(t testing.TB, by *signer, ca bool, from, until time.Time) *signer {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -46,7 +47,7 @@ func sign(t testing.TB, by *signer, ca bool, from, until time.Time) *signer {
 	return &signer{c, key}
 }
 
-func poolOf(all ...*signer) *x509.CertPool {
+func newPool(all ...*signer) *x509.CertPool {
 	pool := x509.NewCertPool()
 	for _, s := range all {
 		pool.AddCert(s.Certificate)
@@ -54,13 +55,13 @@ func poolOf(all ...*signer) *x509.CertPool {
 	return pool
 }
 
-// TestVerifiedOnce: what was vouched for once is so only by the same authorities,
-// while all certificates up to theirs are in their time.
-func TestVerifiedOnce(t *testing.T) {
+// A cached verification applies only to the same authorities and only while all
+// certificates of the chain are valid.
+func TestAuthenticator_Verify(t *testing.T) {
 	now := time.Now()
 	hour := func(n int) time.Time { return now.Add(time.Duration(n) * time.Hour) }
 	long, short := sign(t, nil, true, hour(-9), hour(9)), sign(t, nil, true, hour(-1), hour(1))
-	first, other := poolOf(long, short), poolOf(sign(t, nil, true, hour(-9), hour(9)))
+	first, other := newPool(long, short), newPool(sign(t, nil, true, hour(-9), hour(9)))
 	leaf, soon := sign(t, long, false, hour(-3), hour(3)), sign(t, short, false, hour(-3), hour(3))
 	between := sign(t, long, true, hour(-9), hour(9))
 	below := sign(t, between, false, hour(-3), hour(3))
@@ -72,42 +73,42 @@ func TestVerifiedOnce(t *testing.T) {
 		at    time.Time
 		want  bool
 	}{
-		{"at first", []*x509.Certificate{leaf.Certificate}, first, now, true},
-		{"again", []*x509.Certificate{leaf.Certificate}, first, hour(2), true},
+		{"not cached", []*x509.Certificate{leaf.Certificate}, first, now, true},
+		{"cached", []*x509.Certificate{leaf.Certificate}, first, hour(2), true},
 		{"other authorities", []*x509.Certificate{leaf.Certificate}, other, now, false},
-		{"none", []*x509.Certificate{leaf.Certificate}, poolOf(), now, false},
-		{"the first again", []*x509.Certificate{leaf.Certificate}, first, now, true},
+		{"no authorities", []*x509.Certificate{leaf.Certificate}, newPool(), now, false},
+		{"the first authorities again", []*x509.Certificate{leaf.Certificate}, first, now, true},
 		{"expired", []*x509.Certificate{leaf.Certificate}, first, hour(4), false},
-		{"not yet good", []*x509.Certificate{leaf.Certificate}, first, hour(-4), false},
-		{"of an authority that ends soon", []*x509.Certificate{soon.Certificate}, first, now, true},
-		{"its end", []*x509.Certificate{soon.Certificate}, first, hour(2), false},
-		{"before its beginning", []*x509.Certificate{soon.Certificate}, first, hour(-2), false},
-		{"with an authority between", []*x509.Certificate{below.Certificate, between.Certificate}, first, now, true},
-		{"without it", []*x509.Certificate{below.Certificate}, first, now, false},
-		{"signed by itself", []*x509.Certificate{sign(t, nil, false, hour(-1), hour(1)).Certificate}, first, now, false},
+		{"not yet valid", []*x509.Certificate{leaf.Certificate}, first, hour(-4), false},
+		{"an authority that expires soon", []*x509.Certificate{soon.Certificate}, first, now, true},
+		{"an expired authority", []*x509.Certificate{soon.Certificate}, first, hour(2), false},
+		{"an authority that is not yet valid", []*x509.Certificate{soon.Certificate}, first, hour(-2), false},
+		{"with an intermediate authority", []*x509.Certificate{below.Certificate, between.Certificate}, first, now, true},
+		{"without the intermediate", []*x509.Certificate{below.Certificate}, first, now, false},
+		{"self-signed", []*x509.Certificate{sign(t, nil, false, hour(-1), hour(1)).Certificate}, first, now, false},
 	} {
-		if got := a.vouch(c.chain, c.by, c.at); got != c.want {
+		if got := a.verify(c.chain, c.by, c.at); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-	if !a.verified.knows(leaf.Certificate, first, now) || a.verified.knows(below.Certificate, first, now) || len(a.verified.of) != 2 {
-		t.Errorf("%d are remembered", len(a.verified.of))
+	if !a.verified.contains(leaf.Certificate, first, now) || a.verified.contains(below.Certificate, first, now) || len(a.verified.entries) != 2 {
+		t.Errorf("%d certificates are cached", len(a.verified.entries))
 	}
-	for range 2 * mostVerified {
-		a.verified.learn([]*x509.Certificate{{}, long.Certificate}, first)
+	for range 2 * maxVerified {
+		a.verified.add([]*x509.Certificate{{}, long.Certificate}, first)
 	}
-	if n := len(a.verified.of); n > mostVerified {
-		t.Errorf("%d are remembered", n)
+	if n := len(a.verified.entries); n > maxVerified {
+		t.Errorf("%d certificates are cached", n)
 	}
 }
 
 func BenchmarkCertificate(b *testing.B) {
 	ca := sign(b, nil, true, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
-	leaf, pool := sign(b, ca, false, ca.NotBefore, ca.NotAfter), poolOf(ca)
+	leaf, pool := sign(b, ca, false, ca.NotBefore, ca.NotAfter), newPool(ca)
 	a := &Authenticator{CAs: func() *x509.CertPool { return pool }}
 	for b.Loop() {
-		if _, ok := a.ofCertificate([]*x509.Certificate{leaf.Certificate}); !ok {
-			b.Fatal("refused")
+		if _, ok := a.certificateUser([]*x509.Certificate{leaf.Certificate}); !ok {
+			b.Fatal("certificate was rejected")
 		}
 	}
 }

@@ -7,29 +7,53 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// Writes asks more of who wants to change what runs: to create a pod, or a container
-// in one, is to be root on the node, whatever a policy says, so it takes root's own
-// credential. To all else it says what its Authorizer says.
+// Writes is an Authorizer that reserves two kinds of requests for root's own
+// credential, even if the wrapped Authorizer allows them, because each of them makes
+// a user root on the node:
+//
+//   - changes to what runs on the node, because a pod or a container can be privileged;
+//   - impersonation of system:masters, the group that may do the former.
+//
+// The wrapped Authorizer decides about all other requests, and must allow these, too.
 type Writes struct{ Authorizer }
 
-// written are the resources that are written, of the core group, and the verbs that
-// do it.
+// The resources of the core group that can be written, the verbs that write them,
+// and their subresources that can be written.
 var (
 	writtenResources = []string{"configmaps", "persistentvolumeclaims", "persistentvolumes", "pods", "secrets"}
 	writingVerbs     = []string{"create", "update", "patch", "delete", "deletecollection"}
 	writtenParts     = []string{"", "resize", "ephemeralcontainers"}
 )
 
+// impersonates is the RBAC verb for impersonation.
+const impersonates = "impersonate"
+
 // Allows implements Authorizer.
 func (w Writes) Allows(ctx context.Context, u User, a Attributes) (bool, error) {
-	if a.writes() && !slices.Contains(u.Groups, Masters) {
+	if a.needsRoot() && !u.isRoot() {
 		return false, nil
 	}
 	return w.Authorizer.Allows(ctx, u, a)
 }
 
+// isRoot reports whether the user has root's rights. The group alone decides: no
+// user name, UID or extra value has rights here that a policy does not grant.
+func (u *User) isRoot() bool { return slices.Contains(u.Groups, Masters) }
+
+// needsRoot reports whether a includes anything that Writes reserves. A wildcard or
+// an empty name includes everything that it stands for.
+func (a *Attributes) needsRoot() bool { return a.writes() || a.impersonatesRoot() }
+
 func (a *Attributes) writes() bool {
-	return (a.Group == "" || a.Group == rbac.APIGroupAll) && (slices.Contains(writtenResources, a.Resource) || a.Resource == rbac.ResourceAll) &&
+	return a.inCore() && (slices.Contains(writtenResources, a.Resource) || a.Resource == rbac.ResourceAll) &&
 		(slices.Contains(writingVerbs, a.Verb) || a.Verb == rbac.VerbAll) &&
-		slices.ContainsFunc(a.Subresources, func(part string) bool { return slices.Contains(writtenParts, part) })
+		slices.ContainsFunc(a.Subresources, func(part string) bool { return part == rbac.ResourceAll || slices.Contains(writtenParts, part) })
 }
+
+func (a *Attributes) impersonatesRoot() bool {
+	return a.inCore() && (a.Resource == "groups" || a.Resource == rbac.ResourceAll) &&
+		(a.Verb == impersonates || a.Verb == rbac.VerbAll) &&
+		(a.Name == "" || a.Name == Masters)
+}
+
+func (a *Attributes) inCore() bool { return a.Group == "" || a.Group == rbac.APIGroupAll }

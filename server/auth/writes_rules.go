@@ -7,26 +7,56 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// Where a rule has a wildcard, these are what is left of it without writing.
+// writtenParts and writingVerbs are removed from rules. These replace a wildcard in
+// such a rule.
 var (
-	otherVerbs = []string{"get", "list", "watch", "impersonate"}
+	otherVerbs = []string{"get", "list", "watch", impersonates}
 	otherParts = []string{"*/attach", "*/checkpoint", "*/exec", "*/portforward", "*/proxy"}
 )
 
-// Rules implements Authorizer: nothing that Allows refuses.
+// Rules implements Authorizer. The result includes nothing that Allows refuses. It
+// includes impersonation of groups only from rules with resource names, because no
+// rule can name all groups but system:masters.
 func (w Writes) Rules(u User, namespace string) ([]rbac.PolicyRule, error) {
 	rules, err := w.Authorizer.Rules(u, namespace)
-	if slices.Contains(u.Groups, Masters) {
+	if u.isRoot() {
 		return rules, err
 	}
 	var all []rbac.PolicyRule
 	for i := range rules {
-		all = append(all, withoutWrites(&rules[i])...)
+		for _, rule := range withoutWrites(&rules[i]) {
+			all = append(all, withoutRoot(&rule)...)
+		}
 	}
 	return all, err
 }
 
-// withoutWrites is a rule less the writes in it, which takes several.
+// withoutRoot returns rules that allow everything that r allows except the
+// impersonation of root.
+func withoutRoot(r *rbac.PolicyRule) []rbac.PolicyRule {
+	inCore := func(group string) bool { return group == "" || group == rbac.APIGroupAll }
+	verb := func(v string) bool { return v == rbac.VerbAll || v == impersonates }
+	groups := func(resource string) bool { return resource == rbac.ResourceAll || resource == "groups" }
+	root := func(name string) bool { return name == Masters }
+	if !slices.ContainsFunc(r.APIGroups, inCore) || !slices.ContainsFunc(r.Verbs, verb) || !slices.ContainsFunc(r.Resources, groups) ||
+		len(r.ResourceNames) > 0 && !slices.ContainsFunc(r.ResourceNames, root) {
+		return []rbac.PolicyRule{*r}
+	}
+	elsewhere, otherActions, users, named := *r, *r, *r, *r
+	elsewhere.APIGroups = slices.DeleteFunc(slices.Clone(r.APIGroups), inCore)
+	otherActions.Verbs = without(r.Verbs, rbac.VerbAll, verb, append([]string{"get", "list", "watch"}, writingVerbs...))
+	users.Verbs = []string{impersonates}
+	users.Resources = without(r.Resources, rbac.ResourceAll, groups, []string{"users", "serviceaccounts"})
+	named.Verbs = users.Verbs
+	named.ResourceNames = slices.DeleteFunc(slices.Clone(r.ResourceNames), root)
+	all := []rbac.PolicyRule{elsewhere, otherActions, users}
+	if len(named.ResourceNames) > 0 {
+		all = append(all, named)
+	}
+	return complete(all, r)
+}
+
+// withoutWrites returns rules that allow everything that r allows except writes.
 func withoutWrites(r *rbac.PolicyRule) []rbac.PolicyRule {
 	inCore := func(group string) bool { return group == "" || group == rbac.APIGroupAll }
 	verb := func(v string) bool { return v == rbac.VerbAll || slices.Contains(writingVerbs, v) }
@@ -35,10 +65,16 @@ func withoutWrites(r *rbac.PolicyRule) []rbac.PolicyRule {
 	}
 	elsewhere, read, rest := *r, *r, *r
 	elsewhere.APIGroups = slices.DeleteFunc(slices.Clone(r.APIGroups), inCore)
-	read.Verbs = less(r.Verbs, rbac.VerbAll, verb, otherVerbs)
-	rest.Resources = less(r.Resources, rbac.ResourceAll, isWritten, otherParts)
+	read.Verbs = without(r.Verbs, rbac.VerbAll, verb, otherVerbs)
+	rest.Resources = without(r.Resources, rbac.ResourceAll, isWritten, otherParts)
+	return complete([]rbac.PolicyRule{elsewhere, read, rest}, r)
+}
+
+// complete returns the rules of parts that allow anything, and a rule for the
+// non-resource URLs of r.
+func complete(parts []rbac.PolicyRule, r *rbac.PolicyRule) []rbac.PolicyRule {
 	var all []rbac.PolicyRule
-	for _, rule := range []rbac.PolicyRule{elsewhere, read, rest} {
+	for _, rule := range parts {
 		rule.NonResourceURLs = nil
 		if len(rule.APIGroups) > 0 && len(rule.Verbs) > 0 && len(rule.Resources) > 0 {
 			all = append(all, rule)
@@ -50,17 +86,19 @@ func withoutWrites(r *rbac.PolicyRule) []rbac.PolicyRule {
 	return all
 }
 
-// isWritten says of a rule's resource whether it has one that is written.
+// isWritten reports whether a resource of a rule, such as "pods/resize", includes
+// one that can be written.
 func isWritten(resource string) bool {
 	name, part, _ := strings.Cut(resource, "/")
 	return (name == rbac.ResourceAll || slices.Contains(writtenResources, name)) && slices.Contains(writtenParts, part)
 }
 
-// less is list without some; in place of a wildcard it has what is left.
-func less(list []string, wildcard string, some func(string) bool, left []string) []string {
-	out := slices.DeleteFunc(slices.Clone(list), some)
+// without returns list without the elements that match remove. If list contains
+// wildcard, it returns the elements of rest, too.
+func without(list []string, wildcard string, remove func(string) bool, rest []string) []string {
+	out := slices.DeleteFunc(slices.Clone(list), remove)
 	if slices.Contains(list, wildcard) {
-		out = append(out, left...)
+		out = append(out, rest...)
 	}
 	return out
 }

@@ -1,13 +1,15 @@
 package auth
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// Whatever a policy says, only root's credential writes.
+// Only root's credential permits writes, even if the policy allows everything.
 func TestWrites(t *testing.T) {
 	root, other := User{Name: "root", Groups: []string{Masters}}, User{Name: "bob", Groups: []string{"ops"}}
 	w := Writes{All{}}
@@ -30,22 +32,132 @@ func TestWrites(t *testing.T) {
 		{"watch", "", "secrets", "", true},
 		{"create", "authorization.k8s.io", "selfsubjectaccessreviews", "", true},
 		{"create", "", "nodes", "proxy", true},
+		{"patch", "", "pods", "*", false},
 	} {
 		a := Attributes{Verb: c.verb, Group: c.group, Resource: c.resource, Subresources: []string{c.part}}
 		if got := allows(t, w, other, a); got != c.want {
 			t.Errorf("%+v: got %v, want %v", a, got, c.want)
 		}
 		if !allows(t, w, root, a) {
-			t.Errorf("%+v: root may not", a)
+			t.Errorf("%+v: root: got false, want true", a)
 		}
 	}
 	if allows(t, Writes{Policy{}}, other, Attributes{Verb: "get", Resource: "pods", Subresources: []string{""}}) {
-		t.Error("who may nothing may read")
+		t.Error("a user without permissions may read")
 	}
 }
 
-// What somebody is told that they may is what they may: no write, and all else.
-func TestWritesRules(t *testing.T) {
+// wildcards are Authorizers that allow every user to impersonate every identity.
+func wildcards() map[string]Authorizer {
+	rule := func(verbs, groups, resources []string) Policy {
+		return Policy{[]grant{{groups: []string{authenticated}, rule: rbac.PolicyRule{Verbs: verbs, APIGroups: groups, Resources: resources}}}}
+	}
+	all := []string{"*"}
+	return map[string]Authorizer{
+		"AlwaysAllow":            All{},
+		"a policy with *":        rule(all, all, all),
+		"a rule for impersonate": rule([]string{"impersonate"}, []string{""}, []string{"users", "groups", "serviceaccounts"}),
+	}
+}
+
+// Only a user of system:masters may impersonate that group.
+func TestWrites_ImpersonatingRoot(t *testing.T) {
+	root, bob := User{Name: "root", Groups: []string{Masters}}, User{Name: "bob", Groups: []string{authenticated}}
+	for name, inner := range wildcards() {
+		w := Writes{inner}
+		for _, c := range []struct {
+			verb, group, resource, name string
+			want                        bool
+		}{
+			{"impersonate", "", "groups", Masters, false},
+			{"impersonate", "", "groups", "", false},
+			{"impersonate", "", "*", "", false},
+			{"impersonate", "*", "groups", Masters, false},
+			{"*", "", "groups", Masters, false},
+			{"*", "*", "*", Masters, false},
+			{"impersonate", "", "groups", "ops", true},
+			{"impersonate", "", "users", "root", true}, // the name root grants nothing
+			{"impersonate", "", "serviceaccounts", "prom", true},
+		} {
+			a := Attributes{Verb: c.verb, Group: c.group, Resource: c.resource, Name: c.name, Subresources: []string{""}}
+			if got := allows(t, w, bob, a); got != c.want {
+				t.Errorf("%s: %+v: got %t, want %t", name, a, got, c.want)
+			}
+			if name != "a rule for impersonate" && !allows(t, w, root, a) {
+				t.Errorf("%s: %+v: root got false, want true", name, a)
+			}
+		}
+	}
+}
+
+// In a cluster, the cluster decides about impersonation, after Writes.
+func TestProxied_Impersonation(t *testing.T) {
+	bob := User{Name: "bob"}
+	for _, c := range []struct {
+		verb, resource, name string
+		want                 bool
+	}{
+		{"impersonate", "groups", Masters, false},
+		{"impersonate", "groups", "", false},
+		{"*", "groups", "", false},
+		{"impersonate", "groups", "ops", false}, // onlyNodes does not allow it
+		{"get", "pods", "", true},
+	} {
+		a := Attributes{Verb: c.verb, Resource: c.resource, Name: c.name, Subresources: []string{""}}
+		if got := allows(t, Proxied{Writes{onlyNodes{}}, "n1"}, bob, a); got != c.want {
+			t.Errorf("%+v: got %t, want %t", a, got, c.want)
+		}
+	}
+	if ops := (Attributes{Verb: "impersonate", Resource: "groups", Name: "ops", Subresources: []string{""}}); !allows(t, Proxied{Writes{All{}}, "n1"}, bob, ops) {
+		t.Error("the cluster's permission to impersonate is ignored")
+	}
+}
+
+// A user who impersonates another one gets no rights that need root's credential.
+func TestGuard_ImpersonatingRoot(t *testing.T) {
+	tokens, err := ParseTokens([]byte("bob,bob,1\nroot,admin,2,system:masters\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const add = "/api/v1/namespaces/a/pods/x/ephemeralcontainers"
+	for name, inner := range wildcards() {
+		for _, ofCluster := range []bool{false, true} {
+			g := &Guard{Authenticator: &Authenticator{Tokens: func() Tokens { return tokens }}, Authorizer: Writes{inner}, Node: "n1", InCluster: ofCluster,
+				Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
+			for _, c := range []struct {
+				token, as string
+				groups    []string
+				want      int
+			}{
+				{"bob", "", nil, 403},
+				{"bob", "x", []string{Masters}, 403},
+				{"bob", "root", nil, 403},
+				{"bob", "podd-admin", []string{"ops", Masters}, 403},
+				{"bob", "system:serviceaccount:a:b", []string{Masters}, 403},
+				{"bob", "admin", []string{authenticated}, 403},
+				{"root", "bob", nil, 403},
+				{"root", "", nil, 200},
+				{"root", "x", []string{Masters}, 200},
+			} {
+				w, r := httptest.NewRecorder(), httptest.NewRequest("PATCH", add, nil)
+				r.Header.Set("Authorization", "Bearer "+c.token)
+				if c.as != "" {
+					r.Header.Set(asUser, c.as)
+				}
+				for _, group := range c.groups {
+					r.Header.Add(asGroup, group)
+				}
+				if g.ServeHTTP(w, r); w.Code != c.want {
+					t.Errorf("%s: %s as %q of %q: got %d %s, want %d", name, c.token, c.as, c.groups, w.Code, w.Body, c.want)
+				}
+			}
+		}
+	}
+}
+
+// Rules lists exactly the permissions that Allows grants: no writes, and all other
+// requests.
+func TestWrites_Rules(t *testing.T) {
 	bob := User{Name: "bob", Groups: []string{"ops"}}
 	ops := func(verbs, groups, resources []string) Policy {
 		return Policy{[]grant{{groups: []string{"ops"}, rule: rbac.PolicyRule{Verbs: verbs, APIGroups: groups, Resources: resources}}}}
@@ -56,6 +168,9 @@ func TestWritesRules(t *testing.T) {
 		ops([]string{"get", "patch", "create"}, []string{"*"}, []string{"*"}),
 		ops([]string{"update"}, []string{""}, []string{"*/ephemeralcontainers", "*/proxy"}),
 		ops([]string{"delete"}, []string{""}, []string{"secrets"}),
+		ops([]string{"impersonate", "get"}, []string{""}, []string{"users", "groups"}),
+		Policy{[]grant{{groups: []string{"ops"}, rule: rbac.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, ResourceNames: []string{Masters, "dev"}}}}},
+		Policy{[]grant{{groups: []string{"ops"}, rule: rbac.PolicyRule{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"groups"}, ResourceNames: []string{Masters}}}}},
 	} {
 		w := Writes{inner}
 		rules, _ := w.Rules(bob, "a")
@@ -63,21 +178,35 @@ func TestWritesRules(t *testing.T) {
 			for _, resource := range []string{"configmaps", "events", "nodes", "pods", "secrets"} {
 				for _, part := range []string{"", "exec", "proxy", "resize", "ephemeralcontainers"} {
 					a := Attributes{Verb: verb, Resource: resource, Namespace: "a", Subresources: []string{part}}
-					told := slices.ContainsFunc(rules, func(r rbac.PolicyRule) bool { return (&grant{rule: r}).covers(a) })
+					listed := slices.ContainsFunc(rules, func(r rbac.PolicyRule) bool { return (&grant{rule: r}).covers(a) })
 					may := allows(t, w, bob, a)
-					// Nothing but these can be written or run.
+					// Nothing else can be written or executed.
 					real := verb == "get" || verb == "list" || verb == "watch" || part == "exec" || part == "proxy" || a.writes()
-					if told && !may || real && may && !told {
-						t.Errorf("%d: %+v: told %t, may %t", n, a, told, may)
+					if listed && !may || real && may && !listed {
+						t.Errorf("%d: %+v: Rules cover it: %t, Allows: %t", n, a, listed, may)
+					}
+				}
+			}
+		}
+		for _, resource := range []string{"users", "groups", "serviceaccounts", "secrets"} {
+			for _, name := range []string{"", Masters, "dev"} {
+				for _, verb := range []string{"impersonate", "get"} {
+					a := Attributes{Verb: verb, Resource: resource, Name: name, Namespace: "a", Subresources: []string{""}}
+					listed := slices.ContainsFunc(rules, func(r rbac.PolicyRule) bool { return (&grant{rule: r}).covers(a) })
+					may := allows(t, w, bob, a)
+					// No rule can list all groups but one.
+					canList := verb == "impersonate" && (resource != "groups" || name == "dev" && n == 7)
+					if listed && !may || canList && resource != "secrets" && may && !listed {
+						t.Errorf("%d: %+v: Rules cover it: %t, Allows: %t", n, a, listed, may)
 					}
 				}
 			}
 		}
 		if root, _ := w.Rules(Root(), "a"); !slices.EqualFunc(root, mastersRules, func(a, b rbac.PolicyRule) bool { return slices.Equal(a.Verbs, b.Verbs) }) {
-			t.Errorf("%d: root may %v", n, root)
+			t.Errorf("%d: rules of root: got %v", n, root)
 		}
 	}
 	if rules, _ := (Writes{All{}}).Rules(bob, "a"); len(rules[len(rules)-1].NonResourceURLs) == 0 {
-		t.Errorf("no paths in %v", rules)
+		t.Errorf("no non-resource URLs in %v", rules)
 	}
 }

@@ -11,12 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// component is who tells, for all who know events of nodes.
+// component is the source of all events. It is the kubelet's name, because programs
+// look for that in events of nodes.
 const component = "kubelet"
 
-// Events are what is kept of all that is newer than a revision, in the order of
-// their own, and the newest revision there is. An event that has a greater count
-// than it had keeps its name. What is returned is the caller's.
+// Events returns the retained events that are newer than revision after, in the
+// order of their revisions, and the newest revision. An event keeps its name when its
+// count increases. The caller owns the returned events.
 func (l *Log) Events(after uint64) (newer []*v1.Event, revision uint64) {
 	copies, revision := l.since(after)
 	for i := range copies {
@@ -40,12 +41,12 @@ func (l *Log) since(after uint64) ([]series, uint64) {
 	return all, l.revision
 }
 
-// event is a series as kubectl knows it.
+// event converts a series to the API's type.
 func (l *Log) event(s *series) *v1.Event {
 	about := l.reference(s)
 	namespace := about.Namespace
 	if namespace == "" {
-		namespace = metav1.NamespaceDefault // a node has none, its events need one
+		namespace = metav1.NamespaceDefault // a node has no namespace, but its events need one
 	}
 	name := about.Name + "." + strconv.FormatInt(s.stamp, 16)
 	return &v1.Event{
@@ -64,7 +65,8 @@ func (l *Log) event(s *series) *v1.Event {
 
 func (l *Log) reference(s *series) v1.ObjectReference {
 	if s.Pod == (types.NamespacedName{}) {
-		// As with a kubelet, which does not know the uid of its Node.
+		// Like a kubelet's, the reference has the node's name as its uid, because
+		// the uid of the Node is unknown.
 		return v1.ObjectReference{Kind: "Node", Name: l.o.Node, UID: types.UID(l.o.Node)}
 	}
 	return v1.ObjectReference{
@@ -72,7 +74,8 @@ func (l *Log) reference(s *series) v1.ObjectReference {
 	}
 }
 
-// uid is the same for the same event, and no other's.
+// uid returns an identifier that is derived from its arguments: equal events have
+// equal uids.
 func uid(node, namespace, name string) types.UID {
 	sum := sha256.Sum256([]byte(node + "/" + namespace + "/" + name))
 	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))

@@ -16,61 +16,63 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// mostBytes is how much a file holds before it is put aside.
-const mostBytes = 10 << 20
+// defaultMaxBytes is the default size of a file at which it is rotated.
+const defaultMaxBytes = 10 << 20
 
-// A file is written to at most every writeEvery, and of an event that repeats
-// itself there is a line at most every repeatEvery, and one of the newest count.
+// Events are appended to a file at most every writeEvery. For an event that
+// repeats, at most one line is written every repeatEvery, which has the newest
+// count.
 const (
 	writeEvery  = time.Second
 	repeatEvery = time.Minute
 )
 
-// File is where events are appended, a line of JSON each, for those who collect
-// them: 0600, and never through a link. With 10 MiB it is put aside as path.1, in
-// the place of the one before.
+// File appends events to a file for log collectors, as one line of JSON each. The
+// file has mode 0600 and is never opened through a symbolic link. At 10 MiB it is
+// renamed to path.1, which replaces the previous path.1.
 type File struct {
 	Path string
-	Log  *slog.Logger // hears once why nothing can be written
-	Max  int64        // 0: 10 MiB
+	Log  *slog.Logger // receives each write error once, until writing succeeds again
+	Max  int64        // size in bytes at which the file is rotated; 0: 10 MiB
 
-	told    map[string]*told // the events of late, by name
-	trouble string           // as last logged
+	pending map[string]*pending // recent events, by name
+	lastErr string              // the error that was logged last; "" after a success
 }
 
-// told is an event that may repeat itself.
-type told struct {
-	at   time.Time // when it was written; zero: never
-	held *v1.Event // as it is to be written when the time comes; nil: as it was
+// pending is an event that may repeat.
+type pending struct {
+	at   time.Time // time of the last write; zero: never
+	held *v1.Event // the event to write when repeatEvery is over; nil: nothing new
 }
 
-// Run appends what is new in a log, until ctx is done.
+// Run appends the events of a log to the file until ctx is done.
 func (f *File) Run(ctx context.Context, l *Log) error {
-	f.told = map[string]*told{}
-	var known uint64
+	f.pending = map[string]*pending{}
+	var written uint64
 	for {
-		newer, revision := l.Events(known)
+		newer, revision := l.Events(written)
 		f.write(newer, time.Now())
-		known = revision
+		written = revision
 		select {
 		case <-ctx.Done():
 		case <-time.After(writeEvery):
 		}
 		select {
 		case <-ctx.Done():
-			newer, _ := l.Events(known)
-			f.write(newer, time.Now().Add(repeatEvery)) // nothing is held any longer
+			newer, _ := l.Events(written)
+			f.write(newer, time.Now().Add(repeatEvery)) // also writes the events that are held back
 			return nil
-		case <-l.Changed(known):
+		case <-l.Changed(written):
 		case <-f.nextDue():
 		}
 	}
 }
 
-// nextDue fires when the first event that is held may be written.
+// nextDue returns a channel that receives when the first event that is held back
+// may be written. It is nil if there is none.
 func (f *File) nextDue() <-chan time.Time {
 	var first time.Time
-	for _, t := range f.told {
+	for _, t := range f.pending {
 		if t.held != nil && (first.IsZero() || t.at.Before(first)) {
 			first = t.at
 		}
@@ -81,84 +83,88 @@ func (f *File) nextDue() <-chan time.Time {
 	return time.After(time.Until(first.Add(repeatEvery)))
 }
 
-// due takes, in their order, the events that may be written now.
+// due returns the events that may be written now, in their order, and records that
+// they are written.
 func (f *File) due(now time.Time) []*v1.Event {
 	var due []*v1.Event
-	for name, t := range f.told {
+	for name, t := range f.pending {
 		switch {
 		case now.Sub(t.at) < repeatEvery:
 		case t.held == nil:
-			delete(f.told, name)
+			delete(f.pending, name)
 		default:
 			due = append(due, t.held)
 			t.at, t.held = now, nil
 		}
 	}
-	slices.SortFunc(due, func(a, b *v1.Event) int { // by their revisions, which are numbers
+	slices.SortFunc(due, func(a, b *v1.Event) int { // by revision, which is a decimal number
 		return cmp.Or(cmp.Compare(len(a.ResourceVersion), len(b.ResourceVersion)), cmp.Compare(a.ResourceVersion, b.ResourceVersion))
 	})
 	return due
 }
 
-// write appends what is not said too often, and holds the rest. What cannot be
-// written is lost to the file: the next attempt is made with what happens next.
+// write appends the events with a last line that is old enough, and holds back the
+// others. If writing fails, the events are missing from the file; the next attempt
+// is made with the next events.
 func (f *File) write(all []*v1.Event, now time.Time) {
 	for _, e := range all {
-		if f.told[e.Name] == nil {
-			f.told[e.Name] = &told{}
+		if f.pending[e.Name] == nil {
+			f.pending[e.Name] = &pending{}
 		}
-		f.told[e.Name].held = e
+		f.pending[e.Name].held = e
 	}
 	var lines []byte
 	for _, e := range f.due(now) {
 		e.APIVersion, e.Kind = "v1", "Event"
 		line, err := json.Marshal(e)
 		if err != nil {
-			continue // it is made of strings and numbers
+			continue // cannot happen: an event consists of strings and numbers
 		}
 		lines = append(append(lines, line...), '\n')
 	}
 	if len(lines) == 0 {
 		return
 	}
-	f.tell(f.appendLines(lines))
+	f.logError(f.appendLines(lines))
 }
 
-func (f *File) tell(err error) {
+func (f *File) logError(err error) {
 	if err == nil {
-		f.trouble = ""
+		f.lastErr = ""
 		return
 	}
-	if text := err.Error(); text != f.trouble {
-		f.trouble = text
-		f.Log.Warn("events are not written", "err", err)
+	if text := err.Error(); text != f.lastErr {
+		f.lastErr = text
+		f.Log.Warn("writing events failed; the events are missing from the file", "err", err)
 	}
 }
 
-// appendLines opens the file anew each time: somebody else may have moved it.
+// appendLines opens the file each time, because another program may have renamed
+// it.
 func (f *File) appendLines(lines []byte) error {
 	file, err := openLog(f.Path)
 	if err != nil {
-		return fmt.Errorf("opening the log of events %s: %w", f.Path, err)
+		return fmt.Errorf("opening event log %s: %w", f.Path, err)
 	}
 	defer file.Close()
 	size, err := file.Seek(0, io.SeekEnd)
-	if err == nil && size > 0 && size+int64(len(lines)) > cmp.Or(f.Max, mostBytes) {
+	if err == nil && size > 0 && size+int64(len(lines)) > cmp.Or(f.Max, defaultMaxBytes) {
 		if err := os.Rename(f.Path, f.Path+".1"); err != nil {
-			return fmt.Errorf("putting the log of events %s aside: %w", f.Path, err)
+			return fmt.Errorf("rotating event log %s: %w", f.Path, err)
 		}
 		return f.appendLines(lines)
 	}
 	_, err = file.Write(lines)
 	if err != nil {
-		return fmt.Errorf("writing events to %s: %w", f.Path, err)
+		return fmt.Errorf("writing event log %s: %w", f.Path, err)
 	}
 	return nil
 }
 
-var errNoFile = errors.New("it is no regular file")
+var errNotRegular = errors.New("not a regular file")
 
-// openLog opens nothing whose opening waits or has effects.
+// openLog opens a regular file for appending. It never follows a symbolic link, and
+// it neither blocks on a FIFO nor opens a device.
 func openLog(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -166,7 +172,7 @@ func openLog(path string) (*os.File, error) {
 	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = errNoFile
+		err = errNotRegular
 	}
 	if err != nil {
 		file.Close()

@@ -17,7 +17,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// written are the events in a file, as "message xcount".
+// written returns the events in a file, as "message xcount".
 func written(t *testing.T, path string) []string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -35,8 +35,8 @@ func written(t *testing.T, path string) []string {
 	return all
 }
 
-// TestFile: every event is there, what repeats itself once in a while, and what
-// was put aside.
+// Every event is in the file. An event that repeats is there at most once in each
+// interval.
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.json")
 	synctest.Test(t, func(t *testing.T) {
@@ -59,16 +59,16 @@ func TestFile(t *testing.T) {
 	})
 	got := written(t, path)
 	if len(got) != 5 || got[0] != "again x1" || !slices.Contains(got, "again x150") || !slices.Contains(got, "last x1") {
-		t.Errorf("written: %q", got)
+		t.Errorf("got lines %q", got)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
 }
 
-// TestFileNewest: the newest count is there once its minute is over, and at the
-// end.
-func TestFileNewest(t *testing.T) {
+// The newest count of an event is written when its interval is over, and when Run
+// returns.
+func TestFile_NewestCount(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.json")
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Node: "node"})
@@ -83,7 +83,7 @@ func TestFileNewest(t *testing.T) {
 				time.Sleep(2 * time.Second)
 			}
 			if got := strings.Join(written(t, path), ", "); got != want {
-				t.Errorf("written: %s, want %s", got, want)
+				t.Errorf("got lines %s, want %s", got, want)
 			}
 		}
 		repeat("again x1")
@@ -95,14 +95,14 @@ func TestFileNewest(t *testing.T) {
 		}
 	})
 	if got := strings.Join(written(t, path), ", "); got != "again x1, again x3, again x6" {
-		t.Errorf("written: %s", got)
+		t.Errorf("got lines %s", got)
 	}
 }
 
-// TestFileBound: it grows no further than it may, beside the one before.
-func TestFileBound(t *testing.T) {
+// Neither the file nor the rotated one exceeds the limit.
+func TestFile_MaxSize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.json")
-	f := &File{Path: path, Max: 4096, Log: slog.New(slog.DiscardHandler), told: map[string]*told{}}
+	f := &File{Path: path, Max: 4096, Log: slog.New(slog.DiscardHandler), pending: map[string]*pending{}}
 	l := New(Options{Node: "node"})
 	var known uint64
 	for i := range 100 {
@@ -120,9 +120,9 @@ func TestFileBound(t *testing.T) {
 	}
 }
 
-// TestFileHostile: a link is not followed, a FIFO does not hold podd up, and
-// either is said once.
-func TestFileHostile(t *testing.T) {
+// A symbolic link is not followed, a FIFO does not block, and either error is
+// logged once.
+func TestFile_NotRegular(t *testing.T) {
 	dir := t.TempDir()
 	victim := filepath.Join(dir, "victim")
 	if err := os.WriteFile(victim, nil, 0o600); err != nil {
@@ -132,17 +132,17 @@ func TestFileHostile(t *testing.T) {
 	if err := os.Symlink(victim, link); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{link: "too many levels of symbolic links", dir: "is a directory", "/dev/null": "no regular file", dir + "/no/file": "no such file"} {
-		var said bytes.Buffer
-		f := &File{Path: path, Log: slog.New(slog.NewTextHandler(&said, nil)), told: map[string]*told{}}
+	for path, want := range map[string]string{link: "too many levels of symbolic links", dir: "is a directory", "/dev/null": "not a regular file", dir + "/no/file": "no such file"} {
+		var logged bytes.Buffer
+		f := &File{Path: path, Log: slog.New(slog.NewTextHandler(&logged, nil)), pending: map[string]*pending{}}
 		for i := range 3 {
 			l := New(Options{Node: "node"})
 			l.Add(note("A", fmt.Sprint(i), time.Duration(i)))
 			all, _ := l.Events(0)
 			f.write(all, day)
 		}
-		if strings.Count(said.String(), want) != 1 {
-			t.Errorf("%s: said %s", path, said.String())
+		if strings.Count(logged.String(), want) != 1 {
+			t.Errorf("%s: logged %s, want %q once", path, logged.String(), want)
 		}
 	}
 	if text, err := os.ReadFile(victim); err != nil || len(text) > 0 {

@@ -1,72 +1,70 @@
-// Package events keeps what happened to pods and to the node, as an apiserver
-// and its clients would: what repeats is one event with a count, and what only
-// sounds a little different each time becomes one, too.
+// Package events records what happened to pods and to the node, as an API server
+// and its clients do: repetitions are one event with a count, and many events that
+// differ only in their messages are combined into one.
 //
 //	Note ─▶ Log.Add ─▶ series (object, type, reason, container, message) ─▶ v1.Event
 //
-// A Log is in memory and bounded, over all and for each object, whatever goes on;
-// adding costs the same however much is kept. Every new event and every repetition
-// has a revision, by which others follow: Events(after) is all that is kept of what
-// is newer, and Changed(after) tells when there is more. What was dropped to stay
-// within the bounds is told to nobody, as it is with events that expired.
+// A Log is in memory. Both the total number of events and the number per object are
+// limited. The cost of adding an event does not depend on the number of events. Every
+// new event and every repetition has a revision, which clients use to follow the log:
+// Events(after) returns the retained events that are newer, and Changed(after) reports
+// when there are more. Clients are not notified of events that were dropped because of
+// a limit, as they are not of events that expire in an API server.
 package events
 
 import (
 	"container/list"
-	"maps"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Note is one thing that happened.
+// Note is one occurrence of an event.
 type Note struct {
 	Type    string // v1.EventTypeNormal or v1.EventTypeWarning
 	Reason  string
 	Message string
-	Pod     types.NamespacedName // zero: the node
-	UID     types.UID            // of the pod
-	Field   string               // of the container, as "spec.containers{web}"
+	Pod     types.NamespacedName // zero: the event is about the node
+	UID     types.UID            // UID of the pod
+	Field   string               // path of the container, such as "spec.containers{web}"
 	Time    time.Time
 }
 
-// Options say whose events a Log keeps, and how many.
+// Options configure a Log.
 type Options struct {
-	Node string // its name
-	// First is the revision to begin after: later than any of an earlier life.
+	Node string // name of the node
+	// First is the initial revision. It must be greater than every revision of an
+	// earlier process.
 	First uint64
-	// Most is how many events are kept, MostEach how many of one object; 0 means
-	// 1,000 and 100.
+	// Most limits the number of retained events, MostEach that of one object. 0
+	// means 1,000 and 100.
 	Most, MostEach int
 }
 
-// mostAlike is how many events of one object, container and reason may differ in
-// their messages before the next ones count as one, and alikeFor how long they are
-// remembered for that; a kubelet's numbers.
+// If maxSimilar events of one object, container and reason differ only in their
+// messages, further ones are combined. An event is ignored for that when it is
+// older than similarFor. The numbers are the kubelet's.
 const (
-	mostAlike = 10
-	alikeFor  = 10 * time.Minute
+	maxSimilar = 10
+	similarFor = 10 * time.Minute
 )
 
-// combinedPrefix begins the message of an event that stands for many.
+// combinedPrefix begins the message of an event that stands for several. It is
+// client-go's.
 const combinedPrefix = "(combined from similar events): "
 
-// Log keeps events. Safe for concurrent use.
+// Log retains events. It is safe for concurrent use.
 type Log struct {
 	o Options
 
 	mu       sync.Mutex // guards all following fields
 	revision uint64
-	stamp    int64              // that of the newest name
+	stamp    int64              // timestamp in the newest event's name, in nanoseconds
 	all      *list.List         // of *series, the newest last
-	objects  map[object]*bucket // of those in all
-	totals   map[Kind]uint64
-	outdated chan struct{} // closed at the next Add; nil: nobody waits
+	objects  map[object]*bucket // the events in all by object
+	changed  chan struct{}      // closed at the next Add; nil: no client waits
 }
-
-// Kind is what a total is of.
-type Kind struct{ Type, Reason string }
 
 type object struct {
 	pod types.NamespacedName
@@ -75,16 +73,16 @@ type object struct {
 
 // bucket has the events of one object.
 type bucket struct {
-	all   *list.List // of *series, the newest last
-	alike map[likeness][]*series
+	all     *list.List // of *series, the newest last
+	similar map[similarity][]*series
 }
 
-// likeness is what events have in common that differ in their messages.
-type likeness struct{ kind, reason, field string }
+// similarity is the key of events that differ only in their messages.
+type similarity struct{ kind, reason, field string }
 
 // series is an event and its repetitions.
 type series struct {
-	Note            // the last of them
+	Note            // the last occurrence
 	first           time.Time
 	count           int32
 	combined        bool
@@ -101,10 +99,10 @@ func New(o Options) *Log {
 	if o.MostEach == 0 {
 		o.MostEach = 100
 	}
-	return &Log{o: o, revision: o.First, all: list.New(), objects: map[object]*bucket{}, totals: map[Kind]uint64{}}
+	return &Log{o: o, revision: o.First, all: list.New(), objects: map[object]*bucket{}}
 }
 
-// Add takes what happened, in its order.
+// Add records events in the given order.
 func (l *Log) Add(notes ...Note) {
 	if len(notes) == 0 {
 		return
@@ -114,20 +112,19 @@ func (l *Log) Add(notes ...Note) {
 	for _, n := range notes {
 		l.addLocked(n)
 	}
-	if l.outdated != nil {
-		close(l.outdated)
-		l.outdated = nil
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
 	}
 }
 
 func (l *Log) addLocked(n Note) {
-	l.totals[Kind{n.Type, n.Reason}]++
 	s := l.seriesLocked(n)
 	if s.combined {
 		n.Message = combinedPrefix + n.Message
 	}
 	if n.Time.Before(s.Time) {
-		n.Time = s.Time // two tell of what they did at once
+		n.Time = s.Time // concurrent reports may arrive out of order
 	}
 	l.revision++
 	s.Note, s.revision = n, l.revision
@@ -136,15 +133,16 @@ func (l *Log) addLocked(n Note) {
 	}
 }
 
-// seriesLocked is the one that a note belongs to, as the newest of all.
+// seriesLocked returns the series that n belongs to and makes it the newest one. It
+// creates the series if there is none, and drops old ones if a limit is reached.
 func (l *Log) seriesLocked(n Note) *series {
 	key := object{n.Pod, n.UID}
 	b := l.objects[key]
 	if b == nil {
-		b = &bucket{all: list.New(), alike: map[likeness][]*series{}}
+		b = &bucket{all: list.New(), similar: map[similarity][]*series{}}
 		l.objects[key] = b
 	}
-	s, old := choose(b.alike[likenessOf(n)], n)
+	s, old := findSeries(b.similar[similarityOf(n)], n)
 	if s != nil {
 		l.all.MoveToBack(s.inAll)
 		b.all.MoveToBack(s.inObject)
@@ -159,30 +157,31 @@ func (l *Log) seriesLocked(n Note) *series {
 	if l.all.Len() >= l.o.Most {
 		l.dropLocked(l.all.Front().Value.(*series))
 	}
-	l.objects[key] = b // what was dropped may have been its last
+	l.objects[key] = b // the bucket is deleted with its last series
 	l.stamp = max(l.stamp+1, n.Time.UnixNano())
-	s = &series{Note: n, first: n.Time, stamp: l.stamp, combined: old == nil && len(b.alike[likenessOf(n)]) >= mostAlike}
+	s = &series{Note: n, first: n.Time, stamp: l.stamp, combined: old == nil && len(b.similar[similarityOf(n)]) >= maxSimilar}
 	s.inAll, s.inObject = l.all.PushBack(s), b.all.PushBack(s)
-	b.alike[likenessOf(n)] = append(b.alike[likenessOf(n)], s)
+	b.similar[similarityOf(n)] = append(b.similar[similarityOf(n)], s)
 	return s
 }
 
-// choose finds what a note repeats: its own words or, when there are many others,
-// what stands for all. With neither, old is one that makes room.
-func choose(alike []*series, n Note) (s, old *series) {
+// findSeries returns the series that n repeats: the one with the same message or,
+// if there are maxSimilar others, the combined one. If there is neither, old is a
+// series that can be dropped to make room, or nil.
+func findSeries(similar []*series, n Note) (s, old *series) {
 	var combined *series
-	for _, have := range alike {
+	for _, other := range similar {
 		switch {
-		case have.combined:
-			combined = have
-		case have.Message == n.Message:
-			return have, nil
+		case other.combined:
+			combined = other
+		case other.Message == n.Message:
+			return other, nil
 		}
-		if n.Time.Sub(have.Time) > alikeFor && (old == nil || have.Time.Before(old.Time)) {
-			old = have
+		if n.Time.Sub(other.Time) > similarFor && (old == nil || other.Time.Before(old.Time)) {
+			old = other
 		}
 	}
-	if len(alike) < mostAlike {
+	if len(similar) < maxSimilar {
 		return nil, nil
 	}
 	if old != nil {
@@ -191,7 +190,7 @@ func choose(alike []*series, n Note) (s, old *series) {
 	return combined, nil
 }
 
-func likenessOf(n Note) likeness { return likeness{n.Type, n.Reason, n.Field} }
+func similarityOf(n Note) similarity { return similarity{n.Type, n.Reason, n.Field} }
 
 func (l *Log) dropLocked(s *series) {
 	key := object{s.Pod, s.UID}
@@ -199,38 +198,31 @@ func (l *Log) dropLocked(s *series) {
 	l.all.Remove(s.inAll)
 	b.all.Remove(s.inObject)
 	var rest []*series
-	for _, have := range b.alike[likenessOf(s.Note)] {
-		if have != s {
-			rest = append(rest, have)
+	for _, other := range b.similar[similarityOf(s.Note)] {
+		if other != s {
+			rest = append(rest, other)
 		}
 	}
-	if b.alike[likenessOf(s.Note)] = rest; rest == nil {
-		delete(b.alike, likenessOf(s.Note))
+	if b.similar[similarityOf(s.Note)] = rest; rest == nil {
+		delete(b.similar, similarityOf(s.Note))
 	}
 	if b.all.Len() == 0 {
 		delete(l.objects, key)
 	}
 }
 
-// Changed is closed once there is a newer revision than after; already where after
-// is another than the newest.
+// Changed returns a channel that is closed when there is a revision newer than
+// after. If after is not the newest revision, the channel is already closed.
 func (l *Log) Changed(after uint64) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.revision != after {
 		return closed
 	}
-	if l.outdated == nil {
-		l.outdated = make(chan struct{})
+	if l.changed == nil {
+		l.changed = make(chan struct{})
 	}
-	return l.outdated
+	return l.changed
 }
 
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
-
-// Totals are how often each kind of thing happened, also what is kept no more.
-func (l *Log) Totals() map[Kind]uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return maps.Clone(l.totals)
-}

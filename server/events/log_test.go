@@ -26,21 +26,21 @@ func note(reason, message string, after time.Duration) Note {
 	return Note{v1.EventTypeNormal, reason, message, web, "u", "spec.containers{app}", day.Add(after)}
 }
 
-// TestEvent: an event has all that kubectl shows and asks for.
+// An event has all fields that kubectl prints and selects by.
 func TestEvent(t *testing.T) {
 	l := New(Options{Node: "node", First: 7})
-	l.Add(note("Pulled", "it is there", 0), Note{Type: v1.EventTypeWarning, Reason: "NodeNotReady", Message: "m", Time: day})
-	l.Add(note("Pulled", "it is there", time.Minute))
+	l.Add(note("Pulled", "image pulled", 0), Note{Type: v1.EventTypeWarning, Reason: "NodeNotReady", Message: "m", Time: day})
+	l.Add(note("Pulled", "image pulled", time.Minute))
 	got, revision := l.Events(0)
 	if revision != 10 || len(got) != 2 {
-		t.Fatalf("%d events at %d", len(got), revision)
+		t.Fatalf("got %d events at revision %d, want 2 at 10", len(got), revision)
 	}
 	want := &v1.Event{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", ResourceVersion: "10", CreationTimestamp: metav1.NewTime(day), UID: got[1].UID,
 		},
 		InvolvedObject: v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web-node", UID: "u", FieldPath: "spec.containers{app}"},
-		Reason:         "Pulled", Message: "it is there", Type: "Normal", Count: 2,
+		Reason:         "Pulled", Message: "image pulled", Type: "Normal", Count: 2,
 		Source:         v1.EventSource{Component: "kubelet", Host: "node"},
 		FirstTimestamp: metav1.NewTime(day), LastTimestamp: metav1.NewTime(day.Add(time.Minute)),
 		ReportingController: "kubelet", ReportingInstance: "node",
@@ -50,11 +50,11 @@ func TestEvent(t *testing.T) {
 		t.Errorf("event (-want +got):\n%s", diff)
 	}
 	if e := got[0]; e.Namespace != "default" || e.InvolvedObject.Kind != "Node" || e.InvolvedObject.Name != "node" || e.InvolvedObject.UID != "node" || e.UID == got[1].UID {
-		t.Errorf("an event of the node: %+v", e)
+		t.Errorf("event of the node: got %+v", e)
 	}
 }
 
-// lines are events as "reason message xcount".
+// lines returns events as "reason message xcount".
 func lines(l *Log, after uint64) []string {
 	all, _ := l.Events(after)
 	var text []string
@@ -64,9 +64,8 @@ func lines(l *Log, after uint64) []string {
 	return text
 }
 
-// TestFloods: a container that repeats itself is one event, and one that says
-// something new each time a few.
-func TestFloods(t *testing.T) {
+// Repetitions are one event, and events with ever different messages are combined.
+func TestLog_Repetitions(t *testing.T) {
 	l := New(Options{Node: "node"})
 	for i := range 10000 {
 		at := time.Duration(i) * time.Millisecond
@@ -74,27 +73,23 @@ func TestFloods(t *testing.T) {
 	}
 	got := lines(l, 0)
 	if len(got) != 12 || !slices.Contains(got, "BackOff again x10000") || !slices.Contains(got, "Unhealthy (combined from similar events): at 9999 x9990") {
-		t.Errorf("kept %q", got)
+		t.Errorf("got events %q", got)
 	}
-	// Long after, each speaks for itself again.
+	// After a long time, the messages are separate events again.
 	l.Add(note("Unhealthy", "later", time.Hour))
 	if got := lines(l, 20000); !slices.Equal(got, []string{"Unhealthy later x1"}) {
-		t.Errorf("new is %q", got)
-	}
-	if n := l.Totals()[Kind{v1.EventTypeNormal, "Unhealthy"}]; n != 10001 {
-		t.Errorf("%d in all", n)
+		t.Errorf("got newer events %q", got)
 	}
 }
 
-// TestBounds: neither one pod nor many keep more than there is room for, and what
-// happened last is kept.
-func TestBounds(t *testing.T) {
+// The limits hold for one pod and for many, and the newest events are retained.
+func TestLog_Limits(t *testing.T) {
 	l := New(Options{Node: "node", Most: 50, MostEach: 20})
 	for i := range 500 {
 		l.Add(note(fmt.Sprint("Reason", i), "m", time.Duration(i)))
 	}
 	if got := lines(l, 0); len(got) != 20 || got[19] != "Reason499 m x1" {
-		t.Errorf("one pod has %q", got)
+		t.Errorf("events of one pod: got %q", got)
 	}
 	for i := range 500 {
 		n := note("Started", "m", time.Second)
@@ -102,19 +97,19 @@ func TestBounds(t *testing.T) {
 		l.Add(n)
 	}
 	if got := lines(l, 0); len(got) != 50 || len(l.objects) != 50 || len(got) != l.all.Len() {
-		t.Errorf("%d events of %d objects", len(got), len(l.objects))
+		t.Errorf("got %d events of %d objects, want 50 of 50", len(got), len(l.objects))
 	}
 }
 
-// TestLaws: nothing is lost but what was dropped, what is newer is told in order,
-// and no two events have one name.
-func TestLaws(t *testing.T) {
+// Only dropped events are missing, newer events are in the order of their
+// revisions, and names are unique.
+func TestLog_Properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := New(Options{Node: "node", Most: rapid.SampledFrom([]int{3, 1000}).Draw(t, "most"), MostEach: rapid.SampledFrom([]int{2, 1000}).Draw(t, "each")})
 		bounded := l.o.Most < 1000 || l.o.MostEach < 1000
 		total := 0
-		known := map[string]*v1.Event{} // as a watcher knows them
-		var seen uint64
+		followed := map[string]*v1.Event{} // the events of a client that follows the log
+		var after uint64
 		for range rapid.IntRange(1, 60).Draw(t, "rounds") {
 			var notes []Note
 			for range rapid.IntRange(0, 5).Draw(t, "notes") {
@@ -124,39 +119,39 @@ func TestLaws(t *testing.T) {
 			}
 			total += len(notes)
 			l.Add(notes...)
-			newer, revision := l.Events(seen)
-			last := seen
+			newer, revision := l.Events(after)
+			last := after
 			for _, e := range newer {
 				var r uint64
 				if fmt.Sscan(e.ResourceVersion, &r); r <= last || r > revision {
 					t.Fatalf("revision %d after %d, the newest is %d", r, last, revision)
 				}
-				if had := known[e.Name]; had != nil && (e.Count <= had.Count || e.UID != had.UID) {
-					t.Fatalf("%s counts %d after %d", e.Name, e.Count, had.Count)
+				if had := followed[e.Name]; had != nil && (e.Count <= had.Count || e.UID != had.UID) {
+					t.Fatalf("event %s has count %d after %d", e.Name, e.Count, had.Count)
 				}
-				last, known[e.Name] = r, e
+				last, followed[e.Name] = r, e
 			}
-			seen = revision
+			after = revision
 		}
 		all, _ := l.Events(0)
 		counted := 0
 		for _, e := range all {
 			counted += int(e.Count)
-			if diff := cmp.Diff(e, known[e.Name]); diff != "" {
-				t.Fatalf("a watcher knows %s otherwise:\n%s", e.Name, diff)
+			if diff := cmp.Diff(e, followed[e.Name]); diff != "" {
+				t.Fatalf("event %s differs from the client's (-log +client):\n%s", e.Name, diff)
 			}
 		}
-		if !bounded && (counted != total || len(all) != len(known)) {
-			t.Fatalf("%d are counted of %d, in %d events, a watcher has %d", counted, total, len(all), len(known))
+		if !bounded && (counted != total || len(all) != len(followed)) {
+			t.Fatalf("got %d of %d occurrences in %d events; the client has %d events", counted, total, len(all), len(followed))
 		}
 		if len(all) > l.o.Most {
-			t.Fatalf("%d are kept", len(all))
+			t.Fatalf("got %d events, want at most %d", len(all), l.o.Most)
 		}
 	})
 }
 
-// TestFollow: who waits is woken by what is new, and misses nothing.
-func TestFollow(t *testing.T) {
+// A waiting client is woken by new events and misses none.
+func TestLog_Changed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Node: "node", First: 100})
 		counts := make([]int32, 3)
@@ -184,18 +179,18 @@ func TestFollow(t *testing.T) {
 		select {
 		case <-l.Changed(99):
 		default:
-			t.Error("another revision than the newest is not old")
+			t.Error("Changed of an older revision is not closed")
 		}
 		select {
 		case <-l.Changed(150):
-			t.Error("the newest revision is old")
+			t.Error("Changed of the newest revision is closed")
 		default:
 		}
 	})
 }
 
-// TestMemory: the starts of a hundred pods with three containers take little.
-func TestMemory(t *testing.T) {
+// The events of a hundred pods with three containers that start need little memory.
+func TestLog_Memory(t *testing.T) {
 	l := New(Options{Node: "node"})
 	runtime.GC()
 	var before, after runtime.MemStats
@@ -212,9 +207,9 @@ func TestMemory(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 900<<10 {
-		t.Errorf("%d events take %d bytes", l.all.Len(), kept)
+		t.Errorf("%d events need %d bytes", l.all.Len(), kept)
 	} else {
-		t.Logf("%d events take %d bytes", l.all.Len(), kept)
+		t.Logf("%d events need %d bytes", l.all.Len(), kept)
 	}
 	runtime.KeepAlive(l)
 }

@@ -10,10 +10,11 @@ import (
 	"testing"
 
 	"podd/server/auth"
+	"podd/server/kube/kubetest"
 	"podd/server/kubelet"
 )
 
-// acting are paths that lead into a container, as they are and in disguise.
+// acting are paths that run something in a container, some of them obfuscated.
 var acting = []string{
 	"/exec/default/web-n1/main?command=ls&output=1", "/exec/default/web-n1/u1/main?command=ls&output=1", "/attach/default/web-n1/main?output=1",
 	"/portForward/default/web-n1", "/run/default/web-n1/main?cmd=ls", "/checkpoint/default/web-n1/main",
@@ -21,10 +22,10 @@ var acting = []string{
 	"/metrics%2F../run/default/web-n1/main?cmd=ls", "//run/default/web-n1/main?cmd=ls", "/stats/%2e%2e/run/default/web-n1/main?cmd=ls", "/exec/metrics/../default/web-n1/main?command=ls&output=1",
 }
 
-// whole is a node as its port has it.
-func (n *node) whole(dir string) http.Handler {
+// whole returns the handler of the node's port.
+func whole(n *kubetest.Node, dir string) http.Handler {
 	own := &kubelet.API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), Debugging: true, Checkpoints: dir}
-	api := n.api()
+	api := newAPI(n)
 	api.Node = own.Handler()
 	mux := http.NewServeMux()
 	mux.Handle("/api/", api.Handler())
@@ -32,11 +33,12 @@ func (n *node) whole(dir string) http.Handler {
 	return mux
 }
 
-// acts says whether a request ran something in a container. It fails unless that
-// was asked for as "create" of nothing but what grants it.
-func (n *node) acts(t *testing.T, h http.Handler, method, target string) bool {
+// acts reports whether a request ran something in a container. The test fails if
+// the request then was authorized with another verb than create, or for another
+// subresource than one that grants it.
+func acts(t *testing.T, n *kubetest.Node, h http.Handler, method, target string) bool {
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // watches end at once
+	cancel() // ends watches at once
 	r, err := http.NewRequestWithContext(ctx, method, "http://n1", nil)
 	if err != nil {
 		return false
@@ -44,44 +46,44 @@ func (n *node) acts(t *testing.T, h http.Handler, method, target string) bool {
 	if r.URL, err = url.ParseRequestURI(target); err != nil {
 		return false
 	}
-	n.asked = ""
+	n.Call = ""
 	func() {
 		defer func() {
-			if p := recover(); p != nil && p != http.ErrAbortHandler { // a recorder has no deadlines
+			if p := recover(); p != nil && p != http.ErrAbortHandler { // a recorder does not support deadlines
 				panic(p)
 			}
 		}()
 		h.ServeHTTP(httptest.NewRecorder(), r)
 	}()
-	if n.asked == "" || strings.HasPrefix(n.asked, "{") { // a log
+	if n.Call == "" || strings.HasPrefix(n.Call, "{") { // a request for a log
 		return false
 	}
-	a := auth.Of(r, "n1")
+	a := auth.RequestAttributes(r, "n1")
 	grants := []string{"proxy", "checkpoint"}
 	if a.Resource == "pods" {
 		grants = []string{"exec", "attach", "portforward"}
 	}
 	if a.Verb != "create" && a.Verb != "" || slices.ContainsFunc(a.Subresources, func(s string) bool { return !slices.Contains(grants, s) }) {
-		t.Errorf("%s %s ran %q and was asked for as %+v", method, target, n.asked, a)
+		t.Errorf("%s %s ran %q, but was authorized as %+v", method, target, n.Call, a)
 	}
 	return true
 }
 
-// TestActs: these do run something, so that FuzzActs means something.
+// These paths do run something in a container, so that FuzzActs is meaningful.
 func TestActs(t *testing.T) {
-	n := newNode()
-	h := n.whole(t.TempDir())
-	for _, path := range []string{acting[0], acting[1], acting[2], acting[3], acting[5], acting[6]} { // to run is left to chance by the ended context
+	n := kubetest.NewNode()
+	h := whole(n, t.TempDir())
+	for _, path := range []string{acting[0], acting[1], acting[2], acting[3], acting[5], acting[6]} { // /run may see the canceled context first
 		for _, prefix := range []string{"", "/api/v1/nodes/n1/proxy"} {
-			if !n.acts(t, h, "POST", prefix+path) {
-				t.Errorf("%s%s ran nothing", prefix, path)
+			if !acts(t, n, h, "POST", prefix+path) {
+				t.Errorf("%s%s did not run anything", prefix, path)
 			}
 		}
 	}
 }
 
-// FuzzActs: whatever runs something in a container, by whatever path, is asked for
-// as "create" of the one resource that grants it: no right to look does.
+// A request that runs something in a container, whatever its path, is authorized as
+// create of the one subresource that grants it. No read permission is sufficient.
 func FuzzActs(f *testing.F) {
 	const proxy = "/api/v1/nodes/n1/proxy"
 	for _, path := range acting {
@@ -96,11 +98,11 @@ func FuzzActs(f *testing.F) {
 		f.Add("GET", "/api/v1/namespaces/default/pods/web-n1/"+sub)
 		f.Add("POST", "/api/v1/namespaces/default/pods/web-n1/"+sub)
 	}
-	n := newNode()
-	h := n.whole(f.TempDir())
+	n := kubetest.NewNode()
+	h := whole(n, f.TempDir())
 	f.Fuzz(func(t *testing.T, method, target string) {
-		if !strings.Contains(target, "/pprof/") { // profiles take their time
-			n.acts(t, h, method, target)
+		if !strings.Contains(target, "/pprof/") { // profiles take long
+			acts(t, n, h, method, target)
 		}
 	})
 }

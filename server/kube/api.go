@@ -1,105 +1,98 @@
-// Package kube serves the Kubernetes API as kubectl and client-go know it, over
-// the pods that podd runs and what belongs to them:
+// Package kube serves the Kubernetes API to kubectl and client-go, for the pods that podd
+// runs and the objects that belong to them:
 //
-//	/api /apis /version /openapi             what there is: discovery.go, version.go
-//	/api/v1/{pods,nodes,namespaces,…}        get, list, watch: resource.go has them all
-//	/api/v1/namespaces/…/pods/…/{log,exec,…} into a pod: pod.go
-//	/api/v1/nodes/…/proxy/…                  the kubelet's own API: proxy.go
-//	/apis/authorization.k8s.io/…             may I, who am I: review.go
-//	/apis/metrics.k8s.io/v1beta1             usage, where something measures it
+//	/api /apis /version /openapi             discovery: discovery.go, version.go
+//	/api/v1/{pods,nodes,namespaces,…}        get, list, watch: packages resource and read
+//	/api/v1/namespaces/…/pods/…/{log,exec,…} connections to a pod: pod.go
+//	/api/v1/nodes/…/proxy/…                  the kubelet's API: proxy.go
+//	/apis/authorization.k8s.io/…             access reviews: review.go
+//	/apis/metrics.k8s.io/v1beta1             resource usage, if it is measured
 //
-// A store remembers, for every resource that was ever asked for, the objects and
-// the newest changes. Nothing runs for it: who asks, or wakes because the View
-// changed, brings it up to date first (store.go). So watchers share one ring of
-// changes and each object's one encoding, and keep nothing but how far they read;
-// one too slow for the ring is ended with 410 Gone and lists again.
+// The package does not authorize requests; package auth does. Access reviews return the
+// Authorizer's decision about the user in the context. The data of Secrets is an
+// exception: with ShowsSecret it is hidden from users who may only see the objects.
 //
-// It authorizes nobody, see package auth; what it answers to reviews is what the
-// Authorizer says of the context's user.
-//
-// Objects come from manifests, so to write is to edit those. With Manifests the
-// API has a directory of its own for that, and what is created here is changed and
-// deleted here, by an apiserver's rules:
-//
-//	body ── decode ── validate ──▶ file ── source ── router ──▶ View ──▶ answer
-//
-// One write is made at a time, and it is answered when the View shows it: who was
-// answered reads their own write, in a get and in a watch, and no update is lost.
-// A file of another source is never touched: such a change is refused with the
-// file's name, as all are without Manifests. What is in no manifest are the
-// ephemeral containers of a pod that runs: those are taken (ephemeral.go).
-//
-// Who set which field is kept as an apiserver does, in metadata.managedFields of
-// what is written: a server-side apply conflicts with what others set, and removes
-// what its manager leaves out (manage.go, apply.go and package managed). Nothing is
-// tracked of files that are not this API's, nor of ephemeral containers.
+// Objects come from manifests, so writing an object means to edit its manifest: package
+// write does it, and rejects what is not supported.
 package kube
 
 import (
+	"context"
 	"net/http"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podd/server"
 	"podd/server/auth"
 	"podd/server/kube/managed"
 	"podd/server/kube/openapi"
+	"podd/server/kube/read"
 	"podd/server/kube/request"
+	"podd/server/kube/resource"
+	"podd/server/kube/write"
 	"podd/server/kubelet"
 )
 
-// API is the Kubernetes API of a node. All fields are required but those that
-// say otherwise; none may change once it serves.
+// API is the Kubernetes API of a node. All fields are required unless their comment
+// states otherwise. They must not change after Handler is called.
 type API struct {
 	State      server.Viewer
 	Logs       server.LogReader
 	Runtime    kubelet.Runtime
-	Authorizer auth.Authorizer // asked by reviews alone
-	// Node is what nodes/proxy leads to, the kubelet's API.
+	Authorizer auth.Authorizer // used only by access reviews
+	// Node is the kubelet's API, which nodes/proxy serves.
 	Node http.Handler
-	// Events are those to show; nil: there are none.
-	Events Events
-	// Usage measures pods and the node; nil: metrics.k8s.io is not served.
-	Usage Usage
-	// Debugger takes ephemeral containers; nil: they are read only.
-	Debugger Debugger
+	// Events provides the events; nil if there are none.
+	Events read.Events
+	// Usage measures pods and the node. If it is nil, metrics.k8s.io is not served.
+	Usage read.Usage
+	// Debugger adds ephemeral containers. If it is nil, they are read-only.
+	Debugger write.Debugger
 
-	// Debugging serves what goes into a pod or shows its output: exec, attach,
-	// portforward and log, and takes ephemeral containers; others are answered 405.
+	// Debugging enables the subresources that connect to a pod or show its output
+	// (exec, attach, portforward and log) and adding ephemeral containers. If it is
+	// not set, such requests are rejected with 405.
 	Debugging bool
 
-	// Now is the time that tables tell ages of; nil: time.Now.
+	// Now returns the time that ages in tables are relative to; nil means time.Now.
 	Now func() time.Time
 
-	// Manifests is where objects are written that are created here; nil: every
-	// change is refused.
-	Manifests Manifests
-	// OfCluster says that the node is one of a cluster, where podd takes no
-	// Manifests.
-	OfCluster bool
+	// Manifests stores the objects that are created through the API. If it is nil,
+	// all writes are rejected.
+	Manifests write.Manifests
+	// InCluster is set if the node belongs to a cluster, where Manifests are not
+	// supported.
+	InCluster bool
+	// ShowsSecret reports whether a user may read the data of a Secret, or of all
+	// Secrets of a namespace if the name is empty. Other users, and all users whose
+	// request was forwarded by a proxy, see the objects without data. If it is nil,
+	// permission to read the objects suffices.
+	ShowsSecret func(ctx context.Context, u auth.User, namespace, name string) bool
 
-	writing   chan struct{} // whoever puts one in writes
-	resources []*resource
-	store     *store
+	resources []*resource.Definition
+	objects   *read.Handler
+	writes    *write.Handler
 	openAPI   http.Handler
-	fields    *managed.Fields
-	debugging chan struct{} // held by who changes ephemeral containers
 }
 
-// Handler serves a. It is to be called once.
+// Handler returns an http.Handler for the API. It must be called only once.
 func (a *API) Handler() http.Handler {
-	if a.Events == nil {
-		a.Events = noEvents{}
+	if a.Now == nil {
+		a.Now = time.Now
 	}
-	a.debugging, a.writing = make(chan struct{}, 1), make(chan struct{}, 1)
-	a.resources = a.served()
-	a.store = newStore(a.State, a.Events)
-	a.openAPI = openapi.New(GitVersion, described(a.resources))
-	a.fields = managed.New(a.writable)
+	a.resources = resource.All(resource.Options{Measured: a.Usage != nil, Writable: a.Manifests != nil})
+	a.objects = read.New(read.Options{State: a.State, Events: a.Events, Usage: a.Usage, ShowsSecret: a.ShowsSecret, Now: a.Now})
+	a.openAPI = openapi.New(GitVersion, describe(a.resources))
+	a.writes = write.New(write.Options{
+		State: a.State, Objects: a.objects, Fields: managed.New(a.writable), Manifests: a.Manifests, InCluster: a.InCluster, Debugger: a.Debugger, Now: a.Now,
+	})
 	return http.HandlerFunc(a.serve)
 }
 
 func (a *API) serve(w http.ResponseWriter, r *http.Request) {
-	i := request.Of(r)
+	i := request.Parse(r)
 	if i.Resource != "" {
 		a.serveResource(w, r, i)
 		return
@@ -111,50 +104,49 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	a.discover(w, r, i.Path)
 }
 
-// serveResource: what is refused is refused by the most that is known of it.
+// serveResource serves a request for a resource. The most specific error is
+// returned first.
 func (a *API) serveResource(w http.ResponseWriter, r *http.Request, i request.Info) {
 	res := a.resource(i)
 	switch {
-	case res == nil || i.Rest != "" && i.Proxied == "" || i.Subresource != "" && !res.has(i.Subresource):
+	case res == nil || i.Rest != "" && i.Proxied == "" || i.Subresource != "" && !res.HasSubresource(i.Subresource):
 		server.ReplyStatus(w, errNoPath)
-	case !a.Debugging && (i.Connects() || i.Subresource == "log" || i.Subresource == ephemeral && i.Verb != "get"):
+	case !a.Debugging && (i.Connects() || i.Subresource == "log" || i.Subresource == resource.EphemeralContainers && i.Verb != "get"):
 		server.ReplyStatus(w, errNoDebugging)
 	case i.Proxied != "":
 		a.proxy(w, r, res, i)
-	case res.review != nil:
+	case reviewers[res.Name] != nil:
 		a.review(w, r, res, i)
 	case i.Verb == "create" && i.Connects():
 		a.connect(w, r, i)
-	case a.Debugger != nil && i.Subresource == ephemeral && (i.Verb == "update" || i.Verb == "patch"):
-		a.addEphemeral(w, r, res, i)
 	case i.Verb == "get" && i.Subresource == "log":
 		a.log(w, r, i)
-	case i.Verb == "get":
-		a.get(w, r, res, i)
-	case i.Verb == "list":
-		a.list(w, r, res, i)
-	case i.Verb == "watch" && res.watched():
-		a.watch(w, r, res, i)
-	case a.writes(res, i):
-		a.write(w, r, res, i)
+	case i.Verb == "get", i.Verb == "list", i.Verb == "watch" && res.IsWatchable():
+		a.objects.Serve(w, r, res, i)
 	default:
-		server.ReplyStatus(w, a.refusal(res, i))
+		a.writes.Serve(w, r, res, i)
 	}
 }
 
-// resource is the one a request is for; nil when it is not served so.
-func (a *API) resource(i request.Info) *resource {
+// resource returns the resource of a request, or nil if it is not served.
+func (a *API) resource(i request.Info) *resource.Definition {
 	for _, res := range a.resources {
-		if res.group != i.Group || res.version != i.Version || res.name != i.Resource {
+		if res.Group != i.Group || res.Version != i.Version || res.Name != i.Resource {
 			continue
 		}
 		switch {
-		case res.name == "namespaces": // in itself
+		case res.Name == "namespaces": // a namespace is in itself
 			return res
-		case !res.namespaced && i.Namespace != "", res.namespaced && i.Namespace == "" && i.Verb == "get":
+		case !res.Namespaced && i.Namespace != "", res.Namespaced && i.Namespace == "" && i.Verb == "get":
 			return nil
 		}
 		return res
 	}
 	return nil
 }
+
+// errNoPath is the response for unknown paths.
+var errNoPath = &apierrors.StatusError{ErrStatus: metav1.Status{
+	Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+	Message: "the server could not find the requested resource",
+}}

@@ -9,47 +9,50 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podd/server"
+	"podd/server/kube/request"
+	"podd/server/kube/resource"
 )
 
 func under(path, root string) bool { return strings.HasPrefix(path, root+"/") }
 
-// discover answers what is no resource: which groups, versions and resources
-// there are, in the form of old and in the aggregated one.
+// discover serves the paths that are not resources: the groups, versions and
+// resources, in the legacy and in the aggregated format.
 func (a *API) discover(w http.ResponseWriter, r *http.Request, path string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		server.ReplyStatus(w, &server.Error{Status: http.StatusMethodNotAllowed, Message: "the server does not allow this method on the requested resource"})
 		return
 	}
-	f, err := negotiate(accepted(r), discoveryForms(path)...)
+	as, err := request.Negotiate(r, discoveryForms(path)...)
 	if err != nil {
 		server.ReplyStatus(w, err)
 		return
 	}
-	if f.as == asDiscovery {
+	if as == request.AsDiscovery {
 		w.Header().Set("Vary", "Accept")
 		w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
-		w.Write(encode(a.aggregated(path == "/api")))
+		w.Write(resource.Encode(a.aggregated(path == "/api")))
 		return
 	}
-	answer := a.described(path, r.Host)
-	if answer == nil {
+	response := a.discovery(path, r.Host)
+	if response == nil {
 		server.ReplyStatus(w, errNoPath)
 		return
 	}
 	w.Header().Set("Vary", "Accept")
-	server.Reply(w, http.StatusOK, answer)
+	server.Reply(w, http.StatusOK, response)
 }
 
-// discoveryForms: only at the top everything is told at once.
+// discoveryForms returns the available representations of a discovery path. The
+// aggregated one is available only at the roots.
 func discoveryForms(path string) []string {
 	if path == "/api" || path == "/apis" {
-		return []string{asDiscovery}
+		return []string{request.AsDiscovery}
 	}
 	return nil
 }
 
-// described is what there is at a path; nil for nothing.
-func (a *API) described(path, host string) any {
+// discovery returns the response for a discovery path, or nil if there is none.
+func (a *API) discovery(path, host string) any {
 	switch path {
 	case "/version":
 		return thisVersion()
@@ -63,14 +66,14 @@ func (a *API) described(path, host string) any {
 	case "/apis":
 		list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
 		for _, g := range a.groups() {
-			list.Groups = append(list.Groups, g.described())
+			list.Groups = append(list.Groups, g.apiGroup())
 		}
 		return list
 	}
 	for _, g := range a.groups() {
 		switch path {
 		case "/apis/" + g.name:
-			one := g.described()
+			one := g.apiGroup()
 			one.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
 			return one
 		case "/apis/" + g.name + "/" + g.version:
@@ -80,21 +83,21 @@ func (a *API) described(path, host string) any {
 	return nil
 }
 
-// group is one of the API's; each has one version.
+// group is an API group. Each group has one version.
 type group struct{ name, version string }
 
-// groups are those with a name, in their order.
+// groups returns the groups other than the core group, in order.
 func (a *API) groups() []group {
 	var all []group
 	for _, r := range a.resources {
-		if g := (group{r.group, r.version}); g.name != "" && !slices.Contains(all, g) {
+		if g := (group{r.Group, r.Version}); g.name != "" && !slices.Contains(all, g) {
 			all = append(all, g)
 		}
 	}
 	return all
 }
 
-func (g group) described() metav1.APIGroup {
+func (g group) apiGroup() metav1.APIGroup {
 	v := metav1.GroupVersionForDiscovery{GroupVersion: g.name + "/" + g.version, Version: g.version}
 	return metav1.APIGroup{Name: g.name, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v}
 }
@@ -102,24 +105,25 @@ func (g group) described() metav1.APIGroup {
 func (a *API) resourceList(name, version string) metav1.APIResourceList {
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: strings.TrimPrefix(name+"/"+version, "/")}
 	for _, r := range a.resources {
-		if r.group != name || r.version != version {
+		if r.Group != name || r.Version != version {
 			continue
 		}
 		list.APIResources = append(list.APIResources, metav1.APIResource{
-			Name: r.name, SingularName: r.singular, Namespaced: r.namespaced, Kind: r.kind, Verbs: r.verbs,
-			ShortNames: r.short, Categories: r.categories,
+			Name: r.Name, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind, Verbs: r.Verbs,
+			ShortNames: r.Short, Categories: r.Categories,
 		})
-		for _, s := range r.subresources {
-			list.APIResources = append(list.APIResources, metav1.APIResource{Name: r.name + "/" + s.name, Namespaced: r.namespaced, Kind: s.kind, Verbs: s.verbs})
+		for _, s := range r.Subresources {
+			list.APIResources = append(list.APIResources, metav1.APIResource{Name: r.Name + "/" + s.Name, Namespaced: r.Namespaced, Kind: s.Kind, Verbs: s.Verbs})
 		}
 	}
 	return list
 }
 
-// aggregated is all there is of the core group, or of the others.
+// aggregated returns the aggregated discovery of the core group or of all other
+// groups.
 func (a *API) aggregated(core bool) discovery.APIGroupDiscoveryList {
 	list := discovery.APIGroupDiscoveryList{
-		TypeMeta: metav1.TypeMeta{Kind: asDiscovery, APIVersion: discovery.SchemeGroupVersion.String()},
+		TypeMeta: metav1.TypeMeta{Kind: request.AsDiscovery, APIVersion: discovery.SchemeGroupVersion.String()},
 		Items:    []discovery.APIGroupDiscovery{},
 	}
 	groups := a.groups()
@@ -129,8 +133,8 @@ func (a *API) aggregated(core bool) discovery.APIGroupDiscoveryList {
 	for _, g := range groups {
 		v := discovery.APIVersionDiscovery{Version: g.version, Freshness: discovery.DiscoveryFreshnessCurrent}
 		for _, r := range a.resources {
-			if r.group == g.name && r.version == g.version {
-				v.Resources = append(v.Resources, r.aggregated())
+			if r.Group == g.name && r.Version == g.version {
+				v.Resources = append(v.Resources, aggregated(r))
 			}
 		}
 		list.Items = append(list.Items, discovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}, Versions: []discovery.APIVersionDiscovery{v}})
@@ -138,19 +142,19 @@ func (a *API) aggregated(core bool) discovery.APIGroupDiscoveryList {
 	return list
 }
 
-func (r *resource) aggregated() discovery.APIResourceDiscovery {
+func aggregated(r *resource.Definition) discovery.APIResourceDiscovery {
 	kind := func(kind string) *metav1.GroupVersionKind {
-		return &metav1.GroupVersionKind{Group: r.group, Version: r.version, Kind: kind}
+		return &metav1.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: kind}
 	}
 	d := discovery.APIResourceDiscovery{
-		Resource: r.name, ResponseKind: kind(r.kind), Scope: discovery.ScopeCluster, SingularResource: r.singular,
-		Verbs: r.verbs, ShortNames: r.short, Categories: r.categories,
+		Resource: r.Name, ResponseKind: kind(r.Kind), Scope: discovery.ScopeCluster, SingularResource: r.Singular,
+		Verbs: r.Verbs, ShortNames: r.Short, Categories: r.Categories,
 	}
-	if r.namespaced {
+	if r.Namespaced {
 		d.Scope = discovery.ScopeNamespace
 	}
-	for _, s := range r.subresources {
-		d.Subresources = append(d.Subresources, discovery.APISubresourceDiscovery{Subresource: s.name, ResponseKind: kind(s.kind), Verbs: s.verbs})
+	for _, s := range r.Subresources {
+		d.Subresources = append(d.Subresources, discovery.APISubresourceDiscovery{Subresource: s.Name, ResponseKind: kind(s.Kind), Verbs: s.Verbs})
 	}
 	return d
 }

@@ -9,69 +9,43 @@ import (
 	"testing"
 
 	"podd/server/auth"
+	"podd/server/kube/kubetest"
 )
 
-// FuzzServe: whatever is asked has an answer, and a Secret is in none but those
-// that whoever may not read Secrets is refused.
+// Every request gets a response, and no response contains a Secret unless reading
+// Secrets was authorized.
 func FuzzServe(f *testing.F) {
 	f.Add("GET", "/api/v1/namespaces/shop/secrets/key", "", "application/json")
 	f.Add("GET", "/api/v1/pods", "watch=1&resourceVersion=0&sendInitialEvents=true&allowWatchBookmarks=1", "application/json;as=Table;v=v1;g=meta.k8s.io")
 	f.Add("POST", "/api/v1/namespaces/default/pods/web-n1/exec", "command=ls&stdout=1", "*/*")
 	f.Add("GET", "/api/v1/namespaces/shop/pods/../secrets", "fieldSelector=metadata.name%3Dkey", "application/json;q=x")
-	n := newNode()
-	api := n.api()
+	n := kubetest.NewNode()
+	api := newAPI(n)
 	api.Usage = n
 	h := api.Handler()
 	f.Fuzz(func(t *testing.T, method, path, query, accept string) {
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // watches end at once
+		cancel() // ends watches at once
 		r := (&http.Request{Method: method, URL: &url.URL{Path: path, RawQuery: query}, Header: http.Header{"Accept": {accept}}, Body: http.NoBody}).WithContext(ctx)
 		w := httptest.NewRecorder()
 		func() {
 			defer func() {
-				if p := recover(); p != nil && p != http.ErrAbortHandler { // a recorder has no deadlines
+				if p := recover(); p != nil && p != http.ErrAbortHandler { // a recorder does not support deadlines
 					panic(p)
 				}
 			}()
 			h.ServeHTTP(w, r)
 		}()
-		if strings.Contains(w.Body.String(), `"dg=="`) && auth.Of(r, "n1").Resource != "secrets" {
+		if strings.Contains(w.Body.String(), `"dg=="`) && auth.RequestAttributes(r, "n1").Resource != "secrets" {
 			t.Errorf("%s %q?%q shows a Secret", method, path, query)
 		}
 	})
 }
 
-func TestNegotiate(t *testing.T) {
-	for accept, want := range map[string]string{
-		"":                              "",
-		"*/*":                           "",
-		"application/*":                 "",
-		"application/json":              "",
-		"application/json;stream=watch": "",
-		"application/vnd.kubernetes.protobuf,application/json":                     "",
-		"application/json;as=Table;v=v1;g=meta.k8s.io,application/json":            "Table",
-		"application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json":       "",
-		"application/json;as=Table;g=meta.k8s.io;v=v1;q=0.1,application/json;q=.5": "",
-		"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1":             "406",
-		"application/vnd.kubernetes.protobuf":                                      "406",
-		"text/html":                                                                "406",
-		"application/json;q=0":                                                     "406",
-		";;;,":                                                                     "406",
-	} {
-		got, err := negotiate(accept, asTable)
-		if err != nil {
-			got.as = "406"
-		}
-		if got.as != want {
-			t.Errorf("%q: got %q, want %q", accept, got.as, want)
-		}
-	}
-}
-
-// TestForms: what objects are shown as.
-func TestForms(t *testing.T) {
-	n := newNode()
-	api := n.api()
+// Objects are served in all representations.
+func TestAPI_Representations(t *testing.T) {
+	n := kubetest.NewNode()
+	api := newAPI(n)
 	api.Usage = n
 	h := api.Handler()
 	for _, c := range []struct{ target, accept, want string }{
@@ -84,7 +58,7 @@ func TestForms(t *testing.T) {
 		{"/api", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json", `"versions":["v1"]`},
 		{"/api/v1/pods", "application/vnd.kubernetes.protobuf", `"reason":"NotAcceptable"`},
 	} {
-		if w := ask(t, h, "GET", c.target, c.accept, ""); !strings.Contains(w.Body.String(), c.want) {
+		if w := kubetest.Ask(t, h, "GET", c.target, c.accept, ""); !strings.Contains(w.Body.String(), c.want) {
 			t.Errorf("%s as %s: got %.300s", c.target, c.accept, w.Body)
 		}
 	}

@@ -20,23 +20,24 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"podd/server/auth"
+	"podd/server/kube/kubetest"
 )
 
-// TestInformer: client-go lists and watches, or has all there is told by the
-// watch, with all that it asks for; what it keeps is what is there.
-func TestInformer(t *testing.T) {
+// client-go's informers work with list and watch, and with a streaming list, and
+// their caches have the node's objects.
+func TestAPI_Informer(t *testing.T) {
 	for name, streams := range map[string]bool{"list": false, "watch alone": true} {
 		t.Run(name, func(t *testing.T) {
 			featurestesting.SetFeatureDuringTest(t, features.WatchListClient, streams)
-			informs(t, streams)
+			testInformer(t, streams)
 		})
 	}
 }
 
-func informs(t *testing.T, streams bool) {
-	n := newNode()
+func testInformer(t *testing.T, streams bool) {
+	n := kubetest.NewNode()
 	var lists atomic.Int32
-	h := n.api().Handler()
+	h := newAPI(n).Handler()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !r.URL.Query().Has("watch") {
 			lists.Add(1)
@@ -50,47 +51,47 @@ func informs(t *testing.T, streams bool) {
 	}
 	factory := informers.NewSharedInformerFactory(client, 0)
 	pods := factory.Core().V1().Pods()
-	var gone atomic.Int32
-	pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(any) { gone.Add(1) }})
+	var deleted atomic.Int32
+	pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(any) { deleted.Add(1) }})
 	factory.Start(t.Context().Done())
 	t.Cleanup(factory.Shutdown)
 	if !cache.WaitForCacheSync(t.Context().Done(), pods.Informer().HasSynced) {
-		t.Fatal("it never knew all")
+		t.Fatal("the informer did not sync")
 	}
 	await := func(what string, is func() bool) {
 		t.Helper()
 		for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatalf("never: %s", what)
+				t.Fatalf("timed out: %s", what)
 			}
 		}
 	}
 	if listed := lists.Load() > 0; listed == streams {
-		t.Errorf("it listed: %t", listed)
+		t.Errorf("informer used a list request: %t, want %t", listed, !streams)
 	}
 	if all, err := pods.Lister().List(labels.Everything()); err != nil || len(all) != 2 {
 		t.Fatalf("got %v %v", all, err)
 	}
-	n.put(pod("default", "new-n1", "3"))
-	await("a pod comes", func() bool { p, err := pods.Lister().Pods("default").Get("new-n1"); return err == nil && p.UID == "u3" })
-	ended := pod("default", "new-n1", "3")
+	n.Put(kubetest.Pod("default", "new-n1", "3"))
+	await("waiting for the added pod", func() bool { p, err := pods.Lister().Pods("default").Get("new-n1"); return err == nil && p.UID == "u3" })
+	ended := kubetest.Pod("default", "new-n1", "3")
 	ended.Status.Phase = v1.PodSucceeded
-	n.put(ended)
-	await("it is another", func() bool {
+	n.Put(ended)
+	await("waiting for the modified pod", func() bool {
 		p, err := pods.Lister().Pods("default").Get("new-n1")
 		return err == nil && p.Status.Phase == v1.PodSucceeded
 	})
-	n.drop("new-n1")
-	await("it goes", func() bool { return gone.Load() == 1 })
-	s.CloseClientConnections() // what was watched is watched on
-	n.put(pod("default", "new-n1", "4"))
-	await("one comes after the cut", func() bool { p, err := pods.Lister().Pods("default").Get("new-n1"); return err == nil && p.UID == "u4" })
+	n.Drop("new-n1")
+	await("waiting for the deletion", func() bool { return deleted.Load() == 1 })
+	s.CloseClientConnections() // the watch must be resumed
+	n.Put(kubetest.Pod("default", "new-n1", "4"))
+	await("waiting for a pod added after the disconnect", func() bool { p, err := pods.Lister().Pods("default").Get("new-n1"); return err == nil && p.UID == "u4" })
 }
 
-// TestClient: discovery and errors are what client-go makes of them.
-func TestClient(t *testing.T) {
-	n := newNode()
-	s := httptest.NewServer(auth.As(auth.User{Name: "bob"}, n.api().Handler()))
+// client-go understands discovery and errors.
+func TestAPI_Client(t *testing.T) {
+	n := kubetest.NewNode()
+	s := httptest.NewServer(auth.ServeAs(auth.User{Name: "bob"}, newAPI(n).Handler()))
 	t.Cleanup(s.Close)
 	config := &rest.Config{Host: s.URL, QPS: -1}
 	for _, legacy := range []bool{false, true} {
@@ -121,9 +122,9 @@ func TestClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	who, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authentication.SelfSubjectReview{}, metav1.CreateOptions{})
-	if err != nil || who.Status.UserInfo.Username != "bob" {
-		t.Errorf("who am I: %v %v", who, err)
+	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authentication.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil || review.Status.UserInfo.Username != "bob" {
+		t.Errorf("SelfSubjectReview: got %v %v", review, err)
 	}
 	if list, err := client.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{Limit: 500}); err != nil || len(list.Items) != 1 || string(list.Items[0].Data["k"]) != "v" {
 		t.Errorf("secrets: %v %v", list, err)

@@ -15,38 +15,15 @@ import (
 	"podd/server/kubelet"
 )
 
-// streamed are the methods of what opens a stream.
-var streamed = []string{"create", "get"}
-
-// ephemeral is the subresource of a pod's ephemeral containers.
-const ephemeral = "ephemeralcontainers"
-
-func (a *API) podSubresources() []subresource {
-	all := podSubresources
-	if a.Manifests != nil {
-		all = append(slices.Clone(all), subresource{"resize", "Pod", []string{"get", "patch", "update"}})
-	}
-	return all
-}
-
-var podSubresources = []subresource{
-	{"attach", "PodAttachOptions", streamed},
-	{ephemeral, "Pod", []string{"get", "patch", "update"}},
-	{"exec", "PodExecOptions", streamed},
-	{"log", "Pod", gets},
-	{"portforward", "PodPortForwardOptions", streamed},
-	status("Pod"),
-}
-
-// errNoDebugging is the kubelet's answer with enableDebuggingHandlers off.
+// errNoDebugging is the kubelet's response if enableDebuggingHandlers is false.
 var errNoDebugging = &server.Error{Status: http.StatusMethodNotAllowed, Message: "Debug endpoints are disabled."}
 
-// log answers with the log of a container, as v1.PodLogOptions ask.
+// log serves the log of a container with the parameters of v1.PodLogOptions.
 func (a *API) log(w http.ResponseWriter, r *http.Request, i request.Info) {
 	p, err := a.pod(i)
 	var req server.LogRequest
 	if err == nil {
-		req, err = kubelet.LogRequest(r.URL.Query())
+		req, err = kubelet.ParseLogRequest(r.URL.Query())
 	}
 	if err == nil {
 		req.Container, err = container(p.Pod, r)
@@ -59,7 +36,7 @@ func (a *API) log(w http.ResponseWriter, r *http.Request, i request.Info) {
 	kubelet.ServeLog(w, r, a.Logs, req, server.ReplyStatus)
 }
 
-// connect opens a stream into a pod.
+// connect opens a stream to a pod.
 func (a *API) connect(w http.ResponseWriter, r *http.Request, i request.Info) {
 	p, err := a.pod(i)
 	if err != nil {
@@ -86,14 +63,15 @@ func (a *API) connect(w http.ResponseWriter, r *http.Request, i request.Info) {
 
 func (a *API) pod(i request.Info) (*server.PodView, error) {
 	key := server.Key{Namespace: i.Namespace, Name: i.Name}
-	p := a.State.View().Pod(key)
+	v := a.State.View()
+	p := v.Pod(key)
 	if p == nil {
-		return nil, a.notFound(a.resource(i), key)
+		return nil, a.resource(i).NotFound(v, key)
 	}
 	return p, nil
 }
 
-// container is the one that a query names, or the only one.
+// container returns the container in the query, or the only one of the pod.
 func container(p *v1.Pod, r *http.Request) (string, error) {
 	name := r.URL.Query().Get("container")
 	all := names(p)

@@ -1,10 +1,8 @@
 package kube
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -14,96 +12,71 @@ import (
 	authorization "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"podd/server"
 	"podd/server/auth"
 	"podd/server/kube/request"
+	"podd/server/kube/resource"
 )
 
-// asked is a question of somebody about themselves, and how it is read.
-type asked struct {
+// reviewRequest is a review of the user's own permissions or identity.
+type reviewRequest struct {
 	user auth.User
-	read func(into review) error
+	read func(into request.Message) error
 }
 
-// review is what a question is decoded into.
-type review interface {
-	runtime.Object
-	Unmarshal([]byte) error // from protobuf
-}
-
-// maxReview bounds the body of a review.
+// maxReview limits the body of a review, in bytes.
 const maxReview = 64 << 10
 
-// reviews are questions that look like resources.
-func reviews() []*resource {
-	const may, who = "authorization.k8s.io", "authentication.k8s.io"
-	return []*resource{
-		{group: who, name: "selfsubjectreviews", kind: "SelfSubjectReview", verbs: creates, review: (*API).whoAmI},
-		{group: may, name: "selfsubjectaccessreviews", kind: "SelfSubjectAccessReview", verbs: creates, review: (*API).mayI},
-		{group: may, name: "selfsubjectrulesreviews", kind: "SelfSubjectRulesReview", verbs: creates, review: (*API).whatMayI},
-	}
+// reviewers compute the responses of the resources for reviews, which can only be
+// created.
+var reviewers = map[string]func(*API, context.Context, reviewRequest) (any, error){
+	"selfsubjectreviews":       (*API).selfSubjectReview,
+	"selfsubjectaccessreviews": (*API).selfSubjectAccessReview,
+	"selfsubjectrulesreviews":  (*API).selfSubjectRulesReview,
 }
 
-func (a *API) review(w http.ResponseWriter, r *http.Request, res *resource, i request.Info) {
+func (a *API) review(w http.ResponseWriter, r *http.Request, res *resource.Definition, i request.Info) {
 	if i.Verb != "create" || i.Name != "" {
-		server.ReplyStatus(w, &server.Error{Status: http.StatusMethodNotAllowed, Message: fmt.Sprintf("%s are only created", res.name)})
+		server.ReplyStatus(w, &server.Error{Status: http.StatusMethodNotAllowed, Message: fmt.Sprintf("%s can only be created", res.Name)})
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReview))
 	if err != nil {
-		server.ReplyStatus(w, server.Unread("reading the review", err))
+		server.ReplyStatus(w, server.BodyError("reading the review", err))
 		return
 	}
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	answer, err := res.review(a, r.Context(), asked{auth.From(r.Context()), func(into review) error { return decode(kind, body, into, res) }})
+	response, err := reviewers[res.Name](a, r.Context(), reviewRequest{auth.UserFrom(r.Context()), func(into request.Message) error { return decode(kind, body, into, res) }})
 	if err != nil {
 		server.ReplyStatus(w, err)
 		return
 	}
-	server.Reply(w, http.StatusCreated, answer)
+	server.Reply(w, http.StatusCreated, response)
 }
 
-// decode reads the body of a request: JSON, or the protobuf that client-go sends
-// what it knows in, also to who answers in JSON alone.
-func decode(mediaType string, body []byte, into review, res *resource) error {
+// decode decodes the body of a request: JSON or protobuf. client-go sends known
+// types as protobuf even to servers that respond with JSON only.
+func decode(mediaType string, body []byte, into request.Message, res *resource.Definition) error {
 	var err error
 	switch mediaType {
-	case "application/json":
+	case runtime.ContentTypeJSON:
 		err = json.Unmarshal(body, into)
 	case runtime.ContentTypeProtobuf:
-		err = decodeProtobuf(body, into)
+		err = request.DecodeProtobuf(body, into)
 	default:
-		return &server.Error{Status: http.StatusUnsupportedMediaType, Message: "the body of the request was in an unknown format - accepted media types include: application/json, " + runtime.ContentTypeProtobuf}
+		return request.UnsupportedMediaType(runtime.ContentTypeJSON, runtime.ContentTypeProtobuf)
 	}
 	if err != nil {
 		return apierrors.NewBadRequest("reading the review: " + err.Error())
 	}
-	if got := into.GetObjectKind().GroupVersionKind(); got != res.gvk() {
-		return apierrors.NewBadRequest(fmt.Sprintf("the body is of kind %.80q: want %q", got, res.gvk()))
+	if got := into.GetObjectKind().GroupVersionKind(); got != res.GroupVersionKind() {
+		return apierrors.NewBadRequest(fmt.Sprintf("the body has kind %.80q, want %q", got, res.GroupVersionKind()))
 	}
 	return nil
 }
 
-// decodeProtobuf reads Kubernetes' envelope, which has the kind.
-func decodeProtobuf(body []byte, into review) error {
-	wrapped, found := bytes.CutPrefix(body, []byte("k8s\x00"))
-	if !found {
-		return errors.New("it does not begin as Kubernetes' protobuf does")
-	}
-	var u runtime.Unknown
-	if err := u.Unmarshal(wrapped); err != nil {
-		return err
-	}
-	if err := into.Unmarshal(u.Raw); err != nil {
-		return err
-	}
-	into.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(u.APIVersion, u.Kind))
-	return nil
-}
-
-func (a *API) whoAmI(_ context.Context, q asked) (any, error) {
+func (a *API) selfSubjectReview(_ context.Context, q reviewRequest) (any, error) {
 	var r authentication.SelfSubjectReview
 	err := q.read(&r)
 	r.Status.UserInfo = authentication.UserInfo{Username: q.user.Name, UID: q.user.UID, Groups: q.user.Groups}
@@ -116,7 +89,7 @@ func (a *API) whoAmI(_ context.Context, q asked) (any, error) {
 	return r, err
 }
 
-func (a *API) mayI(ctx context.Context, q asked) (any, error) {
+func (a *API) selfSubjectAccessReview(ctx context.Context, q reviewRequest) (any, error) {
 	var r authorization.SelfSubjectAccessReview
 	err := q.read(&r)
 	if err != nil {
@@ -139,7 +112,7 @@ func (a *API) mayI(ctx context.Context, q asked) (any, error) {
 	return r, nil
 }
 
-func (a *API) whatMayI(_ context.Context, q asked) (any, error) {
+func (a *API) selfSubjectRulesReview(_ context.Context, q reviewRequest) (any, error) {
 	var r authorization.SelfSubjectRulesReview
 	err := q.read(&r)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// GitVersion is the version of Kubernetes whose API this is, by which clients
-// know what to expect.
+// GitVersion is the version of Kubernetes whose API is served. Clients use it to
+// determine the available features.
 const GitVersion = "v1.34.4-podd"
 
 func thisVersion() version.Info {

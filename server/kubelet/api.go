@@ -1,5 +1,5 @@
-// Package kubelet serves the kubelet's API, for those who know a node by it: an
-// apiserver, kubectl through it, monitoring, kubeletctl.
+// Package kubelet serves the kubelet's API for its usual clients: an API server,
+// kubectl through an API server, monitoring systems and kubeletctl.
 //
 //	GET       /healthz…  /livez  /readyz  /pods  /runningpods/  /configz  /flagz  /statusz
 //	GET POST  /stats/summary          GET /metrics  /metrics/{cadvisor,probes,resource,slis}
@@ -9,7 +9,8 @@
 //	POST      /run/{namespace}/{pod}[/{uid}]/{container}      /checkpoint/{namespace}/{pod}/{container}
 //	GET       /logs/…  /debug/pprof/…                         PUT /debug/flags/v
 //
-// It knows no users: whoever it is given to may do everything, see package auth.
+// The package does not authorize requests: every client of its handler may do
+// everything. Package auth does.
 package kubelet
 
 import (
@@ -21,56 +22,62 @@ import (
 	"podd/server"
 )
 
-// API is what the kubelet serves on port 10250. All fields are required but
-// those that say otherwise; none may change once it serves.
+// API is the API that the kubelet serves on port 10250. All fields are required
+// unless their comment states otherwise. They must not change after Handler is
+// called.
 type API struct {
 	State   server.Viewer
 	Logs    server.LogReader
 	Runtime Runtime
-	Health  http.Handler // of /healthz and below, /livez and /readyz
-	Stats   http.Handler // of /stats/ and /metrics
-	// Config is the kubelet.config.k8s.io/v1beta1 in force, without secrets, for
-	// /configz.
+	Health  http.Handler // for /healthz and below, /livez and /readyz
+	Stats   http.Handler // for /stats/ and /metrics
+	// Config is the kubelet.config.k8s.io/v1beta1 configuration in effect, without
+	// secrets, for /configz.
 	Config any
-	// Flags are those podd was started with and their values, for /flagz.
+	// Flags are the flags of podd's command line and their values, for /flagz.
 	Flags []Flag
-	// Started is when podd was, for /statusz.
+	// Started is the time at which podd started, for /statusz.
 	Started time.Time
-	// SystemLogs is /var/log, for /logs; nil: disabled.
+	// SystemLogs is /var/log, for /logs. If nil, /logs is disabled.
 	SystemLogs fs.FS
-	// Checkpoints is the absolute directory that checkpoints are written to.
+	// Checkpoints is the absolute path of the directory for checkpoints.
 	Checkpoints string
-	// Debugging serves what runs something in containers or shows their output, and
-	// podd's own inside, Profiling some of that; else they are disabled or, as of a
-	// kubelet, not there.
+	// Debugging enables the endpoints that run processes in containers, show their
+	// output or show podd's internal state. Profiling enables /debug/pprof if
+	// Debugging is set, too. A disabled endpoint responds with 405 or, if the
+	// kubelet does so, with 404.
 	Debugging, Profiling bool
-	// SetVerbosity changes how much podd logs; nil: disabled.
+	// SetVerbosity changes podd's log level. If nil, /debug/flags/v is disabled.
 	SetVerbosity func(level int)
 
 	pods server.PodLists
 }
 
-// Flag is a flag and its value.
+// Flag is a command-line flag and its value.
 type Flag struct{ Name, Value string }
 
-// Runtime runs in containers. Ids are those of running containers and sandboxes
-// as the View names them. Implementations must be safe for concurrent use.
+// Runtime runs commands in containers and connects to their streams. The ids are
+// those of running containers and sandboxes in the View. Implementations must be
+// safe for concurrent use.
 type Runtime interface {
-	// Exec, Attach and PortForward return the URL at which the runtime serves
-	// one such stream, once, to who upgrades to SPDY or WebSocket.
+	// Exec, Attach and PortForward return the URL of the runtime's streaming server
+	// for one stream. The URL can be used once, by a client that upgrades the
+	// connection to SPDY or WebSocket.
 	Exec(ctx context.Context, container string, command []string, s Streams) (string, error)
 	Attach(ctx context.Context, container string, s Streams) (string, error)
 	PortForward(ctx context.Context, sandbox string, ports []int32) (string, error)
-	// Run runs a command to its end and returns what it wrote, its stdout first.
+	// Run runs a command until it exits and returns its output, stdout before
+	// stderr.
 	Run(ctx context.Context, container string, command []string) (output []byte, exitCode int32, err error)
-	// Checkpoint writes a container's state to a file; a timeout of zero is none.
+	// Checkpoint writes the state of a container to a file. A timeout of zero means
+	// no timeout.
 	Checkpoint(ctx context.Context, container, file string, timeout time.Duration) error
 }
 
-// Streams are those of a command or container that a client takes part in.
+// Streams are the streams of a container or command that a client attaches to.
 type Streams struct{ Stdin, Stdout, Stderr, TTY bool }
 
-// Handler serves a. It can be used any number of times.
+// Handler returns an http.Handler for the API. It may be called more than once.
 func (a *API) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, path := range []string{"/healthz", "/healthz/", "/livez", "/readyz"} {
@@ -81,12 +88,12 @@ func (a *API) Handler() http.Handler {
 	for _, path := range []string{"GET /stats/", "POST /stats/", "GET /metrics", "GET /metrics/"} {
 		mux.Handle(path, a.Stats)
 	}
-	a.debugging(mux)
+	a.handleDebugging(mux)
 	return mux
 }
 
-// debugging has what enableDebuggingHandlers governs.
-func (a *API) debugging(mux *http.ServeMux) {
+// handleDebugging registers the endpoints that enableDebuggingHandlers controls.
+func (a *API) handleDebugging(mux *http.ServeMux) {
 	if !a.Debugging {
 		for _, path := range server.Debugging {
 			mux.Handle(path, server.DebuggingDisabled)
@@ -108,18 +115,18 @@ func (a *API) debugging(mux *http.ServeMux) {
 	if a.SystemLogs == nil {
 		mux.Handle("/logs/", server.Disabled("logs endpoint is"))
 	} else {
-		mux.Handle("GET /logs/", inert(http.StripPrefix("/logs", http.FileServerFS(a.SystemLogs))))
+		mux.Handle("GET /logs/", sandboxed(http.StripPrefix("/logs", http.FileServerFS(a.SystemLogs))))
 	}
 	mux.HandleFunc("GET /configz", a.configz)
 	mux.HandleFunc("GET /flagz", a.flagz)
 	mux.HandleFunc("GET /statusz", a.statusz)
 	mux.HandleFunc("POST /checkpoint/{namespace}/{pod}/{container}", a.checkpoint)
-	a.inside(mux)
+	a.handleInternals(mux)
 }
 
-// inert has a browser take nothing in an answer for a page of ours: whoever writes
-// a log can write markup into it.
-func inert(h http.Handler) http.Handler {
+// sandboxed makes browsers ignore scripts and other active content in responses,
+// because any program that writes a log can write markup into it.
+func sandboxed(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'")
 		w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -24,15 +24,15 @@ import (
 	"podd/server"
 )
 
-// node is a View with one pod, whose container app runs and whose container
-// done does not, and what its faces ask.
+// node is a View with one pod, whose container app runs and whose container done
+// has terminated. It records the last call of its Runtime and LogReader methods.
 type node struct {
 	*server.Latest
-	asked string
-	url   string // of the runtime's server of streams
-	err   error
-	log   string
-	cut   bool // the log ends with an error
+	call string
+	url  string // returned by Exec, Attach and PortForward
+	err  error
+	log  string
+	cut  bool // Logs fails after writing log
 }
 
 func newNode() *node {
@@ -61,28 +61,28 @@ func (n *node) handler() http.Handler {
 		Health: &server.Health{Checks: []server.Check{{Name: "syncloop", Func: func() error { return nil }}}},
 		Config: json.RawMessage(`{"maxPods":7}`), Flags: []Flag{{"port", "10250"}}, Started: time.Now(),
 		SystemLogs: fstest.MapFS{"syslog": {Data: []byte("line\n")}}, Checkpoints: "/nowhere/else",
-		Debugging: true, Profiling: true, SetVerbosity: func(int) { n.asked = "verbosity" },
+		Debugging: true, Profiling: true, SetVerbosity: func(int) { n.call = "verbosity" },
 	}).Handler()
 }
 
 func (n *node) Exec(_ context.Context, id string, command []string, s Streams) (string, error) {
-	n.asked = "exec " + id + " " + strings.Join(command, "|") + stdio(s)
+	n.call = "exec " + id + " " + strings.Join(command, "|") + stdio(s)
 	return n.url, n.err
 }
 
 func (n *node) Attach(_ context.Context, id string, s Streams) (string, error) {
-	n.asked = "attach " + id + stdio(s)
+	n.call = "attach " + id + stdio(s)
 	return n.url, n.err
 }
 
 func (n *node) PortForward(_ context.Context, sandbox string, ports []int32) (string, error) {
 	b, _ := json.Marshal(ports)
-	n.asked = "forward " + sandbox + " " + string(b)
+	n.call = "forward " + sandbox + " " + string(b)
 	return n.url, n.err
 }
 
 func (n *node) Run(_ context.Context, id string, command []string) ([]byte, int32, error) {
-	n.asked = "run " + id + " " + strings.Join(command, "|")
+	n.call = "run " + id + " " + strings.Join(command, "|")
 	if command[0] == "false" {
 		return []byte("no"), 3, n.err
 	}
@@ -90,16 +90,16 @@ func (n *node) Run(_ context.Context, id string, command []string) ([]byte, int3
 }
 
 func (n *node) Checkpoint(_ context.Context, id, file string, timeout time.Duration) error {
-	n.asked = "checkpoint " + id + " " + file + " " + timeout.String()
+	n.call = "checkpoint " + id + " " + file + " " + timeout.String()
 	return n.err
 }
 
 func (n *node) Logs(_ context.Context, req server.LogRequest, w io.Writer) error {
 	b, _ := json.Marshal(req)
-	n.asked = string(b)
+	n.call = string(b)
 	io.WriteString(w, n.log)
 	if n.cut {
-		return errors.New("the disk is gone")
+		return errors.New("reading the log failed")
 	}
 	return n.err
 }
@@ -115,11 +115,11 @@ func stdio(s Streams) string {
 	return " " + strings.Join(on, ",")
 }
 
-func TestAnswers(t *testing.T) {
+func TestAPI(t *testing.T) {
 	for _, c := range []struct {
 		method, target, body string
 		status               int
-		want                 string // in the answer
+		want                 string // part of the response
 	}{
 		{"GET", "/healthz", "", 200, "ok"},
 		{"GET", "/healthz/syncloop", "", 200, "ok"},
@@ -138,8 +138,8 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/debug/pprof/symbol", "", 200, "num_symbols"},
 		{"GET", "/debug/pprof/cmdline", "", 404, ""},
 		{"PUT", "/debug/flags/v", "4", 200, "successfully set klog.logging.verbosity to 4"},
-		{"PUT", "/debug/flags/v", "many", 400, "no number"},
-		{"PUT", "/debug/flags/v", strings.Repeat("1", 100), 400, "no number"},
+		{"PUT", "/debug/flags/v", "many", 400, "not a number"},
+		{"PUT", "/debug/flags/v", strings.Repeat("1", 100), 400, "not a number"},
 		{"GET", "/metricz", "", 404, ""},
 		{"GET", "/metrics", "", 200, "stats: GET /metrics"},
 		{"GET", "/metrics/cadvisor", "", 200, "stats: GET /metrics/cadvisor"},
@@ -157,20 +157,20 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/exec/default/nobody/app?output=1&command=ls", "", 404, `pod "nobody" does not exist`},
 		{"POST", "/exec/default/web-n1/u2/app?output=1&command=ls", "", 404, `pod "web-n1" does not exist`},
 		{"POST", "/exec/default/web-n1/ap?output=1&command=ls", "", 404, `container "ap" not found in pod "web-n1"`},
-		{"POST", "/exec/default/web-n1/done?output=1&command=ls", "", 404, `container "done" of pod "web-n1" does not run`},
-		{"POST", "/exec/default/web-n1/app?output=1&command=ls", "", 500, "the runtime named no address"},
-		{"POST", "/portForward/default/zzz-n1", "", 404, `pod "zzz-n1" does not run`},
-		{"POST", "/portForward/default/web-n1?port=0", "", 400, `"0" is no port`},
-		{"POST", "/portForward/default/web-n1?port=65536", "", 400, `"65536" is no port`},
-		{"POST", "/checkpoint/default/web-n1/app?timeout=-1", "", 400, "no number of seconds"},
-		{"POST", "/checkpoint/default/web-n1/done", "", 404, "does not run"},
+		{"POST", "/exec/default/web-n1/done?output=1&command=ls", "", 404, `container "done" of pod "web-n1" is not running`},
+		{"POST", "/exec/default/web-n1/app?output=1&command=ls", "", 500, "the runtime returned no address"},
+		{"POST", "/portForward/default/zzz-n1", "", 404, `pod "zzz-n1" is not running`},
+		{"POST", "/portForward/default/web-n1?port=0", "", 400, `"0" is not a port number`},
+		{"POST", "/portForward/default/web-n1?port=65536", "", 400, `"65536" is not a port number`},
+		{"POST", "/checkpoint/default/web-n1/app?timeout=-1", "", 400, "not a number of seconds"},
+		{"POST", "/checkpoint/default/web-n1/done", "", 404, "is not running"},
 		{"GET", "/containerLogs/default/web/app", "", 404, `pod "web" does not exist; did you mean "web-n1"?`},
 		{"GET", "/containerLogs/default/web-n1/ap", "", 404, `container "ap" not found`},
 		{"GET", "/containerLogs/default/web-n1/app?tailLines=x", "", 400, "tailLines"},
 		{"GET", "/containerLogs/default/web-n1/app?tailLines=-1", "", 422, "too small"},
 		{"GET", "/containerLogs/default/web-n1/app?limitBytes=0", "", 422, "too small"},
 		{"GET", "/containerLogs/default/web-n1/app?sinceSeconds=0", "", 422, "too small"},
-		{"GET", "/containerLogs/default/web-n1/app?sinceTime=now", "", 400, "no time"},
+		{"GET", "/containerLogs/default/web-n1/app?sinceTime=now", "", 400, "not a time"},
 		{"GET", "/containerLogs/default/web-n1/app?sinceSeconds=1&sinceTime=2026-01-02T15:04:05Z", "", 422, "at most one"},
 		{"GET", "/containerLogs/default/web-n1/app?stream=Stderr", "", 422, "stream may not"},
 	} {
@@ -182,8 +182,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestDisabled: what may not be asked is said to be disabled, all else goes on.
-func TestDisabled(t *testing.T) {
+// If debugging is disabled, its endpoints report that, and all others are served.
+func TestAPI_DebuggingDisabled(t *testing.T) {
 	n := newNode()
 	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler()}).Handler()
 	for target, want := range map[string]string{
@@ -204,14 +204,14 @@ func TestDisabled(t *testing.T) {
 			t.Errorf("%s: %d %s, want %s", target, w.Code, w.Body, want)
 		}
 	}
-	if n.asked != "" {
-		t.Errorf("asked for %s", n.asked)
+	if n.call != "" {
+		t.Errorf("got call %s, want none", n.call)
 	}
 }
 
-// TestLogEndsApart: the end of a log does not come with its last bytes, which an API
-// server loses then for those who ask over a WebSocket.
-func TestLogEndsApart(t *testing.T) {
+// The end of a log is sent separately from its last bytes, because an API server
+// loses bytes that arrive with the end for WebSocket clients.
+func TestServeLog_EndSentSeparately(t *testing.T) {
 	n := newNode()
 	s := httptest.NewServer((&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), Debugging: true}).Handler())
 	defer s.Close()
@@ -221,12 +221,12 @@ func TestLogEndsApart(t *testing.T) {
 	}
 	defer r.Body.Close()
 	if r.StatusCode != 200 || r.ContentLength != -1 {
-		t.Errorf("%s, with a length of %d", r.Status, r.ContentLength)
+		t.Errorf("got status %s, content length %d; want 200, -1", r.Status, r.ContentLength)
 	}
 }
 
-// TestSwitchedOff: what has a switch of its own says which.
-func TestSwitchedOff(t *testing.T) {
+// An endpoint with its own setting names that when it is disabled.
+func TestAPI_EndpointDisabled(t *testing.T) {
 	n := newNode()
 	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), Debugging: true}).Handler()
 	for target, want := range map[string]string{
@@ -242,38 +242,38 @@ func TestSwitchedOff(t *testing.T) {
 	}
 }
 
-// TestCheckpoint: the runtime writes it, and where is told.
-func TestCheckpoint(t *testing.T) {
+// The runtime writes the checkpoint, and the response has its path.
+func TestAPI_Checkpoint(t *testing.T) {
 	n, dir := newNode(), filepath.Join(t.TempDir(), "checkpoints")
 	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), Debugging: true, Checkpoints: dir}).Handler()
-	ask := func() *httptest.ResponseRecorder {
+	checkpoint := func() *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("POST", "/checkpoint/default/web-n1/app?timeout=7", nil))
 		return w
 	}
-	w := ask()
+	w := checkpoint()
 	var written struct{ Items []string }
 	if err := json.Unmarshal(w.Body.Bytes(), &written); err != nil || w.Code != 200 || len(written.Items) != 1 {
 		t.Fatalf("%d %s (%v)", w.Code, w.Body, err)
 	}
 	file := written.Items[0]
 	if name := filepath.Base(file); filepath.Dir(file) != dir || !strings.HasPrefix(name, "checkpoint-web-n1_default-app-") || filepath.Ext(name) != ".tar" {
-		t.Errorf("it is %s", file)
+		t.Errorf("got checkpoint file %s", file)
 	}
-	if want := "checkpoint c1 " + file + " 7s"; n.asked != want {
-		t.Errorf("asked %s, want %s", n.asked, want)
+	if want := "checkpoint c1 " + file + " 7s"; n.call != want {
+		t.Errorf("got call %s, want %s", n.call, want)
 	}
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("its directory is %v (%v)", info.Mode(), err)
+		t.Errorf("checkpoint directory: got mode %v (%v)", info.Mode(), err)
 	}
-	n.err = server.NotFound("the runtime makes no checkpoints")
-	if w := ask(); w.Code != 404 || w.Body.String() != "checkpointing of default/web-n1/app failed: the runtime makes no checkpoints\n" {
+	n.err = server.NotFound("the runtime does not support checkpoints")
+	if w := checkpoint(); w.Code != 404 || w.Body.String() != "checkpointing container default/web-n1/app: the runtime does not support checkpoints\n" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
 
-// TestSystemLogsAreInert: what looks like a page among them is none of ours.
-func TestSystemLogsAreInert(t *testing.T) {
+// Markup in system logs is not active in a browser.
+func TestAPI_SystemLogMarkup(t *testing.T) {
 	n := newNode()
 	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), Debugging: true,
 		SystemLogs: fstest.MapFS{"app": {Data: []byte("<html><script>fetch('/exec')</script>")}}}).Handler()
@@ -286,7 +286,7 @@ func TestSystemLogsAreInert(t *testing.T) {
 	}
 }
 
-func TestLogRequest(t *testing.T) {
+func TestParseLogRequest(t *testing.T) {
 	const zero = `"Previous":false,"Follow":false,"Tail":-1,"Since":"0001-01-01T00:00:00Z","Timestamps":false,"Limit":0}`
 	for query, want := range map[string]string{
 		"":         zero,
@@ -301,14 +301,14 @@ func TestLogRequest(t *testing.T) {
 		n.log = "hello\n"
 		w := httptest.NewRecorder()
 		n.handler().ServeHTTP(w, httptest.NewRequest("GET", "/containerLogs/default/web-n1/app?"+query, nil))
-		if w.Code != 200 || w.Body.String() != "hello\n" || !strings.HasSuffix(n.asked, want) {
-			t.Errorf("%q: %d %s, asked %s, want %s", query, w.Code, w.Body, n.asked, want)
+		if w.Code != 200 || w.Body.String() != "hello\n" || !strings.HasSuffix(n.call, want) {
+			t.Errorf("%q: %d %s, got call %s, want %s", query, w.Code, w.Body, n.call, want)
 		}
 	}
 }
 
-// TestLogCutShort: a text that is not whole does not look whole.
-func TestLogCutShort(t *testing.T) {
+// An incomplete log must not look complete.
+func TestServeLog_Incomplete(t *testing.T) {
 	n := newNode()
 	n.log, n.cut = strings.Repeat("line\n", 20000), true
 	s := httptest.NewServer(n.handler())
@@ -319,7 +319,7 @@ func TestLogCutShort(t *testing.T) {
 	}
 	defer r.Body.Close()
 	if _, err := io.ReadAll(r.Body); err == nil {
-		t.Error("it ended well")
+		t.Error("reading an incomplete log succeeded")
 	}
 	n.log = ""
 	r, err = http.Get(s.URL + "/containerLogs/default/web-n1/app")
@@ -327,13 +327,13 @@ func TestLogCutShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Body.Close()
-	if text, _ := io.ReadAll(r.Body); r.StatusCode != 500 || !strings.Contains(string(text), "the disk is gone") {
+	if text, _ := io.ReadAll(r.Body); r.StatusCode != 500 || !strings.Contains(string(text), "reading the log failed") {
 		t.Errorf("%s %s", r.Status, text)
 	}
 }
 
-// TestFollowEnds: that podd or the client ends is no text of a log.
-func TestFollowEnds(t *testing.T) {
+// If podd or the client terminates a followed log, no error is written to it.
+func TestServeLog_FollowCanceled(t *testing.T) {
 	n := newNode()
 	n.err = context.Canceled
 	ctx, cancel := context.WithCancel(t.Context())
@@ -347,12 +347,12 @@ func TestFollowEnds(t *testing.T) {
 	n.handler().ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/containerLogs/default/web-n1/app?follow=true", nil))
 }
 
-// TestStreams: a client and the runtime's server talk as they like once they
-// agreed to upgrade, and neither podd's secrets nor its path go along.
-func TestStreams(t *testing.T) {
+// After the upgrade, data passes in both directions unchanged. The runtime's server
+// receives neither the Authorization header nor podd's path.
+func TestStreams_Upgrade(t *testing.T) {
 	runtime := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/exec/token" || r.URL.RawQuery != "" || r.Header.Get("Authorization") != "" || r.Header.Get("X-Stream-Protocol-Version") != "v4" {
-			http.Error(w, "asked "+r.URL.String(), http.StatusBadRequest)
+			http.Error(w, "unexpected request "+r.URL.String(), http.StatusBadRequest)
 			return
 		}
 		conn, rw, err := w.(http.Hijacker).Hijack()
@@ -370,7 +370,7 @@ func TestStreams(t *testing.T) {
 	n.url = runtime.URL + "/exec/token"
 	s := httptest.NewServer(n.handler())
 	defer s.Close()
-	for _, target := range []struct{ path, asked string }{
+	for _, target := range []struct{ path, call string }{
 		{"/exec/default/web-n1/app?command=a+b&command=c&input=1&output=1&error=1", "exec c1 a b|c err,in,out"},
 		{"/exec/default/web-n1/u1/app?command=sh&input=1&output=1&error=1&tty=1", "exec c1 sh in,out,tty"},
 		{"/attach/default/web-n1/app?output=1", "attach c1 out"},
@@ -385,44 +385,44 @@ func TestStreams(t *testing.T) {
 		io.WriteString(conn, "POST "+target.path+" HTTP/1.1\r\nHost: n1\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4\r\nAuthorization: Bearer s3cret\r\n\r\n")
 		from := bufio.NewReader(conn)
 		agreed, _ := from.ReadString('\n')
-		io.WriteString(conn, "all of you\n")
+		io.WriteString(conn, "input\n")
 		all, err := io.ReadAll(from)
 		conn.Close()
-		if err != nil || !strings.HasPrefix(agreed, "HTTP/1.1 101 ") || !strings.HasSuffix(string(all), "hello ALL OF YOU\n") || n.asked != target.asked {
-			t.Errorf("%s: %q %q, %v, asked %q", target.path, agreed, all, err, n.asked)
+		if err != nil || !strings.HasPrefix(agreed, "HTTP/1.1 101 ") || !strings.HasSuffix(string(all), "hello INPUT\n") || n.call != target.call {
+			t.Errorf("%s: %q %q, %v, got call %q", target.path, agreed, all, err, n.call)
 		}
 	}
-	n.url = "http://127.0.0.1:1/gone"
+	n.url = "http://127.0.0.1:1/unreachable"
 	r, err := http.Post(s.URL+"/attach/default/web-n1/app?output=1", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Body.Close()
 	if r.StatusCode != http.StatusBadGateway {
-		t.Errorf("a runtime that is gone: %s", r.Status)
+		t.Errorf("runtime is unreachable: got %s, want 502", r.Status)
 	}
 }
 
-// TestStreamsHeardOut: a command that has ended and reads no more of its input is
-// heard to its end, however slow the client.
-func TestStreamsHeardOut(t *testing.T) {
-	said := strings.Repeat("a", 40<<10) + " the end"
-	gone := make(chan struct{})
+// If a command exits without reading all of its input, the client still receives
+// all output, however slowly it reads.
+func TestStreams_OutputAfterExit(t *testing.T) {
+	output := strings.Repeat("a", 40<<10) + " the end"
+	closed := make(chan struct{})
 	runtime := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n"+said)
-		conn.(*net.TCPConn).SetLinger(0) // as with input that nobody read
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n"+output)
+		conn.(*net.TCPConn).SetLinger(0) // resets the connection, as if input were unread
 		conn.Close()
-		close(gone)
+		close(closed)
 	}))
 	defer runtime.Close()
 	n := newNode()
 	n.url = runtime.URL + "/exec/token"
-	client, podds := net.Pipe() // which holds nothing
+	client, podds := net.Pipe() // without a buffer
 	r := httptest.NewRequestWithContext(t.Context(), "POST", "/exec/default/web-n1/app?command=echo&input=1&output=1", nil)
 	r.Header.Set("Connection", "Upgrade")
 	r.Header.Set("Upgrade", "SPDY/3.1")
@@ -435,24 +435,24 @@ func TestStreamsHeardOut(t *testing.T) {
 	if line, err := from.ReadString('\n'); !strings.HasPrefix(line, "HTTP/1.1 101 ") {
 		t.Fatalf("%q, %v", line, err)
 	}
-	<-gone
+	<-closed
 	for line := "-"; line != "" && line != "\r\n"; {
 		line, _ = from.ReadString('\n')
 	}
 	for range 3 {
-		client.Write([]byte("more input")) // all of it is taken, or none
+		client.Write([]byte("more input")) // either all or nothing is written
 	}
 	all, err := io.ReadAll(from)
-	if string(all) != said {
-		t.Errorf("%d bytes of %d, %v", len(all), len(said), err)
+	if string(all) != output {
+		t.Errorf("got %d bytes of %d, %v", len(all), len(output), err)
 	}
 	client.Close()
 	<-served
 }
 
-// TestStreamsLetGo: a client that has gone is not waited for, though the runtime goes on
-// with its command.
-func TestStreamsLetGo(t *testing.T) {
+// If the client disconnects, podd closes the stream although the command continues
+// to run.
+func TestStreams_ClientDisconnects(t *testing.T) {
 	served := make(chan struct{})
 	runtime := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
@@ -484,7 +484,7 @@ func TestStreamsLetGo(t *testing.T) {
 	<-served
 }
 
-// hijacked gives away a connection.
+// hijacked is a ResponseWriter whose Hijack returns conn.
 type hijacked struct {
 	http.ResponseWriter
 	conn net.Conn
@@ -494,8 +494,8 @@ func (h hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return h.conn, bufio.NewReadWriter(bufio.NewReader(h.conn), bufio.NewWriterSize(h.conn, 1)), nil
 }
 
-// FuzzRouter: whatever is asked, the answer is a status and nothing breaks.
-func FuzzRouter(f *testing.F) {
+// Every request gets a valid status and causes no panic.
+func FuzzHandler(f *testing.F) {
 	for _, target := range []string{"/pods", "/exec/default/web-n1/app?command=ls&output=1", "/containerLogs/default/web-n1/app?tailLines=1", "/logs/../../etc/passwd", "//", "/run/a/b/c?cmd=%00"} {
 		f.Add("GET", target, "")
 		f.Add("POST", target, "4")
@@ -503,7 +503,7 @@ func FuzzRouter(f *testing.F) {
 	h := newNode().handler()
 	f.Fuzz(func(t *testing.T, method, target, body string) {
 		if strings.HasPrefix(target, "/debug/pprof/") {
-			return // net/http/pprof's own, and profiles take their time
+			return // handled by net/http/pprof; profiles take long
 		}
 		r, err := http.NewRequest(method, "http://n1", strings.NewReader(body))
 		if err != nil {

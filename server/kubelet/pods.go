@@ -18,8 +18,8 @@ func newList(n int) *v1.PodList {
 
 func (a *API) podList(w http.ResponseWriter, _ *http.Request) { a.pods.Reply(w, a.State.View()) }
 
-// runningPods are, as the kubelet has them, only names: of the pods of which a
-// container runs, and of those containers.
+// runningPods responds, like the kubelet, with the names of the pods that have a
+// running container, and of those containers, without other fields.
 func (a *API) runningPods(w http.ResponseWriter, _ *http.Request) {
 	v := a.State.View()
 	list := newList(len(v.Pods))
@@ -40,22 +40,23 @@ func (a *API) runningPods(w http.ResponseWriter, _ *http.Request) {
 	server.Reply(w, http.StatusOK, list)
 }
 
-// podOf is the pod that a path names; nil when it has answered that there is
-// none.
-func (a *API) podOf(w http.ResponseWriter, r *http.Request) *server.PodView {
+// findPod returns the pod in the request's path. If there is none, it responds with
+// 404 and returns nil.
+func (a *API) findPod(w http.ResponseWriter, r *http.Request) *server.PodView {
 	key := server.Key{Namespace: r.PathValue("namespace"), Name: r.PathValue("pod")}
 	v := a.State.View()
 	p := v.Pod(key)
 	if p == nil || r.PathValue("uid") != "" && r.PathValue("uid") != string(p.Pod.UID) {
-		http.Error(w, fmt.Sprintf("pod %q does not exist", key.Name)+fullName(v, key), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("pod %q does not exist", key.Name)+suggestFullName(v, key), http.StatusNotFound)
 		return nil
 	}
 	return p
 }
 
-// fullName asks who named a pod as in its manifest whether they meant what it is
-// called on this node.
-func fullName(v *server.View, key server.Key) string {
+// suggestFullName returns a hint for clients that use the name from a pod's
+// manifest, which lacks the suffix with the node's name. It returns "" if there is
+// no such pod.
+func suggestFullName(v *server.View, key server.Key) string {
 	key.Name += "-" + v.Node
 	if v.Pod(key) == nil {
 		return ""
@@ -63,10 +64,10 @@ func fullName(v *server.View, key server.Key) string {
 	return fmt.Sprintf("; did you mean %q?", key.Name)
 }
 
-// containerOf is the id of the running container that a path names; "" when it
-// has answered that there is none.
-func (a *API) containerOf(w http.ResponseWriter, r *http.Request) string {
-	p := a.podOf(w, r)
+// findContainer returns the id of the running container in the request's path. If
+// there is none, it responds with 404 and returns "".
+func (a *API) findContainer(w http.ResponseWriter, r *http.Request) string {
+	p := a.findPod(w, r)
 	if p == nil {
 		return ""
 	}
@@ -77,24 +78,24 @@ func (a *API) containerOf(w http.ResponseWriter, r *http.Request) string {
 	return id
 }
 
-// containerID is the id of a container that runs.
+// containerID returns the id of a running container.
 func containerID(p *server.PodView, name string) (string, error) {
 	for c := range server.Statuses(p.Pod) {
 		if _, id, ok := strings.Cut(c.ContainerID, "://"); c.Name == name && c.State.Running != nil && ok {
 			return id, nil
 		}
 	}
-	if !has(p.Pod, name) {
-		return "", noContainer(p, name)
+	if !hasContainer(p.Pod, name) {
+		return "", containerNotFound(p, name)
 	}
-	return "", server.NotFound(fmt.Sprintf("container %q of pod %q does not run", name, p.Pod.Name))
+	return "", server.NotFound(fmt.Sprintf("container %q of pod %q is not running", name, p.Pod.Name))
 }
 
-func noContainer(p *server.PodView, name string) error {
+func containerNotFound(p *server.PodView, name string) error {
 	return server.NotFound(fmt.Sprintf("container %q not found in pod %q", name, p.Pod.Name))
 }
 
-func has(p *v1.Pod, container string) bool {
+func hasContainer(p *v1.Pod, container string) bool {
 	spec := &p.Spec
 	return slices.ContainsFunc(spec.InitContainers, func(c v1.Container) bool { return c.Name == container }) ||
 		slices.ContainsFunc(spec.Containers, func(c v1.Container) bool { return c.Name == container }) ||

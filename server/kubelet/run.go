@@ -12,19 +12,20 @@ import (
 	"podd/server"
 )
 
-// runs bounds how many commands run to their end at a time: the output of each
-// is held whole.
+// runs limits the number of concurrent /run requests, because the whole output of
+// each is held in memory.
 var runs = make(chan struct{}, 4)
 
-// run runs a command to its end. As ever there, it is split at single spaces and
-// what it wrote goes by the name of JSON.
+// run runs a command until it exits. For compatibility with the kubelet, it splits
+// the command at single spaces, and the response's type is JSON although the output
+// is plain text.
 func (a *API) run(w http.ResponseWriter, r *http.Request) {
 	command := r.URL.Query().Get("cmd")
 	if command == "" {
-		http.Error(w, "no command: give it as the parameter cmd", http.StatusBadRequest)
+		http.Error(w, "no command; pass it as the parameter cmd", http.StatusBadRequest)
 		return
 	}
-	id := a.containerOf(w, r)
+	id := a.findContainer(w, r)
 	if id == "" {
 		return
 	}
@@ -47,33 +48,33 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// checkpoint writes a container's state to a file of this machine.
+// checkpoint writes the state of a container to a file of the host.
 func (a *API) checkpoint(w http.ResponseWriter, r *http.Request) {
 	var timeout time.Duration
 	if s := r.URL.Query().Get("timeout"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 31)
 		if err != nil {
-			http.Error(w, fmt.Sprintf("timeout: %.40q is no number of seconds", s), http.StatusBadRequest)
+			http.Error(w, fmt.Sprintf("timeout: %.40q is not a number of seconds", s), http.StatusBadRequest)
 			return
 		}
 		timeout = time.Duration(n) * time.Second
 	}
-	p := a.podOf(w, r)
+	p := a.findPod(w, r)
 	if p == nil {
 		return
 	}
-	id := a.containerOf(w, r)
+	id := a.findContainer(w, r)
 	if id == "" {
 		return
 	}
 	if err := os.MkdirAll(a.Checkpoints, 0o700); err != nil {
-		fail(w, fmt.Errorf("making the directory of checkpoints: %w", err))
+		fail(w, fmt.Errorf("creating the checkpoint directory: %w", err))
 		return
 	}
 	name := fmt.Sprintf("checkpoint-%s_%s-%s-%s.tar", p.Pod.Name, p.Pod.Namespace, r.PathValue("container"), time.Now().Format(time.RFC3339))
 	file := filepath.Join(a.Checkpoints, name)
 	if err := a.Runtime.Checkpoint(r.Context(), id, file, timeout); err != nil {
-		fail(w, fmt.Errorf("checkpointing of %s/%s/%s failed: %w", p.Pod.Namespace, p.Pod.Name, r.PathValue("container"), err))
+		fail(w, fmt.Errorf("checkpointing container %s/%s/%s: %w", p.Pod.Namespace, p.Pod.Name, r.PathValue("container"), err))
 		return
 	}
 	server.Reply(w, http.StatusOK, struct {

@@ -7,15 +7,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// certificateCounts are of the certificates that the node has from its cluster.
+// certificateCounts are the metrics about the certificates that the cluster issues
+// to the node.
 type certificateCounts struct {
-	lived                     prometheus.Histogram
+	rotationAge               prometheus.Histogram
 	clientErrors, serveErrors prometheus.Counter
 }
 
 const (
 	day  = 24 * time.Hour
-	year = 360 * day // as a kubelet's
+	year = 360 * day // as the kubelet counts it
 )
 
 func newCertificateCounts() certificateCounts {
@@ -24,22 +25,23 @@ func newCertificateCounts() certificateCounts {
 		buckets = append(buckets, d.Seconds())
 	}
 	return certificateCounts{
-		lived:        histogram("kubelet_certificate_manager_server_rotation_seconds", "How old the certificate of the kubelet's port was when the cluster gave the next one.", buckets),
-		clientErrors: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_certificate_manager_client_expiration_renew_errors", Help: "Attempts to renew the certificate by which the cluster knows the node that came to nothing."}),
-		serveErrors:  prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_server_expiration_renew_errors", Help: "Attempts to renew the certificate of the kubelet's port that came to nothing."}),
+		rotationAge:  histogram("kubelet_certificate_manager_server_rotation_seconds", "Age in seconds of the serving certificate when it was rotated.", buckets),
+		clientErrors: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_certificate_manager_client_expiration_renew_errors", Help: "Failed attempts to renew the node's client certificate."}),
+		serveErrors:  prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_server_expiration_renew_errors", Help: "Failed attempts to renew the serving certificate."}),
 	}
 }
 
 func (c certificateCounts) all(until func() (time.Time, error)) []prometheus.Collector {
 	ttl := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "kubelet_certificate_manager_client_ttl_seconds",
-		Help: "How long the certificate by which the cluster knows the node is good for; +Inf where it is known by something else.",
-	}, func() float64 { return left(until, time.Now()) })
-	return []prometheus.Collector{c.lived, c.clientErrors, c.serveErrors, ttl}
+		Help: "Remaining validity in seconds of the node's client certificate; +Inf if it uses another credential.",
+	}, func() float64 { return remaining(until, time.Now()) })
+	return []prometheus.Collector{c.rotationAge, c.clientErrors, c.serveErrors, ttl}
 }
 
-// Renewed tells that the cluster was asked for the next certificate: of the kubelet's
-// port, or of the node, in place of one that was made then; zero: of none.
+// Renewed records a certificate request: for the kubelet's port if serving, else
+// for the node's client certificate. made is the time at which the replaced
+// certificate was created; zero if there was none.
 func (c certificateCounts) Renewed(serving bool, made time.Time, now time.Time, err error) {
 	switch {
 	case err != nil && serving:
@@ -47,12 +49,13 @@ func (c certificateCounts) Renewed(serving bool, made time.Time, now time.Time, 
 	case err != nil:
 		c.clientErrors.Inc()
 	case serving && !made.IsZero():
-		c.lived.Observe(now.Sub(made).Seconds())
+		c.rotationAge.Observe(now.Sub(made).Seconds())
 	}
 }
 
-// left is how long a certificate is good for; +Inf for none.
-func left(until func() (time.Time, error), now time.Time) float64 {
+// remaining returns the remaining validity of a certificate in seconds, or +Inf if
+// there is no certificate.
+func remaining(until func() (time.Time, error), now time.Time) float64 {
 	if until == nil {
 		return math.Inf(1)
 	}

@@ -2,7 +2,7 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// checkCounts are of the checks of podd's own health.
+// checkCounts are the metrics about podd's own health checks.
 type checkCounts struct {
 	last *prometheus.GaugeVec
 	made *prometheus.CounterVec
@@ -11,15 +11,15 @@ type checkCounts struct {
 func newCheckCounts() checkCounts {
 	return checkCounts{
 		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "kubernetes_healthcheck", Help: "Whether a check was passed the last time.",
+			Name: "kubernetes_healthcheck", Help: "Result of the last health check: 1 if it passed, else 0.",
 		}, []string{"name", "type"}),
-		made: counters("kubernetes_healthchecks_total", "Checks that were made, by what came of them.", "name", "type", "status"),
+		made: counters("kubernetes_healthchecks_total", "Health checks by result.", "name", "type", "status"),
 	}
 }
 
 func (c checkCounts) all() []prometheus.Collector { return []prometheus.Collector{c.last, c.made} }
 
-// Checked tells what came of a check, and what was asked: "healthz", "livez" or
+// Checked records the result of a health check of kind "healthz", "livez" or
 // "readyz".
 func (c checkCounts) Checked(kind, check string, err error) {
 	status, passed := "success", 1.0

@@ -7,86 +7,89 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Disks is what pods have on disk, as it was measured last.
+// Disks is the last measurement of the disk usage of pods.
 type Disks struct {
 	Claims []Claim
 	Logs   []Log
 }
 
-// Claim is the volume of a PersistentVolumeClaim that a pod uses.
+// Claim is the usage of the volume of a PersistentVolumeClaim that a pod uses.
 type Claim struct {
 	Namespace, Name                string
 	Capacity, Available, Used      float64 // in bytes
 	Inodes, InodesFree, InodesUsed float64
-	// Abnormal is whether something is wrong with it; nil: nobody says.
+	// Abnormal is the health of the volume as its driver reports it; nil if the
+	// driver reports none.
 	Abnormal *bool
 }
 
-// Log is what the logs of a container take.
+// Log is the disk usage of a container's logs.
 type Log struct {
 	Namespace, Pod, UID, Container string
 	Bytes                          float64
 }
 
 var (
-	ofClaim     = []string{"namespace", "persistentvolumeclaim"}
-	claimCap    = desc("kubelet_volume_stats_capacity_bytes", "The size of the volume of a claim.", ofClaim...)
-	claimLeft   = desc("kubelet_volume_stats_available_bytes", "What is left in the volume of a claim.", ofClaim...)
-	claimUsed   = desc("kubelet_volume_stats_used_bytes", "What the volume of a claim holds.", ofClaim...)
-	claimInodes = desc("kubelet_volume_stats_inodes", "How many inodes the volume of a claim may have.", ofClaim...)
-	claimFree   = desc("kubelet_volume_stats_inodes_free", "How many inodes are left in the volume of a claim.", ofClaim...)
-	claimFiles  = desc("kubelet_volume_stats_inodes_used", "How many inodes the volume of a claim has.", ofClaim...)
-	claimIll    = desc("kubelet_volume_stats_health_status_abnormal", "1 where the driver of a claim's volume says that something is wrong with it, else 0.", ofClaim...)
-	logBytes    = desc("kubelet_container_log_filesystem_used_bytes", "What the logs of a container take on disk.", "uid", "namespace", "pod", "container")
+	claimLabels     = []string{"namespace", "persistentvolumeclaim"}
+	claimCapacity   = desc("kubelet_volume_stats_capacity_bytes", "Capacity in bytes of the volume of a PersistentVolumeClaim.", claimLabels...)
+	claimAvailable  = desc("kubelet_volume_stats_available_bytes", "Available bytes of the volume of a PersistentVolumeClaim.", claimLabels...)
+	claimUsed       = desc("kubelet_volume_stats_used_bytes", "Used bytes of the volume of a PersistentVolumeClaim.", claimLabels...)
+	claimInodes     = desc("kubelet_volume_stats_inodes", "Maximum number of inodes of the volume of a PersistentVolumeClaim.", claimLabels...)
+	claimInodesFree = desc("kubelet_volume_stats_inodes_free", "Number of free inodes of the volume of a PersistentVolumeClaim.", claimLabels...)
+	claimInodesUsed = desc("kubelet_volume_stats_inodes_used", "Number of used inodes of the volume of a PersistentVolumeClaim.", claimLabels...)
+	claimAbnormal   = desc("kubelet_volume_stats_health_status_abnormal", "1 if the CSI driver reports the volume of a PersistentVolumeClaim as abnormal, else 0.", claimLabels...)
+	logBytes        = desc("kubelet_container_log_filesystem_used_bytes", "Disk usage in bytes of the logs of a container.", "uid", "namespace", "pod", "container")
 )
 
-// diskTime is how long measuring disks may keep the other metrics waiting.
-const diskTime = 2 * time.Second
+// diskTimeout limits the time for which measuring disks may delay the other
+// metrics.
+const diskTimeout = 2 * time.Second
 
-// disksOf tells what pods have on disk when it is asked.
-type disksOf func(ctx context.Context) (*Disks, error)
+// diskCollector collects the disk usage of pods. The function returns a recent
+// measurement.
+type diskCollector func(ctx context.Context) (*Disks, error)
 
 // Describe implements prometheus.Collector.
-func (disksOf) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{claimCap, claimLeft, claimUsed, claimInodes, claimFree, claimFiles, claimIll, logBytes} {
+func (diskCollector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{claimCapacity, claimAvailable, claimUsed, claimInodes, claimInodesFree, claimInodesUsed, claimAbnormal, logBytes} {
 		to <- d
 	}
 }
 
-// Collect implements prometheus.Collector. What could not be measured is left out:
-// the rest is of use without it.
-func (f disksOf) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), diskTime)
+// Collect implements prometheus.Collector. If measuring fails, it collects nothing,
+// because the other metrics are useful without these.
+func (f diskCollector) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), diskTimeout)
 	defer cancel()
 	d, err := f(ctx)
 	if err != nil {
 		return
 	}
-	tell := telling(to)
-	told := map[[2]string]bool{} // several pods may use one claim
+	emit := newEmitter(to)
+	emitted := map[[2]string]bool{} // several pods may use one claim
 	for _, c := range d.Claims {
-		if key := [2]string{c.Namespace, c.Name}; !told[key] {
-			told[key] = true
-			c.tell(tell)
+		if key := [2]string{c.Namespace, c.Name}; !emitted[key] {
+			emitted[key] = true
+			c.collect(emit)
 		}
 	}
 	for _, l := range d.Logs {
-		tell(logBytes, l.Bytes, l.UID, l.Namespace, l.Pod, l.Container)
+		emit(logBytes, l.Bytes, l.UID, l.Namespace, l.Pod, l.Container)
 	}
 }
 
-func (c Claim) tell(tell teller) {
+func (c Claim) collect(emit emitter) {
 	for d, n := range map[*prometheus.Desc]float64{
-		claimCap: c.Capacity, claimLeft: c.Available, claimUsed: c.Used,
-		claimInodes: c.Inodes, claimFree: c.InodesFree, claimFiles: c.InodesUsed,
+		claimCapacity: c.Capacity, claimAvailable: c.Available, claimUsed: c.Used,
+		claimInodes: c.Inodes, claimInodesFree: c.InodesFree, claimInodesUsed: c.InodesUsed,
 	} {
-		tell(d, n, c.Namespace, c.Name)
+		emit(d, n, c.Namespace, c.Name)
 	}
 	if c.Abnormal != nil {
-		ill := 0.0
+		abnormal := 0.0
 		if *c.Abnormal {
-			ill = 1
+			abnormal = 1
 		}
-		tell(claimIll, ill, c.Namespace, c.Name)
+		emit(claimAbnormal, abnormal, c.Namespace, c.Name)
 	}
 }

@@ -1,34 +1,34 @@
-// Package metrics counts what podd does and tells it to Prometheus: under the
-// names and labels by which dashboards and alerts know a kubelet, as far as
-// podd has such facts, and under podd_… what only podd has.
+// Package metrics counts podd's operations and serves the counts to Prometheus. Metrics
+// that the kubelet has, too, have the kubelet's names and labels, so that dashboards and
+// alerts for the kubelet work. Metrics that only podd has are called podd_….
 //
-//	GET /metrics          everything but what has a path of its own
-//	GET /metrics/probes   the attempts of probes
-//	GET /metrics/slis     the checks of podd's own health
+//	GET /metrics          everything except the metrics that have another path
+//	GET /metrics/probes   attempts of probes
+//	GET /metrics/slis     podd's own health checks
 //
-// What the published state shows is read off it when someone asks; what is over
-// by then is counted as it happens, by the methods of Metrics. These may be
-// called concurrently and never block.
+// Metrics about the published state are computed from it for each request. Everything
+// else is counted when it happens, by the methods of Metrics. These may be called
+// concurrently and never block.
 //
-// Of the metrics of a kubelet that dashboards know there are none of what podd
-// does not do or cannot know:
+// The following metrics of the kubelet, which dashboards use, are missing, because podd
+// lacks the feature or the information:
 //
 //	node_startup_duration_seconds, pod_status_sync_duration_seconds,
-//	rest_client_requests_total       a cluster's API server counts and times them itself
-//	preemptions                      the pod's status and its event tell of it
+//	rest_client_requests_total       the API server counts and times these itself
+//	preemptions                      the pod's status and an event report it
 //	image_garbage_collected_total, lifecycle_handler_http_fallbacks_total,
-//	orphan_pod_cleaned_volumes       it does none of it
-//	graceful_shutdown_…_time_seconds   of a machine that is going down; events tell of it
-//	pleg_discard_events              no event is lost: it is only a reason to look
-//	cri_losing_support               podd serves old runtimes as well
-//	eviction_stats_age_seconds       what evicts is measured in the same turn
-//	storage_operation_duration_seconds   volumes are made together, whatever their kinds
-//	first_network_pod_start_sli_duration_seconds, …   a kubelet's own internals
+//	orphan_pod_cleaned_volumes       not implemented
+//	graceful_shutdown_…_time_seconds   the host is shutting down; events report it
+//	pleg_discard_events              a lost event only delays podd until the next relist
+//	cri_losing_support               podd supports old runtimes as well
+//	eviction_stats_age_seconds       pods are evicted by measurements of the same moment
+//	storage_operation_duration_seconds   the volumes of a pod are set up together
+//	first_network_pod_start_sli_duration_seconds, …   internals of the kubelet
 //
-// Those of the certificates that a cluster gives are told where there is one.
+// Metrics about certificates that a cluster issues are served only if there is a cluster.
 //
-// kubelet_pod_worker_duration_seconds is of the single things a worker does, not of a
-// whole turn as in a kubelet: here no turn waits for anything.
+// kubelet_pod_worker_duration_seconds measures each action of a worker and not a whole
+// sync as in the kubelet, because podd's workers do not block while an action runs.
 package metrics
 
 import (
@@ -45,29 +45,35 @@ import (
 	"podd/server"
 )
 
-// Options say what is told. Kubernetes is required.
+// Options configure Metrics. Kubernetes is required.
 type Options struct {
-	// CgroupVersion is 1 or 2; 0: not told.
+	// CgroupVersion is 1 or 2. If it is 0, the metric is omitted.
 	CgroupVersion int
-	// Kubernetes is the version whose kubelet podd stands for, "v1.34.4".
+	// Kubernetes is the version of the kubelet that podd is compatible with, such
+	// as "v1.34.4".
 	Kubernetes string
-	// NotAdmitted is the rule of pods that the node does not take.
+	// NotAdmitted is the plan rule of pods that the node does not admit.
 	NotAdmitted string
-	// Certificate is until when that of the kubelet's port is good; nil: there is no
-	// port.
+}
+
+// Inputs are read for each request. State is required.
+type Inputs struct {
+	// State is the published state.
+	State server.Viewer
+	// Certificate returns the expiry of the certificate of the kubelet's port. It
+	// is nil if there is no such port.
 	Certificate func() (time.Time, error)
-	// ClientCertificate is until when the one by which a cluster knows the node is good,
-	// an error for none; nil: there is no cluster.
+	// ClientCertificate returns the expiry of the node's client certificate, or an
+	// error if the node uses another credential. It is nil if there is no cluster.
 	ClientCertificate func() (time.Time, error)
-	// Mirrors is how many pods a cluster has that stand for one from a file or URL; nil:
-	// there is no cluster.
+	// Mirrors returns the number of mirror pods. It is nil if there is no cluster.
 	Mirrors func() int
-	// Disks measures what pods have on disk, or tells what was measured a while ago;
-	// nil: nobody does.
+	// Disks returns a recent measurement of the disk usage of pods. If it is nil,
+	// these metrics are omitted.
 	Disks func(context.Context) (*Disks, error)
 }
 
-// Metrics has the counts. The zero value is of no use; see New.
+// Metrics has podd's metrics. The zero value is not usable; see New.
 type Metrics struct {
 	runtimeCounts
 	podCounts
@@ -82,7 +88,7 @@ type Metrics struct {
 	all, probes, slis *prometheus.Registry
 }
 
-// New returns Metrics that have counted nothing.
+// New returns Metrics with all counts at zero.
 func New(o Options) *Metrics {
 	m := &Metrics{
 		runtimeCounts: newRuntimeCounts(), podCounts: newPodCounts(),
@@ -97,41 +103,42 @@ func New(o Options) *Metrics {
 	m.all.MustRegister(m.startCounts.all()...)
 	m.all.MustRegister(m.workCounts.all()...)
 	m.all.MustRegister(m.requestCounts.all()...)
-	if o.ClientCertificate != nil {
-		m.all.MustRegister(m.certificateCounts.all(o.ClientCertificate)...)
-	}
-	m.all.MustRegister(m.driverTook)
+	m.all.MustRegister(m.driverDuration)
 	m.slis.MustRegister(m.checkCounts.all()...)
 	m.probes.MustRegister(m.probeCounts.all()...)
-	m.probes.MustRegister(began{collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})})
+	m.probes.MustRegister(startTime{collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})})
 	return m
 }
 
-// Pod tells that a pod is now shown as after. before is how it was shown, nil
-// for one that was not; neither is kept.
+// Pod records that the published state of a pod has changed from before to after.
+// before is nil for a new pod. Pod retains neither.
 func (m *Metrics) Pod(before, after *server.PodView, now time.Time) {
-	m.podCounts.shown(before, after)
-	m.startCounts.shown(before, after, now)
-	m.came(before, after)
+	m.podCounts.update(before, after)
+	m.startCounts.update(before, after, now)
+	m.workCounts.update(before, after)
 	if after.Rule == m.o.NotAdmitted && after.Problem && (before == nil || before.Rule != after.Rule || before.Pod.Status.Reason != after.Pod.Status.Reason) {
 		m.rejections.WithLabelValues(rejection(after.Pod.Status.Reason)).Inc()
 	}
 	if before != nil && before.Pod.UID != after.Pod.UID {
-		m.forgetUID(before.Pod.UID) // each edit of a static pod makes another
+		m.forgetUID(before.Pod.UID) // each edit of a static pod changes its UID
 	}
 }
 
-// Gone drops what only a pod that is no more has, that was shown as last.
+// Gone deletes the series of a pod that was deleted. last is its last published
+// state.
 func (m *Metrics) Gone(last *server.PodView) {
-	m.Forget(types.NamespacedName(last.Key()))
-	m.ended(last.Pod.UID)
+	m.forget(types.NamespacedName(last.Key()))
+	m.deleted(last.Pod.UID)
 }
 
-// Handler serves all three paths, with what state shows. Call it once.
-func (m *Metrics) Handler(state server.Viewer) http.Handler {
-	m.all.MustRegister(stateOf{m.o, state})
-	if m.o.Disks != nil {
-		m.all.MustRegister(disksOf(m.o.Disks))
+// Handler returns an http.Handler for all three paths. It must be called only once.
+func (m *Metrics) Handler(in Inputs) http.Handler {
+	m.all.MustRegister(stateCollector{m.o, in})
+	if in.ClientCertificate != nil {
+		m.all.MustRegister(m.certificateCounts.all(in.ClientCertificate)...)
+	}
+	if in.Disks != nil {
+		m.all.MustRegister(diskCollector(in.Disks))
 	}
 	mux := http.NewServeMux()
 	for path, r := range map[string]*prometheus.Registry{"/metrics": m.all, "/metrics/probes": m.probes, "/metrics/slis": m.slis} {
@@ -140,19 +147,19 @@ func (m *Metrics) Handler(state server.Viewer) http.Handler {
 	return mux
 }
 
-// began is when the process began, and no more of what is known of it: counters
-// that are told apart from the rest begin anew with it.
-type began struct{ prometheus.Collector }
+// startTime is a collector of the process's start time only. A separate endpoint
+// for counters needs it, because counters restart from zero with the process.
+type startTime struct{ prometheus.Collector }
 
 // Describe implements prometheus.Collector.
-func (b began) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(b, to) }
+func (c startTime) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, to) }
 
 // Collect implements prometheus.Collector.
-func (b began) Collect(to chan<- prometheus.Metric) {
+func (c startTime) Collect(to chan<- prometheus.Metric) {
 	all := make(chan prometheus.Metric)
 	go func() {
 		defer close(all)
-		b.Collector.Collect(all)
+		c.Collector.Collect(all)
 	}()
 	for m := range all {
 		if strings.Contains(m.Desc().String(), `"process_start_time_seconds"`) {
@@ -161,8 +168,8 @@ func (b began) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Buckets in seconds: of calls and attempts, which are quick, and of what may
-// wait for a registry.
+// Buckets in seconds. callBuckets are for calls and probes, which are fast;
+// startBuckets are for operations that may wait for a registry.
 var (
 	callBuckets  = prometheus.ExponentialBuckets(0.005, 2.5, 14)
 	startBuckets = []float64{0.1, 0.2, 0.3, 0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}

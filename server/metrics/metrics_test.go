@@ -25,7 +25,7 @@ import (
 	"podd/server"
 )
 
-var update = flag.Bool("update", false, "rewrite the expected outputs")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func view() *server.View {
 	running := v1.ContainerStatus{Name: "main", ContainerID: "containerd://1", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}
@@ -62,16 +62,23 @@ func named(name string, phase v1.PodPhase, containers ...v1.ContainerStatus) *v1
 	}
 }
 
-// used are Metrics of a podd that did something of everything.
-func used() *Metrics {
-	m := New(Options{
-		CgroupVersion: 2, Kubernetes: "v1.34.4", NotAdmitted: "not admitted",
+// inputs returns Inputs with which every metric has a series.
+func inputs() Inputs {
+	return Inputs{
+		State:             server.NewLatest(view()),
 		ClientCertificate: func() (time.Time, error) { return time.Time{}, errors.New("a token") },
 		Mirrors:           func() int { return 2 },
 		Disks: func(context.Context) (*Disks, error) {
 			data := Claim{Namespace: "default", Name: "data", Capacity: 100, Available: 60, Used: 40, Inodes: 10, InodesFree: 7, InodesUsed: 3, Abnormal: new(true)}
 			return &Disks{Claims: []Claim{data, data}, Logs: []Log{{"default", "web-n1", "uid-web-n1", "main", 4096}}}, nil
 		},
+	}
+}
+
+// exercised returns Metrics in which every metric has a series.
+func exercised() *Metrics {
+	m := New(Options{
+		CgroupVersion: 2, Kubernetes: "v1.34.4", NotAdmitted: "not admitted",
 	})
 	m.Renewed(true, time.Unix(1000, 0), time.Unix(8000, 0), nil)
 	m.Renewed(true, time.Time{}, time.Unix(8000, 0), nil)
@@ -97,7 +104,7 @@ func used() *Metrics {
 	m.Worked(Kill, time.Second)
 	m.Cgroup("create", time.Millisecond)
 	m.PluginRegistered("example.com/fpga")
-	m.ResourcesAsked("v1")
+	m.ResourcesRequested("v1")
 	m.Driver("host.csi.example.com", "/csi.v1.Node/NodeStageVolume", "OK", time.Second)
 	ended := *after
 	ended.Pod = named("web-n1", v1.PodFailed)
@@ -114,15 +121,15 @@ func used() *Metrics {
 	m.Pod(after, after, time.Unix(4003, 0))
 	key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
 	m.Probed(Probe{Pod: key, UID: "u", Container: "main", Kind: "liveness", Passed: true, Took: time.Millisecond})
-	m.Probed(Probe{Pod: key, UID: "u", Container: "main", Kind: "readiness", Err: errors.New("gone")})
+	m.Probed(Probe{Pod: key, UID: "u", Container: "main", Kind: "readiness", Err: errors.New("container not found")})
 	m.Checked("healthz", "syncloop", nil)
-	m.Checked("healthz", "syncloop", errors.New("it is stuck"))
+	m.Checked("healthz", "syncloop", errors.New("no progress"))
 	m.Checked("readyz", "runtime", nil)
-	asked := m.Requests("readwrite", http.NotFoundHandler())
+	counted := m.Requests("readwrite", http.NotFoundHandler())
 	for _, path := range []string{"/pods", "/metrics/cadvisor", "/exec/a/b/c", "/%00/weird", "/"} {
-		asked.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil))
+		counted.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil))
 	}
-	asked.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("BREW", "/pods", nil))
+	counted.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("BREW", "/pods", nil))
 	return m
 }
 
@@ -132,13 +139,13 @@ func scrape(h http.Handler, path string) string {
 	return w.Body.String()
 }
 
-// changing are the lines whose numbers are of this process and moment.
-var changing = regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?(go_|process_|promhttp_|kubernetes_build_info|kubelet_http_requests_duration).*\n`)
+// variable matches lines with values that differ between processes.
+var variable = regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?(go_|process_|promhttp_|kubernetes_build_info|kubelet_http_requests_duration).*\n`)
 
-func TestText(t *testing.T) {
-	h := used().Handler(server.NewLatest(view()))
+func TestHandler(t *testing.T) {
+	h := exercised().Handler(inputs())
 	for path, file := range map[string]string{"/metrics": "metrics.txt", "/metrics/probes": "probes.txt", "/metrics/slis": "slis.txt"} {
-		got := changing.ReplaceAllString(scrape(h, path), "")
+		got := variable.ReplaceAllString(scrape(h, path), "")
 		file = filepath.Join("testdata", file)
 		if *update {
 			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
@@ -155,51 +162,50 @@ func TestText(t *testing.T) {
 	}
 }
 
-// kubelets are names that a kubelet has and a linter would have otherwise.
-var kubelets = []string{"kubelet_evictions", "kubelet_running_pods", "kubelet_node_name", "kubelet_cgroup_version", "volume_manager_total_volumes", "kubelet_certificate_manager_client_expiration_renew_errors", "kubelet_server_expiration_renew_errors"}
+// kubeletNames are names of the kubelet's that violate rules of promlint.
+var kubeletNames = []string{"kubelet_evictions", "kubelet_running_pods", "kubelet_node_name", "kubelet_cgroup_version", "volume_manager_total_volumes", "kubelet_certificate_manager_client_expiration_renew_errors", "kubelet_server_expiration_renew_errors"}
 
 func TestLint(t *testing.T) {
-	h := used().Handler(server.NewLatest(view()))
+	h := exercised().Handler(inputs())
 	for _, path := range []string{"/metrics", "/metrics/probes", "/metrics/slis"} {
-		complaints, err := promlint.New(strings.NewReader(scrape(h, path))).Lint()
+		problems, err := promlint.New(strings.NewReader(scrape(h, path))).Lint()
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		for _, c := range complaints {
-			if !slices.Contains(kubelets, c.Metric) {
+		for _, c := range problems {
+			if !slices.Contains(kubeletNames, c.Metric) {
 				t.Errorf("%s: %s: %s", path, c.Metric, c.Text)
 			}
 		}
 	}
 }
 
-func TestOperations(t *testing.T) {
+func TestOperation(t *testing.T) {
 	for method, want := range map[string]string{
 		"RunPodSandbox": "run_podsandbox", "ListPodSandbox": "list_podsandbox", "PodSandboxStatus": "podsandbox_status",
 		"ListPodSandboxStats": "list_podsandbox_stats", "CreateContainer": "create_container", "ContainerStatus": "container_status",
 		"ExecSync": "exec_sync", "UpdateContainerResources": "update_container", "ImageFsInfo": "image_fs_info", "Version": "version",
 	} {
 		if got := operation(method); got != want {
-			t.Errorf("%s: %s, want %s", method, got, want)
+			t.Errorf("%s: got %s, want %s", method, got, want)
 		}
 	}
 }
 
-// TestForget: a pod that is gone leaves no series.
+// A deleted pod has no series.
 func TestForget(t *testing.T) {
-	m := used()
-	h := m.Handler(server.NewLatest(view()))
-	m.Forget(types.NamespacedName{Namespace: "default", Name: "web-n1"})
+	m := exercised()
+	h := m.Handler(inputs())
+	m.forget(types.NamespacedName{Namespace: "default", Name: "web-n1"})
 	if text := scrape(h, "/metrics/probes"); strings.Contains(text, "web-n1") {
-		t.Errorf("after the pod's end:\n%s", text)
+		t.Errorf("after the pod was deleted:\n%s", text)
 	}
 }
 
-// TestForgetEdited: the pod that an edit replaced leaves no series, the one that
-// replaced it has its own.
-func TestForgetEdited(t *testing.T) {
-	m := used()
-	h := m.Handler(server.NewLatest(view()))
+// An edit deletes the series of the replaced pod and not those of its successor.
+func TestPod_Edited(t *testing.T) {
+	m := exercised()
+	h := m.Handler(inputs())
 	before, after := &server.PodView{Pod: named("web-n1", v1.PodRunning)}, &server.PodView{Pod: named("web-n1", v1.PodPending)}
 	before.Pod.UID, after.Pod.UID = "u", "next"
 	m.Probed(Probe{Pod: types.NamespacedName{Namespace: "default", Name: "web-n1"}, UID: "next", Container: "main", Kind: "liveness", Passed: true})
@@ -210,53 +216,52 @@ func TestForgetEdited(t *testing.T) {
 	}
 }
 
-// TestHostileNames: files whose names are not text are told of too, those that
-// look alike then as one.
-func TestHostileNames(t *testing.T) {
+// File names that are not valid UTF-8 are served. Names that are equal after
+// replacing invalid bytes share one series.
+func TestSources_InvalidUTF8(t *testing.T) {
 	old, broken := server.FileView{Path: "/m/\xff.yaml", Version: time.Unix(1000, 0)}, server.FileView{Path: "/m/\xfe.yaml", Version: time.Unix(2000, 0), Behind: "broken"}
 	for _, files := range [][]server.FileView{{old, broken}, {broken, old}} {
 		v := view()
 		v.Files = append(v.Files, files...)
 		v.Problems = []server.ProblemView{{Path: old.Path, Severity: "error"}, {Path: broken.Path, Severity: "error"}}
 		w := httptest.NewRecorder()
-		New(Options{Kubernetes: "v1.34.4"}).Handler(server.NewLatest(v)).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		New(Options{Kubernetes: "v1.34.4"}).Handler(Inputs{State: server.NewLatest(v)}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 		for _, want := range []string{
 			`podd_manifest_last_good_seconds{source="/m/�.yaml"} 1000`, `podd_manifest_behind{source="/m/�.yaml"} 1`,
 			`podd_manifest_behind{source="/etc/podd/db.yaml"} 0`, `podd_problems{reason="error",source="/m/�.yaml"} 2`,
 		} {
 			if w.Code != http.StatusOK || strings.Count(w.Body.String(), want+"\n") != 1 {
-				t.Errorf("%d, not once %s", w.Code, want)
+				t.Errorf("got status %d; want exactly one line %s", w.Code, want)
 			}
 		}
 	}
 }
 
-// TestManyFiles: however many files there are and whatever they are called, the
-// series are bounded; the rest is told of as one, by its worst.
-func TestManyFiles(t *testing.T) {
+// The number of series is limited whatever the number of files and their names. All
+// further files share one series, which has the worst value.
+func TestSources_Limit(t *testing.T) {
 	v := view()
 	v.Files, v.Problems = nil, nil
-	for i := range 3 * mostSources {
+	for i := range 3 * maxSources {
 		path := fmt.Sprintf("/m/%04d\n\"},%s.yaml", i, strings.Repeat("x", 200))
 		v.Files = append(v.Files, server.FileView{Path: path, Version: time.Unix(int64(5000-i), 0)})
 		v.Problems = append(v.Problems, server.ProblemView{Path: path, Severity: "error"})
 	}
 	v.Files[len(v.Files)-1].Behind = "broken"
-	got := scrape(New(Options{Kubernetes: "v1.34.4"}).Handler(server.NewLatest(v)), "/metrics")
-	for name, most := range map[string]int{"podd_manifest_behind{": mostSources + 1, "podd_manifest_last_good_seconds{": mostSources + 1, "podd_problems{": mostSources + 4} {
-		if n := strings.Count(got, "\n"+name); n > most || n < mostSources {
-			t.Errorf("%d series of %s", n, name)
+	got := scrape(New(Options{Kubernetes: "v1.34.4"}).Handler(Inputs{State: server.NewLatest(v)}), "/metrics")
+	for name, most := range map[string]int{"podd_manifest_behind{": maxSources + 1, "podd_manifest_last_good_seconds{": maxSources + 1, "podd_problems{": maxSources + 4} {
+		if n := strings.Count(got, "\n"+name); n > most || n < maxSources {
+			t.Errorf("got %d series of %s", n, name)
 		}
 	}
 	for _, want := range []string{`podd_manifest_behind{source="other"} 1`, `podd_problems{reason="error",source="other"} 2000`, `podd_manifest_last_good_seconds{source="other"} 2001`} {
 		if !strings.Contains(got, want+"\n") {
-			t.Errorf("no %s", want)
+			t.Errorf("missing %s", want)
 		}
 	}
 }
 
-// TestAlerts: the rules that are given as examples speak of metrics and labels that
-// there are.
+// The example alerts use only metrics and labels that exist.
 func TestAlerts(t *testing.T) {
 	rules, err := os.ReadFile("alerts.yaml")
 	if err != nil {
@@ -288,7 +293,7 @@ func TestAlerts(t *testing.T) {
 			for _, m := range regexp.MustCompile(`((?:podd|kubelet)_\w+)(?:\{([^}]*)\})?`).FindAllStringSubmatch(r.Expr, -1) {
 				has, known := labels[strings.TrimSuffix(m[1], "_count")]
 				if !known {
-					t.Errorf("%s: there is no %s", r.Alert, m[1])
+					t.Errorf("%s: unknown metric %s", r.Alert, m[1])
 				}
 				for _, l := range regexp.MustCompile(`(\w+)\s*[=!]`).FindAllStringSubmatch(m[2], -1) {
 					if !slices.Contains(strings.Split(has, ","), l[1]) {
@@ -297,7 +302,7 @@ func TestAlerts(t *testing.T) {
 				}
 			}
 			if r.Annotations["summary"] == "" {
-				t.Errorf("%s does not say what is wrong", r.Alert)
+				t.Errorf("%s has no summary", r.Alert)
 			}
 		}
 	}

@@ -8,38 +8,39 @@ import (
 	"podd/server"
 )
 
-// podCounts are of what is done to pods.
+// podCounts are the metrics about sandboxes, containers, images and plan rules.
 type podCounts struct {
-	pods, podErrors       prometheus.Counter
-	sandbox               *prometheus.HistogramVec
-	sandboxErrors         *prometheus.CounterVec
-	containers, unstarted *prometheus.CounterVec
-	pull                  *prometheus.HistogramVec
-	evictions             *prometheus.CounterVec
-	rules                 *prometheus.CounterVec
+	pods, podErrors             prometheus.Counter
+	sandbox                     *prometheus.HistogramVec
+	sandboxErrors               *prometheus.CounterVec
+	containers, containerErrors *prometheus.CounterVec
+	pull                        *prometheus.HistogramVec
+	evictions                   *prometheus.CounterVec
+	rules                       *prometheus.CounterVec
 }
 
 func newPodCounts() podCounts {
 	return podCounts{
-		pods:          counter("kubelet_started_pods_total", "Sandboxes of pods that were asked for."),
-		podErrors:     counter("kubelet_started_pods_errors_total", "Sandboxes of pods that could not be made."),
-		sandbox:       histograms("kubelet_run_podsandbox_duration_seconds", "How long making a pod's sandbox took.", callBuckets, "runtime_handler"),
-		sandboxErrors: counters("kubelet_run_podsandbox_errors_total", "Sandboxes that could not be made.", "runtime_handler"),
-		containers:    counters("kubelet_started_containers_total", "Containers whose start was asked for.", "container_type"),
-		unstarted:     counters("kubelet_started_containers_errors_total", "Containers that could not be started.", "container_type", "code"),
-		pull:          histograms("kubelet_image_pull_duration_seconds", "How long pulling images took.", startBuckets, "image_size_in_bytes"),
-		evictions:     counters("kubelet_evictions", "Pods ended because they passed a limit, by what the limit is on.", "eviction_signal"),
-		rules:         counters("podd_rule_matches_total", "How often a rule became the one that decides on a pod.", "rule"),
+		pods:            counter("kubelet_started_pods_total", "Attempts to create a pod sandbox."),
+		podErrors:       counter("kubelet_started_pods_errors_total", "Failed attempts to create a pod sandbox."),
+		sandbox:         histograms("kubelet_run_podsandbox_duration_seconds", "Duration in seconds of creating a pod sandbox.", callBuckets, "runtime_handler"),
+		sandboxErrors:   counters("kubelet_run_podsandbox_errors_total", "Failed attempts to create a pod sandbox, by runtime handler.", "runtime_handler"),
+		containers:      counters("kubelet_started_containers_total", "Attempts to start a container.", "container_type"),
+		containerErrors: counters("kubelet_started_containers_errors_total", "Failed attempts to start a container.", "container_type", "code"),
+		pull:            histograms("kubelet_image_pull_duration_seconds", "Duration in seconds of image pulls.", startBuckets, "image_size_in_bytes"),
+		evictions:       counters("kubelet_evictions", "Evicted pods, by the signal that caused the eviction.", "eviction_signal"),
+		rules:           counters("podd_rule_matches_total", "How often the plan rule that applies to a pod changed, by the new rule.", "rule"),
 	}
 }
 
 func (c podCounts) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		c.pods, c.podErrors, c.sandbox, c.sandboxErrors, c.containers, c.unstarted, c.pull, c.evictions, c.rules,
+		c.pods, c.podErrors, c.sandbox, c.sandboxErrors, c.containers, c.containerErrors, c.pull, c.evictions, c.rules,
 	}
 }
 
-// Sandbox tells of an attempt to make one; handler is "" for the runtime's own.
+// Sandbox records an attempt to create a sandbox. handler is "" for the runtime's
+// default.
 func (c podCounts) Sandbox(handler string, took time.Duration, err error) {
 	c.pods.Inc()
 	c.sandbox.WithLabelValues(handler).Observe(took.Seconds())
@@ -49,40 +50,40 @@ func (c podCounts) Sandbox(handler string, took time.Duration, err error) {
 	}
 }
 
-// Container tells of an attempt to start one of a kind ("container",
-// "init_container", "ephemeral_container"); reason is "" for one that started, else
-// what a status calls the failure: "RunContainerError".
+// Container records an attempt to start a container of a kind: "container",
+// "init_container" or "ephemeral_container". reason is "" if it started, else the
+// failure's reason in the container's status, such as "RunContainerError".
 func (c podCounts) Container(kind, reason string) {
 	c.containers.WithLabelValues(kind).Inc()
 	if reason != "" {
-		c.unstarted.WithLabelValues(kind, reason).Inc()
+		c.containerErrors.WithLabelValues(kind, reason).Inc()
 	}
 }
 
-// Pulled tells of an image that came; size is in bytes.
+// Pulled records a successful image pull. size is in bytes.
 func (c podCounts) Pulled(size uint64, took time.Duration) {
 	c.pull.WithLabelValues(sizeBucket(size)).Observe(took.Seconds())
 }
 
-// sizeBucket is a kubelet's word for a size.
+// sizeBucket returns the kubelet's label for an image size.
 func sizeBucket(size uint64) string {
 	for _, b := range []struct {
 		below uint64
-		word  string
+		label string
 	}{
 		{10 << 20, "0-10MB"}, {100 << 20, "10MB-100MB"}, {500 << 20, "100MB-500MB"}, {1 << 30, "500MB-1GB"},
 		{5 << 30, "1GB-5GB"}, {10 << 30, "5GB-10GB"}, {20 << 30, "10GB-20GB"}, {30 << 30, "20GB-30GB"},
 		{40 << 30, "30GB-40GB"}, {60 << 30, "40GB-60GB"}, {100 << 30, "60GB-100GB"},
 	} {
 		if size < b.below {
-			return b.word
+			return b.label
 		}
 	}
 	return "GT100GB"
 }
 
-// shown counts what a pod went through, see Metrics.Pod.
-func (c podCounts) shown(before, after *server.PodView) {
+// update counts changes of a pod's rule and evictions; see Metrics.Pod.
+func (c podCounts) update(before, after *server.PodView) {
 	if after.Rule != "" && (before == nil || before.Rule != after.Rule) {
 		c.rules.WithLabelValues(after.Rule).Inc()
 	}

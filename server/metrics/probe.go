@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// probeCounts are of attempts of probes.
+// probeCounts are the metrics about probes.
 type probeCounts struct {
 	attempts *prometheus.CounterVec
 	took     *prometheus.HistogramVec
@@ -16,16 +16,16 @@ type probeCounts struct {
 
 func newProbeCounts() probeCounts {
 	return probeCounts{
-		attempts: counters("prober_probe_total", "Attempts of probes, by what came of them.",
+		attempts: counters("prober_probe_total", "Probes by result.",
 			"probe_type", "result", "container", "pod", "namespace", "pod_uid"),
-		took: histograms("prober_probe_duration_seconds", "How long attempts of probes took.", callBuckets,
+		took: histograms("prober_probe_duration_seconds", "Duration in seconds of probes.", callBuckets,
 			"probe_type", "container", "pod", "namespace"),
 	}
 }
 
 func (c probeCounts) all() []prometheus.Collector { return []prometheus.Collector{c.attempts, c.took} }
 
-// Probe is an attempt of a probe.
+// Probe is the result of one attempt of a probe.
 type Probe struct {
 	Pod       types.NamespacedName
 	UID       types.UID
@@ -33,10 +33,10 @@ type Probe struct {
 	Kind      string // "liveness", "readiness" or "startup"
 	Passed    bool
 	Took      time.Duration
-	Err       error // why no attempt could be made, or nil
+	Err       error // set if the probe could not be attempted
 }
 
-// Probed counts an attempt.
+// Probed records the result of a probe.
 func (c probeCounts) Probed(p Probe) {
 	kind, result := title(p.Kind), "failed"
 	switch {
@@ -53,14 +53,15 @@ func (c probeCounts) Probed(p Probe) {
 
 func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// Forget drops what was counted for a pod that is no more.
-func (c probeCounts) Forget(pod types.NamespacedName) {
-	of := prometheus.Labels{"pod": pod.Name, "namespace": pod.Namespace}
-	c.attempts.DeletePartialMatch(of)
-	c.took.DeletePartialMatch(of)
+// forget deletes the series of a pod that was deleted.
+func (c probeCounts) forget(pod types.NamespacedName) {
+	labels := prometheus.Labels{"pod": pod.Name, "namespace": pod.Namespace}
+	c.attempts.DeletePartialMatch(labels)
+	c.took.DeletePartialMatch(labels)
 }
 
-// forgetUID drops what only a pod that another of its name replaced has.
+// forgetUID deletes the series of a pod that was replaced by one with the same
+// name.
 func (c probeCounts) forgetUID(uid types.UID) {
 	c.attempts.DeletePartialMatch(prometheus.Labels{"pod_uid": string(uid)})
 }

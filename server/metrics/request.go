@@ -11,7 +11,7 @@ import (
 	"podd/server/kube/request"
 )
 
-// requestCounts are of requests to podd's own faces.
+// requestCounts are the metrics about requests to podd's endpoints.
 type requestCounts struct {
 	requests *prometheus.CounterVec
 	took     *prometheus.HistogramVec
@@ -22,10 +22,10 @@ var requestLabels = []string{"long_running", "method", "path", "server_type"}
 
 func newRequestCounts() requestCounts {
 	return requestCounts{
-		requests: counters("kubelet_http_requests_total", "Requests that came in.", requestLabels...),
-		took:     histograms("kubelet_http_requests_duration_seconds", "How long answering requests took.", prometheus.DefBuckets, requestLabels...),
+		requests: counters("kubelet_http_requests_total", "Received HTTP requests.", requestLabels...),
+		took:     histograms("kubelet_http_requests_duration_seconds", "Duration in seconds of HTTP requests.", prometheus.DefBuckets, requestLabels...),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "kubelet_http_inflight_requests", Help: "Requests that are being answered.",
+			Name: "kubelet_http_inflight_requests", Help: "HTTP requests that are being served.",
 		}, requestLabels),
 	}
 }
@@ -34,25 +34,26 @@ func (c requestCounts) all() []prometheus.Collector {
 	return []prometheus.Collector{c.requests, c.took, c.inFlight}
 }
 
-// Requests counts those to h; server is "readwrite" or "readonly".
+// Requests returns a handler that records the requests to h. server is "readwrite"
+// or "readonly".
 func (c requestCounts) Requests(server string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		path := firstOf(r.URL.Path)
-		labels := []string{strconv.FormatBool(request.Lasts(r)), methodOf(r.Method), path, server}
+		path := pathLabel(r.URL.Path)
+		labels := []string{strconv.FormatBool(request.IsLongRunning(r)), methodLabel(r.Method), path, server}
 		c.requests.WithLabelValues(labels...).Inc()
-		now := c.inFlight.WithLabelValues(labels...)
-		now.Inc()
+		inFlight := c.inFlight.WithLabelValues(labels...)
+		inFlight.Inc()
 		defer func(began time.Time) {
-			now.Dec()
+			inFlight.Dec()
 			c.took.WithLabelValues(labels...).Observe(time.Since(began).Seconds())
 		}(time.Now())
 		h.ServeHTTP(w, r)
 	})
 }
 
-// firstOf is the first element of a path that podd knows, else "other": who
-// asks must not be able to make series.
-func firstOf(path string) string {
+// pathLabel returns the first element of a path if podd serves it, else "other",
+// because clients must not be able to create series.
+func pathLabel(path string) string {
 	first, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	switch first {
 	case "":
@@ -70,7 +71,7 @@ func firstOf(path string) string {
 	return "other"
 }
 
-func methodOf(m string) string {
+func methodLabel(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
 		return m

@@ -8,34 +8,34 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// runtimeCounts are of the container runtime.
+// runtimeCounts are the metrics about the container runtime.
 type runtimeCounts struct {
-	calls, failed *prometheus.CounterVec
-	took          *prometheus.HistogramVec
-	relist, apart prometheus.Histogram
-	seen          prometheus.Gauge
-	lastLook      *moment
+	calls, failed    *prometheus.CounterVec
+	took             *prometheus.HistogramVec
+	relist, interval prometheus.Histogram
+	lastSeen         prometheus.Gauge
+	lastRelist       *atomicTime
 }
 
 func newRuntimeCounts() runtimeCounts {
 	return runtimeCounts{
-		calls:  counters("kubelet_runtime_operations_total", "Calls of the container runtime.", "operation_type"),
-		failed: counters("kubelet_runtime_operations_errors_total", "Calls of the container runtime that failed.", "operation_type"),
-		took:   histograms("kubelet_runtime_operations_duration_seconds", "How long calls of the container runtime took.", callBuckets, "operation_type"),
-		relist: histogram("kubelet_pleg_relist_duration_seconds", "How long looking at all pods of the runtime took.", callBuckets),
-		apart:  histogram("kubelet_pleg_relist_interval_seconds", "The time between two looks at all pods of the runtime.", callBuckets),
-		seen: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "kubelet_pleg_last_seen_seconds", Help: "When all pods of the runtime were last looked at, in seconds since 1970.",
+		calls:    counters("kubelet_runtime_operations_total", "Calls of the container runtime by operation.", "operation_type"),
+		failed:   counters("kubelet_runtime_operations_errors_total", "Failed calls of the container runtime by operation.", "operation_type"),
+		took:     histograms("kubelet_runtime_operations_duration_seconds", "Duration in seconds of calls of the container runtime.", callBuckets, "operation_type"),
+		relist:   histogram("kubelet_pleg_relist_duration_seconds", "Duration in seconds of relists of all pods of the runtime.", callBuckets),
+		interval: histogram("kubelet_pleg_relist_interval_seconds", "Interval in seconds between relists of all pods of the runtime.", callBuckets),
+		lastSeen: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "kubelet_pleg_last_seen_seconds", Help: "Unix time in seconds of the last relist of all pods of the runtime.",
 		}),
-		lastLook: &moment{},
+		lastRelist: &atomicTime{},
 	}
 }
 
 func (c runtimeCounts) all() []prometheus.Collector {
-	return []prometheus.Collector{c.calls, c.failed, c.took, c.relist, c.apart, c.seen}
+	return []prometheus.Collector{c.calls, c.failed, c.took, c.relist, c.interval, c.lastSeen}
 }
 
-// Call counts a call by the CRI's name of its method, "RunPodSandbox".
+// Call records a CRI call by its method, such as "RunPodSandbox".
 func (c runtimeCounts) Call(method string, took time.Duration, err error) {
 	operation := operation(method)
 	c.calls.WithLabelValues(operation).Inc()
@@ -45,7 +45,7 @@ func (c runtimeCounts) Call(method string, took time.Duration, err error) {
 	}
 }
 
-// operation is a kubelet's word for a method: "run_podsandbox".
+// operation returns the kubelet's label for a CRI method, such as "run_podsandbox".
 func operation(method string) string {
 	switch method {
 	case "UpdateContainerResources":
@@ -63,11 +63,11 @@ func operation(method string) string {
 	return b.String()
 }
 
-// Relisted tells of a look at all pods.
+// Relisted records a relist of all pods.
 func (c runtimeCounts) Relisted(began time.Time, took time.Duration) {
 	c.relist.Observe(took.Seconds())
-	c.seen.Set(float64(began.UnixNano()) / 1e9)
-	if before := c.lastLook.swap(began); !before.IsZero() {
-		c.apart.Observe(began.Sub(before).Seconds())
+	c.lastSeen.Set(float64(began.UnixNano()) / 1e9)
+	if before := c.lastRelist.swap(began); !before.IsZero() {
+		c.interval.Observe(began.Sub(before).Seconds())
 	}
 }

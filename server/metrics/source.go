@@ -6,44 +6,46 @@ import (
 	"podd/server"
 )
 
-// mostSources is how many files and URLs have series of their own: the rest, of which
-// only a mistake makes so many, is told of as one.
-const mostSources = 1000
+// maxSources limits the number of files and URLs that have individual series. All
+// others share one series. Only a mistake creates so many.
+const maxSources = 1000
 
-// sources are those that have their own.
+// sources are the files and URLs that have individual series.
 type sources map[string]bool
 
-// sourcesOf are the first in the order of paths, so that they stay the same ones.
-func sourcesOf(v *server.View) sources {
+// newSources returns the first maxSources paths in the view's order, so that the
+// selection is stable.
+func newSources(v *server.View) sources {
 	s := sources{}
-	take := func(path string) {
-		if path != "" && len(s) < mostSources {
-			s[text(path)] = true
+	add := func(path string) {
+		if path != "" && len(s) < maxSources {
+			s[validUTF8(path)] = true
 		}
 	}
 	for i := range v.Files {
-		take(v.Files[i].Path)
+		add(v.Files[i].Path)
 	}
 	for i := range v.Problems {
-		take(v.Problems[i].Path)
+		add(v.Problems[i].Path)
 	}
 	for _, p := range v.Pods {
-		take(p.Path)
+		add(p.Path)
 	}
 	return s
 }
 
-// label names what a series is of: a file, the node for none, or those that have no
-// series of their own.
+// label returns the value of the label source: the path, "node" for an empty path,
+// or "other" if the path has no individual series.
 func (s sources) label(path string) string {
 	if path == "" {
 		return "node"
 	}
-	if name := text(path); s[name] {
+	if name := validUTF8(path); s[name] {
 		return name
 	}
 	return "other"
 }
 
-// text is a path as text, which the name of a file need not be.
-func text(path string) string { return strings.ToValidUTF8(path, "\uFFFD") }
+// validUTF8 replaces invalid bytes in path, because label values must be valid
+// UTF-8 and file names need not be.
+func validUTF8(path string) string { return strings.ToValidUTF8(path, "\uFFFD") }

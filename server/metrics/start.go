@@ -12,108 +12,110 @@ import (
 	"podd/server"
 )
 
-// startCounts are of how long pods take to start. They know those pods alone that
-// have not started yet.
+// startCounts are the metrics about the start latency of pods. Only pods that have
+// not started yet are tracked.
 type startCounts struct {
-	took, own, total, waited prometheus.Histogram
+	took, sli, total, workerStart prometheus.Histogram
 	*starts
 }
 
 func newStartCounts() startCounts {
 	return startCounts{
-		took:   histogram("kubelet_pod_start_duration_seconds", "From a pod's first sight until all of its containers ran.", startBuckets),
-		total:  histogram("kubelet_pod_start_total_duration_seconds", "From a pod's first sight until all of its containers were seen to run.", startBuckets),
-		own:    histogram("kubelet_pod_start_sli_duration_seconds", "The same without the time in which images came or init containers ran.", startBuckets),
-		waited: histogram("kubelet_pod_worker_start_duration_seconds", "From a pod's first sight until its worker began with it.", prometheus.DefBuckets),
-		starts: &starts{of: map[types.UID]*start{}},
+		took:        histogram("kubelet_pod_start_duration_seconds", "Time in seconds from the start of a pod until all of its containers were started.", startBuckets),
+		total:       histogram("kubelet_pod_start_total_duration_seconds", "Time in seconds from the first observation of a pod until all of its containers were observed as started.", startBuckets),
+		sli:         histogram("kubelet_pod_start_sli_duration_seconds", "As kubelet_pod_start_total_duration_seconds, without the time for image pulls and init containers.", startBuckets),
+		workerStart: histogram("kubelet_pod_worker_start_duration_seconds", "Time in seconds from the first observation of a pod until its worker started the first action.", prometheus.DefBuckets),
+		starts:      &starts{byUID: map[types.UID]*start{}},
 	}
 }
 
 func (c startCounts) all() []prometheus.Collector {
-	return []prometheus.Collector{c.took, c.own, c.total, c.waited}
+	return []prometheus.Collector{c.took, c.sli, c.total, c.workerStart}
 }
 
-// starts are of the pods that are being started, by UID.
+// starts are the pods that are starting.
 type starts struct {
-	mu sync.Mutex // guards all following fields
-	of map[types.UID]*start
+	mu    sync.Mutex // guards all following fields
+	byUID map[types.UID]*start
 }
 
 type start struct {
-	seen  time.Time
-	began bool   // its worker did: what was found running podd did not start
-	pulls []span // of its images
+	observed time.Time
+	began    bool   // false for a pod that was running when podd first observed it
+	pulls    []span // time spent pulling its images
 }
 
-// span is a time in which something else was waited for.
+// span is a period that does not count as the pod's own start latency.
 type span struct{ from, to time.Time }
 
-// Began tells that the worker of a pod makes something of it, since at.
+// Began records that the worker of a pod has executed its first action, which began
+// at the given time.
 func (c startCounts) Began(uid types.UID, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s := c.of[uid]; s != nil && !s.began {
+	if s := c.byUID[uid]; s != nil && !s.began {
 		s.began = true
-		c.waited.Observe(max(at.Sub(s.seen), 0).Seconds())
+		c.workerStart.Observe(max(at.Sub(s.observed), 0).Seconds())
 	}
 }
 
-// Pulls tells that an image of a pod came, or did not, in this time.
+// Pulls records the time of a pull for a pod, successful or not.
 func (c startCounts) Pulls(uid types.UID, from, to time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s := c.of[uid]; s != nil {
-		if n := len(s.pulls); n == mostSpans {
-			s.pulls[n-1].to = to // it is tried again and again
+	if s := c.byUID[uid]; s != nil {
+		if n := len(s.pulls); n == maxSpans {
+			s.pulls[n-1].to = to // a pull that is repeated many times
 			return
 		}
 		s.pulls = append(s.pulls, span{from, to})
 	}
 }
 
-// mostSpans is how many are kept of a pod.
-const mostSpans = 64
+// maxSpans limits the number of pulls that are recorded for a pod.
+const maxSpans = 64
 
-// shown follows a pod from its first sight to its start, see Metrics.Pod.
-func (c startCounts) shown(before, after *server.PodView, now time.Time) {
+// update tracks a pod from its first observation until it has started; see
+// Metrics.Pod.
+func (c startCounts) update(before, after *server.PodView, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := after.Pod
 	if before != nil && before.Pod.UID != p.UID {
-		delete(c.of, before.Pod.UID)
+		delete(c.byUID, before.Pod.UID)
 	}
 	if p.UID == "" {
 		return
 	}
-	s := c.of[p.UID]
+	s := c.byUID[p.UID]
 	switch {
 	case p.DeletionTimestamp != nil || p.Status.Phase == v1.PodFailed || restarts(p) > 0:
-		delete(c.of, p.UID)
-	case s == nil && !ran(p) && (before == nil || before.Pod.UID != p.UID):
-		c.of[p.UID] = &start{seen: now}
-	case s != nil && ran(p):
-		delete(c.of, p.UID)
+		delete(c.byUID, p.UID)
+	case s == nil && !allStarted(p) && (before == nil || before.Pod.UID != p.UID):
+		c.byUID[p.UID] = &start{observed: now}
+	case s != nil && allStarted(p):
+		delete(c.byUID, p.UID)
 		if !s.began {
 			return
 		}
 		if t := p.Status.StartTime; t != nil {
 			c.took.Observe(max(now.Sub(t.Time), 0).Seconds())
 		}
-		total := max(now.Sub(s.seen), 0)
+		total := max(now.Sub(s.observed), 0)
 		c.total.Observe(total.Seconds())
-		c.own.Observe(max(total-covered(append(s.pulls, inits(p)...)), 0).Seconds())
+		c.sli.Observe(max(total-union(append(s.pulls, initSpans(p)...)), 0).Seconds())
 	}
 }
 
-// ended drops a pod that is no more.
-func (c startCounts) ended(uid types.UID) {
+// deleted removes a pod that was deleted.
+func (c startCounts) deleted(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.of, uid)
+	delete(c.byUID, uid)
 }
 
-// inits are the times in which init containers ran to their ends.
-func inits(p *v1.Pod) []span {
+// initSpans returns the run times of the init containers that have terminated.
+func initSpans(p *v1.Pod) []span {
 	var all []span
 	for _, c := range p.Status.InitContainerStatuses {
 		if t := c.State.Terminated; t != nil {
@@ -123,8 +125,8 @@ func inits(p *v1.Pod) []span {
 	return all
 }
 
-// covered is how long at least one of the spans was.
-func covered(all []span) (sum time.Duration) {
+// union returns the total time that is covered by at least one of the spans.
+func union(all []span) (sum time.Duration) {
 	slices.SortFunc(all, func(a, b span) int { return a.from.Compare(b.from) })
 	var until time.Time
 	for _, s := range all {
@@ -139,8 +141,8 @@ func covered(all []span) (sum time.Duration) {
 	return sum
 }
 
-// ran says that all regular containers run, or have.
-func ran(p *v1.Pod) bool {
+// allStarted reports whether all regular containers are running or have terminated.
+func allStarted(p *v1.Pod) bool {
 	for _, c := range p.Status.ContainerStatuses {
 		if c.ContainerID == "" {
 			return false

@@ -11,9 +11,9 @@ import (
 	"podd/server"
 )
 
-// TestStarts: of ten seconds until a pod runs, those in which images came or init
-// containers ran are not its own, however they overlap.
-func TestStarts(t *testing.T) {
+// The SLI excludes the time spent pulling images and running init containers, even
+// if these overlap.
+func TestStarts_SLI(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(5000+s, 0) }
 	m := New(Options{Kubernetes: "v1.34.4"})
 	before := &server.PodView{Pod: named("web-n1", v1.PodPending)}
@@ -32,24 +32,24 @@ func TestStarts(t *testing.T) {
 	m.Pulls("other", at(0), at(10))
 	m.Pod(before, after, at(10))
 	m.Pod(after, after, at(11))
-	text := scrape(m.Handler(server.NewLatest(view())), "/metrics")
+	text := scrape(m.Handler(Inputs{State: server.NewLatest(view())}), "/metrics")
 	for _, want := range []string{
 		"kubelet_pod_start_duration_seconds_sum 10", "kubelet_pod_start_total_duration_seconds_sum 10",
 		"kubelet_pod_start_sli_duration_seconds_sum 4", "kubelet_pod_start_sli_duration_seconds_count 1",
 		"kubelet_pod_worker_start_duration_seconds_sum 1", "kubelet_pod_worker_start_duration_seconds_count 1",
 	} {
 		if !strings.Contains(text, want+"\n") {
-			t.Errorf("no %s", want)
+			t.Errorf("missing %s", want)
 		}
 	}
-	if len(m.of) > 0 {
-		t.Errorf("%d are remembered", len(m.of))
+	if len(m.byUID) > 0 {
+		t.Errorf("%d pods are still tracked", len(m.byUID))
 	}
 }
 
-// TestNotStarted: nothing is counted of what runs already, ends or is replaced
-// before it runs, and nothing of it is kept.
-func TestNotStarted(t *testing.T) {
+// Nothing is recorded for a pod that was already running, or that is deleted or
+// replaced before it runs, and no data about it is retained.
+func TestStarts_NotStarted(t *testing.T) {
 	now := metav1.Unix(5000, 0)
 	running := func() *v1.Pod {
 		p := named("web-n1", v1.PodRunning, v1.ContainerStatus{Name: "main", ContainerID: "containerd://1"})
@@ -69,21 +69,21 @@ func TestNotStarted(t *testing.T) {
 			m.Began("uid-web-n1", now.Time)
 		}
 		m.Pod(before, &server.PodView{Pod: after}, now.Add(time.Hour))
-		text := scrape(m.Handler(server.NewLatest(view())), "/metrics")
-		if !strings.Contains(text, "kubelet_pod_start_duration_seconds_count 0\n") || len(m.of) > 0 {
-			t.Errorf("%s: counted, or %d remembered", name, len(m.of))
+		text := scrape(m.Handler(Inputs{State: server.NewLatest(view())}), "/metrics")
+		if !strings.Contains(text, "kubelet_pod_start_duration_seconds_count 0\n") || len(m.byUID) > 0 {
+			t.Errorf("%s: the start was recorded, or %d pods are still tracked", name, len(m.byUID))
 		}
 	}
 	m := New(Options{Kubernetes: "v1.34.4"})
 	last := &server.PodView{Pod: named("web-n1", v1.PodPending)}
 	m.Pod(nil, last, now.Time)
-	if m.Gone(last); len(m.of) > 0 {
-		t.Error("one that is gone is remembered")
+	if m.Gone(last); len(m.byUID) > 0 {
+		t.Error("a deleted pod is still tracked")
 	}
 }
 
-// TestClockSetBack: no time is less than none.
-func TestClockSetBack(t *testing.T) {
+// If the clock is set back, durations are not negative.
+func TestStarts_ClockSetBack(t *testing.T) {
 	m := New(Options{Kubernetes: "v1.34.4"})
 	before := &server.PodView{Pod: named("web-n1", v1.PodPending)}
 	after := &server.PodView{Pod: named("web-n1", v1.PodRunning, v1.ContainerStatus{Name: "main", ContainerID: "containerd://1"})}
@@ -92,10 +92,10 @@ func TestClockSetBack(t *testing.T) {
 	m.Pod(nil, before, start.Time)
 	m.Began("uid-web-n1", start.Time)
 	m.Pod(before, after, start.Add(-time.Hour))
-	text := scrape(m.Handler(server.NewLatest(view())), "/metrics")
+	text := scrape(m.Handler(Inputs{State: server.NewLatest(view())}), "/metrics")
 	for _, want := range []string{"duration_seconds_sum 0", "total_duration_seconds_sum 0", "sli_duration_seconds_sum 0"} {
 		if !strings.Contains(text, "kubelet_pod_start_"+want+"\n") {
-			t.Errorf("no kubelet_pod_start_%s", want)
+			t.Errorf("missing kubelet_pod_start_%s", want)
 		}
 	}
 }

@@ -9,22 +9,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-
-	"podd/server"
 )
 
-// TestTable: every metric has its name, type and labels, which dashboards and
-// alerts are written by, and says what it is.
-func TestTable(t *testing.T) {
-	m := used()
-	m.Handler(server.NewLatest(view()))
+// The names, types and labels of all metrics are stable, because dashboards and
+// alerts depend on them, and every metric has a help text.
+func TestStableNames(t *testing.T) {
+	m := exercised()
+	m.Handler(inputs())
 	var got strings.Builder
-	for _, face := range []struct {
+	for _, endpoint := range []struct {
 		path string
 		*prometheus.Registry
 	}{{"/metrics", m.all}, {"/metrics/probes", m.probes}, {"/metrics/slis", m.slis}} {
-		got.WriteString(face.path + "\n")
-		for _, line := range table(t, face.Registry) {
+		got.WriteString(endpoint.path + "\n")
+		for _, line := range table(t, endpoint.Registry) {
 			got.WriteString("\t" + line + "\n")
 		}
 	}
@@ -43,8 +41,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// known are the metrics of a kubelet that dashboards and alerts are made of.
-const known = `node_name running_pods running_containers desired_pods active_pods mirror_pods working_pods
+// kubeletMetrics are the kubelet's metrics that common dashboards and alerts use.
+const kubeletMetrics = `node_name running_pods running_containers desired_pods active_pods mirror_pods working_pods
 orphaned_runtime_pods_total restarted_pods_total pod_start_duration_seconds pod_start_sli_duration_seconds
 pod_start_total_duration_seconds pod_worker_duration_seconds pod_worker_start_duration_seconds
 pod_status_sync_duration_seconds pleg_relist_duration_seconds pleg_relist_interval_seconds pleg_last_seen_seconds
@@ -61,24 +59,26 @@ lifecycle_handler_http_fallbacks_total graceful_shutdown_start_time_seconds grac
 pod_resources_endpoint_requests_total device_plugin_registration_total orphan_pod_cleaned_volumes
 storage_operation_duration_seconds volume_manager_total_volumes rest_client_requests_total kubernetes_build_info`
 
-// TestKnown: each of them is served, or the package says that it is not and why.
-func TestKnown(t *testing.T) {
-	text := scrape(used().Handler(server.NewLatest(view())), "/metrics")
+// Each of these metrics is either served or listed as missing in the package
+// documentation.
+func TestKubeletMetrics(t *testing.T) {
+	text := scrape(exercised().Handler(inputs()), "/metrics")
 	source, err := os.ReadFile("metrics.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	doc, _, _ := strings.Cut(string(source), "\npackage metrics")
-	for name := range strings.FieldsSeq(known) {
+	for name := range strings.FieldsSeq(kubeletMetrics) {
 		served := strings.Contains(text, "# TYPE kubelet_"+name+" ") || strings.Contains(text, "# TYPE "+name+" ")
-		if said := speaksOf(doc, name); served == said {
-			t.Errorf("%s: served %v, said not to be %v", name, served, said)
+		if listed := mentions(doc, name); served == listed {
+			t.Errorf("%s: served: %v, listed as missing: %v", name, served, listed)
 		}
 	}
 }
 
-// speaksOf finds a name in a text that may leave out a part of it.
-func speaksOf(doc, name string) bool {
+// mentions reports whether doc contains name. A word in doc may abbreviate the
+// middle of a name as "…".
+func mentions(doc, name string) bool {
 	for word := range strings.FieldsFuncSeq(doc, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' || r == '\n' }) {
 		before, after, cut := strings.Cut(word, "…")
 		if word == name || cut && before != "" && strings.HasPrefix(name, before) && strings.HasSuffix(name, after) {
@@ -88,8 +88,8 @@ func speaksOf(doc, name string) bool {
 	return false
 }
 
-// table has a line "name type labels" for each metric that is not of Go's own
-// libraries.
+// table returns a line "name type labels" for each metric, except those of the Go
+// client library.
 func table(t *testing.T, r *prometheus.Registry) []string {
 	t.Helper()
 	families, err := r.Gather()
@@ -103,7 +103,7 @@ func table(t *testing.T, r *prometheus.Registry) []string {
 			continue
 		}
 		if f.GetHelp() == "" {
-			t.Errorf("%s does not say what it is", name)
+			t.Errorf("%s has no help text", name)
 		}
 		line := ""
 		for i, m := range f.GetMetric() {
@@ -114,7 +114,7 @@ func table(t *testing.T, r *prometheus.Registry) []string {
 			slices.Sort(labels)
 			now := strings.TrimSpace(name + " " + strings.ToLower(f.GetType().String()) + " " + strings.Join(labels, ","))
 			if i > 0 && now != line {
-				t.Errorf("rows of %q and of %q", line, now)
+				t.Errorf("series with different labels: %q and %q", line, now)
 			}
 			line = now
 		}

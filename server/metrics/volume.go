@@ -6,30 +6,30 @@ import (
 	"podd/server"
 )
 
-// tellVolumes: a sandbox is made when all volumes of its pod are there, and they
-// stay for as long as it lives.
-func tellVolumes(v *server.View, tell teller) {
-	wanted, present := map[string]int{}, map[string]int{}
+// collectVolumes emits the number of desired and of existing volumes. All volumes
+// of a pod exist while it has a sandbox.
+func collectVolumes(v *server.View, emit emitter) {
+	desired, present := map[string]int{}, map[string]int{}
 	for _, p := range v.Pods {
 		for i := range p.Pod.Spec.Volumes {
-			kind := pluginOf(&p.Pod.Spec.Volumes[i])
+			kind := pluginName(&p.Pod.Spec.Volumes[i])
 			if p.Pod.DeletionTimestamp == nil && p.Pod.Status.Phase != v1.PodSucceeded && p.Pod.Status.Phase != v1.PodFailed {
-				wanted[kind]++
+				desired[kind]++
 			}
 			if p.Sandbox != "" {
 				present[kind]++
 			}
 		}
 	}
-	for state, counts := range map[string]map[string]int{"desired_state_of_world": wanted, "actual_state_of_world": present} {
+	for state, counts := range map[string]map[string]int{"desired_state_of_world": desired, "actual_state_of_world": present} {
 		for kind, n := range counts {
-			tell(volumes, float64(n), kind, state)
+			emit(volumes, float64(n), kind, state)
 		}
 	}
 }
 
-// pluginOf is a kubelet's name for what serves a volume.
-func pluginOf(v *v1.Volume) string {
+// pluginName returns the kubelet's name for the plugin of a volume.
+func pluginName(v *v1.Volume) string {
 	switch s := &v.VolumeSource; {
 	case s.EmptyDir != nil:
 		return "kubernetes.io/empty-dir"
@@ -50,5 +50,5 @@ func pluginOf(v *v1.Volume) string {
 	case s.Image != nil:
 		return "kubernetes.io/image"
 	}
-	return "kubernetes.io/local-volume" // of a claim, a directory of this machine
+	return "kubernetes.io/local-volume" // a PersistentVolumeClaim that is bound to a directory of the host
 }

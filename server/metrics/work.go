@@ -10,7 +10,7 @@ import (
 	"podd/server"
 )
 
-// workCounts are of what the workers of pods do.
+// workCounts are the metrics about pod workers.
 type workCounts struct {
 	took                  *prometheus.HistogramVec
 	cgroups               *prometheus.HistogramVec
@@ -21,15 +21,15 @@ type workCounts struct {
 
 func newWorkCounts() workCounts {
 	c := workCounts{
-		took:       histograms("kubelet_pod_worker_duration_seconds", "How long what the workers of pods did took.", prometheus.DefBuckets, "operation_type"),
-		cgroups:    histograms("kubelet_cgroup_manager_duration_seconds", "How long making, limiting and removing the control groups of pods took.", prometheus.DefBuckets, "operation_type"),
-		orphaned:   counter("kubelet_orphaned_runtime_pods_total", "Pods that were found in the runtime and are wanted by no source."),
-		restarted:  counters("kubelet_restarted_pods_total", "Pods that were removed and came again with the same UID while they ended.", "static"),
-		rejections: counters("kubelet_admission_rejections_total", "Pods that the node did not admit.", "reason"),
+		took:       histograms("kubelet_pod_worker_duration_seconds", "Duration in seconds of the actions of pod workers.", prometheus.DefBuckets, "operation_type"),
+		cgroups:    histograms("kubelet_cgroup_manager_duration_seconds", "Duration in seconds of creating, updating and removing the cgroups of pods.", prometheus.DefBuckets, "operation_type"),
+		orphaned:   counter("kubelet_orphaned_runtime_pods_total", "Pods in the runtime that no source has."),
+		restarted:  counters("kubelet_restarted_pods_total", "Pods that were deleted and created again with the same UID while they were terminating.", "static"),
+		rejections: counters("kubelet_admission_rejections_total", "Pods that the node did not admit, by reason.", "reason"),
 		registered: counters("kubelet_device_plugin_registration_total", "Registrations of device plugins.", "resource_name"),
-		resource:   counters("kubelet_pod_resources_endpoint_requests_total", "Requests for the resources of pods.", "server_api_version"),
+		resource:   counters("kubelet_pod_resources_endpoint_requests_total", "Requests to the pod resources API.", "server_api_version"),
 	}
-	c.restarted.WithLabelValues("true") // so that a first one is seen to rise
+	c.restarted.WithLabelValues("true") // so that increase() sees the first restart
 	return c
 }
 
@@ -37,37 +37,37 @@ func (c workCounts) all() []prometheus.Collector {
 	return []prometheus.Collector{c.took, c.cgroups, c.orphaned, c.restarted, c.rejections, c.registered, c.resource}
 }
 
-// Operations of Worked, a kubelet's words for what a worker does.
+// Operations for Worked, with the kubelet's names.
 const (
-	Create = "create" // what makes a pod or one of its containers
-	Update = "update" // what changes one
-	Sync   = "sync"   // what keeps one going
-	Kill   = "kill"   // what ends one, and takes away what is left of it
+	Create = "create" // creates a pod or one of its containers
+	Update = "update" // changes a pod or a container
+	Sync   = "sync"   // keeps a pod running
+	Kill   = "kill"   // terminates a pod or a container, or removes its remains
 )
 
-// Worked tells of a thing that the worker of a pod has done, or tried to.
+// Worked records an action that the worker of a pod has completed, successfully or
+// not.
 func (c workCounts) Worked(operation string, took time.Duration) {
 	c.took.WithLabelValues(operation).Observe(took.Seconds())
 }
 
-// Cgroup tells of a pod's control group that was made or limited ("create"), or
+// Cgroup records that the cgroup of a pod was created or limited ("create") or
 // removed ("destroy").
 func (c workCounts) Cgroup(operation string, took time.Duration) {
 	c.cgroups.WithLabelValues(operation).Observe(took.Seconds())
 }
 
-// PluginRegistered tells of a device plugin that was taken; resource is what it
-// serves.
+// PluginRegistered records that a device plugin was registered for a resource.
 func (c workCounts) PluginRegistered(resource string) {
 	c.registered.WithLabelValues(resource).Inc()
 }
 
-// ResourcesAsked tells of a request for the resources of pods, in a version of the
-// service: "v1".
-func (c workCounts) ResourcesAsked(version string) { c.resource.WithLabelValues(version).Inc() }
+// ResourcesRequested records a request to the pod resources API of a version, such
+// as "v1".
+func (c workCounts) ResourcesRequested(version string) { c.resource.WithLabelValues(version).Inc() }
 
-// rejection is a kubelet's word for a reason: resources of device plugins, which
-// may have any name, are counted as one.
+// rejection returns the kubelet's label for the reason of a rejection. Resources of
+// device plugins share one label, because they can have any name.
 func rejection(reason string) string {
 	switch reason {
 	case "AppArmor", "SupplementalGroupsPolicyNotSupported", "SysctlForbidden",
@@ -80,9 +80,9 @@ func rejection(reason string) string {
 	return "Other"
 }
 
-// came counts what is unusual about how a pod appears, see Metrics.Pod. One that
-// nobody wants has nothing but its names and its end.
-func (c workCounts) came(before, after *server.PodView) {
+// update counts pods that are orphaned or that return; see Metrics.Pod. An orphaned
+// pod comes from no source and is being deleted when it appears.
+func (c workCounts) update(before, after *server.PodView) {
 	ends := after.Pod.DeletionTimestamp != nil
 	switch {
 	case ends && after.Path == "" && (before == nil || before.Path == "" && before.Pod.DeletionTimestamp == nil):
@@ -92,8 +92,9 @@ func (c workCounts) came(before, after *server.PodView) {
 	}
 }
 
-// tellWorking: by what the pods are at, and whether anybody wants them.
-func tellWorking(v *server.View, tell teller) {
+// collectWorkers emits the number of pods with a worker, by lifecycle phase and by
+// whether a source has the pod.
+func collectWorkers(v *server.View, emit emitter) {
 	type key struct{ lifecycle, config, static string }
 	counts := map[key]int{}
 	for _, lifecycle := range []string{"sync", "terminating", "terminated"} {
@@ -119,6 +120,6 @@ func tellWorking(v *server.View, tell teller) {
 		counts[k]++
 	}
 	for k, n := range counts {
-		tell(workingPods, float64(n), k.lifecycle, k.config, k.static)
+		emit(workingPods, float64(n), k.lifecycle, k.config, k.static)
 	}
 }

@@ -10,16 +10,17 @@ import (
 	"podd/server"
 )
 
-// Events are those newer than a revision, in the order in which they happened.
-type Events struct {
-	Revision uint64  `json:"revision"`
-	Events   []Event `json:"events"`
+// eventList is the response of /page/events: the events newer than a revision, in the
+// order in which they happened.
+type eventList struct {
+	Revision uint64     `json:"revision"`
+	Events   []eventRow `json:"events"`
 }
 
-// Event is what happened, the last time it did.
-type Event struct {
-	Name    string     `json:"name"` // it keeps when it happens again
-	Pod     server.Key `json:"pod"`  // "" for the node's own
+// eventRow describes the last occurrence of an event.
+type eventRow struct {
+	Name    string     `json:"name"` // remains the same when the event occurs again
+	Pod     server.Key `json:"pod"`  // "" if the event is about the node
 	Type    string     `json:"type"` // Normal or Warning
 	Reason  string     `json:"reason"`
 	Message string     `json:"message"`
@@ -37,15 +38,15 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	newer, revision := p.Events.Events(after)
-	out := Events{revision, make([]Event, 0, len(newer))}
+	out := eventList{revision, make([]eventRow, 0, len(newer))}
 	for _, e := range newer {
-		out.Events = append(out.Events, eventOf(e))
+		out.Events = append(out.Events, newEvent(e))
 	}
 	server.Reply(w, http.StatusOK, out)
 }
 
-func eventOf(e *v1.Event) Event {
-	out := Event{
+func newEvent(e *v1.Event) eventRow {
+	out := eventRow{
 		Name: e.Namespace + "/" + e.Name, Type: e.Type, Reason: e.Reason, Message: e.Message,
 		Count: max(e.Count, 1), Last: e.LastTimestamp.Time,
 	}

@@ -12,14 +12,14 @@ import (
 	"podd/server"
 )
 
-// FuzzPage: whatever is asked of a page without logs, the answer has a status, is
-// the page's own, and tells nothing that a program said or was told.
+// Every response of a page without logs has a valid status, comes from the page's
+// own files or endpoints, and contains no output or environment of a program.
 func FuzzPage(f *testing.F) {
 	for _, target := range []string{"/", "/page/state?revision=1", "/page/usage", "/page/events?after=0", "/page/logs?pod=db-n1", "/page/../../etc/passwd", "/page/%2e%2e/page.go"} {
 		f.Add("GET", target)
 		f.Add("POST", target)
 	}
-	p := &Page{State: server.NewLatest(&server.View{Revision: 9, Pods: []*server.PodView{crashed()}}), Words: words, Meter: meter{}}
+	p := &Page{State: server.NewLatest(&server.View{Revision: 9, Pods: []*server.PodView{crashed()}}), Columns: columns, Meter: meter{}}
 	h := p.Handler()
 	own := map[string]bool{}
 	err := fs.WalkDir(embedded, ".", func(_ string, d fs.DirEntry, err error) error {
@@ -40,7 +40,7 @@ func FuzzPage(f *testing.F) {
 		}
 		r.URL = u
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // streams end at once
+		cancel() // ends streams at once
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r.WithContext(ctx))
 		if w.Code < 200 || w.Code > 599 || strings.Contains(w.Body.String(), "hunter2") {
@@ -48,7 +48,7 @@ func FuzzPage(f *testing.F) {
 		}
 		name := u.Path[strings.LastIndex(u.Path, "/")+1:]
 		if w.Code == http.StatusOK && name != "" && name != "state" && name != "usage" && !own[name] {
-			t.Errorf("%s %q is answered: %.100s", method, target, w.Body)
+			t.Errorf("%s %q: got status 200 for an unknown path: %.100s", method, target, w.Body)
 		}
 	})
 }

@@ -1,16 +1,18 @@
-// Package page shows the node to a browser: its pods, what is to be mended,
-// what is used, what happened, and the logs of containers as they come.
+// Package page serves a page for browsers that shows the node: its pods, problems,
+// resource usage, events, and the logs of containers.
 //
 //	GET /                            the page
-//	GET /page/<file>                 what it is made of; embedded, nothing from elsewhere
-//	GET /page/state?revision=N       a line of Change for every change; the first
-//	                                 is whole unless N is the newest
-//	                                 ends after turn, and is asked for again
+//	GET /page/<file>                 its files; all are embedded, none comes from another host
+//	GET /page/state?revision=N       a line of Change for each change; the first
+//	                                 has all pods unless N is the newest revision;
+//	                                 the response ends after streamTimeout and the
+//	                                 page requests it again
 //	GET /page/usage                  server.Usage
 //	GET /page/events?after=N         Events
 //	GET /page/logs?namespace=&pod=…  as /v1/logs, if the page has logs
 //
-// It knows no users: whoever reaches it sees all of it.
+// The package does not authorize requests: every client that can connect sees the
+// whole page.
 package page
 
 import (
@@ -30,24 +32,26 @@ import (
 //go:embed files
 var embedded embed.FS
 
-// Page is the page of a node. No field may change once it serves.
+// Page is the page of a node. Its fields must not change after Handler is called.
 type Page struct {
 	State server.Viewer // required
-	// Words are a pod's READY, STATUS and RESTARTS as kubectl prints them; required.
-	Words func(*v1.Pod, time.Time) (ready, status, restarts string)
-	// Logs are shown, and what containers said of their end; nil: neither is.
+	// Columns returns READY, STATUS and RESTARTS of a pod as kubectl prints them;
+	// required.
+	Columns func(*v1.Pod, time.Time) (ready, status, restarts string)
+	// Logs provides the logs. If it is nil, the page shows no logs, and it shows
+	// pods and problems as server.RedactView and server.RedactProblem return them.
 	Logs server.LogReader
-	// Events are what happened; nil: not shown.
+	// Events provides the events. If it is nil, the page shows none.
 	Events server.EventLog
-	// Meter tells what node and pods use; nil: not shown.
+	// Meter measures resource usage. If it is nil, the page shows none.
 	Meter server.Meter
 }
 
-// Handler serves p. It can be used any number of times.
+// Handler returns an http.Handler for the page. It may be called more than once.
 func (p *Page) Handler() http.Handler {
 	files, err := fs.Sub(embedded, "files")
 	if err != nil {
-		panic(err) // the name is embedded above
+		panic(err) // cannot happen: the directory is embedded above
 	}
 	mux := http.NewServeMux()
 	assets := http.FileServerFS(files)
@@ -63,15 +67,15 @@ func (p *Page) Handler() http.Handler {
 	if p.Logs != nil {
 		mux.HandleFunc("GET /page/logs", func(w http.ResponseWriter, r *http.Request) { server.ServeLogs(w, r, p.Logs) })
 	}
-	return guarded(mux, policy(files))
+	return withHeaders(mux, policy(files))
 }
 
-// policy has a browser run and fetch nothing but the page's own, and show it in
-// no other's frame.
+// policy returns a Content-Security-Policy that allows a browser to run and fetch
+// only the page's own files, and forbids other pages to frame it.
 func policy(files fs.FS) string {
 	index, err := fs.ReadFile(files, "index.html")
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // cannot happen: the file is embedded
 	}
 	_, rest, _ := bytes.Cut(index, []byte(`<script type="module">`))
 	script, _, _ := bytes.Cut(rest, []byte("</script>"))
@@ -80,7 +84,7 @@ func policy(files fs.FS) string {
 		"style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }
 
-func guarded(h http.Handler, policy string) http.Handler {
+func withHeaders(h http.Handler, policy string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := w.Header()
 		head.Set("Content-Security-Policy", policy)
@@ -94,7 +98,7 @@ func guarded(h http.Handler, policy string) http.Handler {
 func (p *Page) usage(w http.ResponseWriter, r *http.Request) {
 	u, err := p.Meter.Usage(r.Context())
 	if err != nil {
-		http.Error(w, err.Error(), server.StatusOf(err))
+		http.Error(w, err.Error(), server.HTTPStatus(err))
 		return
 	}
 	server.Reply(w, http.StatusOK, u)

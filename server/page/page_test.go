@@ -27,10 +27,10 @@ func (l log) Logs(_ context.Context, _ server.LogRequest, w io.Writer) error {
 	return err
 }
 
-// happened is one event, as an EventLog.
-type happened struct{}
+// oneEvent is an EventLog with one event.
+type oneEvent struct{}
 
-func (happened) Events(after uint64) ([]*v1.Event, uint64) {
+func (oneEvent) Events(after uint64) ([]*v1.Event, uint64) {
 	return []*v1.Event{{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: "db-n1.1"},
 		InvolvedObject: v1.ObjectReference{Kind: "Pod", Namespace: "default", Name: "db-n1"},
@@ -38,18 +38,19 @@ func (happened) Events(after uint64) ([]*v1.Event, uint64) {
 	}}, after + 1
 }
 
-func (happened) Changed(uint64) <-chan struct{} { return nil }
+func (oneEvent) Changed(uint64) <-chan struct{} { return nil }
 
-// meter measures nothing.
+// meter is a Meter that returns zero usage.
 type meter struct{ server.Meter }
 
 func (meter) Usage(context.Context) (*server.Usage, error) { return &server.Usage{}, nil }
 
-func words(p *v1.Pod, _ time.Time) (ready, status, restarts string) {
+func columns(p *v1.Pod, _ time.Time) (ready, status, restarts string) {
 	return "0/1", string(p.Status.Phase), "4 (12s ago)"
 }
 
-// crashed has something to say that only those who may read logs are told.
+// crashed returns a pod whose status has text that only users with access to logs
+// may see.
 func crashed() *server.PodView {
 	always := v1.ContainerRestartPolicyAlways
 	return &server.PodView{
@@ -75,7 +76,7 @@ func crashed() *server.PodView {
 func serve(t *testing.T, p *Page) *httptest.Server {
 	t.Helper()
 	p.State = server.NewLatest(&server.View{Revision: 7, Node: "n1", Version: "v1", Pods: []*server.PodView{crashed()}})
-	p.Words = words
+	p.Columns = columns
 	s := httptest.NewServer(p.Handler())
 	t.Cleanup(s.Close)
 	return s
@@ -89,23 +90,23 @@ func get(t *testing.T, url string) (*http.Response, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := http.DefaultClient.Do(r)
+	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { answer.Body.Close() })
-	line, err := bufio.NewReader(answer.Body).ReadString('\n')
+	t.Cleanup(func() { resp.Body.Close() })
+	line, err := bufio.NewReader(resp.Body).ReadString('\n')
 	if err != nil && err != io.EOF {
 		t.Fatal(err)
 	}
-	return answer, line
+	return resp, line
 }
 
 func TestState(t *testing.T) {
-	pod := Pod{
+	pod := podRow{
 		Namespace: "default", Name: "db-n1", Tone: "bad", Status: "Running", ContainersReady: "0/1", Restarts: "4",
 		Began: time.Unix(1000, 0), IP: "10.0.0.2", Path: "/etc/podd/db.yaml", Line: 3,
-		Containers: []Container{
+		Containers: []containerRow{
 			{Name: "prepare", Kind: "init", Image: "busybox", State: "Completed"},
 			{Name: "proxy", Kind: "sidecar", Image: "envoy", State: "Waiting"},
 			{Name: "pg", Image: "postgres", State: "CrashLoopBackOff", Restarts: 4},
@@ -116,27 +117,27 @@ func TestState(t *testing.T) {
 		page *Page
 		why  string
 	}{
-		{"for whom may read logs", &Page{Logs: log("a line\n")}, crashed().Why},
-		{"for anyone", &Page{}, ""},
+		{"with logs", &Page{Logs: log("a line\n")}, crashed().Why},
+		{"without logs", &Page{}, ""},
 	} {
 		_, line := get(t, serve(t, tt.page).URL+"/page/state")
-		var got Change
+		var got stateChange
 		if err := json.Unmarshal([]byte(line), &got); err != nil {
 			t.Fatal(tt.name, err, line)
 		}
-		want := Change{Revision: 7, Node: "n1", Version: "v1", Logs: tt.page.Logs != nil, Whole: true, Pods: []Pod{pod}}
+		want := stateChange{Revision: 7, Node: "n1", Version: "v1", Logs: tt.page.Logs != nil, Whole: true, Pods: []podRow{pod}}
 		want.Pods[0].Why = tt.why
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", tt.name, diff)
 		}
 		if tt.why == "" && strings.Contains(line, "hunter2") {
-			t.Errorf("%s: the state has what the container said: %s", tt.name, line)
+			t.Errorf("%s: the state has the container's output: %s", tt.name, line)
 		}
 	}
 }
 
-// TestEnding: who looks at the page sees that nothing is started any more.
-func TestEnding(t *testing.T) {
+// A stateChange reports that podd does not start pods anymore.
+func TestChange_Ending(t *testing.T) {
 	for want, v := range map[string]server.View{"": {}, "machine": {ShuttingDown: true, Down: true}, "pods": {Down: true}} {
 		if got := (&Page{}).change(&server.Change{View: v}).Ending; got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -144,8 +145,8 @@ func TestEnding(t *testing.T) {
 	}
 }
 
-func TestRoutes(t *testing.T) {
-	whole := serve(t, &Page{Logs: log("a line\n"), Events: happened{}, Meter: meter{}}).URL
+func TestHandler(t *testing.T) {
+	whole := serve(t, &Page{Logs: log("a line\n"), Events: oneEvent{}, Meter: meter{}}).URL
 	some := serve(t, &Page{}).URL
 	for _, tt := range []struct {
 		url    string
@@ -167,38 +168,38 @@ func TestRoutes(t *testing.T) {
 		{some + "/page/usage", 404, ""},
 		{some + "/page/logs?namespace=default&pod=db-n1&container=pg", 404, ""},
 	} {
-		answer, line := get(t, tt.url)
-		if answer.StatusCode != tt.status || !strings.HasPrefix(line, tt.text) {
-			t.Errorf("%s: %d %q, want %d %q", tt.url, answer.StatusCode, line, tt.status, tt.text)
+		resp, line := get(t, tt.url)
+		if resp.StatusCode != tt.status || !strings.HasPrefix(line, tt.text) {
+			t.Errorf("%s: %d %q, want %d %q", tt.url, resp.StatusCode, line, tt.status, tt.text)
 		}
-		if answer.Header.Get("Content-Security-Policy") == "" && answer.StatusCode == 200 {
+		if resp.Header.Get("Content-Security-Policy") == "" && resp.StatusCode == 200 {
 			t.Errorf("%s: no content security policy", tt.url)
 		}
 	}
 }
 
-// TestNothingFromElsewhere: nothing of the page is fetched from another place, and
-// nothing put into it could.
-func TestNothingFromElsewhere(t *testing.T) {
-	answer, _ := get(t, serve(t, &Page{}).URL+"/")
-	for directive := range strings.SplitSeq(answer.Header.Get("Content-Security-Policy"), ";") {
+// The page fetches nothing from other hosts, and its policy prevents injected
+// content from doing so.
+func TestPage_ContentSecurityPolicy(t *testing.T) {
+	resp, _ := get(t, serve(t, &Page{}).URL+"/")
+	for directive := range strings.SplitSeq(resp.Header.Get("Content-Security-Policy"), ";") {
 		for _, source := range strings.Fields(directive)[1:] {
 			if source != "'none'" && source != "'self'" && !strings.HasPrefix(source, "'sha256-") {
-				t.Errorf("%s", directive)
+				t.Errorf("policy allows another host: %s", directive)
 			}
 		}
 	}
-	if !strings.HasPrefix(answer.Header.Get("Content-Security-Policy"), "default-src 'none';") {
-		t.Errorf("the policy is %q", answer.Header.Get("Content-Security-Policy"))
+	if !strings.HasPrefix(resp.Header.Get("Content-Security-Policy"), "default-src 'none';") {
+		t.Errorf("got policy %q", resp.Header.Get("Content-Security-Policy"))
 	}
 	err := fs.WalkDir(embedded, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		text, err := embedded.ReadFile(path)
-		for _, far := range regexp.MustCompile(`(https?:)?//[a-z0-9]+\.[^"'\s]*`).FindAllString(string(text), -1) {
-			if far != "http://www.w3.org/2000/svg" { // a name, which nobody fetches
-				t.Errorf("%s names %s", path, far)
+		for _, url := range regexp.MustCompile(`(https?:)?//[a-z0-9]+\.[^"'\s]*`).FindAllString(string(text), -1) {
+			if url != "http://www.w3.org/2000/svg" { // an XML namespace, which is never fetched
+				t.Errorf("%s refers to %s", path, url)
 			}
 		}
 		return err

@@ -12,53 +12,54 @@ import (
 	"podd/server"
 )
 
-// Change leads from one state of the page to a later one.
-type Change struct {
+// stateChange describes the difference between two states of the page.
+type stateChange struct {
 	Revision uint64   `json:"revision"`
 	Node     string   `json:"node"`
 	Version  string   `json:"version"`
 	Runtime  string   `json:"runtime"`
 	Sources  []string `json:"sources"`
 	Starting bool     `json:"starting"`
-	// Ending is "machine" while that goes down, "pods" once all of them were told to
-	// end; nothing is started then.
+	// Ending is "machine" while the machine shuts down, and "pods" after podd down.
+	// In both cases podd starts no pods.
 	Ending string `json:"ending"`
-	// CPU is what the node has, in billionths of a core, and Memory, in bytes.
+	// CPU and Memory are the capacity of the node in billionths of a core and in
+	// bytes.
 	CPU    int64 `json:"cpu"`
 	Memory int64 `json:"memory"`
-	// Logs says that /page/logs is served.
+	// Logs is set if /page/logs is served.
 	Logs     bool                 `json:"logs"`
 	Problems []server.ProblemView `json:"problems"`
-	// Whole says that Pods are all; else they are those that differ, and Gone
-	// those that are no more.
+	// Whole is set if Pods has all pods. Otherwise Pods has those that changed and
+	// Gone those that were deleted.
 	Whole bool         `json:"whole,omitempty"`
-	Pods  []Pod        `json:"pods"`
+	Pods  []podRow     `json:"pods"`
 	Gone  []server.Key `json:"gone,omitempty"`
 }
 
-// Pod is a row of the page.
-type Pod struct {
+// podRow is a row of the page's table.
+type podRow struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Tone is "ok" for a pod that does what its manifest asks, "bad" for one
-	// that a user should look at, else "wait".
+	// Tone is "ok" for a ready pod, "bad" for a pod that needs action by a user,
+	// else "wait".
 	Tone            string    `json:"tone"`
 	Status          string    `json:"status"`          // kubectl's STATUS
 	ContainersReady string    `json:"containersReady"` // "1/2"
-	Restarts        string    `json:"restarts"`        // "4"; when, the page does not tell
-	Began           time.Time `json:"began,omitzero"`  // created or, where that is not known, started
+	Restarts        string    `json:"restarts"`        // "4"; without the time of the last restart
+	Began           time.Time `json:"began,omitzero"`  // time of creation or, if unknown, of the start
 	IP              string    `json:"ip,omitempty"`
 	Path            string    `json:"path,omitempty"`
 	Line            int       `json:"line,omitempty"`
-	Waits           bool      `json:"waits,omitempty"` // a newer version waits to take over
+	Waits           bool      `json:"waits,omitempty"` // a newer version of the pod waits to replace it
 	Why             string    `json:"why,omitempty"`
-	// Pulls are the images that are being fetched.
+	// Pulls are the images that are being pulled.
 	Pulls      []server.PullView `json:"pulls,omitempty"`
-	Containers []Container       `json:"containers"`
+	Containers []containerRow    `json:"containers"`
 }
 
-// Container is one of a pod's.
-type Container struct {
+// containerRow is a container of a podRow.
+type containerRow struct {
 	Name     string `json:"name"`
 	Kind     string `json:"kind,omitempty"` // "init", "sidecar" or "ephemeral"; "" for a regular one
 	Image    string `json:"image"`
@@ -66,22 +67,22 @@ type Container struct {
 	Restarts int32  `json:"restarts,omitempty"`
 }
 
-// turn is how long a stream of changes lasts: less than a face that limits its
-// answers gives it.
-const turn = 20 * time.Second
+// streamTimeout is the duration of a stream of changes. It is shorter than the
+// response timeout of endpoints that limit their responses.
+const streamTimeout = 20 * time.Second
 
 func (p *Page) state(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), turn)
+	ctx, cancel := context.WithTimeout(r.Context(), streamTimeout)
 	defer cancel()
 	server.WatchState(w, r.WithContext(ctx), p.State, func(c *server.Change) any { return p.change(c) })
 }
 
-func (p *Page) change(c *server.Change) *Change {
+func (p *Page) change(c *server.Change) *stateChange {
 	now := time.Now()
-	out := &Change{
+	out := &stateChange{
 		Revision: c.Revision, Node: c.Node, Version: c.Version, Runtime: c.Runtime,
 		Sources: c.Sources, Starting: c.Starting, Logs: p.Logs != nil,
-		Problems: c.Problems, Whole: c.Whole, Gone: c.Gone, Pods: []Pod{},
+		Problems: p.problems(c.Problems), Whole: c.Whole, Gone: c.Gone, Pods: []podRow{},
 	}
 	switch {
 	case c.ShuttingDown:
@@ -98,17 +99,29 @@ func (p *Page) change(c *server.Change) *Change {
 	return out
 }
 
-func (p *Page) pod(v *server.PodView, now time.Time) Pod {
-	out := Pod{
+func (p *Page) problems(all []server.ProblemView) []server.ProblemView {
+	if p.Logs != nil || len(all) == 0 {
+		return all
+	}
+	v := p.State.View()
+	out := make([]server.ProblemView, 0, len(all))
+	for _, one := range all {
+		out = append(out, server.RedactProblem(one, v.Pod(one.Pod)))
+	}
+	return out
+}
+
+func (p *Page) pod(v *server.PodView, now time.Time) podRow {
+	if p.Logs == nil {
+		v = server.RedactView(v)
+	}
+	out := podRow{
 		Namespace: v.Pod.Namespace, Name: v.Pod.Name, Tone: tone(v),
 		Began: began(v.Pod), IP: v.Pod.Status.PodIP,
-		Path: v.Path, Line: v.Line, Waits: v.EditWaits(), Pulls: v.Pulls, Containers: containers(v.Pod),
+		Path: v.Path, Line: v.Line, Waits: v.EditWaits(), Why: v.Why, Pulls: v.Pulls, Containers: containers(v.Pod),
 	}
-	out.ContainersReady, out.Status, out.Restarts = p.Words(v.Pod, now)
+	out.ContainersReady, out.Status, out.Restarts = p.Columns(v.Pod, now)
 	out.Restarts, _, _ = strings.Cut(out.Restarts, " ")
-	if p.Logs != nil {
-		out.Why = v.Why // it may quote a container
-	}
 	return out
 }
 
@@ -130,17 +143,17 @@ func tone(v *server.PodView) string {
 	return "wait"
 }
 
-// containers are in the manifest's order.
-func containers(p *v1.Pod) []Container {
-	seen := map[string]*v1.ContainerStatus{}
+// containers returns the containers in the manifest's order.
+func containers(p *v1.Pod) []containerRow {
+	statuses := map[string]*v1.ContainerStatus{}
 	for s := range server.Statuses(p) {
-		seen[s.Name] = s
+		statuses[s.Name] = s
 	}
-	out := []Container{}
+	out := []containerRow{}
 	add := func(name, kind, image string) {
-		c := Container{Name: name, Kind: kind, Image: image, State: "Waiting"}
-		if s := seen[name]; s != nil {
-			c.State, c.Restarts = stateWord(s.State), s.RestartCount
+		c := containerRow{Name: name, Kind: kind, Image: image, State: "Waiting"}
+		if s := statuses[name]; s != nil {
+			c.State, c.Restarts = stateLabel(s.State), s.RestartCount
 		}
 		out = append(out, c)
 	}
@@ -161,8 +174,9 @@ func containers(p *v1.Pod) []Container {
 	return out
 }
 
-// stateWord is the reason where there is one: "CrashLoopBackOff", "Completed".
-func stateWord(s v1.ContainerState) string {
+// stateLabel returns the reason of the state, such as "CrashLoopBackOff" or
+// "Completed", or the name of the state if it has no reason.
+func stateLabel(s v1.ContainerState) string {
 	switch {
 	case s.Running != nil:
 		return "Running"

@@ -35,17 +35,17 @@ func TestTrust(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ca := range []*Authority{a, other} {
-		if _, err := ca.cert.Verify(x509.VerifyOptions{Roots: both}); err != nil {
+		if _, err := ca.now.Load().cert.Verify(x509.VerifyOptions{Roots: both}); err != nil {
 			t.Error(err)
 		}
 	}
 	if _, err := a.Trust([]byte("nothing")); err == nil {
-		t.Error("no certificate is no error")
+		t.Error("Trust accepts text without a certificate")
 	}
 }
 
-// TestOpen: an authority outlives podd, and one that was tampered with is no
-// reason to make another in silence.
+// Open returns the stored authority. If the file was modified, it fails instead of
+// creating another authority.
 func TestOpen(t *testing.T) {
 	root := t.TempDir()
 	first, err := Open(root)
@@ -54,7 +54,7 @@ func TestOpen(t *testing.T) {
 	}
 	again, err := Open(root)
 	if err != nil || !bytes.Equal(first.PEM(), again.PEM()) {
-		t.Fatalf("opened again it is another (%v)", err)
+		t.Fatalf("Open returned another authority (%v)", err)
 	}
 	path := filepath.Join(root, FileName)
 	info, err := os.Stat(path)
@@ -75,9 +75,9 @@ func TestOpen(t *testing.T) {
 		want string
 	}{
 		"cut short":     {text[:len(text)/2], 0o600, "remove it"},
-		"empty":         {nil, 0o600, "does not begin with a certificate"},
-		"another's":     {append(other.PEM(), text[len(first.PEM()):]...), 0o600, "not that of its certificate"},
-		"read by group": {text, 0o640, "can be read by others"},
+		"empty":         {nil, 0o600, "first PEM block is not a certificate"},
+		"another's":     {append(other.PEM(), text[len(first.PEM()):]...), 0o600, "does not match the certificate"},
+		"read by group": {text, 0o640, "other users may have read the key"},
 	} {
 		os.Remove(path)
 		if err := os.WriteFile(path, c.text, c.mode); err != nil {
@@ -95,21 +95,109 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Open(root); err == nil {
-		t.Error("a link was followed")
+		t.Error("a symbolic link was followed")
 	}
 }
 
-// TestHandshake: both sides trust what one authority made, for what it was made.
+// After Replace, neither side trusts certificates that were signed before, not even
+// after a restart.
+func TestReplace(t *testing.T) {
+	root := t.TempDir()
+	a, err := Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, err := New("given")
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf := func(a *Authority) *x509.Certificate {
+		t.Helper()
+		cert, key, err := a.Client("podd-admin", []string{"system:masters"}, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pair, err := tls.X509KeyPair(cert, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pair.Leaf
+	}
+	trusts := func(roots *x509.CertPool, c *x509.Certificate) bool {
+		_, err := c.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+		return err == nil
+	}
+	text := given.PEM()
+	own, both := a.Roots(nil), a.Roots(func() []byte { return text })
+	serving := a.Serving([]string{"n1"}, func() []net.IP { return nil })
+	before, theirs := leaf(a), leaf(given)
+	served, err := serving.Get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := both(); first != both() || !trusts(own(), before) || !trusts(first, before) || !trusts(first, theirs) {
+		t.Fatal("before: the pool changes, or does not trust what was signed")
+	}
+	issued, err := a.Replace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := leaf(a)
+	if !issued(before) || issued(after) || issued(theirs) {
+		t.Errorf("issued: got %t, %t, %t, want true, false, false", issued(before), issued(after), issued(theirs))
+	}
+	again, err := Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, roots := range map[string]*x509.CertPool{"own": own(), "both": both(), "after a restart": again.Roots(nil)()} {
+		if trusts(roots, before) || !trusts(roots, after) || trusts(roots, served.Leaf) {
+			t.Errorf("%s: trusts the old client: %t, the new one: %t, the old server: %t; want false, true, false", name, trusts(roots, before), trusts(roots, after), trusts(roots, served.Leaf))
+		}
+	}
+	if !trusts(both(), theirs) {
+		t.Error("clients of another authority are no longer trusted")
+	}
+	if now, err := serving.Get(); err != nil || !trusts(own(), now.Leaf) {
+		t.Errorf("the serving certificate was not replaced (%v)", err)
+	}
+	text = []byte("nothing")
+	if trusts(both(), theirs) || !trusts(both(), after) {
+		t.Error("without a valid text: want podd's own clients trusted alone")
+	}
+}
+
+// If the file cannot be written, Replace returns an error and changes nothing.
+func TestReplace_WriteFails(t *testing.T) {
+	root := t.TempDir()
+	a, err := Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := a.PEM()
+	dir := filepath.Dir(filepath.Join(root, FileName))
+	if err := os.Rename(dir, dir+".moved"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir, nil, 0o600); err != nil { // in place of the directory
+		t.Fatal(err)
+	}
+	if _, err := a.Replace(); err == nil || !bytes.Equal(a.PEM(), before) {
+		t.Errorf("got %v and another authority %t, want an error and the same", err, !bytes.Equal(a.PEM(), before))
+	}
+}
+
+// Both sides trust certificates of the same authority, but only for their purpose.
 func TestHandshake(t *testing.T) {
 	a, err := New("podd")
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger, err := New("other")
+	foreign, err := New("other")
 	if err != nil {
 		t.Fatal(err)
 	}
-	serving := a.Serving([]string{"n1", "localhost"}, []net.IP{net.IPv4(127, 0, 0, 1)})
+	serving := a.Serving([]string{"n1", "localhost"}, func() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1)} })
 	cert, key, err := a.Client("admin", []string{"system:masters"}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +211,7 @@ func TestHandshake(t *testing.T) {
 		roots *x509.CertPool
 		ok    bool
 	}{
-		{"n1", pool(a), true}, {"127.0.0.1", pool(a), true}, {"n2", pool(a), false}, {"n1", pool(stranger), false},
+		{"n1", pool(a), true}, {"127.0.0.1", pool(a), true}, {"n2", pool(a), false}, {"n1", pool(foreign), false},
 	} {
 		client, server := net.Pipe()
 		go tls.Server(server, &tls.Config{
@@ -137,34 +225,44 @@ func TestHandshake(t *testing.T) {
 		client.Close()
 	}
 	if mine.Leaf.Subject.CommonName != "admin" || mine.Leaf.Subject.Organization[0] != "system:masters" {
-		t.Errorf("the client is %s", mine.Leaf.Subject)
+		t.Errorf("got client subject %s", mine.Leaf.Subject)
 	}
 	_, err = mine.Leaf.Verify(x509.VerifyOptions{Roots: pool(a), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 	if err == nil {
-		t.Error("a client's certificate makes a server")
+		t.Error("a client certificate is accepted as a serving certificate")
 	}
 }
 
-// TestServingIsRenewed long before it ends, and not at every look.
-func TestServingIsRenewed(t *testing.T) {
+// The certificate is renewed long before it expires, and not with every Get.
+func TestServing_Renewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, err := New("podd")
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := a.Serving([]string{"n1"}, nil)
+		ips := []net.IP{net.ParseIP("10.0.0.1")}
+		s := a.Serving([]string{"n1"}, func() []net.IP { return ips })
 		first, err := s.Get()
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(servingLife / 2)
+		time.Sleep(servingLifetime / 2)
 		if now, _ := s.Get(); now != first {
 			t.Error("renewed too early")
 		}
-		time.Sleep(servingLife / 4)
+		time.Sleep(servingLifetime / 4)
 		now, err := s.Get()
-		if err != nil || now == first || !now.Leaf.NotAfter.After(time.Now().Add(servingLife/2)) {
+		if err != nil || now == first || !now.Leaf.NotAfter.After(time.Now().Add(servingLifetime/2)) {
 			t.Errorf("not renewed: %v, until %v", err, now.Leaf.NotAfter)
+		}
+
+		ips[0] = net.ParseIP("10.0.0.2")
+		other, err := s.Get()
+		if err != nil || other.Leaf.VerifyHostname("10.0.0.2") != nil || other.Leaf.VerifyHostname("10.0.0.1") == nil {
+			t.Errorf("after another address: got a certificate of %v, %v", other.Leaf.IPAddresses, err)
+		}
+		if again, _ := s.Get(); again != other {
+			t.Error("the certificate was replaced although the addresses did not change")
 		}
 	})
 }

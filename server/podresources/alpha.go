@@ -6,14 +6,14 @@ import (
 	"k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 )
 
-// alpha is the service as it first was, which older exporters ask: it knows of
-// neither sidecars nor NUMA nodes.
+// alpha serves v1alpha1, which older exporters use. It has neither sidecars nor
+// NUMA nodes.
 type alpha struct {
 	source Source
 	v1alpha1.UnsafePodResourcesListerServer
 }
 
-// List implements the service.
+// List implements v1alpha1.PodResourcesListerServer.
 func (a *alpha) List(context.Context, *v1alpha1.ListPodResourcesRequest) (*v1alpha1.ListPodResourcesResponse, error) {
 	r := &v1alpha1.ListPodResourcesResponse{}
 	for _, p := range a.source.Pods() {

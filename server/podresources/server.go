@@ -1,9 +1,9 @@
-// Package podresources is the kubelet's podresources/v1 and v1alpha1 on a socket:
-// which devices the containers of each pod have, for exporters of their metrics and
-// the like.
+// Package podresources serves the kubelet's podresources/v1 and v1alpha1 APIs on a
+// Unix socket. Clients such as metrics exporters read from it which devices are
+// assigned to the containers of each pod.
 //
-// No container has cpus or memory of its own here, as under a kubelet whose cpu
-// and memory managers have the policy none: of these it tells nothing.
+// It reports no CPUs and no memory, because podd assigns neither exclusively to
+// containers, like a kubelet with the policy none for CPU and memory managers.
 package podresources
 
 import (
@@ -24,75 +24,76 @@ import (
 	"k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 )
 
-// The kubelet's bounds on requests, and one on who makes them.
+// Limits on requests, which are the kubelet's, and on connections.
 const (
-	perSecond = 100
-	burst     = 10
-	mostConns = 64
-	patience  = 10 * time.Second
+	perSecond   = 100
+	burst       = 10
+	maxConns    = 64
+	connTimeout = 10 * time.Second
 )
 
-// Pod is one that has not run to its end.
+// Pod is a pod that has not terminated.
 type Pod struct {
 	types.NamespacedName
-	// Containers are its sidecars and then the regular ones.
+	// Containers has the sidecars, followed by the regular containers.
 	Containers []Container
 }
 
-// Container is one of a pod's, with the devices it was given.
+// Container is a container with the devices that are assigned to it.
 type Container struct {
 	Name    string
 	Sidecar bool
 	Devices []Device
 }
 
-// Device is one of a resource.
+// Device is one device of a resource.
 type Device struct {
 	Resource, ID string
-	NUMA         []int64 // the nodes it is near
+	NUMA         []int64 // ids of the NUMA nodes with affinity to the device
 }
 
-// Source tells what the server says. Its methods may be called concurrently.
+// A Source provides the data that the server serves. Its methods may be called
+// concurrently.
 type Source interface {
-	// Pods are in the order of their names.
+	// Pods returns the pods, sorted by name.
 	Pods() []Pod
-	// Allocatable are the devices that are healthy, whoever has them.
+	// Allocatable returns the healthy devices, assigned or not.
 	Allocatable() []Device
 }
 
-// Server answers from a Source.
+// Server serves the data of a Source.
 type Server struct {
 	Source Source // required
-	// Asked is told of every request and of the version of the service that it is
-	// to, "v1" or "v1alpha1"; nil: nobody is.
-	Asked func(version string)
+	// Requested is called for every request with the version of the API, "v1" or
+	// "v1alpha1". It may be nil.
+	Requested func(version string)
 	v1.UnsafePodResourcesListerServer
 }
 
-// Serve answers on ln until ctx is done.
+// Serve serves on ln until ctx is done.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	server := grpc.NewServer(
 		grpc.UnaryInterceptor(s.counted(limited(rate.NewLimiter(perSecond, burst)))),
-		grpc.MaxRecvMsgSize(64<<10), grpc.MaxConcurrentStreams(16), grpc.ConnectionTimeout(patience),
+		grpc.MaxRecvMsgSize(64<<10), grpc.MaxConcurrentStreams(16), grpc.ConnectionTimeout(connTimeout),
 		grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(4<<10), grpc.MaxHeaderListSize(16<<10),
 	)
 	v1.RegisterPodResourcesListerServer(server, s)
 	v1alpha1.RegisterPodResourcesListerServer(server, &alpha{source: s.Source})
 	stop := context.AfterFunc(ctx, server.Stop)
 	defer stop()
-	err := server.Serve(netutil.LimitListener(ln, mostConns))
+	err := server.Serve(netutil.LimitListener(ln, maxConns))
 	if ctx.Err() != nil || errors.Is(err, grpc.ErrServerStopped) {
 		return nil
 	}
-	return fmt.Errorf("serving the resources of pods: %w", err)
+	return fmt.Errorf("serving the pod resources API: %w", err)
 }
 
-// counted tells of a request, and has next answer it.
+// counted returns an interceptor that calls Requested before next.
 func (s *Server) counted(next grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		if s.Asked != nil {
+		if s.Requested != nil {
 			version, _, _ := strings.Cut(strings.TrimPrefix(info.FullMethod, "/"), ".")
-			s.Asked(version)
+			s.Requested(version)
 		}
 		return next(ctx, req, info, handler)
 	}
@@ -107,40 +108,41 @@ func limited(l *rate.Limiter) grpc.UnaryServerInterceptor {
 	}
 }
 
-// List implements the service.
+// List implements v1.PodResourcesListerServer.
 func (s *Server) List(context.Context, *v1.ListPodResourcesRequest) (*v1.ListPodResourcesResponse, error) {
 	r := &v1.ListPodResourcesResponse{}
 	for _, p := range s.Source.Pods() {
-		r.PodResources = append(r.PodResources, resourcesOf(p))
+		r.PodResources = append(r.PodResources, toPodResources(p))
 	}
 	return r, nil
 }
 
-// Get implements the service.
+// Get implements v1.PodResourcesListerServer.
 func (s *Server) Get(_ context.Context, req *v1.GetPodResourcesRequest) (*v1.GetPodResourcesResponse, error) {
 	for _, p := range s.Source.Pods() {
 		if p.Name == req.GetPodName() && p.Namespace == req.GetPodNamespace() {
-			return &v1.GetPodResourcesResponse{PodResources: resourcesOf(p)}, nil
+			return &v1.GetPodResourcesResponse{PodResources: toPodResources(p)}, nil
 		}
 	}
 	return nil, fmt.Errorf("pod %s in namespace %s not found", req.GetPodName(), req.GetPodNamespace())
 }
 
-// GetAllocatableResources implements the service.
+// GetAllocatableResources implements v1.PodResourcesListerServer.
 func (s *Server) GetAllocatableResources(context.Context, *v1.AllocatableResourcesRequest) (*v1.AllocatableResourcesResponse, error) {
-	return &v1.AllocatableResourcesResponse{Devices: devicesOf(s.Source.Allocatable())}, nil
+	return &v1.AllocatableResourcesResponse{Devices: toDevices(s.Source.Allocatable())}, nil
 }
 
-func resourcesOf(p Pod) *v1.PodResources {
+func toPodResources(p Pod) *v1.PodResources {
 	r := &v1.PodResources{Name: p.Name, Namespace: p.Namespace}
 	for _, c := range p.Containers {
-		r.Containers = append(r.Containers, &v1.ContainerResources{Name: c.Name, Devices: devicesOf(c.Devices)})
+		r.Containers = append(r.Containers, &v1.ContainerResources{Name: c.Name, Devices: toDevices(c.Devices)})
 	}
 	return r
 }
 
-// devicesOf has an entry for each device and node that it is near, as the kubelet.
-func devicesOf(devices []Device) []*v1.ContainerDevices {
+// toDevices returns an entry for each pair of a device and a NUMA node with
+// affinity to it, as the kubelet does.
+func toDevices(devices []Device) []*v1.ContainerDevices {
 	var all []*v1.ContainerDevices
 	for _, d := range devices {
 		one := &v1.ContainerDevices{ResourceName: d.Resource, DeviceIds: []string{d.ID}}

@@ -28,7 +28,7 @@ func (f fixed) Allocatable() []Device {
 	return []Device{{"example.com/gpu", "a", nil}, {"example.com/gpu", "b", []int64{0, 1}}}
 }
 
-// client is one of a server that runs until the test ends.
+// client returns a connection to a server that runs until the test ends.
 func client(t *testing.T) *grpc.ClientConn {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "podd")
@@ -41,11 +41,11 @@ func client(t *testing.T) *grpc.ClientConn {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error)
+	served := make(chan error)
 	s := &Server{Source: fixed{[]Pod{{types.NamespacedName{Namespace: "default", Name: "web"}, []Container{
 		{Name: "side", Sidecar: true}, {Name: "main", Devices: []Device{{"example.com/gpu", "b", []int64{1}}}}, {Name: "plain"},
 	}}}}}
-	go func() { ended <- s.Serve(ctx, ln) }()
+	go func() { served <- s.Serve(ctx, ln) }()
 	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func client(t *testing.T) *grpc.ClientConn {
 	t.Cleanup(func() {
 		conn.Close()
 		cancel()
-		if err := <-ended; err != nil {
+		if err := <-served; err != nil {
 			t.Error(err)
 		}
 		os.RemoveAll(dir)
@@ -65,7 +65,7 @@ func near(resource, id string, node int64) *v1.ContainerDevices {
 	return &v1.ContainerDevices{ResourceName: resource, DeviceIds: []string{id}, Topology: &v1.TopologyInfo{Nodes: []*v1.NUMANode{{ID: node}}}}
 }
 
-func TestAnswers(t *testing.T) {
+func TestServer(t *testing.T) {
 	conn := client(t)
 	c := v1.NewPodResourcesListerClient(conn)
 	web := &v1.PodResources{Name: "web", Namespace: "default", Containers: []*v1.ContainerResources{
@@ -91,8 +91,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestAlpha: the first version of the service tells less.
-func TestAlpha(t *testing.T) {
+// v1alpha1 has no sidecars and no NUMA nodes.
+func TestServer_V1alpha1(t *testing.T) {
 	got, err := v1alpha1.NewPodResourcesListerClient(client(t)).List(t.Context(), &v1alpha1.ListPodResourcesRequest{})
 	want := &v1alpha1.ListPodResourcesResponse{PodResources: []*v1alpha1.PodResources{{Name: "web", Namespace: "default", Containers: []*v1alpha1.ContainerResources{
 		{Name: "main", Devices: []*v1alpha1.ContainerDevices{{ResourceName: "example.com/gpu", DeviceIds: []string{"b"}}}}, {Name: "plain"},
@@ -102,17 +102,17 @@ func TestAlpha(t *testing.T) {
 	}
 }
 
-// TestLimit: who asks without end is told so, in the kubelet's words.
-func TestLimit(t *testing.T) {
-	limit, asked := limited(rate.NewLimiter(0, 2)), 0
-	handler := func(context.Context, any) (any, error) { asked++; return nil, nil }
+// A client that exceeds the rate limit gets the kubelet's error.
+func TestServer_RateLimit(t *testing.T) {
+	limit, handled := limited(rate.NewLimiter(0, 2)), 0
+	handler := func(context.Context, any) (any, error) { handled++; return nil, nil }
 	for range 3 {
 		_, err := limit(t.Context(), nil, nil, handler)
-		if refused := asked == 2 && err != nil; refused && status.Code(err) != codes.ResourceExhausted {
+		if refused := handled == 2 && err != nil; refused && status.Code(err) != codes.ResourceExhausted {
 			t.Errorf("got %v", err)
 		}
 	}
-	if asked != 2 {
-		t.Errorf("%d were heard, want 2", asked)
+	if handled != 2 {
+		t.Errorf("got %d requests handled, want 2", handled)
 	}
 }

@@ -1,5 +1,5 @@
-// Package reload reads files that others replace while podd runs: certificates,
-// tokens, a policy.
+// Package reload reads files that other programs replace while podd runs:
+// certificates, tokens and policies.
 package reload
 
 import (
@@ -16,73 +16,75 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxSize bounds a file: none of these is large.
+// maxSize is the maximum size of a file in bytes.
 const maxSize = 4 << 20
 
-// File is what parse made of a file, or of several that belong together, anew
-// whenever another file has such a name or one was written. What cannot be read
-// or parsed any more changes nothing but the log: the last good content counts
-// on. Safe for concurrent use.
+// A File is the parsed content of a file, or of several files that belong together.
+// It is parsed again when one of the files was replaced or written. If a file
+// cannot be read or parsed, the error is logged and the previous content stays in
+// use. A File is safe for concurrent use.
 type File[T any] struct {
 	paths []string
 	parse func([][]byte) (T, error)
 	log   *slog.Logger
 
-	mu    sync.Mutex // guards all following fields
-	marks []mark     // of the files that were looked at last
-	value T
+	mu       sync.Mutex // guards all following fields
+	versions []version  // versions of the files when they were last checked
+	value    T
 }
 
-// mark tells one writing of a file from another.
-type mark struct {
+// version identifies one version of a file's content. It is zero if the file does
+// not exist.
+type version struct {
 	inode   uint64
 	size    int64
 	changed time.Time
 }
 
-// Open reads the files for the first time; what is wrong with them is an error.
-// parse is given the content of each.
+// Open reads the files and returns an error if one cannot be read or parsed. parse
+// is called with the content of each file.
 func Open[T any](log *slog.Logger, parse func([][]byte) (T, error), paths ...string) (*File[T], error) {
-	f := &File[T]{paths: paths, parse: parse, log: log, marks: look(paths)}
+	f := &File[T]{paths: paths, parse: parse, log: log, versions: stat(paths)}
 	var err error
 	f.value, err = f.read()
 	return f, err
 }
 
-// Single makes a parse for Open of one that takes the content of the only file.
+// Single returns a parse function for Open from one that takes the content of a
+// single file.
 func Single[T any](parse func([]byte) (T, error)) func([][]byte) (T, error) {
 	return func(files [][]byte) (T, error) { return parse(files[0]) }
 }
 
-// Get is the newest good content.
+// Get returns the content of the files. It reads them again if they have changed.
 func (f *File[T]) Get() T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := look(f.paths)
-	if slices.Equal(now, f.marks) {
+	now := stat(f.paths)
+	if slices.Equal(now, f.versions) {
 		return f.value
 	}
-	f.marks = now
+	f.versions = now
 	value, err := f.read()
 	if err != nil {
-		f.log.Error("the last good content counts on", "err", err)
+		f.log.Error("reload failed; using previous content", "err", err)
 		return f.value
 	}
 	f.value = value
-	f.log.Info("read anew", "file", strings.Join(f.paths, ", "))
+	f.log.Info("file reloaded", "file", strings.Join(f.paths, ", "))
 	return value
 }
 
-// look has a zero mark for a file that is not there.
-func look(paths []string) []mark {
-	marks := make([]mark, len(paths))
+// stat returns the versions of the files.
+func stat(paths []string) []version {
+	versions := make([]version, len(paths))
 	for i, path := range paths {
 		var st unix.Stat_t
 		if unix.Stat(path, &st) == nil {
-			marks[i] = mark{st.Ino, st.Size, time.Unix(st.Mtim.Unix())}
+			versions[i] = version{st.Ino, st.Size, time.Unix(st.Mtim.Unix())}
 		}
 	}
-	return marks
+	return versions
 }
 
 func (f *File[T]) read() (value T, err error) {
@@ -101,7 +103,7 @@ func (f *File[T]) read() (value T, err error) {
 func readFile(path string) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, errors.Unwrap(err) // the path is told by the caller
+		return nil, errors.Unwrap(err) // the caller adds the path
 	}
 	defer file.Close()
 	info, err := file.Stat()
@@ -109,11 +111,11 @@ func readFile(path string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, errors.New("it is no regular file")
+		return nil, errors.New("not a regular file")
 	}
 	text, err := io.ReadAll(io.LimitReader(file, maxSize+1))
 	if err == nil && len(text) > maxSize {
-		err = fmt.Errorf("it has more than %d MiB", maxSize>>20)
+		err = fmt.Errorf("larger than %d MiB", maxSize>>20)
 	}
 	return text, err
 }

@@ -12,17 +12,17 @@ import (
 
 func parse(text []byte) (string, error) {
 	if bytes.HasPrefix(text, []byte("bad")) {
-		return "", errors.New("not good")
+		return "", errors.New("invalid content")
 	}
 	return string(text), nil
 }
 
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	var said bytes.Buffer
-	log := slog.New(slog.NewTextHandler(&said, nil))
+	var logged bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&logged, nil))
 	if _, err := Open(log, Single(parse), path); err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("of a missing file: %v", err)
+		t.Errorf("missing file: got error %v", err)
 	}
 	write := func(text string) {
 		t.Helper()
@@ -38,40 +38,40 @@ func TestFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	is := func(want, says string) {
+	is := func(want, wantLog string) {
 		t.Helper()
 		for range 2 {
 			if got := f.Get(); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		}
-		if got := said.String(); strings.Count(got, "level=") != strings.Count(says, "|")+min(len(says), 1) {
-			t.Errorf("it said %q, want %q", got, says)
+		if got := logged.String(); strings.Count(got, "level=") != strings.Count(wantLog, "|")+min(len(wantLog), 1) {
+			t.Errorf("got log %q, want %q", got, wantLog)
 		}
-		said.Reset()
+		logged.Reset()
 	}
 	is("one", "")
 	write("two!")
-	is("two!", "read anew")
+	is("two!", "reloaded")
 	write("bad")
-	is("two!", "counts on")
+	is("two!", "previous content")
 	os.Remove(path)
-	is("two!", "counts on")
+	is("two!", "previous content")
 	write("three")
-	is("three", "read anew")
+	is("three", "reloaded")
 	write(strings.Repeat("x", maxSize+1))
-	is("three", "counts on")
+	is("three", "previous content")
 }
 
-func TestFileOfADirectory(t *testing.T) {
-	if _, err := Open(slog.Default(), Single(parse), t.TempDir()); err == nil || !strings.Contains(err.Error(), "no regular file") {
+func TestOpen_Directory(t *testing.T) {
+	if _, err := Open(slog.Default(), Single(parse), t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestFiles: those that belong together are read again when either is written,
-// whichever comes first.
-func TestFiles(t *testing.T) {
+// Files that belong together are read again when either of them was written, in
+// whatever order.
+func TestFile_SeveralFiles(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	write := func(path, text string) {
@@ -84,7 +84,7 @@ func TestFiles(t *testing.T) {
 	write(b, "1")
 	f, err := Open(slog.New(slog.DiscardHandler), func(files [][]byte) (string, error) {
 		if !bytes.Equal(files[0], files[1]) {
-			return "", errors.New("no pair")
+			return "", errors.New("files differ")
 		}
 		return string(files[0]), nil
 	}, a, b)
@@ -95,7 +95,7 @@ func TestFiles(t *testing.T) {
 		want := strings.Repeat("2", i+2)
 		write(first, want)
 		if got := f.Get(); got == want {
-			t.Errorf("half a pair became %q", got)
+			t.Errorf("got %q from files that differ", got)
 		}
 		write(a, want)
 		write(b, want)

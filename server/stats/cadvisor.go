@@ -14,7 +14,8 @@ import (
 	"podd/server"
 )
 
-// Cadvisor serves cAdvisor's metrics, with the kubelet's labels.
+// Cadvisor returns a handler that serves cAdvisor's metrics with the kubelet's
+// labels.
 func Cadvisor(m server.Meter) http.Handler {
 	return scrape(func(ctx context.Context) []prometheus.Collector {
 		p := &provider{ctx: ctx, meter: m}
@@ -26,7 +27,7 @@ func Cadvisor(m server.Meter) http.Handler {
 	})
 }
 
-// provider is what cAdvisor's collectors ask, for one request.
+// provider provides the data of one request to cAdvisor's collectors.
 type provider struct {
 	ctx        context.Context
 	meter      server.Meter
@@ -34,9 +35,10 @@ type provider struct {
 	err        error
 }
 
-// kinds are the kubelet's, but for the load, which nobody measures, and the
-// applications' own. Where the kernel tells no pressure there are no rows of
-// zeros.
+// kinds returns the kinds of metrics to collect. They are the kubelet's, without
+// the load average, which podd does not measure, and without metrics of
+// applications. Pressure is omitted if the kernel does not report it, because all
+// values would be zero.
 func (p *provider) kinds() container.MetricSet {
 	all := container.MetricSet{
 		container.CpuUsageMetrics: {}, container.MemoryUsageMetrics: {}, container.DiskIOMetrics: {},
@@ -52,21 +54,23 @@ func (p *provider) kinds() container.MetricSet {
 	return all
 }
 
-// GetRequestedContainersInfo tells of all.
+// GetRequestedContainersInfo implements cAdvisor's interface. It returns all
+// containers.
 func (p *provider) GetRequestedContainersInfo(string, model.RequestOptions) (map[string]*model.ContainerInfo, error) {
 	return p.containers, p.err
 }
 
-// GetMachineInfo tells what the node is made of.
+// GetMachineInfo implements cAdvisor's interface.
 func (p *provider) GetMachineInfo() (*model.MachineInfo, error) { return p.meter.Machine(p.ctx) }
 
-// GetVersionInfo tells what is running.
+// GetVersionInfo implements cAdvisor's interface.
 func (p *provider) GetVersionInfo() (*model.VersionInfo, error) {
 	return &model.VersionInfo{KernelVersion: machine.KernelVersion(), ContainerOsVersion: machine.ContainerOsVersion()}, nil
 }
 
-// labels are the same on every row, empty where they do not apply: the cgroup of
-// a pod has no container, that of the node neither pod nor namespace.
+// labels returns the same label names for every row. A value is empty if it does
+// not apply: the cgroup of a pod has no container, that of the node neither pod nor
+// namespace.
 func labels(c *model.ContainerInfo) map[string]string {
 	name := ""
 	if len(c.Aliases) > 0 {
@@ -78,7 +82,7 @@ func labels(c *model.ContainerInfo) map[string]string {
 	}
 }
 
-// The kubelet's labels of what runs.
+// Labels that the kubelet adds to containers.
 const (
 	podName       = "io.kubernetes.pod.name"
 	podNamespace  = "io.kubernetes.pod.namespace"

@@ -11,36 +11,36 @@ import (
 	"podd/server"
 )
 
-// Resource serves what metrics-server reads.
-func Resource(m server.Meter) http.Handler {
+// resourceHandler returns a handler that serves the metrics for metrics-server.
+func resourceHandler(m server.Meter) http.Handler {
 	return scrape(func(ctx context.Context) []prometheus.Collector {
 		return []prometheus.Collector{resource{ctx, m}}
 	})
 }
 
-// resource collects for one request.
+// resource collects the metrics for one request.
 type resource struct {
 	ctx   context.Context
 	meter server.Meter
 }
 
 var (
-	ofPod       = []string{"pod", "namespace"}
-	ofContainer = []string{"container", "pod", "namespace"}
+	podLabels       = []string{"pod", "namespace"}
+	containerLabels = []string{"container", "pod", "namespace"}
 
-	nodeCPU         = desc("node_cpu_usage_seconds_total", "Processor time that the node used, in seconds of one core.", nil)
-	nodeMemory      = desc("node_memory_working_set_bytes", "Memory of the node that is in use and cannot be taken back.", nil)
-	nodeSwap        = desc("node_swap_usage_bytes", "Swap that the node uses.", nil)
-	containerCPU    = desc("container_cpu_usage_seconds_total", "Processor time that the container used, in seconds of one core.", ofContainer)
-	containerMemory = desc("container_memory_working_set_bytes", "Memory of the container that is in use and cannot be taken back.", ofContainer)
-	containerSwap   = desc("container_swap_usage_bytes", "Swap that the container uses.", ofContainer)
-	containerLimit  = desc("container_swap_limit_bytes", "Swap that the container may use.", ofContainer)
-	containerStart  = desc("container_start_time_seconds", "When the container was started, in seconds since 1970.", ofContainer)
-	podCPU          = desc("pod_cpu_usage_seconds_total", "Processor time that the pod used, in seconds of one core.", ofPod)
-	podMemory       = desc("pod_memory_working_set_bytes", "Memory of the pod that is in use and cannot be taken back.", ofPod)
-	podSwap         = desc("pod_swap_usage_bytes", "Swap that the pod uses.", ofPod)
-	scrapeError     = desc("scrape_error", "1 when the figures could not be read; resource_scrape_error is the newer name.", nil)
-	resourceError   = desc("resource_scrape_error", "1 when the figures could not be read.", nil)
+	nodeCPU         = desc("node_cpu_usage_seconds_total", "CPU time used by the node, in core-seconds.", nil)
+	nodeMemory      = desc("node_memory_working_set_bytes", "Working set of the node in bytes.", nil)
+	nodeSwap        = desc("node_swap_usage_bytes", "Swap usage of the node in bytes.", nil)
+	containerCPU    = desc("container_cpu_usage_seconds_total", "CPU time used by the container, in core-seconds.", containerLabels)
+	containerMemory = desc("container_memory_working_set_bytes", "Working set of the container in bytes.", containerLabels)
+	containerSwap   = desc("container_swap_usage_bytes", "Swap usage of the container in bytes.", containerLabels)
+	containerLimit  = desc("container_swap_limit_bytes", "Swap limit of the container in bytes.", containerLabels)
+	containerStart  = desc("container_start_time_seconds", "Unix time in seconds at which the container started.", containerLabels)
+	podCPU          = desc("pod_cpu_usage_seconds_total", "CPU time used by the pod, in core-seconds.", podLabels)
+	podMemory       = desc("pod_memory_working_set_bytes", "Working set of the pod in bytes.", podLabels)
+	podSwap         = desc("pod_swap_usage_bytes", "Swap usage of the pod in bytes.", podLabels)
+	scrapeError     = desc("scrape_error", "1 if measuring failed, else 0. Deprecated: use resource_scrape_error.", nil)
+	resourceError   = desc("resource_scrape_error", "1 if measuring failed, else 0.", nil)
 )
 
 func desc(name, help string, labels []string) *prometheus.Desc {
@@ -75,23 +75,23 @@ func (r resource) Collect(out chan<- prometheus.Metric) {
 }
 
 func pod(out chan<- prometheus.Metric, p *stats.PodStats) {
-	of := rows{out, []string{p.PodRef.Name, p.PodRef.Namespace}}
-	of.cpu(podCPU, p.CPU)
-	of.memory(podMemory, p.Memory)
-	of.swap(podSwap, nil, p.Swap)
+	r := rows{out, []string{p.PodRef.Name, p.PodRef.Namespace}}
+	r.cpu(podCPU, p.CPU)
+	r.memory(podMemory, p.Memory)
+	r.swap(podSwap, nil, p.Swap)
 	for i := range p.Containers {
 		c := &p.Containers[i]
-		of := rows{out, []string{c.Name, p.PodRef.Name, p.PodRef.Namespace}}
-		of.cpu(containerCPU, c.CPU)
-		of.memory(containerMemory, c.Memory)
-		of.swap(containerSwap, containerLimit, c.Swap)
+		r := rows{out, []string{c.Name, p.PodRef.Name, p.PodRef.Namespace}}
+		r.cpu(containerCPU, c.CPU)
+		r.memory(containerMemory, c.Memory)
+		r.swap(containerSwap, containerLimit, c.Swap)
 		if c.StartTime.Unix() > 0 {
-			out <- prometheus.MustNewConstMetric(containerStart, prometheus.GaugeValue, float64(c.StartTime.UnixNano())/1e9, of.labels...)
+			out <- prometheus.MustNewConstMetric(containerStart, prometheus.GaugeValue, float64(c.StartTime.UnixNano())/1e9, r.labels...)
 		}
 	}
 }
 
-// rows are metrics of one thing. What is not known has none.
+// rows emits the metrics of one object. A value that is unknown is omitted.
 type rows struct {
 	out    chan<- prometheus.Metric
 	labels []string
@@ -119,7 +119,7 @@ func (r rows) memory(d *prometheus.Desc, s *stats.MemoryStats) {
 	}
 }
 
-// swap adds what is used, and the limit where it has a metric.
+// swap emits the usage and, if limit is not nil, the limit.
 func (r rows) swap(used, limit *prometheus.Desc, s *stats.SwapStats) {
 	if s == nil {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// scrape serves the metrics that collectors has for one request. What is wrong
-// with one of them costs that one.
+// scrape serves the metrics of the collectors that the function returns for a
+// request. An error in one metric affects only that metric.
 type scrape func(ctx context.Context) []prometheus.Collector
 
 func (s scrape) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -1,12 +1,12 @@
-// Package stats serves what the node and its pods use, in the words of the
-// kubelet:
+// Package stats serves the resource usage of the node and its pods in the kubelet's
+// formats:
 //
 //	GET POST  /stats/summary[?only_cpu_and_memory=true]   JSON
-//	GET       /metrics/resource   for metrics-server      Prometheus's text
-//	GET       /metrics/cadvisor   for dashboards          the same
+//	GET       /metrics/resource   for metrics-server      Prometheus's text format
+//	GET       /metrics/cadvisor   for dashboards          Prometheus's text format
 //
-// Nothing is kept between two requests; the Meter keeps what it read for a
-// second, so that many who ask cost as much as one.
+// The package keeps no data between requests. The Meter reuses its measurements for a
+// second, so that many concurrent requests cost as much as one.
 package stats
 
 import (
@@ -15,14 +15,14 @@ import (
 	"podd/server"
 )
 
-// Handler serves all three paths from m.
+// Handler returns a handler that serves all three paths.
 func Handler(m server.Meter) http.Handler {
 	mux := http.NewServeMux()
 	for _, method := range []string{"GET ", "POST "} {
 		mux.Handle(method+"/stats/summary", summary{m})
 		mux.Handle(method+"/stats/summary/{$}", summary{m})
 	}
-	mux.Handle("GET /metrics/resource", Resource(m))
+	mux.Handle("GET /metrics/resource", resourceHandler(m))
 	mux.Handle("GET /metrics/cadvisor", Cadvisor(m))
 	return mux
 }
@@ -32,18 +32,18 @@ type summary struct{ meter server.Meter }
 func (s summary) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		err := server.Unread("reading what is asked for", err)
+		err := server.BodyError("reading the request body", err)
 		http.Error(w, err.Error(), err.Status)
 		return
 	}
 	only := r.Form["only_cpu_and_memory"]
 	out, err := s.meter.Summary(r.Context(), len(only) == 1 && only[0] == "true")
 	if err != nil {
-		http.Error(w, "reading what pods use: "+err.Error(), http.StatusInternalServerError)
+		http.Error(w, "measuring resource usage: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
 	server.Reply(w, http.StatusOK, out)
 }
 
-// maxForm bounds what a POST may have to say.
+// maxForm limits the body of a POST request, in bytes.
 const maxForm = 4 << 10

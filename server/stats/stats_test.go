@@ -23,14 +23,14 @@ import (
 	"podd/server"
 )
 
-var update = flag.Bool("update", false, "rewrite expected outputs")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// fixed is a Meter that always tells the same.
+// fixed is a Meter that always returns the same data.
 type fixed struct {
 	err        error
-	basic      bool // what was asked for last
+	basic      bool // the argument of the last call of Summary
 	containers map[string]*model.ContainerInfo
 }
 
@@ -113,7 +113,7 @@ func newFixed() *fixed {
 	return f
 }
 
-func ask(m server.Meter, method, target, body string) *httptest.ResponseRecorder {
+func request(m server.Meter, method, target, body string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	if body != "" {
@@ -123,14 +123,14 @@ func ask(m server.Meter, method, target, body string) *httptest.ResponseRecorder
 	return w
 }
 
-// now is what changes from one text to the next: the time of being seen, and
-// the machine the test runs on.
+// now matches values that differ between runs: timestamps and properties of the
+// test machine.
 var now = regexp.MustCompile(`(?m)^(container_last_seen\{.*\}|cadvisor_version_info\{).*$`)
 
-// TestMetrics: names, types, labels and timestamps.
+// The names, types, labels and timestamps of all metrics are stable.
 func TestMetrics(t *testing.T) {
 	for _, name := range []string{"resource", "cadvisor"} {
-		w := ask(newFixed(), "GET", "/metrics/"+name, "")
+		w := request(newFixed(), "GET", "/metrics/"+name, "")
 		if w.Code != 200 || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain; version=0.0.4") {
 			t.Errorf("%s: %d %s", name, w.Code, w.Header())
 		}
@@ -151,12 +151,12 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// known are what a linter finds in names that cAdvisor chose and dashboards use.
+// known are metrics whose names violate rules of promlint but are cAdvisor's.
 var known = []string{"cadvisor_version_info", "container_fs_inodes_total", "container_memory_failcnt"}
 
 func TestLint(t *testing.T) {
 	for _, name := range []string{"resource", "cadvisor"} {
-		problems, err := promlint.New(ask(newFixed(), "GET", "/metrics/"+name, "").Body).Lint()
+		problems, err := promlint.New(request(newFixed(), "GET", "/metrics/"+name, "").Body).Lint()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,9 +188,9 @@ func TestSummary(t *testing.T) {
 		{"POST", "/metrics/resource", "", 405, false},
 	} {
 		f := newFixed()
-		w := ask(f, c.method, c.target, c.body)
+		w := request(f, c.method, c.target, c.body)
 		if w.Code != c.status || f.basic != c.basic {
-			t.Errorf("%s %s: %d %.100s, basic %v", c.method, c.target, w.Code, w.Body, f.basic)
+			t.Errorf("%s %s: got %d %.100s, basic %t", c.method, c.target, w.Code, w.Body, f.basic)
 		}
 		if c.status == 200 && !strings.HasPrefix(w.Body.String(), `{"node":{"nodeName":"n1"`) {
 			t.Errorf("%s %s: %.100s", c.method, c.target, w.Body)
@@ -198,14 +198,15 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestUnreadable: without figures a scrape says so and has what is known.
-func TestUnreadable(t *testing.T) {
+// If measuring fails, a scrape reports that in a metric and serves the other
+// metrics.
+func TestHandler_MeasuringFails(t *testing.T) {
 	f := &fixed{err: errors.New("no cgroups")}
-	if w := ask(f, "GET", "/stats/summary", ""); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "no cgroups") {
+	if w := request(f, "GET", "/stats/summary", ""); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "no cgroups") {
 		t.Errorf("summary: %d %s", w.Code, w.Body)
 	}
 	for name, want := range map[string]string{"resource": "\nresource_scrape_error 1\n", "cadvisor": "\ncontainer_scrape_error 1\n"} {
-		if w := ask(f, "GET", "/metrics/"+name, ""); w.Code != 200 || !strings.Contains(w.Body.String(), want) {
+		if w := request(f, "GET", "/metrics/"+name, ""); w.Code != 200 || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}

@@ -24,7 +24,7 @@
 // pods side by side, compares what both tell that these use, and records in
 // testdata/kubelet/stats.txt which fields and metrics there are.
 //
-// After the first two go test ./manifest -run TestFields -update counts anew.
+// After the first two go test ./manifest/supported -run TestFields -update counts anew.
 //
 // Package cluster is the control plane that it uses, a real one, and program up
 // runs that, and the controllers where they are asked for, for tests of podd as a

@@ -14,7 +14,7 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// bench is everything that the parts share. It is used by one goroutine.
+// bench contains the state that all parts share. It is not safe for concurrent use.
 type bench struct {
 	options
 	dir     string
@@ -24,12 +24,12 @@ type bench struct {
 	started *starts
 	tasks   *tasks
 	calls   *calls
-	cluster *cluster // nil: none was started
+	cluster *cluster // nil until it is started
 	table   table
-	serial  int // of the pods, whose names are never used twice
+	serial  int // number of pods so far; names are never reused
 }
 
-// newBench brings the runtime and both sides up; close takes all of it away.
+// newBench starts the runtime and both sides; close removes everything.
 func newBench(ctx context.Context, o options) (b *bench, err error) {
 	b = &bench{options: o, dir: o.Keep}
 	defer func() {
@@ -78,7 +78,7 @@ func newBench(ctx context.Context, o options) (b *bench, err error) {
 	return b, nil
 }
 
-// close ends what newBench began. It works also on a half-made bench.
+// close stops what newBench has started, even if that failed halfway.
 func (b *bench) close() error {
 	var errs []error
 	if b.daemon != nil {
@@ -102,7 +102,7 @@ func (b *bench) close() error {
 		errs = append(errs, b.cluster.close())
 	}
 	if b.daemon != nil {
-		kubelet.Unmount(b.daemon.dir) // what it did not come to remove
+		kubelet.Unmount(b.daemon.dir) // that it has not removed
 	}
 	if b.Keep == "" && b.dir != "" {
 		errs = append(errs, os.RemoveAll(b.dir))
@@ -110,7 +110,7 @@ func (b *bench) close() error {
 	return errors.Join(errs...)
 }
 
-// build makes podd as a release has it.
+// build builds podd like a release.
 func build(ctx context.Context, dir string) (string, error) {
 	file := filepath.Join(dir, "podd")
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", file, "podd/cmd/podd")
@@ -121,10 +121,10 @@ func build(ctx context.Context, dir string) (string, error) {
 	return file, nil
 }
 
-// say tells on standard error how far the bench is.
+// say reports progress on standard error.
 func say(what, text string) { fmt.Fprintf(os.Stderr, "%-8s%s\n", what, text) }
 
-// rest lets the machine finish what the round before left behind.
+// rest waits until the machine has finished the work of the previous round.
 func rest(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

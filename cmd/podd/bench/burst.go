@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// burst is what one round of many pods took, in seconds.
+// burst contains the durations of one round of many pods, in seconds.
 type burst struct {
-	run, tasks, all  float64 // until all run; after removal until no task, nothing is left
-	runCPU, allCPU   float64 // of containerd meanwhile
-	poddRun, poddAll float64 // of podd meanwhile
+	run, tasks, all  float64 // until all run; after removal until there is no task, and nothing is left
+	runCPU, allCPU   float64 // CPU time of containerd during that
+	poddRun, poddAll float64 // CPU time of podd during that
 }
 
 func (b burst) String() string {
 	return fmt.Sprintf("run %.2f s, tasks gone %.2f s, all gone %.2f s, containerd's CPU %.2f s and %.2f s", b.run, b.tasks, b.all, b.runCPU, b.allCPU)
 }
 
-// bursts measures many pods at once, all of them started and all removed.
+// bursts measures starting and removing many pods at once.
 func (b *bench) bursts(ctx context.Context) error {
 	for _, n := range b.Sizes {
 		if err := b.size(ctx, n); err != nil {
@@ -29,7 +29,7 @@ func (b *bench) bursts(ctx context.Context) error {
 
 // size measures one size of burst.
 func (b *bench) size(ctx context.Context, n int) error {
-	floors := map[int][]burst{} // by width
+	floors := map[int][]burst{} // by parallelism
 	var podds []burst
 	widths := b.Widths
 	for round := range b.Rounds {
@@ -77,7 +77,7 @@ func of(all []burst, what func(burst) float64) samples {
 	return s
 }
 
-// fastest is the width whose median is the least.
+// fastest returns the parallelism with the lowest median.
 func fastest(floors map[int][]burst, what func(burst) float64) int {
 	best := 0
 	for width, all := range floors {
@@ -89,7 +89,7 @@ func fastest(floors map[int][]burst, what func(burst) float64) int {
 }
 
 func (b *bench) addBurst(n int, name string, what func(burst) float64, floors map[int][]burst, podds []burst, factor float64) {
-	// Only widths that were measured in every round can be compared.
+	// Only values that were measured in every round can be compared.
 	whole := map[int][]burst{}
 	for width, all := range floors {
 		if len(all) == b.Rounds {
@@ -103,8 +103,8 @@ func (b *bench) addBurst(n int, name string, what func(burst) float64, floors ma
 	})
 }
 
-// burstBare starts n pods by bare calls, so many side by side, and removes
-// them; noted tells what calls that took.
+// burstBare starts n pods by bare CRI calls, width at a time, and removes them. noted
+// prints the number of calls.
 func (b *bench) burstBare(ctx context.Context, n, width int, noted bool) (burst, error) {
 	var f burst
 	pods := b.pods(n)
@@ -113,7 +113,7 @@ func (b *bench) burstBare(ctx context.Context, n, width int, noted bool) (burst,
 		return f, err
 	}
 	count := b.counts(ctx, n, noted)
-	work := cpuSince(b.stack.Containerd.PID)
+	work := cpuSince(b.stack.Daemon.PID)
 	begin := time.Now()
 	if err := b.floor.run(ctx, bares, width); err != nil {
 		return f, err
@@ -129,7 +129,7 @@ func (b *bench) burstBare(ctx context.Context, n, width int, noted bool) (burst,
 	if err := rest(ctx, breath); err != nil {
 		return f, err
 	}
-	work = cpuSince(b.stack.Containerd.PID)
+	work = cpuSince(b.stack.Daemon.PID)
 	begin = time.Now()
 	if err := b.floor.stop(ctx, bares, width); err != nil {
 		return f, err
@@ -146,8 +146,8 @@ func (b *bench) burstBare(ctx context.Context, n, width int, noted bool) (burst,
 	return f, rest(ctx, breath)
 }
 
-// burstPodd has podd, freshly started, run n pods and remove them; watched is
-// a look at what it takes to keep them.
+// burstPodd starts podd, makes it run n pods and removes them. watched also measures podd
+// while they run.
 func (b *bench) burstPodd(ctx context.Context, n int, noted, watched bool) (burst, error) {
 	var p burst
 	if err := b.daemon.begin(ctx); err != nil {
@@ -155,7 +155,7 @@ func (b *bench) burstPodd(ctx context.Context, n int, noted, watched bool) (burs
 	}
 	pods := b.pods(n)
 	count := b.counts(ctx, n, noted)
-	work, own := cpuSince(b.stack.Containerd.PID), cpuSince(b.daemon.cmd.Process.Pid)
+	work, own := cpuSince(b.stack.Daemon.PID), cpuSince(b.daemon.cmd.Process.Pid)
 	began, at, err := b.apply(ctx, pods)
 	if err != nil {
 		return p, err
@@ -172,7 +172,7 @@ func (b *bench) burstPodd(ctx context.Context, n int, noted, watched bool) (burs
 		return p, err
 	}
 	count = b.counts(ctx, n, noted)
-	work, own = cpuSince(b.stack.Containerd.PID), cpuSince(b.daemon.cmd.Process.Pid)
+	work, own = cpuSince(b.stack.Daemon.PID), cpuSince(b.daemon.cmd.Process.Pid)
 	tasks, all, err := b.end(ctx, pods)
 	if err != nil {
 		return p, err
@@ -188,8 +188,8 @@ func (b *bench) burstPodd(ctx context.Context, n int, noted, watched bool) (burs
 	return p, rest(ctx, breath)
 }
 
-// counts begins to count calls and returns what ends it with a note; without
-// noted both do nothing.
+// counts starts counting calls and returns a function that stops and prints them. Unless
+// noted, both do nothing.
 func (b *bench) counts(ctx context.Context, pods int, noted bool) func(what string) error {
 	if !noted {
 		return func(string) error { return nil }

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// calls counts what containerd was asked, by containerd's own metrics.
+// calls counts the CRI calls of containerd by its own metrics.
 type calls struct{ address string }
 
-// newCalls finds a free port for them.
+// newCalls finds a free port for the metrics.
 func newCalls() (*calls, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -26,7 +26,7 @@ func (c *calls) config() string {
 	return "version = 3\n[metrics]\naddress = \"" + c.address + "\"\n"
 }
 
-// made are the CRI calls that containerd has answered so far, by name.
+// made returns the number of CRI calls that containerd has handled, by name.
 func (c *calls) made(ctx context.Context) (map[string]float64, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.address+"/v1/metrics", nil)
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *calls) made(ctx context.Context) (map[string]float64, error) {
 	return made, lines.Err()
 }
 
-// counter reads a line of a finished CRI call's counter.
+// counter parses a line of the counter of completed CRI calls.
 func counter(line string) (labels string, n float64, ok bool) {
 	rest, ok := strings.CutPrefix(line, "grpc_server_handled_total{")
 	if !ok || !strings.Contains(rest, `grpc_service="runtime.v1.`) {
@@ -68,7 +68,7 @@ func label(labels, name string) string {
 	return value
 }
 
-// less is what after has more than before.
+// less returns the difference of after and before.
 func less(after, before map[string]float64) map[string]float64 {
 	d := map[string]float64{}
 	for name, n := range after {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// many is how many pods a node of a cluster has.
+// many is the number of pods on a node of a cluster.
 const many = 100
 
-// inCluster measures what it costs to be the node of a cluster.
+// inCluster measures the cost of being a node of a cluster.
 func (b *bench) inCluster(ctx context.Context) error {
 	for _, n := range []int{1, many} {
 		alone, err := b.alone(ctx, n)
@@ -24,7 +24,7 @@ func (b *bench) inCluster(ctx context.Context) error {
 	return nil
 }
 
-// alone is what podd takes that has n pods from files, with what they read.
+// alone measures podd with n pods from files and the objects that they use.
 func (b *bench) alone(ctx context.Context, n int) (i idle, err error) {
 	if err := b.daemon.begin(ctx); err != nil {
 		return i, err
@@ -47,7 +47,7 @@ func (b *bench) alone(ctx context.Context, n int) (i idle, err error) {
 	return i, b.daemon.end()
 }
 
-// bound measures a pod from being bound until its process runs.
+// bound measures the time from the binding of a pod until its process runs.
 func (b *bench) bound(ctx context.Context) error {
 	c, err := b.join(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (b *bench) bound(ctx context.Context) error {
 	return b.leave()
 }
 
-// member measures podd with n pods of the cluster, beside what it takes alone.
+// member measures podd with n pods of the cluster, compared with alone.
 func (b *bench) member(ctx context.Context, n int, alone idle) error {
 	c, err := b.join(ctx)
 	if err != nil {
@@ -112,8 +112,7 @@ func (b *bench) member(ctx context.Context, n int, alone idle) error {
 	return b.leave()
 }
 
-// traffic counts what podd and a kubelet ask for while they have n pods and nothing
-// to do.
+// traffic counts the requests of podd and of a kubelet that have n pods and are idle.
 func (b *bench) traffic(ctx context.Context, c *cluster, n int) (err error) {
 	k, err := newKubelet(ctx, filepath.Join(b.dir, "k"), c)
 	if err != nil {
@@ -127,7 +126,7 @@ func (b *bench) traffic(ctx context.Context, c *cluster, n int) (err error) {
 	if _, _, err := c.apply(ctx, k.name, b.pods(n)); err != nil {
 		return err
 	}
-	if err := rest(ctx, time.Minute); err != nil { // statuses, images and events are told
+	if err := rest(ctx, time.Minute); err != nil { // statuses, images and events are sent
 		return err
 	}
 	began, used, ours := time.Now(), cpuSince(k.cmd.Process.Pid), cpuSince(b.daemon.cmd.Process.Pid)
@@ -135,7 +134,7 @@ func (b *bench) traffic(ctx context.Context, c *cluster, n int) (err error) {
 	if err := rest(ctx, b.Traffic); err != nil {
 		return err
 	}
-	// What is told of beside depends on what this machine lacks for a kubelet.
+	// The other requests depend on what this machine lacks for a kubelet.
 	r := row{name: "requests but for events, 100 pods, of the kubelet and podd", unit: perMinute, goal: goal{factor: 1}}
 	minutes := time.Since(began).Minutes()
 	for _, side := range []struct {

@@ -21,18 +21,17 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// kubeletName is the node that the kubelet is.
+// kubeletName is the name of the kubelet's node.
 const kubeletName = "kubelet"
 
-// cluster is the one that podd and the kubelet are nodes of.
+// cluster is the cluster of podd and the kubelet.
 type cluster struct {
 	b     *bench
 	plane *controlplane.Plane
 	made  tools.ControlPlane
 }
 
-// join has podd be a node of the cluster, which is started if there is none, until
-// leave.
+// join makes podd a node of the cluster until leave. It starts the cluster if necessary.
 func (b *bench) join(ctx context.Context) (*cluster, error) {
 	if b.cluster == nil {
 		say("cluster", "etcd and kube-apiserver")
@@ -53,14 +52,14 @@ func (b *bench) join(ctx context.Context) (*cluster, error) {
 	return b.cluster, nil
 }
 
-// leave ends podd; the next is on its own again.
+// leave stops podd; the next one is not in the cluster.
 func (b *bench) leave() error {
 	b.daemon.more = nil
 	return b.daemon.end()
 }
 
-// trust gives the namespace what all pods in it are given. No controller runs that
-// would.
+// trust creates the objects that every pod of the namespace uses, because no controller
+// runs that would.
 func (c *cluster) trust() error {
 	ca, err := os.ReadFile(filepath.Join(c.plane.Dir, "ca.crt"))
 	if err != nil {
@@ -76,7 +75,7 @@ func (c *cluster) kubeconfig(node string) string {
 	return filepath.Join(c.plane.Dir, node+".kubeconfig")
 }
 
-// begin starts podd and returns when it has been a node for a moment.
+// begin starts podd and returns when it has been a node for some time.
 func (c *cluster) begin(ctx context.Context) error {
 	began := time.Now()
 	if err := c.b.daemon.begin(ctx); err != nil {
@@ -85,7 +84,7 @@ func (c *cluster) begin(ctx context.Context) error {
 	return c.alive(ctx, nodeName, began)
 }
 
-// alive waits until a node has given a sign of life since a time.
+// alive waits until a node has renewed its lease after since.
 func (c *cluster) alive(ctx context.Context, node string, since time.Time) error {
 	for {
 		var l coordination.Lease
@@ -102,7 +101,7 @@ func (c *cluster) alive(ctx context.Context, node string, since time.Time) error
 	}
 }
 
-// kubeletNode is a kubelet that is a node.
+// kubeletNode is a kubelet that is a node of the cluster.
 type kubeletNode struct {
 	name, dir string
 	stack     *stack.Stack
@@ -111,7 +110,8 @@ type kubeletNode struct {
 	restore   func()
 }
 
-// newKubelet starts one, on a containerd of its own: it ends what it does not know.
+// newKubelet starts a kubelet with a containerd of its own, because it stops containers
+// that it does not know.
 func newKubelet(ctx context.Context, dir string, c *cluster) (k *kubeletNode, err error) {
 	say("kubelet", "with a containerd of its own")
 	k = &kubeletNode{name: kubeletName, dir: dir, restore: kubelet.Remember(dir)}
@@ -134,7 +134,7 @@ func newKubelet(ctx context.Context, dir string, c *cluster) (k *kubeletNode, er
 	if err != nil {
 		return k, err
 	}
-	defer log.Close() // it has its own
+	defer log.Close() // the kubelet has its own descriptor
 	cmd := exec.Command(filepath.Join(c.made.Programs, "kubelet"), flags...)
 	cmd.Stdout, cmd.Stderr = log, log
 	began, ended, err := launch(cmd)
@@ -145,7 +145,7 @@ func newKubelet(ctx context.Context, dir string, c *cluster) (k *kubeletNode, er
 	return k, c.alive(ctx, k.name, began)
 }
 
-// close ends it, its pods, and what they left.
+// close stops the kubelet and removes its pods and files.
 func (k *kubeletNode) close() (err error) {
 	if k.cmd != nil {
 		err = k.cmd.Process.Kill()

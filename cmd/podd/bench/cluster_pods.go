@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// reads are a pod, and a ConfigMap and a Secret of its own, which it mounts, as most
-// pods of a cluster do.
+// reads returns the pod with a ConfigMap and a Secret that it mounts, as most pods of a
+// cluster do.
 func (p pod) reads() (*v1.Pod, *v1.ConfigMap, *v1.Secret, error) {
 	read := &v1.Pod{}
 	if err := yaml.Unmarshal([]byte(p.text), read); err != nil {
@@ -34,7 +34,7 @@ func (p pod) reads() (*v1.Pod, *v1.ConfigMap, *v1.Secret, error) {
 		nil
 }
 
-// withFiles is a manifest with all that a pod reads.
+// withFiles returns a manifest with the pod and its objects.
 func (p pod) withFiles() (string, error) {
 	read, config, secret, err := p.reads()
 	if err != nil {
@@ -53,9 +53,9 @@ func (p pod) withFiles() (string, error) {
 
 const inDefault = "/api/v1/namespaces/default/"
 
-// apply has the cluster have pods, binds them to a node, and returns when that began,
-// and when all their processes ran. They have tokens of their service account and
-// the cluster's root certificate, too, as an API server gives them to each.
+// apply creates pods, binds them to a node, and returns when that began and when all
+// their processes ran. As from a usual API server, they also have a service account token
+// and the cluster's root certificate.
 func (c *cluster) apply(ctx context.Context, node string, pods []pod) (began, at time.Time, err error) {
 	for _, p := range pods {
 		read, config, secret, err := p.reads()
@@ -85,7 +85,7 @@ func (c *cluster) apply(ctx context.Context, node string, pods []pod) (began, at
 	return
 }
 
-// withdraw deletes pods of podd and returns when no trace of them is left.
+// withdraw deletes pods of podd and returns when nothing of them is left.
 func (c *cluster) withdraw(ctx context.Context, pods []pod) error {
 	dirs, err := watchEmptiness(c.b.daemon.pods())
 	if err != nil {

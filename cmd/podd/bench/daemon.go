@@ -27,9 +27,9 @@ const nodeName = "bench"
 type daemon struct {
 	b     *bench
 	dir   string
-	cmd   *exec.Cmd     // nil: it does not run
-	ended chan struct{} // closed when it was waited for
-	more  []string      // flags of the next one
+	cmd   *exec.Cmd     // nil: not running
+	ended chan struct{} // closed when the process has ended
+	more  []string      // flags of the next process
 }
 
 func newDaemon(b *bench) (*daemon, error) {
@@ -45,7 +45,8 @@ func newDaemon(b *bench) (*daemon, error) {
 func (d *daemon) manifests() string { return filepath.Join(d.dir, "manifests") }
 func (d *daemon) staged() string    { return filepath.Join(d.dir, "staged") }
 
-// pods has a directory for each pod of which podd has not removed all.
+// pods returns the directory that contains a directory for each pod that podd has not
+// completely removed.
 func (d *daemon) pods() string   { return filepath.Join(d.dir, "root/pods") }
 func (d *daemon) socket() string { return filepath.Join(d.dir, "run", server.SocketName) }
 
@@ -58,13 +59,13 @@ func (d *daemon) flags() []string {
 	}, d.more, d.b.Flags)
 }
 
-// launch starts podd and returns the moment before.
+// launch starts podd and returns the time before the start.
 func (d *daemon) launch() (time.Time, error) {
 	log, err := os.OpenFile(filepath.Join(d.dir, "podd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return time.Time{}, err
 	}
-	defer log.Close() // podd has its own
+	defer log.Close() // podd has its own descriptor
 	cmd := exec.Command(d.b.Podd, d.flags()...)
 	cmd.Stdout, cmd.Stderr = log, log
 	at, ended, err := launch(cmd)
@@ -75,30 +76,30 @@ func (d *daemon) launch() (time.Time, error) {
 	return at, nil
 }
 
-// launch starts a program that ends with this one in any case, and returns the
-// moment before, and what is closed when it was waited for.
+// launch starts a program that is killed when this one ends. It returns the time before
+// the start, and a channel that is closed when the program has ended.
 func launch(cmd *exec.Cmd) (time.Time, chan struct{}, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	began, started, ended := make(chan time.Time, 1), make(chan error, 1), make(chan struct{})
 	go func() {
-		// The kernel sends the signal when the thread ends that started it.
+		// The kernel sends the signal when the thread that started the program ends.
 		goruntime.LockOSThread()
 		defer close(ended)
 		began <- time.Now()
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // who ends it looks at how it ended
+			_ = cmd.Wait() // the caller reads the exit status
 		}
 	}()
 	return <-began, ended, <-started
 }
 
-// settled is how long podd is left alone before a clock runs: until it has given
-// back the memory that starting took, as one that runs for long has.
+// settled is the delay before a measurement, after which podd has released the memory of
+// its start, as after a long time.
 const settled = 4 * time.Second
 
-// begin starts podd and returns when it has been ready for a moment.
+// begin starts podd and returns when it has been ready for some time.
 func (d *daemon) begin(ctx context.Context) error {
 	if _, err := d.launch(); err != nil {
 		return err
@@ -117,14 +118,14 @@ func (d *daemon) begin(ctx context.Context) error {
 	return rest(ctx, settled)
 }
 
-// overSocket reaches podd as root does.
+// overSocket returns a transport that connects to podd's socket.
 func (d *daemon) overSocket() *http.Transport {
 	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", d.socket())
 	}}
 }
 
-// ready says that podd has reached the runtime.
+// ready reports whether podd is connected to the runtime.
 func (d *daemon) ready(ctx context.Context) bool {
 	transport := d.overSocket()
 	defer transport.CloseIdleConnections()
@@ -142,7 +143,7 @@ func (d *daemon) ready(ctx context.Context) bool {
 	return json.NewDecoder(reply.Body).Decode(&v) == nil && v.Runtime != ""
 }
 
-// end stops podd; its pods run on.
+// end stops podd; its pods continue to run.
 func (d *daemon) end() error {
 	if d.cmd == nil {
 		return nil
@@ -156,7 +157,7 @@ func (d *daemon) end() error {
 	return err
 }
 
-// stage writes manifests where podd does not see them.
+// stage writes manifests where podd does not read them.
 func (d *daemon) stage(pods []pod) error {
 	for _, p := range pods {
 		if err := os.WriteFile(filepath.Join(d.staged(), p.name+".yaml"), []byte(p.text), 0o600); err != nil {
@@ -166,7 +167,7 @@ func (d *daemon) stage(pods []pod) error {
 	return nil
 }
 
-// write puts staged manifests where podd sees them.
+// write moves staged manifests to the directory that podd reads.
 func (d *daemon) write(pods []pod) error {
 	for _, p := range pods {
 		name := p.name + ".yaml"

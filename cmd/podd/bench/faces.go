@@ -19,14 +19,14 @@ import (
 
 const (
 	shown     = 100  // pods
-	offered   = 2000 // requests a second
+	offered   = 2000 // requests per second
 	followers = 1000
 	watchers  = 100
-	scrapes   = 20 // a second
+	scrapes   = 20 // per second
 )
 
-// facesOn measures what podd's faces cost with many pods: while nobody asks, while
-// very many do, and while as many follow and watch.
+// facesOn measures the cost of podd's endpoints with many pods: without clients, under
+// load, and with many clients that follow logs and watch.
 func (b *bench) facesOn(ctx context.Context) error {
 	if err := b.daemon.begin(ctx); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (b *bench) facesOn(ctx context.Context) error {
 	if _, _, err := b.apply(ctx, pods); err != nil {
 		return err
 	}
-	without, err := b.again(ctx) // without the memory of starting them
+	without, err := b.again(ctx) // without the memory of starting the pods
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,7 @@ func (b *bench) facesOn(ctx context.Context) error {
 	return b.daemon.end()
 }
 
-// again starts podd anew and returns what it has in memory once it has nothing to
-// do.
+// again restarts podd and returns its memory when it is idle.
 func (b *bench) again(ctx context.Context) (resident float64, err error) {
 	if err := b.daemon.end(); err != nil {
 		return 0, err
@@ -75,7 +74,7 @@ func (b *bench) again(ctx context.Context) (resident float64, err error) {
 	return b.resident(ctx)
 }
 
-// resident is what podd has in memory after it had nothing to do for a moment.
+// resident returns podd's memory after it was idle for some time.
 func (b *bench) resident(ctx context.Context) (float64, error) {
 	if err := rest(ctx, quiet); err != nil {
 		return 0, err
@@ -84,15 +83,15 @@ func (b *bench) resident(ctx context.Context) (float64, error) {
 	return m.resident, err
 }
 
-// faces are where podd is asked.
+// faces are podd's endpoints.
 type faces struct {
 	b        *bench
-	kubelet  string // its address
+	kubelet  string // address of the kubelet API
 	readOnly string
 	tls      *tls.Config
 }
 
-// openFaces has the next podd serve on ports that are free now.
+// openFaces makes the next podd serve on free ports.
 func (b *bench) openFaces() (*faces, error) {
 	f := &faces{b: b}
 	flags := []string{"--enable-server=true"}
@@ -109,7 +108,7 @@ func (b *bench) openFaces() (*faces, error) {
 	return f, nil
 }
 
-// authorize gets root's credential for the kubelet's port.
+// authorize requests root's credential for the kubelet API.
 func (f *faces) authorize(ctx context.Context) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://podd/v1/credential", nil)
 	if err != nil {
@@ -136,7 +135,7 @@ func (f *faces) authorize(ctx context.Context) error {
 	return nil
 }
 
-// scrape asks for metrics as a busy Prometheus does.
+// scrape requests metrics like a busy Prometheus.
 func (b *bench) scrape(ctx context.Context, f *faces) error {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: f.tls}}
 	defer client.CloseIdleConnections()
@@ -168,7 +167,7 @@ func (b *bench) scrape(ctx context.Context, f *faces) error {
 	return nil
 }
 
-// inotify is how many instances a process has.
+// inotify returns the number of inotify instances of a process.
 func inotify(pid int) (n int, err error) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	all, err := os.ReadDir(dir)

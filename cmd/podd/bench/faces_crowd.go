@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// crowd measures what those cost who follow logs and watch pods side by side.
+// crowd measures the cost of many clients that follow logs and watch pods.
 func (b *bench) crowd(ctx context.Context, f *faces) error {
 	pid := b.daemon.cmd.Process.Pid
 	before, err := b.resident(ctx)
@@ -70,7 +70,7 @@ func (b *bench) crowd(ctx context.Context, f *faces) error {
 
 var count = unit{1, "%.0f"}
 
-// stream is an answer of the kubelet's port that lasts, and what follows its
+// stream opens a streaming response of the kubelet API and returns the part after its
 // status line.
 func (f *faces) stream(ctx context.Context, path string) (net.Conn, io.Reader, error) {
 	c, err := (&tls.Dialer{Config: f.tls}).DialContext(ctx, "tcp", f.kubelet)

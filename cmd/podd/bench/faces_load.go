@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// senders is how many requests are under way at once: fewer than the connections
-// that each face has.
+// senders is the number of concurrent requests, which is less than the connection limit
+// of each endpoint.
 const senders = 48
 
-// load offers more requests than are answered while a pod comes and goes.
+// load sends more requests than podd can handle while a pod starts and stops.
 func (b *bench) load(ctx context.Context, f *faces) error {
 	before, err := b.resident(ctx)
 	if err != nil {
@@ -62,14 +62,14 @@ var (
 	milliseconds = unit{1e3, "%.2f ms"}
 )
 
-// churning does f while a pod comes and goes.
+// churning calls f while a pod starts and stops repeatedly.
 func (b *bench) churning(ctx context.Context, f func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {
 		for ctx.Err() == nil {
 			pods := b.pods(1)
-			// What was begun is brought to its end.
+			// A started round is completed.
 			whole := context.WithoutCancel(ctx)
 			if _, _, err := b.apply(whole, pods); err != nil {
 				ended <- err
@@ -79,7 +79,7 @@ func (b *bench) churning(ctx context.Context, f func() error) error {
 				ended <- err
 				return
 			}
-			rest(ctx, breath) // most of a start is the runtime's work
+			rest(ctx, breath) // most of a start is work of the runtime
 		}
 		ended <- nil
 	}()
@@ -88,11 +88,11 @@ func (b *bench) churning(ctx context.Context, f func() error) error {
 	return errors.Join(err, <-ended)
 }
 
-// answers are what came of requests.
+// answers contains the results of requests.
 type answers struct {
-	err        error // the first one
+	err        error // the first error
 	sent, busy int
-	took       []time.Duration // those answered 200, in order
+	took       []time.Duration // durations of responses with status 200, sorted
 	during     time.Duration
 }
 
@@ -105,8 +105,8 @@ func (a *answers) quantile(q float64) float64 {
 	return a.took[int(q*float64(len(a.took)-1))].Seconds()
 }
 
-// offer sends requests at a steady rate, whatever becomes of those before; those
-// for which no sender is free are not sent.
+// offer sends requests at a constant rate, independent of the responses. A request is
+// dropped if no sender is free.
 func offer(ctx context.Context, client *http.Client, url string, during time.Duration) answers {
 	due := make(chan struct{}, offered/20)
 	parts := make([]answers, senders)
@@ -161,7 +161,7 @@ func (a *answers) send(ctx context.Context, client *http.Client, url string) {
 	}
 }
 
-// get reads all of an answer.
+// get reads a response completely.
 func get(ctx context.Context, client *http.Client, url string) (size int64, status int, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

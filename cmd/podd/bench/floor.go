@@ -18,10 +18,10 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// floor makes pods by the calls that cannot be spared, and no others.
+// floor starts pods with the minimum of CRI calls.
 type floor struct {
 	client  *cri.Client
-	runtime api.RuntimeServiceClient // for looking around while no clock runs
+	runtime api.RuntimeServiceClient // for calls that are not measured
 	node    render.Node
 	image   string
 	volumes map[string]string
@@ -46,7 +46,7 @@ func newFloor(ctx context.Context, b *bench) (*floor, error) {
 	}
 	return &floor{
 		client: client, runtime: api.NewRuntimeServiceClient(conn), image: image.ID,
-		// A mount is a mount: what is in the directory is all the same.
+		// The content of the directory does not matter for the cost of a mount.
 		volumes: map[string]string{"bench": filepath.Dir(b.started.path), "config": b.dir, "secret": b.dir},
 		node: render.Node{
 			Name: "floor", HostIPs: []string{"127.0.0.1"}, Instance: "floor",
@@ -65,7 +65,7 @@ type bare struct {
 	attempt uint32 // of the next container
 }
 
-// ready decodes and renders what needs no call.
+// ready decodes and renders pods, which needs no calls.
 func (f *floor) ready(pods []pod) ([]*bare, error) {
 	all := make([]*bare, len(pods))
 	for i, p := range pods {
@@ -82,7 +82,7 @@ func (f *floor) ready(pods []pod) ([]*bare, error) {
 	return all, nil
 }
 
-// run starts pods, so many side by side.
+// run starts pods, width at a time.
 func (f *floor) run(ctx context.Context, pods []*bare, width int) error {
 	return each(ctx, pods, width, func(ctx context.Context, p *bare) (err error) {
 		if p.sandbox, err = f.client.RunPodSandbox(ctx, p.config, ""); err != nil {
@@ -92,7 +92,7 @@ func (f *floor) run(ctx context.Context, pods []*bare, width int) error {
 	})
 }
 
-// container starts the next one of a pod.
+// container starts the next container of a pod.
 func (f *floor) container(ctx context.Context, p *bare) error {
 	config, err := render.Container(render.ContainerInput{
 		Pod: p.pod, Container: &p.pod.Spec.Spec.Containers[0], Node: f.node, Attempt: p.attempt,
@@ -109,7 +109,7 @@ func (f *floor) container(ctx context.Context, p *bare) error {
 	return f.client.StartContainer(ctx, id)
 }
 
-// stop ends pods without any grace.
+// stop stops pods without a grace period.
 func (f *floor) stop(ctx context.Context, pods []*bare, width int) error {
 	return each(ctx, pods, width, func(ctx context.Context, p *bare) error { return f.client.StopPodSandbox(ctx, p.sandbox) })
 }
@@ -127,7 +127,7 @@ func each(ctx context.Context, pods []*bare, width int, do func(context.Context,
 	return group.Wait()
 }
 
-// containerOf is the id of a pod's newest container.
+// containerOf returns the ID of a pod's newest container.
 func (f *floor) containerOf(ctx context.Context, pod string) (string, error) {
 	found, err := f.runtime.ListContainers(ctx, &api.ListContainersRequest{Filter: &api.ContainerFilter{
 		LabelSelector: map[string]string{runtime.LabelPodName: pod},

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// quiet is how long podd has nothing to do before it is looked at.
+// quiet is how long podd is idle before a measurement.
 const quiet = 10 * time.Second
 
-// idleOne measures a podd that has one pod and nothing to do.
+// idleOne measures an idle podd with one pod.
 func (b *bench) idleOne(ctx context.Context) error {
 	if err := b.daemon.begin(ctx); err != nil {
 		return err
@@ -27,10 +27,10 @@ func (b *bench) idleOne(ctx context.Context) error {
 	return b.daemon.end()
 }
 
-// residents are the goals of memory by number of pods.
+// residents maps the number of pods to the goal for memory.
 var residents = map[int]float64{1: 25e6, 100: 32e6}
 
-// watchIdle looks at podd, which has n pods and nothing to do.
+// watchIdle measures an idle podd with n pods.
 func (b *bench) watchIdle(ctx context.Context, n int) error {
 	i, err := b.idle(ctx, b.daemon.cmd.Process.Pid)
 	if err != nil {
@@ -50,17 +50,17 @@ func pods(n int) string {
 	return fmt.Sprintf("%d pods", n)
 }
 
-// idle is what a process has and takes that has nothing to do.
+// idle is the resource usage of an idle process.
 type idle struct {
 	memory
-	cpu float64 // percent of a processor
+	cpu float64 // percent of a CPU
 }
 
-// lookEvery is how often memory is looked at: the kernel maps the pages of a program
-// again as they are used, so one look tells little.
+// lookEvery is the interval between measurements of memory. One measurement is not
+// representative, because the kernel maps pages of the program again when they are used.
 const lookEvery = time.Second
 
-// idle looks at a process that gets nothing to do; of its memory it has the median.
+// idle measures an idle process. Memory is the median.
 func (b *bench) idle(ctx context.Context, pid int) (i idle, err error) {
 	if err := rest(ctx, quiet); err != nil {
 		return i, err

@@ -1,28 +1,26 @@
-// Command bench measures podd beside the floor: the same pods, made by bare
+// Command bench measures podd and compares it with the floor: the same pods, created by bare
 // CRI calls with the configs that podd would send. `make bench` runs it.
 //
 //	            ┌─ podd: manifests written, removed ─┐
 //	round ──────┤                                    ├──▶ one private containerd
-//	            └─ floor: CRI calls, n side by side ─┘         │
+//	            └─ floor: CRI calls, n at once    ─┘         │
 //	table ◀── times ◀── witness: a FIFO that every container writes to,
 //	                    inotify on containerd's task directories
 //
-// Both sides are seen by the same means, which cost neither of them anything
-// to speak of: the first thing a container's process does is to write its name
-// into a FIFO of the bench, and a task is gone when containerd has removed its
-// directory. Nothing polls while a clock runs.
+// Both are measured in the same way, at almost no cost: the process of a container first
+// writes its name to a FIFO of the bench, and a task has ended when containerd has removed
+// its directory. Nothing polls during a measurement.
 //
-// Rounds of podd and of the floor take turns, so that what else the machine
-// does hits both alike; podd does not run during a round of the floor, whose
-// events it would read. The floor of many pods is that of the fastest of
-// several widths, found in the first round.
+// Rounds of podd and of the floor alternate, so that other load on the host affects both.
+// podd does not run during a round of the floor, because it would read the events. The floor
+// of many pods uses the fastest number of concurrent calls, found in the first round.
 //
-// In parts bound and cluster podd is the node of one, of a real etcd and kube-apiserver;
-// the clock of a pod runs from before its binding is sent to the API server until its
-// process runs. Memory and processor are beside those of a podd that has the same
-// pods from files, traffic beside that of a kubelet with as many pods on a containerd
-// of its own, at the same time, as the API server's audit log counts it. Nothing passes or fails by time:
-// a goal that is missed is marked.
+// In the parts bound and cluster podd is the node of a cluster with a real etcd and
+// kube-apiserver. The time of a pod is measured from before its binding is sent to the API
+// server until its process runs. Memory and processor time are compared with those of a podd
+// that has the same pods from files. Traffic is compared with that of a kubelet with as many
+// pods on a separate containerd at the same time, as counted in the API server's audit log.
+// No time makes the bench fail: a missed goal is marked.
 package main
 
 import (
@@ -38,17 +36,17 @@ import (
 
 // options are the flags.
 type options struct {
-	Podd    string        `help:"The podd to measure; built when not given." placeholder:"FILE"`
-	Sizes   []int         `default:"20,100" help:"Pods of the bursts."`
-	Rounds  int           `default:"3" help:"Rounds of each burst."`
-	Singles int           `default:"9" help:"Rounds of what one pod does."`
-	Widths  []int         `default:"2,4,8,16" help:"How many bare calls are made side by side."`
-	Idle    time.Duration `default:"30s" help:"How long an idle podd is watched."`
-	Load    time.Duration `default:"20s" help:"How long each face is asked for more than it can answer."`
-	Traffic time.Duration `default:"10m" help:"How long requests to an API server are counted; a kubelet's watches last for 5 to 10 minutes."`
-	Only    []string      `help:"Parts to measure: one, restart, start, burst, idle, faces, bound, cluster; all when not given." enum:"one,restart,start,burst,idle,faces,bound,cluster"`
-	Keep    string        `help:"Directory to work in, kept with podd's log." placeholder:"DIR"`
-	Flags   []string      `sep:"none" name:"flag" help:"A flag for podd, such as --flag=--v=4; repeatable."`
+	Podd    string        `help:"Path of the podd to measure. Built if not given." placeholder:"FILE"`
+	Sizes   []int         `default:"20,100" help:"Numbers of pods in a burst."`
+	Rounds  int           `default:"3" help:"Number of rounds of each burst."`
+	Singles int           `default:"9" help:"Number of rounds with one pod."`
+	Widths  []int         `default:"2,4,8,16" help:"Numbers of concurrent CRI calls to try for the floor."`
+	Idle    time.Duration `default:"30s" help:"Duration of the measurement of an idle podd."`
+	Load    time.Duration `default:"20s" help:"Duration of the overload of each endpoint."`
+	Traffic time.Duration `default:"10m" help:"Duration for which requests to the API server are counted. A kubelet renews its watches after 5 to 10 minutes."`
+	Only    []string      `help:"Parts to measure: one, restart, start, burst, idle, faces, bound, cluster. Default: all." enum:"one,restart,start,burst,idle,faces,bound,cluster"`
+	Keep    string        `help:"Directory for working files, which is kept with podd's log." placeholder:"DIR"`
+	Flags   []string      `sep:"none" name:"flag" help:"Flag for podd, for example --flag=--v=4. May be repeated."`
 }
 
 func (o *options) wants(part string) bool {

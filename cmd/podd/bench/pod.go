@@ -5,14 +5,15 @@ import (
 	"path/filepath"
 
 	"podd/manifest"
+	"podd/manifest/decode"
 	"podd/runtime/runtimetest/stack"
 )
 
-// container is the name of every pod's one container.
+// container is the name of the only container of every pod.
 const container = "main"
 
-// text is the manifest of a pod. Its process writes the pod's name into the
-// FIFO first of all, and ends on TERM.
+// text is the manifest of a pod. Its process first writes the pod's name to the FIFO, and
+// exits on SIGTERM.
 const text = `apiVersion: v1
 kind: Pod
 metadata:
@@ -30,13 +31,13 @@ spec:
     hostPath: {path: %[3]s, type: Directory}
 `
 
-// pod is one pod to be started, by either side.
+// pod is one pod to start, by either side.
 type pod struct {
 	name string
 	text string
 }
 
-// pods makes n new pods.
+// pods returns n new pods.
 func (b *bench) pods(n int) []pod {
 	all := make([]pod, n)
 	for i := range all {
@@ -48,9 +49,9 @@ func (b *bench) pods(n int) []pod {
 	return all
 }
 
-// decode is what podd makes of the manifest on a node.
+// decode decodes the manifest for a node, as podd does.
 func (p pod) decode(node string) (*manifest.Pod, error) {
-	f := manifest.Decode([]byte(p.text), manifest.Options{Kind: manifest.KindFile, Path: p.name + ".yaml", Node: node})
+	f := decode.File([]byte(p.text), decode.Options{Kind: manifest.KindFile, Path: p.name + ".yaml", Node: node})
 	if len(f.Problems) > 0 || len(f.Pods) != 1 {
 		return nil, fmt.Errorf("reading the manifest of %s: %d pods, %v", p.name, len(f.Pods), f.Problems)
 	}

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory is what a process has in memory, in bytes.
+// memory is the memory of a process in bytes.
 type memory struct{ resident, anonymous float64 }
 
 func memoryOf(pid int) (memory, error) {
@@ -35,10 +35,10 @@ func memoryOf(pid int) (memory, error) {
 	return m, nil
 }
 
-// cpu is the time that all threads of a process have had a processor. Its
-// kernel clock counts in nanoseconds, where /proc counts in ticks of 10 ms.
+// cpu returns the CPU time of all threads of a process. The kernel clock has a resolution
+// of nanoseconds, /proc one of 10 ms.
 func cpu(pid int) (time.Duration, error) {
-	const scheduled = 2 // CPUCLOCK_SCHED, and a whole process
+	const scheduled = 2 // CPUCLOCK_SCHED for a whole process
 	var t unix.Timespec
 	if err := unix.ClockGettime(int32(^pid<<3|scheduled), &t); err != nil {
 		return 0, fmt.Errorf("reading the processor time of process %d: %w", pid, err)
@@ -46,8 +46,8 @@ func cpu(pid int) (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// cpuSince returns what tells the processor time of a process, in seconds,
-// since this call; 0 when the process is gone.
+// cpuSince returns a function that returns the CPU time of a process since this call, in
+// seconds, or 0 if the process has ended.
 func cpuSince(pid int) func() float64 {
 	before, _ := cpu(pid)
 	return func() float64 {

@@ -9,10 +9,10 @@ import (
 
 const (
 	pause  = 500 * time.Millisecond  // between rounds of one pod
-	breath = 1500 * time.Millisecond // and of many
+	breath = 1500 * time.Millisecond // between rounds of many pods
 )
 
-// one measures a pod from being written until its process runs.
+// one measures the time from writing a pod until its process runs.
 func (b *bench) one(ctx context.Context) error {
 	r := row{name: "one pod, written -> runs", unit: seconds, goal: goal{factor: 1.2}}
 	for range b.Singles {
@@ -30,7 +30,7 @@ func (b *bench) one(ctx context.Context) error {
 	return nil
 }
 
-// oneBare runs a pod by bare calls and removes it.
+// oneBare starts a pod by bare calls and removes it.
 func (b *bench) oneBare(ctx context.Context) (time.Duration, error) {
 	pods := b.pods(1)
 	bares, err := b.floor.ready(pods)
@@ -59,7 +59,7 @@ func (b *bench) clear(ctx context.Context, bares []*bare, width int) error {
 	return rest(ctx, pause)
 }
 
-// onePodd has a podd that is settled run a pod and remove it.
+// onePodd makes an idle podd start a pod and removes it.
 func (b *bench) onePodd(ctx context.Context) (time.Duration, error) {
 	if err := b.daemon.begin(ctx); err != nil {
 		return 0, err
@@ -75,8 +75,7 @@ func (b *bench) onePodd(ctx context.Context) (time.Duration, error) {
 	return at.Sub(began), b.daemon.end()
 }
 
-// apply writes manifests for podd and returns when, and when all their
-// processes ran.
+// apply writes manifests for podd and returns when, and when all their processes ran.
 func (b *bench) apply(ctx context.Context, pods []pod) (began, at time.Time, err error) {
 	if err = b.daemon.stage(pods); err != nil {
 		return
@@ -98,8 +97,8 @@ func (b *bench) withdraw(ctx context.Context, pods []pod) error {
 	return rest(ctx, pause)
 }
 
-// end removes the manifests of all of podd's pods and returns how long it was
-// until no task, and no trace of a pod, was left.
+// end removes the manifests of all of podd's pods and returns how long it took until
+// there was no task, and nothing of a pod, left.
 func (b *bench) end(ctx context.Context, pods []pod) (tasks, all time.Duration, err error) {
 	dirs, err := watchEmptiness(b.daemon.pods())
 	if err != nil {
@@ -118,7 +117,7 @@ func (b *bench) end(ctx context.Context, pods []pod) (tasks, all time.Duration, 
 	return noTasks.Sub(begin), nothing.Sub(begin), err
 }
 
-// start measures podd's start until a pod that waited for it runs, beside one
+// start measures the time from podd's start until a waiting pod runs, compared with one
 // pod by bare calls.
 func (b *bench) start(ctx context.Context) error {
 	r := row{name: "podd started -> a waiting pod runs", unit: seconds, goal: goal{factor: 1, plus: 0.1}}
@@ -159,8 +158,8 @@ func (b *bench) startPodd(ctx context.Context) (time.Duration, error) {
 	return at.Sub(begin), b.daemon.end()
 }
 
-// restart measures how long a pod's killed process is away. The floor is told
-// of the kill; podd has to find out.
+// restart measures the time from killing a pod's process until the next one runs. The
+// floor is told of the kill, while podd must detect it.
 func (b *bench) restart(ctx context.Context) error {
 	r := row{name: "killed container runs again", unit: seconds, goal: goal{plus: 0.2}}
 	bares, err := b.floor.ready(b.pods(1))
@@ -204,7 +203,7 @@ func (b *bench) restart(ctx context.Context) error {
 	return b.daemon.end()
 }
 
-// userName is the pod's name as its manifest has it.
+// userName returns the pod's name in its manifest.
 func userName(p *bare) string { return p.pod.Key.Name[:len(p.pod.Key.Name)-len(p.pod.Suffix)] }
 
 // kill ends the process of a pod's container and returns how long it is until

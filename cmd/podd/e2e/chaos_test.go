@@ -38,6 +38,12 @@ type chaos struct {
 	files  map[string]string  // by file: the name of the pod in it, "" for none
 	wanted map[string]*v1.Pod // by pod name: the last good version
 	broken map[string]bool    // by file
+	// crashes is how often podd was killed.
+	crashes int
+	// noCrashes keeps podd from being killed.
+	noCrashes bool
+	// diskFull reports whether podd cannot write to its root directory now.
+	diskFull bool
 }
 
 func TestManyRandomEdits(t *testing.T) {
@@ -130,8 +136,9 @@ func (d *daemon) goroutines() int {
 // step makes one edit and gives podd some time, or none; now and then podd is
 // killed.
 func (c *chaos) step() {
-	if c.random.IntN(20) == 0 {
+	if !c.noCrashes && c.random.IntN(20) == 0 {
 		c.d.crash()
+		c.crashes++
 	}
 	file := "f" + strconv.Itoa(c.random.IntN(names))
 	_, there := c.files[file]
@@ -231,11 +238,14 @@ func (c *chaos) rename(file string) {
 	delete(c.files, file)
 }
 
-// spoil makes a good file a bad one, after podd has seen the good one: it
-// knows no other.
+// spoil makes a valid file an invalid one, after podd has used the valid one and, unless the
+// disk is full, has stored it.
 func (c *chaos) spoil(file string) {
 	if !c.broken[file] {
 		c.d.until(file+" is taken", c.d.taken(file))
+		if !c.diskFull {
+			c.d.untilStored(file)
+		}
 	}
 	c.broken[file] = true
 	bad := []string{"", "{", "kind: Pod\n", broken, "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: 3}\n"}

@@ -181,7 +181,7 @@ func summaryOfAll(pod, body string) error {
 }
 
 // hashed is the ID that log agents take from the name of a log, and compare.
-var hashed = regexp.MustCompile("^[a-z]+://[a-z0-9]{64}$")
+var hashed = regexp.MustCompile("^[a-z-]+://[a-z0-9]{64}$")
 
 // podsOfAll: by names and IDs, log lines and usage get the labels of their pod.
 func podsOfAll(pod, body string) error {

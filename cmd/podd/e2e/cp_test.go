@@ -57,7 +57,7 @@ func TestCp(t *testing.T) {
 	if out, _ := d.verb("exec", "-q", "web", "--", "sh", "-c", "cd /tmp; stat -c '%n %a %s' copy/deep/big copy/run big; readlink copy/link"); out != fmt.Sprintf("copy/deep/big 640 %d\ncopy/run 755 2\nbig 640 %[1]d\nrun\n", len(content)) {
 		t.Errorf("in the container there is %q", out)
 	}
-	if talk := cp("web:/tmp/copy", at("back")); !strings.Contains(talk, "left out ./copy/link: a link") {
+	if talk := cp("web:/tmp/copy", at("back")); !strings.Contains(talk, "skipped ./copy/link: a link") {
 		t.Errorf("of the link it says %q", talk)
 	}
 	cp("web:/tmp/copy/deep/big", at("into"))

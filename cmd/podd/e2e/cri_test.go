@@ -88,7 +88,8 @@ func (d *daemon) runs(pod, container string) running {
 	return all[0]
 }
 
-// allRunning are the running containers of a pod: of one name, or all for "".
+// allRunning returns the running containers of a pod: of one name, or all for "". It leaves
+// out a container that ends between its listing and the query of its status.
 func (d *daemon) allRunning(pod, container string) []running {
 	d.t.Helper()
 	now, err := d.look(d.t.Context())
@@ -106,12 +107,14 @@ func (d *daemon) allRunning(pod, container string) []running {
 		if err != nil {
 			d.t.Fatal(err)
 		}
-		all = append(all, running{c.GetId(), c.GetPodSandboxId(), d.pidIn(reply.GetInfo()), c.GetMetadata().GetAttempt()})
+		if pid := d.pidIn(reply.GetInfo()); pid > 0 {
+			all = append(all, running{c.GetId(), c.GetPodSandboxId(), pid, c.GetMetadata().GetAttempt()})
+		}
 	}
 	return all
 }
 
-// pidIn reads the process from the verbose part of a status.
+// pidIn reads the process ID from the verbose part of a status; 0 means that no process runs.
 func (d *daemon) pidIn(verbose map[string]string) int {
 	d.t.Helper()
 	var info struct {
@@ -131,5 +134,9 @@ func (d *daemon) sandboxPID(id string) int {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return d.pidIn(reply.GetInfo())
+	pid := d.pidIn(reply.GetInfo())
+	if pid <= 0 { // kill(2) would signal a process group
+		d.t.Fatalf("sandbox %s has no process", id)
+	}
+	return pid
 }

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -38,14 +39,19 @@ type daemon struct {
 	on       *stack.Stack
 	node     string // different for each daemon of a test binary
 	host     string // the node's name, node unless changed before the start
+	hostname string // of the machine, from which podd takes the node's name; "": host is given
 	dir      string
+	rootDir  string // the root directory; "" is one in dir
 	endpoint string
 	args     []string // beyond those that all have
 	env      []string // beyond the test's own
 	api      int      // the port of the kubelet's API; 0: off
+	netns    string   // path of its network namespace; "": that of the test
 	sources  bool     // that it has no other source than manifests()
 	proc     *process // nil: never started
 	closers  []func() // called when podd has ended
+
+	noInotify bool // start it as if all inotify instances were in use
 }
 
 var daemons atomic.Int64
@@ -78,7 +84,7 @@ func begin(t testing.TB, args ...string) *daemon {
 	return d
 }
 
-func (d *daemon) root() string      { return filepath.Join(d.dir, "root") }
+func (d *daemon) root() string      { return cmp.Or(d.rootDir, filepath.Join(d.dir, "root")) }
 func (d *daemon) runDir() string    { return filepath.Join(d.dir, "run") }
 func (d *daemon) logs() string      { return filepath.Join(d.dir, "logs") }
 func (d *daemon) manifests() string { return filepath.Join(d.dir, "manifests") }
@@ -94,8 +100,11 @@ func (d *daemon) output() string { return filepath.Join(d.dir, "podd.log") }
 func (d *daemon) flags() []string {
 	flags := []string{
 		"--root-dir", d.root(), "--run-dir", d.runDir(), "--pod-logs-dir", d.logs(),
-		"--hostname-override", d.host, "--container-runtime-endpoint", d.endpoint,
+		"--container-runtime-endpoint", d.endpoint,
 		"--cgroup-root", d.cgroup(), "--healthz-port", "0", "--v", "4",
+	}
+	if d.hostname == "" {
+		flags = append(flags, "--hostname-override", d.host)
 	}
 	if d.api == 0 {
 		flags = append(flags, "--enable-server=false")
@@ -133,8 +142,18 @@ func (d *daemon) launch() {
 	}
 	defer log.Close() // podd has its own
 	cmd := exec.Command(binary, d.flags()...)
+	if d.hostname != "" {
+		named := `echo "$0" >/proc/sys/kernel/hostname && exec "$@"`
+		cmd = exec.Command("unshare", append([]string{"--uts", "sh", "-c", named, d.hostname, binary}, d.flags()...)...)
+	}
+	if d.netns != "" { // nsenter becomes podd, with the same process ID
+		cmd = exec.Command("nsenter", append([]string{"--net=" + d.netns, "--", binary}, d.flags()...)...)
+	}
+	if d.noInotify {
+		cmd = withoutInotify(d.t, cmd)
+	}
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = append(os.Environ(), d.env...)
+	cmd.Env = append(cmd.Environ(), d.env...)
 	if d.proc, err = launch(cmd); err != nil {
 		d.t.Fatal(err)
 	}

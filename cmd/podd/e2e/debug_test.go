@@ -25,7 +25,7 @@ func TestDebug(t *testing.T) {
 	}
 
 	out, talk, code := d.outcome(nil, with("-c", "looker", "--env", "COLOUR=green", "--", "sh", "-c", "echo $COLOUR; sleep 3600")...)
-	if code != 0 || out != "" || talk != "podd: container looker of web runs; podd logs web -c looker\n" {
+	if code != 0 || out != "" || talk != "podd: container looker of web is running; podd logs web -c looker\n" {
 		t.Errorf("%q, %q, %d", out, talk, code)
 	}
 	d.eventually("the log of looker says green", func() error {
@@ -34,7 +34,7 @@ func TestDebug(t *testing.T) {
 		}
 		return nil
 	})
-	if _, talk, code := d.outcome(nil, with("-c", "looker")...); code != 1 || !strings.Contains(talk, `has a container "looker" already`) {
+	if _, talk, code := d.outcome(nil, with("-c", "looker")...); code != 1 || !strings.Contains(talk, `already has a container "looker"`) {
 		t.Errorf("%q, %d", talk, code)
 	}
 	out, talk, code = d.outcome(nil, with("--attach", "-c", "short", "--", "echo", "said at once")...)
@@ -56,7 +56,7 @@ func TestDebug(t *testing.T) {
 
 	cmd := d.command(with("-it", "--target", "main", "--", "sh")...)
 	s := at(t, cmd, 200, 33)
-	s.shows("podd: the container is debugger-")
+	s.shows("podd: defaulting debug container name to debugger-")
 	s.shows("# ")
 	s.types("echo $((6*7)); tr '\\0' ' ' </proc/1/cmdline\r")
 	s.shows("42\r\n")
@@ -67,7 +67,7 @@ func TestDebug(t *testing.T) {
 	}
 
 	_, talk, code = d.outcome(nil, "debug", "web", "--image", r.Host()+"/team/none:1", "-c", "none", "--timeout", "5s")
-	if code != 1 || !strings.Contains(talk, "container none of default/"+d.full("web")+" does not run after 5.0s: ") || !strings.Contains(talk, r.Host()) {
+	if code != 1 || !strings.Contains(talk, "container none of default/"+d.full("web")+" is not running after 5.0s: ") || !strings.Contains(talk, r.Host()) {
 		t.Errorf("%q, %d", talk, code)
 	}
 	if now := d.runs("web", "main"); now != was {

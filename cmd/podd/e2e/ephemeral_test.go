@@ -76,7 +76,7 @@ func TestKubectlDebug(t *testing.T) {
 	k.untilLogs(web, "alone", "sees 0")
 	k.run("debug", web, "--image", "127.0.0.1:1/none:1", "-c", "missing", "--target", "main", "--env", "WORD=hidden")
 	d.ephemeralIs("web", "missing", func(s v1.ContainerState) bool {
-		return s.Waiting != nil && slices.Contains([]string{"ErrImagePull", "ImagePullBackOff"}, s.Waiting.Reason)
+		return s.Waiting != nil && slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"}, s.Waiting.Reason)
 	})
 	if got := k.run("exec", web, "-c", "alone", "--", "sh", "-c", "echo $WORD"); got != "hidden\n" {
 		t.Errorf("exec: %q", got)

@@ -69,7 +69,7 @@ func TestExec(t *testing.T) {
 	}{
 		{words: []string{"web", "-c", "main", "--", "echo", "-n", "a  b", "c"}, out: "a  b c"},
 		{words: []string{"-q", "default/web", "--", "echo", "hello"}, out: "hello\n"},
-		{words: []string{"web", "--", "echo", "hello"}, out: "hello\n", talk: "podd: container main of main, other; -c NAME for others\n"},
+		{words: []string{"web", "--", "echo", "hello"}, out: "hello\n", talk: "podd: defaulted container \"main\" out of: main, other; use -c NAME for others\n"},
 		{words: []string{"web", "-c", "other", "--", "cat", "/tmp/where"}, out: "o\n"},
 		{stdin: "one\ntwo", words: []string{"-i", "-c", "main", "web", "--", "sh", "-c", "cat; echo oh >&2; exit 7"}, out: "one\ntwo", talk: "oh\npodd: command terminated with exit code 7\n", code: 7},
 		{stdin: "one", words: []string{"-q", "-c", "main", "web", "--", "sh", "-c", "cat; exit 200"}, code: 200},
@@ -103,6 +103,12 @@ func TestExec(t *testing.T) {
 	} {
 		for _, how := range []string{"-c", "-tic"} {
 			_, talk, code := d.outcome(nil, "exec", "-q", how, "main", "web", "--", c.program)
+			if !d.on.ReportsExecErrors() {
+				if code != 255 || !strings.Contains(talk, "exec failed") {
+					t.Errorf("%s: %q, %d", c.program, talk, code)
+				}
+				continue
+			}
 			if code != c.code || !strings.HasPrefix(talk, c.says) || strings.Count(talk, "\n") != 1 {
 				t.Errorf("%s: %q, %d", c.program, talk, code)
 			}
@@ -259,7 +265,7 @@ func repeats(t testing.TB, types func()) (enough func()) {
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	d := begin(t)
-	reads := `echo begun; while read line; do echo got $line; echo oh >&2; test "$line" != bye || exit 3; done; sleep 3600 & wait`
+	reads := `echo begun; while read line; do test "$line" != end || exit 3; echo got $line; echo oh >&2; done; sleep 3600 & wait`
 	lines := shell("main", reads)
 	lines.Stdin = true
 	typed := shell("main", reads)
@@ -290,7 +296,7 @@ func TestAttach(t *testing.T) {
 	answers := func(word string) {
 		t.Helper()
 		line, err := shown.ReadString('\n')
-		for word != "one" && line == "got one\n" {
+		for line == "begun\n" || word != "one" && line == "got one\n" {
 			line, err = shown.ReadString('\n')
 		}
 		if line != "got "+word+"\n" {
@@ -304,6 +310,7 @@ func TestAttach(t *testing.T) {
 		fmt.Fprintln(keys, word)
 		answers(word)
 	}
+	fmt.Fprintln(keys, "end")
 	io.Copy(io.Discard, shown)
 	if err := cmd.Wait(); err != nil { // a container's end is no failure of attach
 		t.Errorf("attach: %v", err)
@@ -317,6 +324,7 @@ func TestAttach(t *testing.T) {
 	enough()
 	s.types("bye\r")
 	s.shows("got bye\r\n")
+	s.types("end\r")
 	if code := exitCode(t, cmd.Wait()); code != 0 {
 		t.Errorf("it left with %d", code)
 	}

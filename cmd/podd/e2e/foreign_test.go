@@ -3,6 +3,12 @@
 package e2e
 
 import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -11,6 +17,7 @@ import (
 
 	"podd/runtime"
 	"podd/runtime/runtimetest/stack"
+	"podd/server"
 )
 
 // bare is a pod made by CRI calls, as by somebody else.
@@ -42,7 +49,7 @@ func (d *daemon) makeForeign(name string) bare {
 		PodSandboxId: b.id, SandboxConfig: config,
 		Config: &cri.ContainerConfig{
 			Metadata: &cri.ContainerMetadata{Name: "main"}, Labels: labels,
-			Image:   &cri.ImageSpec{Image: stack.BusyboxImage},
+			Image:   &cri.ImageSpec{Image: stack.BusyboxImage, UserSpecifiedImage: stack.BusyboxImage},
 			Command: []string{"sleep", "3600"}, Linux: &cri.LinuxContainerConfig{},
 		},
 	})
@@ -56,10 +63,15 @@ func (d *daemon) makeForeign(name string) bare {
 	return b
 }
 
-// remove removes it, if nobody has.
+// remove removes the pod if it still exists. containerd 1.6 reports an error for a container
+// that does not.
 func (b bare) remove(t testing.TB) {
 	t.Helper()
-	_, err := b.client.StopPodSandbox(t.Context(), &cri.StopPodSandboxRequest{PodSandboxId: b.id})
+	_, err := b.client.StopContainer(t.Context(), &cri.StopContainerRequest{ContainerId: b.container})
+	if err != nil && status.Code(err) != codes.NotFound {
+		t.Error(err)
+	}
+	_, err = b.client.StopPodSandbox(t.Context(), &cri.StopPodSandboxRequest{PodSandboxId: b.id})
 	if err != nil && status.Code(err) != codes.NotFound {
 		t.Error(err)
 	}
@@ -142,4 +154,59 @@ func TestTwoDaemonsOfOneName(t *testing.T) {
 	a.remove("web")
 	a.untilGone("web")
 	b.untilApplied("web")
+}
+
+// TestTwoMakeAPodTogether has a second podd make a pod while the sandbox of the first
+// one takes its time: the first one finds both, and starts nothing in its own.
+func TestTwoMakeAPodTogether(t *testing.T) {
+	t.Parallel()
+	a := newDaemon(t, shared)
+	p := a.throughProxy()
+	b := newDaemon(t, shared)
+	b.host = a.host
+	makes, goOn := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(release)
+	var begun atomic.Bool
+	p.onCall(func(m moment, c call) bool {
+		if m == before && c.Method == "RunPodSandbox" && c.Nth == 1 {
+			begun.Store(true)
+			close(makes)
+			<-goOn
+		}
+		if m == before && begun.Load() && strings.HasPrefix(c.Method, "List") {
+			<-goOn // it does not see the second one's
+		}
+		return false
+	})
+	a.start()
+	b.start()
+	a.apply(a.pod("web", shell("main", serve("a"))))
+	<-makes
+	b.apply(b.pod("web", shell("main", serve("b"))))
+	b.untilApplied("web")
+	was := b.runs("web", "main")
+	release()
+	a.untilProblem("web", "--adopt")
+	a.eventually("the first one's sandbox is stopped", func() error {
+		if !p.made(call{Method: "StopPodSandbox", Nth: 1}) {
+			return errors.New("it was not")
+		}
+		return nil
+	})
+	a.stays(3, "the first one waits", func(v *server.View) error {
+		if f := a.find(v, "web"); f == nil || f.Phase != "wait" {
+			return fmt.Errorf("it does not: %+v", f)
+		}
+		return nil
+	})
+	if noted := a.journal(); !slices.Equal(noted, []string{""}) {
+		t.Errorf("the first one's container noted %q", noted)
+	}
+	if now := b.runs("web", "main"); now != was {
+		t.Errorf("the second one's pod is %+v, was %+v", now, was)
+	}
+	b.remove("web")
+	b.untilGone("web")
+	a.untilApplied("web")
 }

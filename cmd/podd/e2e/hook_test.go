@@ -134,8 +134,8 @@ func TestStopSignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.apply(signalled("web", script))
-	if !(runtime.Node{Name: r.GetRuntimeName(), Version: r.GetRuntimeVersion()}).Reaches(runtime.Since{"containerd": {2, 3}}) {
-		d.untilProblem("web", "lifecycle.stopSignal of container main is not served by containerd "+r.GetRuntimeVersion())
+	if !(runtime.Node{Name: r.GetRuntimeName(), Version: r.GetRuntimeVersion()}).Reaches(runtime.Since{"containerd": {2, 3}, "cri-o": {1, 34}}) {
+		d.untilProblem("web", "lifecycle.stopSignal of container main is not served by "+r.GetRuntimeName()+" "+r.GetRuntimeVersion())
 		return
 	}
 	d.untilApplied("web")

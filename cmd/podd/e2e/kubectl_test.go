@@ -212,7 +212,7 @@ func TestKubectlReads(t *testing.T) {
 	k.says("get configmaps,secrets -o name", "configmap/settings", "secret/pass")
 	k.says("get secret pass -o jsonpath={.data.word}", "aGlkZGVu")
 	k.says("describe pod "+web, "Name:", web, "COLOUR:  green", "Ready", "True", "Node:", d.host)
-	k.says("describe node "+d.host, "Capacity:", "cpu:", "Container Runtime Version:", "containerd://", web,
+	k.says("describe node "+d.host, "Capacity:", "cpu:", "Container Runtime Version:", d.on.RuntimeName()+"://", web,
 		"Non-terminated Pods:", "(1 in total)", "Allocated resources:", "Events:", "NodeReady")
 	if out := k.run("describe", "node", d.host); strings.Contains(out, "<unknown>") {
 		t.Errorf("something of the node is unknown:\n%s", out)
@@ -232,9 +232,9 @@ func TestKubectlReads(t *testing.T) {
 	k.says("auth can-i --list", "*.*")
 	k.refuses("get pod web", `pods "web" not found; did you mean "`+web+`"?`)
 	k.refuses("get services", `the server doesn't have a resource type "services"`)
-	k.refuses("delete pod "+web, "is written in "+d.file("web")+":", "remove it there")
-	k.refuses("label pod "+web+" a=b", "is written in "+d.file("web")+":", "edit it there")
-	k.refuses("delete node "+d.host, "podd's own account")
+	k.refuses("delete pod "+web, "is defined in "+d.file("web")+":", "remove it from that file")
+	k.refuses("label pod "+web+" a=b", "is defined in "+d.file("web")+":", "edit that file")
+	k.refuses("delete node "+d.host, "is managed by podd")
 }
 
 // TestKubectlWatches: a pod that comes, gets ready and goes.

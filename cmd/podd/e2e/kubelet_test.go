@@ -43,14 +43,11 @@ func (d *daemon) admin() *client {
 	return d.client(c.URL, c.HTTP.Transport.(*http.Transport).TLSClientConfig)
 }
 
-// kubeconfig is a file of what podd kubeconfig says.
+// kubeconfig returns a file that podd kubeconfig writes.
 func (d *daemon) kubeconfig() string {
 	d.t.Helper()
-	text, _ := d.verb("kubeconfig")
 	file := filepath.Join(d.dir, "kubeconfig")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		d.t.Fatal(err)
-	}
+	d.verb("kubeconfig", "--output", file)
 	return file
 }
 
@@ -60,10 +57,11 @@ func (d *daemon) client(server string, conf *tls.Config) *client {
 	return &client{Client: &http.Client{Transport: transport}, t: d.t, server: server, tls: conf}
 }
 
-// ask is the status and the body of an answer.
-func (c *client) ask(method, path, token string) (int, string) {
+// send sends a request, with a bearer token unless that is empty. The caller closes the
+// body of the response.
+func (c *client) send(ctx context.Context, method, path, token string) *http.Response {
 	c.t.Helper()
-	r, err := http.NewRequestWithContext(c.t.Context(), method, c.server+path, nil)
+	r, err := http.NewRequestWithContext(ctx, method, c.server+path, nil)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -74,6 +72,13 @@ func (c *client) ask(method, path, token string) (int, string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	return answer
+}
+
+// ask is the status and the body of an answer.
+func (c *client) ask(method, path, token string) (int, string) {
+	c.t.Helper()
+	answer := c.send(c.t.Context(), method, path, token)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
@@ -216,14 +221,7 @@ func TestKubeletAPIFollow(t *testing.T) {
 	d.apply(p)
 	d.untilApplied("job")
 	c := d.admin()
-	r, err := http.NewRequestWithContext(t.Context(), "GET", c.server+"/containerLogs/default/"+d.full("job")+"/main?follow=true", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := c.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := c.send(t.Context(), http.MethodGet, "/containerLogs/default/"+d.full("job")+"/main?follow=true", "")
 	defer answer.Body.Close()
 	lines := bufio.NewReader(answer.Body)
 	for _, want := range []string{"one\n", "two\n", ""} {

@@ -128,7 +128,7 @@ func TestRecursiveReadOnly(t *testing.T) {
 		return
 	}
 	d.apply(pod("must", v1.RecursiveReadOnlyEnabled))
-	d.untilProblem("must", `volume "host"`, "recursiveReadOnly", "does not serve it")
+	d.untilProblem("must", `volume "host"`, "recursiveReadOnly", "does not support it")
 	// An edit that asks for it stops nothing.
 	was := d.runs("maybe", "main")
 	d.apply(pod("maybe", v1.RecursiveReadOnlyEnabled))

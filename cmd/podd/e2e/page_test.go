@@ -28,14 +28,15 @@ type browser struct {
 	ctx context.Context
 }
 
-// browse opens a page in a Chromium of its own.
-func browse(t testing.TB, url string) *browser {
+// browse opens a page in a Chromium of its own, with options more.
+func browse(t testing.TB, url string, more ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
 	program, err := tools.EnsureBrowser(t.Context(), slog.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.WindowSize(1280, 900))
+	options = append(options, more...)
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)

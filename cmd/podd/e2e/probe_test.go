@@ -51,6 +51,25 @@ func readiness(is bool) func(*server.PodView) error {
 	}
 }
 
+// TestProbeWarning checks the event for a probe that is redirected to another host:
+// the redirect is not followed, and the attempt passes.
+func TestProbeWarning(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	web := httptest.NewServer(http.RedirectHandler("http://0.0.0.0/", http.StatusFound))
+	t.Cleanup(web.Close)
+	c := shell("main", serve("web"))
+	c.LivenessProbe = every(v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{
+		Host: "127.0.0.1", Port: intstr.FromInt(web.Listener.Addr().(*net.TCPAddr).Port), Path: "/redirect", Scheme: v1.URISchemeHTTP,
+	}})
+	d.apply(d.pod("web", c))
+	d.untilApplied("web")
+	e := d.untilEvent("web", 2, "ProbeWarning", `Liveness probe warning: Probe terminated redirects, Response body: <a href="http://0.0.0.0/">Found</a>.`)
+	if e.Type != v1.EventTypeWarning || e.InvolvedObject.FieldPath != "spec.containers{main}" {
+		t.Errorf("got %+v, want a warning about the container", e)
+	}
+}
+
 // TestReadinessKinds: each way to ask makes a pod ready, unready with a reason,
 // and ready again, and its container runs on.
 func TestReadinessKinds(t *testing.T) {

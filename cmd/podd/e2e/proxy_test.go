@@ -14,6 +14,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -30,10 +31,19 @@ type proxy struct {
 	server  *grpc.Server
 	served  chan struct{}
 
-	mu     sync.Mutex // guards all following fields
-	calls  []call
-	flying map[string]int // calls that the runtime is at, by method
-	meet   func(moment, call) bool
+	mu       sync.Mutex // guards all following fields
+	calls    []call
+	flying   map[string]int // calls that the runtime is at, by method
+	canceled []cancellation
+	meet     func(moment, call) bool
+	clients  []net.Conn // all that podd has opened
+}
+
+// A cancellation is a call that podd canceled, or that ended with podd, before the runtime
+// had responded.
+type cancellation struct {
+	method string
+	at     time.Time
 }
 
 // call is one request of podd.
@@ -76,7 +86,7 @@ func (d *daemon) throughProxy() *proxy {
 	p.server = grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(p.pass))
 	go func() {
 		defer close(p.served)
-		_ = p.server.Serve(listener) // ends with Stop
+		_ = p.server.Serve(&proxyListener{listener, p}) // ends with Stop
 	}()
 	d.closers = append(d.closers, func() {
 		p.server.Stop()
@@ -86,6 +96,59 @@ func (d *daemon) throughProxy() *proxy {
 	})
 	d.endpoint = "unix://" + socket
 	return p
+}
+
+// A proxyListener records the connections of podd.
+type proxyListener struct {
+	net.Listener
+	p *proxy
+}
+
+// Accept implements net.Listener.
+func (l *proxyListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err == nil {
+		l.p.mu.Lock()
+		defer l.p.mu.Unlock()
+		l.p.clients = append(l.p.clients, conn)
+	}
+	return conn, err
+}
+
+// disconnect closes all connections of podd, which may open new ones.
+func (p *proxy) disconnect() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, conn := range p.clients {
+		conn.Close() // fails if it was closed before
+	}
+	p.clients = nil
+}
+
+// cancelTime is the time for which the runtime may execute a call that was canceled.
+const cancelTime = 5 * time.Second
+
+// inRuntime returns the number of calls of these methods that the runtime may be executing:
+// those without a response and those that were canceled in the last cancelTime.
+func (p *proxy) inRuntime(methods ...string) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range methods {
+		n += p.flying[m]
+	}
+	p.canceled = slices.DeleteFunc(p.canceled, func(c cancellation) bool { return time.Since(c.at) > cancelTime })
+	for _, c := range p.canceled {
+		if slices.Contains(methods, c.method) {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *proxy) noteCancellation(method string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.canceled = append(p.canceled, cancellation{method, time.Now()})
 }
 
 // onCall has meet called at every moment of every call. If it returns true,
@@ -187,6 +250,9 @@ func (p *proxy) pass(_ any, podd grpc.ServerStream) error {
 	for {
 		var reply []byte
 		err := runtime.RecvMsg(&reply)
+		if err != nil && podd.Context().Err() != nil {
+			p.noteCancellation(c.Method)
+		}
 		if meet(after, c) {
 			return errMeddled
 		}
@@ -207,7 +273,8 @@ type rawCodec struct{}
 
 var _ encoding.CodecV2 = rawCodec{}
 
-func (rawCodec) Name() string { return "proto" }
+// Name returns "", as podd's own does: CRI-O accepts no other content type.
+func (rawCodec) Name() string { return "" }
 
 func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil

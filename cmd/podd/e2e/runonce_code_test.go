@@ -31,6 +31,10 @@ func TestOnceCodes(t *testing.T) {
 	failingInit.Spec.InitContainers = []v1.Container{shell("i", "exit 4")}
 	absent := shell("c", "")
 	absent.Command = []string{"/no/such/program"}
+	absentCode, absentSays := 128, "did not start: "
+	if !d.on.CreatesWithoutProgram() {
+		absentCode, absentSays = 125, "cannot come right"
+	}
 	tests := []struct {
 		name string
 		pods []*v1.Pod
@@ -45,7 +49,7 @@ func TestOnceCodes(t *testing.T) {
 		{"fails at first", []*v1.Pod{d.job("job", onFailure, shell("c", secondTime("retry")))}, 0, []string{"job/c: exit 1 after ", "starts again (1 of 5)", "on attempt 2"}},
 		{"signal", []*v1.Pod{d.job("job", never, shell("c", "sh -c 'kill -SEGV $$$$'; exit $?"))}, 139, []string{"SIGSEGV (139)"}},
 		{"out of memory", []*v1.Pod{d.job("job", never, oom)}, 137, []string{"OOMKilled (137) after ", ": limit 32Mi, pods.yaml:"}},
-		{"no such program", []*v1.Pod{d.job("job", never, absent)}, 128, []string{"did not start: ", "/no/such/program"}},
+		{"no such program", []*v1.Pod{d.job("job", never, absent)}, absentCode, []string{absentSays, "/no/such/program"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -48,6 +48,16 @@ func TestOnceSidecarsEnd(t *testing.T) {
 	}
 }
 
+// TestOnceEvicted checks that a pod that exceeds its storage limit, here by its termination
+// message, is evicted and the reason is shown.
+func TestOnceEvicted(t *testing.T) {
+	t.Parallel()
+	d := withRuns(t)
+	c := withStorageLimit(shell("c", "head -c 8388608 /dev/zero >/dev/termination-log; sleep 3600"), "4Mi")
+	c.SecurityContext = &v1.SecurityContext{RunAsUser: new(int64(65534))}
+	d.runPods(d.job("job", never, c)).ends(125, "FAIL  job Evicted: Pod ephemeral local storage usage exceeds the total limit of containers 4Mi. It holds 8")
+}
+
 // TestOnceInterrupted: the first signal ends with grace, the second without.
 func TestOnceInterrupted(t *testing.T) {
 	t.Parallel()

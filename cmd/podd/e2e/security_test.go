@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -201,7 +202,7 @@ func TestConfined(t *testing.T) {
 	for name, want := range map[string]struct{ told, privileges, bounding string }{
 		"free":  {"/tmp 0 0 writable", "0", ""},
 		"bound": {"/ 1234 5678 read-only", "1", "0000000000000400"},
-		"plain": {"/ 0 0 writable", "0", "00000000a80425fb"},
+		"plain": {"/ 0 0 writable", "0", d.on.DefaultCapabilities()},
 	} {
 		if got := strings.Join(strings.Fields(d.told(name))[:4], " "); got != want.told {
 			t.Errorf("%s: inside there is %q, want %q", name, got, want.told)
@@ -236,7 +237,7 @@ func TestUserNamespace(t *testing.T) {
 		gives = gives || h.GetName() == "" && h.GetFeatures().GetUserNamespaces()
 	}
 	if !gives {
-		d.untilProblem("web", "hostUsers: false needs a user namespace", "containerd")
+		d.untilProblem("web", "hostUsers: false needs a user namespace", d.on.RuntimeName())
 		return
 	}
 	// Its root must pass through where the runtime keeps its files, as it can
@@ -269,12 +270,20 @@ func TestSupplementalGroups(t *testing.T) {
 	}
 	d.apply(p)
 	if !d.served().GetFeatures().GetSupplementalGroupsPolicy() {
-		d.untilProblem("web", "supplementalGroupsPolicy Strict is not served by containerd")
+		d.untilProblem("web", "supplementalGroupsPolicy Strict is not served by "+d.on.RuntimeName())
 		return
 	}
 	d.untilApplied("web")
 	if got := d.told("web"); got != "0 4000" {
 		t.Errorf("its groups are %q", got)
+	}
+	view, err := d.state()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &v1.ContainerUser{Linux: &v1.LinuxContainerUser{SupplementalGroups: []int64{0, 4000}}}
+	if got := d.find(view, "web").Pod.Status.ContainerStatuses[0].User; !reflect.DeepEqual(got, want) {
+		t.Errorf("the status has user %v, want %v", got, want)
 	}
 }
 

@@ -44,6 +44,9 @@ func TestShape(t *testing.T) {
 		var differ []string
 		for _, face := range shape.Faces {
 			for _, line := range shape.Unexpected(face, shape.Diff(want[face], got[face])) {
+				if strings.HasPrefix(line, "-") && strings.HasSuffix(line, " sandbox") && !d.on.HasSandboxProcess() {
+					continue
+				}
 				differ = append(differ, face+" "+line)
 			}
 		}

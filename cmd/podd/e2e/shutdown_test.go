@@ -92,7 +92,7 @@ func TestShutdown(t *testing.T) {
 	t.Parallel()
 	d := beginShutdown(t)
 	_, talk := d.verb("shutdown")
-	if !strings.Contains(talk, "\npodd: 3 pods stopped in ") || !strings.Contains(talk, "; none is started until the machine has booted") {
+	if !strings.Contains(talk, "\npodd: 3 pods stopped in ") || !strings.Contains(talk, "; no pod starts until the node has booted") {
 		t.Errorf("podd shutdown says %q", talk)
 	}
 	want := []string{"low TERM", "mid TERM", "system TERM"}
@@ -107,7 +107,7 @@ func TestShutdown(t *testing.T) {
 		return d.allTerminated(v)
 	})
 	list, talk := d.verb("ps")
-	if strings.Count(list, "Terminated") != 3 || !strings.Contains(talk, "the machine is shutting down") {
+	if strings.Count(list, "Terminated") != 3 || !strings.Contains(talk, "the node is shutting down") {
 		t.Errorf("podd ps:\n%s%s", list, talk)
 	}
 	if node, _ := d.verb("get", "node", "-o", "json"); !strings.Contains(node, "node is shutting down") {

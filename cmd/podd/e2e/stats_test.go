@@ -94,15 +94,16 @@ func TestStats(t *testing.T) {
 	pod := d.untilApplied("busy").Pod
 	at := "kubepods/burstable/pod" + string(pod.UID)
 	_, id, _ := strings.Cut(pod.Status.ContainerStatuses[0].ContainerID, "://")
+	cgroup := at + "/" + d.on.CgroupName(id)
 	c := d.admin()
 
 	counter := func() float64 {
 		if cgroups.IsCgroup2UnifiedMode() {
-			usec, _, _ := strings.Cut(strings.TrimPrefix(d.below(at+"/"+id, "", "", "cpu.stat"), "usage_usec "), "\n")
+			usec, _, _ := strings.Cut(strings.TrimPrefix(d.below(cgroup, "", "", "cpu.stat"), "usage_usec "), "\n")
 			n, _ := strconv.ParseFloat(usec, 64)
 			return n * 1000
 		}
-		n, _ := strconv.ParseFloat(d.below(at+"/"+id, "cpuacct", "cpuacct.usage", ""), 64)
+		n, _ := strconv.ParseFloat(d.below(cgroup, "cpuacct", "cpuacct.usage", ""), 64)
 		return n
 	}
 	before := counter()
@@ -142,8 +143,8 @@ func TestStats(t *testing.T) {
 		return nil
 	})
 	s = containerStats(whole, "main")
-	if got := float64(*s.Memory.WorkingSetBytes); got < held || !about(got, workingSet(d, at+"/"+id)) {
-		t.Errorf("its working set is %v, want %v", got, workingSet(d, at+"/"+id))
+	if got := float64(*s.Memory.WorkingSetBytes); got < held || !about(got, workingSet(d, cgroup)) {
+		t.Errorf("its working set is %v, want %v", got, workingSet(d, cgroup))
 	}
 	if got := float64(*whole.Memory.WorkingSetBytes); !about(got, workingSet(d, at)) {
 		t.Errorf("the pod's working set is %v, want %v", got, workingSet(d, at))
@@ -188,7 +189,7 @@ func TestStats(t *testing.T) {
 			t.Errorf("%s: %v s, %v", name, cpu, err)
 		}
 		memory, err := row(text, "container_memory_working_set_bytes", main0...)
-		if err != nil || !about(memory, workingSet(d, at+"/"+id)) {
+		if err != nil || !about(memory, workingSet(d, cgroup)) {
 			t.Errorf("%s: %v bytes, %v", name, memory, err)
 		}
 		if name == "cadvisor" {

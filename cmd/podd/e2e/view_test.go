@@ -3,11 +3,13 @@
 package e2e
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -56,6 +58,28 @@ func (d *daemon) taken(name string) func(*server.View) error {
 		}
 		return nil
 	}
+}
+
+// untilStored waits until podd has stored the file's content, which it does shortly after it
+// has used it. A podd that is killed before that runs the earlier content if the file is
+// broken when it starts again.
+func (d *daemon) untilStored(name string) {
+	d.t.Helper()
+	text, err := os.ReadFile(d.file(name))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	sum := sha256.Sum256(text)
+	digest := []byte("sha256:" + hex.EncodeToString(sum[:]))
+	d.eventually("the content of "+name+" is stored", func() error {
+		indexes, err := filepath.Glob(filepath.Join(d.root(), "sources", "*", "index"))
+		for _, index := range indexes {
+			if data, err := os.ReadFile(index); err == nil && bytes.Contains(data, digest) {
+				return nil
+			}
+		}
+		return errors.Join(err, fmt.Errorf("it is in none of %q", indexes))
+	})
 }
 
 // untilApplied waits until the file's content is wanted, and the pod of it

@@ -13,38 +13,38 @@ import (
 	"podd/reconcile/plugins"
 )
 
-// callTime is how long a plugin may take to answer, workTime how long when it does
-// something to its devices, and connectTime to be there when it registers. The
-// kubelet waits for PreStartContainer for 30 seconds, and else for ever.
+// callTimeout is the timeout of calls, workTimeout that of calls that change devices, and
+// connectTimeout that of the connection to a plugin that registers. The kubelet waits 30
+// seconds for PreStartContainer and has no timeout for other calls.
 const (
-	callTime    = 30 * time.Second
-	workTime    = 2 * time.Minute
-	connectTime = 10 * time.Second
+	callTimeout    = 30 * time.Second
+	workTimeout    = 2 * time.Minute
+	connectTimeout = 10 * time.Second
 )
 
-// client is one plugin that registered.
+// A client is a connection to a registered plugin.
 type client struct {
 	resource string
 	conn     *grpc.ClientConn
 	api      v1beta1.DevicePluginClient
 	options  *v1beta1.DevicePluginOptions
-	slot     chan struct{} // capacity 1: it is asked one thing at a time
+	slot     chan struct{} // capacity 1, because there is one call at a time
 }
 
 var _ device.Plugin = (*client)(nil)
 
-// connect asks a plugin that has just registered for what it wants to be asked.
+// connect connects to a plugin that has just registered and gets its options.
 func connect(ctx context.Context, resource, socket string) (*client, error) {
 	conn, err := plugins.Dial(socket)
 	if err != nil {
 		return nil, err
 	}
 	c := &client{resource: resource, conn: conn, api: v1beta1.NewDevicePluginClient(conn), slot: make(chan struct{}, 1)}
-	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	if c.options, err = c.api.GetDevicePluginOptions(ctx, &v1beta1.Empty{}, grpc.WaitForReady(true)); err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("asking for its options at %s: %w", socket, plugins.Plain(err))
+		return nil, fmt.Errorf("getting its options from %s: %w", socket, plugins.Plain(err))
 	}
 	return c, nil
 }
@@ -54,7 +54,7 @@ func (c *client) Preferred(ctx context.Context, available, must []string, n int)
 	if !c.options.GetGetPreferredAllocationAvailable() {
 		return nil, nil
 	}
-	err = c.call(ctx, callTime, "which devices it prefers", func(ctx context.Context) error {
+	err = c.call(ctx, callTimeout, "GetPreferredAllocation", func(ctx context.Context) error {
 		r, err := c.api.GetPreferredAllocation(ctx, &v1beta1.PreferredAllocationRequest{ContainerRequests: []*v1beta1.ContainerPreferredAllocationRequest{{
 			AvailableDeviceIDs: available, MustIncludeDeviceIDs: must, AllocationSize: int32(n),
 		}}})
@@ -67,20 +67,20 @@ func (c *client) Preferred(ctx context.Context, available, must []string, n int)
 }
 
 // Allocate implements device.Plugin.
-func (c *client) Allocate(ctx context.Context, ids []string) (answer *v1beta1.ContainerAllocateResponse, err error) {
-	err = c.call(ctx, workTime, "to allocate", func(ctx context.Context) error {
+func (c *client) Allocate(ctx context.Context, ids []string) (res *v1beta1.ContainerAllocateResponse, err error) {
+	err = c.call(ctx, workTimeout, "Allocate", func(ctx context.Context) error {
 		r, err := c.api.Allocate(ctx, &v1beta1.AllocateRequest{ContainerRequests: []*v1beta1.ContainerAllocateRequest{{DevicesIds: ids}}})
 		if all := r.GetContainerResponses(); len(all) == 1 {
-			answer = all[0]
+			res = all[0]
 		}
 		return err
 	})
-	return answer, err
+	return res, err
 }
 
 // PreStart implements device.Plugin.
 func (c *client) PreStart(ctx context.Context, ids []string) error {
-	return c.call(ctx, workTime, "to prepare a start", func(ctx context.Context) error {
+	return c.call(ctx, workTimeout, "PreStartContainer", func(ctx context.Context) error {
 		_, err := c.api.PreStartContainer(ctx, &v1beta1.PreStartContainerRequest{DevicesIds: ids})
 		return err
 	})
@@ -89,31 +89,31 @@ func (c *client) PreStart(ctx context.Context, ids []string) error {
 // Prepares implements device.Plugin.
 func (c *client) Prepares() bool { return c.options.GetPreStartRequired() }
 
-// call asks when nobody else does, and waits for the answer for as long as limit;
-// that others are asked before is not the plugin's fault.
-func (c *client) call(ctx context.Context, limit time.Duration, what string, ask func(context.Context) error) error {
+// call waits for other calls to return and then calls invoke with a timeout of limit,
+// which does not include the wait. operation is the name of the call for errors.
+func (c *client) call(ctx context.Context, limit time.Duration, operation string, invoke func(context.Context) error) error {
 	select {
 	case c.slot <- struct{}{}:
 		defer func() { <-c.slot }()
 	case <-ctx.Done():
-		return fmt.Errorf("asking its plugin %s, after others: %w", what, ctx.Err())
+		return fmt.Errorf("calling %s of its plugin: waiting for other calls: %w", operation, ctx.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := ask(ctx)
+	err := invoke(ctx)
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return unanswered(ctx, limit, what)
+		return timeoutError(ctx, limit, operation)
 	}
-	return fmt.Errorf("asking its plugin %s: %w", what, plugins.Plain(err))
+	return fmt.Errorf("calling %s of its plugin: %w", operation, plugins.Plain(err))
 }
 
-// unanswered: the time is over, or nobody wants to know any more.
-func unanswered(ctx context.Context, limit time.Duration, what string) error {
+// timeoutError returns the error for a call that timed out or was canceled.
+func timeoutError(ctx context.Context, limit time.Duration, operation string) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return fmt.Errorf("asking its plugin %s: %w", what, ctx.Err())
+		return fmt.Errorf("calling %s of its plugin: %w", operation, ctx.Err())
 	}
-	return fmt.Errorf("asking its plugin %s: it did not answer within %s", what, limit)
+	return fmt.Errorf("calling %s of its plugin: no response within %s", operation, limit)
 }

@@ -10,15 +10,16 @@ import (
 	"podd/reconcile/plugins"
 )
 
-// Kind registers the device plugins that wait to be found, see package plugins.
-func (s *Server) Kind() plugins.Kind { return found{s} }
+// Kind returns the Kind of device plugins that package plugins discovers.
+func (s *Server) Kind() plugins.Kind { return kind{s} }
 
-type found struct{ s *Server }
+// kind implements plugins.Kind.
+type kind struct{ s *Server }
 
 // Register implements plugins.Kind.
-func (f found) Register(ctx context.Context, p plugins.Plugin) (plugins.Registration, error) {
+func (f kind) Register(ctx context.Context, p plugins.Plugin) (plugins.Registration, error) {
 	if !slices.Contains(p.Versions, v1beta1.Version) {
-		return nil, fmt.Errorf("it speaks none of podd's versions, %q", v1beta1.Version)
+		return nil, fmt.Errorf("it supports none of podd's versions of the API: %q", v1beta1.Version)
 	}
 	r, err := f.s.connect(ctx, p.Name, p.Endpoint)
 	if err != nil {
@@ -28,7 +29,7 @@ func (f found) Register(ctx context.Context, p plugins.Plugin) (plugins.Registra
 }
 
 // Gone implements plugins.Registration.
-func (r *registered) Gone() <-chan struct{} { return r.followed }
+func (r *registered) Gone() <-chan struct{} { return r.done }
 
 // Displaced implements plugins.Registration.
 func (r *registered) Displaced() bool { return r.displaced }

@@ -1,12 +1,12 @@
-// Package plugin is how device plugins reach podd: the kubelet's registration
-// service, deviceplugin/v1beta1, and sockets that package plugins finds. They are
-// clients of a device.Ledger.
+// Package plugin registers device plugins with a device.Ledger. Plugins register with
+// the kubelet's registration service, deviceplugin/v1beta1, or are discovered by package
+// plugins.
 //
 //	plugin ──Register──▶ <root>/device-plugins/kubelet.sock
-//	plugin ◀─ListAndWatch, Allocate, …── its own socket beside it
+//	plugin ◀─ListAndWatch, Allocate, …── its own socket in the same directory
 //
-// A podd that starts removes the sockets and makes its own anew; that tells
-// plugins, as with the kubelet, to register once more.
+// When podd starts, it removes the sockets and creates its own again. As with the kubelet,
+// this makes plugins register again.
 package plugin
 
 import (
@@ -34,50 +34,49 @@ import (
 	"podd/reconcile/plugins"
 )
 
-// Socket is the name of the registration service's in its directory.
+// Socket is the file name of the registration service's socket.
 const Socket = "kubelet.sock"
 
-// Bounds on what plugins can have podd do: most of any machine have one or two,
-// and a list of devices changes with the machine.
+// Limits of plugins. Most hosts have one or two plugins, and their devices rarely change.
 const (
-	mostResources = 64
-	mostConns     = 64
-	listsPerSec   = 10
-	longestID     = 253
+	maxResources = 64
+	maxConns     = 64
+	listsPerSec  = 10
+	maxIDLength  = 253
 )
 
-// Server lets plugins register. All fields but Taken are required.
+// A Server serves the registration of plugins. All fields except Taken are required.
 type Server struct {
 	Dir    string // of the sockets
 	Ledger *device.Ledger
 	Log    *slog.Logger
-	// Taken is told of every plugin that is registered; nil: nobody is.
+	// Taken is called for every plugin that registers, unless it is nil.
 	Taken func(resource string)
 
 	v1beta1.UnsafeRegistrationServer
 
 	mu      sync.Mutex             // guards all following fields
 	clients map[string]*registered // by resource
-	ended   bool
+	stopped bool
 	running sync.WaitGroup
 }
 
-// registered is a client that is followed until its cancel is called.
+// A registered client is in use until its connection fails or cancel is called.
 type registered struct {
 	*client
 	cancel    context.CancelFunc
-	followed  chan struct{} // closed when it is followed no more
-	displaced bool          // by another of its resource; may be read when followed is closed
+	done      chan struct{} // closed when it is no longer in use
+	displaced bool          // by another plugin of the resource; valid when done is closed
 }
 
-// Prepare makes a directory of sockets and removes those in it.
+// Prepare creates the directory of the sockets and removes old sockets from it.
 func Prepare(dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return fmt.Errorf("making the directory of the device plugins: %w", err)
+		return fmt.Errorf("creating the directory of device plugins: %w", err)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return fmt.Errorf("looking for old sockets of device plugins: %w", err)
+		return fmt.Errorf("listing old sockets of device plugins: %w", err)
 	}
 	for _, e := range entries {
 		if e.Type() == os.ModeSocket {
@@ -90,28 +89,28 @@ func Prepare(dir string) error {
 	return nil
 }
 
-// Serve answers on ln until ctx is done, and returns when no plugin is followed any
-// more.
+// Serve serves the registration service on ln until ctx is done. It returns after all
+// plugins are disconnected.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	server := grpc.NewServer(
-		grpc.MaxRecvMsgSize(64<<10), grpc.MaxConcurrentStreams(8), grpc.ConnectionTimeout(connectTime),
+		grpc.MaxRecvMsgSize(64<<10), grpc.MaxConcurrentStreams(8), grpc.ConnectionTimeout(connectTimeout),
 		grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(4<<10), grpc.MaxHeaderListSize(16<<10),
 	)
 	v1beta1.RegisterRegistrationServer(server, s)
 	stop := context.AfterFunc(ctx, server.Stop)
 	defer stop()
-	err := server.Serve(netutil.LimitListener(ln, mostConns))
-	s.end()
+	err := server.Serve(netutil.LimitListener(ln, maxConns))
+	s.stopAll()
 	if ctx.Err() != nil || errors.Is(err, grpc.ErrServerStopped) {
 		return nil
 	}
 	return fmt.Errorf("serving the registration of device plugins: %w", err)
 }
 
-// end gives every plugin up and lets no other come.
-func (s *Server) end() {
+// stopAll disconnects all plugins and rejects new ones. It returns when all are done.
+func (s *Server) stopAll() {
 	s.mu.Lock()
-	s.ended = true
+	s.stopped = true
 	for _, c := range s.clients {
 		c.cancel()
 	}
@@ -119,11 +118,12 @@ func (s *Server) end() {
 	s.running.Wait()
 }
 
-// Register implements the service: what a plugin is told is what came of it.
+// Register implements v1beta1.RegistrationServer. It returns the result of the
+// registration to the plugin.
 func (s *Server) Register(ctx context.Context, r *v1beta1.RegisterRequest) (*v1beta1.Empty, error) {
 	err := s.register(ctx, r)
 	if err != nil {
-		s.Log.Warn("a device plugin is not registered", "resource", r.GetResourceName(), "err", err)
+		s.Log.Warn("registering a device plugin failed", "resource", r.GetResourceName(), "err", err)
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	return &v1beta1.Empty{}, nil
@@ -131,31 +131,32 @@ func (s *Server) Register(ctx context.Context, r *v1beta1.RegisterRequest) (*v1b
 
 func (s *Server) register(ctx context.Context, r *v1beta1.RegisterRequest) error {
 	if !slices.Contains(v1beta1.SupportedVersions[:], r.GetVersion()) {
-		return fmt.Errorf("it speaks version %q; podd speaks %q", r.GetVersion(), v1beta1.Version)
+		return fmt.Errorf("its API has version %q; podd supports %q", r.GetVersion(), v1beta1.Version)
 	}
 	name := r.GetEndpoint()
 	if name == "" || name == "." || name == ".." || name == Socket || filepath.Base(name) != name {
-		return fmt.Errorf("its endpoint %q is not the name of a socket beside %s", name, filepath.Join(s.Dir, Socket))
+		return fmt.Errorf("its endpoint %q is not the name of a socket in the directory of %s", name, filepath.Join(s.Dir, Socket))
 	}
 	_, err := s.connect(ctx, r.GetResourceName(), filepath.Join(s.Dir, name))
 	return err
 }
 
-// connect makes the plugin at a socket that of a resource, in place of another.
+// connect connects to the plugin at a socket and makes it the plugin of a resource. It
+// replaces a previous one.
 func (s *Server) connect(ctx context.Context, resource, socket string) (*registered, error) {
 	if !manifest.IsExtended(v1.ResourceName(resource)) {
-		return nil, fmt.Errorf("its resource %q is not <domain>/<name> of a domain of its own", resource)
+		return nil, fmt.Errorf("its resource %q is not the name of an extended resource, <domain>/<name>", resource)
 	}
 	c, err := connect(ctx, resource, socket)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	now := &registered{client: c, cancel: cancel, followed: make(chan struct{})}
+	reg := &registered{client: c, cancel: cancel, done: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.clients[resource]
-	if err := s.roomLocked(before); err != nil {
+	if err := s.checkLocked(before); err != nil {
 		cancel()
 		c.conn.Close()
 		return nil, err
@@ -167,32 +168,35 @@ func (s *Server) connect(ctx context.Context, resource, socket string) (*registe
 	if s.clients == nil {
 		s.clients = map[string]*registered{}
 	}
-	s.clients[resource] = now
+	s.clients[resource] = reg
 	s.Ledger.Serve(resource, c)
-	s.Log.Info("a device plugin is registered", "resource", resource, "socket", socket)
+	s.Log.Info("device plugin registered", "resource", resource, "socket", socket)
 	if s.Taken != nil {
 		s.Taken(resource)
 	}
 	s.running.Go(func() {
 		defer cancel()
-		defer close(now.followed)
-		s.follow(ctx, now)
+		defer close(reg.done)
+		s.run(ctx, reg)
 	})
-	return now, nil
+	return reg, nil
 }
 
-func (s *Server) roomLocked(before *registered) error {
+// checkLocked returns an error if another plugin cannot be registered. before is the
+// present plugin of the resource or nil.
+func (s *Server) checkLocked(before *registered) error {
 	switch {
-	case s.ended:
-		return errors.New("podd takes no plugins any more")
-	case before == nil && len(s.clients) >= mostResources:
-		return fmt.Errorf("%d resources are registered already", mostResources)
+	case s.stopped:
+		return errors.New("podd is shutting down")
+	case before == nil && len(s.clients) >= maxResources:
+		return fmt.Errorf("%d resources are registered already", maxResources)
 	}
 	return nil
 }
 
-// follow takes a plugin's lists until it is gone.
-func (s *Server) follow(ctx context.Context, c *registered) {
+// run passes a plugin's lists of devices to the ledger until the connection ends, and then
+// removes the plugin.
+func (s *Server) run(ctx context.Context, c *registered) {
 	err := s.watch(ctx, c)
 	c.conn.Close()
 	s.Ledger.Leave(c.resource, c.client)
@@ -202,7 +206,7 @@ func (s *Server) follow(ctx context.Context, c *registered) {
 		delete(s.clients, c.resource)
 	}
 	if ctx.Err() == nil {
-		s.Log.Warn("a device plugin is gone; who has its devices keeps them", "resource", c.resource, "err", plugins.Plain(err))
+		s.Log.Warn("connection to a device plugin lost; pods keep its devices", "resource", c.resource, "err", plugins.Plain(err))
 	}
 }
 
@@ -211,37 +215,37 @@ func (s *Server) watch(ctx context.Context, c *registered) error {
 	if err != nil {
 		return err
 	}
-	pace, said := rate.NewLimiter(listsPerSec, listsPerSec), 0
+	pace, logged := rate.NewLimiter(listsPerSec, listsPerSec), 0
 	for {
 		r, err := stream.Recv()
 		if err != nil {
 			return err
 		}
-		all, refused := devices(r.GetDevices())
+		all, invalid := devices(r.GetDevices())
 		s.Ledger.Update(c.resource, c.client, all)
-		if refused > 0 && refused != said {
-			s.Log.Warn("devices without an ID, or with one that is too long, are not given out", "resource", c.resource, "devices", refused)
+		if invalid > 0 && invalid != logged {
+			s.Log.Warn("ignoring devices without an ID or with one that is too long", "resource", c.resource, "devices", invalid)
 		}
-		said = refused
+		logged = invalid
 		if err := pace.Wait(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// devices are those of a list that have an ID, and how many others there are.
-func devices(listed []*v1beta1.Device) (all []device.Device, refused int) {
+// devices returns the listed devices with a valid ID, and the number of the others.
+func devices(listed []*v1beta1.Device) (all []device.Device, invalid int) {
 	all = make([]device.Device, 0, len(listed))
 	for _, d := range listed {
-		if d.GetID() == "" || len(d.GetID()) > longestID {
-			refused++
+		if d.GetID() == "" || len(d.GetID()) > maxIDLength {
+			invalid++
 			continue
 		}
-		one := device.Device{ID: d.GetID(), Healthy: d.GetHealth() == v1beta1.Healthy}
+		dev := device.Device{ID: d.GetID(), Healthy: d.GetHealth() == v1beta1.Healthy}
 		for _, n := range d.GetTopology().GetNodes() {
-			one.NUMA = append(one.NUMA, n.GetID())
+			dev.NUMA = append(dev.NUMA, n.GetID())
 		}
-		all = append(all, one)
+		all = append(all, dev)
 	}
-	return all, refused
+	return all, invalid
 }

@@ -19,6 +19,7 @@ import (
 	v1 "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"podd/manifest"
+	"podd/manifest/decode"
 	"podd/reconcile/device"
 	"podd/reconcile/device/plugin/plugintest"
 	"podd/reconcile/plan"
@@ -27,43 +28,44 @@ import (
 
 const gpu = "example.com/gpu"
 
-// agent is a server with its sockets.
-type agent struct {
+// A testServer is a Server with its sockets.
+type testServer struct {
 	*Server
 	registry string
-	log      *lines
+	log      *logBuffer
 	stop     func()
 }
 
-// lines is what was logged.
-type lines struct {
+// A logBuffer is a log that can be read while it is written.
+type logBuffer struct {
 	mu   sync.Mutex // guards text
 	text strings.Builder
 }
 
 // Write implements io.Writer.
-func (l *lines) Write(p []byte) (int, error) {
+func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(p)
 }
 
-// count is how often something was said.
-func (l *lines) count(what string) int {
+// count returns how many times text was logged.
+func (l *logBuffer) count(text string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), what)
+	return strings.Count(l.text.String(), text)
 }
 
-// begin serves in a directory until the test ends, or stop is called.
-func begin(t *testing.T, dir string) *agent {
+// startServer starts a server in a directory. It runs until the test ends or stop is
+// called.
+func startServer(t *testing.T, dir string) *testServer {
 	t.Helper()
 	ledger, err := device.Open(filepath.Join(dir, "devices.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := &lines{}
-	a := &agent{
+	log := &logBuffer{}
+	a := &testServer{
 		Server:   &Server{Dir: filepath.Join(dir, "device-plugins"), Ledger: ledger, Log: slog.New(slog.NewTextHandler(log, nil))},
 		registry: filepath.Join(dir, "plugins_registry"),
 		log:      log,
@@ -84,17 +86,15 @@ func begin(t *testing.T, dir string) *agent {
 	})
 	running.Go(func() {
 		watch := &plugins.Watcher{Dir: a.registry, Kinds: map[string]plugins.Kind{v1.DevicePlugin: a.Kind()}, Log: a.Log}
-		if err := watch.Run(ctx); err != nil {
-			t.Error(err)
-		}
+		watch.Run(ctx)
 	})
 	a.stop = sync.OnceFunc(func() { cancel(); running.Wait() })
 	t.Cleanup(a.stop)
 	return a
 }
 
-// short is a directory whose name leaves room for sockets.
-func short(t *testing.T) string {
+// shortTempDir returns a directory with a name that is short enough for sockets.
+func shortTempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "podd")
 	if err != nil {
@@ -104,7 +104,7 @@ func short(t *testing.T) string {
 	return dir
 }
 
-func (a *agent) until(t *testing.T, what string, is func() bool) {
+func (a *testServer) until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -113,7 +113,7 @@ func (a *agent) until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-func (a *agent) untilCounts(t *testing.T, want plan.Devices) {
+func (a *testServer) untilCounts(t *testing.T, want plan.Devices) {
 	t.Helper()
 	a.until(t, fmt.Sprintf("%+v", want), func() bool { return a.Ledger.Counts()[gpu] == want })
 }
@@ -121,7 +121,7 @@ func (a *agent) untilCounts(t *testing.T, want plan.Devices) {
 func pod(t *testing.T, n int) *manifest.Pod {
 	t.Helper()
 	text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: main, image: i, resources: {limits: {%s: %d}}}]}\n", gpu, n)
-	f := manifest.Decode([]byte(text), manifest.Options{Path: "f", Node: "n"})
+	f := decode.File([]byte(text), decode.Options{Path: "f", Node: "n"})
 	if len(f.Pods) != 1 {
 		t.Fatal(f.Problems)
 	}
@@ -136,23 +136,23 @@ func start(t *testing.T, p *plugintest.Plugin) {
 	t.Cleanup(p.Stop)
 }
 
-// TestPlugin: a plugin registers, lists, is asked what it offers, and dies; podd is
-// started anew, and it registers again.
+// TestPlugin checks the registration of a plugin, its lists and calls, its exit, and its
+// registration after a restart of podd.
 func TestPlugin(t *testing.T) {
-	dir := short(t)
-	a := begin(t, dir)
+	dir := shortTempDir(t)
+	a := startServer(t, dir)
 	p := &plugintest.Plugin{Dir: a.Dir, Resource: gpu}
 	p.Options = v1beta1.DevicePluginOptions{PreStartRequired: true, GetPreferredAllocationAvailable: true}
 	p.Prefer = func(available, must []string, n int) []string { return available[len(available)-n:] }
 	p.Answer = func(ids []string) (*v1beta1.ContainerAllocateResponse, error) {
 		return &v1beta1.ContainerAllocateResponse{Envs: map[string]string{"IDS": strings.Join(ids, " ")}}, nil
 	}
-	p.Set("a", "b", "-c", "", strings.Repeat("x", longestID+1))
+	p.Set("a", "b", "-c", "", strings.Repeat("x", maxIDLength+1))
 	start(t, p)
 	a.untilCounts(t, plan.Devices{Total: 2, Served: true})
 
-	wants := pod(t, 1)
-	grants, done, err := a.Ledger.Use(t.Context(), wants, "main")
+	requesting := pod(t, 1)
+	grants, done, err := a.Ledger.Use(t.Context(), requesting, "main")
 	if err != nil || len(grants) != 1 || grants[0].Response.Envs["IDS"] != "b" {
 		t.Fatalf("got %v, %v", grants, err)
 	}
@@ -161,7 +161,7 @@ func TestPlugin(t *testing.T) {
 		t.Error(err)
 	}
 	if got, want := p.Calls(), []string{"Prefer a b", "Allocate b", "PreStart b"}; !slices.Equal(got, want) {
-		t.Errorf("it was asked %q, want %q", got, want)
+		t.Errorf("got calls %q, want %q", got, want)
 	}
 	p.Set("a", "-b", "", "")
 	a.untilCounts(t, plan.Devices{Total: 2, Served: true})
@@ -170,25 +170,25 @@ func TestPlugin(t *testing.T) {
 	p.Stop()
 	a.untilCounts(t, plan.Devices{Total: 1})
 	if n := a.log.count("without an ID"); n != 1 {
-		t.Errorf("it was said %d times that devices have no ID", n)
+		t.Errorf("devices without an ID were logged %d times, want once", n)
 	}
 
 	a.stop()
-	a = begin(t, dir)
+	a = startServer(t, dir)
 	a.untilCounts(t, plan.Devices{Total: 1})
 	p.Set("a", "b")
 	start(t, p)
 	a.untilCounts(t, plan.Devices{Total: 2, Served: true})
-	if grants, done, err = a.Ledger.Use(t.Context(), wants, "main"); err != nil || grants[0].IDs[0] != "b" {
+	if grants, done, err = a.Ledger.Use(t.Context(), requesting, "main"); err != nil || grants[0].IDs[0] != "b" {
 		t.Fatalf("got %v, %v", grants, err)
 	}
 	done()
 }
 
-// TestHung: who asks a plugin that does not answer is free to leave, also one who
-// waits behind another; that is no failure of the plugin's.
-func TestHung(t *testing.T) {
-	a, hung := begin(t, short(t)), make(chan struct{})
+// TestAllocate_Canceled checks that a caller can cancel a call to a plugin that does not
+// respond, also while it waits for another call, and that the plugin stays registered.
+func TestAllocate_Canceled(t *testing.T) {
+	a, hung := startServer(t, shortTempDir(t)), make(chan struct{})
 	p := &plugintest.Plugin{Dir: a.Dir, Resource: gpu, Answer: func([]string) (*v1beta1.ContainerAllocateResponse, error) {
 		<-hung
 		return nil, errors.New("too late")
@@ -200,14 +200,14 @@ func TestHung(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	all := make(chan error)
 	for _, name := range []string{"p", "q"} {
-		one := *pod(t, 1)
-		one.Key.Name = name
+		p := *pod(t, 1)
+		p.Key.Name = name
 		go func() {
-			_, _, err := a.Ledger.Use(ctx, &one, "main")
+			_, _, err := a.Ledger.Use(ctx, &p, "main")
 			all <- err
 		}()
 	}
-	a.until(t, "one is being asked", func() bool { return len(p.Calls()) > 0 })
+	a.until(t, "a call is in progress", func() bool { return len(p.Calls()) > 0 })
 	cancel()
 	for range 2 {
 		if err := <-all; !errors.Is(err, context.Canceled) {
@@ -217,13 +217,14 @@ func TestHung(t *testing.T) {
 	a.untilCounts(t, plan.Devices{Total: 2, Served: true})
 }
 
-// TestSlow: the time that others take is not a call's own.
-func TestSlow(t *testing.T) {
+// TestCall_TimeoutExcludesWait checks that the timeout of a call does not include the wait
+// for other calls.
+func TestCall_TimeoutExcludesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &client{slot: make(chan struct{}, 1)}
 		slow := func(ctx context.Context) error {
 			select {
-			case <-time.After(callTime - time.Second):
+			case <-time.After(callTimeout - time.Second):
 				return nil
 			case <-ctx.Done():
 				return ctx.Err()
@@ -232,7 +233,7 @@ func TestSlow(t *testing.T) {
 		var all sync.WaitGroup
 		for range 5 {
 			all.Go(func() {
-				if err := c.call(t.Context(), callTime, "to wait", slow); err != nil {
+				if err := c.call(t.Context(), callTimeout, "to wait", slow); err != nil {
 					t.Error(err)
 				}
 			})
@@ -241,9 +242,9 @@ func TestSlow(t *testing.T) {
 	})
 }
 
-// TestSocketAnew: a start removes old sockets, and nothing else.
-func TestSocketAnew(t *testing.T) {
-	dir := short(t)
+// TestPrepare checks that Prepare removes old sockets and no other files.
+func TestPrepare(t *testing.T) {
+	dir := shortTempDir(t)
 	ln, err := net.Listen("unix", filepath.Join(dir, "old.sock"))
 	if err != nil {
 		t.Fatal(err)
@@ -254,13 +255,13 @@ func TestSocketAnew(t *testing.T) {
 	}
 	entries, _ := os.ReadDir(dir)
 	if len(entries) != 2 || entries[0].Name() != "kept" {
-		t.Errorf("left are %v", entries)
+		t.Errorf("remaining entries: %v", entries)
 	}
 }
 
-// TestRegisterAnew: the newest plugin of a resource is the one.
-func TestRegisterAnew(t *testing.T) {
-	a := begin(t, short(t))
+// TestRegister_Replaces checks that a plugin replaces an earlier one of the same resource.
+func TestRegister_Replaces(t *testing.T) {
+	a := startServer(t, shortTempDir(t))
 	first := &plugintest.Plugin{Dir: a.Dir, Resource: gpu}
 	first.Set("a")
 	start(t, first)
@@ -278,10 +279,10 @@ func TestRegisterAnew(t *testing.T) {
 	a.untilCounts(t, plan.Devices{Total: 4, Served: true})
 }
 
-// TestRefused: what is not a plugin of this machine is told so.
-func TestRefused(t *testing.T) {
-	a := begin(t, short(t))
-	good := v1beta1.RegisterRequest{Version: v1beta1.Version, ResourceName: gpu, Endpoint: "gpu.sock"}
+// TestRegister_Invalid checks that invalid registrations fail with an error.
+func TestRegister_Invalid(t *testing.T) {
+	a := startServer(t, shortTempDir(t))
+	valid := v1beta1.RegisterRequest{Version: v1beta1.Version, ResourceName: gpu, Endpoint: "gpu.sock"}
 	tests := map[string]struct{ version, resource, endpoint, want string }{
 		"another version":   {version: "v1alpha", want: `version "v1alpha"`},
 		"no resource":       {resource: "gpu", want: "<domain>/<name>"},
@@ -293,7 +294,7 @@ func TestRefused(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := v1beta1.RegisterRequest{Version: good.Version, ResourceName: good.ResourceName, Endpoint: good.Endpoint}
+			r := v1beta1.RegisterRequest{Version: valid.Version, ResourceName: valid.ResourceName, Endpoint: valid.Endpoint}
 			for to, from := range map[*string]string{&r.Version: tt.version, &r.ResourceName: tt.resource, &r.Endpoint: tt.endpoint} {
 				if from != "" {
 					*to = from
@@ -306,33 +307,33 @@ func TestRefused(t *testing.T) {
 		})
 	}
 	if len(a.Ledger.Counts()) > 0 {
-		t.Errorf("there are %v", a.Ledger.Counts())
+		t.Errorf("got %v, want no resources", a.Ledger.Counts())
 	}
 }
 
-// TestWatched: a plugin in plugins_registry is found, told so, followed for as long
-// as its socket is there, and found again.
+// TestWatched checks that a plugin in plugins_registry is discovered, notified, in use
+// while its socket exists, and discovered again.
 func TestWatched(t *testing.T) {
-	a := begin(t, short(t))
+	a := startServer(t, shortTempDir(t))
 	a.until(t, "the directory is there", func() bool { _, err := os.Stat(a.registry); return err == nil })
 	for range 2 {
 		p := &plugintest.Plugin{Dir: a.registry, Resource: gpu, Watched: true}
 		p.Set("a", "b")
 		start(t, p)
 		a.untilCounts(t, plan.Devices{Total: 2, Served: true})
-		a.until(t, "it was told", func() bool { return p.Status().GetPluginRegistered() })
+		a.until(t, "the plugin is notified", func() bool { return p.Status().GetPluginRegistered() })
 		p.Stop()
 		a.untilCounts(t, plan.Devices{})
 	}
-	odd := &plugintest.Plugin{Dir: a.registry, Resource: "gpu", Watched: true}
-	start(t, odd)
-	a.until(t, "it was told why not", func() bool { return strings.Contains(odd.Status().GetError(), "<domain>/<name>") })
+	invalid := &plugintest.Plugin{Dir: a.registry, Resource: "gpu", Watched: true}
+	start(t, invalid)
+	a.until(t, "the plugin is notified of the error", func() bool { return strings.Contains(invalid.Status().GetError(), "<domain>/<name>") })
 }
 
-// TestWatchedTwice: of two plugins of a resource the one that came later is the one,
-// and the other again only when its socket is made anew.
-func TestWatchedTwice(t *testing.T) {
-	a := begin(t, short(t))
+// TestWatched_Displaced checks that the later of two plugins of a resource is used, and
+// that the earlier one is registered again only when its socket is recreated.
+func TestWatched_Displaced(t *testing.T) {
+	a := startServer(t, shortTempDir(t))
 	a.until(t, "the directory is there", func() bool { _, err := os.Stat(a.registry); return err == nil })
 	first := &plugintest.Plugin{Dir: a.registry, Resource: gpu, Watched: true}
 	first.Set("a")
@@ -341,30 +342,30 @@ func TestWatchedTwice(t *testing.T) {
 	if err := os.Rename(filepath.Join(a.registry, first.Endpoint()), other); err != nil {
 		t.Fatal(err)
 	}
-	a.until(t, "it is known by its new name", func() bool { return a.log.count("is registered\" resource="+gpu+" socket="+other) == 1 })
+	a.until(t, "the renamed socket is registered", func() bool { return a.log.count("plugin registered\" resource="+gpu+" socket="+other) == 1 })
 	second := &plugintest.Plugin{Dir: a.registry, Resource: gpu, Watched: true}
 	second.Set("a", "b", "c")
 	start(t, second)
-	a.until(t, "it gave way", func() bool { return a.log.count("gave way") == 1 })
+	a.until(t, "the first plugin is displaced", func() bool { return a.log.count("was displaced") == 1 })
 	a.untilCounts(t, plan.Devices{Total: 3, Served: true})
 	if err := os.Chtimes(other, time.Now(), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	a.untilCounts(t, plan.Devices{Total: 1, Served: true})
-	a.until(t, "the other gave way", func() bool { return a.log.count("gave way") == 2 })
+	a.until(t, "the second plugin is displaced", func() bool { return a.log.count("was displaced") == 2 })
 }
 
-// TestWatchedOther: a plugin of another kind is told nothing, and spoken of once for
-// each socket it makes.
-func TestWatchedOther(t *testing.T) {
-	a := begin(t, short(t))
+// TestWatched_UnsupportedType checks that a plugin of an unsupported type is not notified,
+// and is logged once for each socket that it creates.
+func TestWatched_UnsupportedType(t *testing.T) {
+	a := startServer(t, shortTempDir(t))
 	a.until(t, "the directory is there", func() bool { _, err := os.Stat(a.registry); return err == nil })
 	for n := range 2 {
 		p := &plugintest.Plugin{Dir: a.registry, Resource: "csi.example.com", Watched: true, Type: v1.CSIPlugin}
 		start(t, p)
-		a.until(t, "it was spoken of", func() bool { return a.log.count("a plugin is left alone") == n+1 })
+		a.until(t, "the plugin is logged", func() bool { return a.log.count("plugin of an unsupported type ignored") == n+1 })
 		if p.Stop(); p.Status() != nil {
-			t.Errorf("it was told %v", p.Status())
+			t.Errorf("the plugin was notified: %v", p.Status())
 		}
 	}
 }

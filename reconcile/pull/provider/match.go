@@ -11,15 +11,16 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// CheckPattern tells what is wrong with an element of matchImages.
+// CheckPattern returns an error if pattern is not a valid element of matchImages.
 func CheckPattern(pattern string) error {
 	_, err := url.Parse("https://" + pattern)
 	return err
 }
 
-// matches is Kubernetes' rule: as many labels in the host, each of which may be
-// a glob; the same port, or none in both; and a path that is a prefix, also one
-// that ends within a name.
+// matches reports whether pattern matches repository by the rules of Kubernetes. Both
+// hosts must have the same number of labels, and those of pattern may be globs. The ports
+// must be equal. The path of pattern must be a prefix of that of repository; it may end
+// within a path element.
 func matches(pattern, repository string) bool {
 	p, err := url.Parse("https://" + pattern)
 	if err != nil {
@@ -50,21 +51,21 @@ func labels(u *url.URL) (names []string, port string) {
 	return strings.Split(host, "."), port
 }
 
-// keyring has credentials by the key they stand under, without its scheme; those
-// of one key in the order in which they came.
+// A keyring has credentials by key without its scheme. Those with the same key are in the
+// order in which they were added.
 type keyring map[string][]*cri.AuthConfig
 
 func (k keyring) add(all credentials) {
-	for _, written := range slices.Sorted(maps.Keys(all)) {
-		if key := plainKey(written); key != "" {
-			auth := all[written]
+	for _, rawKey := range slices.Sorted(maps.Keys(all)) {
+		if key := plainKey(rawKey); key != "" {
+			auth := all[rawKey]
 			k[key] = append(k[key], &cri.AuthConfig{Username: auth.Username, Password: auth.Password})
 		}
 	}
 }
 
-// plainKey leaves out what a key may have beside host and path: a scheme, and
-// the version of a registry's API.
+// plainKey returns the host and path of a key, without a scheme and the version of the
+// registry API. It returns "" if the key is invalid.
 func plainKey(key string) string {
 	if !strings.HasPrefix(key, "https://") && !strings.HasPrefix(key, "http://") {
 		key = "https://" + key
@@ -83,10 +84,10 @@ func plainKey(key string) string {
 	return u.Host + at
 }
 
-// hub is the name under which credentials of Docker Hub stand when they stand
-// under none that its images have.
-const hub = "index.docker.io"
+// dockerHubKey is the key for images of Docker Hub if no key matches their names.
+const dockerHubKey = "index.docker.io"
 
+// matching returns the credentials for a repository, the most specific key first.
 func (k keyring) matching(repository string) []*cri.AuthConfig {
 	var keys []string
 	for key := range k {
@@ -95,10 +96,10 @@ func (k keyring) matching(repository string) []*cri.AuthConfig {
 		}
 	}
 	if len(keys) == 0 && strings.HasPrefix(repository, "docker.io/") {
-		return k[hub]
+		return k[dockerHubKey]
 	}
-	// A longer key is behind its own beginning, and what has no glob behind one
-	// that has: "*" sorts before every letter.
+	// In alphabetical order, a key follows its prefixes and a key with a glob,
+	// because "*" sorts before every letter. So the reverse has the most specific first.
 	slices.Sort(keys)
 	slices.Reverse(keys)
 	var out []*cri.AuthConfig

@@ -7,7 +7,7 @@ import (
 	wire "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 )
 
-// TestMatches: which images a pattern of matchImages is for, as in Kubernetes.
+// TestMatches checks which images a pattern of matchImages matches in Kubernetes.
 func TestMatches(t *testing.T) {
 	tests := []struct {
 		pattern, image string
@@ -27,7 +27,7 @@ func TestMatches(t *testing.T) {
 		{"k8s.*.io", "k8s.gcr.io/web", true},
 		{"app*.k8s.io", "app1.k8s.io/web", true},
 		{"app*.k8s.io", "db.k8s.io/web", false},
-		{"[ab].k8s.io", "a.k8s.io/web", false}, // no host that a URL can have
+		{"[ab].k8s.io", "a.k8s.io/web", false}, // not a valid host of a URL
 		{"registry.io:8080", "registry.io:8080/web", true},
 		{"registry.io:8080", "registry.io/web", false},
 		{"registry.io", "registry.io:8080/web", false},
@@ -45,20 +45,20 @@ func TestMatches(t *testing.T) {
 	}
 	for _, test := range tests {
 		if got := matches(test.pattern, test.image); got != test.want {
-			t.Errorf("%q for %s: %t, want %t", test.pattern, test.image, got, test.want)
+			t.Errorf("matches(%q, %q) = %t, want %t", test.pattern, test.image, got, test.want)
 		}
 	}
 }
 
-// TestOrder: what of several plugins' answers is tried for an image, and in what
+// TestOrder checks which credentials of several plugins apply to an image, and their
 // order.
 func TestOrder(t *testing.T) {
 	for _, test := range []struct{ name, first, second, image, want string }{
 		{"the longer key first", "a.io a.io/team a.io/team/web", "", "a.io/team/web", "1:a.io/team/web 1:a.io/team 1:a.io"},
-		{"the globs last", "*.io a.io a.*", "", "a.io/web", "1:a.io 1:a.* 1:*.io"},
+		{"globs last", "*.io a.io a.*", "", "a.io/web", "1:a.io 1:a.* 1:*.io"},
 		{"one key: by plugin", "a.io", "a.io", "a.io/web", "1:a.io 2:a.io"},
 		{"first by key", "a.io", "a.io/team", "a.io/team/web", "2:a.io/team 1:a.io"},
-		{"not for it", "b.io *.a.io a.io:5000", "", "a.io/web", ""},
+		{"no match", "b.io *.a.io a.io:5000", "", "a.io/web", ""},
 		{"a scheme", "https://a.io http://a.io/team", "", "a.io/team/web", "1:http://a.io/team 1:https://a.io"},
 		{"the version of the API", "https://a.io/v1/ https://a.io/v2/", "", "a.io/web", "1:https://a.io/v1/ 1:https://a.io/v2/"},
 		{"docker hub", "https://index.docker.io/v1/", "", "docker.io/library/nginx", "1:https://index.docker.io/v1/"},
@@ -66,19 +66,20 @@ func TestOrder(t *testing.T) {
 		{"not docker hub", "index.docker.io", "", "localhost/web", ""},
 	} {
 		ring := keyring{}
-		ring.add(answers("1", test.first))
-		ring.add(answers("2", test.second))
+		ring.add(testCredentials("1", test.first))
+		ring.add(testCredentials("2", test.second))
 		var got []string
 		for _, a := range ring.matching(test.image) {
 			got = append(got, a.Username)
 		}
 		if got := strings.Join(got, " "); got != test.want {
-			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
 		}
 	}
 }
 
-func answers(plugin, keys string) credentials {
+// testCredentials returns credentials for keys whose user names have the plugin and key.
+func testCredentials(plugin, keys string) credentials {
 	all := credentials{}
 	for _, key := range strings.Fields(keys) {
 		all[key] = wire.AuthConfig{Username: plugin + ":" + key}

@@ -1,13 +1,13 @@
-// Package provider asks image credential-provider plugins: programs that know
-// the credentials of some registries, as the kubelet's
-// --image-credential-provider-config describes them.
+// Package provider runs image credential provider plugins: programs that return the
+// credentials for some registries, as configured by the kubelet's flag
+// --image-credential-provider-config.
 //
 //	image ─▶ matchImages ─▶ cache ─▶ plugin ─▶ cache
 //	            │ no           │ yes    │ failed
 //	            ▼              ▼        ▼
 //	          nothing      credentials  nothing, and an error
 //
-// What plugins answer is secret: no error and no log quotes it.
+// The responses of plugins are secret: no error and no log quotes them.
 package provider
 
 import (
@@ -23,38 +23,37 @@ import (
 	wire "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 )
 
-// Plugins are asked together. Safe for concurrent use.
+// Plugins is a list of plugins. It is safe for concurrent use.
 type Plugins struct {
 	all []*plugin
 }
 
-// New returns those that providers describe, checked before, whose programs are
-// in dir.
+// New returns the plugins for providers, which must be valid. Their programs are in dir.
 func New(dir string, providers []config.CredentialProvider) *Plugins {
 	p := &Plugins{}
 	for _, c := range providers {
 		p.all = append(p.all, &plugin{
-			CredentialProvider: c, path: filepath.Join(dir, c.Name), patience: time.Minute,
-			asking: asking{flights: map[string]*flight{}, kept: map[string]kept{}},
+			CredentialProvider: c, path: filepath.Join(dir, c.Name), timeout: time.Minute,
+			cache: cache{runs: map[string]*sharedRun{}, entries: map[string]entry{}},
 		})
 	}
 	return p
 }
 
-// Credentials are those of all plugins for a repository such as
-// "docker.io/library/nginx", in the order to try them: by the key they stand
-// under, the more specific first, then by plugin. An error tells of each plugin
-// that failed, and comes beside what the others have.
+// Credentials returns the credentials of all plugins for a repository such as
+// "docker.io/library/nginx", in the order to try them: by key, the most specific first,
+// then by plugin. If plugins fail, it returns an error that names each of them together
+// with the credentials of the others.
 func (p *Plugins) Credentials(ctx context.Context, repository string) ([]*cri.AuthConfig, error) {
 	ring := keyring{}
 	var failed []string
-	for _, one := range p.all {
-		if !one.serves(repository) {
+	for _, each := range p.all {
+		if !each.matchesImage(repository) {
 			continue
 		}
-		auth, err := one.ask(ctx, repository)
+		auth, err := each.get(ctx, repository)
 		if err != nil {
-			failed = append(failed, fmt.Sprintf("credential provider %s, asked for %s: %v", one.Name, repository, err))
+			failed = append(failed, fmt.Sprintf("credential provider %s failed for %s: %v", each.Name, repository, err))
 		}
 		ring.add(auth)
 	}
@@ -64,16 +63,17 @@ func (p *Plugins) Credentials(ctx context.Context, repository string) ([]*cri.Au
 	return ring.matching(repository), nil
 }
 
-// plugin is one program with what it said.
+// A plugin is the program of a provider with its cached responses.
 type plugin struct {
 	config.CredentialProvider
-	path     string
-	patience time.Duration // with one run; Kubernetes' limit
+	path    string
+	timeout time.Duration // of a run; New sets the limit of the kubelet
 
-	asking // what is under way and what is kept
+	cache
 }
 
-func (p *plugin) serves(repository string) bool {
+// matchesImage reports whether the plugin has to be run for a repository.
+func (p *plugin) matchesImage(repository string) bool {
 	for _, pattern := range p.MatchImages {
 		if matches(pattern, repository) {
 			return true
@@ -82,8 +82,9 @@ func (p *plugin) serves(repository string) bool {
 	return false
 }
 
-// lasting is for how long an answer is kept; 0: not at all.
-func (p *plugin) lasting(r *wire.CredentialProviderResponse) time.Duration {
+// cacheDuration returns how long a response is cached. It is not cached if the duration
+// is not positive.
+func (p *plugin) cacheDuration(r *wire.CredentialProviderResponse) time.Duration {
 	switch {
 	case r.CacheDuration != nil:
 		return r.CacheDuration.Duration

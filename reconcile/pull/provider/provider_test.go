@@ -19,17 +19,17 @@ import (
 	wire "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 )
 
-// TestMain is also the plugin: the test's own program under another name.
+// TestMain runs the plugin if the test binary was started under the name of one.
 func TestMain(m *testing.M) {
 	if strings.HasPrefix(filepath.Base(os.Args[0]), "plugin") {
-		act(os.Args[1:])
+		runPlugin(os.Args[1:])
 		return
 	}
 	os.Exit(m.Run())
 }
 
-// act does what the arguments say and adds what it was asked to the file ASKED.
-func act(args []string) {
+// runPlugin appends its request to the file ASKED and then behaves as args[0] says.
+func runPlugin(args []string) {
 	request, _ := io.ReadAll(os.Stdin)
 	f, err := os.OpenFile(os.Getenv("ASKED"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {
@@ -52,25 +52,25 @@ func act(args []string) {
 	}
 }
 
-// bench is plugins whose names begin with "plugin", and what they were asked.
-type bench struct {
+// A fixture has plugins whose names begin with "plugin", and a log of their requests.
+type fixture struct {
 	*Plugins
-	t     *testing.T
-	asked string
+	t          *testing.T
+	requestLog string
 }
 
-func setUp(t *testing.T, plugins ...config.CredentialProvider) *bench {
+func newFixture(t *testing.T, plugins ...config.CredentialProvider) *fixture {
 	t.Helper()
 	dir := t.TempDir()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, asked: filepath.Join(dir, "asked")}
+	b := &fixture{t: t, requestLog: filepath.Join(dir, "asked")}
 	for i := range plugins {
 		p := &plugins[i]
 		p.Name = fmt.Sprint("plugin", i)
-		p.Env = append(p.Env, config.ExecEnvVar{Name: "ASKED", Value: b.asked})
+		p.Env = append(p.Env, config.ExecEnvVar{Name: "ASKED", Value: b.requestLog})
 		if err := os.Symlink(self, filepath.Join(dir, p.Name)); err != nil {
 			t.Fatal(err)
 		}
@@ -88,12 +88,12 @@ func pluginFor(images string, args ...string) config.CredentialProvider {
 	}
 }
 
-// answer is that of a plugin that lets user in at a.io.
-func answer(user, more string) string {
+// response returns a response with the credentials of user for a.io.
+func response(user, more string) string {
 	return `{"apiVersion": "` + v1 + `", "kind": "CredentialProviderResponse", "auth": {"a.io": {"username": "` + user + `", "password": "hunter2"}}, ` + more + `}`
 }
 
-func (b *bench) users(image string) (string, error) {
+func (b *fixture) users(image string) (string, error) {
 	auths, err := b.Credentials(b.t.Context(), image)
 	var users []string
 	for _, a := range auths {
@@ -102,42 +102,42 @@ func (b *bench) users(image string) (string, error) {
 	return strings.Join(users, " "), err
 }
 
-// requests is how often plugins were run.
-func (b *bench) requests() int {
-	data, err := os.ReadFile(b.asked)
+// requests returns how many times plugins were run.
+func (b *fixture) requests() int {
+	data, err := os.ReadFile(b.requestLog)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		b.t.Fatal(err)
 	}
 	return strings.Count(string(data), "\n")
 }
 
-// TestRequest: what a plugin is told, in each of the versions.
+// TestRequest checks the request in each version.
 func TestRequest(t *testing.T) {
 	for _, version := range APIVersions {
-		p := pluginFor("a.io", "answer", strings.Replace(answer("ann", `"cacheKeyType": "Image"`), v1, version, 1))
+		p := pluginFor("a.io", "answer", strings.Replace(response("ann", `"cacheKeyType": "Image"`), v1, version, 1))
 		p.APIVersion = version
-		b := setUp(t, p)
+		b := newFixture(t, p)
 		if users, err := b.users("a.io/web"); users != "ann" || err != nil {
 			t.Errorf("%s: %q %v", version, users, err)
 		}
-		data, err := os.ReadFile(b.asked)
+		data, err := os.ReadFile(b.requestLog)
 		want := `{"kind":"CredentialProviderRequest","apiVersion":"` + version + `","image":"a.io/web"}` + "\n"
 		if string(data) != want || err != nil {
-			t.Errorf("asked %q, want %q; %v", data, want, err)
+			t.Errorf("got request %q, want %q; %v", data, want, err)
 		}
 	}
 }
 
-// TestNotAsked: a plugin hears nothing of images that are not its own.
-func TestNotAsked(t *testing.T) {
-	b := setUp(t, pluginFor("b.io *.a.io", "answer", answer("ann", `"cacheKeyType": "Image"`)))
+// TestMatchImages checks that a plugin is not run for images that it does not match.
+func TestMatchImages(t *testing.T) {
+	b := newFixture(t, pluginFor("b.io *.a.io", "answer", response("ann", `"cacheKeyType": "Image"`)))
 	if users, err := b.users("a.io/web"); users != "" || err != nil || b.requests() != 0 {
 		t.Errorf("%q %v, %d requests", users, err, b.requests())
 	}
 }
 
-// TestKept: for what and for how long answers are kept.
-func TestKept(t *testing.T) {
+// TestCache checks for which images and how long responses are cached.
+func TestCache(t *testing.T) {
 	for _, test := range []struct {
 		more     string
 		standard time.Duration
@@ -156,9 +156,9 @@ func TestKept(t *testing.T) {
 		{`"cacheKeyType": "Image", "cacheDuration": null`, time.Hour, "a.io/x a.io/x", 1},
 		{`"cacheKeyType": "Image"`, 0, "a.io/x a.io/x", 2},
 	} {
-		p := pluginFor("*.io *.io:5000", "answer", answer("ann", test.more))
+		p := pluginFor("*.io *.io:5000", "answer", response("ann", test.more))
 		p.DefaultCacheDuration = &metav1.Duration{Duration: test.standard}
-		b := setUp(t, p)
+		b := newFixture(t, p)
 		for _, image := range strings.Fields(test.images) {
 			if _, err := b.users(image); err != nil {
 				t.Errorf("%s: %v", test.more, err)
@@ -170,36 +170,36 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestKeptNoLonger: when its time is over, an answer is forgotten.
-func TestKeptNoLonger(t *testing.T) {
+// TestCache_Expires checks that a response is removed at the end of its duration.
+func TestCache_Expires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New("/bin", []config.CredentialProvider{{Name: "none"}}).all[0]
-		_, f, mine := p.join("a.io/x")
-		if f == nil || !mine {
-			t.Fatal("something is kept")
+		_, f, owner := p.join("a.io/x")
+		if f == nil || !owner {
+			t.Fatal("the empty cache has a response")
 		}
 		said := &wire.CredentialProviderResponse{}
-		if err := json.Unmarshal([]byte(answer("ann", `"cacheKeyType": "Image", "cacheDuration": "1m"`)), said); err != nil {
+		if err := json.Unmarshal([]byte(response("ann", `"cacheKeyType": "Image", "cacheDuration": "1m"`)), said); err != nil {
 			t.Fatal(err)
 		}
-		p.land("a.io/x", f, said, nil)
+		p.finish("a.io/x", f, said, nil)
 		time.Sleep(time.Minute - 1)
-		if known, _, _ := p.join("a.io/x"); known["a.io"].Username != "ann" {
-			t.Errorf("too early there is only %v", known)
+		if cached, _, _ := p.join("a.io/x"); cached["a.io"].Username != "ann" {
+			t.Errorf("before the end: got %v, want the user ann", cached)
 		}
 		time.Sleep(time.Nanosecond)
-		if known, f, mine := p.join("a.io/y"); known != nil || f == nil || !mine || len(p.kept) != 0 {
-			t.Errorf("it is still kept: %v", p.kept)
+		if cached, f, owner := p.join("a.io/y"); cached != nil || f == nil || !owner || len(p.entries) != 0 {
+			t.Errorf("after the end: got %v, want no entries", p.entries)
 		}
 	})
 }
 
-// TestFailures: who fails is named, says why, quotes no secret, and keeps nobody
-// from the credentials of the others.
+// TestFailures checks that the error names the failed plugin and the cause, quotes no
+// secret, and that the credentials of the other plugins are returned.
 func TestFailures(t *testing.T) {
-	good := pluginFor("a.io", "answer", answer("ann", `"cacheKeyType": "Image"`))
+	good := pluginFor("a.io", "answer", response("ann", `"cacheKeyType": "Image"`))
 	said := func(text string) config.CredentialProvider { return pluginFor("a.io", "answer", text) }
-	valid := answer("bob", `"cacheKeyType": "Image"`)
+	valid := response("bob", `"cacheKeyType": "Image"`)
 	for name, test := range map[string]struct {
 		plugin config.CredentialProvider
 		want   string
@@ -208,21 +208,21 @@ func TestFailures(t *testing.T) {
 		"flood":           {pluginFor("a.io", "flood"), "more than 1 MiB"},
 		"nothing":         {said(""), "no JSON"},
 		"no JSON":         {said("hunter2"), "no JSON"},
-		"more behind it":  {said(valid + "{}"), "no JSON"},
-		"another version": {said(strings.Replace(valid, v1, v1+"beta1", 1)), "v1beta1 and was asked in"},
+		"trailing data":   {said(valid + "{}"), "no JSON"},
+		"another version": {said(strings.Replace(valid, v1, v1+"beta1", 1)), "v1beta1 to a request in"},
 		"another API":     {said(strings.Replace(valid, v1, "v1", 1)), "another apiVersion"},
 		"another kind":    {said(strings.Replace(valid, "Response", "Request", 1)), "another kind"},
-		"unknown field":   {said(answer("bob", `"cacheKeyType": "Image", "hunter2": 1`)), "unknown, repeated or mistyped"},
-		"repeated field":  {said(answer("bob", `"cacheKeyType": "Image", "cacheKeyType": "Image"`)), "unknown, repeated or mistyped"},
-		"wrong case":      {said(answer("bob", `"CacheKeyType": "Image"`)), "unknown, repeated or mistyped"},
-		"wrong type":      {said(answer("bob", `"cacheKeyType": "Image", "cacheDuration": "hunter2"`)), "unknown, repeated or mistyped"},
-		"no cache key":    {said(answer("bob", `"auth": null`)), "unknown, repeated or mistyped"},
-		"bad cache key":   {said(answer("bob", `"cacheKeyType": "hunter2"`)), "Image, Registry, Global"},
+		"unknown field":   {said(response("bob", `"cacheKeyType": "Image", "hunter2": 1`)), "unknown, repeated or mistyped"},
+		"repeated field":  {said(response("bob", `"cacheKeyType": "Image", "cacheKeyType": "Image"`)), "unknown, repeated or mistyped"},
+		"wrong case":      {said(response("bob", `"CacheKeyType": "Image"`)), "unknown, repeated or mistyped"},
+		"wrong type":      {said(response("bob", `"cacheKeyType": "Image", "cacheDuration": "hunter2"`)), "unknown, repeated or mistyped"},
+		"no cache key":    {said(response("bob", `"auth": null`)), "unknown, repeated or mistyped"},
+		"bad cache key":   {said(response("bob", `"cacheKeyType": "hunter2"`)), "Image, Registry, Global"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := setUp(t, test.plugin, good)
+			b := newFixture(t, test.plugin, good)
 			users, err := b.users("a.io/web")
-			if users != "ann" || err == nil || !strings.Contains(err.Error(), "credential provider plugin0, asked for a.io/web: ") ||
+			if users != "ann" || err == nil || !strings.Contains(err.Error(), "credential provider plugin0 failed for a.io/web: ") ||
 				!strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%q, %v", users, err)
 			}
@@ -230,9 +230,9 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestNoProgram: one that was there when podd started and is gone.
-func TestNoProgram(t *testing.T) {
-	b := setUp(t, pluginFor("a.io", "fail"))
+// TestProgramMissing checks the error for a program that was removed after New.
+func TestProgramMissing(t *testing.T) {
+	b := newFixture(t, pluginFor("a.io", "fail"))
 	if err := os.Remove(b.all[0].path); err != nil {
 		t.Fatal(err)
 	}
@@ -241,19 +241,19 @@ func TestNoProgram(t *testing.T) {
 	}
 }
 
-// TestHangs: a plugin that does not end is ended.
+// TestHangs checks that a plugin is killed after its timeout and on cancellation.
 func TestHangs(t *testing.T) {
-	b := setUp(t, pluginFor("a.io", "hang"))
-	b.all[0].patience = 100 * time.Millisecond
-	if _, err := b.users("a.io/web"); err == nil || !strings.Contains(err.Error(), "was not done after 100ms") {
+	b := newFixture(t, pluginFor("a.io", "hang"))
+	b.all[0].timeout = 100 * time.Millisecond
+	if _, err := b.users("a.io/web"); err == nil || !strings.Contains(err.Error(), "did not finish within 100ms") {
 		t.Error(err)
 	}
-	b.all[0].patience = time.Hour
+	b.all[0].timeout = time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
-	asked := b.requests()
+	requestLog := b.requests()
 	go func() {
 		defer cancel()
-		for b.requests() == asked && t.Context().Err() == nil {
+		for b.requests() == requestLog && t.Context().Err() == nil {
 			time.Sleep(time.Millisecond)
 		}
 	}()
@@ -262,12 +262,12 @@ func TestHangs(t *testing.T) {
 	}
 }
 
-// TestOneFlight: who asks the same while it is asked shares the answer; that the
-// first no longer wants it is no answer.
-func TestOneFlight(t *testing.T) {
-	b := setUp(t, pluginFor("a.io", "answer", answer("ann", `"cacheKeyType": "Image", "cacheDuration": "1h"`)))
+// TestSharedRun checks that concurrent callers share one run, and that they run the
+// plugin again if the caller that ran it was canceled.
+func TestSharedRun(t *testing.T) {
+	b := newFixture(t, pluginFor("a.io", "answer", response("ann", `"cacheKeyType": "Image", "cacheDuration": "1h"`)))
 	p := b.all[0]
-	_, f, _ := p.join("a.io/web") // the first is about to run it
+	_, f, _ := p.join("a.io/web") // the first caller is about to run it
 	var all sync.WaitGroup
 	for range 5 {
 		all.Go(func() {
@@ -276,12 +276,12 @@ func TestOneFlight(t *testing.T) {
 			}
 		})
 	}
-	gone, cancel := context.WithCancel(t.Context())
+	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := b.Credentials(gone, "a.io/web"); err == nil {
-		t.Error("who no longer wants it waits for it")
+	if _, err := b.Credentials(canceled, "a.io/web"); err == nil {
+		t.Error("a canceled caller got no error")
 	}
-	p.land("a.io/web", f, nil, context.Canceled)
+	p.finish("a.io/web", f, nil, context.Canceled)
 	all.Wait()
 	if n := b.requests(); n != 1 {
 		t.Errorf("%d requests", n)

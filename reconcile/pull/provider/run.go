@@ -16,15 +16,16 @@ import (
 )
 
 const (
-	// answerLimit bounds what a plugin may write.
-	answerLimit = 1 << 20
-	// afterEnd is how long what a plugin left behind may hold its output open.
-	afterEnd = 2 * time.Second
+	// maxResponse is the maximum length of a response in bytes.
+	maxResponse = 1 << 20
+	// outputDelay is how long children of a plugin may keep its output open after the
+	// plugin has exited.
+	outputDelay = 2 * time.Second
 )
 
-// run asks the program, through no shell, in podd's own environment with what
-// the configuration adds. It ends with all that it started when it takes too
-// long or ctx is done.
+// run runs the program, without a shell, in podd's own environment with the additions of
+// the configuration, and returns its response. The program and its process group are
+// killed after p.timeout or when ctx is done.
 func (p *plugin) run(ctx context.Context, repository string) (*wire.CredentialProviderResponse, error) {
 	request, err := json.Marshal(wire.CredentialProviderRequest{
 		TypeMeta: metav1.TypeMeta{APIVersion: p.APIVersion, Kind: "CredentialProviderRequest"},
@@ -33,11 +34,11 @@ func (p *plugin) run(ctx context.Context, repository string) (*wire.CredentialPr
 	if err != nil {
 		return nil, err
 	}
-	limited, cancel := context.WithTimeout(ctx, p.patience)
+	limited, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
-	out := &capped{limit: answerLimit, over: cancel}
+	out := &limitedBuffer{limit: maxResponse, onExceeded: cancel}
 	cmd := exec.CommandContext(limited, p.path, p.Args...)
-	// Nobody sees its standard error: what it says there may be its answer.
+	// Its stderr is discarded, because it may contain credentials.
 	cmd.Stdin, cmd.Stdout = bytes.NewReader(append(request, '\n')), out
 	cmd.Env = os.Environ()
 	for _, v := range p.Env {
@@ -45,7 +46,7 @@ func (p *plugin) run(ctx context.Context, repository string) (*wire.CredentialPr
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = afterEnd
+	cmd.WaitDelay = outputDelay
 
 	switch err := cmd.Run(); {
 	case ctx.Err() != nil:
@@ -53,38 +54,39 @@ func (p *plugin) run(ctx context.Context, repository string) (*wire.CredentialPr
 	case out.exceeded:
 		return nil, fmt.Errorf("%s wrote more than 1 MiB", p.path)
 	case limited.Err() != nil:
-		return nil, fmt.Errorf("%s was not done after %s", p.path, p.patience)
+		return nil, fmt.Errorf("%s did not finish within %s", p.path, p.timeout)
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
-		return nil, fmt.Errorf("%s: %w; run it by hand to see why", p.path, withoutPath(err))
+		return nil, fmt.Errorf("%s: %w; run it by hand to see why", p.path, unwrapPathError(err))
 	}
-	answer, err := decode(out.text, p.APIVersion)
+	res, err := decode(out.text, p.APIVersion)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.path, err)
 	}
-	return answer, nil
+	return res, nil
 }
 
-// withoutPath leaves out the path, which stands before it.
-func withoutPath(err error) error {
+// unwrapPathError returns err without the path, because the message already has it.
+func unwrapPathError(err error) error {
 	if e, ok := errors.AsType[*os.PathError](err); ok {
 		return e.Err
 	}
 	return err
 }
 
-// capped holds what is written up to a limit, then calls over.
-type capped struct {
-	text     []byte
-	limit    int
-	over     func()
-	exceeded bool
+// A limitedBuffer is a buffer that calls onExceeded and fails if more than limit bytes
+// are written.
+type limitedBuffer struct {
+	text       []byte
+	limit      int
+	onExceeded func()
+	exceeded   bool
 }
 
-func (c *capped) Write(p []byte) (int, error) {
+func (c *limitedBuffer) Write(p []byte) (int, error) {
 	if len(c.text)+len(p) > c.limit {
 		c.exceeded = true
-		c.over()
-		return 0, errors.New("too much")
+		c.onExceeded()
+		return 0, errors.New("limit exceeded")
 	}
 	c.text = append(c.text, p...)
 	return len(p), nil

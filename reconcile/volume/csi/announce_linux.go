@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// announce says that the pod uses the volume: from now on it is not unstaged.
+// announce records that the pod uses the volume, so that it is not unstaged.
 func (w *work) announce() error {
-	f, err := w.factsOf(w.p.data)
+	f, err := w.loadFacts(w.p.data)
 	if err != nil {
 		return err
 	}
@@ -18,9 +18,9 @@ func (w *work) announce() error {
 		id := w.v.id()
 		before := announced
 		if f[keySpec] != "" && f[keyState] == "" {
-			before = begun // by a kubelet, perhaps
+			before = begun // a kubelet may have published it
 		}
-		f[keySpec], f[keyNode], f[keyAttachment] = w.v.spec(), w.d.o.Node, attachment(id, w.d.o.Node)
+		f[keySpec], f[keyNode], f[keyAttachment] = w.v.spec(), w.d.o.Node, attachmentName(id, w.d.o.Node)
 		f[w.p.name], f[w.p.state] = w.v.Name, before
 		if w.v.Block {
 			f[keyVolume], f[keyState] = w.v.Volume, cmp.Or(f[keyState], before)
@@ -37,7 +37,7 @@ func (w *work) announce() error {
 	return linkTo(w.p.target, w.p.link)
 }
 
-// linkTo makes a link that outlives a power cut, unless it is there.
+// linkTo creates a link durably unless it exists.
 func linkTo(target, link string) error {
 	if err := os.MkdirAll(filepath.Dir(link), 0o750); err != nil {
 		return err
@@ -54,7 +54,7 @@ func linkTo(target, link string) error {
 	return syncDir(filepath.Dir(link))
 }
 
-// attachment is the name of the VolumeAttachment of a volume.
-func attachment(u Use, node string) string {
+// attachmentName returns the name of the VolumeAttachment of a volume.
+func attachmentName(u Use, node string) string {
 	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(u.Handle+u.Driver+node)))
 }

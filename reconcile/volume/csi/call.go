@@ -13,59 +13,61 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"podd/manifest"
+	"podd/manifest/refs"
 	"podd/reconcile/plugins"
 )
 
-// mostSaid bounds an answer of a driver.
-const mostSaid = 1 << 20
+// maxMessage is the maximum size of a response in bytes.
+const maxMessage = 1 << 20
 
-// Error is what came of a call of a driver.
-type Error struct {
+// A callError is the error of a call to a driver.
+type callError struct {
 	Driver, Method string
 	Code           codes.Code
-	// Uncertain says that the driver may still be at it, or have done it.
+	// Uncertain reports whether the driver may still work on the call or may have
+	// completed it.
 	Uncertain bool
 	text      string
 }
 
-func (e *Error) Error() string { return e.text }
+func (e *callError) Error() string { return e.text }
 
-// NotRegistered is the error of what needs a driver that is not there.
-type NotRegistered struct{ Driver, Dir string }
+// notRegisteredError is the error for a driver that is not registered. Dir is the
+// directory in which podd discovers sockets of drivers.
+type notRegisteredError struct{ Driver, Dir string }
 
-func (e *NotRegistered) Error() string {
-	return fmt.Sprintf("driver name %s not found in the list of registered CSI drivers; start its node plugin on this machine, whose socket is looked for in %s", e.Driver, e.Dir)
+func (e *notRegisteredError) Error() string {
+	return fmt.Sprintf("driver name %s not found in the list of registered CSI drivers; start its node plugin on this node, with its socket in %s", e.Driver, e.Dir)
 }
 
-// session is a connection to a driver for as long as one thing takes. There is none
-// beside: the socket at an endpoint may be made anew at any time.
+// A session is a connection to a driver for one operation. Connections are not kept,
+// because the socket of a driver may be recreated at any time.
 type session struct {
 	driver Driver
 	o      *Options
 	conn   *grpc.ClientConn
 	node   csi.NodeClient
-	method string        // of the call that was made last
-	told   *manifest.CSI // whose secrets no message repeats; nil: there are none
+	method string    // of the last call
+	told   *refs.CSI // messages are redacted for this volume's secrets; nil if there is none
 }
 
-// reach is a session with a driver that is registered.
-func (d *Drivers) reach(name string) (*session, error) {
+// openSession returns a session with a registered driver. The caller must close it.
+func (d *Drivers) openSession(name string) (*session, error) {
 	d.mu.Lock()
 	r := d.drivers[name]
 	d.mu.Unlock()
 	if r == nil {
-		return nil, &NotRegistered{name, d.registry()}
+		return nil, &notRegisteredError{name, d.registry()}
 	}
 	return d.connect(r.Driver)
 }
 
 func (d *Drivers) connect(to Driver) (*session, error) {
 	s := &session{driver: to, o: &d.o}
-	conn, err := plugins.Dial(to.Endpoint, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(mostSaid)),
+	conn, err := plugins.Dial(to.Endpoint, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 		grpc.WithMaxHeaderListSize(64<<10), grpc.WithUnaryInterceptor(s.observe))
 	if err != nil {
-		return nil, fmt.Errorf("reaching driver %s at %s: %w", to.Name, to.Endpoint, err)
+		return nil, fmt.Errorf("connecting to driver %s at %s: %w", to.Name, to.Endpoint, err)
 	}
 	s.conn, s.node = conn, csi.NewNodeClient(conn)
 	return s, nil
@@ -73,7 +75,7 @@ func (d *Drivers) connect(to Driver) (*session, error) {
 
 func (s *session) close() { _ = s.conn.Close() }
 
-// observe tells of every call.
+// observe is an interceptor that reports every call to Options.Called.
 func (s *session) observe(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	began := time.Now()
 	err := invoke(ctx, method, req, reply, cc, opts...)
@@ -84,48 +86,49 @@ func (s *session) observe(ctx context.Context, method string, req, reply any, cc
 	return err
 }
 
-// call has ask make one call, for as long as that may take, and then look at what
-// it brought.
-func (s *session) call(ctx context.Context, ask func(context.Context) error, look ...func() error) error {
+// call runs invoke, which makes one call, with the timeout Options.CallTime, and then the
+// checks of its result.
+func (s *session) call(ctx context.Context, invoke func(context.Context) error, checks ...func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.o.CallTime)
 	defer cancel()
-	if err := ask(ctx); err != nil {
+	if err := invoke(ctx); err != nil {
 		return s.failed(ctx, err)
 	}
-	for _, l := range look {
-		if err := l(); err != nil {
+	for _, check := range checks {
+		if err := check(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// uncertain are the codes of calls that the driver may still be at.
+// uncertain has the codes of calls that the driver may still work on.
 var uncertain = []codes.Code{codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Aborted}
 
+// failed returns the *callError for a failed call.
 func (s *session) failed(ctx context.Context, err error) error {
-	e := &Error{Driver: s.driver.Name, Method: s.method, Code: status.Code(err)}
+	e := &callError{Driver: s.driver.Name, Method: s.method, Code: status.Code(err)}
 	e.Uncertain = slices.Contains(uncertain, e.Code)
-	said := plugins.Bounded(secretsOf(s.told).redact(status.Convert(err).Message()))
+	message := plugins.Bounded(volumeSecrets(s.told).redact(status.Convert(err).Message()))
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-		e.text = fmt.Sprintf("%s of driver %s was given up: podd wants it no more", e.Method, e.Driver)
+		e.text = fmt.Sprintf("%s of driver %s was canceled: podd no longer needs it", e.Method, e.Driver)
 	case e.Code == codes.DeadlineExceeded:
-		e.text = fmt.Sprintf("driver %s did not answer %s within %s; see to its node plugin", e.Driver, e.Method, s.o.CallTime)
+		e.text = fmt.Sprintf("driver %s did not respond to %s within %s; check its node plugin", e.Driver, e.Method, s.o.CallTime)
 	case e.Code == codes.Unavailable:
-		e.text = fmt.Sprintf("driver %s cannot be reached at %s: %s; see to its node plugin", e.Driver, s.driver.Endpoint, said)
+		e.text = fmt.Sprintf("driver %s cannot be reached at %s: %s; check its node plugin", e.Driver, s.driver.Endpoint, message)
 	default:
-		e.text = fmt.Sprintf("%s of driver %s: %s (%s)", e.Method, e.Driver, said, e.Code)
+		e.text = fmt.Sprintf("%s of driver %s: %s (%s)", e.Method, e.Driver, message, e.Code)
 	}
 	return e
 }
 
-// able is what a driver can do on a machine. It is asked each time: a driver may
-// have been exchanged under its registration.
-type able map[csi.NodeServiceCapability_RPC_Type]bool
+// capabilities has the node service capabilities of a driver. They are queried each time,
+// because a driver may be replaced without a new registration.
+type capabilities map[csi.NodeServiceCapability_RPC_Type]bool
 
-func (s *session) able(ctx context.Context) (able, error) {
-	can := able{}
+func (s *session) capabilities(ctx context.Context) (capabilities, error) {
+	can := capabilities{}
 	err := s.call(ctx, func(ctx context.Context) error {
 		r, err := s.node.NodeGetCapabilities(ctx, &csi.NodeGetCapabilitiesRequest{})
 		for _, c := range r.GetCapabilities() {
@@ -136,13 +139,13 @@ func (s *session) able(ctx context.Context) (able, error) {
 	return can, err
 }
 
-func (a able) stage() bool { return a[csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME] }
-func (a able) group() bool { return a[csi.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP] }
-func (a able) grow() bool  { return a[csi.NodeServiceCapability_RPC_EXPAND_VOLUME] }
-func (a able) stats() bool { return a[csi.NodeServiceCapability_RPC_GET_VOLUME_STATS] }
-func (a able) condition() bool {
+func (a capabilities) stage() bool { return a[csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME] }
+func (a capabilities) group() bool { return a[csi.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP] }
+func (a capabilities) grow() bool  { return a[csi.NodeServiceCapability_RPC_EXPAND_VOLUME] }
+func (a capabilities) stats() bool { return a[csi.NodeServiceCapability_RPC_GET_VOLUME_STATS] }
+func (a capabilities) condition() bool {
 	return a[csi.NodeServiceCapability_RPC_VOLUME_CONDITION]
 }
-func (a able) multiWriter() bool {
+func (a capabilities) multiWriter() bool {
 	return a[csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER]
 }

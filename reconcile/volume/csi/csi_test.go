@@ -9,12 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	storage "k8s.io/api/storage/v1"
 
-	"podd/manifest"
-	"podd/runtime/beneath"
+	"podd/manifest/refs"
+	"podd/runtime/safepath"
 )
 
-// TestLife: a volume is staged once, published for each pod, and unstaged after the
-// last; what is on disk is a kubelet's.
+// TestLife checks that a volume is staged once, published for each pod, and unstaged after
+// the last one, and that the files on disk are those of a kubelet.
 func TestLife(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	v := volumeOf(one)
@@ -31,7 +31,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("%q, %v, %+v", text, err, again)
 	}
 	m.done(t, "NodeStageVolume vol-1", "NodePublishVolume vol-1", "NodePublishVolume vol-1")
-	stage := filepath.Dir(m.placeOf(v).staging)
+	stage := filepath.Dir(m.placeFor(v).staging)
 	if len(filepath.Base(stage)) != 64 || filepath.Dir(stage) != filepath.Join(m.root, "plugins/kubernetes.io/csi", driver) {
 		t.Errorf("staged in %s", stage)
 	}
@@ -39,7 +39,7 @@ func TestLife(t *testing.T) {
 	must(t, err)
 	for key, want := range map[string]string{
 		"specVolID": "pv-1", "volumeHandle": "vol-1", "driverName": driver, "nodeName": "node1", "volumeLifecycleMode": "Persistent",
-		"attachmentID": attachment(Use{driver, "vol-1"}, "node1"),
+		"attachmentID": attachmentName(Use{driver, "vol-1"}, "node1"),
 	} {
 		if f[key] != want {
 			t.Errorf("%s is %q, not %q", key, f[key], want)
@@ -61,7 +61,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestRequests: the driver is told what a kubelet tells it.
+// TestRequests checks that requests are those of the kubelet.
 func TestRequests(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME", "SINGLE_NODE_MULTI_WRITER", "VOLUME_MOUNT_GROUP")
 	v := volumeOf(one)
@@ -72,7 +72,7 @@ func TestRequests(t *testing.T) {
 	if p.Group {
 		t.Error("the driver gives the files to the group, and podd would, too")
 	}
-	stage := m.placeOf(v).staging
+	stage := m.placeFor(v).staging
 	for method, want := range map[string]string{
 		"NodeStageVolume": `{
  "publishContext": {
@@ -145,11 +145,11 @@ func TestRequests(t *testing.T) {
 	m.inUse(t)
 }
 
-// TestInline: a volume in a pod is published only, under a handle of the kubelet's.
+// TestInline checks that an inline volume is only published, with the kubelet's handle.
 func TestInline(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	v := volumeOf(one)
-	v.CSI = &manifest.CSI{Driver: driver, Attributes: map[string]string{"a": "b"}, Wishes: wishes(func(s *storage.CSIDriverSpec) { s.PodInfoOnMount = ptr(true) })}
+	v.CSI = &refs.CSI{Driver: driver, Attributes: map[string]string{"a": "b"}, Wishes: wishes(func(s *storage.CSIDriverSpec) { s.PodInfoOnMount = ptr(true) })}
 	m.publish(t, v)
 	if got := v.id().Handle; len(got) != 68 || !strings.HasPrefix(got, "csi-") {
 		t.Errorf("the handle is %q", got)
@@ -167,7 +167,7 @@ func TestInline(t *testing.T) {
 	}
 }
 
-// TestBlock: a device is published as a file, in the kubelet's places.
+// TestBlock checks that a block device is published as a file at the kubelet's path.
 func TestBlock(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	a, b := volumeOf(one), volumeOf(two)
@@ -196,13 +196,13 @@ func TestBlock(t *testing.T) {
 	m.inUse(t)
 	m.done(t, "NodeStageVolume vol-1", "NodePublishVolume vol-1", "NodePublishVolume vol-1", "NodeUnpublishVolume vol-1", "NodeUnpublishVolume vol-1", "NodeUnstageVolume vol-1")
 	for _, dir := range []string{"publish", "staging", "."} {
-		if left, err := beneath.Names(filepath.Join(devices, dir)); err != nil || dir != "." && len(left) > 0 || dir == "." && len(left) > 2 {
+		if left, err := safepath.Names(filepath.Join(devices, dir)); err != nil || dir != "." && len(left) > 0 || dir == "." && len(left) > 2 {
 			t.Errorf("%s has %q, %v", dir, left, err)
 		}
 	}
 }
 
-// TestWithoutStaging: a driver that stages nothing is not asked to.
+// TestWithoutStaging checks that a driver without staging is not called to stage.
 func TestWithoutStaging(t *testing.T) {
 	m := newMachine(t, Options{})
 	m.publish(t, volumeOf(one))

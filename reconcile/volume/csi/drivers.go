@@ -13,90 +13,92 @@ import (
 	"time"
 )
 
-// Options say where. Root and Log are required.
+// Options are the options of Drivers. Root and Log are required.
 type Options struct {
-	Root string // directory, absolute
-	Node string // name, which a kubelet would know its volumes by
+	Root string // absolute path of the root directory
+	Node string // name of the node in the facts of volumes
 	Log  *slog.Logger
-	// Called is told of every call of a driver, and must not block; nil: nobody is.
+	// Called is called after every call to a driver unless it is nil. It must not block.
 	Called func(driver, method, code string, took time.Duration)
-	// Failed is told of volumes in use that are not as they should be any more, in
-	// the kubelet's words; nil: nobody is. It must not block.
+	// Failed is called if a volume in use cannot be updated, with an error that names the
+	// operation of the kubelet, unless it is nil. It must not block.
 	Failed func(Volume, error)
-	// CallTime is how long a driver may take for a call; zero: two minutes, as the
-	// kubelet has it.
+	// CallTime is the timeout of a call to a driver; 0 means two minutes, as in the
+	// kubelet.
 	CallTime time.Duration
-	// Republish is how often volumes are published again whose drivers want that;
-	// zero: a minute and a half.
+	// Republish is the interval of republishing for drivers that require it; 0 means 90
+	// seconds.
 	Republish time.Duration
 }
 
-// Driver is one that registered. Immutable.
+// A Driver is a registered driver. It is immutable.
 type Driver struct {
 	Name, Endpoint string
-	// NodeID is the driver's name of this machine.
+	// NodeID is the driver's ID of this node.
 	NodeID   string
 	Topology map[string]string
-	// MaxVolumes is how many it can have here; 0: any number.
+	// MaxVolumes is the maximum number of volumes on this node; 0 means no limit.
 	MaxVolumes int64
 }
 
-// Use is a PersistentVolume that its driver has, or may have, on this machine.
+// A Use is a PersistentVolume that is or may be staged on this node.
 type Use struct{ Driver, Handle string }
 
-// Drivers are those of this machine. Methods may be called concurrently; Publish
-// and Unpublish must not overlap for one pod.
+// Drivers manages the drivers of this node and their volumes. Its methods may be called
+// concurrently, except that Publish and Unpublish must not overlap for the same pod.
 type Drivers struct {
 	o    Options
-	boot string // of the machine: its ID
+	boot string // boot ID of the host
 
-	wake chan struct{} // has an element when Run has to look
+	wake chan struct{} // capacity 1: has a value if Run must check for tasks
 
-	mu      sync.Mutex // guards all following fields
-	drivers map[string]*registration
-	turns   map[Use]*turn
-	uses    map[Use]bool
-	grown   map[Use]Growth
-	failing map[Use]Growth       // those that are to grow and do not
-	wanted  map[string]wish      // volumes that are published, by target
-	silent  map[string]time.Time // drivers that told no stats, until when they are not asked
-	// unmeasured are volumes that drivers told no stats of, by target.
+	mu        sync.Mutex // guards all following fields
+	drivers   map[string]*registration
+	locks     map[Use]*volumeLock
+	uses      map[Use]bool
+	grown     map[Use]Growth
+	failing   map[Use]Growth             // volumes that could not be expanded
+	published map[string]publishedVolume // by target path
+	silent    map[string]time.Time       // drivers that are not queried for statistics until a time
+	// unmeasured has the published volumes without statistics, by target path.
 	unmeasured map[string]bool
-	// unreadable are the directories whose trouble was told; there are few, or root made them.
+	// unreadable has the directories with unreadable facts that were logged. It stays small
+	// unless root creates many such directories.
 	unreadable map[string]bool
 	// closed with the next change of what they are named for
 	driversChanged, usesChanged, grownChanged chan struct{}
 }
 
-// New finds what is staged, and published.
+// New returns Drivers with the volumes that are staged and published according to the
+// files on disk.
 func New(o Options) (*Drivers, error) {
 	o.CallTime, o.Republish = cmp.Or(o.CallTime, 2*time.Minute), cmp.Or(o.Republish, 90*time.Second)
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return nil, fmt.Errorf("looking which start of the machine this is: %w", err)
+		return nil, fmt.Errorf("reading the boot ID of the host: %w", err)
 	}
 	d := &Drivers{
 		o: o, boot: strings.TrimSpace(string(boot)), wake: make(chan struct{}, 1),
-		drivers: map[string]*registration{}, turns: map[Use]*turn{}, uses: map[Use]bool{}, grown: map[Use]Growth{}, failing: map[Use]Growth{}, wanted: map[string]wish{}, silent: map[string]time.Time{}, unmeasured: map[string]bool{}, unreadable: map[string]bool{},
+		drivers: map[string]*registration{}, locks: map[Use]*volumeLock{}, uses: map[Use]bool{}, grown: map[Use]Growth{}, failing: map[Use]Growth{}, published: map[string]publishedVolume{}, silent: map[string]time.Time{}, unmeasured: map[string]bool{}, unreadable: map[string]bool{},
 		driversChanged: make(chan struct{}), usesChanged: make(chan struct{}), grownChanged: make(chan struct{}),
 	}
-	if err := d.find(); err != nil {
-		return nil, fmt.Errorf("looking for volumes of CSI drivers: %w", err)
+	if err := d.loadState(); err != nil {
+		return nil, fmt.Errorf("listing the volumes of CSI drivers: %w", err)
 	}
-	d.look()
+	d.wakeRun()
 	return d, nil
 }
 
-// find notes what is here of volumes, by what is on disk.
-func (d *Drivers) find() error {
+// loadState sets the volumes in use according to the files on disk.
+func (d *Drivers) loadState() error {
 	by, err := d.used()
 	if err != nil {
 		return err
 	}
 	for u, name := range by.staged {
 		d.uses[u] = true
-		if err := d.restore(u, name); err != nil { // its pods say it for now
-			d.o.Log.Error("what is known of a volume of a CSI driver is lost, and cannot be written anew", "err", err)
+		if err := d.restoreStaged(u, name); err != nil { // the facts of publishing suffice for now
+			d.o.Log.Error("restoring the lost data file of a staged volume failed", "err", err)
 		}
 	}
 	all, err := d.staged()
@@ -112,8 +114,8 @@ func (d *Drivers) find() error {
 	return err
 }
 
-// Registered are the drivers that are there, by name, and what is closed with the
-// next change.
+// Registered returns the registered drivers, sorted by name, and a channel that is closed
+// with the next change.
 func (d *Drivers) Registered() ([]Driver, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -124,8 +126,8 @@ func (d *Drivers) Registered() ([]Driver, <-chan struct{}) {
 	return all, d.driversChanged
 }
 
-// InUse are the volumes that the cluster must not give to another machine, and what
-// is closed with the next change.
+// InUse returns the volumes that the cluster must not detach from this node, and a channel
+// that is closed with the next change.
 func (d *Drivers) InUse() ([]Use, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -136,7 +138,7 @@ func compareUses(a, b Use) int {
 	return cmp.Or(strings.Compare(a.Driver, b.Driver), strings.Compare(a.Handle, b.Handle))
 }
 
-// setUse notes that a volume is in use, or no more, and gives what was noted before.
+// setUse records whether a volume is in use, and returns the previous value.
 func (d *Drivers) setUse(u Use, is bool) (was bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -150,53 +152,53 @@ func (d *Drivers) setUse(u Use, is bool) (was bool) {
 		delete(d.grown, u)
 		delete(d.failing, u)
 	}
-	renew(&d.usesChanged)
+	signalChange(&d.usesChanged)
 	return was
 }
 
-// renew tells that something has changed.
-func renew(changed *chan struct{}) {
+// signalChange closes a channel and replaces it.
+func signalChange(changed *chan struct{}) {
 	close(*changed)
 	*changed = make(chan struct{})
 }
 
-// look has Run look.
-func (d *Drivers) look() {
+// wakeRun makes Run check for tasks.
+func (d *Drivers) wakeRun() {
 	select {
 	case d.wake <- struct{}{}:
 	default:
 	}
 }
 
-// turn is the right to have something done with one volume.
-type turn struct {
-	free    chan struct{} // has an element when nobody has it
-	waiting int           // for it, and who has it; guarded by Drivers.mu
+// A volumeLock is the lock of a volume.
+type volumeLock struct {
+	free    chan struct{} // capacity 1: has a value if the lock is free
+	waiting int           // number of waiters and holders; guarded by Drivers.mu
 }
 
-// take waits for the turn at a volume; end gives it back.
-func (d *Drivers) take(ctx context.Context, u Use) (end func(), err error) {
+// lockVolume waits for the turn at a volume; end gives it back.
+func (d *Drivers) lockVolume(ctx context.Context, u Use) (end func(), err error) {
 	d.mu.Lock()
-	t := d.turns[u]
+	t := d.locks[u]
 	if t == nil {
-		t = &turn{free: make(chan struct{}, 1)}
+		t = &volumeLock{free: make(chan struct{}, 1)}
 		t.free <- struct{}{}
-		d.turns[u] = t
+		d.locks[u] = t
 	}
 	t.waiting++
 	d.mu.Unlock()
-	leave := func() {
+	release := func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if t.waiting--; t.waiting == 0 {
-			delete(d.turns, u)
+			delete(d.locks, u)
 		}
 	}
 	select {
 	case <-t.free:
-		return func() { t.free <- struct{}{}; leave() }, nil
+		return func() { t.free <- struct{}{}; release() }, nil
 	case <-ctx.Done():
-		leave()
-		return nil, fmt.Errorf("waiting until driver %s has done something else with the volume: %w", u.Driver, context.Cause(ctx))
+		release()
+		return nil, fmt.Errorf("waiting for another operation of driver %s on the volume: %w", u.Driver, context.Cause(ctx))
 	}
 }

@@ -12,13 +12,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"podd/manifest/durable"
+	"podd/runtime/atomicfile"
 )
 
-// dataFile has the facts of a volume, in the kubelet's form.
+// dataFile is the name of the file with the facts of a volume, in the kubelet's format.
 const dataFile = "vol_data.json"
 
-// Keys of the kubelet's, and podd's own.
+// The keys of the kubelet and of podd.
 const (
 	keySpec       = "specVolID"
 	keyHandle     = "volumeHandle"
@@ -27,26 +27,26 @@ const (
 	keyLifecycle  = "volumeLifecycleMode"
 	keyAttachment = "attachmentID"
 
-	keyState    = "podd.state"    // of the staging, or of the publishing
-	keyName     = "podd.name"     // of the pod's volume
-	keyVolume   = "podd.volume"   // of the PersistentVolume that is staged
-	keyShared   = "podd.shared"   // "true": PersistentVolumes of other names are this volume
-	keyGroup    = "podd.group"    // "podd": its files are podd's to give to the pod's group
-	keyCapacity = "podd.capacity" // to which it was made to grow
+	keyState    = "podd.state"    // state of staging or publishing
+	keyName     = "podd.name"     // name of the pod's volume
+	keyVolume   = "podd.volume"   // name of the staged PersistentVolume
+	keyShared   = "podd.shared"   // "true" if other PersistentVolumes are the same volume
+	keyGroup    = "podd.group"    // "podd" if podd must set the group of the files
+	keyCapacity = "podd.capacity" // capacity to which the volume has grown
 )
 
 const persistent, ephemeral = "Persistent", "Ephemeral"
 
-// States of a volume that are no end of a call. That of one that was done is the
-// machine's boot ID, with " mounted" where a mount came of it: neither outlives a
-// reboot. There is none of a volume of a kubelet.
+// States of a volume. After a successful call the state is the boot ID of the host, with
+// the suffix " mounted" if there is a mount, because the result of a call does not outlive
+// a reboot. A volume of a kubelet has no state.
 const (
-	announced = "announced" // the driver was not asked yet
-	begun     = "begun"
+	announced = "announced" // the driver was not called yet
+	begun     = "begun"     // the call has not succeeded yet
 	mounted   = " mounted"
 )
 
-// facts are what a data file says.
+// facts are the content of a data file.
 type facts map[string]string
 
 func (f facts) capacity() int64 {
@@ -57,11 +57,11 @@ func (f facts) capacity() int64 {
 	return n
 }
 
-// mostFacts bounds a data file.
-const mostFacts = 256 << 10
+// maxDataFile is the maximum number of bytes that are read of a data file.
+const maxDataFile = 256 << 10
 
-// load reads the facts in a directory; fs.ErrNotExist where there are none, or no
-// directory.
+// load reads the facts in a directory. It returns fs.ErrNotExist if the directory or the
+// file does not exist, and errUnreadable if the content is invalid.
 func load(dir string) (facts, error) {
 	path := filepath.Join(dir, dataFile)
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
@@ -74,7 +74,7 @@ func load(dir string) (facts, error) {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mostFacts))
+	text, err := io.ReadAll(io.LimitReader(f, maxDataFile))
 	if errors.Is(err, unix.EISDIR) {
 		return nil, fmt.Errorf("%s: %w", path, errUnreadable)
 	}
@@ -91,11 +91,10 @@ func load(dir string) (facts, error) {
 	return all, nil
 }
 
-// errUnreadable is of a file that a crash or another program left.
-var errUnreadable = errors.New("it does not say whose volume this is; if nothing is mounted beside it, remove it")
+// errUnreadable is the error for a file that a crash or another program left.
+var errUnreadable = errors.New("it does not identify a volume; if nothing is mounted in its directory, remove it")
 
-// save writes the facts in a directory, which it makes, so that they outlive a
-// power cut.
+// save writes the facts durably to a directory, which it creates if necessary.
 func (f facts) save(dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err
@@ -109,12 +108,12 @@ func (f facts) save(dir string) error {
 		return err
 	}
 	defer root.Close()
-	return durable.WriteIn(root, dataFile, dataFile+".new", append(text, '\n'))
+	return atomicfile.WriteIn(root, dataFile, dataFile+".new", append(text, '\n'))
 }
 
-// forget removes the facts in a directory, and it, unless a driver has something
-// there.
-func forget(dir string) error {
+// removeFacts removes the facts in a directory, and the directory unless it has files of
+// the driver.
+func removeFacts(dir string) error {
 	if err := remove(filepath.Join(dir, dataFile+".new")); err != nil {
 		return err
 	}
@@ -127,7 +126,7 @@ func forget(dir string) error {
 	return nil
 }
 
-// remove removes a file or an empty directory, which need not be there.
+// remove removes a file or an empty directory. It returns nil if path does not exist.
 func remove(path string) error {
 	err := os.Remove(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -136,7 +135,8 @@ func remove(path string) error {
 	return err
 }
 
-// makeDir makes a directory, and looks at nothing that is mounted there.
+// makeDir creates a directory. If it exists, makeDir does not access it, because a file
+// system may be mounted there.
 func makeDir(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
 		return err

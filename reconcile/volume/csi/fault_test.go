@@ -14,12 +14,12 @@ import (
 	storage "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/manifest"
+	"podd/manifest/refs"
 	"podd/runtime/runtimetest/csidriver"
 )
 
-// TestCrash: a podd that starts anew calls nobody for what stands, and has done what
-// an earlier one left, also when the driver comes back later.
+// TestCrash checks that a restarted podd makes no calls for completed operations and
+// completes others, also if the driver registers later.
 func TestCrash(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	m.publish(t, volumeOf(one))
@@ -29,9 +29,9 @@ func TestCrash(t *testing.T) {
 	m.inUse(t, "vol-1")
 	p := m.publish(t, volumeOf(one)) // a driver is not needed for it
 	if !p.Group {
-		t.Error("whose the files are is forgotten")
+		t.Error("got Group false, want true")
 	}
-	if err := m.Unpublish(t.Context(), one); err == nil || !strings.Contains(err.Error(), "driver name "+driver+" not found in the list of registered CSI drivers; start its node plugin on this machine, whose socket is looked for in "+m.registry()) {
+	if err := m.Unpublish(t.Context(), one); err == nil || !strings.Contains(err.Error(), "driver name "+driver+" not found in the list of registered CSI drivers; start its node plugin on this node, with its socket in "+m.registry()) {
 		t.Error(err)
 	}
 	m.startDriver(t)
@@ -40,8 +40,8 @@ func TestCrash(t *testing.T) {
 	m.done(t, "NodeStageVolume vol-1", "NodePublishVolume vol-1", "NodeUnpublishVolume vol-1", "NodeUnstageVolume vol-1")
 }
 
-// TestOrphan: what is staged and used by no pod goes when podd starts, even if the
-// driver comes only then.
+// TestOrphan checks that an unused staged volume is unstaged when podd starts, even if the
+// driver registers later.
 func TestOrphan(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	m.publish(t, volumeOf(one))
@@ -58,12 +58,12 @@ func TestOrphan(t *testing.T) {
 	m.inUse(t)
 }
 
-// TestKubelet: what a kubelet left is unpublished and unstaged.
+// TestKubelet checks that volumes of a kubelet are unpublished and unstaged.
 func TestKubelet(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	v := volumeOf(one)
 	m.publish(t, v)
-	p := m.placeOf(v)
+	p := m.placeFor(v)
 	m.stop()
 	for _, dir := range []string{p.data, p.stageData} { // as a kubelet writes it
 		f, err := load(dir)
@@ -83,7 +83,7 @@ func TestKubelet(t *testing.T) {
 	m.inUse(t)
 }
 
-// TestHang: a driver that hangs at one volume keeps no other waiting.
+// TestHang checks that a driver that hangs for one volume delays no other.
 func TestHang(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	must(t, m.driver.Set("NodeUnpublishVolume", "hang"))
@@ -104,16 +104,17 @@ func TestHang(t *testing.T) {
 	m.inUse(t)
 }
 
-// TestUncertain: what a driver may have done is undone, and what it did not is not.
+// TestUncertain checks that a call is undone if the driver may have completed it, and not
+// otherwise.
 func TestUncertain(t *testing.T) {
 	for _, c := range []struct {
 		method, set, says string
 		undone            []string
 	}{
-		{"NodeStageVolume", "late", "driver " + driver + " did not answer NodeStageVolume within 3s; see to its node plugin", []string{"NodeUnstageVolume vol-1"}},
+		{"NodeStageVolume", "late", "driver " + driver + " did not respond to NodeStageVolume within 3s; check its node plugin", []string{"NodeUnstageVolume vol-1"}},
 		{"NodeStageVolume", "Aborted at it", "NodeStageVolume of driver " + driver + ": at it (Aborted)", []string{"NodeUnstageVolume vol-1"}},
 		{"NodeStageVolume", "Internal no disk", "NodeStageVolume of driver " + driver + ": no disk (Internal)", nil},
-		{"NodePublishVolume", "late", "did not answer NodePublishVolume within 3s", []string{"NodeStageVolume vol-1", "NodeUnpublishVolume vol-1", "NodeUnstageVolume vol-1"}},
+		{"NodePublishVolume", "late", "did not respond to NodePublishVolume within 3s", []string{"NodeStageVolume vol-1", "NodeUnpublishVolume vol-1", "NodeUnstageVolume vol-1"}},
 		{"NodePublishVolume", "Unavailable gone", "driver " + driver + " cannot be reached at", []string{"NodeStageVolume vol-1", "NodeUnpublishVolume vol-1", "NodeUnstageVolume vol-1"}},
 		{"NodePublishVolume", "InvalidArgument it says publish-secret", "it says … (InvalidArgument)", []string{"NodeStageVolume vol-1", "NodeUnstageVolume vol-1"}},
 	} {
@@ -136,7 +137,7 @@ func TestUncertain(t *testing.T) {
 	}
 }
 
-// TestCancelled: the end of a pod ends its wait for a driver.
+// TestCancelled checks that the wait for a driver ends when the pod is stopped.
 func TestCancelled(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	must(t, m.driver.Set("NodeStageVolume", "hang"))
@@ -151,7 +152,7 @@ func TestCancelled(t *testing.T) {
 		t.Error(err)
 	}
 	cancel()
-	if e, is := errors.AsType[*Error](<-failed); !is || !e.Uncertain {
+	if e, is := errors.AsType[*callError](<-failed); !is || !e.Uncertain {
 		t.Error(e)
 	}
 	m.hung(t, "NodeStageVolume")
@@ -160,8 +161,8 @@ func TestCancelled(t *testing.T) {
 	m.inUse(t)
 }
 
-// TestSideBySide: pods that come and go at once never have calls for a volume
-// overlap, nor does the volume go from under one.
+// TestSideBySide checks that concurrent pods never cause overlapping calls for a volume,
+// and that a volume in use is not unstaged.
 func TestSideBySide(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	done := make(chan error)
@@ -188,8 +189,8 @@ func TestSideBySide(t *testing.T) {
 	m.inTurns(t)
 }
 
-// TestRepublish: a volume whose driver wants so is published again when what it is
-// told changes, and now and then.
+// TestRepublish checks that a volume that requires republishing is published again when
+// its request changes, and periodically.
 func TestRepublish(t *testing.T) {
 	m := newMachine(t, Options{Republish: time.Hour}, "STAGE_UNSTAGE_VOLUME")
 	v := volumeOf(one)
@@ -207,7 +208,7 @@ func TestRepublish(t *testing.T) {
 	m.inUse(t)
 }
 
-// TestGrow: a volume that the cluster made larger is grown once, also in use.
+// TestGrow checks that a volume whose capacity increased is expanded once, also in use.
 func TestGrow(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME", "EXPAND_VOLUME")
 	v := volumeOf(one)
@@ -233,17 +234,17 @@ func TestGrow(t *testing.T) {
 	}
 }
 
-// TestUnreadable: facts that a power cut left empty keep no pod from going, unless
+// TestUnreadable checks that an empty data file prevents the removal of a pod only if
 // something is mounted.
 func TestUnreadable(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	v := volumeOf(one)
 	m.publish(t, v)
-	f := filepath.Join(m.placeOf(v).data, dataFile)
+	f := filepath.Join(m.placeFor(v).data, dataFile)
 	text, err := os.ReadFile(f)
 	must(t, err)
 	must(t, os.WriteFile(f, nil, 0o600))
-	if err := m.Unpublish(t.Context(), one); err == nil || !strings.Contains(err.Error(), "umount it") {
+	if err := m.Unpublish(t.Context(), one); err == nil || !strings.Contains(err.Error(), "unmount it") {
 		t.Error(err)
 	}
 	must(t, os.WriteFile(f, text, 0o600))
@@ -254,14 +255,14 @@ func TestUnreadable(t *testing.T) {
 	m.unpublish(t, one)
 }
 
-// TestHostile: names that would be paths are refused.
+// TestHostile checks that names that contain paths are rejected.
 func TestHostile(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME")
-	for _, change := range []func(*manifest.CSI){
-		func(c *manifest.CSI) { c.Driver = "../x" },
-		func(c *manifest.CSI) { c.Volume = "../x" },
-		func(c *manifest.CSI) { c.Handle = "" },
-		func(c *manifest.CSI) { c.Volume, c.Block = "staging", true },
+	for _, change := range []func(*refs.CSI){
+		func(c *refs.CSI) { c.Driver = "../x" },
+		func(c *refs.CSI) { c.Volume = "../x" },
+		func(c *refs.CSI) { c.Handle = "" },
+		func(c *refs.CSI) { c.Volume, c.Block = "staging", true },
 	} {
 		v := volumeOf(one)
 		change(v.CSI)
@@ -275,13 +276,13 @@ func TestHostile(t *testing.T) {
 	m.done(t)
 }
 
-// TestManyOrphans: a driver is not asked to unstage more at once than it is to, and all
-// is unstaged.
+// TestManyOrphans checks the limit of concurrent unstage calls, and that all volumes are
+// unstaged.
 func TestManyOrphans(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	must(t, m.driver.Set("NodeUnstageVolume", "hang"))
-	for i := range 2 * mostChores {
-		m.publish(t, with(volumeOf(one), func(c *manifest.CSI) { c.Handle, c.Volume = fmt.Sprintf("vol-%d", i), fmt.Sprintf("pv-%d", i) }))
+	for i := range 2 * maxTasks {
+		m.publish(t, with(volumeOf(one), func(c *refs.CSI) { c.Handle, c.Volume = fmt.Sprintf("vol-%d", i), fmt.Sprintf("pv-%d", i) }))
 	}
 	m.unpublish(t, one)
 	begun := func() (n int) {
@@ -292,9 +293,9 @@ func TestManyOrphans(t *testing.T) {
 		}
 		return n
 	}
-	m.until(t, "as much as may be is asked for", func() bool { return begun() >= mostChores })
-	m.publish(t, with(volumeOf(two), func(c *manifest.CSI) { c.Handle, c.Volume = "other", "other" })) // there was time for more
-	if n := begun(); n != mostChores {
+	m.until(t, "as much as may be is asked for", func() bool { return begun() >= maxTasks })
+	m.publish(t, with(volumeOf(two), func(c *refs.CSI) { c.Handle, c.Volume = "other", "other" })) // there was time for more
+	if n := begun(); n != maxTasks {
 		t.Errorf("%d calls at once", n)
 	}
 	m.unpublish(t, two)
@@ -302,10 +303,11 @@ func TestManyOrphans(t *testing.T) {
 	m.inUse(t)
 }
 
-// TestGrowFails: what a driver says of a growth is there until nobody wants that.
+// TestGrowFails checks that a failure to grow is reported until the growth is no longer
+// desired.
 func TestGrowFails(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME", "EXPAND_VOLUME")
-	larger := with(volumeOf(one), func(c *manifest.CSI) { c.Capacity, c.Grow = 2<<20, true })
+	larger := with(volumeOf(one), func(c *refs.CSI) { c.Capacity, c.Grow = 2<<20, true })
 	failed := func(is GrowthFailure) func() bool {
 		return func() bool {
 			all, _ := m.Grown()

@@ -10,24 +10,25 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Growth is a volume that was brought to a capacity here, or was not.
+// A Growth is the result of growing a volume on this node.
 type Growth struct {
 	Use
 	Volume   string // name of the PersistentVolume
 	Capacity int64
-	// Failed is what came of the driver's newest try; nil: the volume has grown.
+	// Failed is the failure of the last attempt; nil if the volume has grown.
 	Failed *GrowthFailure
 }
 
-// GrowthFailure is why a volume has not grown. Immutable.
+// A GrowthFailure is why a volume has not grown. It is immutable.
 type GrowthFailure struct {
 	Message string
-	// Infeasible says that another try is of no use, Again that this was not the first.
+	// Infeasible reports whether retrying is useless, and Again whether an earlier
+	// attempt failed, too.
 	Infeasible, Again bool
 }
 
-// Grown are the volumes that were made to grow here, or that drivers do not let grow,
-// and what is closed with the next change. Those that are in use no more are forgotten.
+// Grown returns the volumes in use that have grown or failed to grow on this node, and a
+// channel that is closed with the next change.
 func (d *Drivers) Grown() ([]Growth, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -36,10 +37,10 @@ func (d *Drivers) Grown() ([]Growth, <-chan struct{}) {
 	return all, d.grownChanged
 }
 
-// grow has the driver make use of what the volume has become.
+// grow makes the driver expand the volume on this node if its capacity has increased.
 func (w *work) grow(ctx context.Context) error {
 	id := w.v.id()
-	if !w.d.grows(w.v) {
+	if !w.d.needsGrowth(w.v) {
 		return nil
 	}
 	if w.can.grow() {
@@ -48,11 +49,11 @@ func (w *work) grow(ctx context.Context) error {
 			return err
 		})
 		if err != nil {
-			w.d.noteGrowthFailed(w.v, err)
+			w.d.recordGrowthFailure(w.v, err)
 			return err
 		}
-	} // else nothing is left for this machine to do
-	f, err := w.factsOf(w.p.stageData)
+	} // else no expansion is necessary on the node
+	f, err := w.loadFacts(w.p.stageData)
 	if err != nil {
 		return err
 	}
@@ -64,16 +65,16 @@ func (w *work) grow(ctx context.Context) error {
 	defer w.d.mu.Unlock()
 	w.d.grown[id] = Growth{Use: id, Volume: w.v.Volume, Capacity: w.v.Capacity}
 	delete(w.d.failing, id)
-	renew(&w.d.grownChanged)
+	signalChange(&w.d.grownChanged)
 	return nil
 }
 
-// infeasible are the codes of a growth that another try is of no use to, the kubelet's.
+// infeasible has the codes after which the kubelet does not retry to grow a volume.
 var infeasible = []codes.Code{codes.InvalidArgument, codes.OutOfRange, codes.NotFound}
 
-// noteGrowthFailed takes what a driver said; one that may still be at it said nothing.
-func (d *Drivers) noteGrowthFailed(v Volume, err error) {
-	e, is := errors.AsType[*Error](err)
+// recordGrowthFailure records a failure, unless the driver may still work on the call.
+func (d *Drivers) recordGrowthFailure(v Volume, err error) {
+	e, is := errors.AsType[*callError](err)
 	if !is || e.Uncertain {
 		return
 	}
@@ -84,18 +85,19 @@ func (d *Drivers) noteGrowthFailed(v Volume, err error) {
 	d.failing[id] = Growth{id, v.Volume, v.Capacity, &GrowthFailure{
 		Message: err.Error(), Infeasible: slices.Contains(infeasible, e.Code), Again: failed && before.Capacity == v.Capacity,
 	}}
-	renew(&d.grownChanged)
+	signalChange(&d.grownChanged)
 }
 
-// grows says that a volume has become larger than it is known to be here.
-func (d *Drivers) grows(v Volume) bool {
+// needsGrowth reports whether the capacity of a volume is larger than the one to which it
+// has grown on this node.
+func (d *Drivers) needsGrowth(v Volume) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return v.persistent() && v.Grow && d.grown[v.id()].Capacity < v.Capacity
 }
 
-// inUse says that a driver grows a volume only while nobody uses it.
+// inUse reports whether err means that the driver cannot grow a volume that is in use.
 func inUse(err error) bool {
-	e, is := errors.AsType[*Error](err)
+	e, is := errors.AsType[*callError](err)
 	return is && e.Code == codes.FailedPrecondition
 }

@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
-// Left says whether a driver has, or may have, a volume in a pod's directory.
+// Left reports whether a pod's directory has, or may have, a volume of a driver.
 func Left(pod string) (bool, error) {
-	mounts := filepath.Join(pod, "volumes", PodPlugin)
-	volumes, err := beneath.Names(mounts)
+	mounts := filepath.Join(pod, "volumes", podPlugin)
+	volumes, err := safepath.Names(mounts)
 	if err != nil {
 		return false, err
 	}
@@ -23,31 +23,31 @@ func Left(pod string) (bool, error) {
 			return true, nil
 		}
 	}
-	devices, err := beneath.Names(filepath.Join(pod, DevicesDir, PodPlugin))
+	devices, err := safepath.Names(filepath.Join(pod, DevicesDir, podPlugin))
 	return len(devices) > 0, err
 }
 
-// Has is where a pod has one of its volumes; "": nowhere.
+// Has returns the path at which a volume of a pod is published; "" if it is not.
 func (d *Drivers) Has(pod types.UID, volume string) string {
 	if !manifest.SafeUID(pod) {
 		return ""
 	}
-	for _, p := range d.placesOf(pod) {
-		if f, err := load(p.data); err == nil && f[p.name] == volume && d.stands(f[p.state], p.target) {
+	for _, p := range d.podPlaces(pod) {
+		if f, err := load(p.data); err == nil && f[p.name] == volume && d.isValid(f[p.state], p.target) {
 			return p.target
 		}
 	}
 	return ""
 }
 
-// placesOf are those of the volumes that a pod has, or may have.
-func (d *Drivers) placesOf(pod types.UID) []place {
+// podPlaces returns the places of the volumes that a pod has or may have.
+func (d *Drivers) podPlaces(pod types.UID) []place {
 	var all []place
-	volumes, _ := beneath.Names(filepath.Join(d.pods(), string(pod), "volumes", PodPlugin))
+	volumes, _ := safepath.Names(filepath.Join(d.pods(), string(pod), "volumes", podPlugin))
 	for _, name := range volumes {
 		all = append(all, d.mount(Use{}, name, pod))
 	}
-	devices, _ := beneath.Names(filepath.Join(d.pods(), string(pod), DevicesDir, PodPlugin))
+	devices, _ := safepath.Names(filepath.Join(d.pods(), string(pod), DevicesDir, podPlugin))
 	for _, name := range devices {
 		all = append(all, d.device(name, pod))
 	}

@@ -23,6 +23,7 @@ import (
 	regv1 "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"podd/manifest"
+	"podd/manifest/refs"
 	"podd/reconcile/plugins"
 	"podd/runtime/runtimetest/csidriver"
 )
@@ -139,11 +140,7 @@ func (m *machine) begin(t *testing.T, o Options) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	w := &plugins.Watcher{Dir: filepath.Join(m.root, plugins.Dir), Kinds: map[string]plugins.Kind{regv1.CSIPlugin: d}, Log: o.Log}
-	running.Go(func() {
-		if err := w.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	running.Go(func() { w.Run(ctx) })
 	running.Go(func() {
 		if err := d.Run(ctx); err != nil {
 			t.Error(err)
@@ -244,7 +241,7 @@ func podOf(uid types.UID) *manifest.Pod {
 func volumeOf(uid types.UID) Volume {
 	return Volume{
 		Pod: podOf(uid), Name: "data",
-		CSI: &manifest.CSI{
+		CSI: &refs.CSI{
 			Driver: driver, Handle: "vol-1", Volume: "pv-1", FSType: "ext4", AccessMode: v1.ReadWriteOnce, MountOptions: []string{"noatime"},
 			Attributes: map[string]string{"pool": "fast"}, Published: map[string]string{"lun": "7"}, Capacity: 1 << 20,
 			StageSecret: map[string][]byte{"key": []byte("stage-secret")}, PublishSecret: map[string][]byte{"key": []byte("publish-secret")},

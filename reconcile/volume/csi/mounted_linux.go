@@ -8,8 +8,9 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// stands says that what came of a call is still there.
-func (d *Drivers) stands(state, at string) bool {
+// isValid reports whether the result of a call that is recorded as state still exists. It
+// does not after a reboot or if the mount at a path was removed.
+func (d *Drivers) isValid(state, at string) bool {
 	switch state {
 	case d.boot:
 		return true
@@ -20,8 +21,8 @@ func (d *Drivers) stands(state, at string) bool {
 	return false
 }
 
-// stood is the state of what was just done.
-func (d *Drivers) stood(at string) (string, error) {
+// currentState returns the state to record after a successful call.
+func (d *Drivers) currentState(at string) (string, error) {
 	is, err := isMounted(at)
 	if is {
 		return d.boot + mounted, err
@@ -29,7 +30,8 @@ func (d *Drivers) stood(at string) (string, error) {
 	return d.boot, err
 }
 
-// isMounted asks the mount table, and not what is mounted. The table has real paths.
+// isMounted reports whether path is a mount point according to the mount table. It does
+// not access the mounted file system. The table has paths without symlinks.
 func isMounted(path string) (bool, error) {
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if errors.Is(err, fs.ErrNotExist) {

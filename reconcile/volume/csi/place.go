@@ -10,31 +10,32 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"podd/manifest"
+	"podd/manifest/refs"
 	"podd/reconcile/plugins"
 )
 
 const (
-	// PodPlugin is the kubelet's name of the directory of a pod's CSI volumes, in
-	// its volumes and in DevicesDir.
-	PodPlugin = "kubernetes.io~csi"
-	// DevicesDir is, in a pod's directory, that of its block devices.
+	// podPlugin is the kubelet's name of the directory of a pod's CSI volumes, which is
+	// in its volumes directory and in DevicesDir.
+	podPlugin = "kubernetes.io~csi"
+	// DevicesDir is the name of the directory of block devices in a pod's directory.
 	DevicesDir = "volumeDevices"
-	// Target is, in the directory of a volume, what the driver mounts it at.
-	Target = "mount"
+	// targetName is the name of the mount point in the directory of a volume.
+	targetName = "mount"
 
 	plugin    = "kubernetes.io/csi"
 	globalDir = "globalmount"
 )
 
-// Volume is a volume of a pod, with what its driver is to be told of it.
+// A Volume is a volume of a pod with the parameters for its driver.
 type Volume struct {
-	*manifest.CSI
+	*refs.CSI
 	Pod  *manifest.Pod
 	Name string // of the pod's volume
 }
 
-// spec is the kubelet's name of a volume: that of the PersistentVolume, where it is
-// one.
+// spec returns the kubelet's name of the volume: that of the PersistentVolume, if any,
+// else that of the pod's volume.
 func (v Volume) spec() string {
 	if v.Volume != "" {
 		return v.Volume
@@ -44,7 +45,8 @@ func (v Volume) spec() string {
 
 func (v Volume) persistent() bool { return v.Volume != "" }
 
-// id is the volume for its driver. One in a pod has a handle of the kubelet's.
+// id identifies the volume for its driver. An inline volume has the handle that the
+// kubelet generates.
 func (v Volume) id() Use {
 	if v.persistent() {
 		return Use{v.Driver, v.Handle}
@@ -57,15 +59,15 @@ func (v Volume) check() error {
 	case !manifest.SafeUID(v.Pod.UID):
 		return fmt.Errorf("pod uid %q cannot be a directory name", v.Pod.UID)
 	case len(validation.IsDNS1123Subdomain(v.spec())) > 0:
-		return fmt.Errorf("%q is no name of a volume", v.spec())
+		return fmt.Errorf("%q is not a valid volume name", v.spec())
 	case v.persistent() && v.Handle == "":
 		return fmt.Errorf("the PersistentVolume %q has no volumeHandle", v.Volume)
-	case v.persistent() && len(v.Handle) > manifest.LongestHandle:
-		return fmt.Errorf("the volumeHandle of the PersistentVolume %q has %d bytes; podd takes %d", v.Volume, len(v.Handle), manifest.LongestHandle)
+	case v.persistent() && len(v.Handle) > refs.LongestHandle:
+		return fmt.Errorf("the volumeHandle of the PersistentVolume %q has %d bytes, more than %d", v.Volume, len(v.Handle), refs.LongestHandle)
 	case v.Block && (v.Volume == "staging" || v.Volume == "publish"):
-		return fmt.Errorf("a block device cannot be of a PersistentVolume of the name %q, as that of a directory; rename it", v.Volume)
+		return fmt.Errorf("the name of the PersistentVolume %q of a block device is that of a directory; rename it", v.Volume)
 	case v.Block && !v.persistent():
-		return errors.New("a volume that is written in a pod is no block device")
+		return errors.New("an inline volume cannot be a block device")
 	}
 	if err := checkDriver(v.Driver); err != nil {
 		return err
@@ -80,7 +82,8 @@ func (v Volume) lifecycle() string {
 	return ephemeral
 }
 
-// checkLifecycle is the kubelet's look at what the driver is for.
+// checkLifecycle returns the kubelet's error if the driver does not support the lifecycle
+// mode of the volume.
 func (v Volume) checkLifecycle() error {
 	mode := v.lifecycle()
 	switch {
@@ -97,15 +100,15 @@ func (v Volume) checkLifecycle() error {
 	return fmt.Errorf("volume mode %q not supported by driver %s (only supports %q)", mode, v.Driver, v.Wishes.VolumeLifecycleModes)
 }
 
-// place is where a volume is on this machine.
+// A place has the paths of a volume on this node.
 type place struct {
-	staging   string // where the driver has it for all pods
-	stageData string // the directory of the facts about that
-	target    string // where it has it for a pod
-	data      string // the directory of the facts about that
-	state     string // their key of what came of it
-	name      string // their key of the pod's name for it
-	link      string // of a block device: where the pod has it
+	staging   string // path at which the volume is staged
+	stageData string // directory of the facts of staging
+	target    string // path at which the volume is published for the pod
+	data      string // directory of the facts of publishing
+	state     string // key of the state in these facts
+	name      string // key of the pod's name of the volume in these facts
+	link      string // path of the link in the pod's directory; only for block devices
 }
 
 func (d *Drivers) registry() string { return filepath.Join(d.o.Root, plugins.Dir) }
@@ -116,7 +119,7 @@ func (d *Drivers) plugins() string { return filepath.Join(d.o.Root, "plugins", p
 
 func (d *Drivers) devices() string { return filepath.Join(d.plugins(), DevicesDir) }
 
-func (d *Drivers) placeOf(v Volume) place {
+func (d *Drivers) placeFor(v Volume) place {
 	if v.Block {
 		return d.device(v.Volume, v.Pod.UID)
 	}
@@ -124,9 +127,9 @@ func (d *Drivers) placeOf(v Volume) place {
 }
 
 func (d *Drivers) mount(u Use, spec string, pod types.UID) place {
-	dir := filepath.Join(d.pods(), string(pod), "volumes", PodPlugin, spec)
+	dir := filepath.Join(d.pods(), string(pod), "volumes", podPlugin, spec)
 	stage := filepath.Join(d.plugins(), u.Driver, fmt.Sprintf("%x", sha256.Sum256([]byte(u.Handle))))
-	return place{staging: filepath.Join(stage, globalDir), stageData: stage, target: filepath.Join(dir, Target), data: dir, state: keyState, name: keyName}
+	return place{staging: filepath.Join(stage, globalDir), stageData: stage, target: filepath.Join(dir, targetName), data: dir, state: keyState, name: keyName}
 }
 
 func (d *Drivers) device(volume string, pod types.UID) place {
@@ -135,6 +138,6 @@ func (d *Drivers) device(volume string, pod types.UID) place {
 		staging: filepath.Join(d.devices(), "staging", volume), stageData: data,
 		target: filepath.Join(d.devices(), "publish", volume, string(pod)), data: data,
 		state: keyState + "." + string(pod), name: keyName + "." + string(pod),
-		link: filepath.Join(d.pods(), string(pod), DevicesDir, PodPlugin, volume),
+		link: filepath.Join(d.pods(), string(pod), DevicesDir, podPlugin, volume),
 	}
 }

@@ -10,38 +10,40 @@ import (
 	"time"
 )
 
-// Published is a volume as a pod has it.
+// Published is a published volume of a pod.
 type Published struct {
 	Path string
-	// Group says that its files are to be given to the pod's group.
+	// Group reports whether the caller must set the group of the files to the pod's
+	// fsGroup.
 	Group bool
 }
 
-// work is what is done with one volume of a pod, by whoever has its turn.
+// A work is an operation on a volume of a pod. The goroutine that uses it must hold the
+// lock of the volume.
 type work struct {
 	*session
 	d   *Drivers
 	v   Volume
 	p   place
-	can able
+	can capabilities
 }
 
-// Publish has a volume staged and published for a pod, unless that is done, and
-// looks at nothing of it. What was done stays until Unpublish, after an error too.
+// Publish stages a volume and publishes it for a pod, unless this was done before. It does
+// not access the volume. After an error, too, Unpublish must be called.
 func (d *Drivers) Publish(ctx context.Context, v Volume) (Published, error) {
-	steps := stepsOf(v)
+	steps := volumeSteps(v)
 	failed := func(step int, err error) (Published, error) { return Published{}, steps.failed(step, err) }
 	if err := v.check(); err != nil {
 		return failed(publishing, err)
 	}
-	end, err := d.take(ctx, v.id())
+	end, err := d.lockVolume(ctx, v.id())
 	if err != nil {
 		return failed(staging, err)
 	}
 	defer end()
-	p := d.placeOf(v)
-	if f, err := load(p.data); err == nil && f[keyHandle] == v.id().Handle && d.stands(f[p.state], p.target) {
-		d.want(p, v, nil)
+	p := d.placeFor(v)
+	if f, err := load(p.data); err == nil && f[keyHandle] == v.id().Handle && d.isValid(f[p.state], p.target) {
+		d.setPublished(p, v, nil)
 		return Published{p.target, f[keyGroup] == "podd"}, nil
 	}
 	first := staging
@@ -64,21 +66,21 @@ func (d *Drivers) Publish(ctx context.Context, v Volume) (Published, error) {
 	if err := w.publish(ctx); err != nil {
 		return failed(publishing, err)
 	}
-	d.want(p, v, &told{v, time.Now()})
+	d.setPublished(p, v, &publishCall{v, time.Now()})
 	if err := w.grow(ctx); err != nil && !inUse(err) {
 		return failed(growing, err)
 	}
 	return Published{p.target, v.ownsFiles(w.can)}, nil
 }
 
-// begin asks a driver what it can. The caller closes the work.
+// begin connects to the driver and gets its capabilities. The caller must close the work.
 func (d *Drivers) begin(ctx context.Context, v Volume, p place) (*work, error) {
-	s, err := d.reach(v.Driver)
+	s, err := d.openSession(v.Driver)
 	if err != nil {
 		return nil, err
 	}
 	s.told = v.CSI
-	can, err := s.able(ctx)
+	can, err := s.capabilities(ctx)
 	if err != nil {
 		s.close()
 		return nil, err
@@ -86,8 +88,9 @@ func (d *Drivers) begin(ctx context.Context, v Volume, p place) (*work, error) {
 	return &work{session: s, d: d, v: v, p: p, can: can}, nil
 }
 
-// factsOf are those in a directory, of this volume.
-func (w *work) factsOf(dir string) (facts, error) {
+// loadFacts returns the facts in a directory, or new ones if there are none. It returns an
+// error if they are those of another volume.
+func (w *work) loadFacts(dir string) (facts, error) {
 	f, err := load(dir)
 	id := w.v.id()
 	switch {
@@ -96,19 +99,19 @@ func (w *work) factsOf(dir string) (facts, error) {
 	case err != nil:
 		return nil, err
 	case f[keyDriver] != id.Driver || f[keyHandle] != id.Handle:
-		return nil, fmt.Errorf("driver %s has another volume of this name here, %q, which is not gone yet", f[keyDriver], f[keyHandle])
+		return nil, fmt.Errorf("driver %s still has another volume of this name, %q", f[keyDriver], f[keyHandle])
 	}
 	return f, nil
 }
 
-// publish has the driver give the volume to the pod, for the first time or again.
+// publish makes the driver publish the volume for the pod, for the first time or again.
 func (w *work) publish(ctx context.Context) error {
-	f, err := w.factsOf(w.p.data)
+	f, err := w.loadFacts(w.p.data)
 	if err != nil {
 		return err
 	}
 	before := f[w.p.state]
-	again := w.d.stands(before, w.p.target)
+	again := w.d.isValid(before, w.p.target)
 	if !again {
 		f[w.p.state] = begun
 		if err := f.save(w.p.data); err != nil {
@@ -124,7 +127,7 @@ func (w *work) publish(ctx context.Context) error {
 	})
 	switch {
 	case err == nil:
-		if f[w.p.state], err = w.d.stood(w.p.target); err != nil {
+		if f[w.p.state], err = w.d.currentState(w.p.target); err != nil {
 			return err
 		}
 		f[keyGroup] = "driver"
@@ -135,7 +138,7 @@ func (w *work) publish(ctx context.Context) error {
 			return nil
 		}
 		return f.save(w.p.data)
-	case final(err) && before == announced: // else it may be published
+	case isFinal(err) && before == announced: // otherwise the volume may be published
 		if is, looked := isMounted(w.p.target); is || looked != nil {
 			return errors.Join(err, looked)
 		}

@@ -15,23 +15,23 @@ import (
 	"podd/reconcile/plugins"
 )
 
-// Bounds on what a driver says of itself.
+// Limits of a driver's description of itself.
 const (
-	longestDriver = 63
-	longestNodeID = 256
-	mostSegments  = 64
-	longestText   = 512
+	maxDriverName   = 63
+	maxNodeID       = 256
+	maxSegments     = 64
+	maxTopologyText = 512
 )
 
-// A driver that is not ready yet is asked again for as long as registerTime, after
-// a wait that doubles.
+// NodeGetInfo of a driver that is not ready yet is retried for registerTime, with a delay
+// that doubles.
 const (
-	registerTime = time.Minute
-	firstAsk     = 250 * time.Millisecond
-	lastAsk      = 5 * time.Second
+	registerTime   = time.Minute
+	firstInfoDelay = 250 * time.Millisecond
+	maxInfoDelay   = 5 * time.Second
 )
 
-// registration is a driver while it is registered.
+// A registration is a registered driver.
 type registration struct {
 	Driver
 	version *version.Version
@@ -42,8 +42,8 @@ type registration struct {
 
 var _ plugins.Kind = (*Drivers)(nil)
 
-// Register implements plugins.Kind. It returns when the driver has told about this
-// machine, for until then none of its volumes can come here.
+// Register implements plugins.Kind. It returns after NodeGetInfo has succeeded, because
+// pods with volumes of the driver cannot be scheduled to this node before.
 func (d *Drivers) Register(ctx context.Context, p plugins.Plugin) (plugins.Registration, error) {
 	if err := checkDriver(p.Name); err != nil {
 		return nil, err
@@ -53,28 +53,29 @@ func (d *Drivers) Register(ctx context.Context, p plugins.Plugin) (plugins.Regis
 		return nil, err
 	}
 	r := &registration{Driver: Driver{Name: p.Name, Endpoint: p.Endpoint}, version: newest, drivers: d, gone: make(chan struct{})}
-	if err := d.mayTake(r); err != nil {
+	if err := d.checkVersion(r); err != nil {
 		return nil, err
 	}
-	if err := d.askInfo(ctx, &r.Driver); err != nil {
+	if err := d.getInfo(ctx, &r.Driver); err != nil {
 		return nil, err
 	}
 	if err := d.put(r); err != nil {
 		return nil, err
 	}
-	d.o.Log.Info("a CSI driver is registered", "driver", r.Name, "endpoint", r.Endpoint, "nodeID", r.NodeID)
+	d.o.Log.Info("CSI driver registered", "driver", r.Name, "endpoint", r.Endpoint, "nodeID", r.NodeID)
 	return r, nil
 }
 
-// checkDriver guards every path: a driver's name is in some, beside DevicesDir.
+// checkDriver returns an error if a driver name is invalid. The name becomes part of
+// paths, where it must not be DevicesDir.
 func checkDriver(name string) error {
-	if name == DevicesDir || len(name) > longestDriver || len(validation.IsDNS1123Subdomain(strings.ToLower(name))) > 0 {
-		return fmt.Errorf("%q is no name of a CSI driver: letters, digits, '-' and '.', at most %d, and not %s", name, longestDriver, DevicesDir)
+	if name == DevicesDir || len(name) > maxDriverName || len(validation.IsDNS1123Subdomain(strings.ToLower(name))) > 0 {
+		return fmt.Errorf("%q is not the name of a CSI driver, which has at most %[2]d letters, digits, '-' and '.', and is not %[3]s", name, maxDriverName, DevicesDir)
 	}
 	return nil
 }
 
-// newestVersion is the highest that podd speaks too, which is any 1.x.
+// newestVersion returns the highest version of all that podd supports; podd supports 1.x.
 func newestVersion(all []string) (*version.Version, error) {
 	var newest *version.Version
 	for _, text := range all {
@@ -84,46 +85,49 @@ func newestVersion(all []string) (*version.Version, error) {
 		}
 	}
 	if newest == nil {
-		return nil, fmt.Errorf("it speaks CSI %q; podd speaks 1.x", all)
+		return nil, fmt.Errorf("it supports CSI %q; podd supports 1.x", all)
 	}
 	return newest, nil
 }
 
-func (d *Drivers) mayTake(r *registration) error {
+// checkVersion returns an error if a driver of the same name with the same or a newer
+// version is registered.
+func (d *Drivers) checkVersion(r *registration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.mayTakeLocked(r)
+	return d.checkVersionLocked(r)
 }
 
-func (d *Drivers) mayTakeLocked(r *registration) error {
+func (d *Drivers) checkVersionLocked(r *registration) error {
 	if have := d.drivers[r.Name]; have != nil && !have.version.LessThan(r.version) {
 		return fmt.Errorf("another driver %s is registered, at %s, with version %s; remove one of the two", r.Name, have.Endpoint, have.version)
 	}
 	return nil
 }
 
+// put makes r the registered driver of its name and displaces an older version.
 func (d *Drivers) put(r *registration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.mayTakeLocked(r); err != nil {
+	if err := d.checkVersionLocked(r); err != nil {
 		return err
 	}
 	if before := d.drivers[r.Name]; before != nil {
 		before.end.Do(func() { close(before.gone) })
 	}
 	d.drivers[r.Name] = r
-	renew(&d.driversChanged)
-	d.look()
+	signalChange(&d.driversChanged)
+	d.wakeRun()
 	return nil
 }
 
-// askInfo asks a driver about this machine until it knows.
-func (d *Drivers) askInfo(ctx context.Context, of *Driver) error {
+// getInfo calls NodeGetInfo until the driver is ready and stores the result in of.
+func (d *Drivers) getInfo(ctx context.Context, of *Driver) error {
 	ctx, cancel := context.WithTimeout(ctx, registerTime)
 	defer cancel()
-	for wait := firstAsk; ; wait = min(2*wait, lastAsk) {
-		err := d.askOnce(ctx, of)
-		failed, known := errors.AsType[*Error](err)
+	for wait := firstInfoDelay; ; wait = min(2*wait, maxInfoDelay) {
+		err := d.getInfoOnce(ctx, of)
+		failed, known := errors.AsType[*callError](err)
 		if err == nil || !known || !failed.Uncertain || ctx.Err() != nil {
 			return err
 		}
@@ -135,7 +139,7 @@ func (d *Drivers) askInfo(ctx context.Context, of *Driver) error {
 	}
 }
 
-func (d *Drivers) askOnce(ctx context.Context, of *Driver) error {
+func (d *Drivers) getInfoOnce(ctx context.Context, of *Driver) error {
 	s, err := d.connect(*of)
 	if err != nil {
 		return err
@@ -153,14 +157,14 @@ func (d *Drivers) askOnce(ctx context.Context, of *Driver) error {
 
 func checkInfo(of *Driver) error {
 	switch {
-	case of.NodeID == "" || len(of.NodeID) > longestNodeID:
-		return fmt.Errorf("the node ID that driver %s gives has %d characters; it must have 1 to %d", of.Name, len(of.NodeID), longestNodeID)
-	case len(of.Topology) > mostSegments:
-		return fmt.Errorf("driver %s names %d topology segments; podd takes %d", of.Name, len(of.Topology), mostSegments)
+	case of.NodeID == "" || len(of.NodeID) > maxNodeID:
+		return fmt.Errorf("the node ID of driver %s has %d characters; it must have 1 to %d", of.Name, len(of.NodeID), maxNodeID)
+	case len(of.Topology) > maxSegments:
+		return fmt.Errorf("driver %s has %d topology segments, more than %d", of.Name, len(of.Topology), maxSegments)
 	}
 	for key, value := range of.Topology {
-		if len(key) > longestText || len(value) > longestText {
-			return fmt.Errorf("driver %s names a topology segment of more than %d characters", of.Name, longestText)
+		if len(key) > maxTopologyText || len(value) > maxTopologyText {
+			return fmt.Errorf("driver %s has a topology segment of more than %d characters", of.Name, maxTopologyText)
 		}
 	}
 	return nil
@@ -169,7 +173,8 @@ func checkInfo(of *Driver) error {
 // Gone implements plugins.Registration.
 func (r *registration) Gone() <-chan struct{} { return r.gone }
 
-// Displaced implements plugins.Registration: nothing else makes a driver go.
+// Displaced implements plugins.Registration. It is always true, because Gone is closed only
+// if another driver displaces this one or after End.
 func (r *registration) Displaced() bool { return true }
 
 // End implements plugins.Registration.
@@ -180,7 +185,7 @@ func (r *registration) End() {
 	r.end.Do(func() { close(r.gone) })
 	if d.drivers[r.Name] == r {
 		delete(d.drivers, r.Name)
-		renew(&d.driversChanged)
-		d.o.Log.Info("a CSI driver is gone; volumes stay as they are until it is back", "driver", r.Name)
+		signalChange(&d.driversChanged)
+		d.o.Log.Info("CSI driver unregistered; its volumes stay unchanged until it registers again", "driver", r.Name)
 	}
 }

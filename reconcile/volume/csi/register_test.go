@@ -12,7 +12,7 @@ import (
 	"podd/runtime/runtimetest/csidriver"
 )
 
-// TestRegistered: a driver comes, tells of the machine, goes and comes again.
+// TestRegistered checks that a driver registers, unregisters and registers again.
 func TestRegistered(t *testing.T) {
 	m := newMachine(t, Options{})
 	must(t, m.driver.Stop())
@@ -36,18 +36,17 @@ func TestRegistered(t *testing.T) {
 	m.until(t, "the new one is registered", func() bool { all, _ := m.Registered(); return len(all) == 1 && all[0].NodeID == "n-8" })
 }
 
-// TestRefused: what is not a driver that podd can serve is not registered, and says
-// why.
+// TestRefused checks that unsupported drivers are rejected with a reason.
 func TestRefused(t *testing.T) {
 	m := newMachine(t, Options{})
 	for _, c := range []struct {
 		plugin plugins.Plugin
 		says   string
 	}{
-		{plugins.Plugin{Name: "../x", Versions: []string{"1.0.0"}}, "is no name of a CSI driver"},
-		{plugins.Plugin{Name: strings.Repeat("x", 64), Versions: []string{"1.0.0"}}, "is no name of a CSI driver"},
-		{plugins.Plugin{Name: DevicesDir, Versions: []string{"1.0.0"}}, "is no name of a CSI driver"},
-		{plugins.Plugin{Name: "y", Versions: []string{"2.0.0", ""}}, "podd speaks 1.x"},
+		{plugins.Plugin{Name: "../x", Versions: []string{"1.0.0"}}, "is not the name of a CSI driver"},
+		{plugins.Plugin{Name: strings.Repeat("x", 64), Versions: []string{"1.0.0"}}, "is not the name of a CSI driver"},
+		{plugins.Plugin{Name: DevicesDir, Versions: []string{"1.0.0"}}, "is not the name of a CSI driver"},
+		{plugins.Plugin{Name: "y", Versions: []string{"2.0.0", ""}}, "podd supports 1.x"},
 		{plugins.Plugin{Name: driver, Versions: []string{"1.0.0"}}, "another driver " + driver + " is registered"},
 	} {
 		c.plugin.Endpoint = m.driver.Endpoint()

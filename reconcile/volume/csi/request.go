@@ -10,9 +10,9 @@ import (
 	storage "k8s.io/api/storage/v1"
 )
 
-// capability is what a volume is to be able to do, as the kubelet has it. A block
+// capability returns the capability of the volume in requests, like the kubelet. A block
 // device has no mount flags.
-func (v Volume) capability(can able) *csi.VolumeCapability {
+func (v Volume) capability(can capabilities) *csi.VolumeCapability {
 	c := &csi.VolumeCapability{AccessMode: &csi.VolumeCapability_AccessMode{Mode: v.accessMode(can)}}
 	if v.Block {
 		c.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
@@ -26,7 +26,7 @@ func (v Volume) capability(can able) *csi.VolumeCapability {
 	return c
 }
 
-func (v Volume) accessMode(can able) csi.VolumeCapability_AccessMode_Mode {
+func (v Volume) accessMode(can capabilities) csi.VolumeCapability_AccessMode_Mode {
 	switch v.AccessMode {
 	case v1.ReadOnlyMany:
 		return csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY
@@ -51,9 +51,9 @@ func (v Volume) fsGroup() *int64 {
 	return nil
 }
 
-// ownsFiles says that the files of a volume are to be given to the pod's group by
-// podd, and not by its driver.
-func (v Volume) ownsFiles(can able) bool {
+// ownsFiles reports whether podd, and not the driver, must set the group of the volume's
+// files to the pod's fsGroup.
+func (v Volume) ownsFiles(can capabilities) bool {
 	if v.fsGroup() == nil || v.Block || v.ReadOnly || can.group() {
 		return false
 	}
@@ -71,17 +71,17 @@ func (v Volume) ownsFiles(can able) bool {
 	return v.FSType != "" && once
 }
 
-func (v Volume) stageRequest(p place, can able) *csi.NodeStageVolumeRequest {
+func (v Volume) stageRequest(p place, can capabilities) *csi.NodeStageVolumeRequest {
 	return &csi.NodeStageVolumeRequest{
 		VolumeId: v.Handle, PublishContext: v.Published, StagingTargetPath: p.staging,
-		VolumeCapability: v.capability(can), Secrets: texts(v.StageSecret), VolumeContext: v.Attributes,
+		VolumeCapability: v.capability(can), Secrets: secretData(v.StageSecret), VolumeContext: v.Attributes,
 	}
 }
 
-func (v Volume) publishRequest(p place, can able) *csi.NodePublishVolumeRequest {
+func (v Volume) publishRequest(p place, can capabilities) *csi.NodePublishVolumeRequest {
 	r := &csi.NodePublishVolumeRequest{
 		VolumeId: v.id().Handle, PublishContext: v.Published, TargetPath: p.target, Readonly: v.ReadOnly,
-		VolumeCapability: v.capability(can), Secrets: texts(v.PublishSecret), VolumeContext: v.context(),
+		VolumeCapability: v.capability(can), Secrets: secretData(v.PublishSecret), VolumeContext: v.context(),
 	}
 	if v.Block || v.persistent() && can.stage() {
 		r.StagingTargetPath = p.staging
@@ -89,10 +89,10 @@ func (v Volume) publishRequest(p place, can able) *csi.NodePublishVolumeRequest 
 	return r
 }
 
-func (v Volume) growRequest(p place, can able) *csi.NodeExpandVolumeRequest {
+func (v Volume) growRequest(p place, can capabilities) *csi.NodeExpandVolumeRequest {
 	r := &csi.NodeExpandVolumeRequest{
 		VolumeId: v.Handle, VolumePath: p.target, CapacityRange: &csi.CapacityRange{RequiredBytes: v.Capacity},
-		VolumeCapability: v.capability(can), Secrets: texts(v.ExpandSecret),
+		VolumeCapability: v.capability(can), Secrets: secretData(v.ExpandSecret),
 	}
 	if mount := r.VolumeCapability.GetMount(); mount != nil {
 		mount.VolumeMountGroup = ""
@@ -103,8 +103,8 @@ func (v Volume) growRequest(p place, can able) *csi.NodeExpandVolumeRequest {
 	return r
 }
 
-// context is what a driver is told with a publish: the volume's own, of the pod what
-// the driver wants to know, and the pod's tokens.
+// context returns the volume context of a publish request: the attributes of the volume,
+// the pod info if the driver requires it, and the pod's tokens.
 func (v Volume) context() map[string]string {
 	all := maps.Clone(v.Attributes)
 	if all == nil {
@@ -123,8 +123,8 @@ func (v Volume) context() map[string]string {
 	return all
 }
 
-// texts are the data of a Secret as the protocol has it.
-func texts(data map[string][]byte) map[string]string {
+// secretData converts the data of a Secret to the form of requests.
+func secretData(data map[string][]byte) map[string]string {
 	all := make(map[string]string, len(data))
 	for key, value := range data {
 		all[key] = string(value)
@@ -132,10 +132,10 @@ func texts(data map[string][]byte) map[string]string {
 	return all
 }
 
-// same says that a driver would be told the same in a publish.
+// same reports whether the publish requests for v and o are equal.
 func (v Volume) same(o Volume) bool {
 	return maps.Equal(v.Published, o.Published) && maps.Equal(v.context(), o.context()) &&
-		maps.Equal(texts(v.PublishSecret), texts(o.PublishSecret)) && slices.Equal(v.MountOptions, o.MountOptions)
+		maps.Equal(secretData(v.PublishSecret), secretData(o.PublishSecret)) && slices.Equal(v.MountOptions, o.MountOptions)
 }
 
 func (v Volume) republishes() bool {

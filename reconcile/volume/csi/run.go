@@ -7,140 +7,140 @@ import (
 	"time"
 )
 
-// A volume that something fails with is tried again after a time that doubles.
+// The delay of retries, which doubles after each failure.
 const (
-	firstTry = time.Second
-	lastTry  = 2 * time.Minute
+	firstRetryDelay = time.Second
+	maxRetryDelay   = 2 * time.Minute
 )
 
-// mostChores bounds how many volumes of a driver are unstaged at once, and how many are
-// kept: when many pods have gone there is much to be done.
-const mostChores = 8
+// maxTasks is the maximum number of concurrent tasks of each kind and driver. There may be
+// many tasks after many pods were removed.
+const maxTasks = 8
 
-// chore is one thing to be done with a volume, by key.
-type chore struct {
-	key  string
-	kind string // of those that are bound together
-	do   func(context.Context) error
-	bad  func(error) // tells of the first failure
+// A task is an operation on a volume.
+type task struct {
+	key       string // unique
+	kind      string // tasks of the same kind share the limit maxTasks
+	do        func(context.Context) error
+	onFailure func(error) // called after the first failure
 }
 
-// trial is a chore that failed, or is under way.
-type trial struct {
+// A retry is the state of a task that failed or is running.
+type retry struct {
 	running bool
 	wait    time.Duration
 	next    time.Time
 }
 
-// Run unstages volumes that no pod uses, also those that an earlier podd left, and
-// keeps those in use at what their drivers want, until ctx is done.
+// Run unstages volumes that no pod uses, including those of an earlier podd, and publishes
+// and grows volumes in use as required, until ctx is done.
 func (d *Drivers) Run(ctx context.Context) error {
-	k := newKeeper(d)
+	k := newRunner(d)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	_, registered := d.Registered()
 	for ctx.Err() == nil {
-		timer.Reset(k.turn(ctx))
+		timer.Reset(k.sync(ctx))
 		select {
 		case <-ctx.Done():
 		case <-d.wake:
 		case <-timer.C:
-		case <-registered: // what waited for a driver waits no longer
+		case <-registered: // retry tasks that may have waited for the driver
 			_, registered = d.Registered()
-			for _, t := range k.trials {
+			for _, t := range k.retries {
 				t.next = time.Time{}
 			}
 		case r := <-k.done:
-			k.learn(r)
+			k.handleResult(r)
 		}
 	}
 	for len(k.running) > 0 {
-		k.learn(<-k.done)
+		k.handleResult(<-k.done)
 	}
 	return nil
 }
 
-// keeper is the state of one Run, and its goroutine's alone.
-type keeper struct {
+// A runner is the state of Run. Only the goroutine of Run uses it.
+type runner struct {
 	*Drivers
-	trials  map[string]*trial
+	retries map[string]*retry
 	done    chan result
-	running map[string]int  // chores, by kind
-	doubted map[string]bool // the directories of volumes that were told to be in doubt
+	running map[string]int  // number of running tasks by kind
+	logged  map[string]bool // directories of volumes in doubt that were logged
 }
 
-func newKeeper(d *Drivers) *keeper {
-	return &keeper{Drivers: d, trials: map[string]*trial{}, done: make(chan result), running: map[string]int{}}
+func newRunner(d *Drivers) *runner {
+	return &runner{Drivers: d, retries: map[string]*retry{}, done: make(chan result), running: map[string]int{}}
 }
 
 type result struct {
-	chore
+	task
 	err error
 }
 
-func (k *keeper) learn(r result) {
+func (k *runner) handleResult(r result) {
 	if k.running[r.kind]--; k.running[r.kind] == 0 {
 		delete(k.running, r.kind)
 	}
-	t := k.trials[r.key]
+	t := k.retries[r.key]
 	t.running = false
 	if r.err == nil || errors.Is(r.err, context.Canceled) {
-		delete(k.trials, r.key)
+		delete(k.retries, r.key)
 		return
 	}
 	if t.wait == 0 {
-		r.bad(r.err)
+		r.onFailure(r.err)
 	}
-	t.wait = min(max(2*t.wait, firstTry), lastTry)
+	t.wait = min(max(2*t.wait, firstRetryDelay), maxRetryDelay)
 	t.next = time.Now().Add(t.wait)
 }
 
-// turn begins what is to be done and gives when to look again.
-func (k *keeper) turn(ctx context.Context) time.Duration {
-	chores, due := k.chores()
-	wait := k.begin(ctx, chores)
+// sync starts the tasks that are due. It returns the time until the next call.
+func (k *runner) sync(ctx context.Context) time.Duration {
+	tasks, due := k.tasks()
+	wait := k.begin(ctx, tasks)
 	if !due.IsZero() {
 		wait = min(wait, max(time.Until(due), 0))
 	}
 	return wait
 }
 
-// begin begins those that may be under way now, and gives when there may be more.
-func (k *keeper) begin(ctx context.Context, chores []chore) time.Duration {
-	slices.SortStableFunc(chores, k.longestWaiting)
-	wait, wanted := time.Hour, map[string]bool{}
-	for _, c := range chores {
-		wanted[c.key] = true
-		t := k.trials[c.key]
+// begin starts the tasks that may run now. It returns the time until others may run.
+func (k *runner) begin(ctx context.Context, tasks []task) time.Duration {
+	slices.SortStableFunc(tasks, k.longestWaiting)
+	wait, published := time.Hour, map[string]bool{}
+	for _, c := range tasks {
+		published[c.key] = true
+		t := k.retries[c.key]
 		switch {
 		case t != nil && t.running:
 			continue
 		case t != nil && time.Now().Before(t.next):
 			wait = min(wait, max(time.Until(t.next), time.Millisecond))
 			continue
-		case k.running[c.kind] == mostChores: // the end of one is looked at
+		case k.running[c.kind] == maxTasks: // sync is called when one ends
 			continue
 		case t == nil:
-			t = &trial{}
-			k.trials[c.key] = t
+			t = &retry{}
+			k.retries[c.key] = t
 		}
 		t.running = true
 		k.running[c.kind]++
 		go func() { k.done <- result{c, c.do(ctx)} }()
 	}
-	for key, t := range k.trials {
-		if !wanted[key] && !t.running {
-			delete(k.trials, key)
+	for key, t := range k.retries {
+		if !published[key] && !t.running {
+			delete(k.retries, key)
 		}
 	}
 	return wait
 }
 
-// longestWaiting puts first what was not tried yet: volumes that a driver hangs with,
-// again and again, keep none of the others from their turn.
-func (k *keeper) longestWaiting(a, b chore) int {
-	next := func(c chore) (at time.Time) {
-		if t := k.trials[c.key]; t != nil {
+// longestWaiting compares tasks so that those that were not tried yet come first. So
+// volumes for which a driver repeatedly hangs do not delay the others.
+func (k *runner) longestWaiting(a, b task) int {
+	next := func(c task) (at time.Time) {
+		if t := k.retries[c.key]; t != nil {
 			at = t.next
 		}
 		return at
@@ -148,34 +148,34 @@ func (k *keeper) longestWaiting(a, b chore) int {
 	return next(a).Compare(next(b))
 }
 
-// chores are what is to be done now, and the moment from which there is more.
-func (k *keeper) chores() (all []chore, due time.Time) {
+// tasks returns the tasks that are due, and the time when more will be; zero for never.
+func (k *runner) tasks() (all []task, due time.Time) {
 	orphans, doubts, err := k.orphans()
 	if err != nil {
-		k.o.Log.Error("volumes of CSI drivers stay on this machine while it is not known who uses them", "err", err)
+		k.o.Log.Error("reading the usage of CSI volumes failed; unstaging none", "err", err)
 	}
 	if err != nil || len(doubts) > 0 {
-		due = time.Now().Add(lastTry)
+		due = time.Now().Add(maxRetryDelay)
 	}
-	doubted := map[string]bool{}
+	logged := map[string]bool{}
 	for _, s := range doubts {
-		if doubted[s.dir] = true; !k.doubted[s.dir] {
-			k.o.Log.Error("a volume of a CSI driver stays on this machine while a pod may use it", "driver", s.Driver, "volume", s.Handle, "err", s.err)
+		if logged[s.dir] = true; !k.logged[s.dir] {
+			k.o.Log.Error("volume stays staged because a pod may use it", "driver", s.Driver, "volume", s.Handle, "err", s.err)
 		}
 	}
-	k.doubted = doubted
+	k.logged = logged
 	for _, s := range orphans {
-		all = append(all, chore{
+		all = append(all, task{
 			key: "unstage " + s.dir, kind: "unstage " + s.Driver,
 			do: func(ctx context.Context) error { return k.unstage(ctx, s) },
-			bad: func(err error) {
-				k.o.Log.Warn("a volume of a CSI driver stays on this machine until the driver takes it away", "driver", s.Driver, "volume", s.Handle, "err", err)
+			onFailure: func(err error) {
+				k.o.Log.Warn("unstaging a volume failed; retrying", "driver", s.Driver, "volume", s.Handle, "err", err)
 			},
 		})
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, w := range k.wanted {
+	for _, w := range k.published {
 		at := k.due(w)
 		switch {
 		case at.IsZero():
@@ -184,27 +184,27 @@ func (k *keeper) chores() (all []chore, due time.Time) {
 				due = at
 			}
 		default:
-			all = append(all, chore{
+			all = append(all, task{
 				key: "keep " + w.target, kind: "keep " + w.Driver,
-				do:  func(ctx context.Context) error { return k.keep(ctx, w.target) },
-				bad: func(err error) { k.tell(w, err) },
+				do:        func(ctx context.Context) error { return k.update(ctx, w.target) },
+				onFailure: func(err error) { k.reportFailure(w, err) },
 			})
 		}
 	}
 	return all, due
 }
 
-// due is when a driver is to be called for a volume in use; zero: never. k.mu is
-// held.
-func (k *keeper) due(w wish) time.Time {
+// due returns the time when a driver must be called for a volume in use; zero for never.
+// The caller must hold k.mu.
+func (k *runner) due(w publishedVolume) time.Time {
 	past := time.Unix(1, 0)
 	switch {
 	case w.persistent() && w.Grow && k.grown[w.id()].Capacity < w.Capacity:
 		return past
-	case w.stale(k.o.Republish):
+	case w.needsPublish(k.o.Republish):
 		return past
 	case w.republishes():
-		return w.told.at.Add(k.o.Republish)
+		return w.last.at.Add(k.o.Republish)
 	}
 	return time.Time{}
 }

@@ -9,24 +9,23 @@ import (
 	"time"
 )
 
-// TestHangingChores: however many volumes a driver hangs with, it is asked for each of
-// the others once before it is for one of those again.
-func TestHangingChores(t *testing.T) {
+// TestHangingTasks checks that every task is started once before one that hung is retried.
+func TestHangingTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var all []chore
+		var all []task
 		tried := map[string]int{}
-		for i := range 3 * mostChores {
+		for i := range 3 * maxTasks {
 			key := fmt.Sprint(i)
-			all = append(all, chore{
-				key: key, kind: "unstage " + driver, bad: func(error) {},
+			all = append(all, task{
+				key: key, kind: "unstage " + driver, onFailure: func(error) {},
 				do: func(context.Context) error { time.Sleep(2 * time.Minute); return errors.New("it hangs") },
 			})
 		}
-		k := newKeeper(nil)
+		k := newRunner(nil)
 		learn := func() {
 			r := <-k.done
 			tried[r.key]++
-			k.learn(r)
+			k.handleResult(r)
 		}
 		for range all {
 			k.begin(t.Context(), all)

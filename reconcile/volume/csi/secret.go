@@ -9,19 +9,21 @@ import (
 
 	authentication "k8s.io/api/authentication/v1"
 
-	"podd/manifest"
+	"podd/manifest/refs"
 )
 
-// secrets are the values that no message repeats, the longest first: one may be a
-// part of another.
+// secrets has the values to redact in messages, the longest first because one may be part
+// of another.
 type secrets []string
 
-// shortestSecret is one whose value is not found in a text by chance.
-const shortestSecret = 4
+// minSecret is the minimum length of a value to redact. Shorter ones occur in texts by
+// chance.
+const minSecret = 4
 
-// secretsOf are those that a driver is told of a volume, nil of none, as it may
-// repeat them: whole, line by line, quoted, and of tokens each.
-func secretsOf(v *manifest.CSI) secrets {
+// volumeSecrets returns the secrets of the requests for a volume; nil if v is nil. It
+// includes the forms in which a driver may repeat them: whole, line by line, quoted, and
+// each token.
+func volumeSecrets(v *refs.CSI) secrets {
 	var all secrets
 	if v == nil {
 		return nil
@@ -29,7 +31,7 @@ func secretsOf(v *manifest.CSI) secrets {
 	add := func(text string) {
 		quoted := strconv.Quote(text)
 		for _, t := range []string{text, strings.TrimSpace(text), quoted[1 : len(quoted)-1]} {
-			if len(t) >= shortestSecret {
+			if len(t) >= minSecret {
 				all = append(all, t)
 			}
 		}
@@ -44,7 +46,7 @@ func secretsOf(v *manifest.CSI) secrets {
 	}
 	add(v.Tokens)
 	var tokens map[string]authentication.TokenRequestStatus
-	_ = json.Unmarshal([]byte(v.Tokens), &tokens) // else it is all one
+	_ = json.Unmarshal([]byte(v.Tokens), &tokens) // if this fails, there is only the whole text
 	for _, t := range tokens {
 		add(t.Token)
 	}
@@ -52,7 +54,8 @@ func secretsOf(v *manifest.CSI) secrets {
 	return slices.Compact(all)
 }
 
-// redact takes secrets out of a driver's words: some repeat what they were told.
+// redact replaces the secrets in a message of a driver, because some drivers repeat
+// requests.
 func (all secrets) redact(text string) string {
 	for _, s := range all {
 		text = strings.ReplaceAll(text, s, "…")

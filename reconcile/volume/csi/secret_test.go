@@ -2,13 +2,13 @@ package csi
 
 import "testing"
 
-// TestRedact: nothing of what a driver was told in confidence is repeated, in
-// whatever way the driver repeats it.
+// TestRedact checks that secrets are redacted in all forms in which a driver may repeat
+// them.
 func TestRedact(t *testing.T) {
 	v := volumeOf(one)
 	v.CSI.StageSecret = map[string][]byte{"a": []byte("pass"), "b": []byte("password"), "c": []byte("trailing\n"), "key": []byte("-----BEGIN-----\nMIIEow\n-----END-----\n"), "short": []byte("ab")}
 	v.CSI.Tokens = `{"vault":{"token":"eyJ.one","expirationTimestamp":"2030-01-01T00:00:00Z"},"":{"token":"eyJ.two","expirationTimestamp":null}}`
-	all := secretsOf(v.CSI)
+	all := volumeSecrets(v.CSI)
 	for text, want := range map[string]string{
 		"denied for pass":                    "denied for …",
 		"denied for password":                "denied for …",
@@ -24,7 +24,7 @@ func TestRedact(t *testing.T) {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
-	if text := secretsOf(nil).redact("a"); text != "a" {
+	if text := volumeSecrets(nil).redact("a"); text != "a" {
 		t.Error(text)
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"io/fs"
 )
 
-// stage has the driver bring the volume to this machine.
+// stage makes the driver stage the volume on this node unless it is staged.
 func (w *work) stage(ctx context.Context) error {
 	_, err := load(w.p.stageData)
 	first := errors.Is(err, fs.ErrNotExist)
-	f, err := w.factsOf(w.p.stageData)
+	f, err := w.loadFacts(w.p.stageData)
 	if err != nil {
 		return err
 	}
@@ -18,10 +18,10 @@ func (w *work) stage(ctx context.Context) error {
 	if shared {
 		f[keyShared] = "true"
 	}
-	switch stands := w.d.stands(f[keyState], w.p.staging); {
-	case stands && shared:
+	switch isValid := w.d.isValid(f[keyState], w.p.staging); {
+	case isValid && shared:
 		return f.save(w.p.stageData)
-	case stands:
+	case isValid:
 		return nil
 	}
 	first = first || f[keyState] == announced
@@ -48,41 +48,41 @@ func (w *work) stage(ctx context.Context) error {
 		return err
 	})
 	if err == nil {
-		if f[keyState], err = w.d.stood(w.p.staging); err != nil {
+		if f[keyState], err = w.d.currentState(w.p.staging); err != nil {
 			return err
 		}
 		return f.save(w.p.stageData)
 	}
-	if first && final(err) { // else it may be staged, and other pods have it
-		err = errors.Join(err, w.unmake(f))
+	if first && isFinal(err) { // else it may be staged and used by other pods
+		err = errors.Join(err, w.undoStage(f))
 	}
 	return err
 }
 
-// unmake removes what was made for a driver that did not stage the volume.
-func (w *work) unmake(f facts) error {
+// undoStage removes the directory and the facts of a volume that the driver did not stage.
+func (w *work) undoStage(f facts) error {
 	if is, err := isMounted(w.p.staging); is || err != nil {
 		return err
 	}
 	if err := remove(w.p.staging); err != nil {
 		return err
 	}
-	elsewhere, err := w.d.elsewhere(w.v.id(), w.p.stageData)
+	stagedElsewhere, err := w.d.stagedElsewhere(w.v.id(), w.p.stageData)
 	if err != nil {
 		return err
 	}
-	if w.v.Block { // the facts of publishing are there, too
+	if w.v.Block { // the same file has the facts of publishing
 		f[keyState] = announced
 		err = f.save(w.p.stageData)
 	} else {
-		err = forget(w.p.stageData)
+		err = removeFacts(w.p.stageData)
 	}
-	w.d.setUse(w.v.id(), elsewhere)
+	w.d.setUse(w.v.id(), stagedElsewhere)
 	return err
 }
 
-// final says that a driver is not at it any more.
-func final(err error) bool {
-	e, is := errors.AsType[*Error](err)
+// isFinal reports whether err is that of a call that the driver no longer works on.
+func isFinal(err error) bool {
+	e, is := errors.AsType[*callError](err)
 	return is && !e.Uncertain
 }

@@ -7,23 +7,23 @@ import (
 	"path/filepath"
 	"slices"
 
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
-// stagedVolume is one that is staged, or may be.
+// A stagedVolume is a volume that is or may be staged.
 type stagedVolume struct {
 	Use
 	facts   facts
-	dir     string // of its facts
+	dir     string // directory of its facts
 	staging string
-	device  string // the volume's name; "": it is no device
+	device  string // name of the volume if it is a block device, else ""
 }
 
-// announced says that nobody was asked to stage it, and only its facts are there.
+// announced reports whether the driver was not called to stage the volume yet.
 func (s stagedVolume) announced() bool { return s.facts[keyState] == announced }
 
-// staged lists them, by what is on disk, and devices that are announced. What nobody
-// can read is left alone.
+// staged returns the staged volumes according to the files on disk, including announced
+// devices. It ignores and logs unreadable files.
 func (d *Drivers) staged() ([]stagedVolume, error) {
 	var all []stagedVolume
 	add := func(dir, staging, device string) error {
@@ -32,8 +32,8 @@ func (d *Drivers) staged() ([]stagedVolume, error) {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case errors.Is(err, errUnreadable):
-			if d.isNews(dir) {
-				d.o.Log.Error("a volume of a CSI driver is left as it is", "err", err)
+			if d.markUnreadable(dir) {
+				d.o.Log.Error("volume ignored because its data file is unreadable", "err", err)
 			}
 			return nil
 		case err != nil:
@@ -42,7 +42,7 @@ func (d *Drivers) staged() ([]stagedVolume, error) {
 		all = append(all, stagedVolume{Use{f[keyDriver], f[keyHandle]}, f, dir, staging, device})
 		return nil
 	}
-	drivers, err := beneath.Names(d.plugins())
+	drivers, err := safepath.Names(d.plugins())
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (d *Drivers) staged() ([]stagedVolume, error) {
 		if driver == DevicesDir {
 			continue
 		}
-		hashes, err := beneath.Names(filepath.Join(d.plugins(), driver))
+		hashes, err := safepath.Names(filepath.Join(d.plugins(), driver))
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +61,7 @@ func (d *Drivers) staged() ([]stagedVolume, error) {
 			}
 		}
 	}
-	devices, err := beneath.Names(d.devices())
+	devices, err := safepath.Names(d.devices())
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +74,9 @@ func (d *Drivers) staged() ([]stagedVolume, error) {
 	return all, nil
 }
 
-// isNews says that nobody was told yet of what is wrong with a directory.
-func (d *Drivers) isNews(dir string) bool {
+// markUnreadable records that the facts in a directory are unreadable, and reports whether
+// this is new.
+func (d *Drivers) markUnreadable(dir string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.unreadable[dir] {
@@ -85,15 +86,15 @@ func (d *Drivers) isNews(dir string) bool {
 	return true
 }
 
-// elsewhere says that a volume is staged under another name, too.
-func (d *Drivers) elsewhere(u Use, dir string) (bool, error) {
+// stagedElsewhere reports whether a volume is also staged under another name.
+func (d *Drivers) stagedElsewhere(u Use, dir string) (bool, error) {
 	all, err := d.staged()
 	return slices.ContainsFunc(all, func(s stagedVolume) bool { return s.Use == u && s.dir != dir && !s.announced() }), err
 }
 
-// restore has a volume that was published as the PersistentVolume of a name be known as
-// one that may be staged: what was known of that may be lost.
-func (d *Drivers) restore(u Use, name string) error {
+// restoreStaged writes the facts that a volume may be staged if they were lost. name is
+// the name of the PersistentVolume with which the volume was published.
+func (d *Drivers) restoreStaged(u Use, name string) error {
 	dir := d.mount(u, "", "").stageData
 	f, err := load(dir)
 	switch {
@@ -103,7 +104,7 @@ func (d *Drivers) restore(u Use, name string) error {
 		err = facts{keyDriver: u.Driver, keyHandle: u.Handle, keyVolume: name, keyShared: "true", keyState: begun}.save(dir)
 	}
 	if err != nil {
-		return fmt.Errorf("writing down in %s that volume %q of driver %s is staged: %w", dir, u.Handle, u.Driver, err)
+		return fmt.Errorf("recording in %s that volume %q of driver %s is staged: %w", dir, u.Handle, u.Driver, err)
 	}
 	return nil
 }

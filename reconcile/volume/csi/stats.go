@@ -13,40 +13,40 @@ import (
 	"podd/reconcile/plugins"
 )
 
-// Stats are what a driver says that a volume holds.
+// Stats are the statistics of a volume from its driver.
 type Stats struct {
 	Bytes, Inodes Amount
-	// Condition is how the volume is; nil: the driver does not tell.
+	// Condition is the condition of the volume; nil if the driver does not report it.
 	Condition *Condition
 }
 
-// Amount is of a whole volume; zero where the driver does not say.
+// An Amount is that of a whole volume. Fields that the driver does not report are 0.
 type Amount struct{ Total, Used, Available uint64 }
 
-// Condition is what a driver knows of a volume that is not as it should be.
+// A Condition is the condition of a volume.
 type Condition struct {
 	Abnormal bool
 	Message  string
 }
 
-// statsTime is how long a driver may take to tell; one that did not is not asked
-// again for statsPause.
+// statsTimeout is the timeout of a driver's NodeGetVolumeStats. After a timeout the driver
+// is not called again for statsPause.
 const (
-	statsTime  = 5 * time.Second
-	statsPause = time.Minute
+	statsTimeout = 5 * time.Second
+	statsPause   = time.Minute
 )
 
-// statsCalls bounds how many volumes of a pod are asked after at once.
+// statsCalls is the maximum number of concurrent calls for the volumes of a pod.
 const statsCalls = 8
 
-// Stats asks the drivers of a pod's volumes, by the volume's name in the pod. A
-// volume that its driver says nothing of is left out; nobody waits for another's.
+// Stats returns the statistics of a pod's volumes by the volume's name in the pod. It
+// omits volumes without statistics. The calls for the volumes are concurrent.
 func (d *Drivers) Stats(ctx context.Context, pod types.UID) (map[string]Stats, error) {
 	if !manifest.SafeUID(pod) {
 		return nil, fmt.Errorf("pod uid %q cannot be a directory name", pod)
 	}
-	places := d.placesOf(pod)
-	told := make([]struct {
+	places := d.podPlaces(pod)
+	results := make([]struct {
 		name string
 		*Stats
 	}, len(places))
@@ -54,32 +54,32 @@ func (d *Drivers) Stats(ctx context.Context, pod types.UID) (map[string]Stats, e
 	calls.SetLimit(statsCalls)
 	for i, p := range places {
 		calls.Go(func() error {
-			told[i].name, told[i].Stats = d.statsAt(ctx, p)
+			results[i].name, results[i].Stats = d.volumeStats(ctx, p)
 			return nil
 		})
 	}
-	_ = calls.Wait() // none is one's error
+	_ = calls.Wait() // the functions return no errors
 	all := map[string]Stats{}
-	for _, t := range told {
-		if t.Stats != nil {
-			all[t.name] = *t.Stats
+	for _, r := range results {
+		if r.Stats != nil {
+			all[r.name] = *r.Stats
 		}
 	}
 	return all, nil
 }
 
-// statsAt is nil where nobody tells any.
-func (d *Drivers) statsAt(ctx context.Context, p place) (name string, stats *Stats) {
+// volumeStats returns the statistics of the volume at p; nil if there are none.
+func (d *Drivers) volumeStats(ctx context.Context, p place) (name string, stats *Stats) {
 	f, err := load(p.data)
-	if err != nil || f[p.name] == "" || !d.stands(f[p.state], p.target) || d.isSilent(f[keyDriver]) {
+	if err != nil || f[p.name] == "" || !d.isValid(f[p.state], p.target) || d.isPaused(f[keyDriver]) {
 		return "", nil
 	}
-	s, err := d.reach(f[keyDriver])
+	s, err := d.openSession(f[keyDriver])
 	if err != nil {
 		return "", nil
 	}
 	defer s.close()
-	limited, cancel := context.WithTimeout(ctx, statsTime)
+	limited, cancel := context.WithTimeout(ctx, statsTimeout)
 	defer cancel()
 	stats, err = s.stats(limited, f[keyHandle], p.target)
 	switch {
@@ -88,16 +88,16 @@ func (d *Drivers) statsAt(ctx context.Context, p place) (name string, stats *Sta
 		return f[p.name], stats
 	case ctx.Err() != nil:
 	case limited.Err() != nil:
-		d.setSilent(f[keyDriver])
+		d.pauseStats(f[keyDriver])
 	case d.setUnmeasured(p.target, true):
-		d.o.Log.Warn("a CSI driver does not tell what a volume holds", "driver", f[keyDriver], "volume", f[keyHandle], "path", p.target, "err", err)
+		d.o.Log.Warn("getting the statistics of a volume failed", "driver", f[keyDriver], "volume", f[keyHandle], "path", p.target, "err", err)
 	}
 	return "", nil
 }
 
-// stats is nil where the driver has none.
+// stats calls NodeGetVolumeStats. It returns nil if the driver does not support it.
 func (s *session) stats(ctx context.Context, handle, path string) (*Stats, error) {
-	can, err := s.able(ctx)
+	can, err := s.capabilities(ctx)
 	if err != nil || !can.stats() {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (s *session) stats(ctx context.Context, handle, path string) (*Stats, error
 			return err
 		}
 		for _, u := range r.GetUsage() {
-			switch a := amountOf(u); u.GetUnit() {
+			switch a := toAmount(u); u.GetUnit() {
 			case csi.VolumeUsage_BYTES:
 				out.Bytes = a
 			case csi.VolumeUsage_INODES:
@@ -123,30 +123,30 @@ func (s *session) stats(ctx context.Context, handle, path string) (*Stats, error
 	return &out, err
 }
 
-// amountOf makes nothing of what is less than nothing.
-func amountOf(u *csi.VolumeUsage) Amount {
+// toAmount converts u. Negative values become 0.
+func toAmount(u *csi.VolumeUsage) Amount {
 	at := func(n int64) uint64 { return uint64(max(n, 0)) }
 	return Amount{at(u.GetTotal()), at(u.GetUsed()), at(u.GetAvailable())}
 }
 
-func (d *Drivers) isSilent(driver string) bool {
+func (d *Drivers) isPaused(driver string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return time.Now().Before(d.silent[driver])
 }
 
-func (d *Drivers) setSilent(driver string) {
+func (d *Drivers) pauseStats(driver string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if time.Now().Before(d.silent[driver]) {
-		return // another volume's call was first
+		return // the call for another volume timed out before
 	}
 	d.silent[driver] = time.Now().Add(statsPause)
-	d.o.Log.Warn("a CSI driver did not tell what its volumes hold; it is asked again later", "driver", driver, "within", statsTime, "next", statsPause)
+	d.o.Log.Warn("getting the statistics of a CSI driver's volumes timed out; retrying later", "driver", driver, "within", statsTimeout, "next", statsPause)
 }
 
-// setUnmeasured notes that a driver told nothing of a published volume, or did, and
-// gives whether that is new.
+// setUnmeasured records whether the statistics of a published volume are unavailable, and
+// reports whether this is a change.
 func (d *Drivers) setUnmeasured(target string, is bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"podd/manifest"
+	"podd/manifest/refs"
 	"podd/runtime/runtimetest/csidriver"
 )
 
-// TestStats: a driver tells what a volume holds and how it is; what it does not tell is
-// left out, and told once.
+// TestStats checks statistics and conditions of volumes, and that missing statistics are
+// omitted and logged once.
 func TestStats(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME", "GET_VOLUME_STATS", "VOLUME_CONDITION")
 	device := volumeOf(one)
@@ -39,8 +39,8 @@ func TestStats(t *testing.T) {
 			t.Errorf("when both fail: %v, %v", got, err)
 		}
 	}
-	if n := strings.Count(m.logged.String(), "does not tell what a volume holds"); n != 2 {
-		t.Errorf("of two volumes was told %d times", n)
+	if n := strings.Count(m.logged.String(), "getting the statistics of a volume failed"); n != 2 {
+		t.Errorf("failures of two volumes were logged %d times, want 2", n)
 	}
 	must(t, m.driver.Stop())
 	if got, err := m.Stats(t.Context(), one); err != nil || len(got) > 0 {
@@ -48,7 +48,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// TestStatsSideBySide: a driver that takes its time keeps none of another's waiting.
+// TestStatsSideBySide checks that a slow driver does not delay the statistics of others.
 func TestStatsSideBySide(t *testing.T) {
 	m := newMachine(t, Options{}, "GET_VOLUME_STATS")
 	other := *m.driver
@@ -58,7 +58,7 @@ func TestStatsSideBySide(t *testing.T) {
 	t.Cleanup(func() { _ = other.Stop() })
 	m.until(t, "both drivers are registered", func() bool { all, _ := m.Registered(); return len(all) == 2 })
 	m.publish(t, volumeOf(one))
-	second := with(volumeOf(one), func(c *manifest.CSI) { c.Driver, c.Volume = other.Name, "pv-2" })
+	second := with(volumeOf(one), func(c *refs.CSI) { c.Driver, c.Volume = other.Name, "pv-2" })
 	second.Name = "other"
 	m.publish(t, second)
 	must(t, m.driver.Set("NodeGetVolumeStats", "hang"))

@@ -1,8 +1,9 @@
 package csi
 
-// StepError is of a step that has a name in the kubelet's events.
+// A StepError is the error of an operation that has a name in the kubelet's events.
 type StepError struct {
-	// Volume is the kubelet's name of it, Step what failed: "MountVolume.MountDevice".
+	// Volume is the kubelet's name of the volume, and Step that of the operation, such as
+	// "MountVolume.MountDevice".
 	Volume, Step string
 	Err          error
 }
@@ -12,7 +13,7 @@ func (e *StepError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// steps are the kubelet's names of what is done with one volume.
+// steps has the kubelet's names of the operations on a volume.
 type steps struct {
 	volume string
 	names  [3]string
@@ -20,14 +21,14 @@ type steps struct {
 
 const staging, publishing, growing = 0, 1, 2
 
-func stepsOf(v Volume) steps {
+func volumeSteps(v Volume) steps {
 	if v.Block {
 		return steps{v.spec(), [...]string{"MapVolume.SetUpDevice", "MapVolume.MapPodDevice", "MapVolume.NodeExpandVolume"}}
 	}
 	return steps{v.spec(), [...]string{"MountVolume.MountDevice", "MountVolume.SetUp", "MountVolume.NodeExpandVolume"}}
 }
 
-// failed is nil where err is.
+// failed returns a *StepError for err, or nil if err is nil.
 func (s steps) failed(step int, err error) error {
 	if err == nil {
 		return nil

@@ -14,21 +14,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
-// Unpublish has the volumes of a pod taken from it, by what is on disk. None that
-// is left keeps another; what is left is tried again with the next call. Whoever
-// then uses them no more unstages them is Run.
+// Unpublish unpublishes the volumes of a pod according to the files on disk. It continues
+// after an error; a further call retries the volumes that failed. Run unstages volumes
+// that are then unused.
 func (d *Drivers) Unpublish(ctx context.Context, pod types.UID) error {
 	if !manifest.SafeUID(pod) {
 		return fmt.Errorf("pod uid %q cannot be a directory name", pod)
 	}
-	volumes, err := beneath.Names(filepath.Join(d.pods(), string(pod), "volumes", PodPlugin))
+	volumes, err := safepath.Names(filepath.Join(d.pods(), string(pod), "volumes", podPlugin))
 	if err != nil {
 		return err
 	}
-	devices, err := beneath.Names(filepath.Join(d.pods(), string(pod), DevicesDir, PodPlugin))
+	devices, err := safepath.Names(filepath.Join(d.pods(), string(pod), DevicesDir, podPlugin))
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (d *Drivers) Unpublish(ctx context.Context, pod types.UID) error {
 
 func (d *Drivers) unpublish(ctx context.Context, name string, pod types.UID, p place) error {
 	d.mu.Lock()
-	delete(d.wanted, p.target)
+	delete(d.published, p.target)
 	delete(d.unmeasured, p.target)
 	d.mu.Unlock()
 	f, err := load(p.data)
@@ -54,18 +54,18 @@ func (d *Drivers) unpublish(ctx context.Context, name string, pod types.UID, p p
 		case looked != nil:
 			return looked
 		case is:
-			return fmt.Errorf("unpublishing volume %q of pod %s: what is mounted at %s is a CSI driver's, and nothing says which; umount it", name, pod, p.target)
+			return fmt.Errorf("unpublishing volume %q of pod %s: the CSI driver of the mount at %s is unknown; unmount it", name, pod, p.target)
 		case p.link != "":
 			return remove(p.link)
 		}
-		d.look()
-		return nil // goes with the pod's directory
+		d.wakeRun()
+		return nil // removed with the pod's directory
 	}
 	if err != nil {
 		return fmt.Errorf("unpublishing volume %q of pod %s: %w", name, pod, err)
 	}
 	u := Use{f[keyDriver], f[keyHandle]}
-	end, err := d.take(ctx, u)
+	end, err := d.lockVolume(ctx, u)
 	if err == nil {
 		defer end()
 		err = d.unpublishOne(ctx, u, p)
@@ -73,18 +73,18 @@ func (d *Drivers) unpublish(ctx context.Context, name string, pod types.UID, p p
 	if err != nil {
 		return fmt.Errorf("unpublishing volume %q of pod %s: %w", name, pod, err)
 	}
-	d.look()
+	d.wakeRun()
 	return nil
 }
 
-// unpublishOne is called by who has the turn at the volume.
+// unpublishOne unpublishes a volume. The caller must hold the lock of the volume.
 func (d *Drivers) unpublishOne(ctx context.Context, u Use, p place) error {
 	f, err := load(p.data)
 	if err != nil {
 		return err
 	}
 	if f[p.state] != announced {
-		if err := d.askUnpublish(ctx, u, p.target); err != nil {
+		if err := d.callUnpublish(ctx, u, p.target); err != nil {
 			return err
 		}
 	}
@@ -92,24 +92,24 @@ func (d *Drivers) unpublishOne(ctx context.Context, u Use, p place) error {
 	case err != nil:
 		return err
 	case is:
-		return fmt.Errorf("driver %s says that it took it away, and it is mounted at %s; see to the driver, or umount it", u.Driver, p.target)
+		return fmt.Errorf("driver %s reported that it unpublished the volume, but it is still mounted at %s; check the driver, or unmount it", u.Driver, p.target)
 	}
 	if err := remove(p.target); err != nil {
 		return err
 	}
 	if p.link != "" {
-		return d.forgetDevice(f, p)
+		return d.removePodFacts(f, p)
 	}
-	if wasStaged(f) { // else nothing would say so
-		if err := d.restore(u, filepath.Base(p.data)); err != nil {
+	if wasStaged(f) { // the facts of staging may be lost
+		if err := d.restoreStaged(u, filepath.Base(p.data)); err != nil {
 			return err
 		}
 	}
-	return forget(p.data)
+	return removeFacts(p.data)
 }
 
-func (d *Drivers) askUnpublish(ctx context.Context, u Use, target string) error {
-	s, err := d.reach(u.Driver)
+func (d *Drivers) callUnpublish(ctx context.Context, u Use, target string) error {
+	s, err := d.openSession(u.Driver)
 	if err != nil {
 		return err
 	}
@@ -118,13 +118,13 @@ func (d *Drivers) askUnpublish(ctx context.Context, u Use, target string) error 
 		_, err := s.node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: u.Handle, TargetPath: target})
 		return err
 	})
-	return unlessGone(err, target)
+	return ignoreNotFound(err, target)
 }
 
-// unlessGone takes a volume that the driver does not know, and that is not there,
-// for one that was taken away.
-func unlessGone(err error, at string) error {
-	if e, is := errors.AsType[*Error](err); is && e.Code == codes.NotFound {
+// ignoreNotFound returns nil if the driver does not know a volume and it is not mounted,
+// because it was removed then. Otherwise it returns err.
+func ignoreNotFound(err error, at string) error {
+	if e, is := errors.AsType[*callError](err); is && e.Code == codes.NotFound {
 		if there, looked := isMounted(at); !there {
 			return looked
 		}
@@ -132,9 +132,9 @@ func unlessGone(err error, at string) error {
 	return err
 }
 
-// forgetDevice removes a pod's part of the facts of a device, and what a kubelet
-// made beside.
-func (d *Drivers) forgetDevice(f facts, p place) error {
+// removePodFacts removes the pod's facts of a block device, its link, and the mount that a
+// kubelet made.
+func (d *Drivers) removePodFacts(f facts, p place) error {
 	delete(f, p.state)
 	delete(f, p.name)
 	if err := f.save(p.data); err != nil {

@@ -7,18 +7,17 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
-	"podd/runtime/beneath"
+	"podd/runtime/safepath"
 )
 
-// doubt is a volume that is staged and that somebody may use.
-type doubt struct {
+// inDoubt is a staged volume that a pod may use, and the reason.
+type inDoubt struct {
 	stagedVolume
 	err error
 }
 
-// orphans are the volumes that are staged and that no pod uses. What may be used is not
-// among them.
-func (d *Drivers) orphans() (all []stagedVolume, doubts []doubt, err error) {
+// orphans returns the staged volumes that no pod uses, and those that a pod may use.
+func (d *Drivers) orphans() (all []stagedVolume, doubts []inDoubt, err error) {
 	staged, err := d.staged()
 	if err != nil || len(staged) == 0 {
 		return nil, nil, err
@@ -30,7 +29,7 @@ func (d *Drivers) orphans() (all []stagedVolume, doubts []doubt, err error) {
 	for _, s := range staged {
 		switch is, err := by.has(s); {
 		case err != nil:
-			doubts = append(doubts, doubt{s, err})
+			doubts = append(doubts, inDoubt{s, err})
 		case !is:
 			all = append(all, s)
 		}
@@ -38,9 +37,9 @@ func (d *Drivers) orphans() (all []stagedVolume, doubts []doubt, err error) {
 	return all, doubts, nil
 }
 
-// unstage has a volume taken from this machine if no pod uses it now.
+// unstage unstages a volume if no pod uses it now.
 func (d *Drivers) unstage(ctx context.Context, s stagedVolume) error {
-	end, err := d.take(ctx, s.Use)
+	end, err := d.lockVolume(ctx, s.Use)
 	if err != nil {
 		return err
 	}
@@ -59,11 +58,11 @@ func (d *Drivers) unstage(ctx context.Context, s stagedVolume) error {
 
 func (d *Drivers) unstageOne(ctx context.Context, s stagedVolume) error {
 	if !s.announced() {
-		if err := d.askUnstage(ctx, s); err != nil {
+		if err := d.callUnstage(ctx, s); err != nil {
 			return err
 		}
 	}
-	elsewhere, err := d.elsewhere(s.Use, s.dir)
+	stagedElsewhere, err := d.stagedElsewhere(s.Use, s.dir)
 	if err != nil {
 		return err
 	}
@@ -71,30 +70,30 @@ func (d *Drivers) unstageOne(ctx context.Context, s stagedVolume) error {
 	case err != nil:
 		return err
 	case is:
-		return fmt.Errorf("driver %s says that it took it away, and it is mounted at %s; see to the driver, or umount it", s.Driver, s.staging)
+		return fmt.Errorf("driver %s reported that it unstaged the volume, but it is still mounted at %s; check the driver, or unmount it", s.Driver, s.staging)
 	}
 	if err := remove(s.staging); err != nil {
 		return err
 	}
 	if s.device == "" {
-		if err := forget(s.dir); err != nil {
+		if err := removeFacts(s.dir); err != nil {
 			return err
 		}
 	} else if err := d.removeDevice(ctx, s); err != nil {
 		return err
 	}
-	d.setUse(s.Use, elsewhere)
-	d.o.Log.Info("a volume of a CSI driver is used by no pod any more", "driver", s.Driver, "volume", s.Handle)
+	d.setUse(s.Use, stagedElsewhere)
+	d.o.Log.Info("volume unstaged because no pod uses it", "driver", s.Driver, "volume", s.Handle)
 	return nil
 }
 
-func (d *Drivers) askUnstage(ctx context.Context, s stagedVolume) error {
-	to, err := d.reach(s.Driver)
+func (d *Drivers) callUnstage(ctx context.Context, s stagedVolume) error {
+	to, err := d.openSession(s.Driver)
 	if err != nil {
 		return err
 	}
 	defer to.close()
-	can, err := to.able(ctx)
+	can, err := to.capabilities(ctx)
 	if err != nil || !can.stage() {
 		return err
 	}
@@ -102,15 +101,15 @@ func (d *Drivers) askUnstage(ctx context.Context, s stagedVolume) error {
 		_, err := to.node.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: s.Handle, StagingTargetPath: s.staging})
 		return err
 	})
-	return unlessGone(err, s.staging)
+	return ignoreNotFound(err, s.staging)
 }
 
-// removeDevice removes what is kept of a device. The facts go last.
+// removeDevice removes the files of a block device, its facts last.
 func (d *Drivers) removeDevice(ctx context.Context, s stagedVolume) error {
 	if err := remove(filepath.Join(d.devices(), "publish", s.device)); err != nil {
 		return err
 	}
-	all, err := beneath.Open(d.devices())
+	all, err := safepath.Open(d.devices())
 	if err != nil {
 		return err
 	}
@@ -120,10 +119,10 @@ func (d *Drivers) removeDevice(ctx context.Context, s stagedVolume) error {
 		return err
 	}
 	defer volume.Close()
-	if err := volume.Empty(ctx, "data"); err != nil { // what a kubelet made
+	if err := volume.Empty(ctx, "data"); err != nil { // files of a kubelet
 		return err
 	}
-	if err := forget(s.dir); err != nil {
+	if err := removeFacts(s.dir); err != nil {
 		return err
 	}
 	return remove(filepath.Dir(s.dir))

@@ -1,13 +1,13 @@
-// Package csidriver is a driver of the Container Storage Interface for tests: a
-// process of its own, which speaks the real protocol over real sockets and mounts
-// for real. A volume is a directory or, as a block device, a file or a device node.
+// Package csidriver is a CSI driver for tests. It runs in its own process, uses the real
+// protocol over real sockets, and performs real mounts. A volume is a directory or, as a
+// block device, a file or a device node.
 //
-// Its process is the test's own program, started again: TestMain calls Main first.
+// Its process is another instance of the test program: TestMain calls Main first.
 //
-//	<Dir>/csi.sock               where it serves
+//	<Dir>/csi.sock               its endpoint
 //	<Dir>/volumes/<handle>/      the files of a volume; <handle>.img of a device
-//	<Dir>/calls                  a line of JSON for every call that begins and ends
-//	<Dir>/control/<method>       what is to become of calls, see Set
+//	<Dir>/calls                  a line of JSON for the begin and the end of every call
+//	<Dir>/control/<method>       the behavior of calls, see Set
 package csidriver
 
 import (
@@ -26,46 +26,46 @@ import (
 	"time"
 )
 
-// variable has the Driver that a process is; a byte to descriptor serving says that it
-// serves.
+// variable contains the Driver of the driver's process, which writes a byte to the
+// descriptor serving when it is ready.
 const (
 	variable = "PODD_TEST_CSI_DRIVER"
 	serving  = 3
 )
 
-// Driver is one driver. Dir, Name and Registry are required.
+// A Driver is a CSI driver. Dir, Name and Registry are required.
 type Driver struct {
-	Dir      string // of its own; short, for a socket is in it
+	Dir      string // its own directory; must be short, because it contains a socket
 	Name     string
-	Registry string // the root directory's plugins_registry
+	Registry string // plugins_registry in the root directory
 	NodeID   string // "": "node-of-" and the name
 	Topology map[string]string
-	Most     int64    // volumes on the machine
-	Versions []string // that it registers with; nil: 1.0.0
-	// Can are its capabilities, as the protocol names them: "STAGE_UNSTAGE_VOLUME".
+	Most     int64    // maximum number of volumes on the node
+	Versions []string // versions for the registration; nil: 1.0.0
+	// Can contains its capabilities with the names of the protocol: "STAGE_UNSTAGE_VOLUME".
 	Can []string
-	// Device is what is published of a volume that is a block device; "": a file.
+	// Device is published for a volume that is a block device; "": a file.
 	Device string
 
 	process *exec.Cmd
 	ended   chan struct{}
 }
 
-// Begun is a call that began, with its request as JSON; Ended one with its code.
+// Begun is the start of a call, with its request as JSON; Ended is its end, with the code.
 const Begun, Ended = "begun", "ended"
 
-// Call is what was written of a call.
+// A Call is a recorded start or end of a call.
 type Call struct {
 	What, Method, Code string
 	Request            json.RawMessage `json:",omitempty"`
 	Volume             string          // its handle, or ""
-	// Path is the request's target, or what it has instead.
+	// Path is the request's target path, or its equivalent.
 	Path string `json:"-"`
-	// Overlaps says that another call for the volume was under way.
+	// Overlaps reports that another call for the volume was in progress.
 	Overlaps bool
 }
 
-// Main is the driver where the process is one, and does not return then.
+// Main runs the driver if this is a driver's process, and does not return then.
 func Main() {
 	text := os.Getenv(variable)
 	if text == "" {
@@ -80,16 +80,17 @@ func Main() {
 	os.Exit(1)
 }
 
-// Registration is the socket by which it is found.
-func (d *Driver) Registration() string { return filepath.Join(d.Registry, d.Name+"-reg.sock") }
+// registration returns the path of the registration socket.
+func (d *Driver) registration() string { return filepath.Join(d.Registry, d.Name+"-reg.sock") }
 
-// Endpoint is the socket at which it serves.
+// Endpoint returns the path of the CSI socket.
 func (d *Driver) Endpoint() string { return filepath.Join(d.Dir, "csi.sock") }
 
-// startTime is how long it may take until it serves.
+// startTime limits how long the start may take.
 const startTime = time.Minute
 
-// Start starts it, and returns when it serves. It ends with its parent.
+// Start starts the process and returns when it serves. The process is killed when its
+// parent exits.
 func (d *Driver) Start() error {
 	text, err := json.Marshal(d)
 	if err != nil {
@@ -120,14 +121,14 @@ func (d *Driver) Start() error {
 	if err := serves.SetReadDeadline(time.Now().Add(startTime)); err != nil {
 		return errors.Join(err, d.Stop())
 	}
-	if _, err := serves.Read(make([]byte, 1)); err != nil { // its end is one, too
+	if _, err := serves.Read(make([]byte, 1)); err != nil { // the end of the file is an error, too
 		return errors.Join(fmt.Errorf("the CSI driver does not serve: %w", err), d.Stop())
 	}
 	return nil
 }
 
-// Stop kills it, and removes its sockets as its end in a pod would. What it mounted
-// stays.
+// Stop kills the process and removes its sockets, as the end of its pod would. Its mounts
+// remain.
 func (d *Driver) Stop() error {
 	if d.process == nil {
 		return nil
@@ -135,7 +136,7 @@ func (d *Driver) Stop() error {
 	_ = d.process.Process.Kill()
 	<-d.ended
 	d.process = nil
-	return errors.Join(unlessAbsent(os.Remove(d.Registration())), unlessAbsent(os.Remove(d.Endpoint())))
+	return errors.Join(unlessAbsent(os.Remove(d.registration())), unlessAbsent(os.Remove(d.Endpoint())))
 }
 
 func unlessAbsent(err error) error {
@@ -145,12 +146,12 @@ func unlessAbsent(err error) error {
 	return err
 }
 
-// Set says what becomes of the calls of a method from now on:
+// Set sets the behavior of later calls of a method:
 //
-//	"hang"           nothing, until it is set anew or the call is given up
-//	"late"           it is done, and then as "hang"
-//	"CODE message"   an error; "once CODE message" for one call
-//	""               they are done
+//	"hang"           wait until the behavior is set again or the call is canceled
+//	"late"           perform the call, and then as "hang"
+//	"CODE message"   return an error; "once CODE message" for one call
+//	""               perform the call
 func (d *Driver) Set(method, what string) error {
 	at := filepath.Join(d.Dir, "control", method)
 	if what == "" {
@@ -165,10 +166,10 @@ func (d *Driver) Set(method, what string) error {
 	return os.Rename(at+".new", at)
 }
 
-// Files is where the files of a volume are.
+// Files returns the directory with the files of a volume.
 func (d *Driver) Files(handle string) string { return filepath.Join(d.Dir, "volumes", handle) }
 
-// Calls are those that began or ended so far.
+// Calls returns the recorded starts and ends of calls.
 func (d *Driver) Calls() ([]Call, error) {
 	text, err := os.ReadFile(filepath.Join(d.Dir, "calls"))
 	if err != nil {
@@ -194,7 +195,7 @@ func (d *Driver) Calls() ([]Call, error) {
 	return all, lines.Err()
 }
 
-// Done are, in their order, the calls that ended well and change something, as
+// Done returns the successful calls that change something, in their order, as
 // "NodeStageVolume handle".
 func (d *Driver) Done() ([]string, error) {
 	all, err := d.Calls()

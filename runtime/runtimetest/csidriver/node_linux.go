@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// source is what a volume is, made when it is not there.
+// source returns the path of a volume, which it creates if necessary.
 func (s *service) source(handle string, block bool) (string, error) {
 	if handle == "" || filepath.Base(handle) != handle {
 		return "", status.Errorf(codes.InvalidArgument, "no volume can be called %q", handle)
@@ -32,7 +32,7 @@ func (s *service) source(handle string, block bool) (string, error) {
 	return dir + ".img", errors.Join(f.Truncate(1<<20), f.Close())
 }
 
-// bind mounts a file or directory at a path, unless something is.
+// bind mounts a file or directory at target, unless target is a mount point.
 func bind(source, target string, readOnly bool) error {
 	if is, err := isMounted(target); is || err != nil {
 		return err
@@ -58,7 +58,7 @@ func bind(source, target string, readOnly bool) error {
 	return unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, "")
 }
 
-// release takes away what bind made.
+// release removes what bind created.
 func release(target string) error {
 	is, err := isMounted(target)
 	if err != nil {
@@ -77,7 +77,7 @@ func isMounted(path string) (bool, error) {
 	return len(table) > 0, err
 }
 
-// NodeStageVolume implements the node service. A device is staged by nothing.
+// NodeStageVolume implements the node service. It does nothing for a device.
 func (s *service) NodeStageVolume(_ context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
 	block := r.GetVolumeCapability().GetBlock() != nil
 	source, err := s.source(r.GetVolumeId(), block)

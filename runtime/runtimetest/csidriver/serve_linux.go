@@ -30,7 +30,7 @@ type service struct {
 
 	mu    sync.Mutex // guards all following fields
 	calls *os.File
-	under map[string]int // calls under way, by volume
+	under map[string]int // calls in progress, by volume
 }
 
 func (d *Driver) serve() error {
@@ -47,7 +47,7 @@ func (d *Driver) serve() error {
 	csi.RegisterNodeServer(server, s)
 	registration.RegisterRegistrationServer(server, s)
 	ended := make(chan error)
-	for _, socket := range []string{d.Endpoint(), d.Registration()} {
+	for _, socket := range []string{d.Endpoint(), d.registration()} {
 		if err := unlessAbsent(os.Remove(socket)); err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (s *service) write(c Call) error {
 	return err
 }
 
-// observe writes of every call, and has it become what is set.
+// observe records every call and applies the behavior set by Set.
 func (s *service) observe(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	method := info.FullMethod[strings.LastIndexByte(info.FullMethod, '/')+1:]
 	text, err := protojson.Marshal(request.(proto.Message))

@@ -1,7 +1,6 @@
-// Package recording reads what a kubelet of Kubernetes 1.34.4 asked of its
-// runtime, for tests that compare podd with it. Module testdata/controlplane
-// makes the recordings, and says what stands in them for what differs from run
-// to run.
+// Package recording reads the requests that a kubelet of Kubernetes 1.34.4 sent to its
+// runtime, for tests that compare podd with it. Module testdata/controlplane creates the
+// recordings, and documents the placeholders for what differs between runs.
 package recording
 
 import (
@@ -12,7 +11,7 @@ import (
 	"testing"
 )
 
-// Node is the machine that a recording was made on, as far as it shows.
+// A Node describes the host of a recording as far as it is visible.
 type Node struct {
 	Name       string   `json:"name"`
 	CgroupRoot string   `json:"cgroupRoot"`
@@ -20,24 +19,24 @@ type Node struct {
 	Memory     int64    `json:"memory"`
 	CPUs       int64    `json:"cpus"`
 	HugePages  []string `json:"hugePages"`
-	Reserved   int64    `json:"reserved"` // of the memory, none of it for pods
-	// Objects are what pods read, as a manifest; "" for none.
+	Reserved   int64    `json:"reserved"` // memory that pods cannot use
+	// Objects is a manifest of the objects that pods refer to; "" if there are none.
 	Objects string `json:"objects"`
 }
 
-// Pod is one pod with what was asked for it, the messages as JSON has them.
+// A Pod is one pod with the CRI messages for it, as JSON.
 type Pod struct {
 	Manifest   json.RawMessage  `json:"pod"`
-	Handler    string           `json:"handler"` // the runtime's
+	Handler    string           `json:"handler"` // the runtime handler
 	Sandbox    map[string]any   `json:"sandbox"`
 	Containers []map[string]any `json:"containers"`
 	Pulls      []Pull           `json:"pulls"`
-	// Files has a line for everything in a volume that was filled with files:
-	// mode, owner, path and content.
+	// Files has a line for every entry of a volume that was filled with files: mode, owner,
+	// path and content.
 	Files map[string][]string `json:"files"`
 }
 
-// Pull is one try to get an image.
+// A Pull is one attempt to pull an image.
 type Pull struct {
 	Image string         `json:"image"`
 	Auth  map[string]any `json:"auth"`

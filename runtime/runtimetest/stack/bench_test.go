@@ -17,7 +17,7 @@ import (
 // BenchmarkBarePod is what a pod of one container costs by bare CRI calls, in
 // all and by call: the floor for whoever makes them.
 func BenchmarkBarePod(b *testing.B) {
-	for _, flavor := range []tools.Flavor{tools.Pinned, tools.Debian} {
+	for _, flavor := range tools.Flavors() {
 		b.Run(string(flavor), func(b *testing.B) {
 			s := stack.ForTest(b, stack.Options{Flavor: flavor})
 			took := map[string]time.Duration{}

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removeBridge takes a bridge down and deletes it. Without one it does nothing.
+// removeBridge takes a bridge down and deletes it. It does nothing if there is none.
 func removeBridge(name string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -32,8 +32,8 @@ func removeBridge(name string) error {
 	return nil
 }
 
-// brDel is the ioctl SIOCBRDELBR. It takes a name, not an ifreq, which is why
-// unix.IoctlIfreq does not do; ENXIO says there is no such bridge.
+// brDel is the ioctl SIOCBRDELBR. It takes a name and not an ifreq, so unix.IoctlIfreq
+// cannot be used. ENXIO means that there is no such bridge.
 func brDel(fd int, name string) error {
 	text, err := unix.BytePtrFromString(name)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hierarchies lists where cgroups are mounted: one directory a controller on
-// v1, and the one of v2.
+// hierarchies returns the mounts of cgroups: one directory per controller for v1, and the
+// one of v2.
 func hierarchies() ([]string, error) {
 	infos, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
 	if err != nil {
@@ -29,8 +30,8 @@ func hierarchies() ([]string, error) {
 	return roots, nil
 }
 
-// findCgroups lists the cgroups, in every hierarchy, whose path matches; a
-// parent stands after its children.
+// findCgroups returns the cgroups with a matching path, in every hierarchy. Children come
+// before their parent.
 func findCgroups(match func(path string) bool) ([]string, error) {
 	roots, err := hierarchies()
 	if err != nil {
@@ -39,7 +40,7 @@ func findCgroups(match func(path string) bool) ([]string, error) {
 	var found []string
 	for _, root := range roots {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if errors.Is(err, fs.ErrNotExist) { // it went away meanwhile
+			if errors.Is(err, fs.ErrNotExist) { // it has been removed
 				return nil
 			}
 			if err == nil && d.IsDir() && match(strings.TrimPrefix(path, root)) {
@@ -55,32 +56,37 @@ func findCgroups(match func(path string) bool) ([]string, error) {
 	return found, nil
 }
 
-// removeCgroups removes those that match. They must have no processes, but
-// the kernel may be busy with one that has just ended.
+// removeCgroups removes the cgroups that match. They must have no processes, but the kernel
+// may still be busy with one that has just exited, so it waits up to busyLimit for all of
+// them together. The error names the processes that keep a cgroup in use.
 func removeCgroups(match func(path string) bool) error {
 	found, err := findCgroups(match)
 	errs := []error{err}
-	for _, dir := range found {
-		if err := removeCgroup(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, fmt.Errorf("removing cgroup %s: %w", dir, err))
+	again := time.NewTicker(poll)
+	defer again.Stop()
+	for deadline := time.Now().Add(busyLimit); ; <-again.C {
+		found = slices.DeleteFunc(found, func(dir string) bool { return isRemoved(unix.Rmdir(dir)) })
+		if len(found) == 0 {
+			return errors.Join(errs...)
 		}
+		if time.Now().After(deadline) {
+			break
+		}
+	}
+	for _, dir := range found {
+		errs = append(errs, fmt.Errorf("removing cgroup %s: %w; processes in it: %v", dir, unix.Rmdir(dir), processesIn(dir)))
 	}
 	return errors.Join(errs...)
 }
 
-func removeCgroup(dir string) error {
-	again := time.NewTicker(poll)
-	defer again.Stop()
-	for deadline := time.Now().Add(time.Minute); ; <-again.C {
-		err := unix.Rmdir(dir)
-		if !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
-			return err
-		}
-	}
-}
+// busyLimit is how long processes and cgroups may take to disappear after a kill.
+const busyLimit = 10 * time.Second
 
-// ownCgroups matches what is at or below the stack's cgroup parent, and the
-// cgroups of its containers wherever they are.
+// isRemoved reports whether removing something has succeeded, perhaps that of another process.
+func isRemoved(err error) bool { return err == nil || errors.Is(err, fs.ErrNotExist) }
+
+// ownCgroups matches the stack's cgroup parent and everything below it, and the cgroups of
+// its containers wherever they are.
 func (s *Stack) ownCgroups() func(path string) bool {
 	ids := s.containerIDs()
 	parent := s.CgroupParent()
@@ -89,7 +95,7 @@ func (s *Stack) ownCgroups() func(path string) bool {
 			return true
 		}
 		for part := range strings.SplitSeq(path, "/") {
-			if ids[part] {
+			if ids[crioPrefix.ReplaceAllString(part, "")] {
 				return true
 			}
 		}
@@ -97,21 +103,27 @@ func (s *Stack) ownCgroups() func(path string) bool {
 	}
 }
 
-// containerIDs are the containers and sandboxes that containerd, its shims or
-// runc still remember on disk, and those that endProcesses saw.
+// crioPrefix matches the prefix of an ID in CRI-O's names of cgroups.
+var crioPrefix = regexp.MustCompile(`^crio-(conmon-)?`)
+
+// containerIDs returns the containers and sandboxes that the runtime, its shims or runc
+// have on disk, and those that endProcesses found.
 func (s *Stack) containerIDs() map[string]bool {
 	ids := map[string]bool{}
 	maps.Copy(ids, s.ended)
 	for _, dir := range []string{
 		"runc/k8s.io", "run/io.containerd.runtime.v2.task/k8s.io",
 		"root/io.containerd.grpc.v1.cri/sandboxes", "root/io.containerd.grpc.v1.cri/containers",
+		"runc/crio", "run/overlay-containers", "root/overlay-containers", "root/vfs-containers",
 	} {
 		entries, err := os.ReadDir(filepath.Join(s.own(), dir))
 		if err != nil {
-			continue // not made yet, or gone
+			continue // not created yet, or removed
 		}
 		for _, e := range entries {
-			ids[e.Name()] = true
+			if containerID.FindString(e.Name()) == e.Name() { // everything with such an ID is killed and removed
+				ids[e.Name()] = true
+			}
 		}
 	}
 	return ids

@@ -18,20 +18,25 @@ var (
 	containerdTOML string
 	//go:embed config/containerd-1.6.toml
 	containerd16TOML string
+	//go:embed config/crio.conf
+	crioConf string
+	//go:embed config/runc.sh
+	runcSh string
 	//go:embed config/cni.conflist
 	cniConflist string
 )
 
-// values are what the templates in config/ name.
+// values are the values for the templates in config/.
 type values struct {
 	Own, Socket, ShimSockets, CNIBin, Runc string
-	PauseImage, Snapshotter                string
+	CRIORunc, Pinns, Conmon                string
+	PauseImage, Snapshotter, StorageOption string
 	Bridge, Subnet                         string
 	Subnet6                                string // "": the pods have no IPv6
 }
 
-// configure writes the private configuration of containerd, with more merged
-// over it, and that of CNI.
+// configure writes the private configuration of the runtime, into which more is merged, and
+// that of CNI.
 func (s *Stack) configure(more string) error {
 	for _, dir := range []string{"conf.d", "root", "run", "runc", "cni/net.d", "cni/ipam", "certs.d"} {
 		if err := os.MkdirAll(filepath.Join(s.own(), dir), 0o700); err != nil {
@@ -41,12 +46,18 @@ func (s *Stack) configure(more string) error {
 	if err := os.MkdirAll(s.shimSockets(), 0o700); err != nil {
 		return fmt.Errorf("making the directory of shim sockets: %w", err)
 	}
-	s.Snapshotter = snapshotter(filepath.Join(s.own(), "root"))
+	s.Snapshotter = snapshotter(s.Tools.Flavor, filepath.Join(s.own(), "root"))
 	toml := containerdTOML
-	if s.Tools.Flavor == tools.Debian {
+	switch s.Tools.Flavor {
+	case tools.Debian:
 		toml = containerd16TOML
+	case tools.CRIO:
+		toml = crioConf
+		if err := s.configureCRIO(); err != nil {
+			return err
+		}
 	}
-	if err := s.render(configIn(s.Dir), toml); err != nil {
+	if err := s.render(configIn(s.Dir, s.Tools.Flavor), toml); err != nil {
 		return err
 	}
 	if more != "" {
@@ -59,11 +70,11 @@ func (s *Stack) configure(more string) error {
 
 func (s *Stack) networkFile() string { return filepath.Join(s.own(), "cni/net.d/10-podd.conflist") }
 
-// ConnectNetwork writes the CNI configuration, which Start does: containerd
-// sees it and, a moment later, reports the network as ready.
+// ConnectNetwork writes the CNI configuration, as Start does. A moment later the runtime
+// reports the network as ready.
 func (s *Stack) ConnectNetwork() error { return s.render(s.networkFile(), cniConflist) }
 
-// DisconnectNetwork removes the CNI configuration. A moment later containerd
+// DisconnectNetwork removes the CNI configuration. A moment later the runtime
 // reports the network as not ready. Pods that have an address keep it.
 func (s *Stack) DisconnectNetwork() error {
 	if err := os.Remove(s.networkFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -79,8 +90,8 @@ func (s *Stack) render(file, text string) error {
 	}
 	v := values{
 		Own: s.own(), Socket: s.Socket(), ShimSockets: s.shimSockets(),
-		CNIBin: s.Tools.CNI, Runc: s.Tools.Runc,
-		PauseImage: PauseImage, Snapshotter: s.Snapshotter,
+		CNIBin: s.Tools.CNI, Runc: s.Tools.Runc, CRIORunc: s.crioRunc(), Pinns: s.Tools.Pinns, Conmon: s.Tools.Conmon,
+		PauseImage: PauseImage, Snapshotter: s.Snapshotter, StorageOption: storageOption,
 		Bridge: s.Claim.Bridge(), Subnet: s.Claim.Subnet.String(),
 	}
 	if s.DualStack {

@@ -8,8 +8,8 @@ import (
 	"podd/runtime/runtimetest/stack/claim"
 )
 
-// descendants are the children of the given processes, their children and so
-// on. A container's processes are those of its shim, which adopts orphans.
+// descendants returns the children of the given processes, their children and so on. A
+// container's processes are descendants of its shim, which adopts orphans.
 func descendants(of []claim.Owner) ([]claim.Owner, error) {
 	children, err := processTree()
 	if err != nil {
@@ -33,7 +33,7 @@ func descendants(of []claim.Owner) ([]claim.Owner, error) {
 	return found, nil
 }
 
-// processTree lists the children of every process that has some.
+// processTree returns the children of every process that has any.
 func processTree() (map[int][]claim.Owner, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -46,7 +46,7 @@ func processTree() (map[int][]claim.Owner, error) {
 			continue
 		}
 		owner, err := claim.Process(pid)
-		if err != nil { // it has ended meanwhile
+		if err != nil { // it has exited
 			continue
 		}
 		children[owner.Parent()] = append(children[owner.Parent()], owner)

@@ -8,17 +8,16 @@ import (
 	"time"
 )
 
-// ForTest starts a stack for a test or benchmark and destroys it at its end,
-// in a short directory of its own when o.Dir is empty. What a test leaves
-// running is removed with it; to see whether it did, ask Leftovers before.
-// Without root the test is skipped.
+// ForTest starts a stack for a test or benchmark and destroys it at its end. If o.Dir is
+// empty, it uses a new directory with a short path. Pods that a test leaves running are
+// removed too; call Leftovers before to check for them. Without root the test is skipped.
 func ForTest(t testing.TB, o Options) *Stack {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("a container runtime needs root")
 	}
 	if o.Dir == "" {
-		// t.TempDir has the test's name in it, which makes it too long for sockets.
+		// The path of t.TempDir contains the test's name and can be too long for sockets.
 		dir, err := os.MkdirTemp("", "podd-")
 		if err != nil {
 			t.Fatal(err)
@@ -33,11 +32,11 @@ func ForTest(t testing.TB, o Options) *Stack {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// t's own context has ended here.
+		// t's own context is done here.
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
 		if t.Failed() {
-			t.Logf("the end of containerd's log: %s", s.logTail())
+			t.Logf("the end of %s's log: %s", s.Program(), s.logTail())
 		}
 		if err := s.Destroy(ctx); err != nil {
 			t.Error(err)

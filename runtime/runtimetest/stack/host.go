@@ -11,18 +11,18 @@ import (
 	"podd/runtime/runtimetest/stack/claim"
 )
 
-// claimsDir is where all stacks of the host meet.
+// claimsDir is the directory of the claims of all stacks on the host.
 const claimsDir = "/run/podd-stack"
 
-// forwarding is what the CNI plugins turn on, by the name under which it is
-// remembered.
+// forwarding contains the sysctls that the CNI plugins enable, by the name of the file with
+// the previous value.
 var forwarding = map[string]string{
 	"ip_forward":  "/proc/sys/net/ipv4/ip_forward",
 	"ip6_forward": "/proc/sys/net/ipv6/conf/all/forwarding",
 }
 
-// claims is the host's table. The first stack remembers what the CNI plugins
-// change for the whole host and the last one undoes it.
+// claims returns the host's table. The first stack records what the CNI plugins change for
+// the whole host, and the last one restores it.
 func claims() *claim.Table {
 	return &claim.Table{Dir: claimsDir, InUse: claim.Subnets, First: rememberHost, Last: restoreHost}
 }
@@ -45,14 +45,23 @@ func rememberHost() error {
 	return nil
 }
 
-// restoreHost runs when no stack is left, so that nothing of this is in use.
+// restoreHost must be called when there is no stack, so that none of this is in use.
 func restoreHost() error {
 	for _, dir := range []string{oldShimSockets, filepath.Dir(oldShimSockets), cniResults, filepath.Dir(cniResults)} {
-		_ = os.Remove(dir) // stays if another runtime keeps something in it
+		_ = os.Remove(dir) // fails if another runtime has files in it
 	}
-	return errors.Join(restoreForwarding(), removeEmptyTables(), removeCgroups(func(path string) bool {
-		return path == "/k8s.io"
-	}))
+	return errors.Join(restoreForwarding(), removeEmptyTables(), removeEmptyCRIOTables(), removeSharedCgroups())
+}
+
+// removeSharedCgroups removes the cgroups of containers of pods without a cgroup parent.
+// They stay if another runtime uses them. It does not wait, because the table of claims is
+// locked.
+func removeSharedCgroups() error {
+	found, err := findCgroups(func(path string) bool { return path == "/k8s.io" || path == "/crio" })
+	for _, dir := range found {
+		_ = os.Remove(dir)
+	}
+	return err
 }
 
 func restoreForwarding() error {
@@ -64,7 +73,8 @@ func restoreForwarding() error {
 		if err != nil {
 			return fmt.Errorf("restoring %s: %w", file, err)
 		}
-		// Written only when it differs: the machine may forbid even the same value.
+		// Written only if it differs, because the host may forbid writing even the same
+		// value.
 		if now, err := os.ReadFile(file); err != nil || strings.TrimSpace(string(now)) != strings.TrimSpace(string(was)) {
 			if err := os.WriteFile(file, was, 0); err != nil {
 				return fmt.Errorf("restoring %s: %w", file, err)

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -11,17 +12,17 @@ import (
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Leftovers counts what pods have made and not taken away. The zero value is
-// what a test wants to see when its pods are gone. The bridge is not counted:
-// it stays for the next pod.
+// Leftovers counts what pods have created and not removed. A test expects the zero value
+// after its pods were removed. The bridge is not counted, because it stays for the next
+// pod.
 type Leftovers struct {
-	Sandboxes, Containers int // as CRI lists them, if containerd runs
-	Shims                 int
-	Mounts                int // below Dir, network namespaces left out
+	Sandboxes, Containers int // as listed by CRI, if the runtime runs
+	Shims                 int // of containerd, or CRI-O's monitors
+	Mounts                int // below Dir, except network namespaces and images that CRI-O keeps mounted
 	NetNS                 int
 	Cgroups               int
-	Rules                 int // of nft, about addresses of the stack's subnets
-	Addresses             int // that the CNI plugins hold
+	Rules                 int // nft rules and elements with addresses of the stack's subnets
+	Addresses             int // reserved by the CNI plugins
 }
 
 func (l Leftovers) String() string {
@@ -29,8 +30,8 @@ func (l Leftovers) String() string {
 		l.Sandboxes, l.Containers, l.Shims, l.Mounts, l.NetNS, l.Cgroups, l.Rules, l.Addresses)
 }
 
-// Leftovers looks at the machine. What is being removed may still be counted:
-// a test waits until it is zero.
+// Leftovers counts the leftovers on the host. An object that is being removed may still be
+// counted, so a test must wait until the result is zero.
 func (s *Stack) Leftovers(ctx context.Context) (Leftovers, error) {
 	var l Leftovers
 	var errs [4]error
@@ -40,18 +41,39 @@ func (s *Stack) Leftovers(ctx context.Context) (Leftovers, error) {
 	l.Shims, errs[1] = s.shims()
 	mounts, err := mountsBelow(s.Dir)
 	errs[2] = err
+	images := s.imageLayers()
 	for _, m := range mounts {
-		if filepath.Base(filepath.Dir(m)) == "netns" {
+		switch {
+		case filepath.Base(filepath.Dir(m)) == "netns":
 			l.NetNS++
-		} else {
+		case filepath.Base(m) == "merged" && images[filepath.Base(filepath.Dir(m))]:
+		default:
 			l.Mounts++
 		}
 	}
 	cgroups, err := findCgroups(s.ownCgroups())
 	l.Cgroups, errs[3] = len(cgroups), err
-	l.Rules = len(ownRules(ctx, s.subnets()))
+	l.Rules = len(ownRules(ctx, s.subnets())) + len(ownElements(ctx, s.subnets()))
 	l.Addresses = s.addresses()
 	return l, errors.Join(errs[:]...)
+}
+
+// imageLayers returns the top layers of CRI-O's images. CRI-O mounts an image that is a
+// volume once, on the directory of that layer, and keeps it mounted.
+func (s *Stack) imageLayers() map[string]bool {
+	layers := map[string]bool{}
+	text, err := os.ReadFile(filepath.Join(s.own(), "root/overlay-images/images.json"))
+	if err != nil {
+		return layers // not CRI-O, or without overlays
+	}
+	var images []struct{ Layer string }
+	if err := json.Unmarshal(text, &images); err != nil {
+		return layers
+	}
+	for _, i := range images {
+		layers[i.Layer] = true
+	}
+	return layers
 }
 
 func (s *Stack) count(ctx context.Context) (sandboxes, containers int, err error) {
@@ -72,11 +94,11 @@ func (s *Stack) count(ctx context.Context) (sandboxes, containers int, err error
 	return len(pods.GetItems()), len(all.GetContainers()), nil
 }
 
-// addresses counts the files host-local keeps, one an address.
+// addresses returns the number of files of host-local, which has one per address.
 func (s *Stack) addresses() int {
 	entries, err := os.ReadDir(filepath.Join(s.own(), "cni/ipam", s.Claim.Bridge()))
 	if err != nil {
-		return 0 // no pod had a network yet
+		return 0 // no pod has had a network yet
 	}
 	n := 0
 	for _, e := range entries {
@@ -87,7 +109,7 @@ func (s *Stack) addresses() int {
 	return n
 }
 
-// parseAddr is the zero Addr, which is in no subnet, for what is no address.
+// parseAddr returns the zero Addr, which is in no subnet, for an invalid address.
 func parseAddr(s string) netip.Addr {
 	a, _ := netip.ParseAddr(s)
 	return a

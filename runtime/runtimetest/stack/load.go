@@ -10,7 +10,7 @@ import (
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// load puts the test images into containerd.
+// load imports the test images.
 func (s *Stack) load(ctx context.Context) error {
 	begin := time.Now()
 	err := s.Load(ctx, s.Tools.Images, PauseImage, BusyboxImage, WebImage)
@@ -18,14 +18,15 @@ func (s *Stack) load(ctx context.Context) error {
 	return err
 }
 
-// Load puts the images of a tarball into containerd and waits until its CRI,
-// which learns of them by events, has those of the names too. They are gone
-// with the stack.
+// Load imports the images of a tarball and waits until CRI lists these names, because the
+// CRI plugin learns of images by events. The images are removed with the stack.
 func (s *Stack) Load(ctx context.Context, tarball string, names ...string) error {
-	cmd := exec.CommandContext(ctx, s.Tools.Ctr, "--address", s.Socket(), "--namespace", "k8s.io",
-		"images", "import", "--snapshotter", s.Snapshotter, tarball)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("loading the images of %s: %w: %s", tarball, err, strings.TrimSpace(string(out)))
+	add := s.importImages
+	if s.isCRIO() {
+		add = s.copyImages
+	}
+	if err := add(ctx, tarball); err != nil {
+		return err
 	}
 	conn, err := s.dial()
 	if err != nil {
@@ -41,6 +42,16 @@ func (s *Stack) Load(ctx context.Context, tarball string, names ...string) error
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// importImages imports the images of a tarball into containerd.
+func (s *Stack) importImages(ctx context.Context, tarball string) error {
+	cmd := exec.CommandContext(ctx, s.Tools.Ctr, "--address", s.Socket(), "--namespace", "k8s.io",
+		"images", "import", "--snapshotter", s.Snapshotter, tarball)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("loading the images of %s: %w: %s", tarball, err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }

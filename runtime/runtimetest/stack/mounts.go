@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountsBelow lists what is mounted below dir, the deepest and latest first.
+// mountsBelow returns the mounts below dir, the deepest and latest first.
 func mountsBelow(dir string) ([]string, error) {
-	// What the kernel lists has no symbolic links in it.
+	// The kernel's list contains no symbolic links.
 	real, err := filepath.EvalSymlinks(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -41,8 +41,8 @@ func inside(path, dir string) bool {
 	return err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
-// unmountBelow unmounts all that is mounted below dir. Something busy is
-// detached: its processes are dead or not the stack's.
+// unmountBelow unmounts everything that is mounted below dir. A busy mount is detached: its
+// processes have exited or do not belong to the stack.
 func unmountBelow(dir string) error {
 	deadline := time.Now().Add(time.Minute)
 	for {

@@ -11,21 +11,21 @@ import (
 	"strings"
 )
 
-// nftTables are the tables that the CNI plugins make, for all of the host.
+// nftTables lists the tables that the CNI plugins create for the whole host.
 var nftTables = []string{"inet cni_plugins_masquerade", "ip cni_hostport", "ip6 cni_hostport"}
 
-// rule is one rule of the CNI plugins, as nft names it for deletion.
+// rule is one rule of the CNI plugins, with the names that nft needs to delete it.
 type rule struct{ table, chain, handle string }
 
-// subnets are those of the addresses that pods can have.
+// subnets returns the subnets of pods' addresses.
 func (s *Stack) subnets() []netip.Prefix { return []netip.Prefix{s.Claim.Subnet, s.Claim.Subnet6()} }
 
 func inAny(subnets []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(subnets, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// ownRules lists the rules about addresses of subnets. Normally the plugins
-// remove them with the pod; they stay when that was never told to them.
+// ownRules returns the rules with addresses of subnets. Normally the plugins remove them
+// with the pod; they remain if the plugins were not called for that.
 func ownRules(ctx context.Context, subnets []netip.Prefix) []rule {
 	var all []rule
 	for _, table := range nftTables {
@@ -34,7 +34,7 @@ func ownRules(ctx context.Context, subnets []netip.Prefix) []rule {
 	return all
 }
 
-// listTable prints a table; nothing if there is no such table or no nft.
+// listTable returns nft's listing of a table; "" if there is no such table or no nft.
 func listTable(ctx context.Context, table string) string {
 	out, err := exec.CommandContext(ctx, "nft", append([]string{"--numeric", "--handle", "list", "table"}, strings.Fields(table)...)...).Output()
 	if err != nil {
@@ -43,8 +43,8 @@ func listTable(ctx context.Context, table string) string {
 	return string(out)
 }
 
-// parseRules finds in nft's listing of a table the rules with an address of
-// subnets, alone or with a port behind it.
+// parseRules returns the rules with an address of subnets, with or without a port, in nft's
+// listing of a table.
 func parseRules(table, listing string, subnets []netip.Prefix) []rule {
 	var all []rule
 	chain := ""
@@ -81,7 +81,7 @@ func removeRules(ctx context.Context, subnets []netip.Prefix) error {
 	return nft(ctx, script.String())
 }
 
-// nft runs a script of commands, all or none; an empty one does nothing.
+// nft runs a script of commands as a transaction. An empty one does nothing.
 func nft(ctx context.Context, script string) error {
 	if script == "" {
 		return nil
@@ -94,8 +94,8 @@ func nft(ctx context.Context, script string) error {
 	return nil
 }
 
-// removeEmptyTables removes the tables of the CNI plugins that have no rule
-// about any pod, that is none with a dnat, masquerade or mark of its own.
+// removeEmptyTables removes the tables of the CNI plugins that have no rule of a pod, that
+// is no dnat, masquerade or mark rule.
 func removeEmptyTables() error {
 	var errs []error
 	for _, table := range nftTables {
@@ -107,8 +107,8 @@ func removeEmptyTables() error {
 	return errors.Join(errs...)
 }
 
-// hasPods reports whether a listing has a rule of a pod: those carry the
-// pod's name in a comment, the plugins' own framework of rules has none.
+// hasPods reports whether a listing has a rule of a pod. Those have the pod's name in a
+// comment, the plugins' own rules do not.
 func hasPods(listing string) bool {
 	for line := range strings.Lines(listing) {
 		rule, _, isRule := strings.Cut(line, "# handle ")

@@ -97,6 +97,10 @@ func TestIsOwn(t *testing.T) {
 		{[]string{"/cache/containerd-shim-runc-v2", "-address", "/x/.run2/containerd.sock"}, false},
 		{[]string{"vi", "/x/.run/stack/containerd.toml"}, false},
 		{[]string{"/usr/bin/containerd"}, false},
+		{[]string{"/usr/bin/conmon", "-c", "1", "--runtime-arg", "--root=/x/.run/stack/runc/crio"}, true},
+		{[]string{"/usr/bin/conmon", "-c", "1", "--runtime-arg", "--root=/x/.run2/stack/runc/crio"}, false},
+		{[]string{"skopeo", "copy", "containers-storage:[overlay@/x/.run/stack/root+/x/.run/stack/run]web"}, true},
+		{[]string{"runc"}, false},
 		{[]string{""}, false},
 	} {
 		if got := s.isOwn(test.args); got != test.want {
@@ -110,5 +114,43 @@ func TestInside(t *testing.T) {
 		if got := inside(path, "/a/b"); got != want {
 			t.Errorf("%s inside /a/b: got %v, want %v", path, got, want)
 		}
+	}
+}
+
+const crioListing = `table ip crio-hostports { # handle 141
+	comment "HostPort rules created by CRI-O"
+	map hostports { # handle 1
+		type inet_proto . inet_service : ipv4_addr . inet_service
+		comment "hostports on all local IPs (protocol . hostPort -> podIP . podPort)"
+		elements = { 6 . 18081 comment "NEMYX3BS6MZRTZV4" : 10.88.0.3 . 8080,
+			     6 . 18099 comment "4GUSIFG7N2SVTVIQ" : 10.88.1.2 . 80 }
+	}
+
+	map hostipports { # handle 2
+		type ipv4_addr . inet_proto . inet_service : ipv4_addr . inet_service
+		comment "hostports on specific IPs (hostIP . protocol . hostPort -> podIP . podPort)"
+	}
+
+	set hairpins { # handle 11
+		type ipv4_addr . ipv4_addr
+		comment "hostport hairpin connections"
+		elements = { 10.88.1.2 . 10.88.1.2 comment "4GUSIFG7N2SVTVIQ",
+			     10.88.0.3 . 10.88.0.3 comment "NEMYX3BS6MZRTZV4" }
+	}
+
+	chain hostports { # handle 3
+		dnat ip to ip daddr . meta l4proto . th dport map @hostipports # handle 23
+	}
+}
+`
+
+func TestParseElements_TakesOnlyTheSubnets(t *testing.T) {
+	got := parseElements("ip crio-hostports", crioListing, []netip.Prefix{netip.MustParsePrefix("10.88.0.0/24")})
+	want := []element{
+		{"ip crio-hostports", "hostports", "6 . 18081"},
+		{"ip crio-hostports", "hairpins", "10.88.0.3 . 10.88.0.3"},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

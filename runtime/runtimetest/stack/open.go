@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 )
 
-// Open takes over the stack in dir that another process started; log may be
-// nil. The error is fs.ErrNotExist if there is none, or only the files of one
-// that ended with the machine, which Start removes.
+// Open takes over the stack in dir that another process started. log may be nil. The error
+// is fs.ErrNotExist if there is none, or only the files of one from before a reboot, which
+// Start removes.
 func Open(dir string, log *slog.Logger) (*Stack, error) {
 	if err := needRoot(); err != nil {
 		return nil, err
@@ -36,8 +36,8 @@ func Open(dir string, log *slog.Logger) (*Stack, error) {
 	if !held {
 		return nil, fmt.Errorf("opening the stack in %s: the machine was started anew since: %w", dir, fs.ErrNotExist)
 	}
-	if s.Containerd.Alive() {
-		s.process, err = adopt(s.Containerd)
+	if s.Daemon.Alive() {
+		s.process, err = adopt(s.Daemon)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -60,8 +60,8 @@ func readState(dir string) (state, error) {
 	return s, nil
 }
 
-// clear removes the files of a stack in dir that ended with the machine. A
-// stack that is not over is an error.
+// clear removes the files of a stack in dir from before a reboot. If the stack still
+// exists, it returns an error.
 func clear(ctx context.Context, dir string, log *slog.Logger) error {
 	_, err := Open(dir, log)
 	if err == nil {
@@ -70,9 +70,9 @@ func clear(ctx context.Context, dir string, log *slog.Logger) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// The claim of its number, if there is one, is another's by now.
+	// The claim of its number, if there is one, belongs to another stack now.
 	return (&Stack{state: state{Dir: dir}, log: log}).Destroy(ctx)
 }
 
-// Running reports whether containerd runs.
-func (s *Stack) Running() bool { return s.process != nil && s.Containerd.Alive() }
+// Running reports whether the runtime runs.
+func (s *Stack) Running() bool { return s.process != nil && s.Daemon.Alive() }

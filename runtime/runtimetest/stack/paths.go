@@ -7,15 +7,36 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"podd/runtime/runtimetest/stack/tools"
 )
 
 func ownIn(dir string) string     { return filepath.Join(dir, "stack") }
-func socketIn(dir string) string  { return filepath.Join(dir, "containerd.sock") }
-func configIn(dir string) string  { return filepath.Join(ownIn(dir), "containerd.toml") }
 func stateFile(dir string) string { return filepath.Join(ownIn(dir), "state.json") }
 
-// socketMost is the longest path that a unix socket can have: its field in
-// the address ends with a zero byte.
+// flavors lists the flavors, which have different sockets and configurations, so that the
+// processes of any runtime are found.
+var flavors = []tools.Flavor{tools.Pinned, tools.CRIO}
+
+// program returns the name of a flavor's daemon; both containerds have the same.
+func program(f tools.Flavor) string {
+	if f == tools.CRIO {
+		return "crio"
+	}
+	return "containerd"
+}
+
+func socketIn(dir string, f tools.Flavor) string { return filepath.Join(dir, program(f)+".sock") }
+
+func configIn(dir string, f tools.Flavor) string {
+	if f == tools.CRIO {
+		return filepath.Join(ownIn(dir), "crio.conf")
+	}
+	return filepath.Join(ownIn(dir), "containerd.toml")
+}
+
+// socketMost is the maximum length of a unix socket's path: its field in the address ends
+// with a zero byte.
 const socketMost = len(unix.RawSockaddrUnix{}.Path) - 1
 
 func fitsSocket(path string) error {
@@ -25,17 +46,18 @@ func fitsSocket(path string) error {
 	return nil
 }
 
-// shimSockets is where shims listen, each on a name of 64 digits. It lies in
-// the stack's directory unless that is too deep for it.
+// shimSockets returns the directory in which shims listen, each on a name of 64 digits, and
+// CRI-O's monitors, each on "attach" below such a name. It is in the stack's directory
+// unless its path would be too long.
 func (s *Stack) shimSockets() string {
-	const name = 1 + 64
+	const name = 1 + 64 + len("/attach")
 	if dir := filepath.Join(s.own(), "s"); len(dir)+name <= socketMost {
 		return dir
 	}
 	return filepath.Join(claimsDir, fmt.Sprintf("%d.s", s.Claim.Number))
 }
 
-// save writes state.json, whole or not at all.
+// save replaces state.json atomically.
 func (s *Stack) save() error {
 	data, err := json.MarshalIndent(s.state, "", "\t")
 	if err != nil {

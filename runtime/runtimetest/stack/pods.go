@@ -2,13 +2,17 @@ package stack
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// RemovePods stops and removes every sandbox, and with it its containers.
+// RemovePods stops and removes every sandbox with its containers.
 func (s *Stack) RemovePods(ctx context.Context) error {
 	conn, err := s.dial()
 	if err != nil {
@@ -27,7 +31,18 @@ func (s *Stack) RemovePods(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// removePod kills the containers first, because CRI-O's StopPodSandbox gives them as long
+// as the call may take, and waits for a stop in progress.
 func removePod(ctx context.Context, client runtimev1.RuntimeServiceClient, id string) error {
+	inside, err := client.ListContainers(ctx, &runtimev1.ListContainersRequest{Filter: &runtimev1.ContainerFilter{PodSandboxId: id}})
+	if err != nil {
+		return fmt.Errorf("listing the containers of sandbox %s: %w", id, err)
+	}
+	for _, c := range inside.GetContainers() {
+		if _, err := client.StopContainer(ctx, &runtimev1.StopContainerRequest{ContainerId: c.GetId()}); err != nil {
+			return fmt.Errorf("killing container %s: %w", c.GetId(), err)
+		}
+	}
 	if _, err := client.StopPodSandbox(ctx, &runtimev1.StopPodSandboxRequest{PodSandboxId: id}); err != nil {
 		return fmt.Errorf("stopping sandbox %s: %w", id, err)
 	}
@@ -35,4 +50,47 @@ func removePod(ctx context.Context, client runtimev1.RuntimeServiceClient, id st
 		return fmt.Errorf("removing sandbox %s: %w", id, err)
 	}
 	return nil
+}
+
+// runcRoots lists runc's state directories for containerd and CRI-O.
+var runcRoots = []string{"runc/k8s.io", "runc/crio"}
+
+// ContainerPID returns the first process of a running container, from runc's state, so the
+// runtime need not run.
+func (s *Stack) ContainerPID(id string) (int, error) {
+	for _, root := range runcRoots {
+		text, err := os.ReadFile(filepath.Join(s.own(), root, id, "state.json"))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		var state struct {
+			PID int `json:"init_process_pid"`
+		}
+		if err == nil {
+			err = json.Unmarshal(text, &state)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("finding the process of container %s: %w", id, err)
+		}
+		if state.PID <= 0 {
+			break
+		}
+		return state.PID, nil
+	}
+	return 0, fmt.Errorf("finding the process of container %s: runc has none", id)
+}
+
+// Freeze freezes the processes of a container until it is killed or resumed.
+func (s *Stack) Freeze(ctx context.Context, id string) error {
+	for _, root := range runcRoots {
+		dir := filepath.Join(s.own(), root)
+		if _, err := os.Stat(filepath.Join(dir, id)); err != nil {
+			continue
+		}
+		if out, err := exec.CommandContext(ctx, s.Tools.Runc, "--root", dir, "pause", id).CombinedOutput(); err != nil {
+			return fmt.Errorf("freezing container %s: %w: %s", id, err, out)
+		}
+		return nil
+	}
+	return fmt.Errorf("freezing container %s: runc has none", id)
 }

@@ -16,48 +16,56 @@ import (
 	"podd/runtime/runtimetest/stack/claim"
 )
 
-// process is a running process that is signalled and waited for by a pidfd,
-// so that it is never mistaken for a later one with the same pid.
+// process is a running process with a pidfd, so that it is never mistaken for a later one
+// with the same pid.
 type process struct {
 	fd     *os.File
-	reaped chan struct{} // closed when a child was waited for; nil: not a child
+	reaped chan struct{} // closed when a child was reaped; nil: not a child
 }
 
-// launch starts containerd in a session of its own, so that it gets no ^C of
-// this process's terminal, and starts the goroutine that reaps it, which ends
-// with it.
+// launch starts the runtime in its own session, so that it gets no ^C from this process's
+// terminal. It also starts the goroutine that reaps it, which ends with it.
 func (s *Stack) launch() error {
-	log, err := os.OpenFile(s.LogFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return fmt.Errorf("opening containerd's log: %w", err)
+		return fmt.Errorf("opening the runtime's log: %w", err)
 	}
 	defer log.Close()
-	cmd := exec.Command(s.Tools.Containerd, "--config", configIn(s.Dir))
-	// The shim is found by PATH, beside containerd.
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(s.Tools.Containerd)+":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	cmd := s.containerdCommand()
+	if s.isCRIO() {
+		cmd = s.crioCommand()
+	}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("starting containerd: %w", err)
+		return fmt.Errorf("starting %s: %w", s.Program(), err)
 	}
 	reaped := make(chan struct{})
 	go func() {
 		defer close(reaped)
-		_ = cmd.Wait() // how it ended is seen by who waits for it
+		_ = cmd.Wait() // how it exited is checked by others
 	}()
 	owner, err := claim.Process(cmd.Process.Pid)
 	if err == nil {
-		s.Containerd = owner
+		s.Daemon = owner
 		s.process, err = adopt(owner)
 	}
 	if err != nil {
-		return fmt.Errorf("starting containerd: %w; the end of %s: %s", err, s.LogFile(), s.logTail())
+		return fmt.Errorf("starting %s: %w; the end of %s: %s", s.Program(), err, s.logFile(), s.logTail())
 	}
 	s.process.reaped = reaped
 	return s.save()
 }
 
-// adopt gets hold of a process. The error is fs.ErrNotExist if it is gone.
+// containerdCommand returns the command of containerd, which finds its shim in its own
+// directory through PATH.
+func (s *Stack) containerdCommand() *exec.Cmd {
+	cmd := exec.Command(s.Tools.Containerd, "--config", configIn(s.Dir, s.Tools.Flavor))
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(s.Tools.Containerd)+":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	return cmd
+}
+
+// adopt opens a process. The error is fs.ErrNotExist if it has exited.
 func adopt(owner claim.Owner) (*process, error) {
 	fd, err := unix.PidfdOpen(owner.PID, unix.PIDFD_NONBLOCK)
 	if errors.Is(err, unix.ESRCH) {
@@ -67,14 +75,14 @@ func adopt(owner claim.Owner) (*process, error) {
 		return nil, fmt.Errorf("opening process %d: %w", owner.PID, err)
 	}
 	p := &process{fd: os.NewFile(uintptr(fd), "pidfd")}
-	if !owner.Alive() { // it died before the pidfd was opened, which may be another's
+	if !owner.Alive() { // it exited before the pidfd was opened, which may be another process's
 		p.close()
 		return nil, fmt.Errorf("finding process %d: %w", owner.PID, fs.ErrNotExist)
 	}
 	return p, nil
 }
 
-// signal sends a signal; a process that has ended is success.
+// signal sends a signal. It is not an error if the process has exited.
 func (p *process) signal(sig unix.Signal) error {
 	err := unix.PidfdSendSignal(int(p.fd.Fd()), sig, nil, 0)
 	if err != nil && !errors.Is(err, unix.ESRCH) {
@@ -83,10 +91,10 @@ func (p *process) signal(sig unix.Signal) error {
 	return nil
 }
 
-// wait returns when the process has ended, and been reaped if it is a child.
+// wait returns when the process has exited, and been reaped if it is a child.
 func (p *process) wait(ctx context.Context) error {
 	for {
-		// The poll has a limit only to notice the end of ctx.
+		// The timeout is only for noticing the end of ctx.
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.fd.Fd()), Events: unix.POLLIN}}, int((50 * time.Millisecond).Milliseconds()))
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			return fmt.Errorf("waiting for a process to end: %w", err)
@@ -104,7 +112,7 @@ func (p *process) wait(ctx context.Context) error {
 	return nil
 }
 
-// end kills after sig did not end the process within grace.
+// end sends sig, and kills the process if it has not exited within grace.
 func (p *process) end(ctx context.Context, sig unix.Signal, grace time.Duration) error {
 	if err := p.signal(sig); err != nil {
 		return err
@@ -120,5 +128,5 @@ func (p *process) end(ctx context.Context, sig unix.Signal, grace time.Duration)
 	return p.wait(ctx)
 }
 
-// close lets go of the process; there is nothing to do about an error.
+// close closes the pidfd. An error can be ignored.
 func (p *process) close() { _ = p.fd.Close() }

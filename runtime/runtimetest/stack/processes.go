@@ -16,50 +16,83 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podd/runtime/runtimetest/stack/claim"
+	"podd/runtime/runtimetest/stack/tools"
 )
 
-// processes finds the stack's containerd and shims: programs of that name
-// that were started with the path of its configuration or its socket.
-func (s *Stack) processes() ([]claim.Owner, error) {
+// find returns the processes with a matching command line.
+func find(match func(args []string) bool) ([]claim.Owner, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("listing processes: %w", err)
 	}
-	var own []claim.Owner
+	var found []claim.Owner
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
 			continue
 		}
 		owner, err := claim.Process(pid)
-		if err != nil { // it has ended meanwhile
+		if err != nil { // it has exited
 			continue
 		}
 		cmdline, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		if err == nil && s.isOwn(strings.Split(string(cmdline), "\x00")) && owner.Alive() {
-			own = append(own, owner)
+		if err == nil && match(strings.Split(string(cmdline), "\x00")) && owner.Alive() {
+			found = append(found, owner)
 		}
 	}
-	return own, nil
+	return found, nil
 }
 
+// isOwn reports whether a command line belongs to a process that serves this stack.
 func (s *Stack) isOwn(args []string) bool {
-	return strings.HasPrefix(filepath.Base(args[0]), "containerd") &&
-		(slices.Contains(args, configIn(s.Dir)) || slices.Contains(args, s.Socket()))
+	return s.isDaemon(args) || s.isConmon(args) || s.isTool(args)
 }
 
-// shims counts the stack's shims.
+// isDaemon reports whether a command line belongs to the stack's runtime or one of its
+// shims: it contains the path of the stack's configuration or socket.
+func (s *Stack) isDaemon(args []string) bool {
+	for _, f := range flavors {
+		if strings.HasPrefix(filepath.Base(args[0]), program(f)) &&
+			(slices.Contains(args, configIn(s.Dir, f)) || slices.Contains(args, socketIn(s.Dir, f))) {
+			return true
+		}
+	}
+	return false
+}
+
+// isConmon reports whether a command line belongs to a monitor of CRI-O.
+func (s *Stack) isConmon(args []string) bool {
+	return filepath.Base(args[0]) == "conmon" && s.hasOwnPath(args)
+}
+
+// toolNames lists programs that a runtime or this package starts. They may outlive the
+// process that started them.
+var toolNames = []string{"runc", "pinns", "skopeo", "ctr"}
+
+func (s *Stack) isTool(args []string) bool {
+	return slices.Contains(toolNames, filepath.Base(args[0])) && s.hasOwnPath(args)
+}
+
+// hasOwnPath reports whether an argument has a path of the stack: its socket, or one
+// in its directory.
+func (s *Stack) hasOwnPath(args []string) bool {
+	return slices.ContainsFunc(args[1:], func(a string) bool {
+		return strings.Contains(a, s.own()+"/") || a == socketIn(s.Dir, tools.Pinned)
+	})
+}
+
+// shims returns the number of the stack's shims or monitors.
 func (s *Stack) shims() (int, error) {
-	own, err := s.processes()
-	return len(slices.DeleteFunc(own, func(o claim.Owner) bool { return o == s.Containerd })), err
+	own, err := find(func(args []string) bool { return s.isDaemon(args) || s.isConmon(args) })
+	return len(slices.DeleteFunc(own, func(o claim.Owner) bool { return o == s.Daemon })), err
 }
 
-// endProcesses kills the stack's containerd and shims, with all that runs in
-// the shims' containers, and waits for them. A shim may start while its
-// containerd dies, so it looks until none is left.
+// endProcesses kills the stack's runtime, its shims or monitors and the programs that these
+// started, with all processes in the shims' containers, and waits for them. It repeats that
+// until there are none, because a shim may start while its runtime exits.
 func (s *Stack) endProcesses(ctx context.Context) error {
 	for {
-		own, err := s.processes()
+		own, err := find(s.isOwn)
 		if err != nil || len(own) == 0 {
 			return err
 		}
@@ -67,10 +100,12 @@ func (s *Stack) endProcesses(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, o := range inside {
-			s.noteContainers(o)
+		own = append(own, inside...)
+		s.noteContainers(own)
+		if err := s.thaw(); err != nil {
+			return err
 		}
-		for _, o := range append(own, inside...) {
+		for _, o := range own {
 			if err := kill(ctx, o); err != nil {
 				return fmt.Errorf("ending process %d of the stack in %s: %w", o.PID, s.Dir, err)
 			}
@@ -78,22 +113,34 @@ func (s *Stack) endProcesses(ctx context.Context) error {
 	}
 }
 
-// noteContainers remembers the containers of a process, which is in cgroups
-// named after them, for when nothing on disk tells of them any more.
-func (s *Stack) noteContainers(o claim.Owner) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", o.PID))
-	if err != nil { // it has ended, and so removed nothing we look for
-		return
-	}
+// noteContainers records the containers of processes, from the names of their cgroups,
+// for use after the stack's files were removed. It ignores the cgroups of this process,
+// which may itself run in a container.
+func (s *Stack) noteContainers(processes []claim.Owner) {
 	if s.ended == nil {
 		s.ended = map[string]bool{}
 	}
-	for _, id := range containerID.FindAllString(string(data), -1) {
-		s.ended[id] = true
+	outer := containersOf(os.Getpid())
+	for _, o := range processes {
+		for _, id := range containersOf(o.PID) {
+			if !slices.Contains(outer, id) {
+				s.ended[id] = true
+			}
+		}
 	}
 }
 
-// containerID is the form of containerd's names for sandboxes and containers.
+// containersOf returns the IDs of containers in the cgroups of a process; none if it has
+// exited.
+func containersOf(pid int) []string {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return nil
+	}
+	return containerID.FindAllString(string(data), -1)
+}
+
+// containerID matches the runtimes' IDs of sandboxes and containers.
 var containerID = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 
 func kill(ctx context.Context, o claim.Owner) error {

@@ -17,7 +17,7 @@ import (
 )
 
 func TestPullFromLoopbackRegistry(t *testing.T) {
-	both(t, func(t *testing.T, s *stack.Stack) {
+	every(t, func(t *testing.T, s *stack.Stack) {
 		r, err := registry.Start(registry.Options{User: "ann", Password: "secret"})
 		if err != nil {
 			t.Fatal(err)
@@ -39,8 +39,8 @@ func TestPullFromLoopbackRegistry(t *testing.T) {
 			})
 			return err
 		}
-		if err := pull(t.Context(), "wrong"); err == nil || !strings.Contains(err.Error(), "401") {
-			t.Errorf("with a wrong password: got %v, want 401", err)
+		if err := pull(t.Context(), "wrong"); err == nil || !strings.Contains(err.Error(), "401") && !strings.Contains(err.Error(), "unauthorized") {
+			t.Errorf("with a wrong password: got %v, want 401 or unauthorized", err)
 		}
 		r.Inject(registry.Fault{In: "/manifests/", Status: 503})
 		if err := pull(t.Context(), "secret"); err == nil || !strings.Contains(err.Error(), "503") {
@@ -54,7 +54,12 @@ func TestPullFromLoopbackRegistry(t *testing.T) {
 			t.Errorf("from a registry that hangs: got %v, want the deadline", err)
 		}
 		r.Heal()
-		if err := pull(t.Context(), "secret"); err != nil {
+		// CRI-O lets this pull join the one that is being canceled, and fail with it.
+		err = pull(t.Context(), "secret")
+		if code := status.Code(err); code == codes.DeadlineExceeded || code == codes.Canceled {
+			err = pull(t.Context(), "secret")
+		}
+		if err != nil {
 			t.Errorf("at last: %v", err)
 		}
 	})

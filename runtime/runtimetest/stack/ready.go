@@ -12,11 +12,11 @@ import (
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// poll is how often a condition is asked again where nothing announces it.
+// poll is the interval of checks for conditions without events.
 const poll = 10 * time.Millisecond
 
-// dial connects to the CRI of the stack. Calls fail at once while it does not
-// listen, and it is tried again within a moment.
+// dial connects to the CRI of the stack. Calls fail at once while it does not listen, and
+// the connection is retried within a moment.
 func (s *Stack) dial() (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient(s.Endpoint(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -30,11 +30,10 @@ func (s *Stack) dial() (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// errExited is why waiting for containerd is over before its context.
-var errExited = errors.New("containerd exited")
+// errExited means that the runtime exited while it was waited for.
+var errExited = errors.New("the runtime exited")
 
-// until asks again and again whether something is the case, and gives up when
-// containerd exits or ctx ends.
+// until polls a condition, and gives up when the runtime exits or ctx is done.
 func (s *Stack) until(ctx context.Context, what string, is func(context.Context) (bool, error)) error {
 	again := time.NewTicker(poll)
 	defer again.Stop()
@@ -54,7 +53,7 @@ func (s *Stack) until(ctx context.Context, what string, is func(context.Context)
 	}
 }
 
-// ready waits until CRI answers that the runtime and its network are ready.
+// ready waits until CRI reports that the runtime and its network are ready.
 func (s *Stack) ready(ctx context.Context) error {
 	conn, err := s.dial()
 	if err != nil {

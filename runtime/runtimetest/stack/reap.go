@@ -9,9 +9,9 @@ import (
 	"podd/runtime/runtimetest/stack/claim"
 )
 
-// Reap destroys the stacks whose process was killed before it could, and
-// detached ones whose state somebody removed. Start does it first. Any number
-// of processes may do it at once: each stack is destroyed by one of them.
+// Reap destroys the stacks that a killed process left behind, and detached stacks without
+// a state file. Start calls it first. Several processes may call it
+// concurrently: each stack is destroyed by one of them.
 func Reap(ctx context.Context, log *slog.Logger) error {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -44,18 +44,18 @@ func reap(ctx context.Context, c claim.Claim, log *slog.Logger) error {
 	return s.Destroy(ctx)
 }
 
-// leftBehind is the stack of a stale claim, as much of it as is still known.
-// Its process is not taken over: Destroy finds it among the others.
+// leftBehind returns the stack of a stale claim, as far as its state is known. Its process
+// is not opened, because Destroy finds it among the others.
 func leftBehind(c claim.Claim, log *slog.Logger) (*Stack, error) {
 	s := &Stack{state: state{Dir: c.Dir, Claim: c}, log: log}
 	saved, err := readState(c.Dir)
-	if errors.Is(err, fs.ErrNotExist) { // killed before it started containerd, or removed
+	if errors.Is(err, fs.ErrNotExist) { // killed before it started the runtime, or removed
 		return s, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if saved.Claim.Number == c.Number { // else a later stack took the directory
+	if saved.Claim.Number == c.Number { // otherwise a later stack uses the directory
 		s.state = saved
 	}
 	return s, nil

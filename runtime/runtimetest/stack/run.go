@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Restart starts containerd, if it does not run, and waits until its runtime
-// and network are ready, at most a minute. Pods that ran on are still there.
+// Restart starts the runtime, if it does not run, and waits at most a minute until it and
+// its network are ready. Running pods are still there.
 func (s *Stack) Restart(ctx context.Context) error {
 	if s.Running() {
 		return nil
 	}
-	if err := s.halt(ctx, unix.SIGKILL); err != nil { // it died by itself
+	if err := s.halt(ctx, unix.SIGKILL); err != nil { // it exited by itself
 		return err
 	}
 	begin := time.Now()
@@ -26,33 +26,39 @@ func (s *Stack) Restart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if err := s.ready(ctx); err != nil {
-		return fmt.Errorf("waiting for containerd: %w; the end of %s: %s", err, s.LogFile(), s.logTail())
+		return fmt.Errorf("waiting for %s: %w; the end of %s: %s", s.Program(), err, s.logFile(), s.logTail())
 	}
 	s.Took.Ready = time.Since(begin)
 	return nil
 }
 
-// Stop ends containerd as an upgrade would. Pods run on.
+// Stop stops the runtime as an upgrade would. Pods keep running.
 func (s *Stack) Stop(ctx context.Context) error { return s.halt(ctx, unix.SIGTERM) }
 
-// Kill ends containerd as a crash would. Pods run on.
+// Kill kills the runtime as a crash would. Pods keep running.
 func (s *Stack) Kill(ctx context.Context) error { return s.halt(ctx, unix.SIGKILL) }
+
+// Pause stops the runtime's process, which then does not respond until Resume.
+func (s *Stack) Pause() error { return s.process.signal(unix.SIGSTOP) }
+
+// Resume continues a paused runtime.
+func (s *Stack) Resume() error { return s.process.signal(unix.SIGCONT) }
 
 func (s *Stack) halt(ctx context.Context, sig unix.Signal) error {
 	if s.process == nil {
 		return nil
 	}
 	if err := s.process.end(ctx, sig, 10*time.Second); err != nil {
-		return fmt.Errorf("ending containerd: %w", err)
+		return fmt.Errorf("ending %s: %w", s.Program(), err)
 	}
 	s.process.close()
 	s.process = nil
 	return nil
 }
 
-// logTail is the end of containerd's log, for errors.
+// logTail returns the end of the runtime's log, for errors.
 func (s *Stack) logTail() string {
-	data, err := os.ReadFile(s.LogFile())
+	data, err := os.ReadFile(s.logFile())
 	if err != nil {
 		return err.Error()
 	}

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// oldShimSockets is where the shims of containerd 1.6 listen.
+	// oldShimSockets is the directory in which the shims of containerd 1.6 listen.
 	oldShimSockets = "/run/containerd/s"
-	// cniResults is where libcni keeps what attaching a network gave.
+	// cniResults is the directory in which libcni stores the results of attaching networks.
 	cniResults = "/var/lib/cni/results"
 )
 
-// removeShared removes the stack's files from the directories that all
-// runtimes of a host share, which containerd cannot be told to leave. It has
-// done so itself for pods that it removed.
+// removeShared removes the stack's files from the directories that all runtimes of a host
+// share, because containerd always uses them. containerd has done so itself for pods that
+// it removed.
 func (s *Stack) removeShared() error {
 	errs := []error{s.removeCNIResults()}
 	for id := range s.containerIDs() {
@@ -31,14 +31,14 @@ func (s *Stack) removeShared() error {
 	return errors.Join(errs...)
 }
 
-// oldShimSocket is where the shim of a sandbox listens: containerd's
-// SocketAddress gives it a name that no other containerd's has.
+// oldShimSocket returns the socket of a sandbox's shim. containerd's SocketAddress gives it
+// a name that is unique to this containerd.
 func (s *Stack) oldShimSocket(id string) string {
 	return filepath.Join(oldShimSockets, fmt.Sprintf("%x", sha256.Sum256([]byte(filepath.Join(s.Socket(), "k8s.io", id)))))
 }
 
-// removeCNIResults removes what is kept under the name of the stack's network
-// or, for the loopback network that all stacks have, of its sandboxes.
+// removeCNIResults removes the results of the stack's network and, for the loopback network
+// that all stacks have, of its sandboxes.
 func (s *Stack) removeCNIResults() error {
 	results, err := filepath.Glob(filepath.Join(cniResults, "*"))
 	errs := []error{err}

@@ -5,15 +5,22 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"podd/runtime/runtimetest/stack/tools"
 )
 
-// snapshotter is overlayfs where an overlay can be mounted on dir, else
-// native, which copies: dir may itself lie on an overlay, as in a container.
-func snapshotter(dir string) string {
-	if overlays(dir) {
-		return "overlayfs"
+// snapshotter returns the runtime's name of overlayfs if an overlay can be mounted on dir,
+// or else of a snapshotter that copies, because dir may be on an overlay, as in a
+// container.
+func snapshotter(f tools.Flavor, dir string) string {
+	overlay, copies := "overlayfs", "native"
+	if f == tools.CRIO {
+		overlay, copies = "overlay", "vfs"
 	}
-	return "native"
+	if overlays(dir) {
+		return overlay
+	}
+	return copies
 }
 
 func overlays(dir string) bool {

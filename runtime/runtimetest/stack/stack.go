@@ -1,22 +1,22 @@
-// Package stack runs a private container runtime: a containerd with runc and
-// CNI plugins that shares nothing with another on the same host. `make run`,
-// the end-to-end tests and the benchmark use it. It needs root.
+// Package stack runs a private container runtime: a containerd or CRI-O with runc and CNI
+// plugins that shares nothing with other runtimes on the host. `make run`, the end-to-end
+// tests and the benchmark use it. It needs root.
 //
 //	<Options.Dir>/
-//		containerd.sock      what podd and crictl are pointed at
+//		containerd.sock      or crio.sock: the endpoint for podd and crictl
 //		stack/               everything else, and all that Destroy removes
-//			state.json       what Open and Reap read
-//			containerd.toml  containerd.log
-//			root/ run/ runc/ s/   containerd's root, state, runc's state, shim sockets
+//			state.json       read by Open and Reap
+//			containerd.toml  containerd.log    or crio.conf  crio.log
+//			root/ run/ runc/ s/   the runtime's root, state, runc's state, shim sockets
 //			cni/ certs.d/
 //
-// What cannot lie there is chosen free by package claim, so that stacks of any
-// number of processes run side by side: a bridge (podds<n>), a subnet
-// (10.88.<n>.0/24, and one of IPv6) and a cgroup parent (/podd-stack-<n>). Destroy takes all of
-// it away again; [Reap] does that for stacks whose process was killed.
+// Package claim reserves the resources outside this directory, so that stacks of any number
+// of processes can run at the same time: a bridge (podds<n>), a subnet (10.88.<n>.0/24, and
+// one of IPv6) and a cgroup parent (/podd-stack-<n>). Destroy removes all of them; [Reap]
+// does that for stacks of killed processes.
 //
-// A Stack is used by one goroutine at a time. Two processes must not work on
-// the same Dir at once.
+// A Stack is not safe for concurrent use. Two processes must not use the same Dir at the
+// same time.
 package stack
 
 import (
@@ -32,57 +32,58 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// The images every stack has loaded, without a registry.
+// Images that every stack has loaded without a registry.
 const (
-	PauseImage   = tools.PauseImage   // a sandbox's process
+	PauseImage   = tools.PauseImage   // the process of a sandbox
 	BusyboxImage = tools.BusyboxImage // a shell and the usual commands in /bin
-	WebImage     = tools.WebImage     // answers HTTP on $PORT, 8080 when unset
+	WebImage     = tools.WebImage     // an HTTP server on $PORT, 8080 if it is not set
 )
 
-// Options says what Start starts.
+// Options configure Start.
 type Options struct {
-	// Dir is made when missing. Required. With /containerd.sock.ttrpc behind
-	// it, it must fit into the address of a unix socket, 107 bytes.
+	// Dir is created if necessary. Required. With containerd, Dir and
+	// /containerd.sock.ttrpc together must fit into the address of a unix socket, 107
+	// bytes.
 	Dir string
-	// Flavor is tools.Pinned or tools.Debian. "" is $RUNTIME, and Pinned if
-	// that is unset too.
+	// Flavor is tools.Pinned, tools.Debian or tools.CRIO. "" means $RUNTIME, or Pinned if
+	// that is not set.
 	Flavor tools.Flavor
-	// Detach makes a stack that outlives this process: Reap leaves it alone.
+	// Detach makes the stack outlive this process: Reap does not destroy it.
 	Detach bool
-	// DualStack gives pods an IPv6 address beside that of IPv4.
+	// DualStack gives pods an IPv6 address in addition to the IPv4 address.
 	DualStack bool
-	// Config is TOML that containerd merges over the stack's configuration.
+	// Config is TOML that the runtime merges into the stack's configuration.
 	Config string
-	// Log is told about slow or system-wide steps; nil discards.
+	// Log receives slow or system-wide steps; nil discards them.
 	Log *slog.Logger
 }
 
-// Stack is a containerd and what it runs. Pods run on when containerd does
+// A Stack is a container runtime with its pods. Pods keep running when the runtime does
 // not: see Running, Stop and Restart.
 type Stack struct {
 	state
 	Took    Took
 	log     *slog.Logger
-	process *process        // nil: containerd does not run
-	ended   map[string]bool // containers whose processes endProcesses ended
+	process *process        // nil: the runtime does not run
+	ended   map[string]bool // containers whose processes endProcesses killed
 }
 
-// state is what a later process needs to take a stack over.
+// state is the data that another process needs to take over a stack.
 type state struct {
 	Dir         string
 	Tools       tools.Set
 	Claim       claim.Claim
 	Snapshotter string
 	DualStack   bool
-	Containerd  claim.Owner // the process; it may be dead
+	Daemon      claim.Owner // the runtime's process, which may have exited
 }
 
-// Took is how long the steps of the last Start or Restart were; zero is a
-// step that was not taken.
+// Took contains the durations of the steps of the last Start or Restart; zero if a step was
+// not necessary.
 type Took struct{ Ready, Images time.Duration }
 
-// Start brings a stack up: it returns when the runtime and its network are
-// ready and the images are there. When it fails it leaves nothing behind.
+// Start starts a stack. It returns when the runtime and its network are ready and the
+// images are loaded. If it fails, it leaves nothing behind.
 func Start(ctx context.Context, o Options) (*Stack, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -106,7 +107,8 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		err = s.detach()
 	}
 	if err != nil {
-		// The context may be why it failed, and cleaning up must still be done.
+		// The context may be the reason for the failure, but cleaning up is still
+		// necessary.
 		rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
 		return nil, errors.Join(err, s.Destroy(rest))
@@ -126,10 +128,11 @@ func (o *Options) complete() error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if err := fitsSocket(socketIn(dir) + ".ttrpc"); err != nil {
-		return err
+	socket := socketIn(dir, o.Flavor)
+	if o.Flavor != tools.CRIO {
+		socket += ".ttrpc"
 	}
-	return nil
+	return fitsSocket(socket)
 }
 
 func needRoot() error {
@@ -139,7 +142,7 @@ func needRoot() error {
 	return nil
 }
 
-// up takes the steps of Start. What it did before an error is for Destroy.
+// up performs the steps of Start. After an error Destroy must clean up.
 func (s *Stack) up(ctx context.Context, config string) error {
 	if err := os.MkdirAll(s.own(), 0o700); err != nil {
 		return fmt.Errorf("making the stack's directory: %w", err)
@@ -165,8 +168,7 @@ func (s *Stack) claim() error {
 	return err
 }
 
-// claimed reports whether there is a claim: without one nothing on the host is
-// the stack's.
+// claimed reports whether there is a claim. Without one the stack has nothing on the host.
 func (s *Stack) claimed() bool { return s.Claim.Dir != "" }
 
 // detach makes the stack outlive this process.
@@ -179,18 +181,21 @@ func (s *Stack) detach() error {
 	return err
 }
 
-// Endpoint is the CRI socket as a URL, for --container-runtime-endpoint.
+// Endpoint returns the CRI socket as a URL, for --container-runtime-endpoint.
 func (s *Stack) Endpoint() string { return "unix://" + s.Socket() }
 
-// Socket is the path of the CRI socket.
-func (s *Stack) Socket() string { return socketIn(s.Dir) }
+// Socket returns the path of the CRI socket.
+func (s *Stack) Socket() string { return socketIn(s.Dir, s.Tools.Flavor) }
 
-// own is the directory of everything but the socket.
+// Program returns the name of the runtime's daemon, containerd or crio.
+func (s *Stack) Program() string { return program(s.Tools.Flavor) }
+
+// own returns the directory of everything except the socket.
 func (s *Stack) own() string { return ownIn(s.Dir) }
 
-// CgroupParent is a cgroup that no other stack uses, for tests to put pods
-// below; Destroy removes it with all that is in it.
+// CgroupParent returns a cgroup for the pods of tests that no other stack uses. Destroy
+// removes it with everything in it.
 func (s *Stack) CgroupParent() string { return s.Claim.CgroupParent() }
 
-// LogFile is where containerd writes.
-func (s *Stack) LogFile() string { return filepath.Join(s.own(), "containerd.log") }
+// logFile returns the path of the runtime's log.
+func (s *Stack) logFile() string { return filepath.Join(s.own(), s.Program()+".log") }

@@ -3,6 +3,7 @@
 package stack_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -11,7 +12,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,21 +23,23 @@ import (
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/runtime/runtimetest/stack"
+	"podd/runtime/runtimetest/stack/claim"
 	"podd/runtime/runtimetest/stack/tools"
 )
 
 // patience is how long what must come is waited for.
 const patience = time.Minute
 
-// both runs a test over the new and the old end of what podd supports.
-func both(t *testing.T, test func(t *testing.T, s *stack.Stack)) {
-	for _, flavor := range []tools.Flavor{tools.Pinned, tools.Debian} {
+// every runs a test on every runtime: containerd at the new and the old end of what
+// podd supports, and CRI-O.
+func every(t *testing.T, test func(t *testing.T, s *stack.Stack)) {
+	for _, flavor := range tools.Flavors() {
 		t.Run(string(flavor), func(t *testing.T) { test(t, stack.ForTest(t, stack.Options{Flavor: flavor})) })
 	}
 }
 
 func TestPodAnswersAndLeavesNothing(t *testing.T) {
-	both(t, func(t *testing.T, s *stack.Stack) {
+	every(t, func(t *testing.T, s *stack.Stack) {
 		client := connect(t, s)
 		pod := runPod(t, client, "web", stack.WebImage)
 		want := "hello from web\n"
@@ -50,13 +55,13 @@ func TestPodAnswersAndLeavesNothing(t *testing.T) {
 }
 
 func TestSeccompProfileIsApplied(t *testing.T) {
-	both(t, func(t *testing.T, s *stack.Stack) {
+	every(t, func(t *testing.T, s *stack.Stack) {
 		pod := runPod(t, connect(t, s), "web", stack.WebImage)
-		pid, err := os.ReadFile(filepath.Join(s.Dir, "stack/run/io.containerd.runtime.v2.task/k8s.io", pod.container, "init.pid"))
+		pid, err := s.ContainerPID(pod.container)
 		if err != nil {
 			t.Fatal(err)
 		}
-		status, err := os.ReadFile(filepath.Join("/proc", string(pid), "status"))
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		if err != nil || !strings.Contains(string(status), "\nSeccomp:\t2\n") {
 			t.Errorf("got %s, %v; want Seccomp 2, filtered", status, err)
 		}
@@ -64,7 +69,7 @@ func TestSeccompProfileIsApplied(t *testing.T) {
 }
 
 func TestHostPort(t *testing.T) {
-	both(t, func(t *testing.T, s *stack.Stack) {
+	every(t, func(t *testing.T, s *stack.Stack) {
 		client := connect(t, s)
 		pod := runPod(t, client, "web", stack.WebImage, &runtimev1.PortMapping{ContainerPort: 8080, HostPort: 18080})
 		get(t, "http://"+pod.ip+":8080/")
@@ -77,8 +82,8 @@ func TestHostPort(t *testing.T) {
 	})
 }
 
-func TestPodsOutliveContainerd(t *testing.T) {
-	both(t, func(t *testing.T, s *stack.Stack) {
+func TestPodsOutliveTheRuntime(t *testing.T) {
+	every(t, func(t *testing.T, s *stack.Stack) {
 		pod := runPod(t, connect(t, s), "web", stack.WebImage)
 		url := "http://" + pod.ip + ":8080/"
 		get(t, url)
@@ -87,7 +92,7 @@ func TestPodsOutliveContainerd(t *testing.T) {
 				t.Fatal(err)
 			}
 			if s.Running() {
-				t.Errorf("after %s containerd runs", name)
+				t.Errorf("after %s the runtime runs", name)
 			}
 			get(t, url)
 			if err := s.Restart(t.Context()); err != nil {
@@ -102,8 +107,8 @@ func TestPodsOutliveContainerd(t *testing.T) {
 
 func TestDestroyWhileEverythingRuns(t *testing.T) {
 	for _, alive := range []bool{true, false} {
-		t.Run(fmt.Sprintf("containerd alive %v", alive), func(t *testing.T) {
-			both(t, func(t *testing.T, s *stack.Stack) {
+		t.Run(fmt.Sprintf("runtime alive %v", alive), func(t *testing.T) {
+			every(t, func(t *testing.T, s *stack.Stack) {
 				client := connect(t, s)
 				runPod(t, client, "web", stack.WebImage)
 				runPod(t, client, "more", stack.WebImage, &runtimev1.PortMapping{ContainerPort: 8080, HostPort: 18081})
@@ -124,60 +129,182 @@ func TestDestroyWhileEverythingRuns(t *testing.T) {
 
 func TestReapAfterTheOwnerWasKilled(t *testing.T) {
 	if dir := os.Getenv("PODD_STACK_TEST_OWNER"); dir != "" {
-		own(t, dir) // this is the process to be killed
+		own(t, dir, os.Getenv("PODD_STACK_TEST_DESTROY") != "") // this is the process to be killed
 		return
 	}
-	for _, flavor := range []tools.Flavor{tools.Pinned, tools.Debian} {
-		t.Run(string(flavor), func(t *testing.T) {
-			dir, err := os.MkdirTemp("", "podd-")
-			if err != nil {
-				t.Fatal(err)
-			}
-			owner := exec.Command(os.Args[0], "-test.run=^TestReapAfterTheOwnerWasKilled$")
-			owner.Env = append(os.Environ(), "PODD_STACK_TEST_OWNER="+dir, "RUNTIME="+string(flavor))
-			stdout, err := owner.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			owner.Stderr = t.Output()
-			if err := owner.Start(); err != nil {
-				t.Fatal(err)
-			}
-			line := make([]byte, len("up\n"))
-			_, readErr := io.ReadFull(stdout, line)
-			_ = owner.Process.Kill()
-			_ = owner.Wait() // it was killed
-			if readErr != nil {
-				t.Fatalf("the owner brought no stack up: %v", readErr)
-			}
-			s, err := stack.Open(dir, nil)
-			if err != nil || !s.Running() {
-				t.Fatalf("after its owner's death the stack should run: %v", err)
-			}
-			traces := tracesOf(t, s)
-			if err := stack.Reap(t.Context(), nil); err != nil {
-				t.Fatal(err)
-			}
-			waitGone(t, dir)
-			wantGone(t, s, traces)
-		})
+	for _, flavor := range tools.Flavors() {
+		for _, c := range []struct {
+			name    string
+			destroy string // not empty: the owner destroys the stack once its pods run
+			until   func(t *testing.T, dir string, owner *bufio.Scanner)
+		}{
+			{"while the stack starts", "", func(t *testing.T, dir string, _ *bufio.Scanner) { untilDaemon(t, dir, true) }},
+			{"while pods run", "", func(t *testing.T, dir string, owner *bufio.Scanner) {
+				untilUp(t, owner)
+				trouble(t, dir)
+			}},
+			{"while the stack is destroyed", "yes", func(t *testing.T, dir string, owner *bufio.Scanner) {
+				untilUp(t, owner)
+				untilDaemon(t, dir, false)
+			}},
+		} {
+			t.Run(string(flavor)+" "+c.name, func(t *testing.T) {
+				dir, err := os.MkdirTemp("", "podd-")
+				if err != nil {
+					t.Fatal(err)
+				}
+				owner := exec.Command(os.Args[0], "-test.run=^TestReapAfterTheOwnerWasKilled$")
+				owner.Env = append(os.Environ(), "PODD_STACK_TEST_OWNER="+dir, "PODD_STACK_TEST_DESTROY="+c.destroy, "RUNTIME="+string(flavor))
+				stdout, err := owner.StdoutPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				owner.Stderr = t.Output()
+				if err := owner.Start(); err != nil {
+					t.Fatal(err)
+				}
+				c.until(t, dir, bufio.NewScanner(stdout))
+				_ = owner.Process.Kill()
+				_ = owner.Wait() // it was killed
+				traces := remains(dir)
+				if err := stack.Reap(t.Context(), nil); err != nil {
+					t.Fatal(err)
+				}
+				waitGone(t, dir)
+				for _, r := range remains(dir) {
+					t.Errorf("left over: %s", r)
+				}
+				if c.destroy == "" && len(traces) == 0 {
+					t.Error("nothing was there to be removed")
+				}
+				t.Logf("removed %d mounts and processes", len(traces))
+			})
+		}
 	}
 }
 
-// own brings a stack with a pod up and waits to be killed.
-func own(t *testing.T, dir string) {
+// own brings a stack with pods up, and destroys it or waits to be killed.
+func own(t *testing.T, dir string, destroy bool) {
 	s, err := stack.Start(t.Context(), stack.Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	runPod(t, connect(t, s), "web", stack.WebImage)
+	for i := range 3 {
+		runPod(t, connect(t, s), fmt.Sprintf("web-%d", i), stack.WebImage)
+	}
 	fmt.Println("up")
+	if destroy {
+		if err := s.Destroy(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
 	<-t.Context().Done()
 }
 
+func untilUp(t *testing.T, owner *bufio.Scanner) {
+	t.Helper()
+	for owner.Scan() {
+		if owner.Text() == "up" {
+			return
+		}
+	}
+	t.Fatalf("the owner brought no stack up: %v", owner.Err())
+}
+
+// untilDaemon waits until the runtime of the stack in dir runs, or does not.
+func untilDaemon(t *testing.T, dir string, want bool) {
+	t.Helper()
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(patience); ; <-again.C {
+		s, err := stack.Open(dir, nil)
+		if got := err == nil && s.Running(); got == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the runtime of %s: running %v is not reached: %v", dir, want, err)
+		}
+	}
+}
+
+// trouble makes a stack hard to remove: one container is frozen, the monitor of
+// another is dead, the runtime is stopped, and a cgroup of the stack has a process
+// that none of these started.
+func trouble(t *testing.T, dir string) {
+	t.Helper()
+	s, err := stack.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	containers, err := connect(t, s).ListContainers(t.Context(), &runtimev1.ListContainersRequest{})
+	if err != nil || len(containers.GetContainers()) != 3 {
+		t.Fatalf("listing containers: got %v, %v; want 3", containers, err)
+	}
+	ids := containers.GetContainers()
+	if err := s.Freeze(t.Context(), ids[0].GetId()); err != nil {
+		t.Fatal(err)
+	}
+	pid, err := s.ContainerPID(ids[1].GetId())
+	if err != nil {
+		t.Fatal(err)
+	}
+	process, err := claim.Process(pid)
+	if err == nil {
+		err = syscall.Kill(process.Parent(), syscall.SIGKILL)
+	}
+	if err == nil {
+		err = s.Pause()
+	}
+	if err == nil {
+		err = startIn(t, s.CgroupParent())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startIn starts a process in a new cgroup of one hierarchy, below parent.
+func startIn(t *testing.T, parent string) error {
+	root := "/sys/fs/cgroup/pids"
+	if _, err := os.Stat(root); err != nil { // only version 2
+		root = "/sys/fs/cgroup"
+	}
+	dir := filepath.Join(root, parent, "lost")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(t.Context(), "sleep", "3600")
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	t.Cleanup(func() { _ = cmd.Wait() }) // it was killed
+	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)), 0)
+}
+
+// remains lists the processes and mounts of the stack in dir: those with the
+// directory in their command line, and in their path.
+func remains(dir string) []string {
+	var all []string
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range lines {
+		line, err := os.ReadFile(file)
+		if err == nil && strings.Contains(string(line), dir+"/") {
+			all = append(all, strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	mounts, _ := os.ReadFile("/proc/self/mounts")
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, dir+"/") {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
 func TestStacksRunSideBySide(t *testing.T) {
-	a := stack.ForTest(t, stack.Options{Flavor: tools.Pinned})
-	b := stack.ForTest(t, stack.Options{Flavor: tools.Debian})
+	flavors := tools.Flavors()
+	a := stack.ForTest(t, stack.Options{Flavor: flavors[0]})
+	b := stack.ForTest(t, stack.Options{Flavor: flavors[len(flavors)-1]})
 	if a.Claim.Subnet.Overlaps(b.Claim.Subnet) || a.Claim.Bridge() == b.Claim.Bridge() {
 		t.Errorf("two stacks share %s and %s", a.Claim.Subnet, a.Claim.Bridge())
 	}
@@ -209,11 +336,12 @@ func dial(t testing.TB, s *stack.Stack, options ...grpc.DialOption) *grpc.Client
 // runPod starts a pod of one container by bare CRI calls.
 func runPod(t testing.TB, client runtimev1.RuntimeServiceClient, name, image string, ports ...*runtimev1.PortMapping) pod {
 	t.Helper()
+	own := &runtimev1.NamespaceOption{Pid: runtimev1.NamespaceMode_CONTAINER}
 	config := &runtimev1.PodSandboxConfig{
 		Metadata:     &runtimev1.PodSandboxMetadata{Name: name, Namespace: "default", Uid: name},
 		Hostname:     name,
 		PortMappings: ports,
-		Linux:        &runtimev1.LinuxPodSandboxConfig{},
+		Linux:        &runtimev1.LinuxPodSandboxConfig{SecurityContext: &runtimev1.LinuxSandboxSecurityContext{NamespaceOptions: own}},
 	}
 	sandbox, err := client.RunPodSandbox(t.Context(), &runtimev1.RunPodSandboxRequest{Config: config})
 	if err != nil {
@@ -224,9 +352,10 @@ func runPod(t testing.TB, client runtimev1.RuntimeServiceClient, name, image str
 		SandboxConfig: config,
 		Config: &runtimev1.ContainerConfig{
 			Metadata: &runtimev1.ContainerMetadata{Name: name},
-			Image:    &runtimev1.ImageSpec{Image: image},
+			Image:    &runtimev1.ImageSpec{Image: image, UserSpecifiedImage: image}, // CRI-O needs both
 			Linux: &runtimev1.LinuxContainerConfig{SecurityContext: &runtimev1.LinuxContainerSecurityContext{
-				Seccomp: &runtimev1.SecurityProfile{ProfileType: runtimev1.SecurityProfile_RuntimeDefault},
+				NamespaceOptions: own,
+				Seccomp:          &runtimev1.SecurityProfile{ProfileType: runtimev1.SecurityProfile_RuntimeDefault},
 			}},
 		},
 	})
@@ -314,21 +443,22 @@ func wantNothing(t *testing.T, s *stack.Stack) {
 func tracesOf(t *testing.T, s *stack.Stack) []string {
 	t.Helper()
 	traces := []string{s.Dir, "/sys/class/net/" + s.Claim.Bridge()}
-	bundles, err := filepath.Glob(filepath.Join(s.Dir, "stack/run/io.containerd.runtime.v2.task/k8s.io/*"))
-	if err != nil || len(bundles) < 2 {
-		t.Fatalf("got bundles %v, %v; want those of a pod", bundles, err)
+	addresses, err := filepath.Glob(filepath.Join(s.Dir, "stack/run/io.containerd.runtime.v2.task/k8s.io/*/address"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, bundle := range bundles {
-		if address, err := os.ReadFile(filepath.Join(bundle, "address")); err == nil {
-			traces = append(traces, strings.TrimPrefix(string(address), "unix://"))
-		}
-		results, err := filepath.Glob("/var/lib/cni/results/*-" + filepath.Base(bundle) + "-*")
+	for _, file := range addresses {
+		address, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		traces = append(traces, results...)
+		traces = append(traces, strings.TrimPrefix(string(address), "unix://"))
 	}
-	return traces
+	results, err := filepath.Glob("/var/lib/cni/results/" + s.Claim.Bridge() + "-*")
+	if err != nil || len(results) == 0 {
+		t.Fatalf("got CNI results %v, %v; want that of a pod", results, err)
+	}
+	return append(traces, results...)
 }
 
 // waitGone waits for a directory to go: another process may have been faster
@@ -358,7 +488,7 @@ func wantGone(t *testing.T, s *stack.Stack, traces []string) {
 }
 
 func TestReapAfterTheStateWasRemoved(t *testing.T) {
-	both(t, func(t *testing.T, s *stack.Stack) {
+	every(t, func(t *testing.T, s *stack.Stack) {
 		dir, err := os.MkdirTemp("", "podd-")
 		if err != nil {
 			t.Fatal(err)
@@ -382,7 +512,7 @@ func TestReapAfterTheStateWasRemoved(t *testing.T) {
 }
 
 func TestDetachedStackIsOpenedByAnother(t *testing.T) {
-	for _, flavor := range []tools.Flavor{tools.Pinned, tools.Debian} {
+	for _, flavor := range tools.Flavors() {
 		dir := filepath.Join(t.TempDir(), strings.Repeat("long", 6)) // shim sockets do not fit
 		t.Run(string(flavor), func(t *testing.T) { openAnother(t, stack.Options{Dir: dir, Flavor: flavor, Detach: true}) })
 	}
@@ -413,7 +543,7 @@ func openAnother(t *testing.T, o stack.Options) {
 }
 
 func TestNetworkGoesAndComes(t *testing.T) {
-	both(t, func(t *testing.T, s *stack.Stack) {
+	every(t, func(t *testing.T, s *stack.Stack) {
 		client := connect(t, s)
 		for _, step := range []struct {
 			change func() error

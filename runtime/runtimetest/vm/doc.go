@@ -1,11 +1,10 @@
-// Package vm runs a virtual machine for what the machine of the tests may lack:
-// systemd as init, cgroup v2 alone, swap, huge pages, an NFS server, and a power
-// cut.
+// Package vm runs a virtual machine for tests that need what the host may lack: systemd as
+// init, pure cgroup v2, swap, huge pages, an NFS server, and power cuts.
 //
 //	test ──commands──▶ qemu (TCG: no KVM needed) ── virtio port ──▶ shell in the machine
-//	     ◀──output────         │ disk: a copy, kept over cuts of the power
+//	     ◀──output────         │ disk: a copy, kept over power cuts
 //	                           │ payload: read-only, at /payload
 //
-// The machine has no network but its own loopback. It ends with the process that
-// started it, however that ends. Its disk is made by package stack/tools.
+// The machine has no network except loopback. It is killed when the process that started it
+// exits for any reason. Package stack/tools creates its disk.
 package vm

@@ -17,24 +17,32 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// Options says what Boot boots.
+// Options configure Boot.
 type Options struct {
-	Disk    tools.Disk // its image is written to; see Copy
+	Disk    tools.Disk // the machine writes to its image; see Copy
 	Payload string     // an image labelled "payload"
+	XFS     string     // the image of XFSDevice; the machine writes to it
+	Ext4    string     // the image of Ext4Device; the machine writes to it
 	Dir     string     // for the console's log
 }
 
-// Machine is a virtual machine that runs. One goroutine uses it.
+// Paths in the machine of disks that nothing else uses.
+const (
+	XFSDevice  = "/dev/vdc"
+	Ext4Device = "/dev/vdd"
+)
+
+// A Machine is a running virtual machine. It is not safe for concurrent use.
 type Machine struct {
 	o      Options
 	in     *os.File
 	out    *bufio.Reader
 	closer func()
 	cmd    *exec.Cmd
-	ended  chan struct{} // closed when it was waited for
+	ended  chan struct{} // closed after Wait has returned
 }
 
-// Copy makes a disk of its own for a machine that writes.
+// Copy copies a disk for a machine that writes to it.
 func Copy(ctx context.Context, d tools.Disk, dir string) (tools.Disk, error) {
 	to := filepath.Join(dir, "disk")
 	if out, err := exec.CommandContext(ctx, "cp", "--sparse=always", "--reflink=auto", d.Image, to).CombinedOutput(); err != nil {
@@ -44,8 +52,7 @@ func Copy(ctx context.Context, d tools.Disk, dir string) (tools.Disk, error) {
 	return d, nil
 }
 
-// Boot starts a machine and returns when its shell answers. Cut must be called
-// in the end.
+// Boot starts a machine and returns when its shell responds. Cut must be called in the end.
 func Boot(ctx context.Context, o Options) (*Machine, error) {
 	if err := os.Remove(o.console()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("booting: %w", err)
@@ -61,8 +68,8 @@ func Boot(ctx context.Context, o Options) (*Machine, error) {
 	return m, nil
 }
 
-// Run runs a shell command in the machine and copies what it says, line by line.
-// The end of ctx cuts the power.
+// Run runs a shell command in the machine and copies its output line by line. If ctx is
+// done, it cuts the power.
 func (m *Machine) Run(ctx context.Context, command string, to io.Writer) (code int, err error) {
 	defer context.AfterFunc(ctx, m.kill)()
 	const mark = "podd-vm: exit "
@@ -83,7 +90,7 @@ func (m *Machine) Run(ctx context.Context, command string, to io.Writer) (code i
 	}
 }
 
-// lost is the error of a machine that no longer answers.
+// lost returns the error for a machine that does not respond.
 func (m *Machine) lost(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -91,14 +98,14 @@ func (m *Machine) lost(ctx context.Context, err error) error {
 	return fmt.Errorf("the virtual machine does not answer: %w; its console ends with\n%s", err, m.o.consoleTail())
 }
 
-// Cut cuts the power and returns when the machine is gone. Twice is fine.
+// Cut cuts the power and returns when the machine has stopped. It may be called twice.
 func (m *Machine) Cut() {
 	m.kill()
 	<-m.ended
 	m.closer()
 }
 
-func (m *Machine) kill() { _ = m.cmd.Process.Kill() } // it may have ended
+func (m *Machine) kill() { _ = m.cmd.Process.Kill() } // it may have exited
 
 // start starts qemu and the goroutine that waits for it.
 func start(o Options) (*Machine, error) {
@@ -119,13 +126,13 @@ func start(o Options) (*Machine, error) {
 	m.cmd.Stdin, m.cmd.Stdout, m.cmd.Stderr = inRead, outWrite, os.Stderr
 	started := make(chan error)
 	go func() {
-		// The kernel ends qemu when the thread ends that started it.
+		// The kernel kills qemu when the thread exits that started it.
 		runtime.LockOSThread()
 		defer close(m.ended)
 		err := m.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = m.cmd.Wait() // it is ended by a signal
+			_ = m.cmd.Wait() // it is killed by a signal
 		}
 	}()
 	if err := <-started; err != nil {
@@ -150,13 +157,15 @@ func (o Options) command() *exec.Cmd {
 		"-nodefaults", "-no-user-config", "-display", "none", "-nic", "none", "-no-reboot",
 		"-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "2G",
 		"-kernel", o.Disk.Kernel, "-initrd", o.Disk.Initrd, "-append", "root=/dev/vda rw console=ttyS0 panic=-1",
-		// What the machine wrote is in the host's memory and outlives qemu.
+		// The machine's writes are in the host's memory and survive the end of qemu.
 		"-drive", "file="+o.Disk.Image+",format=raw,if=virtio,cache=unsafe,discard=unmap",
 		"-drive", "file="+o.Payload+",format=raw,if=virtio,readonly=on",
+		"-drive", "file="+o.XFS+",format=raw,if=virtio,cache=unsafe,discard=unmap",
+		"-drive", "file="+o.Ext4+",format=raw,if=virtio,cache=unsafe,discard=unmap",
 		"-device", "virtio-rng-pci",
 		"-serial", "file:"+o.console(),
 		"-chardev", "stdio,id=shell,signal=off", "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=shell,name=podd",
 	)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true} // ^C is ours to act on
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true} // ^C must reach only the test
 	return cmd
 }

@@ -1,15 +1,17 @@
-// Package managed keeps who set which field of an object, as an apiserver does in
-// metadata.managedFields, and merges what a client applies by that:
+// Package managed tracks which manager has set which field of an object, as an API
+// server does in metadata.managedFields, and merges applied configurations (server-side
+// apply):
 //
-//	Update   another object came in: what differs is the manager's from now on
-//	Apply    a configuration came in: its fields are set, those are removed that
-//	         the manager set before and leaves out, and what another manager has set
-//	         otherwise is a conflict, unless it is forced
+//	Update   the object is replaced: the manager owns the fields that differ
+//	Apply    a configuration is merged: its fields are set, fields that the manager
+//	         set before and that are missing now are removed, and a field that another
+//	         manager has set to another value is a conflict unless force is set
 //
-// How lists and maps are merged is read from the models of package openapi, once,
-// when the first object is written: who writes none pays nothing.
+// The rules for merging lists and maps come from the models of package openapi. They are
+// read once, when the first object is written, so that podd needs no memory for them if
+// no object is ever written.
 //
-// Fields may be used concurrently.
+// Fields is safe for concurrent use.
 package managed
 
 import (
@@ -30,30 +32,30 @@ import (
 	"podd/server/kube/openapi"
 )
 
-// Fields knows the fields of some kinds.
+// Fields computes the managed fields of objects of some kinds.
 type Fields struct {
 	converter func() (managedfields.TypeConverter, error)
 }
 
-// New knows those of kinds, none of which may change.
+// New returns a Fields for kinds, which must not change afterwards.
 func New(kinds func() []openapi.Resource) *Fields {
-	return &Fields{sync.OnceValues(func() (managedfields.TypeConverter, error) { return converter(kinds()) })}
+	return &Fields{sync.OnceValues(func() (managedfields.TypeConverter, error) { return newConverter(kinds()) })}
 }
 
-// Change is one by which fields come to be somebody's.
+// Change is a write that changes the managers of fields.
 type Change struct {
-	// Live is the object as it is, with defaults; one without UID and anything but
-	// its kind is not there yet.
+	// Live is the current object with defaults. If the object does not exist yet,
+	// Live has only a kind and no UID.
 	Live    server.Object
 	Manager string
-	// Subresource is the one that is written, "" for the object itself.
+	// Subresource is the subresource that is written, "" for the object itself.
 	Subresource string
 }
 
-// Update returns whose the fields are once next, with defaults, takes the place of
-// the live object. What next says of managers counts where it can be read: a client
-// may take itself from the list. None are told of an object nobody is known to
-// manage.
+// Update returns the managed fields after next, which has defaults, replaces the
+// live object. It starts from the managed fields of next if they are valid, so that
+// a client can remove itself from the list. It returns none for an object that has
+// no known manager.
 func (f *Fields) Update(c Change, next server.Object) ([]metav1.ManagedFieldsEntry, error) {
 	m, err := f.manager(c)
 	if err != nil {
@@ -61,13 +63,13 @@ func (f *Fields) Update(c Change, next server.Object) ([]metav1.ManagedFieldsEnt
 	}
 	o, err := m.Update(c.live(), next.DeepCopyObject(), c.Manager)
 	if err != nil {
-		return nil, fmt.Errorf("telling whose the fields of %q are: %w", next.GetName(), err)
+		return nil, fmt.Errorf("updating the managed fields of %q: %w", next.GetName(), err)
 	}
 	return o.(server.Object).GetManagedFields(), nil
 }
 
-// Apply returns what a configuration makes of the live object, as JSON, and whose
-// its fields are then.
+// Apply merges a configuration into the live object. It returns the result as JSON
+// and its managed fields.
 func (f *Fields) Apply(c Change, configuration map[string]any, force bool) ([]byte, []metav1.ManagedFieldsEntry, error) {
 	m, err := f.manager(c)
 	if err != nil {
@@ -75,7 +77,7 @@ func (f *Fields) Apply(c Change, configuration map[string]any, force bool) ([]by
 	}
 	o, err := m.Apply(c.live(), &unstructured.Unstructured{Object: configuration}, c.Manager, force)
 	if err != nil {
-		return nil, nil, badConfiguration(err)
+		return nil, nil, configurationError(err)
 	}
 	accessor := o.(metav1.Object)
 	fields := accessor.GetManagedFields()
@@ -84,8 +86,8 @@ func (f *Fields) Apply(c Change, configuration map[string]any, force bool) ([]by
 	return text, fields, err
 }
 
-// live is the object, of which what its file says of managers is left out where
-// somebody made it unreadable.
+// live returns a copy of the live object without its managed fields if they are
+// invalid, because a user may have edited them in the object's file.
 func (c Change) live() runtime.Object {
 	o := c.Live.DeepCopyObject().(server.Object)
 	if managedfields.ValidateManagedFields(o.GetManagedFields()) != nil {
@@ -94,9 +96,9 @@ func (c Change) live() runtime.Object {
 	return o
 }
 
-// badConfiguration: what is no answer of its own is a field that nobody knows, or
-// twice the same in a list.
-func badConfiguration(err error) error {
+// configurationError returns err as an API error. An error that is not one yet
+// means that the configuration has an unknown field or a duplicate list entry.
+func configurationError(err error) error {
 	if api := apierrors.APIStatus(nil); errors.As(err, &api) {
 		return err
 	}
@@ -109,19 +111,19 @@ func (f *Fields) manager(c Change) (*managedfields.FieldManager, error) {
 		return nil, err
 	}
 	gvk := c.Live.GetObjectKind().GroupVersionKind()
-	return managedfields.NewDefaultFieldManager(convert, plain{}, plain{}, plain{c.Live}, gvk, gvk.GroupVersion(), c.Subresource, reset(gvk.Version, c.Subresource))
+	return managedfields.NewDefaultFieldManager(convert, singleVersion{}, singleVersion{}, singleVersion{c.Live}, gvk, gvk.GroupVersion(), c.Subresource, ignoredFields(gvk.Version, c.Subresource))
 }
 
-// reset are the fields that are nobody's, since a write leaves them as they are:
-// the status, and of a resize all but the resources.
-func reset(version, subresource string) map[fieldpath.APIVersion]fieldpath.Filter {
-	of := fieldpath.NewExcludeSetFilter(fieldpath.NewSet(fieldpath.MakePathOrDie("status")))
+// ignoredFields returns the fields that are not tracked because the write does not
+// change them: the status or, for a resize, everything but the resources.
+func ignoredFields(version, subresource string) map[fieldpath.APIVersion]fieldpath.Filter {
+	filter := fieldpath.NewExcludeSetFilter(fieldpath.NewSet(fieldpath.MakePathOrDie("status")))
 	if subresource == "resize" {
 		every := fieldpath.MatchAnyPathElement()
-		of = fieldpath.NewIncludeMatcherFilter(
+		filter = fieldpath.NewIncludeMatcherFilter(
 			fieldpath.MakePrefixMatcherOrDie("spec", "containers", every, "resources"),
 			fieldpath.MakePrefixMatcherOrDie("spec", "initContainers", every, "resources"),
 		)
 	}
-	return map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(version): of}
+	return map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(version): filter}
 }

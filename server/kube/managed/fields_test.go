@@ -28,7 +28,8 @@ func newPod(t testing.TB, text string) *v1.Pod {
 	return p
 }
 
-// config is a configuration as an API reads it; nil for none.
+// config parses a configuration like the API does. It returns nil if the
+// configuration is invalid.
 func config(text string) (c map[string]any) {
 	body, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil || kjson.UnmarshalCaseSensitivePreserveInts(body, &c) != nil {
@@ -49,18 +50,18 @@ spec:
 status: {phase: Running}
 `
 
-// What is applied of a pod, in lists and maps of each kind.
+// Configurations of a pod, with lists and maps of each merge type.
 func TestApply(t *testing.T) {
 	f := New(kinds)
 	for _, c := range []struct {
 		name, of   string
-		has, lacks string // of the JSON it makes
+		has, lacks string // must and must not be in the resulting JSON
 	}{
 		{"a label", "metadata: {labels: {c: d}}", `"labels":{"a":"b","c":"d"}`, ""},
 		{"an entry by its key", `spec: {containers: [{name: b, image: "b:1", env: [{name: Z, value: z}]}]}`, `"env":[{"name":"X","value":"w"},{"name":"Z","value":"z"}]`, ""},
-		{"a port by two keys, one of them left out", `spec: {containers: [{name: a, ports: [{containerPort: 80, name: http}]}]}`, `{"containerPort":80,"name":"http","protocol":"TCP"}`, ""},
-		{"a quantity that is the same", `spec: {containers: [{name: a, resources: {requests: {cpu: 100m}}}]}`, `"cpu":"100m"`, ""},
-		{"an entry more", `spec: {containers: [{name: c, image: c}]}`, `"name":"c"`, ""},
+		{"a port by two keys, one of them defaulted", `spec: {containers: [{name: a, ports: [{containerPort: 80, name: http}]}]}`, `{"containerPort":80,"name":"http","protocol":"TCP"}`, ""},
+		{"an equal quantity", `spec: {containers: [{name: a, resources: {requests: {cpu: 100m}}}]}`, `"cpu":"100m"`, ""},
+		{"a new entry", `spec: {containers: [{name: c, image: c}]}`, `"name":"c"`, ""},
 		{"the status", "status: {phase: Failed}", "", ""},
 	} {
 		p := newPod(t, web)
@@ -100,11 +101,11 @@ func codeOf(err error) int {
 	if api := apierrors.APIStatus(nil); errors.As(err, &api) {
 		return int(api.Status().Code)
 	}
-	return server.StatusOf(err)
+	return server.HTTPStatus(err)
 }
 
-// Of a resize, resources alone are somebody's.
-func TestUpdateOfResize(t *testing.T) {
+// A resize changes the managers of resources only.
+func TestUpdate_Resize(t *testing.T) {
 	f := New(kinds)
 	live := newPod(t, web)
 	managers, err := f.Update(Change{Live: newPod(t, "{}"), Manager: "m"}, live)
@@ -123,8 +124,8 @@ func TestUpdateOfResize(t *testing.T) {
 	}
 }
 
-// FuzzApply: whatever is applied, over whatever is said of managers, has an answer;
-// and what was taken is taken again and changes nothing.
+// Every configuration is either applied or rejected, with any managed fields, and
+// applying it again succeeds and changes nothing.
 func FuzzApply(f *testing.F) {
 	f.Add("metadata: {labels: {c: d}}", `[{"manager":"m","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{"f:a":{}}}}}]`)
 	f.Add(`spec: {containers: [{name: b, env: [{name: Z, value: z}]}]}`, `[{"manager":"m","operation":"Update","apiVersion":"v2","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:containers":{"k:{\"name\":\"b\"}":{".":{},"f:env":{}}}}}}]`)
@@ -150,13 +151,13 @@ func FuzzApply(f *testing.F) {
 		}
 		next := &v1.Pod{}
 		if json.Unmarshal(text, next) != nil {
-			return // refused when it is decoded
+			return // rejected when the API decodes it
 		}
 		next.ManagedFields, next.UID = after, types.UID("u1")
 		change.Live = next
 		again, _, err := fields.Apply(change, c, false)
 		if err != nil {
-			t.Fatalf("%s is not taken again: %v", text, err)
+			t.Fatalf("applying %s again failed: %v", text, err)
 		}
 		next.ManagedFields = nil
 		got := &v1.Pod{}

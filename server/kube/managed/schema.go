@@ -10,9 +10,9 @@ import (
 	"podd/server/kube/openapi"
 )
 
-// converter makes trees of fields of objects, by the models that OpenAPI tells
-// clients of.
-func converter(kinds []openapi.Resource) (managedfields.TypeConverter, error) {
+// newConverter returns a converter from objects to trees of fields, based on the
+// models that the OpenAPI endpoint publishes.
+func newConverter(kinds []openapi.Resource) (managedfields.TypeConverter, error) {
 	models := map[string]*spec.Schema{}
 	for group, document := range openapi.Describe("", kinds) {
 		text, err := json.Marshal(document.Components.Schemas)
@@ -20,7 +20,7 @@ func converter(kinds []openapi.Resource) (managedfields.TypeConverter, error) {
 			err = json.Unmarshal(text, &models)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading the models of %s: %w", group, err)
+			return nil, fmt.Errorf("converting the OpenAPI models of %s: %w", group, err)
 		}
 	}
 	return managedfields.NewTypeConverter(models, false)

@@ -16,7 +16,7 @@ import (
 	"podd/server/kube/openapi"
 )
 
-// kinds are those that podd writes.
+// kinds returns the kinds that podd writes.
 func kinds() []openapi.Resource {
 	var all []openapi.Resource
 	for _, o := range objects() {
@@ -34,9 +34,9 @@ func objects() []server.Object {
 	return all
 }
 
-// Lists and maps are merged as Kubernetes's own clients have it.
-func TestMergesAsKubernetes(t *testing.T) {
-	ours, err := converter(kinds())
+// Lists and maps have the same merge rules as in Kubernetes' own clients.
+func TestNewConverter(t *testing.T) {
+	ours, err := newConverter(kinds())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func typeOf(t *testing.T, c managedfields.TypeConverter, o runtime.Object) (*sch
 	return v.Schema(), v.TypeRef()
 }
 
-// walk compares two types and all that they are made of.
+// walk compares two types recursively.
 type walk struct {
 	t         *testing.T
 	got, want *schema.Schema
@@ -82,7 +82,7 @@ func (w *walk) compare(path string, got, want schema.TypeRef) {
 	g, gotOK := w.got.Resolve(got)
 	x, wantOK := w.want.Resolve(want)
 	if !gotOK || !wantOK {
-		w.t.Errorf("%s: known here %v, there %v", path, gotOK, wantOK)
+		w.t.Errorf("%s: known to podd: %v, to Kubernetes: %v", path, gotOK, wantOK)
 		return
 	}
 	switch {
@@ -103,7 +103,7 @@ func (w *walk) compare(path string, got, want schema.TypeRef) {
 }
 
 func (w *walk) maps(path string, got, want *schema.Map) {
-	if separable(got) != separable(want) {
+	if isSeparable(got) != isSeparable(want) {
 		w.t.Errorf("%s: got a map that is %s, want one that is %s", path, got.ElementRelationship, want.ElementRelationship)
 	}
 	var names []string
@@ -111,7 +111,7 @@ func (w *walk) maps(path string, got, want *schema.Map) {
 		names = append(names, f.Name)
 		g, ok := got.FindField(f.Name)
 		if !ok {
-			w.t.Errorf("%s.%s is not known", path, f.Name)
+			w.t.Errorf("%s.%s is unknown to podd", path, f.Name)
 			continue
 		}
 		if keyed := g.Default != nil && f.Default != nil; keyed {
@@ -123,7 +123,7 @@ func (w *walk) maps(path string, got, want *schema.Map) {
 	}
 	for _, f := range got.Fields {
 		if !slices.Contains(names, f.Name) {
-			w.t.Errorf("%s.%s is not known to Kubernetes", path, f.Name)
+			w.t.Errorf("%s.%s is unknown to Kubernetes", path, f.Name)
 		}
 	}
 	if len(want.Fields) == 0 {
@@ -131,8 +131,9 @@ func (w *walk) maps(path string, got, want *schema.Map) {
 	}
 }
 
-// separable is what a map is that says nothing.
-func separable(m *schema.Map) bool {
+// isSeparable reports whether the fields of a map are merged separately, which is
+// the default.
+func isSeparable(m *schema.Map) bool {
 	return m.ElementRelationship == "" || m.ElementRelationship == schema.Separable
 }
 

@@ -1,31 +1,31 @@
-// Package openapi describes the Kubernetes API that podd serves, in the words
-// of OpenAPI, for kubectl explain, for the checks that kubectl apply and create
-// make, and for the merge keys of patches:
+// Package openapi describes the Kubernetes API that podd serves as OpenAPI documents, for
+// kubectl explain, for the field validation of kubectl apply and create, and for the merge
+// keys of patches:
 //
 //	GET  /openapi/v3                            the group versions, with hashes
-//	GET  /openapi/v3/api/v1                     one of them, as JSON
+//	GET  /openapi/v3/api/v1                     one group version, as JSON
 //	GET  /openapi/v3/apis/{group}/{version}
-//	GET  /openapi/v2                            all in one, as JSON or protobuf
+//	GET  /openapi/v2                            an empty document, as protobuf
 //
-// Everything is read from the Go types: fields and merge keys by reflection,
-// texts from SwaggerDoc. What comments alone tell the apiserver's generator,
-// which lists are maps, which fields without omitempty are optional, stands in
-// the tables of marker.go.
+// The documents are generated from the Go types: fields and merge keys by reflection,
+// descriptions from SwaggerDoc. The tables in marker.go have the information that the API
+// server's generator reads from comments only, such as which lists are maps and which
+// fields without omitempty are optional.
 //
 //	[]Resource ─▶ models (schemas) ┐
-//	           ─▶ paths            ┴▶ OpenAPI v3, by group version ─▶ OpenAPI v2
+//	           ─▶ paths            ┴▶ OpenAPI version 3, by group version
 //
-// # What kubectl asks of it
+// # How kubectl uses the documents
 //
-// apply and create leave the check of fields to the server if the version 3
-// document has a PATCH of the kind with the query parameter fieldValidation.
-// Without one they check by version 2 themselves: a server that refuses writes in
-// its own words does better to list their verbs all the same.
-// apply then makes a strategic merge patch, if the PATCH takes that media type,
-// with the x-kubernetes-patch-… of the schema that has the kind.
-// Version 2 is read then, for a file of kind List and by explain -o
-// plaintext-openapiv2, and as protobuf only: kubectl takes the answer for that
-// whatever type it says it has.
+// apply and create leave field validation to the server if the document has a PATCH of
+// the kind with the query parameter fieldValidation. A server that rejects writes with its
+// own messages should therefore list their verbs all the same. apply makes a strategic
+// merge patch if the PATCH accepts that media type, with the x-kubernetes-patch-…
+// extensions of the schema of the kind.
 //
-// Documents are made when they are first asked for and then kept compressed.
+// The version 2 document at /openapi/v2 is empty. kubectl reads it for files of kind List
+// and for kinds without such a PATCH, and validates no object whose kind it does not find.
+// The server then validates the items. Without any document, kubectl would reject a List.
+//
+// Documents are generated when they are first requested and are then stored compressed.
 package openapi

@@ -2,7 +2,7 @@ package openapi
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// Document is the API of one group version, in OpenAPI's version 3.
+// Document describes the API of one group version in OpenAPI version 3.
 type Document struct {
 	OpenAPI    string           `json:"openapi"`
 	Info       Info             `json:"info"`
@@ -10,19 +10,19 @@ type Document struct {
 	Components Components       `json:"components"`
 }
 
-// Info tells what is described.
+// Info is the title and the version of a document.
 type Info struct {
 	Title   string `json:"title"`
 	Version string `json:"version"`
 }
 
-// Components are the schemas that a Document refers to.
+// Components has the schemas that a Document refers to.
 type Components struct {
 	Schemas map[string]*Schema `json:"schemas"`
 }
 
-// Describe makes the documents of resources, by group version as in "api/v1".
-// version is podd's.
+// Describe returns the documents of resources by group version, such as "api/v1".
+// version is podd's version.
 func Describe(version string, resources []Resource) map[string]*Document {
 	byVersion := map[schema.GroupVersion]*paths{}
 	all := map[string]*Document{}

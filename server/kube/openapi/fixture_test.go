@@ -12,7 +12,7 @@ func corev1(kind string) schema.GroupVersionKind {
 	return v1.SchemeGroupVersion.WithKind(kind)
 }
 
-// served are resources like those of a node.
+// served returns resources like those of a node.
 func served() []Resource {
 	reads := []string{"get", "list", "watch"}
 	return []Resource{

@@ -10,10 +10,10 @@ const (
 	meta = "io.k8s.apimachinery.pkg.apis.meta.v1."
 )
 
-// mergingOf is how two versions of a field are made one. Of a list the tags for
-// strategic merge patches tell it, and server-side apply follows them but for
-// listTypes and listKeys.
-func mergingOf(t reflect.Type, f reflect.StructField, name string) Merging {
+// newMerging returns the merge rules of a field. The rules of a list come from its
+// tags for strategic merge patches. Server-side apply uses the same rules unless
+// listTypes and listKeys differ.
+func newMerging(t reflect.Type, f reflect.StructField, name string) Merging {
 	field := fieldName(t, name)
 	m := Merging{
 		PatchStrategy: f.Tag.Get("patchStrategy"),
@@ -46,9 +46,10 @@ func listType(field string, m Merging) string {
 	return "atomic"
 }
 
-// The tables below hold what is said of a field or type by a comment (+listType,
-// +listMapKey, +mapType, +optional, +required, +default) and differs from what
-// its tags say. A field stands with the type that declares it.
+// The tables below have the information about a field or type that is in comments
+// of the Go source (+listType, +listMapKey, +mapType, +optional, +required,
+// +default) and differs from the tags. A field is listed with the type that
+// declares it.
 
 var listTypes = map[string]string{
 	core + "ContainerRestartRuleOnExitCodes.values": "set",
@@ -66,7 +67,7 @@ var listKeys = map[string][]string{
 	core + "ServiceSpec.ports":                 {"port", "protocol"},
 }
 
-// mapTypes are those of types and of fields.
+// mapTypes has types and fields.
 var mapTypes = map[string]string{
 	core + "ConfigMapKeySelector":          "atomic",
 	core + "FileKeySelector":               "atomic",
@@ -87,7 +88,8 @@ var mapTypes = map[string]string{
 	meta + "OwnerReference":                "atomic",
 }
 
-// required says it of fields whose omitempty says the contrary.
+// required overrides whether a field is required, which otherwise depends on
+// omitempty.
 var required = map[string]bool{
 	core + "AzureFilePersistentVolumeSource.secretNamespace": false,
 	core + "ContainerImage.names":                            false,
@@ -104,7 +106,8 @@ var required = map[string]bool{
 	core + "TypedObjectReference.apiGroup":                   false,
 }
 
-// defaults of fields that are keys of a list: an entry without one has this.
+// defaults has the default values of fields that are keys of a list, which apply to
+// entries without the field.
 var defaults = map[string]any{
 	core + "ContainerPort.protocol":    "TCP",
 	core + "LocalObjectReference.name": "",

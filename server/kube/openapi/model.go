@@ -9,10 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// models are the schemas of Go types and of all they refer to, by name.
+// models has the schemas of Go types and of all types that they refer to, by name.
 type models map[string]*Schema
 
-// modelName is how the apiserver calls a type: io.k8s.api.core.v1.Pod.
+// modelName returns the API server's name of a type, such as
+// io.k8s.api.core.v1.Pod.
 func modelName(t reflect.Type) string {
 	domain, path, _ := strings.Cut(t.PkgPath(), "/")
 	parts := strings.Split(domain, ".")
@@ -23,11 +24,11 @@ func modelName(t reflect.Type) string {
 	return strings.Join(append(parts, t.Name()), ".")
 }
 
-// addKind adds the model of v, a pointer to a struct, as that of a kind, and
-// refers to it.
+// addKind adds the model of v, a pointer to a struct, for a kind, and returns a
+// reference to it.
 func (m models) addKind(v any, gvk schema.GroupVersionKind) *Schema {
 	t := reflect.TypeOf(v).Elem()
-	ref := m.of(t)
+	ref := m.schemaFor(t)
 	model := m[modelName(t)]
 	if k := kindOf(gvk); !slices.Contains(model.Kinds, k) {
 		model.Kinds = append(model.Kinds, k)
@@ -35,8 +36,8 @@ func (m models) addKind(v any, gvk schema.GroupVersionKind) *Schema {
 	return ref
 }
 
-// addList adds the model of a resource's list, which all lists have in common
-// but for their items, and refers to it.
+// addList adds the model of a resource's list, and returns a reference to it. All
+// lists are the same except for their items.
 func (m models) addList(r *Resource) *Schema {
 	t := reflect.TypeOf(r.Object).Elem()
 	name := modelName(t) + "List"
@@ -44,42 +45,43 @@ func (m models) addList(r *Resource) *Schema {
 		Description: r.Kind.Kind + "List is a list of objects of kind " + r.Kind.Kind + ".",
 		Type:        "object",
 		Properties: map[string]*Schema{
-			"metadata": {Description: "Of the list itself.", AllOf: []*Schema{m.of(reflect.TypeFor[metav1.ListMeta]())}},
-			"items":    {Description: "The objects.", Type: "array", Items: m.of(t)},
+			"metadata": {Description: "Metadata of the list.", AllOf: []*Schema{m.schemaFor(reflect.TypeFor[metav1.ListMeta]())}},
+			"items":    {Description: "The objects.", Type: "array", Items: m.schemaFor(t)},
 		},
 		Required: []string{"items"},
 		Kinds:    []Kind{{r.Kind.Group, r.Kind.Kind + "List", r.Kind.Version}},
 	}
 	m.addFields(s, reflect.TypeFor[metav1.TypeMeta]())
 	m[name] = s
-	return &Schema{Ref: v3Schemas + name}
+	return &Schema{Ref: schemasPath + name}
 }
 
 func kindOf(gvk schema.GroupVersionKind) Kind { return Kind{gvk.Group, gvk.Kind, gvk.Version} }
 
-// of is the schema of a type; a named one is added and referred to.
-func (m models) of(t reflect.Type) *Schema {
+// schemaFor returns the schema of a type. If the type is a struct, it adds the
+// model and returns a reference to it.
+func (m models) schemaFor(t reflect.Type) *Schema {
 	switch {
 	case t.Kind() == reflect.Pointer:
-		return m.of(t.Elem())
+		return m.schemaFor(t.Elem())
 	case t.Kind() == reflect.Struct:
 		name := modelName(t)
 		if m[name] == nil {
-			m[name] = &Schema{} // known before its fields: types may be recursive
+			m[name] = &Schema{} // added before its fields, because types may be recursive
 			*m[name] = m.model(t)
 		}
-		return &Schema{Ref: v3Schemas + name}
+		return &Schema{Ref: schemasPath + name}
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
 		return &Schema{Type: "string", Format: "byte"}
 	case t.Kind() == reflect.Slice:
-		return &Schema{Type: "array", Items: m.of(t.Elem())}
+		return &Schema{Type: "array", Items: m.schemaFor(t.Elem())}
 	case t.Kind() == reflect.Map:
-		return &Schema{Type: "object", Values: m.of(t.Elem())}
+		return &Schema{Type: "object", Values: m.schemaFor(t.Elem())}
 	}
 	return scalar(t.Kind())
 }
 
-// scalar is the schema of a plain value; the empty schema allows anything.
+// scalar returns the schema of a scalar value. The empty schema allows any value.
 func scalar(k reflect.Kind) *Schema {
 	switch k {
 	case reflect.String:
@@ -96,12 +98,12 @@ func scalar(k reflect.Kind) *Schema {
 	return &Schema{}
 }
 
-// model is the schema of a struct.
+// model returns the schema of a struct.
 func (m models) model(t reflect.Type) Schema {
-	s := Schema{Description: textOf(t, "")}
-	if v, ok := reflect.Zero(t).Interface().(ownForm); ok {
+	s := Schema{Description: description(t, "")}
+	if v, ok := reflect.Zero(t).Interface().(customSchema); ok {
 		s.Type, s.Format = v.OpenAPISchemaType()[0], v.OpenAPISchemaFormat()
-		if v, ok := v.(manyForms); ok {
+		if v, ok := v.(oneOfSchema); ok {
 			s.Type = ""
 			for _, of := range v.OpenAPIV3OneOfTypes() {
 				s.OneOf = append(s.OneOf, &Schema{Type: of})
@@ -116,14 +118,14 @@ func (m models) model(t reflect.Type) Schema {
 	return s
 }
 
-// ownForm is a type that is written otherwise than its Go fields.
-type ownForm interface {
+// customSchema is implemented by types whose JSON differs from their Go fields.
+type customSchema interface {
 	OpenAPISchemaType() []string
 	OpenAPISchemaFormat() string
 }
 
-// manyForms is an ownForm that is written in one of several ways.
-type manyForms interface{ OpenAPIV3OneOfTypes() []string }
+// oneOfSchema is implemented by types whose JSON can have several types.
+type oneOfSchema interface{ OpenAPIV3OneOfTypes() []string }
 
 func (m models) addFields(s *Schema, t reflect.Type) {
 	for i := range t.NumField() {
@@ -142,8 +144,8 @@ func (m models) addFields(s *Schema, t reflect.Type) {
 	}
 }
 
-// isRequired tells whether a field must be there: one that is never left out
-// when it is written.
+// isRequired reports whether a field is required: it is if it is never omitted when
+// the object is encoded.
 func isRequired(field, options string) bool {
 	if must, ok := required[field]; ok {
 		return must
@@ -152,12 +154,12 @@ func isRequired(field, options string) bool {
 }
 
 func (m models) addField(s *Schema, t reflect.Type, f reflect.StructField, name string) {
-	p := m.of(f.Type)
+	p := m.schemaFor(f.Type)
 	if p.Ref != "" {
 		p = &Schema{AllOf: []*Schema{p}}
 	}
-	p.Description = textOf(t, name)
-	p.Merging = mergingOf(t, f, name)
+	p.Description = description(t, name)
+	p.Merging = newMerging(t, f, name)
 	p.Default = defaults[fieldName(t, name)]
 	if s.Properties == nil {
 		s.Properties = map[string]*Schema{}
@@ -165,5 +167,5 @@ func (m models) addField(s *Schema, t reflect.Type, f reflect.StructField, name 
 	s.Properties[name] = p
 }
 
-// fieldName names a field in the tables of marker.go.
+// fieldName returns the name of a field in the tables of marker.go.
 func fieldName(t reflect.Type, name string) string { return modelName(t) + "." + name }

@@ -20,65 +20,65 @@ type Operation struct {
 	Action      string              `json:"x-kubernetes-action"`
 	Kind        Kind                `json:"x-kubernetes-group-version-kind"`
 
-	of string // the resource's kind
+	resourceKind string // kind of the resource
 }
 
-// Body is what a request carries, by media type.
+// Body is the body of a request, by media type.
 type Body struct {
 	Content  map[string]Media `json:"content"`
 	Required bool             `json:"required,omitempty"`
 }
 
-// Response is one answer, by media type.
+// Response is one response, by media type.
 type Response struct {
 	Description string           `json:"description"`
 	Content     map[string]Media `json:"content,omitempty"`
 }
 
-// Media is how a body is written.
+// Media is the schema of a body in one media type.
 type Media struct {
 	Schema *Schema `json:"schema"`
 }
 
-const inJSON, inText = "application/json", "text/plain"
+const mediaJSON, mediaText = "application/json", "text/plain"
 
-// operations makes those of a resource or subresource.
+// operations builds the operations of a resource or subresource.
 type operations struct {
-	models     models
-	of         string // the resource's kind
-	in, suffix string // of operationId
-	kind       schema.GroupVersionKind
-	object     *Schema // nil: plain text
+	models        models
+	resourceKind  string // kind of the resource
+	scope, suffix string // parts of the operationId
+	kind          schema.GroupVersionKind
+	object        *Schema // nil: plain text
 }
 
-// operation is one that answers with what.
-func (o operations) operation(verb, action, text string, what *Schema, codes ...string) *Operation {
+// operation returns an operation that responds with result.
+func (o operations) operation(verb, action, text string, result *Schema, codes ...string) *Operation {
 	group, _, _ := strings.Cut(o.kind.Group, ".")
 	if group == "" {
 		group = "core"
 	}
 	v := &Operation{
-		Tags:        []string{group + "_" + o.kind.Version},
-		Description: text + " " + o.of,
-		ID:          verb + capital(group) + capital(o.kind.Version) + o.in + o.of + o.suffix,
-		Responses:   map[string]Response{"401": {Description: "Unauthorized"}},
-		Action:      action,
-		Kind:        kindOf(o.kind),
-		of:          o.of,
+		Tags:         []string{group + "_" + o.kind.Version},
+		Description:  text + " " + o.resourceKind,
+		ID:           verb + capital(group) + capital(o.kind.Version) + o.scope + o.resourceKind + o.suffix,
+		Responses:    map[string]Response{"401": {Description: "Unauthorized"}},
+		Action:       action,
+		Kind:         kindOf(o.kind),
+		resourceKind: o.resourceKind,
 	}
 	for _, code := range codes {
-		v.Responses[code] = Response{Description: answers[code], Content: content(what)}
+		v.Responses[code] = Response{Description: statusTexts[code], Content: content(result)}
 	}
 	return v
 }
 
-var answers = map[string]string{"200": "OK", "201": "Created", "202": "Accepted"}
+var statusTexts = map[string]string{"200": "OK", "201": "Created", "202": "Accepted"}
 
 func content(s *Schema) map[string]Media {
 	if s == nil {
-		return map[string]Media{inText: {&Schema{Type: "string"}}}
+		return map[string]Media{mediaText: {&Schema{Type: "string"}}}
 	}
-	return map[string]Media{inJSON: {s}}
+	return map[string]Media{mediaJSON: {s}}
 }
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
@@ -94,7 +94,7 @@ func (o operations) list(r *Resource) *Operation {
 	v := o.operation("list", "list", "list or watch objects of kind", list, "200")
 	v.Parameters = query(metav1.ListOptions{})
 	if r.has("watch") {
-		v.Responses["200"].Content[inJSON+";stream=watch"] = Media{list}
+		v.Responses["200"].Content[mediaJSON+";stream=watch"] = Media{list}
 	}
 	return v
 }
@@ -119,7 +119,7 @@ func (o operations) patch() *Operation {
 	v := o.operation("patch", "patch", "partially update the", o.object, "200", "201")
 	v.Parameters = query(metav1.PatchOptions{})
 	v.Body = &Body{map[string]Media{}, true}
-	patch := Media{o.models.of(reflect.TypeFor[metav1.Patch]())}
+	patch := Media{o.models.schemaFor(reflect.TypeFor[metav1.Patch]())}
 	for _, t := range []types.PatchType{types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType, types.ApplyYAMLPatchType} {
 		v.Body.Content[string(t)] = patch
 	}
@@ -134,7 +134,7 @@ func (o operations) delete() *Operation {
 }
 
 func (o operations) deleteAll() *Operation {
-	o.in = "Collection" + o.in
+	o.scope = "Collection" + o.scope
 	status := o.models.addKind(&metav1.Status{}, schema.GroupVersionKind{Version: "v1", Kind: "Status"})
 	v := o.operation("delete", "deletecollection", "delete all objects of kind", status, "200")
 	v.Parameters = append(query(metav1.DeleteOptions{}), query(metav1.ListOptions{})...)

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Parameter is one of a request, besides its body.
+// Parameter is a parameter of a request other than its body.
 type Parameter struct {
 	Name        string  `json:"name"`
-	In          string  `json:"in"` // "query", "path"
+	In          string  `json:"in"` // "query" or "path"
 	Description string  `json:"description,omitempty"`
 	Required    bool    `json:"required,omitempty"`
 	Schema      *Schema `json:"schema"`
 }
 
-// query is a parameter for every plain field of options; a list is a parameter
-// that may be repeated.
+// query returns a parameter for every scalar field of options. A list field is a
+// parameter that may be repeated.
 func query(options any) []Parameter {
 	var all []Parameter
 	if options == nil {
@@ -31,7 +31,7 @@ func query(options any) []Parameter {
 		}
 		if s := scalar(of.Kind()); name != "" && s.Type != "" {
 			all = append(all, Parameter{
-				Name: name, In: "query", Description: textOf(t, name),
+				Name: name, In: "query", Description: description(t, name),
 				Schema: &Schema{Type: s.Type, UniqueItems: true},
 			})
 		}
@@ -39,8 +39,8 @@ func query(options any) []Parameter {
 	return all
 }
 
-// shared are the parameters of all operations of a path.
-func shared(path, kind string) []Parameter {
+// pathParameters returns the parameters that all operations of a path share.
+func pathParameters(path, kind string) []Parameter {
 	var all []Parameter
 	if strings.Contains(path, "{name}") {
 		all = append(all, inPath("name", "name of the "+kind))

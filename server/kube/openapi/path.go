@@ -1,6 +1,6 @@
 package openapi
 
-// Path is what may be done at one path.
+// Path has the operations of one path.
 type Path struct {
 	Get        *Operation  `json:"get,omitempty"`
 	Put        *Operation  `json:"put,omitempty"`
@@ -14,44 +14,44 @@ func (p *Path) operations() []*Operation {
 	return []*Operation{p.Get, p.Put, p.Post, p.Delete, p.Patch}
 }
 
-// paths are those of one group version, and its models.
+// paths has the paths of one group version, and its models.
 type paths struct {
 	models models
 	byPath map[string]*Path
 }
 
-// add adds those of a resource.
+// add adds the paths of a resource.
 func (p *paths) add(r *Resource) {
 	whole := "/" + root(r.Kind.GroupVersion()) + "/"
 	base := whole
-	o := operations{models: p.models, of: r.Kind.Kind, kind: r.Kind, object: p.models.addKind(r.Object, r.Kind)}
+	o := operations{models: p.models, resourceKind: r.Kind.Kind, kind: r.Kind, object: p.models.addKind(r.Object, r.Kind)}
 	if r.Namespaced {
-		o.in, base = "Namespaced", whole+"namespaces/{namespace}/"
+		o.scope, base = "Namespaced", whole+"namespaces/{namespace}/"
 	}
-	p.set(base+r.Plural, o.ofAll(r))
-	p.set(base+r.Plural+"/{name}", o.ofOne(r))
+	p.set(base+r.Plural, o.collectionPath(r))
+	p.set(base+r.Plural+"/{name}", o.objectPath(r))
 	if r.Namespaced && r.has("list") {
 		everywhere := o
-		everywhere.in, everywhere.suffix = "", "ForAllNamespaces"
+		everywhere.scope, everywhere.suffix = "", "ForAllNamespaces"
 		p.set(whole+r.Plural, &Path{Get: everywhere.list(r)})
 	}
 	for i := range r.Subresources {
 		s := &r.Subresources[i]
-		p.set(base+r.Plural+"/{name}/"+s.Name, o.below(s))
+		p.set(base+r.Plural+"/{name}/"+s.Name, o.subresourcePath(s))
 	}
 }
 
-// set leaves out a path where nothing may be done.
+// set adds a path unless it has no operations.
 func (p *paths) set(path string, v *Path) {
 	for _, o := range v.operations() {
 		if o != nil {
-			v.Parameters = shared(path, o.of)
+			v.Parameters = pathParameters(path, o.resourceKind)
 			p.byPath[path] = v
 		}
 	}
 }
 
-func (o operations) ofAll(r *Resource) *Path {
+func (o operations) collectionPath(r *Resource) *Path {
 	p := &Path{}
 	if r.has("list") {
 		p.Get = o.list(r)
@@ -65,7 +65,7 @@ func (o operations) ofAll(r *Resource) *Path {
 	return p
 }
 
-func (o operations) ofOne(r *Resource) *Path {
+func (o operations) objectPath(r *Resource) *Path {
 	p := o.readWrite(r.has, nil)
 	if r.has("delete") {
 		p.Delete = o.delete()
@@ -73,7 +73,7 @@ func (o operations) ofOne(r *Resource) *Path {
 	return p
 }
 
-func (o operations) below(s *Subresource) *Path {
+func (o operations) subresourcePath(s *Subresource) *Path {
 	o.kind, o.suffix, o.object = s.Kind, capital(s.Name), nil
 	if s.Object != nil {
 		o.object = o.models.addKind(s.Object, s.Kind)
@@ -86,7 +86,8 @@ func (o operations) below(s *Subresource) *Path {
 	return p
 }
 
-// readWrite is what one object's path and a subresource's have in common.
+// readWrite returns the operations that an object and its subresources have in
+// common.
 func (o operations) readWrite(has func(verb string) bool, options any) *Path {
 	p := &Path{}
 	if has("get") {

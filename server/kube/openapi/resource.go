@@ -6,27 +6,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Resource is what is served below one path of a group version.
+// Resource is a resource of a group version.
 type Resource struct {
 	Kind schema.GroupVersionKind
-	// Object is a pointer to a value of the kind's Go type, &v1.Pod{}.
+	// Object is a pointer to a value of the kind's Go type, such as &v1.Pod{}.
 	Object     any
 	Plural     string // "pods"
 	Namespaced bool
-	// Verbs are those of discovery: get, list, watch, create, update, patch,
+	// Verbs are the verbs of discovery: get, list, watch, create, update, patch,
 	// delete, deletecollection.
 	Verbs        []string
 	Subresources []Subresource
 }
 
-// Subresource is served below a resource's name.
+// Subresource is a subresource of a Resource.
 type Subresource struct {
 	Name string // "status"
 	Kind schema.GroupVersionKind
-	// Object is what is read and written; nil: plain text or a stream.
+	// Object is the type that is read and written; nil for plain text or a stream.
 	Object any
-	// Options has the query parameters of reading it, &v1.PodLogOptions{}; may
-	// be nil.
+	// Options has the query parameters of a read request, such as
+	// &v1.PodLogOptions{}. It may be nil.
 	Options any
 	Verbs   []string // get, create, update, patch
 }
@@ -34,7 +34,7 @@ type Subresource struct {
 func (r *Resource) has(verb string) bool    { return slices.Contains(r.Verbs, verb) }
 func (s *Subresource) has(verb string) bool { return slices.Contains(s.Verbs, verb) }
 
-// root is where a group version is served: "api/v1", "apis/apps/v1".
+// root returns the path of a group version, such as "api/v1" or "apis/apps/v1".
 func root(gv schema.GroupVersion) string {
 	if gv.Group == "" {
 		return "api/" + gv.Version

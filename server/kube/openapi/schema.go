@@ -1,7 +1,7 @@
 package openapi
 
-// Schema describes a JSON value, in version 3's way: a reference with anything
-// beside it is the only member of AllOf.
+// Schema describes a JSON value. A reference that has other attributes is the only
+// member of AllOf.
 type Schema struct {
 	Ref         string             `json:"$ref,omitempty"`
 	Description string             `json:"description,omitempty"`
@@ -20,7 +20,7 @@ type Schema struct {
 	Merging
 }
 
-// Merging is how two versions of a value are made one.
+// Merging has the rules for merging two versions of a value.
 type Merging struct {
 	ListType      string   `json:"x-kubernetes-list-type,omitempty"`
 	ListMapKeys   []string `json:"x-kubernetes-list-map-keys,omitempty"`
@@ -29,14 +29,12 @@ type Merging struct {
 	PatchStrategy string   `json:"x-kubernetes-patch-strategy,omitempty"`
 }
 
-// Kind is a group, version and kind as clients look for it.
+// Kind is a group, version and kind in the extension that clients search for.
 type Kind struct {
 	Group   string `json:"group"`
 	Kind    string `json:"kind"`
 	Version string `json:"version"`
 }
 
-const (
-	v3Schemas = "#/components/schemas/"
-	v2Schemas = "#/definitions/"
-)
+// schemasPath is the beginning of a reference to a schema of the same document.
+const schemasPath = "#/components/schemas/"

@@ -10,98 +10,79 @@ import (
 	"podd/server"
 )
 
-// Handler serves the documents of resources at /openapi/v2, /openapi/v3 and
-// below. It keeps nothing before the first request, then what was asked for.
+// Handler serves the documents of resources at /openapi/v3 and below. It stores
+// documents only after they were requested.
 type Handler struct {
-	version3 func() *versions3
-	json2    func() *kept
-	proto2   func() *kept
+	documents func() *documents
 }
 
-// versions3 are the index and the documents it names.
-type versions3 struct {
-	index     *kept
-	documents map[string]*kept
+// documents has the index and the documents that it lists.
+type documents struct {
+	index  *cached
+	byName map[string]*cached
 }
 
-// New describes resources, none of which may change. version is podd's.
+// New returns a Handler for resources, which must not change afterwards. version is
+// podd's version.
 func New(version string, resources []Resource) *Handler {
-	whole := func() *Swagger { return swagger(Describe(version, resources)) }
-	return &Handler{
-		version3: sync.OnceValue(func() *versions3 { return keep3(Describe(version, resources)) }),
-		json2:    sync.OnceValue(func() *kept { return keep(whole()) }),
-		proto2:   sync.OnceValue(func() *kept { return keepAs(inProto, whole().proto()) }),
-	}
+	return &Handler{sync.OnceValue(func() *documents { return newDocuments(Describe(version, resources)) })}
 }
 
-func keep3(documents map[string]*Document) *versions3 {
-	v := &versions3{documents: map[string]*kept{}}
+func newDocuments(all map[string]*Document) *documents {
+	v := &documents{byName: map[string]*cached{}}
 	var index struct {
-		Paths map[string]address `json:"paths"`
+		Paths map[string]location `json:"paths"`
 	}
-	index.Paths = map[string]address{}
-	for name, d := range documents {
-		k := keep(d)
-		v.documents[name] = k
-		index.Paths[name] = address{hashed(name, k)}
+	index.Paths = map[string]location{}
+	for name, d := range all {
+		k := compressJSON(d)
+		v.byName[name] = k
+		index.Paths[name] = location{hashedURL(name, k)}
 	}
-	v.index = keep(index)
+	v.index = compressJSON(index)
 	return v
 }
 
-type address struct {
+type location struct {
 	URL string `json:"serverRelativeURL"`
 }
 
-// hashed is where this content of a document is.
-func hashed(name string, k *kept) string { return "/openapi/v3/" + name + "?hash=" + k.etag }
+// hashedURL returns the URL of the current content of a document.
+func hashedURL(name string, k *cached) string { return "/openapi/v3/" + name + "?hash=" + k.etag }
 
-const (
-	// asksProto is how clients ask for version 2 as protobuf. It is no valid
-	// media type, and an answer needs one.
-	asksProto = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-	inProto   = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-)
+// mediaProto2 is the media type of version 2 as protobuf, the only one that kubectl reads.
+const mediaProto2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
+// ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, below := strings.CutPrefix(r.URL.Path, "/openapi/v3/")
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
-		refuse(w, http.StatusMethodNotAllowed, "OpenAPI documents are only read: use GET")
+		replyError(w, http.StatusMethodNotAllowed, "OpenAPI documents are read-only; use GET")
 	case r.URL.Path == "/openapi/v2":
-		h.serve2(w, r)
+		w.Header().Set("Content-Type", mediaProto2) // an empty message has no bytes
 	case r.URL.Path == "/openapi/v3":
-		h.version3().index.serve(w, r)
-	case below && h.version3().documents[name] != nil:
-		h.serve3(w, r, name)
+		h.documents().index.serve(w, r)
+	case below && h.documents().byName[name] != nil:
+		h.serveDocument(w, r, name)
 	default:
-		refuse(w, http.StatusNotFound, "no OpenAPI document "+r.URL.Path+"; /openapi/v3 lists them")
+		replyError(w, http.StatusNotFound, "no OpenAPI document "+r.URL.Path+"; /openapi/v3 lists them")
 	}
 }
 
-func (h *Handler) serve2(w http.ResponseWriter, r *http.Request) {
-	switch negotiate(r, inJSON, asksProto, inProto) {
-	case inJSON:
-		h.json2().serve(w, r)
-	case "":
-		refuse(w, http.StatusNotAcceptable, "OpenAPI version 2 is served as "+inJSON+" and "+inProto)
-	default:
-		h.proto2().serve(w, r)
-	}
-}
-
-// serve3 serves a document, for good if its hash is asked for; another's hash
-// is an older content, whose place the present one has taken.
-func (h *Handler) serve3(w http.ResponseWriter, r *http.Request, name string) {
-	if negotiate(r, inJSON) == "" {
-		refuse(w, http.StatusNotAcceptable, "OpenAPI version 3 is served as "+inJSON)
+// serveDocument serves a document. If the request has the hash of the current content, the
+// response can be cached forever. Another hash is redirected to the current
+// content.
+func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, name string) {
+	if !acceptsJSON(r) {
+		replyError(w, http.StatusNotAcceptable, "OpenAPI version 3 is served as "+mediaJSON)
 		return
 	}
-	k := h.version3().documents[name]
+	k := h.documents().byName[name]
 	if hash := r.URL.Query().Get("hash"); hash != "" {
 		if hash != k.etag {
-			http.Redirect(w, r, hashed(name, k), http.StatusMovedPermanently)
+			http.Redirect(w, r, hashedURL(name, k), http.StatusMovedPermanently)
 			return
 		}
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
@@ -109,16 +90,13 @@ func (h *Handler) serve3(w http.ResponseWriter, r *http.Request, name string) {
 	k.serve(w, r)
 }
 
-// negotiate is the media type of these that the client prefers; "": none.
-func negotiate(r *http.Request, media ...string) string {
+// acceptsJSON reports whether the client accepts JSON.
+func acceptsJSON(r *http.Request) bool {
 	accept := strings.Join(r.Header.Values("Accept"), ",")
-	if accept == "" {
-		return media[0]
-	}
-	return goautoneg.Negotiate(accept, media)
+	return accept == "" || goautoneg.Negotiate(accept, []string{mediaJSON}) != ""
 }
 
-// refuse answers with a Status, as clients of the Kubernetes API expect.
-func refuse(w http.ResponseWriter, code int, message string) {
+// replyError responds with a Status, as clients of the Kubernetes API expect.
+func replyError(w http.ResponseWriter, code int, message string) {
 	server.ReplyStatus(w, &server.Error{Status: code, Message: message})
 }

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ask answers a request whose headers stand as name, value.
+// ask sends a request with headers, given as name and value pairs.
 func ask(h http.Handler, method, url string, header ...string) *http.Response {
 	r := httptest.NewRequest(method, url, nil)
 	for i := 0; i < len(header); i += 2 {
@@ -32,7 +32,7 @@ func body(t *testing.T, r *http.Response) string {
 	return string(b)
 }
 
-// urls are those of the index, by group version.
+// urls returns the URLs in the index, by group version.
 func urls(t *testing.T, h http.Handler) map[string]string {
 	t.Helper()
 	var index struct {
@@ -50,7 +50,7 @@ func urls(t *testing.T, h http.Handler) map[string]string {
 	return all
 }
 
-func TestIndex(t *testing.T) {
+func TestHandler_Index(t *testing.T) {
 	h := New("v1.2.3", served())
 	all := urls(t, h)
 	for _, name := range []string{"api/v1", "apis/coordination.k8s.io/v1"} {
@@ -68,7 +68,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-func TestAnswers(t *testing.T) {
+func TestHandler(t *testing.T) {
 	h := New("v1.2.3", served())
 	core := urls(t, h)["api/v1"]
 	tag := ask(h, "GET", core).Header.Get("ETag")
@@ -78,25 +78,22 @@ func TestAnswers(t *testing.T) {
 		status      int
 		media       string
 	}{
-		{"GET", "/openapi/v3", nil, 200, inJSON},
-		{"HEAD", "/openapi/v3", nil, 200, inJSON},
-		{"GET", "/openapi/v3/api/v1", nil, 200, inJSON},
-		{"GET", "/openapi/v3/api/v1", []string{"Accept", "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"}, 406, inJSON},
-		{"GET", "/openapi/v3/api/v1", []string{"Accept", "application/com.github.proto-openapi.spec.v3@v1.0+protobuf, application/json"}, 200, inJSON},
+		{"GET", "/openapi/v3", nil, 200, mediaJSON},
+		{"HEAD", "/openapi/v3", nil, 200, mediaJSON},
+		{"GET", "/openapi/v3/api/v1", nil, 200, mediaJSON},
+		{"GET", "/openapi/v3/api/v1", []string{"Accept", "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"}, 406, mediaJSON},
+		{"GET", "/openapi/v3/api/v1", []string{"Accept", "application/com.github.proto-openapi.spec.v3@v1.0+protobuf, application/json"}, 200, mediaJSON},
 		{"GET", "/openapi/v3/api/v1", []string{"If-None-Match", tag}, 304, ""},
 		{"GET", "/openapi/v3/api/v1", []string{"If-None-Match", `"other", W/` + tag}, 304, ""},
-		{"GET", "/openapi/v3/api/v1", []string{"If-None-Match", `"other"`}, 200, inJSON},
+		{"GET", "/openapi/v3/api/v1", []string{"If-None-Match", `"other"`}, 200, mediaJSON},
 		{"GET", "/openapi/v3/api/v1?hash=OLD", nil, 301, "text/html; charset=utf-8"},
-		{"GET", "/openapi/v3/api/v2", nil, 404, inJSON},
-		{"GET", "/openapi/v3/", nil, 404, inJSON},
-		{"GET", "/openapi/v3/../v2", nil, 404, inJSON},
-		{"GET", "/openapi", nil, 404, inJSON},
-		{"POST", "/openapi/v3", nil, 405, inJSON},
-		{"GET", "/openapi/v2", nil, 200, inJSON},
-		{"GET", "/openapi/v2", []string{"Accept", "*/*"}, 200, inJSON},
-		{"GET", "/openapi/v2", []string{"Accept", "application/json;q=0.5, " + asksProto}, 200, inProto},
-		{"GET", "/openapi/v2", []string{"Accept", asksProto}, 200, inProto},
-		{"GET", "/openapi/v2", []string{"Accept", "text/html"}, 406, inJSON},
+		{"GET", "/openapi/v3/api/v2", nil, 404, mediaJSON},
+		{"GET", "/openapi/v3/", nil, 404, mediaJSON},
+		{"GET", "/openapi/v3/../v2", nil, 404, mediaJSON},
+		{"GET", "/openapi", nil, 404, mediaJSON},
+		{"POST", "/openapi/v3", nil, 405, mediaJSON},
+		{"GET", "/openapi/v2", nil, 200, mediaProto2},
+		{"GET", "/openapi/v2", []string{"Accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"}, 200, mediaProto2},
 	} {
 		r := ask(h, c.method, c.url, c.header...)
 		if r.StatusCode != c.status || r.Header.Get("Content-Type") != c.media {
@@ -110,15 +107,15 @@ func TestAnswers(t *testing.T) {
 		}
 	}
 	if to := ask(h, "GET", "/openapi/v3/api/v1?hash=OLD").Header.Get("Location"); to != core {
-		t.Errorf("an old hash leads to %q, want %q", to, core)
+		t.Errorf("an old hash is redirected to %q, want %q", to, core)
 	}
 }
 
-func TestEncodings(t *testing.T) {
+func TestHandler_Encodings(t *testing.T) {
 	h := New("v1.2.3", served())
-	plain := body(t, ask(h, "GET", "/openapi/v2"))
+	plain := body(t, ask(h, "GET", "/openapi/v3/api/v1"))
 	for coding, want := range map[string]string{"gzip": "gzip", "br, gzip;q=0.8": "gzip", "gzip;q=0": "", "identity": ""} {
-		r := ask(h, "GET", "/openapi/v2", "Accept-Encoding", coding)
+		r := ask(h, "GET", "/openapi/v3/api/v1", "Accept-Encoding", coding)
 		if got := r.Header.Get("Content-Encoding"); got != want {
 			t.Errorf("%q: %q, want %q", coding, got, want)
 			continue
@@ -131,46 +128,42 @@ func TestEncodings(t *testing.T) {
 			r.Body = io.NopCloser(z)
 		}
 		if body(t, r) != plain {
-			t.Errorf("%q: another document", coding)
+			t.Errorf("%q: got a different document", coding)
 		}
 	}
 }
 
-// A hash changes with the content alone: clients keep what they have over
-// restarts of podd.
-func TestHashes(t *testing.T) {
+// A hash depends on the content only, so that the cache of a client remains valid
+// when podd is restarted.
+func TestHandler_Hashes(t *testing.T) {
 	first := New("v1.2.3", served())
 	for name, url := range urls(t, New("v1.2.3", served())) {
 		if url != urls(t, first)[name] {
-			t.Errorf("%s: %s after %s", name, url, urls(t, first)[name])
+			t.Errorf("%s: got %s, want %s", name, url, urls(t, first)[name])
 		}
 	}
-	if first.proto2().etag != New("v1.2.3", served()).proto2().etag {
-		t.Error("version 2 differs from itself")
-	}
 	if urls(t, first)["api/v1"] == urls(t, New("v1.2.3", served()[1:]))["api/v1"] {
-		t.Error("one resource less, and the same hash")
+		t.Error("the hash is the same without one of the resources")
 	}
 }
 
-// The handler keeps compressed documents only, and none that nobody asked for.
-func TestKept(t *testing.T) {
+// The handler stores documents compressed.
+func TestHandler_Memory(t *testing.T) {
 	h := New("v1.2.3", served())
-	size := len(h.version3().index.gz)
-	for _, k := range h.version3().documents {
+	size := len(h.documents().index.gz)
+	for _, k := range h.documents().byName {
 		size += len(k.gz)
 	}
-	size2 := len(h.json2().gz) + len(h.proto2().gz)
-	t.Logf("kept: version 3 %d bytes, version 2 %d bytes", size, size2)
-	if size > 120<<10 || size2 > 220<<10 {
-		t.Errorf("kept: version 3 %d bytes, version 2 %d bytes", size, size2)
+	t.Logf("cached: %d bytes", size)
+	if size > 120<<10 {
+		t.Errorf("cached: %d bytes", size)
 	}
 }
 
-// Making all documents is what the first explain waits for.
-func BenchmarkFirst(b *testing.B) {
+// The first kubectl explain waits for all documents to be generated.
+func BenchmarkNew(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		New("v1.2.3", served()).version3()
+		New("v1.2.3", served()).documents()
 	}
 }

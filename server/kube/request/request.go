@@ -1,6 +1,7 @@
-// Package request tells what a request to a Kubernetes API is for, by its
-// method, path and query. It is pure: who authorizes a request and who serves
-// it read the same.
+// Package request determines what a request to a Kubernetes API is for: the verb and the
+// resource from its method, path and query, the representation of objects from its
+// headers. It is pure. Authorization and the handlers both use it, so that they cannot
+// disagree.
 package request
 
 import (
@@ -14,36 +15,36 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// Info is what a request is for: something of a resource, or, with an empty
-// Resource, a path.
+// Info describes a request: a verb on a resource or, if Resource is empty, on a
+// path.
 type Info struct {
-	// Verb is RBAC's: get, list, watch, create, update, patch, delete,
-	// deletecollection; for a path the method in lower case. "" for a method
-	// that means nothing here.
+	// Verb is an RBAC verb: get, list, watch, create, update, patch, delete or
+	// deletecollection. For a path it is the method in lower case. It is "" for a
+	// method without meaning for a resource.
 	Verb string
-	// Path is the request's, without a slash at its end.
+	// Path is the path of the request without a trailing slash.
 	Path                string
 	Group, Version      string
 	Namespace, Resource string
 	Name, Subresource   string
-	// Rest is what follows the subresource, or makes no sense; "" for nothing.
+	// Rest is the part of the path after the subresource, which is usually invalid;
+	// "" if there is none.
 	Rest string
-	// Proxied is the path on the node itself that is asked for by way of the
-	// subresource proxy; "" for none.
+	// Proxied is the path on the node that a request to the node's subresource
+	// proxy is for; otherwise "".
 	Proxied string
 }
 
-// roots are the paths that the API is below.
+// roots are the first elements of the API's paths.
 var roots = []string{"/api", "/apis", "/version", "/openapi"}
 
-// Is says whether a path is one of the API.
-func Is(path string) bool {
+// IsAPI reports whether path is a path of the Kubernetes API.
+func IsAPI(path string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool { return path == root || strings.HasPrefix(path, root+"/") })
 }
 
-// Of tells what r is for, as far as its path can be read: one that is malformed
-// is no resource's.
-func Of(r *http.Request) Info {
+// Parse returns the Info of r. A malformed path has no Resource.
+func Parse(r *http.Request) Info {
 	path := r.URL.Path
 	if len(path) > 1 {
 		path = strings.TrimSuffix(path, "/")
@@ -63,7 +64,7 @@ func Of(r *http.Request) Info {
 		return i
 	}
 	if len(parts) > 2 && parts[0] == "namespaces" && parts[2] == "namespaces" {
-		return plain // they are in none: who may all in one may not list them
+		return plain // namespaces are not namespaced: permission for everything in one namespace must not include listing them
 	}
 	i.resource(parts)
 	i.Verb = i.verb(r.Method, r.URL.Query())
@@ -73,11 +74,11 @@ func Of(r *http.Request) Info {
 	return i
 }
 
-// resource reads [namespaces/<namespace>/]<resource>[/<name>[/<subresource>]].
+// resource parses [namespaces/<namespace>/]<resource>[/<name>[/<subresource>]].
 func (i *Info) resource(parts []string) {
 	if parts[0] == "namespaces" && len(parts) > 1 {
 		i.Namespace = parts[1]
-		if len(parts) > 2 && !slices.Contains(ofNamespaces, parts[2]) {
+		if len(parts) > 2 && !slices.Contains(namespaceSubresources, parts[2]) {
 			parts = parts[2:]
 		}
 	}
@@ -92,19 +93,19 @@ func (i *Info) resource(parts []string) {
 	}
 }
 
-// ofNamespaces are the subresources of a namespace itself.
-var ofNamespaces = []string{"status", "finalize"}
+// namespaceSubresources are the subresources of a namespace itself.
+var namespaceSubresources = []string{"status", "finalize"}
 
 func (i *Info) verb(method string, q url.Values) string {
 	if i.Connects() && (method == http.MethodGet || method == http.MethodPost) {
-		return "create" // to be allowed to look is not to be allowed to do
+		return "create" // read permission must not include running commands
 	}
 	switch method {
 	case http.MethodGet, http.MethodHead:
 		if i.Name != "" {
 			return "get"
 		}
-		i.Name = named(q)
+		i.Name = selectedName(q)
 		if Boolean(q, "watch") {
 			return "watch"
 		}
@@ -119,19 +120,20 @@ func (i *Info) verb(method string, q url.Values) string {
 		if i.Name != "" {
 			return "delete"
 		}
-		i.Name = named(q)
+		i.Name = selectedName(q)
 		return "deletecollection"
 	}
 	return ""
 }
 
-// Connects says that it is for a stream into a pod.
+// Connects reports whether the request opens a stream to a pod.
 func (i *Info) Connects() bool {
 	return i.Group == "" && i.Resource == "pods" && slices.Contains([]string{"exec", "attach", "portforward"}, i.Subresource)
 }
 
-// named is the one name that a list is asked for, by a selector of fields.
-func named(q url.Values) string {
+// selectedName returns the name that a field selector requires, or "" if it
+// requires none.
+func selectedName(q url.Values) string {
 	s, err := fields.ParseSelector(q.Get("fieldSelector"))
 	if err != nil {
 		return ""
@@ -140,14 +142,15 @@ func named(q url.Values) string {
 	return name
 }
 
-// Boolean is a parameter as Kubernetes reads it: there, and neither false nor 0.
+// Boolean returns the value of a boolean parameter as Kubernetes does: true unless
+// the parameter is missing, false or 0.
 func Boolean(q url.Values, name string) bool {
 	s := q.Get(name)
 	return q.Has(name) && !strings.EqualFold(s, "false") && s != "0"
 }
 
-// Include is how much of each object the rows of a table are to hold.
-func Include(r *http.Request) metav1.IncludeObjectPolicy {
+// IncludePolicy returns how much of each object the rows of a table include.
+func IncludePolicy(r *http.Request) metav1.IncludeObjectPolicy {
 	switch p := metav1.IncludeObjectPolicy(r.URL.Query().Get("includeObject")); p {
 	case metav1.IncludeNone, metav1.IncludeObject:
 		return p

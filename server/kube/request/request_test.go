@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestOf(t *testing.T) {
+func TestParse(t *testing.T) {
 	for _, c := range []struct{ method, target, want string }{
 		{"GET", "/api", "get /api"},
 		{"GET", "/api/", "get /api"},
@@ -54,7 +54,7 @@ func TestOf(t *testing.T) {
 		{"GET", "/api/v1/namespaces//secrets", "get /api/v1/namespaces//secrets"},
 		{"GET", "/api/v1/namespaces/a%2Fsecrets", "list /v1 a:secrets"},
 	} {
-		if got := show(Of(httptest.NewRequest(c.method, c.target, nil))); got != c.want {
+		if got := show(Parse(httptest.NewRequest(c.method, c.target, nil))); got != c.want {
 			t.Errorf("%s %s: got %q, want %q", c.method, c.target, got, c.want)
 		}
 	}
@@ -84,22 +84,22 @@ func show(i Info) string {
 	return s
 }
 
-// FuzzOf: whatever is asked, what is read as a resource is below the API, and
-// no part of it has a slash or leads up.
-func FuzzOf(f *testing.F) {
+// A path with a resource is below the API, and no part of it contains a slash or
+// traverses directories.
+func FuzzParse(f *testing.F) {
 	f.Add("GET", "/api/v1/namespaces/a/pods/b/log", "watch=1")
 	f.Add("DELETE", "/apis/a/v1/namespaces/../secrets", "fieldSelector=metadata.name=x")
 	f.Fuzz(func(t *testing.T, method, path, query string) {
-		i := Of(&http.Request{Method: method, URL: &url.URL{Path: path, RawQuery: query}})
+		i := Parse(&http.Request{Method: method, URL: &url.URL{Path: path, RawQuery: query}})
 		if i.Resource == "" {
 			return
 		}
-		if !Is(path) {
-			t.Fatalf("%q is no path of the API and names %q", path, i.Resource)
+		if !IsAPI(path) {
+			t.Fatalf("%q is not a path of the API but has resource %q", path, i.Resource)
 		}
 		for _, part := range []string{i.Group, i.Version, i.Namespace, i.Resource, i.Subresource} {
 			if strings.Contains(part, "/") || part == "." || part == ".." {
-				t.Fatalf("%q: a part is %q", path, part)
+				t.Fatalf("%q: got part %q", path, part)
 			}
 		}
 	})

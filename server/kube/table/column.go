@@ -2,12 +2,13 @@ package table
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// column is one of strings with a text for who asks for the table itself.
+// column returns a column of strings. text is its description, which only clients
+// that request the table itself see.
 func column(name, text string) metav1.TableColumnDefinition {
 	return metav1.TableColumnDefinition{Name: name, Type: "string", Description: text}
 }
 
-// wide is a column that only -o wide prints.
+// wide returns a column that only -o wide prints.
 func wide(name, text string) metav1.TableColumnDefinition {
 	c := column(name, text)
 	c.Priority = 1
@@ -24,7 +25,7 @@ func ageColumn() metav1.TableColumnDefinition {
 	return column("Age", field(metav1.ObjectMeta{}, "creationTimestamp"))
 }
 
-// field is the text of a field.
+// field returns the API documentation of a field of an object.
 func field(of interface{ SwaggerDoc() map[string]string }, name string) string {
 	return of.SwaggerDoc()[name]
 }

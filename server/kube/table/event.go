@@ -27,7 +27,7 @@ func eventColumns() []metav1.TableColumnDefinition {
 }
 
 func eventCells(e *v1.Event, now time.Time) []any {
-	first, last, count := seen(e)
+	first, last, count := occurrences(e)
 	object := strings.ToLower(e.InvolvedObject.Kind)
 	if e.InvolvedObject.Name != "" {
 		object += "/" + e.InvolvedObject.Name
@@ -38,9 +38,10 @@ func eventCells(e *v1.Event, now time.Time) []any {
 	}
 }
 
-// seen is when an event first and last was, and how often, in the old form and
-// in the new one, where one event has a time and more have a series.
-func seen(e *v1.Event) (first, last time.Time, count int64) {
+// occurrences returns the times of the first and of the last occurrence of an
+// event, and their number. It supports the old format and the new one, in which a
+// single event has a time and a repeated one a series.
+func occurrences(e *v1.Event) (first, last time.Time, count int64) {
 	first, last, count = e.FirstTimestamp.Time, e.LastTimestamp.Time, int64(e.Count)
 	if first.IsZero() {
 		first = e.EventTime.Time

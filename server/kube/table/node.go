@@ -12,7 +12,7 @@ import (
 func nodeColumns() []metav1.TableColumnDefinition {
 	return []metav1.TableColumnDefinition{
 		nameColumn(),
-		column("Status", "Whether the node is ready, and whether it takes pods."),
+		column("Status", "Whether the node is ready, and whether it accepts new pods."),
 		column("Roles", "The node's roles, from its labels."),
 		ageColumn(),
 		column("Version", field(v1.NodeSystemInfo{}, "kubeletVersion")),
@@ -50,7 +50,8 @@ func nodeStatus(n *v1.Node) string {
 	return status
 }
 
-// roles are what follows the prefix of a label, or the value of the older one.
+// roles returns the suffixes of the node-role labels, and the value of the older
+// role label, sorted.
 func roles(n *v1.Node) []string {
 	var all []string
 	for name, value := range n.Labels {

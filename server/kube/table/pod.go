@@ -11,9 +11,9 @@ import (
 func podColumns() []metav1.TableColumnDefinition {
 	return []metav1.TableColumnDefinition{
 		nameColumn(),
-		column("Ready", "How many containers are ready, of all but init containers that end."),
-		column("Status", "What the pod does or waits for, or the container that is in its way."),
-		column("Restarts", "How often containers were restarted, and when one last was."),
+		column("Ready", "Number of ready containers, and of all regular containers and sidecars."),
+		column("Status", "Phase of the pod, or the reason why it or one of its containers is not running."),
+		column("Restarts", "Number of container restarts, and the time since the last one."),
 		ageColumn(),
 		wide("IP", field(v1.PodStatus{}, "podIP")),
 		wide("Node", field(v1.PodSpec{}, "nodeName")),
@@ -23,7 +23,7 @@ func podColumns() []metav1.TableColumnDefinition {
 }
 
 func podRow(p *v1.Pod, now time.Time) metav1.TableRow {
-	w, ip := WordsOf(p, now), ""
+	w, ip := NewPodCells(p, now), ""
 	if len(p.Status.PodIPs) > 0 {
 		ip = p.Status.PodIPs[0].IP
 	}
@@ -32,11 +32,11 @@ func podRow(p *v1.Pod, now time.Time) metav1.TableRow {
 			p.Name, w.Ready, w.Status, w.Restarts, w.Age,
 			or(ip, none), or(p.Spec.NodeName, none), or(p.Status.NominatedNodeName, none), gates(p),
 		},
-		Conditions: over(p.Status.Phase),
+		Conditions: rowConditions(p.Status.Phase),
 	}
 }
 
-// gates are the readiness gates that are open, of all.
+// gates returns the numbers of true readiness gates and of all.
 func gates(p *v1.Pod) string {
 	if len(p.Spec.ReadinessGates) == 0 {
 		return none
@@ -50,8 +50,9 @@ func gates(p *v1.Pod) string {
 	return fmt.Sprintf("%d/%d", open, len(p.Spec.ReadinessGates))
 }
 
-// over tells clients that dim or hide them of pods that have ended.
-func over(phase v1.PodPhase) []metav1.TableRowCondition {
+// rowConditions returns a condition for pods that have terminated, so that clients
+// can dim or hide them.
+func rowConditions(phase v1.PodPhase) []metav1.TableRowCondition {
 	text := map[v1.PodPhase]string{v1.PodSucceeded: "The pod has completed.", v1.PodFailed: "The pod has failed."}[phase]
 	if text == "" {
 		return nil

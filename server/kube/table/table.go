@@ -8,9 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// Of has a row for each of objects, which must be of one Go type. The rows have
-// no objects yet: what of them goes along is for who was asked.
-func Of[T metav1.Object](objects []T, now time.Time) *metav1.Table {
+// New returns a table with a row for each of objects, which must all have the same
+// Go type. The rows do not include the objects: the server adds the part of them
+// that the client requested.
+func New[T metav1.Object](objects []T, now time.Time) *metav1.Table {
 	t := &metav1.Table{
 		TypeMeta: metav1.TypeMeta{Kind: "Table", APIVersion: metav1.SchemeGroupVersion.String()},
 		Rows:     make([]metav1.TableRow, 0, len(objects)),
@@ -26,7 +27,7 @@ func Of[T metav1.Object](objects []T, now time.Time) *metav1.Table {
 	return t
 }
 
-// kind is how objects of one kind are printed.
+// kind has the columns and the row function of one kind of object.
 type kind struct {
 	columns func() []metav1.TableColumnDefinition
 	row     func(o metav1.Object, now time.Time) metav1.TableRow
@@ -35,7 +36,7 @@ type kind struct {
 func kindOf(o metav1.Object) kind {
 	switch o.(type) {
 	case *v1.Pod:
-		return kind{podColumns, printed(podRow)}
+		return kind{podColumns, rowOf(podRow)}
 	case *v1.Node:
 		return kind{nodeColumns, cells(nodeCells)}
 	case *v1.Event:
@@ -54,14 +55,14 @@ func kindOf(o metav1.Object) kind {
 	return others
 }
 
-// printed prints objects of type T.
-func printed[T metav1.Object](row func(T, time.Time) metav1.TableRow) func(metav1.Object, time.Time) metav1.TableRow {
+// rowOf adapts a row function for objects of type T.
+func rowOf[T metav1.Object](row func(T, time.Time) metav1.TableRow) func(metav1.Object, time.Time) metav1.TableRow {
 	return func(o metav1.Object, now time.Time) metav1.TableRow { return row(o.(T), now) }
 }
 
-// cells is printed for rows that have nothing but cells.
-func cells[T metav1.Object](of func(T, time.Time) []any) func(metav1.Object, time.Time) metav1.TableRow {
-	return printed(func(o T, now time.Time) metav1.TableRow { return metav1.TableRow{Cells: of(o, now)} })
+// cells adapts a function that returns only cells.
+func cells[T metav1.Object](f func(T, time.Time) []any) func(metav1.Object, time.Time) metav1.TableRow {
+	return rowOf(func(o T, now time.Time) metav1.TableRow { return metav1.TableRow{Cells: f(o, now)} })
 }
 
 var others = kind{
@@ -75,7 +76,7 @@ var others = kind{
 
 func ageOf(o metav1.Object, now time.Time) string { return since(o.GetCreationTimestamp().Time, now) }
 
-// since is how long ago t was, in two units at most.
+// since formats the time between t and now with at most two units.
 func since(t, now time.Time) string {
 	if t.IsZero() {
 		return "<unknown>"
@@ -83,7 +84,7 @@ func since(t, now time.Time) string {
 	return duration.HumanDuration(now.Sub(t))
 }
 
-// or is s, or else a word for its absence.
+// or returns s or, if it is empty, absent.
 func or(s, absent string) string {
 	if s == "" {
 		return absent

@@ -22,17 +22,18 @@ func named(name string) metav1.ObjectMeta {
 
 func to[T any](v T) *T { return &v }
 
-// text is a table as -o wide prints it, with what only that prints in brackets.
+// text formats a table like -o wide, with brackets around the values that only -o
+// wide prints.
 func text(t *testing.T, table *metav1.Table) []string {
 	t.Helper()
-	var heads []string
+	var headers []string
 	for _, c := range table.ColumnDefinitions {
 		if c.Description == "" || c.Type != "string" {
 			t.Errorf("column %s: type %q, text %q", c.Name, c.Type, c.Description)
 		}
-		heads = append(heads, bracketed(strings.ToUpper(c.Name), c.Priority))
+		headers = append(headers, bracketed(strings.ToUpper(c.Name), c.Priority))
 	}
-	lines := []string{strings.Join(heads, " | ")}
+	lines := []string{strings.Join(headers, " | ")}
 	for _, r := range table.Rows {
 		if len(r.Cells) != len(table.ColumnDefinitions) {
 			t.Fatalf("%d cells for %d columns: %v", len(r.Cells), len(table.ColumnDefinitions), r.Cells)
@@ -53,7 +54,7 @@ func bracketed(s string, priority int32) string {
 	return s
 }
 
-func TestOf(t *testing.T) {
+func TestNew(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		objects []metav1.Object
@@ -169,14 +170,14 @@ func TestOf(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := snapshot(tt.objects)
-			table := Of(tt.objects, epoch)
+			table := New(tt.objects, epoch)
 			if diff := cmp.Diff(tt.want, text(t, table)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if diff := cmp.Diff(before, snapshot(tt.objects)); diff != "" {
-				t.Errorf("an object was written to:\n%s", diff)
+				t.Errorf("an object was modified:\n%s", diff)
 			}
-			table.DeepCopy() // panics on a cell of a type that JSON has not
+			table.DeepCopy() // panics if the type of a cell is not a JSON type
 		})
 	}
 }
@@ -189,13 +190,13 @@ func snapshot(objects []metav1.Object) []runtime.Object {
 	return all
 }
 
-// Clients dim pods that are over by the rows' conditions.
-func TestOver(t *testing.T) {
+// Rows of terminated pods have a condition, which clients use to dim them.
+func TestNew_RowConditions(t *testing.T) {
 	for phase, want := range map[v1.PodPhase]int{v1.PodRunning: 0, v1.PodSucceeded: 1, v1.PodFailed: 1} {
-		rows := Of([]*v1.Pod{{Status: v1.PodStatus{Phase: phase}}}, epoch).Rows
+		rows := New([]*v1.Pod{{Status: v1.PodStatus{Phase: phase}}}, epoch).Rows
 		c := rows[0].Conditions
 		if len(c) != want || want == 1 && (c[0].Type != metav1.RowCompleted || c[0].Reason != string(phase) || c[0].Status != metav1.ConditionTrue) {
-			t.Errorf("%s: conditions %+v", phase, c)
+			t.Errorf("%s: got conditions %+v", phase, c)
 		}
 	}
 }

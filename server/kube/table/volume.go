@@ -54,7 +54,8 @@ func claimColumns() []metav1.TableColumnDefinition {
 	}
 }
 
-// claimCells tell of what a claim has got, so of one without a volume little.
+// claimCells shows the capacity and the access modes only if the claim is bound to
+// a volume.
 func claimCells(c *v1.PersistentVolumeClaim, now time.Time) []any {
 	capacity, modes, class := "", "", ""
 	if c.Spec.VolumeName != "" {
@@ -76,7 +77,8 @@ func storagePhase(o metav1.Object, phase string) string {
 	return phase
 }
 
-// storageClass is the annotation's, which came first and still wins.
+// storageClass returns the value of the beta annotation if there is one, because it
+// still takes precedence.
 func storageClass(o metav1.Object, class string) string {
 	if c, ok := o.GetAnnotations()[v1.BetaStorageClassAnnotation]; ok {
 		return c
@@ -91,18 +93,18 @@ func valueOr[S ~string](s *S) string {
 	return string(*s)
 }
 
-// accessModes are short, each once, from the weakest reader's to one pod's.
+// accessModes returns the abbreviated modes without duplicates, in kubectl's order.
 func accessModes(modes []v1.PersistentVolumeAccessMode) string {
-	var words []string
+	var short []string
 	for _, m := range []struct {
-		mode v1.PersistentVolumeAccessMode
-		word string
+		mode  v1.PersistentVolumeAccessMode
+		short string
 	}{
 		{v1.ReadWriteOnce, "RWO"}, {v1.ReadOnlyMany, "ROX"}, {v1.ReadWriteMany, "RWX"}, {v1.ReadWriteOncePod, "RWOP"},
 	} {
 		if slices.Contains(modes, m.mode) {
-			words = append(words, m.word)
+			short = append(short, m.short)
 		}
 	}
-	return strings.Join(words, ",")
+	return strings.Join(short, ",")
 }

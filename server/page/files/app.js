@@ -1,4 +1,4 @@
-// The page: what the node says, put in its place.
+// The page: draws the node's state.
 import { age, bytes, cores, curve, drawEvents, element } from "./draw.js";
 import { watch } from "./events.js";
 import { follow } from "./state.js";
@@ -6,17 +6,17 @@ import { history, sample } from "./use.js";
 import * as detail from "./detail.js";
 
 const $ = id => document.getElementById(id);
-const rows = new Map(); // of the pods' table, by key
+const rows = new Map(); // rows of the table of pods, by key
 let state = { pods: new Map() }, usage, events = [];
 
-follow(now => { state = now; draw(); }, lost);
+follow(now => { state = now; draw(); }, showLink);
 sample(now => { usage = now; drawUse(); });
 watch(now => { events = now; drawEventsNow(); });
 setInterval(drawAges, 1000);
 
-function lost(why) {
+function showLink(why) {
   $("link").className = why ? "lost" : "";
-  $("link").textContent = why ? "no answer from podd; trying again" : "live";
+  $("link").textContent = why ? "no response from podd; trying again" : "live";
 }
 
 function draw() {
@@ -36,14 +36,14 @@ function drawEventsNow() {
 }
 
 const ending = {
-  machine: "The machine is shutting down; nothing is started until it has booted, or podd shutdown --cancel",
-  pods: "All pods were told to end; nothing is started until podd is started again",
+  machine: "The machine is shutting down; no pods are started until it has booted, or until podd shutdown --cancel",
+  pods: "All pods were stopped by podd down; no pods are started until podd is restarted",
 };
 
 function drawEnding() {
-  const words = ending[state.ending] || "";
-  $("ending").hidden = !words;
-  if ($("ending").textContent !== words) $("ending").textContent = words; // said aloud once
+  const text = ending[state.ending] || "";
+  $("ending").hidden = !text;
+  if ($("ending").textContent !== text) $("ending").textContent = text; // so that screen readers announce it once
 }
 
 function count() {
@@ -55,14 +55,14 @@ function drawProblems() {
   $("problems").hidden = !state.problems?.length;
   $("problems").querySelector("ul").replaceChildren(...(state.problems || []).map(p => {
     const place = [p.path, p.line, p.column].filter(Boolean).join(":");
-    const words = [p.field, p.message].filter(Boolean).join(": ");
-    return element("li", { class: p.severity }, ...(place ? [element("code", {}, place), " "] : []), words);
+    const text = [p.field, p.message].filter(Boolean).join(": ");
+    return element("li", { class: p.severity }, ...(place ? [element("code", {}, place), " "] : []), text);
   }));
 }
 
 function drawPods() {
-  const wanted = $("filter").value.trim().toLowerCase();
-  const shown = [...state.pods.entries()].sort().filter(([key, p]) => `${key} ${p.status}`.toLowerCase().includes(wanted));
+  const filter = $("filter").value.trim().toLowerCase();
+  const shown = [...state.pods.entries()].sort().filter(([key, p]) => `${key} ${p.status}`.toLowerCase().includes(filter));
   for (const [key, row] of rows) if (!shown.some(([k]) => k === key)) { row.remove(); rows.delete(key); }
   const body = $("pods").querySelector("tbody");
   shown.forEach(([key, pod], i) => {
@@ -77,7 +77,7 @@ function drawPods() {
     if (body.children[i] !== row) body.insertBefore(row, body.children[i] || null);
   });
   $("none").hidden = shown.length > 0;
-  $("none").textContent = state.starting ? "podd is starting" : wanted ? "no pod matches" : `no pods in ${(state.sources || []).join(", ") || "any source: podd has none"}`;
+  $("none").textContent = state.starting ? "podd is starting" : filter ? "no pod matches" : `no pods in ${(state.sources || []).join(", ") || "any source: none is configured"}`;
 }
 
 function podRow(key, pod) {
@@ -111,7 +111,7 @@ function drawAges() {
 }
 
 function drawUse() {
-  if (state.cpu === undefined) return; // nothing is known of the node yet
+  if (state.cpu === undefined) return; // no state has been received yet
   document.body.classList.add("uses");
   $("gauges").hidden = false;
   const node = usage.node;
@@ -123,8 +123,8 @@ function drawUse() {
   detail.use(history);
 }
 
-// share is a part of what there is, where that is known.
-const share = (part, all, words) => all > 0 ? `${words(part)} of ${words(all)}` : words(part);
+// share formats a part of a total; the total is omitted if it is unknown.
+const share = (part, total, format) => total > 0 ? `${format(part)} of ${format(total)}` : format(part);
 
 $("filter").addEventListener("input", drawPods);
 document.addEventListener("keydown", event => {
@@ -137,7 +137,7 @@ document.addEventListener("keydown", event => {
   if (event.key === "ArrowDown" || event.key === "ArrowUp") step(event);
 });
 
-// step moves the focus from pod to pod.
+// step moves the focus to the next or the previous pod.
 function step(event) {
   const buttons = [...document.querySelectorAll("#pods tbody button")];
   if (!buttons.length) return;

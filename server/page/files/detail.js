@@ -1,4 +1,4 @@
-// One pod: why it is as it is, its containers and their logs.
+// The dialog of one pod: its status with the reason, its containers and their logs.
 import { bytes, cores, curve, drawEvents, element } from "./draw.js";
 import * as log from "./log.js";
 
@@ -15,13 +15,13 @@ export function open(pod, state, events) {
   if (state.logs && state.pods.get(key)?.containers.length) follow(state.pods.get(key).containers.at(-1).name);
 }
 
-// update shows the pod as it is now.
+// update draws the current state of the pod.
 export function update(state, events) {
   const pod = state.pods.get(key);
   if (!key || pod === drawn && pod) return drawPodEvents(events);
   drawn = pod;
   $("detail-title").textContent = key;
-  $("why").textContent = pod ? [pod.status, pod.ip, pod.why].filter(Boolean).join(" · ") : "gone";
+  $("why").textContent = pod ? [pod.status, pod.ip, pod.why].filter(Boolean).join(" · ") : "deleted";
   $("why").className = pod?.tone || "";
   $("containers").replaceChildren(...(pod?.containers || []).map(c => containerItem(c, state.logs)));
   drawPodEvents(events);
@@ -32,8 +32,8 @@ function drawPodEvents(events) {
 }
 
 function containerItem(c, logs) {
-  const words = [c.kind, c.state, c.restarts ? `${c.restarts} restarts` : ""].filter(Boolean).join(", ");
-  const item = element("li", {}, element("b", {}, c.name), ` ${words} `, element("code", {}, c.image));
+  const text = [c.kind, c.state, c.restarts ? `${c.restarts} restarts` : ""].filter(Boolean).join(", ");
+  const item = element("li", {}, element("b", {}, c.name), ` ${text} `, element("code", {}, c.image));
   if (logs) {
     const button = element("button", { type: "button" }, "logs");
     button.addEventListener("click", () => follow(c.name));
@@ -52,14 +52,14 @@ function follow(name) {
   log.show($("lines"), { namespace, pod, container, previous: $("previous").checked }, $("stay"), following.signal);
 }
 
-// use draws the pod's curves.
+// use draws the curves of the pod's resource usage.
 export function use(history) {
   const h = history.pods.get(key);
   $("pod-curves").hidden = !h;
   if (!h || !dialog.open) return;
   const [cpu, memory] = $("pod-curves").querySelectorAll("figure");
-  for (const [figure, values, words, top] of [[cpu, h.cpu, cores, 1e7], [memory, h.memory, bytes, 1 << 20]]) {
-    figure.querySelector("b").textContent = words(values.at(-1));
+  for (const [figure, values, format, top] of [[cpu, h.cpu, cores, 1e7], [memory, h.memory, bytes, 1 << 20]]) {
+    figure.querySelector("b").textContent = format(values.at(-1));
     curve(figure.querySelector("svg"), values, top, history.room);
   }
 }

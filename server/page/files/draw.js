@@ -1,6 +1,6 @@
-// How things look: elements, ages, amounts and curves.
+// Helpers that draw elements, ages, amounts and curves.
 
-// element makes one; what the node says goes in as text, never as markup.
+// element creates an element. Text from the node is added as text, never as markup.
 export function element(name, attributes = {}, ...children) {
   const e = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) e.setAttribute(key, value);
@@ -8,7 +8,7 @@ export function element(name, attributes = {}, ...children) {
   return e;
 }
 
-// age is how long ago a time was, as kubectl says it.
+// age formats the time since a timestamp as kubectl does.
 export function age(time, now = Date.now()) {
   if (!time) return "";
   const s = Math.max(0, Math.round((now - Date.parse(time)) / 1000));
@@ -30,7 +30,8 @@ export function bytes(n) {
   }
 }
 
-// curve draws values, the newest at the right, below a ceiling of at least top.
+// curve draws values, the newest at the right. The vertical scale ends at top or at
+// the greatest value if that is greater.
 export function curve(svg, values, top, room) {
   const high = Math.max(top, ...values) || 1;
   const x = i => room - values.length + i;
@@ -47,7 +48,8 @@ export function curve(svg, values, top, room) {
   svg.replaceChildren(path(below, "below"), path(line));
 }
 
-// drawEvents lists events, the newest first, with what each is about where named.
+// drawEvents lists events, the newest first. If named is set, it includes the object
+// of each event.
 export function drawEvents(list, events, named) {
   list.replaceChildren(...events.toReversed().map(e => element("li", { class: e.type },
     element("time", { datetime: e.last, title: e.last }, age(e.last)),

@@ -1,36 +1,36 @@
-// What happened, asked for while someone looks.
+// The events, polled while the page is visible.
 
-const every = 2000, most = 200; // kept
-const known = new Map(); // by name, the newest last
+const interval = 2000, maxEvents = 200;
+const received = new Map(); // by name, the newest last
 
-// watch keeps asking and calls tell with what there is when there is more; it
-// ends where nothing is told.
-export async function watch(tell) {
+// watch polls the events and calls update with all of them when there are new ones.
+// It returns if the node does not serve events.
+export async function watch(update) {
   for (let after = 0; ;) {
     if (!document.hidden) {
       try {
-        const answer = await fetch(`page/events?after=${after}`, { cache: "no-store" });
-        if (answer.status === 404) return;
-        if (answer.ok) {
-          const news = await answer.json();
-          if (news.revision < after) known.clear(); // podd began anew
+        const response = await fetch(`page/events?after=${after}`, { cache: "no-store" });
+        if (response.status === 404) return;
+        if (response.ok) {
+          const news = await response.json();
+          if (news.revision < after) received.clear(); // podd was restarted
           after = news.revision;
-          if (news.events.length) tell(remember(news.events));
+          if (news.events.length) update(add(news.events));
         }
-      } catch { /* the state's stream tells that the node is away */ }
+      } catch { /* the stream of states reports connection errors */ }
     }
-    await new Promise(done => setTimeout(done, every));
+    await new Promise(done => setTimeout(done, interval));
   }
 }
 
-function remember(events) {
+function add(events) {
   for (const e of events) {
-    known.delete(e.name);
-    known.set(e.name, e);
+    received.delete(e.name);
+    received.set(e.name, e);
   }
-  for (const name of known.keys()) {
-    if (known.size <= most) break;
-    known.delete(name);
+  for (const name of received.keys()) {
+    if (received.size <= maxEvents) break;
+    received.delete(name);
   }
-  return [...known.values()];
+  return [...received.values()];
 }

@@ -1,21 +1,21 @@
-// The node's state as it comes: lines of JSON, each a change of the last.
+// The node's state, received as lines of JSON. Each line is a change.
 
-// follow calls tell with the state whenever it changed, and lost with true or
-// false as the node is out of reach or back.
-export async function follow(tell, lost) {
+// follow calls update with the state after each change. It calls link with an error
+// message when the connection fails, and with "" when it is established.
+export async function follow(update, link) {
   const state = { pods: new Map(), revision: 0 };
   for (let pause = 250; ; pause = Math.min(pause * 2, 8000)) {
     try {
-      const answer = await fetch(`page/state?revision=${state.revision}`, { cache: "no-store" });
-      if (!answer.ok) throw new Error(await answer.text());
-      lost("");
+      const response = await fetch(`page/state?revision=${state.revision}`, { cache: "no-store" });
+      if (!response.ok) throw new Error(await response.text());
+      link("");
       pause = 250;
-      for await (const line of lines(answer.body)) {
+      for await (const line of lines(response.body)) {
         apply(state, JSON.parse(line));
-        tell(state);
+        update(state);
       }
     } catch (err) {
-      lost(String(err.message || err));
+      link(String(err.message || err));
     }
     await new Promise(done => setTimeout(done, pause));
   }
@@ -29,7 +29,7 @@ function apply(state, change) {
   Object.assign(state, rest);
 }
 
-// lines are those of a stream of text.
+// lines yields the lines of a stream.
 export async function* lines(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

@@ -1,28 +1,28 @@
-// What the node and its pods use, sampled while someone looks.
+// The resource usage of the node and its pods, sampled while the page is visible.
 
-const every = 2000, room = 150; // five minutes
+const interval = 2000, room = 150; // five minutes
 export const history = { node: { cpu: [], memory: [] }, pods: new Map(), room };
 
-// sample keeps asking and calls tell with each answer; it ends where the node
-// does not tell.
-export async function sample(tell) {
+// sample polls the usage and calls update with each response. It returns if the node
+// does not serve the usage.
+export async function sample(update) {
   for (;;) {
     if (!document.hidden) {
       try {
-        const answer = await fetch("page/usage", { cache: "no-store" });
-        if (answer.status === 404) return;
-        if (answer.ok) tell(remember(await answer.json()));
-      } catch { /* the state's stream tells that the node is away */ }
+        const response = await fetch("page/usage", { cache: "no-store" });
+        if (response.status === 404) return;
+        if (response.ok) update(record(await response.json()));
+      } catch { /* the stream of states reports connection errors */ }
     }
-    await new Promise(done => setTimeout(done, every));
+    await new Promise(done => setTimeout(done, interval));
   }
 }
 
-function remember(usage) {
+function record(usage) {
   push(history.node, usage.node);
-  const seen = usage.pods || {};
-  for (const key of history.pods.keys()) if (!(key in seen)) history.pods.delete(key);
-  for (const [key, use] of Object.entries(seen)) {
+  const pods = usage.pods || {};
+  for (const key of history.pods.keys()) if (!(key in pods)) history.pods.delete(key);
+  for (const [key, use] of Object.entries(pods)) {
     if (!history.pods.has(key)) history.pods.set(key, { cpu: [], memory: [] });
     push(history.pods.get(key), use);
   }

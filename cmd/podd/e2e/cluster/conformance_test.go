@@ -71,6 +71,10 @@ func TestNodeConformance(t *testing.T) {
 	defer output.Close()
 	run.Stdout, run.Stderr = output, output
 	failed := run.Run()
+	// The suite does not wait for its last pods, and some have a grace period of 500 s.
+	if out, err := a.verb("shutdown", "--grace=4s"); err != nil {
+		t.Errorf("podd shutdown: %v: %s", err, out)
+	}
 	passed, faults, err := read(filepath.Join(reports, "junit.xml"))
 	t.Logf("%d of %d tests pass", passed, passed+len(faults))
 	for _, fault := range faults {

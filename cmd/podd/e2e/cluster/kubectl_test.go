@@ -32,13 +32,19 @@ var kubectlPath = sync.OnceValues(func() (string, error) {
 // kubectl is what it says to the administrator.
 func kubectl(t *testing.T, words ...string) (string, error) {
 	t.Helper()
+	return kubectlWith(t, filepath.Join(plane.dir, "admin.kubeconfig"), words...)
+}
+
+// kubectlWith runs kubectl with a kubeconfig and returns its output.
+func kubectlWith(t *testing.T, kubeconfig string, words ...string) (string, error) {
+	t.Helper()
 	path, err := kubectlPath()
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, append([]string{"--kubeconfig", filepath.Join(plane.dir, "admin.kubeconfig")}, words...)...)
+	cmd := exec.CommandContext(ctx, path, append([]string{"--kubeconfig", kubeconfig}, words...)...)
 	cmd.Env = []string{"HOME=" + plane.dir, "PATH=" + os.Getenv("PATH")}
 	out, err := cmd.CombinedOutput()
 	return string(out), err

@@ -69,7 +69,7 @@ func TestRegisters(t *testing.T) {
 			t.Errorf("nothing of %s", r)
 		}
 	}
-	if i := n.Status.NodeInfo; i.BootID == "" || i.MachineID == "" || !strings.HasPrefix(i.ContainerRuntimeVersion, "containerd://") {
+	if i := n.Status.NodeInfo; i.BootID == "" || i.MachineID == "" || !strings.HasPrefix(i.ContainerRuntimeVersion, runtimeStack.RuntimeName()+"://") {
 		t.Errorf("nodeInfo: %+v", i)
 	}
 	a.eventually("images and pressure are told", func() error {

@@ -29,6 +29,7 @@ var patience = func() time.Duration {
 type agent struct {
 	t         *testing.T
 	node, dir string
+	netns     string // path of its network namespace; "": that of the test
 	flags     []string
 	cmd       *exec.Cmd
 }
@@ -63,6 +64,9 @@ func (a *agent) start() *agent {
 	}
 	defer log.Close()
 	a.cmd = exec.Command(binary, a.flags...)
+	if a.netns != "" { // nsenter becomes podd, with the same process ID
+		a.cmd = exec.Command("nsenter", append([]string{"--net=" + a.netns, "--", binary}, a.flags...)...)
+	}
 	a.cmd.Stdout, a.cmd.Stderr = log, log
 	if err := a.cmd.Start(); err != nil {
 		a.t.Fatal(err)

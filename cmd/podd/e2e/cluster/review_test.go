@@ -43,6 +43,12 @@ func serving(t *testing.T, node string, flags ...string) (a *agent, port string)
 // needs no resources.
 func (p *controlPlane) token(t *testing.T, name string, resources ...string) string {
 	t.Helper()
+	return p.tokenFor(t, name, rbac.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: append(resources, "nodes/none")})
+}
+
+// tokenFor returns a token of a new service account that has the rules.
+func (p *controlPlane) tokenFor(t *testing.T, name string, rules ...rbac.PolicyRule) string {
+	t.Helper()
 	const accounts = "/api/v1/namespaces/default/serviceaccounts"
 	made := []struct {
 		path   string
@@ -50,7 +56,7 @@ func (p *controlPlane) token(t *testing.T, name string, resources ...string) str
 	}{
 		{accounts, &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}},
 		{"/apis/rbac.authorization.k8s.io/v1/clusterroles", &rbac.ClusterRole{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbac.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: append(resources, "nodes/none")}},
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules,
 		}},
 		{"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &rbac.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "ClusterRole", Name: name},

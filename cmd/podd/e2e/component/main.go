@@ -1,11 +1,11 @@
-// Command component stands in for each of the programs of a control plane. It
-// takes their flags as kubeadm writes them and does nothing but answer health
-// checks where they would, logging each:
+// Command component replaces each of the programs of a control plane. It accepts their
+// flags as kubeadm writes them, responds to health checks on the same ports, and logs
+// them:
 //
 //	GET /livez 200 kube-probe/1.34
 //
-// A number in <faults>/livez is how many of the first answers under /livez are
-// errors, counted from the start of the program; and so for the other paths.
+// A number in the file <faults>/livez makes that many responses under /livez fail, counted
+// from the start of the program. Other paths have such files too.
 package main
 
 import (
@@ -121,7 +121,7 @@ func wanted(kind string) int64 {
 	return n
 }
 
-// selfSigned is a certificate that nobody knows; probes do not look at it.
+// selfSigned returns a self-signed certificate; probes do not verify it.
 func selfSigned() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

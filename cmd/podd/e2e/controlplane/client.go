@@ -13,13 +13,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Client asks a server as one of its users.
+// A Client sends requests to an API server as one user.
 type Client struct {
 	URL  string // of the server
 	HTTP *http.Client
 }
 
-// Connect returns the client that is the user of a kubeconfig.
+// Connect returns a client for the user of a kubeconfig.
 func Connect(kubeconfig string) (Client, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -29,11 +29,11 @@ func Connect(kubeconfig string) (Client, error) {
 	if err != nil {
 		return Client{}, fmt.Errorf("reading the keys of %s: %w", kubeconfig, err)
 	}
-	transport := &http.Transport{TLSClientConfig: trust} // of its own, unlike client-go's
+	transport := &http.Transport{TLSClientConfig: trust} // not shared, unlike client-go's
 	return Client{config.Host, &http.Client{Timeout: time.Minute, Transport: transport}}, nil
 }
 
-// ErrNone says that there is no such object.
+// ErrNone is the error for an object that does not exist.
 var ErrNone = errors.New("there is none")
 
 // Ask makes a request; body and answer may be nil.

@@ -1,7 +1,7 @@
-// Package controlplane has a cluster's control plane run beside tests and measurements:
-// etcd and kube-apiserver 1.34.4, with the users that podd, a kubelet and an
-// administrator are. They are program up of testdata/controlplane, whose package doc
-// says what there is, and end with this process.
+// Package controlplane runs the control plane of a cluster for tests and measurements: etcd
+// and kube-apiserver 1.34.4, with users for podd, a kubelet and an administrator. The
+// program up of testdata/controlplane starts them; see its package doc. They end with this
+// process.
 package controlplane
 
 import (
@@ -21,9 +21,9 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// Plane is one that runs until Stop. One goroutine uses it, but for Ask.
+// A Plane is a control plane that runs until Stop. Only Ask may be called concurrently.
 type Plane struct {
-	Dir   string // has audit.log, and the kubeconfigs of the administrator and of each node
+	Dir   string // contains audit.log, and the kubeconfigs of the administrator and of each node
 	URL   string // of the API server
 	Admin *http.Client
 
@@ -32,8 +32,8 @@ type Plane struct {
 	out *bufio.Scanner
 }
 
-// Start starts one in a directory, with the programs that there are, and returns when
-// it is ready. Each of the nodes gets a kubeconfig, Dir/NODE.kubeconfig.
+// Start starts the built programs in a directory and returns when the control plane is
+// ready. Each of the nodes gets a kubeconfig, Dir/NODE.kubeconfig.
 func Start(ctx context.Context, made tools.ControlPlane, dir string, nodes ...string) (*Plane, error) {
 	up := dir + "-up"
 	if err := made.BuildUp(ctx, up); err != nil {
@@ -64,10 +64,10 @@ func Start(ctx context.Context, made tools.ControlPlane, dir string, nodes ...st
 	return p, nil
 }
 
-// Stop ends all of it.
+// Stop stops the control plane.
 func (p *Plane) Stop() error { return errors.Join(p.in.Close(), p.cmd.Wait()) }
 
-// Command has up do something and waits until it is done.
+// Command sends a command to the program up and waits until it is carried out.
 func (p *Plane) Command(word string) error {
 	if _, err := fmt.Fprintln(p.in, word); err != nil || !p.out.Scan() || p.out.Text() != word {
 		return fmt.Errorf("%s: %w, said %q", word, err, p.out.Text())
@@ -81,8 +81,8 @@ func (p *Plane) Ask(method, path string, body, answer any) error {
 	return Client{p.URL, p.Admin}.Ask(method, path, body, answer)
 }
 
-// Asked counts what the agent of a node has asked for since a time, by verb and
-// resource, as the audit log has it.
+// Asked returns the number of requests of a node since a time, by verb and resource,
+// according to the audit log.
 func (p *Plane) Asked(node string, since time.Time) (map[string]int, error) {
 	log, err := os.Open(filepath.Join(p.Dir, "audit.log"))
 	if err != nil {

@@ -1,17 +1,16 @@
-// Package kubeadm proves that podd, called as the kubelet, is the agent that kubeadm
-// sets nodes up with: from nothing to a control plane whose API server, etcd,
-// controller manager and scheduler are podd's own static pods, and to a second node
-// that joins it. kubeadm, those programs and a kubelet to compare with are of
-// testdata/controlplane; their images are made on the spot.
+// Package kubeadm tests that kubeadm can set up nodes with podd in the place of the kubelet:
+// a control plane with API server, etcd, controller manager and scheduler as podd's static
+// pods, and a second node that joins it. testdata/controlplane contains kubeadm, these
+// programs and a kubelet to compare with. The tests build the images.
 //
 //	host ── unshare ──▶ cp-0: kubeadm init, podd, containerd ── static pods: the control plane
 //	                       └── unshare ──▶ node-1: kubeadm join, podd, containerd
 //
-// kubeadm wants the machine for itself: /etc/kubernetes, /var/lib/kubelet, ports.
-// So each node is a process of this test in a mount, a network and a UTS namespace
-// of its own, where what is written below /etc, /usr and /var goes to a tmpfs. All of
-// it ends with the process, however that ends. systemd is not there: what its units
-// do the test does, kubeadm's phases one by one.
+// kubeadm uses fixed paths and ports of the host, such as /etc/kubernetes and
+// /var/lib/kubelet. So each node is a process of this test with separate mount, network and
+// UTS namespaces, in which /etc, /usr and /var are on a tmpfs. Everything ends with the
+// process, even if it is killed. There is no systemd: the test does the work of its units
+// and runs kubeadm's phases one by one.
 //
 // The tests have the build tag e2e and need root.
 package kubeadm

@@ -1,5 +1,5 @@
-// Package kubelet has a kubelet run on a machine that is not its own, beside podd: it
-// is told to leave alone what it can, and what it changes is put back.
+// Package kubelet configures a kubelet for a host that it shares with podd: it changes as
+// little of the host as possible, and the changes are undone.
 package kubelet
 
 import (
@@ -17,19 +17,19 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// Options say which node a kubelet is. All but the last three are required.
+// Options describe the node of a kubelet. All but the last three are required.
 type Options struct {
 	Dir   string // for its own files
 	Name  string // of the node
 	Stack *stack.Stack
 
 	Manifests    string // the directory of static pods
-	Kubeconfig   string // "": it is on its own
+	Kubeconfig   string // "": standalone
 	ReadOnlyPort int
 }
 
-// config is the configuration of a kubelet that does nothing to the machine that it
-// need not; where it is, is to be added.
+// config is a configuration that changes as little of the host as possible. Flags adds the
+// paths.
 const config = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication: {webhook: {enabled: false}, anonymous: {enabled: false}}
@@ -47,8 +47,8 @@ imageGCHighThresholdPercent: 100
 evictionHard: {memory.available: 1Mi}
 `
 
-// Flags writes the configuration and returns the kubelet's flags. Its cAdvisor knows
-// the containers of the containerd that it is told of, and of no other.
+// Flags writes the configuration and returns the kubelet's flags. cAdvisor sees only the
+// containers of the given containerd.
 func (o Options) Flags() ([]string, error) {
 	cgroups := o.Stack.CgroupParent() + "/" + o.Name
 	if err := cgroup.Make(render.Cgroup{Parent: cgroups}); err != nil {
@@ -75,13 +75,12 @@ func (o Options) Flags() ([]string, error) {
 	if o.Kubeconfig != "" {
 		return append(flags, "--kubeconfig", o.Kubeconfig), nil
 	}
-	return append(flags, "--node-ip", "127.0.0.1"), nil // a cluster takes none of loopback
+	return append(flags, "--node-ip", "127.0.0.1"), nil // a cluster accepts no loopback address
 }
 
 func (o Options) path(name string) string { return filepath.Join(o.Dir, name) }
 
-// Unmount takes away the mounts of pods below a kubelet's directory that it did not
-// come to remove.
+// Unmount removes the mounts of pods that a kubelet has left below dir.
 func Unmount(dir string) {
 	left, _ := mountinfo.GetMounts(mountinfo.PrefixFilter(filepath.Join(dir, "root")))
 	for _, m := range slices.Backward(left) {

@@ -1,7 +1,8 @@
 // Package machine proves podd on a whole machine that is its own: systemd is
 // init and holds the cgroups, containerd and podd are its services, and the
 // power may be cut between two tests. It has what other machines may lack:
-// limits on swap, huge pages to reserve, a kernel that serves NFS.
+// limits on swap, huge pages to reserve, a kernel that serves NFS, a disk for XFS, a
+// clock that may be set.
 //
 //	boot ─▶ TestService, TestSlices, TestSwap, TestHugePages, TestNFS, TestStart ─▶ power cut ─▶ boot ─▶ TestAfterCut …
 //

@@ -24,7 +24,7 @@ func bare(name string) string { return strings.TrimSuffix(name, "-"+node) }
 
 // container is a line of a manifest: it notes its start and goes on with script.
 func container(name, script, resources string) string {
-	start := `echo $0 $(cat /proc/sys/kernel/random/boot_id) >>/notes/` + name + `; sync; ` + script
+	start := `echo $0 $(cat /proc/sys/kernel/random/boot_id) >>/notes/` + name + `; sync -f /notes; ` + script
 	return fmt.Sprintf("  - {name: %s, image: podd.test/busybox:1, command: [sh, -c, %q, %s], resources: {%s}, volumeMounts: [{name: notes, mountPath: /notes}]}\n",
 		name, start, name, resources)
 }
@@ -39,7 +39,21 @@ func pod(name, more string, containers ...string) string {
 
 func file(name string) string { return filepath.Join(manifests, name+".yaml") }
 
-// apply writes manifests, whole, and on the disk.
+// syncManifests writes the file system of the manifests to the disk. sync(2) would also wait
+// for other ones, such as an NFS mount whose server does not answer.
+func syncManifests(t testing.TB) {
+	t.Helper()
+	dir, err := os.Open(filepath.Dir(manifests))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	if err := unix.Syncfs(int(dir.Fd())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// apply writes complete manifests to the disk.
 func apply(t testing.TB, texts map[string]string) {
 	t.Helper()
 	for name, text := range texts {
@@ -51,7 +65,7 @@ func apply(t testing.TB, texts map[string]string) {
 			t.Fatal(err)
 		}
 	}
-	unix.Sync()
+	syncManifests(t)
 }
 
 func remove(t testing.TB, names ...string) {
@@ -61,7 +75,7 @@ func remove(t testing.TB, names ...string) {
 			t.Fatal(err)
 		}
 	}
-	unix.Sync()
+	syncManifests(t)
 }
 
 // starts counts how often a container has started: in all boots, and in this one.

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// get is what a node answers.
+// get returns the node's response to a GET request.
 func (n *node) get(path string) ([]byte, error) {
 	client := http.Client{Timeout: time.Minute}
 	resp, err := client.Get(fmt.Sprintf("http://127.0.0.1:%d%s", n.port, path))
@@ -29,7 +29,7 @@ func (n *node) get(path string) ([]byte, error) {
 	return text, err
 }
 
-// numbers are those of a summary, by the path to each.
+// numbers returns the numbers of /stats/summary by their path in it.
 func (n *node) numbers() (map[string]float64, error) {
 	text, err := n.get("/stats/summary")
 	if err != nil {
@@ -64,12 +64,12 @@ func flatten(v any, at, node string, to map[string]float64) {
 	}
 }
 
-// moving are numbers that go on and on, or are of the node's own processes: where
-// two nodes begin at different times they differ. Rates are looked at beside them.
+// moving matches numbers that grow all the time, or that describe the node's own processes.
+// They differ because the two nodes start at different times. Their rates are compared.
 var moving = regexp.MustCompile(`usageCoreNanoSeconds|usageNanoCores|[pP]ageFaults|\.network\.|rlimit|systemContainers\[(kubelet|runtime)\]|runtime\.|psi`)
 
-// differences are, by their paths, the numbers that are not within a twentieth of
-// each other, nor within slack.
+// differences returns, by path, the numbers that differ by more than a twentieth and by
+// more than slack.
 func differences(kubelet, podd map[string]float64) map[string]string {
 	all := map[string]string{}
 	for _, at := range slices.Sorted(maps.Keys(kubelet)) {
@@ -77,7 +77,7 @@ func differences(kubelet, podd map[string]float64) map[string]string {
 		want := kubelet[at]
 		slack := 0.0
 		if strings.HasSuffix(at, "Bytes") {
-			slack = 256 << 10 // pages that a kernel lends out by the batch, on each processor
+			slack = 256 << 10 // the kernel accounts pages in batches, on each processor
 		}
 		if has && !moving.MatchString(at) && math.Abs(got-want) > max(want/20, slack) {
 			all[at] = fmt.Sprintf("%s: %.0f, of the kubelet %.0f", at, got, want)
@@ -86,7 +86,7 @@ func differences(kubelet, podd map[string]float64) map[string]string {
 	return all
 }
 
-// counters are the processor times in /metrics/resource, by the thing.
+// counters returns the processor times in /metrics/resource by metric and labels.
 func (n *node) counters() (map[string]counter, error) {
 	text, err := n.get("/metrics/resource")
 	if err != nil {
@@ -114,7 +114,7 @@ type counter struct {
 	value float64
 }
 
-// rates are the processors that were used between two looks.
+// rates returns the number of processors used between two measurements.
 func rates(from, to map[string]counter) map[string]float64 {
 	all := map[string]float64{}
 	for name, t := range to {
@@ -125,7 +125,7 @@ func rates(from, to map[string]counter) map[string]float64 {
 	return all
 }
 
-// rateDifferences likewise; what uses next to nothing is idle.
+// rateDifferences is like differences, for rates. A rate below 0.002 counts as idle.
 func rateDifferences(kubelet, podd map[string]float64) map[string]string {
 	all := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(kubelet)) {

@@ -1,18 +1,17 @@
-// Program measure runs the same pods under a kubelet and under podd, side by side
-// on this machine and each on a containerd of its own, and compares what both tell
-// of what they use: every number of /stats/summary that stands still, the processor
-// time over the same while, and which fields and metrics there are. It fails where
-// they differ by more than a twentieth for minutes.
+// Command measure runs the same pods under a kubelet and under podd at the same time, each
+// with a separate containerd, and compares the resource usage that they report: all
+// constant numbers of /stats/summary, the processor time of the same period, and the set of
+// fields and metrics. It fails if they differ by more than a twentieth for minutes.
 //
-// The kubelet is built in testdata/controlplane, whose package doc says how. With
-// --record the shapes of its answers are written to testdata/kubelet/stats.txt, with
-// which the end-to-end test TestShape compares podd's:
+// The kubelet is built in testdata/controlplane; see its package doc. With --record the
+// fields and metrics of the kubelet are written to testdata/kubelet/stats.txt. The
+// end-to-end test TestShape compares podd with this file.
 //
 //	go build -o /tmp/podd ./cmd/podd
 //	go run ./cmd/podd/e2e/measure --kubelet /tmp/bin/kubelet --podd /tmp/podd [--record]
 //
-// It needs root, and takes some minutes. What a kubelet changes of the machine is
-// put back.
+// It needs root, and takes some minutes. It restores the settings of the host that a
+// kubelet changes.
 package main
 
 import (
@@ -31,11 +30,10 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// recording is where the kubelet's shapes are kept.
+// recording is the file with the kubelet's fields and metrics.
 const recording = "testdata/kubelet/stats.txt"
 
-// Times: a kubelet's cAdvisor looks every ten to fifteen seconds, and at disks once
-// a minute.
+// A kubelet's cAdvisor measures every ten to fifteen seconds, and disks once a minute.
 const (
 	settle   = 75 * time.Second
 	interval = 30 * time.Second
@@ -94,8 +92,8 @@ func measure(ctx context.Context, program, podd string, record bool) (err error)
 	return compare(k, p)
 }
 
-// compare tells what differs in every round so far: they do not look at the same
-// moment, and the machine moves.
+// compare prints the differences that every round so far has found. One round is not
+// enough, because the two do not measure at the same moment.
 func compare(k, p *node) error {
 	if err := shapes(k, p); err != nil {
 		return err
@@ -132,7 +130,7 @@ func compare(k, p *node) error {
 	return fmt.Errorf("%d numbers differ by more than a twentieth", len(left))
 }
 
-// shapes prints what only one of them has.
+// shapes prints the fields and metrics that only one of them has.
 func shapes(k, p *node) error {
 	kubelet, err := k.shape()
 	if err != nil {
@@ -150,7 +148,7 @@ func shapes(k, p *node) error {
 	return nil
 }
 
-// shape is that of every face.
+// shape returns the fields and metrics of every endpoint.
 func (n *node) shape() (map[string][]string, error) { return shape.All(n.get, "-"+n.name) }
 
 func (n *node) record(path string) error {

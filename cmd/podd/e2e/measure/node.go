@@ -16,12 +16,12 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// node is one of the two that run the pods, on a runtime of its own.
+// node is a kubelet or a podd with a separate runtime.
 type node struct {
 	name  string // the suffix of its pods' names
 	dir   string
 	stack *stack.Stack
-	port  int // where it tells without asking who asks
+	port  int // the read-only port
 	cmd   *exec.Cmd
 	log   *os.File
 }
@@ -56,14 +56,14 @@ func (n *node) start(program string, args ...string) error {
 	return n.cmd.Start()
 }
 
-// startPodd runs podd.
+// startPodd starts podd.
 func (n *node) startPodd(program string) error {
 	return n.start(program, "--root-dir", n.path("root"), "--run-dir", n.path("run"), "--pod-logs-dir", n.path("logs"),
 		"--pod-manifest-path", n.manifests(), "--hostname-override", n.name, "--container-runtime-endpoint", n.stack.Endpoint(),
 		"--cgroup-root", n.cgroup(), "--healthz-port", "0", "--enable-server=false", "--read-only-port", strconv.Itoa(n.port))
 }
 
-// startKubelet runs a kubelet on its own.
+// startKubelet starts a standalone kubelet.
 func (n *node) startKubelet(program string) error {
 	args, err := kubelet.Options{Dir: n.dir, Name: n.name, Stack: n.stack, Manifests: n.manifests(), ReadOnlyPort: n.port}.Flags()
 	if err != nil {
@@ -72,7 +72,7 @@ func (n *node) startKubelet(program string) error {
 	return n.start(program, args...)
 }
 
-// want gives it the pods.
+// want writes the manifests of pods.
 func (n *node) want(pods []*v1.Pod) error {
 	for _, p := range pods {
 		text, err := json.Marshal(p)
@@ -86,7 +86,8 @@ func (n *node) want(pods []*v1.Pod) error {
 	return nil
 }
 
-// end has it remove its pods, for as long as that may take, and ends it.
+// end removes the manifests, waits at most 30 seconds until the pods are removed, and kills
+// the node.
 func (n *node) end() {
 	if n.cmd == nil || n.cmd.Process == nil {
 		return

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// expected is a row of the table of how podd's answers differ from a kubelet's, and
-// why.
+// expected is a known difference between the responses of podd and of a kubelet, with the
+// reason.
 type expected struct {
 	face, line *regexp.Regexp
 	why        string
@@ -36,7 +36,7 @@ var table = []expected{
 	differs("/metrics", `^.kubelet_(http|runtime_operations|started_.*_errors|run_podsandbox_errors|image_pull|admission|restarted|pod_resources|device_plugin|cgroup_manager|volume_stats|evictions)`, "rows of what has happened so far"),
 }
 
-// Unexpected are the differences of a face that are in no row.
+// Unexpected returns the differences of an endpoint that are not expected.
 func Unexpected(face string, diff []string) []string {
 	path, _, _ := strings.Cut(face, "?")
 	return slices.DeleteFunc(slices.Clone(diff), func(line string) bool {

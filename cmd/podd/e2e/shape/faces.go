@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// Faces are the paths that have one.
+// Faces are the paths of the endpoints to compare.
 var Faces = []string{"/stats/summary", "/stats/summary?only_cpu_and_memory=true", "/metrics/resource", "/metrics/cadvisor", "/metrics/probes", "/metrics"}
 
-// All asks every face of a node, whose pods' names have a suffix.
+// All returns the fields and metrics of every endpoint of a node, without those of pods that
+// lack the suffix.
 func All(get func(path string) ([]byte, error), suffix string) (map[string][]string, error) {
 	all := map[string][]string{}
 	for _, face := range Faces {
@@ -27,8 +28,8 @@ func All(get func(path string) ([]byte, error), suffix string) (map[string][]str
 	return all, nil
 }
 
-// Diff is what only one of two has: "-" before what the second lacks, "+" before
-// what only the second has.
+// Diff returns the lines that only one of two lists has: those of want after "-", those of
+// got after "+".
 func Diff(want, got []string) []string {
 	var all []string
 	for _, line := range want {
@@ -44,7 +45,7 @@ func Diff(want, got []string) []string {
 	return all
 }
 
-// Text writes shapes down, and Parse reads them.
+// Text formats the result of All for Parse.
 func Text(all map[string][]string) string {
 	var b strings.Builder
 	for _, face := range Faces {
@@ -56,7 +57,7 @@ func Text(all map[string][]string) string {
 	return b.String()
 }
 
-// Parse reads what Text wrote.
+// Parse parses the output of Text.
 func Parse(text string) map[string][]string {
 	all, face := map[string][]string{}, ""
 	for line := range strings.Lines(text) {

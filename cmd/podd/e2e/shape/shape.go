@@ -1,5 +1,5 @@
-// Package shape says which fields and metrics an answer of a kubelet's has, without
-// what they say: a line each, by which the answers of two programs are compared.
+// Package shape lists the fields and metrics of a kubelet's responses, one in a line and
+// without their values, so that the responses of two programs can be compared.
 package shape
 
 import (
@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// Summary is that of /stats/summary, of the pods with a suffix on their names, which
-// is left out: "pods[web].containers[main].memory.rssBytes". What the machine has
-// any number of is told of once.
+// Summary returns the fields of /stats/summary, for example
+// "pods[web].containers[main].memory.rssBytes". It contains only pods with the suffix, which
+// it removes from their names. Elements of which a host can have any number, such as
+// interfaces, appear once.
 func Summary(text []byte, suffix string) ([]string, error) {
 	var all any
 	if err := json.Unmarshal(text, &all); err != nil {
@@ -33,7 +34,7 @@ func walk(v any, at, suffix string, lines *[]string) {
 		for _, each := range v {
 			name := nameOf(each, suffix)
 			if at == "pods" && name == "" {
-				continue // of another test
+				continue // a pod of another test
 			}
 			walk(each, at+"["+name+"]", suffix, lines)
 		}
@@ -42,7 +43,7 @@ func walk(v any, at, suffix string, lines *[]string) {
 	}
 }
 
-// nameOf is what an element of a list is known by.
+// nameOf returns the name that identifies an element of a list.
 func nameOf(v any, suffix string) string {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -56,14 +57,14 @@ func nameOf(v any, suffix string) string {
 		return name
 	}
 	if _, ok := m["rxBytes"]; ok {
-		return "" // the machine's interfaces, and a pod's one
+		return "" // the interfaces of the host or of a pod
 	}
 	name, _ := m["name"].(string)
 	return name
 }
 
-// Metrics is that of a scrape: "node_name gauge node", or, where rows are of the
-// control groups of different things, a line for each of them:
+// Metrics returns the name, type and labels of each metric of a scrape, for example
+// "node_name gauge node". A metric of cgroups has a line for each kind of cgroup, for example
 // "container_cpu_usage_seconds_total counter id,name,… container".
 func Metrics(text, suffix string) []string {
 	kinds := map[string]string{}
@@ -101,7 +102,8 @@ func Metrics(text, suffix string) []string {
 	return slices.Compact(lines)
 }
 
-// thing is what a row is of, by its labels; "": there is only one.
+// thing returns the kind of cgroup that a sample describes, from its labels; "" if the metric
+// is not about cgroups.
 func thing(labels map[string]string, suffix string) string {
 	pod, ofPod := labels["pod"]
 	id, hasID := labels["id"]
@@ -124,7 +126,7 @@ func thing(labels map[string]string, suffix string) string {
 	return "other"
 }
 
-// row is the name of a line's metric, and its labels.
+// row returns the metric name and the labels of a line.
 func row(line string) (string, map[string]string) {
 	name, rest, labelled := strings.Cut(line, "{")
 	labels := map[string]string{}

@@ -1,10 +1,10 @@
-// Package archive carries files in and out of containers as tar streams.
+// Package archive copies files in and out of containers as tar streams.
 //
-//	Extract  what a container says is a tar ──▶ files below a directory
-//	Write    a file or directory here       ──▶ a tar
+//	Extract  the tar output of a container ──▶ files below a directory
+//	Write    a local file or directory     ──▶ a tar stream
 //
-// What a container says is hostile: nothing is written outside of the target, no
-// link is followed or made, and nothing of it is kept in memory but one entry.
+// The output of a container is untrusted: nothing is written outside the target, symlinks are
+// neither followed nor created, and only one entry is held in memory.
 package archive
 
 import (
@@ -18,12 +18,12 @@ import (
 	"strings"
 )
 
-// ErrEmpty is that an archive has no entry.
+// ErrEmpty is the error of an archive without entries.
 var ErrEmpty = errors.New("the archive is empty")
 
-// Extract writes the entry name of an archive, and what is below it, into root,
-// as to. Entries that are no files or directories are left out, which skipped is
-// told. What is there already is replaced, but for directories.
+// Extract writes the entry name of an archive, and everything below it, into root as to.
+// It skips entries other than files, directories and hard links, and calls skipped for
+// them. It replaces existing files, but not directories.
 func Extract(from io.Reader, name string, root *os.Root, to string, skipped func(entry, why string)) error {
 	any := false
 	for r := tar.NewReader(from); ; {
@@ -37,9 +37,9 @@ func Extract(from io.Reader, name string, root *os.Root, to string, skipped func
 			return fmt.Errorf("reading the archive: %w", err)
 		}
 		any = true
-		target, err := place(h.Name, name, to)
+		target, err := targetPath(h.Name, name, to)
 		if err == nil {
-			err = extract(r, h, root, target, func(link string) (string, error) { return place(link, name, to) }, skipped)
+			err = extract(r, h, root, target, func(link string) (string, error) { return targetPath(link, name, to) }, skipped)
 		}
 		if err != nil {
 			return fmt.Errorf("the archive's %.200q: %w", h.Name, err)
@@ -47,8 +47,8 @@ func Extract(from io.Reader, name string, root *os.Root, to string, skipped func
 	}
 }
 
-// place is where an entry goes. It has to be name or below it.
-func place(entry, name, to string) (string, error) {
+// targetPath returns the path of an entry, which must be name or below it.
+func targetPath(entry, name, to string) (string, error) {
 	if strings.HasPrefix(entry, "/") {
 		return "", errors.New("refused: its path begins at the root")
 	}
@@ -71,16 +71,16 @@ func place(entry, name, to string) (string, error) {
 }
 
 func extract(r io.Reader, h *tar.Header, root *os.Root, target string, placed func(string) (string, error), skipped func(entry, why string)) error {
-	mode := h.FileInfo().Mode().Perm() // neither setuid nor the owner
+	mode := h.FileInfo().Mode().Perm() // without setuid, setgid and owner
 	switch h.Typeflag {
 	case tar.TypeDir:
 		return makeDir(root, target, mode|0o700)
 	case tar.TypeReg, tar.TypeGNUSparse, tar.TypeCont:
-		if err := clear(root, target); err != nil {
+		if err := removeExisting(root, target); err != nil {
 			return err
 		}
 		return writeFile(r, root, target, mode)
-	case tar.TypeLink: // a second name of a file that came before
+	case tar.TypeLink: // a second name of an earlier file
 		old, err := placed(h.Linkname)
 		if err != nil {
 			return err
@@ -89,7 +89,7 @@ func extract(r io.Reader, h *tar.Header, root *os.Root, target string, placed fu
 			skipped(h.Name, "a link to what is not there")
 			return nil
 		}
-		if err := clear(root, target); err != nil {
+		if err := removeExisting(root, target); err != nil {
 			return err
 		}
 		return root.Link(old, target)
@@ -101,8 +101,7 @@ func extract(r io.Reader, h *tar.Header, root *os.Root, target string, placed fu
 	return nil
 }
 
-// makeDir makes a directory, and those above it. A link in its place is no
-// directory.
+// makeDir creates a directory and its parents. A symlink in its place is an error.
 func makeDir(root *os.Root, name string, mode fs.FileMode) error {
 	if err := root.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return err
@@ -117,8 +116,8 @@ func makeDir(root *os.Root, name string, mode fs.FileMode) error {
 	return err
 }
 
-// clear makes the way free for a file.
-func clear(root *os.Root, name string) error {
+// removeExisting removes what is in the place of a file.
+func removeExisting(root *os.Root, name string) error {
 	if err := root.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return err
 	}
@@ -134,7 +133,7 @@ func clear(root *os.Root, name string) error {
 	return root.Remove(name)
 }
 
-// writeFile makes a new file, so that nothing that a link names is written to.
+// writeFile creates a new file, so that it does not write through a link.
 func writeFile(r io.Reader, root *os.Root, name string, mode fs.FileMode) error {
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

@@ -11,12 +11,11 @@ import (
 	"path/filepath"
 )
 
-// Write writes a file or directory and all below it as the entry name. Links stay
-// links; what is neither file, directory nor link is left out, which skipped is
-// told.
+// Write writes a file or directory and everything below it as the entry name. Symlinks
+// are kept. It skips anything else and calls skipped for it.
 func Write(to io.Writer, local, name string, skipped func(entry, why string)) error {
 	w := tar.NewWriter(to)
-	info, err := os.Stat(local) // one that is named may be a link
+	info, err := os.Stat(local) // the named file may be a symlink, which is followed
 	switch {
 	case err != nil:
 		return err
@@ -46,7 +45,7 @@ func writeDir(w *tar.Writer, local, name string, skipped func(entry, why string)
 		}
 		info, err := d.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // went meanwhile
+			return nil // deleted in the meantime
 		}
 		if err != nil {
 			return err

@@ -11,50 +11,50 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
-	"podd/manifest/durable"
+	"podd/runtime/atomicfile"
 )
 
-// bootstraps says that the kubeconfig gives podd no identity that is good, and another
-// is to be asked for: it is missing, or nothing can be made of it, or its certificate
-// is over. What only cannot be read now may be good.
-func (o *Options) bootstraps() bool {
+// needsBootstrap reports whether podd must request a new client certificate: the
+// kubeconfig is missing or invalid, or its certificate has expired. A file that cannot be
+// read at the moment may be valid.
+func (o *Options) needsBootstrap() bool {
 	if o.BootstrapKubeconfig == "" {
 		return false
 	}
 	config, err := read(o.Kubeconfig)
 	if err != nil {
-		return !unread(err)
+		return !isUnreadable(err)
 	}
-	pair, err := pairOf(config)
+	pair, err := loadPair(config)
 	if err != nil {
-		return !unread(err)
+		return !isUnreadable(err)
 	}
 	if pair == nil {
 		return config.BearerToken == "" && config.BearerTokenFile == "" && config.ExecProvider == nil && config.AuthProvider == nil && config.Username == ""
 	}
 	if o.RotateCertificates {
-		kept, err := o.pairs(toAsk).load()
+		kept, err := o.pairs(clientPurpose).load()
 		if kept != nil && kept.Leaf.NotAfter.After(pair.Leaf.NotAfter) {
 			pair = kept
 		}
-		if unread(err) {
+		if isUnreadable(err) {
 			return false
 		}
 	}
 	return time.Now().After(pair.Leaf.NotAfter)
 }
 
-// unread is that a file is there and what it has is not known.
-func unread(err error) bool {
+// isUnreadable reports whether err is that of a file that exists but cannot be read.
+func isUnreadable(err error) bool {
 	var file *fs.PathError
 	return errors.As(err, &file) && !errors.Is(err, fs.ErrNotExist)
 }
 
-// bootstrap asks for an identity where there is none, with the one of the bootstrap
-// kubeconfig, and writes the kubeconfig. Until somebody has approved that it waits,
-// or until one of the files is another.
-func (o *Options) bootstrap(ctx context.Context, s *speaker) error {
-	if !o.bootstraps() {
+// bootstrap requests a client certificate with the credential of the bootstrap
+// kubeconfig, if needed, and writes the kubeconfig. It waits for the approval, or until
+// one of the two files changes.
+func (o *Options) bootstrap(ctx context.Context, s *problemReporter) error {
+	if !o.needsBootstrap() {
 		return nil
 	}
 	failed := func(doing string, err error) error {
@@ -64,7 +64,7 @@ func (o *Options) bootstrap(ctx context.Context, s *speaker) error {
 	if err != nil {
 		return failed("reading", err)
 	}
-	config, err := configOf(file)
+	config, err := restConfig(file)
 	if err != nil {
 		return failed("reading", err)
 	}
@@ -75,21 +75,21 @@ func (o *Options) bootstrap(ctx context.Context, s *speaker) error {
 	}
 	seen, by := stamp(o.Kubeconfig), stamp(o.BootstrapKubeconfig)
 	has := &identity{}
-	asking, stop := while(ctx, func() bool {
-		return has.good() == nil && stamp(o.Kubeconfig) == seen && stamp(o.BootstrapKubeconfig) == by
+	asking, stop := cancelUnless(ctx, func() bool {
+		return has.valid() == nil && stamp(o.Kubeconfig) == seen && stamp(o.BootstrapKubeconfig) == by
 	})
 	defer stop()
 	asking, done := context.WithCancel(asking)
 	defer done()
-	r := &renewer{o: o, c: c, say: s, to: toAsk, has: has, wish: o.wishToAsk, took: func() {
-		if has.good() != nil { // by this machine's clock
+	r := &renewer{o: o, c: c, problems: s, purpose: clientPurpose, identity: has, template: o.clientTemplate, onRenewed: func() {
+		if has.valid() != nil { // valid by the clock of this host
 			done()
 		}
 	}}
 	r.run(asking)
-	pair := has.good()
+	pair := has.valid()
 	if pair == nil {
-		return nil // another file is to be looked at
+		return nil // a file has changed
 	}
 	if err := o.writeKubeconfig(file); err != nil {
 		return fileError{fmt.Errorf("writing --kubeconfig %s: %w", o.Kubeconfig, err)}
@@ -98,8 +98,8 @@ func (o *Options) bootstrap(ctx context.Context, s *speaker) error {
 	return nil
 }
 
-// writeKubeconfig writes one for the cluster of another, with the pair that is kept:
-// in the kubelet's words, which kubeadm changes later on.
+// writeKubeconfig writes a kubeconfig for the cluster of another one with the stored
+// certificate. It has the kubelet's names, because kubeadm modifies the file later.
 func (o *Options) writeKubeconfig(of *api.Config) error {
 	const cluster, user, context = "default-cluster", "default-auth", "default-context"
 	k := api.NewConfig()
@@ -109,7 +109,7 @@ func (o *Options) writeKubeconfig(of *api.Config) error {
 	}
 	k.Clusters[cluster] = of.Clusters[from.Cluster].DeepCopy()
 	k.Clusters[cluster].LocationOfOrigin = ""
-	current := o.pairs(toAsk).current()
+	current := o.pairs(clientPurpose).current()
 	k.AuthInfos[user] = &api.AuthInfo{ClientCertificate: current, ClientKey: current}
 	k.Contexts[context] = &api.Context{Cluster: cluster, AuthInfo: user, Namespace: "default"}
 	k.CurrentContext = context
@@ -117,10 +117,10 @@ func (o *Options) writeKubeconfig(of *api.Config) error {
 	if err != nil {
 		return err
 	}
-	return durable.Write(o.Kubeconfig, text)
+	return atomicfile.Write(o.Kubeconfig, text)
 }
 
-// configOf is the configuration of a kubeconfig's current context.
-func configOf(file *api.Config) (*rest.Config, error) {
+// restConfig returns the configuration of the current context.
+func restConfig(file *api.Config) (*rest.Config, error) {
 	return clientcmd.NewNonInteractiveClientConfig(*file, "", &clientcmd.ConfigOverrides{}, nil).ClientConfig()
 }

@@ -12,37 +12,39 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/decode"
 )
 
-// boundPods are those bound to the node, as they are to run. What is decided here
-// is decided on values alone.
+// boundPods contains the pods bound to the node. Its methods decide on values alone.
 type boundPods struct {
 	node, source string
-	seen         sighting[*v1.Pod] // what they are made of
+	cached       snapshot[*v1.Pod] // the snapshot that pods was made from
 	pods         map[types.NamespacedName]boundPod
-	// missing are those that the last list lacked, where it proves nothing.
+	// missing contains pods that the last list lacks, which does not prove that they are
+	// deleted.
 	missing map[types.NamespacedName]boundPod
-	// ended are those that another cluster than that of the pods had, and has no more.
-	ended   []boundPod
-	origin  origin // of the pods
-	listed  origin // of the last list
-	strange bool   // the last list was another cluster's
+	// deleted contains pods that another cluster than that of pods had listed, and lists no
+	// more.
+	deleted        []boundPod
+	origin         origin // of the pods
+	listed         origin // of the last list
+	isOtherCluster bool   // the last list was that of another cluster
 }
 
-// mostEnded bounds what is remembered, for nobody tells that one is gone from here; a
-// node runs fewer.
-const mostEnded = 1000
+// maxDeleted limits the deleted pods, because boundPods does not learn when they have
+// stopped. A node runs fewer pods.
+const maxDeleted = 1000
 
-// boundPod is a pod as it was read and as it is to run.
+// A boundPod is a pod of the API server and the pod to run.
 type boundPod struct {
 	read *v1.Pod
 	made *manifest.Pod
 }
 
-// take takes what is bound now. A pod that a watch told the end of is gone; one
-// that a list lacks is, too, if that is of the cluster that had it. Where not all that
-// is here is known to be of that cluster, no absence tells an end, but ended does.
-func (b *boundPods) take(seen sighting[*v1.Pod], now time.Time) {
+// update applies a snapshot. A pod is deleted if a watch reported it, or if a list of the
+// same cluster lacks it. While the lists come from another cluster, absence from a list
+// does not delete a pod, but the pods of that other cluster are still tracked.
+func (b *boundPods) update(seen snapshot[*v1.Pod], now time.Time) {
 	next := map[types.NamespacedName]boundPod{}
 	for key, p := range seen.items {
 		if isMirror(p) {
@@ -52,25 +54,25 @@ func (b *boundPods) take(seen sighting[*v1.Pod], now time.Time) {
 			next[key] = pod
 		}
 	}
-	if seen.anew != b.seen.anew {
-		b.judge(seen.origin, next)
+	if seen.lists != b.cached.lists {
+		b.compareOrigin(seen.origin, next)
 	}
 	for key := range b.missing {
 		if _, there := next[key]; there {
 			delete(b.missing, key)
 		}
 	}
-	b.end(next, now)
-	b.seen, b.pods = seen, next
+	b.updateDeleted(next, now)
+	b.cached, b.pods = seen, next
 }
 
-// end keeps those that there were before next and that are not missing.
-func (b *boundPods) end(next map[types.NamespacedName]boundPod, now time.Time) {
-	if !b.strange {
-		b.ended = nil
+// updateDeleted remembers pods that were there before next and that are not missing.
+func (b *boundPods) updateDeleted(next map[types.NamespacedName]boundPod, now time.Time) {
+	if !b.isOtherCluster {
+		b.deleted = nil
 		return
 	}
-	b.ended = slices.DeleteFunc(b.ended, func(p boundPod) bool { _, again := next[p.made.Key]; return again })
+	b.deleted = slices.DeleteFunc(b.deleted, func(p boundPod) bool { _, again := next[p.made.Key]; return again })
 	for key, p := range b.pods {
 		_, there := next[key]
 		if _, missing := b.missing[key]; there || missing {
@@ -81,21 +83,22 @@ func (b *boundPods) end(next map[types.NamespacedName]boundPod, now time.Time) {
 			read.DeletionTimestamp = &metav1.Time{Time: now}
 			p.made = b.make(read, now)
 		}
-		b.ended = append(b.ended, p)
+		b.deleted = append(b.deleted, p)
 	}
-	b.ended = b.ended[max(0, len(b.ended)-mostEnded):]
+	b.deleted = b.deleted[max(0, len(b.deleted)-maxDeleted):]
 }
 
-// judge looks at a new list, which has next.
-func (b *boundPods) judge(of origin, next map[types.NamespacedName]boundPod) {
-	b.strange = !of.sameAs(b.origin) && !of.moved(b.origin)
+// compareOrigin compares the cluster of a new list, which contains next, with that of the
+// pods.
+func (b *boundPods) compareOrigin(of origin, next map[types.NamespacedName]boundPod) {
+	b.isOtherCluster = !of.sameAs(b.origin) && !of.hasMoved(b.origin)
 	again := b.listed.Service+b.listed.Node != "" && of.sameAs(b.listed)
 	b.listed = of
-	if !b.strange {
+	if !b.isOtherCluster {
 		b.missing, b.origin = nil, of
 		return
 	}
-	if again { // it lists its own
+	if again { // the other cluster has already listed pods
 		return
 	}
 	missing := maps.Clone(b.pods)
@@ -104,15 +107,15 @@ func (b *boundPods) judge(of origin, next map[types.NamespacedName]boundPod) {
 	b.missing = missing
 }
 
-// pod is what was made of it before where it still says the same: most changes are
-// of what podd itself says of it.
+// pod returns the pod to run. It reuses the previous one if nothing that matters has
+// changed, because most changes are podd's own status updates.
 func (b *boundPods) pod(key types.NamespacedName, p *v1.Pod, now time.Time) boundPod {
 	before, known := b.pods[key]
 	if !known {
 		before, known = b.missing[key]
 	}
 	known = known && before.read.UID == p.UID
-	if known && saysTheSame(before.read, p) {
+	if known && sameForRunning(before.read, p) {
 		return boundPod{p, before.made}
 	}
 	if known {
@@ -124,18 +127,19 @@ func (b *boundPods) pod(key types.NamespacedName, p *v1.Pod, now time.Time) boun
 }
 
 func (b *boundPods) make(p *v1.Pod, now time.Time) *manifest.Pod {
-	return manifest.FromAPI(p, manifest.Options{Kind: manifest.KindAPI, Source: b.source, Path: b.source, Node: b.node, Now: now})
+	return decode.FromAPI(p, decode.Options{Kind: manifest.KindAPI, Source: b.source, Path: b.source, Node: b.node, Now: now})
 }
 
-// saysTheSame of what is to run: whoever runs it writes the rest.
-func saysTheSame(a, b *v1.Pod) bool {
+// sameForRunning reports whether everything but the node's own part of the status is
+// equal.
+func sameForRunning(a, b *v1.Pod) bool {
 	return a == b || terminal(a) == terminal(b) && a.Generation == b.Generation &&
 		equality.Semantic.DeepEqual(a.DeletionTimestamp, b.DeletionTimestamp) &&
 		equality.Semantic.DeepEqual(a.DeletionGracePeriodSeconds, b.DeletionGracePeriodSeconds) &&
 		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) &&
 		slices.Equal(a.Finalizers, b.Finalizers) &&
 		equality.Semantic.DeepEqual(a.OwnerReferences, b.OwnerReferences) &&
-		equality.Semantic.DeepEqual(others(a), others(b)) &&
+		equality.Semantic.DeepEqual(foreignConditions(a), foreignConditions(b)) &&
 		equality.Semantic.DeepEqual(a.Spec, b.Spec)
 }
 
@@ -143,8 +147,8 @@ func terminal(p *v1.Pod) bool {
 	return p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed
 }
 
-// others are the conditions that no node agent writes.
-func others(p *v1.Pod) []v1.PodCondition {
+// foreignConditions returns the conditions that no kubelet writes.
+func foreignConditions(p *v1.Pod) []v1.PodCondition {
 	return slices.DeleteFunc(slices.Clone(p.Status.Conditions), func(c v1.PodCondition) bool {
 		switch c.Type {
 		case v1.PodScheduled, v1.PodReady, v1.PodInitialized, v1.ContainersReady, v1.PodReadyToStartContainers, v1.PodResizePending, v1.PodResizeInProgress:
@@ -154,15 +158,15 @@ func others(p *v1.Pod) []v1.PodCondition {
 	})
 }
 
-// list has all of them, the oldest first: so a kubelet admits them.
+// list returns all pods, the oldest first, which is the order of admission in a kubelet.
 func (b *boundPods) list() []*manifest.Pod {
-	all := make([]*manifest.Pod, 0, len(b.pods)+len(b.missing)+len(b.ended))
+	all := make([]*manifest.Pod, 0, len(b.pods)+len(b.missing)+len(b.deleted))
 	for _, m := range []map[types.NamespacedName]boundPod{b.pods, b.missing} {
 		for _, p := range m {
 			all = append(all, p.made)
 		}
 	}
-	for _, p := range b.ended {
+	for _, p := range b.deleted {
 		all = append(all, p.made)
 	}
 	slices.SortFunc(all, func(a, b *manifest.Pod) int {

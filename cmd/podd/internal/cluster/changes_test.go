@@ -49,13 +49,13 @@ func TestChanges(t *testing.T) {
 			{"whole", bytes.NewReader(said.Bytes()), []string{"a", "b"}, 0, io.EOF},
 			{"by the byte", iotest.OneByteReader(bytes.NewReader(said.Bytes())), []string{"a", "b"}, 0, io.EOF},
 			{"nothing", bytes.NewReader(nil), nil, 0, io.EOF},
-			{"nothing, too early", bytes.NewReader(nil), nil, time.Hour, errCut},
-			{"cut between", bytes.NewReader(said.Bytes()[:whole]), []string{"a"}, time.Hour, errCut},
-			{"cut within", bytes.NewReader(said.Bytes()[:whole+9]), []string{"a"}, 0, errCut},
-			{"cut off", io.MultiReader(bytes.NewReader(said.Bytes()[:whole]), iotest.ErrReader(io.ErrUnexpectedEOF)), []string{"a"}, 0, errCut},
-			{"reset", io.MultiReader(bytes.NewReader(said.Bytes()[:whole]), iotest.ErrReader(syscall.ECONNRESET)), []string{"a"}, 0, errCut},
+			{"nothing, too early", bytes.NewReader(nil), nil, time.Hour, errWatchInterrupted},
+			{"cut between", bytes.NewReader(said.Bytes()[:whole]), []string{"a"}, time.Hour, errWatchInterrupted},
+			{"cut within", bytes.NewReader(said.Bytes()[:whole+9]), []string{"a"}, 0, errWatchInterrupted},
+			{"cut off", io.MultiReader(bytes.NewReader(said.Bytes()[:whole]), iotest.ErrReader(io.ErrUnexpectedEOF)), []string{"a"}, 0, errWatchInterrupted},
+			{"reset", io.MultiReader(bytes.NewReader(said.Bytes()[:whole]), iotest.ErrReader(syscall.ECONNRESET)), []string{"a"}, 0, errWatchInterrupted},
 		} {
-			c := &changes{from: io.NopCloser(test.from), streams: streams, until: time.Now().Add(test.left)}
+			c := &watchStream{from: io.NopCloser(test.from), streams: streams, until: time.Now().Add(test.left)}
 			for _, want := range test.want {
 				kind, o, err := c.next()
 				if m, ok := o.(*v1.ConfigMap); err != nil || kind != watch.Added || !ok || m.Name != want || m.Data["a"] != "1" {
@@ -66,8 +66,8 @@ func TestChanges(t *testing.T) {
 				t.Errorf("%s, %s: it ends with %v, want %v", form, test.name, err, test.end)
 			}
 		}
-		broken := &changes{from: io.NopCloser(bytes.NewReader(bytes.Replace(said.Bytes(), []byte("ADDED"), []byte("AD\x00ED"), 1))), streams: streams}
-		if _, _, err := broken.next(); err == nil || errors.Is(err, io.EOF) || err == errCut {
+		broken := &watchStream{from: io.NopCloser(bytes.NewReader(bytes.Replace(said.Bytes(), []byte("ADDED"), []byte("AD\x00ED"), 1))), streams: streams}
+		if _, _, err := broken.next(); err == nil || errors.Is(err, io.EOF) || err == errWatchInterrupted {
 			t.Errorf("%s: what is no event gives %v", form, err)
 		}
 	}

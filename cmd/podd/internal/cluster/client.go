@@ -24,35 +24,34 @@ import (
 	"k8s.io/client-go/util/connrotation"
 )
 
-// client talks to one API server as one user. Safe for concurrent use.
+// A client sends requests to one API server as one user. It is safe for concurrent use.
 type client struct {
-	core *rest.RESTClient // limited in rate, as whatever is no sign of life
-	// beats and leases are signs of life, which wait for nothing.
-	beats, leases *rest.RESTClient
-	events        *rest.RESTClient // have a limit of their own
-	// tokens and access review clients of this node, each limited in rate by itself:
-	// a flood of those holds up nothing else.
+	core *rest.RESTClient // rate-limited, for everything but heartbeats
+	// heartbeats and leases keep the node alive and are not rate-limited.
+	heartbeats, leases *rest.RESTClient
+	events             *rest.RESTClient // with a separate rate limit
+	// tokens and access review the clients of this node. Each has its own rate limit, so that
+	// a flood of reviews does not delay other requests.
 	tokens, access *rest.RESTClient
 	classes        *rest.RESTClient
-	requests       *rest.RESTClient // of certificates
+	requests       *rest.RESTClient // certificate signing requests
 	storage        *rest.RESTClient
-	streams        runtime.ClientNegotiator // decodes watches of all of them
-	host           string                   // of the API server, as users are shown it
-	authority      string                   // whom it trusts to be the cluster, as a digest
-	close          func()                   // every connection; they are made anew
-	// identity is the pair by which podd is known, where that is renewed; nil: it is
-	// what the kubeconfig says. renewed grows before that closes the connections.
+	streams        runtime.ClientNegotiator // decodes watches of all groups
+	host           string                   // host of the API server for messages
+	authority      string                   // digest of the trusted CA
+	close          func()                   // closes all connections; later requests open new ones
+	// identity is the client certificate that podd renews, or nil if the kubeconfig
+	// determines the credential. renewed is incremented before a renewal closes the
+	// connections.
 	identity *identity
 	renewed  atomic.Int32
 }
 
-// requestTime is how long a request may take. The kubelet gives its signs of life
-// as much.
+// requestTime limits a request. It is the kubelet's limit for heartbeats.
 const requestTime = 10 * time.Second
 
-// connect reads the kubeconfig and asks nobody yet. Every form is served that
-// client-go knows: files of certificates and tokens are read again when they
-// change.
+// connect reads the kubeconfig and returns a client, without a request. All credentials
+// of client-go are supported; it reloads the files of certificates and tokens.
 func connect(o *Options) (*client, error) {
 	config, err := read(o.Kubeconfig)
 	if err != nil {
@@ -71,28 +70,28 @@ func connect(o *Options) (*client, error) {
 	return c, nil
 }
 
-// newClient is not open yet.
+// newClient returns a client that has not been opened.
 func newClient(config *rest.Config, o *Options) *client {
 	dialer := connrotation.NewDialer((&net.Dialer{Timeout: requestTime, KeepAlive: 30 * time.Second}).DialContext)
 	config.Dial = dialer.DialContext
 	if config.Proxy == nil {
-		config.Proxy = http.ProxyFromEnvironment // the default, by which client-go keeps the transport of no client for ever
+		config.Proxy = http.ProxyFromEnvironment // the default, set because client-go caches the transport of configurations without it forever
 	}
 	config.UserAgent = "podd/" + o.Version
 	config.WarningHandler = rest.NoWarnings{}
 	config.ContentType = o.ContentType
 	config.AcceptContentTypes = o.ContentType + ",application/json"
-	return &client{host: shownHost(config.Host), close: dialer.CloseAll}
+	return &client{host: displayHost(config.Host), close: dialer.CloseAll}
 }
 
-// open shares connections among the clients.
+// open creates the REST clients, which share connections.
 func (c *client) open(config *rest.Config, o *Options) (err error) {
 	shared, err := c.identity.httpClient(config)
 	if err != nil {
 		return err
 	}
 	codecs := serializer.NewCodecFactory(scheme()).WithoutConversion()
-	c.streams = runtime.NewClientNegotiator(codecs, v1.SchemeGroupVersion) // nothing is converted to another
+	c.streams = runtime.NewClientNegotiator(codecs, v1.SchemeGroupVersion) // no conversion between versions
 	of := func(path string, group schema.GroupVersion, qps, burst int) (r *rest.RESTClient) {
 		if err != nil {
 			return nil
@@ -104,7 +103,7 @@ func (c *client) open(config *rest.Config, o *Options) (err error) {
 		return r
 	}
 	c.core = of("/api", v1.SchemeGroupVersion, o.QPS, o.Burst)
-	c.beats = of("/api", v1.SchemeGroupVersion, -1, 0)
+	c.heartbeats = of("/api", v1.SchemeGroupVersion, -1, 0)
 	c.events = of("/api", v1.SchemeGroupVersion, eventQPS(o.EventQPS), o.EventBurst)
 	c.leases = of("/apis", coordination.SchemeGroupVersion, -1, 0)
 	c.tokens = of("/apis", authentication.SchemeGroupVersion, o.QPS, o.Burst)
@@ -115,7 +114,8 @@ func (c *client) open(config *rest.Config, o *Options) (err error) {
 	return err
 }
 
-// eventQPS: the kubelet's configuration says 0 for no limit.
+// eventQPS returns qps as client-go expects it: the kubelet's configuration uses 0 for no
+// limit.
 func eventQPS(qps int) int {
 	if qps == 0 {
 		return -1
@@ -123,7 +123,8 @@ func eventQPS(qps int) int {
 	return qps
 }
 
-// scheme knows what is asked for, and no more: whole groups would cost memory.
+// scheme contains only the types that are used, because whole API groups would need
+// memory.
 func scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	s.AddKnownTypes(v1.SchemeGroupVersion, &v1.Node{}, &v1.NodeList{}, &v1.Pod{}, &v1.PodList{},
@@ -145,22 +146,22 @@ func scheme() *runtime.Scheme {
 	return s
 }
 
-// node asks for a node alone: the API server allows a node no other.
+// node selects one node, because the API server allows a node to watch only itself.
 func (c *client) node(name string) func() *rest.Request {
 	return func() *rest.Request {
 		return c.core.Get().Resource("nodes").Param("fieldSelector", "metadata.name="+name)
 	}
 }
 
-// podsOf asks for the pods bound to a node, likewise.
-func (c *client) podsOf(node string) func() *rest.Request {
+// podsOnNode selects the pods bound to a node, for the same reason.
+func (c *client) podsOnNode(node string) func() *rest.Request {
 	return func() *rest.Request {
 		return c.core.Get().Resource("pods").Param("fieldSelector", "spec.nodeName="+node)
 	}
 }
 
-// shownHost is a URL without what may be secret.
-func shownHost(host string) string {
+// displayHost returns a URL without parts that may be secret.
+func displayHost(host string) string {
 	u, err := url.Parse(host)
 	if err != nil || u.Host == "" {
 		return "the kubeconfig's server"
@@ -168,36 +169,38 @@ func shownHost(host string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// into makes a request that ends within requestTime.
-func (c *client) into(ctx context.Context, r *rest.Request, answer runtime.Object) error {
+// do sends a request, which must succeed within requestTime.
+func (c *client) do(ctx context.Context, r *rest.Request, answer runtime.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	return c.answer(ctx, r, answer)
+	return c.doUntil(ctx, r, answer)
 }
 
-// answer makes one that ends with ctx; nil: its answer says nothing.
-func (c *client) answer(ctx context.Context, r *rest.Request, into runtime.Object) error {
-	result := c.try(ctx, r)
+// doUntil sends a request until ctx is done. If into is nil, the response body is
+// ignored.
+func (c *client) doUntil(ctx context.Context, r *rest.Request, into runtime.Object) error {
+	result := c.doWithRetry(ctx, r)
 	if into == nil {
-		return c.at(result.Error())
+		return c.withHost(result.Error())
 	}
-	return c.at(result.Into(into))
+	return c.withHost(result.Into(into))
 }
 
-// try makes a request, and again when a renewal of podd's certificate has cut it.
-func (c *client) try(ctx context.Context, r *rest.Request) rest.Result {
+// doWithRetry repeats a request once if a renewal of podd's certificate has closed its
+// connection.
+func (c *client) doWithRetry(ctx context.Context, r *rest.Request) rest.Result {
 	as := c.renewed.Load()
 	result := r.Do(ctx)
-	if err := result.Error(); err != nil && !answered(err) && c.renewed.Load() != as {
+	if err := result.Error(); err != nil && !isAPIError(err) && c.renewed.Load() != as {
 		return r.Do(ctx)
 	}
 	return result
 }
 
-// at is an error, if there is one, with where it comes from.
-func (c *client) at(err error) error {
+// withHost adds the host to an error. It returns nil for nil.
+func (c *client) withHost(err error) error {
 	if err == nil {
 		return nil
 	}
-	return atError{c.host, err}
+	return hostError{c.host, err}
 }

@@ -46,7 +46,7 @@ func TestConnect(t *testing.T) {
 	}
 	for _, bad := range []string{"", "{}", text[:60], kubeconfig} {
 		_, err := connectTo(t, dir, bad)
-		if got := troubleOf(err); got.kind != unreadable || !strings.Contains(got.text, filepath.Join(dir, "kubeconfig")) {
+		if got := newProblem(err); got.kind != unreadable || !strings.Contains(got.text, filepath.Join(dir, "kubeconfig")) {
 			t.Errorf("%q: got %v", bad, got)
 		}
 	}
@@ -74,7 +74,7 @@ func TestSecrets(t *testing.T) {
 		to := min(len(text), from+rapid.IntRange(0, 20).Draw(t, "length"))
 		with := rapid.SampledFrom([]string{"", "\n", ":", "{", "\"", "- ", "\t", "0x1"}).Draw(t, "with")
 		c, err := connectTo(t, dir, string(text[:from])+with+string(text[to:]))
-		if err != nil && strings.Contains(err.Error()+troubleOf(err).text, "hunter2") {
+		if err != nil && strings.Contains(err.Error()+newProblem(err).text, "hunter2") {
 			t.Fatalf("told %v", err)
 		}
 		if c != nil && strings.Contains(c.host, "hunter2") {

@@ -14,103 +14,103 @@ import (
 	"podd/server"
 )
 
-// Options say which node podd is of which cluster. All but the booleans, Taints,
-// ProviderID, ProvidedIP and BootstrapKubeconfig are required.
+// Options configures a Cluster. All fields but the booleans, Taints, ProviderID,
+// ProvidedIP, BootstrapKubeconfig and those documented as optional are required.
 type Options struct {
-	Kubeconfig string // the file
-	// BootstrapKubeconfig is the file by which podd asks for a certificate, and writes
-	// Kubeconfig with it, when that gives podd no identity that is good; "": never.
+	Kubeconfig string // path
+	// BootstrapKubeconfig is the path of a kubeconfig with which podd requests a client
+	// certificate and writes Kubeconfig, if that has no valid credential; "" disables this.
 	BootstrapKubeconfig string
-	// CertDir has the certificates that podd asked for. RotateCertificates renews the
-	// one by which podd is known.
+	// CertDir contains the certificates that podd requests. RotateCertificates enables the
+	// renewal of the client certificate.
 	CertDir            string
 	RotateCertificates bool
-	Origin             string // the file that tells which cluster the pods here are from
-	Version            string // podd's, for the API server's logs
-	// QPS and Burst limit requests that are no signs of life; QPS 0 is 5.
+	Origin             string // path of the file that identifies the cluster of the present pods
+	Version            string // version of podd for the User-Agent
+	// QPS and Burst limit requests other than heartbeats. QPS 0 means 5.
 	QPS, Burst int
-	// EventQPS and EventBurst limit those about events; EventQPS 0: nothing does.
+	// EventQPS and EventBurst limit requests for events. EventQPS 0 means no limit.
 	EventQPS, EventBurst int
 	ContentType          string
 
-	Node       string // its name
-	Register   bool   // make it where there is none
+	Node       string // name of the node
+	Register   bool   // create the Node if it does not exist
 	Taints     []v1.Taint
 	ProviderID string
-	// ExternalCloud leaves the addresses and the first taint to a cloud controller,
-	// which is told ProvidedIP, the addresses that the user gave, "" for none.
+	// ExternalCloud leaves the addresses and the initial taint to a cloud controller.
+	// ProvidedIP, the addresses that the user has set, is passed to it; "" for none.
 	ExternalCloud bool
 	ProvidedIP    string
-	AttachDetach  bool // the cluster's controller attaches volumes
+	AttachDetach  bool // the attach-detach controller attaches volumes
 
-	// UpdateFrequency is how often is looked whether the cluster's status is the
-	// machine's, ReportFrequency how often it is sent though it is.
+	// UpdateFrequency is the interval between comparisons of the Node's status.
+	// ReportFrequency is the interval after which an unchanged status is sent again.
 	UpdateFrequency, ReportFrequency time.Duration
 	Lease                            time.Duration // whole seconds
 
-	// Events has what happened; nil tells the cluster nothing of it.
+	// Events is the source of events; nil sends none.
 	Events server.EventLog
-	// Renewed is called by any goroutine with each attempt at another certificate, of the
-	// node's own API or else of who podd is; nil: by none. made is when the one before
-	// was, zero for none.
-	Renewed func(serving bool, made time.Time, err error)
-	// CSI is what this machine has of CSI drivers; nil: nothing.
+	// OnRenewal is called after each attempt to obtain a certificate: the serving
+	// certificate, or else the client certificate. made is the NotBefore time of the previous
+	// one, zero if there was none. It may be called concurrently and may be nil.
+	OnRenewal func(serving bool, made time.Time, err error)
+	// CSI returns the CSI drivers of this node; may be nil.
 	CSI Drivers
-	// Told is called by one goroutine with what keeps the node from being one, for
-	// users; "" when nothing does any more.
-	Told func(ctx context.Context, trouble string)
-	// Refused is called by one goroutine with what keeps the cluster from knowing
-	// pods as they are, in order of their names, whenever that is another.
-	Refused func(ctx context.Context, all []Refusal)
-	Log     *slog.Logger
+	// OnProblem is called with the problem that keeps podd from being a node of the cluster,
+	// and with "" when it is solved. Calls are sequential.
+	OnProblem func(ctx context.Context, trouble string)
+	// OnRejected is called with the pods that the API server rejects, sorted by name, when
+	// they change. Calls are sequential.
+	OnRejected func(ctx context.Context, all []Rejection)
+	Log        *slog.Logger
 }
 
-// lookEvery is how often the kubeconfig is looked at for changes.
-const lookEvery = 10 * time.Second
+// checkInterval is the interval between checks of the kubeconfig for changes.
+const checkInterval = 10 * time.Second
 
-// Cluster is the cluster that podd is a node of.
+// A Cluster makes podd a node of a cluster.
 type Cluster struct {
 	o Options
-	// pods are those bound to the node, mirror pods among them.
-	pods latest[sighting[*v1.Pod]]
-	// watched counts the watches of them that began.
-	watched latest[int]
-	// nodes has the Node, if there is one. Each kubeconfig begins anew: it may be of
-	// another cluster.
-	nodes latest[sighting[*v1.Node]]
-	// ending are the pods whose end the source told of, since which batch.
-	ending latest[map[types.UID]uint64]
-	// objects is what pods refer to by name, as far as it is known.
-	objects  latest[manifest.Objects]
+	// pods contains the pods bound to the node, including mirror pods.
+	pods watchable[snapshot[*v1.Pod]]
+	// watchCount is the number of watches of pods that have begun.
+	watchCount watchable[int]
+	// nodes contains the Node if it exists. It is reset for each kubeconfig, which may be
+	// that of another cluster.
+	nodes watchable[snapshot[*v1.Node]]
+	// deletions maps the pods that the source has emitted as deleted to the first such batch.
+	deletions watchable[map[types.UID]uint64]
+	// objects contains the objects that pods refer to.
+	objects  watchable[manifest.Objects]
 	resolver resolver
-	inUse    inUse     // the volumes that are not to be detached
-	drivers  registrar // has the cluster know the drivers of this machine
-	// grew is how often podd has told of a claim that it grew.
-	grew latest[map[types.NamespacedName]int]
-	// state has what runs here, and in View.Machine the node as this machine is.
+	inUse    volumesInUse // the volumes that must not be detached
+	drivers  registrar    // publishes the CSI drivers of this node
+	// growths counts the reports that a claim has grown.
+	growths watchable[map[types.NamespacedName]int]
+	// state contains the pods of this node and, in View.Machine, its Node.
 	state server.Viewer
-	// reviews are told of each connection; nil: nobody asks for any.
-	reviews *Reviews
-	serving *identity                // of the node's own API; nil: it is not asked for
-	known   atomic.Pointer[identity] // by which podd is; nil: by no certificate that is renewed
+	// reviews gets each connection; nil if reviews are disabled.
+	reviews        *Reviews
+	serving        *identity                // nil: the serving certificate is not requested
+	clientIdentity atomic.Pointer[identity] // nil: the client certificate is not renewed
 }
 
-// New asks nobody anything yet.
+// New returns a Cluster. It sends no requests.
 func New(o Options) *Cluster { return &Cluster{o: o} }
 
-// Run keeps the node until ctx is done, of what state tells. Nothing ends it earlier.
-// It is called once.
+// Run runs the node with the pods in state until ctx is done. It retries all errors. It
+// must be called once.
 func (c *Cluster) Run(ctx context.Context, state server.Viewer) error {
 	c.state = state
-	s := newSpeaker(&c.o)
+	s := newProblemReporter(&c.o)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { s.run(ctx); return nil })
-	group.Go(func() error { c.live(ctx, s); return nil })
+	group.Go(func() error { c.runConnections(ctx, s); return nil })
 	return group.Wait()
 }
 
-// live is one life after the other, each with a kubeconfig that can be read.
-func (c *Cluster) live(ctx context.Context, s *speaker) {
+// runConnections runs one connection after the other, each with a valid kubeconfig.
+func (c *Cluster) runConnections(ctx context.Context, s *problemReporter) {
 	var b backoff
 	for ctx.Err() == nil {
 		err := c.o.bootstrap(ctx, s)
@@ -127,32 +127,32 @@ func (c *Cluster) live(ctx context.Context, s *speaker) {
 			continue
 		}
 		b = backoff{}
-		c.liveWith(ctx, api, s, seen)
+		c.runConnection(ctx, api, s, seen)
 	}
 }
 
-// liveWith keeps the node until there is another kubeconfig than was seen.
-func (c *Cluster) liveWith(ctx context.Context, api *client, s *speaker, seen fileStamp) {
+// runConnection runs the node until the kubeconfig differs from seen.
+func (c *Cluster) runConnection(ctx context.Context, api *client, s *problemReporter, seen fileStamp) {
 	defer api.close()
-	c.known.Store(api.identity)
+	c.clientIdentity.Store(api.identity)
 	if c.reviews != nil {
 		c.reviews.use(api)
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	c.nodes.set(sighting[*v1.Node]{})
-	ownNode := follower[*v1.Node]{client: api, query: api.node(c.o.Node), list: &v1.NodeList{}, seen: &c.nodes, say: s, of: ofNode}
-	ownPods := follower[*v1.Pod]{client: api, query: api.podsOf(c.o.Node), list: &v1.PodList{}, seen: &c.pods, say: s, of: ofPods}
-	ownPods.watches = &c.watched
+	c.nodes.set(snapshot[*v1.Node]{})
+	ownNode := reflector[*v1.Node]{client: api, query: api.node(c.o.Node), list: &v1.NodeList{}, store: &c.nodes, reporter: s, part: ofNode}
+	ownPods := reflector[*v1.Pod]{client: api, query: api.podsOnNode(c.o.Node), list: &v1.PodList{}, store: &c.pods, reporter: s, part: ofPods}
+	ownPods.watches = &c.watchCount
 	ownPods.origin = func(ctx context.Context) (origin, error) { return api.origin(ctx, c.o.Node) }
-	w := newWriter(c, api) // before anything is seen in this life
-	c.inUse.report(nil)
-	k := &keeper{o: &c.o, state: c.state, c: api, say: s, inUse: &c.inUse}
+	w := newWriter(c, api) // before the first snapshot of this connection
+	c.inUse.setReported(nil)
+	k := &nodeSyncer{o: &c.o, state: c.state, c: api, problems: s, inUse: &c.inUse}
 	group.Go(func() error { ownNode.run(ctx); return nil })
 	group.Go(func() error { ownPods.run(ctx); return nil })
 	group.Go(func() error { k.run(ctx, &c.nodes); return nil })
 	group.Go(func() error { w.run(ctx); return nil })
 	if c.o.Events != nil {
-		group.Go(func() error { newTeller(api, c.o.Events).run(ctx); return nil })
+		group.Go(func() error { newEventSender(api, c.o.Events).run(ctx); return nil })
 	}
 	group.Go(func() error {
 		c.resolver.run(ctx, api, c, s)
@@ -160,26 +160,26 @@ func (c *Cluster) liveWith(ctx context.Context, api *client, s *speaker, seen fi
 	})
 	group.Go(func() error { c.drivers.run(ctx, api, c, s); return nil })
 	if c.o.CSI != nil {
-		group.Go(func() error { c.tellGrowth(ctx, api); return nil })
+		group.Go(func() error { c.reportGrowth(ctx, api); return nil })
 	}
-	group.Go(func() error { (&lessee{o: &c.o, c: api, say: s, owner: &k.uid}).run(ctx); return nil })
+	group.Go(func() error { (&leaseRenewer{o: &c.o, c: api, problems: s, owner: &k.uid}).run(ctx); return nil })
 	if api.identity != nil {
-		r := &renewer{o: &c.o, c: api, say: s, to: toAsk, has: api.identity, wish: c.o.wishToAsk, took: api.renew}
+		r := &renewer{o: &c.o, c: api, problems: s, purpose: clientPurpose, identity: api.identity, template: c.o.clientTemplate, onRenewed: api.renew}
 		group.Go(func() error { r.run(ctx); return nil })
 	}
 	if c.serving != nil {
-		r := &renewer{o: &c.o, c: api, say: s, to: toServe, has: c.serving, wish: c.wishToServe(&c.nodes), took: func() {}}
+		r := &renewer{o: &c.o, c: api, problems: s, purpose: servingPurpose, identity: c.serving, template: c.servingTemplate(&c.nodes), onRenewed: func() {}}
 		group.Go(func() error { r.run(ctx); return nil })
 	}
 	group.Go(func() error {
-		for sleep(ctx, lookEvery) {
+		for sleep(ctx, checkInterval) {
 			over, err := c.o.outdated(seen)
 			if over {
-				return context.Canceled // ends the others
+				return context.Canceled // cancels the other goroutines
 			}
 			s.report(ctx, ofKubeconfig, err)
 		}
 		return nil
 	})
-	_ = group.Wait() // of a change, or ctx
+	_ = group.Wait() // ends after a change or with ctx
 }

@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// conditions are those seen with podd's own as they are now; those of others stay.
-// The time of a transition is another only when the status is, and that is
-// compared with the cluster's, which says Unknown of a node that was silent.
+// conditions merges podd's own conditions into those of the Node; others are unchanged. A
+// transition time changes only if the status differs from the Node's, which the node
+// controller sets to Unknown for an unreachable node.
 func conditions(seen, own []v1.NodeCondition, now metav1.Time) []v1.NodeCondition {
 	all := slices.Clone(seen)
 	for _, c := range own {
@@ -28,7 +28,7 @@ func conditions(seen, own []v1.NodeCondition, now metav1.Time) []v1.NodeConditio
 	return all
 }
 
-// sorted are conditions by type, without when they were looked at.
+// sorted returns conditions sorted by type without heartbeat times.
 func sorted(all []v1.NodeCondition) []v1.NodeCondition {
 	all = slices.Clone(all)
 	for i := range all {

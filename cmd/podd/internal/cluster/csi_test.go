@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/refs"
 	"podd/reconcile/volume/csi"
 )
 
@@ -147,7 +148,7 @@ func TestCSINodeTroubles(t *testing.T) {
 		has.set(func() { has.registered = nil })
 		l.after(10 * time.Minute)
 		l.with(func() { l.fault = nil })
-		l.after(mostKnown)
+		l.after(maxCachedWait)
 		if n := l.csiNode(); len(n.Spec.Drivers) > 0 {
 			t.Errorf("after an outage: got %+v", n.Spec.Drivers)
 		}
@@ -182,7 +183,7 @@ func (l *life) attach(names ...v1.UniqueVolumeName) {
 }
 
 func (l *life) lack() manifest.Lack {
-	name := manifest.AttachmentName(disk.Name, "h", "n1")
+	name := refs.AttachmentName(disk.Name, "h", "n1")
 	return l.objects().Cluster.Lacks[manifest.ObjectRef{Kind: "VolumeAttachment", NamespacedName: types.NamespacedName{Name: name}}]
 }
 
@@ -210,7 +211,7 @@ func TestAttachment(t *testing.T) {
 	has := &fakeDrivers{registered: []csi.Driver{disk}}
 	withDrivers(t, has, func(l *life) {
 		va := &storage.VolumeAttachment{}
-		va.Name = manifest.AttachmentName(disk.Name, "h", "n1")
+		va.Name = refs.AttachmentName(disk.Name, "h", "n1")
 		attached := func() bool { _, is := l.objects().Cluster.Attached[va.Name]; return is }
 		l.comesUnreported(va)
 		if lack := l.lack(); attached() || !lack.Soon || !strings.Contains(lack.Why, "not been added to the list of VolumesInUse") {
@@ -241,7 +242,7 @@ func TestAttachment(t *testing.T) {
 			va.Status = storage.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{"device": "x"}}
 			l.give("volumeattachments", va, "MODIFIED")
 		})
-		l.after(mostBlind)
+		l.after(maxUncachedWait)
 		if got := l.objects().Cluster.Attached[va.Name]; got["device"] != "x" {
 			t.Fatalf("attached: got %v, lack %+v", got, l.lack())
 		}
@@ -271,16 +272,16 @@ func TestAttachmentBehind(t *testing.T) {
 	has := &fakeDrivers{registered: []csi.Driver{disk}}
 	withDrivers(t, has, func(l *life) {
 		va := &storage.VolumeAttachment{Status: storage.VolumeAttachmentStatus{Attached: true}}
-		va.Name = manifest.AttachmentName(disk.Name, "h", "n1")
+		va.Name = refs.AttachmentName(disk.Name, "h", "n1")
 		attached := func() bool { _, is := l.objects().Cluster.Attached[va.Name]; return is }
 		l.comesUnreported(va)
 		l.with(func() { l.fault, l.watches = nil, nil; l.attach() })
-		l.after(mostBlind)
+		l.after(maxUncachedWait)
 		if n := l.nodeNow(); attached() || len(n.Status.VolumesInUse) != 1 {
 			t.Errorf("while it is being detached: attached %v, in use %v", attached(), n.Status.VolumesInUse)
 		}
 		l.with(func() { l.attach(diskVolume) })
-		l.after(mostBlind)
+		l.after(maxUncachedWait)
 		if !attached() {
 			t.Errorf("attached again: got %+v", l.lack())
 		}
@@ -292,10 +293,10 @@ func TestAttachmentStays(t *testing.T) {
 	has := &fakeDrivers{registered: []csi.Driver{disk}}
 	withDrivers(t, has, func(l *life) {
 		va := &storage.VolumeAttachment{Status: storage.VolumeAttachmentStatus{Attached: true}}
-		va.Name = manifest.AttachmentName(disk.Name, "h", "n1")
+		va.Name = refs.AttachmentName(disk.Name, "h", "n1")
 		attached := func() bool { _, is := l.objects().Cluster.Attached[va.Name]; return is }
 		l.with(func() { l.give("volumeattachments", va, "ADDED"); l.attach(diskVolume); l.putPod(diskPod(l), "ADDED") })
-		l.after(mostBlind)
+		l.after(maxUncachedWait)
 		if !attached() {
 			t.Fatalf("got %+v", l.lack())
 		}
@@ -308,7 +309,7 @@ func TestAttachmentStays(t *testing.T) {
 			t.Error("lost in an outage")
 		}
 		l.with(func() { l.fault = nil })
-		l.after(2 * mostBlind) // the fake refuses a watch when the node was patched since the list
+		l.after(2 * maxUncachedWait) // the fake refuses a watch when the node was patched since the list
 		l.with(func() { l.attach() })
 		l.after(time.Second)
 		if attached() || !l.lack().Soon {
@@ -359,7 +360,7 @@ func TestGrowth(t *testing.T) {
 			p.Spec.NodeName = "n1"
 			l.putPod(p, "ADDED")
 		})
-		l.after(mostBlind)
+		l.after(maxUncachedWait)
 		l.with(func() {
 			pv := l.fakeAPI.objects.have["persistentvolumes//pv1"].(*v1.PersistentVolume).DeepCopy()
 			pv.Spec.Capacity[v1.ResourceStorage] = resource.MustParse("2Gi")
@@ -370,7 +371,7 @@ func TestGrowth(t *testing.T) {
 			c.Status.Conditions = []v1.PersistentVolumeClaimCondition{{Type: v1.PersistentVolumeClaimFileSystemResizePending}, {Type: "Other"}}
 			l.give("persistentvolumeclaims", c, "MODIFIED")
 		})
-		l.after(claimLook)
+		l.after(claimInterval)
 		if o := l.objects(); o.Claims[key].Status.AllocatedResources == nil {
 			t.Fatalf("not seen: %+v", o.Claims[key].Status)
 		}
@@ -409,7 +410,7 @@ func TestGrowthFails(t *testing.T) {
 				c.Status.Conditions = []v1.PersistentVolumeClaimCondition{{Type: "Other"}}
 				l.give("persistentvolumeclaims", c, "MODIFIED")
 			})
-			l.after(claimLook)
+			l.after(claimInterval)
 		}
 		fails := func(f csi.GrowthFailure) v1.PersistentVolumeClaimStatus {
 			has.set(func() {
@@ -432,7 +433,7 @@ func TestGrowthFails(t *testing.T) {
 			}
 		}
 		l.with(func() { l.putPod(diskPod(l), "ADDED") })
-		l.after(mostBlind)
+		l.after(maxUncachedWait)
 		grow("2Gi", v1.PersistentVolumeClaimNodeResizePending)
 		is("at first", fails(csi.GrowthFailure{Message: "busy"}), v1.PersistentVolumeClaimNodeResizePending, "busy")
 		l.count()

@@ -15,15 +15,14 @@ import (
 	"podd/reconcile/volume/csi"
 )
 
-// annotationNodeIDs has the drivers' names of the node, as JSON by driver.
+// annotationNodeIDs contains the node IDs of the CSI drivers as JSON.
 const annotationNodeIDs = "csi.volume.kubernetes.io/nodeid"
 
-// csiNode is the CSINode of a Node with a driver, or without one: nil for none of
-// either. seen is what the cluster has, nil for nothing. What is there of other drivers
-// stays. What a kubelet left there that claims volumes of Kubernetes itself for drivers
-// goes: podd hands none of these to a driver. The controllers of 1.34 ask for that claim
-// of no cloud's volume any more, and the scheduler without it goes by what the volume
-// itself says.
+// csiNode returns the CSINode of n with the driver with, which may be nil, and without
+// the named one, which may be "". seen is the present CSINode, or nil. Entries of other
+// drivers are kept. The kubelet's annotation of migrated in-tree plugins is removed,
+// because podd passes no in-tree volumes to CSI drivers. The controllers of 1.34 do not
+// need it for any cloud, and without it the scheduler uses the volume's own source.
 func csiNode(seen *storage.CSINode, n *v1.Node, with *csi.Driver, without string) *storage.CSINode {
 	next := &storage.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}, Spec: storage.CSINodeSpec{Drivers: []storage.CSINodeDriver{}}}
 	if seen != nil {
@@ -48,8 +47,8 @@ func csiNode(seen *storage.CSINode, n *v1.Node, with *csi.Driver, without string
 	return next
 }
 
-// unfit is why a driver cannot be one of the Node's, "" when it can.
-func unfit(n *v1.Node, d *csi.Driver) string {
+// rejectReason returns why a driver cannot be published, or "".
+func rejectReason(n *v1.Node, d *csi.Driver) string {
 	if d.NodeID == "" {
 		return fmt.Sprintf("CSI driver %s has no name for this node", d.Name)
 	}
@@ -65,12 +64,12 @@ func unfit(n *v1.Node, d *csi.Driver) string {
 	return ""
 }
 
-// nodeWords is a patch that has the Node's labels and annotations tell of a driver, or
-// tell no more of one; nil where they are so. Labels stay, as with the kubelet.
-func nodeWords(n *v1.Node, with *csi.Driver, without string) []byte {
+// nodePatch returns a patch that adds a driver to the labels and annotations of the Node,
+// or removes one; nil if nothing changes. As in the kubelet, labels are not removed.
+func nodePatch(n *v1.Node, with *csi.Driver, without string) []byte {
 	ids := map[string]string{}
 	if err := json.Unmarshal([]byte(n.Annotations[annotationNodeIDs]), &ids); err != nil {
-		ids = map[string]string{} // what nobody can read nobody needs
+		ids = map[string]string{} // an invalid annotation is replaced
 	}
 	labels := map[string]string{}
 	delete(ids, without)
@@ -83,17 +82,17 @@ func nodeWords(n *v1.Node, with *csi.Driver, without string) []byte {
 		}
 	}
 	is, there := n.Annotations[annotationNodeIDs]
-	annotations := map[string]any{annotationNodeIDs: nil} // it goes
+	annotations := map[string]any{annotationNodeIDs: nil} // null removes it
 	if len(ids) > 0 {
-		annotations[annotationNodeIDs] = text(ids)
+		annotations[annotationNodeIDs] = jsonText(ids)
 	}
 	if same := there == (len(ids) > 0) && (!there || is == annotations[annotationNodeIDs]); same && len(labels) == 0 {
 		return nil
 	}
-	return []byte(text(map[string]any{"metadata": map[string]any{"annotations": annotations, "labels": labels}}))
+	return []byte(jsonText(map[string]any{"metadata": map[string]any{"annotations": annotations, "labels": labels}}))
 }
 
-func text(v any) string {
+func jsonText(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic("cluster: texts are no JSON: " + err.Error())

@@ -2,15 +2,15 @@ package cluster
 
 import "podd/reconcile/volume/csi"
 
-// Drivers are the CSI drivers of this machine. Each answer comes with a channel that is
-// closed when there is another; neither is written to.
+// Drivers are the CSI drivers of this node. Each method also returns a channel that is
+// closed when the result changes. Callers must not modify results.
 type Drivers interface {
-	// Registered are those that can be asked for volumes.
+	// Registered returns the drivers that are ready for volumes.
 	Registered() ([]csi.Driver, <-chan struct{})
-	// InUse are the PersistentVolumes that drivers have here, each from before its
-	// driver first heard of it until it let go of it.
+	// InUse returns the volumes that drivers have here, from before the first call of the
+	// driver for a volume until it has been removed.
 	InUse() ([]csi.Use, <-chan struct{})
-	// Grown are those that were brought to a capacity here, or were not.
+	// Grown returns the volumes that were expanded on this node, and the failed expansions.
 	Grown() ([]csi.Growth, <-chan struct{})
 }
 

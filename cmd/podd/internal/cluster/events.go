@@ -14,35 +14,34 @@ import (
 	"podd/server"
 )
 
-// teller has the cluster know of what happened. Package events has put together what
-// repeats; of an event that goes on the API server is sent the count, as often as the
-// spam filter lets it. It never holds anybody up: what the log has dropped before it
-// was sent, or has become old, is not sent, nor again what the API server is long over.
-type teller struct {
+// An eventSender sends events to the API server. Package events aggregates repeated
+// events; for those the eventSender updates the count, as often as the spam filter
+// allows. Events that the log drops before they are sent, or that are too old, are not
+// sent. An event that the API server rejects or does not accept in time is not retried.
+type eventSender struct {
 	c    *client
 	log  server.EventLog
-	sent map[string]bool // events that the API server has, by namespace and name
+	sent map[string]bool // keys of events that the API server has
 	spam spamFilter
 }
 
-// mostOld is how long ago an event may have happened that the cluster is told of: as
-// much as it was away.
-const mostOld = 10 * time.Minute
+// maxEventAge is the age up to which events are sent, for example after an outage.
+const maxEventAge = 10 * time.Minute
 
-// mostSent bounds what is remembered; the log keeps fewer.
-const mostSent = 4096
+// maxSent limits sent. The event log stores fewer events.
+const maxSent = 4096
 
-func newTeller(c *client, log server.EventLog) *teller {
-	return &teller{c: c, log: log, sent: map[string]bool{}, spam: spamFilter{}}
+func newEventSender(c *client, log server.EventLog) *eventSender {
+	return &eventSender{c: c, log: log, sent: map[string]bool{}, spam: spamFilter{}}
 }
 
-// run does so until ctx is done.
-func (t *teller) run(ctx context.Context) {
+// run sends events until ctx is done.
+func (t *eventSender) run(ctx context.Context) {
 	var known uint64
 	for {
 		newer, revision := t.log.Events(known)
 		for _, e := range newer {
-			if !t.tell(ctx, e) {
+			if !t.deliver(ctx, e) {
 				return
 			}
 		}
@@ -55,19 +54,19 @@ func (t *teller) run(ctx context.Context) {
 	}
 }
 
-// tell sends an event, again and again until somebody answers; false: ctx is done.
-func (t *teller) tell(ctx context.Context, e *v1.Event) bool {
-	if !t.spam.lets(e, time.Now()) {
+// deliver sends an event until the API server responds. It returns false if ctx is done.
+func (t *eventSender) deliver(ctx context.Context, e *v1.Event) bool {
+	if !t.spam.allows(e, time.Now()) {
 		return true
 	}
 	var b backoff
-	for time.Since(e.LastTimestamp.Time) < mostOld {
+	for time.Since(e.LastTimestamp.Time) < maxEventAge {
 		err, late := t.send(ctx, e)
 		if ctx.Err() != nil {
 			return false
 		}
-		if err == nil || answered(err) || late {
-			return true // what is refused now will be again, or waits for a webhook
+		if err == nil || isAPIError(err) || late {
+			return true // a rejected event would be rejected again, or waits for a webhook
 		}
 		if !sleep(ctx, b.next()) {
 			return false
@@ -76,31 +75,31 @@ func (t *teller) tell(ctx context.Context, e *v1.Event) bool {
 	return true
 }
 
-// send makes the event within writeTime; late is that there was no answer.
-func (t *teller) send(ctx context.Context, e *v1.Event) (err error, late bool) {
+// send sends an event within writeTime. late reports that there was no response.
+func (t *eventSender) send(ctx context.Context, e *v1.Event) (err error, late bool) {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
 	err = t.put(ctx, e)
 	return err, err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
 }
 
-// put makes the event, or tells of its count where the API server has it.
-func (t *teller) put(ctx context.Context, e *v1.Event) error {
+// put creates the event, or updates its count if it exists in the API server.
+func (t *eventSender) put(ctx context.Context, e *v1.Event) error {
 	name := e.Namespace + "/" + e.Name
 	if t.sent[name] {
-		err := t.again(ctx, e)
+		err := t.patchCount(ctx, e)
 		if !apierrors.IsNotFound(err) {
 			return err
 		}
-		// They last for an hour.
+		// The API server deletes events after an hour.
 	}
 	e.ObjectMeta = metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}
-	err := t.c.answer(ctx, t.c.events.Post().Namespace(e.Namespace).Resource("events").Body(e), nil)
-	if apierrors.IsAlreadyExists(err) { // an answer was lost, or it is another life's
-		err = t.again(ctx, e)
+	err := t.c.doUntil(ctx, t.c.events.Post().Namespace(e.Namespace).Resource("events").Body(e), nil)
+	if apierrors.IsAlreadyExists(err) { // the response was lost, or an earlier process created it
+		err = t.patchCount(ctx, e)
 	}
 	if err == nil {
-		if len(t.sent) >= mostSent {
+		if len(t.sent) >= maxSent {
 			clear(t.sent)
 		}
 		t.sent[name] = true
@@ -108,11 +107,11 @@ func (t *teller) put(ctx context.Context, e *v1.Event) error {
 	return err
 }
 
-// again tells that an event repeated itself.
-func (t *teller) again(ctx context.Context, e *v1.Event) error {
+// patchCount updates the count of a repeated event.
+func (t *eventSender) patchCount(ctx context.Context, e *v1.Event) error {
 	body, err := json.Marshal(map[string]any{"count": e.Count, "lastTimestamp": e.LastTimestamp, "message": e.Message})
 	if err != nil {
 		return err
 	}
-	return t.c.answer(ctx, t.c.events.Patch(types.StrategicMergePatchType).Namespace(e.Namespace).Resource("events").Name(e.Name).Body(body), nil)
+	return t.c.doUntil(ctx, t.c.events.Patch(types.StrategicMergePatchType).Namespace(e.Namespace).Resource("events").Name(e.Name).Body(body), nil)
 }

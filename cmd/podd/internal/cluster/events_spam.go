@@ -6,38 +6,38 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// The cluster is told of an object 25 times at once and then once in five minutes,
-// as by a kubelet, of what is wrong apart from what is as it should be.
+// Like the kubelet, podd sends up to spamBurst events for an object at once, and then one
+// every spamInterval, separately for normal events and warnings.
 const (
-	spamBurst = 25
-	spamEvery = 5 * time.Minute
+	spamBurst    = 25
+	spamInterval = 5 * time.Minute
 )
 
-// mostObjects bounds what the filter remembers.
-const mostObjects = 4096
+// maxObjects limits the entries of the filter.
+const maxObjects = 4096
 
 type spamKey struct {
 	object v1.ObjectReference
 	kind   string
 }
 
-// bucket has so much left since then.
+// A bucket is a token bucket with left tokens at the time since.
 type bucket struct {
 	left  float64
 	since time.Time
 }
 
-// at is the bucket as it has filled until now.
+// at returns the bucket as it is at now.
 func (b bucket) at(now time.Time) bucket {
-	filled := float64(max(0, now.Sub(b.since))) / float64(spamEvery)
+	filled := float64(max(0, now.Sub(b.since))) / float64(spamInterval)
 	return bucket{min(spamBurst, b.left+filled), now}
 }
 
-// spamFilter has a bucket for each object of which was told of late.
+// A spamFilter contains a bucket for each object with recent events.
 type spamFilter map[spamKey]bucket
 
-// lets says that an event may be sent now, and counts it.
-func (f spamFilter) lets(e *v1.Event, now time.Time) bool {
+// allows reports whether an event may be sent now, and takes a token.
+func (f spamFilter) allows(e *v1.Event, now time.Time) bool {
 	key := spamKey{e.InvolvedObject, e.Type}
 	key.object.FieldPath = ""
 	b, known := f[key]
@@ -54,9 +54,9 @@ func (f spamFilter) lets(e *v1.Event, now time.Time) bool {
 	return may
 }
 
-// shrink forgets the full ones, and all where none is.
+// shrink removes full buckets if there are too many, or all if none is full.
 func (f spamFilter) shrink(now time.Time) {
-	if len(f) < mostObjects {
+	if len(f) < maxObjects {
 		return
 	}
 	for key, b := range f {
@@ -64,7 +64,7 @@ func (f spamFilter) shrink(now time.Time) {
 			delete(f, key)
 		}
 	}
-	if len(f) >= mostObjects {
+	if len(f) >= maxObjects {
 		clear(f)
 	}
 }

@@ -139,14 +139,14 @@ func TestEventsSlowWebhook(t *testing.T) {
 // TestSpamBound: what is remembered is bounded, whoever makes objects.
 func TestSpamBound(t *testing.T) {
 	f, now := spamFilter{}, noon
-	for i := range 3 * mostObjects {
+	for i := range 3 * maxObjects {
 		e := &v1.Event{Type: "Normal", InvolvedObject: v1.ObjectReference{Kind: "Pod", Name: fmt.Sprint(i)}}
 		now = now.Add(time.Millisecond)
-		if !f.lets(e, now) {
+		if !f.allows(e, now) {
 			t.Fatal("the first of an object")
 		}
 	}
-	if len(f) > mostObjects {
+	if len(f) > maxObjects {
 		t.Errorf("%d are remembered", len(f))
 	}
 }

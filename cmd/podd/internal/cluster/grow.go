@@ -13,19 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/refs"
 	"podd/reconcile/volume/csi"
 )
 
-// resizeConditions are those of a claim that its growing has set.
+// resizeConditions are the conditions of a claim that belong to a resize.
 var resizeConditions = []v1.PersistentVolumeClaimConditionType{
 	v1.PersistentVolumeClaimResizing, v1.PersistentVolumeClaimFileSystemResizePending,
 	v1.PersistentVolumeClaimControllerResizeError, v1.PersistentVolumeClaimNodeResizeError,
 }
 
-// tellGrowth tells the cluster of claims whose volumes have grown here, until ctx is
-// done: that ends their growing. It is told, too, of those that drivers do not let grow,
-// so that a controller may have them grow to less.
-func (c *Cluster) tellGrowth(ctx context.Context, api *client) {
+// reportGrowth completes the resize of claims after their volumes were expanded here, until ctx
+// is done. It also reports failed expansions, so that the controller may try a smaller
+// size.
+func (c *Cluster) reportGrowth(ctx context.Context, api *client) {
 	b, told := backoff{}, map[types.NamespacedName]int{}
 	for {
 		grown, otherGrown := c.o.CSI.Grown()
@@ -38,13 +39,13 @@ func (c *Cluster) tellGrowth(ctx context.Context, api *client) {
 			}
 			q := api.core.Patch(types.StrategicMergePatchType).Namespace(claim.Namespace).Resource("persistentvolumeclaims").
 				Name(claim.Name).SubResource("status").Body(patch)
-			err := api.into(ctx, q, &v1.PersistentVolumeClaim{})
-			if err == nil || apierrors.IsConflict(err) { // either way there is a newer one
+			err := api.do(ctx, q, &v1.PersistentVolumeClaim{})
+			if err == nil || apierrors.IsConflict(err) { // there is a newer claim in both cases
 				told = maps.Clone(told)
 				told[types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}]++
-				c.grew.set(told)
+				c.growths.set(told)
 			} else if again == nil {
-				again = time.After(spread(b.upTo(mostKnown)))
+				again = time.After(spread(b.upTo(maxCachedWait)))
 			}
 		}
 		if again == nil {
@@ -62,19 +63,18 @@ func (c *Cluster) tellGrowth(ctx context.Context, api *client) {
 	}
 }
 
-// grownClaim is a claim whose volume has grown as far as it was to, or has not, with a
-// patch of its status that says so; nil where there is nothing to say. What somebody
-// else has written since is not written over.
+// grownClaim returns the claim of an expanded volume and a patch of its status, or nil if
+// there is nothing to report. The patch fails if the claim was changed in the meantime.
 func grownClaim(o *manifest.Objects, g *csi.Growth, now time.Time) (*v1.PersistentVolumeClaim, []byte) {
 	pv := o.Volumes[types.NamespacedName{Name: g.Volume}]
 	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.CSI == nil || (csi.Use{Driver: pv.Spec.CSI.Driver, Handle: pv.Spec.CSI.VolumeHandle}) != g.Use {
 		return nil, nil
 	}
 	claim := o.Claims[types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}]
-	if claim == nil || manifest.Unbound(claim, pv) != "" {
+	if claim == nil || refs.Unbound(claim, pv) != "" {
 		return nil, nil
 	}
-	to, grows := manifest.Growth(claim, pv)
+	to, grows := refs.Growth(claim, pv)
 	var status map[string]any
 	switch {
 	case !grows || g.Capacity < to.Value():
@@ -86,10 +86,10 @@ func grownClaim(o *manifest.Objects, g *csi.Growth, now time.Time) (*v1.Persiste
 	if len(status) == 0 {
 		return nil, nil
 	}
-	return claim, []byte(text(map[string]any{"metadata": map[string]any{"resourceVersion": claim.ResourceVersion}, "status": status}))
+	return claim, []byte(jsonText(map[string]any{"metadata": map[string]any{"resourceVersion": claim.ResourceVersion}, "status": status}))
 }
 
-// grownStatus is what ends the growing of a claim.
+// grownStatus returns the status that completes a resize.
 func grownStatus(claim *v1.PersistentVolumeClaim, to resource.Quantity) map[string]any {
 	status := map[string]any{"capacity": map[string]any{"storage": to.String()}}
 	if claim.Status.AllocatedResourceStatuses != nil {
@@ -109,10 +109,10 @@ func grownStatus(claim *v1.PersistentVolumeClaim, to resource.Quantity) map[stri
 	return status
 }
 
-// failedStatus tells of a growth that failed what the kubelet does: an error, which
-// stays as it is while there is one, and that it is infeasible where the driver says so,
-// or where it failed more than once and somebody wants another size by now. A controller
-// of old, which tells no step, is told nothing.
+// failedStatus returns the status of a failed expansion, as the kubelet reports it: a
+// condition, which is not updated while it exists, and NodeResizeInfeasible if the driver
+// reports that, or if the expansion failed more than once and another size is requested
+// by now. It returns nil if the controller does not use allocatedResourceStatuses.
 func failedStatus(claim *v1.PersistentVolumeClaim, to resource.Quantity, f *csi.GrowthFailure, now time.Time) map[string]any {
 	if claim.Status.AllocatedResourceStatuses[v1.ResourceStorage] == "" {
 		return nil

@@ -12,26 +12,26 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// identity is a certificate that is renewed, with its key. Safe for concurrent use.
+// An identity is a certificate with its key that podd renews. It is safe for concurrent
+// use.
 type identity struct {
-	now atomic.Pointer[tls.Certificate] // nil: there is none yet
-	// given says that somebody else made it: it is renewed at once, so that the next
-	// ones are podd's own.
+	now atomic.Pointer[tls.Certificate] // may be nil
+	// given is set if the certificate is not from podd's own requests. It is renewed at once.
 	given atomic.Bool
 }
 
-// good is the certificate, nil when it is over or there is none.
-func (i *identity) good() *tls.Certificate {
+// valid returns the certificate, or nil if there is none or it has expired.
+func (i *identity) valid() *tls.Certificate {
 	if pair := i.now.Load(); pair != nil && time.Now().Before(pair.Leaf.NotAfter) {
 		return pair
 	}
 	return nil
 }
 
-// Identity is until when the certificate is good by which podd is known to the cluster;
-// false: it is known by none that is renewed.
-func (c *Cluster) Identity() (until time.Time, ok bool) {
-	i := c.known.Load()
+// ClientCertExpiry returns the expiry of the client certificate, or false if podd does
+// not renew it.
+func (c *Cluster) ClientCertExpiry() (until time.Time, ok bool) {
+	i := c.clientIdentity.Load()
 	if i == nil {
 		return until, false
 	}
@@ -42,7 +42,7 @@ func (c *Cluster) Identity() (until time.Time, ok bool) {
 	return pair.Leaf.NotAfter, true
 }
 
-// httpClient is one that shows i, or what config says when that is nil.
+// httpClient returns a client that uses i, or the certificate in config if i is nil.
 func (i *identity) httpClient(config *rest.Config) (*http.Client, error) {
 	if i == nil {
 		return rest.HTTPClientFor(config)
@@ -57,20 +57,20 @@ func (i *identity) httpClient(config *rest.Config) (*http.Client, error) {
 	return &http.Client{Transport: rt, Timeout: config.Timeout}, err
 }
 
-// identity is by what podd is known with renewal: the certificate of a kubeconfig, or
-// the one that was kept, whichever was made later and is not over. A kubeconfig that
-// has none says otherwise who podd is, and nothing is renewed: that is nil.
+// identity returns the client certificate that is renewed: that of the kubeconfig or the
+// stored one, whichever was issued later and has not expired. It returns nil if the
+// kubeconfig contains another kind of credential.
 func (o *Options) identity(config *rest.Config) (*identity, error) {
 	if !o.RotateCertificates {
 		return nil, nil
 	}
-	config = rest.CopyConfig(config) // whose files are read again when they change
-	pair, err := pairOf(config)
+	config = rest.CopyConfig(config) // files are reloaded if they change
+	pair, err := loadPair(config)
 	if pair == nil || err != nil {
 		return nil, err
 	}
 	i := &identity{}
-	files := o.pairs(toAsk)
+	files := o.pairs(clientPurpose)
 	kept, err := files.load()
 	if err != nil {
 		o.Log.Warn("another certificate is asked for", "err", err)
@@ -83,14 +83,14 @@ func (o *Options) identity(config *rest.Config) (*identity, error) {
 	}
 	i.now.Store(pair)
 	i.given.Store(true)
-	if _, err := files.keep(config.CertData, config.KeyData); err != nil {
+	if _, err := files.store(config.CertData, config.KeyData); err != nil {
 		return nil, fmt.Errorf("keeping it in %s: %w", o.CertDir, err)
 	}
 	return i, nil
 }
 
-// pairOf reads the certificate of a configuration; nil when it has none.
-func pairOf(config *rest.Config) (*tls.Certificate, error) {
+// loadPair returns the certificate of a configuration, or nil if it has none.
+func loadPair(config *rest.Config) (*tls.Certificate, error) {
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return nil, err
 	}
@@ -101,8 +101,9 @@ func pairOf(config *rest.Config) (*tls.Certificate, error) {
 	return &pair, err
 }
 
-// renewAt is when the next certificate is to be asked for, after 70 to 90 % of a life:
-// always the same for one certificate, and another for each.
+// renewAt returns the time of the renewal, after 70 to 90 % of the lifetime. It is
+// derived from the signature, so that it is stable for one certificate and differs
+// between certificates.
 func renewAt(leaf *x509.Certificate) time.Time {
 	var sum uint16
 	for _, b := range leaf.Signature {

@@ -7,88 +7,88 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/manifest"
+	"podd/manifest/refs"
 	"podd/reconcile/volume/csi"
 )
 
-// inUse are the volumes that the cluster's controller is not to take from this
-// machine: those that pods want, from before a driver hears of them, and those that are
-// here. The Node's status names them, and nothing is done with one that it does not
-// name. Safe for concurrent use.
-type inUse struct {
-	mu     sync.Mutex // guards all following fields
-	wanted wantedVolumes
-	// named are those that the status was last to name, reported those of them that
-	// the cluster has said that it does.
+// volumesInUse tracks the volumes that the attach-detach controller must not detach:
+// those that pods use, from before the first call of a driver, and those that are still
+// on this node. The Node's status must name a volume before anything is done with it. It
+// is safe for concurrent use.
+type volumesInUse struct {
+	mu      sync.Mutex // guards all following fields
+	desired desiredVolumes
+	// named are the volumes in the last status that podd sent or is about to send; reported
+	// are those of them that the API server has confirmed.
 	named, reported map[v1.UniqueVolumeName]bool
-	// otherWanted and otherReported are closed by the next change; nil: nobody asked.
-	otherWanted, otherReported chan struct{}
+	// These channels are closed by the next change; they are nil until requested.
+	desiredChanged, reportedChanged chan struct{}
 }
 
-// wantedVolumes are those that the pods bound to the node want.
-type wantedVolumes struct {
+// desiredVolumes are the volumes of the pods bound to the node.
+type desiredVolumes struct {
 	names map[v1.UniqueVolumeName]bool
-	// unattached are the drivers whose volumes nothing attaches; nil: not known yet.
+	// unattached are the drivers that need no attach; nil if unknown.
 	unattached map[string]bool
-	whole      bool // no pod wants any that is not known yet
+	isComplete bool // all volumes of the pods are known
 }
 
-func (w wantedVolumes) same(o wantedVolumes) bool {
-	return w.whole == o.whole && maps.Equal(w.names, o.names) &&
+func (w desiredVolumes) same(o desiredVolumes) bool {
+	return w.isComplete == o.isComplete && maps.Equal(w.names, o.names) &&
 		(w.unattached == nil) == (o.unattached == nil) && maps.Equal(w.unattached, o.unattached)
 }
 
-// want is told what pods want. From when it returns, whatever the status is to name
-// has all of them.
-func (u *inUse) want(w wantedVolumes) {
+// setDesired sets the volumes of the pods. After it returns, every new status names them.
+func (u *volumesInUse) setDesired(w desiredVolumes) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if !u.wanted.same(w) {
-		u.wanted = w
-		shut(&u.otherWanted)
+	if !u.desired.same(w) {
+		u.desired = w
+		closeChanged(&u.desiredChanged)
 	}
 }
 
-// name is what the Node's status, which names seen, is to name by now, and a channel
-// that is closed when pods want others. here are the volumes on this machine. What it
-// named before is kept until all is known that could speak for it.
-func (u *inUse) name(seen []v1.UniqueVolumeName, here []csi.Use) ([]v1.UniqueVolumeName, <-chan struct{}) {
+// names returns the volumes that the Node's status must name, and a channel that is
+// closed when the desired volumes change. seen are the volumes in the present status,
+// here those on this node. Until all desired volumes are known, those in seen are kept.
+func (u *volumesInUse) names(seen []v1.UniqueVolumeName, here []csi.Use) ([]v1.UniqueVolumeName, <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	all := maps.Clone(u.wanted.names)
+	all := maps.Clone(u.desired.names)
 	if all == nil {
 		all = map[v1.UniqueVolumeName]bool{}
 	}
-	if u.wanted.unattached != nil {
+	if u.desired.unattached != nil {
 		for _, use := range here {
-			if !u.wanted.unattached[use.Driver] {
-				all[manifest.UniqueVolume(use.Driver, use.Handle)] = true
+			if !u.desired.unattached[use.Driver] {
+				all[refs.UniqueVolume(use.Driver, use.Handle)] = true
 			}
 		}
 	}
-	if !u.wanted.whole {
+	if !u.desired.isComplete {
 		for _, name := range seen {
 			all[name] = true
 		}
 	}
 	u.named = all
-	u.take(u.reported)
-	return slices.Sorted(maps.Keys(all)), opened(&u.otherWanted)
+	u.updateReported(u.reported)
+	return slices.Sorted(maps.Keys(all)), changedChan(&u.desiredChanged)
 }
 
-// report is told what the cluster has said that the status names.
-func (u *inUse) report(names []v1.UniqueVolumeName) {
+// setReported sets the volumes in the status that the API server has confirmed.
+func (u *volumesInUse) setReported(names []v1.UniqueVolumeName) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	said := map[v1.UniqueVolumeName]bool{}
 	for _, name := range names {
 		said[name] = true
 	}
-	u.take(said)
+	u.updateReported(said)
 }
 
-// take has of what is said what is still to be named. The caller holds mu.
-func (u *inUse) take(said map[v1.UniqueVolumeName]bool) {
+// updateReported sets reported to the names that are still named. The caller must hold
+// mu.
+func (u *volumesInUse) updateReported(said map[v1.UniqueVolumeName]bool) {
 	next := map[v1.UniqueVolumeName]bool{}
 	for name := range said {
 		if u.named[name] {
@@ -97,26 +97,26 @@ func (u *inUse) take(said map[v1.UniqueVolumeName]bool) {
 	}
 	if !maps.Equal(next, u.reported) {
 		u.reported = next
-		shut(&u.otherReported)
+		closeChanged(&u.reportedChanged)
 	}
 }
 
-// reports says whether the status names a volume and will, and a channel that is
-// closed when that may be otherwise.
-func (u *inUse) reports(name v1.UniqueVolumeName) (bool, <-chan struct{}) {
+// isReported reports whether the status names a volume and will continue to, and returns
+// a channel that is closed when that may change.
+func (u *volumesInUse) isReported(name v1.UniqueVolumeName) (bool, <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.reported[name], opened(&u.otherReported)
+	return u.reported[name], changedChan(&u.reportedChanged)
 }
 
-func opened(c *chan struct{}) <-chan struct{} {
+func changedChan(c *chan struct{}) <-chan struct{} {
 	if *c == nil {
 		*c = make(chan struct{})
 	}
 	return *c
 }
 
-func shut(c *chan struct{}) {
+func closeChanged(c *chan struct{}) {
 	if *c != nil {
 		close(*c)
 		*c = nil

@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
-	"podd/manifest"
+	"podd/manifest/refs"
 	"podd/reconcile/volume/csi"
 )
 
@@ -25,31 +25,31 @@ func TestInUse(t *testing.T) {
 			}
 			return all
 		}
-		nameOf := func(h string) v1.UniqueVolumeName { return manifest.UniqueVolume("d", h) }
-		var u inUse
+		nameOf := func(h string) v1.UniqueVolumeName { return refs.UniqueVolume("d", h) }
+		var u volumesInUse
 		var status []v1.UniqueVolumeName // the cluster's
 		var wanted, here []string
 		whole := false
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			switch rapid.IntRange(0, 3).Draw(t, "step") {
 			case 0:
-				w := wantedVolumes{names: map[v1.UniqueVolumeName]bool{}, unattached: map[string]bool{}, whole: rapid.Bool().Draw(t, "whole")}
-				wanted, whole = some("wants"), w.whole
+				w := desiredVolumes{names: map[v1.UniqueVolumeName]bool{}, unattached: map[string]bool{}, isComplete: rapid.Bool().Draw(t, "whole")}
+				wanted, whole = some("wants"), w.isComplete
 				for _, h := range wanted {
 					w.names[nameOf(h)] = true
 				}
-				u.want(w)
+				u.setDesired(w)
 			case 1: // only what is reported may come here
-				here = slices.DeleteFunc(some("here"), func(h string) bool { is, _ := u.reports(nameOf(h)); return !is && !slices.Contains(here, h) })
+				here = slices.DeleteFunc(some("here"), func(h string) bool { is, _ := u.isReported(nameOf(h)); return !is && !slices.Contains(here, h) })
 			default:
 				var uses []csi.Use
 				for _, h := range here {
 					uses = append(uses, csi.Use{Driver: "d", Handle: h})
 				}
 				seen := status
-				names, _ := u.name(seen, uses)
+				names, _ := u.names(seen, uses)
 				for _, h := range slices.Concat(wanted, here) {
-					if u.wanted.unattached != nil && !slices.Contains(names, nameOf(h)) {
+					if u.desired.unattached != nil && !slices.Contains(names, nameOf(h)) {
 						t.Fatalf("%s is wanted or here, and the status is to name %v", h, names)
 					}
 				}
@@ -64,11 +64,11 @@ func TestInUse(t *testing.T) {
 					status = names
 				case 2:
 					status = names
-					u.report(names)
+					u.setReported(names)
 				}
 			}
 			for _, h := range handles {
-				if is, _ := u.reports(nameOf(h)); is && !slices.Contains(status, nameOf(h)) {
+				if is, _ := u.isReported(nameOf(h)); is && !slices.Contains(status, nameOf(h)) {
 					t.Fatalf("%s is said to be reported, the status names %v", h, status)
 				}
 			}

@@ -17,17 +17,17 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// read is the configuration that a kubeconfig has.
+// read returns the configuration in a kubeconfig.
 func read(path string) (*rest.Config, error) {
 	file, err := load(path)
 	if err != nil {
 		return nil, err
 	}
-	return configOf(file)
+	return restConfig(file)
 }
 
-// load reads a kubeconfig. Its errors are for users, so whatever would quote what may
-// be secret, as parsers do, is found and told here.
+// load reads a kubeconfig. Its errors are shown to users; those of parsers may quote
+// secrets and are replaced.
 func load(path string) (*api.Config, error) {
 	file, err := clientcmd.LoadFromFile(path)
 	if err != nil {
@@ -46,7 +46,7 @@ func load(path string) (*api.Config, error) {
 
 var lineOf = regexp.MustCompile(`\bline [0-9]+\b`)
 
-// withoutText keeps of an error of a parser where it is.
+// withoutText reduces the error of a parser to the line number.
 func withoutText(err error) error {
 	if file := (*fs.PathError)(nil); errors.As(err, &file) {
 		return err
@@ -57,7 +57,7 @@ func withoutText(err error) error {
 	return errors.New("it is no kubeconfig in YAML or JSON")
 }
 
-// checkURLs are those that may have a password.
+// checkURLs checks the fields that may contain a password.
 func checkURLs(c *api.Cluster) error {
 	if _, _, err := rest.DefaultServerURL(c.Server, "/api", v1.SchemeGroupVersion, true); err != nil && c.Server != "" {
 		return errors.New("its server is no URL")
@@ -71,22 +71,22 @@ func checkURLs(c *api.Cluster) error {
 	return nil
 }
 
-// outdated says that another life is to begin: there is another kubeconfig than was
-// seen, or podd is nobody by it any more. One of which nothing can be made ends none,
-// but is an error.
+// outdated reports whether a new connection is needed: the kubeconfig differs from seen
+// and is valid, or its credential is no longer valid. If the new kubeconfig is invalid,
+// it returns an error.
 func (o *Options) outdated(seen fileStamp) (bool, error) {
 	now := stamp(o.Kubeconfig)
 	if now == seen {
-		return o.bootstraps(), nil
+		return o.needsBootstrap(), nil
 	}
 	if o.BootstrapKubeconfig != "" && now == (fileStamp{}) {
-		return true, nil // whoever took it away wants another
+		return true, nil // the user requests a new bootstrap by removing it
 	}
 	err := o.unusable()
 	return err == nil, err
 }
 
-// fileStamp tells versions of a file apart.
+// A fileStamp identifies a version of a file.
 type fileStamp struct {
 	size int64
 	time time.Time
@@ -100,15 +100,15 @@ func stamp(path string) fileStamp {
 	return fileStamp{info.Size(), info.ModTime()}
 }
 
-// unusable is why nothing can be made of the kubeconfig as it is now; nil: connect can.
-// It keeps nothing.
+// unusable returns the error that connect would return for the current kubeconfig, or
+// nil. It stores nothing.
 func (o *Options) unusable() error {
 	config, err := read(o.Kubeconfig)
 	if err == nil {
 		_, err = authorityOf(config)
 	}
 	if err == nil {
-		_, err = pairOf(config)
+		_, err = loadPair(config)
 	}
 	if err != nil {
 		return configError{fmt.Errorf("reading --kubeconfig %s, which is another than podd uses: %w", o.Kubeconfig, err)}

@@ -12,26 +12,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// leases is the namespace of every node's lease.
+// leases is the namespace of node leases.
 const leases = "kube-node-lease"
 
-// lessee renews the node's lease, the sign of life that costs least.
-type lessee struct {
-	o      *Options
-	c      *client
-	say    *speaker
-	owner  *atomic.Pointer[types.UID] // of the Node; nil while there is none
-	latest *coordination.Lease        // as the cluster has it; nil: ask
+// A leaseRenewer renews the node's lease, which is the heartbeat.
+type leaseRenewer struct {
+	o        *Options
+	c        *client
+	problems *problemReporter
+	owner    *atomic.Pointer[types.UID] // of the Node; nil if there is none
+	lease    *coordination.Lease        // as last returned; nil: unknown
 }
 
-// run renews it four times as often as it must be, and at the same pace as the
-// kubelet when that fails.
-func (l *lessee) run(ctx context.Context) {
+// run renews the lease every quarter of its duration, and retries failures with the
+// kubelet's backoff.
+func (l *leaseRenewer) run(ctx context.Context) {
 	var b backoff
-	silent := 0 // attempts in a row that nobody answered
+	silent := 0 // consecutive attempts without a response
 	for {
 		asked, err := l.renew(ctx)
-		if silent++; err == nil || answered(err) {
+		if silent++; err == nil || isAPIError(err) {
 			silent = 0
 		}
 		wait := l.o.Lease / 4
@@ -39,7 +39,7 @@ func (l *lessee) run(ctx context.Context) {
 		switch {
 		case err != nil:
 			if silent > 1 {
-				l.c.close() // a connection that hangs would hold up all that follow
+				l.c.close() // a connection that hangs would delay all further requests
 			}
 			wait = b.next()
 		case !asked:
@@ -48,7 +48,7 @@ func (l *lessee) run(ctx context.Context) {
 			b = backoff{}
 		}
 		if asked {
-			l.say.report(ctx, ofLease, err)
+			l.problems.report(ctx, ofLease, err)
 		}
 		if !sleep(ctx, wait) {
 			return
@@ -56,46 +56,45 @@ func (l *lessee) run(ctx context.Context) {
 	}
 }
 
-// renew says whether there was something to ask for: a lease is made only for a
-// Node, and one that is there is renewed in any case. What somebody else changed,
-// or took away, is looked at again.
-func (l *lessee) renew(ctx context.Context) (asked bool, err error) {
+// renew renews the lease, or creates it if the Node exists. It reports whether it sent a
+// request. After a conflict it reads the lease again.
+func (l *leaseRenewer) renew(ctx context.Context) (asked bool, err error) {
 	asked, err = l.attempt(ctx)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		l.latest = nil
+		l.lease = nil
 		return l.attempt(ctx)
 	}
 	return asked, err
 }
 
-func (l *lessee) attempt(ctx context.Context) (asked bool, err error) {
-	if l.latest == nil {
+func (l *leaseRenewer) attempt(ctx context.Context) (asked bool, err error) {
+	if l.lease == nil {
 		if l.owner.Load() == nil {
 			return false, nil
 		}
 		var made bool
-		if l.latest, made, err = l.ensure(ctx); err != nil || made {
+		if l.lease, made, err = l.ensure(ctx); err != nil || made {
 			return true, err
 		}
 	}
 	var now coordination.Lease
-	err = l.c.into(ctx, l.c.leases.Put().Namespace(leases).Resource("leases").Name(l.o.Node).Body(l.next()), &now)
+	err = l.c.do(ctx, l.c.leases.Put().Namespace(leases).Resource("leases").Name(l.o.Node).Body(l.next()), &now)
 	if err == nil {
-		l.latest = &now
+		l.lease = &now
 	}
 	return true, err
 }
 
-// ensure is the lease, which is made where there is none.
-func (l *lessee) ensure(ctx context.Context) (_ *coordination.Lease, made bool, err error) {
+// ensure returns the lease and creates it if it does not exist.
+func (l *leaseRenewer) ensure(ctx context.Context) (_ *coordination.Lease, made bool, err error) {
 	var now coordination.Lease
-	err = l.c.into(ctx, l.c.leases.Get().Namespace(leases).Resource("leases").Name(l.o.Node), &now)
+	err = l.c.do(ctx, l.c.leases.Get().Namespace(leases).Resource("leases").Name(l.o.Node), &now)
 	if apierrors.IsNotFound(err) {
-		l.latest = &coordination.Lease{
+		l.lease = &coordination.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: leases, Name: l.o.Node},
 			Spec:       coordination.LeaseSpec{HolderIdentity: &l.o.Node},
 		}
-		made, err = true, l.c.into(ctx, l.c.leases.Post().Namespace(leases).Resource("leases").Body(l.next()), &now)
+		made, err = true, l.c.do(ctx, l.c.leases.Post().Namespace(leases).Resource("leases").Body(l.next()), &now)
 	}
 	if err != nil {
 		return nil, false, err
@@ -103,9 +102,9 @@ func (l *lessee) ensure(ctx context.Context) (_ *coordination.Lease, made bool, 
 	return &now, made, nil
 }
 
-// next is the latest, renewed now.
-func (l *lessee) next() *coordination.Lease {
-	next := l.latest.DeepCopy()
+// next returns the lease with the current time.
+func (l *leaseRenewer) next() *coordination.Lease {
+	next := l.lease.DeepCopy()
 	next.Spec.LeaseDurationSeconds = new(int32(l.o.Lease / time.Second))
 	next.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
 	if uid := l.owner.Load(); uid != nil {

@@ -32,8 +32,8 @@ type life struct {
 	state   *server.Latest
 	mu      sync.Mutex // guards said
 	said    []string
-	refused []Refusal // of late
-	closed  func()    // every connection; nil: nothing is done
+	refused []Rejection // of late
+	closed  func()      // every connection; nil: nothing is done
 }
 
 // alone runs a test of one life, which begins 2 s before; prepare may be nil.
@@ -43,9 +43,9 @@ func alone(t *testing.T, prepare func(*life, *Options), test func(*life)) {
 		o := &Options{
 			Kubeconfig: "/none", ContentType: "application/json", QPS: 50, Burst: 100, Node: "n1", Register: true,
 			UpdateFrequency: 10 * time.Second, ReportFrequency: 5 * time.Minute, Lease: 40 * time.Second,
-			Log:     slog.New(slog.DiscardHandler),
-			Told:    func(_ context.Context, why string) { l.mu.Lock(); l.said = append(l.said, why); l.mu.Unlock() },
-			Refused: func(_ context.Context, all []Refusal) { l.mu.Lock(); l.refused = all; l.mu.Unlock() },
+			Log:        slog.New(slog.DiscardHandler),
+			OnProblem:  func(_ context.Context, why string) { l.mu.Lock(); l.said = append(l.said, why); l.mu.Unlock() },
+			OnRejected: func(_ context.Context, all []Rejection) { l.mu.Lock(); l.refused = all; l.mu.Unlock() },
 		}
 		if prepare != nil {
 			prepare(l, o)
@@ -61,9 +61,9 @@ func alone(t *testing.T, prepare func(*life, *Options), test func(*life)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		l.cluster = New(*o)
 		l.cluster.state = l.state
-		s, done := newSpeaker(o), make(chan struct{})
+		s, done := newProblemReporter(o), make(chan struct{})
 		go s.run(ctx)
-		go func() { defer close(done); l.cluster.liveWith(ctx, c, s, stamp(o.Kubeconfig)) }()
+		go func() { defer close(done); l.cluster.runConnection(ctx, c, s, stamp(o.Kubeconfig)) }()
 		l.after(2 * time.Second)
 		test(l)
 		cancel()
@@ -142,6 +142,38 @@ func TestJoins(t *testing.T) {
 		synctest.Wait()
 		if l.ready() != v1.ConditionFalse {
 			t.Error("a runtime that is gone is not told at once")
+		}
+	})
+}
+
+// TestAddressesFollow starts a host before DHCP: its Node gets an address when the
+// host does, and another one at once when that changes.
+func TestAddressesFollow(t *testing.T) {
+	at := func(ip string) *v1.Node {
+		n := machine()
+		n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ip}, {Type: v1.NodeHostName, Address: "n1"}}
+		return n
+	}
+	prepare := func(l *life, _ *Options) {
+		l.state = server.NewLatest(&server.View{Revision: 1, Machine: at("127.0.0.1")})
+	}
+	alone(t, prepare, func(l *life) {
+		for _, step := range []struct{ ip, want string }{{"", "n1"}, {"10.0.0.5", "10.0.0.5 n1"}, {"10.0.0.6", "10.0.0.6 n1"}} {
+			if v := l.state.View(); step.ip != "" {
+				next := *v
+				next.Revision, next.Machine = v.Revision+1, at(step.ip)
+				l.state.Publish(&next)
+				l.after(time.Second)
+			}
+			var got []string
+			l.with(func() {
+				for _, a := range l.node.Status.Addresses {
+					got = append(got, a.Address)
+				}
+			})
+			if strings.Join(got, " ") != step.want {
+				t.Errorf("with the address %q: the Node has %q, want %s", step.ip, got, step.want)
+			}
 		}
 	})
 }
@@ -269,18 +301,18 @@ func TestSlowLease(t *testing.T) {
 // something else is of its kind.
 func TestTroubleOfAnotherPart(t *testing.T) {
 	var said []string
-	s := newSpeaker(&Options{Log: slog.New(slog.DiscardHandler), Told: func(_ context.Context, why string) { said = append(said, why) }})
+	s := newProblemReporter(&Options{Log: slog.New(slog.DiscardHandler), OnProblem: func(_ context.Context, why string) { said = append(said, why) }})
 	forbids := func(what string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: what}, "n1", errors.New("no"))
 	}
 	for _, a := range []attempt{{ofLease, forbids("leases")}, {ofNode, forbids("nodes")}, {ofLease, nil}, {ofPods, forbids("pods")}, {ofNode, nil}, {ofPods, nil}} {
-		s.take(t.Context(), a, noon)
+		s.update(t.Context(), a, noon)
 	}
 	if len(said) != 4 || !strings.Contains(said[0], "leases") || !strings.Contains(said[1], "nodes") || !strings.Contains(said[2], "pods") || said[3] != "" {
 		t.Errorf("told %q", said)
 	}
 	long := apierrors.NewInternalError(errors.New(strings.Repeat("no\x1b[2J ", 1000)))
-	if text := troubleOf(long).text; len(text) > 2*mostSaid || strings.Contains(text, "\x1b") {
+	if text := newProblem(long).text; len(text) > 2*maxMessage || strings.Contains(text, "\x1b") {
 		t.Errorf("told %d bytes: %q", len(text), text)
 	}
 }

@@ -9,17 +9,17 @@ import (
 	"podd/manifest"
 )
 
-// A mirror is the object by which a cluster knows a static pod, one of a file or a
-// URL: it has its name and, as annotations, its UID, as config.hash and config.mirror.
-// Whatever is done to it, the pod runs on.
+// A mirror pod represents a static pod, which comes from a file or URL, in the API
+// server. It has the name of the pod, and its UID in the annotations config.hash and
+// config.mirror. Changes of the mirror pod do not affect the static pod.
 
 func isMirror(p *v1.Pod) bool {
 	_, is := p.Annotations[manifest.AnnotationConfigMirror]
 	return is
 }
 
-// Mirrors is how many the cluster was last seen to have for this node.
-func (c *Cluster) Mirrors() int {
+// MirrorCount returns the number of mirror pods of this node in the last snapshot.
+func (c *Cluster) MirrorCount() int {
 	pods, _ := c.pods.get()
 	n := 0
 	for _, p := range pods.items {
@@ -30,15 +30,15 @@ func (c *Cluster) Mirrors() int {
 	return n
 }
 
-// isStatic says that a pod is one of a file or a URL.
+// isStatic reports whether a pod comes from a file or URL.
 func isStatic(p *v1.Pod) bool {
 	source := p.Annotations[manifest.AnnotationConfigSource]
 	return p.Annotations[manifest.AnnotationConfigHash] != "" && (source == manifest.KindFile || source == manifest.KindURL)
 }
 
-// mirrors says that an object is the mirror of a static pod, to be kept. Nobody
-// knows the owner while node is nil.
-func mirrors(mirror, static *v1.Pod, node *v1.Node) bool {
+// isMirrorOf reports whether mirror is an up-to-date mirror pod of static. The owner is
+// not checked if node is nil.
+func isMirrorOf(mirror, static *v1.Pod, node *v1.Node) bool {
 	if mirror.DeletionTimestamp != nil || mirror.Annotations[manifest.AnnotationConfigMirror] != static.Annotations[manifest.AnnotationConfigHash] {
 		return false
 	}
@@ -46,10 +46,10 @@ func mirrors(mirror, static *v1.Pod, node *v1.Node) bool {
 	return node == nil || owner != nil && owner.UID == node.UID
 }
 
-// mirrorOf makes the mirror of a static pod, which the node owns: no API server
-// takes another from it (NodeRestriction). What it refuses in a mirror is left out,
-// and named where users would miss it.
-func mirrorOf(static *v1.Pod, node *v1.Node) *v1.Pod {
+// newMirror returns a mirror pod of static. Its owner is the Node, as NodeRestriction
+// requires. It omits the fields that NodeRestriction rejects; AnnotationLocalRefs names
+// omitted references.
+func newMirror(static *v1.Pod, node *v1.Node) *v1.Pod {
 	m := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: static.Namespace, Name: static.Name, Labels: static.Labels, Annotations: maps.Clone(static.Annotations),
@@ -58,11 +58,11 @@ func mirrorOf(static *v1.Pod, node *v1.Node) *v1.Pod {
 		Spec: *static.Spec.DeepCopy(),
 	}
 	m.Annotations[manifest.AnnotationConfigMirror] = static.Annotations[manifest.AnnotationConfigHash]
-	// The API server fills these in from the cluster's classes, and takes no others.
+	// The API server sets these from the cluster's classes and rejects other values.
 	m.Spec.Priority, m.Spec.PreemptionPolicy, m.Spec.Overhead = nil, nil, nil
-	m.Spec.EphemeralContainers = nil // it takes none with a new pod
-	if refs := withoutRefs(m); refs != "" {
-		m.Annotations[AnnotationLocalRefs] = refs
+	m.Spec.EphemeralContainers = nil // not permitted in new pods
+	if removed := withoutRefs(m); removed != "" {
+		m.Annotations[AnnotationLocalRefs] = removed
 	}
 	return m
 }

@@ -8,26 +8,27 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// AnnotationLocalRefs of a mirror names what its pod refers to and the mirror does
-// not, since it is no object of the cluster: "ConfigMap/conf,Secret/cred", in order.
+// AnnotationLocalRefs of a mirror pod names the objects that the static pod refers to and
+// the mirror pod does not, because they are not in the cluster:
+// "ConfigMap/conf,Secret/cred", sorted.
 const AnnotationLocalRefs = "podd/local-refs"
 
-// refs collects what is left out of a mirror.
-type refs struct {
+// removedRefs collects the references that were removed from a mirror pod.
+type removedRefs struct {
 	names map[string]bool
-	gone  map[string]bool // names of volumes that are
+	gone  map[string]bool // names of removed volumes
 }
 
-func (r *refs) note(kind, name string) {
+func (r *removedRefs) note(kind, name string) {
 	if name != "" {
 		r.names[kind+"/"+name] = true
 	}
 }
 
-// withoutRefs takes out of a pod what refers to other objects of an API, and names
-// these. A variable or a volume that is nothing else goes as a whole.
+// withoutRefs removes all references to other API objects from a pod and returns their
+// names. A variable or volume that consists of one is removed as a whole.
 func withoutRefs(p *v1.Pod) string {
-	r := &refs{names: map[string]bool{}, gone: map[string]bool{}}
+	r := &removedRefs{names: map[string]bool{}, gone: map[string]bool{}}
 	s := &p.Spec
 	if s.ServiceAccountName != "" {
 		r.note("ServiceAccount", s.ServiceAccountName)
@@ -50,8 +51,8 @@ func withoutRefs(p *v1.Pod) string {
 	return strings.Join(slices.Sorted(maps.Keys(r.names)), ",")
 }
 
-// volume says that a volume goes.
-func (r *refs) volume(p *v1.Pod, v *v1.Volume) bool {
+// volume reports whether a volume is removed.
+func (r *removedRefs) volume(p *v1.Pod, v *v1.Volume) bool {
 	switch {
 	case v.ConfigMap != nil:
 		r.note("ConfigMap", v.ConfigMap.Name)
@@ -71,9 +72,9 @@ func (r *refs) volume(p *v1.Pod, v *v1.Volume) bool {
 	return true
 }
 
-// projection says that a source of a volume goes. Others than these are refused in
-// manifests.
-func (r *refs) projection(s v1.VolumeProjection) bool {
+// projection reports whether a source of a volume is removed. Manifests with other
+// sources are rejected.
+func (r *removedRefs) projection(s v1.VolumeProjection) bool {
 	switch {
 	case s.ConfigMap != nil:
 		r.note("ConfigMap", s.ConfigMap.Name)
@@ -85,7 +86,7 @@ func (r *refs) projection(s v1.VolumeProjection) bool {
 	return true
 }
 
-func (r *refs) container(c *v1.Container) {
+func (r *removedRefs) container(c *v1.Container) {
 	c.VolumeMounts = slices.DeleteFunc(c.VolumeMounts, func(m v1.VolumeMount) bool { return r.gone[m.Name] })
 	c.EnvFrom = slices.DeleteFunc(c.EnvFrom, func(e v1.EnvFromSource) bool {
 		if e.ConfigMapRef != nil {

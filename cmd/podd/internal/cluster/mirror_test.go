@@ -8,12 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/decode"
 )
 
 // staticPod is one of a file, as podd shows it.
 func staticPod(t *testing.T, text string) *v1.Pod {
 	t.Helper()
-	f := manifest.Decode([]byte(text), manifest.Options{Kind: manifest.KindFile, Path: "/m/web.yaml", Node: "n1", Now: noon})
+	f := decode.File([]byte(text), decode.Options{Kind: manifest.KindFile, Path: "/m/web.yaml", Node: "n1", Now: noon})
 	if len(f.Pods) != 1 {
 		t.Fatal(f.Problems)
 	}
@@ -34,7 +35,7 @@ func theNode(uid types.UID) *v1.Node {
 
 func TestMirror(t *testing.T) {
 	static := staticPod(t, webManifest)
-	m := mirrorOf(static, theNode("u1"))
+	m := newMirror(static, theNode("u1"))
 	hash := static.Annotations[manifest.AnnotationConfigHash]
 	if m.Name != "web-n1" || m.UID != "" || m.Spec.NodeName != "n1" || m.Labels["app"] != "web" || hash == "" ||
 		m.Annotations[manifest.AnnotationConfigHash] != hash || m.Annotations[manifest.AnnotationConfigMirror] != hash ||
@@ -47,10 +48,10 @@ func TestMirror(t *testing.T) {
 	if isMirror(static) || !isStatic(static) {
 		t.Error("the pod was changed")
 	}
-	if !mirrors(m, static, theNode("u1")) || !mirrors(m, static, nil) || mirrors(m, static, theNode("u2")) {
+	if !isMirrorOf(m, static, theNode("u1")) || !isMirrorOf(m, static, nil) || isMirrorOf(m, static, theNode("u2")) {
 		t.Error("whose mirror it is")
 	}
-	if mirrors(m, staticPod(t, webManifest+"  hostNetwork: true\n"), theNode("u1")) {
+	if isMirrorOf(m, staticPod(t, webManifest+"  hostNetwork: true\n"), theNode("u1")) {
 		t.Error("it mirrors another version")
 	}
 }
@@ -91,7 +92,7 @@ spec:
   - {name: own, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}
   - {name: tmp, emptyDir: {}}
 `)
-	m := mirrorOf(static, theNode("u1"))
+	m := newMirror(static, theNode("u1"))
 	want := "ConfigMap/conf,ConfigMap/files,PersistentVolumeClaim/data,PersistentVolumeClaim/web-n1-own,Secret/cred,Secret/deep,Secret/env,Secret/pull,ServiceAccount/robot"
 	if got := m.Annotations[AnnotationLocalRefs]; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

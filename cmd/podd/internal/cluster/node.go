@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"maps"
+	"net/netip"
 	goruntime "runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,23 +14,23 @@ import (
 )
 
 const (
-	// annotationAttachDetach has the cluster's controller attach the volumes.
+	// annotationAttachDetach makes the attach-detach controller attach the volumes.
 	annotationAttachDetach = "volumes.kubernetes.io/controller-managed-attach-detach"
-	// annotationProvidedIP tells a cloud controller what the user said.
+	// annotationProvidedIP passes the user's addresses to a cloud controller.
 	annotationProvidedIP = "alpha.kubernetes.io/provided-node-ip"
-	// taintUninitialized is taken away by a cloud controller.
+	// taintUninitialized is removed by a cloud controller.
 	taintUninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 )
 
-// defaultLabels are those that a Node which is there already gets too; what else
-// --node-labels say counts only when it is made.
+// defaultLabels are also updated on an existing Node. Other labels of --node-labels are
+// only set when the Node is created.
 var defaultLabels = []string{
 	v1.LabelHostname, v1.LabelTopologyZone, v1.LabelTopologyRegion, v1.LabelFailureDomainBetaZone, v1.LabelFailureDomainBetaRegion,
 	v1.LabelInstanceTypeStable, v1.LabelInstanceType, v1.LabelOSStable, v1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
 }
 
-// made is the Node that podd makes of the machine.
-func (o *Options) made(machine *v1.Node, now time.Time) *v1.Node {
+// newNode returns a new Node object for this node.
+func (o *Options) newNode(machine *v1.Node, now time.Time) *v1.Node {
 	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.Node, Labels: maps.Clone(machine.Labels)}}
 	n.Spec.ProviderID = o.ProviderID
 	n.Spec.Taints = append(n.Spec.Taints, o.Taints...)
@@ -38,12 +40,12 @@ func (o *Options) made(machine *v1.Node, now time.Time) *v1.Node {
 	if o.AttachDetach {
 		n.Annotations = map[string]string{annotationAttachDetach: "true"}
 	}
-	return o.updated(n, machine, now)
+	return o.updatedNode(n, machine, now)
 }
 
-// adopted is a Node of this name that was there already, of an earlier podd, a
-// kubelet or an administrator.
-func (o *Options) adopted(seen, machine *v1.Node) *v1.Node {
+// adoptedNode returns an existing Node of this name, from an earlier podd, a kubelet or
+// an administrator, with podd's labels and annotations.
+func (o *Options) adoptedNode(seen, machine *v1.Node) *v1.Node {
 	n := seen.DeepCopy()
 	for _, label := range defaultLabels {
 		if value := machine.Labels[label]; value != "" {
@@ -58,9 +60,9 @@ func (o *Options) adopted(seen, machine *v1.Node) *v1.Node {
 	return n
 }
 
-// updated is a Node with what the machine is now. What others write stays, and what
-// was known before of what podd does not know yet.
-func (o *Options) updated(seen, machine *v1.Node, now time.Time) *v1.Node {
+// updatedNode returns seen with the current status of this node. Fields of others are
+// kept, and so are those that podd does not know yet.
+func (o *Options) updatedNode(seen, machine *v1.Node, now time.Time) *v1.Node {
 	n := seen.DeepCopy()
 	metav1.SetMetaDataLabel(&n.ObjectMeta, v1.LabelOSStable, goruntime.GOOS)
 	metav1.SetMetaDataLabel(&n.ObjectMeta, v1.LabelArchStable, goruntime.GOARCH)
@@ -71,7 +73,7 @@ func (o *Options) updated(seen, machine *v1.Node, now time.Time) *v1.Node {
 	}
 	s, is := &n.Status, machine.Status.DeepCopy()
 	s.Addresses = o.addresses(s.Addresses, is.Addresses)
-	s.Capacity, s.Allocatable = amounts(s, is)
+	s.Capacity, s.Allocatable = mergeResources(s, is)
 	s.NodeInfo, s.DaemonEndpoints = is.NodeInfo, is.DaemonEndpoints
 	s.RuntimeHandlers, s.Features = is.RuntimeHandlers, is.Features
 	if is.Images != nil {
@@ -81,9 +83,14 @@ func (o *Options) updated(seen, machine *v1.Node, now time.Time) *v1.Node {
 	return n
 }
 
-// addresses: those that a cloud controller told stay; before it does, it is to
-// find a node of the user's addresses, or of none.
+// addresses returns the addresses of the Node. With an external cloud provider, those
+// that the cloud controller has set are kept; before that only the user's addresses are
+// set, or none. Loopback addresses, the only ones of a host without network, are omitted
+// unless the user sets them.
 func (o *Options) addresses(seen, is []v1.NodeAddress) []v1.NodeAddress {
+	if o.ProvidedIP == "" {
+		is = slices.DeleteFunc(slices.Clone(is), func(a v1.NodeAddress) bool { return isLoopback(a.Address) })
+	}
 	switch {
 	case !o.ExternalCloud:
 		return is
@@ -101,9 +108,15 @@ func (o *Options) addresses(seen, is []v1.NodeAddress) []v1.NodeAddress {
 	return names
 }
 
-// amounts: a resource that somebody else made known stays as it is, and all of it
-// is for pods. Huge pages of a size that the kernel no longer has go.
-func amounts(seen, is *v1.NodeStatus) (capacity, allocatable v1.ResourceList) {
+// isLoopback returns false for a text that is not an address.
+func isLoopback(text string) bool {
+	ip, err := netip.ParseAddr(text)
+	return err == nil && ip.IsLoopback()
+}
+
+// mergeResources keeps resources that others have added, all of which are allocatable.
+// Huge page sizes that the kernel no longer supports are removed.
+func mergeResources(seen, is *v1.NodeStatus) (capacity, allocatable v1.ResourceList) {
 	capacity, allocatable = v1.ResourceList{}, v1.ResourceList{}
 	for name, q := range seen.Capacity {
 		if !strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix) {
@@ -115,8 +128,8 @@ func amounts(seen, is *v1.NodeStatus) (capacity, allocatable v1.ResourceList) {
 	return capacity, allocatable
 }
 
-// changed makes nothing of when a condition was looked at, nor of their order.
-func changed(a, b *v1.Node) bool {
+// isChanged ignores heartbeat times and the order of conditions.
+func isChanged(a, b *v1.Node) bool {
 	still := func(s v1.NodeStatus) v1.NodeStatus {
 		s.Conditions = sorted(s.Conditions)
 		return s

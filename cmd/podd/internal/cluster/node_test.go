@@ -53,7 +53,7 @@ func condition(t *testing.T, n *v1.Node, kind v1.NodeConditionType) v1.NodeCondi
 func TestMade(t *testing.T) {
 	taint := v1.Taint{Key: "a", Effect: v1.TaintEffectNoExecute}
 	o := &Options{Node: "n1", Taints: []v1.Taint{taint}, ProviderID: "x://y", ExternalCloud: true, AttachDetach: true}
-	n := o.made(machine(), noon)
+	n := o.newNode(machine(), noon)
 	if n.UID != "" || n.Name != "n1" || n.Labels["tier"] != "edge" || n.Labels[v1.LabelOSStable] == "" || n.Annotations[annotationAttachDetach] != "true" {
 		t.Errorf("metadata: got %+v", n.ObjectMeta)
 	}
@@ -95,6 +95,13 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
+	loopback := []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "127.0.0.1"}, is[2]}
+	if diff := cmp.Diff(is[2:], (&Options{}).addresses(nil, loopback)); diff != "" {
+		t.Errorf("before DHCP (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(loopback, (&Options{ProvidedIP: "127.0.0.1"}).addresses(nil, loopback)); diff != "" {
+		t.Errorf("loopback given by the user (-want +got):\n%s", diff)
+	}
 }
 
 func TestAdopted(t *testing.T) {
@@ -102,7 +109,7 @@ func TestAdopted(t *testing.T) {
 	seen.Spec.Taints = []v1.Taint{{Key: "kept"}}
 	seen.Annotations = map[string]string{annotationAttachDetach: "true", annotationProvidedIP: "192.0.2.1"}
 	o := &Options{Node: "n1", Taints: []v1.Taint{{Key: "new"}}}
-	n := o.updated(o.adopted(seen, machine()), machine(), noon)
+	n := o.updatedNode(o.adoptedNode(seen, machine()), machine(), noon)
 	if n.UID != "u" || n.Labels[v1.LabelHostname] != "n1" || n.Labels["mine"] != "x" || n.Labels["tier"] != "core" {
 		t.Errorf("labels: got %v, want the default ones put right and the others kept", n.Labels)
 	}
@@ -113,7 +120,7 @@ func TestAdopted(t *testing.T) {
 
 // What others write into a status stays, as does what podd does not know yet.
 func TestUpdatedKeepsOthers(t *testing.T) {
-	seen := (&Options{Node: "n1"}).made(machine(), noon)
+	seen := (&Options{Node: "n1"}).newNode(machine(), noon)
 	gpu, huge := v1.ResourceName("example.com/gpu"), v1.ResourceName("hugepages-1Mi")
 	seen.Status.Capacity[gpu], seen.Status.Capacity[huge] = resource.MustParse("4"), resource.MustParse("4Mi")
 	seen.Status.Allocatable[huge] = resource.MustParse("4Mi")
@@ -121,7 +128,7 @@ func TestUpdatedKeepsOthers(t *testing.T) {
 	seen.Status.Conditions = append(seen.Status.Conditions, v1.NodeCondition{Type: "KernelDeadlock", Status: v1.ConditionFalse})
 	young := machine()
 	young.Status.Images, young.Status.Conditions = nil, young.Status.Conditions[1:]
-	n := (&Options{Node: "n1"}).updated(seen, young, noon.Add(time.Hour))
+	n := (&Options{Node: "n1"}).updatedNode(seen, young, noon.Add(time.Hour))
 	if q := n.Status.Allocatable[gpu]; q.Value() != 4 {
 		t.Errorf("got %v of a resource of others, want 4", q.String())
 	}
@@ -134,18 +141,18 @@ func TestUpdatedKeepsOthers(t *testing.T) {
 
 func TestTransitions(t *testing.T) {
 	o := &Options{Node: "n1"}
-	n := o.made(machine(), noon)
+	n := o.newNode(machine(), noon)
 	later := noon.Add(time.Minute)
-	same := o.updated(n, machine(), later)
-	if changed(n, same) {
+	same := o.updatedNode(n, machine(), later)
+	if isChanged(n, same) {
 		t.Error("a later look is a change")
 	}
 	if c := condition(t, same, v1.NodeReady); !c.LastTransitionTime.Equal(new(metav1.NewTime(noon))) || !c.LastHeartbeatTime.Equal(new(metav1.NewTime(later))) {
 		t.Errorf("the same status: got %v", c)
 	}
 	same.Status.Conditions[1].Status = v1.ConditionUnknown // as the cluster says of a node that is silent
-	again := o.updated(same, machine(), later)
-	if c := condition(t, again, v1.NodeReady); c.Status != v1.ConditionTrue || !c.LastTransitionTime.Equal(new(metav1.NewTime(later))) || !changed(same, again) {
+	again := o.updatedNode(same, machine(), later)
+	if c := condition(t, again, v1.NodeReady); c.Status != v1.ConditionTrue || !c.LastTransitionTime.Equal(new(metav1.NewTime(later))) || !isChanged(same, again) {
 		t.Errorf("another status: got %v", c)
 	}
 }
@@ -204,5 +211,5 @@ func someNode(t *rapid.T, label string) *v1.Node {
 	}
 	o := &Options{Node: "n1", AttachDetach: pick("attach", 1) == 1, ProvidedIP: "10.0.0.1", ExternalCloud: pick("cloud", 1) == 1}
 	m.Status.Conditions[0].Status = []v1.ConditionStatus{v1.ConditionFalse, v1.ConditionTrue}[pick("memory", 1)]
-	return o.made(m, noon.Add(time.Duration(pick("minutes", 3))*time.Minute))
+	return o.newNode(m, noon.Add(time.Duration(pick("minutes", 3))*time.Minute))
 }

@@ -13,37 +13,38 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/refs"
 )
 
-// resolver keeps what pods refer to by name: one lookup for each object, shared by
-// all that refer to it, which begins when the first of them is there and ends with
-// the last. What is known outlasts a life: it stays so until the next one knows
-// better. One goroutine owns it; lookups tell it.
+// A resolver provides the objects that pods refer to by name. It runs one lookup for each
+// object, from the first pod that refers to it until the last. Results are kept when the
+// connection changes, until the new connection has others. One goroutine owns it; lookups
+// send their results to it.
 type resolver struct {
-	found map[manifest.ObjectRef]finding
-	uses  map[*v1.Pod][]manifest.Use // of those that were looked at
-	// services are as the cluster has them; byName is what pods are told of those
-	// that were indexed, nil until they were listed.
-	services latest[sighting[*v1.Service]]
-	indexed  sighting[*v1.Service]
+	results map[manifest.ObjectRef]lookupResult
+	uses    map[*v1.Pod][]refs.Ref // of the pods in the last snapshot
+	// services contains the Services of the cluster. byName contains those that pods get
+	// variables for, by namespace; nil before the first list.
+	services watchable[snapshot[*v1.Service]]
+	indexed  snapshot[*v1.Service]
 	byName   map[string]*manifest.Services
-	// drivers are the CSIDrivers as the cluster has them, specs those that pods are told
-	// of, nil until they were listed.
-	drivers latest[sighting[*storage.CSIDriver]]
-	specs   map[string]*storage.CSIDriverSpec
-	last    manifest.Objects // that pods were told of
-	news    bool             // that last lacks
+	// drivers contains the CSIDrivers of the cluster. specs contains their specs; nil before
+	// the first list.
+	drivers   watchable[snapshot[*storage.CSIDriver]]
+	specs     map[string]*storage.CSIDriverSpec
+	last      manifest.Objects // the last published objects
+	isChanged bool             // last is out of date
 
-	// Of one life:
-	of      *Cluster
+	// Per connection:
+	cluster *Cluster
 	client  *client
 	lookups map[manifest.ObjectRef]*lookup
-	tell    chan finding
-	ended   sync.WaitGroup // every goroutine
+	ch      chan lookupResult
+	ended   sync.WaitGroup // waits for all goroutines
 }
 
-// finding is what came of a lookup: an object, or why there is none.
-type finding struct {
+// A lookupResult is an object, or the reason for which there is none.
+type lookupResult struct {
 	by     *lookup
 	object any // *v1.ConfigMap, *v1.Secret, *boundClaim, *nodes.RuntimeClass, attachment or token
 	lack   manifest.Lack
@@ -54,44 +55,44 @@ type (
 	attachment map[string]string
 	boundClaim struct {
 		claim  *v1.PersistentVolumeClaim
-		volume *v1.PersistentVolume // nil: there is none
+		volume *v1.PersistentVolume // may be nil
 	}
 )
 
-// run does so until ctx is done, for the pods of a cluster.
-func (r *resolver) run(ctx context.Context, api *client, c *Cluster, say *speaker) {
-	r.of, r.client, r.lookups, r.tell = c, api, map[manifest.ObjectRef]*lookup{}, make(chan finding)
-	if r.found == nil {
-		r.found, r.news = map[manifest.ObjectRef]finding{}, true
+// run looks up the objects for the pods of c until ctx is done.
+func (r *resolver) run(ctx context.Context, api *client, c *Cluster, say *problemReporter) {
+	r.cluster, r.client, r.lookups, r.ch = c, api, map[manifest.ObjectRef]*lookup{}, make(chan lookupResult)
+	if r.results == nil {
+		r.results, r.isChanged = map[manifest.ObjectRef]lookupResult{}, true
 	}
 	defer r.ended.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	all := follower[*v1.Service]{client: api, query: api.services, list: &v1.ServiceList{}, seen: &r.services, say: say, of: ofServices, last: objectWatchTime}
+	all := reflector[*v1.Service]{client: api, query: api.services, list: &v1.ServiceList{}, store: &r.services, reporter: say, part: ofServices, watchTime: objectWatchTime}
 	r.ended.Go(func() { all.run(ctx) })
-	drivers := follower[*storage.CSIDriver]{client: api, query: api.drivers, list: &storage.CSIDriverList{}, seen: &r.drivers, say: say, of: ofDrivers, last: objectWatchTime}
+	drivers := reflector[*storage.CSIDriver]{client: api, query: api.drivers, list: &storage.CSIDriverList{}, store: &r.drivers, reporter: say, part: ofDrivers, watchTime: objectWatchTime}
 	r.ended.Go(func() { drivers.run(ctx) })
 	for {
 		bound, otherPods := c.pods.get()
 		services, otherServices := r.services.get()
 		drivers, otherDrivers := r.drivers.get()
-		r.index(services)
-		r.spec(drivers)
-		if r.news {
-			r.last, r.news = r.known(), false
+		r.updateServices(services)
+		r.updateDrivers(drivers)
+		if r.isChanged {
+			r.last, r.isChanged = r.objects(), false
 			c.objects.set(r.last)
 		}
-		if bound.anew > 0 {
-			r.want(ctx, bound.items)
+		if bound.lists > 0 {
+			r.syncLookups(ctx, bound.items)
 		}
-		if r.news {
-			continue // what nobody wants any more is gone
+		if r.isChanged {
+			continue // unused results were removed
 		}
 		select {
 		case <-otherPods:
 		case <-otherServices:
 		case <-otherDrivers:
-		case f := <-r.tell:
+		case f := <-r.ch:
 			r.take(f)
 		case <-ctx.Done():
 			return
@@ -99,43 +100,44 @@ func (r *resolver) run(ctx context.Context, api *client, c *Cluster, say *speake
 	}
 }
 
-// take takes what was found, and what else is there to take: it is told at once.
-func (r *resolver) take(f finding) {
+// take applies a result and all others that are available, so that they are published
+// together.
+func (r *resolver) take(f lookupResult) {
 	for {
 		if r.lookups[f.by.ref] == f.by {
-			r.found[f.by.ref], r.news = f, true
+			r.results[f.by.ref], r.isChanged = f, true
 		}
 		select {
-		case f = <-r.tell:
+		case f = <-r.ch:
 		default:
 			return
 		}
 	}
 }
 
-// asked is what a lookup is for: one of the pods that want it, and how that uses it.
-type asked struct {
+// A desiredObject is an object with one of the pods that use it.
+type desiredObject struct {
 	pod *v1.Pod
-	use manifest.Use
+	use refs.Ref
 }
 
-// want begins lookups of what pods refer to and ends all others.
-func (r *resolver) want(ctx context.Context, pods map[types.NamespacedName]*v1.Pod) {
-	wanted, uses := map[manifest.ObjectRef]asked{}, map[*v1.Pod][]manifest.Use{}
-	volumes := wantedVolumes{names: map[v1.UniqueVolumeName]bool{}, unattached: r.unattached(), whole: r.specs != nil}
+// syncLookups starts lookups of the objects that pods use and ends all others.
+func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedName]*v1.Pod) {
+	wanted, uses := map[manifest.ObjectRef]desiredObject{}, map[*v1.Pod][]refs.Ref{}
+	volumes := desiredVolumes{names: map[v1.UniqueVolumeName]bool{}, unattached: r.unattached(), isComplete: r.specs != nil}
 	for _, pod := range pods {
-		if !reads(pod) {
+		if !usesObjects(pod) {
 			continue
 		}
 		used, known := r.uses[pod]
 		if !known {
-			used = manifest.ClusterUses(pod)
+			used = refs.ListCluster(pod)
 		}
 		uses[pod] = used
-		for _, u := range append(slices.Clip(used), r.last.DriverUses(pod)...) {
-			wanted[u.Object] = asked{pod, u}
-			if _, found := r.found[u.Object]; !found && u.Object.Kind == "PersistentVolumeClaim" {
-				volumes.whole = false
+		for _, u := range append(slices.Clip(used), refs.ListDrivers(&r.last, pod)...) {
+			wanted[u.Object] = desiredObject{pod, u}
+			if _, found := r.results[u.Object]; !found && u.Object.Kind == "PersistentVolumeClaim" {
+				volumes.isComplete = false
 			}
 			if u.Volume != "" {
 				volumes.names[u.Volume] = true
@@ -143,7 +145,7 @@ func (r *resolver) want(ctx context.Context, pods map[types.NamespacedName]*v1.P
 		}
 	}
 	r.uses = uses
-	r.of.inUse.want(volumes) // before anything of them is asked
+	r.cluster.inUse.setDesired(volumes) // before any lookup of the volumes
 	for ref, a := range wanted {
 		if r.lookups[ref] == nil {
 			r.begin(ctx, a.pod, a.use)
@@ -155,23 +157,23 @@ func (r *resolver) want(ctx context.Context, pods map[types.NamespacedName]*v1.P
 			delete(r.lookups, ref)
 		}
 	}
-	for ref := range r.found {
+	for ref := range r.results {
 		if _, is := wanted[ref]; !is {
-			delete(r.found, ref)
-			r.news = true
+			delete(r.results, ref)
+			r.isChanged = true
 		}
 	}
 }
 
-// reads tells of a pod that runs or is to run here because the cluster says so: not
-// one that has ended, nor the mirror of one that a manifest wants.
-func reads(pod *v1.Pod) bool {
+// usesObjects reports whether a pod runs or will run here because of the cluster. Pods
+// that have ended and mirror pods do not use objects of the cluster.
+func usesObjects(pod *v1.Pod) bool {
 	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]
 	return !mirror && pod.Status.Phase != v1.PodSucceeded && pod.Status.Phase != v1.PodFailed
 }
 
-func (r *resolver) begin(ctx context.Context, pod *v1.Pod, u manifest.Use) {
-	l := &lookup{client: r.client, ref: u.Object, tell: r.tell}
+func (r *resolver) begin(ctx context.Context, pod *v1.Pod, u refs.Ref) {
+	l := &lookup{client: r.client, ref: u.Object, ch: r.ch}
 	ctx, l.end = context.WithCancel(ctx)
 	r.lookups[u.Object] = l
 	r.ended.Go(func() {
@@ -179,9 +181,9 @@ func (r *resolver) begin(ctx context.Context, pod *v1.Pod, u manifest.Use) {
 		case u.Token != nil:
 			l.token(ctx, pod, u.Token)
 		case u.Volume != "":
-			l.attachment(ctx, u.Volume, r.of)
+			l.attachment(ctx, u.Volume, r.cluster)
 		case u.Object.Kind == "PersistentVolumeClaim":
-			l.claim(ctx, &r.of.grew)
+			l.claim(ctx, &r.cluster.growths)
 		case u.Object.Kind == "ConfigMap":
 			follow[*v1.ConfigMap](ctx, l, &v1.ConfigMapList{})
 		case u.Object.Kind == "Secret":
@@ -192,13 +194,13 @@ func (r *resolver) begin(ctx context.Context, pod *v1.Pod, u manifest.Use) {
 	})
 }
 
-// index keeps of Services what variables are made of; what has not changed keeps its
-// pointer.
-func (r *resolver) index(s sighting[*v1.Service]) {
-	if s.anew == 0 || r.byName != nil && maps.Equal(s.items, r.indexed.items) {
+// updateServices stores the parts of Services that become variables. Unchanged namespaces
+// keep their pointer.
+func (r *resolver) updateServices(s snapshot[*v1.Service]) {
+	if s.lists == 0 || r.byName != nil && maps.Equal(s.items, r.indexed.items) {
 		return
 	}
-	r.indexed, r.news = s, true
+	r.indexed, r.isChanged = s, true
 	next := map[string]*manifest.Services{}
 	for key, item := range s.items {
 		one := manifest.ServiceOf(item)
@@ -218,9 +220,8 @@ func (r *resolver) index(s sighting[*v1.Service]) {
 	r.byName = next
 }
 
-// spec keeps of CSIDrivers what bears on their volumes; what has not changed keeps its
-// pointer.
-func (r *resolver) spec(s sighting[*storage.CSIDriver]) {
+// updateDrivers stores the specs of CSIDrivers. Unchanged specs keep their pointer.
+func (r *resolver) updateDrivers(s snapshot[*storage.CSIDriver]) {
 	next := map[string]*storage.CSIDriverSpec{}
 	for key, item := range s.items {
 		next[key.Name] = &item.Spec
@@ -228,12 +229,12 @@ func (r *resolver) spec(s sighting[*storage.CSIDriver]) {
 			next[key.Name] = was
 		}
 	}
-	if s.anew > 0 && (r.specs == nil || !maps.Equal(next, r.specs)) {
-		r.specs, r.news = next, true
+	if s.lists > 0 && (r.specs == nil || !maps.Equal(next, r.specs)) {
+		r.specs, r.isChanged = next, true
 	}
 }
 
-// unattached are the drivers whose volumes nothing attaches; nil: not known yet.
+// unattached returns the drivers that need no attach, or nil if that is unknown.
 func (r *resolver) unattached() map[string]bool {
 	if r.specs == nil {
 		return nil

@@ -15,43 +15,42 @@ import (
 )
 
 const (
-	// attachTime is how long a volume may take until it is attached before that is a
-	// trouble, as with the kubelet.
+	// attachTime is how long an attach may take before it is a problem, as in the kubelet.
 	attachTime = 2*time.Minute + 3*time.Second
-	// attachSoon is when is first asked whether attaching it has failed.
+	// attachSoon is the delay of the first check for an attach error.
 	attachSoon = 5 * time.Second
 )
 
-// attachment finds that a volume is attached to this machine: the Node's status names
-// it as in use, which podd writes, and as attached, which the cluster's controller
-// does, and its VolumeAttachment says so. What is attached stays so until the status
-// says that it is not.
+// attachment waits until a volume is attached to this node: the Node's status names it as
+// in use, which podd writes, and as attached, which the attach-detach controller writes,
+// and its VolumeAttachment confirms that. It then remains attached until the status no
+// longer names it.
 func (l *lookup) attachment(ctx context.Context, volume v1.UniqueVolumeName, c *Cluster) {
 	began, failure := time.Now(), error(nil)
-	b := backoff{first: soon}
+	b := backoff{first: firstLookupWait}
 	for ctx.Err() == nil {
-		reported, otherReported := c.inUse.reports(volume)
+		reported, otherReported := c.inUse.isReported(volume)
 		seen, otherNodes := c.nodes.get()
 		n := seen.items[types.NamespacedName{Name: c.o.Node}]
 		attached := n != nil && namesAttached(n, volume)
 		var again <-chan time.Time
 		switch {
-		case l.has && (n == nil || attached):
-			began, failure = time.Now(), nil // should that end
+		case l.hasObject && (n == nil || attached):
+			began, failure = time.Now(), nil // in case the volume is detached later
 		case !reported:
-			l.attaching(ctx, began, nil, "volume %s has not been added to the list of VolumesInUse in the node's status", volume)
+			l.reportPending(ctx, began, nil, "volume %s has not been added to the list of VolumesInUse in the node's status", volume)
 		case !attached:
-			l.attaching(ctx, began, failure, "volume %s is not attached yet, as the node's status has it", volume)
-			again = time.After(spread(max(b.upTo(mostKnown), attachSoon)))
+			l.reportPending(ctx, began, failure, "volume %s is not attached yet, as the node's status has it", volume)
+			again = time.After(spread(max(b.upTo(maxCachedWait), attachSoon)))
 		default:
 			a, err := l.client.attachedNow(ctx, c.o.Node, volume, l.ref.Name)
 			if err == nil {
-				l.send(ctx, finding{object: attachment(a.Status.AttachmentMetadata)})
-				b = backoff{first: soon}
+				l.send(ctx, lookupResult{object: attachment(a.Status.AttachmentMetadata)})
+				b = backoff{first: firstLookupWait}
 				continue
 			}
-			l.attaching(ctx, began, failed(err), "volume %s: %v", volume, told(err))
-			again = time.After(spread(b.upTo(mostBlind)))
+			l.reportPending(ctx, began, attachFailure(err), "volume %s: %v", volume, withoutHost(err))
+			again = time.After(spread(b.upTo(maxUncachedWait)))
 		}
 		select {
 		case <-otherReported:
@@ -59,30 +58,30 @@ func (l *lookup) attachment(ctx context.Context, volume v1.UniqueVolumeName, c *
 		case <-again:
 			if reported && !attached {
 				_, err := l.client.attachment(ctx, l.ref.Name)
-				failure = failed(err)
+				failure = attachFailure(err)
 			}
 		case <-ctx.Done():
 		}
 	}
 }
 
-// attaching tells what is waited for: a trouble once it takes too long, or when its
-// attacher has failed.
-func (l *lookup) attaching(ctx context.Context, began time.Time, failure error, format string, args ...any) {
+// reportPending reports the reason for the wait. It is a problem after attachTime, or if
+// the attacher has failed.
+func (l *lookup) reportPending(ctx context.Context, began time.Time, failure error, format string, args ...any) {
 	lack := manifest.Lack{Why: fmt.Sprintf(format, args...), Soon: time.Since(began) < attachTime}
 	if failure != nil {
 		lack = manifest.Lack{Why: failure.Error()}
 	}
-	if l.has || lack != l.lack {
+	if l.hasObject || lack != l.lack {
 		l.lack = lack
-		l.send(ctx, finding{lack: lack})
+		l.send(ctx, lookupResult{lack: lack})
 	}
 }
 
-// attachError is what the attacher of a volume says.
+// attachError is the error of a volume's attacher.
 type attachError struct{ error }
 
-func failed(err error) error {
+func attachFailure(err error) error {
 	if e, ok := errors.AsType[attachError](err); ok {
 		return e.error
 	}
@@ -93,12 +92,12 @@ func namesAttached(n *v1.Node, volume v1.UniqueVolumeName) bool {
 	return slices.ContainsFunc(n.Status.VolumesAttached, func(a v1.AttachedVolume) bool { return a.Name == volume })
 }
 
-// attachedNow is the attachment of a volume that the status names as in use. The
-// controller takes one that it does not find there out of those attached first, which a
-// watch may tell late: what the Node says is asked for once more.
+// attachedNow returns the attachment of a volume that the status names as in use. It
+// reads the Node again, because the cached one may be old: the controller removes a
+// volume that is not in use from the attached volumes first.
 func (c *client) attachedNow(ctx context.Context, node string, volume v1.UniqueVolumeName, name string) (*storage.VolumeAttachment, error) {
 	n := &v1.Node{}
-	if err := c.into(ctx, c.core.Get().Resource("nodes").Name(node), n); err != nil {
+	if err := c.do(ctx, c.core.Get().Resource("nodes").Name(node), n); err != nil {
 		return nil, err
 	}
 	if !namesAttached(n, volume) {
@@ -107,10 +106,10 @@ func (c *client) attachedNow(ctx context.Context, node string, volume v1.UniqueV
 	return c.attachment(ctx, name)
 }
 
-// attachment is one by which a volume is attached; else the error tells why it is not.
+// attachment returns the VolumeAttachment if the volume is attached, or an error.
 func (c *client) attachment(ctx context.Context, name string) (*storage.VolumeAttachment, error) {
 	a := &storage.VolumeAttachment{}
-	if err := c.into(ctx, c.storage.Get().Resource("volumeattachments").Name(name), a); err != nil {
+	if err := c.do(ctx, c.storage.Get().Resource("volumeattachments").Name(name), a); err != nil {
 		return nil, err
 	}
 	switch {
@@ -119,7 +118,7 @@ func (c *client) attachment(ctx context.Context, name string) (*storage.VolumeAt
 	case a.Status.Attached:
 		return a, nil
 	case a.Status.AttachError != nil:
-		return nil, attachError{errors.New("AttachVolume.Attach failed: " + said(a.Status.AttachError.Message))}
+		return nil, attachError{errors.New("AttachVolume.Attach failed: " + sanitize(a.Status.AttachError.Message))}
 	}
 	return nil, fmt.Errorf("it is not attached for volume attachment %s", name)
 }

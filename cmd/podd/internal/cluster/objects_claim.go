@@ -9,16 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/refs"
 )
 
-// claimLook is how often a claim of a CSI driver's volume is got again, which may grow.
-// The kubelet gets it, and the volume, about as often.
-const claimLook = 90 * time.Second
+// claimInterval is the interval between reads of a claim of a CSI volume, which may be
+// resized. The kubelet's interval is similar.
+const claimInterval = 90 * time.Second
 
-// claim gets a claim and the volume that the cluster has bound to it, again until
-// it has: a node may watch neither. What is bound stays so while a pod has it.
-func (l *lookup) claim(ctx context.Context, grew *latest[map[types.NamespacedName]int]) {
-	b, began, last := backoff{first: soon}, time.Now(), ""
+// claim reads a claim and its volume until the claim is bound, because a node may not
+// watch either. A bound claim remains bound.
+func (l *lookup) claim(ctx context.Context, grew *watchable[map[types.NamespacedName]int]) {
+	b, began, last := backoff{first: firstLookupWait}, time.Now(), ""
 	for ctx.Err() == nil {
 		found, err := l.client.claim(ctx, l.ref)
 		switch {
@@ -28,28 +29,28 @@ func (l *lookup) claim(ctx context.Context, grew *latest[map[types.NamespacedNam
 				l.send(ctx, why)
 			}
 		case err != nil:
-			l.lacks(ctx, err, began)
+			l.reportError(ctx, err, began)
 		default:
-			why := manifest.Unbound(found.claim, found.volume)
+			why := refs.Unbound(found.claim, found.volume)
 			if why == "" || why != last {
 				last = why
-				l.send(ctx, finding{object: found})
+				l.send(ctx, lookupResult{object: found})
 			}
 			if why == "" {
 				l.watchClaim(ctx, found, grew)
 				return
 			}
 		}
-		sleep(ctx, spread(b.upTo(mostBlind)))
+		sleep(ctx, spread(b.upTo(maxUncachedWait)))
 	}
 }
 
-// watchClaim looks whether a bound claim of a driver's volume has changed. Nothing but
-// its size, and the volume's, is news.
-func (l *lookup) watchClaim(ctx context.Context, has *boundClaim, grew *latest[map[types.NamespacedName]int]) {
+// watchClaim polls a bound claim of a CSI volume. Only the sizes of the claim and volume
+// can change.
+func (l *lookup) watchClaim(ctx context.Context, has *boundClaim, grew *watchable[map[types.NamespacedName]int]) {
 	told, other := grew.get()
 	for has.volume.Spec.CSI != nil {
-		look, seen := time.After(spread(claimLook)), told[l.ref.NamespacedName]
+		look, seen := time.After(spread(claimInterval)), told[l.ref.NamespacedName]
 		for waits := true; waits && told[l.ref.NamespacedName] == seen; {
 			select {
 			case <-look:
@@ -65,21 +66,21 @@ func (l *lookup) watchClaim(ctx context.Context, has *boundClaim, grew *latest[m
 			continue
 		}
 		found, err := l.client.claim(ctx, l.ref)
-		if err == nil && manifest.Unbound(found.claim, found.volume) == "" {
+		if err == nil && refs.Unbound(found.claim, found.volume) == "" {
 			has = found
-			l.send(ctx, finding{object: found})
+			l.send(ctx, lookupResult{object: found})
 		}
 	}
 }
 
-// claimAlone is without its volume.
+// claimAlone returns the claim without its volume.
 func (c *client) claimAlone(ctx context.Context, ref manifest.ObjectRef) (*v1.PersistentVolumeClaim, error) {
 	claim := &v1.PersistentVolumeClaim{}
-	err := c.into(ctx, c.core.Get().Namespace(ref.Namespace).Resource("persistentvolumeclaims").Name(ref.Name), claim)
+	err := c.do(ctx, c.core.Get().Namespace(ref.Namespace).Resource("persistentvolumeclaims").Name(ref.Name), claim)
 	return slim(claim), err
 }
 
-// claim is without a volume where that is not there.
+// claim returns a claim and, if it is bound, its volume.
 func (c *client) claim(ctx context.Context, ref manifest.ObjectRef) (*boundClaim, error) {
 	claim, err := c.claimAlone(ctx, ref)
 	if err != nil {
@@ -87,10 +88,10 @@ func (c *client) claim(ctx context.Context, ref manifest.ObjectRef) (*boundClaim
 	}
 	f, name := &boundClaim{claim: claim}, claim.Spec.VolumeName
 	if name == "" || f.claim.Status.Phase != v1.ClaimBound {
-		return f, nil // a node may not ask for it yet
+		return f, nil // NodeRestriction forbids to read it yet
 	}
 	volume := &v1.PersistentVolume{}
-	switch err := c.into(ctx, c.core.Get().Resource("persistentvolumes").Name(name), volume); {
+	switch err := c.do(ctx, c.core.Get().Resource("persistentvolumes").Name(name), volume); {
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return nil, err

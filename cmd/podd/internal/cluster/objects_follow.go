@@ -14,64 +14,64 @@ import (
 	"podd/manifest"
 )
 
-// soon is the first wait of who has no answer yet: a pod waits for it, and the API
-// server may not have heard yet that the pod is bound to this node.
-const soon = 20 * time.Millisecond
+// firstLookupWait is the initial wait without a response, because a pod is waiting, and
+// the API server may not know yet that the pod is bound to this node.
+const firstLookupWait = 20 * time.Millisecond
 
-// lag is how long the API server may take for that.
-const lag = time.Second
+// bindingLag is how long the API server may take for that.
+const bindingLag = time.Second
 
-// lookup is of one object. One goroutine runs it; end is the resolver's.
+// A lookup finds one object. It runs in one goroutine; the resolver calls end.
 type lookup struct {
-	client *client
-	ref    manifest.ObjectRef
-	tell   chan<- finding
-	told   bool          // something was
-	has    bool          // an object was found last
-	lack   manifest.Lack // told last, of an attachment
-	end    context.CancelFunc
+	client     *client
+	ref        manifest.ObjectRef
+	ch         chan<- lookupResult
+	isReported bool          // a result was sent
+	hasObject  bool          // the last result was an object
+	lack       manifest.Lack // the last reason sent for an attachment
+	end        context.CancelFunc
 }
 
-// send tells what was found; a ctx that is done finds nothing.
-func (l *lookup) send(ctx context.Context, f finding) {
+// send sends a result unless ctx is done.
+func (l *lookup) send(ctx context.Context, f lookupResult) {
 	f.by = l
 	select {
-	case l.tell <- f:
-		l.told, l.has = true, f.object != nil
+	case l.ch <- f:
+		l.isReported, l.hasObject = true, f.object != nil
 	case <-ctx.Done():
 	}
 }
 
-// mostKnown is the longest wait of who has an object. There are many of them on a
-// node, and one limit of requests for all: the pods themselves come first.
-const mostKnown = 30 * time.Second
+// maxCachedWait is the longest wait with a cached object. A node has many objects, which
+// share a rate limit with the pods.
+const maxCachedWait = 30 * time.Second
 
-func (l *lookup) most() time.Duration {
-	if l.has {
-		return mostKnown
+func (l *lookup) maxWait() time.Duration {
+	if l.hasObject {
+		return maxCachedWait
 	}
-	return mostBlind
+	return maxUncachedWait
 }
 
-// lacks tells why there is no object, where that was not told. One that is known
-// stays so: only the cluster's word that it is gone ends that.
-func (l *lookup) lacks(ctx context.Context, err error, since time.Time) {
-	if l.told || !answered(err) || apierrors.IsForbidden(err) && time.Since(since) < lag {
+// reportError sends the error if nothing was sent before. A known object is kept: it is
+// only removed when the cluster reports that it was deleted.
+func (l *lookup) reportError(ctx context.Context, err error, since time.Time) {
+	if l.isReported || !isAPIError(err) || apierrors.IsForbidden(err) && time.Since(since) < bindingLag {
 		return
 	}
-	l.send(ctx, finding{lack: manifest.Lack{Why: fmt.Sprintf("looking up %s: %v", l.name(), told(err))}})
-	l.told = false // another error may come to be known better
+	l.send(ctx, lookupResult{lack: manifest.Lack{Why: fmt.Sprintf("looking up %s: %v", l.name(), withoutHost(err))}})
+	l.isReported = false // a later error may be more specific
 }
 
-// told is an error without the host, which pods' users need not know.
-func told(err error) error {
-	if at, ok := err.(atError); ok {
+// withoutHost removes the host from an error, because users of pods do not need it.
+func withoutHost(err error) error {
+	if at, ok := err.(hostError); ok {
 		return at.err
 	}
 	return err
 }
 
-// name is as Kubernetes tells users of an object that is not there.
+// name formats the object as in the API server's "not found" errors.
 func (l *lookup) name() string {
 	kind := l.ref.Kind
 	if kind != "RuntimeClass" {
@@ -80,50 +80,50 @@ func (l *lookup) name() string {
 	return fmt.Sprintf("%s %q", kind, l.ref.Name)
 }
 
-func (l *lookup) absent() finding {
-	return finding{lack: manifest.Lack{Absent: true, Why: l.name() + " not found"}}
+func (l *lookup) absent() lookupResult {
+	return lookupResult{lack: manifest.Lack{Absent: true, Why: l.name() + " not found"}}
 }
 
-// follow keeps a ConfigMap, Secret or RuntimeClass the newest: as the node
-// authorizer demands by a list and a watch of that one alone.
+// follow lists and watches a ConfigMap, Secret or RuntimeClass. The node authorizer
+// permits only lists and watches of a single object.
 func follow[T object](ctx context.Context, l *lookup, list runtime.Object) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	one := &oneObject[T]{ctx: ctx, lookup: l, frozen: cancel, since: time.Now()}
-	f := follower[T]{client: l.client, query: l.client.object(l.ref), list: list, seen: one, say: one, first: soon, most: l.most, last: objectWatchTime}
+	one := &oneObject[T]{ctx: ctx, lookup: l, stop: cancel, since: time.Now()}
+	f := reflector[T]{client: l.client, query: l.client.object(l.ref), list: list, store: one, reporter: one, first: firstLookupWait, maxWait: l.maxWait, watchTime: objectWatchTime}
 	f.run(ctx)
 }
 
-// oneObject takes what a follower of one object sees.
+// oneObject passes the snapshots of a reflector for one object to its lookup.
 type oneObject[T object] struct {
 	ctx context.Context
 	*lookup
-	frozen func() // nothing else is to be seen
-	since  time.Time
+	stop  func() // ends the reflector
+	since time.Time
 }
 
-func (o *oneObject[T]) get() (s sighting[T], _ <-chan struct{}) { return s, nil }
+func (o *oneObject[T]) get() (s snapshot[T], _ <-chan struct{}) { return s, nil }
 
-func (o *oneObject[T]) set(s sighting[T]) {
+func (o *oneObject[T]) set(s snapshot[T]) {
 	item, there := s.items[o.ref.NamespacedName]
 	if !there {
 		o.send(o.ctx, o.absent())
 		return
 	}
-	o.send(o.ctx, finding{object: item})
+	o.send(o.ctx, lookupResult{object: item})
 	if immutable(item) {
-		o.frozen()
+		o.stop()
 	}
 }
 
 func (o *oneObject[T]) report(ctx context.Context, _ part, err error) {
 	if err != nil {
-		o.lacks(ctx, err, o.since)
+		o.reportError(ctx, err, o.since)
 	}
 }
 
-// immutable objects need no watch. One that is deleted and made anew is another for
-// pods that come later, once those that had it are gone.
+// immutable reports whether an object needs no watch. If it is deleted and created again,
+// later pods get the new one when no earlier pod uses the old one any more.
 func immutable(o any) bool {
 	switch o := o.(type) {
 	case *v1.ConfigMap:
@@ -134,7 +134,8 @@ func immutable(o any) bool {
 	return false
 }
 
-// object asks for one object, as a list: the API server allows a node no other.
+// object returns a list request for one object, because the node authorizer permits no
+// other.
 func (c *client) object(ref manifest.ObjectRef) func() *rest.Request {
 	return func() *rest.Request {
 		field := "metadata.name=" + ref.Name
@@ -145,8 +146,8 @@ func (c *client) object(ref manifest.ObjectRef) func() *rest.Request {
 	}
 }
 
-// drivers asks for all: claims of any may come to be here.
+// drivers requests all CSIDrivers, because a claim of any may be used here.
 func (c *client) drivers() *rest.Request { return c.storage.Get().Resource("csidrivers") }
 
-// services asks for all: those of any namespace may come to have pods here.
+// services requests all Services, because pods of any namespace may run here.
 func (c *client) services() *rest.Request { return c.core.Get().Resource("services") }

@@ -8,8 +8,8 @@ import (
 	"podd/manifest"
 )
 
-// known is all that was found, as pods are given it.
-func (r *resolver) known() manifest.Objects {
+// objects returns all results in the form that pods use.
+func (r *resolver) objects() manifest.Objects {
 	o := manifest.Objects{
 		ConfigMaps: map[types.NamespacedName]*v1.ConfigMap{},
 		Secrets:    map[types.NamespacedName]*v1.Secret{},
@@ -24,7 +24,7 @@ func (r *resolver) known() manifest.Objects {
 			Attached: map[string]map[string]string{},
 		},
 	}
-	for ref, f := range r.found {
+	for ref, f := range r.results {
 		key := ref.NamespacedName
 		switch object := f.object.(type) {
 		case *v1.ConfigMap:

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/refs"
 )
 
 // reader is a pod that mounts what it names.
@@ -106,7 +107,7 @@ func TestLookupAway(t *testing.T) {
 			t.Errorf("asked %d times for %d objects", n[0], many)
 		}
 		l.with(func() { l.fault = nil; l.putPod(bound("b", "1"), "ADDED") })
-		l.after(mostBlind)
+		l.after(maxUncachedWait)
 		if now, _ := l.cluster.pods.get(); len(now.items) != 2 {
 			t.Errorf("after it: got %v", now.items)
 		}
@@ -148,7 +149,7 @@ func TestLookup(t *testing.T) {
 		l.after(time.Minute)
 		l.sees("conf", "2")
 		l.with(func() { l.fault = nil; l.give("configmaps", config("conf", "3"), "MODIFIED") })
-		l.after(mostKnown)
+		l.after(maxCachedWait)
 		l.sees("conf", "3")
 		l.with(func() { l.putPod(reader("a"), "DELETED") })
 		l.sees("conf", "3")
@@ -191,7 +192,7 @@ func TestLookupForbidden(t *testing.T) {
 		l.sees("conf", "1")
 		l.sees("c2", `looking up configmap "c2": configmaps "conf" is forbidden: no relationship found`)
 		l.with(func() { l.fault = nil })
-		l.after(mostBlind)
+		l.after(maxUncachedWait)
 		l.sees("c2", "1")
 	})
 }
@@ -234,7 +235,7 @@ func TestToken(t *testing.T) {
 			t.Error("a token that still counts was dropped")
 		}
 		l.with(func() { l.fakeAPI.objects.noTokens = false })
-		l.after(mostBlind)
+		l.after(maxUncachedWait)
 		if of("uid-a/3600/") == first {
 			t.Error("was not asked for anew")
 		}
@@ -262,13 +263,13 @@ func TestTokenClock(t *testing.T) {
 func TestTokenRefused(t *testing.T) {
 	alone(t, nil, func(l *life) {
 		l.with(func() { l.fakeAPI.objects.noTokens = true; l.putPod(reader("a", tokened("", 3600)), "ADDED") })
-		l.after(2 * lag)
+		l.after(3 * bindingLag) // the first request after bindingLag may come 1.3 s later
 		ref := manifest.ObjectRef{Kind: "TokenRequest", NamespacedName: types.NamespacedName{Namespace: "default", Name: "uid-a/3600/"}}
 		if got, want := l.objects().Cluster.Lacks[ref].Why, `failed to fetch token: serviceaccounts "robot" not found`; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		l.with(func() { l.fakeAPI.objects.noTokens = false })
-		l.after(mostBlind)
+		l.after(maxUncachedWait)
 		if len(l.objects().Cluster.Tokens) != 1 || len(l.objects().Cluster.Lacks) > 0 {
 			t.Errorf("got %+v", l.objects().Cluster)
 		}
@@ -279,7 +280,7 @@ func TestRenewal(t *testing.T) {
 	for life, want := range map[time.Duration]time.Duration{
 		10 * time.Minute: 8 * time.Minute, time.Hour: 48 * time.Minute, 365 * 24 * time.Hour: 24 * time.Hour, -time.Hour: 20 * time.Second,
 	} {
-		if got := renewal(life); got != want {
+		if got := renewAfter(life); got != want {
 			t.Errorf("%s: got %s, want %s", life, got, want)
 		}
 	}
@@ -299,7 +300,7 @@ func TestLookupClaim(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 		l.with(func() { l.give("persistentvolumeclaims", claim, "ADDED") })
-		l.after(mostBlind)
+		l.after(maxUncachedWait)
 		if got := l.objects().Claims[key]; got == nil || got.Status.Phase != v1.ClaimPending {
 			t.Errorf("got %+v", got)
 		}
@@ -308,8 +309,8 @@ func TestLookupClaim(t *testing.T) {
 			l.give("persistentvolumes", volume, "ADDED")
 			l.give("persistentvolumeclaims", claim, "MODIFIED")
 		})
-		l.after(mostBlind)
-		if o := l.objects(); o.Claims[key] == nil || manifest.Unbound(o.Claims[key], o.Volumes[types.NamespacedName{Name: "pv1"}]) != "" {
+		l.after(maxUncachedWait)
+		if o := l.objects(); o.Claims[key] == nil || refs.Unbound(o.Claims[key], o.Volumes[types.NamespacedName{Name: "pv1"}]) != "" {
 			t.Errorf("got %+v", o)
 		}
 		l.count()

@@ -12,36 +12,37 @@ import (
 	"podd/manifest"
 )
 
-// A token is asked for anew after four fifths of its life or a day, whichever comes
-// first, less up to ten seconds: nodes that began together do not go on together.
+// A token is renewed after four fifths of its lifetime or a day, whichever is first, less
+// up to tokenJitter, so that nodes that started together do not renew together.
 const (
-	oldest  = 24 * time.Hour
-	earlier = 10 * time.Second
+	maxTokenAge = 24 * time.Hour
+	tokenJitter = 10 * time.Second
 )
 
-// token keeps a token of a pod's service account, good for that pod alone, valid.
-// While the cluster gives no other, the last one stays.
+// token keeps a valid service account token that is bound to the pod. If a renewal fails,
+// the last token is kept.
 func (l *lookup) token(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccountTokenProjection) {
-	b, began := backoff{first: soon}, time.Now()
+	b, began := backoff{first: firstLookupWait}, time.Now()
 	for ctx.Err() == nil {
 		got, err := l.client.token(ctx, pod, t)
 		if err != nil {
-			if !l.told && answered(err) && time.Since(began) >= lag {
-				l.send(ctx, finding{lack: manifest.Lack{Why: fmt.Sprintf("failed to fetch token: %v", told(err))}})
-				l.told = false
+			if !l.isReported && isAPIError(err) && time.Since(began) >= bindingLag {
+				l.send(ctx, lookupResult{lack: manifest.Lack{Why: fmt.Sprintf("failed to fetch token: %v", withoutHost(err))}})
+				l.isReported = false
 			}
-			sleep(ctx, spread(b.upTo(mostBlind)))
+			sleep(ctx, spread(b.upTo(maxUncachedWait)))
 			continue
 		}
-		b = backoff{first: soon}
-		l.send(ctx, finding{object: token{[]byte(got.Status.Token), got.Status.ExpirationTimestamp}})
-		sleep(ctx, renewal(time.Duration(*got.Spec.ExpirationSeconds)*time.Second)-rand.N(earlier))
+		b = backoff{first: firstLookupWait}
+		l.send(ctx, lookupResult{object: token{[]byte(got.Status.Token), got.Status.ExpirationTimestamp}})
+		sleep(ctx, renewAfter(time.Duration(*got.Spec.ExpirationSeconds)*time.Second)-rand.N(tokenJitter))
 	}
 }
 
-// renewal is, whatever this machine's clock says, when a token with so much life before it is to be asked for anew.
-func renewal(life time.Duration) time.Duration {
-	return max(min(life*4/5, oldest), 2*earlier)
+// renewAfter returns the time between a request and the renewal, independent of the
+// clock.
+func renewAfter(life time.Duration) time.Duration {
+	return max(min(life*4/5, maxTokenAge), 2*tokenJitter)
 }
 
 func (c *client) token(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccountTokenProjection) (*authentication.TokenRequest, error) {
@@ -54,11 +55,11 @@ func (c *client) token(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccountTok
 	}
 	var got authentication.TokenRequest
 	q := c.core.Post().Namespace(pod.Namespace).Resource("serviceaccounts").Name(pod.Spec.ServiceAccountName).SubResource("token").Body(ask)
-	if err := c.into(ctx, q, &got); err != nil {
+	if err := c.do(ctx, q, &got); err != nil {
 		return nil, err
 	}
 	if got.Status.Token == "" || got.Spec.ExpirationSeconds == nil {
-		return nil, c.at(fmt.Errorf("the answer has no token, or does not say how long it is good for"))
+		return nil, c.withHost(fmt.Errorf("the answer has no token, or does not say how long it is good for"))
 	}
 	return &got, nil
 }

@@ -15,39 +15,39 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"podd/manifest/durable"
+	"podd/runtime/atomicfile"
 )
 
-// origin tells one cluster from another. An API server makes the Service kubernetes
-// anew, with another UID, once what it keeps is gone; and whoever deletes that
-// Service does not delete the Node, too.
+// An origin identifies a cluster. An API server that has lost its data creates the
+// Service "kubernetes" with another UID. If a user deletes the Service, the UID of the
+// Node still identifies the cluster.
 type origin struct {
-	// Authority is the digest of whom the kubeconfig trusts.
+	// Authority is the digest of the CA that the kubeconfig trusts.
 	Authority string    `json:"authority"`
 	Service   types.UID `json:"service,omitempty"` // "" for none
 	Node      types.UID `json:"node,omitempty"`
 }
 
-// sameAs: one of what has a UID is enough. Nothing known is like all.
+// sameAs reports whether one of the UIDs is equal. An empty origin equals all.
 func (o origin) sameAs(before origin) bool {
 	return before.Service+before.Node == "" || o.Service != "" && o.Service == before.Service || o.Node != "" && o.Node == before.Node
 }
 
-// moved: the user gave podd to another cluster.
-func (o origin) moved(before origin) bool { return o.Authority != before.Authority }
+// hasMoved reports whether the user has moved the node to another cluster.
+func (o origin) hasMoved(before origin) bool { return o.Authority != before.Authority }
 
-// origin asks for that of the cluster as it is now.
+// origin requests the current origin of the cluster.
 func (c *client) origin(ctx context.Context, node string) (origin, error) {
 	o := origin{Authority: c.authority}
 	var s v1.Service
 	var n v1.Node
-	err := c.into(ctx, c.core.Get().Namespace(v1.NamespaceDefault).Resource("services").Name("kubernetes"), &s)
+	err := c.do(ctx, c.core.Get().Namespace(v1.NamespaceDefault).Resource("services").Name("kubernetes"), &s)
 	if err == nil {
 		o.Service = s.UID
 	} else if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return o, err
 	}
-	if err = c.into(ctx, c.core.Get().Resource("nodes").Name(node), &n); err == nil {
+	if err = c.do(ctx, c.core.Get().Resource("nodes").Name(node), &n); err == nil {
 		o.Node = n.UID
 	} else if !apierrors.IsNotFound(err) {
 		return o, err
@@ -55,7 +55,7 @@ func (c *client) origin(ctx context.Context, node string) (origin, error) {
 	return o, nil
 }
 
-// authorityOf is whom a configuration trusts to be the cluster, or else where it is.
+// authorityOf returns the digest of the trusted CA or, without one, of the host.
 func authorityOf(config *rest.Config) (string, error) {
 	trusted := config.CAData
 	if len(trusted) == 0 && config.CAFile != "" {
@@ -71,12 +71,12 @@ func authorityOf(config *rest.Config) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// errBroken is that a file is there and tells of no origin.
+// errBroken is the error of a file with invalid content.
 var errBroken = errors.New("the file is broken")
 
-// recall reads the origin of the pods that may be here; zero: there are none, or,
-// with errBroken in the error, nobody knows any more.
-func recall(path string) (o origin, err error) {
+// readOrigin returns the stored origin. It is zero if there is none, or if the file is
+// broken, with errBroken.
+func readOrigin(path string) (o origin, err error) {
 	text, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -90,11 +90,12 @@ func recall(path string) (o origin, err error) {
 	return o, nil
 }
 
-// remember outlasts a loss of power: what is lost with it is perhaps the cluster, too.
-func (o origin) remember(path string) error {
+// write stores the origin durably, because a loss of power may affect the cluster as
+// well.
+func (o origin) write(path string) error {
 	text, err := json.Marshal(o)
 	if err == nil {
-		err = durable.Write(path, text)
+		err = atomicfile.Write(path, text)
 	}
 	if err != nil {
 		err = fmt.Errorf("remembering which cluster the pods here are from: %w", err)

@@ -8,30 +8,30 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// patch is a strategic merge patch that makes b of a, of the status, labels and
-// annotations; "{}" when they are the same. It is written here, for the library
-// that does it for every kind has 3 MB; in tests that is what applies it.
+// patch returns a strategic merge patch from a to b for the status, labels and
+// annotations, or "{}" if they are equal. apimachinery's strategicpatch would add 3 MB to
+// the binary; tests use it to verify the patches.
 func patch(a, b *v1.Node) ([]byte, error) {
-	was, err := fields(a)
+	was, err := jsonFields(a)
 	if err != nil {
 		return nil, err
 	}
-	is, err := fields(b)
+	is, err := jsonFields(b)
 	if err != nil {
 		return nil, err
 	}
-	delete(was, "spec") // not to be had by way of the status
+	delete(was, "spec") // cannot be changed with the status
 	delete(is, "spec")
 	d := difference(was, is)
 	if s, ok := d["status"].(map[string]any); ok {
 		before, _ := was["status"].(map[string]any)
-		lists(s, before)
+		trimLists(s, before)
 	}
 	return json.Marshal(d)
 }
 
-// fields are those of an object of the API, or of a part of it.
-func fields(o any) (m map[string]any, err error) {
+// jsonFields returns the JSON fields of an API object or a part of one.
+func jsonFields(o any) (m map[string]any, err error) {
 	text, err := json.Marshal(o)
 	if err == nil {
 		err = json.Unmarshal(text, &m)
@@ -42,8 +42,8 @@ func fields(o any) (m map[string]any, err error) {
 	return m, nil
 }
 
-// difference has what is another in b, objects field by field, and null for what
-// is gone.
+// difference returns the fields that differ in b, recursively, and null for removed
+// fields.
 func difference(a, b map[string]any) map[string]any {
 	d := map[string]any{}
 	for name := range a {
@@ -65,10 +65,10 @@ func difference(a, b map[string]any) map[string]any {
 	return d
 }
 
-// lists: the API server replaces lists but for two, that it merges by type. Of
-// conditions it is sent those that are others; addresses, of which there may be
-// several of a type (kubernetes/kubernetes#72202), are to be replaced too.
-func lists(d, was map[string]any) {
+// trimLists adapts the lists of a patch. The API server replaces all lists but conditions
+// and addresses, which it merges by type. Unchanged conditions are removed. Addresses are
+// replaced, because several may have the same type (kubernetes/kubernetes#72202).
+func trimLists(d, was map[string]any) {
 	if all, ok := d["conditions"].([]any); ok {
 		before, _ := was["conditions"].([]any)
 		others := []any{}

@@ -6,19 +6,19 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// statusPatch is a strategic merge patch that makes a pod's status another, if it
-// is still the pod that was seen; nil when it is that already.
+// statusPatch returns a strategic merge patch of a pod's status, with the UID as
+// precondition, or nil if it is equal.
 func statusPatch(seen *v1.Pod, next *v1.PodStatus) ([]byte, error) {
-	was, err := fields(&seen.Status)
+	was, err := jsonFields(&seen.Status)
 	if err != nil {
 		return nil, err
 	}
-	is, err := fields(next)
+	is, err := jsonFields(next)
 	if err != nil {
 		return nil, err
 	}
 	d := difference(was, is)
-	delete(d, "conditions") // another order is none
+	delete(d, "conditions") // the order is not significant
 	if c := changedByType(asList(was["conditions"]), asList(is["conditions"])); len(c) > 0 {
 		d["conditions"] = c
 	}
@@ -33,8 +33,7 @@ func statusPatch(seen *v1.Pod, next *v1.PodStatus) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": seen.UID}, "status": d})
 }
 
-// changedByType has what makes one list of another where the API server merges them
-// by type, field by field.
+// changedByType returns the patch of a list that the API server merges by type.
 func changedByType(before, after []any) []any {
 	var all []any
 	for _, c := range after {

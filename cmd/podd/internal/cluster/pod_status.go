@@ -9,56 +9,57 @@ import (
 	"podd/manifest"
 )
 
-// ownConditions are those of a pod that its node writes; others' are left alone.
+// ownConditions are the pod conditions that the kubelet writes.
 var ownConditions = []v1.PodConditionType{
 	v1.PodResizePending, v1.PodResizeInProgress, v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled,
 }
 
-// passing are those of them that go again.
-var passing = []v1.PodConditionType{v1.PodResizePending, v1.PodResizeInProgress}
+// removableConditions are those of them that may be removed.
+var removableConditions = []v1.PodConditionType{v1.PodResizePending, v1.PodResizeInProgress}
 
-// statusOf is the status that the cluster is to have of a pod, by what podd shows
-// of it: all that others own stays as seen, and so does whatever may be written only
-// once.
-func statusOf(seen, mine *v1.Pod) *v1.PodStatus {
+// mergeStatus returns the status for the API server from the status that podd shows. It
+// keeps the fields of others, and fields that may only be set once. Unless addressGiven, it
+// also keeps addresses that would become loopback addresses, because other nodes cannot use
+// these.
+func mergeStatus(seen, mine *v1.Pod, addressGiven bool) *v1.PodStatus {
 	was, is := &seen.Status, mine.Status.DeepCopy()
 	next := was.DeepCopy()
 	switch {
-	case isOver(was.Phase): // for ever
-	case isOver(is.Phase) && anyRuns(is):
-		// Whoever reads of an end takes what the pod holds for free.
+	case isOver(was.Phase): // final
+	case isOver(is.Phase) && isAnyRunning(is):
+		// The scheduler would consider the pod's resources free.
 	default:
 		next.Phase, next.Reason, next.Message = is.Phase, is.Reason, is.Message
 	}
 	if was.StartTime.IsZero() {
-		next.StartTime = wholeTime(is.StartTime)
+		next.StartTime = truncateTime(is.StartTime)
 	}
 	if was.QOSClass == "" {
 		next.QOSClass = is.QOSClass
 	}
-	if len(is.HostIPs) > 0 {
+	if len(is.HostIPs) > 0 && (addressGiven || !isLoopback(is.HostIP)) {
 		next.HostIP, next.HostIPs = is.HostIP, is.HostIPs
 	}
-	if len(is.PodIPs) > 0 {
+	if len(is.PodIPs) > 0 && (addressGiven || !isLoopback(is.PodIP)) {
 		next.PodIP, next.PodIPs = is.PodIP, is.PodIPs
 	}
-	next.InitContainerStatuses, next.ContainerStatuses = whole(is.InitContainerStatuses), whole(is.ContainerStatuses)
-	if !isMirror(seen) { // which has none of those that were added here
-		next.EphemeralContainerStatuses = whole(is.EphemeralContainerStatuses)
+	next.InitContainerStatuses, next.ContainerStatuses = truncateTimes(is.InitContainerStatuses), truncateTimes(is.ContainerStatuses)
+	if !isMirror(seen) { // a mirror pod has no ephemeral containers
+		next.EphemeralContainerStatuses = truncateTimes(is.EphemeralContainerStatuses)
 	}
 	next.ObservedGeneration = max(was.ObservedGeneration, mine.Generation)
 	next.Conditions = podConditions(was.Conditions, is, mine.Generation, next.Phase)
 	return next
 }
 
-// podConditions are those seen with podd's own as they are now. The time of a
-// transition is another only when the status is.
+// podConditions merges podd's own conditions into those of the pod. A transition time
+// changes only with the status.
 func podConditions(seen []v1.PodCondition, is *v1.PodStatus, generation int64, phase v1.PodPhase) []v1.PodCondition {
 	all := slices.DeleteFunc(slices.Clone(seen), func(c v1.PodCondition) bool {
-		return slices.Contains(passing, c.Type) && !hasCondition(is.Conditions, c.Type)
+		return slices.Contains(removableConditions, c.Type) && !hasCondition(is.Conditions, c.Type)
 	})
 	for _, c := range is.Conditions {
-		// Others write this one, too; an end by podd is told together with the end.
+		// Others also write this condition; podd writes it together with the final phase.
 		ended := c.Type == v1.DisruptionTarget && c.Reason == v1.PodReasonTerminationByKubelet && isOver(phase)
 		if !slices.Contains(ownConditions, c.Type) && !ended {
 			continue
@@ -83,9 +84,9 @@ func hasCondition(all []v1.PodCondition, t v1.PodConditionType) bool {
 	return slices.ContainsFunc(all, func(c v1.PodCondition) bool { return c.Type == t })
 }
 
-// backward says that a status takes something back that the cluster keeps for ever:
-// that the pod has ended, or a container that is not to run again.
-func backward(seen *v1.Pod, is *v1.PodStatus) bool {
+// isRegression reports whether a status reverts a final state: the end of the pod, or of
+// a container that must not restart.
+func isRegression(seen *v1.Pod, is *v1.PodStatus) bool {
 	was, spec := &seen.Status, &seen.Spec
 	if isOver(was.Phase) && !isOver(is.Phase) {
 		return true
@@ -111,14 +112,14 @@ func revives(was, is []v1.ContainerStatus, may func(v1.ContainerStatus) bool) bo
 
 func isOver(p v1.PodPhase) bool { return p == v1.PodSucceeded || p == v1.PodFailed }
 
-func anyRuns(s *v1.PodStatus) bool {
+func isAnyRunning(s *v1.PodStatus) bool {
 	runs := func(c v1.ContainerStatus) bool { return c.State.Running != nil }
 	return slices.ContainsFunc(s.InitContainerStatuses, runs) || slices.ContainsFunc(s.ContainerStatuses, runs)
 }
 
-// whole has the times of statuses in whole seconds, which is all that an API server
-// keeps of them. It writes to them.
-func whole(all []v1.ContainerStatus) []v1.ContainerStatus {
+// truncateTimes truncates the times to seconds, as the API server stores them. It
+// modifies all.
+func truncateTimes(all []v1.ContainerStatus) []v1.ContainerStatus {
 	for i := range all {
 		for _, s := range []*v1.ContainerState{&all[i].State, &all[i].LastTerminationState} {
 			if s.Running != nil {
@@ -132,7 +133,7 @@ func whole(all []v1.ContainerStatus) []v1.ContainerStatus {
 	return all
 }
 
-func wholeTime(t *metav1.Time) *metav1.Time {
+func truncateTime(t *metav1.Time) *metav1.Time {
 	if t == nil {
 		return nil
 	}

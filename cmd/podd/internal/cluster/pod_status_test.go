@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -103,9 +104,9 @@ func TestStatusFixpoint(t *testing.T) {
 		mine := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", Generation: rapid.Int64Range(0, 3).Draw(t, "mine")}}
 		mine.Status = drawStatus(t, v1.PodReady, v1.PodInitialized, v1.ContainersReady, v1.PodScheduled, v1.PodResizeInProgress, gate, v1.DisruptionTarget)
 		if rapid.Bool().Draw(t, "ends") {
-			mine = endOf(mine, metav1.NewTime(noon))
+			mine = finalPod(mine, metav1.NewTime(noon))
 		}
-		body, err := statusPatch(seen, statusOf(seen, mine))
+		body, err := statusPatch(seen, mergeStatus(seen, mine, true))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,14 +114,14 @@ func TestStatusFixpoint(t *testing.T) {
 		if body != nil {
 			next = patched(t, seen, body)
 		}
-		if again, err := statusPatch(next, statusOf(next, mine)); err != nil || again != nil {
+		if again, err := statusPatch(next, mergeStatus(next, mine, true)); err != nil || again != nil {
 			t.Fatalf("after %s: again %s, %v", body, again, err)
 		}
 		was, is := &seen.Status, &next.Status
 		if find(was.Conditions, gate) != find(is.Conditions, gate) || is.QOSClass != was.QOSClass {
 			t.Errorf("others' changed: %v to %v", was, is)
 		}
-		if isOver(was.Phase) && is.Phase != was.Phase || !isOver(was.Phase) && isOver(is.Phase) && anyRuns(is) {
+		if isOver(was.Phase) && is.Phase != was.Phase || !isOver(was.Phase) && isOver(is.Phase) && isAnyRunning(is) {
 			t.Errorf("phase %s became %s with %v", was.Phase, is.Phase, is.ContainerStatuses)
 		}
 		for _, c := range is.Conditions {
@@ -141,6 +142,40 @@ func find(all []v1.PodCondition, t v1.PodConditionType) v1.PodCondition {
 		return c
 	}
 	return v1.PodCondition{}
+}
+
+// TestMergeStatus_Loopback checks that a node that has only loopback addresses, as before
+// DHCP, does not overwrite the addresses of its pods.
+func TestMergeStatus_Loopback(t *testing.T) {
+	addresses := func(host, pod string) (s v1.PodStatus) {
+		if host != "" {
+			s.HostIP, s.HostIPs = host, []v1.HostIP{{IP: host}}
+		}
+		if pod != "" {
+			s.PodIP, s.PodIPs = pod, []v1.PodIP{{IP: pod}}
+		}
+		return s
+	}
+	for _, c := range []struct {
+		name          string
+		was, is, want v1.PodStatus
+		given         bool
+	}{
+		{"host network", addresses("10.0.0.1", "10.0.0.1"), addresses("127.0.0.1", "127.0.0.1"), addresses("10.0.0.1", "10.0.0.1"), false},
+		{"host network, IPv6", addresses("fd00::1", "fd00::1"), addresses("::1", "::1"), addresses("fd00::1", "fd00::1"), false},
+		{"pod network", addresses("10.0.0.1", "10.88.0.2"), addresses("127.0.0.1", "10.88.0.3"), addresses("10.0.0.1", "10.88.0.3"), false},
+		{"new pod", addresses("", ""), addresses("127.0.0.1", "127.0.0.1"), addresses("", ""), false},
+		{"loopback before", addresses("127.0.0.1", "127.0.0.1"), addresses("10.0.0.1", "10.0.0.1"), addresses("10.0.0.1", "10.0.0.1"), false},
+		{"given by the user", addresses("10.0.0.1", "10.0.0.1"), addresses("127.0.0.1", "127.0.0.1"), addresses("127.0.0.1", "127.0.0.1"), true},
+	} {
+		got := mergeStatus(&v1.Pod{Status: c.was}, &v1.Pod{Status: c.is}, c.given)
+		for _, s := range []*v1.PodStatus{got, &c.want} {
+			*s = v1.PodStatus{HostIP: s.HostIP, HostIPs: s.HostIPs, PodIP: s.PodIP, PodIPs: s.PodIPs}
+		}
+		if diff := cmp.Diff(&c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
 }
 
 // TestStatusTransitions: what the cluster keeps for ever is not taken back.
@@ -165,7 +200,7 @@ func TestStatusTransitions(t *testing.T) {
 	} {
 		seen := &v1.Pod{Status: c.was}
 		seen.Spec.RestartPolicy, seen.Spec.Containers = c.policy, []v1.Container{{Name: "a"}}
-		if got := backward(seen, &c.is); got != c.want {
+		if got := isRegression(seen, &c.is); got != c.want {
 			t.Errorf("%s: got %t", c.name, got)
 		}
 	}
@@ -192,7 +227,7 @@ func TestEnd(t *testing.T) {
 		{"evicted", v1.PodStatus{Phase: v1.PodFailed, Reason: "Evicted"}, v1.PodFailed, -1},
 	} {
 		c.last.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
-		s := &endOf(&v1.Pod{Status: c.last}, metav1.NewTime(noon)).Status
+		s := &finalPod(&v1.Pod{Status: c.last}, metav1.NewTime(noon)).Status
 		code := int32(-1)
 		if len(s.ContainerStatuses) > 0 && s.ContainerStatuses[0].State.Terminated != nil {
 			code = s.ContainerStatuses[0].State.Terminated.ExitCode

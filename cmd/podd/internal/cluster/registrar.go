@@ -16,23 +16,23 @@ import (
 	"podd/reconcile/volume/csi"
 )
 
-// registrar has the cluster know the CSI drivers of this machine: the Node's
-// annotation and labels, and its CSINode, which is there in any case. One driver's
-// trouble is none of another's. Drivers of an earlier podd stay until they register
-// again, those that registered here go when they unregister.
+// A registrar publishes the CSI drivers of this node: the Node's annotation and labels,
+// and the CSINode, which it always creates. An error of one driver does not affect the
+// others. Drivers of an earlier podd are kept until they register again; those that
+// registered here are removed when they unregister.
 type registrar struct {
-	ours map[string]bool // that this podd told the cluster of, or tried to
+	ours map[string]bool // published by this podd, or attempted
 
-	// Of one life:
+	// Per connection:
 	o     *Options
 	c     *client
-	uid   types.UID             // of the Node that the following are of
-	made  bool                  // the CSINode is there
-	seen  *storage.CSINode      // as the cluster answered last; nil: ask
-	known map[string]csi.Driver // that it was told of
+	uid   types.UID             // of the Node of the following fields
+	made  bool                  // the CSINode exists
+	seen  *storage.CSINode      // as last returned; nil: unknown
+	known map[string]csi.Driver // published
 }
 
-// run does so until ctx is done.
+// run syncs the drivers until ctx is done.
 func (r *registrar) run(ctx context.Context, api *client, c *Cluster, say reporter) {
 	r.o, r.c, r.uid = &c.o, api, ""
 	if r.ours == nil {
@@ -53,11 +53,11 @@ func (r *registrar) run(ctx context.Context, api *client, c *Cluster, say report
 			if err == nil {
 				b = backoff{}
 			} else {
-				again = time.After(spread(b.upTo(mostKnown)))
+				again = time.After(spread(b.upTo(maxCachedWait)))
 			}
 		}
 		if again != nil {
-			otherNodes = nil // much is written there, and little of it is to try again for
+			otherNodes = nil // the Node changes often, rarely in a way that makes a retry succeed
 		}
 		select {
 		case <-otherDrivers:
@@ -69,7 +69,7 @@ func (r *registrar) run(ctx context.Context, api *client, c *Cluster, say report
 	}
 }
 
-// sync makes one attempt, of what is to be told by now.
+// sync makes one attempt.
 func (r *registrar) sync(ctx context.Context, n *v1.Node, drivers []csi.Driver) error {
 	if r.uid != n.UID {
 		r.uid, r.made, r.seen, r.known = n.UID, false, nil, map[string]csi.Driver{}
@@ -77,13 +77,13 @@ func (r *registrar) sync(ctx context.Context, n *v1.Node, drivers []csi.Driver) 
 	var first error
 	try := func(err error) { first = cmp.Or(first, err) }
 	if !r.made {
-		try(r.put(ctx, n, nil, ""))
+		try(r.putCSINode(ctx, n, nil, ""))
 	}
 	registered := map[string]bool{}
 	for i := range drivers {
 		d := &drivers[i]
 		registered[d.Name] = true
-		if known, is := r.known[d.Name]; !is || !reflect.DeepEqual(known, *d) || nodeWords(n, d, "") != nil {
+		if known, is := r.known[d.Name]; !is || !reflect.DeepEqual(known, *d) || nodePatch(n, d, "") != nil {
 			try(r.install(ctx, &n, d))
 		}
 	}
@@ -97,13 +97,13 @@ func (r *registrar) sync(ctx context.Context, n *v1.Node, drivers []csi.Driver) 
 
 func (r *registrar) install(ctx context.Context, n **v1.Node, d *csi.Driver) error {
 	r.ours[d.Name] = true
-	if why := unfit(*n, d); why != "" {
+	if why := rejectReason(*n, d); why != "" {
 		return errors.New(why)
 	}
-	if err := r.say(ctx, n, nodeWords(*n, d, "")); err != nil {
+	if err := r.patchNode(ctx, n, nodePatch(*n, d, "")); err != nil {
 		return err
 	}
-	if err := r.put(ctx, *n, d, ""); err != nil {
+	if err := r.putCSINode(ctx, *n, d, ""); err != nil {
 		return err
 	}
 	r.known[d.Name] = *d
@@ -111,10 +111,10 @@ func (r *registrar) install(ctx context.Context, n **v1.Node, d *csi.Driver) err
 }
 
 func (r *registrar) uninstall(ctx context.Context, n **v1.Node, name string) error {
-	if err := r.put(ctx, *n, nil, name); err != nil {
+	if err := r.putCSINode(ctx, *n, nil, name); err != nil {
 		return err
 	}
-	if err := r.say(ctx, n, nodeWords(*n, nil, name)); err != nil {
+	if err := r.patchNode(ctx, n, nodePatch(*n, nil, name)); err != nil {
 		return err
 	}
 	delete(r.ours, name)
@@ -122,23 +122,23 @@ func (r *registrar) uninstall(ctx context.Context, n **v1.Node, name string) err
 	return nil
 }
 
-// say patches the Node, whose labels and annotations a node changes with its status.
-func (r *registrar) say(ctx context.Context, n **v1.Node, patch []byte) error {
+// patchNode patches the status of the Node, with which a node may also change labels and
+// annotations.
+func (r *registrar) patchNode(ctx context.Context, n **v1.Node, patch []byte) error {
 	if patch == nil {
 		return nil
 	}
 	got := &v1.Node{}
 	q := r.c.core.Patch(types.StrategicMergePatchType).Resource("nodes").Name(r.o.Node).SubResource("status").Body(patch)
-	if err := r.c.into(ctx, q, got); err != nil {
+	if err := r.c.do(ctx, q, got); err != nil {
 		return err
 	}
 	*n = got
 	return nil
 }
 
-// put has the CSINode be what it is to be; what somebody else changed meanwhile is
-// looked at again.
-func (r *registrar) put(ctx context.Context, n *v1.Node, with *csi.Driver, without string) error {
+// putCSINode updates the CSINode. After a conflict it reads it again and retries once.
+func (r *registrar) putCSINode(ctx context.Context, n *v1.Node, with *csi.Driver, without string) error {
 	err := r.attempt(ctx, n, with, without)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) {
 		r.seen = nil
@@ -154,7 +154,7 @@ func (r *registrar) put(ctx context.Context, n *v1.Node, with *csi.Driver, witho
 func (r *registrar) attempt(ctx context.Context, n *v1.Node, with *csi.Driver, without string) error {
 	if r.seen == nil {
 		seen := &storage.CSINode{}
-		err := r.c.into(ctx, r.c.storage.Get().Resource("csinodes").Name(r.o.Node), seen)
+		err := r.c.do(ctx, r.c.storage.Get().Resource("csinodes").Name(r.o.Node), seen)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
@@ -170,7 +170,7 @@ func (r *registrar) attempt(ctx context.Context, n *v1.Node, with *csi.Driver, w
 		}
 		q = r.c.storage.Put().Resource("csinodes").Name(r.o.Node).Body(next)
 	}
-	if err := r.c.into(ctx, q, got); err != nil {
+	if err := r.c.do(ctx, q, got); err != nil {
 		return err
 	}
 	r.seen = got

@@ -14,109 +14,109 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// renewer has a certificate of one purpose be good, and be for what is wished.
+// A renewer keeps a certificate valid, with the names in template.
 type renewer struct {
-	o   *Options
-	c   *client
-	say *speaker
-	to  purpose
-	has *identity
-	// wish is what the certificate is to be of; nil while nobody knows.
-	wish func() *x509.CertificateRequest
-	took func() // called when there is another
+	o        *Options
+	c        *client
+	problems *problemReporter
+	purpose  purpose
+	identity *identity
+	// template returns the requested certificate, or nil if it is not known yet.
+	template  func() *x509.CertificateRequest
+	onRenewed func() // called after a renewal
 }
 
-// The waits after a request that was refused, or a certificate that serves nobody.
+// The waits after a rejected request or an unusable certificate.
 const (
 	firstDenied = 10 * time.Second
-	mostDenied  = 15 * time.Minute
+	maxDenied   = 15 * time.Minute
 )
 
-// run does so until ctx is done.
+// run renews the certificate until ctx is done.
 func (r *renewer) run(ctx context.Context) {
 	var b backoff
 	again := firstDenied
 	for ctx.Err() == nil {
-		wish := r.wish()
+		wish := r.template()
 		if wish == nil {
 			sleep(ctx, b.next())
 			continue
 		}
 		if wait := r.wait(wish, time.Now()); wait > 0 {
 			b = backoff{}
-			sleep(ctx, min(wait, lookEvery)) // which a suspended machine does not count
+			sleep(ctx, min(wait, checkInterval)) // timers do not advance while the host is suspended
 			continue
 		}
 		pair, err := r.attempt(ctx, wish)
 		if pair == nil && errors.Is(err, context.Canceled) {
-			continue // something else is wished
+			continue // the template has changed
 		}
 		if err == nil && time.Now().After(pair.Leaf.NotAfter) {
-			r.say.report(ctx, r.to.of, clockError{pair.Leaf.NotAfter})
+			r.problems.report(ctx, r.purpose.of, clockError{pair.Leaf.NotAfter})
 		} else {
-			r.say.report(ctx, r.to.of, err)
+			r.problems.report(ctx, r.purpose.of, err)
 		}
 		switch refused := (refusedError{}); {
 		case err == nil && r.wait(wish, time.Now()) > 0:
 			b, again = backoff{}, firstDenied
-		case err == nil: // of something else than was asked, or for a time that is over by this clock
+		case err == nil: // with other names than requested, or expired by the clock of this host
 			life := pair.Leaf.NotAfter.Sub(pair.Leaf.NotBefore)
-			r.pause(ctx, wish, min(again, max(lookEvery, life/2)))
-			again = min(2*again, mostDenied)
+			r.pause(ctx, wish, min(again, max(checkInterval, life/2)))
+			again = min(2*again, maxDenied)
 		case errors.As(err, &refused):
 			r.pause(ctx, wish, again)
-			again = min(2*again, mostDenied)
+			again = min(2*again, maxDenied)
 		default:
 			sleep(ctx, b.next())
 		}
 	}
 }
 
-// pause waits for as long as the same is wished, and there is something to ask for.
+// pause waits for d, or until the template changes or the certificate is sufficient.
 func (r *renewer) pause(ctx context.Context, wish *x509.CertificateRequest, d time.Duration) {
-	ctx, stop := while(ctx, func() bool { return same(wish, r.wish()) && r.wait(wish, time.Now()) <= 0 })
+	ctx, stop := cancelUnless(ctx, func() bool { return sameNames(wish, r.template()) && r.wait(wish, time.Now()) <= 0 })
 	defer stop()
 	sleep(ctx, d)
 }
 
-// wait is how long there is nothing to ask for.
+// wait returns the time until the next request.
 func (r *renewer) wait(wish *x509.CertificateRequest, now time.Time) time.Duration {
-	pair := r.has.now.Load()
-	if pair == nil || r.has.given.Load() || !covers(pair.Leaf, wish) {
+	pair := r.identity.now.Load()
+	if pair == nil || r.identity.given.Load() || !covers(pair.Leaf, wish) {
 		return 0
 	}
 	return renewAt(pair.Leaf).Sub(now)
 }
 
-// attempt asks, for as long as the same is wished.
+// attempt requests a certificate until the template changes.
 func (r *renewer) attempt(ctx context.Context, wish *x509.CertificateRequest) (*tls.Certificate, error) {
-	ctx, stop := while(ctx, func() bool { return same(wish, r.wish()) })
+	ctx, stop := cancelUnless(ctx, func() bool { return sameNames(wish, r.template()) })
 	defer stop()
 	var made time.Time
-	if before := r.has.now.Load(); before != nil {
+	if before := r.identity.now.Load(); before != nil {
 		made = before.Leaf.NotBefore
 	}
-	pair, err := r.o.obtain(ctx, r.c, r.to, wish, r.say)
-	if r.o.Renewed != nil && (pair != nil || ctx.Err() == nil) { // else something else is wished
-		r.o.Renewed(r.to.of == ofServing, made, err)
+	pair, err := r.o.obtain(ctx, r.c, r.purpose, wish, r.problems)
+	if r.o.OnRenewal != nil && (pair != nil || ctx.Err() == nil) { // otherwise the template has changed
+		r.o.OnRenewal(r.purpose.of == ofServing, made, err)
 	}
 	if pair == nil {
 		return nil, err
 	}
-	r.has.now.Store(pair)
-	r.has.given.Store(false)
-	r.took()
-	r.o.Log.Info("another certificate", "file", r.o.pairs(r.to).current(), "until", pair.Leaf.NotAfter)
+	r.identity.now.Store(pair)
+	r.identity.given.Store(false)
+	r.onRenewed()
+	r.o.Log.Info("another certificate", "file", r.o.pairs(r.purpose).current(), "until", pair.Leaf.NotAfter)
 	return pair, err
 }
 
-// while is ctx until something is so no more, which is looked at now and then; stop
-// is to be called.
-func while(ctx context.Context, so func() bool) (_ context.Context, stop func()) {
+// cancelUnless returns a context that is cancelled when so returns false, which is
+// checked periodically. stop must be called.
+func cancelUnless(ctx context.Context, so func() bool) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var looks sync.WaitGroup
 	looks.Go(func() {
-		for sleep(ctx, lookEvery) {
+		for sleep(ctx, checkInterval) {
 			if !so() {
 				cancel()
 			}
@@ -125,19 +125,18 @@ func while(ctx context.Context, so func() bool) (_ context.Context, stop func())
 	return ctx, func() { cancel(); looks.Wait() }
 }
 
-// renew has connections be made anew, with the certificate that podd has now: those
-// that there are have shown the last.
+// renew closes the connections, which use the previous certificate.
 func (c *client) renew() {
 	c.renewed.Add(1)
 	c.close()
 }
 
-func (o *Options) wishToAsk() *x509.CertificateRequest {
+func (o *Options) clientTemplate() *x509.CertificateRequest {
 	return &x509.CertificateRequest{Subject: o.subject()}
 }
 
-// wishToServe is of the addresses that the cluster has of the node, or is to have.
-func (c *Cluster) wishToServe(nodes *latest[sighting[*v1.Node]]) func() *x509.CertificateRequest {
+// servingTemplate returns a template with the addresses of the Node.
+func (c *Cluster) servingTemplate(nodes *watchable[snapshot[*v1.Node]]) func() *x509.CertificateRequest {
 	return func() *x509.CertificateRequest {
 		machine := c.state.View().Machine
 		if machine == nil {
@@ -156,7 +155,7 @@ func (c *Cluster) wishToServe(nodes *latest[sighting[*v1.Node]]) func() *x509.Ce
 			}
 		}
 		if len(wish.DNSNames)+len(wish.IPAddresses) == 0 {
-			return nil // no signer would sign it
+			return nil // signers reject it
 		}
 		slices.Sort(wish.DNSNames)
 		wish.DNSNames = slices.Compact(wish.DNSNames)
@@ -166,15 +165,15 @@ func (c *Cluster) wishToServe(nodes *latest[sighting[*v1.Node]]) func() *x509.Ce
 	}
 }
 
-// covers says that a certificate is of what is wished, and perhaps of more.
+// covers reports whether a certificate has at least the names in a template.
 func covers(leaf *x509.Certificate, wish *x509.CertificateRequest) bool {
 	return leaf.Subject.CommonName == wish.Subject.CommonName &&
-		within(wish.Subject.Organization, leaf.Subject.Organization, func(a, b string) bool { return a == b }) &&
-		within(wish.DNSNames, leaf.DNSNames, func(a, b string) bool { return a == b }) &&
-		within(wish.IPAddresses, leaf.IPAddresses, net.IP.Equal)
+		containsAll(wish.Subject.Organization, leaf.Subject.Organization, func(a, b string) bool { return a == b }) &&
+		containsAll(wish.DNSNames, leaf.DNSNames, func(a, b string) bool { return a == b }) &&
+		containsAll(wish.IPAddresses, leaf.IPAddresses, net.IP.Equal)
 }
 
-func within[T any](some, all []T, equal func(T, T) bool) bool {
+func containsAll[T any](some, all []T, equal func(T, T) bool) bool {
 	for _, s := range some {
 		if !slices.ContainsFunc(all, func(a T) bool { return equal(s, a) }) {
 			return false
@@ -183,6 +182,6 @@ func within[T any](some, all []T, equal func(T, T) bool) bool {
 	return true
 }
 
-func same(a, b *x509.CertificateRequest) bool {
+func sameNames(a, b *x509.CertificateRequest) bool {
 	return a != nil && b != nil && slices.Equal(a.DNSNames, b.DNSNames) && slices.EqualFunc(a.IPAddresses, b.IPAddresses, net.IP.Equal)
 }

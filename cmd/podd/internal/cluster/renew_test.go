@@ -158,7 +158,7 @@ func (s *signer) RoundTrip(q *http.Request) (*http.Response, error) {
 
 // renewing is a node that asks s for certificates in a time of its own, which test is
 // given the client and what users were told of.
-func renewing(t *testing.T, test func(t *testing.T, o *Options, c *client, s *signer, say *speaker, told func() string)) {
+func renewing(t *testing.T, test func(t *testing.T, o *Options, c *client, s *signer, say *problemReporter, told func() string)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -166,7 +166,7 @@ func renewing(t *testing.T, test func(t *testing.T, o *Options, c *client, s *si
 		o := &Options{
 			Kubeconfig: filepath.Join(dir, "kubeconfig"), CertDir: filepath.Join(dir, "pki"), Node: "n1", RotateCertificates: true,
 			QPS: 50, Burst: 100, ContentType: "application/json", Log: slog.New(slog.DiscardHandler),
-			Told: func(_ context.Context, why string) { mu.Lock(); last = why; mu.Unlock() },
+			OnProblem: func(_ context.Context, why string) { mu.Lock(); last = why; mu.Unlock() },
 		}
 		f := newSigner(t)
 		c := &client{host: "https://api", close: func() {}}
@@ -174,7 +174,7 @@ func renewing(t *testing.T, test func(t *testing.T, o *Options, c *client, s *si
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		say := newSpeaker(o)
+		say := newProblemReporter(o)
 		go say.run(ctx)
 		test(t, o, c, f, say, func() string { synctest.Wait(); mu.Lock(); defer mu.Unlock(); return last })
 		cancel()
@@ -189,17 +189,17 @@ func renewing(t *testing.T, test func(t *testing.T, o *Options, c *client, s *si
 // A certificate is asked for once, by the same name after a start, waits for approval,
 // is kept as a link to a dated file, and renewed in time.
 func TestRenew(t *testing.T) {
-	renewing(t, func(t *testing.T, o *Options, c *client, s *signer, say *speaker, told func() string) {
+	renewing(t, func(t *testing.T, o *Options, c *client, s *signer, say *problemReporter, told func() string) {
 		run := func(i *identity) (stop func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var all sync.WaitGroup
-			r := &renewer{o: o, c: c, say: say, to: toAsk, has: i, wish: o.wishToAsk, took: c.renew}
+			r := &renewer{o: o, c: c, problems: say, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: c.renew}
 			all.Go(func() { r.run(ctx) })
-			time.Sleep(tellAfter + time.Second)
+			time.Sleep(pendingNotice + time.Second)
 			return func() { cancel(); all.Wait() }
 		}
 		var attempts []time.Time // what was replaced was made then
-		o.Renewed = func(serving bool, made time.Time, err error) {
+		o.OnRenewal = func(serving bool, made time.Time, err error) {
 			if serving || err != nil {
 				t.Errorf("attempted: serving %t, %v", serving, err)
 			}
@@ -225,16 +225,16 @@ func TestRenew(t *testing.T) {
 		}
 		s.with(s.approve)
 		time.Sleep(10 * time.Second)
-		first := i.good()
+		first := i.valid()
 		if first == nil || first.Leaf.Subject.CommonName != "system:node:n1" || !slices.Equal(first.Leaf.Subject.Organization, []string{"system:nodes"}) || told() != "" {
 			t.Fatalf("got %v, told %q", first, told())
 		}
-		link, err := os.Readlink(o.pairs(toAsk).current())
-		info, serr := os.Stat(o.pairs(toAsk).current())
+		link, err := os.Readlink(o.pairs(clientPurpose).current())
+		info, serr := os.Stat(o.pairs(clientPurpose).current())
 		if err != nil || serr != nil || !strings.HasPrefix(link, "kubelet-client-2") || info.Mode().Perm() != 0o600 {
 			t.Errorf("current is %q, %v, %v", link, info, err)
 		}
-		if _, err := os.Stat(o.pairs(toAsk).pending()); err == nil {
+		if _, err := os.Stat(o.pairs(clientPurpose).pending()); err == nil {
 			t.Error("the key that was asked for is still there")
 		}
 		s.decides(s.approve)
@@ -243,7 +243,7 @@ func TestRenew(t *testing.T) {
 			t.Errorf("asked again after 41m")
 		}
 		time.Sleep(14 * time.Minute)
-		second := i.good()
+		second := i.valid()
 		if len(s.names()) != 2 || second == nil || second.Leaf.Equal(first.Leaf) || c.renewed.Load() != 2 {
 			t.Errorf("after 55m: asked %d times, renewed %d times", len(s.names()), c.renewed.Load())
 		}
@@ -251,7 +251,7 @@ func TestRenew(t *testing.T) {
 		if len(attempts) != 2 || !attempts[0].IsZero() || !attempts[1].Equal(first.Leaf.NotBefore) {
 			t.Errorf("attempted %v", attempts)
 		}
-		if kept, err := o.pairs(toAsk).load(); err != nil || !kept.Leaf.Equal(second.Leaf) {
+		if kept, err := o.pairs(clientPurpose).load(); err != nil || !kept.Leaf.Equal(second.Leaf) {
 			t.Errorf("kept %v, %v", kept, err)
 		}
 	})
@@ -259,11 +259,11 @@ func TestRenew(t *testing.T) {
 
 // A request that the cluster forgot is made again, and nobody is told of that.
 func TestRenewForgotten(t *testing.T) {
-	renewing(t, func(t *testing.T, o *Options, c *client, s *signer, say *speaker, told func() string) {
+	renewing(t, func(t *testing.T, o *Options, c *client, s *signer, say *problemReporter, told func() string) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		all.Go(func() {
-			(&renewer{o: o, c: c, say: say, to: toAsk, has: &identity{}, wish: o.wishToAsk, took: func() {}}).run(ctx)
+			(&renewer{o: o, c: c, problems: say, purpose: clientPurpose, identity: &identity{}, template: o.clientTemplate, onRenewed: func() {}}).run(ctx)
 		})
 		time.Sleep(time.Hour)
 		before := told()
@@ -279,12 +279,12 @@ func TestRenewForgotten(t *testing.T) {
 
 // Who is refused asks anew, with another key, ever more seldom.
 func TestRenewRefused(t *testing.T) {
-	renewing(t, func(t *testing.T, o *Options, c *client, s *signer, say *speaker, told func() string) {
+	renewing(t, func(t *testing.T, o *Options, c *client, s *signer, say *problemReporter, told func() string) {
 		s.decides(s.deny)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		i := &identity{}
-		go (&renewer{o: o, c: c, say: say, to: toAsk, has: i, wish: o.wishToAsk, took: func() {}}).run(ctx)
+		go (&renewer{o: o, c: c, problems: say, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: func() {}}).run(ctx)
 		time.Sleep(5 * time.Second)
 		if got := told(); !strings.Contains(got, "was denied: no; podd asks anew later") {
 			t.Errorf("told %q", got)
@@ -295,7 +295,7 @@ func TestRenewRefused(t *testing.T) {
 		}
 		s.decides(s.approve)
 		time.Sleep(5 * time.Minute)
-		if i.good() == nil || told() != "" {
+		if i.valid() == nil || told() != "" {
 			t.Errorf("told %q", told())
 		}
 	})
@@ -317,12 +317,12 @@ func TestRenewSpoilt(t *testing.T) {
 		{"another's name", func(s *signer, r *certificates.CertificateSigningRequest) { s.sign(r, nil, "else") }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			renewing(t, func(t *testing.T, o *Options, c *client, s *signer, say *speaker, told func() string) {
+			renewing(t, func(t *testing.T, o *Options, c *client, s *signer, say *problemReporter, told func() string) {
 				s.decides(func(r *certificates.CertificateSigningRequest) { tt.spoil(s, r) })
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				i := &identity{}
-				go (&renewer{o: o, c: c, say: say, to: toAsk, has: i, wish: o.wishToAsk, took: func() {}}).run(ctx)
+				go (&renewer{o: o, c: c, problems: say, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: func() {}}).run(ctx)
 				time.Sleep(5 * time.Second)
 				if got := told(); !strings.Contains(got, tt.told) {
 					t.Errorf("told %q", got)
@@ -333,7 +333,7 @@ func TestRenewSpoilt(t *testing.T) {
 				}
 				s.decides(s.approve)
 				time.Sleep(5 * time.Minute)
-				if is := i.good(); is == nil || is.Leaf.Subject.CommonName != "system:node:n1" || told() != "" {
+				if is := i.valid(); is == nil || is.Leaf.Subject.CommonName != "system:node:n1" || told() != "" {
 					t.Errorf("told %q", told())
 				}
 			})
@@ -344,13 +344,13 @@ func TestRenewSpoilt(t *testing.T) {
 // Where this machine's clock is ahead by a life, podd asks ever more seldom, until it
 // is set.
 func TestRenewClock(t *testing.T) {
-	renewing(t, func(t *testing.T, o *Options, c *client, s *signer, say *speaker, told func() string) {
+	renewing(t, func(t *testing.T, o *Options, c *client, s *signer, say *problemReporter, told func() string) {
 		s.behind = 2 * time.Hour
 		s.decides(s.approve)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		i := &identity{}
-		go (&renewer{o: o, c: c, say: say, to: toAsk, has: i, wish: o.wishToAsk, took: func() {}}).run(ctx)
+		go (&renewer{o: o, c: c, problems: say, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: func() {}}).run(ctx)
 		time.Sleep(time.Hour)
 		if n := len(s.names()); n < 5 || n > 12 {
 			t.Errorf("%d requests in an hour", n)
@@ -359,8 +359,8 @@ func TestRenewClock(t *testing.T) {
 			t.Errorf("told %q", got)
 		}
 		s.with(func(*certificates.CertificateSigningRequest) { s.behind = 0 })
-		time.Sleep(mostDenied + time.Minute)
-		if i.good() == nil || told() != "" {
+		time.Sleep(maxDenied + time.Minute)
+		if i.valid() == nil || told() != "" {
 			t.Errorf("told %q", told())
 		}
 	})
@@ -369,7 +369,7 @@ func TestRenewClock(t *testing.T) {
 // What the node's API shows is of the node's addresses, whichever they are now, and
 // that which was kept counts from the start.
 func TestRenewServing(t *testing.T) {
-	renewing(t, func(t *testing.T, o *Options, api *client, s *signer, say *speaker, told func() string) {
+	renewing(t, func(t *testing.T, o *Options, api *client, s *signer, say *problemReporter, told func() string) {
 		node := func(addresses ...v1.NodeAddress) *server.View {
 			n := machine()
 			n.Status.Addresses = addresses
@@ -380,11 +380,11 @@ func TestRenewServing(t *testing.T) {
 		c := New(*o)
 		c.state = state
 		good := c.Serving()
-		var nodes latest[sighting[*v1.Node]]
+		var nodes watchable[snapshot[*v1.Node]]
 		run := func() (stop func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var all sync.WaitGroup
-			r := &renewer{o: &c.o, c: api, say: say, to: toServe, has: c.serving, wish: c.wishToServe(&nodes), took: func() {}}
+			r := &renewer{o: &c.o, c: api, problems: say, purpose: servingPurpose, identity: c.serving, template: c.servingTemplate(&nodes), onRenewed: func() {}}
 			all.Go(func() { r.run(ctx) })
 			return func() { cancel(); all.Wait() }
 		}
@@ -425,7 +425,7 @@ func TestRenewServing(t *testing.T) {
 		stop()
 		c.o.ExternalCloud = true
 		defer run()()
-		nodes.set(sighting[*v1.Node]{items: map[types.NamespacedName]*v1.Node{{Name: "n1"}: {Status: node(name, v1.NodeAddress{Type: v1.NodeExternalDNS, Address: "n1.example"}).Machine.Status}}})
+		nodes.set(snapshot[*v1.Node]{items: map[types.NamespacedName]*v1.Node{{Name: "n1"}: {Status: node(name, v1.NodeAddress{Type: v1.NodeExternalDNS, Address: "n1.example"}).Machine.Status}}})
 		time.Sleep(30 * time.Second)
 		if !slices.Equal(good().Leaf.DNSNames, []string{"n1", "n1.example"}) {
 			t.Errorf("of %v", good().Leaf.DNSNames)
@@ -447,7 +447,7 @@ func TestBootstraps(t *testing.T) {
 		text, _ := pemOf(private)
 		return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), text
 	}
-	if o.bootstraps() {
+	if o.needsBootstrap() {
 		t.Error("without the flag")
 	}
 	o.BootstrapKubeconfig = filepath.Join(dir, "b")
@@ -462,7 +462,7 @@ func TestBootstraps(t *testing.T) {
 		if c.text != "" {
 			os.WriteFile(o.Kubeconfig, []byte(c.text), 0o600)
 		}
-		if got := o.bootstraps(); got != c.want {
+		if got := o.needsBootstrap(); got != c.want {
 			t.Errorf("%.40q: %t", c.text, got)
 		}
 	}
@@ -473,19 +473,19 @@ func TestBootstraps(t *testing.T) {
 	if err := o.writeKubeconfig(file); err != nil {
 		t.Fatal(err)
 	}
-	if text, _ := os.ReadFile(o.Kubeconfig); bytes.Contains(text, []byte("token")) || !bytes.Contains(text, []byte("client-key: "+o.pairs(toAsk).current())) {
+	if text, _ := os.ReadFile(o.Kubeconfig); bytes.Contains(text, []byte("token")) || !bytes.Contains(text, []byte("client-key: "+o.pairs(clientPurpose).current())) {
 		t.Errorf("wrote %s", text)
 	}
 	for _, life := range []time.Duration{time.Hour, -time.Minute} {
-		if _, err := o.pairs(toAsk).keep(pair(life)); err != nil {
+		if _, err := o.pairs(clientPurpose).store(pair(life)); err != nil {
 			t.Fatal(err)
 		}
-		if got := o.bootstraps(); got != (life < 0) {
+		if got := o.needsBootstrap(); got != (life < 0) {
 			t.Errorf("with a certificate for %s: %t", life, got)
 		}
 	}
 	// What is kept is over. A directory cannot be read, as a disk that fails.
-	current := o.pairs(toAsk).current()
+	current := o.pairs(clientPurpose).current()
 	for note, make := range map[string]func() error{
 		"gone": func() error { return nil }, "broken": func() error { return os.WriteFile(current, []byte("x"), 0o600) },
 		"unreadable": func() error { return os.Mkdir(current, 0o700) },
@@ -493,7 +493,7 @@ func TestBootstraps(t *testing.T) {
 		if err := errors.Join(os.RemoveAll(current), make()); err != nil {
 			t.Fatal(err)
 		}
-		if got := o.bootstraps(); got != (note != "unreadable") {
+		if got := o.needsBootstrap(); got != (note != "unreadable") {
 			t.Errorf("with a certificate that is %s: %t", note, got)
 		}
 	}
@@ -501,23 +501,23 @@ func TestBootstraps(t *testing.T) {
 	if err := errors.Join(os.Remove(o.Kubeconfig), os.Mkdir(o.Kubeconfig, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if o.bootstraps() {
+	if o.needsBootstrap() {
 		t.Error("with a kubeconfig that is unreadable")
 	}
 	if err := errors.Join(os.Remove(o.Kubeconfig), os.WriteFile(o.Kubeconfig, was, 0o600), os.RemoveAll(current)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.pairs(toAsk).keep(pair(time.Hour)); err != nil {
+	if _, err := o.pairs(clientPurpose).store(pair(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	// Nothing that is no pair replaces one that is.
 	cert, _ := pair(time.Hour)
 	_, key := pair(time.Hour)
-	before, _ := os.ReadFile(o.pairs(toAsk).current())
-	if _, err := o.pairs(toAsk).keep(cert, key); err == nil {
+	before, _ := os.ReadFile(o.pairs(clientPurpose).current())
+	if _, err := o.pairs(clientPurpose).store(cert, key); err == nil {
 		t.Error("kept another's key")
 	}
-	if after, _ := os.ReadFile(o.pairs(toAsk).current()); !bytes.Equal(before, after) {
+	if after, _ := os.ReadFile(o.pairs(clientPurpose).current()); !bytes.Equal(before, after) {
 		t.Error("the pair is another")
 	}
 }
@@ -572,17 +572,17 @@ func TestIdentity(t *testing.T) {
 		}
 	}
 	short := lasting(name, now.Add(-2*time.Hour), time.Hour)
-	if _, err := o.pairs(toAsk).keep(short.CertData, short.KeyData); err != nil {
+	if _, err := o.pairs(clientPurpose).store(short.CertData, short.KeyData); err != nil {
 		t.Fatal(err)
 	}
-	if i, err := o.identity(config(name, now.Add(-3*time.Hour))); err != nil || i.good() == nil || !i.given.Load() {
+	if i, err := o.identity(config(name, now.Add(-3*time.Hour))); err != nil || i.valid() == nil || !i.given.Load() {
 		t.Errorf("what is kept is later, and over: %v", err)
 	}
 	o.Node = "n2" // what is kept is of another
 	if i, err := o.identity(config("system:node:n2", now.Add(-time.Minute))); err != nil || !i.given.Load() {
 		t.Errorf("of another name: %v", err)
 	}
-	if err := os.WriteFile(o.pairs(toAsk).current(), []byte("no pair"), 0o600); err != nil {
+	if err := os.WriteFile(o.pairs(clientPurpose).current(), []byte("no pair"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if i, err := o.identity(config("system:node:n2", now)); err != nil || !i.given.Load() {

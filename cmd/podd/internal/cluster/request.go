@@ -20,36 +20,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// purpose is what a certificate is for.
+// A purpose is a use of certificates.
 type purpose struct {
-	name   string // of its files
+	name   string //
 	signer string
 	usages []certificates.KeyUsage
-	of     part // as which users are told of its trouble
+	of     part // the part that has the problem
 }
 
 var (
-	toAsk = purpose{
+	clientPurpose = purpose{
 		"kubelet-client", certificates.KubeAPIServerClientKubeletSignerName,
 		[]certificates.KeyUsage{certificates.UsageDigitalSignature, certificates.UsageClientAuth}, ofIdentity,
 	}
-	toServe = purpose{
+	servingPurpose = purpose{
 		"kubelet-server", certificates.KubeletServingSignerName,
 		[]certificates.KeyUsage{certificates.UsageDigitalSignature, certificates.UsageServerAuth}, ofServing,
 	}
 )
 
-// subject is who podd is to every cluster.
+// subject returns the subject of the node's certificates.
 func (o *Options) subject() pkix.Name {
 	return pkix.Name{CommonName: "system:node:" + o.Node, Organization: []string{"system:nodes"}}
 }
 
-func (o *Options) pairs(p purpose) pairs { return pairs{o.CertDir, p.name} }
+func (o *Options) pairs(p purpose) certFiles { return certFiles{o.CertDir, p.name} }
 
-// obtain asks the cluster for a certificate, waits until somebody approves and signs
-// it, and keeps it. What was asked for before ctx was done is waited for the next
-// time, if wish is the same.
-func (o *Options) obtain(ctx context.Context, c *client, p purpose, wish *x509.CertificateRequest, s *speaker) (*tls.Certificate, error) {
+// obtain requests a certificate, waits until it is approved and signed, and stores it. If
+// ctx is done before that, the next call with the same template continues the request.
+func (o *Options) obtain(ctx context.Context, c *client, p purpose, wish *x509.CertificateRequest, s *problemReporter) (*tls.Certificate, error) {
 	files := o.pairs(p)
 	key, err := files.key()
 	if err != nil {
@@ -60,7 +59,7 @@ func (o *Options) obtain(ctx context.Context, c *client, p purpose, wish *x509.C
 		return nil, err
 	}
 	request := requestOf(p, wish, der, key.Public())
-	chain, err := c.signed(ctx, request, func(r *certificates.CertificateSigningRequest) {
+	chain, err := c.waitSigned(ctx, request, func(r *certificates.CertificateSigningRequest) {
 		s.report(ctx, p.of, waitingError{r.Name, approved(r)})
 	})
 	var text []byte
@@ -68,27 +67,27 @@ func (o *Options) obtain(ctx context.Context, c *client, p purpose, wish *x509.C
 		text, err = pemOf(key)
 	}
 	if err == nil {
-		if _, wrong := tls.X509KeyPair(chain, text); wrong != nil { // somebody else asks by that name, perhaps
+		if _, wrong := tls.X509KeyPair(chain, text); wrong != nil { // another client may have created it
 			err = refusedError{request.Name, "spoilt", wrong.Error()}
 		}
 	}
 	if refused := (refusedError{}); errors.As(err, &refused) {
-		return nil, errors.Join(err, files.drop()) // the same would come again
+		return nil, errors.Join(err, files.removeKey()) // the same request would be rejected again
 	}
 	if err != nil {
 		return nil, err
 	}
-	pair, err := files.keep(chain, text)
+	pair, err := files.store(chain, text)
 	if err != nil {
 		return nil, fileError{fmt.Errorf("keeping a certificate in %s: %w", o.CertDir, err)}
 	}
-	return pair, files.drop()
+	return pair, files.removeKey()
 }
 
-// requestOf is what the cluster is asked. Its name is that of all that matters in it,
-// so that to ask again is to ask for the same.
+// requestOf returns a request. Its name is a digest of its content, so that a repeated
+// request has the same name.
 func requestOf(p purpose, wish *x509.CertificateRequest, der []byte, key crypto.PublicKey) *certificates.CertificateSigningRequest {
-	public, _ := x509.MarshalPKIXPublicKey(key) // of a key that was made here
+	public, _ := x509.MarshalPKIXPublicKey(key) // cannot fail for a key that was created here
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q %q", public, p.signer, p.usages,
 		wish.Subject.CommonName, wish.Subject.Organization, wish.DNSNames, wish.IPAddresses))
 	return &certificates.CertificateSigningRequest{
@@ -100,20 +99,20 @@ func requestOf(p purpose, wish *x509.CertificateRequest, der []byte, key crypto.
 	}
 }
 
-// tellAfter is how long a request may wait before users are told: most clusters
-// approve them by themselves, at once.
-const tellAfter = 3 * time.Second
+// pendingNotice is the delay after which users are told of a pending request, because
+// most clusters approve it at once.
+const pendingNotice = 3 * time.Second
 
-// signed makes a request, or finds it made, and returns the certificate when there is
-// one; meanwhile tell is told of it.
-func (c *client) signed(ctx context.Context, wish *certificates.CertificateSigningRequest, tell func(*certificates.CertificateSigningRequest)) ([]byte, error) {
+// waitSigned creates or finds a request and waits for its certificate. It calls tell
+// while the request is pending.
+func (c *client) waitSigned(ctx context.Context, wish *certificates.CertificateSigningRequest, tell func(*certificates.CertificateSigningRequest)) ([]byte, error) {
 	var b backoff
-	r, err := c.requested(ctx, wish)
-	for late := time.Now().Add(tellAfter); err == nil; {
+	r, err := c.getOrCreate(ctx, wish)
+	for late := time.Now().Add(pendingNotice); err == nil; {
 		if len(r.Status.Certificate) > 0 {
 			return r.Status.Certificate, nil
 		}
-		if err := refused(r); err != nil {
+		if err := rejection(r); err != nil {
 			return nil, err
 		}
 		wait := time.Until(late)
@@ -121,28 +120,28 @@ func (c *client) signed(ctx context.Context, wish *certificates.CertificateSigni
 			tell(r)
 			wait = 2 * watchTime
 		}
-		if err = c.changed(ctx, r, wait); err != nil || !sleep(ctx, b.next()) {
+		if err = c.waitChanged(ctx, r, wait); err != nil || !sleep(ctx, b.next()) {
 			break
 		}
-		r, err = c.requested(ctx, wish)
+		r, err = c.getOrCreate(ctx, wish)
 	}
 	return nil, errors.Join(err, ctx.Err())
 }
 
-// requested is the request that is wished as the cluster has it now. It is made where
-// there is none: a cluster forgets those that wait for a day.
-func (c *client) requested(ctx context.Context, wish *certificates.CertificateSigningRequest) (*certificates.CertificateSigningRequest, error) {
+// getOrCreate returns the current request. It creates it if it does not exist: a cluster
+// deletes pending requests after a day.
+func (c *client) getOrCreate(ctx context.Context, wish *certificates.CertificateSigningRequest) (*certificates.CertificateSigningRequest, error) {
 	r := &certificates.CertificateSigningRequest{}
-	err := c.into(ctx, c.requests.Get().Resource("certificatesigningrequests").Name(wish.Name), r)
+	err := c.do(ctx, c.requests.Get().Resource("certificatesigningrequests").Name(wish.Name), r)
 	if apierrors.IsNotFound(err) {
 		r = &certificates.CertificateSigningRequest{}
-		err = c.into(ctx, c.requests.Post().Resource("certificatesigningrequests").Body(wish), r)
+		err = c.do(ctx, c.requests.Post().Resource("certificatesigningrequests").Body(wish), r)
 	}
 	return r, err
 }
 
-// changed returns when a request has changed, or might have, or after a while.
-func (c *client) changed(ctx context.Context, r *certificates.CertificateSigningRequest, while time.Duration) error {
+// waitChanged returns when a request may have changed, or after while.
+func (c *client) waitChanged(ctx context.Context, r *certificates.CertificateSigningRequest, while time.Duration) error {
 	during, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	w, err := c.watch(during, cancel, c.requests.Get().Resource("certificatesigningrequests").Param("fieldSelector", "metadata.name="+r.Name), r.ResourceVersion, watchTime)
@@ -152,7 +151,7 @@ func (c *client) changed(ctx context.Context, r *certificates.CertificateSigning
 	defer w.close()
 	over := time.AfterFunc(while, func() { cancel(nil) })
 	defer over.Stop()
-	_, _, _ = w.next() // whatever it says: the request is asked for again
+	_, _, _ = w.next() // the request is read again in any case
 	return ctx.Err()
 }
 
@@ -165,8 +164,8 @@ func approved(r *certificates.CertificateSigningRequest) bool {
 	return false
 }
 
-// refused is an error when a request is, for good.
-func refused(r *certificates.CertificateSigningRequest) error {
+// rejection returns an error if a request was denied or has failed.
+func rejection(r *certificates.CertificateSigningRequest) error {
 	for _, c := range r.Status.Conditions {
 		if c.Status != v1.ConditionFalse && (c.Type == certificates.CertificateDenied || c.Type == certificates.CertificateFailed) {
 			return refusedError{r.Name, strings.ToLower(string(c.Type)), c.Message}

@@ -18,33 +18,33 @@ import (
 	"podd/server/auth"
 )
 
-// ReviewOptions say for how long the cluster's answers count; all are required.
+// ReviewOptions contains the durations for which results are cached. All are required.
 type ReviewOptions struct {
-	Tokens          time.Duration // whose a token is; that it is nobody's, for a while of it
+	Tokens          time.Duration // for authenticated tokens; unknown ones are cached for a shorter time
 	Allowed, Denied time.Duration
 }
 
-// Reviews asks the cluster who its users are and what they may on this node. While
-// no connection can be made, what it said before counts for as long as it would
-// have. Safe for concurrent use.
+// Reviews authenticates and authorizes clients of this node with TokenReview and
+// SubjectAccessReview. If there is no connection, cached results remain valid until they
+// expire. It is safe for concurrent use.
 type Reviews struct {
-	o    ReviewOptions
-	log  *slog.Logger
-	now  atomic.Pointer[connection]
-	told atomic.Int64 // when the log was told of trouble, in Unix nanoseconds
+	o        ReviewOptions
+	log      *slog.Logger
+	now      atomic.Pointer[connection]
+	loggedAt atomic.Int64 // time of the last log message, in Unix nanoseconds
 }
 
-// connection is to one cluster, perhaps, with what that has said.
+// A connection is a client and the results of its cluster.
 type connection struct {
-	client *client // nil: there is none yet
-	tokens *answers[auth.User]
-	access *answers[struct{}]
+	client *client // may be nil
+	tokens *reviewCache[auth.User]
+	access *reviewCache[struct{}]
 }
 
 var _ auth.Authorizer = (*Reviews)(nil)
 
-// Reviews are those of the cluster, which is asked when Run has connected; before that
-// nothing is known. It is called once at most, before Run.
+// Reviews returns the Reviews of the cluster, which return errors until Run has
+// connected. It must be called at most once, before Run.
 func (c *Cluster) Reviews(o ReviewOptions) *Reviews {
 	c.reviews = newReviews(o, c.o.Log)
 	return c.reviews
@@ -56,15 +56,16 @@ func newReviews(o ReviewOptions, log *slog.Logger) *Reviews {
 	return r
 }
 
-// mostUnknown is the longest that a token is nobody's: an API server that could not ask
-// its own authenticators says so, too, and one that was just made may be good.
-const mostUnknown = 10 * time.Second
+// maxUnknown limits the caching of unknown tokens, because an API server that could not
+// reach its own authenticators also reports unknown, and a token may just have been
+// created.
+const maxUnknown = 10 * time.Second
 
-// use has another cluster asked, perhaps: what the last one said, or says yet, counts
-// no more.
+// use sets the client. The cached results of the previous one are dropped, because its
+// cluster may have been another one.
 func (r *Reviews) use(c *client) {
 	r.now.Store(&connection{
-		c, newAnswers[auth.User](r.o.Tokens, min(r.o.Tokens, mostUnknown)), newAnswers[struct{}](r.o.Allowed, r.o.Denied),
+		c, newReviewCache[auth.User](r.o.Tokens, min(r.o.Tokens, maxUnknown)), newReviewCache[struct{}](r.o.Allowed, r.o.Denied),
 	})
 }
 
@@ -74,20 +75,19 @@ var (
 	errRules  = errors.New("a cluster tells whether somebody may do a thing, and not all that they may")
 )
 
-// User tells whose a token is: auth.Authenticator.Review. Why the cluster could not
-// be asked is told to the log alone.
+// User implements auth.Authenticator.Review. Errors are only logged.
 func (r *Reviews) User(ctx context.Context, token string) (auth.User, bool) {
 	c := r.now.Load()
 	u, known, err := c.tokens.get([]byte(token), func() (auth.User, bool, error) { return c.review(ctx, token) })
 	if err != nil {
-		r.tell("the cluster was not asked whose a token is, and it counts for none", err)
+		r.logFailure("the cluster was not asked whose a token is, and it counts for none", err)
 	}
 	return u, known && err == nil
 }
 
 func (c *connection) review(ctx context.Context, token string) (u auth.User, known bool, err error) {
 	q := &authentication.TokenReview{Spec: authentication.TokenReviewSpec{Token: token}}
-	if err := c.ask(ctx, func(c *client) *rest.RESTClient { return c.tokens }, "tokenreviews", q); err != nil || !q.Status.Authenticated {
+	if err := c.request(ctx, func(c *client) *rest.RESTClient { return c.tokens }, "tokenreviews", q); err != nil || !q.Status.Authenticated {
 		return u, false, err
 	}
 	is := q.Status.User
@@ -101,18 +101,18 @@ func (c *connection) review(ctx context.Context, token string) (u auth.User, kno
 	return u, true, nil
 }
 
-// Allows implements auth.Authorizer. Of several subresources the first that is
-// allowed does; an error at one is the answer.
+// Allows implements auth.Authorizer. It returns true if one of the subresources is
+// allowed. It stops at the first error.
 func (r *Reviews) Allows(ctx context.Context, u auth.User, a auth.Attributes) (bool, error) {
 	for _, spec := range specs(u, a) {
-		if may, err := r.may(ctx, spec); err != nil || may {
+		if may, err := r.isAllowed(ctx, spec); err != nil || may {
 			return may, err
 		}
 	}
 	return false, nil
 }
 
-// specs ask of each subresource.
+// specs returns a spec for each subresource.
 func specs(u auth.User, a auth.Attributes) (all []authorization.SubjectAccessReviewSpec) {
 	who := authorization.SubjectAccessReviewSpec{User: u.Name, UID: u.UID, Groups: u.Groups}
 	for name, values := range u.Extra {
@@ -135,22 +135,22 @@ func specs(u auth.User, a auth.Attributes) (all []authorization.SubjectAccessRev
 	return all
 }
 
-func (r *Reviews) may(ctx context.Context, spec authorization.SubjectAccessReviewSpec) (bool, error) {
-	key, err := json.Marshal(spec) // maps in order
+func (r *Reviews) isAllowed(ctx context.Context, spec authorization.SubjectAccessReviewSpec) (bool, error) {
+	key, err := json.Marshal(spec) // json.Marshal sorts maps
 	if err != nil {
 		return false, err
 	}
 	c := r.now.Load()
 	_, may, err := c.access.get(key, func() (_ struct{}, may bool, err error) {
 		q := &authorization.SubjectAccessReview{Spec: spec}
-		err = c.ask(ctx, func(c *client) *rest.RESTClient { return c.access }, "subjectaccessreviews", q)
+		err = c.request(ctx, func(c *client) *rest.RESTClient { return c.access }, "subjectaccessreviews", q)
 		if s := q.Status; err == nil && s.Allowed && s.Denied {
 			err = errBoth
 		}
 		return struct{}{}, q.Status.Allowed, err
 	})
 	if err != nil {
-		r.tell("the cluster was not asked what user "+spec.User+" may", err)
+		r.logFailure("the cluster was not asked what user "+spec.User+" may", err)
 	}
 	return may, err
 }
@@ -158,22 +158,22 @@ func (r *Reviews) may(ctx context.Context, spec authorization.SubjectAccessRevie
 // Rules implements auth.Authorizer.
 func (r *Reviews) Rules(auth.User, string) ([]rbac.PolicyRule, error) { return nil, errRules }
 
-// ask has the cluster answer a review, in it. Who left may be one of several who
-// wait for that.
-func (c *connection) ask(ctx context.Context, of func(*client) *rest.RESTClient, resource string, review runtime.Object) error {
+// request sends a review. It is not cancelled with ctx, because several callers may wait
+// for it.
+func (c *connection) request(ctx context.Context, of func(*client) *rest.RESTClient, resource string, review runtime.Object) error {
 	if c.client == nil {
 		return errNotYet
 	}
-	return c.client.into(context.WithoutCancel(ctx), of(c.client).Post().Resource(resource).Body(review), review)
+	return c.client.do(context.WithoutCancel(ctx), of(c.client).Post().Resource(resource).Body(review), review)
 }
 
-// tellEvery is how often the log is told of trouble: there may be many requests.
-const tellEvery = time.Minute
+// logInterval limits log messages, because there may be many requests.
+const logInterval = time.Minute
 
-func (r *Reviews) tell(what string, err error) {
-	now, last := time.Now().UnixNano(), r.told.Load()
-	if now-last < int64(tellEvery) || !r.told.CompareAndSwap(last, now) {
+func (r *Reviews) logFailure(what string, err error) {
+	now, last := time.Now().UnixNano(), r.loggedAt.Load()
+	if now-last < int64(logInterval) || !r.loggedAt.CompareAndSwap(last, now) {
 		return
 	}
-	r.log.Warn(what, "why", strings.TrimSuffix(troubleOf(err).text, meanwhile))
+	r.log.Warn(what, "why", strings.TrimSuffix(newProblem(err).text, retryNotice))
 }

@@ -174,14 +174,14 @@ func TestReviewsFlood(t *testing.T) {
 	f := &reviewer{}
 	r := reviews(t, f, slog.New(slog.DiscardHandler))
 	r.User(t.Context(), "good")
-	for i := range 3 * mostAnswers {
+	for i := range 3 * maxCached {
 		r.User(t.Context(), fmt.Sprint("bad", i))
 	}
 	f.asked.Store(0)
 	if _, ok := r.User(t.Context(), "good"); !ok || f.asked.Load() != 0 {
 		t.Errorf("good: %t, asked %d times", ok, f.asked.Load())
 	}
-	if n := r.now.Load().tokens.no.Len(); n != mostAnswers {
+	if n := r.now.Load().tokens.negative.Len(); n != maxCached {
 		t.Errorf("%d are kept", n)
 	}
 	both := pods

@@ -15,15 +15,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/server"
 )
 
 // seenPods is what a cluster has after so many lists.
-func seenPods(anew int, of origin, pods ...*v1.Pod) sighting[*v1.Pod] {
+func seenPods(anew int, of origin, pods ...*v1.Pod) snapshot[*v1.Pod] {
 	items := map[types.NamespacedName]*v1.Pod{}
 	for _, p := range pods {
 		items[keyOf(p)] = p
 	}
-	return sighting[*v1.Pod]{items, anew, of}
+	return snapshot[*v1.Pod]{items, anew, of}
 }
 
 func withUID(name string) *v1.Pod {
@@ -56,46 +57,46 @@ func TestBound(t *testing.T) {
 	}
 	for _, test := range []struct {
 		note    string
-		seen    []sighting[*v1.Pod]
+		seen    []snapshot[*v1.Pod]
 		want    string
 		strange bool
 	}{
-		{"a watch ends a pod", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(1, one, a)}, "a", false},
-		{"a list ends a pod", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, one, a)}, "a", false},
-		{"the node was made anew", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "s1", "n2"}, a)}, "a", false},
-		{"the Service was made anew", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "s2", "n1"}, a)}, "a", false},
-		{"empty", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "", ""})}, "a b", true},
-		{"empty, then made anew", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "", ""}), seenPods(3, two, c), seenPods(3, two)}, "a b c:30s", true},
-		{"it ends its own by a list", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, two, c), seenPods(3, two)}, "a b c:30s", true},
-		{"with the grace it gave", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, two, c), seenPods(2, two, deleted(c, 7)), seenPods(2, two)}, "a b c:7s", true},
-		{"it knows one of them, and ends it", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, two, b), seenPods(2, two)}, "a b:30s", true},
-		{"another of that name", []sighting[*v1.Pod]{seenPods(1, one, a), seenPods(2, two, c), seenPods(2, two), seenPods(3, two, c)}, "a c", true},
-		{"a third cluster's", []sighting[*v1.Pod]{seenPods(1, one, a), seenPods(2, two, c), seenPods(3, origin{"ca", "s3", "n3"}, b)}, "a b c", true},
-		{"the first is back, and what had ended has", []sighting[*v1.Pod]{seenPods(1, one, a), seenPods(2, two, c), seenPods(2, two), seenPods(3, one, a)}, "a", false},
-		{"another cluster's", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "s2", "n2"}, c)}, "c a b", true},
-		{"back again", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "", ""}), seenPods(3, one, a)}, "a", false},
-		{"moved by the user", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"other", "s2", "n2"}, c)}, "c", false},
-		{"the authority was replaced", []sighting[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"other", "s1", "n1"}, b)}, "b", false},
+		{"a watch ends a pod", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(1, one, a)}, "a", false},
+		{"a list ends a pod", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, one, a)}, "a", false},
+		{"the node was made anew", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "s1", "n2"}, a)}, "a", false},
+		{"the Service was made anew", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "s2", "n1"}, a)}, "a", false},
+		{"empty", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "", ""})}, "a b", true},
+		{"empty, then made anew", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "", ""}), seenPods(3, two, c), seenPods(3, two)}, "a b c:30s", true},
+		{"it ends its own by a list", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, two, c), seenPods(3, two)}, "a b c:30s", true},
+		{"with the grace it gave", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, two, c), seenPods(2, two, deleted(c, 7)), seenPods(2, two)}, "a b c:7s", true},
+		{"it knows one of them, and ends it", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, two, b), seenPods(2, two)}, "a b:30s", true},
+		{"another of that name", []snapshot[*v1.Pod]{seenPods(1, one, a), seenPods(2, two, c), seenPods(2, two), seenPods(3, two, c)}, "a c", true},
+		{"a third cluster's", []snapshot[*v1.Pod]{seenPods(1, one, a), seenPods(2, two, c), seenPods(3, origin{"ca", "s3", "n3"}, b)}, "a b c", true},
+		{"the first is back, and what had ended has", []snapshot[*v1.Pod]{seenPods(1, one, a), seenPods(2, two, c), seenPods(2, two), seenPods(3, one, a)}, "a", false},
+		{"another cluster's", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "s2", "n2"}, c)}, "c a b", true},
+		{"back again", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "", ""}), seenPods(3, one, a)}, "a", false},
+		{"moved by the user", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"other", "s2", "n2"}, c)}, "c", false},
+		{"the authority was replaced", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"other", "s1", "n1"}, b)}, "b", false},
 	} {
-		pods := boundPods{node: "n1", source: SourceName}
+		pods := boundPods{node: "n1", source: server.ClusterSource}
 		for _, s := range test.seen {
-			pods.take(s, time.Now())
+			pods.update(s, time.Now())
 		}
 		got, want := strings.Fields(names(pods.list())), strings.Fields(test.want)
 		slices.Sort(got)
 		slices.Sort(want)
-		if !slices.Equal(got, want) || pods.strange != test.strange {
-			t.Errorf("%s: got %v, strange %v; want %v, %v", test.note, got, pods.strange, want, test.strange)
+		if !slices.Equal(got, want) || pods.isOtherCluster != test.strange {
+			t.Errorf("%s: got %v, strange %v; want %v, %v", test.note, got, pods.isOtherCluster, want, test.strange)
 		}
 	}
 }
 
 // What podd itself says of a pod is no news of it; mirror pods are none.
 func TestBoundKeeps(t *testing.T) {
-	pods := boundPods{node: "n1", source: SourceName}
+	pods := boundPods{node: "n1", source: server.ClusterSource}
 	mirror := withUID("mirror")
 	mirror.Annotations = map[string]string{manifest.AnnotationConfigMirror: "x"}
-	pods.take(seenPods(1, origin{}, withUID("a"), mirror), time.Unix(100, 0))
+	pods.update(seenPods(1, origin{}, withUID("a"), mirror), time.Unix(100, 0))
 	first := pods.list()
 	if names(first) != "a" {
 		t.Fatalf("got %s", names(first))
@@ -119,7 +120,7 @@ func TestBoundKeeps(t *testing.T) {
 	} {
 		is, pods := withUID("a"), pods
 		test.change(is)
-		pods.take(seenPods(1, origin{}, is), time.Unix(200, 0))
+		pods.update(seenPods(1, origin{}, is), time.Unix(200, 0))
 		now := pods.list()
 		if (now[0] == first[0]) != test.same {
 			t.Errorf("%s: kept %v", note, now[0] == first[0])
@@ -141,7 +142,7 @@ func sourced(t *testing.T, path string, test func(*life, func() *manifest.Batch)
 			defer close(done)
 			err := l.cluster.Source().Run(ctx, func(b manifest.Batch) {
 				last = &b
-				if of, err := recall(path); of == (origin{}) || err != nil {
+				if of, err := readOrigin(path); of == (origin{}) || err != nil {
 					t.Errorf("pods may begin whose cluster is not remembered: %v", err)
 				}
 			})
@@ -177,7 +178,7 @@ func TestSource(t *testing.T) {
 			l.putPod(p, "MODIFIED")
 		})
 		b := last()
-		if ending, _ := l.cluster.ending.get(); b.Pods[0].Deletion == nil || len(ending) != 1 || ending["uid-a"] != b.Version {
+		if ending, _ := l.cluster.deletions.get(); b.Pods[0].Deletion == nil || len(ending) != 1 || ending["uid-a"] != b.Version {
 			t.Errorf("deleted: got %+v, ending %v", b, ending)
 		}
 		l.with(func() { l.putPod(withUID("b"), "ADDED"); l.putPod(withUID("a"), "DELETED") })
@@ -225,7 +226,7 @@ func TestSourceForgot(t *testing.T) {
 				t.Errorf("%s: got %+v", note, b)
 			}
 		})
-		if of, err := recall(path); of.Service == "" || err != nil {
+		if of, err := readOrigin(path); of.Service == "" || err != nil {
 			t.Errorf("%s: afterwards %v, %v", note, of, err)
 		}
 	}
@@ -239,9 +240,9 @@ func TestSourceOfNobody(t *testing.T) {
 	if err := c.Source().Run(ctx, func(b manifest.Batch) { t.Errorf("emitted %+v", b) }); err != nil {
 		t.Error(err)
 	}
-	if o := (origin{"a", "b", "c"}); o.remember(c.o.Origin) != nil {
+	if o := (origin{"a", "b", "c"}); o.write(c.o.Origin) != nil {
 		t.Error("not remembered")
-	} else if got, err := recall(c.o.Origin); got != o || err != nil {
+	} else if got, err := readOrigin(c.o.Origin); got != o || err != nil {
 		t.Errorf("got %v, %v", got, err)
 	}
 }

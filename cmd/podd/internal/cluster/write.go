@@ -11,66 +11,66 @@ import (
 	"podd/server"
 )
 
-// writer has the cluster know what runs here: the status of its pods, mirrors of
-// static ones, and that nothing is left of those that it deleted. It touches no pod.
-// All is looked at again with whatever is new; per pod there is one request at a
-// time, of what podd shows then.
+// A writer writes the pods of this node to the API server: their status, mirror pods for
+// static pods, and the deletion of pods that have left nothing here. It does not affect
+// pods. It decides again on every change; each pod has at most one request in flight,
+// with the state at that time.
 type writer struct {
 	o     *Options
 	c     *client
 	state server.Viewer
-	// of has the cluster's pods and Node, and which of the pods podd was told to end.
-	of *Cluster
+	// cluster contains the pods, the Node and the deleted pods.
+	cluster *Cluster
 
-	stale   int       // sighting.anew of what an earlier life saw
-	looked  int       // of the newest that was taken
-	watched int       // of the watches that began, likewise
-	hoped   time.Time // when what was futile was tried again
-	records map[types.NamespacedName]*record
-	replies chan reply
-	asking  int       // requests under way
-	making  int       // those of them that make a mirror
-	hold    time.Time // nobody answers: nothing is asked before
-	away    backoff
-	told    []Refusal
+	stale         int       // lists of the last snapshot of an earlier connection
+	lastList      int       // lists of the last snapshot
+	watched       int       // number of watches at the last retry of futile patches
+	retriedFutile time.Time // time of that retry
+	records       map[types.NamespacedName]*record
+	replies       chan reply
+	requests      int       // requests in flight
+	creates       int       // those that create mirror pods
+	hold          time.Time // no response: no requests before this time
+	backoff       backoff
+	rejections    []Rejection
 }
 
-// mostWrites is how many pods are written of at once, mostMade of them to make mirrors,
-// which webhooks may hold up: statuses go on.
+// maxWrites limits concurrent requests, and maxCreates those that create mirror pods, so
+// that a slow webhook does not delay status updates.
 const (
-	mostWrites = 8
-	mostMade   = mostWrites / 2
+	maxWrites  = 8
+	maxCreates = maxWrites / 2
 )
 
 func newWriter(c *Cluster, api *client) *writer {
 	pods, _ := c.pods.get()
 	return &writer{
-		o: &c.o, c: api, state: c.state, of: c,
-		stale: pods.anew, looked: pods.anew, records: map[types.NamespacedName]*record{}, replies: make(chan reply),
+		o: &c.o, c: api, state: c.state, cluster: c,
+		stale: pods.lists, lastList: pods.lists, records: map[types.NamespacedName]*record{}, replies: make(chan reply),
 	}
 }
 
-// run does so until ctx is done.
+// run writes pods until ctx is done.
 func (w *writer) run(ctx context.Context) {
 	defer func() {
-		for ; w.asking > 0; w.asking-- {
+		for ; w.requests > 0; w.requests-- {
 			<-w.replies
 		}
 	}()
 	for {
 		view := w.state.View()
-		pods, podsChanged := w.of.pods.get()
-		ending, endingChanged := w.of.ending.get()
-		nodes, nodesChanged := w.of.nodes.get()
-		watched, watchedAnew := w.of.watched.get()
+		pods, podsChanged := w.cluster.pods.get()
+		ending, endingChanged := w.cluster.deletions.get()
+		nodes, nodesChanged := w.cluster.nodes.get()
+		watched, watchedAnew := w.cluster.watchCount.get()
 		var again <-chan time.Time
-		w.hope(watched, time.Now())
-		if pods.anew > w.stale && !view.Starting {
-			wake := w.look(ctx, view, pods, ending, nodes.items[types.NamespacedName{Name: w.o.Node}], time.Now())
+		w.retryFutile(watched, time.Now())
+		if pods.lists > w.stale && !view.Starting {
+			wake := w.sync(ctx, view, pods, ending, nodes.items[types.NamespacedName{Name: w.o.Node}], time.Now())
 			if !wake.IsZero() {
 				again = time.After(time.Until(wake))
 			}
-			w.tell(ctx)
+			w.reportRejections(ctx)
 		}
 		select {
 		case <-podsChanged:
@@ -79,7 +79,7 @@ func (w *writer) run(ctx context.Context) {
 		case <-watchedAnew:
 		case <-w.state.Changed(view.Revision):
 		case a := <-w.replies:
-			w.take(a, time.Now())
+			w.handleReply(a, time.Now())
 		case <-again:
 		case <-ctx.Done():
 			return
@@ -87,21 +87,21 @@ func (w *writer) run(ctx context.Context) {
 	}
 }
 
-// look decides on every pod of which something is new, and asks for what is to be
-// done. It returns when to look again by itself; zero: not.
-func (w *writer) look(ctx context.Context, view *server.View, pods sighting[*v1.Pod], ending map[types.UID]uint64, node *v1.Node, now time.Time) (wake time.Time) {
-	if pods.anew > w.looked {
-		w.looked = pods.anew
-		w.begin()
+// sync decides on all pods and starts requests. It returns the time of the next decision,
+// or zero.
+func (w *writer) sync(ctx context.Context, view *server.View, pods snapshot[*v1.Pod], ending map[types.UID]uint64, node *v1.Node, now time.Time) (wake time.Time) {
+	if pods.lists > w.lastList {
+		w.lastList = pods.lists
+		w.reset()
 	}
-	w.note(view, pods)
+	w.updateRecords(view, pods)
 	for key, r := range w.records {
 		next := r.attempt.next
 		if w.hold.After(next) {
 			next = w.hold
 		}
 		if !next.After(now) {
-			if r.asked == nothing && w.asking < mostWrites {
+			if r.inFlight == nothing && w.requests < maxWrites {
 				w.consider(ctx, key, r, r.factsOf(ending, node, view, now), now)
 			}
 			next = r.wake()
@@ -113,34 +113,34 @@ func (w *writer) look(ctx context.Context, view *server.View, pods sighting[*v1.
 	return wake
 }
 
-// begin waits for nothing that failed, and makes nothing of what was answered: the
-// cluster is back, perhaps without it.
-func (w *writer) begin() {
-	w.hold, w.away = time.Time{}, backoff{}
+// reset drops delays and responses after a new list, because the API server is reachable
+// again and may have lost its data.
+func (w *writer) reset() {
+	w.hold, w.backoff = time.Time{}, backoff{}
 	for _, r := range w.records {
 		r.attempt.wait, r.attempt.next = 0, time.Time{}
 		r.answer, r.facts = nil, facts{}
 	}
 }
 
-// hope has what an API server made nothing of be tried again: with a new watch it may
-// be another, which knows more. Who ends watches early is no reason to ask as often.
-func (w *writer) hope(watched int, now time.Time) {
-	if watched == w.watched || now.Sub(w.hoped) < watchTime {
+// retryFutile retries patches without effect after a new watch, because it may be that of
+// another API server, which supports more fields. It does so at most every watchTime.
+func (w *writer) retryFutile(watched int, now time.Time) {
+	if watched == w.watched || now.Sub(w.retriedFutile) < watchTime {
 		return
 	}
 	w.watched = watched
 	for _, r := range w.records {
 		if r.futile != "" {
-			r.futile, r.facts, w.hoped = "", facts{}, now
+			r.futile, r.facts, w.retriedFutile = "", facts{}, now
 		}
 	}
 }
 
-// note takes what podd shows and what the cluster has.
-func (w *writer) note(view *server.View, pods sighting[*v1.Pod]) {
+// updateRecords updates the records with the pods of podd and of the API server.
+func (w *writer) updateRecords(view *server.View, pods snapshot[*v1.Pod]) {
 	for _, r := range w.records {
-		r.mine, r.sighted, r.there = nil, nil, false
+		r.mine, r.cached, r.isPresent = nil, nil, false
 	}
 	for _, p := range view.Pods {
 		r := w.record(types.NamespacedName(p.Key()))
@@ -148,13 +148,13 @@ func (w *writer) note(view *server.View, pods sighting[*v1.Pod]) {
 	}
 	for key, p := range pods.items {
 		r := w.record(key)
-		r.sighted = p
+		r.cached = p
 		if r.attempt.of != p.UID {
-			r.attempt = attempted{} // of another, of its name
+			r.attempt = attempted{} // a new pod with the same name
 		}
 	}
 	for key, r := range w.records {
-		if !r.there && r.asked == nothing {
+		if !r.isPresent && r.inFlight == nothing {
 			delete(w.records, key)
 		}
 	}
@@ -166,36 +166,36 @@ func (w *writer) record(key types.NamespacedName) *record {
 		r = &record{}
 		w.records[key] = r
 	}
-	r.there = true
+	r.isPresent = true
 	return r
 }
 
-// consider decides on one pod, if anything is new since it was decided on last.
+// consider decides on one pod if its facts have changed.
 func (w *writer) consider(ctx context.Context, key types.NamespacedName, r *record, f facts, now time.Time) {
 	if f == r.facts {
 		return
 	}
 	r.facts = f
-	f.now = metav1.NewTime(now).Rfc3339Copy()
+	f.now, f.addressGiven = metav1.NewTime(now).Rfc3339Copy(), w.o.ProvidedIP != ""
 	s, rule, err := decide(&f)
 	if err != nil {
 		w.o.Log.Error("nothing is told of a pod", "pod", key, "err", err) // it cannot be encoded
 		return
 	}
-	r.trouble = s.trouble
+	r.problem = s.problem
 	if s.verb == nothing || s.verb == patches && string(s.body) == r.futile {
-		r.attempt = attempted{} // it came about in another way
+		r.attempt = attempted{} // solved in another way
 		return
 	}
 	if s.verb == create {
-		if w.making >= mostMade {
-			r.facts = facts{} // it is its turn when another is made
+		if w.creates >= maxCreates {
+			r.facts = facts{} // decided again after another create
 			return
 		}
-		w.making++
+		w.creates++
 	}
 	w.o.Log.Debug("cluster", "does", s.verb, "pod", key, "rule", rule)
-	r.asked = s.verb
-	w.asking++
+	r.inFlight = s.verb
+	w.requests++
 	go func() { w.replies <- w.c.request(ctx, key, s, f) }()
 }

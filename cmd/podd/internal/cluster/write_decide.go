@@ -7,22 +7,23 @@ import (
 	"podd/server"
 )
 
-// facts are all that is known of one pod name.
+// facts are the inputs of a decision on one pod name.
 type facts struct {
-	mine *server.PodView // as podd shows it; nil: nothing of it is here, or wanted
-	last *v1.Pod         // as podd showed the one that seen is, or mirrors, last; nil: never
-	seen *v1.Pod         // as the cluster has it; nil: not
-	node *v1.Node        // as the cluster has it; nil: not
-	// whole says that nothing is here that podd does not show, complete that nothing is
-	// wanted.
-	whole, complete bool
-	// ended says of seen, which is being deleted, that nothing of it is here, and
-	// nothing will be.
+	mine *server.PodView // as shown by podd; nil: not here and not desired
+	last *v1.Pod         // the pod of seen as last shown; nil: never shown
+	seen *v1.Pod         // as in the API server; nil: does not exist
+	node *v1.Node        // as in the API server; nil: does not exist
+	// isWhole is set if podd shows everything that runs here, complete if all sources were
+	// read.
+	isWhole, complete bool
+	// ended is set if seen is being deleted and nothing of it runs here or will.
 	ended bool
-	now   metav1.Time // of a transition; whole seconds
+	// addressGiven is set if the user set the node's address, which may be loopback then.
+	addressGiven bool
+	now          metav1.Time // time of transitions, in whole seconds
 }
 
-// verb is what is asked of the API server.
+// A verb is a request to the API server.
 type verb string
 
 const (
@@ -32,73 +33,73 @@ const (
 	remove  verb = "delete"
 )
 
-// step is what is to be done about one pod, once.
+// A step is the next request for a pod.
 type step struct {
 	verb verb
-	pod  *v1.Pod // the mirror to create, or whom it is done to
+	pod  *v1.Pod // the mirror pod to create, or the object of the request
 	body []byte  // of a patch
-	// trouble is what keeps the cluster from knowing the pod, in the form for users.
-	trouble string
+	// problem is the reason for which the pod cannot be written, for users.
+	problem string
 }
 
-// rule is a row of the table of decisions.
+// A rule is a row of the decision table.
 type rule struct {
 	name string
 	when func(*facts) bool
 	do   func(*facts) (step, error)
 }
 
-func leave(*facts) (step, error)      { return step{}, nil }
+func doNothing(*facts) (step, error)  { return step{}, nil }
 func removeIt(f *facts) (step, error) { return step{verb: remove, pod: f.seen}, nil }
 func patchIt(f *facts) (step, error)  { return f.patch(f.mine.Pod) }
 
 func createIt(f *facts) (step, error) {
-	return step{verb: create, pod: mirrorOf(f.mine.Pod, f.node)}, nil
+	return step{verb: create, pod: newMirror(f.mine.Pod, f.node)}, nil
 }
 
-func inTheWay(*facts) (step, error) { return step{trouble: nameTaken}, nil }
+func reportNameTaken(*facts) (step, error) { return step{problem: nameTaken}, nil }
 
-func endIt(f *facts) (step, error) { return f.patch(endOf(f.ending(), f.now)) }
+func endIt(f *facts) (step, error) { return f.patch(finalPod(f.lastShown(), f.now)) }
 
-// nameTaken is why a pod has no mirror.
+// nameTaken is the problem of a pod without a mirror pod.
 const nameTaken = "the cluster has another pod of its name; rename one of them"
 
-// rules decide; the first that matches counts.
+// rules are tried in order; the first match decides.
 var rules = []rule{
-	// At the start, and of a new pod before its worker has spoken, what podd shows is
-	// less than it knows.
-	{"not known yet", func(f *facts) bool { return !f.whole || f.mine != nil && !spoken(f.mine) }, leave},
+	// After the start, and before the first decision on a new pod, podd shows less than it
+	// knows.
+	{"not known yet", func(f *facts) bool { return !f.isWhole || f.mine != nil && !isDecided(f.mine) }, doNothing},
 
-	{"not the cluster's", func(f *facts) bool { return f.seen == nil && !f.static() }, leave},
-	// The object of what has run to its end tells nobody anything new.
+	{"not the cluster's", func(f *facts) bool { return f.seen == nil && !f.static() }, doNothing},
+	// A mirror pod of a pod that has ended is not useful.
 	{"ended without mirror", func(f *facts) bool {
 		return f.seen == nil && (isOver(f.mine.Pod.Status.Phase) || f.mine.Pod.DeletionTimestamp != nil)
-	}, leave},
-	// It owns the mirror; one that is about to go would take the mirror with it.
-	{"no node", func(f *facts) bool { return f.seen == nil && (f.node == nil || f.node.DeletionTimestamp != nil) }, leave},
+	}, doNothing},
+	// The Node is the owner. If it is being deleted, the mirror pod would be deleted too.
+	{"no node", func(f *facts) bool { return f.seen == nil && (f.node == nil || f.node.DeletionTimestamp != nil) }, doNothing},
 	{"no mirror", func(f *facts) bool { return f.seen == nil }, createIt},
 
-	// Only what others wait for holds it.
-	{"mirror let go", func(f *facts) bool { return isMirror(f.seen) && letGo(f.seen) }, leave},
+	// Only finalizers keep it.
+	{"mirror let go", func(f *facts) bool { return isMirror(f.seen) && isReleased(f.seen) }, doNothing},
 	{"mirror of none", func(f *facts) bool { return isMirror(f.seen) && !f.static() && (f.complete || f.last != nil) }, removeIt},
-	{"mirror of one to come", func(f *facts) bool { return isMirror(f.seen) && !f.static() }, leave},
-	{"stale mirror", func(f *facts) bool { return isMirror(f.seen) && !mirrors(f.seen, f.mine.Pod, f.node) }, removeIt},
-	// It tells of an earlier run, and the cluster takes nothing of an end back.
-	{"mirror of the past", func(f *facts) bool { return isMirror(f.seen) && backward(f.seen, &f.mine.Pod.Status) }, removeIt},
+	{"mirror of one to come", func(f *facts) bool { return isMirror(f.seen) && !f.static() }, doNothing},
+	{"stale mirror", func(f *facts) bool { return isMirror(f.seen) && !isMirrorOf(f.seen, f.mine.Pod, f.node) }, removeIt},
+	// Its status is that of an earlier run, which the API server does not revert.
+	{"mirror of the past", func(f *facts) bool { return isMirror(f.seen) && isRegression(f.seen, &f.mine.Pod.Status) }, removeIt},
 	{"mirror", func(f *facts) bool { return isMirror(f.seen) }, patchIt},
 
-	// One that is gone for good is let go of beside a static pod of its name, too.
-	{"name taken", func(f *facts) bool { return f.static() && !f.ended }, inTheWay},
-	{"taken back", func(f *facts) bool { return f.left() && backward(f.seen, &f.mine.Pod.Status) }, leave},
-	{"here", func(f *facts) bool { return f.left() }, patchIt},
-	// Whoever waits for the pod's end looks at its phase before the object goes.
+	// A pod that has ended is deleted even if a static pod has the same name.
+	{"name taken", func(f *facts) bool { return f.static() && !f.ended }, reportNameTaken},
+	{"taken back", func(f *facts) bool { return f.isHere() && isRegression(f.seen, &f.mine.Pod.Status) }, doNothing},
+	{"here", func(f *facts) bool { return f.isHere() }, patchIt},
+	// Clients that wait for the end read the phase before the object is deleted.
 	{"gone", func(f *facts) bool { return f.ended && !isOver(f.seen.Status.Phase) }, endIt},
-	{"let go", func(f *facts) bool { return f.ended && letGo(f.seen) }, leave},
+	{"let go", func(f *facts) bool { return f.ended && isReleased(f.seen) }, doNothing},
 	{"gone and told", func(f *facts) bool { return f.ended }, removeIt},
-	{"to come", func(*facts) bool { return true }, leave},
+	{"to come", func(*facts) bool { return true }, doNothing},
 }
 
-// decide is what to do about a pod, and by which rule.
+// decide returns the next step for a pod and the name of the rule.
 func decide(f *facts) (step, string, error) {
 	for _, r := range rules {
 		if r.when(f) {
@@ -109,30 +110,31 @@ func decide(f *facts) (step, string, error) {
 	return step{}, "", nil
 }
 
-// spoken says that a pod's worker has looked at it, and knows its manifest.
-func spoken(p *server.PodView) bool { return p.Rule != "" && p.Pod.UID != "" }
+// isDecided reports whether the worker of a pod has made a decision and knows its
+// manifest.
+func isDecided(p *server.PodView) bool { return p.Rule != "" && p.Pod.UID != "" }
 
 func (f *facts) static() bool { return f.mine != nil && isStatic(f.mine.Pod) }
 
-// left says that the cluster's pod is here, or is to be.
-func (f *facts) left() bool { return f.mine != nil && f.mine.Pod.UID == f.seen.UID }
+// isHere reports whether the API server's pod is here or desired.
+func (f *facts) isHere() bool { return f.mine != nil && f.mine.Pod.UID == f.seen.UID }
 
-// letGo says that nothing but finalizers keeps an object.
-func letGo(p *v1.Pod) bool {
+// isReleased reports whether only finalizers keep an object.
+func isReleased(p *v1.Pod) bool {
 	return p.DeletionTimestamp != nil && p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds == 0
 }
 
-// ending is the pod as it was shown last.
-func (f *facts) ending() *v1.Pod {
+// lastShown returns the pod as last shown.
+func (f *facts) lastShown() *v1.Pod {
 	if f.last != nil {
 		return f.last
 	}
 	return f.seen
 }
 
-// patch has the cluster's status be what podd shows of the pod, if it is not.
+// patch returns a step that updates the status, or an empty step if it is up to date.
 func (f *facts) patch(mine *v1.Pod) (step, error) {
-	body, err := statusPatch(f.seen, statusOf(f.seen, mine))
+	body, err := statusPatch(f.seen, mergeStatus(f.seen, mine, f.addressGiven))
 	if err != nil || body == nil {
 		return step{}, err
 	}

@@ -10,41 +10,41 @@ import (
 	"podd/server"
 )
 
-// record is what the writer remembers of one pod name.
+// A record is the state of the writer for one pod name.
 type record struct {
-	mine    *server.PodView
-	sighted *v1.Pod
-	there   bool    // one of them is
-	last    *v1.Pod // the newest shown that had a UID
-	facts   facts   // of the last decision; zero: decide again
-	asked   verb    // under way
-	answer  *outcome
-	futile  string // a patch that the API server took and made nothing of
-	trouble string // of the last decision
-	attempt attempted
+	mine      *server.PodView
+	cached    *v1.Pod
+	isPresent bool    // mine or cached is set
+	last      *v1.Pod // last shown pod with a UID
+	facts     facts   // of the last decision; zero: decide again
+	inFlight  verb    // request in flight
+	answer    *outcome
+	futile    string // a patch that the API server accepted without effect
+	problem   string // of the last decision
+	attempt   attempted
 }
 
-// outcome is what an answer said of a pod, before it is sighted.
+// An outcome is the result of a request until a snapshot contains it.
 type outcome struct {
 	uid   types.UID
-	pod   *v1.Pod // nil: it is gone
-	made  bool    // by podd, and not sighted since
+	pod   *v1.Pod // nil: it is deleted
+	made  bool    // created by podd, and not in a snapshot yet
 	until time.Time
 }
 
-// outcomeTime is how long an answer counts for more than what is sighted.
+// outcomeTime is how long an outcome takes precedence over the snapshot.
 const outcomeTime = 5 * time.Second
 
-// attempted is what became of the last attempts; zero: they went well.
+// attempted is the result of failed attempts; zero if the last one succeeded.
 type attempted struct {
-	of    types.UID // "": to make one
+	of    types.UID // "": a create
 	why   string
 	since time.Time
 	wait  time.Duration
 	next  time.Time
 }
 
-// wake is when what was answered counts no more; zero: never.
+// wake returns the time at which the outcome expires, or zero.
 func (r *record) wake() time.Time {
 	if r.answer == nil {
 		return time.Time{}
@@ -52,10 +52,9 @@ func (r *record) wake() time.Time {
 	return r.answer.until
 }
 
-// seen is the pod as the cluster has it, by what was sighted and what was answered
-// since.
+// seen returns the pod as in the API server, from the snapshot and a newer outcome.
 func (r *record) seen(now time.Time) *v1.Pod {
-	s, a := r.sighted, r.answer
+	s, a := r.cached, r.answer
 	switch {
 	case a == nil:
 		return s
@@ -66,18 +65,18 @@ func (r *record) seen(now time.Time) *v1.Pod {
 	return a.pod
 }
 
-// older compares versions of one object. Those that are no numbers tell nothing.
+// older compares resource versions. It returns false if one is not a number.
 func older(a, b *v1.Pod) bool {
 	x, xErr := strconv.ParseUint(a.ResourceVersion, 10, 64)
 	y, yErr := strconv.ParseUint(b.ResourceVersion, 10, 64)
 	return xErr == nil && yErr == nil && x < y
 }
 
-// factsOf are the facts now; ending are the pods that podd was told to end, by which
-// batch of the source. Once podd has taken that, what it does not show is gone.
+// factsOf returns the current facts. ending maps deleted pods to a batch of the source.
+// Once podd has applied that batch, a pod that it does not show is gone.
 func (r *record) factsOf(ending map[types.UID]uint64, node *v1.Node, view *server.View, now time.Time) facts {
-	f := facts{mine: r.mine, seen: r.seen(now), node: node, whole: !view.Starting, complete: len(view.Unread) == 0}
-	if r.mine != nil && spoken(r.mine) {
+	f := facts{mine: r.mine, seen: r.seen(now), node: node, isWhole: !view.Starting, complete: len(view.Unread) == 0}
+	if r.mine != nil && isDecided(r.mine) {
 		r.last = r.mine.Pod
 	}
 	if f.seen == nil {
@@ -87,6 +86,6 @@ func (r *record) factsOf(ending map[types.UID]uint64, node *v1.Node, view *serve
 		f.last = l
 	}
 	batch := ending[f.seen.UID]
-	f.ended = f.seen.DeletionTimestamp != nil && batch > 0 && view.Taken[SourceName] >= batch && !f.left()
+	f.ended = f.seen.DeletionTimestamp != nil && batch > 0 && view.Taken[server.ClusterSource] >= batch && !f.isHere()
 	return f
 }

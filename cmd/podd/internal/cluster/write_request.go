@@ -14,43 +14,45 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest/redact"
 )
 
-// reply is what the API server says to a step, which was decided by facts.
+// A reply is the result of a step, which was decided from facts.
 type reply struct {
 	key   types.NamespacedName
 	step  step
 	facts facts
 	pod   *v1.Pod
 	err   error
-	late  bool // err is that there was no answer within writeTime
+	late  bool // there was no response within writeTime
 }
 
-// writeTime is how long a step may take: a webhook of the cluster may have the API
-// server wait for 30 s. Connections on which nobody answers are closed before (lessee).
+// writeTime limits a request. A webhook may delay the API server for 30 s. The
+// leaseRenewer closes connections without a response earlier.
 const writeTime = 40 * time.Second
 
-// request does a step. What is gone, or is another pod now, is not there to be
-// deleted any more.
+// request sends the request of a step. If the object to delete does not exist or has
+// another UID, that is no error.
 func (c *client) request(ctx context.Context, key types.NamespacedName, s step, f facts) reply {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
 	a := reply{key: key, step: s, facts: f, pod: &v1.Pod{}}
 	switch s.verb {
 	case create:
-		a.err = c.answer(ctx, c.core.Post().Namespace(key.Namespace).Resource("pods").Body(s.pod), a.pod)
+		a.err = c.doUntil(ctx, c.core.Post().Namespace(key.Namespace).Resource("pods").Body(s.pod), a.pod)
 	case patches:
-		a.err = c.answer(ctx, c.core.Patch(types.StrategicMergePatchType).Namespace(key.Namespace).Resource("pods").Name(key.Name).SubResource("status").Body(s.body), a.pod)
+		a.err = c.doUntil(ctx, c.core.Patch(types.StrategicMergePatchType).Namespace(key.Namespace).Resource("pods").Name(key.Name).SubResource("status").Body(s.body), a.pod)
 		if apierrors.IsNotFound(a.err) {
 			a.pod, a.err = nil, nil
 		}
 	case remove:
 		o := &metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &s.pod.UID}}
-		a.err = c.answer(ctx, c.core.Delete().Namespace(key.Namespace).Resource("pods").Name(key.Name).Body(o), a.pod)
+		a.err = c.doUntil(ctx, c.core.Delete().Namespace(key.Namespace).Resource("pods").Name(key.Name).Body(o), a.pod)
 		if apierrors.IsNotFound(a.err) || apierrors.IsConflict(a.err) {
 			a.err = nil
 		}
-		if len(a.pod.Finalizers) == 0 { // else it stays until others are done with it
+		if len(a.pod.Finalizers) == 0 { // otherwise finalizers keep it
 			a.pod = nil
 		}
 	}
@@ -58,19 +60,19 @@ func (c *client) request(ctx context.Context, key types.NamespacedName, s step, 
 	return a
 }
 
-// take notes an answer.
-func (w *writer) take(a reply, now time.Time) {
-	w.asking--
+// handleReply applies a reply.
+func (w *writer) handleReply(a reply, now time.Time) {
+	w.requests--
 	if a.step.verb == create {
-		w.making--
+		w.creates--
 	}
 	r := w.records[a.key]
-	r.asked, r.facts = nothing, facts{}
+	r.inFlight, r.facts = nothing, facts{}
 	if a.err != nil {
 		w.failed(r, a, now)
 		return
 	}
-	w.hold, w.away, r.attempt = time.Time{}, backoff{}, attempted{}
+	w.hold, w.backoff, r.attempt = time.Time{}, backoff{}, attempted{}
 	made := a.step.verb == create || r.answer != nil && r.answer.made && r.answer.uid == a.step.pod.UID
 	r.answer = &outcome{uid: a.step.pod.UID, pod: a.pod, made: made, until: now.Add(outcomeTime)}
 	if a.pod == nil {
@@ -79,7 +81,7 @@ func (w *writer) take(a reply, now time.Time) {
 	r.answer.uid = a.pod.UID
 	slim(a.pod)
 	if a.step.verb == patches {
-		// An API server that does not know a field drops it, each time.
+		// An API server that does not know a field drops it every time.
 		f := a.facts
 		f.seen = a.pod
 		if again, _, err := decide(&f); err == nil && again.verb == patches && bytes.Equal(again.body, a.step.body) {
@@ -88,17 +90,17 @@ func (w *writer) take(a reply, now time.Time) {
 	}
 }
 
-// The waits between attempts for one pod begin with firstWait and double.
+// The waits between attempts for one pod start with firstWait and double.
 const (
-	mostIll     = mostBlind        // the API server cannot now
-	mostRefused = 30 * time.Second // it will not, until something is changed
+	maxServerErrorWait = maxUncachedWait  // the API server has an error
+	maxRejectedWait    = 30 * time.Second // rejected until something changes
 )
 
-// failed notes an attempt that came to nothing. When nobody answers, nobody would
-// for another pod, unless it is this one that the API server is long over.
+// failed handles a failed request. Without a response all requests pause, unless the API
+// server was only slow for this pod.
 func (w *writer) failed(r *record, a reply, now time.Time) {
-	if !answered(a.err) && !a.late {
-		w.hold = now.Add(min(w.away.next(), mostBlind))
+	if !isAPIError(a.err) && !a.late {
+		w.hold = now.Add(min(w.backoff.next(), maxUncachedWait))
 		return
 	}
 	t := &r.attempt
@@ -108,15 +110,15 @@ func (w *writer) failed(r *record, a reply, now time.Time) {
 			t.since = now.Add(-writeTime)
 		}
 	}
-	most := mostRefused
+	most := maxRejectedWait
 	if code := statusOfError(a.err).Code; code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || a.late {
-		most = mostIll
+		most = maxServerErrorWait
 	}
 	t.wait = min(max(2*t.wait, firstWait), most)
-	t.of, t.why, t.next = a.step.pod.UID, whyNot(a), now.Add(t.wait)
+	t.of, t.why, t.next = a.step.pod.UID, rejectionText(a), now.Add(t.wait)
 }
 
-// statusOfError is what an API server says that refuses.
+// statusOfError returns the status in a response of the API server.
 func statusOfError(err error) metav1.Status {
 	var refused apierrors.APIStatus
 	if errors.As(err, &refused) {
@@ -125,50 +127,56 @@ func statusOfError(err error) metav1.Status {
 	return metav1.Status{}
 }
 
-// Refusal is what keeps the cluster from knowing a pod as it is.
-type Refusal struct {
+// A Rejection is the reason for which the API server does not accept a pod.
+type Rejection struct {
 	Pod  types.NamespacedName
 	Path string // as in server.PodView
 	Line int
 	Why  string
 }
 
-// patience is how long an attempt may fail before users are told: namespaces come up
-// with the cluster.
-const patience = 2 * time.Second
+// rejectionDelay is how long attempts must fail before users are told, because namespaces
+// may be created after the node starts.
+const rejectionDelay = 2 * time.Second
 
-// tell has users know of what is refused, when that is another thing than it was.
-func (w *writer) tell(ctx context.Context) {
-	var all []Refusal
+// reportRejections reports rejections if they have changed.
+func (w *writer) reportRejections(ctx context.Context) {
+	var all []Rejection
 	for key, r := range w.records {
-		why := r.trouble
-		if t := r.attempt; t.why != "" && t.next.Sub(t.since) > patience {
+		why := r.problem
+		if t := r.attempt; t.why != "" && t.next.Sub(t.since) > rejectionDelay {
 			why = t.why
 		}
 		if why == "" || r.mine == nil {
 			continue
 		}
-		all = append(all, Refusal{key, r.mine.Path, r.mine.Line, why})
+		all = append(all, Rejection{key, r.mine.Path, r.mine.Line, why})
 	}
-	slices.SortFunc(all, func(a, b Refusal) int { return cmp.Compare(a.Pod.String(), b.Pod.String()) })
-	if slices.Equal(all, w.told) {
+	slices.SortFunc(all, func(a, b Rejection) int { return cmp.Compare(a.Pod.String(), b.Pod.String()) })
+	if slices.Equal(all, w.rejections) {
 		return
 	}
 	for _, one := range all {
-		if !slices.Contains(w.told, one) {
+		if !slices.Contains(w.rejections, one) {
 			w.o.Log.Warn("cluster", "pod", one.Pod, "why", one.Why)
 		}
 	}
-	w.told = all
-	w.o.Refused(ctx, all)
+	w.rejections = all
+	w.o.OnRejected(ctx, all)
 }
 
-// whyNot is for users.
-func whyNot(a reply) string {
+// rejectionText returns the message for users. The page shows it to everybody, so it has no
+// private values of the pod that was sent: a webhook may quote any field, and a message in
+// the status can be the end of a log.
+func rejectionText(a reply) string {
 	if apierrors.IsAlreadyExists(a.err) {
 		return nameTaken
 	}
-	says := said(statusOfError(a.err).Message)
+	pods := []*v1.Pod{a.step.pod, a.facts.seen, a.facts.last}
+	if a.facts.mine != nil {
+		pods = append(pods, a.facts.mine.Pod)
+	}
+	says := sanitize(redact.StatusText(statusOfError(a.err).Message, pods...))
 	if a.late {
 		says = fmt.Sprintf("it did not answer within %s; is one of its webhooks away?", writeTime)
 	}

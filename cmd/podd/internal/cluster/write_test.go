@@ -35,7 +35,7 @@ func (l *life) seen(namespace, name string) *v1.Pod {
 }
 
 // told is what is refused of pods now.
-func (l *life) told() []Refusal {
+func (l *life) told() []Rejection {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.refused
@@ -65,7 +65,7 @@ func TestMirrored(t *testing.T) {
 		if first == nil || !isMirror(first) || first.OwnerReferences[0].UID != l.node.UID || !first.Status.ContainerStatuses[0].Ready {
 			t.Fatalf("got %+v", first)
 		}
-		if n := l.cluster.Mirrors(); n != 1 {
+		if n := l.cluster.MirrorCount(); n != 1 {
 			t.Errorf("%d mirrors are seen", n)
 		}
 		l.count()
@@ -96,7 +96,7 @@ func TestMirrored(t *testing.T) {
 		if m := l.seen("default", "web-n1"); m != nil {
 			t.Errorf("removed: got %+v", m)
 		}
-		if n := l.cluster.Mirrors(); n != 0 {
+		if n := l.cluster.MirrorCount(); n != 0 {
 			t.Errorf("%d mirrors are seen", n)
 		}
 		if told := l.told(); len(told) > 0 {
@@ -105,11 +105,29 @@ func TestMirrored(t *testing.T) {
 	})
 }
 
+// TestWriter_Loopback checks that the loopback address of a node is written only if the
+// user set it.
+func TestWriter_Loopback(t *testing.T) {
+	for given, want := range map[string]string{"": "10.0.0.1 10.0.0.1", "127.0.0.1": "127.0.0.1 127.0.0.1"} {
+		alone(t, func(_ *life, o *Options) { o.ProvidedIP = given }, func(l *life) {
+			static := staticPod(t, webManifest+"  hostNetwork: true\n")
+			for _, ip := range []string{"10.0.0.1", "127.0.0.1"} {
+				s := running(noon)
+				s.HostIP, s.HostIPs, s.PodIP, s.PodIPs = ip, []v1.HostIP{{IP: ip}}, ip, []v1.PodIP{{IP: ip}}
+				l.shows(view(static, s))
+			}
+			if s := l.seen("default", "web-n1").Status; s.HostIP+" "+s.PodIP != want {
+				t.Errorf("--node-ip %q: got hostIP and podIP %s %s, want %s", given, s.HostIP, s.PodIP, want)
+			}
+		})
+	}
+}
+
 // TestOrphanedMirror: of a pod that went while podd was not there, once podd knows
 // that it is wanted nowhere.
 func TestOrphanedMirror(t *testing.T) {
 	prepare := func(l *life, _ *Options) {
-		m := mirrorOf(staticPod(t, webManifest), theNode("u1"))
+		m := newMirror(staticPod(t, webManifest), theNode("u1"))
 		m.UID, m.Spec.NodeName = "m", "n1"
 		l.putPod(m, "ADDED")
 		l.state = server.NewLatest(&server.View{Revision: 1, Machine: machine(), Starting: true, Unread: []string{"/m"}})
@@ -152,14 +170,14 @@ func TestFinalDelete(t *testing.T) {
 		if last != nil || l.seen("default", "app") == nil {
 			t.Fatal("it ended while it was here")
 		}
-		l.cluster.ending.set(map[types.UID]uint64{p.UID: 7})
+		l.cluster.deletions.set(map[types.UID]uint64{p.UID: 7})
 		l.shows()
 		if last != nil {
 			t.Fatal("it ended before podd knew")
 		}
 		v := *l.state.View()
 		v.Revision++
-		v.Taken = map[string]uint64{SourceName: 7}
+		v.Taken = map[string]uint64{server.ClusterSource: 7}
 		l.state.Publish(&v)
 		l.after(time.Second)
 		l.with(func() { l.drops = nil })
@@ -203,6 +221,72 @@ func TestWritesAfterOutage(t *testing.T) {
 					}
 				}
 			})
+		})
+	}
+}
+
+// TestMirrorRefused_QuotesNothingPrivate checks that an API server that quotes a
+// private value of a pod does not bring it into a problem, which everybody sees.
+func TestMirrorRefused_QuotesNothingPrivate(t *testing.T) {
+	alone(t, nil, func(l *life) {
+		l.with(func() {
+			l.fault = func(q *http.Request) (*http.Response, error) {
+				if q.Method == http.MethodPost && strings.HasSuffix(q.URL.Path, "/pods") {
+					return refusal(apierrors.NewBadRequest(`metadata.annotations: Invalid value: "hunter2-and-more"`)), nil
+				}
+				return nil, nil
+			}
+		})
+		web := staticPod(t, webManifest)
+		web.Annotations["example.com/token"] = "hunter2-and-more"
+		l.shows(view(web, running(noon)))
+		l.after(time.Minute)
+		if told := l.told(); len(told) != 1 || !strings.Contains(told[0].Why, `Invalid value: "<redacted>"`) {
+			t.Errorf("told %v", told)
+		}
+	})
+}
+
+// TestStatusRefused_QuotesNothingPrivate checks that an API server that quotes the status
+// that it was sent, such as the end of a log, does not bring it into a problem or the log,
+// even if the pod has another status when the problem is reported.
+func TestStatusRefused_QuotesNothingPrivate(t *testing.T) {
+	const last, short = "login with hunter2\nconnected as grandmother\n", "tiger"
+	for _, quoted := range []string{
+		fmt.Sprintf("status.containerStatuses[0].lastState.terminated.message: Invalid value: %q: no", last),
+		"a webhook denied it: " + last,
+		"a webhook denied it: connected as grandmother",
+		fmt.Sprintf("status.message: Invalid value: %q: no", short),
+		"a webhook denied it: message=" + short,
+		strings.Repeat("x ", maxMessage/2-10) + "connected as grandmother",
+	} {
+		alone(t, nil, func(l *life) {
+			l.with(func() {
+				l.fault = func(q *http.Request) (*http.Response, error) {
+					if q.Method == http.MethodPatch {
+						return refusal(apierrors.NewBadRequest(quoted)), nil
+					}
+					return nil, nil
+				}
+			})
+			p := bound("app", "1")
+			p.UID = "a"
+			l.with(func() { l.putPod(p, "ADDED") })
+			status := running(noon)
+			status.Message = short
+			status.ContainerStatuses[0].LastTerminationState.Terminated = &v1.ContainerStateTerminated{Message: last}
+			l.shows(view(p, status))
+			l.after(time.Minute)
+			l.shows(view(p, running(noon)))
+			told := l.told()
+			if len(told) != 1 || !strings.Contains(told[0].Why, "does not take its status: ") {
+				t.Fatalf("%.99s: told %v", quoted, told)
+			}
+			for _, private := range []string{"login", "hunter2", "connected", "grandm", short} {
+				if strings.Contains(told[0].Why, private) {
+					t.Errorf("%s is shown: %s", private, told[0].Why)
+				}
+			}
 		})
 	}
 }
@@ -264,7 +348,7 @@ func TestSlowWebhook(t *testing.T) {
 		}
 		l.with(func() { webhook = time.Hour })
 		var slow []*server.PodView
-		for n := range mostWrites {
+		for n := range maxWrites {
 			slow = append(slow, view(staticPod(t, strings.Replace(webManifest, "name: web", fmt.Sprint("name: slow", n), 1)), running(noon)))
 		}
 		l.shows(append(slow, static)...)
@@ -276,10 +360,10 @@ func TestSlowWebhook(t *testing.T) {
 				t.Fatalf("after %ds the status of another pod is not told within 1s: %+v", n, l.seen("default", "web-n1").Status)
 			}
 		}
-		if n := l.count("POST pods"); n[0] == 0 || n[0] > mostWrites*300/10 {
+		if n := l.count("POST pods"); n[0] == 0 || n[0] > maxWrites*300/10 {
 			t.Errorf("asked %v times in five minutes", n)
 		}
-		if told := l.told(); len(told) != mostWrites || told[0].Pod.Name != "slow0-n1" || !strings.Contains(told[0].Why, "did not answer within "+writeTime.String()) {
+		if told := l.told(); len(told) != maxWrites || told[0].Pod.Name != "slow0-n1" || !strings.Contains(told[0].Why, "did not answer within "+writeTime.String()) {
 			t.Errorf("told %v", told)
 		}
 	})

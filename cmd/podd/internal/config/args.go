@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Args readies a command line for its parser. It puts - for _ in the names of
-// long flags, takes "-v=2" for "-v2", joins "--flag value" to "--flag=value" (so a value may
-// begin with a dash, as the kubelet allows), and takes out the kubelet's flags
-// that are known and not served, into known. What follows "--" stays.
+// Args prepares a command line for the parser. It replaces _ by - in the names of long
+// flags, "-v=2" by "-v2", and "--flag value" by "--flag=value", because a value may begin
+// with a dash, as in the kubelet. Flags of the kubelet that podd does not serve are
+// returned in known. Arguments after "--" are not changed.
 //
-// served tells of a name whether the parser has such a flag and whether it
-// stands alone, without a value. A flag that is neither served nor known is an
+// served reports whether the parser has a flag, and whether that takes no value. A flag
+// that is neither served nor known is an error that suggests a similar name.
 // error that says what was probably meant.
 func Args(args []string, served func(name string) (alone, ok bool), names []string) (rest []string, known []Known, err error) {
 	var errs []error
@@ -61,7 +61,7 @@ func Args(args []string, served func(name string) (alone, ok bool), names []stri
 	return rest, known, errors.Join(errs...)
 }
 
-// splitFlag takes a long flag apart; short ones and other words are no flags.
+// splitFlag splits a long flag. Short flags and other words are not flags.
 func splitFlag(arg string) (name, value string, hasValue, isFlag bool) {
 	body, ok := strings.CutPrefix(arg, "--")
 	if !ok || body == "" {
@@ -71,7 +71,7 @@ func splitFlag(arg string) (name, value string, hasValue, isFlag bool) {
 	return strings.ReplaceAll(name, "_", "-"), value, hasValue, true
 }
 
-// shortFlag makes "-v2" of "-v=2", which means the same to the kubelet.
+// shortFlag replaces "-v=2" by "-v2", which the kubelet treats alike.
 func shortFlag(arg string) string {
 	if len(arg) > 3 && arg[0] == '-' && arg[2] == '=' {
 		return arg[:2] + arg[3:]

@@ -75,7 +75,7 @@ func TestKubeletFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	served := map[string]bool{"help": true, "version": true} // of podd itself
-	for f := range reflect.TypeFor[Flags]().Fields() {
+	for f := range new(Flags).settings() {
 		served[flagName(f)] = true
 	}
 	theirs := map[string]bool{}
@@ -112,7 +112,7 @@ func TestTablesNameFields(t *testing.T) {
 			t.Errorf("agrees: no field %q", path)
 		}
 	}
-	for f := range reflect.TypeFor[Flags]().Fields() {
+	for f := range new(Flags).settings() {
 		if path, ok := f.Tag.Lookup("field"); ok && !served[path] && !ofCluster[path] {
 			t.Errorf("Flags.%s stands for %q, which is not served", f.Name, path)
 		}

@@ -17,8 +17,8 @@ import (
 	"podd/manifest"
 )
 
-// checking collects what is wrong with a merged configuration. k is what the
-// user wrote, without defaults.
+// checking collects the problems of a merged configuration. k contains only what the user
+// has set.
 type checking struct {
 	k        *kubelet.KubeletConfiguration
 	m        *merged
@@ -31,7 +31,7 @@ func (c *checking) errorf(field, format string, args ...any) {
 	c.problems = append(c.problems, o.problem(manifest.Error, field, fmt.Sprintf(format, args...)))
 }
 
-// all runs every check; order is the order of the messages.
+// all runs every check, in the order of the messages.
 func (c *checking) all() []manifest.Problem {
 	c.sources()
 	c.ranges()
@@ -60,8 +60,8 @@ func (c *checking) sources() {
 	}
 }
 
-// checkURL says what is wrong with a manifest URL, or "". It shows only host
-// and path: the rest may be a password.
+// checkURL returns what is wrong with a manifest URL, or "". It shows only the host and
+// path, because the rest may contain a password.
 func checkURL(text string) string {
 	u, err := url.Parse(strings.NewReplacer("{node}", "node", "{machineID}", "id").Replace(text))
 	switch {
@@ -125,7 +125,7 @@ func deref32(p *int32) int64 {
 	return int64(*p)
 }
 
-// logSize is the size at which a log is put aside, in bytes.
+// logSize returns the size at which a log is rotated, in bytes.
 func logSize(text string) (int64, error) {
 	q, err := resource.ParseQuantity(text)
 	if err == nil && q.Sign() == 0 {

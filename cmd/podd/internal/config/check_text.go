@@ -31,7 +31,8 @@ func (c *checking) oneOf() {
 	}
 }
 
-// sysctls: one of no namespace would be set for the whole machine.
+// sysctls rejects sysctls that are not namespaced, because they would apply to the whole
+// host.
 func (c *checking) sysctls() {
 	for i, name := range c.k.AllowedUnsafeSysctls {
 		if manifest.SysctlNamespace(name) == "" {
@@ -68,7 +69,7 @@ func (c *checking) addresses() {
 	}
 }
 
-// endpoint writes a CRI socket as "unix:///path"; a bare path is taken as one.
+// endpoint returns a CRI socket as "unix:///path". A path without scheme is accepted.
 func endpoint(text string) (string, error) {
 	path, ok := strings.CutPrefix(text, "unix://")
 	switch {

@@ -15,42 +15,40 @@ import (
 	"podd/manifest"
 )
 
-// Cluster is how podd is the node of a cluster.
+// Cluster configures podd as a node of a cluster.
 type Cluster struct {
-	// Kubeconfig is the file that says where the cluster is and who podd is there;
-	// "": podd joins none, and nothing below counts.
+	// Kubeconfig is the path of the kubeconfig; "" means no cluster, and the following fields
+	// are ignored.
 	Kubeconfig string
-	// BootstrapKubeconfig is the file by which podd asks for an identity, and writes
-	// Kubeconfig with it, when that gives none that is good; "": never.
+	// BootstrapKubeconfig is the path of the kubeconfig with which podd requests a client
+	// certificate and writes Kubeconfig, if that has no valid credential; "" disables this.
 	BootstrapKubeconfig string
-	// CertDir has the certificates that podd asked for; absolute. Rotate renews the one
-	// by which podd is known.
+	// CertDir is the absolute path of the directory with the certificates that podd has
+	// requested. Rotate renews the client certificate.
 	CertDir string
 	Rotate  bool
-	// ServingBootstrap has the cluster give the certificate that the kubelet's API
-	// shows.
+	// ServingBootstrap requests the serving certificate of the kubelet API from the cluster.
 	ServingBootstrap bool
-	// Register makes the node where there is none.
+	// Register creates the Node if it does not exist.
 	Register bool
-	// Taints are those that the node is made with.
+	// Taints are set when the Node is created.
 	Taints []v1.Taint
-	// ProviderID is what the cloud calls this machine; "" when not told.
+	// ProviderID is the cloud's ID of this host; may be "".
 	ProviderID string
-	// ExternalCloud has a cloud controller tell the node's addresses and take its
-	// first taint away.
+	// ExternalCloud leaves the addresses and the initial taint to a cloud controller.
 	ExternalCloud bool
-	// AttachDetach has the cluster's controller attach the node's volumes.
+	// AttachDetach lets the attach-detach controller attach volumes.
 	AttachDetach bool
-	// UpdateFrequency is how often is looked whether the cluster's status is the
-	// machine's, ReportFrequency how often it is sent though it is.
+	// UpdateFrequency is the interval between comparisons of the Node's status, and
+	// ReportFrequency that between updates of an unchanged status.
 	UpdateFrequency, ReportFrequency time.Duration
-	// Lease is how long the node counts as alive after a sign of life.
+	// Lease is the duration of the node's lease.
 	Lease time.Duration
-	// QPS and Burst limit the rate of requests, the signs of life apart.
+	// QPS and Burst limit requests other than heartbeats.
 	QPS, Burst int
-	// EventQPS and EventBurst limit those about events; EventQPS 0: nothing does.
+	// EventQPS and EventBurst limit requests for events; EventQPS 0 means no limit.
 	EventQPS, EventBurst int
-	// ContentType of requests and answers.
+	// ContentType is the media type of requests and responses.
 	ContentType string
 }
 
@@ -85,7 +83,7 @@ func (r *resolving) cluster(c *Config) {
 		ProviderID: k.ProviderID, ExternalCloud: f.CloudProvider != "",
 		AttachDetach:    orNil(k.EnableControllerAttachDetach, d.EnableControllerAttachDetach),
 		UpdateFrequency: or(k.NodeStatusUpdateFrequency, d.NodeStatusUpdateFrequency),
-		// Who changed the one and not the other wants both so often.
+		// A user who sets only one of the two intends both to be equal.
 		ReportFrequency: or(k.NodeStatusReportFrequency, orZero(k.NodeStatusUpdateFrequency, d.NodeStatusReportFrequency)),
 		Lease:           time.Duration(orZero(k.NodeLeaseDurationSeconds, d.NodeLeaseDurationSeconds)) * time.Second,
 		QPS:             int(orNil(k.KubeAPIQPS, d.KubeAPIQPS)), Burst: int(orZero(k.KubeAPIBurst, d.KubeAPIBurst)),
@@ -94,7 +92,7 @@ func (r *resolving) cluster(c *Config) {
 	}
 }
 
-// noCluster names the flags without a field that nobody reads.
+// noCluster warns of flags without a field that have no effect without a cluster.
 func (r *resolving) noCluster() {
 	for _, flag := range []struct {
 		name  string
@@ -106,7 +104,7 @@ func (r *resolving) noCluster() {
 	}
 }
 
-// taints are those of the flag.
+// taints returns the taints of --register-with-taints.
 func (r *resolving) taints() (all []v1.Taint) {
 	for _, text := range r.flags.RegisterWithTaints {
 		t, err := parseTaint(strings.TrimSpace(text))
@@ -122,7 +120,7 @@ func (r *resolving) taints() (all []v1.Taint) {
 	return all
 }
 
-// parseTaint reads KEY[=VALUE]:EFFECT.
+// parseTaint parses KEY[=VALUE]:EFFECT.
 func parseTaint(text string) (v1.Taint, error) {
 	pair, effect, ok := strings.Cut(text, ":")
 	if !ok {
@@ -134,7 +132,7 @@ func parseTaint(text string) (v1.Taint, error) {
 
 var effects = []v1.TaintEffect{v1.TaintEffectNoSchedule, v1.TaintEffectPreferNoSchedule, v1.TaintEffectNoExecute}
 
-// checkTaint says what the API server would say of a taint beside others.
+// checkTaint validates a taint like the API server. others are the preceding taints.
 func checkTaint(t v1.Taint, others []v1.Taint) error {
 	if wrong := append(validation.IsQualifiedName(t.Key), validation.IsValidLabelValue(t.Value)...); len(wrong) > 0 {
 		return errors.New(strings.Join(wrong, "; "))
@@ -148,7 +146,7 @@ func checkTaint(t v1.Taint, others []v1.Taint) error {
 	return nil
 }
 
-// taints checks those of a file.
+// taints checks the taints of a configuration file.
 func (c *checking) taints() {
 	all := c.k.RegisterWithTaints
 	for i, t := range all {

@@ -9,185 +9,237 @@ import (
 	credential "k8s.io/kubelet/config/v1"
 )
 
-// Config is how podd runs, complete and checked. Every field holds its final
-// value: no later default applies unless the field says so. It is a plain
-// value; whoever gets it must not write to its slices and maps.
+// Config is the complete and validated configuration, grouped by concern. No later default
+// applies to a field unless its comment says so. Callers must not modify its slices and
+// maps.
 type Config struct {
-	// ManifestPaths are directories or single files, as the user wrote them
-	// and cleaned. Empty: no file source.
-	ManifestPaths []string
-	// ManifestURLs are http or https URLs; {node} and {machineID} in them are
-	// still to be replaced. Empty: no URL source.
-	ManifestURLs []string
-	// APIManifestDir is a directory that the Kubernetes API writes to, and whose
-	// pods run, cleaned; "": it writes nothing.
-	APIManifestDir string
-	// URLHeader goes with every request to every one of ManifestURLs.
-	URLHeader Header
-	// URLHeaderFile holds more headers, one "Name: value" a line, read anew
-	// before each poll so that tokens can rotate; "" for none.
-	URLHeaderFile string
-	// URLCAFile replaces the system's roots for ManifestURLs; "" keeps them.
-	URLCAFile string
-	// URLCertFile and URLKeyFile are the client certificate; both or neither.
-	URLCertFile, URLKeyFile string
-	// FileCheckFrequency is the rescan of ManifestPaths beside their watch.
-	FileCheckFrequency time.Duration
-	// HTTPCheckFrequency is the poll of ManifestURLs.
-	HTTPCheckFrequency time.Duration
-	// SyncFrequency is the longest a pod goes without being looked at again.
-	SyncFrequency time.Duration
-	// RestartRules is the feature gate ContainerRestartRules: containers of pods may
-	// have a restart policy and rules of their own.
-	RestartRules bool
-	// Strict makes unknown and repeated manifest fields errors.
-	Strict bool
+	Sources
+	Node
+	Paths
+	Adoption
+	Resources
+	Runtime
+	Images
+	DNS
+	Server
+	ContainerLogs
+	Logging
 
+	// Cluster configures podd as a node of a cluster.
+	Cluster Cluster
+	// Shutdown contains the groups of a node shutdown in rising order of priority. Empty: a
+	// shutdown does not wait for pods.
+	Shutdown []ShutdownGroup
+	// RunOnce runs the pods of the sources once, to completion.
+	RunOnce bool
+	// Shown is the configuration that endpoints show.
+	Shown Shown
+}
+
+// Sources configures the sources of pods.
+type Sources struct {
+	// ManifestPaths contains directories and files, cleaned. Empty: no file source.
+	ManifestPaths []string
+	// ManifestURLs contains http and https URLs. {node} and {machineID} in them are replaced
+	// later. Empty: no URL source.
+	ManifestURLs []string
+	// APIManifestDir is the directory, cleaned, that the Kubernetes API writes to and
+	// podd runs pods from; "": the API is read-only.
+	APIManifestDir string
+	// URLHeader is sent with every request to ManifestURLs.
+	URLHeader Header
+	// URLHeaderFile contains more headers, one "Name: value" a line; "" for none. It is read
+	// before each poll, so that tokens can be rotated.
+	URLHeaderFile string
+	// URLCAFile replaces the system's CAs for ManifestURLs; "" keeps them.
+	URLCAFile string
+	// URLCertFile and URLKeyFile are the client certificate and its key; both or neither are
+	// set.
+	URLCertFile, URLKeyFile string
+	// FileCheckFrequency is the interval of rescans of ManifestPaths, in addition to inotify.
+	FileCheckFrequency time.Duration
+	// HTTPCheckFrequency is the interval between polls of ManifestURLs.
+	HTTPCheckFrequency time.Duration
+	// RestartRules is the feature gate ContainerRestartRules, which permits restart policies
+	// and rules of single containers.
+	RestartRules bool
+	// Strict makes unknown and duplicate fields in manifests errors.
+	Strict bool
+}
+
+// Node identifies the node.
+type Node struct {
 	// NodeName is lower case and a DNS-1123 subdomain.
 	NodeName string
-	// Cloud is whose metadata service is to tell what the node is, "" for none; Named
-	// says that it is not to name the node, since the user has.
-	Cloud string
+	// Named reports whether the user has set NodeName. Otherwise it is the hostname or, with
+	// Cloud, the name in the metadata.
 	Named bool
-	// NodeIPs are the addresses pods see as the host's, the primary first;
-	// empty: find them.
+	// Cloud is the cloud with the metadata service that describes the node, or "".
+	Cloud string
+	// NodeIPs are the addresses of the host for pods, the primary one first. Empty: detect
+	// them.
 	NodeIPs []netip.Addr
-	// NodeLabels are the node's, beside those that every node has.
+	// NodeLabels are added to the standard labels of the node.
 	NodeLabels map[string]string
-	// MaxStatusImages of the node's status; -1 for all.
+	// MaxStatusImages limits the images in the node's status; -1 means no limit.
 	MaxStatusImages int
-	// RootDir holds podd's state and the pods' volumes; absolute.
+	// MaxPods limits the pods that run at the same time; at least 1.
+	MaxPods int
+	// AsKubelet is set if podd was called as kubelet, or is the node of a cluster.
+	AsKubelet bool
+}
+
+// Paths contains the directories of podd.
+type Paths struct {
+	// RootDir contains the state of podd and the volumes of pods; absolute.
 	RootDir string
-	// RunDir holds the control socket; absolute.
+	// RunDir contains the control socket; absolute.
 	RunDir string
-	// PodLogsDir holds the pods' logs; absolute.
+	// PodLogsDir contains the logs of pods; absolute.
 	PodLogsDir string
-	// LogMaxSize is how many bytes a container's log file may have before it is
-	// put aside; less than 0 lets it grow. LogMaxFiles is how many a container
-	// may have, LogEvery the longest time between two looks at one.
+}
+
+// Adoption configures which pods of others podd takes over.
+type Adoption struct {
+	// Adopt stops foreign sandboxes with the name of a desired pod.
+	Adopt bool
+	// AdoptInstances contains the IDs of instances whose root directories are lost and whose
+	// pods podd adopts.
+	AdoptInstances []string
+}
+
+// Resources configures the resources of the node and when it is under pressure.
+type Resources struct {
+	// PodPids limits the processes of a pod; 0 means no limit.
+	PodPids int64
+	// Reserved contains resources that pods cannot request: cpu, memory, ephemeral-storage
+	// and pid.
+	Reserved v1.ResourceList
+	// EnforceReserved limits all pods together to the resources that are not Reserved.
+	EnforceReserved bool
+	// LimitedSwap lets Burstable pods use their share of the swap. Other pods use none, and
+	// without LimitedSwap no pod does.
+	LimitedSwap bool
+	// Pressure contains the thresholds of node pressure. Memory and Nodefs also reduce the
+	// allocatable resources. No pod is evicted for pressure.
+	Pressure Pressure
+}
+
+// Runtime configures how pods run on the CRI runtime.
+type Runtime struct {
+	// RuntimeEndpoint is the CRI socket as "unix:///path"; "" means that the well-known paths
+	// are tried.
+	RuntimeEndpoint string
+	// ImageEndpoint is like RuntimeEndpoint; "" means the same socket.
+	ImageEndpoint string
+	// RuntimeRequestTimeout limits CRI calls except those that may take long.
+	RuntimeRequestTimeout time.Duration
+	// SyncFrequency is the longest interval between syncs of a pod.
+	SyncFrequency time.Duration
+	// CgroupDriver is "cgroupfs" or "systemd". It is ignored if the runtime reports its
+	// driver.
+	CgroupDriver string
+	// CgroupRoot is the parent cgroup of the pods; "" is the root.
+	CgroupRoot string
+	// SeccompDefault applies RuntimeDefault to containers without a seccomp profile.
+	SeccompDefault bool
+	// UnsafeSysctls may be set by pods in addition to the safe sysctls. A name may end in *.
+	UnsafeSysctls []string
+	// RuntimeClasses maps names of classes to handlers if they differ.
+	RuntimeClasses map[string]string
+	// MaxRestartPeriod limits the crash back-off; 1s to 5m.
+	MaxRestartPeriod time.Duration
+	// ParallelStarts limits the pods that start at the same time; 0 uses a default.
+	ParallelStarts int
+}
+
+// Images configures pulls of images and their garbage collection.
+type Images struct {
+	// SandboxImage is exempt from image garbage collection; may be "".
+	SandboxImage string
+	// ParallelPulls limits the images that are pulled at the same time; 0 means no limit.
+	ParallelPulls int
+	// PullQPS and PullBurst limit the rate of pulls; QPS 0 means no limit.
+	PullQPS, PullBurst int
+	// PullOffline is the behavior of pull policy Always if no registry responds.
+	PullOffline PullOffline
+	// CredentialProviders are plugins for credentials of registries, in order. Each is a
+	// program in CredentialProviderDir, which is absolute.
+	CredentialProviders   []credential.CredentialProvider
+	CredentialProviderDir string
+}
+
+// DNS configures name resolution in pods.
+type DNS struct {
+	// ClusterDNS are the name servers of pods with dnsPolicy ClusterFirst.
+	ClusterDNS []string
+	// ClusterDomain is the search domain of those pods; may be "".
+	ClusterDomain string
+	// ResolvConf is the file with the DNS configuration of the node; "" means none.
+	ResolvConf string
+}
+
+// Server configures the endpoints.
+type Server struct {
+	// HealthzListen is the address of /healthz as "host:port"; "" disables it.
+	HealthzListen string
+	// ReadOnlyListen is the address of the read-only endpoint as "host:port"; "" disables it.
+	ReadOnlyListen string
+	// CadvisorListen is the address of cAdvisor's metrics as "host:port"; "" disables it.
+	CadvisorListen string
+	// API configures the kubelet API.
+	API KubeletAPI
+}
+
+// ContainerLogs configures the rotation of the logs of containers.
+type ContainerLogs struct {
+	// LogMaxSize is the size in bytes at which a container's log is rotated; a negative value
+	// disables rotation. LogMaxFiles limits the log files of a container, and LogEvery is the
+	// longest interval between checks.
 	LogMaxSize  int64
 	LogMaxFiles int
 	LogEvery    time.Duration
-	// MaxPods that run at once; at least 1.
-	MaxPods int
-	// AsKubelet has podd stand in for a kubelet: it was called so, or is the node of a
-	// cluster.
-	AsKubelet bool
-	// Adopt ends foreign sandboxes that hold a wanted pod's name.
-	Adopt bool
-	// Shutdown are the groups in which pods end when the machine shuts down, in rising
-	// order; none: it waits for no pod unless podd is asked to end them.
-	Shutdown []ShutdownGroup
-	// RunOnce runs what the sources hold once, to completion.
-	RunOnce bool
-
-	// RuntimeEndpoint is the CRI socket as "unix:///path"; "" looks for one at
-	// the well-known places.
-	RuntimeEndpoint string
-	// ImageEndpoint is like RuntimeEndpoint; "" means the same as that.
-	ImageEndpoint string
-	// RuntimeRequestTimeout bounds each CRI call but the long ones.
-	RuntimeRequestTimeout time.Duration
-	// CgroupDriver, "cgroupfs" or "systemd", counts only where the runtime
-	// does not say what it uses itself.
-	CgroupDriver string
-	// CgroupRoot is the cgroup pods are placed under; "" is the root.
-	CgroupRoot string
-	// PodPids is how many processes a pod may have; 0 is no limit.
-	PodPids int64
-	// Reserved is kept from the pods: cpu, memory, ephemeral-storage and pid.
-	Reserved v1.ResourceList
-	// Pressure says when the node is under pressure. Memory and Nodefs of it are kept
-	// from what is allocatable, too; no pod ends for any of it.
-	Pressure Pressure
-	// EnforceReserved limits all pods together to what is not Reserved.
-	EnforceReserved bool
-	// LimitedSwap gives Burstable pods their share of the machine's swap; others,
-	// and without it all, get none.
-	LimitedSwap bool
-	// SandboxImage is never collected; "" when not told.
-	SandboxImage string
-	// SeccompDefault gives RuntimeDefault to whatever names no profile.
-	SeccompDefault bool
-	// UnsafeSysctls may be set by pods beside the safe ones; a name may end in *.
-	UnsafeSysctls []string
-	// RuntimeClasses are the handlers of classes that are named otherwise.
-	RuntimeClasses map[string]string
-	// MaxRestartPeriod caps the crash back-off; 1s to 5m.
-	MaxRestartPeriod time.Duration
-	// ParallelStarts bounds the pods being started at once; 0 lets podd choose.
-	ParallelStarts int
-
-	// ParallelPulls bounds the images being pulled at once; 0 for no bound.
-	ParallelPulls int
-	// PullQPS and PullBurst limit the rate of pulls; QPS 0 for no limit.
-	PullQPS, PullBurst int
-	// PullOffline says what policy Always does when no registry answers.
-	PullOffline PullOffline
-
-	// CredentialProviders are plugins that know registries' credentials, in their
-	// order, each a program in CredentialProviderDir; absolute.
-	CredentialProviders   []credential.CredentialProvider
-	CredentialProviderDir string
-
-	// ClusterDNS are the name servers of pods with dnsPolicy ClusterFirst.
-	ClusterDNS []string
-	// ClusterDomain is searched by those pods; may be "".
-	ClusterDomain string
-	// ResolvConf is the file the pods' DNS is made from; "" for none at all.
-	ResolvConf string
-
-	// HealthzListen is the address of /healthz as "host:port"; "" is off.
-	HealthzListen string
-	// ReadOnlyListen is the address of /pods and of what pods use as "host:port"; "" is off.
-	ReadOnlyListen string
-	// CadvisorListen is the address of cAdvisor's metrics as "host:port"; "" is off.
-	CadvisorListen string
-
-	// API is how the kubelet's API is served.
-	API KubeletAPI
-	// Cluster is the cluster that this machine is a node of.
-	Cluster Cluster
-	// Shown is what tells others how podd was started.
-	Shown Shown
-
-	// EventLog is the file that events are appended to; "" for none.
-	EventLog string
-	// LogFormat is "text" or "json".
-	LogFormat string
-	// Verbosity is klog's: 0 says what matters, 4 and above is for debugging.
-	Verbosity int
 }
 
-// Shown is a configuration for others to read; nothing in it is secret.
+// Logging configures the log and the event log of podd.
+type Logging struct {
+	// LogFormat is "text" or "json".
+	LogFormat string
+	// Verbosity is that of klog: 0 logs warnings and important events, and 4 and above debug
+	// messages.
+	Verbosity int
+	// EventLog is the file that events are appended to; may be "".
+	EventLog string
+}
+
+// Shown is the configuration for display. It contains no secrets.
 type Shown struct {
-	// Kubelet is the kubelet.config.k8s.io/v1beta1 in force, with its defaults,
-	// in JSON.
+	// Kubelet is the effective kubelet.config.k8s.io/v1beta1 with defaults, as JSON.
 	Kubelet json.RawMessage
-	// Flags are those that were given, by name, with their values.
+	// Flags contains the flags that were set and their values.
 	Flags map[string]string
 }
 
-// PullOffline is what an image of pull policy Always does without a registry.
+// PullOffline is the behavior of pull policy Always without a registry.
 type PullOffline string
 
 // The values of --pull-offline.
 const (
 	// PullStrict waits for the registry, as the kubelet does.
 	PullStrict PullOffline = "strict"
-	// PullUsePresent starts from an image that is present, with a Problem.
+	// PullUsePresent starts from an image that is present and reports a Problem.
 	PullUsePresent PullOffline = "use-present"
 )
 
-// What v1beta1 does not say or podd does otherwise than the kubelet.
+// Defaults that v1beta1 does not have, or that differ from the kubelet's.
 const (
-	// DefaultRootDir keeps podd clear of a kubelet on the same machine.
+	// DefaultRootDir differs from that of a kubelet on the same host.
 	DefaultRootDir = "/var/lib/podd"
-	// KubeletRootDir is the default when called as "kubelet", and in a cluster.
+	// KubeletRootDir is the default if podd is called as kubelet, or in a cluster.
 	KubeletRootDir = "/var/lib/kubelet"
-	// DefaultRunDir has the control socket.
+	// DefaultRunDir contains the control socket.
 	DefaultRunDir = "/run/podd"
-	// DefaultParallelPulls applies when the user said nothing: the kubelet
-	// pulls one image at a time, so one hung registry stops every other pull.
+	// DefaultParallelPulls is more than the kubelet's default of one, with which a registry
+	// that hangs stops all other pulls.
 	DefaultParallelPulls = 5
 )

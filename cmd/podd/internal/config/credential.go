@@ -16,9 +16,9 @@ import (
 	"podd/manifest"
 )
 
-// credentialProviders reads the plugins that the flags name. What is wrong with
-// one of them refuses all, as in the kubelet: a registry that is asked without
-// its credentials may answer with another image.
+// credentialProviders reads the plugins that the flags name. As in the kubelet, an error
+// of one is an error of all, because a registry may return another image to a client
+// without credentials.
 func (r *resolving) credentialProviders(c *Config) {
 	at, dir := r.flags.ImageCredentialProviderConfig, r.flags.ImageCredentialProviderBinDir
 	switch {
@@ -52,7 +52,7 @@ func (r *resolving) credentialProviders(c *Config) {
 	c.CredentialProviders, c.CredentialProviderDir = p.all, dir
 }
 
-// providerFiles are the file, or the files of the directory, in lexical order.
+// providerFiles returns the file, or the files of the directory in lexical order.
 func providerFiles(at string) ([]string, error) {
 	info, err := os.Stat(at)
 	if err != nil || !info.IsDir() {
@@ -74,11 +74,11 @@ func providerFiles(at string) ([]string, error) {
 	return files, nil
 }
 
-// providing collects plugins of several files.
+// providing collects the plugins of several files.
 type providing struct {
 	dir      string
 	all      []credential.CredentialProvider
-	seen     map[string]string // where each name was written
+	seen     map[string]string // position of each name
 	problems []manifest.Problem
 }
 
@@ -118,7 +118,7 @@ func decodeProviders(l *layer) ([]credential.CredentialProvider, error) {
 	return config.Providers, err
 }
 
-// program tells whether there is one to run.
+// program returns an error if the program of a plugin cannot be run.
 func (p *providing) program(name string) error {
 	_, err := exec.LookPath(filepath.Join(p.dir, name))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {

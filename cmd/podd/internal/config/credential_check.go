@@ -17,13 +17,14 @@ import (
 
 const providerKind = "CredentialProviderConfig"
 
-// providerVersions are read alike: what v1 has beside the others is refused.
+// providerVersions are decoded alike, because fields that only v1 has are rejected in the
+// others.
 var providerVersions = []string{
 	"kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/v1beta1", "kubelet.config.k8s.io/v1alpha1",
 }
 
-// parseProviders reads one CredentialProviderConfig, strictly: as in the
-// kubelet there is no unknown and no repeated field.
+// parseProviders parses a CredentialProviderConfig. As in the kubelet, unknown and
+// duplicate fields are errors.
 func parseProviders(path string, data []byte) (*layer, []manifest.Problem) {
 	l, problems := parseMapping(path, data)
 	if l == nil {
@@ -45,10 +46,10 @@ func parseProviders(path string, data []byte) (*layer, []manifest.Problem) {
 	return l, problems
 }
 
-// refused makes errors of what are warnings about other files.
+// refused turns the text of warnings about other files into that of errors.
 var refused = strings.NewReplacer("repeated; the last one counts", "repeated", "unknown field, ignored", "unknown field")
 
-// checkingProviders holds the plugins of one file against Kubernetes' rules.
+// checkingProviders validates the plugins of one file like Kubernetes.
 type checkingProviders struct {
 	*providing
 	layer *layer
@@ -85,7 +86,7 @@ func (c *checkingProviders) provider(at string, p *credential.CredentialProvider
 	}
 }
 
-// name is checked with the program of that name.
+// name checks the name of a plugin, including that its program exists.
 func (c *checkingProviders) name(at, name string) {
 	switch {
 	case name == "":

@@ -8,9 +8,8 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// defaults are those of Kubernetes 1.34 for v1beta1. Where podd serves a field
-// its value comes from here too; of the others they tell whether the user
-// asked for something special.
+// defaults returns the v1beta1 defaults of Kubernetes 1.34. They are also the values that
+// fields without effect may have without a warning.
 func defaults() *kubelet.KubeletConfiguration {
 	k := &kubelet.KubeletConfiguration{
 		SyncFrequency:         seconds(60),

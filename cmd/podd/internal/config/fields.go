@@ -19,8 +19,8 @@ func deref(typ reflect.Type) reflect.Type {
 	return typ
 }
 
-// jsonFields are the fields of a struct by their JSON names, inlined structs
-// included.
+// jsonFields returns the types of the fields of a struct by JSON name, including those of
+// inlined structs.
 func jsonFields(typ reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for f := range eachField(typ) {
@@ -35,8 +35,8 @@ type jsonField struct {
 	index []int
 }
 
-// eachField yields the fields of a struct in their order, inlined structs'
-// own in the place of those.
+// eachField iterates over the fields of a struct in order, including those of inlined
+// structs in their place.
 func eachField(typ reflect.Type) func(yield func(jsonField) bool) {
 	return func(yield func(jsonField) bool) {
 		for _, f := range reflect.VisibleFields(typ) {

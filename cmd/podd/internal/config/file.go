@@ -13,15 +13,14 @@ import (
 	"podd/manifest"
 )
 
-// maxFile bounds a configuration file; kubeadm writes about 1 KiB.
+// maxFile limits a configuration file; kubeadm writes about 1 KiB.
 const maxFile = 1 << 20
 
-// maxDropins bounds what is read from a drop-in directory.
+// maxDropins limits the files of a drop-in directory.
 const maxDropins = 1000
 
-// readFile reads a regular file of at most maxFile bytes. Symlinks are
-// followed, the path being root's own choice; a FIFO or device is refused
-// without waiting for it.
+// readFile reads a regular file of at most maxFile bytes. It follows symlinks, because
+// root has chosen the path. It does not block on a FIFO or device, which are errors.
 func readFile(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -45,8 +44,8 @@ func readFile(path string) ([]byte, error) {
 	return data, nil
 }
 
-// dropins lists the *.conf files under dir, recursively and in lexical order.
-// An empty directory is fine, a missing one is an error.
+// dropins returns the *.conf files below dir in lexical order. A directory that does not
+// exist is an error.
 func dropins(dir string) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -67,8 +66,8 @@ func dropins(dir string) ([]string, error) {
 	return files, nil
 }
 
-// readLayers reads the file and the drop-ins that the flags name. The layers
-// are usable also when there are errors, so that all can be told at once.
+// readLayers reads the file and drop-ins that the flags name. It also returns layers if
+// there are errors, so that all errors are reported together.
 func readLayers(f *Flags) ([]*layer, []manifest.Problem, error) {
 	var files []string
 	var errs []error

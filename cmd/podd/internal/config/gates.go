@@ -8,8 +8,8 @@ import (
 	"podd/manifest"
 )
 
-// gateNames are the feature gates that a kubelet of Kubernetes 1.34 knows, and
-// refuses to start with any other.
+// gateNames are the feature gates of the kubelet of Kubernetes 1.34, which does not start
+// with any other.
 var gateNames = []string{
 	"APIResponseCompression", "APIServerIdentity", "APIServerTracing", "APIServingWithRoutine",
 	"AggregatedDiscoveryRemoveBetaType", "AllAlpha", "AllBeta", "AllowDNSOnlyNodeCSR",
@@ -77,15 +77,14 @@ var gateNames = []string{
 	"WindowsHostNetwork",
 }
 
-// restartRules is the feature gate that has containers restart by rules.
+// restartRules is the feature gate of container restart rules.
 const restartRules = "ContainerRestartRules"
 
-// RestartRules says whether feature gates turn on Config.RestartRules, which is
-// off without them.
+// RestartRules reports whether gates enable Config.RestartRules, which is disabled by
+// default.
 func RestartRules(gates map[string]bool) bool { return gates[restartRules] }
 
-// UnknownGates has a warning for each feature gate of a verb's --feature-gates
-// that no kubelet knows.
+// UnknownGates returns a warning for each gate that the kubelet does not have.
 func UnknownGates(gates map[string]bool) (unknown []Warning) {
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		if !isGate[name] {
@@ -97,8 +96,7 @@ func UnknownGates(gates map[string]bool) (unknown []Warning) {
 
 var isGate = set(gateNames...)
 
-// unknownGate is the warning of a feature gate that no kubelet knows, as of any
-// name that podd does not.
+// unknownGate returns the warning of a feature gate that the kubelet does not have.
 func unknownGate(name string, o origin) manifest.Problem {
 	text := "unknown feature gate, ignored"
 	if near := Nearest(name, gateNames); near != "" {

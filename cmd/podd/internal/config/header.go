@@ -9,29 +9,29 @@ import (
 	"strings"
 )
 
-// Header is a set of HTTP headers whose values are secret: it prints, logs and
-// marshals with names only.
+// Header contains HTTP headers with secret values. It is printed, logged and marshaled
+// without values.
 type Header map[string][]string
 
-// String lists the names, sorted, without values.
+// String returns the sorted names without values.
 func (h Header) String() string {
 	return "[" + strings.Join(slices.Sorted(maps.Keys(h)), " ") + "]"
 }
 
-// GoString is String, for %#v.
+// GoString returns String, for %#v.
 func (h Header) GoString() string { return h.String() }
 
-// LogValue is String, for slog.
+// LogValue returns String, for slog.
 func (h Header) LogValue() slog.Value { return slog.StringValue(h.String()) }
 
-// MarshalJSON writes the names.
+// MarshalJSON returns the names.
 func (h Header) MarshalJSON() ([]byte, error) {
 	return json.Marshal(slices.Sorted(maps.Keys(h)))
 }
 
-// parseHeader reads "Name:value[,Name:value]", the form of the kubelet's
-// --manifest-url-header. A piece without a colon belongs to the value before
-// it, so "Accept: a, b" works too. Errors never show a value.
+// parseHeader parses "Name:value[,Name:value]", the format of the kubelet's
+// --manifest-url-header. A part without a colon belongs to the preceding value, so that
+// "Accept: a, b" is valid. Errors do not contain values.
 func parseHeader(h Header, text string) error {
 	name := ""
 	for _, piece := range strings.Split(text, ",") {
@@ -51,7 +51,7 @@ func parseHeader(h Header, text string) error {
 	return nil
 }
 
-// checkHeader says what is wrong with a header, or "".
+// checkHeader returns what is wrong with a header, or "".
 func checkHeader(name string, values []string) string {
 	if name == "" || strings.IndexFunc(name, notToken) >= 0 {
 		return fmt.Sprintf("%q is no header name", name)
@@ -64,7 +64,7 @@ func checkHeader(name string, values []string) string {
 	return ""
 }
 
-// notToken reports what may not stand in a header name (RFC 9110 5.6.2).
+// notToken reports whether r is not permitted in a header name (RFC 9110 5.6.2).
 func notToken(r rune) bool {
 	switch {
 	case '0' <= r && r <= '9', 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z':

@@ -1,14 +1,14 @@
 package config
 
-// Known is a flag of the kubelet that was given and that podd does not serve.
+// Known is a flag of the kubelet that was set and that podd does not serve.
 type Known struct {
 	Name  string // without dashes
-	field string // the v1beta1 field it stands for; "" for none
-	value any    // for that field, as JSON holds it; nil without a field
-	empty bool   // given as "" or false, which asks for nothing
+	field string // v1beta1 field; may be ""
+	value any    // value of the field as JSON; nil without a field
+	empty bool   // set to "" or false, which requests nothing
 }
 
-// shape is how a flag's value is written.
+// shape is the format of a flag's value.
 type shape int
 
 const (
@@ -22,16 +22,17 @@ const (
 	gates // A=true,B=false
 )
 
-// knownFlag is a row of the table of the kubelet's flags.
+// knownFlag is a flag of the kubelet.
 type knownFlag struct {
 	name  string
 	shape shape
 	field string
 }
 
-// knownFlags are the flags of the kubelet 1.34 that Flags has no place for
-// (cmd/kubelet/app/options and what its libraries register). With a field, a
-// value is checked and refused like the field; without one it is only named.
+// knownFlags are the flags of the kubelet 1.34 that Flags does not have
+// (cmd/kubelet/app/options and its libraries). If a flag has a field, its value is
+// validated and rejected like that of the field. Otherwise the flag only causes a
+// warning.
 var knownFlags = []knownFlag{
 	{"authentication-token-webhook", boolean, "authentication.webhook.enabled"},
 	{"authentication-token-webhook-cache-ttl", duration, "authentication.webhook.cacheTTL"},
@@ -84,7 +85,7 @@ var knownFlags = []knownFlag{
 	{"volume-plugin-dir", text, "volumePluginDir"},
 	{"volume-stats-agg-period", duration, "volumeStatsAggPeriod"},
 
-	// No field in the file, or one too rich for a patch.
+	// These have no field, or one that cannot be set by a patch.
 	{"exit-on-lock-contention", boolean, ""},
 	{"experimental-allocatable-ignore-eviction", boolean, ""},
 	{"experimental-mounter-path", text, ""},
@@ -100,7 +101,7 @@ var knownFlags = []knownFlag{
 	{"runtime-cgroups", text, ""},
 	{"vmodule", text, ""},
 
-	// cAdvisor's, which the kubelet inherited.
+	// These are flags of cAdvisor.
 	{"application-metrics-count-limit", text, ""},
 	{"boot-id-file", text, ""},
 	{"container-hints", text, ""},

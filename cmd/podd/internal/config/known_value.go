@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// take reads a value given to f. Errors name no value: some are secrets.
+// take parses a value of f. Errors do not contain the value, because some are secret.
 func (f knownFlag) take(value string) (Known, error) {
 	k := Known{Name: f.name, field: f.field, empty: value == ""}
 	v, err := f.shape.parse(value)
@@ -92,8 +92,8 @@ func parseGates(value string) (any, error) {
 	return m, nil
 }
 
-// add appends k to ks; of a flag given twice, lists and maps are joined and
-// the last of other values stays.
+// add appends k to ks. If a flag is set twice, lists and maps are joined, and other
+// values are replaced.
 func add(ks []Known, k Known) []Known {
 	for i := range ks {
 		if ks[i].Name != k.Name {

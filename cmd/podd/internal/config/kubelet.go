@@ -11,32 +11,33 @@ import (
 	"podd/manifest"
 )
 
-// KubeletAPI is how podd serves the kubelet's API.
+// KubeletAPI configures the kubelet API.
 type KubeletAPI struct {
-	// Listen is its address as "host:port"; "" is off.
+	// Listen is the address as "host:port"; "" disables the API.
 	Listen string
-	// CertFile and KeyFile are what it shows to clients; "": podd's own.
+	// CertFile and KeyFile are the serving certificate and its key; "": podd's own.
 	CertFile, KeyFile string
-	// MinTLS and Ciphers are crypto/tls's; no cipher: those of Go.
+	// MinTLS and Ciphers are those of crypto/tls; empty Ciphers: Go's defaults.
 	MinTLS  uint16
 	Ciphers []uint16
-	// ClientCAFile vouches for clients, beside podd's own authority; "": none.
+	// ClientCAFile contains CAs for client certificates, in addition to podd's own; may be
+	// "".
 	ClientCAFile string
-	// TokenFile has bearer tokens and PolicyFile what users may; "": none.
+	// TokenFile contains bearer tokens, and PolicyFile RBAC rules; both may be "".
 	TokenFile, PolicyFile string
-	// TokenReview has the cluster tell whose any other token is, for TokenTTL, and
-	// AccessReview what users may, for AllowedTTL and DeniedTTL.
+	// TokenReview authenticates other tokens in the cluster and caches results for TokenTTL.
+	// AccessReview authorizes in the cluster and caches results for AllowedTTL and DeniedTTL.
 	TokenReview, AccessReview       bool
 	TokenTTL, AllowedTTL, DeniedTTL time.Duration
-	// Anonymous lets those in who show nothing, AlwaysAllow allows everything
-	// to all who are in.
+	// Anonymous admits clients without credentials. AlwaysAllow authorizes every client that
+	// is admitted.
 	Anonymous, AlwaysAllow bool
-	// Debugging serves exec, logs and the like, SystemLogs /var/log, Profiling
-	// pprof, DebugFlags the level of the log.
+	// Debugging enables exec, logs and similar handlers, SystemLogs /var/log, Profiling
+	// pprof, and DebugFlags changes of the log level.
 	Debugging, SystemLogs, Profiling, DebugFlags bool
 }
 
-// tlsVersions are those of tlsMinVersion.
+// tlsVersions maps the values of tlsMinVersion.
 var tlsVersions = map[string]uint16{
 	"": tls.VersionTLS12, "VersionTLS10": tls.VersionTLS10, "VersionTLS11": tls.VersionTLS11,
 	"VersionTLS12": tls.VersionTLS12, "VersionTLS13": tls.VersionTLS13,
@@ -61,7 +62,7 @@ func (r *resolving) kubelet() KubeletAPI {
 			a.Ciphers = append(a.Ciphers, id)
 		}
 	}
-	off := f.Port != nil && *f.Port == 0 // in a file 0 is the default
+	off := f.Port != nil && *f.Port == 0 // in a file 0 means the default
 	if orNil(k.EnableServer, d.EnableServer) && !off {
 		a.Listen = listen(orZero(k.Address, a.address()), orZero(k.Port, d.Port))
 	}
@@ -69,8 +70,8 @@ func (r *resolving) kubelet() KubeletAPI {
 	return a
 }
 
-// address is where to listen when the user says nothing: on this machine alone,
-// unless somebody from elsewhere could show who they are.
+// address is the default listen address: only the loopback interface, unless remote
+// clients can authenticate.
 func (a *KubeletAPI) address() string {
 	if a.ClientCAFile == "" && a.TokenFile == "" && !a.TokenReview {
 		return "127.0.0.1"
@@ -78,8 +79,8 @@ func (a *KubeletAPI) address() string {
 	return "0.0.0.0"
 }
 
-// reviews are the cluster's. A policy of the node's own is instead of them, unless
-// both were asked for.
+// reviews configures reviews in the cluster. A local policy replaces them unless both are
+// requested.
 func (r *resolving) reviews(a *KubeletAPI) {
 	k, d := r.k, defaults()
 	if r.flags.Kubeconfig == "" {
@@ -96,7 +97,7 @@ func (r *resolving) reviews(a *KubeletAPI) {
 	a.DeniedTTL = or(k.Authorization.Webhook.CacheUnauthorizedTTL, d.Authorization.Webhook.CacheUnauthorizedTTL)
 }
 
-// authorization says what who wrote these would not expect.
+// authorization warns of settings with effects that users may not expect.
 func (r *resolving) authorization(a *KubeletAPI) {
 	k := r.k
 	webhook := k.Authorization.Mode == kubelet.KubeletAuthorizationModeWebhook
@@ -108,7 +109,8 @@ func (r *resolving) authorization(a *KubeletAPI) {
 	}
 }
 
-// inForce is what is served of what a kubelet serves with its cluster's help.
+// inForce sets the effective values of settings that the kubelet only supports in a
+// cluster.
 func (a *KubeletAPI) inForce(k *kubelet.KubeletConfiguration) {
 	k.EnableServer = new(a.Listen != "")
 	k.Authentication.Webhook.Enabled = new(a.TokenReview)
@@ -123,7 +125,7 @@ func (a *KubeletAPI) inForce(k *kubelet.KubeletConfiguration) {
 	}
 }
 
-// tls checks what the kubelet's API is served with.
+// tls checks the TLS settings of the kubelet API.
 func (c *checking) tls() {
 	k := c.k
 	if _, ok := tlsVersions[k.TLSMinVersion]; !ok {

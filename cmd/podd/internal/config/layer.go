@@ -6,25 +6,25 @@ import (
 	"podd/manifest"
 )
 
-// layer is one place that settings come from: a file or the command line.
+// A layer is one origin of settings: a file or the command line.
 type layer struct {
-	path string         // of the file; "" is the command line
-	tree map[string]any // JSON values, numbers as json.Number
-	// at has the position of every key and list element, by field path.
+	path string         // of the file; "" for the command line
+	tree map[string]any // JSON values; numbers are json.Number
+	// at maps field paths to positions of keys and list elements.
 	at map[string]manifest.Position
-	// flag has the flag that set a field path; nil for files.
+	// flag maps field paths to the flags that set them; nil for files.
 	flag map[string]string
 }
 
-// origin is where a value was written; the zero value is nowhere.
+// origin is the position of a value; the zero value is unknown.
 type origin struct {
 	path string
 	pos  manifest.Position
 	flag string
 }
 
-// origin of the value at a field path in l: its own place, or that of the
-// nearest value around it.
+// origin returns the position of the value at a field path, or that of the nearest
+// enclosing value.
 func (l *layer) origin(at string) origin {
 	o := origin{path: l.path}
 	for ; at != ""; at = parent(at) {
@@ -38,7 +38,7 @@ func (l *layer) origin(at string) origin {
 	return o
 }
 
-// set puts a value at a dotted path, as the flag says.
+// set sets the value at a dotted path.
 func (l *layer) set(path, flag string, value any) {
 	l.flag[path] = flag
 	keys := strings.Split(path, ".")
@@ -54,11 +54,12 @@ func (l *layer) set(path, flag string, value any) {
 	tree[keys[len(keys)-1]] = value
 }
 
-// replaces tells whether an object at path is a flag's, which takes the place of a
-// file's. The kubelet merges those of feature gates.
+// replaces reports whether an object at path replaces that of a file because it is a
+// flag's. The kubelet merges feature gates only.
 func (l *layer) replaces(path string) bool { return l.flag[path] != "" && path != "featureGates" }
 
-// problem is about the field at o; a flag is named instead of its field.
+// problem returns a problem at o. It names the flag, if there is one, instead of the
+// field.
 func (o origin) problem(sev manifest.Severity, field, message string) manifest.Problem {
 	if o.flag != "" {
 		field = o.flag
@@ -66,7 +67,7 @@ func (o origin) problem(sev manifest.Severity, field, message string) manifest.P
 	return manifest.Problem{Severity: sev, Path: o.path, Position: o.pos, Field: field, Message: message}
 }
 
-// String is "file:line", the flag, or "" where neither is known.
+// String returns "file:line", the flag, or "".
 func (o origin) String() string {
 	if o.flag != "" {
 		return o.flag

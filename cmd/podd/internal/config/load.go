@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
@@ -12,14 +13,14 @@ import (
 	"podd/manifest"
 )
 
-// Warning is something to tell the user once that keeps nothing from running.
+// A Warning is a problem that does not prevent anything from running.
 type Warning = manifest.Problem
 
-// Errors is everything wrong with a configuration.
+// Errors contains all errors of a configuration.
 type Errors []manifest.Problem
 
-// Error has one line an error, each with its place, after a line that counts
-// them when they are several.
+// Error returns one line for each error, preceded by a line with their number if there
+// are several.
 func (e Errors) Error() string {
 	lines := make([]string, len(e))
 	for i, p := range e {
@@ -32,8 +33,8 @@ func (e Errors) Error() string {
 	return fmt.Sprintf("configuration refused, %d errors:\n%s", len(e), text)
 }
 
-// Load makes the Config of the flags and the files they name on machine m.
-// Warnings come also with an error; on error the Config is not to be used.
+// Load returns the Config of the flags and the files that they name. It may return
+// warnings together with an error. If it returns an error, the Config is invalid.
 func Load(flags Flags, m Machine) (Config, []Warning, error) {
 	layers, problems, readErr := readLayers(&flags)
 	sum := newMerged()
@@ -73,8 +74,8 @@ func Load(flags Flags, m Machine) (Config, []Warning, error) {
 	return cfg, warnings, readErr
 }
 
-// decode makes the Go value. The layers were held against its types before,
-// so an error here is of a value that no single layer shows.
+// decode decodes the merged tree. The layers have been checked against the types, so an
+// error is one of a combination of layers.
 func (m *merged) decode() (*kubelet.KubeletConfiguration, error) {
 	data, err := json.Marshal(m.tree)
 	if err != nil {
@@ -85,4 +86,17 @@ func (m *merged) decode() (*kubelet.KubeletConfiguration, error) {
 		return nil, fmt.Errorf("merging configuration: %w", err)
 	}
 	return k, nil
+}
+
+// LoadHere is like Load for the machine that podd runs on. It prints the warnings to w.
+func LoadHere(flags Flags, w io.Writer) (Config, error) {
+	machine, err := ThisMachine()
+	if err != nil {
+		return Config{}, err
+	}
+	cfg, warnings, err := Load(flags, machine)
+	for _, warning := range warnings {
+		fmt.Fprintln(w, warning)
+	}
+	return cfg, err
 }

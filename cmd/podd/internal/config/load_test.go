@@ -24,38 +24,30 @@ var machine = Machine{Program: "podd", Hostname: "Node-1", CgroupV2: true, SwapL
 // base is the Config of no flags and no files on machine.
 func base() Config {
 	return Config{
-		FileCheckFrequency: 20 * time.Second,
-		HTTPCheckFrequency: 20 * time.Second,
-		SyncFrequency:      time.Minute,
-		NodeName:           "node-1",
-		RootDir:            "/var/lib/podd",
-		RunDir:             "/run/podd",
-		PodLogsDir:         "/var/log/pods",
-		LogMaxSize:         10 << 20,
-		LogMaxFiles:        5,
-		LogEvery:           10 * time.Second,
-		MaxPods:            110,
-		MaxStatusImages:    50,
-		Reserved:           v1.ResourceList{},
-		Pressure: Pressure{
-			Memory: Threshold{Amount: 100 << 20}, Nodefs: Threshold{Share: 0.1}, NodefsInodes: Threshold{Share: 0.05},
-			Imagefs: Threshold{Share: 0.15}, ImagefsInodes: Threshold{Share: 0.05}, Transition: 5 * time.Minute,
+		Sources: Sources{FileCheckFrequency: 20 * time.Second, HTTPCheckFrequency: 20 * time.Second},
+		Node:    Node{NodeName: "node-1", MaxPods: 110, MaxStatusImages: 50},
+		Paths:   Paths{RootDir: "/var/lib/podd", RunDir: "/run/podd", PodLogsDir: "/var/log/pods"},
+		Resources: Resources{
+			Reserved: v1.ResourceList{}, EnforceReserved: true,
+			Pressure: Pressure{
+				Memory: Threshold{Amount: 100 << 20}, Nodefs: Threshold{Share: 0.1}, NodefsInodes: Threshold{Share: 0.05},
+				Imagefs: Threshold{Share: 0.15}, ImagefsInodes: Threshold{Share: 0.05}, Transition: 5 * time.Minute,
+			},
 		},
-		EnforceReserved:       true,
-		RuntimeRequestTimeout: 2 * time.Minute,
-		CgroupDriver:          "cgroupfs",
-		MaxRestartPeriod:      5 * time.Minute,
-		ParallelPulls:         5,
-		PullQPS:               5,
-		PullBurst:             10,
-		PullOffline:           PullStrict,
-		ResolvConf:            "/etc/resolv.conf",
-		HealthzListen:         "127.0.0.1:10248",
-		LogFormat:             "text",
-		API: KubeletAPI{
-			Listen: "127.0.0.1:10250", MinTLS: tls.VersionTLS12,
-			Debugging: true, SystemLogs: true, Profiling: true, DebugFlags: true,
+		Runtime: Runtime{
+			RuntimeRequestTimeout: 2 * time.Minute, SyncFrequency: time.Minute, CgroupDriver: "cgroupfs", MaxRestartPeriod: 5 * time.Minute,
 		},
+		Images: Images{ParallelPulls: 5, PullQPS: 5, PullBurst: 10, PullOffline: PullStrict},
+		DNS:    DNS{ResolvConf: "/etc/resolv.conf"},
+		Server: Server{
+			HealthzListen: "127.0.0.1:10248",
+			API: KubeletAPI{
+				Listen: "127.0.0.1:10250", MinTLS: tls.VersionTLS12,
+				Debugging: true, SystemLogs: true, Profiling: true, DebugFlags: true,
+			},
+		},
+		ContainerLogs: ContainerLogs{LogMaxSize: 10 << 20, LogMaxFiles: 5, LogEvery: 10 * time.Second},
+		Logging:       Logging{LogFormat: "text"},
 	}
 }
 
@@ -106,7 +98,7 @@ func TestLoadKubeadm(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := base()
-	want.NodeName = "cp-0"
+	want.NodeName, want.Named = "cp-0", true
 	want.ManifestPaths = []string{"/etc/kubernetes/manifests"}
 	want.RuntimeEndpoint = "unix:///run/containerd/containerd.sock"
 	want.SandboxImage = "registry.k8s.io/pause:3.10.1"

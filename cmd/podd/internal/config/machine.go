@@ -10,26 +10,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Machine is what Load takes from the machine and the way podd was called.
+// Machine contains the properties of the host and of the call that Load depends on.
 type Machine struct {
-	// Program is the base name podd was called by; "kubelet" changes defaults.
+	// Program is the base name that podd was called by; "kubelet" changes defaults.
 	Program string
-	// Hostname as the kernel has it; used without --hostname-override.
+	// Hostname is used without --hostname-override.
 	Hostname string
-	// CgroupV2 says that /sys/fs/cgroup is the unified hierarchy.
+	// CgroupV2 is set if /sys/fs/cgroup is the unified hierarchy.
 	CgroupV2 bool
-	// Swap says that some swap is on.
+	// Swap is set if swap is enabled.
 	Swap bool
-	// SwapLimits says that the kernel can limit the swap of a cgroup.
+	// SwapLimits is set if the kernel can limit the swap of a cgroup.
 	SwapLimits bool
-	// SELinux says that SELinux is on.
+	// SELinux is set if SELinux is enabled.
 	SELinux bool
-	// Checkout is the .run directory beside the bin/ that podd was started
-	// from, "" outside a checkout. It holds a private runtime for trying out.
+	// Checkout is the .run directory next to the bin directory that podd was started from, or
+	// "" outside a checkout. It contains a private runtime for trials.
 	Checkout string
 }
 
-// ThisMachine looks at the machine podd runs on.
+// ThisMachine returns the properties of this host.
 func ThisMachine() (Machine, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -51,8 +51,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// swapLimits looks for the file that limits swap: on cgroup v2 it is in every
-// cgroup but the root, so in podd's own, which self names.
+// swapLimits checks the file that limits swap. On cgroup v2 every cgroup but the root has
+// it, so it is looked up in podd's own, which self names.
 func swapLimits(cgroups, self string) bool {
 	if exists(filepath.Join(cgroups, "memory/memory.memsw.limit_in_bytes")) {
 		return true
@@ -69,7 +69,7 @@ func swapLimits(cgroups, self string) bool {
 	return false
 }
 
-// AsKubelet reports whether podd was called by the kubelet's name.
+// AsKubelet reports whether podd was called as kubelet.
 func (m Machine) AsKubelet() bool { return m.Program == "kubelet" }
 
 func unified(path string) bool {
@@ -77,8 +77,8 @@ func unified(path string) bool {
 	return unix.Statfs(path, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
-// swapOn counts the lines below the title of /proc/swaps. A kernel without
-// swap has no such file; zram counts as swap.
+// swapOn counts the lines of /proc/swaps without the title. The file does not exist if
+// the kernel has no swap. zram counts as swap.
 func swapOn(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -95,8 +95,8 @@ func swapOn(path string) bool {
 	return n > 1
 }
 
-// checkout trusts only a directory beside podd's own, and only when nobody
-// else can put a socket there: it decides which runtime a root process obeys.
+// checkout returns the directory only if no other user can put a socket there, because a
+// podd that runs as root would use that runtime.
 func checkout() string {
 	exe, err := os.Executable()
 	if err != nil || filepath.Base(filepath.Dir(exe)) != "bin" {

@@ -2,18 +2,18 @@ package config
 
 import "maps"
 
-// merged is the sum of layers, with the layer each value came from.
+// merged is the result of merging layers, with the layer of each value.
 type merged struct {
 	tree map[string]any
-	from map[string]*layer // by field path, of every key that is there
+	from map[string]*layer // by field path, for every present key
 }
 
 func newMerged() *merged {
 	return &merged{tree: map[string]any{}, from: map[string]*layer{}}
 }
 
-// apply lays l over what is there as a JSON merge patch: objects merge, null
-// deletes, everything else replaces.
+// apply merges l as a JSON merge patch: objects are merged, null deletes, and everything
+// else replaces.
 func (m *merged) apply(l *layer) { m.object(m.tree, l.tree, "", l) }
 
 func (m *merged) object(into, patch map[string]any, at string, l *layer) {
@@ -41,12 +41,13 @@ func (m *merged) object(into, patch map[string]any, at string, l *layer) {
 	}
 }
 
-// forget drops where the values at and below a path came from.
+// forget removes the origins of the values at and below a path.
 func (m *merged) forget(path string) {
 	maps.DeleteFunc(m.from, func(p string, _ *layer) bool { return within(p, path) })
 }
 
-// origin of the value at path, or of what it is a part of; zero for a default.
+// origin returns the position of the value at path, or of an enclosing one; zero for a
+// default.
 func (m *merged) origin(path string) origin {
 	for p := path; p != ""; p = parent(p) {
 		if l, ok := m.from[p]; ok {
@@ -56,5 +57,5 @@ func (m *merged) origin(path string) origin {
 	return origin{}
 }
 
-// set reports whether some layer has a value at path.
+// set reports whether a layer has a value at path.
 func (m *merged) set(path string) bool { return m.from[path] != nil }

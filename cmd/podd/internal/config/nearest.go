@@ -2,9 +2,8 @@ package config
 
 import "strings"
 
-// Nearest is the candidate a mistyped word was probably meant to be, or "" when
-// none is near: at most a third of the letters, and never more than three, are
-// wrong. Case does not count.
+// Nearest returns the candidate that is most similar to a mistyped word, or "" if there
+// is none: at most a third of the letters and at most three may differ. Case is ignored.
 func Nearest(word string, candidates []string) string {
 	best, bestDistance := "", min(len(word)/3, 3)+1
 	for _, c := range candidates {
@@ -15,10 +14,10 @@ func Nearest(word string, candidates []string) string {
 	return best
 }
 
-// distance counts the insertions, deletions, replacements and swaps of
-// neighbours between two words (optimal string alignment).
+// distance returns the number of insertions, deletions, replacements and transpositions
+// between two words (optimal string alignment).
 func distance(a, b string) int {
-	if len(a)+len(b) > 256 { // names are short; bound the work on hostile ones
+	if len(a)+len(b) > 256 { // limits the work for long input
 		return 256
 	}
 	var before, above []int

@@ -16,9 +16,8 @@ import (
 	"podd/manifest"
 )
 
-// parseLayer reads one KubeletConfiguration. It returns nil when nothing of
-// the file can be used; otherwise bad fields are left out of the layer and
-// named in the problems.
+// parseLayer parses a KubeletConfiguration. It returns nil if the file cannot be used at
+// all. Otherwise invalid fields are omitted from the layer and reported as problems.
 func parseLayer(path string, data []byte) (*layer, []manifest.Problem) {
 	l, problems := parseMapping(path, data)
 	if l == nil {
@@ -33,7 +32,7 @@ func parseLayer(path string, data []byte) (*layer, []manifest.Problem) {
 	return l, append(problems, t.problems...)
 }
 
-// parseMapping reads a file of any kind; nil when it holds no mapping.
+// parseMapping parses a YAML mapping, or returns nil.
 func parseMapping(path string, data []byte) (*layer, []manifest.Problem) {
 	l := &layer{path: path}
 	refuse := func(pos manifest.Position, format string, args ...any) (*layer, []manifest.Problem) {
@@ -74,7 +73,7 @@ func checkKind(l *layer) (manifest.Problem, bool) {
 	return manifest.Problem{}, true
 }
 
-// yamlError takes the line out of a YAML error's text.
+// yamlError splits the position from the text of a YAML error.
 func yamlError(err error) (manifest.Position, string, string) {
 	text := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
 	text = strings.TrimPrefix(text, "yaml: ")
@@ -88,19 +87,19 @@ func yamlError(err error) (manifest.Position, string, string) {
 
 var yamlLine = regexp.MustCompile(`^line (\d+): (.*)`)
 
-// resolvePaths makes the paths of a file absolute, from the file's directory;
-// those of the command line are the shell's and stay.
+// resolvePaths makes the paths in a file absolute, relative to its directory. Paths on
+// the command line are relative to the working directory.
 func resolvePaths(l *layer) {
 	dir, err := filepath.Abs(filepath.Dir(l.path))
 	if err != nil {
-		return // no working directory; only absolute paths will do
+		return // without a working directory, only absolute paths work
 	}
 	for _, path := range []string{
 		"staticPodPath", "resolvConf", "podLogsDir", "tlsCertFile", "tlsPrivateKeyFile", "authentication.x509.clientCAFile",
 	} {
 		tree, field := l.tree, path
 		for above, rest, ok := strings.Cut(field, "."); ok; above, rest, ok = strings.Cut(field, ".") {
-			tree, _ = tree[above].(map[string]any) // reading of nil is fine
+			tree, _ = tree[above].(map[string]any) // a nil map can be read
 			field = rest
 		}
 		if p, ok := tree[field].(string); ok && p != "" && !filepath.IsAbs(p) {

@@ -7,8 +7,8 @@ import (
 	"podd/manifest"
 )
 
-// join makes a field path: "a.b"; a key with a dot in it goes in brackets, as
-// evictionHard[memory.available].
+// join returns a field path such as "a.b". A key that contains a dot is put in brackets,
+// as in evictionHard[memory.available].
 func join(at, key string) string {
 	switch {
 	case strings.ContainsAny(key, ".[]"):
@@ -21,7 +21,7 @@ func join(at, key string) string {
 
 func index(at string, i int) string { return fmt.Sprintf("%s[%d]", at, i) }
 
-// parent cuts the last element off a field path; "" of one element.
+// parent returns the path without its last element, or "".
 func parent(path string) string {
 	if strings.HasSuffix(path, "]") {
 		return path[:max(strings.LastIndexByte(path, '['), 0)]
@@ -29,13 +29,13 @@ func parent(path string) string {
 	return path[:max(strings.LastIndexByte(path, '.'), 0)]
 }
 
-// within reports whether p is path or lies below it.
+// within reports whether p is path or below it.
 func within(p, path string) bool {
 	rest, ok := strings.CutPrefix(p, path)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// place is "file:line" for a sentence.
+// place returns "file:line" for use in a sentence.
 func place(path string, pos manifest.Position) string {
 	if path == "" || pos.Line == 0 {
 		return path

@@ -10,7 +10,7 @@ import (
 	"podd/manifest"
 )
 
-// places finds where each key and element of a YAML text stands.
+// places finds the positions of keys and elements in a YAML text.
 type places struct {
 	path     string
 	at       map[string]manifest.Position
@@ -18,11 +18,11 @@ type places struct {
 	nodes    int
 }
 
-// maxNodes bounds the walk; a real file has about 100.
+// maxNodes limits the walk; a usual file has about 100 nodes.
 const maxNodes = 100_000
 
-// document walks the first document and warns of others, which nobody reads.
-// A text this parser refuses and the other took has no positions.
+// document walks the first document and warns of others, which are ignored. If yaml.v3
+// rejects a text that sigs.k8s.io/yaml has accepted, there are no positions.
 func (w *places) document(data []byte) {
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, more yaml.Node

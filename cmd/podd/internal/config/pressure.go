@@ -15,24 +15,25 @@ import (
 	"podd/manifest"
 )
 
-// Pressure says when a node is under pressure: with less left of something than a
-// threshold. The zero value of one is never met.
+// Pressure contains the thresholds below which a node is under pressure. A zero Threshold
+// is never crossed.
 type Pressure struct {
 	Memory, Pids           Threshold
-	Nodefs, NodefsInodes   Threshold // where podd's root directory is
-	Imagefs, ImagefsInodes Threshold // where the runtime has images
-	// Transition is how long a node without pressure shows it still.
+	Nodefs, NodefsInodes   Threshold // of the root directory
+	Imagefs, ImagefsInodes Threshold // of the images
+	// Transition is how long pressure is shown after it has ended.
 	Transition time.Duration
 }
 
-// Threshold is an amount, or a share of all that there is.
+// A Threshold is an amount, or a share of the capacity.
 type Threshold struct {
 	Amount int64
-	// Share is of the kubelet's precision, which shows in what is allocatable.
+	// Share is a float32 as in the kubelet, because its precision shows in the allocatable
+	// amount.
 	Share float32
 }
 
-// Of is the amount where all of it is whole.
+// Of returns the amount for a capacity of whole.
 func (t Threshold) Of(whole int64) int64 {
 	if t.Amount > 0 {
 		return t.Amount
@@ -40,21 +41,21 @@ func (t Threshold) Of(whole int64) int64 {
 	return int64(float64(whole) * float64(t.Share))
 }
 
-// defaultEviction is a kubelet's when it is told of nothing.
+// defaultEviction contains the kubelet's default thresholds.
 var defaultEviction = map[string]string{
 	"memory.available": "100Mi",
 	"nodefs.available": "10%", "nodefs.inodesFree": "5%",
 	"imagefs.available": "15%", "imagefs.inodesFree": "5%",
 }
 
-// unwatched are signals that a kubelet knows, with why they change nothing.
+// unwatched maps signals of the kubelet that have no effect to the reason.
 var unwatched = map[string]string{
 	"containerfs.available":       "as by a kubelet: it takes the threshold of nodefs or imagefs, whichever containers write to",
 	"containerfs.inodesFree":      "as by a kubelet: it takes the threshold of nodefs or imagefs, whichever containers write to",
 	"allocatableMemory.available": "for it is not looked at what the pods together have left of their limit",
 }
 
-// signals are where each of evictionHard goes.
+// signals maps the signals of evictionHard to thresholds.
 func (p *Pressure) signals() map[string]*Threshold {
 	return map[string]*Threshold{
 		"memory.available": &p.Memory, "pid.available": &p.Pids,
@@ -63,8 +64,8 @@ func (p *Pressure) signals() map[string]*Threshold {
 	}
 }
 
-// presetEviction has the file of --config, where it says nothing, say the defaults: as
-// with a kubelet, what a drop-in sets comes on top of them.
+// presetEviction adds the default thresholds to the file of --config if it sets none: as
+// in the kubelet, drop-ins are merged with them.
 func (l *layer) presetEviction() {
 	if l.tree["evictionHard"] != nil {
 		return
@@ -76,8 +77,8 @@ func (l *layer) presetEviction() {
 	l.tree["evictionHard"] = all
 }
 
-// evictionHard is what is in force: with any signal set, those that are not have no
-// threshold unless they are to be merged.
+// evictionHard returns the effective thresholds: if a signal is set, the others have no
+// threshold unless they are merged with the defaults.
 func evictionHard(k *kubelet.KubeletConfiguration) map[string]string {
 	all := map[string]string{}
 	if k.EvictionHard == nil || k.MergeDefaultEvictionSettings != nil && *k.MergeDefaultEvictionSettings {
@@ -87,7 +88,7 @@ func evictionHard(k *kubelet.KubeletConfiguration) map[string]string {
 	return all
 }
 
-// pressureOf is of a configuration that was checked.
+// pressureOf converts a configuration that was checked.
 func pressureOf(k *kubelet.KubeletConfiguration) Pressure {
 	p := Pressure{Transition: or(k.EvictionPressureTransitionPeriod, defaults().EvictionPressureTransitionPeriod)}
 	signals := p.signals()
@@ -120,8 +121,8 @@ func (c *checking) pressure() {
 	}
 }
 
-// parseThreshold reads an amount, as 100Mi, or a share, as 5%; 0% and 100% are no
-// threshold at all.
+// parseThreshold parses an amount such as 100Mi or a share such as 5%. 0% and 100%
+// disable the threshold.
 func parseThreshold(text string) (t Threshold, err error) {
 	percent, isShare := strings.CutSuffix(text, "%")
 	if !isShare {

@@ -2,7 +2,7 @@ package config
 
 import "slices"
 
-// together checks fields that must fit each other.
+// together checks fields that depend on each other.
 func (c *checking) together() {
 	k, d := c.k, defaults()
 	if p := k.MaxParallelImagePulls; p != nil && *p > 1 && k.SerializeImagePulls != nil && *k.SerializeImagePulls {
@@ -53,8 +53,8 @@ func (c *checking) allocatable() {
 	}
 }
 
-// refusals are settings that change how a pod's process runs, or whether the
-// node may run pods at all. To go on without them would be wrong.
+// refusals rejects settings that change how processes of pods run, or whether the node
+// may run pods, because ignoring them would be wrong.
 func (c *checking) refusals() {
 	k := c.k
 	for _, r := range []struct {
@@ -78,9 +78,9 @@ func (c *checking) refusals() {
 	}
 }
 
-// swap: the kubelet fails where swap is on unless told otherwise; podd, whose
-// pods get none by default, only where the user asked for it. Where the kernel
-// cannot limit swap the kubelet gives none in silence.
+// swap rejects swap only if the user has requested that: the kubelet fails by default if
+// swap is enabled, while pods of podd use none by default. If the kernel cannot limit
+// swap, the kubelet silently uses none.
 func (c *checking) swap() {
 	k := c.k
 	const field = "memorySwap.swapBehavior"
@@ -96,7 +96,7 @@ func (c *checking) swap() {
 	}
 }
 
-// LimitedSwap gives Burstable pods their share of the machine's swap.
+// LimitedSwap lets Burstable pods use their share of the swap.
 const LimitedSwap = "LimitedSwap"
 
 // named reports whether a field has an error already.

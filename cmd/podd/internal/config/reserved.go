@@ -9,7 +9,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// reservable are the resources that can be kept from pods.
+// reservable are the resources that can be reserved.
 var reservable = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, "pid"}
 
 func (c *checking) reserved() {
@@ -29,7 +29,7 @@ func (c *checking) reserved() {
 	}
 }
 
-// reserved is the sum of both reserves, which were checked.
+// reserved returns the sum of kubeReserved and systemReserved, which were checked.
 func reserved(k *kubelet.KubeletConfiguration) v1.ResourceList {
 	sum := v1.ResourceList{}
 	for _, list := range []map[string]string{k.KubeReserved, k.SystemReserved} {

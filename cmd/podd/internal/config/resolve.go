@@ -13,8 +13,8 @@ import (
 	"podd/manifest"
 )
 
-// resolving turns a checked configuration and the flags that have no field
-// into the Config, and finds what is wrong with those flags.
+// resolving builds the Config from a checked configuration and the flags that have no
+// field, and checks those flags.
 type resolving struct {
 	flags    *Flags
 	machine  Machine
@@ -68,8 +68,8 @@ func (r *resolving) sources(c *Config) {
 	c.RunOnce = k.RunOnce
 }
 
-// writtenDir is for a node on its own, and for the API alone: a directory that is
-// read twice would have all its pods twice.
+// writtenDir checks APIManifestDir. It is not permitted in a cluster, and must not be one
+// of ManifestPaths, because all its pods would run twice.
 func (r *resolving) writtenDir(c *Config) {
 	if r.flags.APIManifestDir == "" {
 		return
@@ -85,7 +85,7 @@ func (r *resolving) writtenDir(c *Config) {
 	}
 }
 
-// absolute is a path to compare others with.
+// absolute returns a path that can be compared with others.
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs
@@ -93,7 +93,7 @@ func absolute(path string) string {
 	return path
 }
 
-// header is the flags' or else the file's.
+// header returns the headers of the flags, or else those of the file.
 func (r *resolving) header() Header {
 	if len(r.flags.ManifestURLHeader) == 0 {
 		return Header(r.k.StaticPodURLHeader)
@@ -122,8 +122,8 @@ func clean(paths []string) []string {
 	return out
 }
 
-// or is d unless it is zero: the configuration files that kubeadm writes are
-// full of "0s" that stand for the default.
+// or returns d, or otherwise if d is zero: the files that kubeadm writes contain "0s" for
+// defaults.
 func or(d, otherwise metav1.Duration) time.Duration { return orZero(d, otherwise).Duration }
 
 func orZero[T comparable](v, otherwise T) T {

@@ -9,13 +9,13 @@ import (
 	"podd/manifest"
 )
 
-// ownLabels are those of Kubernetes' own domains that a node may give itself.
+// ownLabels are the labels of Kubernetes domains that a node may set on itself.
 var ownLabels = set(
 	v1.LabelHostname, v1.LabelTopologyZone, v1.LabelTopologyRegion, v1.LabelFailureDomainBetaZone, v1.LabelFailureDomainBetaRegion,
 	v1.LabelInstanceType, v1.LabelInstanceTypeStable, v1.LabelOSStable, v1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
 )
 
-// labels are those of the flag.
+// labels returns the labels of --node-labels.
 func (r *resolving) labels() map[string]string {
 	return r.pairs("--node-labels", r.flags.NodeLabels, func(key, value string) []string {
 		wrong := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...)
@@ -26,7 +26,7 @@ func (r *resolving) labels() map[string]string {
 	})
 }
 
-// ownLabel says that a node may give itself a label, as the kubelet has it.
+// ownLabel reports whether a node may set a label on itself, as in the kubelet.
 func ownLabel(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	within := func(parent string) bool { return domain == parent || strings.HasSuffix(domain, "."+parent) }
@@ -36,8 +36,7 @@ func ownLabel(key string) bool {
 	return ownLabels[key] || within("kubelet.kubernetes.io") || within("node.kubernetes.io")
 }
 
-// pairs reads NAME=VALUE as often as it was given; wrong says what is wrong with
-// one.
+// pairs parses NAME=VALUE flags. wrong returns what is wrong with a pair.
 func (r *resolving) pairs(flag string, given []string, wrong func(name, value string) []string) map[string]string {
 	var m map[string]string
 	for _, text := range given {

@@ -15,7 +15,7 @@ import (
 func (r *resolving) node(c *Config) {
 	f, k, d := r.flags, r.k, defaults()
 	c.NodeName = r.nodeName()
-	c.Cloud, c.Named = f.CloudMetadata, f.CloudMetadata != "" && f.HostnameOverride != ""
+	c.Cloud, c.Named = f.CloudMetadata, f.HostnameOverride != ""
 	if c.Cloud != "" && !slices.Contains(clouds, c.Cloud) {
 		r.add(manifest.Error, "--cloud-metadata", "%q is not known; want %s", c.Cloud, strings.Join(clouds, ", "))
 	}
@@ -38,7 +38,7 @@ func (r *resolving) node(c *Config) {
 	c.PodLogsDir = filepath.Clean(orZero(k.PodLogsDir, logs))
 	c.MaxPods = int(orZero(k.MaxPods, d.MaxPods))
 	if k.PodPidsLimit != nil {
-		c.PodPids = max(*k.PodPidsLimit, 0) // less is no limit, to the kubelet too
+		c.PodPids = max(*k.PodPidsLimit, 0) // as in the kubelet, a negative value means no limit
 	}
 	c.Reserved = reserved(k)
 	c.Pressure = pressureOf(k)
@@ -49,12 +49,16 @@ func (r *resolving) node(c *Config) {
 	if f.Adopt != nil {
 		c.Adopt = *f.Adopt
 	}
+	c.AdoptInstances = f.AdoptInstance
+	if len(f.AdoptInstance) > 0 && k.RunOnce {
+		r.add(manifest.Error, "--adopt-instance", "a run to completion takes over no pods; leave it out, or --runonce")
+	}
 }
 
-// clouds are those whose metadata service is known, see package metadata.
+// clouds are the clouds that package metadata supports.
 var clouds = []string{"ec2", "gce", "openstack"}
 
-// nodeIPs are one address, or one of each family.
+// nodeIPs parses one address, or one of each family.
 func (r *resolving) nodeIPs() (all []netip.Addr) {
 	for text := range strings.SplitSeq(r.flags.NodeIP, ",") {
 		text = strings.TrimSpace(text)
@@ -77,7 +81,7 @@ func (r *resolving) nodeIPs() (all []netip.Addr) {
 	return all
 }
 
-// nodeName is that of the flag or else the hostname.
+// nodeName returns the name of the flag or else the hostname.
 func (r *resolving) nodeName() string {
 	name, from := r.machine.Hostname, "hostname"
 	if r.flags.HostnameOverride != "" {
@@ -90,8 +94,8 @@ func (r *resolving) nodeName() string {
 	return node
 }
 
-// NodeName makes a node's name of a hostname as the kubelet does: trimmed,
-// lower case, and then a DNS-1123 subdomain.
+// NodeName returns the node name for a hostname as in the kubelet: trimmed and in lower
+// case. It must be a DNS-1123 subdomain.
 func NodeName(host string) (string, error) {
 	name := strings.ToLower(strings.TrimSpace(host))
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
@@ -100,8 +104,8 @@ func NodeName(host string) (string, error) {
 	return name, nil
 }
 
-// dir makes a directory given on the command line absolute: it is handed to
-// the runtime, which has another working directory.
+// dir makes a directory of the command line absolute, because it is passed to the
+// runtime, which has another working directory.
 func (r *resolving) dir(flag, given, otherwise string) string {
 	if given == "" {
 		return otherwise

@@ -44,8 +44,8 @@ func (r *resolving) runtime(c *Config) {
 	}
 }
 
-// checkoutRuntime is the private runtime of the checkout that podd was built in;
-// "" where there is none. Who uses it has its state there as well.
+// checkoutRuntime returns the socket of the private runtime of the checkout that contains
+// podd, or "". podd then stores its state there too.
 func (r *resolving) checkoutRuntime() string {
 	if r.machine.Checkout == "" {
 		return ""
@@ -91,7 +91,7 @@ func (r *resolving) faces(c *Config) {
 	c.Verbosity = int(min(k.Logging.Verbosity, 10))
 }
 
-// listen is "host:port", or "" for port 0.
+// listen returns "host:port", or "" for port 0.
 func listen(host string, port int32) string {
 	if port == 0 {
 		return ""

@@ -9,7 +9,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// masked stands for what is secret.
+// masked replaces secrets.
 const masked = "<masked>"
 
 func shown(f *Flags, user *kubelet.KubeletConfiguration, m *merged, c *Config) (Shown, error) {
@@ -26,7 +26,7 @@ func shown(f *Flags, user *kubelet.KubeletConfiguration, m *merged, c *Config) (
 		}
 		k.StaticPodURLHeader = header
 	}
-	if k.StaticPodURL != "" { // may hold a password
+	if k.StaticPodURL != "" { // may contain a password
 		k.StaticPodURL = masked
 	}
 	k.EvictionHard = evictionHard(user)
@@ -40,21 +40,18 @@ func shown(f *Flags, user *kubelet.KubeletConfiguration, m *merged, c *Config) (
 	return Shown{text, f.given()}, err
 }
 
-// given masks what holds something secret.
+// given returns the flags that were set, with secrets masked.
 func (f *Flags) given() map[string]string {
 	given := map[string]string{}
-	v := reflect.ValueOf(f).Elem()
-	for i := range v.NumField() {
-		field := v.Type().Field(i)
-		if v.Field(i).IsZero() || field.Name == "Known" {
-			continue
+	for field, v := range f.settings() {
+		if !v.IsZero() {
+			given[flagName(field)] = written(v)
 		}
-		given[flagName(field)] = written(v.Field(i))
 	}
 	if len(f.ManifestURLHeader) > 0 {
 		given["manifest-url-header"] = masked
 	}
-	if len(f.ManifestURL) > 0 { // may hold a password
+	if len(f.ManifestURL) > 0 { // may contain a password
 		given["manifest-url"] = masked
 	}
 	return given

@@ -8,24 +8,25 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// ShutdownGroup are the pods of a priority, or more, that no higher group has.
+// ShutdownGroup contains the pods with at least a priority that are in no higher group.
 type ShutdownGroup struct {
 	Priority int32
-	// Grace is the most that each of them gets when the machine shuts down, and how
-	// long the next group waits for them.
+	// Grace limits the grace periods of its pods in a node shutdown, and the wait before the
+	// next group.
 	Grace time.Duration
 }
 
-// CriticalPriority is that from which on pods are the system's.
+// CriticalPriority is the lowest priority of critical pods.
 const CriticalPriority = 2_000_000_000
 
-// The feature gates of a graceful shutdown, both on by default.
+// The feature gates of a graceful shutdown, which are enabled by default.
 const (
 	gracefulShutdown   = "GracefulNodeShutdown"
 	shutdownByPriority = "GracefulNodeShutdownBasedOnPodPriority"
 )
 
-// shutdownGroups are in rising order; none without a grace, or with the gate off.
+// shutdownGroups returns the groups in rising order of priority. There are none without a
+// grace period, or if the gate is disabled.
 func shutdownGroups(k *kubelet.KubeletConfiguration) (all []ShutdownGroup) {
 	if off(k, gracefulShutdown) {
 		return nil
@@ -35,7 +36,7 @@ func shutdownGroups(k *kubelet.KubeletConfiguration) (all []ShutdownGroup) {
 	}
 	slices.SortFunc(all, func(a, b ShutdownGroup) int { return cmp.Compare(a.Priority, b.Priority) })
 	if whole, critical := k.ShutdownGracePeriod.Duration, k.ShutdownGracePeriodCriticalPods.Duration; len(all) == 0 && whole > 0 {
-		rest := (whole - critical).Truncate(time.Second) // a kubelet counts in seconds
+		rest := (whole - critical).Truncate(time.Second) // the kubelet counts in seconds
 		all = []ShutdownGroup{{0, rest}, {CriticalPriority, (whole - rest).Truncate(time.Second)}}
 	}
 	return all
@@ -46,7 +47,7 @@ func off(k *kubelet.KubeletConfiguration, gate string) bool {
 	return set && !on
 }
 
-// shutdown checks what a kubelet does, and what makes no sense.
+// shutdown checks what the kubelet checks, and values without effect.
 func (c *checking) shutdown() {
 	k := c.k
 	const period, critical, groups = "shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority"
@@ -82,5 +83,5 @@ func (c *checking) shutdown() {
 	}
 }
 
-// maxShutdown is no bound for anybody, and keeps sums from overflowing.
+// maxShutdown exceeds any real period, and prevents an overflow of sums.
 const maxShutdown = 365 * 24 * time.Hour

@@ -104,12 +104,23 @@ func load(comment string) string {
 		return b.String()
 	}
 	v, d := reflect.ValueOf(got), reflect.ValueOf(base())
-	for i := range v.NumField() {
-		if field := v.Type().Field(i).Name; field != "Shown" && told(v.Field(i)) != told(d.Field(i)) {
-			fmt.Fprintf(&b, "%s = %s\n", field, told(v.Field(i)))
+	for _, field := range settings(v.Type()) {
+		if got := told(v.FieldByIndex(field.Index)); got != told(d.FieldByIndex(field.Index)) {
+			fmt.Fprintf(&b, "%s = %s\n", field.Name, got)
 		}
 	}
 	return b.String()
+}
+
+// settings returns the fields of a Config without Shown, those of its groups in their
+// place.
+func settings(config reflect.Type) (all []reflect.StructField) {
+	for _, field := range reflect.VisibleFields(config) {
+		if !field.Anonymous && field.Name != "Shown" {
+			all = append(all, field)
+		}
+	}
+	return all
 }
 
 // told is a value on one line; plugins, which have pointers, as JSON.

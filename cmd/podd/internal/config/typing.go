@@ -11,8 +11,8 @@ import (
 	"podd/manifest"
 )
 
-// typing holds a layer against the Go types: a key no type has is a warning,
-// a value of another type an error. Both are taken out of the tree.
+// typing checks a layer against the Go types. An unknown key is a warning, and a value of
+// another type an error. Both are removed from the tree.
 type typing struct {
 	layer    *layer
 	problems []manifest.Problem
@@ -34,8 +34,8 @@ func (t *typing) object(tree map[string]any, typ reflect.Type, at string) {
 	}
 }
 
-// value reports whether v can stay in the tree. It goes down into structs,
-// maps and lists, so that the place of an error is exact.
+// value reports whether v fits. It recurses into structs, maps and lists, so that errors
+// have exact positions.
 func (t *typing) value(v any, typ reflect.Type, path string) bool {
 	typ = deref(typ)
 	switch x := v.(type) {
@@ -77,7 +77,7 @@ func (t *typing) elements(list []any, typ reflect.Type, at string) bool {
 	return ok
 }
 
-// fits reports whether a bool, number, text or null can be a typ.
+// fits reports whether a bool, number, string or null can be decoded into typ.
 func fits(v any, typ reflect.Type) bool {
 	data, err := json.Marshal(v)
 	return err == nil && kjson.UnmarshalCaseSensitivePreserveInts(data, reflect.New(typ).Interface()) == nil
@@ -87,7 +87,7 @@ func (t *typing) add(sev manifest.Severity, path, message string) {
 	t.problems = append(t.problems, t.layer.origin(path).problem(sev, path, message))
 }
 
-// inOrder sorts the keys as they stand in the file.
+// inOrder returns the keys in the order of the file.
 func (t *typing) inOrder(tree map[string]any, at string) []string {
 	keys := make([]string, 0, len(tree))
 	for key := range tree {

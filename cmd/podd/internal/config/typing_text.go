@@ -25,7 +25,7 @@ func unknownField(key string, siblings map[string]reflect.Type) string {
 	return "unknown field, ignored"
 }
 
-// elsewhere finds the path of a field with exactly this name.
+// elsewhere returns the path of a field with exactly this name.
 func elsewhere(typ reflect.Type, at, key string) string {
 	for f := range eachField(typ) {
 		path := join(at, f.name)
@@ -41,8 +41,8 @@ func elsewhere(typ reflect.Type, at, key string) string {
 	return ""
 }
 
-// mismatch tells what a field wants. The value itself is shown for durations
-// only: others may be secrets.
+// mismatch describes the type that a field expects. It shows the value only of durations,
+// because others may be secret.
 func mismatch(v any, typ reflect.Type) string {
 	typ = deref(typ)
 	if s, ok := v.(string); ok && typ == reflect.TypeFor[metav1.Duration]() {
@@ -83,7 +83,7 @@ func wanted(typ reflect.Type) string {
 	return "something else"
 }
 
-// given is what kind of value was written, "" where that explains nothing.
+// given returns the kind of a value, or "" if that explains nothing.
 func given(v any) string {
 	switch v.(type) {
 	case string:

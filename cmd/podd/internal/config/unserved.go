@@ -12,7 +12,7 @@ import (
 	"podd/manifest"
 )
 
-// served are the fields that Config is made from.
+// served are the fields that determine the Config.
 var served = set(
 	"kind", "apiVersion", "staticPodPath", "staticPodURL", "staticPodURLHeader",
 	"fileCheckFrequency", "httpCheckFrequency", "syncFrequency",
@@ -25,18 +25,17 @@ var served = set(
 	"healthzPort", "healthzBindAddress", "readOnlyPort", "address", "port", "enableServer",
 	"tlsCertFile", "tlsPrivateKeyFile", "tlsMinVersion", "tlsCipherSuites",
 	"authentication.x509.clientCAFile", "authentication.anonymous.enabled", "authorization.mode",
-	"authentication.webhook.enabled", // told of by authorization
+	"authentication.webhook.enabled", // authorization reports it
 	"enableDebuggingHandlers", "enableSystemLogHandler", "enableProfilingHandler", "enableDebugFlagsHandler",
 	"logging.format", "logging.verbosity",
 	"shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority",
 	"podPidsLimit", "kubeReserved", "systemReserved", "enforceNodeAllocatable",
 	"evictionHard", "mergeDefaultEvictionSettings", "evictionPressureTransitionPeriod",
-	// Refused unless they ask for nothing; see refusals.
+	// rejected unless they request nothing, see refusals
 	"cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy", "reservedSystemCPUs",
 )
 
-// ofCluster are the fields that Config.Cluster is made from, which nobody reads
-// without a cluster.
+// ofCluster are the fields of Config.Cluster, which have no effect without a cluster.
 var ofCluster = set(
 	"registerNode", "registerWithTaints", "providerID", "enableControllerAttachDetach",
 	"nodeStatusUpdateFrequency", "nodeStatusReportFrequency", "nodeLeaseDurationSeconds",
@@ -45,8 +44,8 @@ var ofCluster = set(
 	"authentication.webhook.cacheTTL", "authorization.webhook.cacheAuthorizedTTL", "authorization.webhook.cacheUnauthorizedTTL",
 )
 
-// agrees has, for fields that are not served, the value by which a user asks
-// for just what podd does; nil for every value.
+// agrees maps fields that are not served to the value that equals podd's behavior; nil:
+// every value does.
 var agrees = map[string]any{
 	"registerNode":                 false,
 	"makeIPTablesUtilChains":       false,
@@ -54,9 +53,9 @@ var agrees = map[string]any{
 	"logging.flushFrequency":       nil, // nothing is buffered
 }
 
-// unserved names, in one warning, what was set, is known to Kubernetes 1.34
-// and has no effect; and each feature gate that is not known. joined says that
-// the machine is a node of a cluster.
+// unserved returns a warning that names the fields of Kubernetes 1.34 that were set and
+// have no effect, and a warning for each unknown feature gate. joined is set if the node
+// is in a cluster.
 func unserved(user *kubelet.KubeletConfiguration, m *merged, known []Known, joined bool) []manifest.Problem {
 	var names, alone []string
 	var unknown []manifest.Problem
@@ -100,12 +99,12 @@ func unserved(user *kubelet.KubeletConfiguration, m *merged, known []Known, join
 	return append(unknown, oneWarning(alone, "for the node of a cluster, and without --kubeconfig")...)
 }
 
-// noteGates names every feature gate but those that podd serves, and gives a
-// warning for each that nobody knows.
+// noteGates calls note for every feature gate that podd does not serve, and returns a
+// warning for each unknown one.
 func noteGates(gates map[string]bool, m *merged, note func(string, origin)) (unknown []manifest.Problem) {
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		path := join("featureGates", name)
-		if name == restartRules || name == gracefulShutdown || name == shutdownByPriority || name == "KubeletCrashLoopBackOffMax" && gates[name] { // its limit is served anyway
+		if name == restartRules || name == gracefulShutdown || name == shutdownByPriority || name == "KubeletCrashLoopBackOffMax" && gates[name] { // its limit is served in any case
 			continue
 		}
 		o := m.origin(path)
@@ -135,8 +134,8 @@ func oneWarning(names []string, why string) []manifest.Problem {
 	}}
 }
 
-// leaves visits the fields of two equal structs in parallel, down to those
-// that are no structs themselves.
+// leaves visits the fields of two structs of the same type in parallel, down to those
+// that are not structs.
 func leaves(v, def reflect.Value, at string, visit func(path string, v, def reflect.Value)) {
 	for f := range eachField(v.Type()) {
 		path := join(at, f.name)
@@ -149,7 +148,7 @@ func leaves(v, def reflect.Value, at string, visit func(path string, v, def refl
 	}
 }
 
-// indirect is the value behind a pointer, nil behind a nil one.
+// indirect returns the value behind a pointer, or nil.
 func indirect(v reflect.Value) any {
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -160,7 +159,7 @@ func indirect(v reflect.Value) any {
 	return v.Interface()
 }
 
-// zero takes what is empty for zero, and quantities however they are written.
+// zero reports whether v is empty. Quantities are compared by value.
 func zero(v reflect.Value) bool {
 	if z, ok := v.Addr().Interface().(interface{ IsZero() bool }); ok {
 		return z.IsZero()

@@ -10,8 +10,8 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// callTime is how long an answer may take.
-const callTime = 10 * time.Second
+// callTimeout limits a D-Bus call.
+const callTimeout = 10 * time.Second
 
 const (
 	manager = "org.freedesktop.login1.Manager"
@@ -20,20 +20,20 @@ const (
 	prepare = "PrepareForShutdown"
 )
 
-// bus is a connection to the system's bus.
+// bus is a connection to the system bus.
 type bus struct {
 	conn    *dbus.Conn
 	logind  dbus.BusObject
 	systemd dbus.BusObject
-	wake    waker
+	wake    signalHandler
 }
 
-// waker is told, at most once at a time, that logind may have said something. Others
-// on the bus can say it in logind's place, so that what was said counts for nothing.
-type waker chan struct{}
+// A signalHandler receives at most one element when a signal may have come from logind.
+// Other clients of the bus can send the same signals, so their content is not used.
+type signalHandler chan struct{}
 
 // DeliverSignal implements dbus.SignalHandler.
-func (w waker) DeliverSignal(iface, member string, _ *dbus.Signal) {
+func (w signalHandler) DeliverSignal(iface, member string, _ *dbus.Signal) {
 	if iface != manager || member != prepare {
 		return
 	}
@@ -43,9 +43,10 @@ func (w waker) DeliverSignal(iface, member string, _ *dbus.Signal) {
 	}
 }
 
-// open connects to address, or for "" to the system's bus, and subscribes.
+// open connects to address, or to the system bus if it is empty, and subscribes to
+// signals.
 func open(ctx context.Context, address string) (*bus, error) {
-	wake := make(waker, 1)
+	wake := make(signalHandler, 1)
 	dial := func(o ...dbus.ConnOption) (*dbus.Conn, error) { return dbus.Dial(address, o...) }
 	if address == "" {
 		dial = dbus.SystemBusPrivate
@@ -54,7 +55,7 @@ func open(ctx context.Context, address string) (*bus, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the system's bus: %w", err)
 	}
-	// By number: a name would be looked up.
+	// By UID, because a name would be looked up.
 	err = conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Getuid()))})
 	if err == nil {
 		err = conn.Hello()
@@ -75,9 +76,9 @@ func open(ctx context.Context, address string) (*bus, error) {
 	return b, nil
 }
 
-// inhibit takes the lock that logind waits for; closing it lets go.
+// inhibit takes a delay lock; closing it releases the lock.
 func (b *bus) inhibit(ctx context.Context) (*os.File, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var fd dbus.UnixFD
 	if err := b.logind.CallWithContext(ctx, manager+".Inhibit", 0, "shutdown", "podd", "ends the pods first", "delay").Store(&fd); err != nil {
@@ -86,9 +87,9 @@ func (b *bus) inhibit(ctx context.Context) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "inhibitor"), nil
 }
 
-// property reads one of an object.
+// property reads a property of an object.
 func property[T any](ctx context.Context, of dbus.BusObject, iface, name string) (value T, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var v dbus.Variant
 	if err = of.CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, iface, name).Store(&v); err != nil {
@@ -101,20 +102,20 @@ func property[T any](ctx context.Context, of dbus.BusObject, iface, name string)
 	return value, nil
 }
 
-// delay is the longest that logind waits.
-func (b *bus) delay(ctx context.Context) (time.Duration, error) {
+// maxDelay returns the longest time that logind waits.
+func (b *bus) maxDelay(ctx context.Context) (time.Duration, error) {
 	us, err := property[uint64](ctx, b.logind, manager, "InhibitDelayMaxUSec")
 	return time.Duration(min(us, uint64(1<<62/time.Microsecond))) * time.Microsecond, err
 }
 
-// preparing says that a shutdown is on its way.
-func (b *bus) preparing(ctx context.Context) (bool, error) {
+// isPreparing reports whether a shutdown is in progress.
+func (b *bus) isPreparing(ctx context.Context) (bool, error) {
 	return property[bool](ctx, b.logind, manager, "PreparingForShutdown")
 }
 
-// reload has logind read its configuration.
+// reload makes logind reload its configuration.
 func (b *bus) reload(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	const hangup = int32(1)
 	if err := b.systemd.CallWithContext(ctx, systemd+".KillUnit", 0, unit, "all", hangup).Err; err != nil {
@@ -123,8 +124,9 @@ func (b *bus) reload(ctx context.Context) error {
 	return nil
 }
 
-// stopping says that systemd is past what could be cancelled.
-func (b *bus) stopping(ctx context.Context) bool {
+// isStopping reports whether systemd is past the point at which a shutdown can be
+// cancelled.
+func (b *bus) isStopping(ctx context.Context) bool {
 	state, err := property[string](ctx, b.systemd, systemd, "SystemState")
-	return err != nil || state == "stopping" // who does not answer may be gone already
+	return err != nil || state == "stopping" // systemd does not respond if it has stopped
 }

@@ -8,15 +8,17 @@ import (
 	"time"
 )
 
-// DropIn is the file by which logind's patience is raised, a kubelet's.
+// DropIn is the file that raises InhibitDelayMaxSec. It is the one that the kubelet
+// writes.
 const DropIn = "/etc/systemd/logind.conf.d/99-kubelet.conf"
 
-// reloadTime is how long logind gets to take its configuration in.
-const reloadTime = 5 * time.Second
+// reloadTimeout limits the wait for logind's new configuration.
+const reloadTimeout = 5 * time.Second
 
-// raise has logind wait for the period at least, and returns how long it does.
-func (w *watcher) raise(ctx context.Context, b *bus) (time.Duration, error) {
-	now, err := b.delay(ctx)
+// raiseMaxDelay makes logind wait for the period at least if possible, and returns how
+// long it waits.
+func (w *watcher) raiseMaxDelay(ctx context.Context, b *bus) (time.Duration, error) {
+	now, err := b.maxDelay(ctx)
 	if err != nil || now >= w.Period {
 		return now, err
 	}
@@ -26,8 +28,8 @@ func (w *watcher) raise(ctx context.Context, b *bus) (time.Duration, error) {
 	if err := b.reload(ctx); err != nil {
 		return now, err
 	}
-	for end := time.Now().Add(reloadTime); ; {
-		if now, err = b.delay(ctx); err != nil || now >= w.Period {
+	for end := time.Now().Add(reloadTimeout); ; {
+		if now, err = b.maxDelay(ctx); err != nil || now >= w.Period {
 			return now, err
 		}
 		if time.Now().After(end) {
@@ -41,7 +43,7 @@ func (w *watcher) raise(ctx context.Context, b *bus) (time.Duration, error) {
 	}
 }
 
-// write makes the drop-in; logind counts in seconds.
+// write writes the drop-in file, in seconds.
 func write(path string, period time.Duration) error {
 	seconds := int64((period + time.Second - 1) / time.Second)
 	text := fmt.Sprintf("# Written by podd, for the pods to end in time.\n[Login]\nInhibitDelayMaxSec=%d\n", seconds)

@@ -1,17 +1,18 @@
-// Package logind has systemd wait with a shutdown of the machine until the pods have
-// ended.
+// Package logind makes systemd delay a shutdown of the host until the pods have stopped.
 //
 //	system bus ─▶ watcher ─┬─ holds an inhibitor of mode delay ──▶ logind waits
-//	                       └─ PrepareForShutdown true ─▶ Begin ─▶ lets go of it
-//	                                             false ─▶ Cancel, takes another
+//	                       └─ PrepareForShutdown true ─▶ Begin ─▶ releases the inhibitor
+//	                                             false ─▶ Cancel, takes another one
 //
-// Run is for who has a shutdownGracePeriod. Where logind waits no longer than less,
-// InhibitDelayMaxSec is raised by a drop-in, in the file that a kubelet has for it: there
-// is one agent on a machine at a time, and whichever was started last decides, so that
-// none is held to what another left. Where that does not help, the pods get less.
+// Run is used if a shutdownGracePeriod is configured. If logind's InhibitDelayMaxSec is
+// less, Run raises it with the kubelet's drop-in file: a node has one agent at a time, and
+// the one that was started last decides, so that it is not limited by the file of another.
+// If that has no effect, the pods get less time.
 //
-// Signals only wake, for anybody on the bus can send them: whether a shutdown is on its
-// way is read from logind then, and after each connection. The lock outlives those. A
-// shutdown that somebody else began is not cancelled with logind's. One that logind has given up while podd was away is cancelled, but for a
-// machine that systemd is stopping already, when logind knows of no shutdown any more.
+// Signals only wake the watcher, because every client of the bus can send them. Whether a
+// shutdown is in progress is read from logind after each signal and each connection. The
+// inhibitor does not depend on the connection. A shutdown that another initiator began is
+// not cancelled together with logind's. A shutdown that logind cancelled while podd was not
+// running is cancelled too, unless systemd is already stopping the host, when logind
+// reports no shutdown any more.
 package logind

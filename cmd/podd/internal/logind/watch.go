@@ -8,31 +8,31 @@ import (
 	"time"
 )
 
-// Options are what Run works with; all but Address are required.
+// Options configures Run. All fields but Address are required.
 type Options struct {
-	// Address of the bus; "" is the system's.
+	// Address is the address of the bus; "" is the system bus.
 	Address string
-	// DropIn is the file by which logind's patience is raised.
+	// DropIn is the path of the drop-in file.
 	DropIn string
-	// Period is how long the pods may take to end, all in all.
+	// Period is the total time that the pods may take to stop.
 	Period time.Duration
-	// Begin ends the pods within so long, and returns when all have ended or ctx is
-	// done. It may be called again while they do.
+	// Begin stops the pods within a time, and returns when all have stopped or ctx is done.
+	// It may be called again before that.
 	Begin func(ctx context.Context, within time.Duration) error
-	// Cancel has them run again; UnderWay says that Begin was called for a shutdown
-	// that was not cancelled, be it by an earlier podd.
+	// Cancel starts the pods again. UnderWay reports whether Begin was called for a shutdown
+	// that was not cancelled, also by an earlier podd.
 	Cancel   func(ctx context.Context) error
 	UnderWay func() bool
 	Log      *slog.Logger
 }
 
-// How long until another try: the bus is gone for a moment, or there is none.
+// The waits before the next attempt to connect.
 const (
 	soon = time.Second
 	late = time.Minute
 )
 
-// Run watches until ctx is done.
+// Run watches for shutdowns until ctx is done.
 func Run(ctx context.Context, o Options) error {
 	w := &watcher{Options: o}
 	defer w.release()
@@ -58,51 +58,51 @@ func Run(ctx context.Context, o Options) error {
 	}
 }
 
-// watcher is one connection's life after the other.
+// A watcher uses one connection after the other.
 type watcher struct {
 	Options
-	within time.Duration // that logind waits
-	lock   *os.File      // nil: none is held
-	ending chan struct{} // closed when the pods have ended; nil: they do not
-	cancel context.CancelFunc
+	maxDelay time.Duration // how long logind waits
+	lock     *os.File      // may be nil
+	stopped  chan struct{} // closed when the pods have stopped; nil if they are not being stopped
+	cancel   context.CancelFunc
 }
 
-// watch returns when the connection is lost, or ctx is done. The lock is held on: it is
-// no part of the connection.
+// watch returns when the connection is lost or ctx is done. It keeps the lock, which does
+// not depend on the connection.
 func (w *watcher) watch(ctx context.Context) error {
 	b, err := open(ctx, w.Address)
 	if err != nil {
 		return err
 	}
 	defer b.conn.Close()
-	defer w.land()
-	prepares, err := b.preparing(ctx)
+	defer w.stopWaiting()
+	prepares, err := b.isPreparing(ctx)
 	if err != nil {
 		return err
 	}
-	if prepares { // logind gives no lock any more
-		if w.within, err = b.delay(ctx); err != nil {
+	if prepares { // logind gives no locks during a shutdown
+		if w.maxDelay, err = b.maxDelay(ctx); err != nil {
 			return err
 		}
-		w.within = min(w.within, w.Period)
-	} else if err := w.take(ctx, b); err != nil {
+		w.maxDelay = min(w.maxDelay, w.Period)
+	} else if err := w.inhibit(ctx, b); err != nil {
 		return err
 	}
-	w.turn(ctx, b, prepares)
-	w.Log.Info("a shutdown of the machine waits for the pods", "at most", w.within)
+	w.handleShutdown(ctx, b, prepares)
+	w.Log.Info("a shutdown of the machine waits for the pods", "at most", w.maxDelay)
 	return w.follow(ctx, b)
 }
 
-// take has logind wait, for as long as it does.
-func (w *watcher) take(ctx context.Context, b *bus) error {
-	within, err := w.raise(ctx, b)
+// inhibit takes a lock after raising the maximum delay.
+func (w *watcher) inhibit(ctx context.Context, b *bus) error {
+	within, err := w.raiseMaxDelay(ctx, b)
 	if within == 0 && err != nil {
 		return err
 	}
 	if err != nil {
 		w.Log.Warn("the pods get less than they should when the machine shuts down", "err", err)
 	}
-	w.within = min(within, w.Period)
+	w.maxDelay = min(within, w.Period)
 	lock, err := b.inhibit(ctx)
 	if err != nil {
 		return err
@@ -117,34 +117,34 @@ func (w *watcher) follow(ctx context.Context, b *bus) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-w.ending:
-			w.land()
+		case <-w.stopped:
+			w.stopWaiting()
 			w.release()
 		case <-b.conn.Context().Done():
 			return errors.New("the system's bus has closed the connection")
 		case <-b.wake:
-			is, err := b.preparing(ctx)
+			is, err := b.isPreparing(ctx)
 			if err != nil {
 				return err
 			}
-			w.turn(ctx, b, is)
+			w.handleShutdown(ctx, b, is)
 		}
 	}
 }
 
-// turn is that the machine goes down, or does not.
-func (w *watcher) turn(ctx context.Context, b *bus, down bool) {
+// handleShutdown handles the start or the cancellation of a shutdown.
+func (w *watcher) handleShutdown(ctx context.Context, b *bus, down bool) {
 	switch {
-	case down && w.ending == nil:
+	case down && w.stopped == nil:
 		w.begin(ctx)
-	case !down && (w.ending != nil || w.lock == nil || w.UnderWay()) && !b.stopping(ctx):
-		w.giveUp(ctx, b)
+	case !down && (w.stopped != nil || w.lock == nil || w.UnderWay()) && !b.isStopping(ctx):
+		w.cancelShutdown(ctx, b)
 	}
 }
 
-// giveUp is that the machine does not go down after all.
-func (w *watcher) giveUp(ctx context.Context, b *bus) {
-	w.land()
+// cancelShutdown handles the cancellation of a shutdown.
+func (w *watcher) cancelShutdown(ctx context.Context, b *bus) {
+	w.stopWaiting()
 	if w.UnderWay() {
 		if err := w.Cancel(ctx); err != nil {
 			w.Log.Error("the pods are not run again after a shutdown that was cancelled; podd shutdown --cancel does", "err", err)
@@ -158,30 +158,30 @@ func (w *watcher) giveUp(ctx context.Context, b *bus) {
 	}
 }
 
-// begin ends the pods beside the watching.
+// begin stops the pods in a goroutine.
 func (w *watcher) begin(ctx context.Context) {
 	ctx, w.cancel = context.WithCancel(ctx)
 	ended := make(chan struct{})
-	w.ending = ended
+	w.stopped = ended
 	go func() {
 		defer close(ended)
-		if err := w.Begin(ctx, w.within); err != nil && ctx.Err() == nil {
+		if err := w.Begin(ctx, w.maxDelay); err != nil && ctx.Err() == nil {
 			w.Log.Error("not all pods have ended before the machine goes down", "err", err)
 		}
 	}()
 }
 
-// land waits for no pod any more.
-func (w *watcher) land() {
-	if w.ending == nil {
+// stopWaiting cancels begin and waits for it.
+func (w *watcher) stopWaiting() {
+	if w.stopped == nil {
 		return
 	}
 	w.cancel()
-	<-w.ending
-	w.ending = nil
+	<-w.stopped
+	w.stopped = nil
 }
 
-// release lets the machine go down.
+// release lets the shutdown continue.
 func (w *watcher) release() {
 	if w.lock != nil {
 		w.lock.Close()

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// everywhere is where clouds have it, a link-local address.
-	everywhere = "http://169.254.169.254"
-	// askTime bounds a request; whoever has the service has it near.
-	askTime = 3 * time.Second
-	// maxAnswer bounds what is read of one.
-	maxAnswer = 256 << 10
+	// defaultBase is the link-local address that all clouds use.
+	defaultBase = "http://169.254.169.254"
+	// requestTimeout can be short, because the service is on the host.
+	requestTimeout = 3 * time.Second
+	// maxResponse limits a response.
+	maxResponse = 256 << 10
 )
 
-// errNone is that there is no such thing.
-var errNone = errors.New("404 Not Found")
+// errNotFound is the error of a path that does not exist.
+var errNotFound = errors.New("404 Not Found")
 
 type client struct {
 	base string
@@ -31,18 +31,18 @@ type client struct {
 
 func newClient(base string) *client {
 	if base == "" {
-		base = everywhere
+		base = defaultBase
 	}
-	// Without a proxy: it would tell what its own machine is.
-	transport := &http.Transport{DialContext: (&net.Dialer{Timeout: askTime}).DialContext, MaxResponseHeaderBytes: 16 << 10}
+	// No proxy, because a proxy would get the metadata of the proxy's host.
+	transport := &http.Transport{DialContext: (&net.Dialer{Timeout: requestTimeout}).DialContext, MaxResponseHeaderBytes: 16 << 10}
 	refuse := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &client{base, &http.Client{Transport: transport, Timeout: askTime, CheckRedirect: refuse}}
+	return &client{base, &http.Client{Transport: transport, Timeout: requestTimeout, CheckRedirect: refuse}}
 }
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// ask returns what is at a path.
-func (c *client) ask(ctx context.Context, method, path string, header map[string]string) ([]byte, error) {
+// get returns the content of a path.
+func (c *client) get(ctx context.Context, method, path string, header map[string]string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, method, c.base+path, nil)
 	if err != nil {
 		return nil, err
@@ -58,13 +58,13 @@ func (c *client) ask(ctx context.Context, method, path string, header map[string
 	switch resp.StatusCode {
 	case http.StatusOK:
 	case http.StatusNotFound:
-		return nil, fmt.Errorf("%s: %w", path, errNone)
+		return nil, fmt.Errorf("%s: %w", path, errNotFound)
 	default:
 		return nil, fmt.Errorf("%s: status %d", path, resp.StatusCode)
 	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
-	if err == nil && len(text) > maxAnswer {
-		err = fmt.Errorf("it has more than %d KiB", maxAnswer>>10)
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
+	if err == nil && len(text) > maxResponse {
+		err = fmt.Errorf("it has more than %d KiB", maxResponse>>10)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -72,14 +72,14 @@ func (c *client) ask(ctx context.Context, method, path string, header map[string
 	return text, nil
 }
 
-// word is what is at a path, in one line.
-func (c *client) word(ctx context.Context, path string, header map[string]string) (string, error) {
-	text, err := c.ask(ctx, http.MethodGet, path, header)
+// line returns the content of a path, which must be one line.
+func (c *client) line(ctx context.Context, path string, header map[string]string) (string, error) {
+	text, err := c.get(ctx, http.MethodGet, path, header)
 	return strings.TrimSpace(string(text)), err
 }
 
 func (c *client) object(ctx context.Context, path string, header map[string]string, into any) error {
-	text, err := c.ask(ctx, http.MethodGet, path, header)
+	text, err := c.get(ctx, http.MethodGet, path, header)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// openstack: the node has the server's name, and the region is not told.
+// openstack uses the name of the server. OpenStack has no region in its metadata.
 func (c *client) openstack(ctx context.Context) (Machine, error) {
 	var told struct {
 		UUID string `json:"uuid"`
@@ -18,8 +18,8 @@ func (c *client) openstack(ctx context.Context) (Machine, error) {
 	if err := c.object(ctx, "/openstack/latest/meta_data.json", nil, &told); err != nil {
 		return Machine{}, err
 	}
-	kind, err := c.word(ctx, ec2Root+"meta-data/instance-type", nil)
-	if err != nil && !errors.Is(err, errNone) { // not every OpenStack has it
+	kind, err := c.line(ctx, ec2Root+"meta-data/instance-type", nil)
+	if err != nil && !errors.Is(err, errNotFound) { // not every OpenStack has this path
 		return Machine{}, err
 	}
 	return Machine{Name: told.Name, ProviderID: "openstack:///" + told.UUID, Zone: told.Zone, Type: kind}, nil
@@ -27,9 +27,9 @@ func (c *client) openstack(ctx context.Context) (Machine, error) {
 
 const ec2Root = "/latest/"
 
-// ec2: the node has the machine's private DNS name, the first where there are several.
+// ec2 uses the private DNS name of the instance, the first if there are several.
 func (c *client) ec2(ctx context.Context) (Machine, error) {
-	token, err := c.ask(ctx, http.MethodPut, ec2Root+"api/token", map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": "60"})
+	token, err := c.get(ctx, http.MethodPut, ec2Root+"api/token", map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": "60"})
 	if err != nil {
 		return Machine{}, err
 	}
@@ -43,7 +43,7 @@ func (c *client) ec2(ctx context.Context) (Machine, error) {
 	if err := c.object(ctx, ec2Root+"dynamic/instance-identity/document", header, &told); err != nil {
 		return Machine{}, err
 	}
-	names, err := c.word(ctx, ec2Root+"meta-data/local-hostname", header)
+	names, err := c.line(ctx, ec2Root+"meta-data/local-hostname", header)
 	if err != nil {
 		return Machine{}, err
 	}
@@ -51,12 +51,13 @@ func (c *client) ec2(ctx context.Context) (Machine, error) {
 	return Machine{Name: name, ProviderID: fmt.Sprintf("aws:///%s/%s", told.Zone, told.ID), Zone: told.Zone, Region: told.Region, Type: told.Type}, nil
 }
 
-// gce tells zones and types as paths. A zone is its region's, with a letter more.
+// gce gets zones and types as paths. The name of a zone is that of its region and a
+// letter.
 func (c *client) gce(ctx context.Context) (Machine, error) {
 	header := map[string]string{"Metadata-Flavor": "Google"}
 	told := map[string]string{}
 	for _, path := range []string{"project/project-id", "instance/name", "instance/zone", "instance/machine-type"} {
-		word, err := c.word(ctx, "/computeMetadata/v1/"+path, header)
+		word, err := c.line(ctx, "/computeMetadata/v1/"+path, header)
 		if err != nil {
 			return Machine{}, err
 		}

@@ -11,19 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Clouds are those whose service is known.
+// Clouds contains the names of the supported clouds.
 var Clouds = []string{"ec2", "gce", "openstack"}
 
-// Machine is what a cloud says of one.
+// A Machine is the metadata of an instance.
 type Machine struct {
-	Name       string `json:"name"`       // of the node, in lower case
-	ProviderID string `json:"providerID"` // as the cloud's controller looks for it
+	Name       string `json:"name"`       // name of the node, in lower case
+	ProviderID string `json:"providerID"` // in the format of the cloud's controller
 	Zone       string `json:"zone"`
-	Region     string `json:"region,omitempty"` // "": the cloud tells none
-	Type       string `json:"type,omitempty"`   // of the instance; "": the cloud tells none
+	Region     string `json:"region,omitempty"` // "" if unknown
+	Type       string `json:"type,omitempty"`   // instance type; "" if unknown
 }
 
-// Labels are those of the node.
+// Labels returns the labels of the node.
 func (m Machine) Labels() map[string]string {
 	labels := map[string]string{}
 	for name, value := range map[string]string{
@@ -36,8 +36,9 @@ func (m Machine) Labels() map[string]string {
 	return labels
 }
 
-// Ask asks the service of one of Clouds; base is its URL, "" for that of every cloud.
-func Ask(ctx context.Context, cloud, base string) (Machine, error) {
+// Fetch requests the metadata from the service of one of Clouds; base is its URL, "" for
+// the default.
+func Fetch(ctx context.Context, cloud, base string) (Machine, error) {
 	c := newClient(base)
 	defer c.close()
 	var m Machine
@@ -64,7 +65,7 @@ func Ask(ctx context.Context, cloud, base string) (Machine, error) {
 
 var providerID = regexp.MustCompile(`^(aws|gce|openstack)://[A-Za-z0-9._:-]*/[A-Za-z0-9._-]*/?[A-Za-z0-9._-]+$`)
 
-// Check says what is no name, id or label.
+// Check returns an error if a name, ID or label is invalid.
 func (m Machine) Check() error {
 	if why := validation.IsDNS1123Subdomain(m.Name); why != nil {
 		return fmt.Errorf("its name is %.80q: %s", m.Name, why[0])

@@ -61,7 +61,7 @@ func ask(t *testing.T, cloud string, h http.Handler) (Machine, error) {
 	t.Helper()
 	s := httptest.NewServer(h)
 	defer s.Close()
-	return Ask(t.Context(), cloud, s.URL)
+	return Fetch(t.Context(), cloud, s.URL)
 }
 
 func TestAsk(t *testing.T) {
@@ -110,7 +110,7 @@ func TestHostile(t *testing.T) {
 		"a zone of two words":  {"openstack", with(openstackService(), meta, `{"uuid":"1","name":"a","availability_zone":"a b"}`), "topology.kubernetes.io/zone is"},
 		"a type of two lines":  {"openstack", with(openstackService(), "/latest/meta-data/instance-type", "a\nb"), "instance-type is"},
 		"no JSON":              {"openstack", with(openstackService(), meta, "<html>"), "invalid character"},
-		"too much":             {"openstack", with(openstackService(), meta, strings.Repeat(" ", maxAnswer)+"{}"), "more than 256 KiB"},
+		"too much":             {"openstack", with(openstackService(), meta, strings.Repeat(" ", maxResponse)+"{}"), "more than 256 KiB"},
 		"a page of a gateway":  {"gce", with(gceService(), name, "<html>no</html>"), "its name is"},
 		"a zone without value": {"gce", with(gceService(), zone, "projects/1/zones/"), "no zone"},
 		"somewhere else":       {"gce", http.RedirectHandler("http://example.invalid/", http.StatusFound), "status 302"},

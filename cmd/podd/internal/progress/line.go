@@ -1,6 +1,5 @@
-// Package progress shows at the foot of a terminal what takes its time, in one line
-// that is written anew every second and gone when something else is to be read. Off
-// a terminal there is none.
+// Package progress shows a status line at the bottom of a terminal, which is updated every
+// second and hidden while other output is written. Without a terminal it shows nothing.
 package progress
 
 import (
@@ -13,21 +12,22 @@ import (
 	"golang.org/x/term"
 )
 
-// Line is that line. Safe for concurrent use; nil is one that is never seen.
+// A Line is a status line of a terminal. It is safe for concurrent use. All methods of a
+// nil Line do nothing.
 type Line struct {
 	to    io.Writer
 	width func() int
 	done  chan struct{}
 	drawn sync.WaitGroup
 
-	mu    sync.Mutex // guards all following fields
-	text  func(now time.Time) string
-	shown bool
-	amid  bool // the last that was written began a line and has not ended it
+	mu        sync.Mutex // guards all following fields
+	text      func(now time.Time) string
+	shown     bool
+	isPartial bool // the last write did not end with a newline
 }
 
-// New is the Line of w; nil where w is no terminal, or one that cannot write over
-// what it has. Close ends it.
+// New returns the Line of w, or nil if w is not a terminal that can overwrite a line. It
+// must be closed.
 func New(w io.Writer) *Line {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
@@ -61,8 +61,8 @@ func begin(to io.Writer, every time.Duration, width func() int) *Line {
 	return l
 }
 
-// Set has the line show text, which is asked again every second; nil, or one that
-// is empty, shows nothing.
+// Set sets the function that returns the text of the line. It is called every second. If
+// it is nil or returns "", the line is hidden.
 func (l *Line) Set(text func(now time.Time) string) {
 	if l == nil {
 		return
@@ -75,7 +75,7 @@ func (l *Line) Set(text func(now time.Time) string) {
 	}
 }
 
-// Close takes the line away for good. It may be called more than once.
+// Close removes the line. It may be called more than once.
 func (l *Line) Close() {
 	if l == nil {
 		return
@@ -91,7 +91,7 @@ func (l *Line) Close() {
 	}
 }
 
-// Writer is w with the line out of the way of what is written.
+// Writer returns a writer to w that hides the line during writes.
 func (l *Line) Writer(w io.Writer) io.Writer {
 	if l == nil {
 		return w
@@ -110,19 +110,20 @@ func (w writer) Write(b []byte) (int, error) {
 	w.line.clear()
 	n, err := w.to.Write(b)
 	if len(b) > 0 {
-		w.line.amid = !bytes.HasSuffix(b, []byte("\n"))
+		w.line.isPartial = !bytes.HasSuffix(b, []byte("\n"))
 	}
 	w.line.draw()
 	return n, err
 }
 
-// draw and clear are for who holds mu. A terminal that is gone has nobody to tell.
+// draw and clear must be called with mu held. Errors are ignored, because they mean that
+// the terminal is gone.
 func (l *Line) draw() {
 	text := ""
 	if l.text != nil {
 		text = l.text(time.Now())
 	}
-	if text == "" || l.amid {
+	if text == "" || l.isPartial {
 		l.clear()
 		return
 	}

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// Pull is an image that is being fetched for a container.
+// A Pull is an image pull for a container.
 type Pull struct {
 	Container, Image string
 	Since            time.Time
 }
 
-// Text says what is pulled and for how long, what takes longest first; "" for
-// nothing. How much of an image is there no runtime tells through CRI.
+// Text formats the pulls and their durations, the longest first, or returns "" if there
+// are none. CRI does not report how much of an image has been pulled.
 func Text(pulls []Pull, now time.Time) string {
 	first := map[string]time.Time{}
 	for _, p := range pulls {

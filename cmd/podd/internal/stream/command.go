@@ -15,32 +15,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/remotecommand"
 )
 
-// Size is that of a terminal, in characters.
+// Size is the size of a terminal in characters.
 type Size struct{ Width, Height uint16 }
 
-// Command is a client's part in a command or container; which streams it has
-// must be what the server was asked for.
+// A Command contains the client's streams of a command or container. They must be those
+// that were requested from the server.
 type Command struct {
-	// Stdin is passed on to its end; nil: there is none. Run does not wait for a
-	// Read of it that blocks.
+	// Stdin is copied until its end; may be nil. Run does not wait for a blocked Read.
 	Stdin          io.Reader
-	Stdout, Stderr io.Writer // nil: not to be had
-	// TTY says that the command has a terminal, so Stderr is nil. Sizes are the
-	// terminal's, the first one included; nil: nobody knows. Whoever sends them
-	// closes the channel when ctx is done.
+	Stdout, Stderr io.Writer // may be nil
+	// TTY is set if the command has a terminal; Stderr is then nil. Sizes receives the sizes
+	// of the terminal, including the initial one; may be nil. The sender must close it when
+	// ctx is done.
 	TTY   bool
 	Sizes <-chan Size
 }
 
-// ExitError is that a command ended with another code than 0.
+// ExitError is the error of a command with a non-zero exit code.
 type ExitError struct{ Code int }
 
 func (e *ExitError) Error() string {
 	return "command terminated with exit code " + strconv.Itoa(e.Code)
 }
 
-// Run returns when the command has ended and all of its output is written, or
-// ctx is done. It closes conn.
+// Run returns when the command has ended and all of its output is written, or ctx is
+// done. It closes conn.
 func (c *Command) Run(ctx context.Context, conn *Conn) error {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
@@ -58,9 +57,9 @@ func (c *Command) run(conn *Conn) error {
 		return err
 	}
 	if c.Stdin != nil {
-		go pass(c.Stdin, s[v1.StreamTypeStdin])
+		go copyInput(c.Stdin, s[v1.StreamTypeStdin])
 	}
-	var out copies
+	var out outputCopies
 	if c.Stdout != nil {
 		out.start(conn, c.Stdout, s[v1.StreamTypeStdout])
 	}
@@ -72,18 +71,18 @@ func (c *Command) run(conn *Conn) error {
 		var resizing sync.WaitGroup
 		resizing.Go(func() { resize(s[v1.StreamTypeResize], c.Sizes, done) })
 		defer resizing.Wait()
-		defer conn.Close() // ends a write
+		defer conn.Close() // unblocks a write
 		defer close(done)
 	}
 	text, err := io.ReadAll(io.LimitReader(s[v1.StreamTypeError], maxMessage))
 	if failed := out.wait(); failed != nil {
 		return failed
 	}
-	return ended(text, err)
+	return exitError(text, err)
 }
 
-// open opens all streams, in the order that servers know. They read none before
-// all of them are there.
+// open opens all streams in the order that servers expect. Servers read only when all
+// streams are open.
 func (c *Command) open(conn *Conn) (map[string]httpstream.Stream, error) {
 	all := map[string]httpstream.Stream{}
 	for _, s := range []struct {
@@ -101,31 +100,29 @@ func (c *Command) open(conn *Conn) (map[string]httpstream.Stream, error) {
 			return nil, err
 		}
 	}
-	// Nothing is written to it. A command that has ended already has taken the
-	// connection with it, and what it said is still to be read.
+	// Closing fails if the command has already ended. Its output can still be read.
 	_ = all[v1.StreamTypeError].Close()
 	return all, nil
 }
 
-// pass copies a client's input, and then tells that this was all.
-func pass(from io.Reader, to httpstream.Stream) {
-	io.Copy(to, from) // a command that reads no more is no error
+// copyInput copies a client's input and then closes the stream.
+func copyInput(from io.Reader, to httpstream.Stream) {
+	io.Copy(to, from) // an error means that the command reads no more
 	to.Close()
 }
 
-// copies are of a command's output.
-type copies struct {
+// outputCopies copies the output streams of a command.
+type outputCopies struct {
 	group  sync.WaitGroup
 	mu     sync.Mutex // guards failed
 	failed error
 }
 
-// start copies until the end. When the output cannot be written any more, the
-// connection ends.
-func (c *copies) start(conn *Conn, to io.Writer, from io.Reader) {
+// start copies until the end of from. If to cannot be written, it closes the connection.
+func (c *outputCopies) start(conn *Conn, to io.Writer, from io.Reader) {
 	c.group.Go(func() {
 		w := &sink{to: to}
-		io.Copy(w, from) // how reading ends is told by the stream of the end
+		io.Copy(w, from) // the error stream reports how the command ended
 		if w.err != nil {
 			c.mu.Lock()
 			c.failed = errors.Join(c.failed, fmt.Errorf("writing what the command wrote: %w", w.err))
@@ -135,12 +132,12 @@ func (c *copies) start(conn *Conn, to io.Writer, from io.Reader) {
 	})
 }
 
-func (c *copies) wait() error {
+func (c *outputCopies) wait() error {
 	c.group.Wait()
 	return c.failed
 }
 
-// sink remembers why its writer failed.
+// A sink records the error of its writer.
 type sink struct {
 	to  io.Writer
 	err error
@@ -152,7 +149,7 @@ func (s *sink) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// resize tells of every size until there are no more, or done.
+// resize sends every size until the channel is closed or done.
 func resize(to io.Writer, sizes <-chan Size, done <-chan struct{}) {
 	e := json.NewEncoder(to)
 	for {
@@ -167,14 +164,14 @@ func resize(to io.Writer, sizes <-chan Size, done <-chan struct{}) {
 	}
 }
 
-// ended is what a server says of the end, a metav1.Status.
-func ended(text []byte, err error) error {
+// exitError decodes the error stream, a metav1.Status.
+func exitError(text []byte, err error) error {
 	if len(text) == 0 {
-		return errCut
+		return errConnectionClosed
 	}
 	var s metav1.Status
 	if json.Unmarshal(text, &s) != nil {
-		return errors.New(string(text)) // of servers older than Status
+		return errors.New(string(text)) // from servers that send no Status
 	}
 	switch {
 	case s.Status == metav1.StatusSuccess:
@@ -187,7 +184,7 @@ func ended(text []byte, err error) error {
 		}
 	}
 	if s.Message == "" {
-		return fmt.Errorf("the command failed, and the runtime does not say why: %w", errors.Join(err, errCut))
+		return fmt.Errorf("the command failed, and the runtime does not say why: %w", errors.Join(err, errConnectionClosed))
 	}
 	return errors.New(s.Message)
 }

@@ -16,40 +16,39 @@ import (
 	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
 )
 
-// Protocols that Dial asks for.
+// Protocols that Dial requests.
 const (
 	remoteCommand = "v4.channel.k8s.io"
 	portForward   = "portforward.k8s.io"
 )
 
-// upgradeTimeout bounds the time until streams can be opened; the runtime is
-// asked meanwhile.
+// upgradeTimeout limits the upgrade of the connection, which includes a request to the
+// runtime.
 const upgradeTimeout = 30 * time.Second
 
-// maxMessage bounds what a server can say of its refusal and of a stream's end.
+// maxMessage limits error messages of the server.
 const maxMessage = 64 << 10
 
-// Refused is a server's answer that is no connection.
-type Refused struct {
+// A ResponseError is a response other than an upgrade.
+type ResponseError struct {
 	Status  int
 	Message string
 }
 
-func (e *Refused) Error() string { return e.Message }
+func (e *ResponseError) Error() string { return e.Message }
 
-// errCut is that the connection ended before what went on over it.
-var errCut = errors.New("the connection was cut")
+// errConnectionClosed is the error of a stream after its connection was closed.
+var errConnectionClosed = errors.New("the connection was cut")
 
-// Conn is a connection that streams can be opened on. Safe for concurrent use.
+// Conn is a connection with multiple streams. It is safe for concurrent use.
 type Conn struct{ spdy httpstream.Connection }
 
-// DialCommand asks for the streams of a command or a container, at a path with
-// its query. It takes conn over, whatever it returns.
+// DialCommand requests the streams of a command or container. It takes ownership of conn.
 func DialCommand(ctx context.Context, conn net.Conn, target *url.URL) (*Conn, error) {
 	return dial(ctx, conn, target, remoteCommand)
 }
 
-// DialForward asks for those of a pod's ports.
+// DialForward requests port forwarding to a pod.
 func DialForward(ctx context.Context, conn net.Conn, target *url.URL) (*Conn, error) {
 	return dial(ctx, conn, target, portForward)
 }
@@ -74,7 +73,7 @@ func dial(ctx context.Context, conn net.Conn, target *url.URL, protocol string) 
 	return &Conn{streams}, nil
 }
 
-// upgrade has the server change the protocol.
+// upgrade upgrades the protocol of the connection.
 func upgrade(conn net.Conn, target *url.URL, protocol string) (net.Conn, error) {
 	r := &http.Request{Method: http.MethodPost, URL: target, Host: target.Host, Header: http.Header{}}
 	r.Header.Set(httpstream.HeaderConnection, httpstream.HeaderUpgrade)
@@ -95,15 +94,15 @@ func upgrade(conn net.Conn, target *url.URL, protocol string) (net.Conn, error) 
 		return buffered{conn, from}, nil
 	}
 	defer answer.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxMessage)) // what came is shown
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxMessage)) // a partial message is still shown
 	message := strings.TrimSpace(string(text))
 	if message == "" {
 		message = "the server answered " + answer.Status
 	}
-	return nil, &Refused{answer.StatusCode, message}
+	return nil, &ResponseError{answer.StatusCode, message}
 }
 
-// buffered is a connection of which something was read ahead.
+// buffered is a connection with a read buffer.
 type buffered struct {
 	net.Conn
 	from *bufio.Reader
@@ -111,13 +110,13 @@ type buffered struct {
 
 func (b buffered) Read(p []byte) (int, error) { return b.from.Read(p) }
 
-// Close ends all streams.
+// Close closes all streams.
 func (c *Conn) Close() error { return c.spdy.Close() }
 
-// Closed is closed, or gets a value, when the other side has ended.
+// Closed receives or is closed when the server has closed the connection.
 func (c *Conn) Closed() <-chan bool { return c.spdy.CloseChan() }
 
-// open opens a stream of a type, with further headers in pairs.
+// open opens a stream of a type, with additional headers in pairs.
 func (c *Conn) open(kind string, more ...string) (httpstream.Stream, error) {
 	h := http.Header{}
 	h.Set("streamType", kind)

@@ -11,12 +11,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// requests numbers the connections, which the server has to tell apart.
+// requests numbers the forwarded connections, because the server identifies them by
+// number.
 var requests atomic.Uint64
 
-// Forward copies between a client and a port of the pod until the pod has ended
-// its side, or one is gone; it closes the client. The error is that which the
-// runtime tells of.
+// Forward copies between a client and a port of the pod until the pod closes its side, or
+// one side disconnects. It closes the client, and returns the error that the runtime
+// reports.
 func (c *Conn) Forward(port uint16, client net.Conn) error {
 	defer client.Close()
 	about := []string{v1.PortHeader, strconv.Itoa(int(port)), v1.PortForwardRequestIDHeader, strconv.FormatUint(requests.Add(1), 10)}
@@ -24,7 +25,7 @@ func (c *Conn) Forward(port uint16, client net.Conn) error {
 	if err != nil {
 		return err
 	}
-	trouble.Close() // nothing is written to it
+	trouble.Close() // it is not written to
 	defer c.spdy.RemoveStreams(trouble)
 	data, err := c.open(v1.StreamTypeData, about...)
 	if err != nil {
@@ -35,14 +36,14 @@ func (c *Conn) Forward(port uint16, client net.Conn) error {
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		io.Copy(data, client) // a pod that reads no more is no error
+		io.Copy(data, client) // an error means that the pod reads no more
 		data.Close()
 	}()
 	received := make(chan struct{})
 	go func() {
 		defer close(received)
 		if _, err := io.Copy(client, data); err != nil {
-			data.Reset() // the client is gone
+			data.Reset() // the client has disconnected
 		}
 	}()
 	text, _ := io.ReadAll(io.LimitReader(trouble, maxMessage))

@@ -81,7 +81,7 @@ const (
 func TestCommand(t *testing.T) {
 	for _, c := range []struct{ end, want string }{
 		{success, ""}, {code3, "command terminated with exit code 3"}, {code0, "odd"}, {failure, "no such file"},
-		{"plain words", "plain words"}, {"", errCut.Error()}, {`{}`, "the command failed, and the runtime does not say why: the connection was cut"},
+		{"plain words", "plain words"}, {"", errConnectionClosed.Error()}, {`{}`, "the command failed, and the runtime does not say why: the connection was cut"},
 	} {
 		conn, target := runtime(t, 4, func(s map[string]httpstream.Stream) {
 			said, _ := io.ReadAll(s[v1.StreamTypeStdin]) // until the client's end
@@ -187,7 +187,7 @@ func TestEndings(t *testing.T) {
 	}{
 		"user":   {func(cancel func(), _ net.Conn) error { cancel(); return nil }, context.Canceled},
 		"output": {func(func(), net.Conn) error { return io.ErrShortWrite }, io.ErrShortWrite},
-		"podd":   {func(_ func(), conn net.Conn) error { conn.Close(); return nil }, errCut},
+		"podd":   {func(_ func(), conn net.Conn) error { conn.Close(); return nil }, errConnectionClosed},
 	} {
 		conn, target := runtime(t, 3, hang)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -211,7 +211,7 @@ func TestRefused(t *testing.T) {
 	conn, target := runtime(t, 1, nil)
 	target.Path = "/refuse"
 	_, err := DialCommand(t.Context(), conn, target)
-	if refused := (*Refused)(nil); !errors.As(err, &refused) || *refused != (Refused{404, "container main is not running"}) {
+	if refused := (*ResponseError)(nil); !errors.As(err, &refused) || *refused != (ResponseError{404, "container main is not running"}) {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,5 +1,5 @@
-// Package plugintest is a device plugin for tests, which speaks the real protocol
-// over real sockets.
+// Package plugintest implements a device plugin for tests, with the real protocol over
+// real sockets.
 package plugintest
 
 import (
@@ -18,19 +18,20 @@ import (
 	"k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// Plugin serves the devices of one resource. The fields are set before Start; Dir
+// A Plugin serves the devices of one resource. Its fields must be set before Start; Dir
 // and Resource are required.
 type Plugin struct {
 	Dir      string // of the sockets
 	Resource string
 	Options  v1beta1.DevicePluginOptions
-	// Watched has it wait to be found, as in plugins_registry, and not register.
+	// Watched makes the plugin wait to be discovered in plugins_registry instead of
+	// registering itself.
 	Watched bool
-	// Type is what it says it is where it is watched; empty: a device plugin.
+	// Type is the plugin type that a watched plugin reports; "" means DevicePlugin.
 	Type string
-	// Answer is what a container gets for devices; nil: nothing.
+	// Answer returns the response to Allocate; nil means an empty one.
 	Answer func(ids []string) (*v1beta1.ContainerAllocateResponse, error)
-	// Prefer chooses among what is available; nil: nothing is preferred.
+	// Prefer returns the preferred devices; nil means no preference.
 	Prefer func(available, must []string, n int) []string
 
 	v1beta1.UnsafeDevicePluginServer
@@ -47,11 +48,10 @@ type Plugin struct {
 	status  *v1.RegistrationStatus
 }
 
-// Endpoint is the name of its socket.
+// Endpoint returns the file name of the plugin's socket.
 func (p *Plugin) Endpoint() string { return strings.ReplaceAll(p.Resource, "/", "_") + ".sock" }
 
-// Start serves on its socket and, unless it is watched, registers for as long as it
-// runs.
+// Start serves the plugin on its socket and registers it unless Watched is set.
 func (p *Plugin) Start() error {
 	ln, err := net.Listen("unix", filepath.Join(p.Dir, p.Endpoint()))
 	if err != nil {
@@ -72,14 +72,14 @@ func (p *Plugin) Start() error {
 	return nil
 }
 
-// Stop ends it at once, as a kill does.
+// Stop stops the plugin immediately, as a kill does.
 func (p *Plugin) Stop() {
 	p.cancel()
 	p.server.Stop()
 	p.done.Wait()
 }
 
-// Register tells the node agent of it.
+// Register registers the plugin with the node agent.
 func (p *Plugin) Register(ctx context.Context) error {
 	return Register(ctx, p.Dir, &v1beta1.RegisterRequest{
 		Version: v1beta1.Version, Endpoint: p.Endpoint(), ResourceName: p.Resource, Options: &p.Options,
@@ -99,7 +99,7 @@ func Register(ctx context.Context, dir string, r *v1beta1.RegisterRequest) error
 	return err
 }
 
-// Set makes these its devices; one that begins with "-" is not healthy.
+// Set sets the plugin's devices. A device with the prefix "-" is unhealthy.
 func (p *Plugin) Set(ids ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,14 +117,15 @@ func (p *Plugin) Set(ids ...string) {
 	p.changed = make(chan struct{})
 }
 
-// Calls are those it was asked, as "Allocate a b".
+// Calls returns the calls of the plugin, such as "Allocate a b".
 func (p *Plugin) Calls() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.calls)
 }
 
-// Status is what a watched one was told of its registration; nil: nothing yet.
+// Status returns the registration status that a watched plugin was notified of; nil if it
+// was not notified yet.
 func (p *Plugin) Status() *v1.RegistrationStatus {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,10 +1,10 @@
-// Package claim hands out what exists once on a host and stacks must not
-// share: a number, and with it a bridge name and a subnet.
+// Package claim reserves resources of a host that stacks must not share: a number, and with
+// it a bridge name and a subnet.
 //
-// A [Table] is a directory with one file a claim and a lock that is held
-// while any of them is read or written, so any number of processes may use
-// one at once. A claim outlives the process that took it: whoever finds one
-// whose owner is dead may clean up after it and release it.
+// A [Table] is a directory with one file per reservation and a lock that is held while any
+// of them is read or written, so any number of processes may use it concurrently. A
+// reservation outlives its process: another process that finds one without a running owner
+// may clean up and release it.
 package claim
 
 import (
@@ -15,33 +15,34 @@ import (
 	"os"
 )
 
-// Numbers is how many claims a table has room for.
-const Numbers = 128
+// numbers is the maximum number of claims in a table.
+const numbers = 128
 
-// Claim is what one stack has for itself.
+// A Claim is the reservation of one stack.
 type Claim struct {
-	Number int          // less than Numbers
-	Subnet netip.Prefix // the pods' addresses, a /24
+	Number int          // less than the constant numbers
+	Subnet netip.Prefix // of the pods' addresses, a /24
 	Dir    string       // the directory of the stack
-	State  string       // a file that a detached stack has as long as it is whole
-	Owner  Owner        // the process that destroys it; zero once detached
+	State  string       // a file that exists as long as a detached stack is intact
+	Owner  Owner        // the process that destroys it; zero if detached
 }
 
-// Bridge is the name of the claim's network bridge, and of its CNI network.
+// Bridge returns the name of the claim's network bridge, and of its CNI network.
 func (c Claim) Bridge() string { return fmt.Sprintf("podds%d", c.Number) }
 
-// Subnet6 is that of a stack whose pods have IPv6 addresses too, a /64 of a
-// site-local prefix that nobody else has reason to use.
+// Subnet6 returns the IPv6 subnet of a dual-stack stack, a /64 of a
+// site-local prefix that is not used otherwise.
 func (c Claim) Subnet6() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 'p', 'o', 'd', 'd', 7: byte(c.Number)}), 64)
 }
 
-// CgroupParent is the cgroup below which the pods of tests belong.
+// CgroupParent returns the cgroup for the pods of tests.
 func (c Claim) CgroupParent() string { return fmt.Sprintf("/podd-stack-%d", c.Number) }
 
-// Stale reports whether nobody will release the claim: its owner is dead, or
-// it is detached and its state gone, as when somebody removed the directory.
-func (c Claim) Stale() bool {
+// stale reports whether no process will release the claim: its owner has exited, or it is
+// detached and its state file does not exist, for example because the directory was
+// removed.
+func (c Claim) stale() bool {
 	if c.Owner != (Owner{}) {
 		return !c.Owner.Alive()
 	}
@@ -49,12 +50,12 @@ func (c Claim) Stale() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// pick chooses the lowest number that is not taken and whose subnet overlaps
-// none in use. The second row of subnets is for hosts that use the first one.
+// pick chooses the lowest number that is not taken and has a subnet that overlaps none in use.
+// The second range of subnets is for hosts that use the first one.
 func pick(dir string, taken []Claim, used []netip.Prefix) (Claim, error) {
 	for _, second := range []byte{88, 188} {
 	number:
-		for n := range Numbers {
+		for n := range numbers {
 			c := Claim{Number: n, Subnet: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, second, byte(n), 0}), 24)}
 			for _, t := range taken {
 				if t.Number == n {

@@ -136,7 +136,7 @@ func TestStale(t *testing.T) {
 		{"detached and whole", Claim{State: there}, false},
 		{"detached and removed", Claim{State: gone}, true},
 	} {
-		if got := test.claim.Stale(); got != test.want {
+		if got := test.claim.stale(); got != test.want {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Subnets returns the subnets of the host's interfaces and IPv4 routes, the
-// default route left out.
+// Subnets returns the subnets of the host's interfaces and IPv4 routes, except the default
+// route.
 func Subnets() ([]netip.Prefix, error) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -38,8 +38,8 @@ func Subnets() ([]netip.Prefix, error) {
 	return all, nil
 }
 
-// parseRoute reads the destination of a line of /proc/net/route: address and
-// mask are hexadecimal, in the byte order of the host.
+// parseRoute parses the destination in a line of /proc/net/route: address and mask are
+// hexadecimal, in the byte order of the host.
 func parseRoute(line string) (netip.Prefix, bool) {
 	fields := strings.Fields(line)
 	if len(fields) < 8 {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock makes this process the only one to use the table until unlock is
-// called. It is held for file operations only, so it is waited for.
+// lock gives this process exclusive use of the table until unlock is called. It blocks,
+// because the lock is only held for file operations.
 func (t *Table) lock() (unlock func(), err error) {
 	if err := os.MkdirAll(t.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the directory of claims: %w", err)

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Owner is a process. The start time tells it from a later one with its pid.
+// An Owner is a process. The start time distinguishes it from a later one with its pid.
 type Owner struct {
 	PID     int
 	Started string // field 22 of /proc/<pid>/stat
 }
 
-// started is the place of the start time, field 22, in what statFields returns.
+// started is the index of the start time, field 22, in the result of statFields.
 const started = 22 - 3
 
-// Self is the calling process.
+// Self returns the calling process.
 func Self() (Owner, error) { return Process(os.Getpid()) }
 
-// Process is the process with a pid.
+// Process returns the process with a pid.
 func Process(pid int) (Owner, error) {
 	fields, err := statFields(pid)
 	if err != nil {
@@ -28,13 +28,13 @@ func Process(pid int) (Owner, error) {
 	return Owner{PID: pid, Started: fields[started]}, nil
 }
 
-// Alive reports whether the process still runs; a zombie does not.
+// Alive reports whether the process still runs. A zombie does not.
 func (o Owner) Alive() bool {
 	fields, err := statFields(o.PID)
 	return err == nil && fields[0] != "Z" && fields[started] == o.Started
 }
 
-// Parent is the pid of the process's parent now; 0 when it has ended.
+// Parent returns the pid of the process's current parent; 0 if the process has exited.
 func (o Owner) Parent() int {
 	fields, err := statFields(o.PID)
 	if err != nil || fields[started] != o.Started {
@@ -47,8 +47,8 @@ func (o Owner) Parent() int {
 	return parent
 }
 
-// statFields are the fields of /proc/<pid>/stat after the command name, which
-// may itself contain spaces and parentheses: the first is the state, field 3.
+// statFields returns the fields of /proc/<pid>/stat after the command name, which may
+// itself contain spaces and parentheses. The first is the state, field 3.
 func statFields(pid int) ([]string, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"path/filepath"
 )
 
-// Table is where claims are kept. The zero value is not useful: see Host.
+// A Table stores claims. The zero value is not usable: see Host.
 type Table struct {
-	Dir string // made when it is first used
-	// InUse returns the subnets that something other than a stack uses.
+	Dir string // created when it is first used
+	// InUse returns the subnets that are used by anything other than a stack.
 	InUse func() ([]netip.Prefix, error)
-	// First runs before a claim is taken from an empty table and Last after
-	// the last one was released, both with the table locked. Nil does nothing.
+	// First runs before a claim is taken from an empty table and Last after the last one
+	// was released, both with the table locked. Nil does nothing.
 	First, Last func() error
 }
 
@@ -49,7 +49,7 @@ func (t *Table) Take(dir, state string, owner Owner) (Claim, error) {
 	return c, t.write(c)
 }
 
-// Release gives a claim back. Releasing one twice is fine.
+// Release releases a claim. It may be called twice.
 func (t *Table) Release(c Claim) error {
 	unlock, err := t.lock()
 	if err != nil {
@@ -70,8 +70,8 @@ func (t *Table) Release(c Claim) error {
 	return err
 }
 
-// SetOwner gives a claim to another owner; the zero one detaches it, and its
-// state file exists by then. It is false if the claim was released meanwhile.
+// SetOwner changes the owner of a claim. The zero Owner detaches it; then its state file
+// must exist. It returns false if the claim has been released.
 func (t *Table) SetOwner(c Claim, owner Owner) (bool, error) {
 	unlock, err := t.lock()
 	if err != nil {
@@ -89,8 +89,8 @@ func (t *Table) SetOwner(c Claim, owner Owner) (bool, error) {
 	return true, t.write(held)
 }
 
-// TakeOver makes owner the owner of a stale claim. It is false if the claim
-// is not stale any more: another process took it over, or released it.
+// TakeOver makes owner the owner of a stale claim. It returns false if the claim is no
+// longer stale, because another process took it over or released it.
 func (t *Table) TakeOver(c Claim, owner Owner) (bool, error) {
 	unlock, err := t.lock()
 	if err != nil {
@@ -101,14 +101,14 @@ func (t *Table) TakeOver(c Claim, owner Owner) (bool, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	if err != nil || held != c || !held.Stale() {
+	if err != nil || held != c || !held.stale() {
 		return false, err
 	}
 	c.Owner = owner
 	return true, t.write(c)
 }
 
-// Holds reports whether a claim is still there, whoever its owner is.
+// Holds reports whether a claim still exists, whatever its owner is.
 func (t *Table) Holds(c Claim) (bool, error) {
 	all, err := t.All()
 	for _, held := range all {
@@ -119,7 +119,7 @@ func (t *Table) Holds(c Claim) (bool, error) {
 	return false, err
 }
 
-// All returns every claim, in the order of their numbers.
+// All returns all claims, ordered by number.
 func (t *Table) All() ([]Claim, error) {
 	unlock, err := t.lock()
 	if err != nil {
@@ -144,7 +144,7 @@ func (t *Table) write(c Claim) error {
 
 func (t *Table) read() ([]Claim, error) {
 	var all []Claim
-	for n := range Numbers {
+	for n := range numbers {
 		c, err := t.readOne(t.file(n))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

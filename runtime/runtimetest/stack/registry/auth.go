@@ -7,7 +7,7 @@ import (
 
 func (r *Registry) private() bool { return r.options.User != "" || r.options.Password != "" }
 
-// authorized lets only those through who know the password, if there is one.
+// authorized rejects requests without the password, if there is one.
 func (r *Registry) authorized(next http.Handler) http.Handler {
 	if !r.private() {
 		return next

@@ -7,19 +7,19 @@ import (
 	"sync"
 )
 
-// Fault is what goes wrong with a request instead of an answer.
+// A Fault is an error instead of a response.
 type Fault struct {
-	// In is a part of the paths it applies to, as in "/manifests/", "/blobs/"
-	// or "/team/web/". "" applies to every request.
+	// In is a part of the paths to which it applies, like "/manifests/", "/blobs/" or
+	// "/team/web/". "" applies to every request.
 	In string
-	// Status is the answer's status code, as in 429 or 503. Zero hangs: there
-	// is no answer until the client gives up or the registry is closed.
+	// Status is the status code of the response, like 429 or 503. Zero hangs: there is no
+	// response until the client cancels or the registry is closed.
 	Status int
-	// Times is how many requests it applies to. Zero: all until Heal.
+	// Times is the number of requests to which it applies. Zero: all until Heal.
 	Times int
 }
 
-// faults is what was injected, and what it did. The zero value is ready.
+// faults contains the injected faults and counters. The zero value is ready for use.
 type faults struct {
 	mu      sync.Mutex // guards all following fields
 	active  []Fault
@@ -27,29 +27,29 @@ type faults struct {
 	seen    map[string]int // requests by path
 }
 
-// Inject adds a fault. The first that applies to a request is taken.
+// Inject adds a fault. If several apply to a request, the first one is used.
 func (r *Registry) Inject(f Fault) {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
 	r.faults.active = append(r.faults.active, f)
 }
 
-// Heal removes all faults. Requests that hang go on hanging.
+// Heal removes all faults. Hanging requests keep hanging.
 func (r *Registry) Heal() {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
 	r.faults.active = nil
 }
 
-// Hanging is how many requests hang now.
+// Hanging returns the number of requests that currently hang.
 func (r *Registry) Hanging() int {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
 	return r.faults.hanging
 }
 
-// Requests is how many requests there were whose path contains part, with or
-// without a fault.
+// Requests returns the number of requests with a path that contains part, with or without a
+// fault.
 func (r *Registry) Requests(part string) int {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
@@ -62,7 +62,7 @@ func (r *Registry) Requests(part string) int {
 	return n
 }
 
-// next counts a request and returns the fault that it meets.
+// next counts a request and returns its fault.
 func (f *faults) next(path string) (Fault, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,7 +90,7 @@ func (f *faults) hang(by int) {
 	f.hanging += by
 }
 
-// faulty gives requests the fault they meet, else to next.
+// faulty applies faults to requests and passes the others to next.
 func (r *Registry) faulty(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		fault, meets := r.faults.next(req.URL.Path)
@@ -110,13 +110,25 @@ func (r *Registry) faulty(next http.Handler) http.Handler {
 	})
 }
 
-// refuse answers as registries do: with the error as JSON.
+// refuse responds with an error as JSON, as registries do.
 func refuse(w http.ResponseWriter, status int) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	// A client that does not read the reason needs none.
+	// An error of this write can be ignored.
 	_ = json.NewEncoder(w).Encode(map[string]any{"errors": []map[string]string{{
-		"code":    strings.ToUpper(strings.ReplaceAll(http.StatusText(status), " ", "_")),
-		"message": http.StatusText(status),
+		"code": errorCode(status), "message": http.StatusText(status),
 	}}})
+}
+
+// errorCode returns the code of the registry API for a status.
+func errorCode(status int) string {
+	switch status {
+	case http.StatusForbidden:
+		return "DENIED"
+	case http.StatusNotFound:
+		return "MANIFEST_UNKNOWN"
+	case http.StatusTooManyRequests:
+		return "TOOMANYREQUESTS"
+	}
+	return strings.ToUpper(strings.ReplaceAll(http.StatusText(status), " ", "_"))
 }

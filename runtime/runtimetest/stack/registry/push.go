@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Push puts an image under repository, as in "team/web:1", and returns its
-// full name. It asks the registry's handler itself: no password is needed, no
-// fault is met and nothing is counted.
+// Push stores an image as repository, like "team/web:1", and returns its full name. It
+// calls the registry's handler directly: it needs no password, and faults and counters do
+// not apply.
 func (r *Registry) Push(image v1.Image, repository string) (string, error) {
 	ref, err := name.ParseReference(r.Host() + "/" + repository)
 	if err == nil {
@@ -42,7 +42,7 @@ func (r *Registry) push(image v1.Image, ref name.Reference) error {
 			return fmt.Errorf("reading layer %s: %w", digest, err)
 		}
 		err = r.upload(base, digest, content)
-		_ = content.Close() // it was read to its end or not at all
+		_ = content.Close() // it was read completely or not at all
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,8 @@ func (r *Registry) push(image v1.Image, ref name.Reference) error {
 	return r.describe(image, base, ref.Identifier())
 }
 
-// describe uploads the configuration and then, naming the rest, the manifest.
+// describe uploads the configuration and then the manifest, which refers to the other
+// parts.
 func (r *Registry) describe(image v1.Image, base, tag string) error {
 	digest, err := image.ConfigName()
 	if err != nil {

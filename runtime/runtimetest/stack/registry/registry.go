@@ -1,6 +1,6 @@
-// Package registry serves images on a port of 127.0.0.1, over plain HTTP, for
-// tests of pulling: with a password if asked for, and with faults. Docker and
-// containerd use plain HTTP for this address unless they are told otherwise.
+// Package registry serves images on a port of 127.0.0.1 over plain HTTP, for tests of
+// pulls, optionally with a password and with faults. Docker and containerd use plain HTTP
+// for this address by default.
 //
 //	request ─ fault? ─ authorized? ─ go-containerregistry's registry, in memory
 package registry
@@ -19,14 +19,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Options says how a registry behaves from the start.
+// Options configure a registry.
 type Options struct {
-	// User and Password are asked for by basic authentication. Both empty:
-	// everybody may pull.
+	// User and Password are required by basic authentication. If both are empty, no
+	// authentication is required.
 	User, Password string
 }
 
-// Registry is a running registry. Its methods may be called concurrently.
+// A Registry is a running registry. It is safe for concurrent use.
 type Registry struct {
 	options  Options
 	images   http.Handler
@@ -34,7 +34,7 @@ type Registry struct {
 	server   *http.Server
 	faults   faults
 	closing  chan struct{} // closed by Close, ends hanging requests
-	served   chan struct{} // closed when the server has ended
+	served   chan struct{} // closed when the server has stopped
 }
 
 // Start starts a registry without images on a free port.
@@ -48,15 +48,15 @@ func Start(o Options) (*Registry, error) {
 	r.server = &http.Server{Handler: r.faulty(r.authorized(images))}
 	go func() {
 		defer close(r.served)
-		_ = r.server.Serve(listener) // ends with Close
+		_ = r.server.Serve(listener) // returns after Close
 	}()
 	return r, nil
 }
 
-// Host is the registry's host and port, the first part of an image's name.
+// Host returns the registry's host and port, the first part of an image's name.
 func (r *Registry) Host() string { return r.listener.Addr().String() }
 
-// FromTarball is one image, by its name, of a tarball of many.
+// FromTarball returns one image, by its name, from a tarball with many.
 func FromTarball(path, image string) (v1.Image, error) {
 	tag, err := name.NewTag(image)
 	if err != nil {
@@ -69,7 +69,8 @@ func FromTarball(path, image string) (v1.Image, error) {
 	return found, nil
 }
 
-// Close ends all requests, also hanging ones, and the server. Call it once.
+// Close ends all requests, including hanging ones, and stops the server. It must be called
+// once.
 func (r *Registry) Close() error {
 	close(r.closing)
 	err := r.server.Close()

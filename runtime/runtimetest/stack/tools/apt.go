@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// apt runs apt-get in dir. A machine that never updated its package lists, or
-// did so long ago, fails the first time: then the lists are updated and it is
-// tried once more.
+// apt runs apt-get in dir. If that fails, perhaps because the package lists are missing or
+// old, it updates the lists and tries once more.
 func apt(ctx context.Context, dir string, args ...string) error {
 	first := aptGet(ctx, dir, args...)
 	if first == nil || ctx.Err() != nil {
@@ -23,14 +22,14 @@ func apt(ctx context.Context, dir string, args ...string) error {
 }
 
 func aptGet(ctx context.Context, dir string, args ...string) error {
-	// Another apt on the machine may hold its lock for a while.
+	// Another apt on the host may hold its lock for a while.
 	args = append([]string{"-q", "-o", "DPkg::Lock::Timeout=120"}, args...)
 	_, err := run(ctx, dir, []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C"}, "apt-get", args...)
 	return err
 }
 
-// unpack downloads Debian packages and lays their files out below dir, without
-// installing them: nothing of the system changes and no service starts.
+// unpack downloads Debian packages and unpacks their files below dir, without installing
+// them: the system does not change and no service starts.
 func unpack(ctx context.Context, dir string, packages ...string) ([]debFile, error) {
 	if err := apt(ctx, dir, append([]string{"download"}, packages...)...); err != nil {
 		return nil, err
@@ -49,11 +48,11 @@ func unpack(ctx context.Context, dir string, packages ...string) ([]debFile, err
 	return files, nil
 }
 
-// debFile is what the name of a package file says.
+// debFile is the parsed name of a package file.
 type debFile struct{ pkg, version string }
 
-// parseDebFile reads a name as in "runc_1.1.5+ds1-1+deb12u1_amd64.deb". The
-// version is cut down to upstream's number, 1.1.5.
+// parseDebFile parses a name like "runc_1.1.5+ds1-1+deb12u1_amd64.deb". The version is
+// reduced to upstream's number, 1.1.5.
 func parseDebFile(path string) debFile {
 	pkg, rest, _ := strings.Cut(filepath.Base(path), "_")
 	version, _, _ := strings.Cut(rest, "_")

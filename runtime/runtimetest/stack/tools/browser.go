@@ -6,12 +6,11 @@ import (
 	"os/exec"
 )
 
-// browser is Chromium without a window; the whole Chromium does as well.
+// browser lists packages of Chromium. One of them is sufficient.
 var browser = []string{"chromium-headless-shell", "chromium"}
 
-// EnsureBrowser returns the path of a Chromium, which it installs into the
-// system when there is none: it needs too many shared libraries to be run from
-// a directory.
+// EnsureBrowser returns the path of a Chromium, which it installs into the system if there
+// is none, because it needs too many shared libraries to run from a directory.
 func EnsureBrowser(ctx context.Context, log *slog.Logger) (string, error) {
 	needs := []need{{browser[:1], func(context.Context) bool { _, err := lookBrowser(); return err == nil }}}
 	if err := prepareHost(ctx, log, needs); err != nil {

@@ -14,7 +14,7 @@ const (
 	pluginsModule    = "github.com/containernetworking/plugins"
 )
 
-// recipe is part of the hash of what is built: change it with the flags below.
+// recipe is part of the hash of the programs. Change it together with the flags below.
 const recipe = "1"
 
 // staticPackages are built without cgo, runcModule with it.
@@ -28,7 +28,7 @@ var staticPackages = []string{
 	pluginsModule + "/plugins/meta/portmap",
 }
 
-// buildPinned builds the programs that the module in dir pins.
+// buildPinned builds the programs in the versions of the module.
 func buildPinned(ctx context.Context, c *cache, module string) (Set, error) {
 	hash, err := moduleHash(ctx, module)
 	if err != nil {
@@ -64,7 +64,7 @@ func buildPinned(ctx context.Context, c *cache, module string) (Set, error) {
 }
 
 func buildAll(ctx context.Context, module, bin string, v Versions) error {
-	// btrfs, zfs and device mapper snapshots and tracing are weight without use.
+	// The snapshotters for btrfs, zfs and device mapper and tracing are not needed.
 	static := append([]string{"build", "-o", bin + "/",
 		"-tags", "no_btrfs,no_zfs,no_devmapper,no_tracing",
 		"-ldflags", "-s -w -X " + containerdModule + "/version.Version=" + v.Containerd +
@@ -82,7 +82,7 @@ func goEnv(cgo string) []string {
 	return []string{"CGO_ENABLED=" + cgo, "GOWORK=off", "GOFLAGS=-buildvcs=false"}
 }
 
-// moduleHash covers everything that decides what a build gives.
+// moduleHash returns a hash of everything on which the result of a build depends.
 func moduleHash(ctx context.Context, module string) (string, error) {
 	mod, err := os.ReadFile(filepath.Join(module, "go.mod"))
 	if err != nil {

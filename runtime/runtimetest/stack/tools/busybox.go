@@ -12,8 +12,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// debianBusybox is the path of the static busybox of Debian's package. It is
-// unpacked, never installed: the plain busybox of a host stays as it is.
+// debianBusybox returns the path of the static busybox of Debian's package. The package is
+// unpacked and not installed, so that the busybox of the host does not change.
 func debianBusybox(ctx context.Context, c *cache) (string, error) {
 	codename, err := codename()
 	if err != nil {
@@ -28,7 +28,7 @@ func debianBusybox(ctx context.Context, c *cache) (string, error) {
 	return filepath.Join(dir, "bin", "busybox"), err
 }
 
-// lockedBusybox is debianBusybox for who holds another lock than its.
+// lockedBusybox is debianBusybox for callers that hold another lock.
 func lockedBusybox(ctx context.Context, log *slog.Logger) (string, error) {
 	c, err := openCache(log, stackLock)
 	if err != nil {
@@ -41,8 +41,8 @@ func lockedBusybox(ctx context.Context, log *slog.Logger) (string, error) {
 	return debianBusybox(ctx, c)
 }
 
-// busyboxImage is a root file system with busybox and a link for each of its
-// commands in /bin, and the little of /etc that programs look for.
+// busyboxImage returns a root file system with busybox, a link for each of its commands in
+// /bin, and the files in /etc that programs need.
 func busyboxImage(ctx context.Context, busybox string) (v1.Image, error) {
 	files, err := busyboxFiles(ctx, busybox)
 	if err != nil {
@@ -51,13 +51,14 @@ func busyboxImage(ctx context.Context, busybox string) (v1.Image, error) {
 	return newImage(files, v1.Config{Env: []string{"PATH=/bin"}, Cmd: []string{"sh"}})
 }
 
-// The users and groups that every image with busybox has.
+// Users and groups of every image with busybox.
 const (
 	passwd = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"
 	group  = "root:x:0:\nnobody:x:65534:\n"
 )
 
-// busyboxFiles end at their capacity, so that several images can append to them.
+// busyboxFiles returns a slice without spare capacity, so that several images can append to
+// it.
 func busyboxFiles(ctx context.Context, busybox string) ([]file, error) {
 	data, err := os.ReadFile(busybox)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cache is the directory that keeps what was built. One goroutine uses it.
+// cache is the directory of built files. It is not safe for concurrent use.
 type cache struct {
 	dir      string
 	log      *slog.Logger
@@ -22,8 +22,7 @@ type cache struct {
 	held     *os.File // the lock file while locked
 }
 
-// What is made under one of these locks may be made while the other is held: a
-// runtime is not to wait for Kubernetes.
+// The locks are independent, so that a runtime need not wait for the build of Kubernetes.
 const (
 	stackLock      = "lock"
 	kubernetesLock = "lock-kubernetes"
@@ -41,8 +40,8 @@ func openCache(log *slog.Logger, lock string) (*cache, error) {
 	return &cache{dir: dir, log: log, lockName: lock}, nil
 }
 
-// lock waits until no other process makes anything under the cache's lock. flock has no
-// wait with a context, so it asks again every 50 ms.
+// lock waits until no other process holds the cache's lock. flock does not support a
+// context, so lock polls every 50 ms.
 func (c *cache) lock(ctx context.Context) error {
 	f, err := os.OpenFile(filepath.Join(c.dir, c.lockName), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -71,15 +70,15 @@ func (c *cache) lock(ctx context.Context) error {
 	}
 }
 
-// unlock may be called once after a lock that succeeded. Closing releases the
-// flock; there is nothing to do about an error.
+// unlock must be called once after a successful lock. Closing releases the flock; an error
+// can be ignored.
 func (c *cache) unlock() {
 	_ = c.held.Close()
 	c.held = nil
 }
 
-// entry returns the directory called name, after letting fill make its
-// content if it is not there yet. The caller holds the lock.
+// entry returns the directory called name. If it does not exist, fill creates its content.
+// The caller must hold the lock.
 func (c *cache) entry(name string, fill func(dir string) error) (string, error) {
 	dir := filepath.Join(c.dir, name)
 	_, err := os.Stat(dir)
@@ -105,7 +104,7 @@ func (c *cache) entry(name string, fill func(dir string) error) (string, error) 
 	return dir, nil
 }
 
-// digest names a cache entry after everything its content depends on.
+// digest returns a name for a cache entry that depends on parts.
 func digest(parts ...[]byte) string {
 	h := sha256.New()
 	for _, p := range parts {

@@ -13,18 +13,19 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Conformance is Kubernetes' own test suite, of testdata/controlplane.
+// Conformance is Kubernetes' conformance test suite, built from testdata/controlplane.
 type Conformance struct {
-	Suite, Ginkgo string   // the program, and the one that runs it in parallel
+	Suite, Ginkgo string   // the test program, and the program that runs it in parallel
 	Images        string   // a tarball
-	ImageNames    []string // of those in it
+	ImageNames    []string // the images in it
 }
 
-// conformanceRecipe is part of the hash: change it with how suite and images are made.
-const conformanceRecipe = "3"
+// conformanceRecipe is part of the hash. Change it when the build of the suite or images
+// changes.
+const conformanceRecipe = "4"
 
-// EnsureConformance builds the suite and the images it asks for if they are not
-// there, which takes many minutes.
+// EnsureConformance builds the suite and its images if they do not exist, which takes many
+// minutes.
 func EnsureConformance(ctx context.Context, log *slog.Logger) (Conformance, error) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -63,9 +64,8 @@ func EnsureConformance(ctx context.Context, log *slog.Logger) (Conformance, erro
 	return set, err
 }
 
-// writeConformanceImages makes an image for each name that the suite asks for and
-// that there is a recipe for; what the others are for needs more than one machine
-// without a network has.
+// writeConformanceImages creates an image for each name in the suite for which there is a
+// recipe. The other images are for tests that need more than one node without a network.
 func writeConformanceImages(ctx context.Context, dir, busybox string) error {
 	listed, err := run(ctx, dir, nil, filepath.Join(dir, "e2e.test"), "--list-images")
 	if err != nil {
@@ -92,8 +92,8 @@ func writeConformanceImages(ctx context.Context, dir, busybox string) error {
 	return writeImages(filepath.Join(dir, imagesTar), all)
 }
 
-// conformanceRecipes are the images by the last part of their names: all the
-// commands of busybox in each, beside the programs of the image's own.
+// conformanceRecipes returns the images by the last part of their names. Each contains all
+// commands of busybox in addition to its own programs.
 func conformanceRecipes(ctx context.Context, dir, busybox string) (map[string]v1.Image, error) {
 	system, err := busyboxFiles(ctx, busybox)
 	if err != nil {

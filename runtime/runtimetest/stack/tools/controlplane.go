@@ -6,15 +6,16 @@ import (
 	"path/filepath"
 )
 
-// ControlPlane is a cluster's control plane for tests, of testdata/controlplane.
+// ControlPlane contains the programs of a cluster's control plane for tests, built from
+// testdata/controlplane.
 type ControlPlane struct {
-	Module string // the directory of its module, which has program up
-	// Programs is the directory of etcd, kube-apiserver, kube-controller-manager and
-	// kube-scheduler, and of kubeadm and kubelet, all static.
+	Module string // the directory of its module, which contains the program up
+	// Programs is the directory of etcd, kube-apiserver, kube-controller-manager,
+	// kube-scheduler, kubeadm and kubelet, all static.
 	Programs string
 }
 
-// EnsureControlPlane builds the programs if they are not there, which takes minutes.
+// EnsureControlPlane builds the programs if they do not exist, which takes minutes.
 func EnsureControlPlane(ctx context.Context, log *slog.Logger) (ControlPlane, error) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -41,14 +42,15 @@ func EnsureControlPlane(ctx context.Context, log *slog.Logger) (ControlPlane, er
 	return ControlPlane{module, dir}, err
 }
 
-// BuildUp builds program up as file.
+// BuildUp builds the program up as file.
 func (p ControlPlane) BuildUp(ctx context.Context, file string) error {
 	_, err := run(ctx, p.Module, kubernetesEnv(), "go", "build", "-ldflags", "-s -w", "-o", file, "./up")
 	return err
 }
 
-// kubernetesEnv is one for all that is built of Kubernetes: what its programs share,
-// most of it, is compiled once then, and a seventh faster without what debuggers read.
+// kubernetesEnv returns the environment for all builds of Kubernetes. It is the same for
+// all, so that shared packages are compiled once, and omits debugging data, which saves a
+// seventh of the time.
 func kubernetesEnv() []string {
 	return append(goEnv("0"), "GOFLAGS=-buildvcs=false -gcflags=all=-dwarf=false")
 }

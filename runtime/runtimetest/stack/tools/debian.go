@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// debianRuntime replaces containerd and runc of a set by Debian's.
+// debianRuntime replaces containerd and runc by Debian's in a set.
 func debianRuntime(ctx context.Context, c *cache, set Set) (Set, error) {
 	codename, err := codename()
 	if err != nil {
@@ -42,7 +42,7 @@ func debianRuntime(ctx context.Context, c *cache, set Set) (Set, error) {
 	return set, err
 }
 
-// codename is the name of the Debian release, as in "bookworm".
+// codename returns the name of the Debian release, like "bookworm".
 func codename() (string, error) {
 	f, err := os.Open("/etc/os-release")
 	if err != nil {

@@ -12,30 +12,31 @@ import (
 	"time"
 )
 
-// Disk is what a virtual machine boots from. All paths are absolute.
+// Disk contains the files from which a virtual machine boots. All paths are absolute.
 type Disk struct {
 	Image  string // ext4, sparse; a machine that writes needs a copy
 	Kernel string
 	Initrd string
-	Took   time.Duration // what EnsureDisk spent
+	Took   time.Duration // the time that EnsureDisk took
 }
 
-// toVirtualize are the Debian packages that make and run a virtual machine.
-// None of them starts a service.
+// toVirtualize lists the Debian packages that create and run a virtual machine. None of
+// them starts a service.
 var toVirtualize = []need{
 	{[]string{"qemu-system-x86"}, onPath("qemu-system-x86_64")},
 	{[]string{"mmdebstrap"}, onPath("mmdebstrap")},
 	{[]string{"e2fsprogs"}, onPath("mkfs.ext4")},
+	{[]string{"xfsprogs"}, onPath("mkfs.xfs")},
 }
 
-// diskPackages make a Debian that boots, and has what a container runtime needs
-// of its host.
+// diskPackages lists the packages of a Debian that boots and has what a container runtime
+// needs.
 const diskPackages = "systemd-sysv,dbus,udev,kmod,linux-image-cloud-amd64,nftables,iproute2,procps,nfs-kernel-server,nfs-common"
 
-// diskSize is what the machine sees; on the host the image has holes.
+// diskSize is the size for the machine; on the host the image is sparse.
 const diskSize = "6G"
 
-// diskRecipe is part of the hash of the disk: change it with how it is made.
+// diskRecipe is part of the hash of the disk. Change it when the build of the disk changes.
 const diskRecipe = "1"
 
 // diskFiles are laid over the tree.
@@ -43,9 +44,8 @@ const diskRecipe = "1"
 //go:embed disk
 var diskFiles embed.FS
 
-// EnsureDisk makes or finds the disk of a virtual machine: Debian of the
-// host's release with systemd as init and cgroup v2 alone. A shell listens on
-// the virtio port "podd".
+// EnsureDisk creates or finds the disk of a virtual machine: Debian of the host's release
+// with systemd as init and pure cgroup v2. A shell listens on the virtio port "podd".
 func EnsureDisk(ctx context.Context, log *slog.Logger) (Disk, error) {
 	begin := time.Now()
 	c, err := openCache(log, stackLock)
@@ -79,8 +79,8 @@ func EnsureDisk(ctx context.Context, log *slog.Logger) (Disk, error) {
 
 func makeDisk(ctx context.Context, dir, release string) error {
 	tree := filepath.Join(dir, "tree")
-	// Namespaces of its own: all of it ends when this process is killed, and then
-	// nothing of the host is mounted in the tree that is to be removed.
+	// The namespaces and all processes end when this process is killed, so that nothing of
+	// the host stays mounted in the tree that will be removed.
 	_, err := run(ctx, dir, []string{"LC_ALL=C"}, "setpriv", "--pdeathsig", "KILL",
 		"unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "mmdebstrap", "--mode=root", "--variant=apt", "--include="+diskPackages,
 		"--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
@@ -102,7 +102,7 @@ func makeDisk(ctx context.Context, dir, release string) error {
 	return os.RemoveAll(tree)
 }
 
-// MakeImage makes an ext4 image of a directory, with holes where it is empty.
+// MakeImage creates a sparse ext4 image of a directory.
 func MakeImage(ctx context.Context, label, from, image, size string) error {
 	if _, err := run(ctx, "/", nil, "mkfs.ext4", "-q", "-F", "-L", label, "-d", from, image, size); err != nil {
 		return fmt.Errorf("making the disk image %s: %w", image, err)
@@ -110,8 +110,32 @@ func MakeImage(ctx context.Context, label, from, image, size string) error {
 	return nil
 }
 
-// layOver copies diskFiles to the tree. A file whose name ends in ".link" is a
-// symbolic link to what it holds.
+// MakeXFS creates an image of size bytes with an empty XFS file system.
+func MakeXFS(ctx context.Context, image string, size int64) error {
+	return makeEmpty(ctx, image, size, "mkfs.xfs", "-q", "-f")
+}
+
+// MakeExt4 creates an image of size bytes with an empty ext4 file system.
+func MakeExt4(ctx context.Context, image string, size int64) error {
+	return makeEmpty(ctx, image, size, "mkfs.ext4", "-q", "-F")
+}
+
+func makeEmpty(ctx context.Context, image string, size int64, program ...string) error {
+	err := os.WriteFile(image, nil, 0o600)
+	if err == nil {
+		err = os.Truncate(image, size)
+	}
+	if err == nil {
+		_, err = run(ctx, "/", nil, program[0], append(program[1:], image)...)
+	}
+	if err != nil {
+		return fmt.Errorf("making the disk image %s: %w", image, err)
+	}
+	return nil
+}
+
+// layOver copies diskFiles to the tree. A file with a name that ends in ".link" becomes a
+// symbolic link to its content.
 func layOver(tree string) error {
 	return fs.WalkDir(diskFiles, "disk", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -6,12 +6,12 @@ import (
 	"os"
 )
 
-// GivenEnv names the environment variable with the path of a Set in JSON. With
-// it Ensure makes nothing and needs neither the checkout nor Go: the programs
-// were made on another machine.
+// GivenEnv is the environment variable with the path of a Set in JSON. If it is set, Ensure
+// builds nothing and needs neither the checkout nor Go, because the programs were built on
+// another host.
 const GivenEnv = "PODD_STACK_TOOLS"
 
-// given reads the Set in file, which must be of the flavor that is asked for.
+// given reads the Set in file, which must have the requested flavor.
 func given(file string, flavor Flavor) (Set, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// need is something of the host that the stack cannot do without.
+// need is a program or file of the host that the stack requires.
 type need struct {
-	packages []string // the Debian packages that bring it
+	packages []string // the Debian packages that contain it
 	there    func(context.Context) bool
 }
 
-// toRun, toBuild, toVirtualize and browser are the only packages ever installed
-// into the system. None of them starts a service.
+// toRun, toRunCRIO, toBuild, toVirtualize and browser are the only packages that are
+// installed into the system. None of them starts a service.
 var toRun = []need{
 	// The CNI plugins masquerade and forward host ports with nft.
 	{[]string{"nftables"}, onPath("nft")},
@@ -39,7 +39,7 @@ func onPath(program string) func(context.Context) bool {
 	}
 }
 
-// prepareHost installs the Debian packages that are needed and missing, if any.
+// prepareHost installs missing Debian packages.
 func prepareHost(ctx context.Context, log *slog.Logger, needs []need) error {
 	var missing []string
 	for _, n := range needs {

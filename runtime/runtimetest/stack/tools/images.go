@@ -12,19 +12,19 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// The names of the test images.
+// Names of the test images.
 const (
-	PauseImage   = "podd.test/pause:1"   // a sandbox's process
+	PauseImage   = "podd.test/pause:1"   // the process of a sandbox
 	BusyboxImage = "podd.test/busybox:1" // a shell and the usual commands in /bin
-	WebImage     = "podd.test/web:1"     // answers HTTP on $PORT, 8080 when unset
+	WebImage     = "podd.test/web:1"     // an HTTP server on $PORT, 8080 if it is not set
 )
 
 const imagesTar = "images.tar"
 
-// imageRecipe is part of the hash of the images: change it with how they are made.
+// imageRecipe is part of the hash of the images. Change it when their build changes.
 const imageRecipe = "1"
 
-// images makes the tarball of all images and returns its directory.
+// images creates the tarball of all images and returns its directory.
 func images(ctx context.Context, c *cache, root string) (string, error) {
 	busybox, err := debianBusybox(ctx, c)
 	if err != nil {
@@ -69,7 +69,7 @@ func writeImages(file string, all map[name.Reference]v1.Image) error {
 	return nil
 }
 
-// programImage is an image of one static Go program at /<program>.
+// programImage returns an image with one static Go program at /<program>.
 func programImage(ctx context.Context, dir, sources, program string) (v1.Image, error) {
 	data, err := build(ctx, filepath.Join(sources, program), filepath.Join(dir, program))
 	if err != nil {

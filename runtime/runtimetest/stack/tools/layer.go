@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// file is one entry of a layer: a directory if its name ends in a slash, a
-// symbolic link if link is set, else a regular file. All belong to root.
+// file is one entry of a layer: a directory if its name ends in a slash, a symbolic link if
+// link is set, or else a regular file. All belong to root.
 type file struct {
 	name string
 	mode int64
@@ -24,8 +24,9 @@ type file struct {
 	link string
 }
 
-// newImage makes an image of one layer. The same files and config always give
-// the same digest: no time and no owner of the building machine gets in.
+// newImage returns an image with one layer. If several files have the same name, the last
+// one is used. The same files and config always result in the same digest, because the
+// image contains neither times nor owners of the host.
 func newImage(files []file, config v1.Config) (v1.Image, error) {
 	content, err := archive(files)
 	if err != nil {
@@ -59,7 +60,14 @@ func newImage(files []file, config v1.Config) (v1.Image, error) {
 func archive(files []file) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
-	for _, f := range files {
+	last := map[string]int{}
+	for i, f := range files {
+		last[f.name] = i
+	}
+	for i, f := range files {
+		if last[f.name] != i { // CRI-O refuses a layer with duplicate files
+			continue
+		}
 		if err := w.WriteHeader(f.header()); err != nil {
 			return nil, fmt.Errorf("archiving %s: %w", f.name, err)
 		}

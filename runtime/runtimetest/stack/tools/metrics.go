@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// EnsureMetricsServer builds the metrics-server that testdata/metrics pins if it is not
-// there, which takes minutes, and returns its path.
+// EnsureMetricsServer builds the metrics-server of testdata/metrics if it does not exist,
+// which takes minutes, and returns its path.
 func EnsureMetricsServer(ctx context.Context, log *slog.Logger) (string, error) {
 	const program = "metrics-server"
 	root, err := moduleRoot()

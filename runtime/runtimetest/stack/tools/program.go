@@ -11,12 +11,12 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// searched is where a container looks for a command without a slash.
+// searched is the directory for commands without a slash.
 const searched = "/usr/local/bin"
 
-// WriteImages builds the Go program in directory source and writes a tarball
-// of images that have it, at to. The images are keyed by reference; each has
-// the program as the command that it is there for, on the PATH.
+// WriteImages builds the Go program in directory source and writes a tarball of images with
+// it. The keys of commands are references of images; the value is the name of the program
+// in that image, on the PATH.
 func WriteImages(ctx context.Context, to, source string, commands map[string]string) error {
 	program, err := build(ctx, source, filepath.Join(filepath.Dir(to), "program"))
 	if err != nil {
@@ -31,8 +31,8 @@ func WriteImages(ctx context.Context, to, source string, commands map[string]str
 	return writeImages(to, all)
 }
 
-// WriteProgramImages is as WriteImages for programs that are there: the images have
-// each its own, a static file, under that file's name.
+// WriteProgramImages is like WriteImages for existing programs: each image contains its own
+// static file under that file's name.
 func WriteProgramImages(to string, programs map[string]string) error {
 	all := map[name.Reference]v1.Image{}
 	for ref, file := range programs {
@@ -47,7 +47,7 @@ func WriteProgramImages(to string, programs map[string]string) error {
 	return writeImages(to, all)
 }
 
-// addCommand adds an image that has a program as a command on the PATH.
+// addCommand adds an image with a program as a command on the PATH.
 func addCommand(all map[name.Reference]v1.Image, ref, command string, program []byte) error {
 	parsed, err := name.ParseReference(ref)
 	if err != nil {
@@ -60,8 +60,8 @@ func addCommand(all map[name.Reference]v1.Image, ref, command string, program []
 	return nil
 }
 
-// build makes a static program of the package in directory source, at binary,
-// and returns its content.
+// build builds a static program from the package in directory source as binary and returns
+// its content.
 func build(ctx context.Context, source, binary string) ([]byte, error) {
 	if _, err := run(ctx, source, goEnv("0"), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "."); err != nil {
 		return nil, err

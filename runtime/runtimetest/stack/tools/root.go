@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// moduleRoot is the directory of podd's go.mod: the working directory or the
-// nearest one above it, so that tests find it from their package's directory.
+// moduleRoot returns the directory of podd's go.mod: the working directory or the nearest
+// one above it, because tests run in their package's directory.
 func moduleRoot() (string, error) {
 	wd, err := os.Getwd()
 	if err != nil {

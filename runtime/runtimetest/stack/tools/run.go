@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// run runs a program in dir with env added to the environment and returns its
-// standard output. The error of a failure ends with what the program wrote.
+// run runs a program in dir with env added to the environment and returns its standard
+// output. After a failure the error ends with the program's output.
 func run(ctx context.Context, dir string, env []string, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
@@ -23,7 +23,7 @@ func run(ctx context.Context, dir string, env []string, name string, args ...str
 	return stdout.Bytes(), nil
 }
 
-// tail is the end of s, where programs say what went wrong.
+// tail returns the end of s, where programs report errors.
 func tail(s string, most int) string {
 	s = strings.TrimSpace(s)
 	if len(s) <= most {

@@ -1,11 +1,11 @@
-// Package tools brings what a private container runtime consists of: the
-// programs (containerd, its shim, ctr, runc and the CNI plugins) and the test
-// images. The programs are built from the module testdata/stack, or taken
-// from Debian's packages for the old end of what podd supports; the images
-// are made on the spot from testdata/images and Debian's busybox-static.
+// Package tools provides the parts of a private container runtime: the programs
+// (containerd, its shim, ctr, runc and the CNI plugins) and the test images. The programs
+// are built from the module testdata/stack, or taken from Debian's packages for the oldest
+// supported versions. CRI-O must be installed by the user. The images are built from
+// testdata/images and Debian's busybox-static.
 //
 //	<user cache>/podd-stack/
-//		lock                 held while anything below is being made
+//		lock                 held while anything below is being built
 //		lock-kubernetes      instead, for the programs of Kubernetes
 //		containerd-<hash>/   built programs; the hash covers go.mod, go.sum, Go
 //		debian-<codename>/   Debian's containerd and runc, unpacked
@@ -15,10 +15,10 @@
 //		conformance-<hash>/  Kubernetes' conformance suite and its images
 //		disk-<hash>/         the disk of the virtual machine, its kernel
 //
-// Everything is made in a directory of its own and renamed into place, so
-// what exists is complete and a second run costs nothing. Nothing is put
-// into the system but the Debian packages of toRun, toBuild and, for EnsureDisk,
-// toVirtualize, if missing.
+// Everything is built in a temporary directory and renamed, so existing entries are
+// complete and are reused. Only the Debian packages of toRun and toBuild are installed into
+// the system if they are missing, and for CRI-O those of toRunCRIO, for EnsureDisk those of
+// toVirtualize, for EnsureBrowser that of browser.
 package tools
 
 import (
@@ -30,7 +30,7 @@ import (
 	"time"
 )
 
-// Flavor is which container runtime is meant.
+// Flavor selects the container runtime.
 type Flavor string
 
 const (
@@ -38,33 +38,53 @@ const (
 	Pinned Flavor = "containerd"
 	// Debian is the containerd 1.6 and runc 1.1 of Debian 12.
 	Debian Flavor = "debian"
+	// CRIO is the CRI-O of $CRIO_DIR or the PATH, with the pinned runc.
+	CRIO Flavor = "crio"
 )
 
-// Options says what Ensure brings.
-type Options struct {
-	Flavor Flavor       // "" means Pinned
-	Log    *slog.Logger // told about slow or system-wide steps; nil discards
+// Flavors returns the runtimes for tests of every runtime: the one of $RUNTIME or, if that
+// is not set, the containerds, and CRI-O if it is installed.
+func Flavors() []Flavor {
+	if f := os.Getenv("RUNTIME"); f != "" {
+		return []Flavor{Flavor(f)}
+	}
+	all := []Flavor{Pinned, Debian}
+	_, _, err := findCRIO()
+	if err == nil || os.Getenv(CRIODirEnv) != "" { // otherwise Ensure reports what is wrong with it
+		all = append(all, CRIO)
+	}
+	return all
 }
 
-// Set is where the programs and images are. All paths are absolute.
+// Options configure Ensure.
+type Options struct {
+	Flavor Flavor       // "" means Pinned
+	Log    *slog.Logger // receives slow or system-wide steps; nil discards them
+}
+
+// Set contains the paths of the programs and images. All paths are absolute.
 type Set struct {
 	Flavor     Flavor
-	Containerd string // its shim and ctr lie beside it
+	Containerd string // its shim and ctr are in the same directory
 	Ctr        string
+	CRIO       string // instead of Containerd, with the following
+	Pinns      string // pins namespaces
+	Conmon     string // monitors a container
+	Skopeo     string // copies images
 	Runc       string
 	CNI        string // the directory of the CNI plugins
 	Images     string // a tarball with all of ImageNames
 	Versions   Versions
 
-	ProgramsTook time.Duration `json:"-"` // what Ensure spent on programs
-	ImagesTook   time.Duration `json:"-"` // and on images
+	ProgramsTook time.Duration `json:"-"` // time that Ensure spent on programs
+	ImagesTook   time.Duration `json:"-"` // time that it spent on images
 }
 
 // Versions are version numbers without a leading v.
-type Versions struct{ Containerd, Runc, CNI string }
+type Versions struct{ Containerd, CRIO, Runc, CNI string }
 
-// Ensure builds or finds everything and says where it is. Several processes
-// may call it at once; one builds and the others wait for it.
+// Ensure builds or finds everything and returns the paths. Several processes may call it
+// concurrently; one builds and the others wait for it.
 func Ensure(ctx context.Context, o Options) (Set, error) {
 	if o.Flavor == "" {
 		o.Flavor = Pinned
@@ -105,8 +125,8 @@ func Ensure(ctx context.Context, o Options) (Set, error) {
 	return set, nil
 }
 
-// programs finds or makes the programs of a flavor. The CNI plugins are the
-// pinned ones in every flavor: the flavors differ in the runtime only.
+// programs finds or builds the programs of a flavor. The CNI plugins are the pinned ones in
+// every flavor: the flavors differ only in the runtime.
 func programs(ctx context.Context, c *cache, root string, flavor Flavor) (Set, error) {
 	if err := prepareHost(ctx, c.log, toRun); err != nil {
 		return Set{}, err
@@ -120,6 +140,8 @@ func programs(ctx context.Context, c *cache, root string, flavor Flavor) (Set, e
 		return pinned, nil
 	case Debian:
 		return debianRuntime(ctx, c, pinned)
+	case CRIO:
+		return crioRuntime(ctx, c, pinned)
 	}
-	return Set{}, fmt.Errorf("finding the programs of runtime %q: only %q and %q are known", flavor, Pinned, Debian)
+	return Set{}, fmt.Errorf("finding the programs of runtime %q: only %q, %q and %q are known", flavor, Pinned, Debian, CRIO)
 }

@@ -1,10 +1,14 @@
 package tools
 
 import (
+	"archive/tar"
+	"bytes"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -46,6 +50,31 @@ func TestEntryIsFilledOnceAndOnlyWhole(t *testing.T) {
 	}
 	if left, err := os.ReadDir(c.dir); err != nil || len(left) != 1 || calls != 2 {
 		t.Errorf("filled %d times, want 2; directory %v, %v", calls, left, err)
+	}
+}
+
+func TestArchive_LastOfAName(t *testing.T) {
+	content, err := archive([]file{{name: "etc/passwd", data: []byte("old")}, {name: "bin/x", mode: 0o755}, {name: "etc/passwd", data: []byte("new")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for r := tar.NewReader(bytes.NewReader(content)); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, h.Name+" "+string(data))
+	}
+	if want := []string{"bin/x ", "etc/passwd new"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

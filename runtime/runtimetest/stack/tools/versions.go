@@ -9,7 +9,7 @@ import (
 
 func versionsFile(dir string) string { return filepath.Join(dir, "versions.json") }
 
-// writeVersions keeps beside the programs of a cache entry what they are.
+// writeVersions stores the versions of the programs in a cache entry.
 func writeVersions(dir string, v Versions) error {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"podd/cmd/podd/docs"
+)
+
+// page is the README or a page of podd help.
+type page struct{ name, text string }
+
+func allPages(t *testing.T) []page {
+	t.Helper()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := []page{{"README", string(readme)}}
+	for _, topic := range docs.Topics() {
+		text, ok := docs.Page(topic.Name)
+		if !ok || !strings.HasPrefix(text, "# ") || topic.Title == "" {
+			t.Errorf("%s.md does not start with a title", topic.Name)
+		}
+		pages = append(pages, page{topic.Name, text})
+	}
+	return pages
+}
+
+// codeBlocks returns the indented blocks of a page, without the indentation.
+func codeBlocks(text string) []string {
+	var all []string
+	var block strings.Builder
+	for line := range strings.Lines(text + "\nend\n") {
+		code, indented := strings.CutPrefix(line, "    ")
+		switch blank := strings.TrimSpace(line) == ""; {
+		case indented:
+			block.WriteString(code)
+		case blank && block.Len() > 0:
+			block.WriteString("\n")
+		case block.Len() > 0:
+			all = append(all, strings.TrimRight(block.String(), "\n")+"\n")
+			block.Reset()
+		}
+	}
+	return all
+}
+
+// commandStart finds the calls of podd in a line of shell.
+var commandStart = regexp.MustCompile(`(?:^|&& |\| |ExecStart=/usr/local/|sudo |exec /usr/local/)(?:bin/)?podd `)
+
+// commandEnd is what ends the words of a call.
+var commandEnd = regexp.MustCompile(` (?:&&|\|\|?|[;#]) .*| && .*|  #.*| >.*`)
+
+// poddCommands returns the words of every call of podd in a block of shell.
+func poddCommands(block string) [][]string {
+	var all [][]string
+	for line := range strings.Lines(strings.ReplaceAll(block, "\\\n", " ")) {
+		for _, at := range commandStart.FindAllStringIndex(line, -1) {
+			words := strings.Fields(commandEnd.ReplaceAllString(line[at[1]:], ""))
+			all = append(all, words)
+		}
+	}
+	return all
+}
+
+// TestPages_Commands checks that every command of podd in the README and in the pages has a
+// verb and flags that exist.
+func TestPages_Commands(t *testing.T) {
+	n := 0
+	for _, p := range allPages(t) {
+		for _, block := range codeBlocks(p.text) {
+			for _, words := range poddCommands(block) {
+				n++
+				if _, isPage := helpPage(words); isPage {
+					continue
+				}
+				k, err := newParser(newVerbs(), streams())
+				if err == nil {
+					_, err = parse(k, helpFirst(words))
+				}
+				if err != nil {
+					t.Errorf("%s: podd %s: %v", p.name, strings.Join(words, " "), err)
+				}
+			}
+		}
+	}
+	if n < 30 {
+		t.Errorf("got %d commands, want at least 30", n)
+	}
+}
+
+// TestPages_Manifests checks that every complete manifest in the README and in the pages is
+// valid.
+func TestPages_Manifests(t *testing.T) {
+	n := 0
+	for _, p := range allPages(t) {
+		for _, block := range codeBlocks(p.text) {
+			at := strings.Index(block, "apiVersion: v1\n")
+			if at < 0 {
+				continue
+			}
+			n++
+			text, _, _ := strings.Cut(block[at:], "EOF\n")
+			file := filepath.Join(t.TempDir(), "example.yaml")
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if r := poddVerb(t.Context(), "validate", "--strict", file); r.Code != 0 || strings.Contains(r.Out+r.Err, "warning:") {
+				t.Errorf("%s: got exit code %d: %s%s", p.name, r.Code, r.Out, r.Err)
+			}
+		}
+	}
+	if n < 3 {
+		t.Errorf("got %d manifests, want at least 3", n)
+	}
+}
+
+// TestPages_References checks that a page that is named by another one exists.
+func TestPages_References(t *testing.T) {
+	help := regexp.MustCompile("`podd help ([a-z-]+)`")
+	link := regexp.MustCompile(`\]\((cmd/podd/docs/[^)]+)\)`)
+	var verbs []string
+	k, err := newParser(newVerbs(), streams())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range k.Model.Children {
+		verbs = append(verbs, n.Name)
+	}
+	for _, p := range allPages(t) {
+		for _, m := range help.FindAllStringSubmatch(p.text, -1) {
+			if _, ok := docs.Page(m[1]); !ok && !slices.Contains(verbs, m[1]) {
+				t.Errorf("%s: podd has no help about %q", p.name, m[1])
+			}
+		}
+		for _, m := range link.FindAllStringSubmatch(p.text, -1) {
+			if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {
+				t.Errorf("%s: %v", p.name, err)
+			}
+		}
+	}
+	for _, topic := range docs.Topics() {
+		if slices.Contains(verbs, topic.Name) {
+			t.Errorf("podd help %s is both a verb and a page", topic.Name)
+		}
+	}
+}

@@ -1,0 +1,218 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"podd/runtime/runtimetest/netns"
+	"podd/runtime/runtimetest/stack"
+	"podd/server"
+)
+
+// onHostNetwork is a pod that is probed at the node's address, and whose first failed
+// probe would end its container. A busy host may take seconds to answer one.
+func (d *daemon) onHostNetwork(name string, port int32) *v1.Pod {
+	c := v1.Container{Name: "web", Image: stack.WebImage, Env: []v1.EnvVar{{Name: "PORT", Value: fmt.Sprint(port)}}}
+	get := v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromInt32(port)}}
+	c.LivenessProbe = &v1.Probe{PeriodSeconds: 1, TimeoutSeconds: 10, FailureThreshold: 1, ProbeHandler: get}
+	c.ReadinessProbe = c.LivenessProbe.DeepCopy()
+	c.StartupProbe = &v1.Probe{PeriodSeconds: 1, FailureThreshold: 60, ProbeHandler: get}
+	p := d.pod(name, c, askAddresses(name))
+	p.Spec.HostNetwork = true
+	return p
+}
+
+// has waits until a pod on the host's network is ready at the node's address, and
+// checks that none of its containers was started again.
+func (d *daemon) has(pod, address string) {
+	d.t.Helper()
+	d.until(pod+" has "+address, func(v *server.View) error { return hasAddress(d.find(v, pod), address) })
+}
+
+// keeps checks that it has for some seconds.
+func (d *daemon) keeps(pod, address string, seconds int) {
+	d.t.Helper()
+	d.stays(seconds, pod+" has "+address, func(v *server.View) error { return hasAddress(d.find(v, pod), address) })
+}
+
+func hasAddress(p *server.PodView, address string) error {
+	if p == nil {
+		return fmt.Errorf("there is no such pod")
+	}
+	s := p.Pod.Status
+	for _, c := range s.ContainerStatuses {
+		if c.RestartCount != 0 {
+			return fmt.Errorf("container %s has %d restarts", c.Name, c.RestartCount)
+		}
+	}
+	if got := []string{s.HostIP, s.PodIP}; !slices.Equal(got, []string{address, address}) || len(s.HostIPs) != 1 || len(s.PodIPs) != 1 || !p.Ready {
+		return fmt.Errorf("hostIP and podIP are %q, hostIPs %v, podIPs %v, ready %v: %s", got, s.HostIPs, s.PodIPs, p.Ready, p.Why)
+	}
+	return nil
+}
+
+// nodeIs waits until the Node and the serving certificate have an address.
+func (d *daemon) nodeIs(address string) {
+	d.t.Helper()
+	d.eventually("the Node has "+address, func() error {
+		body, err := d.get(d.t.Context(), "/api/v1/nodes/"+d.host)
+		if err != nil {
+			return err
+		}
+		defer body.Close()
+		var n v1.Node
+		if err := json.NewDecoder(body).Decode(&n); err != nil {
+			return err
+		}
+		if a := n.Status.Addresses; len(a) != 2 || a[0].Type != v1.NodeInternalIP || a[0].Address != address {
+			return fmt.Errorf("it has %v", a)
+		}
+		return nil
+	})
+	d.eventually("the serving certificate has "+address, func() error {
+		c, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", d.api), &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if leaf := c.ConnectionState().PeerCertificates[0]; !slices.ContainsFunc(leaf.IPAddresses, net.ParseIP(address).Equal) {
+			return fmt.Errorf("it has %v", leaf.IPAddresses)
+		}
+		return nil
+	})
+}
+
+// TestAddressesChange runs podd and its runtime in a network namespace in which
+// addresses, links and routes come and go, from before DHCP on.
+func TestAddressesChange(t *testing.T) {
+	t.Parallel()
+	ns := netns.Enter(t)
+	d := newDaemon(t, stack.ForTest(t, stack.Options{}))
+	d.netns, d.api = ns, 10250
+	d.start()
+	d.apply(d.onHostNetwork("web", 8080))
+	d.untilApplied("web")
+	was := d.runs("web", "web")
+	d.has("web", "127.0.0.1")
+	if got := d.told("web-vars"); got != "127.0.0.1 127.0.0.1 127.0.0.1 127.0.0.1" {
+		t.Errorf("before DHCP the variables are %s", got)
+	}
+
+	// The first lease.
+	netns.IP(t, "addr add 10.61.0.2/24 dev uplink")
+	netns.IP(t, "route add default via 10.61.0.1")
+	d.has("web", "10.61.0.2")
+	d.nodeIs("10.61.0.2")
+	d.eventually("the address is stored", func() error {
+		text, err := os.ReadFile(filepath.Join(d.root(), "node-address"))
+		if err == nil && !strings.Contains(string(text), "10.61.0.2") {
+			err = fmt.Errorf("the file contains %q", text)
+		}
+		return err
+	})
+
+	// It ends, and only a bridge has an address. podd crashes before another one comes.
+	netns.IP(t, "link add cni0 type bridge")
+	netns.IP(t, "link set cni0 up")
+	netns.IP(t, "addr add 10.88.0.1/24 dev cni0")
+	netns.IP(t, "addr del 10.61.0.2/24 dev uplink")
+	d.untilProblem("this host has lost the address 10.61.0.2")
+	d.keeps("web", "10.61.0.2", 5)
+	d.crash()
+	d.untilProblem("this host has lost the address 10.61.0.2")
+	d.has("web", "10.61.0.2")
+	d.nodeIs("10.61.0.2")
+	d.keeps("web", "10.61.0.2", 3)
+	netns.IP(t, "addr add 10.62.0.3/24 dev uplink")
+	netns.IP(t, "route add default via 10.62.0.1")
+	d.has("web", "10.62.0.3")
+	d.nodeIs("10.62.0.3")
+	if v, err := d.state(); err != nil || len(v.Problems) != 0 {
+		t.Errorf("with an address again: got problems %v, %v", problems(v), err)
+	}
+
+	// The link goes down for a while.
+	netns.IP(t, "link set uplink down")
+	d.keeps("web", "10.62.0.3", 5)
+	netns.IP(t, "link set uplink up")
+	netns.IP(t, "route add default via 10.62.0.1")
+	d.keeps("web", "10.62.0.3", 2)
+
+	// The default route moves to another address.
+	netns.IP(t, "addr add 10.63.0.4/24 dev wire")
+	d.keeps("web", "10.62.0.3", 2)
+	netns.IP(t, "route replace default via 10.63.0.1")
+	d.has("web", "10.63.0.4")
+	d.nodeIs("10.63.0.4")
+	netns.IP(t, "addr del 10.62.0.3/24 dev uplink")
+	d.keeps("web", "10.63.0.4", 3)
+	if now := d.runs("web", "web"); now != was {
+		t.Errorf("the pod is %+v, was %+v", now, was)
+	}
+
+	// What starts later knows the present address, also after a crash of podd.
+	d.crash()
+	d.apply(d.onHostNetwork("late", 8081))
+	d.has("late", "10.63.0.4")
+	if got := d.told("late-vars"); got != "10.63.0.4 10.63.0.4 10.63.0.4 10.63.0.4" {
+		t.Errorf("the variables of a later container are %s", got)
+	}
+
+	// Failures count: what does not answer there is started again.
+	d.has("web", "10.63.0.4")
+	if err := unix.Kill(d.runs("web", "web").PID, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	d.untilPod("is started again", "web", func(p *server.PodView) error {
+		for _, c := range p.Pod.Status.ContainerStatuses {
+			if c.Name == "web" && c.RestartCount == 1 {
+				return nil
+			}
+		}
+		return fmt.Errorf("it was not")
+	})
+}
+
+// TestGivenAddressIsMissing gives podd an address that the host has only for a while.
+func TestGivenAddressIsMissing(t *testing.T) {
+	t.Parallel()
+	ns := netns.Enter(t)
+	d := newDaemon(t, stack.ForTest(t, stack.Options{}), "--node-ip", "10.61.0.2")
+	d.netns = ns
+	netns.IP(t, "addr add 10.62.0.3/24 dev uplink")
+	netns.IP(t, "route add default via 10.62.0.1")
+	d.start()
+	d.untilProblem("--node-ip: this host does not have the address 10.61.0.2")
+	netns.IP(t, "addr add 10.61.0.2/24 dev uplink")
+	d.until("the problem is over", func(v *server.View) error {
+		if len(v.Problems) > 0 {
+			return fmt.Errorf("the problems are %q", problems(v))
+		}
+		return nil
+	})
+	d.apply(d.onHostNetwork("web", 8080))
+	d.has("web", "10.61.0.2")
+	was := d.runs("web", "web")
+	netns.IP(t, "addr del 10.61.0.2/24 dev uplink")
+	d.untilProblem("--node-ip: this host does not have the address 10.61.0.2")
+	d.keeps("web", "10.61.0.2", 5)
+	d.stays(3, "the pod runs on", func(*server.View) error {
+		if now := d.runs("web", "web"); now != was {
+			return fmt.Errorf("it is %+v, was %+v", now, was)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,57 @@
+//go:build e2e
+
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	rbac "k8s.io/api/rbac/v1"
+)
+
+// TestImpersonation: a service account that may do everything in the cluster does not
+// become root on the node by impersonating it, and kubectl auth can-i agrees.
+func TestImpersonation(t *testing.T) {
+	all := []string{"*"}
+	token := plane.tokenFor(t, "almighty", rbac.PolicyRule{Verbs: all, APIGroups: all, Resources: all}, rbac.PolicyRule{Verbs: all, NonResourceURLs: all})
+	a, port := serving(t, "n18")
+	a.start().ready()
+	a.pod("web")
+	a.runs("web")
+
+	kubeconfig := filepath.Join(t.TempDir(), "almighty")
+	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: almighty}}],
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:%s", insecure-skip-tls-verify: true}}], users: [{name: almighty, user: {token: %s}}]}`, port, token)
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const asRoot, asOps = " --as x --as-group system:masters", " --as system:serviceaccount:default:almighty --as-group ops"
+	for _, c := range []struct {
+		words, says string
+		refused     bool
+	}{
+		{"get pod web-n18", "Running", false},
+		{"get pod web-n18" + asOps, "Running", false},
+		{"auth whoami" + asOps, "ops", false},
+		{"get pod web-n18" + asRoot, `groups "system:masters" is forbidden`, true},
+		{"debug web-n18 --image podd.test/busybox:1 -c spy --profile sysadmin" + asRoot, `groups "system:masters" is forbidden`, true},
+		{"debug web-n18 --image podd.test/busybox:1 -c spy --profile sysadmin" + asOps, "forbidden", true},
+		{"debug web-n18 --image podd.test/busybox:1 -c spy --profile sysadmin", "forbidden", true},
+		{"get pod web-n18 --as podd-admin", `User "podd-admin" cannot get`, true},
+		{"auth can-i patch pods/ephemeralcontainers" + asRoot, `groups "system:masters" is forbidden`, true},
+		{"auth can-i impersonate groups/system:masters", "no", true},
+		{"auth can-i impersonate groups/ops", "yes", false},
+		{"auth can-i patch pods/ephemeralcontainers", "no", true},
+	} {
+		out, err := kubectlWith(t, kubeconfig, strings.Fields(c.words)...)
+		if (err != nil) != c.refused || !strings.Contains(out, c.says) {
+			t.Errorf("kubectl %s: got %v and %q, want %q, refused: %t", c.words, err, out, c.says, c.refused)
+		}
+	}
+	if out, err := a.verb("get", "pod", "web", "-o", "yaml"); err != nil || strings.Contains(out, "spy") {
+		t.Errorf("podd get: %v, it shows a container that nobody may add: %s", err, out)
+	}
+}

@@ -1,0 +1,106 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/server"
+)
+
+// TestExitUnknown: a runtime that reports late, or for long not at all, how a container
+// exited does not make podd invent an end of its pod, whether podd saw the container
+// run or was started after its exit.
+func TestExitUnknown(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		restart bool // podd is killed while the container runs, and started after its exit
+		fails   bool // queries fail; else the first waits, for longer than podd waits for one
+		code    int
+		want    v1.PodPhase
+	}{
+		"late":                  {false, false, 0, v1.PodSucceeded},
+		"late, podd restarted":  {true, false, 0, v1.PodSucceeded},
+		"fails, podd restarted": {true, true, 3, v1.PodFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDaemon(t, shared)
+			p := d.throughProxy()
+			d.start()
+			d.apply(once(d.pod("job", shell("main", fmt.Sprintf("%suntil [ -e /trace/go ]; do sleep 0.1; done; exit %d", note("runs"), c.code))), v1.RestartPolicyNever))
+			d.untilApplied("job")
+			d.untilNoted("runs")
+			id := d.record("job", "main", 0).GetId()
+			report := make(chan struct{})
+			heal := func() {
+				select {
+				case <-report:
+				default:
+					close(report)
+				}
+			}
+			t.Cleanup(heal) // what waits must let the proxy end
+			p.onCall(func(at moment, call call) bool {
+				if at != before || call.Method != "ContainerStatus" {
+					return false
+				}
+				var q cri.ContainerStatusRequest
+				if err := call.read(&q); err != nil || q.GetContainerId() != id {
+					return false
+				}
+				select {
+				case <-report:
+					return false
+				default:
+				}
+				if !c.fails {
+					<-report
+				}
+				return c.fails
+			})
+			if c.restart {
+				d.kill()
+			}
+			if err := os.WriteFile(d.shared()+"/go", nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			d.eventually("the container has exited", func() error {
+				now, err := d.look(t.Context())
+				if err != nil {
+					return err
+				}
+				if !slices.ContainsFunc(now.containers, func(c *cri.Container) bool {
+					return c.GetId() == id && c.GetState() == cri.ContainerState_CONTAINER_EXITED
+				}) {
+					return fmt.Errorf("it runs")
+				}
+				return nil
+			})
+			if c.restart {
+				d.start()
+			}
+			d.untilPod("waits for its exit code", "job", func(p *server.PodView) error {
+				if end := p.Pod.Status.Phase; end == v1.PodFailed || end == v1.PodSucceeded {
+					t.Fatalf("its phase is %s", end)
+				}
+				if len(p.Steps) != 1 || p.Steps[0].Rule != "exit code unknown -> wait" || !p.Steps[0].Problem {
+					return fmt.Errorf("%s: %+v", p.Rule, p.Steps)
+				}
+				return nil
+			})
+			heal()
+			asked := time.Now()
+			d.untilPod("has ended", "job", inPhase(c.want))
+			t.Logf("the end is known %s after the runtime reported it", time.Since(asked).Round(time.Millisecond))
+			d.untilWoundDown("job")
+		})
+	}
+}

@@ -1,0 +1,77 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"podd/reconcile/device/plugin/plugintest"
+)
+
+// TestFaultNoInotify starts podd while all inotify instances are in use. podd polls for
+// manifests, plugins and lines of logs instead, and reports that as a Problem.
+func TestFaultNoInotify(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t, shared)
+	d.noInotify = true
+	d.start()
+	d.untilProblem(d.manifests(), "all inotify instances are in use")
+
+	p := &plugintest.Plugin{Dir: filepath.Join(d.root(), "plugins_registry"), Resource: fancy, Watched: true}
+	p.Set("one")
+	d.eventually("the directory for plugins exists", func() error { _, err := os.Stat(p.Dir); return err })
+	startPlugin(t, p)
+	web := d.pod("web", asking(shell("main", "echo first; until [ -e /trace/go ]; do sleep 0.1; done; echo second; "+serve("web")), "1"))
+	d.apply(web)
+	d.untilApplied("web")
+
+	follow := d.follow("logs", "--follow", "web")
+	wantLine(t, follow, "first")
+	if err := os.WriteFile(filepath.Join(d.shared(), "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantLine(t, follow, "second")
+
+	web.Spec.Containers[0].Command[2] = serve("edited")
+	d.apply(web)
+	d.untilJournal("edited runs")
+	d.untilApplied("web")
+	d.remove("web")
+	d.untilGone("web")
+}
+
+// follow starts a verb of podd's command line, which the end of the test stops, and
+// returns the lines that it writes.
+func (d *daemon) follow(words ...string) *bufio.Scanner {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	cmd := exec.CommandContext(ctx, binary, words...)
+	cmd.Env = append(os.Environ(), "PODD_RUN_DIR="+d.runDir())
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		cancel()
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() {
+		cancel()
+		_ = cmd.Wait() // it is ended by a signal
+	})
+	return bufio.NewScanner(out)
+}
+
+// wantLine fails the test unless a program writes this line next.
+func wantLine(t *testing.T, lines *bufio.Scanner, want string) {
+	t.Helper()
+	if !lines.Scan() || lines.Text() != want {
+		t.Fatalf("got the line %q, %v, want %q", lines.Text(), lines.Err(), want)
+	}
+}

@@ -1,0 +1,185 @@
+//go:build e2e && faults
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+	v1 "k8s.io/api/core/v1"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/runtime/runtimetest"
+	"podd/runtime/runtimetest/stack"
+	"podd/server"
+)
+
+// cost is what podd used per pod: processor time, that of 30 idle seconds included, and
+// kB of its own memory.
+type cost struct {
+	start, restart, idle, remove time.Duration
+	memory                       float64
+}
+
+// TestFaultScale runs 200, 1,000 and 5,000 pods on the runtime in memory. A pod costs the
+// same among 5,000 as among 1,000, within a tenth. Because other programs on the host
+// have an effect on every measurement, of a tenth and more, the lowest of up to five counts.
+func TestFaultScale(t *testing.T) {
+	t.Logf("of 200 pods each costs %v", costAt(t, 200))
+	few, many := costAt(t, 1000), costAt(t, 5000)
+	for range 4 {
+		if len(many.grows(few)) == 0 {
+			break
+		}
+		few, many = few.lower(costAt(t, 1000)), many.lower(costAt(t, 5000))
+	}
+	t.Logf("of 1,000 pods each costs %v", few)
+	t.Logf("of 5,000 pods each costs %v", many)
+	for _, what := range many.grows(few) {
+		t.Error(what)
+	}
+}
+
+func (c cost) String() string {
+	return fmt.Sprintf("%v at the start, %v at a restart of podd, %v while idle, %v at the removal, %.0f kB", c.start, c.restart, c.idle, c.remove, c.memory)
+}
+
+func (c cost) lower(b cost) cost {
+	return cost{min(c.start, b.start), min(c.restart, b.restart), min(c.idle, b.idle), min(c.remove, b.remove), min(c.memory, b.memory)}
+}
+
+// grows lists what is more than a tenth above that of few pods.
+func (c cost) grows(few cost) (all []string) {
+	for _, each := range []struct {
+		what      string
+		few, many float64
+	}{
+		{"the start", few.start.Seconds(), c.start.Seconds()},
+		{"a restart of podd", few.restart.Seconds(), c.restart.Seconds()},
+		{"an idle half minute", few.idle.Seconds(), c.idle.Seconds()},
+		{"the removal", few.remove.Seconds(), c.remove.Seconds()},
+		{"the memory", few.memory, c.memory},
+	} {
+		if each.many > 1.1*each.few {
+			all = append(all, fmt.Sprintf("%s of a pod grows by %.0f %%", each.what, 100*(each.many/each.few-1)))
+		}
+	}
+	return all
+}
+
+// padding makes the list of 5,000 sandboxes larger than 16 MiB, the kubelet's limit for
+// a message.
+var padding = strings.Repeat("x", 4<<10)
+
+// wantLargeList fails the test unless the list of all sandboxes is larger than 16 MiB.
+func wantLargeList(t *testing.T, endpoint string) {
+	t.Helper()
+	conn, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	list, err := cri.NewRuntimeServiceClient(conn).ListPodSandbox(t.Context(), &cri.ListPodSandboxRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size := proto.Size(list); size <= 16<<20 {
+		t.Errorf("the list of %d sandboxes has %d bytes, want more than 16 MiB", len(list.GetItems()), size)
+	}
+}
+
+func costAt(t *testing.T, n int) (c cost) {
+	t.Helper()
+	runtime := runtimetest.New(t, runtimetest.Options{})
+	runtime.AddImages(stack.BusyboxImage)
+	d := newDaemon(t, shared, "--max-pods", strconv.Itoa(n))
+	d.endpoint = "unix://" + runtime.Serve(t)
+	d.start()
+	base := d.measure().memory
+	d.kill()
+	for i := range n {
+		p := d.pod(fmt.Sprint("p", i), v1.Container{Name: "main", Image: stack.BusyboxImage, Command: []string{"serve"}})
+		p.Spec.Volumes = nil
+		p.Annotations = map[string]string{"padding": padding}
+		d.apply(p)
+	}
+	used := func(from time.Duration) time.Duration {
+		return (processorTime(t, d.proc.pid()) - from) / time.Duration(n)
+	}
+	d.start()
+	d.within(10*patience, "all containers run", func() error {
+		<-time.After(time.Second)
+		if have := len(runtime.Containers()); have < n {
+			return fmt.Errorf("%d of %d are there", have, n)
+		}
+		return nil
+	})
+	d.untilReady(n)
+	c.start, c.memory = used(0), float64(d.measure().memory-base)/float64(n)
+	d.crash()
+	d.untilReady(n)
+	c.restart = used(0)
+	if n == 5000 {
+		wantLargeList(t, d.endpoint)
+	}
+	before := processorTime(t, d.proc.pid())
+	<-time.After(30 * time.Second)
+	c.idle = used(before)
+	before = processorTime(t, d.proc.pid())
+	for i := range n {
+		d.remove(fmt.Sprint("p", i))
+	}
+	d.within(10*patience, "all pods are removed", func() error {
+		<-time.After(time.Second)
+		if left := len(runtime.Sandboxes()); left > 0 {
+			return fmt.Errorf("%d sandboxes are left", left)
+		}
+		return nil
+	})
+	c.remove = used(before)
+	// A slow disk needs minutes for the directories of 5,000 pods.
+	ctx, cancel := context.WithTimeout(t.Context(), 10*patience)
+	defer cancel()
+	if err := d.untilNothing(ctx); err != nil {
+		t.Error(err)
+	}
+	return c
+}
+
+// untilReady waits until podd shows n ready pods. It asks seldom, because the answer
+// costs podd time.
+func (d *daemon) untilReady(n int) {
+	d.t.Helper()
+	d.within(10*patience, "podd shows all pods as ready", func() error {
+		<-time.After(5 * time.Second)
+		v, err := d.state()
+		if err != nil {
+			return err
+		}
+		if v.Starting {
+			return errors.New("it has not looked yet")
+		}
+		return allReady(v, n)
+	})
+}
+
+func allReady(v *server.View, n int) error {
+	ready := 0
+	for _, p := range v.Pods {
+		if p.Ready && p.Current {
+			ready++
+		}
+	}
+	if ready != n {
+		return fmt.Errorf("%d of %d are ready", ready, n)
+	}
+	return nil
+}

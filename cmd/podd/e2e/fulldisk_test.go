@@ -1,0 +1,198 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"podd/server"
+)
+
+// Scripts that leave no free block, or no free inode, in /disk.
+const (
+	useBlocks = "cat /dev/zero >/disk/x; while echo x >>/disk/y; do :; done; "
+	useInodes = "head -c 8388608 /dev/zero >/disk/x; i=0; while touch /disk/$i; do i=$((i+1)); done; "
+)
+
+// filler returns a pod that fills its emptyDir with a script. An empty limit is none.
+func (d *daemon) filler(name, script, limit string) *v1.Pod {
+	p := d.pod(name, shell("main", "trap 'exit 0' TERM; "+script+note(name+" is full")+"while :; do sleep 0.1; done"))
+	p.Spec.TerminationGracePeriodSeconds = new(int64(5))
+	source := &v1.EmptyDirVolumeSource{}
+	if limit != "" {
+		source.SizeLimit = new(resource.MustParse(limit))
+	}
+	withVolume(p, "disk", "/disk", v1.VolumeSource{EmptyDir: source})
+	return p
+}
+
+// stopped returns a check that a pod has failed for a reason and that its container has
+// terminated.
+func stopped(reason string) func(*server.PodView) error {
+	return func(p *server.PodView) error {
+		s := p.Pod.Status
+		if s.Phase != v1.PodFailed || s.Reason != reason {
+			return fmt.Errorf("it is %s, reason %q: %s", s.Phase, s.Reason, s.Message)
+		}
+		if len(s.ContainerStatuses) != 1 || s.ContainerStatuses[0].State.Terminated == nil {
+			return fmt.Errorf("its container has not terminated: %+v", s.ContainerStatuses)
+		}
+		return nil
+	}
+}
+
+// untilWritten waits until the journal of a pod has the reason of its end.
+func (d *daemon) untilWritten(p *server.PodView, reason string) {
+	d.t.Helper()
+	d.eventually("the journal has the end", func() error {
+		var j struct{ Finished *struct{ Reason string } }
+		text, err := os.ReadFile(filepath.Join(d.root(), "pods", string(p.Pod.UID), "journal.json"))
+		if err == nil {
+			err = json.Unmarshal(text, &j)
+		}
+		if err == nil && (j.Finished == nil || j.Finished.Reason != reason) {
+			err = fmt.Errorf("it has the end %+v", j.Finished)
+		}
+		return err
+	})
+}
+
+// wantFailedWrite fails the test unless podd failed to write a journal for a cause.
+func (d *daemon) wantFailedWrite(cause string) {
+	d.t.Helper()
+	log, err := os.ReadFile(d.output())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, "writing the journal failed; retrying") && strings.Contains(line, cause) {
+			return
+		}
+	}
+	d.t.Errorf("podd did not fail to write a journal: %s", cause)
+}
+
+// TestFullDisk: a pod has used all blocks or all inodes of the file system of podd's root
+// directory. It is stopped when it exceeds its limit or deadline, when the node shuts down
+// and when its manifest is removed, and its volumes are released when it exits by itself.
+// That frees the disk, and podd writes its journal then.
+func TestFullDisk(t *testing.T) {
+	for name, script := range map[string]string{"blocks": useBlocks, "inodes": useInodes} {
+		t.Run(name, func(t *testing.T) {
+			t.Run("storage limit", func(t *testing.T) { testFullDiskLimit(t, script) })
+			t.Run("deadline", func(t *testing.T) { testFullDiskDeadline(t, script) })
+			t.Run("node shutdown", func(t *testing.T) { testFullDiskShutdown(t, script) })
+			t.Run("exit", func(t *testing.T) { testFullDiskExit(t, script) })
+			t.Run("manifest removed", func(t *testing.T) { testFullDiskRemoval(t, script) })
+		})
+	}
+}
+
+const noSpace = "no space left on device"
+
+// onFullDisk starts a podd and a pod that has filled its disk with a script. It tells the
+// test to run in parallel.
+func onFullDisk(t *testing.T, script, limit string, deadline *int64) (*daemon, *loopDisk) {
+	t.Helper()
+	t.Parallel()
+	d, k := onSmallDisk(t, shared)
+	d.start()
+	p := d.filler("web", script, limit)
+	p.Spec.ActiveDeadlineSeconds = deadline
+	d.apply(p)
+	d.untilJournal("web is full")
+	return d, k
+}
+
+// untilStopped waits until the pod is stopped for a reason on the full disk, and then in
+// its journal, which could not be written at first.
+func (d *daemon) untilStopped(reason string) {
+	d.t.Helper()
+	p := d.untilPod("is stopped", "web", stopped(reason))
+	d.wantFailedWrite(noSpace)
+	d.untilWritten(p, reason)
+}
+
+func testFullDiskLimit(t *testing.T, script string) {
+	d, k := onFullDisk(t, script, "4Mi", nil)
+	d.untilStopped("Evicted")
+	k.wantFree()
+	d.crash()
+	d.untilPod("stays evicted", "web", stopped("Evicted"))
+}
+
+func testFullDiskDeadline(t *testing.T, script string) {
+	// The deadline must not pass before the disk is full, on a busy machine either.
+	d, _ := onFullDisk(t, script, "", new(int64(40)))
+	d.untilStopped("DeadlineExceeded")
+}
+
+func testFullDiskShutdown(t *testing.T, script string) {
+	d, _ := onFullDisk(t, script, "", nil)
+	d.verb("shutdown", "--grace=10s")
+	d.untilStopped("Terminated")
+	d.verb("shutdown", "--cancel")
+	d.untilPod("runs again", "web", inPhase(v1.PodRunning))
+}
+
+func testFullDiskExit(t *testing.T, script string) {
+	t.Parallel()
+	d, k := onSmallDisk(t, shared)
+	d.start()
+	p := d.pod("web", shell("main", script+"exit 3"))
+	p.Spec.RestartPolicy = v1.RestartPolicyNever
+	withVolume(p, "disk", "/disk", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
+	d.apply(p)
+	d.untilStopped("")
+	k.wantFree()
+	d.crash()
+	d.untilPod("has failed still", "web", stopped(""))
+}
+
+func testFullDiskRemoval(t *testing.T, script string) {
+	d, k := onFullDisk(t, script, "", nil)
+	d.remove("web")
+	d.untilGone("web")
+	k.wantFree()
+}
+
+// TestReadOnlyDisk: pods are stopped although the root directory has become read-only.
+// When it is writable again, a podd that starts then reports the same ends.
+func TestReadOnlyDisk(t *testing.T) {
+	t.Parallel()
+	d, k := onSmallDisk(t, shared)
+	d.start()
+	late := d.filler("late", "", "")
+	late.Spec.Containers[0].Command[2] = serve("late")
+	late.Spec.ActiveDeadlineSeconds = new(int64(45))
+	big := d.pod("big", shell("main", "trap 'exit 0' TERM; head -c 4194304 /dev/zero >/disk/x; "+note("big runs")+"while :; do sleep 0.1; done"))
+	withVolume(big, "disk", "/disk", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("1Mi"))}})
+	d.apply(late, big, d.pod("web", shell("main", serve("web"))), d.pod("gone", shell("main", serve("gone"))))
+	for _, name := range []string{"late", "big", "web", "gone"} {
+		d.untilJournal(name + " runs")
+	}
+	k.fail()
+	d.untilPod("is evicted", "big", stopped("Evicted"))
+	d.untilPod("has failed", "late", stopped("DeadlineExceeded"))
+	d.remove("gone")
+	d.untilJournal("gone TERM")
+	d.verb("shutdown", "--grace=10s")
+	d.untilPod("is terminated", "web", stopped("Terminated"))
+	d.wantFailedWrite("read-only file system")
+	d.kill()
+	k.repair()
+	d.start()
+	d.untilPod("has failed still", "late", stopped("DeadlineExceeded"))
+	d.untilPod("is terminated still", "web", stopped("Terminated"))
+	d.untilGone("gone")
+	d.verb("shutdown", "--cancel")
+	d.untilPod("runs again", "web", inPhase(v1.PodRunning))
+}

@@ -1,0 +1,133 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// boundTo is a policy in which user bob has one rule.
+func boundTo(rule string) string {
+	return `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}, rules: [` + rule + `]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: b}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: r}, subjects: [{kind: User, name: bob}]}
+`
+}
+
+// bob returns a kubectl whose user shows a bearer token.
+func (d *daemon) bob(token string) *kubectl {
+	d.t.Helper()
+	k := d.kubectl()
+	k.config = filepath.Join(d.dir, "bob")
+	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: bob}}],
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:%d", insecure-skip-tls-verify: true}}], users: [{name: bob, user: {token: %s}}]}`, d.api, token)
+	if err := os.WriteFile(k.config, []byte(text), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	return k
+}
+
+// TestKubectlImpersonatesRoot: a user who may impersonate everybody, by whatever
+// configuration, does not become root on the node by it, and auth can-i agrees.
+func TestKubectlImpersonatesRoot(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	tokens := write("tokens", "abc,bob,1\n")
+	for name, args := range map[string][]string{
+		"AlwaysAllow": {"--authorization-mode", "AlwaysAllow"},
+		"wildcard policy": {"--authorization-policy-file", write("wildcard", boundTo(
+			`{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}, {nonResourceURLs: ["*"], verbs: ["*"]}`))},
+		"impersonate rule": {"--authorization-policy-file", write("impersonate", boundTo(
+			`{apiGroups: [""], resources: [users, groups, serviceaccounts], verbs: [impersonate]}, {apiGroups: [""], resources: [pods], verbs: [get]}`))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDaemon(t, shared, append(args, "--token-auth-file", tokens, "--address", "127.0.0.1")...)
+			d.api = freePort(t)
+			d.start()
+			d.apply(d.pod("web", shell("main", serve("main"))))
+			d.untilApplied("web")
+			web, k := d.full("web"), d.bob("abc")
+			asRoot := " --as x --as-group system:masters"
+			k.refuses("get pod "+web+asRoot, "(Forbidden)")
+			k.refuses("debug "+web+" --image x -c spy --profile sysadmin"+asRoot, "(Forbidden)")
+			k.refuses("auth can-i patch pods/ephemeralcontainers"+asRoot, `groups "system:masters" is forbidden: User "bob" cannot impersonate resource "groups"`)
+			d.refusesPatch("abc", http.Header{"Impersonate-User": {"x"}, "Impersonate-Group": {"system:masters"}})
+			d.refusesPatch("abc", http.Header{"Impersonate-User": {"podd-admin"}})
+			d.refusesPatch("abc", nil)
+			k.canI("impersonate groups/system:masters", "no")
+			k.canI("impersonate groups", "no")
+			k.canI("impersonate *", "no")
+			k.canI("* *", "no")
+			k.canI("patch pods/ephemeralcontainers", "no")
+			k.canI("patch pods --subresource=*", "no")
+			k.canI("impersonate groups/ops", "yes")
+			k.canI("impersonate users/prom", "yes")
+			k.canI("get pods --as bob --as-group ops", "yes")
+			k.says("auth whoami --as bob --as-group ops", "bob", "ops")
+			for line := range strings.Lines(k.run("auth", "can-i", "--list")) {
+				if line = strings.TrimSpace(line); strings.HasPrefix(line, "groups") || strings.HasPrefix(line, "*.* ") && !strings.HasSuffix(line, "[get list watch]") {
+					t.Errorf("auth can-i --list: %s", line)
+				}
+			}
+			v, err := d.state()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p := d.find(v, "web"); len(p.Pod.Spec.EphemeralContainers) > 0 {
+				t.Errorf("the pod has %+v", p.Pod.Spec.EphemeralContainers)
+			}
+			root := d.kubectl()
+			root.canI("impersonate groups/system:masters", "yes")
+			root.canI("patch pods/ephemeralcontainers"+asRoot, "yes")
+			root.canI("patch pods/ephemeralcontainers --as bob", "no")
+		})
+	}
+}
+
+// refusesPatch sends the patch that adds a privileged container, and fails unless it
+// is forbidden.
+func (d *daemon) refusesPatch(token string, header http.Header) {
+	d.t.Helper()
+	const body = `{"spec":{"ephemeralContainers":[{"name":"spy","image":"x","securityContext":{"privileged":true}}]}}`
+	c := d.client(fmt.Sprintf("https://127.0.0.1:%d", d.api), &tls.Config{InsecureSkipVerify: true})
+	r, err := http.NewRequestWithContext(d.t.Context(), http.MethodPatch, c.server+"/api/v1/namespaces/default/pods/"+d.full("web")+"/ephemeralcontainers", strings.NewReader(body))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if header != nil {
+		r.Header = header.Clone()
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/strategic-merge-patch+json")
+	answer, err := c.Do(r)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusForbidden {
+		d.t.Errorf("PATCH as %v: got %s, want 403", header, answer.Status)
+	}
+}
+
+// canI fails unless kubectl auth can-i prints the answer.
+func (k *kubectl) canI(words, want string) {
+	k.d.t.Helper()
+	out, talk, _ := k.try("", append([]string{"auth", "can-i"}, strings.Fields(words)...)...) // "no" exits with 1
+	if strings.TrimSpace(out) != want {
+		k.d.t.Errorf("kubectl auth can-i %s: got %q %s, want %q", words, out, talk, want)
+	}
+}

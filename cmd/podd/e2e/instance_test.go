@@ -1,0 +1,125 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/runtime"
+)
+
+// labelled returns the IDs of the running containers of an instance, by container name.
+func (d *daemon) labelled(instance string) map[string]string {
+	d.t.Helper()
+	reply, err := cri.NewRuntimeServiceClient(d.dial()).ListContainers(d.t.Context(), &cri.ListContainersRequest{Filter: &cri.ContainerFilter{
+		State:         &cri.ContainerStateValue{State: cri.ContainerState_CONTAINER_RUNNING},
+		LabelSelector: map[string]string{runtime.LabelInstance: instance},
+	}})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	ids := map[string]string{}
+	for _, c := range reply.GetContainers() {
+		ids[c.GetMetadata().GetName()] = c.GetId()
+	}
+	return ids
+}
+
+// TestLostRootDirectory: podd starts with a new root directory while pods run whose root
+// directory was moved away. The problem names the flag that takes them over; with it the
+// desired ones run on, and the others stop with their grace period.
+func TestLostRootDirectory(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	keep := d.pod("keep", shell("kept", "echo data >/data/f; "+single("keep")))
+	keep.Spec.Volumes = append(keep.Spec.Volumes, v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}})
+	keep.Spec.Containers[0].VolumeMounts = append(keep.Spec.Containers[0].VolumeMounts, v1.VolumeMount{Name: "data", MountPath: "/data"})
+	d.apply(keep)
+	d.untilApplied("keep")
+	d.apply(d.pod("drop", shell("dropped", single("drop"))))
+	d.untilApplied("drop")
+	lost, was := d.instance(), d.labelled(d.instance())
+	d.untilNoted("keep runs", "drop runs")
+
+	d.kill()
+	moved := filepath.Join(d.dir, "moved")
+	if err := os.Rename(d.root(), moved); err != nil {
+		t.Fatal(err)
+	}
+	d.remove("drop")
+	d.start()
+	d.untilProblem("keep", "--adopt-instance="+lost)
+	if now := d.labelled(lost); now["kept"] != was["kept"] || now["dropped"] != was["dropped"] {
+		t.Errorf("without the flag %v run, did %v", now, was)
+	}
+
+	d.kill()
+	d.args = append(d.args, "--adopt-instance="+lost)
+	d.start()
+	d.untilApplied("keep")
+	d.untilNoted("keep runs", "drop runs", "drop TERM")
+	d.noProblems()
+	if now := d.labelled(lost); now["kept"] != was["kept"] {
+		t.Errorf("with the flag %v run, did %v", now, was)
+	}
+	if text, _, code := d.outcome(nil, "exec", "keep", "--", "cat", "/data/f"); text != "data\n" {
+		t.Errorf("its volume has %q, code %d", text, code)
+	}
+
+	// The podd of the moved directory must not have the same pods.
+	other := newDaemon(t, shared)
+	other.host = d.host
+	if err := os.Rename(moved, other.root()); err != nil {
+		t.Fatal(err)
+	}
+	other.refused("instance "+lost, "PID "+strconv.Itoa(d.proc.pid()))
+	if err := os.Rename(other.root(), moved); err != nil {
+		t.Fatal(err)
+	}
+
+	d.args = d.args[:len(d.args)-1] // it is stored
+	d.crash()
+	d.untilApplied("keep")
+	d.untilNoted("keep runs", "drop runs", "drop TERM")
+
+	other.args = []string{"--adopt-instance=" + d.instance()}
+	other.refused("instance "+d.instance(), "PID "+strconv.Itoa(d.proc.pid()))
+
+	d.apply(d.pod("keep", shell("kept", single("keep"))))
+	d.untilApplied("keep")
+	d.untilNoted("keep runs", "drop runs", "drop TERM", "keep TERM", "keep runs")
+	if left := d.labelled(lost); len(left) > 0 {
+		t.Errorf("of the lost instance %v run", left)
+	}
+}
+
+// refused starts podd and waits until it ends with an error that has all parts.
+func (d *daemon) refused(parts ...string) {
+	d.t.Helper()
+	d.launch()
+	d.eventually("podd ends", func() error {
+		if d.proc.running() {
+			return errors.New("it runs")
+		}
+		return nil
+	})
+	d.proc = nil
+	text, err := os.ReadFile(d.output())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if !hasAll(string(text), parts) || strings.Contains(string(text), "running pod") {
+		d.t.Errorf("podd ended with %q, want %q", text, parts)
+	}
+	if err := os.Remove(d.output()); err != nil {
+		d.t.Fatal(err)
+	}
+}

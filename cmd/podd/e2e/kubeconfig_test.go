@@ -1,0 +1,183 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/websocket"
+	"sigs.k8s.io/yaml"
+)
+
+// credentialIn returns the client's certificate in a kubeconfig.
+func credentialIn(t *testing.T, file string) tls.Certificate {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Users []struct {
+			User struct {
+				Cert []byte `json:"client-certificate-data"`
+				Key  []byte `json:"client-key-data"`
+			} `json:"user"`
+		} `json:"users"`
+	}
+	if err := yaml.Unmarshal(text, &config); err != nil || len(config.Users) != 1 {
+		t.Fatalf("%s: %v, %d users", file, err, len(config.Users))
+	}
+	pair, err := tls.X509KeyPair(config.Users[0].User.Cert, config.Users[0].User.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+// TestKubeconfigFile: the file is readable by its owner alone, also where one was that
+// others could read, and its credential expires when it should.
+func TestKubeconfigFile(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t, shared)
+	d.api = freePort(t)
+	d.start()
+	k := d.kubectl()
+	k.config = filepath.Join(d.dir, "k")
+	if err := os.WriteFile(k.config, []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, talk := d.verb("kubeconfig", "--output", k.config, "--duration", "2h")
+	if !strings.Contains(out, "valid until") || strings.Contains(out+talk, "client-key-data") {
+		t.Errorf("it prints %s%s", out, talk)
+	}
+	if info, err := os.Stat(k.config); err != nil || info.Mode() != 0o600 {
+		t.Errorf("the file is %v, %v, want mode 0600", info, err)
+	}
+	if left := time.Until(credentialIn(t, k.config).Leaf.NotAfter); left < 110*time.Minute || left > 2*time.Hour {
+		t.Errorf("it is valid for %s, want 2h", left)
+	}
+	k.says("auth whoami", "podd-admin", "system:masters")
+
+	for mode, want := range map[os.FileMode]string{0o644: "warning: other users can read", 0o600: ""} {
+		file, err := os.OpenFile(filepath.Join(d.dir, fmt.Sprintf("k%o", mode)), os.O_CREATE|os.O_WRONLY, mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var talk bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), binary, "kubeconfig")
+		cmd.Env = append(os.Environ(), "PODD_RUN_DIR="+d.runDir())
+		cmd.Stdout, cmd.Stderr = file, &talk
+		if err := errors.Join(file.Chmod(mode), cmd.Run(), file.Close()); err != nil {
+			t.Fatalf("%v: %s", err, &talk)
+		}
+		if got := talk.String(); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("mode %04o: got %q, want %q", mode, got, want)
+		}
+	}
+}
+
+// watch follows the pods until the test ends, or for as long as patience lasts.
+func (c *client) watch(token string) io.Reader {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	c.t.Cleanup(cancel)
+	answer := c.send(ctx, http.MethodGet, "/api/v1/pods?watch=1", token)
+	c.t.Cleanup(func() { answer.Body.Close() })
+	if answer.StatusCode != http.StatusOK {
+		c.t.Fatalf("watching: %s", answer.Status)
+	}
+	return answer.Body
+}
+
+// TestKubeconfigRevoke: every credential issued before ends with its connections, for
+// good; other clients, pods and the listener go on.
+func TestKubeconfigRevoke(t *testing.T) {
+	t.Parallel()
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(tokens, []byte("abc,prom,1,system:masters\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := newDaemon(t, shared, "--token-auth-file", tokens)
+	d.api = freePort(t)
+	d.start()
+	d.apply(d.pod("web", shell("main", serve("main"))))
+	d.untilApplied("web")
+	before := d.runs("web", "main")
+	issue := func(name string) *client {
+		t.Helper()
+		file := filepath.Join(d.dir, name)
+		d.verb("kubeconfig", "--output", file)
+		// It verifies nothing of podd, so that only podd can refuse it.
+		return d.client(fmt.Sprintf("https://127.0.0.1:%d", d.api), &tls.Config{
+			InsecureSkipVerify: true, Certificates: []tls.Certificate{credentialIn(t, file)}, ClientSessionCache: tls.NewLRUClientSessionCache(8),
+		})
+	}
+	token := d.client(fmt.Sprintf("https://127.0.0.1:%d", d.api), &tls.Config{InsecureSkipVerify: true})
+	first, second := issue("first"), issue("second")
+	is := func(who string, c *client, token string, want int) {
+		t.Helper()
+		if status, text := c.ask("GET", "/pods", token); status != want {
+			t.Errorf("%s: got %d %.100s, want %d", who, status, text, want)
+		}
+	}
+	is("the first", first, "", 200)
+	is("the second", second, "", 200)
+	is("the token", token, "abc", 200)
+	cat := first.stream("/exec/default/"+d.full("web")+"/main?command=cat&input=1&output=1", "v4.channel.k8s.io")
+	websocket.Message.Send(cat, []byte("\x00hello\n"))
+	read(t, cat, 1, "hello\n")
+	watch, kept := second.watch(""), token.watch("abc")
+
+	out, _ := d.verb("kubeconfig", "--revoke")
+	if !strings.Contains(out, "all earlier credentials are revoked; connections closed: ") {
+		t.Errorf("it prints %q", out)
+	}
+	if err := cat.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	for frame, err := []byte(nil), error(nil); err == nil; { // what was on its way may come first
+		if err = websocket.Message.Receive(cat, &frame); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error("a command of a revoked credential goes on")
+		}
+	}
+	if _, err := io.Copy(io.Discard, watch); errors.Is(err, context.DeadlineExceeded) {
+		t.Error("a watch of a revoked credential goes on")
+	}
+	is("the first, revoked", first, "", 401)
+	is("the second, revoked", second, "", 401)
+	is("the token", token, "abc", 200)
+	d.apply(d.pod("late", shell("main", serve("late"))))
+	d.untilApplied("late")
+	for lines := bufio.NewReader(kept); ; {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("the watch of a token ended: %v", err)
+		}
+		if strings.Contains(line, d.full("late")) {
+			break
+		}
+	}
+	third := issue("third")
+	is("the third", third, "", 200)
+	d.kubectl().says("get pods", d.full("web"))
+
+	d.crash()
+	is("the first, after a restart", first, "", 401)
+	is("the third, after a restart", third, "", 200)
+	if now := d.runs("web", "main"); now != before {
+		t.Errorf("the container is %+v now, was %+v", now, before)
+	}
+}

@@ -1,0 +1,146 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"podd/runtime/runtimetest/stack"
+)
+
+// A loopDisk is an ext4 file system in a file. It is mounted at a directory of a daemon, and
+// unmounted after the daemon has ended.
+type loopDisk struct {
+	d       *daemon
+	image   string
+	dir     string
+	options string // of its mount
+}
+
+// newLoopDisk makes the file system with mkfs.ext4 and these flags, and does not mount it.
+func newLoopDisk(d *daemon, image, dir, options string, size int64, flags ...string) *loopDisk {
+	d.t.Helper()
+	k := &loopDisk{d: d, image: image, dir: dir, options: options}
+	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, size)); err != nil {
+		d.t.Fatal(err)
+	}
+	k.command("mkfs.ext4", append(flags, "-q", image)...)
+	d.closers = append(d.closers, func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }) // fails if it is not mounted
+	return k
+}
+
+// onSmallDisk prepares a podd on a runtime. Its root directory is a file system of 24 MiB with 512
+// inodes, with these mount options. It reserves no blocks for root, and becomes read-only
+// after an error.
+func onSmallDisk(t testing.TB, on *stack.Stack, options ...string) (*daemon, *loopDisk) {
+	t.Helper()
+	// These directories are made first, so that they are removed after the daemon.
+	image, dir := filepath.Join(t.TempDir(), "image"), t.TempDir()
+	d := newDaemon(t, on)
+	d.rootDir = dir
+	options = append([]string{"errors=remount-ro"}, options...)
+	k := newLoopDisk(d, image, dir, strings.Join(options, ","), 24<<20, "-m", "0", "-N", "512", "-E", "lazy_itable_init=0")
+	k.mount()
+	return d, k
+}
+
+func (k *loopDisk) command(program string, args ...string) {
+	k.d.t.Helper()
+	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
+		k.d.t.Fatalf("%s %s: %v: %s", program, strings.Join(args, " "), err, out)
+	}
+}
+
+func (k *loopDisk) mount() {
+	k.d.t.Helper()
+	k.command("mount", "-o", "loop,"+k.options, k.image, k.dir)
+}
+
+// unmount waits for processes that use the file system, as podd does when it lists a
+// directory, and for other mount namespaces that have it, as that of a container of another
+// test has while the container starts. A mount before that would get the same file system
+// from the kernel, which stays read-only after an error.
+func (k *loopDisk) unmount() {
+	k.d.t.Helper()
+	backing := filepath.Join("/sys/block", k.device(), "loop/backing_file")
+	k.d.unmount(k.dir)
+	k.d.eventually(k.dir+" is in no mount namespace", func() error {
+		if image, err := os.ReadFile(backing); err == nil && strings.TrimSpace(string(image)) == k.image {
+			return fmt.Errorf("%s is %s", backing, image)
+		}
+		return nil
+	})
+}
+
+// device returns the name of the loop device that is mounted, such as loop0.
+func (k *loopDisk) device() string {
+	k.d.t.Helper()
+	device, err := exec.Command("findmnt", "--noheadings", "--output", "SOURCE", k.dir).Output()
+	if err != nil {
+		k.d.t.Fatal(err)
+	}
+	return filepath.Base(strings.TrimSpace(string(device)))
+}
+
+func (d *daemon) unmount(path string) {
+	d.t.Helper()
+	d.eventually(path+" is unmounted", func() error { return unix.Unmount(path, 0) })
+}
+
+// wantFree fails the test unless the disk has free blocks and inodes again.
+func (k *loopDisk) wantFree() {
+	k.d.t.Helper()
+	var st unix.Statfs_t
+	if err := unix.Statfs(k.dir, &st); err != nil {
+		k.d.t.Fatal(err)
+	}
+	if st.Bfree < 1000 || st.Ffree < 100 {
+		k.d.t.Errorf("the disk has %d free blocks and %d free inodes", st.Bfree, st.Ffree)
+	}
+}
+
+// fail reports an error to ext4, which makes the file system read-only. All earlier
+// writes have reached the disk.
+func (k *loopDisk) fail() {
+	k.d.t.Helper()
+	k.command("sync", "--file-system", k.dir)
+	trigger := filepath.Join("/sys/fs/ext4", k.device(), "trigger_fs_error")
+	if err := os.WriteFile(trigger, []byte("test"), 0o200); err != nil {
+		k.d.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(k.dir, "x"), nil, 0o600); err == nil {
+		k.d.t.Fatal("the file system is not read-only")
+	}
+}
+
+// repair makes the file system writable again. podd must not run.
+func (k *loopDisk) repair() {
+	k.d.t.Helper()
+	k.unmount()
+	if out, err := exec.Command("e2fsck", "-fy", k.image).CombinedOutput(); err != nil && !strings.Contains(string(out), "FILE SYSTEM WAS MODIFIED") {
+		k.d.t.Fatalf("e2fsck: %v: %s", err, out)
+	}
+	k.mount()
+}
+
+// cutPower ends podd and loses what no program has synced and the kernel has not written
+// by itself.
+func (k *loopDisk) cutPower() {
+	k.d.t.Helper()
+	// What the kernel has sent to the loop device is in the image, on disk or not.
+	k.command("cp", "--sparse=always", k.image, k.image+".cut")
+	k.d.kill()
+	k.unmount()
+	if err := os.Rename(k.image+".cut", k.image); err != nil {
+		k.d.t.Fatal(err)
+	}
+	k.mount()
+}

@@ -1,0 +1,124 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// orphan makes a pod directory with a file in a volume, as another agent leaves it.
+func (d *daemon) orphan(uid string) (dir, data string) {
+	d.t.Helper()
+	dir = filepath.Join(d.root(), "pods", uid)
+	data = filepath.Join(dir, "volumes/kubernetes.io~empty-dir/cache/data")
+	if err := os.MkdirAll(filepath.Dir(data), 0o750); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := os.WriteFile(data, make([]byte, 1<<20), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	return dir, data
+}
+
+func (d *daemon) wantFile(path string, is bool) {
+	d.t.Helper()
+	if _, err := os.Lstat(path); is && err != nil || !is && !errors.Is(err, fs.ErrNotExist) {
+		d.t.Errorf("%s: %v, want it there: %t", path, err, is)
+	}
+}
+
+func (d *daemon) untilRemoved(path string) {
+	d.t.Helper()
+	d.eventually(path+" is removed", func() error {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+}
+
+// TestOrphanedDirectories: podd starts in a root directory that a kubelet used, and later
+// finds journals that are damaged or cannot be read. It keeps what may hold data until a
+// user removes it.
+func TestOrphanedDirectories(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t, shared)
+	_, kubelets := d.orphan("kubelets")
+	empty := filepath.Join(d.root(), "pods/empty")
+	if err := os.MkdirAll(filepath.Join(empty, "volumes/kubernetes.io~empty-dir/v"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	d.apply(d.pod("web", shell("main", serve("web"))))
+	d.start()
+	d.untilApplied("web")
+	d.untilProblem("pod directories without a journal", "kubelets", "podd orphans")
+	d.wantFile(kubelets, true)
+	d.untilRemoved(empty)
+	was := d.runs("web", "main")
+
+	d.kill()
+	brokenDir, broken := d.orphan("broken")
+	unreadableDir, unreadable := d.orphan("unreadable")
+	for _, path := range []string{filepath.Join(brokenDir, "journal.json"), filepath.Join(unreadableDir, "journal.json")} {
+		if err := os.WriteFile(path, []byte(`{"uid": "x`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Reading this file fails with EIO, since nothing is mapped at its start.
+	at := filepath.Join(unreadableDir, "journal.json")
+	if err := unix.Mount("/proc/self/mem", at, "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
+	journals, err := filepath.Glob(filepath.Join(d.root(), "pods/*/journal.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range journals {
+		if path != at {
+			if err := os.WriteFile(path, []byte(`{"version": 999}`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	d.start()
+	d.untilApplied("web")
+	d.untilProblem(filepath.Join(brokenDir, "journal.json"), "version 999", "podd orphans rm broken")
+	d.untilProblem(at, "input/output error", "podd orphans rm unreadable")
+	if now := d.runs("web", "main"); now != was {
+		t.Errorf("with an unreadable journal it runs as %+v, was %+v", now, was)
+	}
+	for _, path := range []string{kubelets, broken, unreadable} {
+		d.wantFile(path, true)
+	}
+	out, _ := d.verb("orphans")
+	for _, want := range []string{"kubelets", "broken", "unreadable", "Ki"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("podd orphans printed %q, without %s", out, want)
+		}
+	}
+
+	if _, talk := d.verb("orphans", "rm", "kubelets"); !strings.Contains(talk, "kubelets removed") {
+		t.Errorf("podd orphans rm printed %q", talk)
+	}
+	d.wantFile(kubelets, false)
+	d.wantFile(broken, true)
+	if _, talk, code := d.outcome(nil, "orphans", "rm", "unreadable"); code == 0 || !strings.Contains(talk, at) {
+		t.Errorf("removing what is mounted: code %d, %q", code, talk)
+	}
+	d.wantFile(unreadable, true)
+	d.unmount(at)
+	d.verb("orphans", "rm", "--all")
+	d.wantFile(brokenDir, false)
+	d.untilRemoved(unreadableDir) // nothing is mounted in it any more
+	if now := d.runs("web", "main"); now != was {
+		t.Errorf("at the end it runs as %+v, was %+v", now, was)
+	}
+}

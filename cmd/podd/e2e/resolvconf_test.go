@@ -1,0 +1,136 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/server"
+)
+
+// resolver returns a pod that reports its resolver configuration as name-version.
+// Another version is another sandbox.
+func (d *daemon) resolver(name, version string) *v1.Pod {
+	c := shell("main", tell(name+"-"+version, "cat /etc/resolv.conf")+serve(name))
+	c.Env = []v1.EnvVar{{Name: "VERSION", Value: version}}
+	return d.pod(name, c)
+}
+
+// nameServers returns the name servers in the resolver configuration of a version of a
+// pod, once it runs.
+func (d *daemon) nameServers(name, version string) string {
+	d.t.Helper()
+	d.untilApplied(name)
+	return nameServersIn(d.told(name + "-" + version))
+}
+
+func nameServersIn(resolvConf string) string {
+	var all []string
+	for line := range strings.Lines(resolvConf) {
+		if server, ok := strings.CutPrefix(line, "nameserver "); ok {
+			all = append(all, strings.TrimSpace(server))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// wantNameServers checks the name servers of a version of a pod.
+func (d *daemon) wantNameServers(name, version, want string) {
+	d.t.Helper()
+	if got := d.nameServers(name, version); got != want {
+		d.t.Errorf("%s of version %s: got the name servers %q, want %q", name, version, got, want)
+	}
+}
+
+// TestResolvConfChanges changes the file of --resolv-conf in the ways of DHCP clients. A
+// pod that starts or is replaced later has the new name servers. The others run on with
+// those they have, also when podd is started again.
+func TestResolvConfChanges(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t, shared)
+	conf := filepath.Join(d.dir, "resolv.conf")
+	d.args = append(d.args, "--resolv-conf", conf)
+	rewrite := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replace := func(text string) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(conf+".new", []byte(text), 0o644), os.Rename(conf+".new", conf)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rewrite("nameserver 192.0.2.1\n")
+	d.start()
+	d.apply(d.resolver("web", "1"))
+	d.wantNameServers("web", "1", "192.0.2.1")
+	was := d.runs("web", "main")
+
+	replace("# lease\nnameserver 192.0.2.2\nnameserver 2001:db8::2\n")
+	d.apply(d.resolver("second", "1"), d.resolver("edited", "1"))
+	d.wantNameServers("second", "1", "192.0.2.2 2001:db8::2")
+	d.wantNameServers("edited", "1", "192.0.2.2 2001:db8::2")
+
+	rewrite("nameserver 192.0.2.3\n")
+	d.apply(d.resolver("edited", "2"))
+	d.wantNameServers("edited", "2", "192.0.2.3")
+
+	// A file that cannot be read starts no pod and ends none, and podd starts nevertheless.
+	if err := errors.Join(os.Remove(conf), os.Mkdir(conf, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	d.crash()
+	d.apply(d.resolver("late", "1"))
+	d.untilProblem("late", conf)
+	d.untilProblem(conf, "no pod starts until it can be read")
+	if _, err := os.Stat(filepath.Join(d.shared(), "late-1")); err == nil {
+		t.Error("a pod has started although its resolver configuration could not be read")
+	}
+	if err := os.Remove(conf); err != nil {
+		t.Fatal(err)
+	}
+	replace("nameserver 192.0.2.4\n")
+	d.wantNameServers("late", "1", "192.0.2.4")
+	d.noProblems()
+
+	// With an empty file podd requests no name servers. Some runtimes take the host's then.
+	rewrite("")
+	d.apply(d.resolver("none", "1"))
+	host, err := os.ReadFile("/etc/resolv.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := d.nameServers("none", "1"); got != "" && got != nameServersIn(string(host)) {
+		t.Errorf("with an empty file: got the name servers %q, want none or the host's", got)
+	}
+	rewrite("nameserver 192.0.2.5\n")
+	d.apply(d.resolver("none", "2"))
+	d.wantNameServers("none", "2", "192.0.2.5")
+
+	if now := d.runs("web", "main"); now != was {
+		t.Errorf("the first pod is %+v, was %+v", now, was)
+	}
+	d.until("no container was started again", func(v *server.View) error {
+		for _, p := range v.Pods {
+			if n := restarts(p, "main"); n != 0 {
+				return fmt.Errorf("%s has %d restarts", p.Pod.Name, n)
+			}
+		}
+		return nil
+	})
+	for pod, want := range map[string]string{"web": "192.0.2.1", "second": "192.0.2.2", "edited": "192.0.2.3"} {
+		text, _ := d.verb("exec", d.full(pod), "--", "cat", "/etc/resolv.conf")
+		if got, _, _ := strings.Cut(nameServersIn(text), " "); got != want {
+			t.Errorf("%s: got the first name server %q in the end, want %s", pod, got, want)
+		}
+	}
+}

@@ -1,0 +1,314 @@
+//go:build e2e && soak
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+
+	"podd/runtime/runtimetest/stack"
+)
+
+const (
+	// editsPerRound is the number of edits of a round, half of them during a fault.
+	editsPerRound = 20
+	// roundsPerCount is the number of rounds between two counts of what podd and its
+	// pods hold. All pods are removed before a count.
+	roundsPerCount = 10
+	// maxGrowth limits how much memory, in kB, podd holds more than at first, whatever the
+	// length of the test.
+	maxGrowth = 16 << 10
+	// maxTrend limits how much memory, in kB, the last quarter of the rounds of one podd
+	// takes more than the second quarter.
+	maxTrend = 4 << 10
+)
+
+// soak edits manifests at random while the host is in trouble.
+type soak struct {
+	chaos
+	proxy *proxy
+	disk  *loopDisk
+	first holdings
+	last  stack.Leftovers // at the last count
+	// perPod are the leftovers of a runtime that loses track of one pod.
+	perPod stack.Leftovers
+	// lost is the number of pods of which the runtime may have lost track since the last
+	// count.
+	lost   int
+	memory []int          // of the podd that is no longer killed, in kB, after each round
+	done   map[string]int // by the kind of what was done
+}
+
+// holdings are what podd and its pods hold on the host while there is no pod. Memory is
+// in kB.
+type holdings struct {
+	Goroutines, Files, Memory int
+	Runtime                   stack.Leftovers
+}
+
+// TestSoak repeats rounds of random and broken edits for $PODD_SOAK, with kills of podd
+// and of the runtime, full disks, slow, failing and hanging calls, and a stopped runtime.
+// After each round exactly the desired pods must run, and what podd and its pods hold must
+// not grow. In the second half of the time podd is not killed, because its leaks show only
+// if it runs for long. $PODD_E2E_SEED repeats the same edits and faults.
+func TestSoak(t *testing.T) {
+	length, err := time.ParseDuration(os.Getenv("PODD_SOAK"))
+	if err != nil {
+		t.Fatalf("reading $PODD_SOAK: %v", err)
+	}
+	seed := uint64(time.Now().UnixNano())
+	if set := os.Getenv("PODD_E2E_SEED"); set != "" {
+		if seed, err = strconv.ParseUint(set, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("PODD_E2E_SEED=%d", seed)
+	// A runtime that is killed may lose network rules, which the end of the stack removes.
+	d, disk := onSmallDisk(t, stack.ForTest(t, stack.Options{}))
+	s := &soak{
+		chaos: chaos{d: d, random: rand.New(rand.NewPCG(seed, 0))},
+		proxy: d.throughProxy(), disk: disk, done: map[string]int{},
+	}
+	d.start()
+	d.warmUp()
+	s.perPod = s.leftoversOfPod()
+	s.first = s.count()
+	s.last = s.first.Runtime
+	began := time.Now()
+	for time.Since(began) < length {
+		s.noCrashes = time.Since(began) >= length/2
+		s.rounds()
+		s.compareHoldings()
+		t.Logf("%s: %v", time.Since(began).Round(time.Second), s.done)
+	}
+	s.compareMemory()
+}
+
+// leftoversOfPod returns what a runtime leaves on the host that loses track of a pod.
+func (s *soak) leftoversOfPod() stack.Leftovers {
+	s.d.apply(s.d.pod("one", shell("main", serve("one"))))
+	s.d.untilApplied("one")
+	left, err := s.d.on.Leftovers(s.d.t.Context())
+	s.must(err)
+	s.d.remove("one")
+	s.d.untilGone("one")
+	s.d.nothingLeft()
+	return left
+}
+
+// rounds makes roundsPerCount rounds and then removes all pods.
+func (s *soak) rounds() {
+	s.files, s.wanted, s.broken = map[string]string{}, map[string]*v1.Pod{}, map[string]bool{}
+	faults := []func(){s.killRuntime, s.pauseRuntime, s.delayCalls, s.failCalls, s.hangCalls, s.fillDisk}
+	if !s.noCrashes {
+		faults = append(faults, s.killBoth)
+	}
+	for range roundsPerCount {
+		s.edit(editsPerRound / 2)
+		faults[s.random.IntN(len(faults))]()
+		s.check()
+		s.done["rounds"]++
+		if s.noCrashes {
+			s.memory = append(s.memory, s.d.measure().memory)
+		}
+	}
+	for _, file := range slices.Collect(maps.Keys(s.files)) {
+		s.d.remove(file)
+	}
+	s.d.nothingLeft()
+	s.done["kills of podd"] = s.crashes
+}
+
+func (s *soak) edit(n int) {
+	for range n {
+		s.step()
+		s.done["edits"]++
+	}
+}
+
+func (s *soak) killRuntime() {
+	s.endRuntime()
+	s.edit(editsPerRound / 2)
+	s.must(s.d.on.Restart(s.d.t.Context()))
+	s.done["kills of the runtime"]++
+}
+
+// endRuntime kills the runtime and counts the pods that it was creating or stopping. It
+// loses track of their shims and networks, which podd cannot know. The runtime is stopped
+// first, so that it begins no call after the count.
+func (s *soak) endRuntime() {
+	s.must(s.d.on.Pause())
+	s.lost += s.proxy.inRuntime("RunPodSandbox", "StopPodSandbox", "RemovePodSandbox")
+	s.must(s.d.on.Kill(s.d.t.Context()))
+}
+
+func (s *soak) killBoth() {
+	s.d.kill()
+	s.endRuntime()
+	s.must(s.d.on.Restart(s.d.t.Context()))
+	s.d.start()
+	s.edit(editsPerRound / 2)
+	s.done["kills of both"]++
+}
+
+func (s *soak) pauseRuntime() {
+	s.must(s.d.on.Pause())
+	s.edit(editsPerRound / 2)
+	s.must(s.d.on.Resume())
+	s.done["pauses of the runtime"]++
+}
+
+func (s *soak) delayCalls() {
+	delay := time.Duration(s.random.IntN(20_000)) * time.Millisecond
+	s.proxy.onCall(func(at moment, _ call) bool {
+		if at == before {
+			late := time.NewTimer(delay)
+			<-late.C
+		}
+		return false
+	})
+	s.edit(editsPerRound / 2)
+	s.proxy.onCall(nil)
+	s.done["slow calls"]++
+}
+
+func (s *soak) failCalls() {
+	moments := []moment{before, after}
+	at, every := moments[s.random.IntN(2)], 2+s.random.IntN(8)
+	s.proxy.onCall(func(now moment, c call) bool { return now == at && c.Nth%every == 0 })
+	s.edit(editsPerRound / 2)
+	s.proxy.onCall(nil)
+	s.done["failing calls"]++
+}
+
+// hangCalls never returns from some calls, which reach the runtime or not, until podd's
+// connections are closed.
+func (s *soak) hangCalls() {
+	moments := []moment{before, after}
+	at, every := moments[s.random.IntN(2)], 2+s.random.IntN(8)
+	closed := make(chan struct{})
+	s.proxy.onCall(func(now moment, c call) bool {
+		if now != at || c.Nth%every != 0 {
+			return false
+		}
+		<-closed
+		return true
+	})
+	s.edit(editsPerRound / 2)
+	s.proxy.onCall(nil)
+	s.proxy.disconnect()
+	close(closed)
+	s.done["hanging calls"]++
+}
+
+func (s *soak) fillDisk() {
+	ballast := filepath.Join(s.disk.dir, "ballast")
+	f, err := os.Create(ballast)
+	s.must(err)
+	for block := make([]byte, 64<<10); err == nil; {
+		_, err = f.Write(block)
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		s.must(err)
+	}
+	s.diskFull = true
+	s.edit(editsPerRound / 2)
+	s.must(errors.Join(f.Close(), os.Remove(ballast)))
+	s.diskFull = false
+	s.mend()
+	s.done["full disks"]++
+}
+
+// mend replaces every broken manifest by a valid one. Which version of its pod runs is not
+// certain after a full disk: podd cannot store the content of files then, so a podd that
+// starts runs the last version that it stored.
+func (s *soak) mend() {
+	for _, file := range slices.Sorted(maps.Keys(s.broken)) {
+		if s.broken[file] {
+			s.put(file)
+		}
+	}
+}
+
+func (s *soak) must(err error) {
+	s.d.t.Helper()
+	if err != nil {
+		s.d.t.Fatal(err)
+	}
+}
+
+var goroutineMetric = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
+
+// count returns what is held. The caller has removed all pods.
+func (s *soak) count() holdings {
+	d := s.d
+	now := d.measure()
+	left, err := d.on.Leftovers(d.t.Context())
+	s.must(err)
+	body, err := d.get(d.t.Context(), "/metrics")
+	s.must(err)
+	text, err := io.ReadAll(body)
+	s.must(errors.Join(err, body.Close()))
+	found := goroutineMetric.FindSubmatch(text)
+	if found == nil {
+		d.t.Fatalf("/metrics has no go_goroutines: %s", text)
+	}
+	goroutines, err := strconv.Atoi(string(found[1]))
+	s.must(err)
+	return holdings{goroutines, now.files, now.memory, left}
+}
+
+// compareHoldings waits until no more is held than at first. The runtime may still be
+// removing something, and podd may be ending a call. What the runtime has lost track of
+// stays, so that counts only since the last count.
+func (s *soak) compareHoldings() {
+	var now holdings
+	s.d.eventually("podd and its pods hold no more than at first", func() error {
+		now = s.count()
+		if now.Goroutines > s.first.Goroutines+5 || now.Files > s.first.Files+2 || now.Memory > s.first.Memory+maxGrowth || !s.explains(now.Runtime) {
+			return fmt.Errorf("%+v, at first %+v, %d pods lost since %+v", now, s.first, s.lost, s.last)
+		}
+		return nil
+	})
+	s.d.t.Logf("%d goroutines, %d files, %d kB; %s; %d pods lost since the last count",
+		now.Goroutines, now.Files, now.Memory, now.Runtime, s.lost)
+	s.last, s.lost = now.Runtime, 0
+}
+
+// explains reports whether the leftovers are those of the last count and of the pods that
+// were lost since.
+func (s *soak) explains(now stack.Leftovers) bool {
+	was, pod := s.last, s.perPod
+	return now.Sandboxes == 0 && now.Containers == 0 && now.Mounts <= s.first.Runtime.Mounts && now.Cgroups <= s.first.Runtime.Cgroups &&
+		now.Shims <= was.Shims+s.lost*pod.Shims && now.NetNS <= was.NetNS+s.lost*pod.NetNS &&
+		now.Rules <= was.Rules+s.lost*pod.Rules && now.Addresses <= was.Addresses+s.lost*pod.Addresses
+}
+
+// compareMemory compares the memory of the podd that was not killed in the last quarter of
+// its rounds with that in the second one. In the first one it grows to its usual size.
+func (s *soak) compareMemory() {
+	n := len(s.memory) / 4
+	if n == 0 {
+		s.d.t.Fatalf("%d rounds without a kill of podd are too few to see its memory grow", len(s.memory))
+	}
+	was, now := median(s.memory[n:2*n]), median(s.memory[len(s.memory)-n:])
+	s.d.t.Logf("podd has %d kB in the second quarter and %d kB in the last one of %d rounds: %v", was, now, len(s.memory), s.memory)
+	if now > was+maxTrend {
+		s.d.t.Errorf("podd has %d kB in the last quarter of the rounds and %d kB in the second one, want at most %d kB more", now, was, maxTrend)
+	}
+}
+
+func median(all []int) int { return slices.Sorted(slices.Values(all))[len(all)/2] }

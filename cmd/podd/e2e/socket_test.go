@@ -1,0 +1,77 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"podd/runtime/runtimetest/stack"
+)
+
+// TestRunDirIsRecreated removes the run directory of a podd that runs: its
+// commands work again, and the pod runs on.
+func TestRunDirIsRecreated(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	d.apply(d.pod("web", shell("main", serve("web"))))
+	d.untilApplied("web")
+	was := d.runs("web", "main")
+	for range 2 {
+		if err := os.RemoveAll(d.runDir()); err != nil {
+			t.Fatal(err)
+		}
+		d.eventually("podd answers again", func() error {
+			_, err := d.state()
+			return err
+		})
+		if out, _ := d.verb("ps"); !strings.Contains(out, "web") {
+			t.Errorf("podd ps: got %q, want web in it", out)
+		}
+	}
+	for path, want := range map[string]os.FileMode{d.runDir(): 0o700 | os.ModeDir, d.runDir() + "/podd.sock": 0o600 | os.ModeSocket} {
+		if info, err := os.Stat(path); err != nil || info.Mode() != want {
+			t.Errorf("%s: got %v, %v, want mode %v", path, info, err, want)
+		}
+	}
+	if now := d.runs("web", "main"); now != was {
+		t.Errorf("the pod is %+v, was %+v", now, was)
+	}
+}
+
+// TestFaultRunWiped removes the sockets of podd and of the runtime, as when /run is wiped.
+// podd makes its own again and keeps its connection to the runtime. A podd that starts
+// then waits for the runtime, and finds its pods as they were.
+func TestFaultRunWiped(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t, stack.ForTest(t, stack.Options{}))
+	d.start()
+	d.apply(d.pod("web", shell("main", serve("web"))))
+	d.untilApplied("web")
+	was := d.runs("web", "main")
+	if err := errors.Join(os.RemoveAll(d.runDir()), os.Remove(d.on.Socket())); err != nil {
+		t.Fatal(err)
+	}
+	d.eventually("podd answers again", func() error {
+		_, err := d.state()
+		return err
+	})
+	d.apply(d.pod("late", shell("main", serve("late"))))
+	d.untilApplied("late")
+
+	if err := os.RemoveAll(d.runDir()); err != nil {
+		t.Fatal(err)
+	}
+	d.crash()
+	d.untilSays("web", d.on.Socket())
+	if err := errors.Join(d.on.Kill(t.Context()), d.on.Restart(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	d.untilApplied("web")
+	d.untilApplied("late")
+	if now := d.runs("web", "main"); now != was {
+		t.Errorf("web is %+v, was %+v", now, was)
+	}
+}

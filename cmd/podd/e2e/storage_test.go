@@ -1,0 +1,104 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"podd/server"
+)
+
+// withStorageLimit limits the ephemeral storage of a container.
+func withStorageLimit(c v1.Container, limit string) v1.Container {
+	c.Resources.Limits = v1.ResourceList{v1.ResourceEphemeralStorage: resource.MustParse(limit)}
+	return c
+}
+
+// evictedFor is the condition that a pod was evicted with a message that begins with
+// want.
+func evictedFor(want string) func(*server.PodView) error {
+	return func(p *server.PodView) error {
+		s := p.Pod.Status
+		if s.Phase != v1.PodFailed || s.Reason != "Evicted" || !strings.HasPrefix(s.Message, want) {
+			return fmt.Errorf("%s %s: %s", s.Phase, s.Reason, s.Message)
+		}
+		return nil
+	}
+}
+
+// holdsLess is an error unless the files below a directory use less disk space.
+func holdsLess(dir string, limit int64) error {
+	used := int64(0)
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		var st unix.Stat_t
+		if err == nil {
+			err = unix.Lstat(path, &st)
+		}
+		used += st.Blocks * 512
+		return err
+	})
+	if err == nil && used >= limit {
+		err = fmt.Errorf("%s uses %d bytes", dir, used)
+	}
+	return err
+}
+
+// TestEphemeralStorage_MountedFiles: the files that podd mounts into containers,
+// /etc/hosts and the termination message, count towards their storage limits, and are emptied when the pod is evicted.
+func TestEphemeralStorage_MountedFiles(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	const grow = "head -c 8388608 /dev/zero >>"
+	nobody := withStorageLimit(shell("main", grow+"/dev/termination-log; sleep 3600"), "4Mi")
+	nobody.SecurityContext = &v1.SecurityContext{RunAsUser: new(int64(65534))}
+	message := d.pod("message", nobody)
+	one := d.pod("one",
+		withStorageLimit(shell("main", grow+"/dev/termination-log; "+serve("one")), "4Mi"),
+		withStorageLimit(shell("other", serve("other")), "1Gi"))
+	hosts := d.pod("hosts", withStorageLimit(shell("main", grow+"/etc/hosts; "+serve("hosts")), "4Mi"))
+	// The restart of a container writes the hosts file again, which the other one has mounted.
+	rewritten := d.pod("rewritten",
+		withStorageLimit(shell("main", "echo '# edited' >>/etc/hosts; touch /trace/edited; until [ -e /trace/restarted ]; do sleep 0.1; done; "+
+			grow+"/etc/hosts; "+serve("rewritten")), "4Mi"),
+		shell("other", "until [ -e /trace/edited ]; do sleep 0.1; done; "+
+			"if [ -e /trace/once ]; then touch /trace/restarted; sleep 3600; fi; touch /trace/once; exit 1"))
+	small := d.pod("small", withStorageLimit(shell("main", "head -c 65536 /dev/zero >/dev/termination-log; "+serve("small")), "4Mi"))
+	d.apply(message, one, hosts, rewritten, small)
+	pod := "Pod ephemeral local storage usage exceeds the total limit of containers 4Mi. "
+	for name, want := range map[string]string{
+		"message": pod, "hosts": pod, "rewritten": pod,
+		"one": `Container main exceeded its local ephemeral storage limit "4Mi". `,
+	} {
+		uid := d.untilPod("is evicted", name, evictedFor(want)).Pod.UID
+		d.eventually("what "+name+" wrote is freed", func() error { return holdsLess(filepath.Join(d.root(), "pods", string(uid)), 1<<20) })
+	}
+	if small := d.untilApplied("small"); small.Pod.Status.Phase != v1.PodRunning {
+		t.Errorf("small is %s: %s", small.Pod.Status.Phase, small.Pod.Status.Message)
+	}
+}
+
+// TestEphemeralStorage_Unmeasurable: a pod that puts its data deeper than podd
+// measures is evicted, and the message names the limit of the measurement.
+func TestEphemeralStorage_Unmeasurable(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	const nest = "p=d; for i in $(seq 1000); do p=$p/d; done; cd /disk; for i in 1 2 3 4 5; do mkdir -p $p; cd -P $p; done; "
+	deep := d.pod("deep", shell("main", nest+"head -c 8388608 /dev/zero >x; "+serve("deep")))
+	withVolume(deep, "disk", "/disk", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: resource.NewQuantity(1<<30, resource.BinarySI)}})
+	nested := d.pod("nested", withStorageLimit(shell("main", nest+serve("nested")), "1Gi"))
+	withVolume(nested, "disk", "/disk", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
+	d.apply(deep, nested)
+	const has = " has directories that are nested more than 4096 levels deep. "
+	d.untilPod("is evicted", "deep", evictedFor(
+		`Usage of EmptyDir volume "disk" cannot be measured and counts as above the limit "1Gi": the volume`+has))
+	d.untilPod("is evicted", "nested", evictedFor(
+		`Pod ephemeral local storage usage cannot be measured and counts as above the total limit of containers 1Gi: EmptyDir volume "disk"`+has))
+}

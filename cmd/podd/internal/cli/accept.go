@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/iostreams"
+	"podd/server"
+)
+
+// AcceptCmd is the podd accept command.
+type AcceptCmd struct {
+	client.Flags
+	What   string `arg:"" enum:"node-name,empty" help:"The change to accept. node-name: the new hostname, or the new name that the cloud provider reports. empty: a manifest directory that is empty or has lost manifests."`
+	Source string `arg:"" optional:"" help:"With empty: the manifest directory, or the file in it, as in podd's flags or configuration." complete:"file"`
+}
+
+// Help describes each change that can be accepted.
+func (c *AcceptCmd) Help() string {
+	return `The name of the node is part of the names and UIDs of its pods. podd stores it in its root directory when it first starts. If the hostname changes later, podd keeps the stored name, replaces no pod, and reports a problem.
+
+    podd accept node-name
+
+makes podd use the current hostname. Every pod of a file or URL gets a new name and UID: podd stops it with its grace period and then starts it again, even if it had finished. A name given with --hostname-override takes effect in the same way when podd starts, and does not need podd accept. It is the only way to rename the node of a cluster, together with a kubeconfig for the new name.
+
+If a manifest directory is empty, but is not the directory from which podd read manifests before, its filesystem may not be mounted, or it may have been deleted and created again. podd keeps the pods and reports a problem. It does the same for manifests that are missing from a mount point whose filesystem is not mounted. If a directory that was created again contains some manifests, podd waits until it has not changed for 10 seconds and then stops the pods of the missing ones. podd recognizes a directory by its inode, birth time and mount, also after a reboot. If manifests are removed from the same directory, their pods stop without podd accept. If podd cannot read what it recorded in <root-dir>/sources, it reports every empty directory.
+
+    podd accept empty /etc/podd/manifests
+
+accepts the directory as it is, and stops the pods of the missing manifests.`
+}
+
+// Validate rejects a missing or unexpected source.
+func (c *AcceptCmd) Validate() error {
+	switch {
+	case c.What == "empty" && c.Source == "":
+		return errors.New("name the directory that is empty or has lost manifests: podd accept empty SOURCE")
+	case c.What != "empty" && c.Source != "":
+		return fmt.Errorf("unexpected argument %q", c.Source)
+	}
+	return nil
+}
+
+// Run requests that the running podd accepts the change.
+func (c *AcceptCmd) Run(ctx context.Context, s iostreams.Streams) error {
+	p, err := c.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	if c.Source != "" {
+		if c.Source, err = filepath.Abs(c.Source); err != nil {
+			return err
+		}
+	}
+	message, err := p.Accept(ctx, server.Acceptance{What: c.What, Source: c.Source})
+	if err == nil {
+		fmt.Fprintf(s.Err, "podd: %s\n", printer.Escape(message))
+	}
+	return err
+}

@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"podd/cmd/podd/internal/exit"
+	"podd/cmd/podd/internal/poddtest"
+)
+
+func TestAccept(t *testing.T) {
+	f := poddtest.Serve(t, poddtest.ViewOf())
+	if got := podd(t, f, "accept", "node-name"); got.Code != 0 || got.Out != "" || got.Err != "podd: node \"a\" is now \"b\"\n" {
+		t.Errorf("got %+v", got)
+	}
+	if want := []string{"accept node-name"}; !slices.Equal(f.Requests, want) {
+		t.Errorf("podd was asked %q, want %q", f.Requests, want)
+	}
+	if got := podd(t, f, "accept", "empty"); got.Code != exit.Usage || !strings.Contains(got.Err, "podd accept empty SOURCE") {
+		t.Errorf("without a source: got %+v", got)
+	}
+	if got := podd(t, f, "accept", "node-name", "/m"); got.Code != exit.Usage || !strings.Contains(got.Err, "unexpected argument") {
+		t.Errorf("with a source: got %+v", got)
+	}
+	if got := podd(t, f, "accept", "anything"); got.Code != exit.Usage || !strings.Contains(got.Err, "node-name") {
+		t.Errorf("an unknown change: got %+v", got)
+	}
+}

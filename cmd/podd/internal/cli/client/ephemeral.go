@@ -1,0 +1,46 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/server"
+)
+
+// addTimeout limits the request for an ephemeral container: it may wait for another
+// change of the pod, and then up to 10 s until the pod's status contains the container.
+const addTimeout = time.Minute
+
+// AddEphemeral adds a container to a running pod with the same UID. If podd has accepted
+// the container but its status does not show it yet, AddEphemeral returns nil, because a
+// second request would add another container.
+func (p *Client) AddEphemeral(ctx context.Context, pod *server.PodView, c *v1.EphemeralContainer) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.Pod.UID},
+		"spec":     map[string]any{"ephemeralContainers": []*v1.EphemeralContainer{c}},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding a patch: %w", err)
+	}
+	limited, cancel := context.WithTimeout(ctx, addTimeout)
+	defer cancel()
+	path := "/api/v1/namespaces/" + pod.Pod.Namespace + "/pods/" + pod.Pod.Name + "/ephemeralcontainers"
+	resp, err := p.callWithHeader(limited, http.MethodPatch, path, nil, json.RawMessage(patch), http.Header{"Content-Type": {string(types.StrategicMergePatchType)}})
+	refused := (*server.Error)(nil)
+	switch {
+	case errors.As(err, &refused) && refused.Status == http.StatusGatewayTimeout:
+		return nil
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		return fmt.Errorf("no response from podd at %s within %s; container %s may have been added: podd describe %s", p.socket, addTimeout, c.Name, pod.Key())
+	case err != nil:
+		return err
+	}
+	return resp.Body.Close()
+}

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"podd/cmd/podd/internal/cli/printer"
+)
+
+// A choice is a possible completion and its description.
+type choice struct{ word, description string }
+
+// files is the choice for which the shell completes file names itself.
+var files = choice{word: ":files"}
+
+// Complete prints the possible completions of a command line, whose last word may be
+// incomplete. Each is on a line of its own, followed by a tab and its description if it has
+// one. Errors are not reported, because the user is still typing: a failed request only
+// adds no choices.
+func Complete(ctx context.Context, app *kong.Application, words []string, out io.Writer) error {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	l := parseCommandLine(app, words)
+	var b strings.Builder
+	for _, c := range l.choices(ctx) {
+		switch {
+		case c == files:
+			b.WriteString(c.word + "\n")
+		case strings.HasPrefix(c.word, l.prefix):
+			b.WriteString(strings.TrimSuffix(printer.Escape(l.kept+c.word)+"\t"+printer.Escape(c.description), "\t") + "\n")
+		}
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// A commandLine is an incomplete command line.
+type commandLine struct {
+	app      *kong.Application
+	verb     *kong.Node // nil if not yet typed
+	flags    map[string]string
+	args     []string // the verb's arguments so far
+	argsOnly bool     // after "--", no flags follow
+	// pendingFlag is the flag whose value is being typed, or nil.
+	pendingFlag *kong.Flag
+	// prefix is the part of the last word that choices must begin with. kept is the part
+	// before it, such as "--output=", which choices do not contain.
+	kept, prefix string
+}
+
+func parseCommandLine(app *kong.Application, words []string) *commandLine {
+	done, last := words[:len(words)-1], words[len(words)-1]
+	l := &commandLine{app: app, flags: map[string]string{}, prefix: last}
+	for len(done) > 0 && done[0] == "help" {
+		done = done[1:]
+	}
+	switch {
+	case len(done) > 0 && !strings.HasPrefix(done[0], "-"):
+		l.verb, done = FindVerb(app, done[0]), done[1:]
+		if l.verb == nil {
+			l.verb = &kong.Node{} // without flags or arguments
+		}
+	case len(done) > 0 || strings.HasPrefix(last, "-"):
+		l.verb = FindVerb(app, "run")
+	}
+	if l.verb == nil {
+		return l
+	}
+	for _, word := range done {
+		l.add(word)
+	}
+	if name, value, ok := strings.Cut(last, "="); ok && l.pendingFlag == nil && !l.argsOnly && strings.HasPrefix(name, "--") {
+		if l.pendingFlag = l.flag(name[2:]); l.pendingFlag != nil {
+			l.kept, l.prefix = name+"=", value
+		}
+	}
+	return l
+}
+
+// add adds a complete word.
+func (l *commandLine) add(word string) {
+	switch {
+	case l.pendingFlag != nil:
+		l.flags[l.pendingFlag.Name], l.pendingFlag = word, nil
+	case l.argsOnly || !strings.HasPrefix(word, "-") || word == "-":
+		l.args = append(l.args, word)
+	case word == "--":
+		l.argsOnly = true
+	case strings.HasPrefix(word, "--"):
+		name, value, hasValue := strings.Cut(word[2:], "=")
+		if f := l.flag(name); f != nil && hasValue {
+			l.flags[f.Name] = value
+		} else if f != nil && !f.IsBool() {
+			l.pendingFlag = f
+		}
+	default:
+		l.addShort(word[1:])
+	}
+}
+
+// addShort adds the letters of short flags: "it" of -it, or "nshop" or "n=shop" of a flag
+// with a value.
+func (l *commandLine) addShort(letters string) {
+	for i, letter := range letters {
+		f := l.short(letter)
+		switch rest := letters[i+len(string(letter)):]; {
+		case f == nil:
+			return
+		case f.IsBool():
+		case rest == "":
+			l.pendingFlag = f
+			return
+		default:
+			l.flags[f.Name] = strings.TrimPrefix(rest, "=")
+			return
+		}
+	}
+}
+
+func (l *commandLine) flag(name string) *kong.Flag {
+	return l.findFlag(func(f *kong.Flag) bool { return f.Name == strings.ReplaceAll(name, "_", "-") })
+}
+
+func (l *commandLine) short(letter rune) *kong.Flag {
+	return l.findFlag(func(f *kong.Flag) bool { return f.Short == letter })
+}
+
+// findFlag returns the flag of the verb for which matches returns true, or nil.
+func (l *commandLine) findFlag(matches func(*kong.Flag) bool) *kong.Flag {
+	for _, group := range l.verb.AllFlags(true) {
+		for _, f := range group {
+			if matches(f) {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// FindVerb returns the verb with a name, or nil if there is none.
+func FindVerb(app *kong.Application, name string) *kong.Node {
+	i := slices.IndexFunc(app.Children, func(n *kong.Node) bool { return n.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return app.Children[i]
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// choices returns the possible words at the cursor, with any prefix.
+func (l *commandLine) choices(ctx context.Context) []choice {
+	switch {
+	case l.verb == nil:
+		return l.verbs()
+	case l.pendingFlag != nil:
+		return l.values(ctx, l.pendingFlag.Value)
+	case strings.HasPrefix(l.prefix, "-") && !l.argsOnly:
+		return l.flagNames()
+	}
+	arg := l.argument()
+	if arg == nil {
+		return nil
+	}
+	return l.values(ctx, arg)
+}
+
+func (l *commandLine) verbs() []choice {
+	var all []choice
+	for _, n := range l.app.Children {
+		if !n.Hidden {
+			all = append(all, choice{n.Name, n.Help})
+		}
+	}
+	return append(all, choice{"help", "Help about any verb."})
+}
+
+func (l *commandLine) flagNames() []choice {
+	var all []choice
+	for _, group := range l.verb.AllFlags(true) {
+		for _, f := range group {
+			if _, isSet := l.flags[f.Name]; !isSet || f.IsCumulative() {
+				all = append(all, choice{"--" + f.Name, f.Help})
+			}
+		}
+	}
+	return all
+}
+
+// argument returns the positional argument at the cursor, or nil if there are no more.
+func (l *commandLine) argument() *kong.Positional {
+	all := l.verb.Positional
+	switch n := len(l.args); {
+	case n < len(all):
+		return all[n]
+	case len(all) > 0 && all[len(all)-1].IsCumulative():
+		return all[len(all)-1]
+	}
+	return nil
+}
+
+// values returns the choices for a flag or argument: its enum, or those of the kinds in
+// its "complete" tag.
+func (l *commandLine) values(ctx context.Context, v *kong.Value) []choice {
+	var all []choice
+	for _, word := range v.EnumSlice() {
+		if word != "" {
+			all = append(all, choice{word: word})
+		}
+	}
+	if len(all) > 0 {
+		return all
+	}
+	if v.Tag.Get("complete") == "" && v.Flag != nil && slices.Contains([]string{"FILE", "DIR", "PATH", "SOCKET"}, v.Flag.PlaceHolder) {
+		return []choice{files}
+	}
+	n := &completer{commandLine: l}
+	for kind := range strings.SplitSeq(v.Tag.Get("complete"), ",") {
+		if choices, ok := choicesByKind[kind]; ok {
+			all = append(all, choices(ctx, n)...)
+		}
+	}
+	return filter(all, func(c choice) bool { return !v.IsCumulative() || !slices.Contains(l.args, c.word) })
+}

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/cmd/podd/internal/cli/client"
+	"podd/server"
+)
+
+// choicesByKind maps each kind in a "complete" tag to its choices, which are none if the
+// user cannot connect to podd.
+var choicesByKind = map[string]func(context.Context, *completer) []choice{
+	"file":      func(context.Context, *completer) []choice { return []choice{files} },
+	"pod":       func(ctx context.Context, n *completer) []choice { return n.pods(ctx, "") },
+	"podfile":   func(ctx context.Context, n *completer) []choice { return n.pods(ctx, ":") },
+	"container": func(ctx context.Context, n *completer) []choice { return n.containers(ctx) },
+	"port":      func(ctx context.Context, n *completer) []choice { return n.ports(ctx) },
+	"claim":     func(ctx context.Context, n *completer) []choice { return n.claims(ctx) },
+	"namespace": func(ctx context.Context, n *completer) []choice { return n.objects(ctx, "namespaces", "") },
+	"resource":  func(ctx context.Context, n *completer) []choice { return n.resources(ctx) },
+	"object":    func(ctx context.Context, n *completer) []choice { return n.objectNames(ctx) },
+}
+
+// A completer finds choices in the state of the running podd.
+type completer struct {
+	*commandLine
+	view *server.View
+}
+
+// connect returns a Client, or nil if the user cannot connect to podd.
+func (n *completer) connect(ctx context.Context) *client.Client {
+	p, err := client.Flags{RunDir: cmp.Or(n.flags["run-dir"], os.Getenv("PODD_RUN_DIR"))}.Connect(ctx)
+	if err != nil {
+		return nil
+	}
+	return p
+}
+
+// state returns the state of podd, which is empty if the user cannot connect to it.
+func (n *completer) state(ctx context.Context) *server.View {
+	if n.view != nil {
+		return n.view
+	}
+	n.view = &server.View{}
+	if p := n.connect(ctx); p != nil {
+		if v, err := p.State(ctx); err == nil {
+			n.view = v
+		}
+	}
+	return n.view
+}
+
+// pods returns the names of pods, each with a suffix.
+func (n *completer) pods(ctx context.Context, suffix string) []choice {
+	v := n.state(ctx)
+	s := Select{Namespace: n.flags["namespace"]}
+	var all []choice
+	for _, p := range v.Pods {
+		if !s.includes(p.Pod.Namespace) {
+			continue
+		}
+		word := podArgument(v, p.Key())
+		switch {
+		case s.Namespace != "":
+			word = shortName(v, p.Pod.Name)
+		case strings.Contains(n.prefix, "/"):
+			word = title(v, p.Key())
+		}
+		all = append(all, choice{word + suffix, podCells(p, time.Now()).Status})
+	}
+	return all
+}
+
+// pod returns the pod that the first argument names, or nil.
+func (n *completer) pod(ctx context.Context) *server.PodView {
+	for _, word := range n.args {
+		word, _, _ = strings.Cut(word, ":") // podd cp has POD:PATH
+		if p, err := (Select{Namespace: n.flags["namespace"]}).findPod(n.state(ctx), word); err == nil {
+			return p
+		}
+	}
+	return nil
+}
+
+func (n *completer) containers(ctx context.Context) []choice {
+	p := n.pod(ctx)
+	if p == nil {
+		return nil
+	}
+	var all []choice
+	for _, c := range slices.Concat(p.Pod.Spec.InitContainers, p.Pod.Spec.Containers, ephemeralContainers(p.Pod)) {
+		all = append(all, choice{c.Name, c.Image})
+	}
+	return all
+}
+
+func (n *completer) ports(ctx context.Context) []choice {
+	p := n.pod(ctx)
+	if p == nil {
+		return nil
+	}
+	var all []choice
+	for _, c := range p.Pod.Spec.Containers {
+		for _, port := range c.Ports {
+			all = append(all, choice{strconv.Itoa(int(port.ContainerPort)), strings.TrimSpace(port.Name + " " + c.Name)})
+		}
+	}
+	return all
+}
+
+func (n *completer) claims(ctx context.Context) []choice {
+	var all []choice
+	for _, c := range n.state(ctx).Claims {
+		all = append(all, choice{c.Claim.String(), c.Requested})
+	}
+	return all
+}
+
+// resources returns the resource types of podd get. After a comma it returns them again;
+// after a slash it returns the objects of the type.
+func (n *completer) resources(ctx context.Context) []choice {
+	if kind, name, ok := strings.Cut(n.prefix, "/"); ok {
+		line := *n.commandLine
+		line.prefix = name
+		all := (&completer{commandLine: &line}).objectsOf(ctx, kind)
+		for i := range all {
+			all[i].word = kind + "/" + all[i].word
+		}
+		return all
+	}
+	p := n.connect(ctx)
+	if p == nil {
+		return nil
+	}
+	previous := n.prefix[:strings.LastIndex(n.prefix, ",")+1]
+	kinds, err := p.KubeResources(ctx)
+	if err != nil {
+		return nil
+	}
+	var all []choice
+	seen := map[string]bool{}
+	for _, r := range kinds {
+		if !seen[r.Name] {
+			seen[r.Name] = true
+			all = append(all, choice{previous + r.Name, strings.Join(r.ShortNames, ", ")})
+		}
+	}
+	return all
+}
+
+// objectNames returns the objects of the type that the first argument names.
+func (n *completer) objectNames(ctx context.Context) []choice {
+	if len(n.args) == 0 || strings.Contains(n.args[0], "/") {
+		return nil
+	}
+	return n.objectsOf(ctx, n.args[0])
+}
+
+// objectsOf returns the objects of a resource type.
+func (n *completer) objectsOf(ctx context.Context, kind string) []choice {
+	switch kind {
+	case "pods", "pod", "po":
+		return n.pods(ctx, "")
+	}
+	return n.objects(ctx, kind, cmp.Or(n.flags["namespace"], metav1.NamespaceDefault))
+}
+
+// objects returns the names of the objects of a resource type in a namespace, or in all
+// namespaces if it is empty.
+func (n *completer) objects(ctx context.Context, kind, namespace string) []choice {
+	p := n.connect(ctx)
+	if p == nil {
+		return nil
+	}
+	kinds, err := p.KubeResources(ctx)
+	if err != nil {
+		return nil
+	}
+	chosen, err := chooseResources(kinds, kind)
+	if err != nil {
+		return nil
+	}
+	var all []choice
+	for _, r := range chosen {
+		var list struct {
+			Items []metav1.PartialObjectMetadata
+		}
+		if err := p.Fetch(ctx, r.Path(namespace, ""), nil, "", &list); err != nil {
+			return nil
+		}
+		for _, item := range list.Items {
+			all = append(all, choice{word: item.Name})
+		}
+	}
+	return all
+}

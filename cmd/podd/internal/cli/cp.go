@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"podd/cmd/podd/internal/archive"
+	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/exit"
+	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/stream"
+	"podd/server"
+)
+
+// CpCmd is the podd cp command.
+type CpCmd struct {
+	client.Flags
+	Select
+	From      string `arg:"" help:"File or directory to copy: local PATH, or POD:PATH in a container." complete:"podfile,file"`
+	To        string `arg:"" help:"Name of the copy, or an existing directory to copy into: local PATH, or POD:PATH in a container." complete:"podfile,file"`
+	Container string `short:"c" placeholder:"NAME" help:"Container name. If omitted, use the kubectl.kubernetes.io/default-container annotation or the first container in the pod." complete:"container"`
+}
+
+// A container is the source or destination of a copy.
+type container struct {
+	peer   *client.Client
+	pod    *server.PodView
+	name   string
+	word   string // argument that other verbs take for the pod
+	stderr io.Writer
+}
+
+// Run copies with the tar program in the container, as kubectl cp does.
+func (c *CpCmd) Run(ctx context.Context, s iostreams.Streams) error {
+	fromPod, from, fromInside := podPath(c.From)
+	toPod, to, toInside := podPath(c.To)
+	switch {
+	case fromInside == toInside:
+		return exit.With(exit.Usage, errors.New("exactly one of the two must be POD:PATH; write ./ before a local path that contains a colon"))
+	case from == "" || to == "":
+		return exit.With(exit.Usage, errors.New("missing path; use POD:PATH"))
+	}
+	p, pod, word, err := connectPod(ctx, c.Flags, c.Select, fromPod+toPod)
+	if err != nil {
+		return err
+	}
+	name, err := chooseContainer(pod, c.Container, "-c NAME", s.Err)
+	if err != nil {
+		return err
+	}
+	in := &container{p, pod, name, word, s.Err}
+	skip := &skipped{to: s.Err}
+	if fromInside {
+		err = in.copyOut(ctx, from, to, skip)
+	} else {
+		err = in.copyIn(ctx, from, to, skip)
+	}
+	skip.rest()
+	return err
+}
+
+// podPath splits POD:PATH. A word that begins with / or . is a local path.
+func podPath(word string) (pod, inside string, ok bool) {
+	pod, inside, ok = strings.Cut(word, ":")
+	if !ok || strings.HasPrefix(word, "/") || strings.HasPrefix(word, ".") {
+		return "", word, false
+	}
+	return pod, inside, true
+}
+
+// run runs a command in the container. Its error names the program if the container does
+// not have it.
+func (c *container) run(ctx context.Context, streams stream.Command, command ...string) error {
+	stderr := &headWriter{to: streams.Stderr}
+	streams.Stderr = stderr
+	err := c.peer.RunCommand(ctx, containerPath("/exec/", c.pod, c.name), url.Values{"command": command}, &streams)
+	err = execError(err, c.name, c.word, command[0])
+	missing := exit.Error{}
+	ended := (*stream.ExitError)(nil)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case errors.As(err, &ended) && ended.Code != 126 && ended.Code != 127 && !reportsMissingProgram(ended.Code, stderr.head):
+		return fmt.Errorf("%s in container %s of %s ended with exit code %d", command[0], c.name, c.word, ended.Code)
+	case ended != nil, errors.As(err, &missing) && missing.Code() == codeNotFound:
+		return fmt.Errorf("container %s of %s has no %s, which podd cp requires; copy with a volume, or with podd exec and another program", c.name, c.word, command[0])
+	}
+	return withWhyHint(err, c.word)
+}
+
+// A headWriter passes on all writes and keeps the first kilobyte.
+type headWriter struct {
+	to   io.Writer
+	head []byte
+}
+
+func (b *headWriter) Write(p []byte) (int, error) {
+	b.head = append(b.head, p[:min(len(p), 1024-len(b.head))]...)
+	return b.to.Write(p)
+}
+
+// copyOut copies files out of the container.
+func (c *container) copyOut(ctx context.Context, from, to string, skip *skipped) error {
+	dir, base := path.Split(path.Clean(from))
+	if base == "" || base == "." || base == ".." || strings.HasSuffix(from, "/.") {
+		dir, base = from, "."
+	}
+	target := filepath.Clean(to)
+	if info, err := os.Stat(target); err == nil && info.IsDir() {
+		target = filepath.Join(target, base)
+	} else if strings.HasSuffix(to, "/") {
+		return fmt.Errorf("copying to %s: there is no such directory", to)
+	}
+	root, err := os.OpenRoot(filepath.Dir(target))
+	if err != nil {
+		return fmt.Errorf("copying to %s: %w", to, err)
+	}
+	defer root.Close()
+	name := filepath.Base(target)
+	if base == "." { // only the contents of the directory
+		if err := root.MkdirAll(name, 0o777); err != nil {
+			return fmt.Errorf("copying to %s: %w", to, err)
+		}
+	}
+	archived, out := io.Pipe()
+	sent := make(chan error, 1)
+	go func() {
+		err := c.run(ctx, stream.Command{Stdout: out, Stderr: c.stderr}, "tar", "cf", "-", "-C", cmp.Or(dir, "."), "./"+base)
+		out.CloseWithError(err)
+		sent <- err
+	}()
+	err = archive.Extract(archived, base, root, name, skip.add)
+	if err == nil || errors.Is(err, archive.ErrEmpty) {
+		io.Copy(io.Discard, archived) // tar writes padding, and its exit code follows
+	}
+	archived.CloseWithError(io.ErrClosedPipe)
+	if failed := <-sent; failed != nil && (err == nil || errors.Is(err, archive.ErrEmpty) || errors.Is(err, failed)) {
+		return failed
+	}
+	if err != nil {
+		return fmt.Errorf("copying %s of %s to %s: %w", from, c.word, to, err)
+	}
+	return nil
+}
+
+// copyIn copies files into the container.
+func (c *container) copyIn(ctx context.Context, from, to string, skip *skipped) error {
+	if _, err := os.Stat(from); err != nil {
+		return fmt.Errorf("copying to %s: %w", c.word, err)
+	}
+	local, err := filepath.Abs(from)
+	if err != nil {
+		return fmt.Errorf("copying to %s: %w", c.word, err)
+	}
+	target := path.Clean(to)
+	// If the container has no test program, it has no tar either or tar reports the error.
+	if c.run(ctx, stream.Command{Stderr: io.Discard}, "test", "-d", target) == nil {
+		target = path.Join(target, filepath.Base(local))
+	}
+	archived, in := io.Pipe()
+	written := make(chan error, 1)
+	go func() {
+		err := archive.Write(in, local, path.Base(target), skip.add)
+		in.CloseWithError(err)
+		written <- err
+	}()
+	err = c.run(ctx, stream.Command{Stdin: archived, Stdout: io.Discard, Stderr: c.stderr}, "tar", "xmf", "-", "-C", path.Dir(target))
+	archived.CloseWithError(io.ErrClosedPipe)
+	if failed := <-written; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
+		return fmt.Errorf("copying %s to %s: %w", from, c.word, failed)
+	}
+	return err
+}
+
+// skipped prints the first fewSkipped entries that were left out, and the number of the
+// others.
+type skipped struct {
+	to io.Writer
+	n  int
+}
+
+// fewSkipped is the number of entries that are named.
+const fewSkipped = 10
+
+func (s *skipped) add(entry, why string) {
+	if s.n++; s.n <= fewSkipped {
+		fmt.Fprintf(s.to, "podd: skipped %s: %s\n", printer.Escape(entry), why)
+	}
+}
+
+func (s *skipped) rest() {
+	if s.n > fewSkipped {
+		fmt.Fprintf(s.to, "podd: skipped %d more\n", s.n-fewSkipped)
+	}
+}

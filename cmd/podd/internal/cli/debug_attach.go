@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	v1 "k8s.io/api/core/v1"
+
+	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/stream"
+	"podd/server"
+)
+
+// attach attaches to the container until it has terminated. podd exits with its exit
+// code.
+func (c *DebugCmd) attach(ctx context.Context, p *client.Client, pod *server.PodView, status *v1.ContainerStatus, word string, s iostreams.Streams) error {
+	err := c.copyStreams(ctx, p, pod, status, word, s)
+	if err != nil {
+		return err
+	}
+	terminated, err := waitTerminated(ctx, p, pod, status.Name)
+	if err != nil || terminated.ExitCode == 0 {
+		return err
+	}
+	return commandExit(&stream.ExitError{Code: int(terminated.ExitCode)}, c.Quiet)
+}
+
+// copyStreams returns when the container closes its output. Without a terminal it reads the
+// output from the log, because the log includes output from before podd attached.
+func (c *DebugCmd) copyStreams(ctx context.Context, p *client.Client, pod *server.PodView, status *v1.ContainerStatus, word string, s iostreams.Streams) error {
+	running := status.State.Terminated == nil
+	if !running || !c.TTY {
+		return c.copyWithInput(ctx, p, pod, status.Name, running && c.Stdin, s)
+	}
+	a := &AttachCmd{Session{Container: status.Name, Stdin: c.Stdin, TTY: c.TTY, Quiet: c.Quiet}}
+	err := a.attach(ctx, p, pod, status.Name, word, s)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if _, stillRunning := waitTerminated(ctx, p, pod, status.Name); stillRunning != nil {
+		return err
+	}
+	return c.copyOutput(ctx, p, pod, status.Name, s) // it terminated before podd could attach
+}
+
+// copyWithInput copies the output of the container until it closes it and, if hasInput is
+// set, the user's input to it.
+func (c *DebugCmd) copyWithInput(ctx context.Context, p *client.Client, pod *server.PodView, name string, hasInput bool, s iostreams.Streams) error {
+	if !hasInput {
+		return c.copyOutput(ctx, p, pod, name, s)
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	var input sync.WaitGroup
+	defer input.Wait()
+	defer stop(nil)
+	input.Go(func() {
+		err := p.RunCommand(ctx, containerPath("/attach/", pod, name), url.Values{}, &stream.Command{Stdin: s.In})
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if _, stillRunning := waitTerminated(ctx, p, pod, name); stillRunning != nil {
+			stop(fmt.Errorf("sending input to container %s: %w", name, err))
+		}
+	})
+	err := c.copyOutput(ctx, p, pod, name, s)
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// copyOutput copies the log of the container until the container closes its output.
+func (c *DebugCmd) copyOutput(ctx context.Context, p *client.Client, pod *server.PodView, name string, s iostreams.Streams) error {
+	streams, ctx := errgroup.WithContext(ctx)
+	for _, from := range []server.LogStream{server.Stdout, server.Stderr} {
+		req := (&LogsCmd{Tail: -1, Follow: true}).request(pod, name)
+		req.Stream = from
+		to := s.Out
+		if from == server.Stderr {
+			to = s.Err
+		}
+		streams.Go(func() error { return p.Logs(ctx, req, to) })
+	}
+	return streams.Wait()
+}
+
+// exitTimeout limits the wait for the exit code after the output is closed.
+const exitTimeout = 10 * time.Second
+
+// waitTerminated waits until the container has terminated, and returns its final state.
+func waitTerminated(ctx context.Context, p *client.Client, pod *server.PodView, name string) (*v1.ContainerStateTerminated, error) {
+	key, uid := pod.Key(), pod.Pod.UID
+	limited, cancel := context.WithTimeout(ctx, exitTimeout)
+	defer cancel()
+	var terminated *v1.ContainerStateTerminated
+	err := p.Watch(limited, func(v *server.View) (bool, error) {
+		pod := v.Pod(key)
+		switch {
+		case pod == nil:
+			return false, fmt.Errorf("pod %s was deleted; the exit code of container %s is unknown", key, name)
+		case pod.Pod.UID != uid:
+			return false, fmt.Errorf("pod %s was replaced; the exit code of container %s is unknown", key, name)
+		}
+		if status := ephemeralStatus(pod, name); status != nil {
+			terminated = status.State.Terminated
+		}
+		return terminated != nil, nil
+	})
+	if isTimeout(ctx, err) {
+		err = fmt.Errorf("container %s of %s closed its output but has not exited; podd why %s", name, key, key)
+	}
+	return terminated, err
+}

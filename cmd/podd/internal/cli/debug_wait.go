@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/progress"
+	"podd/server"
+)
+
+// waitRunning returns the pod and the container's status when the container runs or has
+// ended. It prints the reasons for which the container waits.
+func (c *DebugCmd) waitRunning(ctx context.Context, p *client.Client, of *server.PodView, name string, notices io.Writer) (*server.PodView, *v1.ContainerStatus, error) {
+	key := of.Key()
+	foot := progress.New(notices)
+	defer foot.Close()
+	notices = foot.Writer(notices)
+	limited, cancel := withTimeout(ctx, c.Timeout)
+	defer cancel()
+	var pod *server.PodView
+	var status *v1.ContainerStatus
+	reported := ""
+	err := p.Watch(limited, func(v *server.View) (bool, error) {
+		switch pod = v.Pod(key); {
+		case pod == nil:
+			return false, fmt.Errorf("pod %s was deleted before container %s started", key, name)
+		case pod.Pod.UID != of.Pod.UID:
+			return false, fmt.Errorf("pod %s was replaced before container %s started", key, name)
+		}
+		foot.Set(pullProgress(pod))
+		if status = ephemeralStatus(pod, name); status == nil {
+			return false, nil
+		}
+		if w := status.State.Waiting; w != nil && w.Message != "" && w.Message != reported {
+			reported = w.Message
+			fmt.Fprintln(notices, printer.Escape("podd: container "+name+": "+reported))
+		}
+		return status.State.Running != nil || status.State.Terminated != nil, nil
+	})
+	if isTimeout(ctx, err) {
+		err = fmt.Errorf("container %s of %s is not running after %s", name, key, printer.Duration(c.Timeout))
+		if reported != "" {
+			err = fmt.Errorf("%w: %s", err, printer.Escape(reported))
+		}
+	}
+	return pod, status, err
+}
+
+// ephemeralStatus returns the status of an ephemeral container, or nil if it has none
+// yet.
+func ephemeralStatus(p *server.PodView, name string) *v1.ContainerStatus {
+	all := p.Pod.Status.EphemeralContainerStatuses
+	for i := range all {
+		if all[i].Name == name {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// debugState describes the state of an added container.
+func debugState(s *v1.ContainerStatus) string {
+	if t := s.State.Terminated; t != nil {
+		return "has terminated: " + exitText(server.ExitView{ExitCode: t.ExitCode, Reason: t.Reason, Started: t.StartedAt.Time, Finished: t.FinishedAt.Time})
+	}
+	return "is running"
+}

@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/cmd/podd/internal/cli/printer"
+)
+
+// containers writes one list of containers of a pod: init, regular or ephemeral ones.
+func (d *description) containers(label string, p *v1.Pod, all []v1.Container, statuses []v1.ContainerStatus) {
+	if len(all) > 0 {
+		d.line(0, label+":")
+	}
+	for i := range all {
+		c := &all[i]
+		d.line(1, "%s:", c.Name)
+		status := v1.ContainerStatus{}
+		n := slices.IndexFunc(statuses, func(s v1.ContainerStatus) bool { return s.Name == c.Name })
+		if n >= 0 {
+			status = statuses[n]
+		}
+		d.line(2, "Container ID:\t%s", status.ContainerID)
+		d.line(2, "Image:\t%s", c.Image)
+		d.line(2, "Image ID:\t%s", status.ImageID)
+		d.ports(c.Ports)
+		d.lines("Command", c.Command)
+		d.lines("Args", c.Args)
+		if n >= 0 {
+			d.state("State", &status.State)
+			if status.LastTerminationState.Terminated != nil {
+				d.state("Last State", &status.LastTerminationState)
+			}
+			d.line(2, "Ready:\t%s", boolText(status.Ready))
+			d.line(2, "Restart Count:\t%s", status.RestartCount)
+		}
+		d.resources(2, "Limits", c.Resources.Limits)
+		d.resources(2, "Requests", c.Resources.Requests)
+		d.lineIf(2, "Liveness", probeText(c.LivenessProbe))
+		d.lineIf(2, "Readiness", probeText(c.ReadinessProbe))
+		d.lineIf(2, "Startup", probeText(c.StartupProbe))
+		d.environment(p, c)
+		d.mounts(c)
+	}
+}
+
+// boolText formats a bool as kubectl does.
+func boolText(b bool) string {
+	if b {
+		return "True"
+	}
+	return "False"
+}
+
+func (d *description) ports(all []v1.ContainerPort) {
+	var ports, hostPorts []string
+	for _, p := range all {
+		protocol := "/" + cmp.Or(string(p.Protocol), "TCP")
+		name := ""
+		if p.Name != "" {
+			name = " (" + p.Name + ")"
+		}
+		ports = append(ports, strconv.Itoa(int(p.ContainerPort))+protocol+name)
+		hostPorts = append(hostPorts, strconv.Itoa(int(p.HostPort))+protocol+name)
+	}
+	label := "Port"
+	if len(all) > 1 {
+		label = "Ports"
+	}
+	d.line(2, label+":\t%s", printer.OrNone(strings.Join(ports, ", ")))
+	d.line(2, "Host "+label+":\t%s", printer.OrNone(strings.Join(hostPorts, ", ")))
+}
+
+// lines writes the words of a command, one a line.
+func (d *description) lines(label string, all []string) {
+	if len(all) > 0 {
+		d.line(2, label+":")
+	}
+	for _, word := range all {
+		d.line(3, "%s", word)
+	}
+}
+
+func (d *description) state(label string, s *v1.ContainerState) {
+	switch {
+	case s.Running != nil:
+		d.line(2, label+":\tRunning")
+		d.line(3, "Started:\t%s", timestamp(s.Running.StartedAt))
+	case s.Terminated != nil:
+		t := s.Terminated
+		d.line(2, label+":\tTerminated")
+		d.lineIf(3, "Reason", t.Reason)
+		d.lineIf(3, "Message", t.Message)
+		d.line(3, "Exit Code:\t%s", t.ExitCode)
+		if t.Signal > 0 {
+			d.line(3, "Signal:\t%s", t.Signal)
+		}
+		d.line(3, "Started:\t%s", timestamp(t.StartedAt))
+		d.line(3, "Finished:\t%s", timestamp(t.FinishedAt))
+	default:
+		d.line(2, label+":\tWaiting")
+		if s.Waiting != nil {
+			d.lineIf(3, "Reason", s.Waiting.Reason)
+			d.lineIf(3, "Message", s.Waiting.Message)
+		}
+	}
+}
+
+// probeText describes a probe on one line, or returns "" if p is nil.
+func probeText(p *v1.Probe) string {
+	if p == nil {
+		return ""
+	}
+	times := fmt.Sprintf(" delay=%ds timeout=%ds period=%ds #success=%d #failure=%d", p.InitialDelaySeconds, p.TimeoutSeconds, p.PeriodSeconds, p.SuccessThreshold, p.FailureThreshold)
+	switch {
+	case p.Exec != nil:
+		return fmt.Sprintf("exec %v", p.Exec.Command) + times
+	case p.HTTPGet != nil:
+		scheme := strings.ToLower(cmp.Or(string(p.HTTPGet.Scheme), "http"))
+		return "http-get " + scheme + "://" + net.JoinHostPort(p.HTTPGet.Host, p.HTTPGet.Port.String()) + "/" + strings.TrimPrefix(p.HTTPGet.Path, "/") + times
+	case p.TCPSocket != nil:
+		return "tcp-socket " + net.JoinHostPort(p.TCPSocket.Host, p.TCPSocket.Port.String()) + times
+	case p.GRPC != nil:
+		service := ""
+		if p.GRPC.Service != nil {
+			service = *p.GRPC.Service
+		}
+		return fmt.Sprintf("grpc <pod>:%d %s", p.GRPC.Port, service) + times
+	}
+	return "unknown" + times
+}
+
+// environment writes the variables of a container. For Secrets it writes only the
+// references.
+func (d *description) environment(p *v1.Pod, c *v1.Container) {
+	if len(c.EnvFrom) > 0 {
+		d.line(2, "Environment Variables from:")
+	}
+	for _, e := range c.EnvFrom {
+		prefix := ""
+		if e.Prefix != "" {
+			prefix = " with prefix '" + e.Prefix + "'"
+		}
+		switch {
+		case e.ConfigMapRef != nil:
+			d.line(3, "%s\tConfigMap%s\tOptional: %s", e.ConfigMapRef.Name, prefix, optional(e.ConfigMapRef.Optional))
+		case e.SecretRef != nil:
+			d.line(3, "%s\tSecret%s\tOptional: %s", e.SecretRef.Name, prefix, optional(e.SecretRef.Optional))
+		}
+	}
+	if len(c.Env) == 0 {
+		d.line(2, "Environment:\t<none>")
+		return
+	}
+	d.line(2, "Environment:")
+	for _, e := range c.Env {
+		from := e.ValueFrom
+		switch {
+		case from == nil:
+			d.line(3, "%s:\t%s", e.Name, e.Value)
+		case from.FieldRef != nil:
+			d.line(3, "%s:\t%s (%s:%s)", e.Name, fieldValue(p, from.FieldRef.FieldPath), cmp.Or(from.FieldRef.APIVersion, "v1"), from.FieldRef.FieldPath)
+		case from.ResourceFieldRef != nil:
+			d.line(3, "%s:\t(%s)", e.Name, from.ResourceFieldRef.Resource)
+		case from.SecretKeyRef != nil:
+			d.line(3, "%s:\t<set to the key '%s' in secret '%s'>\tOptional: %s", e.Name, from.SecretKeyRef.Key, from.SecretKeyRef.Name, optional(from.SecretKeyRef.Optional))
+		case from.ConfigMapKeyRef != nil:
+			d.line(3, "%s:\t<set to the key '%s' of config map '%s'>\tOptional: %s", e.Name, from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name, optional(from.ConfigMapKeyRef.Optional))
+		}
+	}
+}
+
+// fieldValue returns the value of a field that kubectl describe resolves, or "".
+func fieldValue(p *v1.Pod, path string) string {
+	switch path {
+	case "metadata.name":
+		return p.Name
+	case "metadata.namespace":
+		return p.Namespace
+	case "metadata.uid":
+		return string(p.UID)
+	}
+	return ""
+}
+
+func (d *description) mounts(c *v1.Container) {
+	if len(c.VolumeMounts) == 0 {
+		d.line(2, "Mounts:\t<none>")
+		return
+	}
+	d.line(2, "Mounts:")
+	mounts := slices.SortedFunc(slices.Values(c.VolumeMounts), func(a, b v1.VolumeMount) int { return strings.Compare(a.MountPath, b.MountPath) })
+	for _, m := range mounts {
+		flags := "rw"
+		if m.ReadOnly {
+			flags = "ro"
+		}
+		if m.SubPath != "" {
+			flags += ",path=\"" + m.SubPath + "\""
+		}
+		d.line(3, "%s from %s (%s)", m.MountPath, m.Name, flags)
+	}
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/iostreams"
+	"podd/server"
+)
+
+// DownCmd is the podd down command.
+type DownCmd struct {
+	client.Flags
+	Timeout time.Duration `placeholder:"DURATION" help:"The length of time to wait before giving up. Default: until all pods have stopped."`
+}
+
+// Help describes how to replace podd with a kubelet.
+func (c *DownCmd) Help() string {
+	return `To replace podd with a kubelet:
+
+    podd down && systemctl stop podd && systemctl start kubelet
+
+Without podd down, the kubelet runs some static pods twice: it computes its own UIDs for the pods of files and URLs, and starts these pods before it stops pods with unknown UIDs. This affects a pod that podd was the first to run, or whose manifest has changed since a kubelet ran it. It does not affect pods with a metadata.uid in their manifest, pods of a kubelet that podd --adopt took over, or the pods of a cluster.`
+}
+
+// Run stops all pods of the running podd and returns when all have stopped.
+func (c *DownCmd) Run(ctx context.Context, s iostreams.Streams) error {
+	p, err := c.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	limited, cancel := withTimeout(ctx, c.Timeout)
+	defer cancel()
+	t := stopProgress{begin: time.Now()}
+	err = p.Down(limited, func(d *server.Down) { io.WriteString(s.Err, t.add(d)) })
+	if err == nil {
+		fmt.Fprintf(s.Err, "podd: %s\n", t.summary(idleNotice))
+	} else if isTimeout(ctx, err) {
+		return t.timeoutError()
+	}
+	return err
+}
+
+// stopProgress counts the pods that have stopped.
+type stopProgress struct {
+	begin   time.Time
+	stopped int
+	left    []server.Key
+}
+
+// add applies a progress report and returns a line for every pod that has stopped.
+func (t *stopProgress) add(d *server.Down) string {
+	t.stopped, t.left = t.stopped+len(d.Gone), d.Left
+	var b strings.Builder
+	for _, k := range d.Gone {
+		fmt.Fprintf(&b, "%s stopped after %s\n", k, printer.Duration(time.Since(t.begin)))
+	}
+	return b.String()
+}
+
+// idleNotice describes what podd does after podd down.
+const idleNotice = "; podd keeps running, but starts no pods until it is restarted"
+
+// summary returns the number of stopped pods, followed by notice.
+func (t *stopProgress) summary(notice string) string {
+	if t.stopped == 0 {
+		return "no pods to stop" + notice
+	}
+	return printer.Plural(t.stopped, "pod") + " stopped in " + printer.Duration(time.Since(t.begin)) + notice
+}
+
+// timeoutError returns the error of --timeout.
+func (t *stopProgress) timeoutError() error {
+	names := "pods"
+	if len(t.left) > 0 {
+		names = joinKeys(t.left, "and")
+	}
+	return fmt.Errorf("not stopped after %s: %s; podd continues to stop them, see podd ps", printer.Duration(time.Since(t.begin)), names)
+}

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/exit"
+	"podd/cmd/podd/internal/iostreams"
+	"podd/server"
+)
+
+// EventsCmd is the podd events command.
+type EventsCmd struct {
+	client.Flags
+	Scope
+	Pod    string   `arg:"" optional:"" help:"Output only the events of this pod. The node name at the end of its name may be omitted." complete:"pod"`
+	Types  []string `placeholder:"TYPE" help:"Output only events of given types, Normal or Warning."`
+	Output string   `short:"o" enum:",wide,json,yaml,name" default:"" placeholder:"FORMAT" help:"Output format. One of: wide, json, yaml, name."`
+	Watch  bool     `short:"w" help:"After listing the requested events, watch for more events."`
+}
+
+// Run prints the events, the newest last.
+func (c *EventsCmd) Run(ctx context.Context, s iostreams.Streams) error {
+	for _, kind := range c.Types {
+		if !strings.EqualFold(kind, v1.EventTypeNormal) && !strings.EqualFold(kind, v1.EventTypeWarning) {
+			return exit.With(exit.Usage, fmt.Errorf("--types: %q is neither Normal nor Warning", kind))
+		}
+	}
+	p, err := c.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := p.Events(ctx)
+	if err != nil {
+		return err
+	}
+	out := eventTable{EventsCmd: c, now: time.Now, color: printer.SupportsColor(s.Out)}
+	if err := out.print(list, s); err != nil || !c.Watch {
+		return err
+	}
+	return p.WatchEvents(ctx, list.ResourceVersion, func(e *v1.Event) (bool, error) {
+		return false, out.follow(e, s.Out)
+	})
+}
+
+// includes reports whether an event is selected.
+func (c *EventsCmd) includes(e *v1.Event) bool {
+	about := &e.InvolvedObject
+	if len(c.Types) > 0 && !slices.ContainsFunc(c.Types, func(kind string) bool { return strings.EqualFold(kind, e.Type) }) {
+		return false
+	}
+	if c.Pod == "" {
+		return c.AllNamespaces || e.Namespace == c.namespace()
+	} else if !c.selection().includes(e.Namespace) {
+		return false
+	}
+	namespace, name, given := strings.Cut(c.Pod, "/")
+	if !given {
+		namespace, name = e.Namespace, c.Pod
+	}
+	return about.Kind == "Pod" && about.Namespace == namespace && (about.Name == name || shortEventName(e) == name)
+}
+
+// shortEventName returns the name of the object of an event. That of a pod is without the
+// node's name.
+func shortEventName(e *v1.Event) string {
+	if e.InvolvedObject.Kind != "Pod" {
+		return e.InvolvedObject.Name
+	}
+	return shortName(&server.View{Node: e.Source.Host}, e.InvolvedObject.Name)
+}
+
+// eventTable prints events in one output format.
+type eventTable struct {
+	*EventsCmd
+	now       func() time.Time
+	color     bool
+	table     printer.Table
+	hasHeader bool
+}
+
+// print prints the selected events of list. It modifies list.
+func (t *eventTable) print(list *v1.EventList, s iostreams.Streams) error {
+	list.Items = slices.DeleteFunc(list.Items, func(e v1.Event) bool { return !t.includes(&e) })
+	if (t.Output == "json" || t.Output == "yaml") && !t.Watch {
+		list.Kind = "List" // as kubectl has it
+		for i := range list.Items {
+			list.Items[i].APIVersion, list.Items[i].Kind = "v1", "Event"
+		}
+		return t.object(list, s.Out)
+	}
+	if len(list.Items) == 0 {
+		_, err := io.WriteString(s.Err, t.noEvents())
+		return err
+	}
+	if t.tabular() {
+		lines := [][]string{t.header()}
+		for i := range list.Items {
+			lines = append(lines, t.cells(&list.Items[i]))
+		}
+		t.table.Fit(lines)
+	}
+	for i := range list.Items {
+		if err := t.printEvent(&list.Items[i], s.Out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noEvents returns the message for an empty list.
+func (t *eventTable) noEvents() string {
+	if where := t.namespace(); where != "" && t.Pod == "" {
+		return printer.Escape("podd: no events in namespace "+where+"; use -A for all namespaces") + "\n"
+	}
+	return "podd: no events\n"
+}
+
+// follow prints an event if it is selected.
+func (t *eventTable) follow(e *v1.Event, w io.Writer) error {
+	if !t.includes(e) {
+		return nil
+	}
+	return t.printEvent(e, w)
+}
+
+func (t *eventTable) tabular() bool { return t.Output == "" || t.Output == "wide" }
+
+func (t *eventTable) object(v any, w io.Writer) error {
+	if t.Output == "yaml" && t.Watch {
+		if _, err := io.WriteString(w, "---\n"); err != nil {
+			return err
+		}
+	}
+	return printer.Data(w, t.Output, v)
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/cmd/podd/internal/cli/printer"
+)
+
+// printEvent prints one event, preceded by the header if it is the first of a table.
+func (t *eventTable) printEvent(e *v1.Event, w io.Writer) error {
+	switch t.Output {
+	case "json", "yaml":
+		e.APIVersion, e.Kind = "v1", "Event"
+		return t.object(e, w)
+	case "name":
+		_, err := io.WriteString(w, printer.Escape("event/"+e.Name)+"\n")
+		return err
+	}
+	var b strings.Builder
+	if !t.hasHeader {
+		t.hasHeader = true
+		t.table.Paint = t.paint()
+		t.table.Fit([][]string{t.header()})
+		b.WriteString(t.table.Line(t.header()))
+	}
+	cells := t.cells(e)
+	t.table.Fit([][]string{cells})
+	b.WriteString(t.table.Line(cells))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (t *eventTable) header() []string {
+	header := []string{"LAST SEEN", "TYPE", "REASON", "OBJECT"}
+	if t.AllNamespaces {
+		header = append([]string{"NAMESPACE"}, header...)
+	}
+	if t.Output == "wide" {
+		return append(header, "SUBOBJECT", "SOURCE", "MESSAGE", "FIRST SEEN", "COUNT", "NAME")
+	}
+	return append(header, "MESSAGE")
+}
+
+// cells returns the row of an event.
+func (t *eventTable) cells(e *v1.Event) []string {
+	now := t.now()
+	first, last := printer.Age(e.FirstTimestamp.Time, now), printer.Age(e.LastTimestamp.Time, now)
+	row := []string{last, e.Type, e.Reason, strings.ToLower(e.InvolvedObject.Kind) + "/" + shortEventName(e)}
+	if t.AllNamespaces {
+		row = append([]string{e.Namespace}, row...)
+	}
+	if t.Output == "wide" {
+		row = append(row, printer.OrNone(e.InvolvedObject.FieldPath), e.Source.Component+", "+e.Source.Host, e.Message, first, strconv.Itoa(int(e.Count)), e.Name)
+	} else {
+		row = append(row, e.Message)
+		if e.Count > 1 {
+			at := len(row) - 5
+			row[at] = last + " (x" + strconv.Itoa(int(e.Count)) + " over " + first + ")"
+		}
+	}
+	for i := range row {
+		row[i] = printer.Escape(row[i])
+	}
+	return row
+}
+
+// paint returns a function that colors the column TYPE, or nil.
+func (t *eventTable) paint() func(int, string) string {
+	if !t.color {
+		return nil
+	}
+	kind := slices.Index(t.header(), "TYPE")
+	return func(column int, cell string) string {
+		if column != kind {
+			return cell
+		}
+		return printer.EventType(cell)
+	}
+}

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/poddtest"
+	"podd/server/events"
+)
+
+// eventLog returns a log in which a pod crashes and has control characters in its
+// messages.
+func eventLog() *events.Log {
+	l := events.New(events.Options{Node: "n1", First: 41})
+	web := types.NamespacedName{Namespace: "default", Name: "web-n1"}
+	shop := types.NamespacedName{Namespace: "shop", Name: "web-n1"}
+	l.Add(events.Note{Type: v1.EventTypeNormal, Reason: "Starting", Message: "Starting kubelet.", Time: poddtest.Ago(time.Hour)})
+	for i := range 3 {
+		l.Add(events.Note{Type: v1.EventTypeNormal, Reason: "Started", Message: "Started container app", Pod: web, UID: "u", Field: "spec.containers{app}", Time: poddtest.Ago(time.Minute - time.Duration(i)*10*time.Second)})
+	}
+	l.Add(events.Note{Type: v1.EventTypeWarning, Reason: "Unhealthy", Message: "Liveness probe failed: \x1b[2Jgone\nagain", Pod: shop, UID: "v", Field: "spec.containers{app}", Time: poddtest.Ago(5 * time.Second)})
+	return l
+}
+
+func listEvents(t *testing.T, c *EventsCmd, colour bool) (out, talk string) {
+	t.Helper()
+	var b, e bytes.Buffer
+	table := eventTable{EventsCmd: c, now: func() time.Time { return poddtest.At }, color: colour}
+	all, revision := eventLog().Events(0)
+	list := &v1.EventList{}
+	list.APIVersion, list.ResourceVersion = "v1", fmt.Sprint(revision)
+	for _, one := range all {
+		list.Items = append(list.Items, *one)
+	}
+	if err := table.print(list, iostreams.Streams{Out: &b, Err: &e}); err != nil {
+		t.Fatal(err)
+	}
+	return b.String(), e.String()
+}
+
+var everywhere = Scope{AllNamespaces: true}
+
+func TestEventsGoldens(t *testing.T) {
+	for name, c := range map[string]struct {
+		cmd    EventsCmd
+		colour bool
+	}{
+		"events":           {cmd: EventsCmd{Scope: everywhere}},
+		"events_default":   {},
+		"events_wide":      {cmd: EventsCmd{Output: "wide", Scope: everywhere}},
+		"events_coloured":  {colour: true, cmd: EventsCmd{Scope: everywhere}},
+		"events_name":      {cmd: EventsCmd{Output: "name", Scope: everywhere}},
+		"events_yaml":      {cmd: EventsCmd{Output: "yaml", Pod: "shop/web"}},
+		"events_namespace": {cmd: EventsCmd{Scope: Scope{Namespace: "default"}}},
+		"events_pod":       {cmd: EventsCmd{Pod: "web-n1", Scope: Scope{Namespace: "shop"}}},
+		"events_types":     {cmd: EventsCmd{Types: []string{"warning"}, Scope: everywhere}},
+		"events_none":      {cmd: EventsCmd{Pod: "absent"}},
+		"events_nowhere":   {cmd: EventsCmd{Scope: Scope{Namespace: "nowhere"}}},
+	} {
+		out, talk := listEvents(t, &c.cmd, c.colour)
+		golden(t, name, out+"-- stderr --\n"+talk)
+	}
+}
+
+// TestEventsJSON checks that the JSON output is a List of Events, even if it is empty.
+func TestEventsJSON(t *testing.T) {
+	for pod, want := range map[string]int{"": 3, "absent": 0} {
+		out, _ := listEvents(t, &EventsCmd{Output: "json", Pod: pod, Scope: Scope{AllNamespaces: pod == ""}}, false)
+		var list struct {
+			Kind  string     `json:"kind"`
+			Items []v1.Event `json:"items"`
+		}
+		if err := json.Unmarshal([]byte(out), &list); err != nil || list.Kind != "List" || list.Items == nil || len(list.Items) != want {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+}
+
+// TestEventsFollow checks that later events are aligned with earlier ones.
+func TestEventsFollow(t *testing.T) {
+	all, _ := eventLog().Events(0)
+	for _, format := range []string{"", "json"} {
+		table := eventTable{EventsCmd: &EventsCmd{Watch: true, Output: format, Scope: Scope{Namespace: "default"}}, now: func() time.Time { return poddtest.At }}
+		var b bytes.Buffer
+		for _, e := range all {
+			if err := table.follow(e, &b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := strings.Count(b.String(), "LAST SEEN"); format == "" && (n != 1 || strings.Count(b.String(), "\n") != 3) {
+			t.Errorf("followed:\n%s", b.String())
+		}
+		if format == "json" && strings.Count(b.String(), `"kind": "Event"`) != 2 {
+			t.Errorf("followed:\n%s", b.String())
+		}
+	}
+}

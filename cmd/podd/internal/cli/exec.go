@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/url"
+
+	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/exit"
+	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/stream"
+	"podd/server"
+)
+
+// Session contains the flags and the argument that podd exec and podd attach share.
+type Session struct {
+	client.Flags
+	Select
+	Pod       string `arg:"" help:"Pod name. The node name at its end may be omitted." complete:"pod"`
+	Container string `short:"c" placeholder:"NAME" help:"Container name. If omitted, use the kubectl.kubernetes.io/default-container annotation or the first container in the pod." complete:"container"`
+	Stdin     bool   `short:"i" name:"stdin" help:"Pass stdin to the container."`
+	TTY       bool   `short:"t" name:"tty" help:"Stdin is a TTY."`
+	Quiet     bool   `short:"q" help:"Only print output from the remote session."`
+}
+
+// ExecCmd is the podd exec command.
+type ExecCmd struct {
+	Session
+	Command []string `arg:"" help:"Command and arguments, after --."`
+}
+
+// Run runs the command and exits with its exit code.
+func (c *ExecCmd) Run(ctx context.Context, s iostreams.Streams) error {
+	p, pod, word, err := connectPod(ctx, c.Flags, c.Select, c.Pod)
+	if err != nil {
+		return err
+	}
+	container, err := chooseContainer(pod, c.Container, "-c NAME", noticeWriter(s, c.Quiet))
+	if err != nil {
+		return err
+	}
+	command := &stream.Command{Stdout: s.Out, Stderr: s.Err}
+	if c.Stdin {
+		command.Stdin = s.In
+	}
+	restore := func() {}
+	if c.TTY {
+		if restore, err = attachTerminal(ctx, command, s, c.Quiet); err != nil {
+			return err
+		}
+	}
+	err = p.RunCommand(ctx, containerPath("/exec/", pod, container), url.Values{"command": c.Command}, command)
+	restore()
+	return commandExit(withWhyHint(execError(err, container, word, c.Command[0]), word), c.Quiet)
+}
+
+// noticeWriter returns the writer for podd's own messages, which discards them if quiet.
+func noticeWriter(s iostreams.Streams, quiet bool) io.Writer {
+	if quiet {
+		return io.Discard
+	}
+	return s.Err
+}
+
+// containerPath returns the path of a request to the kubelet API for a container.
+func containerPath(verb string, p *server.PodView, container string) string {
+	return verb + p.Pod.Namespace + "/" + p.Pod.Name + "/" + container
+}
+
+// commandExit turns the exit code of a command into that of podd. If quiet, nothing is
+// printed about it.
+func commandExit(err error, quiet bool) error {
+	ended := (*stream.ExitError)(nil)
+	switch {
+	case !errors.As(err, &ended):
+		return err
+	case quiet:
+		return exit.With(ended.Code, nil)
+	}
+	return exit.With(ended.Code, err)
+}

@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/exit"
+	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/stream"
+	"podd/server"
+)
+
+// PortForwardCmd is the podd port-forward command.
+type PortForwardCmd struct {
+	client.Flags
+	Select
+	Pod     string   `arg:"" help:"Pod name. The node name at its end may be omitted." complete:"pod"`
+	Ports   []string `arg:"" name:"[local:]remote" help:"Local port and port of the pod, by number or name, for example 8080:80. 80 uses the same local port, and :80 a random one." complete:"port"`
+	Address []string `default:"localhost" placeholder:"ADDRESS" help:"Addresses to listen on (localhost)."`
+}
+
+// forward maps a local port to a port of the pod.
+type forward struct{ local, remote uint16 }
+
+// Run forwards until it is interrupted.
+func (c *PortForwardCmd) Run(ctx context.Context, s iostreams.Streams) error {
+	p, pod, word, err := connectPod(ctx, c.Flags, c.Select, c.Pod)
+	if err != nil {
+		return err
+	}
+	if pod.Sandbox == "" {
+		return fmt.Errorf("pod %s does not run; podd why %s", pod.Key(), word)
+	}
+	var forwards []forward
+	for _, text := range c.Ports {
+		f, err := readForward(pod.Pod, text)
+		if err != nil {
+			return exit.With(exit.Usage, err)
+		}
+		forwards = append(forwards, f)
+	}
+	o := &forwarder{peer: p, pod: pod, stderr: s.Err}
+	defer o.close()
+	for _, f := range forwards {
+		if err := o.listen(ctx, c.Address, f, s.Out); err != nil {
+			return err
+		}
+	}
+	return o.serve(ctx)
+}
+
+// readForward parses "8080:80", "80" or ":80". The remote port may be a name.
+func readForward(p *v1.Pod, text string) (f forward, err error) {
+	local, remote, two := strings.Cut(text, ":")
+	if !two {
+		remote = local
+	}
+	if f.remote, err = podPort(p, remote); err != nil {
+		return f, err
+	}
+	switch {
+	case !two:
+		f.local = f.remote
+	case local != "":
+		n, err := strconv.ParseUint(local, 10, 16)
+		if err != nil {
+			return f, fmt.Errorf("%q: invalid local port %q", text, local)
+		}
+		f.local = uint16(n)
+	}
+	return f, nil
+}
+
+func podPort(p *v1.Pod, text string) (uint16, error) {
+	if n, err := strconv.ParseUint(text, 10, 16); err == nil && n > 0 {
+		return uint16(n), nil
+	}
+	var names []string
+	for _, list := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for _, c := range list {
+			for _, port := range c.Ports {
+				if port.Name == text && text != "" {
+					return uint16(port.ContainerPort), nil
+				}
+				if port.Name != "" {
+					names = append(names, port.Name)
+				}
+			}
+		}
+	}
+	if len(names) == 0 {
+		return 0, fmt.Errorf("%q is not a port number, and the pod has no named ports", text)
+	}
+	return 0, fmt.Errorf("%q is neither a port number nor one of the pod's named ports %s", text, strings.Join(names, ", "))
+}
+
+// forwarder has the listeners. Every client gets a connection to podd of its own, which
+// looks up the pod by name, so that a replaced pod is found.
+type forwarder struct {
+	peer      *client.Client
+	pod       *server.PodView
+	listeners []listening
+
+	mu     sync.Mutex // guards stderr
+	stderr io.Writer
+}
+
+type listening struct {
+	net.Listener
+	to forward
+}
+
+// listen opens a port on all addresses. Of the two addresses of localhost one is enough.
+func (o *forwarder) listen(ctx context.Context, addresses []string, f forward, out io.Writer) error {
+	local := f.local
+	for _, address := range addresses {
+		all := []string{address}
+		if address == "localhost" {
+			all = []string{"127.0.0.1", "::1"}
+		}
+		var errs []error
+		for _, a := range all {
+			ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(a, strconv.Itoa(int(local))))
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			o.listeners = append(o.listeners, listening{ln, f})
+			local = uint16(ln.Addr().(*net.TCPAddr).Port) // the same port for all addresses
+			if _, err := fmt.Fprintf(out, "Forwarding from %s -> %d\n", ln.Addr(), f.remote); err != nil {
+				return err
+			}
+		}
+		if len(errs) == len(all) {
+			return fmt.Errorf("forwarding to port %d of %s: %w", f.remote, o.pod.Key(), errs[0])
+		}
+	}
+	return nil
+}
+
+func (o *forwarder) close() {
+	for _, ln := range o.listeners {
+		ln.Close()
+	}
+}
+
+// serve accepts clients until ctx is done, and then closes their connections.
+func (o *forwarder) serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var all sync.WaitGroup
+	for _, ln := range o.listeners {
+		all.Go(func() {
+			for {
+				client, err := ln.Accept()
+				if err != nil {
+					cancel(err)
+					return
+				}
+				all.Go(func() { o.handle(ctx, client, ln.to) })
+			}
+		})
+	}
+	<-ctx.Done()
+	o.close()
+	all.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("forwarding to %s: %w", o.pod.Key(), err)
+	}
+	return context.Canceled
+}
+
+// handle serves one client.
+func (o *forwarder) handle(ctx context.Context, client net.Conn, f forward) {
+	defer client.Close()
+	path := "/portForward/" + o.pod.Pod.Namespace + "/" + o.pod.Pod.Name
+	conn, err := o.peer.OpenStreams(ctx, stream.DialForward, path, url.Values{"port": {strconv.Itoa(int(f.remote))}})
+	if err == nil {
+		stop := context.AfterFunc(ctx, func() { conn.Close(); client.Close() })
+		err = conn.Forward(f.remote, client)
+		stop()
+		conn.Close()
+	}
+	if err != nil && ctx.Err() == nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		fmt.Fprintf(o.stderr, "podd: port %d of %s: %s\n", f.remote, o.pod.Key(), printer.Escape(strings.TrimSpace(err.Error())))
+	}
+}

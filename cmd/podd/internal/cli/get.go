@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/exit"
+	"podd/cmd/podd/internal/iostreams"
+)
+
+// GetCmd is the podd get command.
+type GetCmd struct {
+	client.Flags
+	Scope
+	Resource      string   `arg:"" help:"Resource type, short name or comma-separated list of them, for example pods, no or secrets,configmaps; or TYPE/NAME." complete:"resource"`
+	Names         []string `arg:"" optional:"" name:"name" help:"Object names. The node name at the end of a pod name may be omitted. Default: all objects." complete:"object"`
+	Output        string   `short:"o" enum:",wide,json,yaml,name" default:"" placeholder:"FORMAT" help:"Output format. One of: wide, json, yaml, name."`
+	Selector      string   `short:"l" placeholder:"SELECTOR" help:"Selector (label query) to filter on, for example app=web,tier!=test."`
+	FieldSelector string   `placeholder:"SELECTOR" help:"Selector (field query) to filter on, for example status.phase=Running."`
+	Watch         bool     `short:"w" help:"After listing the requested objects, watch for changes."`
+	NoHeaders     bool     `help:"Print output without headers."`
+}
+
+// A query is one request: for a list or, with a name, for an object.
+type query struct {
+	client.Resource
+	namespace, name string
+}
+
+// Run prints objects of podd's Kubernetes API, as kubectl get does.
+func (c *GetCmd) Run(ctx context.Context, s iostreams.Streams) error {
+	p, err := c.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	queries, err := c.queries(ctx, p)
+	if err != nil {
+		return err
+	}
+	if c.Watch && len(queries) > 1 {
+		return exit.With(exit.Usage, errors.New("with -w, specify a single resource type or object"))
+	}
+	o := &objects{GetCmd: c, prefixed: hasSeveralKinds(queries), color: printer.SupportsColor(s.Out)}
+	switch {
+	case c.Output == "json" || c.Output == "yaml" || c.Output == "name":
+		err = o.printObjects(ctx, p, queries, s)
+	default:
+		err = o.printTables(ctx, p, queries, s)
+	}
+	if err != nil || !c.Watch {
+		return err
+	}
+	return o.follow(ctx, p, queries[0], s.Out)
+}
+
+// queries returns the queries that the arguments select.
+func (c *GetCmd) queries(ctx context.Context, p *client.Client) ([]query, error) {
+	all, err := p.KubeResources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if strings.Contains(c.Resource, "/") {
+		var list []query
+		for _, word := range append([]string{c.Resource}, c.Names...) {
+			kind, name, ok := strings.Cut(word, "/")
+			if !ok {
+				return nil, exit.With(exit.Usage, fmt.Errorf("%q must be TYPE/NAME, as the first argument is", word))
+			}
+			if list, err = c.addQueries(ctx, p, list, all, kind, []string{name}); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	}
+	return c.addQueries(ctx, p, nil, all, c.Resource, c.Names)
+}
+
+// addQueries appends to the list the queries for comma-separated kinds, or for the objects
+// of these kinds with names.
+func (c *GetCmd) addQueries(ctx context.Context, p *client.Client, list []query, all []client.Resource, kinds string, names []string) ([]query, error) {
+	chosen, err := chooseResources(all, kinds)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range chosen {
+		if len(names) == 0 {
+			list = append(list, query{r, c.namespace(), ""})
+		}
+		for _, name := range names {
+			q, err := c.query(ctx, p, r, name)
+			if err != nil {
+				return nil, err
+			}
+			if r.Namespaced && q.namespace == "" {
+				return nil, exit.With(exit.Usage, errors.New("a resource cannot be retrieved by name across all namespaces; use -n"))
+			}
+			list = append(list, q)
+		}
+	}
+	return list, nil
+}
+
+// query returns the query for a named object. The name of a pod may be the short one.
+func (s Scope) query(ctx context.Context, p *client.Client, r client.Resource, name string) (query, error) {
+	switch {
+	case r.Name == "pods":
+		_, pod, err := findPod(ctx, p, s.selection(), name)
+		if err != nil {
+			return query{}, err
+		}
+		return query{r, pod.Pod.Namespace, pod.Pod.Name}, nil
+	case r.Namespaced:
+		return query{r, s.namespace(), name}, nil
+	}
+	return query{r, "", name}, nil
+}
+
+// selectors returns the URL parameters of -l and --field-selector.
+func (c *GetCmd) selectors() url.Values {
+	q := url.Values{}
+	if c.Selector != "" {
+		q.Set("labelSelector", c.Selector)
+	}
+	if c.FieldSelector != "" {
+		q.Set("fieldSelector", c.FieldSelector)
+	}
+	return q
+}
+
+// hasSeveralKinds reports whether the queries are for more than one resource type.
+func hasSeveralKinds(all []query) bool {
+	for _, q := range all {
+		if q.Name != all[0].Name {
+			return true
+		}
+	}
+	return false
+}
+
+// noResources returns kubectl's message for an empty list.
+func noResources(q query) string {
+	message := "No resources found"
+	if q.Namespaced && q.namespace != "" {
+		message += " in " + q.namespace + " namespace; use -A for all namespaces"
+	}
+	return printer.Escape(message) + "\n"
+}
+
+// follow prints later changes of the objects of a query.
+func (o *objects) follow(ctx context.Context, p *client.Client, watched query, w io.Writer) error {
+	q := o.selectors()
+	q.Set("watch", "1")
+	q.Set("resourceVersion", o.revision)
+	if watched.name != "" {
+		q.Set("fieldSelector", strings.TrimPrefix(o.FieldSelector+",metadata.name="+watched.name, ","))
+	}
+	accept := ""
+	if o.tabular() {
+		accept = client.AcceptTables
+	}
+	return p.WatchObjects(ctx, watched.Path(watched.namespace, ""), q, accept, func(e *metav1.WatchEvent) (bool, error) {
+		switch {
+		case e.Type == "ERROR":
+			var status metav1.Status
+			if err := json.Unmarshal(e.Object.Raw, &status); err != nil {
+				return true, fmt.Errorf("decoding podd's response: %w", err)
+			}
+			return true, errors.New(status.Message)
+		case e.Type == "BOOKMARK":
+			return false, nil
+		case !o.tabular():
+			return false, o.printObject(watched.Resource, e.Object.Raw, w)
+		}
+		table := &metav1.Table{}
+		if err := json.Unmarshal(e.Object.Raw, table); err != nil {
+			return true, fmt.Errorf("decoding podd's response: %w", err)
+		}
+		return false, o.printRows(watched.Resource, table, w)
+	})
+}

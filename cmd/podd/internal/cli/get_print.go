@@ -1,0 +1,263 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/iostreams"
+)
+
+// objects prints objects of the Kubernetes API as kubectl get does.
+type objects struct {
+	*GetCmd
+	prefixed bool // names have their resource type as a prefix
+	color    bool
+	columns  []metav1.TableColumnDefinition // of the current table
+	table    printer.Table
+	revision string // resource version of the last query
+}
+
+func (o *objects) tabular() bool { return o.Output == "" || o.Output == "wide" }
+
+// printTables prints a table for each kind.
+func (o *objects) printTables(ctx context.Context, p *client.Client, queries []query, s iostreams.Streams) error {
+	printed := 0
+	for n, q := range queries {
+		t := &metav1.Table{}
+		if err := p.Fetch(ctx, q.Path(q.namespace, q.name), o.selectors(), client.AcceptTables, t); err != nil {
+			return err
+		}
+		o.revision = t.ResourceVersion
+		if n > 0 && q.Name != queries[n-1].Name {
+			o.columns = nil
+			if printed > 0 && len(t.Rows) > 0 {
+				if _, err := io.WriteString(s.Out, "\n"); err != nil {
+					return err
+				}
+			}
+		}
+		printed += len(t.Rows)
+		if err := o.printRows(q.Resource, t, s.Out); err != nil {
+			return err
+		}
+	}
+	if printed > 0 {
+		return nil
+	}
+	_, err := io.WriteString(s.Err, noResources(queries[0]))
+	return err
+}
+
+// printRows prints the rows of a table, and the header before the first.
+func (o *objects) printRows(r client.Resource, t *metav1.Table, w io.Writer) error {
+	var lines [][]string
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	if o.columns == nil {
+		o.columns = t.ColumnDefinitions
+		o.table = printer.Table{Kubectl: true}
+		if o.color {
+			o.table.Paint = o.paint(r)
+		}
+		if !o.NoHeaders {
+			lines = append(lines, o.header(r))
+		}
+	}
+	for _, row := range t.Rows {
+		cells, err := o.cells(r, row)
+		if err != nil {
+			return err
+		}
+		lines = append(lines, cells)
+	}
+	o.table.Fit(lines)
+	var b strings.Builder
+	for _, line := range lines {
+		b.WriteString(o.table.Line(line))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// isShown reports whether a column is printed.
+func (o *objects) isShown(c metav1.TableColumnDefinition) bool {
+	return c.Priority == 0 || o.Output == "wide"
+}
+
+func (o *objects) header(r client.Resource) []string {
+	var header []string
+	if r.Namespaced && o.AllNamespaces {
+		header = append(header, "NAMESPACE")
+	}
+	for _, c := range o.columns {
+		if o.isShown(c) {
+			header = append(header, strings.ToUpper(c.Name))
+		}
+	}
+	return header
+}
+
+func (o *objects) cells(r client.Resource, row metav1.TableRow) ([]string, error) {
+	var cells []string
+	if r.Namespaced && o.AllNamespaces {
+		var meta metav1.PartialObjectMetadata
+		if err := json.Unmarshal(row.Object.Raw, &meta); err != nil {
+			return nil, fmt.Errorf("decoding podd's response: %w", err)
+		}
+		cells = append(cells, printer.Escape(meta.Namespace))
+	}
+	for i, c := range o.columns {
+		if i >= len(row.Cells) || !o.isShown(c) {
+			continue
+		}
+		text := printer.Escape(cellText(row.Cells[i]))
+		if c.Format == "name" && o.prefixed {
+			text = r.Title(text)
+		}
+		cells = append(cells, text)
+	}
+	return cells, nil
+}
+
+// cellText formats a table cell that was decoded from JSON.
+func cellText(cell any) string {
+	switch c := cell.(type) {
+	case nil:
+		return "<none>"
+	case float64:
+		return strconv.FormatFloat(c, 'f', -1, 64)
+	}
+	return fmt.Sprint(cell)
+}
+
+// paint returns a function that colors the columns STATUS and TYPE.
+func (o *objects) paint(r client.Resource) func(int, string) string {
+	header := o.header(r)
+	status, kind := slices.Index(header, "STATUS"), slices.Index(header, "TYPE")
+	return func(column int, cell string) string {
+		switch {
+		case cell == header[column]:
+		case column == status:
+			return printer.Status(cell)
+		case column == kind:
+			return printer.EventType(cell)
+		}
+		return cell
+	}
+}
+
+// printObjects prints the objects themselves: a single named object, or a List.
+func (o *objects) printObjects(ctx context.Context, p *client.Client, queries []query, s iostreams.Streams) error {
+	items := []json.RawMessage{}
+	for _, q := range queries {
+		if q.name != "" {
+			var object json.RawMessage
+			if err := p.Fetch(ctx, q.Path(q.namespace, q.name), o.selectors(), "", &object); err != nil {
+				return err
+			}
+			var meta metav1.PartialObjectMetadata
+			if err := json.Unmarshal(object, &meta); err != nil {
+				return fmt.Errorf("decoding podd's response: %w", err)
+			}
+			o.revision = meta.ResourceVersion
+			items = append(items, object)
+			continue
+		}
+		var list struct {
+			Metadata metav1.ListMeta   `json:"metadata"`
+			Items    []json.RawMessage `json:"items"`
+		}
+		if err := p.Fetch(ctx, q.Path(q.namespace, ""), o.selectors(), "", &list); err != nil {
+			return err
+		}
+		o.revision = list.Metadata.ResourceVersion
+		if o.Output == "name" {
+			for _, item := range list.Items {
+				if err := o.printObject(q.Resource, item, s.Out); err != nil {
+					return err
+				}
+			}
+		}
+		items = append(items, list.Items...)
+	}
+	switch {
+	case o.Output == "name" && queries[0].name == "":
+		return nil
+	case o.Watch || o.Output == "name" || len(queries) == 1 && queries[0].name != "":
+		for n, item := range items {
+			if err := o.printObject(queries[min(n, len(queries)-1)].Resource, item, s.Out); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]string{"resourceVersion": ""}, "items": items})
+	if err != nil {
+		return fmt.Errorf("writing a list: %w", err)
+	}
+	return o.printObject(client.Resource{}, list, s.Out)
+}
+
+// printObject prints one object.
+func (o *objects) printObject(r client.Resource, object json.RawMessage, w io.Writer) error {
+	if o.Output == "name" {
+		var meta metav1.PartialObjectMetadata
+		if err := json.Unmarshal(object, &meta); err != nil {
+			return fmt.Errorf("decoding podd's response: %w", err)
+		}
+		_, err := io.WriteString(w, printer.Escape(r.Title(meta.Name))+"\n")
+		return err
+	}
+	var shown map[string]any
+	d := json.NewDecoder(bytes.NewReader(object))
+	d.UseNumber()
+	if err := d.Decode(&shown); err != nil {
+		return fmt.Errorf("decoding podd's response: %w", err)
+	}
+	removeManagedFields(shown)
+	if o.Output == "json" {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "    ")
+		e.SetEscapeHTML(false)
+		return e.Encode(shown)
+	}
+	object, err := json.Marshal(shown)
+	if err != nil {
+		return fmt.Errorf("writing yaml: %w", err)
+	}
+	text, err := yaml.JSONToYAML(object)
+	if err != nil {
+		return fmt.Errorf("writing yaml: %w", err)
+	}
+	if o.Watch {
+		text = append([]byte("---\n"), text...)
+	}
+	_, err = w.Write(text)
+	return err
+}
+
+// removeManagedFields removes the managed fields of an object, or of the items of a list,
+// as kubectl get does.
+func removeManagedFields(object map[string]any) {
+	if meta, ok := object["metadata"].(map[string]any); ok {
+		delete(meta, "managedFields")
+	}
+	items, _ := object["items"].([]any)
+	for _, item := range items {
+		if o, ok := item.(map[string]any); ok {
+			removeManagedFields(o)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/poddtest"
+)
+
+// keyText is the key of the fake credential in base64.
+var keyText = base64.StdEncoding.EncodeToString([]byte("KEY"))
+
+func TestKubeconfig(t *testing.T) {
+	for _, c := range []struct {
+		words []string
+		asked string
+		out   string
+	}{
+		{nil, "credential 8760h0m0s", keyText},
+		{[]string{"--duration", "90m"}, "credential 1h30m0s", keyText},
+		{[]string{"--revoke"}, "revoke", "all earlier credentials are revoked; connections closed: 2\n"},
+	} {
+		f := poddtest.Serve(t, poddtest.ViewOf())
+		got := poddVerb(t.Context(), append([]string{"kubeconfig", "--run-dir", f.Dir}, c.words...)...)
+		if got.Code != 0 || got.Err != "" || !strings.Contains(got.Out, c.out) || !slices.Equal(f.Requests, []string{c.asked}) {
+			t.Errorf("%q: got %+v after %q, want %q after %q", c.words, got, f.Requests, c.out, c.asked)
+		}
+	}
+}
+
+// TestKubeconfig_Output checks that the file is replaced by one that no other user can
+// read.
+func TestKubeconfig_Output(t *testing.T) {
+	f := poddtest.Serve(t, poddtest.ViewOf())
+	for name, mode := range map[string]os.FileMode{"missing": 0, "readable by others": 0o644, "private": 0o600} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "k")
+		var old *os.File
+		if mode != 0 {
+			if err := os.WriteFile(path, []byte("old"), mode); err != nil {
+				t.Fatal(err)
+			}
+			var err error
+			if old, err = os.Open(path); err != nil { // as another user may have opened it
+				t.Fatal(err)
+			}
+			defer old.Close()
+		}
+		got := poddVerb(t.Context(), "kubeconfig", "--run-dir", f.Dir, "--output", path, "--duration", "1h")
+		want := path + ": root's credential, valid until "
+		if got.Code != 0 || !strings.HasPrefix(got.Out, want) || strings.Contains(got.Out, keyText) || got.Err != "" {
+			t.Errorf("%s: got %+v, want %q", name, got, want)
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.Mode() != 0o600 {
+			t.Errorf("%s: got mode %v, %v, want 0600", name, info.Mode(), err)
+		}
+		if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), keyText) || strings.Contains(string(text), "old") {
+			t.Errorf("%s: got %q, %v", name, text, err)
+		}
+		if old != nil {
+			if text := make([]byte, 16); true {
+				if n, _ := old.ReadAt(text, 0); string(text[:n]) != "old" {
+					t.Errorf("%s: the old file has %q now", name, text[:n])
+				}
+			}
+		}
+		if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
+			t.Errorf("%s: %v are left, %v", name, all, err)
+		}
+	}
+}
+
+// TestKubeconfig_OutputRejected checks that no credential is issued if the file cannot be
+// replaced.
+func TestKubeconfig_OutputRejected(t *testing.T) {
+	f := poddtest.Serve(t, poddtest.ViewOf())
+	dir := t.TempDir()
+	target := filepath.Join(dir, "target")
+	if err := os.WriteFile(target, []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(target, link); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		link:                              "is not a regular file",
+		"/dev/null":                       "/dev/null is not a regular file; name a file that can be replaced",
+		dir:                               "is not a regular file",
+		dir + "/":                         "is a directory; name a file in it",
+		"..":                              "..",
+		filepath.Join(dir, "absent", "k"): "no such file or directory",
+		filepath.Join(dir, "target", "k"): "not a directory",
+	} {
+		got := poddVerb(t.Context(), "kubeconfig", "--run-dir", f.Dir, "--output", path)
+		if got.Code != 1 || got.Out != "" || !strings.HasPrefix(got.Err, "podd: --output: ") || !strings.Contains(got.Err, want) {
+			t.Errorf("%s: got %+v, want %q", path, got, want)
+		}
+	}
+	if text, err := os.ReadFile(target); err != nil || string(text) != "old" || len(f.Requests) > 0 {
+		t.Errorf("the target has %q, %v; podd was asked for %q", text, err, f.Requests)
+	}
+	if info, err := os.Stat("/dev/null"); err != nil || info.Mode()&os.ModeDevice == 0 {
+		t.Fatalf("/dev/null is %v, %v", info, err)
+	}
+}
+
+// TestKubeconfig_Warning checks the warning for output to a file that others can read.
+func TestKubeconfig_Warning(t *testing.T) {
+	f := poddtest.Serve(t, poddtest.ViewOf())
+	for mode, warns := range map[os.FileMode]bool{0o644: true, 0o640: true, 0o604: true, 0o600: false, 0o622: false} {
+		path := filepath.Join(t.TempDir(), "k")
+		out, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer out.Close()
+		if err := out.Chmod(mode); err != nil {
+			t.Fatal(err)
+		}
+		var talk bytes.Buffer
+		s := iostreams.Streams{In: strings.NewReader(""), Out: out, Err: &talk}
+		if code := executeVerb(t.Context(), s, "kubeconfig", "--run-dir", f.Dir); code != 0 {
+			t.Fatalf("mode %v: got code %d, %s", mode, code, talk.String())
+		}
+		want := fmt.Sprintf("podd: warning: other users can read %s (mode %04o), which holds root's credential now: "+
+			"run podd kubeconfig --revoke, and then podd kubeconfig --output FILE\n", path, mode)
+		if !warns {
+			want = ""
+		}
+		if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), keyText) {
+			t.Errorf("mode %v: got %q, %v", mode, text, err)
+		}
+		if got := talk.String(); got != want {
+			t.Errorf("mode %v: got %q, want %q", mode, got, want)
+		}
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	defer write.Close()
+	var talk bytes.Buffer
+	if code := executeVerb(t.Context(), iostreams.Streams{In: strings.NewReader(""), Out: write, Err: &talk}, "kubeconfig", "--run-dir", f.Dir); code != 0 || talk.String() != "" {
+		t.Errorf("to a pipe: got code %d, %q", code, talk.String())
+	}
+}

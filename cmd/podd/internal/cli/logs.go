@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/containers"
+	"podd/cmd/podd/internal/iostreams"
+	"podd/server"
+)
+
+// defaultContainer is kubectl's annotation that names the container to use if the user
+// names none.
+const defaultContainer = "kubectl.kubernetes.io/default-container"
+
+// LogsCmd is the podd logs command.
+type LogsCmd struct {
+	client.Flags
+	Select
+	Pod           string        `arg:"" help:"Pod name. The node name at its end may be omitted." complete:"pod"`
+	Container     string        `short:"c" xor:"container" placeholder:"NAME" help:"Print the logs of this container. If omitted, use the kubectl.kubernetes.io/default-container annotation or the first container in the pod." complete:"container"`
+	AllContainers bool          `xor:"container" help:"Get all containers' logs in the pod, including init containers, and prefix each line with the pod and container name."`
+	Follow        bool          `short:"f" help:"Stream the logs."`
+	Previous      bool          `short:"p" help:"Print the logs for the previous instance of the container in a pod if it exists."`
+	Tail          int64         `default:"-1" placeholder:"N" help:"Lines of recent log to display. Default: all."`
+	Since         time.Duration `placeholder:"DURATION" help:"Only return logs newer than a relative duration like 5s, 2m, or 3h. Default: all logs."`
+	Timestamps    bool          `help:"Include timestamps on each line in the log output."`
+}
+
+// Run copies logs to stdout unchanged.
+func (c *LogsCmd) Run(ctx context.Context, s iostreams.Streams) error {
+	p, pod, word, err := connectPod(ctx, c.Flags, c.Select, c.Pod)
+	if err != nil {
+		return err
+	}
+	if c.AllContainers {
+		return c.readAll(ctx, p, pod, word, s)
+	}
+	container, err := chooseContainer(pod, c.Container, "-c NAME or --all-containers", s.Err)
+	if err != nil {
+		return err
+	}
+	return withWhyHint(p.Logs(ctx, c.request(pod, container), s.Out), word)
+}
+
+// withWhyHint adds the podd why command to an error that there is no log because no
+// container has run (server.NoLog), or that an object was not found.
+func withWhyHint(err error, word string) error {
+	response := (*server.Error)(nil)
+	if errors.As(err, &response) && (response.Reason == server.NoLog || response.Status == http.StatusNotFound) {
+		return fmt.Errorf("%w; podd why %s", err, word)
+	}
+	return err
+}
+
+func (c *LogsCmd) request(p *server.PodView, container string) server.LogRequest {
+	req := server.LogRequest{
+		Pod: types.NamespacedName(p.Key()), Container: container,
+		Previous: c.Previous, Follow: c.Follow, Tail: c.Tail, Timestamps: c.Timestamps,
+	}
+	if c.Since > 0 {
+		req.Since = time.Now().Add(-c.Since)
+	}
+	return req
+}
+
+// chooseContainer returns the container named, or else the pod's default container. If the
+// pod has several, it prints the default and others, the flags that select another one.
+func chooseContainer(p *server.PodView, named, others string, notices io.Writer) (string, error) {
+	if named != "" {
+		return named, containers.Check(p, named)
+	}
+	var names []string
+	for _, c := range p.Pod.Spec.Containers {
+		names = append(names, c.Name)
+	}
+	if len(names) == 0 {
+		return "", fmt.Errorf("the manifest of %s was deleted, so its containers are unknown; name one with -c", p.Key())
+	}
+	name := p.Pod.Annotations[defaultContainer]
+	if !slices.Contains(names, name) {
+		name = names[0]
+	}
+	if len(names) > 1 {
+		fmt.Fprintf(notices, "podd: defaulted container %q out of: %s; use %s for others\n", name, strings.Join(names, ", "), others)
+	}
+	return name, nil
+}
+
+// readAll copies the logs of all containers: concurrently with -f, otherwise one after the
+// other. It continues after an error.
+func (c *LogsCmd) readAll(ctx context.Context, p *client.Client, pod *server.PodView, word string, s iostreams.Streams) error {
+	names := containers.Names(pod.Pod)
+	failed := make([]error, len(names))
+	var mu sync.Mutex // guards s.Out
+	read := func(i int) {
+		w := &prefixWriter{to: s.Out, mu: &mu, prefix: word + "/" + names[i] + " | "}
+		failed[i] = withWhyHint(errors.Join(p.Logs(ctx, c.request(pod, names[i]), w), w.flush()), word)
+	}
+	var group sync.WaitGroup
+	for i := range names {
+		if c.Follow {
+			group.Go(func() { read(i) })
+		} else {
+			read(i)
+		}
+	}
+	group.Wait()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return errors.Join(failed...)
+}

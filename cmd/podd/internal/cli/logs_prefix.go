@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"bytes"
+	"io"
+	"sync"
+)
+
+// maxPartial limits how much of an unterminated line is buffered. A longer line is split
+// and gets several prefixes.
+const maxPartial = 64 << 10
+
+// A prefixWriter writes a prefix before every line, and only complete lines.
+type prefixWriter struct {
+	to      io.Writer
+	mu      *sync.Mutex // shared by all writers to the same output
+	prefix  string
+	partial []byte // the beginning of a line
+}
+
+func (p *prefixWriter) Write(b []byte) (int, error) {
+	n := len(b)
+	var out []byte
+	for {
+		line, rest, whole := bytes.Cut(b, []byte("\n"))
+		p.partial = append(p.partial, line...)
+		if !whole && len(p.partial) < maxPartial {
+			break
+		}
+		out = append(append(append(out, p.prefix...), p.partial...), '\n')
+		p.partial, b = p.partial[:0], rest
+		if !whole {
+			break
+		}
+	}
+	return n, p.write(out)
+}
+
+// flush writes a last line that is not terminated.
+func (p *prefixWriter) flush() error {
+	if len(p.partial) == 0 {
+		return nil
+	}
+	out := append(append([]byte(p.prefix), p.partial...), '\n')
+	p.partial = nil
+	return p.write(out)
+}
+
+func (p *prefixWriter) write(out []byte) error {
+	if len(out) == 0 {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, err := p.to.Write(out)
+	return err
+}

@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"podd/cmd/podd/internal/poddtest"
+	"podd/server"
+)
+
+// logged serves a podd with a log of one line for every container.
+func logged(t *testing.T, pods ...*server.PodView) (*poddtest.Podd, func() []server.LogRequest) {
+	f := poddtest.Serve(t, poddtest.ViewOf(pods...))
+	var mu sync.Mutex
+	var asked []server.LogRequest
+	f.OnLogs = func(_ context.Context, r server.LogRequest, w io.Writer) error {
+		mu.Lock()
+		asked = append(asked, r)
+		mu.Unlock()
+		_, err := fmt.Fprintf(w, "from %s\n", r.Container)
+		return err
+	}
+	return f, func() []server.LogRequest { mu.Lock(); defer mu.Unlock(); return asked }
+}
+
+func TestLogsChooseContainers(t *testing.T) {
+	web := poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app", "sidecar"))
+	web.Pod.Spec.InitContainers = []v1.Container{{Name: "setup"}}
+	noted := poddtest.Started(poddtest.PodAt("noted.yaml", 1, "noted", "proxy", "app"))
+	noted.Pod.Annotations = map[string]string{defaultContainer: "app"}
+	gone := poddtest.PodAt("", 0, "gone")
+	f, _ := logged(t, web, noted, gone, poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app")))
+	for _, c := range []struct {
+		words []string
+		want  poddtest.Result
+	}{
+		{[]string{"one"}, poddtest.Result{Out: "from app\n"}},
+		{[]string{"web"}, poddtest.Result{Out: "from app\n", Err: "podd: defaulted container \"app\" out of: app, sidecar; use -c NAME or --all-containers for others\n"}},
+		{[]string{"noted"}, poddtest.Result{Out: "from app\n", Err: "podd: defaulted container \"app\" out of: proxy, app; use -c NAME or --all-containers for others\n"}},
+		{[]string{"web-n1", "-c", "setup"}, poddtest.Result{Out: "from setup\n"}},
+		{[]string{"web", "-c", "sidcar"}, poddtest.Result{Err: "podd: pod default/web-n1 has no container \"sidcar\"; did you mean \"sidecar\"?\n", Code: 1}},
+		{[]string{"web", "-c", "x"}, poddtest.Result{Err: "podd: pod default/web-n1 has no container \"x\"; it has setup, app, sidecar\n", Code: 1}},
+		{[]string{"web", "--all-containers"}, poddtest.Result{Out: "web/setup | from setup\nweb/app | from app\nweb/sidecar | from sidecar\n"}},
+		{[]string{"gone"}, poddtest.Result{Err: "podd: the manifest of default/gone-n1 was deleted, so its containers are unknown; name one with -c\n", Code: 1}},
+		{[]string{"gone", "-c", "app"}, poddtest.Result{Out: "from app\n"}},
+		{[]string{"absent"}, poddtest.Result{Err: "podd: no pod \"absent\"; podd ps lists them\n", Code: 1}},
+	} {
+		if got := podd(t, f, append([]string{"logs"}, c.words...)...); got != c.want {
+			t.Errorf("%v:\n got %+v\nwant %+v", c.words, got, c.want)
+		}
+	}
+	got := podd(t, f, "logs", "-f", "web", "--all-containers")
+	lines := strings.Split(strings.TrimSpace(got.Out), "\n")
+	slices.Sort(lines)
+	if strings.Join(lines, " ") != "web/app | from app web/setup | from setup web/sidecar | from sidecar" {
+		t.Errorf("followed side by side: %+v", got)
+	}
+}
+
+func TestLogsPassOnFlags(t *testing.T) {
+	f, asked := logged(t, poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app")))
+	before := time.Now()
+	podd(t, f, "logs", "one", "-f", "--previous", "--tail=5", "--since=1h", "--timestamps")
+	podd(t, f, "logs", "one")
+	got := asked()
+	since := got[0].Since
+	got[0].Since = time.Time{}
+	pod := types.NamespacedName{Namespace: "default", Name: "one-n1"}
+	want := []server.LogRequest{
+		{Pod: pod, Container: "app", Follow: true, Previous: true, Tail: 5, Timestamps: true},
+		{Pod: pod, Container: "app", Tail: -1},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("asked for %+v, want %+v", got, want)
+	}
+	if d := before.Sub(since); d > time.Hour || d < 59*time.Minute {
+		t.Errorf("since %s before the verb", d)
+	}
+}
+
+func TestLogsFail(t *testing.T) {
+	f := poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app", "other"))))
+	if got, want := podd(t, f, "logs", "one", "-c", "app"), "podd: nothing was logged; podd why one\n"; got.Code != 1 || got.Err != want {
+		t.Errorf("%+v, want %s", got, want)
+	}
+	f = poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app", "other"))))
+	f.OnLogs = func(context.Context, server.LogRequest, io.Writer) error {
+		return &server.Error{Status: http.StatusBadRequest, Message: "previous terminated container \"app\" in pod \"one-n1\" not found", Reason: server.NoLog}
+	}
+	if got, want := podd(t, f, "logs", "one", "-c", "app", "-p"), "podd: previous terminated container \"app\" in pod \"one-n1\" not found; podd why one\n"; got.Code != 1 || got.Err != want {
+		t.Errorf("%+v, want %s", got, want)
+	}
+	f.OnLogs = func(context.Context, server.LogRequest, io.Writer) error {
+		return &server.Error{Status: 400, Message: "parameter tail: \"x\" is not a number"}
+	}
+	if got, want := podd(t, f, "logs", "one", "-c", "app"), "podd: parameter tail: \"x\" is not a number\n"; got.Code != 1 || got.Err != want {
+		t.Errorf("%+v, want %s", got, want)
+	}
+	f = poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app", "other"))))
+	f.OnLogs = func(_ context.Context, r server.LogRequest, w io.Writer) error {
+		io.WriteString(w, "begun")
+		if r.Container == "other" {
+			return nil
+		}
+		return errors.New("reading the log: input/output error")
+	}
+	if got := podd(t, f, "logs", "one", "-c", "app"); got != (poddtest.Result{Out: "begun", Err: "podd: reading the log: input/output error\n", Code: 1}) {
+		t.Errorf("%+v", got)
+	}
+	if got := podd(t, f, "logs", "one", "--all-containers"); got != (poddtest.Result{Out: "one/app | begun\none/other | begun\n", Err: "podd: reading the log: input/output error\n", Code: 1}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestPrefixWriter checks that every line gets its prefix, however the text is split into
+// writes.
+func TestPrefixWriter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lines := rapid.SliceOf(rapid.StringMatching(`[a-z]{0,5}`)).Draw(t, "lines")
+		text, want := strings.Join(lines, "\n"), ""
+		for i, l := range lines {
+			if l != "" || i < len(lines)-1 {
+				want += "p | " + l + "\n"
+			}
+		}
+		var out bytes.Buffer
+		w := &prefixWriter{to: &out, mu: &sync.Mutex{}, prefix: "p | "}
+		for len(text) > 0 {
+			n := rapid.IntRange(1, len(text)).Draw(t, "n")
+			if m, err := io.WriteString(w, text[:n]); m != n || err != nil {
+				t.Fatalf("wrote %d of %d, %v", m, n, err)
+			}
+			text = text[n:]
+		}
+		if err := w.flush(); err != nil || out.String() != want {
+			t.Fatalf("%q, %v, want %q", out.String(), err, want)
+		}
+	})
+}
+
+func TestPrefixWriter_LongLine(t *testing.T) {
+	var out bytes.Buffer
+	w := &prefixWriter{to: &out, mu: &sync.Mutex{}}
+	w.Write(make([]byte, maxPartial+1))
+	if len(w.partial) > 0 || out.Len() != maxPartial+2 {
+		t.Errorf("%d bytes held, %d passed on", len(w.partial), out.Len())
+	}
+}

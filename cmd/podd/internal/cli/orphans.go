@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/iostreams"
+	"podd/server"
+)
+
+// OrphansCmd is the podd orphans command.
+type OrphansCmd struct {
+	client.Flags
+	Action string   `arg:"" optional:"" enum:"ls,rm" default:"ls" help:"ls lists the directories. rm removes the named ones with their data."`
+	UIDs   []string `arg:"" optional:"" name:"uid" help:"Pod UIDs, which are the names of the directories."`
+	All    bool     `help:"With rm: remove all orphaned pod directories."`
+	Output string   `short:"o" enum:",json,yaml" default:"" placeholder:"FORMAT" help:"Output format of ls. One of: json, yaml."`
+}
+
+// Help describes orphaned directories.
+func (c *OrphansCmd) Help() string {
+	return `An orphaned directory belongs to no known pod. podd keeps and reports it in two cases: its journal is damaged, unreadable or from a newer podd; or it has no journal, but data in its volumes or a mount point. A kubelet that used this root directory before leaves such directories.
+
+rm removes a directory, its data, and the logs of its pod. It unmounts the volumes that podd mounted. If anything else is mounted, it removes nothing below that mount point and reports it.`
+}
+
+// Validate rejects calls that would remove nothing, or something by mistake.
+func (c *OrphansCmd) Validate() error {
+	switch {
+	case c.Action == "ls" && (len(c.UIDs) > 0 || c.All):
+		return errors.New("ls takes neither UIDs nor --all; they are for rm")
+	case c.Action == "rm" && len(c.UIDs) == 0 && !c.All:
+		return errors.New("name the UIDs to remove, or give --all; podd orphans lists them")
+	case c.Action == "rm" && len(c.UIDs) > 0 && c.All:
+		return errors.New("give UIDs or --all, not both")
+	case c.Action == "rm" && c.Output != "":
+		return errors.New("-o is for ls")
+	}
+	return nil
+}
+
+// Run lists or removes the orphaned directories of the running podd.
+func (c *OrphansCmd) Run(ctx context.Context, s iostreams.Streams) error {
+	p, err := c.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	var all []server.Orphan
+	if c.Action == "ls" || c.All {
+		if all, err = p.Orphans(ctx); err != nil {
+			return err
+		}
+	}
+	if c.Action == "ls" {
+		return c.print(all, s)
+	}
+	uids := c.UIDs
+	for _, o := range all {
+		uids = append(uids, string(o.UID))
+	}
+	return removeOrphans(ctx, p, uids, s)
+}
+
+// removeOrphans removes the directories. It continues after an error.
+func removeOrphans(ctx context.Context, p *client.Client, uids []string, s iostreams.Streams) error {
+	var failed []error
+	for _, uid := range uids {
+		if err := p.RemoveOrphan(ctx, types.UID(uid)); err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		fmt.Fprintf(s.Err, "podd: pod directory %s removed\n", printer.Escape(uid))
+	}
+	if len(uids) == 0 {
+		fmt.Fprintln(s.Err, "podd: no orphaned pod directories")
+	}
+	return errors.Join(failed...)
+}
+
+func (c *OrphansCmd) print(all []server.Orphan, s iostreams.Streams) error {
+	switch {
+	case c.Output != "":
+		return printer.Data(s.Out, c.Output, all)
+	case len(all) == 0:
+		fmt.Fprintln(s.Err, "podd: no orphaned pod directories")
+		return nil
+	}
+	lines := [][]string{{"UID", "SIZE", "REASON", "PATH"}}
+	for _, o := range all {
+		lines = append(lines, []string{printer.Escape(string(o.UID)), orphanSize(o), printer.Escape(o.Reason), printer.Escape(o.Path)})
+	}
+	var t printer.Table
+	t.Fit(lines)
+	for _, line := range lines {
+		if _, err := io.WriteString(s.Out, t.Line(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// orphanSize formats a size, rounded up to KiB, MiB or GiB.
+func orphanSize(o server.Orphan) string {
+	if o.Unmeasured != "" {
+		return "unknown"
+	}
+	unit := int64(1 << 10)
+	for unit < 1<<30 && o.Bytes >= 10*unit<<10 {
+		unit <<= 10
+	}
+	size := resource.NewQuantity((o.Bytes+unit-1)/unit*unit, resource.BinarySI).String()
+	if o.Partial {
+		size += "+"
+	}
+	return size
+}

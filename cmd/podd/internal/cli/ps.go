@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/paths"
+	"podd/cmd/podd/internal/progress"
+	"podd/server"
+)
+
+// PsCmd is the podd ps command.
+type PsCmd struct {
+	client.Flags
+	Select
+	Output string `short:"o" enum:",wide,json,yaml,name" default:"" placeholder:"FORMAT" help:"Output format. One of: wide, json, yaml, name. json and yaml contain podd's complete state."`
+	Watch  bool   `short:"w" help:"After listing the requested objects, watch for changes."`
+}
+
+// Run prints the pods to stdout and the problems to stderr.
+func (c *PsCmd) Run(ctx context.Context, s iostreams.Streams) error {
+	p, err := c.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	l := listing{PsCmd: c, dir: paths.WorkingDir(), now: time.Now}
+	if printer.SupportsColor(s.Out) {
+		l.table.Paint = paintStatus
+	}
+	if c.Watch {
+		foot := progress.New(s.Err)
+		defer foot.Close()
+		s.Out, s.Err = foot.Writer(s.Out), foot.Writer(s.Err)
+		return p.Watch(ctx, func(v *server.View) (bool, error) {
+			foot.Set(pullProgress(l.filtered(v).Pods...))
+			return false, l.follow(v, s)
+		})
+	}
+	v, err := p.State(ctx)
+	if err != nil {
+		return err
+	}
+	return l.print(v, s)
+}
+
+// A listing prints Views in one format.
+type listing struct {
+	*PsCmd
+	dir   string
+	now   func() time.Time
+	table printer.Table
+	// printed contains the last output of follow for each pod; problems contains the last
+	// problems.
+	printed    map[server.Key]string
+	problems   []server.ProblemView
+	hasPrinted bool
+}
+
+// print prints all of v.
+func (l *listing) print(v *server.View, s iostreams.Streams) error {
+	v = l.filtered(v)
+	switch l.Output {
+	case "json", "yaml":
+		return printer.Data(s.Out, l.Output, v)
+	}
+	if _, err := io.WriteString(s.Out, l.rows(v)); err != nil {
+		return err
+	}
+	_, err := io.WriteString(s.Err, l.diagnostics(v))
+	return err
+}
+
+// filtered returns v with only the pods of the selected namespaces, and the problems of
+// those pods or of no pod.
+func (l *listing) filtered(v *server.View) *server.View {
+	some := *v
+	some.Pods = slices.DeleteFunc(append([]*server.PodView{}, v.Pods...), func(p *server.PodView) bool {
+		return !l.includes(p.Pod.Namespace)
+	})
+	some.Problems = slices.DeleteFunc(append([]server.ProblemView{}, v.Problems...), func(p server.ProblemView) bool {
+		return !l.includesProblem(v, p)
+	})
+	return &some
+}
+
+// includesProblem reports whether q is selected. A problem of a file is selected together
+// with the pods in that file, if there are any.
+func (l *listing) includesProblem(v *server.View, q server.ProblemView) bool {
+	if q.Pod != (server.Key{}) {
+		return l.includes(q.Pod.Namespace)
+	}
+	pods := podsInFile(v, q.Path)
+	return len(pods) == 0 || slices.ContainsFunc(pods, func(p *server.PodView) bool { return l.includes(p.Pod.Namespace) })
+}
+
+// rows returns the table or the names.
+func (l *listing) rows(v *server.View) string {
+	var b strings.Builder
+	if l.Output == "name" {
+		for _, p := range v.Pods {
+			b.WriteString(title(v, p.Key()) + "\n")
+		}
+		return b.String()
+	}
+	lines := [][]string{psHeader(l.Output == "wide")}
+	for _, p := range v.Pods {
+		lines = append(lines, l.cells(v, p))
+	}
+	if len(v.Pods) == 0 {
+		return ""
+	}
+	l.table.Fit(lines)
+	for _, line := range lines {
+		b.WriteString(l.table.Line(line))
+	}
+	return b.String()
+}

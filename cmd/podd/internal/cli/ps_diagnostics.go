@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/paths"
+	"podd/server"
+)
+
+// diagnostics returns the problems and the commands that explain them.
+func (l *listing) diagnostics(v *server.View) string {
+	var b strings.Builder
+	if v.ShuttingDown {
+		b.WriteString("podd: the node is shutting down; no pod starts until it has booted or podd shutdown --cancel is called\n")
+	}
+	if len(v.Pods) == 0 {
+		b.WriteString(emptyMessage(v, l.Namespace))
+	}
+	for _, p := range v.Problems {
+		if !isShownInStatus(v, p) {
+			b.WriteString(problemText(p, l.dir) + "\n")
+		}
+	}
+	if l.Output != "name" {
+		b.WriteString(whyHints(v, l.dir))
+	}
+	return b.String()
+}
+
+// isShownInStatus reports whether q is a crash, which the pod's STATUS shows already.
+func isShownInStatus(v *server.View, q server.ProblemView) bool {
+	p := v.Pod(q.Pod)
+	return p != nil && slices.ContainsFunc(p.Steps, func(s server.StepView) bool {
+		return s.Reason == "CrashLoopBackOff" && strings.Contains(q.Message, s.Why)
+	})
+}
+
+// emptyMessage explains why there are no pods.
+func emptyMessage(v *server.View, namespace string) string {
+	switch {
+	case v.Starting:
+		return "podd: no pods yet; podd is starting and has not listed the pods of the runtime\n"
+	case v.Down:
+		return "podd: no pods, because podd down stopped them; restart podd to run them again\n"
+	case namespace != "":
+		return fmt.Sprintf("podd: no pods in namespace %s\n", namespace)
+	case len(v.Sources) == 0:
+		return "podd: no pods, because podd has no source of pods; see --pod-manifest-path in podd run --help\n"
+	}
+	return printer.Escape("podd: no pods in "+strings.Join(v.Sources, " and ")) + "\n"
+}
+
+// maxHints limits the commands in whyHints. If there are more problems, it names only
+// podd why.
+const maxHints = 4
+
+// whyHints returns the number of pods and files with problems and the commands that
+// explain them, or "" if there are none.
+func whyHints(v *server.View, dir string) string {
+	hints := problemSubjects(v, dir)
+	switch n := len(hints); {
+	case n == 0:
+		return ""
+	case n > maxHints:
+		return fmt.Sprintf("%d problems: podd why\n", n)
+	default:
+		for i := range hints {
+			hints[i] = "podd why " + hints[i]
+		}
+		return printer.Plural(n, "problem") + ": " + strings.Join(hints, ", ") + "\n"
+	}
+}
+
+// problemSubjects returns the arguments of podd why for all pods with a problem, followed
+// by the files with a problem of no single pod.
+func problemSubjects(v *server.View, dir string) []string {
+	var words, files []string
+	bad := map[server.Key]bool{}
+	for _, q := range v.Problems {
+		key, ok := problemPod(v, q)
+		switch word := printer.Escape(paths.Short(q.Path, dir)); {
+		case ok:
+			bad[key] = true
+		case word != "" && !slices.Contains(files, word):
+			files = append(files, word)
+		}
+	}
+	for _, p := range v.Pods {
+		key := p.Key()
+		if bad[key] || p.Problem || slices.ContainsFunc(p.Steps, func(s server.StepView) bool { return s.Problem }) {
+			words = append(words, podArgument(v, key))
+		}
+		delete(bad, key)
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(bad), func(a, b server.Key) int { return strings.Compare(a.String(), b.String()) }) {
+		words = append(words, podArgument(v, key)) // it was rejected, so there is no pod
+	}
+	return append(words, files...)
+}
+
+// problemPod returns the pod that q is about: the pod that it names, or the only pod in
+// its file.
+func problemPod(v *server.View, q server.ProblemView) (server.Key, bool) {
+	if q.Pod != (server.Key{}) {
+		return q.Pod, true
+	}
+	if pods := podsInFile(v, q.Path); len(pods) == 1 {
+		return pods[0].Key(), true
+	}
+	return server.Key{}, false
+}
+
+// podsInFile returns the pods that are defined in a file, or none for "".
+func podsInFile(v *server.View, path string) []*server.PodView {
+	return filter(v.Pods, func(p *server.PodView) bool { return path != "" && p.Path == path })
+}
+
+// podArgument returns the shortest argument that selects the pod.
+func podArgument(v *server.View, key server.Key) string {
+	keys := podAndProblemKeys(v)
+	for _, word := range []string{shortName(v, key.Name), title(v, key)} {
+		if found, err := (Select{}).find(v, keys, word); err == nil && found == key {
+			return word
+		}
+	}
+	return key.String()
+}

@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/cmd/podd/internal/poddtest"
+	"podd/server"
+)
+
+// TestPs_EarlierVersion checks that the status is that of the running earlier version
+// rather than that of a version that cannot start, and Terminating while the earlier
+// version stops.
+func TestPs_EarlierVersion(t *testing.T) {
+	wanted := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-n1"},
+		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "app"}, {Name: "more"}}},
+		Status: v1.PodStatus{Phase: v1.PodPending, ContainerStatuses: []v1.ContainerStatus{
+			{Name: "app", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "ContainerCreating"}}},
+		}},
+	}
+	for name, test := range map[string]struct {
+		earlier, ending       int
+		ready, status, source string
+	}{
+		"an earlier one":     {1, 0, "1/2", "Running", "web.yaml (edit waits)"},
+		"it is being ended":  {0, 1, "1/2", "Terminating", "web.yaml"},
+		"no earlier version": {0, 0, "0/2", "ContainerCreating", "web.yaml"},
+	} {
+		p := &server.PodView{Pod: wanted, Path: "/etc/podd/manifests/web.yaml", Current: true, Earlier: test.earlier, Ending: test.ending}
+		c := podCells(p, poddtest.At)
+		from := (&listing{PsCmd: &PsCmd{}}).fromCell(&server.View{}, p, poddtest.At)
+		if c.Ready != test.ready || c.Status != test.status || from != test.source {
+			t.Errorf("%s: %s %s %s", name, c.Ready, c.Status, from)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/paths"
+	"podd/cmd/podd/internal/progress"
+	"podd/server"
+	kubetable "podd/server/kube/table"
+)
+
+// psHeader returns the titles of the columns.
+func psHeader(wide bool) []string {
+	h := []string{"NAMESPACE", "NAME", "READY", "STATUS", "RESTARTS", "AGE"}
+	if wide {
+		h = append(h, "IP", "RULE")
+	}
+	return append(h, "FROM")
+}
+
+// paintStatus colors the column STATUS.
+func paintStatus(column int, cell string) string {
+	if column != 3 || cell == "STATUS" || cell == "-" {
+		return cell
+	}
+	return printer.Status(cell)
+}
+
+// cells returns the row of a pod.
+func (l *listing) cells(v *server.View, p *server.PodView) []string {
+	now := l.now()
+	c := podCells(p, now)
+	row := []string{p.Pod.Namespace, shortName(v, p.Pod.Name), c.Ready, c.Status, c.Restarts, c.Age}
+	if l.Output == "wide" {
+		row = append(row, printer.OrNone(p.Pod.Status.PodIP), printer.OrNone(p.Rule))
+	}
+	row = append(row, l.fromCell(v, p, now))
+	for i := range row {
+		row[i] = printer.Escape(row[i])
+	}
+	return row
+}
+
+// podCells returns the columns of the version that runs, which may not be the desired
+// one.
+func podCells(p *server.PodView, now time.Time) kubetable.PodCells {
+	c := kubetable.NewPodCells(p.Pod, now)
+	n := p.Earlier + p.Ending
+	if n > 0 {
+		c.Ready, c.Status = fmt.Sprintf("%d/%d", n, max(n, len(p.Pod.Spec.Containers))), string(v1.PodRunning)
+	}
+	if p.Ending > 0 {
+		c.Status = "Terminating"
+	}
+	return c
+}
+
+// fromCell returns the file of a pod and, if an older version of it runs, which one. The
+// wide format includes directory and line.
+func (l *listing) fromCell(v *server.View, p *server.PodView, now time.Time) string {
+	place := printer.OrNone(p.Path)
+	switch {
+	case paths.IsURL(p.Path):
+	case l.Output == "wide":
+		place = paths.Short(place, l.dir)
+	default:
+		place = path.Base(place)
+	}
+	if l.Output == "wide" && p.Line > 0 {
+		place += ":" + strconv.Itoa(p.Line)
+	}
+	notes := []string{behindText(findFile(v, p.Path), now), "", progress.Text(podPulls(p), now)}
+	if notes[0] == "" && p.EditWaits() {
+		notes[1] = "edit waits"
+	}
+	notes = filter(notes, func(s string) bool { return s != "" })
+	if len(notes) == 0 {
+		return place
+	}
+	return place + " (" + strings.Join(notes, "; ") + ")"
+}
+
+// findFile returns the file with a path, or the zero FileView.
+func findFile(v *server.View, path string) server.FileView {
+	for _, f := range v.Files {
+		if f.Path == path {
+			return f
+		}
+	}
+	return server.FileView{}
+}

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"podd/cmd/podd/internal/exit"
+	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/poddtest"
+	"podd/server"
+)
+
+// machineView returns a View with everything that ps and why can show.
+func machineView() *server.View {
+	clock := poddtest.Started(poddtest.PodAt("clock.yaml", 1, "clock", "clock"))
+	db := poddtest.Crashed(poddtest.PodAt("db.yaml", 3, "db", "pg"))
+	job := poddtest.PodAt("job.json", 1, "job", "build", "upload")
+	job.Steps = []server.StepView{
+		{Container: "build", Rule: "image missing -> get it", Reason: "ErrImagePull", Problem: true, Until: poddtest.At.Add(40 * time.Second),
+			Why: "pulling registry.example/build:2: 401 from registry.example with no credentials for it in /var/lib/podd/config.json"},
+		{Container: "upload", Rule: "not its turn -> wait", Reason: "ContainerCreating"},
+	}
+	job.Pulls = []server.PullView{{Container: "upload", Image: "registry.example/upload:3", Since: poddtest.Ago(12 * time.Second)}}
+	gone := poddtest.PodAt("", 0, "gone", "app")
+	gone.Path, gone.Current, gone.Why = "", false, "manifest removed"
+	gone.Phase, gone.Rule, gone.Next = "stop", "stop", []string{"stop app within 30s (manifest removed)"}
+	gone.Pod.DeletionTimestamp = poddtest.KubeTime(5 * time.Second)
+	web := poddtest.Started(poddtest.PodAt("web.yaml", 4, "web", "app", "sidecar"))
+	web.Pod.Namespace, web.Path = "prod", "https://fleet.example/web.yaml"
+	v := poddtest.ViewOf(clock, db, job, gone, web)
+	v.Files = []server.FileView{
+		{Path: "/etc/podd/manifests/clock.yaml", Digest: "sha256:1", Version: poddtest.Ago(73 * time.Second), Behind: "edit refused", Since: poddtest.Ago(time.Second)},
+		{Path: "/etc/podd/manifests/db.yaml", Digest: "sha256:2", Version: poddtest.Ago(time.Hour)},
+		{Path: "/etc/podd/manifests/new.yaml", Behind: "refused", Since: poddtest.Ago(26 * time.Hour)},
+		{Path: "https://fleet.example/web.yaml", Digest: "sha256:3", Version: poddtest.Ago(50 * time.Hour), Behind: "not answering", Since: poddtest.Ago(3 * time.Minute)},
+	}
+	v.Problems = []server.ProblemView{
+		{Path: "/etc/podd/manifests/clock.yaml", Line: 4, Column: 21, Severity: "error", Field: "spec.containers[0].image", Message: "required"},
+		{Path: "/etc/podd/manifests/clock.yaml", Line: 4, Column: 31, Severity: "warning", Field: "spec.containers[0].imagee", Message: `unknown field; did you mean "image"?`},
+		{Path: "/etc/podd/manifests/db.yaml", Line: 3, Severity: "warning", Pod: server.Key{Namespace: "default", Name: "db-n1"}, Message: "container pg waits: back-off 40s restarting failed container=pg"},
+		{Path: "/etc/podd/manifests/new.yaml", Line: 9, Column: 1, Severity: "error", Message: "did not find expected key"},
+	}
+	return v
+}
+
+func list(v *server.View, output string, s Select) (out, talk string) {
+	l := &listing{PsCmd: &PsCmd{Output: output, Select: s}, dir: "/etc/podd", now: func() time.Time { return poddtest.At }}
+	var b, e bytes.Buffer
+	if err := l.print(v, iostreams.Streams{Out: &b, Err: &e}); err != nil {
+		return err.Error(), ""
+	}
+	return b.String(), e.String()
+}
+
+func TestPsGoldens(t *testing.T) {
+	many := machineView()
+	for _, p := range many.Pods {
+		p.Problem = true
+	}
+	hostile := poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app"))
+	hostile.Path = "/etc/podd/manifests/\x1b[31mred\n.yaml"
+	down := poddtest.ViewOf()
+	down.Down = true
+	leaving := poddtest.ViewOf(poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app")))
+	leaving.ShuttingDown = true
+	starting := poddtest.ViewOf()
+	starting.Starting = true
+	for name, c := range map[string]struct {
+		view   *server.View
+		output string
+		Select
+	}{
+		"ps":           {view: machineView()},
+		"ps_wide":      {view: machineView(), output: "wide"},
+		"ps_name":      {view: machineView(), output: "name"},
+		"ps_namespace": {view: machineView(), Select: Select{Namespace: "prod"}},
+		"ps_many":      {view: many},
+		"ps_none":      {view: poddtest.ViewOf()},
+		"ps_none_in":   {view: machineView(), Select: Select{Namespace: "test"}},
+		"ps_down":      {view: down},
+		"ps_starting":  {view: starting},
+		"ps_shutdown":  {view: leaving},
+		"ps_unused":    {view: &server.View{Node: "n1"}},
+		"ps_hostile":   {view: poddtest.ViewOf(hostile)},
+	} {
+		out, talk := list(c.view, c.output, c.Select)
+		golden(t, name, out+"-- stderr --\n"+talk)
+	}
+}
+
+func TestPsData(t *testing.T) {
+	for format, unmarshal := range map[string]func([]byte, any) error{
+		"json": json.Unmarshal,
+		"yaml": func(b []byte, v any) error { return yaml.Unmarshal(b, v) },
+	} {
+		out, talk := list(machineView(), format, Select{Namespace: "default"})
+		var v server.View
+		if err := unmarshal([]byte(out), &v); err != nil {
+			t.Fatalf("%s: %v\n%s", format, err, out)
+		}
+		if len(v.Pods) != 4 || len(v.Problems) != 4 || v.Pods[0].Pod.Name != "clock-n1" || talk != "" {
+			t.Errorf("%s: %d pods, %d problems, first %s, talk %q", format, len(v.Pods), len(v.Problems), v.Pods[0].Pod.Name, talk)
+		}
+		if out, _ := list(&server.View{}, format, Select{}); strings.Contains(out, "null") {
+			t.Errorf("%s of nothing has null where lists are:\n%s", format, out)
+		}
+	}
+}
+
+// TestPs_Watch checks that changed pods are printed again, except if only ages changed.
+func TestPs_Watch(t *testing.T) {
+	now := poddtest.At
+	var out, talk bytes.Buffer
+	l := &listing{PsCmd: &PsCmd{}, dir: "/etc/podd", now: func() time.Time { return now }}
+	show := func(what string, v *server.View) {
+		t.Helper()
+		out.WriteString("# " + what + "\n")
+		talk.WriteString("# " + what + "\n")
+		if err := l.follow(v, iostreams.Streams{Out: &out, Err: &talk}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	show("nothing", poddtest.ViewOf())
+	show("a pod begins", poddtest.ViewOf(poddtest.PodAt("db.yaml", 1, "db", "pg")))
+	now = now.Add(time.Minute)
+	show("time goes by", poddtest.ViewOf(poddtest.PodAt("db.yaml", 1, "db", "pg")))
+	pulls := poddtest.PodAt("db.yaml", 1, "db", "pg")
+	pulls.Pulls = []server.PullView{{Container: "pg", Image: "far:1", Since: now}}
+	show("its image is fetched", poddtest.ViewOf(pulls))
+	now = now.Add(time.Minute)
+	show("for a minute", poddtest.ViewOf(pulls))
+	v := poddtest.ViewOf(poddtest.Crashed(poddtest.PodAt("db.yaml", 1, "db", "pg")), poddtest.Started(poddtest.PodAt("a-file-with-a-long-name.yaml", 1, "a-pod-with-a-long-name", "app")))
+	v.Problems = []server.ProblemView{{Path: "/etc/podd/manifests/db.yaml", Line: 2, Severity: "warning", Message: "unknown field"}}
+	show("it crashes, another one runs", v)
+	v.Files = []server.FileView{{Path: "/etc/podd/manifests/db.yaml", Behind: "edit refused", Since: now, Version: poddtest.At}}
+	show("an edit is refused", v)
+	now = now.Add(time.Minute)
+	show("time goes by", v)
+	show("one goes", poddtest.ViewOf(poddtest.Crashed(poddtest.PodAt("db.yaml", 1, "db", "pg"))))
+	golden(t, "ps_watch", out.String()+"-- stderr --\n"+talk.String())
+}
+
+func TestPs_WatchData(t *testing.T) {
+	for _, format := range []string{"json", "yaml", "name"} {
+		var out bytes.Buffer
+		l := &listing{PsCmd: &PsCmd{Output: format}, now: func() time.Time { return poddtest.At }}
+		first, second := poddtest.ViewOf(poddtest.PodAt("db.yaml", 1, "db", "pg")), poddtest.ViewOf(poddtest.Started(poddtest.PodAt("db.yaml", 1, "db", "pg")))
+		for _, v := range []*server.View{first, first, second, poddtest.ViewOf()} {
+			if err := l.follow(v, iostreams.Streams{Out: &out, Err: &bytes.Buffer{}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := map[string]int{"json": strings.Count(out.String(), "\n"), "yaml": strings.Count(out.String(), "---\n"), "name": 2}[format]
+		if format == "name" && out.String() != "default/db\n" {
+			t.Errorf("name: %q, want the pod once", out.String())
+		} else if want != 2 {
+			t.Errorf("%s: %d documents, want one for each state:\n%s", format, want, out.String())
+		}
+	}
+}
+
+// TestPs_Verb runs the verb.
+func TestPs_Verb(t *testing.T) {
+	v := machineView()
+	for _, p := range v.Pods {
+		p.Pod.CreationTimestamp = metav1.NewTime(time.Now().Add(-90 * time.Minute))
+	}
+	f := poddtest.Serve(t, v)
+	got := podd(t, f, "ps", "-n", "prod")
+	if want := "NAMESPACE  NAME  READY  STATUS   RESTARTS  AGE  FROM\nprod       web   2/2    Running  0         90m  https://fleet.example/web.yaml (not answering"; got.Code != 0 || !strings.HasPrefix(got.Out, want) {
+		t.Errorf("code %d, stdout\n%s\nwant\n%s", got.Code, got.Out, want)
+	}
+	if got := podd(t, f, "ps", "-n", "prod", "-A"); got.Code != exit.Usage {
+		t.Errorf("-n with -A: code %d, %s", got.Code, got.Err)
+	}
+	if got := podd(t, f, "ps", "-o", "table"); got.Code != exit.Usage {
+		t.Errorf("-o table: code %d, %s", got.Code, got.Err)
+	}
+}

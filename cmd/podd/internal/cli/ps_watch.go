@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"podd/cmd/podd/internal/iostreams"
+	"podd/server"
+)
+
+// follow prints every pod and problem that has changed since the previous View, as
+// kubectl get -w does. It prints the first View in full.
+func (l *listing) follow(v *server.View, s iostreams.Streams) error {
+	v = l.filtered(v)
+	news, err := l.newRows(v)
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(s.Out, news); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, p := range v.Problems {
+		if !slices.Contains(l.problems, p) && !isShownInStatus(v, p) {
+			b.WriteString(problemText(p, l.dir) + "\n")
+		}
+	}
+	if !l.hasPrinted && len(v.Pods) == 0 {
+		b.WriteString(emptyMessage(v, l.Namespace))
+	}
+	l.problems, l.hasPrinted = v.Problems, true
+	_, err = io.WriteString(s.Err, b.String())
+	return err
+}
+
+// newRows returns the rows that have changed.
+func (l *listing) newRows(v *server.View) (string, error) {
+	if l.printed == nil {
+		l.printed = map[server.Key]string{}
+	}
+	seen := map[server.Key]bool{}
+	var rows [][]string
+	var b strings.Builder
+	for _, p := range v.Pods {
+		seen[p.Key()] = true
+		identity, row, err := l.entry(v, p)
+		if err != nil {
+			return "", err
+		}
+		if l.printed[p.Key()] == identity {
+			continue
+		}
+		l.printed[p.Key()] = identity
+		rows = append(rows, row)
+	}
+	rows = append(rows, l.deletedRows(v, seen)...)
+	if !l.tabular() {
+		for _, row := range rows {
+			b.WriteString(row[0])
+		}
+		return b.String(), nil
+	}
+	if l.table.IsEmpty() && len(rows) > 0 {
+		rows = slices.Insert(rows, 0, psHeader(l.Output == "wide"))
+	}
+	l.table.Fit(rows)
+	for _, row := range rows {
+		b.WriteString(l.table.Line(row))
+	}
+	return b.String(), nil
+}
+
+func (l *listing) tabular() bool { return l.Output == "" || l.Output == "wide" }
+
+// entry returns the output for a pod, and an identity that changes when the pod must be
+// printed again. The identity does not contain ages.
+func (l *listing) entry(v *server.View, p *server.PodView) (identity string, row []string, err error) {
+	var text []byte
+	switch l.Output {
+	case "json":
+		text, err = json.Marshal(p)
+		text = append(text, '\n')
+	case "yaml":
+		text, err = yaml.Marshal(p)
+		text = append([]byte("---\n"), text...)
+	case "name":
+		text = []byte(title(v, p.Key()) + "\n")
+	default:
+		row = l.cells(v, p)
+		timeless := slices.Clone(row)
+		timeless[4], _, _ = strings.Cut(row[4], " (") // restarts without their age
+		timeless[5] = ""                              // age
+		f := findFile(v, p.Path)
+		timeless[len(timeless)-1] = f.Behind + "\x00" + pulledImages(p)
+		return strings.Join(timeless, "\x00"), row, nil
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("writing %s: %w", title(v, p.Key()), err)
+	}
+	return string(text), []string{string(text)}, nil
+}
+
+// deletedRows returns a row for each pod that has been deleted. Only tables have them.
+func (l *listing) deletedRows(v *server.View, seen map[server.Key]bool) [][]string {
+	var rows [][]string
+	for key := range l.printed {
+		if seen[key] {
+			continue
+		}
+		delete(l.printed, key)
+		if l.tabular() {
+			row := slices.Repeat([]string{"-"}, len(psHeader(l.Output == "wide")))
+			row[0], row[1], row[3] = key.Namespace, shortName(v, key.Name), "Deleted"
+			rows = append(rows, row)
+		}
+	}
+	slices.SortFunc(rows, slices.Compare)
+	return rows
+}

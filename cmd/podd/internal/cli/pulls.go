@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/progress"
+	"podd/server"
+)
+
+// pullProgress returns a function that formats the progress of pulls for these pods, or
+// nil if there are none.
+func pullProgress(pods ...*server.PodView) func(time.Time) string {
+	var all []progress.Pull
+	for _, p := range pods {
+		if p != nil {
+			all = append(all, podPulls(p)...)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return func(now time.Time) string { return printer.Escape(progress.Text(all, now)) }
+}
+
+func podPulls(p *server.PodView) []progress.Pull {
+	var all []progress.Pull
+	for _, q := range p.Pulls {
+		all = append(all, progress.Pull(q))
+	}
+	return all
+}
+
+// pulledImages returns the images that are being pulled for a pod.
+func pulledImages(p *server.PodView) string {
+	var images []string
+	for _, q := range p.Pulls {
+		images = append(images, q.Image)
+	}
+	slices.Sort(images)
+	return strings.Join(slices.Compact(images), " ")
+}

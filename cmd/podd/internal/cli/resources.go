@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"podd/cmd/podd/internal/cli/client"
+)
+
+// chooseResources returns the resource types that words selects, such as "pods", "po",
+// "all" or "pods,nodes".
+func chooseResources(all []client.Resource, words string) ([]client.Resource, error) {
+	var chosen []client.Resource
+	for word := range strings.SplitSeq(strings.ToLower(words), ",") {
+		found := filter(all, func(r client.Resource) bool { return r.Matches(word) })
+		if len(found) > 0 {
+			found = found[:1] // the core group is first
+		} else if found = filter(all, func(r client.Resource) bool { return slices.Contains(r.Categories, word) }); len(found) == 0 {
+			return nil, unknownResource(all, word)
+		}
+		chosen = append(chosen, found...)
+	}
+	return chosen, nil
+}
+
+func unknownResource(all []client.Resource, word string) error {
+	var names []string
+	for _, r := range all {
+		if !slices.Contains(names, r.Name) {
+			names = append(names, r.Name)
+		}
+	}
+	return fmt.Errorf("podd has no resource type %q; it has %s", word, strings.Join(names, ", "))
+}

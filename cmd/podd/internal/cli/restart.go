@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/containers"
+	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/progress"
+	"podd/server"
+)
+
+// RestartCmd is the podd restart command.
+type RestartCmd struct {
+	client.Flags
+	Select
+	Pod       string        `arg:"" help:"Pod name. The node name at its end may be omitted." complete:"pod"`
+	Container string        `short:"c" placeholder:"NAME" help:"Restart only this container. Default: all containers except completed init containers." complete:"container"`
+	Timeout   time.Duration `default:"2m" placeholder:"DURATION" help:"The length of time to wait until the pod is ready again (2m). 0 does not wait."`
+}
+
+// Run restarts containers and waits until the pod is ready.
+func (c *RestartCmd) Run(ctx context.Context, s iostreams.Streams) error {
+	p, err := c.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	v, pod, err := findPod(ctx, p, c.Select, c.Pod)
+	if err != nil {
+		return err
+	}
+	if c.Container != "" {
+		if err := containers.Check(pod, c.Container); err != nil {
+			return err
+		}
+	}
+	begin := time.Now()
+	key := pod.Key()
+	before := runningIDs(pod, c.Container)
+	if err := p.Restart(ctx, server.Target{Namespace: key.Namespace, Pod: key.Name, Container: c.Container}); err != nil {
+		return err
+	}
+	name := title(v, key)
+	if c.Timeout <= 0 {
+		fmt.Fprintf(s.Err, "podd: %s is restarting\n", name)
+		return nil
+	}
+	return c.waitReady(ctx, p, key, before, begin, s)
+}
+
+// waitReady returns when the containers with the IDs before have stopped and the pod is
+// ready. On a timeout it explains what the pod waits for.
+func (c *RestartCmd) waitReady(ctx context.Context, p *client.Client, key server.Key, before []string, begin time.Time, s iostreams.Streams) error {
+	limited, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	foot := progress.New(s.Err)
+	defer foot.Close()
+	s.Err = foot.Writer(s.Err)
+	var last *server.View
+	err := p.Watch(limited, func(v *server.View) (bool, error) {
+		last = v
+		pod := v.Pod(key)
+		if pod == nil {
+			return false, fmt.Errorf("%s was deleted during its restart", title(v, key))
+		}
+		foot.Set(pullProgress(pod))
+		restarted := !slices.ContainsFunc(runningIDs(pod, c.Container), func(id string) bool { return slices.Contains(before, id) })
+		return restarted && pod.Ready && pod.Pod.DeletionTimestamp == nil, nil
+	})
+	took := printer.Duration(time.Since(begin))
+	switch {
+	case err == nil:
+		fmt.Fprintf(s.Err, "podd: %s restarted, ready after %s\n", title(last, key), took)
+		return nil
+	case !isTimeout(ctx, err) || last == nil:
+		return err
+	}
+	return notReadyError(newExplainer(ctx, p, last), key, took, s)
+}
+
+// notReadyError explains on stderr what the restarted pod waits for.
+func notReadyError(r *explainer, key server.Key, took string, s iostreams.Streams) error {
+	io.WriteString(s.Err, r.explain(subject{key: key}))
+	return fmt.Errorf("%s is not ready %s after its restart", title(r.view, key), took)
+}
+
+// runningIDs returns the ID of the running container with a name, or the IDs of all
+// running containers if it is empty.
+func runningIDs(p *server.PodView, container string) []string {
+	var ids []string
+	for _, c := range slices.Concat(p.Pod.Status.InitContainerStatuses, p.Pod.Status.ContainerStatuses) {
+		if isRunning(c) && (container == "" || c.Name == container) {
+			ids = append(ids, c.ContainerID)
+		}
+	}
+	return ids
+}
+
+func isRunning(c v1.ContainerStatus) bool { return c.State.Running != nil }

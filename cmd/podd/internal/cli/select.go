@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/cmd/podd/internal/config"
+	"podd/server"
+)
+
+// Select selects the pods of one namespace, or of all if Namespace is empty.
+type Select struct {
+	Namespace     string `short:"n" placeholder:"NS" xor:"namespace" help:"If present, the namespace scope for this command." complete:"namespace"`
+	AllNamespaces bool   `short:"A" xor:"namespace" help:"Use all namespaces (default)."`
+}
+
+// includes reports whether pods of namespace are selected.
+func (s Select) includes(namespace string) bool { return s.Namespace == "" || s.Namespace == namespace }
+
+// Scope selects the namespace of a verb that lists objects as kubectl does. Its default is
+// "default". A named pod is found in any namespace, as with podd's other verbs.
+type Scope struct {
+	Namespace     string `short:"n" placeholder:"NS" xor:"namespace" help:"If present, the namespace scope for this command. Default: the namespace default, or all namespaces for a named pod." complete:"namespace"`
+	AllNamespaces bool   `short:"A" xor:"namespace" help:"List the requested objects across all namespaces."`
+}
+
+// namespace returns the namespace to list, or "" for all.
+func (s Scope) namespace() string {
+	if s.AllNamespaces {
+		return ""
+	}
+	return cmp.Or(s.Namespace, metav1.NamespaceDefault)
+}
+
+// selection returns the namespaces in which a named pod is looked up.
+func (s Scope) selection() Select { return Select{Namespace: s.Namespace} }
+
+// shortName returns the name of a pod without the node name at its end.
+func shortName(v *server.View, name string) string {
+	if short := strings.TrimSuffix(name, "-"+v.Node); short != "" {
+		return short
+	}
+	return name
+}
+
+// title returns the namespace and short name of a pod.
+func title(v *server.View, k server.Key) string { return k.Namespace + "/" + shortName(v, k.Name) }
+
+// find returns the only key that word matches, which is "web", "web-node",
+// "namespace/web" or, as in kubectl, "pod/web".
+func (s Select) find(v *server.View, keys []server.Key, word string) (server.Key, error) {
+	namespace, name, hasNamespace := strings.Cut(word, "/")
+	if hasNamespace && slices.Contains([]string{"pod", "pods", "po"}, namespace) && !slices.ContainsFunc(keys, func(k server.Key) bool { return k.Namespace == namespace }) {
+		word, hasNamespace = name, false
+	}
+	switch {
+	case !hasNamespace:
+		namespace, name = s.Namespace, word
+	case !s.includes(namespace):
+		return server.Key{}, fmt.Errorf("%q is not in namespace %s, which -n selects", word, s.Namespace)
+	}
+	matches := func(k server.Key) bool { return matchesName(v, k, name) }
+	found := filter(keys, func(k server.Key) bool {
+		return matches(k) && (namespace == "" || k.Namespace == namespace)
+	})
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return server.Key{}, fmt.Errorf("%q is ambiguous: use %s", word, joinKeys(found, "or"))
+	}
+	if elsewhere := filter(keys, matches); len(elsewhere) > 0 {
+		return server.Key{}, fmt.Errorf("no pod %q in namespace %s; there is %s", name, namespace, joinKeys(elsewhere, "and"))
+	}
+	return server.Key{}, unknownPodError(v, keys, word, name)
+}
+
+// unknownPodError returns an error that suggests a similar name.
+func unknownPodError(v *server.View, keys []server.Key, word, name string) error {
+	switch {
+	case v.Starting:
+		return fmt.Errorf("no pod %q yet; podd is starting and has not listed the pods of the runtime", word)
+	case len(keys) == 0:
+		return fmt.Errorf("no pod %q; podd runs none", word)
+	}
+	var names []string
+	for _, k := range keys {
+		names = append(names, shortName(v, k.Name))
+	}
+	if near := config.Nearest(name, names); near != "" {
+		return fmt.Errorf("no pod %q; did you mean %q?", word, near)
+	}
+	return fmt.Errorf("no pod %q; podd ps lists them", word)
+}
+
+// matchesName reports whether name is the full or the short name of k.
+func matchesName(v *server.View, k server.Key, name string) bool {
+	return k.Name == name || shortName(v, k.Name) == name
+}
+
+// findPod returns the pod that word refers to.
+func (s Select) findPod(v *server.View, word string) (*server.PodView, error) {
+	key, err := s.find(v, podKeys(v), word)
+	if err != nil {
+		return nil, err
+	}
+	return v.Pod(key), nil
+}
+
+// podKeys returns the keys of all pods in v.
+func podKeys(v *server.View) []server.Key {
+	keys := make([]server.Key, 0, len(v.Pods))
+	for _, p := range v.Pods {
+		keys = append(keys, p.Key())
+	}
+	return keys
+}
+
+// podAndProblemKeys returns the keys of all pods, including rejected pods that only a
+// problem refers to.
+func podAndProblemKeys(v *server.View) []server.Key {
+	keys := podKeys(v)
+	for _, q := range v.Problems {
+		if q.Pod != (server.Key{}) && !slices.Contains(keys, q.Pod) {
+			keys = append(keys, q.Pod)
+		}
+	}
+	return keys
+}
+
+// filter returns the elements for which keep returns true.
+func filter[T any](all []T, keep func(T) bool) []T {
+	var out []T
+	for _, x := range all {
+		if keep(x) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// joinKeys joins keys with commas, and the last two with a conjunction.
+func joinKeys(keys []server.Key, conjunction string) string {
+	var words []string
+	for _, k := range keys {
+		words = append(words, k.String())
+	}
+	if len(words) == 1 {
+		return words[0]
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " " + conjunction + " " + words[last]
+}

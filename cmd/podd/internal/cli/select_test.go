@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"testing"
+
+	"podd/cmd/podd/internal/poddtest"
+	"podd/server"
+)
+
+func TestSelectFind(t *testing.T) {
+	in := func(namespace, name string) *server.PodView {
+		p := poddtest.PodAt("a.yaml", 1, name, "app")
+		p.Pod.Namespace = namespace
+		return p
+	}
+	v := poddtest.ViewOf(in("default", "web"), in("prod", "web"), in("prod", "db"), in("prod", "db-n1"), in("test", "api"))
+	for _, c := range []struct {
+		namespace, word, want string
+	}{
+		{"", "api", "test/api-n1"},
+		{"", "api-n1", "test/api-n1"},
+		{"", "test/api", "test/api-n1"},
+		{"", "pod/api", "test/api-n1"},
+		{"prod", "po/web", "prod/web-n1"},
+		{"", "pods/wbe", `no pod "wbe"; did you mean "web"?`},
+		{"test", "test/api-n1", "test/api-n1"},
+		{"prod", "web", "prod/web-n1"},
+		{"", "db", "prod/db-n1"},
+		{"", "db-n1-n1", "prod/db-n1-n1"},
+		{"", "web", `"web" is ambiguous: use default/web-n1 or prod/web-n1`},
+		{"", "db-n1", `"db-n1" is ambiguous: use prod/db-n1 or prod/db-n1-n1`},
+		{"default", "api", `no pod "api" in namespace default; there is test/api-n1`},
+		{"default", "test/api", `"test/api" is not in namespace default, which -n selects`},
+		{"", "wbe", `no pod "wbe"; did you mean "web"?`},
+		{"", "prod/wbe", `no pod "prod/wbe"; did you mean "web"?`},
+		{"", "anything", `no pod "anything"; podd ps lists them`},
+		{"", "", `no pod ""; podd ps lists them`},
+		{"", "/", `no pod "/"; podd ps lists them`},
+	} {
+		got := ""
+		if p, err := (Select{Namespace: c.namespace}).findPod(v, c.word); err != nil {
+			got = err.Error()
+		} else {
+			got = p.Key().String()
+		}
+		if got != c.want {
+			t.Errorf("-n %q %q: %s, want %s", c.namespace, c.word, got, c.want)
+		}
+	}
+	if _, err := (Select{}).findPod(poddtest.ViewOf(), "web"); err == nil || err.Error() != `no pod "web"; podd runs none` {
+		t.Errorf("of no pods: %v", err)
+	}
+	for _, p := range v.Pods {
+		word := podArgument(v, p.Key())
+		if found, err := (Select{}).findPod(v, word); err != nil || found != p {
+			t.Errorf("%s is called %q, which finds %v, %v", p.Key(), word, found, err)
+		}
+	}
+}

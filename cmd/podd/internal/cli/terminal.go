@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/stream"
+)
+
+// attachTerminal connects the user's terminal to a command: it passes on every key,
+// including ^C, and the size. If the input is no terminal, the command gets none either,
+// as with kubectl. The caller must call restore before it prints anything.
+func attachTerminal(ctx context.Context, c *stream.Command, s iostreams.Streams, quiet bool) (restore func(), err error) {
+	in, ok := s.In.(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		if !quiet {
+			fmt.Fprintln(s.Err, "Unable to use a TTY - input is not a terminal or the right kind of file")
+		}
+		return func() {}, nil
+	}
+	c.TTY, c.Stderr = true, nil // a terminal has no separate stderr
+	ctx, cancel := context.WithCancel(ctx)
+	var sending sync.WaitGroup
+	sizes := make(chan stream.Size, 1)
+	c.Sizes = sizes
+	shown := in
+	if out, ok := s.Out.(*os.File); ok && term.IsTerminal(int(out.Fd())) {
+		shown = out
+	}
+	sending.Go(func() { sendSizes(ctx, shown, sizes) })
+	end := func() { cancel(); sending.Wait() }
+	if c.Stdin == nil {
+		return end, nil
+	}
+	before, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		end()
+		return nil, fmt.Errorf("taking over the terminal: %w", err)
+	}
+	return func() {
+		end()
+		term.Restore(int(in.Fd()), before) // an error cannot be handled
+	}, nil
+}
+
+// sendSizes sends the size of the terminal, and every change of it, until ctx is done.
+func sendSizes(ctx context.Context, of *os.File, to chan<- stream.Size) {
+	defer close(to)
+	changed := make(chan os.Signal, 1)
+	signal.Notify(changed, syscall.SIGWINCH)
+	defer signal.Stop(changed)
+	for {
+		if width, height, err := term.GetSize(int(of.Fd())); err == nil && width > 0 && height > 0 {
+			select {
+			case to <- stream.Size{Width: uint16(width), Height: uint16(height)}:
+			case <-ctx.Done():
+				return
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/iostreams"
+	"podd/server"
+)
+
+// TopCmd is the podd top command.
+type TopCmd struct {
+	client.Flags
+	Scope
+	Resource     string   `arg:"" enum:"pod,pods,po,node,nodes,no" help:"Resource type. One of: pod, node."`
+	Names        []string `arg:"" optional:"" name:"name" help:"Object names. The node name at the end of a pod name may be omitted. Default: all objects." complete:"object"`
+	Containers   bool     `help:"Print usage of containers within a pod."`
+	Sum          bool     `help:"Print the sum of the resource usage."`
+	SortBy       string   `enum:",cpu,memory" default:"" placeholder:"WHAT" help:"Sort by cpu or memory, highest first. Default: by name."`
+	Selector     string   `short:"l" placeholder:"SELECTOR" help:"Selector (label query) to filter on, for example app=web,tier!=test."`
+	Output       string   `short:"o" enum:",json,yaml" default:"" placeholder:"FORMAT" help:"Output format. One of: json, yaml."`
+	NoHeaders    bool     `help:"Print output without headers."`
+	ShowCapacity bool     `help:"Print node resources based on Capacity instead of Allocatable (default) of the nodes."`
+}
+
+// usage is a PodMetrics or NodeMetrics of metrics.k8s.io/v1beta1.
+type usage struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Usage             v1.ResourceList  `json:"usage"`
+	Containers        []containerUsage `json:"containers"`
+}
+
+type containerUsage struct {
+	Name  string          `json:"name"`
+	Usage v1.ResourceList `json:"usage"`
+}
+
+// Validate rejects flags that are for the other resource type.
+func (c *TopCmd) Validate() error {
+	switch {
+	case len(c.Names) > 0 && c.Selector != "":
+		return errors.New("only one of names or -l can be given")
+	case c.isForNodes() && (c.Containers || c.Sum):
+		return errors.New("--containers and --sum are for pods")
+	case !c.isForNodes() && c.ShowCapacity:
+		return errors.New("--show-capacity is for nodes")
+	}
+	return nil
+}
+
+func (c *TopCmd) isForNodes() bool { return strings.HasPrefix(c.Resource, "n") }
+
+// Run prints the current usage of pods or the node, as kubectl top does.
+func (c *TopCmd) Run(ctx context.Context, s iostreams.Streams) error {
+	p, err := c.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	queries, err := c.queries(ctx, p)
+	if err != nil {
+		return err
+	}
+	all, err := c.waitUsage(ctx, p, queries)
+	if err != nil {
+		return err
+	}
+	if c.Output != "" {
+		o := &objects{GetCmd: &GetCmd{Output: c.Output, Selector: c.Selector}}
+		return o.printObjects(ctx, p, queries, s)
+	}
+	if len(all) == 0 {
+		_, err := io.WriteString(s.Err, noResources(queries[0]))
+		return err
+	}
+	lines := c.pods
+	if c.isForNodes() {
+		var nodes v1.NodeList
+		if err := p.Fetch(ctx, "/api/v1/nodes", nil, "", &nodes); err != nil {
+			return err
+		}
+		lines = func(all []usage) [][]string { return c.nodes(all, nodes.Items) }
+	}
+	_, err = io.WriteString(s.Out, printer.FormatTable(lines(all)))
+	return err
+}
+
+func (c *TopCmd) queries(ctx context.Context, p *client.Client) ([]query, error) {
+	r := client.Resource{Root: "/apis/metrics.k8s.io/v1beta1"}
+	if c.isForNodes() {
+		r.Name = "nodes"
+	} else {
+		r.Name, r.Namespaced = "pods", true
+	}
+	if len(c.Names) == 0 {
+		return []query{{r, c.namespace(), ""}}, nil
+	}
+	var list []query
+	for _, name := range c.Names {
+		q, err := c.query(ctx, p, r, name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, q)
+	}
+	return list, nil
+}
+
+// sampleTimeout limits the wait for the first sample of a new container. CPU usage needs
+// two readings, and samples are cached for one second.
+const sampleTimeout = 2 * time.Second
+
+// waitUsage returns the usage, including that of containers that have just started.
+func (c *TopCmd) waitUsage(ctx context.Context, p *client.Client, queries []query) ([]usage, error) {
+	for deadline := time.Now().Add(sampleTimeout); ; {
+		v, err := p.State(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all, err := c.fetchUsage(ctx, p, queries)
+		final := time.Now().After(deadline) || !c.hasUnsampled(v, all, queries)
+		missing := (*server.Error)(nil)
+		switch isMissing := errors.As(err, &missing); {
+		case isMissing && final:
+			return nil, noUsageError(v, queries, err)
+		case err != nil && !isMissing:
+			return nil, err
+		case final:
+			return all, nil
+		}
+		select {
+		case <-time.After(retryInterval):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// noUsageError explains why a named pod has no usage.
+func noUsageError(v *server.View, queries []query, err error) error {
+	for _, q := range queries {
+		pod := v.Pod(server.Key{Namespace: q.namespace, Name: q.name})
+		if q.name != "" && pod != nil && len(runningStatuses(pod)) == 0 {
+			return fmt.Errorf("no usage of %s: none of its containers is running; podd why %s", title(v, pod.Key()), podArgument(v, pod.Key()))
+		}
+	}
+	return err
+}
+
+func (c *TopCmd) fetchUsage(ctx context.Context, p *client.Client, queries []query) ([]usage, error) {
+	selection := url.Values{}
+	if c.Selector != "" {
+		selection.Set("labelSelector", c.Selector)
+	}
+	var all []usage
+	for _, q := range queries {
+		if q.name != "" {
+			var one usage
+			if err := p.Fetch(ctx, q.Path(q.namespace, q.name), nil, "", &one); err != nil {
+				return nil, err
+			}
+			all = append(all, one)
+			continue
+		}
+		var list struct{ Items []usage }
+		if err := p.Fetch(ctx, q.Path(q.namespace, ""), selection, "", &list); err != nil {
+			return nil, err
+		}
+		all = append(all, list.Items...)
+	}
+	return all, nil
+}
+
+// hasUnsampled reports whether a selected container has just started and is in no sample
+// yet.
+func (c *TopCmd) hasUnsampled(v *server.View, all []usage, queries []query) bool {
+	if c.isForNodes() || c.Selector != "" && len(all) == 0 {
+		return false
+	}
+	byPod := map[server.Key]*usage{}
+	for i := range all {
+		byPod[server.Key{Namespace: all[i].Namespace, Name: all[i].Name}] = &all[i]
+	}
+	return slices.ContainsFunc(v.Pods, func(pod *server.PodView) bool {
+		used := byPod[pod.Key()]
+		if used == nil && c.Selector != "" || !slices.ContainsFunc(queries, func(q query) bool {
+			return (q.namespace == "" || q.namespace == pod.Pod.Namespace) && (q.name == "" || q.name == pod.Pod.Name)
+		}) {
+			return false
+		}
+		return slices.ContainsFunc(runningStatuses(pod), func(s v1.ContainerStatus) bool {
+			measured := used != nil && slices.ContainsFunc(used.Containers, func(u containerUsage) bool { return u.Name == s.Name })
+			return !measured && time.Since(s.State.Running.StartedAt.Time) < sampleTimeout+time.Second // StartedAt has a resolution of one second
+		})
+	})
+}
+
+// runningStatuses returns the statuses of the running containers of a pod.
+func runningStatuses(p *server.PodView) []v1.ContainerStatus {
+	var all []v1.ContainerStatus
+	for s := range server.Statuses(p.Pod) {
+		if isRunning(*s) {
+			all = append(all, *s)
+		}
+	}
+	return all
+}

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/cmd/podd/internal/cli/printer"
+)
+
+// pods returns the lines of kubectl top pods.
+func (c *TopCmd) pods(all []usage) [][]string {
+	header := []string{"NAME", "CPU(cores)", "MEMORY(bytes)"}
+	if c.Containers {
+		header = append([]string{"POD"}, header...)
+	}
+	if c.AllNamespaces {
+		header = append([]string{"NAMESPACE"}, header...)
+	}
+	lines := [][]string{header}
+	if c.NoHeaders {
+		lines = nil
+	}
+	total := v1.ResourceList{}
+	for i := range all {
+		u := &all[i]
+		u.Usage = v1.ResourceList{}
+		for _, one := range u.Containers {
+			addResources(u.Usage, one.Usage)
+		}
+		addResources(total, u.Usage)
+	}
+	slices.SortStableFunc(all, func(a, b usage) int {
+		return cmp.Or(c.compare(a.Usage, b.Usage), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for _, u := range all {
+		var row []string
+		if c.AllNamespaces {
+			row = []string{printer.Escape(u.Namespace)}
+		}
+		row = append(row, printer.Escape(u.Name))
+		if !c.Containers {
+			lines = append(lines, append(row, cores(u.Usage), mebibytes(u.Usage)))
+			continue
+		}
+		slices.SortStableFunc(u.Containers, func(a, b containerUsage) int {
+			return cmp.Or(c.compare(a.Usage, b.Usage), cmp.Compare(a.Name, b.Name))
+		})
+		for _, one := range u.Containers {
+			lines = append(lines, slices.Concat(row, []string{printer.Escape(one.Name), cores(one.Usage), mebibytes(one.Usage)}))
+		}
+	}
+	if c.Sum {
+		blank := make([]string, len(header)-2)
+		lines = append(lines, append(slices.Clone(blank), "________", "________"), append(blank, cores(total), mebibytes(total)))
+	}
+	return lines
+}
+
+// nodes returns the lines of kubectl top nodes.
+func (c *TopCmd) nodes(all []usage, nodes []v1.Node) [][]string {
+	lines := [][]string{{"NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)"}}
+	if c.NoHeaders {
+		lines = nil
+	}
+	slices.SortStableFunc(all, func(a, b usage) int { return cmp.Or(c.compare(a.Usage, b.Usage), cmp.Compare(a.Name, b.Name)) })
+	for _, u := range all {
+		var available v1.ResourceList
+		if at := slices.IndexFunc(nodes, func(n v1.Node) bool { return n.Name == u.Name }); at >= 0 {
+			available = nodes[at].Status.Allocatable
+			if c.ShowCapacity {
+				available = nodes[at].Status.Capacity
+			}
+		}
+		lines = append(lines, []string{printer.Escape(u.Name), cores(u.Usage), percent(u.Usage.Cpu().MilliValue(), available.Cpu().MilliValue()),
+			mebibytes(u.Usage), percent(u.Usage.Memory().Value(), available.Memory().Value())})
+	}
+	return lines
+}
+
+// compare orders by the flag --sort-by, descending. It returns 0 without the flag.
+func (c *TopCmd) compare(a, b v1.ResourceList) int {
+	switch c.SortBy {
+	case "cpu":
+		return b.Cpu().Cmp(*a.Cpu())
+	case "memory":
+		return b.Memory().Cmp(*a.Memory())
+	}
+	return 0
+}
+
+func cores(u v1.ResourceList) string     { return fmt.Sprintf("%dm", u.Cpu().MilliValue()) }
+func mebibytes(u v1.ResourceList) string { return fmt.Sprintf("%dMi", u.Memory().Value()>>20) }
+
+func percent(part, whole int64) string {
+	if whole == 0 {
+		return "<unknown>"
+	}
+	return fmt.Sprintf("%d%%", int64(float64(part)/float64(whole)*100))
+}

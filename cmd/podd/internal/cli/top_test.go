@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"podd/cmd/podd/internal/poddtest"
+	"podd/server"
+)
+
+// serveUsage is poddtest.ServeShop with the usage of each pod.
+func serveUsage(t *testing.T) *poddtest.Podd {
+	t.Helper()
+	f := poddtest.ServeShop(t)
+	v := *f.View()
+	v.Machine = v.Machine.DeepCopy()
+	v.Machine.Status.Allocatable = v1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi")}
+	v.Machine.Status.Capacity = v1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("2Gi")}
+	v.Revision++
+	f.Publish(&v)
+	amounts := func(milli, mebi uint64) server.Amounts {
+		return server.Amounts{NanoCores: new(milli * 1e6), WorkingSet: mebi << 20}
+	}
+	f.OnUsage = func(context.Context) (*server.Usage, error) {
+		return &server.Usage{At: poddtest.At, Node: amounts(500, 256), Pods: map[server.Key]server.PodUsage{
+			{Namespace: "default", Name: "web-n1"}:     {Containers: map[string]server.Amounts{"app": amounts(3, 40)}},
+			{Namespace: "default", Name: "db-n1"}:      {Containers: map[string]server.Amounts{"pg": amounts(120, 7)}},
+			{Namespace: "kube-system", Name: "dns-n1"}: {Containers: map[string]server.Amounts{"app": amounts(1, 2), "side": amounts(2, 1)}},
+		}}, nil
+	}
+	return f
+}
+
+func TestTopGoldens(t *testing.T) {
+	for name, words := range map[string]string{
+		"top_pods":       "pods",
+		"top_all":        "po -A --sum",
+		"top_containers": "pod -A --containers --sort-by cpu",
+		"top_memory":     "pods --sort-by memory --no-headers",
+		"top_named":      "pod dns web-n1",
+		"top_label":      "pods -l app=web",
+		"top_none":       "pods -n nowhere",
+		"top_json":       "pod web -o json",
+		"top_yaml":       "pods -n kube-system -o yaml",
+		"top_node":       "node",
+		"top_capacity":   "nodes n1 --show-capacity",
+		"top_no_node":    "node n2",
+		"top_no_pod":     "pod wbe",
+		"top_usage":      "node --sum",
+		"top_what":       "secrets",
+	} {
+		got := podd(t, serveUsage(t), append([]string{"top"}, strings.Fields(words)...)...)
+		golden(t, name, fmt.Sprintf("%s-- stderr, code %d --\n%s", got.Out, got.Code, got.Err))
+	}
+}
+
+// TestTop_WaitsForSample checks that podd top waits for the second reading of a new
+// container, but not forever.
+func TestTop_WaitsForSample(t *testing.T) {
+	f := serveUsage(t)
+	v := *f.View()
+	fresh := poddtest.Started(poddtest.PodAt("new.yaml", 1, "new", "app"))
+	fresh.Pod.Status.ContainerStatuses[0].State.Running.StartedAt.Time = time.Now()
+	idle := poddtest.PodAt("idle.yaml", 1, "idle", "app")
+	v.Revision++
+	v.Pods = poddtest.ViewOf(append([]*server.PodView{fresh, idle}, v.Pods...)...).Pods
+	f.Publish(&v)
+	usual, asked := f.OnUsage, 0
+	f.OnUsage = func(ctx context.Context) (*server.Usage, error) {
+		u, err := usual(ctx)
+		if asked++; asked > 2 {
+			u.Pods[server.Key{Namespace: "default", Name: "new-n1"}] = server.PodUsage{Containers: map[string]server.Amounts{"app": {NanoCores: new(uint64(9e6)), WorkingSet: 1 << 20}}}
+		}
+		return u, err
+	}
+	if got := podd(t, f, "top", "pod", "new", "--no-headers"); got != (poddtest.Result{Out: "new-n1   9m    1Mi\n"}) || asked != 3 {
+		t.Errorf("%+v, asked %d times", got, asked)
+	}
+	if got := podd(t, f, "top", "pod", "idle"); got.Code != 1 || got.Err != "podd: no usage of default/idle: none of its containers is running; podd why idle\n" {
+		t.Errorf("%+v", got)
+	}
+	f.OnUsage = usual
+	if got := podd(t, f, "top", "pod"); got.Code != 0 || strings.Contains(got.Out, "new-n1") {
+		t.Errorf("%+v", got)
+	}
+	if got := podd(t, f, "top", "pod", "new"); got.Code != 1 || !strings.Contains(got.Err, `"new-n1" not found`) {
+		t.Errorf("%+v", got)
+	}
+}

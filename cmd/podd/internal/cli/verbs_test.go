@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/poddtest"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/verbs")
+
+// verbs is a grammar with the verbs of this package.
+type verbs struct {
+	Ps          PsCmd          `cmd:""`
+	Why         WhyCmd         `cmd:""`
+	Wait        WaitCmd        `cmd:""`
+	Get         GetCmd         `cmd:""`
+	Describe    DescribeCmd    `cmd:""`
+	Top         TopCmd         `cmd:""`
+	Events      EventsCmd      `cmd:""`
+	Logs        LogsCmd        `cmd:""`
+	Exec        ExecCmd        `cmd:""`
+	Attach      AttachCmd      `cmd:""`
+	Debug       DebugCmd       `cmd:""`
+	Cp          CpCmd          `cmd:""`
+	PortForward PortForwardCmd `cmd:""`
+	Restart     RestartCmd     `cmd:""`
+	Down        DownCmd        `cmd:""`
+	Shutdown    ShutdownCmd    `cmd:""`
+	Accept      AcceptCmd      `cmd:""`
+	Orphans     OrphansCmd     `cmd:""`
+	Kubeconfig  KubeconfigCmd  `cmd:""`
+}
+
+// podd runs a verb against f.
+func podd(t *testing.T, f *poddtest.Podd, words ...string) poddtest.Result {
+	t.Helper()
+	return poddVerb(t.Context(), append([]string{words[0], "--run-dir", f.Dir}, words[1:]...)...)
+}
+
+// poddVerb runs a verb and returns what it prints.
+func poddVerb(ctx context.Context, words ...string) poddtest.Result {
+	var out, talk bytes.Buffer
+	code := executeVerb(ctx, iostreams.Streams{In: strings.NewReader(""), Out: &out, Err: &talk}, words...)
+	return poddtest.Result{Out: out.String(), Err: talk.String(), Code: code}
+}
+
+// executeVerb runs a verb and returns its exit code.
+func executeVerb(ctx context.Context, s iostreams.Streams, words ...string) int {
+	return poddtest.Execute(ctx, &verbs{}, s, words...)
+}
+
+// golden compares got with a file in testdata/verbs of the repository; -update rewrites
+// it.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("../../../../testdata/verbs", name+".txt")
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}

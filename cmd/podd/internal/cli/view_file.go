@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"podd/cmd/podd/internal/paths"
+	"podd/server"
+)
+
+// findPath returns the path in v that word refers to: an equal URL, the same file by any
+// path, or the only file with that base name. It returns "" if there is none.
+func findPath(v *server.View, word string) string {
+	all := viewPaths(v)
+	if paths.IsURL(word) {
+		for _, p := range all {
+			if p == word {
+				return p
+			}
+		}
+		return ""
+	}
+	for _, p := range all {
+		if paths.SameFile(p, word) {
+			return p
+		}
+	}
+	named := filter(all, func(p string) bool { return filepath.Base(p) == word })
+	if len(named) == 1 {
+		return named[0]
+	}
+	return ""
+}
+
+// viewPaths returns the paths of all files, pods and problems in v without duplicates.
+func viewPaths(v *server.View) []string {
+	var paths []string
+	seen := map[string]bool{"": true}
+	add := func(p string) {
+		if !seen[p] {
+			seen[p] = true
+			paths = append(paths, p)
+		}
+	}
+	for _, f := range v.Files {
+		add(f.Path)
+	}
+	for _, p := range v.Pods {
+		add(p.Path)
+	}
+	for _, q := range v.Problems {
+		add(q.Path)
+	}
+	return paths
+}
+
+// looksLikeFile reports whether word looks like a file or URL rather than the name of a
+// pod.
+func looksLikeFile(word string) bool {
+	switch filepath.Ext(word) {
+	case ".yaml", ".yml", ".json":
+		return true
+	}
+	return paths.IsURL(word) || strings.HasPrefix(word, ".") || strings.HasPrefix(word, "/")
+}
+
+// unknownFileError returns an error that lists the sources that podd reads.
+func unknownFileError(v *server.View, word string) error {
+	if len(v.Sources) == 0 {
+		return fmt.Errorf("%s is not in a source of podd; podd has no sources", word)
+	}
+	return fmt.Errorf("%s is not in a source of podd; the sources are %s", word, strings.Join(v.Sources, " and "))
+}
+
+// inSources reports whether path is a source or a file directly in one.
+func inSources(v *server.View, path string) bool {
+	for _, s := range v.Sources {
+		if paths.SameFile(s, path) || paths.SameFile(s, filepath.Dir(path)) {
+			return true
+		}
+	}
+	return false
+}
+
+// fileDigest returns the digest of a file's content in the format of FileView.Digest,
+// "sha256:<hex>".
+func fileDigest(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("reading the manifest: %w", err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("reading the manifest: %w", err)
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/paths"
+	"podd/server"
+)
+
+// exitText describes how a container ended, such as "exit 1 after 0.8s".
+func exitText(e server.ExitView) string {
+	text := fmt.Sprintf("exit %d", e.ExitCode)
+	if e.Reason == "OOMKilled" {
+		text = fmt.Sprintf("OOMKilled (%d)", e.ExitCode)
+	} else if name := unix.SignalName(unix.Signal(e.ExitCode - 128)); e.ExitCode > 128 && name != "" {
+		text = fmt.Sprintf("%s (%d)", name, e.ExitCode)
+	}
+	if !e.Started.IsZero() && !e.Finished.IsZero() {
+		text += " after " + printer.Duration(e.Finished.Sub(e.Started))
+	}
+	if e.Why != "" {
+		text += ", stopped: " + e.Why
+	}
+	return text
+}
+
+// behindText describes which version of a file is in effect if that is not the current
+// one, or returns "".
+func behindText(f server.FileView, now time.Time) string {
+	if f.Behind == "" {
+		return ""
+	}
+	text := f.Behind
+	if !f.Since.IsZero() {
+		text += " " + printer.Age(f.Since, now) + " ago"
+	}
+	if f.Version.IsZero() {
+		return text
+	}
+	return text + "; version of " + printer.Time(f.Version, now) + " runs"
+}
+
+// problemText formats a problem on one line. Its path is relative to dir if it is below
+// dir.
+func problemText(p server.ProblemView, dir string) string {
+	p.Path = paths.Short(p.Path, dir)
+	return printer.Escape(p.String())
+}

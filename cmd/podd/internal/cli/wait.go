@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/paths"
+	"podd/cmd/podd/internal/progress"
+	"podd/server"
+)
+
+// retryInterval is the interval between attempts to connect to podd.
+const retryInterval = 100 * time.Millisecond
+
+// WaitCmd is the podd wait command.
+type WaitCmd struct {
+	client.Flags
+	Select
+	Targets []string      `arg:"" name:"pod|file" help:"Pods, or manifests, which stand for all pods in them. The node name at the end of a pod name may be omitted." complete:"pod,file"`
+	For     string        `enum:",ready,applied,condition=Ready,condition=ready" default:"" placeholder:"WHAT" help:"The condition to wait on. ready or condition=Ready: the running version of the pod is ready. applied: the pod is ready and runs the current content of its file. Default: ready for a pod, applied for a file."`
+	Timeout time.Duration `default:"30s" placeholder:"DURATION" help:"The length of time to wait before giving up (30s). 0 waits without limit."`
+}
+
+// Run returns when all goals are met at the same time. It also waits for podd to start.
+func (c *WaitCmd) Run(ctx context.Context, s iostreams.Streams) error {
+	goals, err := c.goals()
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	limited, cancel := withTimeout(ctx, c.Timeout)
+	defer cancel()
+	foot := progress.New(s.Err)
+	defer foot.Close()
+	s.Err = foot.Writer(s.Err)
+	w := waitState{goals: goals, begin: begin, foot: foot}
+	err = c.follow(limited, &w, s)
+	switch {
+	case err == nil:
+		_, err = io.WriteString(s.Err, w.success())
+		return err
+	case !isTimeout(ctx, err):
+		return err
+	}
+	return w.failure(ctx, s)
+}
+
+// follow checks every View until all goals are met. It reconnects if podd ends.
+func (c *WaitCmd) follow(ctx context.Context, w *waitState, s iostreams.Streams) error {
+	warned := false
+	for {
+		p, err := c.Connect(ctx)
+		if err == nil {
+			w.peer = p
+			err = p.Watch(ctx, w.check)
+		}
+		if absent := (client.NotRunning{}); !errors.Is(err, client.ErrEnded) && !errors.As(err, &absent) {
+			return err
+		}
+		w.lastErr = err
+		if !warned {
+			fmt.Fprintf(s.Err, "podd: %v; waiting for it\n", err)
+			warned = true
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(retryInterval):
+		}
+	}
+}
+
+// goals returns the goals. Files are read now; later changes of them are not waited for.
+func (c *WaitCmd) goals() ([]goal, error) {
+	var all []goal
+	for _, word := range c.Targets {
+		g := goal{Select: c.Select, word: word, applied: c.For == "applied", digests: map[string]string{}}
+		if looksLikeFile(word) && !paths.IsURL(word) {
+			g.file = true
+			g.applied = c.For == "" || g.applied
+			digest, err := fileDigest(word)
+			if err != nil {
+				return nil, err
+			}
+			g.digests[word] = digest
+		}
+		all = append(all, g)
+	}
+	return all, nil
+}
+
+// waitState is the progress of podd wait.
+type waitState struct {
+	goals   []goal
+	begin   time.Time
+	peer    *client.Client // nil before the first connection
+	view    *server.View   // the last View; may be nil
+	lastErr error          // the last connection error; nil while connected
+	foot    *progress.Line
+}
+
+// check reports whether all goals are met. It returns an error if one can never be met.
+func (w *waitState) check(v *server.View) (bool, error) {
+	w.view, w.lastErr = v, nil
+	all := true
+	var pods []*server.PodView
+	for i := range w.goals {
+		pods = append(pods, w.goals[i].pods(v)...)
+		met, err := w.goals[i].isMet(v)
+		if err != nil {
+			return false, err
+		}
+		all = all && met
+	}
+	w.foot.Set(pullProgress(pods...))
+	return all, nil
+}
+
+func (w *waitState) success() string {
+	var b strings.Builder
+	for i := range w.goals {
+		g := &w.goals[i]
+		fmt.Fprintf(&b, "podd: %s %s after %s\n", g.name(w.view), g.condition(), printer.Duration(time.Since(w.begin)))
+	}
+	return b.String()
+}
+
+// failure explains on stderr what each goal that is not met waits for.
+func (w *waitState) failure(ctx context.Context, s iostreams.Streams) error {
+	took := printer.Duration(time.Since(w.begin))
+	if w.view == nil && w.lastErr == nil {
+		return fmt.Errorf("no response from podd within %s", took)
+	} else if w.view == nil {
+		return fmt.Errorf("timed out after %s: %w", took, w.lastErr)
+	}
+	r := newExplainer(ctx, w.peer, w.view)
+	var unmet []string
+	for i := range w.goals {
+		g := &w.goals[i]
+		if met, _ := g.isMet(w.view); met {
+			continue
+		}
+		found, err := g.find(w.view)
+		if err != nil {
+			return fmt.Errorf("timed out after %s: %w", took, err)
+		}
+		unmet = append(unmet, g.name(w.view))
+		io.WriteString(s.Err, r.explain(found))
+	}
+	return fmt.Errorf("%s not %s after %s", strings.Join(unmet, " and "), w.goals[0].condition(), took)
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"path/filepath"
+
+	"podd/cmd/podd/internal/paths"
+	"podd/server"
+)
+
+// A goal is one target to wait for.
+type goal struct {
+	Select
+	word    string
+	file    bool // word is a local file
+	applied bool // requires the file's version, not only readiness
+	// digests contains the digests of files when they were first read, by path or argument.
+	digests map[string]string
+}
+
+// find returns the pod or file, or an error if there is none yet.
+func (g *goal) find(v *server.View) (subject, error) {
+	if !g.file {
+		key, err := g.Select.find(v, podAndProblemKeys(v), g.word)
+		if err == nil {
+			return subject{key: key}, nil
+		}
+		if path := findPath(v, g.word); path != "" {
+			return subject{path: path}, nil
+		}
+		return subject{}, err
+	}
+	if path := findPath(v, g.word); path != "" {
+		return subject{path: path}, nil
+	}
+	return subject{}, unknownFileError(v, g.word)
+}
+
+// isMet reports whether v meets the goal. It returns an error if no later View can.
+func (g *goal) isMet(v *server.View) (bool, error) {
+	s, err := g.find(v)
+	if err != nil {
+		abs, absErr := filepath.Abs(g.word)
+		if never := g.file && (absErr != nil || !inSources(v, abs)); never {
+			return false, err
+		}
+		return false, nil
+	}
+	pods := s.pods(v)
+	for _, p := range pods {
+		if !p.Ready || p.Pod.DeletionTimestamp != nil {
+			return false, nil
+		}
+		if ok, err := g.isApplied(v, p); g.applied && !ok {
+			return false, err
+		}
+	}
+	return len(pods) > 0, nil
+}
+
+// pods returns the pods of the target, or none if it does not exist yet.
+func (g *goal) pods(v *server.View) []*server.PodView {
+	s, err := g.find(v)
+	if err != nil {
+		return nil
+	}
+	return s.pods(v)
+}
+
+func (s subject) pods(v *server.View) []*server.PodView {
+	if s.path == "" {
+		return filter(v.Pods, func(p *server.PodView) bool { return p.Key() == s.key })
+	}
+	return podsInFile(v, s.path)
+}
+
+// isApplied reports whether p is the version in its file when that was first read.
+func (g *goal) isApplied(v *server.View, p *server.PodView) (bool, error) {
+	f := findFile(v, p.Path)
+	if !p.Current || paths.IsURL(p.Path) {
+		return p.Current && f.Behind == "", nil
+	}
+	at := p.Path
+	if g.file {
+		at = g.word
+	}
+	want, ok := g.digests[at]
+	if !ok {
+		var err error
+		if want, err = fileDigest(at); err != nil {
+			return false, err
+		}
+		g.digests[at] = want
+	}
+	return f.Digest == want, nil
+}
+
+// name returns the name of the target for messages.
+func (g *goal) name(v *server.View) string {
+	if s, err := g.find(v); err == nil && s.path == "" {
+		return title(v, s.key)
+	}
+	return g.word
+}
+
+// condition returns the word for the condition that is waited for.
+func (g *goal) condition() string {
+	if g.applied {
+		return "applied"
+	}
+	return "ready"
+}

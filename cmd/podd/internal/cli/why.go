@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/paths"
+	"podd/server"
+)
+
+// WhyCmd is the podd why command.
+type WhyCmd struct {
+	client.Flags
+	Select
+	Targets []string `arg:"" optional:"" name:"pod|file" help:"Pods or manifests. The node name at the end of a pod name may be omitted. Default: all that have a problem." complete:"pod,file"`
+}
+
+// Run prints the state of each target and the reason for it.
+func (c *WhyCmd) Run(ctx context.Context, s iostreams.Streams) error {
+	p, v, err := connectState(ctx, c.Flags)
+	if err != nil {
+		return err
+	}
+	subjects, err := c.subjects(v)
+	if err != nil {
+		return err
+	}
+	w := newExplainer(ctx, p, v)
+	if list, err := p.Events(ctx); err == nil { // events are optional
+		w.events = list.Items
+	}
+	var texts []string
+	if len(c.Targets) == 0 {
+		texts = generalProblems(v)
+	}
+	for _, subject := range subjects {
+		texts = append(texts, w.explain(subject))
+	}
+	if len(texts) == 0 {
+		fmt.Fprintf(s.Err, "podd: %s, no problems\n", printer.Plural(len(v.Pods), "pod"))
+		return nil
+	}
+	_, err = io.WriteString(s.Out, strings.Join(texts, "\n"))
+	return err
+}
+
+// generalProblems returns the problems of no pod and no file.
+func generalProblems(v *server.View) []string {
+	var texts []string
+	for _, q := range v.Problems {
+		if q.Pod == (server.Key{}) && q.Path == "" {
+			texts = append(texts, printer.Escape(q.String())+"\n")
+		}
+	}
+	return texts
+}
+
+// newExplainer returns an explainer of v, which reads logs from p.
+func newExplainer(ctx context.Context, p *client.Client, v *server.View) *explainer {
+	return &explainer{view: v, dir: paths.WorkingDir(), now: time.Now(), lastLine: func(k server.Key, container string) string {
+		return lastLine(ctx, p, k, container)
+	}}
+}
+
+// A subject of podd why is a pod or, if key is zero, a file.
+type subject struct {
+	key  server.Key
+	path string
+}
+
+// subjects returns the subjects of the targets, or all with a problem.
+func (c *WhyCmd) subjects(v *server.View) ([]subject, error) {
+	targets := c.Targets
+	if len(targets) == 0 {
+		narrowed := (&listing{PsCmd: &PsCmd{Select: c.Select}}).filtered(v)
+		targets = problemSubjects(narrowed, "")
+	}
+	var all []subject
+	for _, target := range targets {
+		s, err := c.subject(v, target)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// subject returns the pod or file that word refers to. A pod of exactly that name takes
+// precedence.
+func (c *WhyCmd) subject(v *server.View, word string) (subject, error) {
+	key, err := c.Select.find(v, podAndProblemKeys(v), word)
+	if err == nil {
+		return subject{key: key}, nil
+	}
+	if path := findPath(v, word); path != "" {
+		return subject{path: path}, nil
+	}
+	if looksLikeFile(word) {
+		return subject{}, unknownFileError(v, word)
+	}
+	return subject{}, err
+}
+
+// lastLine returns the last line of the log of the container's newest run that has ended,
+// or "".
+func lastLine(ctx context.Context, p *client.Client, key server.Key, container string) string {
+	ctx, cancel := context.WithTimeout(ctx, client.ResponseTimeout)
+	defer cancel()
+	var b strings.Builder
+	err := p.Logs(ctx, server.LogRequest{
+		Pod: types.NamespacedName(key), Container: container, Previous: true, Tail: 1, Limit: 4 << 10,
+	}, &b)
+	if err != nil {
+		return "" // the line is optional
+	}
+	return strings.TrimSpace(b.String())
+}

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/server"
+)
+
+// The explanation of a pod ends with its recent warnings.
+const (
+	maxWarnings = 3
+	warningAge  = 10 * time.Minute
+)
+
+// recentWarnings returns the pod's last warnings, except those that its state already
+// shows.
+func (w *explainer) recentWarnings(p *server.PodView) []v1.Event {
+	var found []v1.Event
+	for _, e := range slices.Backward(w.events) {
+		about := &e.InvolvedObject
+		if about.Kind != "Pod" || about.Namespace != p.Pod.Namespace || about.Name != p.Pod.Name || about.UID != p.Pod.UID {
+			continue
+		}
+		if e.Type != v1.EventTypeWarning || e.Reason == "BackOff" || w.now.Sub(e.LastTimestamp.Time) > warningAge {
+			continue
+		}
+		if found = append(found, e); len(found) == maxWarnings {
+			break
+		}
+	}
+	slices.Reverse(found)
+	return found
+}
+
+// eventText describes an event with its age and count.
+func (w *explainer) eventText(e v1.Event) string {
+	when := printer.Age(e.LastTimestamp.Time, w.now) + " ago"
+	if e.Count > 1 {
+		when += fmt.Sprintf(", %d times in %s", e.Count, printer.Age(e.FirstTimestamp.Time, w.now))
+	}
+	const most = 200
+	message := []rune(e.Message)
+	if len(message) > most {
+		message = append(message[:most], '…')
+	}
+	return fmt.Sprintf("%s: %s: %s", when, e.Reason, string(message))
+}

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/server"
+	kubetable "podd/server/kube/table"
+)
+
+// mainStep returns the most informative decision about a container: one with a problem,
+// else one that waits until a time, else one with a reason, or nil.
+func mainStep(p *server.PodView) *server.StepView {
+	if p.Why != "" || p.Pod.DeletionTimestamp != nil {
+		return nil // the reason is one of the whole pod
+	}
+	for _, tells := range []func(server.StepView) bool{
+		func(s server.StepView) bool { return s.Problem },
+		func(s server.StepView) bool { return !s.Until.IsZero() },
+		func(s server.StepView) bool { return s.Why != "" },
+		func(s server.StepView) bool { return s.Reason != "" },
+	} {
+		if i := slices.IndexFunc(p.Steps, tells); i >= 0 {
+			return &p.Steps[i]
+		}
+	}
+	return nil
+}
+
+// state returns the verb and reason of the headline.
+func (w *explainer) state(p *server.PodView, step *server.StepView) string {
+	why, until := p.Why, p.Wake
+	if step != nil {
+		why, until = stepReason(step), step.Until
+	}
+	word := kubetable.NewPodCells(p.Pod, w.now)
+	phase := p.Pod.Status.Phase
+	switch {
+	case p.Pod.DeletionTimestamp != nil:
+		return clause("is terminating", why)
+	case phase == v1.PodSucceeded:
+		return clause("succeeded", why)
+	case phase == v1.PodFailed:
+		return clause("failed", failure(p.Pod.Status.Message, why))
+	case p.Ready:
+		return clause("runs", cmp.Or(why, word.Ready+" ready"))
+	case until.After(w.now) && why != "":
+		return clause("waits "+printer.Age(w.now, until)+" more", why)
+	case p.Phase == "wait" || step != nil && why != "":
+		return clause("waits", why)
+	case p.Pod.Status.Phase == v1.PodRunning:
+		return clause("runs", cmp.Or(why, word.Ready+" ready"))
+	}
+	return clause("starts", why)
+}
+
+// failure returns why a pod failed and, if that is not all, what remains to be done for it,
+// such as a volume that cannot be unmounted. Both may be "".
+func failure(message, why string) string {
+	if message == "" || why == "" || message == why {
+		return cmp.Or(message, why)
+	}
+	return message + "; " + why
+}
+
+// stepReason returns the reason of a step. For crashes it includes their number.
+func stepReason(step *server.StepView) string {
+	if step.Reason == "CrashLoopBackOff" {
+		return crashText(step)
+	}
+	if step.Why == "" {
+		return ""
+	}
+	return "container " + step.Container + ": " + step.Why
+}
+
+// crashText describes the number of crashes before the back-off.
+func crashText(step *server.StepView) string {
+	if step.Crashes < 2 {
+		return "container " + step.Container + " crashed"
+	}
+	return fmt.Sprintf("container %s crashed %d times in a row", step.Container, step.Crashes)
+}
+
+// rule returns the rule of the plan that made the decision.
+func (w *explainer) rule(p *server.PodView, step *server.StepView) string {
+	switch {
+	case step != nil && len(p.Steps) > 1:
+		return "container " + step.Container + ": " + step.Rule
+	case step != nil:
+		return "container: " + step.Rule
+	case p.Rule != "":
+		return "pod: " + p.Rule
+	}
+	return ""
+}

@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/cmd/podd/internal/poddtest"
+	"podd/server"
+	"podd/server/events"
+)
+
+func whyText(v *server.View, s subject) string {
+	w := explainer{view: v, dir: "/etc/podd", now: poddtest.At, lastLine: func(_ server.Key, container string) string {
+		if container == "pg" {
+			return "FATAL: data directory has wrong ownership"
+		}
+		return ""
+	}}
+	return w.explain(s)
+}
+
+func TestWhyGoldens(t *testing.T) {
+	v := machineView()
+	v.Problems = append(v.Problems, server.ProblemView{
+		Path: "/etc/podd/manifests/new.yaml", Line: 2, Severity: "error", Message: "metadata.name: required",
+		Pod: server.Key{Namespace: "default", Name: "new-n1"},
+	})
+	for _, name := range []string{"clock-n1", "db-n1", "job-n1", "gone-n1", "new-n1"} {
+		golden(t, "why_"+strings.TrimSuffix(name, "-n1"), whyText(v, subject{key: server.Key{Namespace: "default", Name: name}}))
+	}
+	golden(t, "why_web", whyText(v, subject{key: server.Key{Namespace: "prod", Name: "web-n1"}}))
+	for name, path := range map[string]string{"clock": "clock.yaml", "db": "db.yaml", "new": "new.yaml"} {
+		golden(t, "why_file_"+name, whyText(v, subject{path: "/etc/podd/manifests/" + path}))
+	}
+}
+
+// TestWhyEvents checks that the explanation of a pod ends with its recent warnings.
+func TestWhyEvents(t *testing.T) {
+	web := poddtest.Started(poddtest.PodAt("web.yaml", 4, "web", "app"))
+	web.Pod.Namespace, web.Pod.UID = "shop", "v"
+	w := explainer{view: poddtest.ViewOf(web), dir: "/etc/podd", now: poddtest.At, lastLine: func(server.Key, string) string { return "" }}
+	l := eventLog()
+	for i := range 4 {
+		l.Add(events.Note{
+			Type: v1.EventTypeWarning, Reason: []string{"BackOff", "Failed", "FailedMount", "Failed"}[i], Message: "Error: it broke",
+			Pod: types.NamespacedName{Namespace: "shop", Name: "web-n1"}, UID: "v", Time: poddtest.Ago(4*time.Second - time.Duration(i)*time.Second),
+		})
+	}
+	all, _ := l.Events(0)
+	for _, e := range all {
+		w.events = append(w.events, *e)
+	}
+	golden(t, "why_events", w.explain(subject{key: web.Key()}))
+}
+
+// TestWhyStates checks the headline of a pod in every state.
+func TestWhyStates(t *testing.T) {
+	done := func(phase v1.PodPhase, message string) *server.PodView {
+		p := poddtest.PodAt("a.yaml", 1, "a", "app")
+		p.Pod.Status.Phase, p.Pod.Status.Message, p.Phase, p.Rule = phase, message, "rest", "finished"
+		p.Ready = phase == v1.PodSucceeded
+		return p
+	}
+	waits := func(why string, wake time.Duration) *server.PodView {
+		p := poddtest.PodAt("a.yaml", 1, "a", "app")
+		p.Phase, p.Why = "wait", why
+		if wake > 0 {
+			p.Wake = poddtest.At.Add(wake)
+		}
+		return p
+	}
+	edited := poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))
+	edited.Current, edited.Why = false, "the edit waits: getting image b; the earlier version runs on"
+	unready := poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))
+	unready.Ready, unready.Pod.Status.ContainerStatuses[0].Ready = false, false
+	ill := poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))
+	ill.Ready, ill.Pod.Status.ContainerStatuses[0].Ready = false, false
+	ill.Steps = []server.StepView{{Container: "app", Rule: "not ready -> probe", Why: "readiness probe failed: exit 1: no disk", Problem: true}}
+	many := poddtest.PodAt("a.yaml", 1, "a", "app")
+	many.Next = strings.Split("a b c d e f", " ")
+	mounted := done(v1.PodFailed, "Pod was active on the node longer than the specified deadline")
+	mounted.Why = "unmounting volume data: device or resource busy"
+	killed := poddtest.Crashed(poddtest.PodAt("a.yaml", 1, "a", "app", "other"))
+	killed.Last = []server.ExitView{
+		{Container: "app", ExitCode: 137, Reason: "OOMKilled", Why: "postStart hook failed: exit 1: no disk", Started: poddtest.Ago(time.Minute), Finished: poddtest.Ago(57 * time.Second)},
+		{Container: "other", ExitCode: 143, Started: poddtest.Ago(time.Hour), Finished: poddtest.Ago(5 * time.Minute)},
+		{Container: "other", ExitCode: 255},
+	}
+	var b strings.Builder
+	for _, p := range []*server.PodView{
+		poddtest.PodAt("a.yaml", 1, "a", "app"), poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app")), unready, ill, edited, many, killed,
+		done(v1.PodSucceeded, ""), done(v1.PodFailed, "init container setup exited with 3"), mounted,
+		waits(`port 80 is taken by default/proxy (proxy.yaml:9)`, 0), waits("the runtime does not answer", 5*time.Second),
+		waits("", 90*time.Second),
+	} {
+		fmt.Fprintf(&b, "%s\n", whyText(poddtest.ViewOf(p), subject{key: p.Key()}))
+	}
+	golden(t, "why_states", b.String())
+}
+
+// TestWhy_EscapesControls checks that control characters from containers are escaped.
+func TestWhy_EscapesControls(t *testing.T) {
+	p := poddtest.Crashed(poddtest.PodAt("a.yaml", 1, "a", "app"))
+	w := explainer{view: poddtest.ViewOf(p), now: poddtest.At, lastLine: func(server.Key, string) string {
+		return "\x1b]0;evil\x07" + strings.Repeat("x", 1000)
+	}}
+	text := w.explain(subject{key: p.Key()})
+	if strings.ContainsAny(text, "\x1b\x07") || len(text) > 700 {
+		t.Errorf("%q", text)
+	}
+}
+
+func TestWhy_Subjects(t *testing.T) {
+	v := machineView()
+	v.Problems = append(v.Problems, server.ProblemView{Severity: "error", Message: "refused", Pod: server.Key{Namespace: "default", Name: "new-n1"}})
+	dir := poddtest.ShortDir(t)
+	file := dir + "/own.yaml"
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, dir+"/link.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	v.Files = append(v.Files, server.FileView{Path: file})
+	pod := func(ns, name string) subject { return subject{key: server.Key{Namespace: ns, Name: name}} }
+	for word, want := range map[string]subject{
+		"db":                          pod("default", "db-n1"),
+		"db-n1":                       pod("default", "db-n1"),
+		"default/db":                  pod("default", "db-n1"),
+		"prod/web-n1":                 pod("prod", "web-n1"),
+		"new":                         pod("default", "new-n1"),
+		"db.yaml":                     {path: "/etc/podd/manifests/db.yaml"},
+		"/etc/podd/manifests/db.yaml": {path: "/etc/podd/manifests/db.yaml"},
+		dir + "/../" + filepath.Base(dir) + "/own.yaml": {path: file},
+		dir + "/link.yaml":               {path: file},
+		"https://fleet.example/web.yaml": {path: "https://fleet.example/web.yaml"},
+	} {
+		if got, err := (&WhyCmd{}).subject(v, word); err != nil || got != want {
+			t.Errorf("%s: %+v, %v, want %+v", word, got, err, want)
+		}
+	}
+	for word, want := range map[string]string{
+		"dbb":                   `no pod "dbb"; did you mean "db"?`,
+		"something-else":        `no pod "something-else"; podd ps lists them`,
+		"prod/db":               `no pod "db" in namespace prod; there is default/db-n1`,
+		"other.yaml":            "other.yaml is not in a source of podd; the sources are /etc/podd/manifests",
+		"./db":                  "./db is not in a source of podd; the sources are /etc/podd/manifests",
+		"https://fleet.example": "https://fleet.example is not in a source of podd; the sources are /etc/podd/manifests",
+	} {
+		if _, err := (&WhyCmd{}).subject(v, word); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", word, err, want)
+		}
+	}
+}
+
+func TestWhy_Verb(t *testing.T) {
+	v := machineView()
+	f := poddtest.Serve(t, v)
+	var previous bool
+	f.OnLogs = func(_ context.Context, r server.LogRequest, w io.Writer) error {
+		previous = r.Previous && r.Tail == 1 && r.Container == "pg"
+		_, err := io.WriteString(w, "out of cheese\n")
+		return err
+	}
+	got := podd(t, f, "why", "db")
+	if !strings.Contains(got.Out, `last   exit 1 after 0.8s: "out of cheese"`) || got.Code != 0 || !previous {
+		t.Errorf("code %d, asked for the newest ended run: %v\n%s%s", got.Code, previous, got.Out, got.Err)
+	}
+	if got := podd(t, f, "why"); !strings.HasPrefix(got.Out, "default/clock ") || !strings.Contains(got.Out, "\n\ndefault/db ") || !strings.Contains(got.Out, "new.yaml: refused") {
+		t.Errorf("without targets:\n%s%s", got.Out, got.Err)
+	}
+	if got := podd(t, f, "why", "absent"); got.Code != 1 || got.Err != "podd: no pod \"absent\"; podd ps lists them\n" {
+		t.Errorf("code %d, %s", got.Code, got.Err)
+	}
+	down := poddtest.ViewOf()
+	down.Problems = []server.ProblemView{{Severity: "error", Message: "containerd does not answer"}}
+	f.Publish(down)
+	if got := podd(t, f, "why"); got != (poddtest.Result{Out: "error: containerd does not answer\n"}) {
+		t.Errorf("of the machine: %+v", got)
+	}
+	f.Publish(poddtest.ViewOf(poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))))
+	if got := podd(t, f, "why"); got != (poddtest.Result{Err: "podd: 1 pod, no problems\n"}) {
+		t.Errorf("without problems: %+v", got)
+	}
+}

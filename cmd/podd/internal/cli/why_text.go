@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/paths"
+	"podd/reconcile/probe"
+	"podd/server"
+)
+
+// An explainer writes the output of podd why for a View.
+type explainer struct {
+	view *server.View
+	dir  string // paths are shown relative to it
+	now  time.Time
+	// lastLine returns the last line of a container's newest ended run, or "".
+	lastLine func(pod server.Key, container string) string
+	events   []v1.Event // all stored events, the newest last
+}
+
+// explain returns a headline and further lines about a subject.
+func (w *explainer) explain(s subject) string {
+	if s.path != "" {
+		return w.file(s.path)
+	}
+	if p := w.view.Pod(s.key); p != nil {
+		return w.pod(p, false)
+	}
+	return headline(title(w.view, s.key)+" does not run: no version of it has been valid yet") +
+		w.problems(func(q server.ProblemView) bool { return q.Pod == s.key })
+}
+
+// file explains the state of a file, its problems, and every pod in it.
+func (w *explainer) file(path string) string {
+	f, pods := findFile(w.view, path), podsInFile(w.view, path)
+	state := "none of its pods runs"
+	switch {
+	case f.Behind != "":
+		state = behindText(f, w.now)
+	case f.Digest != "":
+		state = "version of " + printer.Time(f.Version, w.now) + " in effect, " + printer.Plural(len(pods), "pod")
+	}
+	text := headline(paths.Short(path, w.dir)+": "+state) +
+		w.problems(func(q server.ProblemView) bool { return q.Path == path && w.view.Pod(q.Pod) == nil })
+	for _, p := range pods {
+		text += "\n" + w.pod(p, true)
+	}
+	return text
+}
+
+// pod explains the state of a pod: the rule, the last exits, the next actions and the
+// command for more. If inFile, it omits the state of the file.
+func (w *explainer) pod(p *server.PodView, inFile bool) string {
+	step := mainStep(p)
+	text := headline(title(w.view, p.Key()) + " " + w.state(p, step))
+	text += labelled("rule", w.rule(p, step))
+	if behind := behindText(findFile(w.view, p.Path), w.now); behind != "" && !inFile {
+		text += labelled("file", paths.Short(p.Path, w.dir)+": "+behind)
+	}
+	text += w.problems(func(q server.ProblemView) bool {
+		files := !inFile && q.Pod == (server.Key{}) && q.Path != "" && q.Path == p.Path
+		return (files || q.Pod == p.Key()) && !isRepeated(q, p)
+	})
+	for _, q := range p.Pulls {
+		text += labelled("pull", q.Image+" for container "+q.Container+" since "+printer.Time(q.Since, w.now)+", "+printer.Age(q.Since, w.now))
+	}
+	for _, e := range p.Last {
+		text += labelled("last", w.lastExit(p, e))
+	}
+	for _, e := range w.recentWarnings(p) {
+		text += labelled("event", w.eventText(e))
+	}
+	return text + labelled("next", w.next(p, step)) + labelled("more", w.logsCommand(p))
+}
+
+func (w *explainer) lastExit(p *server.PodView, e server.ExitView) string {
+	text := exitText(e)
+	if len(p.Pod.Spec.Containers)+len(p.Pod.Spec.InitContainers) > 1 {
+		text = e.Container + ": " + text
+	}
+	message := probe.Line(e.Message)
+	if message == "" {
+		message = w.lastLine(p.Key(), e.Container)
+	}
+	if message != "" {
+		text += ": " + quote(message)
+	}
+	return text
+}
+
+// next returns the next actions or, if there are none, the time of the next decision.
+func (w *explainer) next(p *server.PodView, step *server.StepView) string {
+	const most = 4
+	switch {
+	case len(p.Next) > most:
+		return strings.Join(p.Next[:most], "; ") + fmt.Sprintf("; %d more", len(p.Next)-most)
+	case len(p.Next) > 0:
+		return strings.Join(p.Next, "; ")
+	case step != nil && step.Until.After(w.now):
+		return retryText(step) + " at " + printer.Time(step.Until, w.now)
+	case p.Wake.After(w.now):
+		return "check again at " + printer.Time(p.Wake, w.now)
+	}
+	return ""
+}
+
+// retryText returns the action after a step's wait.
+func retryText(step *server.StepView) string {
+	switch step.Reason {
+	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable":
+		return "pull the image of " + step.Container
+	}
+	return "start " + step.Container
+}
+
+// logsCommand returns the command that shows the relevant log, or "".
+func (w *explainer) logsCommand(p *server.PodView) string {
+	word := podArgument(w.view, p.Key())
+	started := slices.ContainsFunc(p.Pod.Status.ContainerStatuses, func(c v1.ContainerStatus) bool { return c.ContainerID != "" })
+	switch {
+	case len(p.Last) > 0 && !p.Ready:
+		word += " --previous"
+		if e := p.Last[0]; len(p.Pod.Spec.Containers)+len(p.Pod.Spec.InitContainers) > 1 {
+			word += " -c " + e.Container
+		}
+	case !started:
+		return ""
+	}
+	return "podd logs " + word
+}
+
+// problems returns a line for each problem that is meant.
+func (w *explainer) problems(meant func(server.ProblemView) bool) string {
+	text := ""
+	for _, q := range w.view.Problems {
+		if meant(q) {
+			text += labelled("wrong", problemText(q, w.dir))
+		}
+	}
+	return text
+}
+
+// isRepeated reports whether the message of q contains the reason of the pod's decision.
+func isRepeated(q server.ProblemView, p *server.PodView) bool {
+	says := func(why string) bool { return why != "" && strings.Contains(q.Message, why) }
+	return says(p.Why) || slices.ContainsFunc(p.Steps, func(s server.StepView) bool { return says(s.Why) })
+}
+
+func headline(s string) string { return printer.Escape(s) + "\n" }
+
+// labelled returns a line with a label, or "" if text is empty.
+func labelled(label, text string) string {
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf("  %-5s  %s\n", label, printer.Escape(text))
+}
+
+func clause(verb, why string) string {
+	if why == "" {
+		return verb
+	}
+	return verb + ": " + why
+}
+
+// quote returns the beginning of a container's output in quotes.
+func quote(s string) string {
+	const most = 200
+	r := []rune(printer.Escape(s))
+	if len(r) > most {
+		r = append(r[:most], '…')
+	}
+	return `"` + string(r) + `"`
+}

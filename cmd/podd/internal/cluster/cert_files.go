@@ -1,0 +1,130 @@
+package cluster
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"podd/runtime/atomicfile"
+)
+
+// certFiles are the files of the certificates with one name. The layout is that of the
+// kubelet:
+//
+//	NAME-current.pem   a link to the newest of
+//	NAME-DATE.pem      a certificate, its chain and its key
+//	NAME.key.tmp       the key of a pending request
+//
+// All files have mode 0600. The link always refers to a complete file, even after a power
+// failure. Files of other agents are kept.
+type certFiles struct{ dir, name string }
+
+func (p certFiles) current() string { return filepath.Join(p.dir, p.name+"-current.pem") }
+func (p certFiles) pending() string { return filepath.Join(p.dir, p.name+".key.tmp") }
+
+// load returns the newest certificate, or nil if there is none.
+func (p certFiles) load() (*tls.Certificate, error) {
+	text, err := os.ReadFile(p.current())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading a certificate: %w", err)
+	}
+	pair, err := tls.X509KeyPair(text, text)
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificate %s: %w", p.current(), err)
+	}
+	return &pair, nil
+}
+
+// store stores a certificate chain and its key as the newest. It returns an error if they
+// do not match.
+func (p certFiles) store(chain, key []byte) (*tls.Certificate, error) {
+	text := append([]byte(nil), chain...)
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		text = append(text, '\n')
+	}
+	text = append(text, key...)
+	pair, err := tls.X509KeyPair(text, text)
+	if err != nil {
+		return nil, err
+	}
+	dated := p.name + "-" + time.Now().Format("2006-01-02-15-04-05") + ".pem"
+	if err := atomicfile.Write(filepath.Join(p.dir, dated), text); err != nil {
+		return nil, err
+	}
+	return &pair, p.link(dated)
+}
+
+// link makes a file the current one.
+func (p certFiles) link(name string) error {
+	dir, err := os.OpenRoot(p.dir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	next := p.name + "-updated.pem"
+	if err := dir.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := dir.Symlink(name, next); err != nil {
+		return err
+	}
+	if err := dir.Rename(next, filepath.Base(p.current())); err != nil {
+		return err
+	}
+	return atomicfile.Sync(dir)
+}
+
+// key returns the key of the pending request and creates it if necessary, so that podd
+// continues its request after a restart.
+func (p certFiles) key() (*ecdsa.PrivateKey, error) {
+	text, err := os.ReadFile(p.pending())
+	if err == nil {
+		if key, err := parseKey(text); err == nil {
+			return key, nil
+		}
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	if text, err = pemOf(key); err != nil {
+		return nil, err
+	}
+	return key, atomicfile.Write(p.pending(), text)
+}
+
+// removeKey removes the pending key, so that the next request has a new one.
+func (p certFiles) removeKey() error {
+	if err := os.Remove(p.pending()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func parseKey(text []byte) (*ecdsa.PrivateKey, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, errors.New("it has no key in PEM")
+	}
+	return x509.ParseECPrivateKey(block.Bytes)
+}
+
+func pemOf(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+}

@@ -1,0 +1,176 @@
+package cluster
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/manifest/decode"
+	"podd/manifest/merge"
+	"podd/reconcile"
+	"podd/reconcile/effect"
+	"podd/reconcile/pull"
+	"podd/reconcile/render"
+	"podd/reconcile/volume"
+	"podd/runtime"
+	"podd/runtime/cri"
+	"podd/runtime/runtimetest"
+	"podd/server"
+)
+
+// leftovers makes log directories under logs, and nothing else.
+type leftovers struct{ logs string }
+
+func (l leftovers) MakeLogs(p *manifest.Pod, container string) error {
+	return os.MkdirAll(filepath.Join(render.LogDirectory(p, render.Node{LogsDir: l.logs}), container), 0o755)
+}
+
+func (leftovers) NextAttempts(*manifest.Pod) (map[string]uint32, error)         { return nil, nil }
+func (leftovers) Started(*manifest.Pod, string, string, uint32) error           { return nil }
+func (leftovers) Remove(context.Context, types.NamespacedName, types.UID) error { return nil }
+func (leftovers) LastLines(context.Context, types.NamespacedName, types.UID, string, uint32) (string, error) {
+	return "", nil
+}
+
+// node runs the pods of a cluster on a runtime in memory, and shows the cluster what
+// podd would.
+type node struct {
+	*runtimetest.Runtime
+	l    *life
+	root string
+	end  func() // ends podd
+}
+
+// start starts podd with one pod as the cluster has it.
+func (n *node) start(key types.NamespacedName) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var parts sync.WaitGroup
+	n.end = func() { cancel(); parts.Wait() }
+	log := slog.New(slog.DiscardHandler)
+	observer := n.NewObserver(cri.ObserverOptions{Instance: "0123456789abcdef", Logger: log})
+	watcher := n.NewNodeObserver(cri.NodeObserverOptions{Logger: log})
+	in := reconcile.Inputs{Sets: make(chan *manifest.Set, 1)}
+	snapshots, nodes, sets := make(chan runtime.Snapshot), make(chan runtime.Node), make(chan *manifest.Set, 1)
+	in.Sets, in.Snapshots, in.Nodes = sets, snapshots, nodes
+	p := decode.FromAPI(n.l.seen(key.Namespace, key.Name), decode.Options{Kind: manifest.KindAPI, Source: server.ClusterSource, Path: server.ClusterSource, Node: "n1"})
+	sets <- merge.Batches([]manifest.Batch{{
+		Source: server.ClusterSource, Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Complete: true,
+		Objects: manifest.Objects{Cluster: &manifest.Cluster{Services: map[string]*manifest.Services{}}},
+	}})
+	router := reconcile.NewRouter(reconcile.Options{
+		Effects: &effect.Runner{
+			Runtime: n.Client, Images: pull.New(pull.Options{Runtime: n.Client}), Disk: volume.Dir{Root: filepath.Join(n.root, "pods")},
+			Leftovers: leftovers{filepath.Join(n.root, "logs")}, Gate: effect.NewGate(4),
+		},
+		Journals: reconcile.Journals{Root: filepath.Join(n.root, "pods")}, Log: log, Refresh: observer.Refresh, Publish: n.publish,
+		SourceKinds: map[string]string{server.ClusterSource: manifest.KindAPI},
+		Render:      render.Node{Name: "n1", Instance: "0123456789abcdef", HostIPs: []string{"192.0.2.1"}, LogsDir: filepath.Join(n.root, "logs")},
+	})
+	parts.Go(func() { _ = router.Run(ctx, in) })
+	parts.Go(func() { _ = observer.Run(ctx, func(s runtime.Snapshot) { pass(ctx, snapshots, s) }) })
+	parts.Go(func() { _ = watcher.Run(ctx, func(s runtime.Node) { pass(ctx, nodes, s) }) })
+}
+
+func pass[T any](ctx context.Context, to chan<- T, v T) {
+	select {
+	case to <- v:
+	case <-ctx.Done():
+	}
+}
+
+// publish shows what the router reports.
+func (n *node) publish(c reconcile.Change) {
+	if len(c.Reports) == 0 {
+		return
+	}
+	v := *n.l.state.View()
+	v.Revision++
+	v.Pods, v.Starting = nil, c.Starting
+	for _, r := range c.Reports {
+		if r.Pod != nil {
+			v.Pods = append(v.Pods, &server.PodView{Pod: r.Pod, Rule: r.Decision.Rule, Exists: r.Exists})
+		}
+	}
+	n.l.state.Publish(&v)
+}
+
+// TestUnreportedExit: the cluster is told of no end of a pod whose container has
+// exited, before the runtime reports its exit code, late or never.
+func TestUnreportedExit(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault  runtimetest.Fault
+		known  time.Duration // when the exit code is; zero: never
+		podd   bool          // it is away when the container exits
+		policy v1.RestartPolicy
+	}{
+		"late":                      {runtimetest.Fault{Delay: 30 * time.Second}, 30 * time.Second, false, v1.RestartPolicyNever},
+		"late, podd restarts":       {runtimetest.Fault{Delay: 30 * time.Second}, 30 * time.Second, true, v1.RestartPolicyNever},
+		"late, on failure":          {runtimetest.Fault{Delay: 30 * time.Second}, 30 * time.Second, true, v1.RestartPolicyOnFailure},
+		"never":                     {runtimetest.Fault{Hang: true}, 0, false, v1.RestartPolicyNever},
+		"never, podd restarts":      {runtimetest.Fault{Hang: true}, 0, true, v1.RestartPolicyNever},
+		"fails, podd restarts":      {runtimetest.Fault{Err: status.Error(codes.Unknown, "boom")}, 0, true, v1.RestartPolicyNever},
+		"never, podd restarts, job": {runtimetest.Fault{Hang: true}, 0, true, v1.RestartPolicyOnFailure},
+	} {
+		t.Run(name, func(t *testing.T) {
+			alone(t, nil, func(l *life) {
+				t := l.t // of the bubble
+				p := bound("job", "1")
+				p.UID, p.Spec.RestartPolicy = "u", c.policy
+				p.Spec.Containers = []v1.Container{{Name: "app", Image: "job:1", Command: []string{"sleep", "inf"}}}
+				var phases []v1.PodPhase
+				l.with(func() {
+					l.putPod(p, "ADDED")
+					l.drops = func(p *v1.Pod) { phases = append(phases, p.Status.Phase) }
+				})
+				n := &node{Runtime: runtimetest.New(t, runtimetest.Options{}), l: l, root: t.TempDir()}
+				n.AddImages("job:1")
+				n.Inject(runtimetest.Fault{Method: "ListContainers", Delay: time.Millisecond}) // as a real one, it takes time
+				n.start(keyOf(p))
+				defer func() { n.end() }()
+				l.after(20 * time.Second)
+				if got := l.seen("default", "job").Status; got.Phase != v1.PodRunning {
+					t.Fatalf("at first: %+v", got)
+				}
+				c.fault.Method = "ContainerStatus"
+				n.Inject(c.fault)
+				if c.podd {
+					n.end()
+				}
+				n.Exit("default/job/app", 0)
+				if c.podd {
+					n.start(keyOf(p))
+				}
+				patience := c.known - time.Second
+				if c.known == 0 {
+					patience = time.Hour
+				}
+				l.after(patience)
+				l.with(func() {
+					for _, phase := range phases {
+						if phase == v1.PodFailed || phase == v1.PodSucceeded {
+							t.Fatalf("the cluster was told of phases %q", phases)
+						}
+					}
+				})
+				if c.known == 0 {
+					return
+				}
+				l.after(time.Minute)
+				got := l.seen("default", "job").Status
+				if end := got.ContainerStatuses[0].State.Terminated; got.Phase != v1.PodSucceeded || end == nil || end.ExitCode != 0 {
+					t.Errorf("in the end: %s, %+v", got.Phase, got.ContainerStatuses)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,73 @@
+package cluster
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// finalPod returns the final status of a pod that has left nothing here, from the last
+// shown status. Nothing restarts, whatever the restart policy.
+func finalPod(last *v1.Pod, now metav1.Time) *v1.Pod {
+	p := *last
+	p.Status = *last.Status.DeepCopy()
+	s := &p.Status
+	if isInitialized(s) {
+		markLost(s.ContainerStatuses)
+	}
+	markLost(s.InitContainerStatuses[:max(len(untilLastStarted(s.InitContainerStatuses)), min(1, len(s.InitContainerStatuses)))])
+	reason := "PodCompleted"
+	if !isOver(s.Phase) {
+		s.Phase, s.Reason, s.Message = v1.PodFailed, "", ""
+		if allSucceeded(s.ContainerStatuses) {
+			s.Phase = v1.PodSucceeded
+		}
+	}
+	if s.Phase == v1.PodFailed {
+		reason = "PodFailed"
+	}
+	for i := range s.Conditions {
+		c := &s.Conditions[i]
+		if (c.Type == v1.PodReady || c.Type == v1.ContainersReady) && c.Status != v1.ConditionFalse {
+			*c = v1.PodCondition{Type: c.Type, Status: v1.ConditionFalse, Reason: reason, LastTransitionTime: now}
+		}
+	}
+	return &p
+}
+
+// isInitialized reports whether a regular container was started.
+func isInitialized(s *v1.PodStatus) bool {
+	return len(s.InitContainerStatuses) == 0 || len(untilLastStarted(s.ContainerStatuses)) > 0
+}
+
+// untilLastStarted returns the containers up to the last one that was started.
+func untilLastStarted(all []v1.ContainerStatus) []v1.ContainerStatus {
+	for i := len(all); i > 0; i-- {
+		if c := &all[i-1]; c.State.Waiting == nil || c.LastTerminationState.Terminated != nil {
+			return all[:i]
+		}
+	}
+	return nil
+}
+
+// markLost sets containers with an unknown exit code to terminated, with the kubelet's
+// exit code for that.
+func markLost(all []v1.ContainerStatus) {
+	for i := range all {
+		c := &all[i]
+		if c.State.Terminated != nil {
+			continue
+		}
+		c.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
+			ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "The container could not be located when the pod was terminated",
+		}}
+		c.Ready, c.Started = false, new(false)
+	}
+}
+
+func allSucceeded(all []v1.ContainerStatus) bool {
+	return len(all) > 0 && !slices.ContainsFunc(all, func(c v1.ContainerStatus) bool {
+		return c.State.Terminated == nil || c.State.Terminated.ExitCode != 0
+	})
+}

@@ -1,0 +1,90 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"podd/cmd/podd/internal/cluster"
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/daemon/endpoint"
+	"podd/manifest"
+	"podd/reconcile/volume/csi"
+)
+
+// newCluster returns the configured cluster.
+func newCluster(b base, t telemetry, drivers *csi.Drivers) *cluster.Cluster {
+	c := b.cfg.Cluster
+	return cluster.New(cluster.Options{
+		Kubeconfig: c.Kubeconfig, Version: b.version, Origin: filepath.Join(b.cfg.RootDir, "cluster.json"),
+		BootstrapKubeconfig: c.BootstrapKubeconfig, CertDir: c.CertDir, RotateCertificates: c.Rotate,
+		QPS: c.QPS, Burst: c.Burst, EventQPS: c.EventQPS, EventBurst: c.EventBurst, ContentType: c.ContentType,
+		Node: b.cfg.NodeName, Register: c.Register, Taints: c.Taints, ProviderID: c.ProviderID,
+		ExternalCloud: c.ExternalCloud, ProvidedIP: providedIP(b.cfg.NodeIPs), AttachDetach: c.AttachDetach,
+		UpdateFrequency: c.UpdateFrequency, ReportFrequency: c.ReportFrequency, Lease: c.Lease,
+		Events: t.events, CSI: drivers, Log: b.log,
+		OnRenewal:  func(serving bool, made time.Time, err error) { t.metrics.Renewed(serving, made, time.Now(), err) },
+		OnRejected: func(_ context.Context, all []cluster.Rejection) { t.state.SetRejected(rejectionProblems(all)) },
+		OnProblem:  func(_ context.Context, problem string) { t.state.SetClusterProblem(problem) },
+	})
+}
+
+// clusterEndpoint returns what the endpoints get from the cluster, or nil without one.
+// hasPort reports whether the kubelet API is served on its port, which has reviews and a
+// certificate.
+func clusterEndpoint(cfg *config.Config, c *cluster.Cluster, hasPort bool) *endpoint.Cluster {
+	if c == nil {
+		return nil
+	}
+	e := &endpoint.Cluster{Mirrors: c.MirrorCount, ClientCertificate: func() (time.Time, error) {
+		until, ok := c.ClientCertExpiry()
+		if !ok {
+			return until, errors.New("the node has no client certificate that podd renews")
+		}
+		return until, nil
+	}}
+	if !hasPort {
+		return e
+	}
+	if a := cfg.API; a.TokenReview || a.AccessReview {
+		reviews := c.Reviews(cluster.ReviewOptions{Tokens: a.TokenTTL, Allowed: a.AllowedTTL, Denied: a.DeniedTTL})
+		if a.TokenReview {
+			e.TokenReview = reviews.User
+		}
+		if a.AccessReview {
+			e.AccessReview = reviews
+		}
+	}
+	if cfg.Cluster.ServingBootstrap {
+		e.ServingCertificate = c.Serving()
+	}
+	return e
+}
+
+// rejectionProblems returns the problems of pods that the API server has rejected.
+func rejectionProblems(all []cluster.Rejection) []manifest.Problem {
+	var problems []manifest.Problem
+	for _, r := range all {
+		problems = append(problems, manifest.Problem{
+			Severity: manifest.Warning, Path: r.Path, Position: manifest.Position{Line: uint32(r.Line)}, Pod: r.Pod,
+			Message: "pod " + r.Pod.String() + ": " + r.Why,
+		})
+	}
+	return problems
+}
+
+// providedIP returns the node addresses that the user has set, or "" if they are to be
+// detected.
+func providedIP(ips []netip.Addr) string {
+	var given []string
+	for _, ip := range ips {
+		if !ip.IsUnspecified() {
+			given = append(given, ip.String())
+		}
+	}
+	return strings.Join(slices.Compact(given), ",")
+}

@@ -1,0 +1,46 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"podd/reconcile/event"
+	"podd/reconcile/volume/csi"
+)
+
+// newCSIDrivers returns the CSI drivers of this node.
+func newCSIDrivers(b base, t telemetry) (*csi.Drivers, error) {
+	return csi.New(csi.Options{
+		Root: b.cfg.RootDir, Node: b.cfg.NodeName, Log: b.log, Called: t.metrics.Driver,
+		Failed: func(v csi.Volume, err error) {
+			if step, ok := errors.AsType[*csi.StepError](err); ok {
+				t.record([]event.Event{event.On(v.Pod, time.Now()).VolumeFailed(step.Step, step.Volume, err.Error())})
+			}
+		},
+	})
+}
+
+// runCSIDrivers unmounts volumes that no pod uses until ctx is done. It sends to
+// registered when a driver registers, so that pods that wait for one are tried again. If
+// drivers is nil, it returns at once.
+func runCSIDrivers(ctx context.Context, drivers *csi.Drivers, registered chan<- struct{}) error {
+	if drivers == nil {
+		return nil
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- drivers.Run(ctx) }()
+	_, changed := drivers.Registered()
+	for {
+		select {
+		case <-ctx.Done():
+			return <-ended
+		case <-changed:
+			_, changed = drivers.Registered()
+		}
+		select {
+		case registered <- struct{}{}:
+		default: // a notification is already pending
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/logging"
+	"podd/manifest"
+	"podd/manifest/source"
+)
+
+// slowSource returns some time after ctx is done, as a source that writes its cache does.
+type slowSource struct {
+	begun chan struct{}
+	ended chan struct{}
+}
+
+func (slowSource) Name() string { return "/late" }
+func (slowSource) Kind() string { return manifest.KindFile }
+
+func (s slowSource) Run(ctx context.Context, emit func(manifest.Batch)) error {
+	emit(manifest.Batch{Complete: true})
+	close(s.begun)
+	<-ctx.Done()
+	<-time.After(200 * time.Millisecond)
+	emit(manifest.Batch{Complete: true})
+	close(s.ended)
+	return nil
+}
+
+// testConfig returns the configuration for a root directory, and a runtime that does not
+// exist.
+func testConfig(t *testing.T, root string, f config.Flags) *config.Config {
+	t.Helper()
+	endpoint := "unix://" + filepath.Join(root, "no.sock")
+	f.RootDir, f.RunDir, f.ContainerRuntimeEndpoint = root, filepath.Join(root, "run"), &endpoint
+	cfg, _, err := config.Load(f, config.Machine{Program: "podd", Hostname: "n1", CgroupV2: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &cfg
+}
+
+// testParts returns parts with testConfig that do not run yet. They are closed when the
+// test ends.
+func testParts(t *testing.T, root string, f config.Flags) *parts {
+	t.Helper()
+	b, err := own(*testConfig(t, root, f), testBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.instance.Close() })
+	p, err := wire(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.close)
+	return p
+}
+
+var testBase = base{version: "v0.1.0", log: slog.New(slog.DiscardHandler), level: &logging.Level{}}
+
+// TestRun_WaitsForSources checks that run returns after its sources, because the root
+// directory is released next.
+func TestRun_WaitsForSources(t *testing.T) {
+	root := t.TempDir()
+	off, api := int32(0), false
+	p := testParts(t, root, config.Flags{EndpointFlags: config.EndpointFlags{HealthzPort: &off}, APIFlags: config.APIFlags{EnableServer: &api}, SourceFlags: config.SourceFlags{PodManifestPath: []string{root}}})
+	late := slowSource{make(chan struct{}), make(chan struct{})}
+	p.sources = []source.Source{late}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { <-late.begun; cancel() }() // run waits for late, and so for this
+	if err := p.run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-late.ended:
+	default:
+		t.Error("run returned while a source was still at work")
+	}
+}
+
+// TestCheckAPIDir checks that a manifest directory cannot be the API's, under any name.
+func TestCheckAPIDir(t *testing.T) {
+	root := t.TempDir()
+	read, link := filepath.Join(root, "read"), filepath.Join(root, "link")
+	if err := os.Mkdir(read, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(read, link); err != nil {
+		t.Fatal(err)
+	}
+	off, api := int32(0), false
+	cfg := testConfig(t, root, config.Flags{EndpointFlags: config.EndpointFlags{HealthzPort: &off}, APIFlags: config.APIFlags{EnableServer: &api}, SourceFlags: config.SourceFlags{PodManifestPath: []string{read}, APIManifestDir: link}})
+	b, err := own(*cfg, testBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.instance.Close()
+	if _, err := wire(b); err == nil || !strings.Contains(err.Error(), "by another name") {
+		t.Errorf("got %v", err)
+	}
+	if info, err := os.Stat(read); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("it was changed: %v, %v", info, err)
+	}
+}

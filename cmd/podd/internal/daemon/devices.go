@@ -1,0 +1,144 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"podd/manifest"
+	"podd/reconcile/device"
+	"podd/reconcile/device/plugin"
+	"podd/reconcile/plugins"
+	"podd/server"
+	"podd/server/podresources"
+)
+
+// openDeviceLedger opens the record of allocated devices. If it cannot be read, it starts
+// empty, and the problem is returned.
+func openDeviceLedger(root string, log *slog.Logger) (*device.Ledger, []manifest.Problem) {
+	file := filepath.Join(root, "devices.json")
+	ledger, err := device.Open(file)
+	if err == nil {
+		return ledger, nil
+	}
+	log.Error("reading the device allocations failed; using the annotations of containers instead", "err", err)
+	return ledger, []manifest.Problem{{Severity: manifest.Warning, Message: fmt.Sprintf(
+		"%v; containers keep their devices, which podd reads from their annotations; the next allocation writes a new file and keeps this one as %s; this warning lasts until podd restarts",
+		err, filepath.Base(file)+device.UnreadableSuffix)}}
+}
+
+// serveDevices serves the registration of device plugins and the pod resources API until
+// ctx is done. If one cannot be served, pods without devices still run.
+func (p *parts) serveDevices(ctx context.Context) {
+	var all sync.WaitGroup
+	for what, serve := range map[string]func(context.Context) error{
+		"device plugins cannot register":   p.servePlugins,
+		"the pods' devices cannot be seen": p.servePodResources,
+	} {
+		all.Go(func() {
+			if err := serve(ctx); err != nil && ctx.Err() == nil {
+				p.log.Error(what+"; podd goes on without, restart it when the cause is gone", "err", err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func (p *parts) servePlugins(ctx context.Context) error {
+	dir := filepath.Join(p.cfg.RootDir, "device-plugins")
+	if err := plugin.Prepare(dir); err != nil {
+		return err
+	}
+	ln, err := server.ListenRoot(ctx, filepath.Join(dir, plugin.Socket))
+	if err != nil {
+		return err
+	}
+	s := &plugin.Server{Dir: dir, Ledger: p.devices, Log: p.log, Taken: p.metrics.PluginRegistered}
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // before Wait, because Serve may fail
+	watch.Go(func() { p.watchPlugins(ctx, s) })
+	return s.Serve(ctx, ln)
+}
+
+// watchPlugins registers plugins that are discovered by their sockets, until ctx is done.
+func (p *parts) watchPlugins(ctx context.Context, devices *plugin.Server) {
+	kinds := map[string]plugins.Kind{registration.DevicePlugin: devices.Kind()}
+	if p.csi != nil {
+		kinds[registration.CSIPlugin] = p.csi
+	}
+	w := &plugins.Watcher{Dir: filepath.Join(p.cfg.RootDir, plugins.Dir), Kinds: kinds, Log: p.log}
+	w.Run(ctx)
+}
+
+func (p *parts) servePodResources(ctx context.Context) error {
+	ln, err := server.ListenRoot(ctx, filepath.Join(p.cfg.RootDir, "pod-resources", "kubelet.sock"))
+	if err != nil {
+		return err
+	}
+	s := &podresources.Server{Source: &resourceSource{p.view.Latest, p.devices}, Requested: p.metrics.ResourcesRequested}
+	return s.Serve(ctx, ln)
+}
+
+// resourceSource implements podresources.Source.
+type resourceSource struct {
+	state   server.Viewer
+	devices *device.Ledger
+}
+
+// Pods implements podresources.Source.
+func (s *resourceSource) Pods() []podresources.Pod {
+	var all []podresources.Pod
+	for _, p := range s.state.View().Pods {
+		if p.Pod.Status.Phase != v1.PodSucceeded && p.Pod.Status.Phase != v1.PodFailed {
+			all = append(all, s.pod(p.Pod))
+		}
+	}
+	return all
+}
+
+func (s *resourceSource) pod(p *v1.Pod) podresources.Pod {
+	pod := podresources.Pod{NamespacedName: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}}
+	for i := range p.Spec.InitContainers {
+		if c := &p.Spec.InitContainers[i]; manifest.IsSidecar(c) {
+			side := s.container(pod.NamespacedName, p.UID, c.Name)
+			side.Sidecar = true
+			pod.Containers = append(pod.Containers, side)
+		}
+	}
+	for i := range p.Spec.Containers {
+		pod.Containers = append(pod.Containers, s.container(pod.NamespacedName, p.UID, p.Spec.Containers[i].Name))
+	}
+	return pod
+}
+
+func (s *resourceSource) container(key types.NamespacedName, uid types.UID, name string) podresources.Container {
+	c := podresources.Container{Name: name}
+	for _, g := range s.devices.Of(key, uid, name) {
+		for _, id := range g.IDs {
+			c.Devices = append(c.Devices, podresources.Device{Resource: g.Resource, ID: id, NUMA: g.NUMA[id]})
+		}
+	}
+	return c
+}
+
+// Allocatable implements podresources.Source.
+func (s *resourceSource) Allocatable() []podresources.Device {
+	var all []podresources.Device
+	healthy := s.devices.Healthy()
+	for _, resource := range slices.Sorted(maps.Keys(healthy)) {
+		for _, d := range healthy[resource] {
+			all = append(all, podresources.Device{Resource: resource, ID: d.ID, NUMA: d.NUMA})
+		}
+	}
+	return all
+}

@@ -1,0 +1,54 @@
+package daemon
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"podd/cmd/podd/internal/daemon/view"
+	"podd/manifest"
+	"podd/reconcile"
+	"podd/server"
+)
+
+// TestDevicesUnreadable checks that podd ps shows and the log names a file of device
+// allocations that cannot be read, and that an absent file is no problem.
+func TestDevicesUnreadable(t *testing.T) {
+	for name, tt := range map[string]struct{ content, want string }{
+		"absent":          {"", ""},
+		"no allocations":  {"[]", ""},
+		"damaged":         {`{"version":1,"records":[],"checksum":"00000000"}`, "its checksum is wrong"},
+		"of a newer podd": {`{"version":2}`, "version 2 of a newer podd"},
+	} {
+		root, log := t.TempDir(), &bytes.Buffer{}
+		file := filepath.Join(root, "devices.json")
+		if tt.content != "" {
+			if err := os.WriteFile(file, []byte(tt.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ledger, problems := openDeviceLedger(root, slog.New(slog.NewTextHandler(log, nil)))
+		if ledger == nil {
+			t.Fatalf("%s: got no ledger", name)
+		}
+		if !strings.Contains(log.String(), tt.want) || tt.want == "" && log.Len() > 0 {
+			t.Errorf("%s: got log %q, want %q", name, log, tt.want)
+		}
+		v := view.New(view.Options{Self: server.View{}, Initial: problems})
+		v.Publish(reconcile.Change{})
+		var got []string
+		for _, p := range v.Latest.View().Problems {
+			got = append(got, p.Severity+" "+p.Message)
+		}
+		switch {
+		case tt.want == "" && len(got) == 0:
+		case tt.want != "" && len(got) == 1 && strings.HasPrefix(got[0], string(manifest.Warning)) &&
+			strings.Contains(got[0], tt.want) && strings.Contains(got[0], file) && strings.Contains(got[0], "devices.json.unreadable"):
+		default:
+			t.Errorf("%s: got problems %q, want %q", name, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package endpoint
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"podd/manifest"
+	"podd/manifest/apidir"
+	"podd/manifest/decode"
+	"podd/reconcile"
+	"podd/server"
+	"podd/server/kube/write"
+)
+
+// apiManifests implements write.Manifests with the directory that the API writes.
+type apiManifests struct {
+	dir    *apidir.Dir
+	router *reconcile.Router
+	read   decode.Options // as its source reads the files
+}
+
+// NewManifests returns the manifests in dir, which its source reads with the options read.
+func NewManifests(dir *apidir.Dir, router *reconcile.Router, read decode.Options) write.Manifests {
+	return apiManifests{dir, router, read}
+}
+
+var _ write.Manifests = apiManifests{}
+
+func objectInDir(kind string, key server.Key) apidir.Object {
+	return apidir.Object{Kind: kind, Namespace: key.Namespace, Name: key.Name}
+}
+
+// Path implements write.Manifests.
+func (m apiManifests) Path(kind string, key server.Key) string {
+	return m.dir.Path(objectInDir(kind, key))
+}
+
+// Read implements write.Manifests.
+func (m apiManifests) Read(kind string, key server.Key) ([]byte, error) {
+	return m.dir.Read(objectInDir(kind, key))
+}
+
+// Write implements write.Manifests.
+func (m apiManifests) Write(kind string, key server.Key, text []byte) error {
+	return m.dir.Write(objectInDir(kind, key), text)
+}
+
+// Remove implements write.Manifests.
+func (m apiManifests) Remove(kind string, key server.Key) error {
+	return m.dir.Remove(objectInDir(kind, key))
+}
+
+// End implements write.Manifests.
+func (m apiManifests) End(ctx context.Context, pod server.Key, uid types.UID, grace time.Duration) error {
+	return m.router.Delete(ctx, types.NamespacedName(pod), uid, grace)
+}
+
+// Spare implements write.Manifests.
+func (m apiManifests) Spare(ctx context.Context, pod server.Key, uid types.UID) error {
+	return m.router.CancelDelete(ctx, types.NamespacedName(pod), uid)
+}
+
+// Check implements write.Manifests.
+func (m apiManifests) Check(kind string, text []byte) write.Checked {
+	if len(text) > apidir.MaxSize {
+		return write.Checked{Causes: []metav1.StatusCause{{
+			Type:    metav1.CauseType(field.ErrorTypeTooLong),
+			Message: fmt.Sprintf("as a file it has %d bytes, and more than %d are not kept; make it smaller", len(text), apidir.MaxSize),
+		}}}
+	}
+	f := decode.File(text, m.read)
+	var c write.Checked
+	for _, p := range f.Problems {
+		if p.Severity == manifest.Error {
+			c.Causes = append(c.Causes, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: p.Field, Message: p.Message})
+		} else {
+			c.Warnings = append(c.Warnings, p.What())
+		}
+	}
+	if f.Refused() {
+		return c
+	}
+	o := &f.Objects
+	switch {
+	case kind == "Pod" && len(f.Pods) == 1:
+		c.Object, c.Version = f.Pods[0].Spec, f.Pods[0].Hash
+	case kind == "ConfigMap":
+		c.Object = single(o.ConfigMaps)
+	case kind == "Secret":
+		c.Object = single(o.Secrets)
+	case kind == "PersistentVolumeClaim":
+		c.Object = single(o.Claims)
+	case kind == "PersistentVolume":
+		c.Object = single(o.Volumes)
+	}
+	return c
+}
+
+// single returns the only object in a map, or nil.
+func single[T server.Object](all map[types.NamespacedName]T) server.Object {
+	for _, o := range all {
+		return o
+	}
+	return nil
+}

@@ -1,0 +1,623 @@
+package endpoint
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"podd/cmd/podd/internal/daemon/view"
+	"podd/manifest"
+	"podd/manifest/apidir"
+	"podd/manifest/decode"
+	"podd/manifest/source"
+	"podd/reconcile"
+	"podd/server"
+	"podd/server/auth"
+	"podd/server/kube"
+)
+
+// writableAPI is the Kubernetes API with a directory to write to and another one that is
+// only read. No pods run.
+type writableAPI struct {
+	t       *testing.T
+	dir     string // the directory of the API
+	other   string
+	url     string
+	client  *kubernetes.Clientset
+	deleted sync.Map    // grace periods of deleted pods by name
+	full    atomic.Bool // removing files fails
+	// debugged adds an ephemeral container to the view of every pod.
+	debugged atomic.Bool
+}
+
+// ephemeralViewer adds ephemeral containers, which are in no manifest.
+type ephemeralViewer struct {
+	server.Viewer
+	w    *writableAPI
+	mu   sync.Mutex
+	of   *server.View
+	made *server.View
+}
+
+func (d *ephemeralViewer) View() *server.View {
+	v := d.Viewer.View()
+	if !d.w.debugged.Load() {
+		return v
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.of == v {
+		return d.made
+	}
+	more := *v
+	more.Pods = nil
+	for _, p := range v.Pods {
+		with := *p
+		with.Pod = p.Pod.DeepCopy()
+		with.Pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "shell"}}}
+		more.Pods = append(more.Pods, &with)
+	}
+	d.of, d.made = v, &more
+	return d.made
+}
+
+// fakeRouterManifests replaces the router.
+type fakeRouterManifests struct {
+	apiManifests
+	w *writableAPI
+}
+
+func (e fakeRouterManifests) End(_ context.Context, pod server.Key, _ types.UID, grace time.Duration) error {
+	e.w.deleted.Store(pod.Name, grace)
+	return nil
+}
+
+func (e fakeRouterManifests) Spare(_ context.Context, pod server.Key, _ types.UID) error {
+	e.w.deleted.Delete(pod.Name)
+	return nil
+}
+
+func (e fakeRouterManifests) Remove(kind string, key server.Key) error {
+	if e.w.full.Load() {
+		return syscall.ENOSPC
+	}
+	return e.apiManifests.Remove(kind, key)
+}
+
+func newWritable(t *testing.T) *writableAPI {
+	w := &writableAPI{t: t, dir: filepath.Join(t.TempDir(), "api"), other: t.TempDir()}
+	dir, err := apidir.Open(w.dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := source.Options{Node: "n1"}
+	mine := options
+	mine.Written = true
+	shown := view.New(view.Options{Self: server.View{Node: "n1"}, APISource: w.dir})
+	ctx, cancel := context.WithCancel(context.Background())
+	sets := source.Watch(ctx, source.NewDir(w.dir, mine), source.NewDir(w.other, options))
+	var published sync.WaitGroup
+	published.Go(func() {
+		var before *manifest.Set
+		for set := range sets {
+			c := reconcile.Change{Set: set, SetChanged: true}
+			if before != nil {
+				for key := range maps.Keys(before.Pods) {
+					if set.Pods[key] == nil {
+						c.Gone = append(c.Gone, key)
+					}
+				}
+			}
+			before = set
+			shown.Publish(c)
+		}
+	})
+	api := &kube.API{State: &ephemeralViewer{Viewer: shown.Latest, w: w}, Authorizer: auth.All{}, Manifests: fakeRouterManifests{apiManifests{dir: dir, read: decode.Options{Node: "n1", Written: true}}, w}}
+	s := httptest.NewServer(api.Handler())
+	t.Cleanup(func() { s.Close(); cancel(); published.Wait() })
+	w.url = s.URL
+	if w.client, err = kubernetes.NewForConfig(&rest.Config{Host: s.URL, QPS: -1}); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// answer is a response.
+type answer struct {
+	code     int
+	warnings []string
+	body     string
+	meta     metav1.ObjectMeta
+}
+
+func (w *writableAPI) do(method, path, mediaType, body string) answer {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", mediaType)
+	reply, err := http.DefaultClient.Do(r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	var b bytes.Buffer
+	if _, err := b.ReadFrom(reply.Body); err != nil {
+		w.t.Fatal(err)
+	}
+	a := answer{code: reply.StatusCode, warnings: reply.Header.Values("Warning"), body: b.String()}
+	var o struct{ Metadata metav1.ObjectMeta }
+	if err := json.Unmarshal(b.Bytes(), &o); err != nil {
+		w.t.Fatalf("%s %s: %v: %s", method, path, err, a.body)
+	}
+	a.meta = o.Metadata
+	return a
+}
+
+const (
+	podsPath   = "/api/v1/namespaces/default/pods"
+	configPath = "/api/v1/namespaces/default/configmaps"
+	asJSON     = "application/json"
+	asMerge    = "application/merge-patch+json"
+	asApply    = "application/apply-patch+yaml"
+)
+
+// podText returns the manifest of a pod with additional fields in metadata and spec.
+func podText(name, meta, spec string) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q%s},"spec":{"containers":[{"name":"a","image":"a:1"},{"name":"b","image":"b:1","env":[{"name":"X","value":"y"}]}]%s}}`, name, meta, spec)
+}
+
+func (a answer) is(code int, words ...string) error {
+	if a.code != code {
+		return fmt.Errorf("got %d %s, want %d", a.code, a.body, code)
+	}
+	for _, word := range words {
+		if !strings.Contains(a.body, word) {
+			return fmt.Errorf("no %q in %s", word, a.body)
+		}
+	}
+	return nil
+}
+
+func TestWriteCreate(t *testing.T) {
+	w := newWritable(t)
+	other := filepath.Join(w.other, "web.yaml")
+	if err := os.WriteFile(other, []byte(podText("fixed", "", "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for deadlineless := range 10_000 {
+		if w.do("GET", podsPath+"/fixed-n1", "", "").code == 200 {
+			break
+		} else if deadlineless == 9_999 {
+			t.Fatal("the other source is not read")
+		}
+	}
+	for _, c := range []struct {
+		name, path, mediaType, body string
+		code                        int
+		words                       []string
+	}{
+		{"a pod", "", asJSON, podText("web", "", ""), 201, []string{`"name":"web"`, `"nodeName":"n1"`, `"phase":"Pending"`}},
+		{"again", "", asJSON, podText("web", "", ""), 409, []string{"AlreadyExists"}},
+		{"that a file has", "", asJSON, podText("fixed-n1", "", ""), 409, []string{other}},
+		{"in YAML", "", "application/yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: yaml}\nspec: {containers: [{name: a, image: a}]}", 201, nil},
+		{"of no kind", "", asJSON, `{"metadata":{"name":"x"}}`, 400, []string{"want Pod v1"}},
+		{"of another kind", "", asJSON, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"}}`, 400, []string{"want Pod v1"}},
+		{"no JSON", "", asJSON, `{`, 400, nil},
+		{"text", "", "text/plain", podText("x", "", ""), 415, nil},
+		{"in another namespace", "", asJSON, podText("x", `,"namespace":"shop"`, ""), 400, []string{"does not match the namespace"}},
+		{"with a resourceVersion", "", asJSON, podText("x", `,"resourceVersion":"1"`, ""), 400, []string{"resourceVersion should not be set"}},
+		{"an unknown field", "?fieldValidation=Strict", asJSON, podText("x", "", `,"foo":1`), 400, []string{`unknown field \"spec.foo\"`}},
+		{"a field twice", "?fieldValidation=Strict", asJSON, podText("x", "", `,"hostNetwork":true,"hostNetwork":true`), 400, []string{`duplicate field`}},
+		{"no image", "", asJSON, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"containers":[{"name":"a"}]}}`, 422, []string{`"field":"spec.containers[0].image"`, `"reason":"Invalid"`}},
+		{"a hostile name", "", asJSON, podText("../../etc/x", "", ""), 422, []string{"metadata.name"}},
+		{"no name", "", asJSON, podText("", "", ""), 422, []string{"metadata.name"}},
+		{"a dry run", "?dryRun=All", asJSON, podText("dry", "", ""), 201, []string{`"name":"dry"`}},
+		{"half a dry run", "?dryRun=Some", asJSON, podText("dry", "", ""), 400, nil},
+		{"less-thans", "", asJSON, podText("less", `,"annotations":{"a":"`+strings.Repeat("<", 200<<10)+`"}`, ""), 201, nil},
+		{"too large as a file", "?dryRun=All", asJSON, podText("x", "", `,"nodeSelector":{"a":"`+strings.Repeat("\u2028", 800<<10)+`"}`), 422, []string{"as a file it has"}},
+		{"too large", "", asJSON, podText("x", "", `,"x":"`+strings.Repeat("x", 3<<20)+`"`), 413, nil},
+	} {
+		if err := w.do("POST", podsPath+c.path, c.mediaType, c.body).is(c.code, c.words...); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	a := w.do("POST", podsPath, asJSON, podText("odd", `,"uid":"mine","creationTimestamp":"2001-01-01T00:00:00Z","deletionTimestamp":"2001-01-01T00:00:00Z"`, `,"foo":1},"status":{"phase":"Failed"`))
+	if err := a.is(201, `"phase":"Pending"`); err != nil || len(a.meta.UID) != 36 || a.meta.CreationTimestamp.Year() == 2001 || a.meta.DeletionTimestamp != nil {
+		t.Errorf("what a server sets was taken from the body: %v: %+v", err, a.meta)
+	}
+	if len(a.warnings) != 1 || !strings.Contains(a.warnings[0], "spec.foo") {
+		t.Errorf("got the warnings %q", a.warnings)
+	}
+	if got := w.do("GET", podsPath+"/odd", "", ""); got.meta.UID != a.meta.UID || got.meta.ResourceVersion != a.meta.ResourceVersion || !got.meta.CreationTimestamp.Equal(&a.meta.CreationTimestamp) {
+		t.Errorf("got %+v, want what was answered: %+v", got.meta, a.meta)
+	}
+	text, err := os.ReadFile(filepath.Join(w.dir, "pod_default_odd.json"))
+	if err != nil || strings.Contains(string(text), "Failed") || strings.Contains(string(text), "resourceVersion") {
+		t.Errorf("the file has %s, %v", text, err)
+	}
+}
+
+// TestWriteWithClient uses client-go, which sends protobuf.
+func TestWriteWithClient(t *testing.T) {
+	w := newWritable(t)
+	pods := w.client.CoreV1().Pods("default")
+	p, err := pods.Create(t.Context(), &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "job-"},
+		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "a", Image: "a:1"}}},
+	}, metav1.CreateOptions{})
+	if err != nil || !strings.HasPrefix(p.Name, "job-") || len(p.Name) != len("job-")+5 || p.GenerateName != "job-" {
+		t.Fatalf("got %+v, %v", p, err)
+	}
+	p.Labels = map[string]string{"a": "b"}
+	updated, err := pods.Update(t.Context(), p, metav1.UpdateOptions{})
+	if err != nil || updated.Labels["a"] != "b" || updated.UID != p.UID {
+		t.Fatalf("got %+v, %v", updated, err)
+	}
+	p.Labels["a"] = "c"
+	if _, err := pods.Update(t.Context(), p, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+		t.Errorf("an update of an old version: got %v", err)
+	}
+	updated.Spec.Containers[0].Args = []string{"x"}
+	if _, err := pods.Update(t.Context(), updated, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
+		t.Errorf("an update of args: got %v", err)
+	}
+	wrong := types.UID("other")
+	if err := pods.Delete(t.Context(), p.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &wrong}}); !apierrors.IsConflict(err) {
+		t.Errorf("deleting another: got %v", err)
+	}
+	grace := int64(7)
+	if err := pods.Delete(t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: metav1.NewUIDPreconditions(string(p.UID))}); err != nil {
+		t.Error(err)
+	}
+	if got, _ := w.deleted.Load(p.Name); got != 7*time.Second {
+		t.Errorf("it ends with the grace %v", got)
+	}
+	if _, err := pods.Get(t.Context(), p.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("after it was deleted: got %v", err)
+	}
+	for _, name := range []string{"one", "two", "three"} {
+		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"n": name}}, Spec: p.Spec}
+		p.Spec.NodeName = ""
+		if _, err := pods.Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := pods.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "n!=two"}); err != nil {
+		t.Error(err)
+	}
+	if all, err := pods.List(t.Context(), metav1.ListOptions{}); err != nil || len(all.Items) != 1 || all.Items[0].Name != "two" {
+		t.Errorf("left: %+v, %v", all, err)
+	}
+}
+
+func TestWriteUpdate(t *testing.T) {
+	for _, c := range []struct {
+		name, before, mediaType, patch string
+		code                           int
+		words                          []string
+	}{
+		{"labels", "", asMerge, `{"metadata":{"labels":{"a":"b"}}}`, 200, []string{`"labels":{"a":"b"}`}},
+		{"no label", "", asMerge, `{"metadata":{"labels":{"a b":"b"}}}`, 422, []string{"metadata.labels"}},
+		{"annotations", "", asMerge, `{"metadata":{"annotations":{"a":"b"}}}`, 200, []string{`"a":"b"`}},
+		{"an image", "", "application/strategic-merge-patch+json", `{"spec":{"containers":[{"name":"b","image":"b:2"}]}}`, 200, []string{`"image":"a:1"`, `"image":"b:2"`}},
+		{"no image", "", "application/strategic-merge-patch+json", `{"spec":{"containers":[{"name":"b","image":""}]}}`, 422, []string{"spec.containers[1].image"}},
+		{"a deadline", "", asMerge, `{"spec":{"activeDeadlineSeconds":100}}`, 200, []string{`"activeDeadlineSeconds":100`}},
+		{"a shorter deadline", `,"activeDeadlineSeconds":100`, asMerge, `{"spec":{"activeDeadlineSeconds":50}}`, 200, nil},
+		{"a longer deadline", `,"activeDeadlineSeconds":100`, asMerge, `{"spec":{"activeDeadlineSeconds":200}}`, 422, []string{"less than or equal"}},
+		{"no deadline", `,"activeDeadlineSeconds":100`, asMerge, `{"spec":{"activeDeadlineSeconds":null}}`, 422, []string{"to nil value"}},
+		{"a toleration more", `,"tolerations":[{"key":"a","operator":"Exists"}]`, asMerge, `{"spec":{"tolerations":[{"key":"a","operator":"Exists"},{"operator":"Exists"}]}}`, 200, nil},
+		{"a toleration less", `,"tolerations":[{"key":"a","operator":"Exists"}]`, asMerge, `{"spec":{"tolerations":[{"key":"b","operator":"Exists"}]}}`, 422, []string{"spec.tolerations"}},
+		{"a toleration for longer", `,"tolerations":[{"key":"a","operator":"Exists","effect":"NoExecute","tolerationSeconds":5}]`, asMerge, `{"spec":{"tolerations":[{"key":"a","operator":"Exists","effect":"NoExecute","tolerationSeconds":50}]}}`, 200, []string{`"tolerationSeconds":50`}},
+		{"a variable", "", "application/json-patch+json", `[{"op":"replace","path":"/spec/containers/1/env/0/value","value":"secret"}]`, 422, []string{"spec.containers[1].env[0].value", "pod updates may not change fields other than"}},
+		{"a container more", "", "application/strategic-merge-patch+json", `{"spec":{"containers":[{"name":"c","image":"c"}]}}`, 422, []string{"may not add or remove containers"}},
+		{"the policy", "", asMerge, `{"spec":{"restartPolicy":"Never"}}`, 422, []string{"spec.restartPolicy"}},
+		{"the grace", "", asMerge, `{"spec":{"terminationGracePeriodSeconds":1}}`, 422, []string{"spec.terminationGracePeriodSeconds"}},
+		{"the name", "", asMerge, `{"metadata":{"name":"db"}}`, 400, []string{"does not match the name"}},
+		{"the uid", "", asMerge, `{"metadata":{"uid":"x"}}`, 409, []string{"UID in precondition"}},
+		{"of an old version", "", asMerge, `{"metadata":{"resourceVersion":"1"}}`, 409, []string{"has been modified"}},
+		{"the status", "", asMerge, `{"status":{"phase":"Failed"}}`, 200, []string{`"phase":"Pending"`}},
+		{"the namespace", "", asMerge, `{"metadata":{"namespace":"shop"}}`, 400, nil},
+		{"an unknown field", "", asMerge, `{"spec":{"foo":1}}`, 200, nil},
+		{"nothing", "", asMerge, `{}`, 200, nil},
+		{"applied", "", asApply, "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {x: z}}\nspec: {containers: [{name: a, image: a:1}]}", 200, []string{`"x":"z"`, `"image":"a:1"`, `"image":"b:1"`}},
+		{"applied, immutable", "", asApply, "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {hostNetwork: true}", 422, []string{"spec.hostNetwork"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWritable(t)
+			first := w.do("POST", podsPath+"?fieldManager=test", asJSON, podText("web", "", c.before))
+			if err := first.is(201); err != nil {
+				t.Fatal(err)
+			}
+			got := w.do("PATCH", podsPath+"/web?fieldManager=test", c.mediaType, c.patch)
+			if err := got.is(c.code, c.words...); err != nil {
+				t.Error(err)
+			}
+			if strings.Contains(got.body, "secret") {
+				t.Errorf("it tells values: %s", got.body)
+			}
+			now := w.do("GET", podsPath+"/web", "", "")
+			if now.meta.UID != first.meta.UID || c.code == 200 && now.body != got.body {
+				t.Errorf("got %s, want what was answered: %s", now.body, got.body)
+			}
+			if c.code != 200 && now.body != first.body {
+				t.Errorf("a refused change made of %s %s", first.body, now.body)
+			}
+		})
+	}
+}
+
+// TestWriteDryUpdate checks that a dry run responds with the current object and the
+// change.
+func TestWriteDryUpdate(t *testing.T) {
+	w := newWritable(t)
+	if err := w.do("POST", podsPath, asJSON, podText("web", "", "")).is(201); err != nil {
+		t.Fatal(err)
+	}
+	const claims = "/api/v1/namespaces/default/persistentvolumeclaims"
+	if err := w.do("POST", claims, asJSON, `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`).is(201); err != nil {
+		t.Fatal(err)
+	}
+	for path, phase := range map[string]string{podsPath + "/web": "Pending", claims + "/c": "Bound"} {
+		before := w.do("GET", path, "", "")
+		if err := w.do("PATCH", path+"?dryRun=All", asMerge, `{"metadata":{"labels":{"x":"y"}}}`).is(200, `"x":"y"`, `"phase":"`+phase+`"`); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		if now := w.do("GET", path, "", ""); now.body != before.body {
+			t.Errorf("%s: a dry run made of %s %s", path, before.body, now.body)
+		}
+	}
+}
+
+func TestWriteAppArmor(t *testing.T) {
+	const key = "container.apparmor.security.beta.kubernetes.io/a"
+	for _, c := range []struct {
+		name, before, patch string
+		code                int
+	}{
+		{"set", "", `"runtime/default"`, 422},
+		{"another", "runtime/default", `"unconfined"`, 422},
+		{"removed", "runtime/default", `null`, 422},
+		{"the same", "runtime/default", `"runtime/default"`, 200},
+	} {
+		w := newWritable(t)
+		meta := ""
+		if c.before != "" {
+			meta = fmt.Sprintf(`,"annotations":{%q:%q}`, key, c.before)
+		}
+		if err := w.do("POST", podsPath, asJSON, podText("web", meta, "")).is(201); err != nil {
+			t.Fatal(err)
+		}
+		got := w.do("PATCH", podsPath+"/web", asMerge, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, c.patch))
+		if err := got.is(c.code); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if c.code == 422 && !strings.Contains(got.body, "AppArmor annotations") {
+			t.Errorf("%s: got %s", c.name, got.body)
+		}
+	}
+}
+
+func TestWriteResize(t *testing.T) {
+	w := newWritable(t)
+	sized := strings.Replace(podText("web", "", ""), `"image":"a:1"`, `"image":"a:1","resources":{"requests":{"cpu":"100m"}}`, 1)
+	if err := w.do("POST", podsPath, asJSON, sized).is(201); err != nil {
+		t.Fatal(err)
+	}
+	const strategic = "application/strategic-merge-patch+json"
+	if err := w.do("PATCH", podsPath+"/web", strategic, `{"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":"200m"}}}]}}`).is(422, "resources.requests.cpu", "--subresource resize"); err != nil {
+		t.Error(err)
+	}
+	if more := w.do("PATCH", podsPath+"/web", strategic, `{"spec":{"hostNetwork":true,"containers":[{"name":"a","resources":{"requests":{"cpu":"200m"}}}]}}`); more.is(422) != nil || strings.Contains(more.body, "--subresource") {
+		t.Errorf("a resize would not do, and it says %d %s", more.code, more.body)
+	}
+	if err := w.do("PATCH", podsPath+"/web/resize", strategic, `{"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":"200m"}}}]}}`).is(200, `"cpu":"200m"`); err != nil {
+		t.Error(err)
+	}
+	if err := w.do("PATCH", podsPath+"/web/resize", strategic, `{"spec":{"containers":[{"name":"a","image":"a:2"}]}}`).is(422, "only cpu and memory"); err != nil {
+		t.Error(err)
+	}
+	if err := w.do("PATCH", podsPath+"/web/resize", strategic, `{"spec":{"containers":[{"name":"b","resources":{"requests":{"cpu":"1"},"limits":{"cpu":"1"}}}]}}`).is(422); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWriteDebugged checks that a pod with an ephemeral container can be changed, and
+// that the container is not written to the file.
+func TestWriteDebugged(t *testing.T) {
+	w := newWritable(t)
+	if err := w.do("POST", podsPath, asJSON, podText("web", "", "")).is(201); err != nil {
+		t.Fatal(err)
+	}
+	w.debugged.Store(true)
+	for _, c := range []struct {
+		name, method, query, mediaType, body string
+	}{
+		{"label", "PATCH", "", asMerge, `{"metadata":{"labels":{"a":"1"}}}`},
+		{"strategic", "PATCH", "", "application/strategic-merge-patch+json", `{"metadata":{"labels":{"a":"2"}},"spec":{"containers":[{"name":"a","image":"a:2"}]}}`},
+		{"apply", "PATCH", "?fieldManager=one&force=1", asApply, podText("web", `,"labels":{"a":"3"}`, "")},
+		{"replace", "PUT", "", asJSON, ""},
+	} {
+		body := c.body
+		if body == "" {
+			body = strings.Replace(w.do("GET", podsPath+"/web", "", "").body, `"a":"3"`, `"a":"4"`, 1)
+		}
+		a := w.do(c.method, podsPath+"/web"+c.query, c.mediaType, body)
+		if err := a.is(200, `"ephemeralContainers":[{"name":"debug"`); err != nil || a.meta.Labels["a"] == "" {
+			t.Errorf("%s: %v: %s", c.name, err, a.body)
+		}
+	}
+	if a := w.do("GET", podsPath+"/web", "", ""); a.meta.Labels["a"] != "4" {
+		t.Errorf("got %s", a.body)
+	}
+	text, err := os.ReadFile(filepath.Join(w.dir, "pod_default_web.json"))
+	if err != nil || strings.Contains(strings.ToLower(string(text)), "ephemeral") {
+		t.Errorf("the file has %s, %v", text, err)
+	}
+}
+
+func TestWriteObjects(t *testing.T) {
+	w := newWritable(t)
+	const conf = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"conf"},"data":{"a":"b"}}`
+	first := w.do("POST", configPath, asJSON, conf)
+	if err := first.is(201, `"a":"b"`); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, patch string
+		code        int
+	}{
+		{"data", `{"data":{"a":"c"}}`, 200},
+		{"a bad key", `{"data":{"a/b":"c"}}`, 422},
+		{"sealed", `{"immutable":true}`, 200},
+		{"sealed data", `{"data":{"a":"d"}}`, 422},
+		{"unsealed", `{"immutable":false}`, 422},
+		{"a sealed one's labels", `{"metadata":{"labels":{"x":"y"}}}`, 200},
+	} {
+		if err := w.do("PATCH", configPath+"/conf", asMerge, c.patch).is(c.code); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	if now := w.do("GET", configPath+"/conf", "", ""); now.meta.UID != first.meta.UID || !now.meta.CreationTimestamp.Equal(&first.meta.CreationTimestamp) {
+		t.Errorf("got %+v, want the one of before: %+v", now.meta, first.meta)
+	}
+	if err := w.do("DELETE", configPath+"/conf", "", "").is(200, `"status":"Success"`, string(first.meta.UID)); err != nil {
+		t.Error(err)
+	}
+	if err := w.do("GET", configPath+"/conf", "", "").is(404); err != nil {
+		t.Error(err)
+	}
+	for path, body := range map[string]string{
+		"/api/v1/namespaces/default/secrets":                `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"stringData":{"a":"b"}}`,
+		"/api/v1/namespaces/default/persistentvolumeclaims": `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`,
+		"/api/v1/persistentvolumes":                         `{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"v"},"spec":{"accessModes":["ReadWriteOnce"],"capacity":{"storage":"1Gi"},"hostPath":{"path":"/srv"},"storageClassName":"x"}}`,
+	} {
+		made := w.do("POST", path, asJSON, body)
+		if err := made.is(201); err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		one := path + "/" + made.meta.Name
+		if err := w.do("PATCH", one, asMerge, `{"metadata":{"labels":{"x":"y"}}}`).is(200, `"x":"y"`); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		shown := w.do("GET", one, "", "")
+		if err := w.do("PUT", one, asJSON, shown.body).is(200); err != nil {
+			t.Errorf("%s as it is shown: %v", path, err)
+		}
+		if err := w.do("DELETE", one, "", "").is(200); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// TestWriteSideBySide checks that of concurrent updates with the same resource version
+// one succeeds, and that updates without a resource version all succeed one after the
+// other.
+func TestWriteSideBySide(t *testing.T) {
+	w := newWritable(t)
+	first := w.do("POST", configPath, asJSON, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"conf"},"data":{}}`)
+	var won, lost, made atomic.Int32
+	var all sync.WaitGroup
+	for n := range 8 {
+		all.Go(func() {
+			patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"data":{"winner":"%d"}}`, first.meta.ResourceVersion, n)
+			switch w.do("PATCH", configPath+"/conf", asMerge, patch).code {
+			case 200:
+				won.Add(1)
+			case 409:
+				lost.Add(1)
+			}
+			w.do("PATCH", configPath+"/conf", asMerge, fmt.Sprintf(`{"data":{"k%d":"v"}}`, n))
+			if w.do("POST", podsPath, asJSON, podText("same", "", "")).code == 201 {
+				made.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if won.Load() > 1 || won.Load()+lost.Load() != 8 {
+		t.Errorf("%d won and %d lost", won.Load(), lost.Load())
+	}
+	if made.Load() != 1 {
+		t.Errorf("of a pod that was created 8 times at once, %d were", made.Load())
+	}
+	var c v1.ConfigMap
+	if err := json.Unmarshal([]byte(w.do("GET", configPath+"/conf", "", "").body), &c); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 8 {
+		if c.Data[fmt.Sprintf("k%d", n)] != "v" {
+			t.Errorf("an update is lost: %v", c.Data)
+		}
+	}
+}
+
+func TestWriteElsewhere(t *testing.T) {
+	w := newWritable(t)
+	if err := w.do("POST", "/api/v1/nodes", asJSON, `{}`).is(405); err != nil {
+		t.Error(err)
+	}
+	if err := w.do("DELETE", podsPath+"/none", "", "").is(404); err != nil {
+		t.Error(err)
+	}
+	if err := w.do("PATCH", podsPath+"/none", asMerge, `{}`).is(404); err != nil {
+		t.Error(err)
+	}
+	if err := w.do("PATCH", podsPath+"/none", asApply, podText("none", "", "")).is(422, "fieldManager"); err != nil {
+		t.Error(err)
+	}
+	if a := w.do("PATCH", podsPath+"/made?fieldManager=x", asApply, podText("made", "", "")); a.is(201) != nil || len(a.warnings) > 0 {
+		t.Errorf("got %s, %q", a.body, a.warnings)
+	}
+	if a := w.do("PATCH", podsPath+"/made?fieldManager=x", asApply, podText("made", "", "")); a.is(200) != nil || len(a.warnings) > 0 {
+		t.Errorf("got %s, %q", a.body, a.warnings)
+	}
+	for _, body := range []string{`{"kind":"Pod","apiVersion":"v1"}`, `{`, `{"propagationPolicy":"x"}`} {
+		if err := w.do("DELETE", podsPath+"/made", asJSON, body).is(400); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := w.do("DELETE", podsPath+"/made?gracePeriodSeconds=0&dryRun=All", "", "").is(200, `"name":"made"`); err != nil {
+		t.Error(err)
+	}
+	if err := w.do("GET", podsPath+"/made", "", "").is(200); err != nil {
+		t.Error(err)
+	}
+	w.full.Store(true)
+	if err := w.do("DELETE", podsPath+"/made?gracePeriodSeconds=0", "", "").is(507); err != nil {
+		t.Error(err)
+	}
+	if grace, ends := w.deleted.Load("made"); ends {
+		t.Errorf("its file stays, and it ends with the grace %v", grace)
+	}
+	var list metav1.APIResourceList
+	if err := json.Unmarshal([]byte(w.do("GET", "/api/v1", "", "").body), &list); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range list.APIResources {
+		want := map[string]string{"pods": "[get list watch create update patch delete deletecollection]", "nodes": "[get list watch]", "pods/resize": "[get patch update]"}[r.Name]
+		if want != "" && want != r.Verbs.String() {
+			t.Errorf("%s: got %v, want %v", r.Name, r.Verbs, want)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package endpoint
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+
+	"podd/server/reload"
+)
+
+// A certificateFunc returns the current serving certificate of the kubelet API. It is
+// tls.Config.GetCertificate.
+type certificateFunc func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+
+// expiry returns the end of the certificate's validity, or an error for a nil
+// certificateFunc.
+func (f certificateFunc) expiry() (time.Time, error) {
+	if f == nil {
+		return time.Time{}, errors.New("the kubelet API is disabled")
+	}
+	c, err := f(nil)
+	if err != nil {
+		return time.Time{}, err
+	}
+	leaf := c.Leaf
+	if leaf == nil { // GODEBUG=x509keypairleaf=0
+		if leaf, err = x509.ParseCertificate(c.Certificate[0]); err != nil {
+			return time.Time{}, err
+		}
+	}
+	return leaf.NotAfter, nil
+}
+
+// certificate returns the source of the serving certificate: the cluster's certificate, if
+// the cluster signs them and has signed one, or else the node's. It returns nil if the
+// kubelet API is disabled.
+func (o *Options) certificate() (certificateFunc, error) {
+	if o.PKI == nil {
+		return nil, nil
+	}
+	nodeCert, err := o.nodeCertificate()
+	if err != nil || o.Cluster == nil || o.Cluster.ServingCertificate == nil {
+		return nodeCert, err
+	}
+	clusterCert := o.Cluster.ServingCertificate
+	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if c := clusterCert(); c != nil {
+			return c, nil
+		}
+		return nodeCert(hello)
+	}, nil
+}
+
+// nodeCertificate returns the source of the configured certificate, which is reloaded
+// from disk, or of podd's own.
+func (o *Options) nodeCertificate() (certificateFunc, error) {
+	a := o.Server.API
+	if a.CertFile == "" {
+		own := o.PKI.Serving([]string{o.Node, "localhost"}, o.ServingIPs)
+		return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own.Get() }, nil
+	}
+	f, err := reload.Open(o.Log, func(files [][]byte) (*tls.Certificate, error) {
+		pair, err := tls.X509KeyPair(files[0], files[1])
+		return &pair, err
+	}, a.CertFile, a.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert-file: %w", err)
+	}
+	return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return f.Get(), nil }, nil
+}

@@ -1,0 +1,90 @@
+package endpoint
+
+import (
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"time"
+
+	"podd/server"
+	"podd/server/auth"
+	"podd/server/pki"
+)
+
+// credentials issues and revokes credentials for the kubelet API.
+type credentials struct {
+	Options
+	certificate certificateFunc
+	kubelet     *server.Server // nil: the kubelet API is disabled
+}
+
+// issue issues a credential of root that is valid for life.
+func (c *credentials) issue(life time.Duration) (server.Credential, error) {
+	if c.kubelet == nil {
+		return server.Credential{}, c.disabled()
+	}
+	until := time.Now().Add(life)
+	cert, key, err := c.PKI.Client("podd-admin", []string{auth.Masters}, life)
+	if err != nil {
+		return server.Credential{}, err
+	}
+	c.Log.Info("credential issued", "user", "podd-admin", "until", until.Format(time.RFC3339))
+	a := c.Server.API
+	out := server.Credential{Server: "https://" + dialAddress(a.Listen), Certificate: cert, Key: key, Until: until}
+	if a.CertFile == "" {
+		out.CA = c.PKI.PEM()
+		if c.Cluster == nil || c.Cluster.ServingCertificate == nil {
+			return out, nil
+		}
+	}
+	return out, trustServingCert(&out, c.certificate)
+}
+
+// revoke makes every credential that was issued invalid, and closes the connections
+// that they opened. The listener stays open, and so do the connections of clients whom
+// --client-ca-file or a token authenticates.
+func (c *credentials) revoke() (server.Revocation, error) {
+	if c.kubelet == nil {
+		return server.Revocation{}, c.disabled()
+	}
+	issued, err := c.PKI.Replace()
+	if err != nil {
+		return server.Revocation{}, fmt.Errorf("revoking credentials: %w; they are valid until this succeeds", err)
+	}
+	closed := c.kubelet.CloseClients(issued)
+	c.Log.Info("credentials revoked", "connectionsClosed", closed)
+	return server.Revocation{Connections: closed}, nil
+}
+
+// disabled returns the error for a kubelet API that is disabled.
+func (c *credentials) disabled() error {
+	return server.NotFound(fmt.Sprintf("podd serves no kubelet's API: enableServer is false, or its log says why; "+
+		"to revoke earlier credentials, remove %s before it serves one", filepath.Join(c.RootDir, pki.FileName)))
+}
+
+// trustServingCert makes the client trust the serving certificate that the user has
+// given, by a name in it.
+func trustServingCert(c *server.Credential, certificate certificateFunc) error {
+	given, err := certificate(nil)
+	if err != nil {
+		return err
+	}
+	for _, der := range given.Certificate {
+		c.CA = append(c.CA, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	if names := given.Leaf.DNSNames; len(names) > 0 {
+		c.Name = names[0]
+	}
+	return nil
+}
+
+// dialAddress returns the address to connect to for a listen address.
+func dialAddress(listen string) string {
+	host, port, err := net.SplitHostPort(listen)
+	if ip, perr := netip.ParseAddr(host); err == nil && perr == nil && ip.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return listen
+}

@@ -1,0 +1,116 @@
+// Package endpoint opens the endpoints of the daemon: the socket for podd's verbs, the port
+// of the kubelet API, and the ports of health checks and metrics.
+package endpoint
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/daemon/meter"
+	"podd/cmd/podd/internal/daemon/podlog"
+	"podd/cmd/podd/internal/daemon/shutdown"
+	"podd/reconcile"
+	"podd/runtime/cri"
+	"podd/server"
+	"podd/server/auth"
+	"podd/server/events"
+	"podd/server/kube/write"
+	"podd/server/metrics"
+	"podd/server/pki"
+)
+
+// Options are the options of Open. Fields whose comment does not allow nil are required.
+type Options struct {
+	Node    string // name of the node
+	RootDir string
+	RunDir  string    // contains the socket
+	Began   time.Time // when podd started
+
+	Server config.Server
+	// Shown is the configuration that /configz and /flagz show.
+	Shown config.Shown
+	// PKI issues podd's own certificates; nil disables the kubelet API.
+	PKI *pki.Authority
+	// Cluster is nil if the node is in no cluster.
+	Cluster *Cluster
+	// ServingIPs returns the addresses at which clients may currently reach this node.
+	ServingIPs func() []net.IP
+
+	State    server.Viewer
+	Router   *reconcile.Router
+	Shutdown *shutdown.Manager
+	Runtime  *cri.Client
+	Logs     *podlog.Reader
+	Events   *events.Log
+	Metrics  *metrics.Metrics
+	Meter    *meter.Meter
+	Checks   []server.Check // of /healthz
+	// Manifests is the directory that the Kubernetes API writes; nil: it is read-only.
+	Manifests write.Manifests
+	// Accept applies a change of the host that podd reported.
+	Accept func(context.Context, server.Acceptance) (message string, err error)
+	// SetVerbosity changes the log level.
+	SetVerbosity func(int)
+	// OnRequest is called before and after each request, which may allocate much memory.
+	OnRequest func()
+	Log       *slog.Logger
+}
+
+// An Endpoint serves requests until ctx is done.
+type Endpoint func(ctx context.Context) error
+
+// Open opens every configured endpoint. It listens at once, so that a port that is in use
+// is an error of the start.
+func Open(ctx context.Context, o Options) ([]Endpoint, error) {
+	certificate, err := o.certificate()
+	if err != nil {
+		return nil, err
+	}
+	guard, err := o.guard()
+	if err != nil {
+		return nil, err
+	}
+	h := &handlers{Options: o, stats: o.statsHandler(certificate)}
+	api := h.trimAfter(h.api(guard.Authorizer))
+	guard.Handler = server.NewGate(api) // a Gate of its own, so that other clients cannot exhaust root's
+	var kubelet *server.Server
+	if o.PKI != nil {
+		kubelet = o.kubeletServer(guard, certificate)
+	}
+	creds := &credentials{Options: o, certificate: certificate, kubelet: kubelet}
+	socket, err := h.openSocket(ctx, creds, auth.ServeAs(auth.Root(), server.NewGate(api)))
+	if err != nil {
+		return nil, err
+	}
+	all := []Endpoint{socket}
+	if kubelet != nil {
+		ln, err := server.Listen(ctx, "--port", o.Server.API.Listen)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, func(ctx context.Context) error { return kubelet.Serve(ctx, ln) })
+	}
+	for _, port := range []struct {
+		flag, addr string
+		handler    func() http.Handler
+	}{
+		{"--healthz-port", o.Server.HealthzListen, func() http.Handler { return h.health() }},
+		{"--cadvisor-port", o.Server.CadvisorListen, h.cadvisor},
+		{"--read-only-port", o.Server.ReadOnlyListen, h.readOnly},
+	} {
+		if port.addr == "" {
+			continue
+		}
+		ln, err := server.Listen(ctx, port.flag, port.addr)
+		if err != nil {
+			return nil, err
+		}
+		s := &server.Server{Handler: port.handler(), Log: o.Log}
+		all = append(all, func(ctx context.Context) error { return s.Serve(ctx, ln) })
+	}
+	return all, nil
+}

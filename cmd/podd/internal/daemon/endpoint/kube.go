@@ -1,0 +1,35 @@
+package endpoint
+
+import (
+	"context"
+	"net/http"
+
+	"podd/server/auth"
+	"podd/server/kube"
+)
+
+// kubeAPI returns the handler of the Kubernetes API. Clients are already authenticated;
+// who decides what they may do.
+func (h *handlers) kubeAPI(who auth.Authorizer, node http.Handler) http.Handler {
+	var showsSecret func(context.Context, auth.User, string, string) bool
+	if h.Cluster != nil {
+		proxied := auth.Proxied{Authorizer: who, Node: h.Node}
+		who, showsSecret = proxied, proxied.ShowsSecret
+	}
+	a := &kube.API{
+		State: h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Authorizer: who, Node: node,
+		Events: h.Events, Usage: h.Meter, Debugger: h.Router, Debugging: h.Server.API.Debugging,
+		InCluster: h.Cluster != nil, ShowsSecret: showsSecret, Manifests: h.Manifests,
+	}
+	return a.Handler()
+}
+
+// mergeAPIs serves the kubelet API and the Kubernetes API, whose paths do not overlap.
+func mergeAPIs(kubelet, kube http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	for _, path := range []string{"/api", "/api/", "/apis", "/apis/", "/openapi/", "/version", "/version/"} {
+		mux.Handle(path, kube)
+	}
+	mux.Handle("/", kubelet)
+	return mux
+}

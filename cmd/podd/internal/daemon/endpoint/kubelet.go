@@ -1,0 +1,59 @@
+package endpoint
+
+import (
+	"crypto/tls"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"slices"
+
+	"podd/cmd/podd/internal/config"
+	"podd/server"
+	"podd/server/kubelet"
+)
+
+// maxKubeletConns limits the connections of the kubelet API. Clients that follow logs,
+// watch or run a shell keep one open.
+const maxKubeletConns = 2048
+
+// maxCommandLine limits the request line, which contains the command of an exec.
+const maxCommandLine = 256 << 10
+
+// kubeletAPI returns the handler of the kubelet API, for clients that are already
+// authorized.
+func (h *handlers) kubeletAPI() http.Handler {
+	a := h.Server.API
+	k := &kubelet.API{
+		State: h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Health: h.health(), Stats: h.stats,
+		Config: h.Shown.Kubelet, Started: h.Began,
+		Checkpoints: filepath.Join(h.RootDir, "checkpoints"),
+		Debugging:   a.Debugging, Profiling: a.Profiling,
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.Shown.Flags)) {
+		k.Flags = append(k.Flags, kubelet.Flag{Name: name, Value: h.Shown.Flags[name]})
+	}
+	if a.SystemLogs {
+		k.SystemLogs = systemLogs{"/var/log"}
+	}
+	if a.DebugFlags {
+		k.SetVerbosity = h.SetVerbosity
+	}
+	return k.Handler()
+}
+
+// kubeletServer returns the server of the kubelet API.
+func (o *Options) kubeletServer(guard http.Handler, certificate certificateFunc) *server.Server {
+	return &server.Server{
+		Handler: o.Metrics.Requests("readwrite", guard), Guarded: true, Streams: true, MaxConns: maxKubeletConns, Log: o.Log,
+		MaxHeader: maxCommandLine, TLS: kubeletTLS(o.Server.API, certificate),
+	}
+}
+
+// kubeletTLS returns the TLS settings of the kubelet API.
+func kubeletTLS(a config.KubeletAPI, certificate certificateFunc) *tls.Config {
+	return &tls.Config{
+		// Without a list of authorities, clients send whatever certificate they have.
+		GetCertificate: certificate, ClientAuth: tls.RequestClientCert,
+		MinVersion: a.MinTLS, CipherSuites: a.Ciphers,
+	}
+}

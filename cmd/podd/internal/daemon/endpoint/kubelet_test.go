@@ -1,0 +1,206 @@
+package endpoint
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"podd/cmd/podd/internal/config"
+	"podd/server/pki"
+)
+
+// TestKubeletTLS checks the configured versions, ciphers and certificate. A changed
+// certificate is reloaded.
+func TestKubeletTLS(t *testing.T) {
+	const wide, narrow = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
+	for name, c := range map[string]struct {
+		min, cipher string // configured
+		client      *tls.Config
+		want        string // the negotiated version; "" for an error
+	}{
+		"the newest":            {client: &tls.Config{}, want: "TLS 1.3"},
+		"1.2":                   {client: &tls.Config{MaxVersion: tls.VersionTLS12}, want: "TLS 1.2"},
+		"1.1":                   {client: &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}},
+		"1.2 where 1.3 is due":  {min: "VersionTLS13", client: &tls.Config{MaxVersion: tls.VersionTLS12}},
+		"1.3 where 1.3 is due":  {min: "VersionTLS13", client: &tls.Config{}, want: "TLS 1.3"},
+		"the cipher":            {cipher: wide, client: &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}, want: "TLS 1.2"},
+		"not one of the cipher": {cipher: narrow, client: &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := &certFiles{t: t, dir: t.TempDir()}
+			files.write("first")
+			flags := config.Flags{APIFlags: config.APIFlags{TLSCertFile: new(files.path("crt")), TLSPrivateKeyFile: new(files.path("key"))}}
+			if c.cipher != "" {
+				flags.TLSCipherSuites = []string{c.cipher}
+			}
+			flags.TLSMinVersion = new(cmp.Or(c.min, "VersionTLS12"))
+			conf := kubeletTLSFor(t, flags)
+			version, shown := handshake(conf, c.client)
+			if version != c.want || (shown == "first") != (c.want != "") {
+				t.Fatalf("it speaks %q and shows %q, want %q", version, shown, c.want)
+			}
+			files.write("second")
+			if _, shown = handshake(conf, c.client); (shown == "second") != (c.want != "") {
+				t.Errorf("it shows %q", shown)
+			}
+		})
+	}
+}
+
+// kubeletTLSFor returns the TLS settings of the kubelet API for flags.
+func kubeletTLSFor(t *testing.T, flags config.Flags) *tls.Config {
+	t.Helper()
+	root := t.TempDir()
+	flags.RootDir, flags.RunDir, flags.PodManifestPath = root, filepath.Join(root, "run"), []string{root}
+	cfg, _, err := config.Load(flags, config.Machine{Program: "podd", Hostname: "n1", CgroupV2: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &Options{Node: "n1", PKI: authority(t), Server: cfg.Server, Log: slog.New(slog.DiscardHandler)}
+	certificate, err := o.certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kubeletTLS(cfg.API, certificate)
+}
+
+// handshake returns the negotiated version and the name in the server's certificate.
+func handshake(server, client *tls.Config) (version, shown string) {
+	near, far := net.Pipe()
+	defer near.Close()
+	defer far.Close()
+	go tls.Server(far, server).Handshake()
+	client = client.Clone()
+	client.InsecureSkipVerify = true
+	conn := tls.Client(near, client)
+	if conn.Handshake() != nil {
+		return "", ""
+	}
+	state := conn.ConnectionState()
+	return tls.VersionName(state.Version), state.PeerCertificates[0].Subject.CommonName
+}
+
+// certFiles are a certificate and its key.
+type certFiles struct {
+	t   *testing.T
+	dir string
+}
+
+func (f *certFiles) path(name string) string { return filepath.Join(f.dir, name) }
+
+// write replaces both files by those of name.
+func (f *certFiles) write(name string) {
+	f.t.Helper()
+	ca, err := pki.New("test")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	cert, key, err := ca.Client(name, nil, time.Hour)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for file, text := range map[string][]byte{"crt": cert, "key": key} {
+		if err := os.WriteFile(f.path(file+".new"), text, 0o600); err != nil {
+			f.t.Fatal(err)
+		}
+		if err := os.Rename(f.path(file+".new"), f.path(file)); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// TestSystemLogs checks that links, FIFOs and devices among the logs are not visible.
+func TestSystemLogs(t *testing.T) {
+	dir := t.TempDir()
+	logs := systemLogs{filepath.Join(dir, "log")}
+	for _, err := range []error{
+		os.MkdirAll(filepath.Join(logs.dir, "pods"), 0o700),
+		os.WriteFile(filepath.Join(dir, "shadow"), []byte("secret"), 0o600),
+		os.WriteFile(filepath.Join(logs.dir, "syslog"), []byte("line"), 0o600),
+		os.Symlink("syslog", filepath.Join(logs.dir, "latest")),
+		os.Symlink("../shadow", filepath.Join(logs.dir, "out")),
+		unix.Mkfifo(filepath.Join(logs.dir, "fifo"), 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{"syslog": "line", "latest": "line", "out": "", "fifo": "", "nothing": "", "pods/../../shadow": ""} {
+		got, err := fs.ReadFile(logs, name)
+		if string(got) != want || (err == nil) != (want != "") {
+			t.Errorf("%s: got %q, %v", name, got, err)
+		}
+	}
+	if entries, err := fs.ReadDir(logs, "pods"); err != nil || len(entries) != 0 {
+		t.Errorf("pods: %v, %v", entries, err)
+	}
+}
+
+// TestSystemLogs_Swapped checks that only regular files and directories are opened, even
+// while a container swaps one for a FIFO. If a FIFO were opened, the process that waits
+// for its reader would continue.
+func TestSystemLogs_Swapped(t *testing.T) {
+	logs := systemLogs{t.TempDir()}
+	name, fifo := filepath.Join(logs.dir, "name"), filepath.Join(logs.dir, "fifo")
+	for _, err := range []error{os.WriteFile(name, []byte("line"), 0o600), unix.Mkfifo(fifo, 0o600), os.Link(fifo, fifo+"2")} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var stop, opened atomic.Bool
+	var done sync.WaitGroup
+	done.Go(func() {
+		for !stop.Load() {
+			if err := unix.Renameat2(unix.AT_FDCWD, name, unix.AT_FDCWD, fifo, unix.RENAME_EXCHANGE); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	done.Go(func() {
+		f, err := os.OpenFile(fifo+"2", os.O_WRONLY, 0)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		opened.Store(!stop.Load())
+		f.Close()
+	})
+	shown := 0
+	for range 100_000 {
+		text, err := fs.ReadFile(logs, "name")
+		switch {
+		case err == nil && string(text) == "line":
+			shown++
+		case err == nil || !errors.Is(err, fs.ErrNotExist):
+			t.Errorf("got %q, %v", text, err)
+		}
+		if opened.Load() || t.Failed() {
+			break
+		}
+	}
+	stop.Store(true)
+	if f, err := os.OpenFile(fifo+"2", os.O_RDONLY|unix.O_NONBLOCK, 0); err != nil { // releases the writer
+		t.Error(err)
+	} else {
+		defer f.Close()
+	}
+	done.Wait()
+	if opened.Load() {
+		t.Error("the FIFO was opened")
+	}
+	if shown == 0 {
+		t.Error("the regular file was never shown")
+	}
+}

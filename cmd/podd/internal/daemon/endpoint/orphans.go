@@ -1,0 +1,43 @@
+package endpoint
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/reconcile"
+	"podd/reconcile/volume"
+	"podd/server"
+)
+
+// orphans implements server.Orphans.
+type orphans struct {
+	router *reconcile.Router
+	disk   volume.Dir
+}
+
+var _ server.Orphans = orphans{}
+
+// List implements server.Orphans.
+func (o orphans) List(ctx context.Context) ([]server.Orphan, error) {
+	kept, err := o.router.Orphans(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []server.Orphan
+	for _, k := range kept {
+		one := server.Orphan{UID: k.UID, Path: k.Path, Reason: k.Reason}
+		used, err := o.disk.Size(ctx, k.UID)
+		one.Bytes, one.Partial = used.Bytes, used.Excess != ""
+		if err != nil {
+			one.Unmeasured = err.Error()
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// Remove implements server.Orphans.
+func (o orphans) Remove(ctx context.Context, uid types.UID) error {
+	return o.router.RemoveOrphan(ctx, uid)
+}

@@ -1,0 +1,88 @@
+package endpoint
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/cmd/podd/internal/containers"
+	"podd/cmd/podd/internal/daemon/podlog"
+	"podd/cmd/podd/internal/daemon/shutdown"
+	"podd/cmd/podd/internal/rootdir"
+	"podd/reconcile"
+	"podd/server"
+)
+
+// openSocket opens the socket that the verbs connect to, which only root may use. It also
+// serves the kubelet API and the Kubernetes API.
+func (h *handlers) openSocket(ctx context.Context, c *credentials, others http.Handler) (Endpoint, error) {
+	ln, err := server.ListenSocket(ctx, h.RunDir, h.Log)
+	if err != nil {
+		return nil, err
+	}
+	api := &server.API{
+		State: h.State, Command: commander{h.State, h.Router, h.Shutdown},
+		Logs: h.Logs, Events: h.Events, Credential: c.issue, Revoke: c.revoke,
+		Accept: h.Accept, Orphans: orphans{h.Router, rootdir.PodDirs(h.RootDir)},
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/v1/", server.OwnOrigin(api.Handler()))
+	mux.Handle("/", others)
+	s := &server.Server{
+		Handler: h.Metrics.Requests("readwrite", forwarded(mux)), Streams: true, MaxConns: maxKubeletConns,
+		MaxHeader: maxCommandLine, Log: h.Log,
+	}
+	return func(ctx context.Context) error { return s.Serve(ctx, ln) }, nil
+}
+
+// forwarded guards h against browsers that reach the socket through ssh -L, on a port of
+// another machine. A page whose name is made to resolve to that port (DNS rebinding) has
+// the same origin as podd's own page, so a browser must use localhost or an IP address.
+// The node's name is not enough: everyone on the browser's network may answer for a name
+// without a dot (LLMNR). Programs may use any host without a dot, which is no public name.
+func forwarded(h http.Handler) http.Handler {
+	known := server.KnownHosts("localhost", h)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if server.FromBrowser(r) || strings.Contains(r.Host, ".") {
+			known.ServeHTTP(w, r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// commander implements server.Commander.
+type commander struct {
+	state    server.Viewer
+	router   *reconcile.Router
+	shutdown *shutdown.Manager
+}
+
+// Restart implements server.Commander.
+func (c commander) Restart(ctx context.Context, pod types.NamespacedName, container string) error {
+	p := c.state.View().Pod(server.Key(pod))
+	if p == nil {
+		return podlog.NoPod(pod)
+	}
+	if container != "" {
+		if err := containers.Check(p, container); err != nil {
+			return server.NotFound(err.Error())
+		}
+	}
+	return c.router.Restart(ctx, pod, container)
+}
+
+// Down implements server.Commander. podd itself continues to run, because a service
+// manager would start it again, and the pods with it.
+func (c commander) Down(ctx context.Context) error { return c.router.Down(ctx) }
+
+// Shutdown implements server.Commander.
+func (c commander) Shutdown(ctx context.Context, grace time.Duration) error {
+	return c.shutdown.Begin(ctx, grace)
+}
+
+// Resume implements server.Commander.
+func (c commander) Resume(ctx context.Context) error { return c.shutdown.Cancel(ctx) }

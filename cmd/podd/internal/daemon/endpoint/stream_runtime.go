@@ -1,0 +1,51 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"podd/runtime"
+	"podd/runtime/cri"
+	"podd/server"
+	"podd/server/kubelet"
+)
+
+// A streamRuntime serves streams with the runtime.
+type streamRuntime struct{ client *cri.Client }
+
+var _ kubelet.Runtime = streamRuntime{}
+
+// Exec implements kubelet.Runtime.
+func (c streamRuntime) Exec(ctx context.Context, id string, command []string, s kubelet.Streams) (string, error) {
+	return c.client.Exec(ctx, id, command, runtime.Streams(s))
+}
+
+// Attach implements kubelet.Runtime.
+func (c streamRuntime) Attach(ctx context.Context, id string, s kubelet.Streams) (string, error) {
+	return c.client.Attach(ctx, id, runtime.Streams(s))
+}
+
+// PortForward implements kubelet.Runtime.
+func (c streamRuntime) PortForward(ctx context.Context, sandbox string, ports []int32) (string, error) {
+	return c.client.PortForward(ctx, sandbox, ports)
+}
+
+// maxOutput limits what a command that is run without a stream may write to each output.
+const maxOutput = 16 << 20
+
+// Run implements kubelet.Runtime.
+func (c streamRuntime) Run(ctx context.Context, id string, command []string) ([]byte, int32, error) {
+	r, err := c.client.ExecSync(ctx, id, command, 0, maxOutput)
+	return slices.Concat(r.Stdout, r.Stderr), r.ExitCode, err
+}
+
+// Checkpoint implements kubelet.Runtime.
+func (c streamRuntime) Checkpoint(ctx context.Context, id, file string, timeout time.Duration) error {
+	err := c.client.Checkpoint(ctx, id, file, timeout)
+	if errors.Is(err, runtime.ErrUnimplemented) {
+		return server.NotFound("the runtime does not support checkpoints")
+	}
+	return err
+}

@@ -1,0 +1,135 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"runtime/pprof"
+	"strings"
+	"testing"
+	"time"
+
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/daemon/endpoint"
+	"podd/server"
+)
+
+// endpointStacks returns the stacks of goroutines of endpoints.
+func endpointStacks(t *testing.T) (stacks []string) {
+	t.Helper()
+	var all bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&all, 2); err != nil {
+		t.Fatal(err)
+	}
+	for stack := range strings.SplitSeq(all.String(), "\n\n") {
+		if strings.Contains(stack, "podd/server.") || strings.Contains(stack, "podd/server/") || strings.Contains(stack, "net/http.(*conn)") {
+			stacks = append(stacks, stack)
+		}
+	}
+	return stacks
+}
+
+// TestEndpoints_Idle checks that endpoints without clients only wait for connections,
+// also after earlier clients, including rejected ones, have disconnected.
+func TestEndpoints_Idle(t *testing.T) {
+	root := t.TempDir()
+	free := func() int32 {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		return int32(ln.Addr().(*net.TCPAddr).Port)
+	}
+	health, read, api := free(), free(), free()
+	p := testParts(t, root, config.Flags{EndpointFlags: config.EndpointFlags{HealthzPort: &health, ReadOnlyPort: &read}, APIFlags: config.APIFlags{Port: &api}, SourceFlags: config.SourceFlags{PodManifestPath: []string{root}}})
+	ctx, cancel := context.WithCancel(t.Context())
+	faces, err := endpoint.Open(ctx, p.endpoints)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, len(faces))
+	for _, f := range faces {
+		go func() { ended <- f(ctx) }()
+	}
+	defer func() {
+		cancel()
+		for range faces {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	atRest := func(when string) {
+		t.Helper()
+		for began := time.Now(); ; <-time.After(10 * time.Millisecond) {
+			stacks := endpointStacks(t)
+			busy := 0
+			for _, s := range stacks {
+				if !strings.Contains(s, "podd/server.(*Server).Serve") { // it, or a function that it waits for
+					busy++
+				}
+			}
+			if busy == 0 && len(stacks) == 2*len(faces) {
+				return
+			}
+			if time.Since(began) > 30*time.Second {
+				t.Fatalf("%s: %d goroutines of %d faces, %d busy:\n%s", when, len(stacks), len(faces), busy, strings.Join(stacks, "\n\n"))
+			}
+		}
+	}
+	atRest("before anybody asked")
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(root, "run", server.SocketName))
+	}}
+	for _, path := range []string{"/pods", "/v1/state", "/metrics", "/stats/summary", "/metrics/cadvisor", "/api/v1/pods", "/page/usage", "/openapi/v2", "/openapi/v3"} {
+		resp, err := (&http.Client{Transport: transport}).Get("http://podd" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+	stranger := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	resp, err := (&http.Client{Transport: stranger}).Get(fmt.Sprintf("https://127.0.0.1:%d/checkpoint/", api))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	stranger.CloseIdleConnections()
+	told, err := (&http.Client{Transport: transport}).Get("http://podd/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts, err := io.ReadAll(told.Body)
+	told.Body.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"checkpoint", "v1"} {
+		want := `kubelet_http_requests_total{long_running="false",method="GET",path="` + path + `",server_type="readwrite"} 1`
+		if resp.StatusCode != http.StatusUnauthorized || !bytes.Contains(counts, []byte(want)) {
+			t.Errorf("%s, and no %s", resp.Status, want)
+		}
+	}
+	for _, path := range []string{"/v1/state?watch=1", "/api/v1/pods?watch=1", "/v1/events?watch=1"} {
+		asking, leave := context.WithCancel(ctx)
+		r, err := http.NewRequestWithContext(asking, http.MethodGet, "http://podd"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := (&http.Client{Transport: transport}).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave()
+		resp.Body.Close()
+	}
+	transport.CloseIdleConnections()
+	atRest("after they left")
+}

@@ -1,0 +1,64 @@
+package daemon
+
+import (
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/reconcile/event"
+	"podd/server/events"
+)
+
+// newEventLog returns an event log with the events of podd's start.
+func newEventLog(node string, cgroupV2 bool) *events.Log {
+	now := time.Now()
+	// Revisions must be later than those of an earlier process.
+	l := events.New(events.Options{Node: node, First: uint64(now.UnixMicro())})
+	first := []event.Event{event.Node(v1.EventTypeNormal, "Starting", "Starting kubelet.", now)}
+	if !cgroupV2 {
+		first = append(first, event.Node(v1.EventTypeWarning, "CgroupV1", "cgroup v1 support is in maintenance mode, please migrate to cgroup v2", now))
+	}
+	l.Add(notes(first)...)
+	return l
+}
+
+func notes(all []event.Event) []events.Note {
+	out := make([]events.Note, 0, len(all))
+	for _, e := range all {
+		out = append(out, events.Note(e))
+	}
+	return out
+}
+
+// adviceEvents returns an event for each warning in now that is not in before. All of
+// them are about DNS.
+func adviceEvents(set *manifest.Set, before, now []manifest.Problem, at time.Time) []event.Event {
+	var all []event.Event
+	for _, p := range now {
+		if p.Severity != manifest.Warning || slices.Contains(before, p) || slices.Contains(set.Problems, p) {
+			continue
+		}
+		pod := set.Pods[p.Pod]
+		switch {
+		case pod == nil:
+			all = append(all, event.Node(v1.EventTypeWarning, "CheckLimitsForResolvConf", p.String(), at))
+		case p.Field == "spec.dnsPolicy":
+			all = append(all, event.On(pod, at).Warning("MissingClusterDNS", "", p.What()))
+		default:
+			all = append(all, event.On(pod, at).Warning("DNSConfigForming", "", p.What()))
+		}
+	}
+	return all
+}
+
+// enforcementEvent returns the event for a result of setting the limit of all pods
+// together.
+func enforcementEvent(err error, at time.Time) event.Event {
+	e := event.Node(v1.EventTypeNormal, "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods", at)
+	if err != nil {
+		e.Type, e.Reason, e.Message = v1.EventTypeWarning, "FailedNodeAllocatableEnforcement", "Failed to update Node Allocatable limits: "+err.Error()
+	}
+	return e
+}

@@ -1,0 +1,34 @@
+package daemon
+
+import (
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/cmd/podd/internal/poddtest"
+	"podd/manifest"
+)
+
+// TestAdviceEvents checks that new advice is recorded once, for the pod or node that it
+// concerns.
+func TestAdviceEvents(t *testing.T) {
+	web := types.NamespacedName{Namespace: "default", Name: "web-n1"}
+	set := &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{web: {Key: web, UID: "u", Spec: &v1.Pod{}}}}
+	warn := func(pod types.NamespacedName, field string) manifest.Problem {
+		return manifest.Problem{Severity: manifest.Warning, Pod: pod, Field: field, Message: "m"}
+	}
+	set.Problems = []manifest.Problem{warn(web, "spec.imagee")}
+	now := append([]manifest.Problem{warn(web, "spec.dnsPolicy"), warn(web, "spec.dnsConfig.searches"), warn(types.NamespacedName{}, "nameservers")}, set.Problems...)
+	var got []string
+	for _, e := range adviceEvents(set, nil, now, poddtest.At) {
+		got = append(got, e.Reason+" "+e.Pod.Name)
+	}
+	if want := "MissingClusterDNS web-n1,DNSConfigForming web-n1,CheckLimitsForResolvConf "; strings.Join(got, ",") != want {
+		t.Errorf("told %q", got)
+	}
+	if again := adviceEvents(set, now, now, poddtest.At); len(again) > 0 {
+		t.Errorf("told again: %v", again)
+	}
+}

@@ -1,0 +1,56 @@
+package daemon
+
+import (
+	"podd/cmd/podd/internal/cluster"
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/rootdir"
+	"podd/cmd/podd/internal/sources"
+	"podd/manifest/apidir"
+	"podd/manifest/source"
+	"podd/reconcile/volume/csi"
+)
+
+// inputs contains the sources of desired pods.
+type inputs struct {
+	sources []source.Source  // including the cluster
+	apiDir  *apidir.Dir      // nil: the API is read-only
+	cluster *cluster.Cluster // nil without a cluster
+	csi     *csi.Drivers     // nil without a cluster, because only clusters have CSI volumes
+}
+
+// openInputs opens the configured sources. It does not read them.
+func openInputs(b base, t telemetry) (in inputs, err error) {
+	cfg := b.cfg
+	if in.apiDir, err = openAPIDir(cfg); err != nil {
+		return inputs{}, err
+	}
+	if cfg.Cluster.Kubeconfig != "" {
+		if in.csi, err = newCSIDrivers(b, t); err != nil {
+			return inputs{}, err
+		}
+		in.cluster = newCluster(b, t, in.csi)
+	}
+	cache := rootdir.Sources(cfg.RootDir)
+	if in.sources, err = sources.New(cfg, source.Options{Log: b.log, Cache: cache}); err != nil {
+		return inputs{}, err
+	}
+	if in.cluster != nil {
+		in.sources = append(in.sources, in.cluster.Source())
+	}
+	if err := source.Prune(cache, in.sources...); err != nil {
+		b.log.Warn("removing the cached content of sources that are no longer configured failed", "err", err)
+	}
+	return in, nil
+}
+
+// openAPIDir returns nil if no directory is configured.
+func openAPIDir(cfg *config.Config) (*apidir.Dir, error) {
+	if cfg.APIManifestDir == "" {
+		return nil, nil
+	}
+	if err := sources.CheckAPIDir(cfg); err != nil {
+		return nil, err
+	}
+	vanished := sources.API(cfg, source.Options{Cache: rootdir.Sources(cfg.RootDir)}).HasCachedContent()
+	return apidir.Open(cfg.APIManifestDir, vanished)
+}

@@ -1,0 +1,30 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	"podd/manifest"
+)
+
+// logProblems logs each problem in now that is not in before, and each file that still
+// exists and whose errors have all been corrected.
+func logProblems(log *slog.Logger, now, before []manifest.Problem, files []manifest.FileState) {
+	for _, f := range files {
+		errs := func(p manifest.Problem) bool { return p.Path == f.Path && p.Severity == manifest.Error }
+		if slices.ContainsFunc(before, errs) && !slices.ContainsFunc(now, errs) {
+			log.Info("mended", "at", f.Path)
+		}
+	}
+	for _, p := range now {
+		if slices.Contains(before, p) {
+			continue
+		}
+		level := slog.LevelWarn
+		if p.Severity == manifest.Error {
+			level = slog.LevelError
+		}
+		log.Log(context.Background(), level, "manifest", "at", p.Place(), "why", p.What())
+	}
+}

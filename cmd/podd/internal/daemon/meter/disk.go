@@ -1,0 +1,174 @@
+package meter
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/cmd/podd/internal/host"
+	"podd/cmd/podd/internal/rootdir"
+	"podd/manifest"
+	"podd/reconcile/collect"
+	"podd/reconcile/render"
+	"podd/reconcile/volume"
+	"podd/reconcile/volume/csi"
+	"podd/runtime"
+	"podd/runtime/cri"
+	"podd/runtime/safepath"
+	"podd/runtime/stats"
+	"podd/server"
+	"podd/server/metrics"
+)
+
+// A diskMeter measures the disk usage of pods.
+type diskMeter struct {
+	root    string // podd's root directory
+	node    render.Node
+	runtime *cri.Client
+	state   server.Viewer
+	csi     *csi.Drivers // nil without CSI
+}
+
+// runtimeTimeout limits the wait for the usage of images and layers. If the runtime does
+// not respond, the rest is returned without it.
+const runtimeTimeout = 10 * time.Second
+
+// measure implements stats.Options.Disk. It omits what it cannot measure, because a pod
+// may disappear at any time, and partial results are better than none.
+func (m *diskMeter) measure(ctx context.Context, pods []stats.Pod) (*stats.Disk, error) {
+	root, err := host.StatFilesystem(m.root)
+	if err != nil {
+		return nil, err
+	}
+	d := &stats.Disk{At: time.Now(), Pods: map[types.UID]stats.PodDisk{}}
+	used, inodes := root.Used, root.Inodes-root.InodesFree
+	d.Root = stats.Filesystem{Used: &used, InodesUsed: &inodes, Space: &root.Space, At: d.At}
+	limited, cancel := context.WithTimeout(ctx, runtimeTimeout)
+	defer cancel()
+	d.Images, d.Layers = m.imageFilesystems(limited)
+	layers := m.layers(limited)
+	v := m.state.View()
+	for i := range pods {
+		if ctx.Err() != nil {
+			break
+		}
+		if p := v.Pod(server.Key(pods[i].Key)); p != nil && p.Pod.UID == pods[i].UID {
+			d.Pods[pods[i].UID] = m.pod(ctx, &pods[i], p.Pod, layers, d.Root)
+		}
+	}
+	d.MaxPIDs, d.Processes = host.MaxPids("/proc/sys/kernel"), host.Processes("/proc/loadavg")
+	return d, nil
+}
+
+func (m *diskMeter) imageFilesystems(ctx context.Context) (images, layers *stats.Filesystem) {
+	i, l, err := m.runtime.ImageFsInfo(ctx)
+	if err != nil {
+		return nil, nil
+	}
+	first := func(all []runtime.Filesystem) *stats.Filesystem {
+		if len(all) == 0 {
+			return nil
+		}
+		f := filesystemStats(&all[0], time.Now())
+		return &f
+	}
+	return first(i), first(l)
+}
+
+// layers returns the usage of containers by ID, or nil if the runtime did not respond.
+func (m *diskMeter) layers(ctx context.Context) map[string]runtime.Usage {
+	usages, err := m.runtime.ContainerUsages(ctx, m.node.Instances())
+	if err == nil || errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+		return usages
+	}
+	return map[string]runtime.Usage{} // it will not be available later either
+}
+
+// filesystemStats converts the runtime's statistics of a file system.
+func filesystemStats(f *runtime.Filesystem, at time.Time) stats.Filesystem {
+	out := stats.Filesystem{Used: &f.UsedBytes, InodesUsed: &f.InodesUsed, At: at}
+	if s, err := host.StatFilesystem(f.Mountpoint); err == nil {
+		out.Space = &s.Space
+	}
+	return out
+}
+
+func (m *diskMeter) pod(ctx context.Context, p *stats.Pod, spec *v1.Pod, layers map[string]runtime.Usage, root stats.Filesystem) stats.PodDisk {
+	d := stats.PodDisk{Logs: map[string]stats.Filesystem{}}
+	if layers != nil {
+		d.Layers = map[string]stats.Filesystem{}
+	}
+	dir := render.LogDirectory(&manifest.Pod{Key: p.Key, UID: p.UID, Spec: spec}, m.node)
+	part := func(u safepath.Usage) stats.Filesystem {
+		bytes, inodes := uint64(max(u.Bytes, 0)), uint64(max(u.Inodes, 0))
+		return stats.Filesystem{Used: &bytes, InodesUsed: &inodes, Space: root.Space, At: time.Now()}
+	}
+	for _, c := range p.Containers {
+		if u, err := collect.Files(ctx, dir, c.Name); err == nil {
+			d.Logs[c.Name] = part(u)
+		}
+		if u := layers[c.ID]; u.Layer != nil {
+			d.Layers[c.ID] = filesystemStats(u.Layer, u.LayerAt)
+		}
+	}
+	pods := volume.Dir{Root: rootdir.Pods(m.root), Claims: rootdir.Claims(m.root), CSI: m.csi}
+	volumes, _ := pods.Measure(ctx, spec)
+	for _, v := range volumes {
+		f := part(v.Used)
+		f.Space = &stats.Space{Capacity: v.Capacity, Available: v.Available, Inodes: v.Inodes, InodesFree: v.InodesFree}
+		d.Volumes = append(d.Volumes, stats.Volume{Name: v.Name, Claim: v.Claim, Own: v.Own, Abnormal: v.Abnormal, Filesystem: f})
+	}
+	if files, err := pods.FileUsage(p.UID); err == nil {
+		all := files.Hosts
+		for _, u := range files.Messages {
+			all.Bytes, all.Inodes = all.Bytes+u.Bytes, all.Inodes+u.Inodes
+		}
+		f := part(all)
+		d.Files = &f
+	}
+	d.At, d.Cut = time.Now(), ctx.Err() != nil
+	return d
+}
+
+// Disks returns the disk usage of pods for podd's metrics. It may return older values,
+// because an alert does not fire on a series with gaps.
+func (m *Meter) Disks(ctx context.Context) (*metrics.Disks, error) {
+	disk, err := m.sampler.DiskSoon(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return diskMetrics(disk, m.state.View()), nil
+}
+
+// diskMetrics returns the metrics of the claims and logs of the pods of v.
+func diskMetrics(disk *stats.Disk, v *server.View) *metrics.Disks {
+	out := &metrics.Disks{}
+	for _, p := range v.Pods {
+		of, ok := disk.Pods[p.Pod.UID]
+		if !ok {
+			continue
+		}
+		for _, vol := range of.Volumes {
+			if vol.Claim == "" || vol.Space == nil || vol.Used == nil || vol.InodesUsed == nil {
+				continue
+			}
+			out.Claims = append(out.Claims, metrics.Claim{
+				Namespace: p.Pod.Namespace, Name: vol.Claim,
+				Capacity: float64(vol.Capacity), Available: float64(vol.Available), Used: float64(*vol.Used),
+				Inodes: float64(vol.Inodes), InodesFree: float64(vol.InodesFree), InodesUsed: float64(*vol.InodesUsed),
+				Abnormal: vol.Abnormal,
+			})
+		}
+		for container, f := range of.Logs {
+			if f.Used != nil {
+				out.Logs = append(out.Logs, metrics.Log{
+					Namespace: p.Pod.Namespace, Pod: p.Pod.Name, UID: string(p.Pod.UID), Container: container, Bytes: float64(*f.Used),
+				})
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,51 @@
+package meter
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/cmd/podd/internal/poddtest"
+	"podd/runtime/cri"
+	"podd/runtime/stats"
+	"podd/server"
+)
+
+// TestMeasure_Timeout checks that measure omits what it has no time for, and what a
+// runtime does not report.
+func TestMeasure_Timeout(t *testing.T) {
+	dir := t.TempDir()
+	silent, err := net.Listen("unix", filepath.Join(dir, "cri.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	client, err := cri.Dial(cri.Options{Endpoint: "unix://" + silent.Addr().String(), Timeout: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	one, two := poddtest.PodAt("a.yaml", 1, "one", "app"), poddtest.PodAt("b.yaml", 1, "two", "app")
+	one.Pod.UID, two.Pod.UID = "u1", "u2"
+	m := &diskMeter{root: dir, runtime: client, state: server.NewLatest(poddtest.ViewOf(one, two))}
+	var pods []stats.Pod
+	for _, p := range []*v1.Pod{one.Pod, two.Pod} {
+		pods = append(pods, stats.Pod{Key: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, UID: p.UID})
+	}
+	d, err := m.measure(t.Context(), pods)
+	if err != nil || len(d.Pods) != 2 || d.Pods["u1"].Layers != nil || d.Pods["u1"].Cut || d.Pods["u1"].At.IsZero() {
+		t.Errorf("%+v, %v", d, err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if d, err = m.measure(over, pods); err != nil || len(d.Pods) > 0 || d.Root.Space == nil {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if p := m.pod(over, &pods[0], one.Pod, nil, d.Root); !p.Cut {
+		t.Errorf("%+v", p)
+	}
+}

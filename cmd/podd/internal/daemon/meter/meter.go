@@ -1,0 +1,164 @@
+// Package meter measures the resource usage of the node and its pods.
+package meter
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/google/cadvisor/lib/model"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"podd/reconcile/cgroup"
+	"podd/reconcile/render"
+	"podd/reconcile/volume/csi"
+	"podd/runtime"
+	"podd/runtime/cri"
+	"podd/runtime/stats"
+	"podd/server"
+)
+
+// Options are the options of a Meter. All fields but CSI are required.
+type Options struct {
+	Node    render.Node
+	Began   time.Time // when podd started
+	RootDir string
+	Runtime *cri.Client
+	State   server.Viewer
+	CSI     *csi.Drivers // nil without CSI
+	// OnSample is called before the cgroups of the pods are read.
+	OnSample func()
+}
+
+// A Meter measures the node and the pods that podd shows. It implements server.Meter.
+type Meter struct {
+	node    stats.Node
+	state   server.Viewer
+	sampler *stats.Sampler
+}
+
+var _ server.Meter = (*Meter)(nil)
+
+// New returns a Meter, which measures only when it is used.
+func New(o Options) *Meter {
+	// cAdvisor's library logs with klog everything that it cannot read, each time. Users
+	// cannot act on that.
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
+	all, classes := cgroup.Groups(o.Node.CgroupRoot)
+	disks := &diskMeter{root: o.RootDir, node: o.Node, runtime: o.Runtime, state: o.State, csi: o.CSI}
+	return &Meter{
+		node: stats.Node{Name: o.Node.Name, Began: o.Began}, state: o.State,
+		sampler: stats.New(stats.Options{
+			Pods: func() []stats.Pod {
+				o.OnSample()
+				return sampledPods(o.State.View(), o.Node.CgroupRoot)
+			},
+			Runtime: func(ctx context.Context) (map[string]runtime.Usage, error) {
+				return o.Runtime.ContainerUsages(ctx, o.Node.Instances())
+			},
+			AllPods: all, Classes: classes, Own: stats.OwnCgroup(), Disk: disks.measure,
+		}),
+	}
+}
+
+// Close stops measurements in progress and waits for them.
+func (m *Meter) Close() { m.sampler.Close() }
+
+// sampledPods returns the pods that have a sandbox, with their running containers.
+func sampledPods(v *server.View, root string) []stats.Pod {
+	var all []stats.Pod
+	for _, p := range v.Pods {
+		if p.Sandbox == "" {
+			continue
+		}
+		s := stats.Pod{
+			Key: types.NamespacedName(p.Key()), UID: p.Pod.UID,
+			Cgroups: cgroup.Places(root, p.Pod.UID), Sandbox: p.Sandbox,
+		}
+		if t := p.Pod.Status.StartTime; t != nil {
+			s.Started = t.Time
+		}
+		for c := range server.Statuses(p.Pod) {
+			if r, ok := sampledContainer(c); ok {
+				s.Containers = append(s.Containers, r)
+			}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func sampledContainer(c *v1.ContainerStatus) (stats.Container, bool) {
+	_, id, ok := strings.Cut(c.ContainerID, "://")
+	if c.State.Running == nil || !ok {
+		return stats.Container{}, false
+	}
+	return stats.Container{ID: id, Name: c.Name, Image: c.Image, Started: c.State.Running.StartedAt.Time}, true
+}
+
+// Summary implements server.Meter.
+func (m *Meter) Summary(ctx context.Context, cpuAndMemory bool) (*api.Summary, error) {
+	if cpuAndMemory {
+		s, err := m.sampler.Basic(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return stats.Summarize(m.node, s, nil), nil
+	}
+	d, err := m.sampler.Disk(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := m.sampler.Whole(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return stats.Summarize(m.node, s, d), nil
+}
+
+// Containers implements server.Meter.
+func (m *Meter) Containers(ctx context.Context) (map[string]*model.ContainerInfo, error) {
+	s, err := m.sampler.Whole(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.Containers(), nil
+}
+
+// Machine implements server.Meter.
+func (m *Meter) Machine(ctx context.Context) (*model.MachineInfo, error) {
+	return m.sampler.Machine(ctx)
+}
+
+// Usage implements server.Meter.
+func (m *Meter) Usage(ctx context.Context) (*server.Usage, error) {
+	s, err := m.sampler.Basic(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &server.Usage{At: s.At, Node: usageAmounts(s.Node), Pods: make(map[server.Key]server.PodUsage, len(s.Pods))}
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		u := server.PodUsage{Amounts: usageAmounts(cmp.Or(p.Cgroup, p.Sandbox)), Containers: map[string]server.Amounts{}}
+		for _, c := range p.Containers {
+			if c.Cgroup != nil {
+				u.Containers[c.Name] = usageAmounts(c.Cgroup)
+			}
+		}
+		out.Pods[server.Key(p.Key)] = u
+	}
+	return out, nil
+}
+
+func usageAmounts(c *stats.Cgroup) server.Amounts {
+	if c == nil {
+		return server.Amounts{}
+	}
+	s := c.Stats()
+	return server.Amounts{NanoCores: c.NanoCores, CoreNanoSeconds: s.Cpu.Usage.Total, WorkingSet: s.Memory.WorkingSet}
+}

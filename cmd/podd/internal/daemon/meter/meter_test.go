@@ -1,0 +1,75 @@
+package meter
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/reconcile/cgroup"
+	"podd/runtime"
+	"podd/runtime/stats"
+	"podd/server"
+)
+
+// TestSampledPods checks that only pods with a sandbox and running containers are
+// returned.
+func TestSampledPods(t *testing.T) {
+	began := metav1.NewTime(time.Unix(1000, 0))
+	runs := v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: began}}
+	p := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-n1", UID: "u1"},
+		Status: v1.PodStatus{
+			StartTime: &began,
+			InitContainerStatuses: []v1.ContainerStatus{
+				{Name: "once", ContainerID: "containerd://c0", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}},
+				{Name: "side", Image: "side:1", ContainerID: "containerd://c1", State: runs},
+			},
+			ContainerStatuses: []v1.ContainerStatus{
+				{Name: "app", Image: "web:1", ContainerID: "cri-o://c2", State: runs},
+				{Name: "waits", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{}}},
+			},
+		},
+	}
+	v := &server.View{Pods: []*server.PodView{{Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "rejected"}}}, {Pod: p, Sandbox: "s1"}}}
+	want := []stats.Pod{{
+		Key: types.NamespacedName{Namespace: "default", Name: "web-n1"}, UID: "u1",
+		Cgroups: cgroup.Places("/x", "u1"), Sandbox: "s1", Started: began.Time,
+		Containers: []stats.Container{
+			{ID: "c1", Name: "side", Image: "side:1", Started: began.Time}, {ID: "c2", Name: "app", Image: "web:1", Started: began.Time},
+		},
+	}}
+	if diff := cmp.Diff(want, sampledPods(v, "/x")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestUsage checks the usage of this machine.
+func TestUsage(t *testing.T) {
+	m := &Meter{sampler: stats.New(stats.Options{
+		Pods: func() []stats.Pod {
+			return []stats.Pod{{Key: types.NamespacedName{Namespace: "default", Name: "web-n1"}, Containers: []stats.Container{{ID: "c1", Name: "app"}, {ID: "c2", Name: "gone"}}}}
+		},
+		Runtime: func(context.Context) (map[string]runtime.Usage, error) {
+			return map[string]runtime.Usage{"c1": {At: time.Now(), CPU: 7, WorkingSet: 8}}, nil
+		},
+	})}
+	u, err := m.Usage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u.Node.NanoCores == nil || u.Node.CoreNanoSeconds == 0 || u.Node.WorkingSet == 0 || u.At.IsZero() {
+		t.Errorf("the node: %+v", u.Node)
+	}
+	want := map[server.Key]server.PodUsage{
+		{Namespace: "default", Name: "web-n1"}: {Containers: map[string]server.Amounts{"app": {CoreNanoSeconds: 7, WorkingSet: 8}}},
+	}
+	if diff := cmp.Diff(want, u.Pods, cmpopts.IgnoreFields(server.Amounts{}, "NanoCores")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,143 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/nodename"
+	"podd/manifest"
+	"podd/server"
+)
+
+// hostnameInterval is the interval between reads of the hostname.
+const hostnameInterval = 10 * time.Second
+
+// A renamedError stops the parts of a node that gets another name.
+type renamedError struct{ name string }
+
+// Error implements error.
+func (e *renamedError) Error() string { return fmt.Sprintf("the node is renamed to %q", e.name) }
+
+// A nodeNamer reports that the host has another name than the node, and renames the node
+// when a user accepts that.
+type nodeNamer struct {
+	root   string          // podd's root directory
+	record nodename.Record // the name in effect and earlier ones
+	// configured is the name in the configuration: the user's, the cloud's or the hostname at
+	// the start.
+	configured string
+	isNamed    bool   // the user has set configured
+	cloud      string // the cloud that configured is from; may be ""
+	inCluster  bool
+	// renamed receives the name that a user accepted. Its capacity is one.
+	renamed chan string
+}
+
+// newNodeNamer returns a nodeNamer with the name that is stored in the root directory,
+// which podd must own. On the first start it stores the configured one.
+func newNodeNamer(cfg *config.Config, log *slog.Logger) (*nodeNamer, error) {
+	stored, err := nodename.Read(cfg.RootDir)
+	if err != nil {
+		return nil, err
+	}
+	record, differs := stored.Resolve(cfg.NodeName, cfg.Named)
+	if differs {
+		log.Warn("node name differs from the stored one; using the stored one", "found", cfg.NodeName, "stored", record.Name)
+	}
+	if record.Name != stored.Name {
+		if err := nodename.Write(cfg.RootDir, record); err != nil {
+			log.Warn("storing the node name failed; pods will be replaced if the hostname changes before podd can store it", "err", err)
+		}
+	}
+	return &nodeNamer{
+		root: cfg.RootDir, record: record, configured: cfg.NodeName, isNamed: cfg.Named, cloud: cfg.Cloud,
+		inCluster: cfg.Cluster.Kubeconfig != "", renamed: make(chan string, 1),
+	}, nil
+}
+
+// problem returns the problem that the name in effect differs from found, or nil.
+func (n *nodeNamer) problem(found string) *manifest.Problem {
+	stored := n.record.Name
+	if stored == found {
+		return nil
+	}
+	from := "the hostname is"
+	if n.cloud != "" {
+		from = "cloud " + n.cloud + " names this node"
+	}
+	rename := "podd accept node-name renames the node and replaces its pods"
+	if n.inCluster {
+		rename = renameInCluster(found)
+	}
+	return &manifest.Problem{Severity: manifest.Warning, Message: fmt.Sprintf(
+		"%s %q, and the pods in %s are those of node %q; podd keeps the name %q: %s, --hostname-override=%s keeps the name without this warning",
+		from, found, n.root, stored, stored, rename, stored)}
+}
+
+// renameInCluster returns what a user must do to rename the node of a cluster. podd cannot
+// do it: the credential of system:node:OLD may not register another Node, nor request a
+// certificate for it (NodeRestriction).
+func renameInCluster(name string) string {
+	return fmt.Sprintf("a kubeconfig for node %s and --hostname-override=%s rename the node and replace its pods", name, name)
+}
+
+// present returns the name that the node would have without a stored one.
+func (n *nodeNamer) present() (string, error) {
+	if n.isNamed || n.cloud != "" {
+		return n.configured, nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("reading the hostname: %w", err)
+	}
+	return config.NodeName(host)
+}
+
+// run calls publish with the problem of a changed hostname until ctx is done. It returns a
+// renamedError after a user accepted another name.
+func (n *nodeNamer) run(ctx context.Context, publish func(*manifest.Problem)) error {
+	tick := time.NewTicker(hostnameInterval)
+	defer tick.Stop()
+	for found := n.configured; ; {
+		// A hostname that cannot be a name cannot be accepted either.
+		if name, err := n.present(); err == nil && name != found {
+			found = name
+			publish(n.problem(found))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case name := <-n.renamed:
+			return &renamedError{name}
+		case <-tick.C:
+		}
+	}
+}
+
+// accept stores the present name and makes podd start again with it.
+func (n *nodeNamer) accept() (string, error) {
+	name, err := n.present()
+	if err != nil {
+		return "", err
+	}
+	stored := n.record.Name
+	if name == stored {
+		return "", &server.Error{Status: http.StatusConflict, Message: fmt.Sprintf("the node's name is %q already", name)}
+	}
+	if n.inCluster {
+		return "", &server.Error{Status: http.StatusConflict, Message: fmt.Sprintf("node %q belongs to a cluster; %s", stored, renameInCluster(name))}
+	}
+	if err := nodename.Write(n.root, n.record.Rename(name)); err != nil {
+		return "", err
+	}
+	select {
+	case n.renamed <- name:
+	default: // accepted already
+	}
+	return fmt.Sprintf("node %q is now %q; each pod stops and then starts with the new name, podd ps shows it", stored, name), nil
+}

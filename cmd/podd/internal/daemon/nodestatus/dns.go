@@ -1,0 +1,66 @@
+package nodestatus
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"podd/cmd/podd/internal/host"
+	"podd/manifest"
+)
+
+// dnsInterval is the interval between checks that the node's DNS can be read.
+const dnsInterval = 10 * time.Second
+
+// A DNSWatcher checks that the node's DNS configuration can be read. Sandboxes read it
+// again themselves. It belongs to one goroutine at a time.
+type DNSWatcher struct {
+	path    string
+	log     *slog.Logger
+	problem *manifest.Problem
+}
+
+// NewDNSWatcher returns a DNSWatcher for a resolv.conf. A path of "" means that there is
+// none.
+func NewDNSWatcher(path string, log *slog.Logger) *DNSWatcher {
+	return &DNSWatcher{path: path, log: log}
+}
+
+// Run checks the file until ctx is done. It calls publish with the problem, or nil, when it
+// has changed since the last check.
+func (w *DNSWatcher) Run(ctx context.Context, publish func(*manifest.Problem)) error {
+	tick := time.NewTicker(dnsInterval)
+	defer tick.Stop()
+	before := w.problem
+	for {
+		if now := w.Check(); now != before {
+			before = now
+			publish(now)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// Check reads the file and returns the problem, or nil if the file can be read or does not
+// exist. It returns the same pointer as before if the problem has not changed.
+func (w *DNSWatcher) Check() *manifest.Problem {
+	_, err := host.ReadDNS(w.path)
+	before := w.problem
+	if err == nil {
+		if before != nil {
+			w.log.Info("node DNS configuration can be read again", "file", w.path)
+		}
+		w.problem = nil
+		return nil
+	}
+	now := manifest.Problem{Severity: manifest.Error, Path: w.path, Message: err.Error() + "; no pod starts until it can be read"}
+	if before == nil || *before != now {
+		w.log.Warn("reading the node's DNS failed; no pod starts until it can be read", "err", err)
+		w.problem = &now
+	}
+	return w.problem
+}

@@ -1,0 +1,86 @@
+package nodestatus
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/cmd/podd/internal/host"
+	"podd/reconcile/plan"
+	"podd/reconcile/render"
+	"podd/server"
+)
+
+// ObjectOptions are the options of NewObject.
+type ObjectOptions struct {
+	Node     render.Node       // name and resources
+	Limits   plan.Limits       // including the node's labels
+	Info     v1.NodeSystemInfo // of the host
+	Instance string            // ID of the podd instance
+	RootDir  string            // its age is that of the Node
+	Listen   string            // address of the kubelet API; may be ""
+}
+
+// NewObject returns the Node without the parts that change. Properties that cannot be read
+// are empty.
+func NewObject(o ObjectOptions) *v1.Node {
+	capacity := resourceList(o.Limits, o.Node.Capacity)
+	for name, n := range host.HugePages("/sys/kernel/mm/hugepages") {
+		capacity[name] = *resource.NewQuantity(n, resource.BinarySI)
+	}
+	return &v1.Node{
+		TypeMeta: metav1.TypeMeta{Kind: "Node", APIVersion: "v1"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: o.Node.Name, UID: server.DeriveUID("Node", o.Instance), Labels: o.Limits.Machine.Labels,
+			CreationTimestamp: modTime(filepath.Join(o.RootDir, "instance")),
+		},
+		Status: v1.NodeStatus{
+			Capacity: capacity, Allocatable: resourceList(o.Limits, o.Node.Allocatable),
+			DaemonEndpoints: v1.NodeDaemonEndpoints{KubeletEndpoint: v1.DaemonEndpoint{Port: port(o.Listen)}},
+			NodeInfo:        o.Info,
+		},
+	}
+}
+
+// resourceList converts the capacity or the allocatable resources.
+func resourceList(limits plan.Limits, r render.Resources) v1.ResourceList {
+	all := v1.ResourceList{
+		v1.ResourceCPU:    *resource.NewMilliQuantity(r.MilliCPU, resource.DecimalSI),
+		v1.ResourceMemory: *resource.NewQuantity(r.Memory, resource.BinarySI),
+		v1.ResourcePods:   *resource.NewQuantity(int64(limits.MaxPods), resource.DecimalSI),
+	}
+	if r.EphemeralStorage > 0 {
+		all[v1.ResourceEphemeralStorage] = *resource.NewQuantity(r.EphemeralStorage, resource.BinarySI)
+	}
+	for name, n := range limits.Amounts {
+		if strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix) {
+			all[name] = *resource.NewQuantity(n, resource.BinarySI)
+		}
+	}
+	return all
+}
+
+// modTime returns the modification time of a file.
+func modTime(path string) metav1.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return metav1.Now()
+	}
+	return metav1.NewTime(info.ModTime())
+}
+
+// port returns the port of an address, or 0 if it has none.
+func port(address string) int32 {
+	_, text, err := net.SplitHostPort(address)
+	n, perr := strconv.ParseUint(text, 10, 16)
+	if err != nil || perr != nil {
+		return 0
+	}
+	return int32(n)
+}

@@ -1,0 +1,21 @@
+package nodestatus
+
+import (
+	"testing"
+
+	"podd/reconcile/plan"
+	"podd/reconcile/render"
+)
+
+// TestNewObject checks the name, resources and port of the Node.
+func TestNewObject(t *testing.T) {
+	amounts := render.Resources{MilliCPU: 2000, Memory: 1 << 30}
+	n := NewObject(ObjectOptions{
+		Node: render.Node{Name: "n1", Capacity: amounts, Allocatable: amounts}, Limits: plan.Limits{MaxPods: 7},
+		Instance: "id", RootDir: t.TempDir(), Listen: "127.0.0.1:10250",
+	})
+	s := n.Status
+	if n.Name != "n1" || s.Capacity.Pods().Value() != 7 || s.Allocatable.Cpu().Value() != 2 || s.DaemonEndpoints.KubeletEndpoint.Port != 10250 {
+		t.Errorf("got %s, %+v", n.Name, s)
+	}
+}

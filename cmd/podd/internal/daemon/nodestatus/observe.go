@@ -1,0 +1,54 @@
+package nodestatus
+
+import (
+	"context"
+	"time"
+
+	"podd/cmd/podd/internal/host"
+	"podd/runtime/cri"
+)
+
+// runtimeTimeout limits the wait for the image file system.
+const runtimeTimeout = 10 * time.Second
+
+// observe returns the available resources of the node. Only the runtime knows the
+// image file system; if it does not respond, that is left unknown.
+func observe(ctx context.Context, root string, client *cri.Client) (observations, error) {
+	memory, err := observeMemory("/proc/meminfo")
+	if err != nil {
+		return observations{}, err
+	}
+	pids := host.MaxPids("/proc/sys/kernel")
+	r := observations{memory: memory, pids: observation{pids, max(pids-host.Processes("/proc/loadavg"), 0)}}
+	disk, err := host.StatFilesystem(root)
+	if err != nil {
+		return observations{}, err
+	}
+	r.disk = observeDisk(disk)
+	limited, cancel := context.WithTimeout(ctx, runtimeTimeout)
+	defer cancel()
+	if images, _, err := client.ImageFsInfo(limited); err == nil && len(images) > 0 {
+		if disk, err := host.StatFilesystem(images[0].Mountpoint); err == nil {
+			r.images = observeDisk(disk)
+		}
+	}
+	return r, nil
+}
+
+// observeMemory counts inactive page cache as available, as the kubelet does.
+func observeMemory(path string) (observation, error) {
+	var all [3]int64
+	for i, field := range []string{"MemTotal", "MemFree", "Inactive(file)"} {
+		var err error
+		if all[i], err = host.MemInfo(path, field); err != nil {
+			return observation{}, err
+		}
+	}
+	return observation{capacity: all[0], available: all[1] + all[2]}, nil
+}
+
+func observeDisk(s host.Filesystem) diskObservation {
+	return diskObservation{
+		bytes: observation{int64(s.Capacity), int64(s.Available)}, inodes: observation{int64(s.Inodes), int64(s.InodesFree)}, known: true,
+	}
+}

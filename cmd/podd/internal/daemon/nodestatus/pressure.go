@@ -1,0 +1,62 @@
+package nodestatus
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/cmd/podd/internal/config"
+)
+
+// observations are the resources of the node that evictions depend on.
+type observations struct {
+	memory, pids observation
+	disk, images diskObservation // file systems of the root directory and of images
+}
+
+// A diskObservation is one file system. known is false if it could not be read.
+type diskObservation struct {
+	bytes, inodes observation
+	known         bool
+}
+
+// An observation is the capacity of a resource, 0 if it is unknown or unlimited, and the
+// amount that is available.
+type observation struct{ capacity, available int64 }
+
+func (s observation) below(t config.Threshold) bool {
+	return s.capacity > 0 && s.available < t.Of(s.capacity)
+}
+
+// conditions returns whether each kind of pressure exists.
+func (r observations) conditions(p config.Pressure) map[v1.NodeConditionType]bool {
+	return map[v1.NodeConditionType]bool{
+		v1.NodeMemoryPressure: r.memory.below(p.Memory),
+		v1.NodeDiskPressure: r.disk.bytes.below(p.Nodefs) || r.disk.inodes.below(p.NodefsInodes) ||
+			r.images.bytes.below(p.Imagefs) || r.images.inodes.below(p.ImagefsInodes),
+		v1.NodePIDPressure: r.pids.below(p.Pids),
+	}
+}
+
+// pressures records when each kind of pressure last existed.
+type pressures struct {
+	by   config.Pressure
+	last map[v1.NodeConditionType]time.Time // may be nil
+}
+
+// update returns the pressure conditions to publish. A kind that existed within the
+// transition period is still published.
+func (p *pressures) update(r observations, now time.Time) map[v1.NodeConditionType]bool {
+	if p.last == nil {
+		p.last = map[v1.NodeConditionType]time.Time{}
+	}
+	shown := map[v1.NodeConditionType]bool{}
+	for kind, is := range r.conditions(p.by) {
+		if is {
+			p.last[kind] = now
+		}
+		at, was := p.last[kind]
+		shown[kind] = was && now.Sub(at) < p.by.Transition
+	}
+	return shown
+}

@@ -1,0 +1,79 @@
+package nodestatus
+
+import (
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/cmd/podd/internal/config"
+)
+
+// kubeletThresholds are the kubelet's default thresholds.
+var kubeletThresholds = config.Pressure{
+	Memory: config.Threshold{Amount: 100 << 20},
+	Nodefs: config.Threshold{Share: .1}, NodefsInodes: config.Threshold{Share: .05},
+	Imagefs: config.Threshold{Share: .15}, ImagefsInodes: config.Threshold{Share: .05},
+	Transition: 5 * time.Minute,
+}
+
+// TestConditions checks each threshold with the smallest sufficient amount.
+func TestConditions(t *testing.T) {
+	enough := observations{
+		memory: observation{1 << 30, 100 << 20}, pids: observation{1000, 0},
+		disk:   diskObservation{bytes: observation{100, 10}, inodes: observation{100, 5}},
+		images: diskObservation{bytes: observation{100, 15}, inodes: observation{100, 5}},
+	}
+	const memory, disk, pids = v1.NodeMemoryPressure, v1.NodeDiskPressure, v1.NodePIDPressure
+	for name, test := range map[string]struct {
+		change func(*observations, *config.Pressure)
+		want   v1.NodeConditionType
+	}{
+		"enough":            {func(*observations, *config.Pressure) {}, ""},
+		"memory":            {func(r *observations, _ *config.Pressure) { r.memory.available-- }, memory},
+		"disk":              {func(r *observations, _ *config.Pressure) { r.disk.bytes.available-- }, disk},
+		"its inodes":        {func(r *observations, _ *config.Pressure) { r.disk.inodes.available-- }, disk},
+		"images":            {func(r *observations, _ *config.Pressure) { r.images.bytes.available-- }, disk},
+		"their inodes":      {func(r *observations, _ *config.Pressure) { r.images.inodes.available-- }, disk},
+		"no bound is known": {func(r *observations, _ *config.Pressure) { r.disk, r.images = diskObservation{}, diskObservation{} }, ""},
+		"nor of an amount": {func(r *observations, p *config.Pressure) {
+			r.disk = diskObservation{}
+			p.Nodefs = config.Threshold{Amount: 1}
+		}, ""},
+		"a very large disk": {func(r *observations, _ *config.Pressure) { r.disk.bytes = observation{1 << 56, 1 << 55} }, ""},
+		"a full large disk": {func(r *observations, _ *config.Pressure) { r.disk.bytes = observation{1 << 56, 1 << 50} }, disk},
+		"a share of memory": {func(r *observations, p *config.Pressure) { p.Memory = config.Threshold{Share: .25} }, memory},
+		"an amount of disk": {func(r *observations, p *config.Pressure) { p.Nodefs = config.Threshold{Amount: 11} }, disk},
+		"one that is left":  {func(r *observations, p *config.Pressure) { p.Nodefs = config.Threshold{Amount: 10} }, ""},
+		"processes":         {func(r *observations, p *config.Pressure) { p.Pids = config.Threshold{Amount: 1} }, pids},
+		"a share of them":   {func(r *observations, p *config.Pressure) { p.Pids = config.Threshold{Share: .01}; r.pids.available = 8 }, pids},
+		"nothing has threshold": {func(r *observations, p *config.Pressure) {
+			*r, *p = observations{memory: observation{capacity: 1}, disk: diskObservation{bytes: observation{capacity: 1}}}, config.Pressure{}
+		}, ""},
+	} {
+		r, p := enough, kubeletThresholds
+		test.change(&r, &p)
+		for kind, is := range r.conditions(p) {
+			if is != (kind == test.want) {
+				t.Errorf("%s: %s is %v", name, kind, is)
+			}
+		}
+	}
+}
+
+// TestPressures_Transition checks that pressure is published for the transition period
+// after it has ended.
+func TestPressures_Transition(t *testing.T) {
+	began := time.Unix(1000, 0)
+	p := pressures{by: config.Pressure{Memory: kubeletThresholds.Memory, Transition: 30 * time.Second}}
+	for _, step := range []struct {
+		after time.Duration
+		left  int64
+		want  bool
+	}{{0, 1 << 30, false}, {10 * time.Second, 1, true}, {39 * time.Second, 1 << 30, true}, {40 * time.Second, 1 << 30, false}} {
+		shown := p.update(observations{memory: observation{1 << 31, step.left}}, began.Add(step.after))
+		if got := shown[v1.NodeMemoryPressure]; got != step.want {
+			t.Errorf("after %s: %v", step.after, got)
+		}
+	}
+}

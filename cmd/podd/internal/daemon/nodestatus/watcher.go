@@ -1,0 +1,160 @@
+// Package nodestatus follows the resources of the node, its images, disk and DNS, and
+// builds its Node object.
+package nodestatus
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/daemon/view"
+	"podd/reconcile/event"
+	"podd/runtime"
+	"podd/runtime/cri"
+)
+
+// Intervals between checks of the node, and between listings of images if none was
+// pulled.
+const (
+	checkInterval  = 10 * time.Second
+	imagesInterval = time.Minute
+)
+
+// WatchOptions are the options of Watch. All fields are required.
+type WatchOptions struct {
+	Node       string // name of the node
+	RootDir    string
+	Runtime    *cri.Client
+	MaxImages  int // limit of published images; -1: none
+	Thresholds config.Pressure
+	// Pulled receives a value after an image was pulled.
+	Pulled <-chan struct{}
+	// Publish is called when the facts have changed. Record is called with new events.
+	Publish func(*view.NodeFacts)
+	Record  func([]event.Event)
+	Log     *slog.Logger
+}
+
+// Watch follows the pressure and images of the node, and kills by the kernel's OOM killer,
+// until ctx is done.
+func Watch(ctx context.Context, o WatchOptions) error {
+	kernel := openKernelLog("/dev/kmsg")
+	defer kernel.close()
+	w := &watcher{
+		node: o.Node, kernel: kernel, images: o.Runtime.ListImages, maxImages: o.MaxImages, log: o.Log,
+		observe: func(ctx context.Context) (observations, error) { return observe(ctx, o.RootDir, o.Runtime) },
+		publish: o.Publish, record: o.Record, pressures: pressures{by: o.Thresholds},
+	}
+	tick := time.NewTicker(checkInterval)
+	defer tick.Stop()
+	for {
+		w.check(ctx, time.Now())
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		case <-o.Pulled:
+			w.imagesListed = time.Time{}
+		}
+	}
+}
+
+// A watcher publishes changes of the pressure and images of the node. It belongs to one
+// goroutine.
+type watcher struct {
+	node      string
+	observe   func(context.Context) (observations, error)
+	images    func(context.Context) ([]runtime.Image, error)
+	maxImages int
+	kernel    *kernelLog // nil: cannot be read
+	publish   func(*view.NodeFacts)
+	record    func([]event.Event)
+	log       *slog.Logger
+
+	pressures    pressures
+	published    view.NodeFacts
+	isPublished  bool      // published is set
+	imagesListed time.Time // when the images were last listed
+	invalid      bool      // the image file system has no size, which has been recorded
+	lastError    string    // as logged last
+}
+
+// check publishes the facts and records events if they have changed.
+func (w *watcher) check(ctx context.Context, now time.Time) {
+	next := w.published
+	if r, err := w.observe(ctx); err != nil {
+		if w.lastError != err.Error() {
+			w.lastError = err.Error()
+			w.log.Warn("reading the node's resources failed; keeping the previous pressure conditions", "err", err)
+		}
+	} else {
+		next.Pressure, w.lastError = w.pressures.update(r, now), ""
+		w.checkImageDisk(r, now)
+	}
+	if now.Sub(w.imagesListed) >= imagesInterval {
+		if images, err := w.images(ctx); err == nil {
+			next.Images, w.imagesListed = nodeImages(images, w.maxImages), now
+		}
+	}
+	w.record(w.pressureEvents(next.Pressure, now))
+	w.record(w.kernel.oomEvents(now))
+	if ctx.Err() == nil && (!w.isPublished || !maps.Equal(next.Pressure, w.published.Pressure) || !reflect.DeepEqual(next.Images, w.published.Images)) {
+		w.published, w.isPublished = next, true
+		w.publish(&next)
+	}
+}
+
+// pressureEvents returns events for the pressure conditions that have changed, or that
+// are new.
+func (w *watcher) pressureEvents(now map[v1.NodeConditionType]bool, at time.Time) []event.Event {
+	var all []event.Event
+	for _, kind := range view.PressureKinds {
+		is, known := now[kind]
+		if was, before := w.published.Pressure[kind]; known && (!before || was != is) {
+			all = append(all, event.NodeStatus(w.node, view.PressureMessage(kind, is)[2], at))
+		}
+	}
+	return all
+}
+
+// checkImageDisk records once that the image file system has no size.
+func (w *watcher) checkImageDisk(r observations, at time.Time) {
+	invalid := r.images.known && r.images.bytes.capacity == 0
+	if invalid && !w.invalid {
+		w.record([]event.Event{event.Node(v1.EventTypeWarning, "InvalidDiskCapacity", "invalid capacity 0 on image filesystem", at)})
+	}
+	w.invalid = invalid
+}
+
+// maxNames is the kubelet's limit of names of an image.
+const maxNames = 5
+
+// nodeImages returns the largest images, at most most of them unless it is negative. Each
+// has at most maxNames names. The result is never nil.
+func nodeImages(all []runtime.Image, most int) []v1.ContainerImage {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b runtime.Image) int {
+		switch {
+		case a.Size > b.Size:
+			return -1
+		case a.Size < b.Size:
+			return 1
+		}
+		return slices.Compare(a.Tags, b.Tags) // the runtime's order is not stable
+	})
+	if most >= 0 {
+		all = all[:min(len(all), most)]
+	}
+	out := []v1.ContainerImage{}
+	for _, i := range all {
+		names := slices.Concat(i.Digests, i.Tags)
+		out = append(out, v1.ContainerImage{Names: names[:min(len(names), maxNames)], SizeBytes: int64(min(i.Size, 1<<62))})
+	}
+	return out
+}

@@ -1,0 +1,122 @@
+package daemon
+
+import (
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/cmd/podd/internal/host"
+	"podd/manifest"
+	"podd/reconcile/cgroup"
+	"podd/reconcile/effect"
+	"podd/reconcile/plan"
+	"podd/reconcile/render"
+	"podd/server/metrics"
+)
+
+// newMetrics returns podd's own metrics.
+func newMetrics(on render.Node) *metrics.Metrics {
+	version := 1
+	if on.CgroupV2 {
+		version = 2
+	}
+	return metrics.New(metrics.Options{CgroupVersion: version, Kubernetes: host.KubeletVersion, NotAdmitted: plan.NotAdmitted})
+}
+
+// countOutcome returns a function that adds the outcome of an effect to m.
+func countOutcome(m *metrics.Metrics) func(effect.Outcome) {
+	return func(o effect.Outcome) {
+		now := time.Now()
+		if operation := operationType(o.Action); operation != "" {
+			m.Worked(operation, o.Took)
+			if operation == metrics.Create && o.Pod != nil {
+				m.Began(o.Pod.UID, now.Add(-o.Took))
+			}
+		}
+		switch a := o.Action.(type) {
+		case plan.EnsureImage:
+			if o.Pod != nil && (o.Pull != nil || o.Err != nil) {
+				m.Pulls(o.Pod.UID, now.Add(-o.Took), now)
+			}
+			if o.Err == nil && o.Pull != nil {
+				m.Pulled(o.Pull.Size, o.Pull.Took)
+			}
+		case plan.RunSandbox:
+			m.Sandbox(handlerOf(o.Pod), o.Took, o.Err)
+		case plan.StartContainer:
+			m.Container(containerType(o.Pod, a.Container), o.Reason)
+		case plan.Probe:
+			p := metrics.Probe{Pod: o.Key, Container: a.Container, Kind: string(a.Kind), Passed: o.Passed, Took: o.Took, Err: o.Err}
+			if o.Pod != nil {
+				p.UID = o.Pod.UID
+			}
+			m.Probed(p)
+		}
+	}
+}
+
+// operationType returns the kubelet's operation type for an action, or "" if the action
+// only reads.
+func operationType(a plan.Action) string {
+	switch a.(type) {
+	case plan.EnsureImage, plan.PrepareVolumes, plan.RunSandbox, plan.StartContainer:
+		return metrics.Create
+	case plan.ResizeContainer, plan.ResizePod:
+		return metrics.Update
+	case plan.UpdateVolumes, plan.CheckVolumes, plan.PostStart:
+		return metrics.Sync
+	case plan.PreStop, plan.StopContainer, plan.StopSandbox, plan.EndForeign,
+		plan.RemoveContainer, plan.RemoveSandbox, plan.ReleaseVolumes, plan.RemoveDir:
+		return metrics.Kill
+	}
+	return ""
+}
+
+// timedCgroup returns cgroup.Make with metrics.
+func timedCgroup(m *metrics.Metrics) func(render.Cgroup) error {
+	return func(c render.Cgroup) error {
+		began := time.Now()
+		err := cgroup.Make(c)
+		m.Cgroup("create", time.Since(began))
+		return err
+	}
+}
+
+// wakeAfterPull returns a function that passes outcomes to next and sends to pulled after a
+// pull, so that the node lists its images.
+func wakeAfterPull(pulled chan<- struct{}, next func(effect.Outcome)) func(effect.Outcome) {
+	return func(o effect.Outcome) {
+		next(o)
+		if o.Pull == nil {
+			return
+		}
+		select {
+		case pulled <- struct{}{}:
+		default: // a notification is already pending
+		}
+	}
+}
+
+// handlerOf returns the RuntimeClass of a pod, or "".
+func handlerOf(p *manifest.Pod) string {
+	if p == nil || p.Spec.Spec.RuntimeClassName == nil {
+		return ""
+	}
+	return *p.Spec.Spec.RuntimeClassName
+}
+
+// containerType returns the kubelet's name for the type of a container.
+func containerType(p *manifest.Pod, container string) string {
+	if p == nil {
+		return "container"
+	}
+	spec := &p.Spec.Spec
+	switch {
+	case slices.ContainsFunc(spec.InitContainers, func(c v1.Container) bool { return c.Name == container }):
+		return "init_container"
+	case slices.ContainsFunc(spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return c.Name == container }):
+		return "ephemeral_container"
+	}
+	return "container"
+}

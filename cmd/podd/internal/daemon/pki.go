@@ -1,0 +1,38 @@
+package daemon
+
+import (
+	"log/slog"
+	"net"
+
+	"podd/cmd/podd/internal/config"
+	"podd/reconcile/node"
+	"podd/server/pki"
+)
+
+// openPKI returns nil if the kubelet API is disabled or its certificate authority cannot
+// be opened. Pods run without it.
+func openPKI(cfg *config.Config, log *slog.Logger) *pki.Authority {
+	if cfg.API.Listen == "" {
+		return nil
+	}
+	authority, err := pki.Open(cfg.RootDir)
+	if err != nil {
+		log.Error("opening the certificate authority failed; the kubelet API is disabled until podd restarts", "err", err)
+		return nil
+	}
+	return authority
+}
+
+// servingIPs returns a function that returns the addresses at which clients may currently
+// reach this node.
+func servingIPs(address *node.AddressFollower) func() []net.IP {
+	return func() []net.IP {
+		ips := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+		for _, ip := range address.Addresses().IPs {
+			if !ip.IsLoopback() {
+				ips = append(ips, ip.AsSlice())
+			}
+		}
+		return ips
+	}
+}

@@ -1,0 +1,59 @@
+package podlog
+
+import (
+	"fmt"
+	"net/http"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/server"
+)
+
+// noLog returns the reason for which a container has no log. It has the status and
+// message of the kubelet, because clients that wait for a log compare them. p is nil if
+// the pod is gone.
+func noLog(p *server.PodView, req server.LogRequest) error {
+	if p == nil {
+		return NoPod(req.Pod)
+	}
+	message := fmt.Sprintf("container %q in pod %q is waiting to start - no logs yet", req.Container, req.Pod.Name)
+	s := statusOf(p, req.Container)
+	switch {
+	case req.Previous:
+		message = fmt.Sprintf("previous terminated container %q in pod %q not found", req.Container, req.Pod.Name)
+	case s == nil:
+	case s.State.Running != nil || s.State.Terminated != nil:
+		message = fmt.Sprintf("unable to retrieve container logs for %s: the log of container %q in pod %q was removed", s.ContainerID, req.Container, req.Pod.Name)
+	case s.State.Waiting != nil && s.State.Waiting.Reason != "":
+		message = fmt.Sprintf("container %q in pod %q is waiting to start: %s", req.Container, req.Pod.Name, waitsFor(s.State.Waiting.Reason))
+	}
+	return &server.Error{Status: http.StatusBadRequest, Message: message, Reason: server.NoLog}
+}
+
+// NoPod returns the error for a pod that does not exist.
+func NoPod(name types.NamespacedName) error {
+	return server.NotFound(fmt.Sprintf("there is no pod %s", name))
+}
+
+func waitsFor(reason string) string {
+	switch reason {
+	case "ErrImagePull":
+		return "image can't be pulled"
+	case "ImagePullBackOff":
+		return "trying and failing to pull image"
+	}
+	return reason
+}
+
+func statusOf(p *server.PodView, container string) *v1.ContainerStatus {
+	if p == nil {
+		return nil
+	}
+	for s := range server.Statuses(p.Pod) {
+		if s.Name == container {
+			return s
+		}
+	}
+	return nil
+}

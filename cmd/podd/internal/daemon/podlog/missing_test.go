@@ -1,0 +1,53 @@
+package podlog
+
+import (
+	"errors"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/server"
+)
+
+func TestNoLog(t *testing.T) {
+	waits := func(reason string) v1.ContainerState {
+		return v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: reason}}
+	}
+	p := &server.PodView{Pod: &v1.Pod{Status: v1.PodStatus{
+		InitContainerStatuses: []v1.ContainerStatus{
+			{Name: "init", ContainerID: "containerd://1", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}},
+			{Name: "side", ContainerID: "containerd://2", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}},
+		},
+		ContainerStatuses: []v1.ContainerStatus{
+			{Name: "new", State: waits("ContainerCreating")}, {Name: "pulled", State: waits("ErrImagePull")},
+			{Name: "again", State: waits("ImagePullBackOff")}, {Name: "silent", State: waits("")},
+		},
+	}}}
+	for _, c := range []struct {
+		pod       *server.PodView
+		container string
+		previous  bool
+		status    int
+		want      string
+	}{
+		{p, "new", false, 400, `container "new" in pod "web-n1" is waiting to start: ContainerCreating`},
+		{p, "pulled", false, 400, `container "pulled" in pod "web-n1" is waiting to start: image can't be pulled`},
+		{p, "again", false, 400, `container "again" in pod "web-n1" is waiting to start: trying and failing to pull image`},
+		{p, "silent", false, 400, `container "silent" in pod "web-n1" is waiting to start - no logs yet`},
+		{p, "unknown", false, 400, `container "unknown" in pod "web-n1" is waiting to start - no logs yet`},
+		{p, "init", false, 400, `unable to retrieve container logs for containerd://1: the log of container "init" in pod "web-n1" was removed`},
+		{p, "side", false, 400, `unable to retrieve container logs for containerd://2: the log of container "side" in pod "web-n1" was removed`},
+		{p, "new", true, 400, `previous terminated container "new" in pod "web-n1" not found`},
+		{nil, "new", false, 404, `there is no pod default/web-n1`},
+	} {
+		err := noLog(c.pod, server.LogRequest{Pod: types.NamespacedName{Namespace: "default", Name: "web-n1"}, Container: c.container, Previous: c.previous})
+		if err.Error() != c.want || server.HTTPStatus(err) != c.status {
+			t.Errorf("%s: %d %v, want %d %s", c.container, server.HTTPStatus(err), err, c.status, c.want)
+		}
+		// The reason makes podd logs name podd why.
+		if e := (*server.Error)(nil); c.pod != nil && (!errors.As(err, &e) || e.Reason != server.NoLog) {
+			t.Errorf("%s: got %#v, want the reason %s", c.container, err, server.NoLog)
+		}
+	}
+}

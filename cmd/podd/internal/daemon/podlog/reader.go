@@ -1,0 +1,151 @@
+// Package podlog reads the logs of containers of pods and lists those to rotate.
+package podlog
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"sync"
+
+	"podd/cmd/podd/internal/containers"
+	"podd/manifest"
+	"podd/reconcile/render"
+	"podd/runtime/logs"
+	"podd/server"
+)
+
+// A Reader reads the logs of containers of pods. It implements server.LogReader.
+type Reader struct {
+	state    server.Viewer
+	node     render.Node    // only LogsDir is set
+	notifier *logs.Notifier // may be nil
+}
+
+// NewReader returns a Reader of the logs in dir. notifier is shared by all clients that
+// follow a log.
+func NewReader(state server.Viewer, dir string, notifier *logs.Notifier) *Reader {
+	return &Reader{state, render.Node{LogsDir: dir}, notifier}
+}
+
+// Logs implements server.LogReader.
+func (l *Reader) Logs(ctx context.Context, req server.LogRequest, w io.Writer) error {
+	o, err := l.options(req)
+	if err != nil {
+		return err
+	}
+	lines := lineBuffer{to: w}
+	out := logs.Joiner{To: func(e logs.Entry) error { return lines.writeEntry(e, req.Timestamps) }}
+	o.Idle = lines.Flush
+	err = logs.Read(ctx, *o, out.Emit)
+	err = errors.Join(err, out.Flush(), lines.Flush())
+	if errors.Is(err, fs.ErrNotExist) {
+		return noLog(l.state.View().Pod(server.Key(req.Pod)), req)
+	}
+	return err
+}
+
+// options returns the options for reading the requested log.
+func (l *Reader) options(req server.LogRequest) (*logs.Options, error) {
+	p := l.state.View().Pod(server.Key(req.Pod))
+	if p == nil {
+		return nil, NoPod(req.Pod)
+	}
+	if err := containers.Check(p, req.Container); err != nil {
+		return nil, server.NotFound(err.Error())
+	}
+	pod := &manifest.Pod{Key: req.Pod, UID: p.Pod.UID}
+	first, runs := runningID(p, req.Container)
+	follow := req.Follow && !req.Previous // a run that has ended gets no more lines
+	o := &logs.Options{
+		Dir: render.LogDirectory(pod, l.node), Container: req.Container,
+		// During a back-off the newest run is the newest one that has ended.
+		Previous: req.Previous && runs, Follow: follow, Notifier: l.notifier, Tail: tailLines(req.Tail),
+		Since: req.Since, Limit: req.Limit, Stream: logs.Stream(req.Stream),
+	}
+	if follow {
+		o.Ended = l.endedFunc(p, req.Container, first)
+	}
+	return o, nil
+}
+
+// tailLines converts the line count of a request, negative for all, to that of package
+// logs, 0 for all.
+func tailLines(n int64) int {
+	switch {
+	case n < 0:
+		return 0
+	case n == 0:
+		return -1
+	}
+	return int(min(n, 1<<30))
+}
+
+// A lineBuffer buffers writes until Flush. It holds a buffer only while it has data,
+// because most clients that follow a log wait. It is not safe for concurrent use.
+type lineBuffer struct {
+	to  io.Writer
+	buf *bufio.Writer // nil: empty
+}
+
+// bufferPool contains empty buffers.
+var bufferPool = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 32<<10) }}
+
+// Write implements io.Writer.
+func (b *lineBuffer) Write(p []byte) (int, error) {
+	if b.buf == nil {
+		b.buf = bufferPool.Get().(*bufio.Writer)
+		b.buf.Reset(b.to)
+	}
+	return b.buf.Write(p)
+}
+
+// Flush writes the buffered data.
+func (b *lineBuffer) Flush() error {
+	if b.buf == nil {
+		return nil
+	}
+	err := b.buf.Flush()
+	b.buf.Reset(nil)
+	bufferPool.Put(b.buf)
+	b.buf = nil
+	return err
+}
+
+// writeEntry writes an entry as a line, prefixed by its timestamp if stamp is set.
+func (b *lineBuffer) writeEntry(e logs.Entry, stamp bool) error {
+	if stamp && len(e.Stamp) > 0 {
+		b.Write(e.Stamp) // the next write returns the same error
+		b.Write([]byte(" "))
+	}
+	_, err := b.Write(e.Text)
+	if !e.Partial {
+		_, err = b.Write([]byte("\n"))
+	}
+	return err
+}
+
+// endedFunc returns a function that reports whether the container with the ID first has
+// ended or its pod is gone. If first is empty, it is the next container to run.
+func (l *Reader) endedFunc(of *server.PodView, container, first string) func() (bool, <-chan struct{}) {
+	return func() (bool, <-chan struct{}) {
+		view := l.state.View()
+		p := view.Pod(of.Key())
+		if p == nil || p.Pod.UID != of.Pod.UID {
+			return true, nil
+		}
+		id, runs := runningID(p, container)
+		if first == "" {
+			first = id
+		}
+		return !runs && first != "" || first != id, l.state.Changed(view.Revision)
+	}
+}
+
+func runningID(p *server.PodView, container string) (id string, runs bool) {
+	if c := statusOf(p, container); c != nil {
+		return c.ContainerID, c.State.Running != nil
+	}
+	return "", false
+}

@@ -1,0 +1,68 @@
+package podlog
+
+import (
+	"path/filepath"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile/render"
+	"podd/reconcile/rotate"
+	"podd/server"
+)
+
+// Written returns a function that returns the logs of all pods that are shown. It
+// lists again only those of pods that are shown differently than at the last call.
+func Written(shown server.Viewer) func() []rotate.Log {
+	var last *server.View
+	var all []rotate.Log
+	byPod := map[*server.PodView][]rotate.Log{}
+	return func() []rotate.Log {
+		v := shown.View()
+		if v == last {
+			return all
+		}
+		listed := make(map[*server.PodView][]rotate.Log, len(v.Pods))
+		all = all[:0]
+		for _, p := range v.Pods {
+			logs, known := byPod[p]
+			if !known {
+				logs = podLogs(p)
+			}
+			listed[p] = logs
+			all = append(all, logs...)
+		}
+		last, byPod = v, listed
+		return all
+	}
+}
+
+// podLogs returns the logs of one pod.
+func podLogs(p *server.PodView) []rotate.Log {
+	var all []rotate.Log
+	key := types.NamespacedName{Namespace: p.Pod.Namespace, Name: p.Pod.Name}
+	dir := filepath.Base(render.LogDirectory(&manifest.Pod{Key: key, UID: p.Pod.UID}, render.Node{}))
+	for c := range server.Statuses(p.Pod) {
+		if l, ok := writtenLog(dir, c, p.Attempts); ok {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// writtenLog returns the log of one container, and false if it never ran. attempts
+// are those of server.PodView.
+func writtenLog(dir string, c *v1.ContainerStatus, attempts map[string]uint32) (rotate.Log, bool) {
+	_, id, _ := strings.Cut(c.ContainerID, "://")
+	attempt, differs := attempts[id]
+	if !differs {
+		attempt = uint32(c.RestartCount)
+	}
+	l := rotate.Log{Dir: filepath.Join(dir, c.Name), Attempt: attempt}
+	if c.State.Running != nil {
+		l.ID = id
+	}
+	return l, c.ContainerID != "" && filepath.IsLocal(l.Dir)
+}

@@ -1,0 +1,45 @@
+package podlog
+
+import (
+	"slices"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/cmd/podd/internal/poddtest"
+	"podd/server"
+)
+
+// TestWritten checks that the logs of all containers that ran are returned, of any
+// kind.
+func TestWritten(t *testing.T) {
+	ran := func(name string) []v1.ContainerStatus {
+		return []v1.ContainerStatus{{Name: name, ContainerID: "containerd://" + name}, {Name: "never"}}
+	}
+	p := poddtest.PodAt("web.yaml", 1, "web")
+	p.Pod.UID = "u"
+	p.Pod.Status.InitContainerStatuses, p.Pod.Status.ContainerStatuses = ran("init"), ran("main")
+	p.Pod.Status.EphemeralContainerStatuses = ran("debugger")
+	var got []string
+	for _, l := range Written(server.NewLatest(poddtest.ViewOf(p)))() {
+		got = append(got, l.Dir)
+	}
+	if want := []string{"default_web-n1_u/init", "default_web-n1_u/main", "default_web-n1_u/debugger"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestWritten_AttemptSkipped checks that the name of a log contains the attempt
+// number, which exceeds the restart count if an attempt was rejected.
+func TestWritten_AttemptSkipped(t *testing.T) {
+	p := poddtest.PodAt("web.yaml", 1, "web")
+	p.Pod.UID = "u"
+	p.Pod.Status.ContainerStatuses = []v1.ContainerStatus{
+		{Name: "main", ContainerID: "containerd://a", RestartCount: 2}, {Name: "side", ContainerID: "containerd://b", RestartCount: 2},
+	}
+	p.Attempts = map[string]uint32{"a": 3}
+	all := Written(server.NewLatest(poddtest.ViewOf(p)))()
+	if len(all) != 2 || all[0].Attempt != 3 || all[1].Attempt != 2 {
+		t.Errorf("got %+v, want attempts 3 and 2", all)
+	}
+}

@@ -1,0 +1,42 @@
+package daemon
+
+import (
+	"log/slog"
+	"slices"
+	"time"
+
+	"podd/cmd/podd/internal/daemon/view"
+	"podd/reconcile"
+	"podd/reconcile/eviction"
+	"podd/server/events"
+)
+
+// A publisher passes the router's changes to the view, the event log, the storage limiter
+// and the cgroups of QoS classes. Only the router's goroutine calls it.
+type publisher struct {
+	events  *events.Log
+	view    *view.Publisher
+	reports *eviction.ReportCache
+	qos     *qosSyncer
+	touch   func() // called after each change, which may allocate much memory
+	log     *slog.Logger
+
+	reported view.Findings // logged, or recorded as events
+}
+
+func (p *publisher) publish(c reconcile.Change) {
+	p.events.Add(notes(c.Events)...)
+	if c.EventsOnly {
+		return
+	}
+	found := p.view.Publish(c)
+	p.reports.Take(c)
+	p.qos.take(c)
+	if c.SetChanged {
+		before := p.reported
+		p.reported = found
+		logProblems(p.log, found.Problems, before.Problems, c.Set.Files)
+		p.events.Add(notes(adviceEvents(c.Set, slices.Concat(before.Problems, before.Advice), slices.Concat(found.Problems, found.Advice), time.Now()))...)
+	}
+	p.touch()
+}

@@ -1,0 +1,138 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/reconcile"
+	"podd/reconcile/plan"
+	"podd/reconcile/render"
+)
+
+// A qosSyncer sets the limits of the cgroups that contain pods: the CPU shares of each
+// QoS class follow from the requests of its pods, and the cgroup of all pods is limited
+// to the resources that are not reserved.
+type qosSyncer struct {
+	o       qosOptions
+	cgroups chan []render.Cgroup // capacity 1: the newest desired cgroups
+
+	// The following fields belong to the goroutine that calls take.
+	node     render.Node
+	isReady  bool // the runtime has reported its cgroup driver
+	requests map[types.NamespacedName]int64
+	total    int64 // sum of requests, in millicores
+}
+
+// qosOptions are the options of a qosSyncer. All but OnResult are required.
+type qosOptions struct {
+	Node     render.Node
+	Limit    func(render.Cgroup) error // creates the cgroup if necessary
+	OnResult func(error)               // called when the result of a sync changes
+	Log      *slog.Logger
+}
+
+func newQOSSyncer(o qosOptions) *qosSyncer {
+	return &qosSyncer{o: o, cgroups: make(chan []render.Cgroup, 1), node: o.Node, requests: map[types.NamespacedName]int64{}}
+}
+
+// take records the pods of a change. It does not block. Only one goroutine may call it.
+func (k *qosSyncer) take(c reconcile.Change) {
+	before, driver, wasReady := k.total, k.node.CgroupDriver, k.isReady
+	for _, key := range c.Gone {
+		k.setRequest(key, 0)
+	}
+	for _, r := range c.Reports {
+		if r.Pod != nil {
+			k.setRequest(r.Key, podCPURequest(r))
+		}
+	}
+	if c.Node.CgroupDriver != "" {
+		k.node.CgroupDriver = c.Node.CgroupDriver
+	}
+	k.isReady = k.isReady || c.Node.Ready
+	if k.isReady && (!wasReady || k.total != before || k.node.CgroupDriver != driver) {
+		select {
+		case <-k.cgroups: // replaced by the newer ones
+		default:
+		}
+		k.cgroups <- render.ClassCgroups(k.node, k.total)
+	}
+}
+
+// setRequest sets the CPU request of a pod; 0 removes it.
+func (k *qosSyncer) setRequest(key types.NamespacedName, milli int64) {
+	k.total += milli - k.requests[key]
+	if k.requests[key] = milli; milli == 0 {
+		delete(k.requests, key)
+	}
+}
+
+// podCPURequest returns the CPU request of the pod as it runs, in millicores, or 0 if it
+// has finished.
+func podCPURequest(r *reconcile.Report) int64 {
+	if r.Pod.Status.Phase == v1.PodSucceeded || r.Pod.Status.Phase == v1.PodFailed {
+		return 0
+	}
+	if len(r.Held) > 0 {
+		return render.ClassRequest(r.Held[0].Spec)
+	}
+	return render.ClassRequest(r.Pod)
+}
+
+// run writes the cgroups until ctx is done. It retries after a failure, and logs a
+// failure only if it differs from the previous one.
+func (k *qosSyncer) run(ctx context.Context) error {
+	var desired []render.Cgroup
+	written, failed, tries := map[string]render.Cgroup{}, "not yet", 0
+	again := time.NewTimer(0)
+	defer again.Stop()
+	<-again.C
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case desired = <-k.cgroups:
+		case <-again.C:
+		}
+		err := k.write(desired, written)
+		if err == nil {
+			if failed != "" && k.o.OnResult != nil {
+				k.o.OnResult(nil)
+			}
+			failed, tries = "", 0
+			again.Stop()
+			continue
+		}
+		if err.Error() != failed {
+			failed = err.Error()
+			k.o.Log.Warn("setting the limits of pod cgroups failed; retrying", "err", err)
+			if k.o.OnResult != nil {
+				k.o.OnResult(err)
+			}
+		}
+		tries++
+		again.Reset(plan.RetryDelay(tries))
+	}
+}
+
+// write updates the desired cgroups that differ from written.
+func (k *qosSyncer) write(desired []render.Cgroup, written map[string]render.Cgroup) error {
+	var errs []error
+	for _, c := range desired {
+		if reflect.DeepEqual(written[c.Parent], c) {
+			continue
+		}
+		if err := k.o.Limit(c); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		written[c.Parent] = c
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/reconcile"
+	"podd/reconcile/render"
+	"podd/runtime"
+)
+
+func TestQOSSyncer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var made []render.Cgroup
+		fail := error(nil)
+		var log strings.Builder
+		node := render.Node{PodsLimit: render.Resources{MilliCPU: 2000, Memory: 1 << 30}}
+		k := newQOSSyncer(qosOptions{
+			Node: node,
+			Limit: func(c render.Cgroup) error {
+				made = append(made, c)
+				return fail
+			},
+			Log: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		go k.run(ctx)
+		defer cancel()
+
+		asks := func(name, cpu string, phase v1.PodPhase) *reconcile.Report {
+			pod := &v1.Pod{Status: v1.PodStatus{Phase: phase}}
+			pod.Spec.Containers = []v1.Container{{Resources: v1.ResourceRequirements{
+				Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu)},
+			}}}
+			return &reconcile.Report{Key: types.NamespacedName{Name: name}, Pod: pod}
+		}
+		ready := runtime.Node{Ready: true, CgroupDriver: "cgroupfs"}
+		step := func(what string, c reconcile.Change, want ...string) {
+			t.Helper()
+			made = nil
+			k.take(c)
+			synctest.Wait()
+			var got []string
+			for _, c := range made {
+				got = append(got, c.Parent)
+			}
+			if strings.Join(got, " ") != strings.Join(want, " ") {
+				t.Errorf("%s: made %v, want %v", what, got, want)
+			}
+		}
+		const all, burstable, besteffort = "/kubepods", "/kubepods/burstable", "/kubepods/besteffort"
+		step("no runtime yet", reconcile.Change{Reports: []*reconcile.Report{asks("a", "250m", v1.PodRunning)}})
+		step("the runtime comes", reconcile.Change{Node: ready}, all, burstable, besteffort)
+		if made[0].Memory != 1<<30 || made[0].CPUShares != 2048 || made[1].CPUShares != 256 || made[2].CPUShares != 2 {
+			t.Errorf("made %+v", made)
+		}
+		step("a pod more", reconcile.Change{Node: ready, Reports: []*reconcile.Report{asks("b", "500m", v1.PodPending)}}, burstable)
+		if made[0].CPUShares != 768 {
+			t.Errorf("two pods have %d shares", made[0].CPUShares)
+		}
+		step("nothing new", reconcile.Change{Node: ready, Reports: []*reconcile.Report{asks("b", "500m", v1.PodRunning)}})
+		fail = errors.New("no cgroups")
+		step("one finished", reconcile.Change{Node: ready, Reports: []*reconcile.Report{asks("b", "500m", v1.PodSucceeded)}}, burstable)
+		fail = nil
+		step("one gone", reconcile.Change{Node: ready, Gone: []types.NamespacedName{{Name: "a"}}}, burstable)
+		if made[0].CPUShares != 2 {
+			t.Errorf("no pod has %d shares", made[0].CPUShares)
+		}
+		step("another driver", reconcile.Change{Node: runtime.Node{Ready: true, CgroupDriver: "systemd"}},
+			"/kubepods.slice", "/kubepods.slice/kubepods-burstable.slice", "/kubepods.slice/kubepods-besteffort.slice")
+		if n := strings.Count(log.String(), "no cgroups"); n != 1 {
+			t.Errorf("told %d times: %s", n, log.String())
+		}
+		cancel()
+		synctest.Wait()
+	})
+}

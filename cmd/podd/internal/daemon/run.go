@@ -1,0 +1,110 @@
+// Package daemon is podd run without --runonce. It connects the sources, the reconciler, the
+// runtime and the endpoints, and runs them until podd stops. The packages below it are the
+// parts that do not depend on the others:
+//
+//	view         computes what the endpoints show
+//	endpoint     opens the socket and the ports, and serves them
+//	nodestatus   follows the node's resources, images, disk and DNS
+//	meter        measures the resource usage of the node and its pods
+//	podlog       reads the logs of containers
+//	shutdown     stops the pods when the node shuts down
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/logging"
+	"podd/cmd/podd/internal/wiring"
+	"podd/reconcile"
+	"podd/server"
+)
+
+// Options are the options of Run.
+type Options struct {
+	Config  *config.Config
+	Version string    // of podd
+	Stderr  io.Writer // for the log
+}
+
+// Run runs pods until ctx is done or a part fails. The pods run on.
+func Run(ctx context.Context, o Options) error {
+	if os.Geteuid() != 0 {
+		return errors.New("podd runs pods as root; start it with sudo")
+	}
+	cfg := *o.Config // the name of the node may change
+	log, level := logging.New(o.Stderr, &cfg, slog.LevelInfo)
+	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" && cfg.Cluster.Kubeconfig == "" {
+		log.Warn("no source of pods configured", "remedy", "--pod-manifest-path or --manifest-url")
+	}
+	if err := applyCloudMetadata(ctx, &cfg, log); err != nil {
+		return wiring.IgnoreCanceled(err)
+	}
+	for {
+		err := runNamed(ctx, cfg, base{version: o.Version, log: log, level: level})
+		renamed, ok := errors.AsType[*renamedError](err)
+		if !ok {
+			return err
+		}
+		cfg.NodeName = renamed.name
+	}
+}
+
+// runNamed runs pods as long as the node keeps its name. It returns a renamedError if the
+// node gets another one.
+func runNamed(ctx context.Context, cfg config.Config, b base) error {
+	b, err := own(cfg, b)
+	if err != nil {
+		return err
+	}
+	defer b.instance.Close()
+	p, err := wire(b)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if err = p.run(ctx); err != nil {
+		if _, ok := errors.AsType[*renamedError](err); ok {
+			return err
+		}
+	}
+	if n := countRunning(p.view.Latest.View()); n > 0 {
+		b.log.Info("podd stopped; its pods keep running", "pods", n,
+			"hint", "run podd down before a kubelet starts, or pods of files and URLs that it did not start run twice")
+	}
+	return err
+}
+
+// own takes ownership of the root directory of cfg, and returns b with it and with the
+// node name that it stores.
+func own(cfg config.Config, b base) (base, error) {
+	instance, err := reconcile.LockRoot(cfg.RootDir)
+	if err != nil {
+		return base{}, err
+	}
+	b.instance, b.began = instance, time.Now()
+	adoptErr := instance.Adopt(cfg.AdoptInstances...)
+	b.name, err = newNodeNamer(&cfg, b.log)
+	if err := errors.Join(adoptErr, err); err != nil {
+		instance.Close()
+		return base{}, err
+	}
+	cfg.NodeName = b.name.record.Name
+	b.cfg = &cfg
+	return b, nil
+}
+
+// countRunning returns the number of pods that run.
+func countRunning(v *server.View) (n int) {
+	for _, p := range v.Pods {
+		if p.Sandbox != "" {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,15 @@
+package daemon
+
+import (
+	"testing"
+
+	"podd/server"
+)
+
+// TestCountRunning checks that pods without a sandbox are not counted.
+func TestCountRunning(t *testing.T) {
+	v := &server.View{Pods: []*server.PodView{{Sandbox: "a", Exists: true}, {Exists: true}, {}, {Sandbox: "b"}}}
+	if n := countRunning(v); n != 2 {
+		t.Errorf("%d pods run", n)
+	}
+}

@@ -1,0 +1,129 @@
+// Package shutdown stops the pods when the node shuts down, group by group in the order of
+// their priority.
+package shutdown
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/logind"
+	"podd/reconcile/plan"
+)
+
+// A Router stops and starts the pods. *reconcile.Router implements it.
+type Router interface {
+	Shutdown(ctx context.Context, groups []plan.ShutdownGroup) error
+	AwaitShutdown(ctx context.Context) error
+	Resume(ctx context.Context) error
+}
+
+// Options are the options of a Manager.
+type Options struct {
+	Router Router
+	// Groups are the configured groups. If there are none, a shutdown by systemd is not
+	// delayed, pods get their own grace periods, and critical pods stop last.
+	Groups []config.ShutdownGroup
+	Log    *slog.Logger
+}
+
+// A Manager begins and cancels shutdowns. It is safe for concurrent use.
+type Manager struct {
+	router Router
+	groups []plan.ShutdownGroup // of a shutdown that does not name its own
+	delays bool                 // a shutdown by systemd is delayed
+	log    *slog.Logger
+
+	mu    sync.Mutex // guards state
+	state *State
+}
+
+// Initiators of a shutdown: podd shutdown, or systemd's logind.
+const (
+	byUser   = "podd shutdown"
+	byLogind = "logind"
+)
+
+// New returns a Manager that continues the shutdown in state, which it owns.
+func New(state *State, o Options) *Manager {
+	return &Manager{
+		router: o.Router, groups: configuredGroups(o.Groups), delays: len(o.Groups) > 0, log: o.Log, state: state,
+	}
+}
+
+// Run delays a shutdown by systemd until the pods have stopped, if groups are configured.
+// It returns when ctx is done.
+func (l *Manager) Run(ctx context.Context) error {
+	if !l.delays {
+		return nil
+	}
+	period := totalGrace(l.groups)
+	return logind.Run(ctx, logind.Options{
+		DropIn: logind.DropIn, Period: period, Log: l.log,
+		Begin: func(ctx context.Context, within time.Duration) error {
+			groups := l.groups
+			if within < period {
+				groups = scaleGroups(groups, within)
+			}
+			return l.begin(ctx, byLogind, groups)
+		},
+		Cancel: l.Cancel, UnderWay: func() bool { return l.initiator() == byLogind },
+	})
+}
+
+// Begin stops the pods because a user requested it, within grace if it is not zero. It
+// returns when all have stopped or ctx is done.
+func (l *Manager) Begin(ctx context.Context, grace time.Duration) error {
+	groups := l.groups
+	if grace > 0 {
+		groups = scaleGroups(groups, grace)
+	}
+	return l.begin(ctx, byUser, groups)
+}
+
+// begin is like Begin. If a shutdown is in progress, it waits for that one.
+func (l *Manager) begin(ctx context.Context, by string, groups []plan.ShutdownGroup) error {
+	l.mu.Lock()
+	if l.state.current == nil {
+		l.log.Info("the machine is shutting down; ending pods", "by", by)
+		if err := l.state.set(by, groups); err != nil {
+			l.log.Warn("the shutdown is not remembered; a podd that is started before the machine is down runs its pods", "err", err)
+		}
+	}
+	err := l.router.Shutdown(context.WithoutCancel(ctx), l.state.Groups()) // continues if the client disconnects
+	l.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return l.router.AwaitShutdown(ctx)
+}
+
+// Cancel starts the pods again.
+func (l *Manager) Cancel(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state.current == nil {
+		return nil
+	}
+	if err := l.state.removeFile(); err != nil {
+		return err
+	}
+	if err := l.router.Resume(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
+	l.log.Info("the machine is not shutting down any more; pods run again")
+	l.state.current = nil
+	return nil
+}
+
+// initiator returns the initiator of the shutdown in progress, or "".
+func (l *Manager) initiator() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state.current == nil {
+		return ""
+	}
+	return l.state.current.By
+}

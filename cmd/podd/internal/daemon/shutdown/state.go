@@ -1,0 +1,90 @@
+package shutdown
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"podd/reconcile/plan"
+	"podd/runtime/atomicfile"
+)
+
+// A State is the shutdown in progress, which is stored in a file until the next boot, so
+// that a podd that starts before that starts no pods. It is not safe for concurrent use.
+type State struct {
+	path    string  // of the file
+	boot    string  // boot ID of the node; "" if unknown
+	current *record // nil: no shutdown is in progress
+}
+
+// A record is the content of the file.
+type record struct {
+	Boot   string               `json:"boot"`
+	By     string               `json:"by"` // byUser or byLogind
+	Groups []plan.ShutdownGroup `json:"groups"`
+}
+
+// Load returns the state that is stored in the run directory. boot is the node's boot ID.
+func Load(runDir, boot string, log *slog.Logger) *State {
+	s := &State{path: filepath.Join(runDir, "shutdown.json"), boot: boot}
+	now, err := readRecord(s.path, boot)
+	if err != nil {
+		log.Warn("whether the machine is shutting down is not known; pods run", "err", err)
+	}
+	if s.current = now; now != nil {
+		log.Warn("the machine is shutting down; no pod is started", "by", now.By, "end", "a boot, or podd shutdown --cancel")
+	}
+	return s
+}
+
+// readRecord returns nil if there is no shutdown or it was before the last boot.
+func readRecord(path, boot string) (*record, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var now record
+	if err == nil {
+		err = json.Unmarshal(data, &now)
+	}
+	if err == nil && len(now.Groups) == 0 {
+		err = errors.New("it has no groups")
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	case now.Boot != boot:
+		return nil, nil
+	}
+	return &now, nil
+}
+
+// Groups returns the groups of the shutdown in progress, or nil.
+func (s *State) Groups() []plan.ShutdownGroup {
+	if s.current == nil {
+		return nil
+	}
+	return s.current.Groups
+}
+
+// set sets the shutdown in progress and stores it. It is set even if storing it fails.
+func (s *State) set(by string, groups []plan.ShutdownGroup) error {
+	s.current = &record{Boot: s.boot, By: by, Groups: groups}
+	data, err := json.Marshal(s.current)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(s.path, data)
+}
+
+// removeFile removes the file, if there is one.
+func (s *State) removeFile() error {
+	if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("forgetting the machine's shutdown: %w", err)
+	}
+	return nil
+}

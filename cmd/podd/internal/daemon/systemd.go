@@ -1,0 +1,65 @@
+package daemon
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	systemd "github.com/coreos/go-systemd/v22/daemon"
+
+	"podd/server"
+)
+
+// notify sends state to systemd. Without systemd it does nothing.
+func notify(log *slog.Logger, state string) {
+	if _, err := systemd.SdNotify(false, state); err != nil {
+		log.Warn("notifying systemd failed", "state", state, "err", err)
+	}
+}
+
+// beatInterval returns the interval of the router's heartbeat. It is at most half the
+// interval of systemd's watchdog.
+func beatInterval(log *slog.Logger) time.Duration {
+	watchdog, err := systemd.SdWatchdogEnabled(false)
+	if err != nil {
+		log.Warn("reading systemd's watchdog interval failed; sending no more heartbeats than without a watchdog", "err", err)
+	}
+	if watchdog > 0 {
+		return min(watchdog/2, heartbeatInterval)
+	}
+	return heartbeatInterval
+}
+
+// A statusNotifier reports the router's heartbeat and the status line to systemd. Only the
+// router's goroutine calls it.
+type statusNotifier struct {
+	state server.Viewer
+	beats *heartbeat
+	log   *slog.Logger
+
+	last string // the status line that was last sent
+}
+
+// beat reports that the router has taken a turn.
+func (n *statusNotifier) beat() {
+	n.beats.beat()
+	notify(n.log, systemd.SdNotifyWatchdog)
+	if status := statusLine(n.state.View()); status != n.last {
+		n.last = status
+		notify(n.log, "STATUS="+status)
+	}
+}
+
+// statusLine returns a line such as "3 pods, 2 ready, 1 problems".
+func statusLine(v *server.View) string {
+	ready, problems := 0, len(v.Problems)
+	for _, p := range v.Pods {
+		if p.Ready {
+			ready++
+		}
+		if p.Problem {
+			problems++
+		}
+	}
+	return fmt.Sprintf("%d pods, %d ready, %d problems", len(v.Pods), ready, problems)
+}

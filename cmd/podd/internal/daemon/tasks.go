@@ -1,0 +1,173 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	systemd "github.com/coreos/go-systemd/v22/daemon"
+	"golang.org/x/sync/errgroup"
+
+	"podd/cmd/podd/internal/daemon/endpoint"
+	"podd/cmd/podd/internal/daemon/nodestatus"
+	"podd/cmd/podd/internal/daemon/podlog"
+	"podd/cmd/podd/internal/host"
+	"podd/cmd/podd/internal/rootdir"
+	"podd/cmd/podd/internal/runonce"
+	"podd/cmd/podd/internal/wiring"
+	"podd/manifest"
+	"podd/manifest/source"
+	"podd/reconcile"
+	"podd/reconcile/eviction"
+	"podd/reconcile/node"
+	"podd/reconcile/render"
+	"podd/reconcile/rotate"
+	"podd/runtime"
+	"podd/server/events"
+)
+
+// A task runs until ctx is done.
+type task func(ctx context.Context) error
+
+// run returns an error when ctx is done or a part fails, after all parts have stopped. The
+// pods continue to run.
+func (p *parts) run(ctx context.Context) error {
+	endpoints, err := endpoint.Open(ctx, p.endpoints)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	sets := source.Watch(ctx, p.sources...)
+	for _, t := range p.tasks(sets) {
+		group.Go(func() error { return t(ctx) })
+	}
+	for _, serve := range endpoints {
+		group.Go(func() error { return serve(ctx) })
+	}
+	group.Go(func() error {
+		if p.router.Ping(ctx) == nil {
+			notify(p.log, systemd.SdNotifyReady)
+		}
+		return nil // the router returns the error
+	})
+	err = group.Wait()
+	for range sets { // the sources write their caches before the root directory is released
+	}
+	notify(p.log, systemd.SdNotifyStopping)
+	return err
+}
+
+// tasks returns what runs besides the endpoints. sets contains the pods of the sources.
+func (p *parts) tasks(sets <-chan *manifest.Set) []task {
+	snapshots, nodes := make(chan runtime.Snapshot), make(chan runtime.Node)
+	drivers, addresses := make(chan struct{}, 1), make(chan node.Addresses)
+	in := reconcile.Inputs{Sets: sets, Snapshots: snapshots, Nodes: nodes, Devices: p.devices.Changed(), Drivers: drivers, Addresses: addresses}
+	return []task{
+		p.trimmer.Run,
+		p.sweep,
+		p.limitStorage,
+		p.watchDisk,
+		p.watchNode,
+		func(ctx context.Context) error { return p.name.run(ctx, p.state.SetNodeNameProblem) },
+		func(ctx context.Context) error { return p.dns.Run(ctx, p.state.SetDNSProblem) },
+		p.qos.run,
+		p.rotateLogs,
+		p.writeEvents,
+		p.joinCluster,
+		func(ctx context.Context) error { return runCSIDrivers(ctx, p.csi, drivers) },
+		p.shutdown.Run,
+		func(ctx context.Context) error { return p.router.Run(ctx, in) },
+		func(ctx context.Context) error { p.serveDevices(ctx); return nil },
+		func(ctx context.Context) error { p.address.Run(ctx, wiring.Send(ctx, addresses)); return nil },
+		func(ctx context.Context) error {
+			return wiring.IgnoreCanceled(p.pods.Run(ctx, wiring.Send(ctx, snapshots)))
+		},
+		func(ctx context.Context) error {
+			return wiring.IgnoreCanceled(p.nodeObserver.Run(ctx, wiring.Send(ctx, nodes)))
+		},
+		p.republish,
+	}
+}
+
+// republish makes the router publish when the state of the node changes.
+func (p *parts) republish(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.state.Changed():
+			_ = p.router.Republish(ctx) // fails only when podd stops
+		}
+	}
+}
+
+// sweepInterval is the interval between attempts to remove killed runs.
+const sweepInterval = time.Minute
+
+// sweep removes killed runs. It returns when there are none left or ctx is done.
+func (p *parts) sweep(ctx context.Context) error {
+	runs := runonce.RunDirs{Root: p.cfg.RootDir}
+	again := time.NewTicker(sweepInterval)
+	defer again.Stop()
+	for {
+		if dead, err := runs.Dead(); err == nil && len(dead) == 0 {
+			return nil
+		}
+		runonce.Sweep(ctx, p.cfg, runs, p.client, p.log)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-again.C:
+		}
+	}
+}
+
+// limitStorage evicts pods that exceed their limits of ephemeral storage.
+func (p *parts) limitStorage(ctx context.Context) error {
+	return eviction.NewStorageLimiter(eviction.StorageOptions{
+		Disk: rootdir.PodDirs(p.cfg.RootDir), Node: p.node, Pods: p.reports.All, Router: p.router, Layers: p.client, Log: p.log,
+		Report: func(_ context.Context, all []manifest.Problem) { p.state.SetUnmeasured(all) },
+	}).Run(ctx)
+}
+
+func (p *parts) watchDisk(ctx context.Context) error {
+	return nodestatus.WatchDisk(ctx, nodestatus.DiskOptions{
+		Capacity: p.node.Capacity, Publish: p.router.Disk, Log: p.log,
+		Size:        func() (int64, error) { return host.DiskSize(p.cfg.RootDir) },
+		Allocatable: func(capacity render.Resources) (render.Resources, error) { return host.Allocatable(p.cfg, capacity) },
+	})
+}
+
+func (p *parts) watchNode(ctx context.Context) error {
+	return nodestatus.Watch(ctx, nodestatus.WatchOptions{
+		Node: p.cfg.NodeName, RootDir: p.cfg.RootDir, Runtime: p.client, MaxImages: p.cfg.MaxStatusImages, Thresholds: p.cfg.Pressure,
+		Pulled: p.pulled, Publish: p.state.SetFacts, Record: p.record, Log: p.log,
+	})
+}
+
+// rotateLogs rotates the logs of containers, unless that is disabled.
+func (p *parts) rotateLogs(ctx context.Context) error {
+	if p.cfg.LogMaxSize < 0 {
+		return nil
+	}
+	return rotate.New(rotate.Options{
+		Root: p.cfg.PodLogsDir, MaxSize: p.cfg.LogMaxSize, MaxFiles: p.cfg.LogMaxFiles, Every: p.cfg.LogEvery,
+		Logs: podlog.Written(p.view.Latest), Reopen: p.client.ReopenContainerLog, Log: p.log,
+	}).Run(ctx)
+}
+
+// writeEvents appends the events to the configured file, if there is one.
+func (p *parts) writeEvents(ctx context.Context) error {
+	if p.cfg.EventLog == "" {
+		return nil
+	}
+	f := &events.File{Path: p.cfg.EventLog, Log: p.log}
+	return f.Run(ctx, p.events)
+}
+
+// joinCluster runs the node of the configured cluster, if there is one.
+func (p *parts) joinCluster(ctx context.Context) error {
+	if p.cluster == nil {
+		return nil
+	}
+	return p.cluster.Run(ctx, p.view.Latest)
+}

@@ -1,0 +1,53 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+
+	"podd/manifest"
+	"podd/reconcile/render"
+)
+
+// An Advisor reports settings that are valid but do not take full effect on this node.
+type Advisor struct {
+	node       render.Node
+	resolvConf string                     // path of the node's resolv.conf
+	dns        func() (render.DNS, error) // reads resolvConf
+}
+
+// NewAdvisor returns an advisor for a node. dns reads resolvConf, the path of the node's
+// resolv.conf.
+func NewAdvisor(node render.Node, resolvConf string, dns func() (render.DNS, error)) *Advisor {
+	return &Advisor{node, resolvConf, dns}
+}
+
+// problems returns the warnings for set, ordered by pod name, and separately those that
+// are only logged because they pass by themselves. It reads the node's DNS configuration
+// on every call, because every sandbox is created with the current one.
+func (a *Advisor) problems(set *manifest.Set) (all, passing []manifest.Problem) {
+	if a == nil || set == nil {
+		return nil, nil
+	}
+	if now, err := a.dns(); err == nil { // else the daemon reports it
+		a.node.DNS = now
+	}
+	for _, p := range set.Pods {
+		for _, advice := range render.AdviseDNS(p, a.node) {
+			list := &all
+			if advice.Passing {
+				list = &passing
+			}
+			*list = append(*list, manifest.Problem{
+				Severity: manifest.Warning, Pod: p.Key, Path: p.Origin.Path, Position: p.Origin.Position(advice.Field),
+				Field: advice.Field, Message: advice.Message,
+			})
+		}
+	}
+	slices.SortFunc(all, func(p, q manifest.Problem) int {
+		return cmp.Or(cmp.Compare(p.Pod.String(), q.Pod.String()), cmp.Compare(p.Field, q.Field))
+	})
+	for _, advice := range render.AdviseNode(a.node.DNS) {
+		all = append(all, manifest.Problem{Severity: manifest.Warning, Path: a.resolvConf, Field: advice.Field, Message: advice.Message})
+	}
+	return all, passing
+}

@@ -1,0 +1,58 @@
+package view
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"podd/manifest"
+	"podd/manifest/decode"
+	"podd/manifest/merge"
+	"podd/reconcile"
+	"podd/reconcile/render"
+	"podd/server"
+)
+
+// TestAdvisor checks that a warning has the position of the pod's field, that a warning
+// about the node's DNS appears once, and that an unreachable cluster DNS is only logged.
+func TestAdvisor(t *testing.T) {
+	f := decode.File([]byte(`apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  dnsPolicy: ClusterFirst
+  dnsConfig:
+    nameservers: [198.51.100.1]
+  containers: [{name: main, image: i:1}]
+`), decode.Options{Source: "/a", Path: "/a/web.yaml", Node: "n"})
+	b := merge.Files("/a", manifest.KindFile, f)
+	b.Complete = true
+	servers, failed := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}, error(nil)
+	v := New(Options{
+		Self:    server.View{Node: "n", Version: "v1"},
+		Advisor: NewAdvisor(render.Node{}, "/etc/resolv.conf", func() (render.DNS, error) { return render.DNS{Servers: servers}, failed }),
+	})
+	const passing = "/a/web.yaml:5:3: warning: spec.dnsPolicy: ClusterFirst is as Default here; this podd was told of no cluster's DNS (--cluster-dns)"
+	tells := func(want ...string) {
+		t.Helper()
+		findings := v.Publish(reconcile.Change{Set: merge.Batches([]manifest.Batch{b}), SetChanged: true})
+		var got []string
+		for _, p := range v.Latest.View().Problems {
+			got = append(got, p.String())
+		}
+		if strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		if advice := findings.Advice; len(advice) != 1 || advice[0].String() != passing {
+			t.Errorf("got advice %v, want %q", advice, passing)
+		}
+	}
+	tells(
+		"/a/web.yaml:7:5: warning: spec.dnsConfig.nameservers: with the node's and the cluster's there are 5, of which resolvers ask 3; left out: 192.0.2.4, 198.51.100.1",
+		"/etc/resolv.conf: warning: nameservers: there are 4, of which resolvers ask 3; left out: 192.0.2.4",
+	)
+	servers = servers[:2] // the file was edited in between
+	tells()
+	servers, failed = nil, errors.New("reading the node's DNS: permission denied")
+	tells() // the daemon reports it
+}

@@ -1,0 +1,30 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+
+	"podd/manifest"
+	"podd/server"
+)
+
+// Claims returns the claims of a set except those of a cluster, which stores their
+// data elsewhere.
+func Claims(set *manifest.Set) []server.ClaimView {
+	var all []server.ClaimView
+	for _, o := range set.Objects {
+		if o.Cluster != nil {
+			continue
+		}
+		for key, c := range o.Claims {
+			at := o.Origins[manifest.ObjectRef{Kind: "PersistentVolumeClaim", NamespacedName: key}]
+			all = append(all, server.ClaimView{
+				Claim: server.Key(key), Requested: c.Spec.Resources.Requests.Storage().String(), Path: at.Path, Line: at.Line,
+			})
+		}
+	}
+	slices.SortFunc(all, func(a, b server.ClaimView) int {
+		return cmp.Or(cmp.Compare(a.Claim.String(), b.Claim.String()), cmp.Compare(a.Path, b.Path))
+	})
+	return all
+}

@@ -1,0 +1,23 @@
+package view
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+)
+
+// TestClaimViews_Cluster checks that claims of a cluster are not shown, because their
+// data is stored elsewhere.
+func TestClaimViews_Cluster(t *testing.T) {
+	of := func(name string, cluster *manifest.Cluster) manifest.Objects {
+		key := types.NamespacedName{Namespace: "default", Name: name}
+		return manifest.Objects{Claims: map[types.NamespacedName]*v1.PersistentVolumeClaim{key: {}}, Cluster: cluster}
+	}
+	set := &manifest.Set{Objects: map[string]manifest.Objects{"/etc/m": of("data", nil), "the cluster": of("theirs", &manifest.Cluster{})}}
+	if got := Claims(set); len(got) != 1 || got[0].Claim.Name != "data" {
+		t.Errorf("got %+v", got)
+	}
+}

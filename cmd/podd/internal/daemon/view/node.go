@@ -1,0 +1,157 @@
+package view
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/reconcile"
+	"podd/reconcile/plan"
+	"podd/runtime"
+)
+
+// Node builds the Node object that kubectl shows. It is not safe for concurrent use,
+// but the returned objects do not change.
+type Node struct {
+	node       *v1.Node                         // without the parts that change
+	initialIPs []string                         // addresses before the first Change has any
+	state      runtimeState                     // of published
+	devices    map[v1.ResourceName]plan.Devices // of published
+	facts      *NodeFacts                       // of published
+	handlers   map[string]runtime.Handler       // of published
+	published  *v1.Node
+}
+
+// runtimeState contains the parts of the Node that depend on the runtime and the disk.
+type runtimeState struct {
+	name, version           string
+	ready, network          bool
+	groups                  bool // supplementalGroupsPolicy is supported
+	message, networkMessage string
+	disk, diskForPods       int64
+	shuttingDown            bool // the node is shutting down
+	addresses               string
+}
+
+// NewNode returns the view of a Node, which it does not modify. initialIPs are its
+// addresses before the first Change has any.
+func NewNode(node *v1.Node, initialIPs []string) *Node {
+	return &Node{node: node, initialIPs: initialIPs}
+}
+
+// addresses returns the addresses of a Node.
+func addresses(ips []string, name string) []v1.NodeAddress {
+	var all []v1.NodeAddress
+	for _, ip := range ips {
+		all = append(all, v1.NodeAddress{Type: v1.NodeInternalIP, Address: ip})
+	}
+	return append(all, v1.NodeAddress{Type: v1.NodeHostName, Address: name})
+}
+
+// update returns the Node with the state in c and facts, which may be nil. It returns the
+// same pointer as before if nothing has changed.
+func (m *Node) update(c reconcile.Change, facts *NodeFacts) *v1.Node {
+	r := c.Node
+	now := runtimeState{r.Name, r.Version, r.Ready, r.NetworkReady, r.SupplementalGroupsPolicy, r.Message, r.NetworkMessage, c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage, c.ShuttingDown, c.Addresses.String()}
+	if m.published != nil && m.state == now && m.facts == facts && maps.Equal(m.devices, c.Devices) && maps.Equal(m.handlers, r.Handlers) {
+		return m.published
+	}
+	n := m.node.DeepCopy()
+	n.Status.Addresses = addresses(m.initialIPs, n.Name)
+	if len(c.Addresses.IPs) > 0 {
+		n.Status.Addresses = addresses(c.Addresses.Strings(), n.Name)
+	}
+	setResources(&n.Status, c)
+	if facts != nil {
+		n.Status.Images = facts.Images
+		for _, kind := range PressureKinds {
+			if is, known := facts.Pressure[kind]; known {
+				n.Status.Conditions = append(n.Status.Conditions, m.withTimes(pressure(kind, is)))
+			}
+		}
+	}
+	n.Status.Conditions = append(n.Status.Conditions, m.withTimes(readiness(r, c.ShuttingDown)))
+	if r.Name != "" {
+		n.Status.NodeInfo.ContainerRuntimeVersion = r.Name + "://" + strings.TrimPrefix(r.Version, "v")
+	}
+	setFeatures(&n.Status, r)
+	m.state, m.devices, m.facts, m.handlers, m.published = now, c.Devices, facts, r.Handlers, n
+	return n
+}
+
+// setResources sets the resources that may change while podd runs. If a device plugin is
+// not connected, none of its devices are allocatable.
+func setResources(s *v1.NodeStatus, c reconcile.Change) {
+	if c.Capacity.EphemeralStorage > 0 {
+		s.Capacity[v1.ResourceEphemeralStorage] = *resource.NewQuantity(c.Capacity.EphemeralStorage, resource.BinarySI)
+		s.Allocatable[v1.ResourceEphemeralStorage] = *resource.NewQuantity(c.Allocatable.EphemeralStorage, resource.BinarySI)
+	}
+	for name, d := range c.Devices {
+		s.Capacity[name] = *resource.NewQuantity(d.Total, resource.DecimalSI)
+		s.Allocatable[name] = resource.Quantity{Format: resource.DecimalSI}
+		if d.Served {
+			s.Allocatable[name] = s.Capacity[name]
+		}
+	}
+}
+
+// setFeatures sets the features that the runtime and its handlers report. Older runtimes
+// report none.
+func setFeatures(s *v1.NodeStatus, r runtime.Node) {
+	if r.Handlers == nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Handlers)) {
+		h := r.Handlers[name]
+		s.RuntimeHandlers = append(s.RuntimeHandlers, v1.NodeRuntimeHandler{Name: name, Features: &v1.NodeRuntimeHandlerFeatures{
+			RecursiveReadOnlyMounts: &h.RecursiveReadOnlyMounts, UserNamespaces: &h.UserNamespaces,
+		}})
+	}
+	s.Features = &v1.NodeFeatures{SupplementalGroupsPolicy: &r.SupplementalGroupsPolicy}
+}
+
+// readiness returns the condition Ready. leaves is set if the node is shutting down.
+func readiness(r runtime.Node, leaves bool) v1.NodeCondition {
+	c := v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionFalse, Reason: "KubeletNotReady"}
+	switch {
+	case leaves:
+		c.Message = "node is shutting down"
+	case r.Ready && r.NetworkReady:
+		c.Status, c.Reason, c.Message = v1.ConditionTrue, "KubeletReady", "podd runs pods"
+	case r.Ready:
+		c.Message = cmp.Or(r.NetworkMessage, "the runtime's network is not ready")
+	default:
+		c.Message = cmp.Or(r.Message, "the runtime was not reached yet")
+	}
+	return c
+}
+
+// pressure returns a pressure condition.
+func pressure(kind v1.NodeConditionType, is bool) v1.NodeCondition {
+	words := PressureMessage(kind, is)
+	c := v1.NodeCondition{Type: kind, Status: v1.ConditionFalse, Reason: words[0], Message: words[1]}
+	if is {
+		c.Status = v1.ConditionTrue
+	}
+	return c
+}
+
+// withTimes sets the times of a condition.
+func (m *Node) withTimes(c v1.NodeCondition) v1.NodeCondition {
+	c.LastHeartbeatTime = metav1.Now()
+	c.LastTransitionTime = c.LastHeartbeatTime
+	if m.published == nil {
+		return c
+	}
+	for _, was := range m.published.Status.Conditions {
+		if was.Type == c.Type && was.Status == c.Status {
+			c.LastTransitionTime = was.LastTransitionTime
+		}
+	}
+	return c
+}

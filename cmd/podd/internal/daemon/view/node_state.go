@@ -1,0 +1,114 @@
+package view
+
+import (
+	"slices"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+)
+
+// NodeFacts are the parts of the node's status other than its resources and runtime. They
+// are immutable.
+type NodeFacts struct {
+	Pressure map[v1.NodeConditionType]bool
+	Images   []v1.ContainerImage
+}
+
+// NodeProblems are the problems of the node that other parts than the router report. They
+// are immutable.
+type NodeProblems struct {
+	// Cluster is the problem that keeps podd from being a node of the cluster, or "".
+	Cluster string
+	// NodeName is the problem of a changed hostname, and DNS that of a DNS configuration that
+	// cannot be read. Both may be nil.
+	NodeName, DNS *manifest.Problem
+	// Rejected are the problems of pods that the API server has rejected.
+	Rejected []manifest.Problem
+	// Unmeasured are the problems of pods whose disk usage cannot be measured.
+	Unmeasured []manifest.Problem
+}
+
+// all returns the problems in the order in which they are shown. initial are those that
+// podd found when it started.
+func (p NodeProblems) all(initial []manifest.Problem) (all []manifest.Problem) {
+	for _, one := range []*manifest.Problem{p.NodeName, p.DNS} {
+		if one != nil {
+			all = append(all, *one)
+		}
+	}
+	all = append(all, initial...)
+	if p.Cluster != "" {
+		all = append(all, manifest.Problem{Severity: manifest.Error, Message: p.Cluster})
+	}
+	return slices.Concat(all, p.Rejected, p.Unmeasured)
+}
+
+// A NodeState holds what a Publisher shows of the node in addition to the router's changes.
+// It is safe for concurrent use.
+type NodeState struct {
+	changed chan struct{} // capacity 1
+
+	mu       sync.Mutex // guards the following fields
+	problems NodeProblems
+	facts    *NodeFacts // nil before the first check of the node
+}
+
+// NewNodeState returns a NodeState with the problems that were found before the first
+// Publish.
+func NewNodeState(problems NodeProblems) *NodeState {
+	return &NodeState{changed: make(chan struct{}, 1), problems: problems}
+}
+
+// Changed returns a channel that receives a value after a change, which the next Publish
+// shows. Several changes may cause one value.
+func (s *NodeState) Changed() <-chan struct{} { return s.changed }
+
+// SetClusterProblem sets NodeProblems.Cluster.
+func (s *NodeState) SetClusterProblem(text string) {
+	s.update(func() { s.problems.Cluster = text })
+}
+
+// SetNodeNameProblem sets NodeProblems.NodeName.
+func (s *NodeState) SetNodeNameProblem(p *manifest.Problem) {
+	s.update(func() { s.problems.NodeName = p })
+}
+
+// SetDNSProblem sets NodeProblems.DNS.
+func (s *NodeState) SetDNSProblem(p *manifest.Problem) {
+	s.update(func() { s.problems.DNS = p })
+}
+
+// SetRejected sets NodeProblems.Rejected.
+func (s *NodeState) SetRejected(all []manifest.Problem) {
+	s.update(func() { s.problems.Rejected = all })
+}
+
+// SetUnmeasured sets NodeProblems.Unmeasured.
+func (s *NodeState) SetUnmeasured(all []manifest.Problem) {
+	s.update(func() { s.problems.Unmeasured = all })
+}
+
+// SetFacts sets the facts.
+func (s *NodeState) SetFacts(f *NodeFacts) { s.update(func() { s.facts = f }) }
+
+func (s *NodeState) update(set func()) {
+	s.mu.Lock()
+	set()
+	s.mu.Unlock()
+	select {
+	case s.changed <- struct{}{}:
+	default: // a change is already pending
+	}
+}
+
+// get returns the current state, which is zero for a nil NodeState.
+func (s *NodeState) get() (NodeProblems, *NodeFacts) {
+	if s == nil {
+		return NodeProblems{}, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.problems, s.facts
+}

@@ -1,0 +1,99 @@
+package view
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/reconcile"
+	"podd/reconcile/node"
+	"podd/reconcile/plan"
+	"podd/runtime"
+)
+
+// TestNodeView checks that the Node is ready if its runtime is, and that the pointer is
+// the same while nothing changes.
+func TestNodeView(t *testing.T) {
+	v := NewNode(&v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1"},
+		Status: v1.NodeStatus{
+			Capacity:        v1.ResourceList{v1.ResourcePods: resource.MustParse("7")},
+			Allocatable:     v1.ResourceList{v1.ResourceCPU: resource.MustParse("2")},
+			DaemonEndpoints: v1.NodeDaemonEndpoints{KubeletEndpoint: v1.DaemonEndpoint{Port: 10250}},
+		},
+	}, []string{"10.0.0.1"})
+	var facts *NodeFacts
+	check := func(r runtime.Node, status v1.ConditionStatus, message string) *v1.Node {
+		t.Helper()
+		n := v.update(reconcile.Change{Node: r}, facts)
+		if c := n.Status.Conditions[len(n.Status.Conditions)-1]; c.Type != v1.NodeReady || c.Status != status || c.Message != message {
+			t.Errorf("got %+v", c)
+		}
+		return n
+	}
+	check(runtime.Node{}, v1.ConditionFalse, "the runtime was not reached yet")
+	check(runtime.Node{Ready: true, NetworkMessage: "no CNI"}, v1.ConditionFalse, "no CNI")
+	ready := runtime.Node{Name: "containerd", Version: "v2.4.2", Ready: true, NetworkReady: true}
+	n := check(ready, v1.ConditionTrue, "podd runs pods")
+	if check(ready, v1.ConditionTrue, "podd runs pods") != n {
+		t.Error("another object of the same node")
+	}
+	s := n.Status
+	if s.Capacity.Pods().Value() != 7 || s.Allocatable.Cpu().Value() != 2 || s.NodeInfo.ContainerRuntimeVersion != "containerd://2.4.2" || s.DaemonEndpoints.KubeletEndpoint.Port != 10250 || s.Addresses[0].Address != "10.0.0.1" {
+		t.Errorf("got %+v", s)
+	}
+	moved := v.update(reconcile.Change{Node: ready, Addresses: node.Addresses{IPs: []netip.Addr{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("fd00::2")}}}, facts)
+	if diff := cmp.Diff([]v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "10.0.0.2"}, {Type: v1.NodeInternalIP, Address: "fd00::2"}, {Type: v1.NodeHostName, Address: "n1"}}, moved.Status.Addresses); diff != "" {
+		t.Errorf("other addresses (-want +got):\n%s", diff)
+	}
+	facts = &NodeFacts{
+		Pressure: map[v1.NodeConditionType]bool{v1.NodeMemoryPressure: true, v1.NodeDiskPressure: false, v1.NodePIDPressure: false},
+		Images:   []v1.ContainerImage{{Names: []string{"a:1"}, SizeBytes: 1}},
+	}
+	n2 := check(ready, v1.ConditionTrue, "podd runs pods")
+	var conditions []string
+	for _, c := range n2.Status.Conditions {
+		conditions = append(conditions, string(c.Type)+"="+string(c.Status)+" "+c.Reason+": "+c.Message)
+	}
+	if diff := cmp.Diff([]string{
+		"MemoryPressure=True KubeletHasInsufficientMemory: kubelet has insufficient memory available",
+		"DiskPressure=False KubeletHasNoDiskPressure: kubelet has no disk pressure",
+		"PIDPressure=False KubeletHasSufficientPID: kubelet has sufficient PID available",
+		"Ready=True KubeletReady: podd runs pods",
+	}, conditions); diff != "" || len(n2.Status.Images) != 1 {
+		t.Errorf("%d images, conditions -want +got:\n%s", len(n2.Status.Images), diff)
+	}
+	if was, is := n.Status.Conditions[0].LastTransitionTime, n2.Status.Conditions[3].LastTransitionTime; was != is {
+		t.Errorf("Ready since %v, was since %v", is, was)
+	}
+	can := ready
+	can.Handlers, can.SupplementalGroupsPolicy = map[string]runtime.Handler{"vm": {}, "": {UserNamespaces: true}}, true
+	var handlers []string
+	n3 := check(can, v1.ConditionTrue, "podd runs pods")
+	for _, h := range n3.Status.RuntimeHandlers {
+		handlers = append(handlers, fmt.Sprint(h.Name, *h.Features.UserNamespaces, *h.Features.RecursiveReadOnlyMounts))
+	}
+	if diff := cmp.Diff([]string{"true false", "vmfalse false"}, handlers); diff != "" || !*n3.Status.Features.SupplementalGroupsPolicy || n2.Status.Features != nil {
+		t.Errorf("features %+v, handlers -want +got:\n%s", n3.Status.Features, diff)
+	}
+	if check(can, v1.ConditionTrue, "podd runs pods") != n3 {
+		t.Error("another object of the same handlers")
+	}
+	const gpu = "example.com/gpu"
+	c := reconcile.Change{Node: ready, Devices: map[v1.ResourceName]plan.Devices{gpu: {Total: 2, Served: true}}}
+	c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage = 3<<30, 2<<30
+	s = v.update(c, facts).Status
+	if n := s.Capacity[gpu]; n.Value() != 2 || s.Capacity.StorageEphemeral().Value() != 3<<30 || s.Allocatable.StorageEphemeral().Value() != 2<<30 {
+		t.Errorf("got %+v", s)
+	}
+	c.Devices = map[v1.ResourceName]plan.Devices{gpu: {Total: 1}}
+	s = v.update(c, facts).Status
+	if has, left := s.Capacity[gpu], s.Allocatable[gpu]; has.Value() != 1 || left.Value() != 0 {
+		t.Errorf("got %+v", s)
+	}
+}

@@ -1,0 +1,182 @@
+package view
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/manifest/refs"
+	"podd/server"
+)
+
+// objectViews builds views of the objects in a set. An unchanged object keeps the pointer
+// of the previous call.
+type objectViews struct {
+	binding func(*refs.Claims, *v1.PersistentVolumeClaim) (refs.Claim, string)
+
+	// apiSource is the name of the source with the objects of the API, which have their own
+	// creation timestamps; "" if there is none.
+	apiSource string
+
+	mu    sync.Mutex
+	views map[manifest.ObjectRef]cachedView // of the previous call
+}
+
+func newObjectViews(apiSource string) *objectViews {
+	return &objectViews{binding: (*refs.Claims).Binding, apiSource: apiSource}
+}
+
+// A cachedView is a view and everything that it depends on.
+type cachedView struct {
+	object  server.Object // as decoded
+	origin  objectOrigin
+	binding objectBinding
+	view    *server.ObjectView
+}
+
+// objectOrigin is the position of an object, and the time of its file's version.
+type objectOrigin struct {
+	source, path string
+	line         int
+	version      time.Time
+}
+
+// An objectBinding is the other side of a claim or volume; both fields are nil if it is
+// unbound.
+type objectBinding struct {
+	claim     *v1.PersistentVolumeClaim
+	volume    *v1.PersistentVolume
+	isPending bool // the claim cannot be bound
+}
+
+// build returns the objects of all sources. Pods use only objects of their own source. If
+// two objects have the same name, that of the API is shown, because it could not be
+// changed otherwise, or else that of a file rather than a URL.
+func (v *objectViews) build(set *manifest.Set) *server.Objects {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := &objectBuilder{binding: v.binding, apiSource: v.apiSource, previous: v.views, views: map[manifest.ObjectRef]cachedView{}, versions: map[string]time.Time{}}
+	for _, f := range set.Files {
+		s.versions[f.Path] = f.Version
+	}
+	out := &server.Objects{}
+	for _, source := range slices.SortedFunc(maps.Keys(set.Objects), func(a, b string) int {
+		switch v.apiSource {
+		case a:
+			return -1
+		case b:
+			return 1
+		}
+		return cmp.Or(cmp.Compare(sourceKind(set.Objects[a]), sourceKind(set.Objects[b])), cmp.Compare(a, b)) // files before URLs
+	}) {
+		o := set.Objects[source]
+		if o.Cluster != nil {
+			continue // the cluster decides who may read them
+		}
+		claims, volumes := s.bindings(&o)
+		addObjects(s, &out.ConfigMaps, "ConfigMap", o.ConfigMaps, o, (*v1.ConfigMap).DeepCopy, nil, nil)
+		addObjects(s, &out.Secrets, "Secret", o.Secrets, o, (*v1.Secret).DeepCopy, nil, nil)
+		addObjects(s, &out.Claims, "PersistentVolumeClaim", o.Claims, o, (*v1.PersistentVolumeClaim).DeepCopy, claims, setClaimStatus)
+		addObjects(s, &out.Volumes, "PersistentVolume", o.Volumes, o, (*v1.PersistentVolume).DeepCopy, volumes, setVolumeStatus)
+	}
+	for _, all := range [][]*server.ObjectView{out.ConfigMaps, out.Secrets, out.Claims, out.Volumes} {
+		slices.SortFunc(all, func(a, b *server.ObjectView) int {
+			return cmp.Or(cmp.Compare(a.Object.GetNamespace(), b.Object.GetNamespace()), cmp.Compare(a.Object.GetName(), b.Object.GetName()))
+		})
+	}
+	v.views = s.views
+	return out
+}
+
+func sourceKind(o manifest.Objects) string {
+	for _, origin := range o.Origins {
+		return origin.Kind // the same for all objects of a source
+	}
+	return ""
+}
+
+// objectBuilder contains the state of one build.
+type objectBuilder struct {
+	binding         func(*refs.Claims, *v1.PersistentVolumeClaim) (refs.Claim, string)
+	previous, views map[manifest.ObjectRef]cachedView
+	apiSource       string               // see objectViews
+	versions        map[string]time.Time // of the current content of each file
+}
+
+// bindings returns the bindings of the claims and volumes of one source.
+func (s *objectBuilder) bindings(o *manifest.Objects) (claims, volumes map[types.NamespacedName]objectBinding) {
+	claims, volumes = map[types.NamespacedName]objectBinding{}, map[types.NamespacedName]objectBinding{}
+	all := refs.NewClaims(o)
+	for key, c := range o.Claims {
+		b, lack := s.binding(all, c)
+		if lack != "" {
+			claims[key] = objectBinding{isPending: true}
+			continue
+		}
+		claims[key] = objectBinding{volume: b.Volume}
+		if b.Volume != nil {
+			volumes[types.NamespacedName{Name: b.Volume.Name}] = objectBinding{claim: c}
+		}
+	}
+	return claims, volumes
+}
+
+// addObjects adds copies of the objects of one kind and source. finish completes a copy.
+func addObjects[T server.Object](s *objectBuilder, to *[]*server.ObjectView, kind string, all map[types.NamespacedName]T, of manifest.Objects, copied func(T) T, bindings map[types.NamespacedName]objectBinding, finish func(T, objectBinding)) {
+	for key, o := range all {
+		ref := manifest.ObjectRef{Kind: kind, NamespacedName: key}
+		if _, shown := s.views[ref]; shown {
+			continue
+		}
+		origin := of.Origins[ref]
+		now := cachedView{object: o, binding: bindings[key], origin: objectOrigin{origin.Source, origin.Path, origin.Line, s.versions[origin.Path]}}
+		if was := s.previous[ref]; was.object == now.object && was.origin == now.origin && was.binding == now.binding {
+			now.view = was.view
+		} else {
+			shown := copied(o)
+			shown.GetObjectKind().SetGroupVersionKind(v1.SchemeGroupVersion.WithKind(kind))
+			if shown.GetUID() == "" {
+				shown.SetUID(server.DeriveUID(kind, origin.Source, key.Namespace, key.Name))
+			}
+			if shown.GetCreationTimestamp().Time.IsZero() || origin.Source != s.apiSource {
+				shown.SetCreationTimestamp(metav1.NewTime(now.origin.version))
+			}
+			if finish != nil {
+				finish(shown, now.binding)
+			}
+			now.view = &server.ObjectView{Object: shown, Path: origin.Path, Line: origin.Line}
+		}
+		s.views[ref] = now
+		*to = append(*to, now.view)
+	}
+}
+
+// setClaimStatus sets the status of a claim that is bound to a volume or, without one, to
+// a directory of podd with the requested capacity.
+func setClaimStatus(c *v1.PersistentVolumeClaim, to objectBinding) {
+	if to.isPending {
+		c.Status = v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending}
+		return
+	}
+	c.Status = v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound, AccessModes: c.Spec.AccessModes, Capacity: c.Spec.Resources.Requests}
+	if pv := to.volume; pv != nil {
+		c.Spec.VolumeName = pv.Name
+		c.Status.Capacity, c.Status.AccessModes = pv.Spec.Capacity, pv.Spec.AccessModes
+	}
+}
+
+// setVolumeStatus sets the claim and phase of a volume.
+func setVolumeStatus(pv *v1.PersistentVolume, by objectBinding) {
+	pv.Status = v1.PersistentVolumeStatus{Phase: v1.VolumeAvailable}
+	if c := by.claim; c != nil {
+		pv.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: c.Namespace, Name: c.Name}
+		pv.Status.Phase = v1.VolumeBound
+	}
+}

@@ -1,0 +1,132 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/manifest/decode"
+	"podd/manifest/merge"
+	"podd/manifest/refs"
+)
+
+// TestObjectViews checks that objects get the fields that an API server sets, and that
+// those of files take precedence over those of URLs.
+func TestObjectViews(t *testing.T) {
+	const text = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {from: here}
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: disk}
+spec: {capacity: {storage: 2Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /srv}, storageClassName: ""}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volumeName: disk, storageClassName: ""}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: lost}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volumeName: none, storageClassName: ""}
+`
+	written := time.Unix(1700000000, 0)
+	batch := func(source, kind string) manifest.Batch {
+		f, err := decodeText(text, decode.Options{Kind: kind, Source: source, Path: source + "/x.yaml", Node: "n1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := merge.Files(source, kind, f)
+		b.Complete = true
+		b.Files = []manifest.FileState{{Path: source + "/x.yaml", Version: written}}
+		return b
+	}
+	set := merge.Batches([]manifest.Batch{batch("https://a.example", manifest.KindURL), batch("/etc/m", manifest.KindFile)})
+	views := newObjectViews("")
+	o := views.build(set)
+	if len(o.ConfigMaps) != 1 || o.ConfigMaps[0].Path != "/etc/m/x.yaml" || o.ConfigMaps[0].Line != 2 {
+		t.Fatalf("got %+v", o.ConfigMaps)
+	}
+	if c := o.ConfigMaps[0].Object; c.GetUID() == "" || !c.GetCreationTimestamp().Time.Equal(written) || c.GetObjectKind().GroupVersionKind().Kind != "ConfigMap" {
+		t.Errorf("got %+v", c)
+	}
+	for n, want := range []struct {
+		name, volume string
+		phase        v1.PersistentVolumeClaimPhase
+	}{{"data", "disk", v1.ClaimBound}, {"lost", "none", v1.ClaimPending}} {
+		if c := o.Claims[n].Object.(*v1.PersistentVolumeClaim); c.Name != want.name || c.Spec.VolumeName != want.volume || c.Status.Phase != want.phase {
+			t.Errorf("got %s of %s, %s", c.Name, c.Spec.VolumeName, c.Status.Phase)
+		}
+	}
+	if pv := o.Volumes[0].Object.(*v1.PersistentVolume); pv.Status.Phase != v1.VolumeBound || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.Name != "data" {
+		t.Errorf("got %+v", pv)
+	}
+	api := newObjectViews("")
+	api.apiSource = "/var/api"
+	both := merge.Batches([]manifest.Batch{batch("/etc/m", manifest.KindFile), batch("/var/api", manifest.KindFile)})
+	if o := api.build(both); len(o.ConfigMaps) != 1 || o.ConfigMaps[0].Path != "/var/api/x.yaml" {
+		t.Errorf("the API is shown another's: %+v", o.ConfigMaps[0])
+	}
+	for _, own := range set.Objects { // decoded objects are not modified
+		if c := own.ConfigMaps[types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "settings"}]; c.UID != "" {
+			t.Error("the manifest's own object has a UID")
+		}
+	}
+}
+
+// TestObjectViews_Unchanged checks that the binding of each claim is looked up once, and
+// that unchanged objects keep their pointer.
+func TestObjectViews_Unchanged(t *testing.T) {
+	const n = 200
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: v%d}\nspec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /srv}, claimRef: {name: c%d}}\n", i, i)
+		fmt.Fprintf(&text, "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c%d}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n", i)
+	}
+	text.WriteString("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+	f, err := decodeText(text.String(), decode.Options{Kind: manifest.KindFile, Source: "x", Path: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := merge.Batches([]manifest.Batch{merge.Files("x", manifest.KindFile, f)})
+	views, asked := newObjectViews(""), 0
+	views.binding = func(all *refs.Claims, c *v1.PersistentVolumeClaim) (refs.Claim, string) {
+		asked++
+		return all.Binding(c)
+	}
+	before := views.build(set)
+	if asked != n || before.Volumes[0].Object.(*v1.PersistentVolume).Status.Phase != v1.VolumeBound {
+		t.Errorf("%d claims were looked up %d times: %+v", n, asked, before.Volumes[0].Object)
+	}
+	o := set.Objects["x"]
+	o.ConfigMaps = map[types.NamespacedName]*v1.ConfigMap{{Namespace: "default", Name: "a"}: {ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}}
+	after := views.build(&manifest.Set{Objects: map[string]manifest.Objects{"x": o}})
+	if !slices.Equal(before.Claims, after.Claims) || !slices.Equal(before.Volumes, after.Volumes) {
+		t.Error("what is as it was has another pointer")
+	}
+	if before.ConfigMaps[0] == after.ConfigMaps[0] {
+		t.Error("what is new is shown as it was")
+	}
+}
+
+func decodeText(text string, o decode.Options) (*manifest.File, error) {
+	f := decode.File([]byte(text), o)
+	for _, p := range f.Problems {
+		if p.Severity == manifest.Error {
+			return nil, errors.New(p.String())
+		}
+	}
+	return f, nil
+}

@@ -1,0 +1,348 @@
+// Package view turns the changes that the router publishes into the View that endpoints
+// show, with the Node and the objects of the manifests.
+package view
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile"
+	"podd/reconcile/plan"
+	"podd/runtime"
+	"podd/server"
+)
+
+// A Publisher turns the router's changes into the View that endpoints show. Only the
+// router's goroutine calls Publish; any goroutine may read Latest.
+type Publisher struct {
+	Latest *server.Latest
+
+	o         Options
+	reports   map[types.NamespacedName]*reconcile.Report // last report of each worker
+	pods      map[types.NamespacedName]*server.PodView
+	touched   map[types.NamespacedName]*server.PodView // pods that differ from Latest; nil: removed
+	base      server.View                              // the last published View, without pods
+	firstSeen map[manifest.Problem]time.Time           // when each problem first appeared
+	node      []manifest.Problem                       // node-wide problems, as last published
+	findings  Findings                                 // of the newest set
+	objects   *objectViews
+}
+
+// Findings are the problems of a set and its pods.
+type Findings struct {
+	Problems []manifest.Problem // shown while the set is the newest
+	Advice   []manifest.Problem // reported as events only
+}
+
+// Options are the options of a Publisher. All but Self may be zero.
+type Options struct {
+	Self server.View // what does not change: node, version, sources
+	Node *Node       // nil: no Node is shown
+	// State holds problems and facts that do not pass through the router.
+	State *NodeState
+	// Initial are the problems that podd found when it started. They are shown until it
+	// stops.
+	Initial []manifest.Problem
+	// Advisor adds warnings about settings that do not take full effect.
+	Advisor *Advisor
+	// APISource is the name of the source with the objects of the API.
+	APISource string
+	// Changed is called with the old and new view of a pod, nil if there is none. Removed is
+	// called with the last view of a removed pod.
+	Changed func(before, after *server.PodView, now time.Time)
+	Removed func(last *server.PodView)
+}
+
+// New returns a Publisher that shows o.Self until the first Publish.
+func New(o Options) *Publisher {
+	self := o.Self
+	// Revisions must be later than those of an earlier process.
+	self.Revision, self.Starting = uint64(time.Now().UnixMicro()), true
+	self.Unread = self.Sources
+	return &Publisher{
+		Latest:    server.NewLatest(&self),
+		reports:   map[types.NamespacedName]*reconcile.Report{},
+		pods:      map[types.NamespacedName]*server.PodView{},
+		touched:   map[types.NamespacedName]*server.PodView{},
+		base:      self,
+		firstSeen: map[manifest.Problem]time.Time{},
+		objects:   newObjectViews(o.APISource),
+		o:         o,
+	}
+}
+
+// Publish shows a change, and returns the findings of the newest set. The next revision of
+// the View is published before it returns.
+func (v *Publisher) Publish(c reconcile.Change) Findings {
+	for _, key := range c.Gone {
+		if last := v.pods[key]; last != nil && v.o.Removed != nil {
+			v.o.Removed(last)
+		}
+		v.show(key, nil)
+		delete(v.reports, key)
+	}
+	now := time.Now()
+	for _, r := range c.Reports {
+		before := v.pods[r.Key]
+		v.reports[r.Key] = r
+		v.show(r.Key, podView(r, desiredPod(c.Set, r.Key)))
+		if v.o.Changed != nil {
+			v.o.Changed(before, v.pods[r.Key], now)
+		}
+	}
+	problems, facts := v.o.State.get()
+	next := v.base
+	next.Revision, next.Down, next.Starting = next.Revision+1, c.Down, c.Starting
+	next.ShuttingDown = c.ShuttingDown
+	if c.Node.Name != "" {
+		next.Runtime = c.Node.Name + " " + c.Node.Version
+	}
+	if v.o.Node != nil {
+		next.Machine = v.o.Node.update(c, facts)
+	}
+	if c.SetChanged {
+		v.showDesired(c.Set, now)
+		v.findings = v.findingsIn(c.Set)
+		next.Files, next.Claims = fileViews(c.Set.Files), Claims(c.Set)
+		next.Unread = slices.DeleteFunc(slices.Clone(next.Sources), func(s string) bool { return c.Set.Complete[s] })
+		next.Taken = c.Set.Versions
+		set := c.Set
+		next.Objects = sync.OnceValue(func() *server.Objects { return v.objects.build(set) })
+	}
+	if node := slices.Concat(runtimeProblems(c), c.Problems, problems.all(v.o.Initial)); c.SetChanged || !slices.Equal(node, v.node) {
+		v.node = node
+		next.Problems = v.problems(slices.Concat(node, v.findings.Problems), now)
+	}
+	v.base = next
+	v.Latest.Update(&next, v.touched)
+	clear(v.touched)
+	return v.findings
+}
+
+// showDesired shows a new set at once, before the workers report: a pod of which another
+// version is desired is not current any more, and new pods appear.
+func (v *Publisher) showDesired(set *manifest.Set, now time.Time) {
+	for key, p := range set.Pods {
+		r, known := v.reports[key]
+		switch {
+		case !known:
+			before := v.pods[key]
+			v.show(key, podView(&reconcile.Report{Key: key, Version: p, Pod: p.Spec}, p))
+			if v.o.Changed != nil {
+				v.o.Changed(before, v.pods[key], now)
+			}
+		case v.pods[key].Current != isCurrent(r, p):
+			v.show(key, podView(r, p))
+		}
+	}
+}
+
+// runtimeProblems returns the problems of the runtime, the network and the addresses, which
+// affect all pods.
+func runtimeProblems(c reconcile.Change) []manifest.Problem {
+	n := c.Node
+	var all []manifest.Problem
+	note := func(ready bool, message string) {
+		if !ready && message != "" {
+			all = append(all, manifest.Problem{Severity: manifest.Error, Message: message})
+		}
+	}
+	note(n.Ready, n.Message)
+	note(n.NetworkReady, n.NetworkMessage)
+	if text := c.Addresses.Problem; text != "" {
+		all = append(all, manifest.Problem{Severity: manifest.Warning, Message: text})
+	}
+	return all
+}
+
+// findingsIn returns the findings of a set, which may be nil.
+func (v *Publisher) findingsIn(set *manifest.Set) Findings {
+	if set == nil {
+		return Findings{}
+	}
+	shown, advice := v.o.Advisor.problems(set)
+	return Findings{Problems: slices.Concat(set.Problems, shown), Advice: advice}
+}
+
+func desiredPod(set *manifest.Set, key types.NamespacedName) *manifest.Pod {
+	if set == nil {
+		return nil
+	}
+	return set.Pods[key]
+}
+
+// isCurrent reports whether the version that a worker reported is the desired one.
+func isCurrent(r *reconcile.Report, wanted *manifest.Pod) bool {
+	v := r.Version
+	return v != nil && r.Successor == nil && wanted != nil && v.UID == wanted.UID && v.Hash == wanted.Hash &&
+		maps.Equal(v.Containers, wanted.Containers) && !r.Unsized
+}
+
+// show replaces the view of a pod, or removes it if p is nil.
+func (v *Publisher) show(key types.NamespacedName, p *server.PodView) {
+	v.touched[key] = p
+	if p == nil {
+		delete(v.pods, key)
+		return
+	}
+	v.pods[key] = p
+}
+
+// problems converts problems and records when each first appeared.
+func (v *Publisher) problems(all []manifest.Problem, now time.Time) []server.ProblemView {
+	since := make(map[manifest.Problem]time.Time, len(all))
+	out := make([]server.ProblemView, 0, len(all))
+	for _, p := range all {
+		began, known := v.firstSeen[p]
+		if !known {
+			began = now
+		}
+		since[p] = began
+		out = append(out, server.ProblemView{
+			Path: p.Path, Line: int(p.Position.Line), Column: int(p.Position.Column),
+			Severity: string(p.Severity), Field: p.Field, Message: p.Message,
+			Pod: server.Key(p.Pod), Since: began,
+		})
+	}
+	v.firstSeen = since
+	slices.SortStableFunc(out, func(a, b server.ProblemView) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return out
+}
+
+func fileViews(files []manifest.FileState) []server.FileView {
+	out := make([]server.FileView, 0, len(files))
+	for _, f := range files {
+		out = append(out, server.FileView(f))
+	}
+	return out
+}
+
+func podView(r *reconcile.Report, wanted *manifest.Pod) *server.PodView {
+	d := r.Decision
+	p := &server.PodView{
+		Pod: r.Pod, Exists: r.Exists, Current: isCurrent(r, wanted),
+		Phase: string(d.Phase), Rule: d.Rule, Why: d.Why, Problem: d.Problem,
+		Since: r.Since, Wake: d.Wake,
+	}
+	if p.Pod == nil {
+		p.Pod = unknownPod(r.Key, d.Phase)
+	}
+	switch d.Phase {
+	case plan.PhaseWait:
+		p.Earlier = countEarlier(r)
+	case plan.PhaseStop:
+		p.Ending = countEarlier(r)
+	}
+	p.Sandbox, p.Attempts = readySandbox(r.Observed), attempts(r.Observed)
+	p.Ready = isReady(p.Pod)
+	for _, s := range d.Steps {
+		p.Steps = append(p.Steps, server.StepView{
+			Container: s.Container, Rule: s.Rule, Why: s.Why, Reason: s.Reason, Problem: s.Problem, Crashes: s.Crashes, Until: s.Until,
+		})
+	}
+	for _, q := range r.Pulls {
+		p.Pulls = append(p.Pulls, server.PullView(q))
+	}
+	for _, a := range d.Actions {
+		p.Next = append(p.Next, a.String())
+	}
+	if r.Version != nil {
+		p.Path, p.Line = r.Version.Origin.Path, r.Version.Origin.Line
+		p.Last = exits(r)
+	}
+	return p
+}
+
+// attempts returns the attempt numbers that are not restart counts, by container ID.
+func attempts(observed []runtime.Incarnation) map[string]uint32 {
+	var differ map[string]uint32
+	for i := range observed {
+		for j := range observed[i].Containers {
+			c := &observed[i].Containers[j]
+			if c.Restarts() == c.Attempt {
+				continue
+			}
+			if differ == nil {
+				differ = map[string]uint32{}
+			}
+			differ[c.ID] = c.Attempt
+		}
+	}
+	return differ
+}
+
+// readySandbox returns the ID of the ready sandbox of podd.
+func readySandbox(observed []runtime.Incarnation) string {
+	for i := range observed {
+		if inc := &observed[i]; inc.Ready && !inc.Foreign {
+			return inc.ID
+		}
+	}
+	return ""
+}
+
+// exits returns the last exits in the order of the manifest.
+func exits(r *reconcile.Report) []server.ExitView {
+	var out []server.ExitView
+	spec := &r.Version.Spec.Spec
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		if e, ok := r.Last[c.Name]; ok {
+			out = append(out, server.ExitView{
+				Container: c.Name, ExitCode: e.Code, Reason: e.Reason, Message: e.Said, Why: e.Why, Started: e.StartedAt, Finished: e.FinishedAt,
+			})
+		}
+	}
+	return out
+}
+
+// countEarlier returns the number of running containers of versions other than the
+// reported one.
+func countEarlier(r *reconcile.Report) (n int) {
+	if r.Version == nil {
+		return 0
+	}
+	for i := range r.Observed {
+		inc := &r.Observed[i]
+		if inc.Foreign || !inc.Ready || plan.Runs(r.Version, inc) {
+			continue
+		}
+		for _, c := range inc.Containers {
+			if c.State == runtime.Running {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// unknownPod returns a placeholder for a pod of podd without a manifest: it is being
+// deleted, or keeps running until its manifest has been read.
+func unknownPod(key types.NamespacedName, phase plan.Phase) *v1.Pod {
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	if phase == plan.PhaseHold {
+		p.Status.Phase = v1.PodUnknown
+		return p
+	}
+	now := metav1.Now()
+	p.DeletionTimestamp = &now
+	return p
+}
+
+func isReady(p *v1.Pod) bool {
+	if p.Status.Phase == v1.PodSucceeded {
+		return true
+	}
+	return slices.ContainsFunc(p.Status.Conditions, func(c v1.PodCondition) bool {
+		return c.Type == v1.PodReady && c.Status == v1.ConditionTrue
+	})
+}

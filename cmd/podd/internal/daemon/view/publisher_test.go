@@ -1,0 +1,123 @@
+package view
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile"
+	"podd/runtime"
+	"podd/server"
+)
+
+// TestNodeProblems checks that problems of the runtime are shown in addition to those of
+// the manifests, as long as they last.
+func TestNodeProblems(t *testing.T) {
+	v := New(Options{Self: server.View{Node: "n1", Version: "v1"}})
+	set := &manifest.Set{Problems: []manifest.Problem{{Severity: manifest.Warning, Path: "a.yaml", Message: "typo"}}}
+	up := runtime.Node{Name: "containerd", Reachable: true, Ready: true, NetworkReady: true}
+	down := runtime.Node{Name: "containerd", Message: "nobody answers", NetworkReady: true}
+	noCNI := up
+	noCNI.NetworkReady, noCNI.NetworkMessage = false, "no CNI configuration"
+	for _, step := range []struct {
+		name   string
+		change reconcile.Change
+		want   string
+	}{
+		{"nothing is known", reconcile.Change{}, ""},
+		{"the runtime answers", reconcile.Change{Node: up}, ""},
+		{"manifests", reconcile.Change{Node: up, Set: set, SetChanged: true}, "typo"},
+		{"the runtime is gone", reconcile.Change{Node: down, Set: set}, "nobody answers, typo"},
+		{"nothing new", reconcile.Change{Node: down, Set: set}, "nobody answers, typo"},
+		{"no network", reconcile.Change{Node: noCNI, Set: set}, "no CNI configuration, typo"},
+		{"all is well", reconcile.Change{Node: up, Set: set}, "typo"},
+	} {
+		v.Publish(step.change)
+		var got []string
+		for _, p := range v.Latest.View().Problems {
+			got = append(got, p.Message)
+		}
+		if strings.Join(got, ", ") != step.want {
+			t.Errorf("%s: got %q, want %q", step.name, got, step.want)
+		}
+	}
+}
+
+// TestStorageProblems checks that the problems of pods whose disk usage cannot be measured
+// are shown.
+func TestStorageProblems(t *testing.T) {
+	state := NewNodeState(NodeProblems{})
+	v := New(Options{Self: server.View{Node: "n1", Version: "v1"}, State: state})
+	web := types.NamespacedName{Namespace: "default", Name: "web"}
+	for _, all := range [][]manifest.Problem{{{Severity: manifest.Warning, Pod: web, Message: "not measured"}}, nil} {
+		state.SetUnmeasured(all)
+		v.Publish(reconcile.Change{})
+		if got := v.Latest.View().Problems; len(got) != len(all) || len(all) > 0 && got[0].Pod != server.Key(web) {
+			t.Errorf("got %v, want %v", got, all)
+		}
+	}
+}
+
+// TestShowDesired checks that clients that watch see a replaced pod before its worker
+// reports.
+func TestShowDesired(t *testing.T) {
+	var told []types.UID
+	v := New(Options{Self: server.View{Node: "n1"}, Changed: func(before, _ *server.PodView, _ time.Time) {
+		if before != nil {
+			told = append(told, before.Pod.UID)
+		}
+	}})
+	key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
+	for _, uid := range []types.UID{"first", "second"} {
+		pod := &manifest.Pod{Key: key, UID: uid, Spec: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: uid}}}
+		v.Publish(reconcile.Change{SetChanged: true, Set: &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{key: pod}}})
+	}
+	if !slices.Equal(told, []types.UID{"first"}) {
+		t.Errorf("told of %q", told)
+	}
+}
+
+// TestPublish_Sorted checks that pods are sorted by namespace and name after any change,
+// and that an earlier View does not change.
+func TestPublish_Sorted(t *testing.T) {
+	key := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "default", Name: name} }
+	report := func(name string) *reconcile.Report { return &reconcile.Report{Key: key(name)} }
+	v := New(Options{Self: server.View{Node: "n1"}})
+	var before *server.View
+	for _, step := range []struct {
+		change reconcile.Change
+		want   string
+	}{
+		{reconcile.Change{Reports: []*reconcile.Report{report("c"), report("a"), report("d")}}, "a c d"},
+		{reconcile.Change{Reports: []*reconcile.Report{report("b"), report("c")}, Gone: []types.NamespacedName{key("a"), key("unknown")}}, "b c d"},
+		{reconcile.Change{}, "b c d"},
+		{reconcile.Change{Gone: []types.NamespacedName{key("c"), key("d")}, Reports: []*reconcile.Report{report("e")}}, "b e"},
+	} {
+		was := shownNames(before)
+		v.Publish(step.change)
+		if got := shownNames(v.Latest.View()); got != step.want {
+			t.Errorf("got %q, want %q", got, step.want)
+		}
+		if got := shownNames(before); got != was {
+			t.Errorf("the state before is %q now, was %q", got, was)
+		}
+		before = v.Latest.View()
+	}
+}
+
+func shownNames(v *server.View) string {
+	if v == nil {
+		return ""
+	}
+	var all []string
+	for _, p := range v.Pods {
+		all = append(all, p.Pod.Name)
+	}
+	return strings.Join(all, " ")
+}

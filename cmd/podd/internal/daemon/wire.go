@@ -1,0 +1,130 @@
+package daemon
+
+import (
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/daemon/endpoint"
+	"podd/cmd/podd/internal/daemon/meter"
+	"podd/cmd/podd/internal/daemon/nodestatus"
+	"podd/cmd/podd/internal/daemon/podlog"
+	"podd/cmd/podd/internal/daemon/view"
+	"podd/cmd/podd/internal/host"
+	"podd/cmd/podd/internal/logging"
+	"podd/cmd/podd/internal/memory"
+	"podd/cmd/podd/internal/wiring"
+	"podd/manifest/decode"
+	"podd/reconcile"
+	"podd/reconcile/event"
+	"podd/reconcile/node"
+	"podd/reconcile/render"
+	"podd/runtime/cri"
+	"podd/runtime/logs"
+	"podd/server/events"
+	"podd/server/metrics"
+)
+
+// A base contains what the parts of one node name have in common.
+type base struct {
+	cfg      *config.Config // with the node name in effect
+	version  string         // of podd
+	began    time.Time      // when podd started
+	instance *reconcile.Instance
+	name     *nodeNamer
+	log      *slog.Logger
+	level    *logging.Level
+}
+
+// telemetry contains the records of what podd does and finds.
+type telemetry struct {
+	metrics *metrics.Metrics
+	events  *events.Log
+	state   *view.NodeState
+	beats   *heartbeat
+	trimmer memory.Trimmer
+}
+
+// record adds events to the event log.
+func (t *telemetry) record(all []event.Event) { t.events.Add(notes(all)...) }
+
+// parts are the parts of podd run. wire completes them, and none is passed the others.
+type parts struct {
+	base
+	telemetry
+	node    render.Node // properties of the node, with its addresses at the start
+	address *node.AddressFollower
+	dns     *nodestatus.DNSWatcher
+	client  *cri.Client
+	inputs
+	core
+	meter     *meter.Meter
+	endpoints endpoint.Options
+}
+
+// wire creates the parts in the order of their dependencies. It connects to nothing yet.
+//
+//	sources, cluster ──▶ router ──▶ effects ──▶ runtime
+//	observers ───────────▶ │
+//	                       └──────▶ view ──▶ endpoints, events, metrics, cluster
+func wire(b base) (_ *parts, err error) {
+	cfg, log := b.cfg, b.log
+	address := host.FollowAddresses(cfg, filepath.Join(cfg.RootDir, "node-address"), log)
+	rendered, err := host.RenderNode(cfg, b.instance, address.Addresses())
+	if err != nil {
+		return nil, err
+	}
+	dns := nodestatus.NewDNSWatcher(cfg.ResolvConf, log)
+	t := telemetry{
+		metrics: newMetrics(rendered), events: newEventLog(cfg.NodeName, rendered.CgroupV2),
+		state: view.NewNodeState(view.NodeProblems{NodeName: b.name.problem(b.name.configured), DNS: dns.Check()}),
+		beats: &heartbeat{began: b.began}, trimmer: memory.NewTrimmer(),
+	}
+	client, err := wiring.Dial(cfg, log, t.metrics.Call)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			client.Close()
+		}
+	}()
+	authority := openPKI(cfg, log)
+	in, err := openInputs(b, t)
+	if err != nil {
+		return nil, err
+	}
+	t.record(nodestatus.RebootEvents(cfg.RootDir, cfg.NodeName, b.began, log))
+	c, err := newCore(b, t, in, client, rendered)
+	if err != nil {
+		return nil, err
+	}
+	measured := meter.New(meter.Options{
+		Node: rendered, Began: b.began, RootDir: cfg.RootDir, Runtime: client, State: c.view.Latest, CSI: in.csi,
+		OnSample: t.trimmer.Touch, // the response to a scrape takes memory for a moment
+	})
+	o := endpoint.Options{
+		Node: cfg.NodeName, RootDir: cfg.RootDir, RunDir: cfg.RunDir, Began: b.began,
+		Server: cfg.Server, Shown: cfg.Shown, PKI: authority, Cluster: clusterEndpoint(cfg, in.cluster, authority != nil),
+		ServingIPs: servingIPs(address), State: c.view.Latest, Router: c.router, Shutdown: c.shutdown, Runtime: client,
+		Logs:   podlog.NewReader(c.view.Latest, cfg.PodLogsDir, &logs.Notifier{Log: log}),
+		Events: t.events, Metrics: t.metrics, Meter: measured, Checks: healthChecks(t.beats, c.pods),
+		Accept: acceptor{b.name, in.sources}.accept, SetVerbosity: b.level.SetVerbosity, OnRequest: t.trimmer.Touch, Log: log,
+	}
+	if in.apiDir != nil {
+		o.Manifests = endpoint.NewManifests(in.apiDir, c.router, decode.Options{
+			Node: cfg.NodeName, Labels: host.Labels(cfg), RestartRules: cfg.RestartRules, Written: true,
+		})
+	}
+	return &parts{
+		base: b, telemetry: t, node: rendered, address: address, dns: dns, client: client,
+		inputs: in, core: c, meter: measured, endpoints: o,
+	}, nil
+}
+
+// close stops the measurements in progress and closes the connection to the runtime.
+func (p *parts) close() {
+	p.meter.Close() // it uses the client and the root directory
+	p.client.Close()
+}

@@ -1,0 +1,84 @@
+package host
+
+import (
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"podd/cmd/podd/internal/config"
+	"podd/reconcile/render"
+)
+
+// kubeletDefaults are the kubelet's default eviction thresholds of memory and disk.
+var kubeletDefaults = config.Pressure{
+	Memory: config.Threshold{Amount: 100 << 20}, Nodefs: config.Threshold{Share: .1},
+}
+
+// TestAllocatable checks that reservations and eviction thresholds reduce the allocatable
+// resources, and only reservations reduce the limit of all pods.
+func TestAllocatable(t *testing.T) {
+	const gib = 1 << 30
+	reserved := func(cpu, memory, disk, pids string) v1.ResourceList {
+		return v1.ResourceList{
+			v1.ResourceCPU: resource.MustParse(cpu), v1.ResourceMemory: resource.MustParse(memory),
+			v1.ResourceEphemeralStorage: resource.MustParse(disk), "pid": resource.MustParse(pids),
+		}
+	}
+	machine := render.Resources{MilliCPU: 4000, Memory: 8 * gib, EphemeralStorage: 101430960 << 10, Pids: 30000}
+	for name, test := range map[string]struct {
+		of         render.Resources
+		reserved   v1.ResourceList
+		pressure   config.Pressure
+		huge       int64
+		want, most render.Resources
+		err        string
+	}{
+		// A kubelet reports exactly this number for a disk of this size.
+		"defaults": {
+			machine, nil, kubeletDefaults, 0,
+			render.Resources{MilliCPU: 4000, Memory: 8*gib - 100<<20, EphemeralStorage: 93478772582, Pids: 30000}, machine, "",
+		},
+		"no thresholds": {machine, nil, config.Pressure{}, 0, machine, machine, ""},
+		"all of it": {
+			machine, reserved("500m", "1Gi", "1Gi", "100"), config.Pressure{Memory: config.Threshold{Share: .25}, Nodefs: config.Threshold{Amount: gib}}, gib,
+			render.Resources{MilliCPU: 3500, Memory: 4 * gib, EphemeralStorage: 101430960<<10 - 2*gib, Pids: 29900},
+			render.Resources{MilliCPU: 3500, Memory: 7 * gib, EphemeralStorage: 101430960<<10 - gib, Pids: 29900}, "",
+		},
+		"what else has thresholds": {
+			machine, nil, config.Pressure{Pids: config.Threshold{Amount: 9}, Imagefs: config.Threshold{Share: .5}, NodefsInodes: config.Threshold{Share: .5}}, 0,
+			machine, machine, "",
+		},
+		"a disk of no known size": {
+			render.Resources{MilliCPU: 1000, Memory: gib}, nil, config.Pressure{Nodefs: config.Threshold{Amount: gib}}, 0,
+			render.Resources{MilliCPU: 1000, Memory: gib}, render.Resources{MilliCPU: 1000, Memory: gib}, "",
+		},
+		"no memory": {
+			of: render.Resources{MilliCPU: 1000, Memory: 100 << 20}, pressure: kubeletDefaults,
+			err: "evictionHard of 100 MiB, and huge pages of 0 MiB leave nothing for pods on a machine of 1 cpus and 100 MiB",
+		},
+		"no disk": {
+			of: machine, pressure: config.Pressure{Nodefs: config.Threshold{Amount: 1 << 50}},
+			err: "evictionHard of 1073741824 MiB leave nothing for pods on a disk of",
+		},
+	} {
+		got, err := computeAllocatable(test.of, test.reserved, test.pressure, test.huge)
+		if test.err != "" {
+			if err == nil || !strings.Contains(err.Error(), test.err) {
+				t.Errorf("%s: got %v, want %q", name, err, test.err)
+			}
+			continue
+		}
+		if err != nil || got != test.want {
+			t.Errorf("%s: got %+v, %v; want %+v", name, got, err, test.want)
+		}
+		cfg := &config.Config{Resources: config.Resources{Reserved: test.reserved, Pressure: test.pressure, EnforceReserved: true}}
+		if got := podsLimit(cfg, test.of); got != test.most {
+			t.Errorf("%s: the limit of all pods is %+v, want %+v", name, got, test.most)
+		}
+	}
+	if got := podsLimit(&config.Config{}, machine); got != (render.Resources{}) {
+		t.Errorf("not enforced: %+v", got)
+	}
+}

@@ -1,0 +1,49 @@
+package host
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"podd/runtime/stats"
+)
+
+// A Filesystem is the usage of a whole file system.
+type Filesystem struct {
+	stats.Space
+	Used uint64 // bytes
+}
+
+// StatFilesystem returns the usage of the file system that contains a directory.
+func StatFilesystem(dir string) (Filesystem, error) {
+	if dir == "" {
+		return Filesystem{}, errors.New("the runtime names no file system")
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return Filesystem{}, &fs.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	size := uint64(st.Bsize)
+	return Filesystem{
+		stats.Space{Capacity: st.Blocks * size, Available: st.Bavail * size, Inodes: st.Files, InodesFree: st.Ffree},
+		(st.Blocks - st.Bfree) * size,
+	}, nil
+}
+
+// Processes returns the number of processes and threads on the host, or 0 if it is
+// unknown. path is that of /proc/loadavg, which contains a line such as
+// "0.20 0.18 0.12 1/80 11206".
+func Processes(path string) int64 {
+	text, err := os.ReadFile(path)
+	fields := strings.Fields(string(text))
+	if err != nil || len(fields) < 4 {
+		return 0
+	}
+	_, all, _ := strings.Cut(fields[3], "/")
+	n, _ := strconv.ParseInt(all, 10, 64)
+	return n
+}

@@ -1,0 +1,193 @@
+// Package host reads the labels, DNS and addresses of the host, and computes from its
+// capacity and the configuration which resources pods may use.
+package host
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"podd/cmd/podd/internal/config"
+	"podd/reconcile"
+	"podd/reconcile/cgroup"
+	"podd/reconcile/node"
+	"podd/reconcile/plan"
+	"podd/reconcile/render"
+)
+
+// RenderNode returns the properties of the node that pods depend on. They do not include
+// DNS, which is read for every sandbox.
+func RenderNode(cfg *config.Config, instance *reconcile.Instance, addresses node.Addresses) (render.Node, error) {
+	capacity, allocatable, err := Resources(cfg)
+	if err != nil {
+		return render.Node{}, err
+	}
+	machine, err := config.ThisMachine()
+	if err != nil {
+		return render.Node{}, err
+	}
+	var swap int64
+	if cfg.LimitedSwap {
+		if swap, err = MemInfo("/proc/meminfo", "SwapTotal"); err != nil {
+			return render.Node{}, err
+		}
+	}
+	return render.Node{
+		Name:        cfg.NodeName,
+		HostIPs:     addresses.Strings(),
+		Capacity:    capacity,
+		Allocatable: allocatable, PodsLimit: podsLimit(cfg, capacity),
+		Instance: instance.ID, Adopted: instance.Adopted,
+		LogsDir:      cfg.PodLogsDir,
+		CgroupRoot:   cfg.CgroupRoot,
+		CgroupDriver: cfg.CgroupDriver,
+		CgroupV2:     machine.CgroupV2,
+		SwapLimits:   machine.SwapLimits, Swap: swap,
+		PodPids: cfg.PodPids, HugePageSizes: cgroup.HugePageSizes(),
+		SELinux:    machine.SELinux,
+		ClusterDNS: cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain,
+		RuntimeClasses: cfg.RuntimeClasses,
+		SeccompDefault: cfg.SeccompDefault, SeccompDir: filepath.Join(cfg.RootDir, "seccomp"),
+	}, nil
+}
+
+// HugePages returns the huge pages of the node, in bytes of each size.
+func HugePages(dir string) plan.Amounts {
+	all := plan.Amounts{}
+	sizes, _ := os.ReadDir(dir) // without the directory there are no huge pages
+	for _, e := range sizes {
+		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(e.Name(), "hugepages-"), "kB"), 10, 64)
+		text, rerr := os.ReadFile(filepath.Join(dir, e.Name(), "nr_hugepages"))
+		n, perr := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		if err != nil || rerr != nil || perr != nil {
+			continue
+		}
+		size := resource.NewQuantity(kib<<10, resource.BinarySI)
+		all[v1.ResourceName(v1.ResourceHugePagesPrefix+size.String())] = n * size.Value()
+	}
+	return all
+}
+
+// Limits returns the limits for the admission of pods.
+func Limits(cfg *config.Config, allocatable render.Resources) plan.Limits {
+	amounts := plan.Amounts{v1.ResourceCPU: allocatable.MilliCPU, v1.ResourceMemory: allocatable.Memory}
+	if allocatable.EphemeralStorage > 0 {
+		amounts[v1.ResourceEphemeralStorage] = allocatable.EphemeralStorage
+	}
+	maps.Copy(amounts, HugePages("/sys/kernel/mm/hugepages"))
+	return plan.Limits{MaxPods: cfg.MaxPods, Amounts: amounts, Devices: map[v1.ResourceName]plan.Devices{}, Machine: Machine(cfg)}
+}
+
+// Machine returns the features of the node that podd itself knows.
+func Machine(cfg *config.Config) plan.Machine {
+	return plan.Machine{
+		UnsafeSysctls: cfg.UnsafeSysctls, RuntimeClasses: cfg.RuntimeClasses, Labels: Labels(cfg),
+		AppArmor: appArmor("/sys/module/apparmor/parameters/enabled"),
+	}
+}
+
+// ReadDNS parses a resolv.conf. If the file does not exist, the node has no DNS.
+func ReadDNS(path string) (render.DNS, error) {
+	if path == "" {
+		return render.DNS{}, nil
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return render.DNS{}, nil
+	}
+	if err != nil {
+		return render.DNS{}, fmt.Errorf("reading the node's DNS: %w", err)
+	}
+	return render.ParseResolvConf(string(text)), nil
+}
+
+// MemInfo returns an amount in /proc/meminfo, in bytes.
+func MemInfo(path, field string) (int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, fmt.Errorf("reading the machine's memory: %w", err)
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		name, rest, _ := strings.Cut(lines.Text(), ":")
+		if name != field {
+			continue
+		}
+		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+		return kib << 10, err
+	}
+	return 0, fmt.Errorf("reading the machine's memory: %s has no %s", path, field)
+}
+
+// DiskSize returns the size of the file system that contains a directory, which need not
+// exist, or 0 for a file system without a size, such as a tmpfs without a limit.
+func DiskSize(dir string) (int64, error) {
+	for {
+		var fs unix.Statfs_t
+		err := unix.Statfs(dir, &fs)
+		if errors.Is(err, unix.ENOENT) && filepath.Dir(dir) != dir {
+			dir = filepath.Dir(dir)
+			continue
+		}
+		if err != nil {
+			return 0, fmt.Errorf("reading the size of the disk of %s: %w", dir, err)
+		}
+		return int64(fs.Blocks) * int64(fs.Bsize), nil
+	}
+}
+
+// MaxPids returns the kernel's limit of processes, or 0 if it is unknown.
+func MaxPids(dir string) int64 {
+	limit := int64(math.MaxInt64)
+	for _, name := range []string{"pid_max", "threads-max"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		n, perr := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		if err != nil || perr != nil {
+			return 0
+		}
+		limit = min(limit, n)
+	}
+	return limit
+}
+
+// FollowAddresses follows the addresses of the node. In a cluster, as with the kubelet, the
+// address that the node's name resolves to is the first unless the user sets the
+// addresses. file keeps the address for the next start; "" for none.
+func FollowAddresses(cfg *config.Config, file string, log *slog.Logger) *node.AddressFollower {
+	o := node.AddressOptions{Given: cfg.NodeIPs, File: file, Log: log}
+	if cfg.Cluster.Kubeconfig != "" && len(cfg.NodeIPs) == 0 {
+		o.Name = cfg.NodeName
+	}
+	return node.NewAddressFollower(context.Background(), o)
+}
+
+// appArmor reports whether the kernel enforces AppArmor profiles.
+func appArmor(path string) bool {
+	text, err := os.ReadFile(path)
+	return err == nil && strings.HasPrefix(string(text), "Y")
+}
+
+// Labels returns the standard labels of the node, overridden by those of
+// --node-labels.
+func Labels(cfg *config.Config) map[string]string {
+	labels := map[string]string{
+		v1.LabelHostname: cfg.NodeName, v1.LabelOSStable: runtime.GOOS, v1.LabelArchStable: runtime.GOARCH,
+		"beta.kubernetes.io/os": runtime.GOOS, "beta.kubernetes.io/arch": runtime.GOARCH,
+	}
+	maps.Copy(labels, cfg.NodeLabels)
+	return labels
+}

@@ -1,0 +1,71 @@
+package nodename_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"podd/cmd/podd/internal/nodename"
+)
+
+func TestResolve(t *testing.T) {
+	for name, c := range map[string]struct {
+		record  nodename.Record
+		found   string
+		given   bool
+		want    nodename.Record
+		differs bool
+	}{
+		"first start":               {nodename.Record{}, "a", false, nodename.Record{Name: "a"}, false},
+		"same name":                 {nodename.Record{Name: "a"}, "a", false, nodename.Record{Name: "a"}, false},
+		"changed hostname":          {nodename.Record{Name: "a"}, "b", false, nodename.Record{Name: "a"}, true},
+		"given name":                {nodename.Record{Name: "a"}, "b", true, nodename.Record{Name: "b", Earlier: []string{"a"}}, false},
+		"same name after a rename":  {nodename.Record{Name: "b", Earlier: []string{"a"}}, "b", false, nodename.Record{Name: "b", Earlier: []string{"a"}}, false},
+		"given another name":        {nodename.Record{Name: "b", Earlier: []string{"a"}}, "c", true, nodename.Record{Name: "c", Earlier: []string{"a", "b"}}, false},
+		"back to the previous name": {nodename.Record{Name: "b", Earlier: []string{"a"}}, "a", true, nodename.Record{Name: "a", Earlier: []string{"b"}}, false},
+	} {
+		got, differs := c.record.Resolve(c.found, c.given)
+		if !reflect.DeepEqual(got, c.want) || differs != c.differs {
+			t.Errorf("%s: got %+v, differs %t; want %+v, %t", name, got, differs, c.want, c.differs)
+		}
+	}
+}
+
+func TestReadWrite(t *testing.T) {
+	root := t.TempDir()
+	if r, err := nodename.Read(root); !reflect.DeepEqual(r, nodename.Record{}) || err != nil {
+		t.Errorf("without a file: got %+v, %v", r, err)
+	}
+	want := nodename.Record{Name: "b.example", Earlier: []string{"a"}}
+	if err := nodename.Write(root, want); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := nodename.Read(root); !reflect.DeepEqual(r, want) || err != nil {
+		t.Errorf("got %+v, %v, want %+v", r, err, want)
+	}
+}
+
+// A file that cannot be read must not pass for a root directory without one: all pods
+// would get other names.
+func TestRead_Broken(t *testing.T) {
+	for name, damage := range map[string]func(path string) error{
+		"empty":       func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"cut off":     func(path string) error { return os.WriteFile(path, []byte(`{"name": "a`), 0o600) },
+		"not a name":  func(path string) error { return os.WriteFile(path, []byte(`{"name": "../a"}`), 0o600) },
+		"no name":     func(path string) error { return os.WriteFile(path, []byte(`{}`), 0o600) },
+		"bad earlier": func(path string) error { return os.WriteFile(path, []byte(`{"name":"a","earlier":["/"]}`), 0o600) },
+		"a directory": func(path string) error { return os.Mkdir(path, 0o700) },
+		"a link":      func(path string) error { return os.Symlink("/etc/hostname", path) },
+	} {
+		root := t.TempDir()
+		path := filepath.Join(root, "node-name")
+		if err := damage(path); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := nodename.Read(root); err == nil || !strings.Contains(err.Error(), path) || !reflect.DeepEqual(r, nodename.Record{}) {
+			t.Errorf("%s: got %+v, %v", name, r, err)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package offline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/exit"
+	"podd/cmd/podd/internal/host"
+	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/rootdir"
+	"podd/cmd/podd/internal/sources"
+	"podd/cmd/podd/internal/wiring"
+	"podd/manifest"
+	"podd/manifest/source"
+	"podd/reconcile"
+	"podd/reconcile/plan"
+	"podd/reconcile/volume"
+	"podd/runtime"
+	"podd/runtime/cri"
+	"podd/server"
+)
+
+// planTimeout limits the reading of the sources, and then that of the runtime.
+const planTimeout = 15 * time.Second
+
+// PlanCmd is the podd plan command. It accepts the flags of podd run, to find the same
+// sources and runtime. If podd runs, its sources are the default.
+type PlanCmd struct {
+	config.Flags
+	Targets []string `arg:"" optional:"" name:"pod|file" help:"Pods of the sources, or manifests to read in addition to the sources. Default: all pods of the sources." complete:"pod,file"`
+}
+
+// KubeletFlags returns the flags that the kubelet has, too.
+func (c *PlanCmd) KubeletFlags() *config.Flags { return &c.Flags }
+
+// Run prints what podd run would do now and by which rule. Targets are names of pods, or
+// manifests that are read in addition to the sources. With targets, only their pods and
+// those that came from the same files are printed.
+func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
+	cfg, err := config.LoadHere(c.Flags, s.Err)
+	if err != nil {
+		return err
+	}
+	pods, files := splitTargets(c.Targets)
+	running := runningState(ctx, &c.Flags, &cfg, s.Err)
+	useRunningSources(running, &cfg)
+	cfg.ManifestPaths = slices.Concat(unreadFiles(files, cfg.ManifestPaths), cfg.ManifestPaths)
+	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" {
+		return exit.With(exit.Usage, errors.New("planning: no source of pods, and no podd runs here; name manifests, or give --pod-manifest-path or --manifest-url"))
+	}
+	all, set, err := planSources(ctx, &cfg)
+	if err != nil {
+		return err
+	}
+	warnUnread(s.Err, set, all)
+	_, allocatable, err := host.Resources(&cfg)
+	if err != nil {
+		return err
+	}
+	in := reconcile.PreviewInput{
+		Set: set, Journals: rootdir.Journals(cfg.RootDir),
+		Limits: host.Limits(&cfg, allocatable), Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
+		SourceKinds: sources.Kinds(all),
+	}
+	if cfg.Cluster.Kubeconfig != "" || running != nil && slices.Contains(running.Sources, server.ClusterSource) {
+		in.SourceKinds[server.ClusterSource] = manifest.KindAPI // the API server is not contacted: its pods stay
+	}
+	in.Limits.DevicesUnknown = true // plugins register only with the running podd
+	if in.Instance, _, err = reconcile.PeekIDs(cfg.RootDir); err != nil {
+		return err
+	}
+	if in.Kept, err = (volume.Claims{Root: rootdir.Claims(cfg.RootDir)}).Kept(); err != nil {
+		return err
+	}
+	looking, cancel := context.WithTimeout(ctx, planTimeout)
+	defer cancel()
+	if in.Observed, in.Node, err = observeOnce(looking, &cfg); err != nil {
+		fmt.Fprintf(s.Err, "podd: %v\npodd: planning as if nothing ran\n", err)
+		in.Node = runtime.Node{Reachable: true, Ready: true, NetworkReady: true}
+	}
+	planned, err := reconcile.Preview(in)
+	if err != nil {
+		return err
+	}
+	if len(c.Targets) == 0 {
+		return printPlan(s.Out, set.Problems, planned, running)
+	}
+	w := planFilter{pods, files, running}
+	return printPlan(s.Out, w.problems(set.Problems), slices.DeleteFunc(planned, func(p reconcile.Planned) bool { return !w.includes(p) }), running)
+}
+
+// planSources returns the sources and their content, including the cached content that
+// podd would use if it started now.
+func planSources(ctx context.Context, cfg *config.Config) ([]source.Source, *manifest.Set, error) {
+	ctx, cancel := context.WithTimeout(ctx, planTimeout)
+	defer cancel()
+	all, err := sources.New(cfg, source.Options{Cache: rootdir.Sources(cfg.RootDir), CacheReadOnly: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err := sources.Wait(ctx, all)
+	return all, set, err
+}
+
+// warnUnread names the sources that could not be read.
+func warnUnread(w io.Writer, set *manifest.Set, all []source.Source) {
+	for _, s := range all {
+		if !set.Complete[s.Name()] {
+			fmt.Fprintf(w, "podd: %s was not seen in time; pods that may be its are not planned to stop\n", s.Name())
+		}
+	}
+}
+
+// splitTargets separates manifests from names of pods: a path has a slash or an
+// extension.
+func splitTargets(targets []string) (pods, files []string) {
+	for _, t := range targets {
+		if strings.ContainsRune(t, filepath.Separator) || filepath.Ext(t) != "" {
+			files = append(files, t)
+		} else {
+			pods = append(pods, t)
+		}
+	}
+	return pods, files
+}
+
+// observeOnce returns one complete snapshot of the runtime.
+func observeOnce(ctx context.Context, cfg *config.Config) (runtime.Snapshot, runtime.Node, error) {
+	quiet := slog.New(slog.DiscardHandler)
+	client, err := wiring.Dial(cfg, quiet, nil)
+	if err != nil {
+		return runtime.Snapshot{}, runtime.Node{}, err
+	}
+	defer client.Close()
+	node, err := client.Node(ctx)
+	if err != nil {
+		return runtime.Snapshot{}, node, err
+	}
+	id, adopted, err := reconcile.PeekIDs(cfg.RootDir)
+	if err != nil {
+		return runtime.Snapshot{}, node, err
+	}
+	nobodys, err := wiring.IncludesUnlabelled(cfg)
+	if err != nil {
+		return runtime.Snapshot{}, node, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var seen runtime.Snapshot
+	err = client.NewObserver(cri.ObserverOptions{Instance: id, Adopted: slices.Concat(adopted, cfg.AdoptInstances), Nobodys: nobodys, Logger: quiet}).Run(ctx, func(s runtime.Snapshot) {
+		if s.Whole && !seen.Whole {
+			seen = s
+			cancel()
+		}
+	})
+	if seen.Whole {
+		return seen, node, nil
+	}
+	return seen, node, fmt.Errorf("looking at what runs: %w", err)
+}
+
+// printPlan prints the problems and then the decision for each pod. If a problem is an
+// error, podd exits with code 1. running may be nil.
+func printPlan(w io.Writer, problems []manifest.Problem, planned []reconcile.Planned, running *server.View) error {
+	failed := false
+	for _, p := range problems {
+		fmt.Fprintln(w, printer.Escape(p.String()))
+		failed = failed || p.Severity == manifest.Error
+	}
+	for _, p := range planned {
+		fmt.Fprintf(w, "%s\n", p.Key)
+		if p.Replaces {
+			fmt.Fprintf(w, "  %s\n", replaceText(p, running))
+		}
+		for line := range strings.Lines(p.Decision.String()) {
+			fmt.Fprintf(w, "  %s\n", printer.Escape(strings.TrimSuffix(line, "\n")))
+		}
+	}
+	if len(planned) == 0 {
+		fmt.Fprintln(w, "nothing to run")
+	}
+	if failed {
+		return exit.With(exit.Failed, nil)
+	}
+	return nil
+}
+
+// replaceText describes the replacement of a pod by another version. Only a running podd
+// knows the manifest of the old version.
+func replaceText(p reconcile.Planned, running *server.View) string {
+	text := "replaces the version that runs"
+	if running == nil {
+		return text
+	}
+	if was := running.Pod(server.Key(p.Key)); was != nil {
+		if class := plan.ClassChange(was.Pod, p.Pod.Spec); class != "" {
+			text += ": " + class
+		}
+	}
+	return text
+}

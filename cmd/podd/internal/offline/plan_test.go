@@ -1,0 +1,209 @@
+package offline
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/poddtest"
+	"podd/manifest"
+	"podd/manifest/source"
+	"podd/reconcile"
+	"podd/server"
+)
+
+// runPlan runs podd plan on a machine without a runtime.
+func runPlan(ctx context.Context, t *testing.T, root, path, url string) (out, errs string) {
+	t.Helper()
+	endpoint := "unix://" + filepath.Join(root, "no.sock")
+	flags := config.Flags{FileFlags: config.FileFlags{RootDir: root}, NodeFlags: config.NodeFlags{HostnameOverride: "n1"}, RuntimeFlags: config.RuntimeFlags{ContainerRuntimeEndpoint: &endpoint}, SourceFlags: config.SourceFlags{PodManifestPath: []string{path}}}
+	if url != "" {
+		flags.ManifestURL = []string{url}
+	}
+	var o, e bytes.Buffer
+	if err := (&PlanCmd{Flags: flags}).Run(ctx, iostreams.Streams{In: strings.NewReader(""), Out: &o, Err: &e}); err != nil {
+		e.WriteString(err.Error())
+	}
+	return o.String(), e.String()
+}
+
+// writeJournal writes the journal of a pod that a source defined.
+func writeJournal(t *testing.T, root string) {
+	t.Helper()
+	dir := filepath.Join(root, "pods", "11111111-1111-1111-1111-111111111111")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := `{"key":{"Namespace":"default","Name":"old-n1"},"uid":"11111111-1111-1111-1111-111111111111","hash":"h","volumes":true}`
+	if err := os.WriteFile(filepath.Join(dir, "journal.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const planWeb = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: c, image: i}]}\n"
+
+// TestPlan_CachedContent checks that podd plan uses the cached content of sources, as
+// podd run does.
+func TestPlan_CachedContent(t *testing.T) {
+	root, dir := t.TempDir(), t.TempDir()
+	file := filepath.Join(dir, "web.yaml")
+	if err := os.WriteFile(file, []byte(planWeb), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	s := source.NewDir(dir, source.Options{Node: "n1", Cache: filepath.Join(root, "sources")})
+	if err := s.Run(ctx, func(manifest.Batch) { cancel() }); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(planWeb, "image: i", "imag: i", 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs := runPlan(t.Context(), t, root, dir, ""); !strings.Contains(out, "\ndefault/web-n1\n") {
+		t.Errorf("got %s%s, want the pod", out, errs)
+	}
+}
+
+// TestPlan_UnreadSource checks that a source that does not respond is named, and none of
+// its pods is planned to stop.
+func TestPlan_UnreadSource(t *testing.T) {
+	root := t.TempDir()
+	writeJournal(t, root)
+	const unseen = "sources not seen yet"
+	if out, errs := runPlan(t.Context(), t, root, t.TempDir(), ""); !strings.Contains(out, "default/old-n1") || strings.Contains(out, unseen) {
+		t.Errorf("all seen: got %s%s, want that the pod goes", out, errs)
+	}
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // less than the timeout of podd plan
+	defer cancel()
+	out, errs := runPlan(ctx, t, root, t.TempDir(), web.URL+"/m")
+	if !strings.Contains(out, unseen) || !strings.Contains(errs, web.URL+"/m was not seen in time") {
+		t.Errorf("a silent URL: got %s%s, want %q and its name", out, errs, unseen)
+	}
+}
+
+// TestPlan_RunningPodd checks that podd plan uses the sources of the running podd, treats
+// a manifest as one more source, and prints only what that changes.
+func TestPlan_RunningPodd(t *testing.T) {
+	root, dir, more := t.TempDir(), t.TempDir(), t.TempDir()
+	write := func(path, text string) string {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	named := func(name string) string { return strings.Replace(planWeb, "name: web", "name: "+name, 1) }
+	one := write(filepath.Join(dir, "one.yaml"), named("one"))
+	write(filepath.Join(dir, "two.yaml"), named("two"))
+	writeJournal(t, root)
+	gone := &server.PodView{Path: one, Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "old-n1"}}}
+	f := poddtest.Serve(t, &server.View{Node: "n1", Root: root, Sources: []string{dir}, Pods: []*server.PodView{gone}})
+	for name, test := range map[string]struct {
+		targets []string
+		root    string
+		want    string
+	}{
+		"all":                    {nil, "", "default/old-n1 default/one-n1 default/two-n1"},
+		"a pod":                  {[]string{"two"}, "", "default/two-n1"},
+		"a new manifest":         {[]string{write(filepath.Join(more, "web.yaml"), planWeb)}, "", "default/web-n1"},
+		"an edit":                {[]string{write(filepath.Join(more, "edit.yaml"), strings.Replace(named("two"), "image: i", "image: j", 1))}, "", "default/two-n1"},
+		"what a source has":      {[]string{one}, "", "default/old-n1 default/one-n1"},
+		"another root directory": {nil, t.TempDir(), ""},
+	} {
+		var out, errs bytes.Buffer
+		endpoint := "unix://" + filepath.Join(root, "no.sock")
+		c := &PlanCmd{Flags: config.Flags{FileFlags: config.FileFlags{RunDir: f.Dir, RootDir: test.root}, RuntimeFlags: config.RuntimeFlags{ContainerRuntimeEndpoint: &endpoint}}, Targets: test.targets}
+		err := c.Run(t.Context(), iostreams.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+		var got []string
+		for line := range strings.Lines(out.String()) {
+			if !strings.HasPrefix(line, " ") {
+				got = append(got, strings.TrimSpace(line))
+			}
+		}
+		if strings.Join(got, " ") != test.want || (err != nil) != (test.want == "") {
+			t.Errorf("%s: %v: %s%s", name, err, out.String(), errs.String())
+		}
+	}
+}
+
+// TestPlan_FeatureGates checks that podd plan uses the feature gates of the running podd
+// unless the flag is set.
+func TestPlan_FeatureGates(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(t.TempDir(), "web.yaml")
+	if err := os.WriteFile(path, []byte(strings.Replace(planWeb, "image: i", "image: i, restartPolicy: Never", 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		running bool
+		args    []string
+		taken   bool
+	}{
+		{false, nil, false},
+		{true, nil, true},
+		{false, []string{"--feature-gates=ContainerRestartRules=true"}, true},
+		{true, []string{"--feature-gates=ContainerRestartRules=false"}, false},
+	} {
+		f := poddtest.Serve(t, &server.View{Node: "n1", Root: root, RestartRules: test.running})
+		_, known, err := config.Args(test.args, func(string) (bool, bool) { return false, false }, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		endpoint := "unix://" + filepath.Join(root, "no.sock")
+		c := &PlanCmd{Flags: config.Flags{FileFlags: config.FileFlags{RunDir: f.Dir}, RuntimeFlags: config.RuntimeFlags{ContainerRuntimeEndpoint: &endpoint}, Known: known}, Targets: []string{path}}
+		var out bytes.Buffer
+		err = c.Run(t.Context(), iostreams.Streams{In: strings.NewReader(""), Out: &out, Err: io.Discard})
+		if refused := strings.Contains(out.String(), "needs the feature gate"); refused == test.taken || (err == nil) != test.taken {
+			t.Errorf("%+v: %v\n%s", test, err, out.String())
+		}
+	}
+}
+
+// TestPlan_Replaces checks that podd plan prints when an edit replaces a pod, and why if
+// the running podd knows the old version.
+func TestPlan_Replaces(t *testing.T) {
+	key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
+	pod := func(limits v1.ResourceList) *v1.Pod {
+		return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: key.Name, Namespace: key.Namespace},
+			Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{Limits: limits}}}}}
+	}
+	limited := pod(v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")})
+	running := &server.View{Pods: []*server.PodView{{Pod: pod(nil)}}}
+	for _, test := range []struct {
+		name     string
+		is       *v1.Pod
+		running  *server.View
+		replaces bool
+		want     string
+	}{
+		{"nothing else runs", limited, running, false, ""},
+		{"of another class", limited, running, true, "  replaces the version that runs: QoS class BestEffort becomes Burstable, and a pod keeps its class as long as it runs\n"},
+		{"of the same", pod(nil), running, true, "  replaces the version that runs\n"},
+		{"nobody knows of what", limited, nil, true, "  replaces the version that runs\n"},
+		{"the podd there does not have it", limited, &server.View{}, true, "  replaces the version that runs\n"},
+	} {
+		var out strings.Builder
+		planned := []reconcile.Planned{{Key: key, Pod: &manifest.Pod{Key: key, Spec: test.is}, Replaces: test.replaces}}
+		if err := printPlan(&out, nil, planned, test.running); err != nil {
+			t.Fatal(err)
+		}
+		if first := "default/web-n1\n" + test.want; !strings.HasPrefix(out.String(), first) || strings.Contains(out.String(), "replaces") != test.replaces {
+			t.Errorf("%s: got %q, want it to begin with %q", test.name, out.String(), first)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package offline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/nodename"
+	"podd/cmd/podd/internal/paths"
+	"podd/server"
+)
+
+// runningState returns the state of the running podd that uses cfg's root directory, or
+// nil if there is none. It copies to cfg the settings of that podd that the command line
+// does not set: root directory, node name, runtime endpoint and feature gates.
+func runningState(ctx context.Context, flags *config.Flags, cfg *config.Config, talk io.Writer) *server.View {
+	if flags.HostnameOverride == "" {
+		if stored, err := nodename.Read(cfg.RootDir); err != nil {
+			fmt.Fprintf(talk, "podd: warning: %v\n", err)
+		} else if stored.Name != "" {
+			cfg.NodeName = stored.Name
+		}
+	}
+	p, err := client.Flags{RunDir: cmp.Or(flags.RunDir, os.Getenv("PODD_RUN_DIR"))}.Connect(ctx)
+	var v *server.View
+	if err == nil {
+		v, err = p.State(ctx)
+	}
+	if err != nil {
+		if none := (client.NotRunning{}); !errors.As(err, &none) {
+			fmt.Fprintf(talk, "podd: warning: %v; going on as if no podd ran\n", err)
+		}
+		return nil
+	}
+	if v.Root == "" || flags.RootDir != "" && cfg.RootDir != v.Root {
+		return nil
+	}
+	cfg.RootDir = v.Root
+	if flags.HostnameOverride == "" {
+		cfg.NodeName = v.Node
+	}
+	if flags.ContainerRuntimeEndpoint == nil && v.Endpoint != "" {
+		cfg.RuntimeEndpoint = v.Endpoint
+	}
+	asked := func(k config.Known) bool { return k.Name == "feature-gates" }
+	if !slices.ContainsFunc(flags.Known, asked) {
+		cfg.RestartRules = cfg.RestartRules || v.RestartRules
+	}
+	return v
+}
+
+// useRunningSources makes cfg read the sources of the running podd, unless cfg has its
+// own.
+func useRunningSources(running *server.View, cfg *config.Config) {
+	if running == nil || len(cfg.ManifestPaths)+len(cfg.ManifestURLs) > 0 {
+		return
+	}
+	cfg.APIManifestDir = running.Written
+	for _, s := range running.Sources {
+		switch {
+		case s == running.Written, s == server.ClusterSource:
+		case paths.IsURL(s):
+			cfg.ManifestURLs = append(cfg.ManifestURLs, s)
+		default:
+			cfg.ManifestPaths = append(cfg.ManifestPaths, s)
+		}
+	}
+}

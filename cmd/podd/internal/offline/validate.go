@@ -1,0 +1,70 @@
+package offline
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/exit"
+	"podd/cmd/podd/internal/filecheck"
+	"podd/cmd/podd/internal/iostreams"
+	"podd/manifest"
+	"podd/manifest/decode"
+	"podd/manifest/refs"
+)
+
+// ValidateCmd is the podd validate command.
+type ValidateCmd struct {
+	Paths            []string `arg:"" name:"path|url" help:"Files, directories and URLs to validate. Use - for stdin." complete:"file"`
+	Output           string   `short:"o" enum:"text,yaml,json,github,sarif" default:"text" placeholder:"FORMAT" help:"Output format. One of: text, json, yaml (the pods with all defaults), github, sarif."`
+	Strict           bool     `help:"Report unknown and duplicate fields as errors."`
+	HostnameOverride string   `placeholder:"NAME" help:"Name of the node on which the pods would run. Default: the hostname."`
+
+	FeatureGates map[string]bool `mapsep:"," placeholder:"NAME=BOOL" help:"Feature gates of the node. Supported: ContainerRestartRules."`
+
+	Version string `kong:"-"` // of podd, for the output
+}
+
+// checkOutput prints a filecheck.Result.
+type checkOutput struct {
+	*filecheck.Result
+	version string // of podd
+}
+
+// Run checks every file and prints the problems. If one is an error, podd exits with code
+// 1. Run starts nothing and reads only the named files.
+func (c *ValidateCmd) Run(ctx context.Context, s iostreams.Streams) error {
+	node, err := c.node()
+	if err != nil {
+		return err
+	}
+	r := filecheck.Check(filecheck.Read(ctx, c.Paths, s.In), decode.Options{Node: node, RestartRules: config.RestartRules(c.FeatureGates), Strict: c.Strict})
+	r.Add(config.UnknownGates(c.FeatureGates))
+	r.Add(refs.Missing(r.Pods, r.Set.Objects, manifest.Warning)) // the object may be added later
+	out := &checkOutput{r, c.Version}
+	if err := out.print(c.Output, s); err != nil {
+		return err
+	}
+	if errs, _ := out.count(); errs > 0 {
+		return exit.With(exit.Failed, nil)
+	}
+	return nil
+}
+
+// node returns the node name that is appended to pod names, which have a maximum length.
+func (c *ValidateCmd) node() (string, error) {
+	host := c.HostnameOverride
+	if host == "" {
+		h, err := os.Hostname()
+		if err != nil {
+			return "", fmt.Errorf("reading the hostname: %w", err)
+		}
+		host = h
+	}
+	name, err := config.NodeName(host)
+	if err != nil && c.HostnameOverride == "" {
+		return "localhost", nil // the hostname does not matter for the check of files
+	}
+	return name, err
+}

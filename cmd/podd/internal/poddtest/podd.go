@@ -1,0 +1,152 @@
+// Package poddtest serves a View on a socket as a running podd does, for tests of its
+// clients.
+package poddtest
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/server"
+	"podd/server/events"
+	"podd/server/kube"
+)
+
+// Podd serves a View on a real socket. All fields but Latest must be set before the
+// first request.
+type Podd struct {
+	*server.Latest
+	Dir       string
+	Mu        sync.Mutex // guards Requests
+	Requests  []string
+	OnLogs    func(ctx context.Context, r server.LogRequest, w io.Writer) error
+	OnRestart func(key types.NamespacedName, container string) error
+	OnDown    func(ctx context.Context) error
+	Orphans   server.Orphans
+	OnDebug   http.HandlerFunc // handles ephemeral containers; may be nil
+	OnUsage   func(ctx context.Context) (*server.Usage, error)
+}
+
+// Record adds a request to Requests.
+func (f *Podd) Record(what string) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	f.Requests = append(f.Requests, what)
+}
+
+func (f *Podd) Restart(_ context.Context, key types.NamespacedName, container string) error {
+	f.Record("restart " + key.String() + " " + container)
+	return f.OnRestart(key, container)
+}
+
+func (f *Podd) Down(ctx context.Context) error { return f.OnDown(ctx) }
+
+func (f *Podd) Shutdown(ctx context.Context, grace time.Duration) error {
+	f.Record("shutdown " + grace.String())
+	return f.OnDown(ctx)
+}
+
+func (f *Podd) accept(_ context.Context, what server.Acceptance) (string, error) {
+	f.Record("accept " + what.What)
+	return `node "a" is now "b"`, nil
+}
+
+func (f *Podd) credential(life time.Duration) (server.Credential, error) {
+	f.Record("credential " + life.String())
+	return server.Credential{Server: "https://127.0.0.1:10250", CA: []byte("CA"), Certificate: []byte("CERT"), Key: []byte("KEY"), Until: At.Add(life)}, nil
+}
+
+func (f *Podd) revoke() (server.Revocation, error) {
+	f.Record("revoke")
+	return server.Revocation{Connections: 2}, nil
+}
+
+func (f *Podd) Resume(context.Context) error { f.Record("resume"); return nil }
+
+// Usage returns no usage unless the test sets it.
+func (f *Podd) Usage(ctx context.Context) (*server.Usage, error) {
+	if f.OnUsage == nil {
+		return &server.Usage{At: At}, nil
+	}
+	return f.OnUsage(ctx)
+}
+
+func (f *Podd) Logs(ctx context.Context, r server.LogRequest, w io.Writer) error {
+	return f.OnLogs(ctx, r, w)
+}
+
+// Serve serves v until the test ends, with a run directory of its own.
+func Serve(t *testing.T, v *server.View) *Podd {
+	t.Helper()
+	f := &Podd{Latest: server.NewLatest(v), Dir: ShortDir(t)}
+	f.OnLogs = func(context.Context, server.LogRequest, io.Writer) error {
+		return server.NotFound("nothing was logged")
+	}
+	f.Start(t)
+	return f
+}
+
+// Start serves f until the test ends. It returns a function that stops the server, which
+// may be called twice.
+func (f *Podd) Start(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ln, err := server.ListenSocket(ctx, f.Dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	api := &server.API{State: f, Command: f, Logs: f, Events: events.New(events.Options{Node: "n1"}), Accept: f.accept,
+		Credential: f.credential, Revoke: f.revoke, Orphans: f.Orphans}
+	mux := http.NewServeMux()
+	mux.Handle("/v1/", api.Handler())
+	mux.Handle("/", (&kube.API{State: f, Logs: f, Usage: f, Debugging: true, Now: func() time.Time { return At }}).Handler())
+	if f.OnDebug != nil {
+		mux.HandleFunc("PATCH /api/v1/namespaces/{namespace}/pods/{pod}/ephemeralcontainers", func(w http.ResponseWriter, r *http.Request) { f.OnDebug(w, r) })
+	}
+	done := make(chan error, 1)
+	go func() { done <- (&server.Server{Handler: mux, Streams: true}).Serve(ctx, ln) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("serving the socket: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// ShortDir returns a temporary directory whose path is short enough for a socket.
+func ShortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "podd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// ServeShop serves a podd with pods in two namespaces and a Secret.
+func ServeShop(t *testing.T) *Podd {
+	t.Helper()
+	system := Started(PodAt("dns.yaml", 1, "dns", "app", "side"))
+	system.Pod.Namespace = "kube-system"
+	web := Started(PodAt("web.yaml", 1, "web", "app"))
+	web.Pod.Labels = map[string]string{"app": "web"}
+	v := ViewOf(web, Crashed(PodAt("db.yaml", 1, "db", "pg")), system)
+	v.Machine = &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", CreationTimestamp: *KubeTime(0)}}
+	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "key\x1b[2J", CreationTimestamp: *KubeTime(0)}, Data: map[string][]byte{"a": []byte("x")}}
+	secret.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
+	v.Objects = func() *server.Objects { return &server.Objects{Secrets: []*server.ObjectView{{Object: secret}}} }
+	return Serve(t, v)
+}

@@ -1,0 +1,37 @@
+package poddtest
+
+import (
+	"context"
+
+	"github.com/alecthomas/kong"
+
+	"podd/cmd/podd/internal/exit"
+	"podd/cmd/podd/internal/iostreams"
+)
+
+// Result is the output of a verb.
+type Result struct {
+	Out, Err string
+	Code     int
+}
+
+// Execute parses words with a grammar of kong, as podd does with its own, runs the verb,
+// and returns its exit code.
+func Execute(ctx context.Context, grammar any, s iostreams.Streams, words ...string) int {
+	return exit.Report(execute(ctx, grammar, s, words), s.Err)
+}
+
+func execute(ctx context.Context, grammar any, s iostreams.Streams, words []string) error {
+	k, err := kong.New(grammar, kong.Name("podd"), kong.Writers(s.Out, s.Err))
+	if err != nil {
+		return err
+	}
+	parsed, err := k.Parse(words)
+	if err != nil {
+		return exit.With(exit.Usage, err)
+	}
+	verb := parsed.Selected().Target.Addr().Interface().(interface {
+		Run(ctx context.Context, s iostreams.Streams) error
+	})
+	return verb.Run(ctx, s)
+}

@@ -1,0 +1,82 @@
+package poddtest
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/server"
+)
+
+// At is the time in the golden files.
+var At = time.Date(2026, 3, 1, 14, 2, 23, 0, time.UTC)
+
+// Ago returns the time d before At.
+func Ago(d time.Duration) time.Time { return At.Add(-d) }
+
+// KubeTime is like Ago for Kubernetes objects.
+func KubeTime(d time.Duration) *metav1.Time { t := metav1.NewTime(Ago(d)); return &t }
+
+// PodAt returns a pod from a file in /etc/podd/manifests that has not started.
+func PodAt(file string, line int, name string, containers ...string) *server.PodView {
+	p := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-n1", CreationTimestamp: *KubeTime(6 * time.Minute)},
+		Status:     v1.PodStatus{Phase: v1.PodPending, StartTime: KubeTime(6 * time.Minute)},
+	}
+	for _, c := range containers {
+		p.Spec.Containers = append(p.Spec.Containers, v1.Container{Name: c, Image: "img"})
+	}
+	return &server.PodView{Pod: p, Path: "/etc/podd/manifests/" + file, Line: line, Current: true, Exists: true, Phase: "prepare", Rule: "no sandbox"}
+}
+
+// Started makes p run.
+func Started(p *server.PodView) *server.PodView {
+	p.Pod.Status.Phase, p.Pod.Status.PodIP = v1.PodRunning, "10.88.0.3"
+	p.Pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
+	p.Ready, p.Phase, p.Rule = true, "run", "run"
+	p.Pod.Status.ContainerStatuses, p.Steps = nil, nil
+	for _, c := range p.Pod.Spec.Containers {
+		p.Pod.Status.ContainerStatuses = append(p.Pod.Status.ContainerStatuses, v1.ContainerStatus{
+			Name: c.Name, Ready: true, ContainerID: "containerd://" + c.Name + "1",
+			State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: *KubeTime(31 * time.Second)}},
+		})
+		p.Steps = append(p.Steps, server.StepView{Container: c.Name, Rule: "running -> leave"})
+	}
+	return p
+}
+
+// Crashed makes the first container of p wait after its fourth crash.
+func Crashed(p *server.PodView) *server.PodView {
+	p.Ready = false
+	p.Pod.Status.Phase = v1.PodRunning
+	p.Pod.Status.Conditions = nil
+	name := p.Pod.Spec.Containers[0].Name
+	exit := &v1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", FinishedAt: *KubeTime(12 * time.Second)}
+	p.Pod.Status.ContainerStatuses = []v1.ContainerStatus{{
+		Name: name, RestartCount: 3, ContainerID: "containerd://" + name + "4",
+		State:                v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+		LastTerminationState: v1.ContainerState{Terminated: exit},
+	}}
+	p.Phase, p.Rule = "run", "run"
+	p.Steps = []server.StepView{{
+		Container: name, Rule: "crashed -> back off", Reason: "CrashLoopBackOff", Problem: true, Crashes: 4,
+		Why: "back-off 40s restarting failed container=" + name, Until: At.Add(28 * time.Second),
+	}}
+	p.Wake = At.Add(28 * time.Second)
+	p.Last = []server.ExitView{{Container: name, ExitCode: 1, Reason: "Error", Started: Ago(12800 * time.Millisecond), Finished: Ago(12 * time.Second)}}
+	return p
+}
+
+// ViewOf returns a View of pods with a fixed revision.
+func ViewOf(pods ...*server.PodView) *server.View {
+	slices.SortFunc(pods, func(a, b *server.PodView) int {
+		return cmp.Or(cmp.Compare(a.Pod.Namespace, b.Pod.Namespace), cmp.Compare(a.Pod.Name, b.Pod.Name))
+	})
+	return &server.View{
+		Revision: 100, Node: "n1", Version: "v0.1.0", Runtime: "containerd 2.4.2",
+		Sources: []string{"/etc/podd/manifests"}, Pods: pods, Problems: []server.ProblemView{},
+	}
+}

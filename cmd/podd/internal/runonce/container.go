@@ -1,0 +1,83 @@
+package runonce
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+)
+
+// A container is one container of a pod.
+type container struct {
+	spec *v1.Container
+	kind plan.Kind
+	path string     // field path of spec
+	exit *plan.Exit // the last exit; may be nil
+	// restarts reports whether it will restart after exit.
+	restarts bool
+}
+
+// containers returns the containers in the order in which they start.
+func (p *Pod) containers() []container {
+	var all []container
+	spec := &p.Desired.Spec.Spec
+	add := func(list string, cs []v1.Container, init bool) {
+		for i := range cs {
+			m := container{spec: &cs[i], kind: plan.KindOf(&cs[i], init), path: fmt.Sprintf("spec.%s[%d]", list, i)}
+			if p.Report != nil {
+				if e, ok := p.Report.Last[cs[i].Name]; ok {
+					m.exit = &e
+					m.restarts = (m.kind != plan.Init || e.Code != 0) && manifest.RestartsAfter(spec, m.spec, e.Code)
+				}
+			}
+			all = append(all, m)
+		}
+	}
+	add("initContainers", spec.InitContainers, true)
+	add("containers", spec.Containers, false)
+	return all
+}
+
+// crashes returns the number of unexpected exits.
+func (m *container) crashes() int {
+	switch {
+	case m.exit == nil:
+		return 0
+	case m.exit.Code == 0 && !m.restarts:
+		return 0
+	}
+	return int(m.exit.Attempt) + 1
+}
+
+// failedContainers returns the containers that made an ended pod fail. Sidecars are not
+// included, because they are killed at the end.
+func (p *Pod) failedContainers() []container {
+	if !p.hasEnded() || !p.Report.Finished.Failed {
+		return nil
+	}
+	var out []container
+	for _, m := range p.containers() {
+		if m.kind != plan.Sidecar && m.exit != nil && m.exit.Code != 0 {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// exitCode converts the exit code of a container, which may be any number, to one of
+// podd.
+func exitCode(exit int32) int {
+	if c := int(exit) & 0xff; c != 0 {
+		return c
+	}
+	return CodeSeveral
+}
+
+// position returns the position of a field in the user's file.
+func position(p *manifest.Pod, field string) string {
+	o := p.Origin
+	o.Line = int(o.Position(field).Line)
+	return o.String()
+}

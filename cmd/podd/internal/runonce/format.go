@@ -1,0 +1,144 @@
+package runonce
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"podd/reconcile/plan"
+	"podd/reconcile/probe"
+)
+
+// formatDuration formats a duration such as "0.8s", "31.0s" or "6m2s".
+func formatDuration(d time.Duration) string {
+	d = max(d, 0)
+	if d < time.Minute {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// runTime returns how long the container ran.
+func runTime(e *plan.Exit) time.Duration {
+	if e.StartedAt.IsZero() || e.FinishedAt.IsZero() {
+		return 0
+	}
+	return max(e.FinishedAt.Sub(e.StartedAt), 0)
+}
+
+// explain describes how a container exited, and why.
+func explain(p *Pod, m *container, last []string) string {
+	e := m.exit
+	switch {
+	// containerd's reason for a process that could not be started.
+	case e.Reason == "StartError" && e.Message != "":
+		return "did not start: " + startError(e.Message)
+	case e.Reason == "OOMKilled":
+		return fmt.Sprintf("OOMKilled (%d) after %s: %s", e.Code, formatDuration(runTime(e)), limit(p, m))
+	}
+	if line := probe.Line(e.Said); line != "" {
+		last = []string{line}
+	}
+	return exitText(e.Code) + " after " + formatDuration(runTime(e)) + quoteLast(last)
+}
+
+// quoteLast returns the last line of output after a colon, or "".
+func quoteLast(last []string) string {
+	if len(last) == 0 {
+		return ""
+	}
+	return ": " + strconv.Quote(truncate(last[len(last)-1], 200))
+}
+
+// startLayers are prefixes that runtimes add to an error, the innermost first.
+var startLayers = []string{
+	"error during container init: ", "unable to start container process: ",
+	"runc create failed: ", "OCI runtime create failed: ", "failed to create shim task: ",
+	"failed to create containerd task: ",
+}
+
+// startError removes the prefixes from the error of a runtime.
+func startError(message string) string {
+	for _, layer := range startLayers {
+		if _, inner, ok := strings.Cut(message, layer); ok {
+			message = inner
+			break
+		}
+	}
+	return strings.TrimSuffix(message, ": unknown")
+}
+
+// exitText describes an exit code, by the name of the signal if there is one.
+func exitText(code int32) string {
+	if code > 128 {
+		if name := unix.SignalName(unix.Signal(code - 128)); name != "" {
+			return fmt.Sprintf("%s (%d)", name, code)
+		}
+	}
+	return fmt.Sprintf("exit %d", code)
+}
+
+// limit describes the memory limit of a container and its position.
+func limit(p *Pod, m *container) string {
+	if l, ok := m.spec.Resources.Limits["memory"]; ok && !l.IsZero() {
+		return "limit " + l.String() + ", " + position(p.Desired, m.path+".resources.limits.memory")
+	}
+	if r := p.Desired.Spec.Spec.Resources; r != nil {
+		if l, ok := r.Limits["memory"]; ok && !l.IsZero() {
+			return "limit " + l.String() + " of the pod, " + position(p.Desired, "spec.resources.limits.memory")
+		}
+	}
+	return "it has no limit, so the machine ran out of memory"
+}
+
+// withoutSuffix removes the suffix of the run's pod names, which is not in the manifests.
+func withoutSuffix(text, suffix string) string {
+	if suffix == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, suffix, "")
+}
+
+// truncate shortens a text to at most n bytes at a rune boundary.
+func truncate(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+// plain replaces control characters, because the text of containers, runtimes and
+// registries is untrusted.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case unicode.IsPrint(r):
+			return r
+		}
+		return '?'
+	}, s)
+}

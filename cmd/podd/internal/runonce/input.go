@@ -1,0 +1,142 @@
+package runonce
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/filecheck"
+	"podd/cmd/podd/internal/host"
+	"podd/cmd/podd/internal/sources"
+	"podd/manifest"
+	"podd/manifest/decode"
+	"podd/manifest/refs"
+)
+
+// sourceTimeout limits the reading of the sources.
+const sourceTimeout = 30 * time.Second
+
+// onceInput contains the pods of a run.
+type onceInput struct {
+	set   *manifest.Set
+	order []types.NamespacedName // in the order of the manifests
+}
+
+// input reads the named manifests or the sources, and adds the variables of the command
+// line to every container. It prints problems to talk. If one is an error, input returns
+// an error and the run does not start.
+func (r *onceRun) input(ctx context.Context, talk io.Writer) (*onceInput, error) {
+	env, err := r.env(talk)
+	if err != nil {
+		return nil, err
+	}
+	in, problems, err := r.read(ctx)
+	if err == nil {
+		problems = append(problems, refs.Missing(in.withEnv(env), in.set.Objects, manifest.Error)...)
+	}
+	errs := 0
+	for _, p := range problems {
+		fmt.Fprintln(talk, printer.Escape(p.String()))
+		if p.Severity == manifest.Error || p.Refused {
+			errs++
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case errs > 0:
+		return nil, fmt.Errorf("%s in the manifests; nothing was started", printer.Plural(errs, "error"))
+	case len(in.order) == 0:
+		return nil, errors.New("there is no pod to run; name manifests, or - for stdin, or give --pod-manifest-path or --manifest-url")
+	}
+	return in, nil
+}
+
+// withEnv adds the variables to every pod and returns the pods in their order.
+func (in *onceInput) withEnv(env []v1.EnvVar) []*manifest.Pod {
+	var pods []*manifest.Pod
+	for _, key := range in.order {
+		p := WithEnv(in.set.Pods[key], env)
+		in.set.Pods[key] = p
+		pods = append(pods, p)
+	}
+	return pods
+}
+
+func (r *onceRun) read(ctx context.Context) (*onceInput, []manifest.Problem, error) {
+	if len(r.cmd.Files) > 0 {
+		texts, err := r.readFiles(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		c := filecheck.Check(texts, decode.Options{Node: r.cfg.NodeName, Labels: host.Labels(r.cfg), Suffix: r.suffix, RestartRules: r.cfg.RestartRules, Strict: r.cfg.Strict})
+		in := &onceInput{set: c.Set}
+		for _, p := range c.Pods {
+			in.order = append(in.order, p.Key)
+		}
+		return in, c.Problems, nil
+	}
+	return r.readSources(ctx)
+}
+
+// readFiles reads the named manifests. It returns when ctx is done, although a goroutine
+// may still be reading stdin.
+func (r *onceRun) readFiles(ctx context.Context) ([]filecheck.Text, error) {
+	done := make(chan []filecheck.Text, 1)
+	go func() { done <- filecheck.Read(ctx, r.cmd.Files, r.streams.In) }()
+	select {
+	case texts := <-done:
+		return texts, ctx.Err()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// readSources reads each source once.
+func (r *onceRun) readSources(ctx context.Context) (*onceInput, []manifest.Problem, error) {
+	in := &onceInput{set: &manifest.Set{}}
+	if len(r.cfg.ManifestPaths)+len(r.cfg.ManifestURLs) == 0 {
+		return in, nil, nil
+	}
+	for _, path := range r.cfg.ManifestPaths {
+		if _, err := os.Stat(path); err != nil { // a daemon would wait for it
+			return nil, nil, fmt.Errorf("%s: %w; nothing was started", path, filecheck.ReadError(err))
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, sourceTimeout)
+	defer cancel()
+	set, err := sources.Read(limited, r.cfg, r.suffix)
+	if ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	in.set = set
+	pods := make([]*manifest.Pod, 0, len(set.Pods))
+	for _, p := range set.Pods {
+		pods = append(pods, p)
+	}
+	slices.SortFunc(pods, func(a, b *manifest.Pod) int {
+		return cmp.Or(cmp.Compare(a.Origin.Path, b.Origin.Path), cmp.Compare(a.Origin.Line, b.Origin.Line), cmp.Compare(a.Key.Name, b.Key.Name))
+	})
+	for _, p := range pods {
+		in.order = append(in.order, p.Key)
+	}
+	problems := slices.Concat(set.Problems, manifest.Conflicts(pods))
+	for name, complete := range set.Complete {
+		if !complete {
+			return in, problems, fmt.Errorf("reading %s: not done within %s; nothing was started", name, sourceTimeout)
+		}
+	}
+	return in, problems, nil
+}

@@ -1,0 +1,66 @@
+package runonce
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"sync"
+
+	"podd/runtime/logs"
+)
+
+// A logCopy copies the log of one container with all its attempts.
+type logCopy struct {
+	prefix  string
+	started chan struct{} // closed when there may be a log
+	stopped chan struct{} // closed when the container cannot write any more
+	ended   chan struct{} // closed when everything is copied
+	// begin and finish close started and stopped; they may be called repeatedly.
+	begin, finish func()
+	tail          tail // may be read by others when ended is closed
+}
+
+func newLogCopy(prefix string) *logCopy {
+	c := &logCopy{prefix: prefix, started: make(chan struct{}), stopped: make(chan struct{}), ended: make(chan struct{})}
+	c.begin = sync.OnceFunc(func() { close(c.started) })
+	c.finish = sync.OnceFunc(func() { close(c.stopped) })
+	return c
+}
+
+// lineWriter identifies the attempt that has begun a line, because another attempt must
+// not continue it.
+type lineWriter struct {
+	c       *logCopy
+	attempt uint32
+}
+
+// copy copies until the container has stopped and its whole log is read. With several
+// containers it writes complete lines, so that they do not mix; otherwise it copies the
+// output unchanged.
+func (o *output) copy(ctx context.Context, dir, name string, c *logCopy) error {
+	var first uint32
+	emit := func(e logs.Entry) error { return o.entry(c, e) }
+	joiner := logs.Joiner{To: emit}
+	if o.several {
+		emit = joiner.Emit
+	}
+	err := logs.Read(ctx, logs.Options{
+		Dir: dir, Container: name, Attempt: &first, Restarts: true,
+		Follow: true, Notifier: &o.notifier, Ended: logs.Closed(c.stopped), Idle: o.flush,
+	}, emit)
+	if errors.Is(err, fs.ErrNotExist) { // it never ran
+		err = nil
+	}
+	return errors.Join(err, joiner.Flush(), o.flush())
+}
+
+func (o *output) entry(c *logCopy, e logs.Entry) error {
+	to := o.stdout
+	if e.Stream == logs.Stderr || e.Malformed {
+		to = o.stderr
+	}
+	c.tail.add(line{e.Attempt, e.Stream}, e.Text, !e.Partial)
+	return to.write(lineWriter{c, e.Attempt}, c.prefix, e.Text, !e.Partial)
+}
+
+func (o *output) flush() error { return errors.Join(o.stdout.Flush(), o.stderr.Flush()) }

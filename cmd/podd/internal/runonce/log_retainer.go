@@ -1,0 +1,32 @@
+package runonce
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile/effect"
+)
+
+// A logRetainer keeps logs until they are copied.
+type logRetainer struct {
+	effect.Leftovers
+	out *output
+}
+
+// NextAttempts implements effect.Leftovers. Pods of a run have no earlier attempts.
+func (logRetainer) NextAttempts(*manifest.Pod) (map[string]uint32, error) { return nil, nil }
+
+// Started implements effect.Leftovers. It keeps the logs of earlier attempts, and
+// creates no links for log agents, because the output belongs to podd.
+func (logRetainer) Started(*manifest.Pod, string, string, uint32) error { return nil }
+
+// Remove implements effect.Leftovers.
+func (k logRetainer) Remove(ctx context.Context, key types.NamespacedName, uid types.UID) error {
+	k.out.finish(key)
+	if err := k.out.drain(ctx, key); err != nil {
+		return err
+	}
+	return k.Leftovers.Remove(ctx, key, uid)
+}

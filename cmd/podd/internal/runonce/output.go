@@ -1,0 +1,158 @@
+package runonce
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile"
+	"podd/reconcile/plan"
+	"podd/runtime"
+	"podd/runtime/logs"
+)
+
+// output copies the logs of a run's containers to podd's output streams. A container's
+// reader starts when a report contains the container, and ends when the container cannot
+// write any more and its whole log is read. All methods may be called concurrently; run
+// must be called once.
+type output struct {
+	stdout, stderr *Stream
+	pods           map[types.NamespacedName]*podOutput // read-only, including the values
+	several        bool                                // the run has more than one container
+	notifier       logs.Notifier
+	broken         chan error    // receives the first error; capacity 1
+	abandoned      chan struct{} // closed by abandon
+	abandon        func()        // makes drain return at once
+}
+
+type podOutput struct {
+	dir    string
+	copies map[string]*logCopy // by container name
+}
+
+func newOutput(pods []Pod, stdout, stderr *Stream, dir func(*manifest.Pod) string) *output {
+	o := &output{
+		stdout: stdout, stderr: stderr, pods: map[types.NamespacedName]*podOutput{},
+		broken: make(chan error, 1), abandoned: make(chan struct{}),
+	}
+	o.abandon = sync.OnceFunc(func() { close(o.abandoned) })
+	containers := 0
+	for i := range pods {
+		containers += len(pods[i].containers())
+	}
+	o.several = containers > 1
+	for i := range pods {
+		p := &podOutput{dir: dir(pods[i].Desired), copies: map[string]*logCopy{}}
+		for _, m := range pods[i].containers() {
+			prefix := ""
+			if o.several {
+				prefix = pods[i].Name + "/" + m.spec.Name + " | "
+			}
+			p.copies[m.spec.Name] = newLogCopy(prefix)
+		}
+		o.pods[pods[i].Desired.Key] = p
+	}
+	return o
+}
+
+// run returns when the logs of all containers are copied, or soon after ctx is done.
+func (o *output) run(ctx context.Context) {
+	var readers sync.WaitGroup
+	for _, p := range o.pods {
+		for name, c := range p.copies {
+			readers.Go(func() { o.read(ctx, p.dir, name, c) })
+		}
+	}
+	readers.Wait()
+}
+
+func (o *output) read(ctx context.Context, dir, name string, c *logCopy) {
+	defer close(c.ended)
+	select {
+	case <-c.started:
+	case <-ctx.Done():
+		return
+	}
+	if err := o.copy(ctx, dir, name, c); err != nil && ctx.Err() == nil {
+		select {
+		case o.broken <- fmt.Errorf("copying the output of container %s: %w", name, err):
+		default:
+		}
+	}
+}
+
+// update applies a report: it starts the readers of containers that are new, and makes
+// them read to the end when no container of the pod can write any more.
+func (o *output) update(r *reconcile.Report) {
+	p := o.pods[r.Key]
+	if p == nil {
+		return
+	}
+	over := r.Finished != nil || r.Version == nil && len(r.Observed) > 0
+	for i := range r.Observed {
+		inc := &r.Observed[i]
+		for _, c := range inc.Containers {
+			if copying := p.copies[c.Name]; copying != nil {
+				copying.begin()
+			}
+			over = over && (c.State == runtime.Exited || c.State == runtime.ExitUnknown)
+		}
+		// A pod that is being stopped may still get a container that is being created.
+		over = over && (r.Finished != nil || !inc.Ready)
+	}
+	if over && !startsContainer(&r.Decision) {
+		o.finish(r.Key)
+	}
+}
+
+func startsContainer(d *plan.Decision) bool {
+	for _, a := range d.Actions {
+		if _, ok := a.(plan.StartContainer); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// finish makes the readers of the pod read to the end, including those of containers that
+// were in no report, because their logs may exist.
+func (o *output) finish(key types.NamespacedName) {
+	if p := o.pods[key]; p != nil {
+		for _, c := range p.copies {
+			c.begin()
+			c.finish()
+		}
+	}
+}
+
+// drain returns when the output of the pod's containers is copied, or after abandon.
+func (o *output) drain(ctx context.Context, key types.NamespacedName) error {
+	p := o.pods[key]
+	if p == nil {
+		return nil
+	}
+	for _, c := range p.copies {
+		select {
+		case <-c.ended:
+		case <-o.abandoned:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// lastLines returns the last lines of a container if its log is copied.
+func (o *output) lastLines(p *Pod, container string) []string {
+	c := o.pods[p.Desired.Key].copies[container]
+	select {
+	case <-c.ended:
+		return c.tail.last()
+	default:
+		return nil
+	}
+}

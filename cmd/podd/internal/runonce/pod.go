@@ -1,0 +1,55 @@
+package runonce
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/reconcile"
+)
+
+// A Pod is a pod of the run and its state. It is immutable.
+type Pod struct {
+	Desired *manifest.Pod // required
+	// Name is the name for messages.
+	Name string
+	// Report is the newest while the pod was wanted; nil before the first.
+	Report *reconcile.Report
+	// ReadyAt is when the pod was first observed ready, or zero.
+	ReadyAt time.Time
+}
+
+// WithReport returns p with a newer report. A report without a desired version is
+// ignored, because it does not describe the result of the pod.
+func (p Pod) WithReport(r *reconcile.Report, now time.Time) Pod {
+	if r == nil || r.Version == nil {
+		return p
+	}
+	p.Report = r
+	if p.ReadyAt.IsZero() && p.isReady() {
+		p.ReadyAt = now
+	}
+	return p
+}
+
+// isLongRunning reports whether the pod does not end by itself.
+func (p *Pod) isLongRunning() bool {
+	return manifest.GoesOn(&p.Desired.Spec.Spec)
+}
+
+// isReady reports whether the pod is ready.
+func (p *Pod) isReady() bool {
+	if p.Report == nil || p.Report.Pod == nil {
+		return false
+	}
+	for _, c := range p.Report.Pod.Status.Conditions {
+		if c.Type == v1.PodReady {
+			return c.Status == v1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// hasEnded reports whether the pod has finished.
+func (p *Pod) hasEnded() bool { return p.Report != nil && p.Report.Finished != nil }

@@ -1,0 +1,124 @@
+package runonce
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"podd/cmd/podd/internal/exit"
+	"podd/reconcile/plan"
+)
+
+// A run gives up after these limits; a daemon would continue to try.
+const (
+	maxPulls     = 3 // pulls of one image
+	maxFailures  = 5 // failures of any other action for a pod, 15 s in total
+	maxCrashes   = 3 // crashes of a container of a long-running pod
+	maxRetries   = 6 // crashes of a container that restarts until it succeeds
+	startTimeout = 30 * time.Second
+	// runtimeTimeout is longer, because a runtime may be restarted while pods run.
+	runtimeTimeout = 2 * time.Minute
+)
+
+// PodFailure is the reason for which a pod cannot succeed.
+type PodFailure struct {
+	Pod       *Pod
+	Container string // "" for the whole pod
+	// Code is the exit code of the container that crashed in a pod that should have ended, or
+	// else exit.Internal.
+	Code int
+	// Exit is the last exit of the container, if it crashed too often.
+	Exit *plan.Exit
+	Why  string
+}
+
+// pullReasons are the waiting reasons of image pulls.
+var pullReasons = map[string]bool{
+	"ErrImagePull": true, "ImagePullBackOff": true, "InvalidImageName": true, "RegistryUnavailable": true,
+	"SignatureValidationFailed": true, "ErrImageNeverPull": true, "ImageInspectError": true,
+}
+
+// failure reports whether the pod cannot succeed. If not, wake is when the time limit of
+// a wait ends, or zero.
+func (p *Pod) failure(now time.Time) (t PodFailure, wake time.Time, found bool) {
+	if p.Report == nil || p.hasEnded() {
+		return PodFailure{}, time.Time{}, false
+	}
+	d := &p.Report.Decision
+	own := PodFailure{Pod: p, Code: exit.Internal, Why: d.Why + attemptsText(d.Failure.Count)}
+	if d.Failure.Final || d.Failure.Count >= maxFailures {
+		return own, time.Time{}, true
+	}
+	for _, s := range d.Steps {
+		if isFutile(s.Failure) {
+			own.Container, own.Why = s.Container, s.Failure.Message+attemptsText(s.Failure.Count)
+			return own, time.Time{}, true
+		}
+	}
+	if t, found := p.crashLoop(); found {
+		return t, time.Time{}, true
+	}
+	if d.Phase != plan.PhaseWait || p.Report.Since.IsZero() {
+		return PodFailure{}, time.Time{}, false
+	}
+	until := p.Report.Since.Add(p.waitLimit())
+	if now.Before(until) {
+		return PodFailure{}, until, false
+	}
+	if own.Why == "" {
+		own.Why = d.Rule
+	}
+	return own, time.Time{}, true
+}
+
+func attemptsText(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return ", tried " + times(n)
+}
+
+// isFutile reports whether a run should not try again.
+func isFutile(f plan.Failure) bool {
+	switch {
+	case f.Final:
+		return true
+	case !pullReasons[f.Reason]:
+		return f.Count >= maxFailures
+	}
+	switch f.Status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+		return true
+	}
+	return f.Count >= maxPulls
+}
+
+// waitLimit returns how long the pod may wait for the node.
+func (p *Pod) waitLimit() time.Duration {
+	if len(p.Report.Observed) > 0 {
+		return runtimeTimeout
+	}
+	return startTimeout
+}
+
+// crashLoop returns the failure of a container that crashes repeatedly. Sidecars of pods
+// that end are ignored, because the other containers fail if they depend on them.
+func (p *Pod) crashLoop() (PodFailure, bool) {
+	limit := maxRetries
+	if p.isLongRunning() {
+		limit = maxCrashes
+	}
+	for _, m := range p.containers() {
+		n := m.crashes()
+		if !m.restarts || n < limit || m.kind == plan.Sidecar && !p.isLongRunning() {
+			continue
+		}
+		t := PodFailure{Pod: p, Container: m.spec.Name, Code: exit.Internal, Exit: m.exit}
+		t.Why = fmt.Sprintf("crashed %d times", n)
+		if !p.isLongRunning() {
+			t.Code = exitCode(m.exit.Code)
+		}
+		return t, true
+	}
+	return PodFailure{}, false
+}

@@ -1,0 +1,59 @@
+package runonce
+
+import (
+	"encoding/json"
+	"io"
+	"time"
+)
+
+type jsonReport struct {
+	Outcome Outcome   `json:"outcome"`
+	Code    int       `json:"code"`
+	Why     string    `json:"why,omitempty"`
+	Pods    int       `json:"pods"`
+	Failed  int       `json:"failed"`
+	Began   time.Time `json:"began,omitzero"`
+	Seconds float64   `json:"seconds"`
+	Results []jsonRow `json:"results"`
+}
+
+type jsonRow struct {
+	Namespace string     `json:"namespace,omitempty"`
+	Pod       string     `json:"pod"`
+	Container string     `json:"container,omitempty"`
+	State     string     `json:"state"` // ok, failed or skipped
+	Text      string     `json:"text"`
+	Seconds   float64    `json:"seconds"`
+	ExitCode  *int32     `json:"exitCode,omitempty"`
+	Reason    string     `json:"reason,omitempty"`
+	Message   string     `json:"message,omitempty"` // termination message
+	Started   *time.Time `json:"started,omitempty"`
+	Finished  *time.Time `json:"finished,omitempty"`
+	Place     string     `json:"place,omitempty"`
+	Last      []string   `json:"last,omitempty"`
+}
+
+var stateWords = map[State]string{OK: "ok", Failed: "failed", Skipped: "skipped"}
+
+func writeJSON(w io.Writer, r *Result) error {
+	out := jsonReport{
+		Outcome: r.Verdict.Outcome, Code: r.Verdict.Code, Why: r.Verdict.Why,
+		Pods: r.Pods, Failed: r.Failed, Began: r.Began, Seconds: r.Took.Seconds(), Results: []jsonRow{},
+	}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		j := jsonRow{
+			Namespace: row.Namespace, Pod: row.Pod, Container: row.Container,
+			State: stateWords[row.State], Text: row.Text, Seconds: row.Took.Seconds(),
+			Place: row.Place, Last: row.Last,
+		}
+		if e := row.Exit; e != nil {
+			j.ExitCode, j.Reason, j.Message = &e.Code, e.Reason, e.Said
+			j.Started, j.Finished = &e.StartedAt, &e.FinishedAt
+		}
+		out.Results = append(out.Results, j)
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(out)
+}

@@ -1,0 +1,95 @@
+package runonce
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// The elements of the JUnit format that CI systems read.
+type (
+	junitSuites struct {
+		XMLName xml.Name   `xml:"testsuites"`
+		Suite   junitSuite `xml:"testsuite"`
+	}
+	junitSuite struct {
+		Name      string      `xml:"name,attr"`
+		Tests     int         `xml:"tests,attr"`
+		Failures  int         `xml:"failures,attr"`
+		Errors    int         `xml:"errors,attr"`
+		Skipped   int         `xml:"skipped,attr"`
+		Time      string      `xml:"time,attr"`
+		Timestamp string      `xml:"timestamp,attr,omitempty"`
+		Cases     []junitCase `xml:"testcase"`
+	}
+	junitCase struct {
+		Class   string        `xml:"classname,attr"`
+		Name    string        `xml:"name,attr"`
+		File    string        `xml:"file,attr,omitempty"`
+		Time    string        `xml:"time,attr"`
+		Failure *junitMessage `xml:"failure"`
+		Error   *junitMessage `xml:"error"`
+		Skipped *junitMessage `xml:"skipped"`
+		Out     string        `xml:"system-out,omitempty"`
+	}
+	junitMessage struct {
+		Message string `xml:"message,attr"`
+		Text    string `xml:",chardata"`
+	}
+)
+
+// writeJUnit writes a test case for each row. A failed container is a failure; everything
+// else is an error.
+func writeJUnit(w io.Writer, r *Result) error {
+	suite := junitSuite{Name: "podd", Tests: len(r.Rows), Time: seconds(r.Took)}
+	if !r.Began.IsZero() {
+		suite.Timestamp = r.Began.UTC().Format("2006-01-02T15:04:05")
+	}
+	pods := map[string]int{}
+	for i := range r.Rows {
+		pods[r.Rows[i].Namespace+"/"+r.Rows[i].Pod]++
+	}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		name := row.Name
+		if pods[row.Namespace+"/"+row.Pod] == 1 { // the name of the passed test
+			name = strings.TrimSuffix(name, "/"+row.Container)
+		}
+		c := junitCase{Class: "podd", Name: name, File: row.Place, Time: seconds(row.Took), Out: strings.Join(row.Last, "\n")}
+		if row.Namespace != "" {
+			c.Class = row.Namespace + "." + row.Pod
+		}
+		message := &junitMessage{Message: row.Text, Text: row.Text}
+		if row.Exit != nil && row.Exit.Said != "" {
+			message.Text += "\n" + row.Exit.Said
+		}
+		switch {
+		case row.State == Failed && row.Exit != nil:
+			c.Failure = message
+			suite.Failures++
+		case row.State == Failed:
+			c.Error = message
+			suite.Errors++
+		case row.State == Skipped:
+			c.Skipped = message
+			suite.Skipped++
+		case c.Out == "":
+			c.Out = row.Text
+		}
+		suite.Cases = append(suite.Cases, c)
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	e := xml.NewEncoder(w) // replaces characters that XML does not permit by U+FFFD
+	e.Indent("", "  ")
+	if err := e.Encode(junitSuites{Suite: suite}); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

@@ -1,0 +1,100 @@
+package runonce
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// RunDirs manages the root directories of the runs below one root directory:
+//
+//	<root>/once/<pid>-<start time>-<random>
+//
+// The process ID and start time distinguish running and dead runs. Every root directory
+// is also locked.
+type RunDirs struct{ Root string }
+
+func (p RunDirs) dir() string { return filepath.Join(p.Root, "once") }
+
+// NewSuffix returns a random suffix for the names of a run's pods.
+func NewSuffix() string { return strings.ToLower(rand.Text()[:10]) }
+
+// Make creates the directory of a run of this process.
+func (p RunDirs) Make(suffix string) (dir string, err error) {
+	self := os.Getpid()
+	start, err := startTime(self)
+	if err != nil {
+		return "", fmt.Errorf("making a directory for the run: %w", err)
+	}
+	dir = filepath.Join(p.dir(), fmt.Sprintf("%d-%d-%s", self, start, suffix))
+	if err := os.MkdirAll(p.dir(), 0o700); err != nil {
+		return "", fmt.Errorf("making a directory for the run: %w", err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", fmt.Errorf("making a directory for the run: %w", err)
+	}
+	return dir, nil
+}
+
+// All returns the directories of all runs, including dead ones.
+func (p RunDirs) All() []string {
+	all, _ := filepath.Glob(filepath.Join(p.dir(), "*")) // the pattern is valid
+	return all
+}
+
+// Dead returns the directories of runs without a process.
+func (p RunDirs) Dead() ([]string, error) {
+	entries, err := os.ReadDir(p.dir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking for runs that ended: %w", err)
+	}
+	var dead []string
+	for _, e := range entries {
+		pid, start, ok := parseRun(e.Name())
+		if !ok || !e.IsDir() {
+			continue
+		}
+		if now, err := startTime(pid); err != nil || now != start {
+			dead = append(dead, filepath.Join(p.dir(), e.Name()))
+		}
+	}
+	return dead, nil
+}
+
+func parseRun(name string) (pid int, start uint64, ok bool) {
+	parts := strings.Split(name, "-")
+	if len(parts) != 3 {
+		return 0, 0, false
+	}
+	pid, err1 := strconv.Atoi(parts[0])
+	start, err2 := strconv.ParseUint(parts[1], 10, 64)
+	return pid, start, err1 == nil && err2 == nil && pid > 0
+}
+
+// startTime returns the start time of a process in clock ticks since boot: field 22 of
+// /proc/PID/stat (proc_pid_stat(5)). The name in field 2 may contain any characters and
+// ends with the last parenthesis. A zombie is an error, as is a process that does not
+// exist.
+func startTime(pid int) (uint64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	const field = 22 - 3 // fields starts with field 3
+	if len(fields) <= field {
+		return 0, fmt.Errorf("reading /proc/%d/stat: it is too short", pid)
+	}
+	if fields[0] == "Z" || fields[0] == "X" {
+		return 0, fmt.Errorf("process %d is dead", pid)
+	}
+	return strconv.ParseUint(fields[field], 10, 64)
+}

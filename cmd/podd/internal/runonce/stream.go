@@ -1,0 +1,102 @@
+package runonce
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// A Stream is an output stream that containers and podd share by lines. It is safe for
+// concurrent use.
+type Stream struct {
+	name   string
+	broken chan struct{} // closed when err is set
+
+	mu sync.Mutex // guards all following fields
+	w  *bufio.Writer
+	// open is the author of an unterminated line, or nil.
+	open any
+	err  error // the first error; later writes are dropped
+}
+
+// NewStream returns a Stream that writes to w. Errors contain name.
+func NewStream(name string, w io.Writer) *Stream {
+	return &Stream{name: name, w: bufio.NewWriterSize(w, 256<<10), broken: make(chan struct{})}
+}
+
+// write writes a line of an author or, unless ends is set, a part of one. Only the first
+// part gets the prefix, unless another author has written since.
+func (s *Stream) write(author any, prefix string, text []byte, ends bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open != author {
+		if s.open != nil {
+			s.put("\n")
+		}
+		s.put(prefix)
+	}
+	s.open = author
+	if s.err == nil {
+		_, err := s.w.Write(text)
+		s.fail(err)
+	}
+	if ends {
+		s.put("\n")
+		s.open = nil
+	}
+	return s.err
+}
+
+func (s *Stream) put(text string) {
+	if s.err == nil {
+		_, err := s.w.WriteString(text)
+		s.fail(err)
+	}
+}
+
+func (s *Stream) fail(err error) {
+	if err != nil && s.err == nil {
+		s.err = fmt.Errorf("writing %s: %w", s.name, withoutPath(err))
+		close(s.broken)
+	}
+}
+
+// Flush writes the buffered data.
+func (s *Stream) Flush() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.fail(s.w.Flush())
+	}
+	return s.err
+}
+
+// Err returns the first error of a write, or nil.
+func (s *Stream) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// LineWriter returns a writer for podd's messages. Each Write must be complete lines and
+// is flushed. suffix is removed from the text.
+func (s *Stream) LineWriter(suffix string) io.Writer { return &messageWriter{s, []byte(suffix)} }
+
+type messageWriter struct {
+	to     *Stream
+	suffix []byte
+}
+
+func (t *messageWriter) Write(b []byte) (int, error) {
+	text := b
+	if len(t.suffix) > 0 {
+		text = bytes.ReplaceAll(b, t.suffix, nil)
+	}
+	text, ends := bytes.CutSuffix(text, []byte("\n"))
+	if err := t.to.write(t, "", text, ends); err != nil {
+		return 0, err
+	}
+	return len(b), t.to.Flush()
+}

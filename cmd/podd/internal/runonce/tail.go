@@ -1,0 +1,49 @@
+package runonce
+
+import "podd/runtime/logs"
+
+// Limits of the last output of a container.
+const (
+	tailLines = 20
+	tailWidth = 500 // bytes per line
+)
+
+// A tail contains the last lines of a container's output. It reuses its buffers. It is
+// not safe for concurrent use.
+type tail struct {
+	lines [tailLines][]byte
+	next  int  // index of the newest line
+	count int  // number of lines, including an unterminated one
+	open  bool // the newest line is not terminated
+	from  line
+}
+
+// line identifies the parts of a line.
+type line struct {
+	attempt uint32
+	stream  logs.Stream
+}
+
+// add adds a line or, unless ends is set, a part of one.
+func (t *tail) add(from line, text []byte, ends bool) {
+	if !t.open || t.from != from {
+		t.next = (t.next + 1) % tailLines
+		t.lines[t.next] = t.lines[t.next][:0]
+		t.count = min(t.count+1, tailLines)
+	}
+	kept := t.lines[t.next]
+	t.lines[t.next] = append(kept, text[:min(len(text), tailWidth-len(kept))]...)
+	t.open, t.from = !ends, from
+}
+
+// last returns the lines in order, without empty ones.
+func (t *tail) last() []string {
+	var out []string
+	for i := t.count - 1; i >= 0; i-- {
+		line := plain(string(t.lines[(t.next-i+tailLines)%tailLines]))
+		if line != "" {
+			out = append(out, line)
+		}
+	}
+	return out
+}

@@ -1,0 +1,36 @@
+package wiring
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/rootdir"
+)
+
+// TestIncludesUnlabelled checks that sandboxes that were taken over from a kubelet, which
+// have no label of podd, are included without --adopt too.
+func TestIncludesUnlabelled(t *testing.T) {
+	for journal, want := range map[string]bool{
+		"": false, "{": false,
+		`{"key":{"Namespace":"default","Name":"job"},"uid":"u1","hash":"v1:a"}`:              false,
+		`{"key":{"Namespace":"default","Name":"job"},"uid":"u1","hash":"v1:a","taken":true}`: true,
+	} {
+		cfg := &config.Config{Paths: config.Paths{RootDir: t.TempDir()}}
+		dir := filepath.Join(rootdir.Pods(cfg.RootDir), "u1")
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "journal.json"), []byte(journal), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := IncludesUnlabelled(cfg); got != want || err != nil {
+			t.Errorf("%s: %t, %v, want %t", journal, got, err, want)
+		}
+		cfg.Adopt = true
+		if got, err := IncludesUnlabelled(cfg); !got || err != nil {
+			t.Errorf("%s: %t, %v though asked to adopt", journal, got, err)
+		}
+	}
+}

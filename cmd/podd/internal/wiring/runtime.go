@@ -1,0 +1,75 @@
+package wiring
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"podd/cmd/podd/internal/config"
+	"podd/runtime/cri"
+)
+
+// defaultEndpoint is used if no runtime is found.
+const defaultEndpoint = "/run/containerd/containerd.sock"
+
+// Dial returns a client of the configured runtime or the one that is found. called is
+// called after every request and may be nil.
+func Dial(cfg *config.Config, log *slog.Logger, called func(method string, took time.Duration, err error)) (*cri.Client, error) {
+	endpoint := cfg.RuntimeEndpoint
+	if endpoint == "" {
+		found, err := cri.Discover()
+		if err != nil {
+			log.Warn("no runtime yet", "err", err, "waiting", defaultEndpoint)
+			found = defaultEndpoint
+		}
+		endpoint = found
+	}
+	return cri.Dial(cri.Options{Endpoint: endpoint, ImageEndpoint: cfg.ImageEndpoint, Timeout: cfg.RuntimeRequestTimeout, Called: called})
+}
+
+// DialReady returns a client of a runtime that responds.
+func DialReady(ctx context.Context, cfg *config.Config, log *slog.Logger) (*cri.Client, error) {
+	if cfg.RuntimeEndpoint == "" {
+		if _, err := cri.Discover(); err != nil {
+			return nil, err
+		}
+	}
+	client, err := Dial(cfg, log, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := waitResponse(ctx, client); err != nil {
+		client.Close()
+		return nil, err
+	}
+	return client, nil
+}
+
+// connectTimeout limits the wait for the first response of a runtime, which may just have
+// been started.
+const connectTimeout = 5 * time.Second
+
+// waitResponse returns nil when the runtime responds, or an error after connectTimeout.
+func waitResponse(ctx context.Context, client *cri.Client) error {
+	limit, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	retry := time.NewTicker(200 * time.Millisecond)
+	defer retry.Stop()
+	why := fmt.Errorf("the runtime at %s did not answer within %s", client.Endpoint(), connectTimeout)
+	for {
+		_, err := client.Node(limit)
+		if err == nil {
+			return nil
+		}
+		if limit.Err() == nil { // otherwise err is only the timeout
+			why = err
+		}
+		select {
+		case <-limit.Done():
+			return cmp.Or(ctx.Err(), why)
+		case <-retry.C:
+		}
+	}
+}

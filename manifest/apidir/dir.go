@@ -1,0 +1,184 @@
+// Package apidir manages the manifest directory that podd's API writes. Each object is one
+// file, named by kind, namespace and name:
+//
+//	pod_default_web.json  secret_default_key.json  persistentvolume_data.json
+//
+// Only root can read the files. They are replaced atomically and survive a power cut
+// (package runtime/atomicfile). Symbolic links are never followed, and files with other names
+// are never changed. Package manifest/source reads the directory like any other.
+package apidir
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"podd/runtime/atomicfile"
+)
+
+// MaxSize is the maximum size of a file in bytes. It exceeds the limit of the API.
+const MaxSize = 4 << 20
+
+// Prefix and suffix of temporary files. A crash can leave one.
+const (
+	tempPrefix = ".podd-"
+	tempSuffix = ".tmp"
+)
+
+// A Dir is such a directory. It is safe for concurrent use, but the caller must order
+// concurrent writes of one object.
+type Dir struct{ path string }
+
+// Open creates the directory if it does not exist and removes temporary files of an earlier
+// podd. It fails if users other than the owner, root or podd's own user, have access. If
+// vanished is true, Open does not create a missing directory, because an empty directory
+// would be a complete listing without the pods that were in it.
+func Open(path string, vanished bool) (*Dir, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("finding the directory of the API's manifests: %w", err)
+	}
+	d := &Dir{path}
+	err = d.prepare(!vanished)
+	if err != nil && !(vanished && errors.Is(err, fs.ErrNotExist)) {
+		return nil, fmt.Errorf("preparing the directory of the API's manifests: %w", err)
+	}
+	return d, nil
+}
+
+func (d *Dir) prepare(create bool) error {
+	if create {
+		if err := os.MkdirAll(d.path, 0o700); err != nil {
+			return err
+		}
+	}
+	root, err := os.OpenRoot(d.path)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := checkPrivate(root); err != nil {
+		return err
+	}
+	dir, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix) {
+			root.Remove(name) // a file that remains is never read
+		}
+	}
+	return nil
+}
+
+// checkPrivate returns an error if secrets must not be written to the directory. It does
+// not change the mode, because the path may be another user's directory, named by mistake.
+func checkPrivate(root *os.Root) error {
+	info, err := root.Stat(".")
+	if err != nil {
+		return err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !ok || st.Uid != 0 && int(st.Uid) != os.Geteuid():
+		return fmt.Errorf("%s is not root's; give a directory of podd's own, or chown it", root.Name())
+	case info.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("%s is open to others than root (%v); give a directory of podd's own, or chmod 700 it", root.Name(), info.Mode().Perm())
+	}
+	return nil
+}
+
+// Path returns the path of an object's file, which need not exist.
+func (d *Dir) Path(o Object) string { return filepath.Join(d.path, o.fileName()) }
+
+// Read returns the content of an object's file. The error is fs.ErrNotExist if there is
+// none.
+func (d *Dir) Read(o Object) ([]byte, error) {
+	var text []byte
+	err := d.withRoot(o, func(root *os.Root, name string) error {
+		f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+			return errors.Join(err, errIrregular)
+		}
+		text, err = io.ReadAll(io.LimitReader(f, MaxSize+1))
+		if err == nil && len(text) > MaxSize {
+			return errTooLarge
+		}
+		return err
+	})
+	return text, err
+}
+
+var (
+	errIrregular = errors.New("it is no regular file; remove it")
+	errTooLarge  = fmt.Errorf("it has more than %d bytes", MaxSize)
+)
+
+// Write replaces the content of an object's file. After an error the old content is still
+// there.
+func (d *Dir) Write(o Object, text []byte) error {
+	if len(text) > MaxSize {
+		return fmt.Errorf("writing %s: %w", d.Path(o), errTooLarge)
+	}
+	return d.withRoot(o, func(root *os.Root, name string) error {
+		if info, err := root.Lstat(name); err == nil && !info.Mode().IsRegular() {
+			return errIrregular
+		}
+		temp := tempPrefix + rand.Text() + tempSuffix
+		return atomicfile.WriteIn(root, name, temp, text)
+	})
+}
+
+// Remove deletes an object's file. A missing file is not an error.
+func (d *Dir) Remove(o Object) error {
+	return d.withRoot(o, func(root *os.Root, name string) error {
+		info, err := root.Lstat(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case !info.Mode().IsRegular():
+			return errIrregular
+		}
+		if err := root.Remove(name); err != nil {
+			return err
+		}
+		return atomicfile.Sync(root)
+	})
+}
+
+// withRoot calls do with the directory. It opens the directory for each call, because the
+// directory may have been replaced.
+func (d *Dir) withRoot(o Object, do func(root *os.Root, name string) error) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(d.path)
+	if err != nil {
+		return fmt.Errorf("opening the directory of the API's manifests: %w", err)
+	}
+	defer root.Close()
+	if err := do(root, o.fileName()); err != nil {
+		return fmt.Errorf("%s: %w", d.Path(o), err)
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package apidir
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"podd/manifest/source"
+)
+
+var web = Object{"Pod", "default", "web"}
+
+func open(t *testing.T) *Dir {
+	t.Helper()
+	d, err := Open(filepath.Join(t.TempDir(), "a", "api"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func list(t *testing.T, d *Dir) []string {
+	t.Helper()
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestWriteReadRemove(t *testing.T) {
+	d := open(t)
+	if _, err := d.Read(web); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("reading what is not there: got %v, want fs.ErrNotExist", err)
+	}
+	for _, text := range []string{"first", "second"} {
+		if err := d.Write(web, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := d.Read(web); err != nil || string(got) != text {
+			t.Errorf("got %q, %v, want %q", got, err, text)
+		}
+	}
+	if got := list(t, d); !slices.Equal(got, []string{"pod_default_web.json"}) {
+		t.Errorf("the directory has %q", got)
+	}
+	for path, want := range map[string]fs.FileMode{d.path: fs.ModeDir | 0o700, d.Path(web): 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode() != want {
+			t.Errorf("%s: got %v, %v, want %v", path, info.Mode(), err, want)
+		}
+	}
+	for range 2 {
+		if err := d.Remove(web); err != nil {
+			t.Errorf("removing: %v", err)
+		}
+	}
+	if got := list(t, d); len(got) != 0 {
+		t.Errorf("after removing: %q", got)
+	}
+}
+
+// Of a directory that was there once and vanished the last good contents run on.
+func TestVanished(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "api")
+	d, err := Open(path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Write(web, []byte("x")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("writing: got %v", err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is there: %v", err)
+	}
+}
+
+// A directory that others get into is refused, and left as it is.
+func TestOpenToOthers(t *testing.T) {
+	for _, mode := range []fs.FileMode{0o755, 0o710, 0o701, 0o777 | fs.ModeSticky} {
+		path := t.TempDir()
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(path, false); err == nil || !strings.Contains(err.Error(), "chmod 700") {
+			t.Errorf("%v: got %v", mode, err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode() != mode|fs.ModeDir {
+			t.Errorf("%v: is %v now, %v", mode, info.Mode(), err)
+		}
+	}
+	path := t.TempDir()
+	if err := errors.Join(os.Chmod(path, 0o700), os.Chown(path, 1234, 0)); errors.Is(err, fs.ErrPermission) {
+		return // only root gives away
+	}
+	if _, err := Open(path, false); err == nil || !strings.Contains(err.Error(), "not root's") {
+		t.Errorf("another's: got %v", err)
+	}
+}
+
+func TestForeignFilesAreLeftAlone(t *testing.T) {
+	d := open(t)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("outside"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(secret, d.Path(web)); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Write(web, []byte("x")); !errors.Is(err, errIrregular) {
+		t.Errorf("writing through a link: got %v", err)
+	}
+	if _, err := d.Read(web); err == nil {
+		t.Error("read through a link")
+	}
+	if err := d.Remove(web); !errors.Is(err, errIrregular) {
+		t.Errorf("removing a link: got %v", err)
+	}
+	if got, _ := os.ReadFile(secret); string(got) != "outside" {
+		t.Errorf("what the link leads to has %q", got)
+	}
+	for _, name := range []string{"mine.yaml", ".podd-1.tmp", ".podd-rc"} {
+		if err := os.WriteFile(filepath.Join(d.path, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Open(d.path, true); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := list(t, d), []string{".podd-rc", "mine.yaml", "pod_default_web.json"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestNames(t *testing.T) {
+	long := strings.Repeat("a", 250)
+	for _, c := range []struct {
+		object Object
+		file   string // "": refused
+	}{
+		{web, "pod_default_web.json"},
+		{Object{"PersistentVolumeClaim", "shop", "a.b"}, "persistentvolumeclaim_shop_a.b.json"},
+		{Object{"PersistentVolume", "", "data"}, "persistentvolume_data.json"},
+		{Object{"Pod", "default", "x.bak"}, "pod_default_x.bak.json"},
+		{Object{"PersistentVolume", "default", "data"}, ""},
+		{Object{"Pod", "", "web"}, ""},
+		{Object{"Node", "", "n"}, ""},
+		{Object{"pod", "default", "web"}, ""},
+		{Object{"Pod", "default", ""}, ""},
+		{Object{"Pod", "default", "../web"}, ""},
+		{Object{"Pod", "default", "a/b"}, ""},
+		{Object{"Pod", "default", "a\x00b"}, ""},
+		{Object{"Pod", "default", "a_b"}, ""},
+		{Object{"Pod", "default", ".web"}, ""},
+		{Object{"Pod", "default", "Web"}, ""},
+		{Object{"Pod", "..", "web"}, ""},
+		{Object{"Pod", "a.b", "web"}, ""},
+		{Object{"Pod", "default", strings.Repeat("a", 254)}, ""},
+	} {
+		err := c.object.check()
+		if (err == nil) != (c.file != "") {
+			t.Errorf("%+v: got %v", c.object, err)
+			continue
+		}
+		if err == nil && c.object.fileName() != c.file {
+			t.Errorf("%+v: got %q, want %q", c.object, c.object.fileName(), c.file)
+		}
+	}
+	d, seen := open(t), map[string]bool{}
+	for _, name := range []string{long, long + "b", long + ".b"} {
+		o := Object{"PersistentVolumeClaim", "a-namespace-of-some-length", name}
+		if file := o.fileName(); len(file) > maxFileName || seen[file] || !source.IsManifest(file) {
+			t.Errorf("%s: got the file %q", name, file)
+		}
+		seen[o.fileName()] = true
+		if err := d.Write(o, []byte("x")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Whoever reads meanwhile has one content or another, whole.
+func TestReadersSeeWholeFiles(t *testing.T) {
+	d := open(t)
+	contents := []string{strings.Repeat("a", 100_000), strings.Repeat("b", 50_000)}
+	if err := d.Write(web, []byte(contents[0])); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for n := range 4 {
+		all.Go(func() {
+			for range 20 {
+				if err := d.Write(web, []byte(contents[n%2])); err != nil {
+					t.Error(err)
+				}
+				if got, err := d.Read(web); err != nil || !slices.Contains(contents, string(got)) {
+					t.Errorf("got %d bytes, %v", len(got), err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A disk that is full leaves what was there.
+func TestWriteFails(t *testing.T) {
+	d := open(t)
+	if err := d.Write(web, []byte("first")); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Write(web, make([]byte, MaxSize+1)); !errors.Is(err, errTooLarge) {
+		t.Errorf("got %v, want too large", err)
+	}
+	if got, err := d.Read(web); err != nil || string(got) != "first" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}

@@ -1,0 +1,52 @@
+package apidir
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// An Object identifies the object in a file.
+type Object struct {
+	Kind            string // Pod, ConfigMap, Secret, PersistentVolumeClaim or PersistentVolume
+	Namespace, Name string // Namespace is empty for a PersistentVolume
+}
+
+var kinds = []string{"Pod", "ConfigMap", "Secret", "PersistentVolumeClaim", "PersistentVolume"}
+
+// maxFileName is the maximum length of a file name on Linux.
+const maxFileName = 255
+
+// check validates the names, which come from a client and become part of a path.
+func (o Object) check() error {
+	switch {
+	case !slices.Contains(kinds, o.Kind):
+		return fmt.Errorf("%.80q is no kind that is written", o.Kind)
+	case len(validation.IsDNS1123Subdomain(o.Name)) > 0:
+		return fmt.Errorf("%.80q is no name of a %s", o.Name, o.Kind)
+	case (o.Kind == "PersistentVolume") != (o.Namespace == ""), o.Namespace != "" && len(validation.IsDNS1123Label(o.Namespace)) > 0:
+		return fmt.Errorf("%.80q is no namespace of a %s", o.Namespace, o.Kind)
+	}
+	return nil
+}
+
+// fileName returns the object's file name. Different objects have different names, because
+// namespaces and names contain no "_".
+func (o Object) fileName() string {
+	parts := []string{strings.ToLower(o.Kind)}
+	if o.Namespace != "" {
+		parts = append(parts, o.Namespace)
+	}
+	const suffix = ".json"
+	name := strings.Join(append(parts, o.Name), "_")
+	if len(name)+len(suffix) <= maxFileName {
+		return name + suffix
+	}
+	sum := sha256.Sum256([]byte(name))
+	rest := "_" + hex.EncodeToString(sum[:]) + suffix
+	return strings.TrimRight(name[:maxFileName-len(rest)], "._-") + rest
+}

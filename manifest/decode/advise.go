@@ -1,0 +1,133 @@
+package decode
+
+import (
+	"cmp"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"podd/manifest"
+	"podd/manifest/wording"
+)
+
+// advise warns about valid fields that are probably a mistake.
+func (n *notes) advise(p *manifest.Pod, o Options) {
+	spec := &p.Spec.Spec
+	if l := len(p.Key.Name); l > validation.DNS1123LabelMaxLength && l <= validation.DNS1123SubdomainMaxLength && spec.Hostname == "" && !spec.HostNetwork {
+		n.warn("metadata.name", "with the node's name is longer than a hostname can be, %d, so that is cut; set spec.hostname", validation.DNS1123LabelMaxLength)
+	}
+	path := field.NewPath("spec")
+	if len(spec.ReadinessGates) > 0 {
+		n.warn(path.Child("readinessGates").String(), "keep the pod from ever being ready; without an API server nobody sets their conditions")
+	}
+	for i := range spec.InitContainers {
+		if o.RestartRules {
+			n.adviseRestart(&spec.InitContainers[i], path.Child("initContainers").Index(i))
+		}
+		n.adviseContainer(spec, &spec.InitContainers[i], path.Child("initContainers").Index(i))
+	}
+	for i := range spec.Containers {
+		n.adviseContainer(spec, &spec.Containers[i], path.Child("containers").Index(i))
+	}
+}
+
+// adviseGrace must be called before the defaults are set, because they replace a negative
+// grace period by 1.
+func (n *notes) adviseGrace(pod *v1.Pod) {
+	if g := pod.Spec.TerminationGracePeriodSeconds; g != nil && *g < 0 {
+		n.warn("spec.terminationGracePeriodSeconds", "%d is taken as 1; write what you mean", *g)
+	}
+}
+
+func (n *notes) adviseContainer(spec *v1.PodSpec, c *v1.Container, path *field.Path) {
+	last := map[string]int{}
+	for i := range c.Env {
+		name := c.Env[i].Name
+		if first, twice := last[name]; twice && name != "" {
+			n.warn(path.Child("env").Index(i).Child("name").String(), "%q is set by env[%d] too, and the last one counts; remove one", wording.Clip(name, 80), first)
+		}
+		last[name] = i
+	}
+	n.adviseUser(spec, c, path.Child("securityContext"))
+	n.adviseProbe(c, c.StartupProbe, path.Child("startupProbe"))
+	n.adviseProbe(c, c.LivenessProbe, path.Child("livenessProbe"))
+	n.adviseProbe(c, c.ReadinessProbe, path.Child("readinessProbe"))
+	if l := c.Lifecycle; l != nil {
+		n.adviseHook(c, l.PostStart, path.Child("lifecycle", "postStart"))
+		n.adviseHook(c, l.PreStop, path.Child("lifecycle", "preStop"))
+	}
+	n.adviseMemory(c.Resources.Limits, path.Child("resources", "limits"))
+	n.adviseMemory(c.Resources.Requests, path.Child("resources", "requests"))
+}
+
+// adviseRestart warns about restart rules of an init container without a restart policy,
+// which are valid but have no effect.
+func (n *notes) adviseRestart(c *v1.Container, path *field.Path) {
+	if c.RestartPolicy == nil && len(c.RestartPolicyRules) > 0 {
+		n.warn(path.Child("restartPolicyRules").String(), "have no effect without restartPolicy beside them; set it to Never or OnFailure")
+	}
+}
+
+// adviseUser warns about a container that must not run as root and has user 0, because it
+// never starts.
+func (n *notes) adviseUser(spec *v1.PodSpec, c *v1.Container, path *field.Path) {
+	user, nonRoot := spec.SecurityContext.RunAsUser, spec.SecurityContext.RunAsNonRoot
+	if sc := c.SecurityContext; sc != nil {
+		user, nonRoot = cmp.Or(sc.RunAsUser, user), cmp.Or(sc.RunAsNonRoot, nonRoot)
+	}
+	if user != nil && *user == 0 && nonRoot != nil && *nonRoot {
+		n.warn(path.Child("runAsUser").String(), "0 is root and runAsNonRoot is true, so that container %q can never start; set another", wording.Clip(c.Name, 80))
+	}
+}
+
+// adviseProbe warns about a probe that can never succeed.
+func (n *notes) adviseProbe(c *v1.Container, p *v1.Probe, path *field.Path) {
+	switch {
+	case p == nil:
+	case p.HTTPGet != nil:
+		n.advisePort(c, p.HTTPGet.Port, path.Child("httpGet", "port"))
+	case p.TCPSocket != nil:
+		n.advisePort(c, p.TCPSocket.Port, path.Child("tcpSocket", "port"))
+	}
+}
+
+func (n *notes) adviseHook(c *v1.Container, h *v1.LifecycleHandler, path *field.Path) {
+	if h != nil && h.HTTPGet != nil {
+		n.advisePort(c, h.HTTPGet.Port, path.Child("httpGet", "port"))
+	}
+}
+
+// advisePort warns about a port name that the container does not define. Kubernetes notices
+// that only when the probe or hook runs.
+func (n *notes) advisePort(c *v1.Container, port intstr.IntOrString, path *field.Path) {
+	if port.Type == intstr.Int || len(validation.IsValidPortName(port.StrVal)) > 0 ||
+		slices.ContainsFunc(c.Ports, func(has v1.ContainerPort) bool { return has.Name == port.StrVal }) {
+		return
+	}
+	n.warn(path.String(), "%q is no port of this container, so that it can never be asked; name one in ports, or write a number", wording.Clip(port.StrVal, 80))
+}
+
+// adviseMemory warns about fractions of a byte: the suffix "m" means thousandths.
+func (n *notes) adviseMemory(list v1.ResourceList, path *field.Path) {
+	q, ok := list[v1.ResourceMemory]
+	if at := path.Key("memory").String(); ok && q.MilliValue()%1000 != 0 && n.isWritten(at) {
+		n.warn(at, "%q is a fraction of a byte; write Mi for mebibytes", q.String())
+	}
+}
+
+// isWritten reports whether a field is in the manifest, and is not a default.
+func (n *notes) isWritten(path string) bool {
+	_, ok := n.fields[path]
+	return ok
+}
+
+// adviseReclaim warns that podd never deletes the data of a PersistentVolume.
+func adviseReclaim(pv *v1.PersistentVolume, n *notes) {
+	switch policy := pv.Spec.PersistentVolumeReclaimPolicy; policy {
+	case v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRecycle:
+		n.warn("spec.persistentVolumeReclaimPolicy", "%s has no effect; podd removes nothing of a PersistentVolume, as with Retain", policy)
+	}
+}

@@ -1,0 +1,54 @@
+package decode_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"podd/manifest/decode"
+)
+
+// BenchmarkDecode: one file of one pod each, as kubeadm's and as small as can
+// be, and a list of 100 pods in YAML and JSON.
+func BenchmarkDecode(b *testing.B) {
+	apiserver, err := os.ReadFile(filepath.Join(manifests, "kubeadm", "kube-apiserver.yaml"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var pod any
+	if err := yaml.Unmarshal(apiserver, &pod); err != nil {
+		b.Fatal(err)
+	}
+	items := make([]any, 100)
+	for i := range items {
+		items[i] = pod
+	}
+	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
+	if err != nil {
+		b.Fatal(err)
+	}
+	documents := bytes.Repeat(append([]byte("---\n"), apiserver...), 100)
+	for name, c := range map[string]struct {
+		text []byte
+		pods int
+	}{
+		"minimal":           {[]byte(web), 1},
+		"kube-apiserver":    {apiserver, 1},
+		"100 in a list":     {list, 100},
+		"100 as documents":  {documents, 100},
+		"with its problems": {bytes.ReplaceAll(apiserver, []byte("failureThreshold: "), []byte("failureThreshold: -")), 0},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if f := decode.File(c.text, decode.Options{Path: "f", Node: "n"}); len(f.Pods) != c.pods {
+					b.Fatalf("%d pods, problems %v", len(f.Pods), f.Problems)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,102 @@
+package decode_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"podd/manifest"
+	"podd/manifest/decode"
+	"podd/manifest/merge"
+)
+
+var (
+	safeUID  = regexp.MustCompile(`^[A-Za-z0-9-]{1,63}$`)
+	safeName = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$`)
+)
+
+// FuzzDecode: no text makes File panic, and what it gives is safe to name
+// files after, the same each time, and the same as JSON.
+func FuzzDecode(f *testing.F) {
+	for _, pattern := range []string{"*.yaml", "*.json", "kubeadm/*.yaml"} {
+		paths, err := filepath.Glob(filepath.Join(manifests, pattern))
+		if err != nil || len(paths) == 0 {
+			f.Fatalf("globbing %s: %d files, %v", pattern, len(paths), err)
+		}
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(data)
+		}
+	}
+	f.Add([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web, uid: .., namespace: ../..}\nspec: {containers: [{name: .., image: i}]}\n"))
+	f.Add([]byte("apiVersion: v1\nkind: Pod\nmetadata: &a {name: web, <<: *a}\n"))
+	o := decode.Options{Path: "f", Source: "s", Node: "Node"}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file := decode.File(data, o)
+		if diff := cmp.Diff(file, decode.File(data, o)); diff != "" {
+			t.Fatalf("the second time differs:\n%s", diff)
+		}
+		for _, p := range file.Problems {
+			if p.Message == "" || p.Refused != (p.Severity == manifest.Error) || strings.Count(p.String(), "\n") > 0 {
+				t.Errorf("problem %#v", p)
+			}
+		}
+		for _, p := range file.Pods {
+			checkPod(t, p, o)
+		}
+		checkAsJSON(t, data, file, o)
+		manifest.Conflicts(file.Pods)
+		merge.Batches([]manifest.Batch{merge.Files("s", manifest.KindFile, file, file)})
+	})
+}
+
+// checkPod checks what others rely on without asking.
+func checkPod(t *testing.T, p *manifest.Pod, o decode.Options) {
+	if !safeUID.MatchString(string(p.UID)) || !safeName.MatchString(p.Key.Name) || !safeName.MatchString(p.Key.Namespace) || len(p.Key.Namespace) > 63 {
+		t.Errorf("pod %q with uid %q", p.Key, p.UID)
+	}
+	if p.Spec == nil || len(p.Spec.Spec.Containers) == 0 || len(p.Containers) != len(p.Spec.Spec.Containers)+len(p.Spec.Spec.InitContainers) {
+		t.Fatalf("pod %s has %d hashes", p.Key, len(p.Containers))
+	}
+	for name := range p.Containers {
+		if !safeName.MatchString(name) || len(name) > 63 {
+			t.Errorf("container %q", name)
+		}
+	}
+	for _, v := range p.Spec.Spec.Volumes {
+		if !safeName.MatchString(v.Name) || v.HostPath != nil && (v.HostPath.Path[0] != '/' || strings.Contains(v.HostPath.Path+"/", "/../")) {
+			t.Errorf("volume %#v", v)
+		}
+	}
+	if !strings.HasSuffix(p.Key.Name, "-node") || p.Short().Name+"-node" != p.Key.Name || p.Spec.Spec.NodeName != o.Node {
+		t.Errorf("%s is %s on %s", p.Short(), p.Key, p.Spec.Spec.NodeName)
+	}
+	if _, err := json.Marshal(p.Spec); err != nil {
+		t.Errorf("%s cannot be written: %v", p.Key, err)
+	}
+}
+
+// checkAsJSON: the same text as JSON is the same pod.
+func checkAsJSON(t *testing.T, data []byte, file *manifest.File, o decode.Options) {
+	if len(file.Pods) != 1 || len(file.Problems) > 0 || bytes.Contains(data, []byte("---")) || bytes.Contains(data, []byte("...")) {
+		return
+	}
+	text, err := yaml.YAMLToJSON(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
+	if err != nil {
+		t.Fatalf("a pod was decoded, and yet: %v", err)
+	}
+	again := decode.File(text, o)
+	if len(again.Pods) != 1 || again.Pods[0].UID != file.Pods[0].UID || again.Pods[0].Hash != file.Pods[0].Hash {
+		t.Errorf("as JSON %s is another pod: %v, problems %v", text, again.Pods, again.Problems)
+	}
+}

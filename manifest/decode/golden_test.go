@@ -1,0 +1,123 @@
+package decode_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"podd/manifest"
+	"podd/manifest/decode"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+const manifests = "../../testdata/manifests"
+
+// TestGolden decodes every text in testdata/manifests and compares problems,
+// identities and defaulted pods with the file of the same name and ".golden". Those
+// of restart_rules*.yaml have the gate on.
+func TestGolden(t *testing.T) {
+	for _, path := range texts(t) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := filepath.Base(path)
+			got := transcript(t, data, decode.Options{Path: name, Node: "Node1", RestartRules: strings.HasPrefix(name, "restart_rules")})
+			golden := path + ".golden"
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("%s (-want +got; go test ./manifest -update rewrites it):\n%s", golden, diff)
+			}
+		})
+	}
+}
+
+// texts are the files to decode.
+func texts(t *testing.T) []string {
+	t.Helper()
+	var paths []string
+	for _, pattern := range []string{"*.yaml", "*.json"} {
+		found, err := filepath.Glob(filepath.Join(manifests, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, found...)
+	}
+	if len(paths) == 0 {
+		t.Fatalf("%s holds no manifests", manifests)
+	}
+	return paths
+}
+
+// transcript is what File says, as text.
+func transcript(t *testing.T, data []byte, o decode.Options) string {
+	t.Helper()
+	var b strings.Builder
+	f := decode.File(data, o)
+	for _, p := range f.Problems {
+		fmt.Fprintln(&b, p)
+	}
+	for _, p := range f.Pods {
+		spec, err := yaml.Marshal(p.Spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "--- pod %s (%s) uid=%s fixed=%t\nhash=%s sandbox=%s\n", p.Short(), p.Origin, p.UID, p.FixedUID, p.Hash, p.SandboxHash)
+		for _, name := range sortedNames(p) {
+			fmt.Fprintf(&b, "container %s start=%s size=%q\n", name, p.Containers[name].Start, p.Containers[name].Size)
+		}
+		b.Write(spec)
+	}
+	writeObjects(t, &b, f.Objects)
+	return b.String()
+}
+
+func sortedNames(p *manifest.Pod) []string {
+	var names []string
+	for name := range p.Containers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func writeObjects(t *testing.T, b *strings.Builder, o manifest.Objects) {
+	t.Helper()
+	var lines []string
+	add := func(ref manifest.ObjectRef, object any) {
+		text, err := yaml.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, fmt.Sprintf("--- %s %s (%s)\n%s", ref.Kind, ref.NamespacedName, o.Origins[ref], text))
+	}
+	for ref := range o.Origins {
+		switch ref.Kind {
+		case "ConfigMap":
+			add(ref, o.ConfigMaps[ref.NamespacedName])
+		case "Secret":
+			add(ref, o.Secrets[ref.NamespacedName])
+		case "PersistentVolumeClaim":
+			add(ref, o.Claims[ref.NamespacedName])
+		}
+	}
+	slices.Sort(lines)
+	b.WriteString(strings.Join(lines, ""))
+}

@@ -1,0 +1,150 @@
+package decode
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/manifest"
+	"podd/manifest/wording"
+)
+
+// builtinPriority lists the priority classes that exist in every cluster, and in podd
+// without a cluster.
+var builtinPriority = map[string]int32{
+	"system-cluster-critical": 2000000000,
+	"system-node-critical":    2000001000,
+}
+
+// suffix returns the suffix of names of static pods: the node's name, or its replacement.
+func (o Options) suffix() string {
+	name := o.Suffix
+	if name == "" {
+		name = o.Node
+	}
+	if name == "" {
+		return ""
+	}
+	return "-" + strings.ToLower(name)
+}
+
+// identify sets a pod's key, UID, hashes and priority, and adds the metadata of a static
+// pod to one from a file or URL. No other function writes to p.Spec afterwards.
+func (d *decoder) identify(p *manifest.Pod, v value, written map[string]any, n *notes) {
+	h := manifest.HashManifest(written, p.Spec, d.Written)
+	p.Hash, p.SandboxHash, p.Containers = h.Pod, h.Sandbox, h.Containers
+	resolvePriority(&p.Spec.Spec, n)
+	meta := &p.Spec.ObjectMeta
+	p.UID, p.FixedUID = meta.UID, meta.UID != "" && d.Suffix == ""
+	p.Key = manifest.KeyOf(meta.Namespace, meta.Name)
+	if d.Kind == manifest.KindAPI {
+		return
+	}
+	if meta.Name != "" && !d.Written {
+		p.Suffix = d.suffix()
+		p.Key.Name += p.Suffix
+	}
+	if !p.FixedUID {
+		p.UID = h.UID(d.Node, p.Key)
+	}
+	*meta = metav1.ObjectMeta{
+		Name: p.Key.Name, Namespace: p.Key.Namespace, UID: p.UID,
+		Labels: meta.Labels, Annotations: d.annotations(p),
+		GenerateName: d.generateName(meta), CreationTimestamp: d.created(v), ManagedFields: d.managers(v),
+	}
+	p.Spec.Spec.NodeName = d.Node
+	p.Spec.Status = v1.PodStatus{Phase: v1.PodPending}
+	if d.Kind == manifest.KindFile && !d.Written {
+		tolerateNoExecute(&p.Spec.Spec)
+	}
+}
+
+// generateName returns the generateName from which podd's API generated the pod's name.
+func (d *decoder) generateName(meta *metav1.ObjectMeta) string {
+	if !d.Written {
+		return ""
+	}
+	return meta.GenerateName
+}
+
+// created returns when podd's API created a pod; zero for other pods, for which it is
+// unknown.
+func (d *decoder) created(v value) metav1.Time {
+	tree, _ := v.tree.(map[string]any)
+	meta, _ := tree["metadata"].(map[string]any)
+	text, _ := meta["creationTimestamp"].(string)
+	at, err := time.Parse(time.RFC3339, text)
+	if !d.Written || err != nil {
+		return metav1.Time{}
+	}
+	return metav1.NewTime(at)
+}
+
+// managers returns the managed fields of a pod that podd's API created; nil for other pods
+// and for invalid ones.
+func (d *decoder) managers(v value) []metav1.ManagedFieldsEntry {
+	tree, _ := v.tree.(map[string]any)
+	meta, _ := tree["metadata"].(map[string]any)
+	if !d.Written || meta["managedFields"] == nil {
+		return nil
+	}
+	text, err := json.Marshal(meta["managedFields"])
+	var all []metav1.ManagedFieldsEntry
+	if err != nil || json.Unmarshal(text, &all) != nil {
+		return nil
+	}
+	return all
+}
+
+// annotations returns the pod's annotations and, unless podd's API created it, those of a
+// static pod.
+func (d *decoder) annotations(p *manifest.Pod) map[string]string {
+	if d.Written {
+		return p.Spec.Annotations
+	}
+	out := make(map[string]string, len(p.Spec.Annotations)+3)
+	for key, v := range p.Spec.Annotations {
+		out[key] = v
+	}
+	delete(out, manifest.AnnotationConfigSeen)
+	out[manifest.AnnotationConfigSource] = d.Kind
+	// Also for a fixed UID, because log collectors find a static pod's logs by it.
+	out[manifest.AnnotationConfigHash] = string(p.UID)
+	if !d.Now.IsZero() {
+		out[manifest.AnnotationConfigSeen] = d.Now.Format(time.RFC3339Nano)
+	}
+	return out
+}
+
+// tolerateNoExecute keeps pods from files on a node with NoExecute taints, as the kubelet
+// does. The kubelet does not do this for pods from a URL.
+func tolerateNoExecute(spec *v1.PodSpec) {
+	every := v1.Toleration{Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute}
+	for i := range spec.Tolerations {
+		if spec.Tolerations[i].MatchToleration(&every) {
+			spec.Tolerations[i] = every
+			return
+		}
+	}
+	spec.Tolerations = append(spec.Tolerations, every)
+}
+
+// resolvePriority sets the number of a built-in priority class. Without a cluster there are
+// no other classes.
+func resolvePriority(spec *v1.PodSpec, n *notes) {
+	if spec.PriorityClassName == "" {
+		return
+	}
+	value, ok := builtinPriority[spec.PriorityClassName]
+	switch {
+	case !ok:
+		n.fail("spec.priorityClassName", "%q cannot be looked up, there is no cluster; write spec.priority instead, or system-node-critical or system-cluster-critical", wording.Clip(spec.PriorityClassName, 80))
+	case spec.Priority == nil:
+		spec.Priority = &value
+	case *spec.Priority != value:
+		n.fail("spec.priority", "%d is not the %d of class %s; remove it", *spec.Priority, value, spec.PriorityClassName)
+	}
+}

@@ -1,0 +1,177 @@
+package decode_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/manifest/decode"
+	"podd/manifest/manifesttest"
+)
+
+// TestStaticIdentity: names, annotations and toleration of contract §1.3.
+func TestStaticIdentity(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	p := manifesttest.One(t, web, decode.Options{Kind: manifest.KindFile, Source: "/etc/m", Path: "/etc/m/web.yaml", Node: "Node.Example", Now: now})
+	if got := p.Key.String(); got != "default/web-node.example" {
+		t.Errorf("Key = %s", got)
+	}
+	if got := p.Short().String(); got != "default/web" {
+		t.Errorf("Short() = %s", got)
+	}
+	if p.Spec.Name != p.Key.Name || p.Spec.Namespace != p.Key.Namespace || p.Spec.UID != p.UID || p.Spec.Spec.NodeName != "Node.Example" {
+		t.Errorf("object is %s/%s %s on %s", p.Spec.Namespace, p.Spec.Name, p.Spec.UID, p.Spec.Spec.NodeName)
+	}
+	want := map[string]string{
+		manifest.AnnotationConfigHash:   string(p.UID),
+		manifest.AnnotationConfigSource: "file",
+		manifest.AnnotationConfigSeen:   "2026-01-02T03:04:05.000000006Z",
+	}
+	for key, value := range want {
+		if p.Spec.Annotations[key] != value {
+			t.Errorf("annotation %s = %q, want %q", key, p.Spec.Annotations[key], value)
+		}
+	}
+	if p.Spec.Status.Phase != v1.PodPending {
+		t.Errorf("phase = %s", p.Spec.Status.Phase)
+	}
+	if got := p.Spec.Spec.Tolerations; len(got) != 1 || got[0] != (v1.Toleration{Operator: "Exists", Effect: "NoExecute"}) {
+		t.Errorf("tolerations = %v", got)
+	}
+	if p.Origin.Source != "/etc/m" || p.Origin.String() != "/etc/m/web.yaml:1" || p.Origin.Position("spec.containers[0].image") != (manifest.Position{Line: 4, Column: 34}) {
+		t.Errorf("origin = %s, image at %v", p.Origin, p.Origin.Position("spec.containers[0].image"))
+	}
+}
+
+// TestURLIdentity: a pod from a URL tolerates nothing by itself.
+func TestURLIdentity(t *testing.T) {
+	p := manifesttest.One(t, web, decode.Options{Kind: manifest.KindURL, Node: "n"})
+	if p.Spec.Annotations[manifest.AnnotationConfigSource] != "http" || len(p.Spec.Spec.Tolerations) != 0 {
+		t.Errorf("annotations %v, tolerations %v", p.Spec.Annotations, p.Spec.Spec.Tolerations)
+	}
+}
+
+// TestFixedUID: the user's UID stays, in config.hash too; Hash tells of edits.
+func TestFixedUID(t *testing.T) {
+	fixed := strings.Replace(web, "{name: web}", "{name: web, uid: my-own-uid}", 1)
+	p := manifesttest.One(t, fixed, decode.Options{Node: "n"})
+	edited := manifesttest.One(t, strings.Replace(fixed, "i:1", "i:2", 1), decode.Options{Node: "n"})
+	if p.UID != "my-own-uid" || !p.FixedUID || p.Spec.Annotations[manifest.AnnotationConfigHash] != "my-own-uid" {
+		t.Errorf("uid %s, fixed %t, annotations %v", p.UID, p.FixedUID, p.Spec.Annotations)
+	}
+	if edited.UID != p.UID || edited.Hash == p.Hash {
+		t.Errorf("edited: uid %s, hash %s like before %t", edited.UID, edited.Hash, edited.Hash == p.Hash)
+	}
+}
+
+// TestSuffix: pods of two runs share neither name nor UID, and are shown alike.
+func TestSuffix(t *testing.T) {
+	fixed := strings.Replace(web, "name: web", "name: web, uid: fixed", 1)
+	for _, text := range []string{web, fixed} {
+		a := manifesttest.One(t, text, decode.Options{Node: "n", Suffix: "r1"})
+		b := manifesttest.One(t, text, decode.Options{Node: "n", Suffix: "r2"})
+		if a.Key.Name != "web-r1" || a.Short() != b.Short() || a.Short().Name != "web" || a.Spec.Spec.NodeName != "n" {
+			t.Errorf("%q is %s, shown as %s, on %q", text, a.Key, a.Short(), a.Spec.Spec.NodeName)
+		}
+		if a.UID == b.UID || a.UID == "fixed" || a.FixedUID || a.UID != a.Spec.UID {
+			t.Errorf("%q: uids %q and %q, fixed: %t", text, a.UID, b.UID, a.FixedUID)
+		}
+	}
+}
+
+// TestUIDIsOf: what a generated UID depends on, and what not.
+func TestUIDIsOf(t *testing.T) {
+	at := decode.Options{Path: "/a/web.yaml", Source: "/a", Node: "n"}
+	uid := manifesttest.One(t, web, at).UID
+	same := map[string]struct {
+		text string
+		o    decode.Options
+	}{
+		"another file":     {web, decode.Options{Path: "/b/x.yaml", Source: "/b", Node: "n"}},
+		"a URL":            {web, decode.Options{Kind: manifest.KindURL, Path: "https://x", Node: "n"}},
+		"another time":     {web, decode.Options{Node: "n", Now: time.Unix(1, 0)}},
+		"further down":     {"# note\n---\n" + web, at},
+		"another order":    {"kind: Pod\nspec: {containers: [{image: i:1, name: main}]}\nmetadata: {name: web}\napiVersion: v1\n", at},
+		"in a list":        {"apiVersion: v1\nkind: List\nitems: [{kind: Pod, apiVersion: v1, metadata: {name: web}, spec: {containers: [{name: main, image: i:1}]}}]\n", at},
+		"in a PodList":     {`{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"web"},"spec":{"containers":[{"name":"main","image":"i:1"}]}}]}`, at},
+		"with status":      {web + "status: {phase: Running}\n", at},
+		"as exported":      {strings.Replace(web, "{name: web}", "{name: web, creationTimestamp: null, resourceVersion: \"5\", managedFields: []}", 1), at},
+		"with nulls":       {strings.Replace(web, "spec: {", "spec: {hostname: null, ", 1), at},
+		"with an anchor":   {strings.Replace(web, "name: web", "name: &n web", 1), at},
+		"with no effects":  {strings.Replace(web, "{name: web}", "{name: web, finalizers: [example.com/a]}", 1), at},
+		"strict":           {web, decode.Options{Node: "n", Strict: true}},
+		"windows lines":    {strings.ReplaceAll(web, "\n", "\r\n"), at},
+		"byte order mark":  {"\xef\xbb\xbf" + web, at},
+		"quotes, comments": {strings.ReplaceAll(web, "kind: Pod", "kind: \"Pod\" # yes"), at},
+	}
+	for name, tt := range same {
+		if got := manifesttest.One(t, tt.text, tt.o).UID; got != uid {
+			t.Errorf("%s: uid %s, want %s as before", name, got, uid)
+		}
+	}
+	differs := map[string]struct {
+		text string
+		o    decode.Options
+	}{
+		"another node":      {web, decode.Options{Node: "m"}},
+		"another name":      {strings.Replace(web, "name: web", "name: wob", 1), at},
+		"another namespace": {strings.Replace(web, "name: web", "name: web, namespace: shop", 1), at},
+		"another image":     {strings.Replace(web, "i:1", "i:2", 1), at},
+		"a label":           {strings.Replace(web, "name: web", "name: web, labels: {a: b}", 1), at},
+		"a written default": {web + "  # no\n", decode.Options{Node: "n.example"}},
+	}
+	for name, tt := range differs {
+		if got := manifesttest.One(t, tt.text, tt.o).UID; got == uid {
+			t.Errorf("%s: the uid is still %s", name, got)
+		}
+	}
+}
+
+// TestPriority: the two classes that need no cluster.
+func TestPriority(t *testing.T) {
+	tests := []struct{ spec, want string }{
+		{"priority: 7", ""},
+		{"priorityClassName: system-node-critical", ""},
+		{"priorityClassName: system-cluster-critical, priority: 2000000000", ""},
+		{"priorityClassName: system-cluster-critical, priority: 1", "1 is not the 2000000000 of class system-cluster-critical; remove it"},
+		{"priorityClassName: gold, priority: 1", `"gold" cannot be looked up, there is no cluster; write spec.priority instead, or system-node-critical or system-cluster-critical`},
+	}
+	for _, tt := range tests {
+		f := decode.File([]byte(strings.Replace(web, "spec: {", "spec: {"+tt.spec+",", 1)), decode.Options{})
+		got := ""
+		if len(f.Problems) > 0 {
+			got = f.Problems[0].Message
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.spec, got, tt.want)
+		}
+	}
+}
+
+// TestLongNames: the suffix counts for the name and the hostname.
+func TestLongNames(t *testing.T) {
+	tests := []struct {
+		name, node string
+		severity   manifest.Severity
+		want       string
+	}{
+		{strings.Repeat("a", 251), "n", manifest.Warning, "hostname"},
+		{strings.Repeat("a", 252), "n", manifest.Error, "is 254 characters long with the node's name behind it; at most 253"},
+		{strings.Repeat("a", 61), "n", "", ""},
+		{strings.Repeat("a", 62), "n", manifest.Warning, "hostname"},
+		{"web", "", "", ""},
+	}
+	for _, tt := range tests {
+		f := decode.File([]byte(strings.Replace(web, "name: web", "name: "+tt.name, 1)), decode.Options{Node: tt.node})
+		var p manifest.Problem
+		if len(f.Problems) == 1 {
+			p = f.Problems[0]
+		}
+		if p.Severity != tt.severity || !strings.Contains(p.Message, tt.want) || len(f.Problems) > 1 {
+			t.Errorf("%d letters: %v, want %s %q", len(tt.name), f.Problems, tt.severity, tt.want)
+		}
+	}
+}

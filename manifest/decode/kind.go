@@ -1,0 +1,110 @@
+package decode
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"podd/manifest"
+	"podd/manifest/wording"
+)
+
+// templated maps the kinds that create pods to the path of the pod template in them.
+var templated = map[string]string{
+	"CronJob":               "spec.jobTemplate.spec.template",
+	"DaemonSet":             "spec.template",
+	"Deployment":            "spec.template",
+	"Job":                   "spec.template",
+	"PodTemplate":           "template",
+	"ReplicaSet":            "spec.template",
+	"ReplicationController": "spec.template",
+	"StatefulSet":           "spec.template",
+}
+
+// item decodes one object of any kind. assumed is the kind of an item of a typed list,
+// which may omit it; at is the path of the item in its document.
+func (d *decoder) item(v value, assumed, at string) {
+	m, ok := v.tree.(map[string]any)
+	if !ok {
+		d.refuse(v.position(), at, fmt.Sprintf("a document must be an object with apiVersion and kind, not %s", found(v.tree)))
+		return
+	}
+	kind, _ := m["kind"].(string)
+	version, _ := m["apiVersion"].(string)
+	if kind == "" && m["kind"] == nil {
+		kind = assumed
+	}
+	if version == "" && m["apiVersion"] == nil && assumed != "" {
+		version = "v1"
+	}
+	switch {
+	case kind == "":
+		d.refuseField(v, at, "kind", "required; podd reads Pod, ConfigMap, Secret, PersistentVolumeClaim, PersistentVolume and lists of them")
+	case version == "v1" && d.decodeKind(v, kind, at):
+	case isKnown(kind) && version == "":
+		d.refuseField(v, at, "apiVersion", "required; write v1")
+	case isKnown(kind):
+		d.refuseField(v, at, "apiVersion", fmt.Sprintf("%q has no %s; write v1", wording.Clip(version, 80), kind))
+	default:
+		d.refuseField(v, at, "kind", unsupportedKind(kind))
+	}
+}
+
+// decodeKind decodes the kinds that podd reads, and reports whether kind is one of them.
+func (d *decoder) decodeKind(v value, kind, at string) bool {
+	switch kind {
+	case "Pod":
+		d.pod(v)
+	case "ConfigMap":
+		d.configMap(v)
+	case "Secret":
+		d.secret(v)
+	case "PersistentVolumeClaim":
+		d.claim(v)
+	case manifest.VolumeKind:
+		d.volume(v)
+	default:
+		if !isKnown(kind) {
+			return false
+		}
+		items, ok := v.tree.(map[string]any)["items"]
+		if _, isList := items.([]any); !ok || !isList && items != nil {
+			d.refuseField(v, at, "items", "must be a list; write [] for an empty one")
+		}
+		if at != "" {
+			at += "."
+		}
+		for i, item := range v.items("items") {
+			d.item(item, strings.TrimSuffix(kind, "List"), at+"items["+strconv.Itoa(i)+"]")
+		}
+	}
+	return true
+}
+
+func isKnown(kind string) bool {
+	switch strings.TrimSuffix(kind, "List") {
+	case "", "Pod", "ConfigMap", "Secret", manifest.ClaimKind, manifest.VolumeKind:
+		return true
+	}
+	return false
+}
+
+// unsupportedKind returns the message for a kind that podd does not read.
+func unsupportedKind(kind string) string {
+	if where, ok := templated[kind]; ok {
+		return kind + ": podd runs pods; write its " + where + " as a Pod"
+	}
+	return wording.Clip(kind, 80) + ": podd runs pods; take this document out of the file"
+}
+
+// refuseField refuses an item because of one of its fields.
+func (d *decoder) refuseField(v value, at, field, message string) {
+	n := d.notes(v)
+	envelope := &shape{kind: object, fields: map[string]*shape{}}
+	v.index(envelope, n)
+	where := n.at(field)
+	if at != "" {
+		field = at + "." + field
+	}
+	d.refuse(where, field, message)
+}

@@ -1,0 +1,155 @@
+package decode
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"podd/manifest"
+	"podd/manifest/wording"
+)
+
+// maxNotes limits the errors, and the warnings, that are listed for one document, and
+// maxProblems all Problems of one text.
+const (
+	maxNotes    = 100
+	maxProblems = 1000
+)
+
+// notes collects the Problems of one object while it is decoded.
+type notes struct {
+	path   string
+	start  manifest.Position
+	strict bool
+	// fields becomes Origin.Fields. It is written only by index.
+	fields manifest.Fields
+	// mistyped has the value true for paths whose value has the wrong type, and false for
+	// their parents. Validation errors about them are redundant.
+	mistyped map[string]bool
+
+	refused  bool
+	list     []manifest.Problem
+	counts   map[manifest.Severity]int
+	unlisted int
+}
+
+// at returns the position of a field, or of its nearest parent that is in the text.
+func (n *notes) at(path string) manifest.Position {
+	if at, ok := n.fields.Nearest(path); ok {
+		return at
+	}
+	return n.start
+}
+
+// add records a Problem at a position.
+func (n *notes) add(severity manifest.Severity, at manifest.Position, path, message string) {
+	if severity == manifest.Error {
+		n.refused = true
+	}
+	if n.counts == nil {
+		n.counts = map[manifest.Severity]int{}
+	}
+	if n.counts[severity]++; n.counts[severity] > maxNotes {
+		n.unlisted++
+		return
+	}
+	n.list = append(n.list, manifest.Problem{Severity: severity, Path: n.path, Position: at, Field: wording.Printable(path, 300), Message: wording.Printable(message, 1000)})
+}
+
+// addAll records Problems at the positions of their fields.
+func (n *notes) addAll(list []manifest.Problem) {
+	for _, p := range list {
+		n.add(p.Severity, n.at(p.Field), p.Field, p.Message)
+	}
+}
+
+// fail records an error about a field.
+func (n *notes) fail(path, format string, args ...any) {
+	n.add(manifest.Error, n.at(path), path, fmt.Sprintf(format, args...))
+}
+
+// warn records a warning about a field.
+func (n *notes) warn(path, format string, args ...any) {
+	n.add(manifest.Warning, n.at(path), path, fmt.Sprintf(format, args...))
+}
+
+// lenient records a Problem that is an error only if decoding is strict.
+func (n *notes) lenient(at manifest.Position, path, format string, args ...any) {
+	severity := manifest.Warning
+	if n.strict {
+		severity = manifest.Error
+	}
+	n.add(severity, at, path, fmt.Sprintf(format, args...))
+}
+
+// typeError records a value of the wrong type.
+func (n *notes) typeError(path, message string) {
+	n.fail(path, "%s", message)
+	if n.mistyped == nil {
+		n.mistyped = map[string]bool{}
+	}
+	n.mistyped[path] = true
+	for path = manifest.ParentField(path); path != ""; path = manifest.ParentField(path) {
+		if _, ok := n.mistyped[path]; !ok {
+			n.mistyped[path] = false
+		}
+	}
+}
+
+// unmarshal fills a typed object from a tree whose types have been checked.
+func (n *notes) unmarshal(tree any, into any) {
+	text, err := utiljson.Marshal(tree)
+	if err == nil {
+		err = utiljson.Unmarshal(text, into)
+	}
+	if err != nil {
+		n.fail("", "decoding: %s", wording.Clip(err.Error(), 300))
+	}
+}
+
+// invalid records validation errors, except those about a field that has the wrong type.
+func (n *notes) invalid(errs field.ErrorList) {
+	for _, e := range errs {
+		if !n.known(e) {
+			n.fail(e.Field, "%s", errorMessage(e))
+		}
+	}
+}
+
+// known reports whether an error is about a field of the wrong type, a field below it, or a
+// required field that is missing because of it.
+func (n *notes) known(e *field.Error) bool {
+	if _, above := n.mistyped[e.Field]; above && (e.BadValue == "" || e.Type == field.ErrorTypeRequired) {
+		return true
+	}
+	for path := e.Field; path != ""; path = manifest.ParentField(path) {
+		if n.mistyped[path] {
+			return true
+		}
+	}
+	return false
+}
+
+// finish sets the key of the pod or object in every Problem, marks errors as Refused, and
+// sorts by position.
+func (n *notes) finish(key types.NamespacedName) {
+	if n.unlisted > 0 {
+		severity := manifest.Warning
+		if n.refused {
+			severity = manifest.Error
+		}
+		n.list = append(n.list, manifest.Problem{Severity: severity, Path: n.path, Position: n.start,
+			Message: fmt.Sprintf("%d more problems are not listed; mend these first", n.unlisted)})
+	}
+	for i := range n.list {
+		n.list[i].Pod = key
+		n.list[i].Refused = n.list[i].Severity == manifest.Error
+	}
+	slices.SortStableFunc(n.list, func(a, b manifest.Problem) int {
+		return cmp.Or(cmp.Compare(a.Position.Line, b.Position.Line), cmp.Compare(a.Position.Column, b.Position.Column))
+	})
+}

@@ -1,0 +1,92 @@
+package decode
+
+import (
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"podd/manifest"
+	"podd/manifest/defaults"
+	"podd/manifest/supported"
+	"podd/manifest/validate"
+)
+
+// object decodes a document other than a pod into into, whose metadata is meta, and adds it
+// to the file. complete sets the defaults and validates. object returns the object's
+// reference, and false if the document was refused.
+func (d *decoder) object(v value, kind string, s *shape, into any, meta *metav1.ObjectMeta, complete func(*notes) field.ErrorList) (manifest.ObjectRef, bool) {
+	n := d.notes(v)
+	v.index(s, n)
+	known := s.check(v.tree, "", n)
+	n.unmarshal(known, into)
+	n.invalid(validate.Meta(meta))
+	ref := manifest.ObjectRef{Kind: kind, NamespacedName: manifest.KeyOf(meta.Namespace, meta.Name)}
+	if kind == manifest.VolumeKind {
+		if meta.Namespace != "" {
+			n.fail("metadata.namespace", "a %s is in no namespace; remove it", kind)
+		}
+		ref.Namespace = ""
+	}
+	meta.Namespace = ref.Namespace
+	n.invalid(complete(n))
+	n.addAll(supported.Object(kind, known))
+	if first, taken := d.file.Objects.Origins[ref]; taken {
+		n.fail("metadata.name", "%s is already at %s; remove one", ref, first)
+	}
+	n.finish(types.NamespacedName{})
+	d.addProblems(n.list...)
+	if !n.refused {
+		d.file.Objects.Add(ref, into, d.origin(v, n))
+	}
+	return ref, !n.refused
+}
+
+func (d *decoder) configMap(v value) {
+	c := &v1.ConfigMap{}
+	d.object(v, manifest.ConfigMapKind, configShape(), c, &c.ObjectMeta, func(*notes) field.ErrorList {
+		return validate.ConfigMap(c)
+	})
+}
+
+// secret decodes a Secret and merges stringData into data, where it takes precedence, as in
+// the API server.
+func (d *decoder) secret(v value) {
+	s := &v1.Secret{}
+	d.object(v, manifest.SecretKind, secretShape(), s, &s.ObjectMeta, func(*notes) field.ErrorList {
+		for key, text := range s.StringData {
+			if s.Data == nil {
+				s.Data = map[string][]byte{}
+			}
+			s.Data[key] = []byte(text)
+		}
+		s.StringData = nil
+		if s.Type == "" {
+			s.Type = v1.SecretTypeOpaque
+		}
+		return validate.Secret(s)
+	})
+}
+
+func (d *decoder) claim(v value) {
+	c := &v1.PersistentVolumeClaim{}
+	d.object(v, manifest.ClaimKind, claimShape(), c, &c.ObjectMeta, func(*notes) field.ErrorList {
+		defaults.Claim(c)
+		return validate.Claim(c)
+	})
+}
+
+func (d *decoder) volume(v value) {
+	pv := &v1.PersistentVolume{}
+	ref, ok := d.object(v, manifest.VolumeKind, volumeShape(), pv, &pv.ObjectMeta, func(n *notes) field.ErrorList {
+		defaults.PersistentVolume(pv)
+		adviseReclaim(pv, n)
+		return validate.PersistentVolume(pv)
+	})
+	if a := pv.Spec.NodeAffinity; ok && a != nil && d.Labels != nil && !manifest.SelectsNode(a.Required, d.Node, d.Labels) {
+		if d.file.Objects.Elsewhere == nil {
+			d.file.Objects.Elsewhere = map[types.NamespacedName]bool{}
+		}
+		d.file.Objects.Elsewhere[ref.NamespacedName] = true
+	}
+}

@@ -1,0 +1,51 @@
+package decode
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"podd/manifest/redact"
+	"podd/manifest/wording"
+)
+
+// regexNote matches the regular expressions in apimachinery's messages, which are not
+// helpful to users.
+var regexNote = regexp.MustCompile(`,? ?(?:or )?regex used for validation is '[^']*'`)
+
+// errorMessage returns the message for a validation error.
+func errorMessage(e *field.Error) string {
+	shown := wording.Clip(fmt.Sprint(e.BadValue), 80)
+	if redact.IsPrivate(e.Field) {
+		shown = "its value"
+	} else if reflect.ValueOf(e.BadValue).Kind() == reflect.String {
+		shown = strconv.Quote(shown)
+	}
+	detail := wording.Clip(regexNote.ReplaceAllLiteralString(e.Detail, ""), 500)
+	switch e.Type {
+	case field.ErrorTypeRequired:
+		if detail == "" {
+			return "required"
+		}
+		return "required; " + detail
+	case field.ErrorTypeDuplicate:
+		return shown + " is there twice; make them differ"
+	case field.ErrorTypeNotSupported:
+		return shown + " is not known; " + strings.Replace(detail, "supported values:", "use one of", 1)
+	case field.ErrorTypeNotFound:
+		return shown + " not found" + detail
+	case field.ErrorTypeForbidden, field.ErrorTypeTooLong, field.ErrorTypeTooMany:
+		return detail
+	}
+	if s, ok := e.BadValue.(string); ok && s == "" || e.BadValue == nil {
+		return detail
+	}
+	if redact.IsPrivate(e.Field) {
+		return detail
+	}
+	return shown + ": " + detail
+}

@@ -1,0 +1,61 @@
+package decode_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"podd/manifest"
+	"podd/manifest/decode"
+	"podd/manifest/refs"
+)
+
+// A pod of the API keeps its name, its uid and what a server knows of it, and is
+// the same version whatever an apiserver lets be changed of it.
+func TestDecodeWritten(t *testing.T) {
+	read := func(text string) *manifest.Pod {
+		t.Helper()
+		f := decode.File([]byte(text), decode.Options{Node: "n1", Written: true})
+		if len(f.Pods) != 1 || len(f.Problems) > 0 {
+			t.Fatalf("got %v of %s", f.Problems, text)
+		}
+		return f.Pods[0]
+	}
+	const was = `
+apiVersion: v1
+kind: Pod
+metadata: {name: web-x, generateName: web-, uid: u1, creationTimestamp: "2026-01-02T03:04:05Z", labels: {a: b}, annotations: {c: d}}
+spec:
+  activeDeadlineSeconds: 100
+  tolerations: [{key: a, operator: Exists}]
+  initContainers: [{name: i, image: "i:1"}]
+  containers: [{name: a, image: "a:1", resources: {requests: {cpu: 1}}}]
+`
+	p := read(was)
+	m := p.Spec.ObjectMeta
+	if p.Key.String() != "default/web-x" || p.Suffix != "" || p.UID != "u1" || m.GenerateName != "web-" || m.CreationTimestamp.Year() != 2026 ||
+		fmt.Sprint(m.Annotations) != "map[c:d]" || p.Spec.Spec.NodeName != "n1" || len(p.Spec.Spec.Tolerations) != 1 {
+		t.Errorf("got %+v", p)
+	}
+	for old, now := range map[string]string{
+		"{a: b}": "{a: z}", "{c: d}": "{}", "i:1": "i:2", "a:1": "a:2", "key: a": "key: b", "Seconds: 100": "Seconds: 10", "cpu: 1": "cpu: 2",
+	} {
+		q := read(strings.Replace(was, old, now, 1))
+		if q.Hash != p.Hash || q.UID != p.UID {
+			t.Errorf("%s for %s makes another version", now, old)
+		}
+		if (q.Containers["a"].Start != p.Containers["a"].Start) != (old == "a:1") {
+			t.Errorf("%s for %s: the container starts anew: %v", now, old, q.Containers["a"].Start != p.Containers["a"].Start)
+		}
+	}
+	shown := strings.Replace(was, "spec:", "spec:\n  volumes: [{name: v, downwardAPI: {items: [{path: l, fieldRef: {fieldPath: metadata.labels}}]}}]", 1)
+	files := func(text string) string { return refs.Resolve(read(text), &manifest.Set{}, "", nil).Files }
+	if files(shown) == files(strings.Replace(shown, "{a: b}", "{a: z}", 1)) || refs.Resolve(p, &manifest.Set{}, "", nil) != nil {
+		t.Error("its files do not follow its labels, or others do")
+	}
+	for old, now := range map[string]string{"name: a,": "name: b,", "spec:": "spec:\n  hostNetwork: true", "uid: u1": "uid: u2"} {
+		if q := read(strings.Replace(was, old, now, 1)); q.Hash == p.Hash && q.UID == p.UID {
+			t.Errorf("%s for %s makes no other version", now, old)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package defaults
+
+import (
+	"regexp"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// Container sets the defaults of a container of any kind.
+func Container(c *v1.Container) {
+	orElse(&c.ImagePullPolicy, pullPolicy(c.Image))
+	orElse(&c.TerminationMessagePath, v1.TerminationMessagePathDefault)
+	orElse(&c.TerminationMessagePolicy, v1.TerminationMessageReadFile)
+	for i := range c.Ports {
+		orElse(&c.Ports[i].Protocol, v1.ProtocolTCP)
+	}
+	for i := range c.Env {
+		if from := c.Env[i].ValueFrom; from != nil {
+			setFieldRefDefaults(from.FieldRef)
+			if from.FileKeyRef != nil {
+				fill(&from.FileKeyRef.Optional, false)
+			}
+		}
+	}
+	roundUp(c.Resources.Limits)
+	roundUp(c.Resources.Requests)
+	setProbeDefaults(c.LivenessProbe)
+	setProbeDefaults(c.ReadinessProbe)
+	setProbeDefaults(c.StartupProbe)
+	if c.Lifecycle != nil {
+		setHookDefaults(c.Lifecycle.PostStart)
+		setHookDefaults(c.Lifecycle.PreStop)
+	}
+}
+
+// Grammar of image references in registries.
+var (
+	imageName = regexp.MustCompile(`^` +
+		`(?:((?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*(?::[0-9]+)?|\[[a-fA-F0-9:]+\](?::[0-9]+)?)/)?` +
+		`([a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*)` +
+		`(?::([\w][\w.-]{0,127}))?` +
+		`(?:@([A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}))?$`)
+	imageID = regexp.MustCompile(`^[a-f0-9]{64}$`)
+)
+
+// maxImagePath is the maximum length of a repository name.
+const maxImagePath = 255
+
+// pullPolicy returns Always if the tag is latest or if there is neither tag nor digest. For
+// an invalid name it returns IfNotPresent.
+func pullPolicy(image string) v1.PullPolicy {
+	m := imageName.FindStringSubmatch(image)
+	if m == nil || imageID.MatchString(image) || len(m[2]) > maxImagePath {
+		return v1.PullIfNotPresent
+	}
+	if tag, digest := m[3], m[4]; tag == "latest" || tag == "" && digest == "" {
+		return v1.PullAlways
+	}
+	return v1.PullIfNotPresent
+}
+
+func setProbeDefaults(p *v1.Probe) {
+	if p == nil {
+		return
+	}
+	orElse(&p.TimeoutSeconds, 1)
+	orElse(&p.PeriodSeconds, 10)
+	orElse(&p.SuccessThreshold, 1)
+	orElse(&p.FailureThreshold, 3)
+	setHTTPDefaults(p.HTTPGet)
+	if p.GRPC != nil {
+		fill(&p.GRPC.Service, "")
+	}
+}
+
+func setHookDefaults(h *v1.LifecycleHandler) {
+	if h != nil {
+		setHTTPDefaults(h.HTTPGet)
+	}
+}
+
+func setHTTPDefaults(get *v1.HTTPGetAction) {
+	if get != nil {
+		orElse(&get.Path, "/")
+		orElse(&get.Scheme, v1.URISchemeHTTP)
+	}
+}
+
+func setFieldRefDefaults(ref *v1.ObjectFieldSelector) {
+	if ref != nil {
+		orElse(&ref.APIVersion, "v1")
+	}
+}

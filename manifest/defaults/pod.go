@@ -1,0 +1,83 @@
+// Package defaults sets the defaults of pods, claims and PersistentVolumes, as an API server
+// of Kubernetes 1.34 does with its default feature gates.
+package defaults
+
+import v1 "k8s.io/api/core/v1"
+
+// Pod sets the defaults of a pod. Source: k8s.io/kubernetes v1.34.4, pkg/apis/core/v1.
+func Pod(pod *v1.Pod) {
+	spec := &pod.Spec
+	for i := range spec.InitContainers {
+		requestLimits(&spec.InitContainers[i].Resources)
+	}
+	for i := range spec.Containers {
+		requestLimits(&spec.Containers[i].Resources)
+	}
+	if spec.Resources != nil {
+		setPodResources(spec)
+	}
+	if spec.HostNetwork {
+		publishPorts(spec.Containers)
+		publishPorts(spec.InitContainers)
+	}
+	setSpecDefaults(spec)
+	for i := range spec.Volumes {
+		setVolumeDefaults(&spec.Volumes[i])
+	}
+	for i := range spec.InitContainers {
+		Container(&spec.InitContainers[i])
+	}
+	for i := range spec.Containers {
+		Container(&spec.Containers[i])
+	}
+	for i := range spec.EphemeralContainers {
+		Container((*v1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon))
+	}
+	roundUp(spec.Overhead)
+	if spec.Resources != nil {
+		roundUp(spec.Resources.Limits)
+		roundUp(spec.Resources.Requests)
+	}
+}
+
+func setSpecDefaults(spec *v1.PodSpec) {
+	fill(&spec.EnableServiceLinks, v1.DefaultEnableServiceLinks)
+	orElse(&spec.DNSPolicy, v1.DNSClusterFirst)
+	orElse(&spec.RestartPolicy, v1.RestartPolicyAlways)
+	orElse(&spec.SchedulerName, v1.DefaultSchedulerName)
+	fill(&spec.TerminationGracePeriodSeconds, v1.DefaultTerminationGracePeriodSeconds)
+	if *spec.TerminationGracePeriodSeconds < 0 {
+		spec.TerminationGracePeriodSeconds = new(int64(1)) // as in an API server; decode warns about it
+	}
+	if spec.SecurityContext == nil {
+		spec.SecurityContext = &v1.PodSecurityContext{}
+	}
+	// The old and the new name mean the same; conversion sets both.
+	orElse(&spec.ServiceAccountName, spec.DeprecatedServiceAccount)
+	spec.DeprecatedServiceAccount = spec.ServiceAccountName
+}
+
+// publishPorts sets the host ports of a pod on the host network to its container ports.
+func publishPorts(containers []v1.Container) {
+	for i := range containers {
+		for j := range containers[i].Ports {
+			port := &containers[i].Ports[j]
+			orElse(&port.HostPort, port.ContainerPort)
+		}
+	}
+}
+
+// orElse sets *p to v if it is zero.
+func orElse[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}
+
+// fill sets *p if it is nil.
+func fill[T any](p **T, v T) {
+	if *p == nil {
+		*p = &v
+	}
+}

@@ -1,0 +1,65 @@
+package defaults
+
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"podd/manifest"
+)
+
+// requestLimits sets requests that are missing to the limits.
+func requestLimits(r *v1.ResourceRequirements) {
+	for name, limit := range r.Limits {
+		if _, ok := r.Requests[name]; !ok {
+			setAmount(&r.Requests, name, limit.DeepCopy())
+		}
+	}
+}
+
+// setAmount sets an amount of a list, which may be nil.
+func setAmount(list *v1.ResourceList, name v1.ResourceName, q resource.Quantity) {
+	if *list == nil {
+		*list = v1.ResourceList{}
+	}
+	(*list)[name] = q
+}
+
+// roundUp rounds quantities up to thousandths, as the API does.
+func roundUp(list v1.ResourceList) {
+	for name, q := range list {
+		q.RoundUp(resource.Milli)
+		list[name] = q
+	}
+}
+
+// setPodResources sets defaults of pod-level resources from those of the containers
+// (KEP-2837, enabled in 1.34): huge page limits of all containers together if the pod has
+// none, then requests if the pod has limits.
+func setPodResources(spec *v1.PodSpec) {
+	r := spec.Resources
+	if len(r.Limits) == 0 && len(r.Requests) == 0 {
+		return
+	}
+	limits := manifest.Total(spec, manifest.Limits)
+	for name, q := range limits {
+		_, limited := r.Limits[name]
+		_, requested := r.Requests[name]
+		if manifest.IsHugePages(name) && !limited && !requested {
+			setAmount(&r.Limits, name, q)
+		}
+	}
+	if len(r.Limits) == 0 {
+		return
+	}
+	requests := manifest.Total(spec, manifest.Requests)
+	for name, q := range requests {
+		if _, ok := r.Requests[name]; !ok && (name == v1.ResourceCPU || name == v1.ResourceMemory) {
+			setAmount(&r.Requests, name, q)
+		}
+	}
+	for name, q := range r.Limits {
+		if _, ok := r.Requests[name]; !ok && manifest.IsPodLevel(name) {
+			setAmount(&r.Requests, name, q.DeepCopy())
+		}
+	}
+}

@@ -1,0 +1,24 @@
+package manifest
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// TestHashFields: every field that a hash picks or leaves out is one of a pod's spec.
+func TestHashFields(t *testing.T) {
+	known := map[string]bool{}
+	for f := range reflect.TypeFor[v1.PodSpec]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		known[name] = true
+	}
+	for _, name := range slices.Concat(sandboxFields, mutableSpec) {
+		if !known[name] {
+			t.Errorf("spec.%s is no field of a Pod", name)
+		}
+	}
+}

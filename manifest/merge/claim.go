@@ -1,0 +1,115 @@
+package merge
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/manifest/refs"
+)
+
+// dropSharedClaims drops claims of files that files of another source have too, because
+// there is one directory for a claim, which belongs to the pods of one source. For other
+// kinds of sources the record of a claim contains its owner.
+func (m *merger) dropSharedClaims(ordered []manifest.Batch) {
+	first := map[manifest.ObjectRef]manifest.Origin{}
+	seen := map[string]bool{}
+	incomplete := ""
+	for _, b := range ordered {
+		if b.Kind != manifest.KindFile || seen[b.Source] {
+			continue
+		}
+		seen[b.Source] = true
+		o := m.set.Objects[b.Source]
+		o.Before = incomplete
+		m.set.Objects[b.Source] = o
+		if !m.set.Complete[b.Source] {
+			incomplete = cmp.Or(incomplete, b.Source)
+		}
+		for _, key := range slices.SortedFunc(maps.Keys(o.Claims), manifest.CompareKeys) {
+			ref := manifest.ObjectRef{Kind: manifest.ClaimKind, NamespacedName: key}
+			origin := o.Origins[ref]
+			if before, taken := first[ref]; taken {
+				m.set.Problems = append(m.set.Problems, manifest.Problem{
+					Severity: manifest.Error, Path: origin.Path, Position: origin.Position(""), Refused: true,
+					Message: ref.String() + " is already at " + before.String() + ", whose pods have its data; give one another name",
+				})
+				delete(o.Claims, key)
+				delete(o.Origins, ref)
+				continue
+			}
+			first[ref] = origin
+		}
+	}
+}
+
+// groupOf is a pod that changes the group of a claim's files (fsGroup).
+type groupOf struct {
+	pod   *manifest.Pod
+	group int64
+}
+
+// warnSharedGroups warns about pods that change the group of one claim's files to different
+// groups: each start takes the files from the other pods.
+func (m *merger) warnSharedGroups() {
+	type claimOf struct {
+		source string
+		key    types.NamespacedName
+	}
+	first := map[claimOf]groupOf{}
+	for _, key := range slices.SortedFunc(maps.Keys(m.set.Pods), manifest.CompareKeys) {
+		p := m.set.Pods[key]
+		if p.Origin.Kind == manifest.KindAPI {
+			continue // the cluster decides which pods may use its claims
+		}
+		s := p.Spec.Spec.SecurityContext
+		if s == nil || s.FSGroup == nil {
+			continue
+		}
+		for i := range p.Spec.Spec.Volumes {
+			use := p.Spec.Spec.Volumes[i].PersistentVolumeClaim
+			if use == nil || use.ReadOnly {
+				continue
+			}
+			at := claimOf{p.Origin.Source, types.NamespacedName{Namespace: key.Namespace, Name: use.ClaimName}}
+			if !m.changesGroup(at.source, at.key) {
+				continue
+			}
+			if before, taken := first[at]; !taken {
+				first[at] = groupOf{p, *s.FSGroup}
+			} else if before.group != *s.FSGroup {
+				m.set.Problems = append(m.set.Problems, before.other(p, *s.FSGroup, use.ClaimName))
+			}
+		}
+	}
+}
+
+func (g groupOf) other(p *manifest.Pod, group int64, claim string) manifest.Problem {
+	const field = "spec.securityContext.fsGroup"
+	return manifest.Problem{
+		Severity: manifest.Warning, Path: p.Origin.Path, Position: p.Origin.Position(field), Pod: p.Key, Field: field,
+		Message: fmt.Sprintf("gives the files of the claim %q to group %d, and %s (%s) to %d: whichever starts takes them from the other; write one group in both",
+			claim, group, g.pod.Key, g.pod.Origin.Short(field), g.group),
+	}
+}
+
+// changesGroup reports whether podd changes the group of the claim's files to that of a pod.
+func (m *merger) changesGroup(source string, key types.NamespacedName) bool {
+	o := m.set.Objects[source]
+	c := o.Claims[key]
+	if c == nil || cmp.Or(*c.Spec.VolumeMode, v1.PersistentVolumeFilesystem) == v1.PersistentVolumeBlock {
+		return false
+	}
+	claims := m.claims[source]
+	if claims == nil {
+		claims = refs.NewClaims(&o)
+		m.claims[source] = claims
+	}
+	bound, lack := claims.Binding(c)
+	return lack == "" && (bound.Volume == nil || bound.Volume.Spec.Local != nil)
+}

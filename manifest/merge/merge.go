@@ -1,0 +1,140 @@
+// Package merge combines the pods and objects of several manifests and sources.
+//
+//	Files ──▶ one Batch per source ── Batches ──▶ Set
+//
+// If two manifests have a pod or object of the same name, it decides which one is used.
+package merge
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/manifest/refs"
+)
+
+// rank returns the precedence of a kind of source: file, URL, API.
+func rank(kind string) int {
+	return slices.Index([]string{manifest.KindAPI, manifest.KindURL, manifest.KindFile, ""}, kind)
+}
+
+// Files returns the Batch of a source with these files, in their order. If two objects
+// have the same key, the first one is used; pods are left to Batches. The caller sets
+// Complete and Files.
+func Files(source, kind string, files ...*manifest.File) manifest.Batch {
+	b := manifest.Batch{Source: source, Kind: kind}
+	objects := make([]manifest.Objects, 0, len(files))
+	for _, f := range files {
+		b.Pods = append(b.Pods, f.Pods...)
+		b.Problems = append(b.Problems, f.Problems...)
+		objects = append(objects, f.Objects)
+	}
+	var problems []manifest.Problem
+	b.Objects, problems = Objects(objects...)
+	b.Problems = append(b.Problems, problems...)
+	return b
+}
+
+// Batches returns the Set for the batches of all sources. A file takes precedence over a
+// URL, and a URL over the API. Within a kind the order of the batches decides, and within a
+// batch the order of its pods. If two pods have the same key or UID, the first one is used
+// and the other becomes an error Problem; the same applies to two claims with the same key
+// in files. A pod with a Deletion does not reserve its name. Batches are not modified.
+func Batches(batches []manifest.Batch) *manifest.Set {
+	ordered := slices.Clone(batches)
+	slices.SortStableFunc(ordered, func(a, b manifest.Batch) int { return cmp.Compare(rank(b.Kind), rank(a.Kind)) })
+	m := merger{
+		set: &manifest.Set{
+			Pods:     map[types.NamespacedName]*manifest.Pod{},
+			Objects:  map[string]manifest.Objects{},
+			Complete: map[string]bool{},
+		},
+		uids:   map[types.UID]*manifest.Pod{},
+		claims: map[string]*refs.Claims{},
+	}
+	for i := range ordered {
+		m.add(&ordered[i])
+	}
+	m.dropSharedClaims(ordered)
+	m.warnSharedGroups()
+	m.set.Problems = distinct(m.set.Problems)
+	slices.SortStableFunc(m.set.Files, func(a, b manifest.FileState) int { return cmp.Compare(a.Path, b.Path) })
+	return m.set
+}
+
+type merger struct {
+	set    *manifest.Set
+	uids   map[types.UID]*manifest.Pod
+	claims map[string]*refs.Claims // by source
+}
+
+func (m *merger) add(b *manifest.Batch) {
+	m.set.Problems = append(m.set.Problems, b.Problems...)
+	m.set.Files = append(m.set.Files, b.Files...)
+	m.set.Complete[b.Source] = m.set.Complete[b.Source] || b.Complete
+	if b.Node != nil {
+		m.set.Node = b.Node
+	}
+	if b.Version > 0 {
+		if m.set.Versions == nil {
+			m.set.Versions = map[string]uint64{}
+		}
+		m.set.Versions[b.Source] = max(b.Version, m.set.Versions[b.Source])
+	}
+	m.objects(b)
+	for _, p := range b.Pods {
+		if p.Deletion != nil {
+			if m.set.Leaving == nil {
+				m.set.Leaving = map[types.NamespacedName]*manifest.Pod{}
+			}
+			m.set.Leaving[p.Key] = p
+			continue
+		}
+		m.pod(p)
+	}
+}
+
+// objects adds the objects of a batch. An API server has only one of each name.
+func (m *merger) objects(b *manifest.Batch) {
+	if b.Objects.Cluster != nil {
+		m.set.Objects[b.Source] = b.Objects
+		return
+	}
+	objects, problems := Objects(m.set.Objects[b.Source], b.Objects)
+	m.set.Problems = append(m.set.Problems, problems...)
+	m.set.Objects[b.Source] = objects
+}
+
+// pod adds a pod unless an earlier one has its name or its UID, which is its directory.
+func (m *merger) pod(p *manifest.Pod) {
+	first, sameName := m.set.Pods[p.Key]
+	other, sameUID := m.uids[p.UID]
+	switch {
+	case sameName:
+		m.refuse(p, "metadata.name", "pod "+p.Short().String()+" is at "+first.Origin.String()+", too, which comes first and counts; rename or remove one")
+	case sameUID:
+		m.refuse(p, "metadata.uid", "pod "+other.Short().String()+" ("+other.Origin.String()+") has this uid, too; remove it from one")
+	default:
+		m.set.Pods[p.Key] = p
+		m.uids[p.UID] = p
+	}
+}
+
+func (m *merger) refuse(p *manifest.Pod, path, message string) {
+	m.set.Problems = append(m.set.Problems, manifest.Problem{
+		Severity: manifest.Error, Path: p.Origin.Path, Position: p.Origin.Position(path),
+		Pod: p.Key, Field: path, Message: message, Refused: true,
+	})
+}
+
+// distinct removes duplicate Problems.
+func distinct(list []manifest.Problem) []manifest.Problem {
+	seen := make(map[manifest.Problem]bool, len(list))
+	return slices.DeleteFunc(slices.Clone(list), func(p manifest.Problem) bool {
+		twice := seen[p]
+		seen[p] = true
+		return twice
+	})
+}

@@ -1,0 +1,124 @@
+package merge_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podd/manifest"
+	"podd/manifest/decode"
+	"podd/manifest/manifesttest"
+	"podd/manifest/merge"
+)
+
+func lines(problems []manifest.Problem) []string {
+	var out []string
+	for _, p := range problems {
+		out = append(out, p.String())
+	}
+	return out
+}
+
+// TestPrecedence: a file before a URL before the API, then the order of batches
+// and of pods; the loser is told with both places.
+func TestPrecedence(t *testing.T) {
+	file, url, api := manifesttest.Pod("web", ""), "#\n"+manifesttest.Pod("web", "")+manifesttest.Pod("db", ""), manifesttest.Pod("web-n", "")+manifesttest.Pod("db-n", "")
+	set := merge.Batches([]manifest.Batch{
+		manifesttest.Batch(manifest.KindAPI, "api", api),
+		manifesttest.Batch(manifest.KindURL, "https://x", url),
+		manifesttest.Batch(manifest.KindFile, "b.yaml", file),
+		manifesttest.Batch(manifest.KindFile, "a.yaml", file+file),
+	})
+	got := map[string]string{}
+	for key, p := range set.Pods {
+		got[key.String()] = p.Origin.String()
+	}
+	want := map[string]string{"default/web-n": "b.yaml:2", "default/db-n": "https://x:8"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("pods (-want +got):\n%s", diff)
+	}
+	wantProblems := []string{
+		"a.yaml:4:12: error: metadata.name: pod default/web is at b.yaml:2, too, which comes first and counts; rename or remove one",
+		"a.yaml:9:12: error: metadata.name: pod default/web is at b.yaml:2, too, which comes first and counts; rename or remove one",
+		"https://x:5:12: error: metadata.name: pod default/web is at b.yaml:2, too, which comes first and counts; rename or remove one",
+		"api:4:12: error: metadata.name: pod default/web-n is at b.yaml:2, too, which comes first and counts; rename or remove one",
+		"api:9:12: error: metadata.name: pod default/db-n is at https://x:8, too, which comes first and counts; rename or remove one",
+	}
+	if diff := cmp.Diff(wantProblems, lines(set.Problems)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]bool{"api": true, "https://x": true, "a.yaml": true, "b.yaml": true}, set.Complete); diff != "" {
+		t.Errorf("complete (-want +got):\n%s", diff)
+	}
+	if len(set.Files) != 4 || set.Files[0].Path != "a.yaml" || set.Files[3].Path != "https://x" {
+		t.Errorf("files = %v", set.Files)
+	}
+}
+
+// TestSharedUID: two pods cannot have one directory.
+func TestSharedUID(t *testing.T) {
+	set := merge.Batches([]manifest.Batch{manifesttest.Batch(manifest.KindFile, "a.yaml", manifesttest.Pod("web", ", uid: u")+manifesttest.Pod("db", ", uid: u"))})
+	want := []string{"a.yaml:9:22: error: metadata.uid: pod default/web (a.yaml:2) has this uid, too; remove it from one"}
+	if diff := cmp.Diff(want, lines(set.Problems)); diff != "" || len(set.Pods) != 1 {
+		t.Errorf("%d pods; problems (-want +got):\n%s", len(set.Pods), diff)
+	}
+}
+
+// TestObjects: objects stay with their source; in one source the first wins.
+func TestObjects(t *testing.T) {
+	conf := func(value string) string {
+		return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {k: " + value + "}\n"
+	}
+	o := decode.Options{Source: "/etc/m", Path: "/etc/m/a.yaml"}
+	first := decode.File([]byte(conf("one")), o)
+	o.Path = "/etc/m/b.yaml"
+	second := decode.File([]byte("#\n"+conf("two")), o)
+	local := merge.Files("/etc/m", manifest.KindFile, first, second)
+	set := merge.Batches([]manifest.Batch{local, manifesttest.Batch(manifest.KindURL, "https://x", conf("three"))})
+	for source, want := range map[string]string{"/etc/m": "one", "https://x": "three"} {
+		for key, c := range set.Objects[source].ConfigMaps {
+			if key.String() != "default/c" || c.Data["k"] != want {
+				t.Errorf("%s has %s = %q, want %q", source, key, c.Data["k"], want)
+			}
+		}
+		if len(set.Objects[source].ConfigMaps) != 1 {
+			t.Errorf("%s has %d ConfigMaps", source, len(set.Objects[source].ConfigMaps))
+		}
+	}
+	want := []string{"/etc/m/b.yaml:3: error: ConfigMap default/c is at /etc/m/a.yaml:2, too, which comes first and counts; remove one"}
+	if diff := cmp.Diff(want, lines(set.Problems)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+// TestEqualProblemsAreOne: a source told twice is told once.
+func TestEqualProblemsAreOne(t *testing.T) {
+	b := manifesttest.Batch(manifest.KindFile, "a.yaml", manifesttest.Pod("web", "")+"---\nkind: What\n")
+	b.Problems = append(b.Problems, b.Problems...)
+	if set := merge.Batches([]manifest.Batch{b}); len(set.Problems) != 1 {
+		t.Errorf("problems = %v", set.Problems)
+	}
+}
+
+// TestNothingIsWritten: Batches and Conflicts leave what they are given as it is.
+func TestNothingIsWritten(t *testing.T) {
+	text := manifesttest.Pod("web", ", uid: u, labels: {a: b}") + manifesttest.Pod("web", "") + manifesttest.Pod("db", ", uid: u") +
+		"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: b}\n" + "---\nkind: What\n"
+	make := func() []manifest.Batch {
+		return []manifest.Batch{manifesttest.Batch(manifest.KindURL, "https://x", text), manifesttest.Batch(manifest.KindFile, "a.yaml", text), manifesttest.Batch(manifest.KindFile, "a.yaml", text)}
+	}
+	batches, untouched := make(), make()
+	set := merge.Batches(batches)
+	for _, p := range set.Pods {
+		p.Short()
+	}
+	for i := range batches {
+		manifest.Conflicts(batches[i].Pods)
+	}
+	if diff := cmp.Diff(untouched, batches); diff != "" {
+		t.Errorf("written (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(set, merge.Batches(batches)); diff != "" {
+		t.Errorf("the second merge differs (-first +second):\n%s", diff)
+	}
+}

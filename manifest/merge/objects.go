@@ -1,0 +1,24 @@
+package merge
+
+import "podd/manifest"
+
+// Objects returns the objects of several files of one source. If two have the same kind
+// and key, the first one is used and the other becomes an error Problem.
+func Objects(list ...manifest.Objects) (manifest.Objects, []manifest.Problem) {
+	joined := manifest.Objects{}
+	var problems []manifest.Problem
+	for _, o := range list {
+		for ref, origin := range o.Origins {
+			if first, taken := joined.Origins[ref]; taken {
+				problems = append(problems, manifest.Problem{
+					Severity: manifest.Error, Path: origin.Path, Position: origin.Position(""), Refused: true,
+					Message: ref.String() + " is at " + first.String() + ", too, which comes first and counts; remove one",
+				})
+				continue
+			}
+			joined.Copy(ref, &o)
+		}
+	}
+	manifest.SortProblems(problems)
+	return joined, problems
+}

@@ -1,0 +1,112 @@
+package manifest
+
+import (
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Objects contains the objects other than pods, by kind and name.
+type Objects struct {
+	ConfigMaps map[types.NamespacedName]*v1.ConfigMap
+	Secrets    map[types.NamespacedName]*v1.Secret
+	Claims     map[types.NamespacedName]*v1.PersistentVolumeClaim
+	// Volumes contains PersistentVolumes; their keys have no namespace.
+	Volumes map[types.NamespacedName]*v1.PersistentVolume
+	// Elsewhere contains those Volumes whose nodeAffinity excludes this node.
+	Elsewhere map[types.NamespacedName]bool
+	// Before is a source that was not read completely yet, and whose claims take precedence
+	// over those here; "" if there is none.
+	Before string
+	// Kept contains the claims whose data is in a directory that podd manages; see
+	// refs.ResolveSet.
+	Kept map[types.NamespacedName]bool
+	// Origins contains the origin of each object, without Fields. Objects of an API server
+	// have none.
+	Origins map[ObjectRef]Origin
+	// Cluster contains further data of an API server; nil for objects of manifests.
+	Cluster *Cluster
+}
+
+// Add adds an object, whose type must be that of ref.Kind.
+func (o *Objects) Add(ref ObjectRef, object any, origin Origin) {
+	origin.Fields = nil // unused for objects, and large
+	put(&o.Origins, ref, origin)
+	switch object := object.(type) {
+	case *v1.ConfigMap:
+		put(&o.ConfigMaps, ref.NamespacedName, object)
+	case *v1.Secret:
+		put(&o.Secrets, ref.NamespacedName, object)
+	case *v1.PersistentVolumeClaim:
+		put(&o.Claims, ref.NamespacedName, object)
+	case *v1.PersistentVolume:
+		put(&o.Volumes, ref.NamespacedName, object)
+	}
+}
+
+// Copy copies an object of another Objects, which must have it.
+func (o *Objects) Copy(ref ObjectRef, from *Objects) {
+	put(&o.Origins, ref, from.Origins[ref])
+	key := ref.NamespacedName
+	switch ref.Kind {
+	case ConfigMapKind:
+		put(&o.ConfigMaps, key, from.ConfigMaps[key])
+	case SecretKind:
+		put(&o.Secrets, key, from.Secrets[key])
+	case ClaimKind:
+		put(&o.Claims, key, from.Claims[key])
+	case VolumeKind:
+		put(&o.Volumes, key, from.Volumes[key])
+		if from.Elsewhere[key] {
+			put(&o.Elsewhere, key, true)
+		}
+	}
+}
+
+// put sets a key of a map, and creates the map if it is nil.
+func put[M ~map[K]V, K comparable, V any](m *M, key K, v V) {
+	if *m == nil {
+		*m = M{}
+	}
+	(*m)[key] = v
+}
+
+// Kinds of objects. Manifests contain the first four; only an API server has the others. A
+// TokenRequest stands for the token of a pod.
+const (
+	ConfigMapKind    = "ConfigMap"
+	SecretKind       = "Secret"
+	ClaimKind        = "PersistentVolumeClaim"
+	VolumeKind       = "PersistentVolume"
+	TokenKind        = "TokenRequest"
+	RuntimeClassKind = "RuntimeClass"
+	AttachmentKind   = "VolumeAttachment"
+)
+
+// An ObjectRef names an object. PersistentVolumes, RuntimeClasses and VolumeAttachments
+// have no namespace.
+type ObjectRef struct {
+	Kind string // ConfigMapKind, for example
+	types.NamespacedName
+}
+
+// String returns a text like "ConfigMap default/conf".
+func (r ObjectRef) String() string {
+	if r.Namespace == "" {
+		return r.Kind + " " + r.Name
+	}
+	return r.Kind + " " + r.NamespacedName.String()
+}
+
+// KeyOf returns the key of an object, without the suffix of the node. An empty namespace
+// means "default".
+func KeyOf(namespace, name string) types.NamespacedName {
+	if namespace == "" {
+		namespace = v1.NamespaceDefault
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+// CompareKeys orders keys by their text.
+func CompareKeys(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }

@@ -1,0 +1,38 @@
+package manifest
+
+import "strings"
+
+// A Position is a place in a text, counted from 1. The zero value means unknown.
+type Position struct{ Line, Column uint32 }
+
+// Fields contains the positions of fields by path ("spec.containers[0].image"). It must not
+// be modified once it is in an Origin.
+type Fields map[string]Position
+
+// Nearest returns the position of a field, or of its nearest parent that is in f. ok is
+// false if there is none.
+func (f Fields) Nearest(path string) (at Position, ok bool) {
+	for ; path != ""; path = ParentField(path) {
+		if at, ok := f[path]; ok {
+			return at, true
+		}
+	}
+	return Position{}, false
+}
+
+// Position returns the position of a field ("spec.containers[0].image"), or of its nearest
+// parent that is in the text, or else the document's line.
+func (o Origin) Position(path string) Position {
+	if at, ok := o.Fields.Nearest(path); ok {
+		return at
+	}
+	return Position{Line: uint32(max(o.Line, 0))}
+}
+
+// ParentField removes the last step from a field path: ".name", "[0]" or "[some.key]".
+func ParentField(path string) string {
+	if strings.HasSuffix(path, "]") {
+		return path[:max(strings.LastIndexByte(path, '['), 0)]
+	}
+	return path[:max(strings.LastIndexByte(path, '.'), 0)]
+}

@@ -1,0 +1,314 @@
+package refs
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+)
+
+// A Claim is a PersistentVolumeClaim with the volume it is bound to.
+type Claim struct {
+	*v1.PersistentVolumeClaim
+	// Volume is nil for a claim whose data is in a directory that podd manages.
+	Volume *v1.PersistentVolume
+	// Owner is "file", or the name of another source. Only pods of the same owner may use
+	// the claim's data. "" means the cluster, which has bound the claim and manages its
+	// data.
+	Owner string
+}
+
+// Single reports whether only one pod at a time may use the claim.
+func (c *Claim) Single() bool {
+	return slices.Contains(c.Spec.AccessModes, v1.ReadWriteOncePod)
+}
+
+// A ClaimRef names a claim that a pod uses. A claim of a cluster is different from a claim
+// of the same name in a manifest.
+type ClaimRef struct {
+	types.NamespacedName
+	Cluster bool
+}
+
+// SingleClaims returns the claims of a set, which may be nil, that only one pod at a time
+// may use; nil if there are none.
+func SingleClaims(s *manifest.Set) map[ClaimRef]bool {
+	if s == nil {
+		return nil
+	}
+	var single map[ClaimRef]bool
+	for _, o := range s.Objects {
+		for key, c := range o.Claims {
+			if (&Claim{PersistentVolumeClaim: c}).Single() {
+				if single == nil {
+					single = map[ClaimRef]bool{}
+				}
+				single[ClaimRef{key, o.Cluster != nil}] = true
+			}
+		}
+	}
+	return single
+}
+
+// HasClaims reports whether a set has claims.
+func HasClaims(s *manifest.Set) bool {
+	for _, o := range s.Objects {
+		if len(o.Claims) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// ListClaims returns the claims that the volumes of a pod, which may be nil, refer to.
+func ListClaims(p *manifest.Pod) []ClaimRef {
+	if p == nil {
+		return nil
+	}
+	var names []ClaimRef
+	for i := range p.Spec.Spec.Volumes {
+		if s := p.Spec.Spec.Volumes[i].PersistentVolumeClaim; s != nil {
+			key := types.NamespacedName{Namespace: p.Key.Namespace, Name: s.ClaimName}
+			names = append(names, ClaimRef{key, p.Origin.Kind == manifest.KindAPI})
+		}
+	}
+	return names
+}
+
+// text returns a text that differs for different claims and bindings.
+func (c *Claim) text() []byte {
+	text, err := json.Marshal(c.Spec)
+	if err == nil && c.Volume != nil {
+		var more []byte
+		more, err = json.Marshal(c.Volume.Spec)
+		text = append(append(text, c.Volume.Name...), more...)
+	}
+	if err != nil {
+		panic("refs: a decoded claim is no JSON: " + err.Error())
+	}
+	return text
+}
+
+// Claims binds the claims of one source to its volumes. It remembers what it has computed
+// about all claims and volumes, so use one for all claims of the same Objects.
+type Claims struct{ of lookup }
+
+// NewClaims returns the Claims for objects, which must not be modified afterwards.
+func NewClaims(o *manifest.Objects) *Claims { return &Claims{lookup{Objects: o}} }
+
+// Binding returns the volume of a claim: the one that the claim names, the one that names
+// the claim, or the only one that fits it and no other claim. It never chooses between
+// volumes, because the choice, and so the data, could change when a volume is added. For
+// the same reason a claim that has a directory keeps it, as a bound claim does in
+// Kubernetes, unless it names a volume. lack is the reason why the claim cannot be bound.
+// If no volume fits, the claim gets a directory, unless it excludes dynamic provisioning.
+func (cs *Claims) Binding(c *v1.PersistentVolumeClaim) (bound Claim, lack string) {
+	return cs.of.binding(c)
+}
+
+func (o *lookup) binding(c *v1.PersistentVolumeClaim) (bound Claim, lack string) {
+	if o.Cluster != nil {
+		pv := o.Volumes[types.NamespacedName{Name: c.Spec.VolumeName}]
+		return Claim{PersistentVolumeClaim: c, Volume: pv}, Unbound(c, pv)
+	}
+	bound = Claim{PersistentVolumeClaim: c, Owner: o.owner(c)}
+	if name := c.Spec.VolumeName; name != "" {
+		pv := o.Volumes[types.NamespacedName{Name: name}]
+		if pv == nil {
+			return bound, fmt.Sprintf("names the PersistentVolume %q, which is not beside it", name)
+		}
+		bound.Volume = pv
+		if text := cmp.Or(whyUnfit(pv, c), o.excludedByAffinity(pv)); text != "" {
+			return bound, text
+		}
+		return bound, o.alsoNamedBy(c, pv)
+	}
+	if o.hasDirectory(c) {
+		return bound, ""
+	}
+	index := o.claimIndex()
+	var fit, away []*v1.PersistentVolume
+	for _, key := range index.volumes {
+		pv := o.Volumes[key]
+		if refersTo(pv, c) {
+			bound.Volume = pv
+			return bound, cmp.Or(whyUnfit(pv, c), o.excludedByAffinity(pv))
+		}
+		switch {
+		case !index.free(pv) || whyUnfit(pv, c) != "" || !selects(c, pv):
+		case o.excludedByAffinity(pv) != "":
+			away = append(away, pv)
+		default:
+			fit = append(fit, pv)
+		}
+	}
+	switch {
+	case len(fit) > 1:
+		return bound, fmt.Sprintf("fits the PersistentVolumes %s; name one of them in its spec.volumeName", quoteAll(fit))
+	case len(fit) == 1:
+		bound.Volume = fit[0]
+		return bound, o.alsoFits(index, c, fit[0])
+	case len(away) > 0: // an empty directory would replace its data
+		return bound, o.excludedByAffinity(away[0])
+	case *c.Spec.VolumeMode == v1.PersistentVolumeBlock:
+		return bound, "has the volumeMode Block, and podd makes directories, no devices; write a PersistentVolume of volumeMode Block with local.path, the device, beside it"
+	case c.Spec.StorageClassName != nil && *c.Spec.StorageClassName == "" || c.Spec.Selector != nil:
+		return bound, "wants a PersistentVolume, and none beside it fits; leave out storageClassName and selector for a directory of podd's"
+	}
+	return bound, ""
+}
+
+func (o *lookup) owner(c *v1.PersistentVolumeClaim) string {
+	origin := o.Origins[manifest.ObjectRef{Kind: manifest.ClaimKind, NamespacedName: types.NamespacedName{Namespace: c.Namespace, Name: c.Name}}]
+	if origin.Kind == manifest.KindFile {
+		return manifest.KindFile
+	}
+	return origin.Source
+}
+
+// hasDirectory reports whether the claim has its data in a directory that podd manages.
+func (o *lookup) hasDirectory(c *v1.PersistentVolumeClaim) bool {
+	block := *c.Spec.VolumeMode == v1.PersistentVolumeBlock
+	return !block && o.Kept[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}]
+}
+
+// free reports whether a volume is not reserved for a claim and not named by one.
+func (i *claimIndex) free(pv *v1.PersistentVolume) bool {
+	return pv.Spec.ClaimRef == nil && !i.named[pv.Name]
+}
+
+// alsoNamedBy returns a message about another claim that names the volume and fits it, because
+// the data of a volume must not be shared with another claim, which may be in another
+// namespace.
+func (o *lookup) alsoNamedBy(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
+	for _, key := range o.claimIndex().claims {
+		if other := o.Claims[key]; other != c && other.Spec.VolumeName == pv.Name && whyUnfit(pv, other) == "" {
+			return fmt.Sprintf("names the PersistentVolume %q, as %s does; name one of them in its spec.claimRef", pv.Name, key)
+		}
+	}
+	return ""
+}
+
+// alsoFits returns a message about another claim that the volume fits as well.
+func (o *lookup) alsoFits(index *claimIndex, c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
+	for _, key := range index.claims {
+		other := o.Claims[key]
+		if other == c || other.Spec.VolumeName != "" || index.referred[key] || whyUnfit(pv, other) != "" || !selects(other, pv) {
+			continue
+		}
+		return fmt.Sprintf("fits the PersistentVolume %q as well as %s does; name it in the spec.volumeName of one", pv.Name, key)
+	}
+	return ""
+}
+
+func refersTo(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) bool {
+	ref := pv.Spec.ClaimRef
+	return ref != nil && manifest.KeyOf(ref.Namespace, ref.Name) == manifest.KeyOf(c.Namespace, c.Name)
+}
+
+// whyUnfit returns the reason why a volume does not fit a claim, or "" if it does.
+func whyUnfit(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) string {
+	have, want := pv.Spec.Capacity[v1.ResourceStorage], c.Spec.Resources.Requests[v1.ResourceStorage]
+	class := ""
+	if c.Spec.StorageClassName != nil {
+		class = *c.Spec.StorageClassName
+	}
+	it := func() string { return fmt.Sprintf("cannot have the PersistentVolume %q: ", pv.Name) }
+	switch {
+	case pv.Spec.ClaimRef != nil && !refersTo(pv, c):
+		return it() + "its claimRef is " + manifest.KeyOf(pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name).String()
+	case have.Cmp(want) < 0:
+		return it() + "it has " + have.String() + ", and the claim requests " + want.String()
+	case *pv.Spec.VolumeMode != *c.Spec.VolumeMode:
+		return it() + "its volumeMode is " + string(*pv.Spec.VolumeMode)
+	case pv.Spec.StorageClassName != class:
+		return it() + fmt.Sprintf("its storageClassName is %q", pv.Spec.StorageClassName)
+	}
+	for _, mode := range c.Spec.AccessModes {
+		if !slices.Contains(pv.Spec.AccessModes, mode) {
+			return it() + "it has no accessMode " + string(mode)
+		}
+	}
+	return ""
+}
+
+// excludedByAffinity returns a message if the node affinity of a volume excludes this node,
+// or "".
+func (o *lookup) excludedByAffinity(pv *v1.PersistentVolume) string {
+	if !o.Elsewhere[types.NamespacedName{Name: pv.Name}] {
+		return ""
+	}
+	return fmt.Sprintf("cannot have the PersistentVolume %q: its nodeAffinity is for nodes with other labels than this one has (--node-labels)", pv.Name)
+}
+
+func selects(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) bool {
+	if c.Spec.Selector == nil {
+		return true
+	}
+	s, err := metav1.LabelSelectorAsSelector(c.Spec.Selector)
+	return err == nil && s.Matches(labels.Set(pv.Labels))
+}
+
+func quoteAll(list []*v1.PersistentVolume) string {
+	var names []string
+	for _, pv := range list {
+		names = append(names, fmt.Sprintf("%q", pv.Name))
+	}
+	return strings.Join(names, ", ")
+}
+
+// missingOfClaim returns what is missing for an existing claim. Until its source was read
+// completely, its volume may still be found, so it gets no directory. Until the preceding
+// sources were read completely, the claim may belong to one of them. A claim that has a
+// directory waits for neither, because its data does not change.
+func (o *lookup) missingOfClaim(p *manifest.Pod, u Ref, what string) []missingRef {
+	if o.Before != "" && !o.hasDirectory(o.Claims[u.Object.NamespacedName]) {
+		return []missingRef{{u, what, "may be at " + o.Before + ", too, which comes first and was not read whole yet"}}
+	}
+	bound, text := o.binding(o.Claims[u.Object.NamespacedName])
+	if text == "" {
+		text = whyMisused(p, &bound)
+	}
+	switch {
+	case text != "":
+		return []missingRef{{u, what, text}}
+	case bound.Volume == nil && !o.hasDirectory(bound.PersistentVolumeClaim):
+		u.Optional = true
+		return []missingRef{{u, what, "may have a PersistentVolume in a file that is not read yet"}}
+	}
+	return nil
+}
+
+// whyMisused returns a message if a container mounts a block volume, or uses a file system as
+// a block device; otherwise "".
+func whyMisused(p *manifest.Pod, c *Claim) (text string) {
+	block := c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == v1.PersistentVolumeBlock
+	of := func(name string) bool {
+		for i := range p.Spec.Spec.Volumes {
+			if v := &p.Spec.Spec.Volumes[i]; v.Name == name {
+				return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == c.Name ||
+					v.Ephemeral != nil && EphemeralClaim(p.Spec, name) == c.Name
+			}
+		}
+		return false
+	}
+	for _, list := range [][]v1.Container{p.Spec.Spec.InitContainers, p.Spec.Spec.Containers} {
+		for i := range list {
+			switch ctr := &list[i]; {
+			case block && slices.ContainsFunc(ctr.VolumeMounts, func(m v1.VolumeMount) bool { return of(m.Name) }):
+				return fmt.Sprintf("has the volumeMode Block, and container %s has it among its volumeMounts; write it under volumeDevices", ctr.Name)
+			case !block && slices.ContainsFunc(ctr.VolumeDevices, func(d v1.VolumeDevice) bool { return of(d.Name) }):
+				return fmt.Sprintf("has the volumeMode Filesystem, and container %s has it among its volumeDevices; write it under volumeMounts", ctr.Name)
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,43 @@
+package refs
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+)
+
+// claimIndex contains what Binding needs to know about all claims and volumes of one
+// source.
+type claimIndex struct {
+	claims, volumes []types.NamespacedName        // sorted by name
+	named           map[string]bool               // volumes that a claim names
+	referred        map[types.NamespacedName]bool // claims that a volume refers to
+}
+
+func newClaimIndex(o *manifest.Objects) *claimIndex {
+	i := &claimIndex{
+		claims:  slices.SortedFunc(maps.Keys(o.Claims), manifest.CompareKeys),
+		volumes: slices.SortedFunc(maps.Keys(o.Volumes), manifest.CompareKeys),
+		named:   map[string]bool{}, referred: map[types.NamespacedName]bool{},
+	}
+	for _, c := range o.Claims {
+		i.named[c.Spec.VolumeName] = true
+	}
+	for _, pv := range o.Volumes {
+		if ref := pv.Spec.ClaimRef; ref != nil {
+			i.referred[manifest.KeyOf(ref.Namespace, ref.Name)] = true
+		}
+	}
+	return i
+}
+
+// claimIndex computes the index on the first call.
+func (o *lookup) claimIndex() *claimIndex {
+	if o.index == nil {
+		o.index = newClaimIndex(o.Objects)
+	}
+	return o.index
+}

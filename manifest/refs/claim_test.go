@@ -1,0 +1,230 @@
+package refs_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/manifest/decode"
+	"podd/manifest/manifesttest"
+	"podd/manifest/merge"
+	"podd/manifest/refs"
+)
+
+func shopClaim(name, more string) string {
+	return strings.Replace(claimText(name, more), "metadata: {", "metadata: {namespace: shop, ", 1)
+}
+
+const (
+	small = manifesttest.SmallVolume
+	tiny  = ", capacity: {storage: 1Mi}"
+	user  = manifesttest.ClaimUser
+)
+
+var batch, claimText, volumeText = manifesttest.Batch, manifesttest.Claim, manifesttest.Volume
+
+// TestResolve_Claims: what the claim "a" gets, "directory" for one of podd's, or what
+// is missing.
+func TestResolve_Claims(t *testing.T) {
+	for _, test := range []struct{ documents, want string }{
+		{"", `PersistentVolumeClaim "a" (x:5) is not in x`},
+		{claimText("b", ""), `is not in x (did you mean "b"?)`},
+		{claimText("a", ""), "directory"},
+		{claimText("a", ", storageClassName: fast"), "directory"},
+		{claimText("a", ", storageClassName: ''"), "none beside it fits"},
+		{claimText("a", ", selector: {matchLabels: {disk: x}}"), "none beside it fits"},
+		{claimText("a", "") + volumeText("x", small), "x"},
+		{claimText("a", ", storageClassName: ''") + volumeText("x", small), "x"},
+		{claimText("a", ", volumeName: x") + volumeText("x", small), "x"},
+		{claimText("a", ", volumeName: z") + volumeText("x", small), `names the PersistentVolume "z"`},
+		{claimText("a", ", volumeName: x") + claimText("b", ", volumeName: x") + volumeText("x", small), `names the PersistentVolume "x", as default/b does`},
+		{claimText("a", ", volumeName: x") + shopClaim("b", ", volumeName: x") + volumeText("x", small), `names the PersistentVolume "x", as shop/b does`},
+		{claimText("a", ", volumeName: x") + shopClaim("b", ", volumeName: x") + volumeText("x", small+", claimRef: {name: a}"), "x"},
+		{claimText("a", ", volumeName: x") + shopClaim("b", ", volumeName: x, volumeMode: Block") + volumeText("x", small), "x"},
+		{claimText("a", ", volumeName: x") + volumeText("x", tiny), "it has 1Mi, and the claim requests 1Gi"},
+		{claimText("a", ", volumeName: x, storageClassName: fast") + volumeText("x", small), `its storageClassName is ""`},
+		{claimText("a", ", volumeName: x, volumeMode: Block") + volumeText("x", small), "its volumeMode is Filesystem"},
+		{strings.Replace(claimText("a", ", volumeName: x"), "ReadWriteOnce", "ReadOnlyMany", 1) + volumeText("x", small), "it has no accessMode ReadOnlyMany"},
+		{claimText("a", "") + volumeText("x", tiny), "directory"},
+		{claimText("a", ", storageClassName: fast") + volumeText("x", small), "directory"},
+		{claimText("a", ", storageClassName: fast") + volumeText("x", small+", storageClassName: fast"), "x"},
+		{claimText("a", "") + volumeText("x", small) + volumeText("z", small), `fits the PersistentVolumes "x", "z"`},
+		{claimText("a", ", selector: {matchLabels: {disk: z}}") + volumeText("x", small) + volumeText("z", small), "z"},
+		{claimText("a", "") + claimText("b", "") + volumeText("x", small), `fits the PersistentVolume "x" as well as default/b does`},
+		{claimText("a", "") + claimText("b", ", volumeName: x") + volumeText("x", small), "directory"},
+		{claimText("a", "") + claimText("b", ", volumeName: z") + volumeText("x", small) + volumeText("z", small), "x"},
+		{claimText("a", "") + volumeText("x", small+", claimRef: {namespace: default, name: a}") + volumeText("z", small), "x"},
+		{claimText("a", "") + volumeText("x", tiny+", claimRef: {name: a}"), "it has 1Mi"},
+		{claimText("a", "") + volumeText("x", small+", claimRef: {namespace: shop, name: a}"), "directory"},
+		{claimText("a", ", volumeName: x") + volumeText("x", small+", claimRef: {namespace: shop, name: a}"), "its claimRef is shop/a"},
+		{claimText("a", "") + claimText("b", "") + volumeText("x", small) + volumeText("z", small+", claimRef: {name: b}"), "x"},
+	} {
+		b := batch(manifest.KindFile, "x", user+test.documents)
+		if len(b.Problems) > 0 {
+			t.Fatalf("%s\n%v", test.documents, b.Problems)
+		}
+		set := merge.Batches([]manifest.Batch{b})
+		s := refs.Resolve(b.Pods[0], set, "salt", nil)
+		got := s.Missing
+		if c := s.Claim("a"); c != nil {
+			got += "directory"
+			if c.Volume != nil {
+				got = s.Missing + c.Volume.Name
+			}
+		}
+		if !strings.Contains(got, test.want) || (len(test.want) < 10 && got != test.want) {
+			t.Errorf("%s\ngot %q, want %q", test.documents, got, test.want)
+		}
+		if again := refs.Resolve(b.Pods[0], set, "salt", s); again != s {
+			t.Errorf("%s: the same again is new", test.documents)
+		}
+	}
+}
+
+// TestResolveSet_KeptClaims: a claim whose data is in a directory of podd's stays there,
+// whatever volumes come, unless it names one.
+func TestResolveSet_KeptClaims(t *testing.T) {
+	for _, test := range []struct{ documents, want string }{
+		{claimText("a", ""), "directory"},
+		{claimText("a", "") + volumeText("x", small), "directory"},
+		{claimText("a", "") + volumeText("x", small) + volumeText("z", small), "directory"},
+		{claimText("a", "") + volumeText("x", small+", claimRef: {name: a}"), "directory"},
+		{claimText("a", "") + volumeText("x", small+onNode1), "directory"},
+		{claimText("a", ", storageClassName: ''"), "directory"},
+		{claimText("a", ", volumeName: x") + volumeText("x", small), "x"},
+		{claimText("a", ", volumeMode: Block") + volumeText("x", small), "podd makes directories, no devices"},
+		{shopClaim("a", ""), "is not in x in namespace default"},
+	} {
+		b := batch(manifest.KindFile, "x", user+test.documents)
+		set := merge.Batches([]manifest.Batch{b})
+		kept := map[types.NamespacedName]bool{{Namespace: "default", Name: "a"}: true}
+		s := refs.ResolveSet(set, "salt", kept, nil).Refs[b.Pods[0].Key]
+		got := s.Missing
+		if c := s.Claim("a"); c != nil && c.Volume != nil {
+			got += c.Volume.Name
+		} else if c != nil {
+			got += "directory"
+		}
+		if !strings.Contains(got, test.want) || len(test.want) < 10 && got != test.want {
+			t.Errorf("%s\ngot %q, want %q", test.documents, got, test.want)
+		}
+		if set.Objects["x"].Kept != nil {
+			t.Error("the set was written to")
+		}
+	}
+}
+
+const (
+	device  = "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: x}\nspec: {accessModes: [ReadWriteOnce], volumeMode: Block, local: {path: /dev/x}, capacity: {storage: 1Gi}}\n"
+	taker   = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {volumes: [{name: v, persistentVolumeClaim: {claimName: a}}], containers: [{name: main, image: \"i:1\", %s: [{name: v, %s: /v}]}]}\n"
+	onNode1 = ", nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [node1]}]}]}}"
+)
+
+// TestResolve_Devices: a claim is a device or a file system, and used as what it is.
+func TestResolve_Devices(t *testing.T) {
+	asDevice, asFiles := fmt.Sprintf(taker, "volumeDevices", "devicePath"), fmt.Sprintf(taker, "volumeMounts", "mountPath")
+	block := claimText("a", ", volumeMode: Block")
+	for _, tt := range []struct{ text, want string }{
+		{asDevice + block + device, ""},
+		{asFiles + claimText("a", ""), ""},
+		{asFiles + block + device, "has the volumeMode Block, and container main has it among its volumeMounts"},
+		{asDevice + claimText("a", ""), "has the volumeMode Filesystem, and container main has it among its volumeDevices"},
+		{asDevice + block, "podd makes directories, no devices; write a PersistentVolume"},
+		{asDevice + block + volumeText("x", small), "podd makes directories, no devices"},
+		{asFiles + claimText("a", ", volumeName: x") + device, "its volumeMode is Block"},
+	} {
+		b := batch(manifest.KindFile, "x", tt.text)
+		if len(b.Problems) > 0 {
+			t.Fatalf("%s\n%v", tt.text, b.Problems)
+		}
+		got := refs.Resolve(b.Pods[0], merge.Batches([]manifest.Batch{b}), "salt", nil).Missing
+		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s\ngot %q, want %q", tt.text, got, tt.want)
+		}
+	}
+}
+
+// TestVolumesOfOtherNodes: what is on another node is no claim's here, and no
+// directory takes its place.
+func TestVolumesOfOtherNodes(t *testing.T) {
+	away := `cannot have the PersistentVolume "x": its nodeAffinity is for nodes with other labels`
+	for _, tt := range []struct{ documents, host, want string }{
+		{claimText("a", "") + volumeText("x", small+onNode1), "node1", ""},
+		{claimText("a", "") + volumeText("x", small+onNode1), "node2", away},
+		{claimText("a", ", volumeName: x") + volumeText("x", small+onNode1), "node2", away},
+		{claimText("a", "") + volumeText("x", small+onNode1+", claimRef: {name: a}"), "node2", away},
+		{claimText("a", "") + volumeText("x", small+onNode1) + volumeText("z", small), "node2", ""},
+		{claimText("a", "") + volumeText("x", tiny+onNode1), "node2", ""},
+		{claimText("a", "") + volumeText("x", small+onNode1), "", ""}, // nobody knows the labels
+	} {
+		o := decode.Options{Source: "x", Path: "x", Node: tt.host}
+		if tt.host != "" {
+			o.Labels = map[string]string{"kubernetes.io/hostname": tt.host}
+		}
+		f := decode.File([]byte(user+tt.documents), o)
+		if len(f.Problems) > 0 {
+			t.Fatalf("%s\n%v", tt.documents, f.Problems)
+		}
+		b := merge.Files("x", manifest.KindFile, f)
+		b.Complete = true
+		got := refs.Resolve(b.Pods[0], merge.Batches([]manifest.Batch{b}), "salt", nil).Missing
+		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s\non %s: got %q, want %q", tt.documents, tt.host, got, tt.want)
+		}
+	}
+}
+
+// TestClaimsOfLaterSources: a file source that was not read whole yet may have
+// the claims of those after it, but one that has its data waits for none; a source
+// of another kind has its own.
+func TestClaimsOfLaterSources(t *testing.T) {
+	later := strings.Replace(user, "name: web", "name: other", 1) + claimText("a", "")
+	wait := `PersistentVolumeClaim "a" (y:5) may be at x, too, which comes first and was not read whole yet`
+	for _, test := range []struct {
+		kind     string // of the first source
+		complete bool
+		then     string // the kind of the second
+		kept     bool
+		want     string
+	}{
+		{manifest.KindFile, false, manifest.KindFile, false, wait},
+		{manifest.KindFile, false, manifest.KindFile, true, ""},
+		{manifest.KindFile, true, manifest.KindFile, false, ""},
+		{manifest.KindURL, false, manifest.KindFile, false, ""},
+		{manifest.KindFile, false, manifest.KindURL, false, ""},
+	} {
+		x, y := batch(test.kind, "x", ""), batch(test.then, "y", later)
+		x.Complete = test.complete
+		set := merge.Batches([]manifest.Batch{x, y})
+		kept := map[types.NamespacedName]bool{{Namespace: "default", Name: "a"}: test.kept}
+		if got := refs.ResolveSet(set, "salt", kept, nil).Refs[y.Pods[0].Key].Missing; got != test.want {
+			t.Errorf("%+v: got %q", test, got)
+		}
+	}
+}
+
+// TestClaimWaitsForTheWholeSource: a volume may be in a file not read yet.
+func TestClaimWaitsForTheWholeSource(t *testing.T) {
+	b := batch(manifest.KindFile, "x", user+claimText("a", ""))
+	b.Complete = false
+	s := refs.Resolve(b.Pods[0], merge.Batches([]manifest.Batch{b}), "salt", nil)
+	if !strings.Contains(s.Missing, "may have a PersistentVolume in a file that is not read yet") {
+		t.Errorf("missing: %q", s.Missing)
+	}
+}
+
+func TestSingleClaims(t *testing.T) {
+	once := strings.Replace(claimText("a", ""), "ReadWriteOnce", "ReadWriteOncePod", 1)
+	api := batch(manifest.KindAPI, "cluster", claimText("a", "")+strings.Replace(claimText("b", ""), "ReadWriteOnce", "ReadWriteOncePod", 1))
+	api.Objects.Cluster = &manifest.Cluster{}
+	set := merge.Batches([]manifest.Batch{batch(manifest.KindFile, "x", once+claimText("b", "")), api})
+	local, clusters := refs.ClaimRef{}, refs.ClaimRef{Cluster: true}
+	local.NamespacedName = types.NamespacedName{Namespace: "default", Name: "a"}
+	clusters.NamespacedName = types.NamespacedName{Namespace: "default", Name: "b"}
+	if got := refs.SingleClaims(set); len(got) != 2 || !got[local] || !got[clusters] {
+		t.Errorf("%v", got)
+	}
+}

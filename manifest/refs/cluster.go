@@ -1,0 +1,136 @@
+package refs
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/manifest/wording"
+)
+
+// TokenRef returns the reference of the token for a projected volume. There is one token
+// for each audience and lifetime.
+func TokenRef(pod *v1.Pod, t *v1.ServiceAccountTokenProjection) manifest.ObjectRef {
+	name := fmt.Sprintf("%s/%d/%s", pod.UID, lifetime(t), t.Audience)
+	return manifest.ObjectRef{Kind: manifest.TokenKind, NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}}
+}
+
+// lifetime returns the API server's default if none is set.
+func lifetime(t *v1.ServiceAccountTokenProjection) int64 {
+	if t.ExpirationSeconds == nil {
+		return 60 * 60
+	}
+	return *t.ExpirationSeconds
+}
+
+// EphemeralClaim returns the name of the claim that a cluster creates for an ephemeral
+// volume.
+func EphemeralClaim(pod *v1.Pod, volume string) string { return pod.Name + "-" + volume }
+
+// lookedUp reports whether an API server has returned the object, or the reason why it is
+// missing.
+func (o *lookup) lookedUp(ref manifest.ObjectRef) bool {
+	if o.Cluster == nil {
+		return false
+	}
+	_, lacks := o.Cluster.Lacks[ref]
+	return lacks || o.there(ref)
+}
+
+func (o *lookup) there(ref manifest.ObjectRef) (is bool) {
+	switch ref.Kind {
+	case manifest.ConfigMapKind:
+		_, is = o.ConfigMaps[ref.NamespacedName]
+	case manifest.SecretKind:
+		_, is = o.Secrets[ref.NamespacedName]
+	case manifest.ClaimKind:
+		_, is = o.Claims[ref.NamespacedName]
+	case manifest.TokenKind:
+		_, is = o.Cluster.Tokens[ref.NamespacedName]
+	case manifest.RuntimeClassKind:
+		_, is = o.Cluster.Handlers[ref.Name]
+	case manifest.AttachmentKind:
+		_, is = o.Cluster.Attached[ref.Name]
+	}
+	return is
+}
+
+// waitOf returns what a pod of an API server needs before it can be set up. Objects for
+// variables are not included, because only their containers wait for them.
+func (o *lookup) waitOf(p *manifest.Pod, used []Ref, node *manifest.Node) Wait {
+	if o.Cluster == nil || o.Cluster.Services == nil {
+		return Wait{Missing: "the Services of the cluster are not known yet", Soon: true}
+	}
+	if o.Cluster.Drivers == nil && o.needsDriver(p.Spec) {
+		return Wait{Missing: "the CSIDrivers of the cluster are not known yet", Soon: true}
+	}
+	for _, u := range used {
+		if !o.lookedUp(u.Object) && u.Role != ForEphemeral {
+			return Wait{Missing: shown(u.Object) + " is being looked up", Soon: true}
+		}
+	}
+	for _, u := range used {
+		switch u.Role {
+		case ForFiles, ForMount, ForSandbox, ForDriver:
+			if why := o.whyMissing(p, u, node); why != "" {
+				return Wait{Missing: why, Volume: u.volumeOf(p.Spec), Soon: o.Cluster.Lacks[u.Object].Soon}
+			}
+		}
+	}
+	return o.driversWait(p)
+}
+
+// whyMissing returns the reason why a reference is missing, or "" if it exists or is
+// optional.
+func (o *lookup) whyMissing(p *manifest.Pod, u Ref, node *manifest.Node) string {
+	lack, lacks := o.Cluster.Lacks[u.Object]
+	switch {
+	case lacks && u.Optional && (lack.Absent || u.Role == ForDriver):
+		return ""
+	case lacks && u.Role == ForDriver && u.Object.Kind == manifest.SecretKind:
+		return fmt.Sprintf("fetching %s %s failed: %s", u.Field[strings.LastIndex(u.Field, ".")+1:], u.Object.NamespacedName, lack.Why)
+	case lacks:
+		return lack.Why
+	case u.Object.Kind == manifest.ClaimKind:
+		return o.claimOf(p, u, node)
+	case u.Optional:
+		return ""
+	}
+	for _, key := range u.Keys {
+		if !o.has(u.Object, key, u.Role) {
+			return fmt.Sprintf("references non-existent %s key: %s", configOr(u.Object.Kind), wording.Clip(key, 80))
+		}
+	}
+	return ""
+}
+
+// configOr returns the kubelet's name of a kind in the message about a key.
+func configOr(kind string) string {
+	if kind == manifest.ConfigMapKind {
+		return "config"
+	}
+	return strings.ToLower(kind)
+}
+
+// shown is like ObjectRef.String, but omits names that podd has generated.
+func shown(r manifest.ObjectRef) string {
+	switch r.Kind {
+	case manifest.TokenKind:
+		return "a token of the pod's service account"
+	case manifest.AttachmentKind:
+		return "whether a volume is attached"
+	}
+	return r.String()
+}
+
+// volumeOf returns the name of the pod's volume that contains the reference, or "".
+func (u Ref) volumeOf(pod *v1.Pod) string {
+	var i int
+	if n, _ := fmt.Sscanf(u.Field, "spec.volumes[%d]", &i); n == 1 && i < len(pod.Spec.Volumes) {
+		return pod.Spec.Volumes[i].Name
+	}
+	return ""
+}

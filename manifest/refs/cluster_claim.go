@@ -1,0 +1,63 @@
+package refs
+
+import (
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+)
+
+// claimOf returns the reason why a pod cannot use an existing claim of the cluster, or "".
+func (o *lookup) claimOf(p *manifest.Pod, u Ref, node *manifest.Node) string {
+	c := o.Claims[u.Object.NamespacedName]
+	pv := o.Volumes[types.NamespacedName{Name: c.Spec.VolumeName}]
+	if why := Unbound(c, pv); why != "" {
+		return why
+	}
+	if a := pv.Spec.NodeAffinity; a != nil && node != nil && !manifest.SelectsNode(a.Required, p.Spec.Spec.NodeName, node.Labels) {
+		return fmt.Sprintf("the nodeAffinity of PersistentVolume %q is for nodes with other labels than this one has", pv.Name)
+	}
+	if v := u.volumeOf(p.Spec); u.Object.Name == EphemeralClaim(p.Spec, v) && isEphemeral(p.Spec, v) && !metav1.IsControlledBy(c, p.Spec) {
+		return fmt.Sprintf("PVC %s/%s was not created for pod %s (pod is not owner)", c.Namespace, c.Name, p.Key)
+	}
+	if text := whyMisused(p, &Claim{PersistentVolumeClaim: c, Volume: pv}); text != "" {
+		return fmt.Sprintf("PersistentVolumeClaim %q %s", c.Name, text)
+	}
+	return ""
+}
+
+func isEphemeral(pod *v1.Pod, volume string) bool {
+	for i := range pod.Spec.Volumes {
+		if v := &pod.Spec.Volumes[i]; v.Name == volume {
+			return v.Ephemeral != nil
+		}
+	}
+	return false
+}
+
+// claimProtection is the finalizer of a claim that is in use by a pod.
+const claimProtection = "kubernetes.io/pvc-protection"
+
+// Unbound returns the reason why a claim of a cluster is not bound to pv, the volume it
+// names, or "" if it is. pv is nil if the volume does not exist. Only the cluster binds
+// claims.
+func Unbound(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
+	claim := c.Namespace + "/" + c.Name
+	switch {
+	case c.DeletionTimestamp != nil && !slices.Contains(c.Finalizers, claimProtection):
+		return fmt.Sprintf("can't start pod because PVC %s is being deleted", claim)
+	case c.Status.Phase != v1.ClaimBound || c.Spec.VolumeName == "":
+		return fmt.Sprintf("PVC %s has non-bound phase (%q) or empty pvc.Spec.VolumeName (%q)", claim, c.Status.Phase, c.Spec.VolumeName)
+	case pv == nil:
+		return fmt.Sprintf("persistentvolume %q not found", c.Spec.VolumeName)
+	case pv.Spec.ClaimRef == nil:
+		return fmt.Sprintf("the PersistentVolume %q has no claimRef, so it is not bound to PVC %s yet", pv.Name, claim)
+	case pv.Spec.ClaimRef.UID != c.UID:
+		return fmt.Sprintf("the PersistentVolume %q is bound to another claim than PVC %s", pv.Name, claim)
+	}
+	return ""
+}

@@ -1,0 +1,244 @@
+package refs_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	storage "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/manifest/merge"
+	"podd/manifest/refs"
+)
+
+const apiSource = "https://cluster"
+
+// asked is a pod of an API server that reads all that one may.
+func asked() *manifest.Pod {
+	class, yes := "gvisor", true
+	ref := func(name string) v1.LocalObjectReference { return v1.LocalObjectReference{Name: name} }
+	pod := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u1"},
+		Spec: v1.PodSpec{
+			RuntimeClassName: &class, ServiceAccountName: "default", ImagePullSecrets: []v1.LocalObjectReference{ref("pull")},
+			Volumes: []v1.Volume{
+				{Name: "conf", VolumeSource: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: ref("conf"), Items: []v1.KeyToPath{{Key: "a", Path: "a"}}}}},
+				{Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}},
+				{Name: "tmp", VolumeSource: v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{}}},
+				{Name: "api", VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{
+					{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "token"}},
+					{ConfigMap: &v1.ConfigMapProjection{LocalObjectReference: ref("kube-root-ca.crt")}},
+					{Secret: &v1.SecretProjection{LocalObjectReference: ref("maybe"), Optional: &yes}},
+				}}}},
+			},
+			Containers: []v1.Container{{Name: "app", EnvFrom: []v1.EnvFromSource{{SecretRef: &v1.SecretEnvSource{LocalObjectReference: ref("env")}}}}},
+		},
+	}
+	return &manifest.Pod{
+		Key: types.NamespacedName{Namespace: "shop", Name: "web"}, UID: "u1", FixedUID: true, Spec: pod,
+		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: apiSource},
+	}
+}
+
+func in(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "shop", Name: name}
+}
+
+func meta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "shop", Name: name} }
+
+// answered is a cluster that has all that asked reads.
+func answered(p *manifest.Pod) manifest.Objects {
+	claim := func(name, volume string) *v1.PersistentVolumeClaim {
+		return &v1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
+			Spec:       v1.PersistentVolumeClaimSpec{VolumeName: volume}, Status: v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound},
+		}
+	}
+	volume := func(name, claim string) *v1.PersistentVolume {
+		return &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{UID: types.UID(claim)}}}
+	}
+	own := claim("web-tmp", "pv2")
+	yes := true
+	own.OwnerReferences = []metav1.OwnerReference{{UID: p.UID, Controller: &yes}}
+	return manifest.Objects{
+		ConfigMaps: map[types.NamespacedName]*v1.ConfigMap{
+			in("conf"): {ObjectMeta: meta("conf"), Data: map[string]string{"a": "1"}}, in("kube-root-ca.crt"): {ObjectMeta: meta("kube-root-ca.crt")},
+		},
+		Secrets: map[types.NamespacedName]*v1.Secret{in("env"): {ObjectMeta: meta("env")}, in("pull"): {ObjectMeta: meta("pull")}},
+		Claims:  map[types.NamespacedName]*v1.PersistentVolumeClaim{in("data"): claim("data", "pv1"), in("web-tmp"): own},
+		Volumes: map[types.NamespacedName]*v1.PersistentVolume{{Name: "pv1"}: volume("pv1", "data"), {Name: "pv2"}: volume("pv2", "web-tmp")},
+		Cluster: &manifest.Cluster{
+			Lacks:    map[manifest.ObjectRef]manifest.Lack{{Kind: "Secret", NamespacedName: in("maybe")}: {Absent: true, Why: `secret "maybe" not found`}},
+			Tokens:   map[types.NamespacedName]manifest.Token{in("u1/3600/"): {Text: []byte("t0ken")}},
+			Handlers: map[string]string{"gvisor": "runsc"},
+			Services: map[string]*manifest.Services{},
+			Drivers:  map[string]*storage.CSIDriverSpec{},
+		},
+	}
+}
+
+func supplied(p *manifest.Pod, o manifest.Objects, before *refs.ResolvedSet) (*refs.ResolvedSet, *refs.Resolved) {
+	set := merge.Batches([]manifest.Batch{{Source: apiSource, Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Objects: o, Complete: true, Node: &manifest.Node{Labels: map[string]string{"zone": "a"}}}})
+	b := refs.ResolveSet(set, "salt", nil, before)
+	return b, b.Refs[p.Key]
+}
+
+func TestPodsOfAClusterWait(t *testing.T) {
+	lacks := func(kind, name, why string, absent bool) func(*manifest.Objects) {
+		return func(o *manifest.Objects) {
+			delete(o.ConfigMaps, in(name))
+			delete(o.Secrets, in(name))
+			delete(o.Claims, in(name))
+			delete(o.Cluster.Tokens, in(name))
+			delete(o.Cluster.Handlers, name)
+			ref := manifest.ObjectRef{Kind: kind, NamespacedName: in(name)}
+			if kind == "RuntimeClass" {
+				ref.Namespace = ""
+			}
+			delete(o.Cluster.Lacks, ref)
+			if why != "" {
+				o.Cluster.Lacks[ref] = manifest.Lack{Absent: absent, Why: why}
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		but  func(*manifest.Objects)
+		want refs.Wait
+	}{
+		"all is there":     {func(*manifest.Objects) {}, refs.Wait{}},
+		"no answer at all": {func(o *manifest.Objects) { *o = manifest.Objects{} }, refs.Wait{Missing: "the Services of the cluster are not known yet", Soon: true}},
+		"no Services yet":  {func(o *manifest.Objects) { o.Cluster.Services = nil }, refs.Wait{Missing: "the Services of the cluster are not known yet", Soon: true}},
+		"asked":            {lacks("ConfigMap", "conf", "", false), refs.Wait{Missing: "ConfigMap shop/conf is being looked up", Soon: true}},
+		"variables asked":  {lacks("Secret", "env", "", false), refs.Wait{Missing: "Secret shop/env is being looked up", Soon: true}},
+		"optional asked":   {lacks("Secret", "maybe", "", false), refs.Wait{Missing: "Secret shop/maybe is being looked up", Soon: true}},
+		"token asked":      {lacks("TokenRequest", "u1/3600/", "", false), refs.Wait{Missing: "a token of the pod's service account is being looked up", Soon: true}},
+		"absent":           {lacks("ConfigMap", "conf", `configmap "conf" not found`, true), refs.Wait{Missing: `configmap "conf" not found`, Volume: "conf"}},
+		"forbidden":        {lacks("Secret", "maybe", "secrets is forbidden", false), refs.Wait{Missing: "secrets is forbidden", Volume: "api"}},
+		"no token":         {lacks("TokenRequest", "u1/3600/", "failed to fetch token", false), refs.Wait{Missing: "failed to fetch token", Volume: "api"}},
+		"no class":         {lacks("RuntimeClass", "gvisor", `RuntimeClass "gvisor" not found`, true), refs.Wait{Missing: `RuntimeClass "gvisor" not found`}},
+		// A container waits for these by itself, and an image is pulled without.
+		"variables absent": {lacks("Secret", "env", `secret "env" not found`, true), refs.Wait{}},
+		"pull absent":      {lacks("Secret", "pull", `secret "pull" not found`, true), refs.Wait{}},
+		"no key": {func(o *manifest.Objects) { o.ConfigMaps[in("conf")].Data = nil },
+			refs.Wait{Missing: "references non-existent config key: a", Volume: "conf"}},
+		"no claim": {lacks("PersistentVolumeClaim", "data", `persistentvolumeclaim "data" not found`, true),
+			refs.Wait{Missing: `persistentvolumeclaim "data" not found`, Volume: "data"}},
+		"claim pending": {func(o *manifest.Objects) {
+			o.Claims[in("data")].Status.Phase, o.Claims[in("data")].Spec.VolumeName = v1.ClaimPending, ""
+		}, refs.Wait{Missing: `PVC shop/data has non-bound phase ("Pending") or empty pvc.Spec.VolumeName ("")`, Volume: "data"}},
+		"volume gone": {func(o *manifest.Objects) { delete(o.Volumes, types.NamespacedName{Name: "pv1"}) },
+			refs.Wait{Missing: `persistentvolume "pv1" not found`, Volume: "data"}},
+		"another's volume": {func(o *manifest.Objects) { o.Volumes[types.NamespacedName{Name: "pv1"}].Spec.ClaimRef.UID = "other" },
+			refs.Wait{Missing: `the PersistentVolume "pv1" is bound to another claim than PVC shop/data`, Volume: "data"}},
+		"volume elsewhere": {func(o *manifest.Objects) {
+			term := v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "zone", Operator: v1.NodeSelectorOpIn, Values: []string{"b"}}}}
+			o.Volumes[types.NamespacedName{Name: "pv1"}].Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{term}}}
+		},
+			refs.Wait{Missing: `the nodeAffinity of PersistentVolume "pv1" is for nodes with other labels than this one has`, Volume: "data"}},
+		"ephemeral of another": {func(o *manifest.Objects) { o.Claims[in("web-tmp")].OwnerReferences = nil },
+			refs.Wait{Missing: "PVC shop/web-tmp was not created for pod shop/web (pod is not owner)", Volume: "tmp"}},
+	} {
+		p := asked()
+		o := answered(p)
+		test.but(&o)
+		if _, s := supplied(p, o, nil); s.Wait != test.want {
+			t.Errorf("%s: got %+v, want %+v", name, s.Wait, test.want)
+		}
+	}
+}
+
+// A pod of a cluster sees none of the objects beside manifests.
+func TestPodsOfAClusterReadNoManifests(t *testing.T) {
+	p := asked()
+	files := manifest.Batch{Source: "/a", Kind: manifest.KindFile, Objects: answered(p), Complete: true}
+	files.Objects.Cluster = nil
+	own := manifest.Batch{Source: apiSource, Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Complete: true}
+	s := refs.ResolveSet(merge.Batches([]manifest.Batch{files, own}), "salt", nil, nil).Refs[p.Key]
+	if len(s.ConfigMaps)+len(s.Secrets)+len(s.Claims) > 0 || !s.Soon {
+		t.Errorf("got %+v", s)
+	}
+}
+
+// What a pod does not read of the cluster leaves its Supply as it is, and of
+// Services it gets the newest without trying anything anew.
+func TestResolveSet_ClusterUnchanged(t *testing.T) {
+	p := asked()
+	o := answered(p)
+	b, was := supplied(p, o, nil)
+	if h := b.Set.Pods[p.Key].Handler; h == nil || *h != "runsc" {
+		t.Fatalf("handler: %v", h)
+	}
+	again := func(but func(*manifest.Cluster)) (*refs.ResolvedSet, *refs.Resolved) {
+		next, c := o, *o.Cluster
+		c.Tokens = maps.Clone(c.Tokens)
+		but(&c)
+		next.Cluster = &c
+		return supplied(p, next, b)
+	}
+	same, s := again(func(c *manifest.Cluster) {
+		c.Services = map[string]*manifest.Services{"other": {}}
+		c.Tokens[in("u2/3600/")] = manifest.Token{Text: []byte("x")}
+	})
+	if s != was || same.Set.Pods[p.Key] != b.Set.Pods[p.Key] {
+		t.Error("what others read made another Supply or version")
+	}
+	_, s = again(func(c *manifest.Cluster) { c.Services = map[string]*manifest.Services{"shop": {}} })
+	if s == was || !s.Same(was) {
+		t.Error("Services: the newest are not there, or count as content")
+	}
+	_, s = again(func(c *manifest.Cluster) { c.Tokens[in("u1/3600/")] = manifest.Token{Text: []byte("n3w")} })
+	if s.Files == was.Files || s.Env != was.Env || s.Same(was) {
+		t.Error("a new token is not in the files")
+	}
+	if text := fmt.Sprint(*s); strings.Contains(s.Files+s.Env+s.Missing, "n3w") {
+		t.Error("the token can be read: " + text)
+	}
+}
+
+func TestServiceVariables(t *testing.T) {
+	of := func(ip string, ports ...v1.ServicePort) manifest.Service {
+		return *manifest.ServiceOf(&v1.Service{Spec: v1.ServiceSpec{ClusterIP: ip, Ports: ports}})
+	}
+	api := of("10.0.0.1", v1.ServicePort{Name: "https", Port: 443, Protocol: v1.ProtocolTCP})
+	p := asked()
+	o := answered(p)
+	o.Cluster.Services = map[string]*manifest.Services{
+		"default": {ByName: map[string]manifest.Service{"kubernetes": api, "other": of("10.0.0.9", v1.ServicePort{Port: 1})}},
+		"shop": {ByName: map[string]manifest.Service{
+			"my-db": of("fd00::1", v1.ServicePort{Name: "sql", Port: 5432}, v1.ServicePort{Name: "dns-udp", Port: 53, Protocol: v1.ProtocolUDP}),
+		}},
+	}
+	_, s := supplied(p, o, nil)
+	var got []string
+	for _, v := range s.ServiceVariables() {
+		got = append(got, v.Name+"="+v.Value)
+	}
+	want := strings.Fields(`
+		KUBERNETES_PORT=tcp://10.0.0.1:443 KUBERNETES_PORT_443_TCP=tcp://10.0.0.1:443 KUBERNETES_PORT_443_TCP_ADDR=10.0.0.1
+		KUBERNETES_PORT_443_TCP_PORT=443 KUBERNETES_PORT_443_TCP_PROTO=tcp KUBERNETES_SERVICE_HOST=10.0.0.1
+		KUBERNETES_SERVICE_PORT=443 KUBERNETES_SERVICE_PORT_HTTPS=443
+		MY_DB_PORT=tcp://[fd00::1]:5432 MY_DB_PORT_5432_TCP=tcp://[fd00::1]:5432 MY_DB_PORT_5432_TCP_ADDR=fd00::1
+		MY_DB_PORT_5432_TCP_PORT=5432 MY_DB_PORT_5432_TCP_PROTO=tcp MY_DB_PORT_53_UDP=udp://[fd00::1]:53
+		MY_DB_PORT_53_UDP_ADDR=fd00::1 MY_DB_PORT_53_UDP_PORT=53 MY_DB_PORT_53_UDP_PROTO=udp MY_DB_SERVICE_HOST=fd00::1
+		MY_DB_SERVICE_PORT=5432 MY_DB_SERVICE_PORT_DNS_UDP=53 MY_DB_SERVICE_PORT_SQL=5432`)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	no := false
+	p.Spec.Spec.EnableServiceLinks = &no
+	_, s = supplied(p, o, nil)
+	if vars := s.ServiceVariables(); len(vars) != 8 || slices.ContainsFunc(vars, func(v v1.EnvVar) bool { return !strings.HasPrefix(v.Name, "KUBERNETES_") }) {
+		t.Errorf("without links: got %v", vars)
+	}
+	if manifest.ServiceOf(&v1.Service{Spec: v1.ServiceSpec{ClusterIP: "None", Ports: []v1.ServicePort{{Port: 1}}}}) != nil {
+		t.Error("a Service without an address has variables")
+	}
+}

@@ -1,0 +1,198 @@
+package refs
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	storage "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"podd/manifest"
+	"podd/manifest/wording"
+)
+
+// csiVolume is a volume of a pod that a CSI driver provides: inline, or through the bound
+// claim and its volume pv.
+type csiVolume struct {
+	volume, field, driver  string
+	inline                 *v1.CSIVolumeSource
+	claim                  *Ref
+	bound                  *v1.PersistentVolumeClaim
+	pv                     *v1.PersistentVolume
+	readOnly               bool
+	stage, publish, expand *Ref // of Secrets; nil: none
+}
+
+// csiVolume returns the volume of a pod at index i if a CSI driver provides it. It returns nil
+// if none does, or if that is unknown yet.
+func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
+	v, at := &pod.Spec.Volumes[i], fmt.Sprintf("spec.volumes[%d]", i)
+	d := &csiVolume{volume: v.Name, field: at}
+	secret := func(namespace, name, field string, optional bool) *Ref {
+		ref := manifest.ObjectRef{Kind: manifest.SecretKind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+		return &Ref{Object: ref, Role: ForDriver, Optional: optional, Field: at + ".csi." + field}
+	}
+	if v.CSI != nil {
+		d.driver, d.inline = v.CSI.Driver, v.CSI
+		if ref := v.CSI.NodePublishSecretRef; ref != nil {
+			d.publish = secret(pod.Namespace, ref.Name, "nodePublishSecretRef", false)
+		}
+		return d
+	}
+	if v.PersistentVolumeClaim == nil && v.Ephemeral == nil {
+		return nil
+	}
+	u := &lister{namespace: pod.Namespace, pod: pod}
+	if u.volume(v, at); len(u.all) == 0 {
+		return nil
+	}
+	d.claim = &u.all[0]
+	if d.bound = o.Claims[d.claim.Object.NamespacedName]; d.bound == nil {
+		return nil
+	}
+	d.pv = o.Volumes[types.NamespacedName{Name: d.bound.Spec.VolumeName}]
+	if d.pv == nil || d.pv.Spec.CSI == nil || Unbound(d.bound, d.pv) != "" {
+		return nil
+	}
+	s := d.pv.Spec.CSI
+	d.driver, d.readOnly = s.Driver, v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
+	if ref := s.NodeStageSecretRef; ref != nil {
+		d.stage = secret(ref.Namespace, ref.Name, "nodeStageSecretRef", false)
+	}
+	if ref := s.NodePublishSecretRef; ref != nil {
+		d.publish = secret(ref.Namespace, ref.Name, "nodePublishSecretRef", false)
+	}
+	if ref := s.NodeExpandSecretRef; ref != nil { // the pod can run without it
+		d.expand = secret(ref.Namespace, ref.Name, "nodeExpandSecretRef", true)
+	}
+	return d
+}
+
+// ListDrivers returns the references that the CSI drivers of a pod of an API server need,
+// for the volumes that are known to be theirs.
+func ListDrivers(o *manifest.Objects, pod *v1.Pod) []Ref {
+	return (&lookup{Objects: o}).driverRefs(pod)
+}
+
+func (o *lookup) driverRefs(pod *v1.Pod) []Ref {
+	if o.Cluster == nil {
+		return nil
+	}
+	var all []Ref
+	for i := range pod.Spec.Volumes {
+		if d := o.csiVolume(pod, i); d != nil && o.driverWait(d) == "" {
+			all = append(all, o.refsOf(pod, d)...)
+		}
+	}
+	return all
+}
+
+// needsDriver reports whether a pod has a volume that is known to be a CSI driver's.
+func (o *lookup) needsDriver(pod *v1.Pod) bool {
+	for i := range pod.Spec.Volumes {
+		if o.csiVolume(pod, i) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *lookup) refsOf(pod *v1.Pod, d *csiVolume) []Ref {
+	var all []Ref
+	for _, secret := range d.secrets() {
+		all = append(all, *secret)
+	}
+	if o.Cluster.Drivers == nil {
+		return all
+	}
+	if d.pv != nil && o.attaches(d) {
+		handle := d.pv.Spec.CSI.VolumeHandle
+		ref := manifest.ObjectRef{Kind: manifest.AttachmentKind, NamespacedName: types.NamespacedName{Name: AttachmentName(d.driver, handle, pod.Spec.NodeName)}}
+		all = append(all, Ref{Object: ref, Role: ForDriver, Field: d.field, Volume: UniqueVolume(d.driver, handle)})
+	}
+	if wants := o.Cluster.Drivers[d.driver]; wants != nil {
+		for i := range wants.TokenRequests {
+			all = append(all, tokenRef(pod, &wants.TokenRequests[i], d.field))
+		}
+	}
+	return all
+}
+
+func (d *csiVolume) secrets() []*Ref {
+	return slices.DeleteFunc([]*Ref{d.stage, d.publish, d.expand}, func(u *Ref) bool { return u == nil })
+}
+
+func tokenRef(pod *v1.Pod, r *storage.TokenRequest, field string) Ref {
+	t := &v1.ServiceAccountTokenProjection{Audience: r.Audience, ExpirationSeconds: r.ExpirationSeconds}
+	return Ref{Object: TokenRef(pod, t), Role: ForDriver, Field: field, Token: t}
+}
+
+// attaches reports whether volumes of the driver are attached. They are if the cluster has
+// no CSIDriver object.
+func (o *lookup) attaches(d *csiVolume) bool {
+	wants := o.Cluster.Drivers[d.driver]
+	return d.pv != nil && (wants == nil || wants.AttachRequired == nil || *wants.AttachRequired)
+}
+
+// driversWait returns why a pod cannot be set up although everything that its drivers need
+// is available.
+func (o *lookup) driversWait(p *manifest.Pod) Wait {
+	for i := range p.Spec.Spec.Volumes {
+		if d := o.csiVolume(p.Spec, i); d != nil {
+			if why := o.driverWait(d); why != "" {
+				return Wait{Missing: why, Volume: d.volume}
+			}
+		}
+	}
+	return Wait{}
+}
+
+// driverWait returns why a driver cannot be called for a volume, or "" if it can. Names are
+// validated again, although the API server has done so, because they become directories.
+func (o *lookup) driverWait(d *csiVolume) string {
+	mode, whose := storage.VolumeLifecycleEphemeral, "the volume"
+	if d.pv != nil {
+		mode, whose = storage.VolumeLifecyclePersistent, fmt.Sprintf("PersistentVolume %q", d.pv.Name)
+	}
+	for _, secret := range d.secrets() {
+		if len(validation.IsDNS1123Subdomain(secret.Object.Name))+len(validation.IsDNS1123Label(secret.Object.Namespace)) > 0 {
+			return fmt.Sprintf("%s has %q for a Secret, which is no name of one", whose, wording.Clip(secret.Object.NamespacedName.String(), 80))
+		}
+	}
+	wants := o.Cluster.Drivers[d.driver]
+	switch {
+	case !manifest.SafeDriver(d.driver):
+		return fmt.Sprintf("%s has %q for a CSI driver, which is no name of one", whose, wording.Clip(d.driver, 80))
+	case d.pv != nil && (d.pv.Spec.CSI.VolumeHandle == "" || strings.Contains(d.pv.Spec.CSI.VolumeHandle, "\x00")):
+		return whose + " has no volumeHandle that a driver could know"
+	case d.pv != nil && len(d.pv.Spec.CSI.VolumeHandle) > LongestHandle:
+		return fmt.Sprintf("%s has a volumeHandle of %d bytes; podd takes %d", whose, len(d.pv.Spec.CSI.VolumeHandle), LongestHandle)
+	case d.pv != nil && len(validation.IsDNS1123Subdomain(d.pv.Name)) > 0:
+		return whose + " has a name that no directory can have"
+	case o.Cluster.Drivers == nil, wants == nil && d.pv != nil:
+		return ""
+	case wants == nil:
+		return fmt.Sprintf("volume mode %q not supported by driver %s (no CSIDriver object)", mode, d.driver)
+	case !slices.Contains(wants.VolumeLifecycleModes, mode):
+		return fmt.Sprintf("volume mode %q not supported by driver %s (only supports %q)", mode, d.driver, wants.VolumeLifecycleModes)
+	}
+	return ""
+}
+
+// LongestHandle is the maximum length in bytes of a volume ID, which the Node's status and
+// files contain. The CSI specification allows 128 bytes.
+const LongestHandle = 4096
+
+// AttachmentName returns the name of the VolumeAttachment for a driver's volume and a node.
+func AttachmentName(driver, handle, node string) string {
+	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(handle+driver+node)))
+}
+
+// UniqueVolume returns the name of a driver's volume in the status of a Node.
+func UniqueVolume(driver, handle string) v1.UniqueVolumeName {
+	return v1.UniqueVolumeName("kubernetes.io/csi/" + driver + "^" + handle)
+}

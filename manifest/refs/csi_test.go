@@ -1,0 +1,263 @@
+package refs_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	storage "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/manifest/refs"
+)
+
+const diskDriver = "disk.example"
+
+// csiVolume is a pod with a volume of a driver, and another of the pod's own.
+func csiVolume() *manifest.Pod {
+	p := asked()
+	p.Spec.Spec = v1.PodSpec{NodeName: "n1", ServiceAccountName: "default", Volumes: []v1.Volume{
+		{Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data", ReadOnly: true}}},
+		{Name: "own", VolumeSource: v1.VolumeSource{CSI: &v1.CSIVolumeSource{
+			Driver: "own.example", VolumeAttributes: map[string]string{"a": "1"}, NodePublishSecretRef: &v1.LocalObjectReference{Name: "key"},
+		}}},
+	}}
+	return p
+}
+
+// attached is a cluster that has all that driven needs.
+func attached(p *manifest.Pod) manifest.Objects {
+	o := answered(p)
+	size, block := resource.MustParse("2Gi"), v1.PersistentVolumeBlock
+	storageSecret := func(name string) *v1.SecretReference {
+		return &v1.SecretReference{Namespace: "storage", Name: name}
+	}
+	pv := o.Volumes[types.NamespacedName{Name: "pv1"}]
+	pv.Spec.CSI = &v1.CSIPersistentVolumeSource{
+		Driver: diskDriver, VolumeHandle: "../h", FSType: "ext4", NodeStageSecretRef: storageSecret("key"), NodeExpandSecretRef: storageSecret("grow"),
+	}
+	pv.Spec.Capacity, pv.Spec.VolumeMode = v1.ResourceList{v1.ResourceStorage: size}, &block
+	pv.Spec.AccessModes, pv.Spec.MountOptions = []v1.PersistentVolumeAccessMode{v1.ReadWriteMany, v1.ReadWriteOnce}, []string{"noatime"}
+	o.Secrets[in("key")] = &v1.Secret{ObjectMeta: meta("key"), Data: map[string][]byte{"of": []byte("shop")}}
+	o.Secrets[types.NamespacedName{Namespace: "storage", Name: "key"}] = &v1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "key"}, Data: map[string][]byte{"of": []byte("s3cret")}}
+	c := o.Cluster
+	c.Lacks[manifest.ObjectRef{Kind: "Secret", NamespacedName: types.NamespacedName{Namespace: "storage", Name: "grow"}}] = manifest.Lack{Why: "forbidden"}
+	c.Drivers["own.example"] = &storage.CSIDriverSpec{
+		VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecycleEphemeral},
+		TokenRequests:        []storage.TokenRequest{{Audience: "vault", ExpirationSeconds: new(int64(600))}, {}},
+	}
+	c.Tokens[in("u1/600/vault")] = manifest.Token{Text: []byte("v"), Expires: metav1.NewTime(time.Unix(1_700_000_000, 0))}
+	c.Attached = map[string]map[string]string{refs.AttachmentName(diskDriver, "../h", "n1"): {"devicePath": "/dev/x"}}
+	return o
+}
+
+func TestCSI(t *testing.T) {
+	p := csiVolume()
+	o := attached(p)
+	_, s := supplied(p, o, nil)
+	if s.Wait != (refs.Wait{}) {
+		t.Fatalf("waits: %+v", s.Wait)
+	}
+	want := &refs.CSI{
+		Driver: diskDriver, Handle: "../h", Volume: "pv1", FSType: "ext4", ReadOnly: true, Block: true,
+		AccessMode: v1.ReadWriteMany, MountOptions: []string{"noatime"}, Capacity: 2 << 30,
+		Published: map[string]string{"devicePath": "/dev/x"}, StageSecret: map[string][]byte{"of": []byte("s3cret")},
+	}
+	if diff := cmp.Diff(want, s.CSI(&p.Spec.Spec.Volumes[0])); diff != "" {
+		t.Errorf("of a claim: -want +got:\n%s", diff)
+	}
+	want = &refs.CSI{
+		Driver: "own.example", AccessMode: v1.ReadWriteOnce, Attributes: map[string]string{"a": "1"},
+		PublishSecret: map[string][]byte{"of": []byte("shop")}, Wishes: o.Cluster.Drivers["own.example"],
+		Tokens: `{"":{"token":"t0ken","expirationTimestamp":null},"vault":{"token":"v","expirationTimestamp":"2023-11-14T22:13:20Z"}}`,
+	}
+	if diff := cmp.Diff(want, s.CSI(&p.Spec.Spec.Volumes[1])); diff != "" {
+		t.Errorf("of the pod's own: -want +got:\n%s", diff)
+	}
+	if s.Secret("key") != nil {
+		t.Error("the pod can read what is for a driver")
+	}
+	if s.CSI(&v1.Volume{Name: "other"}) != nil || (*refs.Resolved)(nil).CSI(&v1.Volume{}) != nil {
+		t.Error("of no driver's volume")
+	}
+	var names []string
+	for _, u := range refs.ListDrivers(&o, p.Spec) {
+		names = append(names, u.Object.Kind+" "+u.Object.String())
+	}
+	if len(names) != 6 || !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, "storage/grow") }) {
+		t.Errorf("uses: %v", names)
+	}
+}
+
+// What the pod is not set up without, and which of its volumes is known meanwhile.
+func TestCSIWaits(t *testing.T) {
+	ref := manifest.ObjectRef{Kind: "VolumeAttachment", NamespacedName: types.NamespacedName{Name: refs.AttachmentName(diskDriver, "../h", "n1")}}
+	pv := func(o *manifest.Objects) *v1.PersistentVolumeSpec {
+		return &o.Volumes[types.NamespacedName{Name: "pv1"}].Spec
+	}
+	for name, test := range map[string]struct {
+		but   func(*manifest.Objects)
+		want  refs.Wait
+		known string
+	}{
+		"not attached": {func(o *manifest.Objects) {
+			delete(o.Cluster.Attached, ref.Name)
+			o.Cluster.Lacks[ref] = manifest.Lack{Why: "not attached yet", Soon: true}
+		}, refs.Wait{Missing: "not attached yet", Volume: "data", Soon: true}, "own"},
+		"attaching fails": {func(o *manifest.Objects) {
+			delete(o.Cluster.Attached, ref.Name)
+			o.Cluster.Lacks[ref] = manifest.Lack{Why: "rpc error"}
+		}, refs.Wait{Missing: "rpc error", Volume: "data"}, "own"},
+		"not asked": {func(o *manifest.Objects) { delete(o.Cluster.Attached, ref.Name) },
+			refs.Wait{Missing: "whether a volume is attached is being looked up", Soon: true}, "own"},
+		"needs no attachment": {func(o *manifest.Objects) {
+			delete(o.Cluster.Attached, ref.Name)
+			o.Cluster.Drivers[diskDriver] = &storage.CSIDriverSpec{AttachRequired: new(bool), VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecyclePersistent}}
+		}, refs.Wait{}, "data own"},
+		"only ephemeral": {func(o *manifest.Objects) { o.Cluster.Drivers[diskDriver] = o.Cluster.Drivers["own.example"] },
+			refs.Wait{Missing: `volume mode "Persistent" not supported by driver disk.example (only supports ["Ephemeral"])`, Volume: "data"}, "own"},
+		"driver unknown": {func(o *manifest.Objects) { delete(o.Cluster.Drivers, "own.example") },
+			refs.Wait{Missing: `volume mode "Ephemeral" not supported by driver own.example (no CSIDriver object)`, Volume: "own"}, "data"},
+		"drivers unknown": {func(o *manifest.Objects) { o.Cluster.Drivers = nil },
+			refs.Wait{Missing: "the CSIDrivers of the cluster are not known yet", Soon: true}, ""},
+		"no secret": {func(o *manifest.Objects) {
+			gone := manifest.ObjectRef{Kind: "Secret", NamespacedName: types.NamespacedName{Namespace: "storage", Name: "key"}}
+			delete(o.Secrets, gone.NamespacedName)
+			o.Cluster.Lacks[gone] = manifest.Lack{Absent: true, Why: `secret "key" not found`}
+		}, refs.Wait{Missing: `fetching nodeStageSecretRef storage/key failed: secret "key" not found`, Volume: "data"}, "own"},
+		"no token": {func(o *manifest.Objects) { delete(o.Cluster.Tokens, in("u1/600/vault")) },
+			refs.Wait{Missing: "a token of the pod's service account is being looked up", Soon: true}, "data"},
+		"elsewhere": {func(o *manifest.Objects) {
+			term := v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "zone", Operator: v1.NodeSelectorOpIn, Values: []string{"b"}}}}
+			pv(o).NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{term}}}
+		}, refs.Wait{Missing: `the nodeAffinity of PersistentVolume "pv1" is for nodes with other labels than this one has`, Volume: "data"}, "own"},
+		"a path for a driver": {func(o *manifest.Objects) { pv(o).CSI.Driver = "../../etc" },
+			refs.Wait{Missing: `PersistentVolume "pv1" has "../../etc" for a CSI driver, which is no name of one`, Volume: "data"}, "own"},
+		"a path for a Secret": {func(o *manifest.Objects) { pv(o).CSI.NodeStageSecretRef.Name = "a,metadata.name!=b" },
+			refs.Wait{Missing: `PersistentVolume "pv1" has "storage/a,metadata.name!=b" for a Secret, which is no name of one`, Volume: "data"}, "own"},
+		"a long handle": {func(o *manifest.Objects) { pv(o).CSI.VolumeHandle = strings.Repeat("h", 4097) },
+			refs.Wait{Missing: `PersistentVolume "pv1" has a volumeHandle of 4097 bytes; podd takes 4096`, Volume: "data"}, "own"},
+		"no handle": {func(o *manifest.Objects) { pv(o).CSI.VolumeHandle = "" },
+			refs.Wait{Missing: `PersistentVolume "pv1" has no volumeHandle that a driver could know`, Volume: "data"}, "own"},
+	} {
+		p := csiVolume()
+		o := attached(p)
+		test.but(&o)
+		_, s := supplied(p, o, nil)
+		if s.Wait != test.want {
+			t.Errorf("%s: got %+v, want %+v", name, s.Wait, test.want)
+		}
+		var known []string
+		for i := range p.Spec.Spec.Volumes {
+			if v := &p.Spec.Spec.Volumes[i]; s.CSI(v) != nil {
+				known = append(known, v.Name)
+			}
+		}
+		if got := strings.Join(known, " "); got != test.known {
+			t.Errorf("%s: known: got %q, want %q", name, got, test.known)
+		}
+	}
+}
+
+// What drivers are told keeps its pointer, and tells of another content without
+// making another version of the pod.
+func TestCSIStays(t *testing.T) {
+	p := csiVolume()
+	o := attached(p)
+	b, was := supplied(p, o, nil)
+	again := func(but func(*manifest.Objects)) (*refs.ResolvedSet, *refs.Resolved) {
+		next, c := o, *o.Cluster
+		next.Secrets, c.Tokens = maps.Clone(o.Secrets), maps.Clone(c.Tokens)
+		next.Cluster = &c
+		but(&next)
+		return supplied(p, next, b)
+	}
+	if _, s := again(func(o *manifest.Objects) { o.Cluster.Tokens[in("u9/600/")] = manifest.Token{} }); s != was {
+		t.Error("what others read made another Supply")
+	}
+	next, s := again(func(o *manifest.Objects) {
+		o.Secrets[in("key")] = &v1.Secret{ObjectMeta: meta("key"), Data: map[string][]byte{"of": []byte("other")}}
+	})
+	data, own := &p.Spec.Spec.Volumes[0], &p.Spec.Spec.Volumes[1]
+	switch {
+	case s == was || s.Same(was) || s.Mount == was.Mount || string(s.CSI(own).PublishSecret["of"]) != "other":
+		t.Errorf("a changed Secret: got %+v", s.CSI(own))
+	case s.CSI(data) != was.CSI(data):
+		t.Error("what did not change is another value")
+	case next.Set.Pods[p.Key] != b.Set.Pods[p.Key] || s.Files != was.Files || s.Env != was.Env:
+		t.Error("a changed Secret of a driver is another version of the pod")
+	case strings.Contains(s.Mount, "other"):
+		t.Error("the Secret can be read")
+	}
+}
+
+// While a pod runs its drivers are called again when its volume is to grow, and
+// where they asked to be for new tokens and Secrets: Files says so.
+func TestCSICalls(t *testing.T) {
+	p := csiVolume()
+	p.Spec.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = false
+	files := func(but func(*manifest.Objects)) (string, *refs.CSI) {
+		o := attached(p)
+		but(&o)
+		_, s := supplied(p, o, nil)
+		return s.Files, s.CSI(&p.Spec.Spec.Volumes[0])
+	}
+	token := func(text string, again bool) func(*manifest.Objects) {
+		return func(o *manifest.Objects) {
+			o.Cluster.Tokens[in("u1/600/vault")] = manifest.Token{Text: []byte(text)}
+			o.Cluster.Drivers["own.example"].RequiresRepublish = &again
+		}
+	}
+	has := func(size string) func(*manifest.Objects) {
+		return func(o *manifest.Objects) {
+			o.Claims[in("data")].Status.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse(size)}
+		}
+	}
+	none, _ := files(func(*manifest.Objects) {})
+	if a, _ := files(token("a", false)); a != none || none == "" {
+		t.Errorf("a driver that did not ask is called again: %q, %q", none, a)
+	}
+	a, _ := files(token("a", true))
+	if b, _ := files(token("b", true)); a == b || a == none {
+		t.Errorf("a new token: got %q after %q", b, a)
+	}
+	if grown, csi := files(has("2Gi")); grown != none || csi.Grow {
+		t.Errorf("of the size that it has: got %q", grown)
+	}
+	allocated := func(step v1.ClaimResourceStatus) func(*manifest.Objects) {
+		return func(o *manifest.Objects) {
+			has("1Gi")(o)
+			s := &o.Claims[in("data")].Status
+			s.AllocatedResources = v1.ResourceList{v1.ResourceStorage: resource.MustParse("1536Mi")}
+			s.AllocatedResourceStatuses = map[v1.ResourceName]v1.ClaimResourceStatus{v1.ResourceStorage: step}
+		}
+	}
+	if waits, csi := files(allocated(v1.PersistentVolumeClaimControllerResizeInProgress)); waits != none || csi.Grow {
+		t.Errorf("while its controller is at it: got %q", waits)
+	}
+	if _, csi := files(allocated(v1.PersistentVolumeClaimNodeResizePending)); !csi.Grow || csi.Capacity != 1536<<20 {
+		t.Errorf("after its controller: got %+v", csi)
+	}
+	if grows, csi := files(has("1Gi")); grows == none || !csi.Grow || csi.Capacity != 2<<30 {
+		t.Errorf("smaller than its volume: got %q, %+v", grows, csi)
+	}
+}
+
+// The names are those by which the controllers know them.
+func TestCSINames(t *testing.T) {
+	if got := refs.UniqueVolume("d.example", "vol-1"); got != "kubernetes.io/csi/d.example^vol-1" {
+		t.Errorf("got %s", got)
+	}
+	want := "csi-2403980985f4a2f14fca5ef1efa9ccc39b35027f8eeead24a448d2659ba4bd58"
+	if got := refs.AttachmentName("d.example", "vol-1", "n1"); got != want {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,9 @@
+// Package refs lists the objects that a pod refers to (ConfigMaps, Secrets, claims, tokens,
+// CSI drivers) and looks them up: in the manifests of the pod's source, or in what an API
+// server has returned.
+//
+//	List ──▶ []Ref ── Resolve ──▶ Resolved: the objects, or why the pod waits for one
+//
+// ResolveSet does this for all pods of a Set. Claims binds claims of manifests to
+// PersistentVolumes, as the controllers of a cluster do.
+package refs

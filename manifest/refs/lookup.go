@@ -1,0 +1,28 @@
+package refs
+
+import "podd/manifest"
+
+// A lookup finds the objects of one source that its pods refer to.
+type lookup struct {
+	*manifest.Objects
+	index *claimIndex // nil until a claim needs it
+}
+
+// A resolver resolves references of pods to the objects of a set.
+type resolver struct {
+	set     *manifest.Set
+	lookups map[string]*lookup // by source
+}
+
+func newResolver(s *manifest.Set) *resolver { return &resolver{s, map[string]*lookup{}} }
+
+// source returns the lookup for the objects of a source.
+func (r *resolver) source(name string) *lookup {
+	l := r.lookups[name]
+	if l == nil {
+		o := r.set.Objects[name]
+		l = &lookup{Objects: &o}
+		r.lookups[name] = l
+	}
+	return l
+}

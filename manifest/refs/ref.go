@@ -1,0 +1,164 @@
+package refs
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+)
+
+// A Ref is a reference from a pod to an object.
+type Ref struct {
+	Object manifest.ObjectRef
+	Role   Role
+	// Keys are required in addition to the object; usually there are none.
+	Keys []string
+	// Optional reports whether the pod starts without the object or its keys.
+	Optional bool
+	// Field is the path of the reference ("spec.volumes[0].configMap.name").
+	Field string
+	// Token contains the parameters of a token request; nil for other objects.
+	Token *v1.ServiceAccountTokenProjection
+	// Volume is the attached volume's name in a Node's status; "" if the object is not a
+	// VolumeAttachment.
+	Volume v1.UniqueVolumeName
+}
+
+// A Role is the purpose for which an object is read.
+type Role int
+
+// Mounted files are updated while the pod runs, variables are read when their container
+// starts, credentials when an image is pulled, and the volume of a claim is mounted. Only
+// an ephemeral container waits for the objects that it reads. A RuntimeClass determines the
+// handler of the sandbox. Only the CSI driver gets the objects that are read for it.
+const (
+	ForFiles Role = iota
+	ForEnv
+	ForPull
+	ForMount
+	ForEphemeral
+	ForSandbox
+	ForDriver
+)
+
+// List returns the references of a pod, in the order of its fields.
+func List(p *manifest.Pod) []Ref {
+	if p == nil {
+		return nil
+	}
+	if p.Origin.Kind == manifest.KindAPI {
+		return ListCluster(p.Spec)
+	}
+	return (&lister{namespace: p.Key.Namespace}).of(&p.Spec.Spec)
+}
+
+// ListCluster returns the references of a pod of an API server, which has more kinds of
+// them than a pod of a manifest.
+func ListCluster(pod *v1.Pod) []Ref {
+	l := &lister{namespace: pod.Namespace, pod: pod}
+	if class := pod.Spec.RuntimeClassName; class != nil && *class != "" {
+		l.all = append(l.all, Ref{Object: manifest.ObjectRef{Kind: manifest.RuntimeClassKind, NamespacedName: types.NamespacedName{Name: *class}}, Role: ForSandbox, Field: "spec.runtimeClassName"})
+	}
+	return l.of(&pod.Spec)
+}
+
+func (l *lister) of(spec *v1.PodSpec) []Ref {
+	for i := range spec.Volumes {
+		l.volume(&spec.Volumes[i], fmt.Sprintf("spec.volumes[%d]", i))
+	}
+	for i, ref := range spec.ImagePullSecrets {
+		if ref.Name == "" {
+			continue
+		}
+		l.add(manifest.SecretKind, ref.Name, ForPull, new(true), fmt.Sprintf("spec.imagePullSecrets[%d].name", i))
+	}
+	for i := range spec.InitContainers {
+		l.container(&spec.InitContainers[i], ForEnv, fmt.Sprintf("spec.initContainers[%d]", i))
+	}
+	for i := range spec.Containers {
+		l.container(&spec.Containers[i], ForEnv, fmt.Sprintf("spec.containers[%d]", i))
+	}
+	for i := range spec.EphemeralContainers {
+		c := (*v1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon)
+		l.container(c, ForEphemeral, fmt.Sprintf("spec.ephemeralContainers[%d]", i))
+	}
+	return l.all
+}
+
+type lister struct {
+	namespace string
+	pod       *v1.Pod // of an API server; nil for others
+	all       []Ref
+}
+
+func (l *lister) add(kind, name string, role Role, optional *bool, field string, keys ...string) {
+	if name == "" {
+		return
+	}
+	l.all = append(l.all, Ref{
+		Object: manifest.ObjectRef{Kind: kind, NamespacedName: types.NamespacedName{Namespace: l.namespace, Name: name}},
+		Role:   role, Keys: keys, Optional: isTrue(optional), Field: field,
+	})
+}
+
+func (l *lister) volume(v *v1.Volume, at string) {
+	switch {
+	case v.PersistentVolumeClaim != nil:
+		l.add(manifest.ClaimKind, v.PersistentVolumeClaim.ClaimName, ForMount, nil, at+".persistentVolumeClaim.claimName")
+	case v.Ephemeral != nil && l.pod != nil: // otherwise it is a directory
+		l.add(manifest.ClaimKind, EphemeralClaim(l.pod, v.Name), ForMount, nil, at+".ephemeral")
+	case v.ConfigMap != nil:
+		l.add(manifest.ConfigMapKind, v.ConfigMap.Name, ForFiles, v.ConfigMap.Optional, at+".configMap.name", keysOf(v.ConfigMap.Items)...)
+	case v.Secret != nil:
+		l.add(manifest.SecretKind, v.Secret.SecretName, ForFiles, v.Secret.Optional, at+".secret.secretName", keysOf(v.Secret.Items)...)
+	case v.Projected != nil:
+		for i := range v.Projected.Sources {
+			s, at := &v.Projected.Sources[i], fmt.Sprintf("%s.projected.sources[%d]", at, i)
+			if s.ConfigMap != nil {
+				l.add(manifest.ConfigMapKind, s.ConfigMap.Name, ForFiles, s.ConfigMap.Optional, at+".configMap.name", keysOf(s.ConfigMap.Items)...)
+			}
+			if s.Secret != nil {
+				l.add(manifest.SecretKind, s.Secret.Name, ForFiles, s.Secret.Optional, at+".secret.name", keysOf(s.Secret.Items)...)
+			}
+			if t := s.ServiceAccountToken; t != nil && l.pod != nil {
+				l.all = append(l.all, Ref{Object: TokenRef(l.pod, t), Role: ForFiles, Field: at + ".serviceAccountToken", Token: t})
+			}
+		}
+	}
+}
+
+func (l *lister) container(c *v1.Container, role Role, at string) {
+	for i := range c.EnvFrom {
+		e, at := &c.EnvFrom[i], fmt.Sprintf("%s.envFrom[%d]", at, i)
+		if e.ConfigMapRef != nil {
+			l.add(manifest.ConfigMapKind, e.ConfigMapRef.Name, role, e.ConfigMapRef.Optional, at+".configMapRef.name")
+		}
+		if e.SecretRef != nil {
+			l.add(manifest.SecretKind, e.SecretRef.Name, role, e.SecretRef.Optional, at+".secretRef.name")
+		}
+	}
+	for i := range c.Env {
+		from, at := c.Env[i].ValueFrom, fmt.Sprintf("%s.env[%d].valueFrom", at, i)
+		if from == nil {
+			continue
+		}
+		if ref := from.ConfigMapKeyRef; ref != nil {
+			l.add(manifest.ConfigMapKind, ref.Name, role, ref.Optional, at+".configMapKeyRef.name", ref.Key)
+		}
+		if ref := from.SecretKeyRef; ref != nil {
+			l.add(manifest.SecretKind, ref.Name, role, ref.Optional, at+".secretKeyRef.name", ref.Key)
+		}
+	}
+}
+
+func keysOf(items []v1.KeyToPath) []string {
+	var keys []string
+	for _, item := range items {
+		keys = append(keys, item.Key)
+	}
+	return keys
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }

@@ -1,0 +1,293 @@
+package refs
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+)
+
+// A Resolved contains the objects that a pod refers to, from its own source and namespace.
+// It is immutable. A nil Resolved is empty.
+type Resolved struct {
+	ConfigMaps map[string]*v1.ConfigMap // by name
+	Secrets    map[string]*v1.Secret
+	Claims     map[string]Claim
+	// Wait is the reason why the pod cannot be set up.
+	Wait
+	// Files, Env, Pull, Mount and Ephemeral differ for different contents of the objects
+	// that are read in that role, also across restarts of podd. Without the salt they
+	// reveal nothing about the content. Files also changes when drivers must be called
+	// again while the pod runs.
+	Files, Env, Pull, Mount, Ephemeral string
+
+	pod *manifest.Pod // whose references these are
+
+	lacks         map[manifest.ObjectRef]manifest.Lack // for an API server; empty for other sources
+	tokens        map[string][]byte                    // by name
+	services, api *manifest.Services                   // of the pod's namespace, and of the API server's
+	csi           map[string]*CSI                      // by the pod's volume
+}
+
+func newResolved(p *manifest.Pod) *Resolved {
+	return &Resolved{
+		ConfigMaps: map[string]*v1.ConfigMap{}, Secrets: map[string]*v1.Secret{}, Claims: map[string]Claim{},
+		pod: p, lacks: map[manifest.ObjectRef]manifest.Lack{}, tokens: map[string][]byte{}, csi: map[string]*CSI{},
+	}
+}
+
+// A Wait is the reason why a pod cannot be set up. The zero value means that it can.
+type Wait struct {
+	// Missing describes the missing object that the pod needs, and where it was searched;
+	// "" if there is none.
+	Missing string
+	// Volume is the volume that needs the object; "" if it is not for a volume.
+	Volume string
+	// Soon reports that the lookup is in progress, which is not an error.
+	Soon bool
+	// Reason is the waiting reason of the containers; "": ContainerCreating.
+	Reason string
+}
+
+// ConfigMap returns the ConfigMap with this name, or nil if there is none.
+func (s *Resolved) ConfigMap(name string) *v1.ConfigMap {
+	if s == nil {
+		return nil
+	}
+	return s.ConfigMaps[name]
+}
+
+// Secret returns the Secret with this name, or nil if there is none.
+func (s *Resolved) Secret(name string) *v1.Secret {
+	if s == nil {
+		return nil
+	}
+	return s.Secrets[name]
+}
+
+// Claim returns the claim with this name and the volume it is bound to, or nil if there is
+// none.
+func (s *Resolved) Claim(name string) *Claim {
+	if s == nil {
+		return nil
+	}
+	if c, ok := s.Claims[name]; ok {
+		return &c
+	}
+	return nil
+}
+
+// Token returns the token of a projected volume, or nil if there is none.
+func (s *Resolved) Token(t *v1.ServiceAccountTokenProjection) []byte {
+	if s == nil {
+		return nil
+	}
+	return s.tokens[TokenRef(s.pod.Spec, t).Name]
+}
+
+// Lack returns the reason why an object is missing. The object must be missing.
+func (s *Resolved) Lack(kind, name string) manifest.Lack {
+	if s == nil || s.pod == nil || s.pod.Origin.Kind != manifest.KindAPI {
+		return manifest.Lack{Absent: true, Why: fmt.Sprintf("%s %q is not there", kind, name)}
+	}
+	if lack, ok := s.lacks[manifest.ObjectRef{Kind: kind, NamespacedName: types.NamespacedName{Namespace: s.pod.Key.Namespace, Name: name}}]; ok {
+		return lack
+	}
+	return manifest.Lack{Why: fmt.Sprintf("%s %q is being looked up", kind, name)}
+}
+
+// Same reports whether a failed start of the pod need not be retried when s replaces o.
+func (s *Resolved) Same(o *Resolved) bool {
+	if s == nil || o == nil {
+		return s == o
+	}
+	return s == o || samePod(s.pod, o.pod) && s.sameText(o) && maps.Equal(s.lacks, o.lacks)
+}
+
+// samePod reports whether two versions read the same objects. All versions of a pod of an
+// API server with the same UID do.
+func samePod(a, b *manifest.Pod) bool {
+	return a == b || a != nil && b != nil && a.Origin.Kind == manifest.KindAPI && b.Origin.Kind == manifest.KindAPI && a.UID == b.UID
+}
+
+func (s *Resolved) sameText(o *Resolved) bool {
+	return s.Wait == o.Wait && s.Files == o.Files && s.Env == o.Env && s.Pull == o.Pull && s.Mount == o.Mount && s.Ephemeral == o.Ephemeral
+}
+
+// Resolve looks up the objects that a pod refers to. It returns nil if there are no
+// references, and before if the result is the same for this pod.
+func Resolve(p *manifest.Pod, set *manifest.Set, salt string, before *Resolved) *Resolved {
+	return newResolver(set).resolve(p, salt, before)
+}
+
+func (r *resolver) resolve(p *manifest.Pod, salt string, before *Resolved) *Resolved {
+	used := List(p)
+	ofCluster := p != nil && p.Origin.Kind == manifest.KindAPI
+	if len(used) == 0 && !hasOwnMetadataFiles(p) && !ofCluster {
+		return nil
+	}
+	own := r.source(p.Origin.Source)
+	s := newResolved(p)
+	if ofCluster {
+		all := append(slices.Clip(used), own.driverRefs(p.Spec)...)
+		s.Wait = own.waitOf(p, all, r.set.Node)
+		s.addLookups(own.Cluster, all)
+		s.addCSI(own, r.set.Node, before)
+	} else {
+		s.Wait = r.whyMissing(p, used)
+	}
+	for _, u := range used {
+		s.addObject(own, u.Object)
+	}
+	known := before != nil && samePod(before.pod, p)
+	if known && before.pod == p && s.Wait == before.Wait && s.sameObjects(before) {
+		return before
+	}
+	s.Files, s.Env = s.version(salt, used, ForFiles)+metadataText(p), s.version(salt, used, ForEnv)
+	if calls := s.calls(); calls != nil {
+		s.Files += keyed(salt, calls)
+	}
+	s.Pull, s.Mount = s.version(salt, used, ForPull), s.version(salt, used, ForMount)
+	s.Ephemeral = s.version(salt, used, ForEphemeral)
+	if known && s.sameText(before) && s.sameLookups(before) {
+		return before
+	}
+	return s
+}
+
+// addObject adds an existing object.
+func (s *Resolved) addObject(own *lookup, ref manifest.ObjectRef) {
+	switch ref.Kind {
+	case manifest.ConfigMapKind:
+		if c := own.ConfigMaps[ref.NamespacedName]; c != nil {
+			s.ConfigMaps[c.Name] = c
+		}
+	case manifest.SecretKind:
+		if c := own.Secrets[ref.NamespacedName]; c != nil {
+			s.Secrets[c.Name] = c
+		}
+	case manifest.ClaimKind:
+		if c := own.Claims[ref.NamespacedName]; c != nil {
+			if bound, lack := own.binding(c); lack == "" {
+				s.Claims[c.Name] = bound
+			}
+		}
+	}
+}
+
+// addLookups adds what only an API server provides, and the reasons for missing objects.
+func (s *Resolved) addLookups(c *manifest.Cluster, used []Ref) {
+	if c == nil {
+		return
+	}
+	s.services, s.api = c.Services[s.pod.Key.Namespace], c.Services[apiService.Namespace]
+	for _, u := range used {
+		if token, ok := c.Tokens[u.Object.NamespacedName]; ok && u.Object.Kind == manifest.TokenKind && u.Role == ForFiles {
+			s.tokens[u.Object.Name] = token.Text
+		}
+		if lack, ok := c.Lacks[u.Object]; ok {
+			s.lacks[u.Object] = lack
+		}
+	}
+}
+
+// sameObjects and sameLookups report whether two values have the same content. They
+// compare pointers, because an unchanged object keeps its pointer.
+func (s *Resolved) sameObjects(o *Resolved) bool {
+	return maps.Equal(s.ConfigMaps, o.ConfigMaps) && maps.Equal(s.Secrets, o.Secrets) && maps.Equal(s.Claims, o.Claims) && s.sameLookups(o)
+}
+
+func (s *Resolved) sameLookups(o *Resolved) bool {
+	return s.services == o.services && s.api == o.api && maps.Equal(s.lacks, o.lacks) &&
+		maps.EqualFunc(s.tokens, o.tokens, bytes.Equal) && maps.Equal(s.csi, o.csi)
+}
+
+// hasOwnMetadataFiles reports whether files of the pod contain its labels and annotations,
+// which may change while it runs.
+func hasOwnMetadataFiles(p *manifest.Pod) bool {
+	if p == nil || !p.Written && p.Origin.Kind != manifest.KindAPI {
+		return false
+	}
+	return slices.ContainsFunc(p.Spec.Spec.Volumes, func(v v1.Volume) bool {
+		return v.DownwardAPI != nil || v.Projected != nil &&
+			slices.ContainsFunc(v.Projected.Sources, func(s v1.VolumeProjection) bool { return s.DownwardAPI != nil })
+	})
+}
+
+// metadataText returns a text that differs if such files have different content.
+func metadataText(p *manifest.Pod) string {
+	if !hasOwnMetadataFiles(p) {
+		return ""
+	}
+	return manifest.Digest("own", p.Spec.Labels, p.Spec.Annotations)
+}
+
+// version returns a digest of the objects of one role, "" if there are none. Missing
+// objects are included.
+func (s *Resolved) version(salt string, used []Ref, role Role) string {
+	mac := hmac.New(sha256.New, []byte(salt))
+	var done []manifest.ObjectRef
+	for _, u := range used {
+		if u.Role != role || slices.Contains(done, u.Object) {
+			continue
+		}
+		done = append(done, u.Object)
+		write(mac, []byte(u.Object.Kind), []byte(u.Object.Name))
+		if c := s.ConfigMap(u.Object.Name); c != nil && u.Object.Kind == manifest.ConfigMapKind {
+			writeMap(mac, c.Data)
+			writeMap(mac, c.BinaryData)
+		}
+		if c := s.Secret(u.Object.Name); c != nil && u.Object.Kind == manifest.SecretKind {
+			writeMap(mac, c.Data)
+			if role == ForPull { // the type determines how the data are parsed
+				write(mac, []byte(c.Type))
+			}
+		}
+		if c := s.Claim(u.Object.Name); c != nil && u.Object.Kind == manifest.ClaimKind {
+			write(mac, c.text())
+		}
+		if u.Object.Kind == manifest.TokenKind {
+			write(mac, s.tokens[u.Object.Name])
+		}
+	}
+	if role == ForMount {
+		for _, volume := range slices.Sorted(maps.Keys(s.csi)) {
+			write(mac, []byte(volume), s.csi[volume].text())
+		}
+	}
+	if len(done) == 0 && (role != ForMount || len(s.csi) == 0) {
+		return ""
+	}
+	return hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+func keyed(salt string, text []byte) string {
+	mac := hmac.New(sha256.New, []byte(salt))
+	mac.Write(text)
+	return hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// write adds texts so that different lists have different digests.
+func write(h hash.Hash, texts ...[]byte) {
+	for _, text := range texts {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(text))))
+		h.Write(text)
+	}
+}
+
+func writeMap[V string | []byte](h hash.Hash, m map[string]V) {
+	h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(m))))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		write(h, []byte(key), []byte(m[key]))
+	}
+}

@@ -1,0 +1,69 @@
+package refs
+
+import (
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+)
+
+// apiService is the Service of the API server.
+var apiService = types.NamespacedName{Namespace: v1.NamespaceDefault, Name: "kubernetes"}
+
+// ServiceVariables returns the variables with the addresses of the Services in the pod's
+// namespace, unless enableServiceLinks is false, and of the API server; sorted by name.
+func (s *Resolved) ServiceVariables() []v1.EnvVar {
+	if s == nil || s.pod == nil {
+		return nil
+	}
+	vars := map[string]string{}
+	links := s.pod.Spec.Spec.EnableServiceLinks
+	if s.services != nil && (links == nil || *links) {
+		for name, one := range s.services.ByName {
+			addVariables(one, name, vars)
+		}
+	}
+	if s.api != nil {
+		if one, ok := s.api.ByName[apiService.Name]; ok {
+			addVariables(one, apiService.Name, vars)
+		}
+	}
+	all := make([]v1.EnvVar, 0, len(vars))
+	for name, value := range vars {
+		all = append(all, v1.EnvVar{Name: name, Value: value})
+	}
+	slices.SortFunc(all, func(a, b v1.EnvVar) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// addVariables adds the variables of one Service, including those of Docker links.
+func addVariables(s manifest.Service, name string, to map[string]string) {
+	name = variableName(name)
+	to[name+"_SERVICE_HOST"] = s.IP
+	for i, p := range s.Ports {
+		number := strconv.Itoa(int(p.Port))
+		protocol := strings.ToLower(string(p.Protocol))
+		if protocol == "" {
+			protocol = "tcp"
+		}
+		url := protocol + "://" + net.JoinHostPort(s.IP, number)
+		if i == 0 {
+			to[name+"_SERVICE_PORT"] = number
+			to[name+"_PORT"] = url
+		}
+		if p.Name != "" {
+			to[name+"_SERVICE_PORT_"+variableName(p.Name)] = number
+		}
+		link := name + "_PORT_" + number + "_" + strings.ToUpper(protocol)
+		to[link], to[link+"_PROTO"], to[link+"_PORT"], to[link+"_ADDR"] = url, protocol, number, s.IP
+	}
+}
+
+func variableName(name string) string {
+	return strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}

@@ -1,0 +1,49 @@
+package source
+
+import (
+	"errors"
+	"testing"
+)
+
+// TestIndexFormats checks that an index of each format that a podd has written is read.
+func TestIndexFormats(t *testing.T) {
+	const entries = `"source":"L20=","saved":"2026-11-01T12:00:00Z","entries":[{"path":"L20vYS55YW1s","digest":"sha256:` +
+		`e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","version":"2026-11-01T12:00:00Z"}]`
+	for name, test := range map[string]struct {
+		text  string
+		place bool
+	}{
+		"first":          {`{` + entries + `}`, false},
+		"with its place": {`{` + entries + `,"place":{}}`, true},
+	} {
+		payload, _, err := unseal(seal([]byte(test.text)))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		records, place, err := parseIndex(payload, "/m")
+		if err != nil || len(records) != 1 || records["/m/a.yaml"].Digest == "" || (place != nil) != test.place {
+			t.Errorf("%s: got %v, place %v, %v", name, records, place, err)
+		}
+	}
+}
+
+// TestUnseal_Damaged checks that no truncated or changed file is taken for a whole one,
+// and that one of another version is named so.
+func TestUnseal_Damaged(t *testing.T) {
+	data := seal([]byte("kind: Pod\n"))
+	for n := range data {
+		if _, _, err := unseal(data[:n]); err == nil {
+			t.Errorf("the first %d bytes are taken for the whole file", n)
+		}
+		for bit := range 8 {
+			data[n] ^= 1 << bit
+			if _, _, err := unseal(data); err == nil {
+				t.Errorf("%q is taken for a file without damage", data)
+			}
+			data[n] ^= 1 << bit
+		}
+	}
+	if _, _, err := unseal([]byte("podd-cache 2 anything\n")); !errors.Is(err, errVersion) {
+		t.Errorf("of a newer version: got %v", err)
+	}
+}

@@ -1,0 +1,323 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"podd/manifest"
+)
+
+// unreadable lists how the cache of a source may be when it cannot be read. Each function
+// gets the directory of the source in the cache and returns how to repair it; nil means that
+// nothing does.
+var unreadable = map[string]func(t *testing.T, dir string) (repair func()){
+	"index truncated": func(t *testing.T, dir string) func() {
+		truncate(t, filepath.Join(dir, indexName))
+		return nil
+	},
+	"index of a newer version": func(t *testing.T, dir string) func() {
+		if err := os.WriteFile(filepath.Join(dir, indexName), []byte(sealName+"2 other\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return nil
+	},
+	"directory instead of an index": func(t *testing.T, dir string) func() {
+		if err := os.Remove(filepath.Join(dir, indexName)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(filepath.Join(dir, indexName), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return nil
+	},
+	"I/O error reading the index": func(t *testing.T, dir string) func() {
+		path := filepath.Join(dir, indexName)
+		// Nothing is mapped at address 0, so reading the start of this file fails with EIO.
+		if err := unix.Mount("/proc/self/mem", path, "", unix.MS_BIND, ""); err != nil {
+			t.Fatal(err)
+		}
+		repair := func() { _ = unix.Unmount(path, unix.MNT_DETACH) }
+		t.Cleanup(repair)
+		return repair
+	},
+	"directory of the source cannot be opened": func(t *testing.T, dir string) func() {
+		if err := os.Rename(dir, dir+"~"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(dir, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			if err := os.Remove(dir); err != nil {
+				t.Error(err)
+			}
+			if err := os.Rename(dir+"~", dir); err != nil {
+				t.Error(err)
+			}
+		}
+	},
+	"index set aside and not replaced": func(t *testing.T, dir string) func() {
+		if err := os.Rename(dir, dir+".unreadable"); err != nil {
+			t.Fatal(err)
+		}
+		return nil
+	},
+}
+
+// truncate cuts off the last byte of a file.
+func truncate(t *testing.T, path string) {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, info.Size()-1); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDirWithUnreadableCache_EmptyMountPoint checks that podd, which cannot read whether an
+// empty directory had manifests, does not take it for a complete listing.
+func TestDirWithUnreadableCache_EmptyMountPoint(t *testing.T) {
+	for name, damage := range unreadable {
+		t.Run(name, func(t *testing.T) {
+			d, o := newTree(t), testOptions(t)
+			o.CheckFrequency = 20 * time.Millisecond
+			there := tree{t, filepath.Join(t.TempDir(), "fs")}.mkdir()
+			there.write("a.yaml", yaml("a"))
+			mount := func() {
+				t.Helper()
+				if err := unix.Mount(there.path, d.path, "", unix.MS_BIND, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Cleanup(func() { _ = unix.Unmount(d.path, unix.MNT_DETACH) })
+			mount()
+			r := run(t, NewDir(d.path, o))
+			r.untilPods("a")
+			r.stop()
+			if err := unix.Unmount(d.path, unix.MNT_DETACH); err != nil {
+				t.Fatal(err)
+			}
+			repair := damage(t, filepath.Join(o.Cache, hashOf(d.path)))
+			if !NewDir(d.path, o).HasCachedContent() {
+				t.Error("HasCachedContent: got false, want true")
+			}
+			for range 2 { // the first podd must not replace what it cannot read
+				r = run(t, NewDir(d.path, o))
+				if b := r.untilProblem("podd accept empty " + d.path); b.Complete {
+					t.Errorf("got %s, want an incomplete listing", show(b))
+				}
+				r.stop()
+			}
+			if repair != nil {
+				r = run(t, NewDir(d.path, o))
+				r.untilProblem("podd accept empty " + d.path)
+				repair()
+				r.untilProblem("the filesystem with its manifests is not mounted", "a")
+			} else {
+				r = run(t, NewDir(d.path, o))
+			}
+			mount()
+			r.untilPods("a")
+			r.until("complete", func(b manifest.Batch) bool { return b.Complete })
+			r.stop()
+			r = run(t, NewDir(d.path, o))
+			r.until("no problem", func(b manifest.Batch) bool { return podsOf(b) == "a" && len(b.Problems) == 0 })
+		})
+	}
+}
+
+// TestDirWithUnreadableCache_Accept checks that a user can accept an empty directory, and
+// that this holds after a restart or when the cache can be read later.
+func TestDirWithUnreadableCache_Accept(t *testing.T) {
+	for name, damage := range unreadable {
+		t.Run(name, func(t *testing.T) {
+			d, o := newTree(t), testOptions(t)
+			o.CheckFrequency = 20 * time.Millisecond
+			d.write("a.yaml", yaml("a"))
+			r := run(t, NewDir(d.path, o))
+			r.untilPods("a")
+			r.stop()
+			if err := os.Rename(d.path, d.path+".old"); err != nil {
+				t.Fatal(err)
+			}
+			d.mkdir()
+			repair := damage(t, filepath.Join(o.Cache, hashOf(d.path)))
+			s := NewDir(d.path, o)
+			r = run(t, s)
+			r.untilProblem("podd accept empty")
+			if err := s.AcceptEmpty(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r.until("complete", func(b manifest.Batch) bool { return b.Complete && podsOf(b) == "" })
+			if err := s.AcceptEmpty(t.Context()); !errors.Is(err, ErrNothingMissing) {
+				t.Errorf("accepted twice: got %v", err)
+			}
+			if repair != nil {
+				repair()
+				r.until("no problem", func(b manifest.Batch) bool { return len(b.Problems) == 0 })
+			}
+			r.stop()
+			all, _ := r.batches()
+			for _, b := range all {
+				if podsOf(b) != "" {
+					t.Errorf("got %s, want no pod", show(b))
+				}
+			}
+			r = run(t, NewDir(d.path, o))
+			if b := r.untilPods(); !b.Complete || len(b.Problems) > 0 {
+				t.Errorf("after a restart: got %s", show(b))
+			}
+		})
+	}
+}
+
+// TestDirWithLateCache checks that podd uses a cache that it can open only after it has read
+// the directory, and that it does not overwrite the cache before.
+func TestDirWithLateCache(t *testing.T) {
+	for _, name := range []string{"I/O error reading the index", "directory of the source cannot be opened"} {
+		t.Run(name, func(t *testing.T) {
+			d, o := newTree(t), testOptions(t)
+			o.CheckFrequency = 20 * time.Millisecond
+			d.write("a.yaml", yaml("a"))
+			d.write("b.yaml", yaml("b"))
+			d.write("c.yaml", yaml("c"))
+			d.write("d.yaml", yaml("d", "d2"))
+			r := run(t, NewDir(d.path, o))
+			r.untilPods("a", "b", "c", "d", "d2")
+			r.stop()
+			repair := unreadable[name](t, filepath.Join(o.Cache, hashOf(d.path)))
+			d.write("a.yaml", broken)
+			d.write("b.yaml", yaml("b=2"))
+			d.remove("c.yaml")
+			d.write("d.yaml", yaml("d=2")+"---\n"+broken)
+			d.write("e.yaml", yaml("e"))
+			r = run(t, NewDir(d.path, o))
+			r.untilProblem("podd cannot fall back to it", "b=2", "d=2", "e")
+			repair()
+			r.until("no problem of the cache", func(b manifest.Batch) bool {
+				return podsOf(b) == "a b=2 d d2 e" && !strings.Contains(problemsOf(b), o.Cache)
+			})
+			r.stop()
+			c := openCache(o.Cache, d.path)
+			defer c.close()
+			got := map[string]string{}
+			for _, path := range c.paths() {
+				data, _, _ := c.load(path)
+				got[filepath.Base(path)] = string(data)
+			}
+			want := map[string]string{"a.yaml": yaml("a"), "b.yaml": yaml("b=2"), "d.yaml": yaml("d", "d2"), "e.yaml": yaml("e")}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("cache, want - got +\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestURLWithLateCache checks that the cached content of a URL runs as soon as the cache can
+// be opened, and that an invalid content does not replace it before.
+func TestURLWithLateCache(t *testing.T) {
+	for name, now := range map[string]struct {
+		content string
+		pods    []string
+		problem string
+	}{
+		"no response":     {"", nil, "503"},
+		"invalid content": {yaml("b") + "---\n" + broken, []string{"b"}, "containers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, o := newFleet(t, list("a")), urlOptions(t)
+				r := poll(t, f.url("/x", o))
+				r.untilPods("a")
+				r.stop()
+				answer := body200(now.content)
+				if now.content == "" {
+					answer = status(503)
+				}
+				f.now(answer)
+				u := f.url("/x", o)
+				repair := unreadable["directory of the source cannot be opened"](t, filepath.Join(o.Cache, hashOf(u.Name())))
+				r = poll(t, u)
+				r.untilProblem(now.problem, now.pods...)
+				repair()
+				r.untilProblem(now.problem, "a")
+				r.stop()
+				f.now(status(503))
+				r = poll(t, f.url("/x", o))
+				r.untilProblem("503", "a")
+				r.stop()
+			})
+		})
+	}
+}
+
+// TestCacheSetsUnreadableIndexAside checks that an index which cannot be used is kept with
+// its contents, but only the last one.
+func TestCacheSetsUnreadableIndexAside(t *testing.T) {
+	for _, name := range []string{"index truncated", "index of a newer version", "directory instead of an index"} {
+		t.Run(name, func(t *testing.T) {
+			c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
+			dir := filepath.Join(c.dir, hashOf("/m"))
+			var kept map[string]string
+			for _, content := range []string{"one", "two", "three"} {
+				put(c, "/m/a", content)
+				c = reopen(t, c)
+				c.close()
+				unreadable[name](t, dir)
+				kept = files(t, dir)
+				c = openCache(c.dir, "/m")
+				if got := fmt.Sprint(c.problems()); !strings.Contains(got, dir+".unreadable") {
+					t.Errorf("problems: got %s, want the name of the directory that keeps it", got)
+				}
+				if diff := cmp.Diff(kept, files(t, dir)); diff != "" {
+					t.Errorf("changed before a write:\n%s", diff)
+				}
+			}
+			put(c, "/m/b", "four")
+			c = reopen(t, c)
+			defer c.close()
+			if data, _, ok := c.load("/m/b"); !ok || string(data) != "four" {
+				t.Errorf("load: got %q %v", data, ok)
+			}
+			got := map[string]string{}
+			for path, content := range files(t, dir+".unreadable") {
+				got[filepath.Join(dir, filepath.Base(path))] = content
+			}
+			if diff := cmp.Diff(kept, got); diff != "" {
+				t.Errorf("kept, want - got +\n%s", diff)
+			}
+			if entries, err := os.ReadDir(c.dir); err != nil || len(entries) != 2 {
+				t.Errorf("got %v, %v, want the directory and the one set aside", entries, err)
+			}
+		})
+	}
+}
+
+// TestPrune_SetAside checks that an unreadable cache is kept as long as its source is
+// configured.
+func TestPrune_SetAside(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sources")
+	for _, source := range []string{"/stays", "/goes"} {
+		if err := os.MkdirAll(filepath.Join(dir, hashOf(source)+".unreadable"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Prune(dir, NewDir("/stays", Options{})); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 || entries[0].Name() != hashOf("/stays")+".unreadable" {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+}

@@ -1,0 +1,85 @@
+package source
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// identity distinguishes a directory of manifests from another directory at its path: the
+// mount point that remains when its filesystem is not mounted, or a new directory. It
+// is stored in the cache, so it must stay valid across restarts of podd and of the host.
+type identity struct {
+	// Mount reports whether a filesystem is mounted at the directory: it is the root of a
+	// mount or, on kernels before 5.8, on another device than its parent.
+	Mount bool `json:"mount"`
+	// Inode and Born (the birth time in Unix nanoseconds) are those of the directory. Born
+	// is necessary because inode numbers are reused. It is 0 if the filesystem has no birth
+	// times.
+	Inode uint64 `json:"inode"`
+	Born  int64  `json:"born,omitempty"`
+	// Filesystem is the id returned by statfs(2); "" if there is none. It is necessary
+	// because the root directories of two filesystems can have the same inode number.
+	Filesystem string `json:"filesystem,omitempty"`
+	// Device is st_dev of the directory in the boot named by Boot. After a reboot the same
+	// filesystem may have another device number.
+	Device uint64 `json:"device"`
+	Boot   string `json:"boot,omitempty"`
+}
+
+// identify returns the identity of an open directory. info is its FileInfo.
+func identify(dir *os.File, info fs.FileInfo) identity {
+	fd, stamp := int(dir.Fd()), stampOf(info)
+	id := identity{Inode: stamp.ino, Device: stamp.dev, Filesystem: filesystem(fd), Boot: bootID()}
+	var here unix.Statx_t
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &here); err != nil {
+		here = unix.Statx_t{}
+	}
+	if here.Mask&unix.STATX_BTIME != 0 {
+		id.Born = here.Btime.Sec*1e9 + int64(here.Btime.Nsec)
+	}
+	if here.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 {
+		id.Mount = here.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
+		return id
+	}
+	var parent unix.Stat_t
+	id.Mount = unix.Fstatat(fd, "..", &parent, unix.AT_SYMLINK_NOFOLLOW) == nil && uint64(parent.Dev) != id.Device
+	return id
+}
+
+// is reports whether two identities can belong to the same directory. A field that is
+// missing in one of them is not compared. Filesystem is compared only for mounts: for other
+// directories Inode and Born are sufficient, and some filesystems use the device number as
+// id.
+func (id identity) is(other identity) bool {
+	switch {
+	case id.Mount != other.Mount, id.Inode != other.Inode:
+		return false
+	case id.Born != 0 && other.Born != 0 && id.Born != other.Born:
+		return false
+	case id.Mount && id.Filesystem != "" && other.Filesystem != "" && id.Filesystem != other.Filesystem:
+		return false
+	}
+	return id.Boot == "" || id.Boot != other.Boot || id.Device == other.Device
+}
+
+// filesystem returns the id of the filesystem of a file, or "" if there is none.
+func filesystem(fd int) string {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(fd, &st); err != nil || st.Fsid.Val == [2]int32{} {
+		return ""
+	}
+	return fmt.Sprintf("%08x%08x", uint32(st.Fsid.Val[0]), uint32(st.Fsid.Val[1]))
+}
+
+// bootID returns the ID of the current boot, or "" if it cannot be read.
+func bootID() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(id))
+}

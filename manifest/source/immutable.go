@@ -1,0 +1,64 @@
+package source
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	"podd/manifest"
+)
+
+// keepImmutable compares f with an earlier content of the same text, or nil. It returns f
+// if no immutable object has changed. Otherwise it returns a copy with Problems that refuse
+// it.
+func keepImmutable(f, earlier *manifest.File) *manifest.File {
+	if earlier == nil {
+		return f
+	}
+	var broken []manifest.Problem
+	for ref, origin := range f.Objects.Origins {
+		if !isImmutable(&earlier.Objects, ref) || sameContent(ref, &earlier.Objects, &f.Objects) {
+			continue
+		}
+		broken = append(broken, manifest.Problem{
+			Severity: manifest.Error, Path: origin.Path, Position: origin.Position(""), Field: "data", Refused: true,
+			Message: ref.Kind + " " + ref.NamespacedName.String() + " is immutable and was another one; give the new content a new name",
+		})
+	}
+	if len(broken) == 0 {
+		return f
+	}
+	manifest.SortProblems(broken)
+	kept := *f
+	kept.Problems = slices.Concat(f.Problems, broken)
+	return &kept
+}
+
+// isImmutable reports whether objects contain the one in ref and forbid its changes.
+func isImmutable(o *manifest.Objects, ref manifest.ObjectRef) bool {
+	var immutable *bool
+	switch ref.Kind {
+	case manifest.ConfigMapKind:
+		if c := o.ConfigMaps[ref.NamespacedName]; c != nil {
+			immutable = c.Immutable
+		}
+	case manifest.SecretKind:
+		if s := o.Secrets[ref.NamespacedName]; s != nil {
+			immutable = s.Immutable
+		}
+	}
+	return immutable != nil && *immutable
+}
+
+// sameContent reports whether a ConfigMap or Secret that is in both has the same content
+// and is still immutable.
+func sameContent(ref manifest.ObjectRef, earlier, o *manifest.Objects) bool {
+	if !isImmutable(o, ref) {
+		return false
+	}
+	if ref.Kind == manifest.SecretKind {
+		return maps.EqualFunc(earlier.Secrets[ref.NamespacedName].Data, o.Secrets[ref.NamespacedName].Data, bytes.Equal)
+	}
+	a, b := earlier.ConfigMaps[ref.NamespacedName], o.ConfigMaps[ref.NamespacedName]
+	return maps.Equal(a.Data, b.Data) && maps.EqualFunc(a.BinaryData, b.BinaryData, bytes.Equal)
+}

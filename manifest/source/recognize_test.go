@@ -1,0 +1,179 @@
+package source
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"podd/manifest"
+)
+
+// TestDirOnBareMountPoint checks that manifests on a mount point whose filesystem is missing
+// do not remove the pods of the manifests on it, while podd runs and after a restart.
+func TestDirOnBareMountPoint(t *testing.T) {
+	for _, running := range []bool{true, false} {
+		t.Run(map[bool]string{true: "seen", false: "unseen"}[running], func(t *testing.T) {
+			d, o := newTree(t), testOptions(t)
+			o.CheckFrequency = 20 * time.Millisecond
+			there := tree{t, filepath.Join(t.TempDir(), "fs")}.mkdir()
+			there.write("a.yaml", yaml("a"))
+			there.write("b.yaml", yaml("b"))
+			mount := func() {
+				t.Helper()
+				if err := unix.Mount(there.path, d.path, "", unix.MS_BIND, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			unmount := func() {
+				t.Helper()
+				if err := unix.Unmount(d.path, unix.MNT_DETACH); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d.write("s.yaml", yaml("s"))
+			mount()
+			t.Cleanup(func() { _ = unix.Unmount(d.path, unix.MNT_DETACH) })
+			s := NewDir(d.path, o)
+			s.settleDelay = 0 // a bare mount point never settles
+			r := run(t, s)
+			r.untilPods("a", "b")
+			restart := func() {
+				if !running {
+					r.stop()
+					r = run(t, s)
+				}
+			}
+			unmount()
+			restart()
+			const problem = "the filesystem with its manifests is not mounted, and 2 of its manifests are missing"
+			b := r.untilProblem(problem, "s", "a", "b")
+			for _, f := range b.Files {
+				if want := filepath.Base(f.Path) != "s.yaml"; (f.Behind == behindGone) != want {
+					t.Errorf("%s: got behind %q, want gone %v", f.Path, f.Behind, want)
+				}
+			}
+			d.write("s.yaml", yaml("s=2"))
+			restart()
+			r.untilProblem(problem, "s=2", "a", "b")
+			d.write("t.yaml", yaml("t"))
+			r.untilProblem(problem, "s=2", "t", "a", "b")
+			d.remove("t.yaml")
+			r.untilProblem(problem, "s=2", "a", "b")
+			mount()
+			restart()
+			r.until("the mount", func(b manifest.Batch) bool { return podsOf(b) == "a b" && len(b.Problems) == 0 })
+			there.remove("b.yaml")
+			r.untilPods("a")
+			unmount()
+			restart()
+			r.untilProblem("not mounted, and 1 of its manifests is missing", "s=2", "a")
+			if err := s.AcceptEmpty(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r.until("the accepted directory", func(b manifest.Batch) bool { return podsOf(b) == "s=2" && len(b.Problems) == 0 })
+			if err := s.AcceptEmpty(t.Context()); !errors.Is(err, ErrNothingMissing) {
+				t.Errorf("accepted twice: got %v", err)
+			}
+			r.stop()
+			all, _ := r.batches()
+			for _, b := range all {
+				if !b.Complete {
+					t.Errorf("got %s, want a complete listing", show(b))
+				}
+			}
+			r = run(t, s)
+			r.until("no problem", func(b manifest.Batch) bool { return podsOf(b) == "s=2" && len(b.Problems) == 0 })
+		})
+	}
+}
+
+// TestDirReplacedByAnother checks that the manifests which are missing from a directory in
+// the place of another one are removed only when it has not changed for settleDelay.
+func TestDirReplacedByAnother(t *testing.T) {
+	d, o := newTree(t), testOptions(t)
+	for _, name := range []string{"a", "b", "c"} {
+		d.write(name+".yaml", yaml(name))
+	}
+	var last manifest.Batch
+	f := newFollower(NewDir(d.path, o), func(b manifest.Batch) { last = b })
+	defer func() { f.close() }()
+	now := time.Now().Add(time.Hour)
+	complete := true
+	check := func(after time.Duration, pods, problem string) {
+		t.Helper()
+		now = now.Add(after)
+		f.scanAt = time.Time{}
+		f.check(now)
+		if got := podsOf(last); got != pods || last.Complete != complete || (problem == "") != (len(last.Problems) == 0) || !strings.Contains(problemsOf(last), problem) {
+			t.Errorf("got %s, want pods %q, complete %v and problem %q", show(last), pods, complete, problem)
+		}
+	}
+	check(0, "a b c", "")
+	if err := os.Rename(d.path, d.path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	d.mkdir()
+	check(time.Hour, "a b c", "it is empty, and it is another directory")
+	d.write("b.yaml", yaml("b=2"))
+	check(time.Hour, "b=2 a c", "2 of its manifests are missing")
+	check(settleDelay-1, "b=2 a c", "2 of its manifests are missing")
+	d.write("c.yaml", yaml("c=2"))
+	check(settleDelay-1, "b=2 c=2 a", "1 of its manifests is missing")
+	check(settleDelay-1, "b=2 c=2 a", "1 of its manifests is missing")
+	if next := f.next().Sub(now); next > pollEvery {
+		t.Errorf("the next check is in %v, want %v at most", next, pollEvery)
+	}
+
+	f.close() // a restart of podd
+	f = newFollower(NewDir(d.path, o), func(b manifest.Batch) { last = b })
+	complete = false // the pod of a.yaml is kept if it runs, but not started
+	check(0, "b=2 c=2", "1 of its manifests is missing")
+	complete = true
+	if err := os.Rename(d.path, d.path+".new"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(d.path+".old", d.path); err != nil {
+		t.Fatal(err)
+	}
+	check(settleDelay, "a b c", "")
+	if err := os.Rename(d.path, d.path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(d.path+".new", d.path); err != nil {
+		t.Fatal(err)
+	}
+	check(settleDelay, "b=2 c=2 a", "1 of its manifests is missing")
+	check(settleDelay, "b=2 c=2", "")
+	d.remove("b.yaml")
+	check(0, "c=2 b=2", "")
+	check(removeDelay, "c=2", "")
+}
+
+// TestDirReplacedByAnother_AllThere checks that a directory in the place of another one is
+// taken at once if no manifest is missing.
+func TestDirReplacedByAnother_AllThere(t *testing.T) {
+	d, o := newTree(t), testOptions(t)
+	d.write("a.yaml", yaml("a"))
+	r := run(t, NewDir(d.path, o))
+	r.untilPods("a")
+	next := tree{t, d.path + ".new"}.mkdir()
+	next.write("a.yaml", yaml("a=2"))
+	next.write("b.yaml", yaml("b"))
+	if err := unix.Renameat2(unix.AT_FDCWD, d.path, unix.AT_FDCWD, next.path, unix.RENAME_EXCHANGE); err != nil {
+		t.Fatal(err)
+	}
+	r.untilPods("a=2", "b")
+	d.remove("a.yaml")
+	r.untilPods("b")
+	all, _ := r.batches()
+	for _, b := range all {
+		if len(b.Problems) > 0 {
+			t.Errorf("got %s, want no problem", show(b))
+		}
+	}
+}

@@ -1,0 +1,20 @@
+package manifest
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Annotations of static pods, which kubeadm and node agents read.
+const (
+	AnnotationConfigHash   = "kubernetes.io/config.hash"
+	AnnotationConfigSource = "kubernetes.io/config.source"
+	AnnotationConfigSeen   = "kubernetes.io/config.seen"
+	AnnotationConfigMirror = "kubernetes.io/config.mirror"
+)
+
+// Short returns the pod's namespace and name as in the manifest, without the suffix.
+func (p *Pod) Short() types.NamespacedName {
+	return types.NamespacedName{Namespace: p.Key.Namespace, Name: strings.TrimSuffix(p.Key.Name, p.Suffix)}
+}

@@ -1,0 +1,57 @@
+package supported
+
+import "sync"
+
+// Messages for fields of pods of a cluster that podd does not support.
+const (
+	notYet  = "is not served yet for pods of a cluster"
+	ungated = "is behind a gate that Kubernetes 1.34 has off"
+)
+
+// clusterFields lists the rows that differ for pods of an API server, because a cluster has
+// scheduled them and can look up objects.
+var clusterFields = []row{
+	{"metadata.finalizers", supported, ""},
+	{"metadata.generateName", supported, ""},
+	{"spec.serviceAccountName", supported, ""},
+	{"spec.serviceAccount", supported, ""},
+	{"spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", supported, ""},
+	{"spec.affinity.podAffinity", supported, ""},
+	{"spec.affinity.podAntiAffinity", supported, ""},
+	{"spec.topologySpreadConstraints", supported, ""},
+	{"spec.schedulingGates", supported, ""},     // the pod is bound, so they have been removed
+	{"spec.os.name", supported, ""},             // checked by admission
+	{"spec.ephemeralContainers", supported, ""}, // the API server only allows additions
+	{"spec.hostnameOverride", refusedWithNote, ungated},
+	{"spec.resourceClaims", refusedWithNote, notYet},
+	{"spec.resources.claims", refusedWithNote, notYet},
+	{"spec.volumes[].projected.sources[].serviceAccountToken", supported, ""},
+	{"spec.volumes[].projected.sources[].clusterTrustBundle", refusedWithNote, ungated},
+	{"spec.volumes[].projected.sources[].podCertificate", refusedWithNote, ungated},
+	{"spec.volumes[].ephemeral", supported, ""}, // the cluster creates the claim
+	{"spec.volumes[].csi", supported, ""},
+}
+
+var clusterContainerFields = []row{
+	{"env[].valueFrom.fileKeyRef", refusedWithNote, ungated},
+	{"resources.claims", refusedWithNote, notYet},
+}
+
+var clusterRules = sync.OnceValue(func() *rule {
+	root := newPodRules()
+	for _, r := range clusterFields {
+		root.replace(r)
+	}
+	for _, list := range containerRows {
+		for _, r := range clusterContainerFields {
+			r.path = list + r.path
+			root.replace(r)
+		}
+	}
+	return root
+})
+
+// replace makes a row decide about its field as a whole.
+func (r *rule) replace(rw row) {
+	r.add(rw).fields = nil
+}

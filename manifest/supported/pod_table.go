@@ -1,0 +1,240 @@
+package supported
+
+import "podd/manifest"
+
+// unscheduled is the message for fields that only a scheduler uses.
+const unscheduled = "has no effect; a pod here runs on this node and nowhere else"
+
+// unhooked is the message for a hook that Kubernetes accepts and that always fails.
+const unhooked = "no node agent makes such a hook; write exec, httpGet or sleep"
+
+// forWindows is the message for fields that only a Windows node supports.
+const forWindows = "is for Windows, and this node runs Linux; remove it"
+
+// EphemeralDirectory is the message for what the directory of an ephemeral volume cannot
+// be.
+const EphemeralDirectory = "a volume that goes with its pod is a directory of podd's; use a persistentVolumeClaim"
+
+// noFilling is the message for the initial content of a volume.
+const noFilling = "podd fills no volume; let an init container do that"
+
+// noDevices is the message for devices that a driver of a cluster would allocate.
+const noDevices = "there is no cluster to allocate the devices of a ResourceClaim; remove it, or mount the device with hostPath"
+
+// Messages for volumes that are not on this node.
+const (
+	mountIt  = "podd mounts nothing but nfs from the network; mount it on the machine (/etc/fstab, a .mount unit) and use hostPath"
+	attachIt = "podd attaches no disks; attach and mount it on the machine and use hostPath, or a claim with a local PersistentVolume"
+	noCloud  = "podd talks to no cloud; attach and mount the disk on the machine and use hostPath, or a claim with a local PersistentVolume"
+	noDriver = "Kubernetes has no driver for it any more; mount the volume on the machine and use hostPath"
+)
+
+// templateMetadata lists the metadata that the claim of an ephemeral volume gets from its
+// pod or does not have.
+var templateMetadata = append([]string{"name", "generateName", "namespace", "uid", "finalizers"}, manifest.ServerMetadata...)
+
+// podFields lists for every field of a pod whether podd supports it. To support another
+// field, add its row here, its validation, and its golden file.
+var podFields = []row{
+	{"apiVersion", supported, ""},
+	{"kind", supported, ""},
+
+	{"metadata.name", supported, ""},
+	{"metadata.namespace", supported, ""},
+	{"metadata.uid", supported, ""},
+	{"metadata.labels", supported, ""},
+	{"metadata.annotations", supported, ""},
+	{"metadata.finalizers", warned, "has no effect; podd ends a pod when its manifest goes"},
+	{"metadata.generateName", warned, "has no effect; metadata.name counts"},
+
+	{"spec.restartPolicy", supported, ""},
+	{"spec.terminationGracePeriodSeconds", supported, ""},
+	{"spec.activeDeadlineSeconds", supported, ""},
+	{"spec.hostNetwork", supported, ""},
+	{"spec.hostPID", supported, ""},
+	{"spec.hostIPC", supported, ""},
+	{"spec.hostname", supported, ""},
+	{"spec.dnsPolicy", supported, ""},
+	{"spec.dnsConfig", supported, ""},
+	{"spec.nodeName", supported, ""},
+	{"spec.priority", supported, ""},
+	{"spec.priorityClassName", supported, ""},
+	{"spec.imagePullSecrets", supported, ""},
+	{"spec.enableServiceLinks", supported, ""},
+	{"spec.readinessGates[].conditionType", supported, ""},
+	{"spec.schedulerName", supported, ""},
+	{"spec.tolerations", supported, ""},
+	{"spec.automountServiceAccountToken", supported, ""},
+	{"spec.serviceAccountName", warned, "mounts no token; there is no API server to issue one"},
+	{"spec.serviceAccount", warned, "mounts no token; there is no API server to issue one"},
+	{"spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution", supported, ""},
+	{"spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", warned, unscheduled},
+	{"spec.affinity.podAffinity", warned, unscheduled},
+	{"spec.affinity.podAntiAffinity", warned, unscheduled},
+	{"spec.nodeSelector", supported, ""},
+	{"spec.topologySpreadConstraints", warned, unscheduled},
+	{"spec.runtimeClassName", supported, ""},
+	{"spec.shareProcessNamespace", supported, ""},
+	{"spec.setHostnameAsFQDN", supported, ""},
+	{"spec.subdomain", supported, ""},
+	{"spec.hostAliases", supported, ""},
+	{"spec.hostUsers", supported, ""},
+	{"spec.preemptionPolicy", supported, ""}, // no pod is evicted to make room for another one
+	{"spec.os.name", oneValue, `"linux" names another system, and this node runs Linux; remove it`},
+	{"spec.schedulingGates", refusedWithNote, "there is no scheduler that would wait; write the manifest when the pod may start"},
+	{"spec.hostnameOverride", refusedWithNote, "is behind a gate that Kubernetes 1.34 has off; write hostname and subdomain"},
+	{"spec.resourceClaims", refusedWithNote, noDevices},
+	{"spec.overhead[cpu]", supported, ""},
+	{"spec.overhead[memory]", supported, ""},
+	{"spec.overhead[ephemeral-storage]", supported, ""},
+	{"spec.overhead[" + hugePagesRow + "]", supported, ""},
+	{"spec.resources.claims", refusedWithNote, noDevices},
+	{"spec.resources.limits[cpu]", supported, ""},
+	{"spec.resources.limits[memory]", supported, ""},
+	{"spec.resources.limits[" + hugePagesRow + "]", supported, ""},
+	{"spec.resources.requests[cpu]", supported, ""},
+	{"spec.resources.requests[memory]", supported, ""},
+	{"spec.resources.requests[" + hugePagesRow + "]", supported, ""},
+	{"spec.ephemeralContainers", refusedWithNote, "cannot be part of a manifest; write a container, or add it to the running pod with podd debug or kubectl debug"},
+
+	{"spec.securityContext.runAsUser", supported, ""},
+	{"spec.securityContext.runAsGroup", supported, ""},
+	{"spec.securityContext.fsGroup", supported, ""},
+	{"spec.securityContext.fsGroupChangePolicy", supported, ""},
+	{"spec.securityContext.runAsNonRoot", supported, ""},
+	{"spec.securityContext.supplementalGroups", supported, ""},
+	{"spec.securityContext.supplementalGroupsPolicy", supported, ""},
+	{"spec.securityContext.seLinuxOptions", supported, ""},
+	{"spec.securityContext.seLinuxChangePolicy", supported, ""}, // the runtime labels each file
+	{"spec.securityContext.appArmorProfile", supported, ""},
+	{"spec.securityContext.windowsOptions", refusedWithNote, forWindows},
+	{"spec.securityContext.seccompProfile", supported, ""},
+	{"spec.securityContext.sysctls", supported, ""},
+
+	{"spec.volumes[].name", supported, ""},
+	{"spec.volumes[].emptyDir", supported, ""},
+	{"spec.volumes[].hostPath", supported, ""},
+	{"spec.volumes[].configMap", supported, ""},
+	{"spec.volumes[].secret", supported, ""},
+	{"spec.volumes[].downwardAPI", supported, ""},
+	{"spec.volumes[].nfs", supported, ""},
+	{"spec.volumes[].persistentVolumeClaim", supported, ""},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata.labels", supported, ""},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata.annotations", supported, ""},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.accessModes", supported, ""},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.resources", supported, ""},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.storageClassName", supported, ""},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.volumeMode", oneValue, `"Filesystem" ` + EphemeralDirectory},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.volumeName", refusedWithNote, EphemeralDirectory},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.selector", refusedWithNote, EphemeralDirectory},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.dataSource", refusedWithNote, noFilling},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.dataSourceRef", refusedWithNote, noFilling},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.volumeAttributesClassName", refusedWithNote, noClass},
+	{"spec.volumes[].image", supported, ""},
+	{"spec.volumes[].projected.defaultMode", supported, ""},
+	{"spec.volumes[].projected.sources[].configMap", supported, ""},
+	{"spec.volumes[].projected.sources[].secret", supported, ""},
+	{"spec.volumes[].projected.sources[].downwardAPI", supported, ""},
+	{"spec.volumes[].projected.sources[].serviceAccountToken", refusedWithNote, "there is no cluster to issue a token; remove it, or put one into a Secret beside the pod"},
+	{"spec.volumes[].projected.sources[].clusterTrustBundle", refusedWithNote, "there is no cluster to have one; put the certificates into a ConfigMap beside the pod"},
+	{"spec.volumes[].projected.sources[].podCertificate", refusedWithNote, "there is no cluster to issue one; put a certificate into a Secret beside the pod"},
+	{"spec.volumes[].gitRepo", refusedWithNote, "refused, CVE-2024-10220; use an init container that clones"},
+	{"spec.volumes[].cephfs", refusedWithNote, mountIt},
+	{"spec.volumes[].glusterfs", refusedWithNote, mountIt},
+	{"spec.volumes[].quobyte", refusedWithNote, mountIt},
+	{"spec.volumes[].azureFile", refusedWithNote, mountIt},
+	{"spec.volumes[].iscsi", refusedWithNote, attachIt},
+	{"spec.volumes[].rbd", refusedWithNote, attachIt},
+	{"spec.volumes[].fc", refusedWithNote, attachIt},
+	{"spec.volumes[].csi", refusedWithNote, "CSI drivers make volumes for pods of a cluster alone; mount the volume on the machine and use hostPath, or a claim with a local PersistentVolume"},
+	{"spec.volumes[].flexVolume", refusedWithNote, "podd runs no FlexVolume drivers; mount the volume on the machine and use hostPath, or a claim"},
+	{"spec.volumes[].awsElasticBlockStore", refusedWithNote, noCloud},
+	{"spec.volumes[].azureDisk", refusedWithNote, noCloud},
+	{"spec.volumes[].cinder", refusedWithNote, noCloud},
+	{"spec.volumes[].gcePersistentDisk", refusedWithNote, noCloud},
+	{"spec.volumes[].vsphereVolume", refusedWithNote, noCloud},
+	{"spec.volumes[].photonPersistentDisk", refusedWithNote, noDriver},
+	{"spec.volumes[].portworxVolume", refusedWithNote, noDriver},
+	{"spec.volumes[].scaleIO", refusedWithNote, noDriver},
+	{"spec.volumes[].storageos", refusedWithNote, noDriver},
+	{"spec.volumes[].flocker", refusedWithNote, noDriver},
+}
+
+// containerFields lists the fields of both regular and init containers.
+var containerFields = []row{
+	{"name", supported, ""},
+	{"image", supported, ""},
+	{"imagePullPolicy", supported, ""},
+	{"command", supported, ""},
+	{"args", supported, ""},
+	{"workingDir", supported, ""},
+	{"stdin", supported, ""},
+	{"stdinOnce", supported, ""},
+	{"tty", supported, ""},
+	{"ports", supported, ""},
+	{"livenessProbe", supported, ""},
+	{"readinessProbe", supported, ""},
+	{"startupProbe", supported, ""},
+	// Valid with Options.RestartRules; otherwise validation reports the gate.
+	{"restartPolicy", supported, ""},
+	{"restartPolicyRules[].action", supported, ""},
+	{"restartPolicyRules[].exitCodes.operator", supported, ""},
+	{"restartPolicyRules[].exitCodes.values", supported, ""},
+	{"lifecycle.stopSignal", supported, ""},
+	{"lifecycle.postStart.exec", supported, ""},
+	{"lifecycle.postStart.httpGet", supported, ""},
+	{"lifecycle.postStart.sleep", supported, ""},
+	{"lifecycle.postStart.tcpSocket", refusedWithNote, unhooked},
+	{"lifecycle.preStop.exec", supported, ""},
+	{"lifecycle.preStop.httpGet", supported, ""},
+	{"lifecycle.preStop.sleep", supported, ""},
+	{"lifecycle.preStop.tcpSocket", refusedWithNote, unhooked},
+	{"terminationMessagePath", supported, ""},
+	{"terminationMessagePolicy", supported, ""},
+
+	{"env[].name", supported, ""},
+	{"env[].value", supported, ""},
+	{"envFrom", supported, ""},
+	{"env[].valueFrom.configMapKeyRef", supported, ""},
+	{"env[].valueFrom.secretKeyRef", supported, ""},
+	{"env[].valueFrom.fieldRef", supported, ""},
+	{"env[].valueFrom.resourceFieldRef", supported, ""},
+	{"env[].valueFrom.fileKeyRef", refusedWithNote, "is behind a gate that Kubernetes 1.34 has off; write the value, or a ConfigMap beside the pod"},
+
+	{"resources.claims", refusedWithNote, noDevices},
+	{"resources.limits[cpu]", supported, ""},
+	{"resources.limits[memory]", supported, ""},
+	{"resources.requests[cpu]", supported, ""},
+	{"resources.requests[memory]", supported, ""},
+	{"resources.limits[ephemeral-storage]", supported, ""},
+	{"resources.requests[ephemeral-storage]", supported, ""},
+	{"resources.limits[" + hugePagesRow + "]", supported, ""},
+	{"resources.requests[" + hugePagesRow + "]", supported, ""},
+	{"resources.limits[" + extendedRow + "]", supported, ""},
+	{"resources.requests[" + extendedRow + "]", supported, ""},
+	{"resizePolicy[].resourceName", supported, ""},
+	{"resizePolicy[].restartPolicy", supported, ""},
+
+	{"volumeMounts[].name", supported, ""},
+	{"volumeMounts[].mountPath", supported, ""},
+	{"volumeMounts[].readOnly", supported, ""},
+	{"volumeMounts[].subPath", supported, ""},
+	{"volumeMounts[].subPathExpr", supported, ""},
+	{"volumeMounts[].mountPropagation", supported, ""},
+	{"volumeMounts[].recursiveReadOnly", supported, ""},
+	{"volumeDevices[].name", supported, ""},
+	{"volumeDevices[].devicePath", supported, ""},
+
+	{"securityContext.runAsUser", supported, ""},
+	{"securityContext.runAsGroup", supported, ""},
+	{"securityContext.runAsNonRoot", supported, ""},
+	{"securityContext.privileged", supported, ""},
+	{"securityContext.capabilities", supported, ""},
+	{"securityContext.readOnlyRootFilesystem", supported, ""},
+	{"securityContext.allowPrivilegeEscalation", supported, ""},
+	{"securityContext.seccompProfile", supported, ""},
+	{"securityContext.procMount", supported, ""},
+	{"securityContext.seLinuxOptions", supported, ""},
+	{"securityContext.appArmorProfile", supported, ""},
+	{"securityContext.windowsOptions", refusedWithNote, forWindows},
+}

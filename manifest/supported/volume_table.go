@@ -1,0 +1,69 @@
+package supported
+
+import (
+	"strings"
+	"sync"
+
+	"podd/manifest"
+)
+
+// noClass is the message for what only a cluster can do.
+const noClass = "there is no cluster that would have a storage driver change the volume; remove it"
+
+// claimFields is the table for PersistentVolumeClaims.
+var claimFields = []row{
+	{"apiVersion", supported, ""},
+	{"kind", supported, ""},
+	{"metadata", supported, ""},
+	{"status", supported, ""}, // ignored, as in a pod
+
+	{"spec.accessModes", supported, ""},
+	{"spec.selector", supported, ""},
+	{"spec.resources", supported, ""},
+	{"spec.volumeName", supported, ""},
+	{"spec.storageClassName", supported, ""},
+	{"spec.volumeMode", supported, ""},
+	{"spec.dataSource", refusedWithNote, noFilling},
+	{"spec.dataSourceRef", refusedWithNote, noFilling},
+	{"spec.volumeAttributesClassName", refusedWithNote, noClass},
+}
+
+// volumeFields is the table for PersistentVolumes, without the sources that volumes
+// of pods can have too: those have the same messages.
+var volumeFields = []row{
+	{"apiVersion", supported, ""},
+	{"kind", supported, ""},
+	{"metadata", supported, ""},
+	{"status", supported, ""},
+
+	{"spec.accessModes", supported, ""},
+	{"spec.capacity", supported, ""},
+	{"spec.claimRef", supported, ""},
+	{"spec.storageClassName", supported, ""},
+	{"spec.volumeMode", supported, ""},
+	{"spec.hostPath", supported, ""},
+	{"spec.local", supported, ""},
+	{"spec.nfs", supported, ""},
+	{"spec.persistentVolumeReclaimPolicy", supported, ""},
+	{"spec.nodeAffinity", supported, ""},
+	{"spec.mountOptions", supported, ""}, // for nfs; see validateMountOptions
+	{"spec.volumeAttributesClassName", refusedWithNote, noClass},
+}
+
+// objectRules contains the rules of kinds other than Pod that have a table.
+var objectRules = sync.OnceValue(func() map[string]*rule {
+	claim, volume := &rule{}, &rule{}
+	for _, r := range claimFields {
+		claim.add(r)
+	}
+	for _, r := range volumeFields {
+		volume.add(r)
+	}
+	for _, r := range podFields {
+		name, isVolume := strings.CutPrefix(r.path, "spec.volumes[].")
+		if isVolume && r.verdict == refusedWithNote && !strings.Contains(name, ".") {
+			volume.add(row{"spec." + name, refusedWithNote, r.note})
+		}
+	}
+	return map[string]*rule{manifest.ClaimKind: claim, manifest.VolumeKind: volume}
+})

@@ -1,0 +1,86 @@
+package validate
+
+import (
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"podd/manifest"
+)
+
+func validateNodeAffinity(a *v1.Affinity, path *field.Path) field.ErrorList {
+	required := manifest.RequiredAffinity(a)
+	if required == nil {
+		return nil
+	}
+	return validateNodeSelector(required, path.Child("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"))
+}
+
+// validateNodeSelector validates a selector, which may be nil.
+func validateNodeSelector(s *v1.NodeSelector, path *field.Path) field.ErrorList {
+	if s == nil {
+		return field.ErrorList{field.Required(path, "write which nodes are asked for")}
+	}
+	var errs field.ErrorList
+	terms := path.Child("nodeSelectorTerms")
+	if len(s.NodeSelectorTerms) == 0 {
+		errs = append(errs, field.Required(terms, "without one no node is asked for"))
+	}
+	for i, t := range s.NodeSelectorTerms {
+		for j, r := range t.MatchExpressions {
+			at := terms.Index(i).Child("matchExpressions").Index(j)
+			errs = append(errs, metavalidation.ValidateLabelName(r.Key, at.Child("key"))...)
+			errs = append(errs, validateRequirement(r, at)...)
+		}
+		for j, r := range t.MatchFields {
+			errs = append(errs, validateFieldRequirement(r, terms.Index(i).Child("matchFields").Index(j))...)
+		}
+	}
+	return errs
+}
+
+func validateRequirement(r v1.NodeSelectorRequirement, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	at := path.Child("values")
+	switch r.Operator {
+	case v1.NodeSelectorOpIn, v1.NodeSelectorOpNotIn:
+		if len(r.Values) == 0 {
+			errs = append(errs, field.Required(at, "operators In and NotIn need one at least"))
+		}
+		for i, value := range r.Values {
+			errs = append(errs, invalid(at.Index(i), value, validation.IsValidLabelValue(value))...)
+		}
+	case v1.NodeSelectorOpExists, v1.NodeSelectorOpDoesNotExist:
+		if len(r.Values) > 0 {
+			errs = append(errs, field.Forbidden(at, "operators Exists and DoesNotExist have none"))
+		}
+	case v1.NodeSelectorOpGt, v1.NodeSelectorOpLt:
+		if len(r.Values) != 1 {
+			errs = append(errs, field.Required(at, "operators Gt and Lt have one"))
+		} else if _, err := strconv.ParseInt(r.Values[0], 10, 64); err != nil {
+			errs = append(errs, field.Invalid(at.Index(0), r.Values[0], "must be a whole number"))
+		}
+	default:
+		errs = append(errs, oneOf(path.Child("operator"), r.Operator, v1.NodeSelectorOpIn, v1.NodeSelectorOpNotIn,
+			v1.NodeSelectorOpExists, v1.NodeSelectorOpDoesNotExist, v1.NodeSelectorOpGt, v1.NodeSelectorOpLt)...)
+	}
+	return errs
+}
+
+// validateFieldRequirement validates a requirement on a field of the node. Only its name
+// can be selected, with exactly one value.
+func validateFieldRequirement(r v1.NodeSelectorRequirement, path *field.Path) field.ErrorList {
+	errs := oneOf(path.Child("key"), r.Key, metav1.ObjectNameField)
+	unknown := oneOf(path.Child("operator"), r.Operator, v1.NodeSelectorOpIn, v1.NodeSelectorOpNotIn)
+	if len(unknown) > 0 {
+		return append(errs, unknown...)
+	}
+	if len(r.Values) != 1 {
+		return append(errs, field.Required(path.Child("values"), "a field has one"))
+	}
+	return append(errs, invalid(path.Child("values").Index(0), r.Values[0], validation.IsDNS1123Subdomain(r.Values[0]))...)
+}

@@ -1,0 +1,168 @@
+package validate
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"podd/manifest"
+	"podd/manifest/wording"
+)
+
+// Annotations that have become fields, and are still validated.
+const (
+	annotationTolerations  = "scheduler.alpha.kubernetes.io/tolerations"
+	annotationDeletionCost = "controller.kubernetes.io/pod-deletion-cost"
+)
+
+// validatePodAnnotations validates the annotations that Kubernetes interprets, so that none
+// of them contradicts a field.
+func validatePodAnnotations(pod *v1.Pod) field.ErrorList {
+	var errs field.ErrorList
+	all := field.NewPath("metadata", "annotations")
+	for _, key := range slices.Sorted(maps.Keys(pod.Annotations)) {
+		value, at := pod.Annotations[key], all.Key(key)
+		container, seccomp := strings.CutPrefix(key, v1.SeccompContainerAnnotationKeyPrefix)
+		switch {
+		case key == annotationTolerations && value != "":
+			errs = append(errs, validateTolerationText(value, at)...)
+		case key == annotationDeletionCost && !deletionCost(value):
+			errs = append(errs, field.Invalid(at, value, "must be a whole number of 32 bits"))
+		case key == v1.SeccompPodAnnotationKey:
+			errs = append(errs, validateSeccompText(value, pod.Spec.SecurityContext.SeccompProfile, at, field.NewPath("spec", "securityContext", "seccompProfile"))...)
+		case seccomp:
+			p, where := seccompOf(&pod.Spec, container)
+			errs = append(errs, validateSeccompText(value, p, at, where)...)
+		case strings.HasPrefix(key, v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix):
+			errs = append(errs, validateAppArmorText(&pod.Spec, strings.TrimPrefix(key, v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix), value, at)...)
+		}
+	}
+	return errs
+}
+
+func validateTolerationText(text string, at *field.Path) field.ErrorList {
+	var list []v1.Toleration
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return field.ErrorList{field.Invalid(at, wording.Clip(text, 80), "is not a list of tolerations in JSON; use spec.tolerations")}
+	}
+	return validateTolerations(list, at)
+}
+
+// deletionCost reports whether text is a valid deletion cost: a number without a plus sign
+// or leading zeros.
+func deletionCost(text string) bool {
+	if text != "0" && strings.HasPrefix(text, "0") || strings.HasPrefix(text, "+") {
+		return false
+	}
+	_, err := strconv.ParseInt(text, 10, 32)
+	return err == nil
+}
+
+// seccompOf returns the profile of a container and its path.
+func seccompOf(spec *v1.PodSpec, name string) (*v1.SeccompProfile, *field.Path) {
+	c, at := findContainer(spec, name)
+	if c == nil || c.SecurityContext == nil {
+		return nil, nil
+	}
+	return c.SecurityContext.SeccompProfile, at.Child("securityContext", "seccompProfile")
+}
+
+// validateSeccompText validates an annotation used before 1.19. It has no effect if the
+// field is not set, and must be equal to the field otherwise.
+func validateSeccompText(text string, p *v1.SeccompProfile, at, where *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	local, isLocal := strings.CutPrefix(text, v1.SeccompLocalhostProfileNamePrefix)
+	standard := text == v1.SeccompProfileRuntimeDefault || text == v1.DeprecatedSeccompProfileDockerDefault
+	switch {
+	case isLocal && (path.IsAbs(local) || slices.Contains(strings.Split(local, "/"), "..")):
+		errs = append(errs, field.Invalid(at, text, "must be a path below the profiles' directory"))
+	case !isLocal && !standard && text != v1.SeccompProfileNameUnconfined:
+		errs = append(errs, field.Invalid(at, text, "is no seccomp profile; use the field seccompProfile"))
+	}
+	if p == nil {
+		return errs
+	}
+	agrees := map[v1.SeccompProfileType]bool{
+		v1.SeccompProfileTypeUnconfined:     text == v1.SeccompProfileNameUnconfined,
+		v1.SeccompProfileTypeRuntimeDefault: standard,
+		v1.SeccompProfileTypeLocalhost:      isLocal,
+	}
+	const other = "is not what the annotation says; remove the annotation"
+	if same, known := agrees[p.Type]; known && !same {
+		return append(errs, field.Forbidden(where.Child("type"), other))
+	}
+	if p.Type == v1.SeccompProfileTypeLocalhost && (p.LocalhostProfile == nil || *p.LocalhostProfile != local) {
+		return append(errs, field.Forbidden(where.Child("localhostProfile"), other))
+	}
+	return errs
+}
+
+// validateAppArmorText validates an annotation used before 1.30: it must be a valid profile
+// of an existing container, and equal to the container's field if that is set.
+func validateAppArmorText(spec *v1.PodSpec, container, text string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	c, where := findContainer(spec, container)
+	p := manifest.AnnotatedAppArmor(text)
+	if c == nil {
+		errs = append(errs, field.Invalid(at, container, "is no container of this pod"))
+	} else {
+		fields := spec.SecurityContext.AppArmorProfile
+		if c.SecurityContext != nil {
+			fields = cmp.Or(c.SecurityContext.AppArmorProfile, fields)
+		}
+		errs = append(errs, agreeAppArmor(p, fields, where.Child("securityContext", "appArmorProfile"))...)
+	}
+	switch {
+	case p == nil && text != "":
+		errs = append(errs, field.Invalid(at, text, "is no AppArmor profile; use the field appArmorProfile"))
+	case p != nil && p.LocalhostProfile != nil:
+		errs = append(errs, validateAppArmorName(*p.LocalhostProfile, at)...)
+	}
+	return errs
+}
+
+// findContainer returns the container with this name and its path.
+func findContainer(spec *v1.PodSpec, name string) (*v1.Container, *field.Path) {
+	for _, l := range containerLists(spec) {
+		for i := range l.containers {
+			if l.containers[i].Name == name {
+				return &l.containers[i], l.path.Index(i)
+			}
+		}
+	}
+	return nil, nil
+}
+
+// containerList is one of a pod's lists of containers.
+type containerList struct {
+	containers []v1.Container
+	path       *field.Path
+}
+
+func containerLists(spec *v1.PodSpec) []containerList {
+	return []containerList{
+		{spec.Containers, field.NewPath("spec", "containers")},
+		{spec.InitContainers, field.NewPath("spec", "initContainers")},
+	}
+}
+
+// validateFinalizers validates finalizers. They have no effect here, but an API server
+// would refuse the mirror pod because of an invalid one.
+func validateFinalizers(list []string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, name := range list {
+		errs = append(errs, invalid(at.Index(i), name, validation.IsQualifiedName(name))...)
+		if !strings.Contains(name, "/") && name != string(v1.FinalizerKubernetes) && name != "orphan" && name != "foregroundDeletion" {
+			errs = append(errs, field.Invalid(at.Index(i), name, "must have a domain, as in example.com/name"))
+		}
+	}
+	return errs
+}

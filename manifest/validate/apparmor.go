@@ -1,0 +1,60 @@
+package validate
+
+import (
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// maxAppArmorName is the maximum length of a profile's name in the API.
+const maxAppArmorName = 4095
+
+func validateAppArmor(p *v1.AppArmorProfile, path *field.Path) field.ErrorList {
+	if p == nil {
+		return nil
+	}
+	at := path.Child("localhostProfile")
+	errs := oneOf(path.Child("type"), p.Type, v1.AppArmorProfileTypeRuntimeDefault, v1.AppArmorProfileTypeUnconfined, v1.AppArmorProfileTypeLocalhost)
+	switch local := p.Type == v1.AppArmorProfileTypeLocalhost; {
+	case len(errs) > 0:
+	case !local && p.LocalhostProfile != nil:
+		errs = append(errs, field.Forbidden(at, "only type Localhost has one"))
+	case local && (p.LocalhostProfile == nil || *p.LocalhostProfile == ""):
+		errs = append(errs, field.Required(at, "type Localhost needs one"))
+	case local:
+		errs = append(errs, validateAppArmorName(*p.LocalhostProfile, at)...)
+	}
+	return errs
+}
+
+func validateAppArmorName(name string, path *field.Path) field.ErrorList {
+	switch {
+	case strings.TrimSpace(name) != name || name == "":
+		return field.ErrorList{field.Invalid(path, name, "must not be empty, or begin or end with a blank")}
+	case len(name) > maxAppArmorName:
+		return field.ErrorList{field.TooLong(path, "", maxAppArmorName)}
+	}
+	return noNUL(path, name)
+}
+
+// agreeAppArmor compares the profile of an annotation with that of the fields at path; nil
+// fields are ignored.
+func agreeAppArmor(text, fields *v1.AppArmorProfile, path *field.Path) field.ErrorList {
+	const other = "is not what the annotation says; remove the annotation"
+	local := func(p *v1.AppArmorProfile) string {
+		if p.LocalhostProfile == nil {
+			return ""
+		}
+		return *p.LocalhostProfile
+	}
+	switch {
+	case text == nil || fields == nil:
+		return nil
+	case text.Type != fields.Type:
+		return field.ErrorList{field.Forbidden(path.Child("type"), other)}
+	case local(text) != local(fields):
+		return field.ErrorList{field.Forbidden(path.Child("localhostProfile"), other)}
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package validate
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Claim validates a PersistentVolumeClaim without its metadata.
+func Claim(c *v1.PersistentVolumeClaim) field.ErrorList {
+	return validateClaim(&c.Spec, field.NewPath("spec"))
+}
+
+// PersistentVolume validates a PersistentVolume without its metadata.
+func PersistentVolume(pv *v1.PersistentVolume) field.ErrorList {
+	return validatePersistentVolume(&pv.Spec, field.NewPath("spec"))
+}
+
+// validateClaim validates the spec of a claim, or of a claim template.
+func validateClaim(spec *v1.PersistentVolumeClaimSpec, at *field.Path) field.ErrorList {
+	errs := validateAccessModes(spec.AccessModes, at.Child("accessModes"))
+	errs = append(errs, validateStorage(spec.Resources.Requests, at.Child("resources", "requests"))...)
+	errs = append(errs, oneOf(at.Child("volumeMode"), *spec.VolumeMode, v1.PersistentVolumeFilesystem, v1.PersistentVolumeBlock)...)
+	if spec.StorageClassName != nil && *spec.StorageClassName != "" {
+		errs = append(errs, invalid(at.Child("storageClassName"), *spec.StorageClassName, validation.IsDNS1123Subdomain(*spec.StorageClassName))...)
+	}
+	if spec.Selector != nil {
+		if _, err := metav1.LabelSelectorAsSelector(spec.Selector); err != nil {
+			errs = append(errs, field.Invalid(at.Child("selector"), "", err.Error()))
+		}
+	}
+	return errs
+}
+
+func validateAccessModes(modes []v1.PersistentVolumeAccessMode, at *field.Path) field.ErrorList {
+	if len(modes) == 0 {
+		return field.ErrorList{field.Required(at, "write ReadWriteOnce, for one")}
+	}
+	var errs field.ErrorList
+	for i, mode := range modes {
+		errs = append(errs, oneOf(at.Index(i), mode, v1.ReadWriteOnce, v1.ReadOnlyMany, v1.ReadWriteMany, v1.ReadWriteOncePod)...)
+	}
+	if len(modes) > 1 && slices.Contains(modes, v1.ReadWriteOncePod) {
+		errs = append(errs, field.Forbidden(at, "ReadWriteOncePod stands alone"))
+	}
+	return errs
+}
+
+func validateStorage(r v1.ResourceList, at *field.Path) field.ErrorList {
+	q, there := r[v1.ResourceStorage]
+	switch at = at.Key(string(v1.ResourceStorage)); {
+	case !there:
+		return field.ErrorList{field.Required(at, "")}
+	case q.Sign() <= 0:
+		return field.ErrorList{field.Invalid(at, q.String(), "must be more than 0")}
+	}
+	return nil
+}
+
+func validatePersistentVolume(spec *v1.PersistentVolumeSpec, at *field.Path) field.ErrorList {
+	errs := validateAccessModes(spec.AccessModes, at.Child("accessModes"))
+	errs = append(errs, validateStorage(spec.Capacity, at.Child("capacity"))...)
+	errs = append(errs, oneOf(at.Child("volumeMode"), *spec.VolumeMode, v1.PersistentVolumeFilesystem, v1.PersistentVolumeBlock)...)
+	s := &spec.PersistentVolumeSource
+	if *spec.VolumeMode == v1.PersistentVolumeBlock && s.Local == nil {
+		errs = append(errs, field.Forbidden(at.Child("volumeMode"), "Block goes with local alone; write the path of the device there"))
+	}
+	switch {
+	case s.HostPath != nil:
+		errs = append(errs, validateHostPath(s.HostPath, at.Child("hostPath"))...)
+	case s.Local != nil:
+		errs = append(errs, validateHostDir(s.Local.Path, at.Child("local", "path"))...)
+	case s.NFS != nil:
+		errs = append(errs, validateNFS(s.NFS, at.Child("nfs"))...)
+	case len(sourceNames(s)) == 0: // the served table has messages for other sources
+		errs = append(errs, field.Required(at, "podd serves the volumes hostPath, local and nfs"))
+	}
+	if names := sourceNames(s); len(names) > 1 {
+		errs = append(errs, field.Forbidden(at.Child(names[1]), "a volume has one source, and this has "+names[0]+" too; remove one"))
+	}
+	if a := spec.NodeAffinity; a != nil {
+		errs = append(errs, validateNodeSelector(a.Required, at.Child("nodeAffinity", "required"))...)
+	}
+	errs = append(errs, validateMountOptions(spec, at.Child("mountOptions"))...)
+	if policy := spec.PersistentVolumeReclaimPolicy; policy != "" {
+		errs = append(errs, oneOf(at.Child("persistentVolumeReclaimPolicy"), policy,
+			v1.PersistentVolumeReclaimRetain, v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRecycle)...)
+	}
+	return errs
+}
+
+func validateHostDir(text string, at *field.Path) field.ErrorList {
+	errs := noNUL(at, text)
+	switch {
+	case text == "":
+		errs = append(errs, field.Required(at, ""))
+	case !path.IsAbs(text):
+		errs = append(errs, field.Invalid(at, text, "must begin with /"))
+	case slices.Contains(strings.Split(text, "/"), ".."):
+		errs = append(errs, field.Invalid(at, text, "must not have a .. in it"))
+	}
+	return errs
+}
+
+// validateClaimVolume validates a volume of a pod that refers to a claim.
+func validateClaimVolume(v *v1.Volume, at *field.Path) field.ErrorList {
+	if s := v.PersistentVolumeClaim; s != nil {
+		return validateObjectName(s.ClaimName, at.Child("persistentVolumeClaim", "claimName"))
+	}
+	if v.Ephemeral == nil {
+		return nil
+	}
+	at = at.Child("ephemeral", "volumeClaimTemplate")
+	t := v.Ephemeral.VolumeClaimTemplate
+	if t == nil {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	errs := validateLabels(t.Labels, at.Child("metadata", "labels"))
+	errs = append(errs, validateAnnotations(t.Annotations, at.Child("metadata", "annotations"))...)
+	errs = append(errs, validateClaim(&t.Spec, at.Child("spec"))...)
+	return errs
+}

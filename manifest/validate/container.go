@@ -1,0 +1,92 @@
+package validate
+
+import (
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"podd/manifest"
+)
+
+// validateContainers validates regular and init containers. Their names must be distinct in
+// both lists together, because they become names of log directories.
+func validateContainers(spec *v1.PodSpec, o Options, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(spec.Containers) == 0 {
+		errs = append(errs, field.Required(path.Child("containers"), "a pod needs one at least"))
+	}
+	names := map[string]bool{}
+	volumes := volumesByName(spec.Volumes)
+	regular := hostPorts{}
+	for i := range spec.Containers {
+		c, at := &spec.Containers[i], path.Child("containers").Index(i)
+		errs = append(errs, validateContainer(c, !manifest.HasUserNamespace(spec), volumes, names, at)...)
+		errs = append(errs, validateProbes(c, at)...)
+		errs = append(errs, validateLifecycle(c.Lifecycle, *spec.TerminationGracePeriodSeconds, spec.OS, at.Child("lifecycle"))...)
+		errs = append(errs, validateResize(c.ResizePolicy, spec.RestartPolicy, at.Child("resizePolicy"))...)
+		errs = append(errs, regular.add(c.Ports, spec.HostNetwork, at.Child("ports"))...)
+		errs = append(errs, validateRestart(c, o.RestartRules, at)...)
+	}
+	for i := range spec.InitContainers {
+		c, at := &spec.InitContainers[i], path.Child("initContainers").Index(i)
+		errs = append(errs, validateContainer(c, !manifest.HasUserNamespace(spec), volumes, names, at)...)
+		errs = append(errs, validateResize(c.ResizePolicy, spec.RestartPolicy, at.Child("resizePolicy"))...)
+		// Init containers run one after another, so they can use the same ports.
+		errs = append(errs, hostPorts{}.add(c.Ports, false, at.Child("ports"))...)
+		if manifest.IsSidecar(c) {
+			errs = append(errs, validateProbes(c, at)...)
+			errs = append(errs, validateLifecycle(c.Lifecycle, *spec.TerminationGracePeriodSeconds, spec.OS, at.Child("lifecycle"))...)
+		} else {
+			errs = append(errs, forbidProbes(c, at)...)
+			errs = append(errs, forbidLifecycle(c, at)...)
+		}
+		errs = append(errs, validateInitRestart(c, o.RestartRules, at)...)
+	}
+	return errs
+}
+
+func validateContainer(c *v1.Container, hostUsers bool, volumes map[string]*v1.Volume, names map[string]bool, path *field.Path) field.ErrorList {
+	errs := validateName(c.Name, names, path.Child("name"))
+	errs = append(errs, validateImage(c.Image, path.Child("image"))...)
+	errs = append(errs, oneOf(path.Child("imagePullPolicy"), c.ImagePullPolicy, v1.PullAlways, v1.PullIfNotPresent, v1.PullNever)...)
+	errs = append(errs, oneOf(path.Child("terminationMessagePolicy"), c.TerminationMessagePolicy, v1.TerminationMessageReadFile, v1.TerminationMessageFallbackToLogsOnError)...)
+	for i, s := range c.Command {
+		errs = append(errs, noNUL(path.Child("command").Index(i), s)...)
+	}
+	for i, s := range c.Args {
+		errs = append(errs, noNUL(path.Child("args").Index(i), s)...)
+	}
+	errs = append(errs, noNUL(path.Child("workingDir"), c.WorkingDir)...)
+	errs = append(errs, validatePorts(c.Ports, path.Child("ports"))...)
+	errs = append(errs, validateEnvFrom(c.EnvFrom, path.Child("envFrom"))...)
+	errs = append(errs, validateEnv(c.Env, path.Child("env"))...)
+	errs = append(errs, validateResources(&c.Resources, path.Child("resources"))...)
+	errs = append(errs, validateMounts(c, volumes, path.Child("volumeMounts"))...)
+	errs = append(errs, validateDevices(c, hostUsers, volumes, path.Child("volumeDevices"))...)
+	return append(errs, validateSecurity(c.SecurityContext, hostUsers, path.Child("securityContext"))...)
+}
+
+func validateImage(image string, path *field.Path) field.ErrorList {
+	switch {
+	case image == "":
+		return field.ErrorList{field.Required(path, "")}
+	case strings.TrimSpace(image) != image:
+		return field.ErrorList{field.Invalid(path, image, "must not begin or end with a blank")}
+	}
+	return nil
+}
+
+// validateName validates a name that must be a label and not in taken, and adds it to
+// taken.
+func validateName(name string, taken map[string]bool, path *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	if taken[name] {
+		return field.ErrorList{field.Duplicate(path, name)}
+	}
+	taken[name] = true
+	return invalid(path, name, validation.IsDNS1123Label(name))
+}

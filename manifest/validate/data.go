@@ -1,0 +1,44 @@
+package validate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// ConfigMap validates a ConfigMap without its metadata.
+func ConfigMap(c *v1.ConfigMap) field.ErrorList {
+	return validateData(c.Data, c.BinaryData, "binaryData")
+}
+
+// Secret validates a Secret without its metadata. Its stringData must be in data.
+func Secret(s *v1.Secret) field.ErrorList {
+	return append(validateData(nil, s.Data, "data"), validateSecretType(s)...)
+}
+
+// validateData validates the keys and the size of a ConfigMap's or Secret's data. bytes is
+// the name of the field that contains binary. Errors contain no value.
+func validateData(data map[string]string, binary map[string][]byte, bytes string) field.ErrorList {
+	var errs field.ErrorList
+	size := 0
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		at := field.NewPath("data").Key(key)
+		errs = append(errs, invalid(at, key, validation.IsConfigMapKey(key))...)
+		if _, twice := binary[key]; twice {
+			errs = append(errs, field.Forbidden(at, "is in "+bytes+" too; remove one"))
+		}
+		size += len(data[key])
+	}
+	for _, key := range slices.Sorted(maps.Keys(binary)) {
+		errs = append(errs, invalid(field.NewPath(bytes).Key(key), key, validation.IsConfigMapKey(key))...)
+		size += len(binary[key])
+	}
+	if size > v1.MaxSecretSize {
+		errs = append(errs, field.Forbidden(field.NewPath("data"), fmt.Sprintf("has %d bytes; at most %d", size, v1.MaxSecretSize)))
+	}
+	return errs
+}

@@ -1,0 +1,63 @@
+package validate
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"podd/manifest/supported"
+)
+
+// validateDevices validates the volumes that a container uses as block devices.
+func validateDevices(c *v1.Container, hostUsers bool, volumes map[string]*v1.Volume, fields *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(c.VolumeDevices) > 0 && !hostUsers {
+		errs = append(errs, field.Forbidden(fields, "a device keeps its owner, which hostUsers: false hides; remove one"))
+	}
+	names, paths := map[string]bool{}, map[string]bool{}
+	for i := range c.VolumeDevices {
+		d, at := &c.VolumeDevices[i], fields.Index(i)
+		errs = append(errs, validateDeviceName(c, d.Name, volumes, names, at.Child("name"))...)
+		where := at.Child("devicePath")
+		errs = append(errs, noNUL(where, d.DevicePath)...)
+		switch {
+		case d.DevicePath == "":
+			errs = append(errs, field.Required(where, "write where the container finds the device"))
+		case slices.Contains(strings.Split(d.DevicePath, "/"), ".."):
+			errs = append(errs, field.Invalid(where, d.DevicePath, "must not have a .. in it"))
+		case paths[path.Clean("/"+d.DevicePath)]:
+			errs = append(errs, field.Duplicate(where, d.DevicePath))
+		case slices.ContainsFunc(c.VolumeMounts, func(m v1.VolumeMount) bool { return m.MountPath == d.DevicePath }):
+			errs = append(errs, field.Invalid(where, d.DevicePath, "is among volumeMounts too; leave one"))
+		}
+		paths[path.Clean("/"+d.DevicePath)] = true
+	}
+	return errs
+}
+
+func validateDeviceName(c *v1.Container, name string, volumes map[string]*v1.Volume, taken map[string]bool, at *field.Path) field.ErrorList {
+	v := volumes[name]
+	switch {
+	case name == "":
+		return field.ErrorList{field.Required(at, "")}
+	case taken[name]:
+		return field.ErrorList{field.Duplicate(at, name)}
+	case v == nil:
+		return field.ErrorList{field.Invalid(at, name, "is none of spec.volumes")}
+	case v.Ephemeral != nil && !isBlockTemplate(v.Ephemeral.VolumeClaimTemplate): // otherwise the cluster creates it, or it is refused elsewhere
+		return field.ErrorList{field.Invalid(at, name, supported.EphemeralDirectory)}
+	case v.PersistentVolumeClaim == nil && v.Ephemeral == nil:
+		return field.ErrorList{field.Invalid(at, name, "is no persistentVolumeClaim, and no other volume is a block device; use volumeMounts")}
+	case slices.ContainsFunc(c.VolumeMounts, func(m v1.VolumeMount) bool { return m.Name == name }):
+		return field.ErrorList{field.Invalid(at, name, "is among volumeMounts too; leave one")}
+	}
+	taken[name] = true
+	return nil
+}
+
+func isBlockTemplate(t *v1.PersistentVolumeClaimTemplate) bool {
+	return t != nil && t.Spec.VolumeMode != nil && *t.Spec.VolumeMode == v1.PersistentVolumeBlock
+}

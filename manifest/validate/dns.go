@@ -1,0 +1,65 @@
+package validate
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Limits of resolv.conf that Kubernetes enforces.
+const (
+	maxNameservers  = 3
+	maxSearches     = 32
+	maxSearchLetter = 2048
+)
+
+func validateDNS(spec *v1.PodSpec, path *field.Path) field.ErrorList {
+	errs := oneOf(path.Child("dnsPolicy"), spec.DNSPolicy, v1.DNSClusterFirst, v1.DNSClusterFirstWithHostNet, v1.DNSDefault, v1.DNSNone)
+	at := path.Child("dnsConfig")
+	c := spec.DNSConfig
+	if spec.DNSPolicy == v1.DNSNone && (c == nil || len(c.Nameservers) == 0) {
+		errs = append(errs, field.Required(at.Child("nameservers"), "dnsPolicy None needs one at least"))
+	}
+	if c == nil {
+		return errs
+	}
+	if n := len(c.Nameservers); n > maxNameservers {
+		errs = append(errs, field.Forbidden(at.Child("nameservers"), fmt.Sprintf("has %d entries; at most %d", n, maxNameservers)))
+	}
+	for i, s := range c.Nameservers {
+		errs = append(errs, validateIP(at.Child("nameservers").Index(i), s)...)
+	}
+	searches := at.Child("searches")
+	if n := len(c.Searches); n > maxSearches {
+		errs = append(errs, field.Forbidden(searches, fmt.Sprintf("has %d entries; at most %d", n, maxSearches)))
+	}
+	if n := len(strings.Join(c.Searches, " ")); n > maxSearchLetter {
+		errs = append(errs, field.Forbidden(searches, fmt.Sprintf("is %d characters long with its blanks; at most %d", n, maxSearchLetter)))
+	}
+	for i, s := range c.Searches {
+		if s != "." {
+			errs = append(errs, invalid(searches.Index(i), s, validation.IsDNS1123SubdomainWithUnderscore(strings.TrimSuffix(s, ".")))...)
+		}
+	}
+	for i := range c.Options {
+		if c.Options[i].Name == "" {
+			errs = append(errs, field.Required(at.Child("options").Index(i).Child("name"), ""))
+		}
+	}
+	return errs
+}
+
+func validateHostAliases(aliases []v1.HostAlias, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range aliases {
+		at := path.Index(i)
+		errs = append(errs, validateIP(at.Child("ip"), aliases[i].IP)...)
+		for j, name := range aliases[i].Hostnames {
+			errs = append(errs, invalid(at.Child("hostnames").Index(j), name, validation.IsDNS1123Subdomain(name))...)
+		}
+	}
+	return errs
+}

@@ -1,0 +1,160 @@
+package validate
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// envFieldPaths lists what a fieldRef of an environment variable may refer to in 1.34, in
+// addition to single labels and annotations.
+var envFieldPaths = []string{
+	"metadata.name", "metadata.namespace", "metadata.uid",
+	"spec.nodeName", "spec.serviceAccountName",
+	"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
+}
+
+// downwardFieldPaths lists what a fieldRef of a file may refer to, in addition to single
+// labels and annotations.
+var downwardFieldPaths = []string{
+	"metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid",
+}
+
+// resourcePaths lists what a resourceFieldRef may refer to, in addition to huge pages.
+var resourcePaths = []string{
+	"limits.cpu", "limits.ephemeral-storage", "limits.memory",
+	"requests.cpu", "requests.ephemeral-storage", "requests.memory",
+}
+
+// byteDivisors lists the divisors for amounts in bytes.
+var byteDivisors = strings.Fields("1 1k 1M 1G 1T 1P 1E 1Ki 1Mi 1Gi 1Ti 1Pi 1Ei")
+
+var subscript = regexp.MustCompile(`^metadata\.(labels|annotations)\['(.*)'\]$`)
+
+// validateEnv validates variables. Errors never contain their values.
+func validateEnv(vars []v1.EnvVar, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range vars {
+		v, at := &vars[i], path.Index(i)
+		if v.Name == "" {
+			errs = append(errs, field.Required(at.Child("name"), ""))
+		} else {
+			errs = append(errs, invalid(at.Child("name"), v.Name, validation.IsRelaxedEnvVarName(v.Name))...)
+		}
+		errs = append(errs, noNUL(at.Child("value"), v.Value)...)
+		if v.ValueFrom != nil {
+			errs = append(errs, validateEnvSource(v, at.Child("valueFrom"))...)
+		}
+	}
+	return errs
+}
+
+func validateEnvSource(v *v1.EnvVar, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	from := v.ValueFrom
+	sources := 0
+	for _, set := range []bool{from.FieldRef != nil, from.ResourceFieldRef != nil, from.ConfigMapKeyRef != nil, from.SecretKeyRef != nil, from.FileKeyRef != nil} {
+		if set {
+			sources++
+		}
+	}
+	switch {
+	case sources == 0:
+		errs = append(errs, field.Invalid(path, "", "names no source; give one of fieldRef, resourceFieldRef, configMapKeyRef or secretKeyRef"))
+	case v.Value != "":
+		errs = append(errs, field.Invalid(path, "", "stands beside a value; remove one"))
+	case sources > 1:
+		errs = append(errs, field.Invalid(path, "", "names several sources; leave one"))
+	}
+	if from.FieldRef != nil {
+		errs = append(errs, validateFieldRef(from.FieldRef, envFieldPaths, path.Child("fieldRef"))...)
+	}
+	if from.ResourceFieldRef != nil {
+		errs = append(errs, validateResourceRef(from.ResourceFieldRef, path.Child("resourceFieldRef"))...)
+	}
+	if ref := from.ConfigMapKeyRef; ref != nil {
+		errs = append(errs, validateKeyRef(ref.Name, ref.Key, path.Child("configMapKeyRef"))...)
+	}
+	if ref := from.SecretKeyRef; ref != nil {
+		errs = append(errs, validateKeyRef(ref.Name, ref.Key, path.Child("secretKeyRef"))...)
+	}
+	return errs
+}
+
+func validateKeyRef(name, key string, path *field.Path) field.ErrorList {
+	errs := validateObjectName(name, path.Child("name"))
+	if key == "" {
+		return append(errs, field.Required(path.Child("key"), ""))
+	}
+	return append(errs, invalid(path.Child("key"), key, validation.IsConfigMapKey(key))...)
+}
+
+// validateEnvFrom validates the references to objects all of whose keys become variables.
+func validateEnvFrom(list []v1.EnvFromSource, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range list {
+		e, at := &list[i], path.Index(i)
+		if e.Prefix != "" {
+			errs = append(errs, invalid(at.Child("prefix"), e.Prefix, validation.IsRelaxedEnvVarName(e.Prefix))...)
+		}
+		switch {
+		case e.ConfigMapRef == nil && e.SecretRef == nil:
+			errs = append(errs, field.Forbidden(at, "names no source; give configMapRef or secretRef"))
+		case e.ConfigMapRef != nil && e.SecretRef != nil:
+			errs = append(errs, field.Forbidden(at, "names several sources; leave one"))
+		}
+		if e.ConfigMapRef != nil {
+			errs = append(errs, validateObjectName(e.ConfigMapRef.Name, at.Child("configMapRef", "name"))...)
+		}
+		if e.SecretRef != nil {
+			errs = append(errs, validateObjectName(e.SecretRef.Name, at.Child("secretRef", "name"))...)
+		}
+	}
+	return errs
+}
+
+func validateFieldRef(ref *v1.ObjectFieldSelector, known []string, path *field.Path) field.ErrorList {
+	at := path.Child("fieldPath")
+	if ref.APIVersion != "v1" {
+		return field.ErrorList{field.NotSupported(path.Child("apiVersion"), ref.APIVersion, []string{"v1"})}
+	}
+	if ref.FieldPath == "" {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	if m := subscript.FindStringSubmatch(ref.FieldPath); m != nil {
+		key := m[2]
+		if m[1] == "annotations" {
+			key = strings.ToLower(key) // the prefix of an annotation may have capitals
+		}
+		return invalid(at, ref.FieldPath, validation.IsQualifiedName(key))
+	}
+	if ref.FieldPath == "spec.host" && slices.Contains(known, "spec.nodeName") { // the former name
+		return nil
+	}
+	return oneOf(at, ref.FieldPath, known...)
+}
+
+func validateResourceRef(ref *v1.ResourceFieldSelector, path *field.Path) field.ErrorList {
+	huge := strings.HasPrefix(ref.Resource, "limits."+v1.ResourceHugePagesPrefix) || strings.HasPrefix(ref.Resource, "requests."+v1.ResourceHugePagesPrefix)
+	switch {
+	case ref.Resource == "":
+		return field.ErrorList{field.Required(path.Child("resource"), "")}
+	case !huge && !slices.Contains(resourcePaths, ref.Resource):
+		return field.ErrorList{field.NotSupported(path.Child("resource"), ref.Resource, resourcePaths)}
+	case ref.Divisor.IsZero():
+		return nil
+	}
+	divisors := byteDivisors
+	if strings.HasSuffix(ref.Resource, ".cpu") {
+		divisors = []string{"1", "1m"}
+	}
+	if d := ref.Divisor; !slices.Contains(divisors, d.String()) {
+		return field.ErrorList{field.Invalid(path.Child("divisor"), d.String(), fmt.Sprintf("%s has one of %s", ref.Resource, strings.Join(divisors, ", ")))}
+	}
+	return nil
+}

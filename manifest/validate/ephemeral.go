@@ -1,0 +1,107 @@
+package validate
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"podd/manifest"
+	"podd/manifest/supported"
+)
+
+// MaxEphemeralBytes is the maximum size of all ephemeral containers of one pod as JSON,
+// because every list of the runtime's containers contains them.
+const MaxEphemeralBytes = 64 << 10
+
+// MaxEphemeralContainers is the maximum number of ephemeral containers of one pod, because
+// each is stored until the pod is deleted.
+const MaxEphemeralContainers = 64
+
+// EphemeralContainers validates ephemeral containers with defaults for the pod spec.
+func EphemeralContainers(spec *v1.PodSpec, list []v1.EphemeralContainer, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(list) > MaxEphemeralContainers {
+		return append(errs, field.TooMany(path, len(list), MaxEphemeralContainers))
+	}
+	others, size := map[string]bool{}, 0
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		others[c.Name] = true
+	}
+	names, volumes := map[string]bool{}, volumesByName(spec.Volumes)
+	for name := range others {
+		names[name] = true
+	}
+	for i := range list {
+		c, at := &list[i], path.Index(i)
+		errs = append(errs, validateContainer((*v1.Container)(&c.EphemeralContainerCommon), !manifest.HasUserNamespace(spec), volumes, names, at)...)
+		if target := c.TargetContainerName; target != "" && !others[target] {
+			errs = append(errs, field.NotFound(at.Child("targetContainerName"), target))
+		}
+		errs = append(errs, forbidForEphemeral(&c.EphemeralContainerCommon, at)...)
+		text, served := servedOfEphemeral(c, at)
+		size, errs = size+len(text), append(errs, served...)
+	}
+	if size > MaxEphemeralBytes {
+		errs = append(errs, field.TooLong(path, "", MaxEphemeralBytes))
+	}
+	return errs
+}
+
+const noneOfEphemeral = "cannot be set for an ephemeral container"
+
+// ephemeralFields lists the fields that an ephemeral container may have.
+var ephemeralFields = []string{
+	"name", "image", "command", "args", "workingDir", "envFrom", "env", "volumeMounts", "volumeDevices",
+	"terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy", "securityContext", "stdin", "stdinOnce", "tty",
+}
+
+// forbidForEphemeral refuses all fields except ephemeralFields, and subPath, as Kubernetes
+// does.
+func forbidForEphemeral(c *v1.EphemeralContainerCommon, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for v, i := reflect.ValueOf(c).Elem(), 0; i < v.NumField(); i++ {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		if !slices.Contains(ephemeralFields, name) && !v.Field(i).IsZero() {
+			errs = append(errs, field.Forbidden(path.Child(name), noneOfEphemeral))
+		}
+	}
+	for i, m := range c.VolumeMounts {
+		at := path.Child("volumeMounts").Index(i)
+		if m.SubPath != "" {
+			errs = append(errs, field.Forbidden(at.Child("subPath"), noneOfEphemeral))
+		}
+		if m.SubPathExpr != "" {
+			errs = append(errs, field.Forbidden(at.Child("subPathExpr"), noneOfEphemeral))
+		}
+	}
+	return errs
+}
+
+// servedOfEphemeral refuses fields that podd serves in no container, and returns the
+// container as JSON.
+func servedOfEphemeral(c *v1.EphemeralContainer, path *field.Path) ([]byte, field.ErrorList) {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return nil, field.ErrorList{field.InternalError(path, err)}
+	}
+	var tree map[string]any
+	if err := utiljson.Unmarshal(text, &tree); err != nil {
+		return nil, field.ErrorList{field.InternalError(path, err)}
+	}
+	maps.DeleteFunc(tree, func(key string, _ any) bool { // these are refused elsewhere
+		return !slices.Contains(ephemeralFields, key) && key != "targetContainerName"
+	})
+	var errs field.ErrorList
+	for _, p := range supported.EphemeralContainer(tree, path.String()) {
+		if p.Severity == manifest.Error {
+			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: p.Field, BadValue: "", Detail: p.Message})
+		}
+	}
+	return text, errs
+}

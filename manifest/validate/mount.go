@@ -1,0 +1,90 @@
+package validate
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func validateMounts(c *v1.Container, volumes map[string]*v1.Volume, fields *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	taken := map[string]bool{}
+	for i := range c.VolumeMounts {
+		m, at := &c.VolumeMounts[i], fields.Index(i)
+		switch {
+		case m.Name == "":
+			errs = append(errs, field.Required(at.Child("name"), ""))
+		case volumes[m.Name] == nil:
+			errs = append(errs, field.Invalid(at.Child("name"), m.Name, "is none of spec.volumes"))
+		case slices.ContainsFunc(c.VolumeDevices, func(d v1.VolumeDevice) bool { return d.Name == m.Name }):
+			errs = append(errs, field.Invalid(at.Child("name"), m.Name, "is among volumeDevices too; leave one"))
+		}
+		where := at.Child("mountPath")
+		errs = append(errs, noNUL(where, m.MountPath)...)
+		switch {
+		case m.MountPath == "":
+			errs = append(errs, field.Required(where, ""))
+		case taken[path.Clean("/"+m.MountPath)]:
+			errs = append(errs, field.Duplicate(where, m.MountPath))
+		case slices.ContainsFunc(c.VolumeDevices, func(d v1.VolumeDevice) bool { return d.DevicePath == m.MountPath }):
+			errs = append(errs, field.Invalid(where, m.MountPath, "is among volumeDevices too; leave one"))
+		}
+		taken[path.Clean("/"+m.MountPath)] = true
+		errs = append(errs, validateSubPath(m, at)...)
+		errs = append(errs, validatePropagation(c, m, at.Child("mountPropagation"))...)
+		errs = append(errs, validateRecursive(m, at.Child("recursiveReadOnly"))...)
+	}
+	return errs
+}
+
+func validatePropagation(c *v1.Container, m *v1.VolumeMount, at *field.Path) field.ErrorList {
+	if m.MountPropagation == nil {
+		return nil
+	}
+	privileged := c.SecurityContext != nil && isTrue(c.SecurityContext.Privileged)
+	if *m.MountPropagation == v1.MountPropagationBidirectional && !privileged {
+		return field.ErrorList{field.Forbidden(at, "Bidirectional is for privileged containers only; use HostToContainer")}
+	}
+	return oneOf(at, *m.MountPropagation, v1.MountPropagationNone, v1.MountPropagationHostToContainer, v1.MountPropagationBidirectional)
+}
+
+func validateRecursive(m *v1.VolumeMount, at *field.Path) field.ErrorList {
+	if m.RecursiveReadOnly == nil || *m.RecursiveReadOnly == v1.RecursiveReadOnlyDisabled {
+		return nil
+	}
+	errs := oneOf(at, *m.RecursiveReadOnly, v1.RecursiveReadOnlyDisabled, v1.RecursiveReadOnlyIfPossible, v1.RecursiveReadOnlyEnabled)
+	if !m.ReadOnly {
+		errs = append(errs, field.Forbidden(at, "goes with readOnly: true only"))
+	}
+	if m.MountPropagation != nil && *m.MountPropagation != v1.MountPropagationNone {
+		errs = append(errs, field.Forbidden(at, "goes with mountPropagation None only"))
+	}
+	return errs
+}
+
+// validateSubPath validates the path within a volume. The expansion of a subPathExpr is
+// validated when its variables are known.
+func validateSubPath(m *v1.VolumeMount, at *field.Path) field.ErrorList {
+	errs := validateLocalPath(m.SubPath, at.Child("subPath"))
+	if m.SubPathExpr != "" && m.SubPath != "" {
+		errs = append(errs, field.Invalid(at.Child("subPathExpr"), m.SubPathExpr, "stands beside subPath; leave one"))
+	}
+	return append(errs, validateLocalPath(m.SubPathExpr, at.Child("subPathExpr"))...)
+}
+
+// validateLocalPath validates a path that must stay in its directory.
+func validateLocalPath(text string, at *field.Path) field.ErrorList {
+	errs := noNUL(at, text)
+	if path.IsAbs(text) {
+		errs = append(errs, field.Invalid(at, text, "must not begin with /"))
+	}
+	if slices.Contains(strings.Split(text, "/"), "..") {
+		errs = append(errs, field.Invalid(at, text, "must not have a .. in it"))
+	}
+	return errs
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }

@@ -1,0 +1,68 @@
+package validate
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func validateNFS(n *v1.NFSVolumeSource, at *field.Path) field.ErrorList {
+	errs := noControl(at.Child("path"), n.Path)
+	server := at.Child("server")
+	switch {
+	case n.Server == "":
+		errs = append(errs, field.Required(server, "write its name or address"))
+	case strings.ContainsFunc(n.Server, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == '/' }):
+		errs = append(errs, field.Invalid(server, n.Server, "must be a name or an address"))
+	}
+	if strings.HasPrefix(n.Server, "-") { // mount.nfs would parse it as an option
+		errs = append(errs, field.Invalid(server, n.Server, "must not begin with -"))
+	}
+	switch where := at.Child("path"); {
+	case n.Path == "":
+		errs = append(errs, field.Required(where, "write what the server exports"))
+	case !path.IsAbs(n.Path):
+		errs = append(errs, field.Invalid(where, n.Path, "must begin with /"))
+	}
+	return errs
+}
+
+// reservedOptions lists the mount options that would change when podd retries a mount, or what
+// it mounts where.
+var reservedOptions = []string{"bg", "remount", "bind", "rbind", "move"}
+
+// validateMountOptions validates mount options, which only mount.nfs gets.
+func validateMountOptions(spec *v1.PersistentVolumeSpec, at *field.Path) field.ErrorList {
+	if len(spec.MountOptions) == 0 {
+		return nil
+	}
+	if spec.NFS == nil {
+		return field.ErrorList{field.Forbidden(at, "podd mounts nfs alone; mount this volume on the machine with these options")}
+	}
+	var errs field.ErrorList
+	for i, text := range spec.MountOptions {
+		errs = append(errs, noControl(at.Index(i), text)...)
+		for option := range strings.SplitSeq(text, ",") {
+			name, _, _ := strings.Cut(option, "=")
+			name = strings.TrimSpace(name)
+			switch {
+			case option == "":
+				errs = append(errs, field.Invalid(at.Index(i), text, "must not be empty"))
+			case slices.Contains(reservedOptions, name):
+				errs = append(errs, field.Invalid(at.Index(i), text, "must not have "+name+", since podd mounts by itself, and tries again; remove it"))
+			}
+		}
+	}
+	return errs
+}
+
+func noControl(at *field.Path, text string) field.ErrorList {
+	if strings.ContainsFunc(text, unicode.IsControl) {
+		return field.ErrorList{field.Invalid(at, text, "must not have control characters in it")}
+	}
+	return nil
+}

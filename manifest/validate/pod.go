@@ -1,0 +1,191 @@
+// Package validate checks pods, ConfigMaps, Secrets, claims and PersistentVolumes by the
+// rules of Kubernetes 1.34 and, where noted, by those of a node without a cluster. Objects
+// must have their defaults (package defaults). Errors never contain values of variables or
+// secrets.
+package validate
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"podd/manifest"
+)
+
+// Options describe where a pod comes from and what the node serves.
+type Options struct {
+	// API reports that an API server has validated the pod, and that its name is complete.
+	API bool
+	// Node is the node's name; "" means any.
+	Node string
+	// Suffix is what decoding appends to the names of pods, including its dash.
+	Suffix string
+	// RestartRules is the feature gate ContainerRestartRules.
+	RestartRules bool
+}
+
+// Pod validates a pod that still has the name from the manifest. It checks the fields that
+// podd supports; package supported rejects the others.
+func Pod(pod *v1.Pod, o Options) field.ErrorList {
+	errs := Meta(&pod.ObjectMeta)
+	errs = append(errs, validateStaticMeta(pod, o)...)
+	errs = append(errs, validatePodAnnotations(pod)...)
+	return append(errs, validateSpec(&pod.Spec, o, field.NewPath("spec"))...)
+}
+
+// Meta validates the metadata that all objects have.
+func Meta(meta *metav1.ObjectMeta) field.ErrorList {
+	path := field.NewPath("metadata")
+	var errs field.ErrorList
+	switch {
+	case meta.Name == "" && meta.GenerateName != "":
+		errs = append(errs, field.Required(path.Child("name"), "podd makes up no names as generateName asks"))
+	case meta.Name == "":
+		errs = append(errs, field.Required(path.Child("name"), ""))
+	default:
+		errs = append(errs, invalid(path.Child("name"), meta.Name, apivalidation.NameIsDNSSubdomain(meta.Name, false))...)
+	}
+	if meta.Namespace != "" {
+		errs = append(errs, invalid(path.Child("namespace"), meta.Namespace, apivalidation.NameIsDNSLabel(meta.Namespace, false))...)
+	}
+	errs = append(errs, validateLabels(meta.Labels, path.Child("labels"))...)
+	errs = append(errs, validateFinalizers(meta.Finalizers, path.Child("finalizers"))...)
+	return append(errs, validateAnnotations(meta.Annotations, path.Child("annotations"))...)
+}
+
+// validateLabels is apimachinery's ValidateLabels with the key in the path.
+func validateLabels(labels map[string]string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		errs = append(errs, invalid(path.Key(key), key, validation.IsQualifiedName(key))...)
+		errs = append(errs, invalid(path.Key(key), labels[key], validation.IsValidLabelValue(labels[key]))...)
+	}
+	return errs
+}
+
+// validateAnnotations validates annotations, whose keys may have capitals.
+func validateAnnotations(annotations map[string]string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		errs = append(errs, invalid(path.Key(key), key, validation.IsQualifiedName(strings.ToLower(key)))...)
+	}
+	if err := apivalidation.ValidateAnnotationsSize(annotations); err != nil {
+		errs = append(errs, field.Forbidden(path, err.Error()))
+	}
+	return errs
+}
+
+// validateStaticMeta validates the fields that form a pod's identity on this node.
+func validateStaticMeta(pod *v1.Pod, o Options) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("metadata")
+	if pod.UID != "" && !manifest.SafeUID(pod.UID) {
+		errs = append(errs, field.Invalid(path.Child("uid"), string(pod.UID), "must be 1 to 63 letters, digits and dashes, since it names a directory"))
+	}
+	if o.API {
+		return errs
+	}
+	at := path.Child("annotations").Key(manifest.AnnotationRestartOnChange)
+	if v, ok := pod.Annotations[manifest.AnnotationRestartOnChange]; ok && v != "true" && v != "false" {
+		errs = append(errs, field.Invalid(at, v, `must be "true" or "false"`))
+	}
+	full := pod.Name + o.Suffix
+	if len(pod.Name) <= validation.DNS1123SubdomainMaxLength && len(full) > validation.DNS1123SubdomainMaxLength {
+		errs = append(errs, field.Invalid(path.Child("name"), pod.Name, fmt.Sprintf("is %d characters long with the node's name behind it; at most %d", len(full), validation.DNS1123SubdomainMaxLength)))
+	}
+	if _, ok := pod.Annotations[manifest.AnnotationConfigMirror]; ok {
+		errs = append(errs, field.Forbidden(path.Child("annotations").Key(manifest.AnnotationConfigMirror), "marks an API server's mirror of a static pod, which is not run; remove it"))
+	}
+	return errs
+}
+
+// validateSpec validates the fields common to all containers, and then each container.
+func validateSpec(spec *v1.PodSpec, o Options, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	errs = append(errs, oneOf(path.Child("restartPolicy"), spec.RestartPolicy, v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever)...)
+	if spec.OS != nil && spec.OS.Name == "" {
+		errs = append(errs, field.Required(path.Child("os", "name"), "linux is the only one here; or remove os"))
+	}
+	if p := spec.PreemptionPolicy; p != nil {
+		errs = append(errs, oneOf(path.Child("preemptionPolicy"), *p, v1.PreemptLowerPriority, v1.PreemptNever)...)
+	}
+	if d := spec.ActiveDeadlineSeconds; d != nil && (*d < 1 || *d > math.MaxInt32) {
+		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *d, validation.InclusiveRangeError(1, math.MaxInt32)))
+	}
+	switch {
+	case spec.NodeName == "":
+	case o.Node == "":
+		errs = append(errs, invalid(path.Child("nodeName"), spec.NodeName, apivalidation.NameIsDNSSubdomain(spec.NodeName, false))...)
+	case spec.NodeName != o.Node:
+		errs = append(errs, field.Invalid(path.Child("nodeName"), spec.NodeName, fmt.Sprintf("is another node, this is %q; remove it", o.Node)))
+	}
+	if spec.Hostname != "" {
+		errs = append(errs, invalid(path.Child("hostname"), spec.Hostname, validation.IsDNS1123Label(spec.Hostname))...)
+	}
+	if spec.Subdomain != "" {
+		errs = append(errs, invalid(path.Child("subdomain"), spec.Subdomain, validation.IsDNS1123Label(spec.Subdomain))...)
+	}
+	if share := spec.ShareProcessNamespace; share != nil && *share && spec.HostPID {
+		errs = append(errs, field.Invalid(path.Child("shareProcessNamespace"), *share, "ShareProcessNamespace and HostPID cannot both be enabled"))
+	}
+	for i, gate := range spec.ReadinessGates {
+		errs = append(errs, invalid(path.Child("readinessGates").Index(i).Child("conditionType"), string(gate.ConditionType), validation.IsQualifiedName(string(gate.ConditionType)))...)
+	}
+	if class := spec.RuntimeClassName; class != nil {
+		errs = append(errs, invalid(path.Child("runtimeClassName"), *class, apivalidation.NameIsDNSSubdomain(*class, false))...)
+	}
+	errs = append(errs, validateUserNamespace(spec, path)...)
+	errs = append(errs, validateHostAliases(spec.HostAliases, path.Child("hostAliases"))...)
+	if name := spec.ServiceAccountName; name != "" {
+		errs = append(errs, invalid(path.Child("serviceAccountName"), name, apivalidation.ValidateServiceAccountName(name, false))...)
+	}
+	errs = append(errs, validateLabels(spec.NodeSelector, path.Child("nodeSelector"))...)
+	errs = append(errs, validateNodeAffinity(spec.Affinity, path.Child("affinity"))...)
+	errs = append(errs, validateTolerations(spec.Tolerations, path.Child("tolerations"))...)
+	errs = append(errs, validateDNS(spec, path)...)
+	errs = append(errs, validatePodSecurity(spec, path.Child("securityContext"))...)
+	for i, ref := range spec.ImagePullSecrets {
+		if ref.Name != "" { // templates leave it empty, which means none
+			errs = append(errs, validateObjectName(ref.Name, path.Child("imagePullSecrets").Index(i).Child("name"))...)
+		}
+	}
+	errs = append(errs, validateVolumes(spec, path.Child("volumes"))...)
+	errs = append(errs, validatePodResources(spec, path.Child("resources"))...)
+	errs = append(errs, validateOverhead(spec, path)...)
+	return append(errs, validateContainers(spec, o, path)...)
+}
+
+// invalid returns an error for each of apimachinery's messages.
+func invalid(path *field.Path, value any, messages []string) field.ErrorList {
+	var errs field.ErrorList
+	for _, m := range messages {
+		errs = append(errs, field.Invalid(path, value, m))
+	}
+	return errs
+}
+
+// oneOf validates an enumeration.
+func oneOf[T ~string](path *field.Path, value T, valid ...T) field.ErrorList {
+	for _, v := range valid {
+		if value == v {
+			return nil
+		}
+	}
+	return field.ErrorList{field.NotSupported(path, value, valid)}
+}
+
+// noNUL validates a text that becomes a C string.
+func noNUL(path *field.Path, s string) field.ErrorList {
+	if !strings.Contains(s, "\x00") {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, "", "holds a NUL byte, which no process can be given")}
+}

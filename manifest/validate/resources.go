@@ -1,0 +1,179 @@
+package validate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"podd/manifest"
+)
+
+// validateResources validates the names and amounts of a container's resources.
+func validateResources(r *v1.ResourceRequirements, path *field.Path) field.ErrorList {
+	errs := validateAmounts(r.Limits, nil, path.Child("limits"))
+	errs = append(errs, validateAmounts(r.Requests, r.Limits, path.Child("requests"))...)
+	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
+		request, at := r.Requests[name], path.Child("requests").Key(string(name))
+		limit, limited := r.Limits[name]
+		switch {
+		case !limited && !overcommits(name):
+			errs = append(errs, field.Required(path.Child("limits").Key(string(name)), "it must be the request, this resource is not overcommitted"))
+		case limited && !overcommits(name) && request.Cmp(limit) != 0:
+			errs = append(errs, field.Invalid(at, request.String(), fmt.Sprintf("must be the limit, %s", limit.String())))
+		case limited && request.Cmp(limit) > 0:
+			errs = append(errs, field.Invalid(at, request.String(), fmt.Sprintf("must not be more than the limit, %s", limit.String())))
+		}
+	}
+	return append(errs, validateHugePages(r, path)...)
+}
+
+// validateHugePages requires cpu or memory in addition to huge pages.
+func validateHugePages(r *v1.ResourceRequirements, path *field.Path) field.ErrorList {
+	compute, huge := false, false
+	for _, list := range []v1.ResourceList{r.Limits, r.Requests} {
+		for name := range list {
+			compute = compute || name == v1.ResourceCPU || name == v1.ResourceMemory
+			huge = huge || manifest.IsHugePages(name)
+		}
+	}
+	if huge && !compute {
+		return field.ErrorList{field.Forbidden(path, "huge pages need a request or limit of cpu or memory beside them")}
+	}
+	return nil
+}
+
+// validatePodResources validates pod-level resources: they must be sufficient for each
+// container and, if they are requests, for all of them together (KEP-2837).
+func validatePodResources(spec *v1.PodSpec, path *field.Path) field.ErrorList {
+	r := spec.Resources
+	if r == nil {
+		return nil
+	}
+	errs := validateResources(r, path)
+	for _, list := range []struct {
+		of    v1.ResourceList
+		sum   v1.ResourceList
+		which func(v1.ResourceName) bool
+		path  *field.Path
+	}{
+		{r.Requests, manifest.Total(spec, manifest.Requests), manifest.IsPodLevel, path.Child("requests")},
+		{r.Limits, manifest.Total(spec, manifest.Limits), manifest.IsHugePages, path.Child("limits")},
+	} {
+		for _, name := range slices.Sorted(maps.Keys(list.of)) {
+			own, sum := list.of[name], list.sum[name]
+			if !manifest.IsPodLevel(name) {
+				errs = append(errs, field.NotSupported(list.path.Key(string(name)), name, []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, "hugepages-<size>"}))
+			} else if list.which(name) && sum.Cmp(own) > 0 {
+				errs = append(errs, field.Invalid(list.path.Key(string(name)), own.String(), "must not be less than what the containers ask for together, "+sum.String()))
+			}
+		}
+	}
+	return append(errs, validateWithinPod(spec)...)
+}
+
+// validateWithinPod requires that no container has a higher limit than its pod.
+func validateWithinPod(spec *v1.PodSpec) field.ErrorList {
+	var errs field.ErrorList
+	for i := range spec.Containers {
+		limits := spec.Containers[i].Resources.Limits
+		for _, name := range slices.Sorted(maps.Keys(limits)) {
+			own, all := limits[name], spec.Resources.Limits[name]
+			if _, limited := spec.Resources.Limits[name]; limited && own.Cmp(all) > 0 {
+				at := field.NewPath("spec", "containers").Index(i).Child("resources", "limits").Key(string(name))
+				errs = append(errs, field.Invalid(at, own.String(), "must not be more than the limit of the pod, "+all.String()))
+			}
+		}
+	}
+	return errs
+}
+
+// validateOverhead validates the overhead of the pod. In Kubernetes it comes from the
+// RuntimeClass and must be equal to it. Without a cluster the class is only a name, so the
+// manifest contains the overhead.
+func validateOverhead(spec *v1.PodSpec, path *field.Path) field.ErrorList {
+	at := path.Child("overhead")
+	errs := validateAmounts(spec.Overhead, nil, at)
+	errs = append(errs, validateHugePages(&v1.ResourceRequirements{Limits: spec.Overhead}, at)...)
+	if len(spec.Overhead) > 0 && (spec.RuntimeClassName == nil || *spec.RuntimeClassName == "") {
+		errs = append(errs, field.Forbidden(at, "is that of a runtime class, and spec.runtimeClassName names none; name it, or remove the overhead"))
+	}
+	return errs
+}
+
+// validateAmounts validates the amounts that differ from those in known, so that a request
+// which was defaulted from a limit is not reported twice.
+func validateAmounts(list, known v1.ResourceList, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		if q, ok := known[name]; ok && q.Cmp(list[name]) == 0 {
+			continue
+		}
+		at := path.Key(string(name))
+		errs = append(errs, validateResourceName(name, at)...)
+		errs = append(errs, validateAmount(name, list[name], at)...)
+	}
+	return errs
+}
+
+// validateResourceName accepts the resources that Kubernetes defines for containers and
+// extended resources.
+func validateResourceName(name v1.ResourceName, path *field.Path) field.ErrorList {
+	if !strings.Contains(string(name), "/") {
+		if manifest.IsPodLevel(name) || name == v1.ResourceEphemeralStorage {
+			return nil
+		}
+		return field.ErrorList{field.NotSupported(path, name, []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, "hugepages-<size>", "<domain>/<name>"})}
+	}
+	return invalid(path, string(name), validation.IsQualifiedName(string(name)))
+}
+
+func validateAmount(name v1.ResourceName, q resource.Quantity, path *field.Path) field.ErrorList {
+	if q.Sign() < 0 {
+		return field.ErrorList{field.Invalid(path, q.String(), "must not be negative")}
+	}
+	if !overcommits(name) && q.MilliValue()%1000 != 0 {
+		return field.ErrorList{field.Invalid(path, q.String(), "must be a whole number")}
+	}
+	if !manifest.IsHugePages(name) {
+		return nil
+	}
+	switch size := manifest.PageSize(name); {
+	case size == 0:
+		return field.ErrorList{field.Invalid(path, name, "names no page size")}
+	case q.Value()%size != 0:
+		return field.ErrorList{field.Invalid(path, q.String(), "must be a multiple of the page size")}
+	}
+	return nil
+}
+
+// overcommits reports whether the limit of a resource may exceed its request. It must not
+// for a resource that is counted in whole units.
+func overcommits(name v1.ResourceName) bool {
+	return (!strings.Contains(string(name), "/") || strings.Contains(string(name), v1.ResourceDefaultNamespacePrefix)) && !manifest.IsHugePages(name)
+}
+
+// validateResize validates the resize policies. A container that never restarts must not
+// require a restart.
+func validateResize(list []v1.ContainerResizePolicy, pod v1.RestartPolicy, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	taken := map[v1.ResourceName]bool{}
+	for i, p := range list {
+		at := path.Index(i)
+		errs = append(errs, oneOf(at.Child("resourceName"), p.ResourceName, v1.ResourceCPU, v1.ResourceMemory)...)
+		errs = append(errs, oneOf(at.Child("restartPolicy"), p.RestartPolicy, v1.NotRequired, v1.RestartContainer)...)
+		if pod == v1.RestartPolicyNever && p.RestartPolicy == v1.RestartContainer {
+			errs = append(errs, field.Invalid(at.Child("restartPolicy"), p.RestartPolicy, "must be NotRequired, containers of this pod are not started again (spec.restartPolicy: Never)"))
+		}
+		if taken[p.ResourceName] {
+			errs = append(errs, field.Duplicate(at, p.ResourceName))
+		}
+		taken[p.ResourceName] = true
+	}
+	return errs
+}

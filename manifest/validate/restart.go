@@ -1,0 +1,84 @@
+package validate
+
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"podd/manifest"
+)
+
+const needsRestartRules = "needs the feature gate ContainerRestartRules, which Kubernetes 1.34 has off; " +
+	"set featureGates: {ContainerRestartRules: true} in the configuration file, or give --feature-gates=ContainerRestartRules=true, or set only spec.restartPolicy"
+
+// Maximum number of restart rules of a container, and of exit codes in a rule.
+const (
+	maxRestartRules = 20
+	maxExitCodes    = 255
+)
+
+// validateRestart validates the restart policy and rules of a regular container. gate is
+// Options.RestartRules.
+func validateRestart(c *v1.Container, gate bool, path *field.Path) field.ErrorList {
+	switch {
+	case !gate && c.RestartPolicy != nil:
+		return append(field.ErrorList{field.Forbidden(path.Child("restartPolicy"), needsRestartRules)}, forbidRules(c, needsRestartRules, path)...)
+	case !gate:
+		return forbidRules(c, needsRestartRules, path)
+	case c.RestartPolicy == nil && len(c.RestartPolicyRules) > 0:
+		missing := field.Required(path.Child("restartPolicy"), "says what happens after an exit that no rule names")
+		return append(field.ErrorList{missing}, validateRules(c.RestartPolicyRules, path.Child("restartPolicyRules"))...)
+	}
+	return append(validateOwnPolicy(c, path), validateRules(c.RestartPolicyRules, path.Child("restartPolicyRules"))...)
+}
+
+// validateInitRestart is validateRestart for an init container or sidecar. Like Kubernetes
+// it does not check rules without a policy, which have no effect; see adviseRestart.
+func validateInitRestart(c *v1.Container, gate bool, path *field.Path) field.ErrorList {
+	switch {
+	case manifest.IsSidecar(c) && gate:
+		return forbidRules(c, "have nothing to add to restartPolicy Always of a sidecar; remove them", path)
+	case manifest.IsSidecar(c), c.RestartPolicy == nil && !gate:
+		return forbidRules(c, needsRestartRules, path)
+	case c.RestartPolicy == nil:
+		return nil
+	case !gate && len(validateOwnPolicy(c, path)) > 0:
+		return append(oneOf(path.Child("restartPolicy"), *c.RestartPolicy, v1.ContainerRestartPolicyAlways), forbidRules(c, needsRestartRules, path)...)
+	}
+	return validateRestart(c, gate, path)
+}
+
+func forbidRules(c *v1.Container, why string, path *field.Path) field.ErrorList {
+	if len(c.RestartPolicyRules) == 0 {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(path.Child("restartPolicyRules"), why)}
+}
+
+func validateOwnPolicy(c *v1.Container, path *field.Path) field.ErrorList {
+	if c.RestartPolicy == nil {
+		return nil
+	}
+	return oneOf(path.Child("restartPolicy"), *c.RestartPolicy,
+		v1.ContainerRestartPolicyAlways, v1.ContainerRestartPolicyOnFailure, v1.ContainerRestartPolicyNever)
+}
+
+func validateRules(rules []v1.ContainerRestartRule, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(rules) > maxRestartRules {
+		errs = append(errs, field.TooMany(path, len(rules), maxRestartRules))
+	}
+	for i := range rules {
+		at := path.Index(i)
+		errs = append(errs, oneOf(at.Child("action"), rules[i].Action, v1.ContainerRestartRuleActionRestart)...)
+		e := rules[i].ExitCodes
+		if at = at.Child("exitCodes"); e == nil {
+			errs = append(errs, field.Required(at, "says after which exits"))
+			continue
+		}
+		errs = append(errs, oneOf(at.Child("operator"), e.Operator, v1.ContainerRestartRuleOnExitCodesOpIn, v1.ContainerRestartRuleOnExitCodesOpNotIn)...)
+		if len(e.Values) > maxExitCodes {
+			errs = append(errs, field.TooMany(at.Child("values"), len(e.Values), maxExitCodes))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,43 @@
+package validate
+
+import (
+	"encoding/json"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// secretKeys lists the keys that a Secret of a type must have.
+var secretKeys = map[v1.SecretType][]string{
+	v1.SecretTypeDockerConfigJson: {v1.DockerConfigJsonKey},
+	v1.SecretTypeDockercfg:        {v1.DockerConfigKey},
+	v1.SecretTypeSSHAuth:          {v1.SSHAuthPrivateKey},
+	v1.SecretTypeTLS:              {v1.TLSCertKey, v1.TLSPrivateKeyKey},
+}
+
+// validateSecretType checks that a Secret has the keys of its type. Errors contain no
+// value.
+func validateSecretType(s *v1.Secret) field.ErrorList {
+	var errs field.ErrorList
+	data := field.NewPath("data")
+	for _, key := range secretKeys[s.Type] {
+		text, there := s.Data[key]
+		switch {
+		case !there:
+			errs = append(errs, field.Required(data.Key(key), "a Secret of type "+string(s.Type)+" has it"))
+		case s.Type == v1.SecretTypeDockerConfigJson || s.Type == v1.SecretTypeDockercfg:
+			var object map[string]any
+			if json.Unmarshal(text, &object) != nil {
+				errs = append(errs, field.Invalid(data.Key(key), "", "is not a JSON object"))
+			}
+		}
+	}
+	if s.Type == v1.SecretTypeBasicAuth {
+		_, user := s.Data[v1.BasicAuthUsernameKey]
+		_, password := s.Data[v1.BasicAuthPasswordKey]
+		if !user && !password {
+			errs = append(errs, field.Required(data.Key(v1.BasicAuthUsernameKey), "or password; a Secret of type "+string(s.Type)+" has one"))
+		}
+	}
+	return errs
+}

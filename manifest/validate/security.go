@@ -1,0 +1,114 @@
+package validate
+
+import (
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"podd/manifest"
+)
+
+func validatePodSecurity(spec *v1.PodSpec, path *field.Path) field.ErrorList {
+	sc := spec.SecurityContext
+	errs := validateID(path.Child("runAsUser"), sc.RunAsUser, validation.IsValidUserID)
+	errs = append(errs, validateID(path.Child("runAsGroup"), sc.RunAsGroup, validation.IsValidGroupID)...)
+	for i := range sc.SupplementalGroups {
+		errs = append(errs, validateID(path.Child("supplementalGroups").Index(i), &sc.SupplementalGroups[i], validation.IsValidGroupID)...)
+	}
+	errs = append(errs, validateID(path.Child("fsGroup"), sc.FSGroup, validation.IsValidGroupID)...)
+	if p := sc.FSGroupChangePolicy; p != nil {
+		errs = append(errs, oneOf(path.Child("fsGroupChangePolicy"), *p, v1.FSGroupChangeAlways, v1.FSGroupChangeOnRootMismatch)...)
+	}
+	errs = append(errs, validateSysctls(spec, path.Child("sysctls"))...)
+	if p := sc.SupplementalGroupsPolicy; p != nil {
+		errs = append(errs, oneOf(path.Child("supplementalGroupsPolicy"), *p, v1.SupplementalGroupsPolicyMerge, v1.SupplementalGroupsPolicyStrict)...)
+	}
+	if p := sc.SELinuxChangePolicy; p != nil {
+		errs = append(errs, oneOf(path.Child("seLinuxChangePolicy"), *p, v1.SELinuxChangePolicyRecursive)...)
+	}
+	errs = append(errs, validateAppArmor(sc.AppArmorProfile, path.Child("appArmorProfile"))...)
+	return append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)
+}
+
+// validateUserNamespace refuses namespaces of the node together with a user namespace.
+func validateUserNamespace(spec *v1.PodSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if !manifest.HasUserNamespace(spec) {
+		return nil
+	}
+	for _, host := range []struct {
+		field string
+		on    bool
+	}{{"hostNetwork", spec.HostNetwork}, {"hostPID", spec.HostPID}, {"hostIPC", spec.HostIPC}} {
+		if host.on {
+			errs = append(errs, field.Forbidden(path.Child(host.field), "cannot be true beside hostUsers: false"))
+		}
+	}
+	return errs
+}
+
+func validateSecurity(sc *v1.SecurityContext, hostUsers bool, path *field.Path) field.ErrorList {
+	if sc == nil {
+		return nil
+	}
+	errs := validateID(path.Child("runAsUser"), sc.RunAsUser, validation.IsValidUserID)
+	errs = append(errs, validateID(path.Child("runAsGroup"), sc.RunAsGroup, validation.IsValidGroupID)...)
+	errs = append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)
+	errs = append(errs, validateAppArmor(sc.AppArmorProfile, path.Child("appArmorProfile"))...)
+	if p := sc.ProcMount; p != nil {
+		at := path.Child("procMount")
+		errs = append(errs, oneOf(at, *p, v1.DefaultProcMount, v1.UnmaskedProcMount)...)
+		if *p == v1.UnmaskedProcMount && hostUsers {
+			errs = append(errs, field.Invalid(at, *p, "needs hostUsers: false, or the node's own settings could be written"))
+		}
+	}
+	if sc.AllowPrivilegeEscalation == nil || *sc.AllowPrivilegeEscalation {
+		return errs
+	}
+	at := path.Child("allowPrivilegeEscalation")
+	if sc.Privileged != nil && *sc.Privileged {
+		errs = append(errs, field.Forbidden(at, "cannot be false beside privileged: true"))
+	}
+	if sc.Capabilities != nil && slices.Contains(sc.Capabilities.Add, "CAP_SYS_ADMIN") {
+		errs = append(errs, field.Forbidden(at, "cannot be false beside the capability CAP_SYS_ADMIN"))
+	}
+	return errs
+}
+
+func validateID(path *field.Path, id *int64, check func(int64) []string) field.ErrorList {
+	if id == nil {
+		return nil
+	}
+	return invalid(path, *id, check(*id))
+}
+
+func validateSeccomp(p *v1.SeccompProfile, path *field.Path) field.ErrorList {
+	if p == nil {
+		return nil
+	}
+	local := p.Type == v1.SeccompProfileTypeLocalhost
+	errs := oneOf(path.Child("type"), p.Type, v1.SeccompProfileTypeRuntimeDefault, v1.SeccompProfileTypeUnconfined, v1.SeccompProfileTypeLocalhost)
+	switch {
+	case local && (p.LocalhostProfile == nil || *p.LocalhostProfile == ""):
+		errs = append(errs, field.Required(path.Child("localhostProfile"), "type Localhost needs one"))
+	case !local && p.LocalhostProfile != nil:
+		errs = append(errs, field.Forbidden(path.Child("localhostProfile"), "only type Localhost has one"))
+	case local:
+		errs = append(errs, validateBelow(*p.LocalhostProfile, path.Child("localhostProfile"))...)
+	}
+	return errs
+}
+
+// validateBelow validates a path relative to a directory of the node.
+func validateBelow(name string, path *field.Path) field.ErrorList {
+	switch {
+	case strings.HasPrefix(name, "/"):
+		return field.ErrorList{field.Invalid(path, name, "must not begin with /")}
+	case slices.Contains(strings.Split(name, "/"), ".."):
+		return field.ErrorList{field.Invalid(path, name, "must not have a .. in it")}
+	}
+	return noNUL(path, name)
+}

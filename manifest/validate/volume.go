@@ -1,0 +1,115 @@
+package validate
+
+import (
+	"reflect"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"podd/manifest"
+)
+
+func volumesByName(volumes []v1.Volume) map[string]*v1.Volume {
+	named := map[string]*v1.Volume{}
+	for i := range volumes {
+		named[volumes[i].Name] = &volumes[i]
+	}
+	return named
+}
+
+func validateVolumes(spec *v1.PodSpec, fields *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	volumes := spec.Volumes
+	names := map[string]bool{}
+	for i := range volumes {
+		v, at := &volumes[i], fields.Index(i)
+		errs = append(errs, validateName(v.Name, names, at.Child("name"))...)
+		if sources(&v.VolumeSource) > 1 {
+			errs = append(errs, field.Forbidden(at, "has several sources; leave one"))
+		}
+		if v.EmptyDir != nil {
+			errs = append(errs, validateEmptyDir(spec, v.EmptyDir, at.Child("emptyDir"))...)
+		}
+		if v.HostPath != nil {
+			errs = append(errs, validateHostPath(v.HostPath, at.Child("hostPath"))...)
+		}
+		if v.NFS != nil {
+			errs = append(errs, validateNFS(v.NFS, at.Child("nfs"))...)
+		}
+		if v.CSI != nil {
+			errs = append(errs, validateCSI(v.CSI, at.Child("csi"))...)
+		}
+		errs = append(errs, validateFilesOf(v, at)...)
+		errs = append(errs, validateClaimVolume(v, at)...)
+		if v.Image != nil {
+			errs = append(errs, validateImage(v.Image.Reference, at.Child("image", "reference"))...)
+			errs = append(errs, oneOf(at.Child("image", "pullPolicy"), v.Image.PullPolicy, v1.PullAlways, v1.PullIfNotPresent, v1.PullNever)...)
+		}
+	}
+	return errs
+}
+
+// validateCSI validates an inline volume of a driver, whose name becomes a directory.
+func validateCSI(s *v1.CSIVolumeSource, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if !manifest.SafeDriver(s.Driver) {
+		errs = append(errs, field.Invalid(at.Child("driver"), s.Driver, "must be a DNS name of at most 63 characters"))
+	}
+	if ref := s.NodePublishSecretRef; ref != nil {
+		errs = append(errs, validateObjectName(ref.Name, at.Child("nodePublishSecretRef", "name"))...)
+	}
+	return errs
+}
+
+// validateFilesOf validates a volume whose files podd writes.
+func validateFilesOf(v *v1.Volume, at *field.Path) field.ErrorList {
+	switch {
+	case v.ConfigMap != nil:
+		return validateConfigMapVolume(v.ConfigMap, at.Child("configMap"))
+	case v.Secret != nil:
+		return validateSecretVolume(v.Secret, at.Child("secret"))
+	case v.DownwardAPI != nil:
+		return validateDownwardVolume(v.DownwardAPI, at.Child("downwardAPI"))
+	case v.Projected != nil:
+		return validateProjected(v.Projected, at.Child("projected"))
+	}
+	return nil
+}
+
+// sources returns the number of sources of a volume.
+func sources(s *v1.VolumeSource) int { return len(sourceNames(s)) }
+
+// sourceNames returns the names of the sources that are set in a struct.
+func sourceNames(s any) []string {
+	var names []string
+	v := reflect.ValueOf(s).Elem()
+	for i := range v.NumField() {
+		if !v.Field(i).IsNil() {
+			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func validateEmptyDir(spec *v1.PodSpec, e *v1.EmptyDirVolumeSource, fields *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	at := fields.Child("medium")
+	if !manifest.IsHugeMedium(e.Medium) {
+		errs = append(errs, oneOf(at, e.Medium, v1.StorageMediumDefault, v1.StorageMediumMemory, v1.StorageMediumHugePages, "HugePages-<size>")...)
+	} else if _, err := manifest.HugePageSize(spec, e.Medium); err != nil {
+		errs = append(errs, field.Invalid(at, string(e.Medium), err.Error()))
+	}
+	if e.SizeLimit != nil && e.SizeLimit.Sign() < 0 {
+		errs = append(errs, field.Invalid(fields.Child("sizeLimit"), e.SizeLimit.String(), "must not be negative"))
+	}
+	return errs
+}
+
+func validateHostPath(h *v1.HostPathVolumeSource, fields *field.Path) field.ErrorList {
+	errs := validateHostDir(h.Path, fields.Child("path"))
+	return append(errs, oneOf(fields.Child("type"), *h.Type,
+		v1.HostPathUnset, v1.HostPathDirectoryOrCreate, v1.HostPathDirectory, v1.HostPathFileOrCreate, v1.HostPathFile,
+		v1.HostPathSocket, v1.HostPathCharDev, v1.HostPathBlockDev)...)
+}

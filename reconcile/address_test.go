@@ -1,0 +1,135 @@
+package reconcile_test
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/reconcile"
+	"podd/reconcile/node"
+)
+
+const onHost = `hostNetwork: true
+containers:
+- name: app
+  image: "web:1"
+  env: [{name: IP, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}]
+`
+
+func nodeAddress(ip, problem string) node.Addresses {
+	return node.Addresses{IPs: []netip.Addr{netip.MustParseAddr(ip)}, Problem: problem}
+}
+
+// statusAddresses returns the addresses of the node and of the pod in a published status.
+func (m *machine) statusAddresses(name string) string {
+	m.t.Helper()
+	s := m.report(name).Pod.Status
+	if len(s.HostIPs) != 1 || len(s.PodIPs) != 1 || s.HostIPs[0].IP != s.HostIP || s.PodIPs[0].IP != s.PodIP {
+		m.t.Errorf("%s: got hostIPs %v, podIPs %v, want one of each", name, s.HostIPs, s.PodIPs)
+	}
+	return s.HostIP + " " + s.PodIP
+}
+
+// TestNodeAddresses checks that statuses and the environment of new containers have the
+// node's new addresses after a change, and that a pod that has ended keeps its own.
+func TestNodeAddresses(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.addresses = make(chan node.Addresses)
+		published := atomic.Pointer[node.Addresses]{}
+		m.options = func(o *reconcile.Options) {
+			publish := o.Publish
+			o.Publish = func(c reconcile.Change) { published.Store(&c.Addresses); publish(c) }
+		}
+		m.start()
+		ended := pod(t, "job", "hostNetwork: true\nrestartPolicy: Never\ncontainers: [{name: job, image: \"job:1\", command: [sh, -c, \"exit 0\"]}]")
+		web, other := pod(t, "web", "hostNetwork: true\n"+web), pod(t, "other", web)
+		m.setPods(ended, web, other)
+		m.settle()
+		own := m.report("other").Pod.Status.PodIP
+		m.addresses <- nodeAddress("198.51.100.7", "it is lost")
+		m.settle()
+		for name, want := range map[string]string{"web": "198.51.100.7 198.51.100.7", "other": "198.51.100.7 " + own, "job": "192.0.2.1 192.0.2.1"} {
+			if got := m.statusAddresses(name); got != want {
+				t.Errorf("%s: got addresses %s, want %s", name, got, want)
+			}
+		}
+		if p := m.report("job").Pod.Status.Phase; p != v1.PodSucceeded {
+			t.Errorf("job: got phase %s, want one that has ended", p)
+		}
+		if a := published.Load(); a.String() != "198.51.100.7" || a.Problem != "it is lost" {
+			t.Errorf("published: got %s, %q", a, a.Problem)
+		}
+		m.Forget()
+		late := pod(t, "late", onHost)
+		m.setPods(ended, web, other, late)
+		m.settle()
+		var env []string
+		for _, kv := range m.Calls("CreateContainer")[0].Request.(*cri.CreateContainerRequest).GetConfig().GetEnvs() {
+			if kv.GetKey() == "IP" {
+				env = append(env, string(kv.GetValue()))
+			}
+		}
+		if len(env) != 1 || env[0] != "198.51.100.7" {
+			t.Errorf("status.hostIP in a new container: got %q", env)
+		}
+	})
+}
+
+// listen opens a port of an address, which takes connections without accepting them.
+func listen(t *testing.T, ip string, port int) (int, func()) {
+	t.Helper()
+	ln, err := net.Listen("tcp", fmt.Sprintf("%s:%d", ip, port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ln.Addr().(*net.TCPAddr).Port, func() { ln.Close() }
+}
+
+// TestProbes_LostAddress checks that a probe of a host-network pod does not fail while
+// the host lacks the node's address, also after a restart of podd, and fails again once the
+// node has an address.
+func TestProbes_LostAddress(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.addresses = make(chan node.Addresses)
+		lost := atomic.Pointer[string]{}
+		m.options = func(o *reconcile.Options) {
+			o.Render.HostIPs = []string{"127.0.0.3"}
+			o.Effects.IsLocal = func(ip string) bool { is := lost.Load(); return is == nil || *is != ip }
+		}
+		port, closeOld := listen(t, "127.0.0.3", 0)
+		m.start()
+		m.setPods(pod(t, "web", onHost+fmt.Sprintf(`  livenessProbe: {tcpSocket: {port: %[1]d}, periodSeconds: 1, failureThreshold: 1}
+  readinessProbe: {tcpSocket: {port: %[1]d}, periodSeconds: 1, failureThreshold: 1}`, port)))
+		m.settle()
+		m.isHealth("web", "true true True")
+
+		m.Forget()
+		lost.Store(new("127.0.0.3"))
+		closeOld()
+		m.advance(time.Minute)
+		m.isHealth("web", "true true True")
+		m.wantCalls()
+		m.restart()
+		m.advance(time.Minute)
+		m.isHealth("web", "true true True")
+		m.wantCalls()
+
+		_, closeNew := listen(t, "127.0.0.4", port)
+		m.addresses <- nodeAddress("127.0.0.4", "")
+		m.advance(time.Minute)
+		m.isHealth("web", "true true True")
+		m.wantCalls()
+
+		closeNew()
+		m.advance(3 * time.Second)
+		if len(m.Calls("StopContainer")) == 0 {
+			t.Errorf("a container that does not answer at an address of the host was not stopped\n%s", m.state())
+		}
+	})
+}

@@ -1,0 +1,76 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"podd/reconcile/render"
+)
+
+// minUnlimited is the smallest value that cgroup v1 reports for "no limit". v1 reports
+// the greatest int64 that is a multiple of the page size, and the largest page has 64 KiB.
+const minUnlimited = math.MaxInt64 &^ (64<<10 - 1)
+
+// memoryFiles are the names of the files with the memory in use and its limit, in v2 and
+// in v1.
+var memoryFiles = [...]struct{ used, limit string }{
+	{"memory.current", "memory.max"},
+	{"memory.usage_in_bytes", "memory.limit_in_bytes"},
+}
+
+// Memory returns how many bytes of memory the processes and files of a cgroup are
+// charged with, and their limit, 0 for none. A cgroup that does not exist is
+// charged with nothing.
+func Memory(c render.Cgroup) (used, limit int64, err error) {
+	driver := driverCgroupfs
+	if c.Systemd {
+		driver = driverSystemd
+	}
+	at, err := resolve(c.Parent, driver)
+	if err != nil {
+		return 0, 0, fmt.Errorf("measuring the memory of a cgroup: %w", err)
+	}
+	points, err := hierarchies()
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, point := range points {
+		for _, f := range memoryFiles {
+			used, err = readBytes(filepath.Join(point, at, f.used))
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err == nil {
+				limit, err = readBytes(filepath.Join(point, at, f.limit))
+			}
+			if err != nil {
+				return 0, 0, fmt.Errorf("measuring the memory of cgroup %s: %w", c.Parent, err)
+			}
+			return used, limit, nil
+		}
+	}
+	return 0, 0, nil
+}
+
+// readBytes reads a number of bytes from file. It returns 0 for "no limit".
+func readBytes(file string) (int64, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	text := strings.TrimSpace(string(data))
+	if text == "max" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if n >= minUnlimited {
+		n = 0
+	}
+	return n, err
+}

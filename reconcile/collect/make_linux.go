@@ -1,0 +1,46 @@
+package collect
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"podd/manifest"
+	"podd/runtime/safepath"
+)
+
+// logsMode is the mode of log directories. As in the kubelet, log agents that do not run
+// as root can read them.
+const logsMode = 0o755
+
+// MakeLogs creates the log directory of a pod and, unless container is "", that of the
+// container in it. It does not change existing directories.
+//
+// According to the CRI, the agent creates these directories. containerd creates missing
+// ones, but CRI-O fails to create a container without its directory, and creates that of
+// the pod with a mode that only root can read.
+func (l Leftovers) MakeLogs(pod *manifest.Pod, container string) error {
+	if err := l.makeLogs(filepath.Base(l.podLogs(pod)), container); err != nil {
+		return fmt.Errorf("creating the log directory: %w", err)
+	}
+	return nil
+}
+
+func (l Leftovers) makeLogs(pod, container string) error {
+	if err := os.MkdirAll(l.Logs.Dir, logsMode); err != nil {
+		return err
+	}
+	all, err := safepath.Open(l.Logs.Dir)
+	if err != nil {
+		return err
+	}
+	defer all.Close()
+	if _, err := all.Mkdir(pod, logsMode, -1); err != nil || container == "" {
+		return err
+	}
+	if !isContainerName(container) {
+		return fmt.Errorf("%q is not a valid container name", container)
+	}
+	_, err = all.Mkdir(filepath.Join(pod, container), logsMode, -1)
+	return err
+}

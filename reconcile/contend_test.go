@@ -1,0 +1,93 @@
+package reconcile_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"podd/manifest"
+	"podd/manifest/decode"
+	"podd/runtime/runtimetest"
+)
+
+// neighbor returns another podd on the runtime of m, with its own root directory.
+func (m *machine) neighbor() *machine {
+	other := newMachineBeside(m.t, m.Runtime)
+	other.instance = "other-" + instance
+	return other
+}
+
+// runningIn returns how many containers of a name run in all sandboxes.
+func (m *machine) runningIn(name string) (n int) {
+	for _, c := range m.Containers() {
+		if strings.HasPrefix(c, "default/"+name) && strings.Contains(strings.ToLower(c), "running") {
+			n++
+		}
+	}
+	return n
+}
+
+// TestConcurrentInstances checks that containers are started once if two instances of podd
+// create the same pod at the same time.
+func TestConcurrentInstances(t *testing.T) {
+	for seed := range uint64(40) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { testTwoStartTogether(t, rand.New(rand.NewPCG(seed, 0))) })
+		})
+	}
+}
+
+func testTwoStartTogether(t *testing.T, r *rand.Rand) {
+	a := newMachine(t)
+	b := a.neighbor()
+	defer a.end()
+	defer b.end()
+	upTo := func(d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
+	for n := range 12 { // the delay differs for each sandbox
+		a.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: n + 1, Delay: upTo(20 * time.Second), Alone: true})
+	}
+	one, two := pod(t, "web", web), pod(t, "web", web)
+	if r.IntN(2) == 0 { // from another file
+		two = podAt(t, "web", web, source+"/b.yaml")
+	}
+	a.start()
+	b.start()
+	a.setPods(one)
+	b.advance(upTo(12 * time.Second))
+	b.setPods(two)
+	killed := r.IntN(3) == 0
+	for range 600 {
+		a.advance(500 * time.Millisecond)
+		if n := a.runningIn("web"); n > 1 {
+			t.Fatalf("%d containers of the pod run:\n%s", n, strings.Join(slices.Concat(a.Sandboxes(), a.Containers()), "\n"))
+		}
+		if killed && a.runningIn("web") == 0 && r.IntN(10) == 0 {
+			killed = false
+			a.kill()
+			a.start()
+		}
+	}
+	if n := a.runningIn("web"); n != 1 {
+		t.Fatalf("%d containers of the pod run, want 1\n%s\n%s", n, a.state(), b.state())
+	}
+	rules := []string{a.rule("web"), b.rule("web")}
+	slices.Sort(rules)
+	if want := []string{"a foreign pod has the name", "run"}; !slices.Equal(rules, want) {
+		t.Errorf("got rules %q, want %q", rules, want)
+	}
+}
+
+// podAt returns a pod of another file, which has another UID.
+func podAt(t *testing.T, name, spec, path string) *manifest.Pod {
+	t.Helper()
+	text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {%s}\n", name, spec)
+	file := decode.File([]byte(text), decode.Options{Source: source, Path: path})
+	if len(file.Pods) != 1 {
+		t.Fatalf("no pod: %v", file.Problems)
+	}
+	return file.Pods[0]
+}

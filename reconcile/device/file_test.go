@@ -1,0 +1,248 @@
+package device
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/testing/protocmp"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+)
+
+// sample returns the allocations in each file of testdata/ledger. All their fields are set.
+func sample() map[Holder]grantMap {
+	return map[Holder]grantMap{
+		{types.NamespacedName{Namespace: "default", Name: "web-n1"}, "u1", "h1"}: {"main": {gpu: Grant{
+			Resource: gpu, IDs: []string{"gpu0", "gpu1"}, NUMA: map[string][]int64{"gpu0": {0}, "gpu1": {0, 1}}, Prepares: true,
+			Response: &v1beta1.ContainerAllocateResponse{Envs: map[string]string{"IDS": "gpu0 gpu1"}},
+		}}},
+	}
+}
+
+// formats returns the file of each format that a podd has written, as that podd wrote it.
+func formats(t *testing.T) map[string][]byte {
+	t.Helper()
+	files, err := filepath.Glob("testdata/ledger/*.json")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("got %d files, %v; want at least 2", len(files), err)
+	}
+	all := map[string][]byte{}
+	for _, file := range files {
+		all[filepath.Base(file)] = readFile(t, file)
+	}
+	return all
+}
+
+// saved returns the file with the allocations of sample, as podd writes it now.
+func saved(t *testing.T) []byte {
+	t.Helper()
+	l := open(t)
+	saveSample(t, l)
+	return readFile(t, l.file)
+}
+
+func saveSample(t *testing.T, l *Ledger) {
+	t.Helper()
+	l.pods = sample()
+	l.revision++
+	if err := l.save(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readFile(t *testing.T, file string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func writeFile(t *testing.T, file string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// openContent opens a ledger whose file has the given content. An error must name the file,
+// and the ledger must be empty then.
+func openContent(t *testing.T, file string, content []byte) (*Ledger, error) {
+	t.Helper()
+	writeFile(t, file, content)
+	l, err := Open(file)
+	if l == nil {
+		t.Fatalf("of %q got no ledger", content)
+	}
+	if err != nil && (!strings.Contains(err.Error(), file) || len(l.pods) > 0) {
+		t.Errorf("of %q got %d pods and the error %q, which must name %s", content, len(l.pods), err, file)
+	}
+	return l, err
+}
+
+// TestFormats checks that every field of a file of every format is read, and that podd
+// writes the newest one.
+func TestFormats(t *testing.T) {
+	all := formats(t)
+	for name, data := range all {
+		l, err := openContent(t, filepath.Join(t.TempDir(), "devices.json"), data)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(sample(), l.pods, protocmp.Transform()); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+	if got, want := saved(t), all["02-version.json"]; string(got) != string(want) {
+		t.Errorf("podd writes %s, and the newest file of testdata/ledger has %s", got, want)
+	}
+}
+
+// TestDecode_Damaged truncates the file of each format at every byte, and flips every bit of
+// the file that podd writes. The first format has no checksum, so podd may read another
+// value in it, but it must not panic. TestUnreadableIsKept reads damaged files from disk.
+func TestDecode_Damaged(t *testing.T) {
+	for name, data := range formats(t) {
+		for n := range data {
+			if _, err := decodeRecords(data[:n]); err == nil {
+				t.Errorf("%s: the first %d bytes are taken for the whole file", name, n)
+			}
+		}
+	}
+	flip(formats(t)["01-array.json"], func(flipped []byte) { _, _ = decodeRecords(flipped) })
+	flip(saved(t), func(flipped []byte) {
+		if _, err := decodeRecords(flipped); err == nil {
+			t.Errorf("%s is taken for a file without damage", flipped)
+		}
+	})
+}
+
+// flip calls try with data in which one bit differs, for every bit.
+func flip(data []byte, try func([]byte)) {
+	for i := range data {
+		for bit := range 8 {
+			data[i] ^= 1 << bit
+			try(data)
+			data[i] ^= 1 << bit
+		}
+	}
+}
+
+// TestOpen_Newer checks that a file of a newer podd is not read, whatever types its fields
+// have, and that the error gives the reason.
+func TestOpen_Newer(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "devices.json")
+	for _, text := range []string{`{"version":2}`, `{"version":2,"records":{"a":1},"checksum":7}`} {
+		if _, err := openContent(t, file, []byte(text)); err == nil || !strings.Contains(err.Error(), "version 2 of a newer podd") {
+			t.Errorf("of %s got %v", text, err)
+		}
+	}
+}
+
+// TestOpen_Absent checks that an absent file is no error and that nothing is kept for it.
+func TestOpen_Absent(t *testing.T) {
+	l := open(t)
+	saveSample(t, l)
+	saveSample(t, reopen(t, l.file))
+	if _, err := os.Lstat(l.file + ".unreadable"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a readable file was kept: %v", err)
+	}
+}
+
+// TestUnreadableIsKept checks that an unreadable file stays where it is until allocations
+// are saved, that it is renamed then, and that only the newest one is kept.
+func TestUnreadableIsKept(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "devices.json")
+	kept := file + ".unreadable"
+	damaged := saved(t)
+	damaged[len(damaged)/2] ^= 1
+	for _, content := range []string{`{"version":2}`, string(damaged), ""} {
+		l, err := openContent(t, file, []byte(content))
+		if err == nil {
+			t.Fatalf("%q is read", content)
+		}
+		if err := l.save(); err != nil || string(readFile(t, file)) != content {
+			t.Errorf("without allocations: %v, the file has %q, want %q", err, readFile(t, file), content)
+		}
+		saveSample(t, l)
+		if got := readFile(t, kept); string(got) != content {
+			t.Errorf("got %q kept, want %q", got, content)
+		}
+		again := reopen(t, file)
+		if diff := cmp.Diff(sample(), again.pods, protocmp.Transform()); diff != "" {
+			t.Errorf("after %q: (-want +got)\n%s", content, diff)
+		}
+		l.revision++
+		if err := l.save(); err != nil || string(readFile(t, kept)) != content {
+			t.Errorf("saved again: %v, got %q kept, want %q", err, readFile(t, kept), content)
+		}
+	}
+}
+
+// TestUnreadableIsKept_OtherTypes checks that a directory and a symbolic link are renamed,
+// too, and that the target of the link does not change.
+func TestUnreadableIsKept_OtherTypes(t *testing.T) {
+	for name, create := range map[string]func(file, target string) error{
+		"directory": func(file, _ string) error { return os.Mkdir(file, 0o700) },
+		"link":      func(file, target string) error { return os.Symlink(target, file) },
+	} {
+		dir := t.TempDir()
+		file, target := filepath.Join(dir, "devices.json"), filepath.Join(dir, "target")
+		writeFile(t, target, []byte("[]"))
+		if err := create(file, target); err != nil {
+			t.Fatal(err)
+		}
+		l, err := Open(file)
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		saveSample(t, l)
+		if info, err := os.Lstat(file + ".unreadable"); err != nil || info.Mode().IsRegular() {
+			t.Errorf("%s: it is not kept: %v", name, err)
+		}
+		if got := readFile(t, target); string(got) != "[]" {
+			t.Errorf("%s: the target has %q", name, got)
+		}
+		reopen(t, file)
+	}
+}
+
+// TestUnreadableIsKept_Failed checks that podd saves no allocations if it cannot keep the
+// unreadable file, and that the error says so.
+func TestUnreadableIsKept_Failed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "devices.json")
+	if err := os.MkdirAll(filepath.Join(file+".unreadable", "other"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := openContent(t, file, []byte("damaged"))
+	if err == nil {
+		t.Fatal("it is read")
+	}
+	l.pods = sample()
+	l.revision++
+	if err := l.save(); err == nil || !strings.Contains(err.Error(), "keeping the unreadable file") || string(readFile(t, file)) != "damaged" {
+		t.Errorf("got %v, the file has %q", err, readFile(t, file))
+	}
+	if err := os.RemoveAll(file + ".unreadable"); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.save(); err != nil || string(readFile(t, file+".unreadable")) != "damaged" {
+		t.Errorf("later: %v", err)
+	}
+	reopen(t, file)
+}
+
+// TestOpen_EIO checks that a file of a broken disk is not taken for an absent one. Reading a
+// process's memory at address 0 fails in the same way.
+func TestOpen_EIO(t *testing.T) {
+	if l, err := Open("/proc/self/mem"); !errors.Is(err, unix.EIO) || !l.unreadable {
+		t.Errorf("got %v, want EIO", err)
+	}
+}

@@ -1,0 +1,73 @@
+package device
+
+import (
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"podd/manifest"
+)
+
+// A Holder identifies a version of a pod that may have devices.
+type Holder struct {
+	Key  types.NamespacedName
+	UID  types.UID
+	Hash string
+}
+
+// holderOf returns the Holder of a pod.
+func holderOf(p *manifest.Pod) Holder { return Holder{p.Key, p.UID, p.Hash} }
+
+// A deviceRequest is the number of devices of a resource that a container requests.
+type deviceRequest struct {
+	container string
+	resource  string
+	n         int
+}
+
+// maxDevices limits the number of a request. It is more than any plugin can list.
+const maxDevices = 1 << 20
+
+// deviceRequests returns the requests of a pod in the order of their allocation: init
+// containers first, because other containers can reuse their devices.
+func deviceRequests(spec *v1.PodSpec) []deviceRequest {
+	var all []deviceRequest
+	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			limits := list[i].Resources.Limits
+			for _, name := range slices.Sorted(maps.Keys(limits)) {
+				q := limits[name]
+				if manifest.IsExtended(name) && q.Sign() > 0 {
+					all = append(all, deviceRequest{list[i].Name, string(name), int(min(q.Value(), maxDevices))})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// reusable returns the devices of a resource that earlier containers of the pod no longer
+// need when container starts. given returns the devices of a container.
+func reusable(spec *v1.PodSpec, container string, given func(container string) []string) []string {
+	pool := sets.New[string]()
+	for i := range spec.InitContainers {
+		switch c := &spec.InitContainers[i]; {
+		case c.Name == container:
+			return pool.UnsortedList()
+		case manifest.IsSidecar(c):
+			pool.Delete(given(c.Name)...)
+		default:
+			pool.Insert(given(c.Name)...)
+		}
+	}
+	for i := range spec.Containers {
+		if spec.Containers[i].Name == container {
+			break
+		}
+		pool.Delete(given(spec.Containers[i].Name)...)
+	}
+	return pool.UnsortedList()
+}

@@ -1,0 +1,252 @@
+package effect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/reconcile/plan"
+	"podd/reconcile/render"
+	"podd/reconcile/status"
+	"podd/runtime"
+)
+
+// StartError is the error of a failed start of a container.
+type StartError struct {
+	Reason string // the container's waiting reason, for example CreateContainerError
+	Err    error
+}
+
+func (e *StartError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error without the reason.
+func (e *StartError) Unwrap() error { return e.Err }
+
+// StartReason returns the waiting reason for a failed start.
+func StartReason(err error) string {
+	if e, ok := errors.AsType[*StartError](err); ok {
+		return e.Reason
+	}
+	return "CreateContainerError"
+}
+
+// startContainer creates and starts a container. The container may be returned with an
+// error, too. The warning is about what follows a start, such as the link to its log.
+func (e *Runner) startContainer(ctx context.Context, s Input, a plan.StartContainer) (c *runtime.Container, warning string, err error) {
+	var devices []render.Device
+	if a.CreatedID == "" {
+		given, done, err := e.containerDevices(ctx, s, a.Container)
+		if err != nil {
+			return nil, "", err
+		}
+		defer done()
+		devices = given
+	}
+	id, err := e.startWithRetry(ctx, s, a, devices)
+	if id == "" {
+		return nil, "", err
+	}
+	now, statusErr := e.startedStatus(ctx, id)
+	if statusErr == nil {
+		// A container's status in CRI does not have the ID of its sandbox.
+		now.SandboxID = a.SandboxID
+		c = &now
+	}
+	if err != nil {
+		return c, "", &StartError{"RunContainerError", fmt.Errorf("starting container %s: %w", a.Container, err)}
+	}
+	if statusErr != nil {
+		statusErr = fmt.Errorf("querying the status of started container %s: %w", a.Container, statusErr)
+	}
+	if err := errors.Join(statusErr, e.Leftovers.Started(s.Desired, a.Container, id, a.Attempt)); err != nil {
+		warning = err.Error()
+	}
+	return c, warning, nil
+}
+
+// statusTimeout bounds the query for the status of a container that was just started.
+// Without a response, the start counts as a success that the next observation confirms. So
+// if the pod is removed meanwhile, its grace does not pass while the query hangs.
+const statusTimeout = 2 * time.Second
+
+// startedStatus returns the status of a started container, even if its start was canceled
+// meanwhile.
+func (e *Runner) startedStatus(ctx context.Context, id string) (runtime.Container, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statusTimeout)
+	defer cancel()
+	return e.Runtime.ContainerStatus(ctx, id)
+}
+
+// startWithRetry creates and starts a container, and retries while its name is reserved. If
+// it returns an error, id is the ID of the container if there is one.
+func (e *Runner) startWithRetry(ctx context.Context, s Input, a plan.StartContainer, devices []render.Device) (id string, err error) {
+	var config *cri.ContainerConfig
+	var sandbox *cri.PodSandboxConfig
+	if a.CreatedID == "" {
+		if config, sandbox, err = e.containerConfig(ctx, s, a, devices); err != nil {
+			return "", err
+		}
+	}
+	err = retryReserved(ctx, func() (err error) {
+		id, err = e.createAndStart(ctx, s, a, config, sandbox)
+		return err
+	})
+	if id == "" {
+		err = e.createError(ctx, a, err)
+	}
+	return id, err
+}
+
+// containerConfig makes everything on the host that a container needs, and returns the
+// configurations of the container and its sandbox. It may take long, for example for a
+// volume of a server that does not respond, and therefore holds no place at the Gate.
+func (e *Runner) containerConfig(ctx context.Context, s Input, a plan.StartContainer, devices []render.Device) (*cri.ContainerConfig, *cri.PodSandboxConfig, error) {
+	sandbox, in, err := e.containerInput(ctx, s, a)
+	if err != nil {
+		return nil, nil, &StartError{"CreateContainerConfigError", err}
+	}
+	in.Devices = devices
+	config, err := render.Container(in)
+	if err != nil {
+		return nil, nil, &StartError{"CreateContainerConfigError", err}
+	}
+	if err := e.widenCgroup(s); err != nil {
+		return nil, nil, &StartError{"CreateContainerError", err}
+	}
+	if err := e.Leftovers.MakeLogs(s.Desired, a.Container); err != nil {
+		return nil, nil, &StartError{"CreateContainerConfigError", err}
+	}
+	return config, sandbox, nil
+}
+
+// createAndStart creates a container, unless an interrupted start created it, and starts
+// it, both within the limit on parallel starts and only with the permit. If it returns an
+// error, id is the ID of the container if there is one.
+func (e *Runner) createAndStart(ctx context.Context, s Input, a plan.StartContainer, config *cri.ContainerConfig, sandbox *cri.PodSandboxConfig) (id string, err error) {
+	leave, err := e.Gate.enter(ctx, forContainer)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	if !s.Permit.Take() {
+		return "", context.Canceled
+	}
+	ending, done := withDelayedCancel(ctx)
+	defer done()
+	if id = a.CreatedID; id == "" {
+		id, err = e.Runtime.CreateContainer(ending, a.SandboxID, config, sandbox)
+		if errors.Is(err, runtime.ErrNameReserved) {
+			s.Permit.putBack() // nothing was created
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return id, err
+	}
+	return id, e.Runtime.StartContainer(ending, id)
+}
+
+// createError returns the error for a container that was not created. It names the missing
+// object.
+func (e *Runner) createError(ctx context.Context, a plan.StartContainer, err error) error {
+	if errors.Is(err, runtime.ErrNotFound) {
+		// The runtime names only the object that it did not find, not whether it is the
+		// image or the sandbox.
+		if _, gone := e.imageUser(ctx, a); gone != nil {
+			return &StartError{"CreateContainerConfigError", gone}
+		}
+	}
+	if errors.Is(err, runtime.ErrNameReserved) {
+		err = fmt.Errorf("attempt %d: %w", a.Attempt, err)
+	}
+	return &StartError{"CreateContainerError", fmt.Errorf("creating container %s: %w", a.Container, err)}
+}
+
+var errSandboxGone = errors.New("its sandbox is gone")
+
+// containerInput makes the volumes and files of a container, and returns the input for
+// rendering its configuration and the configuration of its sandbox.
+func (e *Runner) containerInput(ctx context.Context, s Input, a plan.StartContainer) (*cri.PodSandboxConfig, render.ContainerInput, error) {
+	var in render.ContainerInput
+	sandbox := runtime.FindSandbox(s.Observed, a.SandboxID)
+	if sandbox == nil {
+		return nil, in, fmt.Errorf("creating container %s: %w", a.Container, errSandboxGone)
+	}
+	volumes, err := e.Disk.Prepare(ctx, s.Desired, s.volumes(s.Desired))
+	if err != nil {
+		return nil, in, err
+	}
+	ips := status.OnePerFamily(sandbox.IPs, s.Node.HostIPs)
+	hosts, err := e.writeHosts(s, ips)
+	if err != nil {
+		return nil, in, err
+	}
+	c, kind, index := plan.FindContainer(s.Desired.Spec, a.Container)
+	if err := checkProfile(&s.Desired.Spec.Spec, c, s.Node); err != nil {
+		return nil, in, err
+	}
+	message, err := e.Disk.MakeMessage(s.Desired.UID, a.Container, a.Attempt)
+	if err != nil {
+		return nil, in, fmt.Errorf("making the file for the termination message of container %s: %w", a.Container, err)
+	}
+	user := a.ImageUser
+	if user == nil {
+		if user, err = e.imageUser(ctx, a); err != nil {
+			return nil, in, err
+		}
+	}
+	in = render.ContainerInput{
+		Pod: s.Desired, Container: c, Node: *s.Node, Supply: s.Supply, Attempt: a.Attempt, Restarts: a.Restarts,
+		Image: a.ImageRef, ImageUser: user, PodIPs: ips, Volumes: volumes, HostsFile: hosts, TerminationLog: message,
+		UserIDs: sandbox.UserIDs(), BackoffStep: a.Backoff, Kind: string(kind), Index: index, TargetID: a.TargetID,
+	}
+	if in.Images, err = e.volumeImages(ctx, s, s.Desired, true); err != nil {
+		return nil, in, err
+	}
+	subs, err := render.SubPaths(in)
+	if err != nil {
+		return nil, in, err
+	}
+	if in.SubPaths, err = e.Disk.BindSubPaths(ctx, s.Desired, a.Container, volumes, subs); err != nil {
+		return nil, in, err
+	}
+	config, err := render.Sandbox(render.SandboxInput{Pod: s.Desired, Node: *s.Node, Attempt: sandbox.Attempt, UserIDs: in.UserIDs})
+	return config, in, err
+}
+
+// imageUser returns the user that the image runs as.
+func (e *Runner) imageUser(ctx context.Context, a plan.StartContainer) (*runtime.ImageUser, error) {
+	image, present, err := e.Runtime.ImageStatus(ctx, a.ImageRef)
+	if err != nil {
+		return nil, fmt.Errorf("looking at the image of container %s: %w", a.Container, err)
+	}
+	if !present {
+		return nil, fmt.Errorf("creating container %s: its image is gone; it is fetched again", a.Container)
+	}
+	return &image.User, nil
+}
+
+// stopContainer stops a container and returns its status; nil if the runtime reports that
+// it does not exist.
+func (e *Runner) stopContainer(ctx context.Context, a plan.StopContainer) (*runtime.Container, error) {
+	if err := e.Runtime.StopContainer(ctx, a.ID, a.Grace); err != nil {
+		return nil, fmt.Errorf("stopping container %s: %w", a.Container, err)
+	}
+	c, err := e.Runtime.ContainerStatus(ctx, a.ID)
+	if errors.Is(err, runtime.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking at the stopped container %s: %w", a.Container, err)
+	}
+	if c.State == runtime.Running || c.State == runtime.Unknown {
+		return &c, fmt.Errorf("stopping container %s: the runtime says that it is %s after it was stopped", a.Container, strings.ToLower(string(c.State)))
+	}
+	return &c, nil
+}

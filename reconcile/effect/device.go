@@ -1,0 +1,48 @@
+package effect
+
+import (
+	"context"
+	"fmt"
+
+	"podd/manifest"
+	"podd/reconcile/device"
+	"podd/reconcile/render"
+)
+
+// useDevices allocates the devices of a pod before anything of it is created, as a kubelet
+// does when it admits a pod. The caller must call done once the sandbox was created, or
+// failed to be.
+func (e *Runner) useDevices(ctx context.Context, p *manifest.Pod) (done func(), err error) {
+	if e.Devices == nil {
+		return func() {}, nil
+	}
+	_, done, err = e.Devices.Use(ctx, p, "")
+	return done, err
+}
+
+// containerDevices returns the devices of a container that is about to be created, after
+// preparing them. The caller must call done once the container was created, or failed to
+// be.
+func (e *Runner) containerDevices(ctx context.Context, s Input, container string) (given []render.Device, done func(), err error) {
+	if e.Devices == nil {
+		return nil, func() {}, nil
+	}
+	grants, done, err := e.Devices.Use(ctx, s.Desired, container)
+	if err != nil {
+		return nil, nil, &StartError{"CreateContainerConfigError", err}
+	}
+	err = e.Devices.PreStart(ctx, container, grants)
+	for _, g := range grants {
+		if n := len(g.Response.GetCdiDevices()); err == nil && n > 0 && !s.Node.CDI {
+			err = fmt.Errorf("giving %s to container %s: its plugin names CDI devices, which the runtime gives to no container; use containerd 1.7 or CRI-O 1.27, or newer, or set up the plugin to name none", g.Resource, container)
+		}
+		given = append(given, render.Device{Resource: g.Resource, IDs: g.IDs, Response: g.Response})
+	}
+	if err != nil {
+		done()
+		return nil, nil, &StartError{"CreateContainerConfigError", err}
+	}
+	return given, done, nil
+}
+
+var _ Devices = (*device.Ledger)(nil)

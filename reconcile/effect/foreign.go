@@ -1,0 +1,42 @@
+package effect
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	v1 "k8s.io/api/core/v1"
+
+	"podd/runtime"
+)
+
+// endForeign stops a pod of another node agent as that agent would: all containers at the
+// same time, each with its own grace, then the sandbox.
+func (e *Runner) endForeign(ctx context.Context, id string) error {
+	containers, err := e.Runtime.SandboxContainers(ctx, id)
+	if err != nil {
+		return fmt.Errorf("looking into a foreign sandbox: %w", err)
+	}
+	var stops errgroup.Group
+	for _, c := range containers {
+		if c.State == runtime.Running {
+			stops.Go(func() error { return e.Runtime.StopContainer(ctx, c.ID, foreignGrace(&c)) })
+		}
+	}
+	if err := stops.Wait(); err != nil {
+		return fmt.Errorf("ending a foreign pod: %w", err)
+	}
+	return e.removeSandbox(ctx, nil, id, false)
+}
+
+// foreignGrace returns the grace that the kubelet records on its containers.
+func foreignGrace(c *runtime.Container) time.Duration {
+	for _, note := range []string{runtime.AnnotationPodDeletionGracePeriod, runtime.AnnotationPodTerminationGracePeriod} {
+		if n, err := strconv.ParseInt(c.Annotations[note], 10, 32); err == nil && n >= 0 {
+			return time.Duration(n) * time.Second
+		}
+	}
+	return v1.DefaultTerminationGracePeriodSeconds * time.Second
+}

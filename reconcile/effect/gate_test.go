@@ -1,0 +1,270 @@
+package effect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// visitors are goroutines that enter a gate and stay until they may leave.
+type visitors struct {
+	gate *Gate
+	in   []string
+	out  map[string]chan struct{}
+}
+
+func (v *visitors) enter(ctx context.Context, name string, r rank) {
+	out := make(chan struct{})
+	v.out[name] = out
+	go func() {
+		leave, err := v.gate.enter(ctx, r)
+		if err != nil {
+			return
+		}
+		v.in = append(v.in, name)
+		<-out
+		leave()
+	}()
+	synctest.Wait()
+}
+
+func (v *visitors) leave(name string) {
+	close(v.out[name])
+	synctest.Wait()
+}
+
+func (v *visitors) want(t *testing.T, names ...string) {
+	t.Helper()
+	if !slices.Equal(v.in, names) {
+		t.Fatalf("entered: got %q, want %q", v.in, names)
+	}
+}
+
+func newVisitors(n int) *visitors {
+	return &visitors{gate: NewGate(n), out: map[string]chan struct{}{}}
+}
+
+func TestGateLetsContainersFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVisitors(1)
+		v.enter(t.Context(), "s1", forSandbox)
+		v.enter(t.Context(), "s2", forSandbox)
+		v.enter(t.Context(), "s3", forSandbox)
+		v.enter(t.Context(), "c1", forContainer)
+		v.enter(t.Context(), "c2", forContainer)
+		v.want(t, "s1")
+		for _, name := range []string{"s1", "c1", "c2", "s2"} {
+			v.leave(name)
+		}
+		v.want(t, "s1", "c1", "c2", "s2", "s3")
+		v.leave("s3")
+	})
+}
+
+func TestGateForgetsWhoGaveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVisitors(1)
+		ctx, cancel := context.WithCancel(t.Context())
+		v.enter(t.Context(), "a", forSandbox)
+		v.enter(ctx, "b", forSandbox)
+		v.enter(t.Context(), "c", forSandbox)
+		cancel()
+		synctest.Wait()
+		v.leave("a")
+		v.want(t, "a", "c")
+		v.leave("c")
+	})
+}
+
+func inBubble(t *testing.T, name string, test func(*testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
+
+// TestGate_SlowRuntime checks that a runtime that needs long for every start never handles
+// more than twice the limit at once, and no more than the limit once some return.
+func TestGate_SlowRuntime(t *testing.T) {
+	for took, want := range map[time.Duration]int{3 * time.Second: 4, 9 * time.Second: 4, 25 * time.Second: 6, 100 * time.Second: 8} {
+		inBubble(t, took.String(), func(t *testing.T) {
+			g := NewGate(4)
+			var inside, most atomic.Int32
+			var starts sync.WaitGroup
+			for range 100 {
+				starts.Go(func() {
+					leave, err := g.enter(t.Context(), forSandbox)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer leave()
+					most.Store(max(most.Load(), inside.Add(1)))
+					<-time.After(took)
+					inside.Add(-1)
+				})
+			}
+			starts.Wait()
+			if int(most.Load()) > want {
+				t.Errorf("%d starts at once, want at most %d", most.Load(), want)
+			}
+		})
+	}
+}
+
+// TestGate_Hangs checks that starts that never return, as many as the limit or more, make
+// others wait for seconds, not for ever.
+func TestGate_Hangs(t *testing.T) {
+	for _, c := range []struct {
+		limit, hang int
+		within      time.Duration // until all others have started
+	}{
+		{1, 1, time.Minute},
+		{4, 1, 10 * time.Second},
+		{4, 4, time.Minute},
+		{4, 7, 2 * time.Minute},
+	} {
+		inBubble(t, fmt.Sprintf("%d of %d", c.hang, c.limit), func(t *testing.T) {
+			g := NewGate(c.limit)
+			hang := make(chan struct{})
+			var hanging, others sync.WaitGroup
+			for range c.hang {
+				hanging.Go(func() {
+					leave, err := g.enter(t.Context(), forSandbox)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					<-hang
+					leave()
+				})
+			}
+			synctest.Wait()
+			began := time.Now()
+			for range 50 {
+				others.Go(func() {
+					leave, err := g.enter(t.Context(), forSandbox)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					<-time.After(500 * time.Millisecond)
+					leave()
+				})
+			}
+			others.Wait()
+			if took := time.Since(began); took > c.within {
+				t.Errorf("the others took %v, want at most %v", took, c.within)
+			}
+			close(hang)
+			hanging.Wait()
+			if g.extra != 0 || len(g.inside) != 0 {
+				t.Errorf("left %d inside, %d extra places", len(g.inside), g.extra)
+			}
+		})
+	}
+}
+
+// TestGate_SlowSandboxes checks that fast starts of containers do not make sandboxes count
+// as stuck that take a minute each, for example because the network plugin is slow.
+func TestGate_SlowSandboxes(t *testing.T) {
+	for name, loops := range map[string]int{"a burst of pods": 0, "a burst of pods and crash loops": 20} {
+		inBubble(t, name, func(t *testing.T) {
+			g := NewGate(4)
+			var inside, most atomic.Int32
+			start := func(r rank, took time.Duration, count int32) {
+				leave, err := g.enter(t.Context(), r)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer leave()
+				most.Store(max(most.Load(), inside.Add(count)))
+				<-time.After(took)
+				inside.Add(-count)
+			}
+			made := make(chan struct{})
+			var pods, crashes sync.WaitGroup
+			for i := range loops {
+				crashes.Go(func() {
+					<-time.After(time.Duration(i) * 500 * time.Millisecond)
+					for {
+						start(forContainer, 500*time.Millisecond, 0)
+						select {
+						case <-made:
+							return
+						case <-time.After(time.Minute):
+						}
+					}
+				})
+			}
+			for range 100 {
+				pods.Go(func() {
+					start(forSandbox, time.Minute, 1)
+					for range 3 {
+						start(forContainer, 500*time.Millisecond, 0)
+					}
+				})
+			}
+			pods.Wait()
+			close(made)
+			crashes.Wait()
+			if most.Load() > 8 {
+				t.Errorf("%d sandboxes were made at once, want at most 8", most.Load())
+			}
+		})
+	}
+}
+
+// TestGateProperty checks that, if some starts return in time, no more than n are inside,
+// and none waits while a place is free.
+func TestGateProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 3).Draw(t, "places")
+		g := NewGate(n)
+		var inside []*turn
+		waiting := [ranks][]*turn{}
+		arrived := func() {
+			for r := range waiting {
+				waiting[r] = slices.DeleteFunc(waiting[r], func(e *turn) bool {
+					select {
+					case <-e.admitted:
+						inside = append(inside, e)
+						return true
+					default:
+						return false
+					}
+				})
+			}
+		}
+		for range rapid.IntRange(0, 60).Draw(t, "steps") {
+			r := rank(rapid.IntRange(0, int(ranks)-1).Draw(t, "rank"))
+			switch rapid.IntRange(0, 2).Draw(t, "step") {
+			case 0:
+				waiting[r] = append(waiting[r], g.queue(r))
+			case 1:
+				if len(inside) > 0 {
+					at := rapid.IntRange(0, len(inside)-1).Draw(t, "which")
+					g.release(inside[at])
+					inside = slices.Delete(inside, at, at+1)
+				}
+			case 2:
+				if last := len(waiting[r]) - 1; last >= 0 {
+					if !g.unqueue(r, waiting[r][last]) {
+						t.Fatal("a waiting start was not found")
+					}
+					waiting[r] = waiting[r][:last]
+				}
+			}
+			arrived()
+			if idle := len(waiting[0])+len(waiting[1]) > 0 && len(inside) < n; len(inside) > n || idle {
+				t.Fatalf("%d inside of %d, %d and %d wait", len(inside), n, len(waiting[0]), len(waiting[1]))
+			}
+		}
+	})
+}

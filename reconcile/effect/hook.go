@@ -1,0 +1,64 @@
+package effect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/reconcile/plan"
+	"podd/reconcile/probe"
+	"podd/reconcile/status"
+	"podd/runtime"
+)
+
+// postStart runs the hook of a container that has just started. It has no timeout;
+// canceling the action ends it.
+func (e *Runner) postStart(ctx context.Context, s Input, a plan.PostStart) error {
+	c, _, _ := plan.FindContainer(s.Desired.Spec, a.Container)
+	if c == nil || !plan.HasPostStart(c) {
+		return fmt.Errorf("container %s has no postStart hook any more", a.Container)
+	}
+	return e.hook(ctx, a.ID, c.Lifecycle.PostStart, probe.Target{IP: s.address(s.Desired, a.ID), Ports: c.Ports})
+}
+
+// preStop runs the hook that a container was created with, because its manifest may no
+// longer exist. The timeout is the rest of the grace.
+func (e *Runner) preStop(ctx context.Context, s Input, a plan.PreStop) error {
+	inc, c := runtime.FindContainer(s.Observed, a.ID)
+	if c == nil {
+		return nil // it is gone already
+	}
+	h := plan.PreStopOf(c)
+	if h == nil {
+		return nil
+	}
+	to := probe.Target{Timeout: a.Grace}
+	ips := inc.IPs
+	if len(ips) == 0 { // on the node's network
+		ips = s.Node.HostIPs
+	}
+	if first := status.OnePerFamily(ips, s.Node.HostIPs); len(first) > 0 {
+		to.IP = first[0]
+	}
+	if text := c.Annotations[runtime.AnnotationContainerPorts]; text != "" {
+		// Without ports, a port by name is not found, which the hook reports.
+		_ = json.Unmarshal([]byte(text), &to.Ports)
+	}
+	return e.hook(ctx, a.ID, h, to)
+}
+
+// hook runs a hook once. Unlike the command of a probe, that of a hook is run without
+// expanding $(NAME).
+func (e *Runner) hook(ctx context.Context, id string, h *v1.LifecycleHandler, to probe.Target) error {
+	if h.Exec == nil {
+		return probe.Call(ctx, h, to)
+	}
+	r, err := e.exec(ctx, id, h.Exec.Command, to.Timeout)
+	if err == nil && !r.Passed {
+		err = errors.New(r.Message)
+	}
+	return err
+}

@@ -1,0 +1,35 @@
+package effect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/reconcile/plan"
+	"podd/runtime"
+)
+
+// message returns the termination message of a container: its file or, if that is empty,
+// the container failed and its manifest asks for it, the end of its log. An error of
+// reading is returned as the message.
+func (e *Runner) message(ctx context.Context, s Input, a plan.ReadMessage) string {
+	inc, c := runtime.FindContainer(s.Observed, a.ID)
+	if c == nil {
+		return ""
+	}
+	text, err := e.Disk.Message(inc.UID, c.Name, c.Attempt)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Sprintf("reading the termination message: %v", err)
+	}
+	fallback := c.Annotations[runtime.AnnotationTerminationMessagePolicy] == string(v1.TerminationMessageFallbackToLogsOnError)
+	if text == "" && fallback && c.ExitCode != 0 {
+		if text, err = e.Leftovers.LastLines(ctx, s.Key, inc.UID, c.Name, c.Attempt); err != nil {
+			return fmt.Sprintf("reading the end of its log for a termination message: %v", err)
+		}
+	}
+	return strings.ToValidUTF8(text, "\ufffd")
+}

@@ -1,0 +1,40 @@
+package effect
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile/event"
+	"podd/reconcile/plan"
+)
+
+// An Outcome is the outcome of an effect, for metrics.
+type Outcome struct {
+	Key    types.NamespacedName
+	Pod    *manifest.Pod // version that the action was for; nil if it is not known
+	Action plan.Action
+	Took   time.Duration
+	Passed bool  // of a plan.Probe
+	Err    error // nil if it succeeded
+	// Pull describes how a plan.EnsureImage pulled the image; nil if it did not.
+	Pull *event.Pull
+	// Reason is the waiting reason of a failed plan.StartContainer.
+	Reason string
+}
+
+func (r *Result) outcome(key types.NamespacedName) Outcome {
+	o := Outcome{Key: key, Pod: r.Version, Action: r.Action, Took: r.Ended.Sub(r.Began), Err: r.Err}
+	switch v := r.Value.(type) {
+	case ProbeResult:
+		o.Passed = v.Passed
+	case EnsuredImage:
+		o.Pull = v.Pull
+	case StartedContainer:
+		if r.Err != nil {
+			o.Reason = StartReason(r.Err)
+		}
+	}
+	return o
+}

@@ -1,0 +1,110 @@
+package effect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+	"podd/reconcile/probe"
+	"podd/reconcile/render"
+	"podd/reconcile/status"
+	"podd/runtime"
+)
+
+// execLimit is how many bytes of each output stream of an exec probe are kept.
+const execLimit = 10 << 10
+
+// probe makes one attempt on a container of p, which is nil if the container no longer
+// exists. It returns an error if no attempt was possible.
+func (e *Runner) probe(ctx context.Context, s Input, p *manifest.Pod, a plan.Probe) (probe.Result, error) {
+	if p == nil {
+		return probe.Result{}, fmt.Errorf("container %s is gone", a.Container)
+	}
+	c, _, _ := plan.FindContainer(p.Spec, a.Container)
+	if c == nil || plan.ProbeOf(c, a.Kind) == nil {
+		return probe.Result{}, fmt.Errorf("container %s has no %s probe any more", a.Container, a.Kind)
+	}
+	how := plan.ProbeOf(c, a.Kind)
+	timeout := time.Duration(max(how.TimeoutSeconds, 1)) * time.Second
+	if how.Exec != nil {
+		return e.exec(ctx, a.ID, staticCommand(c, how.Exec.Command), timeout)
+	}
+	to := probe.Target{IP: s.address(p, a.ID), Ports: c.Ports, Timeout: timeout}
+	r, err := probe.Attempt(ctx, &how.ProbeHandler, to)
+	if err == nil && !r.Passed && p.Spec.Spec.HostNetwork && probe.OwnHost(&how.ProbeHandler) && e.isLostAddress(to.IP) {
+		return probe.Result{}, fmt.Errorf("the host does not have the node's address %s: %s", to.IP, r.Message)
+	}
+	return r, err
+}
+
+// isLostAddress reports whether the host no longer has an address of the node. A probe that
+// failed there shows nothing about the container.
+func (e *Runner) isLostAddress(ip string) bool { return e.IsLocal != nil && !e.IsLocal(ip) }
+
+// exec runs a command in a container. It passes if the command exits with 0 in time.
+func (e *Runner) exec(ctx context.Context, id string, command []string, timeout time.Duration) (probe.Result, error) {
+	r, err := e.Runtime.ExecSync(ctx, id, command, timeout, execLimit)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return probe.Result{}, ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, runtime.ErrUnavailable):
+		return probe.Result{Message: probe.Line(err.Error())}, nil
+	default:
+		return probe.Result{}, err
+	}
+	if r.ExitCode == 0 {
+		return probe.Result{Passed: true}, nil
+	}
+	said := probe.Line(string(r.Stdout))
+	if said == "" {
+		said = probe.Line(string(r.Stderr))
+	}
+	if said == "" {
+		return probe.Result{Message: fmt.Sprintf("exit %d", r.ExitCode)}, nil
+	}
+	return probe.Result{Message: fmt.Sprintf("exit %d: %s", r.ExitCode, said)}, nil
+}
+
+// staticCommand expands $(NAME) with the values that are written in the manifest. As with a
+// kubelet, the command of a probe has no others.
+func staticCommand(c *v1.Container, command []string) []string {
+	lookup := func(name string) (value string, ok bool) {
+		for _, v := range c.Env {
+			if v.Name == name {
+				value, ok = v.Value, true
+			}
+		}
+		return value, ok
+	}
+	expanded := make([]string, len(command))
+	for i, word := range command {
+		expanded[i] = render.Expand(word, lookup)
+	}
+	return expanded
+}
+
+// address returns the first address of the pod that a container of p is in; "" if it has
+// none.
+func (s Input) address(p *manifest.Pod, id string) string {
+	ips := s.Node.HostIPs
+	if !p.Spec.Spec.HostNetwork {
+		ips = nil
+		for i := range s.Observed {
+			for _, c := range s.Observed[i].Containers {
+				if c.ID == id {
+					ips = s.Observed[i].IPs
+				}
+			}
+		}
+	}
+	if first := status.OnePerFamily(ips, s.Node.HostIPs); len(first) > 0 {
+		return first[0]
+	}
+	return ""
+}

@@ -1,0 +1,51 @@
+package effect
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/reconcile/render"
+)
+
+// checkProfiles returns an error if a seccomp profile of a pod's containers cannot be used.
+func checkProfiles(p *manifest.Pod, n *render.Node) error {
+	spec := &p.Spec.Spec
+	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			if err := checkProfile(spec, &list[i], n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkProfile returns an error if the seccomp profile of a container is missing or empty.
+// Runtimes differ in how they treat such a profile, and may use none at all
+// (CVE-2023-2431).
+func checkProfile(spec *v1.PodSpec, c *v1.Container, n *render.Node) error {
+	file := render.SeccompFile(spec, c, *n)
+	if file == "" {
+		return nil
+	}
+	info, err := os.Stat(file)
+	why := ""
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		why = "is not there; put it there"
+	case err != nil:
+		return fmt.Errorf("looking for the seccomp profile of container %s: %w", c.Name, err)
+	case !info.Mode().IsRegular():
+		why = "is no regular file; put one there"
+	case info.Size() == 0:
+		why = "is empty; write the profile into it"
+	default:
+		return nil
+	}
+	return fmt.Errorf("the seccomp profile of container %s, %s, %s", c.Name, file, why)
+}

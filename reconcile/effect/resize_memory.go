@@ -1,0 +1,106 @@
+package effect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+	"podd/reconcile/render"
+	"podd/runtime"
+)
+
+// checkMemory returns an error if the containers use more memory now than the limits of the
+// desired version allow. It measures only if a limit decreases.
+func (e *Runner) checkMemory(ctx context.Context, s Input) error {
+	pod := plan.MemoryLimit{Has: render.PodCgroup(s.Actual, *s.Node).Memory, Wants: render.PodCgroup(s.Desired, *s.Node).Memory}
+	limits := append([]plan.MemoryLimit{pod}, containerLimits(s.Actual, s.Desired)...)
+	if !slices.ContainsFunc(limits, plan.MemoryLimit.Decreases) {
+		return nil
+	}
+	used, err := e.containerMemory(ctx, s)
+	if err != nil {
+		return err
+	}
+	for i := range limits {
+		limits[i].Used = used[limits[i].Container]
+	}
+	if limits[0].Used, err = e.podMemory(s, used); err != nil {
+		return err
+	}
+	return plan.CheckMemory(limits)
+}
+
+// resizePod gives the pod's cgroup the size of the desired version. Since the last
+// container was resized, the pod may have come to use more than that.
+func (e *Runner) resizePod(s Input) error {
+	want := render.PodCgroup(s.Desired, *s.Node)
+	if e.PodMemory != nil {
+		used, limit, err := e.PodMemory(want)
+		if err == nil {
+			err = plan.CheckMemory([]plan.MemoryLimit{{Has: limit, Wants: want.Memory, Used: used}})
+		}
+		if err != nil {
+			return fmt.Errorf("resizing the pod: %w", err)
+		}
+	}
+	return e.setCgroup(want)
+}
+
+// containerLimits returns the memory limits of the containers that are resized without a
+// restart. A container that restarts frees what it uses.
+func containerLimits(has, wants *manifest.Pod) []plan.MemoryLimit {
+	var all []plan.MemoryLimit
+	for _, list := range [][]v1.Container{wants.Spec.Spec.InitContainers, wants.Spec.Spec.Containers} {
+		for i := range list {
+			c := &list[i]
+			was, _, _ := plan.FindContainer(has.Spec, c.Name)
+			if was == nil || manifest.RestartsToResize(c, has.Containers[c.Name].Size, wants.Containers[c.Name].Size) {
+				continue
+			}
+			all = append(all, plan.MemoryLimit{
+				Container: c.Name, Has: was.Resources.Limits.Memory().Value(), Wants: c.Resources.Limits.Memory().Value(),
+			})
+		}
+	}
+	return all
+}
+
+// containerMemory returns the bytes of memory that each running container uses. A container
+// that has just exited uses none.
+func (e *Runner) containerMemory(ctx context.Context, s Input) (map[string]int64, error) {
+	all := map[string]int64{}
+	for i := range s.Observed {
+		if !plan.Runs(s.Desired, &s.Observed[i]) {
+			continue
+		}
+		for _, c := range s.Observed[i].Containers {
+			if c.State != runtime.Running {
+				continue
+			}
+			used, err := e.Runtime.ContainerMemory(ctx, c.ID)
+			if err != nil && !errors.Is(err, runtime.ErrNotFound) {
+				return nil, fmt.Errorf("measuring the memory of container %s: %w", c.Name, err)
+			}
+			all[c.Name] += used
+		}
+	}
+	return all, nil
+}
+
+// podMemory returns the bytes of memory that a pod is charged with. containers has those of
+// its containers.
+func (e *Runner) podMemory(s Input, containers map[string]int64) (sum int64, err error) {
+	if e.PodMemory != nil {
+		sum, _, err = e.PodMemory(render.PodCgroup(s.Desired, *s.Node))
+		return sum, err
+	}
+	for _, used := range containers {
+		sum += used
+	}
+	return sum, nil
+}

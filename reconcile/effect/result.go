@@ -1,0 +1,89 @@
+package effect
+
+import (
+	"time"
+
+	"podd/manifest"
+	"podd/manifest/refs"
+	"podd/reconcile/plan"
+	"podd/reconcile/probe"
+	"podd/runtime"
+)
+
+// A Result is the result of an action.
+type Result struct {
+	Action plan.Action
+	Permit Permit
+	Began  time.Time
+	Ended  time.Time
+	// Version is the version that the action was for, as allocated; nil if there is none.
+	// Supply contains the objects of it that the action used.
+	Version *manifest.Pod
+	Supply  *refs.Resolved
+
+	Err     error
+	Warning string // a deviation that is not an error
+	// Value depends on the type of the action; see the types that implement it. It is nil for
+	// actions that return only an error. After an error some of its fields may be set.
+	Value Value
+}
+
+// IsFor reports whether the action was for version p. p may be nil.
+func (r Result) IsFor(p *manifest.Pod) bool {
+	return p != nil && r.Version != nil && r.Version.UID == p.UID && r.Version.Hash == p.Hash
+}
+
+// A Value is what an action returns in addition to an error.
+type Value interface{ isValue() }
+
+// EnsuredImage is the Value of plan.EnsureImage.
+type EnsuredImage struct {
+	Image
+	Tried bool // a registry was contacted
+}
+
+// WrittenVolumes is the Value of plan.PrepareVolumes and plan.UpdateVolumes.
+type WrittenVolumes struct {
+	// Files is plan.Objects.Files of the content that was written.
+	Files string
+	// Attempts contains the lowest free attempt number of each container that has logs. It
+	// is nil for plan.UpdateVolumes.
+	Attempts map[string]uint32
+}
+
+// NewSandbox is the Value of plan.RunSandbox.
+type NewSandbox struct {
+	Sandbox *runtime.Sandbox
+	// Others contains foreign sandboxes of the same name, listed after Sandbox was created.
+	Others []runtime.Sandbox
+}
+
+// StartedContainer is the Value of plan.StartContainer.
+type StartedContainer struct {
+	Container *runtime.Container // nil if its status is unknown, or if it was not created
+}
+
+// StoppedContainer is the Value of plan.StopContainer.
+type StoppedContainer struct {
+	Container *runtime.Container // nil if the runtime reports that it does not exist
+}
+
+// StoppedSandbox is the Value of plan.StopSandbox.
+type StoppedSandbox struct {
+	Containers []runtime.Container // those that have exited and may decide the end of the pod
+}
+
+// ProbeResult is the Value of plan.Probe.
+type ProbeResult struct{ probe.Result }
+
+// Message is the Value of plan.ReadMessage.
+type Message struct{ Text string }
+
+func (EnsuredImage) isValue()     {}
+func (WrittenVolumes) isValue()   {}
+func (NewSandbox) isValue()       {}
+func (StartedContainer) isValue() {}
+func (StoppedContainer) isValue() {}
+func (StoppedSandbox) isValue()   {}
+func (ProbeResult) isValue()      {}
+func (Message) isValue()          {}

@@ -1,0 +1,208 @@
+package effect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"podd/manifest"
+	"podd/reconcile/event"
+	"podd/reconcile/plan"
+	"podd/reconcile/render"
+	"podd/runtime"
+)
+
+// A Runner carries out the actions of plans. It is safe for concurrent use.
+type Runner struct {
+	Runtime   Runtime
+	Images    Images
+	Disk      Disk
+	Leftovers Leftovers
+	Gate      *Gate
+	// EndShim ends the shim process of a stopped sandbox that the runtime cannot remove. It
+	// reports whether there was one. If it is nil, shims are not ended.
+	EndShim func(sandboxID string) (bool, error)
+	// MakeCgroup makes a pod's cgroup and sets its limits. If it is nil, the runtime makes
+	// the cgroup, without limits.
+	MakeCgroup func(render.Cgroup) error
+	// PodMemory returns how many bytes of memory a pod's cgroup is charged with, and its
+	// limit, 0 for none. If it is nil, the sum of the memory of its containers is used
+	// instead.
+	PodMemory func(render.Cgroup) (used, limit int64, err error)
+	// Devices provides the devices of device plugins; nil means that none are served.
+	Devices Devices
+	// DNS returns the present DNS configuration of the node. If it is nil, that of
+	// render.Node is used.
+	DNS func() (render.DNS, error)
+	// IsLocal reports whether the host has an address now. If it is nil, the host has them
+	// all.
+	IsLocal func(ip string) bool
+	// Done receives the outcome of every effect, on the goroutine of that effect. It must
+	// not block. It may be nil.
+	Done func(Outcome)
+}
+
+// Do carries out one action. It returns when the action has ended, and soon after ctx is
+// done, unless a file system of the host hangs.
+func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) Result {
+	r := Result{Action: a, Permit: s.Permit, Version: s.Desired, Began: time.Now()}
+	switch a := a.(type) {
+	case plan.EnsureImage:
+		if a.Successor {
+			r.Version = s.Successor
+		}
+		var image EnsuredImage
+		image, r.Err = e.ensureImage(ctx, s, r.Version, a)
+		r.Value, r.Warning = image, image.Warning
+	case plan.PrepareVolumes:
+		volumes := WrittenVolumes{Files: s.writtenFiles()}
+		volumes.Attempts, r.Err = e.prepareVolumes(ctx, s)
+		r.Value = volumes
+	case plan.UpdateVolumes:
+		r.Value = WrittenVolumes{Files: s.writtenFiles()}
+		_, r.Err = e.Disk.Prepare(ctx, s.Desired, s.volumes(s.Desired))
+	case plan.CheckVolumes:
+		r.Err = e.checkVolumes(ctx, s, s.checkedVersion(a))
+	case plan.RunSandbox:
+		var sandbox NewSandbox
+		sandbox.Sandbox, sandbox.Others, r.Err = e.runSandbox(ctx, s, a)
+		r.Value = sandbox
+	case plan.StartContainer:
+		var started StartedContainer
+		started.Container, r.Warning, r.Err = e.startContainer(ctx, s, a)
+		r.Value = started
+	case plan.ResizeContainer:
+		r.Err = e.resizeContainer(ctx, s, a)
+	case plan.ResizePod:
+		r.Err = e.resizePod(s)
+	case plan.StopContainer:
+		var stopped StoppedContainer
+		stopped.Container, r.Err = e.stopContainer(ctx, a)
+		r.Value = stopped
+	case plan.Probe:
+		r.Version = s.versionOf(a.ID)
+		var probed ProbeResult
+		probed.Result, r.Err = e.probe(ctx, s, r.Version, a)
+		r.Value = probed
+	case plan.PostStart:
+		r.Err = e.postStart(ctx, s, a)
+	case plan.PreStop:
+		r.Err = e.preStop(ctx, s, a)
+	case plan.ReadMessage:
+		r.Value = Message{e.message(ctx, s, a)}
+	case plan.RemoveContainer:
+		r.Err = e.removeContainer(ctx, s.Observed, a.ID)
+	case plan.StopSandbox:
+		var stopped StoppedSandbox
+		stopped.Containers, r.Err = e.stopSandbox(ctx, s, a.ID)
+		r.Value = stopped
+	case plan.EndForeign:
+		r.Err = e.endForeign(ctx, a.ID)
+	case plan.RemoveSandbox:
+		r.Err = e.removeSandbox(ctx, s.Observed, a.ID, a.Released)
+	case plan.ReleaseVolumes:
+		r.Err = e.Disk.Release(ctx, a.UID)
+	case plan.RemoveDir:
+		// The directory is removed last, because its journal names the pod of the rest.
+		if r.Err = e.Leftovers.Remove(ctx, s.Key, a.UID); r.Err == nil {
+			r.Err = e.Disk.Remove(ctx, a.UID)
+		}
+	}
+	r.Supply, r.Ended = s.supplyFor(r.Version), time.Now()
+	if e.Done != nil {
+		e.Done(r.outcome(s.Key))
+	}
+	return r
+}
+
+// ensureImage pulls an image if necessary, with the pull secrets of version p.
+func (e *Runner) ensureImage(ctx context.Context, s Input, p *manifest.Pod, a plan.EnsureImage) (EnsuredImage, error) {
+	var r EnsuredImage
+	secrets, without := s.pullSecrets(p)
+	var err error
+	r.Image, err = e.Images.Ensure(ctx, a.Image, a.Policy, secrets, func() {
+		r.Tried = true
+		s.Pulling(ctx, a, event.Pulling(event.On(p, time.Now()), a))
+	})
+	if err != nil && without != "" {
+		err = fmt.Errorf("%w%s", err, without)
+	}
+	return r, err
+}
+
+// prepareVolumes makes the volumes of the desired version and pulls the images among them.
+// It returns the lowest free attempt number of each container.
+func (e *Runner) prepareVolumes(ctx context.Context, s Input) (map[string]uint32, error) {
+	if err := render.CheckMounts(s.Desired, *s.Node); err != nil {
+		return nil, err
+	}
+	if _, err := e.volumeImages(ctx, s, s.Desired, false); err != nil {
+		return nil, err
+	}
+	if _, err := e.Disk.Prepare(ctx, s.Desired, s.volumes(s.Desired)); err != nil {
+		return nil, err
+	}
+	return e.Leftovers.NextAttempts(s.Desired)
+}
+
+// exitQueryTimeout is how long an effect that stops a sandbox waits for the exit codes of
+// its containers. Later ones come with an observation.
+const exitQueryTimeout = 2 * time.Second
+
+// stopSandbox stops a sandbox. If the end of the pod may depend on exit codes, it returns
+// those containers that the runtime reports the status of in time.
+func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) ([]runtime.Container, error) {
+	if err := e.killContainers(ctx, s.Observed, id); err != nil {
+		return nil, err
+	}
+	if err := e.Runtime.StopPodSandbox(ctx, id); err != nil {
+		return nil, err
+	}
+	looking, cancel := context.WithTimeout(ctx, exitQueryTimeout)
+	defer cancel()
+	var ended []runtime.Container
+	for i := range s.Observed {
+		inc := &s.Observed[i]
+		if inc.ID != id || !s.needsExitCodes(inc) {
+			continue
+		}
+		for _, c := range inc.Containers {
+			if c.State == runtime.Exited || c.State == runtime.ExitUnknown {
+				continue
+			}
+			if now, err := e.Runtime.ContainerStatus(looking, c.ID); err == nil {
+				ended = append(ended, now)
+			}
+		}
+	}
+	return ended, nil
+}
+
+// needsExitCodes reports whether anything depends on the exit codes of an incarnation.
+func (s Input) needsExitCodes(inc *runtime.Incarnation) bool {
+	if s.Desired != nil {
+		return inc.UID == s.Desired.UID
+	}
+	return s.Leaving != nil && s.Leaving.Origin.Kind == manifest.KindAPI && inc.UID == s.Leaving.UID
+}
+
+// removeSandbox removes a sandbox. Unless it was released already, it is stopped first,
+// because removing a sandbox that died by itself does not free its addresses.
+func (e *Runner) removeSandbox(ctx context.Context, observed []runtime.Incarnation, id string, released bool) error {
+	if !released {
+		if err := e.killContainers(ctx, observed, id); err != nil {
+			return err
+		}
+		if err := e.Runtime.StopPodSandbox(ctx, id); err != nil {
+			return err
+		}
+	}
+	err := e.Runtime.RemovePodSandbox(ctx, id)
+	if errors.Is(err, runtime.ErrTaskLost) && e.EndShim != nil {
+		// The sandbox is removed by the next try, after the runtime has cleaned up.
+		_, lost := e.EndShim(id)
+		err = errors.Join(err, lost)
+	}
+	return err
+}

@@ -1,0 +1,53 @@
+package effect
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/reconcile/render"
+)
+
+// checkVolumes returns an error if the volumes of a version cannot be prepared. Image
+// volumes are pulled, so that nothing waits for them after the earlier version has ended.
+func (e *Runner) checkVolumes(ctx context.Context, s Input, p *manifest.Pod) error {
+	if err := render.CheckMounts(p, *s.Node); err != nil {
+		return err
+	}
+	if _, err := e.volumeImages(ctx, s, p, false); err != nil {
+		return err
+	}
+	if err := e.Disk.Check(ctx, p, s.volumes(p), s.earlierUIDs(p)); err != nil {
+		return err
+	}
+	return checkProfiles(p, s.Node)
+}
+
+// volumeImages pulls the image volumes of a version, and returns the runtime's references
+// by volume. If fetched is set, the images were pulled for this pod already, and the policy
+// Always does not contact the registry again.
+func (e *Runner) volumeImages(ctx context.Context, s Input, p *manifest.Pod, fetched bool) (map[string]string, error) {
+	var refs map[string]string
+	for i := range p.Spec.Spec.Volumes {
+		v := &p.Spec.Spec.Volumes[i]
+		if v.Image == nil {
+			continue
+		}
+		policy := string(v.Image.PullPolicy)
+		if fetched && v.Image.PullPolicy == v1.PullAlways {
+			policy = string(v1.PullIfNotPresent)
+		}
+		secrets, without := s.pullSecrets(p)
+		image, err := e.Images.Ensure(ctx, v.Image.Reference, policy, secrets, func() {})
+		if err != nil {
+			return nil, fmt.Errorf("volume %q: %w%s", v.Name, err, without)
+		}
+		if refs == nil {
+			refs = map[string]string{}
+		}
+		refs[v.Name] = image.Ref
+	}
+	return refs, nil
+}

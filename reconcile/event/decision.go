@@ -1,0 +1,173 @@
+package event
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/manifest/refs"
+	"podd/reconcile/plan"
+	"podd/runtime"
+)
+
+// A Decision is a pod's new decision, the one before it, and the input of the new one.
+type Decision struct {
+	Key types.NamespacedName
+	// Pod is the desired version of the pod; nil if there is none.
+	Pod         *manifest.Pod
+	Before, Now plan.Decision
+	Observed    []runtime.Incarnation
+	// Endings is the field of plan.History: the containers, by ID, that were being
+	// stopped before this decision.
+	Endings map[string]plan.Ending
+	// Wait is the field of plan.Objects for the desired version.
+	refs.Wait
+	At time.Time
+}
+
+// Decided returns the events for the differences between d.Now and d.Before.
+func Decided(d Decision) []Event {
+	if d.Pod == nil {
+		return d.killingEvents()
+	}
+	var all []Event
+	s := On(d.Pod, d.At)
+	if d.Now.Rule == plan.SandboxLost && d.Before.Rule != plan.SandboxLost {
+		all = append(all, s.Normal("SandboxChanged", "", "Pod sandbox changed, it will be killed and re-created."))
+	}
+	// If the cluster already has a terminal status of the pod, the event was recorded
+	// when the pod finished.
+	if fin := d.Now.Finished; fin != nil && fin.Reason != "" && fin.Reason != plan.Terminated && !d.Pod.Over() {
+		all = append(all, s.failed(fin))
+	}
+	return slices.Concat(all, d.waitEvents(s), d.backOffEvents(s), d.killingEvents())
+}
+
+// failed returns the event for a pod that failed for a reason other than an exit of
+// its containers.
+func (s Subject) failed(fin *plan.Finished) Event {
+	if fin.Reason == plan.DeadlineExceeded {
+		return s.Normal(fin.Reason, "", fin.Message)
+	}
+	return s.Warning(fin.Reason, "", strings.TrimPrefix(fin.Message, plan.Rejected))
+}
+
+// waitEvents returns the event for a new reason why the pod does not start or why an
+// edit of it is not applied. It returns none for volumes, images and sandboxes that
+// failed, because Did reports those.
+func (d Decision) waitEvents(s Subject) []Event {
+	now := &d.Now
+	if !now.Problem || now.Why == "" || now.Why == d.Before.Why {
+		return nil
+	}
+	switch {
+	case now.EditWaits:
+		return []Event{s.Warning("FailedSync", "", now.Why)}
+	case d.Missing != "" && strings.HasPrefix(now.Why, d.Missing):
+		return []Event{d.missingEvent(s)}
+	case now.Phase != plan.PhaseWait || now.Reason == "":
+		return nil
+	case now.Reason == "NetworkNotReady":
+		return []Event{s.Warning(now.Reason, "", "network is not ready: "+now.Why)}
+	case now.Reason == "NameInUse":
+		return []Event{s.Warning("FailedSync", "", now.Why)}
+	}
+	return []Event{s.Warning(now.Reason, "", now.Why)} // rejected by admission
+}
+
+// missingEvent returns the event for a missing object. Depending on the object's use,
+// it prevents the setup of a volume, of the sandbox, or of a container whose
+// environment refers to it.
+func (d Decision) missingEvent(s Subject) Event {
+	switch {
+	case d.Volume != "":
+		return s.VolumeFailed("MountVolume.SetUp", d.Volume, d.Now.Why)
+	case d.Reason == "":
+		return s.Warning("FailedCreatePodSandBox", "", "Failed to create pod sandbox: "+d.Now.Why)
+	}
+	return s.Warning("Failed", "", "Error: "+d.Now.Why)
+}
+
+// backOffEvents returns one event per crash of a container that waits for its back-off
+// to end. A different end of the back-off means that the container crashed again.
+func (d Decision) backOffEvents(s Subject) []Event {
+	var all []Event
+	for _, step := range d.Now.Steps {
+		if step.Crashes == 0 || slices.ContainsFunc(d.Before.Steps, func(b plan.Step) bool {
+			return b.Container == step.Container && b.Crashes > 0 && b.Until.Equal(step.Until)
+		}) {
+			continue
+		}
+		all = append(all, s.Warning("BackOff", step.Container, fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)",
+			step.Container, s.Key.Name, s.Key.Namespace, s.UID)))
+	}
+	return all
+}
+
+// killingEvents returns an event for each running container that this decision begins
+// to stop.
+func (d Decision) killingEvents() []Event {
+	if d.Now.Stopping == nil && d.Now.Finished == nil && len(d.Now.Endings) == 0 {
+		return nil // fast path: most decisions stop no container
+	}
+	var all []Event
+	for i := range d.Observed {
+		inc := &d.Observed[i]
+		whole := d.Now.Stopping != nil && d.Now.Stopping.SandboxID == inc.ID && inc.ID != "" ||
+			d.Now.Finished != nil && plan.Runs(d.Pod, inc)
+		for j := range inc.Containers {
+			c := &inc.Containers[j]
+			_, stopping := d.Endings[c.ID]
+			alone := !d.Now.Endings[c.ID].Since.IsZero()
+			if c.State != runtime.Running || !alone && (!whole || stopping) {
+				continue
+			}
+			e := Subject{d.Key, inc.UID, d.Pod, d.At}.Normal("Killing", c.Name, d.killingMessage(c, alone))
+			kind, _ := c.Kind() // recorded, because the manifest may no longer exist
+			e.Field = fieldPath(c.Name, plan.Kind(kind))
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// killingMessage returns the message of the event for the stop of c. If alone is true,
+// c is stopped for its own reason, else because its whole pod stops.
+func (d Decision) killingMessage(c *runtime.Container, alone bool) string {
+	i := slices.IndexFunc(d.Now.Steps, func(s plan.Step) bool { return alone && s.Container == c.Name })
+	if i < 0 {
+		return "Stopping container " + c.Name
+	}
+	switch step := d.Now.Steps[i]; {
+	case step.Probe == plan.Startup, step.Probe == plan.Liveness:
+		return fmt.Sprintf("Container %s failed %s probe%s", c.Name, step.Probe, d.restartSuffix(c))
+	case step.Reason == "PostStartHookError":
+		return "FailedPostStartHook"
+	}
+	return "Stopping container " + c.Name
+}
+
+// restartSuffix returns the end of the message for a failed probe of c: whether c is
+// restarted. Only the restart policy counts, because the exit code is not known yet.
+func (d Decision) restartSuffix(c *runtime.Container) string {
+	if d.Pod == nil {
+		return ", will be restarted"
+	}
+	policy, spec := d.Pod.Spec.Spec.RestartPolicy, &d.Pod.Spec.Spec
+	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			if list[i].Name == c.Name {
+				policy = manifest.RestartPolicyOf(spec, &list[i])
+			}
+		}
+	}
+	if policy == v1.RestartPolicyNever {
+		return ""
+	}
+	return ", will be restarted"
+}

@@ -1,0 +1,186 @@
+package event
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/reconcile/plan"
+)
+
+// An Outcome is the result of an action. A canceled action has no Outcome.
+type Outcome struct {
+	Subject
+	Action plan.Action
+	Err    error // nil if the action succeeded
+	// Reason is the container waiting reason after a failed pull or start, or "".
+	Reason string
+	// Tried reports whether a registry was contacted.
+	Tried bool
+	// Pull describes a successful pull; nil if the image was already present.
+	Pull *Pull
+	// Later reports whether the next attempt has to wait for a back-off.
+	Later bool
+}
+
+// A Pull describes a successful image pull.
+type Pull struct {
+	Took   time.Duration // time of the pull itself
+	Waited time.Duration // Took plus the wait for other pulls
+	Size   uint64        // size of the image in bytes; 0 if unknown
+}
+
+// Pulling returns the event for the start of a pull.
+func Pulling(s Subject, a plan.EnsureImage) Event {
+	return s.Normal("Pulling", a.Container, fmt.Sprintf("Pulling image %q", a.Image))
+}
+
+// Did returns the events for the outcome of an action. Most actions have events for
+// failures only.
+func Did(o Outcome) []Event {
+	switch a := o.Action.(type) {
+	case plan.EnsureImage:
+		return o.image(a)
+	case plan.StartContainer:
+		return o.start(a)
+	}
+	if o.Err == nil {
+		return nil
+	}
+	switch a := o.Action.(type) {
+	case plan.PrepareVolumes, plan.UpdateVolumes, plan.CheckVolumes:
+		return o.mountEvents(o.Err)
+	case plan.RunSandbox:
+		return []Event{o.Warning("FailedCreatePodSandBox", "", fmt.Sprintf("Failed to create pod sandbox: %v", o.Err))}
+	case plan.PostStart:
+		// Like the kubelet's, the event omits the output of the hook because it may
+		// contain secrets.
+		return []Event{o.Warning("FailedPostStartHook", a.Container, "PostStartHook failed")}
+	case plan.PreStop:
+		return []Event{o.Warning("FailedPreStopHook", a.Container, "PreStopHook failed")}
+	case plan.RemoveContainer, plan.RemoveSandbox:
+		return []Event{Node(v1.EventTypeWarning, "ContainerGCFailed", o.Err.Error(), o.At)}
+	case plan.StopContainer, plan.StopSandbox:
+		return []Event{o.Warning("FailedKillPod", "", fmt.Sprintf("error killing pod: %v", o.Err))}
+	}
+	return nil
+}
+
+func (o Outcome) image(a plan.EnsureImage) []Event {
+	if o.Err == nil {
+		return []Event{o.Normal("Pulled", a.Container, pulled(a.Image, o.Pull))}
+	}
+	var all []Event
+	failed := func(reason, message, waiting string) {
+		all = append(all, o.Warning(reason, a.Container, message), o.Warning("Failed", a.Container, "Error: "+waiting))
+	}
+	switch o.Reason {
+	case "ErrImageNeverPull":
+		failed(o.Reason, fmt.Sprintf("Container image %q is not present with pull policy of Never", a.Image), o.Reason)
+		return all
+	case "InvalidImageName":
+		failed("InspectFailed", fmt.Sprintf("Failed to apply default image tag %q: %v", a.Image, o.Err), o.Reason)
+		return all
+	case "ImageInspectError":
+		failed("InspectFailed", fmt.Sprintf("Failed to inspect image %q: %v", a.Image, o.Err), o.Reason)
+		return all
+	}
+	if o.Tried || !o.Later {
+		failed("Failed", fmt.Sprintf("Failed to pull image %q: %v", a.Image, o.Err), o.Reason)
+	}
+	if o.Later {
+		all = append(all, o.Normal("BackOff", a.Container, fmt.Sprintf("Back-off pulling image %q", a.Image)),
+			o.Warning("Failed", a.Container, "Error: ImagePullBackOff"))
+	}
+	return all
+}
+
+func pulled(image string, p *Pull) string {
+	if p == nil {
+		return fmt.Sprintf("Container image %q already present on machine", image)
+	}
+	return fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
+		image, p.Took.Truncate(time.Millisecond), p.Waited.Truncate(time.Millisecond), p.Size)
+}
+
+// runFailed is the waiting reason of a container that was created but failed to start.
+const runFailed = "RunContainerError"
+
+func (o Outcome) start(a plan.StartContainer) []Event {
+	var all []Event
+	// With a CreatedID, the action resumes an interrupted start, and the container's
+	// creation was recorded then.
+	if (o.Err == nil || o.Reason == runFailed) && a.CreatedID == "" {
+		all = append(all, o.Normal("Created", a.Container, "Created container: "+a.Container))
+	}
+	if o.Err != nil {
+		return append(all, o.Warning("Failed", a.Container, fmt.Sprintf("Error: %v", o.Err)))
+	}
+	return append(all, o.Normal("Started", a.Container, "Started container "+a.Container))
+}
+
+// A mountFailure is an error that names the volume that failed.
+type mountFailure interface {
+	MountFailure() (volume, why string)
+}
+
+// mountEvents returns an event for every volume that err names, or one event for all
+// volumes if it names none.
+func (s Subject) mountEvents(err error) []Event {
+	all := s.eachMountFailure(err)
+	if len(all) == 0 {
+		all = []Event{s.Warning("FailedMount", "", fmt.Sprintf("Unable to attach or mount volumes: %v", err))}
+	}
+	return all
+}
+
+func (s Subject) eachMountFailure(err error) []Event {
+	switch e := err.(type) {
+	case mountFailure:
+		volume, why := e.MountFailure()
+		step := "MountVolume.SetUp"
+		if m, ok := e.(interface{ MountStep() string }); ok {
+			step = m.MountStep()
+		}
+		return []Event{s.VolumeFailed(step, volume, why)}
+	case interface{ Unwrap() []error }:
+		var all []Event
+		for _, each := range e.Unwrap() {
+			all = append(all, s.eachMountFailure(each)...)
+		}
+		return all
+	case interface{ Unwrap() error }:
+		return s.eachMountFailure(e.Unwrap())
+	}
+	return nil
+}
+
+// VolumeFailed returns the event for a failed volume operation. step is the kubelet's
+// name of the operation, such as "MountVolume.SetUp".
+func (s Subject) VolumeFailed(step, volume, why string) Event {
+	reason := "FailedMount"
+	switch {
+	case strings.HasSuffix(step, ".NodeExpandVolume"):
+		reason = "VolumeResizeFailed"
+	case strings.HasPrefix(step, "MapVolume."):
+		reason = "FailedMapVolume"
+	}
+	return s.Warning(reason, "", fmt.Sprintf("%s failed for volume %q : %s", step, volume, why))
+}
+
+// Probed returns the event for a probe attempt that failed, could not be carried out,
+// or passed with a warning.
+func Probed(s Subject, a plan.Probe, o plan.Outcome, warning bool) []Event {
+	kind := map[plan.ProbeKind]string{plan.Startup: "Startup", plan.Liveness: "Liveness", plan.Readiness: "Readiness"}[a.Kind]
+	switch {
+	case o.Errored:
+		return []Event{s.Warning("Unhealthy", a.Container, fmt.Sprintf("%s probe errored and resulted in unknown state: %s", kind, o.Message))}
+	case !o.Passed:
+		return []Event{s.Warning("Unhealthy", a.Container, fmt.Sprintf("%s probe failed: %s", kind, o.Message))}
+	case warning:
+		return []Event{s.Warning("ProbeWarning", a.Container, fmt.Sprintf("%s probe warning: %s", kind, o.Message))}
+	}
+	return nil
+}

@@ -1,0 +1,40 @@
+package eviction
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/reconcile"
+)
+
+// A ReportCache contains the last report of each pod. It is safe for concurrent use.
+type ReportCache struct {
+	mu   sync.Mutex // guards pods
+	pods map[types.NamespacedName]*reconcile.Report
+}
+
+func NewReportCache() *ReportCache {
+	return &ReportCache{pods: map[types.NamespacedName]*reconcile.Report{}}
+}
+
+func (r *ReportCache) Take(c reconcile.Change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, key := range c.Gone {
+		delete(r.pods, key)
+	}
+	for _, report := range c.Reports {
+		if report.Pod != nil {
+			r.pods[report.Key] = report
+		}
+	}
+}
+
+func (r *ReportCache) All() []*reconcile.Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.pods))
+}

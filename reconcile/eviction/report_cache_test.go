@@ -1,0 +1,25 @@
+package eviction
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/reconcile"
+)
+
+// TestReportCache checks that the cache contains exactly the pods that exist.
+func TestReportCache(t *testing.T) {
+	key := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "default", Name: name} }
+	one := func(name string) *reconcile.Report {
+		return &reconcile.Report{Key: key(name), Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}}
+	}
+	r := NewReportCache()
+	r.Take(reconcile.Change{Reports: []*reconcile.Report{one("a"), one("b"), {Key: key("unknown")}}})
+	r.Take(reconcile.Change{Gone: []types.NamespacedName{key("a")}})
+	if all := r.All(); len(all) != 1 || all[0].Key.Name != "b" {
+		t.Errorf("%v", all)
+	}
+}

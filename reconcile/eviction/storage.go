@@ -1,0 +1,229 @@
+// Package eviction finds the pods that use more storage than they may.
+package eviction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile"
+	"podd/reconcile/collect"
+	"podd/reconcile/plan"
+	"podd/reconcile/render"
+	"podd/reconcile/volume"
+	"podd/runtime"
+	"podd/runtime/cri"
+)
+
+// limitsInterval is the interval between measurements of the pods' disk usage, which is
+// that of the kubelet.
+const limitsInterval = 10 * time.Second
+
+// A StorageLimiter evicts pods that exceed the sizeLimit of an emptyDir or the
+// ephemeral-storage limit of their containers.
+type StorageLimiter struct {
+	o            StorageOptions
+	warnedLayers bool                       // a missing report of layers has been logged
+	failures     map[podPart]measuringError // of the last round
+	reported     []manifest.Problem         // the last argument of Report
+}
+
+// StorageOptions are the options of a StorageLimiter. Only Report may be nil.
+type StorageOptions struct {
+	Disk   volume.Dir                 // the pod directories
+	Node   render.Node                // names the log directory and instances of the pods
+	Pods   func() []*reconcile.Report // returns the current pods
+	Router evictor
+	Layers layerReader
+	Log    *slog.Logger
+	// Report is called with the problems of pods of which a part could not be measured, when
+	// they change.
+	Report func(ctx context.Context, all []manifest.Problem)
+}
+
+// NewStorageLimiter returns a StorageLimiter that does nothing before Run.
+func NewStorageLimiter(o StorageOptions) *StorageLimiter { return &StorageLimiter{o: o} }
+
+// evictor is the part of *reconcile.Router that a StorageLimiter uses.
+type evictor interface {
+	Evict(ctx context.Context, key types.NamespacedName, evict plan.Evict) error
+}
+
+// layerReader is the part of *cri.Client that a StorageLimiter uses.
+type layerReader interface {
+	WritableLayers(ctx context.Context, instances []string, uids []types.UID) (map[types.UID]cri.Layers, error)
+}
+
+// Run checks the pods periodically until ctx is done.
+func (k *StorageLimiter) Run(ctx context.Context) error {
+	tick := time.NewTicker(limitsInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		k.check(ctx)
+	}
+}
+
+// A measurement is the disk usage of a pod in one round.
+type measurement struct {
+	report  *reconcile.Report
+	storage bool // a limit of ephemeral storage applies
+	used    plan.DiskUse
+	failed  map[string]error // by part
+}
+
+// check does one round: it evicts the reported version of each pod that exceeds a limit. The
+// runtime, which can be slow, is called once, at last, and only for pods that do not exceed a
+// limit without their layers. Pods without a limit are not measured.
+func (k *StorageLimiter) check(ctx context.Context) {
+	var all, rest []*measurement
+	for _, r := range k.o.Pods() {
+		m := k.measure(ctx, r)
+		if m == nil {
+			continue
+		}
+		all = append(all, m)
+		if !k.evict(ctx, m) && m.storage {
+			rest = append(rest, m)
+		}
+	}
+	k.addLayers(ctx, rest)
+	for _, m := range rest {
+		k.evict(ctx, m)
+	}
+	if ctx.Err() == nil {
+		k.recordFailures(ctx, all)
+	}
+}
+
+// evict evicts a pod that exceeds a limit, and reports whether it does.
+func (k *StorageLimiter) evict(ctx context.Context, m *measurement) bool {
+	r := m.report
+	why := m.used.Outgrown(&r.Pod.Spec)
+	if why == "" {
+		return false
+	}
+	// It fails only when podd is ending.
+	_ = k.o.Router.Evict(ctx, r.Key, plan.Evict{UID: r.Version.UID, Hash: r.Version.Hash, Message: why})
+	return true
+}
+
+// measure measures a pod without its layers. It returns nil if the pod needs no check. A
+// Pending pod is measured too, because its init containers may run. Unless a limit of
+// ephemeral storage applies, only volumes with a sizeLimit are measured.
+func (k *StorageLimiter) measure(ctx context.Context, r *reconcile.Report) *measurement {
+	if r.Version == nil { // it is being removed
+		return nil
+	}
+	spec := &r.Pod.Spec
+	m := &measurement{report: r, storage: plan.LimitsStorage(spec), failed: map[string]error{}}
+	if phase := r.Pod.Status.Phase; !m.storage && !plan.LimitsVolumes(spec) || phase != v1.PodRunning && phase != v1.PodPending {
+		return nil
+	}
+	m.used = plan.DiskUse{
+		Volumes: map[string]int64{}, Logs: map[string]int64{}, Messages: map[string]int64{},
+		Excess: plan.Excess{Volumes: map[string]string{}, Logs: map[string]string{}},
+	}
+	p, dir := &manifest.Pod{Key: r.Key, UID: r.Pod.UID, Spec: r.Pod}, k.o.Disk
+	for i := range spec.Volumes {
+		if v := &spec.Volumes[i]; plan.OnDisk(v) && (m.storage || v.EmptyDir.SizeLimit != nil) {
+			m.addVolume(ctx, dir, p, v.Name)
+		}
+	}
+	if m.storage {
+		m.addFiles(dir, p.UID)
+		m.addLogs(ctx, render.LogDirectory(p, k.o.Node))
+	}
+	return m
+}
+
+// fail records that a part could not be measured, unless err is nil.
+func (m *measurement) fail(part string, err error) {
+	if err != nil {
+		m.failed[part] = err
+	}
+}
+
+func (m *measurement) addVolume(ctx context.Context, dir volume.Dir, p *manifest.Pod, name string) {
+	used, err := dir.EmptyDirUsage(ctx, p, func(v *v1.Volume) bool { return v.Name == name })
+	m.fail(fmt.Sprintf("volume %q", name), err)
+	if u, ok := used[name]; ok {
+		m.used.Volumes[name] = u.Bytes
+		if u.Excess != "" {
+			m.used.Excess.Volumes[name] = u.Excess
+		}
+	}
+}
+
+func (m *measurement) addFiles(dir volume.Dir, uid types.UID) {
+	files, err := dir.FileUsage(uid)
+	m.fail("the hosts file and termination messages", err)
+	m.used.Hosts = files.Hosts.Bytes
+	for container, u := range files.Messages {
+		m.used.Messages[container] = u.Bytes
+	}
+}
+
+func (m *measurement) addLogs(ctx context.Context, dir string) {
+	for _, name := range containerNames(&m.report.Pod.Spec) {
+		u, err := collect.Usage(ctx, dir, name)
+		m.fail("the logs of container "+name, err)
+		m.used.Logs[name] = u.Bytes
+		if u.Excess != "" {
+			m.used.Excess.Logs[name] = u.Excess
+		}
+	}
+}
+
+// containerNames returns the names of all containers, because each has logs.
+func containerNames(spec *v1.PodSpec) []string {
+	var names []string
+	for i := range spec.InitContainers {
+		names = append(names, spec.InitContainers[i].Name)
+	}
+	for i := range spec.Containers {
+		names = append(names, spec.Containers[i].Name)
+	}
+	for i := range spec.EphemeralContainers {
+		names = append(names, spec.EphemeralContainers[i].Name)
+	}
+	return names
+}
+
+// addLayers adds the writable layers. The wait for the runtime is limited to one interval.
+func (k *StorageLimiter) addLayers(ctx context.Context, all []*measurement) {
+	if len(all) == 0 {
+		return
+	}
+	var uids []types.UID
+	for _, m := range all {
+		uids = append(uids, m.report.Pod.UID)
+	}
+	limited, cancel := context.WithTimeout(ctx, limitsInterval)
+	defer cancel()
+	layers, err := k.o.Layers.WritableLayers(limited, k.o.Node.Instances(), uids)
+	isReported := !errors.Is(err, runtime.ErrUnimplemented)
+	if !isReported {
+		err = nil
+	}
+	for _, m := range all {
+		of := layers[m.report.Pod.UID]
+		m.used.Layers = of.Bytes
+		isReported = isReported && !of.Partial
+		m.fail(layersPart, err)
+	}
+	if err == nil && !isReported && !k.warnedLayers {
+		k.warnedLayers = true
+		k.o.Log.Warn("runtime does not report writable layers; limits of ephemeral-storage do not count them")
+	}
+}

@@ -1,0 +1,269 @@
+package eviction
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile"
+	"podd/reconcile/plan"
+	"podd/reconcile/render"
+	"podd/reconcile/volume"
+	"podd/runtime"
+	"podd/runtime/cri"
+)
+
+// podDirs returns the pod directories below a root directory.
+func podDirs(root string) volume.Dir { return volume.Dir{Root: filepath.Join(root, "pods")} }
+
+// evictions contains the evicted versions by pod.
+type evictions map[string]plan.Evict
+
+func (e evictions) Evict(_ context.Context, key types.NamespacedName, evict plan.Evict) error {
+	e[key.Name] = evict
+	return nil
+}
+
+// layers is the response of a runtime for every pod.
+type layers struct {
+	of    map[string]int64
+	told  bool
+	err   error
+	hangs bool // until the request is canceled
+	asked [][]types.UID
+}
+
+func (l *layers) WritableLayers(ctx context.Context, _ []string, uids []types.UID) (map[types.UID]cri.Layers, error) {
+	l.asked = append(l.asked, uids)
+	if l.hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	all := map[types.UID]cri.Layers{}
+	for _, uid := range uids {
+		all[uid] = cri.Layers{Bytes: l.of, Partial: !l.told}
+	}
+	return all, l.err
+}
+
+// reportOf returns a report of a pod that runs as version v1:a.
+func reportOf(p *v1.Pod) *reconcile.Report {
+	key := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
+	return &reconcile.Report{Key: key, Pod: p, Version: &manifest.Pod{Key: key, UID: p.UID, Hash: "v1:a", Spec: p, Origin: manifest.Origin{Path: "/m/p.yaml", Line: 3}}}
+}
+
+// podsOf returns a function that returns the reports of pods.
+func podsOf(pods ...*v1.Pod) func() []*reconcile.Report {
+	var all []*reconcile.Report
+	for _, p := range pods {
+		all = append(all, reportOf(p))
+	}
+	return func() []*reconcile.Report { return all }
+}
+
+// diskPod returns a running pod whose container has an ephemeral-storage limit.
+func diskPod(name, limit string) *v1.Pod {
+	p := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)},
+		Spec: v1.PodSpec{
+			Containers: []v1.Container{{Name: "app"}},
+			Volumes:    []v1.Volume{{Name: "disk", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}},
+		},
+		Status: v1.PodStatus{Phase: v1.PodRunning},
+	}
+	if limit != "" {
+		p.Spec.Containers[0].Resources.Limits = v1.ResourceList{v1.ResourceEphemeralStorage: resource.MustParse(limit)}
+	}
+	return p
+}
+
+// TestStorageLimiter checks that volumes, logs and layers of a pod with a limit are
+// measured, and nothing of a pod without one. The runtime is called only if the rest does not
+// exceed the limit.
+func TestStorageLimiter(t *testing.T) {
+	root, logs := t.TempDir(), t.TempDir()
+	write := func(path string, bytes int) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(strings.Repeat("x", bytes)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	volume := func(pod string) string {
+		return filepath.Join(podDirs(root).Root, "uid-"+pod, "volumes/kubernetes.io~empty-dir/disk/file")
+	}
+	write(volume("fills"), 2<<20)
+	write(volume("free"), 2<<20)
+	write(filepath.Join(logs, "default_talks_uid-talks/app/0.log"), 2<<20)
+	write(filepath.Join(podDirs(root).Root, "uid-hosts/etc-hosts"), 2<<20)
+	write(filepath.Join(podDirs(root).Root, "uid-says/containers/app/00000001"), 2<<20)
+	for _, tt := range []struct {
+		name   string
+		pod    *v1.Pod
+		layers layers
+		asked  int
+		want   string
+	}{
+		{"its volume", diskPod("fills", "1Mi"), layers{told: true}, 0, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. It holds 2"},
+		{"its logs", diskPod("talks", "1Mi"), layers{told: true}, 0, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. It holds 2"},
+		{"its layer", diskPod("writes", "1Mi"), layers{of: map[string]int64{"app": 2 << 20}, told: true}, 1, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. It holds 2Mi"},
+		{"its hosts file", diskPod("hosts", "1Mi"), layers{told: true}, 0, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. It holds 2Mi"},
+		{"its message", diskPod("says", "1Mi"), layers{told: true}, 0, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. It holds 2Mi"},
+		{"little", diskPod("small", "1Mi"), layers{of: map[string]int64{"app": 1 << 20}, told: true}, 1, ""},
+		{"the runtime is not available", diskPod("small", "1Mi"), layers{err: runtime.ErrUnavailable}, 1, ""},
+		{"no limit", diskPod("free", ""), layers{}, 0, ""},
+	} {
+		got := evictions{}
+		var log strings.Builder
+		k := NewStorageLimiter(StorageOptions{Disk: podDirs(root), Node: render.Node{LogsDir: logs}, Pods: podsOf(tt.pod), Router: got, Layers: &tt.layers, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		k.check(t.Context())
+		evict, evicted := got[tt.pod.Name]
+		if !strings.HasPrefix(evict.Message, tt.want) || evicted != (tt.want != "") {
+			t.Errorf("%s: evicted for %q, want %q", tt.name, evict.Message, tt.want)
+		}
+		if evicted && (evict.UID != tt.pod.UID || evict.Hash != "v1:a") {
+			t.Errorf("%s: evicted version %s %s, want the reported one", tt.name, evict.UID, evict.Hash)
+		}
+		if len(tt.layers.asked) != tt.asked {
+			t.Errorf("%s: the runtime was asked %d times, want %d", tt.name, len(tt.layers.asked), tt.asked)
+		}
+		if failed := tt.layers.err != nil; strings.Contains(log.String(), "failed") != failed {
+			t.Errorf("%s: logged %s", tt.name, log.String())
+		}
+	}
+}
+
+func TestStorageLimiter_NoLayers(t *testing.T) {
+	for _, untold := range []layers{{}, {err: runtime.ErrUnimplemented}} {
+		var log strings.Builder
+		k := NewStorageLimiter(StorageOptions{Disk: podDirs(t.TempDir()), Node: render.Node{LogsDir: t.TempDir()}, Pods: podsOf(diskPod("p", "1Mi")), Router: evictions{}, Layers: &untold, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		for range 3 {
+			k.check(t.Context())
+		}
+		if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "do not count them") {
+			t.Errorf("%+v: logged %s", untold, log.String())
+		}
+	}
+}
+
+// TestStorageLimiter_SlowRuntime checks that the runtime is called once per round and not for
+// a pod that exceeds its limit without its layers, so that a runtime that does not respond
+// does not delay the eviction of that pod.
+func TestStorageLimiter_SlowRuntime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		disk := filepath.Join(podDirs(root).Root, "uid-full/volumes/kubernetes.io~empty-dir/disk")
+		if err := os.MkdirAll(disk, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(disk, "file"), make([]byte, 2<<20), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		var pods []*v1.Pod
+		for n := range 50 {
+			pods = append(pods, diskPod(fmt.Sprint("small", n), "1Mi"))
+		}
+		pods = append(pods, diskPod("full", "1Mi"))
+		got, slow := evictions{}, &layers{hangs: true}
+		k := NewStorageLimiter(StorageOptions{Disk: podDirs(root), Node: render.Node{LogsDir: t.TempDir()}, Pods: podsOf(pods...), Router: got, Layers: slow, Log: slog.New(slog.DiscardHandler)})
+		k.check(t.Context())
+		if len(got) != 1 || got["full"].UID != "uid-full" {
+			t.Errorf("evicted %v, want the full pod", got)
+		}
+		if len(slow.asked) != 1 || len(slow.asked[0]) != 50 || slices.Contains(slow.asked[0], "uid-full") {
+			t.Errorf("the runtime was asked for %v, want once for the 50 small pods", slow.asked)
+		}
+	})
+}
+
+// TestStorageLimiter_NotMeasured checks that a part of a pod that cannot be measured in
+// several rounds running is a problem of the pod until it can be measured.
+func TestStorageLimiter_NotMeasured(t *testing.T) {
+	root, logs := t.TempDir(), t.TempDir()
+	broken := map[string]string{ // a file in the place of the directory
+		`volume "disk"`: filepath.Join(podDirs(root).Root, "uid-p/volumes/kubernetes.io~empty-dir/disk"),
+		"the hosts file and termination messages": filepath.Join(podDirs(root).Root, "uid-p/containers"),
+		"the logs of container app":               filepath.Join(logs, "default_p_uid-p/app"),
+	}
+	for _, path := range broken {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var log strings.Builder
+	var reported [][]manifest.Problem
+	failing := &layers{told: true, err: runtime.ErrUnavailable}
+	k := NewStorageLimiter(StorageOptions{
+		Disk: podDirs(root), Node: render.Node{LogsDir: logs}, Pods: podsOf(diskPod("p", "1Mi")), Router: evictions{}, Layers: failing, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Report: func(_ context.Context, all []manifest.Problem) { reported = append(reported, all) },
+	})
+	for range unmeasuredRounds - 1 {
+		k.check(t.Context())
+	}
+	if len(reported) != 0 {
+		t.Errorf("reported too early: %v", reported)
+	}
+	for range 3 {
+		k.check(t.Context())
+	}
+	if len(reported) != 1 || len(reported[0]) != len(broken)+1 {
+		t.Fatalf("reported %v, want each of the %d parts once", reported, len(broken)+1)
+	}
+	var all strings.Builder
+	for _, p := range reported[0] {
+		all.WriteString(p.String() + "\n")
+		if p.Pod.Name != "p" || p.Path != "/m/p.yaml" || p.Position.Line != 3 || !strings.Contains(p.Message, "; ") {
+			t.Errorf("got %+v, want the pod, its file and a remedy", p)
+		}
+	}
+	for part := range broken {
+		if n := strings.Count(all.String(), part); n != 1 {
+			t.Errorf("%s is in %d problems:\n%s", part, n, all.String())
+		}
+	}
+	if n := strings.Count(log.String(), "level=WARN"); n != len(broken)+1 {
+		t.Errorf("logged %d warnings:\n%s", n, log.String())
+	}
+	for _, path := range broken {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	failing.err = nil
+	k.check(t.Context())
+	if len(reported) != 2 || len(reported[1]) != 0 {
+		t.Errorf("reported %v after the repair", reported[1:])
+	}
+}
+
+func TestMeasuringRemedy(t *testing.T) {
+	for err, want := range map[error]string{
+		&fs.PathError{Op: "open", Path: "/x", Err: syscall.EMFILE}: "open files",
+		syscall.ENFILE: "open files",
+		syscall.EIO:    "check the disk",
+		syscall.EACCES: "remove the limit",
+	} {
+		if got := measuringRemedy(err); !strings.Contains(got, want) {
+			t.Errorf("%v: got %q, want %q", err, got, want)
+		}
+	}
+}

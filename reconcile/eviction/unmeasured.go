@@ -1,0 +1,93 @@
+package eviction
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"syscall"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+)
+
+// layersPart is the part of a pod that the runtime measures.
+const layersPart = "the writable layers of its containers"
+
+// unmeasuredRounds is the number of rounds in a row after which a part that cannot be
+// measured is a problem. A single failure is often over in the next round.
+const unmeasuredRounds = 3
+
+// A podPart is a part of a pod's disk usage.
+type podPart struct {
+	pod  types.NamespacedName
+	uid  types.UID
+	part string
+}
+
+// A measuringError is the error of a part that could not be measured in the last rounds.
+type measuringError struct {
+	rounds int
+	err    error // the first, so that the problem does not change all the time
+}
+
+// recordFailures records the failures of a round, logs those that are new, and reports the
+// problems if they have changed.
+func (k *StorageLimiter) recordFailures(ctx context.Context, all []*measurement) {
+	now := map[podPart]measuringError{}
+	var problems []manifest.Problem
+	for _, m := range all {
+		for part, err := range m.failed {
+			key := podPart{m.report.Key, m.report.Pod.UID, part}
+			f, isOld := k.failures[key]
+			if !isOld {
+				f.err = err
+				k.o.Log.Warn("measuring disk usage of a pod failed; its limits do not count that part", "pod", key.pod, "part", part, "err", err)
+			}
+			f.rounds++
+			now[key] = f
+			if f.rounds >= unmeasuredRounds {
+				problems = append(problems, unmeasuredProblem(m.report.Version, part, f.err))
+			}
+		}
+	}
+	k.failures = now
+	slices.SortFunc(problems, func(a, b manifest.Problem) int {
+		return cmp.Or(cmp.Compare(a.Pod.String(), b.Pod.String()), cmp.Compare(a.Message, b.Message))
+	})
+	if !slices.Equal(problems, k.reported) {
+		k.reported = problems
+		if k.o.Report != nil {
+			k.o.Report(ctx, problems)
+		}
+	}
+}
+
+// unmeasuredProblem returns the problem of a pod of which a part cannot be measured.
+func unmeasuredProblem(p *manifest.Pod, part string, err error) manifest.Problem {
+	remedy := measuringRemedy(err)
+	if part == layersPart {
+		remedy = "check the container runtime"
+	}
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		err = path // the rest names the part again
+	}
+	return manifest.Problem{
+		Severity: manifest.Warning, Path: p.Origin.Path, Position: manifest.Position{Line: uint32(p.Origin.Line)}, Pod: p.Key,
+		Message: fmt.Sprintf("pod %s: its storage limits do not count %s, because measuring failed: %v; %s", p.Key, part, err, remedy),
+	}
+}
+
+// measuringRemedy returns what a user can do about an error of the file system.
+func measuringRemedy(err error) string {
+	switch {
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return "raise the limit of open files of podd (LimitNOFILE) or the host (fs.file-max)"
+	case errors.Is(err, syscall.EIO):
+		return "check the disk and its file system"
+	}
+	return "repair that path or remove the limit"
+}

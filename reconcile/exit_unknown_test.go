@@ -1,0 +1,326 @@
+package reconcile_test
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/reconcile"
+	"podd/runtime/runtimetest"
+)
+
+// phases records the published phases of a pod named job, without repetitions.
+type phases struct {
+	mu  sync.Mutex // guards all
+	all []v1.PodPhase
+}
+
+func (p *phases) watch(o *reconcile.Options) {
+	publish := o.Publish
+	o.Publish = func(c reconcile.Change) {
+		for _, r := range c.Reports {
+			if r.Key == key("job") && r.Pod != nil {
+				p.add(r.Pod.Status.Phase)
+			}
+		}
+		publish(c)
+	}
+}
+
+func (p *phases) add(phase v1.PodPhase) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.all) == 0 || p.all[len(p.all)-1] != phase {
+		p.all = append(p.all, phase)
+	}
+}
+
+func (p *phases) ended() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Contains(p.all, v1.PodFailed) || slices.Contains(p.all, v1.PodSucceeded)
+}
+
+// hideExits makes the runtime report no exit code until heal is called.
+func (m *machine) hideExits() (heal func()) {
+	return m.Inject(runtimetest.Fault{Method: "ContainerStatus", Err: status.Error(codes.Unknown, "the shim does not answer")})
+}
+
+func jobPod(t *testing.T, policy string) *manifest.Pod {
+	return pod(t, "job", "restartPolicy: "+policy+`
+containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
+}
+
+// TestExitUnknown checks that a container whose exit code the runtime reports late, or
+// never, does not end its pod before that, whether or not podd observed it running.
+func TestExitUnknown(t *testing.T) {
+	late := runtimetest.Fault{Method: "ContainerStatus", Delay: 30 * time.Second}
+	for name, c := range map[string]struct {
+		policy  string
+		fault   runtimetest.Fault
+		heals   time.Duration // when the fault ends
+		restart bool          // podd does not run when the container ends
+		code    int32
+		want    v1.PodPhase
+	}{
+		"late":                        {"Never", late, time.Hour, false, 0, v1.PodSucceeded},
+		"late, after podd's start":    {"Never", late, time.Hour, true, 0, v1.PodSucceeded},
+		"late, failed":                {"Never", late, time.Hour, true, 3, v1.PodFailed},
+		"late, on failure":            {"OnFailure", late, time.Hour, true, 0, v1.PodSucceeded},
+		"hangs, after podd's start":   {"Never", runtimetest.Fault{Method: "ContainerStatus", Hang: true}, 5 * time.Minute, true, 0, v1.PodSucceeded},
+		"fails for long":              {"Never", runtimetest.Fault{Method: "ContainerStatus", Err: status.Error(codes.Unknown, "boom")}, 5 * time.Minute, false, 0, v1.PodSucceeded},
+		"fails, after podd's start":   {"Never", runtimetest.Fault{Method: "ContainerStatus", Err: status.Error(codes.Unknown, "boom")}, 5 * time.Minute, true, 0, v1.PodSucceeded},
+		"fails, on failure, restarts": {"OnFailure", runtimetest.Fault{Method: "ContainerStatus", Err: status.Error(codes.Unknown, "boom")}, 5 * time.Minute, true, 0, v1.PodSucceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, m *machine) {
+				var seen phases
+				m.options = seen.watch
+				m.start()
+				m.setPods(jobPod(t, c.policy))
+				m.settle()
+				heal := m.Inject(c.fault)
+				if c.restart {
+					m.kill()
+				}
+				m.Exit("default/job/app", c.code)
+				if c.restart {
+					m.start()
+				}
+				m.advance(10 * time.Second)
+				if seen.ended() {
+					t.Fatalf("phases %q before the exit code was known", seen.all)
+				}
+				if r := m.report("job"); !r.Decision.Steps[0].Problem || r.Pod.Status.ContainerStatuses[0].Ready || r.Finished != nil {
+					t.Errorf("shown: %+v, %+v", r.Decision.Steps[0], r.Pod.Status.ContainerStatuses[0])
+				}
+				if c.heals < time.Hour {
+					m.advance(c.heals)
+					if seen.ended() {
+						t.Fatalf("phases %q before the exit code was known", seen.all)
+					}
+					heal()
+				}
+				m.advance(3 * time.Minute)
+				st := m.report("job").Pod.Status
+				if st.Phase != c.want || st.ContainerStatuses[0].State.Terminated.ExitCode != c.code {
+					t.Errorf("got %s, %+v, want %s with %d", st.Phase, st.ContainerStatuses[0].State, c.want, c.code)
+				}
+				if n := len(m.Calls("CreateContainer")); n != 1 {
+					t.Errorf("%d containers were made", n)
+				}
+			})
+		})
+	}
+}
+
+// TestExitUnknown_SandboxLost checks that a container whose sandbox no longer exists either
+// is not created again, and does not fail its pod, before its exit code is known.
+func TestExitUnknown_SandboxLost(t *testing.T) {
+	for _, policy := range []string{"Never", "OnFailure"} {
+		t.Run(policy, func(t *testing.T) {
+			run(t, func(t *testing.T, m *machine) {
+				var seen phases
+				m.options = seen.watch
+				m.start()
+				m.setPods(jobPod(t, policy))
+				m.settle()
+				m.kill()
+				heal := m.hideExits()
+				m.Exit("default/job/app", 0)
+				m.killSandbox("job")
+				m.start()
+				m.advance(5 * time.Minute)
+				if seen.ended() {
+					t.Fatalf("phases %q before the exit code was known", seen.all)
+				}
+				heal()
+				m.advance(time.Minute)
+				if st := m.report("job").Pod.Status; st.Phase != v1.PodSucceeded {
+					t.Errorf("got %s, %+v", st.Phase, st.ContainerStatuses)
+				}
+				if n := len(m.Calls("CreateContainer")); n != 1 {
+					t.Errorf("%d containers were made", n)
+				}
+			})
+		})
+	}
+}
+
+// TestExitUnknown_Gone checks that a container that the runtime no longer has is lost,
+// which is a failure with the code 137.
+func TestExitUnknown_Gone(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.start()
+		m.setPods(jobPod(t, "Never"))
+		m.settle()
+		heal := m.hideExits()
+		m.Exit("default/job/app", 0)
+		m.advance(time.Minute)
+		heal()
+		id := m.report("job").Observed[0].Containers[0].ID
+		m.Inject(runtimetest.Fault{Method: "ContainerStatus", Err: status.Error(codes.NotFound, "not found")})
+		if err := m.RemoveContainer(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		m.advance(time.Minute)
+		st := m.report("job").Pod.Status
+		if end := st.ContainerStatuses[0].State.Terminated; st.Phase != v1.PodFailed || end == nil || end.ExitCode != 137 || end.Reason != "ContainerStatusUnknown" {
+			t.Errorf("got %s, %+v", st.Phase, st.ContainerStatuses[0])
+		}
+		m.restart()
+		if n := len(m.Calls("CreateContainer")); n != 1 {
+			t.Errorf("%d containers were made", n)
+		}
+		if st := m.report("job").Pod.Status; st.Phase != v1.PodFailed {
+			t.Errorf("after a restart of podd: %s", st.Phase)
+		}
+	})
+}
+
+// TestExitUnknown_RestartsAnyway checks that a container that is restarted after any exit
+// code does not wait for the code, and has the back-off of a crash.
+func TestExitUnknown_RestartsAnyway(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.start()
+		m.setPods(jobPod(t, "Always"))
+		m.settle()
+		m.Exit("default/job/app", 1)
+		m.advance(time.Second)
+		heal := m.hideExits()
+		m.Exit("default/job/app", 1)
+		m.advance(9 * time.Second)
+		if s := m.report("job").Pod.Status.ContainerStatuses[0]; s.State.Waiting == nil || s.State.Waiting.Reason != "CrashLoopBackOff" {
+			t.Errorf("got %+v, want it backing off", s.State)
+		}
+		m.advance(3 * time.Second)
+		if s := m.report("job").Pod.Status.ContainerStatuses[0]; s.RestartCount != 2 {
+			t.Errorf("restart count %d, want 2", s.RestartCount)
+		}
+		heal()
+		m.advance(time.Minute)
+		s := m.report("job").Pod.Status.ContainerStatuses[0]
+		if s.State.Running == nil || s.LastTerminationState.Terminated == nil || s.LastTerminationState.Terminated.ExitCode != 1 {
+			t.Errorf("in the end: %+v", s)
+		}
+	})
+}
+
+// TestExitUnknown_PodEnds checks that the end of a pod for another reason does not wait for
+// an exit code: a deadline ends it at once, a deletion from the cluster after two minutes.
+func TestExitUnknown_PodEnds(t *testing.T) {
+	t.Run("deadline", func(t *testing.T) {
+		run(t, func(t *testing.T, m *machine) {
+			m.start()
+			m.setPods(pod(t, "job", `restartPolicy: Never
+activeDeadlineSeconds: 60
+containers: [{name: app, image: "job:1", command: [sleep, inf]}]`))
+			m.settle()
+			m.hideExits()
+			m.Exit("default/job/app", 0)
+			m.advance(time.Minute)
+			if st := m.report("job").Pod.Status; st.Phase != v1.PodFailed || st.Reason != "DeadlineExceeded" {
+				t.Errorf("got %s, %s", st.Phase, st.Reason)
+			}
+		})
+	})
+	for name, c := range map[string]struct {
+		heals time.Duration // zero: never
+		want  int32         // the last exit code shown
+	}{
+		"deleted, late":  {30 * time.Second, 0},
+		"deleted, never": {0, 137},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, m *machine) {
+				var mu sync.Mutex
+				last := int32(-2) // -1: none is shown
+				m.options = func(o *reconcile.Options) {
+					inCluster(o)
+					publish := o.Publish
+					o.Publish = func(c reconcile.Change) {
+						mu.Lock()
+						for _, r := range c.Reports {
+							if r.Pod != nil && len(r.Pod.Status.ContainerStatuses) > 0 {
+								last = -1
+								if end := r.Pod.Status.ContainerStatuses[0].State.Terminated; end != nil {
+									last = end.ExitCode
+								}
+							}
+						}
+						mu.Unlock()
+						publish(c)
+					}
+				}
+				m.start()
+				m.setClusterPods(true, ofCluster("job", func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever }))
+				m.settle()
+				heal := m.hideExits()
+				m.Exit("default/job/app", 0)
+				m.advance(time.Second)
+				m.setClusterPods(true, ofCluster("job", both(func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever }, deleted(5))))
+				shown := func() int32 { mu.Lock(); defer mu.Unlock(); return last }
+				m.advance(cmp.Or(c.heals, 110*time.Second))
+				if got := shown(); got != -1 {
+					t.Errorf("exit code %d is shown before it is known", got)
+				}
+				if c.heals > 0 {
+					heal()
+				}
+				m.advance(time.Minute)
+				m.wantState()
+				if got := shown(); got != c.want {
+					t.Errorf("the last exit code shown is %d, want %d", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestStartWithoutStatus checks that a container whose status cannot be queried after its
+// start is not started a second time.
+func TestStartWithoutStatus(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.hideExits()
+		m.start()
+		m.setPods(pod(t, "web", web))
+		m.advance(10 * time.Minute)
+		m.wantState("web 0 ready", "web/app 0 running")
+		if n := len(m.Calls("CreateContainer")); n != 1 {
+			t.Errorf("%d containers were made", n)
+		}
+	})
+}
+
+// TestRestartOfNever checks that a pod whose restart policy is Never has no terminal phase
+// while a container is restarted for a user, however long each call takes.
+func TestRestartOfNever(t *testing.T) {
+	for _, method := range []string{"", "StopContainer", "CreateContainer", "StartContainer", "ContainerStatus"} {
+		t.Run(method, func(t *testing.T) {
+			run(t, func(t *testing.T, m *machine) {
+				var seen phases
+				m.options = seen.watch
+				m.start()
+				m.setPods(jobPod(t, "Never"))
+				m.settle()
+				if method != "" {
+					m.Inject(runtimetest.Fault{Method: method, Delay: time.Second, After: true})
+				}
+				if err := m.current().router.Restart(t.Context(), key("job"), "app"); err != nil {
+					t.Fatal(err)
+				}
+				m.advance(time.Minute)
+				if n := len(m.Calls("StartContainer")); n != 2 || seen.ended() {
+					t.Errorf("%d starts, phases %q", n, seen.all)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,345 @@
+package reconcile_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile"
+	"podd/reconcile/effect"
+	"podd/reconcile/plan"
+)
+
+// blockJournal makes every write of a pod's journal fail until unblockJournal: a directory
+// that is not empty has the name of the temporary file.
+func (m *machine) blockJournal(p *manifest.Pod) {
+	m.t.Helper()
+	if err := os.MkdirAll(filepath.Join(m.journal(p)+".new", "x"), 0o755); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *machine) unblockJournal(p *manifest.Pod) {
+	m.t.Helper()
+	if err := os.RemoveAll(m.journal(p) + ".new"); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// journaledEnd returns the end of the pod in its journal; nil if there is none.
+func (m *machine) journaledEnd(p *manifest.Pod) *plan.Finished {
+	m.t.Helper()
+	var j struct{ Finished *plan.Finished }
+	text, err := os.ReadFile(m.journal(p))
+	if err == nil {
+		err = json.Unmarshal(text, &j)
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return j.Finished
+}
+
+// protection is an end that must not wait for anything, and its reason in the status.
+type protection struct {
+	reason string
+	end    func(*machine, *manifest.Pod)
+}
+
+// protections are the ends that must not wait for a journal. The pod has grace 5.
+var protections = map[string]protection{
+	"storage limit": {plan.Evicted, func(m *machine, p *manifest.Pod) {
+		if err := m.current().router.Evict(m.t.Context(), p.Key, plan.Evict{UID: p.UID, Hash: p.Hash, Message: "too big"}); err != nil {
+			m.t.Fatal(err)
+		}
+	}},
+	"deadline": {plan.DeadlineExceeded, func(m *machine, _ *manifest.Pod) { m.advance(2 * time.Minute) }},
+	"node shutdown": {plan.Terminated, func(m *machine, _ *manifest.Pod) {
+		m.options = func(o *reconcile.Options) { o.Shutdown = byPriority }
+		m.shutDown()
+	}},
+}
+
+const limited = `restartPolicy: %s
+activeDeadlineSeconds: 100
+terminationGracePeriodSeconds: 5
+volumes: [{name: v, emptyDir: {sizeLimit: 1Mi}}]
+containers: [{name: app, image: "job:1", command: [sleep, inf], volumeMounts: [{name: v, mountPath: /v}]}]`
+
+// runLimited starts podd and a limited pod with a restart policy.
+func (m *machine) runLimited(policy string) *manifest.Pod {
+	m.start()
+	p := pod(m.t, "web", strings.Replace(limited, "%s", policy, 1))
+	m.setPods(p)
+	m.settle()
+	return p
+}
+
+// TestProtectionWithoutJournal checks that a pod that exceeds a storage limit or its
+// deadline, or is on a node that shuts down, is stopped although its journal cannot be
+// written, and that the journal is written once that is possible.
+func TestProtectionWithoutJournal(t *testing.T) {
+	for name, test := range protections {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, m *machine) {
+				p := m.runLimited("Always")
+				m.blockJournal(p)
+				test.end(m, p)
+				m.settle()
+				m.wantState("web 0 dead", "web/app 0 exited 137")
+				s := m.report("web").Pod.Status
+				if s.Phase != v1.PodFailed || s.Reason != test.reason {
+					t.Errorf("it is %s, reason %q\n%s", s.Phase, s.Reason, m.state())
+				}
+				if fin := m.journaledEnd(p); fin != nil {
+					t.Fatalf("the journal was written: %+v", fin)
+				}
+				m.unblockJournal(p)
+				m.advance(2 * time.Minute)
+				if fin := m.journaledEnd(p); fin == nil || fin.Reason != test.reason {
+					t.Errorf("the journal has the end %+v, want reason %s", fin, test.reason)
+				}
+				m.restart()
+				if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != test.reason {
+					t.Errorf("after a restart it is %s, reason %q\n%s", s.Phase, s.Reason, m.state())
+				}
+			})
+		})
+	}
+}
+
+// TestProtectionWithoutJournal_Crash kills podd after it stopped a pod and before it could
+// write why. The pod is stopped again for the same reason, or starts as its restart policy
+// allows, without its data on disk.
+func TestProtectionWithoutJournal_Crash(t *testing.T) {
+	for name, test := range protections {
+		for _, policy := range []string{"Always", "Never"} {
+			t.Run(name+", "+policy, func(t *testing.T) {
+				run(t, func(t *testing.T, m *machine) {
+					p := m.runLimited(policy)
+					m.blockJournal(p)
+					test.end(m, p)
+					m.settle()
+					m.kill()
+					m.unblockJournal(p)
+					m.start()
+					if test.reason == plan.Terminated {
+						m.shutDown()
+					}
+					m.settle()
+					phase, reason := v1.PodFailed, test.reason
+					switch {
+					case policy == "Never":
+						reason = "" // its container has ended, for any reason
+					case reason == plan.Evicted:
+						phase, reason = v1.PodRunning, ""
+					}
+					if s := m.report("web").Pod.Status; s.Phase != phase || s.Reason != reason {
+						t.Errorf("it is %s, reason %q, want %s, %q\n%s", s.Phase, s.Reason, phase, reason, m.state())
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestRemovalWithoutJournal checks that a pod whose manifest is removed is stopped although
+// its journal cannot be written.
+func TestRemovalWithoutJournal(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		p := m.runLimited("Always")
+		m.blockJournal(p)
+		m.setPods()
+		m.settle()
+		m.wantState()
+		if _, err := os.Stat(m.journal(p)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("its directory is left: %v", err)
+		}
+	})
+}
+
+// withSidecar is a pod that runs once, and a sidecar that outlives it.
+const withSidecar = `restartPolicy: Never
+activeDeadlineSeconds: 600
+terminationGracePeriodSeconds: 5
+initContainers: [{name: side, image: "side:1", restartPolicy: Always}]
+volumes: [{name: v, emptyDir: {}}]
+containers: [{name: app, image: "job:1", command: [sleep, inf], volumeMounts: [{name: v, mountPath: /v}]}]`
+
+// TestEndWaitsForJournal checks that the end of a pod that ran once is not published before
+// the journal has it, because the pod could run twice. What the pod still uses is freed
+// without the journal, because that may be what fills the disk.
+func TestEndWaitsForJournal(t *testing.T) {
+	for name, press := range map[string]func(*machine){
+		"":              nil,
+		"deadline":      func(m *machine) { m.advance(10 * time.Minute) },
+		"node shutdown": func(m *machine) { m.shutDown() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, m *machine) {
+				p := pod(t, "job", withSidecar)
+				m.start()
+				m.setPods(p)
+				m.settle()
+				m.blockJournal(p)
+				m.takeEvents()
+				m.Exit("default/job/app", 0)
+				m.settle()
+				if got := m.takeEvents(); !strings.Contains(got, "Killing spec.initContainers{side}: Stopping container side\n") {
+					t.Errorf("got the events\n%swant one for the stop of the sidecar", got)
+				}
+				if s := m.report("job").Pod.Status; s.Phase != v1.PodRunning {
+					t.Fatalf("it is %s before the journal has it\n%s", s.Phase, m.state())
+				}
+				m.wantState("job 0 dead", "job/app 0 exited 0", "job/side 0 exited 143")
+				if m.hasVolumes(p) {
+					t.Error("its volumes were not released")
+				}
+				if r := m.report("job"); !r.Decision.Problem || !strings.Contains(r.Decision.Why, "remembering pod") {
+					t.Errorf("the problem is not shown: %s", r.Decision)
+				}
+				if press != nil {
+					press(m)
+					m.settle()
+				}
+				m.unblockJournal(p)
+				m.advance(2 * time.Minute)
+				if s := m.report("job").Pod.Status; s.Phase != v1.PodSucceeded {
+					t.Errorf("it is %s\n%s", s.Phase, m.state())
+				}
+				if fin := m.journaledEnd(p); fin == nil || fin.Failed {
+					t.Errorf("the journal has the end %+v", fin)
+				}
+				m.wantState("job 0 dead", "job/app 0 exited 0", "job/side 0 exited 143")
+			})
+		})
+	}
+}
+
+// TestEndWaitsForJournal_Crash kills podd while the end of a pod that ran once waits for
+// the journal. The pod does not run again: its end follows from the runtime's records.
+func TestEndWaitsForJournal_Crash(t *testing.T) {
+	for _, code := range []int32{0, 3} {
+		run(t, func(t *testing.T, m *machine) {
+			p := pod(t, "job", withSidecar)
+			m.start()
+			m.setPods(p)
+			m.settle()
+			m.blockJournal(p)
+			m.Exit("default/job/app", code)
+			m.settle()
+			m.kill()
+			m.start()
+			m.settle()
+			m.unblockJournal(p)
+			m.advance(2 * time.Minute)
+			m.wantState("job 0 dead", fmt.Sprint("job/app 0 exited ", code), "job/side 0 exited 143")
+			if fin := m.journaledEnd(p); fin == nil || fin.Failed != (code != 0) {
+				t.Errorf("the journal has the end %+v", fin)
+			}
+		})
+	}
+}
+
+// hasVolumes reports whether the directory of a pod has volumes.
+func (m *machine) hasVolumes(p *manifest.Pod) bool {
+	m.t.Helper()
+	_, err := os.Stat(filepath.Join(filepath.Dir(m.journal(p)), "volumes"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		m.t.Fatal(err)
+	}
+	return err == nil
+}
+
+// readOnlyDisk removes nothing.
+type readOnlyDisk struct{ effect.Disk }
+
+func (readOnlyDisk) Release(context.Context, types.UID) error { return syscall.EROFS }
+func (readOnlyDisk) Remove(context.Context, types.UID) error  { return syscall.EROFS }
+
+// TestShutdownOnReadOnlyDisk checks that a shutdown of the node ends once every pod has
+// stopped, although their data on disk cannot be removed. One of the pods runs, the
+// manifest of the other was removed.
+func TestShutdownOnReadOnlyDisk(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.disk = readOnlyDisk{m.disk}
+		m.start()
+		web := pod(t, "web", strings.Replace(limited, "%s", "Always", 1))
+		m.setPods(web, pod(t, "gone", job))
+		m.settle()
+		m.setPods(web)
+		m.settle()
+		select {
+		case err := <-m.shutDown():
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("it is not over\n%s", m.state())
+		}
+		m.wantState("web 0 dead", "web/app 0 exited 137")
+		if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != plan.Terminated {
+			t.Errorf("it is %s, reason %q\n%s", s.Phase, s.Reason, m.state())
+		}
+	})
+}
+
+// TestDeadlineWithoutJournal_Shutdown checks that a pod that was stopped because of its
+// deadline, which podd could not write, fails for that reason even if the node shuts down
+// in the meantime.
+func TestDeadlineWithoutJournal_Shutdown(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		p := m.runLimited("Always")
+		m.blockJournal(p)
+		m.advance(2 * time.Minute)
+		m.options = func(o *reconcile.Options) { o.Shutdown = byPriority }
+		m.shutDown()
+		m.settle()
+		m.kill()
+		m.unblockJournal(p)
+		m.start()
+		m.shutDown()
+		m.settle()
+		if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != plan.DeadlineExceeded {
+			t.Errorf("it is %s, reason %q\n%s", s.Phase, s.Reason, m.state())
+		}
+	})
+}
+
+// slowDisk takes some time to remove a directory.
+type slowDisk struct {
+	effect.Disk
+	remove time.Duration
+}
+
+func (d slowDisk) Remove(ctx context.Context, uid types.UID) error {
+	<-time.After(d.remove)
+	return d.Disk.Remove(ctx, uid)
+}
+
+// TestSlowRemovalWithoutJournal checks that podd sleeps while it removes the directory of a
+// pod whose journal could not be written. Otherwise no time would pass in this test.
+func TestSlowRemovalWithoutJournal(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.disk = slowDisk{m.disk, 5 * time.Minute}
+		p := m.runLimited("Always")
+		m.blockJournal(p)
+		m.setPods()
+		m.advance(6 * time.Minute)
+		m.wantState()
+		if left := m.dirs(); len(left) > 0 {
+			t.Errorf("left %q", left)
+		}
+	})
+}

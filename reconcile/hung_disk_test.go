@@ -1,0 +1,142 @@
+package reconcile_test
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/reconcile"
+)
+
+// hungDisk is a disk whose writes do not end while hung is set, until answers is called.
+type hungDisk struct {
+	hung   atomic.Bool
+	answer chan struct{}
+}
+
+// hangingDisk gives the node such a disk.
+func hangingDisk(m *machine) *hungDisk {
+	d := &hungDisk{answer: make(chan struct{})}
+	m.options = func(o *reconcile.Options) {
+		o.Journals = o.Journals.WithDisk(func() {
+			if d.hung.Load() {
+				<-d.answer
+			}
+		})
+	}
+	return d
+}
+
+func (d *hungDisk) answers() { d.hung.Store(false); close(d.answer) }
+
+// TestProtectionOnHungDisk checks that a pod that exceeds a storage limit or its deadline,
+// or is on a node that shuts down, is stopped with its sidecars although the disk does not
+// respond, and that the reason is written once it does.
+func TestProtectionOnHungDisk(t *testing.T) {
+	for name, test := range protections {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, m *machine) {
+				d := hangingDisk(m)
+				m.start()
+				p := pod(t, "web", `activeDeadlineSeconds: 100
+terminationGracePeriodSeconds: 5
+initContainers: [{name: side, image: "side:1", restartPolicy: Always}]
+containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
+				m.setPods(p)
+				m.settle()
+				d.hung.Store(true)
+				test.end(m, p)
+				m.settle()
+				m.wantState("web 0 dead", "web/app 0 exited 137", "web/side 0 exited 143")
+				d.answers()
+				m.settle()
+				if fin := m.journaledEnd(p); fin == nil || fin.Reason != test.reason {
+					t.Errorf("the journal has the end %+v, want reason %s", fin, test.reason)
+				}
+				m.restart()
+				if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != test.reason {
+					t.Errorf("after a restart it is %s, reason %q\n%s", s.Phase, s.Reason, m.state())
+				}
+			})
+		})
+	}
+}
+
+// TestRemovalOnHungDisk checks that a pod whose manifest is removed is stopped although the
+// disk does not respond, and that its directory is removed once the disk does.
+func TestRemovalOnHungDisk(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		d := hangingDisk(m)
+		m.runLimited("Always")
+		d.hung.Store(true)
+		m.setPods()
+		m.settle()
+		m.wantState()
+		if len(m.dirs()) != 1 {
+			t.Errorf("there is %q during a write", m.dirs())
+		}
+		d.answers()
+		m.settle()
+		if len(m.dirs()) > 0 || m.report("web") != nil {
+			t.Errorf("left %q\n%s", m.dirs(), m.state())
+		}
+	})
+}
+
+// TestEndOnSlowDisk checks that the end of a pod that ran once waits for the journal, and
+// is published with it, if each write takes longer than podd waits.
+func TestEndOnSlowDisk(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		var slow atomic.Bool
+		m.options = func(o *reconcile.Options) {
+			o.Journals = o.Journals.WithDisk(func() {
+				if slow.Load() {
+					<-time.After(30 * time.Second)
+				}
+			})
+		}
+		p := pod(t, "job", withSidecar)
+		m.start()
+		m.setPods(p)
+		m.settle()
+		slow.Store(true)
+		m.Exit("default/job/app", 0)
+		m.settle()
+		m.wantState("job 0 dead", "job/app 0 exited 0", "job/side 0 exited 143")
+		if r := m.report("job"); r.Pod.Status.Phase != v1.PodRunning || !r.Decision.Problem || !strings.Contains(r.Decision.Why, "disk has not finished") {
+			t.Errorf("it is %s: %s", r.Pod.Status.Phase, r.Decision)
+		}
+		m.advance(3 * time.Minute)
+		if s := m.report("job").Pod.Status; s.Phase != v1.PodSucceeded {
+			t.Errorf("it is %s\n%s", s.Phase, m.state())
+		}
+		m.wantState("job 0 dead", "job/app 0 exited 0", "job/side 0 exited 143")
+		if fin := m.journaledEnd(p); fin == nil || fin.Failed {
+			t.Errorf("the journal has the end %+v", fin)
+		}
+		m.kill()
+		m.advance(time.Minute) // a write may go on
+	})
+}
+
+// TestStopPoddOnHungDisk checks that podd ends soon although the disk does not respond.
+func TestStopPoddOnHungDisk(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		d := hangingDisk(m)
+		p := m.runLimited("Always")
+		d.hung.Store(true)
+		protections["storage limit"].end(m, p)
+		m.settle()
+		began := time.Now()
+		m.kill()
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("podd ended after %s", took)
+		}
+		d.answers()
+		synctest.Wait()
+	})
+}

@@ -1,0 +1,114 @@
+package reconcile
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"podd/runtime/atomicfile"
+)
+
+// adoptedFile has the IDs of the instances that this one took over. Labels of sandboxes
+// never change, so podd needs these IDs for as long as one of their sandboxes exists.
+const adoptedFile = "adopted-instances.json"
+
+// maxAdopted bounds the bytes that are read of the file.
+const maxAdopted = 64 << 10
+
+// validID reports whether id can be the ID of an instance.
+func validID(id string) bool {
+	raw, err := hex.DecodeString(id)
+	return err == nil && len(raw) == idBytes && id == hex.EncodeToString(raw)
+}
+
+// Adopt takes over the sandboxes of other instances, for this podd and every later one with
+// this root directory. It fails if a podd runs one of these instances, unless that instance
+// was adopted before: then it stays in Contested.
+func (i *Instance) Adopt(ids ...string) error {
+	all := slices.Clone(i.Adopted)
+	for _, id := range ids {
+		if id == i.ID || slices.Contains(all, id) || slices.Contains(i.Contested, id) {
+			continue
+		}
+		if !validID(id) {
+			return fmt.Errorf("adopting instance %.40q: not an instance ID; want %d hexadecimal digits", id, 2*idBytes)
+		}
+		pid, err := runningInstance(id)
+		if err != nil {
+			return fmt.Errorf("adopting instance %s: finding out whether a podd runs it: %w", id, err)
+		}
+		if pid != 0 {
+			return fmt.Errorf("adopting instance %s: the podd with PID %d runs it; stop that one first", id, pid)
+		}
+		all = append(all, id)
+	}
+	if len(all) == len(i.Adopted) {
+		return nil
+	}
+	data, err := json.Marshal(slices.Concat(all, i.Contested))
+	if err != nil {
+		return fmt.Errorf("storing the adopted instances: %w", err)
+	}
+	dir, err := os.OpenRoot(i.root)
+	if err != nil {
+		return fmt.Errorf("storing the adopted instances: %w", err)
+	}
+	defer dir.Close()
+	if err := atomicfile.WriteIn(dir, adoptedFile, adoptedFile+".new", append(data, '\n')); err != nil {
+		return fmt.Errorf("storing the adopted instances: %w", err)
+	}
+	i.Adopted = all
+	i.announce()
+	return nil
+}
+
+// readAdopted returns the stored IDs.
+func readAdopted(dir *os.Root) (ids []string, err error) {
+	f, err := dir.OpenFile(adoptedFile, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxAdopted))
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &ids); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(ids, func(id string) bool { return !validID(id) }), nil
+}
+
+// recallAdopted sets Adopted and Contested. An adopted instance that a podd runs again is
+// contested until that podd ends.
+func (i *Instance) recallAdopted(dir *os.Root) error {
+	ids, err := readAdopted(dir)
+	if err != nil {
+		return fmt.Errorf("reading the adopted instances in %s: %w; repair the file, or remove it if none of their pods run", dir.Name()+"/"+adoptedFile, err)
+	}
+	for _, id := range ids {
+		pid, err := runningInstance(id)
+		if err != nil {
+			return fmt.Errorf("finding out whether a podd runs the adopted instance %s: %w", id, err)
+		}
+		if pid != 0 {
+			i.Contested = append(i.Contested, id)
+		} else {
+			i.Adopted = append(i.Adopted, id)
+		}
+	}
+	return nil
+}
+
+// IDs returns the values of runtime.LabelInstance on all sandboxes of i, its own first.
+func (i *Instance) IDs() []string { return slices.Concat([]string{i.ID}, i.Adopted) }

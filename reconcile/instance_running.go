@@ -1,0 +1,116 @@
+package reconcile
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// announce writes the IDs of i to its lock file, for runningInstance. A failure is ignored,
+// because a full disk must not keep podd from starting.
+func (i *Instance) announce() {
+	text := []byte(strings.Join(i.IDs(), "\n") + "\n")
+	have := make([]byte, len(text)+1)
+	if n, _ := i.lock.ReadAt(have, 0); string(have[:n]) == string(text) {
+		return
+	}
+	if _, err := i.lock.WriteAt(text, 0); err == nil {
+		_ = i.lock.Truncate(int64(len(text)))
+	}
+}
+
+// runningInstance returns the PID of another process that holds the lock of a root
+// directory with the ID id, or that adopted id; 0 if there is none. It finds the process
+// by its open lock file, so that a root directory that was moved, removed or mounted
+// elsewhere meanwhile does not matter.
+//
+// It reads the open files of every process. /proc/locks would be shorter, but the kernel
+// returns it in pieces of a page and continues by position, so that a lock is missing if
+// another one is released between two pieces.
+func runningInstance(id string) (pid int, err error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return 0, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err == nil && pid != os.Getpid() && announces(filepath.Join("/proc", name), id) {
+			return pid, nil
+		}
+	}
+	return 0, nil
+}
+
+// announces reports whether a process of the same user holds the lock of a lock file that
+// contains id. A lock file may have no IDs, because its podd is older than they are or could
+// not write them. Then those in its root directory count. Lock files that the process has
+// open without the lock are ignored, because it may be checking these instances itself. If
+// the files of a process cannot be read, it has ended.
+func announces(proc, id string) bool {
+	info, err := os.Stat(proc)
+	if err != nil {
+		return false
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
+		return false
+	}
+	dir, err := os.Open(filepath.Join(proc, "fd"))
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	fds, _ := dir.Readdirnames(-1)
+	for _, fd := range fds {
+		link := filepath.Join(proc, "fd", fd)
+		at, err := os.Readlink(link)
+		if err != nil || filepath.Base(strings.TrimSuffix(at, " (deleted)")) != lockName || !holdsLock(proc, fd) {
+			continue
+		}
+		ids := idsIn(link)
+		if len(ids) == 0 {
+			ids = idsIn(filepath.Join(proc, "root", filepath.Dir(at), idName))
+		}
+		if slices.Contains(ids, id) {
+			return true
+		}
+	}
+	return false
+}
+
+// holdsLock reports whether a process holds an flock through a file descriptor.
+func holdsLock(proc, fd string) bool {
+	text, err := os.ReadFile(filepath.Join(proc, "fdinfo", fd))
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(text)) {
+		// lock:	1: FLOCK  ADVISORY  WRITE 1234 08:01:131 0 EOF
+		if fields := strings.Fields(line); len(fields) > 2 && fields[0] == "lock:" && fields[2] == "FLOCK" {
+			return true
+		}
+	}
+	return false
+}
+
+// idsIn returns the words in a lock file or in a file named idName.
+func idsIn(path string) []string {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	text, _ := io.ReadAll(io.LimitReader(f, maxAdopted))
+	return strings.Fields(string(text))
+}

@@ -1,0 +1,109 @@
+package reconcile
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestAnnounces checks that a process runs an instance if it holds the lock of the file
+// with the ID. Another open lock file, in which it looks for the ID, does not count.
+func TestAnnounces(t *testing.T) {
+	const id = "0123456789abcdef"
+	open := func(text string) *os.File {
+		path := filepath.Join(t.TempDir(), lockName)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	held := open("fedcba9876543210\n")
+	open(id + "\n")
+	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if announces("/proc/self", id) {
+		t.Error("a process that only has the file with the id open runs the instance")
+	}
+	if !announces("/proc/self", "fedcba9876543210") {
+		t.Error("a process that holds the lock of the file with the id does not run the instance")
+	}
+}
+
+// TestRunningInstance_ManyLocks checks that a process is found while others take and release
+// locks all the time.
+func TestRunningInstance_ManyLocks(t *testing.T) {
+	const id = "0123456789abcdef"
+	path := filepath.Join(t.TempDir(), lockName)
+	if err := os.WriteFile(path, []byte(id+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	holder := exec.Command("flock", path, "sleep", "1000")
+	holder.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = unix.Kill(-holder.Process.Pid, unix.SIGKILL)
+		_ = holder.Wait()
+	})
+	stop := make(chan struct{})
+	var lockers sync.WaitGroup
+	for range 4 {
+		dir := t.TempDir()
+		lockers.Go(func() { takeLocks(dir, stop) })
+	}
+	t.Cleanup(lockers.Wait)
+	t.Cleanup(func() { close(stop) })
+	found := func() bool {
+		pid, err := runningInstance(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pid != 0
+	}
+	for deadline := time.Now().Add(time.Minute); !found(); {
+		if time.Now().After(deadline) {
+			t.Fatal("the process is not found")
+		}
+	}
+	for i := range 300 {
+		if !found() {
+			t.Fatalf("the process is missing in call %d", i)
+		}
+	}
+}
+
+// takeLocks takes and releases 200 locks again and again.
+func takeLocks(dir string, stop <-chan struct{}) {
+	for {
+		var files []*os.File
+		for i := range 200 {
+			f, err := os.Create(filepath.Join(dir, strconv.Itoa(i)))
+			if err == nil {
+				_ = unix.Flock(int(f.Fd()), unix.LOCK_EX)
+				files = append(files, f)
+			}
+		}
+		for _, f := range files {
+			f.Close()
+		}
+		select {
+		case <-stop:
+			return
+		default:
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package reconcile_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"podd/reconcile"
+)
+
+// TestHoldInstance is not a test. As a separate process it holds the root directory
+// $PODD_TEST_ROOT, with $PODD_TEST_ADOPT adopted, until its input ends.
+func TestHoldInstance(t *testing.T) {
+	root := os.Getenv("PODD_TEST_ROOT")
+	if root == "" {
+		return
+	}
+	i, err := reconcile.LockRoot(root)
+	if err == nil {
+		err = i.Adopt(strings.Fields(os.Getenv("PODD_TEST_ADOPT"))...)
+	}
+	fmt.Println("owned", err)
+	bufio.NewReader(os.Stdin).ReadString('\n')
+}
+
+// holdInstance runs another process that locks a root directory, until end is called.
+func holdInstance(t *testing.T, root string, adopt ...string) (pid int, end func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestHoldInstance$")
+	cmd.Env = append(os.Environ(), "PODD_TEST_ROOT="+root, "PODD_TEST_ADOPT="+strings.Join(adopt, " "))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "owned <nil>\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	end = func() { in.Close(); cmd.Wait() }
+	t.Cleanup(end)
+	return cmd.Process.Pid, end
+}
+
+// TestAdoptInstance checks that an instance can be adopted once no podd runs it, even if
+// its root directory was moved, and that it stays adopted.
+func TestAdoptInstance(t *testing.T) {
+	dir := t.TempDir()
+	theirs, moved, ours := filepath.Join(dir, "theirs"), filepath.Join(dir, "moved"), filepath.Join(dir, "ours")
+	pid, end := holdInstance(t, theirs)
+	id, _, err := reconcile.PeekIDs(theirs)
+	if err != nil || id == "" {
+		t.Fatal(id, err)
+	}
+	i, err := reconcile.LockRoot(ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := fmt.Sprintf("the podd with PID %d runs it", pid)
+	if err := i.Adopt(id); err == nil || !strings.Contains(err.Error(), running) {
+		t.Errorf("adopting one that runs: %v", err)
+	}
+	if err := os.Rename(theirs, moved); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.Adopt(id); err == nil || !strings.Contains(err.Error(), running) {
+		t.Errorf("adopting one that runs in a directory that was moved: %v", err)
+	}
+	if err := os.RemoveAll(moved); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.Adopt(id); err == nil || !strings.Contains(err.Error(), running) {
+		t.Errorf("adopting one that runs in a directory that was removed: %v", err)
+	}
+	if len(i.Adopted) > 0 {
+		t.Errorf("adopted %q", i.Adopted)
+	}
+	end()
+	for _, bad := range []string{"", "x", "../../etc/passwd", strings.ToUpper(id)} {
+		if err := i.Adopt(bad); err == nil && bad != id {
+			t.Errorf("%q was adopted", bad)
+		}
+	}
+	if err := i.Adopt(id, i.ID); err != nil || !slices.Equal(i.IDs(), []string{i.ID, id}) {
+		t.Errorf("IDs %q, %v", i.IDs(), err)
+	}
+	i.Close()
+	if i, err = reconcile.LockRoot(ours); err != nil || !slices.Equal(i.Adopted, []string{id}) {
+		t.Fatalf("the next podd: %+v, %v", i, err)
+	}
+	i.Close()
+	if _, adopted, err := reconcile.PeekIDs(ours); err != nil || !slices.Equal(adopted, []string{id}) {
+		t.Errorf("peeking: %q, %v", adopted, err)
+	}
+}
+
+// TestAdoptInstance_NotAnnounced checks that an instance is not adopted if its podd runs
+// and wrote no IDs into its lock file.
+func TestAdoptInstance_NotAnnounced(t *testing.T) {
+	dir := t.TempDir()
+	theirs := filepath.Join(dir, "theirs")
+	pid, end := holdInstance(t, theirs)
+	defer end()
+	id, _, err := reconcile.PeekIDs(theirs)
+	if err != nil || id == "" {
+		t.Fatal(id, err)
+	}
+	if err := os.Truncate(filepath.Join(theirs, "lock"), 0); err != nil {
+		t.Fatal(err)
+	}
+	i, err := reconcile.LockRoot(filepath.Join(dir, "ours"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer i.Close()
+	if err := i.Adopt(id); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the podd with PID %d runs it", pid)) {
+		t.Errorf("got %v, want an error that names PID %d", err, pid)
+	}
+}
+
+// TestAdoptedInstanceReturns checks that only one of an instance and the one that adopted
+// it has the pods at a time.
+func TestAdoptedInstanceReturns(t *testing.T) {
+	dir := t.TempDir()
+	theirs, ours := filepath.Join(dir, "theirs"), filepath.Join(dir, "ours")
+	i, err := reconcile.LockRoot(theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := i.ID
+	i.Close()
+	pid, end := holdInstance(t, ours, id)
+	if i, err := reconcile.LockRoot(theirs); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("PID %d", pid)) {
+		t.Errorf("it runs beside the podd that adopted it: %+v, %v", i, err)
+	}
+	end()
+	_, end = holdInstance(t, theirs)
+	i, err = reconcile.LockRoot(ours)
+	if err != nil || len(i.Adopted) > 0 || !slices.Equal(i.Contested, []string{id}) {
+		t.Fatalf("beside the adopted one: %+v, %v", i, err)
+	}
+	if err := i.Adopt(id); err != nil || len(i.Adopted) > 0 {
+		t.Errorf("adopting it again while it runs: adopted %q, %v", i.Adopted, err)
+	}
+	i.Close()
+	end()
+	if i, err = reconcile.LockRoot(ours); err != nil || !slices.Equal(i.Adopted, []string{id}) {
+		t.Errorf("after it ended: %+v, %v", i, err)
+	}
+	i.Close()
+}
+
+// TestLostRoot checks that pods whose root directory is lost make desired pods of their
+// names wait. After their adoption they run on without any call of the runtime, or stop
+// with their grace period.
+func TestLostRoot(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		web := pod(t, "web", `volumes: [{name: v, emptyDir: {}}]
+containers: [{name: app, image: "web:1", volumeMounts: [{name: v, mountPath: /v}]}]`)
+		old := pod(t, "old", "terminationGracePeriodSeconds: 7\n"+`containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
+		m.start()
+		m.setPods(web, old)
+		m.settle()
+		m.kill()
+		if err := os.RemoveAll(filepath.Join(m.root, "pods")); err != nil {
+			t.Fatal(err)
+		}
+		m.instance = "fedcba9876543210"
+		m.setPods(web)
+		m.Forget()
+		m.start()
+		m.settle()
+		m.wantCalls()
+		if why := m.report("web").Decision.Why; !strings.Contains(why, "--adopt-instance="+instance) {
+			t.Errorf("it waits because %q", why)
+		}
+		m.kill()
+		m.adopted = []string{instance}
+		m.Forget()
+		began := time.Now()
+		m.start()
+		m.settle()
+		m.wantState("web 0 ready", "web/app 0 running")
+		for _, call := range m.Calls("StopPodSandbox") {
+			if took := call.At.Sub(began); took < 7*time.Second || took > 8*time.Second {
+				t.Errorf("stopped after %s, not 7s", took)
+			}
+		}
+		if n := len(m.Calls("StopPodSandbox")); n == 0 {
+			t.Error("the pod that is not desired was not stopped")
+		}
+		if n := len(m.Calls("StartContainer")) + len(m.Calls("RunPodSandbox")); n > 0 {
+			t.Errorf("%d calls started something", n)
+		}
+		// From now on it is handled like any other pod.
+		m.setPods()
+		m.settle()
+		m.wantState()
+		if len(m.dirs()) > 0 {
+			t.Errorf("left: %q", m.dirs())
+		}
+	})
+}

@@ -1,0 +1,184 @@
+package reconcile
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// formatUID is the UID of the pod in testdata/journal.
+const formatUID types.UID = "8f7b2c1e-0000-4000-8000-0123456789ab"
+
+// dropped are fields of earlier formats that podd no longer needs.
+var dropped = map[string]bool{".stopping.Restart": true}
+
+// journalFormats returns a journal of each format that a podd has written, all fields
+// set, as that podd wrote it.
+func journalFormats(t testing.TB) map[string][]byte {
+	t.Helper()
+	files, err := filepath.Glob("testdata/journal/*.json")
+	if err != nil || len(files) < 11 {
+		t.Fatalf("got %d journals, %v; want at least 11", len(files), err)
+	}
+	all := map[string][]byte{}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[filepath.Base(file)] = data
+	}
+	return all
+}
+
+// TestJournalFormats checks that every field of a journal of every format is read.
+func TestJournalFormats(t *testing.T) {
+	for name, data := range journalFormats(t) {
+		j, err := decodeJournal(formatUID, data)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		again, err := j.encoded()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var was, is any
+		if err := json.Unmarshal(data, &was); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(again, &is); err != nil {
+			t.Fatal(err)
+		}
+		wantWithin(t, name, was, is)
+	}
+}
+
+// wantWithin checks that all of a JSON value is in another one.
+func wantWithin(t *testing.T, at string, was, is any) {
+	t.Helper()
+	object, ok := was.(map[string]any)
+	if !ok {
+		if !reflect.DeepEqual(was, is) {
+			t.Errorf("%s: got %v, want %v", at, is, was)
+		}
+		return
+	}
+	found, _ := is.(map[string]any)
+	for field, value := range object {
+		path := at + "." + field
+		if _, name, _ := bytes.Cut([]byte(path), []byte(".json")); !dropped[string(name)] {
+			wantWithin(t, path, value, found[field])
+		}
+	}
+}
+
+// orphaned returns how podd sees a pod directory with a journal at its start: as an orphan
+// that only a user may remove, or as the pod of j.
+func orphaned(t *testing.T, root string, data []byte) (kept bool, j journal) {
+	t.Helper()
+	dir := filepath.Join(root, string(formatUID))
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, journalName), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	found, orphans, err := Journals{Root: root}.readAll()
+	if err != nil || len(found)+len(orphans) != 1 {
+		t.Fatalf("of %q got %d pods, %d orphans, %v", data, len(found), len(orphans), err)
+	}
+	for _, all := range found {
+		return false, all[0]
+	}
+	if o := orphans[0]; !o.kept() || o.reason() == "" {
+		t.Fatalf("of %q got an orphan that podd may remove", data)
+	}
+	return true, journal{}
+}
+
+// TestJournalTruncated truncates a journal of each format after each byte, and checks that
+// its pod's directory is kept. TestEmptyJournal tests an empty journal.
+func TestJournalTruncated(t *testing.T) {
+	for name, data := range journalFormats(t) {
+		root := t.TempDir()
+		for n := 1; n < len(data); n++ {
+			if j, err := decodeJournal(formatUID, data[:n]); err == nil {
+				t.Fatalf("%s: the first %d bytes are taken for the journal of %s", name, n, j.Key)
+			}
+		}
+		for _, n := range []int{1, len(data) / 2, len(data) - 1} {
+			if kept, _ := orphaned(t, root, data[:n]); !kept {
+				t.Errorf("%s: the directory with the first %d bytes is not kept", name, n)
+			}
+		}
+	}
+}
+
+// TestJournalFlipped flips bits of a journal, and checks that podd either reads it as it
+// was or keeps the directory. Journals of older versions of podd have no checksum, so podd
+// may read another value, but never another UID.
+func TestJournalFlipped(t *testing.T) {
+	for name, data := range journalFormats(t) {
+		flip(data, 1, func(flipped []byte) {
+			if j, err := decodeJournal(formatUID, flipped); err == nil && j.UID != formatUID {
+				t.Errorf("%s: got UID %q", name, j.UID)
+			}
+		})
+	}
+	newest, err := decodeJournal(formatUID, journalFormats(t)["11-version.json"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := newest.encoded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept, _ := orphaned(t, t.TempDir(), data); kept {
+		t.Fatal("a journal without damage is not read")
+	}
+	flip(data, 8, func(flipped []byte) {
+		if j, err := decodeJournal(formatUID, flipped); err == nil && !reflect.DeepEqual(j, newest) {
+			t.Errorf("%q is taken for a journal without damage", flipped)
+		}
+	})
+}
+
+// flip calls try with data in which one of the lowest bits of a byte differs.
+func flip(data []byte, bits int, try func([]byte)) {
+	for i := range data {
+		for bit := range bits {
+			data[i] ^= 1 << bit
+			try(data)
+			data[i] ^= 1 << bit
+		}
+	}
+}
+
+// TestJournalNewer checks that a journal of a newer podd is kept, whatever types its fields
+// have.
+func TestJournalNewer(t *testing.T) {
+	for _, text := range []string{`{"version":2}`, `{"version":2,"key":7,"uid":[],"containers":"none"}`} {
+		if kept, _ := orphaned(t, t.TempDir(), []byte(text)); !kept {
+			t.Errorf("%s is taken for a journal", text)
+		}
+	}
+}
+
+// FuzzJournal checks that no content is read as the journal of another UID.
+func FuzzJournal(f *testing.F) {
+	for _, data := range journalFormats(f) {
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if j, err := decodeJournal(formatUID, data); err == nil && (j.UID != formatUID || j.Key.Name == "") {
+			t.Errorf("got the journal of %s with UID %s", j.Key, j.UID)
+		}
+	})
+}

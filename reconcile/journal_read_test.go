@@ -1,0 +1,65 @@
+package reconcile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"podd/reconcile/plan"
+)
+
+// TestSupersede checks that a journal replaces an unreadable one, which is kept unless an
+// earlier one is kept already.
+func TestSupersede(t *testing.T) {
+	j := journal{UID: "u", Hash: "h", Finished: &plan.Finished{UID: "u", Hash: "h"}}
+	j.Key.Name = "web"
+	file := func(text string) func(string) error {
+		return func(path string) error { return os.WriteFile(path, []byte(text), 0o600) }
+	}
+	link := func(path string) error { return os.Symlink("/nowhere", path) }
+	dir := func(path string) error { return os.MkdirAll(filepath.Join(path, "x"), 0o700) }
+	none := func(string) error { return nil }
+	for name, test := range map[string]struct {
+		journal, kept func(path string) error // make them
+		keeps         string                  // text of the file that is kept; "": none, "-": not a file
+		err           string
+	}{
+		"a file":                        {file("bad"), none, "bad", ""},
+		"a file, one is kept":           {file("worse"), file("bad"), "bad", ""},
+		"a link":                        {link, none, "-", ""},
+		"a directory":                   {dir, none, "-", ""},
+		"a directory, one is kept":      {dir, file("bad"), "bad", "remove or rename it"},
+		"nothing":                       {none, none, "", ""},
+		"nothing, as one is kept":       {none, file("bad"), "bad", ""},
+		"an empty file, a file is kept": {file(""), file("bad"), "bad", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Journals{Root: t.TempDir()}
+			path := filepath.Join(s.Root, "u", journalName)
+			if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), test.journal(path), test.kept(path+unreadableSuffix)); err != nil {
+				t.Fatal(err)
+			}
+			_, before := s.read("u")
+			if missing := errors.Is(before, fs.ErrNotExist); before == nil || missing != (name == "nothing") {
+				t.Errorf("before: %v", before)
+			}
+			err := s.supersede(j, true)
+			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+				t.Fatalf("got %v, want %q", err, test.err)
+			}
+			if got, rerr := s.read("u"); err == nil && (rerr != nil || got.Finished == nil) {
+				t.Errorf("read %+v, %v", got, rerr)
+			}
+			info, lerr := os.Lstat(path + unreadableSuffix)
+			if test.keeps == "" && !errors.Is(lerr, fs.ErrNotExist) || test.keeps == "-" && (lerr != nil || info.Mode().IsRegular()) {
+				t.Errorf("kept %v, %v", info, lerr)
+			}
+			if text, err := os.ReadFile(path + unreadableSuffix); len(test.keeps) > 1 && string(text) != test.keeps {
+				t.Errorf("kept %q, %v", text, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,370 @@
+package reconcile_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+)
+
+// orphaned makes a pod directory with a file in a volume and returns its path.
+func (m *machine) orphaned(t *testing.T, uid string) string {
+	t.Helper()
+	dir := filepath.Join(m.root, "pods", uid)
+	if err := os.MkdirAll(filepath.Join(dir, "volumes/kubernetes.io~empty-dir/v"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "volumes/kubernetes.io~empty-dir/v/data"), []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// reported waits until podd is idle and returns its problems of no single pod.
+func (m *machine) reported() []string {
+	m.settle()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []string
+	for _, p := range m.problems {
+		all = append(all, p.String())
+	}
+	return all
+}
+
+// TestUnreadableJournal checks that the directory of an unknown pod is kept and reported if
+// its journal exists and cannot be read, until a user removes it.
+func TestUnreadableJournal(t *testing.T) {
+	for name, c := range map[string]struct {
+		damage func(path string) error
+		cause  string
+	}{
+		"garbage": {func(path string) error { return os.WriteFile(path, []byte(`{"uid": "x`), 0o600) }, "invalid JSON"},
+		"of another pod": {func(path string) error {
+			return os.WriteFile(path, []byte(`{"uid":"other","key":{"Namespace":"default","Name":"other"}}`), 0o600)
+		}, `journal of pod "default/other"`},
+		"newer": {func(path string) error {
+			return os.WriteFile(path, []byte(`{"version":999,"uid":{},"key":"default/web"}`), 0o600)
+		}, "version 999"},
+		"too large": {func(path string) error { return os.WriteFile(path, make([]byte, 2<<20), 0o600) }, "more than 1048576 bytes"},
+		"a link":    {func(path string) error { return os.Symlink("/nowhere", path) }, "not a regular file"},
+		"a pipe":    {func(path string) error { return syscall.Mkfifo(path, 0o600) }, "not a regular file"},
+		"a directory": {func(path string) error {
+			return os.MkdirAll(filepath.Join(path, "in it"), 0o700)
+		}, "not a regular file"},
+		"an I/O error": {func(path string) error {
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				return err
+			}
+			// Reading it fails, because its first page is mapped in no process.
+			return unix.Mount("/proc/self/mem", path, "", unix.MS_BIND, "")
+		}, "input/output error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, m *machine) {
+				dir := m.orphaned(t, "of-nobody")
+				journal := filepath.Join(dir, "journal.json")
+				if err := c.damage(journal); err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { unix.Unmount(journal, unix.MNT_DETACH) })
+				m.setPods()
+				for range 2 {
+					m.start()
+					all := m.reported()
+					if len(all) != 1 || !strings.Contains(all[0], journal) || !strings.Contains(all[0], c.cause) || !strings.Contains(all[0], "podd orphans rm of-nobody") {
+						t.Errorf("problems %q, want one of %s because of %q", all, journal, c.cause)
+					}
+					if _, err := os.Stat(filepath.Join(dir, "volumes/kubernetes.io~empty-dir/v/data")); err != nil {
+						t.Fatal(err)
+					}
+					m.kill()
+				}
+				m.start()
+				m.settle()
+				err := m.current().router.RemoveOrphan(t.Context(), "of-nobody")
+				if name == "an I/O error" {
+					if err == nil || !strings.Contains(err.Error(), journal) {
+						t.Errorf("removed though something is mounted in it: %v", err)
+					}
+					return
+				}
+				if err != nil || len(m.dirs()) > 0 {
+					t.Errorf("removing it: %v, left %q", err, m.dirs())
+				}
+				if all := m.reported(); len(all) > 0 {
+					t.Errorf("problems %q after it was removed", all)
+				}
+			})
+		})
+	}
+}
+
+// TestUnreadableJournal_IncompleteSources checks that unreadable journals are reported, and
+// nothing is removed, while a source such as a URL that does not respond was not read yet.
+func TestUnreadableJournal_IncompleteSources(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		p := pod(t, "web", `containers: [{name: app, image: "web:1"}]`)
+		of := filepath.Join(m.orphaned(t, string(p.UID)), "journal.json")
+		ofNobody := filepath.Join(m.orphaned(t, "of-nobody"), "journal.json")
+		for _, journal := range []string{of, ofNobody} {
+			if err := os.WriteFile(journal, []byte("bad"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		problems := func(when string, want ...string) {
+			t.Helper()
+			all := m.reported()
+			for _, w := range want {
+				if !slices.ContainsFunc(all, func(s string) bool {
+					return strings.Contains(s, w) && strings.Contains(s, "cannot be read: invalid JSON")
+				}) {
+					t.Errorf("%s the problems are %q, want one with %q", when, all, w)
+				}
+			}
+			if len(all) != len(want) || len(m.dirs()) != 2 {
+				t.Errorf("%s the problems are %q, and there are %q", when, all, m.dirs())
+			}
+		}
+		m.start()
+		problems("before any source is known", of, ofNobody)
+		m.set = &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{p.Key: p}, Complete: map[string]bool{}}
+		send(m.current().ctx, m.current().sets, m.set)
+		problems("before all are known", ofNobody) // and a new journal is written for the other
+		if _, err := m.current().router.Orphans(t.Context()); err == nil {
+			t.Error("podd lists orphans before it knows all pods")
+		}
+		m.setPods(p)
+		problems("once all are known", "podd orphans rm of-nobody")
+	})
+}
+
+// TestEmptyJournal checks that an empty journal, which a power cut can leave, counts as
+// none. A directory with data is kept, a desired pod starts, and neither is reported as
+// unreadable.
+func TestEmptyJournal(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		p := pod(t, "job", `restartPolicy: Never
+containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
+		m.orphaned(t, "of-nobody")
+		for _, dir := range []string{"of-nobody", "bare", string(p.UID)} {
+			journal := filepath.Join(m.root, "pods", dir, "journal.json")
+			if err := errors.Join(os.MkdirAll(filepath.Dir(journal), 0o750), os.WriteFile(journal, nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.setPods(p)
+		m.start()
+		all := m.reported()
+		if len(all) != 1 || !strings.Contains(all[0], "pod directories without a journal") || !strings.Contains(all[0], "of-nobody") {
+			t.Errorf("problems %q", all)
+		}
+		m.wantState("job 0 ready", "job/app 0 running")
+		if want := []string{string(p.UID), "of-nobody"}; !slices.Equal(m.dirs(), want) {
+			t.Errorf("directories %q, want %q", m.dirs(), want)
+		}
+	})
+}
+
+// TestOtherAgentsDirectories checks that pod directories that another agent left are kept
+// if they have data or mounts, are reported in one problem, and can be removed by a user.
+func TestOtherAgentsDirectories(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.makeForeign("other")
+		m.orphaned(t, "with-data")
+		m.orphaned(t, "with-data-too")
+		m.orphaned(t, "foreign-other")
+		for _, dir := range []string{"without/volumes/kubernetes.io~empty-dir/v", "mounted/volumes/kubernetes.io~nfs/v"} {
+			if err := os.MkdirAll(filepath.Join(m.root, "pods", dir), 0o750); err != nil {
+				t.Fatal(err)
+			}
+		}
+		at := filepath.Join(m.root, "pods/mounted/volumes/kubernetes.io~nfs/v")
+		if err := unix.Mount("tmpfs", at, "tmpfs", 0, ""); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
+		m.start()
+		m.setPods()
+		all := m.reported()
+		if want := []string{"foreign-other", "mounted", "with-data", "with-data-too"}; !slices.Equal(m.dirs(), want) {
+			t.Fatalf("directories %q, want %q", m.dirs(), want)
+		}
+		if len(all) != 1 || !strings.Contains(all[0], "pod directories without a journal") || !strings.Contains(all[0], "mounted, with-data, with-data-too") || !strings.Contains(all[0], "podd orphans") {
+			t.Errorf("problems %q", all)
+		}
+		m.kill()
+		m.start()
+		m.settle()
+		router := m.current().router
+		orphans, err := router.Orphans(t.Context())
+		if err != nil || len(orphans) != 3 || orphans[0].UID != "mounted" || orphans[1].Path != filepath.Join(m.root, "pods/with-data") {
+			t.Errorf("orphans %+v, %v", orphans, err)
+		}
+		for _, uid := range []types.UID{"foreign-other", "without", "../x"} {
+			if err := router.RemoveOrphan(t.Context(), uid); err == nil {
+				t.Errorf("%s was removed", uid)
+			}
+		}
+		if err := router.RemoveOrphan(t.Context(), "mounted"); err == nil || !strings.Contains(err.Error(), at) {
+			t.Errorf("removing what is mounted: %v", err)
+		}
+		if err := router.RemoveOrphan(t.Context(), "with-data"); err != nil {
+			t.Error(err)
+		}
+		if want := []string{"foreign-other", "mounted", "with-data-too"}; !slices.Equal(m.dirs(), want) {
+			t.Errorf("directories %q, want %q", m.dirs(), want)
+		}
+	})
+}
+
+// newerJournal is a journal in a format that this podd cannot read.
+const newerJournal = `{"version":999}`
+
+// makeUnreadable replaces the journal of p with newerJournal.
+func (m *machine) makeUnreadable(p *manifest.Pod) {
+	m.t.Helper()
+	if err := os.WriteFile(m.journal(p), []byte(newerJournal), 0o600); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// runUnreadable starts a job, stops podd while the job runs, and makes its journal
+// unreadable.
+func (m *machine) runUnreadable() *manifest.Pod {
+	p := pod(m.t, "job", `restartPolicy: Never
+containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 60; exit 0"]}]`)
+	m.start()
+	m.setPods(p)
+	m.settle()
+	m.kill()
+	m.makeUnreadable(p)
+	return p
+}
+
+// TestUnreadableJournalInUse checks that a pod with an unreadable journal keeps running,
+// that the journal is reported until podd writes a new one, and that the old one is kept.
+func TestUnreadableJournalInUse(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		p := m.runUnreadable()
+		m.Forget()
+		m.start()
+		all := m.reported()
+		if len(all) != 1 || !strings.Contains(all[0], m.journal(p)) || !strings.Contains(all[0], "version 999") {
+			t.Errorf("problems %q", all)
+		}
+		m.wantCalls()
+		m.advance(2 * time.Minute)
+		m.wantState("job 0 dead", "job/app 0 exited 0")
+		if kept, err := os.ReadFile(m.journal(p) + ".unreadable"); err != nil || string(kept) != newerJournal {
+			t.Errorf("kept %q, %v", kept, err)
+		}
+		if all := m.reported(); len(all) > 0 {
+			t.Errorf("problems %q with a new journal", all)
+		}
+		m.restart()
+		m.wantState("job 0 dead", "job/app 0 exited 0")
+	})
+}
+
+// TestUnreadableJournal_FullDisk checks that an unreadable journal stays in its place, and
+// reported, until its replacement is written, also if podd is restarted.
+func TestUnreadableJournal_FullDisk(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		p := m.runUnreadable()
+		m.blockJournal(p)
+		for _, life := range []string{"first", "second"} {
+			m.start()
+			m.advance(2 * time.Minute)
+			if all := m.reported(); len(all) != 1 || !strings.Contains(all[0], "version 999") {
+				t.Errorf("problems of the %s podd: %q", life, all)
+			}
+			if kept, err := os.ReadFile(m.journal(p)); err != nil || string(kept) != newerJournal {
+				t.Errorf("the %s podd left %q, %v", life, kept, err)
+			}
+			m.kill()
+		}
+		m.unblockJournal(p)
+		m.start()
+		m.advance(2 * time.Minute)
+		if all := m.reported(); len(all) > 0 {
+			t.Errorf("problems %q with a new journal", all)
+		}
+		if kept, err := os.ReadFile(m.journal(p) + ".unreadable"); err != nil || string(kept) != newerJournal {
+			t.Errorf("kept %q, %v", kept, err)
+		}
+	})
+}
+
+// TestUnreadableJournal_Finished checks that a pod that must not run twice, and of which
+// only an unreadable journal is left, waits until a user repairs or removes the journal.
+func TestUnreadableJournal_Finished(t *testing.T) {
+	for name, test := range map[string]struct {
+		policy  string
+		waits   bool
+		resolve func(journal string, was []byte) error
+		want    []string
+	}{
+		"never, repaired":     {"Never", true, func(journal string, was []byte) error { return os.WriteFile(journal, was, 0o600) }, nil},
+		"on failure, removed": {"OnFailure", true, func(journal string, _ []byte) error { return os.Remove(journal) }, []string{"job 0 ready", "job/app 1 running"}},
+		"always":              {"Always", false, nil, []string{"job 0 ready", "job/app 1 running"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, m *machine) {
+				p := pod(t, "job", "restartPolicy: "+test.policy+`
+containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
+				m.start()
+				m.setPods(p)
+				m.settle()
+				if test.waits {
+					m.Exit("default/job/app", 0)
+					m.settle()
+				}
+				m.kill()
+				m.loseRecords(t)
+				was, err := os.ReadFile(m.journal(p))
+				if err != nil {
+					t.Fatal(err)
+				}
+				m.makeUnreadable(p)
+				m.Forget()
+				m.start()
+				m.advance(5 * time.Minute)
+				if test.waits {
+					m.wantCalls()
+					d := m.report("job").Decision
+					if !d.Problem || !strings.Contains(d.Why, m.journal(p)) || !strings.Contains(d.Why, "version 999") || !strings.Contains(d.Why, "remove it") {
+						t.Errorf("it waits with %s", d)
+					}
+					if all := m.reported(); len(all) != 1 {
+						t.Errorf("problems %q", all)
+					}
+					if kept, err := os.ReadFile(m.journal(p)); err != nil || string(kept) != newerJournal {
+						t.Errorf("the journal became %q, %v", kept, err)
+					}
+					if err := test.resolve(m.journal(p), was); err != nil {
+						t.Fatal(err)
+					}
+					m.advance(3 * time.Minute)
+				}
+				m.wantState(test.want...)
+				if all := m.reported(); len(all) > 0 {
+					t.Errorf("problems %q in the end", all)
+				}
+				if phase := m.report("job").Pod.Status.Phase; (phase == v1.PodSucceeded) != (len(test.want) == 0) {
+					t.Errorf("it is %s\n%s", phase, m.state())
+				}
+			})
+		})
+	}
+}

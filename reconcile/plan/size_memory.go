@@ -1,0 +1,45 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A MemoryLimit is a memory limit that a resize changes, in bytes; 0 means no limit.
+type MemoryLimit struct {
+	Container  string // "" means the pod
+	Has, Wants int64
+	// Used is the memory usage including the page cache. Only limits that decrease need it.
+	Used int64
+}
+
+// Decreases reports whether the limit is added or gets smaller.
+func (l MemoryLimit) Decreases() bool { return l.Wants != 0 && (l.Has == 0 || l.Wants < l.Has) }
+
+func (l MemoryLimit) subject() string {
+	if l.Container == "" {
+		return "pod"
+	}
+	return fmt.Sprintf("container %q", l.Container)
+}
+
+// CheckMemory returns an error if a limit would decrease to the current usage or less:
+// cgroup v2 would kill processes, cgroup v1 would fail with a part of the resize done. The
+// conditions and the message are the kubelet's (validateMemoryResizeAction).
+func CheckMemory(limits []MemoryLimit) error {
+	var reasons []string
+	for _, l := range limits {
+		if l.Decreases() && l.Used >= l.Wants {
+			reasons = append(reasons, fmt.Sprintf("attempting to set %s memory limit (%d) below current usage (%d)", l.subject(), l.Wants, l.Used))
+		}
+	}
+	const what = "cannot decrease memory limits: "
+	switch len(reasons) {
+	case 0:
+		return nil
+	case 1:
+		return errors.New(what + reasons[0])
+	}
+	return errors.New(what + "[" + strings.Join(reasons, ", ") + "]")
+}

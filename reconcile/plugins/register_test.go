@@ -1,0 +1,43 @@
+package plugins
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+)
+
+// TestPluginInfo checks the limits of a plugin's description, and that its endpoint is
+// its socket unless it names another.
+func TestPluginInfo(t *testing.T) {
+	const socket = "/root/plugins_registry/a.sock"
+	for _, c := range []struct {
+		info     *v1.PluginInfo
+		endpoint string
+		want     string // "" or part of the error
+	}{
+		{info: &v1.PluginInfo{Name: "a"}, endpoint: socket},
+		{info: &v1.PluginInfo{Name: "a", Endpoint: "/run/../run/a.sock"}, endpoint: "/run/a.sock"},
+		{info: &v1.PluginInfo{}, want: "its name has 0 characters"},
+		{info: &v1.PluginInfo{Name: strings.Repeat("a", 254)}, want: "its name has 254 characters"},
+		{info: &v1.PluginInfo{Name: "a", Endpoint: "a.sock"}, want: "not an absolute path"},
+		{info: &v1.PluginInfo{Name: "a", Endpoint: "/a\x00b"}, want: "not an absolute path"},
+		{info: &v1.PluginInfo{Name: "a", Endpoint: "/" + strings.Repeat("a", 5000)}, want: "not an absolute path"},
+		{info: &v1.PluginInfo{Name: "a", SupportedVersions: make([]string, 17)}, want: "it supports 17 versions"},
+	} {
+		p, err := pluginInfo(c.info, socket)
+		switch {
+		case c.want == "" && (err != nil || p.Endpoint != c.endpoint):
+			t.Errorf("%+v: %+v, %v", c.info, p, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%+v: %v, want %q", c.info, err, c.want)
+		}
+	}
+}
+
+// TestBounded checks that the text of a plugin is truncated to valid UTF-8.
+func TestBounded(t *testing.T) {
+	if got := Bounded(strings.Repeat("ä", 1000) + "\xff"); len(got) > maxText+len("…") || !strings.HasSuffix(got, "…") {
+		t.Errorf("got %d bytes: %q", len(got), got)
+	}
+}

@@ -1,0 +1,69 @@
+package reconcile
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/manifest/decode"
+	"podd/runtime"
+)
+
+func TestKnownAs(t *testing.T) {
+	p := &manifest.Pod{UID: "made", Hash: "v1:h", Origin: manifest.Origin{Kind: manifest.KindFile}}
+	ours := func(uid types.UID, hash string, live bool) runtime.Incarnation {
+		return runtime.Incarnation{Sandbox: runtime.Sandbox{ID: "s-" + string(uid), UID: uid, Ready: live, Annotations: map[string]string{runtime.AnnotationHash: hash}}}
+	}
+	kubelets := func(uid types.UID, source string, live bool) runtime.Incarnation {
+		return runtime.Incarnation{Sandbox: runtime.Sandbox{
+			ID: "f-" + string(uid), UID: uid, Ready: live, Foreign: true,
+			Annotations: map[string]string{manifest.AnnotationConfigSource: source, manifest.AnnotationConfigHash: string(uid)},
+		}}
+	}
+	podds := kubelets("k", "file", true)
+	podds.Labels = map[string]string{runtime.LabelInstance: "other"}
+	for name, c := range map[string]struct {
+		seen  []runtime.Incarnation
+		past  []journal
+		adopt bool
+		want  types.UID
+	}{
+		"nothing there":             {nil, nil, true, ""},
+		"a kubelet's":               {[]runtime.Incarnation{kubelets("k", "file", true)}, nil, true, "k"},
+		"a kubelet's, not asked to": {[]runtime.Incarnation{kubelets("k", "file", true)}, nil, false, ""},
+		"a kubelet's, dead":         {[]runtime.Incarnation{kubelets("k", "file", false)}, nil, true, ""},
+		"a kubelet's of a cluster":  {[]runtime.Incarnation{kubelets("k", "api", true)}, nil, true, ""},
+		"another podd's":            {[]runtime.Incarnation{podds}, nil, true, ""},
+		"taken over before":         {[]runtime.Incarnation{ours("k", "v1:h", true)}, nil, false, "k"},
+		"of another version":        {[]runtime.Incarnation{ours("k", "v1:other", true)}, nil, false, ""},
+		"ours beside a kubelet's":   {[]runtime.Incarnation{kubelets("k", "file", true), ours("made", "v1:h", true)}, nil, true, "made"},
+		"ours dead, a kubelet's":    {[]runtime.Incarnation{ours("made", "v1:h", false), kubelets("k", "file", true)}, nil, true, "k"},
+		"remembered":                {nil, []journal{{UID: "x", Hash: "v1:other"}, {UID: "k", Hash: "v1:h"}}, false, "k"},
+		"only its containers":       {[]runtime.Incarnation{{Sandbox: runtime.Sandbox{UID: "k"}}}, nil, true, ""},
+	} {
+		if got := recordedUID(p, c.past, &runtime.Pod{Incarnations: c.seen}, c.adopt); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+	if got := recordedUID(p, nil, nil, true); got != "" {
+		t.Errorf("got %q of what was not seen", got)
+	}
+}
+
+// TestRecognize_Started checks that a pod that runs under its own UID keeps it, even if nothing
+// of it exists for a moment and a journal has another one.
+func TestRecognize_Started(t *testing.T) {
+	f := decode.File([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: main, image: i}]}"), decode.Options{Kind: manifest.KindFile})
+	p := f.Pods[0]
+	r := &Router{received: &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{p.Key: p}}, started: true}
+	r.recognize()
+	r.past = map[types.NamespacedName][]journal{p.Key: {{UID: "k", Hash: p.Hash}}}
+	if got := r.recognize().Pods[p.Key]; got != p {
+		t.Errorf("it became %s", got.UID)
+	}
+	r.recognized = nil // as if its source is read late
+	if got := r.recognize().Pods[p.Key]; got.UID != "k" {
+		t.Errorf("it is %s and not as it was known", got.UID)
+	}
+}

@@ -1,0 +1,291 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/runtime"
+)
+
+// An Orphan is a pod directory that podd keeps although it does not know its pod.
+type Orphan struct {
+	UID types.UID
+	// Path is the directory, Reason the reason why it is kept.
+	Path, Reason string
+}
+
+// owner is the kind of pod that a directory without a journal belongs to.
+type owner int
+
+const (
+	noPod      owner = iota
+	unknownPod       // its pod may become known later
+	desiredPod
+	observedPod
+	foreignPod
+)
+
+// ownerOf finds a UID among the desired and the observed pods.
+func ownerOf(uid types.UID, desired map[types.NamespacedName]*manifest.Pod, observed map[types.NamespacedName]*runtime.Pod) owner {
+	for _, p := range desired {
+		if p.UID == uid {
+			return desiredPod
+		}
+	}
+	for _, p := range observed {
+		if p == nil {
+			continue
+		}
+		for i := range p.Incarnations {
+			switch inc := &p.Incarnations[i]; {
+			case inc.UID != uid:
+			case inc.Foreign:
+				return foreignPod
+			default:
+				return observedPod
+			}
+		}
+	}
+	return noPod
+}
+
+// orphanKey returns the name under which the directory of an unknown pod is removed.
+func orphanKey(uid types.UID) types.NamespacedName { return types.NamespacedName{Name: string(uid)} }
+
+// knowsOwners reports whether every source was read and the runtime was observed, so that a
+// UID that none of them has belongs to no pod.
+func (r *Router) knowsOwners() bool {
+	if !r.hasSnapshot || r.set == nil {
+		return false
+	}
+	for name := range r.o.SourceKinds {
+		if !r.set.Complete[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// handleOrphans sorts the directories without a valid journal. Those of desired and
+// observed pods belong to their workers. Those of another agent's pods are kept while these
+// exist. Once all pods are known, a directory of no pod is kept if it may have data, and
+// removed otherwise. Unreadable journals are always reported.
+func (r *Router) handleOrphans(ctx context.Context) {
+	if len(r.orphans) == 0 {
+		return
+	}
+	var left []orphan
+	for _, o := range r.orphans {
+		switch r.ownerOf(o.uid) {
+		case desiredPod, observedPod:
+			if o.unreadable != nil {
+				r.inUse = append(r.inUse, o)
+			}
+		case noPod:
+			if !o.kept() {
+				o = r.o.Journals.checkData(ctx, o)
+			}
+			if o.kept() {
+				left = append(left, o)
+			} else {
+				r.removeOrphan(ctx, o.uid)
+			}
+		default:
+			left = append(left, o)
+		}
+	}
+	r.orphans = left
+	r.reportOrphans()
+}
+
+// ownerOf finds the owner of a directory among the pods that are known by now. Before
+// the runtime was seen no owner is known, because desired pods may have other UIDs here.
+func (r *Router) ownerOf(uid types.UID) owner {
+	if !r.hasSnapshot || r.set == nil {
+		return unknownPod
+	}
+	owner := ownerOf(uid, r.set.Pods, r.observed)
+	if owner == noPod && !r.knowsOwners() {
+		return unknownPod
+	}
+	return owner
+}
+
+// removeOrphan starts the removal of a directory.
+func (r *Router) removeOrphan(ctx context.Context, uid types.UID) {
+	key := orphanKey(uid)
+	r.entry(ctx, key, []journal{{Key: key, UID: uid, Volumes: true}})
+}
+
+// unreadable returns the error of each journal that cannot be read, by UID.
+func unreadable(orphans []orphan) map[types.UID]error {
+	all := map[types.UID]error{}
+	for _, o := range orphans {
+		if o.unreadable != nil {
+			all[o.uid] = o.unreadable
+		}
+	}
+	return all
+}
+
+// rereadInUse reads the unreadable journals of known pods again. Those that are readable
+// now, or were removed, are passed to their workers, which may wait for them.
+func (r *Router) rereadInUse() {
+	if len(r.inUse) == 0 {
+		return
+	}
+	r.inUse = slices.DeleteFunc(r.inUse, func(o orphan) bool {
+		j, err := r.o.Journals.read(o.uid)
+		switch {
+		case err == nil:
+			r.postReread(reread{o.uid, &j})
+		case errors.Is(err, fs.ErrNotExist):
+			r.postReread(reread{o.uid, nil})
+		default:
+			return false
+		}
+		return true
+	})
+	r.reportOrphans()
+}
+
+// postReread passes a journal to the worker of the desired pod with its UID.
+func (r *Router) postReread(found reread) {
+	for _, e := range r.entries {
+		if e.order.desired != nil && e.order.desired.UID == found.uid {
+			o := e.order
+			o.observed, o.pod, o.reread = false, nil, &found
+			r.post(e, o)
+		}
+	}
+}
+
+// keptOrphans returns the directories of no known pod that only a user may remove.
+func (r *Router) keptOrphans() []orphan {
+	return slices.DeleteFunc(slices.Clone(r.orphans), func(o orphan) bool { return !o.kept() || r.ownerOf(o.uid) != noPod })
+}
+
+// leftAlone returns the directories with unreadable journals if their pods are not known
+// yet or belong to another agent.
+func (r *Router) leftAlone() []orphan {
+	return slices.DeleteFunc(slices.Clone(r.orphans), func(o orphan) bool {
+		owner := r.ownerOf(o.uid)
+		return o.unreadable == nil || owner != unknownPod && owner != foreignPod
+	})
+}
+
+// reportOrphans publishes the problems of directories if they changed, and logs the new
+// ones.
+func (r *Router) reportOrphans() {
+	problems := orphanProblems(r.o.Journals, r.keptOrphans(), r.leftAlone(), r.inUse)
+	if slices.Equal(problems, r.problems) {
+		return
+	}
+	for _, p := range problems {
+		if !slices.Contains(r.problems, p) {
+			r.o.Log.Warn("pod directory without a valid journal", "path", p.Path, "why", p.Message)
+		}
+	}
+	r.problems, r.dirty = problems, true
+}
+
+// maxNamed is the maximum number of directories that one problem names.
+const maxNamed = 10
+
+// orphanProblems returns one problem for each unreadable journal, and one for all
+// directories without a journal.
+func orphanProblems(s Journals, kept, leftAlone, inUse []orphan) []manifest.Problem {
+	var problems []manifest.Problem
+	warn := func(path, format string, args ...any) {
+		problems = append(problems, manifest.Problem{Severity: manifest.Warning, Path: path, Message: fmt.Sprintf(format, args...)})
+	}
+	for _, o := range inUse {
+		warn(filepath.Join(s.path(o.uid), journalName), "the journal of a pod cannot be read: %v; the pod goes on as the runtime reports it, and its next change writes a new journal and keeps this one as %s; a pod whose containers must not run twice, and of which the runtime has none, waits until the journal is repaired or removed", o.unreadable, journalName+unreadableSuffix)
+	}
+	for _, o := range leftAlone {
+		warn(filepath.Join(s.path(o.uid), journalName), "the journal cannot be read: %v; the directory is kept because its pod is not known before podd has read every source, or is another agent's: repair the journal and restart podd", o.unreadable)
+	}
+	var bare []string
+	for _, o := range kept {
+		if o.unreadable == nil {
+			bare = append(bare, string(o.uid))
+			continue
+		}
+		warn(filepath.Join(s.path(o.uid), journalName), "the journal cannot be read: %v; the directory is kept because its pod is not known: repair the journal and restart podd, or remove the directory with its data by podd orphans rm %s", o.unreadable, o.uid)
+	}
+	if len(bare) > 0 {
+		named := strings.Join(bare[:min(len(bare), maxNamed)], ", ")
+		if n := len(bare) - maxNamed; n > 0 {
+			named += fmt.Sprintf(" and %d more", n)
+		}
+		warn(s.Root, "pod directories without a journal are kept because they have data and their pods are not known: %s; podd orphans lists them, podd orphans rm removes them with their data", named)
+	}
+	return problems
+}
+
+// Orphans returns the directories that podd keeps although it does not know their pods. It
+// fails until podd knows all pods.
+func (r *Router) Orphans(ctx context.Context) (all []Orphan, err error) {
+	err = r.call(ctx, func() error {
+		if !r.knowsOwners() {
+			return errors.New("looking for orphaned pod directories: podd has not seen every source and the runtime yet; try again")
+		}
+		for _, o := range r.keptOrphans() {
+			all = append(all, Orphan{UID: o.uid, Path: r.o.Journals.path(o.uid), Reason: o.reason()})
+		}
+		return nil
+	})
+	return all, err
+}
+
+// RemoveOrphan removes a directory that Orphans returns, with its data. It returns when the
+// directory is gone, when removing it failed, or when ctx is done. After a failure podd
+// keeps trying. It unmounts nothing that podd did not mount.
+func (r *Router) RemoveOrphan(ctx context.Context, uid types.UID) error {
+	result := make(chan error, 1)
+	err := r.call(ctx, func() error {
+		at := slices.IndexFunc(r.keptOrphans(), func(o orphan) bool { return o.uid == uid })
+		if at < 0 {
+			return fmt.Errorf("removing pod directory %s: it is not an orphaned one; podd orphans lists them", uid)
+		}
+		r.orphans = slices.DeleteFunc(r.orphans, func(o orphan) bool { return o.uid == uid })
+		r.removals = with(r.removals, orphanKey(uid), result)
+		r.discarded = append(r.discarded, uid)
+		r.reportOrphans()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return r.await(ctx, result, "removing pod directory "+string(uid))
+}
+
+// removeDiscarded starts the removal of the directories that users discarded.
+func (r *Router) removeDiscarded(ctx context.Context) {
+	if len(r.discarded) == 0 {
+		return
+	}
+	for _, uid := range r.discarded {
+		r.removeOrphan(ctx, uid)
+	}
+	r.discarded = nil
+	r.orderAll()
+}
+
+// endRemoval returns the result of a removal to the call that waits for it.
+func (r *Router) endRemoval(key types.NamespacedName, err error) {
+	result, waits := r.removals[key]
+	if !waits {
+		return
+	}
+	result <- err
+	delete(r.removals, key)
+}

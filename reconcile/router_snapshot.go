@@ -1,0 +1,93 @@
+package reconcile
+
+import (
+	"context"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/reconcile/plan"
+	"podd/runtime"
+)
+
+// applySnapshot passes each observed pod to its worker. The first whole snapshot comes in
+// the same order as the news that the runtime was observed. Later, an unchanged pod is
+// passed on only if its worker waits for a confirmation, so that a relist of thousands of
+// pods costs no more than the changes in them.
+func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
+	if s.AsOf.Before(r.asOf) {
+		return // a newer one was applied already
+	}
+	r.asOf = s.AsOf
+	r.storeObserved(s)
+	for key, p := range s.Pods {
+		if p != nil && hasOwn(p) && s.AsOf.After(r.retiredAt[key]) {
+			r.entry(ctx, key, nil)
+		}
+	}
+	first := s.Whole && !r.hasSnapshot
+	r.hasSnapshot = r.hasSnapshot || s.Whole
+	if first && r.received != nil {
+		r.bind() // the pods may have other UIDs here
+	}
+	r.handleOrphans(ctx)
+	if s.Whole {
+		r.rereadInUse()
+	}
+	var verdicts map[types.NamespacedName]plan.Verdict
+	if first {
+		verdicts = r.admit()
+	}
+	for key, e := range r.entries {
+		p, listed := s.Pods[key]
+		if !listed && !s.Whole {
+			continue
+		}
+		if !first && e.hasObservation(p) && !e.worker.unconfirmed.Load() {
+			continue
+		}
+		o := e.order
+		if first {
+			o = r.buildOrder(key, e, verdicts[key])
+		}
+		o.observed, o.stale, o.pod, o.asOf = true, false, p, s.AsOf
+		r.post(e, o)
+	}
+	r.finishDown()
+}
+
+// storeObserved stores the newest observation of every name. An observation that is older
+// than the end of a retired name is ignored.
+func (r *Router) storeObserved(s runtime.Snapshot) {
+	last := maps.Clone(r.observed)
+	if s.Whole {
+		last = maps.Clone(s.Pods)
+	}
+	if last == nil {
+		last = map[types.NamespacedName]*runtime.Pod{}
+	}
+	for key, p := range s.Pods {
+		last[key] = p
+	}
+	for key, end := range r.retiredAt {
+		if _, listed := s.Pods[key]; !listed && !s.Whole {
+			continue
+		}
+		if s.AsOf.After(end) {
+			delete(r.retiredAt, key)
+		} else {
+			last[key] = r.observed[key]
+		}
+	}
+	r.observed = last
+}
+
+// hasOwn reports whether an incarnation of p is not foreign.
+func hasOwn(p *runtime.Pod) bool {
+	for _, inc := range p.Incarnations {
+		if !inc.Foreign {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,63 @@
+package status
+
+import (
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/runtime"
+)
+
+// TestUnreportedExit: a container that has exited without its code being known is
+// shown as before, not ready, and ends no pod; unless the pod was ended without it.
+func TestUnreportedExit(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Facts)
+		phase  v1.PodPhase
+		state  string
+	}{
+		"seen running": {func(f *Facts) {
+			c := &f.Observed[0].Containers[0]
+			c.State, c.StartedAt = runtime.Running, epoch
+			s := Of(*f)
+			f.Previous, c.State = &s, runtime.ExitUnknown
+		}, v1.PodRunning, "running"},
+		"never seen running": {func(*Facts) {}, v1.PodRunning, "waiting ContainerStatusUnknown"},
+		"deadline": {func(f *Facts) {
+			f.Failed, f.Finished = &Reason{"DeadlineExceeded", "too long"}, v1.PodFailed
+		}, v1.PodFailed, "terminated ContainerStatusUnknown"},
+		"backs off": {func(f *Facts) {
+			f.Pod.Spec.Spec.RestartPolicy = v1.RestartPolicyAlways
+			f.Containers["main"] = ContainerFacts{Waiting: Reason{Reason: "CrashLoopBackOff"}}
+		}, v1.PodPending, "waiting CrashLoopBackOff"},
+		"an init container": {func(f *Facts) {
+			f.Pod.Spec.Spec.InitContainers, f.Pod.Spec.Spec.Containers = f.Pod.Spec.Spec.Containers, []v1.Container{{Name: "later"}}
+		}, v1.PodPending, "waiting ContainerStatusUnknown"},
+		"lost by the runtime": {func(f *Facts) { f.Observed[0].Containers[0].State = runtime.Unknown }, v1.PodRunning, "terminated ContainerStatusUnknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := runningFacts(v1.Container{})
+			f.Pod.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			f.Now = epoch.Add(time.Minute)
+			r := &f.Observed[0].Containers[0]
+			r.State, r.StartedAt, r.Message = runtime.ExitUnknown, time.Time{}, "the runtime has not answered yet"
+			c.change(&f)
+			s := Of(f)
+			got := s.ContainerStatuses[0]
+			if len(s.InitContainerStatuses) > 0 {
+				got = s.InitContainerStatuses[0]
+			}
+			state := "running"
+			switch {
+			case got.State.Waiting != nil:
+				state = "waiting " + got.State.Waiting.Reason
+			case got.State.Terminated != nil:
+				state = "terminated " + got.State.Terminated.Reason
+			}
+			if s.Phase != c.phase || state != c.state || got.Ready {
+				t.Errorf("got %s, %s, ready %t; want %s, %s, not ready", s.Phase, state, got.Ready, c.phase, c.state)
+			}
+		})
+	}
+}

@@ -1,0 +1,93 @@
+package csi
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+)
+
+// A publishCall is the last NodePublishVolume call for a volume.
+type publishCall struct {
+	Volume
+	at time.Time
+}
+
+// A publishedVolume is a published volume as its pod has it now. last is nil if the volume
+// was published before podd started.
+type publishedVolume struct {
+	Volume
+	place
+	last *publishCall
+}
+
+// needsPublish reports whether a volume must be published again: its driver requires
+// republishing, and the request has changed or the last call was at least after ago.
+func (w publishedVolume) needsPublish(after time.Duration) bool {
+	return w.republishes() && (w.last == nil || !w.last.same(w.Volume) || time.Since(w.last.at) >= after)
+}
+
+// reportFailure logs and reports that updating a volume failed.
+func (k *runner) reportFailure(w publishedVolume, err error) {
+	k.o.Log.Warn("updating a volume in use failed; it stays unchanged", "pod", w.Pod.Key, "volume", filepath.Base(w.spec()), "err", err)
+	if k.o.Failed != nil {
+		k.o.Failed(w.Volume, err)
+	}
+}
+
+// setPublished records the desired state of a published volume. call is nil if the driver
+// was not called.
+func (d *Drivers) setPublished(p place, v Volume, call *publishCall) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if call == nil {
+		call = d.published[p.target].last
+	}
+	d.published[p.target] = publishedVolume{v, p, call}
+	if !v.Grow { // a failure to grow is no longer relevant
+		delete(d.failing, v.id())
+	}
+	if v.Grow || v.republishes() {
+		d.wakeRun()
+	}
+}
+
+// update publishes a volume in use again, or grows it, if necessary.
+func (d *Drivers) update(ctx context.Context, target string) error {
+	w, is := d.publishedVolume(target)
+	if !is {
+		return nil
+	}
+	end, err := d.lockVolume(ctx, w.id())
+	if err != nil {
+		return err
+	}
+	defer end()
+	if w, is = d.publishedVolume(target); !is { // unpublished meanwhile
+		return nil
+	}
+	steps := volumeSteps(w.Volume)
+	work, err := d.begin(ctx, w.Volume, w.place)
+	if err != nil {
+		return steps.failed(publishing, err)
+	}
+	defer work.close()
+	if w.needsPublish(d.o.Republish) {
+		if err := work.publish(ctx); err != nil {
+			return steps.failed(publishing, err)
+		}
+		d.mu.Lock()
+		if now, is := d.published[target]; is {
+			now.last = &publishCall{w.Volume, time.Now()}
+			d.published[target] = now
+		}
+		d.mu.Unlock()
+	}
+	return steps.failed(growing, work.grow(ctx))
+}
+
+func (d *Drivers) publishedVolume(target string) (publishedVolume, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	w, is := d.published[target]
+	return w, is
+}

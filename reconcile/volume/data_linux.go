@@ -1,0 +1,74 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/reconcile/volume/csi"
+	"podd/runtime/safepath"
+)
+
+// HasData reports whether the volumes in a pod's directory contain anything but empty
+// directories, or something is mounted in the directory. It does not access mounts.
+func (d Dir) HasData(ctx context.Context, uid types.UID) (bool, error) {
+	if err := checkUID(uid); err != nil {
+		return false, err
+	}
+	pods, err := d.open()
+	if pods == nil {
+		return false, err
+	}
+	defer pods.Close()
+	if mounts, err := d.mountsBelow(string(uid)); err != nil || len(mounts) > 0 {
+		return len(mounts) > 0, err
+	}
+	pod, err := pods.SubSameMount(string(uid))
+	if err != nil {
+		return false, fmt.Errorf("searching for data in the directory of pod %s: %w", uid, err)
+	}
+	defer pod.Close()
+	for _, name := range []string{volumesDir, subPathsDir, csi.DevicesDir} {
+		if has, err := hasFiles(ctx, pod, name); err != nil || has {
+			return has, err
+		}
+	}
+	return false, nil
+}
+
+// hasFiles reports whether dir contains name and it has anything but empty directories.
+func hasFiles(ctx context.Context, dir *safepath.Dir, name string) (bool, error) {
+	sub, err := dir.SubSameMount(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case errors.Is(err, unix.ENOTDIR), errors.Is(err, safepath.ErrLink), errors.Is(err, safepath.ErrMount):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	defer sub.Close()
+	return sub.HasFiles(ctx)
+}
+
+// Size returns the disk space that a pod's directory uses, without mounts in it.
+func (d Dir) Size(ctx context.Context, uid types.UID) (safepath.Usage, error) {
+	if err := checkUID(uid); err != nil {
+		return safepath.Usage{}, err
+	}
+	pods, err := d.open()
+	if pods == nil {
+		return safepath.Usage{}, err
+	}
+	defer pods.Close()
+	pod, err := pods.SubSameMount(string(uid))
+	if err != nil {
+		return safepath.Usage{}, fmt.Errorf("measuring the directory of pod %s: %w", uid, err)
+	}
+	defer pod.Close()
+	return pod.Usage(ctx, maxUsageNames)
+}

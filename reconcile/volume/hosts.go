@@ -1,0 +1,82 @@
+package volume
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/runtime/safepath"
+)
+
+const (
+	// hostsName is the kubelet's name of the hosts file in a pod's directory.
+	hostsName = "etc-hosts"
+	hostsMode = 0o644
+	// newFile is the suffix of files that are not complete.
+	newFile = ".new"
+)
+
+// WriteHosts writes the hosts file of a pod and returns its path on the host. It
+// may be called concurrently for one pod with one text.
+//
+// Like the kubelet, WriteHosts changes an existing file in place. Containers have the file
+// mounted, so with a new file they would keep the unlinked one, and could fill the disk
+// with it without being counted by FileUsage.
+func (d Dir) WriteHosts(uid types.UID, text string) (string, error) {
+	if err := checkUID(uid); err != nil {
+		return "", err
+	}
+	dir, err := d.make(uid)
+	if err != nil {
+		return "", err
+	}
+	defer dir.Close()
+	if err := flock(dir); err != nil {
+		return "", err
+	}
+	path := filepath.Join(d.Root, string(uid), hostsName)
+	f, err := dir.Update(hostsName)
+	switch {
+	case err == nil:
+		defer f.Close()
+		return path, overwrite(f, text)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, safepath.ErrLink), errors.Is(err, safepath.ErrNotRegular):
+		return path, replace(dir, hostsName, text)
+	}
+	return "", err
+}
+
+// overwrite sets the content of f to text. It writes nothing if this is the content.
+func overwrite(f *os.File, text string) error {
+	size := int64(len(text))
+	var have strings.Builder
+	_, err := io.Copy(&have, io.NewSectionReader(f, 0, size+1))
+	if err == nil && have.String() == text {
+		return nil
+	}
+	if _, err := f.WriteAt([]byte(text), 0); err != nil {
+		return err
+	}
+	return f.Truncate(size)
+}
+
+// replace creates a file under a temporary name and renames it when it is complete.
+func replace(dir *safepath.Dir, name, text string) error {
+	if err := dir.Remove(name + newFile); err != nil {
+		return err
+	}
+	f, err := dir.Create(name+newFile, hostsMode)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(f, text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return dir.Rename(name+newFile, name)
+}

@@ -1,0 +1,114 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/runtime/safepath"
+)
+
+// FileUsage is the disk space of the files in a pod's directory that its
+// containers have mounted and can write to. The kubelet counts Hosts towards
+// ephemeral storage since CVE-2020-8557, and does not count Messages.
+type FileUsage struct {
+	// Hosts is /etc/hosts.
+	Hosts safepath.Usage
+	// Messages has the usage of the termination messages of all attempts by container.
+	Messages map[string]safepath.Usage
+}
+
+// FileUsage measures the files of a pod, which may be running. Missing files count as zero.
+// If it returns an error, the result has the part that could be measured.
+func (d Dir) FileUsage(uid types.UID) (FileUsage, error) {
+	used := FileUsage{Messages: map[string]safepath.Usage{}}
+	if err := checkUID(uid); err != nil {
+		return used, err
+	}
+	pods, err := d.open()
+	if pods == nil {
+		return used, err
+	}
+	defer pods.Close()
+	pod, err := pods.Sub(string(uid))
+	if err != nil {
+		return used, ignoreNotExist(err)
+	}
+	defer pod.Close()
+	used.Hosts, err = pod.FileUsage(hostsName)
+	failed := eachMessage(pod, func(container string, dir *safepath.Dir, name string) error {
+		u, err := dir.FileUsage(name)
+		sum := used.Messages[container]
+		used.Messages[container] = safepath.Usage{Bytes: sum.Bytes + u.Bytes, Inodes: sum.Inodes + u.Inodes}
+		return ignoreNotExist(err)
+	})
+	if err := errors.Join(ignoreNotExist(err), failed); err != nil {
+		return used, fmt.Errorf("measuring the hosts file and termination messages of pod %s: %w", uid, err)
+	}
+	return used, nil
+}
+
+// freeFiles frees the disk space that FileUsage measures, for a pod without processes. It
+// removes the hosts file, which the next start writes again, and frees the part of messages
+// that Message does not read.
+func freeFiles(pod *safepath.Dir) error {
+	return errors.Join(pod.Remove(hostsName), eachMessage(pod, func(_ string, dir *safepath.Dir, name string) error {
+		return freeStart(dir, name)
+	}))
+}
+
+// freeStart frees the blocks of a file before the last messageLimit bytes. It keeps the
+// size, so that a concurrent Message is complete, and needs no free space. It does nothing
+// on file systems without holes.
+func freeStart(dir *safepath.Dir, name string) error {
+	size, _, err := dir.Stat(name)
+	if err != nil || size <= messageLimit {
+		return ignoreNotExist(err)
+	}
+	f, err := dir.Update(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	err = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, size-messageLimit)
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return nil
+	}
+	return err
+}
+
+// eachMessage calls do for every message file in a pod's directory. It continues after
+// errors and returns all of them.
+func eachMessage(pod *safepath.Dir, do func(container string, dir *safepath.Dir, name string) error) error {
+	all, err := pod.Sub(containersDir)
+	if err != nil {
+		return ignoreNotExist(err)
+	}
+	defer all.Close()
+	containers, err := all.Names()
+	failed := []error{err}
+	for _, container := range containers {
+		dir, err := all.Sub(container)
+		if err != nil {
+			failed = append(failed, ignoreNotExist(err))
+			continue
+		}
+		names, err := dir.Names()
+		failed = append(failed, err)
+		for _, name := range names {
+			failed = append(failed, do(container, dir, name))
+		}
+		dir.Close()
+	}
+	return errors.Join(failed...)
+}
+
+func ignoreNotExist(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

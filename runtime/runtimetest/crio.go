@@ -1,0 +1,66 @@
+package runtimetest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// missingFor returns the error of CreateContainer for an object that does not exist.
+func (r *Runtime) missingFor(kind, id string) error {
+	switch {
+	case !r.options.CRIO:
+		return missing(kind, id)
+	case kind == "image":
+		return status.Errorf(codes.Unknown, `reference "[overlay@/var/lib/containers/storage]%s" does not resolve to an image ID`, id)
+	}
+	return status.Errorf(codes.Unknown, "specified sandbox not found: %s: PodSandbox with ID starting with %s not found: ID does not exist", id, id)
+}
+
+// prepare does what CRI-O does in CreateContainer, and containerd in StartContainer: its
+// monitor opens the log, and runc looks up the program.
+func (c *container) prepare() error {
+	if log := c.logFile(); log != "" {
+		if _, err := os.Stat(filepath.Dir(log)); err != nil {
+			return fmt.Errorf("container create failed: exit status 1")
+		}
+	}
+	if c.program.StartError != "" {
+		return status.Errorf(codes.Unknown, "container create failed: time=%q level=error msg=%q\n", "2026-11-23T01:35:03Z",
+			"runc create failed: unable to start container process: "+c.program.StartError)
+	}
+	return nil
+}
+
+// askLocked does what CRI-O does with the running containers of a sandbox that is being
+// stopped: it sends them their stop signal, and waits as long as the call may last. It
+// releases the lock meanwhile.
+func (r *Runtime) askLocked(ctx context.Context, sb *sandbox) error {
+	if !r.options.CRIO {
+		return nil
+	}
+	for _, c := range r.inSandboxLocked(sb.id) {
+		if c.state != api.ContainerState_CONTAINER_RUNNING {
+			continue
+		}
+		if !c.signaled && !c.program.IgnoresTerm {
+			r.exitLaterLocked(c, c.program.Term, c.program.termCode(), "")
+		}
+		c.signaled = true
+		r.mu.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-c.done:
+		}
+		r.mu.Lock()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"podd/runtime/runtimetest/stack/claim"
+)
+
+// killIn kills the processes in the cgroups that match until there are none: those of
+// containers after the exit of their shim or monitor, and of commands in containers.
+func killIn(ctx context.Context, match func(path string) bool) error {
+	again := time.NewTicker(poll)
+	defer again.Stop()
+	for deadline := time.Now().Add(busyLimit); ; <-again.C {
+		dirs, err := findCgroups(match)
+		if err != nil {
+			return err
+		}
+		var left []int
+		for _, dir := range dirs {
+			left = append(left, processesIn(dir)...)
+			thaw(dir)
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("killing the processes of containers: %v are still there after %s", left, busyLimit)
+		}
+		for _, pid := range left {
+			owner, err := claim.Process(pid)
+			if err != nil { // it has been removed
+				continue
+			}
+			if err := kill(ctx, owner); err != nil {
+				return fmt.Errorf("killing process %d of a container: %w", pid, err)
+			}
+		}
+	}
+}
+
+// processesIn returns the processes of a cgroup except this one. A cgroup that was removed,
+// or that has only threads, has none.
+func processesIn(dir string) []int {
+	data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for field := range strings.FieldsSeq(string(data)) {
+		if pid, err := strconv.Atoi(field); err == nil && pid > 0 && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// thaw thaws the frozen processes of the stack, because only then can they be killed.
+func (s *Stack) thaw() error {
+	dirs, err := findCgroups(s.ownCgroups())
+	for _, dir := range dirs {
+		thaw(dir)
+	}
+	return err
+}
+
+// thaw thaws the frozen processes of a cgroup of version 1. It does nothing in other
+// hierarchies, which have no such file and allow killing frozen processes.
+func thaw(dir string) {
+	f, err := os.OpenFile(filepath.Join(dir, "freezer.state"), os.O_WRONLY, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	_, _ = f.WriteString("THAWED") // if it fails, killIn reports the processes that are left
+}

@@ -1,0 +1,18 @@
+#!/bin/sh
+# Root lacks CAP_SYS_RESOURCE here: it may neither lower an oom_score_adj nor give a
+# container that capability. containerd keeps to what is allowed by itself, or with
+# restrict_oom_score_adj. CRI-O does not, so this changes what it asks of runc.
+read -r own < /proc/self/oom_score_adj
+option=
+for arg; do
+	case $option in
+	--bundle) spec=$arg/config.json ;;
+	--process) spec=$arg ;;
+	*) spec= ;;
+	esac
+	[ -z "$spec" ] || sed -i "s/\"oomScoreAdj\": *-[0-9]*/\"oomScoreAdj\":$own/
+		s/\"CAP_SYS_RESOURCE\",//g
+		s/,\"CAP_SYS_RESOURCE\"//g" "$spec"
+	option=$arg
+done
+exec "{{.Runc}}" "$@"

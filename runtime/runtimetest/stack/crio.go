@@ -1,0 +1,102 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"golang.org/x/sys/unix"
+
+	"podd/runtime/runtimetest/stack/tools"
+)
+
+// isCRIO reports whether the stack's runtime is CRI-O; the others are containerds.
+func (s *Stack) isCRIO() bool { return s.Tools.Flavor == tools.CRIO }
+
+// storageOption keeps CRI-O's storage from mounting its root on itself.
+const storageOption = "overlay.skip_mount_home=true"
+
+// acceptAny is a signature policy that accepts unsigned images.
+const acceptAny = `{"default": [{"type": "insecureAcceptAnything"}]}`
+
+// loopback makes CRI-O use plain HTTP for the registries of tests, which containerd does by
+// default.
+const loopback = "[[registry]]\nlocation = \"127.0.0.1\"\ninsecure = true\n"
+
+// configureCRIO writes what CRI-O needs in addition to its configuration.
+func (s *Stack) configureCRIO() error {
+	registries := filepath.Join(s.home(), ".config/containers/registries.conf")
+	if err := os.MkdirAll(filepath.Dir(registries), 0o700); err != nil {
+		return fmt.Errorf("making the stack's directories: %w", err)
+	}
+	for file, text := range map[string]string{s.policyFile(): acceptAny, registries: loopback} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			return fmt.Errorf("writing the configuration: %w", err)
+		}
+	}
+	if !s.wrapsRunc() {
+		return nil
+	}
+	if err := s.render(s.crioRunc(), runcSh); err != nil {
+		return err
+	}
+	if err := os.Chmod(s.crioRunc(), 0o700); err != nil {
+		return fmt.Errorf("writing the configuration: %w", err)
+	}
+	return nil
+}
+
+// crioRunc returns the path of runc in CRI-O's configuration.
+func (s *Stack) crioRunc() string {
+	if s.wrapsRunc() {
+		return filepath.Join(s.own(), "runc.sh")
+	}
+	return s.Tools.Runc
+}
+
+// wrapsRunc reports whether root lacks the capability that config/runc.sh works around.
+func (s *Stack) wrapsRunc() bool {
+	has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, unix.CAP_SYS_RESOURCE, 0, 0, 0)
+	return err != nil || has == 0
+}
+
+func (s *Stack) policyFile() string { return filepath.Join(s.own(), "policy.json") }
+
+// home returns CRI-O's home directory. Settings in it take precedence over /etc/containers.
+func (s *Stack) home() string { return filepath.Join(s.own(), "home") }
+
+// crioCommand returns the command of CRI-O. Its monitors conmon outlive it.
+func (s *Stack) crioCommand() *exec.Cmd {
+	cmd := exec.Command(s.Tools.CRIO, "--config", configIn(s.Dir, tools.CRIO), "--config-dir", filepath.Join(s.own(), "conf.d"))
+	cmd.Env = append(os.Environ(), "HOME="+s.home(), "XDG_CONFIG_HOME="+filepath.Join(s.home(), ".config"), "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	return cmd
+}
+
+// copyImages copies the images of a tarball into CRI-O's storage, which CRI-O rereads after
+// a change. skopeo and CRI-O always keep a cache for the whole host in
+// /var/lib/containers/cache, which remains.
+func (s *Stack) copyImages(ctx context.Context, path string) error {
+	manifest, err := tarball.LoadManifest(func() (io.ReadCloser, error) { return os.Open(path) })
+	if err != nil {
+		return fmt.Errorf("reading the images of %s: %w", path, err)
+	}
+	storage := s.Snapshotter + "@" + s.own() + "/root+" + s.own() + "/run"
+	if s.Snapshotter == "overlay" {
+		storage += ":" + storageOption
+	}
+	for _, image := range manifest {
+		for _, ref := range image.RepoTags {
+			cmd := exec.CommandContext(ctx, s.Tools.Skopeo, "--policy", s.policyFile(), "copy", "--quiet",
+				"docker-archive:"+path+":"+ref, "containers-storage:["+storage+"]"+ref)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				return fmt.Errorf("loading image %s of %s: %w: %s", ref, path, err, strings.TrimSpace(string(out)))
+			}
+		}
+	}
+	return nil
+}

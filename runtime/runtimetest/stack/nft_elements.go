@@ -1,0 +1,71 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strings"
+)
+
+// crioTables lists the tables that CRI-O creates for the whole host. Their rules are the
+// same for all pods, which are elements of their maps and sets.
+var crioTables = []string{"ip crio-hostports", "ip6 crio-hostports"}
+
+// element is one element of a map or set, with the names that nft needs to delete it.
+type element struct{ table, set, key string }
+
+// ownElements returns the elements with addresses of subnets.
+func ownElements(ctx context.Context, subnets []netip.Prefix) []element {
+	var all []element
+	for _, table := range crioTables {
+		all = append(all, parseElements(table, listTable(ctx, table), subnets)...)
+	}
+	return all
+}
+
+var (
+	setOfTable = regexp.MustCompile(`(?ms)^\s*(?:map|set) (\S+) \{.*?^\s*\}$`)
+	elementsIn = regexp.MustCompile(`(?s)elements = \{(.*?)\}`)
+)
+
+// parseElements returns the elements with an address of subnets in nft's listing of a
+// table. An element is "KEY", "KEY : VALUE" or either with a comment after the key.
+func parseElements(table, listing string, subnets []netip.Prefix) []element {
+	var all []element
+	for _, set := range setOfTable.FindAllStringSubmatch(listing, -1) {
+		elements := elementsIn.FindStringSubmatch(set[0])
+		if elements == nil {
+			continue
+		}
+		for text := range strings.SplitSeq(elements[1], ",") {
+			key, _, _ := strings.Cut(text, " : ")
+			key, _, _ = strings.Cut(key, ` comment "`)
+			if mentions(text, subnets) {
+				all = append(all, element{table, set[1], strings.TrimSpace(key)})
+			}
+		}
+	}
+	return all
+}
+
+func removeElements(ctx context.Context, subnets []netip.Prefix) error {
+	var script strings.Builder
+	for _, e := range ownElements(ctx, subnets) {
+		fmt.Fprintf(&script, "delete element %s %s { %s }\n", e.table, e.set, e.key)
+	}
+	return nft(ctx, script.String())
+}
+
+// removeEmptyCRIOTables removes CRI-O's tables if they have no element.
+func removeEmptyCRIOTables() error {
+	var errs []error
+	for _, table := range crioTables {
+		listing := listTable(context.Background(), table)
+		if listing != "" && !elementsIn.MatchString(listing) {
+			errs = append(errs, nft(context.Background(), "delete table "+table+"\n"))
+		}
+	}
+	return errors.Join(errs...)
+}

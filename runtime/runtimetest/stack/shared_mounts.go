@@ -1,0 +1,51 @@
+package stack
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+
+	"podd/runtime/runtimetest/stack/tools"
+)
+
+// ShareMounts starts the calling test program again in a new mount namespace in which all
+// mounts are shared, if the tests run on CRI-O and the root mount is not shared, because
+// CRI-O refuses mounts with propagation then, and podd, CRI-O and their mounts must be in
+// the same namespace. It returns the exit code of that run and true, or false if this
+// process must run the tests. TestMain calls it first.
+func ShareMounts() (code int, done bool, err error) {
+	if tools.Flavor(os.Getenv("RUNTIME")) != tools.CRIO || os.Geteuid() != 0 {
+		return 0, false, nil
+	}
+	const inNamespace = "PODD_STACK_SHARES_MOUNTS"
+	if os.Getenv(inNamespace) != "" {
+		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
+			return 0, false, fmt.Errorf("sharing mounts: %w", err)
+		}
+		return 0, false, nil
+	}
+	root, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter("/"))
+	if err != nil {
+		return 0, false, fmt.Errorf("reading the root mount: %w", err)
+	}
+	if len(root) > 0 && root[0].Optional != "" {
+		return 0, false, nil
+	}
+	cmd := exec.Command(os.Args[0], os.Args[1:]...)
+	cmd.Env = append(os.Environ(), inNamespace+"=yes")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
+	runtime.LockOSThread() // Pdeathsig is sent when the thread exits that started the process
+	defer runtime.UnlockOSThread()
+	exit := (*exec.ExitError)(nil)
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		return 0, false, fmt.Errorf("starting the tests in a mount namespace: %w", err)
+	}
+	return cmd.ProcessState.ExitCode(), true, nil
+}

@@ -1,0 +1,35 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// Acceptance identifies a change of the host that podd reported as a problem and
+// that a user accepts.
+type Acceptance struct {
+	// What is the kind of change, "node-name" or "empty".
+	What string `json:"what"`
+	// Source is the directory or file that is empty.
+	Source string `json:"source,omitempty"`
+}
+
+// Accepted is the response of /v1/accept.
+type Accepted struct {
+	// Message describes the change that is now in effect.
+	Message string `json:"message"`
+}
+
+func (a *API) accept(w http.ResponseWriter, r *http.Request) {
+	var what Acceptance
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand)).Decode(&what); err != nil {
+		fail(w, BodyError("reading the change to accept", err))
+		return
+	}
+	message, err := a.Accept(r.Context(), what)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	Reply(w, http.StatusOK, Accepted{Message: message})
+}

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Credential gives access to the kubelet's API with root's rights from another
+// host.
+type Credential struct {
+	// Server is the URL of the API. Name is the name in the server's certificate;
+	// it is empty if that is the host of the URL.
+	Server string `json:"server"`
+	Name   string `json:"name,omitempty"`
+	// CA verifies the server's certificate. Certificate and Key are the client's.
+	// All are in PEM.
+	CA          []byte `json:"ca"`
+	Certificate []byte `json:"certificate"`
+	Key         []byte `json:"key"`
+	// Until is the expiry of the client's certificate.
+	Until time.Time `json:"until"`
+}
+
+// Revocation is the result of revoking all credentials.
+type Revocation struct {
+	// Connections is the number of connections that were closed because their
+	// clients used a revoked credential.
+	Connections int `json:"connections"`
+}
+
+// Validity of a Credential.
+const (
+	minCredentialLife     = time.Minute
+	maxCredentialLife     = 365 * 24 * time.Hour
+	defaultCredentialLife = maxCredentialLife
+)
+
+// CheckCredentialLife returns an error if a Credential cannot have this validity.
+func CheckCredentialLife(life time.Duration) error {
+	if life < minCredentialLife || life > maxCredentialLife {
+		return fmt.Errorf("%s is not between 1m and 8760h", life)
+	}
+	return nil
+}
+
+func (a *API) credential(w http.ResponseWriter, r *http.Request) {
+	life := defaultCredentialLife
+	if q := r.URL.Query(); q.Has("duration") {
+		var err error
+		if life, err = time.ParseDuration(q.Get("duration")); err == nil {
+			err = CheckCredentialLife(life)
+		}
+		if err != nil {
+			fail(w, &Error{Status: http.StatusBadRequest, Message: "parameter duration: " + err.Error()})
+			return
+		}
+	}
+	c, err := a.Credential(life)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	Reply(w, http.StatusOK, c)
+}
+
+func (a *API) revoke(w http.ResponseWriter, _ *http.Request) {
+	done, err := a.Revoke()
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	Reply(w, http.StatusOK, done)
+}

@@ -1,0 +1,59 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Orphan is a pod directory whose pod is unknown and that podd does not remove by
+// itself.
+type Orphan struct {
+	UID    types.UID `json:"uid"`
+	Path   string    `json:"path"`
+	Reason string    `json:"reason"`
+	// Bytes is the disk usage without mounted file systems. If Partial is set, the
+	// actual usage is greater. Unmeasured is the reason if the usage is unknown.
+	Bytes      int64  `json:"bytes"`
+	Partial    bool   `json:"partial,omitempty"`
+	Unmeasured string `json:"unmeasured,omitempty"`
+}
+
+// Orphans lists and removes orphaned pod directories. Its errors are shown to
+// users.
+type Orphans interface {
+	List(ctx context.Context) ([]Orphan, error)
+	// Remove removes a directory with its data. It returns when the directory has
+	// been removed or cannot be removed. It does not cross mount points.
+	Remove(ctx context.Context, uid types.UID) error
+}
+
+// OrphanTarget is the directory to remove.
+type OrphanTarget struct {
+	UID types.UID `json:"uid"`
+}
+
+func (a *API) listOrphans(w http.ResponseWriter, r *http.Request) {
+	all, err := a.Orphans.List(r.Context())
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	Reply(w, http.StatusOK, append([]Orphan{}, all...))
+}
+
+func (a *API) removeOrphan(w http.ResponseWriter, r *http.Request) {
+	var t OrphanTarget
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand)).Decode(&t)
+	if err != nil {
+		fail(w, BodyError("reading the directory to remove", err))
+		return
+	}
+	if err := a.Orphans.Remove(r.Context(), t.UID); err != nil {
+		fail(w, err)
+		return
+	}
+	Reply(w, http.StatusOK, t)
+}

@@ -1,0 +1,57 @@
+package kube
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"podd/server/kube/openapi"
+	"podd/server/kube/resource"
+)
+
+// describedVerbs are documented for all objects of manifests although podd rejects
+// these requests. Otherwise kubectl, which first checks whether there is a PATCH,
+// would report that it is missing and not podd's error.
+var describedVerbs = []string{"create", "update", "patch", "delete"}
+
+// options has the query parameters of subresources that have no other documented
+// type.
+var options = map[string]any{
+	"attach": &v1.PodAttachOptions{}, "exec": &v1.PodExecOptions{}, "log": &v1.PodLogOptions{}, "portforward": &v1.PodPortForwardOptions{},
+	"proxy": &v1.NodeProxyOptions{},
+}
+
+// writable returns the resources that can be written.
+func (a *API) writable() []openapi.Resource {
+	var all []*resource.Definition
+	for _, r := range a.resources {
+		if r.InManifests() {
+			all = append(all, r)
+		}
+	}
+	return describe(all)
+}
+
+// describe returns the descriptions of resources for OpenAPI.
+func describe(all []*resource.Definition) []openapi.Resource {
+	var out []openapi.Resource
+	for _, r := range all {
+		if r.Blank == nil || r.Measure != nil { // reviews and metrics have no fields to explain
+			continue
+		}
+		d := openapi.Resource{Kind: r.GroupVersionKind(), Object: r.Blank(), Plural: r.Name, Namespaced: r.Namespaced, Verbs: r.Verbs}
+		if r.Items != nil {
+			d.Verbs = slices.Compact(slices.Sorted(slices.Values(slices.Concat(r.Verbs, describedVerbs))))
+		}
+		for _, s := range r.Subresources {
+			sub := openapi.Subresource{Name: s.Name, Kind: schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: s.Kind}, Options: options[s.Name], Verbs: s.Verbs}
+			if sub.Options == nil {
+				sub.Object = r.Blank()
+			}
+			d.Subresources = append(d.Subresources, sub)
+		}
+		out = append(out, d)
+	}
+	return out
+}

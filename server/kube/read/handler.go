@@ -1,0 +1,133 @@
+// Package read serves get, list and watch requests.
+//
+// For every resource that was ever requested, a store retains the objects and the newest
+// changes. It has no goroutine: a request, or a watcher that is woken by a new View,
+// first updates it (store.go). All watchers share one ring of changes and one encoding
+// per object, and need no more state than a revision. A watcher that is too slow for the
+// ring receives 410 Gone and lists again.
+//
+// With Options.ShowsSecret the data of Secrets is hidden from users who may only see the
+// objects (secret.go).
+package read
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"sort"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/server"
+	"podd/server/auth"
+	"podd/server/kube/request"
+	"podd/server/kube/resource"
+)
+
+// Events provides the events of objects of this node. It must be safe for
+// concurrent use.
+type Events interface {
+	// Events returns the retained events that are newer than a revision, each with
+	// its own revision as resourceVersion, and the newest revision.
+	Events(after uint64) ([]*v1.Event, uint64)
+	// Changed returns a channel that is closed when there is a newer revision.
+	Changed(after uint64) <-chan struct{}
+}
+
+// Usage measures the resource usage of pods and the node. It must be safe for
+// concurrent use.
+type Usage interface {
+	Usage(ctx context.Context) (*server.Usage, error)
+}
+
+// Options are the sources of the objects. State and Now are required.
+type Options struct {
+	State  server.Viewer
+	Events Events // nil if there are none
+	Usage  Usage  // required for resources that are measured
+	// ShowsSecret reports whether a user may read the data of a Secret, or of all
+	// Secrets of a namespace if the name is empty. Other users, and all users whose
+	// request was forwarded by a proxy, see the objects without data. If it is nil,
+	// permission to read the objects suffices.
+	ShowsSecret func(ctx context.Context, u auth.User, namespace, name string) bool
+	// Now returns the time that ages in tables are relative to.
+	Now func() time.Time
+}
+
+// Handler serves get, list and watch requests. It is safe for concurrent use.
+type Handler struct {
+	state       server.Viewer
+	usage       Usage
+	showsSecret func(ctx context.Context, u auth.User, namespace, name string) bool
+	now         func() time.Time
+	store       *store
+}
+
+// New returns a Handler.
+func New(o Options) *Handler {
+	if o.Events == nil {
+		o.Events = noEvents{}
+	}
+	return &Handler{o.State, o.Usage, o.ShowsSecret, o.Now, newStore(o.State, o.Events)}
+}
+
+// Serve serves a request with the verb get, list or watch.
+func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, res *resource.Definition, i request.Info) {
+	switch i.Verb {
+	case "get":
+		h.get(w, r, res, i)
+	case "list":
+		h.list(w, r, res, i)
+	case "watch":
+		h.watch(w, r, res, i)
+	}
+}
+
+// Find returns an object, or Kubernetes' error if it does not exist.
+func (h *Handler) Find(ctx context.Context, res *resource.Definition, key server.Key) (*resource.Entry, error) {
+	entries, _, err := h.entries(ctx, res)
+	if err != nil {
+		return nil, err
+	}
+	n, found := sort.Find(len(entries), func(n int) int { return key.Compare(entries[n].Key) })
+	if !found {
+		return nil, res.NotFound(h.state.View(), key)
+	}
+	return entries[n], nil
+}
+
+// Select returns the objects that the label and field selectors of a query select
+// in a namespace, or in all if it is "", and their revision.
+func (h *Handler) Select(ctx context.Context, res *resource.Definition, namespace string, q url.Values) ([]*resource.Entry, uint64, error) {
+	s, err := selector(res, namespace, q)
+	if err != nil {
+		return nil, 0, err
+	}
+	entries, rev, err := h.entries(ctx, res)
+	return slices.DeleteFunc(slices.Clone(entries), func(e *resource.Entry) bool { return !s.matches(e.Object) }), rev, err
+}
+
+// entries returns all objects of a resource, and their revision.
+func (h *Handler) entries(ctx context.Context, res *resource.Definition) ([]*resource.Entry, uint64, error) {
+	if res.Measure != nil {
+		return h.measuredEntries(ctx, res)
+	}
+	entries, rev := h.store.list(res)
+	return entries, rev, nil
+}
+
+// measuredEntries returns the entries of a resource that is measured now.
+func (h *Handler) measuredEntries(ctx context.Context, res *resource.Definition) ([]*resource.Entry, uint64, error) {
+	used, err := h.usage.Usage(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	rev := uint64(used.At.UnixMicro())
+	var all []*resource.Entry
+	for _, i := range res.Measure(used, h.state.View()) {
+		all = append(all, res.Entry(i, rev))
+	}
+	return all, rev, nil
+}

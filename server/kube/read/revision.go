@@ -1,0 +1,59 @@
+package read
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// revision returns the resourceVersion in a query. given is false if it is missing
+// or 0, which means any version.
+func revision(q url.Values) (rev uint64, given bool, err error) {
+	s := q.Get("resourceVersion")
+	if s == "" || s == "0" {
+		return 0, false, nil
+	}
+	if rev, err = strconv.ParseUint(s, 10, 64); err != nil {
+		return 0, false, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion: %.40q is not a number", s))
+	}
+	return rev, true, nil
+}
+
+// checkListRevision returns an error unless the current state satisfies the
+// resourceVersion parameters of a list.
+func checkListRevision(q url.Values, now uint64) error {
+	rev, given, err := revision(q)
+	match := metav1.ResourceVersionMatch(q.Get("resourceVersionMatch"))
+	switch {
+	case err != nil:
+		return err
+	case match != "" && match != metav1.ResourceVersionMatchExact && match != metav1.ResourceVersionMatchNotOlderThan:
+		return apierrors.NewBadRequest(fmt.Sprintf("resourceVersionMatch: %.40q is neither Exact nor NotOlderThan", match))
+	case match != "" && q.Get("resourceVersion") == "":
+		return apierrors.NewBadRequest("resourceVersionMatch is forbidden unless resourceVersion is provided")
+	case given && rev > now:
+		return tooNew(rev, now)
+	case given && match == metav1.ResourceVersionMatchExact && rev != now:
+		return expired(rev)
+	}
+	return nil
+}
+
+// expired returns the error for a revision whose changes are no longer retained.
+// The client must list again.
+func expired(rev uint64) error {
+	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d", rev))
+}
+
+// tooNew returns the error for a revision in the future. Clients recognize it by
+// its cause and list again.
+func tooNew(rev, now uint64) error {
+	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", rev, now), 1)
+	err.ErrStatus.Code = http.StatusGatewayTimeout
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+	return err
+}

@@ -1,0 +1,82 @@
+package read
+
+import (
+	"net/http"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/server"
+	"podd/server/auth"
+	"podd/server/kube/request"
+	"podd/server/kube/resource"
+)
+
+// hiddenWarning is the Warning header of a response without the data of Secrets.
+// kubectl prints it.
+const hiddenWarning = `299 - "Secrets are shown without their data: reading it needs permission to create nodes/proxy or to get secrets, and a request to the node's own port"`
+
+// reader filters the objects that the sender of a request may read.
+type reader struct {
+	handler *Handler
+	r       *http.Request
+	name    string // name in the request; "" if it is for several objects
+}
+
+// newReader returns the reader for a request. It is nil if the resource has nothing
+// to hide, or everything may be shown.
+func (h *Handler) newReader(r *http.Request, res *resource.Definition, i request.Info) *reader {
+	if h.showsSecret == nil || res.Name != "secrets" {
+		return nil
+	}
+	return &reader{h, r, i.Name}
+}
+
+// mayRead reports whether the data of the Secrets of a namespace is shown.
+func (q *reader) mayRead(namespace string) bool {
+	return !server.Forwarded(q.r) && q.handler.showsSecret(q.r.Context(), auth.UserFrom(q.r.Context()), namespace, q.name)
+}
+
+// entry returns e with or without data.
+func (q *reader) entry(e *resource.Entry) *resource.Entry {
+	if q == nil || q.mayRead(e.Key.Namespace) {
+		return e
+	}
+	return withoutData(e)
+}
+
+// entries returns all with or without data, and whether any data is omitted. all
+// must be sorted by namespace.
+func (q *reader) entries(all []*resource.Entry) (shown []*resource.Entry, hidden bool) {
+	if q == nil {
+		return all, false
+	}
+	shown = slices.Clone(all)
+	may := false
+	for n, e := range all {
+		if n == 0 || all[n-1].Key.Namespace != e.Key.Namespace {
+			may = q.mayRead(e.Key.Namespace)
+		}
+		if !may {
+			shown[n], hidden = withoutData(e), true
+		}
+	}
+	return shown, hidden
+}
+
+// withoutData returns a Secret without its values, and without the annotation of
+// kubectl apply that repeats them.
+func withoutData(e *resource.Entry) *resource.Entry {
+	s := *e.Object.(*v1.Secret)
+	s.Data, s.StringData = nil, nil
+	if _, repeats := s.Annotations[v1.LastAppliedConfigAnnotation]; repeats {
+		kept := map[string]string{}
+		for name, value := range s.Annotations {
+			if name != v1.LastAppliedConfigAnnotation {
+				kept[name] = value
+			}
+		}
+		s.Annotations = kept
+	}
+	return e.WithObject(&s)
+}

@@ -1,0 +1,258 @@
+package read
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"podd/server"
+	"podd/server/kube/request"
+	"podd/server/kube/resource"
+)
+
+const (
+	// sendTimeout is the time within which a client must receive the pending
+	// events.
+	sendTimeout = 30 * time.Second
+	// bookmarkEvery is the interval of bookmarks.
+	bookmarkEvery = time.Minute
+)
+
+// watcher serves one watch. It is not safe for concurrent use.
+type watcher struct {
+	store     *store
+	res       *resource.Definition
+	reader    *reader
+	selection selection
+	form      resource.Form
+	// headersSent is set if the client has received the column definitions of the
+	// table.
+	headersSent bool
+	w           http.ResponseWriter
+	err         error  // error of the last write; nothing more is written after one
+	rev         uint64 // revision up to which the client has received changes
+}
+
+// watchOptions are the parameters of a watch.
+type watchOptions struct {
+	rev         uint64
+	initial     bool // begin with the existing objects
+	endBookmark bool // send a bookmark after the existing objects
+	bookmarks   bool
+	timeout     time.Duration // 0 means no timeout
+}
+
+func (h *Handler) watch(w http.ResponseWriter, r *http.Request, res *resource.Definition, i request.Info) {
+	q := r.URL.Query()
+	o, err := readWatchOptions(q)
+	watcher := &watcher{store: h.store, res: res, reader: h.newReader(r, res, i), w: w, rev: o.rev}
+	if err == nil {
+		watcher.selection, err = selector(res, i.Namespace, q)
+	}
+	if err == nil {
+		watcher.form, err = resource.NewForm(r, h.now, request.AsTable, request.AsMetadata)
+	}
+	if err == nil && !o.initial {
+		err = h.store.checkRevision(res, o.rev)
+	}
+	if err != nil {
+		server.ReplyStatus(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(http.StatusOK)
+	ctx := r.Context()
+	if o.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+	}
+	watcher.run(ctx, o)
+}
+
+func readWatchOptions(q url.Values) (o watchOptions, err error) {
+	rev, given, err := revision(q)
+	if err != nil {
+		return o, err
+	}
+	o.rev, o.bookmarks = rev, request.Boolean(q, "allowWatchBookmarks")
+	if s := q.Get("timeoutSeconds"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 31)
+		if err != nil {
+			return o, apierrors.NewBadRequest(fmt.Sprintf("timeoutSeconds: %.40q is not a number", s))
+		}
+		o.timeout = time.Duration(n) * time.Second
+	}
+	match := metav1.ResourceVersionMatch(q.Get("resourceVersionMatch"))
+	if !q.Has("sendInitialEvents") {
+		if match != "" {
+			return o, apierrors.NewBadRequest("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+		}
+		o.initial = !given // by default, the existing objects are sent first
+		return o, nil
+	}
+	if match != metav1.ResourceVersionMatchNotOlderThan {
+		return o, apierrors.NewBadRequest("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+	}
+	o.initial = request.Boolean(q, "sendInitialEvents")
+	if o.initial && !o.bookmarks {
+		return o, apierrors.NewBadRequest("sendInitialEvents requires setting allowWatchBookmarks to true")
+	}
+	o.endBookmark = o.initial
+	return o, nil
+}
+
+// checkRevision returns an error unless all changes since a revision are retained.
+func (s *store) checkRevision(r *resource.Definition, rev uint64) error {
+	_, now, _, known := s.after(r, rev)
+	switch {
+	case rev == 0: // any later change
+		return nil
+	case rev > now:
+		return tooNew(rev, now)
+	case !known:
+		return expired(rev)
+	}
+	return nil
+}
+
+// run sends events until ctx is done or the client is disconnected or too slow.
+func (w *watcher) run(ctx context.Context, o watchOptions) {
+	defer w.finish()
+	w.extendDeadline()
+	if o.initial {
+		w.addInitial(o)
+	} else if w.rev == 0 {
+		_, w.rev = w.store.list(w.res)
+	}
+	bookmark := time.NewTicker(bookmarkEvery)
+	defer bookmark.Stop()
+	for {
+		changes, now, more, known := w.store.after(w.res, w.rev)
+		if !known {
+			w.add(watch.Error, resource.Encode(server.KubeStatus(expired(w.rev))))
+			return
+		}
+		for _, c := range changes {
+			w.addChange(c)
+		}
+		w.rev = now
+		if w.flush() != nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			w.extendDeadline()
+			if o.bookmarks {
+				w.bookmark(false)
+			}
+			return
+		case <-more:
+			w.extendDeadline()
+		case <-bookmark.C:
+			w.extendDeadline()
+			if o.bookmarks {
+				w.bookmark(false)
+			}
+		}
+	}
+}
+
+// addInitial sends the existing objects.
+func (w *watcher) addInitial(o watchOptions) {
+	entries, rev := w.store.list(w.res)
+	for _, e := range entries {
+		if w.selection.matches(e.Object) {
+			w.addObject(watch.Added, e)
+		}
+	}
+	w.rev = rev
+	if o.endBookmark {
+		w.bookmark(true)
+	}
+}
+
+// addChange sends a change. The type of the event depends on whether the object is
+// and was selected.
+func (w *watcher) addChange(c change) {
+	was := c.before != nil && w.selection.matches(c.before.Object)
+	is := c.kind != watch.Deleted && w.selection.matches(c.now.Object)
+	switch {
+	case is && was:
+		w.addObject(watch.Modified, c.now)
+	case is:
+		w.addObject(watch.Added, c.now)
+	case was && c.kind == watch.Deleted:
+		w.addObject(watch.Deleted, c.now)
+	case was:
+		w.addObject(watch.Deleted, withRevision(w.res, c.before, c.now.Rev))
+	}
+}
+
+func (w *watcher) addObject(kind watch.EventType, e *resource.Entry) {
+	w.add(kind, w.form.Encode(w.reader.entry(e), !w.headersSent))
+	w.headersSent = true
+}
+
+func (w *watcher) add(kind watch.EventType, object []byte) {
+	for _, part := range [][]byte{[]byte(`{"type":"` + string(kind) + `","object":`), object, []byte("}\n")} {
+		if w.err == nil {
+			_, w.err = w.w.Write(part)
+		}
+	}
+}
+
+// bookmark sends the revision up to which all changes were sent. If end is set, it
+// also marks the end of the initial objects.
+func (w *watcher) bookmark(end bool) {
+	meta := metav1.ObjectMeta{ResourceVersion: strconv.FormatUint(w.rev, 10)}
+	if end {
+		meta.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	}
+	body := metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: w.res.Kind, APIVersion: w.res.GroupVersionKind().GroupVersion().String()}, ObjectMeta: meta}
+	switch w.form.As {
+	case request.AsMetadata:
+		body.TypeMeta = resource.MetadataType
+	case request.AsTable:
+		t := metav1.Table{TypeMeta: metav1.TypeMeta{Kind: "Table", APIVersion: metav1.SchemeGroupVersion.String()}, Rows: []metav1.TableRow{{}}}
+		t.ResourceVersion = meta.ResourceVersion
+		body.TypeMeta = resource.MetadataType
+		t.Rows[0].Object.Raw = resource.Encode(body)
+		w.add(watch.Bookmark, resource.Encode(t))
+		return
+	}
+	w.add(watch.Bookmark, resource.Encode(body))
+}
+
+// extendDeadline gives the client time to receive what is written from now on.
+func (w *watcher) extendDeadline() {
+	if w.err == nil {
+		w.err = http.NewResponseController(w.w).SetWriteDeadline(time.Now().Add(sendTimeout))
+	}
+}
+
+// flush sends what was written, at least the header. It returns an error if the
+// client is disconnected or too slow.
+func (w *watcher) flush() error {
+	if w.err == nil {
+		w.err = http.NewResponseController(w.w).Flush()
+	}
+	return w.err
+}
+
+// finish leaves the connection usable for the next request, or closes it if sending
+// has failed.
+func (w *watcher) finish() {
+	if w.flush() != nil {
+		panic(http.ErrAbortHandler)
+	}
+	http.NewResponseController(w.w).SetWriteDeadline(time.Time{})
+}

@@ -1,0 +1,77 @@
+package request
+
+import (
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Representations that a client can request instead of the objects themselves.
+const (
+	AsTable        = "Table"
+	AsMetadata     = "PartialObjectMetadata"
+	AsMetadataList = "PartialObjectMetadataList"
+	AsDiscovery    = "APIGroupDiscoveryList"
+)
+
+// versions has the group version of each representation.
+var versions = map[string]string{
+	AsTable: "meta.k8s.io/v1", AsMetadata: "meta.k8s.io/v1", AsMetadataList: "meta.k8s.io/v1",
+	AsDiscovery: "apidiscovery.k8s.io/v2",
+}
+
+var errNotAcceptable = &apierrors.StatusError{ErrStatus: metav1.Status{
+	Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
+	Message: "only the following media types are accepted: application/json",
+}}
+
+// Negotiate returns the representation that the client prefers among the offered
+// ones; "" stands for the objects themselves, which are always available. All
+// representations are JSON.
+func Negotiate(r *http.Request, offered ...string) (string, error) {
+	return negotiate(strings.Join(r.Header.Values("Accept"), ","), offered...)
+}
+
+// negotiate returns the representation with the highest q value in an Accept
+// header, and the first one if several have it.
+func negotiate(accept string, offered ...string) (string, error) {
+	if strings.TrimSpace(accept) == "" {
+		return "", nil
+	}
+	best, quality := "", 0.0
+	for clause := range strings.SplitSeq(accept, ",") {
+		as, q, ok := parseClause(clause, offered)
+		if ok && q > quality {
+			best, quality = as, q
+		}
+	}
+	if quality == 0 {
+		return "", errNotAcceptable
+	}
+	return best, nil
+}
+
+// parseClause parses a clause of an Accept header. ok reports whether its
+// representation is available.
+func parseClause(clause string, offered []string) (as string, q float64, ok bool) {
+	kind, p, err := mime.ParseMediaType(clause)
+	if err != nil || !slices.Contains([]string{"application/json", "application/*", "*/*"}, kind) {
+		return "", 0, false
+	}
+	q = 1
+	if s, given := p["q"]; given {
+		if q, err = strconv.ParseFloat(s, 64); err != nil {
+			return "", 0, false
+		}
+	}
+	as = p["as"]
+	if as == "" {
+		return "", q, true
+	}
+	return as, q, slices.Contains(offered, as) && p["g"]+"/"+p["v"] == versions[as]
+}

@@ -1,0 +1,46 @@
+package request
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Message is an object that can be decoded from protobuf.
+type Message interface {
+	runtime.Object
+	Unmarshal([]byte) error
+}
+
+// DecodeProtobuf decodes a body in Kubernetes' protobuf envelope, which includes the
+// kind.
+func DecodeProtobuf(body []byte, into Message) error {
+	wrapped, found := bytes.CutPrefix(body, []byte("k8s\x00"))
+	if !found {
+		return errors.New("it is not in Kubernetes' protobuf format")
+	}
+	var u runtime.Unknown
+	if err := u.Unmarshal(wrapped); err != nil {
+		return err
+	}
+	if err := into.Unmarshal(u.Raw); err != nil {
+		return err
+	}
+	into.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(u.APIVersion, u.Kind))
+	return nil
+}
+
+// UnsupportedMediaType returns the error for a body whose media type is none of
+// accepted.
+func UnsupportedMediaType(accepted ...string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
+		Message: "the body of the request was in an unknown format - accepted media types include: " + strings.Join(accepted, ", "),
+	}}
+}

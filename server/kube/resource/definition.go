@@ -1,0 +1,215 @@
+package resource
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"podd/server"
+)
+
+// Definition defines a resource that the API serves.
+type Definition struct {
+	Group, Version       string
+	Name, Singular, Kind string
+	Short, Categories    []string
+	Namespaced           bool
+	Verbs                []string
+	Subresources         []Subresource
+	goType
+	// Items returns the objects of a View, sorted by namespace and name. It is nil
+	// for resources that are not objects of a View.
+	Items func(*server.View) []Item
+	// Listed returns the objects among those of the manifests other than pods; nil
+	// for other resources.
+	Listed func(*server.Objects) []*server.ObjectView
+	// Events is set for the resource whose objects are the node's events.
+	Events bool
+	// Measure returns the objects of a resource that is measured on request; nil
+	// for other resources. They are in the order of the View's pods.
+	Measure func(*server.Usage, *server.View) []Item
+
+	// selectable returns the fields, other than the names, that lists can be
+	// selected by.
+	selectable func(server.Object) fields.Set
+	// created returns the creation time for objects without creationTimestamp, so
+	// that clients can show and sort by age; nil if there is none.
+	created func(server.Object) metav1.Time
+}
+
+// EphemeralContainers is the subresource of pods for adding ephemeral containers.
+const EphemeralContainers = "ephemeralcontainers"
+
+// Subresource is a subresource of an object.
+type Subresource struct {
+	Name, Kind string // kind of the request body
+	Verbs      []string
+}
+
+// goType has the functions that depend on the Go type of the objects. They are nil
+// for reviews.
+type goType struct {
+	// Blank returns a new empty object.
+	Blank func() server.Object
+	// copy returns a shallow copy.
+	copy func(server.Object) server.Object
+}
+
+func typed[T any, P interface {
+	*T
+	server.Object
+}]() goType {
+	return goType{
+		Blank: func() server.Object { return P(new(T)) },
+		copy: func(o server.Object) server.Object {
+			c := *(o.(P))
+			return P(&c)
+		},
+	}
+}
+
+// GroupResource returns the group and the name of the resource.
+func (d *Definition) GroupResource() schema.GroupResource {
+	return schema.GroupResource{Group: d.Group, Resource: d.Name}
+}
+
+// GroupVersionKind returns the group, version and kind of the objects.
+func (d *Definition) GroupVersionKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind}
+}
+
+// ListType returns the kind and version of a list of the objects.
+func (d *Definition) ListType() metav1.TypeMeta {
+	return metav1.TypeMeta{Kind: d.Kind + "List", APIVersion: d.GroupVersionKind().GroupVersion().String()}
+}
+
+// HasSubresource reports whether the resource has a subresource.
+func (d *Definition) HasSubresource(name string) bool {
+	return slices.ContainsFunc(d.Subresources, func(s Subresource) bool { return s.Name == name })
+}
+
+// IsWatchable reports whether the resource can be watched.
+func (d *Definition) IsWatchable() bool { return slices.Contains(d.Verbs, "watch") }
+
+// InManifests reports whether the objects come from manifests.
+func (d *Definition) InManifests() bool {
+	return d.Listed != nil || d.Name == "pods" && d.Measure == nil
+}
+
+// Key returns the key of an object in a namespace, which is ignored if the resource
+// is not namespaced.
+func (d *Definition) Key(namespace, name string) server.Key {
+	if !d.Namespaced {
+		namespace = ""
+	}
+	return server.Key{Namespace: namespace, Name: name}
+}
+
+// NotFound returns Kubernetes' error for an object that does not exist. It suggests
+// the full name of a pod from a file, which ends with the node's name.
+func (d *Definition) NotFound(v *server.View, key server.Key) error {
+	err := apierrors.NewNotFound(d.GroupResource(), key.Name)
+	full := server.Key{Namespace: key.Namespace, Name: key.Name + "-" + v.Node}
+	if d.Name == "pods" && v.Pod(full) != nil {
+		err.ErrStatus.Message += fmt.Sprintf("; did you mean %q?", full.Name)
+	}
+	return err
+}
+
+// Options select optional resources and verbs.
+type Options struct {
+	Measured bool // resource usage is measured
+	Writable bool // objects can be created through the API
+}
+
+var (
+	readVerbs    = []string{"get", "list", "watch"}
+	metricsVerbs = []string{"get", "list"}
+	writeVerbs   = []string{"create", "update", "patch", "delete", "deletecollection"}
+	createVerbs  = []string{"create"}
+	getVerbs     = []string{"get"}
+	// proxyVerbs are the verbs of the kubelet's API.
+	proxyVerbs = []string{"create", "get", "update"}
+	// streamVerbs are the verbs of subresources that open a stream.
+	streamVerbs = []string{"create", "get"}
+	changeVerbs = []string{"get", "patch", "update"}
+)
+
+// status returns the subresource status, which reads like the object itself.
+func status(kind string) Subresource { return Subresource{"status", kind, getVerbs} }
+
+// All returns the resources of a node, in the order of discovery.
+func All(o Options) []*Definition {
+	all := []*Definition{
+		{Name: "configmaps", Kind: "ConfigMap", Short: []string{"cm"}, Namespaced: true, goType: typed[v1.ConfigMap](),
+			Listed: func(o *server.Objects) []*server.ObjectView { return o.ConfigMaps }},
+		{Name: "events", Kind: "Event", Short: []string{"ev"}, Namespaced: true, goType: typed[v1.Event](), Events: true, selectable: eventFields},
+		{Name: "namespaces", Kind: "Namespace", Short: []string{"ns"}, goType: typed[v1.Namespace](), Items: namespaces,
+			selectable: namespaceFields, Subresources: []Subresource{status("Namespace")}},
+		{Name: "nodes", Kind: "Node", Short: []string{"no"}, goType: typed[v1.Node](), Items: nodes, selectable: nodeFields,
+			Subresources: []Subresource{{"proxy", "NodeProxyOptions", proxyVerbs}, status("Node")}},
+		{Name: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Short: []string{"pvc"}, Namespaced: true, goType: typed[v1.PersistentVolumeClaim](),
+			Listed:       func(o *server.Objects) []*server.ObjectView { return o.Claims },
+			Subresources: []Subresource{status("PersistentVolumeClaim")}},
+		{Name: "persistentvolumes", Kind: "PersistentVolume", Short: []string{"pv"}, goType: typed[v1.PersistentVolume](),
+			Listed:       func(o *server.Objects) []*server.ObjectView { return o.Volumes },
+			Subresources: []Subresource{status("PersistentVolume")}},
+		{Name: "pods", Kind: "Pod", Short: []string{"po"}, Categories: []string{"all"}, Namespaced: true, goType: typed[v1.Pod](),
+			Items: pods, selectable: podFields, created: podCreated, Subresources: podSubresources(o.Writable)},
+		{Name: "secrets", Kind: "Secret", Namespaced: true, goType: typed[v1.Secret](), selectable: secretFields,
+			Listed: func(o *server.Objects) []*server.ObjectView { return o.Secrets }},
+		{Group: "authentication.k8s.io", Name: "selfsubjectreviews", Kind: "SelfSubjectReview", Verbs: createVerbs},
+		{Group: "authorization.k8s.io", Name: "selfsubjectaccessreviews", Kind: "SelfSubjectAccessReview", Verbs: createVerbs},
+		{Group: "authorization.k8s.io", Name: "selfsubjectrulesreviews", Kind: "SelfSubjectRulesReview", Verbs: createVerbs},
+	}
+	if o.Measured {
+		all = append(all, metrics()...)
+	}
+	for _, d := range all {
+		d.complete()
+		if o.Writable && d.InManifests() {
+			d.Verbs = slices.Concat(readVerbs, writeVerbs)
+		}
+	}
+	return all
+}
+
+func podSubresources(writable bool) []Subresource {
+	all := []Subresource{
+		{"attach", "PodAttachOptions", streamVerbs},
+		{EphemeralContainers, "Pod", changeVerbs},
+		{"exec", "PodExecOptions", streamVerbs},
+		{"log", "Pod", getVerbs},
+		{"portforward", "PodPortForwardOptions", streamVerbs},
+		status("Pod"),
+	}
+	if writable {
+		all = append(all, Subresource{"resize", "Pod", changeVerbs})
+	}
+	return all
+}
+
+// complete sets the defaults.
+func (d *Definition) complete() {
+	if d.Version == "" {
+		d.Version = "v1"
+	}
+	if d.Verbs == nil {
+		d.Verbs = readVerbs
+	}
+	if d.Singular == "" {
+		d.Singular = strings.ToLower(d.Kind)
+	}
+	if d.Listed != nil {
+		d.Items = objects(d.Listed)
+	}
+	if d.selectable == nil {
+		d.selectable = func(server.Object) fields.Set { return nil }
+	}
+}

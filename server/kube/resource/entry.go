@@ -1,0 +1,67 @@
+package resource
+
+import (
+	"encoding/json"
+	"strconv"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/server"
+	"podd/server/kube/request"
+)
+
+// Entry is an object as the API shows it from a revision on. It is immutable.
+type Entry struct {
+	Key server.Key
+	Rev uint64
+	// Object has its kind and resourceVersion.
+	Object server.Object
+	// JSON returns the encoded object, which is encoded only once.
+	JSON func() []byte
+}
+
+// Entry returns the entry of an item at a revision.
+func (d *Definition) Entry(i Item, rev uint64) *Entry {
+	o := d.copy(i.Object)
+	if created := o.GetCreationTimestamp(); d.created != nil && created.IsZero() {
+		o.SetCreationTimestamp(d.created(o))
+	}
+	o.GetObjectKind().SetGroupVersionKind(d.GroupVersionKind())
+	o.SetResourceVersion(strconv.FormatUint(rev, 10))
+	return (&Entry{Key: i.Key, Rev: rev}).WithObject(o)
+}
+
+// WithObject returns the entry with another object, which must have the kind and
+// resourceVersion of e.
+func (e *Entry) WithObject(o server.Object) *Entry {
+	return &Entry{Key: e.Key, Rev: e.Rev, Object: o, JSON: sync.OnceValue(func() []byte { return Encode(o) })}
+}
+
+// Encode encodes a Kubernetes object. It cannot fail, because its types support
+// JSON.
+func Encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("encoding a Kubernetes object: " + err.Error())
+	}
+	return b
+}
+
+// MetadataType is the type of the representation that has only metadata.
+var MetadataType = metav1.TypeMeta{Kind: request.AsMetadata, APIVersion: metav1.SchemeGroupVersion.String()}
+
+// metadata returns the metadata of an object, which is all that some clients
+// request.
+func metadata(o server.Object) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{
+		TypeMeta: MetadataType,
+		ObjectMeta: metav1.ObjectMeta{
+			Name: o.GetName(), GenerateName: o.GetGenerateName(), Namespace: o.GetNamespace(), UID: o.GetUID(),
+			ResourceVersion: o.GetResourceVersion(), Generation: o.GetGeneration(), CreationTimestamp: o.GetCreationTimestamp(),
+			DeletionTimestamp: o.GetDeletionTimestamp(), DeletionGracePeriodSeconds: o.GetDeletionGracePeriodSeconds(),
+			Labels: o.GetLabels(), Annotations: o.GetAnnotations(), OwnerReferences: o.GetOwnerReferences(), Finalizers: o.GetFinalizers(),
+			ManagedFields: o.GetManagedFields(),
+		},
+	}
+}

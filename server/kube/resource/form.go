@@ -1,0 +1,68 @@
+package resource
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/server/kube/request"
+)
+
+// Form is the representation of objects that a client requests.
+type Form struct {
+	As string // "", request.AsTable, request.AsMetadata or request.AsMetadataList
+	// now returns the time that ages in tables are relative to.
+	now     func() time.Time
+	include metav1.IncludeObjectPolicy // of tables
+}
+
+// NewForm returns the representation that a client prefers among the offered ones.
+// Ages in tables are relative to now.
+func NewForm(r *http.Request, now func() time.Time, offered ...string) (Form, error) {
+	as, err := request.Negotiate(r, offered...)
+	return Form{as, now, request.IncludePolicy(r)}, err
+}
+
+// Encode encodes an object for a response or for an event of a watch. headers
+// includes the column definitions of a table.
+func (f Form) Encode(e *Entry, headers bool) []byte {
+	switch f.As {
+	case request.AsTable:
+		t := newTable([]*Entry{e}, f.now(), e.Rev, f.include)
+		if !headers {
+			t.ColumnDefinitions = nil // the watcher has them already
+		}
+		return Encode(t)
+	case request.AsMetadata:
+		return Encode(metadata(e.Object))
+	}
+	return e.JSON()
+}
+
+// EncodeList encodes a list at a revision.
+func (f Form) EncodeList(d *Definition, entries []*Entry, rev uint64) []byte {
+	switch f.As {
+	case request.AsTable:
+		return Encode(newTable(entries, f.now(), rev, f.include))
+	case request.AsMetadataList:
+		return EncodeList(metav1.TypeMeta{Kind: f.As, APIVersion: metav1.SchemeGroupVersion.String()}, entries, rev, func(e *Entry) []byte { return Encode(metadata(e.Object)) })
+	}
+	return EncodeList(d.ListType(), entries, rev, func(e *Entry) []byte { return e.JSON() })
+}
+
+// EncodeList assembles a list from encoded objects.
+func EncodeList(t metav1.TypeMeta, entries []*Entry, rev uint64, encode func(*Entry) []byte) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"%d"},"items":[`, t.Kind, t.APIVersion, rev)
+	for n, e := range entries {
+		if n > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(encode(e))
+	}
+	b.WriteString("]}\n")
+	return b.Bytes()
+}

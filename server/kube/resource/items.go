@@ -1,0 +1,87 @@
+package resource
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/server"
+)
+
+// Item is an object of a source, without kind and resourceVersion. It is immutable,
+// including everything that it points to.
+type Item struct {
+	Key    server.Key
+	Object server.Object
+}
+
+func pods(v *server.View) []Item {
+	all := make([]Item, 0, len(v.Pods))
+	for _, p := range v.Pods {
+		all = append(all, Item{p.Key(), p.Pod})
+	}
+	return all
+}
+
+// podCreated returns the start time, because a pod of a file has no creation
+// timestamp.
+func podCreated(o server.Object) metav1.Time {
+	if start := o.(*v1.Pod).Status.StartTime; start != nil {
+		return *start
+	}
+	return metav1.Time{}
+}
+
+func nodes(v *server.View) []Item {
+	if v.Machine == nil {
+		return nil
+	}
+	return []Item{{server.Key{Name: v.Machine.Name}, v.Machine}}
+}
+
+// objects returns a function that lists the objects of one kind in a View.
+func objects(of func(*server.Objects) []*server.ObjectView) func(*server.View) []Item {
+	return func(v *server.View) []Item {
+		if v.Objects == nil {
+			return nil
+		}
+		var all []Item
+		for _, o := range of(v.Objects()) {
+			all = append(all, Item{server.Key{Namespace: o.Object.GetNamespace(), Name: o.Object.GetName()}, o.Object})
+		}
+		return all
+	}
+}
+
+// namespaces returns default and all namespaces that contain objects. Their age is
+// the node's.
+func namespaces(v *server.View) []Item {
+	names := []string{metav1.NamespaceDefault}
+	for _, p := range v.Pods {
+		names = append(names, p.Pod.Namespace)
+	}
+	if v.Objects != nil {
+		o := v.Objects()
+		for _, o := range slices.Concat(o.ConfigMaps, o.Secrets, o.Claims) {
+			names = append(names, o.Object.GetNamespace())
+		}
+	}
+	slices.Sort(names)
+	all := []Item{}
+	for _, name := range slices.Compact(names) {
+		all = append(all, Item{server.Key{Name: name}, namespace(v, name)})
+	}
+	return all
+}
+
+func namespace(v *server.View, name string) *v1.Namespace {
+	n := &v1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: server.DeriveUID(v.Node, "Namespace", name), Labels: map[string]string{v1.LabelMetadataName: name}},
+		Status:     v1.NamespaceStatus{Phase: v1.NamespaceActive},
+	}
+	if v.Machine != nil {
+		n.CreationTimestamp = v.Machine.CreationTimestamp
+	}
+	return n
+}

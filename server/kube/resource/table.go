@@ -1,0 +1,32 @@
+package resource
+
+import (
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"podd/server"
+	"podd/server/kube/table"
+)
+
+// newTable returns a table of objects of one kind. It is built for each request,
+// because it contains ages.
+func newTable(entries []*Entry, now time.Time, rev uint64, include metav1.IncludeObjectPolicy) *metav1.Table {
+	all := make([]server.Object, 0, len(entries))
+	for _, e := range entries {
+		all = append(all, e.Object)
+	}
+	t := table.New(all, now)
+	t.ResourceVersion = strconv.FormatUint(rev, 10)
+	for n, e := range entries {
+		switch include {
+		case metav1.IncludeObject:
+			t.Rows[n].Object = runtime.RawExtension{Raw: e.JSON()}
+		case metav1.IncludeMetadata:
+			t.Rows[n].Object = runtime.RawExtension{Raw: Encode(metadata(e.Object))}
+		}
+	}
+	return t
+}

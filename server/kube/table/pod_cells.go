@@ -1,0 +1,209 @@
+package table
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// PodCells are the cells of a pod in a listing, with kubectl's values.
+type PodCells struct {
+	Ready    string // "1/2"; counts regular containers and sidecars
+	Status   string // "Running", "Init:0/1", "CrashLoopBackOff", …
+	Restarts string // "4 (12s ago)"
+	Age      string // "6m"; since the creation or, if that is unknown, since the start
+}
+
+// NewPodCells returns the values that kubectl get pods prints for pod at the given
+// time, with two differences: the pod's own reason is printed if the containers'
+// reasons are less specific, and a pod that terminates because it was deleted
+// remains Terminating. A pod that is being stopped must have a DeletionTimestamp.
+func NewPodCells(pod *v1.Pod, now time.Time) PodCells {
+	r := row{pod: pod, status: string(pod.Status.Phase), total: len(pod.Spec.Containers)}
+	if pod.Status.Reason != "" {
+		r.status = pod.Status.Reason
+	}
+	if c := condition(pod, v1.PodScheduled); c != nil && c.Reason == v1.PodReasonSchedulingGated {
+		r.status = c.Reason
+	}
+	r.readInit()
+	if !r.initializing || isTrue(condition(pod, v1.PodInitialized)) {
+		r.readContainers()
+	}
+	if r.ownReason() {
+		r.status = pod.Status.Reason
+	}
+	r.readDeletion()
+	return PodCells{
+		Ready:    fmt.Sprintf("%d/%d", r.ready, r.total),
+		Status:   r.status,
+		Restarts: r.restartsText(now),
+		Age:      age(pod, now),
+	}
+}
+
+// row collects the cells of one pod.
+type row struct {
+	pod          *v1.Pod
+	status       string
+	ready, total int
+	initializing bool
+	// All restarts, and those of sidecars. Restarts of init containers are not
+	// counted after initialization.
+	restarts, sidecars restarts
+}
+
+type restarts struct {
+	n    int
+	last time.Time
+}
+
+func (r *restarts) add(c *v1.ContainerStatus) {
+	r.n += int(c.RestartCount)
+	if t := c.LastTerminationState.Terminated; t != nil && t.FinishedAt.After(r.last) {
+		r.last = t.FinishedAt.Time
+	}
+}
+
+// readInit evaluates the init containers up to the first one that has not
+// completed, which determines the status.
+func (r *row) readInit() {
+	sidecar := map[string]bool{}
+	for i := range r.pod.Spec.InitContainers {
+		if c := &r.pod.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
+			sidecar[c.Name] = true
+			r.total++
+		}
+	}
+	for i := range r.pod.Status.InitContainerStatuses {
+		c := &r.pod.Status.InitContainerStatuses[i]
+		r.restarts.add(c)
+		if sidecar[c.Name] {
+			r.sidecars.add(c)
+		}
+		switch t, w := c.State.Terminated, c.State.Waiting; {
+		case t != nil && t.ExitCode == 0:
+			continue
+		case sidecar[c.Name] && c.Started != nil && *c.Started:
+			if c.Ready {
+				r.ready++
+			}
+			continue
+		case t != nil:
+			r.status = "Init:" + terminationReason(t)
+		case w != nil && w.Reason != "" && w.Reason != "PodInitializing":
+			r.status = "Init:" + w.Reason
+		default:
+			r.status = fmt.Sprintf("Init:%d/%d", i, len(r.pod.Spec.InitContainers))
+		}
+		r.initializing = true
+		return
+	}
+}
+
+// readContainers evaluates the regular containers from the last to the first, so
+// that the first one with a reason determines the status.
+func (r *row) readContainers() {
+	r.restarts = r.sidecars
+	running := false
+	for i := len(r.pod.Status.ContainerStatuses) - 1; i >= 0; i-- {
+		c := &r.pod.Status.ContainerStatuses[i]
+		r.restarts.add(c)
+		switch t, w := c.State.Terminated, c.State.Waiting; {
+		case w != nil && w.Reason != "":
+			r.status = w.Reason
+		case t != nil:
+			r.status = terminationReason(t)
+		case c.Ready && c.State.Running != nil:
+			running = true
+			r.ready++
+		}
+	}
+	if r.status == "Completed" && running {
+		r.status = "NotReady"
+		if isTrue(condition(r.pod, v1.PodReady)) {
+			r.status = "Running"
+		}
+	}
+}
+
+func terminationReason(t *v1.ContainerStateTerminated) string {
+	switch {
+	case t.Reason != "":
+		return t.Reason
+	case t.Signal != 0:
+		return fmt.Sprintf("Signal:%d", t.Signal)
+	}
+	return fmt.Sprintf("ExitCode:%d", t.ExitCode)
+}
+
+// ownReason reports whether the pod's reason is more specific than those of its
+// containers: it is the reason why the pod was stopped, or why it is not admitted
+// while its containers only wait to be created. If a pod waits for the network, its
+// containers have the reason.
+func (r *row) ownReason() bool {
+	switch reason := r.pod.Status.Reason; {
+	case reason == "" || reason == "NetworkNotReady":
+		return false
+	case r.pod.Status.Phase != v1.PodPending:
+		return true
+	}
+	waitsForCreation := func(c v1.ContainerStatus) bool {
+		w := c.State.Waiting
+		return w != nil && (w.Reason == "" || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing")
+	}
+	return !slices.ContainsFunc(r.pod.Status.InitContainerStatuses, func(c v1.ContainerStatus) bool { return !waitsForCreation(c) }) &&
+		!slices.ContainsFunc(r.pod.Status.ContainerStatuses, func(c v1.ContainerStatus) bool { return !waitsForCreation(c) })
+}
+
+func (r *row) readDeletion() {
+	if r.pod.DeletionTimestamp == nil {
+		return
+	}
+	switch phase := r.pod.Status.Phase; {
+	case r.pod.Status.Reason == "NodeLost":
+		r.status = "Unknown"
+	case phase != v1.PodSucceeded && phase != v1.PodFailed || r.endedByRemoval():
+		r.status = "Terminating"
+	}
+}
+
+// endedByRemoval reports whether the pod was still running when it was deleted.
+func (r *row) endedByRemoval() bool {
+	later := func(c v1.ContainerStatus) bool {
+		t := c.State.Terminated
+		return t != nil && t.FinishedAt.After(r.pod.DeletionTimestamp.Time)
+	}
+	return slices.ContainsFunc(r.pod.Status.InitContainerStatuses, later) || slices.ContainsFunc(r.pod.Status.ContainerStatuses, later)
+}
+
+func (r *row) restartsText(now time.Time) string {
+	if r.restarts.n == 0 || r.restarts.last.IsZero() {
+		return strconv.Itoa(r.restarts.n)
+	}
+	return fmt.Sprintf("%d (%s ago)", r.restarts.n, since(r.restarts.last, now))
+}
+
+// age returns the time since the creation of a pod or, if it has no creation
+// timestamp, since its start.
+func age(pod *v1.Pod, now time.Time) string {
+	if pod.CreationTimestamp.IsZero() && pod.Status.StartTime != nil {
+		return since(pod.Status.StartTime.Time, now)
+	}
+	return since(pod.CreationTimestamp.Time, now)
+}
+
+// condition returns the condition of that type, or nil.
+func condition(pod *v1.Pod, t v1.PodConditionType) *v1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == t {
+			return c
+		}
+	}
+	return nil
+}
+
+func isTrue(c *v1.PodCondition) bool { return c != nil && c.Status == v1.ConditionTrue }

@@ -1,0 +1,174 @@
+package write
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	kjson "sigs.k8s.io/json"
+
+	"podd/server"
+	"podd/server/kube/request"
+)
+
+const mediaYAML = "application/yaml"
+
+// object decodes the body of a request.
+func (c *call) object() (server.Object, error) {
+	body, err := readBody(c.w, c.r)
+	if err != nil {
+		return nil, err
+	}
+	mediaType, _, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	switch mediaType {
+	case "", runtime.ContentTypeJSON:
+		return c.decoded(body, nil)
+	case mediaYAML:
+		text, duplicates, err := fromYAML(body)
+		if err != nil {
+			return nil, err
+		}
+		return c.decoded(text, duplicates)
+	case runtime.ContentTypeProtobuf:
+		o := c.res.Blank()
+		err := request.DecodeProtobuf(body, o.(request.Message))
+		if err != nil {
+			return nil, apierrors.NewBadRequest("reading the body: " + err.Error())
+		}
+		return o, c.checkKind(o)
+	}
+	return nil, request.UnsupportedMediaType(runtime.ContentTypeJSON, mediaYAML, runtime.ContentTypeProtobuf)
+}
+
+// decoded decodes JSON. Unknown fields, and the given problems found before, are
+// reported as the request specifies.
+func (c *call) decoded(text []byte, problems []error) (server.Object, error) {
+	o := c.res.Blank()
+	unknown, err := kjson.UnmarshalStrict(text, o)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("decoding the body as %s: %v", c.res.Kind, err))
+	}
+	if err := c.reportUnknown(append(problems, unknown...)); err != nil {
+		return nil, err
+	}
+	return o, c.checkKind(o)
+}
+
+// checkKind returns an error unless o has the kind of the resource.
+func (c *call) checkKind(o server.Object) error {
+	if got := o.GetObjectKind().GroupVersionKind(); got != c.res.GroupVersionKind() {
+		return apierrors.NewBadRequest(fmt.Sprintf("the body has kind %.80q in version %.80q, want %s %s", got.Kind, got.GroupVersion(), c.res.Kind, c.res.GroupVersionKind().GroupVersion()))
+	}
+	return nil
+}
+
+// maxReported limits the number of unknown fields that are reported.
+const maxReported = 32
+
+func (c *call) reportUnknown(problems []error) error { return reportUnknown(c.w, c.strict, problems) }
+
+// reportUnknown returns an error for unknown or duplicate fields, or adds warnings,
+// depending on fieldValidation. An unknown value of fieldValidation means Warn.
+func reportUnknown(w http.ResponseWriter, validation string, problems []error) error {
+	if len(problems) == 0 || validation == metav1.FieldValidationIgnore {
+		return nil
+	}
+	var all []string
+	for _, err := range problems[:min(len(problems), maxReported)] {
+		all = append(all, err.Error())
+	}
+	if validation == metav1.FieldValidationStrict {
+		return apierrors.NewBadRequest("strict decoding error: " + strings.Join(all, ", "))
+	}
+	warn(w, all...)
+	return nil
+}
+
+func (c *call) warn(all ...string) { warn(c.w, all...) }
+
+// warn adds warnings to the response, which kubectl prints.
+func warn(w http.ResponseWriter, all ...string) {
+	for _, text := range all {
+		if h, err := utilnet.NewWarningHeader(299, "-", text); err == nil {
+			w.Header().Add("Warning", h)
+		}
+	}
+}
+
+// manifestText returns the text of an object's file. It omits the fields that the
+// server sets, except the UID, the creation timestamp and the managed fields, which
+// must not change.
+func manifestText(o server.Object) []byte {
+	o = o.DeepCopyObject().(server.Object)
+	o.SetResourceVersion("")
+	o.SetGeneration(0)
+	o.SetSelfLink("")
+	o.SetOwnerReferences(nil)
+	o.SetDeletionTimestamp(nil)
+	o.SetDeletionGracePeriodSeconds(nil)
+	switch o := o.(type) {
+	case *v1.Pod:
+		o.Status = v1.PodStatus{}
+	case *v1.Secret:
+		foldStringData(o)
+	case *v1.PersistentVolumeClaim:
+		o.Status = v1.PersistentVolumeClaimStatus{}
+	case *v1.PersistentVolume:
+		o.Status = v1.PersistentVolumeStatus{}
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // the text is not HTML, and escaping would make it up to six times as long
+	e.SetIndent("", "  ")
+	if err := e.Encode(o); err != nil {
+		panic("encoding a Kubernetes object: " + err.Error())
+	}
+	return b.Bytes()
+}
+
+// foldStringData moves stringData, which is write-only, to data.
+func foldStringData(s *v1.Secret) {
+	for key, value := range s.StringData {
+		if s.Data == nil {
+			s.Data = map[string][]byte{}
+		}
+		s.Data[key] = []byte(value)
+	}
+	s.StringData = nil
+}
+
+// check returns the object as podd reads it from a text, or the error of an invalid
+// text.
+func (c *call) check(name string, text []byte) (Checked, error) {
+	checked := c.manifests.Check(c.res.Kind, text)
+	if checked.Object == nil {
+		return checked, c.invalid(name, checked.Causes...)
+	}
+	checked.Object.GetObjectKind().SetGroupVersionKind(c.res.GroupVersionKind())
+	return checked, nil
+}
+
+// invalid returns an error with the causes.
+func (c *call) invalid(name string, causes ...metav1.StatusCause) error {
+	var all []string
+	for _, cause := range causes {
+		all = append(all, strings.TrimPrefix(cause.Field+": "+cause.Message, ": "))
+	}
+	message := strings.Join(all, ", ")
+	if len(all) > 1 {
+		message = "[" + message + "]"
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
+		Message: fmt.Sprintf("%s %q is invalid: %s", c.res.Kind, name, message),
+		Details: &metav1.StatusDetails{Group: c.res.Group, Kind: c.res.Kind, Name: name, Causes: causes},
+	}}
+}

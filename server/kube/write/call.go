@@ -1,0 +1,120 @@
+package write
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/server"
+	"podd/server/kube/request"
+	"podd/server/kube/resource"
+)
+
+// call is one request that changes an object.
+type call struct {
+	*Handler
+	w   http.ResponseWriter
+	r   *http.Request
+	res *resource.Definition
+	i   request.Info
+	// dry is set if nothing is to be stored. strict is the validation of unknown
+	// fields: Ignore, Warn or Strict.
+	dry    bool
+	strict string
+	form   resource.Form
+	// manager is the field manager of the change. force resolves conflicts of an
+	// apply.
+	manager string
+	force   bool
+	// applied is set if the managed fields of the object are up to date.
+	applied bool
+}
+
+func (c *call) serve() error {
+	if err := c.options(); err != nil {
+		return err
+	}
+	switch c.i.Verb {
+	case "create":
+		return c.create()
+	case "update":
+		return c.update()
+	case "patch":
+		return c.patch()
+	case "delete":
+		return c.delete()
+	}
+	return c.deleteCollection()
+}
+
+func (c *call) options() (err error) {
+	q := c.r.URL.Query()
+	if c.dry, err = dryRun(q["dryRun"]); err != nil {
+		return err
+	}
+	switch c.strict = q.Get("fieldValidation"); c.strict {
+	case "":
+		c.strict = metav1.FieldValidationWarn
+	case metav1.FieldValidationIgnore, metav1.FieldValidationWarn, metav1.FieldValidationStrict:
+	default:
+		return apierrors.NewBadRequest(fmt.Sprintf("fieldValidation: %.40q is not Ignore, Warn or Strict", c.strict))
+	}
+	if err := c.readManager(q); err != nil {
+		return err
+	}
+	c.form, err = resource.NewForm(c.r, c.now, request.AsTable, request.AsMetadata)
+	return err
+}
+
+// dryRun reports whether the request is a dry run. Unknown values are rejected,
+// because the client expects that nothing is changed.
+func dryRun(values []string) (bool, error) {
+	for _, value := range values {
+		if value != metav1.DryRunAll {
+			return false, apierrors.NewBadRequest(fmt.Sprintf("dryRun: %.40q: only All is supported", value))
+		}
+	}
+	return len(values) > 0, nil
+}
+
+// lock waits until no other write is in progress. The caller must call unlock.
+func (c *call) lock() (unlock func(), err error) { return lock(c.r.Context(), c.writing) }
+
+func lock(ctx context.Context, held chan struct{}) (unlock func(), err error) {
+	select {
+	case held <- struct{}{}:
+		return func() { <-held }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// reply responds with an object in the client's representation.
+func (c *call) reply(code int, e *resource.Entry) error {
+	server.ReplyJSON(c.w, code, c.form.Encode(e, true))
+	return nil
+}
+
+// ownEntry returns the entry of an object if its file belongs to the API, or if it
+// has no file because it is terminating. Otherwise the error names the object's
+// file.
+func (c *call) ownEntry(key server.Key) (*resource.Entry, error) {
+	i := c.i
+	i.Namespace, i.Name = key.Namespace, key.Name
+	e, err := c.objects.Find(c.r.Context(), c.res, key)
+	if err != nil {
+		return nil, err
+	}
+	path, _, _ := c.origin(c.res, key)
+	ends := path == "" && e.Object.GetDeletionTimestamp() != nil
+	if !ends && path != c.manifests.Path(c.res.Kind, key) {
+		return nil, c.refusal(c.res, i)
+	}
+	return e, nil
+}
+
+// key returns the key of the object in the path.
+func (c *call) key() server.Key { return c.res.Key(c.i.Namespace, c.i.Name) }

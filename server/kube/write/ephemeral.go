@@ -1,0 +1,141 @@
+package write
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"mime"
+	"net/http"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/json"
+
+	"podd/server"
+	"podd/server/kube/request"
+	"podd/server/kube/resource"
+)
+
+// A Debugger adds ephemeral containers to running pods.
+type Debugger interface {
+	// Debug sets the ephemeral containers of the pod with this name and UID, which
+	// must include the existing ones. It returns when the change is stored. With
+	// dry it only validates the request. Its errors are API errors: NotFound if the
+	// UID belongs to another pod, Invalid if the containers are invalid or existing
+	// ones are changed.
+	Debug(ctx context.Context, pod types.NamespacedName, uid types.UID, containers []v1.EphemeralContainer, dry bool) error
+}
+
+// ephemeralTimeout is the time for which a request waits until the pod shows the
+// added containers.
+const ephemeralTimeout = 10 * time.Second
+
+// addEphemeral serves PUT and PATCH of a pod's ephemeral containers. All other
+// fields of the sent pod are ignored. Requests are serialized, so that each is
+// based on the newest version.
+func (h *Handler) addEphemeral(w http.ResponseWriter, r *http.Request, res *resource.Definition, i request.Info) error {
+	dry, err := dryRun(r.URL.Query()["dryRun"])
+	if err != nil {
+		return err
+	}
+	change, err := readChange(w, r)
+	if err != nil {
+		return err
+	}
+	unlock, err := lock(r.Context(), h.debugging)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	e, err := h.objects.Find(r.Context(), res, res.Key(i.Namespace, i.Name))
+	if err != nil {
+		return err
+	}
+	p, err := decodePod(w, r, e, change)
+	if err != nil {
+		return err
+	}
+	e, err = h.debug(r.Context(), res, e, p.Spec.EphemeralContainers, dry)
+	if err != nil {
+		return err
+	}
+	server.ReplyJSON(w, http.StatusOK, e.JSON())
+	return nil
+}
+
+// debug adds the containers and returns the pod that shows them.
+func (h *Handler) debug(ctx context.Context, res *resource.Definition, was *resource.Entry, containers []v1.EphemeralContainer, dry bool) (*resource.Entry, error) {
+	key, uid := types.NamespacedName(was.Key), was.Object.GetUID()
+	if err := h.debugger.Debug(ctx, key, uid, containers, dry); err != nil {
+		return nil, err
+	}
+	if dry {
+		p := *was.Object.(*v1.Pod)
+		p.Spec.EphemeralContainers = containers
+		return res.Entry(resource.Item{Key: was.Key, Object: &p}, was.Rev), nil
+	}
+	waitCtx, cancel := context.WithTimeout(ctx, ephemeralTimeout)
+	defer cancel()
+	for {
+		more := h.state.Changed(h.state.View().Revision)
+		e, err := h.objects.Find(ctx, res, was.Key)
+		if err != nil || hasContainers(e.Object.(*v1.Pod), containers) {
+			return e, err
+		}
+		select {
+		case <-more:
+		case <-waitCtx.Done():
+			return nil, apierrors.NewTimeoutError("the ephemeral containers are stored, but the pod does not show them yet", 1)
+		}
+	}
+}
+
+func hasContainers(p *v1.Pod, containers []v1.EphemeralContainer) bool {
+	return !slices.ContainsFunc(containers, func(c v1.EphemeralContainer) bool {
+		return !slices.ContainsFunc(p.Spec.EphemeralContainers, func(has v1.EphemeralContainer) bool { return has.Name == c.Name })
+	})
+}
+
+// readChange returns a function that applies the body to a pod.
+func readChange(w http.ResponseWriter, r *http.Request) (func(server.Object) ([]byte, error), error) {
+	if r.Method == http.MethodPatch {
+		p, err := readPatch(w, r)
+		return p.apply, err
+	}
+	kind, _, _ := mime.ParseMediaType(cmp.Or(r.Header.Get("Content-Type"), "application/json"))
+	if kind != "application/json" {
+		return nil, request.UnsupportedMediaType("application/json")
+	}
+	body, err := readBody(w, r)
+	return func(server.Object) ([]byte, error) { return body, nil }, err
+}
+
+// decodePod returns the pod after the change. It returns an error if the change is
+// for another pod or version.
+func decodePod(w http.ResponseWriter, r *http.Request, e *resource.Entry, change func(server.Object) ([]byte, error)) (*v1.Pod, error) {
+	body, err := change(e.Object)
+	if err != nil {
+		return nil, err
+	}
+	p := &v1.Pod{}
+	strict, err := json.UnmarshalStrict(body, p)
+	if err != nil {
+		return nil, apierrors.NewBadRequest("reading the pod: " + err.Error())
+	}
+	if err := reportUnknown(w, r.URL.Query().Get("fieldValidation"), strict); err != nil {
+		return nil, err
+	}
+	gr := v1.Resource("pods")
+	switch {
+	case p.Name != e.Key.Name || p.Namespace != e.Key.Namespace:
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the pod in the path is %.80q, but the pod in the body is %.80q", e.Key, server.Key{Namespace: p.Namespace, Name: p.Name}))
+	case p.UID != "" && p.UID != e.Object.GetUID():
+		return nil, apierrors.NewConflict(gr, e.Key.Name, fmt.Errorf("precondition failed: UID in precondition: %.80s, UID in object meta: %s", p.UID, e.Object.GetUID()))
+	case p.ResourceVersion != "" && p.ResourceVersion != e.Object.GetResourceVersion():
+		return nil, modified(gr, e.Key.Name)
+	}
+	return p, nil
+}

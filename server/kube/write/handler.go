@@ -1,0 +1,163 @@
+// Package write serves requests that change objects.
+//
+// Objects come from manifests, so writing an object means to edit its manifest. With
+// Manifests, the API has its own directory of manifests. Objects that are created through
+// the API can be changed and deleted through it, with the rules of an API server:
+//
+//	body ── decode ── validate ──▶ file ── source ── router ──▶ View ──▶ response
+//
+// Writes are serialized, and each is acknowledged only when the View shows it. So a client
+// reads its own writes, in a get and in a watch, and no update is lost. Files of other
+// sources are never modified: a write to such an object is rejected with the name of its
+// file, and so are all writes without Manifests (refuse.go). Ephemeral containers of
+// running pods are an exception, because they are not in manifests (ephemeral.go).
+//
+// The managers of fields are tracked in metadata.managedFields, as in an API server:
+// server-side apply conflicts with fields of other managers, and removes fields that its
+// manager omits (manage.go, apply.go and package managed). They are not tracked for files
+// of other sources and for ephemeral containers.
+package write
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"syscall"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/server"
+	"podd/server/kube/managed"
+	"podd/server/kube/request"
+	"podd/server/kube/resource"
+)
+
+// Objects provides the objects that the API serves.
+type Objects interface {
+	// Find returns an object, or Kubernetes' error if it does not exist.
+	Find(ctx context.Context, res *resource.Definition, key server.Key) (*resource.Entry, error)
+	// Select returns the objects that the selectors of a query select in a
+	// namespace, and their revision.
+	Select(ctx context.Context, res *resource.Definition, namespace string, q url.Values) ([]*resource.Entry, uint64, error)
+}
+
+// Manifests stores the objects that are created through the API, each in a file
+// that podd reads like other manifests. It must be safe for concurrent use.
+type Manifests interface {
+	// Path returns the path of an object's file, whether or not it exists.
+	Path(kind string, key server.Key) string
+	// Check parses and validates a text as podd does when it reads the file.
+	Check(kind string, text []byte) Checked
+	// Read returns fs.ErrNotExist if there is no file.
+	Read(kind string, key server.Key) ([]byte, error)
+	// Write atomically replaces a file. If it fails, the old content remains.
+	Write(kind string, key server.Key, text []byte) error
+	Remove(kind string, key server.Key) error
+	// End makes a pod terminate with the client's grace period: now if it is
+	// terminating already, otherwise when its file is removed.
+	End(ctx context.Context, pod server.Key, uid types.UID, grace time.Duration) error
+	// Spare cancels End for a pod whose file could not be removed.
+	Spare(ctx context.Context, pod server.Key, uid types.UID) error
+}
+
+// Checked is an object as podd reads it.
+type Checked struct {
+	Object   server.Object        // with defaults, owned by the caller; nil if the text is invalid
+	Causes   []metav1.StatusCause // the errors of an invalid text
+	Warnings []string
+	// Version is equal for two texts if a running pod need not be restarted to
+	// change from one to the other; "" for objects that are not pods.
+	Version string
+}
+
+// Options are the parts of a node that writes need. All are required unless their
+// comment states otherwise.
+type Options struct {
+	State   server.Viewer
+	Objects Objects
+	Fields  *managed.Fields
+	// Manifests stores the objects that are created through the API. If it is nil,
+	// all writes are rejected.
+	Manifests Manifests
+	// InCluster is set if the node belongs to a cluster, where Manifests are not
+	// supported.
+	InCluster bool
+	// Debugger adds ephemeral containers. If it is nil, they are read-only.
+	Debugger Debugger
+	Now      func() time.Time
+}
+
+// Handler serves requests that change objects. It is safe for concurrent use.
+type Handler struct {
+	state     server.Viewer
+	objects   Objects
+	fields    *managed.Fields
+	manifests Manifests
+	inCluster bool
+	debugger  Debugger
+	now       func() time.Time
+
+	writing   chan struct{} // lock of writes: holds an element during a write
+	debugging chan struct{} // lock of changes to ephemeral containers
+}
+
+// New returns a Handler.
+func New(o Options) *Handler {
+	return &Handler{
+		state: o.State, objects: o.Objects, fields: o.Fields, manifests: o.Manifests, inCluster: o.InCluster, debugger: o.Debugger, now: o.Now,
+		writing: make(chan struct{}, 1), debugging: make(chan struct{}, 1),
+	}
+}
+
+// Serve serves a write, and rejects any request that the API does not support.
+func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, res *resource.Definition, i request.Info) {
+	var err error
+	switch {
+	case h.debugger != nil && i.Subresource == resource.EphemeralContainers && (i.Verb == "update" || i.Verb == "patch"):
+		err = h.addEphemeral(w, r, res, i)
+	case isSupported(res, i):
+		err = writeError((&call{Handler: h, w: w, r: r, res: res, i: i}).serve())
+	default:
+		err = h.refusal(res, i)
+	}
+	if err != nil {
+		server.ReplyStatus(w, err)
+	}
+}
+
+// isSupported reports whether the request is a write that podd supports.
+func isSupported(res *resource.Definition, i request.Info) bool {
+	if !slices.Contains(res.Verbs, i.Verb) || isAllNamespaces(res, i) || i.Subresource != "" && i.Subresource != "resize" {
+		return false
+	}
+	switch i.Verb {
+	case "create":
+		return i.Name == "" && i.Subresource == ""
+	case "update", "patch":
+		return i.Name != ""
+	case "delete":
+		return i.Subresource == ""
+	}
+	return i.Verb == "deletecollection"
+}
+
+// isAllNamespaces reports whether the path is that of all namespaces, where
+// creating objects and deleting a collection are not supported.
+func isAllNamespaces(res *resource.Definition, i request.Info) bool {
+	return res.Namespaced && i.Namespace == ""
+}
+
+// writeError returns an error for a full disk with its own HTTP status. It returns
+// other errors unchanged.
+func writeError(err error) error {
+	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	if api := apierrors.APIStatus(nil); errors.As(err, &api) || !full {
+		return err
+	}
+	return &server.Error{Status: http.StatusInsufficientStorage, Message: "nothing was changed: " + err.Error() + "; free disk space and try again"}
+}

@@ -1,0 +1,127 @@
+package write
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"podd/server"
+	"podd/server/kube/managed"
+)
+
+// maxText limits the size of a stored object including its managed fields, in
+// bytes.
+const maxText = 4 << 20
+
+// readManager reads the field manager from the parameters of a request.
+func (c *call) readManager(q url.Values) error {
+	o := &metav1.PatchOptions{FieldManager: q.Get("fieldManager")}
+	if q.Has("force") {
+		c.force = q.Get("force") != "0" && !strings.EqualFold(q.Get("force"), "false")
+		o.Force = &c.force
+	}
+	var errs field.ErrorList
+	if c.i.Verb == "patch" {
+		errs = validation.ValidatePatchOptions(o, patchType(c.r))
+	} else {
+		errs = validation.ValidateFieldManager(o.FieldManager, field.NewPath("fieldManager"))
+	}
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(metav1.Kind("PatchOptions"), "", errs)
+	}
+	if c.manager = o.FieldManager; c.manager == "" {
+		c.manager = program(c.r.UserAgent())
+	}
+	return nil
+}
+
+// program returns the program name at the beginning of a User-Agent, with the
+// restrictions for names of managers.
+func program(userAgent string) string {
+	name, _, _ := strings.Cut(userAgent, "/")
+	var b strings.Builder
+	for _, r := range name {
+		switch {
+		case !unicode.IsPrint(r):
+		case b.Len()+utf8.RuneLen(r) > validation.FieldManagerMaxLength:
+			return b.String()
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// changes returns the change of this request to an object, which is blank if it
+// does not exist.
+func (c *call) changes(live server.Object) managed.Change {
+	return managed.Change{Live: live, Manager: c.manager, Subresource: c.i.Subresource}
+}
+
+// managers returns the managed fields of o, which replaces live. defaulted is o
+// with defaults. If the client has changed the managed fields, the result starts
+// from those, as kubectl does to migrate client-side apply.
+func (c *call) managers(live, o, defaulted server.Object) ([]metav1.ManagedFieldsEntry, error) {
+	all := o.GetManagedFields()
+	if !c.applied {
+		next := defaulted.DeepCopyObject().(server.Object)
+		next.SetManagedFields(all)
+		// Tracking fails for an object with a duplicate entry in a list that must
+		// not have any. Such an object is written without managers, as in an API
+		// server.
+		all, _ = c.fields.Update(c.changes(live), next)
+	}
+	if errs := validation.ValidateManagedFields(all, field.NewPath("metadata", "managedFields")); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(c.res.GroupVersionKind().GroupKind(), o.GetName(), errs)
+	}
+	return all, nil
+}
+
+// blank returns an object that does not exist yet.
+func (c *call) blank() server.Object {
+	o := c.res.Blank()
+	o.GetObjectKind().SetGroupVersionKind(c.res.GroupVersionKind())
+	return o
+}
+
+// managedNew sets the managed fields of a new object. It returns the object as podd
+// reads it, and its text.
+func (c *call) managedNew(o server.Object) (Checked, []byte, error) {
+	checked, err := c.check(o.GetName(), manifestText(o))
+	if err != nil {
+		return checked, nil, err
+	}
+	defaulted := checked.Object
+	if p, ok := defaulted.(*v1.Pod); ok { // the node is not set by a manager
+		p.Spec.NodeName = o.(*v1.Pod).Spec.NodeName
+	}
+	managers, err := c.managers(c.blank(), o, defaulted)
+	if err != nil {
+		return checked, nil, err
+	}
+	o.SetManagedFields(managers)
+	return c.encodeChecked(o)
+}
+
+// encodeChecked returns the object as podd reads it, and its text. If it is too
+// large, managed fields are removed, except after an apply, which is then rejected.
+func (c *call) encodeChecked(o server.Object) (Checked, []byte, error) {
+	b := manifestText(o)
+	if len(b) > maxText && (c.applied || o.GetManagedFields() == nil) {
+		return Checked{}, nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s %q is too large: %d bytes (limit %d)", c.res.Singular, o.GetName(), len(b), maxText))
+	}
+	checked, err := c.check(o.GetName(), b)
+	if (err != nil || len(b) > maxText) && !c.applied && o.GetManagedFields() != nil {
+		o.SetManagedFields(nil)
+		return c.encodeChecked(o)
+	}
+	return checked, b, err
+}

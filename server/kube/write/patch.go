@@ -1,0 +1,126 @@
+package write
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/mergepatch"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"podd/server"
+	"podd/server/kube/request"
+)
+
+// The API server's limits.
+const (
+	// maxBody limits a body, and the data that a JSON patch may copy, in bytes.
+	maxBody = 3 << 20
+	// maxOperations limits the number of operations of a JSON patch.
+	maxOperations = 10_000
+)
+
+func init() { jsonpatch.AccumulatedCopySizeLimit = maxBody }
+
+// patch is the body of a PATCH. It may be applied several times, for example when
+// the object has changed in the meantime.
+type patch struct {
+	kind types.PatchType
+	body []byte
+}
+
+func patchType(r *http.Request) types.PatchType {
+	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return types.PatchType(mediaType)
+}
+
+// readPatch reads a patch. It does not accept a server-side apply.
+func readPatch(w http.ResponseWriter, r *http.Request) (patch, error) {
+	p := patch{kind: patchType(r)}
+	switch p.kind {
+	case types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType:
+	default:
+		return p, request.UnsupportedMediaType(string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType))
+	}
+	var err error
+	p.body, err = readBody(w, r)
+	return p, err
+}
+
+// readBody reads a body with the size limit of an API server.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", maxBody))
+	case err != nil:
+		return nil, apierrors.NewBadRequest("reading the body: " + err.Error())
+	}
+	return body, nil
+}
+
+// apply returns the JSON of o after applying the patch; o is not modified. The
+// caller must check whether the result is a valid object of its kind.
+func (p patch) apply(o server.Object) ([]byte, error) {
+	was, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %q before it is patched: %w", o.GetName(), err)
+	}
+	switch p.kind {
+	case types.JSONPatchType:
+		return p.applyOperations(was)
+	case types.MergePatchType:
+		is, err := jsonpatch.MergePatch(was, p.body)
+		return is, badPatch(err)
+	}
+	is, err := strategicpatch.StrategicMergePatch(was, p.body, o)
+	if slices.Contains(malformedErrors, err) {
+		return nil, badPatch(err)
+	}
+	return is, unprocessable(err)
+}
+
+// malformedErrors are the errors for an invalid strategic merge patch, whatever
+// object it is applied to.
+var malformedErrors = []error{
+	mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList, mergepatch.ErrBadPatchFormatForRetainKeys,
+	mergepatch.ErrBadPatchFormatForSetElementOrderList, mergepatch.ErrUnsupportedStrategicMergePatchFormat,
+}
+
+// applyOperations applies all operations of a JSON patch, or none if one fails.
+func (p patch) applyOperations(was []byte) ([]byte, error) {
+	operations, err := jsonpatch.DecodePatch(p.body)
+	if err != nil {
+		return nil, badPatch(err)
+	}
+	if n := len(operations); n > maxOperations {
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the allowed maximum operations in a JSON patch is %d, got %d", maxOperations, n))
+	}
+	is, err := operations.Apply(was)
+	return is, unprocessable(err)
+}
+
+// badPatch returns the error for a body that is not a patch.
+func badPatch(err error) error {
+	if err == nil {
+		return nil
+	}
+	return apierrors.NewBadRequest("error decoding patch: " + err.Error())
+}
+
+// unprocessable returns the error for a patch that cannot be applied to the object,
+// for example because of a failed test or a missing path.
+func unprocessable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &server.Error{Status: http.StatusUnprocessableEntity, Message: "applying the patch: " + err.Error()}
+}

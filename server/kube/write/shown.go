@@ -1,0 +1,103 @@
+package write
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/server"
+	"podd/server/kube/resource"
+)
+
+// shownTimeout is the time for which a request waits until podd has read the
+// written file. Usually it takes milliseconds.
+const shownTimeout = 20 * time.Second
+
+// overruledError means that podd has read a file but uses another object with that
+// name.
+type overruledError struct{ error }
+
+func (o *overruledError) Unwrap() error { return o.error }
+
+// waitShown waits until the View shows what was written and returns the entry, so
+// that clients can read their own writes.
+func (c *call) waitShown(ctx context.Context, key server.Key, text []byte, want server.Object) (*resource.Entry, error) {
+	digest, path := digest(text), c.manifests.Path(c.res.Kind, key)
+	err := c.waitFor(ctx, func(v *server.View) (bool, error) {
+		n := slices.IndexFunc(v.Files, func(f server.FileView) bool { return f.Path == path })
+		if n < 0 || v.Files[n].Digest != digest {
+			return false, nil
+		}
+		if at, _, _ := c.origin(c.res, key); at != path {
+			return false, c.newOverruledError(v, path, key)
+		}
+		return c.res.Name != "pods" || isShown(v.Pod(key), want), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.objects.Find(c.r.Context(), c.res, key)
+}
+
+// digest returns the digest of a text in the format of a View.
+func digest(text []byte) string {
+	sum := sha256.Sum256(text)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// isShown reports whether a pod is shown as it was written. Ephemeral containers
+// are ignored, because they are not in manifests.
+func isShown(p *server.PodView, want server.Object) bool {
+	w := want.(*v1.Pod)
+	if p == nil || p.Pod.UID != w.UID {
+		return false
+	}
+	spec := p.Pod.Spec
+	spec.EphemeralContainers = nil
+	return equality.Semantic.DeepEqual(p.Pod.Labels, w.Labels) &&
+		equality.Semantic.DeepEqual(p.Pod.Annotations, w.Annotations) &&
+		equality.Semantic.DeepEqual(p.Pod.ManagedFields, w.ManagedFields) && equality.Semantic.DeepEqual(spec, w.Spec)
+}
+
+func (c *call) newOverruledError(v *server.View, path string, key server.Key) error {
+	why := "another source has an object with this name"
+	for _, p := range v.Problems {
+		if p.Path == path && p.Severity == server.SeverityError {
+			why = p.Message
+		}
+	}
+	return &overruledError{apierrors.NewConflict(c.res.GroupResource(), key.Name, fmt.Errorf("podd does not use the object: %s", why))}
+}
+
+// waitFor waits until shown returns true or an error for a View.
+func (c *call) waitFor(ctx context.Context, shown func(*server.View) (bool, error)) error {
+	timer := time.NewTimer(shownTimeout)
+	defer timer.Stop()
+	for {
+		v := c.state.View()
+		if ok, err := shown(v); ok || err != nil {
+			return err
+		}
+		select {
+		case <-c.state.Changed(v.Revision):
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+			return errNotShown
+		}
+	}
+}
+
+var errNotShown = &apierrors.StatusError{ErrStatus: metav1.Status{
+	Status: metav1.StatusFailure, Code: http.StatusGatewayTimeout, Reason: metav1.StatusReasonTimeout,
+	Message: fmt.Sprintf("the change is stored, but podd did not apply it within %v; check again later", shownTimeout),
+}}

@@ -1,0 +1,259 @@
+package write
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/server"
+	"podd/server/kube/resource"
+)
+
+// stored is an object as it is in its file, and as podd reads it.
+type stored struct {
+	key     server.Key
+	entry   *resource.Entry // the object as it is served
+	written server.Object
+	text    []byte // the text of written
+	read    Checked
+}
+
+// update replaces an object with the body.
+func (c *call) update() error {
+	o, err := c.object()
+	if err != nil {
+		return err
+	}
+	return c.change(func(stored) (server.Object, error) { return o, nil })
+}
+
+// patch applies a patch or a configuration to an object.
+func (c *call) patch() error {
+	if patchType(c.r) == types.ApplyYAMLPatchType {
+		return c.apply()
+	}
+	p, err := readPatch(c.w, c.r)
+	if err != nil {
+		return err
+	}
+	return c.change(func(s stored) (server.Object, error) { return c.patched(p, s) })
+}
+
+// patched returns the result of applying a patch to an object.
+func (c *call) patched(p patch, s stored) (server.Object, error) {
+	text, err := p.apply(s.shown())
+	if err != nil {
+		return nil, err
+	}
+	return c.decoded(text, nil)
+}
+
+// shown returns the object as clients see it: with the status but without fields of
+// claims and volumes that podd only shows.
+func (s stored) shown() server.Object {
+	o := s.read.Object.DeepCopyObject().(server.Object)
+	o.SetUID(s.entry.Object.GetUID())
+	o.SetCreationTimestamp(s.entry.Object.GetCreationTimestamp())
+	o.SetResourceVersion(s.entry.Object.GetResourceVersion())
+	switch o := o.(type) {
+	case *v1.Pod:
+		was := s.entry.Object.(*v1.Pod)
+		o.Status, o.Spec.EphemeralContainers = was.Status, was.Spec.EphemeralContainers
+	case *v1.PersistentVolumeClaim:
+		o.Status = s.entry.Object.(*v1.PersistentVolumeClaim).Status
+	case *v1.PersistentVolume:
+		o.Status = s.entry.Object.(*v1.PersistentVolume).Status
+	}
+	return o
+}
+
+// change writes the object that update returns. Other writes wait in the meantime.
+func (c *call) change(update func(stored) (server.Object, error)) error {
+	unlock, err := c.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	s, err := c.stored(c.key())
+	if err != nil {
+		return err
+	}
+	o, err := update(s)
+	if err != nil {
+		return err
+	}
+	if err := c.checkIdentity(o, s); err != nil {
+		return err
+	}
+	next, err := c.next(o, s)
+	if err != nil {
+		return err
+	}
+	return c.storeNext(s, next)
+}
+
+// storeNext writes the new version of an object.
+func (c *call) storeNext(s stored, next server.Object) error {
+	checked, text, err := c.encodeChecked(next)
+	switch {
+	case err != nil:
+		return err
+	case unchanged(checked.Object, s.read.Object):
+		return c.reply(http.StatusOK, s.entry)
+	case checked.Version != s.read.Version:
+		return c.forbid(s, "spec", "this update would require a restart of the pod; delete it and create it again")
+	}
+	c.warn(checked.Warnings...)
+	if c.dry {
+		s.read = checked
+		return c.reply(http.StatusOK, c.res.Entry(resource.Item{Key: s.key, Object: s.shown()}, s.entry.Rev))
+	}
+	if err := c.manifests.Write(c.res.Kind, s.key, text); err != nil {
+		return fmt.Errorf("changing %s %q: %w", c.res.Singular, s.key.Name, err)
+	}
+	e, err := c.waitShown(c.r.Context(), s.key, text, checked.Object)
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, e)
+}
+
+// unchanged reports whether two versions of an object are equal, ignoring the times
+// of managed fields. This ensures that applying the same stringData again is not a
+// change.
+func unchanged(is, was server.Object) bool {
+	now, then := is.GetManagedFields(), was.GetManagedFields()
+	if len(now) != len(then) {
+		return false
+	}
+	now = slices.Clone(now)
+	for i := range now {
+		now[i].Time = then[i].Time
+	}
+	is = is.DeepCopyObject().(server.Object)
+	is.SetManagedFields(now)
+	return equality.Semantic.DeepEqual(is, was)
+}
+
+// stored reads an object from the API's file. It waits until the View shows the
+// content of the file, because the client that wrote it may have disconnected
+// before. Otherwise a change of the previous version could undo that write.
+func (c *call) stored(key server.Key) (stored, error) {
+	s := stored{key: key}
+	var err error
+	if s.entry, err = c.ownEntry(key); err != nil {
+		return s, err
+	}
+	s.text, err = c.manifests.Read(c.res.Kind, key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, apierrors.NewConflict(c.res.GroupResource(), key.Name, errors.New("object is being deleted"))
+	}
+	s.written = c.res.Blank()
+	if err == nil {
+		err = json.Unmarshal(s.text, s.written)
+	}
+	if err != nil {
+		return s, fmt.Errorf("reading %s %q: %w", c.res.Singular, key.Name, err)
+	}
+	if s.read, err = c.check(key.Name, s.text); err != nil {
+		return s, err
+	}
+	s.entry, err = c.waitShown(c.r.Context(), key, s.text, s.read.Object)
+	if errors.Is(err, errNotShown) {
+		err = apierrors.NewConflict(c.res.GroupResource(), key.Name, errors.New("an earlier change has not been applied yet; nothing was changed, try again"))
+	}
+	return s, err
+}
+
+// checkIdentity returns an error unless an object has the name, and if specified
+// the version and UID, of the existing one.
+func (c *call) checkIdentity(o server.Object, s stored) error {
+	if err := c.setNamespace(o); err != nil {
+		return err
+	}
+	was := s.entry.Object
+	switch {
+	case o.GetName() != s.key.Name:
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%.80s) does not match the name on the URL (%s)", o.GetName(), s.key.Name))
+	case o.GetUID() != "" && o.GetUID() != was.GetUID():
+		return apierrors.NewConflict(c.res.GroupResource(), s.key.Name, fmt.Errorf("precondition failed: UID in precondition: %.80s, UID in object meta: %s", o.GetUID(), was.GetUID()))
+	case o.GetResourceVersion() != "" && o.GetResourceVersion() != was.GetResourceVersion():
+		return modified(c.res.GroupResource(), s.key.Name)
+	}
+	return nil
+}
+
+// modified returns the error for a change of an older version.
+func modified(gr schema.GroupResource, name string) error {
+	return apierrors.NewConflict(gr, name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
+}
+
+// next returns the object to write: the client's object, or for a pod the stored
+// one with those changes that are allowed. Everything else that a running pod was
+// made from must not change.
+func (c *call) next(o server.Object, s stored) (server.Object, error) {
+	o.SetUID(s.written.GetUID())
+	o.SetCreationTimestamp(s.written.GetCreationTimestamp())
+	undecorate(o, s)
+	checked, err := c.check(s.key.Name, manifestText(o))
+	if err != nil {
+		return nil, err
+	}
+	managers, err := c.managers(s.shown(), o, checked.Object)
+	if err != nil {
+		return nil, err
+	}
+	next, err := c.permitted(o, checked.Object, s)
+	if err == nil {
+		next.SetManagedFields(managers)
+	}
+	return next, err
+}
+
+// permitted returns the object to write after validating the change. defaulted is o
+// with defaults.
+func (c *call) permitted(o, defaulted server.Object, s stored) (server.Object, error) {
+	switch was := s.read.Object.(type) {
+	case *v1.Pod:
+		if c.i.Subresource == "resize" {
+			return c.resizedPod(s, was, defaulted.(*v1.Pod))
+		}
+		return c.updatedPod(s, was, defaulted.(*v1.Pod))
+	case *v1.ConfigMap:
+		return o, c.checkConfigMap(s, was, defaulted.(*v1.ConfigMap))
+	case *v1.Secret:
+		return o, c.checkSecret(s, was, defaulted.(*v1.Secret))
+	case *v1.PersistentVolumeClaim:
+		return o, c.checkClaim(s, was, defaulted.(*v1.PersistentVolumeClaim))
+	case *v1.PersistentVolume:
+		return o, c.checkVolume(s, was, defaulted.(*v1.PersistentVolume))
+	}
+	return nil, fmt.Errorf("changing %s %q: updates are not supported", c.res.Singular, s.key.Name)
+}
+
+// undecorate removes from an object the fields that podd only shows.
+func undecorate(o server.Object, s stored) {
+	switch o := o.(type) {
+	case *v1.Pod:
+		if equality.Semantic.DeepEqual(o.Spec.EphemeralContainers, s.entry.Object.(*v1.Pod).Spec.EphemeralContainers) {
+			o.Spec.EphemeralContainers = nil
+		}
+	case *v1.PersistentVolumeClaim:
+		if o.Spec.VolumeName == s.entry.Object.(*v1.PersistentVolumeClaim).Spec.VolumeName {
+			o.Spec.VolumeName = s.read.Object.(*v1.PersistentVolumeClaim).Spec.VolumeName
+		}
+	case *v1.PersistentVolume:
+		if shown := s.entry.Object.(*v1.PersistentVolume).Spec.ClaimRef; o.Spec.ClaimRef != nil && shown != nil && *o.Spec.ClaimRef == *shown {
+			o.Spec.ClaimRef = s.read.Object.(*v1.PersistentVolume).Spec.ClaimRef
+		}
+	}
+}

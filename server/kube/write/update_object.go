@@ -1,0 +1,116 @@
+package write
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+const immutableMessage = "field is immutable when `immutable` is set"
+
+func immutable(flag *bool) bool { return flag != nil && *flag }
+
+func (c *call) checkConfigMap(s stored, was, is *v1.ConfigMap) error {
+	switch {
+	case !immutable(was.Immutable):
+		return nil
+	case !immutable(is.Immutable):
+		return c.forbid(s, "immutable", immutableMessage)
+	case !equality.Semantic.DeepEqual(was.Data, is.Data):
+		return c.forbid(s, "data", immutableMessage)
+	case !equality.Semantic.DeepEqual(was.BinaryData, is.BinaryData):
+		return c.forbid(s, "binaryData", immutableMessage)
+	}
+	return nil
+}
+
+func (c *call) checkSecret(s stored, was, is *v1.Secret) error {
+	switch {
+	case was.Type != is.Type:
+		return c.forbid(s, "type", "field is immutable")
+	case !immutable(was.Immutable):
+		return nil
+	case !immutable(is.Immutable):
+		return c.forbid(s, "immutable", immutableMessage)
+	case !equality.Semantic.DeepEqual(was.Data, is.Data):
+		return c.forbid(s, "data", immutableMessage)
+	}
+	return nil
+}
+
+// checkClaim allows the requested size to grow.
+func (c *call) checkClaim(s stored, was, is *v1.PersistentVolumeClaim) error {
+	before, after := was.Spec.Resources.Requests[v1.ResourceStorage], is.Spec.Resources.Requests[v1.ResourceStorage]
+	if after.Cmp(before) < 0 {
+		return c.forbid(s, "spec.resources.requests.storage", "field can not be less than previous value")
+	}
+	same := is.DeepCopy()
+	same.Spec.Resources.Requests = was.Spec.Resources.Requests
+	if field := firstDifference(was.Spec, same.Spec, "spec"); field != "" {
+		return c.forbid(s, field, "spec is immutable after creation except resources.requests for bound claims")
+	}
+	return nil
+}
+
+func (c *call) checkVolume(s stored, was, is *v1.PersistentVolume) error {
+	if field := firstDifference(was.Spec.PersistentVolumeSource, is.Spec.PersistentVolumeSource, "spec"); field != "" {
+		return c.forbid(s, field, "spec.persistentvolumesource is immutable after creation")
+	}
+	if was.Spec.NodeAffinity != nil && !equality.Semantic.DeepEqual(was.Spec.NodeAffinity, is.Spec.NodeAffinity) {
+		return c.forbid(s, "spec.nodeAffinity", "field is immutable")
+	}
+	return nil
+}
+
+// firstDifference returns the path of the first field, in order, in which two
+// values differ, or "" if they are equal. It returns no values, because they may be
+// secret.
+func firstDifference(a, b any, path string) string {
+	if equality.Semantic.DeepEqual(a, b) {
+		return ""
+	}
+	return differingPath(toTree(a), toTree(b), path)
+}
+
+func toTree(v any) (t any) {
+	text, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(text, &t)
+	}
+	if err != nil {
+		panic("comparing Kubernetes objects: " + err.Error())
+	}
+	return t
+}
+
+func differingPath(a, b any, path string) string {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok {
+			return path
+		}
+		all := maps.Clone(x)
+		maps.Copy(all, y)
+		for _, key := range slices.Sorted(maps.Keys(all)) {
+			if !equality.Semantic.DeepEqual(x[key], y[key]) {
+				return differingPath(x[key], y[key], path+"."+key)
+			}
+		}
+	case []any:
+		y, ok := b.([]any)
+		if !ok || len(x) != len(y) {
+			return path
+		}
+		for n := range x {
+			if !equality.Semantic.DeepEqual(x[n], y[n]) {
+				return differingPath(x[n], y[n], fmt.Sprintf("%s[%d]", path, n))
+			}
+		}
+	}
+	return path
+}

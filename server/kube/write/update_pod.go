@@ -1,0 +1,164 @@
+package write
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/server"
+)
+
+// mutableFields is the API server's message about the fields of a pod that can be
+// changed.
+const mutableFields = "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, " +
+	"`spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations), " +
+	"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative), and the labels and annotations; " +
+	"delete the pod and create it again for others"
+
+// updatedPod returns the stored pod with the changes of is. Both was and is are as
+// podd reads them.
+func (c *call) updatedPod(s stored, was, is *v1.Pod) (server.Object, error) {
+	if err := c.checkPodUpdate(s, was, is); err != nil {
+		return nil, err
+	}
+	next := s.written.DeepCopyObject().(*v1.Pod)
+	next.Labels, next.Annotations = is.Labels, is.Annotations
+	if !equality.Semantic.DeepEqual(was.Spec.Tolerations, is.Spec.Tolerations) {
+		next.Spec.Tolerations = is.Spec.Tolerations
+	}
+	next.Spec.ActiveDeadlineSeconds = is.Spec.ActiveDeadlineSeconds
+	for n := range next.Spec.InitContainers {
+		next.Spec.InitContainers[n].Image = is.Spec.InitContainers[n].Image
+	}
+	for n := range next.Spec.Containers {
+		next.Spec.Containers[n].Image = is.Spec.Containers[n].Image
+	}
+	return next, nil
+}
+
+// checkProfiles rejects changes of AppArmor annotations, because a container keeps
+// the profile that it was started with.
+func (c *call) checkProfiles(s stored, was, is *v1.Pod) error {
+	for _, side := range []struct {
+		of, other map[string]string
+		why       string
+	}{
+		{was.Annotations, is.Annotations, "may not remove or update AppArmor annotations"},
+		{is.Annotations, was.Annotations, "may not add AppArmor annotations"},
+	} {
+		for _, key := range slices.Sorted(maps.Keys(side.of)) {
+			value, ok := side.other[key]
+			if strings.HasPrefix(key, v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) && (!ok || value != side.of[key]) {
+				return c.forbid(s, fmt.Sprintf("metadata.annotations[%s]", key), side.why)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *call) checkPodUpdate(s stored, was, is *v1.Pod) error {
+	if err := c.checkProfiles(s, was, is); err != nil {
+		return err
+	}
+	if len(was.Spec.Containers) != len(is.Spec.Containers) || len(was.Spec.InitContainers) != len(is.Spec.InitContainers) {
+		return c.forbid(s, "spec.containers", "pod updates may not add or remove containers")
+	}
+	before, after := was.Spec.ActiveDeadlineSeconds, is.Spec.ActiveDeadlineSeconds
+	switch {
+	case before != nil && after == nil:
+		return c.forbid(s, "spec.activeDeadlineSeconds", "must not update from a positive integer to nil value")
+	case before != nil && *after > *before:
+		return c.forbid(s, "spec.activeDeadlineSeconds", "must be less than or equal to previous value")
+	}
+	for _, t := range was.Spec.Tolerations {
+		same := func(u v1.Toleration) bool {
+			u.TolerationSeconds = t.TolerationSeconds // may be changed
+			return equality.Semantic.DeepEqual(t, u)
+		}
+		if !slices.ContainsFunc(is.Spec.Tolerations, same) {
+			return c.forbid(s, "spec.tolerations", "existing toleration can not be modified or removed")
+		}
+	}
+	same := is.DeepCopy()
+	same.Spec.ActiveDeadlineSeconds, same.Spec.Tolerations = before, was.Spec.Tolerations
+	for n := range same.Spec.InitContainers {
+		same.Spec.InitContainers[n].Image = was.Spec.InitContainers[n].Image
+	}
+	for n := range same.Spec.Containers {
+		same.Spec.Containers[n].Image = was.Spec.Containers[n].Image
+	}
+	field := firstDifference(was.Spec, same.Spec, "spec")
+	if field == "" {
+		return nil
+	}
+	if copySizes(&same.Spec, &was.Spec); firstDifference(was.Spec, same.Spec, "spec") == "" {
+		return c.forbid(s, field, mutableFields+"; for cpu and memory use kubectl edit, patch or replace with --subresource resize")
+	}
+	return c.forbid(s, field, mutableFields)
+}
+
+// resizedPod returns the stored pod with the CPU and memory of is. podd then
+// resizes the running containers.
+func (c *call) resizedPod(s stored, was, is *v1.Pod) (server.Object, error) {
+	if len(was.Spec.Containers) != len(is.Spec.Containers) || len(was.Spec.InitContainers) != len(is.Spec.InitContainers) {
+		return nil, c.forbid(s, "spec.containers", "containers may not be added or removed on resize")
+	}
+	same := is.DeepCopy()
+	next := s.written.DeepCopyObject().(*v1.Pod)
+	for _, list := range []struct{ same, next []v1.Container }{
+		{same.Spec.InitContainers, next.Spec.InitContainers},
+		{same.Spec.Containers, next.Spec.Containers},
+	} {
+		for n := range list.next {
+			list.next[n].Resources = list.same[n].Resources
+		}
+	}
+	copySizes(&same.Spec, &was.Spec)
+	if field := firstDifference(was.Spec, same.Spec, "spec"); field != "" {
+		return nil, c.forbid(s, field, "only cpu and memory resources are mutable")
+	}
+	return next, nil
+}
+
+// copySizes copies the CPU and memory of the containers of another pod, which must
+// have the same number of containers.
+func copySizes(spec, of *v1.PodSpec) {
+	for n := range spec.InitContainers {
+		spec.InitContainers[n].Resources = withSize(spec.InitContainers[n].Resources, of.InitContainers[n].Resources)
+	}
+	for n := range spec.Containers {
+		spec.Containers[n].Resources = withSize(spec.Containers[n].Resources, of.Containers[n].Resources)
+	}
+}
+
+// withSize returns r with the CPU and memory of another container.
+func withSize(r, of v1.ResourceRequirements) v1.ResourceRequirements {
+	r = *r.DeepCopy()
+	for _, list := range []struct {
+		to *v1.ResourceList
+		of v1.ResourceList
+	}{{&r.Limits, of.Limits}, {&r.Requests, of.Requests}} {
+		for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
+			delete(*list.to, name)
+			if q, ok := list.of[name]; ok {
+				if *list.to == nil {
+					*list.to = v1.ResourceList{}
+				}
+				(*list.to)[name] = q
+			}
+		}
+	}
+	return r
+}
+
+// forbid returns the error for a field that must not be changed.
+func (c *call) forbid(s stored, field, why string) error {
+	return c.invalid(s.key.Name, metav1.StatusCause{
+		Type: metav1.CauseType("FieldValueForbidden"), Field: field, Message: fmt.Sprintf("Forbidden: %s", why),
+	})
+}

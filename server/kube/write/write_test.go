@@ -1,0 +1,233 @@
+package write_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/server"
+	"podd/server/auth"
+	"podd/server/kube"
+	"podd/server/kube/kubetest"
+	"podd/server/kube/write"
+)
+
+// files is an in-memory Manifests of ConfigMaps. The View shows what was written
+// when show is called.
+type files struct {
+	*kubetest.Node
+	mu    sync.Mutex
+	texts map[string][]byte
+	wrote func() // called after each change; may be nil
+	read  error  // returned by Read for every file
+}
+
+// newAPI returns the API of a node.
+func newAPI(n *kubetest.Node) *kube.API {
+	return &kube.API{State: n, Logs: n, Runtime: n, Authorizer: auth.Policy{}, Debugging: true}
+}
+
+func newFiles() *files { return &files{Node: kubetest.NewNode(), texts: map[string][]byte{}} }
+
+func (f *files) handler() http.Handler {
+	api := newAPI(f.Node)
+	api.Manifests, api.Usage = f, f.Node
+	return api.Handler()
+}
+
+func (f *files) Path(_ string, key server.Key) string { return "/api/" + key.Name }
+
+func (f *files) Check(_ string, text []byte) write.Checked {
+	c := &v1.ConfigMap{}
+	if err := json.Unmarshal(text, c); err != nil {
+		return write.Checked{}
+	}
+	return write.Checked{Object: c}
+}
+
+func (f *files) Read(_ string, key server.Key) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text, ok := f.texts[key.Name]
+	if !ok && f.read == nil {
+		return nil, fs.ErrNotExist
+	}
+	return text, f.read
+}
+
+func (f *files) Write(_ string, key server.Key, text []byte) error {
+	f.mu.Lock()
+	f.texts[key.Name] = text
+	f.mu.Unlock()
+	if f.wrote != nil {
+		f.wrote()
+	}
+	return nil
+}
+
+func (f *files) Remove(_ string, key server.Key) error {
+	f.mu.Lock()
+	delete(f.texts, key.Name)
+	f.mu.Unlock()
+	if f.wrote != nil {
+		f.wrote()
+	}
+	return nil
+}
+
+func (f *files) End(context.Context, server.Key, types.UID, time.Duration) error { return nil }
+
+func (f *files) Spare(context.Context, server.Key, types.UID) error { return nil }
+
+func (f *files) len() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.texts)
+}
+
+// show publishes the written objects as those of files in dir.
+func (f *files) show(dir string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	o := &server.Objects{}
+	var all []server.FileView
+	for _, name := range slices.Sorted(maps.Keys(f.texts)) {
+		text := f.texts[name]
+		o.ConfigMaps = append(o.ConfigMaps, &server.ObjectView{Object: f.Check("", text).Object, Path: dir + name, Line: 1})
+		all = append(all, server.FileView{Path: "/api/" + name, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(text))})
+	}
+	f.Change(func(v *server.View) { v.Files, v.Objects = all, func() *server.Objects { return o } })
+}
+
+const configMaps = "/api/v1/namespaces/default/configmaps"
+
+func configMap(name, meta string) string {
+	return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `","namespace":"default"` + meta + `}}`
+}
+
+// askWithin sends a request that is canceled after a time.
+func askWithin(t *testing.T, h http.Handler, method, target, body string, within time.Duration) *httptest.ResponseRecorder {
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	return askIn(ctx, h, method, target, body)
+}
+
+func askIn(ctx context.Context, h http.Handler, method, target, body string) *httptest.ResponseRecorder {
+	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// If a client disconnects after a write, the next write is based on the written
+// version.
+func TestUpdate_AfterDisconnect(t *testing.T) {
+	f := newFiles()
+	h := f.handler()
+	f.wrote = func() { f.show("/api/") }
+	var made v1.ConfigMap
+	w := askWithin(t, h, "POST", configMaps, configMap("a", ""), time.Minute)
+	if err := json.Unmarshal(w.Body.Bytes(), &made); w.Code != 201 || err != nil {
+		t.Fatal(w.Code, w.Body, err)
+	}
+	put := func(ctx context.Context, label string) int {
+		return askIn(ctx, h, "PUT", configMaps+"/a", configMap("a", `,"resourceVersion":"`+made.ResourceVersion+`","labels":{"by":"`+label+`"}`)).Code
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	f.wrote = leave
+	put(ctx, "first")
+	f.wrote = nil
+	ctx, leave = context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer leave()
+	put(ctx, "second")
+	if text, _ := f.Read("", server.Key{Name: "a"}); !strings.Contains(string(text), "first") {
+		t.Errorf("the first change was lost: %s", text)
+	}
+	time.AfterFunc(10*time.Millisecond, func() { f.show("/api/") })
+	if code := put(t.Context(), "second"); code != 409 {
+		t.Errorf("after the first is shown: got %d, want 409", code)
+	}
+}
+
+func TestWrite_AllNamespaces(t *testing.T) {
+	f := newFiles()
+	h := f.handler()
+	f.wrote = func() { f.show("/api/") }
+	if w := askWithin(t, h, "POST", configMaps, configMap("a", ""), time.Minute); w.Code != 201 {
+		t.Fatal(w.Code, w.Body)
+	}
+	for method, body := range map[string]string{"DELETE": "", "POST": configMap("b", "")} {
+		w := askWithin(t, h, method, "/api/v1/configmaps", body, time.Minute)
+		if w.Code != 405 || !strings.Contains(w.Body.String(), "name it in the path") || f.len() != 1 {
+			t.Errorf("%s in all namespaces: got %d %s, %d left", method, w.Code, w.Body, f.len())
+		}
+	}
+	if w := askWithin(t, h, "DELETE", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/web-n1", "", time.Minute); w.Code != 405 {
+		t.Errorf("delete of metrics: got %d %s", w.Code, w.Body)
+	}
+	f.read = errors.New("the disk failed")
+	if w := askWithin(t, h, "POST", configMaps, configMap("b", ""), time.Minute); w.Code != 500 || !strings.Contains(w.Body.String(), "disk failed") {
+		t.Errorf("with a failing disk: got %d %s", w.Code, w.Body)
+	}
+}
+
+func TestDeleteCollection_Preconditions(t *testing.T) {
+	f := newFiles()
+	h := f.handler()
+	f.wrote = func() { f.show("/api/") }
+	if w := askWithin(t, h, "POST", configMaps, configMap("a", ""), time.Minute); w.Code != 201 {
+		t.Fatal(w.Code, w.Body)
+	}
+	if w := askWithin(t, h, "DELETE", configMaps, `{"preconditions":{"uid":"nope"}}`, time.Minute); w.Code != 409 || f.len() != 1 {
+		t.Errorf("got %d %s, %d left", w.Code, w.Body, f.len())
+	}
+}
+
+// An overruled file is removed even if the client has disconnected.
+func TestCreate_Overruled(t *testing.T) {
+	f := newFiles()
+	h := f.handler()
+	ctx, leave := context.WithCancel(t.Context())
+	f.wrote = func() {
+		f.wrote = nil
+		leave()
+		time.AfterFunc(50*time.Millisecond, func() { f.show("/etc/podd/manifests/") })
+	}
+	if w := askIn(ctx, h, "POST", configMaps, configMap("a", "")); w.Code != 409 || f.len() != 0 {
+		t.Errorf("got %d %s, %d left", w.Code, w.Body, f.len())
+	}
+}
+
+// All files of a collection are removed before waiting for the View.
+func TestDeleteCollection_Parallel(t *testing.T) {
+	f := newFiles()
+	h := f.handler()
+	f.wrote = func() { f.show("/api/") }
+	for _, name := range []string{"a", "b", "c"} {
+		if w := askWithin(t, h, "POST", configMaps, configMap(name, ""), time.Minute); w.Code != 201 {
+			t.Fatal(w.Code, w.Body)
+		}
+	}
+	f.wrote = func() {
+		if f.len() == 0 {
+			f.show("/api/")
+		}
+	}
+	if w := askWithin(t, h, "DELETE", configMaps, "", 10*time.Second); w.Code != 200 || strings.Count(w.Body.String(), `"uid"`) != 3 {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+}

@@ -1,0 +1,130 @@
+package server
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Latest holds the newest View. Only one goroutine may publish, any may read.
+type Latest struct {
+	mu       sync.Mutex // guards all following fields
+	view     *View
+	outdated chan struct{} // closed when a newer View has been stored
+	// incomplete says that view has no Pods yet, and was not returned: its pods are
+	// those in pods with the changes.
+	incomplete bool
+	pods       []*PodView
+	changes    map[types.NamespacedName]*PodView // nil: the pod was removed
+}
+
+var _ Viewer = (*Latest)(nil)
+
+// NewLatest returns a Latest that holds v, which must not be nil.
+func NewLatest(v *View) *Latest {
+	return &Latest{
+		view: v, outdated: make(chan struct{}), pods: v.Pods, changes: map[types.NamespacedName]*PodView{},
+	}
+}
+
+// Publish makes v the newest View and wakes waiting readers. The revision of v must be
+// greater than that of the previous View. Only one goroutine may publish.
+func (l *Latest) Publish(v *View) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pods, l.incomplete = v.Pods, false
+	clear(l.changes)
+	l.storeLocked(v)
+}
+
+// Update is Publish of a View with the pods of the one before and the changes to
+// them; a nil change removes a pod. The pods are put together when the View is read: in
+// a burst each of thousands of pods changes several times, and a View that is not
+// read must not cost a copy of all.
+func (l *Latest) Update(v *View, changes map[types.NamespacedName]*PodView) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.Copy(l.changes, changes)
+	l.incomplete = true
+	l.storeLocked(v)
+}
+
+func (l *Latest) storeLocked(v *View) {
+	l.view = v
+	close(l.outdated)
+	l.outdated = make(chan struct{})
+}
+
+// View implements Viewer.
+func (l *Latest) View() *View {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.incomplete {
+		l.pods = withChanges(l.pods, l.changes)
+		l.view.Pods, l.incomplete = l.pods, false
+		clear(l.changes)
+	}
+	return l.view
+}
+
+// Changed implements Viewer.
+func (l *Latest) Changed(after uint64) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.view.Revision != after {
+		return closed
+	}
+	return l.outdated
+}
+
+// withChanges returns the pods by namespace and name. It copies all, which are sorted,
+// and replaces what changed, because sorting thousands of pods each time would cost
+// more.
+func withChanges(all []*PodView, changes map[types.NamespacedName]*PodView) []*PodView {
+	if len(changes) == 0 {
+		return all
+	}
+	if len(changes) > len(all)/8 {
+		return mergeChanges(all, changes)
+	}
+	all = slices.Clone(all)
+	for key, p := range changes {
+		at, found := slices.BinarySearchFunc(all, key, compareName)
+		switch {
+		case p == nil && found:
+			all = slices.Delete(all, at, at+1)
+		case p != nil && found:
+			all[at] = p
+		case p != nil:
+			all = slices.Insert(all, at, p)
+		}
+	}
+	return all
+}
+
+// mergeChanges is withChanges for many changes. Inserting them one by one would move
+// the later pods each time.
+func mergeChanges(all []*PodView, changes map[types.NamespacedName]*PodView) []*PodView {
+	next := make([]*PodView, 0, len(all)+len(changes))
+	for _, p := range all {
+		if _, changed := changes[types.NamespacedName(p.Key())]; !changed {
+			next = append(next, p)
+		}
+	}
+	for _, p := range changes {
+		if p != nil {
+			next = append(next, p)
+		}
+	}
+	slices.SortFunc(next, func(a, b *PodView) int { return compareName(a, types.NamespacedName(b.Key())) })
+	return next
+}
+
+func compareName(p *PodView, key types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(p.Pod.Namespace, key.Namespace), cmp.Compare(p.Pod.Name, key.Name))
+}
+
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()

@@ -1,0 +1,95 @@
+package server
+
+import (
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+func describe(pods []*PodView) string {
+	var all []string
+	for _, p := range pods {
+		all = append(all, fmt.Sprintf("%s %p", p.Pod.Name, p))
+	}
+	return strings.Join(all, ", ")
+}
+
+// TestLatest_Update checks that a View has the pods after all updates so far, by name,
+// however many of the Views before it were read, and that these stay as they were.
+func TestLatest_Update(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		latest, revision := NewLatest(&View{}), uint64(0)
+		model, read := map[string]*PodView{}, map[*View]string{}
+		name := rapid.StringMatching("[a-d][a-d]?")
+		rt.Repeat(map[string]func(*rapid.T){
+			"update": func(rt *rapid.T) {
+				changes := map[types.NamespacedName]*PodView{}
+				for _, name := range rapid.SliceOfN(name, 0, 6).Draw(rt, "names") {
+					key := types.NamespacedName{Namespace: "default", Name: name}
+					changes[key] = nil
+					delete(model, name)
+					if rapid.Bool().Draw(rt, "there") {
+						changes[key] = &PodView{Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}}
+						model[name] = changes[key]
+					}
+				}
+				outdated := latest.Changed(revision)
+				revision++
+				latest.Update(&View{Revision: revision}, changes)
+				select {
+				case <-outdated:
+				default:
+					rt.Fatal("the View before it is not outdated")
+				}
+			},
+			"read": func(rt *rapid.T) {
+				var want []*PodView
+				for _, name := range slices.Sorted(maps.Keys(model)) {
+					want = append(want, model[name])
+				}
+				v := latest.View()
+				if got := describe(v.Pods); v.Revision != revision || got != describe(want) {
+					rt.Fatalf("got revision %d: %s; want %d: %s", v.Revision, got, revision, describe(want))
+				}
+				read[v] = describe(v.Pods)
+			},
+			"": func(rt *rapid.T) {
+				for v, was := range read {
+					if now := describe(v.Pods); now != was {
+						rt.Fatalf("revision %d was %s, is now %s", v.Revision, was, now)
+					}
+				}
+			},
+		})
+	})
+}
+
+// TestLatest_UpdateCost checks that an update which nobody reads copies no other pods.
+func TestLatest_UpdateCost(t *testing.T) {
+	cost := func(n int) uint64 {
+		pods := make([]*PodView, n)
+		for i := range pods {
+			pods[i] = &PodView{Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("p%06d", i)}}}
+		}
+		latest := NewLatest(&View{Pods: pods})
+		changes := map[types.NamespacedName]*PodView{types.NamespacedName(pods[0].Key()): pods[0]}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for i := range 100 {
+			latest.Update(&View{Revision: uint64(i)}, changes)
+		}
+		runtime.ReadMemStats(&after)
+		return (after.TotalAlloc - before.TotalAlloc) / 100
+	}
+	if few, many := cost(10), cost(10_000); many > few+10_000 {
+		t.Errorf("an update allocates %d bytes with 10,000 pods, %d with 10", many, few)
+	}
+}

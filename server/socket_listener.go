@@ -1,0 +1,189 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// checkEvery is the interval at which a listener checks that its socket is still in
+// place.
+const checkEvery = time.Second
+
+// ListenSocket opens the socket for root in the run directory. It creates the
+// directory if necessary and restricts its mode to root. A socket that a previous
+// podd left behind is replaced; a lock file in the same directory, which is held
+// until the listener is closed, shows whether a podd still uses the socket.
+// Connections of users other than root and the user of the process are closed at
+// once.
+//
+// If the socket or its directory is removed or replaced while the listener is open,
+// Accept creates both again within a second, unless another podd has taken the
+// path: then it waits until that one exits. Accept must not be called concurrently.
+func ListenSocket(ctx context.Context, runDir string, log *slog.Logger) (net.Listener, error) {
+	s, err := openSocket(ctx, runDir, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &socketListener{runDir: runDir, log: log, checked: time.Now(), now: s}, nil
+}
+
+// socketListener is the socket of a run directory. It is recreated if it is
+// removed.
+type socketListener struct {
+	runDir  string
+	log     *slog.Logger
+	checked time.Time // time of the last check; only Accept uses it
+	failure string    // error of the last check, as logged; only Accept uses it
+
+	mu     sync.Mutex // guards all following fields
+	now    *boundSocket
+	closed bool
+}
+
+// boundSocket is a socket that is bound to a path, with the lock of that path.
+type boundSocket struct {
+	rootListener
+	path string
+	lock *os.File
+	file os.FileInfo // identifies the socket
+}
+
+// openSocket binds the socket in runDir. It keeps using held if that is still the
+// lock of the path. held may be nil.
+func openSocket(ctx context.Context, runDir string, held *os.File) (*boundSocket, error) {
+	path := filepath.Join(runDir, SocketName)
+	if err := checkLength(path, "--run-dir"); err != nil {
+		return nil, err
+	}
+	if err := prepareRunDir(runDir); err != nil {
+		return nil, err
+	}
+	lock := held
+	if held == nil || !isAt(held, lockName(path)) {
+		var err error
+		if lock, err = lockSocket(path); err != nil {
+			return nil, err
+		}
+	}
+	s, err := bindSocket(ctx, path, lock)
+	if err != nil && lock != held {
+		lock.Close()
+	}
+	return s, err
+}
+
+// bindSocket binds path. The caller must hold its lock.
+func bindSocket(ctx context.Context, path string, lock *os.File) (*boundSocket, error) {
+	ln, err := bind(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	ln.SetUnlinkOnClose(false) // the path may have another podd's socket by then
+	info, err := os.Lstat(path)
+	if err != nil {
+		ln.Close()
+		return nil, fmt.Errorf("listening on %s: %w", path, err)
+	}
+	return &boundSocket{rootListener{ln}, path, lock, info}, nil
+}
+
+// inPlace reports whether the path has this socket.
+func (s *boundSocket) inPlace() bool {
+	info, err := os.Lstat(s.path)
+	return err == nil && os.SameFile(info, s.file)
+}
+
+// remove closes the socket and its lock. It removes the socket from its path,
+// unless the path has another one.
+func (s *boundSocket) remove() error {
+	if s.inPlace() {
+		_ = os.Remove(s.path) // the next podd replaces a socket that remains
+	}
+	return errors.Join(s.Close(), s.lock.Close())
+}
+
+// Accept implements net.Listener.
+func (l *socketListener) Accept() (net.Conn, error) {
+	for {
+		if time.Since(l.checked) >= checkEvery {
+			l.check()
+		}
+		s := l.bound()
+		if err := s.SetDeadline(l.checked.Add(checkEvery)); err != nil {
+			return nil, err
+		}
+		c, err := s.Accept()
+		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return c, err
+		}
+	}
+}
+
+// Addr implements net.Listener.
+func (l *socketListener) Addr() net.Addr { return l.bound().Addr() }
+
+// Close implements net.Listener. It also removes the socket, unless the path has
+// another one.
+func (l *socketListener) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return net.ErrClosed
+	}
+	l.closed = true
+	return l.now.remove()
+}
+
+func (l *socketListener) bound() *boundSocket {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.now
+}
+
+// check binds a new socket if this one is no longer in place. An error is logged if
+// it differs from the error of the previous check; the next check tries again.
+func (l *socketListener) check() {
+	l.checked = time.Now()
+	was := l.bound()
+	if was.inPlace() {
+		l.failure = ""
+		return
+	}
+	next, err := openSocket(context.Background(), l.runDir, was.lock)
+	if err != nil {
+		if l.failure != err.Error() {
+			l.failure = err.Error()
+			l.log.Error("recreating the socket failed; trying again until it succeeds", "err", err)
+		}
+		return
+	}
+	if l.replace(next) {
+		l.failure = ""
+		l.log.Warn("socket was removed or replaced; created a new one", "path", next.path)
+	}
+}
+
+// replace makes the listener accept from next. It returns false and closes next if
+// the listener was closed in the meantime.
+func (l *socketListener) replace(next *boundSocket) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		next.remove()
+		return false
+	}
+	was := l.now
+	l.now = next
+	was.Close()
+	if was.lock != next.lock {
+		was.lock.Close()
+	}
+	return true
+}

@@ -1,0 +1,209 @@
+package server
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// accepting opens a socket, and accepts and closes connections until stop is
+// called.
+func accepting(t *testing.T, dir string, log *slog.Logger) (stop func()) {
+	t.Helper()
+	ln, err := ListenSocket(t.Context(), dir, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				if !errors.Is(err, net.ErrClosed) {
+					t.Errorf("Accept: %v", err)
+				}
+				return
+			}
+			c.Close()
+		}
+	}()
+	stop = sync.OnceFunc(func() { ln.Close(); <-ended })
+	t.Cleanup(stop)
+	return stop
+}
+
+// awaitSocket waits until a connection to the socket in dir is accepted and the socket
+// has its mode: it accepts connections a moment before.
+func awaitSocket(t *testing.T, dir string) {
+	t.Helper()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(time.Minute); ; <-again.C {
+		path := filepath.Join(dir, SocketName)
+		c, err := net.Dial("unix", path)
+		if err == nil {
+			c.Close()
+			if info, err := os.Stat(path); err == nil && info.Mode().Perm() == 0o600 {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the socket was not created again: %v", err)
+		}
+	}
+}
+
+// syncText is a log that is safe for concurrent use.
+type syncText struct {
+	mu   sync.Mutex // guards text
+	text strings.Builder
+}
+
+func (s *syncText) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *syncText) has(t *testing.T, want string) {
+	t.Helper()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(time.Minute); ; <-again.C {
+		s.mu.Lock()
+		got := s.text.String()
+		s.mu.Unlock()
+		if strings.Contains(got, want) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("log: got %q, want %q in it", got, want)
+		}
+	}
+}
+
+func TestListenSocket_Recreated(t *testing.T) {
+	for name, damage := range map[string]func(t *testing.T, dir string){
+		"directory removed": func(t *testing.T, dir string) {
+			if err := os.RemoveAll(filepath.Dir(dir)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"socket removed": func(t *testing.T, dir string) {
+			if err := os.Remove(filepath.Join(dir, SocketName)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"socket replaced by a dead one": func(t *testing.T, dir string) {
+			path := filepath.Join(dir, SocketName)
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			dead, err := net.Listen("unix", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dead.(*net.UnixListener).SetUnlinkOnClose(false)
+			dead.Close()
+		},
+		"directory replaced by one that others can enter": func(t *testing.T, dir string) {
+			if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755)); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "run", "podd")
+			stop := accepting(t, dir, slog.New(slog.DiscardHandler))
+			awaitSocket(t, dir)
+			for range 2 {
+				damage(t, dir)
+				awaitSocket(t, dir)
+			}
+			for path, want := range map[string]os.FileMode{dir: 0o700 | os.ModeDir, filepath.Join(dir, SocketName): 0o600 | os.ModeSocket} {
+				if info, err := os.Stat(path); err != nil || info.Mode() != want {
+					t.Errorf("%s: got %v, %v, want mode %v", path, info, err, want)
+				}
+			}
+			if _, err := ListenSocket(t.Context(), dir, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "another podd uses the socket") {
+				t.Errorf("listening again: got %v, want an error: the path has an owner", err)
+			}
+			stop()
+			if _, err := os.Lstat(filepath.Join(dir, SocketName)); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("after Close the socket is still there: %v", err)
+			}
+			listenSocket(t, dir) // the lock has been released
+		})
+	}
+}
+
+// swap atomically replaces dir by a directory with the socket of another podd, and
+// returns its listener.
+func swap(t *testing.T, dir string) net.Listener {
+	t.Helper()
+	aside, err := os.MkdirTemp(filepath.Dir(dir), "aside")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := listenSocket(t, aside)
+	if err := unix.Renameat2(unix.AT_FDCWD, aside, unix.AT_FDCWD, dir, unix.RENAME_EXCHANGE); err != nil {
+		t.Fatal(err)
+	}
+	return other
+}
+
+// podd does not remove a file or another podd's socket at its path; it waits until
+// that is gone.
+func TestListenSocket_PathTaken(t *testing.T) {
+	t.Run("another podd", func(t *testing.T) {
+		t.Parallel()
+		dir := filepath.Join(t.TempDir(), "podd")
+		log := &syncText{}
+		stop := accepting(t, dir, slog.New(slog.NewTextHandler(log, nil)))
+		other := swap(t, dir)
+		mine, err := os.Lstat(filepath.Join(dir, SocketName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.has(t, "another podd uses the socket")
+		if now, err := os.Lstat(filepath.Join(dir, SocketName)); err != nil || !os.SameFile(mine, now) {
+			t.Errorf("the socket of the other podd was replaced: %v", err)
+		}
+		other.Close()
+		awaitSocket(t, dir)
+		swap(t, dir)
+		stop()
+		c, err := net.Dial("unix", filepath.Join(dir, SocketName))
+		if err != nil {
+			t.Fatalf("Close removed the socket of the other podd: %v", err)
+		}
+		c.Close()
+	})
+	t.Run("a file", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		path := filepath.Join(dir, SocketName)
+		log := &syncText{}
+		accepting(t, dir, slog.New(slog.NewTextHandler(log, nil)))
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		write(t, path)
+		log.has(t, "the path exists and is not a socket; move it away")
+		if err := os.Rename(path, path+".user"); err != nil {
+			t.Fatal(err)
+		}
+		awaitSocket(t, dir)
+	})
+}
