@@ -5,7 +5,7 @@ BUILD   := go build -tags grpcnotrace -ldflags "-s -w -X main.version=$(VERSION)
 UNIT    := $(shell command -v gcc >/dev/null && echo CGO_ENABLED=1 go test -trimpath=false -race || echo go test) -vet=off -timeout 20m
 E2E     := go test -tags e2e -count 1 -timeout 40m -p 1 -vet=off
 # The race detector would take minutes to find nothing here: no goroutine is started.
-PURE    := ./manifest ./manifest/decode ./manifest/defaults ./manifest/merge ./manifest/refs ./manifest/supported ./manifest/validate ./reconcile/plan ./reconcile/render ./reconcile/status
+PURE    := ./manifest ./manifest/decode ./manifest/defaults ./manifest/merge ./manifest/refs ./manifest/supported ./manifest/validate ./reconcile/plan ./reconcile/render ./reconcile/state ./reconcile/status
 # Lint and tests have what a release is built with, so that it is compiled once, and
 # tests are vetted by lint alone.
 export CGO_ENABLED := 0
@@ -88,7 +88,7 @@ cluster: build ## podd as the node of a cluster, set up by kubeadm, and after a 
 # The tests that are quick are part of e2e, too, and those of damaged files and of lists
 # larger than 16 MiB are part of unit.
 faults: build ## real faults: full disks, damaged files, calls that hang, a stopped runtime, 5,000 pods; 30 minutes
-	go test -count 1 -vet=off -run '^Test(Journal(Formats|Truncated|Flipped|Newer)|(Broken|Empty|Unreadable)Journal|Supersede|IndexFormats|Unseal_|CacheIgnoresDamage|Formats|Decode_|Open_|UnreadableIsKept|Observer_LargeList)' ./reconcile ./manifest/source ./reconcile/device ./runtime/cri
+	go test -count 1 -vet=off -run '^Test((Broken|Empty|Unreadable)Journal|Truncated|Flipped|Newer|Supersede|IndexFormats|Unseal_|CacheIgnoresDamage|Formats|Decode_|Open_|UnreadableIsKept|Observer_LargeList)' ./reconcile ./reconcile/journal ./manifest/source ./reconcile/device ./runtime/cri
 	go test -tags e2e,faults -count 1 -timeout 60m -vet=off -run '^(TestFault|TestFullDisk|TestReadOnlyDisk|TestPowerCut|TestAddress|TestHostname|TestResolvConf|TestRunDir|TestExitUnknown|TestManifestsOnMount|TestGivenAddressIsMissing|TestLostRootDirectory|TestOrphanedDirectories)' ./cmd/podd/e2e
 
 # SOAK is a duration; an hour if it is not set.

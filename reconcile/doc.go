@@ -9,16 +9,19 @@
 //
 // The Router owns the map of workers, the reservations of the whole node and the published
 // state. It never waits for a worker, except for the end of one that has nothing left to do.
-// A worker owns everything about one pod name: the desired version, the observed sandboxes
-// and containers, and the history. An effect owns nothing: it carries out one action and
-// returns a result (package effect).
+// A worker owns one state.State, which has everything about one pod name: the desired
+// version, the observed sandboxes and containers, and the history. Each message, result and
+// decision is applied by a pure function of package state; the worker carries out what that
+// returns. An effect owns nothing: it carries out one action (package effect) and returns a
+// result (package result). Package journal stores the history on disk.
 //
 // # Glossary
 //
 //   - action, effect, result: the description of a change, its execution, and its return
 //     value.
-//   - order: the message from the router to a worker. It always has everything that the
-//     router wants of the worker, so that it can replace an unread one.
+//   - order: everything that the router wants of a worker (state.Order). A newer order
+//     replaces an unread one.
+//   - record, journal: the part of a worker's history that survives podd, and its file.
 //   - incarnation: one sandbox of a pod name, with its containers.
 //   - version: a pod with a UID and a hash of its manifest. Resized pods are of one version.
 //   - foreign sandbox: one that another instance or another node agent made.
@@ -32,7 +35,7 @@
 // that is started again continues with them. The UID is recorded in the sandbox and in the
 // journal. A version that neither of them has gets the UID of its manifest.
 // If a kubelet started a pod of a cluster that may terminate by itself, its worker takes the
-// running sandbox over (worker_takeover.go) and records that in the journal.
+// running sandbox over (state/takeover.go) and records that in the journal.
 //
 // # ConfigMaps and Secrets
 //
@@ -84,11 +87,11 @@
 // Only the end of a pod that ended by itself waits until it is on disk, because the
 // pod could run a second time. An eviction, a deadline, a shutdown of the node and
 // the removal of a manifest stop the pod first, because the pod may be what fills
-// the disk; a write that failed is retried until it succeeds (worker_journal.go).
+// the disk; a write that failed is retried until it succeeds (state/journal.go).
 // A worker waits for a write for one second only, because a disk may not respond at all.
 // After that the write counts as failed until it ends (worker_write.go).
 // The times in a journal count from the boot of the host, so that no setting of
-// the wall clock moves a deadline or a grace (journal_clock.go). Time for which the host
+// the wall clock moves a deadline or a grace (state.RecordClock). Time for which the host
 // is suspended counts, as with a kubelet (worker_clock.go).
 //
 // A pod directory without a valid journal does not name its pod. If no desired or

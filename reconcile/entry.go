@@ -13,6 +13,7 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile/plan"
+	"podd/reconcile/state"
 	"podd/runtime"
 )
 
@@ -21,10 +22,11 @@ type entry struct {
 	worker      *worker
 	cancel      context.CancelFunc
 	ended       chan struct{}
-	order       order        // the last one posted
+	order       state.Order  // the last one posted
+	seq         uint64       // of the last message posted; 0 if there is none
 	firstSeq    uint64       // seq of the first order with an observation; 0 if there is none yet
 	observation *runtime.Pod // the newest observation posted to the worker
-	past        []journal
+	past        []state.Record
 	// admitted are versions that may hold reservations: the desired one, and earlier ones
 	// while something of them runs. A rejected version holds none.
 	admitted  []*manifest.Pod
@@ -42,7 +44,7 @@ func (e *entry) hasObservation(p *runtime.Pod) bool { return e.firstSeq > 0 && e
 
 // addAdmitted records that p may hold reservations.
 func (e *entry) addAdmitted(p *manifest.Pod) {
-	if i := slices.IndexFunc(e.admitted, func(q *manifest.Pod) bool { return sameVersion(p, q) }); i >= 0 {
+	if i := slices.IndexFunc(e.admitted, func(q *manifest.Pod) bool { return state.SameVersion(p, q) }); i >= 0 {
 		e.admitted[i] = p
 		return
 	}
@@ -52,7 +54,7 @@ func (e *entry) addAdmitted(p *manifest.Pod) {
 // clearDeletion forgets the deletion of a pod that is desired again. Its next deletion is a
 // new one.
 func (e *entry) clearDeletion(wants *manifest.Pod) {
-	del, was := e.deletion, e.order.desired
+	del, was := e.deletion, e.order.Desired
 	if del != nil && wants != nil && wants.UID == del.UID && (was == nil || was.UID != del.UID) {
 		e.deletion = nil
 	}
@@ -81,13 +83,13 @@ func (e *entry) reservations(key types.NamespacedName, wants *manifest.Pod, last
 	c := plan.Claimant{Key: key, Wants: wants, Holds: e.holds}
 	if e.report != nil {
 		c.UIDs, c.Yields = e.report.UIDs, e.report.Decision.Yields
-		c.Rests = e.isFinished() && wants != nil && sameVersion(wants, e.report.Version)
+		c.Rests = e.isFinished() && wants != nil && state.SameVersion(wants, e.report.Version)
 		c.Present = (len(e.admitted) > 0 || e.report.Exists) && !e.isFinished()
 	}
 	if p := e.startable(); p != nil && !c.Rests {
 		c.Holds, c.Present = append(slices.Clone(c.Holds), p), true
 	}
-	c.Ends = e.report != nil && e.report.Finished != nil && !e.isFinished() && wants != nil && sameVersion(wants, e.report.Version)
+	c.Ends = e.report != nil && e.report.Finished != nil && !e.isFinished() && wants != nil && state.SameVersion(wants, e.report.Version)
 	c.Rests = c.Rests || wants.Over()
 	if e.hasReported() {
 		return c
@@ -115,10 +117,10 @@ func (e *entry) reservations(key types.NamespacedName, wants *manifest.Pod, last
 // startable returns the version that the worker may start because of its last order, before
 // it reports that; nil if there is none.
 func (e *entry) startable() *manifest.Pod {
-	p := e.order.desired
-	same := func(q *manifest.Pod) bool { return q != nil && sameVersion(p, q) }
+	p := e.order.Desired
+	same := func(q *manifest.Pod) bool { return q != nil && state.SameVersion(p, q) }
 	switch {
-	case p == nil, e.order.verdict.Answer != plan.Admit, !slices.ContainsFunc(e.admitted, same):
+	case p == nil, e.order.Verdict.Answer != plan.Admit, !slices.ContainsFunc(e.admitted, same):
 		return nil
 	case e.report != nil && e.report.Finished != nil && same(e.report.Version):
 		return nil
@@ -154,49 +156,27 @@ func (e *entry) isFinished() bool {
 func (e *entry) updateHolds(before *Report) (changed bool) {
 	var holds, admitted []*manifest.Pod
 	for _, p := range e.admitted {
-		inForce := e.report.Version != nil && sameVersion(p, e.report.Version)
-		holding := inForce && e.report.Exists && !e.isFinished() || isRunning(e.report.Observed, p)
+		inForce := e.report.Version != nil && state.SameVersion(p, e.report.Version)
+		holding := inForce && e.report.Exists && !e.isFinished() || state.IsRunning(e.report.Observed, p)
 		switch {
 		case holding && inForce:
 			holds = append(holds, e.report.Held...)
 		case holding:
 			holds = append(holds, p)
 		}
-		if holding || inForce || e.order.desired != nil && sameVersion(p, e.order.desired) {
+		if holding || inForce || e.order.Desired != nil && state.SameVersion(p, e.order.Desired) {
 			admitted = append(admitted, p)
 		}
 	}
 	// A version that is not admitted in its desired size may run in another one.
-	if v := e.report.Version; v != nil && isRunning(e.report.Observed, v) && !slices.ContainsFunc(e.admitted, func(p *manifest.Pod) bool { return sameVersion(p, v) }) {
+	if v := e.report.Version; v != nil && state.IsRunning(e.report.Observed, v) && !slices.ContainsFunc(e.admitted, func(p *manifest.Pod) bool { return state.SameVersion(p, v) }) {
 		holds = append(holds, e.report.Held...)
 	}
 	holds = append(holds, unknownVersions(e.report.Observed, append(slices.Clone(e.admitted), e.report.Version))...)
-	changed = !slices.EqualFunc(holds, e.holds, sameSize) || len(admitted) != len(e.admitted) || before == nil ||
+	changed = !slices.EqualFunc(holds, e.holds, state.SameSize) || len(admitted) != len(e.admitted) || before == nil ||
 		(before.Finished == nil) != (e.report.Finished == nil) || !slices.Equal(before.UIDs, e.report.UIDs) || before.Decision.Yields != e.report.Decision.Yields
 	e.holds, e.admitted = holds, admitted
 	return changed
-}
-
-// sameSize reports whether a and b are the same version with the same container sizes.
-func sameSize(a, b *manifest.Pod) bool {
-	return sameVersion(a, b) && maps.Equal(a.Containers, b.Containers)
-}
-
-// isRunning reports whether anything of a version runs.
-func isRunning(observed []runtime.Incarnation, p *manifest.Pod) bool {
-	return slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool { return plan.Runs(p, &inc) && plan.Live(&inc) })
-}
-
-// awaitsExit reports whether an exit code of a version is not known yet.
-func awaitsExit(observed []runtime.Incarnation, p *manifest.Pod) bool {
-	return slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool {
-		return plan.Runs(p, &inc) && lacksExitCode(&inc)
-	})
-}
-
-// lacksExitCode reports whether the exit code of a container in a sandbox is not known yet.
-func lacksExitCode(inc *runtime.Incarnation) bool {
-	return slices.ContainsFunc(inc.Containers, func(c runtime.Container) bool { return c.State == runtime.ExitUnknown })
 }
 
 // unknownVersions returns the versions that run and are not in known: podd has had no

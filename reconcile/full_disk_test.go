@@ -206,7 +206,7 @@ func TestEndWaitsForJournal(t *testing.T) {
 				if m.hasVolumes(p) {
 					t.Error("its volumes were not released")
 				}
-				if r := m.report("job"); !r.Decision.Problem || !strings.Contains(r.Decision.Why, "remembering pod") {
+				if r := m.report("job"); !r.Decision.Problem || !strings.Contains(r.Decision.Why, "writing the journal of pod") {
 					t.Errorf("the problem is not shown: %s", r.Decision)
 				}
 				if press != nil {

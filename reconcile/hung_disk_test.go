@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/reconcile"
+	"podd/reconcile/journal"
 )
 
 // hungDisk is a disk whose writes do not end while hung is set, until answers is called.
@@ -22,13 +23,21 @@ type hungDisk struct {
 func hangingDisk(m *machine) *hungDisk {
 	d := &hungDisk{answer: make(chan struct{})}
 	m.options = func(o *reconcile.Options) {
-		o.Journals = o.Journals.WithDisk(func() {
+		o.Journals.Replace = waitingDisk(func() {
 			if d.hung.Load() {
 				<-d.answer
 			}
 		})
 	}
 	return d
+}
+
+// waitingDisk stores journals in files, and calls wait before each write.
+func waitingDisk(wait func()) func(dir string, data []byte, durable bool) error {
+	return func(dir string, data []byte, durable bool) error {
+		wait()
+		return journal.Replace(dir, data, durable)
+	}
 }
 
 func (d *hungDisk) answers() { d.hung.Store(false); close(d.answer) }
@@ -93,7 +102,7 @@ func TestEndOnSlowDisk(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		var slow atomic.Bool
 		m.options = func(o *reconcile.Options) {
-			o.Journals = o.Journals.WithDisk(func() {
+			o.Journals.Replace = waitingDisk(func() {
 				if slow.Load() {
 					<-time.After(30 * time.Second)
 				}

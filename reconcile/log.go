@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -10,8 +9,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/reconcile/effect"
 	"podd/reconcile/plan"
+	"podd/reconcile/result"
 )
 
 // logState is the state of a pod as last logged, so that nothing is logged twice.
@@ -76,13 +75,13 @@ func (w *worker) logOutcome(d plan.Decision, pod *v1.Pod) {
 	ready := pod != nil && isReady(pod)
 	switch {
 	case ready && !w.logged.ready && !w.logged.acted:
-		w.log.Info("adopted", "age", since(w.in.Now, w.in.History.StartTime))
+		w.log.Info("adopted", "age", since(w.state.In.Now, w.state.In.History.StartTime))
 	case ready && !w.logged.ready && w.logged.wasReady:
-		w.log.Info("running again", "down", since(w.in.Now, w.logged.notReadySince))
+		w.log.Info("running again", "down", since(w.state.In.Now, w.logged.notReadySince))
 	case ready && !w.logged.ready:
-		w.log.Info("running", "took", since(w.in.Now, w.in.History.StartTime))
+		w.log.Info("running", "took", since(w.state.In.Now, w.state.In.History.StartTime))
 	case !ready && w.logged.ready:
-		w.logged.notReadySince = w.in.Now
+		w.logged.notReadySince = w.state.In.Now
 	}
 	w.logged.ready, w.logged.wasReady = ready, w.logged.wasReady || ready
 	w.logged.acted = w.logged.acted || len(d.Actions) > 0
@@ -90,16 +89,23 @@ func (w *worker) logOutcome(d plan.Decision, pod *v1.Pod) {
 
 // logResize logs that a pod was resized, once all of it has the desired size.
 func (w *worker) logResize() {
-	if len(w.logged.resizing) == 0 || w.in.Desired == nil || plan.Unsized(&w.in) {
+	if len(w.logged.resizing) == 0 || w.state.In.Desired == nil || plan.Unsized(&w.state.In) {
 		return
 	}
 	w.log.Info("resized", "what", strings.Join(w.logged.resizing, ", "))
 	w.logged.resizing = nil
 }
 
-// resized records an object that was resized, for logResize.
-func (s *logState) resized(what string) {
-	if !slices.Contains(s.resizing, what) {
+// recordResize records the object that an action resized, for logResize.
+func (s *logState) recordResize(a plan.Action) {
+	what := ""
+	switch a := a.(type) {
+	case plan.ResizeContainer:
+		what = "container " + a.Container
+	case plan.ResizePod:
+		what = "pod"
+	}
+	if what != "" && !slices.Contains(s.resizing, what) {
 		s.resizing = append(s.resizing, what)
 	}
 }
@@ -117,11 +123,16 @@ func since(now, then time.Time) time.Duration {
 	return max(now.Sub(then), 0).Round(10 * time.Millisecond)
 }
 
-// logResult logs a failure as a warning, and a success at debug level.
-func (w *worker) logResult(f effect.Result, took time.Duration) {
+// logResult logs a failure as a warning, and a success at debug level. isFor reports whether
+// the action was for the version in force. The attempts of probes are not logged.
+func (w *worker) logResult(f result.Result, isFor bool, took time.Duration) {
 	what := f.Action.String()
+	switch f.Action.(type) {
+	case plan.Probe, plan.ReadMessage:
+		return
+	}
 	switch {
-	case errors.Is(f.Err, context.Canceled):
+	case f.Canceled():
 		w.log.Debug("gave up", "action", what)
 	case f.Err != nil:
 		w.log.Warn("failed", "action", what, "err", f.Err, "took", took.Round(time.Millisecond))
@@ -129,5 +140,8 @@ func (w *worker) logResult(f effect.Result, took time.Duration) {
 		w.log.Warn("did", "action", what, "but", f.Warning)
 	default:
 		w.log.Debug("did", "action", what, "took", took.Round(time.Millisecond))
+	}
+	if isFor && f.Err == nil {
+		w.logged.recordResize(f.Action)
 	}
 }

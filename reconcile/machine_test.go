@@ -24,6 +24,7 @@ import (
 	"podd/reconcile/clock"
 	"podd/reconcile/effect"
 	"podd/reconcile/event"
+	"podd/reconcile/journal"
 	"podd/reconcile/node"
 	"podd/reconcile/plan"
 	"podd/reconcile/pull"
@@ -114,7 +115,7 @@ func newMachineBeside(t *testing.T, on *runtimetest.Runtime) *machine {
 func (m *machine) start() {
 	d := &podd{snapshots: make(chan runtime.Snapshot), sets: make(chan *manifest.Set), nodes: make(chan runtime.Node)}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
-	took, err := reconcile.Journals{Root: filepath.Join(m.root, "pods")}.HasTakenOver()
+	took, err := journal.Store{Root: filepath.Join(m.root, "pods")}.HasTakenOver()
 	if err != nil {
 		m.t.Error(err)
 	}
@@ -143,7 +144,7 @@ func (m *machine) newRouter(refresh func(types.NamespacedName, bool)) *reconcile
 			Runtime: m.Client, Images: pull.New(pull.Options{Runtime: m.Client}),
 			Disk: m.disk, Leftovers: m.leftovers, Gate: effect.NewGate(4),
 		},
-		Journals: reconcile.Journals{Root: filepath.Join(m.root, "pods"), Clock: m.clock, HasData: volume.Dir{Root: filepath.Join(m.root, "pods")}.HasData},
+		Journals: journal.Store{Root: filepath.Join(m.root, "pods"), Clock: m.clock, HasData: volume.Dir{Root: filepath.Join(m.root, "pods")}.HasData},
 		Log:      slog.New(m.log), Refresh: refresh, Publish: m.publish,
 		SourceKinds: map[string]string{source: manifest.KindFile},
 		Render:      render.Node{Name: "node", Instance: m.instance, Adopted: m.adopted, HostIPs: []string{"192.0.2.1"}, LogsDir: filepath.Join(m.root, "logs")},

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -11,7 +10,9 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/refs"
+	"podd/reconcile/journal"
 	"podd/reconcile/plan"
+	"podd/reconcile/state"
 	"podd/runtime"
 )
 
@@ -20,7 +21,7 @@ type PreviewInput struct {
 	Set      *manifest.Set // required
 	Observed runtime.Snapshot
 	Node     runtime.Node
-	Journals Journals
+	Journals journal.Store
 	Limits   plan.Limits
 	Adopt    bool
 	// MaxBackoff and SourceKinds are those of Options.
@@ -45,7 +46,7 @@ type Planned struct {
 // Preview plans for every pod name, and returns the decisions that workers would make
 // first. It changes nothing.
 func Preview(in PreviewInput) ([]Planned, error) {
-	past, orphans, err := in.Journals.readAll()
+	past, orphans, err := in.Journals.ReadAll()
 	if err != nil {
 		return nil, err
 	}
@@ -67,29 +68,33 @@ func Preview(in PreviewInput) ([]Planned, error) {
 		}
 	}
 	for _, o := range orphans {
-		if ownerOf(o.uid, in.Set.Pods, in.Observed.Pods) == noPod && !in.Journals.checkData(context.Background(), o).kept() {
-			key := orphanKey(o.uid)
-			past[key], keys[key] = []journal{{Key: key, UID: o.uid, Volumes: true}}, true
+		if ownerOf(o.UID, in.Set.Pods, in.Observed.Pods) == noPod && !in.Journals.CheckData(context.Background(), o).Kept() {
+			key := orphanKey(o.UID)
+			past[key], keys[key] = []state.Record{{Key: key, UID: o.UID, Volumes: true}}, true
 		}
 	}
 	verdicts := previewAdmission(in, past, keys)
 	var out []Planned
 	for key := range keys {
-		w := &worker{key: key, journals: in.Journals, refresh: func(types.NamespacedName, bool) {}, log: slog.New(slog.DiscardHandler), unreadable: unreadable(orphans)}
-		w.restore(past[key], time.Time{})
-		w.applyOrder(order{
-			desired: in.Set.Pods[key], supply: bound.Refs[key], certain: in.certain(key), verdict: verdicts[key],
-			node: planNode(in.Node, in.Adopt, in.MaxBackoff), observed: true, pod: in.Observed.Pods[key], asOf: time.Now(),
-		})
-		w.in.Now = time.Now()
-		w.recordObserved(w.in.Now)
+		decision := in.decide(key, past[key], unreadable(in.Journals, orphans), bound.Refs[key], verdicts[key])
 		p := in.Set.Pods[key]
-		out = append(out, Planned{Key: key, Pod: p, Decision: w.next().Told(), Replaces: replaces(p, in.Observed.Pods[key])})
+		out = append(out, Planned{Key: key, Pod: p, Decision: decision.Told(), Replaces: replaces(p, in.Observed.Pods[key])})
 	}
 	slices.SortFunc(out, func(a, b Planned) int {
 		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
 	})
 	return out, nil
+}
+
+// decide returns the first decision about a pod name, with the objects of its pod.
+func (in PreviewInput) decide(key types.NamespacedName, past []state.Record, unreadable map[types.UID]string, objects *refs.Resolved, v plan.Verdict) plan.Decision {
+	now, desired := time.Now(), in.Set.Pods[key]
+	order := state.Order{Desired: desired, Refs: objects, Certain: in.certain(key), Verdict: v, Node: planNode(in.Node, in.Adopt, in.MaxBackoff)}
+	observed := state.Requests{Observation: &state.Observation{Pod: in.Observed.Pods[key], AsOf: now}}
+	s := state.New(key, past, unreadable, time.Time{})
+	s, _ = s.ApplyOrder(order, observed, desired != nil && in.Journals.Has(desired.UID), now)
+	s, _ = s.Recall(now)
+	return plan.Next(s.Input())
 }
 
 // replaces reports whether another version of p runs.
@@ -139,7 +144,7 @@ func kindOf(incarnations []runtime.Incarnation) string {
 }
 
 // previewAdmission returns the admission verdict of every name.
-func previewAdmission(in PreviewInput, past map[types.NamespacedName][]journal, keys map[types.NamespacedName]bool) map[types.NamespacedName]plan.Verdict {
+func previewAdmission(in PreviewInput, past map[types.NamespacedName][]state.Record, keys map[types.NamespacedName]bool) map[types.NamespacedName]plan.Verdict {
 	var claimants []plan.Claimant
 	for key := range keys {
 		e := &entry{past: past[key]}

@@ -10,6 +10,7 @@ import (
 	"podd/manifest"
 	"podd/manifest/merge"
 	"podd/reconcile"
+	"podd/reconcile/journal"
 	"podd/reconcile/plan"
 	"podd/runtime"
 )
@@ -37,7 +38,7 @@ func TestPreview_ClusterNotQueried(t *testing.T) {
 			Set:      merge.Batches([]manifest.Batch{{Source: source, Kind: manifest.KindFile, Pods: []*manifest.Pod{static}, Complete: true}}),
 			Observed: runtime.Snapshot{Pods: map[types.NamespacedName]*runtime.Pod{one: runs}, Whole: true},
 			Node:     runtime.Node{Reachable: true, Ready: true, NetworkReady: true},
-			Journals: reconcile.Journals{Root: filepath.Join(t.TempDir(), "pods")},
+			Journals: journal.Store{Root: filepath.Join(t.TempDir(), "pods")},
 			Limits:   c.limits, SourceKinds: c.kinds, MaxBackoff: time.Minute,
 		})
 		if err != nil {

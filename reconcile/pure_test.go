@@ -18,10 +18,10 @@ var impure = map[string]string{
 	"log.": "whoever decides does not talk", "slog.": "whoever decides does not talk", "sync.": "nothing is shared that changes", "atomic.": "nothing is shared that changes",
 }
 
-// TestPure checks that plan, status and render use no clock, no input or output, no
+// TestPure checks that the packages that decide use no clock, no input or output, no
 // goroutine and no randomness.
 func TestPure(t *testing.T) {
-	for _, dir := range []string{"plan", "status", "render"} {
+	for _, dir := range []string{"plan", "state", "status", "render", "event"} {
 		files, err := filepath.Glob(dir + "/*.go")
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no files in %s: %v", dir, err)

@@ -5,6 +5,7 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile/plan"
+	"podd/reconcile/state"
 	"podd/runtime"
 )
 
@@ -13,7 +14,7 @@ import (
 // kubelet's pod for the same manifest; else that of stopped incarnations or journals of the
 // version. So a pod that podd took over from a kubelet stays the same pod for a later podd,
 // which then starts no other one.
-func recordedUID(p *manifest.Pod, past []journal, seen *runtime.Pod, adopt bool) types.UID {
+func recordedUID(p *manifest.Pod, past []state.Record, seen *runtime.Pod, adopt bool) types.UID {
 	var theirs, left types.UID
 	if seen == nil {
 		seen = &runtime.Pod{}
@@ -54,7 +55,7 @@ func isKubeletPod(p *manifest.Pod, inc *runtime.Incarnation) bool {
 func (r *Router) recognize() *manifest.Set {
 	before := r.recognized
 	r.recognized = manifest.Recognize(r.received, before, func(p *manifest.Pod) types.UID {
-		if r.started && before != nil && before.Set.Pods[p.Key] != nil && sameVersion(before.Set.Pods[p.Key], p) {
+		if r.started && before != nil && before.Set.Pods[p.Key] != nil && state.SameVersion(before.Set.Pods[p.Key], p) {
 			return p.UID
 		}
 		return recordedUID(p, r.past[p.Key], r.observed[p.Key], r.o.Adopt)

@@ -7,6 +7,7 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/decode"
+	"podd/reconcile/state"
 	"podd/runtime"
 )
 
@@ -25,7 +26,7 @@ func TestKnownAs(t *testing.T) {
 	podds.Labels = map[string]string{runtime.LabelInstance: "other"}
 	for name, c := range map[string]struct {
 		seen  []runtime.Incarnation
-		past  []journal
+		past  []state.Record
 		adopt bool
 		want  types.UID
 	}{
@@ -39,7 +40,7 @@ func TestKnownAs(t *testing.T) {
 		"of another version":        {[]runtime.Incarnation{ours("k", "v1:other", true)}, nil, false, ""},
 		"ours beside a kubelet's":   {[]runtime.Incarnation{kubelets("k", "file", true), ours("made", "v1:h", true)}, nil, true, "made"},
 		"ours dead, a kubelet's":    {[]runtime.Incarnation{ours("made", "v1:h", false), kubelets("k", "file", true)}, nil, true, "k"},
-		"remembered":                {nil, []journal{{UID: "x", Hash: "v1:other"}, {UID: "k", Hash: "v1:h"}}, false, "k"},
+		"remembered":                {nil, []state.Record{{UID: "x", Hash: "v1:other"}, {UID: "k", Hash: "v1:h"}}, false, "k"},
 		"only its containers":       {[]runtime.Incarnation{{Sandbox: runtime.Sandbox{UID: "k"}}}, nil, true, ""},
 	} {
 		if got := recordedUID(p, c.past, &runtime.Pod{Incarnations: c.seen}, c.adopt); got != c.want {
@@ -58,7 +59,7 @@ func TestRecognize_Started(t *testing.T) {
 	p := f.Pods[0]
 	r := &Router{received: &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{p.Key: p}}, started: true}
 	r.recognize()
-	r.past = map[types.NamespacedName][]journal{p.Key: {{UID: "k", Hash: p.Hash}}}
+	r.past = map[types.NamespacedName][]state.Record{p.Key: {{UID: "k", Hash: p.Hash}}}
 	if got := r.recognize().Pods[p.Key]; got != p {
 		t.Errorf("it became %s", got.UID)
 	}

@@ -18,16 +18,18 @@ import (
 	"podd/manifest/refs"
 	"podd/reconcile/effect"
 	"podd/reconcile/event"
+	"podd/reconcile/journal"
 	"podd/reconcile/node"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
+	"podd/reconcile/state"
 	"podd/runtime"
 )
 
 // Options configure a Router. Effects, Log, Refresh and Publish are required.
 type Options struct {
 	Effects  *effect.Runner
-	Journals Journals
+	Journals journal.Store
 	Log      *slog.Logger
 	// Refresh requests a new observation of a pod, at once if it is urgent. It must not
 	// block.
@@ -99,7 +101,7 @@ type Router struct {
 	entries       map[types.NamespacedName]*entry
 	received      *manifest.Set   // the newest one; nil before the first
 	recognized    *manifest.Known // received, with the UIDs that pods have on this node
-	past          map[types.NamespacedName][]journal
+	past          map[types.NamespacedName][]state.Record
 	bound         *refs.ResolvedSet // recognized, with the objects of its pods
 	set           *manifest.Set     // the set in bound
 	node          runtime.Node
@@ -113,8 +115,8 @@ type Router struct {
 	// orphans are the pod directories without a valid journal and without a known pod,
 	// inUse those of known pods with unreadable journals. unreadable has the error of
 	// every journal that could not be read when podd started.
-	orphans, inUse []orphan
-	unreadable     map[types.UID]error
+	orphans, inUse []journal.Orphan
+	unreadable     map[types.UID]string
 	problems       []manifest.Problem                  // of pod directories
 	discarded      []types.UID                         // orphans that a user told podd to remove
 	removals       map[types.NamespacedName]chan error // receive the results that users wait for
@@ -156,6 +158,7 @@ func NewRouter(o Options) *Router {
 		requests:  make(chan request),
 		entries:   map[types.NamespacedName]*entry{},
 		retiredAt: map[types.NamespacedName]time.Time{},
+		removals:  map[types.NamespacedName]chan error{},
 		ended:     make(chan struct{}),
 		changed:   map[types.NamespacedName]bool{},
 	}
@@ -184,12 +187,12 @@ type Inputs struct {
 // container.
 func (r *Router) Run(ctx context.Context, in Inputs) error {
 	defer close(r.ended)
-	past, orphans, err := r.o.Journals.readAll()
+	past, orphans, err := r.o.Journals.ReadAll()
 	if err != nil {
 		return err
 	}
 	r.past, r.orphans, r.lateUntil = past, orphans, time.Now().Add(lateCalls)
-	r.unreadable = unreadable(orphans)
+	r.unreadable = unreadable(r.o.Journals, orphans)
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.workers.Wait()
 	defer cancel()
@@ -328,25 +331,24 @@ func (r *Router) applyAddresses(a node.Addresses) {
 }
 
 // entry returns the entry of a name. It starts a worker if there is none.
-func (r *Router) entry(ctx context.Context, key types.NamespacedName, past []journal) *entry {
+func (r *Router) entry(ctx context.Context, key types.NamespacedName, past []state.Record) *entry {
 	if e, ok := r.entries[key]; ok {
 		return e
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	w := &worker{
 		key: key, effects: r.o.Effects, journals: r.o.Journals, refresh: r.o.Refresh,
-		render: r.render,
-		orders: make(chan order, 1), results: make(chan effect.Result), pullStarts: make(chan pullStart),
-		flights: map[string]flight{}, effectEnd: r.retiredAt[key], unreadable: maps.Clone(r.unreadable),
+		messages: make(chan message, 1), results: make(chan ended), pullStarts: make(chan pullStart),
+		flights: map[string]flight{}, state: state.New(key, past, r.unreadable, r.lateUntil),
 	}
-	w.log = slog.New(redactHandler{r.o.Log.Handler(), w.redacted}).With("pod", r.shortName(key))
+	w.state.Barrier, w.state.Order.Render = r.retiredAt[key], r.render
+	w.log = slog.New(redactHandler{r.o.Log.Handler(), func(text string) string { return w.state.Redact(text) }}).With("pod", r.shortName(key))
 	w.report = func(rep Report) {
 		select {
 		case r.reports <- rep:
 		case <-ctx.Done():
 		}
 	}
-	w.restore(past, r.lateUntil)
 	e := &entry{worker: w, cancel: cancel, ended: make(chan struct{}), past: past}
 	r.entries[key] = e
 	r.workers.Go(func() {
@@ -374,14 +376,14 @@ func (r *Router) applyReport(rep Report) {
 	if rep.Decision.Problem {
 		r.endRemoval(rep.Key, errors.New(rep.Decision.Why))
 	}
-	if rep.Decision.Done && e.order.desired == nil && rep.seq == e.order.seq {
+	if rep.Decision.Done && e.order.Desired == nil && rep.seq == e.seq {
 		r.retire(rep.Key, e)
 		return
 	}
 	if e.updateHolds(before) || first {
 		r.reservationsChanged = true
 	} else if v := rep.Version; v != nil && v != before.Version && len(v.Spec.Spec.EphemeralContainers) > 0 {
-		r.order(rep.Key, e, e.order.verdict) // because ephemeral containers read objects, too
+		r.order(rep.Key, e, e.order.Verdict) // because ephemeral containers read objects, too
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"podd/manifest"
 	"podd/reconcile/device"
 	"podd/reconcile/plan"
+	"podd/reconcile/state"
 	"podd/runtime"
 )
 
@@ -67,7 +68,7 @@ func (e *entry) addHolders(key types.NamespacedName, last *runtime.Pod, holders 
 	observed := e.observed(last)
 	for _, list := range [][]*manifest.Pod{e.admitted, e.holds} {
 		for _, p := range list {
-			if e.report == nil || !e.isFinished() || !sameVersion(p, e.report.Version) {
+			if e.report == nil || !e.isFinished() || !state.SameVersion(p, e.report.Version) {
 				holders[device.Holder{Key: key, UID: p.UID, Hash: p.Hash}] = nil
 			}
 		}

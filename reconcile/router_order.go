@@ -9,6 +9,7 @@ import (
 	"podd/manifest"
 	"podd/manifest/refs"
 	"podd/reconcile/plan"
+	"podd/reconcile/state"
 	"podd/runtime"
 )
 
@@ -26,13 +27,11 @@ func (r *Router) orderAll() {
 func (r *Router) preempt(verdicts map[types.NamespacedName]plan.Verdict) {
 	for _, v := range verdicts {
 		e := r.entries[v.Preempts]
-		if e == nil || e.order.desired == nil || e.preempted == e.order.desired.UID {
+		if e == nil || e.order.Desired == nil || e.preempted == e.order.Desired.UID {
 			continue
 		}
-		o := e.order
-		e.preempted = o.desired.UID
-		o.observed, o.pod, o.evict = false, nil, &plan.Evict{UID: o.desired.UID, Hash: o.desired.Hash, Reason: plan.Preempted, Message: "Preempted in order to admit critical pod"}
-		r.post(e, o)
+		e.preempted = e.order.Desired.UID
+		r.request(e, state.Requests{Evict: &plan.Evict{UID: e.order.Desired.UID, Hash: e.order.Desired.Hash, Reason: plan.Preempted, Message: "Preempted in order to admit critical pod"}})
 	}
 }
 
@@ -41,7 +40,7 @@ func (r *Router) preempt(verdicts map[types.NamespacedName]plan.Verdict) {
 func (r *Router) orderChangedAnswers() {
 	verdicts := r.admit()
 	for key, e := range r.entries {
-		if verdicts[key].Answer != e.order.verdict.Answer {
+		if verdicts[key].Answer != e.order.Verdict.Answer {
 			r.order(key, e, verdicts[key])
 		}
 	}
@@ -49,79 +48,82 @@ func (r *Router) orderChangedAnswers() {
 
 // order posts a new order to the worker of a name if it differs from the previous one.
 func (r *Router) order(key types.NamespacedName, e *entry, v plan.Verdict) {
-	o, was := r.buildOrder(key, e, v), e.order
-	if was.seq > 0 && was.desired == o.desired && was.certain == o.certain && was.verdict == o.verdict &&
-		was.supply == o.supply && was.earlier == o.earlier && was.earlierSupply == o.earlierSupply && was.node == o.node && was.runtimeName == o.runtimeName && was.render == o.render && was.forceStop == o.forceStop && was.deletion == o.deletion && was.leaving == o.leaving && was.userIDs == o.userIDs && was.driverChanges == o.driverChanges {
+	o := r.buildOrder(key, e, v)
+	if e.seq > 0 && e.order == o {
 		return
 	}
-	if was.seq == 0 && r.hasSnapshot {
+	m := message{order: o}
+	if e.seq == 0 && r.hasSnapshot {
 		// A new name gets the newest observation.
-		o.observed, o.stale, o.pod, o.asOf = true, o.desired != nil, r.observed[key], r.asOf
+		m.requests.Observation = &state.Observation{Stale: o.Desired != nil, Pod: r.observed[key], AsOf: r.asOf}
 	}
-	r.post(e, o)
+	r.post(e, m)
 }
 
+// request posts requests with the present order.
+func (r *Router) request(e *entry, q state.Requests) { r.post(e, message{order: e.order, requests: q}) }
+
 // buildOrder returns the present order for one name, without an observation.
-func (r *Router) buildOrder(key types.NamespacedName, e *entry, v plan.Verdict) order {
+func (r *Router) buildOrder(key types.NamespacedName, e *entry, v plan.Verdict) state.Order {
 	e.clearDeletion(r.desired(key))
 	leaving := r.leaving(key)
 	if leaving != nil {
 		e.setDeletion(leaving.UID, leaving.Deletion.Grace, time.Now())
 	}
-	o := order{
-		seq: e.order.seq, desired: r.desired(key), verdict: v, leaving: leaving,
-		node: r.planNode(), runtimeName: r.node.Name, render: r.render, forceStop: r.forceStop, deletion: e.deletion, driverChanges: r.driverChanges,
+	o := state.Order{
+		Desired: r.desired(key), Verdict: v, Leaving: leaving,
+		Node: r.planNode(), RuntimeName: r.node.Name, Render: r.render, ForceStop: r.forceStop, Deletion: e.deletion, DriverChanges: r.driverChanges,
 	}
-	if o.desired != nil {
-		e.kind, e.source = o.desired.Origin.Kind, o.desired.Origin.Source
+	if o.Desired != nil {
+		e.kind, e.source = o.Desired.Origin.Kind, o.Desired.Origin.Source
 		// Reservations are not known before the runtime was observed.
 		if v.Answer == plan.Admit && r.hasSnapshot {
-			e.addAdmitted(o.desired)
+			e.addAdmitted(o.Desired)
 		}
 	}
-	o.userIDs = r.userIDs(key, e, o.desired)
-	r.addSupplies(key, e, &o)
-	o.certain = o.desired == nil && r.isRemoved(key, e)
+	o.UserIDs = r.userIDs(key, e, o.Desired)
+	r.addRefs(key, e, &o)
+	o.Certain = o.Desired == nil && r.isRemoved(key, e)
 	return o
 }
 
-// addSupplies adds the objects of the desired version to an order, and those of an earlier
+// addRefs adds the objects of the desired version to an order, and those of an earlier
 // version that is still in force. The files of that one are updated, too, unless it is to
 // be replaced because they changed.
-func (r *Router) addSupplies(key types.NamespacedName, e *entry, o *order) {
-	if r.bound == nil || o.desired == nil {
+func (r *Router) addRefs(key types.NamespacedName, e *entry, o *state.Order) {
+	if r.bound == nil || o.Desired == nil {
 		return
 	}
-	o.supply = r.bound.Refs[key]
+	o.Refs = r.bound.Refs[key]
 	if e.report == nil || e.report.Version == nil {
 		return
 	}
-	if v := e.report.Version; sameVersion(v, o.desired) {
+	if v := e.report.Version; state.SameVersion(v, o.Desired) {
 		if len(v.Spec.Spec.EphemeralContainers) > 0 { // ephemeral containers read objects, too
-			o.supply = refs.Resolve(v, r.set, r.o.Render.Instance, e.order.supply)
+			o.Refs = refs.Resolve(v, r.set, r.o.Render.Instance, e.order.Refs)
 		}
 		return
 	}
-	o.earlier = e.report.Version
-	if manifest.RestartsOnChange(o.earlier) {
-		o.earlier = nil
+	o.Earlier = e.report.Version
+	if manifest.RestartsOnChange(o.Earlier) {
+		o.Earlier = nil
 		return
 	}
-	o.earlierSupply = refs.Resolve(o.earlier, r.set, r.o.Render.Instance, e.order.earlierSupply)
+	o.EarlierRefs = refs.Resolve(o.Earlier, r.set, r.o.Render.Instance, e.order.EarlierRefs)
 }
 
-// post sends an order to a worker.
-func (r *Router) post(e *entry, o order) {
-	o.seq = e.order.seq + 1
-	if o.observed && e.firstSeq == 0 {
-		e.firstSeq = o.seq
+// post sends a message to a worker.
+func (r *Router) post(e *entry, m message) {
+	e.seq++
+	m.seq = e.seq
+	if o := m.requests.Observation; o != nil {
+		e.observation = o.Pod
+		if e.firstSeq == 0 {
+			e.firstSeq = m.seq
+		}
 	}
-	if o.observed {
-		e.observation = o.pod
-	}
-	e.worker.post(o)
-	e.order = o
-	e.order.restart, e.order.evict, e.order.additions, e.order.reread = nil, nil, nil, nil // these are requested once only
+	e.worker.post(m)
+	e.order = m.order
 }
 
 // desired returns the desired pod of a name; nil if there is none or all pods stop.
@@ -233,7 +235,7 @@ func (r *Router) admit() map[types.NamespacedName]plan.Verdict {
 		if r.started {
 			break
 		}
-		if v.Preempts = (types.NamespacedName{}); v.Answer == plan.Reject && ofCluster(r.desired(key)) {
+		if v.Preempts = (types.NamespacedName{}); v.Answer == plan.Reject && r.desired(key).Origin.Kind == manifest.KindAPI {
 			v.Answer = plan.Wait
 		}
 		verdicts[key] = v

@@ -24,14 +24,14 @@ func TestReservations_OneAdmission(t *testing.T) {
 		p := barePod("app")
 		p.Key, p.UID = key, types.UID(name)
 		r.set.Pods[key] = p
-		r.entries[key] = &entry{worker: &worker{orders: make(chan order, 1)}}
+		r.entries[key] = &entry{worker: &worker{messages: make(chan message, 1)}}
 	}
 	for key, e := range r.entries {
 		r.applyReport(Report{Key: key, worker: e.worker, Version: r.set.Pods[key], Exists: true})
 	}
 	orders := func() (n int) {
 		for _, e := range r.entries {
-			n += len(e.worker.orders)
+			n += len(e.worker.messages)
 		}
 		return n
 	}
@@ -51,7 +51,7 @@ func TestApplySnapshot_Unchanged(t *testing.T) {
 	still, changed, confirmed := keyOf("still"), keyOf("changed"), keyOf("confirmed")
 	pods := map[types.NamespacedName]*runtime.Pod{}
 	for _, key := range []types.NamespacedName{still, changed, confirmed} {
-		r.entries[key] = &entry{worker: &worker{key: key, orders: make(chan order, 1), refresh: func(types.NamespacedName, bool) {}}}
+		r.entries[key] = &entry{worker: &worker{key: key, messages: make(chan message, 1), refresh: func(types.NamespacedName, bool) {}}}
 		pods[key] = seen(true)
 	}
 	now := time.Now()
@@ -59,9 +59,9 @@ func TestApplySnapshot_Unchanged(t *testing.T) {
 		r.applySnapshot(t.Context(), runtime.Snapshot{Whole: true, AsOf: now.Add(after), Pods: maps.Clone(pods)})
 		for key, e := range r.entries {
 			select {
-			case o := <-e.worker.orders:
-				if !o.observed || o.pod != pods[key] {
-					t.Errorf("%s: got order %+v", key, o)
+			case m := <-e.worker.messages:
+				if o := m.requests.Observation; o == nil || o.Pod != pods[key] {
+					t.Errorf("%s: got message %+v", key, m)
 				}
 				handed = append(handed, key.Name)
 			default:
@@ -74,7 +74,7 @@ func TestApplySnapshot_Unchanged(t *testing.T) {
 		t.Errorf("the first relist handed over %q, want all", got)
 	}
 	pods[changed] = seen(true)
-	r.entries[confirmed].worker.requestObservation(true)
+	r.entries[confirmed].worker.unconfirmed.Store(true)
 	if got := strings.Join(relist(time.Second), " "); got != "changed confirmed" {
 		t.Errorf("the second relist handed over %q", got)
 	}

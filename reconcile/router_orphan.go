@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/reconcile/journal"
+	"podd/reconcile/state"
 	"podd/runtime"
 )
 
@@ -82,21 +84,21 @@ func (r *Router) handleOrphans(ctx context.Context) {
 	if len(r.orphans) == 0 {
 		return
 	}
-	var left []orphan
+	var left []journal.Orphan
 	for _, o := range r.orphans {
-		switch r.ownerOf(o.uid) {
+		switch r.ownerOf(o.UID) {
 		case desiredPod, observedPod:
-			if o.unreadable != nil {
+			if o.Unreadable != nil {
 				r.inUse = append(r.inUse, o)
 			}
 		case noPod:
-			if !o.kept() {
-				o = r.o.Journals.checkData(ctx, o)
+			if !o.Kept() {
+				o = r.o.Journals.CheckData(ctx, o)
 			}
-			if o.kept() {
+			if o.Kept() {
 				left = append(left, o)
 			} else {
-				r.removeOrphan(ctx, o.uid)
+				r.removeOrphan(ctx, o.UID)
 			}
 		default:
 			left = append(left, o)
@@ -122,15 +124,15 @@ func (r *Router) ownerOf(uid types.UID) owner {
 // removeOrphan starts the removal of a directory.
 func (r *Router) removeOrphan(ctx context.Context, uid types.UID) {
 	key := orphanKey(uid)
-	r.entry(ctx, key, []journal{{Key: key, UID: uid, Volumes: true}})
+	r.entry(ctx, key, []state.Record{{Key: key, UID: uid, Volumes: true}})
 }
 
-// unreadable returns the error of each journal that cannot be read, by UID.
-func unreadable(orphans []orphan) map[types.UID]error {
-	all := map[types.UID]error{}
+// unreadable returns why each journal that cannot be read cannot be, by UID.
+func unreadable(s journal.Store, orphans []journal.Orphan) map[types.UID]string {
+	all := map[types.UID]string{}
 	for _, o := range orphans {
-		if o.unreadable != nil {
-			all[o.uid] = o.unreadable
+		if o.Unreadable != nil {
+			all[o.UID] = fmt.Sprintf("%s cannot be read: %v", filepath.Join(s.Dir(o.UID), journal.Name), o.Unreadable)
 		}
 	}
 	return all
@@ -142,13 +144,13 @@ func (r *Router) rereadInUse() {
 	if len(r.inUse) == 0 {
 		return
 	}
-	r.inUse = slices.DeleteFunc(r.inUse, func(o orphan) bool {
-		j, err := r.o.Journals.read(o.uid)
+	r.inUse = slices.DeleteFunc(r.inUse, func(o journal.Orphan) bool {
+		j, err := r.o.Journals.Read(o.UID)
 		switch {
 		case err == nil:
-			r.postReread(reread{o.uid, &j})
+			r.postReread(state.Reread{UID: o.UID, Record: &j})
 		case errors.Is(err, fs.ErrNotExist):
-			r.postReread(reread{o.uid, nil})
+			r.postReread(state.Reread{UID: o.UID})
 		default:
 			return false
 		}
@@ -158,27 +160,25 @@ func (r *Router) rereadInUse() {
 }
 
 // postReread passes a journal to the worker of the desired pod with its UID.
-func (r *Router) postReread(found reread) {
+func (r *Router) postReread(found state.Reread) {
 	for _, e := range r.entries {
-		if e.order.desired != nil && e.order.desired.UID == found.uid {
-			o := e.order
-			o.observed, o.pod, o.reread = false, nil, &found
-			r.post(e, o)
+		if e.order.Desired != nil && e.order.Desired.UID == found.UID {
+			r.request(e, state.Requests{Reread: &found})
 		}
 	}
 }
 
 // keptOrphans returns the directories of no known pod that only a user may remove.
-func (r *Router) keptOrphans() []orphan {
-	return slices.DeleteFunc(slices.Clone(r.orphans), func(o orphan) bool { return !o.kept() || r.ownerOf(o.uid) != noPod })
+func (r *Router) keptOrphans() []journal.Orphan {
+	return slices.DeleteFunc(slices.Clone(r.orphans), func(o journal.Orphan) bool { return !o.Kept() || r.ownerOf(o.UID) != noPod })
 }
 
 // leftAlone returns the directories with unreadable journals if their pods are not known
 // yet or belong to another agent.
-func (r *Router) leftAlone() []orphan {
-	return slices.DeleteFunc(slices.Clone(r.orphans), func(o orphan) bool {
-		owner := r.ownerOf(o.uid)
-		return o.unreadable == nil || owner != unknownPod && owner != foreignPod
+func (r *Router) leftAlone() []journal.Orphan {
+	return slices.DeleteFunc(slices.Clone(r.orphans), func(o journal.Orphan) bool {
+		owner := r.ownerOf(o.UID)
+		return o.Unreadable == nil || owner != unknownPod && owner != foreignPod
 	})
 }
 
@@ -202,24 +202,24 @@ const maxNamed = 10
 
 // orphanProblems returns one problem for each unreadable journal, and one for all
 // directories without a journal.
-func orphanProblems(s Journals, kept, leftAlone, inUse []orphan) []manifest.Problem {
+func orphanProblems(s journal.Store, kept, leftAlone, inUse []journal.Orphan) []manifest.Problem {
 	var problems []manifest.Problem
 	warn := func(path, format string, args ...any) {
 		problems = append(problems, manifest.Problem{Severity: manifest.Warning, Path: path, Message: fmt.Sprintf(format, args...)})
 	}
 	for _, o := range inUse {
-		warn(filepath.Join(s.path(o.uid), journalName), "the journal of a pod cannot be read: %v; the pod goes on as the runtime reports it, and its next change writes a new journal and keeps this one as %s; a pod whose containers must not run twice, and of which the runtime has none, waits until the journal is repaired or removed", o.unreadable, journalName+unreadableSuffix)
+		warn(filepath.Join(s.Dir(o.UID), journal.Name), "the journal of a pod cannot be read: %v; the pod goes on as the runtime reports it, and its next change writes a new journal and keeps this one as %s; a pod whose containers must not run twice, and of which the runtime has none, waits until the journal is repaired or removed", o.Unreadable, journal.Name+journal.UnreadableSuffix)
 	}
 	for _, o := range leftAlone {
-		warn(filepath.Join(s.path(o.uid), journalName), "the journal cannot be read: %v; the directory is kept because its pod is not known before podd has read every source, or is another agent's: repair the journal and restart podd", o.unreadable)
+		warn(filepath.Join(s.Dir(o.UID), journal.Name), "the journal cannot be read: %v; the directory is kept because its pod is not known before podd has read every source, or is another agent's: repair the journal and restart podd", o.Unreadable)
 	}
 	var bare []string
 	for _, o := range kept {
-		if o.unreadable == nil {
-			bare = append(bare, string(o.uid))
+		if o.Unreadable == nil {
+			bare = append(bare, string(o.UID))
 			continue
 		}
-		warn(filepath.Join(s.path(o.uid), journalName), "the journal cannot be read: %v; the directory is kept because its pod is not known: repair the journal and restart podd, or remove the directory with its data by podd orphans rm %s", o.unreadable, o.uid)
+		warn(filepath.Join(s.Dir(o.UID), journal.Name), "the journal cannot be read: %v; the directory is kept because its pod is not known: repair the journal and restart podd, or remove the directory with its data by podd orphans rm %s", o.Unreadable, o.UID)
 	}
 	if len(bare) > 0 {
 		named := strings.Join(bare[:min(len(bare), maxNamed)], ", ")
@@ -239,7 +239,7 @@ func (r *Router) Orphans(ctx context.Context) (all []Orphan, err error) {
 			return errors.New("looking for orphaned pod directories: podd has not seen every source and the runtime yet; try again")
 		}
 		for _, o := range r.keptOrphans() {
-			all = append(all, Orphan{UID: o.uid, Path: r.o.Journals.path(o.uid), Reason: o.reason()})
+			all = append(all, Orphan{UID: o.UID, Path: r.o.Journals.Dir(o.UID), Reason: o.Reason()})
 		}
 		return nil
 	})
@@ -252,12 +252,12 @@ func (r *Router) Orphans(ctx context.Context) (all []Orphan, err error) {
 func (r *Router) RemoveOrphan(ctx context.Context, uid types.UID) error {
 	result := make(chan error, 1)
 	err := r.call(ctx, func() error {
-		at := slices.IndexFunc(r.keptOrphans(), func(o orphan) bool { return o.uid == uid })
+		at := slices.IndexFunc(r.keptOrphans(), func(o journal.Orphan) bool { return o.UID == uid })
 		if at < 0 {
 			return fmt.Errorf("removing pod directory %s: it is not an orphaned one; podd orphans lists them", uid)
 		}
-		r.orphans = slices.DeleteFunc(r.orphans, func(o orphan) bool { return o.uid == uid })
-		r.removals = with(r.removals, orphanKey(uid), result)
+		r.orphans = slices.DeleteFunc(r.orphans, func(o journal.Orphan) bool { return o.UID == uid })
+		r.removals[orphanKey(uid)] = result
 		r.discarded = append(r.discarded, uid)
 		r.reportOrphans()
 		return nil

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/reconcile/plan"
+	"podd/reconcile/state"
 )
 
 // call runs f on the router's goroutine and returns its error.
@@ -33,7 +34,7 @@ func (r *Router) Ping(ctx context.Context) error { return r.call(ctx, func() err
 func (r *Router) Restart(ctx context.Context, key types.NamespacedName, container string) error {
 	return r.call(ctx, func() error {
 		e := r.entries[key]
-		if e == nil || e.order.desired == nil {
+		if e == nil || e.order.Desired == nil {
 			return fmt.Errorf("restarting %s: there is no such pod", key)
 		}
 		if e.report != nil && e.isFinished() {
@@ -42,9 +43,7 @@ func (r *Router) Restart(ctx context.Context, key types.NamespacedName, containe
 		if e.report != nil && e.report.isEphemeral(container) {
 			return fmt.Errorf("restarting %s: %s is an ephemeral container, which runs once; add another one", r.shortName(key), container)
 		}
-		o := e.order
-		o.observed, o.pod, o.restart = false, nil, []string{container}
-		r.post(e, o)
+		r.request(e, state.Requests{Restart: []string{container}})
 		return nil
 	})
 }
@@ -55,12 +54,10 @@ func (r *Router) Restart(ctx context.Context, key types.NamespacedName, containe
 func (r *Router) Evict(ctx context.Context, key types.NamespacedName, evict plan.Evict) error {
 	return r.call(ctx, func() error {
 		e := r.entries[key]
-		if e == nil || e.order.desired == nil {
+		if e == nil || e.order.Desired == nil {
 			return nil
 		}
-		o := e.order
-		o.observed, o.pod, o.evict = false, nil, &evict
-		r.post(e, o)
+		r.request(e, state.Requests{Evict: &evict})
 		return nil
 	})
 }

@@ -24,11 +24,11 @@ func (r *Router) retire(key types.NamespacedName, e *entry) {
 // markRetired records when the last effect of key ended, so that an older snapshot does not
 // recreate its worker. Foreign sandboxes of that name stay known.
 func (r *Router) markRetired(key types.NamespacedName, e *entry) {
-	r.retiredAt[key] = e.worker.effectEnd
+	r.retiredAt[key] = e.worker.state.Barrier
 	r.observed = maps.Clone(r.observed)
 	delete(r.observed, key)
 	if len(e.report.Observed) > 0 {
-		r.observed = with(r.observed, key, &runtime.Pod{Key: key, Incarnations: e.report.Observed})
+		r.observed[key] = &runtime.Pod{Key: key, Incarnations: e.report.Observed}
 	}
 }
 

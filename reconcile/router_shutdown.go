@@ -12,6 +12,7 @@ import (
 	"podd/manifest"
 	"podd/reconcile/event"
 	"podd/reconcile/plan"
+	"podd/reconcile/state"
 )
 
 // shutdown is a node shutdown in progress.
@@ -149,15 +150,12 @@ func (r *Router) terminate(p plan.ShutdownPod, now time.Time) {
 	}
 	asked[p.Key] = version
 	evicted := types.UID("")
-	if version != nil && e.order.desired != nil {
+	if version != nil && e.order.Desired != nil {
 		evicted = version.UID
-		o := e.order
-		o.observed, o.pod = false, nil
-		o.evict = &plan.Evict{UID: version.UID, Hash: version.Hash, Reason: plan.Terminated, Message: plan.TerminatedMessage, Grace: p.Grace}
-		r.post(e, o)
+		r.request(e, state.Requests{Evict: &plan.Evict{UID: version.UID, Hash: version.Hash, Reason: plan.Terminated, Message: plan.TerminatedMessage, Grace: p.Grace}})
 	}
 	if e.shortenGrace(evicted, p.Grace, now) {
-		r.order(p.Key, e, e.order.verdict)
+		r.order(p.Key, e, e.order.Verdict)
 	}
 }
 
@@ -178,16 +176,9 @@ func (e *entry) shortenGrace(evicted types.UID, grace time.Duration, now time.Ti
 	return true
 }
 
-// resumeAfterShutdown forgets that a pod was stopped by a node shutdown that was cancelled.
-func (w *worker) resumeAfterShutdown() {
-	w.in.Evict, w.in.History.Finished = nil, nil
-	w.resetStartTime()
-	w.tryWriteJournal(w.in.Desired.UID, w.in.Desired.Hash)
-}
-
 // withoutResumable returns the journals without the ends by an earlier node shutdown,
 // because the node is up again.
-func withoutResumable(past []journal) []journal {
+func withoutResumable(past []state.Record) []state.Record {
 	past = slices.Clone(past)
 	for i := range past {
 		if fin := past[i].Finished; fin != nil && fin.Resumes {

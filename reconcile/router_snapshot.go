@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/reconcile/plan"
+	"podd/reconcile/state"
 	"podd/runtime"
 )
 
@@ -50,8 +51,7 @@ func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 		if first {
 			o = r.buildOrder(key, e, verdicts[key])
 		}
-		o.observed, o.stale, o.pod, o.asOf = true, false, p, s.AsOf
-		r.post(e, o)
+		r.post(e, message{order: o, requests: state.Requests{Observation: &state.Observation{Pod: p, AsOf: s.AsOf}}})
 	}
 	r.finishDown()
 }

@@ -34,8 +34,8 @@ func (w *worker) cancelStarts() (any bool) {
 }
 
 // returned reports whether f is the result of a start that was given up, and forgets it.
-func (w *worker) returned(f effect.Result) bool {
-	at := slices.IndexFunc(w.givenUp, func(g givenUp) bool { return g.permit == f.Permit })
+func (w *worker) returned(f ended) bool {
+	at := slices.IndexFunc(w.givenUp, func(g givenUp) bool { return g.permit == f.permit })
 	if at < 0 {
 		return false
 	}

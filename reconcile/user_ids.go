@@ -16,15 +16,15 @@ func (r *Router) userIDs(key types.NamespacedName, e *entry, desired *manifest.P
 	if !r.hasSnapshot || !e.needsUserIDs(desired) {
 		return 0
 	}
-	if e.order.userIDs > 0 {
-		return e.order.userIDs
+	if e.order.UserIDs > 0 {
+		return e.order.UserIDs
 	}
 	if own := idsOf(r.observed[key], false); len(own) > 0 {
 		return own[0]
 	}
 	taken := map[uint32]bool{}
 	for _, other := range r.entries {
-		taken[other.order.userIDs] = true
+		taken[other.order.UserIDs] = true
 	}
 	for _, p := range r.observed {
 		for _, ids := range append(idsOf(p, false), idsOf(p, true)...) {

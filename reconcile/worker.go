@@ -8,122 +8,60 @@ import (
 	"sync/atomic"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/manifest"
-	"podd/manifest/refs"
 	"podd/reconcile/clock"
 	"podd/reconcile/effect"
 	"podd/reconcile/event"
+	"podd/reconcile/journal"
 	"podd/reconcile/plan"
-	"podd/reconcile/render"
-	"podd/runtime"
+	"podd/reconcile/result"
+	"podd/reconcile/state"
 )
 
-// order is a message from the router to a worker. It always has everything that the router
-// wants of the worker, so that a newer order can replace an unread one.
-type order struct {
-	seq     uint64
-	desired *manifest.Pod
-	// supply has the objects of desired. earlier is the version that the worker had in
-	// force, if it differs, and earlierSupply has its objects.
-	supply        *refs.Resolved
-	earlier       *manifest.Pod
-	earlierSupply *refs.Resolved
-
-	certain       bool
-	verdict       plan.Verdict
-	node          plan.Node
-	runtimeName   string
-	render        *render.Node
-	userIDs       uint32        // see Router.userIDs
-	leaving       *manifest.Pod // the pod of this name that its source is deleting; nil if there is none
-	evict         *plan.Evict
-	deletion      *plan.Delete // kept until it is replaced or has ended
-	restart       []string     // containers to restart once; "" means all
-	additions     []addition
-	forceStop     bool // see plan.Input
-	driverChanges uint64
-	reread        *reread
-	observed      bool // pod and asOf are an observation
-	stale         bool // the observation is older than the first order for the pod
-	pod           *runtime.Pod
-	asOf          time.Time
+// message is what the router sends to a worker. A newer one replaces an unread one, so it
+// has the whole order.
+type message struct {
+	seq       uint64
+	order     state.Order
+	requests  state.Requests
+	additions []addition
 }
 
-// after returns o with what an unread order has in addition.
-func (o order) after(unread order) order {
-	o.restart = append(slices.Clone(unread.restart), o.restart...)
-	o.additions = append(slices.Clone(unread.additions), o.additions...)
-	if o.evict == nil {
-		o.evict = unread.evict
-	}
-	if o.reread == nil {
-		o.reread = unread.reread
-	}
-	if !o.observed && unread.observed {
-		o.observed, o.pod, o.asOf = true, unread.pod, unread.asOf
-	}
-	o.stale = o.stale || unread.stale
-	return o
+// after returns m with what an unread message has in addition.
+func (m message) after(unread message) message {
+	m.requests = m.requests.After(unread.requests)
+	m.additions = append(slices.Clone(unread.additions), m.additions...)
+	return m
 }
 
-// worker manages the pod of one name. All fields below unconfirmed belong to the goroutine
-// in run.
+// worker manages the pod of one name: it receives messages and results, applies them to its
+// state, and starts the actions of the decision that follows. All fields below unconfirmed
+// belong to the goroutine in run.
 type worker struct {
 	key      types.NamespacedName
 	effects  *effect.Runner
-	journals Journals
+	journals journal.Store
 	refresh  func(key types.NamespacedName, urgent bool)
 	report   func(Report)
 	log      *slog.Logger
 
-	orders     chan order // capacity 1, see post
-	results    chan effect.Result
+	messages   chan message // capacity 1, see post
+	results    chan ended
 	pullStarts chan pullStart // from effects in progress
 	// unconfirmed is set when an effect ended that no observation has confirmed yet. Then
 	// the router passes on the next observation even if the pod did not change.
 	unconfirmed atomic.Bool
 
-	in               plan.Input
-	withoutEphemeral *manifest.Pod // in.Desired as the router sent it, without the ephemeral containers that podd added
-	seq              uint64
-	order            order // the newest
-	// startTime is the start time in the pod's status, by the wall clock of that moment.
-	// History.StartTime is the same moment, for waits.
-	startTime time.Time
-	supply    *refs.Resolved
-	// formerSupply is the previous supply, because containers that are being stopped still
-	// have its Secrets; nil if there was none.
-	formerSupply *refs.Resolved
-	nextSupply   *refs.Resolved
-	runtimeName  string
-	render       *render.Node
-	userIDs      uint32
-	clock        clock.Reading // the host was not suspended since this reading
-	flights      map[string]flight
-	givenUp      []givenUp
-	effectEnd    time.Time // end of the newest observable effect: the barrier
-	hasObserved  bool      // the runtime was observed at least once
-	exitsLost    bool      // since the last decision, see recordLost
-	past         map[types.UID]journal
-	unreadable   map[types.UID]error       // why a journal that is not replaced yet cannot be read
-	unwritten    map[types.UID]failedWrite // journals of past that are not on disk
-	finishing    *plan.Finished            // the end of the pod that waits for the journal; nil if there is none
-	writing      *slowWrite                // the write in progress that takes too long; nil if there is none
-	logged       logState
-	reported     plan.Decision // the last decision reported
-	events       []event.Event // not reported yet
-	rule         string        // rule of the last decision
-	ruleSince    time.Time     // when rule began to match
-	// replaced is the version that was in force before Desired, while the runtime lists
-	// incarnations of another version: errors about these may quote its private values.
-	replaced *manifest.Pod
-	// published is the last object reported. It was made from publishedFrom.
-	published     *v1.Pod
-	publishedFrom *manifest.Pod
-	running       sync.WaitGroup
+	state   state.State
+	seq     uint64        // of the newest message
+	clock   clock.Reading // the host was not suspended since this reading
+	flights map[string]flight
+	givenUp []givenUp
+	writing *slowWrite // the write in progress that takes too long; nil if there is none
+	logged  logState
+	events  []event.Event // not reported yet
+	running sync.WaitGroup
 }
 
 // flight is an action in progress.
@@ -137,17 +75,23 @@ type flight struct {
 	pulling time.Time
 }
 
-// post sends an order without blocking. Only the router calls it.
-func (w *worker) post(o order) {
-	select {
-	case unread := <-w.orders:
-		o = o.after(unread)
-	default:
-	}
-	w.orders <- o
+// ended is the result of an effect, with the permit of its start.
+type ended struct {
+	result.Result
+	permit effect.Permit
 }
 
-// run applies orders and results until ctx is done and every effect has ended.
+// post sends a message without blocking. Only the router calls it.
+func (w *worker) post(m message) {
+	select {
+	case unread := <-w.messages:
+		m = m.after(unread)
+	default:
+	}
+	w.messages <- m
+}
+
+// run applies messages and results until ctx is done and every effect has ended.
 func (w *worker) run(ctx context.Context) {
 	wake := time.NewTimer(0)
 	defer wake.Stop()
@@ -158,8 +102,8 @@ func (w *worker) run(ctx context.Context) {
 		case <-ctx.Done():
 			w.awaitActions()
 			return
-		case o := <-w.orders:
-			w.applyOrder(o)
+		case m := <-w.messages:
+			w.receive(m)
 			news = true
 		case f := <-w.results:
 			news = w.handleResult(f)
@@ -194,5 +138,62 @@ func (w *worker) awaitActions() {
 		case <-done:
 			return
 		}
+	}
+}
+
+// receive applies a message.
+func (w *worker) receive(m message) {
+	w.seq = m.seq
+	p := m.order.Desired
+	hasDir := p != nil && w.journals.Has(p.UID)
+	w.apply(w.state.ApplyOrder(m.order, m.requests, hasDir, time.Now()))
+	for _, a := range m.additions {
+		a.reply <- w.add(a)
+	}
+}
+
+// handleResult applies the result of an action. It reports whether there is news, which
+// most results of probes are not.
+func (w *worker) handleResult(f ended) (news bool) {
+	if w.returned(f) {
+		return true
+	}
+	fl := w.flights[f.Action.Subject()]
+	fl.cancel()
+	delete(w.flights, f.Action.Subject())
+	if plan.IsHook(f.Action) && !isNamed(w.state.Reported.Actions, f.Action) {
+		return false // it was canceled
+	}
+	if plan.Observable(f.Action) {
+		w.unconfirmed.Store(true)
+	}
+	isFor := f.IsFor(w.state.In.Desired)
+	next, out := w.state.ApplyResult(f.Result, time.Now())
+	w.apply(next, out)
+	w.logResult(f.Result, isFor, f.Ended.Sub(fl.since))
+	return out.News
+}
+
+// apply replaces the state and carries out the outputs of the change.
+func (w *worker) apply(next state.State, out state.Outputs) {
+	w.state = next
+	for _, j := range out.Writes {
+		w.store(j)
+	}
+	if out.Confirmed {
+		w.unconfirmed.Store(false)
+	}
+	if out.Request != state.NoRequest {
+		// The router passes the observation on even if the pod did not change.
+		w.unconfirmed.Store(true)
+		w.refresh(w.key, out.Request == state.Urgent)
+	}
+	w.events = append(w.events, out.Events...)
+	for _, n := range out.Notes {
+		level := slog.LevelInfo
+		if n.Warning {
+			level = slog.LevelWarn
+		}
+		w.log.Log(context.Background(), level, n.Message, n.Args...)
 	}
 }

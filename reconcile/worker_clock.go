@@ -19,7 +19,7 @@ const (
 // now returns the time. If the host was suspended since the last call, it moves the times
 // of the journals back by that duration.
 func (w *worker) now() time.Time {
-	r := w.journals.clock()
+	r := w.journals.Now()
 	if w.clock.Boot == "" {
 		w.clock = r
 		return r.Now
@@ -27,22 +27,9 @@ func (w *worker) now() time.Time {
 	// A negative one corrects a reading that was delayed between the clocks.
 	if slept := r.Up - w.clock.Up - r.Now.Sub(w.clock.Now); slept.Abs() >= minSuspend {
 		w.clock = r
-		w.moveMoments(-slept)
+		w.state = w.state.Shift(-slept)
 	}
 	return r.Now
-}
-
-// moveMoments moves the times of the journals by d.
-func (w *worker) moveMoments(d time.Duration) {
-	move := func(_ string, t time.Time) time.Time { return t.Add(d) }
-	h := &w.in.History
-	present := journal{started: h.StartTime, Finished: h.Finished, Stopping: h.Stopping, Endings: h.Endings}
-	present.eachMoment(move)
-	h.StartTime, h.Finished, h.Stopping, h.Endings = present.started, present.Finished, present.Stopping, present.Endings
-	for uid, j := range w.past {
-		j.eachMoment(move)
-		w.past = with(w.past, uid, j)
-	}
 }
 
 // wakeBy returns the earlier of at and the next poll for a suspension; zero means never.

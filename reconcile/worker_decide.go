@@ -2,8 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"fmt"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"time"
@@ -12,7 +10,6 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile/effect"
-	"podd/reconcile/event"
 	"podd/reconcile/plan"
 )
 
@@ -21,52 +18,33 @@ import (
 // decision, nothing is reported, so that no status is computed for each probe.
 func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	now := w.now()
-	if w.recordObserved(now) && runsToEnd(w.in.Desired) {
-		w.tryWriteJournal(w.in.Desired.UID, w.in.Desired.Hash)
-	}
-	w.recordTakenOver()
+	w.state.In.InFlight, w.state.In.Used = w.inFlight(), w.used()
+	w.apply(w.state.Recall(now))
 	w.retryWrites(now)
-	w.forgetStopped()
-	w.in.Now = now
-	w.in.History.Allocated = w.in.AllocatedSizes()
-	w.in.InFlight, w.in.Used = w.inFlight(), w.used()
 	d := w.next()
 	news = news || d.Succeed || d.Finished != nil || d.Stopping != nil
 	if d.Succeed {
-		w.setVersion(w.in.Successor)
-		w.applySupplies()
+		w.state = w.state.Succeed(time.Now())
 		d = w.next()
 	}
 	if d.Resume {
-		w.resumeAfterShutdown()
+		w.apply(w.state.Resume(time.Now()))
 		news, d = true, w.next()
 	}
 	if d.CancelStarts && w.cancelStarts() {
 		return w.decide(ctx, true)
 	}
-	waited := w.finishing != nil
-	err := w.commit(d)
-	if !waited || !d.RecordFirst { // a decision that waits for the journal is repeated
-		w.events = append(w.events, event.Decided(w.eventDecision(d))...)
-	}
-	if err != nil {
-		// The end is not published. The actions only free what the pod still uses, which
-		// may be what fills the disk.
-		d.Problem, d.Why = true, err.Error()
-		d.Wake = now.Add(plan.RetryDelay(1))
-	}
+	d = w.commit(d, now)
 	w.cancelUnnamed(d)
 	for _, a := range d.Actions {
 		w.startAction(ctx, a)
 	}
-	if err == nil {
-		w.commitLate(d)
-	}
-	if at := w.in.History.Volumes.Until; at.After(now) && (d.Wake.IsZero() || at.Before(d.Wake)) {
+	w.apply(w.state.CommitLate(d, time.Now()))
+	if at := w.state.In.History.Volumes.Until; at.After(now) && (d.Wake.IsZero() || at.Before(d.Wake)) {
 		d.Wake = at
 	}
 	next := wakeBy(w.nextRetry(d.Next()), now)
-	if d = d.Told(); news || !reflect.DeepEqual(d, w.reported) {
+	if d = d.Told(); news || !reflect.DeepEqual(d, w.state.Reported) {
 		w.publish(d)
 	} else if len(w.events) > 0 {
 		w.report(Report{Key: w.key, worker: w, seq: w.seq, events: w.takeEvents(), eventsOnly: true})
@@ -74,18 +52,31 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	return next
 }
 
-// next returns the decision for the present state.
-func (w *worker) next() plan.Decision {
-	w.in.JournalError = ""
-	if p := w.in.Desired; p != nil && w.unreadable[p.UID] != nil {
-		w.in.JournalError = fmt.Sprintf("%s cannot be read: %v", filepath.Join(w.journals.path(p.UID), journalName), w.unreadable[p.UID])
+// commit records what a decision requires to be written before its actions start. If the
+// journal with the end of the pod cannot be written, it returns the decision with that
+// problem: the end is not published, and the actions only free what the pod still uses,
+// which may be what fills the disk.
+func (w *worker) commit(d plan.Decision, now time.Time) plan.Decision {
+	waited := w.state.AwaitsJournal()
+	w.apply(w.state.Commit(d, time.Now()))
+	next, err := w.state.Finish(d)
+	w.state = next
+	if !waited || !d.RecordFirst { // a decision that waits for the journal is repeated
+		w.events = append(w.events, w.state.DecisionEvents(d)...)
 	}
-	return plan.Next(w.in)
+	if err != nil {
+		d.Problem, d.Why = true, err.Error()
+		d.Wake = now.Add(plan.RetryDelay(1))
+	}
+	return d
 }
+
+// next returns the decision for the present state.
+func (w *worker) next() plan.Decision { return plan.Next(w.state.Input()) }
 
 // publish logs and reports a decision.
 func (w *worker) publish(d plan.Decision) {
-	w.reported = d
+	w.state = w.state.Report(d)
 	w.logDecision(d)
 	w.logResize()
 	r := w.newReport(d)
@@ -134,26 +125,20 @@ func (w *worker) startAction(ctx context.Context, a plan.Action) {
 	if a, ok := a.(plan.RemoveDir); ok && w.writing != nil && w.writing.uid == a.UID {
 		return // the write would create the directory again; its end triggers another decision
 	}
+	w.apply(w.state.Begin(a, time.Now()))
 	if _, ok := a.(plan.PrepareVolumes); ok {
-		w.setDir(plan.Dir{UID: w.in.Desired.UID, Hash: w.in.Desired.Hash, Volumes: true})
-		if err := w.writeJournal(w.in.Desired.UID, w.in.Desired.Hash); err != nil {
-			w.volumesFailed(err)
+		if err := w.state.WriteError(w.state.In.Desired.UID); err != nil {
+			w.state = w.state.VolumesFailed(err)
 			return
 		}
 	}
-	if stop, ok := a.(plan.StopContainer); ok && stop.Again {
-		w.container(stop.Container, func(h *plan.ContainerHistory) { h.RestartID = stop.ID })
-	}
-	if a, ok := a.(plan.StartContainer); ok && a.PostStart {
-		w.setPostStart(a.Container, plan.Hook{Attempt: a.Attempt, Owed: true})
-	}
-	w.recordDoubts(a)
 	ctx, cancel := context.WithCancel(ctx)
+	s := &w.state
 	in := effect.Input{
-		Key: w.key, Desired: plan.Allocated(&w.in), Actual: plan.Actual(&w.in), Unsized: plan.Unsized(&w.in),
-		Successor: w.in.Successor, Leaving: w.in.Leaving, Supply: w.supply, NextSupply: w.nextSupply, Observed: w.in.Observed, Node: w.render,
-		UserIDs: w.userIDs, Pulling: w.sendPullStart, Permit: effect.NewPermit(),
+		Key: w.key, Desired: plan.Allocated(&s.In), Actual: plan.Actual(&s.In), Unsized: plan.Unsized(&s.In),
+		Successor: s.In.Successor, Leaving: s.In.Leaving, Supply: s.Refs, NextSupply: s.NextRefs, Observed: s.In.Observed, Node: s.Order.Render,
+		UserIDs: s.Order.UserIDs, Pulling: w.sendPullStart, Permit: effect.NewPermit(),
 	}
 	w.flights[subject] = flight{action: a, since: time.Now(), cancel: cancel, permit: in.Permit, uid: uidOf(in.Desired)}
-	w.running.Go(func() { w.results <- w.effects.Do(ctx, a, in) })
+	w.running.Go(func() { w.results <- ended{w.effects.Do(ctx, a, in), in.Permit} })
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"podd/reconcile/state"
 )
 
 // diskPatience is how long a worker waits for the disk. Most writes take less. If the disk
@@ -34,30 +36,53 @@ func (s *slowWrite) ended() <-chan error {
 	return s.done
 }
 
-// write stores a journal and waits for that. If it takes too long, the error is errSlow,
-// and endWrite receives the result.
-func (w *worker) write(j journal, lasting bool) error {
+// store writes a journal and waits for that, but no longer than diskPatience. After that
+// the write counts as failed with errSlow, and endWrite receives the result.
+func (w *worker) store(j state.Write) {
+	uid := j.Record.UID
+	err := w.write(j)
+	w.apply(w.state.Written(uid, j.Lasting, err, errors.Is(err, errSlow), time.Now()))
+}
+
+func (w *worker) write(j state.Write) error {
+	uid := j.Record.UID
 	if w.writing != nil {
-		w.writing.stale = w.writing.stale || w.writing.uid == j.UID
-		return fmt.Errorf("remembering pod %s: %w", j.Key, errSlow)
+		w.writing.stale = w.writing.stale || w.writing.uid == uid
+		return fmt.Errorf("writing the journal of pod %s: %w", w.key, errSlow)
 	}
-	store := w.journals.write
-	if w.unreadable[j.UID] != nil {
-		store = w.journals.supersede
+	write := w.journals.Write
+	if w.state.Unreadable[uid] != "" {
+		write = w.journals.Supersede
 	}
 	done := make(chan error, 1)
 	// Nothing can end a call that waits for a disk, so this goroutine may outlive the
 	// worker.
-	go func() { done <- store(j, lasting) }()
+	go func() { done <- write(j.Record, j.Lasting) }()
 	timer := time.NewTimer(diskPatience)
 	defer timer.Stop()
 	select {
 	case err := <-done:
 		return err
 	case <-timer.C:
-		w.writing = &slowWrite{uid: j.UID, lasting: lasting, done: done}
-		return fmt.Errorf("remembering pod %s: %w", j.Key, errSlow)
+		w.writing = &slowWrite{uid: uid, lasting: j.Lasting, done: done}
+		return fmt.Errorf("writing the journal of pod %s: %w", w.key, errSlow)
 	}
+}
+
+// retryWrites repeats the failed writes that are due, unless a slow one is in progress.
+func (w *worker) retryWrites(now time.Time) {
+	if w.writing == nil {
+		w.apply(w.state.RetryWrites(now))
+	}
+}
+
+// nextRetry returns the earlier of at and the next retry of a write; zero means never. The
+// end of a slow write wakes the worker.
+func (w *worker) nextRetry(at time.Time) time.Time {
+	if w.writing != nil {
+		return at
+	}
+	return w.state.NextRetry(at)
 }
 
 // endWrite applies the result of a slow write. The journals that changed in the meantime
@@ -66,16 +91,15 @@ func (w *worker) endWrite(err error) {
 	s := w.writing
 	w.writing = nil
 	if err != nil || !s.stale {
-		w.recordWrite(s.uid, s.lasting, err)
+		w.apply(w.state.Written(s.uid, s.lasting, err, errors.Is(err, errSlow), time.Now()))
 	}
-	for uid, failed := range w.unwritten {
-		if err == nil || uid != s.uid {
-			failed.Until = time.Time{}
-			w.unwritten = with(w.unwritten, uid, failed)
-		}
-	}
+	except := s.uid
 	if err == nil {
-		w.retryVolumes()
+		except = ""
+	}
+	w.state = w.state.ExpireRetries(except)
+	if err == nil {
+		w.state = w.state.RetryVolumes()
 	}
 }
 

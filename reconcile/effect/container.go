@@ -11,28 +11,10 @@ import (
 
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
+	"podd/reconcile/result"
 	"podd/reconcile/status"
 	"podd/runtime"
 )
-
-// StartError is the error of a failed start of a container.
-type StartError struct {
-	Reason string // the container's waiting reason, for example CreateContainerError
-	Err    error
-}
-
-func (e *StartError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the error without the reason.
-func (e *StartError) Unwrap() error { return e.Err }
-
-// StartReason returns the waiting reason for a failed start.
-func StartReason(err error) string {
-	if e, ok := errors.AsType[*StartError](err); ok {
-		return e.Reason
-	}
-	return "CreateContainerError"
-}
 
 // startContainer creates and starts a container. The container may be returned with an
 // error, too. The warning is about what follows a start, such as the link to its log.
@@ -57,7 +39,7 @@ func (e *Runner) startContainer(ctx context.Context, s Input, a plan.StartContai
 		c = &now
 	}
 	if err != nil {
-		return c, "", &StartError{"RunContainerError", fmt.Errorf("starting container %s: %w", a.Container, err)}
+		return c, "", &result.StartError{Reason: "RunContainerError", Err: fmt.Errorf("starting container %s: %w", a.Container, err)}
 	}
 	if statusErr != nil {
 		statusErr = fmt.Errorf("querying the status of started container %s: %w", a.Container, statusErr)
@@ -107,18 +89,18 @@ func (e *Runner) startWithRetry(ctx context.Context, s Input, a plan.StartContai
 func (e *Runner) containerConfig(ctx context.Context, s Input, a plan.StartContainer, devices []render.Device) (*cri.ContainerConfig, *cri.PodSandboxConfig, error) {
 	sandbox, in, err := e.containerInput(ctx, s, a)
 	if err != nil {
-		return nil, nil, &StartError{"CreateContainerConfigError", err}
+		return nil, nil, &result.StartError{Reason: "CreateContainerConfigError", Err: err}
 	}
 	in.Devices = devices
 	config, err := render.Container(in)
 	if err != nil {
-		return nil, nil, &StartError{"CreateContainerConfigError", err}
+		return nil, nil, &result.StartError{Reason: "CreateContainerConfigError", Err: err}
 	}
 	if err := e.widenCgroup(s); err != nil {
-		return nil, nil, &StartError{"CreateContainerError", err}
+		return nil, nil, &result.StartError{Reason: "CreateContainerError", Err: err}
 	}
 	if err := e.Leftovers.MakeLogs(s.Desired, a.Container); err != nil {
-		return nil, nil, &StartError{"CreateContainerConfigError", err}
+		return nil, nil, &result.StartError{Reason: "CreateContainerConfigError", Err: err}
 	}
 	return config, sandbox, nil
 }
@@ -159,13 +141,13 @@ func (e *Runner) createError(ctx context.Context, a plan.StartContainer, err err
 		// The runtime names only the object that it did not find, not whether it is the
 		// image or the sandbox.
 		if _, gone := e.imageUser(ctx, a); gone != nil {
-			return &StartError{"CreateContainerConfigError", gone}
+			return &result.StartError{Reason: "CreateContainerConfigError", Err: gone}
 		}
 	}
 	if errors.Is(err, runtime.ErrNameReserved) {
 		err = fmt.Errorf("attempt %d: %w", a.Attempt, err)
 	}
-	return &StartError{"CreateContainerError", fmt.Errorf("creating container %s: %w", a.Container, err)}
+	return &result.StartError{Reason: "CreateContainerError", Err: fmt.Errorf("creating container %s: %w", a.Container, err)}
 }
 
 var errSandboxGone = errors.New("its sandbox is gone")

@@ -7,6 +7,7 @@ import (
 	"podd/manifest"
 	"podd/reconcile/device"
 	"podd/reconcile/render"
+	"podd/reconcile/result"
 )
 
 // useDevices allocates the devices of a pod before anything of it is created, as a kubelet
@@ -29,7 +30,7 @@ func (e *Runner) containerDevices(ctx context.Context, s Input, container string
 	}
 	grants, done, err := e.Devices.Use(ctx, s.Desired, container)
 	if err != nil {
-		return nil, nil, &StartError{"CreateContainerConfigError", err}
+		return nil, nil, &result.StartError{Reason: "CreateContainerConfigError", Err: err}
 	}
 	err = e.Devices.PreStart(ctx, container, grants)
 	for _, g := range grants {
@@ -40,7 +41,7 @@ func (e *Runner) containerDevices(ctx context.Context, s Input, container string
 	}
 	if err != nil {
 		done()
-		return nil, nil, &StartError{"CreateContainerConfigError", err}
+		return nil, nil, &result.StartError{Reason: "CreateContainerConfigError", Err: err}
 	}
 	return given, done, nil
 }

@@ -10,8 +10,8 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile/device"
-	"podd/reconcile/event"
 	"podd/reconcile/render"
+	"podd/reconcile/result"
 	"podd/runtime"
 )
 
@@ -41,21 +41,10 @@ type Runtime interface {
 }
 
 // Images provides images, with secrets as additional credentials for the registry. A failed
-// pull is a *runtime.PullError, wrapped in a *RetryLaterError if another try must wait. Ensure calls
+// pull is a *runtime.PullError, wrapped in a *result.RetryLaterError if another try must wait. Ensure calls
 // pulling before it contacts a registry, and also if it joins a pull that is in progress.
 type Images interface {
-	Ensure(ctx context.Context, image, policy string, secrets []*v1.Secret, pulling func()) (Image, error)
-}
-
-// An Image is one that is present on the node.
-type Image struct {
-	// Ref is what containers are created from. Warning reports in which way it is not as
-	// the policy requires, or is "".
-	Ref, Warning string
-	// User is the user that Ref runs as; nil if that was not queried.
-	User *runtime.ImageUser
-	// Pull describes how the image was pulled; nil if it was present.
-	Pull *event.Pull
+	Ensure(ctx context.Context, image, policy string, secrets []*v1.Secret, pulling func()) (result.Image, error)
 }
 
 // Disk is podd's storage for pods on disk.
@@ -107,14 +96,3 @@ type Devices interface {
 	Use(ctx context.Context, pod *manifest.Pod, container string) (grants []device.Grant, done func(), err error)
 	PreStart(ctx context.Context, container string, grants []device.Grant) error
 }
-
-// RetryLaterError is an error after which the next try must wait until a moment.
-type RetryLaterError struct {
-	Until time.Time
-	Err   error
-}
-
-func (e *RetryLaterError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the error without the moment.
-func (e *RetryLaterError) Unwrap() error { return e.Err }

@@ -8,6 +8,7 @@ import (
 	"podd/manifest"
 	"podd/reconcile/event"
 	"podd/reconcile/plan"
+	"podd/reconcile/result"
 )
 
 // An Outcome is the outcome of an effect, for metrics.
@@ -24,16 +25,16 @@ type Outcome struct {
 	Reason string
 }
 
-func (r *Result) outcome(key types.NamespacedName) Outcome {
+func outcomeOf(key types.NamespacedName, r *result.Result) Outcome {
 	o := Outcome{Key: key, Pod: r.Version, Action: r.Action, Took: r.Ended.Sub(r.Began), Err: r.Err}
 	switch v := r.Value.(type) {
-	case ProbeResult:
+	case result.Probed:
 		o.Passed = v.Passed
-	case EnsuredImage:
+	case result.EnsuredImage:
 		o.Pull = v.Pull
-	case StartedContainer:
+	case result.StartedContainer:
 		if r.Err != nil {
-			o.Reason = StartReason(r.Err)
+			o.Reason = result.StartReason(r.Err)
 		}
 	}
 	return o

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
+	"podd/manifest/wording"
 	"podd/reconcile/plan"
 	"podd/reconcile/probe"
 	"podd/reconcile/render"
@@ -54,16 +55,16 @@ func (e *Runner) exec(ctx context.Context, id string, command []string, timeout 
 	case ctx.Err() != nil:
 		return probe.Result{}, ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, runtime.ErrUnavailable):
-		return probe.Result{Message: probe.Line(err.Error())}, nil
+		return probe.Result{Message: wording.FirstLine(err.Error())}, nil
 	default:
 		return probe.Result{}, err
 	}
 	if r.ExitCode == 0 {
 		return probe.Result{Passed: true}, nil
 	}
-	said := probe.Line(string(r.Stdout))
+	said := wording.FirstLine(string(r.Stdout))
 	if said == "" {
-		said = probe.Line(string(r.Stderr))
+		said = wording.FirstLine(string(r.Stderr))
 	}
 	if said == "" {
 		return probe.Result{Message: fmt.Sprintf("exit %d", r.ExitCode)}, nil

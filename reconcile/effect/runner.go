@@ -9,7 +9,9 @@ import (
 	"podd/manifest"
 	"podd/reconcile/event"
 	"podd/reconcile/plan"
+	"podd/reconcile/probe"
 	"podd/reconcile/render"
+	"podd/reconcile/result"
 	"podd/runtime"
 )
 
@@ -45,31 +47,31 @@ type Runner struct {
 
 // Do carries out one action. It returns when the action has ended, and soon after ctx is
 // done, unless a file system of the host hangs.
-func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) Result {
-	r := Result{Action: a, Permit: s.Permit, Version: s.Desired, Began: time.Now()}
+func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
+	r := result.Result{Action: a, Version: s.Desired, Began: time.Now()}
 	switch a := a.(type) {
 	case plan.EnsureImage:
 		if a.Successor {
 			r.Version = s.Successor
 		}
-		var image EnsuredImage
+		var image result.EnsuredImage
 		image, r.Err = e.ensureImage(ctx, s, r.Version, a)
 		r.Value, r.Warning = image, image.Warning
 	case plan.PrepareVolumes:
-		volumes := WrittenVolumes{Files: s.writtenFiles()}
+		volumes := result.WrittenVolumes{Files: s.writtenFiles()}
 		volumes.Attempts, r.Err = e.prepareVolumes(ctx, s)
 		r.Value = volumes
 	case plan.UpdateVolumes:
-		r.Value = WrittenVolumes{Files: s.writtenFiles()}
+		r.Value = result.WrittenVolumes{Files: s.writtenFiles()}
 		_, r.Err = e.Disk.Prepare(ctx, s.Desired, s.volumes(s.Desired))
 	case plan.CheckVolumes:
 		r.Err = e.checkVolumes(ctx, s, s.checkedVersion(a))
 	case plan.RunSandbox:
-		var sandbox NewSandbox
+		var sandbox result.NewSandbox
 		sandbox.Sandbox, sandbox.Others, r.Err = e.runSandbox(ctx, s, a)
 		r.Value = sandbox
 	case plan.StartContainer:
-		var started StartedContainer
+		var started result.StartedContainer
 		started.Container, r.Warning, r.Err = e.startContainer(ctx, s, a)
 		r.Value = started
 	case plan.ResizeContainer:
@@ -77,24 +79,24 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) Result {
 	case plan.ResizePod:
 		r.Err = e.resizePod(s)
 	case plan.StopContainer:
-		var stopped StoppedContainer
+		var stopped result.StoppedContainer
 		stopped.Container, r.Err = e.stopContainer(ctx, a)
 		r.Value = stopped
 	case plan.Probe:
 		r.Version = s.versionOf(a.ID)
-		var probed ProbeResult
-		probed.Result, r.Err = e.probe(ctx, s, r.Version, a)
-		r.Value = probed
+		var probed probe.Result
+		probed, r.Err = e.probe(ctx, s, r.Version, a)
+		r.Value = result.Probed(probed)
 	case plan.PostStart:
 		r.Err = e.postStart(ctx, s, a)
 	case plan.PreStop:
 		r.Err = e.preStop(ctx, s, a)
 	case plan.ReadMessage:
-		r.Value = Message{e.message(ctx, s, a)}
+		r.Value = result.Message{Text: e.message(ctx, s, a)}
 	case plan.RemoveContainer:
 		r.Err = e.removeContainer(ctx, s.Observed, a.ID)
 	case plan.StopSandbox:
-		var stopped StoppedSandbox
+		var stopped result.StoppedSandbox
 		stopped.Containers, r.Err = e.stopSandbox(ctx, s, a.ID)
 		r.Value = stopped
 	case plan.EndForeign:
@@ -111,14 +113,14 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) Result {
 	}
 	r.Supply, r.Ended = s.supplyFor(r.Version), time.Now()
 	if e.Done != nil {
-		e.Done(r.outcome(s.Key))
+		e.Done(outcomeOf(s.Key, &r))
 	}
 	return r
 }
 
 // ensureImage pulls an image if necessary, with the pull secrets of version p.
-func (e *Runner) ensureImage(ctx context.Context, s Input, p *manifest.Pod, a plan.EnsureImage) (EnsuredImage, error) {
-	var r EnsuredImage
+func (e *Runner) ensureImage(ctx context.Context, s Input, p *manifest.Pod, a plan.EnsureImage) (result.EnsuredImage, error) {
+	var r result.EnsuredImage
 	secrets, without := s.pullSecrets(p)
 	var err error
 	r.Image, err = e.Images.Ensure(ctx, a.Image, a.Policy, secrets, func() {

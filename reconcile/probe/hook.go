@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest/wording"
 )
 
 // hookUserAgent is the user agent of the kubelet's lifecycle hooks.
@@ -44,7 +46,7 @@ func (t Target) call(ctx context.Context, a *v1.HTTPGetAction) error {
 		res, err = client.Do(plain)
 	}
 	if err != nil {
-		return errors.New(Line(requestError(err)))
+		return errors.New(wording.FirstLine(requestError(err)))
 	}
 	return res.Body.Close()
 }

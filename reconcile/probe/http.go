@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest/wording"
 )
 
 // maxBody is the maximum number of bytes that are read of a response body.
@@ -43,7 +45,7 @@ func (t Target) get(ctx context.Context, a *v1.HTTPGetAction) (Result, error) {
 	case isRedirect(res.StatusCode):
 		// It redirects to another host, which is not queried. Upstream's tests expect
 		// these words in the event.
-		return Result{Passed: true, Warning: true, Message: "Probe terminated redirects, Response body: " + Line(body.String())}, nil
+		return Result{Passed: true, Warning: true, Message: "Probe terminated redirects, Response body: " + wording.FirstLine(body.String())}, nil
 	}
 	return Result{Passed: true}, nil
 }

@@ -23,6 +23,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"podd/manifest/wording"
 )
 
 // userAgent is the user agent of the kubelet's probes.
@@ -67,7 +69,7 @@ func Attempt(ctx context.Context, handler *v1.ProbeHandler, t Target) (Result, e
 	if ctxErr := ctx.Err(); ctxErr != nil {
 		return Result{}, ctxErr
 	}
-	r.Message = Line(r.Message)
+	r.Message = wording.FirstLine(r.Message)
 	return r, err
 }
 
@@ -103,7 +105,7 @@ func (t Target) port(p intstr.IntOrString) (string, error) {
 		n = t.namedPort(p.StrVal)
 	}
 	if n < 1 || n > 65535 {
-		return "", errors.New("the container has no port " + strconv.Quote(Line(p.String())))
+		return "", errors.New("the container has no port " + strconv.Quote(wording.FirstLine(p.String())))
 	}
 	return strconv.Itoa(n), nil
 }

@@ -13,6 +13,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"podd/manifest/wording"
 )
 
 // newTarget returns a container whose port "web" is that of the listener at addr.
@@ -216,8 +218,8 @@ func TestLine(t *testing.T) {
 		"\xff\xfeodd":                        "\ufffd\ufffdodd",
 		strings.Repeat("ä", 300):             strings.Repeat("ä", 200) + "…",
 	} {
-		if got := Line(text); got != want {
-			t.Errorf("Line(%q) = %q, want %q", text, got, want)
+		if got := wording.FirstLine(text); got != want {
+			t.Errorf("wording.FirstLine(%q) = %q, want %q", text, got, want)
 		}
 	}
 }

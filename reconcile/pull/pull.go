@@ -26,6 +26,7 @@ import (
 
 	"podd/reconcile/effect"
 	"podd/reconcile/event"
+	"podd/reconcile/result"
 	"podd/runtime"
 )
 
@@ -120,33 +121,33 @@ func New(o Options) *Puller {
 
 // Ensure pulls image unless the policy and a present image make this unnecessary. It
 // tries the credentials in secrets before those of Options, and calls pulling when it
-// begins or joins a pull. During a back-off it returns a *effect.RetryLaterError.
-func (p *Puller) Ensure(ctx context.Context, image, policy string, secrets []*v1.Secret, pulling func()) (effect.Image, error) {
+// begins or joins a pull. During a back-off it returns a *result.RetryLaterError.
+func (p *Puller) Ensure(ctx context.Context, image, policy string, secrets []*v1.Secret, pulling func()) (result.Image, error) {
 	began := time.Now()
 	have, present, err := p.o.Runtime.ImageStatus(ctx, image)
 	if err != nil {
-		return effect.Image{}, imageError(image, "ImageInspectError", fmt.Errorf("inspecting image %s: %w", image, err))
+		return result.Image{}, imageError(image, "ImageInspectError", fmt.Errorf("inspecting image %s: %w", image, err))
 	}
 	switch {
 	case present && policy != string(v1.PullAlways):
-		return effect.Image{Ref: have.ID, User: new(have.User)}, nil // a copy, so that the rest of have is not retained
+		return result.Image{Ref: have.ID, User: new(have.User)}, nil // a copy, so that the rest of have is not retained
 	case policy == string(v1.PullNever):
-		return effect.Image{}, imageError(image, "ErrImageNeverPull", fmt.Errorf("image %s is not present and its pull policy is Never; load it, or change imagePullPolicy", image))
+		return result.Image{}, imageError(image, "ErrImageNeverPull", fmt.Errorf("image %s is not present and its pull policy is Never; load it, or change imagePullPolicy", image))
 	}
 	auths, err := fromSecrets(image, secrets)
 	if err != nil {
-		return effect.Image{}, imageError(image, "ErrImagePull", fmt.Errorf("pulling %s: %w", image, err))
+		return result.Image{}, imageError(image, "ErrImagePull", fmt.Errorf("pulling %s: %w", image, err))
 	}
 	got, err := p.shared(ctx, request{image, auths, len(secrets) > 0}, pulling)
 	pull, failed := errors.AsType[*runtime.PullError](err)
 	switch {
 	case failed && pull.Unreachable && present && p.o.UsePresent:
 		warning := fmt.Sprintf("the registry of %s is unreachable; using the present image %s: %v", image, p.age(ctx, image), err)
-		return effect.Image{Ref: have.ID, User: new(have.User), Warning: warning}, nil
+		return result.Image{Ref: have.ID, User: new(have.User), Warning: warning}, nil
 	case err != nil:
-		return effect.Image{}, err
+		return result.Image{}, err
 	}
-	return effect.Image{
+	return result.Image{
 		Ref: got.ref, Warning: got.warning,
 		Pull: &event.Pull{Took: got.took, Waited: time.Since(began), Size: got.size},
 	}, nil
@@ -183,7 +184,7 @@ func (p *Puller) shared(ctx context.Context, o request, pulling func()) (pullRes
 }
 
 // join returns the pull in progress for o or begins one. During a back-off it returns a
-// *effect.RetryLaterError. The caller must release the pull.
+// *result.RetryLaterError. The caller must release the pull.
 func (p *Puller) join(ctx context.Context, key string, o request) (*sharedPull, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -192,7 +193,7 @@ func (p *Puller) join(ctx context.Context, key string, o request) (*sharedPull, 
 		return f, nil
 	}
 	if f, ok := p.failures[key]; ok && time.Now().Before(f.until) && f.fileVersion == versionOf(p.o.CredentialsIn) {
-		return nil, &effect.RetryLaterError{Until: f.until, Err: f.err}
+		return nil, &result.RetryLaterError{Until: f.until, Err: f.err}
 	}
 	// The pull continues after the caller that began it is canceled if others wait.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -241,7 +242,7 @@ func (p *Puller) runPull(ctx context.Context, key string, o request, f *sharedPu
 	n := p.failures[key].count + 1
 	failed := failure{n, time.Now().Add(delay(n)), f.err, fileVersion}
 	p.failures[key] = failed
-	f.err = &effect.RetryLaterError{Until: failed.until, Err: f.err}
+	f.err = &result.RetryLaterError{Until: failed.until, Err: f.err}
 }
 
 // dropExpiredLocked removes failures that were not repeated within forgetAfter.

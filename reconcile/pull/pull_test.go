@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/status"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"podd/reconcile/effect"
 	"podd/reconcile/pull"
+	"podd/reconcile/result"
 	"podd/runtime"
 	"podd/runtime/runtimetest"
 )
@@ -227,7 +227,7 @@ func TestBackOff(t *testing.T) {
 		var waits []time.Duration
 		fails := func() time.Duration {
 			err := b.ensure("web:1", "Always")
-			later, ok := errors.AsType[*effect.RetryLaterError](err)
+			later, ok := errors.AsType[*result.RetryLaterError](err)
 			if !ok {
 				b.t.Fatalf("got %v", err)
 			}
@@ -273,7 +273,7 @@ func TestRuntimeUnavailable(t *testing.T) {
 		b.remote("web:1", nil)
 		b.Inject(runtimetest.Fault{Method: "PullImage", Nth: 1})
 		err := b.ensure("web:1", "Always")
-		if _, waits := errors.AsType[*effect.RetryLaterError](err); err == nil || waits || !errors.Is(err, runtime.ErrUnavailable) {
+		if _, waits := errors.AsType[*result.RetryLaterError](err); err == nil || waits || !errors.Is(err, runtime.ErrUnavailable) {
 			b.t.Fatalf("got %v", err)
 		}
 		if err := b.ensure("web:1", "Always"); err != nil {

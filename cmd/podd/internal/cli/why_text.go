@@ -10,7 +10,7 @@ import (
 
 	"podd/cmd/podd/internal/cli/printer"
 	"podd/cmd/podd/internal/paths"
-	"podd/reconcile/probe"
+	"podd/manifest/wording"
 	"podd/server"
 )
 
@@ -84,7 +84,7 @@ func (w *explainer) lastExit(p *server.PodView, e server.ExitView) string {
 	if len(p.Pod.Spec.Containers)+len(p.Pod.Spec.InitContainers) > 1 {
 		text = e.Container + ": " + text
 	}
-	message := probe.Line(e.Message)
+	message := wording.FirstLine(e.Message)
 	if message == "" {
 		message = w.lastLine(p.Key(), e.Container)
 	}

@@ -19,6 +19,7 @@ import (
 	"podd/manifest/merge"
 	"podd/reconcile"
 	"podd/reconcile/effect"
+	"podd/reconcile/journal"
 	"podd/reconcile/pull"
 	"podd/reconcile/render"
 	"podd/reconcile/volume"
@@ -72,7 +73,7 @@ func (n *node) start(key types.NamespacedName) {
 			Runtime: n.Client, Images: pull.New(pull.Options{Runtime: n.Client}), Disk: volume.Dir{Root: filepath.Join(n.root, "pods")},
 			Leftovers: leftovers{filepath.Join(n.root, "logs")}, Gate: effect.NewGate(4),
 		},
-		Journals: reconcile.Journals{Root: filepath.Join(n.root, "pods")}, Log: log, Refresh: observer.Refresh, Publish: n.publish,
+		Journals: journal.Store{Root: filepath.Join(n.root, "pods")}, Log: log, Refresh: observer.Refresh, Publish: n.publish,
 		SourceKinds: map[string]string{server.ClusterSource: manifest.KindAPI},
 		Render:      render.Node{Name: "n1", Instance: "0123456789abcdef", HostIPs: []string{"192.0.2.1"}, LogsDir: filepath.Join(n.root, "logs")},
 	})

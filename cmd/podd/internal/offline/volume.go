@@ -20,7 +20,7 @@ import (
 	"podd/cmd/podd/internal/rootdir"
 	"podd/cmd/podd/internal/runonce"
 	"podd/manifest"
-	"podd/reconcile"
+	"podd/reconcile/journal"
 	"podd/reconcile/volume"
 	"podd/server"
 )
@@ -104,7 +104,7 @@ func (k *volumeCommand) podNames(uids []types.UID) ([]string, error) {
 	var list []string
 	known := map[types.UID]types.NamespacedName{}
 	for _, root := range k.podRoots() {
-		names, err := reconcile.Journals{Root: root}.Names()
+		names, err := journal.Store{Root: root}.Names()
 		if err != nil {
 			return nil, err
 		}

@@ -4,7 +4,7 @@ package rootdir
 import (
 	"path/filepath"
 
-	"podd/reconcile"
+	"podd/reconcile/journal"
 	"podd/reconcile/volume"
 )
 
@@ -22,6 +22,6 @@ func Pods(root string) string { return filepath.Join(root, "pods") }
 func PodDirs(root string) volume.Dir { return volume.Dir{Root: Pods(root)} }
 
 // Journals returns the journals of the pods.
-func Journals(root string) reconcile.Journals {
-	return reconcile.Journals{Root: Pods(root), HasData: PodDirs(root).HasData}
+func Journals(root string) journal.Store {
+	return journal.Store{Root: Pods(root), HasData: PodDirs(root).HasData}
 }

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"podd/manifest/wording"
 	"podd/reconcile/plan"
-	"podd/reconcile/probe"
 )
 
 // formatDuration formats a duration such as "0.8s", "31.0s" or "6m2s".
@@ -55,7 +55,7 @@ func explain(p *Pod, m *container, last []string) string {
 	case e.Reason == "OOMKilled":
 		return fmt.Sprintf("OOMKilled (%d) after %s: %s", e.Code, formatDuration(runTime(e)), limit(p, m))
 	}
-	if line := probe.Line(e.Said); line != "" {
+	if line := wording.FirstLine(e.Said); line != "" {
 		last = []string{line}
 	}
 	return exitText(e.Code) + " after " + formatDuration(runTime(e)) + quoteLast(last)

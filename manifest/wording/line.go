@@ -1,4 +1,4 @@
-package probe
+package wording
 
 import (
 	"strings"
@@ -8,9 +8,9 @@ import (
 // maxLine is the maximum length in characters of a line from a container.
 const maxLine = 200
 
-// Line returns the first non-empty line of text without unprintable characters, such as
+// FirstLine returns the first non-empty line of text without unprintable characters, such as
 // terminal escapes, and truncated to 200 characters.
-func Line(text string) string {
+func FirstLine(text string) string {
 	for line := range strings.Lines(text) {
 		if line = printable(line); line != "" {
 			return line

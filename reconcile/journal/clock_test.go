@@ -1,4 +1,4 @@
-package reconcile
+package journal
 
 import (
 	"os"
@@ -8,11 +8,12 @@ import (
 
 	"podd/reconcile/clock"
 	"podd/reconcile/plan"
+	"podd/reconcile/state"
 )
 
-// TestJournalClock checks how long ago the moments of a journal were, for a podd that reads
+// TestClock checks how long ago the moments of a journal were, for a podd that reads
 // it. The journal was written 10 minutes after a boot, with a moment 60s before that.
-func TestJournalClock(t *testing.T) {
+func TestClock(t *testing.T) {
 	written := clock.Reading{Now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Boot: "a", Up: 10 * time.Minute}
 	for name, test := range map[string]struct {
 		boot string
@@ -31,23 +32,23 @@ func TestJournalClock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, now := t.TempDir(), written
-			s := Journals{Root: root, Clock: func() clock.Reading { return now }}
+			s := Store{Root: root, Clock: func() clock.Reading { return now }}
 			at := written.Now.Add(-time.Minute)
-			j := journal{
-				UID: "u", StartTime: at, started: at, Finished: &plan.Finished{At: at}, Stopping: &plan.Stopping{Since: at},
+			j := state.Record{
+				UID: "u", StartTime: at, Started: at, Finished: &plan.Finished{At: at}, Stopping: &plan.Stopping{Since: at},
 				Endings: map[string]plan.Ending{"c": {Since: at}, "hooked": {Hooked: true}},
 			}
 			j.Key.Name = "web"
-			if err := s.write(j, true); err != nil {
+			if err := s.Write(j, true); err != nil {
 				t.Fatal(err)
 			}
 			now = clock.Reading{Now: written.Now.Add(test.wall), Boot: test.boot, Up: test.up}
-			got, err := s.read("u")
+			got, err := s.Read("u")
 			if err != nil {
 				t.Fatal(err)
 			}
 			for field, moment := range map[string]time.Time{
-				"started": got.started, "finished": got.Finished.At, "stopping": got.Stopping.Since, "ending": got.Endings["c"].Since,
+				"started": got.Started, "finished": got.Finished.At, "stopping": got.Stopping.Since, "ending": got.Endings["c"].Since,
 			} {
 				if ago := now.Now.Sub(moment); ago != test.want {
 					t.Errorf("%s was %s ago, want %s", field, ago, test.want)
@@ -60,23 +61,23 @@ func TestJournalClock(t *testing.T) {
 	}
 }
 
-// TestJournalClock_OlderFormat checks that a journal without times since the boot is
+// TestClock_OlderFormat checks that a journal without times since the boot is
 // measured by the wall clock, and that a moment in the future counts as now.
-func TestJournalClock_OlderFormat(t *testing.T) {
+func TestClock_OlderFormat(t *testing.T) {
 	now := clock.Reading{Now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Boot: "a", Up: time.Minute}
-	s := Journals{Root: t.TempDir(), Clock: func() clock.Reading { return now }}
+	s := Store{Root: t.TempDir(), Clock: func() clock.Reading { return now }}
 	if err := os.Mkdir(filepath.Join(s.Root, "u"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	text := `{"key":{"Name":"web"},"uid":"u","startTime":"2026-05-01T11:58:00Z","stopping":{"SandboxID":"s","Since":"2026-05-01T13:00:00Z"}}`
-	if err := os.WriteFile(filepath.Join(s.Root, "u", journalName), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.Root, "u", Name), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	j, err := s.read("u")
+	j, err := s.Read("u")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ago := now.Now.Sub(j.started); ago != 2*time.Minute || !j.Stopping.Since.Equal(now.Now) {
+	if ago := now.Now.Sub(j.Started); ago != 2*time.Minute || !j.Stopping.Since.Equal(now.Now) {
 		t.Errorf("started %s ago, stopping since %s; want 2m0s and now", ago, j.Stopping.Since)
 	}
 }

@@ -1,19 +1,22 @@
-package effect
+// Package result has the results of actions as values: what an effect returns and a worker
+// remembers. For each action there is one type with what it returns in addition to an error.
+package result
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"podd/manifest"
 	"podd/manifest/refs"
+	"podd/reconcile/event"
 	"podd/reconcile/plan"
-	"podd/reconcile/probe"
 	"podd/runtime"
 )
 
 // A Result is the result of an action.
 type Result struct {
 	Action plan.Action
-	Permit Permit
 	Began  time.Time
 	Ended  time.Time
 	// Version is the version that the action was for, as allocated; nil if there is none.
@@ -33,8 +36,22 @@ func (r Result) IsFor(p *manifest.Pod) bool {
 	return p != nil && r.Version != nil && r.Version.UID == p.UID && r.Version.Hash == p.Hash
 }
 
+// Canceled reports whether the worker canceled the action.
+func (r Result) Canceled() bool { return errors.Is(r.Err, context.Canceled) }
+
 // A Value is what an action returns in addition to an error.
 type Value interface{ isValue() }
+
+// An Image is one that is present on the node.
+type Image struct {
+	// Ref is what containers are created from. Warning reports in which way it is not as
+	// the policy requires, or is "".
+	Ref, Warning string
+	// User is the user that Ref runs as; nil if that was not queried.
+	User *runtime.ImageUser
+	// Pull describes how the image was pulled; nil if it was present.
+	Pull *event.Pull
+}
 
 // EnsuredImage is the Value of plan.EnsureImage.
 type EnsuredImage struct {
@@ -73,8 +90,14 @@ type StoppedSandbox struct {
 	Containers []runtime.Container // those that have exited and may decide the end of the pod
 }
 
-// ProbeResult is the Value of plan.Probe.
-type ProbeResult struct{ probe.Result }
+// Probed is the Value of plan.Probe.
+type Probed struct {
+	Passed bool
+	// Warning reports whether the attempt passed with the warning in Message.
+	Warning bool
+	// Message is one line for users.
+	Message string
+}
 
 // Message is the Value of plan.ReadMessage.
 type Message struct{ Text string }
@@ -85,5 +108,5 @@ func (NewSandbox) isValue()       {}
 func (StartedContainer) isValue() {}
 func (StoppedContainer) isValue() {}
 func (StoppedSandbox) isValue()   {}
-func (ProbeResult) isValue()      {}
+func (Probed) isValue()           {}
 func (Message) isValue()          {}

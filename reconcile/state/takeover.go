@@ -1,4 +1,4 @@
-package reconcile
+package state
 
 import (
 	"maps"
@@ -15,34 +15,34 @@ import (
 // its restart policy may forbid. Other pods of a kubelet are replaced. A sandbox that was
 // taken over stays podd's own, even if its pod is not desired any more or podd runs without
 // --adopt.
-func (w *worker) takeOver(seen []runtime.Incarnation) []runtime.Incarnation {
+func (t *transition) takeOver(observed []runtime.Incarnation) []runtime.Incarnation {
 	cloned := false
-	for i := range seen {
-		hash := w.takenOverHash(&seen[i])
+	for i := range observed {
+		hash := t.takenOverHash(&observed[i])
 		if hash == "" {
 			continue
 		}
 		if !cloned { // others read the observation
-			seen, cloned = slices.Clone(seen), true
+			observed, cloned = slices.Clone(observed), true
 		}
-		inc := &seen[i]
+		inc := &observed[i]
 		inc.Foreign, inc.Annotations = false, maps.Clone(inc.Annotations)
 		inc.Annotations[runtime.AnnotationHash] = hash
 	}
-	return seen
+	return observed
 }
 
 // takenOverHash returns the hash of the version that a foreign sandbox is taken over for;
 // "" if it is not.
-func (w *worker) takenOverHash(inc *runtime.Incarnation) string {
+func (t *transition) takenOverHash(inc *runtime.Incarnation) string {
 	if !inc.Foreign || inc.Labels[runtime.LabelInstance] != "" || inc.Annotations[manifest.AnnotationConfigSource] != manifest.KindAPI {
 		return ""
 	}
-	past := w.past[inc.UID]
-	if !w.order.node.Adopt && !past.Taken {
+	past := t.Records[inc.UID]
+	if !t.Order.Node.Adopt && !past.Taken {
 		return ""
 	}
-	for _, p := range []*manifest.Pod{w.in.Desired, w.in.Successor, w.in.Leaving, w.order.leaving} {
+	for _, p := range []*manifest.Pod{t.In.Desired, t.In.Successor, t.In.Leaving, t.Order.Leaving} {
 		if p == nil || !ofCluster(p) || p.UID != inc.UID {
 			continue
 		}
@@ -56,14 +56,14 @@ func (w *worker) takenOverHash(inc *runtime.Incarnation) string {
 
 // recordTakenOver writes the journals of pods that were taken over, so that a later podd
 // knows them.
-func (w *worker) recordTakenOver() {
-	for i := range w.in.Observed {
-		inc := &w.in.Observed[i]
-		j := w.past[inc.UID]
+func (t *transition) recordTakenOver() {
+	for i := range t.In.Observed {
+		inc := &t.In.Observed[i]
+		j := t.Records[inc.UID]
 		if !inc.Foreign && inc.ID != "" && inc.Labels[runtime.LabelInstance] == "" && !j.Taken {
 			j.Taken = true
-			w.past = with(w.past, inc.UID, j)
-			w.tryWriteJournal(inc.UID, inc.Annotations[runtime.AnnotationHash])
+			t.Records = with(t.Records, inc.UID, j)
+			t.write(inc.UID, inc.Annotations[runtime.AnnotationHash])
 		}
 	}
 }

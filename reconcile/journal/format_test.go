@@ -1,4 +1,4 @@
-package reconcile
+package journal
 
 import (
 	"bytes"
@@ -9,9 +9,11 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"podd/reconcile/state"
 )
 
-// formatUID is the UID of the pod in testdata/journal.
+// formatUID is the UID of the pod in testdata/formats.
 const formatUID types.UID = "8f7b2c1e-0000-4000-8000-0123456789ab"
 
 // dropped are fields of earlier formats that podd no longer needs.
@@ -21,7 +23,7 @@ var dropped = map[string]bool{".stopping.Restart": true}
 // set, as that podd wrote it.
 func journalFormats(t testing.TB) map[string][]byte {
 	t.Helper()
-	files, err := filepath.Glob("testdata/journal/*.json")
+	files, err := filepath.Glob("testdata/formats/*.json")
 	if err != nil || len(files) < 11 {
 		t.Fatalf("got %d journals, %v; want at least 11", len(files), err)
 	}
@@ -36,15 +38,15 @@ func journalFormats(t testing.TB) map[string][]byte {
 	return all
 }
 
-// TestJournalFormats checks that every field of a journal of every format is read.
-func TestJournalFormats(t *testing.T) {
+// TestFormats checks that every field of a journal of every format is read.
+func TestFormats(t *testing.T) {
 	for name, data := range journalFormats(t) {
-		j, err := decodeJournal(formatUID, data)
+		j, err := decode(formatUID, data)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		again, err := j.encoded()
+		again, err := encode(j)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -81,35 +83,35 @@ func wantWithin(t *testing.T, at string, was, is any) {
 
 // orphaned returns how podd sees a pod directory with a journal at its start: as an orphan
 // that only a user may remove, or as the pod of j.
-func orphaned(t *testing.T, root string, data []byte) (kept bool, j journal) {
+func orphaned(t *testing.T, root string, data []byte) (kept bool, j state.Record) {
 	t.Helper()
 	dir := filepath.Join(root, string(formatUID))
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, journalName), data, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, Name), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	found, orphans, err := Journals{Root: root}.readAll()
+	found, orphans, err := Store{Root: root}.ReadAll()
 	if err != nil || len(found)+len(orphans) != 1 {
 		t.Fatalf("of %q got %d pods, %d orphans, %v", data, len(found), len(orphans), err)
 	}
 	for _, all := range found {
 		return false, all[0]
 	}
-	if o := orphans[0]; !o.kept() || o.reason() == "" {
+	if o := orphans[0]; !o.Kept() || o.Reason() == "" {
 		t.Fatalf("of %q got an orphan that podd may remove", data)
 	}
-	return true, journal{}
+	return true, state.Record{}
 }
 
-// TestJournalTruncated truncates a journal of each format after each byte, and checks that
+// TestTruncated truncates a journal of each format after each byte, and checks that
 // its pod's directory is kept. TestEmptyJournal tests an empty journal.
-func TestJournalTruncated(t *testing.T) {
+func TestTruncated(t *testing.T) {
 	for name, data := range journalFormats(t) {
 		root := t.TempDir()
 		for n := 1; n < len(data); n++ {
-			if j, err := decodeJournal(formatUID, data[:n]); err == nil {
+			if j, err := decode(formatUID, data[:n]); err == nil {
 				t.Fatalf("%s: the first %d bytes are taken for the journal of %s", name, n, j.Key)
 			}
 		}
@@ -121,22 +123,22 @@ func TestJournalTruncated(t *testing.T) {
 	}
 }
 
-// TestJournalFlipped flips bits of a journal, and checks that podd either reads it as it
+// TestFlipped flips bits of a journal, and checks that podd either reads it as it
 // was or keeps the directory. Journals of older versions of podd have no checksum, so podd
 // may read another value, but never another UID.
-func TestJournalFlipped(t *testing.T) {
+func TestFlipped(t *testing.T) {
 	for name, data := range journalFormats(t) {
 		flip(data, 1, func(flipped []byte) {
-			if j, err := decodeJournal(formatUID, flipped); err == nil && j.UID != formatUID {
+			if j, err := decode(formatUID, flipped); err == nil && j.UID != formatUID {
 				t.Errorf("%s: got UID %q", name, j.UID)
 			}
 		})
 	}
-	newest, err := decodeJournal(formatUID, journalFormats(t)["11-version.json"])
+	newest, err := decode(formatUID, journalFormats(t)["11-version.json"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := newest.encoded()
+	data, err := encode(newest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +146,7 @@ func TestJournalFlipped(t *testing.T) {
 		t.Fatal("a journal without damage is not read")
 	}
 	flip(data, 8, func(flipped []byte) {
-		if j, err := decodeJournal(formatUID, flipped); err == nil && !reflect.DeepEqual(j, newest) {
+		if j, err := decode(formatUID, flipped); err == nil && !reflect.DeepEqual(j, newest) {
 			t.Errorf("%q is taken for a journal without damage", flipped)
 		}
 	})
@@ -161,9 +163,9 @@ func flip(data []byte, bits int, try func([]byte)) {
 	}
 }
 
-// TestJournalNewer checks that a journal of a newer podd is kept, whatever types its fields
+// TestNewer checks that a journal of a newer podd is kept, whatever types its fields
 // have.
-func TestJournalNewer(t *testing.T) {
+func TestNewer(t *testing.T) {
 	for _, text := range []string{`{"version":2}`, `{"version":2,"key":7,"uid":[],"containers":"none"}`} {
 		if kept, _ := orphaned(t, t.TempDir(), []byte(text)); !kept {
 			t.Errorf("%s is taken for a journal", text)
@@ -171,13 +173,13 @@ func TestJournalNewer(t *testing.T) {
 	}
 }
 
-// FuzzJournal checks that no content is read as the journal of another UID.
-func FuzzJournal(f *testing.F) {
+// FuzzDecode checks that no content is read as the journal of another UID.
+func FuzzDecode(f *testing.F) {
 	for _, data := range journalFormats(f) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if j, err := decodeJournal(formatUID, data); err == nil && (j.UID != formatUID || j.Key.Name == "") {
+		if j, err := decode(formatUID, data); err == nil && (j.UID != formatUID || j.Key.Name == "") {
 			t.Errorf("got the journal of %s with UID %s", j.Key, j.UID)
 		}
 	})

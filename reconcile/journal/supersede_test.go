@@ -1,4 +1,4 @@
-package reconcile
+package journal
 
 import (
 	"errors"
@@ -9,12 +9,13 @@ import (
 	"testing"
 
 	"podd/reconcile/plan"
+	"podd/reconcile/state"
 )
 
 // TestSupersede checks that a journal replaces an unreadable one, which is kept unless an
 // earlier one is kept already.
 func TestSupersede(t *testing.T) {
-	j := journal{UID: "u", Hash: "h", Finished: &plan.Finished{UID: "u", Hash: "h"}}
+	j := state.Record{UID: "u", Hash: "h", Finished: &plan.Finished{UID: "u", Hash: "h"}}
 	j.Key.Name = "web"
 	file := func(text string) func(string) error {
 		return func(path string) error { return os.WriteFile(path, []byte(text), 0o600) }
@@ -37,27 +38,27 @@ func TestSupersede(t *testing.T) {
 		"an empty file, a file is kept": {file(""), file("bad"), "bad", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Journals{Root: t.TempDir()}
-			path := filepath.Join(s.Root, "u", journalName)
-			if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), test.journal(path), test.kept(path+unreadableSuffix)); err != nil {
+			s := Store{Root: t.TempDir()}
+			path := filepath.Join(s.Root, "u", Name)
+			if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), test.journal(path), test.kept(path+UnreadableSuffix)); err != nil {
 				t.Fatal(err)
 			}
-			_, before := s.read("u")
+			_, before := s.Read("u")
 			if missing := errors.Is(before, fs.ErrNotExist); before == nil || missing != (name == "nothing") {
 				t.Errorf("before: %v", before)
 			}
-			err := s.supersede(j, true)
+			err := s.Supersede(j, true)
 			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Fatalf("got %v, want %q", err, test.err)
 			}
-			if got, rerr := s.read("u"); err == nil && (rerr != nil || got.Finished == nil) {
+			if got, rerr := s.Read("u"); err == nil && (rerr != nil || got.Finished == nil) {
 				t.Errorf("read %+v, %v", got, rerr)
 			}
-			info, lerr := os.Lstat(path + unreadableSuffix)
+			info, lerr := os.Lstat(path + UnreadableSuffix)
 			if test.keeps == "" && !errors.Is(lerr, fs.ErrNotExist) || test.keeps == "-" && (lerr != nil || info.Mode().IsRegular()) {
 				t.Errorf("kept %v, %v", info, lerr)
 			}
-			if text, err := os.ReadFile(path + unreadableSuffix); len(test.keeps) > 1 && string(text) != test.keeps {
+			if text, err := os.ReadFile(path + UnreadableSuffix); len(test.keeps) > 1 && string(text) != test.keeps {
 				t.Errorf("kept %q, %v", text, err)
 			}
 		})

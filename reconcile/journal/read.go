@@ -1,0 +1,194 @@
+package journal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile/checksum"
+	"podd/reconcile/state"
+)
+
+// version is the version of the journals that podd writes. It is incremented with
+// each change that makes an older podd misread a journal; an older podd then rejects it.
+const version = 1
+
+// ReadAll returns the journals of all pod directories, by pod name, and the directories
+// without a valid journal.
+func (s Store) ReadAll() (found map[types.NamespacedName][]state.Record, orphans []Orphan, err error) {
+	entries, err := os.ReadDir(s.Root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("looking for pod directories: %w", err)
+	}
+	found = map[types.NamespacedName][]state.Record{}
+	for _, e := range entries {
+		uid := types.UID(e.Name())
+		if !e.IsDir() || !manifest.SafeUID(uid) {
+			continue
+		}
+		r, err := s.Read(uid)
+		switch {
+		case err == nil:
+			found[r.Key] = append(found[r.Key], r)
+		case errors.Is(err, fs.ErrNotExist):
+			orphans = append(orphans, Orphan{UID: uid})
+		default:
+			orphans = append(orphans, Orphan{UID: uid, Unreadable: err})
+		}
+	}
+	return found, orphans, nil
+}
+
+// Read returns the journal of a pod directory. If there is none, the error is
+// fs.ErrNotExist; after any other error there is one that cannot be used. An empty file
+// counts as none, because a power cut can leave one if a journal was replaced without
+// waiting for the disk (see lasting). If an unreadable journal was set aside, the journal
+// must be there.
+func (s Store) Read(uid types.UID) (state.Record, error) {
+	root, err := os.OpenRoot(s.Dir(uid))
+	if err != nil {
+		return state.Record{}, err
+	}
+	defer root.Close()
+	f, err := root.OpenFile(Name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return state.Record{}, unlessKept(root, unlessLink(root, err))
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return state.Record{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return state.Record{}, errNotRegular
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return state.Record{}, err
+	}
+	if len(data) == 0 {
+		return state.Record{}, unlessKept(root, errEmpty)
+	}
+	r, err := decode(uid, data)
+	if err != nil {
+		return state.Record{}, err
+	}
+	return r.Anchored(s.Now()), nil
+}
+
+var (
+	errNotRegular = errors.New("not a regular file")
+	errReplaced   = errors.New("it is missing, and " + Name + UnreadableSuffix + " beside it could not be read earlier")
+	errEmpty      = fmt.Errorf("the file is empty: %w", fs.ErrNotExist)
+)
+
+// unlessLink returns err, or errNotRegular if the journal is a symbolic link, which may be
+// dangling.
+func unlessLink(root *os.Root, err error) error {
+	if info, lerr := root.Lstat(Name); lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return errNotRegular
+	}
+	return err
+}
+
+// unlessKept returns err, or errReplaced if there is no journal although an unreadable one
+// was to be replaced.
+func unlessKept(root *os.Root, err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, lerr := root.Lstat(Name + UnreadableSuffix); lerr == nil {
+		return errReplaced
+	}
+	return err
+}
+
+// decode verifies the checksum because a byte that changed on the disk could turn a
+// journal into that of another pod, and podd would remove that pod's directory. The journals of older
+// versions of podd have no checksum.
+func decode(uid types.UID, data []byte) (state.Record, error) {
+	if len(data) > limit {
+		return state.Record{}, fmt.Errorf("more than %d bytes", limit)
+	}
+	if err := checksum.CheckVersion(data, version); err != nil {
+		return state.Record{}, err
+	}
+	if err := checksum.Verify(data); err != nil && !errors.Is(err, checksum.ErrMissing) {
+		return state.Record{}, err
+	}
+	var r state.Record
+	if err := json.Unmarshal(data, &r); err != nil {
+		return state.Record{}, fmt.Errorf("invalid JSON: %w", err)
+	}
+	if r.UID != uid || r.Key.Name == "" {
+		return state.Record{}, fmt.Errorf("it is the journal of pod %q with UID %q", r.Key, r.UID)
+	}
+	return r, nil
+}
+
+// UnreadableSuffix is appended to the name of an unreadable journal that podd kept when it
+// wrote a new one.
+const UnreadableSuffix = ".unreadable"
+
+// Supersede replaces an unreadable journal by r, and keeps the unreadable one unless an
+// earlier one is kept. If writing fails, the next read finds the journal unreadable again.
+func (s Store) Supersede(r state.Record, durable bool) error {
+	if err := s.setAside(r.UID); err != nil {
+		return fmt.Errorf("writing the journal of pod %s: keeping its unreadable journal: %w", r.Key, err)
+	}
+	return s.Write(r, durable)
+}
+
+// setAside gives an unreadable journal a second name. If it is not a file, or the file
+// system has no hard links, it is renamed.
+func (s Store) setAside(uid types.UID) error {
+	root, err := os.OpenRoot(s.Dir(uid))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	info, err := root.Lstat(Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	kept := Name + UnreadableSuffix
+	if _, err := root.Lstat(kept); err == nil {
+		if info.IsDir() {
+			return fmt.Errorf("%s is a directory and %s exists; remove or rename it", Name, kept)
+		}
+		return nil
+	}
+	if !info.IsDir() && root.Link(Name, kept) == nil {
+		return nil
+	}
+	return root.Rename(Name, kept)
+}
+
+// Has reports whether a pod has a directory.
+func (s Store) Has(uid types.UID) bool {
+	if !manifest.SafeUID(uid) {
+		return false
+	}
+	info, err := os.Lstat(s.Dir(uid))
+	return err == nil && info.IsDir()
+}
+
+// Dir returns the directory of a pod.
+func (s Store) Dir(uid types.UID) string { return filepath.Join(s.Root, string(uid)) }

@@ -1,0 +1,129 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile/checksum"
+	"podd/reconcile/clock"
+	"podd/reconcile/state"
+	"podd/runtime/atomicfile"
+)
+
+// limit is the maximum size of a journal in bytes, for writing and reading. A
+// container needs less than 1 KiB without its termination message. The message has up to 4
+// KiB and may need six times as many in JSON. It is left out if there is no room.
+const limit = 1 << 20
+
+// A Store is the pods directory. Each journal in it has one writer, the worker of its pod.
+type Store struct {
+	Root string
+	// Clock reads the host's clocks; nil means clock.Read.
+	Clock func() clock.Reading
+	// HasData reports whether a pod's directory has data that must not be removed unless
+	// its pod is known; nil means that none has.
+	HasData func(ctx context.Context, uid types.UID) (bool, error)
+	// Replace stores the data of one pod directory; nil stores it in a file. Tests record
+	// and fail writes with it.
+	Replace func(dir string, data []byte, durable bool) error
+}
+
+// Name is the name of the journal in the directory of its pod.
+const Name = "journal.json"
+
+// Write stores r. If durable is set, r is on disk when Write returns.
+func (s Store) Write(r state.Record, durable bool) error {
+	if !manifest.SafeUID(r.UID) {
+		return fmt.Errorf("writing the journal of pod %s: its uid %q cannot be a directory name", r.Key, r.UID)
+	}
+	dir := s.Dir(r.UID)
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return fmt.Errorf("writing the journal of pod %s: %w", r.Key, err)
+	}
+	data, err := encode(r.Stamped(s.Now()))
+	if err != nil {
+		return fmt.Errorf("writing the journal of pod %s: %w", r.Key, err)
+	}
+	store := Replace
+	if s.Replace != nil {
+		store = s.Replace
+	}
+	if err := store(dir, data, durable); err != nil {
+		return fmt.Errorf("writing the journal of pod %s: %w", r.Key, err)
+	}
+	return nil
+}
+
+// Now reads the host's clocks.
+func (s Store) Now() clock.Reading {
+	if s.Clock != nil {
+		return s.Clock()
+	}
+	return clock.Read()
+}
+
+// encode returns r as JSON, without termination messages if it would be too large for
+// read.
+func encode(r state.Record) ([]byte, error) {
+	r.Version = version
+	data, err := checksum.Marshal(r)
+	if err == nil && len(data) > limit {
+		data, err = checksum.Marshal(r.WithoutMessages())
+	}
+	if err == nil && len(data) > limit {
+		err = fmt.Errorf("its journal has %d bytes (limit %d)", len(data), limit)
+	}
+	return data, err
+}
+
+// Replace replaces the journal in dir, if there is one. If lasting is set, it also syncs
+// the parent directory, because the pod's directory may be new.
+func Replace(dir string, data []byte, lasting bool) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if !lasting {
+		return atomicfile.Replace(root, Name, Name+".new", data)
+	}
+	if err := atomicfile.WriteIn(root, Name, Name+".new", data); err != nil {
+		return err
+	}
+	parent, err := os.OpenRoot(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	return errors.Join(atomicfile.Sync(parent), parent.Close())
+}
+
+// HasTakenOver reports whether a journal records a pod that was taken over from a kubelet. Then
+// podd must observe unlabeled sandboxes, even without --adopt.
+func (s Store) HasTakenOver() (bool, error) {
+	found, _, err := s.ReadAll()
+	for _, all := range found {
+		if slices.ContainsFunc(all, func(r state.Record) bool { return r.Taken }) {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// Names returns the names of the pods with directories, by UID.
+func (s Store) Names() (map[types.UID]types.NamespacedName, error) {
+	found, _, err := s.ReadAll()
+	names := map[types.UID]types.NamespacedName{}
+	for key, all := range found {
+		for _, r := range all {
+			names[r.UID] = key
+		}
+	}
+	return names, err
+}

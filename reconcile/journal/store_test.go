@@ -1,0 +1,57 @@
+package journal
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"podd/reconcile/plan"
+	"podd/reconcile/state"
+)
+
+// TestTooLarge checks that a journal can be read back however long the messages of
+// its containers are.
+func TestTooLarge(t *testing.T) {
+	s := Store{Root: t.TempDir()}
+	j := state.Record{UID: "u", Hash: "h", Finished: &plan.Finished{UID: "u", Hash: "h"}, Containers: map[string]state.ContainerRecord{}}
+	j.Key.Name = "a"
+	for n := range 100 {
+		exit := &plan.Exit{ID: fmt.Sprint(n), Said: strings.Repeat("\x01", 4096), Told: true, Message: "x"}
+		j.Containers[fmt.Sprintf("c%d", n)] = state.ContainerRecord{Attempt: uint32(n), LastExit: exit}
+	}
+	if err := s.Write(j, true); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Read("u")
+	if err != nil || got.Finished == nil || len(got.Containers) != 100 || got.Containers["c7"].Attempt != 7 || got.Containers["c7"].LastExit.Told {
+		t.Errorf("read %+v, %v", got, err)
+	}
+	if e := j.Containers["c7"].LastExit; !e.Told || e.Said == "" {
+		t.Error("what is remembered in memory was cut")
+	}
+	j.Hash = strings.Repeat("x", limit)
+	if err := s.Write(j, true); err == nil || !strings.Contains(err.Error(), "(limit 1048576)") {
+		t.Errorf("written though nobody can read it: %v", err)
+	}
+}
+
+// TestStore_Durable checks the code that a test's disk replaces.
+func TestStore_Durable(t *testing.T) {
+	var got []bool
+	s := Store{Root: t.TempDir(), Replace: func(dir string, _ []byte, durable bool) error {
+		if filepath.Base(dir) != "u" {
+			t.Errorf("written to %s", dir)
+		}
+		got = append(got, durable)
+		return nil
+	}}
+	for _, durable := range []bool{true, false} {
+		if err := s.Write(state.Record{UID: "u"}, durable); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(got) != 2 || !got[0] || got[1] {
+		t.Errorf("got durable %v, want true and false", got)
+	}
+}

@@ -1,0 +1,36 @@
+package result
+
+import (
+	"errors"
+	"time"
+)
+
+// StartError is the error of a failed start of a container.
+type StartError struct {
+	Reason string // the container's waiting reason, for example CreateContainerError
+	Err    error
+}
+
+func (e *StartError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error without the reason.
+func (e *StartError) Unwrap() error { return e.Err }
+
+// StartReason returns the waiting reason for a failed start.
+func StartReason(err error) string {
+	if e, ok := errors.AsType[*StartError](err); ok {
+		return e.Reason
+	}
+	return "CreateContainerError"
+}
+
+// RetryLaterError is an error after which the next try must wait until a moment.
+type RetryLaterError struct {
+	Until time.Time
+	Err   error
+}
+
+func (e *RetryLaterError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error without the moment.
+func (e *RetryLaterError) Unwrap() error { return e.Err }

@@ -1,0 +1,159 @@
+package state
+
+import (
+	"time"
+
+	"podd/reconcile/plan"
+	"podd/runtime"
+)
+
+// Input returns the input of the decision for the present state.
+func (s State) Input() plan.Input {
+	in := s.In
+	in.JournalError = ""
+	if in.Desired != nil {
+		in.JournalError = s.Unreadable[in.Desired.UID]
+	}
+	return in
+}
+
+// Succeed makes In.Successor the version in force, as a decision requires.
+func (s State) Succeed(now time.Time) State {
+	t := s.begin(now)
+	t.setVersion(t.In.Successor)
+	t.applyRefs()
+	return t.State
+}
+
+// Resume forgets that the pod was stopped by a node shutdown that was cancelled.
+func (s State) Resume(now time.Time) (State, Outputs) {
+	t := s.begin(now)
+	t.In.Evict, t.In.History.Finished = nil, nil
+	t.resetStartTime()
+	t.write(t.In.Desired.UID, t.In.Desired.Hash)
+	return t.end()
+}
+
+// Commit records what a decision requires to be recorded before its actions start. After the
+// writes of the outputs, Finish must be called.
+func (s State) Commit(d plan.Decision, now time.Time) (State, Outputs) {
+	t := s.begin(now)
+	if d.Stopping != nil {
+		t.In.History.Stopping = d.Stopping
+		if inc := runtime.FindSandbox(t.In.Observed, d.Stopping.SandboxID); inc != nil && inc.ID != "" && d.Stopping.Grace > 0 {
+			t.write(inc.UID, inc.Annotations[runtime.AnnotationHash])
+		}
+	}
+	for id, e := range d.Endings {
+		t.setEnding(id, e)
+	}
+	switch {
+	case !d.RecordFirst:
+		t.dropEnd(d)
+	case d.Finished != nil:
+		t.recordEnd(d.Finished)
+	}
+	return t.end()
+}
+
+// recordEnd records that the pod has ended by itself. The end counts once the journal has
+// it, see Finish.
+func (t *transition) recordEnd(fin *plan.Finished) {
+	if t.finishing != nil {
+		undated := *fin
+		undated.At = t.finishing.At
+		if undated == *t.finishing {
+			fin = t.finishing
+		}
+	}
+	t.finishing = fin
+	if p := t.In.Desired; t.Records[p.UID].Finished != fin {
+		t.write(p.UID, p.Hash)
+	}
+}
+
+// dropEnd replaces an end that waits for the journal by that of the decision, if it has
+// one.
+func (t *transition) dropEnd(d plan.Decision) {
+	waited := t.finishing != nil
+	t.finishing = nil
+	if d.Finished != nil {
+		t.In.History.Finished = d.Finished // see CommitLate
+	} else if waited && t.In.Desired != nil {
+		t.write(t.In.Desired.UID, t.In.Desired.Hash) // the journal may have the dropped end
+	}
+}
+
+// Finish makes the end of the pod that a decision requires count, if the journal has it. It
+// returns an error until then: the end must not be published yet.
+func (s State) Finish(d plan.Decision) (State, error) {
+	if !d.RecordFirst || d.Finished == nil {
+		return s, nil
+	}
+	if err := s.WriteError(s.In.Desired.UID); err != nil {
+		return s, err
+	}
+	s.In.History.Finished, s.finishing = s.finishing, nil
+	return s, nil
+}
+
+// AwaitsJournal reports whether the end of the pod waits for the journal.
+func (s State) AwaitsJournal() bool { return s.finishing != nil }
+
+// CommitLate records the end of a pod that does not wait for the journal: its actions are in
+// progress already, even if the disk does not respond.
+func (s State) CommitLate(d plan.Decision, now time.Time) (State, Outputs) {
+	t := s.begin(now)
+	if d.Finished == nil || d.RecordFirst {
+		return t.end()
+	}
+	if ofCluster(t.In.Desired) && len(t.In.Observed)+len(t.In.Dirs) == 0 {
+		return t.end() // the node has nothing of it; the cluster has its end, or podd decides it again
+	}
+	t.write(t.In.Desired.UID, t.In.Desired.Hash)
+	return t.end()
+}
+
+// Begin records what must be recorded before an action starts.
+func (s State) Begin(a plan.Action, now time.Time) (State, Outputs) {
+	t := s.begin(now)
+	switch a := a.(type) {
+	case plan.PrepareVolumes:
+		t.setDir(plan.Dir{UID: t.In.Desired.UID, Hash: t.In.Desired.Hash, Volumes: true})
+		t.write(t.In.Desired.UID, t.In.Desired.Hash)
+	case plan.StopContainer:
+		if a.Again {
+			t.container(a.Container, func(h *plan.ContainerHistory) { h.RestartID = a.ID })
+		}
+	case plan.StartContainer:
+		if a.PostStart {
+			t.setPostStart(a.Container, plan.Hook{Attempt: a.Attempt, Owed: true})
+		}
+	}
+	t.recordDoubts(a)
+	return t.end()
+}
+
+// VolumesFailed records that no volume was prepared, because the journal of the directory
+// could not be written: without it the directory would be an orphan.
+func (s State) VolumesFailed(err error) State {
+	n := s.In.History.Volumes.Count + 1
+	s.In.History.Volumes = plan.Failure{Count: n, Message: err.Error(), Until: s.In.Now.Add(plan.RetryDelay(n))}
+	return s
+}
+
+// RetryVolumes ends the waits of volumes that failed.
+func (s State) RetryVolumes() State {
+	t := s.begin(time.Time{})
+	t.retryVolumes()
+	return t.State
+}
+
+// Report records that a decision was reported.
+func (s State) Report(d plan.Decision) State {
+	if d.Rule != s.Reported.Rule {
+		s.Since = s.In.Now
+	}
+	s.Reported = d
+	return s
+}

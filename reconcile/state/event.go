@@ -1,0 +1,66 @@
+package state
+
+import (
+	"errors"
+
+	"podd/reconcile/event"
+	"podd/reconcile/plan"
+	"podd/reconcile/result"
+	"podd/runtime"
+)
+
+// DecisionEvents returns the events of a decision, compared with the last reported one.
+func (s State) DecisionEvents(d plan.Decision) []event.Event {
+	return event.Decided(event.Decision{
+		Key: s.Key, Pod: s.In.Desired, Before: s.Reported, Now: d, Observed: s.In.Observed,
+		Endings: s.In.History.Endings, Wait: s.In.Objects.Wait, At: s.In.Now,
+	})
+}
+
+// outcomeEvents returns the events of a result. A canceled action has none, and neither has
+// a hook that is called again because the runtime did not respond.
+func (t *transition) outcomeEvents(f result.Result) []event.Event {
+	if f.Canceled() || plan.IsHook(f.Action) && errors.Is(f.Err, runtime.ErrUnavailable) {
+		return nil
+	}
+	image, _ := f.Value.(result.EnsuredImage)
+	o := event.Outcome{Subject: t.subject(f), Action: f.Action, Err: f.Err, Tried: image.Tried, Pull: image.Pull}
+	if o.UID == "" {
+		return nil
+	}
+	if pull, ok := errors.AsType[*runtime.PullError](f.Err); ok {
+		o.Reason = pull.Reason
+	}
+	if start, ok := errors.AsType[*result.StartError](f.Err); ok {
+		o.Reason = start.Reason
+	}
+	_, o.Later = errors.AsType[*result.RetryLaterError](f.Err)
+	return event.Did(o)
+}
+
+// subject returns the pod that an action was for. An action that stops something may be for
+// an earlier version, or for a pod that is not desired any more.
+func (t *transition) subject(f result.Result) event.Subject {
+	s := event.Subject{Key: t.Key, At: f.Ended}
+	var inc *runtime.Incarnation
+	switch a := f.Action.(type) {
+	case plan.CheckVolumes:
+		s.UID = a.UID
+		return s
+	case plan.StopContainer:
+		inc, _ = runtime.FindContainer(t.In.Observed, a.ID)
+	case plan.PreStop:
+		inc, _ = runtime.FindContainer(t.In.Observed, a.ID)
+	case plan.StopSandbox:
+		inc = runtime.FindSandbox(t.In.Observed, a.ID)
+	default:
+		if f.Version == nil {
+			return s
+		}
+		return event.On(f.Version, f.Ended)
+	}
+	if inc != nil {
+		s.UID, s.Pod = inc.UID, plan.VersionOf(inc, t.In.Desired, t.In.Leaving)
+	}
+	return s
+}

@@ -1,0 +1,192 @@
+package state
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/reconcile/event"
+	"podd/reconcile/plan"
+	"podd/runtime"
+)
+
+// A FailedWrite is a journal that could not be written. The disk has an older one, or
+// perhaps the newer one if only the sync failed.
+type FailedWrite struct {
+	plan.Failure
+	lasting bool // one of these must survive a power cut
+}
+
+// write adds the journal of one UID to the outputs. It must be durable if it must survive a
+// power cut, or if the one that it replaces must. A write that fails is retried until it
+// succeeds.
+func (t *transition) write(uid types.UID, hash string) {
+	before, failed := t.Records[uid], t.Unwritten[uid]
+	r := t.record(uid, hash)
+	dir := t.dir(uid)
+	dir.Hash = hash
+	t.setDir(dir)
+	t.Records = with(t.Records, uid, r)
+	w := Write{Record: r, Lasting: r.lasting() || before.lasting() || failed.lasting}
+	for i, earlier := range t.out.Writes {
+		if earlier.Record.UID == uid {
+			w.Lasting = w.Lasting || earlier.Lasting
+			t.out.Writes[i] = w
+			return
+		}
+	}
+	t.out.Writes = append(t.out.Writes, w)
+}
+
+// record returns the present record of one UID.
+func (t *transition) record(uid types.UID, hash string) Record {
+	r := t.Records[uid]
+	if r.Hash != hash {
+		r = Record{Taken: r.Taken}
+	}
+	r.Key, r.UID, r.Hash = t.Key, uid, hash
+	r.Stopping = nil
+	if s := t.In.History.Stopping; s != nil {
+		if inc := runtime.FindSandbox(t.In.Observed, s.SandboxID); inc != nil && inc.UID == uid {
+			r.Stopping = s
+		}
+	}
+	r.Endings = t.endingsOf(uid)
+	if p := t.In.Desired; p != nil && p.UID == uid && p.Hash == hash {
+		r.StartTime, r.Started, r.Finished = t.StartTime, t.In.History.StartTime, cmp.Or(t.finishing, t.In.History.Finished)
+		r.Containers = map[string]ContainerRecord{}
+		r.Probed, r.Sizes = recordedProbes(t.In.History.Probed), t.In.History.Sizes
+		r.Ephemeral = t.uncreatedEphemeral()
+		for name, h := range t.In.History.Containers {
+			r.Containers[name] = ContainerRecord{
+				Attempt: h.Attempt, Skipped: h.Attempt - min(h.Restarts, h.Attempt), LastExit: h.LastExit, RestartID: h.RestartID, PostStart: h.PostStart,
+			}
+		}
+	}
+	r.Volumes = t.dir(uid).Volumes
+	return r
+}
+
+// recordedProbes returns the results of probes that a record has; nil if there are none.
+func recordedProbes(all map[string]plan.Probed) map[string]plan.Probed {
+	var kept map[string]plan.Probed
+	for id, p := range all {
+		if p.Startup.Health != "" || p.Liveness.Health != "" || p.Readiness.Health != "" {
+			kept = with(kept, id, p)
+		}
+	}
+	return kept
+}
+
+// endingsOf returns the endings of the containers of a UID; nil if there are none.
+func (t *transition) endingsOf(uid types.UID) map[string]plan.Ending {
+	var kept map[string]plan.Ending
+	for id, e := range t.In.History.Endings {
+		if inc, _ := runtime.FindContainer(t.In.Observed, id); inc != nil && inc.UID == uid {
+			kept = with(kept, id, e)
+		}
+	}
+	return kept
+}
+
+// Written applies the result of a write. A failure is logged once, until a write succeeds.
+// quiet suppresses the event of a failure.
+func (s State) Written(uid types.UID, lasting bool, err error, quiet bool, now time.Time) (State, Outputs) {
+	t := s.begin(now)
+	failed, was := t.Unwritten[uid]
+	if err == nil {
+		t.Unreadable = without(t.Unreadable, uid)
+		if was {
+			t.info("journal written", "uid", uid)
+			t.Unwritten = without(t.Unwritten, uid)
+		}
+		return t.end()
+	}
+	if failed.Message != err.Error() {
+		t.warn("writing the journal failed; retrying", "uid", uid, "err", err)
+		if p := t.In.Desired; p != nil && p.UID == uid && !quiet {
+			t.addEvents(event.On(p, t.In.Now).Warning("FailedSync", "", err.Error()))
+		}
+	}
+	if !now.Before(failed.Until) {
+		failed.Count++
+		failed.Until = now.Add(plan.RetryDelay(failed.Count))
+	}
+	failed.Message, failed.lasting = err.Error(), lasting
+	t.Unwritten = with(t.Unwritten, uid, failed)
+	return t.end()
+}
+
+// WriteError returns why the newest journal of a UID is not on disk; nil if it is.
+func (s State) WriteError(uid types.UID) error {
+	if failed, is := s.Unwritten[uid]; is {
+		return errors.New(failed.Message)
+	}
+	return nil
+}
+
+// RetryWrites repeats the failed writes that are due.
+func (s State) RetryWrites(now time.Time) (State, Outputs) {
+	t := s.begin(now)
+	for uid, failed := range t.Unwritten {
+		if !t.isRemoving(uid) && !now.Before(failed.Until) {
+			t.write(uid, t.Records[uid].Hash)
+		}
+	}
+	return t.end()
+}
+
+// NextRetry returns the earlier of at and the next retry of a write; zero means never.
+func (s State) NextRetry(at time.Time) time.Time {
+	for uid, failed := range s.Unwritten {
+		if !s.isRemoving(uid) && (at.IsZero() || failed.Until.Before(at)) {
+			at = failed.Until
+		}
+	}
+	return at
+}
+
+// ExpireRetries makes the failed writes due now, except that of UID except.
+func (s State) ExpireRetries(except types.UID) State {
+	for uid, failed := range s.Unwritten {
+		if uid != except {
+			failed.Until = time.Time{}
+			s.Unwritten = with(s.Unwritten, uid, failed)
+		}
+	}
+	return s
+}
+
+// isRemoving reports whether the directory of a UID is being removed. Then no journal is
+// written, because that would create the directory again.
+func (s State) isRemoving(uid types.UID) bool {
+	_, busy := s.In.InFlight[plan.RemoveDir{UID: uid}.Subject()]
+	return busy
+}
+
+// setDir adds or replaces the record of a directory.
+func (t *transition) setDir(d plan.Dir) {
+	dirs := make([]plan.Dir, 0, len(t.In.Dirs)+1)
+	for _, have := range t.In.Dirs {
+		if have.UID != d.UID {
+			dirs = append(dirs, have)
+		}
+	}
+	t.In.Dirs = append(dirs, d)
+}
+
+// dropDir forgets a directory that was removed.
+func (t *transition) dropDir(a plan.RemoveDir) {
+	var dirs []plan.Dir
+	for _, have := range t.In.Dirs {
+		if have.UID != a.UID {
+			dirs = append(dirs, have)
+		}
+	}
+	t.In.Dirs, t.Records, t.Unwritten = dirs, without(t.Records, a.UID), without(t.Unwritten, a.UID)
+	if t.In.Desired != nil && t.In.Desired.UID == a.UID {
+		t.In.History.VolumesReady = false
+	}
+}

@@ -1,0 +1,147 @@
+package state
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+	"podd/reconcile/result"
+)
+
+// disk is what is on disk in TestWrite_Durable. It fails the test if a journal that must
+// survive a power cut is replaced without a sync.
+type disk struct {
+	t       *rapid.T
+	fails   bool
+	content map[types.UID]Record
+	synced  int // writes that waited for the disk
+	lazy    int // writes that did not
+}
+
+func (d *disk) write(w Write) error {
+	next, before := w.Record, d.content[w.Record.UID]
+	if !w.Lasting && (next.Finished != nil || before.Finished != nil) {
+		d.t.Fatalf("written without a sync: finished before %v, now %v", before.Finished != nil, next.Finished != nil)
+	}
+	if !w.Lasting && len(next.Ephemeral)+len(before.Ephemeral) > 0 {
+		d.t.Fatalf("written without a sync: ephemeral containers before %d, now %d", len(before.Ephemeral), len(next.Ephemeral))
+	}
+	if d.fails {
+		return errors.New("no space left on device")
+	}
+	if d.content[next.UID] = next; w.Lasting {
+		d.synced++
+	} else {
+		d.lazy++
+	}
+	return nil
+}
+
+// store carries out the writes that a change asked for.
+func (d *disk) store(m *memory) {
+	for _, w := range m.writes {
+		s, _ := m.Written(w.Record.UID, w.Lasting, d.write(w), false, time.Now())
+		m.State = s
+	}
+	m.writes = nil
+}
+
+// TestWrite_Durable checks, for changes in any order and after any failures, that a journal
+// with an end must be on disk when its write returns, and so must the journal that replaces
+// it.
+func TestWrite_Durable(t *testing.T) {
+	synced, lazy := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		d := &disk{t: t, content: map[types.UID]Record{}}
+		versions := []*manifest.Pod{versionOf("v1:a"), versionOf("v1:b")}
+		m := remember(versions[0])
+		m.HasObserved = true
+		steps := journalSteps(t, m, d, versions)
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			steps[rapid.SampledFrom(slices.Sorted(maps.Keys(steps))).Draw(t, "step")]()
+			d.store(m)
+		}
+		synced, lazy = synced+d.synced, lazy+d.lazy
+	})
+	if synced == 0 || lazy == 0 {
+		t.Errorf("%d writes were synced and %d were not; want some of both", synced, lazy)
+	}
+}
+
+func versionOf(hash string) *manifest.Pod {
+	p := podOf("app")
+	p.Key = types.NamespacedName{Namespace: "default", Name: "job"}
+	p.Hash = hash
+	return p
+}
+
+// journalSteps returns the changes after which a worker writes the journal of its pod.
+func journalSteps(t *rapid.T, m *memory, d *disk, versions []*manifest.Pod) map[string]func() {
+	change := func(f func(*transition)) func() { return func() { m.change(f) } }
+	write := func(t *transition) { t.write(t.In.Desired.UID, t.In.Desired.Hash) }
+	return map[string]func(){
+		"finish": func() {
+			p := m.In.Desired
+			decision := plan.Decision{Finished: &plan.Finished{UID: p.UID, Hash: p.Hash, At: time.Now()}, RecordFirst: rapid.Bool().Draw(t, "first")}
+			m.set(m.Commit(decision, time.Now()))
+			d.store(m)
+			next, err := m.Finish(decision)
+			if m.State = next; err == nil {
+				m.set(m.CommitLate(decision, time.Now()))
+			}
+		},
+		"release volumes": change(func(t *transition) {
+			t.applyRemoval(result.Result{Action: plan.ReleaseVolumes{UID: t.In.Desired.UID}})
+		}),
+		"a probe":   change(write),
+		"a hook":    change(func(t *transition) { t.setPostStart("app", plan.Hook{Owed: true}) }),
+		"an ending": change(func(t *transition) { t.setEnding("c", plan.Ending{Why: "restart asked"}); write(t) }),
+		"a size":    change(func(t *transition) { t.recordSize("c", "1") }),
+		"resume":    func() { m.set(m.Resume(time.Now())) },
+		"edit": func() {
+			p := rapid.SampledFrom(versions).Draw(t, "version")
+			m.change(func(t *transition) { t.setVersion(p); write(t) })
+		},
+		"add": func() {
+			c := v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "i:1"}}
+			before := m.State
+			next, out, err := m.AddEphemeral(m.In.Desired.UID, []v1.EphemeralContainer{c}, false, time.Now())
+			m.set(next, out)
+			d.store(m)
+			if err == nil && len(out.Writes) > 0 && m.WriteError(m.In.Desired.UID) != nil {
+				m.set(m.WithdrawEphemeral(before, time.Now()))
+			}
+		},
+		"made": change(func(t *transition) {
+			t.container("debug", func(h *plan.ContainerHistory) { h.Made = true })
+			write(t)
+		}),
+		"disk fails": func() { d.fails = true },
+		"disk works": func() { d.fails = false },
+		"retry":      func() { m.set(m.RetryWrites(time.Now().Add(time.Hour))) },
+	}
+}
+
+// TestNextRetry checks that the worker wakes for the retry of a write, unless the directory
+// is being removed: then the result of that wakes the worker.
+func TestNextRetry(t *testing.T) {
+	m := remember(podOf("app"))
+	past, later := time.Now().Add(-time.Minute), time.Now().Add(time.Minute)
+	m.Unwritten = with(m.Unwritten, "u", FailedWrite{Failure: plan.Failure{Count: 1, Until: past}})
+	if at := m.NextRetry(later); !at.Equal(past) {
+		t.Errorf("the next write is at %s, want %s", at, past)
+	}
+	remove := plan.RemoveDir{UID: "u"}
+	m.In.InFlight = map[string]plan.Action{remove.Subject(): remove}
+	if at := m.NextRetry(later); !at.Equal(later) {
+		t.Errorf("during the removal the next write is at %s, want none before %s", at, later)
+	}
+}

@@ -1,0 +1,133 @@
+package state
+
+import (
+	"slices"
+	"time"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+	"podd/reconcile/status"
+	"podd/runtime"
+)
+
+// withContainer returns observed with c in place of the container with its ID, or added to
+// its sandbox. A container that has exited does not run again, even if an older state of it
+// arrives late.
+func withContainer(observed []runtime.Incarnation, c runtime.Container) []runtime.Incarnation {
+	out := slices.Clone(observed)
+	for i := range out {
+		at := slices.IndexFunc(out[i].Containers, func(have runtime.Container) bool { return have.ID == c.ID })
+		if at < 0 && (c.SandboxID == "" || out[i].ID != c.SandboxID) {
+			continue
+		}
+		cs := slices.Clone(out[i].Containers)
+		if at < 0 {
+			cs = append(cs, c)
+		} else {
+			if endedBefore(cs[at].State, c.State) {
+				continue
+			}
+			c.SandboxID = cs[at].SandboxID
+			cs[at] = c
+		}
+		out[i].Containers = cs
+	}
+	return out
+}
+
+// endedBefore reports whether have is the state of a container that has ended, and next is
+// an earlier state.
+func endedBefore(have, next runtime.ContainerState) bool {
+	switch have {
+	case runtime.Exited:
+		return next != runtime.Exited
+	case runtime.ExitUnknown:
+		return next == runtime.Created || next == runtime.Running
+	}
+	return false
+}
+
+// withoutContainer returns observed without the container with an ID.
+func withoutContainer(observed []runtime.Incarnation, id string) []runtime.Incarnation {
+	out := slices.Clone(observed)
+	for i := range out {
+		out[i].Containers = slices.DeleteFunc(slices.Clone(out[i].Containers), func(c runtime.Container) bool { return c.ID == id })
+	}
+	return slices.DeleteFunc(out, func(inc runtime.Incarnation) bool { return inc.ID == "" && len(inc.Containers) == 0 })
+}
+
+// withoutSandbox returns observed without the sandbox with an ID.
+func withoutSandbox(observed []runtime.Incarnation, id string) []runtime.Incarnation {
+	return slices.DeleteFunc(slices.Clone(observed), func(inc runtime.Incarnation) bool { return inc.ID == id })
+}
+
+// withExits returns the observed incarnations with the exits that are known already: an
+// effect may have received an exit code that the observer could not query. No container
+// runs again, so a container that has exited stays so. Neither argument is modified.
+func withExits(observed, known []runtime.Incarnation) []runtime.Incarnation {
+	ended := map[string]runtime.Container{}
+	for i := range known {
+		for _, c := range known[i].Containers {
+			if c.State == runtime.Exited {
+				ended[c.ID] = c
+			}
+		}
+	}
+	for i := range observed {
+		for _, c := range observed[i].Containers {
+			if end, ok := ended[c.ID]; ok && c.State != runtime.Exited {
+				observed = withContainer(observed, end)
+			}
+		}
+	}
+	return observed
+}
+
+// lostEnds returns an exit for each container that was listed before and has disappeared
+// without a reported exit, although its sandbox is still listed: someone removed it. As
+// with a kubelet, that is a failure, with a code that no container returned. p selects the
+// incarnations.
+func lostEnds(p func(*runtime.Incarnation) bool, before, now []runtime.Incarnation, at time.Time) map[string]plan.Exit {
+	var lost map[string]plan.Exit
+	for i := range before {
+		inc := &before[i]
+		if inc.ID == "" || !p(inc) || runtime.FindSandbox(now, inc.ID) == nil {
+			continue
+		}
+		for j := range inc.Containers {
+			c := &inc.Containers[j]
+			if c.State == runtime.Created || c.State == runtime.Exited {
+				continue
+			}
+			if _, there := runtime.FindContainer(now, c.ID); there == nil {
+				lost = with(lost, c.Name, lostEnd(c, at))
+			}
+		}
+	}
+	return lost
+}
+
+// lostEnd returns the exit of a container that disappeared.
+func lostEnd(c *runtime.Container, at time.Time) plan.Exit {
+	return plan.Exit{
+		ID: c.ID, Code: status.LostCode, Reason: status.ContainerStatusUnknown, Message: "The runtime no longer lists the container",
+		StartedAt: c.StartedAt, FinishedAt: at.Round(0), Attempt: c.Attempt, Skipped: c.Attempt - c.Restarts(),
+	}
+}
+
+// IsRunning reports whether anything of a version runs.
+func IsRunning(observed []runtime.Incarnation, p *manifest.Pod) bool {
+	return slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool { return plan.Runs(p, &inc) && plan.Live(&inc) })
+}
+
+// awaitsExit reports whether an exit code of a version is not known yet.
+func awaitsExit(observed []runtime.Incarnation, p *manifest.Pod) bool {
+	return slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool {
+		return plan.Runs(p, &inc) && lacksExitCode(&inc)
+	})
+}
+
+// lacksExitCode reports whether the exit code of a container in a sandbox is not known yet.
+func lacksExitCode(inc *runtime.Incarnation) bool {
+	return slices.ContainsFunc(inc.Containers, func(c runtime.Container) bool { return c.State == runtime.ExitUnknown })
+}

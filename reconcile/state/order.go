@@ -1,0 +1,333 @@
+package state
+
+import (
+	"maps"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/manifest/refs"
+	"podd/reconcile/plan"
+	"podd/reconcile/render"
+	"podd/runtime"
+)
+
+// An Order has everything that the router wants of a worker at one moment. Two orders that
+// are equal require the same. A newer one replaces an older one.
+type Order struct {
+	// Desired is the desired version; nil if there is none. Refs has its objects.
+	Desired *manifest.Pod
+	Refs    *refs.Resolved
+	// Earlier is the version that is in force, if it differs from Desired, and EarlierRefs
+	// has its objects.
+	Earlier     *manifest.Pod
+	EarlierRefs *refs.Resolved
+	// Certain, ForceStop and Deletion are plan.Input's Certain, Hurry and Delete.
+	Certain   bool
+	ForceStop bool
+	Deletion  *plan.Delete
+	Verdict   plan.Verdict
+	Node      plan.Node
+	// Leaving is the pod of this name that its source is deleting; nil if there is none.
+	Leaving     *manifest.Pod
+	RuntimeName string
+	Render      *render.Node
+	// UserIDs is the first of the host's IDs for the user namespaces of the name; 0 if it
+	// needs none.
+	UserIDs uint32
+	// DriverChanges counts the changes of the volume drivers. A new one ends the waits for
+	// volumes.
+	DriverChanges uint64
+}
+
+// Requests are to be carried out once.
+type Requests struct {
+	Observation *Observation // nil: none
+	Evict       *plan.Evict  // nil: none
+	Restart     []string     // containers to restart; "" means all
+	Reread      *Reread      // nil: none
+}
+
+// After returns r with what unread requests have in addition.
+func (r Requests) After(unread Requests) Requests {
+	r.Restart = append(append([]string(nil), unread.Restart...), r.Restart...)
+	if r.Evict == nil {
+		r.Evict = unread.Evict
+	}
+	if r.Reread == nil {
+		r.Reread = unread.Reread
+	}
+	if u := unread.Observation; u != nil {
+		if r.Observation == nil {
+			r.Observation = u
+		} else if u.Stale {
+			o := *r.Observation
+			o.Stale = true
+			r.Observation = &o
+		}
+	}
+	return r
+}
+
+// An Observation is the pod as the runtime listed it at one moment.
+type Observation struct {
+	Pod  *runtime.Pod // nil if the runtime has none
+	AsOf time.Time
+	// Stale reports whether the observation is older than the first order for the pod.
+	Stale bool
+}
+
+// A Reread is the result of reading a journal again that could not be read.
+type Reread struct {
+	UID    types.UID
+	Record *Record // nil if a user removed the journal
+}
+
+// ApplyOrder applies an order and requests. hasDir reports whether the UID of the desired
+// version has a directory on disk.
+func (s State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (State, Outputs) {
+	t := s.begin(now)
+	if o.DriverChanges != t.Order.DriverChanges {
+		t.retryVolumes()
+		t.retryCleanup()
+	}
+	t.Order, t.hasDir = o, hasDir
+	t.setDesired(o.Desired)
+	t.applyRefs()
+	if obs := r.Observation; obs != nil {
+		t.applyObservation(obs.Pod, obs.AsOf)
+		if obs.Stale {
+			t.requireObservation()
+		}
+	}
+	if t.In.Verdict.Answer != plan.Admit && o.Verdict.Answer == plan.Admit && t.HasObserved && len(t.In.Observed) == 0 {
+		t.resetStartTime() // it only waited for its admission
+	}
+	t.In.Certain, t.In.Verdict, t.In.Node, t.In.Hurry, t.In.Delete = o.Certain, o.Verdict, o.Node, o.ForceStop, o.Deletion
+	t.In.Node.Reachable = o.Node.Reachable && t.HasObserved
+	if e := r.Evict; e != nil && (e.Reason != plan.Terminated || o.Node.ShuttingDown) {
+		t.In.Evict = e
+	}
+	if r.Reread != nil {
+		t.applyReread(*r.Reread)
+	}
+	for _, name := range r.Restart {
+		t.requestRestart(name)
+	}
+	t.out.News = true
+	return t.end()
+}
+
+// setDesired sets the desired version: the same as before, its successor, or none if p is
+// nil.
+func (t *transition) setDesired(p *manifest.Pod) {
+	switch {
+	case p == nil:
+		t.retainManifest()
+		t.In.Desired, t.In.Successor = nil, nil
+		if p := t.Order.Leaving; p != nil && (t.In.Leaving == nil || SameVersion(p, t.In.Leaving)) {
+			t.In.Leaving = p
+		}
+	case t.In.Desired == nil:
+		t.setVersion(p)
+	case SameVersion(p, t.In.Desired):
+		p = t.withEphemeral(p)
+		t.retryResize(p)
+		t.In.Desired, t.In.Successor = p, nil
+	case !t.HasObserved && p.Hash == t.In.Desired.Hash: // nothing was done for it yet, and it has another UID on this node
+		t.setVersion(p)
+	default:
+		t.In.Successor = p
+	}
+}
+
+// retainManifest keeps the manifest of the version in force while something of it runs.
+func (t *transition) retainManifest() {
+	if t.In.Desired != nil {
+		t.replaced = t.In.Desired
+	}
+	if IsRunning(t.In.Observed, t.In.Desired) {
+		t.In.Leaving = t.In.Desired
+	}
+}
+
+// setVersion makes p the version in force, with its recorded history.
+func (t *transition) setVersion(p *manifest.Pod) {
+	t.retainManifest()
+	t.resetStartTime()
+	t.finishing = nil
+	old := t.In.History
+	h := plan.History{Stopping: old.Stopping, Endings: old.Endings, Released: old.Released, Cleanup: old.Cleanup, Checked: old.Checked, Probed: old.Probed, StartTime: old.StartTime}
+	if t.In.Desired != nil && t.In.Desired.UID == p.UID {
+		h.SandboxAttempt = old.SandboxAttempt
+	}
+	h.Containers = map[string]plan.ContainerHistory{}
+	for name, img := range old.Next {
+		h.Containers[name] = plan.ContainerHistory{Image: img}
+	}
+	var added []v1.EphemeralContainer
+	recorded := false // the start time is recorded
+	if r, ok := t.Records[p.UID]; ok && r.Hash == p.Hash {
+		added = r.Ephemeral
+		r.restore(&h, p)
+		if !r.StartTime.IsZero() && (r.Finished == nil || h.Finished != nil) {
+			t.StartTime, h.StartTime, recorded = r.StartTime, r.Started, true
+		}
+	}
+	if at := p.Spec.Status.StartTime; ofCluster(p) && at != nil {
+		if t.StartTime = at.Time; !recorded {
+			h.StartTime = h.StartTime.Add(-max(h.StartTime.Sub(at.Time), 0))
+		}
+	}
+	t.withoutEphemeral = p
+	t.In.Desired, t.In.Successor, t.In.History, t.In.Evict = p, nil, h, nil
+	if !ofCluster(p) {
+		t.In.Desired = p.WithEphemeral(added)
+	}
+	if t.hasDir && t.dir(p.UID).Hash == "" { // the journal is lost, or was never written
+		t.setDir(plan.Dir{UID: p.UID, Volumes: true})
+	}
+}
+
+// restore adds the history of p in the record to h.
+func (r Record) restore(h *plan.History, p *manifest.Pod) {
+	h.Sizes = r.Sizes
+	for id, probed := range r.Probed {
+		if _, fresher := h.Probed[id]; !fresher {
+			h.Probed = with(h.Probed, id, probed)
+		}
+	}
+	if r.Finished.Of(p) {
+		h.Finished = r.Finished
+	}
+	for name, e := range r.Containers {
+		c := h.Containers[name]
+		c.Attempt, c.LastExit, c.RestartID, c.PostStart = e.Attempt, e.LastExit, e.RestartID, e.PostStart
+		c.Restarts = e.Attempt - min(e.Skipped, e.Attempt)
+		h.Containers[name] = c
+		if e := e.LastExit; e != nil && e.Told {
+			h.Said = with(h.Said, e.ID, e.Said)
+		}
+	}
+}
+
+// resetStartTime sets the start time of the pod to now.
+func (t *transition) resetStartTime() { t.StartTime, t.In.History.StartTime = t.now, t.now }
+
+// applyRefs sets the objects of the version in force and of its successor from the newest
+// order. If the order is about another version, the previous objects stay.
+func (t *transition) applyRefs() {
+	before := t.Refs
+	switch p := t.In.Desired; {
+	case p == nil:
+		t.Refs = nil
+	case t.Order.Desired != nil && SameVersion(p, t.Order.Desired):
+		t.Refs = t.Order.Refs
+	case t.Order.Earlier != nil && SameVersion(p, t.Order.Earlier):
+		t.Refs = t.Order.EarlierRefs
+	}
+	next := t.NextRefs
+	t.NextRefs = nil
+	if t.In.Successor != nil {
+		t.NextRefs = t.Order.Refs
+	}
+	if t.Refs != before && before != nil {
+		t.FormerRefs = before
+	}
+	t.In.Objects, t.In.NextObjects = objectsOf(t.Refs), objectsOf(t.NextRefs)
+	if !t.Refs.Same(before) || !t.NextRefs.Same(next) {
+		t.retryAll()
+	}
+}
+
+// objectsOf returns the facts about objects that planning needs. r may be nil.
+func objectsOf(r *refs.Resolved) plan.Objects {
+	if r == nil {
+		return plan.Objects{}
+	}
+	return plan.Objects{Wait: r.Wait, Files: r.Files}
+}
+
+// retryAll ends every wait after a failure that the former objects may have caused.
+func (t *transition) retryAll() {
+	h := &t.In.History
+	t.retryVolumes()
+	h.Containers, h.Next = maps.Clone(h.Containers), maps.Clone(h.Next)
+	for name, c := range h.Containers {
+		c.Image.Failure.Until, c.Start.Until = time.Time{}, time.Time{}
+		h.Containers[name] = c
+	}
+	for name, img := range h.Next {
+		img.Failure.Until = time.Time{}
+		h.Next[name] = img
+	}
+}
+
+// retryVolumes ends the waits of volumes that failed.
+func (t *transition) retryVolumes() {
+	h := &t.In.History
+	h.Volumes.Until, h.Update.Until, h.Checked.Failure.Until = time.Time{}, time.Time{}, time.Time{}
+}
+
+// retryCleanup ends the waits of clean-ups that failed.
+func (t *transition) retryCleanup() {
+	h := &t.In.History
+	h.Cleanup = maps.Clone(h.Cleanup)
+	for subject, fail := range h.Cleanup {
+		fail.Until = time.Time{}
+		h.Cleanup[subject] = fail
+	}
+}
+
+// requestRestart marks the containers that a user wants to restart: those that run or are
+// in a crash back-off. The name "" means all.
+func (t *transition) requestRestart(name string) {
+	for i := range t.In.Observed {
+		if !plan.Runs(t.In.Desired, &t.In.Observed[i]) {
+			continue
+		}
+		newest := map[string]runtime.Container{}
+		for _, c := range t.In.Observed[i].Containers {
+			if c.Annotations[runtime.AnnotationEphemeral] != "" {
+				continue // an ephemeral container is never started again
+			}
+			if last, ok := newest[c.Name]; !ok || c.Attempt > last.Attempt {
+				newest[c.Name] = c
+			}
+		}
+		for _, c := range newest {
+			if (c.State == runtime.Running || t.isBackingOff(c.Name)) && (name == "" || name == c.Name) {
+				t.container(c.Name, func(h *plan.ContainerHistory) { h.RestartID = c.ID })
+			}
+		}
+	}
+}
+
+// isBackingOff reports whether the last decision held a container back after a crash.
+func (t *transition) isBackingOff(container string) bool {
+	for _, s := range t.Reported.Steps {
+		if s.Container == container && s.Crashes > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// applyReread uses a journal that a user repaired or removed. If anything was done for its
+// pod since, the history of the worker is newer and the journal is ignored.
+func (t *transition) applyReread(found Reread) {
+	_, written := t.Records[found.UID]
+	p := t.Order.Desired
+	if t.Unreadable[found.UID] == "" || written || p == nil || p.UID != found.UID || len(t.In.Observed) > 0 {
+		return
+	}
+	t.info("journal can be read again, or was removed", "uid", found.UID)
+	t.Unreadable = without(t.Unreadable, found.UID)
+	if r := found.Record; r != nil {
+		t.Records = with(t.Records, r.UID, *r)
+		t.setDir(plan.Dir{UID: r.UID, Hash: r.Hash, Volumes: r.Volumes})
+		t.setVersion(p)
+	}
+}

@@ -1,0 +1,55 @@
+package state
+
+import (
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/manifest/redact"
+	"podd/manifest/refs"
+	"podd/reconcile/result"
+)
+
+// Redact returns a text without the private values of the pod's versions and of the
+// Secrets that these use, because an error of the runtime may quote any of them.
+func (s State) Redact(text string) string {
+	var pods []*v1.Pod
+	for _, p := range []*manifest.Pod{s.In.Desired, s.In.Successor, s.In.Leaving, s.replaced, s.publishedFrom} {
+		if p != nil && !slices.Contains(pods, p.Spec) {
+			pods = append(pods, p.Spec)
+		}
+	}
+	text = redact.Text(text, pods...)
+	for _, r := range []*refs.Resolved{s.Refs, s.NextRefs, s.FormerRefs, s.Order.Refs, s.Order.EarlierRefs} {
+		if r != nil {
+			text = redact.Data(text, slices.Collect(maps.Values(r.Secrets))...)
+		}
+	}
+	return text
+}
+
+// redactedError is an error with a text that quotes no private value. errors.Is and
+// errors.As treat it like the wrapped error.
+type redactedError struct {
+	error
+	text string
+}
+
+func (e redactedError) Error() string { return e.text }
+
+// Unwrap returns the wrapped error, for errors.Is and errors.As.
+func (e redactedError) Unwrap() error { return e.error }
+
+// redacted returns a result without private values in its error and warning, so that
+// the status, events and the log can show them.
+func (t *transition) redacted(f result.Result) result.Result {
+	if f.Err != nil {
+		f.Err = redactedError{f.Err, t.Redact(f.Err.Error())}
+	}
+	if f.Warning != "" {
+		f.Warning = t.Redact(f.Warning)
+	}
+	return f
+}

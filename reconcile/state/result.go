@@ -1,0 +1,298 @@
+package state
+
+import (
+	"errors"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"podd/reconcile/plan"
+	"podd/reconcile/result"
+	"podd/runtime"
+)
+
+// ApplyResult applies the result of an action. Results may arrive in another order than
+// their effects ended.
+func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
+	t := s.begin(now)
+	switch a := f.Action.(type) {
+	case plan.Probe:
+		t.out.News = !f.Canceled() && t.applyProbe(a, f)
+		return t.end()
+	case plan.ReadMessage:
+		message, _ := f.Value.(result.Message)
+		t.In.History.Said = with(t.In.History.Said, a.ID, message.Text)
+		t.out.News = true
+		return t.end()
+	}
+	if plan.Observable(f.Action) && f.Ended.After(t.Barrier) {
+		t.Barrier = f.Ended
+	}
+	f = t.redacted(f)
+	t.addEvents(t.outcomeEvents(f)...)
+	ask := t.applyResult(f)
+	if f.Err != nil && f.Supply != t.Refs && f.Supply != t.NextRefs {
+		t.retryAll() // the objects changed meanwhile
+	}
+	if ask {
+		t.request(Urgent)
+	}
+	t.out.News = true
+	return t.end()
+}
+
+// applyResult updates the observed state, the directories and the history from a result. It
+// reports whether a new observation is required. The results of probes are applied by
+// applyProbe.
+func (t *transition) applyResult(f result.Result) (ask bool) {
+	if createsInRuntime(f.Action) && (f.Err != nil || startUnobserved(f)) {
+		// The container or sandbox may exist despite the error.
+		t.In.Unseen, ask = true, true
+	}
+	if f.Err != nil && f.Canceled() {
+		return ask
+	}
+	switch a := f.Action.(type) {
+	case plan.EnsureImage:
+		t.applyImage(a, f)
+		return false
+	case plan.PrepareVolumes:
+		t.applyVolumes(f)
+		return false
+	case plan.UpdateVolumes:
+		t.applyVolumeUpdate(f)
+		return false
+	case plan.CheckVolumes:
+		t.applyVolumeCheck(a, f)
+		return false
+	case plan.RunSandbox:
+		t.applySandbox(a, f)
+		sandbox, _ := f.Value.(result.NewSandbox)
+		return ask || len(sandbox.Others) > 0
+	case plan.StartContainer:
+		t.applyStart(a, f)
+		return ask
+	case plan.ResizeContainer:
+		t.applyResize(a, f)
+		return f.Err != nil
+	case plan.ResizePod:
+		t.applyPodResize(a, f)
+		return false
+	case plan.PostStart, plan.PreStop:
+		return t.applyHook(f)
+	case plan.StopContainer:
+		t.applyStop(a, f)
+	}
+	if f.Err == nil {
+		t.applyRemoval(f)
+	}
+	t.applyCleanup(f)
+	return f.Err != nil || t.lacksExit(f.Action)
+}
+
+// createsInRuntime reports whether an action creates a sandbox or a container.
+func createsInRuntime(a plan.Action) bool {
+	switch a.(type) {
+	case plan.RunSandbox, plan.StartContainer:
+		return true
+	}
+	return false
+}
+
+// startUnobserved reports whether f is a successful start of a container without a response
+// to the query for its status.
+func startUnobserved(f result.Result) bool {
+	started, ok := f.Value.(result.StartedContainer)
+	return ok && f.Err == nil && started.Container == nil
+}
+
+func (t *transition) applyImage(a plan.EnsureImage, f result.Result) {
+	ensured, _ := f.Value.(result.EnsuredImage)
+	img := plan.Image{Name: a.Image, Ref: ensured.Ref, User: ensured.User, Warning: f.Warning}
+	if f.Err != nil {
+		before := t.imageOf(a)
+		if before.Name != a.Image {
+			before = plan.Image{}
+		}
+		img.Failure = plan.Failure{Count: before.Failure.Count + 1, Reason: "ErrImagePull", Message: f.Err.Error()}
+		img.Failure.Until = f.Ended.Add(plan.RetryDelay(img.Failure.Count))
+		if pull, ok := errors.AsType[*runtime.PullError](f.Err); ok {
+			img.Failure.Reason, img.Failure.Status = pull.Reason, pull.Status
+			img.Failure.Final = pull.Reason == "InvalidImageName"
+		}
+		if later, ok := errors.AsType[*result.RetryLaterError](f.Err); ok {
+			img.Failure.Until = later.Until
+		}
+		if img.Failure.Reason == "ErrImagePull" && img.Failure.Count > 1 {
+			img.Failure.Reason = "ImagePullBackOff"
+		}
+	}
+	switch {
+	case a.Successor && f.IsFor(t.In.Successor):
+		t.In.History.Next = with(t.In.History.Next, a.Container, img)
+	case !a.Successor && f.IsFor(t.In.Desired):
+		t.container(a.Container, func(h *plan.ContainerHistory) { h.Image = img })
+	}
+}
+
+func (t *transition) imageOf(a plan.EnsureImage) plan.Image {
+	if a.Successor {
+		return t.In.History.Next[a.Container]
+	}
+	return t.In.History.Containers[a.Container].Image
+}
+
+func (t *transition) applyVolumes(f result.Result) {
+	if !f.IsFor(t.In.Desired) {
+		return
+	}
+	if f.Err != nil {
+		t.In.History.Volumes = failed(t.In.History.Volumes, f, "")
+		return
+	}
+	t.In.History.Volumes = plan.Failure{}
+	volumes, _ := f.Value.(result.WrittenVolumes)
+	t.In.History.VolumesReady, t.In.History.Written = true, volumes.Files
+	for name, n := range volumes.Attempts {
+		t.container(name, func(h *plan.ContainerHistory) {
+			if n > h.Attempt {
+				h.Attempt, h.Restarts = n, h.Restarts+n-h.Attempt
+			}
+		})
+	}
+}
+
+func (t *transition) applyVolumeUpdate(f result.Result) {
+	switch {
+	case !f.IsFor(t.In.Desired):
+	case f.Err != nil:
+		t.In.History.Update = failed(t.In.History.Update, f, "")
+	default:
+		volumes, _ := f.Value.(result.WrittenVolumes)
+		t.In.History.Update, t.In.History.Written = plan.Failure{}, volumes.Files
+	}
+}
+
+func (t *transition) applyVolumeCheck(a plan.CheckVolumes, f result.Result) {
+	c := plan.Checked{UID: a.UID, Hash: a.Hash}
+	if f.Err != nil {
+		if before := t.In.History.Checked; before.UID == a.UID && before.Hash == a.Hash {
+			c.Failure = before.Failure
+		}
+		c.Failure = failed(c.Failure, f, "")
+	}
+	t.In.History.Checked = c
+}
+
+// applySandbox adds a new sandbox. The runtime may have listed it before the call returned,
+// and containers in it may have been started since.
+func (t *transition) applySandbox(a plan.RunSandbox, f result.Result) {
+	if f.Err != nil {
+		if f.IsFor(t.In.Desired) {
+			t.applySandboxFailure(a, f)
+		}
+		return
+	}
+	made, _ := f.Value.(result.NewSandbox)
+	before := t.In.History.Sandbox
+	t.In.History.Sandbox = plan.Failure{}
+	if len(made.Others) > 0 {
+		t.In.History.Sandbox = contended(before, f, made.Sandbox.ID)
+	}
+	for _, o := range made.Others {
+		if runtime.FindSandbox(t.In.Observed, o.ID) == nil {
+			t.In.Observed = append(slices.Clone(t.In.Observed), runtime.Incarnation{Sandbox: o})
+		}
+	}
+	if runtime.FindSandbox(t.In.Observed, made.Sandbox.ID) != nil {
+		return
+	}
+	t.In.Observed = append([]runtime.Incarnation{{Sandbox: *made.Sandbox}}, t.In.Observed...)
+	t.addDirs()
+}
+
+// applySandboxFailure records that a sandbox was not created.
+func (t *transition) applySandboxFailure(a plan.RunSandbox, f result.Result) {
+	h := &t.In.History
+	if errors.Is(f.Err, runtime.ErrNameReserved) {
+		h.SandboxAttempt = a.Attempt + 1
+		h.Sandbox = skipped(h.Sandbox, f, "")
+		return
+	}
+	h.Sandbox = failed(h.Sandbox, f, "")
+}
+
+// contended returns the failure of the sandbox id, which was created at the same time as one of
+// another instance. The wait differs each time, and is up to several times as long as the
+// creation took, so that two instances that both gave up do not try again at the same time.
+func contended(before plan.Failure, f result.Result, id string) plan.Failure {
+	n := before.Count + 1
+	sum := fnv.New64a()
+	sum.Write([]byte(id))
+	longest := plan.RetryDelay(n) + 4*f.Ended.Sub(f.Began)
+	return plan.Failure{
+		Count: n, Message: "another podd or kubelet made this pod at the same time",
+		Until: f.Ended.Add(time.Duration(sum.Sum64() % uint64(longest))),
+	}
+}
+
+func (t *transition) applyStart(a plan.StartContainer, f result.Result) {
+	started, _ := f.Value.(result.StartedContainer)
+	if started.Container != nil {
+		t.In.Observed = withContainer(t.In.Observed, *started.Container)
+	}
+	if !f.IsFor(t.In.Desired) {
+		return
+	}
+	if started.Container != nil {
+		t.recordRunning(started.Container, false)
+	}
+	t.container(a.Container, func(h *plan.ContainerHistory) {
+		h.Attempt = max(h.Attempt, a.Attempt)
+		if errors.Is(f.Err, runtime.ErrNameReserved) && !t.isEphemeral(a.Container) {
+			// Nothing was started.
+			h.Attempt, h.Restarts = a.Attempt+1, a.Restarts
+			h.Start = skipped(h.Start, f, result.StartReason(f.Err))
+			return
+		}
+		h.Image.Used = true
+		if f.Err == nil {
+			h.Attempt = max(h.Attempt, a.Attempt+1)
+			h.Restarts = max(h.Restarts, a.Restarts+1)
+			h.Start = plan.Failure{}
+			if started.Container != nil { // the old container is the newest observed one otherwise
+				h.RestartID = ""
+			}
+			return
+		}
+		h.Start = failed(h.Start, f, result.StartReason(f.Err))
+		// The start may have failed because the image is missing.
+		if started.Container == nil {
+			h.Image = plan.Image{}
+		}
+	})
+}
+
+// isEphemeral reports whether the version in force has an ephemeral container of that name.
+// Its attempt number stays the same at every try, because it must not be created twice.
+func (t *transition) isEphemeral(container string) bool {
+	_, kind, _ := plan.FindContainer(t.In.Desired.Spec, container)
+	return kind == plan.Ephemeral
+}
+
+// failed returns the failure after before, with the next retry delay.
+func failed(before plan.Failure, f result.Result, reason string) plan.Failure {
+	n := before.Count + 1
+	return plan.Failure{Count: n, Reason: reason, Message: f.Err.Error(), Until: f.Ended.Add(plan.RetryDelay(n))}
+}
+
+// skipped returns the failure of an attempt with a reserved name. If this is the first
+// failure, the next attempt number is tried at once, because it is free unless the runtime
+// reports something else as a reserved name.
+func skipped(before plan.Failure, f result.Result, reason string) plan.Failure {
+	fail := failed(before, f, reason)
+	if fail.Count == 1 {
+		fail.Until = time.Time{}
+	}
+	return fail
+}

@@ -1,0 +1,53 @@
+package state
+
+import (
+	"errors"
+
+	"podd/manifest/wording"
+	"podd/reconcile/plan"
+	"podd/reconcile/result"
+	"podd/runtime"
+)
+
+// applyHook records the result of a hook. The hook is called again only if the runtime did
+// not respond, because then it is not known whether it was called at all.
+func (t *transition) applyHook(f result.Result) (ask bool) {
+	if errors.Is(f.Err, runtime.ErrUnavailable) {
+		t.applyCleanup(f)
+		return true
+	}
+	switch a := f.Action.(type) {
+	case plan.PostStart:
+		t.applyPostStart(a, f)
+	case plan.PreStop:
+		e := t.In.History.Endings[a.ID]
+		e.Hooked = true
+		t.setEnding(a.ID, e)
+	}
+	return f.Err != nil
+}
+
+func (t *transition) applyPostStart(a plan.PostStart, f result.Result) {
+	h := t.In.History.Containers[a.Container].PostStart
+	if !f.IsFor(t.In.Desired) || !h.Owed || h.Attempt != a.Attempt {
+		return
+	}
+	if h.Owed = false; f.Err != nil {
+		h.Failed, h.Message = true, wording.FirstLine(f.Err.Error())
+	}
+	t.setPostStart(a.Container, h)
+}
+
+// setPostStart sets the state of a container's postStart hook and writes the journal.
+func (t *transition) setPostStart(container string, h plan.Hook) {
+	t.container(container, func(c *plan.ContainerHistory) { c.PostStart = h })
+	t.write(t.In.Desired.UID, t.In.Desired.Hash)
+}
+
+// setEnding sets the ending of a container and writes the journal.
+func (t *transition) setEnding(id string, e plan.Ending) {
+	t.In.History.Endings = with(t.In.History.Endings, id, e)
+	if inc, _ := runtime.FindContainer(t.In.Observed, id); inc != nil && inc.ID != "" {
+		t.write(inc.UID, inc.Annotations[runtime.AnnotationHash])
+	}
+}

@@ -1,0 +1,40 @@
+package state
+
+import (
+	"podd/manifest/wording"
+	"podd/reconcile/event"
+	"podd/reconcile/plan"
+	"podd/reconcile/result"
+)
+
+// applyProbe records the result of a probe attempt. It reports whether that is news; most
+// attempts only confirm the previous result.
+func (t *transition) applyProbe(a plan.Probe, f result.Result) (news bool) {
+	history, known := t.In.History.Probed[a.ID]
+	if !known || f.Version == nil {
+		return false
+	}
+	c, _, _ := plan.FindContainer(f.Version.Spec, a.Container)
+	probed, _ := f.Value.(result.Probed)
+	o := plan.Outcome{Began: f.Began, Passed: probed.Passed, Message: probed.Message}
+	if f.Err != nil {
+		o.Errored, o.Message = true, wording.FirstLine(f.Err.Error())
+	}
+	was := history.Of(a.Kind)
+	now := was.After(plan.ProbeOf(c, a.Kind), o)
+	t.addEvents(event.Probed(event.On(f.Version, f.Ended), a, o, probed.Warning)...)
+	if probed.Warning && !was.Warned {
+		now.Warned = true
+		t.warn("probe warning", "container", a.Container, "probe", a.Kind, "why", probed.Message)
+	}
+	t.In.History.Probed = with(t.In.History.Probed, a.ID, history.With(a.Kind, now))
+	if now.Health != was.Health {
+		if f.IsFor(t.In.Desired) {
+			t.write(t.In.Desired.UID, t.In.Desired.Hash)
+		}
+		if was.Health == plan.Failed {
+			t.info("healthy again", "container", a.Container, "probe", a.Kind)
+		}
+	}
+	return now.Health != was.Health || now.Message != was.Message
+}

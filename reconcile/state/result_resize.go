@@ -1,0 +1,65 @@
+package state
+
+import (
+	"time"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+	"podd/reconcile/result"
+)
+
+// applyResize records the result of resizing a container.
+func (t *transition) applyResize(a plan.ResizeContainer, f result.Result) {
+	if !f.IsFor(t.In.Desired) {
+		return
+	}
+	if f.Err != nil {
+		t.container(a.Container, func(h *plan.ContainerHistory) { h.Resize = failed(h.Resize, f, "") })
+		return
+	}
+	t.container(a.Container, func(h *plan.ContainerHistory) { h.Resize = plan.Failure{} })
+	t.recordSize(a.ID, f.Version.Containers[a.Container].Size)
+}
+
+// applyPodResize records the result of resizing a pod's cgroup.
+func (t *transition) applyPodResize(a plan.ResizePod, f result.Result) {
+	switch {
+	case !f.IsFor(t.In.Desired):
+	case f.Err != nil:
+		t.In.History.ResizePod = failed(t.In.History.ResizePod, f, "")
+	default:
+		t.In.History.ResizePod = plan.Failure{}
+		t.recordSize(a.SandboxID, f.Version.PodSize())
+	}
+}
+
+// recordSize records the size of a container or sandbox in the history, because its
+// annotations keep the size that it was created with.
+func (t *transition) recordSize(id, size string) {
+	t.In.History.Sizes = with(t.In.History.Sizes, id, size)
+	t.write(t.In.Desired.UID, t.In.Desired.Hash)
+}
+
+// recordDoubts records, before an action begins, which sizes are uncertain while it runs.
+func (t *transition) recordDoubts(a plan.Action) {
+	for id, size := range plan.Doubts(&t.In, a) {
+		t.recordSize(id, size)
+	}
+}
+
+// retryResize ends the waits after failures to resize to another size than that of p, and
+// forgets that the pod was evicted in another size.
+func (t *transition) retryResize(p *manifest.Pod) {
+	if SameSize(p, t.In.Desired) {
+		return
+	}
+	h := &t.In.History
+	h.ResizePod.Until = time.Time{}
+	for name := range h.Containers {
+		t.container(name, func(c *plan.ContainerHistory) { c.Resize.Until = time.Time{} })
+	}
+	if t.In.Evict = nil; h.Finished != nil && !h.Finished.Of(p) {
+		h.Finished = nil
+		t.resetStartTime()
+	}
+}

@@ -1,0 +1,132 @@
+package state
+
+import (
+	"maps"
+	"slices"
+
+	"podd/reconcile/plan"
+	"podd/reconcile/result"
+	"podd/reconcile/status"
+	"podd/runtime"
+)
+
+// applyStop updates a stopped container, or removes it if the runtime reports that it does
+// not exist.
+func (t *transition) applyStop(a plan.StopContainer, f result.Result) {
+	stopped, _ := f.Value.(result.StoppedContainer)
+	switch {
+	case stopped.Container != nil:
+		t.In.Observed = withContainer(t.In.Observed, *stopped.Container)
+	case f.Err == nil:
+		t.In.Observed = withoutContainer(t.In.Observed, a.ID)
+	}
+}
+
+// applyRemoval removes what an action removed without an error.
+func (t *transition) applyRemoval(f result.Result) {
+	switch a := f.Action.(type) {
+	case plan.RemoveContainer:
+		t.In.Observed = withoutContainer(t.In.Observed, a.ID)
+	case plan.StopSandbox:
+		stopped, _ := f.Value.(result.StoppedSandbox)
+		t.applySandboxStop(a.ID, stopped.Containers)
+	case plan.RemoveSandbox:
+		t.skipAttempt(a.ID)
+		t.In.Observed = withoutSandbox(t.In.Observed, a.ID)
+	case plan.EndForeign:
+		t.In.Observed = withoutSandbox(t.In.Observed, a.ID)
+	case plan.ReleaseVolumes:
+		dir := plan.Dir{UID: a.UID, Hash: t.dir(a.UID).Hash}
+		t.setDir(dir)
+		t.In.History.VolumesReady = false
+		t.write(dir.UID, dir.Hash)
+	case plan.RemoveDir:
+		t.dropDir(a)
+	}
+}
+
+// skipAttempt does not let the pod use the attempt number of a removed sandbox again,
+// because the number is a part of the sandbox's name. A containerd that was killed while
+// it created a sandbox can still store it after RemovePodSandbox has succeeded, and does
+// not start if it stores two sandboxes of one name.
+func (t *transition) skipAttempt(id string) {
+	removed, h := runtime.FindSandbox(t.In.Observed, id), &t.In.History
+	if removed != nil && t.In.Desired != nil && removed.UID == t.In.Desired.UID {
+		h.SandboxAttempt = max(h.SandboxAttempt, removed.Attempt+1)
+	}
+}
+
+// applySandboxStop marks a sandbox and its containers as ended.
+func (t *transition) applySandboxStop(id string, ended []runtime.Container) {
+	for _, c := range ended {
+		t.In.Observed = withContainer(t.In.Observed, c)
+	}
+	released := maps.Clone(t.In.History.Released)
+	if released == nil {
+		released = map[string]bool{}
+	}
+	released[id] = true
+	t.In.History.Released = released
+	t.In.Observed = slices.Clone(t.In.Observed)
+	for i := range t.In.Observed {
+		if inc := &t.In.Observed[i]; inc.ID == id {
+			inc.Ready = false
+			inc.Containers = t.allExited(inc)
+			if t.In.Desired != nil && inc.UID == t.In.Desired.UID {
+				t.In.History.VolumesReady = false
+			}
+		}
+	}
+}
+
+// allExited returns the containers of a sandbox that was stopped, which ends them. If their
+// exit codes are needed, those that were not reported are ExitUnknown until the next
+// observation.
+func (t *transition) allExited(inc *runtime.Incarnation) []runtime.Container {
+	cs := slices.Clone(inc.Containers)
+	for i := range cs {
+		switch c := &cs[i]; {
+		case c.State != runtime.Running && c.State != runtime.Unknown && c.State != runtime.ExitUnknown:
+		case t.needsExitCodes(inc):
+			c.State, c.Message = runtime.ExitUnknown, "its sandbox was stopped"
+		default:
+			c.State, c.FinishedAt = runtime.Exited, t.now
+			c.ExitCode, c.Reason = status.LostCode, status.ContainerStatusUnknown
+		}
+	}
+	return cs
+}
+
+// lacksExit reports whether an action stopped a sandbox with a container of unknown exit
+// code.
+func (t *transition) lacksExit(a plan.Action) bool {
+	stop, ok := a.(plan.StopSandbox)
+	if !ok {
+		return false
+	}
+	inc := runtime.FindSandbox(t.In.Observed, stop.ID)
+	return inc != nil && lacksExitCode(inc)
+}
+
+// needsExitCodes reports whether the exit codes of an incarnation decide what happens to
+// its pod, or are reported to the cluster.
+func (t *transition) needsExitCodes(inc *runtime.Incarnation) bool {
+	if t.In.Desired != nil {
+		return plan.Runs(t.In.Desired, inc)
+	}
+	return t.In.Leaving != nil && ofCluster(t.In.Leaving) && plan.Runs(t.In.Leaving, inc)
+}
+
+// applyCleanup records the failure of a clean-up, or forgets it after a success.
+func (t *transition) applyCleanup(f result.Result) {
+	subject := f.Action.Subject()
+	before, known := t.In.History.Cleanup[subject]
+	if f.Err == nil {
+		if known {
+			t.In.History.Cleanup = maps.Clone(t.In.History.Cleanup)
+			delete(t.In.History.Cleanup, subject)
+		}
+		return
+	}
+	t.In.History.Cleanup = with(t.In.History.Cleanup, subject, failed(before, f, ""))
+}

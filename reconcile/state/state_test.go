@@ -1,0 +1,267 @@
+package state
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+	"podd/reconcile/result"
+	"podd/runtime"
+)
+
+// memory is a State for tests, with what its changes asked for.
+type memory struct {
+	State
+	urgent []bool // for each requested observation, whether it was urgent
+	writes []Write
+}
+
+// remember returns the memory of a worker for p before the runtime was observed.
+func remember(p *manifest.Pod) *memory {
+	m := &memory{State: New(p.Key, nil, nil, time.Time{})}
+	m.change(func(t *transition) { t.setDesired(p) })
+	return m
+}
+
+func (m *memory) set(s State, out Outputs) {
+	m.State, m.writes = s, append(m.writes, out.Writes...)
+	if out.Request != NoRequest {
+		m.urgent = append(m.urgent, out.Request == Urgent)
+	}
+}
+
+func (m *memory) change(f func(*transition)) {
+	t := m.begin(time.Now())
+	f(t)
+	m.set(t.end())
+}
+
+func (m *memory) observe(p *runtime.Pod, asOf time.Time) {
+	m.change(func(t *transition) { t.applyObservation(p, asOf) })
+}
+
+func (m *memory) recall(now time.Time) { m.set(m.Recall(now)) }
+
+// landed applies the result of an action.
+func (m *memory) landed(f result.Result) { m.set(m.ApplyResult(f, f.Ended)) }
+
+func podOf(containers ...string) *manifest.Pod {
+	p := &manifest.Pod{UID: "u", Hash: "v1:h", Spec: &v1.Pod{}}
+	for _, name := range containers {
+		p.Spec.Spec.Containers = append(p.Spec.Spec.Containers, v1.Container{Name: name, Image: "i:1"})
+	}
+	return p
+}
+
+// seen returns an observation of one sandbox of podOf's pod.
+func seen(ready bool, containers ...runtime.Container) *runtime.Pod {
+	return &runtime.Pod{Incarnations: []runtime.Incarnation{{
+		Sandbox:    runtime.Sandbox{ID: "s", UID: "u", Ready: ready, Annotations: map[string]string{runtime.AnnotationHash: "v1:h"}},
+		Containers: containers,
+	}}}
+}
+
+// TestBarrierOrder checks that the barrier is the newest end of an effect, even if results
+// arrive in another order.
+func TestBarrierOrder(t *testing.T) {
+	p := podOf("a", "b")
+	m := remember(p)
+	now := time.Now()
+	m.observe(seen(true), now)
+	started := func(name string, after time.Duration) result.Result {
+		return result.Result{
+			Action: plan.StartContainer{Container: name, SandboxID: "s"}, Version: p, Ended: now.Add(after),
+			Value: result.StartedContainer{Container: &runtime.Container{ID: name, SandboxID: "s", Name: name, State: runtime.Running}},
+		}
+	}
+	m.landed(started("b", 2*time.Second))
+	m.landed(started("a", time.Second))
+	m.urgent = nil
+	m.observe(seen(true, runtime.Container{ID: "a", Name: "a", State: runtime.Running}), now.Add(1500*time.Millisecond))
+	if n := len(m.In.Observed[0].Containers); n != 2 || len(m.urgent) != 1 {
+		t.Errorf("%d containers and %d requests after an observation that began before b was started, want 2 and 1", n, len(m.urgent))
+	}
+}
+
+// TestObserve_Urgent: an observation that is older than the newest effect causes an urgent
+// request for another one only if it shows that something has ended, or if a decision waits.
+func TestObserve_Urgent(t *testing.T) {
+	running := runtime.Container{ID: "a", Name: "a", State: runtime.Running}
+	exited := runtime.Container{ID: "a", Name: "a", State: runtime.Exited}
+	for name, test := range map[string]struct {
+		old    *runtime.Pod
+		unseen bool
+		want   bool
+	}{
+		"nothing has ended":         {old: seen(true, running)},
+		"before the container":      {old: seen(true)},
+		"before the sandbox":        {old: nil},
+		"the container has ended":   {old: seen(true, exited), want: true},
+		"the sandbox has ended":     {old: seen(false, running), want: true},
+		"a container may be unseen": {old: seen(true, running), unseen: true, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := remember(podOf("a", "b"))
+			now := time.Now()
+			m.observe(seen(true, running), now)
+			m.In.Unseen, m.Barrier = test.unseen, now.Add(time.Second)
+			m.observe(test.old, now)
+			if len(m.urgent) != 1 || m.urgent[0] != test.want {
+				t.Errorf("requests that are urgent: %v, want one: %t", m.urgent, test.want)
+			}
+		})
+	}
+}
+
+// TestBarrier_NotObservable checks that the barrier does not drop an observation because of
+// an action that changes nothing in the runtime.
+func TestBarrier_NotObservable(t *testing.T) {
+	p := podOf("a")
+	m := remember(p)
+	now := time.Now()
+	for _, a := range []plan.Action{plan.EnsureImage{Container: "a"}, plan.PrepareVolumes{UID: p.UID}} {
+		m.landed(result.Result{Action: a, Version: p, Ended: now.Add(time.Second)})
+	}
+	m.observe(seen(true), now)
+	if len(m.In.Observed) != 1 || len(m.urgent) != 0 {
+		t.Errorf("observed %+v and %d requests, want the sandbox and no request", m.In.Observed, len(m.urgent))
+	}
+}
+
+// TestSandboxListedEarly checks that containers stay known that were started in a sandbox
+// before the call that created it returned.
+func TestSandboxListedEarly(t *testing.T) {
+	p := podOf("a")
+	m := remember(p)
+	now := time.Now()
+	pod := seen(true, runtime.Container{ID: "a", SandboxID: "s", Name: "a", State: runtime.Running})
+	m.observe(pod, now)
+	m.landed(result.Result{Action: plan.RunSandbox{}, Version: p, Ended: now.Add(1), Value: result.NewSandbox{Sandbox: &pod.Incarnations[0].Sandbox}})
+	if n := len(m.In.Observed); n != 1 || len(m.In.Observed[0].Containers) != 1 {
+		t.Errorf("observed %+v, want the sandbox once with its container", m.In.Observed)
+	}
+}
+
+// TestSandboxNameIsUsedOnce checks that a sandbox does not get the name of a removed one of
+// the same pod UID, also after an edit.
+func TestSandboxNameIsUsedOnce(t *testing.T) {
+	p := podOf("a")
+	m := remember(p)
+	now := time.Now()
+	m.observe(seen(false), now)
+	m.landed(result.Result{Action: plan.RemoveSandbox{ID: "s"}, Version: p, Ended: now.Add(1)})
+	if got := m.In.History.SandboxAttempt; got != 1 {
+		t.Errorf("after the removal of attempt 0 the next attempt is %d, want 1", got)
+	}
+	edited := podOf("a")
+	edited.Hash = "v1:other"
+	m.change(func(t *transition) { t.setVersion(edited) })
+	if got := m.In.History.SandboxAttempt; got != 1 {
+		t.Errorf("after an edit the next attempt is %d, want 1", got)
+	}
+	other := podOf("a")
+	other.UID = "other"
+	m.change(func(t *transition) { t.setVersion(other) })
+	if got := m.In.History.SandboxAttempt; got != 0 {
+		t.Errorf("the first attempt of another UID is %d, want 0", got)
+	}
+}
+
+// TestForgetRemoved checks that the history of sandboxes, containers and failures is
+// forgotten with them.
+func TestForgetRemoved(t *testing.T) {
+	p := podOf("a")
+	m := remember(p)
+	now := time.Now()
+	m.observe(seen(true, runtime.Container{ID: "a", Name: "a", State: runtime.Exited}), now)
+	m.recall(now)
+	shared := m.In
+	m.landed(result.Result{Action: plan.StopSandbox{ID: "s"}, Version: p, Ended: now.Add(1)})
+	m.landed(result.Result{Action: plan.RemoveSandbox{ID: "s"}, Version: p, Ended: now.Add(2), Err: context.DeadlineExceeded})
+	m.observe(nil, now.Add(3))
+	m.In.Dirs = nil
+	m.recall(now.Add(3))
+	if h := m.In.History; len(h.SeenExit)+len(h.Released)+len(h.Cleanup) > 0 {
+		t.Errorf("kept: %v %v %v", h.SeenExit, h.Released, h.Cleanup)
+	}
+	if len(shared.History.SeenExit) != 1 {
+		t.Error("a map that was handed out was written to")
+	}
+}
+
+// TestExits_OtherVersion checks that, with a fixed UID, the exits of one version's
+// containers do not count for the next version.
+func TestExits_OtherVersion(t *testing.T) {
+	p := podOf("a")
+	m := remember(p)
+	pod := seen(false, runtime.Container{ID: "a", Name: "a", State: runtime.Exited})
+	pod.Incarnations[0].Annotations = map[string]string{runtime.AnnotationHash: "v1:other"}
+	m.observe(pod, time.Now())
+	m.recall(time.Now())
+	if e := m.In.History.Containers["a"].LastExit; e != nil {
+		t.Errorf("took %+v for an end of this version", e)
+	}
+}
+
+// TestRequestRestart_OtherSandbox checks that a container of another sandbox with the same name
+// is not restarted.
+func TestRequestRestart_OtherSandbox(t *testing.T) {
+	m := remember(podOf("a"))
+	pod := seen(true, runtime.Container{ID: "mine", Name: "a", State: runtime.Running})
+	theirs := seen(true, runtime.Container{ID: "theirs", Name: "a", State: runtime.Running}).Incarnations[0]
+	theirs.ID, theirs.Foreign = "f", true
+	pod.Incarnations = append(pod.Incarnations, theirs)
+	m.observe(pod, time.Now())
+	m.change(func(t *transition) { t.requestRestart("a") })
+	if got := m.In.History.Containers["a"].RestartID; got != "mine" {
+		t.Errorf("restarts %q, want mine", got)
+	}
+}
+
+// TestEqualVersion checks that a result applies to an equal version that was read again
+// from its source.
+func TestEqualVersion(t *testing.T) {
+	p := podOf("a")
+	m := remember(p)
+	again := *p
+	m.change(func(t *transition) { t.setDesired(&again) })
+	m.landed(result.Result{Action: plan.EnsureImage{Container: "a", Image: "i:1"}, Version: p, Ended: time.Now(), Value: result.EnsuredImage{Image: result.Image{Ref: "sha256:1"}}})
+	m.landed(result.Result{Action: plan.PrepareVolumes{UID: "u"}, Version: p, Ended: time.Now()})
+	if h := m.In.History; h.Containers["a"].Image.Ref != "sha256:1" || !h.VolumesReady {
+		t.Errorf("forgot what came of it: %+v", h)
+	}
+}
+
+// TestWithExits checks that a container that has exited is not stopped again if an
+// observer that could not query it reports it as running.
+func TestWithExits(t *testing.T) {
+	p := podOf("a", "b")
+	m := remember(p)
+	now := time.Now()
+	a := runtime.Container{ID: "1", SandboxID: "s", Name: "a", State: runtime.Running}
+	b := runtime.Container{ID: "2", SandboxID: "s", Name: "b", State: runtime.Running}
+	before := seen(true, a, b)
+	m.observe(before, now)
+	end := a
+	end.State, end.ExitCode = runtime.Exited, 3
+	m.landed(result.Result{Action: plan.StopContainer{Container: "a", ID: "1"}, Version: p, Ended: now.Add(1), Value: result.StoppedContainer{Container: &end}})
+	m.observe(before, now.Add(2))
+	got := m.In.Observed[0].Containers
+	if len(got) != 2 || got[0].State != runtime.Exited || got[0].ExitCode != 3 || got[1].State != runtime.Running {
+		t.Errorf("got %+v, want a's end and b as it was", got)
+	}
+	if before.Incarnations[0].Containers[0].State != runtime.Running {
+		t.Error("the observation was written to")
+	}
+
+	// An exit that the runtime reports is used.
+	end.ExitCode = 137
+	m.observe(seen(true, end, b), now.Add(3))
+	if got := m.In.Observed[0].Containers[0].ExitCode; got != 137 {
+		t.Errorf("exit code %d, want the newly observed 137", got)
+	}
+}

@@ -1,0 +1,247 @@
+package state
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+	"podd/reconcile/status"
+	"podd/runtime"
+)
+
+// Publish returns the pod with the status that decision d leads to: the version in force or,
+// if the pod is not desired, the last one. The object is the same while the status does not
+// change. It is nil if podd never had a manifest of the pod.
+func (s State) Publish(d plan.Decision) (State, *v1.Pod) {
+	t := s.begin(s.In.Now)
+	var pod *v1.Pod
+	if t.In.Desired == nil {
+		pod = t.leaving()
+	} else {
+		pod = t.pod(d)
+	}
+	return t.State, pod
+}
+
+// pod returns the version in force with its status.
+func (t *transition) pod(d plan.Decision) *v1.Pod {
+	if t.In.Desired.Over() && len(t.In.Observed) == 0 {
+		t.published, t.publishedFrom = t.In.Desired.Spec, t.In.Desired
+		return t.published
+	}
+	if !t.HasObserved && ofCluster(t.In.Desired) && t.In.Desired.Spec.Status.Phase != "" {
+		// The runtime was not observed yet, so nothing is known to be lost.
+		t.published, t.publishedFrom = t.In.Desired.Spec, t.In.Desired
+		return t.published
+	}
+	st := status.Of(t.statusFacts(d))
+	if t.published != nil && t.publishedFrom == t.In.Desired && equality.Semantic.DeepEqual(t.published.Status, st) {
+		return t.published
+	}
+	p := *t.In.Desired.Spec
+	p.Status = st
+	t.published, t.publishedFrom = &p, t.In.Desired
+	return t.published
+}
+
+// leaving returns the last version with the status of its termination; nil if podd never
+// had its manifest.
+func (t *transition) leaving() *v1.Pod {
+	t.applyLeaving()
+	if t.published == nil {
+		return nil
+	}
+	p := *t.published
+	if p.DeletionTimestamp == nil {
+		now := metav1.NewTime(t.In.Now)
+		p.DeletionTimestamp = &now
+	}
+	if s := t.In.History.Stopping; s != nil {
+		seconds := int64(s.Grace / time.Second)
+		p.DeletionGracePeriodSeconds = &seconds
+	}
+	if !t.HasObserved { // the state of its containers is not known yet
+		t.published = &p
+		return t.published
+	}
+	facts := status.Facts{
+		Pod: t.publishedFrom, Observed: t.In.Observed, StartTime: t.StartTime,
+		HostIPs: t.hostIPs(), RuntimeName: t.Order.RuntimeName, Said: t.In.History.Said, Previous: &t.published.Status,
+		RecursiveReadOnly: t.recursiveReadOnly(t.publishedFrom),
+		Now:               t.In.Now, Terminating: true, Containers: map[string]status.ContainerFacts{},
+	}
+	t.addProbeFacts(&facts)
+	t.addHookFacts(&facts)
+	p.Status = status.Of(facts)
+	t.published = &p
+	return t.published
+}
+
+// applyLeaving replaces the last version by that of its source, because podd may not have
+// had its manifest before.
+func (t *transition) applyLeaving() {
+	from := t.Order.Leaving
+	if from == nil || from == t.publishedFrom || t.published != nil && !SameVersion(from, t.publishedFrom) {
+		return
+	}
+	p := *from.Spec
+	if t.published != nil {
+		p.Status = t.published.Status
+	}
+	t.published, t.publishedFrom = &p, from
+}
+
+// hostIPs returns the node's addresses; nil if they are not known yet.
+func (t *transition) hostIPs() []string {
+	if t.Order.Render == nil {
+		return nil
+	}
+	return t.Order.Render.HostIPs
+}
+
+// recursiveReadOnly reports whether the pod's runtime handler supports recursive read-only
+// mounts.
+func (t *transition) recursiveReadOnly(p *manifest.Pod) bool {
+	return t.Order.Render != nil && t.Order.Render.Handler(p).RecursiveReadOnlyMounts
+}
+
+// statusFacts returns the facts from which the status of the version in force is computed.
+func (t *transition) statusFacts(d plan.Decision) status.Facts {
+	f := status.Facts{
+		Pod: t.In.Desired, Observed: t.In.Observed,
+		Containers:  map[string]status.ContainerFacts{},
+		StartTime:   t.StartTime,
+		HostIPs:     t.hostIPs(),
+		Unrecorded:  d.RecordFirst && t.In.History.Finished == nil,
+		Said:        t.In.History.Said,
+		RuntimeName: t.Order.RuntimeName,
+		Now:         t.In.Now,
+
+		RecursiveReadOnly: t.recursiveReadOnly(t.In.Desired),
+	}
+	if t.published != nil && t.publishedFrom != nil && SameVersion(t.publishedFrom, t.In.Desired) {
+		f.Previous = &t.published.Status
+	} else if ofCluster(t.In.Desired) && t.In.Desired.Spec.Status.Phase != "" {
+		f.Previous = &t.In.Desired.Spec.Status // the status that an earlier podd reported
+	}
+	if d.Phase == plan.PhaseWait {
+		f.Waiting = status.Reason{Reason: d.Reason, Message: d.Why}
+	}
+	if fin := t.In.History.Finished; fin != nil {
+		f.Finished = v1.PodSucceeded
+		if fin.Failed {
+			f.Finished = v1.PodFailed
+		}
+		if fin.Reason != "" {
+			f.Failed = &status.Reason{Reason: fin.Reason, Message: fin.Message}
+		}
+	}
+	for _, s := range d.Steps {
+		f.Containers[s.Container] = status.ContainerFacts{Waiting: status.Reason{Reason: s.Reason, Message: s.Why}}
+	}
+	for name, h := range t.In.History.Containers {
+		c := f.Containers[name]
+		c.Restarts = int32(h.Restarts)
+		if h.LastExit != nil {
+			c.LastExit = terminated(h.LastExit)
+			c.Restarts = int32(h.LastExit.Attempt - h.LastExit.Skipped)
+		}
+		f.Containers[name] = c
+	}
+	t.addProbeFacts(&f)
+	t.addHookFacts(&f)
+	f.Allocated, f.Actual, f.Resize = plan.Allocated(&t.In), plan.Actual(&t.In), t.resize()
+	return f
+}
+
+// terminated returns the container status of an exit.
+func terminated(e *plan.Exit) *v1.ContainerStateTerminated {
+	return &v1.ContainerStateTerminated{
+		ExitCode: e.Code, Reason: e.Reason, Message: status.Message(e.Message, e.Said), ContainerID: e.ID,
+		StartedAt: metav1.NewTime(e.StartedAt), FinishedAt: metav1.NewTime(e.FinishedAt),
+	}
+}
+
+// resize returns the progress of resizing the pod.
+func (t *transition) resize() status.Resize {
+	var r status.Resize
+	if t.In.Successor != nil || !plan.Unsized(&t.In) {
+		return r
+	}
+	if v := t.In.Verdict; v.Answer != plan.Admit {
+		if r.Pending = (status.Reason{Reason: v1.PodReasonDeferred, Message: v.Message}); v.Never {
+			r.Pending.Reason = v1.PodReasonInfeasible // the node is too small
+		}
+		return r
+	}
+	r.InProgress, r.Failed = true, t.In.History.ResizePod.Message
+	for _, name := range slices.Sorted(maps.Keys(t.In.History.Containers)) {
+		r.Failed = cmp.Or(r.Failed, t.In.History.Containers[name].Resize.Message)
+	}
+	return r
+}
+
+// addProbeFacts adds the results of probes to the facts of the running containers.
+func (t *transition) addProbeFacts(f *status.Facts) {
+	for i := range t.In.Observed {
+		if !plan.Runs(f.Pod, &t.In.Observed[i]) {
+			continue
+		}
+		for _, c := range t.In.Observed[i].Containers {
+			probed, known := t.In.History.Probed[c.ID]
+			if !known || c.State != runtime.Running {
+				continue
+			}
+			facts := f.Containers[c.Name]
+			facts.Started, facts.Ready = passed(probed.Startup), passed(probed.Readiness)
+			f.Containers[c.Name] = facts
+		}
+	}
+}
+
+// passed returns true if the probe passed, and nil otherwise, so that the status uses the
+// default for a container with or without that probe.
+func passed(t plan.Trial) *bool {
+	if t.Health != plan.Passed {
+		return nil
+	}
+	yes := true
+	return &yes
+}
+
+// addHookFacts marks the running containers with a postStart hook that has not finished. As
+// with a kubelet, their status is waiting.
+func (t *transition) addHookFacts(f *status.Facts) {
+	if f.Failed != nil || f.Finished != "" {
+		return // the status must show the containers that still run
+	}
+	for i := range t.In.Observed {
+		if !plan.Runs(f.Pod, &t.In.Observed[i]) {
+			continue
+		}
+		for j := range t.In.Observed[i].Containers {
+			c := &t.In.Observed[i].Containers[j]
+			spec, _, _ := plan.FindContainer(f.Pod.Spec, c.Name)
+			if spec == nil || !t.In.History.Containers[c.Name].PostStart.Pending(spec, c, t.In.Now) {
+				continue
+			}
+			facts := f.Containers[c.Name]
+			facts.Starting = true
+			f.Containers[c.Name] = facts
+		}
+	}
+}
+
+// OnDiskOnly reports whether nothing of the pod runs and removing its data on disk failed.
+func (s State) OnDiskOnly() bool {
+	runs := func(inc runtime.Incarnation) bool { return !inc.Foreign && plan.Live(&inc) }
+	failed := func(d plan.Dir) bool { return s.In.History.Cleanup[plan.RemoveDir{UID: d.UID}.Subject()].Count > 0 }
+	return !slices.ContainsFunc(s.In.Observed, runs) && slices.ContainsFunc(s.In.Dirs, failed)
+}
