@@ -295,6 +295,30 @@ func TestShutdownOnReadOnlyDisk(t *testing.T) {
 	})
 }
 
+// TestDownOnReadOnlyDisk checks that podd down returns once every pod has stopped, and
+// reports the data on disk that cannot be removed.
+func TestDownOnReadOnlyDisk(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.disk = readOnlyDisk{m.disk}
+		m.start()
+		m.setPods(pod(t, "web", strings.Replace(limited, "%s", "Always", 1)))
+		m.settle()
+		done := make(chan error, 1)
+		go func() { done <- m.current().router.Down(t.Context()) }()
+		select {
+		case err := <-done:
+			if err == nil || !strings.Contains(err.Error(), "default/web") {
+				t.Errorf("got error %v, want one about default/web", err)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("Down has not returned\n%s", m.state())
+		}
+		if s := m.state(); strings.Contains(s, "running") {
+			t.Errorf("a container runs:\n%s", s)
+		}
+	})
+}
+
 // TestDeadlineWithoutJournal_Shutdown checks that a pod that was stopped because of its
 // deadline, which podd could not write, fails for that reason even if the node shuts down
 // in the meantime.

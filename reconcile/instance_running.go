@@ -50,6 +50,13 @@ func runningInstance(id string) (pid int, err error) {
 	return 0, nil
 }
 
+// InstanceRuns reports whether another process runs the instance with an ID. If that cannot
+// be found out, it returns true.
+func InstanceRuns(id string) bool {
+	pid, err := runningInstance(id)
+	return err != nil || pid != 0
+}
+
 // announces reports whether a process of the same user holds the lock of a lock file that
 // contains id. A lock file may have no IDs, because its podd is older than they are or could
 // not write them. Then those in its root directory count. Lock files that the process has

@@ -177,6 +177,7 @@ containers: [{name: app, image: "web:1", volumeMounts: [{name: v, mountPath: /v}
 			t.Fatal(err)
 		}
 		m.instance = "fedcba9876543210"
+		m.options = func(o *reconcile.Options) { o.InstanceRuns = func(string) bool { return false } }
 		m.setPods(web)
 		m.Forget()
 		m.start()
@@ -184,6 +185,9 @@ containers: [{name: app, image: "web:1", volumeMounts: [{name: v, mountPath: /v}
 		m.wantCalls()
 		if why := m.report("web").Decision.Why; !strings.Contains(why, "--adopt-instance="+instance) {
 			t.Errorf("it waits because %q", why)
+		}
+		if p := m.problems; len(p) != 1 || !strings.Contains(p[0].Message, instance) || !strings.Contains(p[0].Message, "default/old, default/web") {
+			t.Errorf("got problems %v, want one that names %s and its pods", p, instance)
 		}
 		m.kill()
 		m.adopted = []string{instance}

@@ -48,6 +48,9 @@ type Options struct {
 	// and the features of its handlers replace those in Render.
 	Render render.Node
 	Adopt  bool
+	// InstanceRuns reports whether another process runs the instance with an ID. If it is
+	// nil, pods of other instances are not reported.
+	InstanceRuns func(id string) bool
 	// EarlierNodes are the earlier names of the node. A pod with a name that ends with one
 	// of them stops before its successor starts.
 	EarlierNodes []string
@@ -115,11 +118,13 @@ type Router struct {
 	// orphans are the pod directories without a valid journal and without a known pod,
 	// inUse those of known pods with unreadable journals. unreadable has the error of
 	// every journal that could not be read when podd started.
-	orphans, inUse []journal.Orphan
-	unreadable     map[types.UID]string
-	problems       []manifest.Problem                  // of pod directories
-	discarded      []types.UID                         // orphans that a user told podd to remove
-	removals       map[types.NamespacedName]chan error // receive the results that users wait for
+	orphans, inUse    []journal.Orphan
+	unreadable        map[types.UID]string
+	problems          []manifest.Problem                  // of pod directories
+	lost              []manifest.Problem                  // of instances that no podd runs
+	checkingInstances bool                                // a goroutine of checkInstances is running
+	discarded         []types.UID                         // orphans that a user told podd to remove
+	removals          map[types.NamespacedName]chan error // receive the results that users wait for
 	// lateUntil is when calls that an earlier podd made can no longer have an effect.
 	lateUntil time.Time
 	observed  map[types.NamespacedName]*runtime.Pod // as of the newest snapshot of each
@@ -373,6 +378,9 @@ func (r *Router) applyReport(rep Report) {
 		r.changed[rep.Key], r.dirty = true, true
 	}
 	e.report = &rep
+	if r.down {
+		defer r.finishDown()
+	}
 	if rep.Decision.Problem {
 		r.endRemoval(rep.Key, errors.New(rep.Decision.Why))
 	}
@@ -407,7 +415,7 @@ func (r *Router) shortName(key types.NamespacedName) string {
 }
 
 func (r *Router) publish() {
-	c := Change{Set: r.set, SetChanged: r.setChanged, Node: r.node, Capacity: r.render.Capacity, Allocatable: r.render.Allocatable, Devices: r.devices, Addresses: r.addresses, Gone: r.removed, Down: r.down, ShuttingDown: r.shutdown != nil, Starting: !r.started, Problems: r.problems, Events: r.events, EventsOnly: !r.dirty}
+	c := Change{Set: r.set, SetChanged: r.setChanged, Node: r.node, Capacity: r.render.Capacity, Allocatable: r.render.Allocatable, Devices: r.devices, Addresses: r.addresses, Gone: r.removed, Down: r.down, ShuttingDown: r.shutdown != nil, Starting: !r.started, Problems: slices.Concat(r.problems, r.lost), Events: r.events, EventsOnly: !r.dirty}
 	for key := range r.changed {
 		if e := r.entries[key]; e != nil {
 			c.Reports = append(c.Reports, e.report)

@@ -64,17 +64,18 @@ func (r *Router) Evict(ctx context.Context, key types.NamespacedName, evict plan
 
 // Delete stops the pod with this UID with another grace than its own: now if it is being
 // stopped already, otherwise once its manifest is gone. An empty UID means the pod that is
-// being stopped, if podd does not know its manifest.
+// being stopped, if podd does not know its manifest. The same grace again changes nothing.
 func (r *Router) Delete(ctx context.Context, key types.NamespacedName, uid types.UID, grace time.Duration) error {
 	return r.call(ctx, func() error {
 		e := r.entries[key]
 		if e != nil && uid == "" && r.desired(key) == nil && e.report != nil && len(e.report.UIDs) > 0 {
 			uid = e.report.UIDs[0]
 		}
-		if e != nil {
-			e.deletion = &plan.Delete{UID: uid, Grace: grace, At: time.Now()}
-			r.orderAll()
+		if e == nil || e.deletion != nil && e.deletion.UID == uid && e.deletion.Grace == grace {
+			return nil
 		}
+		e.deletion = &plan.Delete{UID: uid, Grace: grace, At: time.Now()}
+		r.orderAll()
 		return nil
 	})
 }

@@ -1,7 +1,10 @@
 package reconcile
 
 import (
+	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -32,13 +35,26 @@ func (r *Router) markRetired(key types.NamespacedName, e *entry) {
 	}
 }
 
-// finishDown returns from all calls of Down once no pod is left.
+// finishDown returns from all calls of Down once every pod has stopped. A pod directory
+// that cannot be removed does not delay it, but is an error.
 func (r *Router) finishDown() {
-	if !r.down || !r.hasSnapshot || len(r.entries) > 0 {
+	if !r.down || !r.hasSnapshot {
 		return
 	}
+	var left []string
+	for key, e := range r.entries {
+		if e.report == nil || !e.report.OnDiskOnly {
+			return
+		}
+		left = append(left, r.shortName(key))
+	}
+	var err error
+	if len(left) > 0 {
+		slices.Sort(left)
+		err = fmt.Errorf("every pod has stopped, but removing the data on disk of %s failed; podd retries while it runs", strings.Join(left, ", "))
+	}
 	for _, c := range r.downWaiters {
-		c <- nil
+		c <- err
 	}
 	r.downWaiters = nil
 }

@@ -34,6 +34,7 @@ func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 	r.handleOrphans(ctx)
 	if s.Whole {
 		r.rereadInUse()
+		r.checkInstances(ctx, s)
 	}
 	var verdicts map[types.NamespacedName]plan.Verdict
 	if first {

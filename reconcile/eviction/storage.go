@@ -53,6 +53,7 @@ func NewStorageLimiter(o StorageOptions) *StorageLimiter { return &StorageLimite
 // evictor is the part of *reconcile.Router that a StorageLimiter uses.
 type evictor interface {
 	Evict(ctx context.Context, key types.NamespacedName, evict plan.Evict) error
+	Delete(ctx context.Context, key types.NamespacedName, uid types.UID, grace time.Duration) error
 }
 
 // layerReader is the part of *cri.Client that a StorageLimiter uses.
@@ -106,14 +107,23 @@ func (k *StorageLimiter) check(ctx context.Context) {
 	}
 }
 
-// evict evicts a pod that exceeds a limit, and reports whether it does.
+// excessGrace is the grace that is left to a pod that exceeds a limit while it is being
+// deleted. It is that of the kubelet for evictions.
+const excessGrace = time.Second
+
+// evict evicts a pod that exceeds a limit, and reports whether it does. A pod that is being
+// deleted gets no more than excessGrace.
 func (k *StorageLimiter) evict(ctx context.Context, m *measurement) bool {
 	r := m.report
 	why := m.used.Outgrown(&r.Pod.Spec)
 	if why == "" {
 		return false
 	}
-	// It fails only when podd is ending.
+	// The calls fail only when podd is ending.
+	if r.Version == nil {
+		_ = k.o.Router.Delete(ctx, r.Key, r.Pod.UID, excessGrace)
+		return true
+	}
 	_ = k.o.Router.Evict(ctx, r.Key, plan.Evict{UID: r.Version.UID, Hash: r.Version.Hash, Message: why})
 	return true
 }
@@ -122,7 +132,7 @@ func (k *StorageLimiter) evict(ctx context.Context, m *measurement) bool {
 // Pending pod is measured too, because its init containers may run. Unless a limit of
 // ephemeral storage applies, only volumes with a sizeLimit are measured.
 func (k *StorageLimiter) measure(ctx context.Context, r *reconcile.Report) *measurement {
-	if r.Version == nil { // it is being removed
+	if r.Pod == nil { // it is being removed, and podd never had its manifest
 		return nil
 	}
 	spec := &r.Pod.Spec

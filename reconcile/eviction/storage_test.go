@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -35,6 +37,14 @@ type evictions map[string]plan.Evict
 
 func (e evictions) Evict(_ context.Context, key types.NamespacedName, evict plan.Evict) error {
 	e[key.Name] = evict
+	return nil
+}
+
+// deleted is the reason of the entry of a pod that was told to stop sooner.
+const deleted = "deleted"
+
+func (e evictions) Delete(_ context.Context, key types.NamespacedName, uid types.UID, grace time.Duration) error {
+	e[key.Name] = plan.Evict{UID: uid, Reason: deleted, Grace: grace}
 	return nil
 }
 
@@ -146,6 +156,32 @@ func TestStorageLimiter(t *testing.T) {
 		if failed := tt.layers.err != nil; strings.Contains(log.String(), "failed") != failed {
 			t.Errorf("%s: logged %s", tt.name, log.String())
 		}
+	}
+}
+
+// TestStorageLimiter_Deleted checks that a limit holds while a pod is being deleted: one that
+// exceeds it loses the rest of its grace.
+func TestStorageLimiter_Deleted(t *testing.T) {
+	root := t.TempDir()
+	disk := filepath.Join(podDirs(root).Root, "uid-full/volumes/kubernetes.io~empty-dir/disk")
+	if err := os.MkdirAll(disk, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(disk, "file"), make([]byte, 2<<20), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	reports := podsOf(diskPod("full", "1Mi"), diskPod("small", "1Mi"))()
+	for _, r := range reports {
+		r.Version = nil
+	}
+	got := evictions{}
+	NewStorageLimiter(StorageOptions{
+		Disk: podDirs(root), Node: render.Node{LogsDir: t.TempDir()}, Pods: func() []*reconcile.Report { return reports },
+		Router: got, Layers: &layers{told: true}, Log: slog.New(slog.DiscardHandler),
+	}).check(t.Context())
+	want := evictions{"full": {UID: "uid-full", Reason: deleted, Grace: time.Second}}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

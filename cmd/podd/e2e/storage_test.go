@@ -85,6 +85,20 @@ func TestEphemeralStorage_MountedFiles(t *testing.T) {
 	}
 }
 
+// TestEphemeralStorage_Deleted checks that the storage limit of a pod holds while it is
+// being deleted: it does not get the rest of its grace period of an hour.
+func TestEphemeralStorage_Deleted(t *testing.T) {
+	t.Parallel()
+	d := begin(t)
+	p := d.pod("ending", withStorageLimit(shell("main", "trap 'head -c 8388608 /dev/zero >>/dev/termination-log; sleep 3600' TERM; "+
+		note("ending runs")+"sleep 3600 & wait"), "4Mi"))
+	p.Spec.TerminationGracePeriodSeconds = new(int64(3600))
+	d.apply(p)
+	d.untilNoted("ending runs")
+	d.remove("ending")
+	d.untilGone("ending")
+}
+
 // TestEphemeralStorage_Unmeasurable: a pod that puts its data deeper than podd
 // measures is evicted, and the message names the limit of the measurement.
 func TestEphemeralStorage_Unmeasurable(t *testing.T) {

@@ -67,6 +67,7 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 		Kept:   volume.Claims{Root: rootdir.Claims(cfg.RootDir)}.Kept,
 		Render: on, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
 		EarlierNodes: b.name.record.Earlier,
+		InstanceRuns: reconcile.InstanceRuns,
 		Beat:         status.beat, BeatEvery: beatInterval(b.log), Shutdown: stopping.Groups(),
 	})
 	c.shutdown = shutdown.New(stopping, shutdown.Options{Router: c.router, Groups: cfg.Shutdown, Log: b.log})

@@ -1,0 +1,73 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+	"podd/runtime"
+)
+
+// checkInstances looks for running pods of other instances that no podd runs, after a whole
+// snapshot. Reading which instances run takes a while, so a goroutine does it, one at a time.
+func (r *Router) checkInstances(ctx context.Context, s runtime.Snapshot) {
+	pods := instancePods(s)
+	if r.o.InstanceRuns == nil || r.checkingInstances || len(pods) == 0 && len(r.lost) == 0 {
+		return
+	}
+	r.checkingInstances = true
+	r.workers.Go(func() {
+		maps.DeleteFunc(pods, func(id string, _ []string) bool { return r.o.InstanceRuns(id) })
+		// The call fails only if podd is stopping.
+		_ = r.call(ctx, func() error {
+			r.checkingInstances = false
+			r.reportLost(pods)
+			return nil
+		})
+	})
+}
+
+// instancePods returns the names of the running pods of other instances, by the ID of the
+// instance. Runs to completion have IDs of another form and remove their own pods.
+func instancePods(s runtime.Snapshot) map[string][]string {
+	pods := map[string][]string{}
+	for key, p := range s.Pods {
+		if p == nil {
+			continue
+		}
+		for i := range p.Incarnations {
+			inc := &p.Incarnations[i]
+			if id := inc.Labels[runtime.LabelInstance]; inc.Foreign && plan.Live(inc) && validID(id) && !slices.Contains(pods[id], key.String()) {
+				pods[id] = append(pods[id], key.String())
+			}
+		}
+	}
+	return pods
+}
+
+// reportLost publishes one problem for each lost instance, and logs the new ones.
+func (r *Router) reportLost(pods map[string][]string) {
+	var problems []manifest.Problem
+	for _, id := range slices.Sorted(maps.Keys(pods)) {
+		names := slices.Sorted(slices.Values(pods[id]))
+		text := strings.Join(names[:min(len(names), maxNamed)], ", ")
+		if n := len(names) - maxNamed; n > 0 {
+			text += fmt.Sprintf(" and %d more", n)
+		}
+		problems = append(problems, manifest.Problem{Severity: manifest.Warning, Message: fmt.Sprintf(
+			"pods of podd instance %s run on this runtime, but no podd runs that instance: %s; start a podd with its root directory or, if that is lost, take over its pods with --adopt-instance=%s", id, text, id)})
+	}
+	if slices.Equal(problems, r.lost) {
+		return
+	}
+	for _, p := range problems {
+		if !slices.Contains(r.lost, p) {
+			r.o.Log.Warn("pods of an instance that no podd runs", "why", p.Message)
+		}
+	}
+	r.lost, r.dirty = problems, true
+}
