@@ -5,7 +5,7 @@ BUILD   := go build -tags grpcnotrace -ldflags "-s -w -X main.version=$(VERSION)
 UNIT    := $(shell command -v gcc >/dev/null && echo CGO_ENABLED=1 go test -trimpath=false -race || echo go test) -vet=off -timeout 20m
 E2E     := go test -tags e2e -count 1 -timeout 40m -p 1 -vet=off
 # The race detector would take minutes to find nothing here: no goroutine is started.
-PURE    := ./manifest ./manifest/decode ./manifest/defaults ./manifest/merge ./manifest/refs ./manifest/supported ./manifest/validate ./reconcile/plan ./reconcile/render ./reconcile/state ./reconcile/status
+PURE    := ./manifest ./manifest/decode ./manifest/defaults ./manifest/merge ./manifest/refs ./manifest/supported ./manifest/validate ./reconcile/admission ./reconcile/plan ./reconcile/render ./reconcile/state ./reconcile/status
 # Lint and tests have what a release is built with, so that it is compiled once, and
 # tests are vetted by lint alone.
 export CGO_ENABLED := 0

@@ -7,8 +7,10 @@
 //
 // # Parts
 //
-// The Router owns the map of workers, the reservations of the whole node and the published
+// The Router owns the map of workers, what admission remembers of each, and the published
 // state. It never waits for a worker, except for the end of one that has nothing left to do.
+// Package admission decides which pods may run: a pure function returns the order for every
+// worker, and the router posts those that changed.
 // A worker owns one state.State, which has everything about one pod name: the desired
 // version, the observed sandboxes and containers, and the history. Each message, result and
 // decision is applied by a pure function of package state; the worker carries out what that

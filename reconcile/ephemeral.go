@@ -29,14 +29,14 @@ func (r *Router) Debug(ctx context.Context, key types.NamespacedName, uid types.
 	var ended <-chan struct{}
 	err := r.call(ctx, func() error {
 		e := r.entries[key]
-		if e == nil || e.order.Desired == nil {
+		if e == nil || e.memory.Order.Desired == nil {
 			return apierrors.NewNotFound(v1.Resource("pods"), key.Name)
 		}
-		if why := r.o.Limits.Machine.Refuses(e.order.Desired.WithEphemeral(containers).Spec); why != "" {
+		if why := r.o.Limits.Machine.Refuses(e.memory.Order.Desired.WithEphemeral(containers).Spec); why != "" {
 			return state.InvalidEphemeral(key, why)
 		}
 		ended = e.ended
-		r.post(e, message{order: e.order, additions: []addition{{uid, containers, dry, reply}}})
+		r.post(e, message{additions: []addition{{uid, containers, dry, reply}}})
 		return nil
 	})
 	if err != nil {

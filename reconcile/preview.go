@@ -10,6 +10,7 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/refs"
+	"podd/reconcile/admission"
 	"podd/reconcile/journal"
 	"podd/reconcile/plan"
 	"podd/reconcile/state"
@@ -73,10 +74,15 @@ func Preview(in PreviewInput) ([]Planned, error) {
 			past[key], keys[key] = []state.Record{{Key: key, UID: o.UID, Volumes: true}}, true
 		}
 	}
-	verdicts := previewAdmission(in, past, keys)
+	names := make([]admission.Name, 0, len(keys))
+	for key := range keys {
+		names = append(names, admission.Name{Key: key, Observed: in.Observed.Pods[key], Past: past[key]})
+	}
+	now := time.Now()
+	memories, _ := admission.Decide(in.node(bound), names, now)
 	var out []Planned
 	for key := range keys {
-		decision := in.decide(key, past[key], unreadable(in.Journals, orphans), bound.Refs[key], verdicts[key])
+		decision := in.decide(key, past[key], unreadable(in.Journals, orphans), memories[key].Order, now)
 		p := in.Set.Pods[key]
 		out = append(out, Planned{Key: key, Pod: p, Decision: decision.Told(), Replaces: replaces(p, in.Observed.Pods[key])})
 	}
@@ -86,13 +92,23 @@ func Preview(in PreviewInput) ([]Planned, error) {
 	return out, nil
 }
 
-// decide returns the first decision about a pod name, with the objects of its pod.
-func (in PreviewInput) decide(key types.NamespacedName, past []state.Record, unreadable map[types.UID]string, objects *refs.Resolved, v plan.Verdict) plan.Decision {
-	now, desired := time.Now(), in.Set.Pods[key]
-	order := state.Order{Desired: desired, Refs: objects, Certain: in.certain(key), Verdict: v, Node: planNode(in.Node, in.Adopt, in.MaxBackoff)}
+// node returns what admission needs to know of the node. It is as if podd had just started
+// and observed the runtime.
+func (in PreviewInput) node(bound *refs.ResolvedSet) admission.Node {
+	in.Limits.Machine.Runtime = in.Node
+	in.Limits.Single = refs.SingleClaims(in.Set)
+	return admission.Node{
+		Set: in.Set, Refs: bound.Refs, Instance: in.Instance, SourceKinds: in.SourceKinds,
+		Observed: in.Observed.Pods, HasSnapshot: true, Started: true,
+		Limits: in.Limits, Plan: planNode(in.Node, in.Adopt, in.MaxBackoff), RuntimeName: in.Node.Name,
+	}
+}
+
+// decide returns the first decision about a pod name.
+func (in PreviewInput) decide(key types.NamespacedName, past []state.Record, unreadable map[types.UID]string, o state.Order, now time.Time) plan.Decision {
 	observed := state.Requests{Observation: &state.Observation{Pod: in.Observed.Pods[key], AsOf: now}}
 	s := state.New(key, past, unreadable, time.Time{})
-	s, _ = s.ApplyOrder(order, observed, desired != nil && in.Journals.Has(desired.UID), now)
+	s, _ = s.ApplyOrder(o, observed, o.Desired != nil && in.Journals.Has(o.Desired.UID), now)
 	s, _ = s.Recall(now)
 	return plan.Next(s.Input())
 }
@@ -102,57 +118,6 @@ func replaces(p *manifest.Pod, seen *runtime.Pod) bool {
 	return p != nil && seen != nil && slices.ContainsFunc(seen.Incarnations, func(inc runtime.Incarnation) bool {
 		return !inc.Foreign && plan.Live(&inc) && !plan.Runs(p, &inc)
 	})
-}
-
-// certain is Router.isAbsent for a podd that has just started: it is known that no source
-// has a pod if every source of its kind was read completely, or every source if the kind is
-// not known.
-func (in PreviewInput) certain(key types.NamespacedName) bool {
-	if in.Set.Pods[key] != nil {
-		return false
-	}
-	kind := ""
-	if p := in.Observed.Pods[key]; p != nil {
-		kind = kindOf(p.Incarnations)
-	}
-	return isComplete(in.Set, in.SourceKinds, kind)
-}
-
-// isComplete reports whether set would contain a pod if only its sandbox is known.
-// That is so if every source of the kind, or every source if kind is "", was read
-// completely, and no file was rejected without a valid version to use instead. The pod may
-// be in such a file: a version that could not be stored, because the disk is full, is lost
-// when podd stops.
-func isComplete(set *manifest.Set, kinds map[string]string, kind string) bool {
-	for name, k := range kinds {
-		if (kind == "" || k == kind) && !set.Complete[name] {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(set.Files, func(f manifest.FileState) bool { return f.Digest == "" })
-}
-
-// kindOf returns the kind of source that sandboxes record for their pod; "" if they record
-// none.
-func kindOf(incarnations []runtime.Incarnation) string {
-	for _, inc := range incarnations {
-		if kind := inc.Annotations[manifest.AnnotationConfigSource]; kind != "" {
-			return kind
-		}
-	}
-	return ""
-}
-
-// previewAdmission returns the admission verdict of every name.
-func previewAdmission(in PreviewInput, past map[types.NamespacedName][]state.Record, keys map[types.NamespacedName]bool) map[types.NamespacedName]plan.Verdict {
-	var claimants []plan.Claimant
-	for key := range keys {
-		e := &entry{past: past[key]}
-		claimants = append(claimants, e.claimant(key, in.Set.Pods[key], in.Observed.Pods[key], in.certain(key)))
-	}
-	in.Limits.Machine.Runtime = in.Node
-	in.Limits.Single = refs.SingleClaims(in.Set)
-	return plan.Admission(claimants, in.Limits)
 }
 
 // planNode returns the facts about a runtime that planning needs.

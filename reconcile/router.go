@@ -67,7 +67,7 @@ type Options struct {
 
 // A Change has the differences from the previous one.
 type Change struct {
-	Reports []*Report // changed or new
+	Reports []*state.Report // changed or new
 	Gone    []types.NamespacedName
 	Set     *manifest.Set // the newest one; nil before the first
 	// SetChanged reports whether Set differs from that of the previous Change.
@@ -97,7 +97,7 @@ type Change struct {
 // may be called from any goroutine while Run runs.
 type Router struct {
 	o        Options
-	reports  chan Report
+	updates  chan update
 	requests chan request
 	ended    chan struct{} // closed when Run returns
 
@@ -159,7 +159,7 @@ func NewRouter(o Options) *Router {
 	r := &Router{
 		o:         o,
 		render:    &o.Render,
-		reports:   make(chan Report),
+		updates:   make(chan update),
 		requests:  make(chan request),
 		entries:   map[types.NamespacedName]*entry{},
 		retiredAt: map[types.NamespacedName]time.Time{},
@@ -221,6 +221,9 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 		r.removeDiscarded(ctx)
 		r.markStarted()
 		r.terminateNext()
+		if r.reservationsChanged { // a pod that is being stopped gets less grace
+			r.orderAll()
+		}
 		if r.dirty || len(r.events) > 0 {
 			r.publish()
 		}
@@ -245,8 +248,8 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 		case <-in.Drivers:
 			r.driverChanges++
 			r.orderAll()
-		case rep := <-r.reports:
-			r.applyReport(rep)
+		case u := <-r.updates:
+			r.applyUpdate(u)
 		case a := <-r.requests:
 			a.reply <- a.do()
 		case <-r.shutdown.due():
@@ -269,8 +272,8 @@ func (r *Router) newBeat() (<-chan time.Time, func()) {
 // none.
 func (r *Router) receivePending() bool {
 	select {
-	case rep := <-r.reports:
-		r.applyReport(rep)
+	case u := <-r.updates:
+		r.applyUpdate(u)
 		return true
 	default:
 		return false
@@ -348,9 +351,9 @@ func (r *Router) entry(ctx context.Context, key types.NamespacedName, past []sta
 	}
 	w.state.Barrier, w.state.Order.Render = r.retiredAt[key], r.render
 	w.log = slog.New(redactHandler{r.o.Log.Handler(), func(text string) string { return w.state.Redact(text) }}).With("pod", r.shortName(key))
-	w.report = func(rep Report) {
+	w.send = func(u update) {
 		select {
-		case r.reports <- rep:
+		case r.updates <- u:
 		case <-ctx.Done():
 		}
 	}
@@ -363,35 +366,39 @@ func (r *Router) entry(ctx context.Context, key types.NamespacedName, past []sta
 	return e
 }
 
-func (r *Router) applyReport(rep Report) {
-	e := r.entries[rep.Key]
-	if e == nil || e.worker != rep.worker {
+// applyUpdate applies what a worker reports.
+func (r *Router) applyUpdate(u update) {
+	e := r.entries[u.key]
+	if e == nil || e.worker != u.worker {
 		return
 	}
-	r.events = append(r.events, rep.events...)
-	if rep.eventsOnly {
+	r.events = append(r.events, u.events...)
+	if u.report == nil {
 		return
 	}
-	before := e.report
-	first := before == nil || before.seq < e.firstSeq && rep.seq >= e.firstSeq
-	if first || !before.equal(&rep) {
-		r.changed[rep.Key], r.dirty = true, true
+	before, wasReported := e.report, e.hasReported()
+	e.report, e.reportSeq = u.report, u.seq
+	first := before == nil || !wasReported && e.hasReported()
+	if first || !before.Equal(u.report) {
+		r.changed[u.key], r.dirty = true, true
 	}
-	e.report = &rep
 	if r.down {
 		defer r.finishDown()
 	}
-	if rep.Decision.Problem {
-		r.endRemoval(rep.Key, errors.New(rep.Decision.Why))
+	d := &u.report.Decision
+	if d.Problem {
+		r.endRemoval(u.key, errors.New(d.Why))
 	}
-	if rep.Decision.Done && e.order.Desired == nil && rep.seq == e.seq {
-		r.retire(rep.Key, e)
+	if d.Done && e.memory.Order.Desired == nil && u.seq == e.seq {
+		r.retire(u.key, e)
 		return
 	}
-	if e.updateHolds(before) || first {
+	next, changed := e.name(u.key, r.observed[u.key]).ApplyReport(before)
+	e.memory = next
+	v := u.report.Version
+	// Ephemeral containers read objects, too.
+	if changed || first || v != nil && v != before.Version && len(v.Spec.Spec.EphemeralContainers) > 0 {
 		r.reservationsChanged = true
-	} else if v := rep.Version; v != nil && v != before.Version && len(v.Spec.Spec.EphemeralContainers) > 0 {
-		r.order(rep.Key, e, e.order.Verdict) // because ephemeral containers read objects, too
 	}
 }
 

@@ -1,203 +1,69 @@
 package reconcile
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
 	"podd/manifest/refs"
+	"podd/reconcile/admission"
 	"podd/reconcile/plan"
 	"podd/reconcile/state"
-	"podd/runtime"
 )
 
-// orderAll posts a new order to every worker if its order changed.
+// orderAll admits all pods, and posts a new order to every worker whose order changed.
 func (r *Router) orderAll() {
 	r.reservationsChanged = false
-	verdicts := r.admit()
+	memories, requests := r.decide()
 	for key, e := range r.entries {
-		r.order(key, e, verdicts[key])
+		r.order(key, e, memories[key])
 	}
-	r.preempt(verdicts)
-}
-
-// preempt evicts the pods that must give way to critical ones.
-func (r *Router) preempt(verdicts map[types.NamespacedName]plan.Verdict) {
-	for _, v := range verdicts {
-		e := r.entries[v.Preempts]
-		if e == nil || e.order.Desired == nil || e.preempted == e.order.Desired.UID {
-			continue
-		}
-		e.preempted = e.order.Desired.UID
-		r.request(e, state.Requests{Evict: &plan.Evict{UID: e.order.Desired.UID, Hash: e.order.Desired.Hash, Reason: plan.Preempted, Message: "Preempted in order to admit critical pod"}})
+	for _, q := range requests {
+		r.request(r.entries[q.Key], q.Requests)
 	}
 }
 
 // orderChangedAnswers posts new orders to the workers with another answer in their verdict.
 // A new message alone is not posted.
 func (r *Router) orderChangedAnswers() {
-	verdicts := r.admit()
+	memories, _ := r.decide()
 	for key, e := range r.entries {
-		if verdicts[key].Answer != e.order.Verdict.Answer {
-			r.order(key, e, verdicts[key])
+		if memories[key].Order.Verdict.Answer != e.memory.Order.Verdict.Answer {
+			r.order(key, e, memories[key])
 		}
 	}
 }
 
-// order posts a new order to the worker of a name if it differs from the previous one.
-func (r *Router) order(key types.NamespacedName, e *entry, v plan.Verdict) {
-	o := r.buildOrder(key, e, v)
-	if e.seq > 0 && e.order == o {
-		return
+// decide returns the decision of admission about the present state.
+func (r *Router) decide() (map[types.NamespacedName]admission.Memory, []admission.Request) {
+	names := make([]admission.Name, 0, len(r.entries))
+	for key, e := range r.entries {
+		names = append(names, e.name(key, r.observed[key]))
 	}
-	m := message{order: o}
-	if e.seq == 0 && r.hasSnapshot {
-		// A new name gets the newest observation.
-		m.requests.Observation = &state.Observation{Stale: o.Desired != nil, Pod: r.observed[key], AsOf: r.asOf}
-	}
-	r.post(e, m)
+	return admission.Decide(r.admissionNode(), names, time.Now())
 }
 
-// request posts requests with the present order.
-func (r *Router) request(e *entry, q state.Requests) { r.post(e, message{order: e.order, requests: q}) }
-
-// buildOrder returns the present order for one name, without an observation.
-func (r *Router) buildOrder(key types.NamespacedName, e *entry, v plan.Verdict) state.Order {
-	e.clearDeletion(r.desired(key))
-	leaving := r.leaving(key)
-	if leaving != nil {
-		e.setDeletion(leaving.UID, leaving.Deletion.Grace, time.Now())
+// admissionNode returns what admission needs to know of the node.
+func (r *Router) admissionNode() admission.Node {
+	n := admission.Node{
+		Set: r.set, Instance: r.o.Render.Instance, SourceKinds: r.o.SourceKinds, EarlierNodes: r.o.EarlierNodes,
+		Observed: r.observed, HasSnapshot: r.hasSnapshot, Started: r.started, Down: r.down, ForceStop: r.forceStop,
+		Limits: r.o.Limits, Plan: r.planNode(), RuntimeName: r.node.Name, Render: r.render, DriverChanges: r.driverChanges,
 	}
-	o := state.Order{
-		Desired: r.desired(key), Verdict: v, Leaving: leaving,
-		Node: r.planNode(), RuntimeName: r.node.Name, Render: r.render, ForceStop: r.forceStop, Deletion: e.deletion, DriverChanges: r.driverChanges,
+	if r.bound != nil {
+		n.Refs = r.bound.Refs
 	}
-	if o.Desired != nil {
-		e.kind, e.source = o.Desired.Origin.Kind, o.Desired.Origin.Source
-		// Reservations are not known before the runtime was observed.
-		if v.Answer == plan.Admit && r.hasSnapshot {
-			e.addAdmitted(o.Desired)
-		}
+	if r.o.Devices != nil {
+		n.Limits.Devices = r.holdDevices()
 	}
-	o.UserIDs = r.userIDs(key, e, o.Desired)
-	r.addRefs(key, e, &o)
-	o.Certain = o.Desired == nil && r.isRemoved(key, e)
-	return o
-}
-
-// addRefs adds the objects of the desired version to an order, and those of an earlier
-// version that is still in force. The files of that one are updated, too, unless it is to
-// be replaced because they changed.
-func (r *Router) addRefs(key types.NamespacedName, e *entry, o *state.Order) {
-	if r.bound == nil || o.Desired == nil {
-		return
+	n.Limits.Machine.Runtime = r.node
+	n.Limits.ShuttingDown = r.shutdown != nil
+	if r.set != nil && r.set.Node != nil {
+		n.Limits.Machine.Labels, n.Limits.Machine.Taints = r.set.Node.Labels, r.set.Node.Taints
 	}
-	o.Refs = r.bound.Refs[key]
-	if e.report == nil || e.report.Version == nil {
-		return
-	}
-	if v := e.report.Version; state.SameVersion(v, o.Desired) {
-		if len(v.Spec.Spec.EphemeralContainers) > 0 { // ephemeral containers read objects, too
-			o.Refs = refs.Resolve(v, r.set, r.o.Render.Instance, e.order.Refs)
-		}
-		return
-	}
-	o.Earlier = e.report.Version
-	if manifest.RestartsOnChange(o.Earlier) {
-		o.Earlier = nil
-		return
-	}
-	o.EarlierRefs = refs.Resolve(o.Earlier, r.set, r.o.Render.Instance, e.order.EarlierRefs)
-}
-
-// post sends a message to a worker.
-func (r *Router) post(e *entry, m message) {
-	e.seq++
-	m.seq = e.seq
-	if o := m.requests.Observation; o != nil {
-		e.observation = o.Pod
-		if e.firstSeq == 0 {
-			e.firstSeq = m.seq
-		}
-	}
-	e.worker.post(m)
-	e.order = m.order
-}
-
-// desired returns the desired pod of a name; nil if there is none or all pods stop.
-func (r *Router) desired(key types.NamespacedName) *manifest.Pod {
-	if r.set == nil || r.down {
-		return nil
-	}
-	return r.set.Pods[key]
-}
-
-// leaving returns the pod of a name that its source reports as being deleted; nil if there
-// is none. If nothing of it is on the node, it gets no entry.
-func (r *Router) leaving(key types.NamespacedName) *manifest.Pod {
-	if r.set == nil {
-		return nil
-	}
-	return r.set.Leaving[key]
-}
-
-// isRemoved reports whether a pod that is not in the set must be stopped. If its source
-// reports it as being deleted, that holds for its own UID only: the source of another pod
-// with the same name may not have been read yet.
-func (r *Router) isRemoved(key types.NamespacedName, e *entry) bool {
-	if r.isAbsent(e) {
-		return true
-	}
-	p := r.leaving(key)
-	return r.hasSnapshot && p != nil && !hasOther(r.observed[key], p.UID)
-}
-
-// hasOther reports whether podd has incarnations of this name with another UID.
-func hasOther(p *runtime.Pod, uid types.UID) bool {
-	return p != nil && slices.ContainsFunc(p.Incarnations, func(inc runtime.Incarnation) bool { return !inc.Foreign && inc.UID != uid })
-}
-
-// isAbsent reports whether it is known that no source has the pod: the source that had it
-// was read completely or, if it is not known which one that was, every source of its kind.
-func (r *Router) isAbsent(e *entry) bool {
-	if r.down {
-		return true
-	}
-	if r.set == nil || !r.hasSnapshot {
-		return false
-	}
-	if kind, configured := r.o.SourceKinds[e.source]; configured && kind == e.kind {
-		return r.set.Complete[e.source]
-	}
-	kind := e.kind
-	if kind == "" {
-		kind = sourceKind(e)
-	}
-	return isComplete(r.set, r.o.SourceKinds, kind)
-}
-
-// sourceKind returns the kind of source that the sandboxes of a name record; "" if it is
-// not known.
-func sourceKind(e *entry) string {
-	if e.report == nil {
-		return ""
-	}
-	return kindOf(e.report.Observed)
-}
-
-// earlierNames returns the names that a pod had when the node had its earlier names.
-func (r *Router) earlierNames(p *manifest.Pod) (names []types.NamespacedName) {
-	if p == nil || p.Suffix == "" {
-		return nil
-	}
-	for _, node := range r.o.EarlierNodes {
-		name := p.Short()
-		name.Name += "-" + node
-		names = append(names, name)
-	}
-	return names
+	n.Limits.Single = refs.SingleClaims(r.set)
+	return n
 }
 
 func (r *Router) planNode() plan.Node {
@@ -209,36 +75,41 @@ func (r *Router) planNode() plan.Node {
 	return n
 }
 
-// admit returns the admission verdict of every name.
-func (r *Router) admit() map[types.NamespacedName]plan.Verdict {
-	claimants := make([]plan.Claimant, 0, len(r.entries))
-	for key, e := range r.entries {
-		wants := r.desired(key)
-		c := e.claimant(key, wants, r.observed[key], wants == nil && r.isRemoved(key, e))
-		c.Earlier = r.earlierNames(wants)
-		claimants = append(claimants, c)
+// order sets the memory of a name, and posts its order if that differs from the previous
+// one.
+func (r *Router) order(key types.NamespacedName, e *entry, next admission.Memory) {
+	same := e.seq > 0 && e.memory.Order == next.Order
+	if e.memory = next; same {
+		return
 	}
-	limits := r.o.Limits
-	if r.o.Devices != nil {
-		limits.Devices = r.holdDevices()
+	var q state.Requests
+	if e.seq == 0 && r.hasSnapshot {
+		// A new name gets the newest observation.
+		q.Observation = &state.Observation{Stale: next.Order.Desired != nil, Pod: r.observed[key], AsOf: r.asOf}
 	}
-	limits.Machine.Runtime = r.node
-	limits.ShuttingDown = r.shutdown != nil
-	if r.set != nil && r.set.Node != nil {
-		limits.Machine.Labels, limits.Machine.Taints = r.set.Node.Labels, r.set.Node.Taints
-	}
-	limits.Single = refs.SingleClaims(r.set)
-	verdicts := plan.Admission(claimants, limits)
-	for key, v := range verdicts {
-		// A rejected pod of a cluster fails for good, and a preempted one, too. Neither may
-		// happen while the reservations of other pods are not known yet.
-		if r.started {
-			break
+	r.request(e, q)
+}
+
+// request posts requests with the present order.
+func (r *Router) request(e *entry, q state.Requests) { r.post(e, message{requests: q}) }
+
+// post sends a message with the present order to a worker.
+func (r *Router) post(e *entry, m message) {
+	e.seq++
+	m.seq, m.order = e.seq, e.memory.Order
+	if o := m.requests.Observation; o != nil {
+		e.observation = o.Pod
+		if e.firstSeq == 0 {
+			e.firstSeq = m.seq
 		}
-		if v.Preempts = (types.NamespacedName{}); v.Answer == plan.Reject && r.desired(key).Origin.Kind == manifest.KindAPI {
-			v.Answer = plan.Wait
-		}
-		verdicts[key] = v
 	}
-	return verdicts
+	e.worker.post(m)
+}
+
+// desired returns the desired pod of a name; nil if there is none or all pods stop.
+func (r *Router) desired(key types.NamespacedName) *manifest.Pod {
+	if r.set == nil || r.down {
+		return nil
+	}
+	return r.set.Pods[key]
 }

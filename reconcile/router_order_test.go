@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/reconcile/state"
 	"podd/runtime"
 )
 
@@ -27,7 +28,7 @@ func TestReservations_OneAdmission(t *testing.T) {
 		r.entries[key] = &entry{worker: &worker{messages: make(chan message, 1)}}
 	}
 	for key, e := range r.entries {
-		r.applyReport(Report{Key: key, worker: e.worker, Version: r.set.Pods[key], Exists: true})
+		r.applyUpdate(update{key: key, worker: e.worker, report: &state.Report{Key: key, Version: r.set.Pods[key], Exists: true}})
 	}
 	orders := func() (n int) {
 		for _, e := range r.entries {

@@ -162,7 +162,7 @@ func (r *Router) rereadInUse() {
 // postReread passes a journal to the worker of the desired pod with its UID.
 func (r *Router) postReread(found state.Reread) {
 	for _, e := range r.entries {
-		if e.order.Desired != nil && e.order.Desired.UID == found.UID {
+		if e.memory.Order.Desired != nil && e.memory.Order.Desired.UID == found.UID {
 			r.request(e, state.Requests{Reread: &found})
 		}
 	}

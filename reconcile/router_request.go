@@ -34,13 +34,13 @@ func (r *Router) Ping(ctx context.Context) error { return r.call(ctx, func() err
 func (r *Router) Restart(ctx context.Context, key types.NamespacedName, container string) error {
 	return r.call(ctx, func() error {
 		e := r.entries[key]
-		if e == nil || e.order.Desired == nil {
+		if e == nil || e.memory.Order.Desired == nil {
 			return fmt.Errorf("restarting %s: there is no such pod", key)
 		}
 		if e.report != nil && e.isFinished() {
 			return fmt.Errorf("restarting %s: it has run to its end; an edit of its manifest runs it anew", r.shortName(key))
 		}
-		if e.report != nil && e.report.isEphemeral(container) {
+		if e.report != nil && e.report.HasEphemeral(container) {
 			return fmt.Errorf("restarting %s: %s is an ephemeral container, which runs once; add another one", r.shortName(key), container)
 		}
 		r.request(e, state.Requests{Restart: []string{container}})
@@ -54,7 +54,7 @@ func (r *Router) Restart(ctx context.Context, key types.NamespacedName, containe
 func (r *Router) Evict(ctx context.Context, key types.NamespacedName, evict plan.Evict) error {
 	return r.call(ctx, func() error {
 		e := r.entries[key]
-		if e == nil || e.order.Desired == nil {
+		if e == nil || e.memory.Order.Desired == nil {
 			return nil
 		}
 		r.request(e, state.Requests{Evict: &evict})
@@ -71,10 +71,10 @@ func (r *Router) Delete(ctx context.Context, key types.NamespacedName, uid types
 		if e != nil && uid == "" && r.desired(key) == nil && e.report != nil && len(e.report.UIDs) > 0 {
 			uid = e.report.UIDs[0]
 		}
-		if e == nil || e.deletion != nil && e.deletion.UID == uid && e.deletion.Grace == grace {
+		if e == nil || e.memory.Deletion != nil && e.memory.Deletion.UID == uid && e.memory.Deletion.Grace == grace {
 			return nil
 		}
-		e.deletion = &plan.Delete{UID: uid, Grace: grace, At: time.Now()}
+		e.memory.Deletion = &plan.Delete{UID: uid, Grace: grace, At: time.Now()}
 		r.orderAll()
 		return nil
 	})
@@ -83,8 +83,8 @@ func (r *Router) Delete(ctx context.Context, key types.NamespacedName, uid types
 // CancelDelete revokes a Delete of the pod with this UID. Its manifest stays.
 func (r *Router) CancelDelete(ctx context.Context, key types.NamespacedName, uid types.UID) error {
 	return r.call(ctx, func() error {
-		if e := r.entries[key]; e != nil && e.deletion != nil && e.deletion.UID == uid {
-			e.deletion = nil
+		if e := r.entries[key]; e != nil && e.memory.Deletion != nil && e.memory.Deletion.UID == uid {
+			e.memory.Deletion = nil
 			r.orderAll()
 		}
 		return nil

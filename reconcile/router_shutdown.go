@@ -150,12 +150,12 @@ func (r *Router) terminate(p plan.ShutdownPod, now time.Time) {
 	}
 	asked[p.Key] = version
 	evicted := types.UID("")
-	if version != nil && e.order.Desired != nil {
+	if version != nil && e.memory.Order.Desired != nil {
 		evicted = version.UID
 		r.request(e, state.Requests{Evict: &plan.Evict{UID: version.UID, Hash: version.Hash, Reason: plan.Terminated, Message: plan.TerminatedMessage, Grace: p.Grace}})
 	}
 	if e.shortenGrace(evicted, p.Grace, now) {
-		r.order(p.Key, e, e.order.Verdict)
+		r.reservationsChanged = true
 	}
 }
 
@@ -167,12 +167,12 @@ func (e *entry) shortenGrace(evicted types.UID, grace time.Duration, now time.Ti
 		return false
 	}
 	uid := e.report.UIDs[i]
-	if d := e.deletion; d != nil && d.UID != evicted {
+	if d := e.memory.Deletion; d != nil && d.UID != evicted {
 		if uid = d.UID; !d.At.Add(d.Grace).After(now.Add(grace)) {
 			return false
 		}
 	}
-	e.deletion = &plan.Delete{UID: uid, Grace: grace, At: now}
+	e.memory.Deletion = &plan.Delete{UID: uid, Grace: grace, At: now}
 	return true
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/reconcile/plan"
+	"podd/reconcile/admission"
 	"podd/reconcile/state"
 	"podd/runtime"
 )
@@ -36,9 +36,9 @@ func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 		r.rereadInUse()
 		r.checkInstances(ctx, s)
 	}
-	var verdicts map[types.NamespacedName]plan.Verdict
+	var memories map[types.NamespacedName]admission.Memory
 	if first {
-		verdicts = r.admit()
+		memories, _ = r.decide()
 	}
 	for key, e := range r.entries {
 		p, listed := s.Pods[key]
@@ -48,11 +48,10 @@ func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 		if !first && e.hasObservation(p) && !e.worker.unconfirmed.Load() {
 			continue
 		}
-		o := e.order
 		if first {
-			o = r.buildOrder(key, e, verdicts[key])
+			e.memory = memories[key]
 		}
-		r.post(e, message{order: o, requests: state.Requests{Observation: &state.Observation{Pod: p, AsOf: s.AsOf}}})
+		r.request(e, state.Requests{Observation: &state.Observation{Pod: p, AsOf: s.AsOf}})
 	}
 	r.finishDown()
 }

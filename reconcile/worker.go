@@ -43,7 +43,7 @@ type worker struct {
 	effects  *effect.Runner
 	journals journal.Store
 	refresh  func(key types.NamespacedName, urgent bool)
-	report   func(Report)
+	send     func(update)
 	log      *slog.Logger
 
 	messages   chan message // capacity 1, see post

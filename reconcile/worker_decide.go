@@ -47,7 +47,7 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	if d = d.Told(); news || !reflect.DeepEqual(d, w.state.Reported) {
 		w.publish(d)
 	} else if len(w.events) > 0 {
-		w.report(Report{Key: w.key, worker: w, seq: w.seq, events: w.takeEvents(), eventsOnly: true})
+		w.send(update{key: w.key, worker: w, seq: w.seq, events: w.takeEvents()})
 	}
 	return next
 }
@@ -80,9 +80,8 @@ func (w *worker) publish(d plan.Decision) {
 	w.logDecision(d)
 	w.logResize()
 	r := w.newReport(d)
-	r.events = w.takeEvents()
 	w.logOutcome(d, r.Pod)
-	w.report(r)
+	w.send(update{key: w.key, worker: w, seq: w.seq, report: r, events: w.takeEvents()})
 }
 
 // inFlight returns the actions in progress, by subject.

@@ -7,15 +7,8 @@ import (
 
 	"podd/reconcile/event"
 	"podd/reconcile/plan"
+	"podd/reconcile/state"
 )
-
-// A Pull is an image that is being pulled, or is queued for that. The progress is not
-// known: CRI's PullImage reports nothing until it ends, and the size of a runtime's file
-// system is that of all images.
-type Pull struct {
-	Container, Image string
-	Since            time.Time
-}
 
 // pullStart reports that the pull of an action's image begins.
 type pullStart struct {
@@ -33,13 +26,13 @@ func (w *worker) applyPullStart(f pullStart) {
 }
 
 // pulls returns the pulls in progress.
-func (w *worker) pulls() []Pull {
-	var all []Pull
+func (w *worker) pulls() []state.Pull {
+	var all []state.Pull
 	for _, fl := range w.flights {
 		if a, ok := fl.action.(plan.EnsureImage); ok && !fl.pulling.IsZero() {
-			all = append(all, Pull{a.Container, a.Image, fl.pulling})
+			all = append(all, state.Pull{Container: a.Container, Image: a.Image, Since: fl.pulling})
 		}
 	}
-	slices.SortFunc(all, func(a, b Pull) int { return cmp.Compare(a.Container, b.Container) })
+	slices.SortFunc(all, func(a, b state.Pull) int { return cmp.Compare(a.Container, b.Container) })
 	return all
 }

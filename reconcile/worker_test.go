@@ -94,8 +94,8 @@ func TestProbe_SameResult(t *testing.T) {
 	w.journals = journal.Store{Root: t.TempDir()}
 	w.state.In.Node = plan.Node{Reachable: true, Ready: true, NetworkReady: true}
 	reports := 0
-	w.report = func(r Report) {
-		if !r.eventsOnly {
+	w.send = func(u update) {
+		if u.report != nil {
 			reports++
 		}
 	}

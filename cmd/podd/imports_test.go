@@ -33,6 +33,8 @@ var forbiddenImports = []struct{ of, not, why string }{
 	{"podd/reconcile/status", "podd/manifest/decode", "a status is made from values"},
 	{"podd/reconcile/status", "podd/manifest/source", "a status is made from values"},
 	{"podd/reconcile/status", "podd/runtime/cri", "a status is made from values"},
+	{"podd/reconcile/admission", "podd/manifest/source", "admission is decided from values"},
+	{"podd/reconcile/admission", "podd/runtime/cri", "admission is decided from values"},
 	{"podd/reconcile/state", "podd/manifest/source", "a state is computed from values"},
 	{"podd/reconcile/state", "podd/runtime/cri", "a state is computed from values"},
 	{"podd/reconcile/state", "podd/reconcile/effect", "a state has the results of effects, and calls none"},
@@ -85,18 +87,19 @@ const (
 // pureImports are packages that a pure package must not import directly, because with
 // them it could block, read the host or share mutable state.
 var pureImports = map[string][]string{
-	"podd/manifest":           {"context", "os", "net", "sync"},
-	"podd/manifest/defaults":  {"context", "os", "net", "sync"},
-	"podd/manifest/decode":    {"context", "os", "net"},
-	"podd/manifest/merge":     {"context", "os", "net", "sync"},
-	"podd/manifest/refs":      {"context", "os", "sync"}, // net.JoinHostPort reads nothing
-	"podd/manifest/supported": {"context", "os", "net"},
-	"podd/manifest/validate":  {"context", "os", "net", "sync"},
-	"podd/reconcile/plan":     {"context", "os", "net", "sync"},
-	"podd/reconcile/state":    {"context", "os", "net", "sync"},
-	"podd/reconcile/status":   {"context", "os", "net", "sync"},
-	"podd/reconcile/render":   {"context", "os", "net", "sync"},
-	"podd/reconcile/event":    {"context", "os", "net", "sync"},
+	"podd/manifest":            {"context", "os", "net", "sync"},
+	"podd/manifest/defaults":   {"context", "os", "net", "sync"},
+	"podd/manifest/decode":     {"context", "os", "net"},
+	"podd/manifest/merge":      {"context", "os", "net", "sync"},
+	"podd/manifest/refs":       {"context", "os", "sync"}, // net.JoinHostPort reads nothing
+	"podd/manifest/supported":  {"context", "os", "net"},
+	"podd/manifest/validate":   {"context", "os", "net", "sync"},
+	"podd/reconcile/plan":      {"context", "os", "net", "sync"},
+	"podd/reconcile/admission": {"context", "os", "net", "sync"},
+	"podd/reconcile/state":     {"context", "os", "net", "sync"},
+	"podd/reconcile/status":    {"context", "os", "net", "sync"},
+	"podd/reconcile/render":    {"context", "os", "net", "sync"},
+	"podd/reconcile/event":     {"context", "os", "net", "sync"},
 }
 
 type listed struct {

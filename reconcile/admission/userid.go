@@ -1,8 +1,6 @@
-package reconcile
+package admission
 
 import (
-	"k8s.io/apimachinery/pkg/types"
-
 	"podd/manifest"
 	"podd/reconcile/render"
 	"podd/runtime"
@@ -12,38 +10,46 @@ import (
 // needs none. No two names have the same, and none has those of another agent's sandboxes.
 // After a restart of podd, the sandboxes record them. A name keeps its IDs from one version
 // to the next, because two versions of it never run at the same time.
-func (r *Router) userIDs(key types.NamespacedName, e *entry, desired *manifest.Pod) uint32 {
-	if !r.hasSnapshot || !e.needsUserIDs(desired) {
+func (d *decider) userIDs(name *Name, desired *manifest.Pod) uint32 {
+	if !d.node.HasSnapshot || !name.needsUserIDs(desired) {
 		return 0
 	}
-	if e.order.UserIDs > 0 {
-		return e.order.UserIDs
+	if name.Order.UserIDs > 0 {
+		return name.Order.UserIDs
 	}
-	if own := idsOf(r.observed[key], false); len(own) > 0 {
+	if own := idsOf(name.Observed, false); len(own) > 0 {
 		return own[0]
 	}
-	taken := map[uint32]bool{}
-	for _, other := range r.entries {
-		taken[other.order.UserIDs] = true
-	}
-	for _, p := range r.observed {
-		for _, ids := range append(idsOf(p, false), idsOf(p, true)...) {
-			taken[ids] = true
-		}
-	}
 	ids := uint32(render.IDsPerPod) // the first ones are the host's own users
-	for taken[ids] {
+	for d.isTaken(ids) {
 		ids += render.IDsPerPod
 	}
+	d.taken[ids] = true
 	return ids
+}
+
+// isTaken reports whether a name or another agent's sandbox has IDs that start with ids.
+func (d *decider) isTaken(ids uint32) bool {
+	if d.taken == nil {
+		d.taken = map[uint32]bool{}
+		for _, name := range d.names {
+			d.taken[name.Order.UserIDs] = true
+		}
+		for _, p := range d.node.Observed {
+			for _, ids := range append(idsOf(p, false), idsOf(p, true)...) {
+				d.taken[ids] = true
+			}
+		}
+	}
+	return d.taken[ids]
 }
 
 // needsUserIDs reports whether the desired version of a name, or one that may still run,
 // has a user namespace.
-func (e *entry) needsUserIDs(desired *manifest.Pod) bool {
-	versions := append([]*manifest.Pod{desired}, e.holds...)
-	if e.report != nil {
-		versions = append(versions, e.report.Version)
+func (n *Name) needsUserIDs(desired *manifest.Pod) bool {
+	versions := append([]*manifest.Pod{desired}, n.Holds...)
+	if n.Report != nil {
+		versions = append(versions, n.Report.Version)
 	}
 	for _, p := range versions {
 		if p != nil && manifest.HasUserNamespace(&p.Spec.Spec) {

@@ -1,0 +1,164 @@
+package admission
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/manifest/refs"
+	"podd/reconcile/plan"
+	"podd/reconcile/render"
+	"podd/reconcile/state"
+	"podd/runtime"
+)
+
+// A Node is what is known about the node at one moment.
+type Node struct {
+	// Set has the desired pods; nil before the first set. Refs has the objects of each, and
+	// Instance is the argument of refs.Resolve.
+	Set      *manifest.Set
+	Refs     map[types.NamespacedName]*refs.Resolved
+	Instance string
+	// SourceKinds maps the name of every configured source to its kind.
+	SourceKinds map[string]string
+	// EarlierNodes are the earlier names of the node. A pod with a name that ends with one
+	// of them stops before its successor starts.
+	EarlierNodes []string
+	// Observed has the pods of the runtime, also those of other agents. HasSnapshot reports
+	// whether the runtime was observed, and Started whether every worker has reported, too.
+	Observed             map[types.NamespacedName]*runtime.Pod
+	HasSnapshot, Started bool
+	// Down stops every pod, ForceStop without grace.
+	Down, ForceStop bool
+	Limits          plan.Limits
+	// Plan, RuntimeName, Render and DriverChanges are parts of every order.
+	Plan          plan.Node
+	RuntimeName   string
+	Render        *render.Node
+	DriverChanges uint64
+}
+
+// A Request is what the worker of a name must do once.
+type Request struct {
+	Key      types.NamespacedName
+	Requests state.Requests
+}
+
+// Decide returns the memory of every name with its present order, and requests to stop the
+// pods that must give way to critical ones.
+func Decide(node Node, names []Name, now time.Time) (map[types.NamespacedName]Memory, []Request) {
+	d := decider{node: &node, names: names, now: now}
+	verdicts := d.admit()
+	memories := make(map[types.NamespacedName]Memory, len(names))
+	for i := range names {
+		memories[names[i].Key] = d.order(&names[i], verdicts[names[i].Key])
+	}
+	return memories, preempt(memories, verdicts)
+}
+
+// decider is one call of Decide.
+type decider struct {
+	node  *Node
+	names []Name
+	now   time.Time
+	taken map[uint32]bool // first IDs of user namespaces; nil until they are needed
+}
+
+// admit returns the admission verdict of every name.
+func (d *decider) admit() map[types.NamespacedName]plan.Verdict {
+	n := d.node
+	claimants := make([]plan.Claimant, 0, len(d.names))
+	for i := range d.names {
+		name := &d.names[i]
+		wants := n.desired(name.Key)
+		c := name.claimant(wants, wants == nil && n.isRemoved(name))
+		c.Earlier = n.earlierNames(wants)
+		claimants = append(claimants, c)
+	}
+	verdicts := plan.Admission(claimants, n.Limits)
+	if n.Started {
+		return verdicts
+	}
+	for key, v := range verdicts {
+		// A rejected pod of a cluster fails for good, and a preempted one, too. Neither may
+		// happen while the reservations of other pods are not known yet.
+		if v.Preempts = (types.NamespacedName{}); v.Answer == plan.Reject && n.desired(key).Origin.Kind == manifest.KindAPI {
+			v.Answer = plan.Wait
+		}
+		verdicts[key] = v
+	}
+	return verdicts
+}
+
+// order returns the memory of a name with its order for a verdict.
+func (d *decider) order(name *Name, v plan.Verdict) Memory {
+	n, m := d.node, name.Memory
+	desired, leaving := n.desired(name.Key), n.leaving(name.Key)
+	m.clearDeletion(desired)
+	if leaving != nil {
+		m.setDeletion(leaving.UID, leaving.Deletion.Grace, d.now)
+	}
+	if desired != nil {
+		m.kind, m.source = desired.Origin.Kind, desired.Origin.Source
+		// Reservations are not known before the runtime was observed.
+		if v.Answer == plan.Admit && n.HasSnapshot {
+			m.addAdmitted(desired)
+		}
+	}
+	o := state.Order{
+		Desired: desired, Verdict: v, Leaving: leaving, Deletion: m.Deletion, ForceStop: n.ForceStop,
+		Node: n.Plan, RuntimeName: n.RuntimeName, Render: n.Render, DriverChanges: n.DriverChanges,
+		UserIDs: d.userIDs(name, desired),
+	}
+	d.addRefs(name, &o)
+	present := *name
+	present.Memory = m
+	o.Certain = desired == nil && n.isRemoved(&present)
+	m.Order = o
+	return m
+}
+
+// addRefs adds the objects of the desired version to an order, and those of an earlier
+// version that is still in force. The files of that one are updated, too, unless it is to
+// be replaced because they changed.
+func (d *decider) addRefs(name *Name, o *state.Order) {
+	if d.node.Refs == nil || o.Desired == nil {
+		return
+	}
+	o.Refs = d.node.Refs[name.Key]
+	if name.Report == nil || name.Report.Version == nil {
+		return
+	}
+	before := &name.Order
+	if v := name.Report.Version; state.SameVersion(v, o.Desired) {
+		if len(v.Spec.Spec.EphemeralContainers) > 0 { // ephemeral containers read objects, too
+			o.Refs = refs.Resolve(v, d.node.Set, d.node.Instance, before.Refs)
+		}
+		return
+	}
+	o.Earlier = name.Report.Version
+	if manifest.RestartsOnChange(o.Earlier) {
+		o.Earlier = nil
+		return
+	}
+	o.EarlierRefs = refs.Resolve(o.Earlier, d.node.Set, d.node.Instance, before.EarlierRefs)
+}
+
+// preempt returns the requests to stop the pods that must give way to critical ones. It
+// records them in memories.
+func preempt(memories map[types.NamespacedName]Memory, verdicts map[types.NamespacedName]plan.Verdict) (requests []Request) {
+	for _, v := range verdicts {
+		m, ok := memories[v.Preempts]
+		if !ok || m.Order.Desired == nil || m.preempted == m.Order.Desired.UID {
+			continue
+		}
+		p := m.Order.Desired
+		m.preempted = p.UID
+		memories[v.Preempts] = m
+		requests = append(requests, Request{v.Preempts, state.Requests{Evict: &plan.Evict{
+			UID: p.UID, Hash: p.Hash, Reason: plan.Preempted, Message: "Preempted in order to admit critical pod",
+		}}})
+	}
+	return requests
+}

@@ -1,0 +1,144 @@
+package admission
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+	"podd/reconcile/state"
+	"podd/runtime"
+)
+
+const source = "/manifests"
+
+func keyOf(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "default", Name: name}
+}
+
+// podWith returns a pod of a file with a host port; 0 means none.
+func podWith(name string, port int32) *manifest.Pod {
+	spec := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app", Image: "i:1"}}}}
+	if port != 0 {
+		spec.Spec.Containers[0].Ports = []v1.ContainerPort{{ContainerPort: port, HostPort: port, Protocol: v1.ProtocolTCP}}
+	}
+	return &manifest.Pod{
+		Key: keyOf(name), UID: types.UID(name), Hash: fmt.Sprintf("v1:%d", port), Spec: spec,
+		Origin: manifest.Origin{Kind: manifest.KindFile, Source: source},
+	}
+}
+
+// running returns an observation of a running pod.
+func running(p *manifest.Pod) *runtime.Pod {
+	ports, err := json.Marshal(p.Spec.Spec.Containers[0].Ports)
+	if err != nil {
+		panic(err)
+	}
+	return &runtime.Pod{Key: p.Key, Incarnations: []runtime.Incarnation{{
+		Sandbox: runtime.Sandbox{ID: "s-" + string(p.UID), UID: p.UID, Ready: true, Annotations: map[string]string{
+			runtime.AnnotationHash: p.Hash, manifest.AnnotationConfigSource: p.Origin.Kind,
+		}},
+		Containers: []runtime.Container{{
+			ID: "c-" + string(p.UID), Name: "app", State: runtime.Running, Annotations: map[string]string{runtime.AnnotationContainerPorts: string(ports)},
+		}},
+	}}}
+}
+
+// nodeOf returns a node that was observed, with desired pods that were read completely.
+func nodeOf(pods ...*manifest.Pod) Node {
+	n := Node{
+		Set:         &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{}, Complete: map[string]bool{source: true}},
+		SourceKinds: map[string]string{source: manifest.KindFile}, Observed: map[types.NamespacedName]*runtime.Pod{},
+		HasSnapshot: true, Started: true,
+	}
+	for _, p := range pods {
+		n.Set.Pods[p.Key] = p
+	}
+	return n
+}
+
+// TestDecide checks the order of a pod for what is known about the node.
+func TestDecide(t *testing.T) {
+	web, other := podWith("web", 80), podWith("other", 80)
+	for name, test := range map[string]struct {
+		node    Node
+		names   []Name
+		answer  plan.Answer // of web
+		certain bool
+	}{
+		"a free port":                       {nodeOf(web), []Name{{Key: web.Key}}, plan.Admit, false},
+		"a port that another pod has":       {nodeOf(web, other), []Name{{Key: web.Key}, {Key: other.Key, Observed: running(other)}}, plan.Reject, false},
+		"a port of a pod that is removed":   {nodeOf(web), []Name{{Key: web.Key}, {Key: other.Key, Observed: running(other)}}, plan.Wait, false},
+		"not desired":                       {nodeOf(), []Name{{Key: web.Key, Observed: running(web)}}, plan.Admit, true},
+		"not desired, an unread source":     {func() Node { n := nodeOf(); n.Set.Complete = nil; return n }(), []Name{{Key: web.Key, Observed: running(web)}}, plan.Admit, false},
+		"not desired, nothing was observed": {func() Node { n := nodeOf(); n.HasSnapshot = false; return n }(), []Name{{Key: web.Key}}, plan.Admit, false},
+		"all pods stop":                     {func() Node { n := nodeOf(web); n.Down = true; return n }(), []Name{{Key: web.Key}}, plan.Admit, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			memories, requests := Decide(test.node, test.names, time.Now())
+			o := memories[web.Key].Order
+			if o.Verdict.Answer != test.answer || o.Certain != test.certain || len(requests) > 0 {
+				t.Errorf("got answer %d, certain %t and %d requests; want %d, %t and none", o.Verdict.Answer, o.Certain, len(requests), test.answer, test.certain)
+			}
+		})
+	}
+}
+
+// TestDecide_Fixpoint checks that the same facts lead to the same orders, so that nothing is
+// posted to a worker twice, and that Decide does not modify its arguments.
+func TestDecide_Fixpoint(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		node, names := nodeOf(), []Name{}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			port := rapid.SampledFrom([]int32{0, 80, 81})
+			p, n := podWith(name, port.Draw(t, "port")), Name{Key: keyOf(name)}
+			if rapid.Bool().Draw(t, "desired") {
+				node.Set.Pods[p.Key] = p
+			}
+			if rapid.Bool().Draw(t, "runs") {
+				n.Observed = running(podWith(name, port.Draw(t, "runs with port")))
+			}
+			if rapid.Bool().Draw(t, "reported") {
+				n.Report, n.Reported = &state.Report{Key: p.Key, Version: node.Set.Pods[p.Key], Exists: n.Observed != nil}, true
+				if n.Observed != nil {
+					n.Report.Observed = n.Observed.Incarnations
+				}
+			}
+			node.Observed[n.Key] = n.Observed
+			names = append(names, n)
+		}
+		node.HasSnapshot, node.Down = rapid.Bool().Draw(t, "snapshot"), rapid.Bool().Draw(t, "down")
+		node.Started = node.HasSnapshot && rapid.Bool().Draw(t, "started")
+		node.Limits.MaxPods = rapid.IntRange(0, 3).Draw(t, "max pods")
+		now := time.Now()
+		first, _ := Decide(node, names, now)
+		again, _ := Decide(node, names, now)
+		if !maps.EqualFunc(first, again, func(a, b Memory) bool { return a.Order == b.Order }) {
+			t.Fatal("the same arguments lead to different orders")
+		}
+		for i := range names {
+			names[i].Memory = first[names[i].Key]
+		}
+		// A pod that was admitted may have reservations, which can change a verdict once.
+		second, _ := Decide(node, names, now)
+		for i := range names {
+			names[i].Memory = second[names[i].Key]
+		}
+		third, requests := Decide(node, names, now)
+		for key, m := range third {
+			if m.Order != second[key].Order {
+				t.Errorf("%s: order %+v follows %+v", key, m.Order, second[key].Order)
+			}
+		}
+		if len(requests) > 0 {
+			t.Errorf("got requests %+v", requests)
+		}
+	})
+}
