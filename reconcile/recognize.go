@@ -50,15 +50,14 @@ func isKubeletPod(p *manifest.Pod, inc *runtime.Incarnation) bool {
 		inc.Annotations[manifest.AnnotationConfigHash] == string(inc.UID)
 }
 
-// recognize gives the pods of the newest set the UIDs by which this node knows them. A pod
-// that was started with its own UID keeps that, even if nothing of it exists at the moment.
-func (r *Router) recognize() *manifest.Set {
-	before := r.recognized
-	r.recognized = manifest.Recognize(r.received, before, func(p *manifest.Pod) types.UID {
+// recognize gives the pods of a set the UIDs by which this node knows them. A pod that was
+// started with its own UID keeps that, even if nothing of it exists at the moment. before is
+// the previous result; it may be nil.
+func (r *Router) recognize(s *manifest.Set, before *manifest.Known) *manifest.Known {
+	return manifest.Recognize(s, before, func(p *manifest.Pod) types.UID {
 		if r.started && before != nil && before.Set.Pods[p.Key] != nil && state.SameVersion(before.Set.Pods[p.Key], p) {
 			return p.UID
 		}
 		return recordedUID(p, r.past[p.Key], r.observed[p.Key], r.o.Adopt)
 	})
-	return r.recognized.Set
 }

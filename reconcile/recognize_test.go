@@ -57,14 +57,15 @@ func TestKnownAs(t *testing.T) {
 func TestRecognize_Started(t *testing.T) {
 	f := decode.File([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: main, image: i}]}"), decode.Options{Kind: manifest.KindFile})
 	p := f.Pods[0]
-	r := &Router{received: &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{p.Key: p}}, started: true}
-	r.recognize()
+	set := &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{p.Key: p}}
+	r := &Router{started: true}
+	before := r.recognize(set, nil)
 	r.past = map[types.NamespacedName][]state.Record{p.Key: {{UID: "k", Hash: p.Hash}}}
-	if got := r.recognize().Pods[p.Key]; got != p {
-		t.Errorf("it became %s", got.UID)
+	if got := r.recognize(set, before).Set.Pods[p.Key]; got != p {
+		t.Errorf("the pod that runs under its own UID got UID %s", got.UID)
 	}
-	r.recognized = nil // as if its source is read late
-	if got := r.recognize().Pods[p.Key]; got.UID != "k" {
-		t.Errorf("it is %s and not as it was known", got.UID)
+	// The source is read late.
+	if got := r.recognize(set, nil).Set.Pods[p.Key]; got.UID != "k" {
+		t.Errorf("got UID %s, want the recorded one", got.UID)
 	}
 }

@@ -102,11 +102,8 @@ type Router struct {
 	ended    chan struct{} // closed when Run returns
 
 	entries       map[types.NamespacedName]*entry
-	received      *manifest.Set   // the newest one; nil before the first
-	recognized    *manifest.Known // received, with the UIDs that pods have on this node
+	desired       *desiredSet // nil before the first set
 	past          map[types.NamespacedName][]state.Record
-	bound         *refs.ResolvedSet // recognized, with the objects of its pods
-	set           *manifest.Set     // the set in bound
 	node          runtime.Node
 	render        *render.Node
 	devices       map[v1.ResourceName]plan.Devices // as of the last admission
@@ -281,21 +278,40 @@ func (r *Router) receivePending() bool {
 }
 
 func (r *Router) applySet(ctx context.Context, s *manifest.Set) {
-	r.received = s
-	r.bind()
-	for key := range r.set.Pods {
+	r.resolve(s)
+	for key := range r.desired.Set.Pods {
 		r.entry(ctx, key, nil)
 	}
 	r.handleOrphans(ctx)
 	r.orderAll()
 }
 
-// bind sets the desired pods and their objects from the newest set.
-func (r *Router) bind() {
-	s := r.recognize()
-	r.bound = refs.ResolveSet(s, r.o.Render.Instance, r.keptClaims(s), r.bound)
-	r.events = append(r.events, event.Refused(r.set, r.bound.Set, time.Now())...)
-	r.set, r.dirty, r.setChanged = r.bound.Set, true, true
+// desiredSet is the newest set of the sources and what was derived from it. It is immutable.
+type desiredSet struct {
+	received   *manifest.Set
+	recognized *manifest.Known // received, with the UIDs that pods have on this node
+	// ResolvedSet is recognized with the objects of its pods. Its Set is the one in effect.
+	*refs.ResolvedSet
+}
+
+// set returns the set in effect; nil if d is nil.
+func (d *desiredSet) set() *manifest.Set {
+	if d == nil {
+		return nil
+	}
+	return d.Set
+}
+
+// resolve makes received the newest set.
+func (r *Router) resolve(received *manifest.Set) {
+	before := r.desired
+	if before == nil {
+		before = &desiredSet{}
+	}
+	known := r.recognize(received, before.recognized)
+	resolved := refs.ResolveSet(known.Set, r.o.Render.Instance, r.keptClaims(known.Set), before.ResolvedSet)
+	r.events = append(r.events, event.Refused(r.desired.set(), resolved.Set, time.Now())...)
+	r.desired, r.dirty, r.setChanged = &desiredSet{received, known, resolved}, true, true
 }
 
 // keptClaims returns the claims that have their data in a directory of podd. It is called
@@ -404,7 +420,7 @@ func (r *Router) applyUpdate(u update) {
 
 // markStarted records, once, that podd knows everything on this node.
 func (r *Router) markStarted() {
-	if r.started || !r.hasSnapshot || r.set == nil {
+	if r.started || !r.hasSnapshot || r.desired == nil {
 		return
 	}
 	for _, e := range r.entries {
@@ -422,7 +438,7 @@ func (r *Router) shortName(key types.NamespacedName) string {
 }
 
 func (r *Router) publish() {
-	c := Change{Set: r.set, SetChanged: r.setChanged, Node: r.node, Capacity: r.render.Capacity, Allocatable: r.render.Allocatable, Devices: r.devices, Addresses: r.addresses, Gone: r.removed, Down: r.down, ShuttingDown: r.shutdown != nil, Starting: !r.started, Problems: slices.Concat(r.problems, r.lost), Events: r.events, EventsOnly: !r.dirty}
+	c := Change{Set: r.desired.set(), SetChanged: r.setChanged, Node: r.node, Capacity: r.render.Capacity, Allocatable: r.render.Allocatable, Devices: r.devices, Addresses: r.addresses, Gone: r.removed, Down: r.down, ShuttingDown: r.shutdown != nil, Starting: !r.started, Problems: slices.Concat(r.problems, r.lost), Events: r.events, EventsOnly: !r.dirty}
 	for key := range r.changed {
 		if e := r.entries[key]; e != nil {
 			c.Reports = append(c.Reports, e.report)

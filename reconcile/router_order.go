@@ -47,22 +47,23 @@ func (r *Router) decide() (map[types.NamespacedName]admission.Memory, []admissio
 // admissionNode returns what admission needs to know of the node.
 func (r *Router) admissionNode() admission.Node {
 	n := admission.Node{
-		Set: r.set, Instance: r.o.Render.Instance, SourceKinds: r.o.SourceKinds, EarlierNodes: r.o.EarlierNodes,
+		Set: r.desired.set(), Instance: r.o.Render.Instance, SourceKinds: r.o.SourceKinds, EarlierNodes: r.o.EarlierNodes,
 		Observed: r.observed, HasSnapshot: r.hasSnapshot, Started: r.started, Down: r.down, ForceStop: r.forceStop,
 		Limits: r.o.Limits, Plan: r.planNode(), RuntimeName: r.node.Name, Render: r.render, DriverChanges: r.driverChanges,
-	}
-	if r.bound != nil {
-		n.Refs = r.bound.Refs
 	}
 	if r.o.Devices != nil {
 		n.Limits.Devices = r.holdDevices()
 	}
 	n.Limits.Machine.Runtime = r.node
 	n.Limits.ShuttingDown = r.shutdown != nil
-	if r.set != nil && r.set.Node != nil {
-		n.Limits.Machine.Labels, n.Limits.Machine.Taints = r.set.Node.Labels, r.set.Node.Taints
+	n.Limits.Single = refs.SingleClaims(n.Set)
+	if r.desired == nil {
+		return n
 	}
-	n.Limits.Single = refs.SingleClaims(r.set)
+	n.Refs = r.desired.Refs
+	if own := n.Set.Node; own != nil {
+		n.Limits.Machine.Labels, n.Limits.Machine.Taints = own.Labels, own.Taints
+	}
 	return n
 }
 
@@ -106,10 +107,10 @@ func (r *Router) post(e *entry, m message) {
 	e.worker.post(m)
 }
 
-// desired returns the desired pod of a name; nil if there is none or all pods stop.
-func (r *Router) desired(key types.NamespacedName) *manifest.Pod {
-	if r.set == nil || r.down {
+// desiredPod returns the desired pod of a name; nil if there is none or all pods stop.
+func (r *Router) desiredPod(key types.NamespacedName) *manifest.Pod {
+	if r.desired == nil || r.down {
 		return nil
 	}
-	return r.set.Pods[key]
+	return r.desired.Set.Pods[key]
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/refs"
 	"podd/reconcile/state"
 	"podd/runtime"
 )
@@ -19,16 +20,17 @@ import (
 // admission of all pods, not one each.
 func TestReservations_OneAdmission(t *testing.T) {
 	r := NewRouter(Options{Log: slog.New(slog.DiscardHandler)})
-	r.set = &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{}}
+	pods := map[types.NamespacedName]*manifest.Pod{}
+	r.desired = &desiredSet{ResolvedSet: &refs.ResolvedSet{Set: &manifest.Set{Pods: pods}}}
 	for _, name := range []string{"a", "b", "c"} {
 		key := types.NamespacedName{Namespace: "default", Name: name}
 		p := barePod("app")
 		p.Key, p.UID = key, types.UID(name)
-		r.set.Pods[key] = p
+		pods[key] = p
 		r.entries[key] = &entry{worker: &worker{messages: make(chan message, 1)}}
 	}
 	for key, e := range r.entries {
-		r.applyUpdate(update{key: key, worker: e.worker, report: &state.Report{Key: key, Version: r.set.Pods[key], Exists: true}})
+		r.applyUpdate(update{key: key, worker: e.worker, report: &state.Report{Key: key, Version: pods[key], Exists: true}})
 	}
 	orders := func() (n int) {
 		for _, e := range r.entries {

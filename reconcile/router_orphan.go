@@ -65,11 +65,11 @@ func orphanKey(uid types.UID) types.NamespacedName { return types.NamespacedName
 // knowsOwners reports whether every source was read and the runtime was observed, so that a
 // UID that none of them has belongs to no pod.
 func (r *Router) knowsOwners() bool {
-	if !r.hasSnapshot || r.set == nil {
+	if !r.hasSnapshot || r.desired == nil {
 		return false
 	}
 	for name := range r.o.SourceKinds {
-		if !r.set.Complete[name] {
+		if !r.desired.Set.Complete[name] {
 			return false
 		}
 	}
@@ -111,10 +111,10 @@ func (r *Router) handleOrphans(ctx context.Context) {
 // ownerOf finds the owner of a directory among the pods that are known by now. Before
 // the runtime was seen no owner is known, because desired pods may have other UIDs here.
 func (r *Router) ownerOf(uid types.UID) owner {
-	if !r.hasSnapshot || r.set == nil {
+	if !r.hasSnapshot || r.desired == nil {
 		return unknownPod
 	}
-	owner := ownerOf(uid, r.set.Pods, r.observed)
+	owner := ownerOf(uid, r.desired.Set.Pods, r.observed)
 	if owner == noPod && !r.knowsOwners() {
 		return unknownPod
 	}

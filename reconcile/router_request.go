@@ -68,7 +68,7 @@ func (r *Router) Evict(ctx context.Context, key types.NamespacedName, evict plan
 func (r *Router) Delete(ctx context.Context, key types.NamespacedName, uid types.UID, grace time.Duration) error {
 	return r.call(ctx, func() error {
 		e := r.entries[key]
-		if e != nil && uid == "" && r.desired(key) == nil && e.report != nil && len(e.report.UIDs) > 0 {
+		if e != nil && uid == "" && r.desiredPod(key) == nil && e.report != nil && len(e.report.UIDs) > 0 {
 			uid = e.report.UIDs[0]
 		}
 		if e == nil || e.memory.Deletion != nil && e.memory.Deletion.UID == uid && e.memory.Deletion.Grace == grace {

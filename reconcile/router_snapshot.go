@@ -28,8 +28,8 @@ func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 	}
 	first := s.Whole && !r.hasSnapshot
 	r.hasSnapshot = r.hasSnapshot || s.Whole
-	if first && r.received != nil {
-		r.bind() // the pods may have other UIDs here
+	if first && r.desired != nil {
+		r.resolve(r.desired.received) // the pods may have other UIDs here
 	}
 	r.handleOrphans(ctx)
 	if s.Whole {
