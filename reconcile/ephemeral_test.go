@@ -220,7 +220,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"]}]`))
 		if err := router.Debug(ctx, key("web"), "other", list, false); !apierrors.IsConflict(err) {
 			t.Errorf("of another pod: %v", err)
 		}
-		if err := router.Debug(ctx, key("job"), m.report("job").Pod.UID, list, false); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "has run to its end") {
+		if err := router.Debug(ctx, key("job"), m.report("job").Pod.UID, list, false); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "has finished") {
 			t.Errorf("of a pod that is done: %v", err)
 		}
 		if err := m.debug("web", debugger("app", "side:1", "")); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.ephemeralContainers[0].name") {

@@ -78,7 +78,7 @@ func (i *Instance) identify(dir *os.Root) (err error) {
 	}
 	pid, err := runningInstance(i.ID)
 	if err != nil {
-		return fmt.Errorf("finding out whether another podd runs instance %s: %w", i.ID, err)
+		return fmt.Errorf("checking whether another podd runs instance %s: %w", i.ID, err)
 	}
 	if pid != 0 {
 		return fmt.Errorf("instance %s of root directory %s is in use by the podd with PID %d, which adopted it or has a copy of the directory; stop that one, or remove %s to start as a new instance without its pods", i.ID, i.root, pid, path)
@@ -127,7 +127,7 @@ func readID(dir *os.Root) (string, error) {
 	}
 	id := strings.TrimSpace(string(text))
 	if raw, err := hex.DecodeString(id); err != nil || len(raw) != idBytes {
-		return "", errors.New("it is not an instance id; remove it only when none of its pods run")
+		return "", errors.New("not an instance ID; remove the file only when none of its pods run")
 	}
 	return id, nil
 }

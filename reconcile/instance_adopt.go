@@ -42,7 +42,7 @@ func (i *Instance) Adopt(ids ...string) error {
 		}
 		pid, err := runningInstance(id)
 		if err != nil {
-			return fmt.Errorf("adopting instance %s: finding out whether a podd runs it: %w", id, err)
+			return fmt.Errorf("adopting instance %s: checking whether a podd runs it: %w", id, err)
 		}
 		if pid != 0 {
 			return fmt.Errorf("adopting instance %s: the podd with PID %d runs it; stop that one first", id, pid)
@@ -99,7 +99,7 @@ func (i *Instance) recallAdopted(dir *os.Root) error {
 	for _, id := range ids {
 		pid, err := runningInstance(id)
 		if err != nil {
-			return fmt.Errorf("finding out whether a podd runs the adopted instance %s: %w", id, err)
+			return fmt.Errorf("checking whether a podd runs the adopted instance %s: %w", id, err)
 		}
 		if pid != 0 {
 			i.Contested = append(i.Contested, id)

@@ -31,27 +31,27 @@ func (w *worker) logDecision(d plan.Decision) {
 		w.logged.decision = text
 		w.log.Log(context.Background(), decisionLevel(d), phaseMessages[d.Phase], "rule", d.Rule, "why", d.Why)
 	}
-	troubles := map[string]string{}
+	problems := map[string]string{}
 	for _, s := range d.Steps {
 		if !s.Problem {
 			continue
 		}
 		text := s.Rule + "\x00" + s.Why
-		if troubles[s.Container] = text; text != w.logged.problems[s.Container] {
-			word := "waits"
+		if problems[s.Container] = text; text != w.logged.problems[s.Container] {
+			message := "container is waiting"
 			if s.Probe != "" {
-				word = "unhealthy"
+				message = "container is unhealthy"
 			}
-			w.log.Warn(word, "container", s.Container, "rule", s.Rule, "why", s.Why)
+			w.log.Warn(message, "container", s.Container, "rule", s.Rule, "why", s.Why)
 		}
 	}
-	w.logged.problems = troubles
+	w.logged.problems = problems
 }
 
 var phaseMessages = map[plan.Phase]string{
-	plan.PhaseHold: "holds", plan.PhaseWait: "waits", plan.PhaseStop: "stopping",
-	plan.PhasePrepare: "preparing", plan.PhaseInit: "initializing", plan.PhaseRun: "runs",
-	plan.PhaseWindDown: "finished", plan.PhaseRest: "rests",
+	plan.PhaseHold: "pod is left unchanged", plan.PhaseWait: "pod is waiting", plan.PhaseStop: "stopping pod",
+	plan.PhasePrepare: "preparing pod", plan.PhaseInit: "initializing pod", plan.PhaseRun: "pod is running",
+	plan.PhaseWindDown: "pod finished", plan.PhaseRest: "pod is at rest",
 }
 
 // decisionLevel returns the log level of a decision. Decisions without a problem have the
@@ -69,17 +69,17 @@ func decisionLevel(d plan.Decision) slog.Level {
 // logOutcome logs that the pod became ready, was found running, or was removed.
 func (w *worker) logOutcome(d plan.Decision, pod *v1.Pod) {
 	if d.Done {
-		w.log.Info("removed")
+		w.log.Info("pod removed")
 		return
 	}
 	ready := pod != nil && isReady(pod)
 	switch {
 	case ready && !w.logged.ready && !w.logged.acted:
-		w.log.Info("adopted", "age", since(w.state.In.Now, w.state.In.History.StartTime))
+		w.log.Info("pod adopted", "age", since(w.state.In.Now, w.state.In.History.StartTime))
 	case ready && !w.logged.ready && w.logged.wasReady:
-		w.log.Info("running again", "down", since(w.state.In.Now, w.logged.notReadySince))
+		w.log.Info("pod is ready again", "down", since(w.state.In.Now, w.logged.notReadySince))
 	case ready && !w.logged.ready:
-		w.log.Info("running", "took", since(w.state.In.Now, w.state.In.History.StartTime))
+		w.log.Info("pod is ready", "took", since(w.state.In.Now, w.state.In.History.StartTime))
 	case !ready && w.logged.ready:
 		w.logged.notReadySince = w.state.In.Now
 	}
@@ -92,7 +92,7 @@ func (w *worker) logResize() {
 	if len(w.logged.resizing) == 0 || w.state.In.Desired == nil || plan.Unsized(&w.state.In) {
 		return
 	}
-	w.log.Info("resized", "what", strings.Join(w.logged.resizing, ", "))
+	w.log.Info("pod resized", "parts", strings.Join(w.logged.resizing, ", "))
 	w.logged.resizing = nil
 }
 
@@ -133,13 +133,13 @@ func (w *worker) logResult(f result.Result, isFor bool, took time.Duration) {
 	}
 	switch {
 	case f.Canceled():
-		w.log.Debug("gave up", "action", what)
+		w.log.Debug("action canceled", "action", what)
 	case f.Err != nil:
-		w.log.Warn("failed", "action", what, "err", f.Err, "took", took.Round(time.Millisecond))
+		w.log.Warn("action failed", "action", what, "err", f.Err, "took", took.Round(time.Millisecond))
 	case f.Warning != "":
-		w.log.Warn("did", "action", what, "but", f.Warning)
+		w.log.Warn("action succeeded with a warning", "action", what, "warning", f.Warning)
 	default:
-		w.log.Debug("did", "action", what, "took", took.Round(time.Millisecond))
+		w.log.Debug("action succeeded", "action", what, "took", took.Round(time.Millisecond))
 	}
 	if isFor && f.Err == nil {
 		w.logged.recordResize(f.Action)

@@ -78,7 +78,7 @@ func TestResizeIsLogged(t *testing.T) {
 			m.setPods(sizedPod(t, "web", memory, ""))
 			m.settle()
 			m.settle()
-			if text := talk.String(); strings.Count(text, "msg=resized") != n+1 || !strings.Contains(text, "container app") {
+			if text := talk.String(); strings.Count(text, `msg="pod resized"`) != n+1 || !strings.Contains(text, "container app") {
 				t.Errorf("%d. resize:\n%s", n+1, text)
 			}
 		}

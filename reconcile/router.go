@@ -322,7 +322,7 @@ func (r *Router) keptClaims(s *manifest.Set) map[types.NamespacedName]bool {
 	}
 	kept, err := r.o.Kept()
 	if err != nil { // safe, because a volume is prepared from its own record
-		r.o.Log.Warn("where claims have their data is not known; one that a PersistentVolume fits may wait", "err", err)
+		r.o.Log.Warn("listing the data of claims failed; a claim that a PersistentVolume matches may wait", "err", err)
 	}
 	return kept
 }

@@ -71,7 +71,7 @@ func (r *Router) planNode() plan.Node {
 	n := planNode(r.node, r.o.Adopt, r.o.MaxBackoff)
 	n.Reachable, n.ShuttingDown = n.Reachable && r.hasSnapshot, r.shutdown != nil
 	if n.Message == "" && !n.Reachable {
-		n.Message = "the runtime was not reached yet"
+		n.Message = "the runtime has not responded yet"
 	}
 	return n
 }

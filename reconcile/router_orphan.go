@@ -208,10 +208,10 @@ func orphanProblems(s journal.Store, kept, leftAlone, inUse []journal.Orphan) []
 		problems = append(problems, manifest.Problem{Severity: manifest.Warning, Path: path, Message: fmt.Sprintf(format, args...)})
 	}
 	for _, o := range inUse {
-		warn(filepath.Join(s.Dir(o.UID), journal.Name), "the journal of a pod cannot be read: %v; the pod goes on as the runtime reports it, and its next change writes a new journal and keeps this one as %s; a pod whose containers must not run twice, and of which the runtime has none, waits until the journal is repaired or removed", o.Unreadable, journal.Name+journal.UnreadableSuffix)
+		warn(filepath.Join(s.Dir(o.UID), journal.Name), "the journal of a pod cannot be read: %v; podd uses what the runtime reports about the pod; its next change writes a new journal and keeps this one as %s; a pod whose containers must not run twice, and of which the runtime has none, waits until the journal is repaired or removed", o.Unreadable, journal.Name+journal.UnreadableSuffix)
 	}
 	for _, o := range leftAlone {
-		warn(filepath.Join(s.Dir(o.UID), journal.Name), "the journal cannot be read: %v; the directory is kept because its pod is not known before podd has read every source, or is another agent's: repair the journal and restart podd", o.Unreadable)
+		warn(filepath.Join(s.Dir(o.UID), journal.Name), "the journal cannot be read: %v; the directory is kept because podd has not read every source yet, or because its pod belongs to another agent; repair the journal and restart podd", o.Unreadable)
 	}
 	var bare []string
 	for _, o := range kept {
@@ -219,7 +219,7 @@ func orphanProblems(s journal.Store, kept, leftAlone, inUse []journal.Orphan) []
 			bare = append(bare, string(o.UID))
 			continue
 		}
-		warn(filepath.Join(s.Dir(o.UID), journal.Name), "the journal cannot be read: %v; the directory is kept because its pod is not known: repair the journal and restart podd, or remove the directory with its data by podd orphans rm %s", o.Unreadable, o.UID)
+		warn(filepath.Join(s.Dir(o.UID), journal.Name), "the journal cannot be read: %v; the directory is kept because its pod is not known; repair the journal and restart podd, or remove the directory with its data: podd orphans rm %s", o.Unreadable, o.UID)
 	}
 	if len(bare) > 0 {
 		named := strings.Join(bare[:min(len(bare), maxNamed)], ", ")
@@ -236,7 +236,7 @@ func orphanProblems(s journal.Store, kept, leftAlone, inUse []journal.Orphan) []
 func (r *Router) Orphans(ctx context.Context) (all []Orphan, err error) {
 	err = r.call(ctx, func() error {
 		if !r.knowsOwners() {
-			return errors.New("looking for orphaned pod directories: podd has not seen every source and the runtime yet; try again")
+			return errors.New("looking for orphaned pod directories: podd has not read every source and observed the runtime yet; try again")
 		}
 		for _, o := range r.keptOrphans() {
 			all = append(all, Orphan{UID: o.UID, Path: r.o.Journals.Dir(o.UID), Reason: o.Reason()})
@@ -254,7 +254,7 @@ func (r *Router) RemoveOrphan(ctx context.Context, uid types.UID) error {
 	err := r.call(ctx, func() error {
 		at := slices.IndexFunc(r.keptOrphans(), func(o journal.Orphan) bool { return o.UID == uid })
 		if at < 0 {
-			return fmt.Errorf("removing pod directory %s: it is not an orphaned one; podd orphans lists them", uid)
+			return fmt.Errorf("removing pod directory %s: it is not an orphan; podd orphans lists all orphans", uid)
 		}
 		r.orphans = slices.DeleteFunc(r.orphans, func(o journal.Orphan) bool { return o.UID == uid })
 		r.removals[orphanKey(uid)] = result

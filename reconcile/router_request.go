@@ -21,9 +21,9 @@ func (r *Router) call(ctx context.Context, f func() error) error {
 	case r.requests <- a:
 		return <-a.reply
 	case <-r.ended:
-		return errors.New("asking the router: podd is stopping")
+		return errors.New("sending a request to the router: podd is stopping")
 	case <-ctx.Done():
-		return fmt.Errorf("asking the router: %w", ctx.Err())
+		return fmt.Errorf("sending a request to the router: %w", ctx.Err())
 	}
 }
 
@@ -35,10 +35,10 @@ func (r *Router) Restart(ctx context.Context, key types.NamespacedName, containe
 	return r.call(ctx, func() error {
 		e := r.entries[key]
 		if e == nil || e.memory.Order.Desired == nil {
-			return fmt.Errorf("restarting %s: there is no such pod", key)
+			return fmt.Errorf("restarting %s: pod not found", key)
 		}
 		if e.report != nil && e.isFinished() {
-			return fmt.Errorf("restarting %s: it has run to its end; an edit of its manifest runs it anew", r.shortName(key))
+			return fmt.Errorf("restarting %s: the pod has finished; edit its manifest to run it again", r.shortName(key))
 		}
 		if e.report != nil && e.report.HasEphemeral(container) {
 			return fmt.Errorf("restarting %s: %s is an ephemeral container, which runs once; add another one", r.shortName(key), container)
@@ -142,7 +142,7 @@ func (r *Router) Down(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.await(ctx, done, "ending every pod")
+	return r.await(ctx, done, "stopping every pod")
 }
 
 // await returns the result of an operation on pods, or an error if podd stops or ctx is
@@ -152,7 +152,7 @@ func (r *Router) await(ctx context.Context, done <-chan error, doing string) err
 	case err := <-done:
 		return err
 	case <-r.ended:
-		return errors.New(doing + ": podd is stopping; they run on")
+		return errors.New(doing + ": podd is stopping; the pods keep running")
 	case <-ctx.Done():
 		return ctx.Err()
 	}

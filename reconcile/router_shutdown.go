@@ -39,7 +39,7 @@ func (s *shutdown) due() <-chan time.Time {
 }
 
 // ErrCancelled is the error of a wait for a node shutdown that was cancelled.
-var ErrCancelled = errors.New("ending the pods for the machine's shutdown: it was cancelled")
+var ErrCancelled = errors.New("stopping the pods for the node shutdown: it was cancelled")
 
 // Shutdown stops every pod because the node shuts down, one priority group after the other,
 // and returns when that has begun. No pod is started any more, except those in groups that are
@@ -68,7 +68,7 @@ func (r *Router) AwaitShutdown(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.await(ctx, done, "ending the pods for the machine's shutdown")
+	return r.await(ctx, done, "stopping the pods for the node shutdown")
 }
 
 // Resume cancels a node shutdown. The pods of manifests on this node are started again once

@@ -16,7 +16,7 @@ import (
 const diskPatience = time.Second
 
 // errSlow is the result of a write that has not ended yet.
-var errSlow = errors.New("the disk has not finished an earlier write")
+var errSlow = errors.New("an earlier write to the disk has not finished")
 
 // slowWrite is a write that did not end within diskPatience. Until it ends, the worker
 // starts no other write, so that no journal is replaced by an older one.
@@ -116,6 +116,6 @@ func (w *worker) finishWrites() {
 		w.endWrite(err)
 		w.retryWrites(time.Now())
 	case <-timer.C:
-		w.log.Warn("the disk does not answer; ending without the journal", "uid", w.writing.uid)
+		w.log.Warn("the disk does not respond; stopping without writing the journal", "uid", w.writing.uid)
 	}
 }

@@ -25,7 +25,7 @@ import (
 func (s State) AddEphemeral(uid types.UID, containers []v1.EphemeralContainer, dry bool, now time.Time) (State, Outputs, error) {
 	t := s.begin(now)
 	if !t.HasObserved { // it may have some that were not observed yet
-		return s, Outputs{}, apierrors.NewServiceUnavailable("podd has not looked at the runtime yet; try again")
+		return s, Outputs{}, apierrors.NewServiceUnavailable("podd has not observed the runtime yet; try again")
 	}
 	t.recoverEphemeral()
 	err := t.addEphemeral(uid, containers, dry)
@@ -38,11 +38,11 @@ func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContai
 		return ReplacedError(t.Key)
 	}
 	if ofCluster(p) {
-		return InvalidEphemeral(t.Key, "the pod is the cluster's; add them there, with kubectl debug")
+		return InvalidEphemeral(t.Key, "the pod belongs to the cluster; add ephemeral containers there, with kubectl debug")
 	}
 	next, errs := decode.AddEphemeral(p, containers)
 	if next != p && t.In.History.Finished.Of(p) {
-		errs = append(errs, forbidden("the pod has run to its end; nothing is started in it any more"))
+		errs = append(errs, forbidden("the pod has finished; no container is started in it any more"))
 	}
 	if len(errs) > 0 {
 		return invalid(t.Key, errs...)
@@ -74,7 +74,7 @@ func (s State) WithdrawEphemeral(before State, now time.Time) (State, Outputs) {
 
 // ReplacedError is the API error about a pod that is being stopped or replaced.
 func ReplacedError(key types.NamespacedName) error {
-	return apierrors.NewConflict(v1.Resource("pods"), key.Name, errors.New("it is being ended, or is another pod by now"))
+	return apierrors.NewConflict(v1.Resource("pods"), key.Name, errors.New("it is being stopped, or was replaced by another pod"))
 }
 
 // InvalidEphemeral is the API error about ephemeral containers that a pod must not have.

@@ -231,7 +231,7 @@ func contended(before plan.Failure, f result.Result, id string) plan.Failure {
 	sum.Write([]byte(id))
 	longest := plan.RetryDelay(n) + 4*f.Ended.Sub(f.Began)
 	return plan.Failure{
-		Count: n, Message: "another podd or kubelet made this pod at the same time",
+		Count: n, Message: "another podd or kubelet created this pod at the same time",
 		Until: f.Ended.Add(time.Duration(sum.Sum64() % uint64(longest))),
 	}
 }

@@ -33,7 +33,7 @@ func (t *transition) applyProbe(a plan.Probe, f result.Result) (news bool) {
 			t.write(t.In.Desired.UID, t.In.Desired.Hash)
 		}
 		if was.Health == plan.Failed {
-			t.info("healthy again", "container", a.Container, "probe", a.Kind)
+			t.info("container is healthy again", "container", a.Container, "probe", a.Kind)
 		}
 	}
 	return now.Health != was.Health || now.Message != was.Message

@@ -126,7 +126,7 @@ func readiness(r runtime.Node, leaves bool) v1.NodeCondition {
 	case r.Ready:
 		c.Message = cmp.Or(r.NetworkMessage, "the runtime's network is not ready")
 	default:
-		c.Message = cmp.Or(r.Message, "the runtime was not reached yet")
+		c.Message = cmp.Or(r.Message, "the runtime has not responded yet")
 	}
 	return c
 }

@@ -36,7 +36,7 @@ func TestNodeView(t *testing.T) {
 		}
 		return n
 	}
-	check(runtime.Node{}, v1.ConditionFalse, "the runtime was not reached yet")
+	check(runtime.Node{}, v1.ConditionFalse, "the runtime has not responded yet")
 	check(runtime.Node{Ready: true, NetworkMessage: "no CNI"}, v1.ConditionFalse, "no CNI")
 	ready := runtime.Node{Name: "containerd", Version: "v2.4.2", Ready: true, NetworkReady: true}
 	n := check(ready, v1.ConditionTrue, "podd runs pods")
