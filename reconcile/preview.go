@@ -107,9 +107,9 @@ func (in PreviewInput) node(bound *refs.ResolvedSet) admission.Node {
 // decide returns the first decision about a pod name.
 func (in PreviewInput) decide(key types.NamespacedName, past []state.Record, unreadable map[types.UID]string, o state.Order, now time.Time) plan.Decision {
 	observed := state.Requests{Observation: &state.Observation{Pod: in.Observed.Pods[key], AsOf: now}}
-	s := state.New(key, past, unreadable, time.Time{})
+	s := state.New(state.Start{Key: key, Past: past, Unreadable: unreadable})
 	s, _ = s.ApplyOrder(o, observed, o.Desired != nil && in.Journals.Has(o.Desired.UID), now)
-	s, _ = s.Recall(now)
+	s, _ = s.Recall(nil, nil, now)
 	return plan.Next(s.Input())
 }
 

@@ -363,9 +363,9 @@ func (r *Router) entry(ctx context.Context, key types.NamespacedName, past []sta
 	w := &worker{
 		key: key, effects: r.o.Effects, journals: r.o.Journals, refresh: r.o.Refresh,
 		messages: make(chan message, 1), results: make(chan ended), pullStarts: make(chan pullStart),
-		flights: map[string]flight{}, state: state.New(key, past, r.unreadable, r.lateUntil),
+		flights: map[string]flight{},
+		state:   state.New(state.Start{Key: key, Past: past, Late: r.lateUntil, Unreadable: r.unreadable, Barrier: r.retiredAt[key]}),
 	}
-	w.state.Barrier, w.state.Order.Render = r.retiredAt[key], r.render
 	w.log = slog.New(redactHandler{r.o.Log.Handler(), func(text string) string { return w.state.Redact(text) }}).With("pod", r.shortName(key))
 	w.send = func(u update) {
 		select {

@@ -18,8 +18,7 @@ import (
 // decision, nothing is reported, so that no status is computed for each probe.
 func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	now := w.now()
-	w.state.In.InFlight, w.state.In.Used = w.inFlight(), w.used()
-	w.apply(w.state.Recall(now))
+	w.apply(w.state.Recall(w.inFlight(), w.used(), now))
 	w.retryWrites(now)
 	d := w.next()
 	news = news || d.Succeed || d.Finished != nil || d.Stopping != nil

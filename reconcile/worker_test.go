@@ -27,7 +27,7 @@ func bare(p *manifest.Pod) (w *worker, refreshed *requests) {
 	refreshed = new(requests)
 	w = &worker{
 		refresh: func(_ types.NamespacedName, urgent bool) { *refreshed = append(*refreshed, urgent) },
-		log:     slog.New(slog.DiscardHandler), flights: map[string]flight{}, state: state.New(p.Key, nil, nil, time.Time{}),
+		log:     slog.New(slog.DiscardHandler), flights: map[string]flight{}, state: state.New(state.Start{Key: p.Key}),
 	}
 	w.receive(message{order: state.Order{Desired: p}})
 	return w, refreshed

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
 	"podd/reconcile/plan"
@@ -83,9 +84,10 @@ func (t *transition) addDirs() {
 }
 
 // Recall prepares the state for a decision: it updates the history from the newest
-// observation of the version in force. In.InFlight must be set.
-func (s State) Recall(now time.Time) (State, Outputs) {
+// observation of the version in force. inFlight and used are those of plan.Input.
+func (s State) Recall(inFlight map[string]plan.Action, used map[types.UID]bool, now time.Time) (State, Outputs) {
 	t := s.begin(now)
+	t.In.InFlight, t.In.Used = inFlight, used
 	if t.recordObserved() && runsToEnd(t.In.Desired) {
 		t.write(t.In.Desired.UID, t.In.Desired.Hash)
 	}

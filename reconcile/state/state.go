@@ -16,8 +16,7 @@ import (
 // A State is the memory of the worker of one pod name. New returns the first one.
 type State struct {
 	Key types.NamespacedName
-	// In is the input of the next decision. The worker sets InFlight and Used before each
-	// decision.
+	// In is the input of the next decision.
 	In plan.Input
 	// Order is the newest one.
 	Order Order
@@ -95,15 +94,26 @@ type Note struct {
 	Args    []any // keys and values, as for slog
 }
 
-// New returns the state after podd started: the records of the pod's name are those that an
-// earlier podd wrote. Until late, a call of that podd may still create something. That does
-// not apply to pods that had ended or were being stopped. unreadable has the UIDs with a
-// journal that cannot be read, and the reasons.
-func New(key types.NamespacedName, past []Record, unreadable map[types.UID]string, late time.Time) State {
-	s := State{Key: key, Records: map[types.UID]Record{}, Unreadable: unreadable}
-	for _, r := range past {
+// Start is what is known about a pod name when its worker starts.
+type Start struct {
+	Key types.NamespacedName
+	// Past has the records of the name that an earlier podd wrote. Until Late, a call of
+	// that podd may still create something. That does not apply to pods that had ended or
+	// were being stopped.
+	Past []Record
+	Late time.Time
+	// Unreadable has the UIDs with a journal that cannot be read, and the reasons.
+	Unreadable map[types.UID]string
+	// Barrier is the end of the last effect of an earlier worker of the name.
+	Barrier time.Time
+}
+
+// New returns the state of a worker that starts.
+func New(start Start) State {
+	s := State{Key: start.Key, Records: map[types.UID]Record{}, Unreadable: start.Unreadable, Barrier: start.Barrier}
+	for _, r := range start.Past {
 		s.Records[r.UID] = r
-		dir := plan.Dir{UID: r.UID, Hash: r.Hash, Volumes: r.Volumes, Keep: late}
+		dir := plan.Dir{UID: r.UID, Hash: r.Hash, Volumes: r.Volumes, Keep: start.Late}
 		if r.Stopping != nil {
 			s.In.History.Stopping = r.Stopping
 		}

@@ -22,7 +22,7 @@ type memory struct {
 
 // remember returns the memory of a worker for p before the runtime was observed.
 func remember(p *manifest.Pod) *memory {
-	m := &memory{State: New(p.Key, nil, nil, time.Time{})}
+	m := &memory{State: New(Start{Key: p.Key})}
 	m.change(func(t *transition) { t.setDesired(p) })
 	return m
 }
@@ -44,7 +44,7 @@ func (m *memory) observe(p *runtime.Pod, asOf time.Time) {
 	m.change(func(t *transition) { t.applyObservation(p, asOf) })
 }
 
-func (m *memory) recall(now time.Time) { m.set(m.Recall(now)) }
+func (m *memory) recall(now time.Time) { m.set(m.Recall(m.In.InFlight, nil, now)) }
 
 // landed applies the result of an action.
 func (m *memory) landed(f result.Result) { m.set(m.ApplyResult(f, f.Ended)) }
