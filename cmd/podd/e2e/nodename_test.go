@@ -65,6 +65,14 @@ func TestHostnameChanges(t *testing.T) {
 	d.untilApplied("web")
 	d.untilNoted("web runs", "web TERM", "web runs", "web TERM", "web runs")
 	d.noProblems()
+
+	// A hostname that cannot name a node.
+	d.kill()
+	d.hostname = "not_" + third
+	d.start()
+	d.untilProblem(third, d.hostname, "cannot name a node")
+	d.untilApplied("web")
+	d.untilNoted("web runs", "web TERM", "web runs", "web TERM", "web runs")
 }
 
 // noProblems waits until podd shows no problem.

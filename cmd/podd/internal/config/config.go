@@ -69,8 +69,11 @@ type Sources struct {
 
 // Node identifies the node.
 type Node struct {
-	// NodeName is lower case and a DNS-1123 subdomain.
+	// NodeName is lower case and a DNS-1123 subdomain. It is "" if InvalidHostname is set;
+	// then a stored name or that of Cloud is used.
 	NodeName string
+	// InvalidHostname is the hostname if it should be NodeName but is no valid name.
+	InvalidHostname string
 	// Named reports whether the user has set NodeName. Otherwise it is the hostname or, with
 	// Cloud, the name in the metadata.
 	Named bool

@@ -14,7 +14,7 @@ import (
 
 func (r *resolving) node(c *Config) {
 	f, k, d := r.flags, r.k, defaults()
-	c.NodeName = r.nodeName()
+	c.NodeName, c.InvalidHostname = r.nodeName()
 	c.Cloud, c.Named = f.CloudMetadata, f.HostnameOverride != ""
 	if c.Cloud != "" && !slices.Contains(clouds, c.Cloud) {
 		r.add(manifest.Error, "--cloud-metadata", "%q is not known; want %s", c.Cloud, strings.Join(clouds, ", "))
@@ -81,17 +81,33 @@ func (r *resolving) nodeIPs() (all []netip.Addr) {
 	return all
 }
 
-// nodeName returns the name of the flag or else the hostname.
-func (r *resolving) nodeName() string {
-	name, from := r.machine.Hostname, "hostname"
-	if r.flags.HostnameOverride != "" {
-		name, from = r.flags.HostnameOverride, "--hostname-override"
+// nodeName returns the name of the flag or else the hostname. A hostname that cannot name
+// a node is returned as invalid, because podd may have a stored or a cloud's name.
+func (r *resolving) nodeName() (name, invalid string) {
+	if given := r.flags.HostnameOverride; given != "" {
+		name, err := NodeName(given)
+		if err != nil {
+			r.add(manifest.Error, "--hostname-override", "%v", err)
+		}
+		return name, ""
 	}
-	node, err := NodeName(name)
-	if err != nil {
-		r.add(manifest.Error, from, "%v", err)
+	name, err := NodeName(r.machine.Hostname)
+	if err == nil {
+		return name, ""
 	}
-	return node
+	if r.k.RunOnce { // it uses no stored name
+		r.add(manifest.Error, "hostname", "%v", err)
+	}
+	return "", r.machine.Hostname
+}
+
+// CheckNodeName returns an error if the node has no name.
+func (n *Node) CheckNodeName() error {
+	if n.NodeName != "" {
+		return nil
+	}
+	_, err := NodeName(n.InvalidHostname)
+	return fmt.Errorf("hostname: %w", err)
 }
 
 // NodeName returns the node name for a hostname as in the kubelet: trimmed and in lower

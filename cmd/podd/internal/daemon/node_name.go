@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -29,7 +30,7 @@ type nodeNamer struct {
 	root   string          // podd's root directory
 	record nodename.Record // the name in effect and earlier ones
 	// configured is the name in the configuration: the user's, the cloud's or the hostname at
-	// the start.
+	// the start, which may be invalid.
 	configured string
 	isNamed    bool   // the user has set configured
 	cloud      string // the cloud that configured is from; may be ""
@@ -39,15 +40,22 @@ type nodeNamer struct {
 }
 
 // newNodeNamer returns a nodeNamer with the name that is stored in the root directory,
-// which podd must own. On the first start it stores the configured one.
+// which podd must own. On the first start it stores the configured one, and returns an error
+// if the hostname cannot name a node.
 func newNodeNamer(cfg *config.Config, log *slog.Logger) (*nodeNamer, error) {
 	stored, err := nodename.Read(cfg.RootDir)
 	if err != nil {
 		return nil, err
 	}
-	record, differs := stored.Resolve(cfg.NodeName, cfg.Named)
+	if stored.Name == "" {
+		if err := cfg.CheckNodeName(); err != nil {
+			return nil, err
+		}
+	}
+	configured := cmp.Or(cfg.NodeName, cfg.InvalidHostname)
+	record, differs := stored.Resolve(configured, cfg.Named)
 	if differs {
-		log.Warn("node name differs from the stored one; using the stored one", "found", cfg.NodeName, "stored", record.Name)
+		log.Warn("node name differs from the stored one; using the stored one", "found", configured, "stored", record.Name)
 	}
 	if record.Name != stored.Name {
 		if err := nodename.Write(cfg.RootDir, record); err != nil {
@@ -55,7 +63,7 @@ func newNodeNamer(cfg *config.Config, log *slog.Logger) (*nodeNamer, error) {
 		}
 	}
 	return &nodeNamer{
-		root: cfg.RootDir, record: record, configured: cfg.NodeName, isNamed: cfg.Named, cloud: cfg.Cloud,
+		root: cfg.RootDir, record: record, configured: configured, isNamed: cfg.Named, cloud: cfg.Cloud,
 		inCluster: cfg.Cluster.Kubeconfig != "", renamed: make(chan string, 1),
 	}, nil
 }
@@ -71,7 +79,9 @@ func (n *nodeNamer) problem(found string) *manifest.Problem {
 		from = "cloud " + n.cloud + " names this node"
 	}
 	rename := "podd accept node-name renames the node and replaces its pods"
-	if n.inCluster {
+	if _, err := config.NodeName(found); err != nil {
+		rename = fmt.Sprintf("%q cannot name a node (letters, digits, - and .)", found)
+	} else if n.inCluster {
 		rename = renameInCluster(found)
 	}
 	return &manifest.Problem{Severity: manifest.Warning, Message: fmt.Sprintf(
@@ -86,7 +96,8 @@ func renameInCluster(name string) string {
 	return fmt.Sprintf("a kubeconfig for node %s and --hostname-override=%s rename the node and replace its pods", name, name)
 }
 
-// present returns the name that the node would have without a stored one.
+// present returns the name that the node would have without a stored one. If a hostname
+// cannot name a node, present returns it with an error.
 func (n *nodeNamer) present() (string, error) {
 	if n.isNamed || n.cloud != "" {
 		return n.configured, nil
@@ -95,7 +106,11 @@ func (n *nodeNamer) present() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the hostname: %w", err)
 	}
-	return config.NodeName(host)
+	name, err := config.NodeName(host)
+	if err != nil {
+		return host, err
+	}
+	return name, nil
 }
 
 // run calls publish with the problem of a changed hostname until ctx is done. It returns a
@@ -104,8 +119,7 @@ func (n *nodeNamer) run(ctx context.Context, publish func(*manifest.Problem)) er
 	tick := time.NewTicker(hostnameInterval)
 	defer tick.Stop()
 	for found := n.configured; ; {
-		// A hostname that cannot be a name cannot be accepted either.
-		if name, err := n.present(); err == nil && name != found {
+		if name, _ := n.present(); name != "" && name != found {
 			found = name
 			publish(n.problem(found))
 		}

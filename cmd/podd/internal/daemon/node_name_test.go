@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 
+	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/nodename"
 )
 
@@ -27,5 +29,32 @@ func TestNodeNamer_Accept(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "--hostname-override=new") || stored.Name != "" || !strings.Contains(problem, "--hostname-override=new") {
 			t.Errorf("in a cluster: got %q, %v, stored %q, problem %q", message, err, stored.Name, problem)
 		}
+	}
+}
+
+// TestNewNodeNamer_InvalidHostname checks that a host that was given an invalid name keeps the
+// stored one, and that podd fails only if no name is stored.
+func TestNewNodeNamer_InvalidHostname(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	cfg := &config.Config{Node: config.Node{InvalidHostname: "my_host"}, Paths: config.Paths{RootDir: t.TempDir()}}
+	if n, err := newNodeNamer(cfg, log); err == nil || !strings.Contains(err.Error(), `"my_host"`) {
+		t.Errorf("no stored name: got %+v, %v, want an error with the hostname", n, err)
+	}
+	if stored, err := nodename.Read(cfg.RootDir); err != nil || stored.Name != "" {
+		t.Errorf("no stored name: stored %q, %v", stored.Name, err)
+	}
+	if err := nodename.Write(cfg.RootDir, nodename.Record{Name: "old"}); err != nil {
+		t.Fatal(err)
+	}
+	n, err := newNodeNamer(cfg, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n.record.Name != "old" {
+		t.Errorf("got name %q, want the stored one", n.record.Name)
+	}
+	p := n.problem(n.configured)
+	if p == nil || !strings.Contains(p.Message, `"my_host"`) || !strings.Contains(p.Message, `"old"`) || strings.Contains(p.Message, "podd accept") {
+		t.Errorf("got problem %+v, want both names and no podd accept", p)
 	}
 }

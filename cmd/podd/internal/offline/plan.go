@@ -52,6 +52,9 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	}
 	pods, files := splitTargets(c.Targets)
 	running := runningState(ctx, &c.Flags, &cfg, s.Err)
+	if err := cfg.CheckNodeName(); err != nil {
+		return err
+	}
 	useRunningSources(running, &cfg)
 	cfg.ManifestPaths = slices.Concat(unreadFiles(files, cfg.ManifestPaths), cfg.ManifestPaths)
 	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" {

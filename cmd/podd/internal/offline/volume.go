@@ -56,6 +56,9 @@ func (c *VolumeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	running := runningState(ctx, &c.Flags, &cfg, s.Err)
+	if err := cfg.CheckNodeName(); err != nil {
+		return err
+	}
 	k := volumeCommand{cfg: &cfg, out: s.Out, err: s.Err, claims: volume.Claims{Root: rootdir.Claims(cfg.RootDir)}}
 	k.desired, err = desiredClaims(ctx, running, &cfg)
 	switch {
