@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -88,6 +89,28 @@ func (i *Instance) identify(dir *os.Root) (err error) {
 	}
 	i.announce()
 	return nil
+}
+
+// CheckRoot returns an error if the path of the root directory leads to another directory
+// than the locked one, for example because a file system was mounted over it. Files that podd
+// opens by their path are then those of another instance, or are lost.
+func (i *Instance) CheckRoot() error {
+	locked, err := i.lock.Stat()
+	if err != nil {
+		return fmt.Errorf("checking root directory %s: %w", i.root, err)
+	}
+	var cause string
+	switch now, err := os.Lstat(filepath.Join(i.root, lockName)); {
+	case errors.Is(err, fs.ErrNotExist):
+		cause = "its lock file was removed, or it was moved, unmounted or mounted over"
+	case err != nil: // such as an input/output error, which does not show another directory
+		return nil
+	case os.SameFile(locked, now):
+		return nil
+	default:
+		cause = "another directory was mounted or moved there, or the lock file was replaced"
+	}
+	return fmt.Errorf("root directory %s is not the one that podd locked at its start: %s; restart podd to use the present one", i.root, cause)
 }
 
 // Close unlocks the root directory.

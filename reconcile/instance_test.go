@@ -216,3 +216,51 @@ containers: [{name: app, image: "web:1", volumeMounts: [{name: v, mountPath: /v}
 		}
 	})
 }
+
+// TestInstance_CheckRoot checks that a directory that takes the place of the locked one is
+// noticed, whether a podd has used it or not.
+func TestInstance_CheckRoot(t *testing.T) {
+	dir := t.TempDir()
+	root, used, moved := filepath.Join(dir, "root"), filepath.Join(dir, "used"), filepath.Join(dir, "moved")
+	other, err := reconcile.LockRoot(used)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Close()
+	i, err := reconcile.LockRoot(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer i.Close()
+	check := func(what string, replaced bool) {
+		t.Helper()
+		err := i.CheckRoot()
+		if replaced != (err != nil) {
+			t.Errorf("%s: got error %v, want one: %t", what, err, replaced)
+		}
+		if err != nil && (!strings.Contains(err.Error(), root) || !strings.Contains(err.Error(), "restart podd")) {
+			t.Errorf("%s: got error %q, want the directory and the remedy", what, err)
+		}
+	}
+	rename := func(from, to string) {
+		t.Helper()
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("at the start", false)
+	rename(root, moved)
+	check("moved", true)
+	if err := os.Mkdir(root, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	check("an empty directory", true)
+	if err := os.Remove(root); err != nil {
+		t.Fatal(err)
+	}
+	rename(used, root)
+	check("the directory of another instance", true)
+	rename(root, used)
+	rename(moved, root)
+	check("moved back", false)
+}

@@ -105,6 +105,14 @@ func TestLostRootDirectory(t *testing.T) {
 func (d *daemon) refused(parts ...string) {
 	d.t.Helper()
 	d.launch()
+	if text := d.ended(parts...); strings.Contains(text, "running pod") {
+		d.t.Errorf("podd ended with %q, although it was refused", text)
+	}
+}
+
+// ended waits until podd ends with an error that has all parts, and returns its log.
+func (d *daemon) ended(parts ...string) string {
+	d.t.Helper()
 	d.eventually("podd ends", func() error {
 		if d.proc.running() {
 			return errors.New("it runs")
@@ -116,10 +124,11 @@ func (d *daemon) refused(parts ...string) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	if !hasAll(string(text), parts) || strings.Contains(string(text), "running pod") {
+	if !hasAll(string(text), parts) {
 		d.t.Errorf("podd ended with %q, want %q", text, parts)
 	}
 	if err := os.Remove(d.output()); err != nil {
 		d.t.Fatal(err)
 	}
+	return string(text)
 }
