@@ -82,6 +82,9 @@ type Proxied struct {
 
 // Allows implements Authorizer.
 func (p Proxied) Allows(ctx context.Context, u User, a Attributes) (bool, error) {
+	if u.Forwarded && a.readsSecrets() {
+		return false, nil // Guard allows the request, but the response has no data
+	}
 	return p.Authorizer.Allows(ctx, u, a.proxied(p.Node))
 }
 

@@ -38,6 +38,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if user.Name != anonymous {
 		server.Admit(r)
 	}
+	user.Forwarded = g.InCluster && server.Forwarded(r)
 	user, err := g.impersonated(r.Context(), user, r.Header)
 	if err != nil {
 		refuse(w, r, server.HTTPStatus(err), err.Error())
@@ -46,7 +47,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := RequestAttributes(r, g.Node)
 	if g.InCluster && request.IsAPI(r.URL.Path) {
 		a = a.proxied(g.Node)
-		if a.needsRoot() && server.Forwarded(r) {
+		if a.needsRoot() && user.Forwarded {
 			// The credential belongs to the API server and not to the original client.
 			refuse(w, r, http.StatusForbidden, forbidden(user, a, true))
 			return

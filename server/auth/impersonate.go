@@ -34,7 +34,7 @@ func (g *Guard) impersonated(ctx context.Context, u User, h http.Header) (User, 
 			return User{}, &server.Error{Status: http.StatusForbidden, Message: forbidden(u, a, true)}
 		}
 	}
-	return User{Name: name, Groups: withImplicitGroups(name, groups)}, nil
+	return User{Name: name, Groups: withImplicitGroups(name, groups), Forwarded: u.Forwarded}, nil
 }
 
 // impersonation returns the user name and the groups in the impersonation headers.

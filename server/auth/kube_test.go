@@ -5,10 +5,12 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	rbac "k8s.io/api/rbac/v1"
 )
 
 const kubePolicy = policy + `
@@ -323,14 +325,16 @@ func TestProxied_ShowsSecret(t *testing.T) {
 }
 
 // A forwarded request carries the API server's credential, not that of the user who
-// sent it, so it gets no rights that need root's.
+// sent it, so it gets no rights that need root's. Access reviews agree: their
+// Authorizer gets the User that the Guard passes on.
 func TestGuard_ForwardedWrite(t *testing.T) {
 	tokens, err := ParseTokens([]byte("api,kube-apiserver-kubelet-client,1,system:masters\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	var user User // of the last request
 	g := &Guard{Authenticator: &Authenticator{Tokens: func() Tokens { return tokens }}, Authorizer: Writes{All{}}, Node: "n1", InCluster: true,
-		Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
+		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { user = UserFrom(r.Context()) })}
 	const pods = "/api/v1/namespaces/a/pods"
 	for _, c := range []struct {
 		method, path string
@@ -348,6 +352,45 @@ func TestGuard_ForwardedWrite(t *testing.T) {
 		r.Header.Set("Authorization", "Bearer api")
 		if g.ServeHTTP(w, r); w.Code != c.want {
 			t.Errorf("%s %s %v: got %d %s, want %d", c.method, c.path, c.header, w.Code, w.Body, c.want)
+		}
+	}
+
+	reviewer := Proxied{g.Authorizer, "n1"}
+	for _, forwarded := range []bool{false, true} {
+		r := httptest.NewRequest("GET", pods, nil)
+		r.Header.Set("Authorization", "Bearer api")
+		if forwarded {
+			r.Header.Set("X-Forwarded-For", "192.0.2.7")
+		}
+		g.ServeHTTP(httptest.NewRecorder(), r)
+		rules, err := reviewer.Rules(user, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			verb, resource, part string
+			open                 bool // to forwarded requests, too
+		}{
+			{"get", "pods", "", true},
+			{"watch", "nodes", "", true},
+			{"get", "pods", "log", true},
+			{"create", "pods", "exec", true},
+			{"create", "pods", "", false},
+			{"delete", "configmaps", "", false},
+			{"patch", "pods", "ephemeralcontainers", false},
+			{"get", "secrets", "", false},
+			{"list", "secrets", "", false},
+			{"get", "*", "", false},
+			{"*", "*", "*", false},
+		} {
+			a := Attributes{Verb: c.verb, Resource: c.resource, Namespace: "a", Subresources: []string{c.part}}
+			want := c.open || !forwarded
+			if got := allows(t, reviewer, user, a); got != want {
+				t.Errorf("forwarded %t: %+v: the review allows it: %t, want %t", forwarded, a, got, want)
+			}
+			if got := slices.ContainsFunc(rules, func(r rbac.PolicyRule) bool { return (&grant{rule: r}).covers(a) }); got != want {
+				t.Errorf("forwarded %t: %+v: the rules cover it: %t, want %t", forwarded, a, got, want)
+			}
 		}
 	}
 }

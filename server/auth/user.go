@@ -21,6 +21,10 @@ type User struct {
 	// must not be modified.
 	UID   string
 	Extra map[string][]string
+	// Forwarded is set if a cluster's API server forwards the request of another
+	// client, whose rights are unknown. Such a User has no rights that Writes reserves
+	// for root, and does not see the data of Secrets.
+	Forwarded bool
 }
 
 // Kubernetes' well-known users and groups.

@@ -30,7 +30,7 @@ const impersonates = "impersonate"
 
 // Allows implements Authorizer.
 func (w Writes) Allows(ctx context.Context, u User, a Attributes) (bool, error) {
-	if a.needsRoot() && !u.isRoot() {
+	if a.needsRoot() && !u.mayWrite() {
 		return false, nil
 	}
 	return w.Authorizer.Allows(ctx, u, a)
@@ -39,6 +39,9 @@ func (w Writes) Allows(ctx context.Context, u User, a Attributes) (bool, error) 
 // isRoot reports whether the user has root's rights. The group alone decides: no
 // user name, UID or extra value has rights here that a policy does not grant.
 func (u *User) isRoot() bool { return slices.Contains(u.Groups, Masters) }
+
+// mayWrite reports whether the user has the rights that Writes reserves.
+func (u *User) mayWrite() bool { return u.isRoot() && !u.Forwarded }
 
 // needsRoot reports whether a includes anything that Writes reserves. A wildcard or
 // an empty name includes everything that it stands for.

@@ -19,7 +19,7 @@ var (
 // rule can name all groups but system:masters.
 func (w Writes) Rules(u User, namespace string) ([]rbac.PolicyRule, error) {
 	rules, err := w.Authorizer.Rules(u, namespace)
-	if u.isRoot() {
+	if u.mayWrite() {
 		return rules, err
 	}
 	var all []rbac.PolicyRule
