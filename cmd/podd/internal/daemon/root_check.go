@@ -24,3 +24,10 @@ func watchRoot(ctx context.Context, check func() error) error {
 		}
 	}
 }
+
+// checkDirs checks what may be removed or replaced while podd runs: the run directory with the
+// node shutdown, and the root directory.
+func (p *parts) checkDirs() error {
+	p.shutdown.Restore()
+	return p.instance.CheckRoot()
+}

@@ -67,7 +67,7 @@ func (p *parts) tasks(sets <-chan *manifest.Set) []task {
 		p.limitStorage,
 		p.watchDisk,
 		p.watchNode,
-		func(ctx context.Context) error { return watchRoot(ctx, p.instance.CheckRoot) },
+		func(ctx context.Context) error { return watchRoot(ctx, p.checkDirs) },
 		func(ctx context.Context) error { return p.name.run(ctx, p.state.SetNodeNameProblem) },
 		func(ctx context.Context) error { return p.dns.Run(ctx, p.state.SetDNSProblem) },
 		p.qos.run,

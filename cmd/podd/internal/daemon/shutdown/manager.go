@@ -36,8 +36,9 @@ type Manager struct {
 	delays bool                 // a shutdown by systemd is delayed
 	log    *slog.Logger
 
-	mu    sync.Mutex // guards state
-	state *State
+	mu      sync.Mutex // guards all following fields
+	state   *State
+	failure string // error of the last Restore, as logged
 }
 
 // Initiators of a shutdown: podd shutdown, or systemd's logind.
@@ -98,6 +99,23 @@ func (l *Manager) begin(ctx context.Context, by string, groups []plan.ShutdownGr
 		return err
 	}
 	return l.router.AwaitShutdown(ctx)
+}
+
+// Restore stores the shutdown in progress again if its file was removed, for example with
+// everything below /run. Otherwise a podd that starts before the node is down would start
+// pods. The caller calls it regularly; it does nothing without a shutdown.
+func (l *Manager) Restore() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	missing, err := l.state.restore()
+	switch {
+	case err != nil && err.Error() != l.failure:
+		l.failure = err.Error()
+		l.log.Warn("storing the node shutdown again failed; trying again until it succeeds", "err", err)
+	case missing && err == nil:
+		l.failure = ""
+		l.log.Warn("file of the node shutdown was removed; stored it again", "path", l.state.path)
+	}
 }
 
 // Cancel starts the pods again.

@@ -87,6 +87,35 @@ func TestManager(t *testing.T) {
 	}
 }
 
+// TestManager_Restore checks that a later podd loads the shutdown although its file was
+// removed, and that Restore stores no shutdown that is not in progress.
+func TestManager_Restore(t *testing.T) {
+	dir, log := filepath.Join(t.TempDir(), "run"), slog.New(slog.DiscardHandler)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	stored := func() bool { return Load(dir, "boot", log).Groups() != nil }
+	l := New(Load(dir, "boot", log), Options{Router: &fakeRouter{}, Log: log})
+	if l.Restore(); stored() {
+		t.Error("without a shutdown: one is stored")
+	}
+	if err := l.Begin(t.Context(), time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if l.Restore(); !stored() {
+		t.Error("the file was removed: it is not stored again")
+	}
+	if err := l.Cancel(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if l.Restore(); stored() {
+		t.Error("a cancelled shutdown is stored")
+	}
+}
+
 // TestManager_ClientDisconnects checks that a shutdown or its cancellation completes
 // after the client has disconnected.
 func TestManager_ClientDisconnects(t *testing.T) {

@@ -74,6 +74,22 @@ func (s *State) Groups() []plan.ShutdownGroup {
 // set sets the shutdown in progress and stores it. It is set even if storing it fails.
 func (s *State) set(by string, groups []plan.ShutdownGroup) error {
 	s.current = &record{Boot: s.boot, By: by, Groups: groups}
+	return s.writeFile()
+}
+
+// restore writes the file if it is missing although a shutdown is in progress. It reports
+// whether it was missing.
+func (s *State) restore() (missing bool, err error) {
+	if s.current == nil {
+		return false, nil
+	}
+	if _, err := os.Lstat(s.path); !errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return true, s.writeFile()
+}
+
+func (s *State) writeFile() error {
 	data, err := json.Marshal(s.current)
 	if err != nil {
 		return err
