@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,22 +17,6 @@ const SocketName = "podd.sock"
 // maxSocketPath is the maximum length of a path in sockaddr_un, which ends with a
 // zero byte.
 const maxSocketPath = 107
-
-// ListenRoot opens a socket for root below the root directory, which no other podd
-// uses. It creates the socket's directory if necessary.
-func ListenRoot(ctx context.Context, path string) (net.Listener, error) {
-	if err := checkLength(path, "--root-dir"); err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return nil, fmt.Errorf("creating the directory of the socket: %w", err)
-	}
-	ln, err := bind(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	return &rootListener{ln}, nil
-}
 
 func checkLength(path, flag string) error {
 	if len(path) <= maxSocketPath {

@@ -27,17 +27,21 @@ const checkEvery = time.Second
 // Accept creates both again within a second, unless another podd has taken the
 // path: then it waits until that one exits. Accept must not be called concurrently.
 func ListenSocket(ctx context.Context, runDir string, log *slog.Logger) (net.Listener, error) {
-	s, err := openSocket(ctx, runDir, nil)
-	if err != nil {
-		return nil, err
-	}
-	return &socketListener{runDir: runDir, log: log, checked: time.Now(), now: s}, nil
+	return listen(ctx, log, func(ctx context.Context, held *os.File) (*boundSocket, error) { return openSocket(ctx, runDir, held) })
 }
 
-// socketListener is the socket of a run directory. It is recreated if it is
-// removed.
+// ListenRoot opens a socket for root below the root directory, which no other podd
+// uses. It creates the socket's directory if necessary. If either is removed or
+// replaced while the listener is open, Accept creates it again within a second. Accept
+// must not be called concurrently.
+func ListenRoot(ctx context.Context, path string, log *slog.Logger) (net.Listener, error) {
+	return listen(ctx, log, func(ctx context.Context, _ *os.File) (*boundSocket, error) { return openRootSocket(ctx, path) })
+}
+
+// socketListener is a socket that is recreated if it is removed.
 type socketListener struct {
-	runDir  string
+	// open opens the socket. held is the lock of the previous one; nil: it had none.
+	open    func(ctx context.Context, held *os.File) (*boundSocket, error)
 	log     *slog.Logger
 	checked time.Time // time of the last check; only Accept uses it
 	failure string    // error of the last check, as logged; only Accept uses it
@@ -47,11 +51,19 @@ type socketListener struct {
 	closed bool
 }
 
+func listen(ctx context.Context, log *slog.Logger, open func(context.Context, *os.File) (*boundSocket, error)) (net.Listener, error) {
+	s, err := open(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &socketListener{open: open, log: log, checked: time.Now(), now: s}, nil
+}
+
 // boundSocket is a socket that is bound to a path, with the lock of that path.
 type boundSocket struct {
 	rootListener
 	path string
-	lock *os.File
+	lock *os.File    // nil if the lock of the root directory protects the path
 	file os.FileInfo // identifies the socket
 }
 
@@ -79,7 +91,18 @@ func openSocket(ctx context.Context, runDir string, held *os.File) (*boundSocket
 	return s, err
 }
 
-// bindSocket binds path. The caller must hold its lock.
+// openRootSocket binds path, which is below the root directory.
+func openRootSocket(ctx context.Context, path string) (*boundSocket, error) {
+	if err := checkLength(path, "--root-dir"); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return nil, fmt.Errorf("creating the directory of the socket: %w", err)
+	}
+	return bindSocket(ctx, path, nil)
+}
+
+// bindSocket binds path. The caller must hold its lock, or that of the root directory.
 func bindSocket(ctx context.Context, path string, lock *os.File) (*boundSocket, error) {
 	ln, err := bind(ctx, path)
 	if err != nil {
@@ -105,6 +128,9 @@ func (s *boundSocket) inPlace() bool {
 func (s *boundSocket) remove() error {
 	if s.inPlace() {
 		_ = os.Remove(s.path) // the next podd replaces a socket that remains
+	}
+	if s.lock == nil {
+		return s.Close()
 	}
 	return errors.Join(s.Close(), s.lock.Close())
 }
@@ -156,7 +182,7 @@ func (l *socketListener) check() {
 		l.failure = ""
 		return
 	}
-	next, err := openSocket(context.Background(), l.runDir, was.lock)
+	next, err := l.open(context.Background(), was.lock)
 	if err != nil {
 		if l.failure != err.Error() {
 			l.failure = err.Error()

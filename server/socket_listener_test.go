@@ -23,6 +23,12 @@ func accepting(t *testing.T, dir string, log *slog.Logger) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return acceptAll(t, ln)
+}
+
+// acceptAll accepts and closes connections until stop is called.
+func acceptAll(t *testing.T, ln net.Listener) (stop func()) {
+	t.Helper()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -89,6 +95,28 @@ func (s *syncText) has(t *testing.T, want string) {
 		if time.Now().After(deadline) {
 			t.Fatalf("log: got %q, want %q in it", got, want)
 		}
+	}
+}
+
+// A socket below the root directory is created again if it or its directory is
+// removed, and removed when the listener is closed.
+func TestListenRoot_Recreated(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "device-plugins", SocketName)
+	ln, err := ListenRoot(t.Context(), path, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := acceptAll(t, ln)
+	for _, removed := range []string{path, filepath.Dir(path)} {
+		awaitSocket(t, filepath.Dir(path))
+		if err := os.RemoveAll(removed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaitSocket(t, filepath.Dir(path))
+	stop()
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after Close the socket is still there: %v", err)
 	}
 }
 

@@ -57,7 +57,7 @@ func (p *parts) servePlugins(ctx context.Context) error {
 	if err := plugin.Prepare(dir); err != nil {
 		return err
 	}
-	ln, err := server.ListenRoot(ctx, filepath.Join(dir, plugin.Socket))
+	ln, err := server.ListenRoot(ctx, filepath.Join(dir, plugin.Socket), p.log)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (p *parts) watchPlugins(ctx context.Context, devices *plugin.Server) {
 }
 
 func (p *parts) servePodResources(ctx context.Context) error {
-	ln, err := server.ListenRoot(ctx, filepath.Join(p.cfg.RootDir, "pod-resources", "kubelet.sock"))
+	ln, err := server.ListenRoot(ctx, filepath.Join(p.cfg.RootDir, "pod-resources", "kubelet.sock"), p.log)
 	if err != nil {
 		return err
 	}
