@@ -11,10 +11,13 @@ import (
 // name or address of this host, or node. Otherwise a web page could use DNS
 // rebinding: it has a name that resolves to this host, so a browser on this host
 // would send the page's requests to podd. Such requests are rejected with 421.
+//
+// A browser may use node only if it is a DNS name: for a name without a dot (LLMNR) or
+// below .local (mDNS), every host on the browser's network may answer.
 func KnownHosts(node string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !knownHost(r, node) {
-			http.Error(w, "unknown host name; use localhost, an address of this host or the node's name", http.StatusMisdirectedRequest)
+			http.Error(w, "unknown host name; use localhost, an address of this host or, in a program, the node's name", http.StatusMisdirectedRequest)
 			return
 		}
 		h.ServeHTTP(w, r)
@@ -30,14 +33,21 @@ func knownHost(r *http.Request, node string) bool {
 	}
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	switch host {
-	case "", "localhost", strings.ToLower(node):
+	case "", "localhost":
 		return true
+	case strings.ToLower(node):
+		return isDNSName(host) || !FromBrowser(r)
 	}
 	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	if err != nil {
 		return false
 	}
 	return ip.Unmap().IsLoopback() || ip.Unmap() == localIP(r)
+}
+
+// isDNSName reports whether host is resolved by DNS only.
+func isDNSName(host string) bool {
+	return strings.Contains(host, ".") && !strings.HasSuffix(host, ".local")
 }
 
 // localIP returns the local address of the connection, or the zero Addr if it is

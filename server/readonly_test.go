@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -46,6 +47,34 @@ func TestReadOnly_Hosts(t *testing.T) {
 	} {
 		if got := ask(readOnly(), "GET", "/pods", host); got.Code != want {
 			t.Errorf("Host %q: %d %q, want %d", host, got.Code, got.Body, want)
+		}
+	}
+}
+
+// A browser must not use a node name that every host on its network may answer for.
+func TestReadOnly_BrowserHosts(t *testing.T) {
+	browser := http.Header{"User-Agent": {"Mozilla/5.0 (X11)"}, "Accept-Language": {"en"}}
+	for _, c := range []struct {
+		node, host string
+		header     http.Header
+		want       int
+	}{
+		{"Node1", "localhost:10255", browser, 200},
+		{"Node1", "127.0.0.1:10255", browser, 200},
+		{"Node1", "node1:10255", browser, 421},
+		{"Node1", "node1.", browser, 421},
+		{"Node1", "node1:10255", http.Header{"Origin": {"http://node1:10255"}}, 421},
+		{"Node1", "node1:10255", http.Header{"User-Agent": {"Prometheus/3.0"}}, 200},
+		{"node1.local", "node1.local", browser, 421},
+		{"node1.example.org", "node1.example.org:10255", browser, 200},
+		{"localhost", "localhost:10255", browser, 200},
+	} {
+		h := readOnly()
+		h.Node = c.node
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/pods", nil)
+		r.Host, r.Header = c.host, c.header
+		if h.ServeHTTP(w, r); w.Code != c.want {
+			t.Errorf("node %s, Host %q, %v: got %d %q, want %d", c.node, c.host, c.header, w.Code, w.Body, c.want)
 		}
 	}
 }
