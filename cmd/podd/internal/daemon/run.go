@@ -20,6 +20,7 @@ import (
 
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/logging"
+	"podd/cmd/podd/internal/rootdir"
 	"podd/cmd/podd/internal/wiring"
 	"podd/reconcile"
 	"podd/server"
@@ -63,6 +64,7 @@ func runNamed(ctx context.Context, cfg config.Config, b base) error {
 		return err
 	}
 	defer b.instance.Close()
+	shareMounts(b.cfg, b.log)
 	p, err := wire(b)
 	if err != nil {
 		return err
@@ -97,6 +99,17 @@ func own(cfg config.Config, b base) (base, error) {
 	cfg.NodeName = b.name.record.Name
 	b.cfg = &cfg
 	return b, nil
+}
+
+// shareMounts makes the mounts below the root directory shared if podd runs CSI drivers, which
+// need that. Without a cluster there are none, and the root directory stays as it is.
+func shareMounts(cfg *config.Config, log *slog.Logger) {
+	if cfg.Cluster.Kubeconfig == "" {
+		return
+	}
+	if err := rootdir.ShareMounts(cfg.RootDir); err != nil {
+		log.Warn("mounts of CSI drivers and other containers with mountPropagation will fail below the root directory", "err", err)
+	}
 }
 
 // countRunning returns the number of pods that run.

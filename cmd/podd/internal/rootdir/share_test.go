@@ -1,0 +1,113 @@
+package rootdir
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+)
+
+// inNamespace calls f in a new mount namespace in which all mounts are private. f must not
+// call t.Fatal.
+func inNamespace(t *testing.T, f func()) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("mounts need root")
+	}
+	errs := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked, so that the thread ends with its namespace
+		err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS)
+		if err == nil {
+			err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+		}
+		if err == nil {
+			f()
+		}
+		errs <- err
+	}()
+	if err := <-errs; err != nil {
+		t.Skipf("mount namespaces are not permitted: %v", err)
+	}
+}
+
+// TestShareMounts checks that a root directory becomes a shared mount once, however often
+// podd starts, and that no mount is covered.
+func TestShareMounts(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(root string) error
+		want    string // in the error; "" if there is none
+		mounts  int    // mounts at root afterwards
+		shared  bool   // the mount of root is shared afterwards
+	}{
+		"a private mount": {mounts: 1, shared: true},
+		"a mount point": {
+			prepare: func(root string) error { return unix.Mount("tmpfs", root, "tmpfs", 0, "") },
+			mounts:  1, shared: true,
+		},
+		"a shared mount": {
+			prepare: func(string) error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, "") },
+			mounts:  0, shared: true,
+		},
+		"mounts below": {
+			prepare: func(root string) error {
+				dir := filepath.Join(root, "pods")
+				if err := os.Mkdir(dir, 0o750); err != nil {
+					return err
+				}
+				return unix.Mount("tmpfs", dir, "tmpfs", 0, "")
+			},
+			want: "podd down", mounts: 0, shared: false,
+		},
+		"a mount point with mounts below": {
+			prepare: func(root string) error {
+				if err := unix.Mount("tmpfs", root, "tmpfs", 0, ""); err != nil {
+					return err
+				}
+				dir := filepath.Join(root, "pods")
+				if err := os.Mkdir(dir, 0o750); err != nil {
+					return err
+				}
+				return unix.Mount("tmpfs", dir, "tmpfs", 0, "")
+			},
+			mounts: 1, shared: true,
+		},
+	} {
+		root, err := filepath.EvalSymlinks(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		inNamespace(t, func() {
+			if c.prepare != nil {
+				if err := c.prepare(root); err != nil {
+					t.Errorf("%s: %v", name, err)
+					return
+				}
+			}
+			for range 2 { // podd restarts
+				err := ShareMounts(root)
+				if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), root)) {
+					t.Errorf("%s: got error %v, want %q", name, err, c.want)
+				}
+			}
+			table, err := mountinfo.GetMounts(nil)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				return
+			}
+			at := 0
+			for _, m := range table {
+				if m.Mountpoint == root {
+					at++
+				}
+			}
+			if shared := isShared(mountOf(root, table)); at != c.mounts || shared != c.shared {
+				t.Errorf("%s: got %d mounts at the root directory, shared: %t; want %d, %t", name, at, shared, c.mounts, c.shared)
+			}
+		})
+	}
+}
