@@ -13,9 +13,11 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 
@@ -53,10 +55,10 @@ type soak struct {
 }
 
 // holdings are what podd and its pods hold on the host while there is no pod. Memory is
-// in kB.
+// in kB. Mounts are those below the root directory, which is not below that of the stack.
 type holdings struct {
-	Goroutines, Files, Memory int
-	Runtime                   stack.Leftovers
+	Goroutines, Files, Memory, Mounts int
+	Runtime                           stack.Leftovers
 }
 
 // TestSoak repeats rounds of random and broken edits for $PODD_SOAK, with kills of podd
@@ -268,7 +270,18 @@ func (s *soak) count() holdings {
 	}
 	goroutines, err := strconv.Atoi(string(found[1]))
 	s.must(err)
-	return holdings{goroutines, now.files, now.memory, left}
+	return holdings{goroutines, now.files, now.memory, s.rootMounts(), left}
+}
+
+// rootMounts returns the number of mounts below the root directory, without the disk itself.
+func (s *soak) rootMounts() int {
+	root, err := filepath.EvalSymlinks(s.d.root()) // the kernel's list contains no symbolic links
+	s.must(err)
+	mounts, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
+		return !strings.HasPrefix(m.Mountpoint, root+"/"), false
+	})
+	s.must(err)
+	return len(mounts)
 }
 
 // compareHoldings waits until no more is held than at first. The runtime may still be
@@ -278,13 +291,13 @@ func (s *soak) compareHoldings() {
 	var now holdings
 	s.d.eventually("podd and its pods hold no more than at first", func() error {
 		now = s.count()
-		if now.Goroutines > s.first.Goroutines+5 || now.Files > s.first.Files+2 || now.Memory > s.first.Memory+maxGrowth || !s.explains(now.Runtime) {
+		if now.Goroutines > s.first.Goroutines+5 || now.Files > s.first.Files+2 || now.Memory > s.first.Memory+maxGrowth || now.Mounts > s.first.Mounts || !s.explains(now.Runtime) {
 			return fmt.Errorf("%+v, at first %+v, %d pods lost since %+v", now, s.first, s.lost, s.last)
 		}
 		return nil
 	})
-	s.d.t.Logf("%d goroutines, %d files, %d kB; %s; %d pods lost since the last count",
-		now.Goroutines, now.Files, now.Memory, now.Runtime, s.lost)
+	s.d.t.Logf("%d goroutines, %d files, %d kB, %d mounts below the root directory; %s; %d pods lost since the last count",
+		now.Goroutines, now.Files, now.Memory, now.Mounts, now.Runtime, s.lost)
 	s.last, s.lost = now.Runtime, 0
 }
 
