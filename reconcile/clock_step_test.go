@@ -8,6 +8,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podd/manifest"
 )
@@ -164,6 +165,46 @@ func TestClockStep_AnotherBoot(t *testing.T) {
 				m.advance(15 * time.Second)
 				if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "DeadlineExceeded" {
 					t.Errorf("after 105s of this boot it is %s, %s", s.Phase, s.Reason)
+				}
+			})
+		})
+	}
+}
+
+// TestClockStep_Waiting checks the deadline of a pod of a cluster that waits for a missing
+// object. The cluster has its start time by the wall clock of the node.
+func TestClockStep_Waiting(t *testing.T) {
+	waiting := func(started *metav1.Time) *manifest.Pod {
+		return ofCluster("web", func(p *v1.Pod) {
+			p.Spec.ActiveDeadlineSeconds, p.Status.StartTime = new(int64(100)), started
+			p.Spec.Containers[0].EnvFrom = []v1.EnvFromSource{{ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "missing"}}}}
+		})
+	}
+	for _, step := range clockSteps {
+		t.Run(fmt.Sprint(step), func(t *testing.T) {
+			run(t, func(t *testing.T, m *machine) {
+				m.options = inCluster
+				m.start()
+				p := waiting(nil)
+				m.setClusterPods(true, p)
+				m.settle()
+				stepped := metav1.NewTime(m.report("web").Pod.Status.StartTime.Add(-step))
+				m.kill()
+				m.stepClock(p, step)
+				m.setClusterPods(true, waiting(&stepped))
+				m.start()
+				m.advance(75 * time.Second)
+				if s := m.report("web").Pod.Status; s.Phase != v1.PodPending {
+					t.Errorf("after 95s it is %s, %s", s.Phase, s.Reason)
+				}
+				m.advance(10 * time.Second)
+				if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "DeadlineExceeded" {
+					t.Errorf("after 105s it is %s, %s", s.Phase, s.Reason)
+				}
+				m.setClusterPods(true)
+				m.settle()
+				if _, err := os.Stat(m.journal(p)); !os.IsNotExist(err) {
+					t.Errorf("the journal of the deleted pod: got %v, want none", err)
 				}
 			})
 		})

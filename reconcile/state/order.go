@@ -116,8 +116,26 @@ func (s State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (Stat
 	for _, name := range r.Restart {
 		t.requestRestart(name)
 	}
+	t.recordStart()
 	t.out.News = true
 	return t.end()
+}
+
+// recordStart writes the journal of an admitted pod that has a deadline and of which nothing
+// runs, unless the journal has the start time already. The pod may wait for a long time before
+// its volumes are prepared, and without the journal a later podd would measure that time by the
+// wall clock.
+func (t *transition) recordStart() {
+	p := t.In.Desired
+	if p == nil || p.Spec.Spec.ActiveDeadlineSeconds == nil || p.Over() || t.Order.Desired == nil || !SameVersion(p, t.Order.Desired) {
+		return
+	}
+	if !t.HasObserved || len(t.In.Observed) > 0 || t.In.Verdict.Answer != plan.Admit || t.In.History.Finished != nil || t.Unreadable[p.UID] != "" || t.isRemoving(p.UID) {
+		return
+	}
+	if r, ok := t.Records[p.UID]; !ok || r.Hash != p.Hash || !r.Started.Equal(t.In.History.StartTime) {
+		t.write(p.UID, p.Hash)
+	}
 }
 
 // setDesired sets the desired version: the same as before, its successor, or none if p is

@@ -265,3 +265,57 @@ func TestWithExits(t *testing.T) {
 		t.Errorf("exit code %d, want the newly observed 137", got)
 	}
 }
+
+// TestApplyOrder_RecordsStart checks that the start of an admitted pod with a deadline is
+// written once, and that later orders and a later podd do not move it.
+func TestApplyOrder_RecordsStart(t *testing.T) {
+	deadline := func(seconds *int64) *manifest.Pod {
+		p := podOf("a")
+		p.Spec.Spec.ActiveDeadlineSeconds = seconds
+		return p
+	}
+	limited, now := deadline(new(int64(60))), time.Now()
+	order := func(m *memory, p *manifest.Pod, answer plan.Answer, q Requests, at time.Time) []Write {
+		m.writes = nil
+		m.set(m.ApplyOrder(Order{Desired: p, Verdict: plan.Verdict{Answer: answer}}, q, false, at))
+		return m.writes
+	}
+	observed := Requests{Observation: &Observation{AsOf: now}}
+	for _, test := range []struct {
+		name   string
+		pod    *manifest.Pod
+		answer plan.Answer
+		q      Requests
+		want   int
+	}{
+		{"admitted", limited, plan.Admit, observed, 1},
+		{"no deadline", deadline(nil), plan.Admit, observed, 0},
+		{"not admitted", limited, plan.Wait, observed, 0},
+		{"not observed", limited, plan.Admit, Requests{}, 0},
+	} {
+		m := &memory{State: New(test.pod.Key, nil, nil, time.Time{})}
+		if got := order(m, test.pod, test.answer, test.q, now); len(got) != test.want {
+			t.Errorf("%s: got %d writes, want %d", test.name, len(got), test.want)
+		}
+	}
+
+	m := &memory{State: New(limited.Key, nil, nil, time.Time{})}
+	written := order(m, limited, plan.Admit, observed, now)
+	if len(written) != 1 || !written[0].Record.Started.Equal(now) {
+		t.Fatalf("got %+v, want one with the start time", written)
+	}
+	if got := order(m, limited, plan.Admit, Requests{}, now.Add(time.Second)); len(got) > 0 {
+		t.Errorf("the next order: got %d writes, want none", len(got))
+	}
+	later := &memory{State: New(limited.Key, []Record{written[0].Record}, nil, time.Time{})}
+	if got := order(later, limited, plan.Admit, observed, now.Add(time.Minute)); len(got) > 0 || !later.In.History.StartTime.Equal(now) {
+		t.Errorf("a later podd: got %d writes and start time %v, want none and %v", len(got), later.In.History.StartTime, now)
+	}
+	if got := order(m, limited, plan.Wait, Requests{}, now.Add(2*time.Second)); len(got) > 0 {
+		t.Errorf("it waits: got %d writes, want none", len(got))
+	}
+	again := now.Add(3 * time.Second)
+	if got := order(m, limited, plan.Admit, Requests{}, again); len(got) != 1 || !got[0].Record.Started.Equal(again) {
+		t.Errorf("admitted again: got %+v, want one with the new start time", got)
+	}
+}
