@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -54,7 +55,7 @@ func Decide(node Node, names []Name, now time.Time) (map[types.NamespacedName]Me
 	for i := range names {
 		memories[names[i].Key] = d.order(&names[i], verdicts[names[i].Key])
 	}
-	return memories, preempt(memories, verdicts)
+	return memories, d.preempt(memories, verdicts)
 }
 
 // decider is one call of Decide.
@@ -145,16 +146,27 @@ func (d *decider) addRefs(name *Name, o *state.Order) {
 	o.EarlierRefs = refs.Resolve(o.Earlier, d.node.Set, d.node.Instance, before.EarlierRefs)
 }
 
-// preempt returns the requests to stop the pods that must give way to critical ones. It
-// records them in memories.
-func preempt(memories map[types.NamespacedName]Memory, verdicts map[types.NamespacedName]plan.Verdict) (requests []Request) {
+// preempt returns the requests to evict the pods that must give way to critical ones, once
+// for each version: an eviction does nothing if another version of the pod, even with the
+// same UID, is in force. It records the versions in memories.
+func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map[types.NamespacedName]plan.Verdict) (requests []Request) {
 	for _, v := range verdicts {
+		if v.Preempts == (types.NamespacedName{}) {
+			continue
+		}
+		at := slices.IndexFunc(d.names, func(n Name) bool { return n.Key == v.Preempts })
 		m, ok := memories[v.Preempts]
-		if !ok || m.Order.Desired == nil || m.preempted == m.Order.Desired.UID {
+		if at < 0 || !ok || m.Order.Desired == nil {
 			continue
 		}
 		p := m.Order.Desired
-		m.preempted = p.UID
+		if r := d.names[at].Report; r != nil && r.Version != nil {
+			p = r.Version // an edit may wait
+		}
+		if m.preempted != nil && state.SameVersion(m.preempted, p) {
+			continue
+		}
+		m.preempted = p
 		memories[v.Preempts] = m
 		requests = append(requests, Request{v.Preempts, state.Requests{Evict: &plan.Evict{
 			UID: p.UID, Hash: p.Hash, Reason: plan.Preempted, Message: "Preempted in order to admit critical pod",

@@ -91,6 +91,44 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestPreempt_Edit checks that the version in force is evicted, once, and that one that
+// replaces it with the same UID is evicted, too.
+func TestPreempt_Edit(t *testing.T) {
+	version := func(hash string) *manifest.Pod {
+		p := podWith("gives-way", 0)
+		p.Hash = hash
+		return p
+	}
+	name := Name{Key: keyOf("gives-way")}
+	for _, step := range []struct {
+		name              string
+		desired, reported *manifest.Pod
+		want              string // hash of the evicted version; "" if there is none
+	}{
+		{"not reported", version("v1:a"), nil, "v1:a"},
+		{"reported", version("v1:a"), version("v1:a"), ""},
+		{"an edit waits", version("v1:b"), version("v1:a"), ""},
+		{"the edit is in force", version("v1:b"), version("v1:b"), "v1:b"},
+		{"again", version("v1:b"), version("v1:b"), ""},
+	} {
+		name.Order.Desired, name.Report = step.desired, nil
+		if step.reported != nil {
+			name.Report = &state.Report{Key: name.Key, Version: step.reported}
+		}
+		d := decider{names: []Name{name}}
+		memories := map[types.NamespacedName]Memory{name.Key: name.Memory}
+		requests := d.preempt(memories, map[types.NamespacedName]plan.Verdict{keyOf("critical"): {Preempts: name.Key}})
+		name.Memory = memories[name.Key]
+		got := ""
+		if len(requests) > 0 {
+			got = requests[0].Requests.Evict.Hash
+		}
+		if got != step.want {
+			t.Errorf("%s: evicted %q, want %q", step.name, got, step.want)
+		}
+	}
+}
+
 // TestDecide_Fixpoint checks that the same facts lead to the same orders, so that nothing is
 // posted to a worker twice, and that Decide does not modify its arguments.
 func TestDecide_Fixpoint(t *testing.T) {

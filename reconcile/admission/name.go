@@ -37,8 +37,8 @@ type Memory struct {
 	Holds []*manifest.Pod
 	// Deletion is the deletion that was requested; nil if there is none.
 	Deletion *plan.Delete
-	// preempted is the UID of the pod that was last told to give way to another.
-	preempted types.UID
+	// preempted is the version that was last evicted for another pod; nil if there is none.
+	preempted *manifest.Pod
 	// kind and source are those of the source that had the pod last.
 	kind, source string
 }

@@ -293,13 +293,13 @@ func TestApplyOrder_RecordsStart(t *testing.T) {
 		{"not admitted", limited, plan.Wait, observed, 0},
 		{"not observed", limited, plan.Admit, Requests{}, 0},
 	} {
-		m := &memory{State: New(test.pod.Key, nil, nil, time.Time{})}
+		m := &memory{State: New(Start{Key: test.pod.Key})}
 		if got := order(m, test.pod, test.answer, test.q, now); len(got) != test.want {
 			t.Errorf("%s: got %d writes, want %d", test.name, len(got), test.want)
 		}
 	}
 
-	m := &memory{State: New(limited.Key, nil, nil, time.Time{})}
+	m := &memory{State: New(Start{Key: limited.Key})}
 	written := order(m, limited, plan.Admit, observed, now)
 	if len(written) != 1 || !written[0].Record.Started.Equal(now) {
 		t.Fatalf("got %+v, want one with the start time", written)
@@ -307,7 +307,7 @@ func TestApplyOrder_RecordsStart(t *testing.T) {
 	if got := order(m, limited, plan.Admit, Requests{}, now.Add(time.Second)); len(got) > 0 {
 		t.Errorf("the next order: got %d writes, want none", len(got))
 	}
-	later := &memory{State: New(limited.Key, []Record{written[0].Record}, nil, time.Time{})}
+	later := &memory{State: New(Start{Key: limited.Key, Past: []Record{written[0].Record}})}
 	if got := order(later, limited, plan.Admit, observed, now.Add(time.Minute)); len(got) > 0 || !later.In.History.StartTime.Equal(now) {
 		t.Errorf("a later podd: got %d writes and start time %v, want none and %v", len(got), later.In.History.StartTime, now)
 	}
