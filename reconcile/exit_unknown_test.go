@@ -121,6 +121,37 @@ func TestExitUnknown(t *testing.T) {
 	}
 }
 
+// TestExitUnknown_NoExitFile checks that a container of CRI-O does not fail its pod while its
+// status has the exit code -1, which is not that of its process.
+func TestExitUnknown_NoExitFile(t *testing.T) {
+	for name, restart := range map[string]bool{"podd runs": false, "podd is restarted": true} {
+		t.Run(name, func(t *testing.T) {
+			runOn(t, crio, func(t *testing.T, m *machine) {
+				var seen phases
+				m.options = seen.watch
+				m.start()
+				m.setPods(jobPod(t, "Never"))
+				m.settle()
+				m.HideExitFiles(true)
+				m.Exit("default/job/app", 0)
+				if restart {
+					m.restart()
+				}
+				m.advance(time.Minute)
+				if seen.ended() {
+					t.Fatalf("phases %q before the exit code was known", seen.all)
+				}
+				m.HideExitFiles(false)
+				m.advance(time.Minute)
+				st := m.report("job").Pod.Status
+				if end := st.ContainerStatuses[0].State.Terminated; st.Phase != v1.PodSucceeded || end == nil || end.ExitCode != 0 {
+					t.Errorf("got %s, %+v, want %s with 0", st.Phase, st.ContainerStatuses[0].State, v1.PodSucceeded)
+				}
+			})
+		})
+	}
+}
+
 // TestExitUnknown_SandboxLost checks that a container whose sandbox no longer exists either
 // is not created again, and does not fail its pod, before its exit code is known.
 func TestExitUnknown_SandboxLost(t *testing.T) {

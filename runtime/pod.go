@@ -64,9 +64,9 @@ const (
 )
 
 // ExitUnknown is the state of a container that the runtime lists as exited, but without an
-// exit code, because the query of its status failed or has not returned yet. The container
-// does not run. Decisions that depend on its exit code must wait. Message is the reason why
-// the code is unknown.
+// exit code, because the query of its status failed, has not returned yet, or returned no
+// code. The container does not run. Decisions that depend on its exit code must wait.
+// Message is the reason why the code is unknown.
 const ExitUnknown ContainerState = "ExitUnknown"
 
 // A Container is a CRI container. Times are the runtime's wall clock, and zero if the state

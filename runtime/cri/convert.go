@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"errors"
 	"time"
 
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -91,7 +92,13 @@ func listedContainer(c *api.Container) runtime.Container {
 	}
 }
 
-// containerFromStatus converts a status, which lacks the sandbox.
+// errNoExitCode is the Message of a container that has exited and whose status has no exit
+// code.
+var errNoExitCode = errors.New("the runtime reports that the container has exited, but no exit code")
+
+// containerFromStatus converts a status, which lacks the sandbox. An exited container
+// without the time of its exit is ExitUnknown, because CRI requires the exit code only
+// together with that time. CRI-O then returns -1 until it finds the container's exit file.
 func containerFromStatus(s *api.ContainerStatus) runtime.Container {
 	c := runtime.Container{
 		ID:          s.GetId(),
@@ -108,6 +115,10 @@ func containerFromStatus(s *api.ContainerStatus) runtime.Container {
 		User:        containerUser(s.GetUser()),
 	}
 	if c.State != runtime.Exited {
+		return c
+	}
+	if s.GetFinishedAt() <= 0 {
+		c.State, c.Message = runtime.ExitUnknown, errNoExitCode.Error()
 		return c
 	}
 	c.FinishedAt, c.ExitCode = timeOf(s.GetFinishedAt()), s.GetExitCode()

@@ -3,7 +3,6 @@ package cri
 import (
 	"context"
 	"errors"
-	"time"
 
 	"podd/runtime"
 )
@@ -33,11 +32,14 @@ func (s *sandboxDraft) query(ctx, pass context.Context, o *Observer) (err error)
 }
 
 // query sets the fields of the status. The image comes from the list, because a status
-// contains one of its tags.
+// contains one of its tags. A status without an exit code counts as a failed query.
 func (c *containerDraft) query(ctx, pass context.Context, o *Observer) (err error) {
 	found, known := o.client.responses.container(c.container.ID)
 	if !known || c.container.State != runtime.Running {
 		found, err = o.containers.get(ctx, pass, c.container.ID, c.container.State, func() { o.marks.pod(c.key, 0) })
+	}
+	if err == nil && found.State == runtime.ExitUnknown {
+		err = errNoExitCode
 	}
 	c.answer = answerOf(err)
 	if c.answer == queryDone {
@@ -45,9 +47,6 @@ func (c *containerDraft) query(ctx, pass context.Context, o *Observer) (err erro
 		c.container = found
 		c.container.SandboxID, c.container.Image = listed.SandboxID, listed.Image
 		c.container.Labels, c.container.Annotations = listed.Labels, listed.Annotations
-		if found.State == runtime.Exited && found.FinishedAt.IsZero() {
-			c.container.FinishedAt = time.Now().Round(0)
-		}
 	} else if c.answer == queryFailed {
 		c.container.Message = err.Error()
 	}

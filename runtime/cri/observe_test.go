@@ -458,6 +458,36 @@ func TestObserverUnknownExit(t *testing.T) {
 	})
 }
 
+// TestObserver_NoExitFile checks that a status without an exit code is queried until it has
+// one, whether or not the container was observed running.
+func TestObserver_NoExitFile(t *testing.T) {
+	for name, observed := range map[string]time.Duration{"observed running": 10 * time.Second, "not observed running": 0} {
+		t.Run(name, func(t *testing.T) {
+			inScene(t, runtimetest.Options{CRIO: true}, func(s *scene) {
+				config := sandboxOf("web", 0)
+				id := s.start(s.sandbox(config), config, 0)
+				if observed > 0 {
+					s.sleep(observed)
+				}
+				s.HideExitFiles(true)
+				s.Exit("default/web/app", 0)
+				s.sleep(time.Minute)
+				if c := s.container("web"); c.State != runtime.ExitUnknown || c.ExitCode != 0 || !c.FinishedAt.IsZero() || !strings.Contains(c.Message, "no exit code") {
+					s.Errorf("without an exit file: got %+v, want state %s", c, runtime.ExitUnknown)
+				}
+				if c, err := s.ContainerStatus(s.Context(), id); err != nil || c.State != runtime.ExitUnknown {
+					s.Errorf("the client returned %+v, %v, want state %s", c, err, runtime.ExitUnknown)
+				}
+				s.HideExitFiles(false)
+				s.sleep(11 * time.Second)
+				if c := s.container("web"); c.State != runtime.Exited || c.ExitCode != 0 || c.FinishedAt.IsZero() {
+					s.Errorf("with its exit file: got %+v, want it exited with 0", c)
+				}
+			})
+		})
+	}
+}
+
 // TestObserverLateStatus: a status that the runtime needs long for is taken when it
 // comes, and one that failed is queried again at once.
 func TestObserverLateStatus(t *testing.T) {

@@ -38,7 +38,11 @@ func (s *service) ContainerStatus(_ context.Context, q *api.ContainerStatusReque
 	if c == nil {
 		return nil, missing("container", q.GetContainerId())
 	}
-	return &api.ContainerStatusResponse{Status: c.status()}, nil
+	st := c.status()
+	if s.exitFilesHidden && st.State == api.ContainerState_CONTAINER_EXITED {
+		st.FinishedAt, st.ExitCode, st.Reason, st.Message = 0, -1, "Error", ""
+	}
+	return &api.ContainerStatusResponse{Status: st}, nil
 }
 
 func (c *container) status() *api.ContainerStatus {

@@ -37,6 +37,14 @@ func (c *container) prepare() error {
 	return nil
 }
 
+// HideExitFiles makes the status of an exited container lack its exit, as in CRI-O before
+// conmon has written the exit file of the container; false ends that.
+func (r *Runtime) HideExitFiles(hidden bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.exitFilesHidden = hidden
+}
+
 // askLocked does what CRI-O does with the running containers of a sandbox that is being
 // stopped: it sends them their stop signal, and waits as long as the call may last. It
 // releases the lock meanwhile.

@@ -77,6 +77,8 @@ type Runtime struct {
 	onExec     func(container string, command []string) Program // nil: Parse
 	calls      []Call
 	feed       feed
+
+	exitFilesHidden bool // see HideExitFiles
 }
 
 // New returns an empty runtime that is closed when the test ends; then hanging calls
