@@ -64,8 +64,12 @@ func (h *hierarchy) first(names []string) string {
 	return ""
 }
 
+// monitorPrefix begins the names of the cgroups in which CRI-O runs conmon, the monitor of a
+// container. Such a name ends with the container's ID, too.
+const monitorPrefix = "crio-conmon-"
+
 // children returns the direct children of a cgroup by the CRI ID in ids that their names
-// end with. Runtimes add prefixes and suffixes, cri-containerd-<id>.scope.
+// end with. Runtimes add prefixes and suffixes, as in cri-containerd-<id>.scope.
 func (h *hierarchy) children(name string, ids []string) map[string]string {
 	found := map[string]string{}
 	entries, err := os.ReadDir(h.dir(name))
@@ -73,9 +77,12 @@ func (h *hierarchy) children(name string, ids []string) map[string]string {
 		return found
 	}
 	for _, e := range entries {
+		if !e.IsDir() || strings.HasPrefix(e.Name(), monitorPrefix) {
+			continue
+		}
 		base := strings.TrimSuffix(e.Name(), ".scope")
 		for _, id := range ids {
-			if id != "" && e.IsDir() && strings.HasSuffix(base, id) {
+			if id != "" && strings.HasSuffix(base, id) {
 				found[id] = path.Join(name, e.Name())
 			}
 		}

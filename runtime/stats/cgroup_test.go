@@ -94,15 +94,16 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// TestFind: a container's cgroup is found whatever the runtime and the driver
-// call it, and nothing else is.
-func TestFind(t *testing.T) {
+// TestChildren checks that the cgroup of a container is found by the name that each runtime
+// and driver gives it, and that the cgroup of its monitor is not.
+func TestChildren(t *testing.T) {
 	other := "f" + id[1:]
 	for _, name := range []string{id, "crio-" + id, "cri-containerd-" + id + ".scope", "crio-" + id + ".scope"} {
 		for _, controller := range []string{"", "memory"} {
 			root := files(t, map[string]string{
 				"kubepods/podu/" + name + "/cgroup.procs": "41\n42\n", "kubepods/podu/nested/" + id + "/cgroup.procs": "",
 				"kubepods/podu/" + other + ".mount/cgroup.procs": "", "kubepods/podu/" + id + "-file": "",
+				"kubepods/podu/crio-conmon-" + id + "/cgroup.procs": "7\n", "kubepods/podu/crio-conmon-" + id + ".scope/cgroup.procs": "8\n",
 			})
 			h := &hierarchy{mounts: map[string]string{controller: root}}
 			if got := h.first([]string{"/kubepods.slice/podu", "/kubepods/podu"}); got != "/kubepods/podu" {
