@@ -1,10 +1,13 @@
 package reconcile_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/runtime"
@@ -90,6 +93,35 @@ func TestCRIO_ProgramIsMissing(t *testing.T) {
 		}
 		if n := len(m.Calls("CreateContainer")); n < 2 {
 			t.Errorf("it was tried %d times, want more", n)
+		}
+	})
+}
+
+// TestCRIO_StartFails checks that another container is created after a failed start, because
+// CRI-O may leave the one that cannot be started, and its start may fail forever.
+func TestCRIO_StartFails(t *testing.T) {
+	runOn(t, crio, func(t *testing.T, m *machine) {
+		first := ""
+		m.Inject(runtimetest.Fault{
+			Method: "StartContainer",
+			Match: func(q any) bool {
+				id := q.(*cri.StartContainerRequest).ContainerId
+				first = cmp.Or(first, id)
+				return id == first
+			},
+			Err: status.Error(codes.Unknown, "failed to start container: a hook failed"),
+		})
+		m.start()
+		m.setPods(pod(t, "web", web))
+		m.advance(time.Second)
+		waiting := m.report("web").Pod.Status.ContainerStatuses[0].State.Waiting
+		if waiting == nil || waiting.Reason != "RunContainerError" || !strings.Contains(waiting.Message, "a hook failed") {
+			t.Errorf("after the failed start: got %+v, want RunContainerError with its cause", waiting)
+		}
+		m.advance(time.Minute)
+		m.wantState("web 0 ready", "web/app 0 running")
+		if n := len(m.Calls("CreateContainer")); n != 2 {
+			t.Errorf("%d containers were created, want 2", n)
 		}
 	})
 }

@@ -39,6 +39,9 @@ func (e *Runner) startContainer(ctx context.Context, s Input, a plan.StartContai
 		c = &now
 	}
 	if err != nil {
+		if isUnstartable(s, c, err) {
+			c, err = e.removeUnstartable(ctx, c, err)
+		}
 		return c, "", &result.StartError{Reason: "RunContainerError", Err: fmt.Errorf("starting container %s: %w", a.Container, err)}
 	}
 	if statusErr != nil {
@@ -61,6 +64,31 @@ func (e *Runner) startedStatus(ctx context.Context, id string) (runtime.Containe
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statusTimeout)
 	defer cancel()
 	return e.Runtime.ContainerStatus(ctx, id)
+}
+
+// isUnstartable reports whether a container is still created after its start failed with
+// err, as in older versions of CRI-O. c is nil if its status is unknown. A start that was canceled,
+// or to which the runtime did not respond, can be repeated. An ephemeral container must not
+// be created twice.
+func isUnstartable(s Input, c *runtime.Container, err error) bool {
+	if c == nil || c.State != runtime.Created || errors.Is(err, context.Canceled) || errors.Is(err, runtime.ErrUnavailable) {
+		return false
+	}
+	_, kind, _ := plan.FindContainer(s.Desired.Spec, c.Name)
+	return kind != plan.Ephemeral
+}
+
+// removeUnstartable removes a container whose start failed with err, so that the next start
+// creates another one, as the kubelet does. It returns the container if it still exists.
+func (e *Runner) removeUnstartable(ctx context.Context, c *runtime.Container, err error) (*runtime.Container, error) {
+	failed := e.kill(ctx, c) // for the reason of killContainers
+	if failed == nil {
+		failed = e.Runtime.RemoveContainer(ctx, c.ID)
+	}
+	if failed != nil {
+		return c, fmt.Errorf("%w; removing it before the next start failed: %w", err, failed)
+	}
+	return nil, err
 }
 
 // startWithRetry creates and starts a container, and retries while its name is reserved. If

@@ -105,6 +105,9 @@ func (s *service) StartContainer(_ context.Context, q *api.StartContainerRequest
 }
 
 func (r *Runtime) startFailedLocked(c *container, err error) error {
+	if r.options.CRIO {
+		return err // older versions of CRI-O leave the container created
+	}
 	c.state, c.finished = api.ContainerState_CONTAINER_EXITED, time.Now()
 	c.code, c.reason, c.message = 128, "StartError", err.Error()
 	close(c.done)
