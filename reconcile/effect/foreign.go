@@ -13,7 +13,8 @@ import (
 )
 
 // endForeign stops a pod of another node agent as that agent would: all containers at the
-// same time, each with its own grace, then the sandbox.
+// same time, each with its own grace period, then the sandbox. Containers that do not run
+// are stopped, too, for the reason of killContainers, but without a grace period.
 func (e *Runner) endForeign(ctx context.Context, id string) error {
 	containers, err := e.Runtime.SandboxContainers(ctx, id)
 	if err != nil {
@@ -21,9 +22,14 @@ func (e *Runner) endForeign(ctx context.Context, id string) error {
 	}
 	var stops errgroup.Group
 	for _, c := range containers {
-		if c.State == runtime.Running {
-			stops.Go(func() error { return e.Runtime.StopContainer(ctx, c.ID, foreignGrace(&c)) })
+		if c.State == runtime.Exited {
+			continue
 		}
+		grace := time.Duration(0)
+		if c.State == runtime.Running {
+			grace = foreignGrace(&c)
+		}
+		stops.Go(func() error { return e.Runtime.StopContainer(ctx, c.ID, grace) })
 	}
 	if err := stops.Wait(); err != nil {
 		return fmt.Errorf("ending a foreign pod: %w", err)
