@@ -91,6 +91,33 @@ func listen(t *testing.T, ip string, port int) (int, func()) {
 	return ln.Addr().(*net.TCPAddr).Port, func() { ln.Close() }
 }
 
+// TestPostStart_LostAddress checks that the postStart hook of a host-network pod does not
+// fail while the host lacks the node's address, and fails once the host has it.
+func TestPostStart_LostAddress(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		lost := atomic.Bool{}
+		lost.Store(true)
+		m.options = func(o *reconcile.Options) {
+			o.Render.HostIPs = []string{"127.0.0.3"}
+			o.Effects.IsLocal = func(string) bool { return !lost.Load() }
+		}
+		port, closed := listen(t, "127.0.0.3", 0)
+		closed()
+		m.start()
+		m.setPods(pod(t, "web", onHost+fmt.Sprintf("  lifecycle: {postStart: {httpGet: {port: %d, path: /}}}", port)))
+		m.advance(time.Minute)
+		m.wantState("web 0 ready", "web/app 0 running")
+		if n := len(m.Calls("StopContainer")); n != 0 {
+			t.Errorf("the container was stopped %d times because of a lost address", n)
+		}
+		lost.Store(false)
+		m.advance(6 * time.Minute) // the back-off of the hook
+		if len(m.Calls("StopContainer")) == 0 {
+			t.Errorf("a container whose hook fails at an address of the host was not stopped\n%s", m.state())
+		}
+	})
+}
+
 // TestProbes_LostAddress checks that a probe of a host-network pod does not fail while
 // the host lacks the node's address, also after a restart of podd, and fails again once the
 // node has an address.

@@ -21,8 +21,20 @@ func (e *Runner) postStart(ctx context.Context, s Input, a plan.PostStart) error
 	if c == nil || !plan.HasPostStart(c) {
 		return fmt.Errorf("container %s has no postStart hook any more", a.Container)
 	}
-	return e.hook(ctx, a.ID, c.Lifecycle.PostStart, probe.Target{IP: s.address(s.Desired, a.ID), Ports: c.Ports})
+	h, to := c.Lifecycle.PostStart, probe.Target{IP: s.address(s.Desired, a.ID), Ports: c.Ports}
+	err := e.hook(ctx, a.ID, h, to)
+	if err == nil || ctx.Err() != nil || h.HTTPGet == nil || !probe.OwnHost(&v1.ProbeHandler{HTTPGet: h.HTTPGet}) ||
+		!s.Desired.Spec.Spec.HostNetwork || !e.isLostAddress(to.IP) {
+		return err
+	}
+	return &notCalledError{fmt.Errorf("calling the postStart hook of container %s: %w; the host does not have the node's address %s", a.Container, err, to.IP)}
 }
+
+// notCalledError is the error of a hook whose request did not reach the container. It matches
+// runtime.ErrUnavailable, so that the hook is called again.
+type notCalledError struct{ error }
+
+func (e *notCalledError) Unwrap() []error { return []error{e.error, runtime.ErrUnavailable} }
 
 // preStop runs the hook that a container was created with, because its manifest may no
 // longer exist. The timeout is the rest of the grace.
