@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -64,6 +66,47 @@ func TestAddressFollower_RestartAfterChange(t *testing.T) {
 		if a := start(t, AddressOptions{File: file}, "10.88.0.1").Addresses(); a.String() != "10.0.0.1" {
 			t.Errorf("got %s", a)
 		}
+	})
+}
+
+// TestAddressFollower_HangingDisk checks that a write that does not end delays neither new
+// addresses nor the end of Run, and that the newest address is stored once the disk responds.
+func TestAddressFollower_HangingDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &fakeHost{t: t, wake: make(chan struct{})}
+		h.set("")
+		written := make(chan string)
+		o := AddressOptions{
+			File: "node-address", Log: slog.New(slog.DiscardHandler), read: h.read, events: h.events,
+			write: func(_ string, c choice) error { written <- c.ip.String(); return nil },
+		}
+		f := NewAddressFollower(t.Context(), o)
+		ctx, cancel := context.WithCancel(t.Context())
+		var run sync.WaitGroup
+		run.Go(func() { f.Run(ctx, func(Addresses) {}) })
+		for _, ip := range []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"} {
+			h.set(ip + " default=" + ip)
+			h.wake <- struct{}{}
+			time.Sleep(time.Second)
+			if got := f.Addresses().String(); got != ip {
+				t.Errorf("while the disk hangs: got %s, want %s", got, ip)
+			}
+		}
+		for _, want := range []string{"10.0.0.1", "10.0.0.3"} {
+			if got := <-written; got != want {
+				t.Errorf("stored %s, want %s", got, want)
+			}
+		}
+		h.set("10.0.0.4 default=10.0.0.4")
+		h.wake <- struct{}{}
+		time.Sleep(time.Second)
+		cancel()
+		began := time.Now()
+		run.Wait()
+		if took := time.Since(began); took > storePatience {
+			t.Errorf("Run ended after %v, want at most %v", took, storePatience)
+		}
+		<-written
 	})
 }
 

@@ -16,6 +16,10 @@ const (
 	readGap   = 100 * time.Millisecond
 )
 
+// storePatience is how long Run waits for the file when it ends, because a disk may not
+// respond at all.
+const storePatience = time.Second
+
 // AddressOptions configure how the addresses of a node are determined.
 type AddressOptions struct {
 	// Given contains the addresses of --node-ip, which are used whatever the host has.
@@ -29,22 +33,27 @@ type AddressOptions struct {
 	File string
 	Log  *slog.Logger
 
-	// Replaced in tests; nil reads and follows the host.
+	// Replaced in tests; nil reads and follows the host, and writes the file.
 	read   func(context.Context) reading
 	events func(ctx context.Context, wake chan<- struct{}) error
+	write  func(path string, c choice) error
 }
 
 // An AddressFollower determines the addresses of the node and follows their changes.
 type AddressFollower struct {
 	o      AddressOptions
 	family family
-	choice choice // written only by the goroutine of Run
-	stored choice // in the file; written only by the goroutine of Run
 	now    atomic.Pointer[Addresses]
+
+	// The following fields belong to Run's goroutine.
+	choice  choice
+	stored  choice       // in the file, or being written to it
+	writing <-chan error // receives the result of the write in progress; nil if there is none
 }
 
-// NewAddressFollower determines the current addresses. It starts with the address in File.
-// If Name is set, it may block for a second.
+// NewAddressFollower determines the current addresses and stores them. It starts with the
+// address in File. If Name is set, it may block for a second, and for as long as the disk
+// does not respond.
 func NewAddressFollower(ctx context.Context, o AddressOptions) *AddressFollower {
 	if o.read == nil {
 		name := o.Name
@@ -52,6 +61,9 @@ func NewAddressFollower(ctx context.Context, o AddressOptions) *AddressFollower 
 	}
 	if o.events == nil {
 		o.events = routeEvents
+	}
+	if o.write == nil {
+		o.write = writeChoice
 	}
 	f := &AddressFollower{o: o}
 	if len(o.Given) == 1 && o.Given[0].IsUnspecified() {
@@ -63,7 +75,9 @@ func NewAddressFollower(ctx context.Context, o AddressOptions) *AddressFollower 
 	}
 	f.load()
 	f.now.Store(new(f.find(o.read(ctx))))
-	f.store()
+	if f.store(); f.writing != nil {
+		f.endWrite(<-f.writing)
+	}
 	return f
 }
 
@@ -81,16 +95,42 @@ func (f *AddressFollower) load() {
 	}
 }
 
-// store writes the choice to the file if it differs and was found by its route or by the
-// node's name. After an error it does not try again until the choice changes, because the
-// next start writes it too.
+// store begins to write the choice to the file if it differs and was found by its route or
+// by the node's name. While a write is in progress, it does nothing: endWrite stores what has
+// changed in the meantime. After an error it does not try again until the choice changes,
+// because the next start writes it too.
 func (f *AddressFollower) store() {
-	if f.o.File == "" || !f.choice.found() || f.choice == f.stored {
+	if f.o.File == "" || !f.choice.found() || f.choice == f.stored || f.writing != nil {
 		return
 	}
 	f.stored = f.choice
-	if err := writeChoice(f.o.File, f.choice); err != nil {
+	written, c := make(chan error, 1), f.choice
+	// Nothing can end a call that waits for a disk, so this goroutine may outlive Run.
+	go func() { written <- f.o.write(f.o.File, c) }()
+	f.writing = written
+}
+
+// endWrite handles the result of a write.
+func (f *AddressFollower) endWrite(err error) {
+	f.writing = nil
+	if err != nil {
 		f.o.Log.Warn("storing the node address failed; if podd restarts while the host has no default route, the address may change", "err", err)
+	}
+	f.store()
+}
+
+// finishWrites waits until the newest choice is stored, but no longer than storePatience.
+func (f *AddressFollower) finishWrites() {
+	timer := time.NewTimer(storePatience)
+	defer timer.Stop()
+	for f.writing != nil {
+		select {
+		case err := <-f.writing:
+			f.endWrite(err)
+		case <-timer.C:
+			f.o.Log.Warn("storing the node address failed because the disk does not respond; stopping without it", "file", f.o.File)
+			return
+		}
 	}
 }
 
@@ -105,17 +145,29 @@ func (f *AddressFollower) Run(ctx context.Context, changed func(Addresses)) {
 	events.Go(func() { f.follow(ctx, wake) })
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
+	defer f.finishWrites()
 	changed(f.Addresses())
 	for {
 		f.update(ctx, changed)
-		if !sleep(ctx, readGap) {
+		if !sleep(ctx, readGap) || !f.wait(ctx, wake, tick.C) {
 			return
 		}
+	}
+}
+
+// wait handles the results of writes until the next reading is due. It returns false if ctx
+// is done first.
+func (f *AddressFollower) wait(ctx context.Context, wake <-chan struct{}, tick <-chan time.Time) bool {
+	for {
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-wake:
-		case <-tick.C:
+			return true
+		case <-tick:
+			return true
+		case err := <-f.writing:
+			f.endWrite(err)
 		}
 	}
 }
@@ -132,7 +184,7 @@ func (f *AddressFollower) update(ctx context.Context, changed func(Addresses)) {
 		f.o.Log.Info("node addresses changed", "was", was, "is", is, "problem", is.Problem)
 		changed(is)
 	}
-	f.store() // last, because a write may block on a bad disk
+	f.store()
 }
 
 // find returns the addresses after another reading.
