@@ -2,11 +2,16 @@ package journal
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -59,6 +64,63 @@ func TestFormats(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantWithin(t, name, was, is)
+	}
+}
+
+// TestFormats_Newest checks that the newest file of testdata/formats has every field that podd
+// stores. If a field is added, a new file is needed, so that later versions of podd are tested
+// with it.
+func TestFormats_Newest(t *testing.T) {
+	all := journalFormats(t)
+	name := slices.Max(slices.Collect(maps.Keys(all)))
+	var stored any
+	if err := json.Unmarshal(all[name], &stored); err != nil {
+		t.Fatal(err)
+	}
+	wantFields(t, name, reflect.TypeFor[state.Record](), stored)
+}
+
+// wantFields checks that the JSON value stored has all fields of a type. Types of Kubernetes
+// and of package time count as one field.
+func wantFields(t *testing.T, at string, typ reflect.Type, stored any) {
+	t.Helper()
+	switch typ.Kind() {
+	case reflect.Pointer:
+		wantFields(t, at, typ.Elem(), stored)
+	case reflect.Struct:
+		if typ == reflect.TypeFor[time.Time]() || strings.HasPrefix(typ.PkgPath(), "k8s.io/api/") {
+			return
+		}
+		object, _ := stored.(map[string]any)
+		for i := range typ.NumField() {
+			field := typ.Field(i)
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if name = cmp.Or(name, field.Name); name == "-" {
+				continue
+			}
+			value, ok := object[name]
+			if !ok {
+				t.Errorf("%s has no field %s: write a journal with it to a new file of testdata/formats", at, name)
+				continue
+			}
+			wantFields(t, at+"."+name, field.Type, value)
+		}
+	case reflect.Map:
+		object, _ := stored.(map[string]any)
+		if len(object) == 0 {
+			t.Errorf("%s is empty", at)
+		}
+		for key, value := range object {
+			wantFields(t, at+"."+key, typ.Elem(), value)
+		}
+	case reflect.Slice:
+		list, _ := stored.([]any)
+		if len(list) == 0 {
+			t.Errorf("%s is empty", at)
+		}
+		for _, value := range list {
+			wantFields(t, at+"[]", typ.Elem(), value)
+		}
 	}
 }
 
