@@ -35,6 +35,12 @@
 //   - containerd looks up a container's program when the container is started, and a
 //     failure leaves an exited container with the reason StartError. CRI-O does so when
 //     the container is created, and leaves nothing.
+//   - If StartContainer fails, containerd leaves an exited container with the reason
+//     StartError. CRI-O removes the container, or leaves it created if it cannot or is of
+//     an older version.
+//   - The status of an exited container has its exit in containerd. CRI-O returns the exit
+//     code -1 and no time until conmon has written the container's exit file, which it
+//     never does if it was killed. Such a container is runtime.ExitUnknown.
 //   - A command that ExecSync cannot end in time is DeadlineExceeded in containerd,
 //     and exit code -1 with "command timed out" in CRI-O. A command of Exec that
 //     cannot be started fails the stream in containerd; in CRI-O it ends with code
@@ -59,12 +65,17 @@
 //     in which containers share the PID namespace: other sandboxes are not lost while
 //     the node runs.
 //   - CRI-O notices a CNI configuration that is removed only with
-//     cni_status_grace_period, names cgroups crio-<id>, runs its monitor conmon in the
-//     pod's cgroup, writes logs with mode 0600, gives a privileged container every
+//     cni_status_grace_period, names cgroups crio-<id>, runs conmon, the monitor of a
+//     container, in crio-conmon-<id> of the pod's cgroup, writes logs with mode 0600, gives a privileged container every
 //     capability that the kernel has, and creates no container with a memory limit
 //     under 12 MiB. By default it gives a container neither AUDIT_WRITE, MKNOD, NET_RAW,
-//     SETFCAP nor SYS_CHROOT. It refuses HostToContainer and Bidirectional mounts
-//     unless the mount of the directory is shared.
+//     SETFCAP nor SYS_CHROOT.
+//   - A container without a mount of /etc/hosts, as in a pod without an address, has the
+//     host's file in containerd, and that of its image in CRI-O.
+//
+// Both create the directory of a bind mount if it does not exist. Both refuse HostToContainer
+// and Bidirectional mounts unless the mount of the directory is shared, or for
+// HostToContainer a slave.
 package cri
 
 import (

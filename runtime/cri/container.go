@@ -18,8 +18,8 @@ func (c *Client) CreateContainer(ctx context.Context, sandboxID string, config *
 	return r.GetContainerId(), err
 }
 
-// StartContainer starts a created container. If the start fails, the container is Exited
-// with a reason of the runtime, usually StartError.
+// StartContainer starts a created container. If the start fails, containerd leaves it Exited
+// with a reason, usually StartError. CRI-O removes it, or in older versions leaves it Created.
 func (c *Client) StartContainer(ctx context.Context, id string) error {
 	_, err := invoke(ctx, c, c.timeout, c.runtime.StartContainer, &api.StartContainerRequest{ContainerId: id})
 	return err
